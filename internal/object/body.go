@@ -1,0 +1,162 @@
+// Package object holds Kubernetes objects as the bytes they came in, with
+// their identity read at once and everything else decoded when asked for.
+package object
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+
+	kjson "sigs.k8s.io/json"
+)
+
+// Body is one version of one object. It is immutable: whatever it returns is
+// shared and must not be changed by the caller.
+type Body struct {
+	Identity
+
+	raw    []byte
+	once   sync.Once
+	fields map[string]any
+	err    error
+}
+
+// Identity is what is known of an object without decoding it.
+type Identity struct {
+	APIVersion, Kind     string
+	Namespace, Name, UID string
+	ResourceVersion      string
+	Deleting             bool // has a deletion timestamp
+}
+
+// Key tells objects of one resource apart, also re-created ones of one name.
+// It is the uid; only odd sources have objects without.
+func (i Identity) Key() string {
+	if i.UID != "" {
+		return i.UID
+	}
+	return i.Namespace + "/" + i.Name
+}
+
+// Version is the resource version as a number, by which versions of one
+// resource are ordered; ok is false if the server uses something else.
+func (i Identity) Version() (v uint64, ok bool) {
+	v, err := strconv.ParseUint(i.ResourceVersion, 10, 64)
+	return v, err == nil
+}
+
+// String is the object's name as logs show it.
+func (i Identity) String() string {
+	if i.Namespace == "" {
+		return i.Name
+	}
+	return i.Namespace + "/" + i.Name
+}
+
+// Parse reads the identity from the JSON of an object and keeps a copy of the
+// JSON without managedFields, which no handler needs and which often make up
+// half of an object.
+func Parse(json []byte) (*Body, error) {
+	id, cut, err := scan(json)
+	if err != nil {
+		return nil, fmt.Errorf("read the object: %w", err)
+	}
+	return &Body{Identity: id, raw: cut.apply(json)}, nil
+}
+
+// FromMap makes a body of decoded JSON, which the caller gives away.
+func FromMap(fields map[string]any) (*Body, error) {
+	raw, err := kjsonMarshal(fields)
+	if err != nil {
+		return nil, fmt.Errorf("encode the object: %w", err)
+	}
+	return Parse(raw)
+}
+
+// WithType returns the body with apiVersion and kind filled in where they are
+// absent, as they are in items of lists.
+func (b *Body) WithType(apiVersion, kind string) *Body {
+	if b.Kind != "" && b.APIVersion != "" {
+		return b
+	}
+	id := b.Identity
+	head := make([]byte, 0, len(b.raw)+64)
+	head = append(head, '{')
+	if id.APIVersion == "" {
+		id.APIVersion = apiVersion
+		head = append(head, `"apiVersion":`...)
+		head = strconv.AppendQuote(head, apiVersion)
+		head = append(head, ',')
+	}
+	if id.Kind == "" {
+		id.Kind = kind
+		head = append(head, `"kind":`...)
+		head = strconv.AppendQuote(head, kind)
+		head = append(head, ',')
+	}
+	rest := b.raw[1:]
+	if len(rest) > 0 && rest[0] == '}' {
+		head = head[:len(head)-1]
+	}
+	return &Body{Identity: id, raw: append(head, rest...)}
+}
+
+// Raw is the JSON of the object.
+func (b *Body) Raw() []byte { return b.raw }
+
+// Size is how many bytes the body keeps in memory before it is decoded.
+func (b *Body) Size() int { return len(b.raw) }
+
+// Map is the decoded object: integers as int64, other numbers as float64.
+func (b *Body) Map() map[string]any {
+	b.once.Do(func() {
+		b.err = kjson.UnmarshalCaseSensitivePreserveInts(b.raw, &b.fields)
+	})
+	return b.fields
+}
+
+// Decode reads the object into a user's type. Field names are case-sensitive,
+// as they are for the API server.
+func (b *Body) Decode(into any) error {
+	return kjson.UnmarshalCaseSensitivePreserveInts(b.raw, into)
+}
+
+// Lookup finds a value by its path; a null that is there is found.
+func (b *Body) Lookup(path ...string) (any, bool) {
+	var v any = b.Map()
+	for _, key := range path {
+		m, ok := v.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		if v, ok = m[key]; !ok {
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+// Labels are the object's labels, nil if there are none.
+func (b *Body) Labels() map[string]any { return b.stringMap("labels") }
+
+// Annotations are the object's annotations, nil if there are none.
+func (b *Body) Annotations() map[string]any { return b.stringMap("annotations") }
+
+func (b *Body) stringMap(name string) map[string]any {
+	v, _ := b.Lookup("metadata", name)
+	m, _ := v.(map[string]any)
+	return m
+}
+
+// Finalizers are the object's finalizers in their order.
+func (b *Body) Finalizers() []string {
+	v, _ := b.Lookup("metadata", "finalizers")
+	list, _ := v.([]any)
+	found := make([]string, 0, len(list))
+	for _, f := range list {
+		if s, ok := f.(string); ok {
+			found = append(found, s)
+		}
+	}
+	return found
+}

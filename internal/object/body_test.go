@@ -1,0 +1,71 @@
+package object
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestIdentityIsReadWithoutDecoding(t *testing.T) {
+	b, err := Parse([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"ns","uid":"u1","resourceVersion":"42","deletionTimestamp":"2026-01-01T00:00:00Z","labels":{"uid":"other"}},"spec":{"name":"not me"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Identity{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "a", UID: "u1", ResourceVersion: "42", Deleting: true}
+	if diff := cmp.Diff(want, b.Identity); diff != "" {
+		t.Errorf("identity: -want +got\n%s", diff)
+	}
+	if v, ok := b.Version(); v != 42 || !ok {
+		t.Errorf("version: got %d, %v", v, ok)
+	}
+}
+
+func TestManagedFieldsAreLeftOut(t *testing.T) {
+	cases := map[string]struct{ in, want string }{
+		"in the middle": {`{"metadata":{"name":"a","managedFields":[{"x":"}"}],"uid":"u"},"spec":{}}`, `{"metadata":{"name":"a","uid":"u"},"spec":{}}`},
+		"first":         {`{"metadata":{"managedFields":[],"uid":"u"}}`, `{"metadata":{"uid":"u"}}`},
+		"last":          {`{"metadata":{"uid":"u","managedFields":[1]}}`, `{"metadata":{"uid":"u"}}`},
+		"alone":         {`{"metadata":{"managedFields":[1]}}`, `{"metadata":{}}`},
+		"spaced":        {"{ \"metadata\" : {\n \"uid\" : \"u\" ,\n \"managedFields\" : [ 1 ] , \"name\":\"n\" } }", "{ \"metadata\" : {\n \"uid\" : \"u\"  , \"name\":\"n\" } }"},
+		"elsewhere":     {`{"metadata":{"uid":"u"},"spec":{"managedFields":[1]}}`, `{"metadata":{"uid":"u"},"spec":{"managedFields":[1]}}`},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			b, err := Parse([]byte(c.in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, string(b.Raw())); diff != "" {
+				t.Errorf("raw: -want +got\n%s", diff)
+			}
+			if b.Map() == nil {
+				t.Error("what is left does not decode")
+			}
+		})
+	}
+}
+
+func TestMalformedObjectsAreRefused(t *testing.T) {
+	for _, in := range []string{``, `[]`, `null`, `{"metadata":`, `{"metadata":{"name":"a"}`, `{"a":1,}`} {
+		if b, err := Parse([]byte(in)); err == nil {
+			t.Errorf("%q: got %+v, want an error", in, b.Identity)
+		}
+	}
+}
+
+func TestListItemsGetTheirType(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"metadata":{"name":"a"}}`:              `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`,
+		`{"kind":"Pod","metadata":{"name":"a"}}`: `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`,
+		`{}`:                                     `{"apiVersion":"v1","kind":"Pod"}`,
+		`{"apiVersion":"v2","kind":"X"}`:         `{"apiVersion":"v2","kind":"X"}`,
+	} {
+		b, err := Parse([]byte(in))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(b.WithType("v1", "Pod").Raw()); got != want {
+			t.Errorf("%s: got %s, want %s", in, got, want)
+		}
+	}
+}
