@@ -1,0 +1,132 @@
+package diff
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// Equal tells whether two JSON values are the same. Numbers are compared by
+// value, whatever their Go types: 1, 1.0 and json.Number("1") are equal. A key
+// with a null is not the same as no key, in contrast to what [Of] reports.
+func Equal(a, b any) bool {
+	switch a := a.(type) {
+	case nil:
+		return b == nil
+	case string:
+		b, ok := b.(string)
+		return ok && a == b
+	case bool:
+		b, ok := b.(bool)
+		return ok && a == b
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		return ok && equalMaps(a, b)
+	case []any:
+		b, ok := b.([]any)
+		return ok && equalLists(a, b)
+	}
+	if x, ok := numberOf(a); ok {
+		y, ok := numberOf(b)
+		return ok && x == y
+	}
+	// Values that no JSON decodes into; better a slow answer than a wrong one.
+	return reflect.DeepEqual(a, b)
+}
+
+func equalMaps(a, b map[string]any) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for key, value := range a {
+		other, ok := b[key]
+		if !ok || !Equal(value, other) {
+			return false
+		}
+	}
+	return true
+}
+
+func equalLists(a, b []any) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !Equal(a[i], b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// number is the exact value of a number, in a form that can be compared by ==:
+// as an integer, else as a fraction, else as the digits of an integer that
+// takes more than 64 bits.
+type number struct {
+	integer  int64
+	fraction float64
+	digits   string
+}
+
+func numberOf(v any) (number, bool) {
+	switch v := v.(type) {
+	case int64:
+		return number{integer: v}, true
+	case float64:
+		return ofFloat(v), true
+	case json.Number:
+		return ofText(v), true
+	case int:
+		return number{integer: int64(v)}, true
+	case int32:
+		return number{integer: int64(v)}, true
+	case int16:
+		return number{integer: int64(v)}, true
+	case int8:
+		return number{integer: int64(v)}, true
+	case uint64:
+		return ofUnsigned(v), true
+	case uint:
+		return ofUnsigned(uint64(v)), true
+	case uint32:
+		return number{integer: int64(v)}, true
+	case uint16:
+		return number{integer: int64(v)}, true
+	case uint8:
+		return number{integer: int64(v)}, true
+	case float32:
+		return ofFloat(float64(v)), true
+	}
+	return number{}, false
+}
+
+func ofUnsigned(v uint64) number {
+	if v > math.MaxInt64 {
+		return number{digits: strconv.FormatUint(v, 10)}
+	}
+	return number{integer: int64(v)}
+}
+
+func ofFloat(v float64) number {
+	switch {
+	case v != math.Trunc(v): // NaN, too: it equals nothing
+		return number{fraction: v}
+	case v >= -1<<63 && v < 1<<63:
+		return number{integer: int64(v)}
+	}
+	return number{digits: strconv.FormatFloat(v, 'f', 0, 64)}
+}
+
+func ofText(v json.Number) number {
+	if n, err := v.Int64(); err == nil {
+		return number{integer: n}
+	}
+	n, err := v.Float64()
+	if err != nil || !strings.ContainsAny(v.String(), ".eE") {
+		// As a float, a long integer would lose digits.
+		return number{digits: v.String()}
+	}
+	return ofFloat(n)
+}

@@ -1,0 +1,124 @@
+package fieldpath_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gopf.dev/gopf/internal/fieldpath"
+)
+
+func object(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var m map[string]any
+	if err := json.Unmarshal([]byte(text), &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestLookupTellsNullFromAbsent(t *testing.T) {
+	t.Parallel()
+	root := object(t, `{"spec": {"size": "1G", "none": null, "list": [{"a": 1}]}}`)
+	cases := map[string]struct {
+		path  fieldpath.Path
+		want  any
+		found bool
+	}{
+		"value":              {path: fieldpath.Path{"spec", "size"}, want: "1G", found: true},
+		"null is present":    {path: fieldpath.Path{"spec", "none"}, want: nil, found: true},
+		"below null":         {path: fieldpath.Path{"spec", "none", "x"}},
+		"below a string":     {path: fieldpath.Path{"spec", "size", "x"}},
+		"lists have no keys": {path: fieldpath.Path{"spec", "list", "0"}},
+		"absent":             {path: fieldpath.Path{"status"}},
+		"root":               {path: nil, want: root, found: true},
+	}
+	for name, tc := range cases {
+		got, found := fieldpath.Lookup(root, tc.path...)
+		if found != tc.found {
+			t.Errorf("%s: found %v, want %v", name, found, tc.found)
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s: -want, +got:\n%s", name, diff)
+		}
+	}
+	if _, found := fieldpath.Lookup(nil, "a"); found {
+		t.Error("something is found in nothing")
+	}
+}
+
+func TestSetMakesParents(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		root, want string
+		path       fieldpath.Path
+		blocked    bool
+	}{
+		"new key":           {root: `{}`, path: fieldpath.Path{"a"}, want: `{"a": "new"}`},
+		"new parents":       {root: `{"z": 1}`, path: fieldpath.Path{"a", "b", "c"}, want: `{"z": 1, "a": {"b": {"c": "new"}}}`},
+		"beside a sibling":  {root: `{"a": {"x": 1}}`, path: fieldpath.Path{"a", "b"}, want: `{"a": {"x": 1, "b": "new"}}`},
+		"over a value":      {root: `{"a": {"b": 1}}`, path: fieldpath.Path{"a", "b"}, want: `{"a": {"b": "new"}}`},
+		"through a string":  {root: `{"a": "s"}`, path: fieldpath.Path{"a", "b"}, want: `{"a": "s"}`, blocked: true},
+		"through a null":    {root: `{"a": null}`, path: fieldpath.Path{"a", "b"}, want: `{"a": null}`, blocked: true},
+		"through a list":    {root: `{"a": []}`, path: fieldpath.Path{"a", "0"}, want: `{"a": []}`, blocked: true},
+		"at the empty path": {root: `{"a": 1}`, path: nil, want: `{"a": 1}`, blocked: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := object(t, tc.root)
+			if err := fieldpath.Set(root, "new", tc.path...); (err != nil) != tc.blocked {
+				t.Errorf("Set: error %v, want one: %v", err, tc.blocked)
+			}
+			if diff := cmp.Diff(object(t, tc.want), root); diff != "" {
+				t.Errorf("-want, +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRemoveTakesEmptiedParentsAlong(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		root, want string
+		path       fieldpath.Path
+		blocked    bool
+	}{
+		"sibling keeps the parent":      {root: `{"a": {"b": 1, "x": 2}}`, path: fieldpath.Path{"a", "b"}, want: `{"a": {"x": 2}}`},
+		"only child":                    {root: `{"a": {"b": {"c": 1}}, "z": 1}`, path: fieldpath.Path{"a", "b", "c"}, want: `{"z": 1}`},
+		"parent that was empty before":  {root: `{"a": {}}`, path: fieldpath.Path{"a", "b"}, want: `{}`},
+		"grandparent that was empty":    {root: `{"a": {}}`, path: fieldpath.Path{"a", "b", "c"}, want: `{}`},
+		"nothing there":                 {root: `{"z": 1}`, path: fieldpath.Path{"a", "b"}, want: `{"z": 1}`},
+		"null value":                    {root: `{"a": {"b": null}}`, path: fieldpath.Path{"a", "b"}, want: `{}`},
+		"empty list is no empty parent": {root: `{"a": {"b": 1, "c": []}}`, path: fieldpath.Path{"a", "b"}, want: `{"a": {"c": []}}`},
+		"below a null":                  {root: `{"a": null}`, path: fieldpath.Path{"a", "b"}, want: `{"a": null}`, blocked: true},
+		"below a string, further down":  {root: `{"a": {"b": "s"}}`, path: fieldpath.Path{"a", "b", "c"}, want: `{"a": {"b": "s"}}`, blocked: true},
+		"root":                          {root: `{"a": 1}`, path: nil, want: `{"a": 1}`, blocked: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := object(t, tc.root)
+			if err := fieldpath.Remove(root, tc.path...); (err != nil) != tc.blocked {
+				t.Errorf("Remove: error %v, want one: %v", err, tc.blocked)
+			}
+			if diff := cmp.Diff(object(t, tc.want), root); diff != "" {
+				t.Errorf("Remove: -want, +got:\n%s", diff)
+			}
+			root = object(t, tc.root)
+			fieldpath.Drop(root, tc.path...)
+			if diff := cmp.Diff(object(t, tc.want), root); diff != "" {
+				t.Errorf("Drop: -want, +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestErrorsNameTheBlockingPart(t *testing.T) {
+	t.Parallel()
+	err := fieldpath.Remove(object(t, `{"spec": {"a": "s"}}`), "spec", "a", "b")
+	if want := "spec.a.b: spec.a is string, not an object"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %q", err, want)
+	}
+}

@@ -1,0 +1,98 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// AnnotationProgress keeps records in annotations of the objects, one for each
+// handler: <prefix>/<id>. Make one with [NewAnnotationProgress], and change the
+// fields before its use.
+type AnnotationProgress struct {
+	// Prefix is the domain of the annotations. Operators that handle the same
+	// objects must have different ones.
+	Prefix string
+	// V1 says to write and read the keys of old versions of Kopf, too, where
+	// they differ. By default on.
+	V1 bool
+	// Verbose says to write nulls for what is not in a record. By default off.
+	Verbose bool
+	// TouchKey is the name of the annotation by which Kopf wakes itself; see
+	// [Untoucher]. By default "touch-dummy".
+	TouchKey string
+}
+
+var (
+	_ Progress  = (*AnnotationProgress)(nil)
+	_ Untoucher = (*AnnotationProgress)(nil)
+	_ Validator = (*AnnotationProgress)(nil)
+	_ IDChecker = (*AnnotationProgress)(nil)
+)
+
+// NewAnnotationProgress returns a storage in annotations of the prefix, with
+// everything else as in Kopf by default.
+func NewAnnotationProgress(prefix string) *AnnotationProgress {
+	return &AnnotationProgress{Prefix: prefix, V1: true, TouchKey: "touch-dummy"}
+}
+
+// Load implements [Progress].
+func (s *AnnotationProgress) Load(_ context.Context, o Object, ids []string) (map[string]Record, error) {
+	records := make(map[string]Record)
+	for _, id := range ids {
+		for key, value := range values(o, s.annotations().keys(o, id)) {
+			record, found, err := decodeRecord([]byte(value))
+			if err != nil {
+				return nil, fmt.Errorf("read the progress from annotation %s: %w", key, err)
+			}
+			if found {
+				records[id] = record
+				break
+			}
+		}
+	}
+	return records, nil
+}
+
+// Save implements [Progress].
+func (s *AnnotationProgress) Save(_ context.Context, o Object, p Patch, changed map[string]Record, purge []string) error {
+	a := s.annotations()
+	for _, id := range slices.Sorted(maps.Keys(changed)) {
+		a.put(o, p, a.keys(o, id), changed[id].Encode(s.Verbose))
+	}
+	for _, id := range purge {
+		a.purge(o, p, a.keys(o, id))
+	}
+	return nil
+}
+
+// Clean implements [Progress]. All annotations of the prefix are removed.
+func (s *AnnotationProgress) Clean(essence map[string]any) {
+	dropAnnotations(essence, func(key string) bool { return strings.HasPrefix(key, s.Prefix+"/") })
+	Tidy(essence)
+}
+
+// Untouch implements [Untoucher].
+func (s *AnnotationProgress) Untouch(o Object, p Patch) {
+	a := s.annotations()
+	for key := range values(o, a.keys(o, s.TouchKey)) {
+		p.Set(nil, "metadata", "annotations", key)
+		a.mark(o, p)
+	}
+}
+
+// Validate implements [Validator].
+func (s *AnnotationProgress) Validate() error {
+	return checkPrefix(s.Prefix)
+}
+
+// CheckID implements [IDChecker]: names of annotations are restricted.
+func (s *AnnotationProgress) CheckID(id string) error {
+	return checkKeys(s.Prefix, id, s.V1)
+}
+
+func (s *AnnotationProgress) annotations() annotations {
+	return annotations{prefix: s.Prefix, v1: s.V1}
+}

@@ -1,0 +1,66 @@
+package storage
+
+import (
+	"iter"
+	"strings"
+)
+
+// DefaultPrefix is the domain under which Kopf keeps its annotations.
+const DefaultPrefix = "kopf.zalando.org"
+
+// managedMarker is the name of the annotation that tells other operators to
+// ignore all annotations with the same prefix.
+const managedMarker = "kopf-managed"
+
+// annotations reads and writes the annotations of one prefix.
+type annotations struct {
+	prefix string
+	v1     bool
+}
+
+func (a annotations) keys(o Object, id string) []string {
+	return Keys(a.prefix, id, Marked(o), a.v1)
+}
+
+// values yields the keys that the object has, in their order, with their values.
+func values(o Object, keys []string) iter.Seq2[string, string] {
+	return func(yield func(key, value string) bool) {
+		for _, key := range keys {
+			value, _ := o.Lookup("metadata", "annotations", key)
+			if text, ok := value.(string); ok && !yield(key, text) {
+				return
+			}
+		}
+	}
+}
+
+// put writes the value under all keys.
+func (a annotations) put(o Object, p Patch, keys []string, value string) {
+	for _, key := range keys {
+		p.Set(value, "metadata", "annotations", key)
+	}
+	a.mark(o, p)
+}
+
+// purge forgets each of the keys on its own.
+func (a annotations) purge(o Object, p Patch, keys []string) {
+	for _, key := range keys {
+		purge(o, p, "metadata", "annotations", key)
+	}
+}
+
+// mark says on the object that the prefix belongs to an operator. Kopf takes
+// prefixes like its own one for known, though only a few of these really are.
+func (a annotations) mark(o Object, p Patch) {
+	if strings.HasPrefix(a.prefix, "kopf.") {
+		return
+	}
+	path := []string{"metadata", "annotations", a.prefix + "/" + managedMarker}
+	if _, ok := o.Lookup(path...); ok {
+		return
+	}
+	if _, ok := p.Lookup(path...); ok {
+		return
+	}
+	p.Set("yes", path...)
+}

@@ -1,0 +1,224 @@
+package storage
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// EncodeEssence writes an essence as JSON in the very bytes that Kopf writes for
+// objects whose keys arrive sorted, which those of custom resources do: compact,
+// in ASCII only, keys sorted, but metadata and then status at the end, as Kopf
+// takes these in last, and in metadata labels and then annotations first.
+//
+// Nothing depends on the bytes being the same, but that neither framework sees
+// a difference in what the other has written is easier to trust when there is
+// none.
+func EncodeEssence(essence map[string]any) (string, error) {
+	keys := append(sortedBut(essence, "metadata", "status"), "metadata", "status")
+	b, err := appendObject(nil, essence, keys, func(b []byte, key string, value any) ([]byte, error) {
+		if metadata, ok := value.(map[string]any); ok && key == "metadata" {
+			keys := append([]string{"labels", "annotations"}, sortedBut(metadata, "labels", "annotations")...)
+			return appendObject(b, metadata, keys, appendMember)
+		}
+		return appendValue(b, value)
+	})
+	return string(b), err
+}
+
+// DecodeEssence reads an essence from JSON, with any white space around it. A
+// null is not found. Integers become int64, other numbers float64, and integers
+// which do not fit stay [json.Number].
+func DecodeEssence(text string) (essence map[string]any, found bool, err error) {
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	if err := decoder.Decode(&essence); err != nil {
+		return nil, false, err
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return nil, false, fmt.Errorf("something follows after the JSON value")
+	}
+	for key, value := range essence {
+		essence[key] = numbered(value)
+	}
+	return essence, essence != nil, nil
+}
+
+// numbered replaces the textual numbers inside of the value.
+func numbered(value any) any {
+	switch value := value.(type) {
+	case json.Number:
+		if n, err := value.Int64(); err == nil {
+			return n
+		}
+		if f, err := value.Float64(); err == nil && strings.ContainsAny(value.String(), ".eE") {
+			return f
+		}
+	case map[string]any:
+		for key, item := range value {
+			value[key] = numbered(item)
+		}
+	case []any:
+		for i, item := range value {
+			value[i] = numbered(item)
+		}
+	}
+	return value
+}
+
+// sortedBut lists the keys of an object except for the given ones.
+func sortedBut(object map[string]any, except ...string) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(object)), func(key string) bool {
+		return slices.Contains(except, key)
+	})
+}
+
+// appendObject writes those of the keys that the object has, in their order.
+func appendObject(
+	b []byte, object map[string]any, keys []string, member func(b []byte, key string, value any) ([]byte, error),
+) ([]byte, error) {
+	b = append(b, '{')
+	start := len(b)
+	for _, key := range keys {
+		value, ok := object[key]
+		if !ok {
+			continue
+		}
+		if len(b) > start {
+			b = append(b, ',')
+		}
+		b = append(appendString(b, key), ':')
+		var err error
+		if b, err = member(b, key, value); err != nil {
+			return nil, fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	return append(b, '}'), nil
+}
+
+func appendMember(b []byte, _ string, value any) ([]byte, error) {
+	return appendValue(b, value)
+}
+
+func appendValue(b []byte, value any) ([]byte, error) {
+	switch value := value.(type) {
+	case nil:
+		return append(b, "null"...), nil
+	case bool:
+		return strconv.AppendBool(b, value), nil
+	case string:
+		return appendString(b, value), nil
+	case int64:
+		return strconv.AppendInt(b, value, 10), nil
+	case int:
+		return strconv.AppendInt(b, int64(value), 10), nil
+	case float64:
+		return appendFloat(b, value)
+	case json.Number:
+		return appendNumber(b, value), nil
+	case map[string]any:
+		return appendObject(b, value, slices.Sorted(maps.Keys(value)), appendMember)
+	case []any:
+		return appendList(b, value)
+	}
+	// Anything else comes from Go code, not from JSON: it is made so first.
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var plain any
+	if err := decoder.Decode(&plain); err != nil {
+		return nil, err
+	}
+	return appendValue(b, plain)
+}
+
+func appendList(b []byte, list []any) ([]byte, error) {
+	b = append(b, '[')
+	for i, item := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var err error
+		if b, err = appendValue(b, item); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, ']'), nil
+}
+
+// appendFloat writes whole numbers as integers: so the API server does, and so
+// Kopf reads and writes them.
+func appendFloat(b []byte, f float64) ([]byte, error) {
+	switch {
+	case math.IsNaN(f) || math.IsInf(f, 0):
+		return nil, fmt.Errorf("%v cannot be written as JSON", f)
+	case f == math.Trunc(f) && math.Abs(f) < 1e21:
+		return strconv.AppendFloat(b, f, 'f', -1, 64), nil
+	}
+	return appendPythonFloat(b, f), nil
+}
+
+// appendNumber writes integers as they are, others as Python does.
+func appendNumber(b []byte, n json.Number) []byte {
+	f, err := n.Float64()
+	if err != nil || !strings.ContainsAny(n.String(), ".eE") {
+		return append(b, n...)
+	}
+	return appendPythonFloat(b, f)
+}
+
+func appendPythonFloat(b []byte, f float64) []byte {
+	if size := math.Abs(f); size != 0 && (size < 1e-4 || size >= 1e16) {
+		return strconv.AppendFloat(b, f, 'e', -1, 64)
+	}
+	b = strconv.AppendFloat(b, f, 'f', -1, 64)
+	if f == math.Trunc(f) {
+		b = append(b, ".0"...)
+	}
+	return b
+}
+
+// appendString escapes everything outside of printable ASCII, in pairs of
+// surrogates where needed, and nothing else that need not be.
+func appendString(b []byte, s string) []byte {
+	b = append(b, '"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b = append(b, '\\', byte(r))
+		case r >= ' ' && r <= '~':
+			b = append(b, byte(r))
+		case r == '\n':
+			b = append(b, `\n`...)
+		case r == '\r':
+			b = append(b, `\r`...)
+		case r == '\t':
+			b = append(b, `\t`...)
+		case r == '\b':
+			b = append(b, `\b`...)
+		case r == '\f':
+			b = append(b, `\f`...)
+		case r > 0xffff:
+			r -= 0x10000
+			b = appendEscape(b, 0xd800+r>>10)
+			b = appendEscape(b, 0xdc00+r&0x3ff)
+		default:
+			b = appendEscape(b, r)
+		}
+	}
+	return append(b, '"')
+}
+
+func appendEscape(b []byte, r rune) []byte {
+	const digits = "0123456789abcdef"
+	return append(b, '\\', 'u', digits[r>>12&0xf], digits[r>>8&0xf], digits[r>>4&0xf], digits[r&0xf])
+}

@@ -1,0 +1,179 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+)
+
+// DefaultProgress returns the storage that Kopf has by default: records are kept
+// in annotations, and those that its older versions have left in the status
+// are still found, and purged in their time.
+func DefaultProgress() Progress {
+	return SmartProgress(NewAnnotationProgress(DefaultPrefix), NewStatusProgress(DefaultName))
+}
+
+// DefaultBase returns the storage that Kopf has by default: in an annotation.
+func DefaultBase() Base {
+	return NewAnnotationBase(DefaultPrefix)
+}
+
+// SmartProgress keeps records in annotations; what is in the status is found
+// and purged, but nothing is added to it.
+func SmartProgress(annotations *AnnotationProgress, status *StatusProgress) Progress {
+	return MultiProgress(annotations, RetiredProgress(status))
+}
+
+// MultiProgress keeps records in all of the storages and takes each of them
+// from the first one that has it.
+//
+// To move from one storage to another: first run with the new and the old one,
+// in this order, until no handling is left that began before; then with the
+// new one alone. With the old one in [RetiredProgress], nothing more is written
+// into it in the meantime, but then there is no way back.
+func MultiProgress(storages ...Progress) Progress {
+	return multiProgress(storages)
+}
+
+// RetiredProgress is a storage that is not used any more: its records are found,
+// purged, and cleaned off, but no new ones are kept there.
+func RetiredProgress(storage Progress) Progress {
+	return retiredProgress{storage}
+}
+
+// MultiBase keeps essences in all of the storages and takes them from the first
+// one that has any. To move from one storage to another, run with the new and
+// the old one, in this order, until all objects have been handled.
+func MultiBase(storages ...Base) Base {
+	return multiBase(storages)
+}
+
+type multiProgress []Progress
+
+func (m multiProgress) Load(ctx context.Context, o Object, ids []string) (map[string]Record, error) {
+	records := make(map[string]Record)
+	for _, storage := range m {
+		missing := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+			_, ok := records[id]
+			return ok
+		})
+		if len(missing) == 0 {
+			break
+		}
+		found, err := storage.Load(ctx, o, missing)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(records, found)
+	}
+	return records, nil
+}
+
+func (m multiProgress) Save(ctx context.Context, o Object, p Patch, changed map[string]Record, purge []string) error {
+	for _, storage := range m {
+		if err := storage.Save(ctx, o, p, changed, purge); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m multiProgress) Clean(essence map[string]any) {
+	for _, storage := range m {
+		storage.Clean(essence)
+	}
+}
+
+func (m multiProgress) Untouch(o Object, p Patch) {
+	for _, storage := range m {
+		if storage, ok := storage.(Untoucher); ok {
+			storage.Untouch(o, p)
+		}
+	}
+}
+
+func (m multiProgress) Validate() error {
+	return validate(m)
+}
+
+func (m multiProgress) CheckID(id string) error {
+	for _, storage := range m {
+		if storage, ok := storage.(IDChecker); ok {
+			if err := storage.CheckID(id); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+type retiredProgress struct {
+	storage Progress
+}
+
+func (r retiredProgress) Load(ctx context.Context, o Object, ids []string) (map[string]Record, error) {
+	return r.storage.Load(ctx, o, ids)
+}
+
+func (r retiredProgress) Save(ctx context.Context, o Object, p Patch, _ map[string]Record, purge []string) error {
+	return r.storage.Save(ctx, o, p, nil, purge)
+}
+
+func (r retiredProgress) Clean(essence map[string]any) {
+	r.storage.Clean(essence)
+}
+
+func (r retiredProgress) Validate() error {
+	return validate([]Progress{r.storage})
+}
+
+type multiBase []Base
+
+func (m multiBase) Load(ctx context.Context, o Object) (essence map[string]any, found bool, err error) {
+	for _, storage := range m {
+		if essence, found, err = storage.Load(ctx, o); err != nil || found {
+			return essence, found, err
+		}
+	}
+	return nil, false, nil
+}
+
+func (m multiBase) Save(ctx context.Context, o Object, p Patch, essence map[string]any) error {
+	for _, storage := range m {
+		if err := storage.Save(ctx, o, p, essence); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m multiBase) Clean(essence map[string]any) {
+	for _, storage := range m {
+		storage.Clean(essence)
+	}
+}
+
+func (m multiBase) CleanObject(o Object, essence map[string]any) {
+	for _, storage := range m {
+		if cleaner, ok := storage.(ObjectCleaner); ok {
+			cleaner.CleanObject(o, essence)
+		} else {
+			storage.Clean(essence)
+		}
+	}
+}
+
+func (m multiBase) Validate() error {
+	return validate(m)
+}
+
+func validate[S any](storages []S) error {
+	var errs []error
+	for _, storage := range storages {
+		if validator, ok := any(storage).(Validator); ok {
+			errs = append(errs, validator.Validate())
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,129 @@
+package storage_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gopf.dev/gopf/storage"
+)
+
+var moment = time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
+
+func TestRecordsAreWrittenAsKopfDoes(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		record        storage.Record
+		want, verbose string
+	}{
+		"fresh": {
+			record:  storage.Record{Started: moment, Purpose: "create"},
+			want:    `{"started":"2026-01-02T03:04:05.000006+00:00","purpose":"create","retries":0,"success":false,"failure":false}`,
+			verbose: `{"started":"2026-01-02T03:04:05.000006+00:00","stopped":null,"delayed":null,"purpose":"create","retries":0,"success":false,"failure":false,"message":null,"subrefs":null}`,
+		},
+		"with everything": {
+			record: storage.Record{Started: moment, Stopped: moment, Delayed: moment, Purpose: "update", Retries: 2,
+				Success: true, Failure: true, Message: new("<é>"), Subrefs: []string{"a/b", "a/c"}},
+			want: `{"started":"2026-01-02T03:04:05.000006+00:00","stopped":"2026-01-02T03:04:05.000006+00:00","delayed":"2026-01-02T03:04:05.000006+00:00",` +
+				`"purpose":"update","retries":2,"success":true,"failure":true,"message":"<\u00e9>","subrefs":["a/b","a/c"]}`,
+		},
+		"empty message is a message": {
+			record: storage.Record{Message: new("")},
+			want:   `{"retries":0,"success":false,"failure":false,"message":""}`,
+		},
+		"nobody's": {
+			record: storage.Record{Subrefs: []string{}},
+			want:   `{"retries":0,"success":false,"failure":false}`,
+		},
+	}
+	for name, tc := range cases {
+		if got := tc.record.Encode(false); got != tc.want {
+			t.Errorf("%s: got  %s\nwant %s", name, got, tc.want)
+		}
+		if tc.verbose == "" {
+			tc.verbose = tc.want
+		}
+		if got := tc.record.Encode(true); name == "fresh" && got != tc.verbose {
+			t.Errorf("%s, verbose: got  %s\nwant %s", name, got, tc.verbose)
+		}
+	}
+}
+
+func TestRecordsAreReadWhoeverHasWrittenThem(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		text    string
+		want    storage.Record
+		invalid bool
+	}{
+		"empty":          {text: `{}`},
+		"nulls":          {text: `{"started":null,"stopped":null,"delayed":null,"purpose":null,"retries":null,"success":null,"failure":null,"message":null,"subrefs":null}`},
+		"unknown fields": {text: `{"retries":1,"future":{"a":1}}`, want: storage.Record{Retries: 1}},
+		"old times":      {text: `{"started":"2026-01-02T03:04:05.000006"}`, want: storage.Record{Started: moment}},
+		"empty message":  {text: `{"message":""}`, want: storage.Record{Message: new("")}},
+		"no subrefs":     {text: `{"subrefs":[]}`},
+		"wrong time":     {text: `{"started":"yesterday"}`, invalid: true},
+		"wrong type":     {text: `{"retries":"many"}`, invalid: true},
+		"no object":      {text: `[]`, invalid: true},
+	}
+	for name, tc := range cases {
+		var got storage.Record
+		if err := json.Unmarshal([]byte(tc.text), &got); (err != nil) != tc.invalid {
+			t.Errorf("%s: error %v, want one: %v", name, err, tc.invalid)
+		}
+		if !got.Equal(tc.want) {
+			t.Errorf("%s: got %s, want %s", name, got.Encode(true), tc.want.Encode(true))
+		}
+	}
+}
+
+func TestRecordsAreEqualIfWrittenTheSame(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	record := storage.Record{Started: now, Purpose: "create", Message: new("m")}
+	var read storage.Record
+	if err := json.Unmarshal([]byte(record.Encode(true)), &read); err != nil {
+		t.Fatal(err)
+	}
+	if !read.Equal(record) {
+		t.Errorf("a record is not equal to itself after it was written: %v, %v", read, record)
+	}
+	for name, change := range map[string]func(*storage.Record){
+		"started": func(r *storage.Record) { r.Started = now.Add(time.Second) },
+		"stopped": func(r *storage.Record) { r.Stopped = now },
+		"delayed": func(r *storage.Record) { r.Delayed = now },
+		"purpose": func(r *storage.Record) { r.Purpose = "" },
+		"retries": func(r *storage.Record) { r.Retries = 1 },
+		"success": func(r *storage.Record) { r.Success = true },
+		"failure": func(r *storage.Record) { r.Failure = true },
+		"message": func(r *storage.Record) { r.Message = new("n") },
+		"no msg":  func(r *storage.Record) { r.Message = nil },
+		"subrefs": func(r *storage.Record) { r.Subrefs = []string{"x"} },
+	} {
+		changed := record
+		if change(&changed); changed.Equal(record) || record.Equal(changed) {
+			t.Errorf("%s makes no difference", name)
+		}
+	}
+}
+
+func TestFieldsOfARecordDeleteWhatWasThere(t *testing.T) {
+	t.Parallel()
+	want := map[string]any{
+		"started": "2026-01-02T03:04:05.000006+00:00", "stopped": nil, "delayed": nil, "purpose": "create",
+		"retries": int64(1), "success": false, "failure": false, "message": nil, "subrefs": nil,
+	}
+	got := storage.Record{Started: moment, Purpose: "create", Retries: 1}.Fields()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+func TestHandlersAreFinishedEitherWay(t *testing.T) {
+	t.Parallel()
+	if (storage.Record{Retries: 1}).Finished() || !(storage.Record{Success: true}).Finished() || !(storage.Record{Failure: true}).Finished() {
+		t.Error("only success and failure finish a handler")
+	}
+}

@@ -1,0 +1,148 @@
+package storage
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"gopf.dev/gopf/internal/fieldpath"
+)
+
+// DefaultName is the key in the status under which Kopf keeps its values.
+const DefaultName = "kopf"
+
+// StatusProgress keeps records in the status of the objects, one for each
+// handler. The kind's schema must let unknown fields through there, or nothing
+// is kept. Make one with [NewStatusProgress], and change the fields before its
+// use.
+type StatusProgress struct {
+	// Field is the path of the object with all records, as a list of keys. By
+	// default status.<name>.progress.
+	Field []string
+	// TouchField is the path by which Kopf wakes itself; see [Untoucher]. By
+	// default status.<name>.dummy.
+	TouchField []string
+}
+
+var (
+	_ Progress  = (*StatusProgress)(nil)
+	_ Untoucher = (*StatusProgress)(nil)
+)
+
+// NewStatusProgress returns a storage in the part of the status that has the
+// name. Operators that handle the same objects must have different ones.
+func NewStatusProgress(name string) *StatusProgress {
+	return &StatusProgress{
+		Field:      []string{"status", name, "progress"},
+		TouchField: []string{"status", name, "dummy"},
+	}
+}
+
+// Load implements [Progress].
+func (s *StatusProgress) Load(_ context.Context, o Object, ids []string) (map[string]Record, error) {
+	records := make(map[string]Record)
+	for _, id := range ids {
+		value, ok := o.Lookup(s.path(id)...)
+		if !ok {
+			continue
+		}
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, fmt.Errorf("read the progress of %s from the status: %w", id, err)
+		}
+		record, found, err := decodeRecord(text)
+		if err != nil {
+			return nil, fmt.Errorf("read the progress of %s from the status: %w", id, err)
+		}
+		if found {
+			records[id] = record
+		}
+	}
+	return records, nil
+}
+
+// Save implements [Progress].
+func (s *StatusProgress) Save(_ context.Context, o Object, p Patch, changed map[string]Record, ids []string) error {
+	for _, id := range slices.Sorted(maps.Keys(changed)) {
+		p.Set(changed[id].Fields(), s.path(id)...)
+	}
+	for _, id := range ids {
+		purge(o, p, s.path(id)...)
+	}
+	return nil
+}
+
+// Clean implements [Progress].
+func (s *StatusProgress) Clean(essence map[string]any) {
+	fieldpath.Drop(essence, s.Field...)
+	Tidy(essence)
+}
+
+// Untouch implements [Untoucher].
+func (s *StatusProgress) Untouch(o Object, p Patch) {
+	if value, _ := o.Lookup(s.TouchField...); value != nil {
+		p.Set(nil, s.TouchField...)
+	}
+}
+
+func (s *StatusProgress) path(id string) []string {
+	return append(slices.Clone(s.Field), id)
+}
+
+// StatusBase keeps the essence in the status of the object itself, as a text.
+// The kind's schema must let unknown fields through there, or nothing is kept.
+// Make one with [NewStatusBase], and change the fields before its use.
+type StatusBase struct {
+	// Field is the path of the text, as a list of keys. By default
+	// status.<name>.last-handled-configuration.
+	Field []string
+	// Ignored are paths, as lists of keys, whose changes are of no interest:
+	// they are removed from essences. By default none.
+	Ignored [][]string
+}
+
+var _ Base = (*StatusBase)(nil)
+
+// NewStatusBase returns a storage in the part of the status that has the name.
+// Operators that handle the same objects must have different ones.
+func NewStatusBase(name string) *StatusBase {
+	return &StatusBase{Field: []string{"status", name, "last-handled-configuration"}}
+}
+
+// Load implements [Base].
+func (s *StatusBase) Load(_ context.Context, o Object) (essence map[string]any, found bool, err error) {
+	value, _ := o.Lookup(s.Field...)
+	if value == nil {
+		return nil, false, nil
+	}
+	text, ok := value.(string)
+	if !ok {
+		return nil, false, fmt.Errorf("read the last-handled configuration from %s: it is %T, not a text", fieldpath.Path(s.Field), value)
+	}
+	essence, found, err = DecodeEssence(text)
+	if err != nil {
+		err = fmt.Errorf("read the last-handled configuration from %s: %w", fieldpath.Path(s.Field), err)
+	}
+	return essence, found, err
+}
+
+// Save implements [Base].
+func (s *StatusBase) Save(_ context.Context, _ Object, p Patch, essence map[string]any) error {
+	text, err := EncodeEssence(essence)
+	if err != nil {
+		return fmt.Errorf("write the last-handled configuration: %w", err)
+	}
+	p.Set(text, s.Field...)
+	return nil
+}
+
+// Clean implements [Base].
+func (s *StatusBase) Clean(essence map[string]any) {
+	for _, path := range s.Ignored {
+		fieldpath.Drop(essence, path...)
+	}
+	fieldpath.Drop(essence, s.Field...)
+	Tidy(essence)
+}
