@@ -1,0 +1,155 @@
+package kube
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
+	"time"
+)
+
+// attempt sends the request once and has its answer read.
+func (c *Client) attempt(outer context.Context, conns *conns, r *call) (o outcome) {
+	slot, err := c.takeSlot(outer, r.route)
+	if err != nil {
+		return outcome{err: err, mine: true}
+	}
+	started := time.Now()
+	finished := false
+	finish := func() {
+		if finished {
+			return
+		}
+		finished = true
+		if slot != nil {
+			c.shared.limit.release(*slot, o.learnt())
+		}
+		if c.opts.Observe != nil {
+			c.opts.Observe(Observation{Verb: r.verb, Resource: r.target.Info.GVR(), Code: o.code, Duration: time.Since(started)})
+		}
+	}
+	defer finish()
+
+	ctx, cancel := context.WithCancelCause(outer)
+	a := &response{cancel: cancel, cause: func() error { return context.Cause(ctx) }}
+	deadline := newDeadline(c.opts.RequestTimeout, cancel)
+	defer func() {
+		deadline.stop()
+		if a.kept {
+			return
+		}
+		if a.Response != nil {
+			a.Body.Close()
+		}
+		cancel(nil)
+	}()
+
+	a.Response, o = roundTrip(ctx, conns, r)
+	if o.err == nil && r.route != whole {
+		deadline.stop()
+		// The reader may be slow because whoever it hands things to waits for
+		// a slot.
+		finish()
+		a.Body = deadline.watch(a.Body, r.route)
+	}
+	if o.err == nil {
+		o.err = r.read(a)
+	}
+	return o.blamed(outer, ctx)
+}
+
+func (c *Client) takeSlot(ctx context.Context, r route) (*slot, error) {
+	if r.isWatch() {
+		return nil, nil
+	}
+	s, err := c.shared.limit.acquire(ctx)
+	return &s, err
+}
+
+// roundTrip gets the head of an answer.
+func roundTrip(ctx context.Context, conns *conns, r *call) (*http.Response, outcome) {
+	var connected atomic.Bool
+	if !r.repeatable && conns.traced {
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+			GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
+		})
+	}
+	resp, err := conns.via(r.route).RoundTrip(conns.request(ctx, r))
+	if err != nil {
+		sent := connected.Load() || !conns.traced && !neverSent(err)
+		return nil, outcome{err: err, sent: sent}
+	}
+	o := outcome{code: resp.StatusCode, sent: true}
+	if resp.StatusCode/100 != 2 {
+		o.err = statusError(r, resp)
+	}
+	return resp, o
+}
+
+// blamed finds out who ended a request that was ended before its time: the
+// errors of the transport do not say.
+func (o outcome) blamed(outer, inner context.Context) outcome {
+	if o.err == nil {
+		return o
+	}
+	if _, ok := o.err.(finalError); ok {
+		o.mine = true
+	} else if _, ok := Refused(o.err); !ok && inner.Err() != nil {
+		o.err = context.Cause(inner)
+		o.mine = outer.Err() != nil
+	}
+	return o
+}
+
+// learnt is what the outcome says about the load of the server.
+func (o outcome) learnt() learnt {
+	_, late := o.err.(*TimeoutError)
+	switch {
+	case late, o.code == http.StatusTooManyRequests:
+		return overloaded
+	case o.code/100 == 2:
+		return succeeded
+	}
+	return nothing
+}
+
+// deadline ends a request that gets no answer for too long.
+type deadline struct {
+	timer *time.Timer // nil if there is no limit
+	after time.Duration
+}
+
+func newDeadline(after time.Duration, cancel context.CancelCauseFunc) *deadline {
+	d := &deadline{after: after}
+	if after > 0 {
+		d.timer = time.AfterFunc(after, func() { cancel(&TimeoutError{After: after}) })
+	}
+	return d
+}
+
+func (d *deadline) stop() {
+	if d.timer != nil {
+		d.timer.Stop()
+	}
+}
+
+// watch limits the silence of a streamed body; whoever follows a watch has
+// means of his own.
+func (d *deadline) watch(body io.ReadCloser, r route) io.ReadCloser {
+	if d.timer == nil || r.isWatch() {
+		return body
+	}
+	return &timedBody{body, d}
+}
+
+type timedBody struct {
+	io.ReadCloser
+	deadline *deadline
+}
+
+func (b *timedBody) Read(p []byte) (int, error) {
+	b.deadline.timer.Reset(b.deadline.after)
+	defer b.deadline.stop()
+	return b.ReadCloser.Read(p)
+}

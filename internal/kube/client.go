@@ -1,0 +1,143 @@
+// Package kube is the only code that talks to the Kubernetes API: requests,
+// lists, watches, discovery, authentication, retries and limits.
+//
+// It uses net/http on the transports and credentials that client-go
+// configures, and keeps objects as the bytes they came in. Requests share
+// HTTP/2 connections with health checks. Every watch has an HTTP/1.1
+// connection of its own, because a server closes watches that share one with
+// many writes.
+package kube
+
+import (
+	"fmt"
+	"iter"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+// Options say how a [Client] behaves. Begin with [DefaultOptions]: here zero
+// means zero, not the default.
+type Options struct {
+	// UserAgent names the program to the server. If empty, the name in the
+	// rest.Config is used, or client-go's default one.
+	UserAgent string
+
+	// RequestTimeout is how long one attempt of a request may take in all. For
+	// lists it limits the silence instead, as their consumer may be slow; for
+	// watches the time until the answer begins. 30 s; 0 is no limit.
+	RequestTimeout time.Duration
+
+	// ConnectTimeout limits the time to establish a connection. 10 s; 0 is no
+	// limit.
+	ConnectTimeout time.Duration
+
+	// Backoffs are the pauses between attempts of one request; when they run
+	// out, the last error is the answer. They start anew for each request and
+	// may be endless. 1, 1, 2, 3, 5, 8, 13, 21 s; nil is no retries.
+	Backoffs iter.Seq[time.Duration]
+
+	// EnforceRetryAfter makes the pause that the server asks for replace that
+	// of Backoffs, also when it is shorter. Otherwise the longer one is made.
+	EnforceRetryAfter bool
+
+	// InFlight limits the requests under way at the same time; watches do not
+	// count.
+	InFlight InFlight
+
+	// Log gets failed attempts and refused credentials. slog.Default.
+	Log *slog.Logger
+
+	// Observe, if set, is told of every attempt of a request, for metrics. It
+	// is called concurrently and must be quick.
+	Observe func(Observation)
+
+	// Unauthorized, if set, is told when the server begins to refuse the
+	// credentials (the error) and when it accepts them again (nil). It must
+	// not make requests itself.
+	Unauthorized func(err error)
+}
+
+// DefaultOptions are the options with the defaults named at the fields.
+func DefaultOptions() Options {
+	const s = time.Second
+	return Options{
+		RequestTimeout: 30 * s,
+		ConnectTimeout: 10 * s,
+		Backoffs:       slices.Values([]time.Duration{1 * s, 1 * s, 2 * s, 3 * s, 5 * s, 8 * s, 13 * s, 21 * s}),
+		InFlight:       InFlight{Start: 32, Min: 1, Max: 256},
+		Log:            slog.Default(),
+	}
+}
+
+// Observation is one attempt of a request.
+type Observation struct {
+	Verb     string                      // get, list, watch, create, patch, delete, discover
+	Resource schema.GroupVersionResource // empty for discovery
+	Code     int                         // of the answer; 0 if there was none
+	Duration time.Duration               // until the answer was read; of lists and watches, until it began
+}
+
+// Client talks to one cluster. It is safe for concurrent use.
+type Client struct {
+	opts   Options
+	shared *shared
+}
+
+// shared is what clients have in common that were derived from one another.
+type shared struct {
+	conns   atomic.Pointer[conns]
+	limit   *limiter
+	auth    *authState
+	buffers sync.Pool
+}
+
+// NewClient makes a client of a client-go configuration, of which only the
+// server, the credentials, the proxy, the dialler and the transport wrappers
+// count. With a Transport in it, everything goes through that.
+func NewClient(cfg *rest.Config, o Options) (*Client, error) {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	c := &Client{opts: o, shared: &shared{
+		limit: newLimiter(o.InFlight),
+		auth:  &authState{log: o.Log, notify: o.Unauthorized},
+	}}
+	if err := c.Use(cfg); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Use replaces server and credentials. Requests that wait because the former
+// ones were refused go on at once; open watches stay as they are.
+func (c *Client) Use(cfg *rest.Config) error {
+	fresh, err := connect(cfg, c.opts)
+	if err != nil {
+		return fmt.Errorf("configure the connection to %s: %w", cfg.Host, err)
+	}
+	if old := c.shared.conns.Swap(fresh); old != nil {
+		close(old.replaced)
+		old.closeIdle()
+	}
+	return nil
+}
+
+// WithBackoffs derives a client that retries differently and is otherwise the
+// same, the limit of requests in flight included.
+func (c *Client) WithBackoffs(b iter.Seq[time.Duration]) *Client {
+	derived := *c
+	derived.opts.Backoffs = b
+	return &derived
+}
+
+// Host is the URL of the API server, for messages.
+func (c *Client) Host() string { return c.shared.conns.Load().base.String() }
+
+// Close closes the connections that are not in use.
+func (c *Client) Close() { c.shared.conns.Load().closeIdle() }

@@ -1,0 +1,131 @@
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// ErrNoConfig says that nothing tells where the cluster is.
+var ErrNoConfig = errors.New("no kubeconfig and not in a cluster: set KUBECONFIG, pass --kubeconfig, or run `gopf dev`")
+
+// ConfigError says what is wrong with a kubeconfig, in one line.
+type ConfigError struct {
+	Path    string
+	Problem ConfigProblem
+	Detail  string // what to do about it, or what was expected
+	Err     error  // may be nil
+}
+
+// ConfigProblem tells the kinds of [ConfigError] apart.
+type ConfigProblem string
+
+// What may be wrong with a kubeconfig.
+const (
+	ConfigMissing   ConfigProblem = "does not exist"
+	ConfigBroken    ConfigProblem = "cannot be read"
+	ConfigNoContext ConfigProblem = "has no current context"
+	ConfigDangling  ConfigProblem = "has no such context"
+	ConfigUnusable  ConfigProblem = "cannot be used"
+)
+
+func (e *ConfigError) Error() string {
+	s := fmt.Sprintf("the kubeconfig %s %s", e.Path, e.Problem)
+	if e.Detail != "" {
+		s += ": " + e.Detail
+	}
+	if e.Err != nil {
+		s += ": " + strings.Join(strings.Fields(e.Err.Error()), " ")
+	}
+	return s
+}
+
+func (e *ConfigError) Unwrap() error { return e.Err }
+
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// LoadConfig finds out where the cluster is and who we are there: from the
+// kubeconfig at the path; else from those in KUBECONFIG; else from the service
+// account of the pod we run in; else from ~/.kube/config. A context other than
+// the current one may be chosen by name; then a kubeconfig is meant, not the
+// service account.
+//
+// The namespace is that of the context or the pod, "" if they name none.
+func LoadConfig(kubeconfigPath, context string) (cfg *rest.Config, namespace string, err error) {
+	if kubeconfigPath != "" {
+		return loadFiles([]string{kubeconfigPath}, context)
+	}
+	if paths := filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)); len(paths) > 0 {
+		return loadFiles(paths, context)
+	}
+	if context == "" {
+		cfg, err := rest.InClusterConfig()
+		if err == nil {
+			ns, _ := os.ReadFile(namespaceFile)
+			return cfg, strings.TrimSpace(string(ns)), nil
+		}
+		if !errors.Is(err, rest.ErrNotInCluster) {
+			return nil, "", fmt.Errorf("use the service account of the pod: %w", err)
+		}
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil, "", ErrNoConfig
+	}
+	path := filepath.Join(home, clientcmd.RecommendedHomeDir, clientcmd.RecommendedFileName)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, "", ErrNoConfig
+	}
+	return loadFiles([]string{path}, context)
+}
+
+// loadFiles merges kubeconfigs as client-go does: the first to define a thing
+// wins, and files that do not exist are skipped as long as one does.
+func loadFiles(paths []string, context string) (*rest.Config, string, error) {
+	var found []string
+	for _, path := range paths {
+		if path = strings.TrimSpace(path); path == "" {
+			continue
+		}
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		// One by one first, as the error of merging them does not say which.
+		if _, err := clientcmd.LoadFromFile(path); err != nil {
+			return nil, "", &ConfigError{Path: path, Problem: ConfigBroken, Err: err}
+		}
+		found = append(found, path)
+	}
+	all := strings.Join(paths, string(filepath.ListSeparator))
+	if len(found) == 0 {
+		return nil, "", &ConfigError{Path: all, Problem: ConfigMissing, Detail: "check KUBECONFIG or --kubeconfig"}
+	}
+
+	rules := &clientcmd.ClientConfigLoadingRules{Precedence: found}
+	merged, err := rules.Load()
+	if err != nil {
+		return nil, "", &ConfigError{Path: all, Problem: ConfigBroken, Err: err}
+	}
+	switch {
+	case context == "" && merged.CurrentContext == "":
+		return nil, "", &ConfigError{Path: all, Problem: ConfigNoContext,
+			Detail: "choose one with `kubectl config use-context` or --context"}
+	case context == "":
+		context = merged.CurrentContext
+	}
+	if merged.Contexts[context] == nil {
+		return nil, "", &ConfigError{Path: all, Problem: ConfigDangling, Detail: fmt.Sprintf("%q", context)}
+	}
+	client := clientcmd.NewNonInteractiveClientConfig(*merged, context, &clientcmd.ConfigOverrides{}, rules)
+	cfg, err := client.ClientConfig()
+	if err != nil {
+		return nil, "", &ConfigError{Path: all, Problem: ConfigUnusable, Detail: fmt.Sprintf("context %q", context), Err: err}
+	}
+	return cfg, merged.Contexts[context].Namespace, nil
+}

@@ -1,0 +1,119 @@
+package kube
+
+import (
+	"context"
+	"sync"
+)
+
+// InFlight limits the requests under way at the same time, adaptively: the
+// limit is halved when the server says that it is overloaded and grows slowly
+// while requests that use it up succeed.
+type InFlight struct {
+	Start    int // 32
+	Min, Max int // 1, 256
+}
+
+// adapt decides on the next limit after one request: it came back while busy
+// requests, itself included, were under way.
+func (b InFlight) adapt(limit float64, busy int, overloaded bool) float64 {
+	if overloaded {
+		return max(limit/2, float64(b.Min))
+	}
+	// A success says something about the limit only if it was being used.
+	if float64(busy) < limit/2 {
+		return limit
+	}
+	return min(limit+1/limit, float64(b.Max))
+}
+
+// limiter hands out slots for requests, first come first served.
+type limiter struct {
+	bounds InFlight
+
+	mu      sync.Mutex
+	limit   float64
+	busy    int
+	cuts    int             // how often the limit was halved
+	waiting []chan struct{} // each is closed when its slot is granted
+}
+
+// slot is the permission for one request.
+type slot struct{ cuts int }
+
+func newLimiter(b InFlight) *limiter {
+	b.Min = max(b.Min, 1)
+	b.Max = max(b.Max, b.Min)
+	b.Start = min(max(b.Start, b.Min), b.Max)
+	return &limiter{bounds: b, limit: float64(b.Start)}
+}
+
+// acquire waits for a slot; the caller must release it.
+func (l *limiter) acquire(ctx context.Context) (slot, error) {
+	l.mu.Lock()
+	if l.busy < int(l.limit) && len(l.waiting) == 0 {
+		l.busy++
+		defer l.mu.Unlock()
+		return slot{l.cuts}, nil
+	}
+	granted := make(chan struct{})
+	l.waiting = append(l.waiting, granted)
+	l.mu.Unlock()
+
+	select {
+	case <-granted:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return slot{l.cuts}, nil
+	case <-ctx.Done():
+		l.abandon(granted)
+		return slot{}, context.Cause(ctx)
+	}
+}
+
+func (l *limiter) abandon(granted chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, w := range l.waiting {
+		if w == granted {
+			l.waiting = append(l.waiting[:i], l.waiting[i+1:]...)
+			return
+		}
+	}
+	// Granted in the same moment: pass it on.
+	l.busy--
+	l.grant()
+}
+
+// release gives a slot back with what was learnt from its request.
+func (l *limiter) release(s slot, learnt learnt) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case learnt == overloaded && s.cuts == l.cuts:
+		// Of the requests sent under one limit only the first one counts, or
+		// one burst of refusals would cut the limit to the ground.
+		l.cuts++
+		l.limit = l.bounds.adapt(l.limit, l.busy, true)
+	case learnt == succeeded:
+		l.limit = l.bounds.adapt(l.limit, l.busy, false)
+	}
+	l.busy--
+	l.grant()
+}
+
+func (l *limiter) grant() {
+	for len(l.waiting) > 0 && l.busy < int(l.limit) {
+		l.busy++
+		close(l.waiting[0])
+		l.waiting = l.waiting[1:]
+	}
+}
+
+// learnt is what a finished request says about the server's load.
+type learnt int
+
+const (
+	nothing learnt = iota
+	succeeded
+	overloaded
+)

@@ -1,0 +1,159 @@
+package kube
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// call is one request with all that its attempts have in common.
+type call struct {
+	verb   string // as in RBAC rules
+	method string
+	target Target
+	path   string // the target's, unless it is about no resource
+	query  url.Values
+
+	accept      string // application/json if empty
+	contentType string
+	body        []byte
+
+	repeatable bool // may be sent again if the answer was lost
+	route      route
+
+	// read takes the answer of a success. What comes back wrapped in a
+	// finalError goes to the caller as it is; other errors are those of a
+	// broken answer.
+	read func(a *response) error
+}
+
+// route says on which connection a request goes and what limits it.
+type route int
+
+const (
+	whole    route = iota // answer read in one go: a deadline for all of it
+	streamed              // answer handed on while it arrives: a deadline for its silence
+	followed              // a watch: a connection of its own, a deadline for its beginning
+	probed                // a watch among the requests
+)
+
+func (r route) isWatch() bool { return r == followed || r == probed }
+
+// response is the answer of a successful attempt.
+type response struct {
+	*http.Response
+	cancel context.CancelCauseFunc // ends the request
+	cause  func() error            // why the request was ended, if it was
+	kept   bool                    // the reader closes the body and cancels later
+}
+
+type finalError struct{ error }
+
+func (r *call) String() string {
+	if r.target.Info.Plural == "" {
+		return r.verb + " " + r.path
+	}
+	return r.verb + " " + r.target.String()
+}
+
+// do sends the request until there is an answer to give to the caller.
+func (c *Client) do(ctx context.Context, r *call) (err error) {
+	if r.path == "" {
+		if r.path, err = r.target.Path(); err != nil {
+			return fmt.Errorf("%s: %w", r.verb, err)
+		}
+	}
+	if err := c.repeat(ctx, r); err != nil {
+		return fmt.Errorf("%s: %w", r, err)
+	}
+	return nil
+}
+
+func (c *Client) repeat(ctx context.Context, r *call) error {
+	pauses := pauses{seq: c.opts.Backoffs}
+	defer pauses.close()
+	auth := authWait{state: c.shared.auth}
+	defer auth.settle()
+	for attempt := 1; ; attempt++ {
+		conns := c.shared.conns.Load()
+		o := c.attempt(ctx, conns, r)
+		verdict := decide(o, r.repeatable)
+		if verdict != login && o.code != 0 {
+			auth.settle()
+		}
+		switch verdict {
+		case answer:
+			if attempt > 1 && o.err == nil {
+				c.opts.Log.Debug(fmt.Sprintf("Request attempt #%d succeeded: %s %s", attempt, r.method, r.path))
+			}
+			return conns.explain(o)
+		case unknown:
+			return &UnknownOutcomeError{Code: o.code, Err: o.err}
+		case login:
+			attempt--
+			if err := sleep(ctx, auth.refused(o.err), conns.replaced); err != nil {
+				return fmt.Errorf("%w, while the credentials are refused: %w", err, o.err)
+			}
+			continue
+		}
+		pause, more := pauses.take(hint(o.err), c.opts.EnforceRetryAfter)
+		if !more {
+			if attempt > 1 {
+				c.logFailure(r, attempt, "escalating", o.err)
+			}
+			return conns.explain(o)
+		}
+		c.logFailure(r, attempt, "will retry", o.err)
+		if err := sleep(ctx, pause, nil); err != nil {
+			return fmt.Errorf("%w, while waiting to retry after: %w", err, o.err)
+		}
+	}
+}
+
+func (c *Client) logFailure(r *call, attempt int, then string, err error) {
+	c.opts.Log.Error(fmt.Sprintf("Request attempt #%d failed; %s: %s %s -> %v", attempt, then, r.method, r.path, err),
+		"attempt", attempt, "method", r.method, "path", r.path, "error", err)
+}
+
+// explain is the error of an outcome as the caller shall see it.
+func (c *conns) explain(o outcome) error {
+	if final, ok := o.err.(finalError); ok {
+		return final.error
+	}
+	if o.err == nil || o.mine || o.code != 0 {
+		return o.err
+	}
+	return &UnreachableError{Host: c.base.String(), Err: o.err}
+}
+
+func (c *conns) via(r route) http.RoundTripper {
+	if r == followed {
+		return c.watches
+	}
+	return c.requests
+}
+
+func (c *conns) request(ctx context.Context, r *call) *http.Request {
+	u := *c.base
+	u.Path = strings.TrimRight(u.Path, "/") + r.path
+	u.RawQuery = r.query.Encode()
+	accept := "application/json"
+	if r.accept != "" {
+		accept = r.accept
+	}
+	req := &http.Request{
+		Method: r.method, URL: &u, Host: u.Host, Header: http.Header{"Accept": {accept}},
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}
+	if r.body != nil {
+		req.Header["Content-Type"] = []string{r.contentType}
+		req.ContentLength = int64(len(r.body))
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.body)), nil }
+		req.Body, _ = req.GetBody()
+	}
+	return req.WithContext(ctx)
+}

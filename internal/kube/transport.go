@@ -1,0 +1,129 @@
+package kube
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+)
+
+// conns are the two ways to one server with one set of credentials.
+type conns struct {
+	base     *url.URL
+	requests http.RoundTripper
+	watches  http.RoundTripper
+
+	// traced says that the transports are net/http's own, which tell when a
+	// request got a connection.
+	traced   bool
+	replaced chan struct{} // closed when other credentials took over
+	idlers   []*http.Transport
+}
+
+const (
+	keepAlive        = 30 * time.Second
+	handshakeTimeout = 10 * time.Second
+	idleTimeout      = 90 * time.Second
+	pingAfter        = 30 * time.Second // of silence on an HTTP/2 connection
+	pingTimeout      = 15 * time.Second
+	watchReadBuffer  = 64 << 10
+)
+
+func connect(cfg *rest.Config, o Options) (*conns, error) {
+	cfg = rest.CopyConfig(cfg)
+	if o.UserAgent != "" {
+		cfg.UserAgent = o.UserAgent
+	} else if cfg.UserAgent == "" {
+		cfg.UserAgent = rest.DefaultKubernetesUserAgent()
+	}
+	base, _, err := rest.DefaultServerUrlFor(cfg)
+	if err != nil {
+		return nil, err
+	}
+	c := &conns{base: base, replaced: make(chan struct{})}
+	if cfg.Transport != nil {
+		rt, err := rest.TransportFor(cfg)
+		c.requests, c.watches = rt, rt
+		return c, err
+	}
+
+	requests, rt, err := newTransport(cfg, o)
+	if err != nil {
+		return nil, err
+	}
+	requests.Protocols.SetHTTP2(true)
+	requests.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout}
+	// Where the server speaks only HTTP/1.1, a connection per concurrent
+	// request must survive, or each costs a handshake.
+	requests.MaxIdleConnsPerHost = max(o.InFlight.Max, http.DefaultMaxIdleConnsPerHost)
+	c.requests = rt
+
+	watches, rt, err := newTransport(cfg, o)
+	if err != nil {
+		return nil, err
+	}
+	watches.ReadBufferSize = watchReadBuffer
+	c.watches = rt
+
+	c.traced = true
+	c.idlers = []*http.Transport{requests, watches}
+	return c, nil
+}
+
+// newTransport returns a transport for HTTP/1.1, yet to be adjusted, and what
+// client-go wraps around it: credentials, impersonation, the user agent.
+func newTransport(cfg *rest.Config, o Options) (*http.Transport, http.RoundTripper, error) {
+	// The configuration is made for each transport anew: exec plugins hang
+	// their own dialler into it, to cut connections when certificates rotate.
+	tc, err := cfg.TransportConfig()
+	if err != nil {
+		return nil, nil, err
+	}
+	tlsConfig, err := transport.TLSConfigFor(tc)
+	if err != nil {
+		return nil, nil, err
+	}
+	dial := (&net.Dialer{KeepAlive: keepAlive}).DialContext
+	if tc.DialHolder != nil {
+		dial = tc.DialHolder.Dial
+	}
+	proxy := http.ProxyFromEnvironment
+	if tc.Proxy != nil {
+		proxy = tc.Proxy
+	}
+	t := &http.Transport{
+		Proxy:               proxy,
+		DialContext:         dialWithin(o.ConnectTimeout, dial),
+		TLSClientConfig:     tlsConfig,
+		TLSHandshakeTimeout: handshakeTimeout,
+		IdleConnTimeout:     idleTimeout,
+		DisableCompression:  tc.DisableCompression,
+		Protocols:           new(http.Protocols),
+	}
+	t.Protocols.SetHTTP1(true)
+	rt, err := transport.HTTPWrappersForConfig(tc, t)
+	return t, rt, err
+}
+
+type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+
+func dialWithin(limit time.Duration, dial dialFunc) dialFunc {
+	if limit <= 0 {
+		return dial
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		return dial(ctx, network, address)
+	}
+}
+
+func (c *conns) closeIdle() {
+	for _, t := range c.idlers {
+		t.CloseIdleConnections()
+	}
+}

@@ -1,0 +1,142 @@
+package kube
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"gopf.dev/gopf/internal/object"
+)
+
+// Param is a parameter of a write.
+type Param struct{ Name, Value string }
+
+// FieldManager names the owner of the fields that are written.
+func FieldManager(name string) Param { return Param{"fieldManager", name} }
+
+// Force makes a server-side apply take over fields that others own.
+func Force() Param { return Param{"force", "true"} }
+
+// DryRun has a write checked without storing it.
+func DryRun() Param { return Param{"dryRun", metav1.DryRunAll} }
+
+// Get reads one object. Lost answers are asked for again.
+func (c *Client) Get(ctx context.Context, t Target) (*object.Body, error) {
+	return c.object(ctx, &call{verb: "get", method: http.MethodGet, target: t, repeatable: true})
+}
+
+// Create makes an object in the collection that t is, or posts to a
+// subresource of an object. A lost answer is an [UnknownOutcomeError].
+func (c *Client) Create(ctx context.Context, t Target, body []byte, params ...Param) (*object.Body, error) {
+	return c.object(ctx, &call{verb: "create", method: http.MethodPost, target: t,
+		contentType: "application/json", body: body, query: query(params)})
+}
+
+// Patch changes one object and returns it as it is afterwards. A lost answer
+// is an [UnknownOutcomeError]; whatever surely was not applied is retried
+// here.
+func (c *Client) Patch(ctx context.Context, t Target, how types.PatchType, body []byte, params ...Param) (*object.Body, error) {
+	return c.object(ctx, patch(t, how, body, params))
+}
+
+// PatchBriefly is [Client.Patch] for those who only need to know the version
+// that came out of it, which is a good deal cheaper for both sides.
+func (c *Client) PatchBriefly(ctx context.Context, t Target, how types.PatchType, body []byte, params ...Param) (resourceVersion string, err error) {
+	r := patch(t, how, body, append(params, Param{"includeObject", "None"}))
+	r.accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+	// The version of a table stands where that of an object does.
+	b, err := c.object(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	return b.ResourceVersion, nil
+}
+
+func patch(t Target, how types.PatchType, body []byte, params []Param) *call {
+	return &call{verb: "patch", method: http.MethodPatch, target: t,
+		contentType: string(how), body: body, query: query(params)}
+}
+
+// DeleteOptions narrow a deletion. The zero value deletes whatever has the
+// name, in the way that is the default for its kind.
+type DeleteOptions struct {
+	UID             string // delete only this object, not another of the same name
+	ResourceVersion string // delete only this version of it
+	Propagation     metav1.DeletionPropagation
+}
+
+// Delete deletes one object. With a uid it is asked for again if the answer
+// was lost, so that not-found may mean that we did it; without one, this might
+// hit another object of the same name and is an [UnknownOutcomeError].
+func (c *Client) Delete(ctx context.Context, t Target, o DeleteOptions) error {
+	options := metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}}
+	if o.UID != "" || o.ResourceVersion != "" {
+		options.Preconditions = &metav1.Preconditions{}
+	}
+	if o.UID != "" {
+		options.Preconditions.UID = (*types.UID)(&o.UID)
+	}
+	if o.ResourceVersion != "" {
+		options.Preconditions.ResourceVersion = &o.ResourceVersion
+	}
+	if o.Propagation != "" {
+		options.PropagationPolicy = &o.Propagation
+	}
+	body, err := json.Marshal(options)
+	if err != nil {
+		return err
+	}
+	return c.do(ctx, &call{verb: "delete", method: http.MethodDelete, target: t,
+		contentType: "application/json", body: body, repeatable: o.UID != "",
+		// The answer is the object or a status; neither matters.
+		read: func(a *response) error { return c.slurp(a, func([]byte) error { return nil }) }})
+}
+
+func query(params []Param) url.Values {
+	q := url.Values{}
+	for _, p := range params {
+		q.Set(p.Name, p.Value)
+	}
+	return q
+}
+
+// object makes a request whose answer is an object.
+func (c *Client) object(ctx context.Context, r *call) (body *object.Body, err error) {
+	r.read = func(a *response) error {
+		return c.slurp(a, func(raw []byte) error {
+			if body, err = object.Parse(raw); err != nil {
+				return &MalformedError{err}
+			}
+			return nil
+		})
+	}
+	if err := c.do(ctx, r); err != nil {
+		return nil, err
+	}
+	return body, nil
+}
+
+// slurp reads an answer into a buffer that is used again afterwards.
+func (c *Client) slurp(a *response, use func([]byte) error) error {
+	buf, _ := c.shared.buffers.Get().(*bytes.Buffer)
+	if buf == nil {
+		buf = new(bytes.Buffer)
+	}
+	defer func() {
+		if buf.Cap() <= maxKeptBuffer {
+			buf.Reset()
+			c.shared.buffers.Put(buf)
+		}
+	}()
+	if _, err := buf.ReadFrom(a.Body); err != nil {
+		return err
+	}
+	return use(buf.Bytes())
+}
+
+const maxKeptBuffer = 1 << 20

@@ -1,0 +1,208 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/kind"
+)
+
+// The types of watch events.
+const (
+	Added    = "ADDED"
+	Modified = "MODIFIED"
+	Deleted  = "DELETED"
+	Bookmark = "BOOKMARK"
+	Error    = "ERROR"
+)
+
+// Event is what a watch delivers.
+type Event struct {
+	Type string // one of the constants, or whatever the server makes up
+
+	// Body is the object; of a bookmark only its version counts. It is nil for
+	// errors and for unknown types.
+	Body *object.Body
+
+	InitialEnd bool           // of a bookmark: all initial events were sent
+	Status     *metav1.Status // of an error
+}
+
+// WatchOptions say what to watch.
+type WatchOptions struct {
+	ResourceVersion string // changes after this version
+	Selector        string // of labels, as kubectl takes it
+
+	// SendInitialEvents asks for all existing objects first, as of at least
+	// ResourceVersion or, if it is empty, as of now. Servers that cannot do it
+	// answer 400 or 422.
+	SendInitialEvents bool
+
+	// ServerTimeout is after how long the server shall end the watch, in whole
+	// seconds. 0 leaves it to the server (half an hour to an hour).
+	ServerTimeout time.Duration
+
+	// Probe takes the watch to the connections of ordinary requests.
+	Probe bool
+}
+
+// Watch is an open stream of events. Only Close may be called concurrently
+// with other methods.
+type Watch struct {
+	dec      *jsontext.Decoder
+	response *response
+}
+
+// Watch follows the changes of a resource in one namespace or (if ns is empty)
+// in all. The watch ends with ctx, and must be closed. Nothing but refused
+// credentials is retried: that is for the caller, who knows where to resume.
+func (c *Client) Watch(ctx context.Context, info kind.Info, ns string, o WatchOptions) (*Watch, error) {
+	query := url.Values{"watch": {"true"}, "allowWatchBookmarks": {"true"}}
+	if o.ResourceVersion != "" {
+		query.Set("resourceVersion", o.ResourceVersion)
+	}
+	if o.SendInitialEvents {
+		query.Set("sendInitialEvents", "true")
+		query.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchNotOlderThan))
+	}
+	if o.Selector != "" {
+		query.Set("labelSelector", o.Selector)
+	}
+	if s := int(o.ServerTimeout.Seconds()); s > 0 {
+		query.Set("timeoutSeconds", strconv.Itoa(s))
+	}
+	route := followed
+	if o.Probe {
+		route = probed
+	}
+	w := &Watch{}
+	err := c.WithBackoffs(nil).do(ctx, &call{verb: "watch", method: http.MethodGet, target: Target{Info: info, Namespace: ns},
+		query: query, repeatable: true, route: route,
+		read: func(a *response) error {
+			a.kept = true
+			w.response = a
+			w.dec = jsontext.NewDecoder(a.Body, jsontext.AllowDuplicateNames(true))
+			return nil
+		}})
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// ErrClosed is what Next returns after Close.
+var ErrClosed = errors.New("the watch was closed")
+
+// Close ends the watch, also while Next waits.
+func (w *Watch) Close() { w.CloseWith(ErrClosed) }
+
+// CloseWith ends the watch with an error of the caller's, which Next returns.
+func (w *Watch) CloseWith(err error) {
+	w.response.cancel(err)
+	// Bodies that did not come over the network may not know of the context.
+	w.response.Body.Close()
+}
+
+// Next waits for the next event. Any error is the end of the watch: io.EOF if
+// the server ended it between two events, a [MalformedError] if it sent
+// something that is no event.
+func (w *Watch) Next() (Event, error) {
+	e, err := w.next()
+	if err == nil {
+		return e, nil
+	}
+	if cause := w.response.cause(); cause != nil {
+		return Event{}, cause
+	}
+	return Event{}, malformed(err)
+}
+
+func (w *Watch) next() (e Event, err error) {
+	var early []byte // an object that came before its type
+	err = eachField(w.dec, func(name string) error {
+		switch name {
+		case "type":
+			token, err := w.dec.ReadToken()
+			if err != nil {
+				return err
+			}
+			e.Type = eventType(token.String())
+			return nil
+		case "object":
+			// The value is valid only until the decoder goes on.
+			value, err := w.dec.ReadValue()
+			if err != nil {
+				return err
+			}
+			if e.Type == "" {
+				early = append([]byte{}, value...)
+				return nil
+			}
+			return e.read(value)
+		}
+		return w.dec.SkipValue()
+	})
+	switch {
+	case err != nil:
+		return e, err
+	case e.Type == "":
+		return e, &MalformedError{errors.New("an event without a type")}
+	case early != nil:
+		err = e.read(early)
+	}
+	if err == nil && e.Body == nil && e.Status == nil && e.known() {
+		err = &MalformedError{fmt.Errorf("an event %s without an object", e.Type)}
+	}
+	return e, err
+}
+
+func (e *Event) known() bool {
+	switch e.Type {
+	case Added, Modified, Deleted, Bookmark, Error:
+		return true
+	}
+	return false
+}
+
+// read takes the object of an event of known type.
+func (e *Event) read(value jsontext.Value) (err error) {
+	switch e.Type {
+	case Added, Modified, Deleted, Bookmark:
+		e.Body, err = object.Parse(value)
+	case Error:
+		e.Status = new(metav1.Status)
+		err = json.Unmarshal(value, e.Status)
+	}
+	if err != nil {
+		return &MalformedError{fmt.Errorf("the object of an event %s: %w", e.Type, err)}
+	}
+	if e.Type == Bookmark {
+		e.InitialEnd = e.Body.Annotations()[metav1.InitialEventsAnnotationKey] == "true"
+	}
+	return nil
+}
+
+// eventType spares a string per event.
+func eventType(s string) string {
+	switch s {
+	case Added:
+		return Added
+	case Modified:
+		return Modified
+	case Deleted:
+		return Deleted
+	case Bookmark:
+		return Bookmark
+	}
+	return s
+}

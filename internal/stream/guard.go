@@ -1,0 +1,154 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"gopf.dev/gopf/internal/kube"
+)
+
+// Why a watch was ended from our side.
+var (
+	errInactive     = errors.New("no event, not even a bookmark, within the inactivity timeout")
+	errDead         = errors.New("the watch is dead: another one got events that it did not")
+	errClientLimit  = errors.New("the client timeout of watches is over")
+	errNoInitialEnd = errors.New("the list was streamed, but its end is not told")
+)
+
+const (
+	probeFor   = time.Second
+	probeGrace = 250 * time.Millisecond // for the watch to deliver what the probe did
+	probeLimit = 10 * time.Second       // for a probe to end at all
+)
+
+// guard ends a watch that is silent for too long.
+type guard struct {
+	run    *run
+	watch  *kube.Watch
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu      sync.Mutex
+	since   time.Time // when we began to wait; zero while we do not
+	version string    // where the watch has got to; "" within a list
+	count   int       // of events
+}
+
+// startGuard starts a goroutine, for which stop waits.
+func (r *run) startGuard(ctx context.Context, w *kube.Watch) *guard {
+	ctx, cancel := context.WithCancel(ctx)
+	g := &guard{run: r, watch: w, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(g.done)
+		if err := g.observe(ctx); err != nil {
+			w.CloseWith(err)
+		}
+	}()
+	return g
+}
+
+func (g *guard) stop() {
+	g.cancel()
+	<-g.done
+}
+
+func (g *guard) waiting(version string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.since, g.version = time.Now(), version
+}
+
+func (g *guard) busy() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.since = time.Time{}
+	g.count++
+}
+
+// now tells for how long the watch has been silent.
+func (g *guard) now() (silence time.Duration, version string, count int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.since.IsZero() {
+		silence = time.Since(g.since)
+	}
+	return silence, g.version, g.count
+}
+
+// observe returns why the watch must be ended, or nil when ctx is done.
+func (g *guard) observe(ctx context.Context) error {
+	cfg, started, probes := &g.run.Config, time.Now(), 0
+	for {
+		silence, version, _ := g.now()
+		age := time.Since(started)
+		// Probes come after each multiple of ProbeAfter of the same silence.
+		if silence < cfg.ProbeAfter {
+			probes = 0
+		}
+		probeAt := cfg.ProbeAfter * time.Duration(probes+1)
+		switch {
+		case cfg.ClientTimeout > 0 && age >= cfg.ClientTimeout:
+			return errClientLimit
+		case cfg.InactivityTimeout > 0 && silence >= cfg.InactivityTimeout:
+			if version == "" {
+				return errNoInitialEnd
+			}
+			return errInactive
+		case cfg.ProbeAfter > 0 && silence >= probeAt && version == "":
+			return errNoInitialEnd
+		case cfg.ProbeAfter > 0 && silence >= probeAt:
+			probes++
+			if g.probe(ctx) {
+				return errDead
+			}
+			continue
+		}
+		next := time.Duration(1<<63 - 1)
+		if cfg.ProbeAfter > 0 {
+			next = min(next, probeAt-silence)
+		}
+		if cfg.InactivityTimeout > 0 {
+			next = min(next, cfg.InactivityTimeout-silence)
+		}
+		if cfg.ClientTimeout > 0 {
+			next = min(next, cfg.ClientTimeout-age)
+		}
+		if sleep(ctx, next) != nil {
+			return nil
+		}
+	}
+}
+
+// probe asks for changes since the last version on another connection. If
+// there are any, and the watch still has not delivered them, it is dead.
+// Errors prove nothing.
+func (g *guard) probe(ctx context.Context) (dead bool) {
+	_, version, before := g.now()
+	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+	defer cancel()
+	w, err := g.run.client.Watch(ctx, g.run.Info, g.run.Namespace, kube.WatchOptions{
+		ResourceVersion: version, Selector: g.run.Selector, ServerTimeout: probeFor, Probe: true,
+	})
+	if err != nil {
+		return false
+	}
+	defer w.Close()
+	for {
+		e, err := w.Next()
+		if err != nil {
+			return false
+		}
+		switch e.Type {
+		case kube.Added, kube.Modified, kube.Deleted:
+			if sleep(ctx, probeGrace) != nil {
+				return false
+			}
+			_, _, after := g.now()
+			return after == before
+		case kube.Error:
+			return false
+		}
+	}
+}

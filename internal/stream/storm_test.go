@@ -1,0 +1,142 @@
+package stream
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+func repeated(n int, a answer) []answer { return slices.Repeat([]answer{a}, n) }
+
+func TestAStormIsOutlived(t *testing.T) {
+	for name, storm := range map[string]answer{
+		"unavailable":        status(503, "ServiceUnavailable"),
+		"too many requests":  status(429, "TooManyRequests"),
+		"forbidden":          status(403, "Forbidden"),
+		"connection refused": broken(syscall.ECONNREFUSED),
+	} {
+		t.Run(name, func(t *testing.T) {
+			script := append([]answer{closed(initialEnd("9"))}, repeated(20, storm)...)
+			script = append(script, open(event("ADDED", "a", "1", "10")))
+			o := observe(t, 2*time.Minute, &server{script: script}, nil)
+			if diff := cmp.Diff([]string{"SYNCED", "ADDED a/1@10"}, o.events); diff != "" {
+				t.Errorf("events: -want +got\n%s", diff)
+			}
+			want := []string{"0s watchlist", "0s watch 9", "100ms watch 9", "300ms watch 9", "700ms watch 9", "1.5s watch 9",
+				"3.1s watch 9", "6.3s watch 9", "11.3s watch 9", "16.3s watch 9"}
+			if diff := cmp.Diff(want, withoutProbes(o.requests)[:len(want)]); diff != "" {
+				t.Errorf("requests: -want +got\n%s", diff)
+			}
+			if diff := cmp.Diff([]string{"WARN The resource cannot be followed now; trying again.", "INFO The resource is followed again."}, o.log); diff != "" {
+				t.Errorf("one line per error and one for the end: -want +got\n%s", diff)
+			}
+			if len(o.states) != 4 || o.states[0] != "listing" || o.states[1] != "watching" ||
+				!strings.HasPrefix(o.states[2], "failing: ") || o.states[3] != "watching" {
+				t.Errorf("states: got %q", o.states)
+			}
+		})
+	}
+}
+
+func TestPausesStartAnewAfterProgress(t *testing.T) {
+	bad := status(500, "InternalError")
+	script := slices.Concat([]answer{closed(initialEnd("9"))}, repeated(3, bad),
+		[]answer{closed(bookmark("10"))}, repeated(2, bad), []answer{open()})
+	o := observe(t, 10*time.Second, &server{script: script}, nil)
+	want := []string{"0s watchlist", "0s watch 9", "100ms watch 9", "300ms watch 9", "700ms watch 9",
+		"700ms watch 10", "800ms watch 10", "1s watch 10"}
+	if diff := cmp.Diff(want, o.requests); diff != "" {
+		t.Errorf("requests: -want +got\n%s", diff)
+	}
+}
+
+func TestAWatchThatEndsAtOnceIsNotAskedForInALoop(t *testing.T) {
+	script := append([]answer{closed(initialEnd("9"))}, repeated(100, closed(bookmark("9")))...)
+	o := observe(t, time.Minute, &server{script: script}, nil)
+	if n := len(o.requests); n > 20 {
+		t.Errorf("got %d requests in a minute", n)
+	}
+}
+
+func TestForbiddenFromTheBeginning(t *testing.T) {
+	script := append(repeated(5, status(403, "Forbidden")), open(event("ADDED", "a", "1", "5"), initialEnd("9")))
+	o := observe(t, 10*time.Second, &server{script: script}, nil)
+	if diff := cmp.Diff([]string{"LISTED a/1@5", "SYNCED"}, o.events); diff != "" {
+		t.Errorf("events: -want +got\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"listing", "failing: 403 Forbidden", "watching"}, o.states); diff != "" {
+		t.Errorf("states: -want +got\n%s", diff)
+	}
+}
+
+func TestRetryAfterIsHeardUpToTheMaximum(t *testing.T) {
+	cases := map[string]struct {
+		seconds int
+		want    string
+	}{
+		"longer than the pause":  {2, "2s watch 9"},
+		"longer than what we do": {60, "5s watch 9"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := observe(t, 10*time.Second, &server{script: []answer{closed(initialEnd("9")), tooMany(c.seconds), open()}}, nil)
+			if got := o.requests[2]; got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestBackoffIsShortenedByUpToAHalf(t *testing.T) {
+	for range 100 {
+		b := backoff{base: 100 * time.Millisecond, most: 5 * time.Second, jitter: shorten}
+		for i, want := range []time.Duration{0, 100, 200, 400, 800, 1600, 3200, 5000, 5000} {
+			want *= time.Millisecond
+			if got := b.next(); got > want || got < want/2 {
+				t.Fatalf("pause #%d: got %v, want between %v and %v", i, got, want/2, want)
+			}
+		}
+	}
+}
+
+func TestJudge(t *testing.T) {
+	refusal := func(code int32, reason metav1.StatusReason) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Reason: reason}}
+	}
+	cases := map[string]struct {
+		err       error
+		streaming bool
+		strikes   int
+		want      step
+	}{
+		"a broken connection":                    {err: errors.New("reset"), want: resume},
+		"an expired version":                     {err: refusal(410, "Expired"), want: relist},
+		"gone by its reason only":                {err: trouble{refusal(0, "Expired")}, want: relist},
+		"a missing kind":                         {err: refusal(404, "NotFound"), want: relist},
+		"a bad version":                          {err: refusal(400, "BadRequest"), want: relist},
+		"forbidden":                              {err: refusal(403, "Forbidden"), want: resume},
+		"unavailable":                            {err: refusal(503, "ServiceUnavailable"), want: resume},
+		"an odd event":                           {err: trouble{refusal(500, "InternalError")}, strikes: 1, want: resume},
+		"an odd event again":                     {err: trouble{refusal(500, "InternalError")}, strikes: 2, want: relist},
+		"a streamed list not understood":         {err: refusal(400, "BadRequest"), streaming: true, want: listPages},
+		"a streamed list forbidden by its gate":  {err: refusal(422, "Invalid"), streaming: true, want: listPages},
+		"a streamed list forbidden":              {err: refusal(403, "Forbidden"), streaming: true, want: resume},
+		"an error within a streamed list":        {err: trouble{refusal(504, "Timeout")}, streaming: true, strikes: 5, want: resume},
+		"a refusal in an event of streamed list": {err: trouble{refusal(400, "BadRequest")}, streaming: true, want: resume},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := judge(c.err, c.streaming, c.strikes); got != c.want {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
