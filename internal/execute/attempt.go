@@ -1,0 +1,236 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"gopf.dev/gopf/internal/registry"
+)
+
+// Attempt is one call of one handler, about to be made.
+type Attempt struct {
+	Title   string // "Handler", "Daemon", …: what logs call it
+	ID      string
+	Limits  registry.Limits
+	Retries int       // calls made before
+	Started time.Time // when it became due for the first time
+
+	DefaultBackoff time.Duration
+	DefaultMode    registry.ErrorMode
+
+	Log  *slog.Logger
+	Call func(context.Context) (result any, err error)
+}
+
+// Outcome is what came of an attempt.
+type Outcome struct {
+	Final   bool                        // no further attempts
+	Err     error                       // nil for a success, ignored errors included
+	Message string                      // of the error, as it is recorded
+	Delay   registry.Opt[time.Duration] // until the next attempt, if not final; unset: at once
+	Result  any                         // nil for none
+
+	// Void attempts do not count: nothing is recorded of them. They are due
+	// again after the delay, or at the next start if the operator is stopping.
+	Void bool
+}
+
+// ErrStopping is the cause of the cancellation of a handler's context when
+// the operator exits.
+var ErrStopping = errors.New("the operator is stopping")
+
+// TimeoutError tells that a handler had no time left.
+type TimeoutError struct{ Message string }
+
+func (e *TimeoutError) Error() string { return e.Message }
+
+// RetriesError tells that a handler had no attempts left.
+type RetriesError struct{ Message string }
+
+func (e *RetriesError) Error() string { return e.Message }
+
+// PanicError is a panic of a handler.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// Make makes the attempt, unless the limits forbid it, and logs how it went.
+func (a Attempt) Make(ctx context.Context) Outcome {
+	a.Log.Debug(a.name()+" is invoked.", "handler", a.ID)
+	if failed, err := a.exhausted(); failed {
+		a.Log.Error(err.Error(), "handler", a.ID)
+		return Outcome{Final: true, Err: err, Message: err.Error()}
+	}
+	result, err := a.call(ctx)
+	return a.conclude(ctx, result, err)
+}
+
+func (a Attempt) name() string { return a.Title + " '" + a.ID + "'" }
+
+func (a Attempt) exhausted() (bool, error) {
+	spent := time.Since(a.Started)
+	switch {
+	case a.Limits.Timeout.Set && spent >= a.Limits.Timeout.Is:
+		return true, &TimeoutError{fmt.Sprintf("%s has timed out after %s.", a.name(), clock(spent))}
+	case a.Limits.Retries.Set && a.Retries >= a.Limits.Retries.Is:
+		return true, &RetriesError{fmt.Sprintf("%s has exceeded %d retries.", a.name(), a.Retries)}
+	}
+	return false, nil
+}
+
+// call runs the user's code under the handler's deadline, and makes an error
+// of its panics.
+func (a Attempt) call(ctx context.Context) (result any, err error) {
+	if a.Limits.Timeout.Set {
+		var cancel context.CancelFunc
+		deadline := a.Started.Add(a.Limits.Timeout.Is)
+		ctx, cancel = context.WithDeadlineCause(ctx, deadline, &TimeoutError{a.name() + " has run out of time."})
+		defer cancel()
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{v, debug.Stack()}
+		}
+	}()
+	return a.Call(ctx)
+}
+
+// conclude tells the outcome from what the handler returned. The classes of
+// errors are always outermost: see package registry.
+func (a Attempt) conclude(ctx context.Context, result any, err error) Outcome {
+	if err != nil && errors.Is(context.Cause(ctx), ErrStopping) {
+		a.Log.Warn(a.name()+" is interrupted by the stop and will be called again at the next start.", "handler", a.ID, "error", err)
+		return Outcome{Void: true, Err: err}
+	}
+	switch e := err.(type) {
+	case nil:
+		a.Log.Info(a.name()+" succeeded.", "handler", a.ID)
+		return Outcome{Final: true, Result: result}
+	case *registry.Unfinished:
+		a.Log.Debug(a.name()+" has unfinished sub-handlers. Will retry soon.", "handler", a.ID)
+		return Outcome{Err: err, Message: message(nil), Delay: registry.Some(e.Delay)}
+	case *registry.Undecodable:
+		if a.Limits.OnError.Or(a.DefaultMode) == registry.Fail {
+			return a.permanent(err)
+		}
+		a.Log.Error(a.name()+" is not called, because the object does not fit its type: "+text(err), "handler", a.ID)
+		return Outcome{Void: true, Err: err, Delay: registry.Some(a.Limits.Backoff.Or(a.DefaultBackoff))}
+	case *registry.Permanent:
+		return a.permanent(err)
+	case *registry.Temporary:
+		return a.temporary(e)
+	}
+	return a.unclassified(err)
+}
+
+func (a Attempt) permanent(err error) Outcome {
+	a.Log.Error(a.name()+" failed permanently: "+text(err), "handler", a.ID)
+	return Outcome{Final: true, Err: err, Message: err.Error()}
+}
+
+func (a Attempt) temporary(err *registry.Temporary) Outcome {
+	verb := " failed temporarily"
+	if err.Wait {
+		verb = " is waiting"
+	}
+	if limit := a.lookAhead(err.Delay.Or(0)); limit != nil {
+		msg := fmt.Sprintf("%s%s but will %s: %s", a.name(), verb, limit.temporarily, text(err))
+		a.Log.Error(msg, "handler", a.ID)
+		return Outcome{Final: true, Err: limit.err(msg), Message: msg}
+	}
+	if err.Wait {
+		a.Log.Info(a.name()+verb+": "+text(err), "handler", a.ID, "next", err.Delay.Or(0))
+	} else {
+		a.Log.Error(a.name()+verb+": "+text(err), "handler", a.ID)
+	}
+	return Outcome{Err: err, Message: message(err), Delay: err.Delay}
+}
+
+func (a Attempt) unclassified(err error) Outcome {
+	failure := a.name() + " failed with an exception and will "
+	attrs := []any{"handler", a.ID}
+	var panicked *PanicError
+	if errors.As(err, &panicked) {
+		attrs = append(attrs, "stack", string(panicked.Stack))
+	}
+	switch a.Limits.OnError.Or(a.DefaultMode) {
+	case registry.Ignore:
+		a.Log.Error(failure+"ignore it: "+text(err), attrs...)
+		return Outcome{Final: true}
+	case registry.Fail:
+		a.Log.Error(failure+"stop now: "+text(err), attrs...)
+		return Outcome{Final: true, Err: err, Message: err.Error()}
+	}
+	backoff := a.Limits.Backoff.Or(a.DefaultBackoff)
+	if limit := a.lookAhead(backoff); limit != nil {
+		msg := fmt.Sprintf("%sstop now (it would %s on the next attempt): %s", failure, limit.unclassified, text(err))
+		a.Log.Error(msg, attrs...)
+		return Outcome{Final: true, Err: limit.err(msg), Message: msg}
+	}
+	a.Log.Error(failure+"try again in "+seconds(backoff)+" seconds: "+text(err), attrs...)
+	return Outcome{Err: err, Message: err.Error(), Delay: registry.Some(backoff)}
+}
+
+// limit is what an attempt after the next pause would run into.
+type limit struct {
+	temporarily, unclassified string
+	err                       func(msg string) error
+}
+
+func (a Attempt) lookAhead(pause time.Duration) *limit {
+	timeout, retries := a.Limits.Timeout, a.Limits.Retries
+	switch {
+	case timeout.Set && time.Since(a.Started)+pause >= timeout.Is:
+		return &limit{
+			"time out after " + seconds(timeout.Is) + " seconds",
+			"time out in " + seconds(timeout.Is) + " seconds",
+			func(msg string) error { return &TimeoutError{msg} },
+		}
+	case retries.Set && a.Retries+1 >= retries.Is:
+		return &limit{
+			fmt.Sprintf("exceed %d retries", retries.Is),
+			fmt.Sprintf("exceed %d retries", retries.Is),
+			func(msg string) error { return &RetriesError{msg} },
+		}
+	}
+	return nil
+}
+
+// message is the text that is recorded: "None" is what other implementations
+// write for an error without a text.
+func message(err error) string {
+	if err == nil || err.Error() == "" {
+		return "None"
+	}
+	return err.Error()
+}
+
+// text is the error in a log line; one without a text shows its type.
+func text(err error) string {
+	if s := err.Error(); s != "" {
+		return s
+	}
+	return fmt.Sprintf("%T", err)
+}
+
+func seconds(d time.Duration) string {
+	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64)
+}
+
+// clock prints a duration as H:MM:SS with a fraction if there is one.
+func clock(d time.Duration) string {
+	d = d.Truncate(time.Microsecond)
+	s := fmt.Sprintf("%d:%02d:%02d", int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60)
+	if us := d.Microseconds() % 1_000_000; us != 0 {
+		s += fmt.Sprintf(".%06d", us)
+	}
+	return s
+}

@@ -1,0 +1,221 @@
+// Package progress keeps the state of each handler of one object while a
+// change is being handled, and decides what is due next. It is pure: the time
+// is always an argument.
+package progress
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/storage"
+)
+
+// State is the records of all handlers of an object: those stored, and what
+// has become of them since.
+type State struct{ entries map[string]*entry }
+
+type entry struct {
+	stored    storage.Record
+	isStored  bool
+	now       storage.Record
+	postponed time.Time // not due before, though nothing of it is recorded
+}
+
+// New makes a state of stored records.
+func New(stored map[string]storage.Record) *State {
+	s := &State{entries: map[string]*entry{}}
+	s.Add(stored)
+	return s
+}
+
+// Add brings in further stored records. What is known already stays.
+func (s *State) Add(stored map[string]storage.Record) {
+	for id, record := range stored {
+		if s.entries[id] == nil {
+			s.entries[id] = &entry{stored: record, isStored: true, now: record}
+		}
+	}
+}
+
+// Rename makes the record of a former id that of the present one, if that has
+// none of its own.
+func (s *State) Rename(former, id string) {
+	old := s.entries[former]
+	if old == nil || s.entries[id] != nil {
+		return
+	}
+	s.entries[id] = &entry{now: old.now}
+}
+
+// Select makes the handlers take part in the handling of the reason. Those
+// without a record, or with one for another reason, start anew: what was done
+// for one reason says nothing about the next.
+func (s *State) Select(ids []string, reason cause.Reason, now time.Time) {
+	for _, id := range ids {
+		e := s.entries[id]
+		if e == nil {
+			e = &entry{}
+			s.entries[id] = e
+		} else if e.now.Purpose == "" || e.now.Purpose == string(reason) {
+			if e.now.Started.IsZero() {
+				e.now.Started = now
+			}
+			continue
+		}
+		e.now = storage.Record{Started: now, Purpose: string(reason)}
+	}
+}
+
+// Record is the present record of a handler.
+func (s *State) Record(id string) storage.Record { return s.entries[id].now }
+
+// Due returns those of the handlers that may be called now, in their order.
+func (s *State) Due(ids []string, now time.Time) []string {
+	var due []string
+	for _, id := range ids {
+		e := s.entries[id]
+		if !e.now.Finished() && !e.now.Delayed.After(now) && !e.postponed.After(now) {
+			due = append(due, id)
+		}
+	}
+	return due
+}
+
+// Attempt is how one attempt of a handler ended.
+type Attempt struct {
+	Final   bool
+	Failed  bool                        // ended with an error
+	Message string                      // of the error
+	Delay   registry.Opt[time.Duration] // until the next one
+	Subs    []string                    // the sub-handlers it has on all levels
+}
+
+// Record notes an attempt that counts.
+func (s *State) Attempted(id string, a Attempt, now time.Time) {
+	r := &s.entries[id].now
+	if a.Final && r.Stopped.IsZero() {
+		r.Stopped = now
+	}
+	r.Delayed = time.Time{}
+	if a.Delay.Set {
+		r.Delayed = now.Add(a.Delay.Is)
+	}
+	r.Success, r.Failure = a.Final && !a.Failed, a.Final && a.Failed
+	r.Retries++
+	r.Message = nil
+	if a.Failed {
+		r.Message = &a.Message
+	}
+	r.Subrefs = slices.Compact(slices.Sorted(slices.Values(slices.Concat(r.Subrefs, a.Subs))))
+}
+
+// Postpone makes a handler due again at the moment without an attempt counted.
+func (s *State) Postpone(id string, until time.Time) { s.entries[id].postponed = until }
+
+// Done tells whether all the handlers are finished.
+func (s *State) Done(ids []string) bool {
+	for _, id := range ids {
+		if !s.entries[id].now.Finished() {
+			return false
+		}
+	}
+	return true
+}
+
+// Finished tells whether any of the handlers is finished.
+func (s *State) AnyFinished(ids []string) bool {
+	return slices.ContainsFunc(ids, func(id string) bool { return s.entries[id].now.Finished() })
+}
+
+// Delay is the time until the next of the handlers is due; 0 if one is now. It
+// is unset if all are finished.
+func (s *State) Delay(ids []string, now time.Time) registry.Opt[time.Duration] {
+	var least registry.Opt[time.Duration]
+	for _, id := range ids {
+		e := s.entries[id]
+		if e.now.Finished() {
+			continue
+		}
+		wait := max(0, e.now.Delayed.Sub(now), e.postponed.Sub(now))
+		if !least.Set || wait < least.Is {
+			least = registry.Some(wait)
+		}
+	}
+	return least
+}
+
+// Subs are the sub-handlers of the handlers, and theirs.
+func (s *State) Subs(ids []string) []string {
+	var subs []string
+	for _, id := range ids {
+		subs = append(subs, s.entries[id].now.Subrefs...)
+	}
+	return subs
+}
+
+// Changed are the records that differ from what is stored.
+func (s *State) Changed() map[string]storage.Record {
+	changed := map[string]storage.Record{}
+	for id, e := range s.entries {
+		if !e.isStored || !e.now.Equal(e.stored) {
+			changed[id] = e.now
+		}
+	}
+	return changed
+}
+
+// IDs are all ids that anything is known of, sub-handlers included, sorted.
+func (s *State) IDs() []string {
+	ids := slices.Collect(maps.Keys(s.entries))
+	for _, e := range s.entries {
+		ids = append(append(ids, e.now.Subrefs...), e.stored.Subrefs...)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// Counts tell how far a handling has come.
+type Counts struct{ Succeeded, Failed, Left int }
+
+func (c *Counts) add(r storage.Record) {
+	switch {
+	case r.Success:
+		c.Succeeded++
+	case r.Failure:
+		c.Failed++
+	default:
+		c.Left++
+	}
+}
+
+// Counts tell how far the handling of the reason has come.
+func (s *State) Counts(reason cause.Reason) Counts {
+	var counts Counts
+	for _, e := range s.entries {
+		if e.now.Purpose == "" || e.now.Purpose == string(reason) {
+			counts.add(e.now)
+		}
+	}
+	return counts
+}
+
+// Superseded tells how far the handling of other reasons had come when this
+// one took over, and which records are left over from it. Ask before Select.
+func (s *State) Superseded(reason cause.Reason) (counts map[cause.Reason]Counts, ids []string) {
+	counts = map[cause.Reason]Counts{}
+	for id, e := range s.entries {
+		other := cause.Reason(e.now.Purpose)
+		if other == "" || other == reason {
+			continue
+		}
+		c := counts[other]
+		c.add(e.now)
+		counts[other] = c
+		ids = append(append(ids, id), e.now.Subrefs...)
+	}
+	slices.Sort(ids)
+	return counts, slices.Compact(ids)
+}

@@ -1,0 +1,60 @@
+package registry
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/kind"
+)
+
+// Request is what one call of a handler is given, and where it leaves what it
+// wants: the handler's own struct is made from it where types are known.
+type Request struct {
+	Body     *object.Body
+	Resource kind.Info
+	Cause    *cause.Cause // whole: see Handler.Narrow
+	Log      *slog.Logger
+
+	Handler *Handler  // nil while filters are being asked
+	Retry   int       // attempts made before this one
+	Started time.Time // of the first attempt
+	Key     string    // the same for all attempts at one change
+
+	Patch  *patch.Patch // what the handler asks for; sent whatever it returns
+	Result any          // stored only if the handler succeeds; nil for none
+
+	Subs    []*Handler                                       // sub-handlers declared so far
+	RunSubs func(ctx context.Context, subs []*Handler) error // runs them now; see package execute
+}
+
+// Temporary is an error after which the handler is to be called again.
+type Temporary struct {
+	Err   error
+	Delay Opt[time.Duration] // unset: at once
+	Wait  bool               // nothing failed: something is just not there yet
+}
+
+func (e *Temporary) Error() string { return e.Err.Error() }
+func (e *Temporary) Unwrap() error { return e.Err }
+
+// Permanent is an error after which calling the handler again makes no sense.
+type Permanent struct{ Err error }
+
+func (e *Permanent) Error() string { return e.Err.Error() }
+func (e *Permanent) Unwrap() error { return e.Err }
+
+// Undecodable tells that the object does not fit the handler's type, so that
+// the handler was not called at all.
+type Undecodable struct{ Err error }
+
+func (e *Undecodable) Error() string { return e.Err.Error() }
+func (e *Undecodable) Unwrap() error { return e.Err }
+
+// Unfinished tells that some sub-handlers are to be called again.
+type Unfinished struct{ Delay time.Duration }
+
+func (e *Unfinished) Error() string { return "some sub-handlers are not finished" }
