@@ -1,0 +1,137 @@
+// Package alarm keeps moments at which something is due, in one heap with one
+// timer, so that waiting costs no goroutine.
+package alarm
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+)
+
+// Clock calls a function for each key when its moment has come. A key has one
+// moment at most.
+type Clock[K comparable] struct {
+	ring func(K)
+
+	mu     sync.Mutex
+	queue  queue[K]
+	byKey  map[K]*entry[K]
+	change chan struct{} // tells Run that the earliest moment may be another one
+}
+
+// New makes a clock that calls ring for every moment that comes. ring must
+// not block for long: the other keys wait for it.
+func New[K comparable](ring func(K)) *Clock[K] {
+	return &Clock[K]{ring: ring, byKey: map[K]*entry[K]{}, change: make(chan struct{}, 1)}
+}
+
+// Set makes the key due at the moment, instead of any other it had.
+func (c *Clock[K]) Set(key K, at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.byKey[key]; e != nil {
+		e.at = at
+		heap.Fix(&c.queue, e.index)
+	} else {
+		e = &entry[K]{key: key, at: at}
+		c.byKey[key] = e
+		heap.Push(&c.queue, e)
+	}
+	if c.queue[0].key == key {
+		c.wake()
+	}
+}
+
+// Cancel makes the key not due.
+func (c *Clock[K]) Cancel(key K) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.byKey[key]; e != nil {
+		heap.Remove(&c.queue, e.index)
+		delete(c.byKey, key)
+	}
+}
+
+// Len is the number of keys that wait.
+func (c *Clock[K]) Len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.queue)
+}
+
+// Run rings until the context is done.
+func (c *Clock[K]) Run(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		next, any := c.ringDue()
+		if any {
+			timer.Reset(time.Until(next))
+		} else {
+			timer.Stop()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-c.change:
+		}
+	}
+}
+
+// ringDue rings all that is due and tells when the next one will be.
+func (c *Clock[K]) ringDue() (next time.Time, any bool) {
+	for {
+		c.mu.Lock()
+		if len(c.queue) == 0 {
+			c.mu.Unlock()
+			return time.Time{}, false
+		}
+		first := c.queue[0]
+		if first.at.After(time.Now()) {
+			c.mu.Unlock()
+			return first.at, true
+		}
+		heap.Pop(&c.queue)
+		delete(c.byKey, first.key)
+		c.mu.Unlock()
+		c.ring(first.key) // outside of the lock: it may set the key anew
+	}
+}
+
+func (c *Clock[K]) wake() {
+	select {
+	case c.change <- struct{}{}:
+	default:
+	}
+}
+
+type entry[K comparable] struct {
+	key   K
+	at    time.Time
+	index int
+}
+
+type queue[K comparable] []*entry[K]
+
+func (q queue[K]) Len() int           { return len(q) }
+func (q queue[K]) Less(i, j int) bool { return q[i].at.Before(q[j].at) }
+func (q queue[K]) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].index, q[j].index = i, j
+}
+
+func (q *queue[K]) Push(x any) {
+	e := x.(*entry[K])
+	e.index = len(*q)
+	*q = append(*q, e)
+}
+
+func (q *queue[K]) Pop() any {
+	old := *q
+	last := old[len(old)-1]
+	old[len(old)-1] = nil
+	*q = old[:len(old)-1]
+	return last
+}

@@ -1,0 +1,89 @@
+// Package engine starts, supervises and stops everything: it wires the other
+// packages together and is the only one that does.
+package engine
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/observe"
+	"gopf.dev/gopf/internal/process"
+	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/stream"
+	"gopf.dev/gopf/kind"
+)
+
+// Config is all that an operator is.
+type Config struct {
+	Cluster    *rest.Config
+	Handlers   registry.Set
+	Namespaces observe.Namespaces // none for the whole cluster
+	Log        *slog.Logger
+
+	Kube        kube.Options
+	Stream      stream.Config // the resource and the namespace are filled in
+	Process     process.Config
+	ExitTimeout time.Duration // for handlers to return before they are cancelled
+	Backlog     int           // bytes of events that may wait for their turn, for each resource
+
+	Ready func() // called when all resources known at the start are being followed; may be nil
+}
+
+// patience is how long the operator waits for handlers that neither return nor
+// heed their cancelled contexts, before it leaves them behind.
+const patience = 5 * time.Second
+
+// Run serves the cluster until the context is done. It returns an error only
+// if it could not start.
+func Run(ctx context.Context, c Config) error {
+	client, err := kube.NewClient(c.Cluster, c.Kube)
+	if err != nil {
+		return fmt.Errorf("connect to the cluster: %w", err)
+	}
+	defer client.Close()
+	discovered, err := discover(ctx, client)
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	c.Log.Info("Client is configured.", "server", client.Host())
+
+	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	s := newServer(c, client)
+	var tasks sync.WaitGroup
+	tasks.Go(func() { s.clock.Run(ctx) })
+	s.serve(work, discovered)
+	tasks.Go(func() {
+		resources := observe.Resources{Client: client, Stream: c.Stream, Log: c.Log}
+		resources.Run(ctx, discovered, func(now []kind.Info) { s.serve(work, now) })
+	})
+	tasks.Go(func() { s.followNamespaces(ctx, work, discovered) })
+
+	<-ctx.Done()
+	c.Log.Info("The operator is stopping.")
+	tasks.Wait()
+	s.stop(cancel)
+	return nil
+}
+
+// discover finds out what the cluster has. At the start, nobody is helped by
+// an operator that waits for an unreachable cluster in silence: a few attempts
+// are made, and then it is told.
+func discover(ctx context.Context, client *kube.Client) ([]kind.Info, error) {
+	attempts := slices.Values([]time.Duration{time.Second, time.Second})
+	found, err := client.WithBackoffs(attempts).Discover(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("find out what the cluster has: %w", err)
+	}
+	return found.Resources, nil
+}

@@ -1,0 +1,187 @@
+package engine
+
+import (
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/process"
+	"gopf.dev/gopf/internal/queue"
+	"gopf.dev/gopf/internal/stream"
+)
+
+// resource is one kind of objects being served: its streams, the turns of its
+// objects, and what is remembered of them.
+type resource struct {
+	config Config
+	client *kube.Client
+	kind   *process.Kind
+	queue  *queue.Queue[string, entry]
+	put    func(key string, e entry)
+
+	streams map[string]func() // how to end them, by namespace; guarded by the server
+	active  sync.Map          // keys of objects whose turn it is, to their names
+
+	mu       sync.Mutex
+	memories map[string]*process.Memory
+}
+
+// entry is a reason for a turn: an event of the stream, or none for an alarm.
+type entry struct{ event *process.Event }
+
+func (r *resource) open(work context.Context) {
+	r.memories = map[string]*process.Memory{}
+	r.queue = queue.New(queue.Config[string, entry]{
+		Turn: r.turn, Add: add, Weigh: weigh, Limit: r.config.Backlog,
+	})
+	r.put = func(key string, e entry) { r.queue.Put(work, key, e) }
+}
+
+// close ends the streams and waits for the turns that are running.
+func (r *resource) close() {
+	r.queue.Close()
+	for namespace, end := range r.streams {
+		delete(r.streams, namespace)
+		end()
+	}
+}
+
+// follow makes the streams be those of the namespaces. Cluster-scoped objects
+// are in none.
+func (r *resource) follow(ctx context.Context, namespaces map[string]bool) {
+	if !r.kind.Resource.Namespaced {
+		namespaces = map[string]bool{"": true}
+	}
+	for namespace, end := range r.streams {
+		if !namespaces[namespace] {
+			delete(r.streams, namespace)
+			end()
+			r.forgetNamespace(namespace)
+		}
+	}
+	for namespace := range namespaces {
+		if r.streams[namespace] == nil {
+			r.streams[namespace] = r.start(ctx, namespace)
+		}
+	}
+}
+
+// start begins a stream and returns what ends it.
+func (r *resource) start(ctx context.Context, namespace string) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	config := r.config.Stream
+	config.Info, config.Namespace, config.Log = r.kind.Resource, namespace, r.config.Log
+	config.Known = func() iter.Seq[object.Identity] { return r.known(namespace) }
+	s := stream.New(r.client, config)
+	var done sync.WaitGroup
+	done.Go(func() { _ = s.Run(ctx, r.deliver) })
+	return func() { cancel(); done.Wait() }
+}
+
+func (r *resource) deliver(e stream.Event) {
+	if e.Type == stream.Synced {
+		return
+	}
+	r.put(e.Body.Key(), entry{&process.Event{
+		Body:   e.Body,
+		Listed: e.Type == stream.Listed,
+		Gone:   e.Type == stream.Deleted,
+		Missed: e.Missed,
+	}})
+}
+
+func (r *resource) wake(key string) { r.put(key, entry{}) }
+
+// turn gives one object its turn.
+func (r *resource) turn(ctx context.Context, key string, e entry) {
+	m := r.recall(key, e)
+	if m == nil {
+		return // an alarm of an object that is gone
+	}
+	r.active.Store(key, m.Namespace+"/"+m.Name)
+	defer r.active.Delete(key)
+	if r.kind.Turn(ctx, m, e.event) {
+		r.mu.Lock()
+		delete(r.memories, key)
+		r.mu.Unlock()
+	}
+}
+
+func (r *resource) recall(key string, e entry) *process.Memory {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.memories[key]
+	if m == nil && e.event != nil {
+		m = process.NewMemory(e.event)
+		r.memories[key] = m
+	}
+	return m
+}
+
+// known are the objects that are believed to exist in the namespace.
+func (r *resource) known(namespace string) iter.Seq[object.Identity] {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	memories := slices.Collect(maps.Values(r.memories))
+	return func(yield func(object.Identity) bool) {
+		for _, m := range memories {
+			if namespace != "" && m.Namespace != namespace {
+				continue
+			}
+			if !yield(object.Identity{UID: m.UID, Namespace: m.Namespace, Name: m.Name}) {
+				return
+			}
+		}
+	}
+}
+
+// forgetNamespace drops what is remembered of a namespace not served anymore.
+func (r *resource) forgetNamespace(namespace string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.memories, func(_ string, m *process.Memory) bool { return m.Namespace == namespace })
+}
+
+// running are the names of the objects whose turn it is.
+func (r *resource) running() []string {
+	var names []string
+	r.active.Range(func(_, name any) bool {
+		names = append(names, name.(string))
+		return true
+	})
+	return names
+}
+
+// add puts an entry to those that wait. Only the newest state of an object
+// matters, so an event replaces the one before it; but deletions are never
+// replaced, and what came with a listing stays known as such.
+func add(waiting []entry, e entry) []entry {
+	if len(waiting) == 0 {
+		return append(waiting, e)
+	}
+	last := &waiting[len(waiting)-1]
+	switch {
+	case e.event == nil:
+		return waiting // whatever waits makes for a turn anyway
+	case last.event == nil:
+		*last = e
+	case last.event.Gone:
+		return append(waiting, e)
+	default:
+		event := *e.event
+		event.Listed = event.Listed || last.event.Listed
+		last.event = &event
+	}
+	return waiting
+}
+
+func weigh(e entry) int {
+	if e.event == nil {
+		return 0
+	}
+	return e.event.Body.Size()
+}

@@ -1,0 +1,85 @@
+// Package observe finds out which resources and namespaces there are to be
+// served, now and as they come and go.
+package observe
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/kind"
+)
+
+// Plan is which resources are to be served, by which handlers.
+type Plan struct {
+	Kinds    map[schema.GroupVersionResource]Served
+	Problems []string // what is declared and cannot be served, in words
+}
+
+// Served is one resource and its handlers in the order of declaration.
+type Served struct {
+	Info     kind.Info
+	Handlers registry.Set
+}
+
+// Match makes a plan from what handlers ask for and what the cluster has. It
+// is pure. A handler that cannot be served does not affect the others.
+func Match(handlers registry.Set, cluster []kind.Info) Plan {
+	p := Plan{Kinds: map[schema.GroupVersionResource]Served{}}
+	missing := map[string]bool{}
+	for _, h := range handlers {
+		found := h.Of.Select(cluster)
+		switch {
+		case len(found) == 0:
+			missing[h.Of.String()] = true
+			continue
+		case len(found) > 1 && h.Of.Specific():
+			p.problem("handler %q (%s): %q means several resources: %s; add a group or a version", h.ID, h.Where, h.Of, names(found))
+			continue
+		}
+		for _, info := range found {
+			p.add(h, info)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(missing)) {
+		p.problem("the cluster does not have the resource %q; its handlers will start working as soon as it does", name)
+	}
+	return p
+}
+
+func (p *Plan) add(h *registry.Handler, info kind.Info) {
+	for _, verb := range []string{"list", "watch", "patch"} {
+		if !info.Can(verb) {
+			if h.Of.Specific() {
+				p.problem("handler %q (%s): the cluster cannot %s the resource %q", h.ID, h.Where, verb, info)
+			}
+			return
+		}
+	}
+	s := p.Kinds[info.GVR()]
+	for _, other := range s.Handlers {
+		if other.ID == h.ID && other.Overlaps(h) {
+			p.problem("handler %q (%s) is not served for %q: the one at %s has the same id", h.ID, h.Where, info, other.Where)
+			return
+		}
+	}
+	s.Info = info
+	s.Handlers = append(s.Handlers, h)
+	p.Kinds[info.GVR()] = s
+}
+
+func (p *Plan) problem(format string, args ...any) {
+	p.Problems = append(p.Problems, fmt.Sprintf(format, args...))
+}
+
+func names(infos []kind.Info) string {
+	texts := make([]string, len(infos))
+	for i, info := range infos {
+		texts[i] = info.String()
+	}
+	return strings.Join(texts, ", ")
+}

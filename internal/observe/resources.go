@@ -1,0 +1,87 @@
+package observe
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/stream"
+	"gopf.dev/gopf/kind"
+)
+
+// Resources follows which resources the cluster has.
+type Resources struct {
+	Client *kube.Client
+	Stream stream.Config // how to follow; what is filled in here
+	Log    *slog.Logger
+}
+
+// settling are the moments after a change of a definition at which the cluster
+// is asked again: the API serves it some time after it is stored.
+var settling = []time.Duration{0, 300 * time.Millisecond, time.Second, 5 * time.Second}
+
+// blind is how often the cluster is asked when definitions cannot be followed.
+const blind = time.Minute
+
+// Run calls found with all resources of the cluster whenever some may have
+// come or gone, until the context is done. It takes those known at the start.
+func (r *Resources) Run(ctx context.Context, known []kind.Info, found func([]kind.Info)) {
+	changed := make(chan struct{}, 1)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.follow(ctx, known, changed)
+	}()
+	defer func() { <-done }()
+
+	stage := len(settling)
+	timer := time.NewTimer(blind)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+			stage = 0
+		case <-timer.C:
+			if resources, err := r.Client.Discover(ctx); err != nil {
+				r.Log.Warn("The resources of the cluster cannot be found out; trying again.", "error", err)
+			} else {
+				found(resources.Resources)
+			}
+			stage++
+		}
+		timer.Reset(r.pause(stage))
+	}
+}
+
+func (r *Resources) pause(stage int) time.Duration {
+	if stage < len(settling) {
+		return settling[stage]
+	}
+	return blind
+}
+
+// follow reports changes of custom resource definitions.
+func (r *Resources) follow(ctx context.Context, known []kind.Info, changed chan<- struct{}) {
+	definitions := kind.Plural("customresourcedefinitions").InGroup("apiextensions.k8s.io").Select(known)
+	if len(definitions) == 0 {
+		return
+	}
+	config := r.Stream
+	config.Info, config.Namespace, config.Log = definitions[0], "", r.Log
+	synced := false
+	_ = stream.New(r.Client, config).Run(ctx, func(e stream.Event) {
+		// The first listing is of what is known; but whatever was changed between
+		// asking and listing is told by nobody else.
+		if e.Type == stream.Listed && !synced {
+			return
+		}
+		synced = synced || e.Type == stream.Synced
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})
+}

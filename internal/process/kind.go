@@ -1,0 +1,94 @@
+// Package process handles objects: one turn takes one object from what is
+// known of it to the patch that records what was done.
+package process
+
+import (
+	"log/slog"
+	"time"
+
+	"gopf.dev/gopf/internal/apply"
+	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/kind"
+	"gopf.dev/gopf/storage"
+)
+
+// Kind is what the turns of all objects of one resource share.
+type Kind struct {
+	Resource kind.Info
+	Handlers registry.Set
+	Config   Config
+	API      apply.API
+	Log      *slog.Logger
+
+	// Alarm makes the object get another turn at the moment, and no other.
+	Alarm func(key string, at time.Time)
+	// Stopping is closed when no new work is to be begun.
+	Stopping <-chan struct{}
+}
+
+// Config is how objects are handled, whatever their resource.
+type Config struct {
+	Progress       storage.Progress
+	Base           storage.Base
+	Finalizer      string
+	Lifecycle      execute.Lifecycle
+	DefaultBackoff time.Duration
+	ErrorDelays    []time.Duration // pauses after errors that are not the handlers'; the last repeats
+	WriteGrace     time.Duration   // for recording outcomes after the handlers were cancelled
+}
+
+// Event is what the stream says about an object.
+type Event struct {
+	Body   *object.Body
+	Listed bool // it came with a listing rather than with a change
+	Gone   bool // it was deleted for good
+	Missed bool // its deletion was not seen, but found out: only the identity is known
+}
+
+// Memory is what is kept of one object between its turns. It is small: there
+// is one for every object of the cluster that is served.
+type Memory struct {
+	UID, Namespace, Name string
+
+	version string // the newest state that was acted on
+	listed  bool   // the first that was seen of it came with a listing
+	handled bool   // this process has handled it completely once
+
+	busy *business // nil for objects with nothing to do
+}
+
+// business is what is kept only while there is something to do later.
+type business struct {
+	body     *object.Body // the newest known
+	unsent   *change      // what could not be written yet
+	failures int          // errors of the framework in a row
+	until    time.Time    // the pause after the last of them
+}
+
+func (m *Memory) work() *business {
+	if m.busy == nil {
+		m.busy = &business{}
+	}
+	return m.busy
+}
+
+// Waiting tells whether the object's bytes are kept for something due later.
+func (m *Memory) Waiting() bool { return m.busy != nil }
+
+// logger attaches the object to all lines about it.
+func (k *Kind) logger(b *object.Body) *slog.Logger {
+	return k.Log.With(slog.Group("object",
+		slog.String("apiVersion", k.Resource.APIVersion()),
+		slog.String("kind", k.Resource.Kind),
+		slog.String("name", b.Name),
+		slog.String("namespace", b.Namespace),
+		slog.String("uid", b.UID),
+	))
+}
+
+// NewMemory begins to remember the object of an event.
+func NewMemory(e *Event) *Memory {
+	return &Memory{UID: e.Body.UID, Namespace: e.Body.Namespace, Name: e.Body.Name, listed: e.Listed}
+}

@@ -1,0 +1,174 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"gopf.dev/gopf/internal/apply"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/internal/registry"
+)
+
+// delay is the time until something is due; unset if nothing is.
+type delay = registry.Opt[time.Duration]
+
+// Turn handles what is new about one object: an event of the stream, or, if it
+// is nil, that the object's alarm has come. It returns whether the object is to
+// be forgotten.
+//
+// The context is for handlers; what they have done is written even after it is
+// cancelled.
+func (k *Kind) Turn(ctx context.Context, m *Memory, event *Event) (forget bool) {
+	body, news := m.newest(event)
+	if !news {
+		return false
+	}
+	log := k.logger(body)
+	if event != nil && event.Gone {
+		log.Debug("Deleted, really deleted, and we are notified.")
+		return true
+	}
+	if m.busy != nil && time.Now().Before(m.busy.until) {
+		m.busy.body = body // after the pause
+		return false
+	}
+	after, due, err := k.change(ctx, m, body)
+	switch {
+	case errors.Is(err, apply.ErrGone):
+		m.busy = nil // its deletion is about to be seen
+	case err != nil:
+		w := m.work()
+		w.body = after
+		pause := k.pause(w.failures)
+		w.failures, w.until = w.failures+1, time.Now().Add(pause)
+		log.Error(fmt.Sprintf("Throttling for %g seconds due to an unexpected error: %v", pause.Seconds(), err))
+		k.Alarm(after.Key(), w.until)
+	case due.Set:
+		m.busy = &business{body: after}
+		k.Alarm(after.Key(), time.Now().Add(due.Is))
+	default:
+		m.busy = nil
+	}
+	return false
+}
+
+// newest is the state of the object to act on, unless that was done already.
+func (m *Memory) newest(event *Event) (body *object.Body, news bool) {
+	switch {
+	case event == nil && m.busy == nil:
+		return nil, false // what the alarm was for is done
+	case event == nil:
+		return m.busy.body, true
+	case event.Gone || event.Listed || m.version == "":
+		// A listing is always looked at: after a restore of the cluster from a
+		// backup, versions start from lower numbers.
+		return event.Body, true
+	}
+	return event.Body, newer(event.Body.ResourceVersion, m.version)
+}
+
+// newer compares versions of one object. Where they are not numbers, any other
+// version is taken for newer.
+func newer(a, b string) bool {
+	x, okX := object.Identity{ResourceVersion: a}.Version()
+	y, okY := object.Identity{ResourceVersion: b}.Version()
+	if !okX || !okY {
+		return a != b
+	}
+	return x > y
+}
+
+// change goes from one state of the object to the next until there is nothing
+// to do now. It returns the last state, and the time until there is again.
+func (k *Kind) change(ctx context.Context, m *Memory, body *object.Body) (last *object.Body, due delay, err error) {
+	defer func() {
+		if v := recover(); v != nil { // of filters, lifecycles, storages: users' code, too
+			last, err = body, fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+		}
+	}()
+	m.version = body.ResourceVersion
+	for {
+		c, err := k.handle(ctx, m, body)
+		if err != nil {
+			return body, delay{}, err
+		}
+		before := body
+		if body, err = k.write(ctx, m, before, c); err != nil {
+			return body, delay{}, err
+		}
+		m.version = body.ResourceVersion
+		if c.interrupted || k.stopping() {
+			return body, c.due, nil
+		}
+		if body.ResourceVersion == before.ResourceVersion && (!c.due.Set || c.due.Is > 0) {
+			return body, c.due, nil
+		}
+	}
+}
+
+// change is what is to be written after handlers have run.
+type change struct {
+	patch       *patch.Patch
+	finalizer   apply.Finalizer
+	due         delay // the time until handlers are due again
+	interrupted bool
+	written     func() // to be called when it is
+}
+
+// handle decides what to do about the object, and does it. What could not be
+// written last time comes first: handlers are not called again for it.
+func (k *Kind) handle(ctx context.Context, m *Memory, body *object.Body) (*change, error) {
+	if m.busy != nil && m.busy.unsent != nil {
+		return m.busy.unsent, nil
+	}
+	s, err := k.look(ctx, m, body)
+	if err != nil {
+		return nil, err
+	}
+	return s.decide(ctx)
+}
+
+// write sends the change and notes its success.
+func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *change) (*object.Body, error) {
+	ctx, cancel := k.lasting(ctx)
+	defer cancel()
+	m.work().unsent = c
+	after, err := apply.Applier{API: k.API, Resource: k.Resource}.Apply(ctx, k.logger(body), body, c.patch, c.finalizer)
+	if err != nil {
+		return after, err
+	}
+	m.busy.unsent, m.busy.failures = nil, 0
+	if c.written != nil {
+		c.written()
+	}
+	return after, nil
+}
+
+// lasting is a context for writing what handlers have done: it outlives the
+// handlers' own by the configured grace.
+func (k *Kind) lasting(ctx context.Context) (context.Context, context.CancelFunc) {
+	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(k.Config.WriteGrace, cancel) })
+	return lasting, func() { stop(); cancel() }
+}
+
+func (k *Kind) stopping() bool {
+	select {
+	case <-k.Stopping:
+		return true
+	default:
+		return false
+	}
+}
+
+func (k *Kind) pause(failures int) time.Duration {
+	delays := k.Config.ErrorDelays
+	if len(delays) == 0 {
+		return 0
+	}
+	return delays[min(failures, len(delays)-1)]
+}

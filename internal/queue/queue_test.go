@@ -1,0 +1,118 @@
+package queue
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestEntriesOfOneKeyAreTakenInOrderAndOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		taken, busy := map[string][]int{}, map[string]bool{}
+		q := New(Config[string, int]{Turn: func(_ context.Context, key string, n int) {
+			mu.Lock()
+			if busy[key] {
+				t.Errorf("two turns of %s at a time", key)
+			}
+			busy[key] = true
+			mu.Unlock()
+			time.Sleep(time.Second)
+			mu.Lock()
+			busy[key], taken[key] = false, append(taken[key], n)
+			mu.Unlock()
+		}})
+		for n := range 5 {
+			q.Put(t.Context(), "a", n)
+			q.Put(t.Context(), "b", n)
+		}
+		synctest.Wait()
+		if actors, _ := q.Depth(); actors != 2 {
+			t.Errorf("%d actors, want 2", actors)
+		}
+		time.Sleep(time.Minute)
+		if actors, _ := q.Depth(); actors != 0 {
+			t.Errorf("%d actors of idle keys", actors)
+		}
+		for key, got := range taken {
+			if !slices.Equal(got, []int{0, 1, 2, 3, 4}) {
+				t.Errorf("%s: %v", key, got)
+			}
+		}
+		q.Close()
+	})
+}
+
+func TestPuttingBlocksWhileTooMuchWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var put atomic.Int32
+		q := New(Config[string, int]{
+			Turn:  func(context.Context, string, int) { <-release },
+			Weigh: func(n int) int { return n },
+			Limit: 10,
+		})
+		go func() {
+			for range 5 {
+				q.Put(t.Context(), "a", 5)
+				put.Add(1)
+			}
+		}()
+		synctest.Wait()
+		if got := put.Load(); got != 3 { // one is being handled, two wait
+			t.Errorf("%d entries are in, want 3", got)
+		}
+		q.Put(t.Context(), "a", 0) // weightless entries never wait
+		close(release)
+		synctest.Wait()
+		if got := put.Load(); got != 5 {
+			t.Errorf("%d entries are in, want all 5", got)
+		}
+		q.Close()
+	})
+}
+
+func TestClosingWaitsForRunningTurnsAndDropsTheRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var done atomic.Int32
+		q := New(Config[string, int]{Turn: func(context.Context, string, int) {
+			time.Sleep(time.Second)
+			done.Add(1)
+		}})
+		for n := range 5 {
+			q.Put(t.Context(), "a", n)
+		}
+		synctest.Wait()
+		q.Close()
+		q.Put(t.Context(), "a", 9)
+		synctest.Wait()
+		if got := done.Load(); got != 1 {
+			t.Errorf("%d turns, want only the one that was running", got)
+		}
+	})
+}
+
+func TestWaitingEntriesMayBeReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var taken []int
+		q := New(Config[string, int]{
+			Turn: func(_ context.Context, _ string, n int) { <-release; taken = append(taken, n) },
+			Add:  func(_ []int, n int) []int { return []int{n} },
+		})
+		q.Put(t.Context(), "a", 1)
+		synctest.Wait()
+		q.Put(t.Context(), "a", 2)
+		q.Put(t.Context(), "a", 3)
+		close(release)
+		synctest.Wait()
+		if !slices.Equal(taken, []int{1, 3}) {
+			t.Errorf("got %v", taken)
+		}
+		q.Close()
+	})
+}
