@@ -1,0 +1,145 @@
+package gopf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gopf.dev/gopf/diff"
+	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/registry"
+)
+
+// Change is what a handler is told about a change of its object.
+type Change[T Object] struct {
+	*Subject[T]
+
+	// Reason is why the handler is called: one of the reasons it is declared
+	// for, or the one that a resuming handler was called along with.
+	Reason Reason
+	// Old is the object as it was last handled, without its status and most of
+	// its metadata; never nil, and empty on creation.
+	Old T
+	// Diff is what has changed since; for handlers about a field, relative to
+	// the field.
+	Diff diff.Diff
+
+	subs    []*registry.Handler
+	ran     bool  // the sub-handlers declared so far have been run
+	mistake error // in the declaration of a sub-handler
+}
+
+func newChange[T Object](req *registry.Request) (*Change[T], error) {
+	s, err := newSubject[T](req)
+	if err != nil {
+		return nil, err
+	}
+	c := req.Handler.Narrow(req.Cause)
+	change := &Change[T]{Subject: s, Diff: c.Diff, Old: decodeOld[T](c.Old, req.Body)}
+	for known, reason := range reasons {
+		if reason == c.Reason {
+			change.Reason = known
+		}
+	}
+	return change, nil
+}
+
+// run calls the handler and then those of its sub-handlers that it has not run
+// itself.
+func (c *Change[T]) run(ctx context.Context, fn ChangeFunc[T]) error {
+	if err := fn(ctx, c); err != nil {
+		return err
+	}
+	if c.ran {
+		return c.mistake
+	}
+	return c.RunSubs(ctx)
+}
+
+// OldRaw is the object as it was last handled, as decoded JSON; nil on
+// creation. It is shared: do not change it.
+func (c *Change[T]) OldRaw() map[string]any { return c.req.Cause.Old }
+
+// OldValue is the value that the handler's field had, if any; for handlers
+// about no field, that of the whole.
+func (c *Change[T]) OldValue() (v any, present bool) { return c.value(c.req.Cause.Old) }
+
+// NewValue is the value that the handler's field has now, if any; for handlers
+// about no field, that of the whole.
+func (c *Change[T]) NewValue() (v any, present bool) { return c.value(c.req.Cause.New) }
+
+func (c *Change[T]) value(essence map[string]any) (any, bool) {
+	if essence == nil {
+		return nil, false
+	}
+	return fieldpath.Lookup(essence, c.field()...)
+}
+
+func (c *Change[T]) field() []string {
+	if of := c.req.Handler.Change; of != nil {
+		return of.Path
+	}
+	return nil
+}
+
+// Sub declares a sub-handler: a part of this handler's work with an id,
+// attempts and a result of its own. It runs after this handler has returned
+// nil, or in RunSubs; this handler is done when all its sub-handlers are, and
+// is called again until then, so it must declare the same ones each time. A
+// sub-handler that fails for good counts as done.
+func (c *Change[T]) Sub(id string, fn ChangeFunc[T], opts ...ChangeOption) {
+	var spec changeSpec
+	for _, o := range opts {
+		o.change(&spec)
+	}
+	if spec.skip {
+		return
+	}
+	parent := c.req.Handler
+	full := parent.ID + "/" + id
+	if err := checkSub(id, full, fn == nil); err != nil {
+		c.mistake = errors.Join(c.mistake, Permanent(fmt.Errorf("sub-handler %q of %q: %w", id, parent.ID, err)))
+		return
+	}
+	c.ran = false
+	c.subs = append(c.subs, &registry.Handler{
+		ID: full, Where: caller(), Of: parent.Of,
+		Reasons: map[cause.Reason]bool{cause.Create: true, cause.Update: true, cause.Delete: true, cause.Resume: true},
+		Deleted: true,
+		Change:  parent.Change,
+		Limits:  spec.limits, Formerly: spec.formerly,
+		Call: erase(fn),
+	})
+}
+
+// RunSubs runs the sub-handlers declared so far now rather than at the end. An
+// error means that some are not finished; return it.
+func (c *Change[T]) RunSubs(ctx context.Context) error {
+	c.ran = true
+	if c.mistake != nil || len(c.subs) == 0 {
+		return c.mistake
+	}
+	return c.req.RunSubs(ctx, c.subs)
+}
+
+func checkSub(id, full string, missing bool) error {
+	switch {
+	case id == "":
+		return errors.New("it has no id")
+	case missing:
+		return errors.New("it has no function")
+	}
+	return checkID(full)
+}
+
+// WithResult makes a handler of a function that returns a value for the status.
+func WithResult[T Object, R any](fn func(context.Context, *Change[T]) (R, error)) ChangeFunc[T] {
+	return func(ctx context.Context, c *Change[T]) error {
+		r, err := fn(ctx, c)
+		if err == nil {
+			c.SetResult(r)
+		}
+		return err
+	}
+}

@@ -1,0 +1,113 @@
+package gopf
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	kjson "sigs.k8s.io/json"
+
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/patch"
+)
+
+// untyped makes a T of decoded JSON, which it takes over, if T is Unstructured.
+func untyped[T Object](fields func() map[string]any) (obj T, ok bool) {
+	if _, ok := any(obj).(Unstructured); !ok {
+		return obj, false
+	}
+	return any(&unstructured.Unstructured{Object: fields()}).(T), true
+}
+
+// decode makes a T of an object, the caller's own.
+func decode[T Object](b *object.Body) (T, error) {
+	if u, ok := untyped[T](func() map[string]any { return copied(b.Map()) }); ok {
+		return u, nil
+	}
+	obj := newObject[T]()
+	if err := b.Decode(obj); err != nil {
+		return obj, fmt.Errorf("decode the object into %T: %w", obj, err)
+	}
+	return obj, nil
+}
+
+// decodeOld makes a T of a former essence with the identity of the object as it
+// is now. What does not fit stays zero: the past cannot be mended.
+func decodeOld[T Object](essence map[string]any, b *object.Body) T {
+	obj, ok := untyped[T](func() map[string]any { return copied(essence) })
+	if !ok {
+		obj = newObject[T]()
+		if raw, err := json.Marshal(essence); err == nil {
+			_ = kjson.UnmarshalCaseSensitivePreserveInts(raw, obj)
+		}
+	}
+	identify(obj, b)
+	return obj
+}
+
+func copied(fields map[string]any) map[string]any { return patch.Copy(fields).(map[string]any) }
+
+func identify[T Object](obj T, b *object.Body) {
+	obj.SetNamespace(b.Namespace)
+	obj.SetName(b.Name)
+	obj.SetUID(types.UID(b.UID))
+}
+
+func newObject[T Object]() T {
+	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+}
+
+// editAs runs a typed edit on decoded JSON. Only the difference that the edit
+// makes to the type's own JSON is carried over, so that fields which the type
+// does not know are not lost.
+func editAs[T Object](fields map[string]any, edit func(T)) {
+	if u, ok := untyped[T](func() map[string]any { return fields }); ok {
+		ensureMaps(u)
+		edit(u)
+		return
+	}
+	obj := newObject[T]()
+	raw, err := json.Marshal(fields)
+	if err == nil {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(raw, obj)
+	}
+	if err != nil {
+		panic(fmt.Errorf("decode the object into %T for an edit: %w", obj, err))
+	}
+	before := encode(obj)
+	ensureMaps(obj)
+	edit(obj)
+	patch.Apply(fields, patch.Between(before, encode(obj)))
+}
+
+// encode is the JSON of a typed object, decoded into maps.
+func encode(obj any) map[string]any {
+	var fields map[string]any
+	raw, err := json.Marshal(obj)
+	if err == nil {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(raw, &fields)
+	}
+	if err != nil {
+		panic(fmt.Errorf("encode the edited %T: %w", obj, err))
+	}
+	return fields
+}
+
+// convert makes a V of decoded JSON, if it fits without loss.
+func convert[V any](found any) (V, bool) {
+	var v V
+	raw, err := json.Marshal(found)
+	if err != nil {
+		return v, false
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&v); err != nil {
+		var none V
+		return none, false
+	}
+	return v, true
+}

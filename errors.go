@@ -1,0 +1,96 @@
+package gopf
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/registry"
+)
+
+// TemporaryError asks for another attempt after Delay. Make one with
+// [RetryAfter] or [Wait].
+//
+// Of several classified errors in one chain the outermost decides.
+type TemporaryError struct {
+	Err   error
+	Delay time.Duration
+
+	wait bool
+}
+
+func (e *TemporaryError) Error() string { return e.Err.Error() }
+func (e *TemporaryError) Unwrap() error { return e.Err }
+
+// RetryAfter makes err temporary: the handler is called again after the delay.
+func RetryAfter(delay time.Duration, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &TemporaryError{Err: err, Delay: delay}
+}
+
+// Wait is for what is not there yet but no failure either: the handler is
+// called again after the delay, and the log says so without alarm.
+//
+//	return gopf.Wait(10*time.Second, "the volume is not bound")
+func Wait(delay time.Duration, format string, args ...any) error {
+	return &TemporaryError{Err: fmt.Errorf(format, args...), Delay: delay, wait: true}
+}
+
+// PermanentError fails the handler for good. Make one with [Permanent].
+type PermanentError struct{ Err error }
+
+func (e *PermanentError) Error() string { return e.Err.Error() }
+func (e *PermanentError) Unwrap() error { return e.Err }
+
+// Permanent makes err permanent: the handler is not called again for this
+// change.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &PermanentError{err}
+}
+
+// ErrStopping is the cause of the cancellation of a handler's context when the
+// operator exits; see [context.Cause]. An error that a handler returns then
+// does not count as a failure: the handler is called again at the next start.
+var ErrStopping = execute.ErrStopping
+
+// classify turns the errors that users know into those that the engine knows.
+func classify(err error) error {
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		switch known := e.(type) {
+		case *TemporaryError:
+			return &registry.Temporary{Err: err, Delay: registry.Some(known.Delay), Wait: known.wait}
+		case *PermanentError:
+			return &registry.Permanent{Err: err}
+		case *registry.Unfinished:
+			return known
+		case interface{ Unwrap() []error }:
+			if found := classifyJoined(err, known.Unwrap()); found != nil {
+				return found
+			}
+			return err
+		}
+	}
+	return err
+}
+
+// classifyJoined looks into errors that were joined: the first one that is
+// classified decides.
+func classifyJoined(whole error, parts []error) error {
+	for _, part := range parts {
+		switch found := classify(part).(type) {
+		case *registry.Temporary:
+			return &registry.Temporary{Err: whole, Delay: found.Delay, Wait: found.Wait}
+		case *registry.Permanent:
+			return &registry.Permanent{Err: whole}
+		case *registry.Unfinished:
+			return found
+		}
+	}
+	return nil
+}

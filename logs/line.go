@@ -1,0 +1,180 @@
+package logs
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+)
+
+// line is one log line, sorted out.
+type line struct {
+	time    time.Time
+	level   slog.Level
+	logger  string
+	message string
+	object  []slog.Attr
+	attrs   []slog.Attr
+}
+
+// stack is the key of a stack trace; text formats print it below the line.
+const stack = "stack"
+
+func (l line) text(o Options) []byte {
+	var b bytes.Buffer
+	if o.Format == Full {
+		logger := l.logger
+		if logger == "" {
+			logger = "gopf"
+			if l.object != nil {
+				logger = "gopf.objects"
+			}
+		}
+		level := fmt.Sprintf("[%-8.8s]", levelName(l.level))
+		if o.Colour {
+			level = colour(l.level) + level + reset
+		}
+		fmt.Fprintf(&b, "[%s] %-20.20s %s ", l.time.Format("2006-01-02 15:04:05,000"), logger, level)
+	}
+	if prefix := l.prefix(); o.Prefix && prefix != "" {
+		if o.Colour {
+			prefix = faint + prefix + reset
+		}
+		b.WriteString(prefix + " ")
+	}
+	b.WriteString(l.message)
+	var trace string
+	for _, a := range l.attrs {
+		if a.Key == stack {
+			trace = strings.TrimRight(a.Value.String(), "\n")
+			continue
+		}
+		l.appendText(&b, "", a)
+	}
+	if trace != "" {
+		b.WriteString("\n" + trace)
+	}
+	b.WriteByte('\n')
+	return b.Bytes()
+}
+
+// appendText writes an attribute, unless the message says the same already.
+func (l line) appendText(b *bytes.Buffer, group string, a slog.Attr) {
+	value := a.Value.Resolve()
+	if value.Kind() == slog.KindGroup {
+		for _, inner := range value.Group() {
+			l.appendText(b, group+a.Key+".", inner)
+		}
+		return
+	}
+	text := textOf(value)
+	if text != "" && strings.Contains(l.message, "'"+text+"'") {
+		return
+	}
+	if text == "" || strings.ContainsAny(text, " \t\n\"=") && !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "[") {
+		text = fmt.Sprintf("%q", text)
+	}
+	fmt.Fprintf(b, " %s%s=%s", group, a.Key, text)
+}
+
+func textOf(v slog.Value) string {
+	if v.Kind() != slog.KindAny {
+		return v.String()
+	}
+	switch x := v.Any().(type) {
+	case error:
+		return x.Error()
+	case fmt.Stringer:
+		return x.String()
+	}
+	return string(jsonOf(v))
+}
+
+// prefix names the object that the line is about.
+func (l line) prefix() string {
+	var namespace, name string
+	for _, a := range l.object {
+		switch a.Key {
+		case "namespace":
+			namespace = a.Value.String()
+		case "name":
+			name = a.Value.String()
+		}
+	}
+	switch {
+	case name == "":
+		return ""
+	case namespace == "":
+		return "[" + name + "]"
+	}
+	return "[" + namespace + "/" + name + "]"
+}
+
+func (l line) json(o Options) []byte {
+	message := l.message
+	if prefix := l.prefix(); o.Prefix && prefix != "" {
+		message = prefix + " " + message
+	}
+	var b bytes.Buffer
+	field := func(key string, value []byte) {
+		if b.Len() > 0 {
+			b.WriteString(", ")
+		}
+		b.Write(marshal(key))
+		b.WriteString(": ")
+		b.Write(value)
+	}
+	field("message", marshal(message))
+	for _, a := range l.attrs {
+		field(a.Key, jsonOf(a.Value))
+	}
+	field("timestamp", marshal(l.time.UTC().Format("2006-01-02T15:04:05.000000-07:00")))
+	if l.object != nil {
+		field(o.RefKey, l.reference())
+	}
+	field("severity", marshal(severity(l.level)))
+	return []byte("{" + b.String() + "}\n")
+}
+
+// reference is the object that the line is about; one without a namespace has
+// it null.
+func (l line) reference() []byte {
+	fields := map[string]any{}
+	for _, a := range l.object {
+		fields[a.Key] = a.Value.String()
+		if a.Key == "namespace" && a.Value.String() == "" {
+			fields[a.Key] = nil
+		}
+	}
+	return marshal(fields)
+}
+
+func jsonOf(v slog.Value) []byte {
+	v = v.Resolve()
+	switch v.Kind() {
+	case slog.KindGroup:
+		fields := map[string]json.RawMessage{}
+		for _, a := range v.Group() {
+			fields[a.Key] = jsonOf(a.Value)
+		}
+		return marshal(fields)
+	case slog.KindDuration, slog.KindTime:
+		return marshal(v.String())
+	}
+	if err, ok := v.Any().(error); ok {
+		return marshal(err.Error())
+	}
+	return marshal(v.Any())
+}
+
+func marshal(v any) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return marshal(fmt.Sprintf("%+v", v))
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}

@@ -1,0 +1,71 @@
+package gopf
+
+import (
+	"encoding/json"
+
+	"gopf.dev/gopf/internal/filter"
+)
+
+// Matcher tells whether the value of a label, an annotation or a field will
+// do.
+type Matcher struct{ match filter.Matcher }
+
+// What need not be compared with anything.
+var (
+	Any     = Matcher{filter.Any}     // whatever there is, or nothing
+	Present = Matcher{filter.Present} // whatever there is
+	Absent  = Matcher{filter.Absent}  // nothing
+)
+
+// Is matches what equals the value as JSON.
+func Is(value any) Matcher { return Matcher{filter.Equal(asJSON(value))} }
+
+// Matching matches what the function says; present is false if there is no
+// value.
+func Matching(fn func(value any, present bool) bool) Matcher { return Matcher{fn} }
+
+// Not matches what m does not.
+func Not(m Matcher) Matcher {
+	return Matcher{func(v any, present bool) bool { return !m.match(v, present) }}
+}
+
+// AllOf matches what all of them do.
+func AllOf(ms ...Matcher) Matcher {
+	return Matcher{func(v any, present bool) bool {
+		for _, m := range ms {
+			if !m.match(v, present) {
+				return false
+			}
+		}
+		return true
+	}}
+}
+
+// AnyOf matches what any of them does.
+func AnyOf(ms ...Matcher) Matcher {
+	return Matcher{func(v any, present bool) bool {
+		for _, m := range ms {
+			if m.match(v, present) {
+				return true
+			}
+		}
+		return false
+	}}
+}
+
+// NoneOf matches what none of them does.
+func NoneOf(ms ...Matcher) Matcher { return Not(AnyOf(ms...)) }
+
+// asJSON turns a user's value into what JSON decodes to, so that it can be
+// compared with parts of objects. What JSON cannot hold equals nothing.
+func asJSON(v any) any {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return v
+	}
+	var decoded any
+	if json.Unmarshal(raw, &decoded) != nil {
+		return v
+	}
+	return decoded
+}

@@ -1,0 +1,106 @@
+package gopf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+
+	"gopf.dev/gopf/internal/engine"
+	"gopf.dev/gopf/internal/registry"
+)
+
+// Operator is the declaration of an operator: its handlers and settings. It
+// does nothing until [Operator.Run].
+type Operator struct {
+	// Settings tune how the operator works; they hold the defaults until changed.
+	Settings Settings
+
+	handlers registry.Set
+	problems []error
+	started  atomic.Bool
+}
+
+// New returns an operator with no handlers and the default settings.
+func New() *Operator { return &Operator{Settings: DefaultSettings()} }
+
+// Resource declares handlers for objects without a Go type of their own. The
+// name is read as in [For].
+func (op *Operator) Resource(name string) *Resource[Unstructured] {
+	return For[Unstructured](op, name)
+}
+
+// Err reports everything wrong with the declarations made so far, each problem
+// with the file and line that made it.
+func (op *Operator) Err() error { return errors.Join(op.problems...) }
+
+// Run serves the cluster until ctx is done, then stops gracefully and returns
+// nil. An operator runs once.
+//
+// It returns an error if the declarations are wrong, if there is no way to
+// reach a cluster, or if the cluster cannot be reached at the start. Later
+// failures of the cluster do not end it.
+func (op *Operator) Run(ctx context.Context, opts ...RunOption) error {
+	if err := op.Err(); err != nil {
+		return &DeclarationError{op.problems}
+	}
+	if op.started.Swap(true) {
+		return errors.New("this operator has been run before: make a new one with gopf.New()")
+	}
+	run := runOptions{log: slog.Default()}
+	for _, o := range opts {
+		o(&run)
+	}
+	config, err := run.engineConfig(op)
+	if err != nil {
+		return err
+	}
+	return engine.Run(ctx, config)
+}
+
+// DeclarationError tells what is wrong with the declarations of an operator.
+type DeclarationError struct{ Problems []error }
+
+func (e *DeclarationError) Error() string {
+	return fmt.Sprintf("the operator is declared wrongly:\n%v", errors.Join(e.Problems...))
+}
+
+func (e *DeclarationError) Unwrap() []error { return e.Problems }
+
+// declare adds a handler, if nothing is wrong with it.
+func (op *Operator) declare(h *registry.Handler) {
+	for _, id := range append([]string{h.ID}, h.Formerly...) {
+		if err := checkID(id); err != nil {
+			op.problem("%w", err)
+			return
+		}
+	}
+	for _, other := range op.handlers {
+		if other.ID == h.ID && other.Of.String() == h.Of.String() && other.Overlaps(h) {
+			op.problem("handler %q is declared already at %s for the same reasons: the two would share one record; give it another id", h.ID, other.Where)
+			return
+		}
+	}
+	op.handlers = append(op.handlers, h)
+}
+
+func (op *Operator) problem(format string, args ...any) {
+	op.problems = append(op.problems, fmt.Errorf("%s: %w", caller(), fmt.Errorf(format, args...)))
+}
+
+// caller finds the first line of code outside of this package: the user's.
+func caller() string {
+	pcs := make([]uintptr, 16)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	for {
+		f, more := frames.Next()
+		own := strings.HasPrefix(f.Function, "gopf.dev/gopf.") && !strings.HasSuffix(f.File, "_test.go")
+		if !own || !more {
+			return fmt.Sprintf("%s:%d", filepath.Join(filepath.Base(filepath.Dir(f.File)), filepath.Base(f.File)), f.Line)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package gopf
+
+import (
+	"log/slog"
+	"slices"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"gopf.dev/gopf/internal/engine"
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/observe"
+	"gopf.dev/gopf/internal/process"
+	"gopf.dev/gopf/internal/stream"
+	"gopf.dev/gopf/kind"
+)
+
+// RunOption says where and how an operator is run.
+type RunOption func(*runOptions)
+
+type runOptions struct {
+	namespaces observe.Namespaces
+	kubeconfig string
+	context    string
+	cluster    *rest.Config
+	log        *slog.Logger
+}
+
+// Namespaces serves only the namespaces that match any of the patterns. A
+// pattern is a name, or globs separated by commas, of which those with a "!"
+// take out names again: "myapp-*,!myapp-pr-*". Without this option the whole
+// cluster is served.
+func Namespaces(patterns ...string) RunOption {
+	return func(o *runOptions) {
+		for _, p := range patterns {
+			o.namespaces = append(o.namespaces, observe.Pattern(p))
+		}
+	}
+}
+
+// Kubeconfig names the file, and the context in it, that tell where the cluster
+// is; "" for the current context. Without this option, it is found as kubectl
+// and programs in pods find it.
+func Kubeconfig(path, context string) RunOption {
+	return func(o *runOptions) { o.kubeconfig, o.context = path, context }
+}
+
+// Cluster tells where the cluster is.
+func Cluster(config *rest.Config) RunOption {
+	return func(o *runOptions) { o.cluster = config }
+}
+
+// Log sets where log lines go. Package logs has handlers for the usual formats;
+// the default is [slog.Default].
+func Log(log *slog.Logger) RunOption {
+	return func(o *runOptions) { o.log = log }
+}
+
+// recording is the time for writing what handlers have done after they were
+// cancelled.
+const recording = 5 * time.Second
+
+// backlog is how much may wait of one resource, in bytes. When it is reached,
+// reading from the cluster pauses.
+const backlog = 32 << 20
+
+func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
+	s := op.Settings
+	cluster := o.cluster
+	if cluster == nil {
+		var err error
+		if cluster, _, err = kube.LoadConfig(o.kubeconfig, o.context); err != nil {
+			return engine.Config{}, err
+		}
+	}
+	api := kube.DefaultOptions()
+	api.UserAgent = "gopf"
+	api.RequestTimeout = s.Networking.RequestTimeout
+	api.Backoffs = slices.Values(s.Networking.ErrorBackoffs)
+	api.Log = o.log
+
+	streams := stream.DefaultConfig(kind.Info{}, "")
+	streams.ServerTimeout = s.Watching.ServerTimeout
+	streams.InactivityTimeout = s.Watching.InactivityTimeout
+	streams.ReconnectBackoff = s.Watching.ReconnectBackoff
+
+	return engine.Config{
+		Cluster: cluster, Handlers: op.handlers, Namespaces: o.namespaces, Log: o.log,
+		Kube: api, Stream: streams,
+		Process: process.Config{
+			Progress: s.Persistence.Progress, Base: s.Persistence.Base, Finalizer: s.Persistence.Finalizer,
+			Lifecycle:      s.Execution.Lifecycle.inEngine(),
+			DefaultBackoff: s.Execution.DefaultBackoff,
+			ErrorDelays:    s.Queueing.ErrorDelays,
+			WriteGrace:     recording,
+		},
+		ExitTimeout: s.Queueing.ExitTimeout,
+		Backlog:     backlog,
+	}, nil
+}
