@@ -1,0 +1,2 @@
+// Package library is not a main package.
+package library

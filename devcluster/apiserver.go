@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"github.com/spf13/pflag"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	cliflag "k8s.io/component-base/cli/flag"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+)
+
+// issuer is what service-account tokens are issued as and for.
+const issuer = "https://kubernetes.default.svc.cluster.local"
+
+// serviceNetwork is the range of cluster IPs; its first address is the API server's.
+const serviceNetwork = "10.0.0.0/16"
+
+// startAPIServer starts kube-apiserver on the listener. It avoids kube-apiserver's
+// command, which seizes the signals of the process and exists only once in it.
+func startAPIServer(etcd string, listener net.Listener, f *folder, k *keys) (*component, error) {
+	s := options.NewServerRunOptions()
+	err := parseFlags("kube-apiserver", s.Flags(), []string{
+		"--etcd-servers=" + etcd,
+		"--bind-address=127.0.0.1",
+		// Endpoints must not be loopback addresses, so publish none; finding another
+		// address would fail on machines without a network.
+		"--advertise-address=127.0.0.1",
+		"--endpoint-reconciler-type=none",
+		"--service-cluster-ip-range=" + serviceNetwork,
+		"--cert-dir=" + f.run,
+		"--tls-cert-file=" + k.servingCert,
+		"--tls-private-key-file=" + k.servingKey,
+		"--client-ca-file=" + k.caCert,
+		"--authorization-mode=RBAC",
+		"--service-account-issuer=" + issuer,
+		"--service-account-signing-key-file=" + k.serviceAccounts,
+		"--service-account-key-file=" + k.serviceAccounts,
+		"--profiling=false",
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.SecureServing.Listener = listener
+	s.SecureServing.BindPort = listener.Addr().(*net.TCPAddr).Port
+
+	// Both components configure logging; in one process the second would refuse to.
+	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
+	if err := s.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
+		return nil, fmt.Errorf("set the features of kube-apiserver: %w", err)
+	}
+	if err := logsapi.ValidateAndApply(s.Logs, nil); err != nil {
+		return nil, fmt.Errorf("set up the log of kube-apiserver: %w", err)
+	}
+	return startComponent("kube-apiserver", func(ctx context.Context) error {
+		completed, err := s.Complete(ctx)
+		if err != nil {
+			return err
+		}
+		if errs := completed.Validate(); len(errs) != 0 {
+			return utilerrors.NewAggregate(errs)
+		}
+		return app.Run(ctx, completed)
+	}), nil
+}
+
+// parseFlags gives a component its settings the way its command line does, because
+// flags are a stable interface and the structs behind them are not.
+func parseFlags(name string, sets cliflag.NamedFlagSets, args []string) error {
+	flags := pflag.NewFlagSet(name, pflag.ContinueOnError)
+	for _, set := range sets.FlagSets {
+		flags.AddFlagSet(set)
+	}
+	if err := flags.Parse(args); err != nil {
+		return fmt.Errorf("configure %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"k8s.io/component-base/version"
+)
+
+// How long the stages of stopping may take. Their sum stays below stopLimit, and
+// that below the 5 s within which devcluster promises to be gone.
+const (
+	stopComponent = 1200 * time.Millisecond
+	stopLimit     = 4200 * time.Millisecond
+)
+
+// run brings the control plane up, reports that it is ready, keeps it until ctx
+// ends or a component fails, and takes it down. It returns the exit code.
+func run(ctx context.Context, o settings) int {
+	out, err := newReporter(o.supervised)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "devcluster:", err)
+		return exitFailure
+	}
+	f, err := openFolder(o.data)
+	if err != nil {
+		return out.failed(err, "")
+	}
+	logPath := o.log
+	if logPath == "" {
+		logPath = f.path("devcluster.log")
+	}
+	if err := redirectLogs(logPath); err != nil {
+		f.remove()
+		return out.failed(err, "")
+	}
+	out.starting(logPath)
+
+	// Components may hang while they stop, or be stopped halfway through their start.
+	go func() {
+		<-ctx.Done()
+		time.Sleep(stopLimit)
+		f.remove()
+		os.Exit(0)
+	}()
+
+	err = serve(ctx, o, f, out, logPath)
+	if ctx.Err() != nil {
+		// Whatever failed after the request to stop failed because of it.
+		f.remove()
+		return 0
+	}
+	if o.log == "" {
+		logPath = f.keepLog(logPath)
+	}
+	f.remove()
+	return out.failed(err, logPath)
+}
+
+// serve runs the components until ctx ends or one of them fails.
+func serve(ctx context.Context, o settings, f *folder, out *reporter, logPath string) error {
+	listener, err := listen(f, o.port)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	keys, err := loadKeys(f)
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := writeKubeconfig(f, keys, listener.Addr().String(), o.kubeconfig)
+	if err != nil {
+		return err
+	}
+
+	store, err := startEtcd(ctx, f)
+	if err != nil {
+		return err
+	}
+	defer store.stop()
+	api, err := startAPIServer(store.endpoint, listener, f, keys)
+	if err != nil {
+		return err
+	}
+	defer api.stop()
+	client, err := newClient(kubeconfig)
+	if err != nil {
+		return err
+	}
+	if err := api.await(ctx, "the API server is ready", client.apiServerReady); err != nil {
+		return err
+	}
+	controllers, err := startControllers(ctx, kubeconfig, f, keys)
+	if err != nil {
+		return err
+	}
+	defer controllers.stop()
+	if err := controllers.await(ctx, "the controllers are ready", client.controllersReady); err != nil {
+		return err
+	}
+
+	out.ready(report{
+		Kubeconfig: kubeconfig,
+		Server:     "https://" + listener.Addr().String(),
+		Version:    version.Get().GitVersion,
+		Log:        logPath,
+	}, f)
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-api.done:
+		return api.ended()
+	case <-controllers.done:
+		return controllers.ended()
+	case err := <-store.failed:
+		return fmt.Errorf("etcd failed: %w", errors.Join(err, errEnded))
+	}
+}

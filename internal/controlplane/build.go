@@ -1,0 +1,137 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+)
+
+// binaryVariable names an environment variable with the path of a control plane
+// that was built elsewhere.
+const binaryVariable = "GOPF_DEVCLUSTER"
+
+// Build returns the path of the control plane's executable and makes it if needed.
+//
+// It is built once, from source, into the user's cache folder; that takes minutes,
+// and lines on progress (which may be nil) say so. The cache is keyed by everything
+// that goes into it. Callers in any number of processes share one build: the first
+// builds, the others wait. Executables that nobody used for a month are removed.
+//
+// The environment variable GOPF_DEVCLUSTER names an executable to use instead.
+func Build(ctx context.Context, progress io.Writer) (path string, err error) {
+	if path := os.Getenv(binaryVariable); path != "" {
+		return given(path)
+	}
+	if progress == nil {
+		progress = io.Discard
+	}
+	src, err := findSource(ctx)
+	if err != nil {
+		return "", fmt.Errorf("build the control plane: %w", err)
+	}
+	tools, err := findToolchain(ctx, src.dir)
+	if err != nil {
+		return "", fmt.Errorf("build the control plane: %w", err)
+	}
+	key, err := src.key(tools)
+	if err != nil {
+		return "", fmt.Errorf("build the control plane: %w", err)
+	}
+	cache, err := cacheFolder()
+	if err != nil {
+		return "", fmt.Errorf("build the control plane: %w", err)
+	}
+	path, err = cached(ctx, filepath.Join(cache, key), progress, func(ctx context.Context, path string) error {
+		fmt.Fprintf(progress, "Building the Kubernetes %s control plane. This happens once, takes about 8 minutes on 2 cores "+
+			"and is kept in %s; then it goes on.\n", src.version, cache)
+		return compile(ctx, src, tools, path, progress)
+	})
+	if err != nil {
+		return "", fmt.Errorf("build the control plane: %w", err)
+	}
+	prune(cache, time.Now().Add(-unusedLimit))
+	return path, nil
+}
+
+// given checks the executable that the environment names.
+func given(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("find the control plane: %w", err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", fmt.Errorf("find the control plane named by %s: %w", binaryVariable, err)
+	}
+	if !info.Mode().IsRegular() || runtime.GOOS != "windows" && info.Mode().Perm()&0o111 == 0 {
+		return "", fmt.Errorf("find the control plane named by %s: %s is not an executable", binaryVariable, path)
+	}
+	return path, nil
+}
+
+// cached returns the executable in dir and has it made if it is not there. Of
+// several callers, in this process and others, one makes it and the rest wait.
+func cached(ctx context.Context, dir string, progress io.Writer, make func(ctx context.Context, path string) error) (string, error) {
+	path := filepath.Join(dir, "devcluster"+executableSuffix)
+	if used(path) {
+		return path, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("make the cache folder: %w", err)
+	}
+	unlock, err := lock(ctx, filepath.Join(dir, "lock"), func() {
+		fmt.Fprintln(progress, "Another process is building the Kubernetes control plane; waiting for it.")
+	})
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if used(path) {
+		return path, nil
+	}
+	unfinished := path + ".unfinished"
+	defer os.Remove(unfinished)
+	if err := make(ctx, unfinished); err != nil {
+		return "", err
+	}
+	return path, os.Rename(unfinished, path)
+}
+
+// used tells whether the executable is there, and marks it as used now.
+func used(path string) bool {
+	if _, err := os.Stat(path); err != nil {
+		return false
+	}
+	_ = os.Chtimes(path, time.Time{}, time.Now()) // only prune needs it
+	return true
+}
+
+// lockPause is the time between two tries to get the lock that another process has.
+const lockPause = 200 * time.Millisecond
+
+// lock takes the lock file at path, and waits while somebody else has it, who need
+// not release it: the lock ends with its process. It calls waiting if it has to.
+func lock(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
+	for first := true; ; first = false {
+		unlock, err := tryLock(path)
+		if err == nil {
+			return unlock, nil
+		}
+		if !errors.Is(err, errLocked) {
+			return nil, fmt.Errorf("take the lock %s: %w", path, err)
+		}
+		if first {
+			waiting()
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for the other build: %w", context.Cause(ctx))
+		case <-time.After(lockPause):
+		}
+	}
+}

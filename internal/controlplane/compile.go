@@ -1,0 +1,140 @@
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+// progressPause is the time between two lines about a build that is under way.
+const progressPause = 30 * time.Second
+
+// toolchain is what compiles: its version, and the platform it runs on, for which
+// the control plane is built even if the environment asks for cross-compilation.
+type toolchain struct {
+	Version string `json:"GOVERSION"`
+	OS      string `json:"GOHOSTOS"`
+	Arch    string `json:"GOHOSTARCH"`
+}
+
+func findToolchain(ctx context.Context, dir string) (toolchain, error) {
+	out, err := goTool(ctx, dir, nil, "env", "-json", "GOVERSION", "GOHOSTOS", "GOHOSTARCH")
+	if err != nil {
+		return toolchain{}, err
+	}
+	var t toolchain
+	if err := json.Unmarshal(out, &t); err != nil {
+		return toolchain{}, fmt.Errorf("read the answer of go env: %w", err)
+	}
+	return t, nil
+}
+
+// goTool runs the go command in dir and returns what it prints, also when it fails.
+// Flags and workspaces that the environment sets for other builds do not apply.
+func goTool(ctx context.Context, dir string, env []string, args ...string) ([]byte, error) {
+	cmd := goCommand(ctx, dir, env, args...)
+	out, err := cmd.Output()
+	if errors.Is(err, exec.ErrNotFound) {
+		return nil, errors.New("the go command is not in PATH: install Go, or set " + binaryVariable + " to a built control plane")
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return out, fmt.Errorf("go %s: %w: %s", args[0], err, bytes.TrimSpace(exit.Stderr))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("go %s: %w", args[0], err)
+	}
+	return out, nil
+}
+
+func goCommand(ctx context.Context, dir string, env []string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PWD="+dir, "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0")
+	cmd.Env = append(cmd.Env, env...)
+	return cmd
+}
+
+// compile builds the sources into the file path and reports progress.
+func compile(ctx context.Context, src source, t toolchain, path string, progress io.Writer) error {
+	cmd := goCommand(ctx, src.dir, []string{"GOOS=" + t.OS, "GOARCH=" + t.Arch},
+		"build", "-v", "-buildvcs=false", "-ldflags", src.linkerFlags(), "-o", path, ".")
+	// The go command passes an interrupt on to its compilers, unlike a kill.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 5 * time.Second
+	output := &buildOutput{problems: tail{limit: 4 << 10}}
+	cmd.Stdout, cmd.Stderr = output, output
+
+	began, finished := time.Now(), make(chan error, 1)
+	go func() { finished <- cmd.Run() }()
+	tick := time.NewTicker(progressPause)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			fmt.Fprintf(progress, "Still building the control plane: %v, %s.\n", time.Since(began).Round(time.Second), output.count())
+		case err := <-finished:
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if err != nil {
+				return fmt.Errorf("go build in %s: %w: %s", src.dir, err, output.problem())
+			}
+			fmt.Fprintf(progress, "Built the control plane in %v.\n", time.Since(began).Round(time.Second))
+			return nil
+		}
+	}
+}
+
+// buildOutput digests what go build -v prints: a line for each package that it
+// compiles, "go: downloading …", and problems.
+type buildOutput struct {
+	mu                   sync.Mutex
+	rest                 []byte
+	compiled, downloaded int
+	problems             tail
+}
+
+func (b *buildOutput) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.rest = append(b.rest, p...)
+	for {
+		line, rest, complete := bytes.Cut(b.rest, []byte("\n"))
+		if !complete {
+			return len(p), nil
+		}
+		b.rest = rest
+		switch text := string(line); {
+		case strings.HasPrefix(text, "go: downloading "):
+			b.downloaded++
+		case !strings.ContainsAny(text, " \t#"):
+			b.compiled++
+		default:
+			_, _ = b.problems.Write([]byte(text + "\n")) // never fails
+		}
+	}
+}
+
+func (b *buildOutput) count() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.compiled == 0 && b.downloaded > 0 {
+		return fmt.Sprintf("%d modules downloaded", b.downloaded)
+	}
+	return fmt.Sprintf("%d packages compiled", b.compiled)
+}
+
+func (b *buildOutput) problem() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.TrimSpace(b.problems.String() + "\n" + string(b.rest))
+}

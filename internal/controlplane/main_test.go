@@ -1,0 +1,61 @@
+package controlplane
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+)
+
+// parentVariable makes the test executable start a control plane and wait to be killed.
+const parentVariable = "GOPF_CONTROLPLANE_TEST_PARENT"
+
+// running is the control plane that tests share if they only look at what it serves.
+var running struct {
+	once       sync.Once
+	kubeconfig string
+	stop       func()
+	err        error
+}
+
+func TestMain(m *testing.M) {
+	if os.Getenv(parentVariable) != "" {
+		beParent()
+	}
+	code := m.Run()
+	if running.stop != nil {
+		running.stop()
+	}
+	os.Exit(code)
+}
+
+// shared is the kubeconfig of the shared control plane.
+func shared(t *testing.T) string {
+	t.Helper()
+	running.once.Do(func() { running.kubeconfig, running.stop, running.err = ForTests(os.Stderr) })
+	if running.err != nil {
+		t.Fatal(running.err)
+	}
+	return running.kubeconfig
+}
+
+// child is what the parent tells about the control plane that it started.
+type child struct {
+	PID        int
+	Kubeconfig string
+}
+
+// beParent is the life of a process that starts a control plane and is then killed.
+func beParent() {
+	c, err := Start(context.Background(), Options{})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(child{PID: c.cmd.Process.Pid, Kubeconfig: c.Kubeconfig()}); err != nil {
+		os.Exit(1)
+	}
+	select {}
+}

@@ -1,0 +1,39 @@
+//go:build !unix
+
+package controlplane
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"time"
+)
+
+const executableSuffix = ".exe"
+
+// errLocked says that somebody else has the lock.
+var errLocked = errors.New("locked")
+
+// staleLock is how old a lock file must be to be one that a killed process left.
+const staleLock = time.Hour
+
+// tryLock takes the lock file at path by creating it.
+func tryLock(path string) (unlock func(), err error) {
+	if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > staleLock {
+		_ = os.Remove(path) // a failure shows in the next step
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, errLocked
+	}
+	if err != nil {
+		return nil, err
+	}
+	_ = file.Close() // nothing was written
+	return func() { _ = os.Remove(path) }, nil
+}
+
+func detach(*exec.Cmd) {}
+
+func private(string) error { return nil }

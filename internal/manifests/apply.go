@@ -1,0 +1,180 @@
+package manifests
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// fieldManager is who owns the applied fields.
+const fieldManager = "gopf"
+
+// How long a new kind may take to be served, and how often it is looked for.
+const (
+	servedLimit = 30 * time.Second
+	servedPause = 50 * time.Millisecond
+)
+
+var (
+	crdKind       = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	namespaceKind = schema.GroupKind{Kind: "Namespace"}
+)
+
+// Apply makes the cluster have the objects, by server-side apply as field manager
+// "gopf", with force: what the manifests say wins. Definitions of custom resources
+// go first and are awaited until they are served, then namespaces, then the rest in
+// the given order. Namespaced objects without a namespace go to "default"; objects
+// with only a generateName are created. It calls applied, if not nil, after each
+// object. Errors name the object and where it comes from.
+func Apply(ctx context.Context, config *rest.Config, objects []Object, applied func(Object)) error {
+	a, err := newApplier(config)
+	if err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+	for _, stage := range stages(objects) {
+		for _, o := range stage {
+			if err := a.apply(ctx, o); err != nil {
+				return fmt.Errorf("apply %v from %s: %w", o, o.Source, err)
+			}
+			if applied != nil {
+				applied(o)
+			}
+		}
+		for _, o := range stage {
+			if o.GroupVersionKind().GroupKind() != crdKind {
+				continue
+			}
+			if err := a.awaitServed(ctx, o); err != nil {
+				return fmt.Errorf("wait until %v from %s is served: %w", o, o.Source, err)
+			}
+		}
+	}
+	return nil
+}
+
+// stages sorts the objects by what must be there first.
+func stages(objects []Object) [3][]Object {
+	var stages [3][]Object
+	for _, o := range objects {
+		stage := 2
+		switch o.GroupVersionKind().GroupKind() {
+		case crdKind:
+			stage = 0
+		case namespaceKind:
+			stage = 1
+		}
+		stages[stage] = append(stages[stage], o)
+	}
+	return stages
+}
+
+// applier applies objects to one cluster.
+type applier struct {
+	client dynamic.Interface
+	kinds  *kinds
+}
+
+func newApplier(config *rest.Config) (*applier, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // no client-side limit: the objects are few, and somebody waits
+	http, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	client, err := dynamic.NewForConfigAndClient(config, http)
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := newKinds(config, http)
+	if err != nil {
+		return nil, err
+	}
+	return &applier{client: client, kinds: kinds}, nil
+}
+
+func (a *applier) apply(ctx context.Context, o Object) error {
+	resource, err := a.kinds.find(ctx, o.GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	var into dynamic.ResourceInterface = a.client.Resource(resource.GroupVersionResource)
+	switch {
+	case resource.namespaced && o.GetNamespace() == "":
+		into = a.client.Resource(resource.GroupVersionResource).Namespace(metav1.NamespaceDefault)
+	case resource.namespaced:
+		into = a.client.Resource(resource.GroupVersionResource).Namespace(o.GetNamespace())
+	case o.GetNamespace() != "":
+		return fmt.Errorf("metadata.namespace is %q, but a %s belongs to no namespace", o.GetNamespace(), o.GetKind())
+	}
+	if o.GetName() == "" {
+		_, err = into.Create(ctx, o.Unstructured, metav1.CreateOptions{FieldManager: fieldManager})
+		return err
+	}
+	_, err = into.Apply(ctx, o.GetName(), o.Unstructured, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+	return err
+}
+
+// awaitServed waits until a custom resource definition is established and discovery
+// has its kind in all served versions.
+func (a *applier) awaitServed(ctx context.Context, crd Object) error {
+	resource, err := a.kinds.find(ctx, crd.GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	definitions := a.client.Resource(resource.GroupVersionResource)
+	ctx, cancel := context.WithTimeoutCause(ctx, servedLimit, fmt.Errorf("%v have passed", servedLimit))
+	defer cancel()
+	for {
+		current, err := definitions.Get(ctx, crd.GetName(), metav1.GetOptions{})
+		if err == nil {
+			err = a.served(ctx, current)
+		}
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		case <-time.After(servedPause):
+		}
+	}
+}
+
+// served tells what is missing until the kind that the definition makes can be used.
+func (a *applier) served(ctx context.Context, crd *unstructured.Unstructured) error {
+	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
+	for _, kind := range []string{"NamesAccepted", "Established"} {
+		i := slices.IndexFunc(conditions, func(c any) bool {
+			condition, _ := c.(map[string]any)
+			return condition["type"] == kind
+		})
+		if i < 0 {
+			return fmt.Errorf("condition %s is missing", kind)
+		}
+		condition, _ := conditions[i].(map[string]any)
+		if condition["status"] != "True" {
+			return fmt.Errorf("condition %s: %v", kind, condition["message"])
+		}
+	}
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	for _, v := range versions {
+		version, _ := v.(map[string]any)
+		if version["served"] != true {
+			continue
+		}
+		name, _ := version["name"].(string)
+		if _, err := a.kinds.find(ctx, schema.GroupVersionKind{Group: group, Version: name, Kind: kind}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package manifests
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+// kinds finds the resource under which a kind is served. It asks discovery for
+// single versions and remembers what it found; client-go's discovery would bring
+// all types of Kubernetes into the executable.
+type kinds struct {
+	base   *url.URL
+	client *http.Client
+	known  map[schema.GroupVersionKind]resource
+}
+
+// resource is where objects of a kind are read and written.
+type resource struct {
+	schema.GroupVersionResource
+	namespaced bool
+}
+
+func newKinds(config *rest.Config, client *http.Client) (*kinds, error) {
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return &kinds{base: base, client: client, known: map[schema.GroupVersionKind]resource{}}, nil
+}
+
+// errUnknownKind says that the cluster does not serve a kind.
+type errUnknownKind struct{ schema.GroupVersionKind }
+
+func (e errUnknownKind) Error() string {
+	return fmt.Sprintf("the cluster has no kind %s in %s: correct the spelling, or apply its CustomResourceDefinition too",
+		e.Kind, e.GroupVersion())
+}
+
+// find returns the resource of a kind.
+func (k *kinds) find(ctx context.Context, kind schema.GroupVersionKind) (resource, error) {
+	if known, found := k.known[kind]; found {
+		return known, nil
+	}
+	list, err := k.list(ctx, kind)
+	if err != nil {
+		return resource{}, err
+	}
+	for _, r := range list.APIResources {
+		// Subresources have a slash, and some of them the kind of their parent.
+		if r.Kind == kind.Kind && !strings.Contains(r.Name, "/") {
+			found := resource{kind.GroupVersion().WithResource(r.Name), r.Namespaced}
+			k.known[kind] = found
+			return found, nil
+		}
+	}
+	return resource{}, errUnknownKind{kind}
+}
+
+// list asks which resources the kind's version of its group has.
+func (k *kinds) list(ctx context.Context, kind schema.GroupVersionKind) (*metav1.APIResourceList, error) {
+	path := k.base.JoinPath("apis", kind.Group, kind.Version)
+	if kind.Group == "" {
+		path = k.base.JoinPath("api", kind.Version)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, path.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", "application/json")
+	response, err := k.client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("ask the cluster for its kinds: %w", err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("ask the cluster for its kinds: %w", err)
+	case response.StatusCode == http.StatusNotFound:
+		return nil, errUnknownKind{kind}
+	case response.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("ask the cluster for its kinds: %s: %s", response.Status, text)
+	}
+	list := &metav1.APIResourceList{}
+	if err := json.Unmarshal(text, list); err != nil {
+		return nil, fmt.Errorf("ask the cluster for its kinds: %w", err)
+	}
+	return list, nil
+}
