@@ -3,8 +3,9 @@
 // whole.
 //
 // Values are what JSON decodes into: map[string]any, []any, string, bool, nil,
-// and any of Go's number types or [encoding/json.Number]. Nothing is copied:
-// items refer to parts of the compared values.
+// and any of Go's number types or [encoding/json.Number]. Other types, named
+// ones of these included, are compared as a whole. Nothing is copied: items
+// refer to parts of the compared values.
 package diff
 
 import (

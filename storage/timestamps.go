@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -27,8 +28,8 @@ func ParseTime(s string) (time.Time, error) {
 		return t.UTC(), nil
 	}
 	m := timeForms.FindStringSubmatch(s)
-	if m == nil || len(s) == len("202601") {
-		// Six digits may be a year with a month or a date with a short year.
+	if m == nil || m[2] != "" && m[2][0] != '-' && m[3] == "" {
+		// Six digits in a row may be a year with a month or a date with a short year.
 		return time.Time{}, fmt.Errorf("%q is not a timestamp of ISO 8601", s)
 	}
 	year, month, day := number(m[1], 1), number(m[2], 1), number(m[3], 1)
@@ -47,13 +48,14 @@ func ParseTime(s string) (time.Time, error) {
 	return t.Add(-offset), nil
 }
 
-var timeForms = regexp.MustCompile(`^(\d{4})(?:-?(\d{2})(?:-?(\d{2})` + // the date
-	`(?:[T ](\d{2})(?::?(\d{2})(?::?(\d{2})(?:[.,](\d+))?)?)?` + // the time
+var timeForms = regexp.MustCompile(`^(\d{4})(?:(-\d{1,2}|\d{2})(?:(-\d{1,2}|\d{2})` + // the date
+	`(?:[T ](\d{2})(?::?(\d{2})(?::?(\d{1,2})(?:[.,](\d+))?)?)?` + // the time
 	`(?:Z|([-+])(\d{2})(?::?(\d{2}))?)?)?)?)?$`) // the offset
 
-// number reads digits that have matched; those that are missing are otherwise.
+// number reads digits that have matched, maybe with a dash before them; missing
+// ones are otherwise.
 func number(digits string, otherwise int) int {
-	if n, err := strconv.Atoi(digits); err == nil {
+	if n, err := strconv.Atoi(strings.TrimPrefix(digits, "-")); err == nil {
 		return n
 	}
 	return otherwise

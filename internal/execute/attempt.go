@@ -142,14 +142,14 @@ func (a Attempt) temporary(err *registry.Temporary) Outcome {
 		verb = " is waiting"
 	}
 	if limit := a.lookAhead(err.Delay.Or(0)); limit != nil {
-		msg := fmt.Sprintf("%s%s but will %s: %s", a.name(), verb, limit.temporarily, text(err))
+		msg := fmt.Sprintf("%s%s but will %s: %s", a.name(), verb, limit.temporarily, message(err))
 		a.Log.Error(msg, "handler", a.ID)
 		return Outcome{Final: true, Err: limit.err(msg), Message: msg}
 	}
 	if err.Wait {
-		a.Log.Info(a.name()+verb+": "+text(err), "handler", a.ID, "next", err.Delay.Or(0))
+		a.Log.Info(a.name()+verb+": "+message(err), "handler", a.ID, "next", err.Delay.Or(0))
 	} else {
-		a.Log.Error(a.name()+verb+": "+text(err), "handler", a.ID)
+		a.Log.Error(a.name()+verb+": "+message(err), "handler", a.ID)
 	}
 	return Outcome{Err: err, Message: message(err), Delay: err.Delay}
 }

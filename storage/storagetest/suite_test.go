@@ -1,0 +1,134 @@
+package storagetest_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"gopf.dev/gopf/storage"
+	"gopf.dev/gopf/storage/storagetest"
+)
+
+// memory is a storage of progress that is right, except for one flaw.
+type memory struct {
+	flaw    string
+	mu      sync.Mutex
+	records map[string]map[string]storage.Record
+}
+
+func (m *memory) key(o storage.Object) string {
+	if m.flaw == "by name" {
+		return o.Identity().Name
+	}
+	return o.Identity().UID
+}
+
+func (m *memory) id(id string) string {
+	if m.flaw == "short ids" {
+		return id[:min(len(id), 63)]
+	}
+	return id
+}
+
+func (m *memory) Load(_ context.Context, o storage.Object, ids []string) (map[string]storage.Record, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := make(map[string]storage.Record)
+	for _, id := range ids {
+		record, ok := m.records[m.key(o)][m.id(id)]
+		if ok || m.flaw == "makes up records" {
+			found[id] = record
+		}
+	}
+	return found, nil
+}
+
+func (m *memory) Save(_ context.Context, o storage.Object, p storage.Patch, changed map[string]storage.Record, purge []string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := m.key(o)
+	if m.records[key] == nil || m.flaw == "keeps only the last" {
+		m.records[key] = make(map[string]storage.Record)
+	}
+	for id, record := range changed {
+		if m.flaw == "forgets messages" {
+			record.Message = nil
+		}
+		m.records[key][m.id(id)] = record
+	}
+	for _, id := range purge {
+		if _, ok := changed[id]; m.flaw != "never purges" && (!ok || m.flaw != "changes win") {
+			delete(m.records[key], m.id(id))
+		}
+		if m.flaw == "patches in vain" {
+			p.Set(nil, "status", id)
+		}
+	}
+	switch m.flaw {
+	case "leaves traces":
+		p.Set(fmt.Sprint(changed), "metadata", "annotations", "trace")
+	case "spoils the object":
+		if annotations, ok := o.Lookup("metadata", "annotations"); ok {
+			annotations.(map[string]any)["spoilt"] = "yes"
+		}
+	case "clears the patch":
+		p.Remove("status", "phase")
+	}
+	return nil
+}
+
+func (m *memory) Clean(essence map[string]any) {
+	if m.flaw == "cleans too much" {
+		delete(essence, "metadata")
+	}
+}
+
+// flaws are names of tests that must fail for each flaw.
+var flaws = map[string]string{
+	"":                    "",
+	"by name":             "ObjectsAreKeptApart",
+	"short ids":           "RecordsOfAllIdsAreKeptApart",
+	"makes up records":    "NothingIsKnownAtFirst",
+	"keeps only the last": "OnlyChangedRecordsAreReplaced",
+	"forgets messages":    "EveryFieldIsKept",
+	"never purges":        "PurgedRecordsAreGone",
+	"changes win":         "PurgingWinsOverChanging",
+	"patches in vain":     "PurgingTheUnknownChangesNothing",
+	"leaves traces":       "RecordsAreNoPartOfTheEssence",
+	"spoils the object":   "EveryFieldIsKept",
+	"clears the patch":    "RecordsCanBePurgedBeforeThePatchIsSent",
+	"cleans too much":     "RecordsAreNoPartOfTheEssence",
+}
+
+// flawVariable tells the process that is started for a flaw which one it is.
+const flawVariable = "GOPF_STORAGETEST_FLAW"
+
+// TestMemory runs the suite on one flawed storage. On its own it has none.
+func TestMemory(t *testing.T) {
+	storagetest.Progress(t, &memory{flaw: os.Getenv(flawVariable), records: map[string]map[string]storage.Record{}})
+}
+
+func TestFlawsAreFound(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(flawVariable) != "" {
+		t.Skip("this process is about one flaw only")
+	}
+	for suite, flaws := range map[string]map[string]string{"TestMemory": flaws, "TestMemoryBase": baseFlaws} {
+		for flaw, want := range flaws {
+			t.Run(suite+" "+flaw, func(t *testing.T) {
+				t.Parallel()
+				run := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+suite+"$")
+				run.Env = append(os.Environ(), flawVariable+"="+flaw)
+				output, err := run.CombinedOutput()
+				failed := strings.Contains(string(output), "--- FAIL: "+suite+"/"+want+" ")
+				if want == "" && err != nil || want != "" && !failed {
+					t.Errorf("the suite has not failed in %q: %v\n%s", want, err, output)
+				}
+			})
+		}
+	}
+}
