@@ -55,6 +55,7 @@ func (c *Client) attempt(outer context.Context, conns *conns, r *call) (o outcom
 	}
 	if o.err == nil {
 		o.err = r.read(a)
+		o.used = a.used
 	}
 	return o.blamed(outer, ctx)
 }
@@ -93,7 +94,7 @@ func (o outcome) blamed(outer, inner context.Context) outcome {
 	if o.err == nil {
 		return o
 	}
-	if _, ok := o.err.(finalError); ok {
+	if _, ok := o.err.(callbackError); ok {
 		o.mine = true
 	} else if _, ok := Refused(o.err); !ok && inner.Err() != nil {
 		o.err = context.Cause(inner)

@@ -62,9 +62,7 @@ func (c *Client) List(ctx context.Context, info kind.Info, ns string, o ListOpti
 			read: func(a *response) (err error) {
 				before := seen
 				meta, err = readPage(a.Body, info, count)
-				if err != nil && seen > before {
-					return finalError{err}
-				}
+				a.used = seen > before
 				return err
 			}})
 		if err != nil {
@@ -88,9 +86,9 @@ type listMeta struct {
 // readPage decodes one answer while it arrives.
 func readPage(body io.Reader, info kind.Info, each func(*object.Body) error) (meta listMeta, err error) {
 	dec := jsontext.NewDecoder(body, jsontext.AllowDuplicateNames(true))
-	err = eachField(dec, func(name string) error {
-		switch name {
-		case "metadata":
+	err = eachField(dec, func(name jsontext.Value) error {
+		switch string(name) {
+		case `"metadata"`:
 			value, err := dec.ReadValue()
 			if err != nil {
 				return err
@@ -99,14 +97,14 @@ func readPage(body io.Reader, info kind.Info, each func(*object.Body) error) (me
 				return &MalformedError{err}
 			}
 			return nil
-		case "items":
+		case `"items"`:
 			return eachItem(dec, func(value jsontext.Value) error {
 				b, err := object.Parse(value)
 				if err != nil {
 					return &MalformedError{err}
 				}
 				if err := each(b.WithType(info.APIVersion(), info.Kind)); err != nil {
-					return finalError{err}
+					return callbackError{err}
 				}
 				return nil
 			})
@@ -116,9 +114,9 @@ func readPage(body io.Reader, info kind.Info, each func(*object.Body) error) (me
 	return meta, malformed(err)
 }
 
-// eachField calls fn for every field of the object that comes next; fn
-// consumes the value.
-func eachField(dec *jsontext.Decoder, fn func(name string) error) error {
+// eachField calls fn for every field of the object that comes next, with its
+// name in quotes; fn consumes the value, with which the name becomes invalid.
+func eachField(dec *jsontext.Decoder, fn func(name jsontext.Value) error) error {
 	start, err := dec.ReadToken()
 	if err != nil {
 		return err
@@ -127,11 +125,11 @@ func eachField(dec *jsontext.Decoder, fn func(name string) error) error {
 		return &MalformedError{errors.New("not a JSON object")}
 	}
 	for dec.PeekKind() != '}' {
-		name, err := dec.ReadToken()
+		name, err := dec.ReadValue()
 		if err != nil {
 			return err
 		}
-		if err := fn(name.String()); err != nil {
+		if err := fn(name); err != nil {
 			return err
 		}
 	}
@@ -166,6 +164,10 @@ func malformed(err error) error {
 	}
 	if errors.Is(err, io.EOF) {
 		return io.EOF
+	}
+	var known *MalformedError
+	if errors.As(err, &known) {
+		return err
 	}
 	var syntax *jsontext.SyntacticError
 	if errors.As(err, &syntax) {

@@ -25,9 +25,8 @@ type call struct {
 	repeatable bool // may be sent again if the answer was lost
 	route      route
 
-	// read takes the answer of a success. What comes back wrapped in a
-	// finalError goes to the caller as it is; other errors are those of a
-	// broken answer.
+	// read takes the answer of a success. Its errors are those of a broken
+	// answer, except for a callbackError.
 	read func(a *response) error
 }
 
@@ -49,9 +48,11 @@ type response struct {
 	cancel context.CancelCauseFunc // ends the request
 	cause  func() error            // why the request was ended, if it was
 	kept   bool                    // the reader closes the body and cancels later
+	used   bool                    // a part was handed on: too late to try again
 }
 
-type finalError struct{ error }
+// callbackError is the error of a function of the caller's.
+type callbackError struct{ error }
 
 func (r *call) String() string {
 	if r.target.Info.Plural == "" {
@@ -121,8 +122,8 @@ func (c *Client) logFailure(r *call, attempt int, then string, err error) {
 
 // explain is the error of an outcome as the caller shall see it.
 func (c *conns) explain(o outcome) error {
-	if final, ok := o.err.(finalError); ok {
-		return final.error
+	if callback, ok := o.err.(callbackError); ok {
+		return callback.error
 	}
 	if o.err == nil || o.mine || o.code != 0 {
 		return o.err

@@ -16,6 +16,7 @@ type outcome struct {
 	code int  // of the answer; 0 if none came
 	sent bool // the request may have reached the server
 	mine bool // the error is the caller's own: ctx ended, or a callback failed
+	used bool // the caller has got a part of the answer
 }
 
 // verdict is what follows from an outcome.
@@ -41,7 +42,7 @@ func decide(o outcome, repeatable bool) verdict {
 		return answer
 	case o.mine && !refused && lost == unknown:
 		return unknown
-	case o.mine:
+	case o.mine, o.used:
 		return answer
 	case !refused:
 		return lost

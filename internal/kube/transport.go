@@ -13,6 +13,7 @@ import (
 
 // conns are the two ways to one server with one set of credentials.
 type conns struct {
+	cfg      *rest.Config
 	base     *url.URL
 	requests http.RoundTripper
 	watches  http.RoundTripper
@@ -44,7 +45,7 @@ func connect(cfg *rest.Config, o Options) (*conns, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conns{base: base, replaced: make(chan struct{})}
+	c := &conns{cfg: cfg, base: base, replaced: make(chan struct{})}
 	if cfg.Transport != nil {
 		rt, err := rest.TransportFor(cfg)
 		c.requests, c.watches = rt, rt

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -47,7 +48,7 @@ func (c *Client) Patch(ctx context.Context, t Target, how types.PatchType, body 
 // PatchBriefly is [Client.Patch] for those who only need to know the version
 // that came out of it, which is a good deal cheaper for both sides.
 func (c *Client) PatchBriefly(ctx context.Context, t Target, how types.PatchType, body []byte, params ...Param) (resourceVersion string, err error) {
-	r := patch(t, how, body, append(params, Param{"includeObject", "None"}))
+	r := patch(t, how, body, slices.Concat(params, []Param{{"includeObject", "None"}}))
 	r.accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 	// The version of a table stands where that of an object does.
 	b, err := c.object(ctx, r)

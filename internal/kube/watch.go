@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -129,16 +130,16 @@ func (w *Watch) Next() (Event, error) {
 
 func (w *Watch) next() (e Event, err error) {
 	var early []byte // an object that came before its type
-	err = eachField(w.dec, func(name string) error {
-		switch name {
-		case "type":
-			token, err := w.dec.ReadToken()
+	err = eachField(w.dec, func(name jsontext.Value) error {
+		switch string(name) {
+		case `"type"`:
+			value, err := w.dec.ReadValue()
 			if err != nil {
 				return err
 			}
-			e.Type = eventType(token.String())
+			e.Type = eventType(value)
 			return nil
-		case "object":
+		case `"object"`:
 			// The value is valid only until the decoder goes on.
 			value, err := w.dec.ReadValue()
 			if err != nil {
@@ -193,16 +194,16 @@ func (e *Event) read(value jsontext.Value) (err error) {
 }
 
 // eventType spares a string per event.
-func eventType(s string) string {
-	switch s {
-	case Added:
+func eventType(quoted jsontext.Value) string {
+	switch string(quoted) {
+	case `"ADDED"`:
 		return Added
-	case Modified:
+	case `"MODIFIED"`:
 		return Modified
-	case Deleted:
+	case `"DELETED"`:
 		return Deleted
-	case Bookmark:
+	case `"BOOKMARK"`:
 		return Bookmark
 	}
-	return s
+	return strings.Trim(string(quoted), `"`)
 }

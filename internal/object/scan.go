@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -19,12 +20,14 @@ func (s span) apply(raw []byte) []byte {
 // scan reads the identity in one pass, skipping all values it does not need,
 // and finds the managedFields.
 func scan(raw []byte) (id Identity, managed span, err error) {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(raw))
+	s := scanners.Get().(*scanner)
+	defer s.free()
+	dec := s.start(raw)
 	if dec.PeekKind() != '{' {
 		return id, managed, errors.New("not a JSON object")
 	}
-	err = eachField(dec, func(name string) error {
-		switch name {
+	err = eachField(dec, func(name []byte) error {
+		switch string(name) {
 		case "apiVersion":
 			return readString(dec, &id.APIVersion)
 		case "kind":
@@ -41,8 +44,8 @@ func scan(raw []byte) (id Identity, managed span, err error) {
 }
 
 func scanMetadata(dec *jsontext.Decoder, raw []byte, id *Identity, managed *span) error {
-	return eachField(dec, func(name string) error {
-		switch name {
+	return eachField(dec, func(name []byte) error {
+		switch string(name) {
 		case "namespace":
 			return readString(dec, &id.Namespace)
 		case "name":
@@ -71,23 +74,57 @@ func scanMetadata(dec *jsontext.Decoder, raw []byte, id *Identity, managed *span
 	})
 }
 
+// scanner is a decoder to be used again: making one costs more than most
+// scans.
+type scanner struct {
+	buf bytes.Buffer
+	dec jsontext.Decoder
+}
+
+var scanners = sync.Pool{New: func() any { return new(scanner) }}
+
+// start reads from raw without copying it.
+func (s *scanner) start(raw []byte) *jsontext.Decoder {
+	s.buf = *bytes.NewBuffer(raw)
+	// Servers send no duplicate names, and looking for them takes half of the
+	// time.
+	s.dec.Reset(&s.buf, jsontext.AllowDuplicateNames(true))
+	return &s.dec
+}
+
+// free lets go of the bytes.
+func (s *scanner) free() {
+	s.buf = bytes.Buffer{}
+	s.dec.Reset(&s.buf)
+	scanners.Put(s)
+}
+
 // eachField calls fn for every field of the object that comes next; fn
-// consumes the value.
-func eachField(dec *jsontext.Decoder, fn func(name string) error) error {
+// consumes the value, with which the name becomes invalid.
+func eachField(dec *jsontext.Decoder, fn func(name []byte) error) error {
 	if _, err := dec.ReadToken(); err != nil {
 		return err
 	}
 	for dec.PeekKind() != '}' {
-		name, err := dec.ReadToken()
+		name, err := dec.ReadValue()
 		if err != nil {
 			return err
 		}
-		if err := fn(name.String()); err != nil {
+		if err := fn(unquoted(name)); err != nil {
 			return err
 		}
 	}
 	_, err := dec.ReadToken()
 	return err
+}
+
+// unquoted is the text of a JSON string, in place unless it has escapes.
+func unquoted(s jsontext.Value) []byte {
+	if bytes.IndexByte(s, '\\') < 0 {
+		return s[1 : len(s)-1]
+	}
+	text, _ := jsontext.AppendUnquote(nil, s) // the decoder has checked it
+	return text
 }
 
 func readString(dec *jsontext.Decoder, into *string) error {

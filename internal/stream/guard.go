@@ -13,7 +13,7 @@ import (
 var (
 	errInactive     = errors.New("no event, not even a bookmark, within the inactivity timeout")
 	errDead         = errors.New("the watch is dead: another one got events that it did not")
-	errClientLimit  = errors.New("the client timeout of watches is over")
+	errOver         = errors.New("the time of a watch is over")
 	errNoInitialEnd = errors.New("the list was streamed, but its end is not told")
 )
 
@@ -26,20 +26,21 @@ const (
 // guard ends a watch that is silent for too long.
 type guard struct {
 	run    *run
-	watch  *kube.Watch
+	limit  time.Duration // how long the watch may last after its list; 0 is for ever
 	cancel context.CancelFunc
 	done   chan struct{}
 
 	mu      sync.Mutex
+	began   time.Time // when there was no list any more; zero before
 	since   time.Time // when we began to wait; zero while we do not
 	version string    // where the watch has got to; "" within a list
 	count   int       // of events
 }
 
 // startGuard starts a goroutine, for which stop waits.
-func (r *run) startGuard(ctx context.Context, w *kube.Watch) *guard {
+func (r *run) startGuard(ctx context.Context, w *kube.Watch, limit time.Duration) *guard {
 	ctx, cancel := context.WithCancel(ctx)
-	g := &guard{run: r, watch: w, cancel: cancel, done: make(chan struct{})}
+	g := &guard{run: r, limit: limit, cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(g.done)
 		if err := g.observe(ctx); err != nil {
@@ -58,6 +59,9 @@ func (g *guard) waiting(version string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.since, g.version = time.Now(), version
+	if g.began.IsZero() && version != "" {
+		g.began = g.since
+	}
 }
 
 func (g *guard) busy() {
@@ -67,8 +71,8 @@ func (g *guard) busy() {
 	g.count++
 }
 
-// now tells for how long the watch has been silent.
-func (g *guard) now() (silence time.Duration, version string, count int) {
+// silence tells for how long the watch has been silent, and where.
+func (g *guard) silence() (silence time.Duration, version string, count int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.since.IsZero() {
@@ -77,20 +81,30 @@ func (g *guard) now() (silence time.Duration, version string, count int) {
 	return silence, g.version, g.count
 }
 
+// age is how long the watch has lasted after its list.
+func (g *guard) age() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.began.IsZero() {
+		return 0
+	}
+	return time.Since(g.began)
+}
+
 // observe returns why the watch must be ended, or nil when ctx is done.
 func (g *guard) observe(ctx context.Context) error {
-	cfg, started, probes := &g.run.Config, time.Now(), 0
+	cfg, probes := &g.run.Config, 0
 	for {
-		silence, version, _ := g.now()
-		age := time.Since(started)
+		silence, version, _ := g.silence()
+		age := g.age()
 		// Probes come after each multiple of ProbeAfter of the same silence.
 		if silence < cfg.ProbeAfter {
 			probes = 0
 		}
 		probeAt := cfg.ProbeAfter * time.Duration(probes+1)
 		switch {
-		case cfg.ClientTimeout > 0 && age >= cfg.ClientTimeout:
-			return errClientLimit
+		case g.limit > 0 && age >= g.limit:
+			return errOver
 		case cfg.InactivityTimeout > 0 && silence >= cfg.InactivityTimeout:
 			if version == "" {
 				return errNoInitialEnd
@@ -112,8 +126,8 @@ func (g *guard) observe(ctx context.Context) error {
 		if cfg.InactivityTimeout > 0 {
 			next = min(next, cfg.InactivityTimeout-silence)
 		}
-		if cfg.ClientTimeout > 0 {
-			next = min(next, cfg.ClientTimeout-age)
+		if g.limit > 0 {
+			next = min(next, g.limit-age)
 		}
 		if sleep(ctx, next) != nil {
 			return nil
@@ -125,7 +139,7 @@ func (g *guard) observe(ctx context.Context) error {
 // there are any, and the watch still has not delivered them, it is dead.
 // Errors prove nothing.
 func (g *guard) probe(ctx context.Context) (dead bool) {
-	_, version, before := g.now()
+	_, version, before := g.silence()
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
 	w, err := g.run.client.Watch(ctx, g.run.Info, g.run.Namespace, kube.WatchOptions{
@@ -145,7 +159,7 @@ func (g *guard) probe(ctx context.Context) (dead bool) {
 			if sleep(ctx, probeGrace) != nil {
 				return false
 			}
-			_, _, after := g.now()
+			_, _, after := g.silence()
 			return after == before
 		case kube.Error:
 			return false

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -21,7 +19,9 @@ type run struct {
 	pause   backoff
 
 	version string // where to resume; "" is to list first
+	listed  string // the version of the last list
 	strikes int    // trouble in a row at this version
+	relists backoff
 
 	pagesOnly bool // the server cannot stream lists
 	failed    int  // streamed lists in a row that failed
@@ -36,6 +36,7 @@ type end struct {
 	opened    bool // there was a watch
 	streaming bool // it ended within a streamed list
 	progress  bool // there was something new, or the watch stayed for a while
+	beyond    bool // that was so after the last list, too
 }
 
 // maxStreamedLists is how many streamed lists may fail in a row before one in
@@ -44,40 +45,62 @@ const maxStreamedLists = 2
 
 // turn lists, if it must, and watches until that ends.
 func (r *run) turn(ctx context.Context) end {
-	o := kube.WatchOptions{ResourceVersion: r.version, Selector: r.Selector, ServerTimeout: r.ServerTimeout}
-	var list *listing
+	listed := false
 	if r.version == "" {
 		r.health.listing()
-		list = newListing(r.Known)
-		o.SendInitialEvents = !r.pagesOnly && r.failed < maxStreamedLists
-	}
-	listed := false
-	if list != nil && !o.SendInitialEvents {
-		if err := r.listPages(ctx, list); err != nil {
-			return end{err: err}
+		if r.pagesOnly || r.failed >= maxStreamedLists {
+			if err := r.listPages(ctx); err != nil {
+				return end{err: err}
+			}
+			listed = true
 		}
-		o.ResourceVersion, list, listed = r.version, nil, true
+	}
+	e := r.watch(ctx)
+	e.progress = e.progress || listed
+	return e
+}
+
+// watch follows the changes since the version; without one, it begins with a
+// streamed list.
+func (r *run) watch(ctx context.Context) end {
+	o := kube.WatchOptions{ResourceVersion: r.version, Selector: r.Selector, ServerTimeout: r.ServerTimeout}
+	limit := r.ClientTimeout
+	if r.version == "" {
+		o.SendInitialEvents = true
+		// The server would count the time of the list, too, and cut it short.
+		o.ServerTimeout = 0
+		if limit == 0 || r.ServerTimeout > 0 && r.ServerTimeout < limit {
+			limit = r.ServerTimeout
+		}
 	}
 	w, err := r.client.Watch(ctx, r.Info, r.Namespace, o)
 	if err != nil {
-		return end{err: err, streaming: o.SendInitialEvents, progress: listed}
+		return end{err: err, streaming: o.SendInitialEvents}
 	}
 	defer w.Close()
-	if list == nil {
+	var list *listing
+	if o.SendInitialEvents {
+		list = newListing(r.Known)
+	} else {
 		r.health.watching()
 	}
-	before, started := r.version, time.Now()
-	err = r.follow(ctx, w, &list)
+	before := r.version
+	guard := r.startGuard(ctx, w, limit)
+	defer guard.stop()
+	err = r.follow(w, guard, &list)
+	stayed := guard.age() >= r.MaxBackoff
 	return end{
 		err:       err,
 		opened:    true,
 		streaming: list != nil,
-		progress:  listed || r.version != before || list == nil && time.Since(started) >= r.MaxBackoff,
+		progress:  r.version != before || stayed,
+		beyond:    r.version != "" && r.version != r.listed || stayed,
 	}
 }
 
 // listPages lists all objects in pages.
-func (r *run) listPages(ctx context.Context, list *listing) error {
+func (r *run) listPages(ctx context.Context) error {
+	list := newListing(r.Known)
 	o := kube.ListOptions{Selector: r.Selector}
 	if r.unpaged {
 		o.Limit = -1
@@ -108,14 +131,12 @@ func (r *run) finishList(list *listing, version string) {
 		r.deliver(r.tombstone(id))
 	}
 	r.deliver(Event{Type: Synced})
-	r.version, r.failed, r.unpaged = version, 0, false
+	r.version, r.listed, r.failed, r.unpaged = version, version, 0, false
 }
 
 // follow delivers the events of a watch until it ends. While the list is not
 // nil, the initial events are still coming.
-func (r *run) follow(ctx context.Context, w *kube.Watch, list **listing) error {
-	guard := r.startGuard(ctx, w)
-	defer guard.stop()
+func (r *run) follow(w *kube.Watch, guard *guard, list **listing) error {
 	for {
 		guard.waiting(r.version)
 		e, err := w.Next()
@@ -182,86 +203,4 @@ func (r *run) warnOfType(t string) {
 	}
 	r.unknown[t] = true
 	r.Log.Warn("Ignoring events of an unknown type.", "type", t)
-}
-
-// recover decides how to go on after a turn, and pauses. Its only error is
-// that of ctx.
-func (r *run) recover(ctx context.Context, e end) error {
-	var odd trouble
-	isTrouble := errors.As(e.err, &odd)
-	if e.progress {
-		r.pause.reset()
-		r.health.progressed()
-		r.strikes = 0
-	}
-	if isTrouble {
-		r.strikes++
-	}
-	if e.streaming && (e.opened || serverFailed(e.err)) {
-		r.failed++
-	}
-	if errors.Is(e.err, errNoInitialEnd) {
-		r.failed = maxStreamedLists // no sense in waiting for that long again
-	}
-	r.report(e, isTrouble)
-
-	switch judge(e.err, e.streaming, r.strikes) {
-	case listPages:
-		r.pagesOnly = true
-		return nil
-	case relist:
-		r.version, r.strikes = "", 0
-	case resume:
-		if errors.Is(e.err, errInactive) && r.rewound(ctx) {
-			r.version = ""
-		}
-	}
-	pause := r.pause.next()
-	if s, ok := kube.Refused(e.err); ok && s.Details != nil {
-		pause = max(pause, min(time.Duration(s.Details.RetryAfterSeconds)*time.Second, r.MaxBackoff))
-	}
-	return sleep(ctx, pause)
-}
-
-// report makes an end visible, unless it is a usual one.
-func (r *run) report(e end, isTrouble bool) {
-	switch {
-	case !e.opened && judge(e.err, e.streaming, 0) == listPages:
-		r.Log.Debug("The server does not stream lists; listing in pages.", "error", e.err)
-	case !e.opened || e.streaming:
-		r.health.failing(e.err)
-	case isTrouble || errors.Is(e.err, errDead):
-		r.health.odd(e.err)
-	case errors.Is(e.err, io.EOF):
-		r.Log.Debug("The server has ended the watch; resuming.")
-	default:
-		r.Log.Debug("The watch has ended; resuming.", "error", e.err)
-	}
-}
-
-// rewound tells whether the server is behind us, as after a restore of its
-// data from a backup: it would be silent until it has come to our version.
-func (r *run) rewound(ctx context.Context) bool {
-	now, err := r.client.List(ctx, r.Info, r.Namespace, kube.ListOptions{Selector: r.Selector, Max: 1}, func(*object.Body) error { return nil })
-	if err != nil {
-		return false
-	}
-	theirs, ok1 := object.Identity{ResourceVersion: now}.Version()
-	ours, ok2 := object.Identity{ResourceVersion: r.version}.Version()
-	if !ok1 || !ok2 || theirs >= ours {
-		return false
-	}
-	r.Log.Warn("The server has lost versions that were seen already; listing again.", "seen", ours, "now", theirs)
-	return true
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

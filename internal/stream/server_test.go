@@ -53,6 +53,9 @@ func (s *server) RoundTrip(req *http.Request) (*http.Response, error) {
 	if c := q.Get("continue"); c != "" {
 		what += " " + c
 	}
+	if seconds := q.Get("timeoutSeconds"); seconds != "" && !probe {
+		what += " for " + seconds
+	}
 	s.mu.Lock()
 	s.requests = append(s.requests, fmt.Sprintf("%v %s", time.Since(s.started).Truncate(time.Millisecond), what))
 	queue := &s.script

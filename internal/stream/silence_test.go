@@ -88,6 +88,13 @@ func TestSilence(t *testing.T) {
 			wantEvents:   []string{"SYNCED", "ADDED a/1@10"},
 			wantRequests: []string{"0s watchlist", "12s watch 10", "24s watch 10"},
 		},
+		"a server timeout": {
+			script:       []answer{open(later(15*s, initialEnd("9")))},
+			adjust:       func(c *Config) { c.ServerTimeout = 12 * s },
+			lasting:      40 * s,
+			wantEvents:   []string{"SYNCED"},
+			wantRequests: []string{"0s watchlist", "27s watch 9 for 12"},
+		},
 		"an answer that never begins": {
 			script:       []answer{closed(initialEnd("9")), never, open(event("ADDED", "a", "1", "10"))},
 			lasting:      40 * s,

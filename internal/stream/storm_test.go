@@ -66,6 +66,21 @@ func TestAWatchThatEndsAtOnceIsNotAskedForInALoop(t *testing.T) {
 	}
 }
 
+func TestListsThatEndAtOnceAreNotRepeatedInALoop(t *testing.T) {
+	for name, script := range map[string][]answer{
+		"streamed": repeated(100, closed(initialEnd("9"), errorEvent(410, "Expired"))),
+		"in pages": append([]answer{status(422, "Invalid")}, slices.Repeat([]answer{list("9", ""), status(410, "Gone")}, 100)...),
+		"vanished": append([]answer{status(422, "Invalid")}, slices.Repeat([]answer{list("9", ""), status(404, "NotFound")}, 100)...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := observe(t, time.Minute, &server{script: script}, nil)
+			if n := len(o.requests); n > 40 {
+				t.Errorf("got %d requests in a minute", n)
+			}
+		})
+	}
+}
+
 func TestForbiddenFromTheBeginning(t *testing.T) {
 	script := append(repeated(5, status(403, "Forbidden")), open(event("ADDED", "a", "1", "5"), initialEnd("9")))
 	o := observe(t, 10*time.Second, &server{script: script}, nil)

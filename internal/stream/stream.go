@@ -146,7 +146,8 @@ func New(client *kube.Client, cfg Config) *Stream {
 
 // Run delivers events until ctx is done, and returns why it is. Every Run
 // begins with a list. The function is called from this goroutine, one event at
-// a time; while it blocks nothing is read, and silence is not counted.
+// a time; while it blocks nothing is read, and silence is not counted. It must
+// return when ctx is done.
 func (s *Stream) Run(ctx context.Context, deliver func(Event)) error {
 	r := &run{
 		Stream:  s,
@@ -154,12 +155,13 @@ func (s *Stream) Run(ctx context.Context, deliver func(Event)) error {
 		pause:   backoff{base: s.ReconnectBackoff, most: s.MaxBackoff, jitter: s.jitter},
 		health:  health{cfg: &s.Config},
 	}
+	r.relists = r.pause
 	for ctx.Err() == nil {
 		end := r.turn(ctx)
 		if ctx.Err() != nil {
 			break
 		}
-		if err := r.recover(ctx, end); err != nil {
+		if err := r.settle(ctx, end); err != nil {
 			break
 		}
 	}

@@ -1,0 +1,145 @@
+package kube
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gopf.dev/gopf/internal/object"
+)
+
+func TestTheLimitAdapts(t *testing.T) {
+	bounds := InFlight{Start: 32, Min: 2, Max: 40}
+	cases := map[string]struct {
+		limit      float64
+		busy       int
+		overloaded bool
+		want       float64
+	}{
+		"halved under load":       {limit: 32, busy: 32, overloaded: true, want: 16},
+		"not below the minimum":   {limit: 3, busy: 1, overloaded: true, want: 2},
+		"grows while used":        {limit: 10, busy: 10, want: 10.1},
+		"grows while half used":   {limit: 10, busy: 5, want: 10.1},
+		"stays while hardly used": {limit: 10, busy: 4, want: 10},
+		"not above the maximum":   {limit: 40, busy: 40, want: 40},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := bounds.adapt(c.limit, c.busy, c.overloaded); got != c.want {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestBoundsAreMadeSane(t *testing.T) {
+	for _, b := range []InFlight{{}, {Start: 10}, {Min: 5, Max: 3}, {Start: -1, Min: -1, Max: -1}} {
+		l := newLimiter(b)
+		if l.limit < 1 || l.bounds.Min < 1 || l.bounds.Max < l.bounds.Min {
+			t.Errorf("%+v: got the limit %v and the bounds %+v", b, l.limit, l.bounds)
+		}
+	}
+}
+
+func TestRequestsWaitForSlotsInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(InFlight{Start: 1, Min: 1, Max: 1})
+		first, _ := l.acquire(t.Context())
+		var order []int
+		var all sync.WaitGroup
+		for i := range 5 {
+			time.Sleep(time.Second)
+			all.Go(func() {
+				ctx := t.Context()
+				if i == 2 { // loses patience
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, 3*time.Second)
+					defer cancel()
+				}
+				s, err := l.acquire(ctx)
+				if err != nil {
+					return
+				}
+				order = append(order, i)
+				l.release(s, nothing)
+			})
+			synctest.Wait()
+		}
+		time.Sleep(time.Minute)
+		l.release(first, nothing)
+		all.Wait()
+		if len(order) != 4 || order[0] != 0 || order[1] != 1 || order[2] != 3 || order[3] != 4 {
+			t.Errorf("order: got %v", order)
+		}
+		if l.busy != 0 || len(l.waiting) != 0 {
+			t.Errorf("in the end %d are busy and %d wait", l.busy, len(l.waiting))
+		}
+	})
+}
+
+func TestOneBurstOfRefusalsHalvesOnce(t *testing.T) {
+	l := newLimiter(InFlight{Start: 16, Min: 1, Max: 16})
+	var slots []slot
+	for range 16 {
+		s, _ := l.acquire(t.Context())
+		slots = append(slots, s)
+	}
+	for _, s := range slots {
+		l.release(s, overloaded)
+	}
+	if l.limit != 8 {
+		t.Errorf("after one burst: got %v, want 8", l.limit)
+	}
+	s, _ := l.acquire(t.Context())
+	l.release(s, overloaded)
+	if l.limit != 4 {
+		t.Errorf("after another: got %v, want 4", l.limit)
+	}
+}
+
+func TestRequestsInFlightAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		busy, most := 0, 0
+		f := answers(func(req *http.Request) (*http.Response, error) {
+			mu.Lock()
+			busy++
+			most = max(most, busy)
+			mu.Unlock()
+			time.Sleep(time.Second)
+			mu.Lock()
+			busy--
+			mu.Unlock()
+			return ok(onePod)(req)
+		})
+		client, _ := f.client(t, func(o *Options) { o.InFlight = InFlight{Start: 4, Min: 1, Max: 4} })
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() {
+				if err := patchIt(t.Context(), client); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if most != 4 {
+			t.Errorf("at most %d in flight, want 4", most)
+		}
+	})
+}
+
+func TestAListDoesNotKeepOthersWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, _ := answers(ok(`{"metadata":{"resourceVersion":"9"},"items":[`+onePod+`]}`), ok(onePod)).
+			client(t, func(o *Options) { o.InFlight = InFlight{Start: 1, Min: 1, Max: 1} })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := client.List(ctx, pods, "", ListOptions{}, func(*object.Body) error { return patchIt(ctx, client) })
+		if err != nil {
+			t.Errorf("a request made while listing: %v", err)
+		}
+	})
+}

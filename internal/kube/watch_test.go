@@ -1,0 +1,166 @@
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestWatchEvents(t *testing.T) {
+	meta := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","resourceVersion":"5"}}`
+	cases := map[string]struct {
+		body string
+		want []string
+	}{
+		"all types": {
+			`{"type":"ADDED","object":` + meta + `}` + "\n" + `{"type":"MODIFIED","object":` + meta + `}` + "\n\n" +
+				`{"type":"DELETED","object":` + meta + `}` + "\n" + `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}` + "\n",
+			[]string{"ADDED a@5", "MODIFIED a@5", "DELETED a@5", "BOOKMARK @9", "EOF"},
+		},
+		"the end of the initial events": {
+			`{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}}`,
+			[]string{"BOOKMARK @9 initial end", "EOF"},
+		},
+		"an error": {
+			`{"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old"}}`,
+			[]string{"ERROR 410 too old", "EOF"},
+		},
+		"an error of another shape":    {`{"type":"ERROR","object":{}}`, []string{"ERROR 0 ", "EOF"}},
+		"an unknown type":              {`{"type":"WOW","object":1}`, []string{"WOW", "EOF"}},
+		"the object before the type":   {`{"object":` + meta + `,"more":[],"type":"ADDED"}`, []string{"ADDED a@5", "EOF"}},
+		"no object":                    {`{"type":"ADDED"}`, []string{"malformed answer: an event ADDED without an object"}},
+		"no type":                      {`{"object":{}}`, []string{"malformed answer: an event without a type"}},
+		"an object that is none":       {`{"type":"ADDED","object":[]}`, []string{"malformed answer: the object of an event ADDED: read the object: not a JSON object"}},
+		"not an event":                 {`[]`, []string{"malformed answer: not a JSON object"}},
+		"not JSON":                     {`{"type":"ADDED","object":` + meta + `}` + "\nHello!", []string{"ADDED a@5", "malformed answer: jsontext: …"}},
+		"cut within an event":          {`{"type":"ADDED","object":` + meta, []string{"unexpected EOF"}},
+		"nothing":                      {``, []string{"EOF"}},
+		"a type that is not a string":  {`{"type":1,"object":{}}`, []string{"1", "EOF"}},
+		"managed fields are left out ": {`{"type":"ADDED","object":{"metadata":{"name":"a","managedFields":[1],"resourceVersion":"5"}}}`, []string{"ADDED a@5", "EOF"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			client, _ := answers(ok(c.body)).client(t)
+			w, err := client.Watch(t.Context(), pods, "", WatchOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Close()
+			var got []string
+			for {
+				e, err := w.Next()
+				if err != nil {
+					got = append(got, brief(err))
+					break
+				}
+				got = append(got, describe(e))
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+func brief(err error) string {
+	switch {
+	case err == io.EOF:
+		return "EOF"
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return "unexpected EOF"
+	}
+	text, detail, ok := strings.Cut(err.Error(), "jsontext:")
+	if ok && detail != "" {
+		text += "jsontext: …"
+	}
+	return text
+}
+
+func describe(e Event) string {
+	s := e.Type
+	if e.Body != nil {
+		s += " " + e.Body.Name + "@" + e.Body.ResourceVersion
+	}
+	if e.InitialEnd {
+		s += " initial end"
+	}
+	if e.Status != nil {
+		s += fmt.Sprintf(" %d %s", e.Status.Code, e.Status.Message)
+	}
+	return s
+}
+
+func TestWatchRequests(t *testing.T) {
+	cases := map[string]struct {
+		options WatchOptions
+		want    string
+	}{
+		"from a version": {WatchOptions{ResourceVersion: "5", ServerTimeout: 30 * time.Second},
+			"allowWatchBookmarks=true&resourceVersion=5&timeoutSeconds=30&watch=true"},
+		"with initial events": {WatchOptions{SendInitialEvents: true, Selector: "a=b"},
+			"allowWatchBookmarks=true&labelSelector=a%3Db&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&watch=true"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := answers(ok(""))
+			client, _ := f.client(t)
+			w, err := client.Watch(t.Context(), examples, "", c.options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Close()
+			if _, query, _ := strings.Cut(f.requests[0], "/apis/kopf.dev/v1/kopfexamples?"); query != c.want {
+				t.Errorf("got %s", f.requests[0])
+			}
+		})
+	}
+}
+
+func TestWatchesAreNotRetried(t *testing.T) {
+	for _, a := range []scripted{refusal(503, ""), refusal(429, ""), breaks(errDial), breaks(errReset)} {
+		f := answers(a)
+		client, log := f.client(t)
+		if _, err := client.Watch(t.Context(), pods, "", WatchOptions{}); err == nil {
+			t.Error("got no error")
+		}
+		if len(f.requests) != 1 || len(log.lines) != 0 {
+			t.Errorf("got the requests %q and the log %q", f.requests, log.lines)
+		}
+	}
+}
+
+func TestAWatchMayBeSilentAfterItsBeginning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, _ := answers(never, func(req *http.Request) (*http.Response, error) {
+			return respond(req, http.StatusOK, &silent{req}), nil
+		}).client(t)
+		started := time.Now()
+		_, err := client.Watch(t.Context(), pods, "", WatchOptions{})
+		var timeout *TimeoutError
+		if !errors.As(err, &timeout) || time.Since(started) != 30*time.Second {
+			t.Errorf("without an answer: got %v after %v", err, time.Since(started))
+		}
+
+		w, err := client.Watch(t.Context(), pods, "", WatchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		own := errors.New("enough")
+		go func() {
+			time.Sleep(time.Hour)
+			w.CloseWith(own)
+		}()
+		started = time.Now()
+		if _, err := w.Next(); !errors.Is(err, own) || time.Since(started) != time.Hour {
+			t.Errorf("got %v after %v", err, time.Since(started))
+		}
+	})
+}
