@@ -59,6 +59,10 @@ func Permanent(err error) error {
 // does not count as a failure: the handler is called again at the next start.
 var ErrStopping = execute.ErrStopping
 
+// ErrTimeout is the cause of the cancellation of a handler's context when its
+// [Timeout] is over; see [context.Cause].
+var ErrTimeout = execute.ErrTimeout
+
 // classify turns the errors that users know into those that the engine knows.
 func classify(err error) error {
 	for e := err; e != nil; e = errors.Unwrap(e) {

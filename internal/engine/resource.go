@@ -36,7 +36,7 @@ type entry struct{ event *process.Event }
 func (r *resource) open(work context.Context) {
 	r.memories = map[string]*process.Memory{}
 	r.queue = queue.New(queue.Config[string, entry]{
-		Turn: r.turn, Add: add, Weigh: weigh, Limit: r.config.Backlog,
+		Turn: r.turn, Add: r.add, Weigh: weigh, Limit: r.config.Backlog,
 	})
 	r.put = func(key string, e entry) { r.queue.Put(work, key, e) }
 }
@@ -83,15 +83,10 @@ func (r *resource) start(ctx context.Context, namespace string) (end func()) {
 }
 
 func (r *resource) deliver(e stream.Event) {
-	if e.Type == stream.Synced {
-		return
+	types := map[stream.Type]string{stream.Added: "ADDED", stream.Modified: "MODIFIED", stream.Deleted: "DELETED"}
+	if e.Type != stream.Synced {
+		r.put(e.Body.Key(), entry{&process.Event{Type: types[e.Type], Body: e.Body, Missed: e.Missed}})
 	}
-	r.put(e.Body.Key(), entry{&process.Event{
-		Body:   e.Body,
-		Listed: e.Type == stream.Listed,
-		Gone:   e.Type == stream.Deleted,
-		Missed: e.Missed,
-	}})
 }
 
 func (r *resource) wake(key string) { r.put(key, entry{}) }
@@ -157,9 +152,10 @@ func (r *resource) running() []string {
 }
 
 // add puts an entry to those that wait. Only the newest state of an object
-// matters, so an event replaces the one before it; but deletions are never
-// replaced, and what came with a listing stays known as such.
-func add(waiting []entry, e entry) []entry {
+// matters, so an event replaces the one before it, unless there are handlers of
+// events; but deletions are never replaced, and what came with a listing stays
+// known as such.
+func (r *resource) add(waiting []entry, e entry) []entry {
 	if len(waiting) == 0 {
 		return append(waiting, e)
 	}
@@ -169,11 +165,15 @@ func add(waiting []entry, e entry) []entry {
 		return waiting // whatever waits makes for a turn anyway
 	case last.event == nil:
 		*last = e
-	case last.event.Gone:
+	case last.event.Gone() || len(r.kind.Watchers) > 0:
 		return append(waiting, e)
+	case e.event.Gone():
+		*last = e
 	default:
 		event := *e.event
-		event.Listed = event.Listed || last.event.Listed
+		if last.event.Listed() {
+			event.Type = ""
+		}
 		last.event = &event
 	}
 	return waiting

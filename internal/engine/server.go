@@ -13,6 +13,7 @@ import (
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/observe"
 	"gopf.dev/gopf/internal/process"
+	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/internal/stream"
 	"gopf.dev/gopf/kind"
 )
@@ -91,7 +92,8 @@ func (s *server) tell(problems []string) {
 func (s *server) newResource(work context.Context, served observe.Served) *resource {
 	r := &resource{config: s.Config, client: s.client, streams: map[string]func(){}}
 	r.kind = &process.Kind{
-		Resource: served.Info, Handlers: served.Handlers, Config: s.Process,
+		Resource: served.Info, Config: s.Process,
+		Handlers: served.Handlers.Of(registry.Changes), Watchers: served.Handlers.Of(registry.Events),
 		API: s.client, Log: s.Log, Stopping: s.stopping,
 		Alarm: func(key string, at time.Time) { s.clock.Set(appointment{r, key}, at) },
 	}

@@ -44,15 +44,23 @@ type Outcome struct {
 // the operator exits.
 var ErrStopping = errors.New("the operator is stopping")
 
-// TimeoutError tells that a handler had no time left.
+// What a handler's limits are told by.
+var (
+	ErrTimeout = errors.New("the handler has run out of time")
+	ErrRetries = errors.New("the handler has run out of attempts")
+)
+
+// TimeoutError tells that a handler had no time left. It is an [ErrTimeout].
 type TimeoutError struct{ Message string }
 
-func (e *TimeoutError) Error() string { return e.Message }
+func (e *TimeoutError) Error() string        { return e.Message }
+func (e *TimeoutError) Is(target error) bool { return target == ErrTimeout }
 
-// RetriesError tells that a handler had no attempts left.
+// RetriesError tells that a handler had no attempts left. It is an [ErrRetries].
 type RetriesError struct{ Message string }
 
-func (e *RetriesError) Error() string { return e.Message }
+func (e *RetriesError) Error() string        { return e.Message }
+func (e *RetriesError) Is(target error) bool { return target == ErrRetries }
 
 // PanicError is a panic of a handler.
 type PanicError struct {

@@ -81,7 +81,7 @@ func (r *Runner) call(ctx context.Context, h *registry.Handler) {
 			if err != nil {
 				return nil, err
 			}
-			return toJSON(req.Result)
+			return ToJSON(req.Result)
 		},
 	}.Make(ctx)
 
@@ -114,8 +114,8 @@ func Deliver(p *patch.Patch, id string, result any) {
 	p.Set(result, "status", id)
 }
 
-// toJSON makes what JSON decodes to of a user's value.
-func toJSON(v any) (any, error) {
+// ToJSON makes what JSON decodes to of a user's value.
+func ToJSON(v any) (any, error) {
 	if v == nil {
 		return nil, nil
 	}

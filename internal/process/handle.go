@@ -3,124 +3,22 @@ package process
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
 	"gopf.dev/gopf/diff"
-	"gopf.dev/gopf/internal/apply"
 	"gopf.dev/gopf/internal/cause"
-	"gopf.dev/gopf/internal/essence"
 	"gopf.dev/gopf/internal/execute"
-	"gopf.dev/gopf/internal/fieldpath"
-	"gopf.dev/gopf/internal/object"
-	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/progress"
 	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/storage"
 )
 
-// sight is one state of an object and what is to be thought of it.
-type sight struct {
-	*Kind
-	memory  *Memory
-	body    *object.Body
-	stored  stored
-	blocked bool // it has our finalizer
-	cause   *cause.Cause
-	log     *slog.Logger
-}
-
-// look reads what was stored about the object and finds out why it is to be
-// handled.
-func (k *Kind) look(ctx context.Context, m *Memory, body *object.Body) (*sight, error) {
-	s := &sight{Kind: k, memory: m, body: body, stored: stored{body}, log: k.logger(body)}
-	old, known, err := k.Config.Base.Load(ctx, s.stored)
-	if err != nil {
-		return nil, fmt.Errorf("load the last-handled configuration: %w", err)
-	}
-	if known {
-		k.Config.Progress.Clean(old)
-	} else {
-		old = nil
-	}
-	now := essence.Build(body.Map(), k.fields())
-	essence.Clean(s.stored, now, k.Config.Base, k.Config.Progress)
-
-	s.blocked = slices.Contains(body.Finalizers(), k.Config.Finalizer)
-	s.cause = &cause.Cause{Deleting: body.Deleting, Old: old, New: now}
-	if known {
-		s.cause.Diff = diff.Of(old, now)
-	} else {
-		s.cause.Diff = diff.Of(nil, now)
-	}
-	s.cause.Reason, s.cause.Initial = cause.Detect(cause.Facts{
-		Deleting: body.Deleting, Blocked: s.blocked,
-		Known: known, Changed: len(s.cause.Diff) > 0,
-		Initial: m.listed && !m.handled,
-	})
-	return s, nil
-}
-
-func (k *Kind) fields() []fieldpath.Path {
-	var paths []fieldpath.Path
-	for _, p := range k.Handlers.Fields() {
-		paths = append(paths, p)
-	}
-	return paths
-}
-
-// decide finds out what is due for the object, has it done, and returns what is
-// to be written.
-func (s *sight) decide(ctx context.Context) (*change, error) {
-	request := s.request()
-	interested := s.Handlers.Interested(request)
-	mustBlock := interested && s.Handlers.Blocking(request)
-	c := &change{patch: &patch.Patch{}, finalizer: apply.Finalizer{Name: s.Config.Finalizer}}
-	switch {
-	case mustBlock && !s.blocked && !s.body.Deleting:
-		s.log.Debug("Adding the finalizer, thus preventing the actual deletion.")
-		c.finalizer.Add = true
-		return c, nil // it must be there before anything is done
-	case !mustBlock && s.blocked:
-		s.log.Debug("Removing the finalizer, as there are no handlers requiring it.")
-		c.finalizer.Remove = true
-		return c, nil
-	case !interested:
-		return c, nil
-	}
-	if s.cause.Reason.Handled() {
-		if err := s.handle(ctx, c); err != nil {
-			return nil, err
-		}
-	} else {
-		s.shrug()
-	}
-	if s.body.Deleting && s.blocked && !c.due.Set && !c.interrupted {
-		s.log.Debug("Removing the finalizer, thus allowing the actual deletion.")
-		c.finalizer.Remove = true
-	}
-	if u, ok := s.Config.Progress.(storage.Untoucher); ok && !c.patch.Empty() {
-		u.Untouch(s.stored, c.patch)
-	}
-	return c, nil
-}
-
-// shrug tells why nothing is done.
-func (s *sight) shrug() {
-	switch s.cause.Reason {
-	case cause.Free:
-		s.log.Debug("Deletion, but we are done with it, and we do not care.")
-	case cause.Noop:
-		s.log.Debug("Something has changed, but we are not interested (the essence is the same).")
-	}
-}
-
 // handle runs the handlers that are due, and notes what became of them.
 func (s *sight) handle(ctx context.Context, c *change) error {
 	reason, title := s.cause.Reason, s.cause.Reason.Title()
-	state, err := s.load(ctx)
+	state, note, err := s.load(ctx)
 	if err != nil {
 		return err
 	}
@@ -135,79 +33,140 @@ func (s *sight) handle(ctx context.Context, c *change) error {
 		ids[i] = h.ID
 	}
 	state.Select(ids, reason, time.Now())
+	handling := s.handling(state, ids, note)
 
 	s.log.Debug(title+" is in progress:", "body", rawJSON(s.body))
 	if len(s.cause.Diff) > 0 && s.cause.Old != nil {
-		s.log.Debug(title+" diff:", "diff", s.cause.Diff.String())
+		s.log.Debug(title+" diff:", "diff", s.cause.Diff)
 	}
-	runner := s.runner(state, c.patch)
+	runner := s.runner(state, c, handling.Key)
 	if err := runner.Pass(ctx, selected); err != nil {
 		return err
+	}
+	if handling.Seen == nil && state.AnyFinished(ids) {
+		handling.Seen = s.cause.New
 	}
 	done := state.Done(ids)
 	c.due = state.Delay(ids, time.Now())
 	c.interrupted = !done && ctx.Err() != nil
-	if done && len(selected) > 0 {
+	if !done {
+		return s.saveProgress(ctx, c, state, ids, handling, without(leftovers, ids))
+	}
+	if len(selected) > 0 {
 		n := state.Counts(reason)
 		s.log.Info(fmt.Sprintf("%s is processed: %d succeeded; %d failed.", title, n.Succeeded, n.Failed))
 	}
-	return s.save(ctx, c, state, done, without(leftovers, ids))
+	return s.saveDone(ctx, c, state, handling)
 }
 
-// load reads the progress of all handlers of the resource.
-func (s *sight) load(ctx context.Context) (*progress.State, error) {
-	records, err := s.Config.Progress.Load(ctx, s.stored, s.Handlers.IDs())
+// load reads the progress of all handlers of the resource, and what is known of
+// the handling as a whole.
+func (s *sight) load(ctx context.Context) (*progress.State, storage.Record, error) {
+	ids := append(s.Handlers.IDs(), progress.HandlingID)
+	records, err := s.Config.Progress.Load(ctx, s.stored, ids)
 	if err != nil {
-		return nil, fmt.Errorf("load the progress: %w", err)
+		return nil, storage.Record{}, fmt.Errorf("load the progress: %w", err)
 	}
+	note := records[progress.HandlingID]
+	delete(records, progress.HandlingID)
 	state := progress.New(records)
 	for _, h := range s.Handlers {
 		for _, former := range h.Formerly {
 			state.Rename(former, h.ID)
 		}
 	}
-	return state, nil
+	return state, note, nil
 }
 
-// save puts into the patch how far the handlers have come; or, when they are
-// done, nothing of it but what the object is like now.
-func (s *sight) save(ctx context.Context, c *change, state *progress.State, done bool, purge []string) error {
-	if done {
-		purge = append(s.Handlers.IDs(), state.IDs()...)
+// handling continues the handling that the note is of, or begins a new one.
+func (s *sight) handling(state *progress.State, ids []string, note storage.Record) progress.Handling {
+	if state.Stored(ids) {
+		if h, found := progress.DecodeHandling(note, s.cause.Reason, state.Started(ids)); found {
+			return h
+		}
 	}
-	if err := s.Config.Progress.Save(ctx, s.stored, c.patch, state.Changed(), purge); err != nil {
-		return fmt.Errorf("save the progress: %w", err)
-	}
-	if !done {
-		return nil
-	}
-	c.written = func() { s.memory.handled = true }
-	if s.cause.Old != nil && diff.Equal(s.cause.Old, s.cause.New) {
-		return nil
-	}
-	if err := s.Config.Base.Save(ctx, s.stored, c.patch, s.cause.New); err != nil {
-		return fmt.Errorf("save the last-handled configuration: %w", err)
-	}
-	return nil
+	return progress.Handling{Key: key(s.body.UID, s.cause.Reason, s.body.ResourceVersion)}
 }
 
-func (s *sight) runner(state *progress.State, p *patch.Patch) *execute.Runner {
+func (s *sight) runner(state *progress.State, c *change, key string) *execute.Runner {
 	return &execute.Runner{
 		Reason: s.cause.Reason, Lifecycle: s.Config.Lifecycle, DefaultBackoff: s.Config.DefaultBackoff,
-		Log: s.log, State: state, Patch: p,
-		Request: s.request,
+		Log: s.log, State: state, Patch: &c.asked,
+		Request: func() *registry.Request {
+			r := s.request()
+			r.Key = key
+			return r
+		},
 		Load: func(ctx context.Context, ids []string) (map[string]storage.Record, error) {
 			return s.Config.Progress.Load(ctx, s.stored, ids)
 		},
 	}
 }
 
-func (s *sight) request() *registry.Request {
-	return &registry.Request{
-		Body: s.body, Resource: s.Resource, Cause: s.cause, Log: s.log,
-		Key:   s.body.UID,
-		Patch: &patch.Patch{},
+// saveProgress puts into the patch how far the handlers have come.
+func (s *sight) saveProgress(ctx context.Context, c *change, state *progress.State, ids []string, h progress.Handling, purge []string) error {
+	changed := state.Changed()
+	note, err := progress.EncodeHandling(h, s.cause.Reason, state.Started(ids))
+	if err != nil {
+		return err
 	}
+	changed[progress.HandlingID] = note
+	if err := s.Config.Progress.Save(ctx, s.stored, &c.notes, changed, purge); err != nil {
+		return fmt.Errorf("save the progress: %w", err)
+	}
+	return nil
+}
+
+// saveDone puts into the patch that the change is handled: nothing of the
+// progress, but what the object was like. If it has changed since the first
+// handler finished, it is what that one saw: the difference is handled next, as
+// an update, so that no handler misses it.
+func (s *sight) saveDone(ctx context.Context, c *change, state *progress.State, h progress.Handling) error {
+	purge := append(s.Handlers.IDs(), state.IDs()...)
+	purge = append(purge, progress.HandlingID)
+	if err := s.Config.Progress.Save(ctx, s.stored, &c.notes, state.Changed(), purge); err != nil {
+		return fmt.Errorf("save the progress: %w", err)
+	}
+	c.written = func() { s.memory.handled = true }
+	base := s.cause.New
+	if h.Seen != nil && !s.body.Deleting {
+		base = h.Seen
+	}
+	return s.saveBase(ctx, c, base)
+}
+
+// takenBack notices that the object is as it was handled last, but that some
+// handlers have seen it otherwise in between. What they saw becomes what was
+// handled last, so that the way back is a change for them, too.
+func (s *sight) takenBack(ctx context.Context, c *change) (bool, error) {
+	state, note, err := s.load(ctx)
+	if err != nil {
+		return false, err
+	}
+	ids := state.Recorded(cause.Update)
+	if len(ids) == 0 {
+		return false, nil
+	}
+	h, found := progress.DecodeHandling(note, cause.Update, state.Started(ids))
+	if !found || h.Seen == nil || diff.Equal(h.Seen, s.cause.New) {
+		return false, nil
+	}
+	s.log.Info("A change was taken back while it was handled: handling it the other way round.")
+	purge := append(append(s.Handlers.IDs(), state.IDs()...), progress.HandlingID)
+	if err := s.Config.Progress.Save(ctx, s.stored, &c.notes, nil, purge); err != nil {
+		return false, fmt.Errorf("save the progress: %w", err)
+	}
+	return true, s.saveBase(ctx, c, h.Seen)
+}
+
+func (s *sight) saveBase(ctx context.Context, c *change, base map[string]any) error {
+	if s.cause.Old != nil && diff.Equal(s.cause.Old, base) {
+		return nil
+	}
+	if err := s.Config.Base.Save(ctx, s.stored, &c.notes, base); err != nil {
+		return fmt.Errorf("save the last-handled configuration: %w", err)
+	}
+	return nil
 }
 
 func without(ids, except []string) []string {

@@ -17,12 +17,13 @@ import (
 // Kind is what the turns of all objects of one resource share.
 type Kind struct {
 	Resource kind.Info
-	Handlers registry.Set
+	Handlers registry.Set // of changes
+	Watchers registry.Set // of events
 	Config   Config
 	API      apply.API
 	Log      *slog.Logger
 
-	// Alarm makes the object get another turn at the moment, and no other.
+	// Alarm makes the object get another turn at the moment, and at no other.
 	Alarm func(key string, at time.Time)
 	// Stopping is closed when no new work is to be begun.
 	Stopping <-chan struct{}
@@ -37,15 +38,21 @@ type Config struct {
 	DefaultBackoff time.Duration
 	ErrorDelays    []time.Duration // pauses after errors that are not the handlers'; the last repeats
 	WriteGrace     time.Duration   // for recording outcomes after the handlers were cancelled
+	PlainSecrets   bool            // keep what secrets were like as it is rather than as digests
 }
 
 // Event is what the stream says about an object.
 type Event struct {
+	Type   string // "ADDED", "MODIFIED", "DELETED", or "" for a listing
 	Body   *object.Body
-	Listed bool // it came with a listing rather than with a change
-	Gone   bool // it was deleted for good
 	Missed bool // its deletion was not seen, but found out: only the identity is known
 }
+
+// Listed tells that the object came with a listing rather than with a change.
+func (e *Event) Listed() bool { return e.Type == "" }
+
+// Gone tells that the object was deleted for good.
+func (e *Event) Gone() bool { return e.Type == "DELETED" }
 
 // Memory is what is kept of one object between its turns. It is small: there
 // is one for every object of the cluster that is served.
@@ -55,6 +62,7 @@ type Memory struct {
 	version string // the newest state that was acted on
 	listed  bool   // the first that was seen of it came with a listing
 	handled bool   // this process has handled it completely once
+	watched uint64 // the event handlers, by their numbers, that matched last
 
 	busy *business // nil for objects with nothing to do
 }
@@ -65,6 +73,12 @@ type business struct {
 	unsent   *change      // what could not be written yet
 	failures int          // errors of the framework in a row
 	until    time.Time    // the pause after the last of them
+	urgent   bool         // somebody asked not to wait for what is delayed
+}
+
+// NewMemory begins to remember the object of an event.
+func NewMemory(e *Event) *Memory {
+	return &Memory{UID: e.Body.UID, Namespace: e.Body.Namespace, Name: e.Body.Name, listed: e.Listed()}
 }
 
 func (m *Memory) work() *business {
@@ -86,9 +100,4 @@ func (k *Kind) logger(b *object.Body) *slog.Logger {
 		slog.String("namespace", b.Namespace),
 		slog.String("uid", b.UID),
 	))
-}
-
-// NewMemory begins to remember the object of an event.
-func NewMemory(e *Event) *Memory {
-	return &Memory{UID: e.Body.UID, Namespace: e.Body.Namespace, Name: e.Body.Name, listed: e.Listed}
 }

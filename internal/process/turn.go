@@ -23,37 +23,45 @@ type delay = registry.Opt[time.Duration]
 // The context is for handlers; what they have done is written even after it is
 // cancelled.
 func (k *Kind) Turn(ctx context.Context, m *Memory, event *Event) (forget bool) {
-	body, news := m.newest(event)
-	if !news {
-		return false
+	var asked patch.Patch
+	if event != nil {
+		k.observe(ctx, m, event, &asked)
+		if event.Gone() {
+			k.logger(event.Body).Debug("Deleted, really deleted, and we are notified.")
+			return true
+		}
 	}
-	log := k.logger(body)
-	if event != nil && event.Gone {
-		log.Debug("Deleted, really deleted, and we are notified.")
-		return true
+	body, news := m.newest(event)
+	if !news && asked.Empty() {
+		return false
 	}
 	if m.busy != nil && time.Now().Before(m.busy.until) {
 		m.busy.body = body // after the pause
 		return false
 	}
-	after, due, err := k.change(ctx, m, body)
+	after, due, err := k.change(ctx, m, body, news, &asked)
+	k.rest(m, after, due, err)
+	return false
+}
+
+// rest notes when the object is to be looked at again.
+func (k *Kind) rest(m *Memory, body *object.Body, due delay, err error) {
 	switch {
 	case errors.Is(err, apply.ErrGone):
 		m.busy = nil // its deletion is about to be seen
 	case err != nil:
 		w := m.work()
-		w.body = after
+		w.body = body
 		pause := k.pause(w.failures)
 		w.failures, w.until = w.failures+1, time.Now().Add(pause)
-		log.Error(fmt.Sprintf("Throttling for %g seconds due to an unexpected error: %v", pause.Seconds(), err))
-		k.Alarm(after.Key(), w.until)
+		k.logger(body).Error(fmt.Sprintf("Throttling for %g seconds due to an unexpected error: %v", pause.Seconds(), err))
+		k.Alarm(body.Key(), w.until)
 	case due.Set:
-		m.busy = &business{body: after}
-		k.Alarm(after.Key(), time.Now().Add(due.Is))
+		m.busy = &business{body: body}
+		k.Alarm(body.Key(), time.Now().Add(due.Is))
 	default:
 		m.busy = nil
 	}
-	return false
 }
 
 // newest is the state of the object to act on, unless that was done already.
@@ -63,7 +71,7 @@ func (m *Memory) newest(event *Event) (body *object.Body, news bool) {
 		return nil, false // what the alarm was for is done
 	case event == nil:
 		return m.busy.body, true
-	case event.Gone || event.Listed || m.version == "":
+	case event.Listed() || m.version == "":
 		// A listing is always looked at: after a restore of the cluster from a
 		// backup, versions start from lower numbers.
 		return event.Body, true
@@ -84,39 +92,46 @@ func newer(a, b string) bool {
 
 // change goes from one state of the object to the next until there is nothing
 // to do now. It returns the last state, and the time until there is again.
-func (k *Kind) change(ctx context.Context, m *Memory, body *object.Body) (last *object.Body, due delay, err error) {
+// What event handlers have asked for goes along with the first write.
+func (k *Kind) change(ctx context.Context, m *Memory, body *object.Body, news bool, asked *patch.Patch) (last *object.Body, due delay, err error) {
+	last = body
 	defer func() {
 		if v := recover(); v != nil { // of filters, lifecycles, storages: users' code, too
-			last, err = body, fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
 		}
 	}()
-	m.version = body.ResourceVersion
 	for {
-		c, err := k.handle(ctx, m, body)
-		if err != nil {
-			return body, delay{}, err
+		c := &change{}
+		if news {
+			m.version = last.ResourceVersion
+			if c, err = k.handle(ctx, m, last); err != nil {
+				return last, delay{}, err
+			}
 		}
-		before := body
-		if body, err = k.write(ctx, m, before, c); err != nil {
-			return body, delay{}, err
+		c.asked.Absorb(asked)
+		*asked = patch.Patch{}
+		before := last
+		if last, err = k.write(ctx, m, before, c); err != nil {
+			return last, delay{}, err
 		}
-		m.version = body.ResourceVersion
-		if c.interrupted || k.stopping() {
-			return body, c.due, nil
-		}
-		if body.ResourceVersion == before.ResourceVersion && (!c.due.Set || c.due.Is > 0) {
-			return body, c.due, nil
+		progressed := last.ResourceVersion != before.ResourceVersion
+		switch {
+		case !news || c.interrupted || k.stopping():
+			return last, c.due, nil
+		case !progressed && (!c.due.Set || c.due.Is > 0):
+			return last, c.due, nil
 		}
 	}
 }
 
 // change is what is to be written after handlers have run.
 type change struct {
-	patch       *patch.Patch
+	asked       patch.Patch // what handlers ask for, results included
+	notes       patch.Patch // what is to be remembered
 	finalizer   apply.Finalizer
 	due         delay // the time until handlers are due again
 	interrupted bool
-	written     func() // to be called when it is
+	written     func() // to be called when it is; may be nil
 }
 
 // handle decides what to do about the object, and does it. What could not be
@@ -137,11 +152,15 @@ func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *chang
 	ctx, cancel := k.lasting(ctx)
 	defer cancel()
 	m.work().unsent = c
-	after, err := apply.Applier{API: k.API, Resource: k.Resource}.Apply(ctx, k.logger(body), body, c.patch, c.finalizer)
+	applier := apply.Applier{API: k.API, Resource: k.Resource, Log: k.logger(body)}
+	after, err := applier.Apply(ctx, body, &c.asked, &c.notes, c.finalizer)
 	if err != nil {
 		return after, err
 	}
 	m.busy.unsent, m.busy.failures = nil, 0
+	if newer(after.ResourceVersion, m.version) {
+		m.version = after.ResourceVersion
+	}
 	if c.written != nil {
 		c.written()
 	}

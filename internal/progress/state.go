@@ -93,7 +93,7 @@ type Attempt struct {
 	Subs    []string                    // the sub-handlers it has on all levels
 }
 
-// Record notes an attempt that counts.
+// Attempted notes an attempt that counts.
 func (s *State) Attempted(id string, a Attempt, now time.Time) {
 	r := &s.entries[id].now
 	if a.Final && r.Stopped.IsZero() {
@@ -125,7 +125,7 @@ func (s *State) Done(ids []string) bool {
 	return true
 }
 
-// Finished tells whether any of the handlers is finished.
+// AnyFinished tells whether any of the handlers is finished.
 func (s *State) AnyFinished(ids []string) bool {
 	return slices.ContainsFunc(ids, func(id string) bool { return s.entries[id].now.Finished() })
 }
@@ -218,4 +218,17 @@ func (s *State) Superseded(reason cause.Reason) (counts map[cause.Reason]Counts,
 	}
 	slices.Sort(ids)
 	return counts, slices.Compact(ids)
+}
+
+// Recorded are the handlers that take part in the handling of the reason, by
+// what is stored of them; sorted.
+func (s *State) Recorded(reason cause.Reason) []string {
+	var ids []string
+	for id, e := range s.entries {
+		if e.now.Purpose == string(reason) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }

@@ -11,8 +11,18 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
+// Family is what a handler is about.
+type Family int
+
+// The families.
+const (
+	Changes Family = iota // changes of objects, with state and attempts
+	Events                // events of the stream, each once
+)
+
 // Handler is one declared function and all that was said about it.
 type Handler struct {
+	Family Family
 	ID       string // as stored: with the field's or the parent's name in it
 	Formerly []string
 	Where    string // file:line of the declaration
@@ -66,8 +76,14 @@ const (
 	Fail                    // as if the error were permanent
 )
 
-// Overlaps tells whether both are called for some reason.
+// Overlaps tells whether both may be called for the same thing.
 func (h *Handler) Overlaps(other *Handler) bool {
+	if h.Family != other.Family {
+		return false
+	}
+	if h.Family == Events {
+		return true
+	}
 	for reason := range h.Reasons {
 		if other.Reasons[reason] {
 			return true

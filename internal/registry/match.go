@@ -6,8 +6,20 @@ import (
 	"gopf.dev/gopf/internal/filter"
 )
 
-// Set is the change handlers of one resource, in the order of declaration.
+// Set is handlers in the order of their declaration; of one resource and of
+// changes, where it matters.
 type Set []*Handler
+
+// Of returns the handlers of one family, in their order.
+func (s Set) Of(f Family) Set {
+	var found Set
+	for _, h := range s {
+		if h.Family == f {
+			found = append(found, h)
+		}
+	}
+	return found
+}
 
 // Interested tells whether any handler could ever be for this object, whatever
 // the reason. If none is, the object is left alone altogether.
@@ -83,10 +95,15 @@ func (h *Handler) moved(c *cause.Cause, needed bool) bool {
 
 // prematches checks all that does not depend on the reason.
 func (h *Handler) prematches(r *Request) bool {
-	if !h.Criteria.Match(r.Body) {
+	if h.Change != nil && !h.Change.Touches(value(r.Cause.New, h.Change), value(r.Cause.Old, h.Change)) {
 		return false
 	}
-	if h.Change != nil && !h.Change.Touches(value(r.Cause.New, h.Change), value(r.Cause.Old, h.Change)) {
+	return h.MatchesObject(r)
+}
+
+// MatchesObject checks what depends only on the object as it is now.
+func (h *Handler) MatchesObject(r *Request) bool {
+	if !h.Criteria.Match(r.Body) {
 		return false
 	}
 	for _, fn := range h.When {

@@ -16,7 +16,9 @@ import (
 type Request struct {
 	Body     *object.Body
 	Resource kind.Info
-	Cause    *cause.Cause // whole: see Handler.Narrow
+	Cause    *cause.Cause // whole: see Handler.Narrow; nil for event handlers
+	Event    string       // what the stream said: "ADDED", "MODIFIED", "DELETED", or "" for a listing
+	Missed   bool         // the deletion was found out later: only the identity is known
 	Log      *slog.Logger
 
 	Handler *Handler  // nil while filters are being asked

@@ -130,9 +130,13 @@ func settled(fields map[string]any) map[string]any {
 		if text, ok := v.(string); ok && json.Unmarshal([]byte(text), &parsed) == nil {
 			annotations[key] = parsed // the order of keys does not count
 		}
-		if strings.HasSuffix(key, "/touch-dummy") || strings.HasSuffix(key, "/handling") {
+		if strings.HasSuffix(key, "/touch-dummy") || strings.HasSuffix(key, "/gopf.handling") {
 			delete(annotations, key)
 		}
+	}
+	// Progress may be kept in the status, too.
+	if progress := stringMap(stringMap(stringMap(s["status"])["kopf"])["progress"]); progress != nil {
+		delete(progress, "gopf.handling")
 	}
 	return prune(s)
 }
@@ -195,7 +199,7 @@ func newStage(t *testing.T, s script, statusSubresource bool) *stage {
 		info.Subresources = []string{"status"}
 	}
 	st.kind = &process.Kind{
-		Resource: info, Handlers: s.handlers, Config: s.config(), API: st.fakeAPI,
+		Resource: info, Handlers: s.handlers, Watchers: s.watchers, Config: s.config(), API: st.fakeAPI,
 		Log:      slog.New(&clockedLog{recorded: &st.recorded}),
 		Alarm:    func(_ string, at time.Time) { st.alarm = at },
 		Stopping: st.stop,
@@ -219,7 +223,7 @@ func (s *stage) play(cycles []cycle, states int, endless bool) transcript {
 		s.wait(c.At)
 		own := last != nil && diff.Equal(settled(c.Event.Object), last)
 		last = s.afterwards(c)
-		if own && !deleted(c) {
+		if own && !deleted(c) && len(s.kind.Watchers) == 0 { // only event handlers are told of our own changes
 			continue
 		}
 		s.object = patch.Copy(c.Event.Object).(map[string]any)
@@ -230,13 +234,20 @@ func (s *stage) play(cycles []cycle, states int, endless bool) transcript {
 		if conflicting(c) { // somebody else was faster
 			s.object = patch.Copy(cycles[i+1].Event.Object).(map[string]any)
 		}
-		s.turn(&process.Event{Body: body, Listed: c.Event.Type == nil, Gone: deleted(c)})
+		s.turn(&process.Event{Body: body, Type: eventType(c)})
 	}
 	s.wait(end)
 	return s.recorded
 }
 
 func deleted(c cycle) bool { return c.Event.Type != nil && *c.Event.Type == "DELETED" }
+
+func eventType(c cycle) string {
+	if c.Event.Type == nil {
+		return ""
+	}
+	return *c.Event.Type
+}
 
 func conflicting(c cycle) bool { return len(c.Requests) > 0 && c.Requests[0].Response == 422 }
 

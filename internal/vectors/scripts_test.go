@@ -16,6 +16,7 @@ import (
 // script is the operator of a transcript.
 type script struct {
 	handlers  registry.Set
+	watchers  registry.Set
 	progress  storage.Progress // nil for the default
 	base      storage.Base     // nil for the default
 	lifecycle execute.Lifecycle
@@ -158,6 +159,7 @@ var scripts = map[string]script{
 	"operator restart: listed object without the diff-base is a creation, no resuming":           {handlers: registry.Set{on("resume", "rfn", succeed), on("create", "cfn", succeed)}},
 	"operator restart: resume mixed with an update":                                              {handlers: registry.Set{on("resume", "rfn", succeed), on("update", "ufn", succeed)}},
 	"deletion supersedes an unfinished creation":                                                 {handlers: registry.Set{on("create", "cfn", succeed), on("delete", "dfn", succeed)}},
+	"only an event handler with a result":                                                        {watchers: registry.Set{on("event", "ev", result(map[string]any{"seen": 1}))}},
 	"stealth mode: filters mismatch":                                                             {handlers: registry.Set{on("create", "cfn", succeed, label("x", "y"))}},
 	"creation with only update handlers: diff-base is stored silently":                           {handlers: registry.Set{on("update", "ufn", succeed)}},
 	"leftover finalizer with no handlers requiring it":                                           {handlers: registry.Set{on("delete", "dfn", succeed, optional)}},

@@ -1,0 +1,58 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/patch"
+)
+
+// finalize adds or removes the finalizer along with the other changes, provided
+// that the object has not changed since it was read; if it has, it is read
+// again.
+func (a Applier) finalize(ctx context.Context, body *object.Body, fields map[string]any, f Finalizer) (*object.Body, error) {
+	var err error
+	for range conflicts {
+		ops := append(patch.Ops(body.Map(), fields), f.ops(body)...)
+		if len(ops) == 0 {
+			return body, nil // done already, or not possible any more
+		}
+		ops = append([]patch.Op{patch.Unchanged(body.ResourceVersion)}, ops...)
+		a.Log.Debug("JSON-patching the resource with:", "patch", a.shown(ops))
+		var raw []byte
+		if raw, err = json.Marshal(ops); err != nil {
+			return body, fmt.Errorf("encode the patch of finalizers: %w", err)
+		}
+		var after *object.Body
+		if after, err = a.API.Patch(ctx, a.target(body, ""), types.JSONPatchType, raw); err == nil {
+			return after, nil
+		}
+		if !apierrors.IsInvalid(err) && !apierrors.IsConflict(err) && !lost(err) {
+			return body, fmt.Errorf("patch the finalizers: %w", err)
+		}
+		// Either the object is newer than we know, or the answer got lost and it
+		// may be done: the object itself tells.
+		refusal := err
+		if body, err = a.reread(ctx, body); err != nil {
+			return body, fmt.Errorf("patch the finalizers (%w): %w", refusal, err)
+		}
+		err = refusal
+	}
+	return body, fmt.Errorf("patch the finalizers: the object keeps changing: %w", err)
+}
+
+func (f Finalizer) ops(body *object.Body) []patch.Op {
+	there := body.Finalizers()
+	switch {
+	case f.Add && !body.Deleting: // the server takes no new finalizers for a deletion under way
+		return patch.AddFinalizer(there, f.Name)
+	case f.Remove:
+		return patch.RemoveFinalizer(there, f.Name)
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"gopf.dev/gopf/diff"
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/object"
+)
+
+// lost tells that nobody knows whether a write was made.
+func lost(err error) bool {
+	var unknown *kube.UnknownOutcomeError
+	return errors.As(err, &unknown)
+}
+
+// settle finds out whether a write whose answer was lost had its effect, and
+// makes it again if not.
+func (a Applier) settle(ctx context.Context, body *object.Body, fields map[string]any, lost error, send func() (*object.Body, error)) (*object.Body, error) {
+	now, err := a.reread(ctx, body)
+	switch {
+	case err != nil:
+		return body, fmt.Errorf("find out what became of a write (%w): %w", lost, err)
+	case len(missing(fields, now)) == 0:
+		return now, nil
+	}
+	return send()
+}
+
+// reread reads the newest version of the object. Another object of its name is
+// not it.
+func (a Applier) reread(ctx context.Context, body *object.Body) (*object.Body, error) {
+	now, err := a.API.Get(ctx, a.target(body, ""))
+	if err != nil {
+		return body, fmt.Errorf("read the object: %w", err)
+	}
+	if now.UID != body.UID {
+		return body, apierrors.NewNotFound(a.Resource.GVR().GroupResource(), body.Name)
+	}
+	return now, nil
+}
+
+// missing is what a merge patch asks for and the object does not have. Maps of
+// metadata that vanish with their last key are no news.
+func missing(fields map[string]any, body *object.Body) diff.Diff {
+	return slices.DeleteFunc(diff.Left(fields, body.Map()), func(i diff.Item) bool {
+		if i.New != nil {
+			return false
+		}
+		return onlyNulls(i.Old)
+	})
+}
+
+// onlyNulls tells whether a part of a merge patch only deletes: where there is
+// nothing, there is nothing to delete.
+func onlyNulls(v any) bool {
+	fields, ok := v.(map[string]any)
+	if !ok {
+		return v == nil
+	}
+	for _, inner := range fields {
+		if !onlyNulls(inner) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,61 @@
+package process
+
+import (
+	"context"
+
+	"gopf.dev/gopf/internal/apply"
+	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/storage"
+)
+
+// decide finds out what is due for the object, has it done, and returns what is
+// to be written.
+func (s *sight) decide(ctx context.Context) (*change, error) {
+	request := s.request()
+	interested := s.Handlers.Interested(request)
+	mustBlock := interested && s.Handlers.Blocking(request)
+	c := &change{finalizer: apply.Finalizer{Name: s.Config.Finalizer}}
+	switch {
+	case mustBlock && !s.blocked && !s.body.Deleting:
+		s.log.Debug("Adding the finalizer, thus preventing the actual deletion.")
+		c.finalizer.Add = true
+		return c, nil // it must be there before anything is done
+	case !mustBlock && s.blocked:
+		s.log.Debug("Removing the finalizer, as there are no handlers requiring it.")
+		c.finalizer.Remove = true
+		return c, nil
+	case !interested:
+		return c, nil
+	}
+	if err := s.handleCause(ctx, c); err != nil {
+		return nil, err
+	}
+	if s.body.Deleting && s.blocked && !c.due.Set && !c.interrupted {
+		s.log.Debug("Removing the finalizer, thus allowing the actual deletion.")
+		c.finalizer.Remove = true
+	}
+	if u, ok := s.Config.Progress.(storage.Untoucher); ok && !(c.asked.Empty() && c.notes.Empty()) {
+		u.Untouch(s.stored, &c.notes)
+	}
+	return c, nil
+}
+
+// handleCause does what the reason asks for.
+func (s *sight) handleCause(ctx context.Context, c *change) error {
+	switch s.cause.Reason {
+	case cause.Free:
+		s.log.Debug("Deletion, but we are done with it, and we do not care.")
+		return nil
+	case cause.Noop, cause.Resume:
+		// It may be so only because a change was taken back before all handlers
+		// had seen it; but some had.
+		if taken, err := s.takenBack(ctx, c); taken || err != nil {
+			return err
+		}
+		if s.cause.Reason == cause.Noop {
+			s.log.Debug("Something has changed, but we are not interested (the essence is the same).")
+			return nil
+		}
+	}
+	return s.handle(ctx, c)
+}

@@ -1,0 +1,81 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"gopf.dev/gopf/diff"
+	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/essence"
+	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/internal/registry"
+)
+
+// sight is one state of an object and what is to be thought of it.
+type sight struct {
+	*Kind
+	memory  *Memory
+	body    *object.Body
+	stored  stored
+	blocked bool // it has our finalizer
+	cause   *cause.Cause
+	log     *slog.Logger
+}
+
+// look reads what was stored about the object and finds out why it is to be
+// handled.
+func (k *Kind) look(ctx context.Context, m *Memory, body *object.Body) (*sight, error) {
+	s := &sight{Kind: k, memory: m, body: body, stored: stored{body}, log: k.logger(body)}
+	old, known, err := k.Config.Base.Load(ctx, s.stored)
+	if err != nil {
+		return nil, fmt.Errorf("load the last-handled configuration: %w", err)
+	}
+	if known {
+		k.Config.Progress.Clean(old)
+	} else {
+		old = nil
+	}
+	now := essence.Build(body.Map(), k.fields())
+	essence.Clean(s.stored, now, k.Config.Base, k.Config.Progress)
+	if k.secret() {
+		essence.HideSecrets(now, old, body.UID)
+	}
+	s.blocked = slices.Contains(body.Finalizers(), k.Config.Finalizer)
+	s.cause = &cause.Cause{Deleting: body.Deleting, Old: old, New: now}
+	if known {
+		s.cause.Diff = diff.Of(old, now)
+	} else {
+		s.cause.Diff = diff.Of(nil, now)
+	}
+	s.cause.Reason, s.cause.Initial = cause.Detect(cause.Facts{
+		Deleting: body.Deleting, Blocked: s.blocked,
+		Known: known, Changed: len(s.cause.Diff) > 0,
+		Initial: m.listed && !m.handled,
+	})
+	return s, nil
+}
+
+// secret tells whether the objects hold what must not be stored elsewhere.
+func (k *Kind) secret() bool {
+	return k.Resource.Kind == "Secret" && k.Resource.Group == "" && !k.Config.PlainSecrets
+}
+
+func (k *Kind) fields() []fieldpath.Path {
+	var paths []fieldpath.Path
+	for _, p := range k.Handlers.Fields() {
+		paths = append(paths, p)
+	}
+	return paths
+}
+
+// request is what handlers and filters are given about the object.
+func (s *sight) request() *registry.Request {
+	return &registry.Request{
+		Body: s.body, Resource: s.Resource, Cause: s.cause, Log: s.log,
+		Patch: &patch.Patch{},
+	}
+}
