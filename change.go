@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 
 	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/registry"
 )
 
@@ -115,13 +118,58 @@ func (c *Change[T]) Sub(id string, fn ChangeFunc[T], opts ...ChangeOption) {
 
 // RunSubs runs the sub-handlers declared so far now rather than at the end. An
 // error means that some are not finished; return it.
-func (c *Change[T]) RunSubs(ctx context.Context) error {
+//
+// While they run, this handler's own Patch and SetResult are not to be used:
+// what a sub-handler has to say goes to the struct that it is given itself.
+func (c *Change[T]) RunSubs(ctx context.Context, opts ...SubOption) error {
 	c.ran = true
 	if c.mistake != nil || len(c.subs) == 0 {
 		return c.mistake
 	}
-	return c.req.RunSubs(ctx, c.subs)
+	var how registry.SubOptions
+	for _, o := range opts {
+		o(&how)
+	}
+	defer c.freeze()()
+	return c.req.RunSubs(ctx, c.subs, how)
 }
+
+// freeze drops what is asked for through this struct, until it is undone. A
+// sub-handler that writes to its parent's by mistake would otherwise lose its
+// changes whenever the parent is called again.
+func (c *Change[T]) freeze() (undo func()) {
+	patch, result := c.Patch.p, c.req.Result
+	dropped := &droppedPatch{log: c.Log, handler: c.req.Handler.ID}
+	c.Patch.p = dropped
+	return func() {
+		c.Patch.p = patch
+		if !sameResult(c.req.Result, result) {
+			c.req.Result = result
+			dropped.complain("the result")
+		}
+	}
+}
+
+// sameResult tells whether nobody has set another result.
+func sameResult(a, b any) bool {
+	defer func() { _ = recover() }() // what cannot be compared is another one
+	return a == b
+}
+
+// droppedPatch complains about changes that come from the wrong place.
+type droppedPatch struct {
+	log     *slog.Logger
+	handler string
+}
+
+func (d *droppedPatch) complain(what string) {
+	d.log.Error("A sub-handler has used what belongs to the handler it is a part of, and it is dropped: use the struct that the sub-handler is given.",
+		"handler", d.handler, "dropped", what)
+}
+
+func (d *droppedPatch) Set(_ any, path ...string)   { d.complain(strings.Join(path, ".")) }
+func (d *droppedPatch) Merge(_ any, path ...string) { d.complain(strings.Join(path, ".")) }
+func (d *droppedPatch) Edit(patch.Edit)             { d.complain("an edit") }
 
 func checkSub(id, full string, missing bool) error {
 	switch {

@@ -138,6 +138,13 @@ func storedID(id string, change *filter.Change) string {
 // storable is what is left of an id when it becomes the name of an annotation.
 var storable = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
 
+// storedName makes a name that can be stored of any text.
+func storedName(text string) string {
+	return strings.Trim(unstorable.ReplaceAllString(text, "-"), "-_.")
+}
+
+var unstorable = regexp.MustCompile(`[^-A-Za-z0-9_.]+`)
+
 // checkID tells why an id cannot be stored on an object, if it cannot.
 func checkID(id string) error {
 	name := strings.NewReplacer("/", ".", "<", "_", ">", "_").Replace(id)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/registry"
 )
 
 // Due is a handler whose turn it could be.
@@ -51,16 +51,30 @@ func ASAP(due []Due) []Due {
 }
 
 // inEngine is the choice in the engine's terms.
-func (l Lifecycle) inEngine() execute.Lifecycle {
-	return func(candidates []execute.Candidate) []execute.Candidate {
+func (l Lifecycle) inEngine() registry.Lifecycle {
+	return func(candidates []registry.Due) []registry.Due {
 		due := make([]Due, len(candidates))
 		for i, c := range candidates {
 			due[i] = Due(c)
 		}
-		chosen := make([]execute.Candidate, 0, len(due))
+		chosen := make([]registry.Due, 0, len(due))
 		for _, d := range l(due) {
-			chosen = append(chosen, execute.Candidate(d))
+			chosen = append(chosen, registry.Due(d))
 		}
 		return chosen
 	}
+}
+
+// SubOption says how sub-handlers are run.
+type SubOption func(*registry.SubOptions)
+
+// Parallel runs up to n of the chosen sub-handlers at the same time.
+func Parallel(n int) SubOption {
+	return func(o *registry.SubOptions) { o.Parallel = n }
+}
+
+// InOrderOf runs the sub-handlers by a lifecycle of their own instead of the
+// operator's.
+func InOrderOf(l Lifecycle) SubOption {
+	return func(o *registry.SubOptions) { o.Lifecycle = l.inEngine() }
 }

@@ -23,6 +23,7 @@ type Operator struct {
 	handlers registry.Set
 	problems []error
 	started  atomic.Bool
+	running  atomic.Pointer[engine.Handle] // nil until it runs
 }
 
 // New returns an operator with no handlers and the default settings.
@@ -59,6 +60,7 @@ func (op *Operator) Run(ctx context.Context, opts ...RunOption) error {
 	if err != nil {
 		return err
 	}
+	config.Running = func(h engine.Handle) { op.running.Store(&h) }
 	return engine.Run(ctx, config)
 }
 

@@ -33,7 +33,16 @@ type Config struct {
 	ExitTimeout time.Duration // for handlers to return before they are cancelled
 	Backlog     int           // bytes of events that may wait for their turn, for each resource
 
-	Ready func() // called when all resources known at the start are being followed; may be nil
+	// Running is given the means to influence the operator while it runs; may be
+	// nil.
+	Running func(Handle)
+}
+
+// Handle influences a running operator.
+type Handle interface {
+	// Wake makes delayed handlers of an object due now: those with the ids, or
+	// all.
+	Wake(of kind.Selector, namespace, name string, ids []string)
 }
 
 // patience is how long the operator waits for handlers that neither return nor
@@ -57,6 +66,9 @@ func Run(ctx context.Context, c Config) error {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	s := newServer(c, client)
+	if c.Running != nil {
+		c.Running(s)
+	}
 	var tasks sync.WaitGroup
 	tasks.Go(func() { s.clock.Run(ctx) })
 	s.serve(work, discovered)

@@ -28,10 +28,15 @@ type resource struct {
 
 	mu       sync.Mutex
 	memories map[string]*process.Memory
+	named    map[string]string // keys by namespace/name; nil until somebody asks
 }
 
-// entry is a reason for a turn: an event of the stream, or none for an alarm.
-type entry struct{ event *process.Event }
+// entry is a reason for a turn: an event of the stream, somebody's wish, or, if
+// it has neither, an alarm.
+type entry struct {
+	event *process.Event
+	wake  *process.Wake
+}
 
 func (r *resource) open(work context.Context) {
 	r.memories = map[string]*process.Memory{}
@@ -85,11 +90,34 @@ func (r *resource) start(ctx context.Context, namespace string) (end func()) {
 func (r *resource) deliver(e stream.Event) {
 	types := map[stream.Type]string{stream.Added: "ADDED", stream.Modified: "MODIFIED", stream.Deleted: "DELETED"}
 	if e.Type != stream.Synced {
-		r.put(e.Body.Key(), entry{&process.Event{Type: types[e.Type], Body: e.Body, Missed: e.Missed}})
+		r.put(e.Body.Key(), entry{event: &process.Event{Type: types[e.Type], Body: e.Body, Missed: e.Missed}})
 	}
 }
 
-func (r *resource) wake(key string) { r.put(key, entry{}) }
+// ring gives an object a turn because its alarm has come.
+func (r *resource) ring(key string) { r.put(key, entry{}) }
+
+// wake gives an object a turn because somebody asked for it.
+func (r *resource) wake(namespace, name string, w *process.Wake) {
+	r.mu.Lock()
+	key := r.find(namespace + "/" + name)
+	r.mu.Unlock()
+	if key != "" {
+		r.put(key, entry{wake: w})
+	}
+}
+
+// find returns the key of the object with the name. Only few operators ask, so
+// that the names are sorted when the first one does.
+func (r *resource) find(name string) (key string) {
+	if r.named == nil {
+		r.named = map[string]string{}
+		for key, m := range r.memories {
+			r.named[m.Namespace+"/"+m.Name] = key
+		}
+	}
+	return r.named[name]
+}
 
 // turn gives one object its turn.
 func (r *resource) turn(ctx context.Context, key string, e entry) {
@@ -99,10 +127,8 @@ func (r *resource) turn(ctx context.Context, key string, e entry) {
 	}
 	r.active.Store(key, m.Namespace+"/"+m.Name)
 	defer r.active.Delete(key)
-	if r.kind.Turn(ctx, m, e.event) {
-		r.mu.Lock()
-		delete(r.memories, key)
-		r.mu.Unlock()
+	if r.kind.Turn(ctx, m, e.event, e.wake) {
+		r.forget(key, m)
 	}
 }
 
@@ -113,8 +139,20 @@ func (r *resource) recall(key string, e entry) *process.Memory {
 	if m == nil && e.event != nil {
 		m = process.NewMemory(e.event)
 		r.memories[key] = m
+		if r.named != nil {
+			r.named[m.Namespace+"/"+m.Name] = key
+		}
 	}
 	return m
+}
+
+func (r *resource) forget(key string, m *process.Memory) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.memories, key)
+	if r.named[m.Namespace+"/"+m.Name] == key { // it may be of a successor already
+		delete(r.named, m.Namespace+"/"+m.Name)
+	}
 }
 
 // known are the objects that are believed to exist in the namespace.
@@ -139,6 +177,7 @@ func (r *resource) forgetNamespace(namespace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.memories, func(_ string, m *process.Memory) bool { return m.Namespace == namespace })
+	r.named = nil
 }
 
 // running are the names of the objects whose turn it is.
@@ -160,21 +199,20 @@ func (r *resource) add(waiting []entry, e entry) []entry {
 		return append(waiting, e)
 	}
 	last := &waiting[len(waiting)-1]
+	e.wake = e.wake.Join(last.wake)
 	switch {
-	case e.event == nil:
-		return waiting // whatever waits makes for a turn anyway
-	case last.event == nil:
+	case e.event == nil: // whatever waits makes for a turn anyway
+		last.wake = e.wake
+	case last.event == nil || e.event.Gone() && len(r.kind.Watchers) == 0:
 		*last = e
 	case last.event.Gone() || len(r.kind.Watchers) > 0:
 		return append(waiting, e)
-	case e.event.Gone():
-		*last = e
 	default:
 		event := *e.event
 		if last.event.Listed() {
 			event.Type = ""
 		}
-		last.event = &event
+		*last = entry{&event, e.wake}
 	}
 	return waiting
 }

@@ -43,7 +43,7 @@ func newServer(c Config, client *kube.Client) *server {
 		Config: c, client: client, stopping: make(chan struct{}),
 		resources: map[schema.GroupVersionResource]*resource{}, namespaces: map[string]bool{}, told: map[string]bool{},
 	}
-	s.clock = alarm.New(func(a appointment) { a.resource.wake(a.key) })
+	s.clock = alarm.New(func(a appointment) { a.resource.ring(a.key) })
 	if len(c.Namespaces) == 0 {
 		s.namespaces[""] = true
 	}
@@ -99,6 +99,24 @@ func (s *server) newResource(work context.Context, served observe.Served) *resou
 	}
 	r.open(work)
 	return r
+}
+
+// Wake makes delayed handlers of an object due now: those with the ids, or all.
+// Objects that are not known are none of our business.
+func (s *server) Wake(of kind.Selector, namespace, name string, ids []string) {
+	s.mu.Lock()
+	var served []kind.Info
+	for _, r := range s.resources {
+		served = append(served, r.kind.Resource)
+	}
+	var found []*resource
+	for _, info := range of.Select(served) {
+		found = append(found, s.resources[info.GVR()])
+	}
+	s.mu.Unlock()
+	for _, r := range found { // it may have to wait, which must not hold up others
+		r.wake(namespace, name, &process.Wake{All: len(ids) == 0, IDs: ids})
+	}
 }
 
 // followNamespaces keeps up with the namespaces that match the patterns, until

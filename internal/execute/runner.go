@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"gopf.dev/gopf/internal/cause"
@@ -17,12 +18,16 @@ import (
 // Runner runs the handlers of one object for one cause.
 type Runner struct {
 	Reason         cause.Reason
-	Lifecycle      Lifecycle
+	Lifecycle      registry.Lifecycle
 	DefaultBackoff time.Duration
 	Log            *slog.Logger
 
 	State *progress.State // of all handlers; updated
 	Patch *patch.Patch    // what handlers ask for is added here
+
+	// Urgent tells which handlers are to be called now even if they are delayed;
+	// nil for none.
+	Urgent func(id string) bool
 
 	// Load reads the records of sub-handlers, which are known only when they
 	// are declared.
@@ -30,6 +35,7 @@ type Runner struct {
 	// Request makes the request for one call, with all but what is the call's own.
 	Request func() *registry.Request
 
+	mu      sync.Mutex // of the state and the patch, while handlers run in parallel
 	failure error
 }
 
@@ -37,31 +43,59 @@ type Runner struct {
 // that are due and chosen by the lifecycle. An error means that the framework
 // failed, not a handler.
 func (r *Runner) Pass(ctx context.Context, handlers registry.Set) error {
-	byID, ids := map[string]*registry.Handler{}, make([]string, 0, len(handlers))
+	return r.pass(ctx, handlers, r.Lifecycle, 1)
+}
+
+func (r *Runner) pass(ctx context.Context, handlers registry.Set, lifecycle registry.Lifecycle, parallel int) error {
+	byID := map[string]*registry.Handler{}
 	for _, h := range handlers {
 		byID[h.ID] = h
-		ids = append(ids, h.ID)
 	}
-	var due []Candidate
+	slots := make(chan struct{}, max(1, parallel))
+	var calls sync.WaitGroup
+	for _, chosen := range lifecycle(r.due(handlers)) {
+		h := byID[chosen.ID]
+		if h == nil || ctx.Err() != nil {
+			continue
+		}
+		slots <- struct{}{}
+		call := func() { defer func() { <-slots }(); r.call(ctx, h) }
+		if parallel > 1 {
+			calls.Go(call)
+		} else {
+			call()
+		}
+	}
+	calls.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failure
+}
+
+func (r *Runner) due(handlers registry.Set) []registry.Due {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ids := make([]string, len(handlers))
+	for i, h := range handlers {
+		ids[i] = h.ID
+		if r.Urgent != nil && r.Urgent(h.ID) {
+			r.State.Hasten(ids[i : i+1])
+		}
+	}
+	var due []registry.Due
 	for _, id := range r.State.Due(ids, time.Now()) {
 		record := r.State.Record(id)
-		due = append(due, Candidate{id, record.Retries, record.Started})
+		due = append(due, registry.Due{ID: id, Retries: record.Retries, Started: record.Started})
 	}
-	for _, chosen := range r.Lifecycle(due) {
-		if ctx.Err() != nil {
-			break
-		}
-		if h := byID[chosen.ID]; h != nil {
-			r.call(ctx, h)
-		}
-	}
-	return r.failure
+	return due
 }
 
 // call makes one attempt of one handler and notes how it ended.
 func (r *Runner) call(ctx context.Context, h *registry.Handler) {
+	r.mu.Lock()
 	record := r.State.Record(h.ID)
-	subs := &subs{runner: r}
+	r.mu.Unlock()
+	subs := &subs{runner: r, parent: h}
 	req := r.Request()
 	req.Handler, req.Retry, req.Started = h, record.Retries, record.Started
 	req.Key = req.Key + "/" + h.ID
@@ -84,7 +118,13 @@ func (r *Runner) call(ctx context.Context, h *registry.Handler) {
 			return ToJSON(req.Result)
 		},
 	}.Make(ctx)
+	r.note(h, req, subs, outcome)
+}
 
+// note keeps what came of a call.
+func (r *Runner) note(h *registry.Handler, req *registry.Request, subs *subs, outcome Outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.Patch.Absorb(req.Patch)
 	now := time.Now()
 	if outcome.Void || r.failure != nil {
@@ -126,48 +166,4 @@ func ToJSON(v any) (any, error) {
 	var decoded any
 	err = json.Unmarshal(raw, &decoded)
 	return decoded, err
-}
-
-// subs are the sub-handlers that one call has run.
-type subs struct {
-	runner *Runner
-	ids    []string
-}
-
-func (s *subs) run(ctx context.Context, handlers []*registry.Handler) error {
-	r, ids := s.runner, registry.Set(handlers).IDs()
-	records, err := r.Load(ctx, ids)
-	if err != nil {
-		r.failure = fmt.Errorf("load the progress of sub-handlers: %w", err)
-		return r.failure
-	}
-	own := make([]string, 0, len(handlers))
-	r.State.Add(records)
-	for _, h := range handlers {
-		for _, former := range h.Formerly {
-			r.State.Rename(former, h.ID)
-		}
-		own = append(own, h.ID)
-	}
-	r.State.Select(own, r.Reason, time.Now())
-	s.ids = append(s.ids, own...)
-	if err := r.Pass(ctx, handlers); err != nil {
-		return err
-	}
-	return s.unfinished()
-}
-
-// unfinished tells that some of the sub-handlers must be called again; nil if
-// none.
-func (s *subs) unfinished() error {
-	delay := s.runner.State.Delay(s.ids, time.Now())
-	if !delay.Set {
-		return nil
-	}
-	return &registry.Unfinished{Delay: delay.Is}
-}
-
-// refs are the ids of the sub-handlers on all levels.
-func (s *subs) refs() []string {
-	return append(s.runner.State.Subs(s.ids), s.ids...)
 }

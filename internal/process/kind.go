@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/apply"
-	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/kind"
@@ -34,7 +33,7 @@ type Config struct {
 	Progress       storage.Progress
 	Base           storage.Base
 	Finalizer      string
-	Lifecycle      execute.Lifecycle
+	Lifecycle      registry.Lifecycle
 	DefaultBackoff time.Duration
 	ErrorDelays    []time.Duration // pauses after errors that are not the handlers'; the last repeats
 	WriteGrace     time.Duration   // for recording outcomes after the handlers were cancelled
@@ -73,7 +72,6 @@ type business struct {
 	unsent   *change      // what could not be written yet
 	failures int          // errors of the framework in a row
 	until    time.Time    // the pause after the last of them
-	urgent   bool         // somebody asked not to wait for what is delayed
 }
 
 // NewMemory begins to remember the object of an event.

@@ -23,6 +23,7 @@ type sight struct {
 	stored  stored
 	blocked bool // it has our finalizer
 	cause   *cause.Cause
+	wake    *Wake // who asked not to wait for what is delayed; nil for nobody
 	log     *slog.Logger
 }
 

@@ -17,12 +17,12 @@ import (
 type delay = registry.Opt[time.Duration]
 
 // Turn handles what is new about one object: an event of the stream, or, if it
-// is nil, that the object's alarm has come. It returns whether the object is to
-// be forgotten.
+// is nil, that the object's alarm has come or that somebody woke it. It returns
+// whether the object is to be forgotten.
 //
 // The context is for handlers; what they have done is written even after it is
 // cancelled.
-func (k *Kind) Turn(ctx context.Context, m *Memory, event *Event) (forget bool) {
+func (k *Kind) Turn(ctx context.Context, m *Memory, event *Event, wake *Wake) (forget bool) {
 	var asked patch.Patch
 	if event != nil {
 		k.observe(ctx, m, event, &asked)
@@ -39,7 +39,7 @@ func (k *Kind) Turn(ctx context.Context, m *Memory, event *Event) (forget bool) 
 		m.busy.body = body // after the pause
 		return false
 	}
-	after, due, err := k.change(ctx, m, body, news, &asked)
+	after, due, err := k.change(ctx, m, body, news, wake, &asked)
 	k.rest(m, after, due, err)
 	return false
 }
@@ -93,7 +93,7 @@ func newer(a, b string) bool {
 // change goes from one state of the object to the next until there is nothing
 // to do now. It returns the last state, and the time until there is again.
 // What event handlers have asked for goes along with the first write.
-func (k *Kind) change(ctx context.Context, m *Memory, body *object.Body, news bool, asked *patch.Patch) (last *object.Body, due delay, err error) {
+func (k *Kind) change(ctx context.Context, m *Memory, body *object.Body, news bool, wake *Wake, asked *patch.Patch) (last *object.Body, due delay, err error) {
 	last = body
 	defer func() {
 		if v := recover(); v != nil { // of filters, lifecycles, storages: users' code, too
@@ -104,12 +104,12 @@ func (k *Kind) change(ctx context.Context, m *Memory, body *object.Body, news bo
 		c := &change{}
 		if news {
 			m.version = last.ResourceVersion
-			if c, err = k.handle(ctx, m, last); err != nil {
+			if c, err = k.handle(ctx, m, last, wake); err != nil {
 				return last, delay{}, err
 			}
 		}
 		c.asked.Absorb(asked)
-		*asked = patch.Patch{}
+		*asked, wake = patch.Patch{}, nil
 		before := last
 		if last, err = k.write(ctx, m, before, c); err != nil {
 			return last, delay{}, err
@@ -136,7 +136,7 @@ type change struct {
 
 // handle decides what to do about the object, and does it. What could not be
 // written last time comes first: handlers are not called again for it.
-func (k *Kind) handle(ctx context.Context, m *Memory, body *object.Body) (*change, error) {
+func (k *Kind) handle(ctx context.Context, m *Memory, body *object.Body, wake *Wake) (*change, error) {
 	if m.busy != nil && m.busy.unsent != nil {
 		return m.busy.unsent, nil
 	}
@@ -144,6 +144,7 @@ func (k *Kind) handle(ctx context.Context, m *Memory, body *object.Body) (*chang
 	if err != nil {
 		return nil, err
 	}
+	s.wake = wake
 	return s.decide(ctx)
 }
 

@@ -72,6 +72,16 @@ func (s *State) Select(ids []string, reason cause.Reason, now time.Time) {
 // Record is the present record of a handler.
 func (s *State) Record(id string) storage.Record { return s.entries[id].now }
 
+// Hasten makes the handlers due now, whatever delay was recorded for them.
+func (s *State) Hasten(ids []string) {
+	for _, id := range ids {
+		e := s.entries[id]
+		if !e.now.Finished() {
+			e.now.Delayed, e.postponed = time.Time{}, time.Time{}
+		}
+	}
+}
+
 // Due returns those of the handlers that may be called now, in their order.
 func (s *State) Due(ids []string, now time.Time) []string {
 	var due []string

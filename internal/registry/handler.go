@@ -22,7 +22,7 @@ const (
 
 // Handler is one declared function and all that was said about it.
 type Handler struct {
-	Family Family
+	Family   Family
 	ID       string // as stored: with the field's or the parent's name in it
 	Formerly []string
 	Where    string // file:line of the declaration

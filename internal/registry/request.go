@@ -29,8 +29,8 @@ type Request struct {
 	Patch  *patch.Patch // what the handler asks for; sent whatever it returns
 	Result any          // stored only if the handler succeeds; nil for none
 
-	Subs    []*Handler                                       // sub-handlers declared so far
-	RunSubs func(ctx context.Context, subs []*Handler) error // runs them now; see package execute
+	// RunSubs makes a pass over sub-handlers now; see package execute.
+	RunSubs func(ctx context.Context, subs []*Handler, how SubOptions) error
 }
 
 // Temporary is an error after which the handler is to be called again.

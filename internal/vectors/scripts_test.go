@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/cause"
-	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/fieldpath"
 	"gopf.dev/gopf/internal/process"
 	"gopf.dev/gopf/internal/registry"
@@ -19,7 +18,7 @@ type script struct {
 	watchers  registry.Set
 	progress  storage.Progress // nil for the default
 	base      storage.Base     // nil for the default
-	lifecycle execute.Lifecycle
+	lifecycle registry.Lifecycle
 	endless   bool // the transcript is cut off
 	// differs makes of what Kopf does what we do, on purpose.
 	differs func(*transcript)
@@ -42,17 +41,17 @@ func (s script) config() process.Config {
 	return c
 }
 
-func asap(due []execute.Candidate) []execute.Candidate {
-	var first []execute.Candidate
+func asap(due []registry.Due) []registry.Due {
+	var first []registry.Due
 	for _, c := range due {
 		if len(first) == 0 || c.Retries < first[0].Retries {
-			first = []execute.Candidate{c}
+			first = []registry.Due{c}
 		}
 	}
 	return first
 }
 
-func allAtOnce(due []execute.Candidate) []execute.Candidate { return due }
+func allAtOnce(due []registry.Due) []registry.Due { return due }
 
 type body = func(context.Context, *registry.Request) error
 
@@ -121,7 +120,7 @@ func subs(handlers ...*registry.Handler) body {
 			copied.ID = r.Handler.ID + "/" + h.ID
 			named = append(named, &copied)
 		}
-		return r.RunSubs(ctx, named)
+		return r.RunSubs(ctx, named, registry.SubOptions{})
 	}
 }
 
