@@ -12,6 +12,7 @@ import (
 
 	"gopf.dev/gopf/internal/engine"
 	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/storage"
 )
 
 // Operator is the declaration of an operator: its handlers and settings. It
@@ -52,6 +53,9 @@ func (op *Operator) Run(ctx context.Context, opts ...RunOption) error {
 	if op.started.Swap(true) {
 		return errors.New("this operator has been run before: make a new one with gopf.New()")
 	}
+	if err := op.checkStorages(); err != nil {
+		return err
+	}
 	run := runOptions{log: slog.Default()}
 	for _, o := range opts {
 		o(&run)
@@ -62,6 +66,24 @@ func (op *Operator) Run(ctx context.Context, opts ...RunOption) error {
 	}
 	config.Running = func(h engine.Handle) { op.running.Store(&h) }
 	return engine.Run(ctx, config)
+}
+
+// checkStorages asks the storages whether they can do what they are set up for.
+func (op *Operator) checkStorages() error {
+	var problems []error
+	for _, s := range []any{op.Settings.Persistence.Progress, op.Settings.Persistence.Base} {
+		if v, ok := s.(storage.Validator); ok {
+			problems = append(problems, v.Validate())
+		}
+	}
+	if c, ok := op.Settings.Persistence.Progress.(storage.IDChecker); ok {
+		for _, h := range op.handlers.Of(registry.Changes) {
+			if err := c.CheckID(h.ID); err != nil {
+				problems = append(problems, fmt.Errorf("%s: handler %q: %w", h.Where, h.ID, err))
+			}
+		}
+	}
+	return errors.Join(problems...)
 }
 
 // DeclarationError tells what is wrong with the declarations of an operator.

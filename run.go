@@ -93,6 +93,7 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 			DefaultBackoff: s.Execution.DefaultBackoff,
 			ErrorDelays:    s.Queueing.ErrorDelays,
 			WriteGrace:     recording,
+			PlainSecrets:   s.Persistence.PlainSecrets,
 		},
 		ExitTimeout: s.Queueing.ExitTimeout,
 		Backlog:     backlog,

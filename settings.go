@@ -25,6 +25,10 @@ type PersistenceSettings struct {
 	Progress storage.Progress
 	// Base keeps what objects were like when they were handled last.
 	Base storage.Base
+	// PlainSecrets keeps what Secrets were like as it is, as Kopf does. Otherwise
+	// their values are kept as digests, which tell what has changed, but not what
+	// it was.
+	PlainSecrets bool
 }
 
 // ExecutionSettings say how handlers are run.

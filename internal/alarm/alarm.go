@@ -89,9 +89,9 @@ func (c *Clock[K]) ringDue() (next time.Time, any bool) {
 			return time.Time{}, false
 		}
 		first := c.queue[0]
-		if first.at.After(time.Now()) {
+		if at := first.at; at.After(time.Now()) {
 			c.mu.Unlock()
-			return first.at, true
+			return at, true
 		}
 		heap.Pop(&c.queue)
 		delete(c.byKey, first.key)

@@ -11,6 +11,7 @@ import (
 	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/patch"
 )
 
 // lost tells that nobody knows whether a write was made.
@@ -44,6 +45,9 @@ func (a Applier) reread(ctx context.Context, body *object.Body) (*object.Body, e
 	}
 	return now, nil
 }
+
+// Kept tells whether the object has what the patch asked for.
+func Kept(p *patch.Patch, body *object.Body) bool { return len(missing(p.Fields(), body)) == 0 }
 
 // missing is what a merge patch asks for and the object does not have. Maps of
 // metadata that vanish with their last key are no news.

@@ -66,6 +66,9 @@ func Run(ctx context.Context, c Config) error {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	s := newServer(c, client)
+	if err := observe.Match(c.Handlers, discovered).Conflict; err != nil {
+		return err
+	}
 	if c.Running != nil {
 		c.Running(s)
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -61,6 +62,11 @@ func (s *server) serve(work context.Context, cluster []kind.Info) {
 	plan := observe.Match(s.Handlers, cluster)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if plan.Conflict != nil { // since the start: what is served stays
+		plan.Problems = append(plan.Problems, plan.Conflict.Error())
+		s.tell(plan.Problems)
+		return
+	}
 	s.tell(plan.Problems)
 	for gvr, r := range s.resources {
 		if _, stays := plan.Kinds[gvr]; !stays {
@@ -98,7 +104,25 @@ func (s *server) newResource(work context.Context, served observe.Served) *resou
 		Alarm: func(key string, at time.Time) { s.clock.Set(appointment{r, key}, at) },
 	}
 	r.open(work)
+	s.announce(r.kind)
 	return r
+}
+
+// announce tells which objects that belong to Kubernetes itself will be written
+// to, and because of which handlers.
+func (s *server) announce(k *process.Kind) {
+	if g := k.Resource.Group; strings.Contains(g, ".") && !strings.HasSuffix(g, ".k8s.io") || len(k.Handlers) == 0 {
+		return
+	}
+	var annotated, finalized []string
+	for _, h := range k.Handlers {
+		annotated = append(annotated, h.ID)
+		if h.Mandatory {
+			finalized = append(finalized, h.ID)
+		}
+	}
+	s.Log.Info("Objects of a built-in kind that match the filters will be annotated, and finalized where a deletion must wait.",
+		"resource", k.Resource.String(), "annotated", annotated, "finalized", finalized)
 }
 
 // Wake makes delayed handlers of an object due now: those with the ids, or all.

@@ -18,6 +18,9 @@ import (
 type Plan struct {
 	Kinds    map[schema.GroupVersionResource]Served
 	Problems []string // what is declared and cannot be served, in words
+
+	// Conflict is why the operator must not run like this at all; nil if it may.
+	Conflict error
 }
 
 // Served is one resource and its handlers in the order of declaration.
@@ -45,6 +48,7 @@ func Match(handlers registry.Set, cluster []kind.Info) Plan {
 			p.add(h, info)
 		}
 	}
+	p.Conflict = p.twoVersions()
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
 		p.problem("the cluster does not have the resource %q; its handlers will start working as soon as it does", name)
 	}
@@ -70,6 +74,31 @@ func (p *Plan) add(h *registry.Handler, info kind.Info) {
 	s.Info = info
 	s.Handlers = append(s.Handlers, h)
 	p.Kinds[info.GVR()] = s
+}
+
+// twoVersions finds resources whose changes would be handled in two versions of
+// the same kind: each would take what the other has stored for a change.
+func (p *Plan) twoVersions() error {
+	versions := map[schema.GroupResource]Served{}
+	for _, gvr := range slices.SortedFunc(maps.Keys(p.Kinds), func(a, b schema.GroupVersionResource) int {
+		return strings.Compare(a.String(), b.String())
+	}) {
+		s := p.Kinds[gvr]
+		if len(s.Handlers.Of(registry.Changes)) == 0 {
+			continue
+		}
+		if other, found := versions[gvr.GroupResource()]; found {
+			return fmt.Errorf("changes of %s are handled in two versions, by %s and %s, which would take each other's notes for changes: use one version for both",
+				gvr.GroupResource(), where(other), where(s))
+		}
+		versions[gvr.GroupResource()] = s
+	}
+	return nil
+}
+
+func where(s Served) string {
+	h := s.Handlers.Of(registry.Changes)[0]
+	return fmt.Sprintf("%q for %s (%s)", h.ID, s.Info.Version, h.Where)
 }
 
 func (p *Plan) problem(format string, args ...any) {

@@ -5,6 +5,7 @@ import (
 
 	"gopf.dev/gopf/internal/apply"
 	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/storage"
 )
 
@@ -26,6 +27,10 @@ func (s *sight) decide(ctx context.Context) (*change, error) {
 		return c, nil
 	case !interested:
 		return c, nil
+	case s.cause.Reason == cause.Create && s.memory.handled:
+		if c.due = s.undone(); c.due.Set {
+			return c, nil
+		}
 	}
 	if err := s.handleCause(ctx, c); err != nil {
 		return nil, err
@@ -38,6 +43,20 @@ func (s *sight) decide(ctx context.Context) (*change, error) {
 		u.Untouch(s.stored, &c.notes)
 	}
 	return c, nil
+}
+
+// undone is called when an object that was handled looks as if it never was:
+// somebody removes what the operator stores on it. It is handled anew, but the
+// more often this happens, the later, so that the two do not run a race.
+func (s *sight) undone() delay {
+	s.memory.handled = false // until it is again
+	s.memory.undone = min(s.memory.undone, 253) + 1
+	s.log.Warn("What the operator had stored on the object is gone, so it is handled as a new one. If somebody else removes annotations, let them keep those of the operator.",
+		"times", s.memory.undone)
+	if s.memory.undone == 1 {
+		return delay{}
+	}
+	return registry.Some(s.pause(int(s.memory.undone) - 2))
 }
 
 // handleCause does what the reason asks for.

@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/essence"
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/progress"
 	"gopf.dev/gopf/internal/registry"
@@ -43,7 +45,7 @@ func (s *sight) handle(ctx context.Context, c *change) error {
 	if err := runner.Pass(ctx, selected); err != nil {
 		return err
 	}
-	if handling.Seen == nil && state.AnyFinished(ids) {
+	if n := state.Counts(reason); handling.Seen == nil && n.Succeeded+n.Failed > 0 {
 		handling.Seen = s.cause.New
 	}
 	done := state.Done(ids)
@@ -163,7 +165,15 @@ func (s *sight) saveBase(ctx context.Context, c *change, base map[string]any) er
 	if s.cause.Old != nil && diff.Equal(s.cause.Old, base) {
 		return nil
 	}
-	if err := s.Config.Base.Save(ctx, s.stored, &c.notes, base); err != nil {
+	err := s.Config.Base.Save(ctx, s.stored, &c.notes, base)
+	var large *storage.TooLargeError
+	if errors.As(err, &large) {
+		s.log.Error("The object is too large for remembering what it was like: its next change will be handled without a diff. Exclude fields that do not matter from the base, or keep it elsewhere.", "error", err)
+		if base, err = essence.Digest(base); err == nil {
+			err = s.Config.Base.Save(ctx, s.stored, &c.notes, base)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("save the last-handled configuration: %w", err)
 	}
 	return nil

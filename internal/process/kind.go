@@ -62,6 +62,7 @@ type Memory struct {
 	listed  bool   // the first that was seen of it came with a listing
 	handled bool   // this process has handled it completely once
 	watched uint64 // the event handlers, by their numbers, that matched last
+	undone  uint8  // how many times what was stored on it was found removed
 
 	busy *business // nil for objects with nothing to do
 }

@@ -45,6 +45,9 @@ func (k *Kind) look(ctx context.Context, m *Memory, body *object.Body) (*sight, 
 	if k.secret() {
 		essence.HideSecrets(now, old, body.UID)
 	}
+	if known {
+		old = essence.Undigest(old, now)
+	}
 	s.blocked = slices.Contains(body.Finalizers(), k.Config.Finalizer)
 	s.cause = &cause.Cause{Deleting: body.Deleting, Old: old, New: now}
 	if known {

@@ -115,6 +115,11 @@ func (k *Kind) change(ctx context.Context, m *Memory, body *object.Body, news bo
 			return last, delay{}, err
 		}
 		progressed := last.ResourceVersion != before.ResourceVersion
+		if c.due.Set && !apply.Kept(&c.notes, last) {
+			// Nothing of what was done is remembered: going on at once would be
+			// doing it again and again.
+			return last, registry.Some(max(c.due.Is, k.forgotten(m))), nil
+		}
 		switch {
 		case !news || c.interrupted || k.stopping():
 			return last, c.due, nil
@@ -122,6 +127,13 @@ func (k *Kind) change(ctx context.Context, m *Memory, body *object.Body, news bo
 			return last, c.due, nil
 		}
 	}
+}
+
+// forgotten is the pause before handlers are called again whose progress the
+// cluster does not keep. It grows.
+func (k *Kind) forgotten(m *Memory) time.Duration {
+	m.undone = min(m.undone, 253) + 1
+	return k.pause(int(m.undone) - 1)
 }
 
 // change is what is to be written after handlers have run.

@@ -135,11 +135,6 @@ func (s *State) Done(ids []string) bool {
 	return true
 }
 
-// AnyFinished tells whether any of the handlers is finished.
-func (s *State) AnyFinished(ids []string) bool {
-	return slices.ContainsFunc(ids, func(id string) bool { return s.entries[id].now.Finished() })
-}
-
 // Delay is the time until the next of the handlers is due; 0 if one is now. It
 // is unset if all are finished.
 func (s *State) Delay(ids []string, now time.Time) registry.Opt[time.Duration] {
