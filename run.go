@@ -2,6 +2,7 @@ package gopf
 
 import (
 	"log/slog"
+	"regexp"
 	"slices"
 	"time"
 
@@ -33,7 +34,17 @@ type runOptions struct {
 func Namespaces(patterns ...string) RunOption {
 	return func(o *runOptions) {
 		for _, p := range patterns {
-			o.namespaces = append(o.namespaces, observe.Pattern(p))
+			o.namespaces = append(o.namespaces, observe.Globs(p))
+		}
+	}
+}
+
+// NamespacesMatching is [Namespaces] with regular expressions, which whole names
+// must match.
+func NamespacesMatching(expressions ...*regexp.Regexp) RunOption {
+	return func(o *runOptions) {
+		for _, re := range expressions {
+			o.namespaces = append(o.namespaces, observe.Regexp(re))
 		}
 	}
 }

@@ -2,10 +2,11 @@ package observe
 
 import (
 	"path"
+	"regexp"
 	"strings"
 )
 
-// Namespaces are patterns of the namespaces to be served; see [Pattern]. None
+// Namespaces are patterns of the namespaces to be served; see [Globs]. None
 // at all stands for the whole cluster.
 type Namespaces []Pattern
 
@@ -26,22 +27,36 @@ func (ns Namespaces) Fixed() (names []string, ok bool) {
 		if !p.Plain() {
 			return nil, false
 		}
-		names = append(names, string(p))
+		names = append(names, p.globs)
 	}
 	return names, true
 }
 
-// Pattern is a comma-separated list of globs. The first one decides what can
+// Pattern tells which namespaces are meant.
+type Pattern struct {
+	globs string
+	re    *regexp.Regexp // instead of globs, if there is one
+}
+
+// Globs is a comma-separated list of globs. The first one decides what can
 // match at all; those that follow take out names, if they begin with "!", or
 // bring them back: "myapp-*,!myapp-pr-*,myapp-pr-123".
-type Pattern string
+func Globs(text string) Pattern { return Pattern{globs: text} }
+
+// Regexp is a regular expression that whole names match.
+func Regexp(re *regexp.Regexp) Pattern {
+	return Pattern{re: regexp.MustCompile(`\A(?:` + re.String() + `)\z`)}
+}
 
 // Plain tells whether the pattern is just a name.
-func (p Pattern) Plain() bool { return !strings.ContainsAny(string(p), "!*?,") }
+func (p Pattern) Plain() bool { return p.re == nil && !strings.ContainsAny(p.globs, "!*?,[") }
 
 // Match tells whether the name fits.
 func (p Pattern) Match(name string) bool {
-	parts := strings.Split(string(p), ",")
+	if p.re != nil {
+		return p.re.MatchString(name)
+	}
+	parts := strings.Split(p.globs, ",")
 	for i := range parts {
 		parts[i] = strings.TrimSpace(parts[i])
 	}
