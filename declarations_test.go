@@ -1,0 +1,99 @@
+package gopf
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"gopf.dev/gopf/kind"
+)
+
+func noop(context.Context, *Change[Unstructured]) error { return nil }
+
+func TestMistakesInDeclarationsAreReportedTogetherWithTheirPlaces(t *testing.T) {
+	cases := map[string]struct {
+		declare func(op *Operator)
+		want    string // "" for no mistake
+	}{
+		"nothing wrong":                {func(op *Operator) { op.Resource("pods").OnCreate("a", noop) }, ""},
+		"no id":                        {func(op *Operator) { op.Resource("pods").OnCreate("", noop) }, "a handler has no id"},
+		"no function":                  {func(op *Operator) { op.Resource("pods").OnCreate("a", nil) }, `handler "a" has no function`},
+		"an id that cannot be stored":  {func(op *Operator) { op.Resource("pods").OnCreate("a b", noop) }, `the id "a b" cannot be stored`},
+		"a resource with empty parts":  {func(op *Operator) { op.Resource("kopf.dev//x").OnCreate("a", noop) }, "has an empty part"},
+		"a resource with many parts":   {func(op *Operator) { op.Resource("a/b/c/d").OnCreate("a", noop) }, "has too many parts"},
+		"a selector of nothing":        {func(op *Operator) { ForSelector[Unstructured](op, kind.Selector{}) }, "names no resources"},
+		"two with one id":              {func(op *Operator) { r := op.Resource("pods"); r.OnCreate("a", noop); r.OnCreate("a", noop) }, `handler "a" is declared already at `},
+		"two with one id, overlapping": {func(op *Operator) { r := op.Resource("pods"); r.On(Create|Update, "a", noop); r.OnUpdate("a", noop) }, "is declared already"},
+		"one id for disjoint reasons":  {func(op *Operator) { r := op.Resource("pods"); r.OnCreate("a", noop); r.OnDelete("a", noop) }, ""},
+		"one id for two resources":     {func(op *Operator) { op.Resource("pods").OnCreate("a", noop); op.Resource("nodes").OnCreate("a", noop) }, ""},
+		"two fields":                   {func(op *Operator) { op.Resource("pods").Field("spec.a").Field("spec.b").OnUpdate("a", noop) }, "a handle can be about one field only"},
+		"value and change":             {func(op *Operator) { op.Resource("pods").Field("spec.a").Value(Present).Changed(Any, Any).OnUpdate("a", noop) }, "exclude each other"},
+		"optional creation":            {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Optional()) }, "Optional is for deletion handlers"},
+		"resuming options elsewhere":   {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, AlsoDeleted()) }, "AlsoDeleted is for resuming handlers"},
+		"no reason":                    {func(op *Operator) { op.Resource("pods").On(0, "a", noop) }, "has no reason to be called"},
+		"a bad path":                   {func(op *Operator) { op.Resource("pods").WithField("", Present).OnCreate("a", noop) }, "path"},
+		"no filter function":           {func(op *Operator) { op.Resource("pods").When(nil).OnCreate("a", noop) }, "When has no function"},
+		"a bad former id":              {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Formerly("?")) }, "cannot be stored"},
+		"two event handlers, one id":   {func(op *Operator) { r := op.Resource("pods"); r.OnEvent("a", nothing); r.OnEvent("a", nothing) }, "is declared already"},
+		"an event handler for a field": {func(op *Operator) { op.Resource("pods").Field("spec").OnEvent("a", nothing) }, "use WithField"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			op := New()
+			c.declare(op)
+			err := op.Err()
+			switch {
+			case c.want == "" && err != nil:
+				t.Errorf("got %v", err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("got %v, want %q", err, c.want)
+			case c.want != "" && !strings.Contains(strings.Fields(err.Error())[0], "/declarations_test.go:"):
+				t.Errorf("%v does not begin with the place of the mistake", err)
+			}
+		})
+	}
+}
+
+func nothing(context.Context, *Event[Unstructured]) error { return nil }
+
+func TestAnOperatorWithMistakesDoesNotRun(t *testing.T) {
+	op := New()
+	op.Resource("pods").OnCreate("", noop)
+	op.Resource("pods").OnUpdate("b", nil)
+	err := op.Run(t.Context())
+	var wrong *DeclarationError
+	if !errors.As(err, &wrong) || len(wrong.Problems) != 2 {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestNarrowingAHandleLeavesTheOriginalAsItWas(t *testing.T) {
+	op := New()
+	pods := For[*corev1.Pod](op, "v1/pods")
+	a := pods.WithLabel("a", Present)
+	b := a.WithLabel("b", Present)
+	c := a.WithLabel("c", Present)
+	if len(pods.criteria.Labels) != 0 || len(a.criteria.Labels) != 1 || b.criteria.Labels[1].Name != "b" || c.criteria.Labels[1].Name != "c" {
+		t.Errorf("handles share their filters: %v %v %v %v", pods.criteria, a.criteria, b.criteria, c.criteria)
+	}
+}
+
+func TestIdsCarryTheField(t *testing.T) {
+	op := New()
+	op.Resource("pods").OnField("resize", "spec.size", noop)
+	op.Resource("pods").Field("/metadata/labels/app.kubernetes.io~1name").OnUpdate("rename", noop)
+	for i, want := range []string{"resize/spec.size", "rename/metadata.labels.app.kubernetes.io/name"} {
+		if got := op.handlers[i].ID; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestReasonsHaveNames(t *testing.T) {
+	if got := (Create | Delete).String(); got != "create|delete" {
+		t.Errorf("got %q", got)
+	}
+}
