@@ -79,6 +79,10 @@ func (c *Change[T]) value(essence map[string]any) (any, bool) {
 	return fieldpath.Lookup(essence, c.field()...)
 }
 
+func (c *Change[T]) lookupOld(path []string) (any, bool) {
+	return fieldpath.Lookup(c.req.Cause.Old, path...)
+}
+
 func (c *Change[T]) field() []string {
 	if of := c.req.Handler.Change; of != nil {
 		return of.Path

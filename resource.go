@@ -93,9 +93,12 @@ func (r *Resource[T]) When(fn func(*Subject[T]) bool) *Resource[T] {
 	}
 	n.when = append(n.when, func(req *registry.Request) bool {
 		s, err := newSubject[T](req)
-		// An object that does not decode counts as matching, so that its
-		// handlers are reported as impossible rather than skipped in silence.
-		return err != nil || fn(s)
+		if err != nil {
+			// Handlers of changes are then reported as impossible rather than
+			// skipped in silence; others have nothing to lose.
+			return req.Cause != nil
+		}
+		return fn(s)
 	})
 	return n
 }

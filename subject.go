@@ -114,6 +114,12 @@ func Field[V any](of interface{ lookup([]string) (any, bool) }, path string) (V,
 	return fieldAs[V](of.lookup(mustPath(path)))
 }
 
+// OldField finds a value by its path in the object as it was last handled; see
+// [Field].
+func OldField[V any](of interface{ lookupOld([]string) (any, bool) }, path string) (V, bool) {
+	return fieldAs[V](of.lookupOld(mustPath(path)))
+}
+
 func fieldAs[V any](found any, ok bool) (V, bool) {
 	var none V
 	if !ok {

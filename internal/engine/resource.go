@@ -29,6 +29,7 @@ type resource struct {
 	mu       sync.Mutex
 	memories map[string]*process.Memory
 	named    map[string]string // keys by namespace/name; nil until somebody asks
+	gone     gone
 }
 
 // entry is a reason for a turn: an event of the stream, somebody's wish, or, if
@@ -123,7 +124,7 @@ func (r *resource) find(name string) (key string) {
 func (r *resource) turn(ctx context.Context, key string, e entry) {
 	m := r.recall(key, e)
 	if m == nil {
-		return // an alarm of an object that is gone
+		return // it is about an object that is gone
 	}
 	r.active.Store(key, m.Namespace+"/"+m.Name)
 	defer r.active.Delete(key)
@@ -137,6 +138,11 @@ func (r *resource) recall(key string, e entry) *process.Memory {
 	defer r.mu.Unlock()
 	m := r.memories[key]
 	if m == nil && e.event != nil {
+		if e.event.Listed() {
+			r.gone.revive(key)
+		} else if r.gone.has(key) {
+			return nil
+		}
 		m = process.NewMemory(e.event)
 		r.memories[key] = m
 		if r.named != nil {
@@ -150,6 +156,7 @@ func (r *resource) forget(key string, m *process.Memory) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.memories, key)
+	r.gone.add(key)
 	if r.named[m.Namespace+"/"+m.Name] == key { // it may be of a successor already
 		delete(r.named, m.Namespace+"/"+m.Name)
 	}

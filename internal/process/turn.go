@@ -170,6 +170,9 @@ func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *chang
 	if err != nil {
 		return after, err
 	}
+	if m.busy.failures > 0 {
+		applier.Log.Info("Throttling is over. Switching back to normal operations.")
+	}
 	m.busy.unsent, m.busy.failures = nil, 0
 	if newer(after.ResourceVersion, m.version) {
 		m.version = after.ResourceVersion

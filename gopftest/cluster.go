@@ -1,0 +1,150 @@
+package gopftest
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+// Cluster is an in-memory Kubernetes API. It uses no sockets, so that it works
+// inside a testing/synctest bubble; it works outside of one, too.
+//
+// The cluster ends with the test that made it: streams are closed then, and later
+// requests fail.
+type Cluster struct {
+	kinds    *registry
+	store    *store
+	requests *requestLog
+	faults   *faults
+
+	mu      sync.Mutex
+	closing bool
+	closed  chan struct{}
+	serving sync.WaitGroup
+	streams map[*stream]context.CancelCauseFunc
+}
+
+// NewCluster makes a cluster that serves the given resources, named as
+// "group/version/plural" or, in the core group, "version/plural". Kinds that the
+// name does not tell enough of can be given by [Cluster.Define], or created as a
+// definition of a custom resource through the API.
+//
+// Namespaces, events, leases and definitions of custom resources are always
+// served, and the namespaces default, kube-system, kube-public and
+// kube-node-lease exist.
+func NewCluster(t testing.TB, resources ...string) *Cluster {
+	t.Helper()
+	c := &Cluster{
+		kinds:    &registry{},
+		store:    newStore(),
+		requests: &requestLog{},
+		faults:   &faults{},
+		closed:   make(chan struct{}),
+		streams:  map[*stream]context.CancelCauseFunc{},
+	}
+	c.store.committed = (&reactions{cluster: c, owners: newOwnership()}).add
+	for _, b := range builtins() {
+		if b.always {
+			c.serveBuiltin(&b)
+		}
+	}
+	for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
+		c.CreateNamespace(t, name)
+	}
+	for _, name := range resources {
+		k, err := parseKind(name)
+		if err == nil {
+			err = c.define(k)
+		}
+		if err != nil {
+			t.Fatalf("NewCluster: %v", err)
+		}
+	}
+	t.Cleanup(c.close)
+	return c
+}
+
+// Define makes the cluster serve more kinds, or further versions of those it has.
+// Kinds outside of Kubernetes' own groups become custom resources.
+func (c *Cluster) Define(t testing.TB, kinds ...Kind) {
+	t.Helper()
+	for _, k := range kinds {
+		if err := c.define(k); err != nil {
+			t.Fatalf("Define: %v", err)
+		}
+	}
+}
+
+// RESTConfig is how clients reach the cluster. There is no client-side rate limit.
+// Every call returns a new one, to be changed freely.
+func (c *Cluster) RESTConfig() *rest.Config {
+	return &rest.Config{Host: "https://cluster.test", Transport: c.Transport(), QPS: -1}
+}
+
+// Transport passes requests to the cluster, whatever host they are for.
+func (c *Cluster) Transport() http.RoundTripper { return transport{c} }
+
+// Handler is the cluster's API for a server of the test's own, such as those of
+// net/http/httptest.
+func (c *Cluster) Handler() http.Handler { return c }
+
+// begin counts a request in; false after the end of the test.
+func (c *Cluster) begin() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closing {
+		return false
+	}
+	c.serving.Add(1)
+	return true
+}
+
+func (c *Cluster) end() { c.serving.Done() }
+
+// close ends everything that is being served, and waits for it.
+func (c *Cluster) close() {
+	c.mu.Lock()
+	c.closing = true
+	close(c.closed)
+	for _, end := range c.streams {
+		end(errStreamEnds)
+	}
+	c.mu.Unlock()
+	c.serving.Wait()
+}
+
+// open returns the context of a new stream, which ends with the request, by
+// [Cluster.CutStreams], or with the cluster; and what to call at its end.
+func (c *Cluster) open(ctx context.Context, st *stream) (context.Context, func()) {
+	ctx, end := context.WithCancelCause(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closing {
+		end(errStreamEnds)
+	}
+	c.streams[st] = end
+	return ctx, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.streams, st)
+		end(nil)
+	}
+}
+
+// CutStreams breaks the connections of all watches that are being served. New ones
+// can be opened at once.
+func (c *Cluster) CutStreams() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, end := range c.streams {
+		end(errCut)
+	}
+}
+
+// Expire forgets the history, as the real server does every few minutes: watches
+// and pages that want to go on from an older version are told that it is expired.
+// Streams that are being served are not affected.
+func (c *Cluster) Expire() { c.store.compact() }

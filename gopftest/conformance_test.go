@@ -1,0 +1,148 @@
+package gopftest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// behaviour is something that the API does. It must do so here and in a real
+// control plane: what a behaviour writes down is compared with what a real
+// Kubernetes 1.37.1 answered, kept in testdata/conformance.
+type behaviour struct {
+	name string
+	run  func(t *testing.T, s *script)
+}
+
+func behaviours() []behaviour {
+	var all []behaviour
+	for _, group := range [][]behaviour{
+		creating(), updating(), patching(), statusSubresource(), deleting(), listing(), watching(),
+		forms(), discovering(), defining(), schemas(), namespaces(), wellKnown(),
+	} {
+		all = append(all, group...)
+	}
+	return all
+}
+
+// TestConformance compares the in-memory cluster with the recorded behaviour of
+// the real one. With GOPF_TEST_KUBECONFIG naming the kubeconfig of a real control
+// plane, that one is compared too; with GOPF_TEST_RECORD=1, it is recorded anew.
+func TestConformance(t *testing.T) {
+	for _, b := range behaviours() {
+		t.Run(b.name, func(t *testing.T) {
+			t.Run("memory", func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					compare(t, b, conform(t, b, NewCluster(t, "v1/configmaps", "v1/secrets", "v1/pods", "apps/v1/deployments").RESTConfig()))
+				})
+			})
+			kubeconfig := os.Getenv("GOPF_TEST_KUBECONFIG")
+			if kubeconfig == "" {
+				return
+			}
+			t.Run("real", func(t *testing.T) {
+				cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+				if err != nil {
+					t.Fatal(err)
+				}
+				cfg.QPS = -1
+				transcript := conform(t, b, cfg)
+				if os.Getenv("GOPF_TEST_RECORD") != "" {
+					record(t, b, transcript)
+				}
+				compare(t, b, transcript)
+			})
+		})
+	}
+}
+
+// conform runs a behaviour in a namespace of its own.
+func conform(t *testing.T, b behaviour, cfg *rest.Config) string {
+	t.Helper()
+	s := newScript(t, cfg, fmt.Sprintf("conformance-%08x", rand.Uint32()))
+	for _, crd := range definitions() {
+		if r := s.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd); r.code != 201 && r.code != 409 {
+			t.Fatalf("create a definition: %v", r)
+		}
+	}
+	for _, plural := range []string{"widgets", "gadgets", "orders"} {
+		s.eventually("GET", "/apis/conformance.gopf.dev/v1/"+plural, func(r reply) bool { return r.code == 200 })
+	}
+	s.send("POST", "/api/v1/namespaces", `{"metadata":{"name":"{ns}"}}`)
+	defer s.send("DELETE", "/api/v1/namespaces/{ns}", "")
+	b.run(t, s)
+	return s.transcript()
+}
+
+func golden(b behaviour) string {
+	return filepath.Join("testdata", "conformance", strings.ReplaceAll(b.name, " ", "_")+".txt")
+}
+
+func record(t *testing.T, b behaviour, transcript string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(golden(b)), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(golden(b), []byte(transcript), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func compare(t *testing.T, b behaviour, transcript string) {
+	t.Helper()
+	want, err := os.ReadFile(golden(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded, now := strings.Split(string(want), "\n"), strings.Split(transcript, "\n")
+	for i := range max(len(recorded), len(now)) {
+		if i >= len(recorded) || i >= len(now) || recorded[i] != now[i] {
+			t.Errorf("not what the real API does:\n%s\nrecorded: %s\nnow:      %s",
+				strings.Join(now[max(0, i-1):min(i, len(now))], "\n"), at(recorded, i), at(now, i))
+		}
+	}
+}
+
+func at(lines []string, i int) string {
+	if i >= len(lines) {
+		return "(the end)"
+	}
+	return lines[i]
+}
+
+// definitions are the custom resources that behaviours use: widgets with and
+// gadgets without a status subresource, the latter cluster-wide, and orders with
+// a schema and two versions.
+func definitions() []string {
+	anything := `{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}`
+	return []string{
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.conformance.gopf.dev"},"spec":{
+			"group":"conformance.gopf.dev","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget","shortNames":["wdg"],"categories":["gopf"]},
+			"versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},"schema":` + anything + `}]}}`,
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"gadgets.conformance.gopf.dev"},"spec":{
+			"group":"conformance.gopf.dev","scope":"Cluster","names":{"plural":"gadgets","kind":"Gadget"},
+			"versions":[{"name":"v1","served":true,"storage":true,"schema":` + anything + `}]}}`,
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"orders.conformance.gopf.dev"},"spec":{
+			"group":"conformance.gopf.dev","scope":"Namespaced","names":{"plural":"orders","kind":"Order"},
+			"versions":[
+				{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},
+				 "additionalPrinterColumns":[{"name":"Item","type":"string","jsonPath":".spec.item"},{"name":"Count","type":"integer","jsonPath":".spec.count"}],
+				 "selectableFields":[{"jsonPath":".spec.item"}],
+				 "schema":{"openAPIV3Schema":{"type":"object","required":["spec"],"properties":{
+					"spec":{"type":"object","required":["item"],"properties":{
+						"item":{"type":"string","minLength":2},
+						"count":{"type":"integer","default":1,"minimum":0},
+						"color":{"type":"string","enum":["red","green"]},
+						"notes":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}},
+					"status":{"type":"object","properties":{"done":{"type":"boolean"},"phase":{"type":"string","default":"New"}}}}}}},
+				{"name":"v1beta1","served":true,"storage":false,
+				 "schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`,
+	}
+}

@@ -1,0 +1,116 @@
+package gopftest
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/uuid"
+)
+
+// create stores a new object. The body is the caller's to give away.
+func (s *scope) create(obj *unstructured.Unstructured) (*entry, error) {
+	s.settleKind(obj.GetKind())
+	if err := s.checkType(obj); err != nil {
+		return nil, err
+	}
+	if err := normalizeMetadata(obj); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	if err := s.checkNamespace(obj); err != nil {
+		return nil, err
+	}
+
+	s.store().mu.Lock()
+	defer s.store().mu.Unlock()
+	if s.resource.terminating {
+		return nil, apierrors.NewMethodNotSupported(s.resource.groupResource(), "create")
+	}
+	if err := s.checkOpenNamespace(obj.GetName()); err != nil {
+		return nil, err
+	}
+	generated := obj.GetName() == "" && obj.GetGenerateName() != ""
+	if generated {
+		obj.SetName(generateName(obj.GetGenerateName()))
+	}
+	s.prepareNew(obj)
+	if err := s.validate(obj, nil); err != nil {
+		return nil, err
+	}
+	if obj.GetResourceVersion() != "" {
+		return nil, errors.New("resourceVersion should not be set on objects to be created")
+	}
+	if _, exists := s.table().objects[objectKey{obj.GetNamespace(), obj.GetName()}]; exists {
+		if generated {
+			return nil, apierrors.NewGenerateNameConflict(s.resource.groupResource(), obj.GetName(), 1)
+		}
+		return nil, apierrors.NewAlreadyExists(s.resource.groupResource(), obj.GetName())
+	}
+	if s.dryRun {
+		return newEntry(obj, 0), nil
+	}
+	return s.store().put(s.resource.groupResource(), obj), nil
+}
+
+// table returns the objects of the scope's resource. The lock must be held.
+func (s *scope) table() *table { return s.store().table(s.resource.groupResource()) }
+
+// prepareNew sets what the server sets, and takes out what it does not accept.
+func (s *scope) prepareNew(obj *unstructured.Unstructured) {
+	obj.SetDeletionTimestamp(nil)
+	obj.SetDeletionGracePeriodSeconds(nil)
+	obj.SetUID(uuid.NewUUID())
+	obj.SetCreationTimestamp(metav1.NewTime(time.Now().UTC().Truncate(time.Second)))
+	unstructured.RemoveNestedField(obj.Object, "metadata", "generation")
+	if s.resource.counts() {
+		obj.SetGeneration(1)
+	}
+	if s.version.status {
+		delete(obj.Object, "status")
+	}
+	s.prepareSchema(obj)
+	s.prepareBuiltin(obj)
+}
+
+// prepareSchema prunes and sets defaults by the schema of the version that is
+// spoken, then by that of the version that is stored.
+func (s *scope) prepareSchema(obj *unstructured.Unstructured) {
+	s.version.schema.prepare(obj)
+	if stored, ok := s.resource.version(s.resource.Version); ok && stored != s.version {
+		stored.schema.prepare(obj)
+	}
+}
+
+// checkOpenNamespace refuses objects in namespaces that do not exist or are going
+// away. The lock must be held.
+func (s *scope) checkOpenNamespace(name string) error {
+	if !s.resource.Namespaced {
+		return nil
+	}
+	gr := schema.GroupResource{Resource: "namespaces"}
+	ns, ok := s.store().table(gr).objects[objectKey{name: s.namespace}]
+	if !ok {
+		return apierrors.NewNotFound(gr, s.namespace)
+	}
+	if ns.object().GetDeletionTimestamp() == nil {
+		return nil
+	}
+	err := apierrors.NewForbidden(s.resource.groupResource(), name,
+		fmt.Errorf("unable to create new content in namespace %s because it is being terminated", s.namespace))
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
+		Type: "NamespaceTerminating", Message: fmt.Sprintf("namespace %s is being terminated", s.namespace), Field: "metadata.namespace",
+	})
+	return err
+}
+
+// generateName makes a name as the real server does: cut to leave room, with five
+// letters or digits after it.
+func generateName(base string) string {
+	const longest, random = 63, 5
+	return base[:min(len(base), longest-random)] + utilrand.String(random)
+}

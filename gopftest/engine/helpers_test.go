@@ -1,0 +1,115 @@
+// Package engine_test runs whole operators on the cluster in memory, in virtual
+// time.
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/gopftest"
+	"gopf.dev/gopf/logs"
+)
+
+const (
+	resource  = "kopf.dev/v1/kopfexamples"
+	annotated = "kopf.zalando.org/last-handled-configuration"
+)
+
+// Example is the type of the objects in the tests.
+type Example struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Field string   `json:"field,omitempty"`
+		Items []string `json:"items,omitempty"`
+	} `json:"spec"`
+	Status map[string]any `json:"status,omitempty"`
+}
+
+func example(name, field string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "kopf.dev/v1", "kind": "KopfExample",
+		"metadata": map[string]any{"name": name, "namespace": "default"},
+		"spec":     map[string]any{"field": field},
+	}}
+}
+
+// calls is the diary of handlers.
+type calls struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (c *calls) add(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lines = append(c.lines, fmt.Sprintf(format, args...))
+}
+
+func (c *calls) all() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]string{}, c.lines...)
+}
+
+// handler is a function that notes what it saw.
+func (c *calls) handler(name string) gopf.ChangeFunc[*Example] {
+	return func(_ context.Context, ch *gopf.Change[*Example]) error {
+		c.add("%s %s %s", name, ch.Reason, ch.Object.Spec.Field)
+		return nil
+	}
+}
+
+// failing is a handler that fails as many times before it succeeds.
+func (c *calls) failing(name string, times int, pause time.Duration) gopf.ChangeFunc[*Example] {
+	return func(_ context.Context, ch *gopf.Change[*Example]) error {
+		c.add("%s %s %s #%d", name, ch.Reason, ch.Object.Spec.Field, ch.Retry)
+		if ch.Retry < times {
+			return gopf.RetryAfter(pause, errors.New("not yet"))
+		}
+		return nil
+	}
+}
+
+// bubble runs a test with a cluster in virtual time.
+func bubble(t *testing.T, test func(t *testing.T, c *gopftest.Cluster)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		test(t, gopftest.NewCluster(t, resource))
+	})
+}
+
+// settle lets the operator do what it has to do now.
+func settle() {
+	time.Sleep(100 * time.Millisecond)
+	synctest.Wait()
+}
+
+func testLog(t *testing.T) *slog.Logger {
+	return slog.New(logs.New(t.Output(), logs.Options{Format: logs.Full, Level: slog.LevelDebug, Prefix: true}))
+}
+
+func get(t *testing.T, c *gopftest.Cluster, name string) *unstructured.Unstructured {
+	t.Helper()
+	return c.Get(t, resource, "default", name)
+}
+
+func patches(c *gopftest.Cluster) int {
+	n := 0
+	for _, r := range c.Writes("kopfexamples") {
+		if r.Verb == "patch" && r.Header.Get("User-Agent") == "gopf" {
+			n++
+		}
+	}
+	return n
+}

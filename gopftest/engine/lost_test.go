@@ -1,0 +1,111 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/gopftest"
+)
+
+// twoHandlers makes an operator with a quick and a slow handler for creation,
+// and the same for updating, with or without sub-handlers in their places.
+func twoHandlers(diary *calls, subs bool) *gopf.Operator {
+	op := gopf.New()
+	kex := gopf.For[*Example](op, resource)
+	quick := diary.handler("quick")
+	slow := func(_ context.Context, ch *gopf.Change[*Example]) error {
+		diary.add("slow %s %s", ch.Reason, ch.Object.Spec.Field)
+		if ch.Retry == 0 {
+			return gopf.RetryAfter(time.Minute, errors.New("later"))
+		}
+		return nil
+	}
+	if subs {
+		kex.On(gopf.Create|gopf.Update, "parent", func(_ context.Context, ch *gopf.Change[*Example]) error {
+			ch.Sub("quick", quick)
+			ch.Sub("slow", slow)
+			return nil
+		})
+		return op
+	}
+	kex.On(gopf.Create|gopf.Update, "quick", quick)
+	kex.On(gopf.Create|gopf.Update, "slow", slow)
+	return op
+}
+
+func TestNoChangeIsLostToAHandlerThatAlreadyRan(t *testing.T) {
+	for name, test := range map[string]struct{ subs, update, restart bool }{
+		"creation":                              {},
+		"creation, restart in between":          {restart: true},
+		"creation, sub-handlers":                {subs: true},
+		"creation, sub-handlers, restart":       {subs: true, restart: true},
+		"update":                                {update: true},
+		"update, restart in between":            {update: true, restart: true},
+		"update, sub-handlers":                  {update: true, subs: true},
+		"update, sub-handlers, restart between": {update: true, subs: true, restart: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+				var diary calls
+				stop := gopftest.Start(t, twoHandlers(&diary, test.subs), c)
+				settle()
+				c.Create(t, example("x", "v1"))
+				want := []string{"quick create v1", "slow create v1"}
+				if test.update {
+					time.Sleep(time.Hour)
+					c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "v2"}})
+					want = append(want, "slow create v1", "quick update v2", "slow update v2")
+				}
+				time.Sleep(10 * time.Second)
+				// The quick one is done; now the object changes under the slow one.
+				c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "v3"}})
+				if test.restart {
+					stop()
+					gopftest.Start(t, twoHandlers(&diary, test.subs), c)
+				}
+				time.Sleep(time.Hour)
+				reason := "create"
+				if test.update {
+					reason = "update"
+				}
+				want = append(want, "slow "+reason+" v3", "quick update v3", "slow update v3", "slow update v3")
+				if got := diary.all(); !slices.Equal(got, want) {
+					t.Errorf("calls:\ngot  %q\nwant %q", got, want)
+				}
+				checkSettled(t, c, "v3")
+			})
+		})
+	}
+}
+
+func TestAChangeTakenBackWhileHandledIsToldToThoseWhoSawIt(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		gopftest.Start(t, twoHandlers(&diary, false), c)
+		settle()
+		c.Create(t, example("x", "v1"))
+		time.Sleep(time.Hour)
+		c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "v2"}})
+		time.Sleep(10 * time.Second)
+		c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "v1"}})
+		time.Sleep(time.Hour)
+		got := diary.all()
+		if i := slices.Index(got, "quick update v2"); i < 0 || !slices.Contains(got[i:], "quick update v1") {
+			t.Errorf("the quick handler was not told of the way back: %q", got)
+		}
+		checkSettled(t, c, "v1")
+	})
+}
+
+// checkSettled checks that nothing is left to be done about the object.
+func checkSettled(t *testing.T, c *gopftest.Cluster, field string) {
+	t.Helper()
+	annotations := get(t, c, "x").GetAnnotations()
+	if want := "{\"spec\":{\"field\":\"" + field + "\"}}\n"; annotations[annotated] != want || len(annotations) != 1 {
+		t.Errorf("annotations: %q, want only the last-handled configuration %q", annotations, want)
+	}
+}

@@ -1,0 +1,114 @@
+package gopftest
+
+import (
+	"fmt"
+	"net/http"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// maxJSONPatchOperations is the real server's limit.
+const maxJSONPatchOperations = 10000
+
+// patch changes an object, or its status, by a merge patch, a JSON patch or, for
+// well-known kinds, a strategic merge patch.
+func (s *scope) patch(kind types.PatchType, patch []byte) (*entry, error) {
+	apply, err := s.patcher(kind, patch)
+	if err != nil {
+		return nil, err
+	}
+	return s.change("", func(old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		old.SetAPIVersion(s.apiVersion()) // the patch is about what its sender sees
+		patched, err := apply(encode(old.Object))
+		if err != nil {
+			return nil, err
+		}
+		var content map[string]any
+		if err := utiljson.Unmarshal(patched, &content); err != nil {
+			return nil, s.unusable(patched, err)
+		}
+		obj := &unstructured.Unstructured{Object: content}
+		if err := s.checkType(obj); err != nil {
+			return nil, s.unusable(patched, err)
+		}
+		if err := normalizeMetadata(obj); err != nil {
+			return nil, s.unusable(patched, err)
+		}
+		switch obj.GetName() {
+		case s.name:
+			return obj, nil
+		case "":
+			return nil, apierrors.NewBadRequest("the name of the object (" + s.name + " based on URL) was undeterminable: name must be provided")
+		default:
+			return nil, s.otherName(obj)
+		}
+	})
+}
+
+// patcher reads the patch, so that a broken one is told from an unfitting one.
+func (s *scope) patcher(kind types.PatchType, patch []byte) (func(doc []byte) ([]byte, error), error) {
+	switch kind {
+	case types.JSONPatchType:
+		ops, err := jsonpatch.DecodePatch(patch)
+		if err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		if len(ops) > maxJSONPatchOperations {
+			return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
+				"The allowed maximum operations in a JSON patch is %d, got %d", maxJSONPatchOperations, len(ops)))
+		}
+		return func(doc []byte) ([]byte, error) {
+			patched, err := ops.Apply(doc)
+			if err != nil {
+				return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+			}
+			return patched, nil
+		}, nil
+	case types.MergePatchType:
+		var content map[string]any
+		if err := utiljson.Unmarshal(patch, &content); err != nil {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
+		}
+		if content == nil {
+			return nil, apierrors.NewBadRequest("Invalid JSON Patch")
+		}
+		return func(doc []byte) ([]byte, error) { return jsonpatch.MergePatch(doc, patch) }, nil
+	case types.StrategicMergePatchType:
+		if s.resource.custom() {
+			return nil, errUnsupportedMediaType(s.patchTypes()...)
+		}
+		typed, err := s.newType()
+		if err != nil {
+			return nil, errUnsupportedMediaType(s.patchTypes()...)
+		}
+		return func(doc []byte) ([]byte, error) {
+			patched, err := strategicpatch.StrategicMergePatch(doc, patch, typed)
+			if err != nil {
+				return nil, apierrors.NewBadRequest(err.Error())
+			}
+			return patched, nil
+		}, nil
+	default:
+		return nil, errUnsupportedMediaType(s.patchTypes()...)
+	}
+}
+
+// patchTypes are the kinds of patches that the resource takes.
+func (s *scope) patchTypes() []string {
+	if s.resource.custom() {
+		return []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.ApplyYAMLPatchType)}
+	}
+	return []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType), string(types.ApplyYAMLPatchType)}
+}
+
+func (s *scope) unusable(patched []byte, err error) error {
+	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{
+		field.Invalid(field.NewPath("patch"), string(patched), err.Error())})
+}

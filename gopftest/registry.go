@@ -1,0 +1,127 @@
+package gopftest
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+)
+
+// resource is one kind of objects in all its versions, and the rules for it.
+// It is never changed once registered, but replaced by another one.
+type resource struct {
+	Kind // Version is the one that objects are stored in
+
+	versions []*servedVersion // in the order of discovery
+	builtin  *builtin         // nil for custom resources
+	crd      string           // the name of the definition, for custom resources
+
+	// terminating says that the definition is being deleted: nothing new comes in.
+	terminating bool
+
+	// derivedKind says that the kind's spelling was guessed from the plural and
+	// is settled by the first object created.
+	derivedKind bool
+}
+
+// servedVersion is what is special to one version of a resource.
+type servedVersion struct {
+	name   string
+	status bool
+	schema *versionSchema // nil if there is none
+	fields []string       // dotted paths usable in field selectors
+	table  *tableLayout
+}
+
+func (r *resource) version(name string) (*servedVersion, bool) {
+	for _, v := range r.versions {
+		if v.name == name {
+			return v, true
+		}
+	}
+	return nil, false
+}
+
+// custom says that the rules of custom resources apply.
+func (r *resource) custom() bool { return r.builtin == nil }
+
+// counts says that metadata.generation is kept.
+func (r *resource) counts() bool { return r.custom() || r.builtin.generation }
+
+// registry knows which resources are served now.
+type registry struct {
+	mu        sync.RWMutex
+	resources []*resource
+}
+
+// put adds the resource, or replaces the one of the same name.
+func (r *registry) put(res *resource) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	slices.SortStableFunc(res.versions, func(a, b *servedVersion) int {
+		return -version.CompareKubeAwareVersionStrings(a.name, b.name)
+	})
+	for i, old := range r.resources {
+		if old.groupResource() == res.groupResource() {
+			r.resources[i] = res
+			return
+		}
+	}
+	r.resources = append(r.resources, res)
+}
+
+func (r *registry) remove(gr schema.GroupResource) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.resources = slices.DeleteFunc(slices.Clone(r.resources), func(res *resource) bool { return res.groupResource() == gr })
+}
+
+func (r *registry) all() []*resource {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return slices.Clone(r.resources)
+}
+
+func (r *registry) find(match func(*resource) bool) (*resource, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if i := slices.IndexFunc(r.resources, match); i >= 0 {
+		return r.resources[i], true
+	}
+	return nil, false
+}
+
+func (r *registry) byName(gr schema.GroupResource) (*resource, bool) {
+	return r.find(func(res *resource) bool { return res.groupResource() == gr })
+}
+
+// byKind finds the resource of an object. Kinds whose spelling was guessed match
+// in any spelling.
+func (r *registry) byKind(gk schema.GroupKind) (*resource, bool) {
+	return r.find(func(res *resource) bool {
+		return res.Group == gk.Group && (res.Kind.Kind == gk.Kind || res.derivedKind && strings.EqualFold(res.Kind.Kind, gk.Kind))
+	})
+}
+
+// byText finds the resource meant in a test: "group/version/plural",
+// "version/plural", "plural.group", or a plural, singular, short name or kind.
+func (r *registry) byText(text string) (*resource, string, bool) {
+	if parts := strings.Split(text, "/"); len(parts) > 1 {
+		k := Kind{Version: parts[len(parts)-2], Plural: parts[len(parts)-1]}
+		if len(parts) == 3 {
+			k.Group = parts[0]
+		}
+		res, ok := r.byName(k.groupResource())
+		return res, k.Version, ok
+	}
+	res, ok := r.find(func(res *resource) bool {
+		return text == res.Plural || text == res.groupResource().String() || text == res.Singular || text == res.Kind.Kind ||
+			slices.Contains(res.ShortNames, text)
+	})
+	if !ok {
+		return nil, "", false
+	}
+	return res, res.Version, true
+}

@@ -1,0 +1,104 @@
+package gopftest
+
+import (
+	"context"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+)
+
+// versionSchema is the schema of one version of a custom resource, and does what
+// the real server does with it, by its own code. A nil one lets everything pass.
+type versionSchema struct {
+	structural *structuralschema.Structural
+	whole      validation.SchemaValidator
+	status     validation.SchemaValidator
+	rules      *cel.Validator // nil if there are none
+}
+
+func newVersionSchema(v *apiextensionsv1.CustomResourceValidation) (*versionSchema, error) {
+	if v == nil || v.OpenAPIV3Schema == nil || isAnything(v.OpenAPIV3Schema) {
+		return nil, nil
+	}
+	var props apiextensions.JSONSchemaProps
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.OpenAPIV3Schema, &props, nil); err != nil {
+		return nil, err
+	}
+	s := &versionSchema{}
+	var err error
+	if s.structural, err = structuralschema.NewStructural(&props); err != nil {
+		return nil, err
+	}
+	if err := defaulting.PruneDefaults(s.structural); err != nil {
+		return nil, err
+	}
+	if s.whole, _, err = validation.NewSchemaValidator(&props); err != nil {
+		return nil, err
+	}
+	status, ok := props.Properties["status"]
+	if !ok {
+		status = apiextensions.JSONSchemaProps{}
+	}
+	if s.status, _, err = validation.NewSchemaValidator(&status); err != nil {
+		return nil, err
+	}
+	s.rules = cel.NewValidator(s.structural, true, celconfig.PerCallLimit)
+	return s, nil
+}
+
+// isAnything says that a schema is the one of kinds defined by their names only;
+// there is no need to look at their objects again and again.
+func isAnything(s *apiextensionsv1.JSONSchemaProps) bool {
+	return s.Type == "object" && s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields &&
+		len(s.Properties) == 0 && len(s.Required) == 0 && len(s.XValidations) == 0 && s.Default == nil &&
+		len(s.AllOf)+len(s.AnyOf)+len(s.OneOf) == 0 && s.Not == nil && s.MinProperties == nil && s.MaxProperties == nil
+}
+
+// prepare prunes unknown fields, and sets defaults.
+func (s *versionSchema) prepare(obj *unstructured.Unstructured) {
+	if s == nil {
+		return
+	}
+	pruning.Prune(obj.Object, s.structural, true)
+	defaulting.PruneNonNullableNullsWithoutDefaults(obj.Object, s.structural)
+	defaulting.Default(obj.Object, s.structural)
+}
+
+// validate checks a new state; old is nil for a new object.
+func (s *versionSchema) validate(obj, old *unstructured.Unstructured, subresource string) field.ErrorList {
+	if s == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	var before any
+	if old != nil {
+		before = old.Object
+	}
+	switch {
+	case old == nil:
+		errs = validation.ValidateCustomResource(nil, obj.Object, s.whole)
+	case subresource == "status":
+		if status, ok := obj.Object["status"]; ok {
+			errs = validation.ValidateCustomResourceUpdate(field.NewPath("status"), status, old.Object["status"], s.status)
+		}
+	default:
+		errs = validation.ValidateCustomResourceUpdate(nil, obj.Object, before, s.whole)
+	}
+	ctx := context.Background() // only for tracing
+	errs = append(errs, objectmeta.Validate(ctx, nil, obj.Object, s.structural, false)...)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, obj.Object)...)
+	if len(errs) == 0 && s.rules != nil {
+		errs, _ = s.rules.Validate(ctx, nil, s.structural, obj.Object, before, celconfig.RuntimeCELCostBudget)
+	}
+	return errs
+}

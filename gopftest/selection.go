@@ -1,0 +1,73 @@
+package gopftest
+
+import (
+	"net/url"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
+	metainternalversionvalidation "k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// listOptions reads the parameters of a list or watch.
+func (s *scope) listOptions(query url.Values) (*internalversion.ListOptions, error) {
+	options := &internalversion.ListOptions{}
+	if err := metainternalversionscheme.ParameterCodec.DecodeParameters(query, metav1.SchemeGroupVersion, options); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	internalversion.SetListOptionsDefaults(options, true)
+	if errs := metainternalversionvalidation.ValidateListOptions(options, true); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
+	}
+	return options, nil
+}
+
+// selection chooses objects of a resource.
+type selection struct {
+	namespace string // empty: all
+	labels    labels.Selector
+	fields    fields.Selector
+	paths     []string // the paths that fields may be about
+}
+
+func (s *scope) selection(options *internalversion.ListOptions) (*selection, error) {
+	sel := &selection{namespace: s.namespace, labels: labels.Everything(), fields: fields.Everything(), paths: s.version.fields}
+	if options.LabelSelector != nil {
+		sel.labels = options.LabelSelector
+	}
+	if options.FieldSelector != nil {
+		sel.fields = options.FieldSelector
+	}
+	for _, req := range sel.fields.Requirements() {
+		if req.Field != "metadata.name" && req.Field != "metadata.namespace" && !slices.Contains(sel.paths, req.Field) {
+			return nil, apierrors.NewBadRequest("field label not supported: " + req.Field)
+		}
+	}
+	return sel, nil
+}
+
+// everything says that there are no selectors.
+func (sel *selection) everything() bool { return sel.labels.Empty() && sel.fields.Empty() }
+
+// has says whether the state is among the chosen; nil never is.
+func (sel *selection) has(e *entry) bool {
+	if e == nil || sel.namespace != "" && sel.namespace != e.key.namespace || !sel.labels.Matches(e.labels) {
+		return false
+	}
+	if sel.fields.Empty() {
+		return true
+	}
+	set := fields.Set{"metadata.name": e.key.name, "metadata.namespace": e.key.namespace}
+	if slices.ContainsFunc(sel.fields.Requirements(), func(r fields.Requirement) bool { return slices.Contains(sel.paths, r.Field) }) {
+		obj := e.object()
+		for _, path := range sel.paths {
+			set[path] = lookup(obj, path)
+		}
+	}
+	return sel.fields.Matches(set)
+}

@@ -1,0 +1,58 @@
+package gopftest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"time"
+)
+
+// errCut ends a stream by breaking its connection.
+var errCut = errors.New("the connection breaks")
+
+// serveWatch sends events until either side has enough.
+func (x *exchange) serveWatch(s *scope, view *view) error {
+	options, err := s.listOptions(x.r.URL.Query())
+	if err != nil {
+		return err
+	}
+	st, err := s.watch(options, view)
+	if err != nil {
+		return err
+	}
+	if err := view.check(false); err != nil {
+		return err
+	}
+	x.w.Header().Set("Content-Type", mediaJSON)
+	x.w.WriteHeader(http.StatusOK)
+	control := http.NewResponseController(x.w)
+	// At once: a client waits for the headers, not for the first event.
+	if err := control.Flush(); err != nil {
+		return nil
+	}
+
+	st.request = x.log.snapshot()
+	st.write = func(line []byte) error {
+		view.headers = false
+		if _, err := x.w.Write(line); err != nil {
+			return err
+		}
+		return control.Flush()
+	}
+	ctx, done := x.open(x.r.Context(), st)
+	defer done()
+	// A client that does not read must not keep the stream from ending.
+	stop := context.AfterFunc(ctx, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) })
+	defer stop()
+	err = st.run(ctx, options)
+	if errors.Is(err, errCut) || context.Cause(ctx) == errCut {
+		panic(http.ErrAbortHandler)
+	}
+	return nil // the client is gone, or has been told
+}
+
+// line is the event on the wire.
+func (f frame) line() []byte {
+	return bytes.Join([][]byte{[]byte(`{"type":"` + string(f.kind) + `","object":`), f.object, []byte("}\n")}, nil)
+}

@@ -1,0 +1,112 @@
+package gopftest
+
+import (
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// cleanupFinalizer keeps a definition until its objects are gone.
+const cleanupFinalizer = "customresourcecleanup.apiextensions.k8s.io"
+
+func namespaceResource() schema.GroupResource { return schema.GroupResource{Resource: "namespaces"} }
+
+// terminate begins the end of a namespace or a definition: it stays, marked, until
+// what is in it is gone. False for all other objects.
+func (s *scope) terminate(existing *entry) (*entry, bool) {
+	obj := existing.object()
+	switch s.resource.groupResource() {
+	case namespaceResource():
+		markDeleted(obj)
+		unstructured.RemoveNestedField(obj.Object, "metadata", "deletionGracePeriodSeconds")
+		_ = unstructured.SetNestedField(obj.Object, "Terminating", "status", "phase")
+	case crdResource():
+		markDeleted(obj)
+		if !slices.Contains(obj.GetFinalizers(), cleanupFinalizer) {
+			obj.SetFinalizers(append(obj.GetFinalizers(), cleanupFinalizer))
+		}
+	default:
+		return nil, false
+	}
+	if s.dryRun || string(encode(obj.Object)) == string(existing.raw) {
+		return newEntry(obj, existing.version), true
+	}
+	return s.store().put(s.resource.groupResource(), obj), true
+}
+
+// onDefinition serves what definitions say. A deleted one takes its objects with it.
+func (r *reactions) onDefinition(ev *event) {
+	if ev.kind == watch.Deleted {
+		r.cluster.kinds.remove(schema.ParseGroupResource(ev.old.key.name))
+		r.cluster.store.table(schema.ParseGroupResource(ev.old.key.name)).wake()
+		return
+	}
+	now := r.current(crdResource(), ev.new)
+	if now == nil {
+		return
+	}
+	r.cluster.establish(now)
+	if now.deleted {
+		gr := schema.ParseGroupResource(now.key.name)
+		r.discardAll(gr, func(objectKey) bool { return true })
+		r.finishDefinition(gr)
+	}
+}
+
+// finishDefinition lets a deleted definition go when its last object is gone.
+func (r *reactions) finishDefinition(gr schema.GroupResource) {
+	crd := r.cluster.store.table(crdResource()).objects[objectKey{name: gr.String()}]
+	if crd == nil || !crd.deleted || len(r.cluster.store.table(gr).objects) > 0 {
+		return
+	}
+	r.rewrite(crdResource(), crd, func(obj *unstructured.Unstructured) {
+		obj.SetFinalizers(slices.DeleteFunc(obj.GetFinalizers(), func(f string) bool { return f == cleanupFinalizer }))
+	})
+}
+
+// onNamespace empties a deleted namespace.
+func (r *reactions) onNamespace(ev *event) {
+	if ev.new == nil || !ev.new.deleted || ev.old != nil && ev.old.deleted {
+		return
+	}
+	namespace := ev.new.key.name
+	for gr := range maps.Clone(r.cluster.store.tables) {
+		r.discardAll(gr, func(key objectKey) bool { return key.namespace == namespace })
+	}
+	r.finishNamespace(namespace)
+}
+
+// finishNamespace lets a deleted namespace go when it is empty.
+func (r *reactions) finishNamespace(name string) {
+	ns := r.cluster.store.table(namespaceResource()).objects[objectKey{name: name}]
+	if name == "" || ns == nil || !ns.deleted {
+		return
+	}
+	for _, t := range r.cluster.store.tables {
+		for key := range t.objects {
+			if key.namespace == name {
+				return
+			}
+		}
+	}
+	obj := ns.object()
+	if len(obj.GetFinalizers()) > 0 {
+		return
+	}
+	unstructured.RemoveNestedField(obj.Object, "spec", "finalizers")
+	r.cluster.store.remove(namespaceResource(), r.cluster.store.put(namespaceResource(), obj))
+}
+
+// discardAll deletes the objects of a resource whose keys are chosen, in order.
+func (r *reactions) discardAll(gr schema.GroupResource, chosen func(objectKey) bool) {
+	t := r.cluster.store.table(gr)
+	for _, e := range t.at(r.cluster.store.version) {
+		if chosen(e.key) && t.objects[e.key] != nil {
+			r.discard(gr, e, metav1.DeletePropagationBackground)
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package gopftest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const listURL = "https://cluster.test/apis/kopf.dev/v1/kopfexamples"
+
+func request(ctx context.Context, t *testing.T, method, url, body string) *http.Request {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return req
+}
+
+func TestHeadersOfAStreamComeAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Cluster) {
+		start := time.Now()
+		resp, err := c.Transport().RoundTrip(request(t.Context(), t, "GET", listURL+"?watch=true&"+now(c), ""))
+		if err != nil || resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "application/json" || time.Since(start) != 0 {
+			t.Fatal(resp, err, time.Since(start))
+		}
+		resp.Body.Close()
+	})
+}
+
+func TestAWholeAnswerNeedsNoReader(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Cluster) {
+		resp, err := c.Transport().RoundTrip(request(t.Context(), t, "GET", listURL, ""))
+		if err != nil || resp.ContentLength <= 0 {
+			t.Fatal(resp, err)
+		}
+		// It is never read, nor closed: the bubble ends anyway.
+	})
+}
+
+func TestReadingEndsWithTheReasonForTheEnd(t *testing.T) {
+	tests := map[string]struct {
+		end  func(c *Cluster, body io.Closer, cancel context.CancelFunc)
+		want error
+	}{
+		"the client's context": {func(_ *Cluster, _ io.Closer, cancel context.CancelFunc) { cancel() }, context.Canceled},
+		"the client closes":    {func(_ *Cluster, body io.Closer, _ context.CancelFunc) { body.Close() }, http.ErrBodyReadAfterClose},
+		"the streams are cut":  {func(c *Cluster, _ io.Closer, _ context.CancelFunc) { c.CutStreams() }, io.ErrUnexpectedEOF},
+		"the time is over":     {func(*Cluster, io.Closer, context.CancelFunc) { time.Sleep(2 * time.Hour) }, io.EOF},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, c *Cluster) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				resp, err := c.Transport().RoundTrip(request(ctx, t, "GET", listURL+"?watch=true&"+now(c), ""))
+				if err != nil {
+					t.Fatal(err)
+				}
+				done := make(chan error)
+				go func() {
+					_, err := resp.Body.Read(make([]byte, 1))
+					done <- err
+				}()
+				synctest.Wait()
+				tt.end(c, resp.Body, cancel)
+				if err := <-done; !errors.Is(err, tt.want) {
+					t.Errorf("got %v, want %v", err, tt.want)
+				}
+			})
+		})
+	}
+}
+
+func TestTheClusterEndsWithStalledReaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := NewCluster(t, examples)
+		c.Create(t, example("a"))
+		for range 3 {
+			if _, err := c.Transport().RoundTrip(request(context.Background(), t, "GET", listURL+"?watch=true", "")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait() // all block, writing the first event
+	})
+}
+
+func TestRequestsFailAfterTheEnd(t *testing.T) {
+	var c *Cluster
+	t.Run("a test", func(t *testing.T) { c = NewCluster(t, examples) })
+	if _, err := c.Transport().RoundTrip(request(t.Context(), t, "GET", listURL, "")); !errors.Is(err, errClosed) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestACancelledRequestIsNotMade(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Cluster) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := c.Transport().RoundTrip(request(ctx, t, "GET", listURL, "")); !errors.Is(err, context.Canceled) || len(c.Requests()) != 0 {
+			t.Errorf("got %v, %d requests", err, len(c.Requests()))
+		}
+	})
+}
+
+func TestTheHandlerWorksOverARealListener(t *testing.T) {
+	c := NewCluster(t, examples)
+	server := httptest.NewServer(c.Handler())
+	t.Cleanup(server.Close)
+	d, err := dynamic.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kex := d.Resource(schema.GroupVersionResource{Group: "kopf.dev", Version: "v1", Resource: "kopfexamples"}).Namespace("default")
+	w, err := kex.Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kex.Create(t.Context(), example("a"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if ev := <-w.ResultChan(); ev.Type != "ADDED" {
+		t.Errorf("got %v", ev)
+	}
+	c.Fault(Requests("get", "kopfexamples").First(1), Drop())
+	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request(t.Context(), t, "GET", server.URL+"/apis/kopf.dev/v1/namespaces/default/kopfexamples/a", ""))
+	if err == nil {
+		resp.Body.Close()
+		t.Error("the connection is not broken")
+	}
+	c.CutStreams()
+	for range w.ResultChan() {
+	}
+}

@@ -1,0 +1,82 @@
+package gopftest
+
+import (
+	"context"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// throughType passes an object of a well-known kind through its Go type, as the
+// real server does: unknown fields vanish, wrong types are errors. Defaults are
+// set for definitions of custom resources only.
+func (s *scope) throughType(obj *unstructured.Unstructured) error {
+	typed, err := s.newType()
+	if err != nil {
+		return nil // a version that the Go client does not know
+	}
+	if err := utiljson.Unmarshal(encode(obj.Object), typed); err != nil {
+		return apierrors.NewBadRequest(obj.GetKind() + " in version \"" + s.version.name + "\" cannot be handled as a " +
+			s.resource.Kind.Kind + ": " + err.Error())
+	}
+	if crd, ok := typed.(*apiextensionsv1.CustomResourceDefinition); ok {
+		apiextensionsv1.SetDefaults_CustomResourceDefinition(crd)
+	}
+	obj.Object = mustUnstructured(typed).Object
+	return nil
+}
+
+func (s *scope) newType() (runtime.Object, error) {
+	if s.resource.groupResource() == crdResource() {
+		return &apiextensionsv1.CustomResourceDefinition{}, nil
+	}
+	return scheme.Scheme.New(s.groupKind().WithVersion(s.resource.Version))
+}
+
+// validateDefinition checks definitions of custom resources by the real server's
+// code.
+func (s *scope) validateDefinition(obj, old *unstructured.Unstructured) field.ErrorList {
+	if s.resource.groupResource() != crdResource() || s.subresource != "" {
+		return nil
+	}
+	internal := func(u *unstructured.Unstructured) *apiextensions.CustomResourceDefinition {
+		out := &apiextensions.CustomResourceDefinition{}
+		if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(decodeCRD(u), out, nil); err != nil {
+			panic("gopftest: convert a definition: " + err.Error()) // it was decoded
+		}
+		return out
+	}
+	if old == nil {
+		return validation.ValidateCustomResourceDefinition(context.Background(), internal(obj))
+	}
+	return validation.ValidateCustomResourceDefinitionUpdate(context.Background(), internal(obj), internal(old))
+}
+
+// prepareBuiltin fills in what clients of well-known kinds rely on.
+func (s *scope) prepareBuiltin(obj *unstructured.Unstructured) {
+	switch s.resource.groupResource().String() {
+	case "namespaces":
+		labels := obj.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels["kubernetes.io/metadata.name"] = obj.GetName()
+		obj.SetLabels(labels)
+		obj.Object["spec"] = map[string]any{"finalizers": []any{"kubernetes"}}
+		obj.Object["status"] = map[string]any{"phase": "Active"}
+	case "pods":
+		obj.Object["status"] = map[string]any{"phase": "Pending"}
+	case crdResource().String():
+		crd := decodeCRD(obj)
+		crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
+		apiextensionsv1.SetDefaults_CustomResourceDefinition(crd) // the stored versions
+		obj.Object = mustUnstructured(crd).Object
+	}
+}

@@ -1,0 +1,204 @@
+package gopftest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+const (
+	// bookmarkInterval is how often a silent stream tells its version.
+	bookmarkInterval = time.Minute
+	// farewell is how long before its end a stream does so for the last time.
+	farewell = 2 * time.Second
+	// defaultWatchTime is how long streams live that name no time. The real server
+	// chooses between 30 and 60 minutes; tests want the same each time.
+	defaultWatchTime = 45 * time.Minute
+)
+
+// errStreamEnds ends a stream in good order.
+var errStreamEnds = errors.New("the stream ends")
+
+// stream is one watch being served.
+type stream struct {
+	*scope
+	view     *view
+	chosen   *selection
+	position int64 // the version up to which everything is sent
+
+	bookmarks bool      // the client wants them
+	bookmark  time.Time // the next one
+	deadline  time.Time
+
+	request Request // that opened it, for faults
+	write   func(line []byte) error
+}
+
+// frame is an event on its way to a client.
+type frame struct {
+	kind   watch.EventType
+	object []byte
+	time   time.Time // of the change; zero if it is none
+	older  []byte    // the object before the change, if it was visible
+}
+
+// watch opens a stream. What is wrong with the request itself is an error; what is
+// wrong with the version is told in the stream.
+func (s *scope) watch(options *internalversion.ListOptions, view *view) (*stream, error) {
+	chosen, err := s.selection(options)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := parseVersion(options.ResourceVersion); err != nil {
+		return nil, badVersion(options.ResourceVersion, err)
+	}
+	st := &stream{scope: s, view: view, chosen: chosen, bookmarks: options.AllowWatchBookmarks}
+	lifetime := defaultWatchTime
+	if options.TimeoutSeconds != nil && *options.TimeoutSeconds > 0 {
+		lifetime = time.Duration(*options.TimeoutSeconds) * time.Second
+	}
+	st.deadline = time.Now().Add(lifetime)
+	st.bookmark = st.nextBookmark()
+	return st, nil
+}
+
+// run serves the stream until its time is over, the client is gone, or the
+// resource is not served any more.
+func (st *stream) run(ctx context.Context, options *internalversion.ListOptions) error {
+	ctx, cancel := context.WithDeadlineCause(ctx, st.deadline, errStreamEnds)
+	defer cancel()
+	err := st.start(ctx, options)
+	for err == nil {
+		err = st.advance(ctx)
+	}
+	if apierrors.ReasonForError(err) != "" {
+		return st.deliver(ctx, frame{kind: watch.Error, object: encode(statusOf(err))})
+	}
+	if errors.Is(context.Cause(ctx), errStreamEnds) {
+		return nil
+	}
+	return err
+}
+
+// start sends the present state, if it is asked for, and settles the position.
+func (st *stream) start(ctx context.Context, options *internalversion.ListOptions) error {
+	asked, _ := parseVersion(options.ResourceVersion)
+	initial := options.SendInitialEvents != nil && *options.SendInitialEvents
+	if initial {
+		if err := st.await(ctx, asked); err != nil {
+			return err
+		}
+	}
+
+	st.store().mu.Lock()
+	current, oldest := st.store().version, max(st.store().compacted, st.table().dropped)
+	items := []*entry(nil)
+	switch {
+	case initial:
+		items, st.position = st.table().at(current), current
+	case asked == 0:
+		st.position = current
+	default:
+		st.position = asked
+	}
+	st.store().mu.Unlock()
+
+	if st.position < oldest {
+		return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", asked, oldest))
+	}
+	for _, e := range items {
+		if st.chosen.has(e) {
+			if err := st.deliver(ctx, frame{kind: watch.Added, object: st.view.object(e)}); err != nil {
+				return err
+			}
+		}
+	}
+	if initial && st.bookmarks {
+		return st.deliver(ctx, frame{kind: watch.Bookmark, object: st.view.bookmark(current, true)})
+	}
+	return nil
+}
+
+// advance sends what is new, then waits for more.
+func (st *stream) advance(ctx context.Context) error {
+	st.store().mu.Lock()
+	t := st.table()
+	events, dropped, changed, current := t.since(st.position), t.dropped, t.changed, st.store().version
+	st.store().mu.Unlock()
+	if st.position < dropped {
+		return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", st.position, dropped))
+	}
+	if _, served := st.cluster.kinds.byName(st.resource.groupResource()); !served {
+		return errStreamEnds
+	}
+	for _, ev := range events {
+		if f, ok := st.frame(ev); ok {
+			if err := st.deliver(ctx, f); err != nil {
+				return err
+			}
+		}
+	}
+	// A position in the future stays there: older changes are not for this client.
+	st.position = max(st.position, current)
+
+	if st.bookmarks && !time.Now().Before(st.bookmark) {
+		st.bookmark = st.nextBookmark()
+		return st.deliver(ctx, frame{kind: watch.Bookmark, object: st.view.bookmark(current, false)})
+	}
+	var due <-chan time.Time
+	if st.bookmarks {
+		due = time.After(time.Until(st.bookmark))
+	}
+	select {
+	case <-changed:
+		return nil
+	case <-due:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// frame tells an event as this client sees it: an object that comes to be chosen
+// is added for it, one that ceases to be is deleted.
+func (st *stream) frame(ev *event) (frame, bool) {
+	was, is := st.chosen.has(ev.old), st.chosen.has(ev.new)
+	f := frame{kind: watch.Modified, time: ev.time}
+	if was {
+		f.older = st.view.object(ev.old)
+	}
+	switch {
+	case is && was:
+		f.object = st.view.object(ev.new)
+	case is:
+		f.kind, f.object = watch.Added, st.view.object(ev.new)
+	case was && ev.new != nil:
+		f.kind, f.object = watch.Deleted, st.view.object(reversioned(ev.old, ev.version))
+	case was:
+		f.kind, f.object = watch.Deleted, st.view.object(ev.last)
+	default:
+		return f, false
+	}
+	return f, true
+}
+
+// reversioned is a state under the version of a later change.
+func reversioned(e *entry, version int64) *entry {
+	obj := e.object()
+	obj.SetResourceVersion(fmt.Sprint(version))
+	return newEntry(obj, version)
+}
+
+// nextBookmark is due every minute and shortly before the end.
+func (st *stream) nextBookmark() time.Time {
+	next, last := time.Now().Add(bookmarkInterval), st.deadline.Add(-farewell)
+	if last.After(time.Now()) && next.After(last) {
+		return last
+	}
+	return next
+}
