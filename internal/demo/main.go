@@ -1,0 +1,161 @@
+// Command demo is what "make demo" runs: the first example on a control plane
+// of its own, with an object created and shown handled. With ONCE=1 it ends by
+// itself, successfully only if the object really was handled.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"gopf.dev/gopf/internal/controlplane"
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/manifests"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/kind"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Getenv("ONCE") != ""); err != nil && ctx.Err() == nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, once bool) error {
+	folder, err := os.MkdirTemp("", "gopf-demo-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	operator := filepath.Join(folder, "operator")
+	build := exec.CommandContext(ctx, "go", "build", "-o", operator, "./examples/01-minimal")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("build examples/01-minimal: %w", err)
+	}
+
+	cluster, err := controlplane.Start(ctx, controlplane.Options{Progress: os.Stderr})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = cluster.Stop() }()
+	say("Kubernetes %s is running on %s.", cluster.Version(), cluster.Server())
+	if err := apply(ctx, cluster, "examples/crd.yaml"); err != nil {
+		return err
+	}
+
+	say("Starting the operator: examples/01-minimal run --all-namespaces")
+	process := exec.Command(operator, "run", "--all-namespaces", "--standalone")
+	process.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig())
+	process.Stdout, process.Stderr = os.Stdout, os.Stderr
+	process.SysProcAttr = ownGroup() // Ctrl-C is for us: we stop it in our order
+	if err := process.Start(); err != nil {
+		return err
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- process.Wait() }()
+	defer func() { _ = process.Process.Signal(os.Interrupt); <-exited }()
+
+	if err := apply(ctx, cluster, "examples/obj.yaml"); err != nil {
+		return err
+	}
+	handled, err := await(ctx, cluster, exited)
+	if err != nil {
+		return err
+	}
+	show(handled)
+	if once {
+		return nil
+	}
+	say("The operator goes on. In another terminal:\n\n  export KUBECONFIG=%s\n  kubectl get kex    # no kubectl? make kubectl, then bin/kubectl\n\nCtrl-C ends it.", cluster.Kubeconfig())
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-exited:
+		exited <- err
+		return fmt.Errorf("the operator has ended: %w", err)
+	case <-cluster.Done():
+		return cluster.Err()
+	}
+}
+
+func say(format string, args ...any) { fmt.Printf("\n"+format+"\n", args...) }
+
+func apply(ctx context.Context, cluster *controlplane.ControlPlane, path string) error {
+	objects, err := manifests.Read(path)
+	if err != nil {
+		return err
+	}
+	config, _, err := kube.LoadConfig(cluster.Kubeconfig(), "")
+	if err != nil {
+		return err
+	}
+	return manifests.Apply(ctx, config, objects, func(o manifests.Object) { say("Applied %v from %s.", o, path) })
+}
+
+// await reads the object until it is handled: its status has the handler's
+// result, and the last-handled configuration is what the object is like.
+func await(ctx context.Context, cluster *controlplane.ControlPlane, exited chan error) (*object.Body, error) {
+	config, _, err := kube.LoadConfig(cluster.Kubeconfig(), "")
+	if err != nil {
+		return nil, err
+	}
+	client, err := kube.NewClient(config, kube.DefaultOptions())
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	target := kube.Target{
+		Info:      kind.Info{Group: "kopf.dev", Version: "v1", Plural: "kopfexamples", Namespaced: true},
+		Namespace: "default", Name: "kopf-example-1",
+	}
+	deadline := time.After(30 * time.Second)
+	for {
+		body, err := client.Get(ctx, target)
+		if err != nil {
+			return nil, err
+		}
+		if isHandled(body) {
+			return body, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case err := <-exited:
+			exited <- err
+			return nil, fmt.Errorf("the operator has ended: %w", err)
+		case <-deadline:
+			return nil, errors.New("the object was not handled within 30 seconds")
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func isHandled(body *object.Body) bool {
+	message, _ := body.Lookup("status", "create_fn", "message")
+	base, _ := body.Annotations()["kopf.zalando.org/last-handled-configuration"].(string)
+	var essence struct {
+		Spec struct{ Field string }
+	}
+	return message == "hello world" && json.Unmarshal([]byte(base), &essence) == nil && essence.Spec.Field == "value"
+}
+
+func show(body *object.Body) {
+	text, err := yaml.JSONToYAML(body.Raw())
+	if err != nil {
+		text = body.Raw()
+	}
+	say("The object was handled. This is how it looks like now:\n\n%s", text)
+}
