@@ -65,8 +65,8 @@ func (c *Clock[K]) Run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		next, any := c.ringDue()
-		if any {
+		next, found := c.ringDue()
+		if found {
 			timer.Reset(time.Until(next))
 		} else {
 			timer.Stop()
@@ -81,7 +81,7 @@ func (c *Clock[K]) Run(ctx context.Context) {
 }
 
 // ringDue rings all that is due and tells when the next one will be.
-func (c *Clock[K]) ringDue() (next time.Time, any bool) {
+func (c *Clock[K]) ringDue() (next time.Time, found bool) {
 	for {
 		c.mu.Lock()
 		if len(c.queue) == 0 {

@@ -58,7 +58,10 @@ func Run(ctx context.Context, c Config) error {
 	}
 	defer client.Close()
 	discovered, err := discover(ctx, client)
-	if err != nil || ctx.Err() != nil {
+	if ctx.Err() != nil {
+		return nil // stopped before it began
+	}
+	if err != nil {
 		return err
 	}
 	c.Log.Info("Client is configured.", "server", client.Host())
@@ -94,10 +97,7 @@ func Run(ctx context.Context, c Config) error {
 func discover(ctx context.Context, client *kube.Client) ([]kind.Info, error) {
 	attempts := slices.Values([]time.Duration{time.Second, time.Second})
 	found, err := client.WithBackoffs(attempts).Discover(ctx)
-	switch {
-	case ctx.Err() != nil:
-		return nil, nil
-	case err != nil:
+	if err != nil {
 		return nil, fmt.Errorf("find out what the cluster has: %w", err)
 	}
 	return found.Resources, nil

@@ -157,7 +157,7 @@ func (s *server) followNamespaces(ctx, work context.Context, cluster []kind.Info
 	config := s.Stream
 	config.Info, config.Namespace, config.Log = found[0], "", s.Log
 	_ = stream.New(s.client, config).Run(ctx, func(e stream.Event) {
-		if e.Type == stream.Synced || !s.Config.Namespaces.Match(e.Body.Name) {
+		if e.Type == stream.Synced || !s.Namespaces.Match(e.Body.Name) {
 			return
 		}
 		s.mu.Lock()

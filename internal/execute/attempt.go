@@ -53,13 +53,17 @@ var (
 // TimeoutError tells that a handler had no time left. It is an [ErrTimeout].
 type TimeoutError struct{ Message string }
 
-func (e *TimeoutError) Error() string        { return e.Message }
+func (e *TimeoutError) Error() string { return e.Message }
+
+// Is tells that it is an ErrTimeout.
 func (e *TimeoutError) Is(target error) bool { return target == ErrTimeout }
 
 // RetriesError tells that a handler had no attempts left. It is an [ErrRetries].
 type RetriesError struct{ Message string }
 
-func (e *RetriesError) Error() string        { return e.Message }
+func (e *RetriesError) Error() string { return e.Message }
+
+// Is tells that it is an ErrRetries.
 func (e *RetriesError) Is(target error) bool { return target == ErrRetries }
 
 // PanicError is a panic of a handler.

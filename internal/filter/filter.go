@@ -9,10 +9,14 @@ import (
 // Matcher tells whether a value will do; present is false if there is none.
 type Matcher func(value any, present bool) bool
 
-// Any accepts everything, Present whatever is there, Absent only nothing.
-func Any(any, bool) bool               { return true }
+// Any accepts everything, and nothing.
+func Any(any, bool) bool { return true }
+
+// Present accepts whatever is there.
 func Present(_ any, present bool) bool { return present }
-func Absent(_ any, present bool) bool  { return !present }
+
+// Absent accepts only nothing.
+func Absent(_ any, present bool) bool { return !present }
 
 // Equal accepts values equal to want as JSON; numbers are compared by value.
 func Equal(want any) Matcher {
