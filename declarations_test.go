@@ -30,7 +30,9 @@ func TestMistakesInDeclarationsAreReportedTogetherWithTheirPlaces(t *testing.T) 
 		"one id for disjoint reasons":  {func(op *Operator) { r := op.Resource("pods"); r.OnCreate("a", noop); r.OnDelete("a", noop) }, ""},
 		"one id for two resources":     {func(op *Operator) { op.Resource("pods").OnCreate("a", noop); op.Resource("nodes").OnCreate("a", noop) }, ""},
 		"two fields":                   {func(op *Operator) { op.Resource("pods").Field("spec.a").Field("spec.b").OnUpdate("a", noop) }, "a handle can be about one field only"},
-		"value and change":             {func(op *Operator) { op.Resource("pods").Field("spec.a").Value(Present).Changed(Any, Any).OnUpdate("a", noop) }, "exclude each other"},
+		"value and change": {func(op *Operator) {
+			op.Resource("pods").Field("spec.a").Value(Present).Changed(Any, Any).OnUpdate("a", noop)
+		}, "exclude each other"},
 		"optional creation":            {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Optional()) }, "Optional is for deletion handlers"},
 		"resuming options elsewhere":   {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, AlsoDeleted()) }, "AlsoDeleted is for resuming handlers"},
 		"no reason":                    {func(op *Operator) { op.Resource("pods").On(0, "a", noop) }, "has no reason to be called"},

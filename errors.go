@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/registry"
 )
@@ -58,6 +59,14 @@ func Permanent(err error) error {
 // operator exits; see [context.Cause]. An error that a handler returns then
 // does not count as a failure: the handler is called again at the next start.
 var ErrStopping = execute.ErrStopping
+
+// Why the context of a daemon was cancelled, besides [ErrStopping]; see
+// [context.Cause].
+var (
+	ErrDeleted   = daemon.ErrDeleted   // the object is being deleted
+	ErrUnmatched = daemon.ErrUnmatched // the object does not match the filters anymore
+	ErrPaused    = daemon.ErrPaused    // the operator pauses
+)
 
 // ErrTimeout is the cause of the cancellation of a handler's context when its
 // [Timeout] is over; see [context.Cause].

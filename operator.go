@@ -10,7 +10,9 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/engine"
+	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/storage"
 )
@@ -21,14 +23,22 @@ type Operator struct {
 	// Settings tune how the operator works; they hold the defaults until changed.
 	Settings Settings
 
-	handlers registry.Set
+	handlers registry.Set // of all families
+	daemons  map[*registry.Handler]*daemon.Spec
+	indices  map[*registry.Handler]index.Target
 	problems []error
 	started  atomic.Bool
 	running  atomic.Pointer[engine.Handle] // nil until it runs
 }
 
 // New returns an operator with no handlers and the default settings.
-func New() *Operator { return &Operator{Settings: DefaultSettings()} }
+func New() *Operator {
+	return &Operator{
+		Settings: DefaultSettings(),
+		daemons:  map[*registry.Handler]*daemon.Spec{},
+		indices:  map[*registry.Handler]index.Target{},
+	}
+}
 
 // Resource declares handlers for objects without a Go type of their own. The
 // name is read as in [For].

@@ -23,6 +23,10 @@ type RetryOption func(*registry.Limits)
 
 func (o RetryOption) change(s *changeSpec) { o(&s.limits) }
 
+func (o RetryOption) daemon(s *daemonSpec) { o(&s.limits) }
+func (o RetryOption) timer(s *timerSpec)   { o(&s.limits) }
+func (o RetryOption) index(s *indexSpec)   { o(&s.limits) }
+
 // Retries is how many times the handler is called at the most; the default is
 // without end. 0 means that it is never called.
 func Retries(n int) RetryOption {
@@ -62,9 +66,18 @@ type changeOption func(*changeSpec)
 
 func (o changeOption) change(s *changeSpec) { o(s) }
 
-// Optional keeps a deletion handler from holding up the deletion: the object
-// gets no finalizer for it, and it is called only if it happens to be in time.
-func Optional() ChangeOption { return changeOption(func(s *changeSpec) { s.optional = true }) }
+// OptionalOption keeps a handler from holding up deletions; see [Optional].
+type OptionalOption struct{}
+
+func (OptionalOption) change(s *changeSpec) { s.optional = true }
+func (OptionalOption) daemon(s *daemonSpec) { s.optional = true }
+func (OptionalOption) timer(s *timerSpec)   { s.optional = true }
+
+// Optional keeps a deletion handler, a daemon or a timer from holding up the
+// deletion: the object gets no finalizer for it. A deletion handler is then
+// called only if it happens to be in time; daemons and timers are stopped when
+// the object is gone.
+func Optional() OptionalOption { return OptionalOption{} }
 
 // AlsoDeleted makes a resuming handler be called for objects that are being
 // deleted, too.

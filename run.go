@@ -96,7 +96,8 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 	streams.ReconnectBackoff = s.Watching.ReconnectBackoff
 
 	return engine.Config{
-		Cluster: cluster, Handlers: op.handlers, Namespaces: o.namespaces, Log: o.log,
+		Cluster: cluster, Handlers: op.handlers, Daemons: op.daemons, Indices: op.indices,
+		Namespaces: o.namespaces, Log: o.log,
 		Kube: api, Stream: streams,
 		Process: process.Config{
 			Progress: s.Persistence.Progress, Base: s.Persistence.Base, Finalizer: s.Persistence.Finalizer,
@@ -107,6 +108,7 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 			PlainSecrets:   s.Persistence.PlainSecrets,
 		},
 		ExitTimeout: s.Queueing.ExitTimeout,
+		Polling:     s.Background.CancellationPolling,
 		Backlog:     backlog,
 	}, nil
 }

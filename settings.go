@@ -11,6 +11,7 @@ import (
 type Settings struct {
 	Persistence PersistenceSettings
 	Execution   ExecutionSettings
+	Background  BackgroundSettings
 	Queueing    QueueingSettings
 	Watching    WatchingSettings
 	Networking  NetworkingSettings
@@ -38,6 +39,13 @@ type ExecutionSettings struct {
 	DefaultBackoff time.Duration
 	// Lifecycle chooses which of the handlers that are due run next. [ASAP].
 	Lifecycle Lifecycle
+}
+
+// BackgroundSettings say how daemons and timers are run.
+type BackgroundSettings struct {
+	// CancellationPolling is the time between log lines about a daemon that does
+	// not stop. 60 s.
+	CancellationPolling time.Duration
 }
 
 // QueueingSettings say how work on objects waits and ends.
@@ -81,7 +89,8 @@ func DefaultSettings() Settings {
 			Progress:  storage.DefaultProgress(),
 			Base:      storage.DefaultBase(),
 		},
-		Execution: ExecutionSettings{DefaultBackoff: 60 * time.Second, Lifecycle: ASAP},
+		Execution:  ExecutionSettings{DefaultBackoff: 60 * time.Second, Lifecycle: ASAP},
+		Background: BackgroundSettings{CancellationPolling: 60 * time.Second},
 		Queueing: QueueingSettings{
 			ExitTimeout: 2 * time.Second,
 			ErrorDelays: seconds(1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610),

@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/kube"
 )
 
 // Exit codes.
@@ -66,8 +67,22 @@ func Run(ctx context.Context, op *gopf.Operator, args []string, stdout, stderr i
 		fmt.Fprintf(stderr, "Error: %v. See '%s --help'.\n", err, misuse.command)
 		return misused
 	}
-	fmt.Fprintf(stderr, "Error: %v\n", err)
+	fmt.Fprintf(stderr, "Error: %v%s\n", err, advice(err))
 	return failed
+}
+
+// advice says what to do about an error that does not say so itself, because only
+// the command line knows how the cluster was chosen.
+func advice(err error) string {
+	var unreachable *kube.UnreachableError
+	var config *kube.ConfigError
+	switch {
+	case errors.As(err, &unreachable):
+		return "; check that the cluster is running and that the kubeconfig names it"
+	case errors.As(err, &config) && config.Problem == kube.ConfigBroken:
+		return "; correct it, or name another with --kubeconfig"
+	}
+	return ""
 }
 
 // usageError is a mistake in the command line.
@@ -98,7 +113,7 @@ func command(op *gopf.Operator) *cobra.Command {
 		},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return misuse(cmd, "%w", err) })
-	root.AddCommand(runCommand(op), versionCommand())
+	root.AddCommand(runCommand(op, name), versionCommand())
 	return root
 }
 

@@ -28,7 +28,7 @@ func (l *logFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVarP(&l.verbose, "verbose", "v", false, "log what the framework does")
 	flags.BoolVarP(&l.debug, "debug", "d", false, "log everything there is")
 	flags.BoolVarP(&l.quiet, "quiet", "q", false, "log only warnings and errors")
-	flags.StringVar(&l.format, "log-format", string(logs.Full), "`plain`, full or json")
+	flags.StringVar(&l.format, "log-format", string(logs.Full), "the `format` of lines: plain, full or json")
 	flags.BoolVar(&l.prefix, "log-prefix", true, "begin lines about objects with their names; off for json unless given")
 	flags.StringVar(&l.refkey, "log-refkey", logs.Object, "the `key` of the object in json lines")
 }

@@ -8,7 +8,7 @@ import (
 	"gopf.dev/gopf"
 )
 
-func runCommand(op *gopf.Operator) *cobra.Command {
+func runCommand(op *gopf.Operator, program string) *cobra.Command {
 	var (
 		everywhere bool
 		namespaces []string
@@ -25,14 +25,14 @@ func runCommand(op *gopf.Operator) *cobra.Command {
 The cluster is found through --kubeconfig, the variable KUBECONFIG, the service
 account of the pod, or ~/.kube/config. Ctrl-C or SIGTERM stop the operator: it
 finishes what it is doing, and exits with 0. A second one ends it at once.`,
-		Example: `  # everything in the cluster
-  run --all-namespaces
+		Example: strings.ReplaceAll(`  # everything in the cluster
+  PROGRAM run --all-namespaces
 
   # one namespace, with all details in the log
-  run --namespace myapp --verbose
+  PROGRAM run --namespace myapp --verbose
 
   # all namespaces of an application but those of pull requests
-  run --namespace 'myapp-*,!myapp-pr-*'`,
+  PROGRAM run --namespace 'myapp-*,!myapp-pr-*'`, "PROGRAM", program),
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if everywhere && len(namespaces) > 0 {

@@ -89,7 +89,7 @@ func (c *Cluster) Transport() http.RoundTripper { return transport{c} }
 
 // Handler is the cluster's API for a server of the test's own, such as those of
 // net/http/httptest.
-func (c *Cluster) Handler() http.Handler { return c }
+func (c *Cluster) Handler() http.Handler { return http.HandlerFunc(c.handle) }
 
 // begin counts a request in; false after the end of the test.
 func (c *Cluster) begin() bool {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -24,7 +25,7 @@ type behaviour struct {
 func behaviours() []behaviour {
 	var all []behaviour
 	for _, group := range [][]behaviour{
-		creating(), updating(), patching(), statusSubresource(), deleting(), listing(), watching(),
+		creating(), updating(), patching(), applying(), statusSubresource(), deleting(), listing(), watching(),
 		forms(), discovering(), defining(), schemas(), namespaces(), wellKnown(),
 	} {
 		all = append(all, group...)
@@ -82,7 +83,8 @@ func conform(t *testing.T, b behaviour, cfg *rest.Config) string {
 }
 
 func golden(b behaviour) string {
-	return filepath.Join("testdata", "conformance", strings.ReplaceAll(b.name, " ", "_")+".txt")
+	name := regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(b.name), "-")
+	return filepath.Join("testdata", "conformance", name+".txt")
 }
 
 func record(t *testing.T, b behaviour, transcript string) {

@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
@@ -22,12 +21,16 @@ func (s *scope) create(obj *unstructured.Unstructured) (*entry, error) {
 	if err := normalizeMetadata(obj); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
+	obj.SetManagedFields(nil) // kept from the first apply on
+	s.store().mu.Lock()
+	defer s.store().mu.Unlock()
+	return s.createLocked(obj)
+}
+
+func (s *scope) createLocked(obj *unstructured.Unstructured) (*entry, error) {
 	if err := s.checkNamespace(obj); err != nil {
 		return nil, err
 	}
-
-	s.store().mu.Lock()
-	defer s.store().mu.Unlock()
 	if s.resource.terminating {
 		return nil, apierrors.NewMethodNotSupported(s.resource.groupResource(), "create")
 	}
@@ -92,7 +95,7 @@ func (s *scope) checkOpenNamespace(name string) error {
 	if !s.resource.Namespaced {
 		return nil
 	}
-	gr := schema.GroupResource{Resource: "namespaces"}
+	gr := namespaceResource()
 	ns, ok := s.store().table(gr).objects[objectKey{name: s.namespace}]
 	if !ok {
 		return apierrors.NewNotFound(gr, s.namespace)

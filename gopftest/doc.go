@@ -14,8 +14,8 @@
 // # What is true to the real API
 //
 // Discovery; lists with selectors, pages and versions; watches with resuming,
-// bookmarks and streamed initial lists; creation, replacement, merge and JSON
-// patches; the status subresource; generations; optimistic locking; finalizers
+// bookmarks and streamed initial lists; creation, replacement, and patches of all
+// four kinds; the status subresource; generations; optimistic locking; finalizers
 // and deletion marks; namespaces; definitions of custom resources, with pruning,
 // defaulting and validation by their schemas; errors with the code, reason,
 // message and details that clients look at; tables and partial metadata by the
@@ -24,11 +24,12 @@
 //
 // # What is not
 //
-// Only JSON is spoken. There are no managed fields, no admission, no
-// authorization, and no controllers but the few that belong to the API itself:
-// definitions become established, namespaces are emptied, dependents of deleted
-// owners are collected. These act at once, in the same write, rather than a
-// moment later.
+// Only JSON is spoken. There is no admission, no authorization, and there are no
+// controllers but the few that belong to the API itself: definitions become
+// established, namespaces are emptied, dependents of deleted owners are collected.
+// These act at once, in the same write, rather than a moment later. Well-known
+// kinds get hardly any defaults. Managed fields are kept from an object's first
+// apply on.
 //
 // # Faults
 //

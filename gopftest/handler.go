@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// ServeHTTP implements http.Handler.
-func (c *Cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// handle serves a request through the faults that strike it, and logs it.
+func (c *Cluster) handle(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{Cluster: c, r: r}
 	var err error
 	x.body, err = readBody(r)

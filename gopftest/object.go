@@ -66,7 +66,6 @@ func normalizeMetadata(obj *unstructured.Unstructured) error {
 	default:
 		return fmt.Errorf("metadata is a %T, not an object", m)
 	}
-	meta.ManagedFields = nil // not kept here
 	meta.SelfLink = ""
 	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&meta)
 	if err != nil {

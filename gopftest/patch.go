@@ -30,26 +30,35 @@ func (s *scope) patch(kind types.PatchType, patch []byte) (*entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		var content map[string]any
-		if err := utiljson.Unmarshal(patched, &content); err != nil {
-			return nil, s.unusable(patched, err)
+		obj, err := s.received(patched)
+		if err != nil {
+			return nil, err
 		}
-		obj := &unstructured.Unstructured{Object: content}
-		if err := s.checkType(obj); err != nil {
-			return nil, s.unusable(patched, err)
-		}
-		if err := normalizeMetadata(obj); err != nil {
-			return nil, s.unusable(patched, err)
-		}
-		switch obj.GetName() {
-		case s.name:
-			return obj, nil
-		case "":
-			return nil, apierrors.NewBadRequest("the name of the object (" + s.name + " based on URL) was undeterminable: name must be provided")
-		default:
-			return nil, s.otherName(obj)
-		}
+		return s.track(obj, old), nil
 	})
+}
+
+// received decodes and checks what a patch has made.
+func (s *scope) received(patched []byte) (*unstructured.Unstructured, error) {
+	var content map[string]any
+	if err := utiljson.Unmarshal(patched, &content); err != nil {
+		return nil, s.unusable(patched, err)
+	}
+	obj := &unstructured.Unstructured{Object: content}
+	if err := s.checkType(obj); err != nil {
+		return nil, s.unusable(patched, err)
+	}
+	if err := normalizeMetadata(obj); err != nil {
+		return nil, s.unusable(patched, err)
+	}
+	switch obj.GetName() {
+	case s.name:
+		return obj, nil
+	case "":
+		return nil, apierrors.NewBadRequest("the name of the object (" + s.name + " based on URL) was undeterminable: name must be provided")
+	default:
+		return nil, s.otherName(obj)
+	}
 }
 
 // patcher reads the patch, so that a broken one is told from an unfitting one.

@@ -19,6 +19,7 @@ type scope struct {
 	name        string // empty: all of them
 	subresource string
 	dryRun      bool
+	manager     string // who writes, for the owners of fields
 }
 
 func (s *scope) store() *store { return s.cluster.store }
@@ -99,7 +100,7 @@ func (s *scope) validateName(created bool) validation.ValidateNameFunc {
 	switch {
 	case !created:
 		return path.ValidatePathSegmentName
-	case s.resource.groupResource() == schema.GroupResource{Resource: "namespaces"}:
+	case s.isNamespace():
 		return validation.ValidateNamespaceName
 	case s.resource.Group == "rbac.authorization.k8s.io":
 		return path.ValidatePathSegmentName

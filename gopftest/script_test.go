@@ -236,7 +236,7 @@ func (s *script) rename(key string, v any) any {
 				out[k] = s.rename("current", x)
 			case key == "current" && k == "resourceVersion":
 				out[k] = "rv-current" // depends on what else goes on in the cluster
-			case key == "current" && k != "rows":
+			case key == "current":
 				out[k] = s.rename(key, x)
 			default:
 				out[k] = s.rename(k, x)
@@ -245,8 +245,11 @@ func (s *script) rename(key string, v any) any {
 		return out
 	case []any:
 		out := []any{}
+		if key != "current" {
+			key = ""
+		}
 		for _, x := range v {
-			out = append(out, s.rename("", x))
+			out = append(out, s.rename(key, x))
 		}
 		return out
 	case string:

@@ -127,23 +127,12 @@ func (s *store) record(gr schema.GroupResource, t *table, ev *event) {
 	}
 }
 
-// compact forgets the history: nothing older than now can be read or resumed.
+// compact makes everything older than now unreadable. The history itself stays, for
+// the streams that have not sent all of it yet.
 func (s *store) compact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.compacted = s.version
-	for _, t := range s.tables {
-		t.dropUntil(s.version)
-	}
-}
-
-// wakeAll makes every stream look around.
-func (s *store) wakeAll() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, t := range s.tables {
-		t.wake()
-	}
 }
 
 func (t *table) wake() {

@@ -17,7 +17,7 @@ func (x *exchange) serveWatch(s *scope, view *view) error {
 	if err != nil {
 		return err
 	}
-	st, err := s.watch(options, view)
+	st, err := s.watch(x.r.Context(), options, view)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (x *exchange) serveWatch(s *scope, view *view) error {
 	// A client that does not read must not keep the stream from ending.
 	stop := context.AfterFunc(ctx, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) })
 	defer stop()
-	err = st.run(ctx, options)
+	err = st.run(ctx)
 	if errors.Is(err, errCut) || context.Cause(ctx) == errCut {
 		panic(http.ErrAbortHandler)
 	}

@@ -18,25 +18,27 @@ func namespaceResource() schema.GroupResource { return schema.GroupResource{Reso
 // terminate begins the end of a namespace or a definition: it stays, marked, until
 // what is in it is gone. False for all other objects.
 func (s *scope) terminate(existing *entry) (*entry, bool) {
+	if gr := s.resource.groupResource(); gr != namespaceResource() && gr != crdResource() {
+		return nil, false
+	}
 	obj := existing.object()
-	switch s.resource.groupResource() {
-	case namespaceResource():
+	if s.isNamespace() {
 		markDeleted(obj)
 		unstructured.RemoveNestedField(obj.Object, "metadata", "deletionGracePeriodSeconds")
 		_ = unstructured.SetNestedField(obj.Object, "Terminating", "status", "phase")
-	case crdResource():
+	} else {
 		markDeleted(obj)
 		if !slices.Contains(obj.GetFinalizers(), cleanupFinalizer) {
 			obj.SetFinalizers(append(obj.GetFinalizers(), cleanupFinalizer))
 		}
-	default:
-		return nil, false
 	}
 	if s.dryRun || string(encode(obj.Object)) == string(existing.raw) {
 		return newEntry(obj, existing.version), true
 	}
 	return s.store().put(s.resource.groupResource(), obj), true
 }
+
+func (s *scope) isNamespace() bool { return s.resource.groupResource() == namespaceResource() }
 
 // onDefinition serves what definitions say. A deleted one takes its objects with it.
 func (r *reactions) onDefinition(ev *event) {

@@ -42,7 +42,7 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	go func() {
 		defer t.cluster.end()
 		defer a.finish()
-		t.cluster.ServeHTTP(a, served)
+		t.cluster.handle(a, served)
 	}()
 
 	select {
@@ -141,6 +141,9 @@ func (a *answer) SetWriteDeadline(t time.Time) error {
 	if t.After(time.Now()) {
 		return http.ErrNotSupported
 	}
+	if err := a.req.Context().Err(); err != nil {
+		return a.writer.CloseWithError(err)
+	}
 	return a.writer.CloseWithError(io.ErrUnexpectedEOF)
 }
 
@@ -197,6 +200,6 @@ func (b streamBody) Read(p []byte) (int, error) { return b.a.reader.Read(p) }
 
 // Close implements io.Closer. It tells the server that the client has enough.
 func (b streamBody) Close() error {
-	b.a.cancel()
+	defer b.a.cancel() // after the reason is settled
 	return b.a.writer.CloseWithError(http.ErrBodyReadAfterClose)
 }

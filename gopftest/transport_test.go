@@ -1,11 +1,13 @@
 package gopftest
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -37,6 +39,36 @@ func TestHeadersOfAStreamComeAtOnce(t *testing.T) {
 			t.Fatal(resp, err, time.Since(start))
 		}
 		resp.Body.Close()
+	})
+}
+
+// When the client has the headers, the stream has begun: it sees all that follows.
+func TestAnOpenStreamMissesNothing(t *testing.T) {
+	c := NewCluster(t, examples)
+	for i := range 100 {
+		resp, err := c.Transport().RoundTrip(request(t.Context(), t, "GET",
+			listURL+"?watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&timeoutSeconds=10", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := "x" + itoa(int64(i))
+		c.Create(t, example(name))
+		line, err := bufio.NewReader(resp.Body).ReadString('\n')
+		if got := summary(line); err != nil || got != "ADDED "+name+" value" {
+			t.Fatalf("got %s, %v", got, err)
+		}
+		resp.Body.Close()
+	}
+}
+
+func TestStreamsEndWithTheirDefinition(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Cluster) {
+		c.Create(t, example("a"))
+		lines := follow(t, c, now(c))
+		c.Delete(t, "crds", "", "kopfexamples.kopf.dev")
+		if got := drain(lines); !slices.Equal(got, []string{"DELETED a value", "end"}) {
+			t.Errorf("got %v", got)
+		}
 	})
 }
 

@@ -27,7 +27,9 @@ func (s *scope) update(obj *unstructured.Unstructured) (*entry, error) {
 	default:
 		return nil, s.otherName(obj)
 	}
-	return s.change(obj.GetUID(), func(*unstructured.Unstructured) (*unstructured.Unstructured, error) { return obj, nil })
+	return s.change(obj.GetUID(), func(old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		return s.track(obj, old), nil
+	})
 }
 
 func (s *scope) otherName(obj *unstructured.Unstructured) error {
@@ -40,6 +42,10 @@ func (s *scope) otherName(obj *unstructured.Unstructured) error {
 func (s *scope) change(uid types.UID, next func(old *unstructured.Unstructured) (*unstructured.Unstructured, error)) (*entry, error) {
 	s.store().mu.Lock()
 	defer s.store().mu.Unlock()
+	return s.changeLocked(uid, next)
+}
+
+func (s *scope) changeLocked(uid types.UID, next func(old *unstructured.Unstructured) (*unstructured.Unstructured, error)) (*entry, error) {
 	existing, ok := s.table().objects[s.key()]
 	if !ok {
 		return nil, s.notFound()
@@ -62,6 +68,7 @@ func (s *scope) change(uid types.UID, next func(old *unstructured.Unstructured) 
 	if err := s.validate(obj, old); err != nil {
 		return nil, err
 	}
+	keepTimes(obj, old)
 
 	switch {
 	case bytes.Equal(encode(obj.Object), existing.raw):
@@ -108,8 +115,12 @@ func (s *scope) prepareChange(obj, old *unstructured.Unstructured) {
 	switch {
 	case s.subresource == "status" && s.resource.custom():
 		status, ok := obj.Object["status"]
+		managed := obj.GetManagedFields()
 		obj.Object = old.DeepCopy().Object
 		setField(obj, "status", status, ok)
+		if len(managed) > 0 {
+			obj.SetManagedFields(managed) // they tell who set the status
+		}
 	case s.subresource == "status":
 		keepAllBut(obj, old, "metadata", "status")
 	case s.version.status:

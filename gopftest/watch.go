@@ -31,6 +31,10 @@ type stream struct {
 	chosen   *selection
 	position int64 // the version up to which everything is sent
 
+	initial []*entry // what exists, if the client wants that first
+	listed  bool     // it does
+	failure error    // to be told in the stream
+
 	bookmarks bool      // the client wants them
 	bookmark  time.Time // the next one
 	deadline  time.Time
@@ -47,32 +51,61 @@ type frame struct {
 	older  []byte    // the object before the change, if it was visible
 }
 
-// watch opens a stream. What is wrong with the request itself is an error; what is
-// wrong with the version is told in the stream.
-func (s *scope) watch(options *internalversion.ListOptions, view *view) (*stream, error) {
+// watch opens a stream: what changes from now on will be told. What is wrong with
+// the request itself is an error; what is wrong with the version is told in the
+// stream.
+func (s *scope) watch(ctx context.Context, options *internalversion.ListOptions, view *view) (*stream, error) {
 	chosen, err := s.selection(options)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := parseVersion(options.ResourceVersion); err != nil {
+	asked, err := parseVersion(options.ResourceVersion)
+	if err != nil {
 		return nil, badVersion(options.ResourceVersion, err)
 	}
-	st := &stream{scope: s, view: view, chosen: chosen, bookmarks: options.AllowWatchBookmarks}
+	st := &stream{
+		scope: s, view: view, chosen: chosen, bookmarks: options.AllowWatchBookmarks,
+		listed: options.SendInitialEvents != nil && *options.SendInitialEvents,
+	}
 	lifetime := defaultWatchTime
 	if options.TimeoutSeconds != nil && *options.TimeoutSeconds > 0 {
 		lifetime = time.Duration(*options.TimeoutSeconds) * time.Second
 	}
 	st.deadline = time.Now().Add(lifetime)
 	st.bookmark = st.nextBookmark()
+	if st.listed {
+		st.failure = s.await(ctx, asked)
+	}
+	st.begin(asked)
 	return st, nil
+}
+
+// begin settles where the stream begins.
+func (st *stream) begin(asked int64) {
+	st.store().mu.Lock()
+	defer st.store().mu.Unlock()
+	current, oldest := st.store().version, max(st.store().compacted, st.table().dropped)
+	switch {
+	case st.listed:
+		st.initial, st.position = st.table().at(current), current
+	case asked == 0:
+		st.position = current
+	case asked < oldest:
+		st.failure = apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", asked, oldest))
+	default:
+		st.position = asked
+	}
 }
 
 // run serves the stream until its time is over, the client is gone, or the
 // resource is not served any more.
-func (st *stream) run(ctx context.Context, options *internalversion.ListOptions) error {
+func (st *stream) run(ctx context.Context) error {
 	ctx, cancel := context.WithDeadlineCause(ctx, st.deadline, errStreamEnds)
 	defer cancel()
-	err := st.start(ctx, options)
+	err := st.failure
+	if err == nil {
+		err = st.list(ctx)
+	}
 	for err == nil {
 		err = st.advance(ctx)
 	}
@@ -85,41 +118,18 @@ func (st *stream) run(ctx context.Context, options *internalversion.ListOptions)
 	return err
 }
 
-// start sends the present state, if it is asked for, and settles the position.
-func (st *stream) start(ctx context.Context, options *internalversion.ListOptions) error {
-	asked, _ := parseVersion(options.ResourceVersion)
-	initial := options.SendInitialEvents != nil && *options.SendInitialEvents
-	if initial {
-		if err := st.await(ctx, asked); err != nil {
-			return err
-		}
-	}
-
-	st.store().mu.Lock()
-	current, oldest := st.store().version, max(st.store().compacted, st.table().dropped)
-	items := []*entry(nil)
-	switch {
-	case initial:
-		items, st.position = st.table().at(current), current
-	case asked == 0:
-		st.position = current
-	default:
-		st.position = asked
-	}
-	st.store().mu.Unlock()
-
-	if st.position < oldest {
-		return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", asked, oldest))
-	}
-	for _, e := range items {
+// list sends what exists, if it is asked for, and marks the end of it.
+func (st *stream) list(ctx context.Context) error {
+	for _, e := range st.initial {
 		if st.chosen.has(e) {
 			if err := st.deliver(ctx, frame{kind: watch.Added, object: st.view.object(e)}); err != nil {
 				return err
 			}
 		}
 	}
-	if initial && st.bookmarks {
-		return st.deliver(ctx, frame{kind: watch.Bookmark, object: st.view.bookmark(current, true)})
+	st.initial = nil
+	if st.listed && st.bookmarks {
+		return st.deliver(ctx, frame{kind: watch.Bookmark, object: st.view.bookmark(st.position, true)})
 	}
 	return nil
 }
@@ -133,15 +143,15 @@ func (st *stream) advance(ctx context.Context) error {
 	if st.position < dropped {
 		return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", st.position, dropped))
 	}
-	if _, served := st.cluster.kinds.byName(st.resource.groupResource()); !served {
-		return errStreamEnds
-	}
 	for _, ev := range events {
 		if f, ok := st.frame(ev); ok {
 			if err := st.deliver(ctx, f); err != nil {
 				return err
 			}
 		}
+	}
+	if _, served := st.cluster.kinds.byName(st.resource.groupResource()); !served {
+		return errStreamEnds
 	}
 	// A position in the future stays there: older changes are not for this client.
 	st.position = max(st.position, current)

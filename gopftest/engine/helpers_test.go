@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -98,6 +100,34 @@ func settle() {
 func testLog(t *testing.T) *slog.Logger {
 	return slog.New(logs.New(t.Output(), logs.Options{Format: logs.Full, Level: slog.LevelDebug, Prefix: true}))
 }
+
+// lines are log lines to be looked at.
+type lines struct {
+	mu   sync.Mutex
+	text []string
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = append(l.text, string(b))
+	return len(b), nil
+}
+
+func (l *lines) logger() *slog.Logger {
+	return slog.New(logs.New(l, logs.Options{Level: slog.LevelDebug, Prefix: true}))
+}
+
+// has tells whether there is a line with all the words.
+func (l *lines) has(words ...string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.text, func(line string) bool {
+		return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(line, w) })
+	})
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func get(t *testing.T, c *gopftest.Cluster, name string) *unstructured.Unstructured {
 	t.Helper()

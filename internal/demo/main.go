@@ -8,10 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"reflect"
 	"syscall"
 	"time"
 
@@ -40,7 +42,7 @@ func run(ctx context.Context, once bool) error {
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	operator := filepath.Join(folder, "operator")
-	build := exec.CommandContext(ctx, "go", "build", "-o", operator, "./examples/01-minimal")
+	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", operator, "./examples/01-minimal")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("build examples/01-minimal: %w", err)
@@ -145,11 +147,21 @@ func await(ctx context.Context, cluster *controlplane.ControlPlane, exited chan 
 
 func isHandled(body *object.Body) bool {
 	message, _ := body.Lookup("status", "create_fn", "message")
-	base, _ := body.Annotations()["kopf.zalando.org/last-handled-configuration"].(string)
-	var essence struct {
-		Spec struct{ Field string }
-	}
-	return message == "hello world" && json.Unmarshal([]byte(base), &essence) == nil && essence.Spec.Field == "value"
+	stored, _ := body.Annotations()[lastHandled].(string)
+	var base any
+	return message == "hello world" && json.Unmarshal([]byte(stored), &base) == nil && reflect.DeepEqual(base, essence(body))
+}
+
+const lastHandled = "kopf.zalando.org/last-handled-configuration"
+
+// essence is what of the object must have been handled: its spec, labels, and
+// annotations but the operator's own.
+func essence(body *object.Body) any {
+	spec, _ := body.Lookup("spec")
+	labels, _ := body.Lookup("metadata", "labels")
+	annotations := maps.Clone(body.Annotations())
+	delete(annotations, lastHandled)
+	return map[string]any{"spec": spec, "metadata": map[string]any{"labels": labels, "annotations": annotations}}
 }
 
 func show(body *object.Body) {
@@ -157,5 +169,5 @@ func show(body *object.Body) {
 	if err != nil {
 		text = body.Raw()
 	}
-	say("The object was handled. This is how it looks like now:\n\n%s", text)
+	say("The object was handled. This is what it looks like now:\n\n%s", text)
 }

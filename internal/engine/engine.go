@@ -12,6 +12,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"gopf.dev/gopf/internal/daemon"
+	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/observe"
 	"gopf.dev/gopf/internal/process"
@@ -23,14 +25,17 @@ import (
 // Config is all that an operator is.
 type Config struct {
 	Cluster    *rest.Config
-	Handlers   registry.Set
-	Namespaces observe.Namespaces // none for the whole cluster
+	Handlers   registry.Set                       // of all families
+	Daemons    map[*registry.Handler]*daemon.Spec // of the handlers in the background
+	Indices    map[*registry.Handler]index.Target // of the indexing handlers
+	Namespaces observe.Namespaces                 // none for the whole cluster
 	Log        *slog.Logger
 
 	Kube        kube.Options
 	Stream      stream.Config // the resource and the namespace are filled in
 	Process     process.Config
 	ExitTimeout time.Duration // for handlers to return before they are cancelled
+	Polling     time.Duration // between log lines about daemons that do not stop
 	Backlog     int           // bytes of events that may wait for their turn, for each resource
 
 	// Running is given the means to influence the operator while it runs; may be
@@ -75,14 +80,18 @@ func Run(ctx context.Context, c Config) error {
 	if c.Running != nil {
 		c.Running(s)
 	}
-	var tasks sync.WaitGroup
-	tasks.Go(func() { s.clock.Run(ctx) })
+	var clocks, tasks sync.WaitGroup
+	tick, stopClocks := context.WithCancel(work)
+	defer func() { stopClocks(); clocks.Wait() }()
+	clocks.Go(func() { s.clock.Run(tick) })
+	clocks.Go(func() { s.daemons.Run(tick) })
 	s.serve(work, discovered)
 	tasks.Go(func() {
 		resources := observe.Resources{Client: client, Stream: c.Stream, Log: c.Log}
 		resources.Run(ctx, discovered, func(now []kind.Info) { s.serve(work, now) })
 	})
 	tasks.Go(func() { s.followNamespaces(ctx, work, discovered) })
+	tasks.Go(func() { s.openGate(ctx, work) })
 
 	<-ctx.Done()
 	c.Log.Info("The operator is stopping.")

@@ -6,7 +6,10 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
+	"gopf.dev/gopf/internal/daemon"
+	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/process"
@@ -22,6 +25,10 @@ type resource struct {
 	kind   *process.Kind
 	queue  *queue.Queue[string, entry]
 	put    func(key string, e entry)
+	gate   *index.Gate
+
+	// indexOnly tells that nothing but indices is to be filled yet.
+	indexOnly atomic.Bool
 
 	streams map[string]func() // how to end them, by namespace; guarded by the server
 	active  sync.Map          // keys of objects whose turn it is, to their names
@@ -50,10 +57,7 @@ func (r *resource) open(work context.Context) {
 // close ends the streams and waits for the turns that are running.
 func (r *resource) close() {
 	r.queue.Close()
-	for namespace, end := range r.streams {
-		delete(r.streams, namespace)
-		end()
-	}
+	r.unfollow()
 }
 
 // follow makes the streams be those of the namespaces. Cluster-scoped objects
@@ -66,11 +70,15 @@ func (r *resource) follow(ctx context.Context, namespaces map[string]bool) {
 		if !namespaces[namespace] {
 			delete(r.streams, namespace)
 			end()
+			r.gate.Drop(r.source(namespace))
 			r.forgetNamespace(namespace)
 		}
 	}
 	for namespace := range namespaces {
 		if r.streams[namespace] == nil {
+			if r.indexOnly.Load() {
+				r.gate.Expect(r.source(namespace))
+			}
 			r.streams[namespace] = r.start(ctx, namespace)
 		}
 	}
@@ -84,15 +92,68 @@ func (r *resource) start(ctx context.Context, namespace string) (end func()) {
 	config.Known = func() iter.Seq[object.Identity] { return r.known(namespace) }
 	s := stream.New(r.client, config)
 	var done sync.WaitGroup
-	done.Go(func() { _ = s.Run(ctx, r.deliver) })
+	done.Go(func() { _ = s.Run(ctx, func(e stream.Event) { r.deliver(ctx, namespace, e) }) })
 	return func() { cancel(); done.Wait() }
 }
 
-func (r *resource) deliver(e stream.Event) {
+func (r *resource) deliver(ctx context.Context, namespace string, e stream.Event) {
 	types := map[stream.Type]string{stream.Added: "ADDED", stream.Modified: "MODIFIED", stream.Deleted: "DELETED"}
-	if e.Type != stream.Synced {
-		r.put(e.Body.Key(), entry{event: &process.Event{Type: types[e.Type], Body: e.Body, Missed: e.Missed}})
+	event := &process.Event{Type: types[e.Type], Body: e.Body, Missed: e.Missed}
+	switch {
+	case e.Type == stream.Synced:
+		r.gate.Synced(r.source(namespace))
+	case r.indexOnly.Load():
+		r.index(ctx, event) // at once: when all are delivered, all are indexed
+	default:
+		r.put(e.Body.Key(), entry{event: event})
 	}
+}
+
+// source is the name of a stream in messages.
+func (r *resource) source(namespace string) string {
+	if namespace == "" {
+		return r.kind.Resource.String()
+	}
+	return r.kind.Resource.String() + " in " + namespace
+}
+
+// index only fills indices with an object.
+func (r *resource) index(ctx context.Context, event *process.Event) {
+	key := event.Body.Key()
+	if m := r.recall(key, entry{event: event}); m != nil && r.kind.Index(ctx, m, event) {
+		r.forget(key, m)
+	}
+}
+
+// hasOthers tells whether there are handlers besides those that fill indices.
+func (r *resource) hasOthers() bool {
+	return len(r.kind.Handlers)+len(r.kind.Watchers) > 0 || r.kind.Daemons != nil
+}
+
+// unfollow ends all streams, to be begun anew.
+func (r *resource) unfollow() {
+	for namespace, end := range r.streams {
+		delete(r.streams, namespace)
+		end()
+	}
+}
+
+// abandon ends what goes on beside the objects, which are not served anymore.
+func (r *resource) abandon() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, m := range r.memories {
+		r.leave(key, m)
+	}
+}
+
+// leave ends what goes on beside an object that is not served anymore.
+func (r *resource) leave(key string, m *process.Memory) {
+	m.Forget(daemon.ErrUnmatched)
+	if r.kind.Indexers != nil {
+		r.kind.Indexers.Remove(key)
+	}
+	delete(r.memories, key)
 }
 
 // ring gives an object a turn because its alarm has come.
@@ -183,7 +244,11 @@ func (r *resource) known(namespace string) iter.Seq[object.Identity] {
 func (r *resource) forgetNamespace(namespace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	maps.DeleteFunc(r.memories, func(_ string, m *process.Memory) bool { return m.Namespace == namespace })
+	for key, m := range r.memories {
+		if m.Namespace == namespace {
+			r.leave(key, m)
+		}
+	}
 	r.named = nil
 }
 

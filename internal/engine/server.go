@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -10,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"gopf.dev/gopf/internal/alarm"
-	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/daemon"
+	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/observe"
 	"gopf.dev/gopf/internal/process"
@@ -25,6 +25,8 @@ type server struct {
 	Config
 	client   *kube.Client
 	clock    *alarm.Clock[appointment]
+	daemons  *alarm.Clock[*daemon.Task]
+	gate     *index.Gate
 	stopping chan struct{}
 
 	mu         sync.Mutex
@@ -45,6 +47,8 @@ func newServer(c Config, client *kube.Client) *server {
 		resources: map[schema.GroupVersionResource]*resource{}, namespaces: map[string]bool{}, told: map[string]bool{},
 	}
 	s.clock = alarm.New(func(a appointment) { a.resource.ring(a.key) })
+	s.daemons = alarm.New((*daemon.Task).Ring)
+	s.gate = newGate(c)
 	if len(c.Namespaces) == 0 {
 		s.namespaces[""] = true
 	}
@@ -72,15 +76,31 @@ func (s *server) serve(work context.Context, cluster []kind.Info) {
 		if _, stays := plan.Kinds[gvr]; !stays {
 			s.Log.Info("The resource is gone from the cluster and is not served anymore.", "resource", r.kind.Resource.String())
 			delete(s.resources, gvr)
-			r.close()
+			s.retire(r)
 		}
 	}
 	for gvr, served := range plan.Kinds {
 		if s.resources[gvr] == nil {
 			s.resources[gvr] = s.newResource(work, served)
 		}
-		s.resources[gvr].follow(work, s.namespaces)
+		s.follow(work, s.resources[gvr])
 	}
+	s.gate.Synced(discovery)
+}
+
+// follow makes the resource be followed in the namespaces that are served; but
+// before all indices are filled, only for that.
+func (s *server) follow(work context.Context, r *resource) {
+	if !s.isOpen() && r.kind.Indexers == nil {
+		return
+	}
+	r.follow(work, s.namespaces)
+}
+
+// retire ends a resource that is not served anymore.
+func (s *server) retire(r *resource) {
+	r.close()
+	r.abandon()
 }
 
 // tell logs problems that were not there before.
@@ -96,13 +116,18 @@ func (s *server) tell(problems []string) {
 }
 
 func (s *server) newResource(work context.Context, served observe.Served) *resource {
-	r := &resource{config: s.Config, client: s.client, streams: map[string]func(){}}
+	r := &resource{config: s.Config, client: s.client, gate: s.gate, streams: map[string]func(){}}
+	changes, background := served.Handlers.Of(registry.Changes), served.Handlers.Of(registry.Background)
 	r.kind = &process.Kind{
 		Resource: served.Info, Config: s.Process,
-		Handlers: served.Handlers.Of(registry.Changes), Watchers: served.Handlers.Of(registry.Events),
-		API: s.client, Log: s.Log, Stopping: s.stopping,
+		Handlers: changes, Watchers: served.Handlers.Of(registry.Events),
+		Fields: append(changes.Fields(), background.Fields()...),
+		API:    s.client, Log: s.Log, Stopping: s.stopping,
 		Alarm: func(key string, at time.Time) { s.clock.Set(appointment{r, key}, at) },
 	}
+	r.kind.Daemons = s.daemonsOf(r, background)
+	r.kind.Indexers = s.indexersOf(served.Handlers.Of(registry.Indexing))
+	r.indexOnly.Store(r.kind.Indexers != nil && !s.isOpen())
 	r.open(work)
 	s.announce(r.kind)
 	return r
@@ -157,7 +182,11 @@ func (s *server) followNamespaces(ctx, work context.Context, cluster []kind.Info
 	config := s.Stream
 	config.Info, config.Namespace, config.Log = found[0], "", s.Log
 	_ = stream.New(s.client, config).Run(ctx, func(e stream.Event) {
-		if e.Type == stream.Synced || !s.Namespaces.Match(e.Body.Name) {
+		if e.Type == stream.Synced {
+			s.gate.Synced(patterns)
+			return
+		}
+		if !s.Namespaces.Match(e.Body.Name) {
 			return
 		}
 		s.mu.Lock()
@@ -168,37 +197,7 @@ func (s *server) followNamespaces(ctx, work context.Context, cluster []kind.Info
 			s.namespaces[e.Body.Name] = true
 		}
 		for _, r := range s.resources {
-			r.follow(work, s.namespaces)
+			s.follow(work, r)
 		}
 	})
-}
-
-// stop ends the work: no more of it is begun; what is running may finish; what
-// does not in time is cancelled; what does not heed that either is left behind.
-func (s *server) stop(cancel context.CancelCauseFunc) {
-	close(s.stopping)
-	s.mu.Lock()
-	resources := maps.Clone(s.resources)
-	s.mu.Unlock()
-
-	var closing sync.WaitGroup
-	for _, r := range resources {
-		closing.Go(r.close)
-	}
-	done := make(chan struct{})
-	go func() { closing.Wait(); close(done) }()
-
-	exit := time.AfterFunc(s.ExitTimeout, func() { cancel(execute.ErrStopping) })
-	defer exit.Stop()
-	leave := time.NewTimer(s.ExitTimeout + s.Process.WriteGrace + patience)
-	defer leave.Stop()
-	select {
-	case <-done:
-	case <-leave.C:
-		for _, r := range resources {
-			for _, name := range r.running() {
-				s.Log.Warn("A handler does not stop and is left behind.", "resource", r.kind.Resource.String(), "name", name)
-			}
-		}
-	}
 }

@@ -61,12 +61,11 @@ func (c *chain[T]) remove(l *link[T]) {
 }
 
 // walk calls the function for each value, the newest link first, until it
-// returns false; then so does walk.
-func (c *chain[T]) walk(yield func(*T) bool) bool {
+// returns false.
+func (c *chain[T]) walk(yield func(*T) bool) {
 	for l := c.first.Load(); l != nil; l = l.next.Load() {
 		if value := l.value.Load(); value != nil && !yield(value) {
-			return false
+			return
 		}
 	}
-	return true
 }

@@ -10,7 +10,7 @@ import (
 
 // Keep is what an index function returns as its error to leave the values that
 // the object has in the index as they are. Nothing has failed then.
-var Keep = errors.New("the values in the index are to be kept")
+var Keep = errors.New("the values in the index are to be kept") //nolint:errname // it reads "return nil, gopf.Keep", and is no failure
 
 // keeps tells whether the function wants to keep the values. A class that was
 // given to the error later wins, as for all errors.

@@ -183,8 +183,14 @@ func (x *Index[K, V]) One(key K) (v V, found bool) {
 // begins.
 func (x *Index[K, V]) Get(key K) iter.Seq[V] {
 	return func(yield func(V) bool) {
-		if s := x.find(key); s != nil {
-			s.values.walk(func(v *V) bool { return yield(*v) })
+		s := x.find(key)
+		if s == nil {
+			return
+		}
+		for v := range s.values.walk {
+			if !yield(*v) {
+				return
+			}
 		}
 	}
 }
@@ -192,15 +198,23 @@ func (x *Index[K, V]) Get(key K) iter.Seq[V] {
 // Keys loops over the keys that have values.
 func (x *Index[K, V]) Keys() iter.Seq[K] {
 	return func(yield func(K) bool) {
-		x.order.walk(func(s *store[K, V]) bool { return yield(s.key) })
+		for s := range x.order.walk {
+			if !yield(s.key) {
+				return
+			}
+		}
 	}
 }
 
 // All loops over all values with their keys.
 func (x *Index[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
-		x.order.walk(func(s *store[K, V]) bool {
-			return s.values.walk(func(v *V) bool { return yield(s.key, *v) })
-		})
+		for s := range x.order.walk {
+			for v := range s.values.walk {
+				if !yield(s.key, *v) {
+					return
+				}
+			}
+		}
 	}
 }

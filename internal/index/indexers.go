@@ -68,6 +68,7 @@ func (x *Indexers) Update(ctx context.Context, request func() *registry.Request)
 func (x *Indexers) update(ctx context.Context, f Function, req *registry.Request) {
 	object, id, now := req.Body.Key(), f.Handler.ID, time.Now()
 	before := x.failures(object)[id]
+	req.Handler = f.Handler
 	if !f.Handler.MatchesObject(req) || !before.May(now) {
 		f.Into.Remove(object)
 		return
@@ -87,7 +88,7 @@ func (x *Indexers) update(ctx context.Context, f Function, req *registry.Request
 }
 
 func (x *Indexers) attempt(h *registry.Handler, req *registry.Request, f Failure) execute.Attempt {
-	req.Handler, req.Retry, req.Started = h, f.Retries, f.Started
+	req.Retry, req.Started = f.Retries, f.Started
 	return execute.Attempt{
 		Title: "Indexer", ID: h.ID, Limits: h.Limits, Retries: f.Retries, Started: f.Started,
 		DefaultBackoff: x.DefaultBackoff, DefaultMode: registry.Ignore,

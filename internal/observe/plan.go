@@ -56,7 +56,11 @@ func Match(handlers registry.Set, cluster []kind.Info) Plan {
 }
 
 func (p *Plan) add(h *registry.Handler, info kind.Info) {
-	for _, verb := range []string{"list", "watch", "patch"} {
+	verbs := []string{"list", "watch"}
+	if h.Family == registry.Changes || h.Family == registry.Background {
+		verbs = append(verbs, "patch") // the others only look
+	}
+	for _, verb := range verbs {
 		if !info.Can(verb) {
 			if h.Of.Specific() {
 				p.problem("handler %q (%s): the cluster cannot %s the resource %q", h.ID, h.Where, verb, info)

@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"time"
 
 	"gopf.dev/gopf/internal/apply"
 	"gopf.dev/gopf/internal/cause"
@@ -10,11 +11,12 @@ import (
 )
 
 // decide finds out what is due for the object, has it done, and returns what is
-// to be written.
-func (s *sight) decide(ctx context.Context) (*change, error) {
+// to be written. stopping is the time until more is done about daemons that are
+// to stop.
+func (s *sight) decide(ctx context.Context, stopping delay) (*change, error) {
 	request := s.request()
 	interested := s.Handlers.Interested(request)
-	mustBlock := interested && s.Handlers.Blocking(request)
+	mustBlock := interested && s.Handlers.Blocking(request) || s.Daemons != nil && s.Daemons.Blocking(s.memory.daemons, request)
 	c := &change{finalizer: apply.Finalizer{Name: s.Config.Finalizer}}
 	switch {
 	case mustBlock && !s.blocked && !s.body.Deleting:
@@ -25,15 +27,20 @@ func (s *sight) decide(ctx context.Context) (*change, error) {
 		s.log.Debug("Removing the finalizer, as there are no handlers requiring it.")
 		c.finalizer.Remove = true
 		return c, nil
-	case !interested:
-		return c, nil
-	case s.cause.Reason == cause.Create && s.memory.handled:
+	case interested && s.cause.Reason == cause.Create && s.memory.handled:
 		if c.due = s.undone(); c.due.Set {
 			return c, nil
 		}
 	}
-	if err := s.handleCause(ctx, c); err != nil {
-		return nil, err
+	if interested {
+		if err := s.handleCause(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	if stopping.Set {
+		// They go on by themselves and wake the object when they end: there is no
+		// need to look more often than this.
+		c.due = sooner(c.due, registry.Some(max(stopping.Is, 100*time.Millisecond)))
 	}
 	if s.body.Deleting && s.blocked && !c.due.Set && !c.interrupted {
 		s.log.Debug("Removing the finalizer, thus allowing the actual deletion.")
@@ -43,6 +50,14 @@ func (s *sight) decide(ctx context.Context) (*change, error) {
 		u.Untouch(s.stored, &c.notes)
 	}
 	return c, nil
+}
+
+// sooner is the shorter of two delays, of which either may be unset.
+func sooner(a, b delay) delay {
+	if !a.Set || b.Set && b.Is < a.Is {
+		return b
+	}
+	return a
 }
 
 // undone is called when an object that was handled looks as if it never was:

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/apply"
+	"gopf.dev/gopf/internal/daemon"
+	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/kind"
@@ -16,8 +19,11 @@ import (
 // Kind is what the turns of all objects of one resource share.
 type Kind struct {
 	Resource kind.Info
-	Handlers registry.Set // of changes
-	Watchers registry.Set // of events
+	Handlers registry.Set     // of changes
+	Watchers registry.Set     // of events
+	Daemons  *daemon.Set      // and timers; nil if there are none
+	Indexers *index.Indexers  // nil if there are none
+	Fields   []fieldpath.Path // what handlers are about, so that it counts as a change
 	Config   Config
 	API      apply.API
 	Log      *slog.Logger
@@ -64,7 +70,9 @@ type Memory struct {
 	watched uint64 // the event handlers, by their numbers, that matched last
 	undone  uint8  // how many times what was stored on it was found removed
 
-	busy *business // nil for objects with nothing to do
+	daemons *daemon.Object // nil for objects without daemons and timers
+	memos   registry.Memos
+	busy    *business // nil for objects with nothing to do
 }
 
 // business is what is kept only while there is something to do later.
@@ -89,6 +97,12 @@ func (m *Memory) work() *business {
 
 // Waiting tells whether the object's bytes are kept for something due later.
 func (m *Memory) Waiting() bool { return m.busy != nil }
+
+// Forget ends all that goes on beside the object, which is not served anymore.
+func (m *Memory) Forget(why error) {
+	m.daemons.Forget(why)
+	m.daemons = nil
+}
 
 // logger attaches the object to all lines about it.
 func (k *Kind) logger(b *object.Body) *slog.Logger {

@@ -9,7 +9,6 @@ import (
 	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/essence"
-	"gopf.dev/gopf/internal/fieldpath"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/registry"
@@ -40,7 +39,7 @@ func (k *Kind) look(ctx context.Context, m *Memory, body *object.Body) (*sight, 
 	} else {
 		old = nil
 	}
-	now := essence.Build(body.Map(), k.fields())
+	now := essence.Build(body.Map(), k.Fields)
 	essence.Clean(s.stored, now, k.Config.Base, k.Config.Progress)
 	if k.secret() {
 		essence.HideSecrets(now, old, body.UID)
@@ -68,18 +67,10 @@ func (k *Kind) secret() bool {
 	return k.Resource.Kind == "Secret" && k.Resource.Group == "" && !k.Config.PlainSecrets
 }
 
-func (k *Kind) fields() []fieldpath.Path {
-	var paths []fieldpath.Path
-	for _, p := range k.Handlers.Fields() {
-		paths = append(paths, p)
-	}
-	return paths
-}
-
 // request is what handlers and filters are given about the object.
 func (s *sight) request() *registry.Request {
 	return &registry.Request{
-		Body: s.body, Resource: s.Resource, Cause: s.cause, Log: s.log,
+		Body: s.body, Resource: s.Resource, Cause: s.cause, Log: s.log, Memos: &s.memory.memos,
 		Patch: &patch.Patch{},
 	}
 }

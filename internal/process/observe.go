@@ -5,10 +5,55 @@ import (
 	"log/slog"
 	"time"
 
+	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/registry"
 )
+
+// Index does nothing about an event but to keep indices up to date. It returns
+// whether the object is to be forgotten.
+func (k *Kind) Index(ctx context.Context, m *Memory, event *Event) (forget bool) {
+	k.guard(event.Body, func() { k.index(ctx, m, event) })
+	return event.Gone()
+}
+
+// index keeps what the object has in indices up to date.
+func (k *Kind) index(ctx context.Context, m *Memory, event *Event) {
+	switch {
+	case k.Indexers == nil:
+	case event.Gone():
+		k.Indexers.Remove(event.Body.Key())
+	default:
+		k.Indexers.Update(ctx, func() *registry.Request { return k.plainRequest(m, event.Body) })
+	}
+}
+
+// plainRequest is for handlers that are about the object as it is.
+func (k *Kind) plainRequest(m *Memory, body *object.Body) *registry.Request {
+	return &registry.Request{
+		Body: body, Resource: k.Resource, Log: k.logger(body), Memos: &m.memos, Patch: &patch.Patch{},
+		Key: body.UID,
+	}
+}
+
+// accompany spawns and stops daemons and timers as the object demands. It
+// returns the time until more is done about those that are to stop.
+func (s *sight) accompany(isEvent bool) delay {
+	if s.Daemons == nil {
+		return delay{}
+	}
+	k, m := s.Kind, s.memory
+	kept, due := k.Daemons.Sight(m.daemons, daemon.Sighting{
+		Request:   k.plainRequest(m, s.body),
+		Changed:   isEvent && len(s.cause.Diff) > 0,
+		Unguarded: !s.blocked,
+		Again:     func(b *object.Body) *registry.Request { return k.plainRequest(m, b) },
+	})
+	m.daemons = kept
+	return due
+}
 
 // observe calls the event handlers that the event is for: each once, whatever
 // comes of it. What they ask for is added to the patch.
@@ -24,7 +69,7 @@ func (k *Kind) observe(ctx context.Context, m *Memory, event *Event, asked *patc
 	for i, h := range k.Watchers {
 		bit := uint64(1) << min(i, 63) // the rest shares the last one
 		request := &registry.Request{
-			Body: event.Body, Resource: k.Resource, Event: event.Type, Missed: event.Missed, Log: log,
+			Body: event.Body, Resource: k.Resource, Event: event.Type, Missed: event.Missed, Log: log, Memos: &m.memos,
 			Handler: h, Started: time.Now(), Patch: &patch.Patch{},
 		}
 		if event.Missed && m.watched&bit == 0 || !event.Missed && !h.MatchesObject(request) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/apply"
+	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/registry"
@@ -25,23 +26,40 @@ type delay = registry.Opt[time.Duration]
 func (k *Kind) Turn(ctx context.Context, m *Memory, event *Event, wake *Wake) (forget bool) {
 	var asked patch.Patch
 	if event != nil {
-		k.observe(ctx, m, event, &asked)
+		k.guard(event.Body, func() { k.index(ctx, m, event) })
+		k.guard(event.Body, func() { k.observe(ctx, m, event, &asked) })
 		if event.Gone() {
+			m.Forget(daemon.ErrDeleted)
 			k.logger(event.Body).Debug("Deleted, really deleted, and we are notified.")
 			return true
 		}
 	}
+	if wake != nil {
+		m.daemons.Hurry(wake.urgent)
+	}
 	body, news := m.newest(event)
-	if !news && asked.Empty() {
+	if !news && asked.Empty() && (k.Daemons == nil || event == nil || event.Body.ResourceVersion != m.version) {
 		return false
 	}
 	if m.busy != nil && time.Now().Before(m.busy.until) {
 		m.busy.body = body // after the pause
+		m.daemons.See(body)
 		return false
 	}
-	after, due, err := k.change(ctx, m, body, news, wake, &asked)
+	after, due, err := k.change(ctx, m, body, occasion{event: event != nil, news: news, wake: wake}, &asked)
 	k.rest(m, after, due, err)
 	return false
+}
+
+// guard keeps a panic of users' filters from ending the process. There is no
+// second attempt: an event is told once.
+func (k *Kind) guard(body *object.Body, fn func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			k.logger(body).Error(fmt.Sprintf("A filter has panicked: %v", v), "stack", string(debug.Stack()))
+		}
+	}()
+	fn()
 }
 
 // rest notes when the object is to be looked at again.
@@ -90,10 +108,17 @@ func newer(a, b string) bool {
 	return x > y
 }
 
+// occasion is why an object has its turn.
+type occasion struct {
+	event bool  // the stream has an event, maybe the echo of our own change
+	news  bool  // the state is one that was not acted on yet
+	wake  *Wake // who asked not to wait for what is delayed; nil for nobody
+}
+
 // change goes from one state of the object to the next until there is nothing
 // to do now. It returns the last state, and the time until there is again.
 // What event handlers have asked for goes along with the first write.
-func (k *Kind) change(ctx context.Context, m *Memory, body *object.Body, news bool, wake *Wake, asked *patch.Patch) (last *object.Body, due delay, err error) {
+func (k *Kind) change(ctx context.Context, m *Memory, body *object.Body, why occasion, asked *patch.Patch) (last *object.Body, due delay, err error) {
 	last = body
 	defer func() {
 		if v := recover(); v != nil { // of filters, lifecycles, storages: users' code, too
@@ -102,14 +127,14 @@ func (k *Kind) change(ctx context.Context, m *Memory, body *object.Body, news bo
 	}()
 	for {
 		c := &change{}
-		if news {
+		if why.news || k.Daemons != nil {
 			m.version = last.ResourceVersion
-			if c, err = k.handle(ctx, m, last, wake); err != nil {
+			if c, err = k.handle(ctx, m, last, why); err != nil {
 				return last, delay{}, err
 			}
 		}
 		c.asked.Absorb(asked)
-		*asked, wake = patch.Patch{}, nil
+		*asked = patch.Patch{}
 		before := last
 		if last, err = k.write(ctx, m, before, c); err != nil {
 			return last, delay{}, err
@@ -121,11 +146,12 @@ func (k *Kind) change(ctx context.Context, m *Memory, body *object.Body, news bo
 			return last, registry.Some(max(c.due.Is, k.forgotten(m))), nil
 		}
 		switch {
-		case !news || c.interrupted || k.stopping():
+		case !why.news && !progressed || c.interrupted || k.stopping():
 			return last, c.due, nil
 		case !progressed && (!c.due.Set || c.due.Is > 0):
 			return last, c.due, nil
 		}
+		why = occasion{news: true}
 	}
 }
 
@@ -148,7 +174,7 @@ type change struct {
 
 // handle decides what to do about the object, and does it. What could not be
 // written last time comes first: handlers are not called again for it.
-func (k *Kind) handle(ctx context.Context, m *Memory, body *object.Body, wake *Wake) (*change, error) {
+func (k *Kind) handle(ctx context.Context, m *Memory, body *object.Body, why occasion) (*change, error) {
 	if m.busy != nil && m.busy.unsent != nil {
 		return m.busy.unsent, nil
 	}
@@ -156,8 +182,8 @@ func (k *Kind) handle(ctx context.Context, m *Memory, body *object.Body, wake *W
 	if err != nil {
 		return nil, err
 	}
-	s.wake = wake
-	return s.decide(ctx)
+	s.wake = why.wake
+	return s.decide(ctx, s.accompany(why.event))
 }
 
 // write sends the change and notes its success.

@@ -16,8 +16,10 @@ type Family int
 
 // The families.
 const (
-	Changes Family = iota // changes of objects, with state and attempts
-	Events                // events of the stream, each once
+	Changes    Family = iota // changes of objects, with state and attempts
+	Events                   // events of the stream, each once
+	Background               // daemons and timers beside the object
+	Indexing                 // what the object has in an index
 )
 
 // Handler is one declared function and all that was said about it.
@@ -81,7 +83,7 @@ func (h *Handler) Overlaps(other *Handler) bool {
 	if h.Family != other.Family {
 		return false
 	}
-	if h.Family == Events {
+	if h.Family != Changes {
 		return true
 	}
 	for reason := range h.Reasons {

@@ -64,8 +64,8 @@ func (s Set) IDs() []string {
 
 // Fields are the paths of the fields that handlers are about; they are part
 // of what counts as a change.
-func (s Set) Fields() [][]string {
-	var paths [][]string
+func (s Set) Fields() []fieldpath.Path {
+	var paths []fieldpath.Path
 	for _, h := range s {
 		if h.Change != nil {
 			paths = append(paths, h.Change.Path)

@@ -19,6 +19,7 @@ type Request struct {
 	Cause    *cause.Cause // whole: see Handler.Narrow; nil for event handlers
 	Event    string       // what the stream said: "ADDED", "MODIFIED", "DELETED", or "" for a listing
 	Missed   bool         // the deletion was found out later: only the identity is known
+	Memos    *Memos
 	Log      *slog.Logger
 
 	Handler *Handler  // nil while filters are being asked

@@ -199,7 +199,7 @@ func newStage(t *testing.T, s script, statusSubresource bool) *stage {
 		info.Subresources = []string{"status"}
 	}
 	st.kind = &process.Kind{
-		Resource: info, Handlers: s.handlers, Watchers: s.watchers, Config: s.config(), API: st.fakeAPI,
+		Resource: info, Handlers: s.handlers, Watchers: s.watchers, Fields: s.handlers.Fields(), Config: s.config(), API: st.fakeAPI,
 		Log:      slog.New(&clockedLog{recorded: &st.recorded}),
 		Alarm:    func(_ string, at time.Time) { st.alarm = at },
 		Stopping: st.stop,

@@ -27,7 +27,7 @@ var table = map[string]row{
 	"descriptive-hostnames.json":       {standing: awaited, awaits: "peering"},
 	"event-message-cutting.json":       {standing: awaited, awaits: "posting of events"},
 	"hierarchies.json":                 {standing: awaited, awaits: "hierarchies"},
-	"indexing.json":                    {standing: awaited, awaits: "indices", parts: []string{"steps"}},
+	"indexing.json":                    {standing: exact, run: indexing, parts: []string{"steps"}},
 	"kubeconfig-login.json":            {standing: awaited, awaits: "login"},
 	"log-lines.json":                   {standing: awaited, awaits: "logging"},
 	"namespace-deletion.json":          {standing: awaited, awaits: "observation of namespaces"},

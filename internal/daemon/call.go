@@ -1,0 +1,198 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"gopf.dev/gopf/internal/apply"
+	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/internal/registry"
+)
+
+// Call is what one call of a daemon or timer is given. It is for the goroutine
+// of the call, but for Current, which may be used by any.
+type Call struct {
+	*registry.Request
+
+	task     *Task
+	stopping <-chan struct{}
+	next     registry.Opt[time.Duration]
+}
+
+// Current is the newest state of the object; that of the request is the one at
+// the start of the call.
+func (c *Call) Current() *object.Body {
+	if body := c.task.object.Body(); body != nil {
+		return body
+	}
+	return c.Body // the call is over, and so are all others
+}
+
+// Stopping is closed when the call is to come to its end.
+func (c *Call) Stopping() <-chan struct{} { return c.stopping }
+
+// Next makes the next call of a timer come after d instead of the interval. It
+// counts if this one succeeds, or gives up for good.
+func (c *Call) Next(d time.Duration) { c.next = registry.Some(max(0, d)) }
+
+// Flush sends what the patch has so far. That the call is asked to stop, or its
+// context cancelled for that, does not keep it from doing so. After an error,
+// the changes are still in the patch, unless the cluster refuses them.
+func (c *Call) Flush(ctx context.Context) error {
+	p := *c.Patch
+	if p.Empty() {
+		return nil
+	}
+	*c.Patch = patch.Patch{}
+	set := c.task.object.set
+	ctx, cancel := unstopped(ctx, set.life)
+	defer cancel()
+	err := set.Write(ctx, c.Current(), &p)
+	switch {
+	case err == nil, errors.Is(err, apply.ErrGone):
+		return nil
+	case !refused(err):
+		p.Absorb(c.Patch)
+		*c.Patch = p
+	}
+	return fmt.Errorf("patch the object: %w", err)
+}
+
+// unstopped is the context without its being cancelled by a stop. It ends with
+// the life of the set.
+func unstopped(ctx, life context.Context) (context.Context, context.CancelFunc) {
+	lasting, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	forget := context.AfterFunc(life, func() { cancel(context.Cause(life)) })
+	ignore := context.AfterFunc(ctx, func() {
+		if why := context.Cause(ctx); !isStop(why) {
+			cancel(why)
+		}
+	})
+	return lasting, func() { forget(); ignore(); cancel(nil) }
+}
+
+// call makes one attempt and returns what it asks to be written; nil if nothing.
+func (t *Task) call(ctx context.Context, r *run) *patch.Patch {
+	o, spec := t.object, t.spec
+	req := o.again(o.Body())
+	if !t.start(req, r) {
+		return nil
+	}
+	c := &Call{Request: req, task: t, stopping: r.stopping}
+	outcome := execute.Attempt{
+		Title: spec.title(), ID: spec.ID, Limits: spec.Limits,
+		Retries: req.Retry, Started: req.Started,
+		DefaultBackoff: o.set.DefaultBackoff, DefaultMode: registry.Retry,
+		Log: req.Log,
+		Call: func(ctx context.Context) (any, error) {
+			if err := spec.Call(ctx, c); err != nil {
+				return nil, t.judge(ctx, err)
+			}
+			return execute.ToJSON(req.Result)
+		},
+	}.Make(ctx)
+	if outcome.Err == nil && outcome.Result != nil {
+		execute.Deliver(req.Patch, spec.ID, outcome.Result)
+	}
+	t.note(outcome, c.next)
+	return req.Patch
+}
+
+// start notes the beginning of a call, unless the task was asked to stop before.
+func (t *Task) start(req *registry.Request, r *run) bool {
+	t.object.mu.Lock()
+	defer t.object.mu.Unlock()
+	r.log = req.Log
+	if t.stop != nil {
+		return false
+	}
+	t.started, t.hurried, t.unfit = time.Now(), false, false
+	if t.retries == 0 {
+		t.since = t.started
+	}
+	req.Handler, req.Retry, req.Started = t.spec.Handler, t.retries, t.since
+	req.Key += "/" + t.spec.ID
+	req.Patch = &patch.Patch{}
+	return true
+}
+
+// judge tells what an error means that a call returns after it was asked to
+// stop: to be interrupted is what it was asked for, and there will be no other
+// attempt.
+func (t *Task) judge(ctx context.Context, err error) error {
+	t.object.mu.Lock()
+	stopped := t.stop
+	t.object.mu.Unlock()
+	switch {
+	case stopped == nil:
+		return err
+	case errors.Is(err, context.Canceled), errors.Is(err, stopped.why):
+		return nil
+	case context.Cause(ctx) == execute.ErrStopping:
+		return err // does not count
+	}
+	return &registry.Permanent{Err: err}
+}
+
+// note remembers how an attempt ended.
+func (t *Task) note(outcome execute.Outcome, next registry.Opt[time.Duration]) {
+	t.object.mu.Lock()
+	defer t.object.mu.Unlock()
+	switch {
+	case outcome.Void: // does not count
+		t.phase, t.pause, t.unfit = failed, outcome.Delay.Or(0), true
+	case !outcome.Final:
+		t.phase, t.pause = failed, outcome.Delay.Or(0)
+		t.retries++
+	case t.spec.Timer && next.Set:
+		t.phase, t.pause, t.retries = chosen, next.Is, 0
+	default:
+		t.phase, t.retries = done, 0
+	}
+}
+
+// send writes what a call asked for. What the cluster will never take is
+// dropped; any other error is for another attempt.
+func (t *Task) send(p *patch.Patch) (err error) {
+	if p == nil || p.Empty() {
+		return nil
+	}
+	defer func() {
+		if v := recover(); v != nil { // of users' edits
+			t.drop(fmt.Errorf("panic: %v", v), "stack", string(debug.Stack()))
+			err = nil
+		}
+	}()
+	err = t.object.set.Write(t.object.set.life, t.object.Body(), p)
+	switch {
+	case errors.Is(err, apply.ErrGone):
+		return nil
+	case refused(err):
+		t.drop(err)
+		return nil
+	}
+	return err
+}
+
+func (t *Task) drop(err error, attrs ...any) {
+	var then deeds
+	t.object.mu.Lock()
+	t.say(&then, slog.LevelError, "What the handler asked for cannot be written and is dropped.", append(attrs, "error", err)...)
+	t.object.mu.Unlock()
+	then.do()
+}
+
+// refused tells whether the cluster will refuse a patch however often it is
+// sent.
+func refused(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsNotFound(err) ||
+		apierrors.IsMethodNotSupported(err) || apierrors.IsRequestEntityTooLargeError(err)
+}

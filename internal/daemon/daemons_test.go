@@ -1,0 +1,228 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gopf.dev/gopf/internal/filter"
+	"gopf.dev/gopf/internal/registry"
+)
+
+func TestADaemonIsSpawnedOnceForEachObjectThatMatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newJournal()
+		k := newKit(t, daemonOf(func(ctx context.Context, c *Call) error {
+			j.note(c.Body.Name + " " + c.Key)
+			return obedient(ctx, c)
+		}, labelled("tier", "prod")))
+		prod := sight{labels: map[string]any{"tier": "prod"}}
+		k.see("a", prod)
+		k.see("b", sight{})
+		k.see("a", prod)
+		same(t, []string{"0s a a/fn"}, j.read())
+		if k.object("b") != nil {
+			t.Error("something is kept of an object that nothing is for")
+		}
+	})
+}
+
+func TestADaemonOfAFieldNeedsTheFieldInTheObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t, daemonOf(obedient, func(s *Spec) {
+			s.Change = &filter.Change{Path: []string{"spec", "size"}, Value: filter.Equal("big")}
+		}))
+		k.see("a", sight{spec: map[string]any{"size": "small"}})
+		same(t, "", k.running("a"))
+		k.see("a", sight{spec: map[string]any{"size": "big"}})
+		same(t, "fn", k.running("a"))
+	})
+}
+
+func TestADaemonThatReturnsIsOverAndWakesItsObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t, daemonOf(func(context.Context, *Call) error { time.Sleep(5 * time.Second); return nil }))
+		k.see("a", sight{})
+		time.Sleep(time.Minute)
+		same(t, []string{"5s a"}, k.wakes())
+		same(t, []string{"5s DEBUG Daemon 'fn' has exited on its own and will not be retried or restarted."}, k.said())
+		k.see("a", sight{})
+		same(t, "", k.running("a"))
+		same(t, "fn", k.over("a"))
+	})
+}
+
+func TestADaemonGoesThroughErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newJournal()
+		k := newKit(t, daemonOf(func(ctx context.Context, c *Call) error {
+			j.note(fmt.Sprintf("%d %v", c.Retry, time.Since(c.Started)))
+			switch c.Retry {
+			case 0:
+				return &registry.Temporary{Err: errors.New("later"), Delay: registry.Some(7 * time.Second)}
+			case 1:
+				return errors.New("oops")
+			case 2:
+				panic("oh no")
+			}
+			return obedient(ctx, c)
+		}))
+		k.see("a", sight{})
+		time.Sleep(time.Hour)
+		same(t, []string{"0s 0 0s", "7s 1 7s", "1m7s 2 1m7s", "2m7s 3 2m7s"}, j.read())
+		same(t, "fn", k.running("a"))
+	})
+}
+
+func TestTheInitialDelayMayDependOnTheObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newJournal()
+		k := newKit(t, daemonOf(func(ctx context.Context, c *Call) error {
+			j.note(c.Body.Name)
+			return obedient(ctx, c)
+		}, func(s *Spec) {
+			s.InitialDelay = func(r *registry.Request) time.Duration {
+				return time.Duration(r.Body.Map()["spec"].(int64)) * time.Second
+			}
+		}))
+		k.see("a", sight{spec: 9})
+		k.see("b", sight{spec: 3})
+		time.Sleep(time.Minute)
+		same(t, []string{"3s b", "9s a"}, j.read())
+	})
+}
+
+func TestADaemonSeesTheNewestStateOfItsObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newJournal()
+		k := newKit(t, daemonOf(func(ctx context.Context, c *Call) error {
+			for range 4 {
+				j.note(fmt.Sprint(c.Body.Map()["spec"], " now ", c.Current().Map()["spec"]))
+				time.Sleep(10 * time.Second)
+			}
+			return obedient(ctx, c)
+		}))
+		k.see("a", sight{spec: 1})
+		time.Sleep(5 * time.Second)
+		k.see("a", sight{spec: 2})
+		time.Sleep(10 * time.Second)
+		k.object("a").See(sight{spec: 3}.body("a")) // of an event that came no further
+		time.Sleep(time.Minute)
+		same(t, []string{"0s 1 now 1", "10s 1 now 2", "20s 1 now 3", "30s 1 now 3"}, j.read())
+	})
+}
+
+func TestWhatIsKeptForLongIsNotDecoded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t, daemonOf(func(ctx context.Context, c *Call) error {
+			c.Current().Map()
+			c.Body.Map()
+			return obedient(ctx, c)
+		}))
+		k.see("a", sight{spec: 1})
+		synctest.Wait()
+		kept := k.object("a").body
+		if kept == k.last["a"] || kept == k.object("a").Body() {
+			t.Error("the body that is kept is given to others, who will decode it")
+		}
+	})
+}
+
+func TestADaemonIsSpawnedAgainWhenItMatchesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newJournal()
+		var at atomic.Int32
+		k := newKit(t, daemonOf(func(ctx context.Context, _ *Call) error {
+			if at.Add(1) > 1 {
+				t.Error("two instances at a time")
+			}
+			defer at.Add(-1)
+			j.note("runs")
+			<-ctx.Done()
+			j.note(context.Cause(ctx))
+			time.Sleep(30 * time.Second) // to clean up
+			return ctx.Err()
+		}, labelled("on", "yes")))
+		on, off := sight{labels: map[string]any{"on": "yes"}}, sight{}
+		k.see("a", on)
+		time.Sleep(time.Minute)
+		k.see("a", off)
+		time.Sleep(10 * time.Second)
+		k.see("a", on) // while it is still exiting
+		time.Sleep(time.Minute)
+		same(t, []string{"0s runs", "1m0s the object does not match the filters anymore", "1m30s runs"}, j.read())
+		same(t, []string{"1m30s a"}, k.wakes())
+
+		k.see("a", off)
+		time.Sleep(time.Minute)
+		if k.object("a") != nil {
+			t.Error("something is kept of the object")
+		}
+		k.see("a", on)
+		j.read()
+		same(t, "fn", k.running("a"))
+	})
+}
+
+func TestAMandatoryDaemonMayWaitForTheFinalizer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t, daemonOf(obedient, named("mandatory")), daemonOf(obedient, named("optional"), optional))
+		k.see("a", sight{unguarded: true})
+		same(t, "optional", k.running("a"))
+		k.see("a", sight{})
+		same(t, "optional mandatory", k.running("a"))
+	})
+}
+
+func TestOptionalOnesHoldNothingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		defer close(release)
+		k := newKit(t, daemonOf(stubborn(release), optional))
+		k.see("a", sight{})
+		if k.Blocking(k.object("a"), k.request(k.last["a"])) {
+			t.Error("it asks for the finalizer")
+		}
+		if due := k.see("a", sight{deleting: true}); due.Set {
+			t.Errorf("the deletion waits %v", due.Is)
+		}
+	})
+}
+
+func TestNothingIsSpawnedForObjectsThatAreBeingDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t, daemonOf(obedient))
+		if due := k.see("a", sight{deleting: true}); due.Set || k.object("a") != nil {
+			t.Error("something is there")
+		}
+		// But the finalizer of an earlier process is still ours to remove.
+		if !k.Blocking(nil, k.request(k.last["a"])) {
+			t.Error("it does not matter")
+		}
+	})
+}
+
+func TestAPanicOfAFilterLeavesNothingLocked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := true
+		k := newKit(t, daemonOf(obedient, func(s *Spec) {
+			s.When = append(s.When, func(*registry.Request) bool {
+				if broken {
+					panic("oops")
+				}
+				return true
+			})
+		}))
+		func() {
+			defer func() { _ = recover() }()
+			k.see("a", sight{})
+		}()
+		broken = false
+		k.see("a", sight{})
+		same(t, "fn", k.running("a"))
+	})
+}

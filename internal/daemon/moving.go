@@ -1,0 +1,72 @@
+package daemon
+
+import (
+	"context"
+	"maps"
+	"slices"
+)
+
+// register makes the object one of those that a pause or an exit is for.
+func (s *Set) register(o *Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.objects[o] = struct{}{}
+}
+
+func (s *Set) unregister(o *Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.objects, o)
+}
+
+func (s *Set) snapshot() []*Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.objects))
+}
+
+// moves notes that one more task is more than waiting.
+func (s *Set) moves() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.moving++
+}
+
+// rests notes that it waits again, has ended, or is not waited for.
+func (s *Set) rests() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.moving--
+	if s.moving == 0 && s.quiet != nil {
+		close(s.quiet)
+		s.quiet = nil
+	}
+}
+
+// Moving is the number of tasks that are being called or written for.
+func (s *Set) Moving() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.moving
+}
+
+// Settle waits until no task is being called or written for.
+func (s *Set) Settle(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		if s.moving == 0 {
+			s.mu.Unlock()
+			return nil
+		}
+		if s.quiet == nil {
+			s.quiet = make(chan struct{})
+		}
+		quiet := s.quiet
+		s.mu.Unlock()
+		select {
+		case <-quiet:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

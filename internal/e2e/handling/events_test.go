@@ -1,0 +1,91 @@
+package handling_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+
+	"gopf.dev/gopf"
+)
+
+func toFields(v any) (of fields) {
+	if err := json.Unmarshal([]byte(toJSON(v)), &of); err != nil {
+		panic(err)
+	}
+	return of
+}
+
+func TestEventHandlersSeeEverythingThatHappens(t *testing.T) {
+	t.Parallel()
+	s, d := newSpace(t), &diary{}
+	op := newOperator()
+	x := gopf.For[*Example](op, examples)
+	x.OnEvent("event_fn", func(_ context.Context, e *gopf.Event[*Example]) error {
+		switch {
+		case e.Object.Name != "x":
+			d.add("%s %s", e.Type, e.Object.Name)
+		case e.Object.Annotations[lastHandled] != "":
+			d.add("%s %s by ourselves, finalizers %d", e.Type, e.Object.Spec.Field, len(e.Object.Finalizers))
+		default:
+			d.add("%s %s, finalizers %d", e.Type, e.Object.Spec.Field, len(e.Object.Finalizers))
+		}
+		return errors.New("that nobody minds")
+	})
+	x.WithLabel("handled", gopf.Present).OnDelete("delete_fn", d.handler("delete"))
+	s.create(examples, "before", spec("a"))
+	o := s.start(op, nil)
+	d.waitFor(t, " before") // in a listing
+	s.create(examples, "x", fields{"metadata": fields{"labels": fields{"handled": "yes"}}, "spec": fields{"field": "a"}})
+	d.waitFor(t, "MODIFIED a by ourselves, finalizers 1")
+	s.patch(examples, "x", fields{"status": fields{"phase": "Ready"}}, "status")
+	s.delete(examples, "x")
+	s.waitGone(examples, "x")
+	eventually(t, func() error {
+		if got := d.all(); !slices.ContainsFunc(got, func(line string) bool { return line[:4] == "DELE" }) {
+			return errors.New("the deletion was not seen")
+		}
+		return nil
+	})
+	o.staysQuiet(t, d)
+	got := slices.DeleteFunc(d.all(), func(line string) bool { return line == "delete delete a" })
+	want := []string{
+		" before", "ADDED a, finalizers 0", "MODIFIED a, finalizers 1", "MODIFIED a by ourselves, finalizers 1",
+		"MODIFIED a by ourselves, finalizers 1", // the status
+		"MODIFIED a by ourselves, finalizers 1", // being deleted
+		"DELETED a by ourselves, finalizers 0",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("events:\ngot  %q\nwant %q", got, want)
+	}
+}
+
+func TestWhatAnEventHandlerAsksForIsWritten(t *testing.T) {
+	t.Parallel()
+	s, d := newSpace(t), &diary{}
+	op := newOperator()
+	gopf.For[*Example](op, examples).OnEvent("event_fn", func(_ context.Context, e *gopf.Event[*Example]) error {
+		e.Patch.Label("seen", e.Object.Spec.Field)
+		e.SetResult(map[string]string{"field": e.Object.Spec.Field})
+		return nil
+	})
+	o := s.start(op, nil)
+	s.create(examples, "x", spec("a"))
+	for _, field := range []string{"a", "b"} {
+		if field == "b" {
+			s.patch(examples, "x", spec("b"))
+		}
+		eventually(t, func() error {
+			if got := s.get(examples, "x"); got.GetLabels()["seen"] != field || toJSON(got.Object["status"]) != `{"event_fn":{"field":"`+field+`"}}` {
+				return errors.New("it is not written: " + toJSON(got.Object))
+			}
+			return nil
+		})
+	}
+	o.staysQuiet(t, d)
+	o.wire.checkWrites(t, 0, "PATCH examples/x/status", "PATCH examples/x", "PATCH examples/x/status", "PATCH examples/x")
+	if got := s.get(examples, "x").GetAnnotations(); len(got) > 0 {
+		t.Errorf("annotations: %q, want none without handlers of changes", got)
+	}
+}

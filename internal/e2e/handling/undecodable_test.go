@@ -1,0 +1,71 @@
+package handling_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"gopf.dev/gopf"
+)
+
+func TestAnObjectThatDoesNotDecodeWaitsUntilItDoes(t *testing.T) {
+	t.Parallel()
+	s, d := newSpace(t), &diary{}
+	op := newOperator()
+	op.Settings.Execution.DefaultBackoff = time.Hour // so that only a change can help
+	x := gopf.For[*Example](op, examples)
+	x.OnCreate("create_fn", d.handler("create"), gopf.Retries(1))
+	x.OnUpdate("update_fn", d.handler("update"), gopf.Retries(1))
+	x.OnDelete("delete_fn", d.handler("delete"), gopf.Retries(1))
+	o := s.start(op, nil)
+	broken := fields{"spec": fields{"field": 42}}
+	reported := func(id string) {
+		t.Helper()
+		eventually(t, func() error {
+			lines := o.log.with("Handler '" + id + "' is not called")
+			if len(lines) == 0 {
+				return errors.New("nobody is told that the object does not decode")
+			}
+			if !strings.Contains(lines[0], "spec.field") || !strings.Contains(lines[0], "string") {
+				return errors.New("it is not told where: " + lines[0])
+			}
+			return nil
+		})
+		o.staysQuiet(t, d)
+		if r, found := s.record(id); found && r.Retries > 0 {
+			t.Errorf("attempts of %s are counted: %+v", id, r)
+		}
+	}
+	s.create(examples, "x", broken)
+	reported("create_fn")
+	s.patch(examples, "x", spec("a"))
+	s.waitHandled(examples, "x", "a")
+
+	s.patch(examples, "x", broken)
+	reported("update_fn")
+	s.patch(examples, "x", spec("b"))
+	s.waitHandled(examples, "x", "b")
+
+	s.patch(examples, "x", broken)
+	reported("update_fn")
+	s.delete(examples, "x")
+	reported("delete_fn")
+	if err := hasFinalizers(finalizer)(s.get(examples, "x")); err != nil {
+		t.Errorf("the deletion does not wait: %v", err)
+	}
+	s.patch(examples, "x", spec("c"))
+	s.waitGone(examples, "x")
+	d.check(t, "create create a", "update update b", "delete delete c")
+}
+
+func TestAnObjectThatDoesNotDecodeFailsIfThatIsAskedFor(t *testing.T) {
+	t.Parallel()
+	s, d := newSpace(t), &diary{}
+	op := newOperator()
+	gopf.For[*Example](op, examples).OnCreate("create_fn", d.handler("create"), gopf.OnError(gopf.Fail))
+	s.start(op, nil)
+	s.create(examples, "x", fields{"spec": fields{"field": 42}})
+	s.waitFor(examples, "x", handled(`{"spec":{"field":42}}`))
+	d.check(t)
+}

@@ -1,0 +1,92 @@
+package handling_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gopf.dev/gopf"
+)
+
+func TestADelayedHandlerIsWokenByName(t *testing.T) {
+	t.Parallel()
+	s, d := newSpace(t), &diary{}
+	op := newOperator()
+	x := gopf.For[*Example](op, examples)
+	for _, id := range []string{"woken", "other"} {
+		x.OnCreate(id, func(_ context.Context, c *gopf.Change[*Example]) error {
+			d.add("%s #%d", id, c.Retry)
+			if c.Retry == 0 {
+				return gopf.Wait(time.Hour, "it is not there yet")
+			}
+			return nil
+		})
+	}
+	o := s.start(op, nil)
+	s.create(examples, "x", spec("a"))
+	eventually(t, func() error {
+		if r, _ := s.record("other"); r.Retries != 1 {
+			return errors.New("the handlers are not waiting yet")
+		}
+		return nil
+	})
+	x.Wake(s.name, "x", "woken")
+	x.Wake(s.name, "nobody")
+	d.waitFor(t, "woken #1")
+	o.staysQuiet(t, d)
+	d.check(t, "woken #0", "other #0", "woken #1")
+	x.Wake(s.name, "x")
+	s.waitHandled(examples, "x", "a")
+	d.check(t, "woken #0", "other #0", "woken #1", "other #1")
+	x.Wake(s.name, "x") // there is nothing to wake any more
+	o.staysQuiet(t, d)
+}
+
+func TestAParentIsWokenByItsChildren(t *testing.T) {
+	t.Parallel()
+	s, d := newSpace(t), &diary{}
+	op := newOperator()
+	parents := gopf.For[*Example](op, examples)
+	parents.OnCreate("create_fn", func(_ context.Context, c *gopf.Change[*Example]) error {
+		d.add("create #%d", c.Retry)
+		child := s.get("v1/configmaps", "child")
+		if child == nil {
+			return gopf.Wait(time.Hour, "there is no child")
+		}
+		if ready := child.GetLabels()["ready"]; ready != "yes" {
+			return gopf.Wait(time.Hour, "the child is not ready")
+		}
+		c.SetResult("ready")
+		return nil
+	})
+	gopf.WakeOwner(gopf.For[*corev1.ConfigMap](op, "v1/configmaps"), parents)
+	o := s.start(op, nil).following("configmaps", "examples")
+	parent := s.create(examples, "x", spec("a"))
+	waiting := func(retries int) {
+		t.Helper()
+		eventually(t, func() error {
+			if r, _ := s.record("create_fn"); r.Retries != retries {
+				return fmt.Errorf("%d attempts, want %d", r.Retries, retries)
+			}
+			return nil
+		})
+	}
+	waiting(1)
+	controller := true
+	owner := metav1.OwnerReference{APIVersion: parent.GetAPIVersion(), Kind: parent.GetKind(), Name: "x", UID: parent.GetUID(), Controller: &controller}
+	s.create("v1/configmaps", "stranger", fields{})
+	s.create("v1/configmaps", "child", fields{"metadata": fields{"ownerReferences": []any{toFields(owner)}}})
+	waiting(2)
+	s.patch("v1/configmaps", "child", fields{"metadata": fields{"labels": fields{"ready": "yes"}}})
+	checkStatus(t, s.waitHandled(examples, "x", "a"), fields{"create_fn": "ready"})
+	o.staysQuiet(t, d)
+	d.check(t, "create #0", "create #1", "create #2")
+	if child := s.get("v1/configmaps", "child"); len(child.GetAnnotations()) > 0 || len(child.GetFinalizers()) > 0 {
+		t.Errorf("the child has traces: %v", child.Object["metadata"])
+	}
+}

@@ -1,0 +1,89 @@
+package e2e
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+func TestASignalEndsItCleanly(t *testing.T) {
+	for name, signal := range map[string]os.Signal{"SIGINT": os.Interrupt, "SIGTERM": syscall.SIGTERM} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			objects := examples(t, namespace(t))
+			p := startOperator(t, "greeting", newRecording(t).env(), "run", "--namespace", objects.namespace)
+			objects.create("example", nil)
+			objects.awaitHandled("example")
+			p.signal(signal)
+			if code := p.wait(); code != 0 {
+				t.Errorf("got exit code %d", code)
+			}
+			if len(p.lines("The operator is stopping.")) != 1 {
+				t.Error("it does not say that it stops")
+			}
+		})
+	}
+}
+
+func TestTheSecondSignalEndsItAtOnce(t *testing.T) {
+	t.Parallel()
+	objects := examples(t, namespace(t))
+	calls := newRecording(t)
+	p := startOperator(t, "hanging", calls.env(), "run", "--namespace", objects.namespace)
+	objects.create("example", nil)
+	await(t, "the handler is called", func() bool { return len(calls.calls()) > 0 })
+	p.signal(syscall.SIGTERM)
+	p.await(t, "The operator is stopping.")
+	p.signal(os.Interrupt)
+	if code := p.wait(); code != 130 {
+		t.Errorf("got exit code %d", code)
+	}
+	if len(p.lines("second signal")) != 1 || len(p.lines("left behind")) != 0 {
+		t.Error("it was not the second signal that ended it")
+	}
+	if objects.handled("example") {
+		t.Error("the handler has not returned, but the object counts as handled")
+	}
+}
+
+func TestASignalEndsItWhileTheClusterDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	connected := make(chan struct{})
+	go func() {
+		if _, err := silent.Accept(); err == nil {
+			close(connected)
+		}
+	}()
+	p := startOperator(t, "greeting", []string{"KUBECONFIG=" + kubeconfigFor(t, "https://"+silent.Addr().String())}, "run", "--all-namespaces")
+	<-connected
+	p.signal(syscall.SIGTERM)
+	if code := p.wait(); code != 0 {
+		t.Errorf("got exit code %d", code)
+	}
+}
+
+// kubeconfigFor writes the shared cluster's kubeconfig with another server in it.
+func kubeconfigFor(t *testing.T, server string) string {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cluster := range config.Clusters {
+		cluster.Server = server
+	}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"gopf.dev/gopf/internal/apply"
+	"gopf.dev/gopf/internal/daemon"
+	"gopf.dev/gopf/internal/index"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/internal/registry"
+)
+
+// daemonsOf are the daemons and timers of a resource; nil if it has none.
+func (s *server) daemonsOf(r *resource, handlers registry.Set) *daemon.Set {
+	if len(handlers) == 0 {
+		return nil
+	}
+	config := daemon.Config{
+		Clock: s.daemons, Wake: r.ring, Polling: s.Polling,
+		DefaultBackoff: s.Process.DefaultBackoff, ErrorDelays: s.Process.ErrorDelays, ExitGrace: s.ExitTimeout,
+		Write: func(ctx context.Context, body *object.Body, p *patch.Patch) error {
+			applier := apply.Applier{API: s.client, Resource: r.kind.Resource, Log: s.Log}
+			_, err := applier.Apply(ctx, body, p, &patch.Patch{}, apply.Finalizer{})
+			return err
+		},
+	}
+	for _, h := range handlers {
+		config.Specs = append(config.Specs, s.Config.Daemons[h])
+	}
+	return daemon.NewSet(config)
+}
+
+// indexersOf are the index functions of a resource; nil if it has none.
+func (s *server) indexersOf(handlers registry.Set) *index.Indexers {
+	if len(handlers) == 0 {
+		return nil
+	}
+	x := &index.Indexers{DefaultBackoff: s.Process.DefaultBackoff}
+	for _, h := range handlers {
+		x.Functions = append(x.Functions, index.Function{Handler: h, Into: s.Indices[h]})
+	}
+	return x
+}
+
+// What must be known before the gate can open, beside the indexed resources.
+const (
+	discovery = "the resources of the cluster"
+	patterns  = "the namespaces of the cluster"
+)
+
+// newGate makes the gate before the first handler: it is open from the start if
+// there are no indices.
+func newGate(c Config) *index.Gate {
+	if len(c.Indices) == 0 {
+		return index.NewGate()
+	}
+	if _, fixed := c.Namespaces.Fixed(); fixed {
+		return index.NewGate(discovery)
+	}
+	return index.NewGate(discovery, patterns)
+}
+
+func (s *server) isOpen() bool {
+	select {
+	case <-s.gate.Open():
+		return true
+	default:
+		return false
+	}
+}
+
+// reminding is how often is told what the operator waits for.
+const reminding = 10 * time.Second
+
+// openGate waits until all indices are filled, and then lets all handlers work:
+// resources that were followed only for their indices are listed again for
+// their other handlers.
+func (s *server) openGate(ctx, work context.Context) {
+	err := s.gate.Await(ctx, reminding, func(waiting []string) {
+		s.Log.Warn("No handler is called yet, because some indices are not filled: these resources cannot be listed so far.", "waiting", waiting)
+	})
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.resources {
+		if r.indexOnly.Swap(false) && r.hasOthers() {
+			r.unfollow()
+		}
+		s.follow(work, r)
+	}
+}

@@ -1,0 +1,124 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func isOpen(g *Gate) bool {
+	select {
+	case <-g.Open():
+		return true
+	default:
+		return false
+	}
+}
+
+func TestTheGateOpensWhenNothingIsWaitedFor(t *testing.T) {
+	steps := []struct {
+		title   string
+		do      func(g *Gate)
+		waiting []string // none: it is open
+	}{
+		{"made", func(*Gate) {}, []string{"namespaces"}},
+		{"a source is expected", func(g *Gate) { g.Expect("pods in b") }, []string{"namespaces", "pods in b"}},
+		{"another one", func(g *Gate) { g.Expect("pods in a") }, []string{"namespaces", "pods in a", "pods in b"}},
+		{"what told of them is synced", func(g *Gate) { g.Synced("namespaces") }, []string{"pods in a", "pods in b"}},
+		{"an unknown one is synced", func(g *Gate) { g.Synced("pods in z") }, []string{"pods in a", "pods in b"}},
+		{"one is synced", func(g *Gate) { g.Synced("pods in a") }, []string{"pods in b"}},
+		{"and once more", func(g *Gate) { g.Synced("pods in a") }, []string{"pods in b"}},
+		{"and is expected again", func(g *Gate) { g.Expect("pods in a") }, []string{"pods in b"}},
+		{"it vanishes and comes back", func(g *Gate) { g.Drop("pods in a"); g.Expect("pods in a") }, []string{"pods in a", "pods in b"}},
+		{"the unsynced one vanishes", func(g *Gate) { g.Drop("pods in b") }, []string{"pods in a"}},
+		{"an unknown one vanishes", func(g *Gate) { g.Drop("pods in z") }, []string{"pods in a"}},
+		{"the last one vanishes", func(g *Gate) { g.Drop("pods in a") }, nil},
+		{"a source comes too late", func(g *Gate) { g.Expect("pods in c") }, nil},
+		{"it is synced and vanishes", func(g *Gate) { g.Synced("pods in c"); g.Drop("pods in c") }, nil},
+	}
+	g := NewGate("namespaces")
+	for _, step := range steps {
+		step.do(g)
+		if diff := cmp.Diff(step.waiting, g.Waiting()); diff != "" {
+			t.Errorf("%s: -want +got\n%s", step.title, diff)
+		}
+		if isOpen(g) != (step.waiting == nil) {
+			t.Errorf("%s: open: %v", step.title, isOpen(g))
+		}
+	}
+}
+
+func TestAGateThatWaitsForNothingIsOpen(t *testing.T) {
+	if g := NewGate(); !isOpen(g) || len(g.Waiting()) > 0 {
+		t.Error("it is not open")
+	}
+}
+
+func TestWhatHoldsUpTheGateIsToldByName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate("pods", "nodes")
+		var told [][]string
+		var done sync.WaitGroup
+		done.Go(func() {
+			if err := g.Await(t.Context(), 10*time.Second, func(names []string) { told = append(told, names) }); err != nil {
+				t.Errorf("got %v for an open gate", err)
+			}
+		})
+		time.Sleep(15 * time.Second)
+		g.Synced("nodes")
+		time.Sleep(10 * time.Second)
+		g.Synced("pods")
+		done.Wait()
+		if diff := cmp.Diff([][]string{{"nodes", "pods"}, {"pods"}}, told); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
+		}
+	})
+}
+
+func TestWaitingAtTheGateEndsWithTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		why := errors.New("enough")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, why)
+		defer cancel()
+		told := 0
+		err := NewGate("pods").Await(ctx, 20*time.Second, func([]string) { told++ })
+		if !errors.Is(err, why) {
+			t.Errorf("got %v, want %v", err, why)
+		}
+		if told < 2 {
+			t.Errorf("told %d times, want at least 2", told)
+		}
+	})
+}
+
+func TestTheGateOpensOnceUnderConcurrentUse(t *testing.T) {
+	g := NewGate("discovery")
+	names := []string{"a", "b", "c", "d"}
+	var users sync.WaitGroup
+	for range 20 {
+		for i, name := range names {
+			users.Go(func() {
+				g.Expect(name)
+				if !slices.IsSorted(g.Waiting()) {
+					t.Error("the names are not sorted")
+				}
+				if i%2 == 0 {
+					g.Synced(name)
+				} else {
+					g.Drop(name)
+				}
+			})
+		}
+	}
+	users.Wait()
+	g.Synced("discovery")
+	if !isOpen(g) {
+		t.Errorf("it waits for %q", g.Waiting())
+	}
+}

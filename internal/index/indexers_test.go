@@ -1,0 +1,246 @@
+package index
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/internal/registry"
+)
+
+// script is an index function that does what it is told.
+type script struct {
+	t       *testing.T
+	index   *Index[string, string]
+	handler *registry.Handler
+	all     *Indexers
+	log     *bytes.Buffer
+
+	result  map[string]string
+	err     error
+	matches bool
+	calls   int
+	last    *registry.Request
+}
+
+func newScript(t *testing.T, limits registry.Limits) *script {
+	s := &script{t: t, index: New[string, string](), matches: true, log: &bytes.Buffer{}}
+	s.handler = &registry.Handler{
+		ID: "fn", Limits: limits,
+		When: []func(*registry.Request) bool{func(*registry.Request) bool { return s.matches }},
+		Call: func(_ context.Context, req *registry.Request) error {
+			s.calls++
+			s.last = req
+			if s.err == nil {
+				req.Result = s.result
+			}
+			return s.err
+		},
+	}
+	s.all = &Indexers{Functions: []Function{{s.handler, s.index}}, DefaultBackoff: time.Minute}
+	return s
+}
+
+// event is one of the object, after which the function returns what is given.
+func (s *script) event(ctx context.Context, uid string, result map[string]string, err error) {
+	s.t.Helper()
+	body, parseErr := object.Parse([]byte(`{"metadata":{"uid":"` + uid + `","namespace":"ns","name":"n"}}`))
+	if parseErr != nil {
+		s.t.Fatal(parseErr)
+	}
+	s.result, s.err = result, err
+	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	s.all.Update(ctx, func() *registry.Request {
+		return &registry.Request{Body: body, Log: log, Patch: &patch.Patch{}}
+	})
+}
+
+// expect checks what is under the only key, and how often the function was
+// called since.
+func (s *script) expect(calls int, values ...string) {
+	s.t.Helper()
+	want := map[string][]string{}
+	if len(values) > 0 {
+		want["key"] = values
+	}
+	check(s.t, s.index, want)
+	if s.calls != calls {
+		s.t.Errorf("%d calls, want %d", s.calls, calls)
+	}
+	s.calls = 0
+}
+
+func TestResultsReplaceTheValuesOfTheirObject(t *testing.T) {
+	s, ctx := newScript(t, registry.Limits{}), t.Context()
+	s.event(ctx, "a", one("a1"), nil)
+	s.event(ctx, "b", one("b1"), nil)
+	s.expect(2, "a1", "b1")
+	s.event(ctx, "a", one("a2"), nil)
+	s.expect(1, "a2", "b1")
+	s.event(ctx, "a", nil, Keep)
+	s.expect(1, "a2", "b1")
+	s.event(ctx, "a", nil, nil)
+	s.expect(1, "b1")
+	s.event(ctx, "b", one("b1"), errors.New("ignored by default"))
+	s.expect(1, "b1")
+	s.matches = false
+	s.event(ctx, "b", one("b2"), nil)
+	s.expect(0)
+}
+
+func TestKeepingIsNoFailureWhateverErrorsMean(t *testing.T) {
+	for _, mode := range []registry.ErrorMode{registry.Retry, registry.Ignore, registry.Fail} {
+		s, ctx := newScript(t, registry.Limits{OnError: registry.Some(mode), Retries: registry.Some(1)}), t.Context()
+		s.event(ctx, "a", one("a1"), nil)
+		s.event(ctx, "a", nil, Keep)
+		s.event(ctx, "a", nil, Keep)
+		s.expect(3, "a1")
+		if s.all.Failing() != 0 || strings.Contains(s.log.String(), "failed") {
+			t.Errorf("keeping counts as a failure:\n%s", s.log)
+		}
+	}
+}
+
+func TestADeletedObjectIsRemovedWithoutAnyCall(t *testing.T) {
+	s, ctx := newScript(t, registry.Limits{}), t.Context()
+	s.event(ctx, "a", one("a1"), nil)
+	s.event(ctx, "b", nil, &registry.Permanent{Err: errors.New("oops")})
+	s.expect(2, "a1")
+	s.all.Remove("a")
+	s.all.Remove("b")
+	s.all.Remove("unknown")
+	s.expect(0)
+	if s.all.Failing() != 0 {
+		t.Error("the failures of a deleted object are remembered")
+	}
+}
+
+func TestATemporaryErrorExcludesUntilItsDelayIsOverAndAnEventComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx := newScript(t, registry.Limits{}), t.Context()
+		s.event(ctx, "a", one("a1"), nil)
+		s.event(ctx, "a", nil, &registry.Temporary{Err: errors.New("oops"), Delay: registry.Some(10 * time.Second)})
+		s.expect(2)
+		first := s.last.Started
+		time.Sleep(10*time.Second - 1)
+		s.event(ctx, "a", one("a2"), nil)
+		s.expect(0)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		s.expect(0) // nobody but an event makes it be called
+		s.event(ctx, "a", nil, &registry.Temporary{Err: errors.New("again")})
+		s.expect(1)
+		if s.last.Retry != 1 || !s.last.Started.Equal(first) {
+			t.Errorf("retry %d since %s, want 1 since %s", s.last.Retry, s.last.Started, first)
+		}
+		s.event(ctx, "a", one("a3"), nil)
+		s.expect(1, "a3")
+		if s.all.Failing() != 0 {
+			t.Error("a success is not forgotten")
+		}
+		s.event(ctx, "a", one("a4"), nil)
+		if s.expect(1, "a4"); s.last.Retry != 0 {
+			t.Errorf("retry %d after a success, want 0", s.last.Retry)
+		}
+	})
+}
+
+func TestAPermanentErrorExcludesForGood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cases := map[string]struct {
+			limits registry.Limits
+			err    error
+			calls  int // until it is over
+		}{
+			"said so":               {registry.Limits{}, &registry.Permanent{Err: errors.New("oops")}, 1},
+			"by the mode":           {registry.Limits{OnError: registry.Some(registry.Fail)}, errors.New("oops"), 1},
+			"an unfit object":       {registry.Limits{OnError: registry.Some(registry.Fail)}, &registry.Undecodable{Err: errors.New("oops")}, 1},
+			"no retries left":       {registry.Limits{Retries: registry.Some(2)}, &registry.Temporary{Err: errors.New("oops")}, 2},
+			"no time left":          {registry.Limits{Timeout: registry.Some(3 * time.Hour)}, &registry.Temporary{Err: errors.New("oops")}, 3},
+			"no retries, by a mode": {registry.Limits{Retries: registry.Some(2), OnError: registry.Some(registry.Retry)}, errors.New("oops"), 2},
+		}
+		for name, c := range cases {
+			s, ctx := newScript(t, c.limits), t.Context()
+			s.event(ctx, "other", one("other"), nil)
+			s.event(ctx, "a", one("a1"), nil)
+			s.calls = 0
+			for range 5 {
+				s.event(ctx, "a", nil, c.err)
+				time.Sleep(time.Hour)
+			}
+			s.matches = false
+			s.event(ctx, "a", one("a2"), nil) // not even if filters match anew
+			s.matches = true
+			s.event(ctx, "a", one("a2"), nil)
+			t.Log(name)
+			s.expect(c.calls, "other")
+			s.event(ctx, "other", one("other"), nil)
+			s.expect(1, "other")
+		}
+	})
+}
+
+func TestUnfitObjectsAreTreatedLikeErrorsButTriedWithEachEvent(t *testing.T) {
+	misfit := &registry.Undecodable{Err: errors.New("oops")}
+	ignoring, ctx := newScript(t, registry.Limits{}), t.Context()
+	ignoring.event(ctx, "a", one("a1"), nil)
+	ignoring.event(ctx, "a", nil, misfit)
+	ignoring.expect(2, "a1")
+	retrying := newScript(t, registry.Limits{OnError: registry.Some(registry.Retry)})
+	retrying.event(ctx, "a", one("a1"), nil)
+	retrying.event(ctx, "a", nil, misfit)
+	retrying.expect(2)
+	retrying.event(ctx, "a", one("a2"), nil)
+	retrying.expect(1, "a2")
+	if ignoring.all.Failing()+retrying.all.Failing() != 0 {
+		t.Error("an attempt that does not count is remembered")
+	}
+}
+
+func TestAnInterruptedFunctionLeavesEverythingAsItWas(t *testing.T) {
+	s := newScript(t, registry.Limits{})
+	s.event(t.Context(), "a", one("a1"), nil)
+	ctx, stop := context.WithCancelCause(t.Context())
+	s.handler.When = append(s.handler.When, func(*registry.Request) bool { stop(execute.ErrStopping); return true })
+	s.event(ctx, "a", nil, &registry.Temporary{Err: errors.New("cancelled")})
+	s.expect(2, "a1")
+	s.event(ctx, "a", one("a2"), nil)
+	s.expect(0, "a1") // the context is done: nothing is called
+}
+
+func TestPanicsOfFunctionsAreErrors(t *testing.T) {
+	s, ctx := newScript(t, registry.Limits{}), t.Context()
+	s.event(ctx, "a", one("a1"), nil)
+	call := s.handler.Call
+	s.handler.Call = func(ctx context.Context, req *registry.Request) error { _ = call(ctx, req); panic("oops") }
+	s.event(ctx, "a", one("a2"), nil)
+	s.expect(2, "a1")
+}
+
+func TestIndexersAreLoggedTersely(t *testing.T) {
+	s, ctx := newScript(t, registry.Limits{}), t.Context()
+	s.event(ctx, "a", one("a1"), nil)
+	s.event(ctx, "a", nil, errors.New("oops"))
+	s.last.Log.Info("the user's own line")
+	log := s.log.String()
+	for _, want := range []string{
+		`level=DEBUG msg="Indexer 'fn' succeeded."`,
+		`level=ERROR msg="Indexer 'fn' failed with an exception and will ignore it: oops"`,
+		`level=INFO msg="the user's own line"`,
+	} {
+		if !strings.Contains(log, want) {
+			t.Errorf("the log lacks %s:\n%s", want, log)
+		}
+	}
+	if strings.Contains(log, "invoked") {
+		t.Errorf("the log tells too much:\n%s", log)
+	}
+}
