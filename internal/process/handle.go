@@ -37,7 +37,7 @@ func (s *sight) handle(ctx context.Context, c *change) error {
 	state.Select(ids, reason, time.Now())
 	handling := s.handling(state, ids, note)
 
-	s.log.Debug(title+" is in progress:", "body", rawJSON(s.body))
+	s.log.Debug(title+" is in progress:", "body", s.shown(s.body))
 	if len(s.cause.Diff) > 0 && s.cause.Old != nil {
 		s.log.Debug(title+" diff:", "diff", s.cause.Diff)
 	}

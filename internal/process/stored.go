@@ -19,15 +19,15 @@ func (s stored) Identity() storage.Identity {
 
 func (s stored) Lookup(path ...string) (any, bool) { return s.body.Lookup(path...) }
 
-// rawJSON shows an object in logs, without cost if the line is not printed.
-// Secrets stay secret.
-func rawJSON(b *object.Body) slog.LogValuer { return lazyBody{b} }
-
-type lazyBody struct{ body *object.Body }
-
-func (l lazyBody) LogValue() slog.Value {
-	if l.body.Kind == "Secret" {
-		return slog.StringValue("(a secret)")
+// shown is an object in logs, without cost if the line is not printed. Secrets
+// stay secret.
+func (k *Kind) shown(b *object.Body) slog.LogValuer {
+	if k.Resource.Kind == "Secret" && k.Resource.Group == "" {
+		return lazyText(func() string { return "(a secret)" })
 	}
-	return slog.StringValue(string(l.body.Raw()))
+	return lazyText(func() string { return string(b.Raw()) })
 }
+
+type lazyText func() string
+
+func (l lazyText) LogValue() slog.Value { return slog.StringValue(l()) }

@@ -1,0 +1,84 @@
+package observe
+
+import (
+	"strings"
+	"testing"
+
+	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/kind"
+)
+
+var all = []string{"list", "watch", "patch"}
+
+func info(group, version, plural string) kind.Info {
+	return kind.Info{Group: group, Version: version, Plural: plural, Kind: plural, Preferred: version == "v1", Namespaced: true, Verbs: all}
+}
+
+func handler(id, resource string) *registry.Handler {
+	of, err := kind.Parse(resource)
+	if err != nil {
+		panic(err)
+	}
+	return &registry.Handler{ID: id, Of: of, Where: "main.go:1", Reasons: map[cause.Reason]bool{cause.Create: true}}
+}
+
+func TestHandlersAreServedByTheResourcesTheyMean(t *testing.T) {
+	cluster := []kind.Info{
+		info("", "v1", "pods"), info("metrics.k8s.io", "v1", "pods"),
+		info("a.dev", "v1", "things"), info("b.dev", "v1", "things"),
+		{Group: "c.dev", Version: "v1", Plural: "readonly", Preferred: true, Verbs: []string{"list", "watch"}},
+	}
+	events := handler("look", "readonly")
+	events.Family = registry.Events
+	plan := Match(registry.Set{
+		handler("a", "pods"), handler("b", "pods"),
+		handler("ambiguous", "things"), handler("clear", "a.dev/things"),
+		handler("missing", "nothings"), handler("writing", "readonly"), events,
+	}, cluster)
+	if got := len(plan.Kinds[cluster[0].GVR()].Handlers); got != 2 {
+		t.Errorf("pods of the core group have %d handlers, want 2", got)
+	}
+	if _, served := plan.Kinds[cluster[1].GVR()]; served {
+		t.Error("pods of another group are served")
+	}
+	if got := len(plan.Kinds[cluster[2].GVR()].Handlers); got != 1 {
+		t.Errorf("an ambiguous selector disables a clear one: %d handlers", got)
+	}
+	if got := plan.Kinds[cluster[4].GVR()].Handlers; len(got) != 1 || got[0].ID != "look" {
+		t.Errorf("a resource that cannot be written to has %d handlers, want the one that only looks", len(got))
+	}
+	problems := strings.Join(plan.Problems, "\n")
+	for _, words := range []string{
+		`handler "ambiguous" (main.go:1): "things" means several resources: things.v1.a.dev, things.v1.b.dev`,
+		`the cluster does not have the resource "nothings"`,
+		`handler "writing" (main.go:1): the cluster cannot patch the resource "readonly.v1.c.dev"`,
+	} {
+		if !strings.Contains(problems, words) {
+			t.Errorf("the problems do not tell %q:\n%s", words, problems)
+		}
+	}
+	if plan.Conflict != nil {
+		t.Error(plan.Conflict)
+	}
+}
+
+func TestTheSameIdThroughDifferentSelectorsIsServedOnce(t *testing.T) {
+	plan := Match(registry.Set{handler("a", "pods"), handler("a", "v1/pods")}, []kind.Info{info("", "v1", "pods")})
+	if len(plan.Problems) != 1 || !strings.Contains(plan.Problems[0], "has the same id") {
+		t.Errorf("got %q", plan.Problems)
+	}
+}
+
+func TestTwoVersionsOfOneKindExcludeEachOther(t *testing.T) {
+	cluster := []kind.Info{info("a.dev", "v1", "things"), info("a.dev", "v1beta1", "things")}
+	plan := Match(registry.Set{handler("a", "a.dev/v1/things"), handler("b", "a.dev/v1beta1/things")}, cluster)
+	if plan.Conflict == nil || !strings.Contains(plan.Conflict.Error(), "two versions") {
+		t.Errorf("got %v", plan.Conflict)
+	}
+	look := handler("b", "a.dev/v1beta1/things")
+	look.Family = registry.Events
+	if plan := Match(registry.Set{handler("a", "a.dev/v1/things"), look}, cluster); plan.Conflict != nil {
+		t.Errorf("looking at another version is no conflict: %v", plan.Conflict)
+	}
+}

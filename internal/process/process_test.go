@@ -1,0 +1,212 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/kind"
+	"gopf.dev/gopf/storage"
+)
+
+// cluster is one object that takes merge patches, unless it is out of order.
+type cluster struct {
+	object  map[string]any
+	version int
+	writes  int
+	broken  error
+}
+
+func (c *cluster) Get(context.Context, kube.Target) (*object.Body, error) { return c.body(), c.broken }
+
+func (c *cluster) Patch(_ context.Context, _ kube.Target, _ types.PatchType, raw []byte, _ ...kube.Param) (*object.Body, error) {
+	c.writes++
+	if c.broken != nil {
+		return nil, c.broken
+	}
+	parsed, err := object.Parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	patch.Apply(c.object, parsed.Map())
+	c.version++
+	return c.body(), nil
+}
+
+func (c *cluster) body() *object.Body {
+	fields := patch.Copy(c.object).(map[string]any)
+	fields["metadata"].(map[string]any)["resourceVersion"] = string(rune('0' + c.version))
+	b, err := object.FromMap(fields)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func newKind(c *cluster, alarms *[]time.Duration, handlers ...*registry.Handler) *Kind {
+	return &Kind{
+		Resource: kind.Info{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true},
+		Handlers: handlers, API: c, Log: slog.New(slog.DiscardHandler), Stopping: make(chan struct{}),
+		Alarm: func(_ string, at time.Time) { *alarms = append(*alarms, time.Until(at)) },
+		Config: Config{
+			Progress: storage.DefaultProgress(), Base: storage.DefaultBase(), Finalizer: "f",
+			Lifecycle:      func(due []registry.Due) []registry.Due { return due },
+			DefaultBackoff: time.Minute, ErrorDelays: []time.Duration{time.Second, 2 * time.Second}, WriteGrace: time.Second,
+		},
+	}
+}
+
+func newCluster() *cluster {
+	return &cluster{version: 1, object: map[string]any{
+		"metadata": map[string]any{"name": "x", "namespace": "ns", "uid": "u"}, "data": map[string]any{"a": "b"},
+	}}
+}
+
+func on(reason cause.Reason, calls *int) *registry.Handler {
+	return &registry.Handler{ID: "fn", Reasons: map[cause.Reason]bool{reason: true}, Call: func(context.Context, *registry.Request) error {
+		*calls++
+		return nil
+	}}
+}
+
+func TestAnIdleObjectKeepsNothingOfItself(t *testing.T) {
+	var calls int
+	var alarms []time.Duration
+	c := newCluster()
+	k := newKind(c, &alarms, on(cause.Create, &calls))
+	event := &Event{Type: "ADDED", Body: c.body()}
+	m := NewMemory(event)
+	k.Turn(t.Context(), m, event, nil)
+	if calls != 1 || c.writes != 1 || m.Waiting() || len(alarms) > 0 {
+		t.Errorf("%d calls, %d writes, waiting %v, alarms %v", calls, c.writes, m.Waiting(), alarms)
+	}
+	// The echo of its own write is not even looked at.
+	k.Turn(t.Context(), m, &Event{Type: "MODIFIED", Body: c.body()}, nil)
+	k.Turn(t.Context(), m, event, nil)
+	k.Turn(t.Context(), m, nil, nil)
+	if calls != 1 || c.writes != 1 {
+		t.Errorf("after the echo: %d calls, %d writes", calls, c.writes)
+	}
+}
+
+func TestWhatCannotBeWrittenIsKeptAndTheHandlerIsNotCalledAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls int
+		var alarms []time.Duration
+		c := newCluster()
+		c.broken = errors.New("out of order")
+		k := newKind(c, &alarms, on(cause.Create, &calls))
+		event := &Event{Type: "ADDED", Body: c.body()}
+		m := NewMemory(event)
+		k.Turn(t.Context(), m, event, nil)
+		for range 3 {
+			time.Sleep(alarms[len(alarms)-1])
+			k.Turn(t.Context(), m, nil, nil)
+		}
+		if calls != 1 || c.writes != 4 {
+			t.Errorf("%d calls and %d writes, want 1 and 4", calls, c.writes)
+		}
+		if alarms[0] != time.Second || alarms[1] != 2*time.Second || alarms[3] != 2*time.Second {
+			t.Errorf("pauses do not grow as configured: %v", alarms)
+		}
+		// During a pause, events only update what is known.
+		k.Turn(t.Context(), m, &Event{Type: "MODIFIED", Body: c.body()}, nil)
+		if c.writes != 4 {
+			t.Error("an event has ended the pause")
+		}
+		c.broken = nil
+		time.Sleep(2 * time.Second)
+		k.Turn(t.Context(), m, nil, nil)
+		if calls != 1 || m.Waiting() {
+			t.Errorf("after the repair: %d calls, waiting %v", calls, m.Waiting())
+		}
+	})
+}
+
+func TestWhoeverStripsAnnotationsIsNotRaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls int
+		var alarms []time.Duration
+		c := newCluster()
+		k := newKind(c, &alarms, on(cause.Create, &calls))
+		event := &Event{Type: "ADDED", Body: c.body()}
+		m := NewMemory(event)
+		k.Turn(t.Context(), m, event, nil)
+		for range 3 { // somebody else puts the object back to what it was
+			delete(c.object["metadata"].(map[string]any), "annotations")
+			c.version++
+			k.Turn(t.Context(), m, &Event{Type: "MODIFIED", Body: c.body()}, nil)
+			if m.Waiting() {
+				time.Sleep(alarms[len(alarms)-1])
+				k.Turn(t.Context(), m, nil, nil)
+			}
+		}
+		if calls != 4 || len(alarms) != 2 || alarms[1] <= alarms[0] {
+			t.Errorf("%d calls with pauses %v, want 4 with growing ones", calls, alarms)
+		}
+	})
+}
+
+func TestSecretsStaySecret(t *testing.T) {
+	var calls int
+	var alarms []time.Duration
+	c := newCluster()
+	c.object["data"] = map[string]any{"password": "c2VjcmV0"}
+	k := newKind(c, &alarms, on(cause.Create, &calls))
+	k.Resource.Kind, k.Resource.Plural = "Secret", "secrets"
+	var out strings.Builder
+	k.Log = slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	k.Handlers = append(k.Handlers, on(cause.Update, &calls))
+	event := &Event{Type: "ADDED", Body: c.body()}
+	m := NewMemory(event)
+	k.Turn(t.Context(), m, event, nil)
+	base := c.body().Annotations()["kopf.zalando.org/last-handled-configuration"].(string)
+	if strings.Contains(base, "c2VjcmV0") || !strings.Contains(base, `"password":"hmac-sha256:`) {
+		t.Errorf("the base is %s", base)
+	}
+	c.object["data"].(map[string]any)["password"] = "b3RoZXI="
+	c.version++
+	k.Turn(t.Context(), m, &Event{Type: "MODIFIED", Body: c.body()}, nil)
+	if calls != 2 {
+		t.Errorf("%d calls, want one for the creation and one for the change", calls)
+	}
+	if strings.Contains(out.String(), "c2VjcmV0") || strings.Contains(out.String(), "b3RoZXI=") {
+		t.Errorf("the log tells the secret:\n%s", out.String())
+	}
+}
+
+func TestVersionsAreComparedAsNumbersWhereTheyAre(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{{"10", "9", true}, {"9", "10", false}, {"9", "9", false}, {"x", "y", true}, {"x", "x", false}} {
+		if got := newer(c.a, c.b); got != c.want {
+			t.Errorf("%s newer than %s: %v", c.a, c.b, got)
+		}
+	}
+}
+
+func TestWakingIsForHandlersAndTheirSubHandlers(t *testing.T) {
+	var nobody *Wake
+	some := &Wake{IDs: []string{"a"}}
+	for _, c := range []struct {
+		w    *Wake
+		id   string
+		want bool
+	}{{nobody, "a", false}, {&Wake{All: true}, "b", true}, {some, "a", true}, {some, "a/b", true}, {some, "ab", false}, {some.Join(&Wake{IDs: []string{"c"}}), "c", true}, {nobody.Join(some), "a", true}} {
+		if got := c.w.urgent(c.id); got != c.want {
+			t.Errorf("%+v, %s: %v", c.w, c.id, got)
+		}
+	}
+}
