@@ -61,12 +61,16 @@ func (a Applier) Apply(ctx context.Context, body *object.Body, asked, notes *pat
 		if after, err = a.once(ctx, after, asked, notes, f); err == nil {
 			return after, nil
 		}
-		if !apierrors.IsConflict(err) || len(asked.Edits()) == 0 {
+		if !apierrors.IsConflict(err) {
 			break
 		}
-		if after, err = a.reread(ctx, body); err != nil { // for the edits to be made anew
+		// The object is newer than we know: the edits must be made anew, and it
+		// must be the same object still.
+		conflict := err
+		if after, err = a.reread(ctx, body); err != nil {
 			break
 		}
+		err = conflict
 	}
 	if apierrors.IsNotFound(err) {
 		a.Log.Debug("Patching was skipped: the object does not exist anymore.")
@@ -115,10 +119,10 @@ func (a Applier) plan(asked, notes *patch.Patch, f Finalizer) []step {
 	}
 }
 
-func (a Applier) step(ctx context.Context, body *object.Body, s step, guarded bool) (*object.Body, error) {
+func (a Applier) step(ctx context.Context, body *object.Body, s step, edited bool) (*object.Body, error) {
 	switch {
 	case s.finalizer.Add || s.finalizer.Remove:
-		return a.finalize(ctx, body, s.fields, s.finalizer)
+		return a.finalize(ctx, body, s, edited)
 	case len(missing(s.fields, body)) == 0:
 		return body, nil // it is so already
 	}
@@ -127,7 +131,7 @@ func (a Applier) step(ctx context.Context, body *object.Body, s step, guarded bo
 		what = s.subresource
 	}
 	a.Log.Debug("Merge-patching the "+what+" with:", "patch", a.shown(s.fields))
-	after, err := a.merge(ctx, body, s, guarded)
+	after, err := a.merge(ctx, body, s, edited)
 	if err != nil {
 		return body, fmt.Errorf("patch the %s: %w", what, err)
 	}
@@ -156,13 +160,16 @@ func fold(body *object.Body, p *patch.Patch) *patch.Patch {
 	return folded
 }
 
-// merge sends one merge patch and checks what became of it.
-func (a Applier) merge(ctx context.Context, body *object.Body, s step, guarded bool) (*object.Body, error) {
-	fields := s.fields
-	if guarded {
-		fields = patch.Copy(fields).(map[string]any)
-		patch.Apply(fields, map[string]any{"metadata": map[string]any{"resourceVersion": body.ResourceVersion}})
+// merge sends one merge patch and checks what became of it. It is guarded
+// against being taken by another object of the same name, which may have been
+// created meanwhile, and if it was made for one version, against any other.
+func (a Applier) merge(ctx context.Context, body *object.Body, s step, edited bool) (*object.Body, error) {
+	guard := map[string]any{"uid": body.UID}
+	if edited || s.subresource != "" { // there the server does not look at the uid
+		guard = map[string]any{"resourceVersion": body.ResourceVersion}
 	}
+	fields := patch.Copy(s.fields).(map[string]any)
+	patch.Apply(fields, map[string]any{"metadata": guard})
 	raw, err := json.Marshal(fields)
 	if err != nil {
 		return body, fmt.Errorf("encode the patch: %w", err)
@@ -173,6 +180,11 @@ func (a Applier) merge(ctx context.Context, body *object.Body, s step, guarded b
 	after, err := send()
 	if lost(err) {
 		after, err = a.settle(ctx, body, s.fields, err, send)
+	}
+	if apierrors.IsInvalid(err) { // is it another object that does not take our uid?
+		if _, gone := a.reread(ctx, body); apierrors.IsNotFound(gone) {
+			return body, gone
+		}
 	}
 	if err != nil {
 		return body, err

@@ -135,8 +135,8 @@ func (s *server) check(want ...string) {
 }
 
 const (
-	status = `merge status {"status":{"fn":"hello"}}`
-	record = `merge  {"metadata":{"annotations":{"record":"done"}}}`
+	status = `merge status {"metadata":{"resourceVersion":"1"},"status":{"fn":"hello"}}`
+	record = `merge  {"metadata":{"annotations":{"record":"done"},"uid":"u"}}`
 )
 
 func TestResultsGoBeforeTheRecordOfThem(t *testing.T) {
@@ -156,7 +156,7 @@ func TestRecordsInTheStatusGoAfterEverythingElse(t *testing.T) {
 	if _, err := s.applier().Apply(t.Context(), s.body(), asked, notes, Finalizer{}); err != nil {
 		t.Fatal(err)
 	}
-	s.check(status, record, `merge status {"status":{"progress":null}}`)
+	s.check(status, record, `merge status {"metadata":{"resourceVersion":"3"},"status":{"progress":null}}`)
 }
 
 func TestWhatIsSoAlreadyIsNotSent(t *testing.T) {

@@ -14,8 +14,9 @@ import (
 
 // finalize adds or removes the finalizer along with the other changes, provided
 // that the object has not changed since it was read; if it has, it is read
-// again.
-func (a Applier) finalize(ctx context.Context, body *object.Body, fields map[string]any, f Finalizer) (*object.Body, error) {
+// again, and edits must be made anew.
+func (a Applier) finalize(ctx context.Context, body *object.Body, s step, edited bool) (*object.Body, error) {
+	fields, f := s.fields, s.finalizer
 	var err error
 	for range conflicts {
 		ops := append(patch.Ops(body.Map(), fields), f.ops(body)...)
@@ -40,6 +41,10 @@ func (a Applier) finalize(ctx context.Context, body *object.Body, fields map[str
 		refusal := err
 		if body, err = a.reread(ctx, body); err != nil {
 			return body, fmt.Errorf("patch the finalizers (%w): %w", refusal, err)
+		}
+		if edited && len(f.ops(body))+len(missing(fields, body)) > 0 {
+			// The edits were made for the version before this one.
+			return body, apierrors.NewConflict(a.Resource.GVR().GroupResource(), body.Name, refusal)
 		}
 		err = refusal
 	}

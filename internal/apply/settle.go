@@ -20,6 +20,12 @@ func lost(err error) bool {
 	return errors.As(err, &unknown)
 }
 
+// Refused tells that the cluster will not take a change however often it is
+// sent.
+func Refused(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
+}
+
 // settle finds out whether a write whose answer was lost had its effect, and
 // makes it again if not.
 func (a Applier) settle(ctx context.Context, body *object.Body, fields map[string]any, lost error, send func() (*object.Body, error)) (*object.Body, error) {

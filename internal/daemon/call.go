@@ -82,7 +82,7 @@ func unstopped(ctx, life context.Context) (context.Context, context.CancelFunc) 
 // call makes one attempt and returns what it asks to be written; nil if nothing.
 func (t *Task) call(ctx context.Context, r *run) *patch.Patch {
 	o, spec := t.object, t.spec
-	req := o.again(o.Body())
+	req := t.request()
 	if !t.start(req, r) {
 		return nil
 	}
@@ -104,6 +104,16 @@ func (t *Task) call(ctx context.Context, r *run) *patch.Patch {
 	}
 	t.note(outcome, c.next)
 	return req.Patch
+}
+
+// request makes the request for a call. What daemons begin with is on their
+// stack for long, so nothing big is done there.
+func (t *Task) request() (req *registry.Request) {
+	if t.spec.Timer {
+		return t.object.again(t.object.Body())
+	}
+	Apart(func() { req = t.object.again(t.object.Body()) })
+	return req
 }
 
 // start notes the beginning of a call, unless the task was asked to stop before.

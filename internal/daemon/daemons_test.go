@@ -226,3 +226,14 @@ func TestAPanicOfAFilterLeavesNothingLocked(t *testing.T) {
 		same(t, "fn", k.running("a"))
 	})
 }
+
+func TestNothingIsSpawnedForObjectsThatAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t, daemonOf(obedient))
+		k.see("a", sight{})
+		k.object("a").Forget(ErrUnmatched)
+		k.see("a", sight{}) // by a turn that was under way
+		same(t, "", k.running("a"))
+		same(t, 0, len(k.wakes()))
+	})
+}

@@ -158,7 +158,7 @@ func (o *Object) missing(matching []*Spec) (missing []*Spec) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, spec := range matching {
-		if o.gone || slices.Contains(o.over, spec) || slices.ContainsFunc(o.tasks, func(t *Task) bool { return t.spec == spec }) {
+		if slices.Contains(o.over, spec) || slices.ContainsFunc(o.tasks, func(t *Task) bool { return t.spec == spec }) {
 			continue
 		}
 		missing = append(missing, spec)
@@ -192,7 +192,7 @@ func (o *Object) update(seen Sighting, matching []*Spec, starts map[*Spec]time.D
 			t.proceed(now, &then)
 		}
 	}
-	if len(o.tasks)+len(o.over) == 0 {
+	if len(o.tasks)+len(o.over) == 0 && !o.gone {
 		return nil, registry.Opt[time.Duration]{}
 	}
 	return o, o.due(now)
@@ -200,7 +200,7 @@ func (o *Object) update(seen Sighting, matching []*Spec, starts map[*Spec]time.D
 
 // spawn adds tasks, unless the operator pauses or exits.
 func (o *Object) spawn(starts map[*Spec]time.Duration, now time.Time) (spawned []*Task) {
-	if len(starts) == 0 {
+	if len(starts) == 0 || o.gone {
 		return nil
 	}
 	// Whoever halts the set finds either this object among the others, or
@@ -220,15 +220,15 @@ func (o *Object) spawn(starts map[*Spec]time.Duration, now time.Time) (spawned [
 	return spawned
 }
 
-// due is the time until more is done about tasks that the deletion must wait
+// due is the time until the next stage of the stops that a deletion must wait
 // for.
 func (o *Object) due(now time.Time) (due registry.Opt[time.Duration]) {
 	for _, t := range o.tasks {
 		if t.stop == nil || t.stop.abandoned || !t.spec.Mandatory {
 			continue
 		}
-		_, at := t.stop.next()
-		if d := max(0, at.Sub(now)); !due.Set || d < due.Is {
+		// Never 0: a stage takes its time, in which turns are of no use.
+		if d := max(instant, t.stop.due().Sub(now)); !due.Set || d < due.Is {
 			due = registry.Some(d)
 		}
 	}

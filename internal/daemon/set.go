@@ -45,8 +45,8 @@ import (
 //
 // # Assumptions
 //
-// The methods with an [Object] are called for it by one goroutine at a time; all
-// else may be called at any time from anywhere. The clock runs until Exit returns.
+// Sight is called for an object by one goroutine at a time; all else may be called
+// at any time from anywhere. The clock runs until Exit returns.
 //
 // # Caveats
 //
@@ -112,9 +112,9 @@ func NewSet(c Config) *Set {
 // Sight spawns and stops tasks as the object demands. It takes what is kept of
 // the object, nil at first, and returns it anew, nil if nothing is to be kept.
 //
-// due is the time until more is done about calls that are asked to stop and that
-// the deletion of the object must wait for; it is unset if there are none. The
-// object is also woken whenever one of them ends.
+// due is the time until the next stage of stopping calls that the deletion of the
+// object must wait for; it is unset if there are none. The object is also woken
+// whenever one of them ends or is abandoned.
 func (s *Set) Sight(o *Object, seen Sighting) (kept *Object, due registry.Opt[time.Duration]) {
 	r := seen.Request
 	var matching []*Spec
@@ -129,10 +129,13 @@ func (s *Set) Sight(o *Object, seen Sighting) (kept *Object, due registry.Opt[ti
 	}
 	// Users' code is called without a lock, so spawning takes two steps; nobody
 	// else spawns anything for this object meanwhile.
-	starts := map[*Spec]time.Duration{}
+	var starts map[*Spec]time.Duration
 	for _, spec := range o.missing(matching) {
 		if seen.Unguarded && spec.Mandatory {
 			continue
+		}
+		if starts == nil {
+			starts = map[*Spec]time.Duration{}
 		}
 		starts[spec] = 0
 		if spec.InitialDelay != nil {

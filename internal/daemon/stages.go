@@ -28,11 +28,11 @@ type stop struct {
 type stage int
 
 const (
-	waiting    stage = iota // there is nothing more to do
-	telling                 // say that it has its grace
-	cancelling              // cancel its context
-	polling                 // say that it is still there
-	abandoning              // go on without it
+	nothing    stage = iota
+	telling          // say that it has its grace
+	cancelling       // cancel its context
+	polling          // say that it is still there
+	abandoning       // go on without it
 )
 
 // next tells what is to be done next, and when.
@@ -40,7 +40,7 @@ func (s *stop) next() (what stage, at time.Time) {
 	end := s.since.Add(s.grace)
 	switch {
 	case s.abandoned:
-		return waiting, time.Time{}
+		return nothing, time.Time{}
 	case !s.cancelled && !s.told && s.grace > instant:
 		return telling, s.since.Add(instant)
 	case !s.cancelled:
@@ -51,6 +51,19 @@ func (s *stop) next() (what stage, at time.Time) {
 		return polling, end.Add(instant)
 	}
 	return polling, end.Add(time.Duration(s.polls) * s.polling)
+}
+
+// due is when the object should be looked at again if nothing happens before:
+// at the next stage, mere words aside.
+func (s *stop) due() time.Time {
+	end := s.since.Add(s.grace)
+	switch {
+	case !s.cancelled:
+		return end
+	case s.timeout.Set:
+		return end.Add(s.timeout.Is)
+	}
+	return end.Add(time.Duration(max(1, s.polls)) * s.polling)
 }
 
 // forced tells whether the cancellation is more than the first thing that the

@@ -40,7 +40,7 @@ func (t *Task) advance(now time.Time, then *deeds) (next time.Time, more bool) {
 	for {
 		what, at := t.stop.next()
 		switch {
-		case what == waiting:
+		case what == nothing:
 			return time.Time{}, false
 		case at.After(now):
 			return at, true

@@ -234,3 +234,19 @@ func TestATimerThatIsBeingCalledIsStoppedLikeADaemon(t *testing.T) {
 		same(t, []string{"5s a"}, k.wakes())
 	})
 }
+
+func TestTheNextStageIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newJournal()
+		k := newKit(t, daemonOf(hearing(j, time.Hour), grace(3*time.Second), timeout(4*time.Second)))
+		k.see("a", sight{})
+		synctest.Wait()
+		for _, want := range []time.Duration{3, 2, 1, 4, 3, 2, 1} {
+			same(t, registry.Some(want*time.Second), k.see("a", sight{deleting: true}))
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		same(t, registry.Opt[time.Duration]{}, k.see("a", sight{deleting: true}))
+		time.Sleep(2 * time.Hour)
+	})
+}

@@ -142,15 +142,15 @@ func TestWhatIsDeletedWhileTheOperatorIsDownIsNoTrouble(t *testing.T) {
 	objects.awaitHandled("recreated")
 	objects.create("new", nil)
 	objects.awaitHandled("new")
-	second.stop()
-	want := []string{objects.namespace + "/recreated", objects.namespace + "/new"}
-	if diff := cmp.Diff(want, called.all()[2:]); diff != "" {
-		t.Errorf("calls: -want +got\n%s", diff)
-	}
 	for _, level := range []string{"[WARNING ]", "[ERROR   ]"} {
 		if lines := second.lines(level); len(lines) > 0 {
 			t.Errorf("trouble: %q", lines)
 		}
+	}
+	second.stop()
+	want := []string{objects.namespace + "/recreated", objects.namespace + "/new"}
+	if diff := cmp.Diff(want, called.all()[2:]); diff != "" {
+		t.Errorf("calls: -want +got\n%s", diff)
 	}
 	if lines := second.lines("/deleted]"); len(lines) > 0 {
 		t.Errorf("lines about what is gone: %q", lines)

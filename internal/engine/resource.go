@@ -39,11 +39,11 @@ type resource struct {
 	gone     gone
 }
 
-// entry is a reason for a turn: an event of the stream, somebody's wish, or, if
-// it has neither, an alarm.
+// entry is a reason for a turn, or several.
 type entry struct {
 	event *process.Event
 	wake  *process.Wake
+	alarm bool
 }
 
 func (r *resource) open(work context.Context) {
@@ -157,7 +157,7 @@ func (r *resource) leave(key string, m *process.Memory) {
 }
 
 // ring gives an object a turn because its alarm has come.
-func (r *resource) ring(key string) { r.put(key, entry{}) }
+func (r *resource) ring(key string) { r.put(key, entry{alarm: true}) }
 
 // wake gives an object a turn because somebody asked for it.
 func (r *resource) wake(namespace, name string, w *process.Wake) {
@@ -189,7 +189,7 @@ func (r *resource) turn(ctx context.Context, key string, e entry) {
 	}
 	r.active.Store(key, m.Namespace+"/"+m.Name)
 	defer r.active.Delete(key)
-	if r.kind.Turn(ctx, m, e.event, e.wake) {
+	if r.kind.Turn(ctx, m, process.Occasion{Event: e.event, Wake: e.wake, Alarm: e.alarm}) {
 		r.forget(key, m)
 	}
 }
@@ -271,10 +271,10 @@ func (r *resource) add(waiting []entry, e entry) []entry {
 		return append(waiting, e)
 	}
 	last := &waiting[len(waiting)-1]
-	e.wake = e.wake.Join(last.wake)
+	e.wake, e.alarm = e.wake.Join(last.wake), e.alarm || last.alarm
 	switch {
 	case e.event == nil: // whatever waits makes for a turn anyway
-		last.wake = e.wake
+		last.wake, last.alarm = e.wake, e.alarm
 	case last.event == nil || e.event.Gone() && len(r.kind.Watchers) == 0:
 		*last = e
 	case last.event.Gone() || len(r.kind.Watchers) > 0:
@@ -284,7 +284,7 @@ func (r *resource) add(waiting []entry, e entry) []entry {
 		if last.event.Listed() {
 			event.Type = ""
 		}
-		*last = entry{&event, e.wake}
+		*last = entry{&event, e.wake, e.alarm}
 	}
 	return waiting
 }

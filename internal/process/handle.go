@@ -35,6 +35,9 @@ func (s *sight) handle(ctx context.Context, c *change) error {
 		ids[i] = h.ID
 	}
 	state.Select(ids, reason, time.Now())
+	if s.memory.busy != nil && !s.fresh {
+		state.PostponeAll(s.memory.busy.postponed)
+	}
 	handling := s.handling(state, ids, note)
 
 	s.log.Debug(title+" is in progress:", "body", s.shown(s.body))
@@ -48,6 +51,7 @@ func (s *sight) handle(ctx context.Context, c *change) error {
 	if n := state.Counts(reason); handling.Seen == nil && n.Succeeded+n.Failed > 0 {
 		handling.Seen = s.cause.New
 	}
+	s.memory.work().postponed = state.Postponed(time.Now())
 	done := state.Done(ids)
 	c.due = state.Delay(ids, time.Now())
 	c.interrupted = !done && ctx.Err() != nil

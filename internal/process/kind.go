@@ -11,6 +11,7 @@ import (
 	"gopf.dev/gopf/internal/fieldpath"
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/storage"
@@ -78,9 +79,17 @@ type Memory struct {
 // business is what is kept only while there is something to do later.
 type business struct {
 	body     *object.Body // the newest known
-	unsent   *change      // what could not be written yet
+	asked    patch.Patch  // what event handlers asked for meanwhile
 	failures int          // errors of the framework in a row
 	until    time.Time    // the pause after the last of them
+
+	unsent  *change // what could not be written yet
+	refused bool    // the cluster will not take it, however often it is sent
+	fresh   bool    // the object has changed since
+
+	// postponed are handlers that are not to be called before a moment of which
+	// nothing is recorded.
+	postponed map[string]time.Time
 }
 
 // NewMemory begins to remember the object of an event.

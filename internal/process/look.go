@@ -22,6 +22,7 @@ type sight struct {
 	stored  stored
 	blocked bool // it has our finalizer
 	cause   *cause.Cause
+	fresh   bool  // the stream says that the object has changed
 	wake    *Wake // who asked not to wait for what is delayed; nil for nobody
 	log     *slog.Logger
 }

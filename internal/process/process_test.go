@@ -87,14 +87,14 @@ func TestAnIdleObjectKeepsNothingOfItself(t *testing.T) {
 	k := newKind(c, &alarms, on(cause.Create, &calls))
 	event := &Event{Type: "ADDED", Body: c.body()}
 	m := NewMemory(event)
-	k.Turn(t.Context(), m, event, nil)
+	k.Turn(t.Context(), m, Occasion{Event: event})
 	if calls != 1 || c.writes != 1 || m.Waiting() || len(alarms) > 0 {
 		t.Errorf("%d calls, %d writes, waiting %v, alarms %v", calls, c.writes, m.Waiting(), alarms)
 	}
 	// The echo of its own write is not even looked at.
-	k.Turn(t.Context(), m, &Event{Type: "MODIFIED", Body: c.body()}, nil)
-	k.Turn(t.Context(), m, event, nil)
-	k.Turn(t.Context(), m, nil, nil)
+	k.Turn(t.Context(), m, Occasion{Event: &Event{Type: "MODIFIED", Body: c.body()}})
+	k.Turn(t.Context(), m, Occasion{Event: event})
+	k.Turn(t.Context(), m, Occasion{Alarm: true})
 	if calls != 1 || c.writes != 1 {
 		t.Errorf("after the echo: %d calls, %d writes", calls, c.writes)
 	}
@@ -109,10 +109,10 @@ func TestWhatCannotBeWrittenIsKeptAndTheHandlerIsNotCalledAgain(t *testing.T) {
 		k := newKind(c, &alarms, on(cause.Create, &calls))
 		event := &Event{Type: "ADDED", Body: c.body()}
 		m := NewMemory(event)
-		k.Turn(t.Context(), m, event, nil)
+		k.Turn(t.Context(), m, Occasion{Event: event})
 		for range 3 {
 			time.Sleep(alarms[len(alarms)-1])
-			k.Turn(t.Context(), m, nil, nil)
+			k.Turn(t.Context(), m, Occasion{Alarm: true})
 		}
 		if calls != 1 || c.writes != 4 {
 			t.Errorf("%d calls and %d writes, want 1 and 4", calls, c.writes)
@@ -121,13 +121,13 @@ func TestWhatCannotBeWrittenIsKeptAndTheHandlerIsNotCalledAgain(t *testing.T) {
 			t.Errorf("pauses do not grow as configured: %v", alarms)
 		}
 		// During a pause, events only update what is known.
-		k.Turn(t.Context(), m, &Event{Type: "MODIFIED", Body: c.body()}, nil)
+		k.Turn(t.Context(), m, Occasion{Event: &Event{Type: "MODIFIED", Body: c.body()}})
 		if c.writes != 4 {
 			t.Error("an event has ended the pause")
 		}
 		c.broken = nil
 		time.Sleep(2 * time.Second)
-		k.Turn(t.Context(), m, nil, nil)
+		k.Turn(t.Context(), m, Occasion{Alarm: true})
 		if calls != 1 || m.Waiting() {
 			t.Errorf("after the repair: %d calls, waiting %v", calls, m.Waiting())
 		}
@@ -142,14 +142,14 @@ func TestWhoeverStripsAnnotationsIsNotRaced(t *testing.T) {
 		k := newKind(c, &alarms, on(cause.Create, &calls))
 		event := &Event{Type: "ADDED", Body: c.body()}
 		m := NewMemory(event)
-		k.Turn(t.Context(), m, event, nil)
+		k.Turn(t.Context(), m, Occasion{Event: event})
 		for range 3 { // somebody else puts the object back to what it was
 			delete(c.object["metadata"].(map[string]any), "annotations")
 			c.version++
-			k.Turn(t.Context(), m, &Event{Type: "MODIFIED", Body: c.body()}, nil)
+			k.Turn(t.Context(), m, Occasion{Event: &Event{Type: "MODIFIED", Body: c.body()}})
 			if m.Waiting() {
 				time.Sleep(alarms[len(alarms)-1])
-				k.Turn(t.Context(), m, nil, nil)
+				k.Turn(t.Context(), m, Occasion{Alarm: true})
 			}
 		}
 		if calls != 4 || len(alarms) != 2 || alarms[1] <= alarms[0] {
@@ -170,14 +170,14 @@ func TestSecretsStaySecret(t *testing.T) {
 	k.Handlers = append(k.Handlers, on(cause.Update, &calls))
 	event := &Event{Type: "ADDED", Body: c.body()}
 	m := NewMemory(event)
-	k.Turn(t.Context(), m, event, nil)
+	k.Turn(t.Context(), m, Occasion{Event: event})
 	base := c.body().Annotations()["kopf.zalando.org/last-handled-configuration"].(string)
 	if strings.Contains(base, "c2VjcmV0") || !strings.Contains(base, `"password":"hmac-sha256:`) {
 		t.Errorf("the base is %s", base)
 	}
 	c.object["data"].(map[string]any)["password"] = "b3RoZXI="
 	c.version++
-	k.Turn(t.Context(), m, &Event{Type: "MODIFIED", Body: c.body()}, nil)
+	k.Turn(t.Context(), m, Occasion{Event: &Event{Type: "MODIFIED", Body: c.body()}})
 	if calls != 2 {
 		t.Errorf("%d calls, want one for the creation and one for the change", calls)
 	}

@@ -122,6 +122,30 @@ func (s *State) Attempted(id string, a Attempt, now time.Time) {
 	r.Subrefs = slices.Compact(slices.Sorted(slices.Values(slices.Concat(r.Subrefs, a.Subs))))
 }
 
+// PostponeAll postpones those of the handlers that are known.
+func (s *State) PostponeAll(until map[string]time.Time) {
+	for id, moment := range until {
+		if s.entries[id] != nil {
+			s.Postpone(id, moment)
+		}
+	}
+}
+
+// Postponed are the handlers that are postponed beyond the moment; nil if none
+// is.
+func (s *State) Postponed(now time.Time) map[string]time.Time {
+	var postponed map[string]time.Time
+	for id, e := range s.entries {
+		if e.postponed.After(now) {
+			if postponed == nil {
+				postponed = map[string]time.Time{}
+			}
+			postponed[id] = e.postponed
+		}
+	}
+	return postponed
+}
+
 // Postpone makes a handler due again at the moment without an attempt counted.
 func (s *State) Postpone(id string, until time.Time) { s.entries[id].postponed = until }
 

@@ -275,7 +275,7 @@ func (s *stage) turn(e *process.Event) {
 	if s.memory == nil {
 		s.memory = process.NewMemory(e)
 	}
-	s.kind.Turn(context.Background(), s.memory, e, nil)
+	s.kind.Turn(context.Background(), s.memory, process.Occasion{Event: e, Alarm: e == nil})
 }
 
 // clockedLog notes log lines with their times.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -68,9 +70,16 @@ func TestASuccessorOfTheSameNameIsHandledOnItsOwn(t *testing.T) {
 					}
 					return nil
 				}
-				o := s.start(declare(), func(n int, _ write) mishap {
-					if n > 1 {
-						return ""
+				var struck atomic.Bool
+				o := s.start(declare(), func(_ int, w write) mishap {
+					if !late && w.what != "PATCH "+plural(resource)+"/x" {
+						return "" // what says that it was handled, comes later
+					}
+					if struck.Swap(true) {
+						if late {
+							return ""
+						}
+						return refused // it is about to die
 					}
 					if err := s.replace(resource, "x", spec("a")); err != nil {
 						t.Error(err)
@@ -126,4 +135,150 @@ func TestAnObjectThatDoesNotDecodeForOneHandlerIsHandledByTheOthers(t *testing.T
 	s.patch(examples, "x", spec("a"))
 	s.waitHandled(examples, "x", "a")
 	d.check(t, "untyped", "typed create a")
+}
+
+// Somebody may ask for a delayed handler while the echo of the operator's own
+// write is still on its way.
+func TestAHandlerCanBeWokenAsSoonAsItWaits(t *testing.T) {
+	t.Parallel()
+	s, d := newSpace(t), &diary{}
+	op := newOperator()
+	x := gopf.For[*Example](op, examples)
+	x.OnCreate("create_fn", func(_ context.Context, c *gopf.Change[*Example]) error {
+		d.add("create #%d", c.Retry)
+		if c.Retry == 0 {
+			return gopf.Wait(time.Hour, "it is not there yet")
+		}
+		return nil
+	})
+	o := s.start(op, nil)
+	o.wire.whenAnswered(func(write) { x.Wake(s.name, "x") })
+	s.create(examples, "x", spec("a"))
+	d.waitFor(t, "create #1")
+	s.waitHandled(examples, "x", "a")
+	d.check(t, "create #0", "create #1")
+}
+
+// The alarm of a delayed handler may come while echoes of the operator's own
+// writes are waiting for a slow event handler.
+func TestADelayedHandlerIsNotForgottenWhileEventHandlersAreBusy(t *testing.T) {
+	t.Parallel()
+	s, d := newSpace(t), &diary{}
+	op := newOperator()
+	x := gopf.For[*Example](op, examples)
+	x.OnEvent("event_fn", func(context.Context, *gopf.Event[*Example]) error {
+		time.Sleep(time.Second) // it is slow
+		return nil
+	})
+	x.OnCreate("create_fn", func(_ context.Context, c *gopf.Change[*Example]) error {
+		d.add("create #%d", c.Retry)
+		if c.Retry == 0 {
+			c.Patch.Status(map[string]string{"phase": "waiting"}) // so that there are two echoes
+			return gopf.Wait(700*time.Millisecond, "it is not there yet")
+		}
+		return nil
+	})
+	s.start(op, nil)
+	s.create(examples, "x", spec("a"))
+	d.waitFor(t, "create #1")
+}
+
+// What event handlers ask for on an echo of the operator's own writes has
+// nothing to do with what else is to be done later.
+func TestADelayedHandlerIsNotForgottenWhenAnEventHandlerWrites(t *testing.T) {
+	t.Parallel()
+	s, d := newSpace(t), &diary{}
+	op := newOperator()
+	x := gopf.For[*Example](op, examples)
+	x.OnEvent("event_fn", func(_ context.Context, e *gopf.Event[*Example]) error {
+		e.Patch.Label("seen", "yes")
+		return nil
+	})
+	x.OnCreate("create_fn", func(_ context.Context, c *gopf.Change[*Example]) error {
+		d.add("create #%d", c.Retry)
+		if c.Retry == 0 {
+			return gopf.Wait(time.Second, "it is not there yet")
+		}
+		return nil
+	})
+	s.start(op, nil)
+	s.create(examples, "x", spec("a"))
+	d.waitFor(t, "create #1")
+}
+
+// What event handlers ask for while the object pauses after an error is to be
+// written after the pause.
+func TestWhatEventHandlersAskForSurvivesErrors(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	op := newOperator()
+	op.Settings.Networking.ErrorBackoffs = nil
+	op.Settings.Queueing.ErrorDelays = []time.Duration{time.Second}
+	x := gopf.For[*Example](op, examples)
+	var once sync.Once
+	x.OnEvent("event_fn", func(_ context.Context, e *gopf.Event[*Example]) error {
+		if phase, ok := e.Object.Status["phase"].(string); ok {
+			once.Do(func() { e.Patch.Label("phase", phase) })
+		}
+		return nil
+	})
+	x.OnCreate("create_fn", (&diary{}).handler("create"))
+	s.start(op, func(n int, _ write) mishap {
+		if n > 1 {
+			return ""
+		}
+		go func() { // while it pauses
+			time.Sleep(300 * time.Millisecond)
+			if err := s.tryPatch(examples, "x", fields{"status": fields{"phase": "Ready"}}, "status"); err != nil {
+				t.Error(err)
+			}
+		}()
+		return refused
+	})
+	s.create(examples, "x", spec("a"))
+	s.waitFor(examples, "x", func(obj *unstructured.Unstructured) error {
+		if obj.GetLabels()["phase"] != "Ready" {
+			return fmt.Errorf("labels: %q", obj.GetLabels())
+		}
+		return nil
+	})
+}
+
+// A handler may ask for what the cluster does not take. That is its own problem:
+// the object must be deletable all the same.
+func TestAChangeThatIsRefusedDoesNotKeepTheObjectFromBeingDeleted(t *testing.T) {
+	t.Parallel()
+	for name, ask := range map[string]func(*gopf.Change[*Example]){
+		"an invalid label":       func(c *gopf.Change[*Example]) { c.Patch.Label("what?", "no!") },
+		"another name":           func(c *gopf.Change[*Example]) { c.Patch.Set("metadata.name", "y") },
+		"a spec of a wrong type": func(c *gopf.Change[*Example]) { c.Patch.Set("spec", 42) },
+		"an edit that panics":    func(c *gopf.Change[*Example]) { c.Patch.Edit(func(e *Example) { _ = e.Spec.Items[99] }) },
+		"an edit to the invalid": func(c *gopf.Change[*Example]) { c.Patch.Edit(func(e *Example) { e.Labels["what?"] = "no!" }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, d := newSpace(t), &diary{}
+			op := newOperator()
+			x := gopf.For[*Example](op, examples)
+			x.OnCreate("create_fn", func(ctx context.Context, c *gopf.Change[*Example]) error {
+				ask(c)
+				return d.handler("create")(ctx, c)
+			})
+			x.OnDelete("delete_fn", d.handler("delete"))
+			o := s.start(op, nil)
+			s.create(examples, "x", spec("a"))
+			d.waitFor(t, "create create a")
+			eventually(t, func() error {
+				if len(o.log.with("Throttling")) == 0 {
+					return fmt.Errorf("nobody was told")
+				}
+				return nil
+			})
+			s.delete(examples, "x")
+			s.waitGone(examples, "x")
+			if n := d.count("delete delete a"); n != 1 {
+				t.Errorf("the deletion was handled %d times: %q", n, d.all())
+			}
+		})
+	}
 }

@@ -84,7 +84,7 @@ func (s *space) of(resource string) dynamic.ResourceInterface {
 // create makes an object of the fields, with the name unless it is empty.
 func (s *space) create(resource, name string, of fields) *unstructured.Unstructured {
 	s.t.Helper()
-	obj := &unstructured.Unstructured{Object: maps.Clone(of)}
+	obj := &unstructured.Unstructured{Object: toFields(of)}
 	obj.SetAPIVersion(strings.TrimSuffix(resource, "/"+plural(resource)))
 	obj.SetKind(kinds[resource])
 	if name != "" {
@@ -102,7 +102,7 @@ func (s *space) replace(resource, name string, of fields) error {
 	if err := s.of(resource).Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
 		return err
 	}
-	obj := &unstructured.Unstructured{Object: maps.Clone(of)}
+	obj := &unstructured.Unstructured{Object: toFields(of)}
 	obj.SetAPIVersion(strings.TrimSuffix(resource, "/"+plural(resource)))
 	obj.SetKind(kinds[resource])
 	obj.SetName(name)

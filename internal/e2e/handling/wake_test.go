@@ -35,6 +35,7 @@ func TestADelayedHandlerIsWokenByName(t *testing.T) {
 		}
 		return nil
 	})
+	o.staysQuiet(t, d)
 	x.Wake(s.name, "x", "woken")
 	x.Wake(s.name, "nobody")
 	d.waitFor(t, "woken #1")

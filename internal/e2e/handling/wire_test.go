@@ -24,6 +24,8 @@ type wire struct {
 	// fate decides what happens to a write, given its number from 1; nil for
 	// nothing. It may take its time, and change the world meanwhile.
 	fate func(n int, w write) mishap
+	// answered is called after each write that succeeded; nil for nothing.
+	answered func(w write)
 }
 
 // write is a request that changes something.
@@ -70,7 +72,11 @@ func (w *wire) roundTrip(next http.RoundTripper, r *http.Request) (*http.Respons
 	}
 	w.mu.Lock()
 	w.writes[n-1].found = resp.StatusCode
+	done, answered := w.writes[n-1], w.answered
 	w.mu.Unlock()
+	if answered != nil && resp.StatusCode/100 == 2 {
+		answered(done)
+	}
 	switch fate {
 	case killedAfter:
 		resp.Body.Close()
@@ -187,4 +193,10 @@ func (w *wire) isWatched(plural string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.watched[plural]
+}
+
+func (w *wire) whenAnswered(do func(write)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.answered = do
 }

@@ -1,0 +1,161 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"gopf.dev/gopf/internal/apply"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/internal/registry"
+)
+
+// delay is the time until something is due; unset if nothing is.
+type delay = registry.Opt[time.Duration]
+
+// change is what is to be written after handlers have run.
+type change struct {
+	asked       patch.Patch // what handlers ask for, results included
+	notes       patch.Patch // what is to be remembered
+	finalizer   apply.Finalizer
+	due         delay // the time until handlers are due again
+	interrupted bool
+	written     func() // to be called when it is; may be nil
+}
+
+// change goes from one state of the object to the next until there is nothing
+// to do now. It returns the last state, and the time until there is again.
+// What event handlers have asked for goes along with the first write.
+func (k *Kind) change(ctx context.Context, m *Memory, state *object.Body, why Occasion, asked *patch.Patch) (last *object.Body, due delay, err error) {
+	last = state
+	defer func() {
+		if v := recover(); v != nil { // of filters, lifecycles, storages, edits: users' code, too
+			err = &panicError{v, debug.Stack()}
+		}
+	}()
+	for {
+		c := &change{}
+		if !m.outdated(last) {
+			m.version = last.ResourceVersion
+			if c, err = k.handle(ctx, m, last, why); err != nil {
+				return last, delay{}, err
+			}
+		}
+		if m.busy != nil {
+			c.asked.Absorb(&m.busy.asked)
+			m.busy.asked = patch.Patch{}
+		}
+		c.asked.Absorb(asked)
+		*asked = patch.Patch{}
+		before := last
+		if last, err = k.write(ctx, m, before, c); err != nil {
+			return last, delay{}, err
+		}
+		progressed := last.ResourceVersion != before.ResourceVersion
+		switch {
+		case c.due.Set && !apply.Kept(&c.notes, last):
+			// Nothing of what was done is remembered: going on at once would be
+			// doing it again and again.
+			return last, registry.Some(max(c.due.Is, k.forgotten(m))), nil
+		case c.interrupted || k.stopping():
+			return last, c.due, nil
+		case !progressed && (!c.due.Set || c.due.Is > 0):
+			return last, c.due, nil
+		}
+		why = Occasion{}
+	}
+}
+
+// outdated tells that a newer state was acted on already.
+func (m *Memory) outdated(state *object.Body) bool {
+	return m.version != "" && newer(m.version, state.ResourceVersion) && !newer(state.ResourceVersion, m.version)
+}
+
+// panicError is a panic of users' code outside of their handlers.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.value, e.stack) }
+
+// handle decides what to do about the object, and does it. What could not be
+// written last time comes first: handlers are not called again for it.
+func (k *Kind) handle(ctx context.Context, m *Memory, body *object.Body, why Occasion) (*change, error) {
+	if c := k.unsent(m, body); c != nil {
+		return c, nil
+	}
+	s, err := k.look(ctx, m, body)
+	if err != nil {
+		return nil, err
+	}
+	s.wake, s.fresh = why.Wake, why.Event != nil
+	return s.decide(ctx, s.accompany(why.Event != nil))
+}
+
+// unsent is what could not be written last time; nil if there is nothing. When
+// the cluster will not take it, it is tried until the object changes: then it
+// must not stand in the way of what is new. What handlers asked for is dropped
+// first, and what is remembered of them if that does not help either.
+func (k *Kind) unsent(m *Memory, body *object.Body) *change {
+	if m.busy == nil || m.busy.unsent == nil {
+		return nil
+	}
+	w := m.busy
+	if !w.refused || !w.fresh {
+		return w.unsent
+	}
+	w.fresh = false
+	log := k.logger(body)
+	if !w.unsent.asked.Empty() {
+		log.Error("What handlers asked for cannot be written, and is dropped because the object has changed.")
+		w.unsent.asked = patch.Patch{}
+		return w.unsent
+	}
+	log.Error("What became of handlers cannot be written, and is dropped because the object has changed: some may be called again.")
+	w.unsent, w.refused = nil, false
+	return nil
+}
+
+// write sends the change and notes its success.
+func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *change) (*object.Body, error) {
+	ctx, cancel := k.lasting(ctx)
+	defer cancel()
+	w := m.work()
+	w.unsent = c
+	applier := apply.Applier{API: k.API, Resource: k.Resource, Log: k.logger(body)}
+	after, err := applier.Apply(ctx, body, &c.asked, &c.notes, c.finalizer)
+	if err != nil {
+		return after, err
+	}
+	if w.failures > 0 {
+		applier.Log.Info("Throttling is over. Switching back to normal operations.")
+	}
+	w.unsent, w.failures, w.refused, w.fresh = nil, 0, false, false
+	if newer(after.ResourceVersion, m.version) {
+		m.version = after.ResourceVersion
+	}
+	if c.written != nil {
+		c.written()
+	}
+	return after, nil
+}
+
+// lasting is a context for writing what handlers have done: it outlives the
+// handlers' own by the configured grace.
+func (k *Kind) lasting(ctx context.Context) (context.Context, context.CancelFunc) {
+	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(k.Config.WriteGrace, cancel) })
+	return lasting, func() { stop(); cancel() }
+}
+
+func (k *Kind) stopping() bool {
+	select {
+	case <-k.Stopping:
+		return true
+	default:
+		return false
+	}
+}
