@@ -66,7 +66,10 @@ func (r *Resource[T]) Daemon(id string, fn DaemonFunc[T], opts ...DaemonOption) 
 	r.background(id, fn == nil, spec.backgroundSpec, &daemon.Spec{
 		StopGrace: spec.stopGrace, StopTimeout: spec.stopTimeout, Polling: spec.polling,
 		Call: func(ctx context.Context, call *daemon.Call) error {
-			s, err := newSubject[T](call.Request)
+			var s *Subject[T]
+			var err error
+			// It runs for long: what decoding leaves on the stack must not stay.
+			daemon.Apart(func() { s, err = newSubject[T](call.Request) })
 			if err != nil {
 				return &registry.Undecodable{Err: err}
 			}

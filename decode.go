@@ -14,18 +14,24 @@ import (
 	"gopf.dev/gopf/internal/patch"
 )
 
-// untyped makes a T of decoded JSON, which it takes over, if T is Unstructured.
-func untyped[T Object](fields func() map[string]any) (obj T, ok bool) {
-	if _, ok := any(obj).(Unstructured); !ok {
-		return obj, false
-	}
-	return any(&unstructured.Unstructured{Object: fields()}).(T), true
+// isUntyped tells whether T is Unstructured.
+func isUntyped[T Object]() bool {
+	var obj T
+	_, ok := any(obj).(Unstructured)
+	return ok
+}
+
+// untyped makes a T, which is Unstructured, of decoded JSON, which it takes over.
+func untyped[T Object](fields map[string]any) T {
+	return any(&unstructured.Unstructured{Object: fields}).(T)
 }
 
 // decode makes a T of an object, the caller's own.
 func decode[T Object](b *object.Body) (T, error) {
-	if u, ok := untyped[T](func() map[string]any { return copied(b.Map()) }); ok {
-		return u, nil
+	if isUntyped[T]() {
+		var fields map[string]any
+		err := b.Decode(&fields)
+		return untyped[T](fields), err
 	}
 	obj := newObject[T]()
 	if err := b.Decode(obj); err != nil {
@@ -37,8 +43,10 @@ func decode[T Object](b *object.Body) (T, error) {
 // decodeOld makes a T of a former essence with the identity of the object as it
 // is now. What does not fit stays zero: the past cannot be mended.
 func decodeOld[T Object](essence map[string]any, b *object.Body) T {
-	obj, ok := untyped[T](func() map[string]any { return copied(essence) })
-	if !ok {
+	var obj T
+	if isUntyped[T]() {
+		obj = untyped[T](copied(essence))
+	} else {
 		obj = newObject[T]()
 		if raw, err := json.Marshal(essence); err == nil {
 			_ = kjson.UnmarshalCaseSensitivePreserveInts(raw, obj)
@@ -64,7 +72,8 @@ func newObject[T Object]() T {
 // makes to the type's own JSON is carried over, so that fields which the type
 // does not know are not lost.
 func editAs[T Object](fields map[string]any, edit func(T)) {
-	if u, ok := untyped[T](func() map[string]any { return fields }); ok {
+	if isUntyped[T]() {
+		u := untyped[T](fields)
 		ensureMaps(u)
 		edit(u)
 		return

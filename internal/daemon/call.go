@@ -8,8 +8,6 @@ import (
 	"runtime/debug"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"gopf.dev/gopf/internal/apply"
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/object"
@@ -53,13 +51,13 @@ func (c *Call) Flush(ctx context.Context) error {
 	}
 	*c.Patch = patch.Patch{}
 	set := c.task.object.set
-	ctx, cancel := unstopped(ctx, set.life)
+	ctx, cancel := unstopped(ctx, set.life())
 	defer cancel()
 	err := set.Write(ctx, c.Current(), &p)
 	switch {
 	case err == nil, errors.Is(err, apply.ErrGone):
 		return nil
-	case !refused(err):
+	case !apply.Refused(err):
 		p.Absorb(c.Patch)
 		*c.Patch = p
 	}
@@ -146,7 +144,7 @@ func (t *Task) judge(ctx context.Context, err error) error {
 		return err
 	case errors.Is(err, context.Canceled), errors.Is(err, stopped.why):
 		return nil
-	case context.Cause(ctx) == execute.ErrStopping:
+	case errors.Is(context.Cause(ctx), execute.ErrStopping):
 		return err // does not count
 	}
 	return &registry.Permanent{Err: err}
@@ -181,11 +179,11 @@ func (t *Task) send(p *patch.Patch) (err error) {
 			err = nil
 		}
 	}()
-	err = t.object.set.Write(t.object.set.life, t.object.Body(), p)
+	err = t.object.set.Write(t.object.set.life(), t.object.Body(), p)
 	switch {
 	case errors.Is(err, apply.ErrGone):
 		return nil
-	case refused(err):
+	case apply.Refused(err):
 		t.drop(err)
 		return nil
 	}
@@ -195,14 +193,7 @@ func (t *Task) send(p *patch.Patch) (err error) {
 func (t *Task) drop(err error, attrs ...any) {
 	var then deeds
 	t.object.mu.Lock()
-	t.say(&then, slog.LevelError, "What the handler asked for cannot be written and is dropped.", append(attrs, "error", err)...)
+	t.say(&then, (*slog.Logger).Error, "What the handler asked for cannot be written and is dropped.", append(attrs, "error", err)...)
 	t.object.mu.Unlock()
 	then.do()
-}
-
-// refused tells whether the cluster will refuse a patch however often it is
-// sent.
-func refused(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsNotFound(err) ||
-		apierrors.IsMethodNotSupported(err) || apierrors.IsRequestEntityTooLargeError(err)
 }

@@ -86,11 +86,15 @@ func TestTheInitialDelayMayDependOnTheObject(t *testing.T) {
 			return obedient(ctx, c)
 		}, func(s *Spec) {
 			s.InitialDelay = func(r *registry.Request) time.Duration {
-				return time.Duration(r.Body.Map()["spec"].(int64)) * time.Second
+				d, err := time.ParseDuration(r.Body.Map()["spec"].(string))
+				if err != nil {
+					t.Error(err)
+				}
+				return d
 			}
 		}))
-		k.see("a", sight{spec: 9})
-		k.see("b", sight{spec: 3})
+		k.see("a", sight{spec: "9s"})
+		k.see("b", sight{spec: "3s"})
 		time.Sleep(time.Minute)
 		same(t, []string{"3s b", "9s a"}, j.read())
 	})

@@ -68,12 +68,7 @@ func (o *Object) Body() *object.Body {
 
 // undecoded is a body of the same bytes. What is kept for long must never be
 // decoded, because what it is decoded to would be kept along.
-func undecoded(b *object.Body) *object.Body {
-	if copied, err := object.Parse(b.Raw()); err == nil {
-		return copied
-	}
-	return b
-}
+func undecoded(b *object.Body) *object.Body { return b.Undecoded() }
 
 // Hurry makes those tasks be called now that wait for their time and whose ids
 // are urgent. A timer that is being called is called once more.

@@ -58,7 +58,7 @@ import (
 type Set struct {
 	Config
 
-	life context.Context // of what is written: it outlives all calls
+	life func() context.Context // of what is written: it outlives all calls
 	die  context.CancelFunc
 
 	halted atomic.Pointer[error] // why nothing is spawned; nil if it is
@@ -105,7 +105,8 @@ type Sighting struct {
 // NewSet makes a set of which nothing runs yet.
 func NewSet(c Config) *Set {
 	s := &Set{Config: c, objects: map[*Object]struct{}{}}
-	s.life, s.die = context.WithCancel(context.Background())
+	life, die := context.WithCancel(context.Background())
+	s.life, s.die = func() context.Context { return life }, die
 	return s
 }
 

@@ -78,5 +78,10 @@ func (s *Spec) matches(r *registry.Request) bool {
 
 // isStop tells whether an error is why tasks are stopped.
 func isStop(err error) bool {
-	return err == ErrDeleted || err == ErrUnmatched || err == ErrPaused || err == execute.ErrStopping
+	for _, why := range []error{ErrDeleted, ErrUnmatched, ErrPaused, execute.ErrStopping} {
+		if errors.Is(err, why) {
+			return true
+		}
+	}
+	return false
 }

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"time"
 
 	"gopf.dev/gopf/internal/execute"
@@ -73,6 +74,6 @@ func (s *stop) forced() bool { return s.grace > 0 || s.timeout.Set }
 // quiet tells that the call ended before anything was said about the stop of
 // the whole operator.
 func (s *stop) quiet() bool {
-	linear := s.why == ErrPaused || s.why == execute.ErrStopping
+	linear := errors.Is(s.why, ErrPaused) || errors.Is(s.why, execute.ErrStopping)
 	return linear && !s.told && s.polls == 0 && !s.abandoned && !(s.cancelled && s.forced())
 }

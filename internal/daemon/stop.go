@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -19,7 +20,7 @@ func (t *Task) halt(why error, now time.Time, then *deeds) {
 		why: why, since: now,
 		grace: t.spec.StopGrace, timeout: t.spec.StopTimeout, polling: t.object.set.polling(t.spec),
 	}
-	if why == execute.ErrStopping && t.spec.Timer {
+	if errors.Is(why, execute.ErrStopping) && t.spec.Timer {
 		t.stop.grace = max(t.stop.grace, t.object.set.ExitGrace)
 	}
 	switch {
@@ -55,17 +56,17 @@ func (t *Task) take(what stage, then *deeds) {
 	switch what {
 	case telling:
 		s.told = true
-		t.say(then, slog.LevelDebug, name+" is signalled to exit gracefully.")
+		t.say(then, (*slog.Logger).Debug, name+" is signalled to exit gracefully.")
 	case cancelling:
 		if s.cancelled = true; s.forced() {
-			t.say(then, slog.LevelDebug, name+" is signalled to exit by force.")
+			t.say(then, (*slog.Logger).Debug, name+" is signalled to exit by force.")
 		}
 		if r := t.run; r != nil {
 			then.add(func() { r.cancel(s.why) })
 		}
 	case polling:
 		s.polls++
-		t.say(then, slog.LevelDebug, fmt.Sprintf("%s is still exiting. The next check is in %g seconds.", name, s.polling.Seconds()))
+		t.say(then, (*slog.Logger).Debug, fmt.Sprintf("%s is still exiting. The next check is in %g seconds.", name, s.polling.Seconds()))
 	case abandoning:
 		t.abandon(then)
 	}
@@ -74,7 +75,7 @@ func (t *Task) take(what stage, then *deeds) {
 // abandon goes on without the task: nobody waits for it anymore.
 func (t *Task) abandon(then *deeds) {
 	t.stop.abandoned = true
-	t.say(then, slog.LevelWarn, t.spec.name()+" did not exit in time. Leaving it orphaned.")
+	t.say(then, (*slog.Logger).Warn, t.spec.name()+" did not exit in time. Leaving it orphaned.")
 	t.rest()
 	then.add(t.object.wake)
 }
@@ -90,7 +91,7 @@ func (s *Set) Resume() { s.halted.Store(nil) }
 // What is left then is cancelled and abandoned. The context should have at least
 // as much time as [Set.Patience], unless users are not to get what they declared.
 func (s *Set) Exit(ctx context.Context) {
-	s.haltAll(execute.ErrStopping)
+	s.haltAll(execute.ErrStopping) //nolint:contextcheck // calls have contexts of their own
 	defer s.die()
 	if s.Settle(ctx) == nil {
 		return

@@ -241,8 +241,8 @@ func TestTheNextStageIsTold(t *testing.T) {
 		k := newKit(t, daemonOf(hearing(j, time.Hour), grace(3*time.Second), timeout(4*time.Second)))
 		k.see("a", sight{})
 		synctest.Wait()
-		for _, want := range []time.Duration{3, 2, 1, 4, 3, 2, 1} {
-			same(t, registry.Some(want*time.Second), k.see("a", sight{deleting: true}))
+		for _, want := range []string{"3s", "2s", "1s", "4s", "3s", "2s", "1s"} {
+			same(t, want, k.see("a", sight{deleting: true}).Is.String())
 			time.Sleep(time.Second)
 			synctest.Wait()
 		}

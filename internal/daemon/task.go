@@ -96,19 +96,20 @@ func (t *Task) begin() {
 		t.object.set.moves()
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
-	t.run = &run{cancel: cancel, stopping: make(chan struct{})}
+	r := &run{cancel: cancel, stopping: make(chan struct{})}
 	if t.stop != nil { // only to write what is unsent
-		close(t.run.stopping)
+		close(r.stopping)
 	}
-	go t.work(ctx, t.run)
+	t.run = r
+	go t.work(r, func() *patch.Patch { return t.call(ctx, r) })
 }
 
 // work makes calls for as long as they are due, and writes what they ask for.
-func (t *Task) work(ctx context.Context, r *run) {
+func (t *Task) work(r *run, call func() *patch.Patch) {
 	for {
 		p := t.pending()
 		if p == nil {
-			p = t.call(ctx, r)
+			p = call()
 		}
 		if again := t.settle(p, t.send(p), r); !again {
 			return
@@ -171,7 +172,7 @@ func (t *Task) keep(p *patch.Patch, err error, now time.Time, then *deeds) {
 	pause := t.object.set.pause(t.unsent.failures)
 	t.unsent.failures++
 	t.unsent.until = now.Add(pause)
-	t.say(then, slog.LevelError, "What the handler asked for could not be written. It will be sent again.", "pause", pause, "error", err)
+	t.say(then, (*slog.Logger).Error, "What the handler asked for could not be written. It will be sent again.", "pause", pause, "error", err)
 }
 
 // end takes the task away. If nobody asked for that, it stays away.
@@ -190,16 +191,16 @@ func (t *Task) end(then *deeds) {
 	switch {
 	case t.spec.Timer:
 	case t.stop == nil:
-		t.say(then, slog.LevelDebug, name+" has exited on its own and will not be retried or restarted.")
+		t.say(then, (*slog.Logger).Debug, name+" has exited on its own and will not be retried or restarted.")
 	default:
-		t.say(then, slog.LevelDebug, name+" has exited on request and will not be retried or restarted.")
+		t.say(then, (*slog.Logger).Debug, name+" has exited on request and will not be retried or restarted.")
 	}
 	if t.run == nil {
 		t.rest()
 		return // nothing was going on: whoever ended it knows
 	}
 	if t.stop != nil && t.stop.quiet() {
-		t.say(then, slog.LevelDebug, name+" has exited gracefully.")
+		t.say(then, (*slog.Logger).Debug, name+" has exited gracefully.")
 	}
 	t.run = nil
 	then.add(func() {
@@ -220,7 +221,7 @@ func (t *Task) rest() {
 }
 
 // say logs a line about the task.
-func (t *Task) say(then *deeds, level slog.Level, text string, attrs ...any) {
+func (t *Task) say(then *deeds, at func(*slog.Logger, string, ...any), text string, attrs ...any) {
 	o, body := t.object, t.object.body
 	var log *slog.Logger
 	if t.run != nil {
@@ -230,6 +231,6 @@ func (t *Task) say(then *deeds, level slog.Level, text string, attrs ...any) {
 		if log == nil {
 			log = o.again(body).Log
 		}
-		log.Log(context.Background(), level, text, append([]any{"handler", t.spec.ID}, attrs...)...)
+		at(log, text, append([]any{"handler", t.spec.ID}, attrs...)...)
 	})
 }

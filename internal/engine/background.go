@@ -21,7 +21,7 @@ func (s *server) daemonsOf(r *resource, handlers registry.Set) *daemon.Set {
 		Clock: s.daemons, Wake: r.ring, Polling: s.Polling,
 		DefaultBackoff: s.Process.DefaultBackoff, ErrorDelays: s.Process.ErrorDelays, ExitGrace: s.ExitTimeout,
 		Write: func(ctx context.Context, body *object.Body, p *patch.Patch) error {
-			applier := apply.Applier{API: s.client, Resource: r.kind.Resource, Log: s.Log}
+			applier := apply.Applier{API: s.client, Resource: r.kind.Resource, Log: r.kind.Logger(body)}
 			_, err := applier.Apply(ctx, body, p, &patch.Patch{}, apply.Finalizer{})
 			return err
 		},

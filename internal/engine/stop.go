@@ -38,9 +38,11 @@ func (s *server) stop(cancel context.CancelCauseFunc) {
 	}
 	done := make(chan struct{})
 	go func() { closing.Wait(); close(done) }()
+	leave := time.NewTimer(limit + time.Second) // daemons that are abandoned at the limit say so
+	defer leave.Stop()
 	select {
 	case <-done:
-	case <-last.Done():
+	case <-leave.C:
 		for _, r := range resources {
 			for _, name := range r.running() {
 				s.Log.Warn("A handler does not stop and is left behind.", "resource", r.kind.Resource.String(), "name", name)

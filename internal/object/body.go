@@ -101,6 +101,9 @@ func (b *Body) WithType(apiVersion, kind string) *Body {
 	return &Body{Identity: id, raw: append(head, rest...)}
 }
 
+// Undecoded is the same body without what was decoded of it: for keeping.
+func (b *Body) Undecoded() *Body { return &Body{Identity: b.Identity, raw: b.raw} }
+
 // Raw is the JSON of the object.
 func (b *Body) Raw() []byte { return b.raw }
 

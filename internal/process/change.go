@@ -108,7 +108,7 @@ func (k *Kind) unsent(m *Memory, body *object.Body) *change {
 		return w.unsent
 	}
 	w.fresh = false
-	log := k.logger(body)
+	log := k.Logger(body)
 	if !w.unsent.asked.Empty() {
 		log.Error("What handlers asked for cannot be written, and is dropped because the object has changed.")
 		w.unsent.asked = patch.Patch{}
@@ -125,7 +125,7 @@ func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *chang
 	defer cancel()
 	w := m.work()
 	w.unsent = c
-	applier := apply.Applier{API: k.API, Resource: k.Resource, Log: k.logger(body)}
+	applier := apply.Applier{API: k.API, Resource: k.Resource, Log: k.Logger(body)}
 	after, err := applier.Apply(ctx, body, &c.asked, &c.notes, c.finalizer)
 	if err != nil {
 		return after, err

@@ -109,12 +109,11 @@ func (m *Memory) Waiting() bool { return m.busy != nil }
 
 // Forget ends all that goes on beside the object, which is not served anymore.
 func (m *Memory) Forget(why error) {
-	m.daemons.Forget(why)
-	m.daemons = nil
+	m.daemons.Forget(why) // the field stays: a turn may be running
 }
 
-// logger attaches the object to all lines about it.
-func (k *Kind) logger(b *object.Body) *slog.Logger {
+// Logger attaches the object to all lines about it.
+func (k *Kind) Logger(b *object.Body) *slog.Logger {
 	return k.Log.With(slog.Group("object",
 		slog.String("apiVersion", k.Resource.APIVersion()),
 		slog.String("kind", k.Resource.Kind),

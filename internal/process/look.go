@@ -30,7 +30,7 @@ type sight struct {
 // look reads what was stored about the object and finds out why it is to be
 // handled.
 func (k *Kind) look(ctx context.Context, m *Memory, body *object.Body) (*sight, error) {
-	s := &sight{Kind: k, memory: m, body: body, stored: stored{body}, log: k.logger(body)}
+	s := &sight{Kind: k, memory: m, body: body, stored: stored{body}, log: k.Logger(body)}
 	old, known, err := k.Config.Base.Load(ctx, s.stored)
 	if err != nil {
 		return nil, fmt.Errorf("load the last-handled configuration: %w", err)

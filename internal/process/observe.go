@@ -33,7 +33,7 @@ func (k *Kind) index(ctx context.Context, m *Memory, event *Event) {
 // plainRequest is for handlers that are about the object as it is.
 func (k *Kind) plainRequest(m *Memory, body *object.Body) *registry.Request {
 	return &registry.Request{
-		Body: body, Resource: k.Resource, Log: k.logger(body), Memos: &m.memos, Patch: &patch.Patch{},
+		Body: body, Resource: k.Resource, Log: k.Logger(body), Memos: &m.memos, Patch: &patch.Patch{},
 		Key: body.UID,
 	}
 }
@@ -64,7 +64,7 @@ func (k *Kind) observe(ctx context.Context, m *Memory, event *Event, asked *patc
 	if len(k.Watchers) == 0 {
 		return
 	}
-	log := k.logger(event.Body)
+	log := k.Logger(event.Body)
 	var matched uint64
 	for i, h := range k.Watchers {
 		bit := uint64(1) << min(i, 63) // the rest shares the last one

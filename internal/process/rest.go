@@ -21,7 +21,7 @@ func (k *Kind) rest(m *Memory, body *object.Body, due delay, err error) {
 		var panicked *panicError
 		w.refused = errors.As(err, &panicked) || apply.Refused(err)
 		w.failures, w.until = w.failures+1, time.Now().Add(pause)
-		k.logger(body).Error(fmt.Sprintf("Throttling for %g seconds due to an unexpected error: %v", pause.Seconds(), err))
+		k.Logger(body).Error(fmt.Sprintf("Throttling for %g seconds due to an unexpected error: %v", pause.Seconds(), err))
 		k.Alarm(body.Key(), w.until)
 	case due.Set:
 		m.busy = &business{body: body, postponed: m.work().postponed}

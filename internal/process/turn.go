@@ -30,7 +30,7 @@ func (k *Kind) Turn(ctx context.Context, m *Memory, why Occasion) (forget bool) 
 		k.guard(event.Body, func() { k.observe(ctx, m, event, &asked) })
 		if event.Gone() {
 			m.Forget(daemon.ErrDeleted)
-			k.logger(event.Body).Debug("Deleted, really deleted, and we are notified.")
+			k.Logger(event.Body).Debug("Deleted, really deleted, and we are notified.")
 			return true
 		}
 	}
@@ -71,7 +71,8 @@ func (m *Memory) newest(why Occasion) (state *object.Body, news bool) {
 	due := m.busy != nil && m.busy.body != nil && (why.Alarm || why.Wake != nil)
 	switch event := why.Event; {
 	case event == nil && !due:
-		return nil, false // what it was for is done
+		state = m.daemons.Body() // one that ran has ended; nil: what it was for is done
+		return state, state != nil && why.Alarm
 	case event == nil:
 		return m.busy.body, true
 	case event.Listed() || m.version == "" || newer(event.Body.ResourceVersion, m.version):
@@ -105,7 +106,7 @@ func (m *Memory) paused() bool { return m.busy != nil && time.Now().Before(m.bus
 func (k *Kind) guard(body *object.Body, fn func()) {
 	defer func() {
 		if v := recover(); v != nil {
-			k.logger(body).Error(fmt.Sprintf("A filter has panicked: %v", v), "stack", string(debug.Stack()))
+			k.Logger(body).Error(fmt.Sprintf("A filter has panicked: %v", v), "stack", string(debug.Stack()))
 		}
 	}()
 	fn()

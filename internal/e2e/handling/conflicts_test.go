@@ -23,7 +23,7 @@ import (
 type rival struct {
 	*space
 	resource string
-	change   func(n int) (of fields, subresources []string)
+	change   func(n int) fields
 
 	mu   sync.Mutex
 	left int // changes that he is still willing to make
@@ -42,7 +42,11 @@ func (r *rival) fate(_ int, w write) mishap {
 	r.last = w
 	r.left--
 	r.made++
-	change, subresources := r.change(r.made)
+	change := r.change(r.made)
+	var subresources []string
+	if change["status"] != nil && r.resource == examples {
+		subresources = []string{"status"}
+	}
 	if err := r.tryPatch(r.resource, "x", change, subresources...); err != nil && !apierrors.IsNotFound(err) {
 		r.t.Errorf("the rival: %v", err)
 	}
@@ -57,89 +61,91 @@ func (r *rival) willing(n int) {
 }
 
 // rivals are the things that others may change, by their number.
-var rivals = map[string]func(n int) (fields, []string){
-	"labels": func(n int) (fields, []string) {
-		return fields{"metadata": fields{"labels": fields{"rival": fmt.Sprint(n)}}}, nil
+var rivals = map[string]func(n int) fields{
+	"labels": func(n int) fields {
+		return fields{"metadata": fields{"labels": fields{"rival": fmt.Sprint(n)}}}
 	},
-	"annotations": func(n int) (fields, []string) {
-		return fields{"metadata": fields{"annotations": fields{"rival.example.com/n": fmt.Sprint(n)}}}, nil
+	"annotations": func(n int) fields {
+		return fields{"metadata": fields{"annotations": fields{"rival.example.com/n": fmt.Sprint(n)}}}
 	},
-	"status": func(n int) (fields, []string) {
-		return fields{"status": fields{"rival": fmt.Sprint(n)}}, []string{"status"}
-	},
-	"spec": func(n int) (fields, []string) {
-		return fields{"spec": fields{"rival": fmt.Sprint(n)}}, nil
-	},
+	"status": func(n int) fields { return fields{"status": fields{"rival": fmt.Sprint(n)}} },
+	"spec":   func(n int) fields { return fields{"spec": fields{"rival": fmt.Sprint(n)}} },
 }
 
 func TestTheLastStateIsHandledWhateverOthersChangeAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	for what, change := range rivals {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			s, d := newSpace(t), &diary{}
-			op := newOperator()
-			x := gopf.For[*Example](op, examples)
-			x.OnCreate("create_a", result(d, "create_a"))
-			x.OnCreate("create_b", func(_ context.Context, c *gopf.Change[*Example]) error {
-				if c.Retry == 0 {
-					return gopf.RetryAfter(50*time.Millisecond, errors.New("not yet"))
-				}
-				d.add("create_b")
-				return nil
+		for _, resource := range []string{examples, plains} {
+			t.Run(what+" of "+plural(resource), func(t *testing.T) {
+				t.Parallel()
+				testRival(t, resource, change)
 			})
-			for _, id := range []string{"update_a", "update_b"} { // both have to see the last state
-				x.OnUpdate(id, func(_ context.Context, c *gopf.Change[*Example]) error {
-					c.Patch.Status(map[string]any{id: essenceOf(c.Raw())})
-					return nil
-				})
-			}
-			x.OnDelete("delete_fn", d.handler("delete"))
+		}
+	}
+}
 
-			r := &rival{space: s, resource: examples, left: 8, change: change}
-			o := s.start(op, r.fate)
-			s.create(examples, "x", spec("v1"))
-			creations := func() error {
-				if d.count("create_a create v1") != 1 || d.count("create_b") != 1 {
-					return fmt.Errorf("calls: %q", d.all())
-				}
-				return nil
-			}
-			eventually(t, creations)
-			settled := func(obj *unstructured.Unstructured) error {
-				base := strings.TrimSpace(obj.GetAnnotations()[lastHandled])
-				if now := essenceOf(obj.Object); base != now {
-					return fmt.Errorf("last handled was %s, but it is %s", base, now)
-				}
-				return pendingNone(obj)
-			}
-			s.waitFor(examples, "x", settled)
-			r.willing(8)
-			s.patch(examples, "x", fields{"spec": fields{"field": "v2"}})
-			obj := s.waitFor(examples, "x", func(obj *unstructured.Unstructured) error {
-				for _, id := range []string{"update_a", "update_b"} {
-					if seen, _, _ := unstructured.NestedString(obj.Object, "status", id); seen != essenceOf(obj.Object) {
-						return fmt.Errorf("the last that %s saw was %s, but it is %s", id, seen, essenceOf(obj.Object))
-					}
-				}
-				return settled(obj)
-			})
-			if message, _, _ := unstructured.NestedString(obj.Object, "status", "create_a", "message"); message != "v1" {
-				t.Errorf("status: %v", obj.Object["status"])
-			}
-			r.willing(8)
-			s.delete(examples, "x")
-			s.waitGone(examples, "x")
-			if err := creations(); err != nil {
-				t.Error(err)
-			}
-			if n := d.count("delete delete v2"); n != 1 {
-				t.Errorf("the deletion was handled %d times", n)
-			}
-			o.staysQuiet(t, d)
-			t.Logf("%d writes, %d changes by the rival", len(o.wire.all()), r.made)
+func testRival(t *testing.T, resource string, change func(n int) fields) {
+	s, d := newSpace(t), &diary{}
+	op := newOperator()
+	x := gopf.For[*Example](op, resource)
+	x.OnCreate("create_a", result(d, "create_a"))
+	x.OnCreate("create_b", func(_ context.Context, c *gopf.Change[*Example]) error {
+		if c.Retry == 0 {
+			return gopf.RetryAfter(50*time.Millisecond, errors.New("not yet"))
+		}
+		d.add("create_b")
+		return nil
+	})
+	for _, id := range []string{"update_a", "update_b"} { // both have to see the last state
+		x.OnUpdate(id, func(_ context.Context, c *gopf.Change[*Example]) error {
+			c.Patch.Status(map[string]any{id: essenceOf(c.Raw())})
+			return nil
 		})
 	}
+	x.OnDelete("delete_fn", d.handler("delete"))
+
+	r := &rival{space: s, resource: resource, left: 8, change: change}
+	o := s.start(op, r.fate)
+	s.create(resource, "x", spec("v1"))
+	creations := func() error {
+		if d.count("create_a create v1") != 1 || d.count("create_b") != 1 {
+			return fmt.Errorf("calls: %q", d.all())
+		}
+		return nil
+	}
+	eventually(t, creations)
+	settled := func(obj *unstructured.Unstructured) error {
+		base := strings.TrimSpace(obj.GetAnnotations()[lastHandled])
+		if now := essenceOf(obj.Object); base != now {
+			return fmt.Errorf("last handled was %s, but it is %s", base, now)
+		}
+		return pendingNone(obj)
+	}
+	s.waitFor(resource, "x", settled)
+	r.willing(8)
+	s.patch(resource, "x", fields{"spec": fields{"field": "v2"}})
+	obj := s.waitFor(resource, "x", func(obj *unstructured.Unstructured) error {
+		for _, id := range []string{"update_a", "update_b"} {
+			if seen, _, _ := unstructured.NestedString(obj.Object, "status", id); seen != essenceOf(obj.Object) {
+				return fmt.Errorf("the last that %s saw was %s, but it is %s", id, seen, essenceOf(obj.Object))
+			}
+		}
+		return settled(obj)
+	})
+	if message, _, _ := unstructured.NestedString(obj.Object, "status", "create_a", "message"); message != "v1" {
+		t.Errorf("status: %v", obj.Object["status"])
+	}
+	r.willing(8)
+	s.delete(resource, "x")
+	s.waitGone(resource, "x")
+	if err := creations(); err != nil {
+		t.Error(err)
+	}
+	if n := d.count("delete delete v2"); n != 1 {
+		t.Errorf("the deletion was handled %d times", n)
+	}
+	o.staysQuiet(t, d)
+	t.Logf("%d writes, %d changes by the rival", len(o.wire.all()), r.made)
 }
 
 // essenceOf is what matters of an object, in the order in which it is stored.
@@ -202,8 +208,8 @@ func TestEditsAreMadeAnewOnWhatOthersHaveWritten(t *testing.T) {
 				return nil
 			})
 			theirs := []string{"theirs1", "theirs2", "theirs3"}
-			r := &rival{space: s, resource: resource, left: 3, change: func(n int) (fields, []string) {
-				return fields{"spec": fields{"items": theirs[:n], "unknown": "to the type"}}, nil
+			r := &rival{space: s, resource: resource, left: 3, change: func(n int) fields {
+				return fields{"spec": fields{"items": theirs[:n], "unknown": "to the type"}}
 			}}
 			s.start(op, r.fate)
 			s.create(resource, "x", spec("a"))
@@ -230,5 +236,35 @@ func TestEditsAreMadeAnewOnWhatOthersHaveWritten(t *testing.T) {
 func pendingNoneAnd(check func(*unstructured.Unstructured) error) func(*unstructured.Unstructured) error {
 	return func(obj *unstructured.Unstructured) error {
 		return errors.Join(check(obj), pendingNone(obj))
+	}
+}
+
+// The edits of a deletion handler go along with the removal of the finalizer.
+func TestEditsThatGoWithTheFinalizerAreMadeAnewToo(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	op := newOperator()
+	gopf.For[*Example](op, examples).OnDelete("delete_fn", func(_ context.Context, c *gopf.Change[*Example]) error {
+		c.Patch.Edit(func(e *Example) { e.Spec.Items = append(e.Spec.Items, "ours") })
+		return nil
+	})
+	struck := false
+	s.start(op, func(_ int, w write) mishap {
+		if !struck && strings.Contains(w.body, `{"op":"remove","path":"/metadata/finalizers`) {
+			struck = true
+			if err := s.tryPatch(examples, "x", fields{"spec": fields{"items": []string{"theirs"}}}); err != nil {
+				t.Error(err)
+			}
+		}
+		return ""
+	})
+	obj := finalizers(others...) // so that it can be looked at afterwards
+	obj["spec"] = fields{"field": "a"}
+	s.create(examples, "x", obj)
+	s.waitHandled(examples, "x", "a")
+	s.delete(examples, "x")
+	after := s.waitFor(examples, "x", hasFinalizers(others...))
+	if items, _, _ := unstructured.NestedStringSlice(after.Object, "spec", "items"); !slices.Equal(items, []string{"theirs", "ours"}) {
+		t.Errorf("the items are %q, want theirs and ours", items)
 	}
 }

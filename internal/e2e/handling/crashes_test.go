@@ -91,20 +91,6 @@ func (l *life) declare(own func() *wire) *gopf.Operator {
 	return op
 }
 
-// supervise runs operators one after another until the context is done.
-func (l *life) supervise(ctx context.Context) {
-	for ctx.Err() == nil {
-		var o *operator
-		started := make(chan struct{})
-		o = l.start(l.declare(func() *wire { <-started; return o.wire }), l.fate)
-		close(started)
-		for !o.wire.isDead() && ctx.Err() == nil {
-			time.Sleep(5 * time.Millisecond)
-		}
-		o.stop()
-	}
-}
-
 // look waits until the object is as it should be at the end of a phase, and
 // tells what it is like.
 func (l *life) look(field string) string {
@@ -119,7 +105,7 @@ func (l *life) run() (phases []string) {
 	l.t.Helper()
 	ctx, end := context.WithCancel(context.Background())
 	var supervisor sync.WaitGroup
-	supervisor.Go(func() { l.supervise(ctx) })
+	supervisor.Go(func() { l.supervise(ctx, l.declare, l.fate) })
 	defer func() { end(); supervisor.Wait() }()
 
 	l.create(examples, "x", spec("v1"))

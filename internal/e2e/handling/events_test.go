@@ -4,9 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"gopf.dev/gopf"
 )
@@ -112,4 +117,89 @@ func TestAChangeIsNotMissedBecauseAnEventHandlerWrites(t *testing.T) {
 	})
 	s.create(examples, "x", spec("a"))
 	d.waitFor(t, "update update b")
+}
+
+// The alarm of a delayed handler may come while echoes of the operator's own
+// writes are waiting for a slow event handler.
+func TestADelayedHandlerIsNotForgottenWhileEventHandlersAreBusy(t *testing.T) {
+	t.Parallel()
+	s, d := newSpace(t), &diary{}
+	op := newOperator()
+	x := gopf.For[*Example](op, examples)
+	x.OnEvent("event_fn", func(context.Context, *gopf.Event[*Example]) error {
+		time.Sleep(time.Second) // it is slow
+		return nil
+	})
+	x.OnCreate("create_fn", func(_ context.Context, c *gopf.Change[*Example]) error {
+		d.add("create #%d", c.Retry)
+		if c.Retry == 0 {
+			c.Patch.Status(map[string]string{"phase": "waiting"}) // so that there are two echoes
+			return gopf.Wait(700*time.Millisecond, "it is not there yet")
+		}
+		return nil
+	})
+	s.start(op, nil)
+	s.create(examples, "x", spec("a"))
+	d.waitFor(t, "create #1")
+}
+
+// What event handlers ask for on an echo of the operator's own writes has
+// nothing to do with what else is to be done later.
+func TestADelayedHandlerIsNotForgottenWhenAnEventHandlerWrites(t *testing.T) {
+	t.Parallel()
+	s, d := newSpace(t), &diary{}
+	op := newOperator()
+	x := gopf.For[*Example](op, examples)
+	x.OnEvent("event_fn", func(_ context.Context, e *gopf.Event[*Example]) error {
+		e.Patch.Label("seen", "yes")
+		return nil
+	})
+	x.OnCreate("create_fn", func(_ context.Context, c *gopf.Change[*Example]) error {
+		d.add("create #%d", c.Retry)
+		if c.Retry == 0 {
+			return gopf.Wait(time.Second, "it is not there yet")
+		}
+		return nil
+	})
+	s.start(op, nil)
+	s.create(examples, "x", spec("a"))
+	d.waitFor(t, "create #1")
+}
+
+// What event handlers ask for while the object pauses after an error is to be
+// written after the pause.
+func TestWhatEventHandlersAskForSurvivesErrors(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	op := newOperator()
+	op.Settings.Networking.ErrorBackoffs = nil
+	op.Settings.Queueing.ErrorDelays = []time.Duration{time.Second}
+	x := gopf.For[*Example](op, examples)
+	var once sync.Once
+	x.OnEvent("event_fn", func(_ context.Context, e *gopf.Event[*Example]) error {
+		if phase, ok := e.Object.Status["phase"].(string); ok {
+			once.Do(func() { e.Patch.Label("phase", phase) })
+		}
+		return nil
+	})
+	x.OnCreate("create_fn", (&diary{}).handler("create"))
+	s.start(op, func(n int, _ write) mishap {
+		if n > 1 {
+			return ""
+		}
+		go func() { // while it pauses
+			time.Sleep(300 * time.Millisecond)
+			if err := s.tryPatch(examples, "x", fields{"status": fields{"phase": "Ready"}}, "status"); err != nil {
+				t.Error(err)
+			}
+		}()
+		return refused
+	})
+	s.create(examples, "x", spec("a"))
+	s.waitFor(examples, "x", func(obj *unstructured.Unstructured) error {
+		if obj.GetLabels()["phase"] != "Ready" {
+			return fmt.Errorf("labels: %q", obj.GetLabels())
+		}
+		return nil
+	})
 }

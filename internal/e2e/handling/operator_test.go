@@ -67,6 +67,21 @@ func (s *space) start(op *gopf.Operator, fate func(n int, w write) mishap) *oper
 	return o
 }
 
+// supervise runs operators one after another, the next one when one has died,
+// until the context is done. They are told which wire is theirs.
+func (s *space) supervise(ctx context.Context, declare func(own func() *wire) *gopf.Operator, fate func(n int, w write) mishap) {
+	for ctx.Err() == nil {
+		var o *operator
+		started := make(chan struct{})
+		o = s.start(declare(func() *wire { <-started; return o.wire }), fate)
+		close(started)
+		for !o.wire.isDead() && ctx.Err() == nil {
+			time.Sleep(5 * time.Millisecond)
+		}
+		o.stop()
+	}
+}
+
 // over is the same wire over another transport: operators have several.
 func (w *wire) over(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) { return w.roundTrip(next, r) })

@@ -193,7 +193,7 @@ func annotated(want map[string]string) func(*unstructured.Unstructured) error {
 }
 
 // limit is how long anything may take on a machine that has much else to do.
-const limit = 20 * time.Second
+const limit = 60 * time.Second
 
 // eventually waits until there is no error any more.
 func eventually(t *testing.T, check func() error) {

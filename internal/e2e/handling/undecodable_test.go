@@ -1,7 +1,9 @@
 package handling_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -76,4 +78,32 @@ func TestAnObjectThatDoesNotDecodeFailsIfThatIsAskedFor(t *testing.T) {
 	s.create(examples, "x", fields{"spec": fields{"field": 42}})
 	s.waitFor(examples, "x", handled(`{"spec":{"field":42}}`))
 	d.check(t)
+}
+
+// A handler that is never due as long as its object does not decode must not
+// keep others from their turn, nor the operator busy.
+func TestAnObjectThatDoesNotDecodeForOneHandlerIsHandledByTheOthers(t *testing.T) {
+	t.Parallel()
+	s, d := newSpace(t), &diary{}
+	op := newOperator()
+	op.Settings.Execution.DefaultBackoff = 30 * time.Second
+	gopf.For[*Example](op, examples).OnCreate("typed", d.handler("typed"))
+	op.Resource(examples).OnCreate("untyped", func(context.Context, *gopf.Change[gopf.Unstructured]) error {
+		d.add("untyped")
+		return nil
+	})
+	o := s.start(op, nil)
+	s.create(examples, "x", fields{"spec": fields{"field": 42}})
+	eventually(t, func() error {
+		if n := len(o.log.with("Handler 'typed' is not called")); n > 50 {
+			t.Fatalf("the operator spins: %d attempts", n)
+		}
+		if d.count("untyped") == 0 {
+			return fmt.Errorf("the other handler was not called")
+		}
+		return nil
+	})
+	s.patch(examples, "x", spec("a"))
+	s.waitHandled(examples, "x", "a")
+	d.check(t, "untyped", "typed create a")
 }

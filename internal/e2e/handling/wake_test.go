@@ -91,3 +91,25 @@ func TestAParentIsWokenByItsChildren(t *testing.T) {
 		t.Errorf("the child has traces: %v", child.Object["metadata"])
 	}
 }
+
+// Somebody may ask for a delayed handler while the echo of the operator's own
+// write is still on its way.
+func TestAHandlerCanBeWokenAsSoonAsItWaits(t *testing.T) {
+	t.Parallel()
+	s, d := newSpace(t), &diary{}
+	op := newOperator()
+	x := gopf.For[*Example](op, examples)
+	x.OnCreate("create_fn", func(_ context.Context, c *gopf.Change[*Example]) error {
+		d.add("create #%d", c.Retry)
+		if c.Retry == 0 {
+			return gopf.Wait(time.Hour, "it is not there yet")
+		}
+		return nil
+	})
+	o := s.start(op, nil)
+	o.wire.whenAnswered(func(write) { x.Wake(s.name, "x") })
+	s.create(examples, "x", spec("a"))
+	d.waitFor(t, "create #1")
+	s.waitHandled(examples, "x", "a")
+	d.check(t, "create #0", "create #1")
+}

@@ -1,0 +1,48 @@
+package handling_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"gopf.dev/gopf"
+)
+
+// A handler may ask for what the cluster does not take. That is its own problem:
+// the object must be deletable all the same.
+func TestAChangeThatIsRefusedDoesNotKeepTheObjectFromBeingDeleted(t *testing.T) {
+	t.Parallel()
+	for name, ask := range map[string]func(*gopf.Change[*Example]){
+		"an invalid label":       func(c *gopf.Change[*Example]) { c.Patch.Label("what?", "no!") },
+		"another name":           func(c *gopf.Change[*Example]) { c.Patch.Set("metadata.name", "y") },
+		"a spec of a wrong type": func(c *gopf.Change[*Example]) { c.Patch.Set("spec", 42) },
+		"an edit that panics":    func(c *gopf.Change[*Example]) { c.Patch.Edit(func(e *Example) { _ = e.Spec.Items[99] }) },
+		"an edit to the invalid": func(c *gopf.Change[*Example]) { c.Patch.Edit(func(e *Example) { e.Labels["what?"] = "no!" }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, d := newSpace(t), &diary{}
+			op := newOperator()
+			x := gopf.For[*Example](op, examples)
+			x.OnCreate("create_fn", func(ctx context.Context, c *gopf.Change[*Example]) error {
+				ask(c)
+				return d.handler("create")(ctx, c)
+			})
+			x.OnDelete("delete_fn", d.handler("delete"))
+			o := s.start(op, nil)
+			s.create(examples, "x", spec("a"))
+			d.waitFor(t, "create create a")
+			eventually(t, func() error {
+				if len(o.log.with("Throttling")) == 0 {
+					return fmt.Errorf("nobody was told")
+				}
+				return nil
+			})
+			s.delete(examples, "x")
+			s.waitGone(examples, "x")
+			if n := d.count("delete delete a"); n != 1 {
+				t.Errorf("the deletion was handled %d times: %q", n, d.all())
+			}
+		})
+	}
+}
