@@ -14,13 +14,12 @@ CLUSTER := ./internal/e2e/... ./internal/kube ./internal/stream
 OWN     := ./internal/controlplane ./internal/manifests ./cmd/gopf
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test on-cluster lint build kubectl clean
+.PHONY: help demo test lint build kubectl clean
 
 help: ## List what there is to do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
-demo: ## Run an operator on a real Kubernetes API and show an object handled (ONCE=1: and end)
-	@$(BUILD) -o bin/demo ./internal/demo
+demo: build ## Run an operator on a real Kubernetes API and show an object handled (ONCE=1: and end)
 	@bin/demo
 
 test: build ## Run all tests: units, vectors, end to end on a real Kubernetes API
@@ -32,25 +31,22 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 	@$(STAGE) "units" $(GO) test $(RACE) -timeout 20m $$($(GO) list ./... | grep -Ev '/(internal/(e2e|controlplane|manifests|vectors|layers)|cmd/gopf)(/|$$)')
 	@$(STAGE) "cluster in memory" -C gopftest $(GO) test $(RACE) -timeout 20m ./...
 	@$(STAGE) "10,000 objects" -C gopftest $(GO) test -timeout 20m -run TestIdle ./engine
-	@bin/gopf exec -- $(MAKE) --no-print-directory --silent on-cluster
+	@# One control plane for both.
+	@bin/gopf exec -- sh -c '$(STAGE) "end to end" $(GO) test $(RACE) -count=1 -timeout 30m $(CLUSTER) && \
+		$(STAGE) "conformance" -C gopftest $(GO) test $(RACE) -count=1 -timeout 30m -run Conform .'
 	@$(STAGE) "control plane" $(GO) test $(RACE) -timeout 30m -p 1 $(OWN)
 	@# As it was built, or else all of Kubernetes would be compiled once more.
 	@$(STAGE) "vet devcluster" -C devcluster env CGO_ENABLED=0 GOFLAGS=-mod=readonly $(GO) vet ./...
-	@$(STAGE) "demo" $(MAKE) --no-print-directory --silent demo ONCE=1
+	@$(STAGE) "demo" env ONCE=1 bin/demo
 	@echo "== all stages passed in $$(($$(date +%s) - $(BEGUN))) s"
-
-# The part of the tests that shares one control plane.
-on-cluster:
-	@$(STAGE) "end to end" $(GO) test $(RACE) -count=1 -timeout 30m $(CLUSTER)
-	@$(STAGE) "conformance" -C gopftest $(GO) test $(RACE) -count=1 -timeout 30m -run Conform .
 
 lint: ## Check the style (the linter is pinned in tools/go.mod and built on first use)
 	$(GO) tool -modfile=tools/go.mod golangci-lint run ./...
 	cd gopftest && $(GO) tool -modfile=../tools/go.mod golangci-lint run ./...
 	cd devcluster && $(GO) tool -modfile=../tools/go.mod golangci-lint run ./...
 
-build: ## Build the gopf command into bin/
-	@$(BUILD) -o bin/gopf ./cmd/gopf
+build: ## Build the command gopf, and the demo, into bin/
+	@$(BUILD) -o bin/ ./cmd/gopf ./internal/demo
 
 kubectl: ## Build a kubectl that matches the control plane into bin/
 	cd devcluster && CGO_ENABLED=0 $(BUILD) -o ../bin/kubectl \

@@ -71,7 +71,7 @@ func (r *Resource[T]) Daemon(id string, fn DaemonFunc[T], opts ...DaemonOption) 
 			// It runs for long: what decoding leaves on the stack must not stay.
 			daemon.Apart(func() { s, err = newSubject[T](call.Request) })
 			if err != nil {
-				return &registry.Undecodable{Err: err}
+				return &registry.UndecodableError{Err: err}
 			}
 			return classify(fn(ctx, &Daemon[T]{s, call}))
 		},
@@ -97,7 +97,7 @@ func (r *Resource[T]) Timer(id string, every time.Duration, fn TimerFunc[T], opt
 		Call: func(ctx context.Context, call *daemon.Call) error {
 			s, err := newSubject[T](call.Request)
 			if err != nil {
-				return &registry.Undecodable{Err: err}
+				return &registry.UndecodableError{Err: err}
 			}
 			return classify(fn(ctx, &Tick[T]{s, call}))
 		},

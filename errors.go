@@ -77,10 +77,10 @@ func classify(err error) error {
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		switch known := e.(type) {
 		case *TemporaryError:
-			return &registry.Temporary{Err: err, Delay: registry.Some(known.Delay), Wait: known.wait}
+			return &registry.TemporaryError{Err: err, Delay: registry.Some(known.Delay), Wait: known.wait}
 		case *PermanentError:
-			return &registry.Permanent{Err: err}
-		case *registry.Unfinished:
+			return &registry.PermanentError{Err: err}
+		case *registry.UnfinishedError:
 			return known
 		case interface{ Unwrap() []error }:
 			if found := classifyJoined(err, known.Unwrap()); found != nil {
@@ -97,11 +97,11 @@ func classify(err error) error {
 func classifyJoined(whole error, parts []error) error {
 	for _, part := range parts {
 		switch found := classify(part).(type) {
-		case *registry.Temporary:
-			return &registry.Temporary{Err: whole, Delay: found.Delay, Wait: found.Wait}
-		case *registry.Permanent:
-			return &registry.Permanent{Err: whole}
-		case *registry.Unfinished:
+		case *registry.TemporaryError:
+			return &registry.TemporaryError{Err: whole, Delay: found.Delay, Wait: found.Wait}
+		case *registry.PermanentError:
+			return &registry.PermanentError{Err: whole}
+		case *registry.UnfinishedError:
 			return found
 		}
 	}

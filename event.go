@@ -39,7 +39,7 @@ func (r *Resource[T]) OnEvent(id string, fn EventFunc[T]) {
 		Call: func(ctx context.Context, req *registry.Request) error {
 			s, err := newSubject[T](req)
 			if err != nil {
-				return &registry.Undecodable{Err: err}
+				return &registry.UndecodableError{Err: err}
 			}
 			return classify(fn(ctx, &Event[T]{Subject: s, Type: req.Event, Missed: req.Missed}))
 		},

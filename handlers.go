@@ -122,7 +122,7 @@ func erase[T Object](fn ChangeFunc[T]) func(context.Context, *registry.Request) 
 	return func(ctx context.Context, req *registry.Request) error {
 		c, err := newChange[T](req)
 		if err != nil {
-			return &registry.Undecodable{Err: err}
+			return &registry.UndecodableError{Err: err}
 		}
 		return classify(c.run(ctx, fn))
 	}

@@ -8,8 +8,8 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// Keep, returned by an index function, leaves what the object has in the index
-// as it is.
+// Keep leaves what an object has in an index as it is, when an index function
+// returns it as its error.
 var Keep = index.Keep
 
 // IndexOption tunes an index function.
@@ -42,7 +42,7 @@ func Index[T Object, K comparable, V any](r *Resource[T], id string, fn func(con
 			Call: func(ctx context.Context, req *registry.Request) error {
 				s, err := newSubject[T](req)
 				if err != nil {
-					return &registry.Undecodable{Err: err}
+					return &registry.UndecodableError{Err: err}
 				}
 				values, err := fn(ctx, s)
 				req.Result = values

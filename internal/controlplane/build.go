@@ -76,7 +76,7 @@ func given(path string) (string, error) {
 
 // cached returns the executable in dir and has it made if it is not there. Of
 // several callers, in this process and others, one makes it and the rest wait.
-func cached(ctx context.Context, dir string, progress io.Writer, make func(ctx context.Context, path string) error) (string, error) {
+func cached(ctx context.Context, dir string, progress io.Writer, build func(ctx context.Context, path string) error) (string, error) {
 	path := filepath.Join(dir, "devcluster"+executableSuffix)
 	if used(path) {
 		return path, nil
@@ -96,7 +96,7 @@ func cached(ctx context.Context, dir string, progress io.Writer, make func(ctx c
 	}
 	unfinished := path + ".unfinished"
 	defer os.Remove(unfinished)
-	if err := make(ctx, unfinished); err != nil {
+	if err := build(ctx, unfinished); err != nil {
 		return "", err
 	}
 	return path, os.Rename(unfinished, path)

@@ -147,7 +147,7 @@ func (t *Task) judge(ctx context.Context, err error) error {
 	case errors.Is(context.Cause(ctx), execute.ErrStopping):
 		return err // does not count
 	}
-	return &registry.Permanent{Err: err}
+	return &registry.PermanentError{Err: err}
 }
 
 // note remembers how an attempt ended.

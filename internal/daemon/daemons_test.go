@@ -63,7 +63,7 @@ func TestADaemonGoesThroughErrors(t *testing.T) {
 			j.note(fmt.Sprintf("%d %v", c.Retry, time.Since(c.Started)))
 			switch c.Retry {
 			case 0:
-				return &registry.Temporary{Err: errors.New("later"), Delay: registry.Some(7 * time.Second)}
+				return &registry.TemporaryError{Err: errors.New("later"), Delay: registry.Some(7 * time.Second)}
 			case 1:
 				return errors.New("oops")
 			case 2:

@@ -193,7 +193,7 @@ func TestErrorsOfStoppingAreNoFailedAttempts(t *testing.T) {
 			[]string{"0s ERROR Daemon 'fn' failed permanently: oops"},
 		},
 		"temporary ones neither": {
-			&registry.Temporary{Err: errors.New("later")}, func(k *kit) { k.see("a", sight{deleting: true}) },
+			&registry.TemporaryError{Err: errors.New("later")}, func(k *kit) { k.see("a", sight{deleting: true}) },
 			[]string{"0s ERROR Daemon 'fn' failed permanently: later"},
 		},
 		"at the exit, the next start is another attempt": {

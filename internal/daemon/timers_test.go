@@ -142,7 +142,7 @@ func TestAPermanentFailureDoesNotEndATimer(t *testing.T) { // Q-17
 		j := newJournal()
 		k := newKit(t, timerOf(10*time.Second, func(_ context.Context, c *Call) error {
 			j.note(c.Retry)
-			return &registry.Permanent{Err: errors.New("no")}
+			return &registry.PermanentError{Err: errors.New("no")}
 		}))
 		k.see("a", sight{})
 		time.Sleep(25 * time.Second)
@@ -227,7 +227,7 @@ func TestAnObjectThatDoesNotFitIsTriedAgainOnAnyChange(t *testing.T) { // rule 1
 		k := newKit(t, timerOf(time.Hour, func(_ context.Context, c *Call) error {
 			j.note(c.Retry)
 			if c.Body.Map()["spec"] == "broken" {
-				return &registry.Undecodable{Err: errors.New("not a number")}
+				return &registry.UndecodableError{Err: errors.New("not a number")}
 			}
 			return nil
 		}, backoff(10*time.Minute)))

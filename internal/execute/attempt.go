@@ -126,18 +126,18 @@ func (a Attempt) conclude(ctx context.Context, result any, err error) Outcome {
 	case nil:
 		a.Log.Info(a.name()+" succeeded.", "handler", a.ID)
 		return Outcome{Final: true, Result: result}
-	case *registry.Unfinished:
+	case *registry.UnfinishedError:
 		a.Log.Debug(a.name()+" has unfinished sub-handlers. Will retry soon.", "handler", a.ID)
 		return Outcome{Err: err, Message: message(nil), Delay: registry.Some(e.Delay)}
-	case *registry.Undecodable:
+	case *registry.UndecodableError:
 		if a.Limits.OnError.Or(a.DefaultMode) == registry.Fail {
 			return a.permanent(err)
 		}
 		a.Log.Error(a.name()+" is not called, because the object does not fit its type: "+text(err), "handler", a.ID)
 		return Outcome{Void: true, Err: err, Delay: registry.Some(a.Limits.Backoff.Or(a.DefaultBackoff))}
-	case *registry.Permanent:
+	case *registry.PermanentError:
 		return a.permanent(err)
-	case *registry.Temporary:
+	case *registry.TemporaryError:
 		return a.temporary(e)
 	}
 	return a.unclassified(err)
@@ -148,7 +148,7 @@ func (a Attempt) permanent(err error) Outcome {
 	return Outcome{Final: true, Err: err, Message: err.Error()}
 }
 
-func (a Attempt) temporary(err *registry.Temporary) Outcome {
+func (a Attempt) temporary(err *registry.TemporaryError) Outcome {
 	verb := " failed temporarily"
 	if err.Wait {
 		verb = " is waiting"

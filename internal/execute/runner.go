@@ -161,7 +161,7 @@ func ToJSON(v any) (any, error) {
 	}
 	raw, err := json.Marshal(v)
 	if err != nil {
-		return nil, &registry.Permanent{Err: fmt.Errorf("the result cannot be stored as JSON: %w", err)}
+		return nil, &registry.PermanentError{Err: fmt.Errorf("the result cannot be stored as JSON: %w", err)}
 	}
 	var decoded any
 	err = json.Unmarshal(raw, &decoded)

@@ -70,7 +70,7 @@ func (s *subs) unfinished() error {
 	if !delay.Set {
 		return nil
 	}
-	return &registry.Unfinished{Delay: delay.Is}
+	return &registry.UnfinishedError{Delay: delay.Is}
 }
 
 // refs are the ids of the sub-handlers on all levels.

@@ -10,13 +10,13 @@ import (
 
 // Keep is what an index function returns as its error to leave the values that
 // the object has in the index as they are. Nothing has failed then.
-var Keep = errors.New("the values in the index are to be kept") //nolint:errname // it reads "return nil, gopf.Keep", and is no failure
+var Keep = errors.New("the values in the index are to be kept")
 
 // keeps tells whether the function wants to keep the values. A class that was
 // given to the error later wins, as for all errors.
 func keeps(err error) bool {
 	switch err.(type) {
-	case *registry.Temporary, *registry.Permanent:
+	case *registry.TemporaryError, *registry.PermanentError:
 		return false
 	}
 	return errors.Is(err, Keep)
@@ -74,7 +74,7 @@ func (f Failure) begun(now time.Time) Failure {
 //     it for errors, but can be tried again with its next event.
 //   - An attempt that was interrupted by the stop preserves them.
 func (f Failure) After(o execute.Outcome, mode registry.ErrorMode, now time.Time) (Verdict, Failure) {
-	_, misfit := errors.AsType[*registry.Undecodable](o.Err)
+	_, misfit := errors.AsType[*registry.UndecodableError](o.Err)
 	switch {
 	case o.Void && misfit && mode != registry.Ignore:
 		return Removed, f

@@ -16,7 +16,7 @@ func TestOutcomesDecideWhatBecomesOfTheValues(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	now := start.Add(time.Minute)
 	failed := Failure{Started: start, Retries: 2, Due: start.Add(time.Second)}
-	misfit := execute.Outcome{Void: true, Err: &registry.Undecodable{Err: errors.New("oops")}, Delay: registry.Some(time.Minute)}
+	misfit := execute.Outcome{Void: true, Err: &registry.UndecodableError{Err: errors.New("oops")}, Delay: registry.Some(time.Minute)}
 	cases := map[string]struct {
 		before  Failure
 		outcome execute.Outcome
@@ -114,8 +114,8 @@ func TestKeepIsRecognisedUnlessItIsClassifiedAsAFailure(t *testing.T) {
 		"wrapped":   {fmt.Errorf("no news: %w", Keep), true},
 		"other":     {errors.New("oops"), false},
 		"none":      {nil, false},
-		"temporary": {&registry.Temporary{Err: Keep}, false},
-		"permanent": {&registry.Permanent{Err: Keep}, false},
+		"temporary": {&registry.TemporaryError{Err: Keep}, false},
+		"permanent": {&registry.PermanentError{Err: Keep}, false},
 	}
 	for name, c := range cases {
 		if got := keeps(c.err); got != c.want {

@@ -112,7 +112,7 @@ func TestKeepingIsNoFailureWhateverErrorsMean(t *testing.T) {
 func TestADeletedObjectIsRemovedWithoutAnyCall(t *testing.T) {
 	s, ctx := newScript(t, registry.Limits{}), t.Context()
 	s.event(ctx, "a", one("a1"), nil)
-	s.event(ctx, "b", nil, &registry.Permanent{Err: errors.New("oops")})
+	s.event(ctx, "b", nil, &registry.PermanentError{Err: errors.New("oops")})
 	s.expect(2, "a1")
 	s.all.Remove("a")
 	s.all.Remove("b")
@@ -127,7 +127,7 @@ func TestATemporaryErrorExcludesUntilItsDelayIsOverAndAnEventComes(t *testing.T)
 	synctest.Test(t, func(t *testing.T) {
 		s, ctx := newScript(t, registry.Limits{}), t.Context()
 		s.event(ctx, "a", one("a1"), nil)
-		s.event(ctx, "a", nil, &registry.Temporary{Err: errors.New("oops"), Delay: registry.Some(10 * time.Second)})
+		s.event(ctx, "a", nil, &registry.TemporaryError{Err: errors.New("oops"), Delay: registry.Some(10 * time.Second)})
 		s.expect(2)
 		first := s.last.Started
 		time.Sleep(10*time.Second - 1)
@@ -136,7 +136,7 @@ func TestATemporaryErrorExcludesUntilItsDelayIsOverAndAnEventComes(t *testing.T)
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		s.expect(0) // nobody but an event makes it be called
-		s.event(ctx, "a", nil, &registry.Temporary{Err: errors.New("again")})
+		s.event(ctx, "a", nil, &registry.TemporaryError{Err: errors.New("again")})
 		s.expect(1)
 		if s.last.Retry != 1 || !s.last.Started.Equal(first) {
 			t.Errorf("retry %d since %s, want 1 since %s", s.last.Retry, s.last.Started, first)
@@ -160,11 +160,11 @@ func TestAPermanentErrorExcludesForGood(t *testing.T) {
 			err    error
 			calls  int // until it is over
 		}{
-			"said so":               {registry.Limits{}, &registry.Permanent{Err: errors.New("oops")}, 1},
+			"said so":               {registry.Limits{}, &registry.PermanentError{Err: errors.New("oops")}, 1},
 			"by the mode":           {registry.Limits{OnError: registry.Some(registry.Fail)}, errors.New("oops"), 1},
-			"an unfit object":       {registry.Limits{OnError: registry.Some(registry.Fail)}, &registry.Undecodable{Err: errors.New("oops")}, 1},
-			"no retries left":       {registry.Limits{Retries: registry.Some(2)}, &registry.Temporary{Err: errors.New("oops")}, 2},
-			"no time left":          {registry.Limits{Timeout: registry.Some(3 * time.Hour)}, &registry.Temporary{Err: errors.New("oops")}, 3},
+			"an unfit object":       {registry.Limits{OnError: registry.Some(registry.Fail)}, &registry.UndecodableError{Err: errors.New("oops")}, 1},
+			"no retries left":       {registry.Limits{Retries: registry.Some(2)}, &registry.TemporaryError{Err: errors.New("oops")}, 2},
+			"no time left":          {registry.Limits{Timeout: registry.Some(3 * time.Hour)}, &registry.TemporaryError{Err: errors.New("oops")}, 3},
 			"no retries, by a mode": {registry.Limits{Retries: registry.Some(2), OnError: registry.Some(registry.Retry)}, errors.New("oops"), 2},
 		}
 		for name, c := range cases {
@@ -189,7 +189,7 @@ func TestAPermanentErrorExcludesForGood(t *testing.T) {
 }
 
 func TestUnfitObjectsAreTreatedLikeErrorsButTriedWithEachEvent(t *testing.T) {
-	misfit := &registry.Undecodable{Err: errors.New("oops")}
+	misfit := &registry.UndecodableError{Err: errors.New("oops")}
 	ignoring, ctx := newScript(t, registry.Limits{}), t.Context()
 	ignoring.event(ctx, "a", one("a1"), nil)
 	ignoring.event(ctx, "a", nil, misfit)
@@ -210,7 +210,7 @@ func TestAnInterruptedFunctionLeavesEverythingAsItWas(t *testing.T) {
 	s.event(t.Context(), "a", one("a1"), nil)
 	ctx, stop := context.WithCancelCause(t.Context())
 	s.handler.When = append(s.handler.When, func(*registry.Request) bool { stop(execute.ErrStopping); return true })
-	s.event(ctx, "a", nil, &registry.Temporary{Err: errors.New("cancelled")})
+	s.event(ctx, "a", nil, &registry.TemporaryError{Err: errors.New("cancelled")})
 	s.expect(2, "a1")
 	s.event(ctx, "a", one("a2"), nil)
 	s.expect(0, "a1") // the context is done: nothing is called

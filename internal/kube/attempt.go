@@ -45,7 +45,7 @@ func (c *Client) attempt(outer context.Context, conns *conns, r *call) (o outcom
 		cancel(nil)
 	}()
 
-	a.Response, o = roundTrip(ctx, conns, r)
+	a.Response, o = roundTrip(ctx, conns, r) //nolint:bodyclose // closed above, or by whoever keeps it
 	if o.err == nil && r.route != whole {
 		deadline.stop()
 		// The reader may be slow because whoever it hands things to waits for

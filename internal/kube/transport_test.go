@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -123,7 +124,7 @@ func TestAWriteThatWasNeverSentIsRetried(t *testing.T) {
 	}
 	l.Close() // nobody listens there now
 	o := DefaultOptions()
-	o.Backoffs = func(yield func(d time.Duration) bool) { _ = yield(0) && yield(0) }
+	o.Backoffs = slices.Values([]time.Duration{0, 0})
 	attempts := 0
 	o.Observe = func(Observation) { attempts++ }
 	client, err := NewClient(&rest.Config{Host: "https://" + l.Addr().String()}, o)

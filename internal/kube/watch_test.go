@@ -71,7 +71,7 @@ func TestWatchEvents(t *testing.T) {
 
 func brief(err error) string {
 	switch {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		return "EOF"
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return "unexpected EOF"

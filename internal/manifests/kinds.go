@@ -37,10 +37,10 @@ func newKinds(config *rest.Config, client *http.Client) (*kinds, error) {
 	return &kinds{base: base, client: client, known: map[schema.GroupVersionKind]resource{}}, nil
 }
 
-// errUnknownKind says that the cluster does not serve a kind.
-type errUnknownKind struct{ schema.GroupVersionKind }
+// unknownKindError says that the cluster does not serve a kind.
+type unknownKindError struct{ schema.GroupVersionKind }
 
-func (e errUnknownKind) Error() string {
+func (e unknownKindError) Error() string {
 	return fmt.Sprintf("the cluster has no kind %s in %s: correct the spelling, or apply its CustomResourceDefinition too",
 		e.Kind, e.GroupVersion())
 }
@@ -62,7 +62,7 @@ func (k *kinds) find(ctx context.Context, kind schema.GroupVersionKind) (resourc
 			return found, nil
 		}
 	}
-	return resource{}, errUnknownKind{kind}
+	return resource{}, unknownKindError{kind}
 }
 
 // list asks which resources the kind's version of its group has.
@@ -86,7 +86,7 @@ func (k *kinds) list(ctx context.Context, kind schema.GroupVersionKind) (*metav1
 	case err != nil:
 		return nil, fmt.Errorf("ask the cluster for its kinds: %w", err)
 	case response.StatusCode == http.StatusNotFound:
-		return nil, errUnknownKind{kind}
+		return nil, unknownKindError{kind}
 	case response.StatusCode != http.StatusOK:
 		return nil, fmt.Errorf("ask the cluster for its kinds: %s: %s", response.Status, text)
 	}

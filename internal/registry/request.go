@@ -34,30 +34,30 @@ type Request struct {
 	RunSubs func(ctx context.Context, subs []*Handler, how SubOptions) error
 }
 
-// Temporary is an error after which the handler is to be called again.
-type Temporary struct {
+// TemporaryError is an error after which the handler is to be called again.
+type TemporaryError struct {
 	Err   error
 	Delay Opt[time.Duration] // unset: at once
 	Wait  bool               // nothing failed: something is just not there yet
 }
 
-func (e *Temporary) Error() string { return e.Err.Error() }
-func (e *Temporary) Unwrap() error { return e.Err }
+func (e *TemporaryError) Error() string { return e.Err.Error() }
+func (e *TemporaryError) Unwrap() error { return e.Err }
 
-// Permanent is an error after which calling the handler again makes no sense.
-type Permanent struct{ Err error }
+// PermanentError is an error after which calling the handler again makes no sense.
+type PermanentError struct{ Err error }
 
-func (e *Permanent) Error() string { return e.Err.Error() }
-func (e *Permanent) Unwrap() error { return e.Err }
+func (e *PermanentError) Error() string { return e.Err.Error() }
+func (e *PermanentError) Unwrap() error { return e.Err }
 
-// Undecodable tells that the object does not fit the handler's type, so that
+// UndecodableError tells that the object does not fit the handler's type, so that
 // the handler was not called at all.
-type Undecodable struct{ Err error }
+type UndecodableError struct{ Err error }
 
-func (e *Undecodable) Error() string { return e.Err.Error() }
-func (e *Undecodable) Unwrap() error { return e.Err }
+func (e *UndecodableError) Error() string { return e.Err.Error() }
+func (e *UndecodableError) Unwrap() error { return e.Err }
 
-// Unfinished tells that some sub-handlers are to be called again.
-type Unfinished struct{ Delay time.Duration }
+// UnfinishedError tells that some sub-handlers are to be called again.
+type UnfinishedError struct{ Delay time.Duration }
 
-func (e *Unfinished) Error() string { return "some sub-handlers are not finished" }
+func (e *UnfinishedError) Error() string { return "some sub-handlers are not finished" }

@@ -129,8 +129,8 @@ func (g *guard) observe(ctx context.Context) error {
 		if g.limit > 0 {
 			next = min(next, g.limit-age)
 		}
-		if sleep(ctx, next) != nil {
-			return nil
+		if err := sleep(ctx, next); err != nil {
+			return nil //nolint:nilerr // the watch is over by itself: nothing is wrong with it
 		}
 	}
 }

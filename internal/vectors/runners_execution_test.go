@@ -45,9 +45,9 @@ func (r *raised) err() error {
 			_ = json.Unmarshal(r.Delay, &seconds)
 			delay.Is = time.Duration(seconds * float64(time.Second))
 		}
-		return &registry.Temporary{Err: errors.New(r.Msg), Delay: delay}
+		return &registry.TemporaryError{Err: errors.New(r.Msg), Delay: delay}
 	case "Permanent":
-		return &registry.Permanent{Err: errors.New(r.Msg)}
+		return &registry.PermanentError{Err: errors.New(r.Msg)}
 	}
 	return errors.New(r.Msg)
 }

@@ -78,7 +78,7 @@ func indexer(t *testing.T, id string, step *indexingStep) *registry.Handler {
 		Call: func(_ context.Context, req *registry.Request) error {
 			outcome := step.Outcomes[id]
 			if outcome.Error {
-				return &registry.Temporary{Err: errors.New("oops")}
+				return &registry.TemporaryError{Err: errors.New("oops")}
 			}
 			// Rule 21: nothing being returned keeps the values in Kopf; here it is said.
 			if outcome.Result == nil {

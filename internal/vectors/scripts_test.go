@@ -94,7 +94,7 @@ func result(v any) body {
 }
 
 func temporary(text string, delay time.Duration) error {
-	return &registry.Temporary{Err: errors.New(text), Delay: registry.Some(delay)}
+	return &registry.TemporaryError{Err: errors.New(text), Delay: registry.Some(delay)}
 }
 
 // failFirst fails as many times, then succeeds.
@@ -168,13 +168,13 @@ var scripts = map[string]script{
 	"deletion with a temporary error; other finalizers present":                                  {handlers: registry.Set{on("delete", "dfn", failFirst(1, temporary("wait", 3*time.Second)))}},
 	"deletion of an object without our finalizer (FREE)":                                         {handlers: registry.Set{on("create", "cfn", succeed)}},
 	"operator restart: resume(deleted=True) mixed with a deletion":                               {handlers: registry.Set{on("resume", "rfn", succeed, deletedToo), on("resume", "rfn2", succeed), on("delete", "dfn", succeed)}, lifecycle: allAtOnce},
-	"temporary error with delay=None: instant retries (limited to 3 cycles here)":                {handlers: registry.Set{on("create", "cfn", always(&registry.Temporary{Err: errors.New("x")}))}, endless: true},
+	"temporary error with delay=None: instant retries (limited to 3 cycles here)":                {handlers: registry.Set{on("create", "cfn", always(&registry.TemporaryError{Err: errors.New("x")}))}, endless: true},
 	"long sleeping is capped to 600s with a touch (limited to 4 cycles here)":                    {handlers: registry.Set{on("create", "cfn", always(temporary("x", 2000*time.Second)))}},
 	"update supersedes an unfinished creation? No: without the diff-base it is still a creation": {handlers: registry.Set{on("create", "fn", succeed, alsoUpdates)}},
 	"re-purposing: an unfinished update becomes the deletion of the same handler id":             {handlers: registry.Set{on("update", "fn", succeed), on("delete", "fn", succeed)}, differs: newPurposeNewStart},
 	"QUIRK: leftovers of another purpose purge ALL records, the unchanged succeeded record of the current purpose is lost and its handler is re-executed": {handlers: registry.Set{on("update", "a", succeed), on("update", "b", failFirst(1, temporary("x", time.Second))), on("create", "c", succeed)}, differs: leftoversOnly},
 	"QUIRK: every pass over unfinished sub-handlers counts as a retry of the parent":                                                                      {handlers: registry.Set{on("create", "fn", subs(on("create", "1", succeed), on("create", "2", succeed), on("create", "3", succeed), on("create", "4", succeed)), retries(2))}},
-	"a permanently failed sub-handler does not fail the parent":                                                                                           {handlers: registry.Set{on("create", "fn", subs(on("create", "bad", always(&registry.Permanent{Err: errors.New("bad")})), on("create", "good", result(map[string]any{"x": 1}))))}, lifecycle: allAtOnce},
+	"a permanently failed sub-handler does not fail the parent":                                                                                           {handlers: registry.Set{on("create", "fn", subs(on("create", "bad", always(&registry.PermanentError{Err: errors.New("bad")})), on("create", "good", result(map[string]any{"x": 1}))))}, lifecycle: allAtOnce},
 	"nested sub-handlers: subrefs of all levels at each level":                                                                                            {handlers: registry.Set{on("create", "fn", subs(on("create", "sub", subs(on("create", "deep", failFirst(1, temporary("deep", 7*time.Second)))))))}},
 	"status progress storage": {handlers: registry.Set{on("create", "a", succeed), on("create", "b", succeed)}, progress: storage.NewStatusProgress(storage.DefaultName)},
 	"takeover from Kopf<1.44: progress both in annotations & status": {handlers: registry.Set{on("create", "a", failFirst(1, temporary("x", time.Second)))}},

@@ -29,7 +29,7 @@ var table = map[string]row{
 	"hierarchies.json":                 {standing: awaited, awaits: "hierarchies"},
 	"indexing.json":                    {standing: exact, run: indexing, parts: []string{"steps"}},
 	"kubeconfig-login.json":            {standing: awaited, awaits: "login"},
-	"log-lines.json":                   {standing: awaited, awaits: "logging"},
+	"log-lines.json":                   {standing: differences, run: logLines},
 	"namespace-deletion.json":          {standing: awaited, awaits: "observation of namespaces"},
 	"namespace-patterns.json":          {standing: exact, run: namespacePattern, parts: []string{"patterns", "regexes_fullmatch"}},
 	"object-references.json":           {standing: awaited, awaits: "posting of events"},
