@@ -62,7 +62,8 @@ func Run(ctx context.Context, c Config) error {
 		return fmt.Errorf("connect to the cluster: %w", err)
 	}
 	defer client.Close()
-	discovered, err := discover(ctx, client)
+	resources := &observe.Resources{Client: client, Stream: c.Stream, Log: c.Log}
+	discovered, err := discover(ctx, client, resources)
 	if ctx.Err() != nil {
 		return nil // stopped before it began
 	}
@@ -86,10 +87,7 @@ func Run(ctx context.Context, c Config) error {
 	clocks.Go(func() { s.clock.Run(tick) })
 	clocks.Go(func() { s.daemons.Run(tick) })
 	s.serve(work, discovered)
-	tasks.Go(func() {
-		resources := observe.Resources{Client: client, Stream: c.Stream, Log: c.Log}
-		resources.Run(ctx, discovered, func(now []kind.Info) { s.serve(work, now) })
-	})
+	tasks.Go(func() { resources.Run(ctx, discovered, func(now []kind.Info) { s.serve(work, now) }) })
 	tasks.Go(func() { s.followNamespaces(ctx, work, discovered) })
 	tasks.Go(func() { s.openGate(ctx, work) })
 
@@ -103,11 +101,12 @@ func Run(ctx context.Context, c Config) error {
 // discover finds out what the cluster has. At the start, nobody is helped by
 // an operator that waits for an unreachable cluster in silence: a few attempts
 // are made, and then it is told.
-func discover(ctx context.Context, client *kube.Client) ([]kind.Info, error) {
+func discover(ctx context.Context, client *kube.Client, resources *observe.Resources) ([]kind.Info, error) {
 	attempts := slices.Values([]time.Duration{time.Second, time.Second})
 	found, err := client.WithBackoffs(attempts).Discover(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find out what the cluster has: %w", err)
 	}
+	resources.Tell(found)
 	return found.Resources, nil
 }

@@ -3,7 +3,10 @@ package observe
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/stream"
@@ -15,6 +18,8 @@ type Resources struct {
 	Client *kube.Client
 	Stream stream.Config // how to follow; what is filled in here
 	Log    *slog.Logger
+
+	told map[schema.GroupVersion]bool // groups that were reported as out of order
 }
 
 // settling are the moments after a change of a definition at which the cluster
@@ -45,15 +50,45 @@ func (r *Resources) Run(ctx context.Context, known []kind.Info, found func([]kin
 		case <-changed:
 			stage = 0
 		case <-timer.C:
-			if resources, err := r.Client.Discover(ctx); err != nil {
+			if now, err := r.Client.Discover(ctx); err != nil {
 				r.Log.Warn("The resources of the cluster cannot be found out; trying again.", "error", err)
 			} else {
-				found(resources.Resources)
+				r.Tell(now)
+				known = Merge(known, now)
+				found(known)
 			}
 			stage++
 		}
 		timer.Reset(r.pause(stage))
 	}
+}
+
+// Tell reports groups that are out of order: each once until it is in order
+// again.
+func (r *Resources) Tell(d kube.Discovery) {
+	told := map[schema.GroupVersion]bool{}
+	for gv, err := range d.Failed {
+		if !r.told[gv] {
+			r.Log.Warn("A group of the API is out of order: what it has cannot be found out now; trying again.", "group", gv.String(), "error", err)
+		}
+		told[gv] = true
+	}
+	r.told = told
+}
+
+// Merge is what the cluster has by what was known before and what is found now:
+// what belongs to groups that are out of order may still be there.
+func Merge(known []kind.Info, now kube.Discovery) []kind.Info {
+	merged := slices.Clone(now.Resources)
+	for _, i := range known {
+		_, failed := now.Failed[schema.GroupVersion{Group: i.Group, Version: i.Version}]
+		_, whole := now.Failed[schema.GroupVersion{Group: i.Group}]
+		there := slices.ContainsFunc(merged, func(other kind.Info) bool { return other.GVR() == i.GVR() })
+		if (failed || whole) && !there {
+			merged = append(merged, i)
+		}
+	}
+	return merged
 }
 
 func (r *Resources) pause(stage int) time.Duration {
