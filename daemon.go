@@ -112,7 +112,7 @@ func (r *Resource[T]) background(id string, missing bool, b backgroundSpec, spec
 	}
 	spec.InitialDelay = b.initialDelay
 	spec.Handler = &registry.Handler{
-		Family: registry.Background, ID: storedID(id, r.change), Where: caller(), Of: r.of,
+		Family: registry.Background, ID: storedID(id, r.change), Where: caller(), Of: r.of, Select: r.selected,
 		Criteria: r.criteria, Change: r.change, When: r.when,
 		Limits: b.limits, Mandatory: !b.optional,
 	}

@@ -34,7 +34,7 @@ func (r *Resource[T]) OnEvent(id string, fn EventFunc[T]) {
 		return
 	}
 	r.op.declare(&registry.Handler{
-		Family: registry.Events, ID: id, Where: caller(), Of: r.of,
+		Family: registry.Events, ID: id, Where: caller(), Of: r.of, Select: r.selected,
 		Criteria: r.criteria, When: r.when,
 		Call: func(ctx context.Context, req *registry.Request) error {
 			s, err := newSubject[T](req)

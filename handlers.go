@@ -102,7 +102,7 @@ func (r *Resource[T]) handler(on Reason, id string, fn ChangeFunc[T], opts []Cha
 	}
 	h := &registry.Handler{
 		ID: storedID(id, r.change), Formerly: spec.formerly, Where: caller(),
-		Of: r.of, Reasons: map[cause.Reason]bool{},
+		Of: r.of, Select: r.selected, Reasons: map[cause.Reason]bool{},
 		Deleted:   spec.deleted,
 		Mandatory: on&Delete != 0 && !spec.optional,
 		Criteria:  r.criteria, Change: r.change, When: r.when,

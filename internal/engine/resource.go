@@ -98,6 +98,9 @@ func (r *resource) start(ctx context.Context, namespace string) (end func()) {
 
 func (r *resource) deliver(ctx context.Context, namespace string, e stream.Event) {
 	types := map[stream.Type]string{stream.Added: "ADDED", stream.Modified: "MODIFIED", stream.Deleted: "DELETED"}
+	if e.Body != nil && !r.isServed(e.Body) {
+		return
+	}
 	event := &process.Event{Type: types[e.Type], Body: e.Body, Missed: e.Missed}
 	switch {
 	case e.Type == stream.Synced:
@@ -107,6 +110,16 @@ func (r *resource) deliver(ctx context.Context, namespace string, e stream.Event
 	default:
 		r.put(e.Body.Key(), entry{event: event})
 	}
+}
+
+// isServed tells whether an object belongs to what is served: of namespaces as
+// objects, only those do whose own names match.
+func (r *resource) isServed(b *object.Body) bool {
+	patterns := r.config.Namespaces
+	if len(patterns) == 0 || r.kind.Resource.Group != "" || r.kind.Resource.Plural != "namespaces" {
+		return true
+	}
+	return patterns.Match(b.Name)
 }
 
 // source is the name of a stream in messages.

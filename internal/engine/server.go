@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"gopf.dev/gopf/internal/alarm"
@@ -117,6 +118,7 @@ func (s *server) tell(problems []string) {
 
 func (s *server) newResource(work context.Context, served observe.Served) *resource {
 	r := &resource{config: s.Config, client: s.client, gate: s.gate, streams: map[string]func(){}}
+	r.config.Stream.Selector = served.Select
 	changes, background := served.Handlers.Of(registry.Changes), served.Handlers.Of(registry.Background)
 	r.kind = &process.Kind{
 		Resource: served.Info, Config: s.Process,
@@ -181,23 +183,40 @@ func (s *server) followNamespaces(ctx, work context.Context, cluster []kind.Info
 	}
 	config := s.Stream
 	config.Info, config.Namespace, config.Log = found[0], "", s.Log
+	config.Status = func(status stream.Status) {
+		if apierrors.IsForbidden(status.Err) {
+			s.plainNamespaces(work)
+		}
+	}
 	_ = stream.New(s.client, config).Run(ctx, func(e stream.Event) {
 		if e.Type == stream.Synced {
 			s.gate.Synced(patterns)
-			return
-		}
-		if !s.Namespaces.Match(e.Body.Name) {
-			return
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if e.Type == stream.Deleted {
-			delete(s.namespaces, e.Body.Name)
-		} else {
-			s.namespaces[e.Body.Name] = true
-		}
-		for _, r := range s.resources {
-			s.follow(work, r)
+		} else if s.Namespaces.Match(e.Body.Name) {
+			s.serveNamespace(work, e.Body.Name, e.Type != stream.Deleted)
 		}
 	})
+}
+
+// plainNamespaces serves the namespaces that are given by plain names, because
+// those that match patterns cannot be found out.
+func (s *server) plainNamespaces(work context.Context) {
+	s.Log.Warn("Namespaces may not be listed, so that patterns cannot be matched: only those given by plain names are served. Allow the operator to list and watch namespaces, or name them.")
+	for _, name := range s.Namespaces.Plain() {
+		s.serveNamespace(work, name, true)
+	}
+	s.gate.Synced(patterns)
+}
+
+// serveNamespace begins or ends to serve a namespace.
+func (s *server) serveNamespace(work context.Context, name string, exists bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if exists {
+		s.namespaces[name] = true
+	} else {
+		delete(s.namespaces, name)
+	}
+	for _, r := range s.resources {
+		s.follow(work, r)
+	}
 }

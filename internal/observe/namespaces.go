@@ -32,6 +32,16 @@ func (ns Namespaces) Fixed() (names []string, ok bool) {
 	return names, true
 }
 
+// Plain are those of the patterns that are just names.
+func (ns Namespaces) Plain() (names []string) {
+	for _, p := range ns {
+		if p.Plain() {
+			names = append(names, p.globs)
+		}
+	}
+	return names
+}
+
 // Pattern tells which namespaces are meant.
 type Pattern struct {
 	globs string

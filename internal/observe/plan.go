@@ -3,6 +3,7 @@
 package observe
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,6 +28,7 @@ type Plan struct {
 type Served struct {
 	Info     kind.Info
 	Handlers registry.Set
+	Select   string // of labels: what the server is asked for; "" for everything
 }
 
 // Match makes a plan from what handlers ask for and what the cluster has. It
@@ -48,7 +50,7 @@ func Match(handlers registry.Set, cluster []kind.Info) Plan {
 			p.add(h, info)
 		}
 	}
-	p.Conflict = p.twoVersions()
+	p.Conflict = errors.Join(p.twoVersions(), p.selections())
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
 		p.problem("the cluster does not have the resource %q; its handlers will start working as soon as it does", name)
 	}
@@ -96,6 +98,27 @@ func (p *Plan) twoVersions() error {
 				gvr.GroupResource(), where(other), where(s))
 		}
 		versions[gvr.GroupResource()] = s
+	}
+	return nil
+}
+
+// selections makes the selection of each resource that of its handlers, which
+// must be one. An object that leaves a selection looks as if it were deleted, so
+// that handlers which count on seeing real deletions exclude any.
+func (p *Plan) selections() error {
+	for gvr, s := range p.Kinds {
+		first := s.Handlers[0]
+		s.Select = first.Select
+		p.Kinds[gvr] = s
+		for _, h := range s.Handlers {
+			if h.Select != first.Select {
+				return fmt.Errorf("handlers of %s select different objects: %q by %q (%s), %q by %q (%s); use one selection for all", s.Info,
+					first.Select, first.ID, first.Where, h.Select, h.ID, h.Where)
+			}
+			if h.Select != "" && (h.Mandatory || h.Family == registry.Background || h.Family == registry.Events) {
+				return fmt.Errorf("handler %q (%s) cannot be used with Select(%q): an object that leaves the selection would look deleted to it; use WithLabel instead", h.ID, h.Where, h.Select)
+			}
+		}
 	}
 	return nil
 }

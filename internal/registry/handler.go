@@ -30,6 +30,7 @@ type Handler struct {
 	Where    string // file:line of the declaration
 
 	Of        kind.Selector
+	Select    string                // of labels: what the server is asked for; "" for everything
 	Reasons   map[cause.Reason]bool // what it is declared for
 	Deleted   bool                  // when resuming: also objects being deleted
 	Mandatory bool                  // deletion must wait for it: it asks for the finalizer

@@ -1,0 +1,92 @@
+package engine_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/gopftest"
+)
+
+func TestTheServerIsAskedOnlyForWhatIsSelected(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := gopf.New()
+		gopf.For[*Example](op, resource).Select("tier=prod").OnCreate("c", diary.handler("create"))
+		prod := example("prod", "a")
+		prod.SetLabels(map[string]string{"tier": "prod"})
+		c.Create(t, prod)
+		c.Create(t, example("test", "b"))
+		gopftest.Start(t, op, c)
+		settle()
+		if got := diary.all(); !slices.Equal(got, []string{"create create a"}) {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+func TestASelectionExcludesWhatCountsOnDeletions(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		for name, declare := range map[string]func(x *gopf.Resource[*Example]){
+			"a deletion handler": func(x *gopf.Resource[*Example]) {
+				x.OnDelete("d", func(context.Context, *gopf.Change[*Example]) error { return nil })
+			},
+			"a timer": func(x *gopf.Resource[*Example]) {
+				x.Timer("t", time.Minute, func(context.Context, *gopf.Tick[*Example]) error { return nil })
+			},
+			"an event handler": func(x *gopf.Resource[*Example]) {
+				x.OnEvent("e", func(context.Context, *gopf.Event[*Example]) error { return nil })
+			},
+		} {
+			op := gopf.New()
+			declare(gopf.For[*Example](op, resource).Select("tier=prod"))
+			err := op.Run(t.Context(), gopf.Cluster(c.RESTConfig()), gopf.Log(quiet()))
+			if err == nil || !strings.Contains(err.Error(), "would look deleted") {
+				t.Errorf("%s: got %v", name, err)
+			}
+		}
+	})
+}
+
+func TestWithoutPermissionForNamespacesPlainNamesAreServed(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		c.Fault(gopftest.Requests("", "namespaces").From(1), gopftest.Fail(403))
+		var diary calls
+		op := gopf.New()
+		gopf.For[*Example](op, resource).OnCreate("c", diary.handler("create"))
+		var log lines
+		gopftest.Start(t, op, c, gopf.Namespaces("default", "other-*"), gopf.Log(log.logger()))
+		settle()
+		c.Create(t, example("x", "a"))
+		time.Sleep(10 * time.Second)
+		if got := diary.all(); !slices.Equal(got, []string{"create create a"}) {
+			t.Errorf("got %q", got)
+		}
+		if !log.has("Namespaces may not be listed") {
+			t.Error("nobody was told")
+		}
+	})
+}
+
+func TestOfNamespacesOnlyThoseWithMatchingNamesAreHandled(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := gopf.New()
+		op.Resource("v1/namespaces").OnEvent("ns", func(_ context.Context, e *gopf.Event[gopf.Unstructured]) error {
+			diary.add("%s", e.Object.GetName())
+			return nil
+		})
+		c.CreateNamespace(t, "app-one")
+		gopftest.Start(t, op, c, gopf.Namespaces("app-*"))
+		settle()
+		c.CreateNamespace(t, "app-two")
+		c.CreateNamespace(t, "elsewhere")
+		settle()
+		if got := diary.all(); !slices.Equal(got, []string{"app-one", "app-two"}) {
+			t.Errorf("got %q", got)
+		}
+	})
+}
