@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"gopf.dev/gopf/diff"
@@ -60,6 +61,13 @@ func (c *Change[T]) run(ctx context.Context, fn ChangeFunc[T]) error {
 	return c.RunSubs(ctx)
 }
 
+// Key identifies this handler's work on this change: it is the same for all
+// attempts, also after restarts, and another for the next change. It makes
+// requests to other systems repeatable without doing things twice. (Two changes
+// of labels or annotations that are the same, with others in between, have the
+// same key.)
+func (c *Change[T]) Key() string { return c.req.Key }
+
 // OldRaw is the object as it was last handled, as decoded JSON; nil on
 // creation. It is shared: do not change it.
 func (c *Change[T]) OldRaw() map[string]any { return c.req.Cause.Old }
@@ -109,13 +117,21 @@ func (c *Change[T]) Sub(id string, fn ChangeFunc[T], opts ...ChangeOption) {
 		c.mistake = errors.Join(c.mistake, Permanent(fmt.Errorf("sub-handler %q of %q: %w", id, parent.ID, err)))
 		return
 	}
+	if slices.ContainsFunc(c.subs, func(h *registry.Handler) bool { return h.ID == full }) {
+		c.mistake = errors.Join(c.mistake, Permanent(fmt.Errorf("sub-handler %q of %q is declared twice: the two would share one record", id, parent.ID)))
+		return
+	}
+	var formerly []string
+	for _, former := range spec.formerly {
+		formerly = append(formerly, parent.ID+"/"+former)
+	}
 	c.ran = false
 	c.subs = append(c.subs, &registry.Handler{
 		ID: full, Where: caller(), Of: parent.Of,
 		Reasons: map[cause.Reason]bool{cause.Create: true, cause.Update: true, cause.Delete: true, cause.Resume: true},
 		Deleted: true,
 		Change:  parent.Change,
-		Limits:  spec.limits, Formerly: spec.formerly,
+		Limits:  spec.limits, Formerly: formerly,
 		Call: erase(fn),
 	})
 }
@@ -142,22 +158,10 @@ func (c *Change[T]) RunSubs(ctx context.Context, opts ...SubOption) error {
 // sub-handler that writes to its parent's by mistake would otherwise lose its
 // changes whenever the parent is called again.
 func (c *Change[T]) freeze() (undo func()) {
-	patch, result := c.Patch.p, c.req.Result
+	patch := c.Patch.p
 	dropped := &droppedPatch{log: c.Log, handler: c.req.Handler.ID}
-	c.Patch.p = dropped
-	return func() {
-		c.Patch.p = patch
-		if !sameResult(c.req.Result, result) {
-			c.req.Result = result
-			dropped.complain("the result")
-		}
-	}
-}
-
-// sameResult tells whether nobody has set another result.
-func sameResult(a, b any) bool {
-	defer func() { _ = recover() }() // what cannot be compared is another one
-	return a == b
+	c.Patch.p, c.frozen = dropped, dropped
+	return func() { c.Patch.p, c.frozen = patch, nil }
 }
 
 // droppedPatch complains about changes that come from the wrong place.

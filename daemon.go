@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/daemon"
-	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/registry"
 )
 
@@ -15,9 +14,15 @@ type Daemon[T Object] struct {
 	call *daemon.Call
 }
 
-// Current is the object as it was last seen; Object is as it was when the
-// daemon was called. If it does not fit T now, it is the last one that did.
-func (d *Daemon[T]) Current() T { return currentOf(d.Subject, d.call.Current()) }
+// Current is a copy of the object as it was last seen; Object stays as it was
+// when the daemon was called. If the last one does not fit T, it is Object. It may
+// be used from any goroutine.
+func (d *Daemon[T]) Current() T {
+	if obj, err := decode[T](d.call.Current()); err == nil {
+		return obj
+	}
+	return d.Object
+}
 
 // Stopping is closed when the daemon should come to its end; with [StopGrace],
 // that long before its context is cancelled.
@@ -35,13 +40,6 @@ type Tick[T Object] struct {
 
 // Next makes the next call come after d instead of the interval, once.
 func (t *Tick[T]) Next(d time.Duration) { t.call.Next(d) }
-
-func currentOf[T Object](s *Subject[T], body *object.Body) T {
-	if obj, err := decode[T](body); err == nil {
-		s.Object = obj
-	}
-	return s.Object
-}
 
 type (
 	// DaemonFunc accompanies an object for as long as it lives. It should return

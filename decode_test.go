@@ -133,7 +133,7 @@ func TestPatchesCollectChanges(t *testing.T) {
 			"labels":      map[string]any{"app.kubernetes.io/name": "x", "old": nil},
 			"annotations": map[string]any{"note": "y", "gone": nil},
 		},
-		"status": map[string]any{"phase": "Ready", "nested": map[string]any{"a": 1.0, "b": 2.0}},
+		"status": map[string]any{"phase": "Ready", "nested": map[string]any{"a": int64(1), "b": int64(2)}},
 	}
 	if diff := cmp.Diff(want, collected.Fields()); diff != "" {
 		t.Errorf("-want +got\n%s", diff)

@@ -24,7 +24,8 @@ type TemporaryError struct {
 func (e *TemporaryError) Error() string { return e.Err.Error() }
 func (e *TemporaryError) Unwrap() error { return e.Err }
 
-// RetryAfter makes err temporary: the handler is called again after the delay.
+// RetryAfter makes err temporary: the handler is called again after the delay. A
+// nil error stays nil, which is success.
 func RetryAfter(delay time.Duration, err error) error {
 	if err == nil {
 		return nil
@@ -47,7 +48,7 @@ func (e *PermanentError) Error() string { return e.Err.Error() }
 func (e *PermanentError) Unwrap() error { return e.Err }
 
 // Permanent makes err permanent: the handler is not called again for this
-// change.
+// change. A nil error stays nil, which is success.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -71,6 +72,9 @@ var (
 // ErrTimeout is the cause of the cancellation of a handler's context when its
 // [Timeout] is over; see [context.Cause].
 var ErrTimeout = execute.ErrTimeout
+
+// ErrRetries tells that a handler has no attempts left; see [Retries].
+var ErrRetries = execute.ErrRetries
 
 // classify turns the errors that users know into those that the engine knows.
 func classify(err error) error {

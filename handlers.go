@@ -97,11 +97,13 @@ func (r *Resource[T]) handler(on Reason, id string, fn ChangeFunc[T], opts []Cha
 		r.op.problem("handler %q has no reason to be called", id)
 	case spec.optional && on&Delete == 0:
 		r.op.problem("handler %q: Optional is for deletion handlers", id)
+	case spec.skip:
+		r.op.problem("handler %q: If is for sub-handlers; do not declare it", id)
 	case spec.deleted && on&Resume == 0:
 		r.op.problem("handler %q: AlsoDeleted is for resuming handlers", id)
 	}
 	h := &registry.Handler{
-		ID: storedID(id, r.change), Formerly: spec.formerly, Where: caller(),
+		ID: storedID(id, r.change), Formerly: storedIDs(spec.formerly, r.change), Where: caller(),
 		Of: r.of, Select: r.selected, Reasons: map[cause.Reason]bool{},
 		Deleted:   spec.deleted,
 		Mandatory: on&Delete != 0 && !spec.optional,
@@ -133,6 +135,14 @@ func storedID(id string, change *filter.Change) string {
 		return id
 	}
 	return id + "/" + fieldpath.Path(change.Path).String()
+}
+
+func storedIDs(ids []string, change *filter.Change) []string {
+	var stored []string
+	for _, id := range ids {
+		stored = append(stored, storedID(id, change))
+	}
+	return stored
 }
 
 // storable is what is left of an id when it becomes the name of an annotation.

@@ -3,6 +3,8 @@ package gopf
 import (
 	"encoding/json"
 
+	kjson "sigs.k8s.io/json"
+
 	"gopf.dev/gopf/internal/filter"
 )
 
@@ -17,12 +19,26 @@ var (
 	Absent  = Matcher{filter.Absent}  // nothing
 )
 
-// Is matches what equals the value as JSON.
-func Is(value any) Matcher { return Matcher{filter.Equal(asJSON(value))} }
+// Is matches what equals the value as JSON. What JSON cannot hold equals nothing.
+func Is(value any) Matcher {
+	wanted, err := asJSON(value)
+	if err != nil {
+		return Matcher{func(any, bool) bool { return false }}
+	}
+	return Matcher{filter.Equal(wanted)}
+}
 
 // Matching matches what the function says; present is false if there is no
 // value.
 func Matching(fn func(value any, present bool) bool) Matcher { return Matcher{fn} }
+
+// problem tells what is wrong with a matcher, if anything.
+func (m Matcher) problem() string {
+	if m.match == nil {
+		return "a filter has no condition: use one of Is, Present, Absent, Matching, …"
+	}
+	return ""
+}
 
 // Not matches what m does not.
 func Not(m Matcher) Matcher {
@@ -56,16 +72,14 @@ func AnyOf(ms ...Matcher) Matcher {
 // NoneOf matches what none of them does.
 func NoneOf(ms ...Matcher) Matcher { return Not(AnyOf(ms...)) }
 
-// asJSON turns a user's value into what JSON decodes to, so that it can be
-// compared with parts of objects. What JSON cannot hold equals nothing.
-func asJSON(v any) any {
+// asJSON turns a user's value into what JSON decodes to: integers as int64, other
+// numbers as float64.
+func asJSON(v any) (any, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
-		return v
+		return nil, err
 	}
 	var decoded any
-	if json.Unmarshal(raw, &decoded) != nil {
-		return v
-	}
-	return decoded
+	err = kjson.UnmarshalCaseSensitivePreserveInts(raw, &decoded)
+	return decoded, err
 }

@@ -52,14 +52,14 @@ func ForSelector[T Object](op *Operator, of kind.Selector) *Resource[T] {
 
 // WithLabel narrows to objects whose label has a fitting value.
 func (r *Resource[T]) WithLabel(key string, value Matcher) *Resource[T] {
-	n := r.narrowed()
+	n := r.narrowed(value)
 	n.criteria.Labels = append(n.criteria.Labels, filter.Key{Name: key, Match: value.match})
 	return n
 }
 
 // WithAnnotation narrows to objects whose annotation has a fitting value.
 func (r *Resource[T]) WithAnnotation(key string, value Matcher) *Resource[T] {
-	n := r.narrowed()
+	n := r.narrowed(value)
 	n.criteria.Annotations = append(n.criteria.Annotations, filter.Key{Name: key, Match: value.match})
 	return n
 }
@@ -67,7 +67,7 @@ func (r *Resource[T]) WithAnnotation(key string, value Matcher) *Resource[T] {
 // WithField narrows to objects whose field has a fitting value now. The path is
 // dotted ("spec.size") or a JSON pointer ("/spec/size").
 func (r *Resource[T]) WithField(path string, value Matcher) *Resource[T] {
-	n := r.narrowed()
+	n := r.narrowed(value)
 	n.criteria.Fields = append(n.criteria.Fields, filter.Field{Path: r.path(path), Match: value.match})
 	return n
 }
@@ -119,7 +119,13 @@ func (r *Resource[T]) When(fn func(*Subject[T]) bool) *Resource[T] {
 	return n
 }
 
-func (r *Resource[T]) narrowed() *Resource[T] {
+// narrowed is a copy, to be narrowed by the matchers.
+func (r *Resource[T]) narrowed(by ...Matcher) *Resource[T] {
+	for _, m := range by {
+		if p := m.problem(); p != "" {
+			r.op.problem("%s", p)
+		}
+	}
 	n := *r
 	n.criteria.Labels = n.criteria.Labels[:len(n.criteria.Labels):len(n.criteria.Labels)]
 	n.criteria.Annotations = n.criteria.Annotations[:len(n.criteria.Annotations):len(n.criteria.Annotations)]

@@ -1,6 +1,7 @@
 package gopf
 
 import (
+	"errors"
 	"log/slog"
 	"regexp"
 	"slices"
@@ -77,6 +78,15 @@ const backlog = 32 << 20
 
 func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 	s := op.Settings
+	if err := s.check(); err != nil {
+		return engine.Config{}, err
+	}
+	if slices.Contains(o.namespaces, observe.Globs("")) {
+		return engine.Config{}, errors.New("a namespace to be served has an empty name: give a name or a pattern, or none at all for the whole cluster")
+	}
+	if o.log == nil {
+		o.log = slog.New(slog.DiscardHandler)
+	}
 	cluster := o.cluster
 	if cluster == nil {
 		var err error

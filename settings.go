@@ -1,6 +1,7 @@
 package gopf
 
 import (
+	"errors"
 	"time"
 
 	"gopf.dev/gopf/storage"
@@ -44,7 +45,7 @@ type ExecutionSettings struct {
 // BackgroundSettings say how daemons and timers are run.
 type BackgroundSettings struct {
 	// CancellationPolling is the time between log lines about a daemon that does
-	// not stop. 60 s.
+	// not stop. 60 s, also for 0.
 	CancellationPolling time.Duration
 }
 
@@ -104,6 +105,22 @@ func DefaultSettings() Settings {
 			ErrorBackoffs:  seconds(1, 1, 2, 3, 5, 8, 13, 21),
 		},
 	}
+}
+
+// check tells what is missing, if anything: the settings may have been made by
+// hand rather than from the defaults.
+func (s Settings) check() error {
+	switch {
+	case s.Persistence.Progress == nil, s.Persistence.Base == nil:
+		return errors.New("the settings have no storages: begin with gopf.DefaultSettings()")
+	case s.Persistence.Finalizer == "":
+		return errors.New("the settings have no name for the finalizer: begin with gopf.DefaultSettings()")
+	case s.Execution.Lifecycle == nil:
+		return errors.New("the settings have no lifecycle: begin with gopf.DefaultSettings()")
+	case len(s.Queueing.ErrorDelays) == 0:
+		return errors.New("the settings have no pauses after errors (Queueing.ErrorDelays): the cluster would be asked without any")
+	}
+	return nil
 }
 
 func seconds(ns ...int) []time.Duration {

@@ -1,6 +1,7 @@
 package gopf
 
 import (
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -27,7 +28,8 @@ type Subject[T Object] struct {
 	// Started is the time of the first attempt.
 	Started time.Time
 
-	req *registry.Request
+	req    *registry.Request
+	frozen *droppedPatch // while sub-handlers run
 }
 
 func newSubject[T Object](req *registry.Request) (*Subject[T], error) {
@@ -46,14 +48,15 @@ func newSubject[T Object](req *registry.Request) (*Subject[T], error) {
 // other numbers as float64. It is shared: do not change it.
 func (s *Subject[T]) Raw() map[string]any { return s.req.Body.Map() }
 
-// Key identifies this handler's work on this change: it is the same for all
-// attempts, also after restarts, and another for the next change. It makes
-// requests to other systems repeatable without doing things twice.
-func (s *Subject[T]) Key() string { return s.req.Key }
-
 // SetResult is the value to be stored in the status under the handler's id if
 // the handler succeeds. It can be anything JSON can hold.
-func (s *Subject[T]) SetResult(v any) { s.req.Result = v }
+func (s *Subject[T]) SetResult(v any) {
+	if s.frozen != nil {
+		s.frozen.complain("the result")
+		return
+	}
+	s.req.Result = v
+}
 
 func (s *Subject[T]) lookup(path []string) (any, bool) { return s.req.Body.Lookup(path...) }
 
@@ -69,13 +72,16 @@ type patcher interface {
 }
 
 // Set makes the value at the path.
-func (p *Patch[T]) Set(path string, v any) { p.p.Set(asJSON(v), mustPath(path)...) }
+//
+// It panics, which is the handler's failure, if the path is malformed or JSON
+// cannot hold the value.
+func (p *Patch[T]) Set(path string, v any) { p.p.Set(mustJSON(path, v), mustPath(path)...) }
 
 // Remove deletes what is at the path.
 func (p *Patch[T]) Remove(path string) { p.p.Set(nil, mustPath(path)...) }
 
-// Status merges the JSON of v into the status.
-func (p *Patch[T]) Status(v any) { p.p.Merge(asJSON(v), "status") }
+// Status merges the JSON of v, which should be an object, into the status.
+func (p *Patch[T]) Status(v any) { p.p.Merge(mustJSON("status", v), "status") }
 
 // Label sets a label.
 func (p *Patch[T]) Label(key, value string) { p.p.Set(value, "metadata", "labels", key) }
@@ -95,6 +101,16 @@ func (p *Patch[T]) Unannotate(key string) { p.p.Set(nil, "metadata", "annotation
 // the object has and T has not, stays.
 func (p *Patch[T]) Edit(fn func(T)) {
 	p.p.Edit(func(fields map[string]any) { editAs(fields, fn) })
+}
+
+// mustJSON is the JSON of a value; one that JSON cannot hold is a mistake in the
+// program, reported as the handler's error.
+func mustJSON(path string, v any) any {
+	decoded, err := asJSON(v)
+	if err != nil {
+		panic(fmt.Errorf("the value for %s cannot be JSON: %w", path, err))
+	}
+	return decoded
 }
 
 // mustPath reads a path in a handler; a malformed one is a mistake in the

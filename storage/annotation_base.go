@@ -81,7 +81,7 @@ func (s *AnnotationBase) Load(_ context.Context, o Object) (essence map[string]a
 			essence, found, err = DecodeEssence(value)
 		}
 		if err != nil {
-			return nil, false, fmt.Errorf("read the last-handled configuration from annotation %s: %w", key, err)
+			return nil, false, &MalformedError{"the annotation " + key, err}
 		}
 		if found {
 			break

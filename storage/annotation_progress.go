@@ -2,7 +2,6 @@ package storage
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -45,7 +44,7 @@ func (s *AnnotationProgress) Load(_ context.Context, o Object, ids []string) (ma
 		for key, value := range values(o, s.annotations().keys(o, id)) {
 			record, found, err := decodeRecord([]byte(value))
 			if err != nil {
-				return nil, fmt.Errorf("read the progress from annotation %s: %w", key, err)
+				return nil, &MalformedError{"the annotation " + key, err}
 			}
 			if found {
 				records[id] = record

@@ -50,11 +50,11 @@ func (s *StatusProgress) Load(_ context.Context, o Object, ids []string) (map[st
 		}
 		text, err := json.Marshal(value)
 		if err != nil {
-			return nil, fmt.Errorf("read the progress of %s from the status: %w", id, err)
+			return nil, &MalformedError{"the status under " + id, err}
 		}
 		record, found, err := decodeRecord(text)
 		if err != nil {
-			return nil, fmt.Errorf("read the progress of %s from the status: %w", id, err)
+			return nil, &MalformedError{"the status under " + id, err}
 		}
 		if found {
 			records[id] = record
@@ -119,11 +119,11 @@ func (s *StatusBase) Load(_ context.Context, o Object) (essence map[string]any, 
 	}
 	text, ok := value.(string)
 	if !ok {
-		return nil, false, fmt.Errorf("read the last-handled configuration from %s: it is %T, not a text", fieldpath.Path(s.Field), value)
+		return nil, false, &MalformedError{fieldpath.Path(s.Field).String(), fmt.Errorf("it is %T, not a text", value)}
 	}
 	essence, found, err = DecodeEssence(text)
 	if err != nil {
-		err = fmt.Errorf("read the last-handled configuration from %s: %w", fieldpath.Path(s.Field), err)
+		err = &MalformedError{fieldpath.Path(s.Field).String(), err}
 	}
 	return essence, found, err
 }

@@ -33,7 +33,7 @@ func TestBadInputGetsOneClearLine(t *testing.T) {
 		"missing manifest":       {[]string{"dev", operator, "--apply", dir + "/none"}, 2, "--apply: stat " + dir + "/none: no such file"},
 		"malformed manifest":     {[]string{"dev", operator, "--apply", broken}, 1, "--apply: " + broken + ", document 1: it is not a Kubernetes object"},
 		"missing kubeconfig":     {[]string{"dev", operator, "--kubeconfig", dir + "/none"}, 2, "--kubeconfig: stat " + dir + "/none: no such file"},
-		"malformed kubeconfig":   {[]string{"dev", operator, "--kubeconfig", broken, "--apply", "testdata/manifests.yaml"}, 1, "read the kubeconfig " + broken},
+		"malformed kubeconfig":   {[]string{"dev", operator, "--kubeconfig", broken, "--apply", "testdata/manifests.yaml"}, 1, "the kubeconfig " + broken + " cannot be read"},
 		"two clusters":           {[]string{"dev", operator, "--kubeconfig", broken, "--data", dir}, 2, "--data and --kubeconfig exclude each other"},
 		"exec without command":   {[]string{"exec"}, 2, "give the command after --"},
 		"exec of nothing":        {[]string{"exec", "--", "no-such-command"}, 2, "no-such-command"},

@@ -172,7 +172,7 @@ func (a Applier) merge(ctx context.Context, body *object.Body, s step, edited bo
 	patch.Apply(fields, map[string]any{"metadata": guard})
 	raw, err := json.Marshal(fields)
 	if err != nil {
-		return body, fmt.Errorf("encode the patch: %w", err)
+		return body, &encodingError{err}
 	}
 	send := func() (*object.Body, error) {
 		return a.API.Patch(ctx, a.target(body, s.subresource), types.MergePatchType, raw)

@@ -19,7 +19,7 @@ func (a Applier) finalize(ctx context.Context, body *object.Body, s step, edited
 	fields, f := s.fields, s.finalizer
 	var err error
 	for range conflicts {
-		ops := append(patch.Ops(body.Map(), fields), f.ops(body)...)
+		ops := append(patch.Ops(body.Map(), fields, metadataOnly), f.ops(body)...)
 		if len(ops) == 0 {
 			return body, nil // done already, or not possible any more
 		}
@@ -27,7 +27,7 @@ func (a Applier) finalize(ctx context.Context, body *object.Body, s step, edited
 		a.Log.Debug("JSON-patching the resource with:", "patch", a.shown(ops))
 		var raw []byte
 		if raw, err = json.Marshal(ops); err != nil {
-			return body, fmt.Errorf("encode the patch of finalizers: %w", err)
+			return body, &encodingError{err}
 		}
 		var after *object.Body
 		if after, err = a.API.Patch(ctx, a.target(body, ""), types.JSONPatchType, raw); err == nil {
@@ -49,6 +49,11 @@ func (a Applier) finalize(ctx context.Context, body *object.Body, s step, edited
 		err = refusal
 	}
 	return body, fmt.Errorf("patch the finalizers: the object keeps changing: %w", err)
+}
+
+// metadataOnly lets maps of metadata go with their last key, as they do anyway.
+func metadataOnly(path string) bool {
+	return path == "/metadata/annotations" || path == "/metadata/labels"
 }
 
 func (f Finalizer) ops(body *object.Body) []patch.Op {

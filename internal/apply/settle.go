@@ -23,8 +23,15 @@ func lost(err error) bool {
 // Refused tells that the cluster will not take a change however often it is
 // sent.
 func Refused(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
+	var unencodable *encodingError
+	return errors.As(err, &unencodable) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
+
+// encodingError tells that JSON cannot hold what was asked for.
+type encodingError struct{ err error }
+
+func (e *encodingError) Error() string { return "encode the patch: " + e.err.Error() }
+func (e *encodingError) Unwrap() error { return e.err }
 
 // settle finds out whether a write whose answer was lost had its effect, and
 // makes it again if not.

@@ -26,6 +26,8 @@ type resource struct {
 	queue  *queue.Queue[string, entry]
 	put    func(key string, e entry)
 	gate   *index.Gate
+	cancel context.CancelCauseFunc // of handlers
+	ending *sync.WaitGroup         // of streams that were told to end
 
 	// indexOnly tells that nothing but indices is to be filled yet.
 	indexOnly atomic.Bool
@@ -69,9 +71,8 @@ func (r *resource) follow(ctx context.Context, namespaces map[string]bool) {
 	for namespace, end := range r.streams {
 		if !namespaces[namespace] {
 			delete(r.streams, namespace)
-			end()
 			r.gate.Drop(r.source(namespace))
-			r.forgetNamespace(namespace)
+			r.ending.Go(func() { end(); r.forgetNamespace(namespace) })
 		}
 	}
 	for namespace := range namespaces {

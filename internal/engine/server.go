@@ -2,8 +2,11 @@ package engine
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,6 +14,7 @@ import (
 
 	"gopf.dev/gopf/internal/alarm"
 	"gopf.dev/gopf/internal/daemon"
+	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/observe"
@@ -30,6 +34,12 @@ type server struct {
 	gate     *index.Gate
 	stopping chan struct{}
 
+	// served is what is being served, for those who must not wait for the lock.
+	served   atomic.Pointer[[]*resource]
+	retiring sync.WaitGroup // resources that are not served anymore and still end
+
+	// Nobody waits for handlers, or for streams that wait for handlers, under this
+	// lock: the stop of the operator needs it.
 	mu         sync.Mutex
 	resources  map[schema.GroupVersionResource]*resource
 	namespaces map[string]bool // "" for all
@@ -86,6 +96,8 @@ func (s *server) serve(work context.Context, cluster []kind.Info) {
 		}
 		s.follow(work, s.resources[gvr])
 	}
+	served := slices.Collect(maps.Values(s.resources))
+	s.served.Store(&served)
 	s.gate.Synced(discovery)
 }
 
@@ -98,10 +110,18 @@ func (s *server) follow(work context.Context, r *resource) {
 	r.follow(work, s.namespaces)
 }
 
-// retire ends a resource that is not served anymore.
+// retire ends a resource that is not served anymore. Its handlers have the usual
+// time to return.
 func (s *server) retire(r *resource) {
-	r.close()
-	r.abandon()
+	for namespace := range r.streams {
+		s.gate.Drop(r.source(namespace))
+	}
+	s.retiring.Go(func() {
+		late := time.AfterFunc(s.ExitTimeout, func() { r.cancel(execute.ErrStopping) })
+		defer late.Stop()
+		r.close()
+		r.abandon()
+	})
 }
 
 // tell logs problems that were not there before.
@@ -117,7 +137,8 @@ func (s *server) tell(problems []string) {
 }
 
 func (s *server) newResource(work context.Context, served observe.Served) *resource {
-	r := &resource{config: s.Config, client: s.client, gate: s.gate, streams: map[string]func(){}}
+	work, cancel := context.WithCancelCause(work)
+	r := &resource{config: s.Config, client: s.client, gate: s.gate, cancel: cancel, ending: &s.retiring, streams: map[string]func(){}}
 	r.config.Stream.Selector = served.Select
 	changes, background := served.Handlers.Of(registry.Changes), served.Handlers.Of(registry.Background)
 	r.kind = &process.Kind{
@@ -138,10 +159,17 @@ func (s *server) newResource(work context.Context, served observe.Served) *resou
 // announce tells which objects that belong to Kubernetes itself will be written
 // to, and because of which handlers.
 func (s *server) announce(k *process.Kind) {
-	if g := k.Resource.Group; strings.Contains(g, ".") && !strings.HasSuffix(g, ".k8s.io") || len(k.Handlers) == 0 {
+	if g := k.Resource.Group; strings.Contains(g, ".") && !strings.HasSuffix(g, ".k8s.io") || len(k.Handlers) == 0 && k.Daemons == nil {
 		return
 	}
 	var annotated, finalized []string
+	if k.Daemons != nil {
+		for _, spec := range k.Daemons.Specs {
+			if spec.Mandatory {
+				finalized = append(finalized, spec.ID)
+			}
+		}
+	}
 	for _, h := range k.Handlers {
 		annotated = append(annotated, h.ID)
 		if h.Mandatory {
@@ -155,18 +183,20 @@ func (s *server) announce(k *process.Kind) {
 // Wake makes delayed handlers of an object due now: those with the ids, or all.
 // Objects that are not known are none of our business.
 func (s *server) Wake(of kind.Selector, namespace, name string, ids []string) {
-	s.mu.Lock()
-	var served []kind.Info
-	for _, r := range s.resources {
-		served = append(served, r.kind.Resource)
+	served := s.served.Load()
+	if served == nil {
+		return
 	}
-	var found []*resource
-	for _, info := range of.Select(served) {
-		found = append(found, s.resources[info.GVR()])
+	infos := make([]kind.Info, len(*served))
+	for i, r := range *served {
+		infos[i] = r.kind.Resource
 	}
-	s.mu.Unlock()
-	for _, r := range found { // it may have to wait, which must not hold up others
-		r.wake(namespace, name, &process.Wake{All: len(ids) == 0, IDs: ids})
+	for _, info := range of.Select(infos) {
+		for _, r := range *served {
+			if r.kind.Resource.GVR() == info.GVR() {
+				r.wake(namespace, name, &process.Wake{All: len(ids) == 0, IDs: ids})
+			}
+		}
 	}
 }
 

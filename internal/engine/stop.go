@@ -30,6 +30,7 @@ func (s *server) stop(cancel context.CancelCauseFunc) {
 	defer exit.Stop()
 
 	var closing sync.WaitGroup
+	closing.Go(s.retiring.Wait)
 	for _, r := range resources {
 		closing.Go(r.close)
 		if r.kind.Daemons != nil {

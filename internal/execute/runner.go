@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	kjson "sigs.k8s.io/json"
+
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/progress"
@@ -36,7 +38,15 @@ type Runner struct {
 	Request func() *registry.Request
 
 	mu      sync.Mutex // of the state and the patch, while handlers run in parallel
+	ran     int
 	failure error
+}
+
+// Ran is how many calls were made, sub-handlers included.
+func (r *Runner) Ran() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ran
 }
 
 // Pass runs once those of the handlers, which must be selected in the state,
@@ -94,6 +104,7 @@ func (r *Runner) due(handlers registry.Set) []registry.Due {
 func (r *Runner) call(ctx context.Context, h *registry.Handler) {
 	r.mu.Lock()
 	record := r.State.Record(h.ID)
+	r.ran++
 	r.mu.Unlock()
 	subs := &subs{runner: r, parent: h}
 	req := r.Request()
@@ -127,7 +138,7 @@ func (r *Runner) note(h *registry.Handler, req *registry.Request, subs *subs, ou
 	defer r.mu.Unlock()
 	r.Patch.Absorb(req.Patch)
 	now := time.Now()
-	if outcome.Void || r.failure != nil {
+	if outcome.Void || subs.failed {
 		r.State.Postpone(h.ID, now.Add(outcome.Delay.Or(0)))
 		return
 	}
@@ -164,6 +175,6 @@ func ToJSON(v any) (any, error) {
 		return nil, &registry.PermanentError{Err: fmt.Errorf("the result cannot be stored as JSON: %w", err)}
 	}
 	var decoded any
-	err = json.Unmarshal(raw, &decoded)
+	err = kjson.UnmarshalCaseSensitivePreserveInts(raw, &decoded)
 	return decoded, err
 }

@@ -13,6 +13,7 @@ type subs struct {
 	runner *Runner
 	parent *registry.Handler
 	ids    []string
+	failed bool // the framework could not run them
 }
 
 // manySubs is where sub-handlers become too many for one object: each has a
@@ -45,6 +46,7 @@ func (s *subs) enlist(ctx context.Context, handlers registry.Set) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
+		s.failed = true
 		r.failure = fmt.Errorf("load the progress of sub-handlers: %w", err)
 		return r.failure
 	}

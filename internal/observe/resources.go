@@ -50,7 +50,9 @@ func (r *Resources) Run(ctx context.Context, known []kind.Info, found func([]kin
 		case <-changed:
 			stage = 0
 		case <-timer.C:
-			if now, err := r.Client.Discover(ctx); err != nil {
+			if now, err := r.Client.Discover(ctx); ctx.Err() != nil {
+				return
+			} else if err != nil {
 				r.Log.Warn("The resources of the cluster cannot be found out; trying again.", "error", err)
 			} else {
 				r.Tell(now)

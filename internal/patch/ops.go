@@ -22,12 +22,13 @@ func Unchanged(version string) Op {
 }
 
 // Ops makes the operations that do to the decoded JSON what the merge patch
-// does. Maps that lose their last key go with it.
-func Ops(fields, merge map[string]any) []Op {
-	return ops("", fields, merge)
+// does. Maps that lose their last key go with it where vanishing says so; it is
+// asked with their JSON pointers.
+func Ops(fields, merge map[string]any, vanishing func(path string) bool) []Op {
+	return ops("", fields, merge, vanishing)
 }
 
-func ops(path string, fields, merge map[string]any) []Op {
+func ops(path string, fields, merge map[string]any, vanishing func(string) bool) []Op {
 	var out []Op
 	for _, key := range slices.Sorted(maps.Keys(merge)) {
 		at := path + "/" + pointerEscapes.Replace(key)
@@ -39,10 +40,10 @@ func ops(path string, fields, merge map[string]any) []Op {
 		case wanted == nil && there:
 			out = append(out, Op{Op: "remove", Path: at})
 		case wanted == nil:
-		case isMap && wasMap && emptied(oldMap, inner):
+		case isMap && wasMap && emptied(oldMap, inner) && vanishing(at):
 			out = append(out, Op{Op: "remove", Path: at})
 		case isMap && wasMap:
-			out = append(out, ops(at, oldMap, inner)...)
+			out = append(out, ops(at, oldMap, inner, vanishing)...)
 		case isMap:
 			value := map[string]any{}
 			Apply(value, inner)

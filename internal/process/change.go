@@ -2,8 +2,10 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"gopf.dev/gopf/internal/apply"
@@ -21,6 +23,7 @@ type change struct {
 	notes       patch.Patch // what is to be remembered
 	finalizer   apply.Finalizer
 	due         delay // the time until handlers are due again
+	ran         bool  // some handlers were called
 	interrupted bool
 	written     func() // to be called when it is; may be nil
 }
@@ -35,13 +38,11 @@ func (k *Kind) change(ctx context.Context, m *Memory, state *object.Body, why Oc
 			err = &panicError{v, debug.Stack()}
 		}
 	}()
-	for {
-		c := &change{}
-		if !m.outdated(last) {
-			m.version = last.ResourceVersion
-			if c, err = k.handle(ctx, m, last, why); err != nil {
-				return last, delay{}, err
-			}
+	for range passes {
+		m.version = last.ResourceVersion
+		c, err := k.handle(ctx, m, last, why)
+		if err != nil {
+			return last, delay{}, err
 		}
 		if m.busy != nil {
 			c.asked.Absorb(&m.busy.asked)
@@ -55,9 +56,9 @@ func (k *Kind) change(ctx context.Context, m *Memory, state *object.Body, why Oc
 		}
 		progressed := last.ResourceVersion != before.ResourceVersion
 		switch {
-		case c.due.Set && !apply.Kept(&c.notes, last):
-			// Nothing of what was done is remembered: going on at once would be
-			// doing it again and again.
+		case c.due.Set && !apply.Kept(&c.notes, last), c.due.Set && c.due.Is == 0 && !progressed && !c.ran:
+			// Nothing of what was done is remembered, or nothing is done though it
+			// is due: going on at once would be doing it again and again.
 			return last, registry.Some(max(c.due.Is, k.forgotten(m))), nil
 		case c.interrupted || k.stopping():
 			return last, c.due, nil
@@ -66,6 +67,23 @@ func (k *Kind) change(ctx context.Context, m *Memory, state *object.Body, why Oc
 		}
 		why = Occasion{}
 	}
+	return last, registry.Some(time.Duration(0)), nil
+}
+
+// passes is how many times an object goes from one state to the next before it
+// lets what waits for its turn have it.
+const passes = 20
+
+// writeAsked writes what event handlers asked for, and nothing else.
+func (k *Kind) writeAsked(ctx context.Context, m *Memory, body *object.Body, asked *patch.Patch) {
+	ctx, cancel := k.lasting(ctx)
+	defer cancel()
+	applier := apply.Applier{API: k.API, Resource: k.Resource, Log: k.Logger(body)}
+	_, err := applier.Apply(ctx, body, asked, &patch.Patch{}, apply.Finalizer{})
+	if err != nil && !errors.Is(err, apply.ErrGone) {
+		applier.Log.Error("What event handlers asked for cannot be written; there is no second attempt.", "error", err)
+	}
+	m.wrote = time.Now()
 }
 
 // outdated tells that a newer state was acted on already.
@@ -86,6 +104,13 @@ func (e *panicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.valu
 func (k *Kind) handle(ctx context.Context, m *Memory, body *object.Body, why Occasion) (*change, error) {
 	if c := k.unsent(m, body); c != nil {
 		return c, nil
+	}
+	if m.busy != nil && m.busy.unsaved != nil {
+		c, err := m.busy.unsaved(ctx)
+		if err == nil {
+			m.busy.unsaved = nil
+		}
+		return c, err
 	}
 	s, err := k.look(ctx, m, body)
 	if err != nil {
@@ -127,6 +152,10 @@ func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *chang
 	w.unsent = c
 	applier := apply.Applier{API: k.API, Resource: k.Resource, Log: k.Logger(body)}
 	after, err := applier.Apply(ctx, body, &c.asked, &c.notes, c.finalizer)
+	m.wrote = time.Now()
+	if err == nil && c.finalizer.Add && !after.Deleting && !slices.Contains(after.Finalizers(), c.finalizer.Name) {
+		err = errors.New("the cluster did not keep the finalizer: something removes it from what is written")
+	}
 	if err != nil {
 		return after, err
 	}

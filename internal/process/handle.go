@@ -17,12 +17,13 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// handle runs the handlers that are due, and notes what became of them.
-func (s *sight) handle(ctx context.Context, c *change) error {
+// handle runs the handlers that are due. It returns how to save what became of
+// them.
+func (s *sight) handle(ctx context.Context, c *change) (save func(context.Context) error, err error) {
 	reason, title := s.cause.Reason, s.cause.Reason.Title()
 	state, note, err := s.load(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	superseded, leftovers := state.Superseded(reason)
 	for other, n := range superseded {
@@ -45,8 +46,10 @@ func (s *sight) handle(ctx context.Context, c *change) error {
 		s.log.Debug(title+" diff:", "diff", s.cause.Diff)
 	}
 	runner := s.runner(state, c, handling.Key)
-	if err := runner.Pass(ctx, selected); err != nil {
-		return err
+	failure := runner.Pass(ctx, selected)
+	c.ran = runner.Ran() > 0
+	if failure != nil && !c.ran {
+		return nil, failure
 	}
 	if n := state.Counts(reason); handling.Seen == nil && n.Succeeded+n.Failed > 0 {
 		handling.Seen = s.cause.New
@@ -55,14 +58,20 @@ func (s *sight) handle(ctx context.Context, c *change) error {
 	done := state.Done(ids)
 	c.due = state.Delay(ids, time.Now())
 	c.interrupted = !done && ctx.Err() != nil
+	if failure != nil { // what was done is saved all the same
+		s.log.Error("The progress of sub-handlers cannot be read; trying again.", "error", failure)
+		c.due = registry.Some(max(c.due.Is, s.forgotten(s.memory)))
+	}
 	if !done {
-		return s.saveProgress(ctx, c, state, ids, handling, without(leftovers, ids))
+		return func(ctx context.Context) error {
+			return s.saveProgress(ctx, c, state, ids, handling, without(leftovers, ids))
+		}, nil
 	}
 	if len(selected) > 0 {
 		n := state.Counts(reason)
 		s.log.Info(fmt.Sprintf("%s is processed: %d succeeded; %d failed.", title, n.Succeeded, n.Failed))
 	}
-	return s.saveDone(ctx, c, state, handling)
+	return func(ctx context.Context) error { return s.saveDone(ctx, c, state, handling) }, nil
 }
 
 // load reads the progress of all handlers of the resource, and what is known of
@@ -70,7 +79,7 @@ func (s *sight) handle(ctx context.Context, c *change) error {
 func (s *sight) load(ctx context.Context) (*progress.State, storage.Record, error) {
 	ids := append(s.Handlers.IDs(), progress.HandlingID)
 	records, err := s.Config.Progress.Load(ctx, s.stored, ids)
-	if err != nil {
+	if err = s.excuse(err); err != nil {
 		return nil, storage.Record{}, fmt.Errorf("load the progress: %w", err)
 	}
 	note := records[progress.HandlingID]
@@ -91,7 +100,7 @@ func (s *sight) handling(state *progress.State, ids []string, note storage.Recor
 			return h
 		}
 	}
-	return progress.Handling{Key: key(s.body.UID, s.cause.Reason, s.body.ResourceVersion)}
+	return progress.Handling{Key: s.key()}
 }
 
 func (s *sight) runner(state *progress.State, c *change, key string) *execute.Runner {
@@ -141,32 +150,35 @@ func (s *sight) saveDone(ctx context.Context, c *change, state *progress.State, 
 	return s.saveBase(ctx, c, base)
 }
 
-// takenBack notices that the object is as it was handled last, but that some
-// handlers have seen it otherwise in between. What they saw becomes what was
-// handled last, so that the way back is a change for them, too.
-func (s *sight) takenBack(ctx context.Context, c *change) (bool, error) {
+// takenBack notices that the object is as it was handled last, but that a change
+// of it was being handled meanwhile. What handlers saw who have finished becomes
+// what was handled last, so that the way back is a change for them, too; what is
+// left of the others is of no use. It returns how to save that; nil for nothing.
+func (s *sight) takenBack(ctx context.Context) (save func(context.Context, *change) error, err error) {
 	state, note, err := s.load(ctx)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	ids := state.Recorded(cause.Update)
 	if len(ids) == 0 {
-		return false, nil
+		return nil, nil
 	}
-	h, found := progress.DecodeHandling(note, cause.Update, state.Started(ids))
-	if !found || h.Seen == nil || diff.Equal(h.Seen, s.cause.New) {
-		return false, nil
-	}
-	s.log.Info("A change was taken back while it was handled: handling it the other way round.")
-	purge := append(append(s.Handlers.IDs(), state.IDs()...), progress.HandlingID)
-	if err := s.Config.Progress.Save(ctx, s.stored, &c.notes, nil, purge); err != nil {
-		return false, fmt.Errorf("save the progress: %w", err)
-	}
-	return true, s.saveBase(ctx, c, h.Seen)
+	h, _ := progress.DecodeHandling(note, cause.Update, state.Started(ids))
+	s.log.Info("A change was taken back while it was handled.")
+	return func(ctx context.Context, c *change) error {
+		purge := append(append(s.Handlers.IDs(), state.IDs()...), progress.HandlingID)
+		if err := s.Config.Progress.Save(ctx, s.stored, &c.notes, nil, purge); err != nil {
+			return fmt.Errorf("save the progress: %w", err)
+		}
+		if h.Seen == nil || diff.Equal(essence.Undigest(h.Seen, s.cause.New), s.cause.New) {
+			return nil
+		}
+		return s.saveBase(ctx, c, h.Seen)
+	}, nil
 }
 
 func (s *sight) saveBase(ctx context.Context, c *change, base map[string]any) error {
-	if s.cause.Old != nil && diff.Equal(s.cause.Old, base) {
+	if s.cause.Old != nil && diff.Equal(s.cause.Old, essence.Undigest(base, s.cause.Old)) {
 		return nil
 	}
 	err := s.Config.Base.Save(ctx, s.stored, &c.notes, base)

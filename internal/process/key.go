@@ -3,14 +3,21 @@ package process
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"fmt"
 
-	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/storage"
 )
 
 // key tells one handling from all others: by the object, the reason, and the
-// version at which it began. A crash before anything was written begins it
-// again at the same version, with the same key.
-func key(uid string, reason cause.Reason, version string) string {
-	sum := sha256.Sum256([]byte(uid + "\n" + string(reason) + "\n" + version))
-	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:10])
+// change. It is the same after a crash before anything was recorded, whatever
+// else was written to the object meanwhile.
+func (s *sight) key() string {
+	generation, _ := s.body.Lookup("metadata", "generation")
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%s\n%v\n", s.body.UID, s.cause.Reason, generation)
+	for _, essence := range []map[string]any{s.cause.Old, s.cause.New} {
+		text, _ := storage.EncodeEssence(essence) // it came from JSON
+		fmt.Fprintln(h, text)
+	}
+	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil)[:10])
 }

@@ -3,6 +3,7 @@
 package process
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -65,11 +66,13 @@ func (e *Event) Gone() bool { return e.Type == "DELETED" }
 type Memory struct {
 	UID, Namespace, Name string
 
-	version string // the newest state that was acted on
-	listed  bool   // the first that was seen of it came with a listing
-	handled bool   // this process has handled it completely once
-	watched uint64 // the event handlers, by their numbers, that matched last
-	undone  uint8  // how many times what was stored on it was found removed
+	version string    // the newest state that was acted on
+	wrote   time.Time // when it was last written to
+	listed  bool      // the first that was seen of it came with a listing
+	handled bool      // this process has handled it completely once
+	watched uint64    // the event handlers, by their numbers, that matched last
+	undone  uint8     // how many times what was stored on it was found removed
+	guarded bool      // this process has put the finalizer on it
 
 	daemons *daemon.Object // nil for objects without daemons and timers
 	memos   registry.Memos
@@ -83,6 +86,9 @@ type business struct {
 	failures int          // errors of the framework in a row
 	until    time.Time    // the pause after the last of them
 
+	// unsaved makes the change of handlers that have run, which their storage did
+	// not take yet.
+	unsaved func(context.Context) (*change, error)
 	unsent  *change // what could not be written yet
 	refused bool    // the cluster will not take it, however often it is sent
 	fresh   bool    // the object has changed since

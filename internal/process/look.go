@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/storage"
 )
 
 // sight is one state of an object and what is to be thought of it.
@@ -32,7 +34,7 @@ type sight struct {
 func (k *Kind) look(ctx context.Context, m *Memory, body *object.Body) (*sight, error) {
 	s := &sight{Kind: k, memory: m, body: body, stored: stored{body}, log: k.Logger(body)}
 	old, known, err := k.Config.Base.Load(ctx, s.stored)
-	if err != nil {
+	if err = s.excuse(err); err != nil {
 		return nil, fmt.Errorf("load the last-handled configuration: %w", err)
 	}
 	if known {
@@ -61,6 +63,17 @@ func (k *Kind) look(ctx context.Context, m *Memory, body *object.Body) (*sight, 
 		Initial: m.listed && !m.handled,
 	})
 	return s, nil
+}
+
+// excuse lets pass that what was stored is malformed: that is as good as
+// nothing, and must not keep the object from being handled.
+func (s *sight) excuse(err error) error {
+	var malformed *storage.MalformedError
+	if !errors.As(err, &malformed) {
+		return err
+	}
+	s.log.Warn("What was stored on the object cannot be read, and is treated as if it were not there.", "error", err)
+	return nil
 }
 
 // secret tells whether the objects hold what must not be stored elsewhere.

@@ -72,11 +72,13 @@ func (k *Kind) observe(ctx context.Context, m *Memory, event *Event, asked *patc
 			Body: event.Body, Resource: k.Resource, Event: event.Type, Missed: event.Missed, Log: log, Memos: &m.memos,
 			Handler: h, Started: time.Now(), Patch: &patch.Patch{},
 		}
-		if event.Missed && m.watched&bit == 0 || !event.Missed && !h.MatchesObject(request) {
-			continue
-		}
-		matched |= bit
-		k.tell(ctx, log, h, request, asked)
+		k.guard(event.Body, func() {
+			if event.Missed && m.watched&bit == 0 || !event.Missed && !h.MatchesObject(request) {
+				return
+			}
+			matched |= bit
+			k.tell(ctx, log, h, request, asked)
+		})
 	}
 	m.watched = matched
 }

@@ -27,7 +27,7 @@ func (k *Kind) Turn(ctx context.Context, m *Memory, why Occasion) (forget bool) 
 	var asked patch.Patch
 	if event := why.Event; event != nil {
 		k.guard(event.Body, func() { k.index(ctx, m, event) })
-		k.guard(event.Body, func() { k.observe(ctx, m, event, &asked) })
+		k.observe(ctx, m, event, &asked)
 		if event.Gone() {
 			m.Forget(daemon.ErrDeleted)
 			k.Logger(event.Body).Debug("Deleted, really deleted, and we are notified.")
@@ -37,9 +37,14 @@ func (k *Kind) Turn(ctx context.Context, m *Memory, why Occasion) (forget bool) 
 	if why.Wake != nil {
 		m.daemons.Hurry(why.Wake.urgent)
 	}
+	if len(k.Handlers) == 0 && k.Daemons == nil {
+		return k.onlyLook(ctx, m, why, &asked)
+	}
 	state, news := m.newest(why)
 	switch {
 	case !news && !k.worthALook(m, why, &asked):
+	case !news && m.outdated(state):
+		k.writeAsked(ctx, m, state, &asked)
 	case m.paused():
 		m.busy.asked.Absorb(&asked)
 		if news {
@@ -52,6 +57,15 @@ func (k *Kind) Turn(ctx context.Context, m *Memory, why Occasion) (forget bool) 
 			m.work().asked.Absorb(&asked)
 		}
 		k.rest(m, after, due, err)
+	}
+	return false
+}
+
+// onlyLook ends the turn of an object that there are no handlers for but those
+// of events and indices.
+func (k *Kind) onlyLook(ctx context.Context, m *Memory, why Occasion, asked *patch.Patch) (forget bool) {
+	if why.Event != nil && !asked.Empty() {
+		k.writeAsked(ctx, m, why.Event.Body, asked)
 	}
 	return false
 }
@@ -75,9 +89,11 @@ func (m *Memory) newest(why Occasion) (state *object.Body, news bool) {
 		return state, state != nil && why.Alarm
 	case event == nil:
 		return m.busy.body, true
-	case event.Listed() || m.version == "" || newer(event.Body.ResourceVersion, m.version):
-		// A listing is always looked at: after a restore of the cluster from a
-		// backup, versions start from lower numbers.
+	case m.version == "" || newer(event.Body.ResourceVersion, m.version):
+		return event.Body, true
+	case event.Listed() && event.Body.ResourceVersion != m.version && time.Since(m.wrote) > listingAge:
+		// The cluster has gone back in time: it was restored from a backup.
+		m.version = ""
 		return event.Body, true
 	case due:
 		return m.busy.body, true
@@ -98,6 +114,10 @@ func newer(a, b string) bool {
 	}
 	return x > y
 }
+
+// listingAge is how old a listing can be when it arrives. What is older than our
+// own write in a listing that may have begun before it says nothing.
+const listingAge = time.Minute
 
 func (m *Memory) paused() bool { return m.busy != nil && time.Now().Before(m.busy.until) }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/essence"
 	"gopf.dev/gopf/storage"
 )
 
@@ -29,11 +30,15 @@ type Handling struct {
 	Seen map[string]any
 }
 
-// stored is a handling as it is written, into the message of a record.
+// storedHandling is a handling as it is written, into the message of a record.
 type storedHandling struct {
 	Key  string         `json:"key"`
-	Seen map[string]any `json:"seen,omitempty"`
+	Seen map[string]any `json:"seen"`
 }
+
+// largest is how long the message may be: there is not much room on an object,
+// and others need it, too.
+const largest = 32 << 10
 
 const compressed = "gz:" // begins a message that is base64 of gzip
 
@@ -51,6 +56,13 @@ func EncodeHandling(h Handling, reason cause.Reason, started time.Time) (storage
 		_, _ = w.Write(raw) // into memory
 		_ = w.Close()
 		message = compressed + base64.StdEncoding.EncodeToString(b.Bytes())
+	}
+	if len(message) > largest { // then only whether it has changed is remembered
+		digest, err := essence.Digest(h.Seen)
+		if err != nil {
+			return storage.Record{}, fmt.Errorf("digest the handling: %w", err)
+		}
+		return EncodeHandling(Handling{h.Key, digest}, reason, started)
 	}
 	return storage.Record{Started: started, Purpose: string(reason), Message: &message}, nil
 }
@@ -94,7 +106,7 @@ func (s *State) Started(ids []string) time.Time {
 func (s *State) Stored(ids []string) bool {
 	for _, id := range ids {
 		e := s.entries[id]
-		if e.isStored && e.now.Purpose == e.stored.Purpose && e.now.Started.Equal(e.stored.Started) {
+		if e.renamed || e.isStored && e.now.Purpose == e.stored.Purpose && e.now.Started.Equal(e.stored.Started) {
 			return true
 		}
 	}

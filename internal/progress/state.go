@@ -22,6 +22,7 @@ type entry struct {
 	isStored  bool
 	now       storage.Record
 	postponed time.Time // not due before, though nothing of it is recorded
+	renamed   bool      // it is stored under a former id
 }
 
 // New makes a state of stored records.
@@ -47,7 +48,7 @@ func (s *State) Rename(former, id string) {
 	if old == nil || s.entries[id] != nil {
 		return
 	}
-	s.entries[id] = &entry{now: old.now}
+	s.entries[id] = &entry{now: old.now, renamed: true}
 }
 
 // Select makes the handlers take part in the handling of the reason. Those

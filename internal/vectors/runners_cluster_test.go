@@ -196,7 +196,7 @@ func admissionPatch(t *testing.T, v vector) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := patched(t, body, patch.Ops(body.Map(), c.MergePatch))
+	got := patched(t, body, patch.Ops(body.Map(), c.MergePatch, func(string) bool { return true }))
 	if want := patched(t, body, c.JSONPatch); !diff.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

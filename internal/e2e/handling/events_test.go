@@ -89,7 +89,7 @@ func TestWhatAnEventHandlerAsksForIsWritten(t *testing.T) {
 			return nil
 		})
 	}
-	o.staysQuiet(t, d) // its own changes are events, too, but lead to nothing new
+	o.settles(t, d) // its own changes are events, too, but lead to nothing new
 	if got := s.get(examples, "x").GetAnnotations(); len(got) > 0 {
 		t.Errorf("annotations: %q, want none without handlers of changes", got)
 	}

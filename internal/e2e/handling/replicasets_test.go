@@ -108,7 +108,7 @@ func TestADeploymentsStateIsNotTakenForThatOfItsReplicaSets(t *testing.T) {
 		t.Logf("annotations of the second set: %q", s.replicaSets()["two"].GetAnnotations())
 		t.Error("nothing was copied, so nothing is tested")
 	}
-	o.staysQuiet(t, d)
+	o.settles(t, d) // after the deployment's controller
 	s.delete("apps/v1/deployments", "x")
 	eventually(t, func() error {
 		if left := s.replicaSets(); len(left) > 0 {

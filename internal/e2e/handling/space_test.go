@@ -229,19 +229,33 @@ func stays(t *testing.T, while time.Duration, check func() error) {
 // calm is how long it takes to be sure that nothing more happens.
 const calm = 500 * time.Millisecond
 
-// staysQuiet checks that the operator writes nothing and calls no handlers.
-func (o *operator) staysQuiet(t *testing.T, d *diary) {
-	t.Helper()
+// quiet watches the operator for a while, and tells what it writes and which
+// handlers it calls.
+func (o *operator) quiet(d *diary) error {
 	writes, calls := o.wire.lines(), d.all()
-	stays(t, calm, func() error {
+	for end := time.Now().Add(calm); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if now := o.wire.lines(); !slices.Equal(now, writes) {
 			return fmt.Errorf("it writes: %q", now[len(writes):])
 		}
 		if now := d.all(); !slices.Equal(now, calls) {
 			return fmt.Errorf("it calls handlers: %q", now[len(calls):])
 		}
-		return nil
-	})
+	}
+	return nil
+}
+
+// staysQuiet checks that the operator has nothing more to do.
+func (o *operator) staysQuiet(t *testing.T, d *diary) {
+	t.Helper()
+	if err := o.quiet(d); err != nil {
+		t.Errorf("the operator is not done: %v", err)
+	}
+}
+
+// settles waits until the operator has nothing more to do.
+func (o *operator) settles(t *testing.T, d *diary) {
+	t.Helper()
+	eventually(t, func() error { return o.quiet(d) })
 }
 
 func plural(resource string) string { return resource[strings.LastIndex(resource, "/")+1:] }

@@ -3,9 +3,12 @@ package handling_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"gopf.dev/gopf"
 )
@@ -140,9 +143,12 @@ func TestWhatKopfHasBegunIsContinued(t *testing.T) {
 				} else {
 					s.waitHandled(examples, "x", "a")
 				}
-				if left := s.get(examples, "x").Object["status"]; test.status != nil && toJSON(left) != `{"kopf":{"progress":{}}}` {
-					t.Errorf("left in the status: %v", toJSON(left))
-				}
+				s.waitFor(examples, "x", func(obj *unstructured.Unstructured) error {
+					if left := statusProgress(obj); len(left) > 0 {
+						return fmt.Errorf("records are left in the status: %v", left)
+					}
+					return nil
+				})
 			}
 			o.staysQuiet(t, d)
 			d.check(t, test.want...)
