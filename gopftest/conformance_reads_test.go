@@ -70,6 +70,8 @@ func listing() []behaviour {
 			few(s, "a")
 			one := s.send("GET", widgets, "").version()
 			few(s, "b")
+			// A list at version 0 may be stale, unless somebody has waited for more.
+			s.send("GET", widgets+"?resourceVersion="+s.send("GET", widgets, "").version(), "")
 			for _, query := range []string{
 				"resourceVersion=0", "resourceVersion=" + one, "resourceVersion=" + one + "&resourceVersionMatch=NotOlderThan",
 				"resourceVersion=" + one + "&resourceVersionMatch=Exact", "resourceVersion=" + one + "&limit=10",

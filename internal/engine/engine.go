@@ -54,6 +54,9 @@ type Handle interface {
 // heed their cancelled contexts, before it leaves them behind.
 const patience = 5 * time.Second
 
+// firstAnswer is how long the cluster may take to answer at the start.
+const firstAnswer = 5 * time.Second
+
 // Run serves the cluster until the context is done. It returns an error only
 // if it could not start.
 func Run(ctx context.Context, c Config) error {
@@ -63,7 +66,7 @@ func Run(ctx context.Context, c Config) error {
 	}
 	defer client.Close()
 	resources := &observe.Resources{Client: client, Stream: c.Stream, Log: c.Log}
-	discovered, err := discover(ctx, client, resources)
+	discovered, err := discover(ctx, c, resources)
 	if ctx.Err() != nil {
 		return nil // stopped before it began
 	}
@@ -101,9 +104,17 @@ func Run(ctx context.Context, c Config) error {
 // discover finds out what the cluster has. At the start, nobody is helped by
 // an operator that waits for an unreachable cluster in silence: a few attempts
 // are made, and then it is told.
-func discover(ctx context.Context, client *kube.Client, resources *observe.Resources) ([]kind.Info, error) {
-	attempts := slices.Values([]time.Duration{time.Second, time.Second})
-	found, err := client.WithBackoffs(attempts).Discover(ctx)
+func discover(ctx context.Context, c Config, resources *observe.Resources) ([]kind.Info, error) {
+	o := c.Kube
+	o.Backoffs = slices.Values([]time.Duration{time.Second, time.Second})
+	o.RequestTimeout = min(o.RequestTimeout, firstAnswer)
+	o.Log = slog.New(slog.DiscardHandler) // the error tells it all
+	client, err := kube.NewClient(c.Cluster, o)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	defer client.Close()
+	found, err := client.Discover(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find out what the cluster has: %w", err)
 	}

@@ -79,12 +79,17 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 	defer pauses.close()
 	auth := authWait{state: c.shared.auth}
 	defer auth.settle()
+	var unauthorized error // the last refusal of the credentials, if nothing else came since
 	for attempt := 1; ; attempt++ {
 		conns := c.shared.conns.Load()
 		o := c.attempt(ctx, conns, r)
 		verdict := decide(o, r.repeatable)
 		if verdict != login && o.code != 0 {
 			auth.settle()
+			unauthorized = nil
+		}
+		if unauthorized != nil && ctx.Err() != nil {
+			return fmt.Errorf("%w, while the credentials are refused: %w", context.Cause(ctx), unauthorized)
 		}
 		switch verdict {
 		case answer:
@@ -96,6 +101,7 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 			return &UnknownOutcomeError{Code: o.code, Err: o.err}
 		case login:
 			attempt--
+			unauthorized = o.err
 			if err := sleep(ctx, auth.refused(o.err), conns.replaced); err != nil {
 				return fmt.Errorf("%w, while the credentials are refused: %w", err, o.err)
 			}

@@ -121,8 +121,8 @@ func (a *applier) apply(ctx context.Context, o Object) error {
 	return err
 }
 
-// awaitServed waits until a custom resource definition is established and discovery
-// has its kind in all served versions.
+// awaitServed waits until a custom resource definition is established, discovery
+// has its kind in all served versions, and objects of it can be listed.
 func (a *applier) awaitServed(ctx context.Context, crd Object) error {
 	resource, err := a.kinds.find(ctx, crd.GroupVersionKind())
 	if err != nil {
@@ -172,7 +172,12 @@ func (a *applier) served(ctx context.Context, crd *unstructured.Unstructured) er
 			continue
 		}
 		name, _ := version["name"].(string)
-		if _, err := a.kinds.find(ctx, schema.GroupVersionKind{Group: group, Version: name, Kind: kind}); err != nil {
+		found, err := a.kinds.find(ctx, schema.GroupVersionKind{Group: group, Version: name, Kind: kind})
+		if err != nil {
+			return err
+		}
+		// It is discovered a moment before its storage is ready.
+		if _, err := a.client.Resource(found.GroupVersionResource).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
 			return err
 		}
 	}
