@@ -56,6 +56,7 @@ type QueueingSettings struct {
 	ExitTimeout time.Duration
 	// ErrorDelays are the pauses of an object after errors that are not its
 	// handlers': those of the cluster, storages or filters. The last one repeats.
+	// None at all is without any pause, which the cluster will not like.
 	// 1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610 s.
 	ErrorDelays []time.Duration
 }
@@ -117,8 +118,6 @@ func (s Settings) check() error {
 		return errors.New("the settings have no name for the finalizer: begin with gopf.DefaultSettings()")
 	case s.Execution.Lifecycle == nil:
 		return errors.New("the settings have no lifecycle: begin with gopf.DefaultSettings()")
-	case len(s.Queueing.ErrorDelays) == 0:
-		return errors.New("the settings have no pauses after errors (Queueing.ErrorDelays): the cluster would be asked without any")
 	}
 	return nil
 }

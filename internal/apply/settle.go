@@ -74,10 +74,10 @@ func missing(fields map[string]any, body *object.Body) diff.Diff {
 }
 
 // onlyNulls tells whether a part of a merge patch only deletes: where there is
-// nothing, there is nothing to delete.
+// nothing, there is nothing to delete. An empty map is a value, too.
 func onlyNulls(v any) bool {
 	fields, ok := v.(map[string]any)
-	if !ok {
+	if !ok || len(fields) == 0 {
 		return v == nil
 	}
 	for _, inner := range fields {

@@ -47,7 +47,7 @@ func ops(path string, fields, merge map[string]any, vanishing func(string) bool)
 		case isMap:
 			value := map[string]any{}
 			Apply(value, inner)
-			if len(value) > 0 {
+			if len(value) > 0 || len(inner) == 0 && !vanishing(at) {
 				out = append(out, put(there, at, value))
 			}
 		case !there || !diff.Equal(old, wanted):

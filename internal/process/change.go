@@ -24,6 +24,7 @@ type change struct {
 	finalizer   apply.Finalizer
 	due         delay // the time until handlers are due again
 	ran         bool  // some handlers were called
+	sent        bool  // it was tried to be written
 	interrupted bool
 	written     func() // to be called when it is; may be nil
 }
@@ -40,8 +41,13 @@ func (k *Kind) change(ctx context.Context, m *Memory, state *object.Body, why Oc
 	}()
 	for range passes {
 		m.version = last.ResourceVersion
+		if m.busy != nil {
+			why.Wake = why.Wake.Join(m.busy.wake)
+			m.busy.wake = nil
+		}
 		c, err := k.handle(ctx, m, last, why)
 		if err != nil {
+			m.work().wake = why.Wake
 			return last, delay{}, err
 		}
 		if m.busy != nil {
@@ -51,8 +57,14 @@ func (k *Kind) change(ctx context.Context, m *Memory, state *object.Body, why Oc
 		c.asked.Absorb(asked)
 		*asked = patch.Patch{}
 		before := last
+		resent := c.sent
+		c.sent = true
 		if last, err = k.write(ctx, m, before, c); err != nil {
+			m.work().wake = why.Wake
 			return last, delay{}, err
+		}
+		if resent && !k.stopping() {
+			continue // that was from last time: now to what this one is about
 		}
 		progressed := last.ResourceVersion != before.ResourceVersion
 		switch {
@@ -102,7 +114,7 @@ func (e *panicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.valu
 // handle decides what to do about the object, and does it. What could not be
 // written last time comes first: handlers are not called again for it.
 func (k *Kind) handle(ctx context.Context, m *Memory, body *object.Body, why Occasion) (*change, error) {
-	if c := k.unsent(m, body); c != nil {
+	if c := k.unsent(m, body, why.Event != nil); c != nil {
 		return c, nil
 	}
 	if m.busy != nil && m.busy.unsaved != nil {
@@ -124,12 +136,12 @@ func (k *Kind) handle(ctx context.Context, m *Memory, body *object.Body, why Occ
 // the cluster will not take it, it is tried until the object changes: then it
 // must not stand in the way of what is new. What handlers asked for is dropped
 // first, and what is remembered of them if that does not help either.
-func (k *Kind) unsent(m *Memory, body *object.Body) *change {
+func (k *Kind) unsent(m *Memory, body *object.Body, news bool) *change {
 	if m.busy == nil || m.busy.unsent == nil {
 		return nil
 	}
 	w := m.busy
-	if !w.refused || !w.fresh {
+	if !w.refused || !w.fresh && !news {
 		return w.unsent
 	}
 	w.fresh = false

@@ -83,6 +83,7 @@ type Memory struct {
 type business struct {
 	body     *object.Body // the newest known
 	asked    patch.Patch  // what event handlers asked for meanwhile
+	wake     *Wake        // who asked for what is delayed meanwhile
 	failures int          // errors of the framework in a row
 	until    time.Time    // the pause after the last of them
 

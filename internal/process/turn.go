@@ -47,6 +47,7 @@ func (k *Kind) Turn(ctx context.Context, m *Memory, why Occasion) (forget bool) 
 		k.writeAsked(ctx, m, state, &asked)
 	case m.paused():
 		m.busy.asked.Absorb(&asked)
+		m.busy.wake = m.busy.wake.Join(why.Wake)
 		if news {
 			m.busy.body, m.busy.fresh = state, true // to be acted on after the pause
 			m.daemons.See(state)
