@@ -12,6 +12,7 @@ import (
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/observe"
 	"gopf.dev/gopf/internal/process"
 	"gopf.dev/gopf/internal/queue"
 	"gopf.dev/gopf/internal/stream"
@@ -23,6 +24,7 @@ type resource struct {
 	config Config
 	client *kube.Client
 	kind   *process.Kind
+	served observe.Served
 	queue  *queue.Queue[string, entry]
 	put    func(key string, e entry)
 	gate   *index.Gate
@@ -60,6 +62,13 @@ func (r *resource) open(work context.Context) {
 func (r *resource) close() {
 	r.queue.Close()
 	r.unfollow()
+}
+
+// serves tells whether the resource is served as it is now: with the same
+// handlers, and with the same endpoint for its status.
+func (r *resource) serves(now observe.Served) bool {
+	return r.served.Info.HasStatus() == now.Info.HasStatus() && r.served.Info.Namespaced == now.Info.Namespaced &&
+		r.served.Select == now.Select && slices.Equal(r.served.Handlers, now.Handlers)
 }
 
 // follow makes the streams be those of the namespaces. Cluster-scoped objects

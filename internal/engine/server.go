@@ -91,6 +91,11 @@ func (s *server) serve(work context.Context, cluster []kind.Info) {
 		}
 	}
 	for gvr, served := range plan.Kinds {
+		if r := s.resources[gvr]; r != nil && !r.serves(served) {
+			s.Log.Info("The resource has changed, and is served anew.", "resource", served.Info.String())
+			s.retire(r)
+			delete(s.resources, gvr)
+		}
 		if s.resources[gvr] == nil {
 			s.resources[gvr] = s.newResource(work, served)
 		}
@@ -140,6 +145,7 @@ func (s *server) newResource(work context.Context, served observe.Served) *resou
 	work, cancel := context.WithCancelCause(work)
 	r := &resource{config: s.Config, client: s.client, gate: s.gate, cancel: cancel, ending: &s.retiring, streams: map[string]func(){}}
 	r.config.Stream.Selector = served.Select
+	r.served = served
 	changes, background := served.Handlers.Of(registry.Changes), served.Handlers.Of(registry.Background)
 	r.kind = &process.Kind{
 		Resource: served.Info, Config: s.Process,

@@ -43,7 +43,7 @@ func (s *sight) handle(ctx context.Context, c *change) (save func(context.Contex
 
 	s.log.Debug(title+" is in progress:", "body", s.shown(s.body))
 	if len(s.cause.Diff) > 0 && s.cause.Old != nil {
-		s.log.Debug(title+" diff:", "diff", s.cause.Diff)
+		s.log.Debug(title+" diff:", "diff", s.shownDiff())
 	}
 	runner := s.runner(state, c, handling.Key)
 	failure := runner.Pass(ctx, selected)

@@ -55,6 +55,19 @@ func (s *sight) accompany(isEvent bool) delay {
 	return due
 }
 
+// accompanyOnly does nothing about a new state but to spawn and stop daemons and
+// timers.
+func (k *Kind) accompanyOnly(ctx context.Context, m *Memory, state *object.Body) {
+	if k.Daemons == nil {
+		return
+	}
+	if s, err := k.look(ctx, m, state); err == nil {
+		s.accompany(true)
+	} else {
+		m.daemons.See(state)
+	}
+}
+
 // observe calls the event handlers that the event is for: each once, whatever
 // comes of it. What they ask for is added to the patch.
 //

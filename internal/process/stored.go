@@ -28,6 +28,16 @@ func (k *Kind) shown(b *object.Body) slog.LogValuer {
 	return lazyText(func() string { return string(b.Raw()) })
 }
 
+// shownDiff is a diff in logs. Secrets stay secret.
+func (s *sight) shownDiff() slog.LogValuer {
+	return lazyText(func() string {
+		if s.Resource.Kind == "Secret" && s.Resource.Group == "" && s.Config.PlainSecrets {
+			return "(of a secret)"
+		}
+		return s.cause.Diff.String()
+	})
+}
+
 type lazyText func() string
 
 func (l lazyText) LogValue() slog.Value { return slog.StringValue(l()) }

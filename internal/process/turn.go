@@ -50,7 +50,7 @@ func (k *Kind) Turn(ctx context.Context, m *Memory, why Occasion) (forget bool) 
 		m.busy.wake = m.busy.wake.Join(why.Wake)
 		if news {
 			m.busy.body, m.busy.fresh = state, true // to be acted on after the pause
-			m.daemons.See(state)
+			k.guard(state, func() { k.accompanyOnly(ctx, m, state) }) // but daemons need not wait
 		}
 	default:
 		after, due, err := k.change(ctx, m, state, why, &asked)
