@@ -49,7 +49,7 @@ func (k *Kind) Turn(ctx context.Context, m *Memory, why Occasion) (forget bool) 
 		m.busy.asked.Absorb(&asked)
 		m.busy.wake = m.busy.wake.Join(why.Wake)
 		if news {
-			m.busy.body, m.busy.fresh = state, true // to be acted on after the pause
+			m.busy.body, m.busy.fresh = state, true                   // to be acted on after the pause
 			k.guard(state, func() { k.accompanyOnly(ctx, m, state) }) // but daemons need not wait
 		}
 	default:
