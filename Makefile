@@ -14,7 +14,7 @@ CLUSTER := ./internal/e2e/... ./internal/kube ./internal/stream
 OWN     := ./internal/controlplane ./internal/manifests ./cmd/gopf
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint build kubectl clean
+.PHONY: help demo test bench lint build kubectl clean
 
 help: ## List what there is to do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -39,6 +39,9 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 	@$(STAGE) "vet devcluster" -C devcluster env CGO_ENABLED=0 GOFLAGS=-mod=readonly $(GO) vet ./...
 	@$(STAGE) "demo" env ONCE=1 bin/demo
 	@echo "== all stages passed in $$(($$(date +%s) - $(BEGUN))) s"
+
+bench: ## Measure what things cost: indices, timers, daemons
+	$(GO) test -run '^$$' -bench . -benchmem ./internal/index ./internal/daemon
 
 lint: ## Check the style (the linter is pinned in tools/go.mod and built on first use)
 	$(GO) tool -modfile=tools/go.mod golangci-lint run ./...
