@@ -55,7 +55,7 @@ func TestARefusedChangeIsGivenUpAlsoWhenTheNewsComesOutsideOfAPause(t *testing.T
 	t.Parallel()
 	s, d := newSpace(t), &diary{}
 	op := newOperator()
-	op.Settings.Queueing.ErrorDelays = nil
+	op.Settings.Queueing.ErrorDelays = []time.Duration{time.Nanosecond}
 	x := gopf.For[*Example](op, examples)
 	x.OnCreate("create_fn", func(ctx context.Context, c *gopf.Change[*Example]) error {
 		c.Patch.Label("what?", "no!")
