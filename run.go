@@ -12,6 +12,7 @@ import (
 	"gopf.dev/gopf/internal/engine"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/observe"
+	"gopf.dev/gopf/internal/posting"
 	"gopf.dev/gopf/internal/process"
 	"gopf.dev/gopf/internal/stream"
 	"gopf.dev/gopf/kind"
@@ -87,10 +88,10 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 	if o.log == nil {
 		o.log = slog.New(slog.DiscardHandler)
 	}
-	cluster := o.cluster
+	cluster, namespace := o.cluster, ""
 	if cluster == nil {
 		var err error
-		if cluster, _, err = kube.LoadConfig(o.kubeconfig, o.context); err != nil {
+		if cluster, namespace, err = kube.LoadConfig(o.kubeconfig, o.context); err != nil {
 			return engine.Config{}, err
 		}
 	}
@@ -108,6 +109,10 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 	return engine.Config{
 		Cluster: cluster, Handlers: op.handlers, Daemons: op.daemons, Indices: op.indices,
 		Namespaces: o.namespaces, Log: o.log,
+		Posting: posting.Config{
+			Enabled: s.Posting.Enabled, Component: s.Posting.ReportingComponent, Instance: s.Posting.ReportingInstance,
+			NamePrefix: s.Posting.EventNamePrefix, Namespace: namespace, Log: o.log,
+		},
 		Kube: api, Stream: streams,
 		Process: process.Config{
 			Progress: s.Persistence.Progress, Base: s.Persistence.Base, Finalizer: s.Persistence.Finalizer,

@@ -13,6 +13,7 @@ type Settings struct {
 	Persistence PersistenceSettings
 	Execution   ExecutionSettings
 	Background  BackgroundSettings
+	Posting     PostingSettings
 	Queueing    QueueingSettings
 	Watching    WatchingSettings
 	Networking  NetworkingSettings
@@ -47,6 +48,18 @@ type BackgroundSettings struct {
 	// CancellationPolling is the time between log lines about a daemon that does
 	// not stop. 60 s, also for 0.
 	CancellationPolling time.Duration
+}
+
+// PostingSettings say how Kubernetes events are posted.
+type PostingSettings struct {
+	// Enabled is whether they are at all. true.
+	Enabled bool
+	// ReportingComponent names the operator in its events. "kopf".
+	ReportingComponent string
+	// ReportingInstance names the process of the operator. "dev".
+	ReportingInstance string
+	// EventNamePrefix begins the names of the events themselves. "kopf-event-".
+	EventNamePrefix string
 }
 
 // QueueingSettings say how work on objects waits and ends.
@@ -91,7 +104,10 @@ func DefaultSettings() Settings {
 			Progress:  storage.DefaultProgress(),
 			Base:      storage.DefaultBase(),
 		},
-		Execution:  ExecutionSettings{DefaultBackoff: 60 * time.Second, Lifecycle: ASAP},
+		Execution: ExecutionSettings{DefaultBackoff: 60 * time.Second, Lifecycle: ASAP},
+		Posting: PostingSettings{
+			Enabled: true, ReportingComponent: "kopf", ReportingInstance: "dev", EventNamePrefix: "kopf-event-",
+		},
 		Background: BackgroundSettings{CancellationPolling: 60 * time.Second},
 		Queueing: QueueingSettings{
 			ExitTimeout: 2 * time.Second,

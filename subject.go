@@ -48,6 +48,17 @@ func newSubject[T Object](req *registry.Request) (*Subject[T], error) {
 // other numbers as float64. It is shared: do not change it.
 func (s *Subject[T]) Raw() map[string]any { return s.req.Body.Map() }
 
+// Post posts a Kubernetes event about the object, of any type; kubectl shows
+// "Normal" and "Warning" ones. It does not wait, and an event that cannot be
+// posted is only logged. Repetitions within a minute are posted as one.
+func (s *Subject[T]) Post(kind, reason, message string) { s.req.Post(kind, reason, message) }
+
+// Info posts an event of the type Normal; see [Subject.Post].
+func (s *Subject[T]) Info(reason, message string) { s.Post("Normal", reason, message) }
+
+// Warn posts an event of the type Warning; see [Subject.Post].
+func (s *Subject[T]) Warn(reason, message string) { s.Post("Warning", reason, message) }
+
 // SetResult is the value to be stored in the status under the handler's id if
 // the handler succeeds. It can be anything JSON can hold.
 func (s *Subject[T]) SetResult(v any) {

@@ -16,6 +16,7 @@ import (
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/observe"
+	"gopf.dev/gopf/internal/posting"
 	"gopf.dev/gopf/internal/process"
 	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/internal/stream"
@@ -31,6 +32,7 @@ type Config struct {
 	Namespaces observe.Namespaces                 // none for the whole cluster
 	Log        *slog.Logger
 
+	Posting     posting.Config
 	Kube        kube.Options
 	Stream      stream.Config // the resource and the namespace are filled in
 	Process     process.Config
@@ -89,6 +91,7 @@ func Run(ctx context.Context, c Config) error {
 	defer func() { stopClocks(); clocks.Wait() }()
 	clocks.Go(func() { s.clock.Run(tick) })
 	clocks.Go(func() { s.daemons.Run(tick) })
+	clocks.Go(func() { s.poster.Run(tick) })
 	s.serve(work, discovered)
 	tasks.Go(func() { resources.Run(ctx, discovered, func(now []kind.Info) { s.serve(work, now) }) })
 	tasks.Go(func() { s.followNamespaces(ctx, work, discovered) })

@@ -18,6 +18,7 @@ import (
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/observe"
+	"gopf.dev/gopf/internal/posting"
 	"gopf.dev/gopf/internal/process"
 	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/internal/stream"
@@ -32,6 +33,7 @@ type server struct {
 	clock    *alarm.Clock[appointment]
 	daemons  *alarm.Clock[*daemon.Task]
 	gate     *index.Gate
+	poster   *posting.Poster
 	stopping chan struct{}
 
 	// served is what is being served, for those who must not wait for the lock.
@@ -60,6 +62,7 @@ func newServer(c Config, client *kube.Client) *server {
 	s.clock = alarm.New(func(a appointment) { a.resource.ring(a.key) })
 	s.daemons = alarm.New((*daemon.Task).Ring)
 	s.gate = newGate(c)
+	s.poster = posting.New(client, c.Posting)
 	if len(c.Namespaces) == 0 {
 		s.namespaces[""] = true
 	}
@@ -151,7 +154,7 @@ func (s *server) newResource(work context.Context, served observe.Served) *resou
 		Resource: served.Info, Config: s.Process,
 		Handlers: changes, Watchers: served.Handlers.Of(registry.Events),
 		Fields: append(changes.Fields(), background.Fields()...),
-		API:    s.client, Log: s.Log, Stopping: s.stopping,
+		API:    s.client, Log: s.Log, Stopping: s.stopping, Post: s.poster.Post,
 		Alarm: func(key string, at time.Time) { s.clock.Set(appointment{r, key}, at) },
 	}
 	r.kind.Daemons = s.daemonsOf(r, background)

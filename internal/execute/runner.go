@@ -138,6 +138,9 @@ func (r *Runner) note(h *registry.Handler, req *registry.Request, subs *subs, ou
 	defer r.mu.Unlock()
 	r.Patch.Absorb(req.Patch)
 	now := time.Now()
+	if _, unfit := outcome.Err.(*registry.UndecodableError); unfit && outcome.Void {
+		req.Post("Warning", "Undecodable", "The object does not fit the handler '"+h.ID+"': "+outcome.Err.Error())
+	}
 	if outcome.Void || subs.failed {
 		r.State.Postpone(h.ID, now.Add(outcome.Delay.Or(0)))
 		return

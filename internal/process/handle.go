@@ -185,6 +185,7 @@ func (s *sight) saveBase(ctx context.Context, c *change, base map[string]any) er
 	var large *storage.TooLargeError
 	if errors.As(err, &large) {
 		s.log.Error("The object is too large for remembering what it was like: its next change will be handled without a diff. Exclude fields that do not matter from the base, or keep it elsewhere.", "error", err)
+		s.poster(s.body)("Warning", "TooLarge", "The object is too large for remembering what it was like: its next change will be handled without a diff.")
 		if base, err = essence.Digest(base); err == nil {
 			err = s.Config.Base.Save(ctx, s.stored, &c.notes, base)
 		}

@@ -13,6 +13,7 @@ import (
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/internal/posting"
 	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/storage"
@@ -30,6 +31,8 @@ type Kind struct {
 	API      apply.API
 	Log      *slog.Logger
 
+	// Post has a Kubernetes event posted; it does not wait.
+	Post func(posting.Event)
 	// Alarm makes the object get another turn at the moment, and at no other.
 	Alarm func(key string, at time.Time)
 	// Stopping is closed when no new work is to be begun.
@@ -117,6 +120,15 @@ func (m *Memory) Waiting() bool { return m.busy != nil }
 // Forget ends all that goes on beside the object, which is not served anymore.
 func (m *Memory) Forget(why error) {
 	m.daemons.Forget(why) // the field stays: a turn may be running
+}
+
+// poster posts events about the object.
+func (k *Kind) poster(b *object.Body) func(kind, reason, message string) {
+	about := b.Identity
+	about.APIVersion, about.Kind = k.Resource.APIVersion(), k.Resource.Kind
+	return func(kind, reason, message string) {
+		k.Post(posting.Event{About: about, Type: kind, Reason: reason, Message: message})
+	}
 }
 
 // Logger attaches the object to all lines about it.

@@ -84,7 +84,7 @@ func (k *Kind) secret() bool {
 // request is what handlers and filters are given about the object.
 func (s *sight) request() *registry.Request {
 	return &registry.Request{
-		Body: s.body, Resource: s.Resource, Cause: s.cause, Log: s.log, Memos: &s.memory.memos,
+		Body: s.body, Resource: s.Resource, Cause: s.cause, Log: s.log, Memos: &s.memory.memos, Post: s.poster(s.body),
 		Patch: &patch.Patch{},
 	}
 }

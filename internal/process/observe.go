@@ -33,7 +33,7 @@ func (k *Kind) index(ctx context.Context, m *Memory, event *Event) {
 // plainRequest is for handlers that are about the object as it is.
 func (k *Kind) plainRequest(m *Memory, body *object.Body) *registry.Request {
 	return &registry.Request{
-		Body: body, Resource: k.Resource, Log: k.Logger(body), Memos: &m.memos, Patch: &patch.Patch{},
+		Body: body, Resource: k.Resource, Log: k.Logger(body), Memos: &m.memos, Post: k.poster(body), Patch: &patch.Patch{},
 		Key: body.UID,
 	}
 }
@@ -82,7 +82,7 @@ func (k *Kind) observe(ctx context.Context, m *Memory, event *Event, asked *patc
 	for i, h := range k.Watchers {
 		bit := uint64(1) << min(i, 63) // the rest shares the last one
 		request := &registry.Request{
-			Body: event.Body, Resource: k.Resource, Event: event.Type, Missed: event.Missed, Log: log, Memos: &m.memos,
+			Body: event.Body, Resource: k.Resource, Event: event.Type, Missed: event.Missed, Log: log, Memos: &m.memos, Post: k.poster(event.Body),
 			Handler: h, Started: time.Now(), Patch: &patch.Patch{},
 		}
 		k.guard(event.Body, func() {

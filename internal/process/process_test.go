@@ -15,6 +15,7 @@ import (
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/internal/posting"
 	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/storage"
@@ -59,6 +60,7 @@ func newKind(c *cluster, alarms *[]time.Duration, handlers ...*registry.Handler)
 		Resource: kind.Info{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true},
 		Handlers: handlers, API: c, Log: slog.New(slog.DiscardHandler), Stopping: make(chan struct{}),
 		Alarm: func(_ string, at time.Time) { *alarms = append(*alarms, time.Until(at)) },
+		Post:  func(posting.Event) {},
 		Config: Config{
 			Progress: storage.DefaultProgress(), Base: storage.DefaultBase(), Finalizer: "f",
 			Lifecycle:      func(due []registry.Due) []registry.Due { return due },

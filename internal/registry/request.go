@@ -20,6 +20,7 @@ type Request struct {
 	Event    string       // what the stream said: "ADDED", "MODIFIED", "DELETED", or "" for a listing
 	Missed   bool         // the deletion was found out later: only the identity is known
 	Memos    *Memos
+	Post     func(kind, reason, message string) // posts a Kubernetes event about the object; never nil
 	Log      *slog.Logger
 
 	Handler *Handler  // nil while filters are being asked

@@ -13,6 +13,7 @@ import (
 	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/internal/posting"
 	"gopf.dev/gopf/internal/process"
 	"gopf.dev/gopf/kind"
 )
@@ -203,6 +204,7 @@ func newStage(t *testing.T, s script, statusSubresource bool) *stage {
 		Log:      slog.New(&clockedLog{recorded: &st.recorded}),
 		Alarm:    func(_ string, at time.Time) { st.alarm = at },
 		Stopping: st.stop,
+		Post:     func(posting.Event) {},
 	}
 	return st
 }

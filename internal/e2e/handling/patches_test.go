@@ -131,3 +131,34 @@ func TestOtherNamespacesAreLeftAlone(t *testing.T) {
 		t.Errorf("an object elsewhere was changed: %v", now.Object)
 	}
 }
+
+// An empty object is a value: it may be what switches something on.
+func TestEmptyObjectsAreWritten(t *testing.T) {
+	t.Parallel()
+	for _, reason := range []gopf.Reason{gopf.Create, gopf.Delete} {
+		t.Run(reason.String(), func(t *testing.T) {
+			t.Parallel()
+			s := newSpace(t)
+			op := newOperator()
+			gopf.For[*Example](op, examples).On(reason, "fn", func(_ context.Context, c *gopf.Change[*Example]) error {
+				c.Patch.Set("spec.emptyDir", map[string]any{})
+				c.SetResult(map[string]any{})
+				return nil
+			})
+			s.start(op, nil)
+			obj := finalizers(others...) // so that it can be looked at afterwards
+			obj["spec"] = fields{"field": "a"}
+			s.create(examples, "x", obj)
+			if reason == gopf.Delete {
+				s.waitHandled(examples, "x", "a")
+				s.delete(examples, "x")
+			}
+			s.waitFor(examples, "x", func(obj *unstructured.Unstructured) error {
+				if got := toJSON(obj.Object["spec"]) + toJSON(obj.Object["status"]); got != `{"emptyDir":{},"field":"a"}{"fn":{}}` {
+					return fmt.Errorf("spec and status: %s", got)
+				}
+				return nil
+			})
+		})
+	}
+}

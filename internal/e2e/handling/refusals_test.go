@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"gopf.dev/gopf"
 )
@@ -45,4 +46,24 @@ func TestAChangeThatIsRefusedDoesNotKeepTheObjectFromBeingDeleted(t *testing.T) 
 			}
 		})
 	}
+}
+
+// The news that the object is being deleted may come while no pause is made, or
+// together with the end of one.
+func TestARefusedChangeIsGivenUpAlsoWhenTheNewsComesOutsideOfAPause(t *testing.T) {
+	t.Parallel()
+	s, d := newSpace(t), &diary{}
+	op := newOperator()
+	op.Settings.Queueing.ErrorDelays = []time.Duration{time.Nanosecond}
+	x := gopf.For[*Example](op, examples)
+	x.OnCreate("create_fn", func(ctx context.Context, c *gopf.Change[*Example]) error {
+		c.Patch.Label("what?", "no!")
+		return d.handler("create")(ctx, c)
+	})
+	x.OnDelete("delete_fn", d.handler("delete"))
+	s.start(op, nil)
+	s.create(examples, "x", spec("a"))
+	d.waitFor(t, "create create a")
+	s.delete(examples, "x")
+	s.waitGone(examples, "x")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -112,4 +113,41 @@ func TestAHandlerCanBeWokenAsSoonAsItWaits(t *testing.T) {
 	d.waitFor(t, "create #1")
 	s.waitHandled(examples, "x", "a")
 	d.check(t, "create #0", "create #1")
+}
+
+// Somebody may ask for a delayed handler while the object pauses after an error.
+func TestAHandlerCanBeWokenWhileItsObjectPausesAfterAnError(t *testing.T) {
+	t.Parallel()
+	s, d := newSpace(t), &diary{}
+	op := newOperator()
+	op.Settings.Networking.ErrorBackoffs = nil
+	op.Settings.Queueing.ErrorDelays = []time.Duration{2 * time.Second}
+	x := gopf.For[*Example](op, examples)
+	x.OnEvent("event_fn", func(_ context.Context, e *gopf.Event[*Example]) error {
+		if e.Object.Status["phase"] != nil {
+			e.Patch.Label("seen", "yes")
+		}
+		return nil
+	})
+	x.OnCreate("create_fn", func(_ context.Context, c *gopf.Change[*Example]) error {
+		d.add("create #%d", c.Retry)
+		if c.Retry == 0 {
+			return gopf.Wait(time.Hour, "it is not there yet")
+		}
+		return nil
+	})
+	struck := false
+	o := s.start(op, func(_ int, w write) mishap {
+		if struck || !strings.Contains(w.body, "seen") {
+			return ""
+		}
+		struck = true
+		time.AfterFunc(500*time.Millisecond, func() { x.Wake(s.name, "x") })
+		return refused
+	})
+	s.create(examples, "x", spec("a"))
+	d.waitFor(t, "create #0")
+	o.staysQuiet(t, d)
+	s.patch(examples, "x", fields{"status": fields{"phase": "Ready"}}, "status")
+	d.waitFor(t, "create #1")
 }

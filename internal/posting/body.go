@@ -1,0 +1,57 @@
+package posting
+
+import (
+	"cmp"
+	"time"
+
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/storage"
+)
+
+// Body is the event as the cluster takes it.
+func (c Config) Body(e Event, now time.Time) map[string]any {
+	namespace := cmp.Or(e.About.Namespace, c.Namespace, "default")
+	involved := Reference(e.About)
+	involved["namespace"] = namespace
+	moment := storage.FormatTime(now)
+	return map[string]any{
+		"metadata": map[string]any{"namespace": namespace, "generateName": c.NamePrefix},
+		"action":   "Action?",
+		"type":     e.Type, "reason": e.Reason, "message": Cut(e.Message),
+		"reportingComponent": c.Component, "reportingInstance": c.Instance,
+		"source":         map[string]any{"component": c.Component},
+		"involvedObject": involved,
+		"firstTimestamp": moment, "lastTimestamp": moment, "eventTime": moment,
+	}
+}
+
+// Reference is what tells an object from all others; what is empty is left out.
+func Reference(i object.Identity) map[string]any {
+	ref := map[string]any{}
+	for key, value := range map[string]string{
+		"apiVersion": i.APIVersion, "kind": i.Kind, "name": i.Name, "uid": i.UID, "namespace": i.Namespace,
+	} {
+		if value != "" {
+			ref[key] = value
+		}
+	}
+	return ref
+}
+
+// What a message may be long, in characters, and what is put for what is cut out
+// of the middle of a longer one.
+const (
+	longest = 1024
+	ellipse = "..."
+)
+
+// Cut makes a message fit into an event: what is too long loses its middle.
+func Cut(message string) string {
+	runes := []rune(message)
+	if len(runes) <= longest {
+		return message
+	}
+	head := longest/2 - 1
+	tail := longest - head - len(ellipse)
+	return string(runes[:head]) + ellipse + string(runes[len(runes)-tail:])
+}

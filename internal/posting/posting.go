@@ -1,0 +1,145 @@
+// Package posting posts Kubernetes events about objects: in the background, in
+// order, and never at the cost of anything else.
+package posting
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/kind"
+)
+
+// Config says who posts.
+type Config struct {
+	Enabled    bool
+	Component  string // the operator, as events tell it
+	Instance   string // which of its processes
+	NamePrefix string // of the events' own names
+	Namespace  string // for events about cluster-scoped objects; "" is "default"
+	Log        *slog.Logger
+}
+
+// Event is something to be told about an object.
+type Event struct {
+	About   object.Identity
+	Type    string // "Normal", "Warning", or whatever
+	Reason  string // one word
+	Message string
+}
+
+// backlog is how many events may wait to be posted. Beyond that they are lost,
+// and it is told how many.
+const backlog = 1000
+
+// repeats is for how long equal events are posted as one.
+const repeats = time.Minute
+
+// Creator is the part of the cluster's API that is needed.
+type Creator interface {
+	Create(ctx context.Context, t kube.Target, body []byte, params ...kube.Param) (*object.Body, error)
+}
+
+// Poster posts events. Its methods may be called from anywhere.
+type Poster struct {
+	config Config
+	api    Creator
+	queue  chan Event
+
+	mu   sync.Mutex
+	lost int
+	seen map[Event]*repeated
+}
+
+// repeated is an event that was posted lately.
+type repeated struct {
+	since time.Time
+	more  int // how many times it came since
+}
+
+// New makes a poster; Run makes it post.
+func New(api Creator, c Config) *Poster {
+	return &Poster{config: c, api: api, queue: make(chan Event, backlog), seen: map[Event]*repeated{}}
+}
+
+// Post has an event posted. It does not wait. Events about events are not
+// posted, nor are repetitions within a minute: they are told by their number when
+// it is over.
+func (p *Poster) Post(e Event) {
+	if p == nil || !p.config.Enabled || e.About.Kind == "Event" && e.About.APIVersion == "v1" {
+		return
+	}
+	e.About.ResourceVersion, e.About.Deleting = "", false
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r := p.seen[e]; r != nil && time.Since(r.since) < repeats {
+		r.more++
+		return
+	}
+	p.seen[e] = &repeated{since: time.Now()}
+	p.put(e)
+}
+
+func (p *Poster) put(e Event) {
+	select {
+	case p.queue <- e:
+	default:
+		p.lost++
+	}
+}
+
+// Run posts events until the context is done; what waits then is lost.
+func (p *Poster) Run(ctx context.Context) {
+	tidy := time.NewTicker(repeats)
+	defer tidy.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case e := <-p.queue:
+			p.send(ctx, e)
+		case <-tidy.C:
+			p.tidy()
+		}
+	}
+}
+
+// tidy tells repetitions by their number, and losses by theirs.
+func (p *Poster) tidy() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for e, r := range p.seen {
+		if time.Since(r.since) < repeats {
+			continue
+		}
+		delete(p.seen, e)
+		if r.more > 0 {
+			e.Message = fmt.Sprintf("%s (×%d)", e.Message, r.more)
+			p.put(e)
+		}
+	}
+	if p.lost > 0 {
+		p.config.Log.Warn("There are more events to be posted than the cluster takes: some are lost.", "lost", p.lost)
+		p.lost = 0
+	}
+}
+
+func (p *Poster) send(ctx context.Context, e Event) {
+	body := p.config.Body(e, time.Now())
+	raw, err := json.Marshal(body)
+	if err == nil {
+		target := kube.Target{
+			Info:      kind.Info{Version: "v1", Plural: "events", Kind: "Event", Namespaced: true},
+			Namespace: body["metadata"].(map[string]any)["namespace"].(string),
+		}
+		_, err = p.api.Create(ctx, target, raw)
+	}
+	if err != nil && ctx.Err() == nil {
+		p.config.Log.Warn("An event cannot be posted and is lost.", "about", e.About.String(), "reason", e.Reason, "error", err)
+	}
+}

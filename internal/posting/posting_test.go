@@ -1,0 +1,103 @@
+package posting
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/object"
+)
+
+type api struct {
+	mu     sync.Mutex
+	posted []string
+	fail   error
+	slow   time.Duration
+}
+
+func (a *api) Create(ctx context.Context, t kube.Target, raw []byte, _ ...kube.Param) (*object.Body, error) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(a.slow):
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var e struct{ Type, Reason, Message string }
+	_ = json.Unmarshal(raw, &e)
+	a.posted = append(a.posted, fmt.Sprintf("%s %s %s: %s", t.Namespace, e.Type, e.Reason, e.Message))
+	return nil, a.fail
+}
+
+var about = object.Identity{APIVersion: "kopf.dev/v1", Kind: "KopfExample", Namespace: "ns", Name: "x", UID: "u"}
+
+func run(t *testing.T, a *api, test func(p *Poster)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		p := New(a, Config{Enabled: true, Component: "kopf", Instance: "dev", NamePrefix: "kopf-event-", Log: slog.New(slog.DiscardHandler)})
+		go p.Run(t.Context())
+		test(p)
+	})
+}
+
+func TestRepetitionsArePostedByTheirNumber(t *testing.T) {
+	a := &api{}
+	run(t, a, func(p *Poster) {
+		for range 5 {
+			p.Post(Event{about, "Normal", "Made", "it is made"})
+		}
+		p.Post(Event{about, "Warning", "Lost", "it is lost"})
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		want := []string{"ns Normal Made: it is made", "ns Warning Lost: it is lost", "ns Normal Made: it is made (×4)"}
+		if !slices.Equal(a.posted, want) {
+			t.Errorf("got %q, want %q", a.posted, want)
+		}
+	})
+}
+
+func TestPostingNeverWaitsAndIsBounded(t *testing.T) {
+	a := &api{slow: time.Hour, fail: errors.New("no")}
+	run(t, a, func(p *Poster) {
+		begun := time.Now()
+		for i := range 5000 {
+			p.Post(Event{about, "Normal", "Made", fmt.Sprint(i)})
+		}
+		if time.Since(begun) > 0 || len(p.queue) != backlog {
+			t.Errorf("it took %s, and %d wait", time.Since(begun), len(p.queue))
+		}
+	})
+}
+
+func TestEventsAboutEventsAreNotPosted(t *testing.T) {
+	a := &api{}
+	run(t, a, func(p *Poster) {
+		p.Post(Event{object.Identity{APIVersion: "v1", Kind: "Event", Name: "x"}, "Normal", "Made", ""})
+		p.Post(Event{object.Identity{APIVersion: "v1", Kind: "Node", Name: "n"}, "Normal", "Made", ""})
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if !slices.Equal(a.posted, []string{"default Normal Made: "}) {
+			t.Errorf("got %q", a.posted)
+		}
+	})
+}
+
+func TestNobodyPostsWhenItIsOff(t *testing.T) {
+	New(&api{}, Config{}).Post(Event{about, "Normal", "Made", ""})
+	(*Poster)(nil).Post(Event{about, "Normal", "Made", ""})
+}
+
+func TestLongMessagesLoseTheirMiddle(t *testing.T) {
+	got := Cut(strings.Repeat("ж", 3000))
+	if n := len([]rune(got)); n != 1024 || !strings.Contains(got, "...") {
+		t.Errorf("%d characters", n)
+	}
+}
