@@ -38,7 +38,7 @@ func builtins() []builtin {
 	n := func(group, version, plural, kind string, short ...string) Kind {
 		return Kind{Group: group, Version: version, Plural: plural, Kind: kind, ShortNames: short, Namespaced: true}
 	}
-	c := func(group, version, plural, kind string, short ...string) Kind {
+	c := func(group, version, plural, kind string, short ...string) Kind { //nolint:unparam // it reads like the name of a resource
 		return Kind{Group: group, Version: version, Plural: plural, Kind: kind, ShortNames: short}
 	}
 	s := func(k Kind) Kind { k.StatusSubresource = true; return k }

@@ -95,7 +95,7 @@ func TestDefinedKinds(t *testing.T) {
 		Kind{Group: "example.com", Version: "v2", Plural: "things", Kind: "Stuff", StatusSubresource: true},
 	)
 	got := served(t, c, "things")
-	if got.Kind != "Stuff" || got.Namespaced || !cmp.Equal([]string(got.ShortNames), []string{"st"}) {
+	if got.Kind != "Stuff" || got.Namespaced || !cmp.Equal(got.ShortNames, []string{"st"}) {
 		t.Errorf("got %+v", got)
 	}
 	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v2", "kind": "Stuff", "metadata": map[string]any{"name": "a"}}}

@@ -66,7 +66,7 @@ func normalizeMetadata(obj *unstructured.Unstructured) error {
 	default:
 		return fmt.Errorf("metadata is a %T, not an object", m)
 	}
-	meta.SelfLink = ""
+	meta.SelfLink = "" //nolint:staticcheck // the server clears it, too
 	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&meta)
 	if err != nil {
 		return err

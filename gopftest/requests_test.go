@@ -1,6 +1,7 @@
 package gopftest
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
@@ -33,7 +34,7 @@ func TestRequestsAreLogged(t *testing.T) {
 			t.Errorf("-want, +got:\n%s", diff)
 		}
 		patch := c.Requests()[1]
-		if string(patch.Body) != `{"status":{"x":1}}` || patch.Method != "PATCH" || patch.Header.Get("Content-Type") != "application/merge-patch+json" ||
+		if string(patch.Body) != `{"status":{"x":1}}` || patch.Method != http.MethodPatch || patch.Header.Get("Content-Type") != "application/merge-patch+json" ||
 			patch.Path != "/apis/kopf.dev/v1/namespaces/default/kopfexamples/a/status" || patch.Time.Sub(c.Requests()[0].Time) != time.Minute {
 			t.Errorf("got %+v", patch)
 		}

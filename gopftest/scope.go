@@ -99,11 +99,11 @@ func (s *scope) validate(obj, old *unstructured.Unstructured) error {
 func (s *scope) validateName(created bool) validation.ValidateNameFunc {
 	switch {
 	case !created:
-		return path.ValidatePathSegmentName
+		return path.ValidatePathSegmentName //nolint:staticcheck // the server uses it still
 	case s.isNamespace():
 		return validation.ValidateNamespaceName
 	case s.resource.Group == "rbac.authorization.k8s.io":
-		return path.ValidatePathSegmentName
+		return path.ValidatePathSegmentName //nolint:staticcheck // the server uses it still
 	default:
 		return validation.NameIsDNSSubdomain
 	}

@@ -2,6 +2,7 @@ package gopftest
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"strings"
 
@@ -33,7 +34,7 @@ func (x *exchange) serve() {
 		err = x.serveObjects(s, rt.verb)
 	}
 	switch {
-	case err == errNoSuchPath:
+	case errors.Is(err, errNoSuchPath):
 		http.NotFound(x.w, x.r)
 	case err != nil:
 		x.fail(err)

@@ -46,7 +46,7 @@ func (x *exchange) serveWatch(s *scope, view *view) error {
 	stop := context.AfterFunc(ctx, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) })
 	defer stop()
 	err = st.run(ctx)
-	if errors.Is(err, errCut) || context.Cause(ctx) == errCut {
+	if errors.Is(err, errCut) || errors.Is(context.Cause(ctx), errCut) {
 		panic(http.ErrAbortHandler)
 	}
 	return nil // the client is gone, or has been told

@@ -151,7 +151,7 @@ func (a *answer) SetWriteDeadline(t time.Time) error {
 // panicking as net/http allows.
 func (a *answer) finish() {
 	if p := recover(); p != nil {
-		if p != http.ErrAbortHandler {
+		if p != http.ErrAbortHandler { //nolint:errorlint // a panic, compared as net/http does
 			panic(p)
 		}
 		a.aborted = true
@@ -163,7 +163,7 @@ func (a *answer) finish() {
 	case a.aborted:
 		a.writer.CloseWithError(io.ErrUnexpectedEOF)
 	default:
-		a.writer.Close()
+		_ = a.writer.Close() // a pipe always closes
 	}
 	if !a.flushed {
 		a.WriteHeader(http.StatusOK)

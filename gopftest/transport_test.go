@@ -35,7 +35,7 @@ func TestHeadersOfAStreamComeAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Cluster) {
 		start := time.Now()
 		resp, err := c.Transport().RoundTrip(request(t.Context(), t, "GET", listURL+"?watch=true&"+now(c), ""))
-		if err != nil || resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "application/json" || time.Since(start) != 0 {
+		if err != nil || resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "application/json" || time.Since(start) != 0 {
 			t.Fatal(resp, err, time.Since(start))
 		}
 		resp.Body.Close()

@@ -20,7 +20,7 @@ import (
 func (s *scope) throughType(obj *unstructured.Unstructured) error {
 	typed, err := s.newType()
 	if err != nil {
-		return nil // a version that the Go client does not know
+		return nil //nolint:nilerr // a version that the Go client does not know
 	}
 	if err := utiljson.Unmarshal(encode(obj.Object), typed); err != nil {
 		return apierrors.NewBadRequest(obj.GetKind() + " in version \"" + s.version.name + "\" cannot be handled as a " +
