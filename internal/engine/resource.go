@@ -41,6 +41,7 @@ type resource struct {
 	memories map[string]*process.Memory
 	named    map[string]string // keys by namespace/name; nil until somebody asks
 	gone     gone
+	left     map[string]bool // namespaces that are not served anymore
 }
 
 // entry is a reason for a turn, or several.
@@ -81,6 +82,7 @@ func (r *resource) follow(ctx context.Context, namespaces map[string]bool) {
 		if !namespaces[namespace] {
 			delete(r.streams, namespace)
 			r.gate.Drop(r.source(namespace))
+			r.setLeft(namespace, true)
 			r.ending.Go(func() { end(); r.forgetNamespace(namespace) })
 		}
 	}
@@ -89,6 +91,7 @@ func (r *resource) follow(ctx context.Context, namespaces map[string]bool) {
 			if r.indexOnly.Load() {
 				r.gate.Expect(r.source(namespace))
 			}
+			r.setLeft(namespace, false)
 			r.streams[namespace] = r.start(ctx, namespace)
 		}
 	}
@@ -222,6 +225,9 @@ func (r *resource) recall(key string, e entry) *process.Memory {
 	defer r.mu.Unlock()
 	m := r.memories[key]
 	if m == nil && e.event != nil {
+		if r.left[e.event.Body.Namespace] {
+			return nil
+		}
 		if e.event.Listed() {
 			r.gone.revive(key)
 		} else if r.gone.has(key) {
@@ -234,6 +240,21 @@ func (r *resource) recall(key string, e entry) *process.Memory {
 		}
 	}
 	return m
+}
+
+// setLeft notes whether a namespace is not served anymore: what still waits of it
+// is dropped.
+func (r *resource) setLeft(namespace string, left bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !left {
+		delete(r.left, namespace)
+		return
+	}
+	if r.left == nil {
+		r.left = map[string]bool{}
+	}
+	r.left[namespace] = true
 }
 
 func (r *resource) forget(key string, m *process.Memory) {

@@ -76,6 +76,7 @@ type Memory struct {
 	watched uint64    // the event handlers, by their numbers, that matched last
 	undone  uint8     // how many times what was stored on it was found removed
 	guarded bool      // this process has put the finalizer on it
+	ended   bool      // it exists no more, though the stream has not said so yet
 
 	daemons *daemon.Object // nil for objects without daemons and timers
 	memos   registry.Memos

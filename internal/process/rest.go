@@ -13,7 +13,7 @@ import (
 func (k *Kind) rest(m *Memory, body *object.Body, due delay, err error) {
 	switch {
 	case errors.Is(err, apply.ErrGone):
-		m.busy = nil // its deletion is about to be seen
+		m.busy, m.ended = nil, true // its deletion is about to be seen
 	case err != nil:
 		w := m.work()
 		w.body = body

@@ -34,6 +34,9 @@ func (k *Kind) Turn(ctx context.Context, m *Memory, why Occasion) (forget bool) 
 			return true
 		}
 	}
+	if m.ended = m.ended && (why.Event == nil || !why.Event.Listed()); m.ended {
+		return false // what else the stream tells is from before its end
+	}
 	if why.Wake != nil {
 		m.daemons.Hurry(why.Wake.urgent)
 	}
