@@ -3,12 +3,10 @@ package engine
 import (
 	"context"
 	"iter"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 
-	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
@@ -164,24 +162,6 @@ func (r *resource) unfollow() {
 	}
 }
 
-// abandon ends what goes on beside the objects, which are not served anymore.
-func (r *resource) abandon() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for key, m := range r.memories {
-		r.leave(key, m)
-	}
-}
-
-// leave ends what goes on beside an object that is not served anymore.
-func (r *resource) leave(key string, m *process.Memory) {
-	m.Forget(daemon.ErrUnmatched)
-	if r.kind.Indexers != nil {
-		r.kind.Indexers.Remove(key)
-	}
-	delete(r.memories, key)
-}
-
 // ring gives an object a turn because its alarm has come.
 func (r *resource) ring(key string) { r.put(key, entry{alarm: true}) }
 
@@ -195,18 +175,6 @@ func (r *resource) wake(namespace, name string, w *process.Wake) {
 	}
 }
 
-// find returns the key of the object with the name. Only few operators ask, so
-// that the names are sorted when the first one does.
-func (r *resource) find(name string) (key string) {
-	if r.named == nil {
-		r.named = map[string]string{}
-		for key, m := range r.memories {
-			r.named[m.Namespace+"/"+m.Name] = key
-		}
-	}
-	return r.named[name]
-}
-
 // turn gives one object its turn.
 func (r *resource) turn(ctx context.Context, key string, e entry) {
 	m := r.recall(key, e)
@@ -218,82 +186,6 @@ func (r *resource) turn(ctx context.Context, key string, e entry) {
 	if r.kind.Turn(ctx, m, process.Occasion{Event: e.event, Wake: e.wake, Alarm: e.alarm}) {
 		r.forget(key, m)
 	}
-}
-
-func (r *resource) recall(key string, e entry) *process.Memory {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	m := r.memories[key]
-	if m == nil && e.event != nil {
-		if r.left[e.event.Body.Namespace] {
-			return nil
-		}
-		if e.event.Listed() {
-			r.gone.revive(key)
-		} else if r.gone.has(key) {
-			return nil
-		}
-		m = process.NewMemory(e.event)
-		r.memories[key] = m
-		if r.named != nil {
-			r.named[m.Namespace+"/"+m.Name] = key
-		}
-	}
-	return m
-}
-
-// setLeft notes whether a namespace is not served anymore: what still waits of it
-// is dropped.
-func (r *resource) setLeft(namespace string, left bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !left {
-		delete(r.left, namespace)
-		return
-	}
-	if r.left == nil {
-		r.left = map[string]bool{}
-	}
-	r.left[namespace] = true
-}
-
-func (r *resource) forget(key string, m *process.Memory) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.memories, key)
-	r.gone.add(key)
-	if r.named[m.Namespace+"/"+m.Name] == key { // it may be of a successor already
-		delete(r.named, m.Namespace+"/"+m.Name)
-	}
-}
-
-// known are the objects that are believed to exist in the namespace.
-func (r *resource) known(namespace string) iter.Seq[object.Identity] {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	memories := slices.Collect(maps.Values(r.memories))
-	return func(yield func(object.Identity) bool) {
-		for _, m := range memories {
-			if namespace != "" && m.Namespace != namespace {
-				continue
-			}
-			if !yield(object.Identity{UID: m.UID, Namespace: m.Namespace, Name: m.Name}) {
-				return
-			}
-		}
-	}
-}
-
-// forgetNamespace drops what is remembered of a namespace not served anymore.
-func (r *resource) forgetNamespace(namespace string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for key, m := range r.memories {
-		if m.Namespace == namespace {
-			r.leave(key, m)
-		}
-	}
-	r.named = nil
 }
 
 // running are the names of the objects whose turn it is.
