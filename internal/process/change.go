@@ -63,6 +63,10 @@ func (k *Kind) change(ctx context.Context, m *Memory, state *object.Body, why Oc
 			m.work().wake = why.Wake
 			return last, delay{}, err
 		}
+		if last.Deleting && len(last.Finalizers()) == 0 {
+			m.ended = true // that was the last finalizer; there is no new version of it
+			return last, delay{}, nil
+		}
 		if resent && !k.stopping() {
 			continue // that was from last time: now to what this one is about
 		}

@@ -15,6 +15,7 @@ import (
 // to be written. stopping is the time until more is done about daemons that are
 // to stop.
 func (s *sight) decide(ctx context.Context, stopping delay) (*change, error) {
+	s.staying = stopping
 	request := s.request()
 	interested := s.Handlers.Interested(request)
 	mustBlock := interested && s.Handlers.Blocking(request) ||

@@ -62,14 +62,20 @@ func (s *sight) handle(ctx context.Context, c *change) (save func(context.Contex
 		s.log.Error("The progress of sub-handlers cannot be read; trying again.", "error", failure)
 		c.due = registry.Some(max(c.due.Is, s.forgotten(s.memory)))
 	}
-	if !done {
-		return func(ctx context.Context) error {
-			return s.saveProgress(ctx, c, state, ids, handling, without(leftovers, ids))
-		}, nil
+	unfinished := func(ctx context.Context) error {
+		return s.saveProgress(ctx, c, state, ids, handling, without(leftovers, ids))
 	}
-	if len(selected) > 0 {
+	if !done {
+		return unfinished, nil
+	}
+	if len(selected) > 0 && c.ran {
 		n := state.Counts(reason)
 		s.log.Info(fmt.Sprintf("%s is processed: %d succeeded; %d failed.", title, n.Succeeded, n.Failed))
+	}
+	if reason == cause.Delete && s.staying.Set {
+		// The object stays for its daemons: it must be remembered that the
+		// handlers are done until it goes.
+		return unfinished, nil
 	}
 	return func(ctx context.Context) error { return s.saveDone(ctx, c, state, handling) }, nil
 }

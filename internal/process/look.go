@@ -25,6 +25,7 @@ type sight struct {
 	blocked bool // it has our finalizer
 	cause   *cause.Cause
 	fresh   bool  // the stream says that the object has changed
+	staying delay // the time until more is done about daemons that the deletion waits for
 	wake    *Wake // who asked not to wait for what is delayed; nil for nobody
 	log     *slog.Logger
 }
