@@ -3,6 +3,7 @@
 package object
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"sync"
@@ -61,7 +62,7 @@ func Parse(json []byte) (*Body, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the object: %w", err)
 	}
-	return &Body{Identity: id, raw: cut.apply(json)}, nil
+	return &Body{Identity: id, raw: bytes.TrimSpace(cut.apply(json))}, nil
 }
 
 // FromMap makes a body of decoded JSON, which the caller gives away.

@@ -172,6 +172,9 @@ func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *chang
 	if err == nil && c.finalizer.Add && !after.Deleting && !slices.Contains(after.Finalizers(), c.finalizer.Name) {
 		err = errors.New("the cluster did not keep the finalizer: something removes it from what is written")
 	}
+	if newer(after.ResourceVersion, m.version) {
+		m.version = after.ResourceVersion // a part of it may have been written even so
+	}
 	if err != nil {
 		return after, err
 	}
@@ -179,9 +182,6 @@ func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *chang
 		applier.Log.Info("Throttling is over. Switching back to normal operations.")
 	}
 	w.unsent, w.failures, w.refused, w.fresh = nil, 0, false, false
-	if newer(after.ResourceVersion, m.version) {
-		m.version = after.ResourceVersion
-	}
 	if c.written != nil {
 		c.written()
 	}
