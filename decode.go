@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
 
+	"gopf.dev/gopf/internal/fieldpath"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 )
@@ -56,7 +57,7 @@ func decodeOld[T Object](essence map[string]any, b *object.Body) T {
 	return obj
 }
 
-func copied(fields map[string]any) map[string]any { return patch.Copy(fields).(map[string]any) }
+func copied(fields map[string]any) map[string]any { return fieldpath.Clone(fields).(map[string]any) }
 
 func identify[T Object](obj T, b *object.Body) {
 	obj.SetNamespace(b.Namespace)

@@ -26,7 +26,7 @@ type logFlags struct {
 func (l *logFlags) add(flags *pflag.FlagSet) {
 	l.flags = flags
 	flags.BoolVarP(&l.verbose, "verbose", "v", false, "log what the framework does")
-	flags.BoolVarP(&l.debug, "debug", "d", false, "log everything there is")
+	flags.BoolVarP(&l.debug, "debug", "d", false, "the same as --verbose")
 	flags.BoolVarP(&l.quiet, "quiet", "q", false, "log only warnings and errors")
 	flags.StringVar(&l.format, "log-format", string(logs.Full), "the `format` of lines: plain, full or json")
 	flags.BoolVar(&l.prefix, "log-prefix", true, "begin lines about objects with their names; off for json unless given")

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"gopf.dev/gopf/internal/fieldpath"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
@@ -144,9 +145,9 @@ func fold(body *object.Body, p *patch.Patch) *patch.Patch {
 	if len(p.Edits()) == 0 {
 		return p
 	}
-	edited := patch.Copy(body.Map()).(map[string]any)
+	edited := fieldpath.Clone(body.Map()).(map[string]any)
 	patch.Apply(edited, p.Fields())
-	before := patch.Copy(edited).(map[string]any)
+	before := fieldpath.Clone(edited).(map[string]any)
 	for _, edit := range p.Edits() {
 		edit(edited)
 	}
@@ -168,7 +169,7 @@ func (a Applier) merge(ctx context.Context, body *object.Body, s step, edited bo
 	if edited || s.subresource != "" { // there the server does not look at the uid
 		guard = map[string]any{"resourceVersion": body.ResourceVersion}
 	}
-	fields := patch.Copy(s.fields).(map[string]any)
+	fields := fieldpath.Clone(s.fields).(map[string]any)
 	patch.Apply(fields, map[string]any{"metadata": guard})
 	raw, err := json.Marshal(fields)
 	if err != nil {

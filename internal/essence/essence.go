@@ -27,7 +27,7 @@ func Build(body map[string]any, fields []fieldpath.Path) map[string]any {
 		switch key {
 		case "apiVersion", "kind", "metadata", "status":
 		default:
-			essence[key] = clone(value)
+			essence[key] = fieldpath.Clone(value)
 		}
 	}
 	if metadata, ok := body["metadata"].(map[string]any); ok {
@@ -39,7 +39,7 @@ func Build(body map[string]any, fields []fieldpath.Path) map[string]any {
 			continue
 		}
 		// It cannot be blocked: in the body the same parents are objects.
-		_ = fieldpath.Set(essence, clone(value), field...)
+		_ = fieldpath.Set(essence, fieldpath.Clone(value), field...)
 	}
 	storage.Tidy(essence)
 	return essence
@@ -60,7 +60,7 @@ func Clean(o storage.Object, essence map[string]any, base storage.Base, progress
 func buildMetadata(metadata map[string]any) map[string]any {
 	built := make(map[string]any, 2)
 	if labels, ok := metadata["labels"]; ok {
-		built["labels"] = clone(labels)
+		built["labels"] = fieldpath.Clone(labels)
 	}
 	annotations, ok := metadata["annotations"].(map[string]any)
 	if !ok {
@@ -71,7 +71,7 @@ func buildMetadata(metadata map[string]any) map[string]any {
 	for key, value := range annotations {
 		prefix, _, ok := strings.Cut(key, "/")
 		if key != lastApplied && (!ok || !managed[prefix]) {
-			kept[key] = clone(value)
+			kept[key] = fieldpath.Clone(value)
 		}
 	}
 	built["annotations"] = kept
@@ -93,22 +93,4 @@ func managedPrefixes(annotations map[string]any) map[string]bool {
 		}
 	}
 	return managed
-}
-
-func clone(value any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		copied := make(map[string]any, len(value))
-		for key, item := range value {
-			copied[key] = clone(item)
-		}
-		return copied
-	case []any:
-		copied := make([]any, len(value))
-		for i, item := range value {
-			copied[i] = clone(item)
-		}
-		return copied
-	}
-	return value
 }

@@ -90,3 +90,22 @@ func passable(root map[string]any, path Path) error {
 	}
 	return nil
 }
+
+// Clone is a deep copy of decoded JSON.
+func Clone(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, item := range v {
+			out[key] = Clone(item)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = Clone(item)
+		}
+		return out
+	}
+	return v
+}

@@ -32,7 +32,8 @@ type Served struct {
 }
 
 // Match makes a plan from what handlers ask for and what the cluster has. It
-// is pure. A handler that cannot be served does not affect the others.
+// is pure. A handler that cannot be served does not affect the others, unless it
+// contradicts them: see [Plan.Conflict].
 func Match(handlers registry.Set, cluster []kind.Info) Plan {
 	p := Plan{Kinds: map[schema.GroupVersionResource]Served{}}
 	missing := map[string]bool{}

@@ -31,25 +31,6 @@ func Between(before, after map[string]any) map[string]any {
 	return out
 }
 
-// Copy is a deep copy of decoded JSON.
-func Copy(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for key, item := range v {
-			out[key] = Copy(item)
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, item := range v {
-			out[i] = Copy(item)
-		}
-		return out
-	}
-	return v
-}
-
 // Apply makes the changes of a merge patch to decoded JSON, in place.
 func Apply(fields, merge map[string]any) {
 	for key, v := range merge {

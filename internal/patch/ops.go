@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gopf.dev/gopf/diff"
+	"gopf.dev/gopf/internal/fieldpath"
 )
 
 // Op is an operation of a JSON patch (RFC 6902).
@@ -59,7 +60,7 @@ func ops(path string, fields, merge map[string]any, vanishing func(string) bool)
 
 // emptied tells whether a merge patch takes the last keys out of a map.
 func emptied(fields, merge map[string]any) bool {
-	after := Copy(fields).(map[string]any)
+	after := fieldpath.Clone(fields).(map[string]any)
 	Apply(after, merge)
 	return len(fields) > 0 && len(after) == 0
 }

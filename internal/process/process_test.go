@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/fieldpath"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
@@ -46,7 +47,7 @@ func (c *cluster) Patch(_ context.Context, _ kube.Target, _ types.PatchType, raw
 }
 
 func (c *cluster) body() *object.Body {
-	fields := patch.Copy(c.object).(map[string]any)
+	fields := fieldpath.Clone(c.object).(map[string]any)
 	fields["metadata"].(map[string]any)["resourceVersion"] = string(rune('0' + c.version))
 	b, err := object.FromMap(fields)
 	if err != nil {

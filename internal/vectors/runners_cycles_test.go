@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/diff"
+	"gopf.dev/gopf/internal/fieldpath"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/posting"
@@ -82,7 +83,7 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 func expected(t *testing.T, cycles []cycle) (want transcript) {
 	for _, c := range cycles {
 		before := settled(c.Event.Object)
-		after := patch.Copy(c.Event.Object).(map[string]any)
+		after := fieldpath.Clone(c.Event.Object).(map[string]any)
 		at := c.At
 		for _, r := range c.Requests {
 			if r.Response != 200 {
@@ -122,7 +123,7 @@ func (tr *transcript) note(line [2]string, at float64) {
 // settled is an object without what differs between implementations by nature:
 // versions, the touches of Kopf, notes of our own, maps that are empty.
 func settled(fields map[string]any) map[string]any {
-	s := patch.Copy(fields).(map[string]any)
+	s := fieldpath.Clone(fields).(map[string]any)
 	metadata := stringMap(s["metadata"])
 	delete(metadata, "resourceVersion")
 	annotations := stringMap(metadata["annotations"])
@@ -228,13 +229,13 @@ func (s *stage) play(cycles []cycle, states int, endless bool) transcript {
 		if own && !deleted(c) && len(s.kind.Watchers) == 0 { // only event handlers are told of our own changes
 			continue
 		}
-		s.object = patch.Copy(c.Event.Object).(map[string]any)
-		body, err := object.FromMap(patch.Copy(c.Event.Object).(map[string]any))
+		s.object = fieldpath.Clone(c.Event.Object).(map[string]any)
+		body, err := object.FromMap(fieldpath.Clone(c.Event.Object).(map[string]any))
 		if err != nil {
 			s.t.Fatal(err)
 		}
 		if conflicting(c) { // somebody else was faster
-			s.object = patch.Copy(cycles[i+1].Event.Object).(map[string]any)
+			s.object = fieldpath.Clone(cycles[i+1].Event.Object).(map[string]any)
 		}
 		s.turn(&process.Event{Body: body, Type: eventType(c)})
 	}
