@@ -70,8 +70,7 @@ func listing() []behaviour {
 			few(s, "a")
 			one := s.send("GET", widgets, "").version()
 			few(s, "b")
-			// A list at version 0 may be stale, unless somebody has waited for more.
-			s.send("GET", widgets+"?resourceVersion="+s.send("GET", widgets, "").version(), "")
+			caughtUp(s)
 			for _, query := range []string{
 				"resourceVersion=0", "resourceVersion=" + one, "resourceVersion=" + one + "&resourceVersionMatch=NotOlderThan",
 				"resourceVersion=" + one + "&resourceVersionMatch=Exact", "resourceVersion=" + one + "&limit=10",
@@ -90,10 +89,17 @@ func listing() []behaviour {
 		}},
 		{"get at versions", func(t *testing.T, s *script) {
 			few(s, "a")
+			caughtUp(s)
 			s.note(s.send("GET", widgets+"/a?resourceVersion=0", "").code)
 			s.note(s.send("GET", widgets+"/a?resourceVersion=1", "").code)
 		}},
 	}
+}
+
+// caughtUp waits until what the server answers from its cache has all that was
+// written: reads at version 0 or 1 may otherwise be of any time before.
+func caughtUp(s *script) {
+	s.send("GET", widgets+"?resourceVersion="+s.send("GET", widgets, "").version(), "")
 }
 
 func watching() []behaviour {
@@ -119,6 +125,7 @@ func watching() []behaviour {
 		{"watch without a version begins with what exists", func(t *testing.T, s *script) {
 			s.send("POST", widgets, widget("b", "", ""))
 			s.send("POST", widgets, widget("a", "", ""))
+			caughtUp(s)
 			for _, query := range []string{"", "&resourceVersion=0"} {
 				s.watch(widgets+"?watch=true&timeoutSeconds=5"+query, 3, 2, func() { s.send("PATCH", widgets+"/a", `{"spec":{"a":"`+query+`"}}`) })
 			}
