@@ -98,11 +98,14 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 	api := kube.DefaultOptions()
 	api.UserAgent = "gopf"
 	api.RequestTimeout = s.Networking.RequestTimeout
-	api.Backoffs = slices.Values(s.Networking.ErrorBackoffs)
+	api.Backoffs = s.Networking.ErrorBackoffs
+	api.ConnectTimeout = s.Networking.ConnectTimeout
+	api.EnforceRetryAfter = s.Networking.EnforceRetryAfter
 	api.Log = o.log
 
 	streams := stream.DefaultConfig(kind.Info{}, "")
 	streams.ServerTimeout = s.Watching.ServerTimeout
+	streams.ClientTimeout = s.Watching.ClientTimeout
 	streams.InactivityTimeout = s.Watching.InactivityTimeout
 	streams.ReconnectBackoff = s.Watching.ReconnectBackoff
 
@@ -110,7 +113,8 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 		Cluster: cluster, Handlers: op.handlers, Daemons: op.daemons, Indices: op.indices,
 		Namespaces: o.namespaces, Log: o.log,
 		Posting: posting.Config{
-			Enabled: s.Posting.Enabled, Component: s.Posting.ReportingComponent, Instance: s.Posting.ReportingInstance,
+			Enabled: s.Posting.Enabled, Loggers: s.Posting.Loggers, Level: s.Posting.Level,
+			Component: s.Posting.ReportingComponent, Instance: s.Posting.ReportingInstance,
 			NamePrefix: s.Posting.EventNamePrefix, Namespace: namespace, Log: o.log,
 		},
 		Kube: api, Stream: streams,

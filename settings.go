@@ -1,22 +1,39 @@
 package gopf
 
 import (
-	"errors"
+	"iter"
+	"log/slog"
+	"slices"
 	"time"
 
 	"gopf.dev/gopf/storage"
 )
 
 // Settings tune how an operator works. [DefaultSettings] has every default in
-// place, so a zero always means zero.
+// place, so a zero always means zero. They may be changed until the operator runs
+// and in startup handlers; later changes have no effect.
 type Settings struct {
+	Process     ProcessSettings
 	Persistence PersistenceSettings
 	Execution   ExecutionSettings
 	Background  BackgroundSettings
 	Posting     PostingSettings
 	Queueing    QueueingSettings
+	Scanning    ScanningSettings
 	Watching    WatchingSettings
 	Networking  NetworkingSettings
+	Peering     PeeringSettings
+	Election    ElectionSettings
+	Health      HealthSettings
+	Metrics     MetricsSettings
+}
+
+// ProcessSettings say how the process ends. They are for package cli: an
+// operator that is run by [Operator.Run] never ends the process.
+type ProcessSettings struct {
+	// UltimateExitingTimeout is how long the operator may take to stop before the
+	// process is ended regardless; 0 is without a limit. 600 s.
+	UltimateExitingTimeout time.Duration
 }
 
 // PersistenceSettings say how the state of handling is kept.
@@ -41,6 +58,9 @@ type ExecutionSettings struct {
 	DefaultBackoff time.Duration
 	// Lifecycle chooses which of the handlers that are due run next. [ASAP].
 	Lifecycle Lifecycle
+	// MaxWorkers is how many calls of handlers may run at the same time in all,
+	// sub-handlers and daemons not counted; 0, the default, is without a limit.
+	MaxWorkers int
 }
 
 // BackgroundSettings say how daemons and timers are run.
@@ -54,6 +74,13 @@ type BackgroundSettings struct {
 type PostingSettings struct {
 	// Enabled is whether they are at all. true.
 	Enabled bool
+	// Loggers makes events of log lines, too: of those that handlers write with
+	// the Log they are given, and of those about their outcomes. Handlers of
+	// events, indices and admission are left out. false.
+	Loggers bool
+	// Level is the least that is posted by [Subject.Info], [Subject.Warn] and from
+	// log lines. [slog.LevelInfo].
+	Level slog.Level
 	// ReportingComponent names the operator in its events. "kopf".
 	ReportingComponent string
 	// ReportingInstance names the process of the operator. "dev".
@@ -64,6 +91,9 @@ type PostingSettings struct {
 
 // QueueingSettings say how work on objects waits and ends.
 type QueueingSettings struct {
+	// WorkerLimit is how many objects of one resource may be worked on at the same
+	// time; 0, the default, is without a limit.
+	WorkerLimit int
 	// ExitTimeout is how long running handlers have to return when the operator
 	// stops, before their contexts are cancelled. 2 s.
 	ExitTimeout time.Duration
@@ -74,11 +104,22 @@ type QueueingSettings struct {
 	ErrorDelays []time.Duration
 }
 
+// ScanningSettings say how the cluster is searched for what to serve.
+type ScanningSettings struct {
+	// Disabled makes the operator look for resources at the start only, and never
+	// for namespaces: those to be served must be given by plain names. It then
+	// needs no permission to list either. false.
+	Disabled bool
+}
+
 // WatchingSettings say how changes in the cluster are followed.
 type WatchingSettings struct {
 	// ServerTimeout is how long the server may keep one watch request open; 0
 	// leaves it to the server.
 	ServerTimeout time.Duration
+	// ClientTimeout is after how long a watch is ended by us, to be made anew; 0,
+	// the default, is never.
+	ClientTimeout time.Duration
 	// InactivityTimeout is how long a watch may be silent before it is made
 	// anew. 70 s; servers send something every minute.
 	InactivityTimeout time.Duration
@@ -91,57 +132,35 @@ type WatchingSettings struct {
 type NetworkingSettings struct {
 	// RequestTimeout is how long one request may take, watches aside. 30 s.
 	RequestTimeout time.Duration
+	// ConnectTimeout is how long it may take to establish a connection. 10 s; 0
+	// is without a limit but that of the request.
+	ConnectTimeout time.Duration
 	// ErrorBackoffs are the pauses between the attempts of a request that fails
-	// for reasons of the network or the server. 1, 1, 2, 3, 5, 8, 13, 21 s.
-	ErrorBackoffs []time.Duration
+	// for reasons of the network or the server; see [Pauses] and
+	// [EndlessPauses]. They start anew for each request. 1, 1, 2, 3, 5, 8, 13,
+	// 21 s; nil is a single attempt.
+	ErrorBackoffs iter.Seq[time.Duration]
+	// EnforceRetryAfter makes the pause that the server asks for replace ours
+	// also when it is shorter. false.
+	EnforceRetryAfter bool
+	// TrustEnv makes the variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY count, as
+	// they do for kubectl. A proxy in the kubeconfig counts anyway. true.
+	TrustEnv bool
 }
 
-// DefaultSettings are the settings of a new operator.
-func DefaultSettings() Settings {
-	return Settings{
-		Persistence: PersistenceSettings{
-			Finalizer: "kopf.zalando.org/KopfFinalizerMarker",
-			Progress:  storage.DefaultProgress(),
-			Base:      storage.DefaultBase(),
-		},
-		Execution: ExecutionSettings{DefaultBackoff: 60 * time.Second, Lifecycle: ASAP},
-		Posting: PostingSettings{
-			Enabled: true, ReportingComponent: "kopf", ReportingInstance: "dev", EventNamePrefix: "kopf-event-",
-		},
-		Background: BackgroundSettings{CancellationPolling: 60 * time.Second},
-		Queueing: QueueingSettings{
-			ExitTimeout: 2 * time.Second,
-			ErrorDelays: seconds(1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610),
-		},
-		Watching: WatchingSettings{
-			InactivityTimeout: 70 * time.Second,
-			ReconnectBackoff:  100 * time.Millisecond,
-		},
-		Networking: NetworkingSettings{
-			RequestTimeout: 30 * time.Second,
-			ErrorBackoffs:  seconds(1, 1, 2, 3, 5, 8, 13, 21),
-		},
-	}
-}
+// Pauses are the pauses between attempts, as many as are given.
+func Pauses(pauses ...time.Duration) iter.Seq[time.Duration] { return slices.Values(pauses) }
 
-// check tells what is missing, if anything: the settings may have been made by
-// hand rather than from the defaults.
-func (s Settings) check() error {
-	switch {
-	case s.Persistence.Progress == nil, s.Persistence.Base == nil:
-		return errors.New("the settings have no storages: begin with gopf.DefaultSettings()")
-	case s.Persistence.Finalizer == "":
-		return errors.New("the settings have no name for the finalizer: begin with gopf.DefaultSettings()")
-	case s.Execution.Lifecycle == nil:
-		return errors.New("the settings have no lifecycle: begin with gopf.DefaultSettings()")
+// EndlessPauses are pauses between attempts of which the last one repeats, so
+// that there is no last attempt.
+func EndlessPauses(pauses ...time.Duration) iter.Seq[time.Duration] {
+	return func(yield func(time.Duration) bool) {
+		for _, d := range pauses {
+			if !yield(d) {
+				return
+			}
+		}
+		for len(pauses) > 0 && yield(pauses[len(pauses)-1]) {
+		}
 	}
-	return nil
-}
-
-func seconds(ns ...int) []time.Duration {
-	ds := make([]time.Duration, len(ns))
-	for i, n := range ns {
-		ds[i] = time.Duration(n) * time.Second
-	}
-	return ds
 }

@@ -23,6 +23,8 @@ type Subject[T Object] struct {
 	Patch *Patch[T]
 	// Log attaches the object's name to every line.
 	Log *slog.Logger
+	// API is how the handler reaches the cluster.
+	API Client
 	// Retry is the number of attempts made before this one.
 	Retry int
 	// Started is the time of the first attempt.
@@ -40,6 +42,7 @@ func newSubject[T Object](req *registry.Request) (*Subject[T], error) {
 	return &Subject[T]{
 		Object: obj, Resource: req.Resource, Log: req.Log, Retry: req.Retry, Started: req.Started,
 		Patch: &Patch[T]{req.Patch},
+		API:   req.API,
 		req:   req,
 	}, nil
 }
@@ -53,11 +56,29 @@ func (s *Subject[T]) Raw() map[string]any { return s.req.Body.Map() }
 // posted is only logged. Repetitions within a minute are posted as one.
 func (s *Subject[T]) Post(kind, reason, message string) { s.req.Post(kind, reason, message) }
 
-// Info posts an event of the type Normal; see [Subject.Post].
-func (s *Subject[T]) Info(reason, message string) { s.Post("Normal", reason, message) }
+// Info posts an event of the type Normal, unless Settings.Posting.Level is
+// higher; see [Subject.Post].
+func (s *Subject[T]) Info(reason, message string) {
+	if s.req.PostFrom <= slog.LevelInfo {
+		s.Post("Normal", reason, message)
+	}
+}
 
-// Warn posts an event of the type Warning; see [Subject.Post].
-func (s *Subject[T]) Warn(reason, message string) { s.Post("Warning", reason, message) }
+// Warn posts an event of the type Warning, unless Settings.Posting.Level is
+// higher; see [Subject.Post].
+func (s *Subject[T]) Warn(reason, message string) {
+	if s.req.PostFrom <= slog.LevelWarn {
+		s.Post("Warning", reason, message)
+	}
+}
+
+// Failure posts an event of the type Error with the text of the error; see
+// [Subject.Post].
+func (s *Subject[T]) Failure(reason string, err error) {
+	if s.req.PostFrom <= slog.LevelError {
+		s.Post("Error", reason, err.Error())
+	}
+}
 
 // SetResult is the value to be stored in the status under the handler's id if
 // the handler succeeds. It can be anything JSON can hold.

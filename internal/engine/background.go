@@ -62,23 +62,15 @@ func newGate(c Config) *index.Gate {
 	return index.NewGate(discovery, patterns)
 }
 
-func (s *server) isOpen() bool {
-	select {
-	case <-s.gate.Open():
-		return true
-	default:
-		return false
-	}
-}
-
 // reminding is how often is told what the operator waits for.
 const reminding = 10 * time.Second
 
-// openGate waits until all indices are filled, and then lets all handlers work:
-// resources that were followed only for their indices are listed again for
-// their other handlers.
+// openGate waits until all indices are filled, and then lets all handlers work.
 func (s *server) openGate(ctx, work context.Context) {
 	err := s.gate.Await(ctx, reminding, func(waiting []string) {
+		if s.paused.Load() {
+			return
+		}
 		s.Log.Warn("No handler is called yet, because some indices are not filled: these resources cannot be listed so far.", "waiting", waiting)
 	})
 	if err != nil {
@@ -86,10 +78,5 @@ func (s *server) openGate(ctx, work context.Context) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, r := range s.resources {
-		if r.indexOnly.Swap(false) && r.hasOthers() {
-			r.unfollow()
-		}
-		s.follow(work, r)
-	}
+	s.begin(work)
 }

@@ -50,6 +50,12 @@ type Handle interface {
 	// Wake makes delayed handlers of an object due now: those with the ids, or
 	// all.
 	Wake(of kind.Selector, namespace, name string, ids []string)
+	// Pause makes the operator handle nothing, and Resume ends the pause that the
+	// same one has asked for.
+	Pause(who, why string)
+	Resume(who string)
+	// RESTConfig configures other clients of the cluster.
+	RESTConfig() *rest.Config
 }
 
 // patience is how long the operator waits for handlers that neither return nor
@@ -96,6 +102,7 @@ func Run(ctx context.Context, c Config) error {
 	tasks.Go(func() { resources.Run(ctx, discovered, func(now []kind.Info) { s.serve(work, now) }) })
 	tasks.Go(func() { s.followNamespaces(ctx, work, discovered) })
 	tasks.Go(func() { s.openGate(ctx, work) })
+	tasks.Go(func() { s.followResuming(ctx, work) })
 
 	<-ctx.Done()
 	c.Log.Info("The operator is stopping.")

@@ -28,6 +28,7 @@ type resource struct {
 	gate   *index.Gate
 	cancel context.CancelCauseFunc // of handlers
 	ending *sync.WaitGroup         // of streams that were told to end
+	paused *atomic.Bool            // nothing is to be handled now
 
 	// indexOnly tells that nothing but indices is to be filled yet.
 	indexOnly atomic.Bool
@@ -39,7 +40,8 @@ type resource struct {
 	memories map[string]*process.Memory
 	named    map[string]string // keys by namespace/name; nil until somebody asks
 	gone     gone
-	left     map[string]bool // namespaces that are not served anymore
+	left     map[string]bool  // namespaces that are not served anymore
+	missed   map[string]entry // turns that fell into a pause, by key
 }
 
 // entry is a reason for a turn, or several.
@@ -177,6 +179,10 @@ func (r *resource) wake(namespace, name string, w *process.Wake) {
 
 // turn gives one object its turn.
 func (r *resource) turn(ctx context.Context, key string, e entry) {
+	if r.paused.Load() {
+		r.miss(key, e)
+		return
+	}
 	m := r.recall(key, e)
 	if m == nil {
 		return // it is about an object that is gone

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf/internal/alarm"
 	"gopf.dev/gopf/internal/daemon"
@@ -43,9 +45,15 @@ type server struct {
 	// Nobody waits for handlers, or for streams that wait for handlers, under this
 	// lock: the stop of the operator needs it.
 	mu         sync.Mutex
+	cluster    []kind.Info // all that there is
 	resources  map[schema.GroupVersionResource]*resource
-	namespaces map[string]bool // "" for all
-	told       map[string]bool // problems that were logged already
+	namespaces map[string]bool   // "" for all
+	told       map[string]bool   // problems that were logged already
+	pauses     map[string]string // why nothing is handled now, by who asked for it
+	standby    bool              // another one is elected
+
+	paused  atomic.Bool   // there are pauses
+	resumed chan struct{} // there are none anymore
 }
 
 // appointment is an object that gets a turn at some moment.
@@ -58,6 +66,7 @@ func newServer(c Config, client *kube.Client) *server {
 	s := &server{
 		Config: c, client: client, stopping: make(chan struct{}),
 		resources: map[schema.GroupVersionResource]*resource{}, namespaces: map[string]bool{}, told: map[string]bool{},
+		pauses: map[string]string{}, resumed: make(chan struct{}, 1),
 	}
 	s.clock = alarm.New(func(a appointment) { a.resource.ring(a.key) })
 	s.daemons = alarm.New((*daemon.Task).Ring)
@@ -80,6 +89,7 @@ func (s *server) serve(work context.Context, cluster []kind.Info) {
 	plan := observe.Match(s.Handlers, cluster)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.cluster = cluster
 	if plan.Conflict != nil { // since the start: what is served stays
 		plan.Problems = append(plan.Problems, plan.Conflict.Error())
 		s.tell(plan.Problems)
@@ -110,9 +120,10 @@ func (s *server) serve(work context.Context, cluster []kind.Info) {
 }
 
 // follow makes the resource be followed in the namespaces that are served; but
-// before all indices are filled, only for that.
+// before all indices are filled, and while another one is elected, only for
+// that, and in pauses not at all.
 func (s *server) follow(work context.Context, r *resource) {
-	if !s.isOpen() && r.kind.Indexers == nil {
+	if s.paused.Load() || !s.working() && r.kind.Indexers == nil {
 		return
 	}
 	r.follow(work, s.namespaces)
@@ -132,6 +143,13 @@ func (s *server) retire(r *resource) {
 	})
 }
 
+// found is all that the cluster has, as far as is known.
+func (s *server) found() []kind.Info {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cluster
+}
+
 // tell logs problems that were not there before.
 func (s *server) tell(problems []string) {
 	now := map[string]bool{}
@@ -146,7 +164,7 @@ func (s *server) tell(problems []string) {
 
 func (s *server) newResource(work context.Context, served observe.Served) *resource {
 	work, cancel := context.WithCancelCause(work)
-	r := &resource{config: s.Config, client: s.client, gate: s.gate, cancel: cancel, ending: &s.retiring, streams: map[string]func(){}}
+	r := &resource{config: s.Config, client: s.client, gate: s.gate, cancel: cancel, ending: &s.retiring, paused: &s.paused, streams: map[string]func(){}}
 	r.config.Stream.Selector = served.Select
 	r.served = served
 	changes, background := served.Handlers.Of(registry.Changes), served.Handlers.Of(registry.Background)
@@ -154,12 +172,16 @@ func (s *server) newResource(work context.Context, served observe.Served) *resou
 		Resource: served.Info, Config: s.Process,
 		Handlers: changes, Watchers: served.Handlers.Of(registry.Events),
 		Fields: append(changes.Fields(), background.Fields()...),
-		API:    s.client, Log: s.Log, Stopping: s.stopping, Post: s.poster.Post,
+		API:    s.client, Cluster: s, Log: s.Log, Stopping: s.stopping,
+		Post: s.poster.Post, PostFrom: s.Posting.Level,
 		Alarm: func(key string, at time.Time) { s.clock.Set(appointment{r, key}, at) },
+	}
+	if s.Posting.Enabled && s.Posting.Loggers {
+		r.kind.PostLog = slog.New(posting.FromLogs(s.Log.Handler(), s.Posting.Level, s.poster.Post))
 	}
 	r.kind.Daemons = s.daemonsOf(r, background)
 	r.kind.Indexers = s.indexersOf(served.Handlers.Of(registry.Indexing))
-	r.indexOnly.Store(r.kind.Indexers != nil && !s.isOpen())
+	r.indexOnly.Store(r.kind.Indexers != nil && !s.working())
 	r.open(work)
 	s.announce(r.kind)
 	return r
@@ -208,6 +230,9 @@ func (s *server) Wake(of kind.Selector, namespace, name string, ids []string) {
 		}
 	}
 }
+
+// RESTConfig configures other clients of the cluster.
+func (s *server) RESTConfig() *rest.Config { return s.client.RESTConfig() }
 
 // followNamespaces keeps up with the namespaces that match the patterns, until
 // the context is done. Plain names need not be followed.

@@ -18,10 +18,12 @@ import (
 // Config says who posts.
 type Config struct {
 	Enabled    bool
-	Component  string // the operator, as events tell it
-	Instance   string // which of its processes
-	NamePrefix string // of the events' own names
-	Namespace  string // for events about cluster-scoped objects; "" is "default"
+	Loggers    bool       // log lines about objects are posted, too
+	Level      slog.Level // the least of them, and of what handlers tell by level
+	Component  string     // the operator, as events tell it
+	Instance   string     // which of its processes
+	NamePrefix string     // of the events' own names
+	Namespace  string     // for events about cluster-scoped objects; "" is "default"
 	Log        *slog.Logger
 }
 

@@ -31,8 +31,15 @@ type Kind struct {
 	API      apply.API
 	Log      *slog.Logger
 
-	// Post has a Kubernetes event posted; it does not wait.
-	Post func(posting.Event)
+	// Post has a Kubernetes event posted; it does not wait. Handlers post by
+	// themselves what is of the level at least.
+	Post     func(posting.Event)
+	PostFrom slog.Level
+	// PostLog is the log for handlers of changes, daemons and timers, where events
+	// are made of lines; nil if they are not.
+	PostLog *slog.Logger
+	// Cluster is how handlers reach the cluster.
+	Cluster registry.API
 	// Alarm makes the object get another turn at the moment, and at no other.
 	Alarm func(key string, at time.Time)
 	// Stopping is closed when no new work is to be begun.
@@ -133,8 +140,18 @@ func (k *Kind) poster(b *object.Body) func(kind, reason, message string) {
 }
 
 // Logger attaches the object to all lines about it.
-func (k *Kind) Logger(b *object.Body) *slog.Logger {
-	return k.Log.With(slog.Group("object",
+func (k *Kind) Logger(b *object.Body) *slog.Logger { return k.attach(k.Log, b) }
+
+// handlerLogger is what handlers of changes, daemons and timers log with.
+func (k *Kind) handlerLogger(b *object.Body) *slog.Logger {
+	if k.PostLog == nil {
+		return k.Logger(b)
+	}
+	return k.attach(k.PostLog, b)
+}
+
+func (k *Kind) attach(log *slog.Logger, b *object.Body) *slog.Logger {
+	return log.With(slog.Group("object",
 		slog.String("apiVersion", k.Resource.APIVersion()),
 		slog.String("kind", k.Resource.Kind),
 		slog.String("name", b.Name),

@@ -85,7 +85,8 @@ func (k *Kind) secret() bool {
 // request is what handlers and filters are given about the object.
 func (s *sight) request() *registry.Request {
 	return &registry.Request{
-		Body: s.body, Resource: s.Resource, Cause: s.cause, Log: s.log, Memos: &s.memory.memos, Post: s.poster(s.body),
+		Body: s.body, Resource: s.Resource, Cause: s.cause, Log: s.handlerLogger(s.body), Memos: &s.memory.memos,
+		Post: s.poster(s.body), PostFrom: s.PostFrom, API: s.Cluster,
 		Patch: &patch.Patch{},
 	}
 }

@@ -33,9 +33,17 @@ func (k *Kind) index(ctx context.Context, m *Memory, event *Event) {
 // plainRequest is for handlers that are about the object as it is.
 func (k *Kind) plainRequest(m *Memory, body *object.Body) *registry.Request {
 	return &registry.Request{
-		Body: body, Resource: k.Resource, Log: k.Logger(body), Memos: &m.memos, Post: k.poster(body), Patch: &patch.Patch{},
+		Body: body, Resource: k.Resource, Log: k.Logger(body), Memos: &m.memos, Patch: &patch.Patch{},
+		Post: k.poster(body), PostFrom: k.PostFrom, API: k.Cluster,
 		Key: body.UID,
 	}
+}
+
+// daemonRequest is for daemons and timers, whose lines may become events.
+func (k *Kind) daemonRequest(m *Memory, body *object.Body) *registry.Request {
+	r := k.plainRequest(m, body)
+	r.Log = k.handlerLogger(body)
+	return r
 }
 
 // accompany spawns and stops daemons and timers as the object demands. It
@@ -46,10 +54,10 @@ func (s *sight) accompany(isEvent bool) delay {
 	}
 	k, m := s.Kind, s.memory
 	kept, due := k.Daemons.Sight(m.daemons, daemon.Sighting{
-		Request:   k.plainRequest(m, s.body),
+		Request:   k.daemonRequest(m, s.body),
 		Changed:   isEvent && len(s.cause.Diff) > 0,
 		Unguarded: !s.blocked,
-		Again:     func(b *object.Body) *registry.Request { return k.plainRequest(m, b) },
+		Again:     func(b *object.Body) *registry.Request { return k.daemonRequest(m, b) },
 	})
 	m.daemons = kept
 	return due
@@ -82,7 +90,8 @@ func (k *Kind) observe(ctx context.Context, m *Memory, event *Event, asked *patc
 	for i, h := range k.Watchers {
 		bit := uint64(1) << min(i, 63) // the rest shares the last one
 		request := &registry.Request{
-			Body: event.Body, Resource: k.Resource, Event: event.Type, Missed: event.Missed, Log: log, Memos: &m.memos, Post: k.poster(event.Body),
+			Body: event.Body, Resource: k.Resource, Event: event.Type, Missed: event.Missed, Log: log, Memos: &m.memos,
+			Post: k.poster(event.Body), PostFrom: k.PostFrom, API: k.Cluster,
 			Handler: h, Started: time.Now(), Patch: &patch.Patch{},
 		}
 		k.guard(event.Body, func() {

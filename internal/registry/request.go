@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
@@ -21,6 +23,8 @@ type Request struct {
 	Missed   bool         // the deletion was found out later: only the identity is known
 	Memos    *Memos
 	Post     func(kind, reason, message string) // posts a Kubernetes event about the object; never nil
+	PostFrom slog.Level                         // the least that is worth an event
+	API      API                                // nil in tests that do without
 	Log      *slog.Logger
 
 	Handler *Handler  // nil while filters are being asked
@@ -33,6 +37,12 @@ type Request struct {
 
 	// RunSubs makes a pass over sub-handlers now; see package execute.
 	RunSubs func(ctx context.Context, subs []*Handler, how SubOptions) error
+}
+
+// API is how handlers reach the cluster.
+type API interface {
+	// RESTConfig configures other clients of the cluster.
+	RESTConfig() *rest.Config
 }
 
 // TemporaryError is an error after which the handler is to be called again.

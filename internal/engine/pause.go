@@ -1,0 +1,180 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"gopf.dev/gopf/internal/execute"
+)
+
+// Pause makes the operator handle nothing until everybody who asked for a pause
+// has asked for its end: streams are closed, daemons and timers stop, what is
+// delayed stays so. Handlers that are running finish. What happens meanwhile to
+// objects is found out afterwards.
+func (s *server) Pause(who, why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := len(s.pauses) == 0
+	s.pauses[who] = why
+	if !first {
+		return
+	}
+	s.paused.Store(true)
+	for _, r := range s.resources {
+		r.pause()
+	}
+}
+
+// Resume ends the pause that somebody asked for.
+func (s *server) Resume(who string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, paused := s.pauses[who]; !paused {
+		return
+	}
+	delete(s.pauses, who)
+	if len(s.pauses) > 0 {
+		return
+	}
+	s.paused.Store(false)
+	select {
+	case s.resumed <- struct{}{}:
+	default:
+	}
+}
+
+// Pauses are the reasons for which nothing is handled now.
+func (s *server) Pauses() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Values(s.pauses))
+}
+
+// followResuming takes up the work again after each pause, until the context is
+// done.
+func (s *server) followResuming(ctx, work context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.resumed:
+			s.takeUp(work)
+		}
+	}
+}
+
+func (s *server) takeUp(work context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.paused.Load() {
+		return
+	}
+	for _, r := range s.resources {
+		r.resume()
+		s.follow(work, r)
+	}
+}
+
+// pause ends the streams, which nobody waits for, and what runs beside the
+// objects.
+func (r *resource) pause() {
+	for namespace, end := range r.streams {
+		delete(r.streams, namespace)
+		r.ending.Go(end)
+	}
+	if r.kind.Daemons != nil {
+		r.kind.Daemons.Pause()
+	}
+}
+
+// resume lets everything go on that does not come from streams.
+func (r *resource) resume() {
+	if r.kind.Daemons != nil {
+		r.kind.Daemons.Resume()
+	}
+	r.mu.Lock()
+	missed := r.missed
+	r.missed = nil
+	r.mu.Unlock()
+	for key, e := range missed {
+		r.put(key, e)
+	}
+}
+
+// miss notes a turn that falls into a pause. Events need no notice: whatever
+// they tell is listed again.
+func (r *resource) miss(key string, e entry) {
+	if e.wake == nil && !e.alarm {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.missed == nil {
+		r.missed = map[string]entry{}
+	}
+	before := r.missed[key]
+	r.missed[key] = entry{wake: e.wake.Join(before.wake), alarm: e.alarm || before.alarm}
+}
+
+// lead makes the operator work because it was elected.
+func (s *server) lead(work context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.standby = false
+	s.begin(work)
+}
+
+// standDown makes the operator stop working at once because another one may
+// have been elected, and waits until nothing of it runs anymore. Then it only
+// keeps its indices filled. Nothing is remembered: when it works again, it begins
+// anew.
+func (s *server) standDown(ctx, work context.Context) {
+	s.mu.Lock()
+	s.standby = true
+	ending := slices.Collect(maps.Values(s.resources))
+	clear(s.resources)
+	s.served.Store(new([]*resource))
+	s.mu.Unlock()
+	for _, r := range ending {
+		r.cancel(execute.ErrStopping)
+		if r.kind.Daemons != nil {
+			r.kind.Daemons.Pause()
+			s.retiring.Go(func() { r.kind.Daemons.Exit(ctx) })
+		}
+		s.retire(r)
+	}
+	s.retiring.Wait()
+	if ctx.Err() == nil {
+		s.serve(work, s.found())
+	}
+}
+
+// begin makes all handlers work that were waiting for the gate or for the
+// election: resources that were followed only for their indices are listed again
+// for their other handlers.
+func (s *server) begin(work context.Context) {
+	if !s.working() {
+		return
+	}
+	for _, r := range s.resources {
+		if r.indexOnly.Swap(false) && r.hasOthers() {
+			r.unfollow()
+		}
+		s.follow(work, r)
+	}
+}
+
+// working tells whether handlers may be called, pauses aside: indices are
+// filled, and nobody else is elected.
+func (s *server) working() bool {
+	if s.standby {
+		return false
+	}
+	select {
+	case <-s.gate.Open():
+		return true
+	default:
+		return false
+	}
+}

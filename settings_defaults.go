@@ -1,0 +1,85 @@
+package gopf
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"gopf.dev/gopf/storage"
+)
+
+// DefaultSettings are the settings of a new operator.
+func DefaultSettings() Settings {
+	return Settings{
+		Process: ProcessSettings{UltimateExitingTimeout: 600 * time.Second},
+		Persistence: PersistenceSettings{
+			Finalizer: "kopf.zalando.org/KopfFinalizerMarker",
+			Progress:  storage.DefaultProgress(),
+			Base:      storage.DefaultBase(),
+		},
+		Execution: ExecutionSettings{DefaultBackoff: 60 * time.Second, Lifecycle: ASAP},
+		Posting: PostingSettings{
+			Enabled: true, Level: slog.LevelInfo, ReportingComponent: "kopf", ReportingInstance: "dev", EventNamePrefix: "kopf-event-",
+		},
+		Background: BackgroundSettings{CancellationPolling: 60 * time.Second},
+		Queueing: QueueingSettings{
+			ExitTimeout: 2 * time.Second,
+			ErrorDelays: seconds(1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610),
+		},
+		Watching: WatchingSettings{
+			InactivityTimeout: 70 * time.Second,
+			ReconnectBackoff:  100 * time.Millisecond,
+		},
+		Networking: NetworkingSettings{
+			RequestTimeout: 30 * time.Second,
+			ConnectTimeout: 10 * time.Second,
+			ErrorBackoffs:  Pauses(seconds(1, 1, 2, 3, 5, 8, 13, 21)...),
+			TrustEnv:       true,
+		},
+		Peering: PeeringSettings{Name: "default", Lifetime: 60 * time.Second},
+		Election: ElectionSettings{
+			Duration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
+		},
+	}
+}
+
+// check tells what is missing, if anything: the settings may have been made by
+// hand rather than from the defaults.
+func (s Settings) check() error {
+	switch {
+	case s.Persistence.Progress == nil, s.Persistence.Base == nil:
+		return errors.New("the settings have no storages: begin with gopf.DefaultSettings()")
+	case s.Persistence.Finalizer == "":
+		return errors.New("the settings have no name for the finalizer: begin with gopf.DefaultSettings()")
+	case s.Execution.Lifecycle == nil:
+		return errors.New("the settings have no lifecycle: begin with gopf.DefaultSettings()")
+	case s.Execution.MaxWorkers < 0, s.Queueing.WorkerLimit < 0:
+		return errors.New("the limits of workers in the settings must not be negative: 0 is without a limit")
+	case !s.Peering.Standalone && s.Peering.Name == "":
+		return errors.New("the settings have no name for peering: set Peering.Name, or Peering.Standalone")
+	case !s.Peering.Standalone && s.Peering.Lifetime < time.Second:
+		return fmt.Errorf("the lifetime of peering is %s: it must be one second at least", s.Peering.Lifetime)
+	case s.Peering.Standalone && s.Peering.Mandatory:
+		return errors.New("peering is both mandatory and switched off: use either a peering or standalone, not both")
+	}
+	return s.Election.check()
+}
+
+func (s ElectionSettings) check() error {
+	switch {
+	case !s.Enabled:
+	case s.RetryPeriod <= 0, s.RenewDeadline <= s.RetryPeriod, s.Duration <= s.RenewDeadline, s.Duration < time.Second:
+		return fmt.Errorf("the times of the election do not fit: there must be 0 < RetryPeriod (%s) < RenewDeadline (%s) < Duration (%s), and that one second at least",
+			s.RetryPeriod, s.RenewDeadline, s.Duration)
+	}
+	return nil
+}
+
+func seconds(ns ...int) []time.Duration {
+	ds := make([]time.Duration, len(ns))
+	for i, n := range ns {
+		ds[i] = time.Duration(n) * time.Second
+	}
+	return ds
+}
