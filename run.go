@@ -128,6 +128,8 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 		},
 		ExitTimeout: s.Queueing.ExitTimeout,
 		Polling:     s.Background.CancellationPolling,
+		WorkerLimit: s.Queueing.WorkerLimit,
+		MaxWorkers:  s.Execution.MaxWorkers,
 		Backlog:     backlog,
 	}, nil
 }

@@ -58,8 +58,9 @@ type ExecutionSettings struct {
 	DefaultBackoff time.Duration
 	// Lifecycle chooses which of the handlers that are due run next. [ASAP].
 	Lifecycle Lifecycle
-	// MaxWorkers is how many calls of handlers may run at the same time in all,
-	// sub-handlers and daemons not counted; 0, the default, is without a limit.
+	// MaxWorkers is how many calls of handlers of changes and events may run at the
+	// same time in all, sub-handlers within those of their parents; 0, the default,
+	// is without a limit. Daemons and timers are not counted.
 	MaxWorkers int
 }
 

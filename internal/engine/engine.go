@@ -38,6 +38,8 @@ type Config struct {
 	Process     process.Config
 	ExitTimeout time.Duration // for handlers to return before they are cancelled
 	Polling     time.Duration // between log lines about daemons that do not stop
+	WorkerLimit int           // turns at the same time, for each resource; 0 for any number
+	MaxWorkers  int           // calls of handlers of changes and events at the same time; 0 for any number
 	Backlog     int           // bytes of events that may wait for their turn, for each resource
 
 	// Running is given the means to influence the operator while it runs; may be
@@ -68,6 +70,7 @@ const firstAnswer = 5 * time.Second
 // Run serves the cluster until the context is done. It returns an error only
 // if it could not start.
 func Run(ctx context.Context, c Config) error {
+	limitCalls(c.Handlers, c.MaxWorkers)
 	client, err := kube.NewClient(c.Cluster, c.Kube)
 	if err != nil {
 		return fmt.Errorf("connect to the cluster: %w", err)

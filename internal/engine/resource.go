@@ -54,7 +54,7 @@ type entry struct {
 func (r *resource) open(work context.Context) {
 	r.memories = map[string]*process.Memory{}
 	r.queue = queue.New(queue.Config[string, entry]{
-		Turn: r.turn, Add: r.add, Weigh: weigh, Limit: r.config.Backlog,
+		Turn: r.turn, Add: r.add, Weigh: weigh, Limit: r.config.Backlog, Workers: r.config.WorkerLimit,
 	})
 	r.put = func(key string, e entry) { r.queue.Put(work, key, e) }
 }

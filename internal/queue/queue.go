@@ -20,12 +20,17 @@ type Config[K comparable, E any] struct {
 	// many may wait before Put blocks; 0 is no limit.
 	Weigh func(entry E) int
 	Limit int
+
+	// Workers is how many turns may run at the same time; 0 is no limit. Those
+	// that wait take what is newest when they begin.
+	Workers int
 }
 
 // Queue holds the entries that wait. An actor exists only while its key has
 // entries, so that an idle key costs nothing.
 type Queue[K comparable, E any] struct {
 	config Config[K, E]
+	slots  chan struct{} // taken by turns; nil without a limit
 
 	mu     sync.Mutex
 	space  sync.Cond // entries were taken, or the queue was closed
@@ -47,6 +52,9 @@ func New[K comparable, E any](c Config[K, E]) *Queue[K, E] {
 	}
 	q := &Queue[K, E]{config: c, actors: map[K]*actor[E]{}}
 	q.space.L = &q.mu
+	if c.Workers > 0 {
+		q.slots = make(chan struct{}, c.Workers)
+	}
 	return q
 }
 
@@ -76,23 +84,32 @@ func (q *Queue[K, E]) Put(ctx context.Context, key K, entry E) {
 
 // act takes the entries of one key until there are none.
 func (q *Queue[K, E]) act(ctx context.Context, key K, a *actor[E]) {
-	for {
-		q.mu.Lock()
-		if len(a.waiting) == 0 {
-			delete(q.actors, key)
-			q.mu.Unlock()
-			return
-		}
-		entry := a.waiting[0]
-		q.weight -= q.config.Weigh(entry)
-		var none E
-		a.waiting[0] = none
-		a.waiting = a.waiting[1:]
-		q.space.Broadcast()
-		q.mu.Unlock()
-
-		q.config.Turn(ctx, key, entry)
+	for q.one(ctx, key, a) {
 	}
+}
+
+// one takes an entry, if there is any.
+func (q *Queue[K, E]) one(ctx context.Context, key K, a *actor[E]) bool {
+	if q.slots != nil {
+		q.slots <- struct{}{}
+		defer func() { <-q.slots }()
+	}
+	q.mu.Lock()
+	if len(a.waiting) == 0 {
+		delete(q.actors, key)
+		q.mu.Unlock()
+		return false
+	}
+	entry := a.waiting[0]
+	q.weight -= q.config.Weigh(entry)
+	var none E
+	a.waiting[0] = none
+	a.waiting = a.waiting[1:]
+	q.space.Broadcast()
+	q.mu.Unlock()
+
+	q.config.Turn(ctx, key, entry)
+	return true
 }
 
 func (q *Queue[K, E]) weigh(entries []E) int {

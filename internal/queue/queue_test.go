@@ -116,3 +116,29 @@ func TestWaitingEntriesMayBeReplaced(t *testing.T) {
 		q.Close()
 	})
 }
+
+func TestNoMoreTurnsRunThanThereAreWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var running, most atomic.Int32
+		q := New(Config[int, int]{Workers: 3, Turn: func(context.Context, int, int) {
+			if n := running.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			time.Sleep(time.Second)
+			running.Add(-1)
+		}})
+		started := time.Now()
+		for key := range 12 {
+			q.Put(t.Context(), key, 0)
+		}
+		synctest.Wait()
+		time.Sleep(time.Hour)
+		q.Close()
+		if most.Load() != 3 {
+			t.Errorf("got %d turns at a time, want 3", most.Load())
+		}
+		if d := time.Since(started); d != time.Hour {
+			t.Errorf("took %s", d)
+		}
+	})
+}
