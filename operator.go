@@ -29,6 +29,7 @@ type Operator struct {
 	problems []error
 	started  atomic.Bool
 	running  atomic.Pointer[engine.Handle] // nil until it runs
+	freezer  freezer
 }
 
 // New returns an operator with no handlers and the default settings.
@@ -74,7 +75,10 @@ func (op *Operator) Run(ctx context.Context, opts ...RunOption) error {
 	if err != nil {
 		return err
 	}
-	config.Running = func(h engine.Handle) { op.running.Store(&h) }
+	config.Running = func(h engine.Handle) {
+		op.running.Store(&h)
+		op.freezer.begin(h)
+	}
 	return engine.Run(ctx, config)
 }
 

@@ -21,6 +21,7 @@ func (s *server) Pause(who, why string) {
 		return
 	}
 	s.paused.Store(true)
+	s.Log.Info("Handling is paused.", "why", why)
 	for _, r := range s.resources {
 		r.pause()
 	}
@@ -38,6 +39,7 @@ func (s *server) Resume(who string) {
 		return
 	}
 	s.paused.Store(false)
+	s.Log.Info("Handling goes on after the pause.")
 	select {
 	case s.resumed <- struct{}{}:
 	default:

@@ -1,0 +1,122 @@
+package engine_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/gopftest"
+)
+
+func TestAPausedOperatorHandlesNothingAndCatchesUp(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := gopf.New()
+		x := gopf.For[*Example](op, resource)
+		x.OnCreate("create", diary.handler("create"))
+		x.OnUpdate("update", diary.handler("update"))
+		x.OnDelete("delete", diary.handler("delete"))
+		x.OnEvent("event", func(_ context.Context, e *gopf.Event[*Example]) error {
+			if e.Type == "DELETED" {
+				diary.add("gone %s missed=%v", e.Object.GetName(), e.Missed)
+			}
+			return nil
+		})
+		gopftest.Start(t, op, c)
+		c.Create(t, example("changed", "a"))
+		c.Create(t, example("vanished", "a"))
+		settle()
+		op.Freeze("for a test")
+		settle()
+		before := len(c.Requests())
+		c.Patch(t, resource, "default", "changed", map[string]any{"spec": map[string]any{"field": "b"}})
+		c.Create(t, example("new", "a"))
+		c.Patch(t, resource, "default", "vanished", map[string]any{"metadata": map[string]any{"finalizers": nil}})
+		c.Delete(t, resource, "default", "vanished")
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if got := diary.all(); len(got) != 2 {
+			t.Errorf("calls in the pause: %q", got)
+		}
+		for _, r := range c.Requests()[before:] {
+			if r.Resource == "kopfexamples" {
+				t.Errorf("a request in the pause: %+v", r)
+			}
+		}
+		op.Resume()
+		settle()
+		got := diary.all()[2:]
+		slices.Sort(got)
+		want := []string{"create create a", "gone vanished missed=true", "update update b"}
+		if !slices.Equal(got, want) {
+			t.Errorf("after the pause: got %q, want %q", got, want)
+		}
+	})
+}
+
+func TestWhatIsDelayedWaitsForTheEndOfThePause(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := gopf.New()
+		gopf.For[*Example](op, resource).OnCreate("create", diary.failing("create", 2, time.Minute))
+		gopftest.Start(t, op, c)
+		c.Create(t, example("x", "a"))
+		settle()
+		op.Freeze("for a test")
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if got := diary.all(); len(got) != 1 {
+			t.Errorf("in the pause: %q", got)
+		}
+		op.Resume()
+		settle()
+		if got := diary.all(); len(got) != 2 {
+			t.Errorf("right after the pause: %q", got)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := diary.all(); len(got) != 3 {
+			t.Errorf("a minute after the pause: %q", got)
+		}
+	})
+}
+
+func TestDaemonsAndTimersStopForAPause(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := gopf.New()
+		x := gopf.For[*Example](op, resource)
+		x.Daemon("daemon", func(ctx context.Context, _ *gopf.Daemon[*Example]) error {
+			diary.add("start")
+			<-ctx.Done()
+			diary.add("stop: %v", context.Cause(ctx))
+			return nil
+		})
+		x.Timer("timer", time.Minute, func(context.Context, *gopf.Tick[*Example]) error {
+			diary.add("tick")
+			return nil
+		}, gopf.InitialDelay(30*time.Second))
+		op.Freeze("from the start")
+		gopftest.Start(t, op, c)
+		c.Create(t, example("x", "a"))
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if got := diary.all(); len(got) != 0 {
+			t.Errorf("before the first resuming: %q", got)
+		}
+		op.Resume()
+		time.Sleep(100 * time.Second)
+		op.Freeze("again")
+		time.Sleep(time.Hour)
+		op.Resume()
+		time.Sleep(40 * time.Second)
+		synctest.Wait()
+		want := []string{"start", "tick", "tick", "stop: the operator is pausing", "start", "tick"}
+		if got := diary.all(); !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
