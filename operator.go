@@ -23,21 +23,23 @@ type Operator struct {
 	// Settings tune how the operator works; they hold the defaults until changed.
 	Settings Settings
 
-	handlers registry.Set // of all families
-	daemons  map[*registry.Handler]*daemon.Spec
-	indices  map[*registry.Handler]index.Target
-	problems []error
-	started  atomic.Bool
-	running  atomic.Pointer[engine.Handle] // nil until it runs
-	freezer  freezer
+	handlers   registry.Set // of all families
+	daemons    map[*registry.Handler]*daemon.Spec
+	indices    map[*registry.Handler]index.Target
+	activities map[activityKind][]activityHandler
+	problems   []error
+	started    atomic.Bool
+	running    atomic.Pointer[engine.Handle] // nil until it runs
+	freezer    freezer
 }
 
 // New returns an operator with no handlers and the default settings.
 func New() *Operator {
 	return &Operator{
-		Settings: DefaultSettings(),
-		daemons:  map[*registry.Handler]*daemon.Spec{},
-		indices:  map[*registry.Handler]index.Target{},
+		Settings:   DefaultSettings(),
+		daemons:    map[*registry.Handler]*daemon.Spec{},
+		indices:    map[*registry.Handler]index.Target{},
+		activities: map[activityKind][]activityHandler{},
 	}
 }
 
@@ -52,11 +54,11 @@ func (op *Operator) Resource(name string) *Resource[Unstructured] {
 func (op *Operator) Err() error { return errors.Join(op.problems...) }
 
 // Run serves the cluster until ctx is done, then stops gracefully and returns
-// nil. An operator runs once.
+// nil. An operator runs once; several operators may run in one process.
 //
-// It returns an error if the declarations are wrong, if there is no way to
-// reach a cluster, or if the cluster cannot be reached at the start. Later
-// failures of the cluster do not end it.
+// It returns an error if the declarations are wrong, if a startup or cleanup
+// handler fails, if there is no way to reach a cluster, or if the cluster cannot
+// be reached at the start. Later failures of the cluster do not end it.
 func (op *Operator) Run(ctx context.Context, opts ...RunOption) error {
 	if err := op.Err(); err != nil {
 		return &DeclarationError{op.problems}
@@ -64,22 +66,11 @@ func (op *Operator) Run(ctx context.Context, opts ...RunOption) error {
 	if op.started.Swap(true) {
 		return errors.New("this operator has been run before: make a new one with gopf.New()")
 	}
-	if err := op.checkStorages(); err != nil {
-		return err
-	}
 	run := runOptions{log: slog.Default()}
 	for _, o := range opts {
 		o(&run)
 	}
-	config, err := run.engineConfig(op)
-	if err != nil {
-		return err
-	}
-	config.Running = func(h engine.Handle) {
-		op.running.Store(&h)
-		op.freezer.begin(h)
-	}
-	return engine.Run(ctx, config)
+	return op.live(ctx, &run)
 }
 
 // checkStorages asks the storages whether they can do what they are set up for.

@@ -77,16 +77,23 @@ const recording = 5 * time.Second
 // reading from the cluster pauses.
 const backlog = 32 << 20
 
+// prepare checks the options and lets the settings know of them, before startup
+// handlers have the last word.
+func (o *runOptions) prepare(op *Operator) error {
+	if slices.Contains(o.namespaces, observe.Globs("")) {
+		return errors.New("a namespace to be served has an empty name: give a name or a pattern, or none at all for the whole cluster")
+	}
+	if o.log == nil {
+		o.log = slog.New(slog.DiscardHandler)
+	}
+	op.Settings.Peering.Clusterwide = len(o.namespaces) == 0
+	return nil
+}
+
 func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 	s := op.Settings
 	if err := s.check(); err != nil {
 		return engine.Config{}, err
-	}
-	if slices.Contains(o.namespaces, observe.Globs("")) {
-		return engine.Config{}, errors.New("a namespace to be served has an empty name: give a name or a pattern, or none at all for the whole cluster")
-	}
-	if o.log == nil {
-		o.log = slog.New(slog.DiscardHandler)
 	}
 	cluster, namespace := o.cluster, ""
 	if cluster == nil {

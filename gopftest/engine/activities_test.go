@@ -1,0 +1,104 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/gopftest"
+)
+
+func TestStartupComesBeforeEverythingAndCleanupAfterIt(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := gopf.New()
+		op.OnStartup("retried", func(_ context.Context, a *gopf.Activity) error {
+			diary.add("startup #%d, requests: %d", a.Retry, len(c.Requests()))
+			if a.Retry < 2 {
+				return gopf.RetryAfter(time.Second, errors.New("not yet"))
+			}
+			a.Settings.Execution.DefaultBackoff = 5 * time.Second
+			return nil
+		})
+		op.OnCleanup("cleanup", func(ctx context.Context, a *gopf.Activity) error {
+			diary.add("cleanup, cancelled: %v, API: %v", ctx.Err() != nil, a.API.RESTConfig().Host != "")
+			return nil
+		})
+		x := gopf.For[*Example](op, resource)
+		x.OnCreate("create", func(ctx context.Context, ch *gopf.Change[*Example]) error {
+			diary.add("create #%d", ch.Retry)
+			if ch.Retry == 0 {
+				return errors.New("again after the default backoff")
+			}
+			<-ctx.Done()
+			diary.add("ended: %v", context.Cause(ctx))
+			return ctx.Err()
+		})
+		stop := gopftest.Start(t, op, c)
+		c.Create(t, example("x", "a"))
+		time.Sleep(10 * time.Second)
+		stop()
+		want := []string{
+			"startup #0, requests: 0", "startup #1, requests: 0", "startup #2, requests: 0",
+			"create #0", "create #1", "ended: the operator is stopping", "cleanup, cancelled: false, API: true",
+		}
+		if got := diary.all(); !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+func TestAFailedStartupStopsTheStartButNotTheCleanup(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := gopf.New()
+		op.OnStartup("broken", func(context.Context, *gopf.Activity) error { return gopf.Permanent(errors.New("no disk")) })
+		op.OnStartup("fine", func(context.Context, *gopf.Activity) error { diary.add("fine"); return nil })
+		op.OnCleanup("cleanup", func(_ context.Context, a *gopf.Activity) error {
+			diary.add("cleanup, API: %v", a.API != nil)
+			return gopf.Permanent(errors.New("no broom"))
+		})
+		gopf.For[*Example](op, resource).OnCreate("create", diary.handler("create"))
+		err := op.Run(t.Context(), gopf.Cluster(c.RESTConfig()))
+		for _, want := range []string{"no disk", "no broom", "activities_test.go:"} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got the error %v, want %q in it", err, want)
+			}
+		}
+		if got, want := diary.all(), []string{"fine", "cleanup, API: false"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if n := len(c.Requests()); n != 0 {
+			t.Errorf("got %d requests, want none", n)
+		}
+	})
+}
+
+func TestAStopDuringStartupIsNoFailure(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		op := gopf.New()
+		op.OnStartup("endless", func(context.Context, *gopf.Activity) error { return errors.New("never") })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := op.Run(ctx, gopf.Cluster(c.RESTConfig())); err != nil {
+			t.Errorf("got the error %v", err)
+		}
+	})
+}
+
+func TestDoubleActivitiesAreDeclarationErrors(t *testing.T) {
+	op := gopf.New()
+	nothing := func(context.Context, *gopf.Activity) error { return nil }
+	op.OnStartup("a", nothing)
+	op.OnCleanup("a", nothing) // another activity
+	op.OnStartup("a", nothing)
+	op.OnStartup("", nothing)
+	op.OnProbe("b", nil)
+	if err := op.Err(); err == nil || strings.Count(err.Error(), "\n") != 2 {
+		t.Errorf("got %v, want three problems", err)
+	}
+}

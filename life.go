@@ -1,0 +1,64 @@
+package gopf
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"gopf.dev/gopf/internal/activity"
+	"gopf.dev/gopf/internal/engine"
+	"gopf.dev/gopf/logs"
+)
+
+// live goes through the life of an operator: startup, serving, cleanup. Cleanup
+// follows whenever startup was begun.
+func (op *Operator) live(ctx context.Context, run *runOptions) error {
+	if err := run.prepare(op); err != nil {
+		return err
+	}
+	run.log.Debug("The operator is starting.")
+	_, err := op.perform(ctx, startup, run.log)
+	if err == nil {
+		err = op.serve(ctx, run)
+	}
+	if ctx.Err() != nil && errors.As(err, new(*activity.UnfinishedError)) {
+		err = nil // it was stopped before it began
+	}
+	_, late := op.perform(context.WithoutCancel(ctx), cleanup, run.log)
+	return errors.Join(err, late)
+}
+
+// serve serves the cluster with the settings as they are after startup.
+func (op *Operator) serve(ctx context.Context, run *runOptions) error {
+	if err := op.checkStorages(); err != nil {
+		return err
+	}
+	config, err := run.engineConfig(op)
+	if err != nil {
+		return err
+	}
+	config.Running = func(h engine.Handle) {
+		op.running.Store(&h)
+		op.freezer.begin(h)
+	}
+	return engine.Run(ctx, config)
+}
+
+// perform calls the handlers of an activity until all are finished.
+func (op *Operator) perform(ctx context.Context, kind activityKind, log *slog.Logger) (results map[string]any, err error) {
+	log = log.With(logs.Logger, "gopf.activities."+string(kind))
+	config := activity.Config{Name: string(kind), DefaultBackoff: op.Settings.Execution.DefaultBackoff, Log: log}
+	for _, h := range op.activities[kind] {
+		config.Handlers = append(config.Handlers, activity.Handler{
+			ID: h.id, Where: h.where, Limits: h.limits,
+			Call: func(ctx context.Context, c activity.Call) (any, error) {
+				a := &Activity{Settings: &op.Settings, Log: log, Retry: c.Retry, Started: c.Started}
+				if running := op.running.Load(); running != nil {
+					a.API = *running
+				}
+				return h.call(ctx, a)
+			},
+		})
+	}
+	return activity.Run(ctx, config)
+}
