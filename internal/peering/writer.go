@@ -1,0 +1,285 @@
+package peering
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/object"
+)
+
+const (
+	// farewell is how long taking our record away may take in all.
+	farewell = 5 * time.Second
+
+	// calm is after which time our record is written again if it was removed by
+	// somebody else. Sooner than that, two operators whose clocks disagree would
+	// write and remove it as fast as they can.
+	calm = 5 * time.Second
+
+	// tidying is by how much removing the dead is put off at random, so that
+	// usually one of several operators does it and the others see it done.
+	tidying = time.Second
+
+	// maxAttempt limits a request, the first pause after a failed one is
+	// firstPause. Both are shorter for short lifetimes.
+	maxAttempt = 10 * time.Second
+	firstPause = time.Second
+)
+
+// order is what the newest state of the object asks for.
+type order struct {
+	absent  bool     // our record is not there
+	dead    []string // to be removed
+	version string   // of the object in which they were seen
+}
+
+func orderOf(d Decision, version string) order {
+	if version == "" {
+		return order{} // there is nothing to write to
+	}
+	return order{absent: d.Absent, dead: d.Dead, version: version}
+}
+
+// writer sends all writes of one member, one after the other.
+type writer struct {
+	Config
+	client *kube.Client
+	orders latest[order]
+
+	renewAt  time.Time
+	absentAt time.Time // when to renew because our record is not there; zero if it is
+	dead     order     // what to remove
+	deadAt   time.Time // when; zero if nothing
+	tidied   string    // the version in which that was tried
+
+	renewed  time.Time // when it last succeeded
+	missing  bool      // there was no object at the last attempt
+	written  bool      // our record may be there
+	failures int       // of renewals, in a row
+	told     map[string]bool
+}
+
+func newWriter(c Config) *writer {
+	// A writer has pauses of its own: requests would be retried for longer
+	// than a record lives.
+	return &writer{Config: c, client: c.Client.WithBackoffs(nil), orders: newLatest[order](), told: map[string]bool{}}
+}
+
+// run renews our record and removes the dead until ctx is done; then it takes
+// our record away. A renewal that is under way in that moment is waited for:
+// otherwise it might arrive after the removal.
+func (w *writer) run(ctx context.Context) {
+	writes, cancel := outlive(ctx, farewell)
+	defer cancel()
+	defer func() { w.leave(writes) }()
+	w.renewAt = time.Now()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		timer.Reset(time.Until(w.next()))
+		select {
+		case <-ctx.Done():
+			return
+		case o := <-w.orders:
+			w.take(o)
+		case <-timer.C:
+			if ctx.Err() != nil {
+				return
+			}
+			w.work(writes, time.Now())
+		}
+	}
+}
+
+// take puts an order on the schedule in place of the former one.
+func (w *writer) take(o order) {
+	now := time.Now()
+	switch {
+	case !o.absent:
+		w.absentAt = time.Time{}
+	case w.missing:
+		w.absentAt = now // the object was made after all
+	case w.absentAt.IsZero() && w.failures == 0:
+		w.absentAt = w.renewed.Add(calm)
+	}
+	w.missing = w.missing && o.version == ""
+	switch {
+	case len(o.dead) == 0 || o.version == w.tidied:
+		w.deadAt = time.Time{}
+	case w.deadAt.IsZero():
+		w.deadAt = now.Add(rand.N(tidying))
+	}
+	w.dead = o
+}
+
+// next is when there is something to do.
+func (w *writer) next() time.Time {
+	next := w.renewAt
+	for _, at := range []time.Time{w.absentAt, w.deadAt} {
+		if !at.IsZero() && at.Before(next) {
+			next = at
+		}
+	}
+	return next
+}
+
+func (w *writer) work(ctx context.Context, now time.Time) {
+	if due(w.renewAt, now) || due(w.absentAt, now) {
+		w.renew(ctx, now)
+	}
+	if due(w.deadAt, now) {
+		w.tidy(ctx)
+	}
+}
+
+func due(at, now time.Time) bool { return !at.IsZero() && !at.After(now) }
+
+// renew writes our record.
+func (w *writer) renew(ctx context.Context, now time.Time) {
+	w.absentAt = time.Time{}
+	w.renewAt = now.Add(Interval(w.Lifetime, leastAhead+time.Second*time.Duration(rand.N(6))))
+	record := Record{Identity: w.Identity, Priority: w.Priority, Lifetime: w.Lifetime, LastSeen: now}
+	if record.Value() == nil {
+		return // nobody shall know of us
+	}
+	w.written = true
+	body, err := w.patch(ctx, map[string]any{"status": map[string]any{w.Identity: record.Value()}})
+	switch {
+	case err == nil:
+		w.renewed, w.missing, w.failures = now, false, 0
+		clear(w.told)
+		w.say("ok")
+		w.verify(body)
+	case apierrors.IsNotFound(err):
+		w.written, w.missing, w.failures = false, true, 0
+		w.say("not found")
+	default:
+		// Soon enough to be in time, if that is possible at all.
+		pause := min(firstPause<<min(w.failures, 10), max(w.Lifetime/6, firstPause))
+		w.failures++
+		w.renewAt = time.Now().Add(pause)
+		w.tell(err, "The operator cannot tell the others that it lives; trying again.")
+	}
+}
+
+func (w *writer) say(result string) {
+	if result == "ok" && w.Stealth {
+		return
+	}
+	w.Log.Debug(fmt.Sprintf("Keep-alive in '%s' %s: %s.", w.Name, w.Place, result), "resource", w.Place.Info.String())
+}
+
+// verify tells of a server that takes our record and does not keep it.
+func (w *writer) verify(body *object.Body) {
+	if _, kept := body.Lookup("status", w.Identity); kept || w.told["dropped"] {
+		return
+	}
+	w.told["dropped"] = true
+	w.Log.Warn("The peering object does not keep the record of this operator. Its CRD must have x-kubernetes-preserve-unknown-fields in the status.",
+		"peering", w.Name, "resource", w.Place.Info.String())
+}
+
+// tidy removes the dead, if nobody has changed the object since they were
+// seen: one of them may have come back, or is removed already. Whatever has
+// changed will be seen.
+func (w *writer) tidy(ctx context.Context) {
+	w.deadAt, w.tidied = time.Time{}, w.dead.version
+	nulls := map[string]any{}
+	for _, id := range w.dead.dead {
+		nulls[id] = nil
+	}
+	_, err := w.patch(ctx, map[string]any{
+		"metadata": map[string]any{"resourceVersion": w.dead.version},
+		"status":   nulls,
+	})
+	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		w.tell(err, "Records of operators that are gone cannot be removed from the peering object.")
+	}
+}
+
+// leave takes our record away.
+func (w *writer) leave(ctx context.Context) {
+	for w.written {
+		_, err := w.patch(ctx, map[string]any{"status": map[string]any{w.Identity: nil}})
+		if err == nil || apierrors.IsNotFound(err) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			w.Log.Warn("The record of this operator stays in the peering object until its lifetime ends: it cannot be removed.",
+				"peering", w.Name, "error", err)
+			return
+		case <-time.After(firstPause):
+		}
+	}
+}
+
+// patch changes the peering object. What is written is the same when it is
+// written twice, so that lost answers need no care.
+func (w *writer) patch(ctx context.Context, change map[string]any) (*object.Body, error) {
+	ctx, cancel := context.WithTimeout(ctx, max(min(w.Lifetime/4, maxAttempt), firstPause))
+	defer cancel()
+	return write(ctx, w.client, w.Place, w.Name, change)
+}
+
+func write(ctx context.Context, client *kube.Client, place Place, name string, change map[string]any) (*object.Body, error) {
+	body, err := json.Marshal(change)
+	if err != nil {
+		return nil, err
+	}
+	return client.Patch(ctx, target(place, name), types.MergePatchType, body)
+}
+
+// tell logs each kind of failure once until there is a success.
+func (w *writer) tell(err error, message string) {
+	kind := message + failure(err)
+	if w.told[kind] {
+		return
+	}
+	w.told[kind] = true
+	attrs := []any{"peering", w.Name, "resource", w.Place.Info.String(), "error", err}
+	if apierrors.IsForbidden(err) {
+		attrs = append(attrs, "needed", "the verbs list, watch and patch for "+resource(target(w.Place, w.Name)))
+	}
+	w.Log.Warn(message, attrs...)
+}
+
+// resource is how roles name what is written to.
+func resource(t kube.Target) string {
+	name := t.Info.Plural
+	if t.Subresource != "" {
+		name += " and " + t.Info.Plural + "/" + t.Subresource
+	}
+	return name + " in the group " + t.Info.Group
+}
+
+// failure tells different failures from repetitions.
+func failure(err error) string {
+	if s, ok := kube.Refused(err); ok {
+		return http.StatusText(int(s.Code))
+	}
+	var unreachable *kube.UnreachableError
+	if errors.As(err, &unreachable) {
+		return "unreachable"
+	}
+	return "other"
+}
+
+// outlive makes a context that ends some time later than another one.
+func outlive(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(by, cancel)
+		context.AfterFunc(longer, func() { timer.Stop() })
+	})
+	return longer, func() { stop(); cancel() }
+}
