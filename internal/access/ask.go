@@ -1,0 +1,98 @@
+package access
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/kind"
+)
+
+// API is the part of the cluster's API that is needed.
+type API interface {
+	Create(ctx context.Context, t kube.Target, body []byte, params ...kube.Param) (*object.Body, error)
+}
+
+const (
+	wideQuestions   = 200 // for the whole cluster, in one round
+	narrowQuestions = 60  // for single namespaces, in one round
+	atOnce          = 4
+)
+
+var (
+	accessReviews = kind.Info{Group: "authorization.k8s.io", Version: "v1", Plural: "selfsubjectaccessreviews", Kind: "SelfSubjectAccessReview"}
+	selfReviews   = kind.Info{Group: "authentication.k8s.io", Version: "v1", Plural: "selfsubjectreviews", Kind: "SelfSubjectReview"}
+)
+
+// ask puts the questions and notes the answers. The first error ends it. What
+// is beyond the limit is not asked.
+func ask(ctx context.Context, api API, questions []question, limit int, allowed map[question]bool) (unasked int, err error) {
+	unasked = max(len(questions)-limit, 0)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	slots := make(chan struct{}, atOnce)
+	for _, q := range questions[:len(questions)-unasked] {
+		slots <- struct{}{}
+		if ctx.Err() != nil {
+			break
+		}
+		all.Go(func() {
+			defer func() { <-slots }()
+			answer, err := isAllowed(ctx, api, q)
+			if err != nil {
+				cancel(err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			allowed[q] = answer
+		})
+	}
+	all.Wait()
+	return unasked, context.Cause(ctx)
+}
+
+// isAllowed asks one question.
+func isAllowed(ctx context.Context, api API, q question) (bool, error) {
+	attributes := map[string]string{"verb": q.verb, "group": q.group, "resource": q.resource}
+	if q.subresource != "" {
+		attributes["subresource"] = q.subresource
+	}
+	if q.namespace != "" {
+		attributes["namespace"] = q.namespace
+	}
+	body, err := create(ctx, api, accessReviews, map[string]any{"resourceAttributes": attributes})
+	if err != nil {
+		return false, fmt.Errorf("ask whether to %s %s is allowed: %w", q.verb, q.resource, err)
+	}
+	allowed, _ := body.Lookup("status", "allowed")
+	return allowed == true, nil
+}
+
+// whoAmI is the user whom the cluster takes us for.
+func whoAmI(ctx context.Context, api API) (string, error) {
+	body, err := create(ctx, api, selfReviews, nil)
+	if err != nil {
+		return "", fmt.Errorf("ask who we are: %w", err)
+	}
+	name, _ := body.Lookup("status", "userInfo", "username")
+	text, _ := name.(string)
+	return text, nil
+}
+
+func create(ctx context.Context, api API, info kind.Info, spec any) (*object.Body, error) {
+	review := map[string]any{"apiVersion": info.APIVersion(), "kind": info.Kind}
+	if spec != nil {
+		review["spec"] = spec
+	}
+	raw, err := json.Marshal(review)
+	if err != nil {
+		return nil, err
+	}
+	return api.Create(ctx, kube.Target{Info: info}, raw)
+}
