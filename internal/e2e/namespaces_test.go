@@ -1,11 +1,18 @@
 package e2e
 
 import (
+	"context"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf"
 )
@@ -96,4 +103,152 @@ func TestANamespaceThatComesBackIsServedAgain(t *testing.T) {
 	if got := called.all(); len(got) != 2 {
 		t.Errorf("calls: got %q", got)
 	}
+}
+
+// cleaner is an operator whose objects wait for it to be deleted. It collects the
+// calls of its deletion handler, and the deletions that it sees.
+func cleaner(deleted, gone *calls) *gopf.Operator {
+	op := gopf.New()
+	x := op.Resource("kopfexamples")
+	x.OnDelete("clean", func(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
+		deleted.add(c.Object)
+		return nil
+	})
+	x.OnEvent("look", func(_ context.Context, e *gopf.Event[gopf.Unstructured]) error {
+		if e.Type == "DELETED" {
+			gone.add(e.Object)
+		}
+		return nil
+	})
+	return op
+}
+
+// awaitFinalizer waits until the object waits for the operator.
+func (o objects) awaitFinalizer(name string) {
+	o.t.Helper()
+	await(o.t, o.namespace+"/"+name+" has the finalizer", func() bool {
+		object := o.get(name)
+		return object != nil && len(object.GetFinalizers()) > 0
+	})
+}
+
+func TestANamespaceIsServedUntilWhatIsInItIsDeleted(t *testing.T) {
+	t.Parallel()
+	unique := namespace(t)
+	objects := examples(t, namespaceNamed(t, unique+"-x"))
+	deleted, gone := &calls{}, &calls{}
+	operator := run(t, cleaner(deleted, gone), gopf.Namespaces(unique+"-*"))
+	var want []string
+	for _, name := range []string{"a", "b", "c"} {
+		objects.create(name, nil)
+		objects.awaitFinalizer(name)
+		want = append(want, objects.namespace+"/"+name)
+	}
+	all := allNamespaces(t)
+	all.delete(objects.namespace)
+	await(t, "the namespace is gone", func() bool { return all.get(objects.namespace) == nil })
+	await(t, "all deletions are seen", func() bool { return len(gone.all()) == 3 })
+	operator.stop()
+	for what, c := range map[string]*calls{"deletion handlers": deleted, "events": gone} {
+		if diff := cmp.Diff(want, slices.Sorted(slices.Values(c.all()))); diff != "" {
+			t.Errorf("%s: -want +got\n%s", what, diff)
+		}
+	}
+}
+
+func TestANamespaceThatIsBeingDeletedIsServedAfterARestart(t *testing.T) {
+	t.Parallel()
+	unique := namespace(t)
+	objects := examples(t, namespaceNamed(t, unique+"-x"))
+	first := run(t, cleaner(&calls{}, &calls{}), gopf.Namespaces(unique+"-*"))
+	objects.create("example", nil)
+	objects.awaitFinalizer("example")
+	first.stop()
+
+	all := allNamespaces(t)
+	all.delete(objects.namespace)
+	await(t, "the deletion of the namespace waits", func() bool {
+		conditions, _, _ := unstructured.NestedSlice(all.get(objects.namespace).Object, "status", "conditions")
+		return slices.ContainsFunc(conditions, func(c any) bool { return c.(map[string]any)["status"] == "True" })
+	})
+	deleted := &calls{}
+	second := run(t, cleaner(deleted, &calls{}), gopf.Namespaces(unique+"-*"))
+	await(t, "the namespace is gone", func() bool { return all.get(objects.namespace) == nil })
+	second.stop()
+	if diff := cmp.Diff([]string{objects.namespace + "/example"}, deleted.all()); diff != "" {
+		t.Errorf("calls: -want +got\n%s", diff)
+	}
+}
+
+func TestClusterScopedObjectsAreServedWithoutAnyNamespace(t *testing.T) {
+	t.Parallel()
+	classes := objects{t, "", "PriorityClass", schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses"}}
+	unique := namespace(t)
+	seen := &calls{}
+	op := gopf.New()
+	op.Resource("priorityclasses").OnEvent("look", func(_ context.Context, e *gopf.Event[gopf.Unstructured]) error {
+		seen.add(e.Object)
+		return nil
+	})
+	run(t, op, gopf.Namespaces(unique+"-none-*"))
+	classes.create(unique, map[string]any{"value": int64(1)})
+	t.Cleanup(func() { classes.delete(unique) })
+	await(t, "the object is seen", func() bool { return slices.Contains(seen.all(), "/"+unique) })
+}
+
+// account makes a service account and returns a configuration with its token.
+func account(t *testing.T, namespace string) *rest.Config {
+	t.Helper()
+	accounts := objects{t, namespace, "ServiceAccount", schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}}
+	made := accounts.create("operator", nil)
+	request := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+		"metadata": map[string]any{"name": made.GetName()}, "spec": map[string]any{"expirationSeconds": int64(3600)},
+	}}
+	answer, err := accounts.client().Create(accounts.ctx(), request, metav1.CreateOptions{}, "token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := rest.AnonymousClientConfig(cluster)
+	config.QPS = -1
+	config.BearerToken, _, _ = unstructured.NestedString(answer.Object, "status", "token")
+	return config
+}
+
+// allow lets the account "operator" of the namespace do something in all the
+// cluster.
+func allow(t *testing.T, namespace, name, group string, resources, verbs []any) {
+	t.Helper()
+	create := func(kind string, fields map[string]any) {
+		resource := schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: strings.ToLower(kind) + "s"}
+		o := objects{t, "", kind, resource}
+		o.create(name, fields)
+		t.Cleanup(func() { o.delete(name) })
+	}
+	create("ClusterRole", map[string]any{"rules": []any{map[string]any{"apiGroups": []any{group}, "resources": resources, "verbs": verbs}}})
+	create("ClusterRoleBinding", map[string]any{
+		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+		"subjects": []any{map[string]any{"kind": "ServiceAccount", "namespace": namespace, "name": "operator"}},
+	})
+}
+
+func TestPatternsWorkAsSoonAsNamespacesMayBeListed(t *testing.T) {
+	t.Parallel()
+	unique := namespace(t)
+	plain, matching := examples(t, namespaceNamed(t, unique+"-plain")), examples(t, namespaceNamed(t, unique+"-x-1"))
+	config := account(t, unique)
+	allow(t, unique, unique+"-examples", "kopf.dev", []any{"kopfexamples", "kopfexamples/status"}, []any{"get", "list", "watch", "patch"})
+	if _, err := dynamic.NewForConfigOrDie(config).Resource(namespaces).List(t.Context(), metav1.ListOptions{}); err == nil {
+		t.Fatal("the account may list namespaces from the start")
+	}
+	operator := run(t, greeter(&calls{}), gopf.Cluster(config), gopf.Namespaces(unique+"-plain", unique+"-x-*"))
+	plain.create("example", nil)
+	matching.create("example", nil)
+	plain.awaitHandled("example")
+	operator.await(t, "Namespaces may not be listed")
+	if matching.handled("example") {
+		t.Error("a namespace was found without permission")
+	}
+	allow(t, unique, unique+"-namespaces", "", []any{"namespaces"}, []any{"list", "watch"})
+	matching.awaitHandled("example")
 }

@@ -32,6 +32,10 @@ type Config struct {
 	Namespaces observe.Namespaces                 // none for the whole cluster
 	Log        *slog.Logger
 
+	// ScanningDisabled keeps the operator from looking which custom resources and
+	// namespaces come and go: namespaces must be plain names then.
+	ScanningDisabled bool
+
 	Posting     posting.Config
 	Kube        kube.Options
 	Stream      stream.Config // the resource and the namespace are filled in
@@ -70,13 +74,18 @@ const firstAnswer = 5 * time.Second
 // Run serves the cluster until the context is done. It returns an error only
 // if it could not start.
 func Run(ctx context.Context, c Config) error {
+	if c.ScanningDisabled {
+		if err := c.Namespaces.RequireFixed(); err != nil {
+			return err
+		}
+	}
 	limitCalls(c.Handlers, c.MaxWorkers)
 	client, err := kube.NewClient(c.Cluster, c.Kube)
 	if err != nil {
 		return fmt.Errorf("connect to the cluster: %w", err)
 	}
 	defer client.Close()
-	resources := &observe.Resources{Client: client, Stream: c.Stream, Log: c.Log}
+	resources := &observe.Resources{Client: client, Stream: c.Stream, Log: c.Log, Disabled: c.ScanningDisabled}
 	discovered, err := discover(ctx, c, resources)
 	if ctx.Err() != nil {
 		return nil // stopped before it began
@@ -103,7 +112,7 @@ func Run(ctx context.Context, c Config) error {
 	clocks.Go(func() { s.poster.Run(tick) })
 	s.serve(work, discovered)
 	tasks.Go(func() { resources.Run(ctx, discovered, func(now []kind.Info) { s.serve(work, now) }) })
-	tasks.Go(func() { s.followNamespaces(ctx, work, discovered) })
+	tasks.Go(func() { s.followNamespaces(ctx, work) })
 	tasks.Go(func() { s.openGate(ctx, work) })
 	tasks.Go(func() { s.followResuming(ctx, work) })
 

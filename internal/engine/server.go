@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
@@ -23,7 +22,6 @@ import (
 	"gopf.dev/gopf/internal/posting"
 	"gopf.dev/gopf/internal/process"
 	"gopf.dev/gopf/internal/registry"
-	"gopf.dev/gopf/internal/stream"
 	"gopf.dev/gopf/kind"
 )
 
@@ -233,54 +231,3 @@ func (s *server) Wake(of kind.Selector, namespace, name string, ids []string) {
 
 // RESTConfig configures other clients of the cluster.
 func (s *server) RESTConfig() *rest.Config { return s.client.RESTConfig() }
-
-// followNamespaces keeps up with the namespaces that match the patterns, until
-// the context is done. Plain names need not be followed.
-func (s *server) followNamespaces(ctx, work context.Context, cluster []kind.Info) {
-	if _, fixed := s.Namespaces.Fixed(); fixed {
-		return
-	}
-	found := kind.Plural("namespaces").InGroup("").Select(cluster)
-	if len(found) == 0 {
-		s.Log.Error("The cluster has no namespaces to match patterns with: use plain names.")
-		return
-	}
-	config := s.Stream
-	config.Info, config.Namespace, config.Log = found[0], "", s.Log
-	config.Status = func(status stream.Status) {
-		if apierrors.IsForbidden(status.Err) {
-			s.plainNamespaces(work)
-		}
-	}
-	_ = stream.New(s.client, config).Run(ctx, func(e stream.Event) {
-		if e.Type == stream.Synced {
-			s.gate.Synced(patterns)
-		} else if s.Namespaces.Match(e.Body.Name) {
-			s.serveNamespace(work, e.Body.Name, e.Type != stream.Deleted)
-		}
-	})
-}
-
-// plainNamespaces serves the namespaces that are given by plain names, because
-// those that match patterns cannot be found out.
-func (s *server) plainNamespaces(work context.Context) {
-	s.Log.Warn("Namespaces may not be listed, so that patterns cannot be matched: only those given by plain names are served. Allow the operator to list and watch namespaces, or name them.")
-	for _, name := range s.Namespaces.Plain() {
-		s.serveNamespace(work, name, true)
-	}
-	s.gate.Synced(patterns)
-}
-
-// serveNamespace begins or ends to serve a namespace.
-func (s *server) serveNamespace(work context.Context, name string, exists bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if exists {
-		s.namespaces[name] = true
-	} else {
-		delete(s.namespaces, name)
-	}
-	for _, r := range s.resources {
-		s.follow(work, r)
-	}
-}

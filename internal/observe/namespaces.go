@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"fmt"
 	"path"
 	"regexp"
 	"strings"
@@ -42,6 +43,17 @@ func (ns Namespaces) Plain() (names []string) {
 	return names
 }
 
+// RequireFixed is an error if some of the patterns are more than plain names,
+// for operators that must not look which namespaces there are.
+func (ns Namespaces) RequireFixed() error {
+	for _, p := range ns {
+		if !p.Plain() {
+			return fmt.Errorf("the pattern %q cannot be matched, because the observation of namespaces is disabled: give plain names, or do not disable it", p)
+		}
+	}
+	return nil
+}
+
 // Pattern tells which namespaces are meant.
 type Pattern struct {
 	globs string
@@ -56,6 +68,14 @@ func Globs(text string) Pattern { return Pattern{globs: text} }
 // Regexp is a regular expression that whole names match.
 func Regexp(re *regexp.Regexp) Pattern {
 	return Pattern{re: regexp.MustCompile(`\A(?:` + re.String() + `)\z`)}
+}
+
+// String is the pattern as it was given.
+func (p Pattern) String() string {
+	if p.re != nil {
+		return strings.TrimSuffix(strings.TrimPrefix(p.re.String(), `\A(?:`), `)\z`)
+	}
+	return p.globs
 }
 
 // Plain tells whether the pattern is just a name.

@@ -19,6 +19,10 @@ type Resources struct {
 	Stream stream.Config // how to follow; what is filled in here
 	Log    *slog.Logger
 
+	// Disabled makes what is known at the start stay: nothing is followed, and
+	// the cluster is asked again only while groups are out of order.
+	Disabled bool
+
 	told map[schema.GroupVersion]bool // groups that were reported as out of order
 }
 
@@ -32,6 +36,10 @@ const blind = time.Minute
 // Run calls found with all resources of the cluster whenever some may have
 // come or gone, until the context is done. It takes those known at the start.
 func (r *Resources) Run(ctx context.Context, known []kind.Info, found func([]kind.Info)) {
+	if r.Disabled {
+		r.repair(ctx, known, found)
+		return
+	}
 	changed := make(chan struct{}, 1)
 	done := make(chan struct{})
 	go func() {
@@ -50,19 +58,46 @@ func (r *Resources) Run(ctx context.Context, known []kind.Info, found func([]kin
 		case <-changed:
 			stage = 0
 		case <-timer.C:
-			if now, err := r.Client.Discover(ctx); ctx.Err() != nil {
-				return
-			} else if err != nil {
-				r.Log.Warn("The resources of the cluster cannot be found out; trying again.", "error", err)
-			} else {
-				r.Tell(now)
-				known = Merge(known, now)
+			if now, ok := r.ask(ctx, known); ok {
+				known = now
 				found(known)
 			}
 			stage++
 		}
 		timer.Reset(r.pause(stage))
 	}
+}
+
+// repair asks again until no group is out of order.
+func (r *Resources) repair(ctx context.Context, known []kind.Info, found func([]kind.Info)) {
+	timer := time.NewTicker(blind)
+	defer timer.Stop()
+	for len(r.told) > 0 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		if now, ok := r.ask(ctx, known); ok {
+			known = now
+			found(known)
+		}
+	}
+	<-ctx.Done()
+}
+
+// ask finds out what the cluster has now.
+func (r *Resources) ask(ctx context.Context, known []kind.Info) (now []kind.Info, ok bool) {
+	discovered, err := r.Client.Discover(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return nil, false
+	case err != nil:
+		r.Log.Warn("The resources of the cluster cannot be found out; trying again.", "error", err)
+		return nil, false
+	}
+	r.Tell(discovered)
+	return Merge(known, discovered), true
 }
 
 // Tell reports groups that are out of order: each once until it is in order

@@ -1,10 +1,18 @@
 package observe
 
 import (
+	"context"
 	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/kind"
@@ -22,5 +30,52 @@ func TestAGroupThatIsOutOfOrderDoesNotHideWhatWasKnownOfIt(t *testing.T) {
 	}
 	if len(got) != 3 || got[0] != "apples" || got[1] != "dogs" || got[2] != "bees" {
 		t.Errorf("got %q, want apples, dogs and bees; cows are really gone", got)
+	}
+}
+
+// roots answers requests for discovery.
+type roots struct {
+	asked  []string
+	broken int // how many times a group is out of order
+}
+
+func (d *roots) RoundTrip(r *http.Request) (*http.Response, error) {
+	d.asked = append(d.asked, r.URL.Path)
+	text, code := `{"kind":"APIVersions","versions":[]}`, 200
+	switch r.URL.Path {
+	case "/apis":
+		text = `{"kind":"APIGroupList","groups":[{"name":"a.dev","versions":[{"groupVersion":"a.dev/v1","version":"v1"}]}]}`
+	case "/apis/a.dev/v1":
+		text = `{"resources":[{"name":"apples","kind":"Apple","verbs":["list"]}]}`
+		if d.broken--; d.broken >= 0 {
+			code = 400
+		}
+	}
+	return &http.Response{StatusCode: code, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
+}
+
+func TestWithoutObservationTheClusterIsAskedOnlyWhileItIsOutOfOrder(t *testing.T) {
+	for _, c := range []struct{ broken, asked, found int }{{0, 0, 0}, {3, 9, 3}} {
+		synctest.Test(t, func(t *testing.T) {
+			cluster := &roots{broken: c.broken}
+			client, err := kube.NewClient(&rest.Config{Host: "http://cluster", Transport: cluster}, kube.DefaultOptions())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := &Resources{Client: client, Log: slog.New(slog.DiscardHandler), Disabled: true}
+			first, err := client.Discover(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Tell(first)
+			cluster.asked = nil
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			found := 0
+			r.Run(ctx, first.Resources, func([]kind.Info) { found++ })
+			if len(cluster.asked) != c.asked || found != c.found {
+				t.Errorf("out of order %d times: found %d times, asked for %q", c.broken, found, cluster.asked)
+			}
+		})
 	}
 }

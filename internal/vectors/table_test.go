@@ -30,7 +30,7 @@ var table = map[string]row{
 	"indexing.json":                    {standing: exact, run: indexing, parts: []string{"steps"}},
 	"kubeconfig-login.json":            {standing: awaited, awaits: "login"},
 	"log-lines.json":                   {standing: differences, run: logLines},
-	"namespace-deletion.json":          {standing: awaited, awaits: "observation of namespaces"},
+	"namespace-deletion.json":          {standing: exact, run: namespaceDeletion},
 	"namespace-patterns.json":          {standing: exact, run: namespacePattern, parts: []string{"patterns", "regexes_fullmatch"}},
 	"object-references.json":           {standing: awaited, awaits: "posting of events"},
 	"peering-keepalive-intervals.json": {standing: exact, run: keepAliveInterval},
