@@ -1,0 +1,169 @@
+package health
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// usualInactivity judges failures where there is no inactivity timeout.
+	usualInactivity = 70 * time.Second
+
+	// leastStuck is how long the loop of a stream must have done nothing, at
+	// least, to be called stuck: one request may take 30 s, and a pause 5 s.
+	leastStuck = 2 * time.Minute
+
+	// leastAnswering is how long ago the last answer may be, at least, for an API
+	// that answers. It is less than leastStuck, so that what is stuck was so
+	// before the last answer came.
+	leastAnswering = time.Minute
+
+	// An alarm rings within milliseconds. lateAlarm is worth a warning, stuckAlarm
+	// means that the clock has stopped.
+	lateAlarm  = 10 * time.Second
+	stuckAlarm = 2 * time.Minute
+)
+
+// Judge tells how an operator is doing.
+//
+// It is not live only if a restart can be expected to help: something does not
+// move although the API answers and accepts the credentials. An outage of the
+// API, however long, is no reason to restart.
+//
+// It is not ready before it has started, while its credentials are refused, and
+// while a resource is not followed at all: all of its streams have been silent
+// or failing for longer than the inactivity timeout. Resources that cannot be
+// served are warnings, unless Strict. An operator that is idle on purpose is
+// ready.
+func Judge(now time.Time, s Snapshot) Report {
+	j := judge{s, now}
+	return report(s.Started, slices.Concat(
+		j.start(), j.idleness(), j.credentials(), j.api(), j.alarms(), j.streams(), j.problems()))
+}
+
+type judge struct {
+	Snapshot
+	now time.Time
+}
+
+func (j judge) start() []Finding {
+	switch {
+	case j.Started:
+		return one("start", Fine, "The operator has started.")
+	case j.Starting == "":
+		return one("start", Unready, "The operator is still starting.")
+	}
+	return one("start", Unready, "The operator is still starting: %s.", oneLine(j.Starting))
+}
+
+func (j judge) idleness() []Finding {
+	if j.Idle == "" {
+		return nil
+	}
+	return one("idleness", Note, "The operator does nothing now, on purpose: %s.", oneLine(j.Idle))
+}
+
+func (j judge) credentials() []Finding {
+	if j.Refused.IsZero() {
+		return one("credentials", Fine, "The credentials are not refused.")
+	}
+	why := "no reason is given"
+	if j.RefusedWhy != nil {
+		why = oneLine(j.RefusedWhy.Error())
+	}
+	return one("credentials", Unready, "The cluster has refused the credentials for %s, and all requests wait for better ones: %s.",
+		words(j.age(j.Refused)), why)
+}
+
+func (j judge) api() []Finding {
+	switch {
+	case j.answers():
+		return one("api", Fine, "The API answered %s ago.", words(j.age(j.Answered)))
+	case !j.Answered.IsZero():
+		return one("api", Warning, "The API has not answered anything for %s.", words(j.age(j.Answered)))
+	case j.Started:
+		return one("api", Warning, "The API has never answered.")
+	}
+	return one("api", Fine, "The API has not answered yet.")
+}
+
+func (j judge) alarms() []Finding {
+	const late = "Delayed handlers and timers should have been called %s ago: the alarm clock "
+	switch {
+	case j.Overdue >= stuckAlarm && j.curable():
+		return one("alarms", Dead, late+"is stuck.", words(j.Overdue))
+	case j.Overdue >= lateAlarm:
+		return one("alarms", Warning, late+"is late.", words(j.Overdue))
+	}
+	return one("alarms", Fine, "No alarm is late.")
+}
+
+func (j judge) problems() []Finding {
+	var found []Finding
+	for _, p := range j.Problems {
+		found = append(found, Finding{"declarations", j.ifStrict(), oneLine(p)})
+	}
+	return found
+}
+
+func (j judge) age(t time.Time) time.Duration { return j.now.Sub(t) }
+
+// answers tells whether the API answers these days.
+func (j judge) answers() bool {
+	return !j.Answered.IsZero() && j.age(j.Answered) <= max(j.patience(), leastAnswering)
+}
+
+// curable tells whether standstill can be blamed on this process. Without
+// answers it is the API's; without credentials all requests wait for them.
+func (j judge) curable() bool { return j.answers() && j.Refused.IsZero() }
+
+// patience is after how long silence and failures count: the inactivity
+// timeout, and a bit more for the replaced watch to begin.
+func (j judge) patience() time.Duration {
+	base := j.Inactivity
+	if base == 0 {
+		base = usualInactivity
+	}
+	return base + base/4
+}
+
+func (j judge) ifStrict() Level {
+	if j.Strict {
+		return Unready
+	}
+	return Warning
+}
+
+func one(about string, l Level, text string, args ...any) []Finding {
+	return []Finding{{about, l, fmt.Sprintf(text, args...)}}
+}
+
+// words tells a duration as precisely as somebody cares for.
+func words(d time.Duration) string {
+	if d < time.Second {
+		return "less than a second"
+	}
+	unit := time.Second
+	if d >= time.Hour {
+		unit = time.Minute
+	}
+	text := d.Truncate(unit).String()
+	for _, nothing := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, nothing) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
+}
+
+// oneLine makes texts of others fit into a line.
+func oneLine(text string) string {
+	const most = 500
+	text = strings.TrimRight(strings.Join(strings.Fields(text), " "), ".")
+	if runes := []rune(text); len(runes) > most {
+		text = string(runes[:most]) + "…"
+	}
+	return text
+}
