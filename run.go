@@ -124,6 +124,10 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 			Component: s.Posting.ReportingComponent, Instance: s.Posting.ReportingInstance,
 			NamePrefix: s.Posting.EventNamePrefix, Namespace: namespace, Log: o.log,
 		},
+		Peering: engine.Peering{
+			Standalone: s.Peering.Standalone, Clusterwide: s.Peering.Clusterwide, Mandatory: s.Peering.Mandatory, Stealth: s.Peering.Stealth,
+			Name: s.Peering.Name, Identity: s.Peering.Identity, Priority: s.Peering.Priority, Lifetime: s.Peering.Lifetime,
+		},
 		Kube: api, Stream: streams,
 		Process: process.Config{
 			Progress: s.Persistence.Progress, Base: s.Persistence.Base, Finalizer: s.Persistence.Finalizer,
@@ -133,10 +137,11 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 			WriteGrace:     recording,
 			PlainSecrets:   s.Persistence.PlainSecrets,
 		},
-		ExitTimeout: s.Queueing.ExitTimeout,
-		Polling:     s.Background.CancellationPolling,
-		WorkerLimit: s.Queueing.WorkerLimit,
-		MaxWorkers:  s.Execution.MaxWorkers,
-		Backlog:     backlog,
+		ExitTimeout:      s.Queueing.ExitTimeout,
+		Polling:          s.Background.CancellationPolling,
+		ScanningDisabled: s.Scanning.Disabled,
+		WorkerLimit:      s.Queueing.WorkerLimit,
+		MaxWorkers:       s.Execution.MaxWorkers,
+		Backlog:          backlog,
 	}, nil
 }

@@ -37,6 +37,7 @@ type Config struct {
 	ScanningDisabled bool
 
 	Posting     posting.Config
+	Peering     Peering
 	Kube        kube.Options
 	Stream      stream.Config // the resource and the namespace are filled in
 	Process     process.Config
@@ -110,7 +111,14 @@ func Run(ctx context.Context, c Config) error {
 	clocks.Go(func() { s.clock.Run(tick) })
 	clocks.Go(func() { s.daemons.Run(tick) })
 	clocks.Go(func() { s.poster.Run(tick) })
+	if c.Peering.Mandatory && !c.Peering.Standalone {
+		s.Pause(noPeering, "the peering was not seen yet, although it is mandatory")
+	}
 	s.serve(work, discovered)
+	peers, leave := context.WithCancel(context.WithoutCancel(ctx))
+	var meeting sync.WaitGroup
+	defer func() { leave(); meeting.Wait() }() // after all else has stopped: others may begin then
+	meeting.Go(func() { s.meetPeers(peers) })
 	tasks.Go(func() { resources.Run(ctx, discovered, func(now []kind.Info) { s.serve(work, now) }) })
 	tasks.Go(func() { s.followNamespaces(ctx, work) })
 	tasks.Go(func() { s.openGate(ctx, work) })

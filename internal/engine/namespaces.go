@@ -29,6 +29,7 @@ func (s *server) serveNamespace(work context.Context, name string, exists bool) 
 	} else {
 		delete(s.namespaces, name)
 	}
+	s.move()
 	for _, r := range s.resources {
 		s.follow(work, r)
 	}

@@ -39,6 +39,11 @@ func (s *server) Resume(who string) {
 		return
 	}
 	s.paused.Store(false)
+	select {
+	case <-s.stopping:
+		return
+	default:
+	}
 	s.Log.Info("Handling goes on after the pause.")
 	select {
 	case s.resumed <- struct{}{}:

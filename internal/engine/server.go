@@ -52,6 +52,7 @@ type server struct {
 
 	paused  atomic.Bool   // there are pauses
 	resumed chan struct{} // there are none anymore
+	moved   chan struct{} // other resources or namespaces are served than before
 }
 
 // appointment is an object that gets a turn at some moment.
@@ -64,7 +65,7 @@ func newServer(c Config, client *kube.Client) *server {
 	s := &server{
 		Config: c, client: client, stopping: make(chan struct{}),
 		resources: map[schema.GroupVersionResource]*resource{}, namespaces: map[string]bool{}, told: map[string]bool{},
-		pauses: map[string]string{}, resumed: make(chan struct{}, 1),
+		pauses: map[string]string{}, resumed: make(chan struct{}, 1), moved: make(chan struct{}, 1),
 	}
 	s.clock = alarm.New(func(a appointment) { a.resource.ring(a.key) })
 	s.daemons = alarm.New((*daemon.Task).Ring)
@@ -88,6 +89,7 @@ func (s *server) serve(work context.Context, cluster []kind.Info) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cluster = cluster
+	s.move()
 	if plan.Conflict != nil { // since the start: what is served stays
 		plan.Problems = append(plan.Problems, plan.Conflict.Error())
 		s.tell(plan.Problems)

@@ -1,0 +1,142 @@
+package engine_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/gopftest"
+)
+
+const peerings = "kopf.dev/v1/clusterkopfpeerings"
+
+// meet makes the cluster have a peering.
+func meet(t *testing.T, c *gopftest.Cluster) {
+	t.Helper()
+	c.Define(t, gopftest.Kind{Group: "kopf.dev", Version: "v1", Plural: "clusterkopfpeerings", Kind: "ClusterKopfPeering"})
+	c.Create(t, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "kopf.dev/v1", "kind": "ClusterKopfPeering", "metadata": map[string]any{"name": "default"},
+	}})
+}
+
+// peer is an operator that notes what it handles.
+func peer(diary *calls, name string, priority int) *gopf.Operator {
+	op := gopf.New()
+	op.Settings.Peering.Identity = name
+	op.Settings.Peering.Priority = priority
+	x := gopf.For[*Example](op, resource)
+	x.OnCreate("create", diary.handler(name))
+	x.OnUpdate("update", diary.handler(name))
+	return op
+}
+
+func records(t *testing.T, c *gopftest.Cluster) []string {
+	t.Helper()
+	status, _, _ := unstructured.NestedMap(c.Get(t, peerings, "", "default").Object, "status")
+	var names []string
+	for name := range status {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestOperatorsOfDifferentPrioritiesHandOverAndBack(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		meet(t, c)
+		var diary calls
+		set := func(field string) {
+			c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": field}})
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+		}
+		gopftest.Start(t, peer(&diary, "low", 0), c)
+		settle()
+		c.Create(t, example("x", "a"))
+		settle()
+		stop := gopftest.Start(t, peer(&diary, "high", 1), c)
+		time.Sleep(5 * time.Second)
+		set("b")
+		if got := records(t, c); !slices.Equal(got, []string{"high", "low"}) {
+			t.Errorf("records: %q", got)
+		}
+		stop()
+		time.Sleep(5 * time.Second)
+		set("c")
+		want := []string{"low create a", "high update b", "low update c"}
+		if got := diary.all(); !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if got := records(t, c); !slices.Equal(got, []string{"low"}) {
+			t.Errorf("records after the stop: %q", got)
+		}
+	})
+}
+
+func TestOperatorsOfEqualPrioritiesAllPauseAndSayHowToGoOn(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		meet(t, c)
+		var diary calls
+		var log lines
+		gopftest.Start(t, peer(&diary, "one", 0), c, gopf.Log(log.logger()))
+		settle()
+		stop := gopftest.Start(t, peer(&diary, "two", 0), c)
+		time.Sleep(5 * time.Second)
+		c.Create(t, example("x", "a"))
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if got := diary.all(); len(got) != 0 {
+			t.Errorf("handled: %q", got)
+		}
+		if !log.has("give one of them another --priority") {
+			t.Error("no advice in the log")
+		}
+		stop()
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if got, want := diary.all(), []string{"one create a"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+func TestAMandatoryPeeringIsWaitedFor(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := peer(&diary, "one", 0)
+		op.Settings.Peering.Mandatory = true
+		gopftest.Start(t, op, c)
+		c.Create(t, example("x", "a"))
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if got := diary.all(); len(got) != 0 {
+			t.Errorf("handled without a peering: %q", got)
+		}
+		meet(t, c)
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if got, want := diary.all(), []string{"one create a"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+func TestAStandaloneOperatorLeavesPeeringsAlone(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		meet(t, c)
+		var diary calls
+		gopftest.Start(t, peer(&diary, "other", 100), c)
+		settle()
+		op := peer(&diary, "one", 0)
+		op.Settings.Peering.Standalone = true
+		gopftest.Start(t, op, c)
+		settle()
+		if got := records(t, c); !slices.Equal(got, []string{"other"}) {
+			t.Errorf("records: %q", got)
+		}
+	})
+}

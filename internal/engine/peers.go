@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"gopf.dev/gopf/internal/peering"
+)
+
+// Peering says how the operator takes turns with others.
+type Peering struct {
+	Standalone  bool // it does not
+	Clusterwide bool // by a cluster-scoped object rather than by one in each namespace
+	Mandatory   bool // it pauses until it has found the object
+	Stealth     bool
+	Name        string // of the object
+	Identity    string // "" for one that is made up
+	Priority    int
+	Lifetime    time.Duration
+}
+
+// noPeering is who asks for a pause while there is nothing to meet others by.
+const noPeering = "mandatory peering"
+
+// meetPeers takes part in all peerings of what is served, until the context is
+// done: then it takes leave of them.
+func (s *server) meetPeers(ctx context.Context) {
+	if s.Peering.Standalone {
+		return
+	}
+	identity := s.Peering.Identity
+	if identity == "" {
+		identity = peering.ThisSystem().Identity(ctx, time.Now())
+	}
+	var members sync.WaitGroup
+	defer members.Wait()
+	leave := map[string]func(){}
+	for {
+		places := s.peeringPlaces()
+		if s.Peering.Mandatory && len(places) == 0 {
+			s.Pause(noPeering, "there is no peering to take part in, although it is mandatory: install peering.yaml")
+		}
+		wanted := map[string]bool{}
+		for _, place := range places {
+			who := "peering " + place.Info.String() + " " + place.String()
+			wanted[who] = true
+			if leave[who] != nil {
+				continue
+			}
+			member := s.member(place, identity, who)
+			if member.Paused() {
+				s.Pause(who, "the peering object was not seen yet")
+			}
+			taking, end := context.WithCancel(ctx)
+			leave[who] = end
+			members.Go(func() { member.Run(taking); s.Resume(who) })
+		}
+		if len(places) > 0 {
+			s.Resume(noPeering)
+		}
+		for who, end := range leave {
+			if !wanted[who] {
+				end()
+				delete(leave, who)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.moved:
+		}
+	}
+}
+
+func (s *server) member(place peering.Place, identity, who string) *peering.Member {
+	return peering.New(peering.Config{
+		Client: s.client, Place: place, Name: s.Peering.Name, Identity: identity,
+		Priority: s.Peering.Priority, Lifetime: s.Peering.Lifetime,
+		Mandatory: s.Peering.Mandatory, Stealth: s.Peering.Stealth,
+		Toggle: func(paused bool, why string) {
+			if paused {
+				s.Pause(who, why)
+			} else {
+				s.Resume(who)
+			}
+		},
+		Stream: s.Stream, Log: s.Log,
+	})
+}
+
+// peeringPlaces are where the operator meets others now.
+func (s *server) peeringPlaces() []peering.Place {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return peering.Places(peering.Resources(s.cluster, s.Peering.Clusterwide), slices.Sorted(maps.Keys(s.namespaces)))
+}
+
+// move tells that other resources or namespaces are served than before.
+func (s *server) move() {
+	select {
+	case s.moved <- struct{}{}:
+	default:
+	}
+}
