@@ -1,0 +1,46 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Review is what came of an admission review.
+type Review int
+
+// The outcomes of reviews.
+const (
+	Allowed      Review = iota
+	Denied              // by the handler, on purpose
+	ReviewFailed        // the handler failed, in whatever way
+	reviews             // how many there are
+)
+
+var reviewNames = [reviews]string{"allowed", "denied", "failed"}
+
+// Webhook counts the reviews of one handler.
+type Webhook struct {
+	reviews [reviews]prometheus.Counter
+	times   prometheus.Observer
+}
+
+// Webhook makes the counters of a declared handler of reviews.
+func (m *Metrics) Webhook(id string) *Webhook {
+	if m == nil {
+		return nil
+	}
+	w := &Webhook{times: m.counted.reviewTimes.WithLabelValues(id)}
+	for r := range w.reviews {
+		w.reviews[r] = m.counted.reviews.WithLabelValues(id, reviewNames[r])
+	}
+	return w
+}
+
+// Reviewed counts a review that took so long.
+func (w *Webhook) Reviewed(r Review, took time.Duration) {
+	if w != nil && r >= 0 && r < reviews {
+		w.reviews[r].Inc()
+		w.times.Observe(took.Seconds())
+	}
+}
