@@ -61,11 +61,12 @@ type writer struct {
 	deadAt   time.Time // when; zero if nothing
 	tidied   string    // the version in which that was tried
 
-	renewed  time.Time // when it last succeeded
-	missing  bool      // there was no object at the last attempt
-	written  bool      // our record may be there
-	failures int       // of renewals, in a row
-	told     map[string]bool
+	renewed  time.Time       // when it last succeeded
+	missing  bool            // there was no object at the last attempt
+	written  bool            // our record may be there
+	failures int             // of renewals, in a row
+	told     map[string]bool // kinds of failures since the last success
+	dropped  bool            // it was told that our record is not kept
 }
 
 func newWriter(c Config) *writer {
@@ -180,10 +181,10 @@ func (w *writer) say(result string) {
 
 // verify tells of a server that takes our record and does not keep it.
 func (w *writer) verify(body *object.Body) {
-	if _, kept := body.Lookup("status", w.Identity); kept || w.told["dropped"] {
+	if _, kept := body.Lookup("status", w.Identity); kept || w.dropped {
 		return
 	}
-	w.told["dropped"] = true
+	w.dropped = true
 	w.Log.Warn("The peering object does not keep the record of this operator. Its CRD must have x-kubernetes-preserve-unknown-fields in the status.",
 		"peering", w.Name, "resource", w.Place.Info.String())
 }

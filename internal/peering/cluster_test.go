@@ -1,0 +1,185 @@
+package peering
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/manifests"
+	"gopf.dev/gopf/kind"
+)
+
+// cluster is a real control plane, if there is one to test with, with the
+// resources of peering.yaml, and a namespace for the test.
+func cluster(t *testing.T) (client *kube.Client, resources []kind.Info, ns string) {
+	t.Helper()
+	path := os.Getenv("GOPF_TEST_KUBECONFIG")
+	if path == "" {
+		t.Skip("GOPF_TEST_KUBECONFIG names no cluster")
+	}
+	cfg, _, err := kube.LoadConfig(path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if client, err = kube.NewClient(cfg, kube.DefaultOptions()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	objects, err := manifests.Read("../../peering.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := manifests.Apply(t.Context(), cfg, objects, func(manifests.Object) {}); err != nil {
+		t.Fatal(err)
+	}
+	namespaces := kind.Info{Version: "v1", Plural: "namespaces", Kind: "Namespace"}
+	b, err := client.Create(t.Context(), kube.Target{Info: namespaces}, []byte(`{"metadata":{"generateName":"peering-test-"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Delete(context.Background(), kube.Target{Info: namespaces, Name: b.Name}, kube.DeleteOptions{UID: b.UID}); err != nil {
+			t.Error(err)
+		}
+	})
+	d, err := client.Discover(t.Context(), "kopf.dev", "zalando.org")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, d.Resources, b.Name
+}
+
+// participant is a member on a real cluster.
+type participant struct {
+	*Member
+	changes chan bool
+	stop    func()
+}
+
+func join(t *testing.T, client *kube.Client, place Place, identity string, priority int, adjust ...func(*Config)) *participant {
+	t.Helper()
+	p := &participant{changes: make(chan bool, 100)}
+	c := DefaultConfig(client, place)
+	c.Identity, c.Priority = identity, priority
+	c.Toggle = func(paused bool, _ string) { p.changes <- paused }
+	for _, a := range adjust {
+		a(&c)
+	}
+	p.Member = New(c)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); p.Run(ctx) }()
+	p.stop = func() { cancel(); <-done }
+	t.Cleanup(p.stop)
+	return p
+}
+
+func (p *participant) awaits(t *testing.T, paused bool) {
+	t.Helper()
+	limit := time.After(20 * time.Second)
+	for p.Paused() != paused {
+		select {
+		case <-p.changes:
+		case <-limit:
+			t.Fatalf("%s is not paused=%v in time", p.Identity, paused)
+		}
+	}
+}
+
+func statusOnCluster(t *testing.T, client *kube.Client, place Place) map[string]any {
+	t.Helper()
+	b, err := client.Get(t.Context(), kube.Target{Info: place.Info, Namespace: place.Namespace, Name: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status(b)
+}
+
+func TestClusterPeering(t *testing.T) {
+	client, infos, ns := cluster(t)
+	resources := Resources(infos, false)
+	if len(resources) != 1 || len(Resources(infos, true)) != 1 {
+		t.Fatalf("got %v", resources)
+	}
+	place := Place{resources[0], ns}
+
+	if err := Resume(t.Context(), client, "default", []Place{place}, "x"); !errors.As(err, new(*MissingError)) {
+		t.Errorf("without an object: got %v", err)
+	}
+	low := join(t, client, place, "low@host/1", 0, func(c *Config) { c.Mandatory = true })
+	low.awaits(t, true)
+
+	// The object comes with somebody who is dead.
+	dead := Record{Identity: "dead@host/x", Priority: 1000, Lifetime: 3 * time.Second, LastSeen: time.Now().Add(-time.Hour)}
+	body, _ := json.Marshal(map[string]any{"apiVersion": "kopf.dev/v1", "kind": "KopfPeering", "metadata": map[string]any{"name": "default"},
+		"status": map[string]any{dead.Identity: dead.Value()}})
+	if _, err := client.Create(t.Context(), kube.Target{Info: place.Info, Namespace: ns}, body); err != nil {
+		t.Fatal(err)
+	}
+	low.awaits(t, false)
+
+	high := join(t, client, place, "high@host/2", 10)
+	low.awaits(t, true)
+	if high.Paused() {
+		t.Error("both are paused")
+	}
+	if s := statusOnCluster(t, client, place); s["low@host/1"] == nil || s["high@host/2"] == nil {
+		t.Errorf("got %v", s)
+	}
+	high.stop()
+	low.awaits(t, false)
+
+	equal := join(t, client, place, "equal@host/3", 0)
+	equal.awaits(t, true)
+	low.awaits(t, true)
+	equal.stop()
+	low.awaits(t, false)
+
+	// A peer that dies without a word.
+	ghost := Record{Identity: "ghost", Priority: 5, Lifetime: 3 * time.Second, LastSeen: time.Now()}
+	if err := Freeze(t.Context(), client, "default", []Place{place}, ghost); err != nil {
+		t.Fatal(err)
+	}
+	low.awaits(t, true)
+	low.awaits(t, false)
+	limit := time.Now().Add(20 * time.Second)
+	for {
+		s := statusOnCluster(t, client, place)
+		if s["ghost"] == nil && s[dead.Identity] == nil {
+			break
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("the dead are still there: %v", s)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	low.stop()
+	if s := statusOnCluster(t, client, place); len(s) != 0 {
+		t.Errorf("records are left: %v", s)
+	}
+}
+
+// The removal of the dead is bound to the version also where the status is a
+// subresource; and the cluster-wide object of peering.yaml works.
+func TestClusterWidePeering(t *testing.T) {
+	client, infos, _ := cluster(t)
+	place := Place{Info: Resources(infos, true)[0]}
+	m := join(t, client, place, "me@host/4", 0, func(c *Config) { c.Mandatory = true })
+	m.awaits(t, false)
+	if err := Freeze(t.Context(), client, "default", []Place{place}, Record{Identity: "human", Priority: 100, Lifetime: time.Minute, LastSeen: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	m.awaits(t, true)
+	if err := Resume(t.Context(), client, "default", []Place{place}, "human"); err != nil {
+		t.Fatal(err)
+	}
+	m.awaits(t, false)
+	m.stop()
+	if s := statusOnCluster(t, client, place); len(s) != 0 {
+		t.Errorf("records are left: %v", s)
+	}
+}
