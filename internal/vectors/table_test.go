@@ -38,5 +38,5 @@ var table = map[string]row{
 	"selectors.json":                   {standing: exact, run: selector, parts: []string{"cases", "urls"}},
 	"timers.json":                      {standing: exact, run: schedule},
 	"webhook-ids.json":                 {standing: awaited, awaits: "admission"},
-	"wire-transcripts.json":            {standing: awaited, awaits: "requests to the API"},
+	"wire-transcripts.json":            {standing: differences, run: wireTranscript, awaitsCase: transcriptAwaits},
 }

@@ -38,6 +38,9 @@ type row struct {
 	parts []string
 	// awaits says which feature is missing if the standing is awaited.
 	awaits string
+	// awaitsCase says so of single cases, and "" of those that can be judged; nil
+	// if all of them can.
+	awaitsCase func(c vector) string
 }
 
 // vector is one case of a file.
@@ -71,11 +74,19 @@ func TestVectors(t *testing.T) {
 				fmt.Printf("awaited %s %d: %s\n", file, len(cases), row.awaits)
 				t.Skipf("awaited: %s", row.awaits)
 			}
+			judged := 0
 			for i, c := range cases {
-				t.Run(fmt.Sprintf("%d %s", i, c.title()), func(t *testing.T) { row.run(t, c) })
+				t.Run(fmt.Sprintf("%d %s", i, c.title()), func(t *testing.T) {
+					if row.awaitsCase != nil && row.awaitsCase(c) != "" {
+						fmt.Printf("awaited %s case %d: %s\n", file, i, row.awaitsCase(c))
+						t.Skipf("awaited: %s", row.awaitsCase(c))
+					}
+					row.run(t, c)
+					judged++
+				})
 			}
 			if !t.Failed() {
-				fmt.Printf("vectors %s %d\n", file, len(cases))
+				fmt.Printf("vectors %s %d\n", file, judged)
 			}
 		})
 	}

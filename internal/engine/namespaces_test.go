@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
+
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/observe"
+	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/stream"
+	"gopf.dev/gopf/kind"
+)
+
+// emptyCluster has kinds of objects, but none of these. It notes which paths it
+// is asked for.
+type emptyCluster struct {
+	mu    sync.Mutex
+	paths map[string]bool
+}
+
+func (c *emptyCluster) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.paths[r.URL.Path] = true
+	text, code := `{"metadata":{"resourceVersion":"1"},"items":[]}`, 200
+	switch {
+	case r.URL.Path == "/api":
+		text = `{"versions":["v1"]}`
+	case r.URL.Path == "/apis":
+		text = `{"groups":[{"name":"apiextensions.k8s.io","versions":[{"version":"v1"}],"preferredVersion":{"version":"v1"}}]}`
+	case r.URL.Path == "/api/v1":
+		text = `{"resources":[{"name":"pods","kind":"Pod","namespaced":true,"verbs":["list","watch"]},{"name":"namespaces","kind":"Namespace","verbs":["list","watch"]}]}`
+	case r.URL.Path == "/apis/apiextensions.k8s.io/v1":
+		text = `{"resources":[{"name":"customresourcedefinitions","kind":"CustomResourceDefinition","verbs":["list","watch"]}]}`
+	case r.URL.Query().Has("sendInitialEvents"):
+		code = 422
+	case r.URL.Query().Has("watch"):
+		reader, writer := io.Pipe()
+		context.AfterFunc(r.Context(), func() { _ = writer.Close() }) // a pipe's never fails
+		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: reader, Request: r}, nil
+	}
+	return &http.Response{StatusCode: code, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
+}
+
+// asked are the paths that an operator of pods asks for.
+func asked(t *testing.T, c Config) (paths []string) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := &emptyCluster{paths: map[string]bool{}}
+		c.Cluster = &rest.Config{Host: "http://cluster", Transport: cluster}
+		c.Handlers = registry.Set{{ID: "look", Family: registry.Events, Of: kind.Named("pods")}}
+		c.Log = slog.New(slog.DiscardHandler)
+		c.Kube, c.Stream = kube.DefaultOptions(), stream.DefaultConfig(kind.Info{}, "")
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if err := Run(ctx, c); err != nil {
+			t.Error(err)
+		}
+		paths = slices.Sorted(maps.Keys(cluster.paths))
+	})
+	return paths
+}
+
+func TestWithoutObservationOnlyWhatIsServedIsAskedFor(t *testing.T) {
+	discovered := []string{"/api", "/api/v1", "/apis", "/apis/apiextensions.k8s.io/v1"}
+	definitions := "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	for name, c := range map[string]struct {
+		config Config
+		want   []string
+	}{
+		"disabled":     {Config{ScanningDisabled: true, Namespaces: observe.Namespaces{observe.Globs("a")}}, []string{"/api/v1/namespaces/a/pods"}},
+		"disabled all": {Config{ScanningDisabled: true}, []string{"/api/v1/pods"}},
+		"plain names":  {Config{Namespaces: observe.Namespaces{observe.Globs("a")}}, []string{"/api/v1/namespaces/a/pods", definitions}},
+		"patterns":     {Config{Namespaces: observe.Namespaces{observe.Globs("a*")}}, []string{"/api/v1/namespaces", definitions}},
+	} {
+		want := slices.Sorted(slices.Values(slices.Concat(discovered, c.want)))
+		if diff := cmp.Diff(want, asked(t, c.config)); diff != "" {
+			t.Errorf("%s: -want +got\n%s", name, diff)
+		}
+	}
+}
+
+func TestPatternsAreAnErrorWithoutObservation(t *testing.T) {
+	err := Run(t.Context(), Config{ScanningDisabled: true, Namespaces: observe.Namespaces{observe.Globs("a*")}})
+	if err == nil || !strings.Contains(err.Error(), `"a*"`) {
+		t.Errorf("got %v", err)
+	}
+}

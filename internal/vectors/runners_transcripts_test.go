@@ -1,0 +1,261 @@
+package vectors_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/storage"
+)
+
+// transcriptAwaits says which of the transcripts are about what does not exist yet.
+func transcriptAwaits(v vector) string {
+	switch title := v.title(); {
+	case strings.HasPrefix(title, "admission:"):
+		return "admission"
+	case strings.HasPrefix(title, "CLI: freeze"):
+		return "peering"
+	}
+	return ""
+}
+
+// wireTranscript plays a scenario with a whole operator and compares what it
+// asks of the cluster. The requests about one path are compared in their
+// order; those about different paths may come in any.
+//
+// The differences:
+//   - We name ourselves in the user agent, and accept JSON only.
+//   - Discovery is asked for in aggregated form, by its Accept header. A cluster
+//     that does not have it, like this one, answers with the documents that Kopf
+//     asks for, and is then asked for the same ones. They are asked for again
+//     after the definitions were listed: those that came in between are told by
+//     nobody else.
+//   - A list is first asked for as a watch that begins with all objects. A
+//     cluster that cannot do that, like this one, is asked in pages of 500.
+//   - Namespaces are listed once, not twice.
+//   - The status is written before the rest (rule 3).
+//   - We may ask what we are allowed to do, in reviews that store nothing.
+//   - Writes to an object are bound to it: by its uid, or to the version that was
+//     handled where the server does not look at the uid, in the status. Another
+//     object of the same name is not hit by them.
+//
+// Versions are those of another run: watches begin with that of their list,
+// which the cluster checks.
+//
+// Peering is awaited: its requests are left out, and must not be sent so far.
+func wireTranscript(t *testing.T, v vector) {
+	c := decode[struct {
+		Scenario string
+		Requests []request
+	}](t, v.JSON)
+	play := map[string]func(*testing.T, []request) []request{
+		"cluster-wide operator": playClusterWide, "namespaced operator": playNamespaced,
+	}
+	for prefix, scenario := range play {
+		if strings.HasPrefix(c.Scenario, prefix) {
+			want, got := normal(t, kopfs(c.Requests)), normal(t, ours(t, scenario(t, c.Requests)))
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("requests by path: -want +got\n%s", diff)
+			}
+			return
+		}
+	}
+	t.Fatal("nobody knows how to play this scenario")
+}
+
+// kopfs are the requests of the transcript that we make, too.
+func kopfs(all []request) (kept []request) {
+	namespacesListed := false
+	for _, r := range all {
+		switch {
+		case r.By != "", strings.Contains(r.Path, "kopfpeerings"):
+			continue
+		case r.Path == "/api/v1/namespaces" && r.Query == nil:
+			if namespacesListed {
+				continue
+			}
+			namespacesListed = true
+		}
+		kept = append(kept, r)
+	}
+	return kept
+}
+
+// ours are our requests without those that Kopf does not make, which are
+// checked to be the known ones.
+func ours(t *testing.T, all []request) (kept []request) {
+	t.Helper()
+	asked := map[string]bool{}
+	streamed := map[string]bool{}
+	for _, r := range all {
+		if strings.Contains(r.Path, "kopfpeerings") {
+			t.Errorf("peering is there, so that it is to be compared: %s %s", r.Method, r.Path)
+		}
+		if got := r.Headers["Authorization"]; got != "Bearer tkn" {
+			t.Errorf("%s %s is authorized by %q", r.Method, r.Path, got)
+		}
+		if got := r.Headers["User-Agent"]; !strings.HasPrefix(got, "gopf") {
+			t.Errorf("the user agent is %q", got)
+		}
+		if _, discovery := documents[r.Path]; discovery {
+			if aggregated := strings.Contains(r.Headers["Accept"], "APIGroupDiscoveryList"); aggregated != (r.Path == "/api" || r.Path == "/apis") {
+				t.Errorf("%s is asked for as %q", r.Path, r.Headers["Accept"])
+			}
+			if asked[r.Path] {
+				continue
+			}
+			asked[r.Path] = true
+		}
+		if r.Method == "POST" && strings.HasSuffix(r.Path, "reviews") {
+			continue
+		}
+		if r.Query["sendInitialEvents"] != "" {
+			streamed[r.Path] = true
+			continue
+		}
+		if r.Method == "GET" && isCollection(r.Path) && r.Query["watch"] == "" {
+			if !streamed[r.Path] || r.Query["limit"] != "500" || len(r.Query) != 1 {
+				t.Errorf("%s is listed with %v", r.Path, r.Query)
+			}
+			r.Query = nil
+		}
+		unbind(t, r)
+		kept = append(kept, r)
+	}
+	return kept
+}
+
+// unbind takes out of a write what binds it to its object.
+func unbind(t *testing.T, r request) {
+	t.Helper()
+	if r.Method != "PATCH" {
+		return
+	}
+	body := stringMap(r.Body)
+	bound := "uid"
+	if strings.HasSuffix(r.Path, "/status") {
+		bound = "resourceVersion"
+	}
+	metadata := stringMap(body["metadata"])
+	if value, _ := metadata[bound].(string); value == "" {
+		t.Errorf("%s %s is not bound to its object: %v", r.Method, r.Path, r.Body)
+	}
+	if delete(metadata, bound); len(metadata) == 0 {
+		delete(body, "metadata")
+	}
+}
+
+// normal sorts requests by path and hides what differs from run to run.
+func normal(t *testing.T, all []request) map[string][]request {
+	t.Helper()
+	byPath := map[string][]request{}
+	for _, r := range all {
+		r.Headers = nil
+		if r.Query["resourceVersion"] != "" {
+			r.Query["resourceVersion"] = "that of the list"
+		}
+		if body, _ := r.Body.(map[string]any); body != nil {
+			r.Body = normalBody(t, body)
+		}
+		byPath[r.Path] = append(byPath[r.Path], r)
+	}
+	return byPath
+}
+
+func normalBody(t *testing.T, body map[string]any) map[string]any {
+	t.Helper()
+	for _, key := range []string{"firstTimestamp", "lastTimestamp", "eventTime"} {
+		if text, ok := body[key].(string); ok {
+			if _, err := storage.ParseTime(text); err != nil {
+				t.Errorf("%s: %v", key, err)
+			}
+			body[key] = "a moment"
+		}
+	}
+	const base = "kopf.zalando.org/last-handled-configuration"
+	if text, ok := stringMap(stringMap(body["metadata"])["annotations"])[base].(string); ok {
+		if !strings.HasSuffix(text, "\n") {
+			t.Errorf("the base does not end with a line break: %q", text)
+		}
+		stringMap(stringMap(body["metadata"])["annotations"])[base] = decode[any](t, json.RawMessage(text))
+	}
+	return body
+}
+
+// playClusterWide has an object created while the operator runs, whose handler
+// posts two events.
+func playClusterWide(t *testing.T, want []request) []request {
+	var path string
+	var object map[string]any
+	for _, r := range want { // what somebody else did, and the uid it got
+		if r.By != "" {
+			object = stringMap(r.Body)
+			path = r.Path + "/" + stringMap(object["metadata"])["name"].(string)
+			stringMap(object["metadata"])["namespace"] = strings.Split(r.Path, "/")[5]
+		}
+		if about := stringMap(stringMap(r.Body)["involvedObject"]); about["uid"] != nil {
+			stringMap(object["metadata"])["uid"] = about["uid"]
+		}
+	}
+	object["apiVersion"], object["kind"] = "kopf.dev/v1", "KopfExample"
+	op := gopf.New()
+	op.Resource("kopf.dev/v1/kopfexamples").OnCreate("create_fn", func(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
+		c.Post("SomeType", "SomeReason", "Some message")
+		c.Info("InfoReason", strings.Repeat("x", 2000))
+		c.SetResult(map[string]string{"message": "hello world"})
+		return nil
+	})
+	all := playOperator(t, op, nil, func(c *wireCluster) { c.create(path, object, "/apis/kopf.dev/v1/kopfexamples") })
+	status, rest := -1, -1
+	for i, r := range all {
+		switch {
+		case r.Method == "PATCH" && r.Path == path+"/status":
+			status = i
+		case r.Method == "PATCH" && r.Path == path:
+			rest = i
+		}
+	}
+	if status < 0 || rest < status {
+		t.Errorf("the status is request %d, and the rest is %d: it is not written first", status, rest)
+	}
+	return all
+}
+
+// playNamespaced has an operator look for its namespaces.
+func playNamespaced(t *testing.T, _ []request) []request {
+	op := gopf.New()
+	op.Resource("kopf.dev/v1/kopfexamples").OnCreate("create_fn", func(context.Context, *gopf.Change[gopf.Unstructured]) error { return nil })
+	return playOperator(t, op, []string{"ns*,!ns2", "default"}, func(*wireCluster) {})
+}
+
+// playOperator runs an operator for some seconds of virtual time, has something
+// happen meanwhile, and returns all that was asked of the cluster.
+func playOperator(t *testing.T, op *gopf.Operator, namespaces []string, meanwhile func(*wireCluster)) (all []request) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newWireCluster(t, "default", "ns1", "ns2")
+		op.Settings.Watching.ServerTimeout = 30 * time.Second
+		config := &rest.Config{Host: "http://cluster", BearerToken: "tkn", Transport: cluster}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() {
+			ended <- op.Run(ctx, gopf.Cluster(config), gopf.Log(slog.New(slog.DiscardHandler)), gopf.Namespaces(namespaces...))
+		}()
+		time.Sleep(5 * time.Second)
+		meanwhile(cluster)
+		time.Sleep(5 * time.Second)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		all = cluster.requests
+	})
+	return all
+}
