@@ -16,15 +16,18 @@ func (c *Client) attempt(outer context.Context, conns *conns, r *call) (o outcom
 		return outcome{err: err, mine: true}
 	}
 	started := time.Now()
+	until, err := c.passGate(r.method)
+	if err != nil {
+		c.giveBack(slot, nothing)
+		return outcome{err: err, mine: true}
+	}
 	finished := false
 	finish := func() {
 		if finished {
 			return
 		}
 		finished = true
-		if slot != nil {
-			c.shared.limit.release(*slot, o.learnt())
-		}
+		c.giveBack(slot, o.learnt())
 		if c.opts.Observe != nil {
 			c.opts.Observe(Observation{Verb: r.verb, Resource: r.target.Info.GVR(), Code: o.code, Duration: time.Since(started)})
 		}
@@ -32,7 +35,8 @@ func (c *Client) attempt(outer context.Context, conns *conns, r *call) (o outcom
 	defer finish()
 
 	ctx, cancel := context.WithCancelCause(outer)
-	a := &response{cancel: cancel, cause: func() error { return context.Cause(ctx) }}
+	defer closeAt(until, cancel)()
+	a := &response{conns: conns, cancel: cancel, cause: func() error { return context.Cause(ctx) }}
 	deadline := newDeadline(c.opts.RequestTimeout, cancel)
 	defer func() {
 		deadline.stop()
@@ -57,6 +61,7 @@ func (c *Client) attempt(outer context.Context, conns *conns, r *call) (o outcom
 		o.err = r.read(a)
 		o.used = a.used
 	}
+	o.began = started
 	return o.blamed(outer, ctx)
 }
 
@@ -66,6 +71,12 @@ func (c *Client) takeSlot(ctx context.Context, r route) (*slot, error) {
 	}
 	s, err := c.shared.limit.acquire(ctx)
 	return &s, err
+}
+
+func (c *Client) giveBack(s *slot, l learnt) {
+	if s != nil {
+		c.shared.limit.release(*s, l)
+	}
 }
 
 // roundTrip gets the head of an answer.

@@ -57,10 +57,17 @@ type Options struct {
 	// is called concurrently and must be quick.
 	Observe func(Observation)
 
-	// Unauthorized, if set, is told when the server begins to refuse the
-	// credentials (the error) and when it accepts them again (nil). It must
-	// not make requests itself.
-	Unauthorized func(err error)
+	// Unauthorized, if set, is told when the server certainly refuses the
+	// credentials (the error) and when it accepts some again (nil), with the
+	// configuration that they were given in. It must be quick and must not use
+	// the client.
+	Unauthorized func(cfg *rest.Config, err error)
+
+	// Gate, if set, is asked before every attempt of a write: its error refuses
+	// the write without sending it, as a [GatedError]; else the attempt may
+	// take until the time, if that is not zero. It is called concurrently and
+	// must be quick.
+	Gate func() (until time.Time, err error)
 }
 
 // DefaultOptions are the options with the defaults named at the fields.
@@ -91,7 +98,10 @@ type Client struct {
 
 // shared is what clients have in common that were derived from one another.
 type shared struct {
+	opts    Options    // of the client that all come from
+	using   sync.Mutex // of those who replace the connections
 	conns   atomic.Pointer[conns]
+	watches openWatches
 	limit   *limiter
 	auth    *authState
 	buffers sync.Pool
@@ -105,6 +115,7 @@ func NewClient(cfg *rest.Config, o Options) (*Client, error) {
 		o.Log = slog.Default()
 	}
 	c := &Client{opts: o, shared: &shared{
+		opts:  o,
 		limit: newLimiter(o.InFlight),
 		auth:  &authState{log: o.Log, notify: o.Unauthorized},
 	}}
@@ -115,25 +126,44 @@ func NewClient(cfg *rest.Config, o Options) (*Client, error) {
 }
 
 // Use replaces server and credentials. Requests that wait because the former
-// ones were refused go on at once; open watches stay as they are.
+// ones were refused go on at once; open watches end with [ErrReplaced].
 func (c *Client) Use(cfg *rest.Config) error {
-	fresh, err := connect(cfg, c.opts)
+	fresh, err := connect(cfg, c.shared.opts)
 	if err != nil {
 		return fmt.Errorf("configure the connection to %s: %w", cfg.Host, err)
 	}
-	if old := c.shared.conns.Swap(fresh); old != nil {
-		close(old.replaced)
-		old.closeIdle()
+	c.shared.using.Lock()
+	defer c.shared.using.Unlock()
+	old := c.shared.conns.Load()
+	if old != nil {
+		fresh.generation = old.generation + 1
+	}
+	c.shared.conns.Store(fresh)
+	if old != nil {
+		old.retire()
+		c.shared.watches.replace(fresh.generation)
 	}
 	return nil
 }
 
-// WithBackoffs derives a client that retries differently and is otherwise the
-// same, the limit of requests in flight included.
-func (c *Client) WithBackoffs(b iter.Seq[time.Duration]) *Client {
+// Derive makes a client with some options changed. It shares server and
+// credentials, connections and the limit of requests in flight with the one it
+// comes from; what was said about those in the options cannot be changed.
+func (c *Client) Derive(change func(*Options)) *Client {
 	derived := *c
-	derived.opts.Backoffs = b
+	change(&derived.opts)
 	return &derived
+}
+
+// WithBackoffs derives a client that retries differently.
+func (c *Client) WithBackoffs(b iter.Seq[time.Duration]) *Client {
+	return c.Derive(func(o *Options) { o.Backoffs = b })
+}
+
+// Ungated derives a client whose writes do not ask the gate: for what must be
+// written to open it, and for what does no harm.
+func (c *Client) Ungated() *Client {
+	return c.Derive(func(o *Options) { o.Gate = nil })
 }
 
 // Host is the URL of the API server, for messages.

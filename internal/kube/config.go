@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	_ "k8s.io/client-go/plugin/pkg/client/auth/oidc" // for kubeconfigs that name it
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )

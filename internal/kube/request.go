@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // call is one request with all that its attempts have in common.
@@ -47,6 +48,7 @@ type response struct {
 	*http.Response
 	cancel context.CancelCauseFunc // ends the request
 	cause  func() error            // why the request was ended, if it was
+	conns  *conns                  // that it came over
 	kept   bool                    // the reader closes the body and cancels later
 	used   bool                    // a part was handed on: too late to try again
 }
@@ -77,15 +79,18 @@ func (c *Client) do(ctx context.Context, r *call) (err error) {
 func (c *Client) repeat(ctx context.Context, r *call) error {
 	pauses := pauses{seq: c.opts.Backoffs}
 	defer pauses.close()
-	auth := authWait{state: c.shared.auth}
-	defer auth.settle()
+	var auth authWait
 	var unauthorized error // the last refusal of the credentials, if nothing else came since
 	for attempt := 1; ; attempt++ {
-		conns := c.shared.conns.Load()
+		conns, err := c.admitted(ctx)
+		if err != nil {
+			return err
+		}
 		o := c.attempt(ctx, conns, r)
+		c.noteAnswer(conns, o)
 		verdict := decide(o, r.repeatable)
 		if verdict != login && o.code != 0 {
-			auth.settle()
+			auth.refusals = 0
 			unauthorized = nil
 		}
 		if unauthorized != nil && ctx.Err() != nil {
@@ -102,10 +107,13 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 		case login:
 			attempt--
 			unauthorized = o.err
-			if err := sleep(ctx, auth.refused(o.err), conns.replaced); err != nil {
-				return fmt.Errorf("%w, while the credentials are refused: %w", err, o.err)
+			if err := auth.refused(ctx, c, conns, r, o.err); err != nil {
+				return err
 			}
 			continue
+		}
+		if o.code == 0 {
+			c.renew(conns, time.Second) // the server may have a certificate of another authority now
 		}
 		pause, more := pauses.take(hint(o.err), c.opts.EnforceRetryAfter)
 		if !more {
@@ -131,7 +139,7 @@ func (c *conns) explain(o outcome) error {
 	if callback, ok := o.err.(callbackError); ok {
 		return callback.error
 	}
-	if o.err == nil || o.mine || o.code != 0 {
+	if _, gated := o.err.(*GatedError); gated || o.err == nil || o.mine || o.code != 0 {
 		return o.err
 	}
 	return &UnreachableError{Host: c.base.String(), Err: o.err}

@@ -1,45 +1,188 @@
 package kube
 
 import (
+	"context"
+	"fmt"
+	"io"
 	"net/http"
+	"strings"
+	"time"
 
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 )
 
 // RESTConfig configures other clients of the same cluster, such as those that
 // users make in their handlers: with our credentials, user agent and transport
-// wrappers, and under our limit of requests in flight instead of client-go's
-// limits of rates. It does not follow later changes by [Client.Use].
+// wrappers, under our limit of requests in flight instead of client-go's
+// limits of rates, and behind our gate for writes.
+//
+// Such clients follow [Client.Use], and wait like us while the credentials are
+// refused. Those that talk something else than plain HTTP, as for running
+// commands in pods, do not. Whoever sets other credentials in it is only
+// limited and gated.
 func (c *Client) RESTConfig() *rest.Config {
-	cfg := rest.CopyConfig(c.shared.conns.Load().cfg)
+	made := c.shared.conns.Load()
+	cfg := rest.CopyConfig(made.cfg)
 	cfg.QPS = -1
 	cfg.RateLimiter = nil
-	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper { return &limited{rt, c.shared.limit} })
+	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper { return &guest{rt, c, made} })
 	return cfg
 }
 
-// limited makes the requests of others wait for our slots. They are given back
-// when the answer begins, as nobody knows when it is read.
-type limited struct {
-	http.RoundTripper
-	limit *limiter
+// guest sends the requests of others. It is inside of client-go's wrappers, so
+// that credentials are in the headers already.
+type guest struct {
+	http.RoundTripper // with the connections of client-go
+	client            *Client
+	made              *conns // what it was configured with
 }
 
-func (l *limited) RoundTrip(req *http.Request) (*http.Response, error) {
-	if endless(req) {
-		return l.RoundTripper.RoundTrip(req)
+func (g *guest) RoundTrip(req *http.Request) (*http.Response, error) {
+	if !g.made.madeHeaders(req) || !plain(g.RoundTripper, g.made) {
+		return g.send(g.RoundTripper, req)
 	}
-	slot, err := l.limit.acquire(req.Context())
+	var auth authWait
+	for body := req; ; {
+		conns, err := g.client.admitted(req.Context())
+		if err != nil {
+			closeBody(body)
+			return nil, err
+		}
+		began := time.Now()
+		var resp *http.Response
+		if conns == g.made && auth.refusals == 0 {
+			resp, err = g.send(g.RoundTripper, body)
+		} else {
+			// The wrappers around us cannot renew the credentials any more.
+			resp, err = g.send(conns.viaFor(req), g.redirect(body, conns))
+		}
+		if err != nil {
+			return nil, err
+		}
+		g.client.noteAnswer(conns, outcome{code: resp.StatusCode, began: began})
+		if resp.StatusCode != http.StatusUnauthorized || req.Body != nil && req.GetBody == nil {
+			return resp, nil
+		}
+		refusal := statusError(&call{method: req.Method}, resp)
+		resp.Body.Close()
+		if err := auth.refused(req.Context(), g.client, conns, requestName{req}, refusal); err != nil {
+			return nil, err
+		}
+		body = req.Clone(req.Context())
+		if req.GetBody != nil {
+			if body.Body, err = req.GetBody(); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// send makes one attempt under the limit and behind the gate. The slot is
+// given back when the answer begins, as nobody knows when it is read.
+func (g *guest) send(via http.RoundTripper, req *http.Request) (*http.Response, error) {
+	var o outcome
+	if !endless(req) {
+		slot, err := g.client.shared.limit.acquire(req.Context())
+		if err != nil {
+			closeBody(req)
+			return nil, err
+		}
+		defer func() { g.client.shared.limit.release(slot, o.learnt()) }()
+	}
+	until, err := g.client.passGate(req.Method)
 	if err != nil {
+		closeBody(req)
 		return nil, err
 	}
-	var o outcome
-	defer func() { l.limit.release(slot, o.learnt()) }()
-	resp, err := l.RoundTripper.RoundTrip(req)
+	resp, err := sendUntil(via, req, until)
 	if o.err = err; err == nil {
 		o.code = resp.StatusCode
 	}
 	return resp, err
+}
+
+// sendUntil limits the time in which the answer must begin.
+func sendUntil(via http.RoundTripper, req *http.Request, until time.Time) (*http.Response, error) {
+	if until.IsZero() {
+		return via.RoundTrip(req)
+	}
+	ctx, cancel := context.WithCancelCause(req.Context())
+	stop := closeAt(until, cancel)
+	resp, err := via.RoundTrip(req.WithContext(ctx))
+	stop()
+	if err != nil {
+		if gated, ok := context.Cause(ctx).(*GatedError); ok {
+			err = &UnknownOutcomeError{Err: gated}
+		}
+		cancel(nil)
+		return nil, err
+	}
+	if _, both := resp.Body.(io.Writer); both {
+		// A connection that was taken over: its new owner ends it.
+		context.AfterFunc(req.Context(), func() { cancel(nil) })
+		return resp, nil
+	}
+	resp.Body = &endingBody{resp.Body, cancel}
+	return resp, nil
+}
+
+// endingBody ends the request's context with the answer.
+type endingBody struct {
+	io.ReadCloser
+	cancel context.CancelCauseFunc
+}
+
+func (b *endingBody) Close() error {
+	defer b.cancel(nil)
+	return b.ReadCloser.Close()
+}
+
+// redirect makes a request go to the server of the connections, with the
+// credentials that they add.
+func (g *guest) redirect(req *http.Request, to *conns) *http.Request {
+	r := req.Clone(req.Context())
+	r.Header.Del("Authorization")
+	r.URL.Scheme, r.URL.Host, r.Host = to.base.Scheme, to.base.Host, to.base.Host
+	if from, to := strings.TrimRight(g.made.base.Path, "/"), strings.TrimRight(to.base.Path, "/"); from != to {
+		r.URL.Path, r.URL.RawPath = to+strings.TrimPrefix(r.URL.Path, from), ""
+	}
+	return r
+}
+
+func (c *conns) viaFor(req *http.Request) http.RoundTripper {
+	if req.URL.Query().Has("watch") {
+		return c.watches
+	}
+	return c.requests
+}
+
+// madeHeaders tells whether the credentials in the headers are those of the
+// configuration, and not others that somebody has put in instead.
+func (c *conns) madeHeaders(req *http.Request) bool {
+	switch user, password, basic := req.BasicAuth(); {
+	case c.cfg.BearerTokenFile != "", c.cfg.ExecProvider != nil, c.cfg.AuthProvider != nil:
+		return true
+	case c.cfg.BearerToken != "":
+		return req.Header.Get("Authorization") == "Bearer "+c.cfg.BearerToken
+	case c.cfg.Username != "":
+		return basic && user == c.cfg.Username && password == c.cfg.Password
+	}
+	return req.Header.Get("Authorization") == ""
+}
+
+// plain tells transports of ordinary HTTP, which can be replaced by ours.
+func plain(rt http.RoundTripper, made *conns) bool {
+	for {
+		if _, ok := rt.(*http.Transport); ok || made.cfg.Transport != nil {
+			return true
+		}
+		within, ok := rt.(utilnet.RoundTripperWrapper)
+		if !ok {
+			return false
+		}
+		rt = within.WrappedRoundTripper()
+	}
 }
 
 // endless tells requests whose answer takes as long as somebody wants it.
@@ -48,5 +191,15 @@ func endless(req *http.Request) bool {
 	return q.Has("watch") || q.Has("follow") || req.Header.Get("Upgrade") != ""
 }
 
+func closeBody(req *http.Request) {
+	if req.Body != nil {
+		req.Body.Close()
+	}
+}
+
 // WrappedRoundTripper lets client-go find the transport within.
-func (l *limited) WrappedRoundTripper() http.RoundTripper { return l.RoundTripper }
+func (g *guest) WrappedRoundTripper() http.RoundTripper { return g.RoundTripper }
+
+type requestName struct{ *http.Request }
+
+func (r requestName) String() string { return fmt.Sprintf("%s %s", r.Method, r.URL.Path) }

@@ -2,6 +2,8 @@ package kube
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -47,6 +49,86 @@ func TestClientsOfUsersShareTheLimit(t *testing.T) {
 		}
 		if _, err := theirs.Get("https://server/api/v1/pods?watch=true"); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// tokens answers 401 to all requests but those with one of the tokens.
+func tokens(accepted ...string) (*fake, func(...string)) {
+	var mu sync.Mutex
+	f := answers(func(req *http.Request) (*http.Response, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if slices.Contains(accepted, strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")) {
+			return ok(onePod)(req)
+		}
+		return refusal(401, "Unauthorized")(req)
+	})
+	return f, func(others ...string) {
+		mu.Lock()
+		defer mu.Unlock()
+		accepted = others
+	}
+}
+
+func TestClientsOfUsersFollowTheCredentials(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, accept := tokens("old")
+		client, err := NewClient(&rest.Config{Host: "https://server/base", BearerToken: "old", Transport: f}, DefaultOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		theirs, err := rest.HTTPClientFor(client.RESTConfig())
+		if err != nil {
+			t.Fatal(err)
+		}
+		post := func() int {
+			resp, err := theirs.Post("https://server/base/api/v1/pods", "application/json", strings.NewReader(`{"a":1}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			return resp.StatusCode
+		}
+		if code := post(); code != http.StatusOK {
+			t.Errorf("got %d", code)
+		}
+		accept("new")
+		started := time.Now()
+		time.AfterFunc(time.Minute, func() {
+			if err := client.Use(&rest.Config{Host: "https://other/", BearerToken: "new", Transport: f}); err != nil {
+				t.Error(err)
+			}
+		})
+		if code := post(); code != http.StatusOK || time.Since(started) != time.Minute {
+			t.Errorf("got %d after %v", code, time.Since(started))
+		}
+		if code := post(); code != http.StatusOK {
+			t.Errorf("got %d", code)
+		}
+		last := len(f.requests) - 1
+		if !strings.HasSuffix(f.requests[last], "POST /api/v1/pods") || f.bodies[last] != `{"a":1}` {
+			t.Errorf("the last request was %s with %s", f.requests[last], f.bodies[last])
+		}
+	})
+}
+
+func TestCredentialsOfUsersAreTheirs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, _ := tokens("ours")
+		client, err := NewClient(&rest.Config{Host: "https://server", BearerToken: "ours", Transport: f}, DefaultOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := client.RESTConfig()
+		cfg.BearerToken = "theirs"
+		theirs, err := rest.HTTPClientFor(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := theirs.Get("https://server/api")
+		if err != nil || resp.StatusCode != http.StatusUnauthorized || len(f.requests) != 1 {
+			t.Errorf("got %v, %v with the requests %q", resp, err, f.requests)
 		}
 	})
 }

@@ -12,11 +12,12 @@ import (
 
 // outcome is what became of one attempt of a request.
 type outcome struct {
-	err  error
-	code int  // of the answer; 0 if none came
-	sent bool // the request may have reached the server
-	mine bool // the error is the caller's own: ctx ended, or a callback failed
-	used bool // the caller has got a part of the answer
+	err   error
+	code  int       // of the answer; 0 if none came
+	began time.Time // when it was sent, at the earliest
+	sent  bool      // the request may have reached the server
+	mine  bool      // the error is the caller's own: ctx ended, or a callback failed
+	used  bool      // the caller has got a part of the answer
 }
 
 // verdict is what follows from an outcome.

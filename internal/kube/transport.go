@@ -2,9 +2,11 @@ package kube
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -13,7 +15,12 @@ import (
 
 // conns are the two ways to one server with one set of credentials.
 type conns struct {
-	cfg      *rest.Config
+	given      *rest.Config // by whoever chose the credentials
+	generation int          // of the credentials: how often others took over
+	files      files        // that they come from
+	outage     atomic.Pointer[outage]
+
+	cfg      *rest.Config // completed
 	base     *url.URL
 	requests http.RoundTripper
 	watches  http.RoundTripper
@@ -21,7 +28,7 @@ type conns struct {
 	// traced says that the transports are net/http's own, which tell when a
 	// request got a connection.
 	traced   bool
-	replaced chan struct{} // closed when other credentials took over
+	replaced chan struct{} // closed when others took over
 	idlers   []*http.Transport
 }
 
@@ -35,6 +42,7 @@ const (
 )
 
 func connect(cfg *rest.Config, o Options) (*conns, error) {
+	given := cfg
 	cfg = rest.CopyConfig(cfg)
 	if o.UserAgent != "" {
 		cfg.UserAgent = o.UserAgent
@@ -45,13 +53,15 @@ func connect(cfg *rest.Config, o Options) (*conns, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conns{cfg: cfg, base: base, replaced: make(chan struct{})}
+	c := &conns{given: given, cfg: cfg, base: base, replaced: make(chan struct{})}
 	if cfg.Transport != nil {
 		rt, err := rest.TransportFor(cfg)
 		c.requests, c.watches = rt, rt
 		return c, err
 	}
 
+	// Noted first: if they change meanwhile, that is noticed later.
+	c.files.note(cfg)
 	requests, rt, err := newTransport(cfg, o)
 	if err != nil {
 		return nil, err
@@ -88,6 +98,12 @@ func newTransport(cfg *rest.Config, o Options) (*http.Transport, http.RoundTripp
 	if err != nil {
 		return nil, nil, err
 	}
+	if tc.TLS.ReloadTLSFiles {
+		// They would be read only when a server asks for them.
+		if _, err := tls.LoadX509KeyPair(tc.TLS.CertFile, tc.TLS.KeyFile); err != nil {
+			return nil, nil, err
+		}
+	}
 	dial := (&net.Dialer{KeepAlive: keepAlive}).DialContext
 	if tc.DialHolder != nil {
 		dial = tc.DialHolder.Dial
@@ -120,6 +136,22 @@ func dialWithin(limit time.Duration, dial dialFunc) dialFunc {
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		return dial(ctx, network, address)
+	}
+}
+
+// retire lets those go on who wait for the replacement, while requests under
+// way come to their end.
+func (c *conns) retire() {
+	close(c.replaced)
+	c.closeIdle()
+}
+
+func (c *conns) isReplaced() bool {
+	select {
+	case <-c.replaced:
+		return true
+	default:
+		return false
 	}
 }
 

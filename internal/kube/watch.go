@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -62,6 +63,7 @@ type WatchOptions struct {
 type Watch struct {
 	dec      *jsontext.Decoder
 	response *response
+	all      *openWatches
 }
 
 // Watch follows the changes of a resource in one namespace or (if ns is empty)
@@ -86,7 +88,7 @@ func (c *Client) Watch(ctx context.Context, info kind.Info, ns string, o WatchOp
 	if o.Probe {
 		route = probed
 	}
-	w := &Watch{}
+	w := &Watch{all: &c.shared.watches}
 	err := c.WithBackoffs(nil).do(ctx, &call{verb: "watch", method: http.MethodGet, target: Target{Info: info, Namespace: ns},
 		query: query, repeatable: true, route: route,
 		read: func(a *response) error {
@@ -98,8 +100,53 @@ func (c *Client) Watch(ctx context.Context, info kind.Info, ns string, o WatchOp
 	if err != nil {
 		return nil, err
 	}
+	if !w.all.add(w) {
+		w.CloseWith(ErrReplaced)
+	}
 	return w, nil
 }
+
+// openWatches are those of a client.
+type openWatches struct {
+	mu         sync.Mutex
+	generation int // of the credentials in use
+	open       map[*Watch]struct{}
+}
+
+// add fails if other credentials took over while the watch was opened.
+func (o *openWatches) add(w *Watch) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if w.response.conns.generation != o.generation {
+		return false
+	}
+	if o.open == nil {
+		o.open = map[*Watch]struct{}{}
+	}
+	o.open[w] = struct{}{}
+	return true
+}
+
+func (o *openWatches) remove(w *Watch) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.open, w)
+}
+
+// replace ends the watches with former credentials.
+func (o *openWatches) replace(generation int) {
+	o.mu.Lock()
+	former := o.open
+	o.open, o.generation = nil, generation
+	o.mu.Unlock()
+	for w := range former {
+		w.CloseWith(ErrReplaced)
+	}
+}
+
+// ErrReplaced is what Next returns after [Client.Use]. Nothing has failed: the
+// watch is to be resumed with the new credentials.
+var ErrReplaced = errors.New("the watch was ended, as other credentials are used now")
 
 // ErrClosed is what Next returns after Close.
 var ErrClosed = errors.New("the watch was closed")
@@ -109,6 +156,7 @@ func (w *Watch) Close() { w.CloseWith(ErrClosed) }
 
 // CloseWith ends the watch with an error of the caller's, which Next returns.
 func (w *Watch) CloseWith(err error) {
+	w.all.remove(w)
 	w.response.cancel(err)
 	// Bodies that did not come over the network may not know of the context.
 	w.response.Body.Close()

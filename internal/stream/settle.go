@@ -23,6 +23,10 @@ func (r *run) settle(ctx context.Context, e end) error {
 	if e.beyond {
 		r.relists.reset()
 	}
+	if errors.Is(e.err, kube.ErrReplaced) {
+		r.Log.Debug("The credentials were replaced; resuming.")
+		return nil // nothing has failed
+	}
 	if isTrouble {
 		r.strikes++
 	}

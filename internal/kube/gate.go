@@ -1,0 +1,52 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// GatedError says that a write was refused by [Options.Gate] and not sent. As
+// the cause of an [UnknownOutcomeError] it says that the gate closed while the
+// write was under way.
+type GatedError struct{ Err error }
+
+func (e *GatedError) Error() string { return fmt.Sprintf("the write is not allowed now: %v", e.Err) }
+func (e *GatedError) Unwrap() error { return e.Err }
+
+var errGateClosed = errors.New("the time for it is over")
+
+// passGate asks the gate, if there is one, and whether the method needs it.
+func (c *Client) passGate(method string) (until time.Time, err error) {
+	if c.opts.Gate == nil || !writes(method) {
+		return time.Time{}, nil
+	}
+	until, err = c.opts.Gate()
+	switch {
+	case err != nil:
+		return time.Time{}, &GatedError{err}
+	case !until.IsZero() && !until.After(time.Now()):
+		return time.Time{}, &GatedError{errGateClosed}
+	}
+	return until, nil
+}
+
+func writes(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, "":
+		return false
+	}
+	return true
+}
+
+// closeAt ends a request at the time, unless that is zero or stop is called
+// before.
+func closeAt(until time.Time, cancel context.CancelCauseFunc) (stop func()) {
+	if until.IsZero() {
+		return func() {}
+	}
+	timer := time.AfterFunc(time.Until(until), func() { cancel(&GatedError{errGateClosed}) })
+	return func() { timer.Stop() }
+}
