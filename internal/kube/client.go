@@ -39,7 +39,8 @@ type Options struct {
 
 	// Backoffs are the pauses between attempts of one request; when they run
 	// out, the last error is the answer. They start anew for each request and
-	// may be endless. 1, 1, 2, 3, 5, 8, 13, 21 s; nil is no retries.
+	// may be endless. Long ones are cut short when the server answers others
+	// again. 1, 1, 2, 3, 5, 8, 13, 21 s; nil is no retries.
 	Backoffs iter.Seq[time.Duration]
 
 	// EnforceRetryAfter makes the pause that the server asks for replace that
@@ -98,13 +99,14 @@ type Client struct {
 
 // shared is what clients have in common that were derived from one another.
 type shared struct {
-	opts    Options    // of the client that all come from
-	using   sync.Mutex // of those who replace the connections
-	conns   atomic.Pointer[conns]
-	watches openWatches
-	limit   *limiter
-	auth    *authState
-	buffers sync.Pool
+	opts     Options    // of the client that all come from
+	using    sync.Mutex // of those who replace the connections
+	conns    atomic.Pointer[conns]
+	watches  openWatches
+	limit    *limiter
+	auth     *authState
+	recovery recovery
+	buffers  sync.Pool
 }
 
 // NewClient makes a client of a client-go configuration, of which only the

@@ -70,6 +70,17 @@ func Refused(err error) (metav1.Status, bool) {
 	return metav1.Status{}, false
 }
 
+// Unavailable tells that the server, or the way to it, does not work now: what
+// was asked for has nothing to do with it.
+func Unavailable(err error) bool {
+	if s, refused := Refused(err); refused {
+		return s.Code == http.StatusTooManyRequests || s.Code >= 500
+	}
+	var unreachable *UnreachableError
+	var unknown *UnknownOutcomeError
+	return errors.As(err, &unreachable) || errors.As(err, &unknown)
+}
+
 const (
 	maxErrorBody = 64 << 10
 	maxErrorText = 256

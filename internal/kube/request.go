@@ -81,6 +81,7 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 	defer pauses.close()
 	var auth authWait
 	var unauthorized error // the last refusal of the credentials, if nothing else came since
+	var left time.Duration // of a pause that was cut short
 	for attempt := 1; ; attempt++ {
 		conns, err := c.admitted(ctx)
 		if err != nil {
@@ -98,6 +99,9 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 		}
 		switch verdict {
 		case answer:
+			if o.code != 0 {
+				c.shared.recovery.hasAnswered()
+			}
 			if attempt > 1 && o.err == nil {
 				c.opts.Log.Debug(fmt.Sprintf("Request attempt #%d succeeded: %s %s", attempt, r.method, r.path))
 			}
@@ -115,18 +119,32 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 		if o.code == 0 {
 			c.renew(conns, time.Second) // the server may have a certificate of another authority now
 		}
-		pause, more := pauses.take(hint(o.err), c.opts.EnforceRetryAfter)
-		if !more {
-			if attempt > 1 {
-				c.logFailure(r, attempt, "escalating", o.err)
+		pause := left
+		if pause == 0 {
+			var more bool
+			if pause, more = pauses.take(hint(o.err), c.opts.EnforceRetryAfter); !more {
+				if attempt > 1 {
+					c.logFailure(r, attempt, "escalating", o.err)
+				}
+				return conns.explain(o)
 			}
-			return conns.explain(o)
+			c.logFailure(r, attempt, "will retry", o.err)
+		} else {
+			attempt-- // it came early, and does not count: the pause goes on
 		}
-		c.logFailure(r, attempt, "will retry", o.err)
-		if err := sleep(ctx, pause, nil); err != nil {
+		if left, err = c.wait(ctx, pause, hint(o.err)); err != nil {
 			return fmt.Errorf("%w, while waiting to retry after: %w", err, o.err)
 		}
 	}
+}
+
+// wait makes a pause, and returns what is left of it if it was cut short. The
+// server's wishes are obeyed.
+func (c *Client) wait(ctx context.Context, pause, hint time.Duration) (left time.Duration, err error) {
+	if hint > 0 {
+		return 0, sleep(ctx, max(pause, hint), nil)
+	}
+	return c.shared.recovery.pause(ctx, pause)
 }
 
 func (c *Client) logFailure(r *call, attempt int, then string, err error) {

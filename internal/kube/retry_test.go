@@ -56,7 +56,7 @@ func TestRetries(t *testing.T) {
 		"read: connection errors":        {request: get, script: []scripted{breaks(errDial), breaks(errReset), cutShort(notEnd), success}, at: []string{"0s", "1s", "2s", "4s"}},
 		"read: no answer":                {request: get, script: []scripted{never, success}, at: []string{"0s", "31s"}},
 		"read: malformed answer":         {request: get, script: []scripted{ok("nonsense"), success}, at: []string{"0s", "1s"}},
-		"read: all in vain":              {request: get, script: []scripted{refusal(503, "")}, at: []string{"0s", "1s", "2s", "4s", "7s", "12s", "20s", "33s", "54s"}, want: "get pods.v1 ns/a: no way"},
+		"read: all in vain":              {request: get, script: []scripted{refusal(503, "")}, at: []string{"0s", "1s", "2s", "4s", "7s", "12s", "17s", "20s", "25s", "30s", "33s", "38s", "43s", "48s", "53s", "54s"}, want: "get pods.v1 ns/a: no way"},
 		"read: unreachable":              {request: get, script: []scripted{breaks(errDial)}, adjust: noRetries, at: []string{"0s"}, want: "get pods.v1 ns/a: the API server https://server/base/ cannot be reached: dial tcp: connection refused"},
 		"read: forbidden is an answer":   {request: get, script: []scripted{refusal(403, "Forbidden")}, at: []string{"0s"}, want: "get pods.v1 ns/a: no way"},
 		"read: not found is an answer":   {request: get, script: []scripted{refusal(404, "NotFound")}, at: []string{"0s"}, want: "get pods.v1 ns/a: no way"},
@@ -81,7 +81,7 @@ func TestRetries(t *testing.T) {
 		"delete by uid: answer lost":     {request: removeByUID, script: []scripted{breaks(errReset), success}, at: []string{"0s", "1s"}},
 		"list: before the first object":  {request: list, script: []scripted{cutShort(`{"items":[`), ok(`{"metadata":{"resourceVersion":"9"},"items":[]}`)}, at: []string{"0s", "1s"}},
 		"no retries at all":              {request: get, script: []scripted{refusal(503, "")}, adjust: noRetries, at: []string{"0s"}, want: "get pods.v1 ns/a: no way"},
-		"a different sequence, for ever": {request: get, script: append(slices.Repeat([]scripted{refusal(503, "")}, 4), success), adjust: forEver, at: []string{"0s", "10s", "20s", "30s", "40s"}},
+		"a different sequence, for ever": {request: get, script: append(slices.Repeat([]scripted{refusal(503, "")}, 4), success), adjust: forEver, at: []string{"0s", "5s", "10s", "15s", "20s"}},
 		"a request that cannot be written": {request: func(ctx context.Context, c *Client) error {
 			_, err := c.Get(ctx, Target{Info: pods, Name: "n"})
 			return err
