@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"gopf.dev/gopf/internal/cause"
@@ -135,6 +137,67 @@ func TestWhatCannotBeWrittenIsKeptAndTheHandlerIsNotCalledAgain(t *testing.T) {
 			t.Errorf("after the repair: %d calls, waiting %v", calls, m.Waiting())
 		}
 	})
+}
+
+func TestAnObjectThatIsSaidToBeGoneIsTriedAgainUntilItsDeletionIsSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls int
+		var alarms []time.Duration
+		c := newCluster()
+		c.broken = apierrors.NewNotFound(schema.GroupResource{}, "x")
+		k := newKind(c, &alarms, on(cause.Create, &calls))
+		event := &Event{Type: "ADDED", Body: c.body()}
+		m := NewMemory(event)
+		k.Turn(t.Context(), m, Occasion{Event: event})
+		k.Turn(t.Context(), m, Occasion{Event: &Event{Type: "MODIFIED", Body: c.body()}}) // from before its end, if it was one
+		if c.writes != 1 {
+			t.Errorf("%d writes to what is gone", c.writes)
+		}
+		time.Sleep(alarms[len(alarms)-1])
+		k.Turn(t.Context(), m, Occasion{Alarm: true})
+		c.broken = nil // it was not gone
+		time.Sleep(alarms[len(alarms)-1])
+		k.Turn(t.Context(), m, Occasion{Alarm: true})
+		if calls != 1 || c.writes != 3 || m.Waiting() || c.body().Annotations()["kopf.zalando.org/last-handled-configuration"] == "" {
+			t.Errorf("%d calls, %d writes, waiting %v, annotations %v", calls, c.writes, m.Waiting(), c.body().Annotations())
+		}
+		if !k.Turn(t.Context(), m, Occasion{Event: &Event{Type: "DELETED", Body: c.body()}}) {
+			t.Error("its end is not the end")
+		}
+	})
+}
+
+func TestPausesDoNotGrowInAnOutage(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want time.Duration
+	}{
+		"of the server":      {apierrors.NewInternalError(errors.New("no leader")), outage},
+		"of the network":     {&kube.UnreachableError{Err: errors.New("no route")}, outage},
+		"by overload":        {apierrors.NewTooManyRequestsError("later"), outage},
+		"no outage, refused": {apierrors.NewForbidden(schema.GroupResource{}, "x", nil), time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var calls int
+				var alarms []time.Duration
+				cl := newCluster()
+				cl.broken = c.err
+				k := newKind(cl, &alarms, on(cause.Create, &calls))
+				k.Config.ErrorDelays = []time.Duration{time.Second, time.Hour}
+				event := &Event{Type: "ADDED", Body: cl.body()}
+				m := NewMemory(event)
+				k.Turn(t.Context(), m, Occasion{Event: event})
+				for range 2 {
+					time.Sleep(alarms[len(alarms)-1])
+					k.Turn(t.Context(), m, Occasion{Alarm: true})
+				}
+				if got := alarms[len(alarms)-1]; got != c.want {
+					t.Errorf("the third pause is %v, want %v", got, c.want)
+				}
+			})
+		})
+	}
 }
 
 func TestWhoeverStripsAnnotationsIsNotRaced(t *testing.T) {

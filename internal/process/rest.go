@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/apply"
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 )
 
@@ -13,22 +14,38 @@ import (
 func (k *Kind) rest(m *Memory, body *object.Body, due delay, err error) {
 	switch {
 	case errors.Is(err, apply.ErrGone):
-		m.busy, m.ended = nil, true // its deletion is about to be seen
+		// Its deletion is about to be seen, and is the end of all this. If it is not
+		// seen, the server was wrong: what is unsent is tried again.
+		m.ended = true
+		k.throttle(m, body, k.pause(m.work().failures))
 	case err != nil:
 		w := m.work()
-		w.body = body
 		pause := k.pause(w.failures)
+		if kube.Unavailable(err) {
+			pause = min(pause, outage)
+		}
 		var panicked *panicError
 		w.refused = errors.As(err, &panicked) || apply.Refused(err)
-		w.failures, w.until = w.failures+1, time.Now().Add(pause)
 		k.Logger(body).Error(fmt.Sprintf("Throttling for %g seconds due to an unexpected error: %v", pause.Seconds(), err))
-		k.Alarm(body.Key(), w.until)
+		k.throttle(m, body, pause)
 	case due.Set:
 		m.busy = &business{body: body.Undecoded(), postponed: m.work().postponed}
 		k.Alarm(body.Key(), time.Now().Add(due.Is))
 	default:
 		m.busy = nil
 	}
+}
+
+// outage is the longest pause of an object when the API as a whole does not work:
+// its requests have made pauses of their own, and what ends with the outage is not
+// to last much longer.
+const outage = 5 * time.Second
+
+// throttle has the object looked at again after a pause, and not before.
+func (k *Kind) throttle(m *Memory, body *object.Body, pause time.Duration) {
+	w := m.work()
+	w.body, w.failures, w.until = body, w.failures+1, time.Now().Add(pause)
+	k.Alarm(body.Key(), w.until)
 }
 
 func (k *Kind) pause(failures int) time.Duration {

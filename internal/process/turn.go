@@ -34,7 +34,7 @@ func (k *Kind) Turn(ctx context.Context, m *Memory, why Occasion) (forget bool) 
 			return true
 		}
 	}
-	if m.ended = m.ended && (why.Event == nil || !why.Event.Listed()); m.ended {
+	if m.ended = m.ended && !m.revived(why); m.ended {
 		return false // what else the stream tells is from before its end
 	}
 	if why.Wake != nil {
@@ -63,6 +63,12 @@ func (k *Kind) Turn(ctx context.Context, m *Memory, why Occasion) (forget bool) 
 		k.rest(m, after, due, err)
 	}
 	return false
+}
+
+// revived tells whether there is reason to look at an object that exists no more:
+// it was listed, or its deletion should have been seen by now.
+func (m *Memory) revived(why Occasion) bool {
+	return why.Event != nil && why.Event.Listed() || why.Alarm && m.busy != nil && m.busy.unsent != nil
 }
 
 // onlyLook ends the turn of an object that there are no handlers for but those
