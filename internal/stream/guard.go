@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 var (
 	errInactive     = errors.New("no event, not even a bookmark, within the inactivity timeout")
 	errDead         = errors.New("the watch is dead: another one got events that it did not")
+	errUnanswered   = errors.New("the watch is silent, and the server does not answer other requests either")
 	errOver         = errors.New("the time of a watch is over")
 	errNoInitialEnd = errors.New("the list was streamed, but its end is not told")
 )
@@ -114,8 +116,8 @@ func (g *guard) observe(ctx context.Context) error {
 			return errNoInitialEnd
 		case cfg.ProbeAfter > 0 && silence >= probeAt:
 			probes++
-			if g.probe(ctx) {
-				return errDead
+			if err := g.probe(ctx); err != nil {
+				return err
 			}
 			continue
 		}
@@ -136,33 +138,40 @@ func (g *guard) observe(ctx context.Context) error {
 }
 
 // probe asks for changes since the last version on another connection. If
-// there are any, and the watch still has not delivered them, it is dead.
-// Errors prove nothing.
-func (g *guard) probe(ctx context.Context) (dead bool) {
+// there are any, and the watch still has not delivered them, it is dead. If
+// there is no answer at all, it may be as dead as that connection, and there is
+// nothing to lose. A refusal proves nothing.
+func (g *guard) probe(outer context.Context) error {
 	_, version, before := g.silence()
-	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+	ctx, cancel := context.WithTimeout(outer, probeLimit)
 	defer cancel()
 	w, err := g.run.client.Watch(ctx, g.run.Info, g.run.Namespace, kube.WatchOptions{
 		ResourceVersion: version, Selector: g.run.Selector, ServerTimeout: probeFor, Probe: true,
 	})
 	if err != nil {
-		return false
+		_, _, after := g.silence()
+		if _, refused := kube.Refused(err); refused || outer.Err() != nil || after != before {
+			return nil
+		}
+		return fmt.Errorf("%w: %w", errUnanswered, err)
 	}
 	defer w.Close()
 	for {
 		e, err := w.Next()
 		if err != nil {
-			return false
+			return nil //nolint:nilerr // it was answered, that is all
 		}
 		switch e.Type {
 		case kube.Added, kube.Modified, kube.Deleted:
 			if sleep(ctx, probeGrace) != nil {
-				return false
+				return nil
 			}
-			_, _, after := g.silence()
-			return after == before
+			if _, _, after := g.silence(); after != before {
+				return nil
+			}
+			return errDead
 		case kube.Error:
-			return false
+			return nil
 		}
 	}
 }

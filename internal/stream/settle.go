@@ -67,7 +67,7 @@ func (r *run) report(e end, isTrouble bool) {
 		r.Log.Debug("The server does not stream lists; listing in pages.", "error", e.err)
 	case !e.opened || e.streaming:
 		r.health.failing(e.err)
-	case isTrouble || errors.Is(e.err, errDead):
+	case isTrouble || errors.Is(e.err, errDead) || errors.Is(e.err, errUnanswered):
 		r.health.odd(e.err)
 	case errors.Is(e.err, io.EOF):
 		r.Log.Debug("The server has ended the watch; resuming.")

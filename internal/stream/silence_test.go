@@ -61,6 +61,21 @@ func TestSilence(t *testing.T) {
 			wantEvents:   []string{"SYNCED"},
 			wantRequests: []string{"0s watchlist", "20s probe 9", "40s probe 9", "1m0s probe 9"},
 		},
+		"a probe without an answer makes the stream be replaced": {
+			script:       []answer{open(initialEnd("9")), open(event("ADDED", "a", "1", "10"))},
+			probes:       []answer{never},
+			lasting:      40 * s,
+			wantEvents:   []string{"SYNCED", "ADDED a/1@10"},
+			wantRequests: []string{"0s watchlist", "20s probe 9", "30s watch 9"},
+			wantLog:      []string{"WARN The watch has failed and is replaced."},
+		},
+		"an event during a probe without an answer shows that the stream is alive": {
+			script:       []answer{open(initialEnd("9"), later(25*s, event("ADDED", "a", "1", "10")))},
+			probes:       []answer{never},
+			lasting:      40 * s,
+			wantEvents:   []string{"SYNCED", "ADDED a/1@10"},
+			wantRequests: []string{"0s watchlist", "20s probe 9"},
+		},
 		"a stream without even bookmarks is replaced": {
 			script:       []answer{open(initialEnd("9")), list("20", ""), open(event("ADDED", "a", "1", "21"))},
 			lasting:      80 * s,

@@ -81,7 +81,7 @@ type Config struct {
 
 	// ProbeAfter is the silence of a watch after which the server is asked on
 	// another connection whether there is something that the watch should have
-	// delivered. 20 s; 0 is never.
+	// delivered, or whether it answers at all. 20 s; 0 is never.
 	ProbeAfter time.Duration
 
 	// InactivityTimeout is the silence after which a watch is replaced; the
