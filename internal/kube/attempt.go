@@ -114,11 +114,16 @@ func (o outcome) blamed(outer, inner context.Context) outcome {
 	return o
 }
 
+// late tells that there was no answer in time.
+func (o outcome) late() bool {
+	_, late := o.err.(*TimeoutError)
+	return late
+}
+
 // learnt is what the outcome says about the load of the server.
 func (o outcome) learnt() learnt {
-	_, late := o.err.(*TimeoutError)
 	switch {
-	case late, o.code == http.StatusTooManyRequests:
+	case o.late(), o.code == http.StatusTooManyRequests:
 		return overloaded
 	case o.code/100 == 2:
 		return succeeded

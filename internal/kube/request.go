@@ -89,6 +89,9 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 		}
 		o := c.attempt(ctx, conns, r)
 		c.noteAnswer(conns, o)
+		if o.late() {
+			c.leave(conns)
+		}
 		verdict := decide(o, r.repeatable)
 		if verdict != login && o.code != 0 {
 			auth.refusals = 0

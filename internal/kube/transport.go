@@ -36,8 +36,8 @@ const (
 	keepAlive        = 30 * time.Second
 	handshakeTimeout = 10 * time.Second
 	idleTimeout      = 90 * time.Second
-	pingAfter        = 30 * time.Second // of silence on an HTTP/2 connection
-	pingTimeout      = 15 * time.Second
+	pingAfter        = 10 * time.Second // of silence on an HTTP/2 connection
+	pingTimeout      = 10 * time.Second
 	watchReadBuffer  = 64 << 10
 )
 
@@ -153,6 +153,26 @@ func (c *conns) isReplaced() bool {
 	default:
 		return false
 	}
+}
+
+// leave makes new requests use new connections, because there was no answer in
+// time on these: they may be dead, or their end at the server may be.
+func (c *Client) leave(suspect *conns) {
+	if !suspect.traced {
+		return // they are none of ours
+	}
+	c.shared.using.Lock()
+	defer c.shared.using.Unlock()
+	if suspect.isReplaced() {
+		return
+	}
+	fresh, err := connect(suspect.given, c.shared.opts)
+	if err != nil {
+		return // the old ones are better than none
+	}
+	fresh.generation = suspect.generation // the credentials are the same
+	c.shared.conns.Store(fresh)
+	suspect.retire()
 }
 
 func (c *conns) closeIdle() {

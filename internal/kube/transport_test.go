@@ -117,6 +117,41 @@ func TestAWriteWhoseConnectionBreaksHasAnUnknownOutcome(t *testing.T) {
 	}
 }
 
+func TestAConnectionWithoutAnAnswerIsNotUsedAgain(t *testing.T) {
+	var mu sync.Mutex
+	var dead string // the first connection
+	cfg := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		if dead == "" {
+			dead = r.RemoteAddr
+		}
+		silent := dead == r.RemoteAddr
+		mu.Unlock()
+		if silent {
+			<-r.Context().Done()
+			return
+		}
+		io.WriteString(w, onePod)
+	})
+	o := DefaultOptions()
+	o.RequestTimeout = 100 * time.Millisecond
+	o.Backoffs = slices.Values([]time.Duration{0, 0, 0, 0, 0})
+	attempts := 0
+	o.Observe = func(Observation) { attempts++ }
+	client, err := NewClient(cfg, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	before := client.shared.conns.Load()
+	if err := get(t.Context(), client); err != nil || attempts != 2 {
+		t.Errorf("got %v after %d attempts", err, attempts)
+	}
+	if !before.isReplaced() {
+		t.Error("requests that wait for other credentials would not be told of them")
+	}
+}
+
 func TestAWriteThatWasNeverSentIsRetried(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
