@@ -39,7 +39,8 @@ type Config struct {
 	// permanent, for handlers that set none.
 	DefaultBackoff time.Duration
 
-	Log *slog.Logger
+	Log     *slog.Logger
+	Observe execute.Observer // nil for nobody
 }
 
 // Run calls all handlers, one after another in their order, and those that
@@ -124,7 +125,7 @@ func (r *run) call(ctx context.Context, s *state) bool {
 		Title: "Activity", ID: s.ID, Limits: s.Limits,
 		Retries: s.retries, Started: s.started,
 		DefaultBackoff: r.DefaultBackoff, DefaultMode: registry.Retry,
-		Log: r.Log,
+		Log: r.Log, Observe: r.Observe,
 		Call: func(ctx context.Context) (any, error) {
 			return s.Call(ctx, Call{Retry: s.retries, Started: s.started})
 		},

@@ -60,6 +60,29 @@ func (c *Clock[K]) Len() int {
 	return len(c.queue)
 }
 
+// Count is the number of keys that wait and that the function is true for. It
+// must be quick.
+func (c *Clock[K]) Count(of func(K) bool) (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key := range c.byKey {
+		if of(key) {
+			n++
+		}
+	}
+	return n
+}
+
+// Overdue is for how long the earliest moment has been over without a ring.
+func (c *Clock[K]) Overdue() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.queue) == 0 {
+		return 0
+	}
+	return max(0, time.Since(c.queue[0].at))
+}
+
 // Run rings until the context is done.
 func (c *Clock[K]) Run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)

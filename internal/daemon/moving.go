@@ -50,6 +50,24 @@ func (s *Set) Moving() int {
 	return s.moving
 }
 
+// Tally is how many daemons are running, and how many timers wait for their
+// next call.
+func (s *Set) Tally() (daemons, timers int) {
+	for _, o := range s.snapshot() {
+		o.mu.Lock()
+		for _, t := range o.tasks {
+			switch {
+			case !t.spec.Timer && t.run != nil:
+				daemons++
+			case t.spec.Timer && t.run == nil:
+				timers++
+			}
+		}
+		o.mu.Unlock()
+	}
+	return daemons, timers
+}
+
 // Settle waits until no task is being called or written for.
 func (s *Set) Settle(ctx context.Context) error {
 	for {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/alarm"
+	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/registry"
@@ -79,6 +80,8 @@ type Config struct {
 	Write func(context.Context, *object.Body, *patch.Patch) error
 	// Wake makes an object get a turn.
 	Wake func(key string)
+	// Observe is told of calls; nil for nobody.
+	Observe execute.Observer
 
 	DefaultBackoff time.Duration   // after unclassified errors
 	ErrorDelays    []time.Duration // pauses after failed writes; the last repeats

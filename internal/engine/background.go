@@ -19,7 +19,7 @@ func (s *server) daemonsOf(r *resource, handlers registry.Set) *daemon.Set {
 	}
 	config := daemon.Config{
 		Clock: s.daemons, Wake: r.ring, Polling: s.Polling,
-		DefaultBackoff: s.Process.DefaultBackoff, ErrorDelays: s.Process.ErrorDelays, ExitGrace: s.ExitTimeout,
+		DefaultBackoff: s.Process.DefaultBackoff, ErrorDelays: s.Process.ErrorDelays, ExitGrace: s.ExitTimeout, Observe: r.kind.Observe,
 		Write: func(ctx context.Context, body *object.Body, p *patch.Patch) error {
 			applier := apply.Applier{API: s.client, Resource: r.kind.Resource, Log: r.kind.Logger(body)}
 			_, err := applier.Apply(ctx, body, p, &patch.Patch{}, apply.Finalizer{})
@@ -33,11 +33,11 @@ func (s *server) daemonsOf(r *resource, handlers registry.Set) *daemon.Set {
 }
 
 // indexersOf are the index functions of a resource; nil if it has none.
-func (s *server) indexersOf(handlers registry.Set) *index.Indexers {
+func (s *server) indexersOf(r *resource, handlers registry.Set) *index.Indexers {
 	if len(handlers) == 0 {
 		return nil
 	}
-	x := &index.Indexers{DefaultBackoff: s.Process.DefaultBackoff}
+	x := &index.Indexers{DefaultBackoff: s.Process.DefaultBackoff, Observe: r.kind.Observe}
 	for _, h := range handlers {
 		x.Functions = append(x.Functions, index.Function{Handler: h, Into: s.Indices[h]})
 	}

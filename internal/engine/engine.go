@@ -36,7 +36,10 @@ type Config struct {
 	// namespaces come and go: namespaces must be plain names then.
 	ScanningDisabled bool
 
+	Version string // of the framework
+
 	Posting     posting.Config
+	Health      Health
 	Peering     Peering
 	Kube        kube.Options
 	Stream      stream.Config // the resource and the namespace are filled in
@@ -81,6 +84,28 @@ func Run(ctx context.Context, c Config) error {
 		}
 	}
 	limitCalls(c.Handlers, c.MaxWorkers)
+	counts, err := newMetrics(c)
+	if err != nil {
+		return err
+	}
+	v := newVitals(c, counts)
+	counts.Observe(v.gauges)
+	site, err := v.open(ctx, c)
+	if err != nil {
+		return err
+	}
+	asked, hush := context.WithCancel(context.WithoutCancel(ctx))
+	var answering sync.WaitGroup
+	defer func() { hush(); answering.Wait() }()
+	if site != nil {
+		answering.Go(func() {
+			if err := site.Run(asked); err != nil {
+				c.Log.Error("Health and metrics are not served any more.", "error", err)
+			}
+		})
+	}
+	c.Kube.Observe = v.request
+	v.begin("the cluster is asked what it has")
 	client, err := kube.NewClient(c.Cluster, c.Kube)
 	if err != nil {
 		return fmt.Errorf("connect to the cluster: %w", err)
@@ -98,10 +123,11 @@ func Run(ctx context.Context, c Config) error {
 
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	s := newServer(c, client)
+	s := newServer(c, client, v)
 	if err := observe.Match(c.Handlers, discovered).Conflict; err != nil {
 		return err
 	}
+	v.server.Store(s)
 	if c.Running != nil {
 		c.Running(s)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/metrics"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/observe"
 	"gopf.dev/gopf/internal/process"
@@ -23,6 +24,8 @@ type resource struct {
 	client *kube.Client
 	kind   *process.Kind
 	served observe.Served
+	vitals *vitals
+	counts *metrics.Resource // nil if nobody asks for them
 	queue  *queue.Queue[string, entry]
 	put    func(key string, e entry)
 	gate   *index.Gate
@@ -103,9 +106,15 @@ func (r *resource) start(ctx context.Context, namespace string) (end func()) {
 	config := r.config.Stream
 	config.Info, config.Namespace, config.Log = r.kind.Resource, namespace, r.config.Log
 	config.Known = func() iter.Seq[object.Identity] { return r.known(namespace) }
+	pulse, over := r.vitals.follow(&config, r.counts)
 	s := stream.New(r.client, config)
 	var done sync.WaitGroup
-	done.Go(func() { _ = s.Run(ctx, func(e stream.Event) { r.deliver(ctx, namespace, e) }) })
+	done.Go(func() {
+		defer over()
+		_ = s.Run(ctx, func(e stream.Event) {
+			pulse.deliver(e, func(e stream.Event) { r.deliver(ctx, namespace, e) })
+		})
+	})
 	return func() { cancel(); done.Wait() }
 }
 

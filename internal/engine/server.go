@@ -34,6 +34,7 @@ type server struct {
 	daemons  *alarm.Clock[*daemon.Task]
 	gate     *index.Gate
 	poster   *posting.Poster
+	vitals   *vitals
 	stopping chan struct{}
 
 	// served is what is being served, for those who must not wait for the lock.
@@ -61,9 +62,9 @@ type appointment struct {
 	key      string
 }
 
-func newServer(c Config, client *kube.Client) *server {
+func newServer(c Config, client *kube.Client, v *vitals) *server {
 	s := &server{
-		Config: c, client: client, stopping: make(chan struct{}),
+		Config: c, client: client, vitals: v, stopping: make(chan struct{}),
 		resources: map[schema.GroupVersionResource]*resource{}, namespaces: map[string]bool{}, told: map[string]bool{},
 		pauses: map[string]string{}, resumed: make(chan struct{}, 1), moved: make(chan struct{}, 1),
 	}
@@ -164,7 +165,7 @@ func (s *server) tell(problems []string) {
 
 func (s *server) newResource(work context.Context, served observe.Served) *resource {
 	work, cancel := context.WithCancelCause(work)
-	r := &resource{config: s.Config, client: s.client, gate: s.gate, cancel: cancel, ending: &s.retiring, paused: &s.paused, streams: map[string]func(){}}
+	r := &resource{vitals: s.vitals, config: s.Config, client: s.client, gate: s.gate, cancel: cancel, ending: &s.retiring, paused: &s.paused, streams: map[string]func(){}}
 	r.config.Stream.Selector = served.Select
 	r.served = served
 	changes, background := served.Handlers.Of(registry.Changes), served.Handlers.Of(registry.Background)
@@ -179,8 +180,12 @@ func (s *server) newResource(work context.Context, served observe.Served) *resou
 	if s.Posting.Enabled && s.Posting.Loggers {
 		r.kind.PostLog = slog.New(posting.FromLogs(s.Log.Handler(), s.Posting.Level, s.poster.Post))
 	}
+	if s.vitals.metrics != nil {
+		r.counts = s.vitals.metrics.Resource(r.name(), ids(served.Handlers)...)
+		r.kind.Observe = observer(r.counts.Handler)
+	}
 	r.kind.Daemons = s.daemonsOf(r, background)
-	r.kind.Indexers = s.indexersOf(served.Handlers.Of(registry.Indexing))
+	r.kind.Indexers = s.indexersOf(r, served.Handlers.Of(registry.Indexing))
 	r.indexOnly.Store(r.kind.Indexers != nil && !s.working())
 	r.open(work)
 	s.announce(r.kind)

@@ -23,9 +23,14 @@ type Attempt struct {
 	DefaultBackoff time.Duration
 	DefaultMode    registry.ErrorMode
 
-	Log  *slog.Logger
-	Call func(context.Context) (result any, err error)
+	Log     *slog.Logger
+	Observe Observer // nil for nobody
+	Call    func(context.Context) (result any, err error)
 }
+
+// Observer is told of calls that were made, and how long they took, for
+// metrics. It must be quick.
+type Observer func(id string, o Outcome, took time.Duration)
 
 // Outcome is what came of an attempt.
 type Outcome struct {
@@ -34,6 +39,7 @@ type Outcome struct {
 	Message string                      // of the error, as it is recorded
 	Delay   registry.Opt[time.Duration] // until the next attempt, if not final; unset: at once
 	Result  any                         // nil for none
+	Ignored error                       // the error that counts as a success
 
 	// Void attempts do not count: nothing is recorded of them. They are due
 	// again after the delay, or at the next start if the operator is stopping.
@@ -81,8 +87,16 @@ func (a Attempt) Make(ctx context.Context) Outcome {
 		a.Log.Error(err.Error(), "handler", a.ID)
 		return Outcome{Final: true, Err: err, Message: err.Error()}
 	}
+	if a.Observe == nil {
+		result, err := a.call(ctx)
+		return a.conclude(ctx, result, err)
+	}
+	begun := time.Now()
 	result, err := a.call(ctx)
-	return a.conclude(ctx, result, err)
+	took := time.Since(begun)
+	o := a.conclude(ctx, result, err)
+	a.Observe(a.ID, o, took)
+	return o
 }
 
 func (a Attempt) name() string { return a.Title + " '" + a.ID + "'" }
@@ -176,7 +190,7 @@ func (a Attempt) unclassified(err error) Outcome {
 	switch a.Limits.OnError.Or(a.DefaultMode) {
 	case registry.Ignore:
 		a.Log.Error(failure+"ignore it: "+text(err), attrs...)
-		return Outcome{Final: true}
+		return Outcome{Final: true, Ignored: err}
 	case registry.Fail:
 		a.Log.Error(failure+"stop now: "+text(err), attrs...)
 		return Outcome{Final: true, Err: err, Message: err.Error()}

@@ -23,6 +23,7 @@ type Runner struct {
 	Lifecycle      registry.Lifecycle
 	DefaultBackoff time.Duration
 	Log            *slog.Logger
+	Observe        Observer // nil for nobody
 
 	State *progress.State // of all handlers; updated
 	Patch *patch.Patch    // what handlers ask for is added here
@@ -117,7 +118,7 @@ func (r *Runner) call(ctx context.Context, h *registry.Handler) {
 		Title: "Handler", ID: h.ID, Limits: h.Limits,
 		Retries: record.Retries, Started: record.Started,
 		DefaultBackoff: r.DefaultBackoff, DefaultMode: registry.Retry,
-		Log: r.Log,
+		Log: r.Log, Observe: r.Observe,
 		Call: func(ctx context.Context) (any, error) {
 			err := h.Call(ctx, req)
 			if unfinished := subs.unfinished(); unfinished != nil {

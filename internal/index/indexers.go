@@ -16,6 +16,8 @@ type Target interface {
 	Replace(object string, values any)
 	// Remove takes the object out of the index, if it is there.
 	Remove(object string)
+	// Len is the number of keys.
+	Len() int
 }
 
 // Function is a declared index function and what it fills.
@@ -43,8 +45,9 @@ type Function struct {
 // There is one call at a time for one object; calls for different objects may
 // run at the same time.
 type Indexers struct {
-	Functions      []Function    // in the order of declaration
-	DefaultBackoff time.Duration // pause after an unclassified error that is to be tried again
+	Functions      []Function       // in the order of declaration
+	DefaultBackoff time.Duration    // pause after an unclassified error that is to be tried again
+	Observe        execute.Observer // told of calls; nil for nobody
 
 	mu      sync.Mutex
 	failing map[string]Failures // by object
@@ -92,7 +95,7 @@ func (x *Indexers) attempt(h *registry.Handler, req *registry.Request, f Failure
 	return execute.Attempt{
 		Title: "Indexer", ID: h.ID, Limits: h.Limits, Retries: f.Retries, Started: f.Started,
 		DefaultBackoff: x.DefaultBackoff, DefaultMode: registry.Ignore,
-		Log: terse(req.Log),
+		Log: terse(req.Log), Observe: x.Observe,
 		Call: func(ctx context.Context) (any, error) {
 			switch err := h.Call(ctx, req); {
 			case err == nil:

@@ -9,6 +9,7 @@ import (
 
 	"gopf.dev/gopf/internal/apply"
 	"gopf.dev/gopf/internal/daemon"
+	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/fieldpath"
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/object"
@@ -40,6 +41,8 @@ type Kind struct {
 	PostLog *slog.Logger
 	// Cluster is how handlers reach the cluster.
 	Cluster registry.API
+	// Observe is told of calls of handlers; nil for nobody.
+	Observe execute.Observer
 	// Alarm makes the object get another turn at the moment, and at no other.
 	Alarm func(key string, at time.Time)
 	// Stopping is closed when no new work is to be begun.

@@ -109,7 +109,7 @@ func (k *Kind) observe(ctx context.Context, m *Memory, event *Event, asked *patc
 func (k *Kind) tell(ctx context.Context, log *slog.Logger, h *registry.Handler, request *registry.Request, asked *patch.Patch) {
 	outcome := execute.Attempt{
 		Title: "Handler", ID: h.ID, Started: request.Started,
-		DefaultBackoff: k.Config.DefaultBackoff, DefaultMode: registry.Ignore, Log: log,
+		DefaultBackoff: k.Config.DefaultBackoff, DefaultMode: registry.Ignore, Log: log, Observe: k.Observe,
 		Call: func(ctx context.Context) (any, error) {
 			if err := h.Call(ctx, request); err != nil {
 				return nil, err

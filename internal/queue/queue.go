@@ -5,6 +5,7 @@ package queue
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // Config says what actors do.
@@ -40,7 +41,10 @@ type Queue[K comparable, E any] struct {
 	wait   sync.WaitGroup
 }
 
-type actor[E any] struct{ waiting []E }
+type actor[E any] struct {
+	waiting []E
+	since   time.Time // when the first of them came
+}
 
 // New makes an empty queue.
 func New[K comparable, E any](c Config[K, E]) *Queue[K, E] {
@@ -77,6 +81,9 @@ func (q *Queue[K, E]) Put(ctx context.Context, key K, entry E) {
 		q.actors[key] = a
 		q.wait.Go(func() { q.act(ctx, key, a) })
 	}
+	if len(a.waiting) == 0 {
+		a.since = time.Now()
+	}
 	q.weight -= q.weigh(a.waiting)
 	a.waiting = q.config.Add(a.waiting, entry)
 	q.weight += q.weigh(a.waiting)
@@ -105,6 +112,9 @@ func (q *Queue[K, E]) one(ctx context.Context, key K, a *actor[E]) bool {
 	var none E
 	a.waiting[0] = none
 	a.waiting = a.waiting[1:]
+	if len(a.waiting) > 0 {
+		a.since = time.Now() // or a bit before
+	}
 	q.space.Broadcast()
 	q.mu.Unlock()
 
@@ -120,11 +130,17 @@ func (q *Queue[K, E]) weigh(entries []E) int {
 	return total
 }
 
-// Depth tells how many keys have an actor now, and how many bytes wait.
-func (q *Queue[K, E]) Depth() (actors, bytes int) {
+// Depth tells how many keys have an actor now, how many bytes wait, and for how
+// long the first of the entries has waited, about.
+func (q *Queue[K, E]) Depth() (actors, bytes int, oldest time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.actors), q.weight
+	for _, a := range q.actors {
+		if len(a.waiting) > 0 {
+			oldest = max(oldest, time.Since(a.since))
+		}
+	}
+	return len(q.actors), q.weight, oldest
 }
 
 // Close drops what waits, takes no more entries, and waits until the turns

@@ -31,11 +31,11 @@ func TestEntriesOfOneKeyAreTakenInOrderAndOneAtATime(t *testing.T) {
 			q.Put(t.Context(), "b", n)
 		}
 		synctest.Wait()
-		if actors, _ := q.Depth(); actors != 2 {
+		if actors, _, _ := q.Depth(); actors != 2 {
 			t.Errorf("%d actors, want 2", actors)
 		}
 		time.Sleep(time.Minute)
-		if actors, _ := q.Depth(); actors != 0 {
+		if actors, _, _ := q.Depth(); actors != 0 {
 			t.Errorf("%d actors of idle keys", actors)
 		}
 		for key, got := range taken {

@@ -21,6 +21,7 @@ type run struct {
 	version string // where to resume; "" is to list first
 	listed  string // the version of the last list
 	strikes int    // trouble in a row at this version
+	watched bool   // since the last list
 	relists backoff
 
 	pagesOnly bool // the server cannot stream lists
@@ -47,6 +48,9 @@ const maxStreamedLists = 2
 func (r *run) turn(ctx context.Context) end {
 	listed := false
 	if r.version == "" {
+		if r.listed != "" {
+			r.sign(Relisted)
+		}
 		r.health.listing()
 		if r.pagesOnly || r.failed >= maxStreamedLists {
 			if err := r.listPages(ctx); err != nil {
@@ -78,10 +82,15 @@ func (r *run) watch(ctx context.Context) end {
 		return end{err: err, streaming: o.SendInitialEvents}
 	}
 	defer w.Close()
+	r.sign(Heard)
 	var list *listing
 	if o.SendInitialEvents {
 		list = newListing(r.Known)
 	} else {
+		if r.watched {
+			r.sign(Resumed)
+		}
+		r.watched = true
 		r.health.watching()
 	}
 	before := r.version
@@ -106,6 +115,7 @@ func (r *run) listPages(ctx context.Context) error {
 		o.Limit = -1
 	}
 	version, err := r.client.List(ctx, r.Info, r.Namespace, o, func(b *object.Body) error {
+		r.sign(Heard)
 		r.deliverListed(list, b)
 		return ctx.Err()
 	})
@@ -131,7 +141,7 @@ func (r *run) finishList(list *listing, version string) {
 		r.deliver(r.tombstone(id))
 	}
 	r.deliver(Event{Type: Synced})
-	r.version, r.listed, r.failed, r.unpaged = version, version, 0, false
+	r.version, r.listed, r.failed, r.unpaged, r.watched = version, version, 0, false, false
 }
 
 // follow delivers the events of a watch until it ends. While the list is not
@@ -148,6 +158,7 @@ func (r *run) follow(w *kube.Watch, guard *guard, list **listing) error {
 			}
 			return err
 		}
+		r.sign(Heard)
 		switch e.Type {
 		case kube.Added, kube.Modified, kube.Deleted:
 			r.take(e, *list)
@@ -155,6 +166,7 @@ func (r *run) follow(w *kube.Watch, guard *guard, list **listing) error {
 			if *list != nil && e.InitialEnd {
 				r.finishList(*list, e.Body.ResourceVersion)
 				*list = nil
+				r.watched = true
 				r.health.watching()
 			}
 		case kube.Error:

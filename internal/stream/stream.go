@@ -108,7 +108,28 @@ type Config struct {
 	// from the goroutine of Run.
 	Status func(Status)
 
+	// Signs, if set, is told of signs of life, from the goroutine of Run. It must
+	// be quick.
+	Signs func(Sign)
+
 	Log *slog.Logger // slog.Default
+}
+
+// Sign is a sign of life of a stream.
+type Sign int
+
+// The signs.
+const (
+	Moved    Sign = iota // it does something, if only to try again
+	Heard                // the server said something: an object, a bookmark, that a watch has begun
+	Resumed              // a watch went on from where the one before had ended
+	Relisted             // everything is listed again because a watch could not go on
+)
+
+func (c *Config) sign(s Sign) {
+	if c.Signs != nil {
+		c.Signs(s)
+	}
 }
 
 // DefaultConfig has the defaults named at the fields.
@@ -157,6 +178,7 @@ func (s *Stream) Run(ctx context.Context, deliver func(Event)) error {
 	}
 	r.relists = r.pause
 	for ctx.Err() == nil {
+		r.sign(Moved)
 		end := r.turn(ctx)
 		if ctx.Err() != nil {
 			break

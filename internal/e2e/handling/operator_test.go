@@ -28,7 +28,7 @@ func newOperator() *gopf.Operator {
 		}
 		return ds
 	}
-	op.Settings.Networking.ErrorBackoffs = ms(50, 100, 200)
+	op.Settings.Networking.ErrorBackoffs = gopf.Pauses(ms(50, 100, 200)...)
 	op.Settings.Queueing.ErrorDelays = ms(100, 200, 500, 1000)
 	op.Settings.Execution.DefaultBackoff = 200 * time.Millisecond
 	return op

@@ -1,0 +1,51 @@
+package engine
+
+import (
+	"context"
+
+	"gopf.dev/gopf/internal/health"
+	"gopf.dev/gopf/internal/metrics"
+)
+
+// Health says where the operator tells how it is.
+type Health struct {
+	Liveness string // the URL of probes; "" for none
+	Address  string // of /livez and /readyz; "" for none
+	Metrics  string // the address of /metrics; "" for none
+	Pprof    bool   // also serve /debug/pprof/ there
+	Strict   bool   // not ready if not all handlers can be served
+
+	// Probes collects what probes find; nil for nothing.
+	Probes func(ctx context.Context) (map[string]any, error)
+	// Listening is told where everything is served; may be nil.
+	Listening func(health.Addresses)
+}
+
+// open begins to listen for those who ask how the operator is. It returns nil if
+// there is nowhere to listen.
+func (v *vitals) open(ctx context.Context, c Config) (*health.Server, error) {
+	h := c.Health
+	config := health.DefaultConfig()
+	config.Liveness, config.Health, config.Metrics = h.Liveness, h.Address, h.Metrics
+	config.Snapshot, config.Probes, config.MetricsHandler = v.snapshot, h.Probes, v.metrics.Handler()
+	config.Log = c.Log
+	if h.Pprof {
+		config.Debug = h.Metrics
+	}
+	if h.Liveness == "" && h.Address == "" && h.Metrics == "" {
+		return nil, nil
+	}
+	site, err := health.Listen(ctx, config)
+	if err == nil && h.Listening != nil {
+		h.Listening(site.Addresses())
+	}
+	return site, err
+}
+
+// newMetrics are what is counted, if anybody asks for it.
+func newMetrics(c Config) (*metrics.Metrics, error) {
+	if c.Health.Metrics == "" {
+		return nil, nil
+	}
+	return metrics.New(metrics.Options{Version: c.Version})
+}

@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/metrics"
+	"gopf.dev/gopf/internal/registry"
+)
+
+// problems are what is declared and cannot be served, in words.
+func (s *server) problems() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.told))
+}
+
+// idle is why nothing is handled on purpose; "" if something is.
+func (s *server) idle() string {
+	why := s.Pauses()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.standby {
+		why = append(why, "another replica holds the lease, and this one stands by")
+	}
+	return strings.Join(why, "; ")
+}
+
+// gauges are what metrics show of this moment.
+func (s *server) gauges() metrics.Gauges {
+	g := metrics.Gauges{Paused: s.paused.Load(), Indices: map[string]int{}}
+	for h, target := range s.Indices {
+		g.Indices[h.ID] = target.Len()
+	}
+	s.mu.Lock()
+	g.Leading, g.Problems = !s.standby, len(s.told)
+	resources := slices.Collect(maps.Values(s.resources))
+	s.mu.Unlock()
+	for _, r := range resources {
+		g.Resources = append(g.Resources, r.gauges(s))
+	}
+	return g
+}
+
+func (r *resource) gauges(s *server) metrics.ResourceGauges {
+	g := metrics.ResourceGauges{Resource: r.name()}
+	g.Queued, g.QueuedBytes, g.Oldest = r.queue.Depth()
+	g.Retries = s.clock.Count(func(a appointment) bool { return a.resource == r })
+	if r.kind.Daemons != nil {
+		g.Daemons, g.Timers = r.kind.Daemons.Tally()
+	}
+	return g
+}
+
+// name is that of the resource in metrics and health.
+func (r *resource) name() string { return r.kind.Resource.GVR().GroupResource().String() }
+
+// observer counts the calls of handlers; nil if nobody asks for that.
+func observer(find func(id string) *metrics.Handler) execute.Observer {
+	if find == nil {
+		return nil
+	}
+	return func(id string, o execute.Outcome, took time.Duration) { find(id).Ran(outcomeOf(o), took) }
+}
+
+func outcomeOf(o execute.Outcome) metrics.Outcome {
+	temporary, _ := o.Err.(*registry.TemporaryError)
+	_, unfinished := o.Err.(*registry.UnfinishedError)
+	_, unfit := o.Err.(*registry.UndecodableError)
+	switch {
+	case o.Void && !unfit:
+		return metrics.Stopped
+	case o.Ignored != nil:
+		return metrics.Ignored
+	case o.Final && o.Err != nil:
+		return metrics.Failed
+	case o.Final:
+		return metrics.Succeeded
+	case unfinished, temporary != nil && temporary.Wait:
+		return metrics.Waiting
+	}
+	return metrics.Retried
+}
+
+// ids are those of handlers, which metrics tell apart.
+func ids(handlers registry.Set) []string {
+	all := make([]string, len(handlers))
+	for i, h := range handlers {
+		all[i] = h.ID
+	}
+	return all
+}

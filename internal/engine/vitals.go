@@ -1,0 +1,213 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"gopf.dev/gopf/internal/health"
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/metrics"
+	"gopf.dev/gopf/internal/stream"
+)
+
+// vitals are what is known of the operator's own life, from before it serves
+// anything: for health and metrics.
+type vitals struct {
+	inactivity time.Duration
+	strict     bool
+	metrics    *metrics.Metrics // nil if nobody asks for them
+
+	answered atomic.Int64 // when the API answered anything, in ns; 0 for never
+	server   atomic.Pointer[server]
+
+	mu       sync.Mutex
+	starting string // what it waits for before it serves
+	refused  time.Time
+	why      error // of the refusal
+	pulses   map[*pulse]struct{}
+}
+
+func newVitals(c Config, m *metrics.Metrics) *vitals {
+	return &vitals{inactivity: c.Stream.InactivityTimeout, strict: c.Health.Strict, metrics: m, pulses: map[*pulse]struct{}{}}
+}
+
+// begin tells what the operator waits for before it serves.
+func (v *vitals) begin(waitingFor string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.starting = waitingFor
+}
+
+// unauthorized notes that the server refuses the credentials, or accepts them
+// (nil).
+func (v *vitals) unauthorized(err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.why = err; err == nil {
+		v.refused = time.Time{}
+	} else if v.refused.IsZero() {
+		v.refused = time.Now()
+	}
+}
+
+// request notes an attempt of a request.
+func (v *vitals) request(o kube.Observation) {
+	if o.Code > 0 {
+		v.answered.Store(time.Now().UnixNano())
+	}
+	v.metrics.Request(o.Verb, o.Resource.GroupResource().String(), o.Code, o.Duration)
+}
+
+// pulse is what is known of the life of one stream.
+type pulse struct {
+	vitals              *vitals
+	counts              *metrics.Resource
+	resource, namespace string
+
+	heard, moved, blocked atomic.Int64 // in ns; 0 for never
+
+	mu     sync.Mutex
+	status stream.Status
+}
+
+// follow makes the pulse of a stream felt until it ends.
+func (v *vitals) follow(config *stream.Config, counts *metrics.Resource) (p *pulse, end func()) {
+	p = &pulse{vitals: v, counts: counts, resource: config.Info.GVR().GroupResource().String(), namespace: config.Namespace}
+	config.Signs, config.Status = p.sign, p.become
+	p.status = stream.Status{State: stream.Listing, Since: time.Now()}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.pulses[p] = struct{}{}
+	return p, func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		delete(v.pulses, p)
+	}
+}
+
+func (p *pulse) sign(s stream.Sign) {
+	now := time.Now().UnixNano()
+	p.moved.Store(now)
+	switch s {
+	case stream.Heard:
+		p.heard.Store(now)
+		p.vitals.answered.Store(now)
+	case stream.Resumed:
+		p.counts.Reconnected()
+	case stream.Relisted:
+		p.counts.Relisted()
+	}
+}
+
+func (p *pulse) become(s stream.Status) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.status = s
+}
+
+// deliver hands on an event, which may have to wait until there is room.
+func (p *pulse) deliver(e stream.Event, hand func(stream.Event)) {
+	p.blocked.Store(time.Now().UnixNano())
+	hand(e)
+	p.blocked.Store(0)
+	p.moved.Store(time.Now().UnixNano())
+	p.count(e)
+}
+
+func (p *pulse) count(e stream.Event) {
+	switch {
+	case e.Missed:
+		p.counts.Event(metrics.Missed)
+	case e.Type == stream.Listed:
+		p.counts.Event(metrics.Listed)
+	case e.Type == stream.Added:
+		p.counts.Event(metrics.Added)
+	case e.Type == stream.Modified:
+		p.counts.Event(metrics.Modified)
+	case e.Type == stream.Deleted:
+		p.counts.Event(metrics.Deleted)
+	}
+}
+
+// moment is a time kept as a number.
+func moment(ns int64) time.Time {
+	if ns == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, ns)
+}
+
+func (p *pulse) snapshot() health.Stream {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	states := map[stream.State]health.State{stream.Listing: health.Listing, stream.Watching: health.Watching, stream.Failing: health.Failing}
+	return health.Stream{
+		Resource: p.resource, Namespace: p.namespace,
+		State: states[p.status.State], Since: p.status.Since, Err: p.status.Err,
+		Denied: apierrors.IsForbidden(p.status.Err) || apierrors.IsNotFound(p.status.Err),
+		Alive:  moment(p.heard.Load()), Moved: moment(p.moved.Load()), Blocked: moment(p.blocked.Load()),
+	}
+}
+
+// streams are those that are meant to run now.
+func (v *vitals) streams() []health.Stream {
+	v.mu.Lock()
+	pulses := make([]*pulse, 0, len(v.pulses))
+	for p := range v.pulses {
+		pulses = append(pulses, p)
+	}
+	v.mu.Unlock()
+	streams := make([]health.Stream, len(pulses))
+	for i, p := range pulses {
+		streams[i] = p.snapshot()
+	}
+	slices.SortFunc(streams, func(a, b health.Stream) int {
+		return cmp.Or(strings.Compare(a.Resource, b.Resource), strings.Compare(a.Namespace, b.Namespace))
+	})
+	return streams
+}
+
+// Snapshot is all that health is judged by.
+func (v *vitals) snapshot() health.Snapshot {
+	s := health.Snapshot{Answered: moment(v.answered.Load()), Streams: v.streams(), Inactivity: v.inactivity, Strict: v.strict}
+	v.mu.Lock()
+	s.Starting, s.Refused, s.RefusedWhy = v.starting, v.refused, v.why
+	v.mu.Unlock()
+	if server := v.server.Load(); server != nil {
+		s.Started = true
+		s.Overdue = max(server.clock.Overdue(), server.daemons.Overdue())
+		s.Problems, s.Idle = server.problems(), server.idle()
+	}
+	return s
+}
+
+// gauges are what metrics show of this moment.
+func (v *vitals) gauges() metrics.Gauges {
+	server := v.server.Load()
+	if server == nil {
+		return metrics.Gauges{}
+	}
+	g := server.gauges()
+	for _, s := range v.streams() {
+		r := metrics.ResourceGauges{Resource: s.Resource}
+		if !s.Alive.IsZero() {
+			r.Silence = time.Since(s.Alive)
+		}
+		switch s.State {
+		case health.Listing:
+			r.Listing = 1
+		case health.Watching:
+			r.Watching = 1
+		case health.Failing:
+			r.Failing = 1
+		}
+		g.Resources = append(g.Resources, r)
+	}
+	return g
+}
