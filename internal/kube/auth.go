@@ -138,11 +138,15 @@ func (c *Client) Hold(err error) {
 
 // authWait is one request's part in it.
 type authWait struct {
-	refusals int // in a row
+	conns    *conns // that refused last
+	refusals int    // by them, in a row
 }
 
 // refused waits after a 401 until there is a point in trying again.
 func (w *authWait) refused(ctx context.Context, c *Client, conns *conns, r fmt.Stringer, err error) error {
+	if w.conns != conns {
+		w.conns, w.refusals = conns, 0
+	}
 	w.refusals++
 	if conns.isReplaced() {
 		return nil

@@ -51,7 +51,7 @@ func (g *guest) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		began := time.Now()
 		var resp *http.Response
-		if conns == g.made && auth.refusals == 0 {
+		if conns == g.made && auth.conns == nil {
 			resp, err = g.send(g.RoundTripper, body)
 		} else {
 			// The wrappers around us cannot renew the credentials any more.
