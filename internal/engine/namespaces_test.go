@@ -49,7 +49,7 @@ func (c *emptyCluster) RoundTrip(r *http.Request) (*http.Response, error) {
 	case r.URL.Query().Has("watch"):
 		reader, writer := io.Pipe()
 		context.AfterFunc(r.Context(), func() { _ = writer.Close() }) // a pipe's never fails
-		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: reader, Request: r}, nil
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: reader, Request: r}, nil
 	}
 	return &http.Response{StatusCode: code, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
 }

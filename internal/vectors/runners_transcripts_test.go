@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -114,14 +115,14 @@ func ours(t *testing.T, all []request) (kept []request) {
 			}
 			asked[r.Path] = true
 		}
-		if r.Method == "POST" && strings.HasSuffix(r.Path, "reviews") {
+		if r.Method == http.MethodPost && strings.HasSuffix(r.Path, "reviews") {
 			continue
 		}
 		if r.Query["sendInitialEvents"] != "" {
 			streamed[r.Path] = true
 			continue
 		}
-		if r.Method == "GET" && isCollection(r.Path) && r.Query["watch"] == "" {
+		if r.Method == http.MethodGet && isCollection(r.Path) && r.Query["watch"] == "" {
 			if !streamed[r.Path] || r.Query["limit"] != "500" || len(r.Query) != 1 {
 				t.Errorf("%s is listed with %v", r.Path, r.Query)
 			}
@@ -136,7 +137,7 @@ func ours(t *testing.T, all []request) (kept []request) {
 // unbind takes out of a write what binds it to its object.
 func unbind(t *testing.T, r request) {
 	t.Helper()
-	if r.Method != "PATCH" {
+	if r.Method != http.MethodPatch {
 		return
 	}
 	body := stringMap(r.Body)
@@ -217,9 +218,9 @@ func playClusterWide(t *testing.T, want []request) []request {
 	status, rest := -1, -1
 	for i, r := range all {
 		switch {
-		case r.Method == "PATCH" && r.Path == path+"/status":
+		case r.Method == http.MethodPatch && r.Path == path+"/status":
 			status = i
-		case r.Method == "PATCH" && r.Path == path:
+		case r.Method == http.MethodPatch && r.Path == path:
 			rest = i
 		}
 	}
