@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -171,7 +172,7 @@ func (r *Reviewer) tellMissing(ctx context.Context, fresh, missing []Missing) {
 		r.me = SubjectOf(name)
 	}
 	// In the message, as attributes are printed in one line: this is to be pasted.
-	r.config.Log.Warn("To grant all that is missing, apply this; the operator will notice:\n" + Rules(missing, r.me))
+	r.config.Log.Warn("To grant all that is missing, apply this; the operator will notice:\n" + strings.TrimSuffix(Rules(missing, r.me), "\n"))
 }
 
 func (m Missing) attrs() []any {
