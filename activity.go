@@ -63,7 +63,7 @@ type activityKind string
 const (
 	startup activityKind = "startup"
 	cleanup activityKind = "cleanup"
-	login   activityKind = "login"
+	logins  activityKind = "login"
 	probing activityKind = "probe"
 )
 
@@ -90,9 +90,9 @@ func (op *Operator) OnCleanup(id string, fn ActivityFunc, opts ...ActivityOption
 
 // OnLogin calls fn for credentials: at the start, when those it returned expire,
 // and when the cluster refuses them. With any login handler, the operator looks
-// nowhere else; see [LoginWithKubeconfig] and [LoginWithServiceAccount].
+// nowhere else, unless it is run with [Cluster] or [Kubeconfig]; see [LoginWithKubeconfig] and [LoginWithServiceAccount].
 func (op *Operator) OnLogin(id string, fn LoginFunc, opts ...ActivityOption) {
-	op.declareActivity(login, id, fn == nil, func(ctx context.Context, a *Activity) (any, error) {
+	op.declareActivity(logins, id, fn == nil, func(ctx context.Context, a *Activity) (any, error) {
 		l, err := fn(ctx, a)
 		if l == nil {
 			return nil, err // and not a nil in disguise

@@ -1,6 +1,7 @@
 package gopf
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"regexp"
@@ -27,6 +28,7 @@ type runOptions struct {
 	context    string
 	cluster    *rest.Config
 	log        *slog.Logger
+	ready      func()
 }
 
 // Namespaces serves only the namespaces that match any of the patterns. A
@@ -69,6 +71,12 @@ func Log(log *slog.Logger) RunOption {
 	return func(o *runOptions) { o.log = log }
 }
 
+// WhenReady calls fn once when the operator has begun to serve: it has started,
+// is logged in, and knows the resources of the cluster. fn must not block.
+func WhenReady(fn func()) RunOption {
+	return func(o *runOptions) { o.ready = fn }
+}
+
 // recording is the time for writing what handlers have done after they were
 // cancelled.
 const recording = 5 * time.Second
@@ -95,13 +103,6 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 	if err := s.check(); err != nil {
 		return engine.Config{}, err
 	}
-	cluster, namespace := o.cluster, ""
-	if cluster == nil {
-		var err error
-		if cluster, namespace, err = kube.LoadConfig(o.kubeconfig, o.context); err != nil {
-			return engine.Config{}, err
-		}
-	}
 	api := kube.DefaultOptions()
 	api.UserAgent = "gopf"
 	api.RequestTimeout = s.Networking.RequestTimeout
@@ -117,18 +118,24 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 	streams.ReconnectBackoff = s.Watching.ReconnectBackoff
 
 	return engine.Config{
-		Cluster: cluster, Handlers: op.handlers, Daemons: op.daemons, Indices: op.indices,
+		Login: op.loginSource(o), Handlers: op.handlers, Daemons: op.daemons, Indices: op.indices,
 		Namespaces: o.namespaces, Log: o.log,
 		Posting: posting.Config{
 			Enabled: s.Posting.Enabled, Loggers: s.Posting.Loggers, Level: s.Posting.Level,
 			Component: s.Posting.ReportingComponent, Instance: s.Posting.ReportingInstance,
-			NamePrefix: s.Posting.EventNamePrefix, Namespace: namespace, Log: o.log,
+			NamePrefix: s.Posting.EventNamePrefix, Log: o.log,
 		},
 		Peering: engine.Peering{
 			Standalone: s.Peering.Standalone, Clusterwide: s.Peering.Clusterwide, Mandatory: s.Peering.Mandatory, Stealth: s.Peering.Stealth,
 			Name: s.Peering.Name, Identity: s.Peering.Identity, Priority: s.Peering.Priority, Lifetime: s.Peering.Lifetime,
 		},
-		Kube: api, Stream: streams,
+		Health: engine.Health{
+			Liveness: s.Health.Liveness, Address: s.Health.Address, Strict: s.Health.Strict,
+			Metrics: s.Metrics.Address, Pprof: s.Metrics.Pprof,
+			Probes: func(ctx context.Context) (map[string]any, error) { return op.perform(ctx, probing, o.log) },
+		},
+		Ready: o.ready,
+		Kube:  api, Stream: streams,
 		Process: process.Config{
 			Progress: s.Persistence.Progress, Base: s.Persistence.Base, Finalizer: s.Persistence.Finalizer,
 			Lifecycle:      s.Execution.Lifecycle.inEngine(),

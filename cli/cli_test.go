@@ -48,8 +48,8 @@ func TestExitCodesAndStreams(t *testing.T) {
 		"version with argument": {[]string{"version", "x"}, 2, "", "See 'cli.test version --help'."},
 		"blank namespace":       {[]string{"run", "-n", " "}, 2, "", "--namespace needs a name or a pattern"},
 		"two kinds of scope":    {[]string{"run", "-A", "-n", "a"}, 2, "", "exclude each other"},
-		"no cluster":            {[]string{"run", "-A"}, 1, "", "no kubeconfig and not in a cluster"},
-		"no such kubeconfig":    {[]string{"run", "-A", "--kubeconfig", none}, 1, "", none + " does not exist"},
+		"no cluster":            {[]string{"run", "-A", "-q"}, 1, "", "no kubeconfig and not in a cluster"},
+		"no such kubeconfig":    {[]string{"run", "-A", "-q", "--kubeconfig", none}, 1, "", none + " does not exist"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

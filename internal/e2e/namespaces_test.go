@@ -232,6 +232,20 @@ func allow(t *testing.T, namespace, name, group string, resources, verbs []any) 
 	})
 }
 
+func TestWhatIsMissingIsSaidAndServedWhenGranted(t *testing.T) {
+	t.Parallel()
+	unique := namespace(t)
+	objects := examples(t, unique)
+	config := account(t, unique)
+	allow(t, unique, unique+"-look", "kopf.dev", []any{"kopfexamples"}, []any{"list", "watch"})
+	operator := run(t, greeter(&calls{}), gopf.Cluster(config), gopf.Namespaces(unique))
+	objects.create("example", nil)
+	operator.await(t, "A permission is missing.", "patch", "kopfexamples/status.kopf.dev", unique)
+	operator.await(t, "Throttling for 8 seconds")
+	allow(t, unique, unique+"-write", "kopf.dev", []any{"kopfexamples", "kopfexamples/status"}, []any{"get", "patch"})
+	objects.awaitHandled("example")
+}
+
 func TestPatternsWorkAsSoonAsNamespacesMayBeListed(t *testing.T) {
 	t.Parallel()
 	unique := namespace(t)

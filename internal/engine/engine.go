@@ -4,9 +4,7 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +13,7 @@ import (
 	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/login"
 	"gopf.dev/gopf/internal/observe"
 	"gopf.dev/gopf/internal/posting"
 	"gopf.dev/gopf/internal/process"
@@ -25,7 +24,7 @@ import (
 
 // Config is all that an operator is.
 type Config struct {
-	Cluster    *rest.Config
+	Login      login.Source
 	Handlers   registry.Set                       // of all families
 	Daemons    map[*registry.Handler]*daemon.Spec // of the handlers in the background
 	Indices    map[*registry.Handler]index.Target // of the indexing handlers
@@ -50,6 +49,8 @@ type Config struct {
 	MaxWorkers  int           // calls of handlers of changes and events at the same time; 0 for any number
 	Backlog     int           // bytes of events that may wait for their turn, for each resource
 
+	// Ready is called when the operator has begun to serve; may be nil.
+	Ready func()
 	// Running is given the means to influence the operator while it runs; may be
 	// nil.
 	Running func(Handle)
@@ -72,9 +73,6 @@ type Handle interface {
 // heed their cancelled contexts, before it leaves them behind.
 const patience = 5 * time.Second
 
-// firstAnswer is how long the cluster may take to answer at the start.
-const firstAnswer = 5 * time.Second
-
 // Run serves the cluster until the context is done. It returns an error only
 // if it could not start.
 func Run(ctx context.Context, c Config) error {
@@ -84,96 +82,76 @@ func Run(ctx context.Context, c Config) error {
 		}
 	}
 	limitCalls(c.Handlers, c.MaxWorkers)
-	counts, err := newMetrics(c)
+	v, site, err := open(ctx, c)
 	if err != nil {
 		return err
 	}
-	v := newVitals(c, counts)
-	counts.Observe(v.gauges)
-	site, err := v.open(ctx, c)
-	if err != nil {
-		return err
-	}
-	asked, hush := context.WithCancel(context.WithoutCancel(ctx))
-	var answering sync.WaitGroup
-	defer func() { hush(); answering.Wait() }()
-	if site != nil {
-		answering.Go(func() {
-			if err := site.Run(asked); err != nil {
-				c.Log.Error("Health and metrics are not served any more.", "error", err)
-			}
-		})
-	}
-	c.Kube.Observe = v.request
-	v.begin("the cluster is asked what it has")
-	client, err := kube.NewClient(c.Cluster, c.Kube)
-	if err != nil {
-		return fmt.Errorf("connect to the cluster: %w", err)
-	}
-	defer client.Close()
-	resources := &observe.Resources{Client: client, Stream: c.Stream, Log: c.Log, Disabled: c.ScanningDisabled}
-	discovered, err := discover(ctx, c, resources)
+	defer background(ctx, site)()
+
+	client, vault, err := connect(ctx, &c, v)
 	if ctx.Err() != nil {
 		return nil // stopped before it began
 	}
 	if err != nil {
 		return err
 	}
-	c.Log.Info("Client is configured.", "server", client.Host())
+	defer client.Close()
+	defer background(ctx, func(ctx context.Context) { vault.Run(ctx, client) })()
 
-	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer cancel(nil)
-	s := newServer(c, client, v)
-	if err := observe.Match(c.Handlers, discovered).Conflict; err != nil {
+	resources := &observe.Resources{Client: client, Stream: c.Stream, Log: c.Log, Disabled: c.ScanningDisabled}
+	v.begin("the cluster is asked what it has")
+	discovered, err := discover(ctx, client, resources)
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err == nil {
+		err = observe.Match(c.Handlers, discovered).Conflict
+	}
+	if err != nil {
 		return err
 	}
-	v.server.Store(s)
-	if c.Running != nil {
-		c.Running(s)
+	c.Log.Info("Client is configured.", "server", client.Host())
+	serve(ctx, newServer(c, client, v), resources, discovered)
+	return nil
+}
+
+// serve serves what was found, and all that comes, until the context is done.
+func serve(ctx context.Context, s *server, resources *observe.Resources, discovered []kind.Info) {
+	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	s.vitals.server.Store(s)
+	if s.Running != nil {
+		s.Running(s)
 	}
-	var clocks, tasks sync.WaitGroup
-	tick, stopClocks := context.WithCancel(work)
-	defer func() { stopClocks(); clocks.Wait() }()
-	clocks.Go(func() { s.clock.Run(tick) })
-	clocks.Go(func() { s.daemons.Run(tick) })
-	clocks.Go(func() { s.poster.Run(tick) })
-	if c.Peering.Mandatory && !c.Peering.Standalone {
+	defer background(work, s.clock.Run, s.daemons.Run, s.poster.Run)()
+	if s.Peering.Mandatory && !s.Peering.Standalone {
 		s.Pause(noPeering, "the peering was not seen yet, although it is mandatory")
 	}
 	s.serve(work, discovered)
-	peers, leave := context.WithCancel(context.WithoutCancel(ctx))
-	var meeting sync.WaitGroup
-	defer func() { leave(); meeting.Wait() }() // after all else has stopped: others may begin then
-	meeting.Go(func() { s.meetPeers(peers) })
+	defer background(ctx, s.meetPeers)() // until all has stopped: then others may begin
+	if s.Ready != nil {
+		s.Ready()
+	}
+	var tasks sync.WaitGroup
 	tasks.Go(func() { resources.Run(ctx, discovered, func(now []kind.Info) { s.serve(work, now) }) })
 	tasks.Go(func() { s.followNamespaces(ctx, work) })
 	tasks.Go(func() { s.openGate(ctx, work) })
 	tasks.Go(func() { s.followResuming(ctx, work) })
+	tasks.Go(func() { s.review(ctx) })
 
 	<-ctx.Done()
-	c.Log.Info("The operator is stopping.")
+	s.Log.Info("The operator is stopping.")
 	tasks.Wait()
 	s.stop(cancel)
-	return nil
 }
 
-// discover finds out what the cluster has. At the start, nobody is helped by
-// an operator that waits for an unreachable cluster in silence: a few attempts
-// are made, and then it is told.
-func discover(ctx context.Context, c Config, resources *observe.Resources) ([]kind.Info, error) {
-	o := c.Kube
-	o.Backoffs = slices.Values([]time.Duration{time.Second, time.Second})
-	o.RequestTimeout = min(o.RequestTimeout, firstAnswer)
-	o.Log = slog.New(slog.DiscardHandler) // the error tells it all
-	client, err := kube.NewClient(c.Cluster, o)
-	if err != nil {
-		return nil, fmt.Errorf("connect to the cluster: %w", err)
+// background runs functions until the returned one is called, which waits for
+// them. The end of the context is none for them.
+func background(ctx context.Context, functions ...func(context.Context)) (end func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	for _, fn := range functions {
+		running.Go(func() { fn(ctx) })
 	}
-	defer client.Close()
-	found, err := client.Discover(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("find out what the cluster has: %w", err)
-	}
-	resources.Tell(found)
-	return found.Resources, nil
+	return func() { cancel(); running.Wait() }
 }

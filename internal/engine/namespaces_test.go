@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/login"
 	"gopf.dev/gopf/internal/observe"
 	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/internal/stream"
@@ -62,7 +63,8 @@ func (c *emptyCluster) RoundTrip(r *http.Request) (*http.Response, error) {
 func asked(t *testing.T, c Config) (paths []string) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := &emptyCluster{paths: map[string]bool{}}
-		c.Cluster = &rest.Config{Host: "http://cluster", Transport: cluster}
+		c.Login = login.Fixed(&rest.Config{Host: "http://cluster", Transport: cluster}, "")
+		c.Peering.Standalone = true
 		c.Handlers = registry.Set{{ID: "look", Family: registry.Events, Of: kind.Named("pods")}}
 		c.Log = slog.New(slog.DiscardHandler)
 		c.Kube, c.Stream = kube.DefaultOptions(), stream.DefaultConfig(kind.Info{}, "")

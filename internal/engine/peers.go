@@ -100,6 +100,9 @@ func (s *server) peeringPlaces() []peering.Place {
 
 // move tells that other resources or namespaces are served than before.
 func (s *server) move() {
+	if reviewer := s.vitals.reviewer.Load(); reviewer != nil {
+		reviewer.Recheck()
+	}
 	select {
 	case s.moved <- struct{}{}:
 	default:

@@ -52,6 +52,7 @@ type entry struct {
 	event *process.Event
 	wake  *process.Wake
 	alarm bool
+	hurry bool // do not wait out the pause after an error
 }
 
 func (r *resource) open(work context.Context) {
@@ -198,7 +199,7 @@ func (r *resource) turn(ctx context.Context, key string, e entry) {
 	}
 	r.active.Store(key, m.Namespace+"/"+m.Name)
 	defer r.active.Delete(key)
-	if r.kind.Turn(ctx, m, process.Occasion{Event: e.event, Wake: e.wake, Alarm: e.alarm}) {
+	if r.kind.Turn(ctx, m, process.Occasion{Event: e.event, Wake: e.wake, Alarm: e.alarm, Hurry: e.hurry}) {
 		r.forget(key, m)
 	}
 }
@@ -222,10 +223,10 @@ func (r *resource) add(waiting []entry, e entry) []entry {
 		return append(waiting, e)
 	}
 	last := &waiting[len(waiting)-1]
-	e.wake, e.alarm = e.wake.Join(last.wake), e.alarm || last.alarm
+	e.wake, e.alarm, e.hurry = e.wake.Join(last.wake), e.alarm || last.alarm, e.hurry || last.hurry
 	switch {
 	case e.event == nil: // whatever waits makes for a turn anyway
-		last.wake, last.alarm = e.wake, e.alarm
+		last.wake, last.alarm, last.hurry = e.wake, e.alarm, e.hurry
 	case last.event == nil || e.event.Gone() && len(r.kind.Watchers) == 0:
 		*last = e
 	case last.event.Gone() || len(r.kind.Watchers) > 0:
@@ -235,7 +236,7 @@ func (r *resource) add(waiting []entry, e entry) []entry {
 		if last.event.Listed() {
 			event.Type = ""
 		}
-		*last = entry{&event, e.wake, e.alarm}
+		*last = entry{&event, e.wake, e.alarm, e.hurry}
 	}
 	return waiting
 }

@@ -21,9 +21,9 @@ type Health struct {
 	Listening func(health.Addresses)
 }
 
-// open begins to listen for those who ask how the operator is. It returns nil if
-// there is nowhere to listen.
-func (v *vitals) open(ctx context.Context, c Config) (*health.Server, error) {
+// listen opens what others ask at how the operator is. It returns nil if there is
+// nowhere to listen.
+func (v *vitals) listen(ctx context.Context, c Config) (*health.Server, error) {
 	h := c.Health
 	config := health.DefaultConfig()
 	config.Liveness, config.Health, config.Metrics = h.Liveness, h.Address, h.Metrics

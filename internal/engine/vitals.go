@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"gopf.dev/gopf/internal/access"
 	"gopf.dev/gopf/internal/health"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/metrics"
@@ -25,6 +27,7 @@ type vitals struct {
 
 	answered atomic.Int64 // when the API answered anything, in ns; 0 for never
 	server   atomic.Pointer[server]
+	reviewer atomic.Pointer[access.Reviewer] // of permissions; nil until there is one
 
 	mu       sync.Mutex
 	starting string // what it waits for before it serves
@@ -60,6 +63,9 @@ func (v *vitals) unauthorized(err error) {
 func (v *vitals) request(o kube.Observation) {
 	if o.Code > 0 {
 		v.answered.Store(time.Now().UnixNano())
+	}
+	if reviewer := v.reviewer.Load(); reviewer != nil && o.Code == http.StatusForbidden {
+		reviewer.Recheck()
 	}
 	v.metrics.Request(o.Verb, o.Resource.GroupResource().String(), o.Code, o.Duration)
 }

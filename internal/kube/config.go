@@ -59,21 +59,36 @@ const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 //
 // The namespace is that of the context or the pod, "" if they name none.
 func LoadConfig(kubeconfigPath, context string) (cfg *rest.Config, namespace string, err error) {
+	if kubeconfigPath != "" || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "" || context != "" {
+		return LoadKubeconfig(kubeconfigPath, context)
+	}
+	if cfg, namespace, err = LoadServiceAccount(); cfg != nil || err != nil {
+		return cfg, namespace, err
+	}
+	return LoadKubeconfig("", "")
+}
+
+// LoadServiceAccount is [LoadConfig] for the service account only; nil if we do
+// not run in a pod.
+func LoadServiceAccount() (cfg *rest.Config, namespace string, err error) {
+	cfg, err = rest.InClusterConfig()
+	switch {
+	case errors.Is(err, rest.ErrNotInCluster):
+		return nil, "", nil
+	case err != nil:
+		return nil, "", fmt.Errorf("use the service account of the pod: %w", err)
+	}
+	ns, _ := os.ReadFile(namespaceFile)
+	return cfg, strings.TrimSpace(string(ns)), nil
+}
+
+// LoadKubeconfig is [LoadConfig] for kubeconfigs only.
+func LoadKubeconfig(kubeconfigPath, context string) (cfg *rest.Config, namespace string, err error) {
 	if kubeconfigPath != "" {
 		return loadFiles([]string{kubeconfigPath}, context)
 	}
 	if paths := filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)); len(paths) > 0 {
 		return loadFiles(paths, context)
-	}
-	if context == "" {
-		cfg, err := rest.InClusterConfig()
-		if err == nil {
-			ns, _ := os.ReadFile(namespaceFile)
-			return cfg, strings.TrimSpace(string(ns)), nil
-		}
-		if !errors.Is(err, rest.ErrNotInCluster) {
-			return nil, "", fmt.Errorf("use the service account of the pod: %w", err)
-		}
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {

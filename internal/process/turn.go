@@ -16,6 +16,7 @@ type Occasion struct {
 	Event *Event // what the stream says; nil for nothing
 	Wake  *Wake  // who asked not to wait for what is delayed; nil for nobody
 	Alarm bool   // the moment has come that the object waited for
+	Hurry bool   // the cause of errors may be gone: their pause is over
 }
 
 // Turn handles what is new about one object. It returns whether the object is to
@@ -42,6 +43,9 @@ func (k *Kind) Turn(ctx context.Context, m *Memory, why Occasion) (forget bool) 
 	}
 	if len(k.Handlers) == 0 && k.Daemons == nil {
 		return k.onlyLook(ctx, m, why, &asked)
+	}
+	if why.Hurry && m.busy != nil {
+		m.busy.until = time.Time{}
 	}
 	state, news := m.newest(why)
 	switch {
@@ -92,7 +96,7 @@ func (k *Kind) worthALook(m *Memory, why Occasion, asked *patch.Patch) bool {
 // on: one that was not acted on yet, or that was acted on with something left for
 // this moment.
 func (m *Memory) newest(why Occasion) (state *object.Body, news bool) {
-	due := m.busy != nil && m.busy.body != nil && (why.Alarm || why.Wake != nil)
+	due := m.busy != nil && m.busy.body != nil && (why.Alarm || why.Hurry || why.Wake != nil)
 	switch event := why.Event; {
 	case event == nil && !due:
 		state = m.daemons.Body() // one that ran has ended; nil: what it was for is done

@@ -1,0 +1,75 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"gopf.dev/gopf/internal/access"
+	"gopf.dev/gopf/internal/peering"
+	"gopf.dev/gopf/internal/registry"
+)
+
+// review tells which permissions are missing, until the context is done.
+func (s *server) review(ctx context.Context) {
+	_, fixed := s.Namespaces.Fixed()
+	framework := access.Framework{Definitions: !s.ScanningDisabled, Namespaces: !fixed, Posting: s.Posting.Enabled}
+	if len(s.Namespaces) > 0 {
+		framework.PostingIn = s.Posting.Namespace
+	}
+	reviewer := access.NewReviewer(access.Config{
+		API: s.client, Log: s.Log, Granted: s.hurry,
+		Needs: func() []access.Need { return append(access.Needs(s.uses(), framework), s.needs()...) },
+		Namespaces: func() []string {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return slices.Collect(maps.Keys(s.namespaces))
+		},
+	})
+	s.vitals.reviewer.Store(reviewer)
+	reviewer.Run(ctx)
+}
+
+// needs are those of meeting other operators.
+func (s *server) needs() (all []access.Need) {
+	if s.Peering.Standalone {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, info := range peering.Resources(s.cluster, s.Peering.Clusterwide) {
+		all = append(all, access.Peering(info))
+	}
+	return all
+}
+
+// uses are what handlers do with the resources that are served.
+func (s *server) uses() (uses []access.Use) {
+	for _, r := range *s.served.Load() {
+		use := access.Use{Info: r.kind.Resource}
+		for _, h := range r.served.Handlers {
+			if h.Family == registry.Changes || h.Family == registry.Background {
+				use.Write = append(use.Write, h.ID)
+			} else {
+				use.Look = append(use.Look, h.ID)
+			}
+		}
+		uses = append(uses, use)
+	}
+	slices.SortFunc(uses, func(a, b access.Use) int { return strings.Compare(a.Info.String(), b.Info.String()) })
+	return uses
+}
+
+// hurry ends the pauses of all objects after errors: what was refused may be
+// allowed now.
+func (s *server) hurry() {
+	for _, r := range *s.served.Load() {
+		r.mu.Lock()
+		keys := slices.Collect(maps.Keys(r.memories))
+		r.mu.Unlock()
+		for _, key := range keys {
+			r.put(key, entry{hurry: true})
+		}
+	}
+}

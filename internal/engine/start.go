@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/login"
+	"gopf.dev/gopf/internal/observe"
+	"gopf.dev/gopf/kind"
+)
+
+// open begins to tell how the operator is, to whoever asks. The function
+// answers them until its context is done.
+func open(ctx context.Context, c Config) (*vitals, func(context.Context), error) {
+	counts, err := newMetrics(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	v := newVitals(c, counts)
+	counts.Observe(v.gauges)
+	site, err := v.listen(ctx, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	return v, func(ctx context.Context) {
+		if site == nil {
+			return
+		}
+		if err := site.Run(ctx); err != nil {
+			c.Log.Error("Health and metrics are not served any more.", "error", err)
+		}
+	}, nil
+}
+
+// connect logs in and makes a client. What belongs to no namespace goes to that
+// of the login.
+func connect(ctx context.Context, c *Config, v *vitals) (*kube.Client, *login.Vault, error) {
+	v.begin("the operator logs in")
+	vault := login.New(login.Config{
+		Login: c.Login, Log: c.Log,
+		Status: func(s login.Status) { v.unauthorized(s.Err) },
+	})
+	begin, err := vault.Login(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	c.Posting.Namespace = begin.Namespace
+	c.Kube.Observe, c.Kube.Unauthorized = v.request, vault.Unauthorized
+	client, err := kube.NewClient(begin.Config, c.Kube)
+	if err != nil {
+		return nil, nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	return client, vault, nil
+}
+
+// firstAnswer is how long the cluster may take to answer at the start.
+const firstAnswer = 5 * time.Second
+
+// discover finds out what the cluster has. At the start, nobody is helped by
+// an operator that waits for an unreachable cluster in silence: a few attempts
+// are made, and then it is told.
+func discover(ctx context.Context, client *kube.Client, resources *observe.Resources) ([]kind.Info, error) {
+	client = client.Derive(func(o *kube.Options) {
+		o.Backoffs = slices.Values([]time.Duration{time.Second, time.Second})
+		o.RequestTimeout = min(o.RequestTimeout, firstAnswer)
+		o.Log = slog.New(slog.DiscardHandler) // the error tells it all
+	})
+	found, err := client.Discover(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find out what the cluster has: %w", err)
+	}
+	resources.Tell(found)
+	return found.Resources, nil
+}
