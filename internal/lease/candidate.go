@@ -1,0 +1,103 @@
+package lease
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"gopf.dev/gopf/internal/stream"
+)
+
+// acquire waits until the lease is ours; it is not when ctx is done. Requests
+// that are under way then are waited for, to know whether there is something
+// to release.
+func (e *Elector) acquire(ctx, requests context.Context) bool {
+	ctx, stop := context.WithCancel(ctx)
+	var follower sync.WaitGroup
+	defer follower.Wait()
+	defer stop()
+	free := make(chan struct{}, 1)
+	follower.Go(func() { e.follow(ctx, free) })
+	for ctx.Err() == nil {
+		if e.try(requests) {
+			if ctx.Err() == nil {
+				return true
+			}
+			break
+		}
+		pause := e.pause()
+		if ok, at := e.seen.free(time.Now(), e.Duration); !ok {
+			pause = min(pause, time.Until(at))
+		}
+		select {
+		case <-ctx.Done():
+		case <-free:
+		case <-time.After(pause):
+		}
+	}
+	return false
+}
+
+// pause is the retry period, with jitter.
+func (e *Elector) pause() time.Duration { return e.RetryPeriod - rand.N(e.RetryPeriod/5+1) }
+
+// try looks at the lease and takes it if it may.
+func (e *Elector) try(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, e.attempt())
+	defer cancel()
+	if err := e.read(ctx); err != nil {
+		e.tell(ctx, err)
+		return false
+	}
+	r := e.seen.record
+	now := time.Now()
+	mine := r.holds(e.Identity, e.acquired)
+	if free, _ := e.seen.free(now, e.Duration); !free && !mine {
+		e.unsure = false
+		return false
+	}
+	next := record{holder: e.Identity, duration: e.Duration, acquired: timestamp(now), renewed: timestamp(now), transitions: r.transitions}
+	switch {
+	case mine:
+		next.acquired = e.acquired // a term of which we did not hear, or that we lost and nobody took
+	case e.seen.version != "" || r.holder != "":
+		next.transitions++
+	}
+	e.acquired = next.acquired
+	if err := e.write(ctx, next); err != nil {
+		e.tell(ctx, err)
+		return false
+	}
+	e.leads(now)
+	return true
+}
+
+// attempt is how long one attempt may take, so that another one is possible
+// before the deadline.
+func (e *Elector) attempt() time.Duration { return e.RenewDeadline / 2 }
+
+// follow tells when the lease is given up. It only makes things faster: if the
+// lease cannot be followed, it is looked at every now and then.
+func (e *Elector) follow(ctx context.Context, free chan<- struct{}) {
+	c := stream.DefaultConfig(leases, e.Namespace)
+	c.Log = quiet
+	told := false
+	c.Status = func(s stream.Status) {
+		if s.State == stream.Failing && !told {
+			told = true
+			e.Log.Debug("The lease cannot be watched, only looked at: taking over takes a moment longer.", "error", s.Err)
+		}
+	}
+	_ = stream.New(e.client, c).Run(ctx, func(ev stream.Event) {
+		if ev.Body == nil || ev.Body.Name != e.Name {
+			return
+		}
+		if holder, _ := ev.Body.Lookup("spec", "holderIdentity"); ev.Type == stream.Deleted || holder == nil || holder == "" {
+			select {
+			case free <- struct{}{}:
+			default:
+			}
+		}
+	})
+}
