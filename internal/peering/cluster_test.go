@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -163,8 +165,69 @@ func TestClusterPeering(t *testing.T) {
 	}
 }
 
-// The removal of the dead is bound to the version also where the status is a
-// subresource; and the cluster-wide object of peering.yaml works.
+const withStatus = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: kopfpeerings.peering.test}
+spec:
+  group: peering.test
+  scope: Namespaced
+  names: {kind: KopfPeering, plural: kopfpeerings, singular: kopfpeering}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema: {openAPIV3Schema: {type: object, properties: {status: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}
+`
+
+// Also there the removal of the dead is bound to the version.
+func TestClusterPeeringWithStatusAsASubresource(t *testing.T) {
+	client, _, ns := cluster(t)
+	cfg, _, err := kube.LoadConfig(os.Getenv("GOPF_TEST_KUBECONFIG"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "crd.yaml")
+	text := fmt.Sprintf("%s---\napiVersion: peering.test/v1\nkind: KopfPeering\nmetadata: {namespace: %s, name: default}\n", withStatus, ns)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	objects, err := manifests.Read(file)
+	if err == nil {
+		err = manifests.Apply(t.Context(), cfg, objects, func(manifests.Object) {})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := client.Discover(t.Context(), "peering.test")
+	if err != nil || len(d.Resources) != 1 || !d.Resources[0].HasStatus() {
+		t.Fatalf("got %v, %v", d, err)
+	}
+	place := Place{d.Resources[0], ns}
+	ghost := Record{Identity: "ghost", Priority: 5, Lifetime: 2 * time.Second, LastSeen: time.Now()}
+	if err := Freeze(t.Context(), client, "default", []Place{place}, ghost); err != nil {
+		t.Fatal(err)
+	}
+	m := join(t, client, place, "me@host/5", 0)
+	m.awaits(t, true)
+	m.awaits(t, false)
+	for limit := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		if s := statusOnCluster(t, client, place); s["ghost"] == nil && s["me@host/5"] != nil {
+			break
+		} else if time.Now().After(limit) {
+			t.Fatalf("got %v", s)
+		}
+	}
+	// What was seen to be dead is not removed in a later state.
+	w := newWriter(m.Config)
+	w.dead = order{dead: []string{"me@host/5"}, version: "1"}
+	w.tidy(t.Context())
+	if s := statusOnCluster(t, client, place); s["me@host/5"] == nil {
+		t.Error("the version does not count")
+	}
+}
+
 func TestClusterWidePeering(t *testing.T) {
 	client, infos, _ := cluster(t)
 	place := Place{Info: Resources(infos, true)[0]}

@@ -208,13 +208,15 @@ func (m *Member) where() []any {
 func (m *Member) act(d Decision) {
 	m.note(d.Unreadable)
 	m.warn(d)
-	switch why := reasonOf(d); {
-	case why == m.why:
+	why := reasonOf(d)
+	if why == m.why {
 		return
-	case why == higher:
+	}
+	switch why {
+	case higher:
 		m.Log.Info(fmt.Sprintf("Pausing operations in favour of %s.", list(d.Higher)), m.where()...)
 		m.toggle(why, "an operator of a higher priority is there: "+d.Higher[0].Identity)
-	case why == same:
+	case same:
 		m.Log.Warn(fmt.Sprintf("Pausing all operators, including self: %s", list(d.Same)), m.where()...)
 		m.toggle(why, "an operator of the same priority is there: "+d.Same[0].Identity)
 	default:

@@ -107,7 +107,7 @@ func parse(identity string, value any, now time.Time) (Record, error) {
 }
 
 // maxSeconds is the longest lifetime that fits a Duration, near 300 years.
-const maxSeconds = int64(math.MaxInt64 / int64(time.Second))
+const maxSeconds = math.MaxInt64 / int64(time.Second)
 
 // number reads an integer in any of the forms that Python's int() takes from
 // JSON: fractions are cut off, texts of digits are fine.

@@ -1,0 +1,196 @@
+package lease
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/kind"
+)
+
+// cluster is a client of a real control plane, if there is one to test with,
+// and a namespace for the test.
+func cluster(t *testing.T) (client *kube.Client, ns string) {
+	t.Helper()
+	path := os.Getenv("GOPF_TEST_KUBECONFIG")
+	if path == "" {
+		t.Skip("GOPF_TEST_KUBECONFIG names no cluster")
+	}
+	cfg, _, err := kube.LoadConfig(path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if client, err = kube.NewClient(cfg, kube.DefaultOptions()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	namespaces := kind.Info{Version: "v1", Plural: "namespaces", Kind: "Namespace"}
+	b, err := client.Create(t.Context(), kube.Target{Info: namespaces}, []byte(`{"metadata":{"generateName":"lease-test-"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Delete(context.Background(), kube.Target{Info: namespaces, Name: b.Name}, kube.DeleteOptions{UID: b.UID}); err != nil {
+			t.Error(err)
+		}
+	})
+	return client, b.Name
+}
+
+// contender is an elector on a real cluster.
+type contender struct {
+	*Elector
+	elected chan time.Time
+	log     *logLines
+	stop    func()
+}
+
+func contend(t *testing.T, client *kube.Client, ns, identity string) *contender {
+	t.Helper()
+	c := DefaultConfig(client, ns, "op", identity)
+	c.Duration, c.RenewDeadline, c.RetryPeriod = 3*time.Second, 2*time.Second, 500*time.Millisecond
+	p := &contender{elected: make(chan time.Time, 100), log: &logLines{}}
+	c.Log = slog.New(p.log)
+	var err error
+	if p.Elector, err = New(c); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.Run(ctx, func(ctx context.Context) {
+			p.elected <- time.Now()
+			<-ctx.Done()
+		})
+	}()
+	p.stop = func() { cancel(); <-done }
+	t.Cleanup(p.stop)
+	return p
+}
+
+func (p *contender) wins(t *testing.T) time.Time {
+	t.Helper()
+	select {
+	case at := <-p.elected:
+		return at
+	case <-time.After(20 * time.Second):
+		t.Fatalf("%s does not win", p.Identity)
+		panic("unreachable")
+	}
+}
+
+func TestClusterHandsOverAtOnce(t *testing.T) {
+	client, ns := cluster(t)
+	a := contend(t, client, ns, "a")
+	a.wins(t)
+	b := contend(t, client, ns, "b")
+	time.Sleep(4 * time.Second) // longer than the lease without renewals
+	if len(b.elected) > 0 || a.Until().IsZero() || b.Holder() != "a" {
+		t.Fatalf("a leads until %v, b was elected %d times", a.Until(), len(b.elected))
+	}
+	a.stop()
+	released := time.Now()
+	if took := b.wins(t).Sub(released); took > 400*time.Millisecond {
+		t.Errorf("it took %v", took)
+	}
+	body, err := client.Get(t.Context(), kube.Target{Info: leases, Namespace: ns, Name: "op"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := parse(body); err != nil || r.holder != "b" || r.duration != 3*time.Second || r.transitions != 1 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	b.stop()
+	for _, p := range []*contender{a, b} {
+		if w := p.log.warnings(); len(w) != 0 {
+			t.Errorf("%s: %q", p.Identity, w)
+		}
+	}
+}
+
+func TestClusterReplacesAHolderThatVanished(t *testing.T) {
+	client, ns := cluster(t)
+	r := record{holder: "ghost", duration: 2 * time.Second, acquired: timestamp(time.Now()), renewed: timestamp(time.Now())}
+	ghost := &Elector{Config: DefaultConfig(client, ns, "op", "ghost"), client: client}
+	ghost.Log = quiet
+	if err := ghost.write(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	took := contend(t, client, ns, "a").wins(t).Sub(began)
+	if took < 2*time.Second || took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// Of many who want it at the same moment, one gets it; and again when it goes.
+func TestClusterElectsOneOfMany(t *testing.T) {
+	client, ns := cluster(t)
+	all := map[*contender]bool{}
+	for _, id := range strings.Split("abcdef", "") {
+		all[contend(t, client, ns, id)] = true
+	}
+	var mu sync.Mutex // of all
+	overlaps := make(chan int, 1)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(overlaps)
+		for {
+			mu.Lock()
+			writers := 0
+			for p := range all {
+				if !p.Until().IsZero() {
+					writers++
+				}
+			}
+			mu.Unlock()
+			if writers > 1 {
+				overlaps <- writers
+				return
+			}
+			select {
+			case <-stopped:
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}()
+	for len(all) > 0 {
+		var leader *contender
+		for limit := time.Now().Add(20 * time.Second); leader == nil; time.Sleep(5 * time.Millisecond) {
+			for p := range all {
+				if !p.Until().IsZero() {
+					leader = p
+				}
+			}
+			if time.Now().After(limit) {
+				t.Fatal("nobody leads")
+			}
+		}
+		leader.stop()
+		mu.Lock()
+		delete(all, leader)
+		mu.Unlock()
+	}
+	close(stopped)
+	if n, bad := <-overlaps; bad {
+		t.Errorf("%d may write at the same time", n)
+	}
+}
+
+func TestClusterNamesWhatIsMissing(t *testing.T) {
+	client, _ := cluster(t)
+	p := contend(t, client, "no-such-namespace", "a")
+	for limit := time.Now().Add(10 * time.Second); len(p.log.warnings()) == 0 && time.Now().Before(limit); {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if w := p.log.warnings(); len(w) != 1 || !strings.Contains(w[0], "the namespace no-such-namespace must exist") {
+		t.Errorf("got %q", w)
+	}
+}
