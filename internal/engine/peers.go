@@ -31,10 +31,7 @@ func (s *server) meetPeers(ctx context.Context) {
 	if s.Peering.Standalone {
 		return
 	}
-	identity := s.Peering.Identity
-	if identity == "" {
-		identity = peering.ThisSystem().Identity(ctx, time.Now())
-	}
+	identity := sync.OnceValue(func() string { return identify(ctx, s.Peering.Identity) })
 	var members sync.WaitGroup
 	defer members.Wait()
 	leave := map[string]func(){}
@@ -50,7 +47,7 @@ func (s *server) meetPeers(ctx context.Context) {
 			if leave[who] != nil {
 				continue
 			}
-			member := s.member(place, identity, who)
+			member := s.member(place, identity(), who)
 			if member.Paused() {
 				s.Pause(who, "the peering object was not seen yet")
 			}
@@ -73,6 +70,14 @@ func (s *server) meetPeers(ctx context.Context) {
 		case <-s.moved:
 		}
 	}
+}
+
+// identify names this process, unless it has a name already.
+func identify(ctx context.Context, name string) string {
+	if name != "" {
+		return name
+	}
+	return peering.ThisSystem().Identity(ctx, time.Now())
 }
 
 func (s *server) member(place peering.Place, identity, who string) *peering.Member {
