@@ -36,7 +36,7 @@ func changed(base health.Stream, change func(*health.Stream)) health.Stream {
 
 func lost(base health.Stream, since time.Duration) health.Stream {
 	return changed(base, func(s *health.Stream) {
-		s.State, s.Since, s.Err = health.Failing, ago(since), errors.New("connection\nrefused.")
+		s.State, s.Since, s.Err = health.Failing, ago(since), fmt.Errorf("connection\n%s", "refused.")
 	})
 }
 

@@ -113,18 +113,18 @@ func (s *Server) open(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		real, err := s.serve(ctx, "the probes", address, map[string]http.Handler{path: probePage(c.Snapshot, s.probes)})
+		bound, err := s.serve(ctx, "the probes", address, map[string]http.Handler{path: probePage(c.Snapshot, s.probes)})
 		if err != nil {
 			return err
 		}
-		s.at.Liveness = "http://" + real + path
+		s.at.Liveness = "http://" + bound + path
 	}
 	pages := map[string]http.Handler{"/livez": livePage(c.Snapshot), "/readyz": readyPage(c.Snapshot)}
 	profiles := map[string]http.Handler{profilesPath: http.HandlerFunc(serveProfiles)}
 	for _, e := range []struct {
 		what, address string
 		routes        map[string]http.Handler
-		real          *string
+		bound         *string
 	}{
 		{"health", c.Health, pages, &s.at.Health},
 		{"metrics", c.Metrics, map[string]http.Handler{"/metrics": c.MetricsHandler}, &s.at.Metrics},
@@ -134,7 +134,7 @@ func (s *Server) open(ctx context.Context) error {
 			continue
 		}
 		var err error
-		if *e.real, err = s.serve(ctx, e.what, e.address, e.routes); err != nil {
+		if *e.bound, err = s.serve(ctx, e.what, e.address, e.routes); err != nil {
 			return err
 		}
 	}
@@ -142,7 +142,7 @@ func (s *Server) open(ctx context.Context) error {
 }
 
 // serve adds routes to an address, and begins to listen there if nobody does.
-func (s *Server) serve(ctx context.Context, what, address string, added map[string]http.Handler) (real string, err error) {
+func (s *Server) serve(ctx context.Context, what, address string, added map[string]http.Handler) (bound string, err error) {
 	if err := checkPort(address); err != nil {
 		return "", &AddressError{address, what, "say something like :8080 or localhost:8080", err}
 	}
@@ -228,7 +228,7 @@ func (s *Server) Run(ctx context.Context) error {
 		serving.Go(func() {
 			if server.Shutdown(late) != nil {
 				s.config.Log.Debug("Some requests about the operator's health do not end and are cut off.")
-				server.Close()
+				_ = server.Close() // of listeners that are closed already
 			}
 		})
 	}

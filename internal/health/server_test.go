@@ -98,6 +98,15 @@ func get(t *testing.T, url string, header ...string) answer {
 	return ask(t, http.MethodGet, url, header...)
 }
 
+// try asks a server that may be stopping: whatever comes of it.
+func try(t *testing.T, url string) {
+	req := must(http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	if resp, err := client.Do(req); err == nil {
+		resp.Body.Close()
+	}
+}
+
 const (
 	plain  = "text/plain; charset=utf-8"
 	asJSON = "application/json; charset=utf-8"
@@ -398,9 +407,9 @@ func TestStoppingLeavesNothingBehind(t *testing.T) {
 	go func() { done <- s.Run(ctx) }()
 
 	at := s.Addresses()
-	asked := make(chan int, 2)
+	var asking sync.WaitGroup
 	for _, url := range []string{at.Liveness, "http://" + at.Debug + "/debug/pprof/profile"} {
-		go func() { asked <- get(t, url).Code }()
+		asking.Go(func() { try(t, url) })
 	}
 	idle := must(new(net.Dialer).DialContext(t.Context(), "tcp", at.Health)) // connected, and silent
 	defer idle.Close()
@@ -409,8 +418,7 @@ func TestStoppingLeavesNothingBehind(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	<-asked
-	<-asked
+	asking.Wait()
 	if _, err := new(net.Dialer).DialContext(t.Context(), "tcp", at.Health); err == nil {
 		t.Error("somebody still listens")
 	}
@@ -444,20 +452,14 @@ func TestProbesThatHeedNothingDoNotKeepTheOperator(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- s.Run(ctx) }()
-	asked := make(chan struct{})
-	go func() {
-		defer close(asked)
-		req := must(http.NewRequestWithContext(t.Context(), http.MethodGet, s.Addresses().Liveness, nil))
-		if resp, err := http.DefaultClient.Do(req); err == nil {
-			resp.Body.Close()
-		}
-	}()
+	var asking sync.WaitGroup
+	asking.Go(func() { try(t, s.Addresses().Liveness) })
 	<-entered
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	<-asked
+	asking.Wait()
 	if !strings.Contains(log.String(), "A probe does not heed that the operator stops, and is left behind.") {
 		t.Error(log.String())
 	}
