@@ -464,3 +464,25 @@ func TestProbesThatHeedNothingDoNotKeepTheOperator(t *testing.T) {
 		t.Error(log.String())
 	}
 }
+
+func TestABrokenListenerEndsTheServer(t *testing.T) {
+	var log bytes.Buffer
+	c := health.DefaultConfig()
+	c.Health, c.Debug, c.Snapshot = "127.0.0.1:0", "localhost:0", started().get
+	c.Log = slog.New(slog.NewTextHandler(&log, nil))
+	s, err := health.Listen(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() { done <- s.Run(t.Context()) }()
+	get(t, "http://"+s.Addresses().Health+"/livez") // it runs
+	get(t, "http://"+s.Addresses().Debug+"/debug/pprof/")
+	s.Close()
+	if err := <-done; !errors.Is(err, net.ErrClosed) || !strings.HasPrefix(err.Error(), "serve health at ") {
+		t.Error(err)
+	}
+	if log.Len() > 0 {
+		t.Error(log.String())
+	}
+}
