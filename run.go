@@ -1,11 +1,15 @@
 package gopf
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -98,6 +102,15 @@ func (o *runOptions) prepare(op *Operator) error {
 	return nil
 }
 
+// programName is what replicas of one operator have in common.
+func programName() string {
+	name := strings.ToLower(strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe"))
+	return strings.Trim(unnamable.ReplaceAllString(name, "-"), "-.")
+}
+
+// unnamable is what names of objects must not have.
+var unnamable = regexp.MustCompile(`[^-a-z0-9.]+`)
+
 func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 	s := op.Settings
 	if err := s.check(); err != nil {
@@ -128,6 +141,10 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 		Peering: engine.Peering{
 			Standalone: s.Peering.Standalone, Clusterwide: s.Peering.Clusterwide, Mandatory: s.Peering.Mandatory, Stealth: s.Peering.Stealth,
 			Name: s.Peering.Name, Identity: s.Peering.Identity, Priority: s.Peering.Priority, Lifetime: s.Peering.Lifetime,
+		},
+		Election: engine.Election{
+			Enabled: s.Election.Enabled, Name: cmp.Or(s.Election.Name, programName()), Namespace: s.Election.Namespace,
+			Identity: s.Election.Identity, Duration: s.Election.Duration, RenewDeadline: s.Election.RenewDeadline, RetryPeriod: s.Election.RetryPeriod,
 		},
 		Health: engine.Health{
 			Liveness: s.Health.Liveness, Address: s.Health.Address, Strict: s.Health.Strict,

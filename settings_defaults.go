@@ -69,8 +69,8 @@ func (s Settings) check() error {
 func (s ElectionSettings) check() error {
 	switch {
 	case !s.Enabled:
-	case s.RetryPeriod <= 0, s.RenewDeadline <= s.RetryPeriod, s.Duration <= s.RenewDeadline, s.Duration < time.Second:
-		return fmt.Errorf("the times of the election do not fit: there must be 0 < RetryPeriod (%s) < RenewDeadline (%s) < Duration (%s), and that one second at least",
+	case s.RetryPeriod <= 0, s.RenewDeadline < 2*s.RetryPeriod, s.Duration <= s.RenewDeadline, s.Duration < time.Second:
+		return fmt.Errorf("the times of the election do not fit: there must be 0 < 2 × RetryPeriod (%s) <= RenewDeadline (%s) < Duration (%s), and that one second at least",
 			s.RetryPeriod, s.RenewDeadline, s.Duration)
 	}
 	return nil

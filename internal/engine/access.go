@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -19,7 +20,7 @@ func (s *server) review(ctx context.Context) {
 		framework.PostingIn = s.Posting.Namespace
 	}
 	reviewer := access.NewReviewer(access.Config{
-		API: s.client, Log: s.Log, Granted: s.hurry,
+		API: s.client.Ungated(), Log: s.Log, Granted: s.hurry,
 		Needs: func() []access.Need { return append(access.Needs(s.uses(), framework), s.needs()...) },
 		Namespaces: func() []string {
 			s.mu.Lock()
@@ -33,8 +34,11 @@ func (s *server) review(ctx context.Context) {
 
 // needs are those of meeting other operators.
 func (s *server) needs() (all []access.Need) {
+	if s.Election.Enabled {
+		all = append(all, access.Lease(cmp.Or(s.Election.Namespace, s.Posting.Namespace, "default")))
+	}
 	if s.Peering.Standalone {
-		return nil
+		return all
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

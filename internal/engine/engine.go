@@ -40,6 +40,7 @@ type Config struct {
 	Posting     posting.Config
 	Health      Health
 	Peering     Peering
+	Election    Election
 	Kube        kube.Options
 	Stream      stream.Config // the resource and the namespace are filled in
 	Process     process.Config
@@ -88,6 +89,10 @@ func Run(ctx context.Context, c Config) error {
 	}
 	defer background(ctx, site)()
 
+	writes := &gate{}
+	if c.Election.Enabled {
+		c.Kube.Gate = writes.ask
+	}
 	client, vault, err := connect(ctx, &c, v)
 	if ctx.Err() != nil {
 		return nil // stopped before it began
@@ -111,12 +116,13 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	c.Log.Info("Client is configured.", "server", client.Host())
-	serve(ctx, newServer(c, client, v), resources, discovered)
-	return nil
+	s := newServer(c, client, v)
+	s.gateOfWrites = writes
+	return serve(ctx, s, resources, discovered)
 }
 
 // serve serves what was found, and all that comes, until the context is done.
-func serve(ctx context.Context, s *server, resources *observe.Resources, discovered []kind.Info) {
+func serve(ctx context.Context, s *server, resources *observe.Resources, discovered []kind.Info) error {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	s.vitals.server.Store(s)
@@ -132,6 +138,12 @@ func serve(ctx context.Context, s *server, resources *observe.Resources, discove
 	if s.Ready != nil {
 		s.Ready()
 	}
+	elected := make(chan error, 1)
+	if s.Election.Enabled {
+		go func() { elected <- s.elect(ctx, work) }()
+	} else {
+		close(elected)
+	}
 	var tasks sync.WaitGroup
 	tasks.Go(func() { resources.Run(ctx, discovered, func(now []kind.Info) { s.serve(work, now) }) })
 	tasks.Go(func() { s.followNamespaces(ctx, work) })
@@ -143,6 +155,8 @@ func serve(ctx context.Context, s *server, resources *observe.Resources, discove
 	s.Log.Info("The operator is stopping.")
 	tasks.Wait()
 	s.stop(cancel)
+	close(s.stopped)
+	return <-elected
 }
 
 // background runs functions until the returned one is called, which waits for

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"gopf.dev/gopf/internal/execute"
 )
@@ -151,7 +152,11 @@ func (s *server) standDown(ctx, work context.Context) {
 		}
 		s.retire(r)
 	}
+	late := time.AfterFunc(reminding, func() {
+		s.Log.Warn("The lease is lost, but some handlers do not end: this replica is no candidate until they do.")
+	})
 	s.retiring.Wait()
+	late.Stop()
 	if ctx.Err() == nil {
 		s.serve(work, s.found())
 	}

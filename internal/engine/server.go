@@ -35,7 +35,10 @@ type server struct {
 	gate     *index.Gate
 	poster   *posting.Poster
 	vitals   *vitals
-	stopping chan struct{}
+	stopping chan struct{} // closed when no new work is to be begun
+	stopped  chan struct{} // closed when none is left
+
+	gateOfWrites *gate // nil without an election
 
 	// served is what is being served, for those who must not wait for the lock.
 	served   atomic.Pointer[[]*resource]
@@ -64,14 +67,14 @@ type appointment struct {
 
 func newServer(c Config, client *kube.Client, v *vitals) *server {
 	s := &server{
-		Config: c, client: client, vitals: v, stopping: make(chan struct{}),
+		Config: c, client: client, vitals: v, stopping: make(chan struct{}), stopped: make(chan struct{}), standby: c.Election.Enabled,
 		resources: map[schema.GroupVersionResource]*resource{}, namespaces: map[string]bool{}, told: map[string]bool{},
 		pauses: map[string]string{}, resumed: make(chan struct{}, 1), moved: make(chan struct{}, 1),
 	}
 	s.clock = alarm.New(func(a appointment) { a.resource.ring(a.key) })
 	s.daemons = alarm.New((*daemon.Task).Ring)
 	s.gate = newGate(c)
-	s.poster = posting.New(client, c.Posting)
+	s.poster = posting.New(client.Ungated(), c.Posting)
 	if len(c.Namespaces) == 0 {
 		s.namespaces[""] = true
 	}

@@ -1,0 +1,176 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/gopftest"
+)
+
+// replica is one of several equal operators.
+func replica(diary *calls, name string) (*gopf.Operator, *gopf.Resource[*Example]) {
+	op := gopf.New()
+	op.Settings.Election.Enabled = true
+	op.Settings.Election.Name = "example"
+	op.Settings.Election.Identity = name
+	op.Settings.Peering.Standalone = true
+	x := gopf.For[*Example](op, resource)
+	x.OnCreate("create", diary.handler(name))
+	x.OnUpdate("update", diary.handler(name))
+	return op, x
+}
+
+// line is a way to the cluster that can be cut.
+type line struct {
+	cut   atomic.Bool
+	inner http.RoundTripper
+}
+
+func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
+	if l.cut.Load() {
+		return nil, errors.New("the line is cut")
+	}
+	resp, err := l.inner.RoundTrip(r)
+	if err == nil {
+		resp.Body = cuttable{resp.Body, l}
+	}
+	return resp, err
+}
+
+type cuttable struct {
+	io.ReadCloser
+	line *line
+}
+
+func (c cuttable) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	if c.line.cut.Load() {
+		return 0, errors.New("the line is cut")
+	}
+	return n, err
+}
+
+func (l *line) config(c *gopftest.Cluster) *rest.Config {
+	config := c.RESTConfig()
+	l.inner = c.Transport()
+	config.Transport = l
+	return config
+}
+
+func TestOneReplicaWorksAndTheNextTakesOverAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		one, _ := replica(&diary, "one")
+		two, x := replica(&diary, "two")
+		seen := gopf.Index(x, "names", func(_ context.Context, s *gopf.Subject[*Example]) (map[string]string, error) {
+			return map[string]string{s.Object.GetName(): s.Object.Spec.Field}, nil
+		})
+		stop := gopftest.Start(t, one, c)
+		settle()
+		gopftest.Start(t, two, c)
+		settle()
+		c.Create(t, example("x", "a"))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got, want := diary.all(), []string{"one create a"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if v, _ := seen.One("x"); v != "a" {
+			t.Errorf("the standby has %q in its index, want it warm", v)
+		}
+		stop()
+		c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "b"}})
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got, want := diary.all(), []string{"one create a", "two update b"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+func TestAReplicaThatLosesTheLeaseWritesNothingAnymore(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		cut := &line{}
+		one, x := replica(&diary, "one")
+		var ended time.Time
+		var late error
+		x.OnUpdate("long", func(ctx context.Context, ch *gopf.Change[*Example]) error {
+			if ch.Object.Spec.Field != "b" {
+				return nil
+			}
+			<-ctx.Done()
+			ended = time.Now()
+			// A handler that does not care, with a client of its own.
+			client, err := rest.HTTPClientFor(ch.API.RESTConfig())
+			if err != nil {
+				return err
+			}
+			resp, err := client.Post(ch.API.RESTConfig().Host+"/api/v1/namespaces", "application/json", strings.NewReader(`{"metadata":{"name":"mischief"}}`))
+			if late = err; err == nil {
+				resp.Body.Close()
+			}
+			return nil
+		})
+		two, _ := replica(&diary, "two")
+		gopftest.Start(t, one, c, gopf.Cluster(cut.config(c)))
+		settle()
+		gopftest.Start(t, two, c)
+		settle()
+		c.Create(t, example("x", "a"))
+		settle()
+		c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "b"}})
+		settle()
+		began := time.Now()
+		cut.cut.Store(true)
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		if d := ended.Sub(began); d <= 0 || d > 10*time.Second {
+			t.Errorf("the handler was cancelled after %s, want within the deadline", d)
+		}
+		if late == nil || !strings.Contains(late.Error(), "lease") {
+			t.Errorf("the write of the former leader: got %v, want a refusal", late)
+		}
+		cut.cut.Store(false)
+		c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "c"}})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		want := []string{"one create a", "one update b", "two update c"}
+		got := diary.all()
+		if got = slices.DeleteFunc(got, func(s string) bool { return s == "two update b" }); !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+func TestAReplicaThatLostTheLeaseWorksAgainWhenItIsElected(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		cut := &line{}
+		one, _ := replica(&diary, "one")
+		gopftest.Start(t, one, c, gopf.Cluster(cut.config(c)))
+		settle()
+		c.Create(t, example("x", "a"))
+		settle()
+		cut.cut.Store(true)
+		time.Sleep(5 * time.Minute)
+		c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "b"}})
+		cut.cut.Store(false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got, want := diary.all(), []string{"one create a", "one update b"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}

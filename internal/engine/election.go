@@ -1,0 +1,64 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"gopf.dev/gopf/internal/lease"
+)
+
+// Election says how one of several replicas is chosen to work.
+type Election struct {
+	Enabled         bool
+	Namespace, Name string // of the lease; the namespace is that of the login if it is empty
+	Identity        string // "" for one that is made up
+	Duration        time.Duration
+	RenewDeadline   time.Duration
+	RetryPeriod     time.Duration
+}
+
+// ErrStandby is why nothing may be written by a replica that is not elected.
+var ErrStandby = errors.New("another replica holds the lease")
+
+// gate lets writes through as long as the replica is elected.
+type gate struct{ elector atomic.Pointer[lease.Elector] }
+
+// ask returns until when a write may take.
+func (g *gate) ask() (until time.Time, err error) {
+	if elector := g.elector.Load(); elector != nil {
+		until = elector.Until()
+	}
+	if until.IsZero() {
+		return until, ErrStandby
+	}
+	return until, nil
+}
+
+// elect takes part in the election until the context is done, and lets go of the
+// lease after the operator has stopped.
+func (s *server) elect(ctx, work context.Context) error {
+	elector, err := lease.New(lease.Config{
+		Client:    s.client.Ungated(),
+		Namespace: cmp.Or(s.Election.Namespace, s.Posting.Namespace, "default"), Name: s.Election.Name,
+		Identity: identify(ctx, cmp.Or(s.Election.Identity, s.Peering.Identity)),
+		Duration: s.Election.Duration, RenewDeadline: s.Election.RenewDeadline, RetryPeriod: s.Election.RetryPeriod,
+		Log: s.Log,
+	})
+	if err != nil {
+		return err
+	}
+	s.gateOfWrites.elector.Store(elector)
+	elector.Run(ctx, func(term context.Context) {
+		s.lead(work)
+		<-term.Done()
+		if _, lost := errors.AsType[*lease.LostError](context.Cause(term)); lost {
+			s.standDown(ctx, work)
+			return
+		}
+		<-s.stopped
+	})
+	return nil
+}
