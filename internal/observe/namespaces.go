@@ -21,6 +21,15 @@ func (ns Namespaces) Match(name string) bool {
 	return false
 }
 
+// String is how people write them.
+func (ns Namespaces) String() string {
+	texts := make([]string, len(ns))
+	for i, p := range ns {
+		texts[i] = p.String()
+	}
+	return strings.Join(texts, " or ")
+}
+
 // Fixed are the patterns if all of them are plain names, so that there is no
 // need to know which namespaces exist.
 func (ns Namespaces) Fixed() (names []string, ok bool) {
