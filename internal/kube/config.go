@@ -33,6 +33,8 @@ const (
 	ConfigBroken    ConfigProblem = "cannot be read"
 	ConfigNoContext ConfigProblem = "has no current context"
 	ConfigDangling  ConfigProblem = "has no such context"
+	ConfigNoCluster ConfigProblem = "has no such cluster"
+	ConfigNoUser    ConfigProblem = "has no such user"
 	ConfigUnusable  ConfigProblem = "cannot be used"
 )
 
@@ -135,13 +137,19 @@ func loadFiles(paths []string, context string) (*rest.Config, string, error) {
 	case context == "":
 		context = merged.CurrentContext
 	}
-	if merged.Contexts[context] == nil {
+	chosen := merged.Contexts[context]
+	switch {
+	case chosen == nil:
 		return nil, "", &ConfigError{Path: all, Problem: ConfigDangling, Detail: fmt.Sprintf("%q", context)}
+	case merged.Clusters[chosen.Cluster] == nil:
+		return nil, "", &ConfigError{Path: all, Problem: ConfigNoCluster, Detail: fmt.Sprintf("%q, which the context %q names", chosen.Cluster, context)}
+	case chosen.AuthInfo != "" && merged.AuthInfos[chosen.AuthInfo] == nil:
+		return nil, "", &ConfigError{Path: all, Problem: ConfigNoUser, Detail: fmt.Sprintf("%q, whom the context %q names", chosen.AuthInfo, context)}
 	}
 	client := clientcmd.NewNonInteractiveClientConfig(*merged, context, &clientcmd.ConfigOverrides{}, rules)
 	cfg, err := client.ClientConfig()
 	if err != nil {
 		return nil, "", &ConfigError{Path: all, Problem: ConfigUnusable, Detail: fmt.Sprintf("context %q", context), Err: err}
 	}
-	return cfg, merged.Contexts[context].Namespace, nil
+	return cfg, chosen.Namespace, nil
 }

@@ -21,6 +21,7 @@ contexts:
 - {name: one, context: {cluster: c1, user: u, namespace: ns1}}
 - {name: two, context: {cluster: c2, user: u}}
 - {name: loose, context: {cluster: c9, user: u}}
+- {name: nobody, context: {cluster: c1, user: u9}}
 `
 
 func TestLoadConfig(t *testing.T) {
@@ -62,7 +63,8 @@ func TestLoadConfig(t *testing.T) {
 		"a directory":                   {path: dir, problem: ConfigBroken},
 		"no current context":            {path: aimless, problem: ConfigNoContext, err: "the kubeconfig " + aimless + " has no current context: choose one with `kubectl config use-context` or --context"},
 		"no such context":               {path: good, context: "three", problem: ConfigDangling, err: "the kubeconfig " + good + ` has no such context: "three"`},
-		"a context without its cluster": {path: good, context: "loose", problem: ConfigUnusable},
+		"a context without its cluster": {path: good, context: "loose", problem: ConfigNoCluster},
+		"a context without its user":    {path: good, context: "nobody", problem: ConfigNoUser},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

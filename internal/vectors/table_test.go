@@ -20,7 +20,7 @@ var table = map[string]row{
 	"timestamps.json":         {standing: exact, run: timestamp},
 
 	"admission-json-patches.json":      {standing: exact, run: admissionPatch},
-	"auth-headers.json":                {standing: awaited, awaits: "login"},
+	"auth-headers.json":                {standing: differences, run: authHeaders},
 	"cycles.json":                      {standing: byEffect, run: cycles},
 	"daemon_stopping.json":             {standing: byEffect, run: daemonStopping},
 	"daemons.json":                     {standing: exact, run: schedule},
@@ -28,7 +28,7 @@ var table = map[string]row{
 	"event-message-cutting.json":       {standing: exact, run: eventMessage},
 	"hierarchies.json":                 {standing: awaited, awaits: "hierarchies"},
 	"indexing.json":                    {standing: exact, run: indexing, parts: []string{"steps"}},
-	"kubeconfig-login.json":            {standing: awaited, awaits: "login"},
+	"kubeconfig-login.json":            {standing: differences, run: kubeconfigLogin},
 	"log-lines.json":                   {standing: differences, run: logLines},
 	"namespace-deletion.json":          {standing: exact, run: namespaceDeletion},
 	"namespace-patterns.json":          {standing: exact, run: namespacePattern, parts: []string{"patterns", "regexes_fullmatch"}},
