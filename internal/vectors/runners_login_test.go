@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
 
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/login"
@@ -25,16 +25,13 @@ import (
 // differences:
 //   - there is no scheme in a configuration; where one is needed, the transport
 //     is wrapped, as users would do it;
-//   - a user without a password is sent with an empty one, as kubectl does.
+//   - a user without a password is sent with an empty one, as kubectl does;
+//   - basic_auth is seen as the header that comes of it.
 func authHeaders(t *testing.T, v vector) {
 	c := decode[struct {
-		Info      struct{ Scheme, Token, Username, Password string }
-		Headers   map[string]string
-		BasicAuth any `json:"basic_auth"`
+		Info    struct{ Scheme, Token, Username, Password string }
+		Headers map[string]string
 	}](t, v.JSON)
-	if c.BasicAuth != nil {
-		t.Fatal("no case was known that has basic_auth")
-	}
 	cfg := &rest.Config{BearerToken: c.Info.Token, Username: c.Info.Username, Password: c.Info.Password}
 	if c.Info.Scheme != "" {
 		cfg.BearerToken = ""
@@ -43,8 +40,8 @@ func authHeaders(t *testing.T, v vector) {
 		})
 	}
 	want := c.Headers["Authorization"]
-	if c.Info.Username != "" && c.Info.Password == "" {
-		want = "Basic " + base64.StdEncoding.EncodeToString([]byte(c.Info.Username+":"))
+	if c.Info.Username != "" { // basic_auth, which is a header in the end
+		want = "Basic " + base64.StdEncoding.EncodeToString([]byte(c.Info.Username+":"+c.Info.Password))
 	}
 	got := ""
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -77,57 +74,120 @@ func (a addHeader) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.next.RoundTrip(r)
 }
 
-// kubeconfigDifference says how a kubeconfig is taken differently by client-go
-// and kubectl, and so by us.
+// kubeconfigDifference is a way in which client-go and kubectl, and so we, take
+// a kubeconfig differently.
 type kubeconfigDifference struct {
-	why     string
-	fails   string            // a part of our error, if we do not take it at all
-	repair  map[string]string // what to change in the files so that we take it as the case says
-	without []string          // the fields which that leaves out
-	with    map[string]any    // the fields which we have besides
+	why string
+	// fails is a part of our error if we do not take it at all.
+	fails string
+	// mend changes a cluster or a user so that we take it as the case says, and
+	// what the case wants where we have something else. It tells whether it is
+	// about this one.
+	mend func(body, want map[string]any) bool
 }
 
-const plainServer = "no credentials are sent to a server without TLS"
+// The differences in all cases: the priority of the built-in login is 0, as
+// there is only one, and proxies are taken from the environment, too
+// (trust_env).
+var kubeconfigDifferences = map[string][]kubeconfigDifference{
+	"cluster": {
+		{"a cluster needs a server", "no server found", func(body, want map[string]any) bool {
+			if body["server"] != nil {
+				return false
+			}
+			body["server"], want["server"] = "https://s", "https://s"
+			return true
+		}},
+		{"no credentials are sent to a server without TLS", "", func(body, want map[string]any) bool {
+			if server := body["server"].(string); !strings.Contains(server, "://") {
+				body["server"], want["server"] = "https://"+server, "https://"+server
+				return true
+			}
+			return false
+		}},
+		{"files must exist", "unable to read certificate-authority", belowFolder("certificate-authority", "ca_path")},
+		{"tls-server-name is used", "", alsoHas("tls-server-name", "server_name")},
+	},
+	"user": {
+		{"there may be only one of token and password", "more than one authentication method found", func(body, want map[string]any) bool {
+			both := body["token"] != nil && body["username"] != nil
+			if both {
+				for _, field := range []string{"username", "password"} {
+					delete(body, field)
+					delete(want, field)
+				}
+			}
+			return both
+		}},
+		{"files must exist", "unable to read client-cert", belowFolder("client-certificate", "certificate_path")},
+		{"files must exist", "unable to read client-key", belowFolder("client-key", "private_key_path")},
+		{"token files are used", "", alsoHas("tokenFile", "token_file")},
+		{"impersonation is used", "", alsoHas("as", "impersonate")},
+		{"plugins are used, and need a version and a mode", "must be specified for u to use exec", func(body, want map[string]any) bool {
+			exec, ok := body["exec"].(map[string]any)
+			if ok {
+				exec["apiVersion"], exec["interactiveMode"] = "client.authentication.k8s.io/v1", "Never"
+				want["exec"] = exec["command"]
+			}
+			return ok
+		}},
+	},
+}
 
-// The differences in all cases:
-//   - relative paths are those from the folder of the kubeconfig, and files
-//     must exist;
-//   - tls-server-name, tokenFile, as and exec are not ignored;
-//   - the priority of the built-in login is 0, as there is only one, and proxies
-//     are taken from the environment, too (trust_env).
-var kubeconfigDifferences = map[string]kubeconfigDifference{
-	"full with files": {
-		why:   "there may be only one of token, password and plugin, and no authority for a server that is not verified",
-		fails: "more than one authentication method found",
-		repair: map[string]string{"username: un, password: pw, ": "", "client-certificate: /c": "client-certificate: c", "client-key: /k": "client-key: k",
-			"insecure-skip-tls-verify: true, ": "", "tokenFile: /ignored, ": ""},
-		without: []string{"username", "password", "insecure"},
-		with:    map[string]any{"certificate_path": "c", "private_key_path": "k", "server_name": "ignored", "impersonate": "ignored"},
-	},
-	"full with inline data": {
-		why:     "there may be only one of token, password and plugin, and no authority for a server that is not verified",
-		fails:   "more than one authentication method found",
-		repair:  map[string]string{"username: un, password: pw, ": "", "insecure-skip-tls-verify: true, ": "", "tokenFile: /ignored, ": ""},
-		without: []string{"username", "password", "insecure"},
-		with:    map[string]any{"server_name": "ignored", "impersonate": "ignored"},
-	},
-	"exec plugin is not supported: no token": {
-		why:    "plugins are used, and need a version and a mode",
-		fails:  "must be specified for u to use exec authentication plugin",
-		repair: map[string]string{"command: aws": "command: aws, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never", "server: s": `server: "https://s"`},
-		with:   map[string]any{"exec": "aws", "server": "https://s"},
-	},
-	"explicit token wins over auth-provider": {
-		why:    plainServer,
-		repair: map[string]string{"server: s": `server: "https://s"`},
-		with:   map[string]any{"server": "https://s", "auth_provider": true},
-	},
-	"merged, first wins": {
-		why:    plainServer,
-		repair: map[string]string{"server: srv": `server: "https://srv"`},
-		with:   map[string]any{"server": "https://srv"},
-	},
-	"null user/cluster bodies become empty": {why: "a cluster needs a server", fails: "no server found"},
+// belowFolder has a file looked for where there is one: relative paths are
+// those from the folder of the kubeconfig.
+func belowFolder(field, wanted string) func(body, want map[string]any) bool {
+	return func(body, want map[string]any) bool {
+		path, _ := body[field].(string)
+		if path != "" {
+			path = strings.TrimPrefix(path, "/")
+			body[field], want[wanted] = path, path
+		}
+		return path != ""
+	}
+}
+
+func alsoHas(field, wanted string) func(body, want map[string]any) bool {
+	return func(body, want map[string]any) bool {
+		if body[field] != nil {
+			want[wanted] = body[field]
+		}
+		return body[field] != nil
+	}
+}
+
+// mended makes kubeconfigs of those of a case that we take as it says, and
+// returns our errors before that.
+func mended(t *testing.T, texts []string, want map[string]any) (mended, fails []string) {
+	t.Helper()
+	for _, text := range texts {
+		var file map[string]any
+		if err := yaml.Unmarshal([]byte(text), &file); err != nil {
+			t.Fatal(err)
+		}
+		for part, differences := range kubeconfigDifferences {
+			entries, _ := file[part+"s"].([]any)
+			for _, entry := range entries {
+				named := entry.(map[string]any)
+				body, _ := named[part].(map[string]any)
+				if body == nil {
+					body = map[string]any{}
+					named[part] = body
+				}
+				for _, d := range differences {
+					if d.mend(body, want) && d.fails != "" {
+						fails = append(fails, d.fails)
+					}
+				}
+			}
+		}
+		raw, err := yaml.Marshal(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mended = append(mended, string(raw))
+	}
+	return mended, fails
 }
 
 // kubeconfigErrors are our errors for those of the cases.
@@ -162,32 +222,19 @@ func kubeconfigLogin(t *testing.T, v vector) {
 		}
 		return
 	}
-	if d, differs := kubeconfigDifferences[c.Title]; differs {
-		t.Log("differs: " + d.why)
-		if d.fails != "" {
-			if _, err := loadKubeconfigs(t, c.Files); err == nil || !strings.Contains(err.Error(), d.fails) {
-				t.Errorf("got the error %v, want %q", err, d.fails)
-			}
-			if d.repair == nil {
-				return
-			}
+	files, fails := mended(t, c.Files, c.Result)
+	for _, part := range fails {
+		if _, err := loadKubeconfigs(t, c.Files); err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("got the error %v, want %q", err, part)
 		}
-		var pairs []string
-		for from, to := range d.repair {
-			if !strings.Contains(strings.Join(c.Files, ""), from) {
-				t.Fatalf("there is no %q to repair", from)
-			}
-			pairs = append(pairs, from, to)
-		}
-		for i := range c.Files {
-			c.Files[i] = strings.NewReplacer(pairs...).Replace(c.Files[i])
-		}
-		for _, field := range d.without {
-			delete(c.Result, field)
-		}
-		maps.Copy(c.Result, d.with)
 	}
-	got, err := loadKubeconfigs(t, c.Files)
+	var beside []string
+	for _, field := range []string{"ca_path", "certificate_path", "private_key_path"} {
+		if path, ok := c.Result[field].(string); ok {
+			beside = append(beside, path)
+		}
+	}
+	got, err := loadKubeconfigs(t, files, beside...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,8 +244,9 @@ func kubeconfigLogin(t *testing.T, v vector) {
 }
 
 // loadKubeconfigs logs in as operators without login handlers do, and maps
-// what that brings onto the fields of the cases.
-func loadKubeconfigs(t *testing.T, texts []string) (map[string]any, error) {
+// what that brings onto the fields of the cases. It puts other files beside the
+// kubeconfigs.
+func loadKubeconfigs(t *testing.T, texts []string, beside ...string) (map[string]any, error) {
 	t.Helper()
 	folder := t.TempDir()
 	var paths []string
@@ -207,7 +255,7 @@ func loadKubeconfigs(t *testing.T, texts []string) (map[string]any, error) {
 		paths = append(paths, path)
 		writeFile(t, path, text)
 	}
-	for _, name := range []string{"rel/ca.pem", "c", "k"} {
+	for _, name := range beside {
 		writeFile(t, filepath.Join(folder, name), "PEM")
 	}
 	t.Setenv("KUBECONFIG", strings.Join(paths, string(filepath.ListSeparator)))
@@ -253,13 +301,14 @@ func credentialFields(t *testing.T, creds *login.Credentials, folder string) map
 	put("username", cfg.Username)
 	put("password", cfg.Password)
 	put("token", cfg.BearerToken)
+	put("token_file", cfg.BearerTokenFile)
 	put("server_name", cfg.ServerName)
 	put("impersonate", cfg.Impersonate.UserName)
 	if cfg.ExecProvider != nil {
 		put("exec", cfg.ExecProvider.Command)
 	}
-	if cfg.AuthProvider != nil {
-		fields["auth_provider"] = true
+	if cfg.AuthProvider != nil && cfg.BearerToken == "" {
+		put("token", cfg.AuthProvider.Config["access-token"])
 	}
 	if cfg.Insecure {
 		fields["insecure"] = true
