@@ -54,7 +54,9 @@ func (f *files) changed(within time.Duration) bool {
 	if len(f.paths) == 0 {
 		return false
 	}
-	f.mu.Lock()
+	if !f.mu.TryLock() {
+		return false // nobody waits for somebody who looks already
+	}
 	defer f.mu.Unlock()
 	if time.Since(f.checked) < within {
 		return false

@@ -61,12 +61,12 @@ func Fixed(cfg *rest.Config, namespace string) Source {
 	}
 }
 
-// LoginError says that an operator cannot start for want of credentials.
-type LoginError struct {
+// Error says that an operator cannot start for want of credentials.
+type Error struct {
 	Err error // of the login; nil if it brought nothing that could be used
 }
 
-func (e *LoginError) Error() string {
+func (e *Error) Error() string {
 	if e.Err == nil {
 		return "the login brought no usable credentials: a login handler must return some that have not expired; " +
 			"without login handlers, a kubeconfig or the service account of the pod is used"
@@ -74,7 +74,7 @@ func (e *LoginError) Error() string {
 	return fmt.Sprintf("log in: %v", e.Err)
 }
 
-func (e *LoginError) Unwrap() error { return e.Err }
+func (e *Error) Unwrap() error { return e.Err }
 
 // ExpiredError says that requests wait because the credentials have expired
 // and no others have come yet.

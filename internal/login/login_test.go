@@ -63,12 +63,12 @@ func TestFingerprints(t *testing.T) {
 	for name, change := range changes {
 		c := &rest.Config{Host: "https://server"}
 		change(c)
-		print := fingerprintOf(c)
-		if other, same := seen[print]; same {
+		mark := fingerprintOf(c)
+		if other, same := seen[mark]; same {
 			t.Errorf("%s is the same as %s", name, other)
 		}
-		seen[print] = name
-		if fingerprintOf(rest.CopyConfig(c)) != print {
+		seen[mark] = name
+		if fingerprintOf(rest.CopyConfig(c)) != mark {
 			t.Errorf("%s: a copy is not the same", name)
 		}
 	}

@@ -21,7 +21,7 @@ const maxBad = 3
 type item struct {
 	id    string
 	creds Credentials
-	print fingerprint
+	mark fingerprint
 	since time.Time // when they came
 
 	// refused says that the server does not accept them, as far as is known.
@@ -40,13 +40,13 @@ func (s *store) populate(found map[string]*Credentials, now time.Time) (known []
 		if creds == nil || creds.Config == nil {
 			continue
 		}
-		it := &item{id: id, creds: *creds, print: fingerprintOf(creds.Config), since: now}
+		it := &item{id: id, creds: *creds, mark: fingerprintOf(creds.Config), since: now}
 		it.creds.Config = rest.CopyConfig(creds.Config) // its address tells them apart
 		switch former := s.items[id]; {
 		case it.expired(now):
-		case slices.Contains(s.bad[id], it.print):
+		case slices.Contains(s.bad[id], it.mark):
 			known = append(known, it)
-		case former != nil && former.print == it.print:
+		case former != nil && former.mark == it.mark:
 			it.creds.Config = former.creds.Config
 			former.creds, former.since = it.creds, now
 		default:
@@ -62,8 +62,8 @@ func (s *store) invalidate(it *item) {
 	if s.items[it.id] == it {
 		delete(s.items, it.id)
 	}
-	bad := slices.DeleteFunc(s.bad[it.id], func(p fingerprint) bool { return p == it.print })
-	bad = append(bad, it.print)
+	bad := slices.DeleteFunc(s.bad[it.id], func(p fingerprint) bool { return p == it.mark })
+	bad = append(bad, it.mark)
 	s.bad[it.id] = bad[max(0, len(bad)-maxBad):]
 }
 
@@ -71,7 +71,7 @@ func (s *store) invalidate(it *item) {
 func (s *store) accept(it *item) {
 	it.refused = false
 	s.items[it.id] = it
-	s.bad[it.id] = slices.DeleteFunc(s.bad[it.id], func(p fingerprint) bool { return p == it.print })
+	s.bad[it.id] = slices.DeleteFunc(s.bad[it.id], func(p fingerprint) bool { return p == it.mark })
 }
 
 // expire drops what has expired.

@@ -109,7 +109,7 @@ func (v *Vault) login(ctx context.Context, client *kube.Client) {
 		// The current ones may have been accepted meanwhile; if not, those are
 		// tried again which were refused.
 		chosen = nextInTurn(refused, v.current)
-		if chosen != nil && v.current.refused && chosen.print == v.current.print {
+		if chosen != nil && v.current.refused && chosen.mark == v.current.mark {
 			chosen = v.current // the client is trying already
 		}
 	}
@@ -148,6 +148,9 @@ func (v *Vault) use(client *kube.Client, chosen *item) {
 		defer v.mu.Unlock()
 		v.store.invalidate(chosen)
 		v.current = former
+		if !former.refused && !former.expired(time.Now()) {
+			v.store.items[former.id] = former
+		}
 		if held {
 			v.setStatus(&ExpiredError{former.creds.Expires})
 		}

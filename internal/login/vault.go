@@ -51,7 +51,7 @@ func New(cfg Config) *Vault {
 }
 
 // Login logs in for the first time and returns the credentials to begin with.
-// The error is a [LoginError], or that of ctx if it has ended.
+// The error is a [Error], or that of ctx if it has ended.
 func (v *Vault) Login(ctx context.Context) (*Credentials, error) {
 	v.cfg.Log.Info("Initial authentication has been initiated.")
 	found, err := v.cfg.Login(ctx)
@@ -59,13 +59,13 @@ func (v *Vault) Login(ctx context.Context) (*Credentials, error) {
 		return nil, fmt.Errorf("log in: %w", context.Cause(ctx))
 	}
 	if err != nil {
-		return nil, &LoginError{err}
+		return nil, &Error{err}
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.store.populate(found, time.Now())
 	if v.current = v.store.choose(nil, v.cfg.Random); v.current == nil {
-		return nil, &LoginError{}
+		return nil, &Error{}
 	}
 	v.last = time.Now()
 	v.cfg.Log.Info("Initial authentication has finished.")

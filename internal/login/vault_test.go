@@ -322,6 +322,21 @@ func TestExpiringCredentialsAreReplacedInTime(t *testing.T) {
 	})
 }
 
+func TestUnusableCredentialsDoNotReplaceGoodOnes(t *testing.T) {
+	inWorld(t, func(w *world) found { return found{"a": w.creds("one", expires(time.Hour))} }, func(w *world) {
+		w.accept("one", "two")
+		w.bring(found{"a": {Config: &rest.Config{Host: "https://a b"}}})
+		time.Sleep(59*time.Minute + 30*time.Second)
+		w.get()
+		w.bring(found{"a": w.creds("two")})
+		time.Sleep(time.Minute)
+		w.get()
+		w.want("requests", []string{"59m30s one", "1h0m30s two"}, &w.seen)
+		w.want("logins", []string{"0s", "59m0s", "59m1s", "59m3s", "59m7s", "59m15s", "59m31s"}, &w.logins)
+		w.want("states", nil, &w.states)
+	})
+}
+
 func TestRenewedCredentialsStayInUse(t *testing.T) {
 	inWorld(t, func(w *world) found { return found{"a": w.creds("one", expires(time.Hour))} }, func(w *world) {
 		w.accept("one")
@@ -391,7 +406,7 @@ func TestAnOperatorWithoutCredentialsDoesNotStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := New(Config{Log: slog.New(slog.DiscardHandler), Login: func(context.Context) (map[string]*Credentials, error) { return c.found, c.err }})
 			_, err := v.Login(t.Context())
-			e, ok := errors.AsType[*LoginError](err)
+			e, ok := errors.AsType[*Error](err)
 			if !ok || !errors.Is(e.Err, c.want) || e.Error() == "" {
 				t.Errorf("got %v", err)
 			}
@@ -402,7 +417,7 @@ func TestAnOperatorWithoutCredentialsDoesNotStart(t *testing.T) {
 	v := New(Config{Log: slog.New(slog.DiscardHandler), Login: func(ctx context.Context) (map[string]*Credentials, error) { return nil, ctx.Err() }})
 	if _, err := v.Login(ctx); !errors.Is(err, own) {
 		t.Errorf("with an ended context: got %v", err)
-	} else if _, ok := errors.AsType[*LoginError](err); ok {
+	} else if _, ok := errors.AsType[*Error](err); ok {
 		t.Errorf("with an ended context: got a %T", err)
 	}
 }
