@@ -107,6 +107,8 @@ func cutShort(body string) scripted {
 
 type failing struct{ err error }
 
+var quiet = slog.New(slog.DiscardHandler)
+
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 func breaks(err error) scripted {
