@@ -22,6 +22,7 @@ import (
 type outage struct {
 	turn chan struct{} // holds one token: whoever has it asks the server
 	over chan struct{} // closed at the end
+	next time.Time     // when to ask again; of whoever has the token
 
 	err     error        // the refusal, once there is one
 	refused atomic.Int32 // how often in a row the server has said no; 0: not certain yet
@@ -93,12 +94,9 @@ func (c *Client) sitOut(ctx context.Context, conns *conns, o *outage) error {
 	case <-o.turn:
 	}
 	for {
-		n := int(o.refused.Load())
-		if n > 0 {
-			if err := sleep(ctx, authPause(n), conns.replaced); err != nil {
-				o.turn <- struct{}{}
-				return o.waited(ctx)
-			}
+		if err := sleep(ctx, time.Until(o.next), conns.replaced); err != nil {
+			o.turn <- struct{}{}
+			return o.waited(ctx)
 		}
 		if c.renew(conns, 0) || conns.isReplaced() {
 			o.end(conns)
@@ -116,11 +114,12 @@ func (c *Client) sitOut(ctx context.Context, conns *conns, o *outage) error {
 			o.end(conns)
 			return nil
 		}
-		if n == 0 {
+		first := o.refused.Load() == 0
+		if first {
 			o.err = answer.err
 		}
-		o.refused.Add(1)
-		if n == 0 {
+		o.next = time.Now().Add(authPause(int(o.refused.Add(1))))
+		if first {
 			c.shared.auth.refused(conns, answer.err)
 		}
 	}

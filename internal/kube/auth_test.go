@@ -110,6 +110,33 @@ func TestWaitingForCredentialsEndsWithTheContext(t *testing.T) {
 	})
 }
 
+func TestTheServerIsAskedAlsoByThoseWhoCannotWaitLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		started := time.Now()
+		f := answers(func(req *http.Request) (*http.Response, error) {
+			if time.Since(started) < 20*time.Second {
+				return refusal(401, "Unauthorized")(req)
+			}
+			return ok(onePod)(req)
+		})
+		client, _ := f.client(t)
+		for time.Since(started) < time.Hour {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			err := get(ctx, client)
+			cancel()
+			if err == nil {
+				break
+			}
+		}
+		if took := time.Since(started); took > 25*time.Second {
+			t.Errorf("it took %v until the server was asked", took)
+		}
+		if n := len(f.requests); n > 12 {
+			t.Errorf("there were %d requests: %q", n, f.requests)
+		}
+	})
+}
+
 func TestHeldRequestsWaitForOtherCredentials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := answers(ok(onePod))

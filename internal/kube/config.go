@@ -89,7 +89,7 @@ func LoadKubeconfig(kubeconfigPath, context string) (cfg *rest.Config, namespace
 	if kubeconfigPath != "" {
 		return loadFiles([]string{kubeconfigPath}, context)
 	}
-	if paths := filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)); len(paths) > 0 {
+	if paths := splitPaths(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)); len(paths) > 0 {
 		return loadFiles(paths, context)
 	}
 	home, err := os.UserHomeDir()
@@ -103,14 +103,28 @@ func LoadKubeconfig(kubeconfigPath, context string) (cfg *rest.Config, namespace
 	return loadFiles([]string{path}, context)
 }
 
+// splitPaths takes a list of paths apart. They may begin with "~/", as it comes
+// from environments that no shell has seen.
+func splitPaths(list string) (paths []string) {
+	for _, path := range filepath.SplitList(list) {
+		path = strings.TrimSpace(path)
+		if below, found := strings.CutPrefix(path, "~/"); found {
+			if home, err := os.UserHomeDir(); err == nil {
+				path = filepath.Join(home, below)
+			}
+		}
+		if path != "" {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
 // loadFiles merges kubeconfigs as client-go does: the first to define a thing
 // wins, and files that do not exist are skipped as long as one does.
 func loadFiles(paths []string, context string) (*rest.Config, string, error) {
 	var found []string
 	for _, path := range paths {
-		if path = strings.TrimSpace(path); path == "" {
-			continue
-		}
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

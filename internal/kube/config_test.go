@@ -54,6 +54,8 @@ func TestLoadConfig(t *testing.T) {
 		"a path and a context":          {path: good, context: "two", host: "https://two"},
 		"KUBECONFIG":                    {env: good, host: "https://one", namespace: "ns1"},
 		"KUBECONFIG of several":         {env: missing + list + aimless + list + other, host: "https://two"},
+		"KUBECONFIG below home":         {env: " ~/.kube/config ", home: filepath.Join(dir, "home"), host: "https://home", namespace: "ns1"},
+		"KUBECONFIG of nothing":         {env: " " + list, home: filepath.Join(dir, "home"), host: "https://home", namespace: "ns1"},
 		"at home":                       {home: filepath.Join(dir, "home"), host: "https://home", namespace: "ns1"},
 		"nothing":                       {home: dir, err: "no kubeconfig and not in a cluster: set KUBECONFIG, pass --kubeconfig, or run `gopf dev`"},
 		"a missing file":                {path: missing, problem: ConfigMissing, err: "the kubeconfig " + missing + " does not exist: check KUBECONFIG or --kubeconfig"},

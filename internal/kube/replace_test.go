@@ -145,7 +145,7 @@ func TestOtherProtocolsAreLeftAlone(t *testing.T) {
 		t.Errorf("got %v, %v", resp, err)
 	}
 	closed = true
-	_, err = exec() //nolint:bodyclose // there is none
+	_, err = exec()
 	if _, gated := errors.AsType[*GatedError](err); !gated || len(upgrader.requests) != 1 {
 		t.Errorf("got %v and the requests %q", err, upgrader.requests)
 	}

@@ -21,7 +21,7 @@ const maxBad = 3
 type item struct {
 	id    string
 	creds Credentials
-	mark fingerprint
+	mark  fingerprint
 	since time.Time // when they came
 
 	// refused says that the server does not accept them, as far as is known.
