@@ -23,12 +23,17 @@ type Resources struct {
 	// the cluster is asked again only while groups are out of order.
 	Disabled bool
 
-	told map[schema.GroupVersion]bool // groups that were reported as out of order
+	told    map[schema.GroupVersion]bool              // groups that were reported as out of order
+	missing map[schema.GroupVersionResource]time.Time // since when what was known is not listed
 }
 
 // settling are the moments after a change of a definition at which the cluster
 // is asked again: the API serves it some time after it is stored.
 var settling = []time.Duration{0, 300 * time.Millisecond, time.Second, 5 * time.Second}
+
+// vanishing is how long a resource must be missing to be gone: a server that has
+// just started does not list custom resources at once.
+const vanishing = 5 * time.Second
 
 // blind is how often the cluster is asked when definitions cannot be followed.
 const blind = time.Minute
@@ -58,9 +63,13 @@ func (r *Resources) Run(ctx context.Context, known []kind.Info, found func([]kin
 		case <-changed:
 			stage = 0
 		case <-timer.C:
-			if now, ok := r.ask(ctx, known); ok {
+			now, ok := r.ask(ctx, known)
+			if ok {
 				known = now
 				found(known)
+			}
+			if !ok || len(r.missing) > 0 {
+				stage = min(stage, len(settling)-2) // to be asked again soon
 			}
 			stage++
 		}
@@ -97,7 +106,7 @@ func (r *Resources) ask(ctx context.Context, known []kind.Info) (now []kind.Info
 		return nil, false
 	}
 	r.Tell(discovered)
-	return Merge(known, discovered), true
+	return r.keepMissing(known, Merge(known, discovered)), true
 }
 
 // Tell reports groups that are out of order: each once until it is in order
@@ -126,6 +135,26 @@ func Merge(known []kind.Info, now kube.Discovery) []kind.Info {
 		}
 	}
 	return merged
+}
+
+// keepMissing adds what was known and is missing, but not for long enough.
+func (r *Resources) keepMissing(known, now []kind.Info) []kind.Info {
+	missing := map[schema.GroupVersionResource]time.Time{}
+	for _, i := range known {
+		if slices.ContainsFunc(now, func(other kind.Info) bool { return other.GVR() == i.GVR() }) {
+			continue
+		}
+		since, before := r.missing[i.GVR()]
+		if !before {
+			since = time.Now()
+		}
+		if time.Since(since) < vanishing {
+			missing[i.GVR()] = since
+			now = append(now, i)
+		}
+	}
+	r.missing = missing
+	return now
 }
 
 func (r *Resources) pause(stage int) time.Duration {

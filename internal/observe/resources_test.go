@@ -33,6 +33,31 @@ func TestAGroupThatIsOutOfOrderDoesNotHideWhatWasKnownOfIt(t *testing.T) {
 	}
 }
 
+func TestWhatIsMissingIsGoneOnlyAfterAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &Resources{}
+		known := []kind.Info{info("a.dev", "v1", "apples"), info("b.dev", "v1", "bees")}
+		listed := known[:1:1]
+		if now := r.keepMissing(known, listed); len(now) != 2 || len(r.missing) != 1 {
+			t.Errorf("at once: %v, missing %v", now, r.missing)
+		}
+		time.Sleep(vanishing - time.Second)
+		if now := r.keepMissing(known, listed); len(now) != 2 {
+			t.Errorf("later: %v", now)
+		}
+		if now := r.keepMissing(known, known); len(now) != 2 || len(r.missing) != 0 {
+			t.Errorf("there again: %v, missing %v", now, r.missing)
+		}
+		if now := r.keepMissing(known, listed); len(now) != 2 {
+			t.Errorf("missing again: %v", now)
+		}
+		time.Sleep(vanishing)
+		if now := r.keepMissing(known, listed); len(now) != 1 || len(r.missing) != 0 {
+			t.Errorf("in the end: %v, missing %v", now, r.missing)
+		}
+	})
+}
+
 // roots answers requests for discovery.
 type roots struct {
 	asked  []string
