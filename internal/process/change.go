@@ -102,9 +102,10 @@ func (k *Kind) writeAsked(ctx context.Context, m *Memory, body *object.Body, ask
 	m.wrote = time.Now()
 }
 
-// outdated tells that a newer state was acted on already.
+// outdated tells that a newer state is known already.
 func (m *Memory) outdated(state *object.Body) bool {
-	return m.version != "" && newer(m.version, state.ResourceVersion) && !newer(state.ResourceVersion, m.version)
+	seen := m.seen()
+	return seen != "" && newer(seen, state.ResourceVersion) && !newer(state.ResourceVersion, seen)
 }
 
 // panicError is a panic of users' code outside of their handlers.

@@ -19,14 +19,18 @@ func (k *Kind) Index(ctx context.Context, m *Memory, event *Event) (forget bool)
 	return event.Gone()
 }
 
-// index keeps what the object has in indices up to date.
+// index keeps what the object has in indices up to date. Old news do not count.
 func (k *Kind) index(ctx context.Context, m *Memory, event *Event) {
 	switch {
 	case k.Indexers == nil:
 	case event.Gone():
 		k.Indexers.Remove(event.Body.Key())
+	case m.outdated(event.Body) && !m.rewound(event):
 	default:
 		k.Indexers.Update(ctx, func() *registry.Request { return k.plainRequest(m, event.Body) })
+		if k.onlyLooks() {
+			m.version = event.Body.ResourceVersion // nobody else notes it
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
@@ -165,6 +166,44 @@ func TestAnObjectThatIsSaidToBeGoneIsTriedAgainUntilItsDeletionIsSeen(t *testing
 			t.Error("its end is not the end")
 		}
 	})
+}
+
+func TestOldNewsNeitherReplaceWhatWaitsNorWhatIsIndexed(t *testing.T) {
+	for name, handled := range map[string]bool{"with handlers": true, "only indexed": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var alarms []time.Duration
+				c := newCluster()
+				fields := index.New[string, any]()
+				k := newKind(c, &alarms)
+				if handled {
+					k.Handlers = registry.Set{{ID: "fn", Reasons: map[cause.Reason]bool{cause.Create: true}, Call: func(context.Context, *registry.Request) error { return nil }}}
+					c.broken = errors.New("out of order")
+				}
+				k.Indexers = &index.Indexers{Functions: []index.Function{{Into: fields, Handler: &registry.Handler{ID: "ix", Call: func(_ context.Context, r *registry.Request) error {
+					r.Result = map[string]any{"x": r.Body.Map()["data"].(map[string]any)["a"]}
+					return nil
+				}}}}}
+				older := &Event{Type: "ADDED", Body: c.body()}
+				m := NewMemory(older)
+				k.Turn(t.Context(), m, Occasion{Event: older}) // the handler's outcome cannot be written
+				c.object["data"], c.version = map[string]any{"a": "c"}, 3
+				newer := &Event{Type: "MODIFIED", Body: c.body()}
+				c.object["data"], c.version = map[string]any{"a": "between"}, 2
+				old := &Event{Type: "MODIFIED", Body: c.body()}
+				c.object["data"], c.version = map[string]any{"a": "c"}, 3
+				k.Turn(t.Context(), m, Occasion{Event: newer})
+				k.Turn(t.Context(), m, Occasion{Event: old})
+				k.Turn(t.Context(), m, Occasion{Event: older})
+				if got, _ := fields.One("x"); got != "c" {
+					t.Errorf("in the index is %v", got)
+				}
+				if handled && m.busy.body.ResourceVersion != "3" {
+					t.Errorf("version %s waits for its turn", m.busy.body.ResourceVersion)
+				}
+			})
+		})
+	}
 }
 
 func TestPausesDoNotGrowInAnOutage(t *testing.T) {

@@ -41,7 +41,7 @@ func (k *Kind) Turn(ctx context.Context, m *Memory, why Occasion) (forget bool) 
 	if why.Wake != nil {
 		m.daemons.Hurry(why.Wake.urgent)
 	}
-	if len(k.Handlers) == 0 && k.Daemons == nil {
+	if k.onlyLooks() {
 		return k.onlyLook(ctx, m, why, &asked)
 	}
 	if why.Hurry && m.busy != nil {
@@ -75,6 +75,9 @@ func (m *Memory) revived(why Occasion) bool {
 	return why.Event != nil && why.Event.Listed() || why.Alarm && m.busy != nil && m.busy.unsent != nil
 }
 
+// onlyLooks tells that there are no handlers but those of events and indices.
+func (k *Kind) onlyLooks() bool { return len(k.Handlers) == 0 && k.Daemons == nil }
+
 // onlyLook ends the turn of an object that there are no handlers for but those
 // of events and indices.
 func (k *Kind) onlyLook(ctx context.Context, m *Memory, why Occasion, asked *patch.Patch) (forget bool) {
@@ -103,10 +106,9 @@ func (m *Memory) newest(why Occasion) (state *object.Body, news bool) {
 		return state, state != nil && why.Alarm
 	case event == nil:
 		return m.busy.body, true
-	case m.version == "" || newer(event.Body.ResourceVersion, m.version):
+	case m.version == "" || newer(event.Body.ResourceVersion, m.seen()):
 		return event.Body, true
-	case event.Listed() && event.Body.ResourceVersion != m.version && time.Since(m.wrote) > listingAge:
-		// The cluster has gone back in time: it was restored from a backup.
+	case m.rewound(event):
 		m.version = ""
 		return event.Body, true
 	case due:
@@ -116,6 +118,21 @@ func (m *Memory) newest(why Occasion) (state *object.Body, news bool) {
 	default:
 		return event.Body, false
 	}
+}
+
+// seen is the version of the newest known state, whether it was acted on or waits
+// for that.
+func (m *Memory) seen() string {
+	if m.busy != nil && m.busy.body != nil && newer(m.busy.body.ResourceVersion, m.version) {
+		return m.busy.body.ResourceVersion
+	}
+	return m.version
+}
+
+// rewound tells that the cluster has gone back in time: it was restored from a
+// backup.
+func (m *Memory) rewound(event *Event) bool {
+	return event.Listed() && event.Body.ResourceVersion != m.version && time.Since(m.wrote) > listingAge
 }
 
 // newer compares versions of one object. Where they are not numbers, any other

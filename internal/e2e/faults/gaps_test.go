@@ -84,7 +84,7 @@ func (o *operator) indexIs(want map[string]string) func() error {
 func TestOldNewsDoNotReplaceNewerOnes(t *testing.T) {
 	t.Parallel()
 	o := admit(t)
-	o.proxy.strike(watches, events(replayed))
+	o.proxy.strike(watches, events(haunted))
 	o.proxy.cutStreams(patients)
 	o.space.do(creation)
 	if err := o.settles(creation, soon); err != nil {

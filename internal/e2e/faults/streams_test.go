@@ -161,6 +161,27 @@ func replayed() filter {
 	}
 }
 
+// haunted sends the first event about an object again after each of its others,
+// until it is deleted.
+func haunted() filter {
+	first := map[string][]byte{}
+	return func(_ *exchange, line []byte, out func([]byte)) {
+		out(line)
+		if !isNews(line) {
+			return
+		}
+		name := nameIn(line)
+		switch old := first[name]; {
+		case typed(line) == "DELETED":
+			delete(first, name)
+		case old != nil:
+			out(old)
+		default:
+			first[name] = line
+		}
+	}
+}
+
 // swapped sends events of different objects in another order: every second one
 // before the one that came before it.
 func swapped() filter {

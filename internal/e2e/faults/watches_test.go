@@ -39,6 +39,7 @@ func TestFaultsOfStreams(t *testing.T) {
 		"a slow answer":              {begin: on(delays(time.Second))},
 		"every event twice":          {begin: on(events(twice))},
 		"older events after newer":   {begin: on(events(replayed))},
+		"the first event again":      {begin: on(events(haunted))},
 		"events in another order":    {begin: on(events(swapped)), within: 15 * time.Second},
 		"a streamed list is refused": {begin: relisting(answers(500)), seen: notNow},
 		"a streamed list is broken":  {begin: relisting(events(breaking(1, half))), seen: notNow},
