@@ -73,7 +73,7 @@ func newOperator() (*gopf.Operator, *notes) {
 	op, n := gopf.New(), &notes{calls: map[string][]string{}, events: map[string][]string{}}
 	op.Settings.Posting.Enabled = false
 	op.Settings.Networking.RequestTimeout = 2 * time.Second
-	op.Settings.Networking.ErrorBackoffs = tenths(1, 1, 2, 3, 5, 8, 13, 21)
+	op.Settings.Networking.ErrorBackoffs = slices.Values(tenths(1, 1, 2, 3, 5, 8, 13, 21))
 	op.Settings.Queueing.ErrorDelays = tenths(1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610)
 	op.Settings.Watching.InactivityTimeout = 5 * time.Second
 
