@@ -20,6 +20,7 @@ const (
 	Events                   // events of the stream, each once
 	Background               // daemons and timers beside the object
 	Indexing                 // what the object has in an index
+	Reviews                  // requests to the API, before they are granted
 )
 
 // Handler is one declared function and all that was said about it.
@@ -39,6 +40,8 @@ type Handler struct {
 	Change   *filter.Change // a field it is about; nil for whole objects
 	AnyMove  bool           // the field must have changed whatever the reason, not only on updates
 	When     []func(*Request) bool
+
+	Admission *Admission // of handlers of reviews; nil for others
 
 	Limits Limits
 	Call   func(context.Context, *Request) error

@@ -21,6 +21,7 @@ type Request struct {
 	Cause    *cause.Cause // whole: see Handler.Narrow; nil for event handlers
 	Event    string       // what the stream said: "ADDED", "MODIFIED", "DELETED", or "" for a listing
 	Missed   bool         // the deletion was found out later: only the identity is known
+	Review   *Review      // nil for all but handlers of reviews
 	Memos    *Memos
 	Post     func(kind, reason, message string) // posts a Kubernetes event about the object; never nil
 	PostFrom slog.Level                         // the least that is worth an event
