@@ -1,0 +1,294 @@
+package admission
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/kind"
+)
+
+// ReviewerOptions bound what reviews can cost. Begin with
+// [DefaultReviewerOptions]: here zero means zero, not the default.
+type ReviewerOptions struct {
+	// MaxBody is the size of the largest review that is read, in bytes. 8 MiB,
+	// which is more than twice what a request to the API may be.
+	MaxBody int64
+	// Timeout is how long a review may take in all; if the API server gives less
+	// time, that counts. 30 s.
+	Timeout time.Duration
+	// InFlight is how many reviews are read and handled at the same time; others
+	// wait unread. 64.
+	InFlight int
+
+	// Memos returns what is kept in memory with an object, nil if nothing is. It
+	// is not asked about creations. Nil is as if it always returned nil.
+	Memos func(resource kind.Info, uid string) *registry.Memos
+	// Observe, if set, is told of every review, for metrics. It is called
+	// concurrently and must be quick.
+	Observe func(Observation)
+
+	Log *slog.Logger
+}
+
+// DefaultReviewerOptions are the options with the defaults named at the fields.
+func DefaultReviewerOptions() ReviewerOptions {
+	return ReviewerOptions{MaxBody: 8 << 20, Timeout: 30 * time.Second, InFlight: 64, Log: slog.Default()}
+}
+
+// Observation is one review that was answered.
+type Observation struct {
+	ID       string // of the webhook; "" if none was named
+	Allowed  bool
+	Code     int // of the HTTP response, or of the denial
+	Duration time.Duration
+}
+
+// Reviewer answers reviews: POST requests whose path is the id of a handler. It
+// is an [http.Handler].
+type Reviewer struct {
+	ReviewerOptions
+	handlers registry.Set
+	table    atomic.Pointer[table]
+	slots    chan struct{}
+	buffers  sync.Pool
+}
+
+// NewReviewer makes a reviewer of those of the handlers that are for reviews. It
+// refuses all reviews until it is told of the resources.
+func NewReviewer(handlers registry.Set, o ReviewerOptions) *Reviewer {
+	return &Reviewer{
+		ReviewerOptions: o,
+		handlers:        handlers.Of(registry.Reviews),
+		slots:           make(chan struct{}, max(1, o.InFlight)),
+		buffers:         sync.Pool{New: func() any { return new(bytes.Buffer) }},
+	}
+}
+
+// Discovered tells which resources the cluster has now.
+func (v *Reviewer) Discovered(resources []kind.Info) { v.table.Store(newTable(v.handlers, resources)) }
+
+// httpError is a review that cannot be answered as such.
+type httpError struct {
+	code int
+	err  error
+}
+
+func (e *httpError) Error() string { return e.err.Error() }
+
+func refuse(code int, format string, args ...any) error {
+	return &httpError{code, fmt.Errorf(format, args...)}
+}
+
+// ServeHTTP answers one review.
+func (v *Reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := time.Now()
+	o := Observation{ID: strings.TrimPrefix(r.URL.Path, "/")}
+	ctx, cancel := context.WithTimeout(r.Context(), timeLeft(v.Timeout, r))
+	defer cancel()
+	answer, err := v.serve(ctx, w, r, o.ID)
+	if refusal, ok := errors.AsType[*httpError](err); ok {
+		o.Code = refusal.code
+		v.Log.Warn("A review cannot be answered.", "webhook", o.ID, "code", o.Code, "error", err)
+		http.Error(w, err.Error(), o.Code)
+	} else {
+		o.Code, o.Allowed = http.StatusOK, answer.Response.Allowed
+		if s := answer.Response.Status; s != nil {
+			o.Code = s.Code
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(answer) // nobody is left to be told
+	}
+	if v.Observe != nil {
+		o.Duration = time.Since(began)
+		v.Observe(o)
+	}
+}
+
+func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Request, hint string) (outgoing, error) {
+	table := v.table.Load()
+	id, known := "", hint == ""
+	if table != nil && !known {
+		id, known = table.ids[hint], table.ids[hint] != ""
+	}
+	switch {
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		return outgoing{}, refuse(http.StatusMethodNotAllowed, "reviews are to be sent by POST")
+	case table == nil:
+		return outgoing{}, refuse(http.StatusServiceUnavailable, "the resources of the cluster are not known yet")
+	case !known:
+		return outgoing{}, refuse(http.StatusNotFound, "there is no webhook %q", hint)
+	}
+	select {
+	case v.slots <- struct{}{}:
+		defer func() { <-v.slots }()
+	case <-ctx.Done():
+		return outgoing{}, refuse(http.StatusServiceUnavailable, "too many reviews at the same time")
+	}
+	in, err := v.read(w, r)
+	if err != nil {
+		return outgoing{}, err
+	}
+	gvr := schema.GroupVersionResource(in.Request.Resource)
+	reviewed := table.resources[gvr]
+	if reviewed == nil {
+		return outgoing{}, refuse(http.StatusNotFound, "there are no handlers for reviews of %s", gvr)
+	}
+	req, err := v.request(in.Request, reviewed.info, r)
+	if err != nil {
+		return outgoing{}, err
+	}
+	return in.answer(v.judge(ctx, reviewed, id, req)), nil
+}
+
+// read takes the review from the wire.
+func (v *Reviewer) read(w http.ResponseWriter, r *http.Request) (*incoming, error) {
+	buf := v.buffers.Get().(*bytes.Buffer)
+	defer func() {
+		if buf.Cap() <= maxKeptBuffer {
+			buf.Reset()
+			v.buffers.Put(buf)
+		}
+	}()
+	_, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, v.MaxBody))
+	if _, tooLong := errors.AsType[*http.MaxBytesError](err); tooLong {
+		return nil, refuse(http.StatusRequestEntityTooLarge, "the review is longer than %d bytes", v.MaxBody)
+	}
+	if err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			err = errors.New("it is cut")
+		}
+		return nil, refuse(http.StatusBadRequest, "receive the review: %w", err)
+	}
+	in, err := decode(buf.Bytes())
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "%w", err)
+	}
+	return in, nil
+}
+
+const maxKeptBuffer = 1 << 20
+
+// request is what the handlers are given.
+func (v *Reviewer) request(in *request, info kind.Info, r *http.Request) (*registry.Request, error) {
+	review, err := in.review()
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "%w", err)
+	}
+	review.Header = r.Header
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		review.Client = r.TLS.PeerCertificates[0]
+	}
+	body := review.New
+	if body == nil {
+		body = review.Old
+	}
+	req := &registry.Request{
+		Body: body, Resource: info, Review: review, Started: time.Now(), Key: review.UID,
+		Patch: &patch.Patch{},
+		Post:  func(string, string, string) {}, // the object may never come to exist
+		Log:   v.logger(in, info, body),
+	}
+	if v.Memos != nil && review.Operation != "CREATE" {
+		req.Memos = v.Memos(info, body.UID)
+	}
+	if req.Memos == nil {
+		req.Memos = &registry.Memos{}
+	}
+	return req, nil
+}
+
+// logger attaches the object to all lines about it.
+func (v *Reviewer) logger(in *request, info kind.Info, body *object.Body) *slog.Logger {
+	return v.Log.With(slog.Group("object",
+		slog.String("apiVersion", info.APIVersion()),
+		slog.String("kind", info.Kind),
+		slog.String("name", in.Name),
+		slog.String("namespace", in.Namespace),
+		slog.String("uid", body.UID),
+	))
+}
+
+// judge asks the handlers, one after the other, all of them.
+func (v *Reviewer) judge(ctx context.Context, r *reviewed, id string, req *registry.Request) (result verdict) {
+	defer func() {
+		if p := recover(); p != nil { // in a filter or an edit; handlers have their own
+			req.Log.Error("A review is denied because of a panic.", "webhook", id, "panic", p, "stack", string(debug.Stack()))
+			result = verdict{denial: denied(&execute.PanicError{Value: p}), warnings: req.Review.Warnings}
+		}
+	}()
+	changes := &patch.Patch{}
+	for _, h := range r.choose(id, req) {
+		if d := v.ask(ctx, h, req, changes); d != nil {
+			result.add(d)
+		}
+	}
+	result.warnings = req.Review.Warnings
+	if result.denial != nil {
+		return result
+	}
+	raw, err := encodePatch(mutation(req.Body, changes))
+	if err != nil {
+		req.Log.Error("A review is denied because its changes are no JSON.", "webhook", id, "error", err)
+		result.add(denied(err))
+	}
+	result.patch = raw
+	return result
+}
+
+// ask calls one handler.
+func (v *Reviewer) ask(ctx context.Context, h *registry.Handler, req *registry.Request, changes *patch.Patch) *denial {
+	call := *req
+	call.Handler, call.Patch = h, &patch.Patch{}
+	outcome := execute.Attempt{
+		Title: "Webhook", ID: h.ID, DefaultMode: registry.Fail, Started: req.Started, Log: req.Log,
+		Call: func(ctx context.Context) (any, error) {
+			err := h.Call(ctx, &call)
+			if denied, ok := err.(*registry.DeniedError); ok {
+				return nil, &registry.PermanentError{Err: denied} // to the log it is one
+			}
+			return nil, err
+		},
+	}.Make(ctx)
+	err := outcome.Err
+	if permanent, ok := err.(*registry.PermanentError); ok {
+		if denied, ok := permanent.Err.(*registry.DeniedError); ok {
+			err = denied
+		}
+	}
+	switch {
+	case err != nil:
+		return denied(err)
+	case h.Admission.Mutating:
+		changes.Absorb(call.Patch)
+	case !call.Patch.Empty():
+		req.Log.Error("Webhook '"+h.ID+"' only validates: its changes to the object are dropped.", "handler", h.ID)
+	}
+	return nil
+}
+
+// timeLeft is how long a review may take: a little less than the API server says
+// it waits, so that the answer comes in time.
+func timeLeft(most time.Duration, r *http.Request) time.Duration {
+	if asked, err := time.ParseDuration(r.URL.Query().Get("timeout")); err == nil && asked > 0 {
+		return min(most, asked-min(asked/10, time.Second))
+	}
+	return most
+}

@@ -1,0 +1,460 @@
+package admission
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gopf.dev/gopf/diff"
+	"gopf.dev/gopf/internal/filter"
+	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/kind"
+)
+
+// reviewOf is a review of an operation on an example.
+func reviewOf(operation string, fields map[string]any) map[string]any {
+	object := map[string]any{
+		"apiVersion": "kopf.dev/v1", "kind": "KopfExample",
+		"metadata": map[string]any{"name": "x", "namespace": "default", "uid": "u1", "labels": map[string]any{"a": "1"}, "annotations": map[string]any{"gone": "y"}},
+		"spec":     map[string]any{"field": "value"},
+	}
+	request := map[string]any{
+		"uid":       "1ca13837",
+		"kind":      map[string]any{"group": "kopf.dev", "version": "v1", "kind": "KopfExample"},
+		"resource":  map[string]any{"group": "kopf.dev", "version": "v1", "resource": "kopfexamples"},
+		"name":      "x",
+		"namespace": "default",
+		"operation": operation,
+		"userInfo":  map[string]any{"username": "admin", "groups": []any{"system:masters"}},
+		"object":    object,
+		"oldObject": nil,
+		"dryRun":    false,
+	}
+	switch operation {
+	case "UPDATE":
+		request["oldObject"] = object
+	case "DELETE":
+		request["object"], request["oldObject"] = nil, object
+	}
+	for key, v := range fields {
+		request[key] = v
+	}
+	return map[string]any{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+}
+
+type handlerFunc = func(ctx context.Context, r *registry.Request) error
+
+// calling is a handler that does something.
+func calling(id string, a registry.Admission, fn handlerFunc) *registry.Handler {
+	h := validating(id, "kopfexamples", a)
+	h.Call = fn
+	return h
+}
+
+func newTestReviewer(handlers ...*registry.Handler) *Reviewer {
+	o := DefaultReviewerOptions()
+	o.Log = slog.New(slog.DiscardHandler)
+	v := NewReviewer(handlers, o)
+	v.Discovered([]kind.Info{examples, configMaps})
+	return v
+}
+
+// ask sends a review to a webhook.
+func ask(t *testing.T, v http.Handler, path string, review any) (int, string) {
+	t.Helper()
+	raw, ok := review.(string)
+	if !ok {
+		encoded, err := json.Marshal(review)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw = string(encoded)
+	}
+	w := httptest.NewRecorder()
+	v.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(raw)))
+	return w.Code, strings.TrimSpace(w.Body.String())
+}
+
+// answered asks and expects an answer that is a review.
+func answered(t *testing.T, v http.Handler, path string, review any) outgoing {
+	t.Helper()
+	code, body := ask(t, v, path, review)
+	var out outgoing
+	if err := json.Unmarshal([]byte(body), &out); code != http.StatusOK || err != nil {
+		t.Fatalf("got %d %s (%v)", code, body, err)
+	}
+	return out
+}
+
+func TestAnswersAreKopfs(t *testing.T) {
+	v := newTestReviewer(
+		calling("warn", registry.Admission{}, func(_ context.Context, r *registry.Request) error {
+			r.Review.Warnings = append(r.Review.Warnings, "careful")
+			return nil
+		}),
+		calling("deny", registry.Admission{}, func(context.Context, *registry.Request) error {
+			return &registry.DeniedError{Code: 499, Err: errors.New("Bad field.")}
+		}),
+		calling("change", registry.Admission{Mutating: true}, func(_ context.Context, r *registry.Request) error {
+			r.Patch.Set(map[string]any{"a": 1}, "status")
+			r.Patch.Set(nil, "metadata", "annotations", "gone")
+			r.Patch.Set("y", "metadata", "labels", "x")
+			r.Patch.Edit(func(fields map[string]any) { fields["spec"].(map[string]any)["added"] = []any{1, 2} })
+			return nil
+		}),
+	)
+	for path, want := range map[string]string{
+		"/warn": `{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": {"uid": "1ca13837", "allowed": true, "warnings": ["careful"]}}`,
+		"/deny": `{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": {"uid": "1ca13837", "allowed": false, "status": {"message": "Bad field.", "code": 499}}}`,
+	} {
+		if code, body := ask(t, v, path, reviewOf("CREATE", nil)); code != 200 || !cmp.Equal(asJSON(t, body), asJSON(t, want)) {
+			t.Errorf("%s: got %d %s", path, code, body)
+		}
+	}
+	out := answered(t, v, "/change", reviewOf("CREATE", nil))
+	want := asJSON(t, `[{"op":"remove","path":"/metadata/annotations"},{"op":"add","path":"/metadata/labels/x","value":"y"},
+		{"op":"add","path":"/spec/added","value":[1,2]},{"op":"add","path":"/status","value":{"a":1}}]`)
+	if d := cmp.Diff(want, asJSON(t, string(out.Response.Patch))); d != "" || out.Response.PatchType != "JSONPatch" || !out.Response.Allowed {
+		t.Errorf("got %+v: %s", out.Response, d)
+	}
+}
+
+func TestTheOlderVersionOfReviewsIsEchoed(t *testing.T) {
+	v := newTestReviewer(validating("v", "kopfexamples", registry.Admission{}))
+	review := reviewOf("CREATE", nil)
+	review["apiVersion"] = "admission.k8s.io/v1beta1"
+	if out := answered(t, v, "/v", review); out.APIVersion != "admission.k8s.io/v1beta1" || !out.Response.Allowed {
+		t.Errorf("got %+v", out)
+	}
+}
+
+func TestHandlersSeeAllOfTheReview(t *testing.T) {
+	var seen *registry.Request
+	v := newTestReviewer(calling("v", registry.Admission{Subresource: "status"}, func(_ context.Context, r *registry.Request) error {
+		seen = r
+		return nil
+	}))
+	old := map[string]any{"metadata": map[string]any{"name": "x", "uid": "u1"}, "spec": map[string]any{"field": "before"}}
+	review := reviewOf("UPDATE", map[string]any{"dryRun": true, "subResource": "status", "oldObject": old})
+	answered(t, v, "/v", review)
+	rv := seen.Review
+	if !rv.DryRun || rv.Operation != "UPDATE" || rv.Subresource != "status" || rv.User.Username != "admin" || rv.UID != "1ca13837" || rv.Kind.Kind != "KopfExample" {
+		t.Errorf("got %+v", rv)
+	}
+	if seen.Body.Name != "x" || rv.Old.UID != "u1" || seen.Resource.Plural != "kopfexamples" || seen.Memos == nil {
+		t.Errorf("got %+v", seen)
+	}
+	if got := rv.Diff().At("spec", "field"); len(got) != 1 || got[0].Op != diff.Change || got[0].Old != "before" || got[0].New != "value" {
+		t.Errorf("diff: got %v", got)
+	}
+
+	answered(t, newTestReviewer(calling("v", registry.Admission{}, func(_ context.Context, r *registry.Request) error {
+		seen = r
+		return nil
+	})), "/v", reviewOf("DELETE", nil))
+	if seen.Body.Name != "x" || seen.Review.New != nil || seen.Review.Old == nil {
+		t.Errorf("deletion: got %+v", seen.Review)
+	}
+}
+
+func TestOnlyMatchingHandlersAreAsked(t *testing.T) {
+	no := registry.DeniedError{Err: errors.New("asked")}
+	deny := func(context.Context, *registry.Request) error { return &no }
+	with := func(change func(*registry.Handler), a registry.Admission) *registry.Handler {
+		h := calling("v", a, deny)
+		if change != nil {
+			change(h)
+		}
+		return h
+	}
+	scale := map[string]any{"subResource": "scale", "kind": map[string]any{"group": "autoscaling", "version": "v1", "kind": "Scale"}}
+	for name, c := range map[string]struct {
+		handler   *registry.Handler
+		operation string
+		fields    map[string]any
+		asked     bool
+	}{
+		"all operations":           {with(nil, registry.Admission{}), "DELETE", nil, true},
+		"declared operations":      {with(nil, registry.Admission{Operations: []string{"CREATE", "UPDATE"}}), "UPDATE", nil, true},
+		"undeclared operations":    {with(nil, registry.Admission{Operations: []string{"CREATE"}}), "UPDATE", nil, false},
+		"nothing to mutate":        {with(nil, registry.Admission{Mutating: true}), "DELETE", nil, false},
+		"nothing to mutate either": {with(nil, registry.Admission{Mutating: true, Operations: []string{"CREATE", "DELETE"}}), "DELETE", nil, false},
+		"mutation of deletions":    {with(nil, registry.Admission{Mutating: true, Operations: []string{"DELETE"}}), "DELETE", nil, true},
+		"no subresources":          {with(nil, registry.Admission{}), "UPDATE", map[string]any{"subResource": "status"}, false},
+		"this subresource":         {with(nil, registry.Admission{Subresource: "status"}), "UPDATE", map[string]any{"subResource": "status"}, true},
+		"not the object itself":    {with(nil, registry.Admission{Subresource: "status"}), "UPDATE", nil, false},
+		"any subresource":          {with(nil, registry.Admission{Subresource: "*"}), "UPDATE", scale, true},
+		"and the object itself":    {with(nil, registry.Admission{Subresource: "*"}), "UPDATE", nil, true},
+		"no scales for types":      {with(nil, registry.Admission{Subresource: "*", Typed: true}), "UPDATE", scale, false},
+		"types":                    {with(nil, registry.Admission{Subresource: "*", Typed: true}), "UPDATE", map[string]any{"subResource": "status"}, true},
+		"labels": {with(func(h *registry.Handler) {
+			h.Criteria.Labels = []filter.Key{{Name: "a", Match: filter.Absent}}
+		}, registry.Admission{}), "CREATE", nil, false},
+		"a field": {with(func(h *registry.Handler) {
+			h.Change = &filter.Change{Path: []string{"spec", "field"}, Value: filter.Equal("value")}
+		}, registry.Admission{}), "CREATE", nil, true},
+		"a field with another value": {with(func(h *registry.Handler) {
+			h.Change = &filter.Change{Path: []string{"spec", "field"}, Value: filter.Equal("other")}
+		}, registry.Admission{}), "CREATE", nil, false},
+		"a condition": {with(func(h *registry.Handler) {
+			h.When = []func(*registry.Request) bool{func(r *registry.Request) bool { return r.Review.User.Username != "admin" }}
+		}, registry.Admission{}), "CREATE", nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := answered(t, newTestReviewer(c.handler), "/v", reviewOf(c.operation, c.fields))
+			if out.Response.Allowed == c.asked {
+				t.Errorf("got %+v, want asked: %v", out.Response, c.asked)
+			}
+		})
+	}
+}
+
+func TestOfSeveralErrorsTheMostDeliberateOneIsTold(t *testing.T) {
+	failing := func(mutating bool, err error) *registry.Handler {
+		return calling("v", registry.Admission{Mutating: mutating}, func(context.Context, *registry.Request) error { return err })
+	}
+	plain := errors.New("plain")
+	temporary := &registry.TemporaryError{Err: errors.New("temporary")}
+	permanent := &registry.PermanentError{Err: errors.New("permanent")}
+	denial := &registry.DeniedError{Code: 403, Err: errors.New("denied")}
+	for name, c := range map[string]struct {
+		errs []error
+		want status
+	}{
+		"plain":                      {[]error{plain}, status{"plain", 500}},
+		"without a text":             {[]error{errors.New("")}, status{"*errors.errorString", 500}},
+		"temporary before plain":     {[]error{plain, temporary}, status{"temporary", 500}},
+		"permanent before temporary": {[]error{temporary, permanent, plain}, status{"permanent", 500}},
+		"denials before all":         {[]error{permanent, temporary, denial}, status{"denied", 403}},
+		"without a code":             {[]error{&registry.DeniedError{Err: errors.New("no")}}, status{"no", 500}},
+		"the first of its class":     {[]error{denial, &registry.DeniedError{Err: errors.New("later")}}, status{"denied", 403}},
+		"what does not fit":          {[]error{&registry.UndecodableError{Err: errors.New("spec.size")}}, status{"the object does not fit the handler's type: spec.size", 422}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var handlers registry.Set
+			for _, err := range c.errs {
+				handlers = append(handlers, failing(false, err))
+			}
+			for _, path := range []string{"/v", "/"} { // by id, and all of them
+				out := answered(t, newTestReviewer(handlers...), path, reviewOf("CREATE", nil))
+				if out.Response.Allowed || *out.Response.Status != c.want {
+					t.Errorf("got %+v", out.Response.Status)
+				}
+			}
+		})
+	}
+}
+
+func TestPanicsDeny(t *testing.T) {
+	inHandler := calling("v", registry.Admission{}, func(context.Context, *registry.Request) error { panic("oops") })
+	inFilter := validating("v", "kopfexamples", registry.Admission{})
+	inFilter.When = []func(*registry.Request) bool{func(*registry.Request) bool { panic("oops") }}
+	inEdit := calling("v", registry.Admission{Mutating: true}, func(_ context.Context, r *registry.Request) error {
+		r.Patch.Edit(func(map[string]any) { panic("oops") })
+		return nil
+	})
+	for name, h := range map[string]*registry.Handler{"handler": inHandler, "filter": inFilter, "edit": inEdit} {
+		t.Run(name, func(t *testing.T) {
+			var lines strings.Builder
+			o := DefaultReviewerOptions()
+			o.Log = slog.New(slog.NewTextHandler(&lines, nil))
+			v := NewReviewer(registry.Set{h}, o)
+			v.Discovered([]kind.Info{examples})
+			out := answered(t, v, "/v", reviewOf("CREATE", nil))
+			if out.Response.Allowed || *out.Response.Status != (status{"panic: oops", 500}) {
+				t.Errorf("got %+v", out.Response)
+			}
+			if !strings.Contains(lines.String(), "oops") || !strings.Contains(lines.String(), "reviewer_test.go") {
+				t.Errorf("the log does not say where: %s", lines.String())
+			}
+		})
+	}
+}
+
+func TestPatchesOfDeniedReviewsAndOfValidationsAreNotSent(t *testing.T) {
+	change := func(err error) handlerFunc {
+		return func(_ context.Context, r *registry.Request) error {
+			r.Patch.Set("y", "metadata", "labels", "x")
+			return err
+		}
+	}
+	v := newTestReviewer(
+		calling("denied", registry.Admission{Mutating: true}, change(errors.New("no"))),
+		calling("validating", registry.Admission{}, change(nil)),
+		calling("same", registry.Admission{Mutating: true}, func(_ context.Context, r *registry.Request) error {
+			r.Patch.Set("1", "metadata", "labels", "a")
+			return nil
+		}),
+	)
+	for _, path := range []string{"/denied", "/validating", "/same"} {
+		if out := answered(t, v, path, reviewOf("CREATE", nil)); out.Response.Patch != nil || out.Response.PatchType != "" {
+			t.Errorf("%s: got %s", path, base64.StdEncoding.EncodeToString(out.Response.Patch))
+		}
+	}
+}
+
+func TestMalformedReviewsAreRefused(t *testing.T) {
+	v := newTestReviewer(validating("some_id", "kopfexamples", registry.Admission{}))
+	v.MaxBody = 2000
+	without := func(key string) map[string]any { return reviewOf("CREATE", map[string]any{key: nil}) }
+	elsewhere := map[string]any{"resource": map[string]any{"group": "kopf.dev", "version": "v2", "resource": "kopfexamples"}}
+	for name, c := range map[string]struct {
+		path   string
+		review any
+		want   int
+	}{
+		"fine":                  {"/some_id", reviewOf("CREATE", nil), 200},
+		"as behind a service":   {"/some-id", reviewOf("CREATE", nil), 200},
+		"no id":                 {"/", reviewOf("CREATE", nil), 200},
+		"an unknown id":         {"/other", reviewOf("CREATE", nil), 404},
+		"an unknown resource":   {"/some_id", reviewOf("CREATE", elsewhere), 404},
+		"no JSON":               {"/some_id", "{", 400},
+		"nothing":               {"/some_id", "", 400},
+		"a list":                {"/some_id", "[]", 400},
+		"a number for a name":   {"/some_id", reviewOf("CREATE", map[string]any{"operation": 1}), 400},
+		"no request":            {"/some_id", `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`, 400},
+		"something else":        {"/some_id", `{"apiVersion":"v1","kind":"Pod"}`, 400},
+		"no user":               {"/some_id", without("userInfo"), 400},
+		"no object":             {"/some_id", without("object"), 400},
+		"no operation":          {"/some_id", without("operation"), 400},
+		"an object that is not": {"/some_id", reviewOf("CREATE", map[string]any{"object": "x"}), 400},
+		"too long":              {"/some_id", reviewOf("CREATE", map[string]any{"name": strings.Repeat("x", 2000)}), 413},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if code, body := ask(t, v, c.path, c.review); code != c.want {
+				t.Errorf("got %d %s, want %d", code, body, c.want)
+			}
+		})
+	}
+	w := httptest.NewRecorder()
+	v.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/some_id", nil))
+	if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "POST" {
+		t.Errorf("GET: got %d", w.Code)
+	}
+	if code, _ := ask(t, NewReviewer(nil, v.ReviewerOptions), "/x", reviewOf("CREATE", nil)); code != http.StatusServiceUnavailable {
+		t.Errorf("before the discovery: got %d", code)
+	}
+}
+
+func TestReviewsEndInTime(t *testing.T) {
+	for path, want := range map[string]time.Duration{
+		"/v":              30 * time.Second, // ours
+		"/v?timeout=10s":  9 * time.Second,  // the server's, with some time for the way back
+		"/v?timeout=5s":   4500 * time.Millisecond,
+		"/v?timeout=100s": 30 * time.Second,
+		"/v?timeout=oops": 30 * time.Second,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			v := newTestReviewer(calling("v", registry.Admission{}, func(ctx context.Context, _ *registry.Request) error {
+				<-ctx.Done()
+				return ctx.Err()
+			}))
+			began := time.Now()
+			out := answered(t, v, path, reviewOf("CREATE", nil))
+			if got := time.Since(began); got != want || out.Response.Allowed || out.Response.Status.Code != 500 {
+				t.Errorf("%s: got %v after %v, want %v", path, out.Response, got, want)
+			}
+		})
+	}
+}
+
+func TestFewReviewsRunAtTheSameTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var running, most atomic.Int32
+		v := newTestReviewer(calling("v", registry.Admission{}, func(context.Context, *registry.Request) error {
+			n := running.Add(1)
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			}
+			time.Sleep(time.Second)
+			running.Add(-1)
+			return nil
+		}))
+		v.slots = make(chan struct{}, 3)
+		codes := make(chan int)
+		for range 12 {
+			go func() {
+				code, _ := ask(t, v, "/v?timeout=4s", reviewOf("CREATE", nil))
+				codes <- code
+			}()
+		}
+		got := map[int]int{}
+		for range 12 {
+			got[<-codes]++
+		}
+		if most.Load() != 3 {
+			t.Errorf("%d ran at the same time", most.Load())
+		}
+		// 3.6 s are enough for four rounds of one second to begin.
+		if d := cmp.Diff(map[int]int{200: 12}, got); d != "" {
+			t.Error(d)
+		}
+
+		var others sync.WaitGroup
+		defer others.Wait()
+		for range 3 { // these do not end in time
+			others.Go(func() { ask(t, v, "/v", reviewOf("CREATE", nil)) })
+		}
+		synctest.Wait()
+		if code, _ := ask(t, v, "/v?timeout=500ms", reviewOf("CREATE", nil)); code != http.StatusServiceUnavailable {
+			t.Errorf("without a slot: got %d", code)
+		}
+	})
+}
+
+func TestMemosAreSharedButForCreations(t *testing.T) {
+	shared := &registry.Memos{}
+	var seen *registry.Memos
+	v := newTestReviewer(calling("v", registry.Admission{}, func(_ context.Context, r *registry.Request) error {
+		seen = r.Memos
+		return nil
+	}))
+	v.Memos = func(_ kind.Info, uid string) *registry.Memos {
+		if uid != "u1" {
+			return nil
+		}
+		return shared
+	}
+	for operation, want := range map[string]bool{"CREATE": false, "UPDATE": true, "DELETE": true} {
+		answered(t, v, "/v", reviewOf(operation, nil))
+		if (seen == shared) != want || seen == nil {
+			t.Errorf("%s: shared is %v", operation, !want)
+		}
+	}
+}
+
+func TestWarningsAreOneLine(t *testing.T) {
+	v := newTestReviewer(calling("v", registry.Admission{}, func(_ context.Context, r *registry.Request) error {
+		r.Review.Warnings = append(r.Review.Warnings, "two\r\nlines", "one")
+		return errors.New("no")
+	}))
+	out := answered(t, v, "/v", reviewOf("CREATE", nil))
+	if d := cmp.Diff([]string{"two lines", "one"}, out.Response.Warnings); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestReviewsAreObserved(t *testing.T) {
+	v := newTestReviewer(calling("v", registry.Admission{}, func(context.Context, *registry.Request) error {
+		return &registry.DeniedError{Code: 422, Err: fmt.Errorf("no")}
+	}))
+	var seen []Observation
+	v.Observe = func(o Observation) { o.Duration = 0; seen = append(seen, o) }
+	ask(t, v, "/v", reviewOf("CREATE", nil))
+	ask(t, v, "/other", reviewOf("CREATE", nil))
+	if d := cmp.Diff([]Observation{{ID: "v", Code: 422}, {ID: "other", Code: 404}}, seen); d != "" {
+		t.Error(d)
+	}
+}

@@ -1,0 +1,80 @@
+package admission
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/filter"
+	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/kind"
+)
+
+// table is who is asked about what, as of one discovery of the cluster.
+type table struct {
+	ids       map[string]string // of webhooks, by how they are called in URLs
+	resources map[schema.GroupVersionResource]*reviewed
+}
+
+// reviewed is a resource with its handlers.
+type reviewed struct {
+	info     kind.Info
+	handlers registry.Set
+}
+
+func newTable(handlers registry.Set, resources []kind.Info) *table {
+	t := &table{ids: map[string]string{}, resources: map[schema.GroupVersionResource]*reviewed{}}
+	for _, h := range handlers {
+		t.ids[h.ID] = h.ID
+	}
+	for _, h := range handlers {
+		if alias := servicePath(h.ID); t.ids[alias] == "" {
+			t.ids[alias] = h.ID
+		}
+		for _, info := range h.Of.Select(resources) {
+			r := t.resources[info.GVR()]
+			if r == nil {
+				r = &reviewed{info: info}
+				t.resources[info.GVR()] = r
+			}
+			r.handlers = append(r.handlers, h)
+		}
+	}
+	return t
+}
+
+// Covered are those of the resources that any of the handlers is for.
+func Covered(handlers registry.Set, resources []kind.Info) []kind.Info {
+	t := newTable(handlers.Of(registry.Reviews), resources)
+	return slices.DeleteFunc(slices.Clone(resources), func(i kind.Info) bool { return t.resources[i.GVR()] == nil })
+}
+
+// choose returns the handlers to be asked, in their order. Without an id of a
+// webhook, these are all that match.
+func (r *reviewed) choose(id string, req *registry.Request) registry.Set {
+	var chosen registry.Set
+	for _, h := range r.handlers {
+		if (id == "" || h.ID == id) && matches(h, req) {
+			chosen = append(chosen, h)
+		}
+	}
+	return chosen
+}
+
+func matches(h *registry.Handler, req *registry.Request) bool {
+	review := req.Review
+	switch {
+	case !h.Admission.Takes(review.Operation, review.Subresource):
+		return false
+	case h.Admission.Typed && review.Kind.Kind != "" && review.Kind.Kind != req.Resource.Kind:
+		return false // a subresource of another kind, which would decode into nonsense
+	}
+	if c := h.Change; c != nil {
+		v, present := fieldpath.Lookup(req.Body.Map(), c.Path...)
+		if !c.Touches(filter.Value{Is: v, Present: present}) {
+			return false
+		}
+	}
+	return h.MatchesObject(req)
+}

@@ -1,0 +1,167 @@
+package admission
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/internal/registry"
+)
+
+// incoming is an AdmissionReview of version v1 or v1beta1, which are the same in
+// all that matters here. Objects stay bytes.
+type incoming struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Request    *request `json:"request"`
+}
+
+type request struct {
+	UID         string                     `json:"uid"`
+	Kind        groupVersionKind           `json:"kind"`
+	Resource    groupVersionResource       `json:"resource"`
+	SubResource string                     `json:"subResource"`
+	Name        string                     `json:"name"`
+	Namespace   string                     `json:"namespace"`
+	Operation   string                     `json:"operation"`
+	UserInfo    *authenticationv1.UserInfo `json:"userInfo"`
+	Object      jsontext.Value             `json:"object"`
+	OldObject   jsontext.Value             `json:"oldObject"`
+	DryRun      bool                       `json:"dryRun"`
+}
+
+type groupVersionKind struct {
+	Group   string `json:"group"`
+	Version string `json:"version"`
+	Kind    string `json:"kind"`
+}
+
+type groupVersionResource struct {
+	Group    string `json:"group"`
+	Version  string `json:"version"`
+	Resource string `json:"resource"`
+}
+
+const (
+	reviewKind    = "AdmissionReview"
+	reviewGroup   = "admission.k8s.io/"
+	reviewVersion = reviewGroup + "v1"
+)
+
+// decode reads a review, and complains about what is missing.
+func decode(body []byte) (*incoming, error) {
+	in := &incoming{}
+	// Looking for duplicate names takes half of the time, and API servers do not
+	// send them.
+	if err := jsonv2.Unmarshal(body, in, jsontext.AllowDuplicateNames(true)); err != nil {
+		return nil, fmt.Errorf("read the review: %w", err)
+	}
+	if in.APIVersion == "" {
+		in.APIVersion = reviewVersion
+	}
+	if in.Kind == "" {
+		in.Kind = reviewKind
+	}
+	switch r := in.Request; {
+	case in.Kind != reviewKind || !strings.HasPrefix(in.APIVersion, reviewGroup):
+		return nil, fmt.Errorf("not a review but a %s of %s", in.Kind, in.APIVersion)
+	case r == nil:
+		return nil, errors.New("the review has no request")
+	case r.UserInfo == nil:
+		return nil, errors.New("the request has no userInfo")
+	case r.Operation == "":
+		return nil, errors.New("the request has no operation")
+	case absent(r.Object) && absent(r.OldObject):
+		return nil, errors.New("the request has neither object nor oldObject")
+	}
+	return in, nil
+}
+
+// review is the request as handlers see it.
+func (r *request) review() (*registry.Review, error) {
+	rv := &registry.Review{
+		UID: r.UID, Operation: r.Operation, Subresource: r.SubResource, DryRun: r.DryRun, User: *r.UserInfo,
+		Kind: schema.GroupVersionKind(r.Kind),
+	}
+	var err error
+	if rv.New, err = parse(r.Object); err != nil {
+		return nil, fmt.Errorf("object: %w", err)
+	}
+	if rv.Old, err = parse(r.OldObject); err != nil {
+		return nil, fmt.Errorf("oldObject: %w", err)
+	}
+	return rv, nil
+}
+
+func parse(raw jsontext.Value) (*object.Body, error) {
+	if absent(raw) {
+		return nil, nil
+	}
+	return object.Parse(raw)
+}
+
+func absent(raw jsontext.Value) bool { return len(raw) == 0 || raw.Kind() == 'n' }
+
+// outgoing is the answer.
+type outgoing struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Response   response `json:"response"`
+}
+
+type response struct {
+	UID       string   `json:"uid"`
+	Allowed   bool     `json:"allowed"`
+	Warnings  []string `json:"warnings,omitempty"`
+	Patch     []byte   `json:"patch,omitempty"`
+	PatchType string   `json:"patchType,omitempty"`
+	Status    *status  `json:"status,omitempty"`
+}
+
+type status struct {
+	Message string `json:"message"`
+	Code    int    `json:"code"`
+}
+
+// answer puts a verdict into the form of the review that it is about.
+func (in *incoming) answer(v verdict) outgoing {
+	out := outgoing{APIVersion: in.APIVersion, Kind: in.Kind, Response: response{
+		UID: in.Request.UID, Allowed: v.denial == nil, Warnings: oneLine(v.warnings),
+	}}
+	if v.denial != nil {
+		out.Response.Status = &status{Message: v.denial.message, Code: v.denial.code}
+	}
+	if v.patch != nil {
+		out.Response.Patch, out.Response.PatchType = v.patch, "JSONPatch"
+	}
+	return out
+}
+
+// oneLine puts warnings into the form in which they can be passed on: as headers,
+// which API servers drop without a word if they have line breaks.
+func oneLine(warnings []string) []string {
+	for i, w := range warnings {
+		warnings[i] = strings.Join(strings.FieldsFunc(w, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
+	}
+	return warnings
+}
+
+// encodePatch is the JSON patch of the operations; nil if there are none.
+func encodePatch(ops []patch.Op) ([]byte, error) {
+	if len(ops) == 0 {
+		return nil, nil
+	}
+	raw, err := json.Marshal(ops)
+	if err != nil {
+		return nil, fmt.Errorf("encode the changes: %w", err)
+	}
+	return raw, nil
+}
