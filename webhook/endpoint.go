@@ -1,0 +1,256 @@
+package webhook
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// endpoint is a listening server with certificates that change while it runs.
+type endpoint struct {
+	Local
+	store    KeyStore
+	source   source
+	describe func(port int, bundle []byte) ClientConfig
+
+	config atomic.Pointer[tls.Config] // for new connections
+	served ring
+	client []byte // whom clients' certificates are trusted by, in PEM
+}
+
+const (
+	drainTime         = 5 * time.Second // for reviews under way at the end
+	readHeaderTimeout = 10 * time.Second
+	readTimeout       = 30 * time.Second
+	writeTimeout      = 60 * time.Second // the longest review, and then some
+	idleTimeout       = 2 * time.Minute
+	maxHeader         = 64 << 10
+	maxStreams        = 1000 // of one connection, of which an API server has one
+	storePause        = 5 * time.Second
+)
+
+func (e *endpoint) serve(ctx context.Context, reviews http.Handler, announce func(ClientConfig)) error {
+	if err := e.problem(); err != nil {
+		return err
+	}
+	if e.log == nil {
+		e.log = slog.Default()
+	}
+	keeper := keeper{e.store, e.source, cmp.Or(e.Overlap, defaultOverlap)}
+	if !e.Insecure {
+		if err := e.begin(ctx, keeper); err != nil {
+			return err
+		}
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", e.address())
+	if err != nil {
+		return fmt.Errorf("listen for webhooks: %w", err)
+	}
+	port := listener.Addr().(*net.TCPAddr).Port
+	server := &http.Server{
+		Handler:           below(e.root(), reviews),
+		TLSConfig:         &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: e.configForClient},
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		ErrorLog:          slog.NewLogLogger(quiet{e.log.Handler()}, slog.LevelWarn),
+	}
+	ended := make(chan error, 1)
+	go func() {
+		if e.Insecure {
+			ended <- server.Serve(listener)
+		} else {
+			ended <- server.ServeTLS(listener, "", "")
+		}
+	}()
+	e.log.Debug("Listening for webhooks at "+e.url(e.listening(), port), "port", port)
+
+	keeping, stop := context.WithCancel(ctx)
+	defer stop()
+	kept := make(chan struct{})
+	go func() {
+		defer close(kept)
+		e.keep(keeping, keeper, func(bundle []byte) { announce(e.describe(port, bundle)) })
+	}()
+	select {
+	case err = <-ended:
+		err = fmt.Errorf("serve webhooks: %w", err)
+	case <-ctx.Done():
+		err = e.drain(ctx, server)
+		<-ended
+	}
+	stop()
+	<-kept
+	return err
+}
+
+// below serves what is below the root path, as if that were the root.
+func below(root string, reviews http.Handler) http.Handler {
+	stripped := http.StripPrefix(root, reviews)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != root && !strings.HasPrefix(r.URL.Path, root+"/") {
+			http.NotFound(w, r)
+			return
+		}
+		stripped.ServeHTTP(w, r)
+	})
+}
+
+// drain stops the server, and lets it answer what it is asked already.
+func (e *endpoint) drain(ctx context.Context, server *http.Server) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		e.log.Warn("Some reviews were not answered in time when the webhook server stopped.", "error", err)
+		return server.Close()
+	}
+	return nil
+}
+
+// begin gets the first certificate. A store that fails is asked again and again.
+func (e *endpoint) begin(ctx context.Context, k keeper) error {
+	for {
+		r, err := k.turn(ctx, announcement{})
+		if _, ok := errors.AsType[storeError](err); ok {
+			e.log.Error("The certificates of the webhook server are not available; will try again.", "error", err)
+			if !pause(ctx, storePause) {
+				return context.Cause(ctx)
+			}
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("get the certificate of the webhook server: %w", err)
+		}
+		return e.use(r)
+	}
+}
+
+// keep announces the server, and follows its certificates.
+func (e *endpoint) keep(ctx context.Context, k keeper, announce func(bundle []byte)) {
+	if e.Insecure {
+		announce(nil)
+		return
+	}
+	var told announcement
+	for r := e.served; ; {
+		if bundle := r.bundle(); told.at.IsZero() || !bytes.Equal(told.bundle, bundle) {
+			e.dump(bundle)
+			announce(bundle)
+			if ctx.Err() != nil {
+				return
+			}
+			told = announcement{bundle, time.Now()}
+		}
+		// Only now, as it is trusted now.
+		if err := e.use(r); err != nil {
+			e.log.Error("A certificate for the webhook server cannot be used; the former one stays.", "error", err)
+		}
+		wait := cmp.Or(e.CheckEvery, defaultCheckEvery)
+		if at, ok := r.due(told.of(r), k.overlap); ok {
+			wait = max(0, min(wait, time.Until(at)))
+		}
+		if !pause(ctx, wait) {
+			return
+		}
+		fresh, err := k.turn(ctx, told)
+		if err != nil && ctx.Err() == nil {
+			e.log.Error("The certificates of the webhook server cannot be renewed; will try again.", "error", err)
+			pause(ctx, storePause) // something may be overdue, but not more often
+		}
+		if !fresh.current.empty() {
+			r = fresh
+		}
+	}
+}
+
+// use serves the current certificate to new connections from now on.
+func (e *endpoint) use(r ring) error {
+	var clients *x509.CertPool
+	var pem []byte
+	if e.ClientCAFile != "" {
+		var err error
+		if pem, err = os.ReadFile(e.ClientCAFile); err != nil {
+			return fmt.Errorf("read the CA of clients: %w", err)
+		}
+		clients = x509.NewCertPool()
+		if !clients.AppendCertsFromPEM(pem) {
+			return fmt.Errorf("the CA of clients in %s is no PEM", e.ClientCAFile)
+		}
+	}
+	before := e.config.Load()
+	if before != nil && r.current.equal(e.served.current) && bytes.Equal(pem, e.client) {
+		return nil
+	}
+	pair, err := r.current.pair()
+	if err != nil {
+		return err
+	}
+	auth := e.ClientAuth
+	if clients != nil && auth == tls.NoClientCert {
+		auth = tls.VerifyClientCertIfGiven
+	}
+	e.config.Store(&tls.Config{
+		MinVersion:   tls.VersionTLS12,
+		NextProtos:   []string{"h2", "http/1.1"},
+		Certificates: []tls.Certificate{*pair},
+		ClientAuth:   auth,
+		ClientCAs:    clients,
+	})
+	e.served, e.client = r, pem
+	if before != nil {
+		e.log.Info("The webhook server has a new certificate.", "until", pair.Leaf.NotAfter)
+	}
+	return nil
+}
+
+func (e *endpoint) configForClient(*tls.ClientHelloInfo) (*tls.Config, error) {
+	return e.config.Load(), nil
+}
+
+func (e *endpoint) dump(bundle []byte) {
+	if e.CADump == "" {
+		return
+	}
+	if err := os.WriteFile(e.CADump, bundle, 0o644); err != nil {
+		e.log.Error("The CA of the webhook server cannot be dumped.", "error", err)
+	}
+}
+
+// pause waits; it is false if ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// quiet leaves out connections that are just opened and closed, as probes do it.
+type quiet struct{ slog.Handler }
+
+func (q quiet) Handle(ctx context.Context, r slog.Record) error {
+	if strings.HasSuffix(r.Message, "EOF") {
+		r.Level = slog.LevelDebug
+		if !q.Enabled(ctx, r.Level) {
+			return nil
+		}
+	}
+	return q.Handler.Handle(ctx, r)
+}

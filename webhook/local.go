@@ -1,0 +1,172 @@
+package webhook
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Local is a server that listens on this machine. The zero value does so on any
+// free port of all interfaces, for a cluster on this machine, with a self-signed
+// certificate.
+type Local struct {
+	Addr string // to listen at; "" is all interfaces
+	Port int    // to listen at; 0 is any free one
+	Path string // the root path of all webhooks
+
+	// Host is the name or address by which the API server reaches this machine.
+	// If empty, it is Addr, or "localhost" for all interfaces.
+	Host string
+
+	// CertFile and KeyFile have the server's certificate and its key, in PEM. They
+	// are read again when they change. Without them, there is a self-signed
+	// certificate.
+	CertFile, KeyFile string
+	KeyPassword       string // of the key in KeyFile, if it is encrypted
+	// CA is whom the API server shall trust, in PEM; else it is what is in CAFile,
+	// which is read again when it changes, or else what is in CertFile. It has no
+	// meaning for self-signed certificates.
+	CA     []byte
+	CAFile string
+	// CADump is a file that is written with whom to trust, for tools like curl.
+	CADump string
+
+	// ExtraNames are names or addresses of which the self-signed certificate is
+	// too, besides Host and Addr.
+	ExtraNames []string
+	Lifetime   time.Duration // of self-signed certificates; 0 is a year
+
+	// ClientCAFile is whom to trust when clients show certificates, which API
+	// servers do only if they are configured for it. It is read again when it
+	// changes. ClientAuth says whether they must; with a ClientCAFile, they may.
+	ClientCAFile string
+	ClientAuth   tls.ClientAuthType
+
+	// Insecure serves HTTP without TLS, which API servers never use: for tunnels,
+	// and for development.
+	Insecure bool
+
+	// CheckEvery is how often files are looked at for changes. 0 is a minute.
+	CheckEvery time.Duration
+	// Overlap is for how long a new certificate is announced before it is served,
+	// and the old one is trusted after that. All API servers must have noticed
+	// the announcement by then. 0 is 10 minutes.
+	Overlap time.Duration
+
+	log *slog.Logger
+}
+
+const (
+	defaultCheckEvery = time.Minute
+	defaultOverlap    = 10 * time.Minute
+)
+
+// The names by which local clusters reach the machine that they run on.
+const (
+	HostK3d           = "host.k3d.internal"
+	HostMinikube      = "host.minikube.internal"
+	HostDockerDesktop = "host.docker.internal"
+)
+
+// K3d is the server for clusters of K3d and K3s on this machine.
+func K3d(l Local) Local { return l.reachedAs(HostK3d) }
+
+// Minikube is the server for clusters of Minikube on this machine.
+func Minikube(l Local) Local { return l.reachedAs(HostMinikube) }
+
+// DockerDesktop is the server for the cluster of Docker Desktop on this machine.
+func DockerDesktop(l Local) Local { return l.reachedAs(HostDockerDesktop) }
+
+func (l Local) reachedAs(host string) Local {
+	l.Host = cmp.Or(l.Host, host)
+	return l
+}
+
+// Bind makes it log where the operator does.
+func (l Local) Bind(e Environment) Server {
+	l.log = e.Log
+	return l
+}
+
+// Serve serves reviews until ctx is done; see [Server].
+func (l Local) Serve(ctx context.Context, reviews http.Handler, announce func(ClientConfig)) error {
+	var from source = maker{names: l.names(), lifetime: l.Lifetime}
+	if l.CertFile != "" {
+		from = l.files()
+	}
+	e := endpoint{Local: l, store: &MemoryStore{}, source: from, describe: l.describe}
+	return e.serve(ctx, reviews, announce)
+}
+
+func (l Local) files() files {
+	return files{cert: l.CertFile, key: l.KeyFile, password: l.KeyPassword, ca: l.CA, caFile: l.CAFile}
+}
+
+// problem tells what contradicts itself in the configuration.
+func (l Local) problem() error {
+	switch {
+	case (l.CertFile == "") != (l.KeyFile == ""):
+		return errors.New("the webhook server needs both CertFile and KeyFile, or neither for a self-signed certificate")
+	case l.Insecure && (l.CertFile != "" || l.ClientCAFile != ""):
+		return errors.New("the webhook server is Insecure and has certificates: choose one")
+	}
+	return nil
+}
+
+// reachable is an address by which what listens at Addr can be reached from here.
+func (l Local) reachable() string {
+	switch l.Addr {
+	case "":
+		return "localhost"
+	case "0.0.0.0":
+		return "127.0.0.1"
+	case "::":
+		return "::1"
+	}
+	return l.Addr
+}
+
+// names are those that a self-signed certificate is for.
+func (l Local) names() []string {
+	return append([]string{cmp.Or(l.Host, l.reachable()), l.reachable()}, l.ExtraNames...)
+}
+
+// describe tells how to reach what listens at the port.
+func (l Local) describe(port int, bundle []byte) ClientConfig {
+	return ClientConfig{URL: l.url(cmp.Or(l.Host, l.reachable()), port), CABundle: bundle}
+}
+
+func (l Local) url(host string, port int) string {
+	scheme, usual := "https", 443
+	if l.Insecure {
+		scheme, usual = "http", 80
+	}
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	if port != usual {
+		host += ":" + strconv.Itoa(port)
+	}
+	return scheme + "://" + host + l.root()
+}
+
+// root is the root path without slashes at its end.
+func (l Local) root() string {
+	path := strings.Trim(l.Path, "/")
+	if path == "" {
+		return ""
+	}
+	return "/" + path
+}
+
+// listening is the address for the log.
+func (l Local) listening() string { return cmp.Or(l.Addr, "*") }
+
+func (l Local) address() string { return net.JoinHostPort(l.Addr, strconv.Itoa(l.Port)) }

@@ -1,0 +1,342 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// run starts a server, which is stopped at the end of the test, and returns what
+// it announces.
+func run(t *testing.T, s Server, reviews http.HandlerFunc) <-chan ClientConfig {
+	t.Helper()
+	if b, ok := s.(Binder); ok {
+		s = b.Bind(Environment{Namespace: "ours", Log: slog.New(slog.DiscardHandler)})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	announced := make(chan ClientConfig, 10)
+	go func() { ended <- s.Serve(ctx, reviews, func(c ClientConfig) { announced <- c }) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the server ended with %v", err)
+		}
+	})
+	return announced
+}
+
+// echo tells what it was asked for, and by whom.
+func echo(w http.ResponseWriter, r *http.Request) {
+	name := "nobody"
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		name = r.TLS.PeerCertificates[0].Subject.CommonName
+	}
+	fmt.Fprintf(w, "%s %s %s %s", r.Proto, r.Method, r.URL.Path, name)
+}
+
+func clientOf(c ClientConfig, more ...tls.Certificate) *http.Client {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(c.CABundle)
+	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+		ForceAttemptHTTP2: true,
+		TLSClientConfig:   &tls.Config{RootCAs: roots, Certificates: more},
+	}}
+}
+
+func post(t *testing.T, client *http.Client, url string) (int, string) {
+	t.Helper()
+	resp, err := client.Post(url, "application/json", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(text)
+}
+
+func TestReviewsComeWithTheirIDs(t *testing.T) {
+	dump := filepath.Join(t.TempDir(), "ca.pem")
+	c := <-run(t, Local{Path: "/hooks/", CADump: dump}, echo)
+	client := clientOf(c)
+	for path, want := range map[string]string{
+		"/check/spec.field": "200 HTTP/2.0 POST /check/spec.field nobody",
+		"/a%3Ab":            "200 HTTP/2.0 POST /a:b nobody",
+		"":                  "200 HTTP/2.0 POST  nobody",
+	} {
+		if code, text := post(t, client, c.URL+path); fmt.Sprint(code, " ", text) != want {
+			t.Errorf("%s: got %d %s", path, code, text)
+		}
+	}
+	if code, _ := post(t, client, c.URL+"x/check"); code != http.StatusNotFound {
+		t.Errorf("beside the root path: got %d", code)
+	}
+	if dumped, err := os.ReadFile(dump); err != nil || !bytes.Equal(dumped, c.CABundle) {
+		t.Errorf("the dump is %s (%v)", dumped, err)
+	}
+}
+
+func TestOldTLSIsRefused(t *testing.T) {
+	c := <-run(t, Local{Addr: "127.0.0.1"}, echo)
+	client := clientOf(c)
+	client.Transport.(*http.Transport).TLSClientConfig.MaxVersion = tls.VersionTLS11
+	if _, err := client.Get(c.URL); err == nil {
+		t.Error("TLS 1.1 is accepted")
+	}
+}
+
+func TestInsecureServersSpeakPlainHTTP(t *testing.T) {
+	c := <-run(t, Local{Insecure: true}, echo)
+	if code, text := post(t, http.DefaultClient, c.URL+"/id"); code != 200 || text != "HTTP/1.1 POST /id nobody" || c.CABundle != nil {
+		t.Errorf("got %d %s at %+v", code, text, c)
+	}
+}
+
+// write puts an identity into files.
+func write(t *testing.T, dir string, id identity) (cert, key string) {
+	t.Helper()
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for path, text := range map[string][]byte{cert: id.cert, key: id.key} {
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert, key
+}
+
+func newIdentity(t *testing.T, names ...string) identity {
+	t.Helper()
+	id, err := selfSigned(names, time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func TestClientsAreVerified(t *testing.T) {
+	id := newIdentity(t, "apiserver")
+	ca, _ := write(t, t.TempDir(), id)
+	pair, err := id.pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		auth   tls.ClientAuthType
+		shown  []tls.Certificate
+		want   string
+		refuse bool
+	}{
+		"known":     {0, []tls.Certificate{*pair}, "apiserver", false},
+		"anonymous": {0, nil, "nobody", false},
+		"required":  {tls.RequireAndVerifyClientCert, nil, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			announced := <-run(t, Local{ClientCAFile: ca, ClientAuth: c.auth}, echo)
+			resp, err := clientOf(announced, c.shown...).Post(announced.URL, "", nil)
+			if (err != nil) != c.refuse {
+				t.Fatal(err)
+			}
+			if err != nil {
+				return
+			}
+			defer resp.Body.Close()
+			if text, _ := io.ReadAll(resp.Body); !strings.HasSuffix(string(text), c.want) {
+				t.Errorf("got %s, want %s", text, c.want)
+			}
+		})
+	}
+}
+
+func TestChangedFilesAreServedWithoutDroppingConnections(t *testing.T) {
+	dir := t.TempDir()
+	first, second := newIdentity(t, "localhost"), newIdentity(t, "localhost")
+	cert, key := write(t, dir, first)
+	announced := run(t, Local{CertFile: cert, KeyFile: key, CheckEvery: time.Millisecond, Overlap: 50 * time.Millisecond}, echo)
+	c := <-announced
+	if !bytes.Equal(c.CABundle, first.cert) {
+		t.Fatal("the first certificate is not announced")
+	}
+	old := clientOf(c)
+	connections := 0
+	old.Transport.(*http.Transport).DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		connections++
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	}
+	post(t, old, c.URL)
+
+	write(t, dir, second)
+	both := <-announced
+	if !bytes.Contains(both.CABundle, first.cert) || !bytes.Contains(both.CABundle, second.cert) || both.URL != c.URL {
+		t.Fatal("not both certificates are announced")
+	}
+	for { // all who heard the announcement can connect, whatever is served
+		if code, _ := post(t, clientOf(both), c.URL); code != 200 {
+			t.Fatalf("got %d", code)
+		}
+		conn, err := tls.Dial("tcp", strings.TrimPrefix(c.URL, "https://"), &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := pemOf(conn.ConnectionState().PeerCertificates[0].Raw)
+		conn.Close()
+		if bytes.Equal(shown, second.cert) {
+			break
+		}
+	}
+	if last := <-announced; !bytes.Equal(last.CABundle, second.cert) {
+		t.Error("the old certificate is still announced")
+	}
+	if post(t, old, c.URL); connections != 1 {
+		t.Errorf("an open connection was dropped: %d were made", connections)
+	}
+}
+
+func TestHalfReplacedFilesAreNotServed(t *testing.T) {
+	dir := t.TempDir()
+	first, second := newIdentity(t, "localhost"), newIdentity(t, "localhost")
+	cert, key := write(t, dir, first)
+	f := files{cert: cert, key: key}
+	r, err := f.renew(ring{}, time.Now())
+	if err != nil || !r.current.equal(identity{first.cert, first.cert, first.key}) {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(key, second.key, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = f.renew(r, time.Now()); err == nil || !r.next.empty() {
+		t.Error("a key of another certificate is accepted")
+	}
+	k := keeper{&MemoryStore{}, f, time.Minute}
+	if _, err := k.turn(t.Context(), announcement{}); err == nil {
+		t.Error("it begins with a key of another certificate")
+	}
+	k.store.Save(t.Context(), r.items(), "0")
+	if r, err := k.turn(t.Context(), announcement{}); err == nil || !bytes.Equal(r.current.cert, first.cert) {
+		t.Errorf("the former certificate is given up (%v)", err)
+	}
+}
+
+func TestServersEndAfterTheirReviews(t *testing.T) {
+	asked, release := make(chan struct{}), make(chan struct{})
+	s := Local{log: slog.New(slog.DiscardHandler)}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	announced := make(chan ClientConfig, 1)
+	go func() {
+		ended <- s.Serve(ctx, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			close(asked)
+			<-release
+		}), func(c ClientConfig) { announced <- c })
+	}()
+	c := <-announced
+	answered := make(chan int, 1)
+	go func() {
+		code, _ := post(t, clientOf(c), c.URL)
+		answered <- code
+	}()
+	<-asked
+	cancel()
+	select {
+	case <-ended:
+		t.Fatal("it has ended too early")
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(release)
+	if code := <-answered; code != 200 {
+		t.Errorf("got %d", code)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatCannotBeServedIsSaid(t *testing.T) {
+	busy := <-run(t, Local{Addr: "127.0.0.1"}, echo)
+	_, port, _ := net.SplitHostPort(strings.TrimPrefix(busy.URL, "https://"))
+	var taken int
+	fmt.Sscan(port, &taken)
+	for name, c := range map[string]struct {
+		server Server
+		want   string
+	}{
+		"a key is missing":     {Local{CertFile: "x"}, "both CertFile and KeyFile"},
+		"a file is missing":    {Local{CertFile: "/no/such", KeyFile: "/no/such"}, "read the certificate"},
+		"insecure with files":  {Local{Insecure: true, CertFile: "x", KeyFile: "y"}, "choose one"},
+		"the port is taken":    {Local{Addr: "127.0.0.1", Port: taken}, "listen for webhooks"},
+		"a service, no name":   {Service{Namespace: "x"}, "no name of a Service"},
+		"a service, nowhere":   {Service{Name: "x"}, "namespace of its Service"},
+		"a service, insecure":  {Service{Name: "x", Namespace: "y", Listen: Local{Insecure: true}}, "only HTTPS"},
+		"a service, no keys":   {Service{Name: "x", Namespace: "y"}, "set Keys"},
+		"no cluster to detect": {Auto{}, "no cluster is given"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := c.server.Serve(t.Context(), http.HandlerFunc(echo), func(ClientConfig) { t.Error("it is announced") })
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestServicesAreAnnouncedByName(t *testing.T) {
+	store := &MemoryStore{}
+	s := Service{Name: "hooks", Port: 8443, Keys: store, Listen: Local{Addr: "127.0.0.1", Path: "p/"}}
+	c := <-run(t, s, echo)
+	want := ServiceRef{Namespace: "ours", Name: "hooks", Path: "/p", Port: 8443}
+	if c.URL != "" || *c.Service != want {
+		t.Errorf("got %+v", c)
+	}
+	items, _, _ := store.Load(t.Context())
+	leaf, err := readRing(items).current.leaf()
+	if err != nil || leaf.VerifyHostname("hooks.ours.svc") != nil || leaf.Subject.CommonName != "hooks.ours.svc" {
+		t.Errorf("the certificate is for %v (%v)", leaf.DNSNames, err)
+	}
+}
+
+type fakeCluster struct {
+	cert    *x509.Certificate
+	version string
+	err     error
+}
+
+func (f fakeCluster) Certificate(context.Context) (*x509.Certificate, error) { return f.cert, f.err }
+func (f fakeCluster) Version(context.Context) (string, error)                { return f.version, f.err }
+
+func TestAutoServersSuitTheCluster(t *testing.T) {
+	tunnel := Func(func(ctx context.Context, _ http.Handler, announce func(ClientConfig)) error {
+		announce(ClientConfig{URL: "https://tunnel"})
+		<-ctx.Done()
+		return nil
+	})
+	for name, c := range map[string]struct {
+		auto Auto
+		want string
+	}{
+		"K3d":                 {Auto{Cluster: fakeCluster{version: "v1.37.1+k3s1"}}, "https://" + HostK3d + ":"},
+		"K3d, not a tunnel":   {Auto{Cluster: fakeCluster{version: "v1.37.1+k3s1"}, Otherwise: tunnel}, "https://" + HostK3d + ":"},
+		"something":           {Auto{Cluster: fakeCluster{version: "v1.37.1"}}, "https://localhost:"},
+		"something, a tunnel": {Auto{Cluster: fakeCluster{version: "v1.37.1"}, Otherwise: tunnel}, "https://tunnel"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := (<-run(t, c.auto, echo)).URL; !strings.HasPrefix(got, c.want) {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+	err := Auto{Cluster: fakeCluster{err: errors.New("unreachable")}}.Serve(t.Context(), http.HandlerFunc(echo), nil)
+	if err == nil || !strings.Contains(err.Error(), "unreachable") {
+		t.Errorf("got %v", err)
+	}
+}

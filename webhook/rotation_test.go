@@ -1,0 +1,265 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"encoding/pem"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// replica is an endpoint without a socket.
+type replica struct {
+	endpoint *endpoint
+	keeper   keeper
+
+	mu      sync.Mutex
+	bundles []announcement // the newest last
+}
+
+func newReplica(store KeyStore, lifetime, check, overlap time.Duration) *replica {
+	return &replica{
+		endpoint: &endpoint{Local: Local{CheckEvery: check, log: slog.New(slog.DiscardHandler)}},
+		keeper:   keeper{store, maker{names: []string{"host"}, lifetime: lifetime}, overlap},
+	}
+}
+
+func (r *replica) run(ctx context.Context, t *testing.T) {
+	if err := r.endpoint.begin(ctx, r.keeper); err != nil {
+		t.Error(err)
+		return
+	}
+	r.endpoint.keep(ctx, r.keeper, func(bundle []byte) {
+		pause(ctx, 3*time.Second) // the cluster takes its time
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.bundles = append(r.bundles, announcement{bundle, time.Now()})
+	})
+}
+
+// serving is the certificate that a new connection is shown, in PEM.
+func (r *replica) serving() []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.bundles) == 0 {
+		return nil
+	}
+	config := r.endpoint.config.Load()
+	return pemOf(config.Certificates[0].Certificate[0])
+}
+
+// trusted is what API servers may believe now: what was announced last, and what
+// was announced before if that was only just replaced.
+func (r *replica) trusted(lag time.Duration) (bundles [][]byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, a := range r.bundles {
+		if i == len(r.bundles)-1 || time.Since(r.bundles[i+1].at) < lag {
+			bundles = append(bundles, a.bundle)
+		}
+	}
+	return bundles
+}
+
+func TestCertificatesAreTrustedAtAllTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const (
+			lifetime = 3 * time.Hour
+			check    = time.Minute
+			overlap  = 5 * time.Minute
+			lag      = 2 * time.Minute
+		)
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		store := &MemoryStore{}
+		var replicas []*replica
+		start := func() {
+			r := newReplica(store, lifetime, check, overlap)
+			replicas = append(replicas, r)
+			running.Go(func() { r.run(ctx, t) })
+		}
+		start()
+		time.Sleep(17 * time.Second)
+		start()
+		time.Sleep(17 * time.Second)
+
+		served := map[string]bool{}
+		for tick := range 18 * 120 { // 18 hours of half minutes
+			time.Sleep(30 * time.Second)
+			if tick == 1000 {
+				start() // somewhere in the middle
+				time.Sleep(10 * time.Second)
+			}
+			for _, server := range replicas {
+				cert := server.serving()
+				served[string(cert)] = true
+				for _, announcer := range replicas { // any of them may have written last
+					for _, bundle := range announcer.trusted(lag) {
+						if !bytes.Contains(bundle, cert) {
+							t.Fatalf("at %s a certificate is served that is not trusted", time.Now())
+						}
+					}
+				}
+				leaf := server.endpoint.config.Load().Certificates[0].Leaf
+				if left := time.Until(leaf.NotAfter); left < lifetime/4 {
+					t.Fatalf("a certificate is served with %s left", left)
+				}
+			}
+		}
+		if len(served) < 8 || len(served) > 10 {
+			t.Errorf("%d certificates were served in 18 hours, of which each is for 2 of its 3", len(served))
+		}
+		items, _, _ := store.Load(ctx)
+		if r := readRing(items); len(extra(r.bundle(), nil)) > 3*len(r.current.ca) {
+			t.Error("the bundle grows")
+		}
+		cancel()
+		running.Wait()
+	})
+}
+
+func TestABlockedAnnouncementKeepsTheOldCertificate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReplica(&MemoryStore{}, time.Hour, time.Minute, time.Minute)
+		ctx, cancel := context.WithCancel(t.Context())
+		if err := r.endpoint.begin(ctx, r.keeper); err != nil {
+			t.Fatal(err)
+		}
+		var running sync.WaitGroup
+		var announced atomic.Int32
+		running.Go(func() {
+			r.endpoint.keep(ctx, r.keeper, func([]byte) {
+				if announced.Add(1) == 2 {
+					pause(ctx, 10*time.Minute) // the cluster cannot be reached
+				}
+			})
+		})
+		first := r.endpoint.config.Load()
+		time.Sleep(time.Hour - time.Hour/3 + 8*time.Minute)
+		synctest.Wait()
+		if announced.Load() != 2 || r.endpoint.config.Load() != first {
+			t.Error("the next certificate is served although nobody knows of it")
+		}
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if r.endpoint.config.Load() == first {
+			t.Error("the next certificate is not served although it is known")
+		}
+		cancel()
+		running.Wait()
+	})
+}
+
+func TestAStoreThatFailsIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &faulty{KeyStore: &MemoryStore{}, failures: 3}
+		r := newReplica(store, time.Hour, time.Minute, time.Minute)
+		began := time.Now()
+		if err := r.endpoint.begin(t.Context(), r.keeper); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took != 3*storePause {
+			t.Errorf("it took %s", took)
+		}
+		// It does not stop serving, nor asks too often, when that happens later.
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
+		defer cancel()
+		store.failures, store.asked = 1_000_000, 0
+		r.endpoint.keep(ctx, r.keeper, func([]byte) {})
+		if store.asked > 2*60+1 {
+			t.Errorf("it was asked %d times in two hours", store.asked)
+		}
+	})
+}
+
+type faulty struct {
+	KeyStore
+	failures, asked int
+}
+
+func (f *faulty) Load(ctx context.Context) (map[string][]byte, string, error) {
+	f.asked++
+	if f.failures > 0 {
+		f.failures--
+		return nil, "", errors.New("not now")
+	}
+	return f.KeyStore.Load(ctx)
+}
+
+func TestReplicasThatStartTogetherAgree(t *testing.T) {
+	store := &MemoryStore{}
+	var all sync.WaitGroup
+	certs := make(chan string, 8)
+	for range cap(certs) {
+		all.Go(func() {
+			r, err := keeper{store, maker{names: []string{"host"}}, time.Minute}.turn(t.Context(), announcement{})
+			if err != nil {
+				t.Error(err)
+			}
+			certs <- string(r.current.cert)
+		})
+	}
+	all.Wait()
+	close(certs)
+	first := <-certs
+	for other := range certs {
+		if other != first {
+			t.Fatal("they have different certificates")
+		}
+	}
+}
+
+func TestRingSurvivesBeingKept(t *testing.T) {
+	now := time.Now().UTC()
+	a, _ := selfSigned([]string{"a"}, now, time.Hour)
+	b, _ := selfSigned([]string{"a"}, now, time.Hour)
+	r := ring{}.propose(a, now).propose(b, now)
+	for _, r := range []ring{r, r.step(now.Add(time.Minute), now, time.Second)} {
+		kept := readRing(r.items())
+		if !kept.current.equal(r.current) || !kept.next.equal(r.next) || !kept.nextSince.Equal(r.nextSince) ||
+			!bytes.Equal(kept.previous, r.previous) || !kept.previousSince.Equal(r.previousSince) {
+			t.Errorf("got %+v, want %+v", kept, r)
+		}
+	}
+	broken := r.items()
+	broken[itemKey] = []byte("oops")
+	broken[itemNextSince] = []byte("oops")
+	if kept := readRing(broken); !kept.current.empty() || !kept.next.empty() {
+		t.Error("what makes no sense is kept")
+	}
+}
+
+func TestACertificateOfTheSameAuthorityIsServedAtOnce(t *testing.T) {
+	now := time.Now()
+	ca, _ := selfSigned([]string{"ca"}, now, time.Hour)
+	a, _ := selfSigned([]string{"a"}, now, time.Hour)
+	b, _ := selfSigned([]string{"a"}, now, time.Hour)
+	a.ca, b.ca = ca.cert, ca.cert
+	r := ring{}.propose(a, now).propose(b, now).step(now, time.Time{}, time.Hour)
+	if !r.current.equal(b) || r.previous != nil || !bytes.Equal(r.bundle(), ca.cert) {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestAnExpiredCertificateIsReplacedAtOnce(t *testing.T) {
+	now := time.Now()
+	a, _ := selfSigned([]string{"a"}, now, time.Hour)
+	b, _ := selfSigned([]string{"a"}, now.Add(time.Hour), time.Hour)
+	if r := (ring{}).propose(a, now).propose(b, now.Add(2*time.Hour)); !r.current.equal(b) {
+		t.Error("the old one is still served")
+	}
+	r := ring{}.propose(a, now).propose(b, now.Add(59*time.Minute))
+	if at, ok := r.due(time.Time{}, time.Hour); !ok || at.After(now.Add(time.Hour)) {
+		t.Errorf("due at %v", at)
+	}
+	if r = r.step(now.Add(61*time.Minute), time.Time{}, time.Hour); !r.current.equal(b) {
+		t.Error("the old one is still served")
+	}
+}
+
+func pemOf(der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}) }
