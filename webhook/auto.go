@@ -50,15 +50,14 @@ func (a Auto) detect(ctx context.Context) (host string, err error) {
 	if a.Cluster == nil {
 		return "", errors.New("no cluster is given")
 	}
-	cert, err := a.Cluster.Certificate(ctx)
-	if err != nil {
-		return "", err
-	}
-	if host := Detect(cert, ""); host != "" {
-		return host, nil
+	// A certificate may be out of reach, behind a proxy for example.
+	if cert, err := a.Cluster.Certificate(ctx); err == nil {
+		if host := Detect(cert, ""); host != "" {
+			return host, nil
+		}
 	}
 	version, err := a.Cluster.Version(ctx)
-	return Detect(cert, version), err
+	return Detect(nil, version), err
 }
 
 // Detect recognises local clusters by the certificate of the API server, which may

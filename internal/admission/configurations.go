@@ -1,0 +1,119 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/stream"
+	"gopf.dev/gopf/kind"
+	"gopf.dev/gopf/webhook"
+)
+
+// ConfigurationsOptions say which webhook configurations are managed.
+type ConfigurationsOptions struct {
+	Managed   string // the name of both configurations
+	Handlers  registry.Set
+	Namespace string // the operator's own; "" if unknown
+	Log       *slog.Logger
+
+	// Status, if set, is told when a configuration cannot be written, and (nil)
+	// when it can again.
+	Status func(error)
+}
+
+// Configurations keeps the two webhook configurations of a cluster, validating and
+// mutating, as handlers want them.
+//
+// # Guarantees
+//
+// Only webhooks whose names end with that of the configuration are touched, others
+// in it stay as they are. Nothing is written that is there already. What somebody
+// else changes is restored: at once the first time, with growing pauses if that
+// goes on. Errors of the cluster are retried for ever. At the end, only persistent
+// webhooks are left; the configurations themselves stay.
+type Configurations struct {
+	ConfigurationsOptions
+	keepers []*keeper
+
+	mu        sync.Mutex
+	server    *webhook.ClientConfig // nil until announced
+	resources []kind.Info
+	known     bool // the resources are
+}
+
+// NewConfigurations makes a manager; Run starts it.
+func NewConfigurations(client *kube.Client, o ConfigurationsOptions) *Configurations {
+	return newConfigurations(client, follower(client, o.Log), o)
+}
+
+func newConfigurations(api API, follow follow, o ConfigurationsOptions) *Configurations {
+	c := &Configurations{ConfigurationsOptions: o}
+	for _, mutating := range []bool{false, true} {
+		c.keepers = append(c.keepers, newKeeper(api, follow, mutating, &c.ConfigurationsOptions))
+	}
+	return c
+}
+
+// follow tells of all changes of the objects of a resource until ctx is done; the
+// body of one that is gone has only its name.
+type follow func(ctx context.Context, info kind.Info, changed func(b *object.Body, gone bool))
+
+func follower(client *kube.Client, log *slog.Logger) follow {
+	return func(ctx context.Context, info kind.Info, changed func(*object.Body, bool)) {
+		cfg := stream.DefaultConfig(info, "")
+		cfg.Log = log
+		_ = stream.New(client, cfg).Run(ctx, func(e stream.Event) { // it ends only with ctx
+			if e.Body != nil {
+				changed(e.Body, e.Type == stream.Deleted)
+			}
+		})
+	}
+}
+
+// cleanupTime is how long the cluster may take at the end.
+const cleanupTime = 10 * time.Second
+
+// Run keeps the configurations until ctx is done, and then cleans them up.
+func (c *Configurations) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	failures := make([]error, len(c.keepers))
+	for i, k := range c.keepers {
+		running.Go(func() { failures[i] = k.run(ctx) })
+	}
+	running.Wait()
+	return errors.Join(failures...)
+}
+
+// Announce tells where the webhook server is, and returns when the cluster knows
+// it, or when ctx is done.
+func (c *Configurations) Announce(ctx context.Context, server webhook.ClientConfig) {
+	c.change(func() { c.server = &server })
+	for _, k := range c.keepers {
+		k.settled(ctx)
+	}
+}
+
+// Discovered tells which resources the cluster has now.
+func (c *Configurations) Discovered(resources []kind.Info) {
+	c.change(func() { c.resources, c.known = resources, true })
+}
+
+// change makes a new plan for the keepers, as soon as there can be one.
+func (c *Configurations) change(make func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	make()
+	if c.server == nil || !c.known {
+		return
+	}
+	plan := Plan{Managed: c.Managed, Handlers: c.Handlers, Resources: c.resources, Server: *c.server, Namespace: c.Namespace}
+	for _, k := range c.keepers {
+		k.plan(plan)
+	}
+}

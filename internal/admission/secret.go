@@ -1,0 +1,81 @@
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/kind"
+	"gopf.dev/gopf/webhook"
+)
+
+// SecretStore keeps keys in a Secret of the cluster. It is a [webhook.KeyStore].
+type SecretStore struct {
+	api             API
+	namespace, name string
+}
+
+// NewSecretStore makes a store in the Secret, which is created when something is
+// saved.
+func NewSecretStore(api API, namespace, name string) *SecretStore {
+	return &SecretStore{api, namespace, name}
+}
+
+// secret is the endpoint of a Secret, or of all of a namespace.
+func secret(namespace, name string) kube.Target {
+	return kube.Target{
+		Info:      kind.Info{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true},
+		Namespace: namespace, Name: name,
+	}
+}
+
+// Load reads the Secret.
+func (s *SecretStore) Load(ctx context.Context) (map[string][]byte, string, error) {
+	b, err := s.api.Get(ctx, secret(s.namespace, s.name))
+	if apierrors.IsNotFound(err) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	var read corev1.Secret
+	if err := b.Decode(&read); err != nil {
+		return nil, "", fmt.Errorf("read the Secret %s: %w", b.Identity, err)
+	}
+	return read.Data, b.ResourceVersion, nil
+}
+
+// Save replaces what is in the Secret.
+func (s *SecretStore) Save(ctx context.Context, items map[string][]byte, version string) error {
+	err := s.save(ctx, items, version)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || version != "" && apierrors.IsNotFound(err) {
+		return fmt.Errorf("%w: %w", webhook.ErrConflict, err)
+	}
+	return err
+}
+
+func (s *SecretStore) save(ctx context.Context, items map[string][]byte, version string) error {
+	var content any = map[string]any{"metadata": map[string]any{"name": s.name}, "type": corev1.SecretTypeOpaque, "data": items}
+	if version != "" {
+		content = []patch.Op{
+			{Op: "replace", Path: "/metadata/resourceVersion", Value: version}, // a stale one is a conflict
+			{Op: "add", Path: "/data", Value: items},
+		}
+	}
+	raw, err := json.Marshal(content)
+	if err != nil {
+		return err
+	}
+	if version == "" {
+		_, err = s.api.Create(ctx, secret(s.namespace, ""), raw)
+	} else {
+		_, err = s.api.Patch(ctx, secret(s.namespace, s.name), types.JSONPatchType, raw)
+	}
+	return err
+}
