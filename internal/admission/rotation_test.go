@@ -1,0 +1,201 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/webhook"
+)
+
+// load creates things until it is stopped, and counts those that were refused.
+func (w *world) load() (stop func() (made, refused int)) {
+	ctx, cancel := context.WithCancel(w.ctx)
+	var made, refused atomic.Int32
+	var running sync.WaitGroup
+	for worker := range 2 {
+		running.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				// In a dry run nothing is left behind, but all reviews are made.
+				_, err := w.WithBackoffs(nil).Create(context.WithoutCancel(ctx), kube.Target{Info: w.things, Namespace: w.namespace},
+					[]byte(w.thing(fmt.Sprintf("load-%d-%d", worker, i), "")), kube.DryRun())
+				if made.Add(1); err != nil && refused.Add(1) == 1 {
+					w.t.Errorf("creation %d: %v", i, err)
+				}
+			}
+		})
+	}
+	return func() (int, int) {
+		cancel()
+		running.Wait()
+		return int(made.Load()), int(refused.Load())
+	}
+}
+
+// bundle is whom the API server is told to trust.
+func (w *world) bundle() any {
+	w.t.Helper()
+	client := webhooks(w.configuration(false))[0].(map[string]any)["clientConfig"].(map[string]any)
+	return client["caBundle"]
+}
+
+func TestClusterDoesNotNoticeRotations(t *testing.T) {
+	w := newWorld(t)
+	var asked atomic.Int32
+	// A certificate lives for 18 s of which it is backdated by 5 min, so that it is
+	// renewed at once, and again and again.
+	_, stop := w.control(webhook.Local{Lifetime: 18 * time.Second, CheckEvery: 100 * time.Millisecond, Overlap: 2 * time.Second},
+		w.handler("check", registry.Admission{}, func(context.Context, *registry.Request) error { asked.Add(1); return nil }),
+		w.handler("change", registry.Admission{Mutating: true}, func(context.Context, *registry.Request) error { return nil }))
+	finish := w.load()
+	bundles := map[any]bool{}
+	w.eventually("there were three rotations", func() bool {
+		bundles[w.bundle()] = true
+		return len(bundles) >= 6
+	})
+	made, refused := finish()
+	t.Logf("%d creations, %d bundles", made, len(bundles))
+	if refused > 0 || made < 20 || int(asked.Load()) != made {
+		t.Errorf("%d creations, of which %d were refused; asked %d times", made, refused, asked.Load())
+	}
+	stop()
+}
+
+func TestClusterDoesNotNoticeTheEnd(t *testing.T) {
+	w := newWorld(t)
+	_, stop := w.control(webhook.Local{},
+		w.handler("check", registry.Admission{}, func(context.Context, *registry.Request) error { return nil }),
+		w.handler("change", registry.Admission{Mutating: true}, func(context.Context, *registry.Request) error { return nil }))
+	finish := w.load()
+	time.Sleep(500 * time.Millisecond)
+	stop()
+	if made, refused := finish(); refused > 0 || made == 0 {
+		t.Errorf("%d creations, of which %d were refused", made, refused)
+	}
+}
+
+// freePort is one that nobody listens at, for now.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func TestClusterReachesServices(t *testing.T) {
+	w := newWorld(t)
+	w.create(kube.Target{Info: services, Namespace: w.namespace},
+		`{"metadata":{"name":"operator"},"spec":{"type":"ExternalName","externalName":"localhost"}}`)
+	port := freePort(t)
+	server := webhook.Service{
+		Name: "operator", Namespace: w.namespace, Port: port,
+		Listen: webhook.Local{Port: port, Path: "hooks", CheckEvery: 200 * time.Millisecond, Overlap: 2 * time.Second, Lifetime: 18 * time.Second},
+	}
+	_, stop := w.control(server, w.handler("Some_Check!", registry.Admission{}, func(_ context.Context, r *registry.Request) error {
+		if r.Body.Name == "bad" {
+			return errors.New("refused")
+		}
+		return nil
+	}))
+	_, err := w.WithBackoffs(nil).Create(w.ctx, kube.Target{Info: w.things, Namespace: w.namespace}, []byte(w.thing("bad", "")))
+	if err == nil {
+		t.Error("what should be refused is not")
+	}
+
+	// Replicas share the certificates, and nobody notices when they are renewed.
+	store := NewSecretStore(w.Client, w.namespace, "operator-webhook")
+	first, _, err := store.Load(w.ctx)
+	if err != nil || len(first["tls.key"]) == 0 {
+		t.Fatalf("the Secret has %v (%v)", slices.Collect(maps.Keys(first)), err)
+	}
+	finish := w.load()
+	ctx, cancel := context.WithCancel(w.ctx)
+	other := server
+	other.Listen.Port = 0 // only there to renew certificates, too
+	ended := make(chan error, 1)
+	go func() {
+		ended <- other.Bind(webhook.Environment{Log: discard(), Secrets: func(namespace, name string) webhook.KeyStore {
+			return NewSecretStore(w.Client, namespace, name)
+		}}).Serve(ctx, NewReviewer(nil, DefaultReviewerOptions()), func(webhook.ClientConfig) {})
+	}()
+	served := map[string]bool{}
+	w.eventually("the certificate was renewed twice", func() bool {
+		items, _, err := store.Load(w.ctx)
+		if err == nil {
+			served[string(items["tls.crt"])] = true
+		}
+		return len(served) >= 3
+	})
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if made, refused := finish(); refused > 0 || made < 20 {
+		t.Errorf("%d creations, of which %d were refused", made, refused)
+	}
+	stop()
+}
+
+func TestClusterSecretsAreSavedOnce(t *testing.T) {
+	w := newWorld(t)
+	one, two := NewSecretStore(w.Client, w.namespace, "keys"), NewSecretStore(w.Client, w.namespace, "keys")
+	if items, version, err := one.Load(w.ctx); err != nil || items != nil || version != "" {
+		t.Fatalf("got %v, %q, %v", items, version, err)
+	}
+	if err := one.Save(w.ctx, map[string][]byte{"a": []byte("1"), "b": []byte("2")}, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := two.Save(w.ctx, map[string][]byte{"a": []byte("x")}, ""); !errors.Is(err, webhook.ErrConflict) {
+		t.Errorf("two creations: got %v", err)
+	}
+	_, version, _ := one.Load(w.ctx)
+	wanted := map[string][]byte{"a": []byte("3")}
+	if err := one.Save(w.ctx, wanted, version); err != nil {
+		t.Fatal(err)
+	}
+	if err := two.Save(w.ctx, map[string][]byte{"a": []byte("x")}, version); !errors.Is(err, webhook.ErrConflict) {
+		t.Errorf("two changes: got %v", err)
+	}
+	items, version, err := two.Load(w.ctx)
+	if d := cmp.Diff(wanted, items); d != "" || err != nil {
+		t.Errorf("%s (%v)", d, err)
+	}
+	if err := w.Delete(w.ctx, secret(w.namespace, "keys"), kube.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := two.Save(w.ctx, wanted, version); !errors.Is(err, webhook.ErrConflict) {
+		t.Errorf("a deleted one: got %v", err)
+	}
+	if err := NewSecretStore(w.Client, "no-such-namespace", "keys").Save(w.ctx, wanted, ""); err == nil || errors.Is(err, webhook.ErrConflict) {
+		t.Errorf("nowhere: got %v", err)
+	}
+}
+
+func TestClusterIsRecognisedAsNothingSpecial(t *testing.T) {
+	w := newWorld(t)
+	c := cluster{w.Client}
+	cert, err := c.Certificate(w.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	version, err := c.Version(w.ctx)
+	if err != nil || version == "" || webhook.Detect(cert, version) != "" {
+		t.Errorf("got %s, %v, %q", version, err, webhook.Detect(cert, version))
+	}
+	_, stop := w.control(webhook.Auto{})
+	stop()
+}
