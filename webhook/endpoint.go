@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -29,16 +28,8 @@ type endpoint struct {
 	client []byte // whom clients' certificates are trusted by, in PEM
 }
 
-const (
-	drainTime         = 5 * time.Second // for reviews under way at the end
-	readHeaderTimeout = 10 * time.Second
-	readTimeout       = 30 * time.Second
-	writeTimeout      = 60 * time.Second // the longest review, and then some
-	idleTimeout       = 2 * time.Minute
-	maxHeader         = 64 << 10
-	maxStreams        = 1000 // of one connection, of which an API server has one
-	storePause        = 5 * time.Second
-)
+// storePause is between attempts to get certificates from a store that fails.
+const storePause = 5 * time.Second
 
 func (e *endpoint) serve(ctx context.Context, reviews http.Handler, announce func(ClientConfig)) error {
 	if err := e.problem(); err != nil {
@@ -58,17 +49,8 @@ func (e *endpoint) serve(ctx context.Context, reviews http.Handler, announce fun
 		return fmt.Errorf("listen for webhooks: %w", err)
 	}
 	port := listener.Addr().(*net.TCPAddr).Port
-	server := &http.Server{
-		Handler:           below(e.root(), reviews),
-		TLSConfig:         &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: e.configForClient},
-		ReadHeaderTimeout: readHeaderTimeout,
-		ReadTimeout:       readTimeout,
-		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
-		ErrorLog:          slog.NewLogLogger(quiet{e.log.Handler()}, slog.LevelWarn),
-	}
+	server := newServer(below(e.root(), reviews), e.log)
+	server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: e.configForClient}
 	ended := make(chan error, 1)
 	go func() {
 		if e.Insecure {
@@ -90,35 +72,12 @@ func (e *endpoint) serve(ctx context.Context, reviews http.Handler, announce fun
 	case err = <-ended:
 		err = fmt.Errorf("serve webhooks: %w", err)
 	case <-ctx.Done():
-		err = e.drain(ctx, server)
+		err = drain(ctx, server, e.log)
 		<-ended
 	}
 	stop()
 	<-kept
 	return err
-}
-
-// below serves what is below the root path, as if that were the root.
-func below(root string, reviews http.Handler) http.Handler {
-	stripped := http.StripPrefix(root, reviews)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != root && !strings.HasPrefix(r.URL.Path, root+"/") {
-			http.NotFound(w, r)
-			return
-		}
-		stripped.ServeHTTP(w, r)
-	})
-}
-
-// drain stops the server, and lets it answer what it is asked already.
-func (e *endpoint) drain(ctx context.Context, server *http.Server) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
-	defer cancel()
-	if err := server.Shutdown(ctx); err != nil {
-		e.log.Warn("Some reviews were not answered in time when the webhook server stopped.", "error", err)
-		return server.Close()
-	}
-	return nil
 }
 
 // begin gets the first certificate. A store that fails is asked again and again.
@@ -228,29 +187,4 @@ func (e *endpoint) dump(bundle []byte) {
 	if err := os.WriteFile(e.CADump, bundle, 0o644); err != nil {
 		e.log.Error("The CA of the webhook server cannot be dumped.", "error", err)
 	}
-}
-
-// pause waits; it is false if ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// quiet leaves out connections that are just opened and closed, as probes do it.
-type quiet struct{ slog.Handler }
-
-func (q quiet) Handle(ctx context.Context, r slog.Record) error {
-	if strings.HasSuffix(r.Message, "EOF") {
-		r.Level = slog.LevelDebug
-		if !q.Enabled(ctx, r.Level) {
-			return nil
-		}
-	}
-	return q.Handler.Handle(ctx, r)
 }

@@ -157,14 +157,7 @@ func (l Local) url(host string, port int) string {
 	return scheme + "://" + host + l.root()
 }
 
-// root is the root path without slashes at its end.
-func (l Local) root() string {
-	path := strings.Trim(l.Path, "/")
-	if path == "" {
-		return ""
-	}
-	return "/" + path
-}
+func (l Local) root() string { return rootOf(l.Path) }
 
 // listening is the address for the log.
 func (l Local) listening() string { return cmp.Or(l.Addr, "*") }
