@@ -59,7 +59,9 @@ func TestReviewsComeThroughTheTunnelAndItsSuccessors(t *testing.T) {
 	announced := make(chan webhook.ClientConfig, 5)
 	ended := make(chan error, 1)
 	tunnel := Tunnel{Path: "/hooks/", Open: o.open}.Bind(webhook.Environment{Log: slog.New(slog.DiscardHandler)})
-	go func() { ended <- tunnel.Serve(ctx, http.HandlerFunc(echo), func(c webhook.ClientConfig) { announced <- c }) }()
+	go func() {
+		ended <- tunnel.Serve(ctx, http.HandlerFunc(echo), func(c webhook.ClientConfig) { announced <- c })
+	}()
 
 	first := <-o.opened
 	c := <-announced
