@@ -74,7 +74,7 @@ func bare(w http.ResponseWriter, r *http.Request) {
 // benched is a reviewer with one handler, which logs as operators do.
 func benched() http.Handler {
 	o := DefaultReviewerOptions()
-	o.Log = slog.New(slog.NewJSONHandler(io.Discard, nil))
+	o.Log = slog.New(slog.NewJSONHandler(struct{ io.Writer }{io.Discard}, nil)) // not discarded before it is written
 	v := NewReviewer(registry.Set{validating("check", "kopfexamples", registry.Admission{})}, o)
 	v.Discovered([]kind.Info{examples})
 	return v

@@ -36,8 +36,9 @@ func (c cluster) Certificate(ctx context.Context) (*x509.Certificate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("get the certificate of the API server: %w", err)
 	}
-	defer conn.Close()
-	return conn.(*tls.Conn).ConnectionState().PeerCertificates[0], nil
+	cert := conn.(*tls.Conn).ConnectionState().PeerCertificates[0]
+	_ = conn.Close() // there is nothing more to say
+	return cert, nil
 }
 
 // Version asks the API server for its version.

@@ -105,10 +105,10 @@ func (c *Configurations) Discovered(resources []kind.Info) {
 }
 
 // change makes a new plan for the keepers, as soon as there can be one.
-func (c *Configurations) change(make func()) {
+func (c *Configurations) change(apply func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	make()
+	apply()
 	if c.server == nil || !c.known {
 		return
 	}

@@ -27,14 +27,14 @@ func TestClusterShowsDenialsAndWarnings(t *testing.T) {
 		w.handler("Check_Field", registry.Admission{}, func(_ context.Context, r *registry.Request) error {
 			r.Review.Warnings = append(r.Review.Warnings, "careful,\nplease")
 			if v, _ := r.Body.Lookup("spec", "field"); v == "bad" {
-				return &registry.DeniedError{Code: http.StatusTeapot, Err: errors.New("Bad field.")}
+				return &registry.DeniedError{Code: http.StatusTeapot, Err: errors.New("bad field")}
 			}
 			return nil
 		}))
 	collection := fmt.Sprintf("/apis/%s/namespaces/%s/things", w.things.APIVersion(), w.namespace)
 
 	resp, body := w.raw(http.MethodPost, collection, w.thing("bad", `,"spec":{"field":"bad"}`))
-	want := `admission webhook \"check-field.` + w.managed + `\" denied the request: Bad field.`
+	want := `admission webhook \"check-field.` + w.managed + `\" denied the request: bad field`
 	if resp.StatusCode != http.StatusTeapot || !strings.Contains(body, want) {
 		t.Errorf("denied: got %d %s", resp.StatusCode, body)
 	}

@@ -106,7 +106,7 @@ func TestAnswersAreKopfs(t *testing.T) {
 			return nil
 		}),
 		calling("deny", registry.Admission{}, func(context.Context, *registry.Request) error {
-			return &registry.DeniedError{Code: 499, Err: errors.New("Bad field.")}
+			return &registry.DeniedError{Code: 499, Err: fmt.Errorf("%s", "Bad field.")}
 		}),
 		calling("change", registry.Admission{Mutating: true}, func(_ context.Context, r *registry.Request) error {
 			r.Patch.Set(map[string]any{"a": 1}, "status")
