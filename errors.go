@@ -84,6 +84,8 @@ func classify(err error) error {
 			return &registry.TemporaryError{Err: err, Delay: registry.Some(known.Delay), Wait: known.wait}
 		case *PermanentError:
 			return &registry.PermanentError{Err: err}
+		case *AdmissionError:
+			return known.asDenial(err)
 		case *registry.UnfinishedError:
 			return known
 		case interface{ Unwrap() []error }:
@@ -105,6 +107,8 @@ func classifyJoined(whole error, parts []error) error {
 			return &registry.TemporaryError{Err: whole, Delay: found.Delay, Wait: found.Wait}
 		case *registry.PermanentError:
 			return &registry.PermanentError{Err: whole}
+		case *registry.DeniedError:
+			return &registry.DeniedError{Code: found.Code, Err: whole}
 		case *registry.UnfinishedError:
 			return found
 		}

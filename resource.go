@@ -28,6 +28,7 @@ type Resource[T Object] struct {
 	of       kind.Selector
 	selected string
 	criteria filter.Criteria
+	labels   []metav1.LabelSelectorRequirement // those of the criteria that the cluster can check
 	change   *filter.Change
 	when     []func(*registry.Request) bool
 }
@@ -54,6 +55,9 @@ func ForSelector[T Object](op *Operator, of kind.Selector) *Resource[T] {
 func (r *Resource[T]) WithLabel(key string, value Matcher) *Resource[T] {
 	n := r.narrowed(value)
 	n.criteria.Labels = append(n.criteria.Labels, filter.Key{Name: key, Match: value.match})
+	if requirement, ok := value.requirement(key); ok {
+		n.labels = append(n.labels, requirement)
+	}
 	return n
 }
 
@@ -128,6 +132,7 @@ func (r *Resource[T]) narrowed(by ...Matcher) *Resource[T] {
 	}
 	n := *r
 	n.criteria.Labels = n.criteria.Labels[:len(n.criteria.Labels):len(n.criteria.Labels)]
+	n.labels = n.labels[:len(n.labels):len(n.labels)]
 	n.criteria.Annotations = n.criteria.Annotations[:len(n.criteria.Annotations):len(n.criteria.Annotations)]
 	n.criteria.Fields = n.criteria.Fields[:len(n.criteria.Fields):len(n.criteria.Fields)]
 	n.when = n.when[:len(n.when):len(n.when)]

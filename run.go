@@ -146,6 +146,7 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 			Enabled: s.Election.Enabled, Name: cmp.Or(s.Election.Name, programName()), Namespace: s.Election.Namespace,
 			Identity: s.Election.Identity, Duration: s.Election.Duration, RenewDeadline: s.Election.RenewDeadline, RetryPeriod: s.Election.RetryPeriod,
 		},
+		Admission: engine.Admission{Server: s.Admission.Server, Managed: s.Admission.Managed, Dev: s.Admission.Dev},
 		Health: engine.Health{
 			Liveness: s.Health.Liveness, Address: s.Health.Address, Strict: s.Health.Strict,
 			Metrics: s.Metrics.Address, Pprof: s.Metrics.Pprof,

@@ -24,6 +24,7 @@ type Settings struct {
 	Networking  NetworkingSettings
 	Peering     PeeringSettings
 	Election    ElectionSettings
+	Admission   AdmissionSettings
 	Health      HealthSettings
 	Metrics     MetricsSettings
 }

@@ -1,6 +1,10 @@
 package gopf
 
-import "time"
+import (
+	"time"
+
+	"gopf.dev/gopf/webhook"
+)
 
 // PeeringSettings say how operators for the same objects take turns: the one
 // with the highest priority works, the others pause. They find each other
@@ -76,4 +80,20 @@ type MetricsSettings struct {
 	Address string
 	// Pprof serves profiles of the program under /debug/pprof/ as well. false.
 	Pprof bool
+}
+
+// AdmissionSettings say how the cluster gets to ask the operator before it grants
+// requests.
+type AdmissionSettings struct {
+	// Server is what the cluster connects to; see package webhook. It must be set
+	// if there are handlers of reviews.
+	Server webhook.Server
+	// Managed is the name, such as "auto.example.com", of the
+	// ValidatingWebhookConfiguration and the MutatingWebhookConfiguration that the
+	// operator makes and keeps up to date. "", the default, leaves that to others.
+	Managed string
+	// Dev makes an operator without a Server use one on this machine, with a
+	// certificate of its own making, and manage the configurations: for development.
+	// false.
+	Dev bool
 }

@@ -37,6 +37,7 @@ func (s *server) needs() (all []access.Need) {
 	if s.Election.Enabled {
 		all = append(all, access.Lease(cmp.Or(s.Election.Namespace, s.Posting.Namespace, "default")))
 	}
+	all = append(all, s.admissionNeeds()...)
 	if s.Peering.Standalone {
 		return all
 	}

@@ -41,6 +41,7 @@ type Config struct {
 	Health      Health
 	Peering     Peering
 	Election    Election
+	Admission   Admission
 	Kube        kube.Options
 	Stream      stream.Config // the resource and the namespace are filled in
 	Process     process.Config
@@ -118,11 +119,16 @@ func Run(ctx context.Context, c Config) error {
 	c.Log.Info("Client is configured.", "server", client.Host())
 	s := newServer(c, client, v)
 	s.gateOfWrites = writes
+	if s.control, err = s.newControl(); err != nil {
+		return err
+	}
 	return serve(ctx, s, resources, discovered)
 }
 
 // serve serves what was found, and all that comes, until the context is done.
 func serve(ctx context.Context, s *server, resources *observe.Resources, discovered []kind.Info) error {
+	ctx, halt := context.WithCancelCause(ctx)
+	defer halt(nil)
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	s.vitals.server.Store(s)
@@ -150,14 +156,24 @@ func serve(ctx context.Context, s *server, resources *observe.Resources, discove
 	tasks.Go(func() { s.openGate(ctx, work) })
 	tasks.Go(func() { s.followResuming(ctx, work) })
 	tasks.Go(func() { s.review(ctx) })
+	tasks.Go(func() { s.answerReviews(ctx, func(err error) { halt(&failure{err}) }) })
 
 	<-ctx.Done()
 	s.Log.Info("The operator is stopping.")
 	tasks.Wait()
 	s.stop(cancel)
 	close(s.stopped)
-	return <-elected
+	failed, _ := context.Cause(ctx).(*failure)
+	if err := <-elected; err != nil || failed == nil {
+		return err
+	}
+	return failed.err
 }
+
+// failure is why an operator cannot go on.
+type failure struct{ err error }
+
+func (f *failure) Error() string { return f.err.Error() }
 
 // background runs functions until the returned one is called, which waits for
 // them. The end of the context is none for them.

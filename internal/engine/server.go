@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"gopf.dev/gopf/internal/admission"
 	"gopf.dev/gopf/internal/alarm"
 	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/execute"
@@ -34,6 +35,7 @@ type server struct {
 	daemons  *alarm.Clock[*daemon.Task]
 	gate     *index.Gate
 	poster   *posting.Poster
+	control  *admission.Control // of reviews; nil without
 	vitals   *vitals
 	stopping chan struct{} // closed when no new work is to be begun
 	stopped  chan struct{} // closed when none is left
@@ -93,6 +95,9 @@ func (s *server) serve(work context.Context, cluster []kind.Info) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cluster = cluster
+	if s.control != nil {
+		s.control.Discovered(cluster)
+	}
 	s.move()
 	if plan.Conflict != nil { // since the start: what is served stays
 		plan.Problems = append(plan.Problems, plan.Conflict.Error())

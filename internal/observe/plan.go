@@ -43,6 +43,8 @@ func Match(handlers registry.Set, cluster []kind.Info) Plan {
 		case len(found) == 0:
 			missing[h.Of.String()] = true
 			continue
+		case h.Family == registry.Reviews:
+			continue // the cluster asks by itself: nothing is to be followed
 		case len(found) > 1 && h.Of.Specific():
 			p.problem("handler %q (%s): %q means several resources: %s; add a group or a version", h.ID, h.Where, h.Of, names(found))
 			continue

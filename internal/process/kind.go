@@ -125,6 +125,9 @@ func (m *Memory) work() *business {
 	return m.busy
 }
 
+// Memos are what handlers keep with the object.
+func (m *Memory) Memos() *registry.Memos { return &m.memos }
+
 // Waiting tells whether the object's bytes are kept for something due later.
 func (m *Memory) Waiting() bool { return m.busy != nil }
 

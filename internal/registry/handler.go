@@ -87,6 +87,9 @@ func (h *Handler) Overlaps(other *Handler) bool {
 	if h.Family != other.Family {
 		return false
 	}
+	if h.Family == Reviews {
+		return h.Admission.Mutating == other.Admission.Mutating
+	}
 	if h.Family != Changes {
 		return true
 	}

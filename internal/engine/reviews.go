@@ -1,0 +1,109 @@
+package engine
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"gopf.dev/gopf/internal/access"
+	"gopf.dev/gopf/internal/admission"
+	"gopf.dev/gopf/internal/metrics"
+	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/kind"
+	"gopf.dev/gopf/webhook"
+)
+
+// Admission says how the cluster asks the operator for its consent.
+type Admission struct {
+	Server  webhook.Server // nil for none
+	Managed string         // the name of the configurations to be kept; "" for none
+	Dev     bool           // without a server, use one for development
+}
+
+// lingering is how long reviews are answered still after the cluster was told not
+// to ask anymore.
+const lingering = 2 * time.Second
+
+// newControl makes what answers reviews; nil if there are no handlers for them.
+func (s *server) newControl() (*admission.Control, error) {
+	handlers := s.Handlers.Of(registry.Reviews)
+	if len(handlers) == 0 {
+		return nil, nil
+	}
+	chosen, err := admission.ChooseServer(s.Admission.Server, s.Admission.Dev, s.Log)
+	if err != nil {
+		return nil, err
+	}
+	managed := s.Admission.Managed
+	if managed == "" && s.Admission.Server == nil {
+		managed = "dev.gopf.dev" // nobody else tells the cluster of a server for development
+	}
+	o := admission.DefaultReviewerOptions()
+	o.Log, o.Memos = s.Log, s.memos
+	if s.vitals.metrics != nil {
+		o.Observe = s.reviewed
+	}
+	return admission.New(admission.Config{
+		Client: s.client.Ungated(), Server: chosen, Managed: managed, Handlers: handlers,
+		Namespace: s.Posting.Namespace, Reviewer: o, Linger: lingering, Log: s.Log,
+	})
+}
+
+// reviewed counts a review.
+func (s *server) reviewed(o admission.Observation) {
+	outcome := metrics.Denied
+	switch {
+	case o.Allowed:
+		outcome = metrics.Allowed
+	case o.Code >= http.StatusInternalServerError:
+		outcome = metrics.ReviewFailed
+	}
+	s.vitals.metrics.Webhook(o.ID).Reviewed(outcome, o.Duration)
+}
+
+// memos are what is kept in memory with an object; nil if it is not known.
+func (s *server) memos(info kind.Info, uid string) *registry.Memos {
+	served := s.served.Load()
+	if served == nil {
+		return nil
+	}
+	for _, r := range *served {
+		if r.kind.Resource.GVR() != info.GVR() {
+			continue
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if m := r.memories[uid]; m != nil {
+			return m.Memos()
+		}
+	}
+	return nil
+}
+
+// admissionNeeds are what keeping the configurations of webhooks takes.
+func (s *server) admissionNeeds() (all []access.Need) {
+	if s.Admission.Managed == "" || len(s.Handlers.Of(registry.Reviews)) == 0 {
+		return nil
+	}
+	for _, plural := range []string{"validatingwebhookconfigurations", "mutatingwebhookconfigurations"} {
+		all = append(all, access.Need{
+			Info:  kind.Info{Group: "admissionregistration.k8s.io", Version: "v1", Plural: plural},
+			Verbs: []string{"get", "list", "watch", "create", "patch"}, By: []string{"admission"},
+			Without: "the cluster is not told to ask this operator",
+		})
+	}
+	return all
+}
+
+// answerReviews answers reviews until the context is done. It calls fail if it
+// cannot any longer.
+func (s *server) answerReviews(ctx context.Context, fail func(error)) {
+	if s.control == nil {
+		return
+	}
+	if err := s.control.Run(ctx); err != nil && ctx.Err() == nil {
+		fail(err)
+	} else if err != nil {
+		s.Log.Error("Admission control has not ended well.", "error", err)
+	}
+}
