@@ -11,7 +11,7 @@ import (
 // that is there already, such as one of a Deployment's manifest. All replicas of
 // the operator share one certificate, which they make, keep in a Secret, and renew.
 //
-// The operator needs the permissions to get, create and update that Secret.
+// The operator needs the permissions to get, create and patch that Secret.
 type Service struct {
 	Name      string // of the Service
 	Namespace string // of the Service; "" is the operator's own

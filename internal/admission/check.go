@@ -49,6 +49,10 @@ func checkHandler(h *registry.Handler) (problems []error) {
 				h.ID, h.Where, o, strings.Join(operations, ", ")))
 		}
 	}
+	if c := h.Change; c != nil && (c.Old != nil || c.New != nil) {
+		problems = append(problems, fmt.Errorf("the handler %q (%s) is for changes of a field, but reviews are matched by what is wanted: compare the values in the handler",
+			h.ID, h.Where))
+	}
 	if a.Typed && !slices.Contains([]string{"", "status", anything}, a.Subresource) {
 		problems = append(problems, fmt.Errorf("the handler %q (%s) is for the subresource %q, whose objects are of another kind: declare it for untyped objects",
 			h.ID, h.Where, a.Subresource))

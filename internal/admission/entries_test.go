@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"gopf.dev/gopf/internal/filter"
 	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/webhook"
@@ -170,11 +171,16 @@ func TestDeclarationsAreChecked(t *testing.T) {
 			validating("a", "pods", registry.Admission{Mutating: true}),
 			validating("s", "pods", registry.Admission{Subresource: "scale"}),
 		}, "auto.kopf.dev", ""},
-		"an id that ends with a dot":  {registry.Set{validating("id.", "pods", registry.Admission{})}, "", "cannot be the name of a webhook"},
-		"two ids that look the same":  {registry.Set{validating("a_b", "pods", registry.Admission{}), validating("A-b", "jobs", registry.Admission{})}, "", "the same webhook"},
-		"an unknown operation":        {registry.Set{validating("a", "pods", registry.Admission{Operations: []string{"PATCH"}})}, "", "unknown operation \"PATCH\""},
-		"a typed scale":               {registry.Set{validating("a", "pods", registry.Admission{Typed: true, Subresource: "scale"})}, "", "untyped"},
-		"a typed status":              {registry.Set{validating("a", "pods", registry.Admission{Typed: true, Subresource: "status"})}, "", ""},
+		"an id that ends with a dot": {registry.Set{validating("id.", "pods", registry.Admission{})}, "", "cannot be the name of a webhook"},
+		"two ids that look the same": {registry.Set{validating("a_b", "pods", registry.Admission{}), validating("A-b", "jobs", registry.Admission{})}, "", "the same webhook"},
+		"an unknown operation":       {registry.Set{validating("a", "pods", registry.Admission{Operations: []string{"PATCH"}})}, "", "unknown operation \"PATCH\""},
+		"a typed scale":              {registry.Set{validating("a", "pods", registry.Admission{Typed: true, Subresource: "scale"})}, "", "untyped"},
+		"a typed status":             {registry.Set{validating("a", "pods", registry.Admission{Typed: true, Subresource: "status"})}, "", ""},
+		"a change": {registry.Set{func() *registry.Handler {
+			h := validating("a", "pods", registry.Admission{})
+			h.Change = &filter.Change{Path: []string{"spec"}, Old: filter.Absent}
+			return h
+		}()}, "", "compare the values in the handler"},
 		"a configuration without dot": {nil, "gopf", "no domain name with a dot"},
 		"a configuration with spaces": {nil, "my hooks.dev", "no domain name"},
 	} {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -35,6 +36,9 @@ type world struct {
 	things    kind.Info // with the subresources status and scale
 	all       []kind.Info
 	managed   string
+
+	mu     sync.Mutex
+	writes map[string]int // of webhook configurations, by verb
 }
 
 var (
@@ -56,12 +60,14 @@ func newWorld(t *testing.T) *world {
 	}
 	o := kube.DefaultOptions()
 	o.Log = slog.New(slog.DiscardHandler)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	w := &world{t: t, ctx: ctx, config: cfg, writes: map[string]int{}}
+	o.Observe = w.observe
 	client, err := kube.NewClient(cfg, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	w := &world{Client: client, t: t, ctx: ctx, config: cfg}
+	w.Client = client
 	group := fmt.Sprintf("t%08x.gopf.test", rand.Uint32())
 	w.managed = "hooks." + group
 	w.create(kube.Target{Info: crds}, fmt.Sprintf(`{"metadata":{"name":"things.%[1]s"},"spec":{"group":"%[1]s","scope":"Namespaced",
@@ -103,6 +109,21 @@ func newWorld(t *testing.T) *world {
 		return err == nil
 	})
 	return w
+}
+
+func (w *world) observe(o kube.Observation) {
+	if o.Resource.Group == "admissionregistration.k8s.io" && (o.Verb == "create" || o.Verb == "patch") {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.writes[o.Verb]++
+	}
+}
+
+// written counts the writes of configurations.
+func (w *world) written() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.writes)
 }
 
 func (w *world) eventually(what string, is func() bool) {

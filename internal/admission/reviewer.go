@@ -105,7 +105,11 @@ func (v *Reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer, err := v.serve(ctx, w, r, o.ID)
 	if refusal, ok := errors.AsType[*httpError](err); ok {
 		o.Code = refusal.code
-		v.Log.Warn("A review cannot be answered.", "webhook", o.ID, "code", o.Code, "error", err)
+		level := slog.LevelWarn
+		if r.Method != http.MethodPost { // somebody who just looks around, such as a probe
+			level = slog.LevelDebug
+		}
+		v.Log.Log(ctx, level, "A review cannot be answered.", "webhook", o.ID, "code", o.Code, "error", err)
 		http.Error(w, err.Error(), o.Code)
 	} else {
 		o.Code, o.Allowed = http.StatusOK, answer.Response.Allowed
