@@ -41,12 +41,12 @@ func (e *endpoint) serve(ctx context.Context, reviews http.Handler, announce fun
 	keeper := keeper{e.store, e.source, cmp.Or(e.Overlap, defaultOverlap)}
 	if !e.Insecure {
 		if err := e.begin(ctx, keeper); err != nil {
-			return err
+			return unlessDone(ctx, err)
 		}
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", e.address())
 	if err != nil {
-		return fmt.Errorf("listen for webhooks: %w", err)
+		return unlessDone(ctx, fmt.Errorf("listen for webhooks: %w", err))
 	}
 	port := listener.Addr().(*net.TCPAddr).Port
 	server := newServer(below(e.root(), reviews), e.log)
@@ -80,6 +80,14 @@ func (e *endpoint) serve(ctx context.Context, reviews http.Handler, announce fun
 	return err
 }
 
+// unlessDone is the error, unless there is no need for success anymore.
+func unlessDone(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
 // begin gets the first certificate. A store that fails is asked again and again.
 func (e *endpoint) begin(ctx context.Context, k keeper) error {
 	for {
@@ -91,10 +99,10 @@ func (e *endpoint) begin(ctx context.Context, k keeper) error {
 			}
 			continue
 		}
-		if err != nil {
+		if err != nil && r.current.empty() {
 			return fmt.Errorf("get the certificate of the webhook server: %w", err)
 		}
-		return e.use(r)
+		return e.use(r) // what is wrong with the next one is found out again later
 	}
 }
 

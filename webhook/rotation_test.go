@@ -263,3 +263,14 @@ func TestAnExpiredCertificateIsReplacedAtOnce(t *testing.T) {
 }
 
 func pemOf(der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}) }
+
+func TestAStopWhileTheStoreFailsIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		s := Service{Name: "x", Namespace: "y", Keys: &faulty{failures: 1000}, Listen: Local{log: slog.New(slog.DiscardHandler)}}
+		if err := s.Serve(ctx, nil, nil); err != nil || ctx.Err() == nil {
+			t.Errorf("got %v", err)
+		}
+	})
+}

@@ -21,19 +21,17 @@ func Check(handlers registry.Set, managed string) error {
 	if managed != "" && len(validation.IsDNS1123Subdomain(managed)) > 0 || managed != "" && strings.Count(managed, ".") < 1 {
 		problems = append(problems, fmt.Errorf("the name of the managed configuration, %q, is no domain name with a dot; choose one like \"auto.kopf.dev\"", managed))
 	}
-	type key struct {
-		mutating bool
-		name     string
-	}
-	seen := map[key]*registry.Handler{}
+	seen := map[string]*registry.Handler{}
 	for _, h := range handlers.Of(registry.Reviews) {
 		problems = append(problems, checkHandler(h)...)
-		k := key{h.Admission.Mutating, Name(h.ID, "")}
-		if first := seen[k]; first != nil {
+		// Kubernetes takes each name once. One that validates and one that mutates
+		// would be called at the same URL, and validation must not change anything.
+		name := Name(h.ID, "")
+		if first := seen[name]; first != nil && managed != "" {
 			problems = append(problems, fmt.Errorf("the ids %q (%s) and %q (%s) have the same webhook: choose another for one of them",
 				first.ID, first.Where, h.ID, h.Where))
 		}
-		seen[k] = h
+		seen[name] = h
 	}
 	return errors.Join(problems...)
 }

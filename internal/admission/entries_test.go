@@ -168,11 +168,13 @@ func TestDeclarationsAreChecked(t *testing.T) {
 	}{
 		"fine": {registry.Set{
 			validating("a", "pods", registry.Admission{}),
-			validating("a", "pods", registry.Admission{Mutating: true}),
+			validating("b", "pods", registry.Admission{Mutating: true}),
 			validating("s", "pods", registry.Admission{Subresource: "scale"}),
 		}, "auto.kopf.dev", ""},
 		"an id that ends with a dot": {registry.Set{validating("id.", "pods", registry.Admission{})}, "", "cannot be the name of a webhook"},
-		"two ids that look the same": {registry.Set{validating("a_b", "pods", registry.Admission{}), validating("A-b", "jobs", registry.Admission{})}, "", "the same webhook"},
+		"two ids that look the same": {registry.Set{validating("a_b", "pods", registry.Admission{}), validating("A-b", "jobs", registry.Admission{})}, "auto.kopf.dev", "the same webhook"},
+		"one id that does both":      {registry.Set{validating("a", "pods", registry.Admission{}), validating("a", "pods", registry.Admission{Mutating: true})}, "auto.kopf.dev", "the same webhook"},
+		"one id, not managed by us":  {registry.Set{validating("a", "pods", registry.Admission{}), validating("a", "jobs", registry.Admission{})}, "", ""},
 		"an unknown operation":       {registry.Set{validating("a", "pods", registry.Admission{Operations: []string{"PATCH"}})}, "", "unknown operation \"PATCH\""},
 		"a typed scale":              {registry.Set{validating("a", "pods", registry.Admission{Typed: true, Subresource: "scale"})}, "", "untyped"},
 		"a typed status":             {registry.Set{validating("a", "pods", registry.Admission{Typed: true, Subresource: "status"})}, "", ""},

@@ -36,6 +36,7 @@ type world struct {
 	things    kind.Info // with the subresources status and scale
 	all       []kind.Info
 	managed   string
+	linger    time.Duration // see Config
 
 	mu     sync.Mutex
 	writes map[string]int // of webhook configurations, by verb
@@ -189,7 +190,7 @@ func (w *world) control(server webhook.Server, handlers ...*registry.Handler) (c
 	o.Log = slog.New(slog.DiscardHandler)
 	c, err := New(Config{
 		Client: w.Client, Server: server, Managed: w.managed, Handlers: append(w.probes(), handlers...),
-		Namespace: w.namespace + "-other", Reviewer: o, Linger: 500 * time.Millisecond, Log: o.Log,
+		Namespace: w.namespace + "-other", Reviewer: o, Linger: w.linger, Log: o.Log,
 	})
 	if err != nil {
 		w.t.Fatal(err)

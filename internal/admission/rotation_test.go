@@ -55,7 +55,7 @@ func TestClusterDoesNotNoticeRotations(t *testing.T) {
 	var asked atomic.Int32
 	// A certificate lives for 18 s of which it is backdated by 5 min, so that it is
 	// renewed at once, and again and again.
-	_, stop := w.control(webhook.Local{Lifetime: 18 * time.Second, CheckEvery: 100 * time.Millisecond, Overlap: 2 * time.Second},
+	_, stop := w.control(webhook.Local{Lifetime: 18 * time.Second, CheckEvery: 100 * time.Millisecond, Overlap: 3 * time.Second},
 		w.handler("check", registry.Admission{}, func(context.Context, *registry.Request) error { asked.Add(1); return nil }),
 		w.handler("change", registry.Admission{Mutating: true}, func(context.Context, *registry.Request) error { return nil }))
 	finish := w.load()
@@ -74,6 +74,7 @@ func TestClusterDoesNotNoticeRotations(t *testing.T) {
 
 func TestClusterDoesNotNoticeTheEnd(t *testing.T) {
 	w := newWorld(t)
+	w.linger = 3 * time.Second // an API server may be slow to notice, on a busy machine
 	_, stop := w.control(webhook.Local{},
 		w.handler("check", registry.Admission{}, func(context.Context, *registry.Request) error { return nil }),
 		w.handler("change", registry.Admission{Mutating: true}, func(context.Context, *registry.Request) error { return nil }))
@@ -103,7 +104,7 @@ func TestClusterReachesServices(t *testing.T) {
 	port := freePort(t)
 	server := webhook.Service{
 		Name: "operator", Namespace: w.namespace, Port: port,
-		Listen: webhook.Local{Port: port, Path: "hooks", CheckEvery: 200 * time.Millisecond, Overlap: 2 * time.Second, Lifetime: 18 * time.Second},
+		Listen: webhook.Local{Port: port, Path: "hooks", CheckEvery: 200 * time.Millisecond, Overlap: 3 * time.Second, Lifetime: 18 * time.Second},
 	}
 	_, stop := w.control(server, w.handler("Some_Check!", registry.Admission{}, func(_ context.Context, r *registry.Request) error {
 		if r.Body.Name == "bad" {
