@@ -7,8 +7,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"net/http"
+	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -128,6 +132,7 @@ type operator struct {
 	proxy *proxy
 	notes *notes
 	log   *logbook
+	site  string        // where it tells its health
 	ended chan struct{} // closed when it is at its end
 	stop  func()        // ends it and waits for that; the end of the test does it too
 }
@@ -163,7 +168,8 @@ func run(s *space, p *proxy, op *gopf.Operator, n *notes, options ...gopf.RunOpt
 func runAs(s *space, p *proxy, config *rest.Config, op *gopf.Operator, n *notes, options ...gopf.RunOption) *operator {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.ctx())
-	o := &operator{t: s.t, space: s, proxy: p, notes: n, log: &logbook{out: s.t.Output()}, ended: make(chan struct{})}
+	o := &operator{t: s.t, space: s, proxy: p, notes: n, log: &logbook{out: s.t.Output()}, ended: make(chan struct{}), site: freeAddress(s.t)}
+	op.Settings.Health.Address = o.site
 	if len(options) == 0 {
 		options = []gopf.RunOption{gopf.Namespaces(s.name)}
 	}
@@ -200,11 +206,41 @@ func (o *operator) following(resources ...string) {
 	}
 }
 
+// health asks the operator how it is.
+func (o *operator) health(page string) error {
+	resp, err := http.Get("http://" + o.site + "/" + page)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if text, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("/%s: %d %s", page, resp.StatusCode, text)
+	}
+	return nil
+}
+
+// nextPort is below those that connections get by themselves.
+var nextPort atomic.Int32
+
+// freeAddress is where nobody listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	for range 1000 {
+		address := fmt.Sprintf("127.0.0.1:%d", 20000+(os.Getpid()*97+int(nextPort.Add(1)))%10000)
+		if l, err := net.Listen("tcp", address); err == nil {
+			l.Close()
+			return address
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
+
 // eventually waits until there is no error any more.
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
 	var err error
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if err = check(); err == nil {
 			return
 		}

@@ -80,11 +80,13 @@ func newProxy(t *testing.T, cluster *rest.Config) *proxy {
 	return p
 }
 
-// transport does not touch what it transports.
+// transport does not touch what it transports. All requests have connections of
+// their own, so that they have nothing to do with each other.
 func transport(t *testing.T, config *rest.Config) http.RoundTripper {
 	t.Helper()
 	config = rest.CopyConfig(config)
 	config.DisableCompression = true
+	config.NextProtos = []string{"http/1.1"}
 	rt, err := rest.TransportFor(config)
 	if err != nil {
 		t.Fatal(err)

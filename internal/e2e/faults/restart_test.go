@@ -46,7 +46,7 @@ func TestTheServerRestarts(t *testing.T) {
 		}
 		plane = start(data, 0)
 		began := time.Now()
-		if err := o.settles(p, 2*soon); err != nil {
+		if err := o.settles(p, soon); err != nil {
 			t.Fatalf("%s: %v", p, err)
 		}
 		t.Logf("%s: done %.1f s after the server was there again", p, time.Since(began).Seconds())

@@ -26,7 +26,7 @@ func TestFaultsOfStreams(t *testing.T) {
 		"404 once":                   {begin: on(answers(404)), seen: notNow},
 		"403 once":                   {begin: on(answers(403)), seen: notNow},
 		"400 once":                   {begin: on(answers(400)), seen: notNow},
-		"401 once":                   {begin: on(answers(401)), seen: "refuses the credentials"},
+		"401 once":                   {begin: on(answers(401)), seen: "401"},
 		"429 once":                   {begin: on(answers(429, "Retry-After", "1")), seen: notNow},
 		"500 in the stream":          {begin: on(events(breaking(1, errorEvent(500)))), seen: replaced},
 		"401 in the stream":          {begin: on(events(breaking(2, errorEvent(401)))), seen: replaced},
@@ -35,15 +35,15 @@ func TestFaultsOfStreams(t *testing.T) {
 		"half an event, later":       {begin: on(events(breaking(4, half)))},
 		"cut after the head":         {begin: on(cutsAfter(0))},
 		"no answer":                  {begin: on(neverSends), seen: notNow},
-		"no body":                    {begin: on(neverEnds), within: 15 * time.Second},
+		"no body":                    {begin: on(neverEnds)},
 		"a slow answer":              {begin: on(delays(time.Second))},
 		"every event twice":          {begin: on(events(twice))},
 		"older events after newer":   {begin: on(events(replayed))},
 		"the first event again":      {begin: on(events(haunted))},
-		"events in another order":    {begin: on(events(swapped)), within: 15 * time.Second},
+		"events in another order":    {begin: on(events(swapped))},
 		"a streamed list is refused": {begin: relisting(answers(500)), seen: notNow},
 		"a streamed list is broken":  {begin: relisting(events(breaking(1, half))), seen: notNow},
-		"a streamed list stays open": {begin: relisting(neverEnds), seen: notNow, within: 15 * time.Second},
+		"a streamed list stays open": {begin: relisting(neverEnds), seen: notNow},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -111,5 +111,5 @@ func TestAFrozenStreamIsFoundOutByAsking(t *testing.T) {
 		op.Settings.Watching = gopf.DefaultSettings().Watching
 	})
 	o.proxy.freezeStreams(patients)
-	o.live(fault{within: 25 * time.Second, seen: "another one got events that it did not"})
+	o.live(fault{within: 45 * time.Second, seen: "another one got events that it did not"})
 }
