@@ -121,6 +121,7 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 	api.RequestTimeout = s.Networking.RequestTimeout
 	api.Backoffs = s.Networking.ErrorBackoffs
 	api.ConnectTimeout = s.Networking.ConnectTimeout
+	api.IgnoreProxyVariables = !s.Networking.TrustEnv
 	api.EnforceRetryAfter = s.Networking.EnforceRetryAfter
 	api.Log = o.log
 

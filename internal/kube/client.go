@@ -37,6 +37,10 @@ type Options struct {
 	// limit.
 	ConnectTimeout time.Duration
 
+	// IgnoreProxyVariables makes HTTPS_PROXY and the like not count; a proxy in
+	// the rest.Config does anyway. false.
+	IgnoreProxyVariables bool
+
 	// Backoffs are the pauses between attempts of one request; when they run
 	// out, the last error is the answer. They start anew for each request and
 	// may be endless. Long ones are cut short when the server answers others

@@ -109,6 +109,9 @@ func newTransport(cfg *rest.Config, o Options) (*http.Transport, http.RoundTripp
 		dial = tc.DialHolder.Dial
 	}
 	proxy := http.ProxyFromEnvironment
+	if o.IgnoreProxyVariables {
+		proxy = nil
+	}
 	if tc.Proxy != nil {
 		proxy = tc.Proxy
 	}

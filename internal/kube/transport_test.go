@@ -208,3 +208,17 @@ func TestBadConfigurations(t *testing.T) {
 		})
 	}
 }
+
+func TestProxyVariablesCountUnlessTheyAreIgnored(t *testing.T) {
+	for _, ignored := range []bool{false, true} {
+		o := DefaultOptions()
+		o.IgnoreProxyVariables = ignored
+		transport, _, err := newTransport(&rest.Config{Host: "https://server"}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (transport.Proxy == nil) != ignored {
+			t.Errorf("ignored %v: the transport has a proxy function: %v", ignored, transport.Proxy != nil)
+		}
+	}
+}
