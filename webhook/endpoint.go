@@ -40,13 +40,19 @@ func (e *endpoint) serve(ctx context.Context, reviews http.Handler, announce fun
 	}
 	keeper := keeper{e.store, e.source, cmp.Or(e.Overlap, defaultOverlap)}
 	if !e.Insecure {
-		if err := e.begin(ctx, keeper); err != nil {
-			return unlessDone(ctx, err)
+		if err := e.begin(ctx, keeper); err != nil && ctx.Err() == nil {
+			return err
 		}
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", e.address())
-	if err != nil {
-		return unlessDone(ctx, fmt.Errorf("listen for webhooks: %w", err))
+	switch {
+	case ctx.Err() != nil: // there is no need for success anymore
+		if err == nil {
+			listener.Close()
+		}
+		return nil
+	case err != nil:
+		return fmt.Errorf("listen for webhooks: %w", err)
 	}
 	port := listener.Addr().(*net.TCPAddr).Port
 	server := newServer(below(e.root(), reviews), e.log)
@@ -77,14 +83,6 @@ func (e *endpoint) serve(ctx context.Context, reviews http.Handler, announce fun
 	}
 	stop()
 	<-kept
-	return err
-}
-
-// unlessDone is the error, unless there is no need for success anymore.
-func unlessDone(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
 	return err
 }
 

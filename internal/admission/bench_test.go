@@ -45,7 +45,7 @@ func beServer(which string) {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
-	handlers := map[string]http.Handler{"bare": http.HandlerFunc(bare), "ours": benched()}
+	handlers := map[string]http.Handler{"bare": http.HandlerFunc(bare), "ours": benched(false), "reading": benched(true)}
 	err := webhook.Local{}.Serve(ctx, handlers[which], func(c webhook.ClientConfig) {
 		_ = json.NewEncoder(os.Stdout).Encode(c)
 	})
@@ -71,11 +71,18 @@ func bare(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-// benched is a reviewer with one handler, which logs as operators do.
-func benched() http.Handler {
+// benched is a reviewer with one handler, which logs as operators do, and may read
+// something in the object, which has to be decoded for that.
+func benched(reading bool) http.Handler {
 	o := DefaultReviewerOptions()
 	o.Log = slog.New(slog.NewJSONHandler(struct{ io.Writer }{io.Discard}, nil)) // not discarded before it is written
-	v := NewReviewer(registry.Set{validating("check", "kopfexamples", registry.Admission{})}, o)
+	h := calling("check", registry.Admission{}, func(_ context.Context, r *registry.Request) error {
+		if reading {
+			_, _ = r.Body.Lookup("spec", "text")
+		}
+		return nil
+	})
+	v := NewReviewer(registry.Set{h}, o)
 	v.Discovered([]kind.Info{examples})
 	return v
 }
@@ -97,7 +104,7 @@ func bigReview() []byte {
 // slowest of a hundred takes.
 func BenchmarkReviews(b *testing.B) {
 	cost := map[string]float64{}
-	for _, which := range []string{"bare", "ours"} {
+	for _, which := range []string{"bare", "ours", "reading"} {
 		b.Run(which, func(b *testing.B) {
 			cost[which] = benchServer(b, which)
 			b.ReportMetric(cost[which]/cost["bare"], "×bare")

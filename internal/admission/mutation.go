@@ -9,6 +9,9 @@ import (
 // mutation is what a patch does to the object under review, as operations of a
 // JSON patch. Maps that lose their last key go with it, as in Kopf.
 func mutation(body *object.Body, p *patch.Patch) []patch.Op {
+	if p.Empty() {
+		return nil // without decoding the object
+	}
 	fields, merge := body.Map(), p.Fields()
 	if len(p.Edits()) > 0 {
 		after := fieldpath.Clone(fields).(map[string]any)
