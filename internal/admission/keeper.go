@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/kind"
 )
 
@@ -131,7 +133,7 @@ func (k *keeper) run(ctx context.Context) error {
 			continue
 		}
 		pauses.failures = 0
-		if done == nil { // before that, there is nothing that others could change
+		if done == nil && !k.idle() { // before that, there is nothing that others could change
 			follower.Go(func() { k.follow(following, k.info, k.changed) })
 		}
 		done = plan
@@ -179,6 +181,14 @@ func (k *keeper) settle(p *Plan, applied chan struct{}) {
 	}
 }
 
+// idle tells that there are no handlers for this configuration. There may still be
+// webhooks in it of an earlier version of the operator.
+func (k *keeper) idle() bool {
+	return !slices.ContainsFunc(k.Handlers.Of(registry.Reviews), func(h *registry.Handler) bool {
+		return h.Admission.Mutating == k.mutating
+	})
+}
+
 // changed looks at news of a configuration.
 func (k *keeper) changed(b *object.Body, gone bool) {
 	if b.Name != k.Managed {
@@ -222,7 +232,11 @@ func (k *keeper) apply(ctx context.Context, p Plan) error {
 	var err error
 	for range conflictsInARow {
 		var present *object.Body
-		if present, err = k.read(ctx); err != nil {
+		present, err = k.read(ctx)
+		if apierrors.IsForbidden(err) && k.idle() {
+			return nil // what we may not see was not made by us
+		}
+		if err != nil {
 			return err
 		}
 		switch {

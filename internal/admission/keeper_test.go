@@ -408,6 +408,26 @@ func TestThePermissionsOfKopfAreEnough(t *testing.T) {
 	})
 }
 
+func TestNoPermissionsAreNeededForWhatIsNotUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeAPI()
+		f.fault = func(_, plural string) error {
+			if plural == mutatings {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: plural}, managedName, errors.New("no"))
+			}
+			return nil
+		}
+		c, stop := configure(t, f, validating("a", "kopfexamples", registry.Admission{}))
+		c.Discovered([]kind.Info{examples})
+		c.Announce(t.Context(), server)
+		synctest.Wait()
+		if len(f.watchers) != 1 {
+			t.Errorf("%d configurations are followed", len(f.watchers))
+		}
+		stop()
+	})
+}
+
 func TestAnnouncementsEndWithTheirContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeAPI()
