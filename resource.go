@@ -115,8 +115,9 @@ func (r *Resource[T]) When(fn func(*Subject[T]) bool) *Resource[T] {
 		s, err := newSubject[T](req)
 		if err != nil {
 			// Handlers of changes are then reported as impossible rather than
-			// skipped in silence; others have nothing to lose.
-			return req.Cause != nil
+			// skipped in silence, and those of reviews refuse; others have nothing
+			// to lose.
+			return req.Cause != nil || req.Review != nil
 		}
 		return fn(s)
 	})
