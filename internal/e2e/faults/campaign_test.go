@@ -131,7 +131,7 @@ func TestFaultsAtRandom(t *testing.T) {
 	for _, seed := range seeds(t) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			o := admit(t)
+			o := admit(t, hasty)
 			w := &weather{p: o.proxy, t: t, dice: rand.New(rand.NewPCG(seed, 0))}
 			// A frozen stream is found out by the inactivity timeout, a frozen
 			// connection by a request that gets no answer.

@@ -18,7 +18,7 @@ func TestConnectionsThatAreFrozen(t *testing.T) {
 		begin: func(p *proxy) { p.lines.freezeAll() },
 		lasts: 3 * time.Second,
 		end:   func(p *proxy) { p.lines.thaw() },
-	})
+	}, hasty)
 }
 
 // Connections end after every number of bytes that there is, with some steps in

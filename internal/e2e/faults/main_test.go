@@ -45,7 +45,7 @@ func patient() {
 	chosen := false
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
 	if !chosen {
-		_ = flag.Set("test.parallel", "10") // it exists in every test
+		_ = flag.Set("test.parallel", "14") // it exists in every test
 	}
 }
 

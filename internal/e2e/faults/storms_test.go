@@ -60,7 +60,7 @@ func TestStorms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			treat(t, f)
+			treat(t, f, hasty)
 		})
 	}
 }
@@ -71,7 +71,7 @@ func TestAStormThatIsLongerThanAllRetries(t *testing.T) {
 	t.Parallel()
 	f := stormy(answers(503), 12*time.Second)
 	f.seen = "escalating"
-	treat(t, f)
+	treat(t, f, hasty)
 }
 
 // A request of which the last pause is the longest must not wait for its end when

@@ -72,7 +72,7 @@ func (n *notes) indexed() map[string]string { return maps.Collect(n.index.All())
 func newOperator() (*gopf.Operator, *notes) {
 	op, n := gopf.New(), &notes{calls: map[string][]string{}, events: map[string][]string{}}
 	op.Settings.Posting.Enabled = false
-	op.Settings.Networking.RequestTimeout = 3 * time.Second
+	op.Settings.Networking.RequestTimeout = 5 * time.Second
 	op.Settings.Networking.ErrorBackoffs = slices.Values(tenths(1, 1, 2, 3, 5, 8, 13, 21))
 	op.Settings.Queueing.ErrorDelays = tenths(1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610)
 	op.Settings.Watching.InactivityTimeout = 5 * time.Second
@@ -107,6 +107,10 @@ func newOperator() (*gopf.Operator, *notes) {
 	})
 	return op, n
 }
+
+// hasty makes the operator wait for answers for a short time only. That is not for
+// all tests, because busy machines take their time.
+func hasty(op *gopf.Operator) { op.Settings.Networking.RequestTimeout = 2 * time.Second }
 
 func tenths(ns ...int) (ds []time.Duration) {
 	for _, n := range ns {
