@@ -55,7 +55,7 @@ func (s *server) elect(ctx, work context.Context) error {
 		s.lead(work)
 		<-term.Done()
 		if _, lost := errors.AsType[*lease.LostError](context.Cause(term)); lost {
-			s.standDown(ctx, work)
+			s.standDown(work)
 			return
 		}
 		<-s.stopped

@@ -104,10 +104,14 @@ func (r *resource) known(namespace string) iter.Seq[object.Identity] {
 	}
 }
 
-// forgetNamespace drops what is remembered of a namespace not served anymore.
+// forgetNamespace drops what is remembered of a namespace not served anymore,
+// unless it is again.
 func (r *resource) forgetNamespace(namespace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if !r.left[namespace] {
+		return
+	}
 	for key, m := range r.memories {
 		if m.Namespace == namespace {
 			r.leave(key, m)

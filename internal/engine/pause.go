@@ -79,8 +79,11 @@ func (s *server) takeUp(work context.Context) {
 		return
 	}
 	for _, r := range s.resources {
-		r.resume()
+		if r.kind.Daemons != nil {
+			r.kind.Daemons.Resume()
+		}
 		s.follow(work, r)
+		r.catchUp()
 	}
 }
 
@@ -96,11 +99,8 @@ func (r *resource) pause() {
 	}
 }
 
-// resume lets everything go on that does not come from streams.
-func (r *resource) resume() {
-	if r.kind.Daemons != nil {
-		r.kind.Daemons.Resume()
-	}
+// catchUp gives objects the turns that fell into the pause.
+func (r *resource) catchUp() {
 	r.mu.Lock()
 	missed := r.missed
 	r.missed = nil
@@ -137,28 +137,26 @@ func (s *server) lead(work context.Context) {
 // have been elected, and waits until nothing of it runs anymore. Then it only
 // keeps its indices filled. Nothing is remembered: when it works again, it begins
 // anew.
-func (s *server) standDown(ctx, work context.Context) {
+func (s *server) standDown(work context.Context) {
 	s.mu.Lock()
 	s.standby = true
-	ending := slices.Collect(maps.Values(s.resources))
-	clear(s.resources)
-	s.served.Store(new([]*resource))
-	s.mu.Unlock()
-	for _, r := range ending {
+	for gvr, r := range s.resources {
+		delete(s.resources, gvr)
 		r.cancel(execute.ErrStopping)
 		if r.kind.Daemons != nil {
 			r.kind.Daemons.Pause()
-			s.retiring.Go(func() { r.kind.Daemons.Exit(ctx) })
 		}
-		s.retire(r)
+		s.retire(work, r)
 	}
+	s.served.Store(new([]*resource))
+	s.mu.Unlock()
 	late := time.AfterFunc(reminding, func() {
 		s.Log.Warn("The lease is lost, but some handlers do not end: this replica is no candidate until they do.")
 	})
-	s.retiring.Wait()
-	late.Stop()
-	if ctx.Err() == nil {
-		s.serve(work, s.found())
+	defer late.Stop()
+	select {
+	case <-s.retiring.Empty():
+	case <-s.stopped: // with what does not end left behind
 	}
 }
 

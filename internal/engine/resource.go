@@ -30,14 +30,17 @@ type resource struct {
 	put    func(key string, e entry)
 	gate   *index.Gate
 	cancel context.CancelCauseFunc // of handlers
-	ending *sync.WaitGroup         // of streams that were told to end
+	ending *crew                   // of streams that were told to end
 	paused *atomic.Bool            // nothing is to be handled now
 
 	// indexOnly tells that nothing but indices is to be filled yet.
 	indexOnly atomic.Bool
 
-	streams map[string]func() // how to end them, by namespace; guarded by the server
-	active  sync.Map          // keys of objects whose turn it is, to their names
+	// Guarded by the server, as long as that knows the resource.
+	places  map[string]bool   // the namespaces that are served, also in pauses
+	streams map[string]func() // how to end them, by namespace
+
+	active sync.Map // keys of objects whose turn it is, to their names
 
 	mu       sync.Mutex
 	memories map[string]*process.Memory
@@ -65,8 +68,10 @@ func (r *resource) open(work context.Context) {
 
 // close ends the streams and waits for the turns that are running.
 func (r *resource) close() {
-	r.queue.Close()
+	var turns sync.WaitGroup
+	turns.Go(r.queue.Close) // streams that wait for room go on
 	r.unfollow()
+	turns.Wait()
 }
 
 // serves tells whether the resource is served as it is now: with the same
@@ -76,26 +81,44 @@ func (r *resource) serves(now observe.Served) bool {
 		r.served.Select == now.Select && slices.Equal(r.served.Handlers, now.Handlers)
 }
 
-// follow makes the streams be those of the namespaces. Cluster-scoped objects
-// are in none.
-func (r *resource) follow(ctx context.Context, namespaces map[string]bool) {
+// settle makes the places be the namespaces. Cluster-scoped objects are in
+// none.
+func (r *resource) settle(namespaces map[string]bool) {
 	if !r.kind.Resource.Namespaced {
 		namespaces = map[string]bool{"": true}
 	}
-	for namespace, end := range r.streams {
-		if !namespaces[namespace] {
-			delete(r.streams, namespace)
-			r.gate.Drop(r.source(namespace))
-			r.setLeft(namespace, true)
-			r.ending.Go(func() { end(); r.forgetNamespace(namespace) })
+	for namespace := range r.places {
+		if namespaces[namespace] {
+			continue
 		}
+		end := r.streams[namespace]
+		delete(r.places, namespace)
+		delete(r.streams, namespace)
+		r.gate.Drop(r.source(namespace))
+		r.setLeft(namespace, true)
+		r.ending.Go(func() {
+			if end != nil { // otherwise there is a pause
+				end()
+			}
+			r.forgetNamespace(namespace)
+		})
 	}
 	for namespace := range namespaces {
+		if r.places[namespace] {
+			continue
+		}
+		r.places[namespace] = true
+		if r.indexOnly.Load() {
+			r.gate.Expect(r.source(namespace))
+		}
+		r.setLeft(namespace, false)
+	}
+}
+
+// follow begins the streams that are missing.
+func (r *resource) follow(ctx context.Context) {
+	for namespace := range r.places {
 		if r.streams[namespace] == nil {
-			if r.indexOnly.Load() {
-				r.gate.Expect(r.source(namespace))
-			}
-			r.setLeft(namespace, false)
 			r.streams[namespace] = r.start(ctx, namespace)
 		}
 	}

@@ -16,7 +16,6 @@ import (
 	"gopf.dev/gopf/internal/admission"
 	"gopf.dev/gopf/internal/alarm"
 	"gopf.dev/gopf/internal/daemon"
-	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/observe"
@@ -44,13 +43,16 @@ type server struct {
 
 	// served is what is being served, for those who must not wait for the lock.
 	served   atomic.Pointer[[]*resource]
-	retiring sync.WaitGroup // resources that are not served anymore and still end
+	retiring crew // resources and streams that are not served anymore and still end
 
 	// Nobody waits for handlers, or for streams that wait for handlers, under this
 	// lock: the stop of the operator needs it.
 	mu         sync.Mutex
 	cluster    []kind.Info // all that there is
+	agreed     []kind.Info // the last of that in which no two resources were meant by one handler
 	resources  map[schema.GroupVersionResource]*resource
+	leaving    map[string]int    // how many resources of the name still end
+	ended      bool              // nothing is to be served anymore
 	namespaces map[string]bool   // "" for all
 	told       map[string]bool   // problems that were logged already
 	pauses     map[string]string // why nothing is handled now, by who asked for it
@@ -70,7 +72,7 @@ type appointment struct {
 func newServer(c Config, client *kube.Client, v *vitals) *server {
 	s := &server{
 		Config: c, client: client, vitals: v, stopping: make(chan struct{}), stopped: make(chan struct{}), standby: c.Election.Enabled,
-		resources: map[schema.GroupVersionResource]*resource{}, namespaces: map[string]bool{}, told: map[string]bool{},
+		resources: map[schema.GroupVersionResource]*resource{}, leaving: map[string]int{}, namespaces: map[string]bool{}, told: map[string]bool{},
 		pauses: map[string]string{}, resumed: make(chan struct{}, 1), moved: make(chan struct{}, 1),
 	}
 	s.clock = alarm.New(func(a appointment) { a.resource.ring(a.key) })
@@ -91,7 +93,6 @@ func newServer(c Config, client *kube.Client, v *vitals) *server {
 // serve makes the resources that are served those that the cluster has. The
 // context is for handlers.
 func (s *server) serve(work context.Context, cluster []kind.Info) {
-	plan := observe.Match(s.Handlers, cluster)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cluster = cluster
@@ -99,26 +100,41 @@ func (s *server) serve(work context.Context, cluster []kind.Info) {
 		s.control.Discovered(cluster)
 	}
 	s.move()
-	if plan.Conflict != nil { // since the start: what is served stays
-		plan.Problems = append(plan.Problems, plan.Conflict.Error())
-		s.tell(plan.Problems)
+	s.arrange(work)
+}
+
+// arrange begins and ends to serve resources as the cluster has them.
+func (s *server) arrange(work context.Context) {
+	if s.ended {
 		return
 	}
-	s.tell(plan.Problems)
+	plan := observe.Match(s.Handlers, s.cluster)
+	problems := plan.Problems
+	if plan.Conflict != nil { // since the start: what is served stays
+		problems = append(problems, plan.Conflict.Error())
+		plan = observe.Match(s.Handlers, s.agreed)
+	} else {
+		s.agreed = s.cluster
+	}
+	s.tell(problems)
 	for gvr, r := range s.resources {
-		if _, stays := plan.Kinds[gvr]; !stays {
+		served, stays := plan.Kinds[gvr]
+		switch {
+		case !stays:
 			s.Log.Info("The resource is gone from the cluster and is not served anymore.", "resource", r.kind.Resource.String())
-			delete(s.resources, gvr)
-			s.retire(r)
+		case !r.serves(served):
+			s.Log.Info("The resource has changed, and is served anew.", "resource", served.Info.String())
+		default:
+			continue
 		}
+		delete(s.resources, gvr)
+		s.retire(work, r)
 	}
 	for gvr, served := range plan.Kinds {
-		if r := s.resources[gvr]; r != nil && !r.serves(served) {
-			s.Log.Info("The resource has changed, and is served anew.", "resource", served.Info.String())
-			s.retire(r)
-			delete(s.resources, gvr)
-		}
 		if s.resources[gvr] == nil {
+			if s.leaving[nameOf(served.Info)] > 0 {
+				continue // its objects must not be handled twice at a time
+			}
 			s.resources[gvr] = s.newResource(work, served)
 		}
 		s.follow(work, s.resources[gvr])
@@ -132,31 +148,13 @@ func (s *server) serve(work context.Context, cluster []kind.Info) {
 // before all indices are filled, and while another one is elected, only for
 // that, and in pauses not at all.
 func (s *server) follow(work context.Context, r *resource) {
-	if s.paused.Load() || !s.working() && r.kind.Indexers == nil {
+	if !s.working() && r.kind.Indexers == nil {
 		return
 	}
-	r.follow(work, s.namespaces)
-}
-
-// retire ends a resource that is not served anymore. Its handlers have the usual
-// time to return.
-func (s *server) retire(r *resource) {
-	for namespace := range r.streams {
-		s.gate.Drop(r.source(namespace))
+	r.settle(s.namespaces)
+	if !s.paused.Load() {
+		r.follow(work)
 	}
-	s.retiring.Go(func() {
-		late := time.AfterFunc(s.ExitTimeout, func() { r.cancel(execute.ErrStopping) })
-		defer late.Stop()
-		r.close()
-		r.abandon()
-	})
-}
-
-// found is all that the cluster has, as far as is known.
-func (s *server) found() []kind.Info {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.cluster
 }
 
 // tell logs problems that were not there before.
@@ -173,7 +171,7 @@ func (s *server) tell(problems []string) {
 
 func (s *server) newResource(work context.Context, served observe.Served) *resource {
 	work, cancel := context.WithCancelCause(work)
-	r := &resource{vitals: s.vitals, config: s.Config, client: s.client, gate: s.gate, cancel: cancel, ending: &s.retiring, paused: &s.paused, streams: map[string]func(){}}
+	r := &resource{vitals: s.vitals, config: s.Config, client: s.client, gate: s.gate, cancel: cancel, ending: &s.retiring, paused: &s.paused, places: map[string]bool{}, streams: map[string]func(){}}
 	r.config.Stream.Selector = served.Select
 	r.served = served
 	changes, background := served.Handlers.Of(registry.Changes), served.Handlers.Of(registry.Background)

@@ -2,9 +2,10 @@ package engine
 
 import (
 	"context"
-	"maps"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"gopf.dev/gopf/internal/execute"
 )
@@ -15,7 +16,9 @@ import (
 func (s *server) stop(cancel context.CancelCauseFunc) {
 	close(s.stopping)
 	s.mu.Lock()
-	resources := maps.Clone(s.resources)
+	s.ended = true
+	resources := s.resources // nobody else begins or pauses anything of them now
+	s.resources = map[schema.GroupVersionResource]*resource{}
 	s.mu.Unlock()
 
 	limit := s.ExitTimeout + s.Process.WriteGrace + patience
@@ -30,7 +33,7 @@ func (s *server) stop(cancel context.CancelCauseFunc) {
 	defer exit.Stop()
 
 	var closing sync.WaitGroup
-	closing.Go(s.retiring.Wait)
+	closing.Go(func() { <-s.retiring.Empty() })
 	for _, r := range resources {
 		closing.Go(r.close)
 		if r.kind.Daemons != nil {

@@ -9,6 +9,7 @@ import (
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/metrics"
 	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/kind"
 )
 
 // problems are what is declared and cannot be served, in words.
@@ -56,7 +57,9 @@ func (r *resource) gauges(s *server) metrics.ResourceGauges {
 }
 
 // name is that of the resource in metrics and health.
-func (r *resource) name() string { return r.kind.Resource.GVR().GroupResource().String() }
+func (r *resource) name() string { return nameOf(r.kind.Resource) }
+
+func nameOf(info kind.Info) string { return info.GVR().GroupResource().String() }
 
 // observer counts the calls of handlers; nil if nobody asks for that.
 func observer(find func(id string) *metrics.Handler) execute.Observer {

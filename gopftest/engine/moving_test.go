@@ -1,0 +1,217 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/gopftest"
+)
+
+// What the cluster has, and what is served of it, changes while operators pause,
+// stand by, and stop.
+
+const (
+	gadgets     = "moving.dev/v1/gadgets"
+	definitions = "apiextensions.k8s.io/v1/customresourcedefinitions"
+)
+
+func gadget(name, namespace string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "moving.dev/v1", "kind": "Gadget",
+		"metadata": map[string]any{"name": name, "namespace": namespace},
+		"spec":     map[string]any{"field": "a"},
+	}}
+}
+
+var gadgetKind = gopftest.Kind{Group: "moving.dev", Version: "v1", Plural: "gadgets", Kind: "Gadget", Namespaced: true}
+
+func TestIndicesAreCompleteAlsoAfterAPauseAtTheStart(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		c.Define(t, gadgetKind)
+		for i := range 10 {
+			c.Create(t, gadget(fmt.Sprint("g", i), "default"))
+		}
+		c.Create(t, example("x", "a"))
+		c.Fault(gopftest.Requests("", "gadgets").From(1), gopftest.Hold(5*time.Second)) // listing takes its time
+		var diary calls
+		op := gopf.New()
+		index := gopf.Index(gopf.For[*Example](op, gadgets), "by-field", byField)
+		gopf.For[*Example](op, resource).OnCreate("c", func(context.Context, *gopf.Change[*Example]) error {
+			diary.add("%d", index.Count("a"))
+			return nil
+		})
+		op.Freeze("for a test")
+		gopftest.Start(t, op, c)
+		time.Sleep(time.Minute)
+		op.Resume()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := diary.all(); !slices.Equal(got, []string{"10"}) {
+			t.Errorf("the handler saw %q, want all 10 objects", got)
+		}
+	})
+}
+
+func TestNamespacesThatGoDuringAPauseAreForgotten(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		c.Define(t, gadgetKind)
+		c.CreateNamespace(t, "app-one")
+		c.CreateNamespace(t, "app-two")
+		c.Create(t, gadget("g", "app-one"))
+		c.Create(t, gadget("g", "app-two"))
+		op := gopf.New()
+		index := gopf.Index(gopf.For[*Example](op, gadgets), "by-field", byField)
+		gopftest.Start(t, op, c, gopf.Namespaces("app-*"))
+		settle()
+		if n := index.Count("a"); n != 2 {
+			t.Fatalf("%d objects in the index, want 2", n)
+		}
+		op.Freeze("for a test")
+		settle()
+		c.Delete(t, gadgets, "app-one", "g")
+		c.Delete(t, "v1/namespaces", "", "app-one")
+		time.Sleep(time.Minute)
+		op.Resume()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := index.Count("a"); n != 1 {
+			t.Errorf("%d objects in the index after the pause, want the one that is left", n)
+		}
+	})
+}
+
+func TestTheGateDoesNotWaitForWhatGoesDuringAPause(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		c.Define(t, gadgetKind)
+		c.Fault(gopftest.Requests("", "gadgets").From(1), gopftest.Hang()) // the gate stays closed
+		var diary calls
+		op := gopf.New()
+		gopf.Index(gopf.For[*Example](op, gadgets), "by-field", byField)
+		gopf.For[*Example](op, resource).OnCreate("c", diary.handler("create"))
+		gopftest.Start(t, op, c)
+		settle()
+		op.Freeze("for a test")
+		settle()
+		c.Delete(t, definitions, "", "gadgets.moving.dev")
+		time.Sleep(2 * time.Minute)
+		op.Resume()
+		c.Create(t, example("x", "a"))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := diary.all(); !slices.Equal(got, []string{"create create a"}) {
+			t.Errorf("got %q, want that nobody waits for a resource that is gone", got)
+		}
+	})
+}
+
+func TestAChangedResourceIsServedAnewByOneActorAndStaysIndexed(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		c.Define(t, gadgetKind)
+		c.Create(t, gadget("g", "default"))
+		var running, most atomic.Int32
+		var daemons, mostDaemons atomic.Int32
+		op := gopf.New()
+		x := gopf.For[*Example](op, gadgets)
+		index := gopf.Index(x, "by-field", byField)
+		slow := func(context.Context, *gopf.Change[*Example]) error {
+			most.Store(max(most.Load(), running.Add(1)))
+			defer running.Add(-1)
+			time.Sleep(4 * time.Second) // more than it is given
+			return nil
+		}
+		x.OnCreate("create", slow)
+		x.OnUpdate("update", slow)
+		x.Daemon("daemon", func(ctx context.Context, _ *gopf.Daemon[*Example]) error {
+			mostDaemons.Store(max(mostDaemons.Load(), daemons.Add(1)))
+			defer daemons.Add(-1)
+			<-ctx.Done()
+			time.Sleep(time.Second)
+			return nil
+		})
+		gopftest.Start(t, op, c)
+		time.Sleep(10 * time.Second)
+		c.Patch(t, gadgets, "default", "g", map[string]any{"spec": map[string]any{"items": []any{"b"}}})
+		time.Sleep(time.Second)
+		crd := c.Get(t, definitions, "", "gadgets.moving.dev")
+		versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+		versions[0].(map[string]any)["subresources"] = map[string]any{"status": map[string]any{}}
+		_ = unstructured.SetNestedSlice(crd.Object, versions, "spec", "versions")
+		c.Update(t, crd)
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if n := most.Load(); n != 1 {
+			t.Errorf("%d handlers of one object ran at the same time", n)
+		}
+		if n, m := daemons.Load(), mostDaemons.Load(); n != 1 || m != 1 {
+			t.Errorf("%d daemons run now, and %d did at the same time; want 1", n, m)
+		}
+		if n := index.Count("a"); n != 1 {
+			t.Errorf("%d objects in the index, want 1", n)
+		}
+	})
+}
+
+func TestAResourceIsServedAnewEvenBesideAHandlerThatNeverEnds(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		c.Define(t, gadgetKind)
+		c.Create(t, gadget("stuck", "default"))
+		release := make(chan struct{})
+		var diary calls
+		op := gopf.New()
+		gopf.For[*Example](op, gadgets).OnCreate("create", func(_ context.Context, ch *gopf.Change[*Example]) error {
+			diary.add("%s", ch.Object.GetName())
+			if ch.Object.GetName() == "stuck" {
+				<-release
+			}
+			return nil
+		})
+		gopftest.Start(t, op, c)
+		settle()
+		c.Delete(t, definitions, "", "gadgets.moving.dev")
+		time.Sleep(30 * time.Second)
+		c.Define(t, gadgetKind)
+		time.Sleep(2 * time.Minute)
+		c.Create(t, gadget("other", "default"))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := diary.all(); !slices.Equal(got, []string{"stuck", "other"}) {
+			t.Errorf("got %q", got)
+		}
+		close(release)
+	})
+}
+
+func TestPausingAndStoppingMayMeet(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		c.Create(t, example("x", "a"))
+		for i := range 20 {
+			op := gopf.New()
+			x := gopf.For[*Example](op, resource)
+			x.OnCreate("c", func(context.Context, *gopf.Change[*Example]) error { return nil })
+			x.Daemon("d", func(ctx context.Context, _ *gopf.Daemon[*Example]) error { <-ctx.Done(); return nil })
+			stop := gopftest.Start(t, op, c, gopf.Log(quiet()))
+			settle()
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				for range 50 {
+					op.Freeze("for a test")
+					op.Resume()
+					if i%2 == 0 {
+						time.Sleep(time.Millisecond)
+					}
+				}
+			}()
+			stop()
+			<-done
+		}
+	})
+}

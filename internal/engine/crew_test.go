@@ -1,0 +1,22 @@
+package engine
+
+import (
+	"sync"
+	"testing"
+)
+
+func TestACrewMayGrowWhileItIsWaitedFor(t *testing.T) {
+	var c crew
+	<-c.Empty()
+	var waiting sync.WaitGroup
+	for range 100 {
+		waiting.Go(func() {
+			c.Go(func() { c.Go(func() {}) })
+			<-c.Empty()
+		})
+	}
+	waiting.Wait()
+	if <-c.Empty(); c.members != 0 {
+		t.Errorf("%d are left", c.members)
+	}
+}
