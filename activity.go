@@ -17,7 +17,9 @@ type Activity struct {
 	// Log names the activity in every line.
 	Log *slog.Logger
 	// API is how the handler reaches the cluster. It is nil for startup and login
-	// handlers, which run before there are credentials.
+	// handlers, which run before there are credentials, and for cleanup handlers of
+	// an operator that did not get so far. After an election, cleanup handlers can
+	// only read: the lease is given up already.
 	API Client
 	// Retry is the number of attempts made before this one.
 	Retry int

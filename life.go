@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 
 	"gopf.dev/gopf/internal/activity"
 	"gopf.dev/gopf/internal/engine"
@@ -17,19 +18,23 @@ func (op *Operator) live(ctx context.Context, run *runOptions) error {
 		return err
 	}
 	run.log.Debug("The operator is starting.")
+	clean := sync.OnceValue(func() error {
+		_, err := op.perform(context.WithoutCancel(ctx), cleanup, run.log)
+		return err
+	})
 	_, err := op.perform(ctx, startup, run.log)
 	if err == nil {
-		err = op.serve(ctx, run)
+		err = op.serve(ctx, run, func() { _ = clean() }) // while there are credentials
 	}
 	if ctx.Err() != nil && errors.As(err, new(*activity.UnfinishedError)) {
 		err = nil // it was stopped before it began
 	}
-	_, late := op.perform(context.WithoutCancel(ctx), cleanup, run.log)
-	return errors.Join(err, late)
+	return errors.Join(err, clean())
 }
 
-// serve serves the cluster with the settings as they are after startup.
-func (op *Operator) serve(ctx context.Context, run *runOptions) error {
+// serve serves the cluster with the settings as they are after startup, and tells
+// when no handler runs anymore.
+func (op *Operator) serve(ctx context.Context, run *runOptions, stopped func()) error {
 	if err := op.checkStorages(); err != nil {
 		return err
 	}
@@ -37,6 +42,7 @@ func (op *Operator) serve(ctx context.Context, run *runOptions) error {
 	if err != nil {
 		return err
 	}
+	config.Stopped = stopped
 	config.Running = func(h engine.Handle) {
 		op.running.Store(&h)
 		op.freezer.begin(h)

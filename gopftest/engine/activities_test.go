@@ -3,10 +3,15 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/gopftest"
@@ -101,4 +106,48 @@ func TestDoubleActivitiesAreDeclarationErrors(t *testing.T) {
 	if err := op.Err(); err == nil || strings.Count(err.Error(), "\n") != 2 {
 		t.Errorf("got %v, want three problems", err)
 	}
+}
+
+func TestCleanupHasCredentialsThatAreKeptFresh(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var logins atomic.Int32
+		var cleaned error
+		op := gopf.New()
+		op.OnLogin("login", func(context.Context, *gopf.Activity) (*gopf.Login, error) {
+			logins.Add(1)
+			config := c.RESTConfig()
+			config.BearerToken = fmt.Sprint("token-", logins.Load())
+			return &gopf.Login{Config: config, Expires: time.Now().Add(time.Minute)}, nil
+		})
+		op.OnCleanup("cleanup", func(ctx context.Context, a *gopf.Activity) error {
+			time.Sleep(10 * time.Minute)
+			client, err := rest.HTTPClientFor(a.API.RESTConfig())
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			req, _ := http.NewRequestWithContext(ctx, http.MethodGet, a.API.RESTConfig().Host+"/api/v1/namespaces/default", nil)
+			resp, err := client.Do(req)
+			if cleaned = err; err == nil {
+				resp.Body.Close()
+			}
+			return nil
+		})
+		gopf.For[*Example](op, resource).OnCreate("c", func(context.Context, *gopf.Change[*Example]) error { return nil })
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- op.Run(ctx, gopf.Log(quiet())) }()
+		settle()
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if cleaned != nil {
+			t.Errorf("the request of the cleanup: %v", cleaned)
+		}
+		if n := logins.Load(); n < 10 {
+			t.Errorf("%d logins, want one a minute until the end", n)
+		}
+	})
 }

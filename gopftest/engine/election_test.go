@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -172,5 +173,78 @@ func TestAReplicaThatLostTheLeaseWorksAgainWhenItIsElected(t *testing.T) {
 		if got, want := diary.all(), []string{"one create a", "one update b"}; !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	})
+}
+
+func TestAnElectionWithoutANameIsRefusedAtTheStart(t *testing.T) {
+	args := os.Args
+	defer func() { os.Args = args }()
+	os.Args = []string{"/usr/bin/---"} // the lease is named after the program
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op, _ := replica(&diary, "one")
+		op.Settings.Election.Name = ""
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		err := op.Run(ctx, gopf.Cluster(c.RESTConfig()), gopf.Log(quiet()))
+		if err == nil || !strings.Contains(err.Error(), "needs a namespace, a name") || ctx.Err() != nil {
+			t.Errorf("got the error %v, want at once that there is no name", err)
+		}
+	})
+}
+
+func TestAReplicaThatLostTheLeaseStopsAlsoWithAHandlerThatNeverEnds(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		cut := &line{}
+		op, x := replica(&diary, "one")
+		release := make(chan struct{})
+		x.OnCreate("stuck", func(context.Context, *gopf.Change[*Example]) error { <-release; return nil })
+		stop := gopftest.Start(t, op, c, gopf.Cluster(cut.config(c)))
+		settle()
+		c.Create(t, example("x", "a"))
+		settle()
+		cut.cut.Store(true)
+		time.Sleep(time.Minute)
+		cut.cut.Store(false)
+		time.Sleep(time.Minute)
+		began := time.Now()
+		stop()
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("stopping took %s", took)
+		}
+		close(release)
+	})
+}
+
+func TestALeaderThatPausesForAPeerHandsNothingOver(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		meet(t, c)
+		var diary calls
+		one, _ := replica(&diary, "one")
+		two, _ := replica(&diary, "two")
+		for _, op := range []*gopf.Operator{one, two} {
+			op.Settings.Peering.Standalone = false
+			op.Settings.Peering.Identity = op.Settings.Election.Identity
+			op.Settings.Peering.Priority = 1
+		}
+		two.Settings.Peering.Priority = 0 // of two equal ones, both would pause
+		gopftest.Start(t, one, c)
+		settle()
+		stopTwo := gopftest.Start(t, two, c)
+		settle()
+		stopPeer := gopftest.Start(t, peer(&diary, "peer", 100), c)
+		time.Sleep(10 * time.Second)
+		c.Create(t, example("x", "a"))
+		time.Sleep(time.Minute)
+		stopPeer()
+		c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "b"}})
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		want := []string{"peer create a", "one update b"}
+		if got := diary.all(); !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		stopTwo()
 	})
 }

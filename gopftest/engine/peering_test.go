@@ -140,3 +140,29 @@ func TestAStandaloneOperatorLeavesPeeringsAlone(t *testing.T) {
 		}
 	})
 }
+
+func TestAPeeringThatIsMadeAnewPausesAsTheFormerOneDid(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		meet(t, c)
+		var diary calls
+		gopftest.Start(t, peer(&diary, "low", 0), c)
+		settle()
+		high := map[string]any{"high": map[string]any{"priority": 100, "lifetime": 3600, "lastseen": time.Now().UTC().Format(time.RFC3339)}}
+		slow := c.Fault(gopftest.Requests("patch", "clusterkopfpeerings").From(1), gopftest.Hold(4*time.Second))
+		c.Delete(t, definitions, "", "clusterkopfpeerings.kopf.dev")
+		time.Sleep(3 * time.Second) // the operator is taking leave still
+		meet(t, c)
+		c.Patch(t, peerings, "", "default", map[string]any{"status": high})
+		time.Sleep(time.Minute)
+		slow.Stop()
+		c.Create(t, example("x", "a"))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := diary.all(); len(got) != 0 {
+			t.Errorf("handled beside one of a higher priority: %q", got)
+		}
+		if got := records(t, c); !slices.Equal(got, []string{"high", "low"}) {
+			t.Errorf("records: %q", got)
+		}
+	})
+}

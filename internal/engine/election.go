@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -37,9 +38,12 @@ func (g *gate) ask() (until time.Time, err error) {
 	return until, nil
 }
 
-// elect takes part in the election until the context is done, and lets go of the
-// lease after the operator has stopped.
-func (s *server) elect(ctx, work context.Context) error {
+// candidate makes this replica one of those who can be elected; nil without an
+// election.
+func (s *server) candidate(ctx context.Context) (*lease.Elector, error) {
+	if !s.Election.Enabled {
+		return nil, nil
+	}
 	elector, err := lease.New(lease.Config{
 		Client:    s.client.Ungated(),
 		Namespace: cmp.Or(s.Election.Namespace, s.Posting.Namespace, "default"), Name: s.Election.Name,
@@ -48,9 +52,18 @@ func (s *server) elect(ctx, work context.Context) error {
 		Log: s.Log,
 	})
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("take part in the election: %w", err)
 	}
 	s.gateOfWrites.elector.Store(elector)
+	return elector, nil
+}
+
+// elect takes part in the election until the context is done, and lets go of the
+// lease after the operator has stopped.
+func (s *server) elect(ctx, work context.Context, elector *lease.Elector) {
+	if elector == nil {
+		return
+	}
 	elector.Run(ctx, func(term context.Context) {
 		s.lead(work)
 		<-term.Done()
@@ -60,5 +73,4 @@ func (s *server) elect(ctx, work context.Context) error {
 		}
 		<-s.stopped
 	})
-	return nil
 }

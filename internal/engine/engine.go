@@ -53,6 +53,9 @@ type Config struct {
 
 	// Ready is called when the operator has begun to serve; may be nil.
 	Ready func()
+	// Stopped is called when all handlers have stopped, while there still are
+	// credentials; may be nil.
+	Stopped func()
 	// Running is given the means to influence the operator while it runs; may be
 	// nil.
 	Running func(Handle)
@@ -122,6 +125,9 @@ func Run(ctx context.Context, c Config) error {
 	if s.control, err = s.newControl(); err != nil {
 		return err
 	}
+	if c.Stopped != nil {
+		defer c.Stopped()
+	}
 	return serve(ctx, s, resources, discovered)
 }
 
@@ -131,6 +137,10 @@ func serve(ctx context.Context, s *server, resources *observe.Resources, discove
 	defer halt(nil)
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
+	elector, err := s.candidate(ctx)
+	if err != nil {
+		return err
+	}
 	s.vitals.server.Store(s)
 	if s.Running != nil {
 		s.Running(s)
@@ -144,13 +154,8 @@ func serve(ctx context.Context, s *server, resources *observe.Resources, discove
 	if s.Ready != nil {
 		s.Ready()
 	}
-	elected := make(chan error, 1)
-	if s.Election.Enabled {
-		go func() { elected <- s.elect(ctx, work) }()
-	} else {
-		close(elected)
-	}
-	var tasks sync.WaitGroup
+	var election, tasks sync.WaitGroup
+	election.Go(func() { s.elect(ctx, work, elector) })
 	tasks.Go(func() { resources.Run(ctx, discovered, func(now []kind.Info) { s.serve(work, now) }) })
 	tasks.Go(func() { s.followNamespaces(ctx, work) })
 	tasks.Go(func() { s.openGate(ctx, work) })
@@ -163,11 +168,11 @@ func serve(ctx context.Context, s *server, resources *observe.Resources, discove
 	tasks.Wait()
 	s.stop(cancel)
 	close(s.stopped)
-	failed, _ := context.Cause(ctx).(*failure)
-	if err := <-elected; err != nil || failed == nil {
-		return err
+	election.Wait()
+	if failed, ok := context.Cause(ctx).(*failure); ok {
+		return failed.err
 	}
-	return failed.err
+	return nil
 }
 
 // failure is why an operator cannot go on.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -35,33 +36,44 @@ func (s *server) meetPeers(ctx context.Context) {
 	var members sync.WaitGroup
 	defer members.Wait()
 	leave := map[string]func(){}
-	for {
+	left := map[string]chan struct{}{} // by those who have been there before
+	for n := 0; ; {
 		places := s.peeringPlaces()
 		if s.Peering.Mandatory && len(places) == 0 {
 			s.Pause(noPeering, "there is no peering to take part in, although it is mandatory: install peering.yaml")
 		}
 		wanted := map[string]bool{}
 		for _, place := range places {
-			who := "peering " + place.Info.String() + " " + place.String()
-			wanted[who] = true
-			if leave[who] != nil {
+			where := place.Info.String() + " " + place.String()
+			wanted[where] = true
+			if leave[where] != nil {
 				continue
 			}
+			n++
+			who := fmt.Sprintf("peering %s #%d", where, n) // its pauses end with it, and no others
 			member := s.member(place, identity(), who)
 			if member.Paused() {
 				s.Pause(who, "the peering object was not seen yet")
 			}
 			taking, end := context.WithCancel(ctx)
-			leave[who] = end
-			members.Go(func() { member.Run(taking); s.Resume(who) })
+			former, over := left[where], make(chan struct{})
+			leave[where], left[where] = end, over
+			members.Go(func() {
+				defer close(over)
+				if former != nil {
+					<-former // it may still be taking our record away
+				}
+				member.Run(taking)
+				s.Resume(who)
+			})
 		}
 		if len(places) > 0 {
 			s.Resume(noPeering)
 		}
-		for who, end := range leave {
-			if !wanted[who] {
+		for where, end := range leave {
+			if !wanted[where] {
 				end()
-				delete(leave, who)
+				delete(leave, where)
 			}
 		}
 		select {
