@@ -1,11 +1,16 @@
-// Package cli puts a command line around an operator: flags, signals, log
-// formats, exit codes.
+// Package cli puts a command line around an operator: flags and variables,
+// signals, log formats, exit codes.
 //
 //	func main() {
 //		op := gopf.New()
 //		…
 //		cli.Main(op)
 //	}
+//
+// The commands are run, freeze, resume, version and completion; docs/cli.md has
+// all their flags and variables. What they say is put into [gopf.Operator.Settings]
+// before the operator runs; what they do not say is left as the program has set
+// it. Startup handlers have the last word.
 package cli
 
 import (
@@ -29,43 +34,48 @@ const (
 	ok          = 0
 	failed      = 1   // the operator could not do its work
 	misused     = 2   // the command line is wrong
-	interrupted = 130 // it was told to stop twice
+	interrupted = 130 // it was told to stop twice, or before a command was done
+	overdue     = 137 // it did not stop in time, and was ended as if by SIGKILL
 )
 
 // Main runs the operator as the command line says, and exits the process: with
 // 0 after a clean stop, with 1 after a failure, with 2 if the command line is
 // wrong. SIGINT and SIGTERM stop the operator; a second one ends the process at
-// once.
+// once, with 130. A stop that takes longer than
+// [gopf.ProcessSettings.UltimateExitingTimeout] ends the process with 137.
 func Main(op *gopf.Operator) {
-	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		<-signals
-		cancel()
-		<-signals
-		fmt.Fprintln(os.Stderr, "Stopped at once by the second signal.")
-		os.Exit(interrupted)
-	}()
-	os.Exit(Run(ctx, op, os.Args[1:], os.Stdout, os.Stderr))
+	p := process{signals: signals, exit: os.Exit}
+	os.Exit(p.main(op, os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // Run runs the operator as the arguments say until it ends or the context is
 // done, and returns the exit code. It is [Main] for programs that have their
-// own.
+// own: it neither listens for signals nor ends the process.
 func Run(ctx context.Context, op *gopf.Operator, args []string, stdout, stderr io.Writer) int {
-	cmd := command(op)
-	cmd.SetArgs(args)
-	cmd.SetOut(stdout)
-	cmd.SetErr(stderr)
-	err := cmd.ExecuteContext(ctx)
-	var misuse *usageError
+	return execute(ctx, command(op, nil), args, stdout, stderr)
+}
+
+func execute(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) int {
+	started := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	addCompletion(root)
+	cmd, err := root.ExecuteContextC(ctx)
+	var wrong *usageError
+	var stopped *signalError
 	switch {
 	case err == nil:
 		return ok
-	case errors.As(err, &misuse):
-		fmt.Fprintf(stderr, "Error: %v. See '%s --help'.\n", err, misuse.command)
+	case errors.As(err, &wrong), !started: // the latter are cobra's own complaints
+		fmt.Fprintf(stderr, "Error: %v. See '%s --help'.\n", err, cmd.CommandPath())
 		return misused
+	case errors.As(err, &stopped):
+		fmt.Fprintf(stderr, "Error: %v\n", err)
+		return interrupted
 	}
 	fmt.Fprintf(stderr, "Error: %v%s\n", err, advice(err))
 	return failed
@@ -86,40 +96,59 @@ func advice(err error) string {
 }
 
 // usageError is a mistake in the command line.
-type usageError struct {
-	command string
-	err     error
-}
+type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-func misuse(cmd *cobra.Command, format string, args ...any) error {
-	return &usageError{cmd.CommandPath(), fmt.Errorf(format, args...)}
+func misuse(format string, args ...any) error {
+	return &usageError{fmt.Errorf(format, args...)}
 }
 
-func command(op *gopf.Operator) *cobra.Command {
+// command is the whole command line. exit ends the process; nil if that is not
+// for us to do.
+func command(op *gopf.Operator, exit func(code int)) *cobra.Command {
 	name := filepath.Base(os.Args[0])
 	root := &cobra.Command{
-		Use:           name,
-		Short:         "A Kubernetes operator",
-		Long:          "A Kubernetes operator. It watches the resources that it has handlers for, and calls them.",
-		Example:       "  " + name + " run --all-namespaces\n  " + name + " run --namespace myapp --verbose",
+		Use:   name,
+		Short: "A Kubernetes operator",
+		Long: `A Kubernetes operator. It watches the resources that it has handlers for, and calls them.
+
+Flags of the commands may also be given as variables: --log-format of 'run' is
+GOPF_RUN_LOG_FORMAT, or KOPF_RUN_LOG_FORMAT.`,
+		Example: "  " + name + " run --all-namespaces\n  " + name + " run --namespace myapp --verbose\n" +
+			"  " + name + " freeze --all-namespaces --peering default --lifetime 10m",
+		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return misuse(cmd, "say what to do, for example '%s run --all-namespaces'", name)
+		RunE: func(*cobra.Command, []string) error {
+			return misuse("say what to do, for example '%s run --all-namespaces'", name)
 		},
 	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return misuse(cmd, "%w", err) })
-	root.AddCommand(runCommand(op, name), versionCommand())
+	root.Flags().Bool("version", false, "print the versions of the operator and of the framework") // or else it would have -v
+	root.SetVersionTemplate("{{.Version}}")
+	root.AddCommand(runCommand(op, name, exit), freezeCommand(op, name), resumeCommand(op, name), versionCommand())
 	return root
 }
 
-func noArguments(cmd *cobra.Command, args []string) error {
+// addCompletion adds cobra's command for completion, once it is known where its
+// output goes.
+func addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	cmd, _, err := root.Find([]string{"completion"})
+	if err != nil {
+		return
+	}
+	cmd.Args = noArguments // or else it would print its help for shells that it does not know
+	cmd.RunE = func(*cobra.Command, []string) error {
+		return misuse("name the shell: bash, zsh, fish or powershell, for example '%s bash'", cmd.CommandPath())
+	}
+}
+
+func noArguments(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return misuse(cmd, "unknown command or argument %q", args[0])
+		return misuse("unknown command or argument %q", args[0])
 	}
 	return nil
 }

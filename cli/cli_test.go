@@ -4,11 +4,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/logs"
 )
 
 // result is what a call of the command line has done.
@@ -48,6 +53,26 @@ func TestExitCodesAndStreams(t *testing.T) {
 		"version with argument": {[]string{"version", "x"}, 2, "", "See 'cli.test version --help'."},
 		"blank namespace":       {[]string{"run", "-n", " "}, 2, "", "--namespace needs a name or a pattern"},
 		"two kinds of scope":    {[]string{"run", "-A", "-n", "a"}, 2, "", "exclude each other"},
+		"version flag":          {[]string{"--version"}, 0, "go1.", ""},
+		"help of freeze":        {[]string{"freeze", "--help"}, 0, "GOPF_FREEZE_LOG_FORMAT=json", ""},
+		"examples":              {[]string{"run", "--help"}, 0, "cli.test run --namespace 'myapp-*,!myapp-pr-*'", ""},
+		"an argument":           {[]string{"run", "x.py"}, 2, "", `unknown command or argument "x.py": the handlers are compiled into this program`},
+		"a module":              {[]string{"run", "-m", "x"}, 2, "", "use 'gopf run PKG…'. See 'cli.test run --help'."},
+		"no and some peering":   {[]string{"run", "--standalone", "-P", "x"}, 2, "", "--standalone and --peering exclude each other"},
+		"nameless peering":      {[]string{"run", "-P", ""}, 2, "", "--peering needs a name"},
+		"unknown election":      {[]string{"run", "--election", "poll"}, 2, "", `--election is "poll": use lease or none`},
+		"profiles nowhere":      {[]string{"run", "--pprof"}, 2, "", "--pprof needs an address"},
+		"unknown format":        {[]string{"run", "--log-format", "xml"}, 2, "", `--log-format is "xml": use plain, full or json`},
+		"freeze nothing":        {[]string{"freeze", "-A", "-t", "1"}, 2, "", "--peering is missing"},
+		"freeze for ever":       {[]string{"freeze", "-A", "-P", "x"}, 2, "", "--lifetime is missing"},
+		"freeze for no time":    {[]string{"freeze", "-A", "-P", "x", "-t", "0"}, 2, "", "it must be one second at least"},
+		"freeze two scopes":     {[]string{"freeze", "-A", "-n", "a", "-P", "x", "-t", "1"}, 2, "", "exclude each other"},
+		"freeze no cluster":     {[]string{"freeze", "-A", "-q", "-P", "x", "-t", "1"}, 1, "", "no kubeconfig and not in a cluster"},
+		"resume nothing":        {[]string{"resume", "-A"}, 2, "", "--peering is missing"},
+		"resume no cluster":     {[]string{"resume", "-A", "-q", "-P", "x"}, 1, "", "no kubeconfig and not in a cluster"},
+		"completion":            {[]string{"completion", "bash"}, 0, "bash completion", ""},
+		"completion of nothing": {[]string{"completion"}, 2, "", "name the shell"},
+		"unknown shell":         {[]string{"completion", "sh"}, 2, "", `unknown command or argument "sh"`},
 		"no cluster":            {[]string{"run", "-A", "-q"}, 1, "", "no kubeconfig and not in a cluster"},
 		"no such kubeconfig":    {[]string{"run", "-A", "-q", "--kubeconfig", none}, 1, "", none + " does not exist"},
 	}
@@ -97,6 +122,48 @@ func TestServingEverythingByDefaultIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := call(t, append([]string{"run"}, args...)...); strings.Contains(got.stderr, warning) {
 				t.Errorf("got %q", got.stderr)
+			}
+		})
+	}
+}
+
+func TestTheShellOffersValues(t *testing.T) {
+	for flag, want := range map[string]string{"--log-format": "plain\nfull\njson\nshort\n", "--election": "lease\nnone\n"} {
+		if got := call(t, "__complete", "run", flag, ""); !strings.HasPrefix(got.stdout, want) {
+			t.Errorf("%s: got %q, want %q", flag, got.stdout, want)
+		}
+	}
+}
+
+func TestLogOptions(t *testing.T) {
+	cases := map[string]struct {
+		args     []string
+		terminal bool
+		want     logs.Options
+	}{
+		"default":           {nil, false, logs.Options{Format: logs.Full, Level: slog.LevelInfo, Prefix: true, RefKey: "object"}},
+		"terminal":          {nil, true, logs.Options{Format: logs.Short, Level: slog.LevelInfo, Prefix: true, RefKey: "object"}},
+		"given there":       {[]string{"--log-format=full"}, true, logs.Options{Format: logs.Full, Level: slog.LevelInfo, Prefix: true, RefKey: "object"}},
+		"json":              {[]string{"--log-format=json"}, false, logs.Options{Format: logs.JSON, Level: slog.LevelInfo, RefKey: "object"}},
+		"json with prefix":  {[]string{"--log-format=json", "--log-prefix"}, false, logs.Options{Format: logs.JSON, Level: slog.LevelInfo, Prefix: true, RefKey: "object"}},
+		"no prefix":         {[]string{"--no-log-prefix"}, false, logs.Options{Format: logs.Full, Level: slog.LevelInfo, RefKey: "object"}},
+		"the last one wins": {[]string{"--no-log-prefix", "--log-prefix"}, false, logs.Options{Format: logs.Full, Level: slog.LevelInfo, Prefix: true, RefKey: "object"}},
+		"key":               {[]string{"--log-refkey=k8s"}, false, logs.Options{Format: logs.Full, Level: slog.LevelInfo, Prefix: true, RefKey: "k8s"}},
+		"quiet":             {[]string{"-q"}, false, logs.Options{Format: logs.Full, Level: slog.LevelWarn, Prefix: true, RefKey: "object"}},
+		"verbose":           {[]string{"-q", "-v"}, false, logs.Options{Format: logs.Full, Level: slog.LevelDebug, Prefix: true, RefKey: "object"}},
+		"debug":             {[]string{"-d", "-q"}, false, logs.Options{Format: logs.Full, Level: slog.LevelDebug, Prefix: true, RefKey: "object"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var l logFlags
+			cmd := &cobra.Command{Use: "run"}
+			l.add(cmd)
+			if err := cmd.ParseFlags(c.args); err != nil {
+				t.Fatal(err)
+			}
+			got, err := l.options(c.terminal)
+			if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
+				t.Errorf("%v; -want +got\n%s", err, diff)
 			}
 		})
 	}

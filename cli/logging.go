@@ -1,19 +1,24 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"gopf.dev/gopf/logs"
 )
 
-// logFlags are the flags about logging, which all commands have.
+// formats are the values of --log-format.
+var formats = [...]logs.Format{logs.Plain, logs.Full, logs.JSON, logs.Short}
+
+// logFlags are the flags about logging, which all commands have that reach out to
+// a cluster.
 type logFlags struct {
 	verbose, debug, quiet bool
 	format                string
@@ -23,27 +28,60 @@ type logFlags struct {
 	flags *pflag.FlagSet
 }
 
-func (l *logFlags) add(flags *pflag.FlagSet) {
-	l.flags = flags
-	flags.BoolVarP(&l.verbose, "verbose", "v", false, "log what the framework does")
-	flags.BoolVarP(&l.debug, "debug", "d", false, "the same as --verbose")
-	flags.BoolVarP(&l.quiet, "quiet", "q", false, "log only warnings and errors")
-	flags.StringVar(&l.format, "log-format", string(logs.Full), "the `format` of lines: plain, full or json")
-	flags.BoolVar(&l.prefix, "log-prefix", true, "begin lines about objects with their names; off for json unless given")
-	flags.StringVar(&l.refkey, "log-refkey", logs.Object, "the `key` of the object in json lines")
+func (l *logFlags) add(cmd *cobra.Command) {
+	l.flags = cmd.Flags()
+	l.flags.BoolVarP(&l.verbose, "verbose", "v", false, "log what the framework does")
+	l.flags.BoolVarP(&l.debug, "debug", "d", false, "the same as --verbose")
+	l.flags.BoolVarP(&l.quiet, "quiet", "q", false, "log only warnings and errors")
+	l.flags.StringVar(&l.format, "log-format", "", "the `format` of lines: plain, full, json or short; default: short on a terminal, full elsewhere")
+	l.flags.BoolVar(&l.prefix, "log-prefix", true, "begin lines about objects with their names; off for json unless given")
+	l.flags.BoolFunc("no-log-prefix", "the opposite of --log-prefix", func(s string) error {
+		no, err := strconv.ParseBool(s)
+		if err != nil {
+			return err
+		}
+		return l.flags.Set("log-prefix", strconv.FormatBool(!no))
+	})
+	annotate(l.flags, "no-log-prefix", unnamed)
+	l.flags.StringVar(&l.refkey, "log-refkey", logs.Object, "the `key` of the object in json lines")
+	var values []cobra.Completion
+	for _, f := range formats {
+		values = append(values, string(f))
+	}
+	complete(cmd, "log-format", values...)
+}
+
+// complete makes the shell offer the values for the flag.
+func complete(cmd *cobra.Command, flag string, values ...cobra.Completion) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // there is no such flag
+	}
 }
 
 func (l *logFlags) logger(w io.Writer) (*slog.Logger, error) {
-	o := logs.Options{
-		Format: logs.Format(strings.ToLower(l.format)),
-		Level:  slog.LevelInfo,
-		Prefix: l.prefix,
-		RefKey: l.refkey,
-		Colour: isTerminal(w),
+	f, isFile := w.(*os.File)
+	terminal := isFile && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
+	o, err := l.options(terminal)
+	o.Colour = terminal && os.Getenv("NO_COLOR") == ""
+	return slog.New(logs.New(w, o)), err
+}
+
+// options are how lines look like, on a terminal or elsewhere.
+func (l *logFlags) options(terminal bool) (logs.Options, error) {
+	o := logs.Options{Format: logs.Format(strings.ToLower(l.format)), Level: slog.LevelInfo, Prefix: l.prefix, RefKey: l.refkey}
+	switch {
+	case l.format == "" && terminal:
+		o.Format = logs.Short
+	case l.format == "":
+		o.Format = logs.Full
+	}
+	known := false
+	for _, f := range formats {
+		known = known || o.Format == f
 	}
 	switch {
-	case o.Format != logs.Plain && o.Format != logs.Full && o.Format != logs.JSON:
-		return nil, fmt.Errorf("--log-format is %q: use plain, full or json", l.format)
+	case !known:
+		return o, misuse("%s is %q: use plain, full or json; short is for terminals", source(l.flags, "log-format"), l.format)
 	case l.verbose || l.debug:
 		o.Level = slog.LevelDebug
 	case l.quiet:
@@ -52,10 +90,5 @@ func (l *logFlags) logger(w io.Writer) (*slog.Logger, error) {
 	if o.Format == logs.JSON && !l.flags.Changed("log-prefix") {
 		o.Prefix = false
 	}
-	return slog.New(logs.New(w, o)), nil
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == ""
+	return o, nil
 }

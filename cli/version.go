@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -12,19 +13,23 @@ func versionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "Print the versions of the operator and of the framework",
 		Args:  noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			info, found := debug.ReadBuildInfo()
-			if !found {
-				return fmt.Errorf("the program was built without version information")
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", info.Main.Path, info.Main.Version)
-			for _, dep := range info.Deps {
-				if dep.Path == "gopf.dev/gopf" {
-					fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", dep.Path, dep.Version)
-				}
-			}
-			fmt.Fprintln(cmd.OutOrStdout(), info.GoVersion)
-			return nil
-		},
+		Run:   func(cmd *cobra.Command, _ []string) { fmt.Fprint(cmd.OutOrStdout(), version()) },
 	}
+}
+
+// version is what the program was built of, a line each.
+func version() string {
+	info, found := debug.ReadBuildInfo()
+	if !found {
+		return "The program was built without version information.\n"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s\n", info.Main.Path, info.Main.Version)
+	for _, dep := range info.Deps {
+		if dep.Path == "gopf.dev/gopf" {
+			fmt.Fprintf(&b, "%s %s\n", dep.Path, dep.Version)
+		}
+	}
+	fmt.Fprintln(&b, info.GoVersion)
+	return b.String()
 }

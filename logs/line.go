@@ -24,25 +24,22 @@ const stack = "stack"
 
 func (l line) text(o Options) []byte {
 	var b bytes.Buffer
-	if o.Format == Full {
-		logger := l.logger
-		if logger == "" {
-			logger = "gopf"
-			if l.object != nil {
-				logger = "gopf.objects"
-			}
-		}
-		level := fmt.Sprintf("[%-8.8s]", levelName(l.level))
+	paint := func(colour, text string) string {
 		if o.Colour {
-			level = colour(l.level) + level + reset
+			return colour + text + reset
 		}
-		fmt.Fprintf(&b, "[%s] %-20.20s %s ", l.time.Format("2006-01-02 15:04:05,000"), logger, level)
+		return text
+	}
+	switch o.Format {
+	case Full:
+		level := paint(colour(l.level), fmt.Sprintf("[%-8.8s]", levelName(l.level)))
+		fmt.Fprintf(&b, "[%s] %-20.20s %s ", l.time.Format("2006-01-02 15:04:05,000"), l.loggerName(), level)
+	case Short:
+		level := paint(colour(l.level), fmt.Sprintf("%-7.7s", levelName(l.level)))
+		fmt.Fprintf(&b, "%s %s ", paint(faint, l.time.Format("15:04:05")), level)
 	}
 	if prefix := l.prefix(); o.Prefix && prefix != "" {
-		if o.Colour {
-			prefix = faint + prefix + reset
-		}
-		b.WriteString(prefix + " ")
+		b.WriteString(paint(faint, prefix) + " ")
 	}
 	b.WriteString(l.message)
 	var trace string
@@ -58,6 +55,16 @@ func (l line) text(o Options) []byte {
 	}
 	b.WriteByte('\n')
 	return b.Bytes()
+}
+
+func (l line) loggerName() string {
+	switch {
+	case l.logger != "":
+		return l.logger
+	case l.object != nil:
+		return "gopf.objects"
+	}
+	return "gopf"
 }
 
 // appendText writes an attribute, unless the message says the same already.

@@ -20,6 +20,7 @@ const (
 	Plain Format = "plain" // only the message
 	Full  Format = "full"  // with the time, the logger and the level
 	JSON  Format = "json"  // one JSON object a line
+	Short Format = "short" // with the time of day and the level, for terminals
 )
 
 // Object is the key under which the framework puts a reference to the object
@@ -35,7 +36,7 @@ type Options struct {
 	Level  slog.Leveler // the least to be printed; nil is slog.LevelInfo
 	Prefix bool         // begin messages about objects with "[namespace/name] "
 	RefKey string       // where JSON lines have the object; "" is "object"
-	Colour bool         // colour levels and prefixes, for terminals
+	Colour bool         // colour levels, prefixes and the like, for terminals
 }
 
 // New makes a handler that prints to w, one line at a time.

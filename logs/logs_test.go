@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -48,6 +49,31 @@ func TestFullLinesHaveTimeLoggerAndLevel(t *testing.T) {
 		if _, rest, _ := strings.Cut(got[i], "] "); !strings.HasPrefix(rest, want) {
 			t.Errorf("line %d: got %q, want %q", i, rest, want)
 		}
+	}
+}
+
+func TestShortLinesHaveTheTimeOfDayAndTheLevel(t *testing.T) {
+	time := regexp.MustCompile(`^\d\d:\d\d:\d\d `)
+	want := []string{
+		"INFO    Hello.",
+		"INFO    [ns/kex] Handler 'create_fn' succeeded.",
+		`WARNING [ns/kex] Careful: size=12 why="too big" error=boom`,
+		"DEBUG   [ns/kex] Deep: g.a=1 g.h.b=[1,2]",
+		"ERROR   [c1] Failed:", "main.go:1", "main.go:2",
+	}
+	got := lines(Options{Format: Short, Prefix: true})
+	for i, line := range got[:5] {
+		if !time.MatchString(line) {
+			t.Errorf("no time: %q", line)
+		}
+		got[i] = time.ReplaceAllString(line, "")
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	coloured := regexp.MustCompile(`^\x1b\[2m\d\d:\d\d:\d\d\x1b\[0m \x1b\[32mINFO   \x1b\[0m \x1b\[2m\[ns/kex\]\x1b\[0m Handler`)
+	if line := lines(Options{Format: Short, Prefix: true, Colour: true})[1]; !coloured.MatchString(line) {
+		t.Errorf("got %q", line)
 	}
 }
 
