@@ -1,0 +1,80 @@
+package hierarchy
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	kjson "sigs.k8s.io/json"
+)
+
+// typed is an object with a Go type of its own. What is empty in it is not
+// there.
+type typed struct{ metav1.Object }
+
+func (t typed) label(labels map[string]string, forced bool) {
+	all := maps.Clone(t.GetLabels())
+	if all == nil {
+		all = make(map[string]string, len(labels))
+	}
+	for key, value := range labels {
+		if _, has := all[key]; !has || forced {
+			all[key] = value
+		}
+	}
+	t.SetLabels(all)
+}
+
+// labelNested goes through JSON, as paths do. What JSON does not have of the
+// object stays as it is.
+func (t typed) labelNested(paths []string, labels map[string]string, forced bool) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	raw, err := json.Marshal(t.Object)
+	if err != nil {
+		return fmt.Errorf("encode the %T: %w", t.Object, err)
+	}
+	var f fields
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &f); err != nil {
+		return fmt.Errorf("decode the JSON of the %T: %w", t.Object, err)
+	}
+	if err := f.labelNested(paths, labels, forced); err != nil {
+		return err
+	}
+	delete(f, "metadata") // it is not a part, and has not changed
+	if raw, err = json.Marshal(f); err == nil {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(raw, t.Object)
+	}
+	if err != nil {
+		return fmt.Errorf("decode the labelled %T: %w", t.Object, err)
+	}
+	return nil
+}
+
+func (t typed) isNamed() bool { return t.GetName() != "" || t.GetGenerateName() != "" }
+
+func (t typed) name(name, prefix string) {
+	t.SetName(name)
+	t.SetGenerateName(prefix)
+}
+
+func (t typed) namespace() string      { return t.GetNamespace() }
+func (t typed) isPlaced() bool         { return t.GetNamespace() != "" }
+func (t typed) place(namespace string) { t.SetNamespace(namespace) }
+
+func (t typed) refersTo(owner types.UID) bool {
+	return slices.ContainsFunc(t.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner })
+}
+
+func (t typed) own(ref metav1.OwnerReference) {
+	t.SetOwnerReferences(append(slices.Clip(t.GetOwnerReferences()), ref))
+}
+
+func (t typed) disown(owner types.UID) {
+	left := slices.Clone(t.GetOwnerReferences())
+	t.SetOwnerReferences(slices.DeleteFunc(left, func(r metav1.OwnerReference) bool { return r.UID == owner }))
+}

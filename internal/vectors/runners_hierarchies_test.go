@@ -1,0 +1,146 @@
+package vectors_test
+
+import (
+	"errors"
+	"maps"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gopf.dev/gopf/hierarchy"
+	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/posting"
+)
+
+type hierarchyCase struct {
+	Fn     string
+	Args   []any
+	Kwargs struct {
+		Forced, Strict     bool
+		Nested             any
+		Controller         *bool
+		BlockOwnerDeletion *bool `json:"block_owner_deletion"`
+	}
+	Before, After any
+	Error         string
+}
+
+// hierarchyOf differs from Kopf in what Go cannot say, or need not:
+//
+//   - labels are strings: a null cannot be asked for;
+//   - owners and namespaces are always given by the caller: there is no context
+//     to guess them from, so that no namespace is the same as an empty one;
+//   - no namespace leaves no key, rather than a null (quirk 21);
+//   - an owner in another namespace is an error, as the cluster would delete its
+//     children.
+func hierarchyOf(t *testing.T, v vector) {
+	c := decode[hierarchyCase](t, v.JSON)
+	err := c.perform(t)
+	if before, ok := c.Before.(map[string]any); ok && c.Fn == "adopt" && !c.Kwargs.Forced && errors.As(err, new(*hierarchy.OutsideError)) {
+		mine, _ := fieldpath.Lookup(before, "metadata", "namespace")
+		owners, _ := fieldpath.Lookup(c.Args[0], "metadata", "namespace")
+		if mine == owners {
+			t.Errorf("both are in %v: %v", mine, err)
+		}
+		return
+	}
+	if (err != nil) != (c.Error != "") {
+		t.Fatalf("got %v, want %q", err, c.Error)
+	}
+	if err != nil {
+		return
+	}
+	if diff := cmp.Diff(agreed(c.After), c.Before); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+func (c *hierarchyCase) perform(t *testing.T) error {
+	var first any
+	if len(c.Args) > 0 {
+		first = c.Args[0]
+	}
+	name, _ := first.(string)
+	switch c.Fn {
+	case "label":
+		labels := map[string]string{}
+		for key, value := range first.(map[string]any) {
+			if text, isText := value.(string); isText {
+				labels[key] = text
+			}
+		}
+		return hierarchy.Label(c.Before, labels, c.options()...)
+	case "harmonize_naming":
+		return hierarchy.HarmonizeNaming(c.Before, name, c.options()...)
+	case "adjust_namespace":
+		if len(c.Args) == 0 {
+			c.Error, c.After = "", map[string]any{"metadata": map[string]any{}}
+		}
+		return hierarchy.AdjustNamespace(c.Before, name, c.options()...)
+	case "append_owner_reference":
+		return hierarchy.AppendOwnerReference(c.Before, first, c.options()...)
+	case "remove_owner_reference":
+		return hierarchy.RemoveOwnerReference(c.Before, first)
+	case "adopt":
+		return hierarchy.Adopt(c.Before, first, c.options()...)
+	}
+	t.Fatalf("the function %s is not known", c.Fn)
+	return nil
+}
+
+func (c *hierarchyCase) options() (opts []hierarchy.Option) {
+	add := func(wanted bool, o hierarchy.Option) {
+		if wanted {
+			opts = append(opts, o)
+		}
+	}
+	add(c.Kwargs.Forced, hierarchy.Forced())
+	add(c.Kwargs.Strict, hierarchy.Strict())
+	add(c.Kwargs.Controller != nil && !*c.Kwargs.Controller, hierarchy.NotController())
+	add(c.Kwargs.BlockOwnerDeletion != nil && !*c.Kwargs.BlockOwnerDeletion, hierarchy.NotBlocking())
+	switch nested := c.Kwargs.Nested.(type) {
+	case string:
+		opts = append(opts, hierarchy.Nested(nested))
+	case []any:
+		for _, path := range nested {
+			opts = append(opts, hierarchy.Nested(path.(string)))
+		}
+	}
+	return opts
+}
+
+// agreed is the expected result as far as we agree: without nulls that are no
+// names.
+func agreed(after any) any {
+	fields, _ := after.(map[string]any)
+	metadata, _ := fields["metadata"].(map[string]any)
+	labels, _ := metadata["labels"].(map[string]any)
+	isNull := func(_ string, value any) bool { return value == nil }
+	maps.DeleteFunc(labels, isNull)
+	maps.DeleteFunc(metadata, func(key string, value any) bool { return key == "namespace" && isNull(key, value) })
+	return after
+}
+
+func objectReference(t *testing.T, v vector) {
+	c := decode[struct {
+		Body   map[string]any
+		Object map[string]any `json:"object_reference"`
+		Owner  map[string]any `json:"owner_reference"`
+	}](t, v.JSON)
+	body, err := object.FromMap(c.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(c.Object, posting.Reference(body.Identity)); diff != "" {
+		t.Errorf("the reference to an object: -want +got\n%s", diff)
+	}
+	child := map[string]any{}
+	if err := hierarchy.AppendOwnerReference(child, c.Body); err != nil {
+		t.Fatal(err)
+	}
+	refs, _ := fieldpath.Lookup(child, "metadata", "ownerReferences")
+	if diff := cmp.Diff(any([]any{c.Owner}), refs); diff != "" {
+		t.Errorf("the reference to an owner: -want +got\n%s", diff)
+	}
+}
