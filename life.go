@@ -8,6 +8,7 @@ import (
 
 	"gopf.dev/gopf/internal/activity"
 	"gopf.dev/gopf/internal/engine"
+	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/logs"
 )
 
@@ -47,6 +48,7 @@ func (op *Operator) serve(ctx context.Context, run *runOptions, stopped func()) 
 		op.running.Store(&h)
 		op.freezer.begin(h)
 	}
+	config.ForHandlers = func(h engine.Handle) registry.API { return op.newCluster(h, run.log) }
 	return engine.Run(ctx, config)
 }
 
@@ -60,7 +62,7 @@ func (op *Operator) perform(ctx context.Context, kind activityKind, log *slog.Lo
 			Call: func(ctx context.Context, c activity.Call) (any, error) {
 				a := &Activity{Settings: &op.Settings, Log: log, Retry: c.Retry, Started: c.Started}
 				if running := op.running.Load(); running != nil {
-					a.API = *running
+					a.API = &client{cluster: op.newCluster(*running, log)}
 				}
 				return h.call(ctx, a)
 			},

@@ -26,6 +26,7 @@ type Operator struct {
 	handlers   registry.Set // of all families
 	daemons    map[*registry.Handler]*daemon.Spec
 	indices    map[*registry.Handler]index.Target
+	types      kinds
 	activities map[activityKind][]activityHandler
 	problems   []error
 	started    atomic.Bool
@@ -39,6 +40,7 @@ func New() *Operator {
 		Settings:   DefaultSettings(),
 		daemons:    map[*registry.Handler]*daemon.Spec{},
 		indices:    map[*registry.Handler]index.Target{},
+		types:      kinds{},
 		activities: map[activityKind][]activityHandler{},
 	}
 }

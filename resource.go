@@ -2,6 +2,7 @@ package gopf
 
 import (
 	"context"
+	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -40,6 +41,7 @@ func For[T Object](op *Operator, name string) *Resource[T] {
 	if err != nil {
 		op.problem("%w", err)
 	}
+	op.types.add(reflect.TypeFor[T](), of)
 	return &Resource[T]{op: op, of: of}
 }
 
@@ -48,6 +50,7 @@ func ForSelector[T Object](op *Operator, of kind.Selector) *Resource[T] {
 	if err := of.Err(); err != nil {
 		op.problem("%w", err)
 	}
+	op.types.add(reflect.TypeFor[T](), of)
 	return &Resource[T]{op: op, of: of}
 }
 

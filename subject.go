@@ -31,6 +31,7 @@ type Subject[T Object] struct {
 	Started time.Time
 
 	req    *registry.Request
+	own    client        // that API is, but for tests
 	frozen *droppedPatch // while sub-handlers run
 }
 
@@ -39,12 +40,13 @@ func newSubject[T Object](req *registry.Request) (*Subject[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Subject[T]{
+	s := &Subject[T]{
 		Object: obj, Resource: req.Resource, Log: req.Log, Retry: req.Retry, Started: req.Started,
 		Patch: &Patch[T]{req.Patch},
-		API:   req.API,
 		req:   req,
-	}, nil
+	}
+	s.API = apiFor(req, &s.own)
+	return s, nil
 }
 
 // Raw is the object as decoded JSON, whatever T has of it: integers as int64,

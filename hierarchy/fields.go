@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
 
@@ -60,6 +61,8 @@ func inner(of map[string]any, key string) map[string]any {
 	}
 	return m
 }
+
+func (f fields) object() metav1.Object { return &unstructured.Unstructured{Object: f} }
 
 func (f fields) label(labels map[string]string, forced bool) {
 	all := inner(f.metadata(), "labels")

@@ -13,6 +13,7 @@ import (
 
 // child is an object of any form, to be changed.
 type child interface {
+	object() metav1.Object
 	label(labels map[string]string, forced bool)
 	labelNested(paths []string, labels map[string]string, forced bool) error
 	isNamed() bool
@@ -23,6 +24,17 @@ type child interface {
 	refersTo(owner types.UID) bool
 	own(metav1.OwnerReference)
 	disown(owner types.UID)
+}
+
+// Objects are the children one by one, however they come. Those that are maps
+// are put around by an [unstructured.Unstructured], and can be changed through
+// it.
+func Objects(children any) (all []metav1.Object, err error) {
+	err = each(children, func(c child) error {
+		all = append(all, c.object())
+		return nil
+	})
+	return all, err
 }
 
 // each finds the objects in whatever users have them in.

@@ -15,6 +15,8 @@ import (
 // there.
 type typed struct{ metav1.Object }
 
+func (t typed) object() metav1.Object { return t.Object }
+
 func (t typed) label(labels map[string]string, forced bool) {
 	all := maps.Clone(t.GetLabels())
 	if all == nil {

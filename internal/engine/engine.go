@@ -14,6 +14,7 @@ import (
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/login"
+	"gopf.dev/gopf/internal/objects"
 	"gopf.dev/gopf/internal/observe"
 	"gopf.dev/gopf/internal/posting"
 	"gopf.dev/gopf/internal/process"
@@ -59,6 +60,9 @@ type Config struct {
 	// Running is given the means to influence the operator while it runs; may be
 	// nil.
 	Running func(Handle)
+	// ForHandlers makes what handlers reach the cluster by; nil for the handle
+	// itself.
+	ForHandlers func(Handle) registry.API
 }
 
 // Handle influences a running operator.
@@ -72,6 +76,10 @@ type Handle interface {
 	Resume(who string)
 	// RESTConfig configures other clients of the cluster.
 	RESTConfig() *rest.Config
+	// Objects reads and writes objects of any kind.
+	Objects() *objects.Client
+	// Post has a Kubernetes event posted; it does not wait.
+	Post(posting.Event)
 }
 
 // patience is how long the operator waits for handlers that neither return nor

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf/internal/admission"
 	"gopf.dev/gopf/internal/alarm"
@@ -179,7 +178,7 @@ func (s *server) newResource(work context.Context, served observe.Served) *resou
 		Resource: served.Info, Config: s.Process,
 		Handlers: changes, Watchers: served.Handlers.Of(registry.Events),
 		Fields: append(changes.Fields(), background.Fields()...),
-		API:    s.client, Cluster: s, Log: s.Log, Stopping: s.stopping,
+		API:    s.client, Cluster: s.forHandlers(), Log: s.Log, Stopping: s.stopping,
 		Post: s.poster.Post, PostFrom: s.Posting.Level,
 		Alarm: func(key string, at time.Time) { s.clock.Set(appointment{r, key}, at) },
 	}
@@ -241,6 +240,3 @@ func (s *server) Wake(of kind.Selector, namespace, name string, ids []string) {
 		}
 	}
 }
-
-// RESTConfig configures other clients of the cluster.
-func (s *server) RESTConfig() *rest.Config { return s.client.RESTConfig() }

@@ -22,6 +22,7 @@ const PageSize = 500
 // ListOptions narrow a list.
 type ListOptions struct {
 	Selector string // of labels, as kubectl takes it
+	Fields   string // a selector of fields, where the resource has them
 	Limit    int    // objects per page; 0 is PageSize, negative is all at once
 	Max      int    // stop after as many objects; 0 is no limit
 }
@@ -38,19 +39,7 @@ type ListOptions struct {
 // handed on, an error ends the list. A page asked for too late answers 410.
 func (c *Client) List(ctx context.Context, info kind.Info, ns string, o ListOptions, each func(*object.Body) error) (resourceVersion string, err error) {
 	target := Target{Info: info, Namespace: ns}
-	query := url.Values{}
-	if o.Selector != "" {
-		query.Set("labelSelector", o.Selector)
-	}
-	if o.Limit == 0 {
-		o.Limit = PageSize
-	}
-	if o.Max > 0 && (o.Limit < 0 || o.Max < o.Limit) {
-		o.Limit = o.Max
-	}
-	if o.Limit > 0 {
-		query.Set("limit", strconv.Itoa(o.Limit))
-	}
+	query := o.query()
 	seen := 0
 	count := func(b *object.Body) error {
 		seen++
@@ -76,6 +65,27 @@ func (c *Client) List(ctx context.Context, info kind.Info, ns string, o ListOpti
 		}
 		query.Set("continue", meta.Continue)
 	}
+}
+
+func (o ListOptions) query() url.Values {
+	query := url.Values{}
+	if o.Selector != "" {
+		query.Set("labelSelector", o.Selector)
+	}
+	if o.Fields != "" {
+		query.Set("fieldSelector", o.Fields)
+	}
+	limit := o.Limit
+	if limit == 0 {
+		limit = PageSize
+	}
+	if o.Max > 0 && (limit < 0 || o.Max < limit) {
+		limit = o.Max
+	}
+	if limit > 0 {
+		query.Set("limit", strconv.Itoa(limit))
+	}
+	return query
 }
 
 type listMeta struct {

@@ -1,0 +1,26 @@
+package engine
+
+import (
+	"k8s.io/client-go/rest"
+
+	"gopf.dev/gopf/internal/objects"
+	"gopf.dev/gopf/internal/posting"
+	"gopf.dev/gopf/internal/registry"
+)
+
+// forHandlers is how handlers reach the cluster.
+func (s *server) forHandlers() registry.API {
+	if s.ForHandlers == nil {
+		return s
+	}
+	return s.ForHandlers(s)
+}
+
+// RESTConfig configures other clients of the cluster.
+func (s *server) RESTConfig() *rest.Config { return s.client.RESTConfig() }
+
+// Objects reads and writes objects of any kind.
+func (s *server) Objects() *objects.Client { return &objects.Client{API: s.client, Known: s.found} }
+
+// Post has a Kubernetes event posted.
+func (s *server) Post(e posting.Event) { s.poster.Post(e) }

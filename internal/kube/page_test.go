@@ -1,0 +1,49 @@
+package kube
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+func TestPagesAreReadOneByOneAndRetriedAsAWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := page("9", "more", "a", "b")
+		f := answers(cutShort(first[:len(first)-30]), ok(first), ok(page("9", "", "c")))
+		client, _ := f.client(t)
+		o := ListOptions{Selector: "app=x", Fields: "metadata.name!=z", Limit: 2}
+		var got []string
+		for next, more := "", true; more; more = next != "" {
+			items, following, err := client.Page(t.Context(), pods, "ns", o, next)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, b := range items {
+				got = append(got, b.Kind+" "+b.Name)
+			}
+			next = following
+		}
+		if diff := cmp.Diff([]string{"Pod a", "Pod b", "Pod c"}, got); diff != "" {
+			t.Errorf("objects: -want +got\n%s", diff)
+		}
+		const query = "fieldSelector=metadata.name%21%3Dz&labelSelector=app%3Dx&limit=2"
+		for i, want := range []string{"?" + query, "?" + query, "?continue=more&" + query} {
+			if _, path, _ := strings.Cut(f.requests[i], "GET "); path != "/base/api/v1/namespaces/ns/pods"+want {
+				t.Errorf("request #%d: got %s", i, path)
+			}
+		}
+	})
+}
+
+func TestAPageThatIsAskedForTooLateTellsWhereToGoOn(t *testing.T) {
+	f := answers(reply(410, `{"kind":"Status","status":"Failure","code":410,"reason":"Expired","metadata":{"continue":"later"}}`))
+	client, _ := f.client(t)
+	_, _, err := client.Page(t.Context(), pods, "ns", ListOptions{}, "old")
+	status, _ := Refused(err)
+	if !apierrors.IsResourceExpired(err) || status.Continue != "later" {
+		t.Errorf("got %v, to go on at %q", err, status.Continue)
+	}
+}

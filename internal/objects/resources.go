@@ -1,0 +1,94 @@
+package objects
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/kind"
+)
+
+// UnknownError tells that the cluster has no such resource.
+type UnknownError struct{ Name string }
+
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("the cluster has no resource %s; is its definition installed?", e.Name)
+}
+
+// AmbiguousError tells that a name means several resources.
+type AmbiguousError struct {
+	Name  string
+	Found []string
+}
+
+func (e *AmbiguousError) Error() string {
+	return fmt.Sprintf("%s means several resources, be more specific: %s", e.Name, strings.Join(e.Found, ", "))
+}
+
+// ByKind finds the resource of a kind as manifests name it. What is not known
+// yet is asked for: its definition may have been made a moment ago.
+func (c *Client) ByKind(ctx context.Context, gvk schema.GroupVersionKind) (kind.Info, error) {
+	is := func(i kind.Info) bool { return i.Group == gvk.Group && i.Version == gvk.Version && i.Kind == gvk.Kind }
+	known := c.Known()
+	i := slices.IndexFunc(known, is)
+	if i < 0 {
+		found, err := c.discover(ctx, gvk.Group)
+		if err != nil {
+			return kind.Info{}, fmt.Errorf("look for %s: %w", gvk, err)
+		}
+		if i = slices.IndexFunc(found.Resources, is); i < 0 {
+			return kind.Info{}, unknown(gvk.Kind+" of "+gvk.GroupVersion().String(), found.Failed[gvk.GroupVersion()])
+		}
+		known = found.Resources
+	}
+	return known[i], nil
+}
+
+// Select finds the one resource that is meant. What is not known yet is asked
+// for.
+func (c *Client) Select(ctx context.Context, of kind.Selector) (kind.Info, error) {
+	found := of.Select(c.Known())
+	if len(found) == 0 {
+		var groups []string
+		if g, ok := of.Group(); ok {
+			groups = []string{g}
+		}
+		now, err := c.discover(ctx, groups...)
+		if err != nil {
+			return kind.Info{}, fmt.Errorf("look for %s: %w", of, err)
+		}
+		if found = of.Select(now.Resources); len(found) == 0 {
+			return kind.Info{}, unknown(of.String(), nil)
+		}
+	}
+	if len(found) > 1 {
+		ambiguous := &AmbiguousError{Name: of.String()}
+		for _, i := range found {
+			ambiguous.Found = append(ambiguous.Found, Name(i))
+		}
+		return kind.Info{}, ambiguous
+	}
+	return found[0], nil
+}
+
+// discover asks which resources there are, if it may.
+func (c *Client) discover(ctx context.Context, groups ...string) (kube.Discovery, error) {
+	if c.API == nil {
+		return kube.Discovery{}, nil
+	}
+	return c.API.Discover(ctx, groups...)
+}
+
+// Name is how a resource is named in code: "v1/pods", "apps/v1/deployments".
+func Name(i kind.Info) string { return i.APIVersion() + "/" + i.Plural }
+
+func unknown(name string, why error) error {
+	if why != nil {
+		return fmt.Errorf("%w (%w)", &UnknownError{name}, why)
+	}
+	return &UnknownError{name}
+}
