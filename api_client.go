@@ -219,7 +219,7 @@ func (c *client) Delete(ctx context.Context, obj Object, opts ...DeleteOption) e
 }
 
 func (c *client) Post(about Object, kind, reason, message string) {
-	t, err := c.offline().target(context.Background(), about, &callSpec{})
+	t, err := c.offline().named(context.Background(), about, &callSpec{})
 	if err != nil {
 		c.log.Warn("An event cannot be posted: its object is not understood.", "reason", reason, "message", message, "error", err)
 		return
