@@ -18,6 +18,9 @@ type builtin struct {
 	// fields can be used in field selectors besides name and namespace.
 	fields []string
 
+	// scales says that it has a number of replicas.
+	scales bool
+
 	// always says that the kind is served without being asked for.
 	always bool
 }
@@ -63,7 +66,7 @@ func builtins() []builtin {
 		{Kind: all(s(n("", "v1", "pods", "Pod", "po"))), generation: true,
 			fields: []string{"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "status.phase", "status.podIP"}},
 		{Kind: all(s(n("", "v1", "services", "Service", "svc"))), fields: []string{"spec.clusterIP", "spec.type"}},
-		{Kind: all(s(n("", "v1", "replicationcontrollers", "ReplicationController", "rc"))), generation: true, fields: []string{"status.replicas"}},
+		{Kind: all(s(n("", "v1", "replicationcontrollers", "ReplicationController", "rc"))), generation: true, scales: true, fields: []string{"status.replicas"}},
 		{Kind: n("", "v1", "configmaps", "ConfigMap", "cm")},
 		{Kind: n("", "v1", "secrets", "Secret"), fields: []string{"type"}},
 		{Kind: n("", "v1", "serviceaccounts", "ServiceAccount", "sa")},
@@ -75,9 +78,9 @@ func builtins() []builtin {
 		{Kind: n("", "v1", "podtemplates", "PodTemplate"), generation: true},
 		{Kind: s(c("", "v1", "nodes", "Node", "no")), fields: []string{"spec.unschedulable"}},
 
-		{Kind: all(s(n("apps", "v1", "deployments", "Deployment", "deploy"))), generation: true},
-		{Kind: all(s(n("apps", "v1", "replicasets", "ReplicaSet", "rs"))), generation: true, fields: []string{"status.replicas"}},
-		{Kind: all(s(n("apps", "v1", "statefulsets", "StatefulSet", "sts"))), generation: true},
+		{Kind: all(s(n("apps", "v1", "deployments", "Deployment", "deploy"))), generation: true, scales: true},
+		{Kind: all(s(n("apps", "v1", "replicasets", "ReplicaSet", "rs"))), generation: true, scales: true, fields: []string{"status.replicas"}},
+		{Kind: all(s(n("apps", "v1", "statefulsets", "StatefulSet", "sts"))), generation: true, scales: true},
 		{Kind: all(s(n("apps", "v1", "daemonsets", "DaemonSet", "ds"))), generation: true},
 		{Kind: n("apps", "v1", "controllerrevisions", "ControllerRevision")},
 		{Kind: all(s(n("batch", "v1", "jobs", "Job"))), generation: true, fields: []string{"status.successful"}},

@@ -19,6 +19,7 @@ type Cluster struct {
 	store    *store
 	requests *requestLog
 	faults   *faults
+	access   *access
 
 	mu      sync.Mutex
 	closing bool
@@ -42,6 +43,7 @@ func NewCluster(t testing.TB, resources ...string) *Cluster {
 		store:    newStore(),
 		requests: &requestLog{},
 		faults:   &faults{},
+		access:   &access{},
 		closed:   make(chan struct{}),
 		streams:  map[*stream]context.CancelCauseFunc{},
 	}

@@ -26,7 +26,7 @@ func behaviours() []behaviour {
 	var all []behaviour
 	for _, group := range [][]behaviour{
 		creating(), updating(), patching(), applying(), statusSubresource(), deleting(), listing(), watching(),
-		forms(), discovering(), defining(), schemas(), namespaces(), wellKnown(),
+		forms(), discovering(), defining(), schemas(), namespaces(), wellKnown(), scaling(), authorizing(),
 	} {
 		all = append(all, group...)
 	}
@@ -41,7 +41,7 @@ func TestConformance(t *testing.T) {
 		t.Run(b.name, func(t *testing.T) {
 			t.Run("memory", func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					compare(t, b, conform(t, b, NewCluster(t, "v1/configmaps", "v1/secrets", "v1/pods", "apps/v1/deployments").RESTConfig()))
+					compare(t, b, conform(t, b, NewCluster(t, wellKnownKinds()...).RESTConfig()))
 				})
 			})
 			kubeconfig := os.Getenv("GOPF_TEST_KUBECONFIG")
@@ -64,6 +64,15 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+// wellKnownKinds are those that behaviours use.
+func wellKnownKinds() []string {
+	return []string{
+		"v1/configmaps", "v1/secrets", "v1/pods", "v1/replicationcontrollers",
+		"apps/v1/deployments", "apps/v1/statefulsets", "apps/v1/replicasets",
+		"roles", "rolebindings", "clusterroles", "clusterrolebindings",
+	}
+}
+
 // conform runs a behaviour in a namespace of its own.
 func conform(t *testing.T, b behaviour, cfg *rest.Config) string {
 	t.Helper()
@@ -73,7 +82,7 @@ func conform(t *testing.T, b behaviour, cfg *rest.Config) string {
 			t.Fatalf("create a definition: %v", r)
 		}
 	}
-	for _, plural := range []string{"widgets", "gadgets", "orders"} {
+	for _, plural := range []string{"widgets", "gadgets", "orders", "fleets"} {
 		s.eventually("GET", "/apis/conformance.gopf.dev/v1/"+plural, func(r reply) bool { return r.code == 200 })
 	}
 	s.send("POST", "/api/v1/namespaces", `{"metadata":{"name":"{ns}"}}`)
@@ -120,8 +129,8 @@ func at(lines []string, i int) string {
 }
 
 // definitions are the custom resources that behaviours use: widgets with and
-// gadgets without a status subresource, the latter cluster-wide, and orders with
-// a schema and two versions.
+// gadgets without a status subresource, the latter cluster-wide, orders with a
+// schema and two versions, and fleets that can be scaled.
 func definitions() []string {
 	anything := `{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}`
 	return []string{
@@ -146,5 +155,12 @@ func definitions() []string {
 					"status":{"type":"object","properties":{"done":{"type":"boolean"},"phase":{"type":"string","default":"New"}}}}}}},
 				{"name":"v1beta1","served":true,"storage":false,
 				 "schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`,
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"fleets.conformance.gopf.dev"},"spec":{
+			"group":"conformance.gopf.dev","scope":"Namespaced","names":{"plural":"fleets","kind":"Fleet"},
+			"versions":[{"name":"v1","served":true,"storage":true,
+				"subresources":{"status":{},"scale":{"specReplicasPath":".spec.replicas","statusReplicasPath":".status.replicas","labelSelectorPath":".status.selector"}},
+				"schema":{"openAPIV3Schema":{"type":"object","properties":{
+					"spec":{"type":"object","properties":{"item":{"type":"string"},"replicas":{"type":"integer","maximum":100}}},
+					"status":{"type":"object","properties":{"replicas":{"type":"integer"},"selector":{"type":"string"}}}}}}}]}}`,
 	}
 }

@@ -26,7 +26,11 @@ func (c *Cluster) serveBuiltin(b *builtin) {
 	if res.Singular == "" {
 		res.Singular = strings.ToLower(res.Kind.Kind)
 	}
-	res.versions = []*servedVersion{{name: b.Version, status: b.StatusSubresource, fields: b.fields, table: newTableLayout(nil)}}
+	served := &servedVersion{name: b.Version, status: b.StatusSubresource, fields: b.fields, table: newTableLayout(nil)}
+	if b.scales {
+		served.scale = &scalePaths{wanted: ".spec.replicas", there: ".status.replicas", selector: ".spec.selector"}
+	}
+	res.versions = []*servedVersion{served}
 	c.kinds.put(res)
 }
 
@@ -168,6 +172,12 @@ func resourceOf(crd *apiextensionsv1.CustomResourceDefinition) *resource {
 			status: v.Subresources != nil && v.Subresources.Status != nil,
 			schema: schema,
 			table:  newTableLayout(v.AdditionalPrinterColumns),
+		}
+		if sub := v.Subresources; sub != nil && sub.Scale != nil {
+			served.scale = &scalePaths{wanted: sub.Scale.SpecReplicasPath, there: sub.Scale.StatusReplicasPath}
+			if sub.Scale.LabelSelectorPath != nil {
+				served.scale.selector = *sub.Scale.LabelSelectorPath
+			}
 		}
 		for _, f := range v.SelectableFields {
 			served.fields = append(served.fields, strings.TrimPrefix(f.JSONPath, "."))

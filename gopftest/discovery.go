@@ -130,6 +130,11 @@ func (x *exchange) serveResources(gv schema.GroupVersion) {
 				Name: res.Plural + "/status", Kind: res.Kind.Kind, Namespaced: res.Namespaced, Verbs: statusVerbs(),
 			})
 		}
+		if v.scale != nil {
+			list.APIResources = append(list.APIResources, metav1.APIResource{
+				Name: res.Plural + "/scale", Group: "autoscaling", Version: "v1", Kind: "Scale", Namespaced: res.Namespaced, Verbs: statusVerbs(),
+			})
+		}
 	}
 	if len(list.APIResources) == 0 {
 		http.NotFound(x.w, x.r)
@@ -171,6 +176,11 @@ func (r *resource) aggregated(v *servedVersion) apidiscoveryv2.APIResourceDiscov
 	}
 	if v.status {
 		d.Subresources = []apidiscoveryv2.APISubresourceDiscovery{{Subresource: "status", ResponseKind: kind, Verbs: statusVerbs()}}
+	}
+	if v.scale != nil {
+		d.Subresources = append(d.Subresources, apidiscoveryv2.APISubresourceDiscovery{
+			Subresource: "scale", ResponseKind: &metav1.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}, Verbs: statusVerbs(),
+		})
 	}
 	return d
 }

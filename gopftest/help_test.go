@@ -37,11 +37,17 @@ func example(name string) *unstructured.Unstructured {
 // client is the dynamic client for examples in the default namespace.
 func client(t *testing.T, c *Cluster) dynamic.ResourceInterface {
 	t.Helper()
+	return everywhere(t, c).Namespace("default")
+}
+
+// everywhere is the dynamic client for examples in all namespaces.
+func everywhere(t *testing.T, c *Cluster) dynamic.NamespaceableResourceInterface {
+	t.Helper()
 	d, err := dynamic.NewForConfig(c.RESTConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d.Resource(schema.GroupVersionResource{Group: "kopf.dev", Version: "v1", Resource: "kopfexamples"}).Namespace("default")
+	return d.Resource(schema.GroupVersionResource{Group: "kopf.dev", Version: "v1", Resource: "kopfexamples"})
 }
 
 func mergePatch(ctx context.Context, c dynamic.ResourceInterface, name, patch string, sub ...string) (*unstructured.Unstructured, error) {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -216,4 +218,24 @@ func kindOf(obj metav1.Object, u *unstructured.Unstructured) (schema.GroupVersio
 		}
 	}
 	return schema.GroupVersionKind{}, fmt.Errorf("%T: set its TypeMeta (apiVersion and kind)", obj)
+}
+
+// objectsOf decodes the stored objects of a resource, in order.
+func objectsOf[T any](c *Cluster, group, plural, namespace string) []T {
+	c.store.mu.Lock()
+	entries := slices.Collect(maps.Values(c.store.table(schema.GroupResource{Group: group, Resource: plural}).objects))
+	c.store.mu.Unlock()
+	slices.SortFunc(entries, func(a, b *entry) int { return a.key.compare(b.key) })
+	var objects []T
+	for _, e := range entries {
+		if namespace != "" && namespace != e.key.namespace {
+			continue
+		}
+		var obj T
+		if err := json.Unmarshal(e.raw, &obj); err != nil {
+			panic(fmt.Sprintf("gopftest: a stored object: %v", err)) // it went through its type
+		}
+		objects = append(objects, obj)
+	}
+	return objects
 }

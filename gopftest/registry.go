@@ -30,6 +30,7 @@ type resource struct {
 type servedVersion struct {
 	name   string
 	status bool
+	scale  *scalePaths    // nil if it cannot be scaled
 	schema *versionSchema // nil if there is none
 	fields []string       // dotted paths usable in field selectors
 	table  *tableLayout

@@ -83,7 +83,7 @@ func (c *Cluster) scope(rt route) (*scope, error) {
 		return nil, errNoSuchPath
 	}
 	s := &scope{cluster: c, resource: res, version: version, namespace: rt.namespace, name: rt.name, subresource: rt.subresource}
-	if rt.subresource != "" && !(rt.subresource == "status" && version.status) {
+	if rt.subresource != "" && !(rt.subresource == "status" && version.status || rt.subresource == "scale" && version.scale != nil) {
 		if res.custom() {
 			return nil, s.notFound()
 		}

@@ -104,7 +104,7 @@ func (s *script) open(ctx context.Context, method, path, body string, headers ..
 	}
 	for _, h := range headers {
 		name, value, _ := strings.Cut(h, ": ")
-		req.Header.Set(name, value)
+		req.Header.Set(name, s.in(value))
 	}
 	return s.client.Do(req)
 }

@@ -29,9 +29,12 @@ func (x *exchange) serve() {
 		x.serveOther()
 		return
 	}
-	s, err := x.scope(rt)
+	err := x.authorize(rt)
 	if err == nil {
-		err = x.serveObjects(s, rt.verb)
+		var s *scope
+		if s, err = x.scope(rt); err == nil {
+			err = x.serveObjects(s, rt.verb)
+		}
 	}
 	switch {
 	case errors.Is(err, errNoSuchPath):
@@ -49,6 +52,9 @@ func (x *exchange) serveObjects(s *scope, verb string) error {
 	view, err := s.negotiate(x.r, verb)
 	if err != nil {
 		return err
+	}
+	if s.subresource == "scale" {
+		return x.serveScale(s, verb)
 	}
 	if s.subresource != "" && verb != "get" && verb != "update" && verb != "patch" {
 		return apierrors.NewMethodNotSupported(s.resource.groupResource(), verb)
