@@ -71,9 +71,9 @@ func (r *accessRule) matches(rt route) bool {
 		return rule == "" || rule == "*" || slices.Contains(names, rule)
 	}
 	plural, subresource, _ := strings.Cut(r.resource, "/")
-	return is(r.verb, rt.verb) &&
-		is(plural, rt.resource, rt.resource+"."+rt.group) && is(cmp.Or(subresource, "-"), cmp.Or(rt.subresource, "-")) &&
-		is(r.namespace, cmp.Or(rt.namespace, "-"))
+	about := is(r.resource) ||
+		is(plural, rt.resource, rt.resource+"."+rt.group) && is(cmp.Or(subresource, "-"), cmp.Or(rt.subresource, "-"))
+	return about && is(r.verb, rt.verb) && is(r.namespace, cmp.Or(rt.namespace, "-"))
 }
 
 // authorize refuses a request that is not allowed.

@@ -34,7 +34,7 @@ func TestOnlyWhatIsAllowedIsServed(t *testing.T) {
 		verb, resource, namespace string
 		get, status               bool // whether these are served
 	}{
-		{"*", "*", "*", true, false},
+		{"*", "*", "*", true, true},
 		{"get", "kopfexamples", "default", true, false},
 		{"get", "kopfexamples.kopf.dev", "", true, false},
 		{"get", "kopfexamples/status", "", false, true},

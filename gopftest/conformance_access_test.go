@@ -3,7 +3,6 @@ package gopftest
 import (
 	"fmt"
 	"testing"
-	"time"
 )
 
 const (
@@ -48,7 +47,7 @@ func (s *script) takes(code int, method, path string, headers ...string) {
 		if r, err := s.try(method, path, "", headers...); err == nil && r.code == code {
 			return
 		}
-		time.Sleep(50 * time.Millisecond)
+		pause()
 	}
 	s.t.Fatalf("%s %s: never answered with %d", method, path, code)
 }

@@ -176,11 +176,8 @@ func schemas() []behaviour {
 
 func wellKnown() []behaviour {
 	const (
-		configMaps  = "/api/v1/namespaces/{ns}/configmaps"
 		deployments = "/apis/apps/v1/namespaces/{ns}/deployments"
-		pods        = "/api/v1/namespaces/{ns}/pods"
 		leases      = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"
-		events      = "/api/v1/namespaces/{ns}/events"
 	)
 	generation := []string{"metadata.generation"}
 	return []behaviour{

@@ -27,6 +27,7 @@ func behaviours() []behaviour {
 	for _, group := range [][]behaviour{
 		creating(), updating(), patching(), applying(), statusSubresource(), deleting(), listing(), watching(),
 		forms(), discovering(), defining(), schemas(), namespaces(), wellKnown(), scaling(), authorizing(),
+		choosing(), validating(), merging(), following(), belonging(),
 	} {
 		all = append(all, group...)
 	}
@@ -41,7 +42,8 @@ func TestConformance(t *testing.T) {
 		t.Run(b.name, func(t *testing.T) {
 			t.Run("memory", func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					compare(t, b, conform(t, b, NewCluster(t, wellKnownKinds()...).RESTConfig()))
+					c := NewCluster(t, wellKnownKinds()...)
+					compare(t, b, conform(t, b, c.RESTConfig(), func(s *script) { s.expire = c.Expire }))
 				})
 			})
 			kubeconfig := os.Getenv("GOPF_TEST_KUBECONFIG")
@@ -54,7 +56,7 @@ func TestConformance(t *testing.T) {
 					t.Fatal(err)
 				}
 				cfg.QPS = -1
-				transcript := conform(t, b, cfg)
+				transcript := conform(t, b, cfg, func(*script) {})
 				if os.Getenv("GOPF_TEST_RECORD") != "" {
 					record(t, b, transcript)
 				}
@@ -74,9 +76,10 @@ func wellKnownKinds() []string {
 }
 
 // conform runs a behaviour in a namespace of its own.
-func conform(t *testing.T, b behaviour, cfg *rest.Config) string {
+func conform(t *testing.T, b behaviour, cfg *rest.Config, equip func(*script)) string {
 	t.Helper()
 	s := newScript(t, cfg, fmt.Sprintf("conformance-%08x", rand.Uint32()))
+	equip(s)
 	for _, crd := range definitions() {
 		if r := s.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd); r.code != 201 && r.code != 409 {
 			t.Fatalf("create a definition: %v", r)

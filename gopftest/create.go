@@ -32,7 +32,8 @@ func (s *scope) createLocked(obj *unstructured.Unstructured) (*entry, error) {
 		return nil, err
 	}
 	if s.resource.terminating {
-		return nil, apierrors.NewMethodNotSupported(s.resource.groupResource(), "create")
+		return nil, apierrors.NewForbidden(s.resource.groupResource(), obj.GetName(),
+			errors.New("create not allowed while custom resource definition is terminating"))
 	}
 	if err := s.checkOpenNamespace(obj.GetName()); err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/common"
 )
 
 // versionSchema is the schema of one version of a custom resource, and does what
@@ -79,26 +81,37 @@ func (s *versionSchema) validate(obj, old *unstructured.Unstructured, subresourc
 	if s == nil {
 		return nil
 	}
+	ctx := context.Background() // only for tracing
+	if old == nil {
+		errs := validation.ValidateCustomResource(nil, obj.Object, s.whole)
+		errs = append(errs, objectmeta.Validate(ctx, nil, obj.Object, s.structural, false)...)
+		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, obj.Object)...)
+		return append(errs, s.checkRules(ctx, errs, obj.Object, nil)...)
+	}
+	// What was wrong before, and is as it was, is put up with.
+	both := common.NewCorrelatedObject(obj.Object, old.Object, &model.Structural{Structural: s.structural})
 	var errs field.ErrorList
+	if status, ok := obj.Object["status"]; subresource != "status" {
+		errs = validation.ValidateCustomResourceUpdate(nil, obj.Object, old.Object, s.whole, validation.WithRatcheting(both))
+	} else if ok {
+		errs = validation.ValidateCustomResourceUpdate(field.NewPath("status"), status, old.Object["status"], s.status, validation.WithRatcheting(both.Key("status")))
+	}
+	errs = append(errs, objectmeta.Validate(ctx, nil, obj.Object, s.structural, false)...)
+	if len(listtype.ValidateListSetsAndMaps(nil, s.structural, old.Object)) == 0 {
+		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, obj.Object)...)
+	}
+	return append(errs, s.checkRules(ctx, errs, obj.Object, old.Object, cel.WithRatcheting(both))...)
+}
+
+// checkRules checks what the schema says in expressions, if all else is well.
+func (s *versionSchema) checkRules(ctx context.Context, errs field.ErrorList, obj, old map[string]any, options ...cel.Option) field.ErrorList {
+	if len(errs) > 0 || s.rules == nil {
+		return nil
+	}
 	var before any
 	if old != nil {
-		before = old.Object
+		before = old
 	}
-	switch {
-	case old == nil:
-		errs = validation.ValidateCustomResource(nil, obj.Object, s.whole)
-	case subresource == "status":
-		if status, ok := obj.Object["status"]; ok {
-			errs = validation.ValidateCustomResourceUpdate(field.NewPath("status"), status, old.Object["status"], s.status)
-		}
-	default:
-		errs = validation.ValidateCustomResourceUpdate(nil, obj.Object, before, s.whole)
-	}
-	ctx := context.Background() // only for tracing
-	errs = append(errs, objectmeta.Validate(ctx, nil, obj.Object, s.structural, false)...)
-	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, obj.Object)...)
-	if len(errs) == 0 && s.rules != nil {
-		errs, _ = s.rules.Validate(ctx, nil, s.structural, obj.Object, before, celconfig.RuntimeCELCostBudget)
-	}
+	errs, _ = s.rules.Validate(ctx, nil, s.structural, obj, before, celconfig.RuntimeCELCostBudget, options...)
 	return errs
 }

@@ -29,6 +29,9 @@ type script struct {
 	seen      map[string]string
 	counts    map[string]int
 	lines     []string
+
+	// expire makes older versions unreadable, where that can be asked for.
+	expire func()
 }
 
 func newScript(t *testing.T, cfg *rest.Config, namespace string) *script {
@@ -38,7 +41,7 @@ func newScript(t *testing.T, cfg *rest.Config, namespace string) *script {
 		t.Fatal(err)
 	}
 	return &script{t: t, client: client, host: strings.TrimSuffix(cfg.Host, "/"), namespace: namespace,
-		seen: map[string]string{}, counts: map[string]int{}}
+		seen: map[string]string{}, counts: map[string]int{}, expire: func() {}}
 }
 
 // reply is an answer, with helpers for what scripts need of it.
@@ -191,14 +194,24 @@ func (s *script) eventually(method, path string, ok func(reply) bool) reply {
 		if r, err := s.try(method, path, ""); err == nil && ok(r) {
 			return r
 		}
-		time.Sleep(50 * time.Millisecond)
+		pause()
 	}
 	s.t.Fatalf("%s %s: not as wanted", method, path)
 	return reply{}
 }
 
+// pause lets the real server, which does some things in the background, go on.
+func pause() { time.Sleep(50 * time.Millisecond) }
+
 func (s *script) note(parts ...any) {
 	s.lines = append(s.lines, strings.TrimRight(fmt.Sprintln(parts...), " \n"))
+}
+
+// quietly writes nothing down of what do does.
+func (s *script) quietly(do func()) {
+	written := s.lines
+	do()
+	s.lines = written
 }
 
 func (s *script) transcript() string {
@@ -221,7 +234,7 @@ var (
 	times    = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`)
 	listPath = regexp.MustCompile(`s(\?|$)`)
 	ages     = regexp.MustCompile(`^\d+[sm]$`)
-	large    = regexp.MustCompile(`\b(version: |current: |record \()\d+\b`)
+	large    = regexp.MustCompile(`\b(version: |current: |record \()\d+( \(\d+\))?`)
 )
 
 func (s *script) rename(key string, v any) any {

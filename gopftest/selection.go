@@ -1,6 +1,7 @@
 package gopftest
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 
@@ -45,10 +46,19 @@ func (s *scope) selection(options *internalversion.ListOptions) (*selection, err
 	}
 	for _, req := range sel.fields.Requirements() {
 		if req.Field != "metadata.name" && req.Field != "metadata.namespace" && !slices.Contains(sel.paths, req.Field) {
-			return nil, apierrors.NewBadRequest("field label not supported: " + req.Field)
+			return nil, apierrors.NewBadRequest(s.unknownField(req.Field))
 		}
 	}
 	return sel, nil
+}
+
+// unknownField is the real server's text, which depends on whether the kind has any
+// fields to choose by.
+func (s *scope) unknownField(name string) string {
+	if !s.resource.custom() && len(s.version.fields) == 0 {
+		return fmt.Sprintf("%q is not a known field selector: only %q, %q", name, "metadata.name", "metadata.namespace")
+	}
+	return "field label not supported: " + name
 }
 
 // everything says that there are no selectors.

@@ -96,11 +96,13 @@ func (r *reactions) finishNamespace(name string) {
 		}
 	}
 	obj := ns.object()
-	if len(obj.GetFinalizers()) > 0 {
-		return
+	if inside, _, _ := unstructured.NestedSlice(obj.Object, "spec", "finalizers"); len(inside) > 0 {
+		unstructured.RemoveNestedField(obj.Object, "spec", "finalizers")
+		ns = r.cluster.store.put(namespaceResource(), obj)
 	}
-	unstructured.RemoveNestedField(obj.Object, "spec", "finalizers")
-	r.cluster.store.remove(namespaceResource(), r.cluster.store.put(namespaceResource(), obj))
+	if len(obj.GetFinalizers()) == 0 {
+		r.cluster.store.remove(namespaceResource(), ns)
+	}
 }
 
 // discardAll deletes the objects of a resource whose keys are chosen, in order.

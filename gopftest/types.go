@@ -3,6 +3,7 @@ package gopftest
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
@@ -16,7 +17,7 @@ import (
 
 // throughType passes an object of a well-known kind through its Go type, as the
 // real server does: unknown fields vanish, wrong types are errors. Defaults are
-// set for definitions of custom resources only.
+// set for secrets and definitions of custom resources only.
 func (s *scope) throughType(obj *unstructured.Unstructured) error {
 	typed, err := s.newType()
 	if err != nil {
@@ -29,8 +30,25 @@ func (s *scope) throughType(obj *unstructured.Unstructured) error {
 	if crd, ok := typed.(*apiextensionsv1.CustomResourceDefinition); ok {
 		apiextensionsv1.SetDefaults_CustomResourceDefinition(crd)
 	}
+	if secret, ok := typed.(*corev1.Secret); ok {
+		takePlainText(secret)
+	}
 	obj.Object = mustUnstructured(typed).Object
 	return nil
+}
+
+// takePlainText makes data of what clients give as text, for their convenience.
+func takePlainText(secret *corev1.Secret) {
+	if len(secret.StringData) > 0 && secret.Data == nil {
+		secret.Data = map[string][]byte{}
+	}
+	for key, text := range secret.StringData {
+		secret.Data[key] = []byte(text)
+	}
+	secret.StringData = nil
+	if secret.Type == "" {
+		secret.Type = corev1.SecretTypeOpaque
+	}
 }
 
 func (s *scope) newType() (runtime.Object, error) {
