@@ -33,6 +33,7 @@ type accessRule struct{ verb, resource, namespace string }
 // "deployments.apps" or "pods/status"; requests for all namespaces have the
 // namespace "-". "*" and "" are any. It holds until it is lifted.
 func (c *Cluster) Deny(verb, resource, namespace string) (lift func()) {
+	c.memoryOnly("Deny")
 	return c.access.add(&c.access.shut, &accessRule{verb, resource, namespace})
 }
 
@@ -44,6 +45,7 @@ func (c *Cluster) Deny(verb, resource, namespace string) (lift func()) {
 // of a user, as of rest.Config's Impersonate, are judged by the roles and
 // bindings in the cluster.
 func (c *Cluster) Allow(verb, resource, namespace string) (lift func()) {
+	c.memoryOnly("Allow")
 	return c.access.add(&c.access.allowed, &accessRule{verb, resource, namespace})
 }
 

@@ -15,11 +15,15 @@ import (
 // The cluster ends with the test that made it: streams are closed then, and later
 // requests fail.
 type Cluster struct {
-	kinds    *registry
+	hand     hand
+	config   *rest.Config // of a real cluster; nil for one in memory, to which all else belongs
+	kinds    *servedKinds
 	store    *store
 	requests *requestLog
 	faults   *faults
 	access   *access
+
+	memos sync.Map // of objects that handlers are called for, by uid
 
 	mu      sync.Mutex
 	closing bool
@@ -39,7 +43,7 @@ type Cluster struct {
 func NewCluster(t testing.TB, resources ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{
-		kinds:    &registry{},
+		kinds:    &servedKinds{},
 		store:    newStore(),
 		requests: &requestLog{},
 		faults:   &faults{},
@@ -47,6 +51,7 @@ func NewCluster(t testing.TB, resources ...string) *Cluster {
 		closed:   make(chan struct{}),
 		streams:  map[*stream]context.CancelCauseFunc{},
 	}
+	c.hand = inMemory{c}
 	c.store.committed = (&reactions{cluster: c, owners: newOwnership()}).add
 	for _, b := range builtins() {
 		if b.always {
@@ -69,29 +74,27 @@ func NewCluster(t testing.TB, resources ...string) *Cluster {
 	return c
 }
 
-// Define makes the cluster serve more kinds, or further versions of those it has.
-// Kinds outside of Kubernetes' own groups become custom resources.
-func (c *Cluster) Define(t testing.TB, kinds ...Kind) {
-	t.Helper()
-	for _, k := range kinds {
-		if err := c.define(k); err != nil {
-			t.Fatalf("Define: %v", err)
-		}
-	}
-}
-
 // RESTConfig is how clients reach the cluster. There is no client-side rate limit.
 // Every call returns a new one, to be changed freely.
 func (c *Cluster) RESTConfig() *rest.Config {
+	if c.Real() {
+		return rest.CopyConfig(c.config)
+	}
 	return &rest.Config{Host: "https://cluster.test", Transport: c.Transport(), QPS: -1}
 }
 
 // Transport passes requests to the cluster, whatever host they are for.
-func (c *Cluster) Transport() http.RoundTripper { return transport{c} }
+func (c *Cluster) Transport() http.RoundTripper {
+	c.memoryOnly("Transport")
+	return transport{c}
+}
 
 // Handler is the cluster's API for a server of the test's own, such as those of
 // net/http/httptest.
-func (c *Cluster) Handler() http.Handler { return http.HandlerFunc(c.handle) }
+func (c *Cluster) Handler() http.Handler {
+	c.memoryOnly("Handler")
+	return http.HandlerFunc(c.handle)
+}
 
 // begin counts a request in; false after the end of the test.
 func (c *Cluster) begin() bool {
@@ -139,6 +142,7 @@ func (c *Cluster) open(ctx context.Context, st *stream) (context.Context, func()
 // CutStreams breaks the connections of all watches that are being served. New ones
 // can be opened at once.
 func (c *Cluster) CutStreams() {
+	c.memoryOnly("CutStreams")
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, end := range c.streams {
@@ -149,4 +153,7 @@ func (c *Cluster) CutStreams() {
 // Expire forgets the history, as the real server does every few minutes: watches
 // and pages that want to go on from an older version are told that it is expired.
 // Streams that are being served are not affected.
-func (c *Cluster) Expire() { c.store.compact() }
+func (c *Cluster) Expire() {
+	c.memoryOnly("Expire")
+	c.store.compact()
+}

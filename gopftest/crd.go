@@ -49,14 +49,7 @@ func (c *Cluster) define(k Kind) error {
 	case !strings.Contains(k.Group, "."):
 		return fmt.Errorf("kind %s in group %q is not known, and cannot be a custom resource", k.Plural, k.Group)
 	}
-	derived := k.Kind == ""
-	if k.Singular == "" {
-		k.Singular = singular(k.Plural)
-	}
-	if derived {
-		k.Kind = capitalized(k.Singular)
-	}
-	return c.applyCRD(k, derived)
+	return c.applyCRD(k.named(), k.Kind == "")
 }
 
 // applyCRD creates the definition, or adds the version to it.

@@ -28,6 +28,7 @@ type Fault struct {
 // Effects on events of streams look at the request that opened the stream, which
 // may be older than the fault; what they count are the objects in such streams.
 func (c *Cluster) Fault(m Match, effects ...Effect) *Fault {
+	c.memoryOnly("Fault")
 	f := &Fault{match: m, effects: effects, since: time.Now(), stopped: make(chan struct{})}
 	c.faults.mu.Lock()
 	defer c.faults.mu.Unlock()

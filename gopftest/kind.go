@@ -65,6 +65,17 @@ func parseKind(name string) (Kind, error) {
 	return k, nil
 }
 
+// named has the names that are not given.
+func (k Kind) named() Kind {
+	if k.Singular == "" {
+		k.Singular = singular(k.Plural)
+	}
+	if k.Kind == "" {
+		k.Kind = capitalized(k.Singular)
+	}
+	return k
+}
+
 // singular undoes the usual English plural.
 func singular(plural string) string {
 	for _, es := range []string{"sses", "xes", "ches", "shes"} {

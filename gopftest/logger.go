@@ -1,6 +1,8 @@
 package gopftest
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"testing"
 
@@ -11,4 +13,46 @@ import (
 // or is run with -v.
 func logger(t testing.TB) *slog.Logger {
 	return slog.New(logs.New(t.Output(), logs.Options{Format: logs.Full, Level: slog.LevelDebug, Prefix: true}))
+}
+
+// teeHandler passes log lines to several others.
+type teeHandler []slog.Handler
+
+// Enabled implements slog.Handler.
+func (hs teeHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	for _, h := range hs {
+		if h.Enabled(ctx, level) {
+			return true
+		}
+	}
+	return false
+}
+
+// Handle implements slog.Handler.
+func (hs teeHandler) Handle(ctx context.Context, r slog.Record) error {
+	var errs []error
+	for _, h := range hs {
+		if h.Enabled(ctx, r.Level) {
+			errs = append(errs, h.Handle(ctx, r.Clone()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// WithAttrs implements slog.Handler.
+func (hs teeHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	var with teeHandler
+	for _, h := range hs {
+		with = append(with, h.WithAttrs(attrs))
+	}
+	return with
+}
+
+// WithGroup implements slog.Handler.
+func (hs teeHandler) WithGroup(name string) slog.Handler {
+	var with teeHandler
+	for _, h := range hs {
+		with = append(with, h.WithGroup(name))
+	}
+	return with
 }

@@ -4,25 +4,37 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// The methods in this file are the test's own hand in the cluster. They follow
-// the rules of the API, but are not requests: they are not logged, no fault
-// strikes them, and they fail the test when the API refuses.
+// hand does what a test asks for to objects: in memory, or in a real cluster.
+// Resources are named as in [NewCluster] or shorter.
+type hand interface {
+	create(obj metav1.Object) (*unstructured.Unstructured, error)
+	get(resource, namespace, name string) (*unstructured.Unstructured, error)
+	list(resource, namespace string) ([]*unstructured.Unstructured, error)
+	update(obj metav1.Object, subresource string) (*unstructured.Unstructured, error)
+	patch(resource, namespace, name, subresource string, patch []byte) (*unstructured.Unstructured, error)
+	delete(resource, namespace, name string) error
+	define(Kind) error
+	// await returns when an object of the resource may have changed since the last
+	// look, or the context is done.
+	await(ctx context.Context, resource string, look func() bool) error
+}
+
+// The methods of clusters in this file are the test's own hand in the cluster.
+// They follow the rules of the API, but in memory they are not requests: they are
+// not logged, no fault strikes them, and no permission is needed. They fail the
+// test when the API refuses.
 //
 // Resources are named as in [NewCluster], or shorter where it is clear: by the
 // plural, singular, short name or kind. The namespace is "" for cluster-wide ones.
@@ -31,9 +43,7 @@ import (
 // object as the API answers.
 func (c *Cluster) Create(t testing.TB, obj metav1.Object) *unstructured.Unstructured {
 	t.Helper()
-	s, u := c.scopeOf(t, obj)
-	e, err := s.create(u)
-	return result(t, "create "+s.String(), s, e, err)
+	return must(t, "create "+nameOf(obj))(c.hand.create(obj))
 }
 
 // CreateNamespace creates a namespace.
@@ -49,43 +59,31 @@ func (c *Cluster) CreateNamespace(t testing.TB, name string) *unstructured.Unstr
 // Get returns an object; it must exist.
 func (c *Cluster) Get(t testing.TB, resource, namespace, name string) *unstructured.Unstructured {
 	t.Helper()
-	s := c.scopeFor(t, resource, namespace, name)
-	e, err := s.get()
-	return result(t, "get "+s.String(), s, e, err)
+	return must(t, "get "+resource+" "+namespace+"/"+name)(c.hand.get(resource, namespace, name))
 }
 
 // Lookup returns an object, if it exists.
 func (c *Cluster) Lookup(t testing.TB, resource, namespace, name string) (*unstructured.Unstructured, bool) {
 	t.Helper()
-	s := c.scopeFor(t, resource, namespace, name)
-	e, err := s.get()
+	obj, err := c.hand.get(resource, namespace, name)
 	if apierrors.IsNotFound(err) {
 		return nil, false
 	}
-	return result(t, "get "+s.String(), s, e, err), true
+	return must(t, "get "+resource+" "+namespace+"/"+name)(obj, err), true
 }
 
 // Get returns an object as a T, a pointer to a struct; it must exist.
 func Get[T metav1.Object](t testing.TB, c *Cluster, resource, namespace, name string) T {
 	t.Helper()
-	obj := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
-	if err := json.Unmarshal(encode(c.Get(t, resource, namespace, name).Object), obj); err != nil {
-		t.Fatalf("decode %s %s/%s into %T: %v", resource, namespace, name, obj, err)
-	}
-	return obj
+	return decodeAs[T](t, c.Get(t, resource, namespace, name))
 }
 
 // List returns the objects of a namespace, or of all for "", in order.
 func (c *Cluster) List(t testing.TB, resource, namespace string) []*unstructured.Unstructured {
 	t.Helper()
-	s := c.scopeFor(t, resource, namespace, "")
-	p, err := s.list(context.Background(), &internalversion.ListOptions{})
+	items, err := c.hand.list(resource, namespace)
 	if err != nil {
-		t.Fatalf("list %s: %v", s, err)
-	}
-	items := []*unstructured.Unstructured{}
-	for _, e := range p.items {
-		items = append(items, result(t, "list", s, e, nil))
+		t.Fatalf("list %s: %v", resource, err)
 	}
 	return items
 }
@@ -93,63 +91,70 @@ func (c *Cluster) List(t testing.TB, resource, namespace string) []*unstructured
 // Update replaces an object, all but its status if that is a subresource.
 func (c *Cluster) Update(t testing.TB, obj metav1.Object) *unstructured.Unstructured {
 	t.Helper()
-	s, u := c.scopeOf(t, obj)
-	e, err := s.update(u)
-	return result(t, "update "+s.String(), s, e, err)
+	return must(t, "update "+nameOf(obj))(c.hand.update(obj, ""))
 }
 
 // UpdateStatus replaces the status of an object.
 func (c *Cluster) UpdateStatus(t testing.TB, obj metav1.Object) *unstructured.Unstructured {
 	t.Helper()
-	s, u := c.scopeOf(t, obj)
-	s.subresource = "status"
-	e, err := s.update(u)
-	return result(t, "update the status of "+s.String(), s, e, err)
+	return must(t, "update the status of "+nameOf(obj))(c.hand.update(obj, "status"))
 }
 
 // Patch applies a merge patch, given as JSON (string, []byte) or as a value to be
 // encoded.
 func (c *Cluster) Patch(t testing.TB, resource, namespace, name string, patch any) *unstructured.Unstructured {
 	t.Helper()
-	s := c.scopeFor(t, resource, namespace, name)
-	e, err := s.patch(types.MergePatchType, patchBytes(patch))
-	return result(t, "patch "+s.String(), s, e, err)
+	return must(t, "patch "+resource+" "+namespace+"/"+name)(c.hand.patch(resource, namespace, name, "", patchBytes(patch)))
 }
 
 // PatchStatus applies a merge patch through the status subresource.
 func (c *Cluster) PatchStatus(t testing.TB, resource, namespace, name string, patch any) *unstructured.Unstructured {
 	t.Helper()
-	s := c.scopeFor(t, resource, namespace, name)
-	s.subresource = "status"
-	e, err := s.patch(types.MergePatchType, patchBytes(patch))
-	return result(t, "patch the status of "+s.String(), s, e, err)
+	return must(t, "patch the status of "+resource+" "+namespace+"/"+name)(c.hand.patch(resource, namespace, name, "status", patchBytes(patch)))
 }
 
 // Delete deletes an object; one with finalizers is only marked.
 func (c *Cluster) Delete(t testing.TB, resource, namespace, name string) {
 	t.Helper()
-	s := c.scopeFor(t, resource, namespace, name)
-	if _, _, err := s.delete(&metav1.DeleteOptions{}); err != nil {
-		t.Fatalf("delete %s: %v", s, err)
+	if err := c.hand.delete(resource, namespace, name); err != nil {
+		t.Fatalf("delete %s %s/%s: %v", resource, namespace, name, err)
 	}
 }
 
-// String names what the scope is about in messages of tests.
-func (s *scope) String() string {
-	text := s.resource.groupResource().String()
-	if s.name != "" {
-		text += " " + types.NamespacedName{Namespace: s.namespace, Name: s.name}.String()
-	}
-	return text
-}
-
-func result(t testing.TB, action string, s *scope, e *entry, err error) *unstructured.Unstructured {
+// Define makes the cluster serve more kinds, or further versions of those it has.
+// Kinds outside of Kubernetes' own groups become custom resources.
+func (c *Cluster) Define(t testing.TB, kinds ...Kind) {
 	t.Helper()
-	if err != nil {
-		t.Fatalf("%s: %v", action, err)
+	for _, k := range kinds {
+		if err := c.hand.define(k); err != nil {
+			t.Fatalf("define %s: %v", k.Plural, err)
+		}
 	}
-	obj := e.object()
-	obj.SetAPIVersion(s.apiVersion())
+}
+
+func must(t testing.TB, action string) func(*unstructured.Unstructured, error) *unstructured.Unstructured {
+	return func(obj *unstructured.Unstructured, err error) *unstructured.Unstructured {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%s: %v", action, err)
+		}
+		return obj
+	}
+}
+
+func nameOf(obj metav1.Object) string {
+	return fmt.Sprintf("%T %s/%s", obj, obj.GetNamespace(), obj.GetName())
+}
+
+func decodeAs[T metav1.Object](t testing.TB, u *unstructured.Unstructured) T {
+	t.Helper()
+	if same, ok := any(u).(T); ok {
+		return same
+	}
+	obj := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+	if err := json.Unmarshal(encode(u.Object), obj); err != nil {
+		t.Fatalf("decode %s into %T: %v", nameOf(u), obj, err)
+	}
 	return obj
 }
 
@@ -164,48 +169,19 @@ func patchBytes(patch any) []byte {
 	}
 }
 
-func (c *Cluster) scopeFor(t testing.TB, resource, namespace, name string) *scope {
-	t.Helper()
-	res, versionName, ok := c.kinds.byText(resource)
-	if !ok {
-		t.Fatalf("resource %q is not served; name it in NewCluster", resource)
-	}
-	version, ok := res.version(versionName)
-	if !ok {
-		t.Fatalf("resource %q: version %q is not served", resource, versionName)
-	}
-	if !res.Namespaced && namespace != "" {
-		t.Fatalf("resource %q is cluster-wide, but the namespace %q is given", resource, namespace)
-	}
-	return &scope{cluster: c, resource: res, version: version, namespace: namespace, name: name}
-}
-
-// scopeOf finds the resource of an object by its type, and turns the object into
-// the untyped form.
-func (c *Cluster) scopeOf(t testing.TB, obj metav1.Object) (*scope, *unstructured.Unstructured) {
-	t.Helper()
+// untyped turns an object into JSON with its kind in it.
+func untyped(obj metav1.Object) (*unstructured.Unstructured, error) {
 	var content map[string]any
 	if err := utiljson.Unmarshal(encode(obj), &content); err != nil {
-		t.Fatalf("encode %T: %v", obj, err)
+		return nil, fmt.Errorf("encode %T: %w", obj, err)
 	}
 	u := &unstructured.Unstructured{Object: content}
 	gvk, err := kindOf(obj, u)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	u.SetGroupVersionKind(gvk)
-	res, ok := c.kinds.byKind(gvk.GroupKind())
-	if !ok {
-		t.Fatalf("kind %s is not served; name its resource in NewCluster", gvk)
-	}
-	version, ok := res.version(gvk.Version)
-	if !ok {
-		t.Fatalf("kind %s is not served in that version", gvk)
-	}
-	if res.Namespaced && u.GetNamespace() == "" {
-		u.SetNamespace("default")
-	}
-	return &scope{cluster: c, resource: res, version: version, namespace: u.GetNamespace(), name: u.GetName()}, u
+	return u, nil
 }
 
 func kindOf(obj metav1.Object, u *unstructured.Unstructured) (schema.GroupVersionKind, error) {
@@ -218,24 +194,4 @@ func kindOf(obj metav1.Object, u *unstructured.Unstructured) (schema.GroupVersio
 		}
 	}
 	return schema.GroupVersionKind{}, fmt.Errorf("%T: set its TypeMeta (apiVersion and kind)", obj)
-}
-
-// objectsOf decodes the stored objects of a resource, in order.
-func objectsOf[T any](c *Cluster, group, plural, namespace string) []T {
-	c.store.mu.Lock()
-	entries := slices.Collect(maps.Values(c.store.table(schema.GroupResource{Group: group, Resource: plural}).objects))
-	c.store.mu.Unlock()
-	slices.SortFunc(entries, func(a, b *entry) int { return a.key.compare(b.key) })
-	var objects []T
-	for _, e := range entries {
-		if namespace != "" && namespace != e.key.namespace {
-			continue
-		}
-		var obj T
-		if err := json.Unmarshal(e.raw, &obj); err != nil {
-			panic(fmt.Sprintf("gopftest: a stored object: %v", err)) // it went through its type
-		}
-		objects = append(objects, obj)
-	}
-	return objects
 }

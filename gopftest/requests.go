@@ -66,6 +66,7 @@ func (e *logged) snapshot() Request {
 // Requests returns all requests so far, in the order in which they came. What a
 // test does through the methods of the cluster is not among them.
 func (c *Cluster) Requests() []Request {
+	c.memoryOnly("Requests")
 	c.requests.mu.Lock()
 	defer c.requests.mu.Unlock()
 	all := make([]Request, 0, len(c.requests.entries))

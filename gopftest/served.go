@@ -51,14 +51,14 @@ func (r *resource) custom() bool { return r.builtin == nil }
 // counts says that metadata.generation is kept.
 func (r *resource) counts() bool { return r.custom() || r.builtin.generation }
 
-// registry knows which resources are served now.
-type registry struct {
+// servedKinds knows which resources are served now.
+type servedKinds struct {
 	mu        sync.RWMutex
 	resources []*resource
 }
 
 // put adds the resource, or replaces the one of the same name.
-func (r *registry) put(res *resource) {
+func (r *servedKinds) put(res *resource) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	slices.SortStableFunc(res.versions, func(a, b *servedVersion) int {
@@ -73,19 +73,19 @@ func (r *registry) put(res *resource) {
 	r.resources = append(r.resources, res)
 }
 
-func (r *registry) remove(gr schema.GroupResource) {
+func (r *servedKinds) remove(gr schema.GroupResource) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.resources = slices.DeleteFunc(slices.Clone(r.resources), func(res *resource) bool { return res.groupResource() == gr })
 }
 
-func (r *registry) all() []*resource {
+func (r *servedKinds) all() []*resource {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return slices.Clone(r.resources)
 }
 
-func (r *registry) find(match func(*resource) bool) (*resource, bool) {
+func (r *servedKinds) find(match func(*resource) bool) (*resource, bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if i := slices.IndexFunc(r.resources, match); i >= 0 {
@@ -94,13 +94,13 @@ func (r *registry) find(match func(*resource) bool) (*resource, bool) {
 	return nil, false
 }
 
-func (r *registry) byName(gr schema.GroupResource) (*resource, bool) {
+func (r *servedKinds) byName(gr schema.GroupResource) (*resource, bool) {
 	return r.find(func(res *resource) bool { return res.groupResource() == gr })
 }
 
 // byKind finds the resource of an object. Kinds whose spelling was guessed match
 // in any spelling.
-func (r *registry) byKind(gk schema.GroupKind) (*resource, bool) {
+func (r *servedKinds) byKind(gk schema.GroupKind) (*resource, bool) {
 	return r.find(func(res *resource) bool {
 		return res.Group == gk.Group && (res.Kind.Kind == gk.Kind || res.derivedKind && strings.EqualFold(res.Kind.Kind, gk.Kind))
 	})
@@ -108,7 +108,7 @@ func (r *registry) byKind(gk schema.GroupKind) (*resource, bool) {
 
 // byText finds the resource meant in a test: "group/version/plural",
 // "version/plural", "plural.group", or a plural, singular, short name or kind.
-func (r *registry) byText(text string) (*resource, string, bool) {
+func (r *servedKinds) byText(text string) (*resource, string, bool) {
 	if parts := strings.Split(text, "/"); len(parts) > 1 {
 		k := Kind{Version: parts[len(parts)-2], Plural: parts[len(parts)-1]}
 		if len(parts) == 3 {

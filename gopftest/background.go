@@ -1,0 +1,138 @@
+package gopftest
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/alarm"
+	"gopf.dev/gopf/internal/daemon"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/internal/registry"
+)
+
+// DaemonCall is a call of a daemon.
+type DaemonCall[T gopf.Object] struct {
+	*gopf.Daemon[T]
+	*Call[T]
+	accompanied
+}
+
+// Daemon makes the argument of a daemon; see [Change]. The daemon is called with the
+// context of the call, which Stop cancels:
+//
+//	call := gopftest.Daemon(t, cluster, database)
+//	go func() { done <- watchDatabase(call.Context(), call.Daemon) }()
+//	…
+//	call.Stop()
+//	err := <-done
+func Daemon[T gopf.Object](t testing.TB, c *Cluster, obj T, opts ...CallOption) *DaemonCall[T] {
+	t.Helper()
+	call, o := newCall(t, c, obj, opts)
+	beside := call.accompany(o, false)
+	arg, err := gopf.TestArguments[T]{}.Daemon(beside.call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &DaemonCall[T]{arg, call, beside}
+}
+
+// TickCall is a call of a timer.
+type TickCall[T gopf.Object] struct {
+	*gopf.Tick[T]
+	*Call[T]
+	accompanied
+}
+
+// Tick makes the argument of a timer; see [Change].
+func Tick[T gopf.Object](t testing.TB, c *Cluster, obj T, opts ...CallOption) *TickCall[T] {
+	t.Helper()
+	call, o := newCall(t, c, obj, opts)
+	beside := call.accompany(o, true)
+	arg, err := gopf.TestArguments[T]{}.Tick(beside.call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &TickCall[T]{arg, call, beside}
+}
+
+// accompanied is a daemon or timer that the operator's own code has called; what it
+// calls waits until the test is over with it.
+type accompanied struct {
+	context func() context.Context
+	call    *daemon.Call
+	see     func(deleted bool)
+}
+
+// Context is that of the call. [context.Cause] tells why it was cancelled.
+func (a accompanied) Context() context.Context { return a.context() }
+
+// Stop tells the daemon or timer to stop, as the deletion of its object does.
+func (a accompanied) Stop() { a.see(true) }
+
+// See lets the call know the object as it is in the cluster now: Current tells it.
+func (a accompanied) See() { a.see(false) }
+
+// accompany has a daemon or timer called that does nothing but give away what it is
+// given, until the test ends.
+func (c *Call[T]) accompany(o callOptions, timer bool) accompanied {
+	c.t.Helper()
+	type given struct {
+		ctx  context.Context
+		call *daemon.Call
+	}
+	calls, over := make(chan given, 1), make(chan struct{})
+	spec := &daemon.Spec{
+		Handler: &registry.Handler{Family: registry.Background, ID: o.id}, Timer: timer,
+		Call: func(ctx context.Context, call *daemon.Call) error {
+			calls <- given{ctx, call}
+			<-over
+			return nil
+		},
+	}
+	clock := alarm.New((*daemon.Task).Ring)
+	set := daemon.NewSet(daemon.Config{
+		Specs: []*daemon.Spec{spec}, Clock: clock, Wake: func(string) {},
+		Write: func(ctx context.Context, b *object.Body, p *patch.Patch) error {
+			_, err := c.write(ctx, b, p)
+			return err
+		},
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { clock.Run(ctx) })
+	first := *c.req
+	request := func(b *object.Body) *registry.Request {
+		r := first
+		r.Body = b
+		return &r
+	}
+	sight := func(kept *daemon.Object, body *object.Body) *daemon.Object {
+		kept, _ = set.Sight(kept, daemon.Sighting{Request: request(body), Changed: true, Again: request})
+		return kept
+	}
+	kept := sight(nil, c.req.Body)
+	c.t.Cleanup(func() {
+		close(over)
+		set.Exit(ctx)
+		cancel()
+		running.Wait()
+	})
+	got := <-calls
+	c.req = got.call.Request
+	c.req.Retry, c.req.Started = o.retry, o.started
+	return accompanied{
+		context: func() context.Context { return got.ctx },
+		call:    got.call,
+		see: func(deleted bool) {
+			c.t.Helper()
+			body := c.now()
+			if deleted {
+				body = c.deleted(body)
+			}
+			kept = sight(kept, body)
+		},
+	}
+}

@@ -1,0 +1,331 @@
+package gopftest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/diff"
+	"gopf.dev/gopf/internal/apply"
+	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/essence"
+	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/filter"
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/internal/posting"
+	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/kind"
+	"gopf.dev/gopf/logs"
+	"gopf.dev/gopf/storage"
+)
+
+// Call is one call of a handler in a test: around the argument that the handler is
+// given, what became of it.
+type Call[T gopf.Object] struct {
+	t       testing.TB
+	cluster *Cluster
+	client  *kube.Client
+	req     *registry.Request
+	lines   *output
+
+	mu     sync.Mutex
+	posted []Posted
+}
+
+// Posted is a Kubernetes event that a handler has posted.
+type Posted struct{ Type, Reason, Message string }
+
+// CallOption says what a call is about.
+type CallOption func(*callOptions)
+
+type callOptions struct {
+	id      string
+	reason  gopf.Reason
+	old     gopf.Object
+	field   string
+	event   string
+	retry   int
+	started time.Time
+}
+
+// HandlerID is the id that the handler is declared with, under which its result is
+// stored. "handler".
+func HandlerID(id string) CallOption { return func(o *callOptions) { o.id = id } }
+
+// Because is why the handler is called. By default that is [gopf.Update] with
+// [Was], [gopf.Delete] if the object is being deleted, and else [gopf.Create]. An
+// object whose deletion the handler is called for is marked as deleted.
+func Because(reason gopf.Reason) CallOption { return func(o *callOptions) { o.reason = reason } }
+
+// Was is the object as it was last handled: what has changed since is found out as
+// the operator does.
+func Was(old gopf.Object) CallOption { return func(o *callOptions) { o.old = old } }
+
+// AboutField is the path of the field that the handler is declared for.
+func AboutField(path string) CallOption { return func(o *callOptions) { o.field = path } }
+
+// Tried says that as many attempts were made before, and how long ago the first
+// one was.
+func Tried(times int, ago time.Duration) CallOption {
+	return func(o *callOptions) { o.retry, o.started = times, time.Now().Add(-ago) }
+}
+
+// newCall makes what all calls have: the object is in the cluster, and so is what
+// the handler asks of the API.
+func newCall[T gopf.Object](t testing.TB, c *Cluster, obj T, opts []CallOption) (*Call[T], callOptions) {
+	t.Helper()
+	o := callOptions{id: "handler", started: time.Now()}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	lines := &output{}
+	log := slog.New(teeHandler{
+		logs.New(lines, logs.Options{Format: logs.Plain, Level: slog.LevelDebug}),
+		logs.New(t.Output(), logs.Options{Format: logs.Full, Level: slog.LevelDebug}),
+	})
+	api := kube.DefaultOptions()
+	api.UserAgent, api.Log = "gopf", log
+	client, err := kube.NewClient(c.RESTConfig(), api)
+	if err != nil {
+		t.Fatalf("connect to the cluster: %v", err)
+	}
+	t.Cleanup(client.Close)
+	call := &Call[T]{t: t, cluster: c, client: client, lines: lines}
+	info, body := call.place(obj, o.reason == gopf.Delete)
+	call.req = &registry.Request{
+		Body: body, Resource: info, Log: log, Memos: c.memosOf(body.UID),
+		Post: call.post, PostFrom: slog.LevelDebug, API: clusterAPI{client},
+		Handler: &registry.Handler{ID: o.id},
+		Retry:   o.retry, Started: o.started, Key: body.UID + "/" + o.id,
+		Patch: &patch.Patch{},
+	}
+	return call, o
+}
+
+// place makes sure that the object is in the cluster, and returns it as the
+// operator would see it.
+func (c *Call[T]) place(obj T, deleting bool) (kind.Info, *object.Body) {
+	c.t.Helper()
+	u, err := untyped(obj)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	gvk := u.GroupVersionKind()
+	found, err := c.client.Discover(c.t.Context(), gvk.Group)
+	if err != nil {
+		c.t.Fatalf("find out what the cluster has: %v", err)
+	}
+	i := slices.IndexFunc(found.Resources, func(info kind.Info) bool {
+		return info.Group == gvk.Group && info.Version == gvk.Version && strings.EqualFold(info.Kind, gvk.Kind)
+	})
+	if i < 0 {
+		c.t.Fatalf("the cluster does not serve the kind %s: name its resource in NewCluster", gvk)
+	}
+	info := found.Resources[i]
+	if info.Namespaced && u.GetNamespace() == "" {
+		u.SetNamespace("default")
+	}
+	name := info.GVR().Group + "/" + info.Version + "/" + info.Plural
+	if info.Group == "" {
+		name = info.Version + "/" + info.Plural
+	}
+	if _, exists := c.cluster.Lookup(c.t, name, u.GetNamespace(), u.GetName()); !exists {
+		created := c.cluster.Create(c.t, u)
+		u.SetName(created.GetName())
+		info.Kind = created.GetKind() // settled by the first object
+		if status, ok := u.Object["status"].(map[string]any); ok && info.HasStatus() && len(status) > 0 {
+			c.cluster.PatchStatus(c.t, name, u.GetNamespace(), u.GetName(), map[string]any{"status": status})
+		}
+	}
+	if deleting {
+		c.cluster.Patch(c.t, name, u.GetNamespace(), u.GetName(),
+			map[string]any{"metadata": map[string]any{"finalizers": []string{gopf.DefaultSettings().Persistence.Finalizer}}})
+		c.cluster.Delete(c.t, name, u.GetNamespace(), u.GetName())
+	}
+	body, err := c.client.Get(c.t.Context(), kube.Target{Info: info, Namespace: u.GetNamespace(), Name: u.GetName()})
+	if err != nil {
+		c.t.Fatalf("get the object: %v", err)
+	}
+	return info, body
+}
+
+// causeOf finds out what has changed, by the operator's own code.
+func (c *Call[T]) causeOf(o callOptions) *cause.Cause {
+	c.t.Helper()
+	settings := gopf.DefaultSettings()
+	var fields []fieldpath.Path
+	if o.field != "" {
+		path, err := fieldpath.Parse(o.field)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		fields = append(fields, path)
+		c.req.Handler.Change = &filter.Change{Path: path}
+	}
+	now := essence.Build(c.req.Body.Map(), fields)
+	essence.Clean(placed{c.req.Body}, now, settings.Persistence.Base, settings.Persistence.Progress)
+	found := &cause.Cause{New: now, Deleting: c.req.Body.Deleting}
+	if o.old != nil {
+		before, err := untyped(o.old)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		found.Old = essence.Build(before.Object, fields)
+		found.Diff = diff.Of(found.Old, now)
+	} else {
+		found.Diff = diff.Of(nil, now)
+	}
+	switch {
+	case o.reason != 0:
+		found.Reason = cause.Reason(o.reason.String())
+	case found.Deleting:
+		found.Reason = cause.Delete
+	case o.old != nil:
+		found.Reason = cause.Update
+	default:
+		found.Reason = cause.Create
+	}
+	found.Initial = found.Reason == cause.Resume
+	if o.old == nil && found.Reason != cause.Create {
+		found.Old, found.Diff = now, nil // nothing has changed
+	}
+	return found
+}
+
+// Apply writes what the handler asked for by now, its result included, as the
+// operator does after the handler has returned. It returns the object as it is
+// then; it fails the test if that cannot be written.
+func (c *Call[T]) Apply() T {
+	c.t.Helper()
+	result, err := execute.ToJSON(c.req.Result)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	asked := *c.req.Patch
+	*c.req.Patch = patch.Patch{}
+	if result != nil {
+		execute.Deliver(&asked, c.req.Handler.ID, result)
+		c.req.Result = nil
+	}
+	after, err := c.write(c.t.Context(), c.req.Body, &asked)
+	if err != nil {
+		c.t.Fatalf("write what the handler asked for: %v", err)
+	}
+	c.req.Body = after
+	u := &unstructured.Unstructured{}
+	if err := after.Decode(&u.Object); err != nil {
+		c.t.Fatal(err)
+	}
+	return decodeAs[T](c.t, u)
+}
+
+func (c *Call[T]) write(ctx context.Context, body *object.Body, asked *patch.Patch) (*object.Body, error) {
+	applier := apply.Applier{API: c.client, Resource: c.req.Resource, Log: c.req.Log}
+	return applier.Apply(ctx, body, asked, &patch.Patch{}, apply.Finalizer{})
+}
+
+// now is the object as it is in the cluster.
+func (c *Call[T]) now() *object.Body {
+	c.t.Helper()
+	b := c.req.Body
+	body, err := c.client.Get(c.t.Context(), kube.Target{Info: c.req.Resource, Namespace: b.Namespace, Name: b.Name})
+	if err != nil {
+		c.t.Fatalf("get the object: %v", err)
+	}
+	return body
+}
+
+// deleted is the object as it would be while its deletion waits.
+func (c *Call[T]) deleted(b *object.Body) *object.Body {
+	c.t.Helper()
+	fields := fieldpath.Clone(b.Map()).(map[string]any)
+	fields["metadata"].(map[string]any)["deletionTimestamp"] = time.Now().UTC().Format(time.RFC3339)
+	marked, err := object.FromMap(fields)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return marked
+}
+
+// Result is what the handler has given to SetResult; nil for nothing.
+func (c *Call[T]) Result() any { return c.req.Result }
+
+// Posted are the Kubernetes events that the handler has posted, in order. They are
+// in the cluster, too.
+func (c *Call[T]) Posted() []Posted {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.posted)
+}
+
+// Logged are the messages that were logged, with the attributes after them.
+func (c *Call[T]) Logged() []string {
+	text := strings.TrimSuffix(c.lines.String(), "\n")
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\n")
+}
+
+// post notes an event and puts it into the cluster. That is done at once rather
+// than in the background, so that tests need not wait.
+func (c *Call[T]) post(kindOf, reason, message string) {
+	c.mu.Lock()
+	c.posted = append(c.posted, Posted{kindOf, reason, message})
+	c.mu.Unlock()
+	about := c.req.Body.Identity
+	about.APIVersion, about.Kind = c.req.Resource.APIVersion(), c.req.Resource.Kind
+	settings := gopf.DefaultSettings().Posting
+	body := posting.Config{
+		Component: settings.ReportingComponent, Instance: settings.ReportingInstance, NamePrefix: settings.EventNamePrefix,
+	}.Body(posting.Event{About: about, Type: kindOf, Reason: reason, Message: message}, time.Now())
+	target := kube.Target{
+		Info:      kind.Info{Version: "v1", Plural: "events", Kind: "Event", Namespaced: true},
+		Namespace: body["metadata"].(map[string]any)["namespace"].(string),
+	}
+	if _, err := c.client.Create(context.Background(), target, encode(body)); err != nil {
+		c.t.Errorf("post an event: %v", err)
+	}
+}
+
+// protect makes errors of panics, as the operator does.
+func protect(fn func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v", v)
+		}
+	}()
+	return fn()
+}
+
+// clusterAPI is what handlers reach the cluster with.
+type clusterAPI struct{ client *kube.Client }
+
+// RESTConfig implements gopf.Client.
+func (a clusterAPI) RESTConfig() *rest.Config { return a.client.RESTConfig() }
+
+// placed is an object as storages see it.
+type placed struct{ body *object.Body }
+
+// Identity implements storage.Object.
+func (p placed) Identity() storage.Identity {
+	return storage.Identity{
+		APIVersion: p.body.APIVersion, Kind: p.body.Kind,
+		Namespace: p.body.Namespace, Name: p.body.Name, UID: p.body.UID,
+	}
+}
+
+// Lookup implements storage.Object.
+func (p placed) Lookup(path ...string) (any, bool) { return p.body.Lookup(path...) }

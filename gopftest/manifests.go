@@ -1,0 +1,63 @@
+package gopftest
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// Load creates what is in manifests, files of YAML or JSON, such as definitions of
+// custom resources: then schemas hold for objects as in production. It waits until
+// the definitions count.
+func (c *Cluster) Load(t testing.TB, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatalf("Load: %v", err)
+		}
+		docs := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(raw)))
+		for {
+			doc, err := docs.Read()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			obj := &unstructured.Unstructured{}
+			if err == nil {
+				err = yaml.Unmarshal(doc, &obj.Object)
+			}
+			if err != nil {
+				t.Fatalf("Load %s: %v", path, err)
+			}
+			if len(obj.Object) > 0 {
+				c.load(t, obj)
+			}
+		}
+	}
+}
+
+func (c *Cluster) load(t testing.TB, obj *unstructured.Unstructured) {
+	t.Helper()
+	if _, err := c.hand.create(obj); err != nil && !(c.Real() && apierrors.IsAlreadyExists(err)) {
+		t.Fatalf("Load: create %s %s: %v", obj.GetKind(), obj.GetName(), err)
+	}
+	if obj.GetKind() != "CustomResourceDefinition" {
+		return
+	}
+	crd := decodeCRD(obj)
+	for _, v := range crd.Spec.Versions {
+		resource := crd.Spec.Group + "/" + v.Name + "/" + crd.Spec.Names.Plural
+		Until(t, resource+" is served", func() bool {
+			_, err := c.hand.list(resource, "")
+			return err == nil || !v.Served
+		})
+	}
+}

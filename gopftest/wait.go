@@ -1,0 +1,101 @@
+package gopftest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// patience is how long helpers wait for what should happen.
+const patience = time.Minute
+
+// Wait waits until an object exists and is as wanted, and returns it. It fails the
+// test after a minute: a virtual one inside of a testing/synctest bubble.
+func (c *Cluster) Wait(t testing.TB, resource, namespace, name string, wanted func(*unstructured.Unstructured) bool) *unstructured.Unstructured {
+	t.Helper()
+	var last *unstructured.Unstructured
+	c.await(t, resource, func() bool {
+		obj, err := c.hand.get(resource, namespace, name)
+		if err != nil && !apierrors.IsNotFound(err) {
+			t.Logf("get %s %s/%s: %v", resource, namespace, name, err)
+		}
+		if err == nil {
+			last = obj
+		}
+		return err == nil && wanted(obj)
+	}, func() {
+		if last == nil {
+			t.Fatalf("%s %s/%s does not exist, after %s", resource, namespace, name, patience)
+		}
+		t.Fatalf("%s %s/%s is not as wanted after %s; it is: %s", resource, namespace, name, patience, encode(last.Object))
+	})
+	return last
+}
+
+// Wait waits until an object, as a T, exists and is as wanted; see [Cluster.Wait].
+func Wait[T metav1.Object](t testing.TB, c *Cluster, resource, namespace, name string, wanted func(T) bool) T {
+	t.Helper()
+	var found T
+	c.Wait(t, resource, namespace, name, func(u *unstructured.Unstructured) bool {
+		found = decodeAs[T](t, u)
+		return wanted(found)
+	})
+	return found
+}
+
+// WaitGone waits until an object does not exist; see [Cluster.Wait].
+func (c *Cluster) WaitGone(t testing.TB, resource, namespace, name string) {
+	t.Helper()
+	var last *unstructured.Unstructured
+	c.await(t, resource, func() bool {
+		obj, err := c.hand.get(resource, namespace, name)
+		last = obj
+		return apierrors.IsNotFound(err)
+	}, func() {
+		t.Fatalf("%s %s/%s still exists after %s: %s", resource, namespace, name, patience, encode(last))
+	})
+}
+
+// WaitList waits until the objects of a namespace, or of all for "", are as
+// wanted, and returns them; see [Cluster.Wait].
+func (c *Cluster) WaitList(t testing.TB, resource, namespace string, wanted func([]*unstructured.Unstructured) bool) []*unstructured.Unstructured {
+	t.Helper()
+	var last []*unstructured.Unstructured
+	c.await(t, resource, func() bool {
+		items, err := c.hand.list(resource, namespace)
+		last = items
+		return err == nil && wanted(items)
+	}, func() {
+		t.Fatalf("the %s in namespace %q are not as wanted after %s; they are: %s", resource, namespace, patience, encode(last))
+	})
+	return last
+}
+
+// Until waits until something else than an object is as wanted; it looks again
+// whenever 10 milliseconds have passed. It fails the test after a minute.
+func Until(t testing.TB, what string, wanted func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !wanted(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: %s", patience, what)
+		}
+	}
+}
+
+func (c *Cluster) await(t testing.TB, resource string, look func() bool, fail func()) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err := c.hand.await(ctx, resource, look)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		fail()
+	default:
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,55 @@
+package gopf
+
+import (
+	"context"
+
+	"gopf.dev/gopf/internal/daemon"
+	"gopf.dev/gopf/internal/index"
+	"gopf.dev/gopf/internal/registry"
+)
+
+// TestArguments makes what handlers are given, exactly as the running operator
+// does. It is for package gopftest, which has functions for tests: nobody outside
+// of this module can name what its methods take.
+type TestArguments[T Object] struct{}
+
+// Subject is what filters and index functions are given.
+func (TestArguments[T]) Subject(req *registry.Request) (*Subject[T], error) { return newSubject[T](req) }
+
+// Change is what handlers of changes are given.
+func (TestArguments[T]) Change(req *registry.Request) (*Change[T], error) { return newChange[T](req) }
+
+// Handler calls a handler of changes, sub-handlers included.
+func (TestArguments[T]) Handler(fn ChangeFunc[T]) func(context.Context, *registry.Request) error {
+	return erase(fn)
+}
+
+// Event is what handlers of events are given.
+func (TestArguments[T]) Event(req *registry.Request) (*Event[T], error) {
+	s, err := newSubject[T](req)
+	if err != nil {
+		return nil, err
+	}
+	return &Event[T]{Subject: s, Type: req.Event, Missed: req.Missed}, nil
+}
+
+// Daemon is what daemons are given.
+func (TestArguments[T]) Daemon(call *daemon.Call) (*Daemon[T], error) {
+	s, err := newSubject[T](call.Request)
+	if err != nil {
+		return nil, err
+	}
+	return &Daemon[T]{s, call}, nil
+}
+
+// Tick is what timers are given.
+func (TestArguments[T]) Tick(call *daemon.Call) (*Tick[T], error) {
+	s, err := newSubject[T](call.Request)
+	if err != nil {
+		return nil, err
+	}
+	return &Tick[T]{s, call}, nil
+}
+
+// TestIndex gives package gopftest what is behind an index.
+func TestIndex[K comparable, V any](of *IndexOf[K, V], use func(*index.Index[K, V])) { use(of.kept) }
