@@ -83,6 +83,15 @@ func (c *Cluster) RESTConfig() *rest.Config {
 	return &rest.Config{Host: "https://cluster.test", Transport: c.Transport(), QPS: -1}
 }
 
+// As is [Cluster.RESTConfig] in the name of a user, such as
+// "system:serviceaccount:NAMESPACE:NAME": what that one may do is judged by the
+// roles and bindings in the cluster. So manifests with permissions can be tested.
+func (c *Cluster) As(user string) *rest.Config {
+	cfg := c.RESTConfig()
+	cfg.Impersonate.UserName = user
+	return cfg
+}
+
 // Transport passes requests to the cluster, whatever host they are for.
 func (c *Cluster) Transport() http.RoundTripper {
 	c.memoryOnly("Transport")

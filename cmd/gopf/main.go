@@ -89,7 +89,7 @@ but Go needs to be installed.`,
 		// They would take more than the one line.
 		DisableSuggestions: true,
 	}
-	root.AddCommand(newDev(stop), newExec(stop), newVersion())
+	root.AddCommand(newDev(stop), newExec(stop), newNew(), newVersion())
 	return root
 }
 

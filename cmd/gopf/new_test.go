@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gopf.dev/gopf/internal/controlplane"
+)
+
+// newProject calls "gopf new" in an empty folder and returns the project's.
+func newProject(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), name)
+	var stdout, stderr bytes.Buffer
+	if code := run(&interrupt{first: make(chan struct{})}, append([]string{"new", folder}, args...), &stdout, &stderr); code != 0 {
+		t.Fatalf("gopf new: exit code %d, %s", code, stderr.String())
+	}
+	if !strings.Contains(stdout.String(), "make test") {
+		t.Errorf("it does not say what is next: %q", stdout.String())
+	}
+	return folder
+}
+
+func goIn(t *testing.T, folder string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir = folder
+	cmd.Env = append(os.Environ(), controlplane.KubeconfigVariable+"="+existing)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+func TestNewProjectPassesItsTestsAndRuns(t *testing.T) {
+	folder := newProject(t, "cert-policy", "--kind", "Policy", "--group", "certs.example.com", "--module", "github.com/me/cert-policy")
+	goIn(t, folder, "vet", "./...")
+	goIn(t, folder, "test", "./...") // the third level is on the real control plane here
+
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], "dev", ".", "--kubeconfig", existing, "--apply", "deploy/crd.yaml", "--apply", "sample.yaml")
+	cmd.Dir = folder
+	cmd.Env = append(os.Environ(), asGopf+"=1")
+	stderr, err := cmd.StderrPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := make([]byte, 0, 1<<16)
+	buf := make([]byte, 4096)
+	for !bytes.Contains(said, []byte("Handler 'greet' succeeded.")) {
+		n, err := stderr.Read(buf)
+		said = append(said, buf[:n]...)
+		if err != nil {
+			t.Fatalf("gopf dev has ended: %v\n%s", err, said)
+		}
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = stderr.Read(buf)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("gopf dev: %v", err)
+	}
+}
+
+func TestNewProjectHasEverything(t *testing.T) {
+	folder := newProject(t, "demo")
+	for _, name := range []string{
+		"main.go", "types.go", "operator.go", "operator_test.go", "go.mod", "go.sum", "Makefile", "Dockerfile", "README.md", "sample.yaml",
+		".gitignore", ".dockerignore", "deploy/crd.yaml", "deploy/rbac.yaml", "deploy/operator.yaml",
+	} {
+		if _, err := os.Stat(filepath.Join(folder, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		if bytes.Contains(raw, []byte("[[.")) || bytes.Contains(raw, []byte("<no value>")) {
+			t.Errorf("%s is not filled in:\n%s", path, raw)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	out, err := exec.CommandContext(t.Context(), "gofmt", "-l", folder).CombinedOutput()
+	if err != nil || len(out) > 0 {
+		t.Errorf("not formatted: %s %v", out, err)
+	}
+}
+
+func TestNamesBecomeKindsAndPlurals(t *testing.T) {
+	for name, want := range map[string][2]string{
+		"demo": {"Demo", "demos"}, "cert-bot": {"CertBot", "certbots"}, "policy": {"Policy", "policies"}, "box": {"Box", "boxes"}, "array": {"Array", "arrays"},
+	} {
+		kind := camelCase(name)
+		if got := [2]string{kind, plural(strings.ToLower(kind))}; got != want {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+	}
+}
+
+func TestBadProjectsAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no name":       {nil, "give one name for the operator"},
+		"bad name":      {[]string{"My_Operator"}, `"My_Operator" cannot be the name of an operator`},
+		"bad kind":      {[]string{dir + "/a", "--kind", "lower"}, `"lower" cannot be a kind`},
+		"bad group":     {[]string{dir + "/a", "--group", "plain"}, `"plain" cannot be an API group`},
+		"taken":         {[]string{"testdata"}, "the folder testdata exists already"},
+		"no checkout":   {[]string{dir + "/a", "--gopf", dir}, "is no checkout of gopf"},
+		"too many":      {[]string{"a", "b"}, "give one name for the operator"},
+		"unknown flags": {[]string{"a", "--what"}, "unknown flag"},
+	} {
+		var stdout, stderr bytes.Buffer
+		code := run(&interrupt{first: make(chan struct{})}, append([]string{"new"}, c.args...), &stdout, &stderr)
+		if code != 2 || !strings.Contains(stderr.String(), c.want) || strings.Count(stderr.String(), "\n") != 1 {
+			t.Errorf("%s: exit code %d, %q; want %q", name, code, stderr.String(), c.want)
+		}
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) > 0 {
+		t.Errorf("something was written: %v", entries)
+	}
+}
