@@ -52,6 +52,9 @@ func (w *wire) roundTrip(next http.RoundTripper, r *http.Request) (*http.Respons
 	if w.isDead() {
 		return nil, errDead
 	}
+	if strings.HasSuffix(r.URL.Path, "reviews") { // of permissions: they store nothing
+		return next.RoundTrip(r)
+	}
 	if r.Method == http.MethodGet {
 		return w.read(next, r)
 	}
