@@ -38,7 +38,8 @@ func newDev(stop *interrupt) *cobra.Command {
 		Short: "Run an operator on a Kubernetes control plane of its own",
 		Long: `Start a real Kubernetes control plane (etcd, API server and controllers, but no
 nodes: pods stay pending), apply manifests to it, build the operator whose main
-package is in the folder PATH, and run it until Ctrl-C.
+package is in the folder PATH, and run it until Ctrl-C. Instead of a main function,
+the package may export func Register(op *gopf.Operator), as for "gopf run".
 
 The first start ever builds the control plane from source, which takes minutes;
 after that it is ready within seconds.
@@ -95,7 +96,11 @@ func (d *dev) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--apply: %w", err)
 	}
-	if err := checkOperator(ctx, d.operator); err != nil {
+	if err := checkFolder(d.operator); err != nil {
+		return err
+	}
+	build, err := prepareBuild(ctx, []string{d.operator})
+	if err != nil {
 		return err
 	}
 	temp, err := os.MkdirTemp("", "gopf-dev-")
@@ -103,7 +108,7 @@ func (d *dev) run(ctx context.Context) error {
 		return fmt.Errorf("make a temporary folder: %w", err)
 	}
 	defer os.RemoveAll(temp)
-	executable, err := buildOperator(ctx, d.operator, temp, d.stderr)
+	executable, err := build.into(ctx, temp, d.stderr)
 	if err != nil {
 		return err
 	}

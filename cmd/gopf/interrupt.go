@@ -21,6 +21,7 @@ type interrupt struct {
 	signals chan os.Signal
 	first   chan struct{} // closed at the first request
 	second  chan struct{} // closed at the second
+	signal  os.Signal     // of the first; not to be read before
 }
 
 // newInterrupt makes SIGINT, SIGTERM and SIGHUP such requests, for the rest of the
@@ -29,7 +30,7 @@ func newInterrupt() *interrupt {
 	i := &interrupt{signals: make(chan os.Signal, 2), first: make(chan struct{}), second: make(chan struct{})}
 	signal.Notify(i.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	go func() {
-		<-i.signals
+		i.signal = <-i.signals
 		close(i.first)
 		<-i.signals
 		close(i.second)
@@ -39,6 +40,14 @@ func newInterrupt() *interrupt {
 		os.Exit(exitInterrupted)
 	}()
 	return i
+}
+
+// received is the first signal, for a process that knows SIGINT and SIGTERM.
+func (i *interrupt) received() os.Signal {
+	if i.signal == os.Interrupt {
+		return os.Interrupt
+	}
+	return syscall.SIGTERM
 }
 
 // context ends with errInterrupted at the first request.

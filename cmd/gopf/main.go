@@ -1,5 +1,6 @@
-// Command gopf helps to develop operators: "gopf dev" runs one on a real Kubernetes
-// control plane that it brings along.
+// Command gopf helps to develop operators: "gopf run" builds and runs one, main
+// function or not; "gopf dev" does so on a real Kubernetes control plane that it
+// brings along.
 package main
 
 import (
@@ -82,14 +83,15 @@ func newRoot(stop *interrupt) *cobra.Command {
 		Short: "Develop Kubernetes operators with gopf",
 		Long: `Gopf helps to develop Kubernetes operators that are written with gopf.dev/gopf.
 
-"gopf dev" runs an operator on a real Kubernetes control plane of its own: nothing
-but Go needs to be installed.`,
+"gopf run" makes an operator of packages with handlers and runs it. "gopf dev" runs
+an operator on a real Kubernetes control plane of its own: nothing but Go needs to
+be installed.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		// They would take more than the one line.
 		DisableSuggestions: true,
 	}
-	root.AddCommand(newDev(stop), newExec(stop), newNew(), newVersion())
+	root.AddCommand(newNew(), newRun(stop), newDev(stop), newExec(stop), newVersion())
 	return root
 }
 

@@ -45,13 +45,14 @@ type gopf struct {
 	stderr bytes.Buffer // to be read after wait
 }
 
-// told is what the operator in testdata tells about itself.
+// told is what operators in testdata tell about themselves.
 type told struct {
 	PID        int
 	Args       []string
 	Kubeconfig string
 	Signals    int
 	Ignored    bool
+	Said       string
 }
 
 // start runs gopf with the arguments.

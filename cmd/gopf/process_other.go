@@ -9,10 +9,5 @@ import (
 
 func isolate(*exec.Cmd) {}
 
-// signalGroup interrupts or kills the process.
-func signalGroup(cmd *exec.Cmd, kill bool) error {
-	if kill {
-		return cmd.Process.Kill()
-	}
-	return cmd.Process.Signal(os.Interrupt)
-}
+// signalGroup sends a signal to the process.
+func signalGroup(cmd *exec.Cmd, s os.Signal) error { return cmd.Process.Signal(s) }

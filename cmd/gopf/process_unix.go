@@ -3,6 +3,7 @@
 package main
 
 import (
+	"os"
 	"os/exec"
 	"syscall"
 )
@@ -14,11 +15,7 @@ func isolate(cmd *exec.Cmd) {
 	dieWithParent(cmd.SysProcAttr)
 }
 
-// signalGroup sends SIGINT, or SIGKILL, to the process and those it started.
-func signalGroup(cmd *exec.Cmd, kill bool) error {
-	signal := syscall.SIGINT
-	if kill {
-		signal = syscall.SIGKILL
-	}
-	return syscall.Kill(-cmd.Process.Pid, signal)
+// signalGroup sends a signal to the process and those it started.
+func signalGroup(cmd *exec.Cmd, s os.Signal) error {
+	return syscall.Kill(-cmd.Process.Pid, s.(syscall.Signal))
 }

@@ -21,6 +21,10 @@ type process struct {
 	args []string
 	env  []string // besides this process's own
 	name string   // for people
+
+	// transparent makes it look as if the process were this one: it gets the signals
+	// that this one gets, takes its time to stop, and its exit code counts.
+	transparent bool
 }
 
 // supervise runs the process until it ends, the user wants to stop, or the control
@@ -53,48 +57,62 @@ func (i *interrupt) supervise(cluster *controlplane.ControlPlane, p process, std
 	}
 	select {
 	case err := <-ended:
-		return exited(p.name, err)
+		return exited(p, err)
 	case <-died:
 		reason := fmt.Errorf("the control plane ended: %w", cluster.Err())
 		fmt.Fprintf(stderr, "gopf: the control plane ended; stopping %s\n", p.name)
-		_ = i.end(cmd, ended, p.name) // what counts is why
+		_ = i.end(cmd, ended, p) // what counts is why
 		return exitError{exitFailure, reason}
 	case <-i.first:
-		fmt.Fprintf(stderr, "\nStopping %s; Ctrl-C again ends everything at once.\n", p.name)
-		return i.end(cmd, ended, p.name)
+		if !p.transparent {
+			fmt.Fprintf(stderr, "\nStopping %s; Ctrl-C again ends everything at once.\n", p.name)
+		}
+		return i.end(cmd, ended, p)
 	}
 }
 
 // end asks the process to stop, and kills it if it takes too long or the user does
 // not want to wait.
-func (i *interrupt) end(cmd *exec.Cmd, ended <-chan error, name string) error {
-	late := time.NewTimer(grace)
-	defer late.Stop()
-	if err := signalGroup(cmd, false); err != nil {
-		_ = signalGroup(cmd, true) // where it cannot be asked
+func (i *interrupt) end(cmd *exec.Cmd, ended <-chan error, p process) error {
+	asked := os.Interrupt
+	var late <-chan time.Time
+	if p.transparent {
+		asked = i.received()
+	} else {
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		late = timer.C
+	}
+	if err := signalGroup(cmd, asked); err != nil {
+		_ = signalGroup(cmd, os.Kill) // where it cannot be asked
 	}
 	select {
-	case <-ended:
+	case err := <-ended:
+		if p.transparent {
+			return exited(p, err)
+		}
 		return nil
 	case <-i.second:
-		_ = signalGroup(cmd, true) // it fails only if it is gone
+		_ = signalGroup(cmd, os.Kill) // it fails only if it is gone
 		<-ended
 		return exitError{code: exitInterrupted}
-	case <-late.C:
-		_ = signalGroup(cmd, true)
+	case <-late:
+		_ = signalGroup(cmd, os.Kill)
 		<-ended
-		return exitError{exitFailure, fmt.Errorf("%s did not stop within %v and was killed", name, grace)}
+		return exitError{exitFailure, fmt.Errorf("%s did not stop within %v and was killed", p.name, grace)}
 	}
 }
 
 // exited makes gopf's outcome from that of a process that ended by itself.
-func exited(name string, err error) error {
+func exited(p process, err error) error {
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &exit) && exit.ExitCode() >= 0 && p.transparent:
+		return exitError{code: exit.ExitCode()} // it has said why
 	case errors.As(err, &exit) && exit.ExitCode() >= 0:
-		return exitError{exit.ExitCode(), fmt.Errorf("%s ended with %w", name, err)}
+		return exitError{exit.ExitCode(), fmt.Errorf("%s ended with %w", p.name, err)}
 	}
-	return exitError{exitFailure, fmt.Errorf("%s ended: %w", name, err)}
+	return exitError{exitFailure, fmt.Errorf("%s ended: %w", p.name, err)}
 }

@@ -14,7 +14,7 @@ func TestBadInputGetsOneClearLine(t *testing.T) {
 	if err := os.WriteFile(broken, []byte("kind: ConfigMap\n---\n{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const operator, library = "testdata/operator", "testdata/library"
+	const operator, library, greeter = "testdata/operator", "testdata/library", "testdata/greeter"
 	cases := map[string]struct {
 		args []string
 		code int
@@ -27,8 +27,8 @@ func TestBadInputGetsOneClearLine(t *testing.T) {
 		"arguments without dash": {[]string{"dev", operator, "run"}, 2, `unexpected argument "run": the operator's own arguments go after --`},
 		"missing path":           {[]string{"dev", dir + "/none"}, 2, "none: no such file or directory: give the folder"},
 		"a file":                 {[]string{"dev", operator + "/main.go"}, 2, "is not a folder"},
-		"no Go files":            {[]string{"dev", "testdata"}, 2, "there are no Go files in testdata"},
-		"no module":              {[]string{"dev", dir}, 2, "is not a Go package: "},
+		"no Go files":            {[]string{"dev", "testdata"}, 2, "no Go files in "},
+		"no module":              {[]string{"dev", dir}, 2, "there is no go.mod in " + dir + " or above"},
 		"no main package":        {[]string{"dev", library}, 2, "is package library, not a main package"},
 		"missing manifest":       {[]string{"dev", operator, "--apply", dir + "/none"}, 2, "--apply: stat " + dir + "/none: no such file"},
 		"malformed manifest":     {[]string{"dev", operator, "--apply", broken}, 1, "--apply: " + broken + ", document 1: it is not a Kubernetes object"},
@@ -37,6 +37,21 @@ func TestBadInputGetsOneClearLine(t *testing.T) {
 		"two clusters":           {[]string{"dev", operator, "--kubeconfig", broken, "--data", dir}, 2, "--data and --kubeconfig exclude each other"},
 		"exec without command":   {[]string{"exec"}, 2, "give the command after --"},
 		"exec of nothing":        {[]string{"exec", "--", "no-such-command"}, 2, "no-such-command"},
+		"run nothing":            {[]string{"run"}, 2, "PKG is missing: give the packages with handlers, as in 'gopf run ./handlers --all-namespaces'"},
+		"run flags first":        {[]string{"run", "-A", operator}, 2, "give the packages before the flags, as in 'gopf run ./handlers -A'"},
+		"run no folder":          {[]string{"run", "./none"}, 2, "stat ./none: no such file or directory: give import paths, folders or files"},
+		"run no file":            {[]string{"run", "none.go"}, 2, "stat none.go: no such file or directory"},
+		"run no Go file":         {[]string{"run", "testdata/manifests.yaml"}, 2, "is not a Go file"},
+		"run no such package":    {[]string{"run", "gopf.dev/gopf/none"}, 2, "gopf.dev/gopf/none"},
+		"run no Go files":        {[]string{"run", "testdata"}, 2, "no Go files in "},
+		"run no module":          {[]string{"run", dir}, 2, "there is no go.mod in " + dir + " or above: run 'go mod init' there"},
+		"run a pattern":          {[]string{"run", "./..."}, 2, "./... stands for many packages: name those to run"},
+		"run no Register":        {[]string{"run", library}, 2, "testdata/library is package library, not a main package, and has no func Register(op *gopf.Operator)"},
+		"run no Register there":  {[]string{"run", greeter, library}, 2, "testdata/library is package library"},
+		"run a wrong Register":   {[]string{"run", "testdata/shape"}, 2, "shape.go:7:6: Register must be func Register(op *gopf.Operator)"},
+		"run no main":            {[]string{"run", "testdata/nomain"}, 2, "testdata/nomain has neither func main nor func Register(op *gopf.Operator)"},
+		"run main with others":   {[]string{"run", greeter, operator}, 2, "testdata/operator is a main package, which runs alone"},
+		"run main files":         {[]string{"run", operator + "/main.go", greeter}, 2, "files of a main package run alone"},
 		"version with argument":  {[]string{"version", "x"}, 2, "gopf version --help"},
 	}
 	for name, c := range cases {
@@ -58,12 +73,20 @@ func TestBadInputGetsOneClearLine(t *testing.T) {
 }
 
 func TestHelpTeaches(t *testing.T) {
-	for _, args := range [][]string{{"dev", "--help"}, {"help", "dev"}} {
+	cases := map[string][]string{
+		"dev --help": {"Examples:\n  gopf dev ./examples/01-minimal", "--apply file", "Ctrl-C"},
+		"help dev":   {"Examples:\n  gopf dev ./examples/01-minimal", "--apply file", "Ctrl-C"},
+		"run --help": {"Examples:\n  gopf run ./handlers", "func Register(op *gopf.Operator)", "--all-namespaces", `"gopf dev" starts one`},
+		"help run":   {"Examples:\n  gopf run ./handlers"},
+		"run -h":     {"Examples:\n  gopf run ./handlers"},
+	}
+	for line, wants := range cases {
+		args := strings.Fields(line)
 		var stdout, stderr bytes.Buffer
 		if code := run(&interrupt{first: make(chan struct{})}, args, &stdout, &stderr); code != 0 {
 			t.Errorf("got exit code %d", code)
 		}
-		for _, want := range []string{"Examples:\n  gopf dev ./examples/01-minimal", "--apply file", "Ctrl-C"} {
+		for _, want := range wants {
 			if !strings.Contains(stdout.String(), want) {
 				t.Errorf("got %q, want %q", stdout.String(), want)
 			}

@@ -1,0 +1,2 @@
+// Command nomain is a main package without any function.
+package main

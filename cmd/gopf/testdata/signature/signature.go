@@ -1,0 +1,5 @@
+// Package signature has a Register that takes something else.
+package signature
+
+// Register cannot be called with an operator.
+func Register(name string) { _ = name }
