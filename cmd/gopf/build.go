@@ -168,9 +168,17 @@ func (b *build) into(ctx context.Context, temp string, stderr io.Writer) (execut
 		return "", errNoGo
 	}
 	if err != nil {
-		return "", fmt.Errorf("build the operator in %s: go build: %w", b.given, err)
+		return "", fmt.Errorf("build the operator in %s: go build: %w%s", b.given, err, advice(string(out)))
 	}
 	return executable, nil
+}
+
+// advice says what to do about errors of the go command that only gopf can cause.
+func advice(output string) string {
+	if strings.Contains(output, "gopf.dev/gopf/cli") && strings.Contains(output, "-mod=vendor") {
+		return `; the vendor folder has no command line: add 'import _ "gopf.dev/gopf/cli"' to a package of the module and run 'go mod vendor'`
+	}
+	return ""
 }
 
 func (b *build) goBuild(ctx context.Context, args []string) (output []byte, err error) {

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestPackagesAreToldFromFlags(t *testing.T) {
+	type split struct{ Packages, Flags []string }
+	cases := map[string]split{
+		"./a":                {[]string{"./a"}, []string{}},
+		"./a b -n x ./c":     {[]string{"./a", "b"}, []string{"-n", "x", "./c"}},
+		"./a -- -n x":        {[]string{"./a"}, []string{"-n", "x"}},
+		"./a -v -- y":        {[]string{"./a"}, []string{"-v", "--", "y"}},
+		"./a --help":         {[]string{"./a"}, []string{"--help"}},
+		"--help":             {},
+		"-h":                 {},
+		"handlers.go -A -d ": {[]string{"handlers.go"}, []string{"-A", "-d"}},
+	}
+	for line, want := range cases {
+		packages, flags, err := splitArgs(strings.Fields(line))
+		if diff := cmp.Diff(want, split{packages, flags}); diff != "" || err != nil {
+			t.Errorf("%q: %v, -want +got\n%s", line, err, diff)
+		}
+	}
+}
+
+func TestTheMainFunctionIsWhereAllPackagesMayBeImported(t *testing.T) {
+	const module = "/m"
+	cases := map[string]struct {
+		dirs []string
+		want string
+	}{
+		"anywhere":             {[]string{"/m/a", "/m/b"}, "/m"},
+		"the module itself":    {[]string{"/m"}, "/m"},
+		"internal":             {[]string{"/m/internal/a"}, "/m"},
+		"deep internal":        {[]string{"/m/a/internal/b/c", "/m/d"}, "/m/a"},
+		"internal in internal": {[]string{"/m/internal/a/internal/b", "/m/internal/c"}, "/m/internal/a"},
+		"another module":       {[]string{"/other/a/internal/b"}, "/m"},
+		"not quite internal":   {[]string{"/m/a/internals/b"}, "/m"},
+	}
+	for name, c := range cases {
+		var packages []*goPackage
+		for _, dir := range c.dirs {
+			packages = append(packages, &goPackage{Dir: filepath.FromSlash(dir)})
+		}
+		if got, want := neighbour(filepath.FromSlash(module), packages), filepath.Join(filepath.FromSlash(c.want), "gopf-run-main"); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestTheMainFunctionIsGo(t *testing.T) {
+	at := &token.Position{Filename: "/m/a/a.go", Line: 7}
+	text := mainFile([]*goPackage{{Name: "a", ImportPath: "example.com/m/a", register: at}, {Name: "b", ImportPath: "example.com/m/b", register: at}})
+	if _, err := parser.ParseFile(token.NewFileSet(), "main.go", text, parser.AllErrors); err != nil {
+		t.Errorf("%v:\n%s", err, text)
+	}
+	a, b := strings.Index(string(text), "gopfRun0.Register(op)"), strings.Index(string(text), "gopfRun1.Register(op)")
+	if a < 0 || b < a {
+		t.Errorf("they are not called in their order:\n%s", text)
+	}
+}
+
+func TestExecutablesAreNamedAsByGo(t *testing.T) {
+	for path, want := range map[string]string{"example.com/op": "op", "example.com/op/v2": "op", "op": "op", "example.com/v2x": "v2x"} {
+		if got := strings.TrimSuffix(executableName(&goPackage{ImportPath: path}), ".exe"); got != want {
+			t.Errorf("%s: got %s, want %s", path, got, want)
+		}
+	}
+}
+
+func TestVendoredModulesGetAdvice(t *testing.T) {
+	const output = "gopf-run-main/main.go:7:2: cannot find module providing package gopf.dev/gopf/cli: import lookup disabled by -mod=vendor"
+	if got := advice(output); !strings.Contains(got, "go mod vendor") {
+		t.Errorf("got %q", got)
+	}
+	if got := advice("undefined: x"); got != "" {
+		t.Errorf("got %q", got)
+	}
+}
