@@ -50,7 +50,7 @@ func begin(t *testing.T, slowness time.Duration, settings func(*gopf.Settings), 
 	settings(&op.Settings)
 	op.OnStartup("slow", func(ctx context.Context, _ *gopf.Activity) error {
 		<-ctx.Done()
-		time.Sleep(slowness) //nolint:forbidigo // of virtual time
+		time.Sleep(slowness) // of virtual time
 		return nil
 	})
 	p := process{signals: r.signals, exit: func(code int) { r.exits <- code }}
@@ -149,7 +149,7 @@ func TestRunNeverEndsTheProcess(t *testing.T) {
 		op := gopf.New()
 		op.Settings.Process.UltimateExitingTimeout = time.Second
 		op.OnStartup("slow", func(context.Context, *gopf.Activity) error {
-			time.Sleep(time.Hour) //nolint:forbidigo // of virtual time
+			time.Sleep(time.Hour) // of virtual time
 			return nil
 		})
 		ctx, cancel := context.WithCancel(t.Context())
