@@ -246,3 +246,12 @@ func (f fruits) create(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 }
+
+func TestDevRunsPackagesWithoutMainToo(t *testing.T) {
+	g := start(t, "dev", "testdata/waver", "--kubeconfig", existing, "--", "run", "-n", "default", "--standalone", "--bad")
+	if code := g.wait(); code != 2 {
+		t.Errorf("got exit code %d, want 2", code)
+	}
+	g.says("Error: unknown flag: --bad. See 'waver run --help'.", "gopf: the operator ended with exit status 2")
+	g.leavesNothing()
+}
