@@ -10,7 +10,7 @@ RACE    := $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && echo -race)
 BEGUN   := $(shell date +%s)
 STAGE   := sh hack/stage
 # Packages that start control planes of their own, or need one.
-CLUSTER := ./internal/e2e/... ./internal/kube ./internal/stream ./internal/access ./internal/peering ./internal/lease ./internal/login ./internal/admission
+CLUSTER := ./internal/e2e/... ./internal/kube ./internal/stream ./internal/access ./internal/peering ./internal/lease ./internal/login ./internal/admission ./cli
 OWN     := ./internal/controlplane ./internal/manifests ./cmd/gopf
 
 .DEFAULT_GOAL := help

@@ -22,7 +22,7 @@ func TestASignalEndsItCleanly(t *testing.T) {
 			if code := p.wait(); code != 0 {
 				t.Errorf("got exit code %d", code)
 			}
-			if len(p.lines("The operator is stopping.")) != 1 {
+			if len(p.lines("Operator is stopping.")) != 1 {
 				t.Error("it does not say that it stops")
 			}
 		})
@@ -37,7 +37,7 @@ func TestTheSecondSignalEndsItAtOnce(t *testing.T) {
 	objects.create("example", nil)
 	await(t, "the handler is called", func() bool { return len(calls.calls()) > 0 })
 	p.signal(syscall.SIGTERM)
-	p.await(t, "The operator is stopping.")
+	p.await(t, "Operator is stopping.")
 	p.signal(os.Interrupt)
 	if code := p.wait(); code != 130 {
 		t.Errorf("got exit code %d", code)

@@ -172,7 +172,11 @@ func serve(ctx context.Context, s *server, resources *observe.Resources, discove
 	tasks.Go(func() { s.answerReviews(ctx, func(err error) { halt(&failure{err}) }) })
 
 	<-ctx.Done()
-	s.Log.Info("The operator is stopping.")
+	level := slog.LevelInfo
+	if context.Cause(ctx) != context.Canceled {
+		level = slog.LevelDebug // whoever gave a cause has told it
+	}
+	s.Log.Log(ctx, level, "The operator is stopping.")
 	tasks.Wait()
 	s.stop(cancel)
 	close(s.stopped)
