@@ -2,6 +2,7 @@ package gopf
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -62,19 +63,33 @@ func (c *cluster) resource(ctx context.Context, obj Object, s *callSpec) (kind.I
 	if gvk := kindOf(obj); gvk.Kind != "" && gvk.Version != "" {
 		return c.objects.ByKind(ctx, gvk)
 	}
-	declared := c.types[reflect.TypeOf(obj)]
-	if len(declared) == 0 {
-		return kind.Info{}, c.unknownKind(obj)
+	return c.declared(ctx, obj)
+}
+
+// declared finds the resource that the type of the object is declared for. One
+// that the cluster does not have does not count beside one that it has.
+func (c *cluster) declared(ctx context.Context, obj Object) (info kind.Info, err error) {
+	selectors := c.types[reflect.TypeOf(obj)]
+	if len(selectors) == 0 {
+		return info, c.unknownKind(obj)
 	}
-	info, err := c.objects.Select(ctx, declared[0])
-	for _, also := range declared[1:] {
-		other, err := c.objects.Select(ctx, also)
-		if err == nil && other.GVR() != info.GVR() {
-			return kind.Info{}, &UnknownKindError{fmt.Sprintf("%T", obj), fmt.Sprintf(
-				"the type is used for %s and for %s; set the TypeMeta of the object, or say gopf.Of(%q)", declared[0], also, objects.Name(other))}
+	var missing error
+	for _, of := range selectors {
+		found, err := c.objects.Select(ctx, of)
+		switch {
+		case err != nil:
+			missing = errors.Join(missing, err)
+		case info.Plural == "":
+			info = found
+		case found.GVR() != info.GVR():
+			return info, &UnknownKindError{fmt.Sprintf("%T", obj), fmt.Sprintf(
+				"the type is declared for both %s and %s; set the TypeMeta of the object, or say gopf.Of(%q)", info, found, objects.Name(found))}
 		}
 	}
-	return info, err
+	if info.Plural == "" {
+		return info, missing
+	}
+	return info, nil
 }
 
 // kindOf is what the object says about itself.
