@@ -35,8 +35,8 @@ func convert[T any](in map[string]any, key string, as *T) error {
 	if value == nil {
 		return nil
 	}
-	ok := false
-	if *as, ok = value.(T); ok {
+	if v, ok := value.(T); ok {
+		*as = v
 		return nil
 	}
 	raw, err := json.Marshal(value)
