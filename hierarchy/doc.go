@@ -38,7 +38,7 @@ func chosen(opts []Option) (o options) {
 func Forced() Option { return func(o *options) { o.forced = true } }
 
 // Strict names a child exactly like its owner. By default the name only begins
-// like that, and the server adds a random end.
+// like that, and ends at random.
 func Strict() Option { return func(o *options) { o.strict = true } }
 
 // Nested puts the labels also on parts of children that have metadata of their
