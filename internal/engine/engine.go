@@ -170,6 +170,7 @@ func serve(ctx context.Context, s *server, resources *observe.Resources, discove
 	tasks.Go(func() { s.followResuming(ctx, work) })
 	tasks.Go(func() { s.review(ctx) })
 	tasks.Go(func() { s.answerReviews(ctx, func(err error) { halt(&failure{err}) }) })
+	tasks.Go(func() { s.inquire(ctx) })
 
 	<-ctx.Done()
 	level := slog.LevelInfo

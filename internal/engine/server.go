@@ -77,7 +77,8 @@ func newServer(c Config, client *kube.Client, v *vitals) *server {
 	s.clock = alarm.New(func(a appointment) { a.resource.ring(a.key) })
 	s.daemons = alarm.New((*daemon.Task).Ring)
 	s.gate = newGate(c)
-	s.poster = posting.New(client.Ungated(), c.Posting)
+	s.Posting.Posted, s.Posting.Dropped = v.metrics.EventPosted, v.metrics.EventsDropped
+	s.poster = posting.New(client.Ungated(), s.Posting)
 	if len(c.Namespaces) == 0 {
 		s.namespaces[""] = true
 	}

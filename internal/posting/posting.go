@@ -25,6 +25,11 @@ type Config struct {
 	NamePrefix string     // of the events' own names
 	Namespace  string     // for events about cluster-scoped objects; "" is "default"
 	Log        *slog.Logger
+
+	// Posted and Dropped, if set, are told of events that were posted, and of how
+	// many are lost. They must be quick.
+	Posted  func()
+	Dropped func(n int)
 }
 
 // Event is something to be told about an object.
@@ -83,15 +88,26 @@ func (p *Poster) Post(e Event) {
 		r.more++
 		return
 	}
-	p.seen[e] = &repeated{since: time.Now()}
-	p.put(e)
+	if p.put(e) { // so that what is remembered is bounded, too
+		p.seen[e] = &repeated{since: time.Now()}
+	}
 }
 
-func (p *Poster) put(e Event) {
+// put has an event posted, if there is room.
+func (p *Poster) put(e Event) bool {
 	select {
 	case p.queue <- e:
+		return true
 	default:
 		p.lost++
+		p.dropped()
+		return false
+	}
+}
+
+func (p *Poster) dropped() {
+	if p.config.Dropped != nil {
+		p.config.Dropped(1)
 	}
 }
 
@@ -141,7 +157,13 @@ func (p *Poster) send(ctx context.Context, e Event) {
 		}
 		_, err = p.api.Create(ctx, target, raw)
 	}
-	if err != nil && ctx.Err() == nil {
+	switch {
+	case err == nil:
+		if p.config.Posted != nil {
+			p.config.Posted()
+		}
+	case ctx.Err() == nil:
+		p.dropped()
 		p.config.Log.Warn("An event cannot be posted and is lost.", "about", e.About.String(), "reason", e.Reason, "error", err)
 	}
 }

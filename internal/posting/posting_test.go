@@ -77,6 +77,33 @@ func TestPostingNeverWaitsAndIsBounded(t *testing.T) {
 	})
 }
 
+func TestPostedAndLostEventsAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{}
+		posted, dropped := 0, 0
+		p := New(a, Config{
+			Enabled: true, Log: slog.New(slog.DiscardHandler),
+			Posted: func() { posted++ }, Dropped: func(n int) { dropped += n },
+		})
+		for i := range backlog + 7 {
+			p.Post(Event{about, "Normal", "Made", fmt.Sprint(i)})
+		}
+		if len(p.seen) > backlog {
+			t.Errorf("%d events are remembered, want no more than can wait", len(p.seen))
+		}
+		go p.Run(t.Context())
+		synctest.Wait()
+		a.mu.Lock()
+		a.fail = errors.New("no")
+		a.mu.Unlock()
+		p.Post(Event{about, "Normal", "Made", "in vain"})
+		synctest.Wait()
+		if posted != backlog || dropped != 8 {
+			t.Errorf("%d posted, %d lost; want %d and 8", posted, dropped, backlog)
+		}
+	})
+}
+
 func TestEventsAboutEventsAreNotPosted(t *testing.T) {
 	a := &api{}
 	run(t, a, func(p *Poster) {
