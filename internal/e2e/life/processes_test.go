@@ -59,7 +59,12 @@ func replicaProcess() *gopf.Operator {
 // lifeProcess is an operator that notes the steps of its life.
 func lifeProcess(startup, cleanup error) *gopf.Operator {
 	op := newOperator()
-	op.OnStartup("startup", func(context.Context, *gopf.Activity) error { return errors.Join(noteCall("startup"), startup) })
+	op.OnStartup("startup", func(context.Context, *gopf.Activity) error {
+		if err := noteCall("startup"); err != nil {
+			return err
+		}
+		return startup
+	})
 	op.OnCleanup("cleanup", func(_ context.Context, a *gopf.Activity) error {
 		if err := noteCall("cleanup, API: %v", a.API != nil); err != nil {
 			return err

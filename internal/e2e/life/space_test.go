@@ -36,7 +36,7 @@ var kinds = map[string]string{
 	"zalando.org/v1/kopfpeerings": "KopfPeering", "v1/namespaces": "Namespace", "v1/secrets": "Secret", "v1/serviceaccounts": "ServiceAccount",
 	"rbac.authorization.k8s.io/v1/rolebindings": "RoleBinding", "rbac.authorization.k8s.io/v1/clusterroles": "ClusterRole",
 	"rbac.authorization.k8s.io/v1/clusterrolebindings": "ClusterRoleBinding", "rbac.authorization.k8s.io/v1/roles": "Role",
-	definitions: "CustomResourceDefinition",
+	definitions: "CustomResourceDefinition", leases: "Lease",
 }
 
 // Example is the Go type of the tests' custom resources.
