@@ -23,7 +23,8 @@ type Cluster struct {
 	faults   *faults
 	access   *access
 
-	memos sync.Map // of objects that handlers are called for, by uid
+	memos    sync.Map // of objects that handlers are called for, by uid
+	webhooks sync.Map // handlers by host
 
 	mu      sync.Mutex
 	closing bool
@@ -95,7 +96,7 @@ func (c *Cluster) As(user string) *rest.Config {
 // Transport passes requests to the cluster, whatever host they are for.
 func (c *Cluster) Transport() http.RoundTripper {
 	c.memoryOnly("Transport")
-	return transport{c}
+	return transport{c, c.handle}
 }
 
 // Handler is the cluster's API for a server of the test's own, such as those of

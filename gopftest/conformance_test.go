@@ -3,6 +3,7 @@ package gopftest
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -27,7 +28,7 @@ func behaviours() []behaviour {
 	for _, group := range [][]behaviour{
 		creating(), updating(), patching(), applying(), statusSubresource(), deleting(), listing(), watching(),
 		forms(), discovering(), defining(), schemas(), namespaces(), wellKnown(), scaling(), authorizing(),
-		choosing(), validating(), merging(), following(), belonging(),
+		choosing(), validating(), merging(), following(), belonging(), reviewing(),
 	} {
 		all = append(all, group...)
 	}
@@ -43,7 +44,16 @@ func TestConformance(t *testing.T) {
 			t.Run("memory", func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					c := NewCluster(t, wellKnownKinds()...)
-					compare(t, b, conform(t, b, c.RESTConfig(), func(s *script) { s.expire = c.Expire }))
+					compare(t, b, conform(t, b, c.RESTConfig(), func(s *script) {
+						s.expire = c.Expire
+						hosts := 0
+						s.serve = func(h http.Handler) string {
+							hosts++
+							host := fmt.Sprintf("hooks-%d.test", hosts)
+							c.ServeWebhooks(host, h)
+							return `{"url":"https://` + host + `/"}`
+						}
+					}))
 				})
 			})
 			kubeconfig := os.Getenv("GOPF_TEST_KUBECONFIG")
@@ -56,7 +66,7 @@ func TestConformance(t *testing.T) {
 					t.Fatal(err)
 				}
 				cfg.QPS = -1
-				transcript := conform(t, b, cfg, func(*script) {})
+				transcript := conform(t, b, cfg, func(s *script) { s.serve = func(h http.Handler) string { return serveTLS(t, h) } })
 				if os.Getenv("GOPF_TEST_RECORD") != "" {
 					record(t, b, transcript)
 				}
@@ -72,6 +82,7 @@ func wellKnownKinds() []string {
 		"v1/configmaps", "v1/secrets", "v1/pods", "v1/replicationcontrollers",
 		"apps/v1/deployments", "apps/v1/statefulsets", "apps/v1/replicasets",
 		"roles", "rolebindings", "clusterroles", "clusterrolebindings",
+		"validatingwebhookconfigurations", "mutatingwebhookconfigurations",
 	}
 }
 

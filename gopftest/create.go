@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,6 +32,18 @@ func (s *scope) createLocked(obj *unstructured.Unstructured) (*entry, error) {
 	if err := s.checkNamespace(obj); err != nil {
 		return nil, err
 	}
+	wipe(obj)
+	asked := review{operation: admissionv1.Create, object: obj}
+	if hooks := s.mutators(asked); len(hooks) > 0 {
+		s.prepareSchema(obj)
+		var err error
+		if obj, err = s.mutate(asked, hooks); err != nil {
+			return nil, err
+		}
+		if err := s.checkNamespace(obj); err != nil {
+			return nil, err
+		}
+	}
 	if s.resource.terminating {
 		return nil, apierrors.NewForbidden(s.resource.groupResource(), obj.GetName(),
 			errors.New("create not allowed while custom resource definition is terminating"))
@@ -49,6 +62,13 @@ func (s *scope) createLocked(obj *unstructured.Unstructured) (*entry, error) {
 	if obj.GetResourceVersion() != "" {
 		return nil, errors.New("resourceVersion should not be set on objects to be created")
 	}
+	asked.object = obj
+	if hooks := s.validators(asked); len(hooks) > 0 {
+		if err := s.validateBy(asked, hooks); err != nil {
+			return nil, err
+		}
+	}
+	s.prepareStored(obj)
 	if _, exists := s.table().objects[objectKey{obj.GetNamespace(), obj.GetName()}]; exists {
 		if generated {
 			return nil, apierrors.NewGenerateNameConflict(s.resource.groupResource(), obj.GetName(), 1)
@@ -61,13 +81,19 @@ func (s *scope) createLocked(obj *unstructured.Unstructured) (*entry, error) {
 	return s.store().put(s.resource.groupResource(), obj), nil
 }
 
+// wipe takes out what only the server may set.
+func wipe(obj *unstructured.Unstructured) {
+	obj.SetDeletionTimestamp(nil)
+	obj.SetDeletionGracePeriodSeconds(nil)
+	obj.SetUID("")
+	unstructured.RemoveNestedField(obj.Object, "metadata", "creationTimestamp")
+}
+
 // table returns the objects of the scope's resource. The lock must be held.
 func (s *scope) table() *table { return s.store().table(s.resource.groupResource()) }
 
 // prepareNew sets what the server sets, and takes out what it does not accept.
 func (s *scope) prepareNew(obj *unstructured.Unstructured) {
-	obj.SetDeletionTimestamp(nil)
-	obj.SetDeletionGracePeriodSeconds(nil)
 	obj.SetUID(uuid.NewUUID())
 	obj.SetCreationTimestamp(metav1.NewTime(time.Now().UTC().Truncate(time.Second)))
 	unstructured.RemoveNestedField(obj.Object, "metadata", "generation")
@@ -82,9 +108,11 @@ func (s *scope) prepareNew(obj *unstructured.Unstructured) {
 }
 
 // prepareSchema prunes and sets defaults by the schema of the version that is
-// spoken, then by that of the version that is stored.
-func (s *scope) prepareSchema(obj *unstructured.Unstructured) {
-	s.version.schema.prepare(obj)
+// spoken.
+func (s *scope) prepareSchema(obj *unstructured.Unstructured) { s.version.schema.prepare(obj) }
+
+// prepareStored does so by the schema of the version that is stored.
+func (s *scope) prepareStored(obj *unstructured.Unstructured) {
 	if stored, ok := s.resource.version(s.resource.Version); ok && stored != s.version {
 		stored.schema.prepare(obj)
 	}

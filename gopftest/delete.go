@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,7 +21,30 @@ func (s *scope) delete(options *metav1.DeleteOptions) (*entry, *metav1.Status, e
 	}
 	s.store().mu.Lock()
 	defer s.store().mu.Unlock()
+	if err := s.askForDeletion(); err != nil {
+		return nil, nil, err
+	}
 	return s.deleteLocked(options)
+}
+
+// askForDeletion asks webhooks. The deletions that the API makes by itself, of
+// dependents and of what is in namespaces, are not asked for here.
+func (s *scope) askForDeletion() error {
+	asked := review{operation: admissionv1.Delete}
+	if hooks := s.mutators(asked); len(hooks) > 0 {
+		if _, err := s.mutate(asked, hooks); err != nil {
+			return err
+		}
+	}
+	existing, ok := s.table().objects[s.key()]
+	if !ok {
+		return nil
+	}
+	asked.old = existing.object()
+	if hooks := s.validators(asked); len(hooks) > 0 {
+		return s.validateBy(asked, hooks)
+	}
+	return nil
 }
 
 func (s *scope) deleteLocked(options *metav1.DeleteOptions) (*entry, *metav1.Status, error) {

@@ -150,8 +150,13 @@ func (c *Cluster) scopeOf(obj metav1.Object) (*scope, *unstructured.Unstructured
 // objectsOf decodes the stored objects of a resource, in order.
 func objectsOf[T any](c *Cluster, group, plural, namespace string) []T {
 	c.store.mu.Lock()
+	defer c.store.mu.Unlock()
+	return objectsOfLocked[T](c, group, plural, namespace)
+}
+
+// objectsOfLocked is objectsOf where the lock of the store is held.
+func objectsOfLocked[T any](c *Cluster, group, plural, namespace string) []T {
 	entries := slices.Collect(maps.Values(c.store.table(schema.GroupResource{Group: group, Resource: plural}).objects))
-	c.store.mu.Unlock()
 	slices.SortFunc(entries, func(a, b *entry) int { return a.key.compare(b.key) })
 	var objects []T
 	for _, e := range entries {

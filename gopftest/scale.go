@@ -65,7 +65,7 @@ func (x *exchange) serveScale(s *scope, verb string) error {
 // scale changes the number of replicas as next changes the JSON of the scale.
 func (s *scope) scale(next func([]byte) ([]byte, error)) (*entry, error) {
 	whole := *s
-	whole.subresource = "" // it is the object that changes
+	whole.subresource, whole.unasked = "", true // it is the object that changes
 	return whole.change("", func(old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		before, err := s.scaleOf(old)
 		if err != nil {

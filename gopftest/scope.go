@@ -1,6 +1,7 @@
 package gopftest
 
 import (
+	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
@@ -20,6 +21,11 @@ type scope struct {
 	subresource string
 	dryRun      bool
 	manager     string // who writes, for the owners of fields
+	managed     bool   // the request names the manager
+	unasked     bool   // webhooks are not asked
+
+	user authenticationv1.UserInfo // who writes, for webhooks
+	warn func(string)              // tells the client; nil if there is none
 }
 
 func (s *scope) store() *store { return s.cluster.store }

@@ -30,6 +30,8 @@ type script struct {
 	counts    map[string]int
 	lines     []string
 
+	// serve makes a webhook of the handler, and returns how the API reaches it.
+	serve func(http.Handler) (clientConfig string)
 	// expire makes older versions unreadable, where that can be asked for.
 	expire func()
 }
@@ -47,6 +49,7 @@ func newScript(t *testing.T, cfg *rest.Config, namespace string) *script {
 // reply is an answer, with helpers for what scripts need of it.
 type reply struct {
 	code int
+	head http.Header
 	body map[string]any
 	text string
 }
@@ -84,7 +87,7 @@ func (s *script) try(method, path, body string, headers ...string) (reply, error
 	}
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(resp.Body)
-	r := reply{code: resp.StatusCode, text: string(raw)}
+	r := reply{code: resp.StatusCode, head: resp.Header, text: string(raw)}
 	if json.Unmarshal(raw, &r.body) == nil {
 		r.text = ""
 	}

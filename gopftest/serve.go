@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -45,7 +46,9 @@ func (x *exchange) serve() {
 }
 
 func (x *exchange) serveObjects(s *scope, verb string) error {
-	s.manager = x.manager()
+	s.manager, s.managed = x.manager(), x.r.URL.Query().Has("fieldManager")
+	s.user, _ = userOf(x.r)
+	s.warn = x.warn
 	if err := s.setDryRun(verb, x.r.URL.Query()["dryRun"]); err != nil {
 		return err
 	}
@@ -114,6 +117,13 @@ func (x *exchange) serveObjects(s *scope, verb string) error {
 func (x *exchange) manager() string {
 	program, _, _ := strings.Cut(x.r.UserAgent(), "/")
 	return cmp.Or(x.r.URL.Query().Get("fieldManager"), program)
+}
+
+// warn tells the client something besides the answer.
+func (x *exchange) warn(text string) {
+	if header, err := net.NewWarningHeader(299, "-", text); err == nil {
+		x.w.Header().Add("Warning", header)
+	}
 }
 
 // nameless is the error of a change to a whole collection.

@@ -17,7 +17,10 @@ var errClosed = errors.New("gopftest: the cluster is closed")
 // transport serves requests in the same process, without sockets: whoever waits
 // for a request or for the next event of a stream then waits for something inside
 // the bubble of testing/synctest, so that the clock can move on.
-type transport struct{ cluster *Cluster }
+type transport struct {
+	cluster *Cluster
+	handle  http.HandlerFunc
+}
 
 // RoundTrip implements http.RoundTripper. It returns when the headers are there.
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -42,7 +45,7 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	go func() {
 		defer t.cluster.end()
 		defer a.finish()
-		t.cluster.handle(a, served)
+		t.handle(a, served)
 	}()
 
 	select {

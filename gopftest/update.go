@@ -2,10 +2,12 @@ package gopftest
 
 import (
 	"bytes"
+	"errors"
 	"maps"
 	"reflect"
 	"slices"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -45,7 +47,24 @@ func (s *scope) change(uid types.UID, next func(old *unstructured.Unstructured) 
 	return s.changeLocked(uid, next)
 }
 
+// changeLocked is change where the lock of the store is held. It is given up while
+// webhooks are asked; if the object changes meanwhile, all is done again.
 func (s *scope) changeLocked(uid types.UID, next func(old *unstructured.Unstructured) (*unstructured.Unstructured, error)) (*entry, error) {
+	for range conflictRetries {
+		if e, err := s.changeOnce(uid, next); !errors.Is(err, errOvertaken) {
+			return e, err
+		}
+	}
+	return nil, s.modified()
+}
+
+// conflictRetries is how often the real server makes a change anew.
+const conflictRetries = 5
+
+// errOvertaken says that the object has changed while webhooks were asked.
+var errOvertaken = errors.New("the object has changed meanwhile")
+
+func (s *scope) changeOnce(uid types.UID, next func(old *unstructured.Unstructured) (*unstructured.Unstructured, error)) (*entry, error) {
 	existing, ok := s.table().objects[s.key()]
 	if !ok {
 		return nil, s.notFound()
@@ -64,11 +83,32 @@ func (s *scope) changeLocked(uid types.UID, next func(old *unstructured.Unstruct
 	if err := s.checkNamespace(obj); err != nil {
 		return nil, err
 	}
+	overtaken := func() bool { return s.table().objects[s.key()] != existing }
+	asked := review{operation: admissionv1.Update, object: obj, old: old}
+	if hooks := s.mutators(asked); len(hooks) > 0 {
+		s.prepareSchema(obj)
+		if obj, err = s.mutate(asked, hooks); err != nil {
+			return nil, err
+		}
+		if overtaken() {
+			return nil, errOvertaken
+		}
+	}
 	s.prepareChange(obj, old)
 	if err := s.validate(obj, old); err != nil {
 		return nil, err
 	}
 	keepTimes(obj, old)
+	asked.object = obj
+	if hooks := s.validators(asked); len(hooks) > 0 {
+		if err := s.validateBy(asked, hooks); err != nil {
+			return nil, err
+		}
+		if overtaken() {
+			return nil, errOvertaken
+		}
+	}
+	s.prepareStored(obj)
 
 	switch {
 	case bytes.Equal(encode(obj.Object), existing.raw):
