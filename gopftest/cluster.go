@@ -9,11 +9,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Cluster is an in-memory Kubernetes API. It uses no sockets, so that it works
-// inside a testing/synctest bubble; it works outside of one, too.
-//
-// The cluster ends with the test that made it: streams are closed then, and later
-// requests fail.
+// Cluster is an in-memory Kubernetes API, or a real one; see [RealCluster]. One in
+// memory uses no sockets, so that it works inside a testing/synctest bubble; it
+// works outside of one, too. It ends with the test that made it: streams are closed
+// then, and later requests fail.
 type Cluster struct {
 	hand     hand
 	config   *rest.Config // of a real cluster; nil for one in memory, to which all else belongs
