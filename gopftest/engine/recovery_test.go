@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +82,40 @@ func TestTheOperatorStopsAfterAResourceHasGoneUnderARunningHandler(t *testing.T)
 		c.Delete(t, "apiextensions.k8s.io/v1/customresourcedefinitions", "", "kopfexamples.kopf.dev")
 		time.Sleep(time.Minute)
 		stop()
+	})
+}
+
+func TestAResourceThatIsServedAnewHasOneActorPerObject(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := gopf.New()
+		x := gopf.For[*Example](op, resource)
+		names := gopf.Index(x, "names", func(_ context.Context, s *gopf.Subject[*Example]) (map[string]bool, error) {
+			return map[string]bool{s.Object.Name: true}, nil
+		})
+		x.OnCreate("slow", func(_ context.Context, ch *gopf.Change[*Example]) error {
+			diary.add("begin")
+			time.Sleep(5 * time.Second) // whatever becomes of the context
+			diary.add("end")
+			return nil
+		})
+		gopftest.Start(t, op, c)
+		settle()
+		c.Create(t, example("x", "a"))
+		time.Sleep(time.Second)
+		c.Patch(t, "apiextensions.k8s.io/v1/customresourcedefinitions", "", "kopfexamples.kopf.dev", map[string]any{
+			"spec": map[string]any{"versions": []any{map[string]any{
+				"name": "v1", "served": true, "storage": true,
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+			}}},
+		})
+		time.Sleep(time.Minute)
+		if got, want := diary.all(), []string{"begin", "end"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if !names.Has("x") {
+			t.Error("the object is not in the index any more")
+		}
 	})
 }
 
