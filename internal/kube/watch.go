@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -173,8 +174,21 @@ func (w *Watch) Next() (Event, error) {
 	if cause := w.response.cause(); cause != nil {
 		return Event{}, cause
 	}
-	return Event{}, malformed(err)
+	if err = malformed(err); errors.Is(err, io.ErrUnexpectedEOF) && w.dec.StackDepth() > 0 {
+		err = tornError{err}
+	}
+	return Event{}, err
 }
+
+// Torn tells an end of a watch that came within an event.
+func Torn(err error) bool {
+	var torn tornError
+	return errors.As(err, &torn)
+}
+
+type tornError struct{ error }
+
+func (e tornError) Unwrap() error { return e.error }
 
 func (w *Watch) next() (e Event, err error) {
 	var early []byte // an object that came before its type

@@ -31,6 +31,10 @@ func (t trouble) Unwrap() error { return t.error }
 // there.
 const maxStrikes = 2
 
+// maxTorn is how many connections may break within the same event until that is
+// trouble, too: something may be wrong with it, as its size.
+const maxTorn = 5
+
 // judge decides how to go on after an end. Strikes count the trouble in a row
 // since the version has last changed, this one included.
 func judge(err error, streamingList bool, strikes int) step {

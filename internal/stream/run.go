@@ -21,6 +21,7 @@ type run struct {
 	version string // where to resume; "" is to list first
 	listed  string // the version of the last list
 	strikes int    // trouble in a row at this version
+	torn    int    // watches in a row that broke within the first event after it
 	watched bool   // since the last list
 	relists backoff
 

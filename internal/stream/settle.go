@@ -18,7 +18,7 @@ func (r *run) settle(ctx context.Context, e end) error {
 	if e.progress {
 		r.pause.reset()
 		r.health.progressed()
-		r.strikes = 0
+		r.strikes, r.torn = 0, 0
 	}
 	if e.beyond {
 		r.relists.reset()
@@ -27,7 +27,12 @@ func (r *run) settle(ctx context.Context, e end) error {
 		r.Log.Debug("The credentials were replaced; resuming.")
 		return nil // nothing has failed
 	}
-	if isTrouble {
+	if !e.progress && !e.streaming && kube.Torn(e.err) {
+		r.torn++
+	}
+	if r.torn >= maxTorn {
+		isTrouble, r.strikes, r.torn = true, maxStrikes, 0
+	} else if isTrouble {
 		r.strikes++
 	}
 	if e.streaming && (e.opened || serverFailed(e.err)) {

@@ -13,6 +13,14 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
+// cuts are answers that break after the parts.
+func cuts(n int, parts ...part) (all []answer) {
+	for range n {
+		all = append(all, open(append(slices.Clone(parts), cut(0, io.ErrUnexpectedEOF))...))
+	}
+	return all
+}
+
 func TestEventsOfAStream(t *testing.T) {
 	refused := errors.New("connection refused")
 	cases := map[string]struct {
@@ -56,6 +64,20 @@ func TestEventsOfAStream(t *testing.T) {
 				open(event("MODIFIED", "a", "1", "11"))},
 			wantEvents:   []string{"SYNCED", "ADDED a/1@10", "MODIFIED a/1@11"},
 			wantRequests: []string{"0s watchlist", "0s watch 10"},
+		},
+		"connections cut within the same event again and again": {
+			script: slices.Concat([]answer{closed(initialEnd("9"))},
+				cuts(maxTorn, part{text: `{"type":"ADDED","object":{"metadata":{"na`}),
+				[]answer{open(event("ADDED", "a", "1", "10"), initialEnd("20"))}),
+			wantEvents:   []string{"SYNCED", "LISTED a/1@10", "SYNCED"},
+			wantRequests: []string{"0s watchlist", "0s watch 9", "100ms watch 9", "300ms watch 9", "700ms watch 9", "1.5s watch 9", "3.1s watchlist"},
+			wantLog:      []string{"WARN The watch has failed and is replaced."},
+		},
+		"connections cut between events again and again": {
+			script: slices.Concat([]answer{closed(initialEnd("9"))},
+				cuts(maxTorn), []answer{open(event("ADDED", "a", "1", "10"))}),
+			wantEvents:   []string{"SYNCED", "ADDED a/1@10"},
+			wantRequests: []string{"0s watchlist", "0s watch 9", "100ms watch 9", "300ms watch 9", "700ms watch 9", "1.5s watch 9", "3.1s watch 9"},
 		},
 		"an unterminated last line": {
 			script:       []answer{closed(initialEnd("9"), part{text: `{"object":` + pod("a", "1", "10") + `,"type":"ADDED"}`}), open()},

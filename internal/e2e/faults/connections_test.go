@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"sync"
 	"testing"
 	"time"
 )
@@ -46,4 +47,23 @@ func TestConnectionsThatAreCutAtAnyByte(t *testing.T) {
 			t.Logf("%d connections were cut", n/61)
 		})
 	}
+}
+
+// Every answer to a write and every stream ends at another byte of what it has to
+// say. Lengths that are enough for something, and such that are not, take turns.
+func TestAnswersAndStreamsThatAreCutAtAnyByte(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	n := 0
+	next := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		n += 757
+		return n % 1999
+	}
+	o := admit(t, hasty)
+	o.proxy.strike(writes, func(x *exchange) { cutsAfter(next())(x) })
+	o.proxy.strike(watches, func(x *exchange) { events(cutAt(next()))(x) })
+	o.proxy.cutStreams(patients)
+	o.live(fault{})
 }

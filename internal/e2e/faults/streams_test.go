@@ -231,6 +231,18 @@ func breaking(n int, do func(x *exchange, line []byte, out func([]byte))) func()
 	}
 }
 
+// cutAt breaks the connection after so many bytes of events.
+func cutAt(left int) func() filter {
+	return func() filter {
+		return func(x *exchange, line []byte, out func([]byte)) {
+			out(line[:min(left, len(line))])
+			if left -= len(line); left <= 0 {
+				x.abort()
+			}
+		}
+	}
+}
+
 // errorEvent sends an ERROR.
 func errorEvent(code int) func(*exchange, []byte, func([]byte)) {
 	return func(_ *exchange, _ []byte, out func([]byte)) {
