@@ -49,8 +49,9 @@ func TestConnectionsThatAreCutAtAnyByte(t *testing.T) {
 	}
 }
 
-// Every answer to a write and every stream ends at another byte of what it has to
-// say. Lengths that are enough for something, and such that are not, take turns.
+// For a while, every answer to a write and every stream ends at another byte of
+// what it has to say. Lengths that are enough for something, and such that are not,
+// take turns.
 func TestAnswersAndStreamsThatAreCutAtAnyByte(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -59,11 +60,22 @@ func TestAnswersAndStreamsThatAreCutAtAnyByte(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		n += 757
-		return n % 1999
+		return n % 2999
 	}
-	o := admit(t, hasty)
-	o.proxy.strike(writes, func(x *exchange) { cutsAfter(next())(x) })
-	o.proxy.strike(watches, func(x *exchange) { events(cutAt(next()))(x) })
-	o.proxy.cutStreams(patients)
-	o.live(fault{})
+	var rules []*rule
+	treat(t, fault{
+		begin: func(p *proxy) {
+			rules = []*rule{
+				p.strike(writes, func(x *exchange) { cutsAfter(next())(x) }),
+				p.strike(watches, func(x *exchange) { events(cutAt(next()))(x) }),
+			}
+			p.cutStreams(patients)
+		},
+		lasts: 4 * time.Second,
+		end: func(*proxy) {
+			for _, r := range rules {
+				r.end()
+			}
+		},
+	}, hasty)
 }
