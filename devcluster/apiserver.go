@@ -20,10 +20,11 @@ const issuer = "https://kubernetes.default.svc.cluster.local"
 const serviceNetwork = "10.0.0.0/16"
 
 // startAPIServer starts kube-apiserver on the listener. It avoids kube-apiserver's
-// command, which seizes the signals of the process and exists only once in it.
-func startAPIServer(etcd string, listener net.Listener, f *folder, k *keys) (*component, error) {
+// command, which seizes the signals of the process and exists only once in it. With
+// history, old versions of objects are kept.
+func startAPIServer(etcd string, listener net.Listener, f *folder, k *keys, history bool) (*component, error) {
 	s := options.NewServerRunOptions()
-	err := parseFlags("kube-apiserver", s.Flags(), []string{
+	args := []string{
 		"--etcd-servers=" + etcd,
 		"--bind-address=127.0.0.1",
 		// Endpoints must not be loopback addresses, so publish none; finding another
@@ -40,7 +41,11 @@ func startAPIServer(etcd string, listener net.Listener, f *folder, k *keys) (*co
 		"--service-account-signing-key-file=" + k.serviceAccounts,
 		"--service-account-key-file=" + k.serviceAccounts,
 		"--profiling=false",
-	})
+	}
+	if history {
+		args = append(args, "--etcd-compaction-interval=0")
+	}
+	err := parseFlags("kube-apiserver", s.Flags(), args)
 	if err != nil {
 		return nil, err
 	}

@@ -23,8 +23,8 @@ type etcd struct {
 
 // startEtcd starts a single-member etcd and waits until it takes requests. It has
 // no authentication, so it listens on a socket in a folder that only this user can
-// enter, and for peers not at all.
-func startEtcd(ctx context.Context, f *folder) (*etcd, error) {
+// enter, and for peers not at all. What is volatile does not wait for the disk.
+func startEtcd(ctx context.Context, f *folder, volatile bool) (*etcd, error) {
 	socket := url.URL{Scheme: "unix", Path: filepath.Join(f.run, "etcd.sock")}
 	// Nobody dials the peer address, but it is stored with the member: keep it constant.
 	peer := url.URL{Scheme: "http", Host: "127.0.0.1:1"}
@@ -36,7 +36,7 @@ func startEtcd(ctx context.Context, f *folder) (*etcd, error) {
 	config.InitialCluster = config.Name + "=" + peer.String()
 	config.LogLevel, config.LogOutputs = "warn", []string{embed.StdErrLogOutput}
 	config.QuotaBackendBytes = quota
-	config.UnsafeNoFsync = f.temporary
+	config.UnsafeNoFsync = volatile
 	// A lone member votes for itself after the election timeout: make that short.
 	config.TickMs, config.ElectionMs = 20, 100
 

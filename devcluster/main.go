@@ -57,6 +57,7 @@ type settings struct {
 	log        string
 	kubeconfig string
 	supervised bool
+	bench      bool
 }
 
 func main() {
@@ -67,6 +68,7 @@ func main() {
 	flags.StringVar(&o.log, "log", "", "`file` for the components' logs; by default devcluster.log in the data folder")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "`file` to write the kubeconfig to, besides the one in the data folder")
 	flags.BoolVar(&o.supervised, "supervised", false, "report in JSON on stdout and stop when stdin ends (for programs that start this one)")
+	flags.BoolVar(&o.bench, "bench", false, "for measurements: wait for no disk, and keep all versions of objects")
 	flags.Usage = func() {}
 	if err := parse(flags, &o, os.Args[1:]); err != nil {
 		if errors.Is(err, pflag.ErrHelp) {

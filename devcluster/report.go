@@ -17,6 +17,7 @@ type report struct {
 	Server     string `json:"server,omitempty"`     // URL
 	Version    string `json:"version,omitempty"`    // of Kubernetes
 	Log        string `json:"log,omitempty"`        // path; empty if there is none
+	Etcd       string `json:"etcd,omitempty"`       // the address of its socket
 	Error      string `json:"error,omitempty"`
 }
 

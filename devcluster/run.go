@@ -76,12 +76,12 @@ func serve(ctx context.Context, o settings, f *folder, out *reporter, logPath st
 		return err
 	}
 
-	store, err := startEtcd(ctx, f)
+	store, err := startEtcd(ctx, f, f.temporary || o.bench)
 	if err != nil {
 		return err
 	}
 	defer store.stop()
-	api, err := startAPIServer(store.endpoint, listener, f, keys)
+	api, err := startAPIServer(store.endpoint, listener, f, keys, o.bench)
 	if err != nil {
 		return err
 	}
@@ -107,6 +107,7 @@ func serve(ctx context.Context, o settings, f *folder, out *reporter, logPath st
 		Server:     "https://" + listener.Addr().String(),
 		Version:    version.Get().GitVersion,
 		Log:        logPath,
+		Etcd:       store.endpoint,
 	}, f)
 	select {
 	case <-ctx.Done():

@@ -37,6 +37,10 @@ type Options struct {
 	// devcluster.log in the data folder; a temporary folder's log survives failures only.
 	LogFile string
 
+	// Bench makes it fit for measurements: it waits for no disk, and keeps all
+	// versions of objects.
+	Bench bool
+
 	// Progress gets a few lines in case the control plane must be built first.
 	// Nil means nobody is interested.
 	Progress io.Writer
@@ -65,6 +69,7 @@ type report struct {
 	Server     string `json:"server"`
 	Version    string `json:"version"`
 	Log        string `json:"log"`
+	Etcd       string `json:"etcd"`
 	Error      string `json:"error"`
 }
 
@@ -88,6 +93,9 @@ func start(ctx context.Context, path string, o Options) (*ControlPlane, error) {
 	}
 	if o.Port != 0 {
 		args = append(args, "--port", strconv.Itoa(o.Port))
+	}
+	if o.Bench {
+		args = append(args, "--bench")
 	}
 	c := &ControlPlane{
 		cmd:  exec.Command(path, args...),
@@ -162,6 +170,13 @@ func (c *ControlPlane) Version() string { return c.ready.Version }
 
 // Log is the path of the components' log.
 func (c *ControlPlane) Log() string { return c.ready.Log }
+
+// Etcd is the address of the database's socket, for clients that only this user
+// can be.
+func (c *ControlPlane) Etcd() string { return c.ready.Etcd }
+
+// PID is the number of the process.
+func (c *ControlPlane) PID() int { return c.cmd.Process.Pid }
 
 // Done is closed when the process is gone: by itself, which Err explains, or by Stop.
 func (c *ControlPlane) Done() <-chan struct{} { return c.done }
