@@ -1,0 +1,148 @@
+// Package cluster is the control plane that operators are measured on: with
+// objects put into its database directly, so that making them costs nobody
+// anything, and with counts of the requests that it was sent.
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"gopf.dev/gopf/bench/widget"
+	"gopf.dev/gopf/internal/controlplane"
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/kind"
+)
+
+// Cluster is a running control plane.
+type Cluster struct {
+	plane  *controlplane.ControlPlane
+	etcd   *clientv3.Client
+	api    *kube.Client
+	folder string
+	mould  *mould
+}
+
+// Start runs a control plane on the folder.
+func Start(ctx context.Context, folder string) (*Cluster, error) {
+	plane, err := controlplane.Start(ctx, controlplane.Options{Data: folder, Bench: true, Progress: os.Stderr})
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{plane: plane, folder: folder}
+	if err := c.connect(); err != nil {
+		_ = c.Stop()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Cluster) connect() error {
+	config, _, err := kube.LoadConfig(c.plane.Kubeconfig(), "")
+	if err != nil {
+		return err
+	}
+	o := kube.DefaultOptions()
+	o.UserAgent = "bench"
+	if c.api, err = kube.NewClient(config, o); err != nil {
+		return err
+	}
+	c.etcd, err = clientv3.New(clientv3.Config{Endpoints: []string{c.plane.Etcd()}, Logger: zap.NewNop()})
+	if err != nil {
+		return fmt.Errorf("connect to etcd: %w", err)
+	}
+	c.mould, err = readMould(c.folder)
+	return err
+}
+
+// Stop ends it. The folder stays.
+func (c *Cluster) Stop() error {
+	if c.etcd != nil {
+		_ = c.etcd.Close()
+	}
+	if c.api != nil {
+		c.api.Close()
+	}
+	return c.plane.Stop()
+}
+
+// Kubeconfig is the path of the file with which it can be reached.
+func (c *Cluster) Kubeconfig() string { return c.plane.Kubeconfig() }
+
+// PID is the number of its process.
+func (c *Cluster) PID() int { return c.plane.PID() }
+
+// Version is that of Kubernetes.
+func (c *Cluster) Version() string { return c.plane.Version() }
+
+// Copy makes a copy of a folder that no control plane runs on.
+func Copy(from, to string) error {
+	if out, err := exec.Command("cp", "-r", "--reflink=auto", from, to).CombinedOutput(); err != nil {
+		return fmt.Errorf("copy %s: %w: %s", from, err, out)
+	}
+	return nil
+}
+
+// DefineKinds makes all kinds known to the cluster.
+func (c *Cluster) DefineKinds(ctx context.Context) error {
+	for plural, name := range widget.Kinds {
+		target := kube.Target{Info: kind.Info{Group: "apiextensions.k8s.io", Version: "v1", Plural: "customresourcedefinitions"}}
+		raw, err := json.Marshal(definition(plural, name))
+		if err != nil {
+			return err
+		}
+		if _, err := c.api.Create(ctx, target, raw); err != nil {
+			return err
+		}
+	}
+	for plural := range widget.Kinds {
+		if err := c.awaitKind(ctx, plural); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) awaitKind(ctx context.Context, plural string) (err error) {
+	for range 200 {
+		if _, err = c.api.WithBackoffs(nil).List(ctx, Info(plural), "", kube.ListOptions{Max: 1}, ignore); err == nil {
+			return nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return fmt.Errorf("the kind is not served: %w", err)
+}
+
+// Info is what discovery would tell of the kind.
+func Info(plural string) kind.Info {
+	return kind.Info{Group: widget.GroupVersion.Group, Version: widget.GroupVersion.Version, Kind: widget.Kinds[plural], Plural: plural, Namespaced: true}
+}
+
+func definition(plural, name string) map[string]any {
+	free := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
+	return map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": plural + "." + widget.GroupVersion.Group},
+		"spec": map[string]any{
+			"group": widget.GroupVersion.Group, "scope": "Namespaced",
+			"names": map[string]any{"plural": plural, "kind": name},
+			"versions": []any{map[string]any{
+				"name": widget.GroupVersion.Version, "served": true, "storage": true,
+				"subresources": map[string]any{"status": map[string]any{}},
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{
+					"type": "object", "properties": map[string]any{"spec": free, "status": free},
+				}},
+			}},
+		},
+	}
+}
+
+// mouldFile keeps the mould in the folder of a control plane.
+func mouldFile(folder string) string { return filepath.Join(folder, "mould.json") }

@@ -1,0 +1,87 @@
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"k8s.io/client-go/rest"
+)
+
+// Counts are the requests that the API server was sent, by verb and resource
+// with its subresource, like "PATCH gadgets/status".
+type Counts map[string]float64
+
+var sample = regexp.MustCompile(`^apiserver_request_total\{(.*)\} (\S+)$`)
+var label = regexp.MustCompile(`(\w+)="([^"]*)"`)
+
+// Requests reads the counts.
+func (c *Cluster) Requests(ctx context.Context) (Counts, error) {
+	client, err := rest.HTTPClientFor(c.api.RESTConfig())
+	if err != nil {
+		return nil, err
+	}
+	defer client.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.plane.Server()+"/metrics", nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("read the metrics of the API server: %w", err)
+	}
+	defer resp.Body.Close()
+	counts := Counts{}
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		m := sample.FindStringSubmatch(lines.Text())
+		if m == nil {
+			continue
+		}
+		labels := map[string]string{}
+		for _, l := range label.FindAllStringSubmatch(m[1], -1) {
+			labels[l[1]] = l[2]
+		}
+		what := labels["verb"] + " " + labels["resource"]
+		if s := labels["subresource"]; s != "" {
+			what += "/" + s
+		}
+		n, err := strconv.ParseFloat(m[2], 64)
+		if err != nil {
+			return nil, err
+		}
+		counts[what] += n
+	}
+	return counts, lines.Err()
+}
+
+// Since is what was added since.
+func (c Counts) Since(before Counts) Counts {
+	added := Counts{}
+	for what, n := range c {
+		if n -= before[what]; n > 0 {
+			added[what] = n
+		}
+	}
+	return added
+}
+
+// Writes are those to a resource and its subresources.
+func (c Counts) Writes(plural string) (n float64) {
+	for what, count := range c {
+		verb, resource, _ := strings.Cut(what, " ")
+		resource, _, _ = strings.Cut(resource, "/")
+		switch verb {
+		case "POST", "PUT", "PATCH", "APPLY", "DELETE":
+			if resource == plural {
+				n += count
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,149 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/apimachinery/pkg/types"
+
+	"gopf.dev/gopf/bench/widget"
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/object"
+)
+
+// writers is how many objects are put into the database at the same time.
+const writers = 32
+
+func key(plural, name string) string {
+	return "/registry/" + widget.GroupVersion.Group + "/" + plural + "/default/" + name
+}
+
+// stored is an object as it is in the database.
+func (c *Cluster) stored(ctx context.Context, plural, name string) ([]byte, error) {
+	found, err := c.etcd.Get(ctx, key(plural, name))
+	if err != nil {
+		return nil, err
+	}
+	if len(found.Kvs) != 1 {
+		return nil, fmt.Errorf("%s %s is not in the database", plural, name)
+	}
+	return found.Kvs[0].Value, nil
+}
+
+// Fresh puts new objects into the database, numbered from … to.
+func (c *Cluster) Fresh(ctx context.Context, plural string, from, to int) error {
+	return c.put(ctx, plural, c.mould.Fresh, from, to)
+}
+
+// Handled puts objects into the database as operators leave them.
+func (c *Cluster) Handled(ctx context.Context, plural string, from, to int) error {
+	return c.put(ctx, plural, c.mould.Handled, from, to)
+}
+
+func (c *Cluster) put(ctx context.Context, plural string, mould []byte, from, to int) error {
+	return parallel(to-from, func(i int) error {
+		raw, err := c.mould.cast(mould, plural, from+i)
+		if err != nil {
+			return err
+		}
+		_, err = c.etcd.Put(ctx, key(plural, Name(from+i)), string(raw))
+		return err
+	})
+}
+
+// Change changes objects in the database.
+func (c *Cluster) Change(ctx context.Context, plural string, from, to int, change func([]byte) []byte) error {
+	return parallel(to-from, func(i int) error {
+		name := Name(from + i)
+		for {
+			found, err := c.etcd.Get(ctx, key(plural, name))
+			if err != nil || len(found.Kvs) == 0 {
+				return fmt.Errorf("read %s %s: %w", plural, name, err)
+			}
+			was := found.Kvs[0]
+			done, err := c.etcd.Txn(ctx).
+				If(clientv3.Compare(clientv3.ModRevision(key(plural, name)), "=", was.ModRevision)).
+				Then(clientv3.OpPut(key(plural, name), string(change(was.Value)))).Commit()
+			if err != nil || done.Succeeded {
+				return err
+			}
+		}
+	})
+}
+
+// Count is how many objects there are.
+func (c *Cluster) Count(ctx context.Context, plural string) (int64, error) {
+	found, err := c.etcd.Get(ctx, key(plural, ""), clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil {
+		return 0, err
+	}
+	return found.Count, nil
+}
+
+// Served waits until the API server's cache has all objects, so that what
+// follows is not measured with its start.
+func (c *Cluster) Served(ctx context.Context, plural string, want int) error {
+	for range 300 {
+		seen := 0
+		w, err := c.api.Watch(ctx, Info(plural), "", kube.WatchOptions{SendInitialEvents: true})
+		if err != nil {
+			return err
+		}
+		for {
+			e, err := w.Next()
+			if err != nil || e.InitialEnd {
+				break
+			}
+			seen++
+		}
+		w.Close()
+		if seen >= want {
+			return nil
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return fmt.Errorf("the API server does not serve %d %s", want, plural)
+}
+
+func ignore(*object.Body) error { return nil }
+
+// parallel calls fn with the numbers below n and returns the first error.
+func parallel(n int, fn func(int) error) error {
+	numbers := make(chan int)
+	errs := make(chan error, writers)
+	var wait sync.WaitGroup
+	for range writers {
+		wait.Go(func() {
+			for i := range numbers {
+				if err := fn(i); err != nil {
+					select {
+					case errs <- err:
+					default:
+					}
+				}
+			}
+		})
+	}
+	for i := range n {
+		numbers <- i
+	}
+	close(numbers)
+	wait.Wait()
+	select {
+	case err := <-errs:
+		return err
+	default:
+		return nil
+	}
+}
+
+// Stamp updates an object, with the moment in it at which that was done.
+func (c *Cluster) Stamp(ctx context.Context, plural, name string, size int64) error {
+	patch := fmt.Sprintf(`{"spec":{"stamp":%d,"size":%d}}`, time.Now().UnixNano(), size)
+	target := kube.Target{Info: Info(plural), Namespace: "default", Name: name}
+	_, err := c.api.Patch(ctx, target, types.MergePatchType, []byte(patch))
+	return err
+}

@@ -1,0 +1,92 @@
+// Command bench measures what operators cost: written with Gopf, with
+// controller-runtime and, if there is one, with Kopf. See README.md.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
+
+	"gopf.dev/gopf/bench/proc"
+	"gopf.dev/gopf/bench/report"
+)
+
+func main() {
+	mode := flag.String("mode", "bench", "how much to measure: quick, bench or full")
+	only := flag.String("only", "", "what to measure of it, like B1,B3; all by default")
+	with := flag.String("with", "", "the programs to measure, like gopf,typed,unstructured,kopf,bare; all by default")
+	sizes := flag.String("n", "", "numbers of objects instead of the usual ones, like 1000,5000")
+	out := flag.String("out", "results", "the folder for results")
+	profiles := flag.String("profiles", "", "a folder for profiles of storms; none by default")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *mode, plan{*only, *with, *sizes}, *out, *profiles); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, mode string, p plan, out, profiles string) error {
+	began := time.Now()
+	folder, err := os.MkdirTemp("", "gopf-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	programs, err := programs(ctx, folder)
+	if err != nil {
+		return err
+	}
+	b := &bench{folder: folder, programs: programs, profiles: profiles, seeds: map[[2]int]string{}, results: describe(mode)}
+	load, err := proc.Load()
+	if err != nil {
+		return err
+	}
+	time.Sleep(time.Second)
+	idle, err := proc.Load()
+	if err != nil {
+		return err
+	}
+	b.results.Busy = 1 - (idle.Idle-load.Idle)/(idle.Total-load.Total)
+	failure := b.measure(ctx, mode, p)
+	end, err := proc.Load()
+	if err != nil {
+		return err
+	}
+	b.results.Stolen = (end.Stolen - idle.Stolen) / (end.Total - idle.Total)
+	b.results.Judge()
+	if err := b.results.Write(out); err != nil {
+		return err
+	}
+	fmt.Println(b.results.Table())
+	log.Printf("done in %v", time.Since(began).Round(time.Second))
+	return failure
+}
+
+// describe says what the results are of.
+func describe(mode string) *report.Results {
+	r := &report.Results{
+		Mode: mode, Date: time.Now().Format(time.DateOnly), Machine: proc.Machine(), Cores: runtime.NumCPU(), Go: runtime.Version(), Commit: "unknown",
+	}
+	if commit, err := exec.Command("git", "rev-parse", "--short", "HEAD").Output(); err == nil {
+		r.Commit = strings.TrimSpace(string(commit))
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if m.Path == "sigs.k8s.io/controller-runtime" {
+				r.Runtime = m.Version
+			}
+		}
+	}
+	return r
+}

@@ -1,0 +1,97 @@
+// Command gopf is the operator under measurement, written with Gopf.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/bench/proto"
+	"gopf.dev/gopf/bench/widget"
+	"gopf.dev/gopf/logs"
+)
+
+func main() {
+	resource := flag.String("resource", "widgets", "what to handle")
+	does := flag.String("does", "create", "what handlers there are: create, update, delete, index, timer, daemon; separated by commas")
+	interval := flag.Duration("interval", time.Minute, "of timers")
+	flag.Parse()
+	if err := run(*resource, strings.Split(*does, ","), *interval); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(resource string, does []string, interval time.Duration) error {
+	counter := &proto.Counter{}
+	op := gopf.New()
+	op.Settings.Peering.Standalone = true
+	widgets := gopf.For[*widget.Widget](op, widget.GroupVersion.String()+"/"+resource)
+	for _, what := range does {
+		declare(widgets, what, interval, counter)
+	}
+	log := slog.New(logs.New(os.Stderr, logs.Options{}))
+	return op.Run(proto.Serve(counter, nil), gopf.Log(log))
+}
+
+func declare(widgets *gopf.Resource[*widget.Widget], what string, interval time.Duration, counter *proto.Counter) {
+	switch what {
+	case "create":
+		widgets.OnCreate("create", gopf.WithResult(func(_ context.Context, c *gopf.Change[*widget.Widget]) (widget.Result, error) {
+			counter.Called(c.Object.Spec.Stamp)
+			return widget.Result{Message: "created", Size: c.Object.Spec.Size}, nil
+		}))
+	case "update":
+		widgets.OnUpdate("update", func(_ context.Context, c *gopf.Change[*widget.Widget]) error {
+			counter.Called(c.Object.Spec.Stamp)
+			return nil
+		})
+	case "delete":
+		widgets.OnDelete("delete", func(context.Context, *gopf.Change[*widget.Widget]) error {
+			counter.Called(0)
+			return nil
+		})
+	case "index":
+		gopf.Index(widgets, "groups", func(_ context.Context, s *gopf.Subject[*widget.Widget]) (map[string]int64, error) {
+			counter.Seen()
+			return map[string]int64{s.Object.Spec.Group: s.Object.Spec.Size}, nil
+		})
+	case "timer":
+		due := &schedule{interval: interval, last: map[string]time.Time{}}
+		widgets.Timer("timer", interval, func(_ context.Context, t *gopf.Tick[*widget.Widget]) error {
+			counter.Late(due.lateness(t.Object.Name))
+			return nil
+		}, gopf.Optional())
+	case "daemon":
+		widgets.WithLabel("daemon", gopf.Present).Daemon("daemon", func(ctx context.Context, _ *gopf.Daemon[*widget.Widget]) error {
+			counter.Seen()
+			<-ctx.Done()
+			return nil
+		}, gopf.Optional())
+	}
+}
+
+// schedule knows when calls for objects are due.
+type schedule struct {
+	interval time.Duration
+	mu       sync.Mutex
+	last     map[string]time.Time
+}
+
+// lateness is how late the call that begins now is; 0 for the first.
+func (s *schedule) lateness(name string) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	last, known := s.last[name]
+	if s.last[name] = now; !known {
+		return 0
+	}
+	return now.Sub(last) - s.interval
+}

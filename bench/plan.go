@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gopf.dev/gopf/bench/cluster"
+)
+
+// The entries that make objects of about 1.3 and 10 KB.
+const (
+	small = 10
+	large = 95
+)
+
+// plan narrows what is measured.
+type plan struct{ only, with, sizes string }
+
+func (p plan) wants(id string) bool {
+	return p.only == "" || slices.Contains(strings.Split(p.only, ","), id)
+}
+
+func (p plan) numbers(usual ...int) ([]int, error) {
+	if p.sizes == "" {
+		return usual, nil
+	}
+	var numbers []int
+	for _, text := range strings.Split(p.sizes, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, fmt.Errorf("-n: %w", err)
+		}
+		numbers = append(numbers, n)
+	}
+	return numbers, nil
+}
+
+// operators are the names of those to measure.
+func (p plan) operators(all map[string]program) []string {
+	short := map[string]string{gopfName: "gopf", typedName: "typed", untypedName: "unstructured", kopfName: "kopf"}
+	var names []string
+	for _, name := range []string{gopfName, typedName, untypedName, kopfName} {
+		if _, there := all[name]; there && (p.with == "" || slices.Contains(strings.Split(p.with, ","), short[name])) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (p plan) bare() bool { return p.with == "" || strings.Contains(p.with, "bare") }
+
+func (b *bench) measure(ctx context.Context, mode string, p plan) error {
+	switch mode {
+	case "quick":
+		return b.quick(ctx, p)
+	}
+	return fmt.Errorf("there is no mode %q", mode)
+}
+
+// quick is what finds out within minutes whether something got worse.
+func (b *bench) quick(ctx context.Context, p plan) error {
+	if p.wants("M") {
+		log.Print("memory with 20,000 objects")
+		if err := b.on(ctx, 20000, small, func(c *cluster.Cluster) error { return b.memory(ctx, c, 20000) }); err != nil {
+			return err
+		}
+	}
+	sizes, err := p.numbers(1000)
+	if err != nil {
+		return err
+	}
+	for _, n := range sizes {
+		for _, name := range p.operators(b.programs) {
+			log.Printf("%s with %d objects", name, n)
+			err := b.on(ctx, n, small, func(c *cluster.Cluster) error { return b.basics(ctx, c, p, name, n, 60) })
+			if err != nil {
+				return err
+			}
+		}
+		if p.bare() {
+			if err := b.on(ctx, n, small, func(c *cluster.Cluster) error { return b.floor(ctx, c, p, n) }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// basics are B1, B2, B3 and B6 for one operator.
+func (b *bench) basics(ctx context.Context, c *cluster.Cluster, p plan, name string, objects, updates int) error {
+	if p.wants("B3") || p.wants("B6") {
+		err := b.cold(c, ctx, name, objects, func(running *process) error {
+			if !p.wants("B6") {
+				return nil
+			}
+			return b.latency(ctx, c, name, running, objects, updates)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	var storms []string
+	for _, id := range []string{"B1", "B2"} {
+		if p.wants(id) {
+			storms = append(storms, id)
+		}
+	}
+	if len(storms) == 0 {
+		return nil
+	}
+	return b.storms(ctx, c, name, objects, storms...)
+}
+
+// floor is what operators are compared to.
+func (b *bench) floor(ctx context.Context, c *cluster.Cluster, p plan, objects int) error {
+	if p.wants("B3") {
+		if err := b.bareList(c, objects); err != nil {
+			return err
+		}
+	}
+	if p.wants("B1") {
+		return b.bareStorm(ctx, c, objects)
+	}
+	return nil
+}

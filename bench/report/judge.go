@@ -1,0 +1,4 @@
+package report
+
+// Judge compares what was measured with the budgets.
+func (r *Results) Judge() {}
