@@ -147,3 +147,23 @@ func (c *Cluster) Stamp(ctx context.Context, plural, name string, size int64) er
 	_, err := c.api.Patch(ctx, target, types.MergePatchType, []byte(patch))
 	return err
 }
+
+// Written waits until nobody has written for a while, and returns when the last
+// write was seen, within a few hundredths of a second. Single writes in between
+// are the control plane's own.
+func (c *Cluster) Written(ctx context.Context) (last time.Time, err error) {
+	const poll, patience = 50 * time.Millisecond, 1500 * time.Millisecond
+	var revision, before int64
+	for last = time.Now(); time.Since(last) < patience; time.Sleep(poll) {
+		now, err := c.etcd.Get(ctx, "nothing") // all answers tell the revision
+		if err != nil {
+			return last, err
+		}
+		added := now.Header.Revision - revision
+		if added > 1 || added == 1 && before > 0 {
+			last = time.Now()
+		}
+		revision, before = now.Header.Revision, added
+	}
+	return last, nil
+}
