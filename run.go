@@ -87,7 +87,7 @@ const recording = 5 * time.Second
 
 // backlog is how much may wait of one resource, in bytes. When it is reached,
 // reading from the cluster pauses.
-const backlog = 32 << 20
+const backlog = 8 << 20
 
 // prepare checks the options and lets the settings know of them, before startup
 // handlers have the last word.

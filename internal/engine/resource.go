@@ -58,11 +58,17 @@ type entry struct {
 	hurry bool // do not wait out the pause after an error
 }
 
+// activeTurns is how many objects of a resource are being looked at or written
+// at the same time, beside any number of those whose handlers are running. More
+// than requests may be under way would only need memory.
+const activeTurns = 128
+
 func (r *resource) open(work context.Context) {
 	r.memories = map[string]*process.Memory{}
 	r.queue = queue.New(queue.Config[string, entry]{
-		Turn: r.turn, Add: r.add, Weigh: weigh, Limit: r.config.Backlog, Workers: r.config.WorkerLimit,
+		Turn: r.turn, Add: r.add, Weigh: weigh, Limit: r.config.Backlog, Workers: r.config.WorkerLimit, Active: activeTurns,
 	})
+	r.kind.Aside = r.queue.Aside
 	r.put = func(key string, e entry) { r.queue.Put(work, key, e) }
 }
 

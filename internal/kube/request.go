@@ -135,7 +135,7 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 		} else {
 			attempt-- // it came early, and does not count: the pause goes on
 		}
-		if left, err = c.wait(ctx, pause, hint(o.err)); err != nil {
+		if err := pausing(ctx, func() (err error) { left, err = c.wait(ctx, pause, hint(o.err)); return err }); err != nil {
 			return fmt.Errorf("%w, while waiting to retry after: %w", err, o.err)
 		}
 	}

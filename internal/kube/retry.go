@@ -113,3 +113,21 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
 	}
 	return nil
 }
+
+// pausesKey is where a context has what makes pauses.
+type pausesKey struct{}
+
+// WithPauses has the pauses between attempts of a request made by the function,
+// so that somebody else can go on meanwhile. It must call what it is given.
+func WithPauses(ctx context.Context, within func(pause func())) context.Context {
+	return context.WithValue(ctx, pausesKey{}, within)
+}
+
+func pausing(ctx context.Context, pause func() error) (err error) {
+	within, ok := ctx.Value(pausesKey{}).(func(func()))
+	if !ok {
+		return pause()
+	}
+	within(func() { err = pause() })
+	return err
+}

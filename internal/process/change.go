@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/apply"
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/registry"
@@ -165,6 +166,7 @@ func (k *Kind) unsent(m *Memory, body *object.Body, news bool) *change {
 func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *change) (*object.Body, error) {
 	ctx, cancel := k.lasting(ctx)
 	defer cancel()
+	ctx = kube.WithPauses(ctx, k.aside)
 	w := m.work()
 	w.unsent = c
 	applier := apply.Applier{API: k.API, Resource: k.Resource, Log: k.Logger(body)}

@@ -46,7 +46,10 @@ func (s *sight) handle(ctx context.Context, c *change) (save func(context.Contex
 		s.log.Debug(title+" diff:", "diff", s.shownDiff())
 	}
 	runner := s.runner(state, c, handling.Key)
-	failure := runner.Pass(ctx, selected)
+	var failure error
+	if len(selected) > 0 {
+		s.aside(func() { failure = runner.Pass(ctx, selected) })
+	}
 	c.ran = runner.Ran() > 0
 	if failure != nil && !c.ran {
 		return nil, failure

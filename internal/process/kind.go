@@ -43,6 +43,9 @@ type Kind struct {
 	Cluster registry.API
 	// Observe is told of calls of handlers; nil for nobody.
 	Observe execute.Observer
+	// Aside does what may take any time, and lets other objects have their turns
+	// meanwhile; nil if they need not be let.
+	Aside func(func())
 	// Alarm makes the object get another turn at the moment, and at no other.
 	Alarm func(key string, at time.Time)
 	// Stopping is closed when no new work is to be begun.
@@ -116,6 +119,15 @@ type business struct {
 // NewMemory begins to remember the object of an event.
 func NewMemory(e *Event) *Memory {
 	return &Memory{UID: e.Body.UID, Namespace: e.Body.Namespace, Name: e.Body.Name, listed: e.Listed()}
+}
+
+// aside does what may take any time.
+func (k *Kind) aside(fn func()) {
+	if k.Aside == nil {
+		fn()
+		return
+	}
+	k.Aside(fn)
 }
 
 func (m *Memory) work() *business {

@@ -111,7 +111,16 @@ func (k *Kind) observe(ctx context.Context, m *Memory, event *Event, asked *patc
 
 // tell calls one event handler.
 func (k *Kind) tell(ctx context.Context, log *slog.Logger, h *registry.Handler, request *registry.Request, asked *patch.Patch) {
-	outcome := execute.Attempt{
+	var outcome execute.Outcome
+	k.aside(func() { outcome = k.attempt(ctx, log, h, request) })
+	asked.Absorb(request.Patch)
+	if outcome.Err == nil && outcome.Result != nil {
+		execute.Deliver(asked, h.ID, outcome.Result)
+	}
+}
+
+func (k *Kind) attempt(ctx context.Context, log *slog.Logger, h *registry.Handler, request *registry.Request) execute.Outcome {
+	return execute.Attempt{
 		Title: "Handler", ID: h.ID, Started: request.Started,
 		DefaultBackoff: k.Config.DefaultBackoff, DefaultMode: registry.Ignore, Log: log, Observe: k.Observe,
 		Call: func(ctx context.Context) (any, error) {
@@ -121,8 +130,4 @@ func (k *Kind) tell(ctx context.Context, log *slog.Logger, h *registry.Handler, 
 			return execute.ToJSON(request.Result)
 		},
 	}.Make(ctx)
-	asked.Absorb(request.Patch)
-	if outcome.Err == nil && outcome.Result != nil {
-		execute.Deliver(asked, h.ID, outcome.Result)
-	}
 }

@@ -25,25 +25,35 @@ type Config[K comparable, E any] struct {
 	// Workers is how many turns may run at the same time; 0 is no limit. Those
 	// that wait take what is newest when they begin.
 	Workers int
+
+	// Active is how many of them may be on our side of the work, which is all but
+	// what they do in [Queue.Aside]; 0 is no limit. It bounds what turns need in
+	// memory when there are many at once, whatever time those take that are aside.
+	Active int
 }
 
 // Queue holds the entries that wait. An actor exists only while its key has
-// entries, so that an idle key costs nothing.
+// entries, so that an idle key costs nothing, and a goroutine only while it has
+// its turn.
 type Queue[K comparable, E any] struct {
 	config Config[K, E]
-	slots  chan struct{} // taken by turns; nil without a limit
 
-	mu     sync.Mutex
-	space  sync.Cond // entries were taken, or the queue was closed
-	weight int
-	actors map[K]*actor[E]
-	closed bool
-	wait   sync.WaitGroup
+	mu        sync.Mutex
+	space     sync.Cond // entries were taken, or the queue was closed
+	weight    int
+	actors    map[K]*actor[E]
+	ready     fifo[func()]        // turns that wait for their beginning
+	returning fifo[chan struct{}] // turns that were aside, and wait for being active again
+	turns     int                 // that run
+	active    int                 // of them
+	closed    bool
+	wait      sync.WaitGroup
 }
 
 type actor[E any] struct {
 	waiting []E
 	since   time.Time // when the first of them came
+	turn    func()
 }
 
 // New makes an empty queue.
@@ -56,9 +66,6 @@ func New[K comparable, E any](c Config[K, E]) *Queue[K, E] {
 	}
 	q := &Queue[K, E]{config: c, actors: map[K]*actor[E]{}}
 	q.space.L = &q.mu
-	if c.Workers > 0 {
-		q.slots = make(chan struct{}, c.Workers)
-	}
 	return q
 }
 
@@ -78,8 +85,9 @@ func (q *Queue[K, E]) Put(ctx context.Context, key K, entry E) {
 	a := q.actors[key]
 	if a == nil {
 		a = &actor[E]{}
+		a.turn = func() { q.one(ctx, key, a) }
 		q.actors[key] = a
-		q.wait.Go(func() { q.act(ctx, key, a) })
+		q.ready.push(a.turn)
 	}
 	if len(a.waiting) == 0 {
 		a.since = time.Now()
@@ -87,27 +95,56 @@ func (q *Queue[K, E]) Put(ctx context.Context, key K, entry E) {
 	q.weight -= q.weigh(a.waiting)
 	a.waiting = q.config.Add(a.waiting, entry)
 	q.weight += q.weigh(a.waiting)
+	q.advance()
 }
 
-// act takes the entries of one key until there are none.
-func (q *Queue[K, E]) act(ctx context.Context, key K, a *actor[E]) {
-	for q.one(ctx, key, a) {
+// advance lets turns go on and begin, as many as may. Those that were aside go
+// first: what has begun is to come to its end.
+func (q *Queue[K, E]) advance() {
+	for q.config.Active == 0 || q.active < q.config.Active {
+		if back, ok := q.returning.pop(); ok {
+			q.active++
+			close(back)
+			continue
+		}
+		if q.config.Workers > 0 && q.turns >= q.config.Workers {
+			return
+		}
+		turn, ok := q.ready.pop()
+		if !ok {
+			return
+		}
+		q.active++
+		q.turns++
+		q.wait.Go(turn)
 	}
 }
 
-// one takes an entry, if there is any.
-func (q *Queue[K, E]) one(ctx context.Context, key K, a *actor[E]) bool {
-	if q.slots != nil {
-		q.slots <- struct{}{}
-		defer func() { <-q.slots }()
+// one has one turn of a key, if there is still an entry for it.
+func (q *Queue[K, E]) one(ctx context.Context, key K, a *actor[E]) {
+	entry, some := q.take(a)
+	if some {
+		q.config.Turn(ctx, key, entry)
 	}
 	q.mu.Lock()
-	if len(a.waiting) == 0 {
+	defer q.mu.Unlock()
+	q.active--
+	q.turns--
+	if len(a.waiting) > 0 {
+		q.ready.push(a.turn)
+	} else {
 		delete(q.actors, key)
-		q.mu.Unlock()
-		return false
 	}
-	entry := a.waiting[0]
+	q.advance()
+}
+
+func (q *Queue[K, E]) take(a *actor[E]) (entry E, some bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(a.waiting) == 0 { // it was dropped
+		return entry, false
+	}
+	entry = a.waiting[0]
 	q.weight -= q.config.Weigh(entry)
 	var none E
 	a.waiting[0] = none
@@ -116,10 +153,32 @@ func (q *Queue[K, E]) one(ctx context.Context, key K, a *actor[E]) bool {
 		a.since = time.Now() // or a bit before
 	}
 	q.space.Broadcast()
-	q.mu.Unlock()
+	return entry, true
+}
 
-	q.config.Turn(ctx, key, entry)
-	return true
+// Aside does something within a turn that may take any time, and lets others be
+// active meanwhile.
+func (q *Queue[K, E]) Aside(fn func()) {
+	if q.config.Active == 0 {
+		fn()
+		return
+	}
+	q.mu.Lock()
+	q.active--
+	q.advance()
+	q.mu.Unlock()
+	defer q.back()
+	fn()
+}
+
+// back waits until the turn may be active again.
+func (q *Queue[K, E]) back() {
+	granted := make(chan struct{})
+	q.mu.Lock()
+	q.returning.push(granted)
+	q.advance()
+	q.mu.Unlock()
+	<-granted
 }
 
 func (q *Queue[K, E]) weigh(entries []E) int {
@@ -155,4 +214,21 @@ func (q *Queue[K, E]) Close() {
 	q.space.Broadcast()
 	q.mu.Unlock()
 	q.wait.Wait()
+}
+
+// fifo gives things back in the order in which it got them.
+type fifo[T any] struct{ items []T }
+
+func (f *fifo[T]) push(item T) { f.items = append(f.items, item) }
+
+func (f *fifo[T]) pop() (item T, ok bool) {
+	if len(f.items) == 0 {
+		return item, false
+	}
+	var none T
+	item, f.items[0] = f.items[0], none
+	if f.items = f.items[1:]; len(f.items) == 0 {
+		f.items = nil // so that what a storm has needed does not stay
+	}
+	return item, true
 }

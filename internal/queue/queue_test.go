@@ -142,3 +142,92 @@ func TestNoMoreTurnsRunThanThereAreWorkers(t *testing.T) {
 		}
 	})
 }
+
+func TestTurnsThatAreAsideLetOthersBeActive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var active, most, aside, mostAside atomic.Int32
+		note := func(n, most *atomic.Int32) {
+			if v := n.Add(1); v > most.Load() {
+				most.Store(v)
+			}
+		}
+		var q *Queue[int, int]
+		q = New(Config[int, int]{Active: 3, Turn: func(context.Context, int, int) {
+			note(&active, &most)
+			time.Sleep(time.Millisecond)
+			active.Add(-1)
+			q.Aside(func() {
+				note(&aside, &mostAside)
+				time.Sleep(time.Hour)
+				aside.Add(-1)
+			})
+			note(&active, &most)
+			time.Sleep(time.Millisecond)
+			active.Add(-1)
+		}})
+		started := time.Now()
+		for key := range 100 {
+			q.Put(t.Context(), key, 0)
+		}
+		synctest.Wait()
+		time.Sleep(time.Hour + time.Minute)
+		if actors, _ := q.Depth(); actors != 0 {
+			t.Errorf("%d turns have not ended after %v", actors, time.Since(started))
+		}
+		q.Close()
+		if most.Load() != 3 || mostAside.Load() != 100 {
+			t.Errorf("%d turns were active at a time and %d aside, want 3 and 100", most.Load(), mostAside.Load())
+		}
+	})
+}
+
+func TestWhatHasBegunComesToItsEndFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var begun, most atomic.Int32
+		var q *Queue[int, int]
+		q = New(Config[int, int]{Active: 4, Turn: func(context.Context, int, int) {
+			if n := begun.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			q.Aside(func() {}) // quick as most handlers are
+			time.Sleep(time.Second)
+			begun.Add(-1)
+		}})
+		for key := range 1000 {
+			q.Put(t.Context(), key, 0)
+		}
+		time.Sleep(time.Hour)
+		q.Close()
+		if most.Load() > 12 {
+			t.Errorf("%d turns were under way at a time with 4 active ones", most.Load())
+		}
+	})
+}
+
+func TestClosingWaitsForTurnsThatAreAside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var done atomic.Int32
+		var q *Queue[int, int]
+		q = New(Config[int, int]{Active: 1, Turn: func(context.Context, int, int) {
+			q.Aside(func() { time.Sleep(time.Second) })
+			done.Add(1)
+		}})
+		for key := range 5 {
+			q.Put(t.Context(), key, 0)
+		}
+		synctest.Wait()
+		q.Close()
+		if got := done.Load(); got != 5 {
+			t.Errorf("%d turns have ended, want all 5 that were running", got)
+		}
+	})
+}
+
+func BenchmarkTurns(b *testing.B) {
+	b.ReportAllocs()
+	q := New(Config[int, int]{Active: 64, Weigh: func(int) int { return 100 }, Limit: 1 << 20, Turn: func(context.Context, int, int) {}})
+	for n := range b.N {
+		q.Put(b.Context(), n, n)
+	}
+	q.Close()
+}
