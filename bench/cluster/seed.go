@@ -87,25 +87,32 @@ func (c *Cluster) Count(ctx context.Context, plural string) (int64, error) {
 // follows is not measured with its start.
 func (c *Cluster) Served(ctx context.Context, plural string, want int) error {
 	for range 300 {
-		seen := 0
-		w, err := c.api.Watch(ctx, Info(plural), "", kube.WatchOptions{SendInitialEvents: true})
-		if err != nil {
-			return err
-		}
-		for {
-			e, err := w.Next()
-			if err != nil || e.InitialEnd {
-				break
-			}
-			seen++
-		}
-		w.Close()
-		if seen >= want {
+		// It may refuse to answer while it starts.
+		if seen, err := c.watched(ctx, plural); err == nil && seen >= want {
 			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
 	return fmt.Errorf("the API server does not serve %d %s", want, plural)
+}
+
+// watched is how many objects a watch begins with.
+func (c *Cluster) watched(ctx context.Context, plural string) (seen int, err error) {
+	w, err := c.api.Watch(ctx, Info(plural), "", kube.WatchOptions{SendInitialEvents: true})
+	if err != nil {
+		return 0, err
+	}
+	defer w.Close()
+	for {
+		e, err := w.Next()
+		if err != nil || e.InitialEnd {
+			return seen, err
+		}
+		seen++
+	}
 }
 
 func ignore(*object.Body) error { return nil }

@@ -54,12 +54,44 @@ func (r *resource) recall(key string, e entry) *process.Memory {
 			return nil
 		}
 		m = process.NewMemory(e.event)
-		r.memories[key] = m
-		if r.named != nil {
-			r.named[m.Namespace+"/"+m.Name] = key
-		}
+		r.remember(key, m)
 	}
 	return m
+}
+
+// skim begins to remember an object that needs nothing, and returns whether it
+// did. Only an object that nothing is known of and that nothing is to be done
+// about: nobody else can begin to do so meanwhile.
+func (r *resource) skim(e *process.Event) bool {
+	key := e.Body.Key()
+	if !e.Listed() || r.paused.Load() || r.knows(key) || r.queue.Has(key) {
+		return false
+	}
+	m, ok := r.kind.Skim(e)
+	if !ok {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.left[m.Namespace] {
+		return false
+	}
+	r.gone.revive(key)
+	r.remember(key, m)
+	return true
+}
+
+func (r *resource) knows(key string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.memories[key] != nil
+}
+
+func (r *resource) remember(key string, m *process.Memory) {
+	r.memories[key] = m
+	if r.named != nil {
+		r.named[m.Namespace+"/"+m.Name] = key
+	}
 }
 
 // setLeft notes whether a namespace is not served anymore: what still waits of it

@@ -159,6 +159,7 @@ func (r *resource) deliver(ctx context.Context, namespace string, e stream.Event
 		r.gate.Synced(r.source(namespace))
 	case r.indexOnly.Load():
 		r.index(ctx, event) // at once: when all are delivered, all are indexed
+	case r.skim(event):
 	default:
 		r.put(e.Body.Key(), entry{event: event})
 	}

@@ -46,6 +46,10 @@ func (k *Kind) change(ctx context.Context, m *Memory, state *object.Body, why Oc
 			why.Wake = why.Wake.Join(m.busy.wake)
 			m.busy.wake = nil
 		}
+		if asked.Empty() && !m.pending() && k.settled(last) {
+			m.settle(last)
+			return last, delay{}, nil
+		}
 		c, err := k.handle(ctx, m, last, why)
 		if err != nil {
 			m.work().wake = why.Wake

@@ -5,6 +5,7 @@ package process
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"gopf.dev/gopf/internal/apply"
@@ -50,6 +51,9 @@ type Kind struct {
 	Alarm func(key string, at time.Time)
 	// Stopping is closed when no new work is to be begun.
 	Stopping <-chan struct{}
+
+	once     sync.Once
+	glancing glancing
 }
 
 // Config is how objects are handled, whatever their resource.

@@ -189,6 +189,14 @@ func (q *Queue[K, E]) weigh(entries []E) int {
 	return total
 }
 
+// Has tells whether there is an actor of the key: something waits, or is being
+// handled.
+func (q *Queue[K, E]) Has(key K) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.actors[key] != nil
+}
+
 // Depth tells how many keys have an actor now, how many bytes wait, and for how
 // long the first of the entries has waited, about.
 func (q *Queue[K, E]) Depth() (actors, bytes int, oldest time.Duration) {

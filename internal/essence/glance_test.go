@@ -1,0 +1,160 @@
+package essence_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"gopf.dev/gopf/internal/essence"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/storage"
+	"gopf.dev/gopf/storage/storagetest"
+)
+
+// noted is the object with what it is like noted on it.
+func noted(t testing.TB, text string) []byte {
+	t.Helper()
+	var fields map[string]any
+	if err := json.Unmarshal([]byte(text), &fields); err != nil {
+		t.Fatal(err)
+	}
+	now := essence.Build(fields, nil)
+	essence.Clean(storagetest.Body(fields), now, storage.DefaultBase(), storage.DefaultProgress())
+	encoded, err := storage.EncodeEssence(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	metadata := fields["metadata"].(map[string]any)
+	if metadata["annotations"] == nil {
+		metadata["annotations"] = map[string]any{}
+	}
+	metadata["annotations"].(map[string]any)["kopf.zalando.org/last-handled-configuration"] = encoded + "\n"
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func TestSettledObjectsAreToldByTheirBytes(t *testing.T) {
+	t.Parallel()
+	g := essence.NewGlancer(storage.DefaultBase(), storage.DefaultProgress())
+	for name, text := range map[string]string{
+		"plain":             `{"apiVersion":"v1","kind":"X","metadata":{"name":"n","uid":"u"},"spec":{"a":[1,2.5,null,true],"b":"c"},"status":{"x":1}}`,
+		"labels":            `{"metadata":{"labels":{"a":"b"}},"data":{"k":"v"},"spec":{}}`,
+		"empty labels":      `{"metadata":{"labels":{},"name":"n"},"spec":{}}`,
+		"annotations":       `{"metadata":{"annotations":{"note":"keep","z/y":"x","kubectl.kubernetes.io/last-applied-configuration":"{}"},"labels":{"a":"b"}},"spec":1}`,
+		"other operators'":  `{"metadata":{"annotations":{"my.kopf.zalando.org/fn":"{}"}},"spec":1}`,
+		"escapes":           `{"metadata":{"name":"n"},"spec":{"text":"<a> & \"b\" \\ ü 😀 \n"}}`,
+		"odd order":         `{"spec":{"z":1,"a":{"y":2,"b":3}},"metadata":{"name":"n"},"data":{"k":1}}`,
+		"nothing":           `{"metadata":{"name":"n"}}`,
+		"large integers":    `{"metadata":{"name":"n"},"spec":{"n":9007199254740993}}`,
+		"finalizers":        `{"metadata":{"finalizers":["f"]},"spec":1}`,
+		"status like ours?": `{"metadata":{"name":"n"},"spec":1,"status":{"kopfs":1}}`,
+	} {
+		raw := noted(t, text)
+		if name == "large integers" {
+			raw = []byte(strings.ReplaceAll(string(raw), "9007199254740992", "9007199254740993"))
+		}
+		if !g.Look(raw).Settled {
+			t.Errorf("%s: not settled: %s", name, raw)
+		}
+	}
+}
+
+func TestWhatIsNotSurelySettledIsNotSettled(t *testing.T) {
+	t.Parallel()
+	g := essence.NewGlancer(storage.DefaultBase(), storage.DefaultProgress())
+	base := `{"metadata":{"name":"n","labels":{"a":"b"},"annotations":{"note":"x"}},"spec":{"a":1,"b":9007199254740993}}`
+	for name, change := range map[string][2]string{
+		"spec":             {`"spec":{"a":1`, `"spec":{"a":2`},
+		"an integer":       {`"b":9007199254740992}`, `"b":9007199254740993}`},
+		"a label":          {`"labels":{"a":"b"}`, `"labels":{"a":"c"}`},
+		"no labels":        {`"labels":{"a":"b"},`, ``},
+		"an annotation":    {`"note":"x"`, `"note":"y"`},
+		"a further one":    {`"note":"x"`, `"note":"x","z":"y"`},
+		"progress":         {`"note":"x"`, `"note":"x","kopf.zalando.org/fn":"{}"`},
+		"a touch":          {`"note":"x"`, `"note":"x","kopf.zalando.org/touch-dummy":"1"`},
+		"progress, status": {`"spec":`, `"status":{"kopf":{"progress":{"fn":{}}}},"spec":`},
+		"another stanza":   {`"spec":`, `"more":1,"spec":`},
+		"another operator": {`"note":"x"`, `"note":"x","other.op/kopf-managed":"yes"`},
+		"nothing noted":    {`last-handled-configuration`, `something-else`},
+		"cut off":          {`"spec":{"a":1`, `"spec":{"a":`},
+	} {
+		raw := noted(t, base)
+		changed := strings.Replace(string(raw), change[0], change[1], 1)
+		if changed == string(raw) {
+			t.Fatalf("%s: nothing was changed in %s", name, raw)
+		}
+		if g.Look([]byte(changed)).Settled {
+			t.Errorf("%s: settled: %s", name, changed)
+		}
+	}
+	if g.Look(nil).Settled || g.Look([]byte(`[]`)).Settled {
+		t.Error("what is no object is settled")
+	}
+}
+
+func TestOnlyKnownStoragesAllowForGlances(t *testing.T) {
+	t.Parallel()
+	ignoring := storage.NewAnnotationBase("my.op")
+	ignoring.Ignored = [][]string{{"spec", "replicas"}}
+	elsewhere := storage.NewStatusProgress("kopf")
+	elsewhere.Field = []string{"spec", "progress"}
+	for name, c := range map[string]struct {
+		base     storage.Base
+		progress storage.Progress
+	}{
+		"ignored fields":   {ignoring, storage.DefaultProgress()},
+		"status":           {storage.NewStatusBase("kopf"), storage.DefaultProgress()},
+		"several":          {storage.MultiBase(storage.DefaultBase(), storage.NewStatusBase("kopf")), storage.DefaultProgress()},
+		"progress in spec": {storage.DefaultBase(), elsewhere},
+	} {
+		if essence.NewGlancer(c.base, c.progress) != nil {
+			t.Errorf("%s: allowed", name)
+		}
+	}
+}
+
+const typical = `{"apiVersion":"bench.gopf.dev/v1","kind":"Widget","metadata":{"creationTimestamp":"2026-01-01T00:00:00Z","generation":1,
+	"labels":{"app":"bench"},"name":"o-0000001","namespace":"default","resourceVersion":"12345","uid":"00000000-0000-4000-8000-000000000001"},
+	"spec":{"group":"g","payload":[{"name":"entry-0","value":"volume1 claim2 namespace3 replica4 image5 port6 secret7 mount8 probe9"},
+	{"name":"entry-1","value":"volume1 claim2 namespace3 replica4 image5 port6 secret7 mount8 probe9"},
+	{"name":"entry-2","value":"volume1 claim2 namespace3 replica4 image5 port6 secret7 mount8 probe9"},
+	{"name":"entry-3","value":"volume1 claim2 namespace3 replica4 image5 port6 secret7 mount8 probe9"},
+	{"name":"entry-4","value":"volume1 claim2 namespace3 replica4 image5 port6 secret7 mount8 probe9"},
+	{"name":"entry-5","value":"volume1 claim2 namespace3 replica4 image5 port6 secret7 mount8 probe9"}],"size":1,"stamp":0},
+	"status":{"create":{"message":"created","size":1}}}`
+
+func BenchmarkGlance(b *testing.B) {
+	g := essence.NewGlancer(storage.DefaultBase(), storage.DefaultProgress())
+	for name, text := range map[string]string{"same bytes": typical, "same meaning": strings.Replace(typical, "volume1", "völume", 1)} {
+		raw := noted(b, text)
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if !g.Look(raw).Settled {
+					b.Fatal("not settled")
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkCompare is what a glance saves: two essences are decoded and compared.
+func BenchmarkCompare(b *testing.B) {
+	raw := noted(b, typical)
+	base, progress := storage.DefaultBase(), storage.DefaultProgress()
+	b.ReportAllocs()
+	for b.Loop() {
+		body, err := object.Parse(raw)
+		if err != nil {
+			b.Fatal(err)
+		}
+		o := storagetest.Body(body.Map())
+		if _, found, err := base.Load(b.Context(), o); !found || err != nil {
+			b.Fatal(err)
+		}
+		essence.Clean(o, essence.Build(body.Map(), nil), base, progress)
+	}
+}
