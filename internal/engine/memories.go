@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"iter"
 	"maps"
 	"slices"
@@ -54,44 +55,26 @@ func (r *resource) recall(key string, e entry) *process.Memory {
 			return nil
 		}
 		m = process.NewMemory(e.event)
-		r.remember(key, m)
+		r.memories[key] = m
+		if r.named != nil {
+			r.named[m.Namespace+"/"+m.Name] = key
+		}
 	}
 	return m
 }
 
-// skim begins to remember an object that needs nothing, and returns whether it
-// did. Only an object that nothing is known of and that nothing is to be done
-// about: nobody else can begin to do so meanwhile.
-func (r *resource) skim(e *process.Event) bool {
+// skim deals with an event at once, if there is next to nothing to do about it,
+// and returns whether it did. Such is most of what a stream brings: objects that
+// are as they were, and our own writes.
+func (r *resource) skim(ctx context.Context, e *process.Event) bool {
+	if r.paused.Load() || e.Gone() {
+		return false
+	}
 	key := e.Body.Key()
-	if !e.Listed() || r.paused.Load() || r.knows(key) || r.queue.Has(key) {
-		return false
-	}
-	m, ok := r.kind.Skim(e)
-	if !ok {
-		return false
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.left[m.Namespace] {
-		return false
-	}
-	r.gone.revive(key)
-	r.remember(key, m)
-	return true
-}
-
-func (r *resource) knows(key string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.memories[key] != nil
-}
-
-func (r *resource) remember(key string, m *process.Memory) {
-	r.memories[key] = m
-	if r.named != nil {
-		r.named[m.Namespace+"/"+m.Name] = key
-	}
+	return r.queue.Try(key, func() bool {
+		m := r.recall(key, entry{event: e})
+		return m == nil || r.kind.Skim(ctx, m, e)
+	})
 }
 
 // setLeft notes whether a namespace is not served anymore: what still waits of it

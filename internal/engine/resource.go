@@ -61,7 +61,7 @@ type entry struct {
 // activeTurns is how many objects of a resource are being looked at or written
 // at the same time, beside any number of those whose handlers are running. More
 // than requests may be under way would only need memory.
-const activeTurns = 128
+const activeTurns = 64
 
 func (r *resource) open(work context.Context) {
 	r.memories = map[string]*process.Memory{}
@@ -159,7 +159,7 @@ func (r *resource) deliver(ctx context.Context, namespace string, e stream.Event
 		r.gate.Synced(r.source(namespace))
 	case r.indexOnly.Load():
 		r.index(ctx, event) // at once: when all are delivered, all are indexed
-	case r.skim(event):
+	case r.skim(ctx, event):
 	default:
 		r.put(e.Body.Key(), entry{event: event})
 	}

@@ -104,7 +104,7 @@ func (k *Kind) writeAsked(ctx context.Context, m *Memory, body *object.Body, ask
 	if err != nil && !errors.Is(err, apply.ErrGone) {
 		applier.Log.Error("What event handlers asked for cannot be written; there is no second attempt.", "error", err)
 	}
-	m.wrote = time.Now()
+	m.wrote = time.Now().UnixNano()
 }
 
 // outdated tells that a newer state is known already.
@@ -175,7 +175,7 @@ func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *chang
 	w.unsent = c
 	applier := apply.Applier{API: k.API, Resource: k.Resource, Log: k.Logger(body)}
 	after, err := applier.Apply(ctx, body, &c.asked, &c.notes, c.finalizer)
-	m.wrote = time.Now()
+	m.wrote = time.Now().UnixNano()
 	if err == nil && c.finalizer.Add && !after.Deleting && !slices.Contains(after.Finalizers(), c.finalizer.Name) {
 		err = errors.New("the cluster did not keep the finalizer: something removes it from what is written")
 	}

@@ -2,6 +2,7 @@ package process
 
 import (
 	"bytes"
+	"context"
 
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/essence"
@@ -45,16 +46,20 @@ func (k *Kind) glance() (g glancing) {
 	return g
 }
 
-// Skim is for an object that a listing brings and of which nothing is known
-// yet: if there is nothing to do about it, it returns what is to be remembered
-// of it, and the object needs no turn.
-func (k *Kind) Skim(e *Event) (m *Memory, ok bool) {
-	if len(k.Watchers) > 0 || k.Indexers != nil || !e.Listed() || len(k.Handlers) == 0 || !k.settled(e.Body) {
-		return nil, false
+// Skim is a turn for which nothing is decoded, written or called but to keep
+// indices up to date. It returns false, with nothing done, if that is not enough.
+func (k *Kind) Skim(ctx context.Context, m *Memory, e *Event) bool {
+	if len(k.Watchers) > 0 || k.Daemons != nil || len(k.Handlers) == 0 || m.busy != nil || m.ended || e.Gone() {
+		return false
 	}
-	m = NewMemory(e)
-	m.settle(e.Body)
-	return m, true
+	if e.Body.ResourceVersion != m.version { // else it was acted on
+		if m.version != "" && !newer(e.Body.ResourceVersion, m.version) || !k.settled(e.Body) {
+			return false
+		}
+		m.settle(e.Body)
+	}
+	k.guard(e.Body, func() { k.index(ctx, m, e) })
+	return true
 }
 
 // settle notes that a state needs nothing.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+	"unique"
 
 	"gopf.dev/gopf/internal/apply"
 	"gopf.dev/gopf/internal/daemon"
@@ -86,14 +87,14 @@ func (e *Event) Gone() bool { return e.Type == "DELETED" }
 type Memory struct {
 	UID, Namespace, Name string
 
-	version string    // the newest state that was acted on
-	wrote   time.Time // when it was last written to
-	listed  bool      // the first that was seen of it came with a listing
-	handled bool      // this process has handled it completely once
-	watched uint64    // the event handlers, by their numbers, that matched last
-	undone  uint8     // how many times what was stored on it was found removed
-	guarded bool      // this process has put the finalizer on it
-	ended   bool      // it exists no more, though the stream has not said so yet
+	version string // the newest state that was acted on
+	wrote   int64  // when it was last written to, in Unix nanoseconds
+	listed  bool   // the first that was seen of it came with a listing
+	handled bool   // this process has handled it completely once
+	watched uint64 // the event handlers, by their numbers, that matched last
+	undone  uint8  // how many times what was stored on it was found removed
+	guarded bool   // this process has put the finalizer on it
+	ended   bool   // it exists no more, though the stream has not said so yet
 
 	daemons *daemon.Object // nil for objects without daemons and timers
 	memos   registry.Memos
@@ -122,7 +123,9 @@ type business struct {
 
 // NewMemory begins to remember the object of an event.
 func NewMemory(e *Event) *Memory {
-	return &Memory{UID: e.Body.UID, Namespace: e.Body.Namespace, Name: e.Body.Name, listed: e.Listed()}
+	// All objects of a namespace share its name.
+	namespace := unique.Make(e.Body.Namespace).Value()
+	return &Memory{UID: e.Body.UID, Namespace: namespace, Name: e.Body.Name, listed: e.Listed()}
 }
 
 // aside does what may take any time.

@@ -132,7 +132,7 @@ func (m *Memory) seen() string {
 // rewound tells that the cluster has gone back in time: it was restored from a
 // backup.
 func (m *Memory) rewound(event *Event) bool {
-	return event.Listed() && event.Body.ResourceVersion != m.version && time.Since(m.wrote) > listingAge
+	return event.Listed() && event.Body.ResourceVersion != m.version && time.Since(time.Unix(0, m.wrote)) > listingAge
 }
 
 // newer compares versions of one object. Where they are not numbers, any other

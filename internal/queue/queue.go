@@ -53,7 +53,8 @@ type Queue[K comparable, E any] struct {
 type actor[E any] struct {
 	waiting []E
 	since   time.Time // when the first of them came
-	turn    func()
+	turn    func()    // nil before the first entry
+	here    bool      // its turn is had by [Queue.Try]
 }
 
 // New makes an empty queue.
@@ -85,9 +86,13 @@ func (q *Queue[K, E]) Put(ctx context.Context, key K, entry E) {
 	a := q.actors[key]
 	if a == nil {
 		a = &actor[E]{}
-		a.turn = func() { q.one(ctx, key, a) }
 		q.actors[key] = a
-		q.ready.push(a.turn)
+	}
+	if a.turn == nil {
+		a.turn = func() { q.one(ctx, key, a) }
+		if !a.here {
+			q.ready.push(a.turn)
+		}
 	}
 	if len(a.waiting) == 0 {
 		a.since = time.Now()
@@ -189,12 +194,29 @@ func (q *Queue[K, E]) weigh(entries []E) int {
 	return total
 }
 
-// Has tells whether there is an actor of the key: something waits, or is being
-// handled.
-func (q *Queue[K, E]) Has(key K) bool {
+// Try has a turn of the key in the goroutine of the caller, if nothing waits or
+// is being handled for it, and returns whether it had one and what fn returned.
+// It is for what is quick: it counts for no limit. Whatever is put meanwhile waits.
+func (q *Queue[K, E]) Try(key K, fn func() bool) (done bool) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.actors[key] != nil
+	if q.closed || q.actors[key] != nil {
+		q.mu.Unlock()
+		return false
+	}
+	a := &actor[E]{here: true}
+	q.actors[key] = a
+	q.mu.Unlock()
+	defer func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if a.here = false; len(a.waiting) == 0 {
+			delete(q.actors, key)
+			return
+		}
+		q.ready.push(a.turn)
+		q.advance()
+	}()
+	return fn()
 }
 
 // Depth tells how many keys have an actor now, how many bytes wait, and for how

@@ -171,7 +171,7 @@ func TestTurnsThatAreAsideLetOthersBeActive(t *testing.T) {
 		}
 		synctest.Wait()
 		time.Sleep(time.Hour + time.Minute)
-		if actors, _ := q.Depth(); actors != 0 {
+		if actors, _, _ := q.Depth(); actors != 0 {
 			t.Errorf("%d turns have not ended after %v", actors, time.Since(started))
 		}
 		q.Close()
@@ -230,4 +230,41 @@ func BenchmarkTurns(b *testing.B) {
 		q.Put(b.Context(), n, n)
 	}
 	q.Close()
+}
+
+func TestATurnIsHadAtOnceOnlyIfNobodyElseHasOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var taken []int
+		q := New(Config[string, int]{Turn: func(_ context.Context, _ string, n int) { time.Sleep(time.Second); taken = append(taken, n) }})
+		q.Put(t.Context(), "a", 1)
+		if q.Try("a", func() bool { t.Error("two turns at a time"); return true }) {
+			t.Error("a turn was had while another was due")
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		had := q.Try("a", func() bool {
+			q.Put(t.Context(), "a", 2) // it waits
+			q.Put(t.Context(), "a", 3)
+			synctest.Wait()
+			if !slices.Equal(taken, []int{1}) {
+				t.Errorf("something was taken meanwhile: %v", taken)
+			}
+			return true
+		})
+		if !had {
+			t.Error("no turn was had although nobody else had one")
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if !slices.Equal(taken, []int{1, 2, 3}) {
+			t.Errorf("taken are %v", taken)
+		}
+		if actors, _, _ := q.Depth(); actors != 0 {
+			t.Errorf("%d actors are left", actors)
+		}
+		q.Close()
+		if q.Try("a", func() bool { return true }) {
+			t.Error("a turn was had after the end")
+		}
+	})
 }
