@@ -66,7 +66,7 @@ func (c *Change[T]) run(ctx context.Context, fn ChangeFunc[T]) error {
 // requests to other systems repeatable without doing things twice. (Two changes
 // of labels or annotations that are the same, with others in between, have the
 // same key.)
-func (c *Change[T]) Key() string { return c.req.Key }
+func (c *Change[T]) Key() string { return c.req.Key() }
 
 // OldRaw is the object as it was last handled, as decoded JSON; nil on
 // creation. It is shared: do not change it.

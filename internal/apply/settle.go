@@ -65,7 +65,13 @@ func Kept(p *patch.Patch, body *object.Body) bool { return len(missing(p.Fields(
 // missing is what a merge patch asks for and the object does not have. Maps of
 // metadata that vanish with their last key are no news.
 func missing(fields map[string]any, body *object.Body) diff.Diff {
-	return slices.DeleteFunc(diff.Left(fields, body.Map()), func(i diff.Item) bool {
+	has := make(map[string]any, len(fields)) // the rest need not be decoded
+	for key := range fields {
+		if v, ok := body.Lookup(key); ok {
+			has[key] = v
+		}
+	}
+	return slices.DeleteFunc(diff.Left(fields, has), func(i diff.Item) bool {
 		if i.New != nil {
 			return false
 		}

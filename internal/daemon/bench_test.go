@@ -135,7 +135,7 @@ func request(body *object.Body) *registry.Request {
 	log := slog.New(slog.NewJSONHandler(nowhere{}, nil)).With(slog.Group("object",
 		slog.String("apiVersion", body.APIVersion), slog.String("kind", body.Kind),
 		slog.String("name", body.Name), slog.String("namespace", body.Namespace), slog.String("uid", body.UID)))
-	return &registry.Request{Body: body, Key: body.Key(), Log: log}
+	return &registry.Request{Body: body, Key: body.Key, Log: log}
 }
 
 // nowhere takes what a real handler has formatted.

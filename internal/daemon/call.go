@@ -127,7 +127,9 @@ func (t *Task) start(req *registry.Request, r *run) bool {
 		t.since = t.started
 	}
 	req.Handler, req.Retry, req.Started = t.spec.Handler, t.retries, t.since
-	req.Key += "/" + t.spec.ID
+	if of := req.Key; of != nil {
+		req.Key = func() string { return of() + "/" + t.spec.ID }
+	}
 	req.Patch = &patch.Patch{}
 	return true
 }

@@ -17,7 +17,7 @@ func TestADaemonIsSpawnedOnceForEachObjectThatMatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal()
 		k := newKit(t, daemonOf(func(ctx context.Context, c *Call) error {
-			j.note(c.Body.Name + " " + c.Key)
+			j.note(c.Body.Name + " " + c.Key())
 			return obedient(ctx, c)
 		}, labelled("tier", "prod")))
 		prod := sight{labels: map[string]any{"tier": "prod"}}

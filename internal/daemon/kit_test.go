@@ -127,7 +127,7 @@ func (k *kit) turn(name string, changed, unguarded bool) {
 }
 
 func (k *kit) request(body *object.Body) *registry.Request {
-	return &registry.Request{Body: body, Key: body.Key(), Log: slog.New(k)}
+	return &registry.Request{Body: body, Key: body.Key, Log: slog.New(k)}
 }
 
 // running and over are the ids of the tasks of an object, joined.

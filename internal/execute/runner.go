@@ -110,7 +110,9 @@ func (r *Runner) call(ctx context.Context, h *registry.Handler) {
 	subs := &subs{runner: r, parent: h}
 	req := r.Request()
 	req.Handler, req.Retry, req.Started = h, record.Retries, record.Started
-	req.Key = req.Key + "/" + h.ID
+	if of := req.Key; of != nil {
+		req.Key = func() string { return of() + "/" + h.ID }
+	}
 	req.Patch = &patch.Patch{}
 	req.RunSubs = subs.run
 

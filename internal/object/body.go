@@ -16,10 +16,11 @@ import (
 type Body struct {
 	Identity
 
-	raw    []byte
-	once   sync.Once
-	fields map[string]any
-	err    error
+	raw []byte
+
+	mu      sync.Mutex
+	decoded bool           // all of it
+	fields  map[string]any // what was decoded
 }
 
 // Identity is what is known of an object without decoding it.
@@ -113,10 +114,32 @@ func (b *Body) Size() int { return len(b.raw) }
 
 // Map is the decoded object: integers as int64, other numbers as float64.
 func (b *Body) Map() map[string]any {
-	b.once.Do(func() {
-		b.err = kjson.UnmarshalCaseSensitivePreserveInts(b.raw, &b.fields)
-	})
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.decoded {
+		var fields map[string]any
+		_ = kjson.UnmarshalCaseSensitivePreserveInts(b.raw, &fields) // it was scanned
+		b.fields, b.decoded = fields, true
+	}
 	return b.fields
+}
+
+// member is one of the top level. Nothing else is decoded for it.
+func (b *Body) member(name string) (v any, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if v, ok = b.fields[name]; ok || b.decoded {
+		return v, ok
+	}
+	raw, ok := find(b.raw, name)
+	if !ok || kjson.UnmarshalCaseSensitivePreserveInts(raw, &v) != nil {
+		return nil, false
+	}
+	if b.fields == nil {
+		b.fields = make(map[string]any, 2)
+	}
+	b.fields[name] = v
+	return v, true
 }
 
 // Decode reads the object into a user's type. Field names are case-sensitive,
@@ -125,19 +148,23 @@ func (b *Body) Decode(into any) error {
 	return kjson.UnmarshalCaseSensitivePreserveInts(b.raw, into)
 }
 
-// Lookup finds a value by its path; a null that is there is found.
-func (b *Body) Lookup(path ...string) (any, bool) {
-	var v any = b.Map()
-	for _, key := range path {
-		m, ok := v.(map[string]any)
-		if !ok {
+// Lookup finds a value by its path; a null that is there is found. Only the part
+// of the object that the path begins with is decoded.
+func (b *Body) Lookup(path ...string) (v any, ok bool) {
+	if len(path) == 0 {
+		return b.Map(), true
+	}
+	v, ok = b.member(path[0])
+	for _, key := range path[1:] {
+		m, is := v.(map[string]any)
+		if !is {
 			return nil, false
 		}
 		if v, ok = m[key]; !ok {
 			return nil, false
 		}
 	}
-	return v, true
+	return v, ok
 }
 
 // Labels are the object's labels, nil if there are none.

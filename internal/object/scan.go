@@ -43,6 +43,22 @@ func scan(raw []byte) (id Identity, managed span, err error) {
 	return id, managed, err
 }
 
+// find returns the JSON of a member of an object; the last one counts.
+func find(raw []byte, name string) (value []byte, ok bool) {
+	s := scanners.Get().(*scanner)
+	defer s.free()
+	dec := s.start(raw)
+	err := eachField(dec, func(field []byte) error {
+		wanted := string(field) == name
+		found, err := dec.ReadValue()
+		if end := int(dec.InputOffset()); wanted && err == nil {
+			value, ok = raw[end-len(found):end], true
+		}
+		return err
+	})
+	return value, ok && err == nil
+}
+
 func scanMetadata(dec *jsontext.Decoder, raw []byte, id *Identity, managed *span) error {
 	return eachField(dec, func(name []byte) error {
 		switch string(name) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"gopf.dev/gopf/diff"
@@ -45,7 +46,13 @@ func (s *sight) handle(ctx context.Context, c *change) (save func(context.Contex
 	if len(s.cause.Diff) > 0 && s.cause.Old != nil {
 		s.log.Debug(title+" diff:", "diff", s.shownDiff())
 	}
-	runner := s.runner(state, c, handling.Key)
+	key := sync.OnceValue(func() string { // few ask for it
+		if handling.Key != "" {
+			return handling.Key
+		}
+		return s.key()
+	})
+	runner := s.runner(state, c, key)
 	var failure error
 	if len(selected) > 0 {
 		s.aside(func() { failure = runner.Pass(ctx, selected) })
@@ -66,6 +73,7 @@ func (s *sight) handle(ctx context.Context, c *change) (save func(context.Contex
 		c.due = registry.Some(max(c.due.Is, s.forgotten(s.memory)))
 	}
 	unfinished := func(ctx context.Context) error {
+		handling.Key = key()
 		return s.saveProgress(ctx, c, state, ids, handling, without(leftovers, ids))
 	}
 	if !done {
@@ -102,17 +110,18 @@ func (s *sight) load(ctx context.Context) (*progress.State, storage.Record, erro
 	return state, note, nil
 }
 
-// handling continues the handling that the note is of, or begins a new one.
+// handling continues the handling that the note is of, or begins a new one, which
+// has no key yet.
 func (s *sight) handling(state *progress.State, ids []string, note storage.Record) progress.Handling {
 	if state.Stored(ids) {
 		if h, found := progress.DecodeHandling(note, s.cause.Reason, state.Started(ids)); found {
 			return h
 		}
 	}
-	return progress.Handling{Key: s.key()}
+	return progress.Handling{}
 }
 
-func (s *sight) runner(state *progress.State, c *change, key string) *execute.Runner {
+func (s *sight) runner(state *progress.State, c *change, key func() string) *execute.Runner {
 	return &execute.Runner{
 		Reason: s.cause.Reason, Lifecycle: s.Config.Lifecycle, DefaultBackoff: s.Config.DefaultBackoff,
 		Log: s.handlerLogger(s.body), Observe: s.Observe, State: state, Patch: &c.asked, Urgent: s.wake.urgent,

@@ -176,11 +176,5 @@ func (k *Kind) handlerLogger(b *object.Body) *slog.Logger {
 }
 
 func (k *Kind) attach(log *slog.Logger, b *object.Body) *slog.Logger {
-	return log.With(slog.Group("object",
-		slog.String("apiVersion", k.Resource.APIVersion()),
-		slog.String("kind", k.Resource.Kind),
-		slog.String("name", b.Name),
-		slog.String("namespace", b.Namespace),
-		slog.String("uid", b.UID),
-	))
+	return slog.New(&objectLog{log.Handler(), k, b})
 }

@@ -39,7 +39,7 @@ func (k *Kind) plainRequest(m *Memory, body *object.Body) *registry.Request {
 	return &registry.Request{
 		Body: body, Resource: k.Resource, Log: k.Logger(body), Memos: &m.memos, Patch: &patch.Patch{},
 		Post: k.poster(body), PostFrom: k.PostFrom, API: k.Cluster,
-		Key: body.UID,
+		Key: func() string { return body.UID },
 	}
 }
 

@@ -28,10 +28,10 @@ type Request struct {
 	API      API                                // nil in tests that do without
 	Log      *slog.Logger
 
-	Handler *Handler  // nil while filters are being asked
-	Retry   int       // attempts made before this one
-	Started time.Time // of the first attempt
-	Key     string    // the same for all attempts at one change
+	Handler *Handler      // nil while filters are being asked
+	Retry   int           // attempts made before this one
+	Started time.Time     // of the first attempt
+	Key     func() string // the same for all attempts at one change
 
 	Patch  *patch.Patch // what the handler asks for; sent whatever it returns
 	Result any          // stored only if the handler succeeds; nil for none

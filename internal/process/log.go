@@ -1,0 +1,36 @@
+package process
+
+import (
+	"context"
+	"log/slog"
+
+	"gopf.dev/gopf/internal/object"
+)
+
+// objectLog attaches an object to lines when there are any: most objects have
+// their turns without.
+type objectLog struct {
+	to   slog.Handler
+	kind *Kind
+	body *object.Body
+}
+
+func (o *objectLog) attached() slog.Handler {
+	return o.to.WithAttrs([]slog.Attr{slog.Group("object",
+		slog.String("apiVersion", o.kind.Resource.APIVersion()),
+		slog.String("kind", o.kind.Resource.Kind),
+		slog.String("name", o.body.Name),
+		slog.String("namespace", o.body.Namespace),
+		slog.String("uid", o.body.UID),
+	)})
+}
+
+func (o *objectLog) Enabled(ctx context.Context, l slog.Level) bool { return o.to.Enabled(ctx, l) }
+
+func (o *objectLog) Handle(ctx context.Context, r slog.Record) error {
+	return o.attached().Handle(ctx, r)
+}
+
+func (o *objectLog) WithAttrs(attrs []slog.Attr) slog.Handler { return o.attached().WithAttrs(attrs) }
+
+func (o *objectLog) WithGroup(name string) slog.Handler { return o.attached().WithGroup(name) }
