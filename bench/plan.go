@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"gopf.dev/gopf/bench/cluster"
 )
@@ -57,26 +58,108 @@ func (b *bench) measure(ctx context.Context, mode string, p plan) error {
 	switch mode {
 	case "quick":
 		return b.quick(ctx, p)
+	case "bench":
+		return b.usual(ctx, p, 20000)
+	case "full":
+		return b.usual(ctx, p, 100000)
 	}
 	return fmt.Errorf("there is no mode %q", mode)
 }
 
 // quick is what finds out within minutes whether something got worse.
 func (b *bench) quick(ctx context.Context, p plan) error {
-	if p.wants("M") {
-		log.Print("memory with 20,000 objects")
-		if err := b.on(ctx, 20000, small, func(c *cluster.Cluster) error { return b.memory(ctx, c, 20000) }); err != nil {
-			return err
-		}
+	if err := b.memories(ctx, p); err != nil {
+		return err
 	}
 	sizes, err := p.numbers(1000)
 	if err != nil {
 		return err
 	}
+	if p.only == "" {
+		p.only = "B1,B3,B6"
+	}
+	return b.compare(ctx, p, sizes, 60)
+}
+
+// usual is all of it, with most objects as many as that.
+func (b *bench) usual(ctx context.Context, p plan, most int) error {
+	const many = 20000
+	if err := b.memories(ctx, p); err != nil {
+		return err
+	}
+	sizes, err := p.numbers(1000, 5000, many)
+	if err != nil {
+		return err
+	}
+	if err := b.compare(ctx, p, sizes, 150); err != nil {
+		return err
+	}
+	for _, name := range p.operators(b.programs) {
+		log.Printf("%s: memory, idleness, resuming, deletions, listing anew", name)
+		if p.wants("B4") {
+			numbers := []int{0, 5000, many}
+			if most > many {
+				numbers = append(numbers, most)
+			}
+			if err := b.sizes(ctx, name, numbers, small); err != nil {
+				return err
+			}
+			if err := b.sizes(ctx, name, []int{5000}, large); err != nil {
+				return err
+			}
+		}
+		err := b.on(ctx, many, small, func(c *cluster.Cluster) error { return b.rest(ctx, c, p, name, many) })
+		if err != nil {
+			return err
+		}
+	}
+	if !p.wants("B10") {
+		return nil
+	}
+	return b.on(ctx, 0, small, func(c *cluster.Cluster) error {
+		return b.background(ctx, c, most, most/10, 2*time.Minute)
+	})
+}
+
+// rest is what is measured with many objects only.
+func (b *bench) rest(ctx context.Context, c *cluster.Cluster, p plan, name string, objects int) error {
+	for _, part := range []struct {
+		id string
+		fn func() error
+	}{
+		{"B5", func() error { return b.idle(ctx, c, name, objects, time.Minute) }},
+		{"B8", func() error { return b.deletions(ctx, c, name, 2000) }},
+		{"B9", func() error { return b.relisting(ctx, c, name, objects) }},
+		{"B7", func() error { return b.resuming(ctx, c, name, objects) }},
+	} {
+		if !p.wants(part.id) {
+			continue
+		}
+		if err := part.fn(); err != nil {
+			return fmt.Errorf("%s: %w", part.id, err)
+		}
+	}
+	return nil
+}
+
+// memories is the check of 20,000 objects with and without an index.
+func (b *bench) memories(ctx context.Context, p plan) error {
+	if !p.wants("M") {
+		return nil
+	}
+	log.Print("memory with 20,000 objects")
+	return b.on(ctx, 20000, small, func(c *cluster.Cluster) error { return b.memory(ctx, c, 20000) })
+}
+
+// compare is B1, B2, B3 and B6 of all programs.
+func (b *bench) compare(ctx context.Context, p plan, sizes []int, updates int) error {
+	if !p.wants("B1") && !p.wants("B2") && !p.wants("B3") && !p.wants("B6") {
+		return nil
+	}
 	for _, n := range sizes {
 		for _, name := range p.operators(b.programs) {
 			log.Printf("%s with %d objects", name, n)
-			err := b.on(ctx, n, small, func(c *cluster.Cluster) error { return b.basics(ctx, c, p, name, n, 60) })
+			err := b.on(ctx, n, small, func(c *cluster.Cluster) error { return b.basics(ctx, c, p, name, n, updates) })
 			if err != nil {
 				return err
 			}

@@ -146,3 +146,16 @@ func definition(plural, name string) map[string]any {
 
 // mouldFile keeps the mould in the folder of a control plane.
 func mouldFile(folder string) string { return filepath.Join(folder, "mould.json") }
+
+// Restart stops the control plane and starts it again on the same port.
+func (c *Cluster) Restart(ctx context.Context) error {
+	if err := c.Stop(); err != nil {
+		return err
+	}
+	fresh, err := Start(ctx, c.folder)
+	if err != nil {
+		return err
+	}
+	*c = *fresh
+	return nil
+}

@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
@@ -173,4 +175,25 @@ func (c *Cluster) Written(ctx context.Context) (last time.Time, err error) {
 		revision, before = now.Header.Revision, added
 	}
 	return last, nil
+}
+
+// Labelled puts new objects with another label into the database.
+func (c *Cluster) Labelled(ctx context.Context, plural string, from, to int) error {
+	mould := bytes.Replace(c.mould.Fresh, []byte(`"app":"bench"`), []byte(`"app":"bench","daemon":"yes"`), 1)
+	return c.put(ctx, plural, mould, from, to)
+}
+
+// CreateStamped creates an object by the API, with the moment in it at which
+// that was done.
+func (c *Cluster) CreateStamped(ctx context.Context, plural string, number int) error {
+	raw, err := json.Marshal(map[string]any{
+		"apiVersion": widget.GroupVersion.String(), "kind": widget.Kinds[plural],
+		"metadata": map[string]any{"name": Name(number), "namespace": "default"},
+		"spec":     widget.Spec{Group: "new", Payload: widget.Payload(c.mould.Entries, uint64(number)), Size: 1, Stamp: time.Now().UnixNano()},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = c.api.Create(ctx, kube.Target{Info: Info(plural), Namespace: "default"}, raw)
+	return err
 }

@@ -185,6 +185,9 @@ func (c *conns) request(ctx context.Context, r *call) *http.Request {
 		Method: r.method, URL: &u, Host: u.Host, Header: http.Header{"Accept": {accept}},
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}
+	if c.cfg.UserAgent != "" { // or else client-go copies the request for it
+		req.Header["User-Agent"] = []string{c.cfg.UserAgent}
+	}
 	if r.body != nil {
 		req.Header["Content-Type"] = []string{r.contentType}
 		req.ContentLength = int64(len(r.body))

@@ -19,7 +19,7 @@ import (
 
 func main() {
 	resource := flag.String("resource", "widgets", "what to handle")
-	does := flag.String("does", "create", "what handlers there are: create, update, delete, index, timer, daemon; separated by commas")
+	does := flag.String("does", "create", "what handlers there are: create, update, delete, resume, index, timer, daemon; separated by commas")
 	interval := flag.Duration("interval", time.Minute, "of timers")
 	flag.Parse()
 	if err := run(*resource, strings.Split(*does, ","), *interval); err != nil {
@@ -55,6 +55,11 @@ func declare(widgets *gopf.Resource[*widget.Widget], what string, interval time.
 	case "delete":
 		widgets.OnDelete("delete", func(context.Context, *gopf.Change[*widget.Widget]) error {
 			counter.Called(0)
+			return nil
+		})
+	case "resume":
+		widgets.OnResume("resume", func(context.Context, *gopf.Change[*widget.Widget]) error {
+			counter.Seen()
 			return nil
 		})
 	case "index":
