@@ -108,7 +108,7 @@ func newCall[T gopf.Object](t testing.TB, c *Cluster, obj T, opts []CallOption) 
 		Body: body, Resource: info, Log: log, Memos: c.memosOf(body.UID),
 		Post: call.post, PostFrom: slog.LevelDebug, API: clusterAPI{client},
 		Handler: &registry.Handler{ID: o.id},
-		Retry:   o.retry, Started: o.started, Key: body.UID + "/" + o.id,
+		Retry:   o.retry, Started: o.started, Key: func() string { return body.UID + "/" + o.id },
 		Patch: &patch.Patch{},
 	}
 	return call, o

@@ -205,7 +205,7 @@ func (v *Reviewer) request(in *request, info kind.Info, r *http.Request) (*regis
 		body = review.Old
 	}
 	req := &registry.Request{
-		Body: body, Resource: info, Review: review, Started: time.Now(), Key: review.UID,
+		Body: body, Resource: info, Review: review, Started: time.Now(), Key: func() string { return review.UID },
 		Patch: &patch.Patch{},
 		Post:  func(string, string, string) {}, // the object may never come to exist
 		Log:   v.logger(in, info, body),
