@@ -273,7 +273,7 @@ func (o *operator) live(f fault) {
 
 // soon is how long recovery from a fault may take on a machine that has much else
 // to do. It usually is a second or two, as the log of the test tells.
-const soon = 20 * time.Second
+const soon = 30 * time.Second
 
 // fault is what happens in each phase.
 type fault struct {
