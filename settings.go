@@ -139,8 +139,9 @@ type NetworkingSettings struct {
 	ConnectTimeout time.Duration
 	// ErrorBackoffs are the pauses between the attempts of a request that fails
 	// for reasons of the network or the server; see [Pauses] and
-	// [EndlessPauses]. They start anew for each request. 1, 1, 2, 3, 5, 8, 13,
-	// 21 s; nil is a single attempt.
+	// [EndlessPauses]. They start anew for each request, and those of more than 5 s
+	// end early when the cluster answers others again. 1, 1, 2, 3, 5, 8, 13, 21 s;
+	// nil is a single attempt.
 	ErrorBackoffs iter.Seq[time.Duration]
 	// EnforceRetryAfter makes the pause that the server asks for replace ours
 	// also when it is shorter. false.
