@@ -79,15 +79,13 @@ func (a accompanied) See() { a.see(false) }
 // given, until the test ends.
 func (c *Call[T]) accompany(o callOptions, timer bool) accompanied {
 	c.t.Helper()
-	type given struct {
-		ctx  context.Context
-		call *daemon.Call
-	}
-	calls, over := make(chan given, 1), make(chan struct{})
+	var given accompanied
+	called, over := make(chan struct{}), make(chan struct{})
 	spec := &daemon.Spec{
 		Handler: &registry.Handler{Family: registry.Background, ID: o.id}, Timer: timer,
 		Call: func(ctx context.Context, call *daemon.Call) error {
-			calls <- given{ctx, call}
+			given.context, given.call = func() context.Context { return ctx }, call
+			close(called)
 			<-over
 			return nil
 		},
@@ -120,19 +118,16 @@ func (c *Call[T]) accompany(o callOptions, timer bool) accompanied {
 		cancel()
 		running.Wait()
 	})
-	got := <-calls
-	c.req = got.call.Request
+	<-called
+	c.req = given.call.Request
 	c.req.Retry, c.req.Started = o.retry, o.started
-	return accompanied{
-		context: func() context.Context { return got.ctx },
-		call:    got.call,
-		see: func(deleted bool) {
-			c.t.Helper()
-			body := c.now()
-			if deleted {
-				body = c.deleted(body)
-			}
-			kept = sight(kept, body)
-		},
+	given.see = func(deleted bool) {
+		c.t.Helper()
+		body := c.now()
+		if deleted {
+			body = c.deleted(body)
+		}
+		kept = sight(kept, body)
 	}
+	return given
 }

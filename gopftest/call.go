@@ -55,7 +55,6 @@ type callOptions struct {
 	reason  gopf.Reason
 	old     gopf.Object
 	field   string
-	event   string
 	retry   int
 	started time.Time
 }

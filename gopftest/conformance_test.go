@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -36,36 +37,54 @@ func behaviours() []behaviour {
 }
 
 // TestConformance compares the in-memory cluster with the recorded behaviour of
-// the real one. With GOPF_TEST_KUBECONFIG naming the kubeconfig of a real control
-// plane, that one is compared too; with GOPF_TEST_RECORD=1, it is recorded anew.
+// the real one.
 func TestConformance(t *testing.T) {
 	for _, b := range behaviours() {
 		t.Run(b.name, func(t *testing.T) {
-			t.Run("memory", func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					c := NewCluster(t, wellKnownKinds()...)
-					compare(t, b, conform(t, b, c.RESTConfig(), func(s *script) {
-						s.expire = c.Expire
-						hosts := 0
-						s.serve = func(h http.Handler) string {
-							hosts++
-							host := fmt.Sprintf("hooks-%d.test", hosts)
-							c.ServeWebhooks(host, h)
-							return `{"url":"https://` + host + `/"}`
-						}
-					}))
-				})
+			synctest.Test(t, func(t *testing.T) {
+				c := NewCluster(t, wellKnownKinds()...)
+				compare(t, b, conform(t, b, c.RESTConfig(), func(s *script) {
+					s.expire = c.Expire
+					hosts := 0
+					s.serve = func(h http.Handler) string {
+						hosts++
+						host := fmt.Sprintf("hooks-%d.test", hosts)
+						c.ServeWebhooks(host, h)
+						return `{"url":"https://` + host + `/"}`
+					}
+				}))
 			})
-			kubeconfig := os.Getenv("GOPF_TEST_KUBECONFIG")
-			if kubeconfig == "" {
-				return
-			}
-			t.Run("real", func(t *testing.T) {
-				cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-				if err != nil {
-					t.Fatal(err)
-				}
-				cfg.QPS = -1
+		})
+	}
+}
+
+// atATime is how many behaviours of the real API are looked at at the same time:
+// most of them wait for it most of the time.
+const atATime = 6
+
+// TestConformanceOfTheRealAPI compares a real control plane, whose kubeconfig is
+// named by GOPF_TEST_KUBECONFIG, with what was recorded; with GOPF_TEST_RECORD=1,
+// it is recorded anew.
+//
+// The namespaces stay. To empty so many keeps the real API busy for minutes, and
+// there are tests that wait for that; "gopf exec" throws away the whole cluster.
+func TestConformanceOfTheRealAPI(t *testing.T) {
+	kubeconfig := os.Getenv(Variable)
+	if kubeconfig == "" {
+		t.Skip("there is no real control plane: set " + Variable)
+	}
+	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.QPS = -1
+	var running sync.WaitGroup
+	slots := make(chan struct{}, atATime)
+	for _, b := range behaviours() {
+		slots <- struct{}{}
+		running.Go(func() {
+			defer func() { <-slots }()
+			t.Run(b.name, func(t *testing.T) {
 				transcript := conform(t, b, cfg, func(s *script) { s.serve = func(h http.Handler) string { return serveTLS(t, h) } })
 				if os.Getenv("GOPF_TEST_RECORD") != "" {
 					record(t, b, transcript)
@@ -74,6 +93,7 @@ func TestConformance(t *testing.T) {
 			})
 		})
 	}
+	running.Wait()
 }
 
 // wellKnownKinds are those that behaviours use.
@@ -100,7 +120,6 @@ func conform(t *testing.T, b behaviour, cfg *rest.Config, equip func(*script)) s
 		s.eventually("GET", "/apis/conformance.gopf.dev/v1/"+plural, func(r reply) bool { return r.code == 200 })
 	}
 	s.send("POST", "/api/v1/namespaces", `{"metadata":{"name":"{ns}"}}`)
-	defer s.send("DELETE", "/api/v1/namespaces/{ns}", "")
 	b.run(t, s)
 	return s.transcript()
 }

@@ -79,8 +79,11 @@ func (c *Cluster) WaitList(t testing.TB, resource, namespace string, wanted func
 // whenever 10 milliseconds have passed. It fails the test after a minute.
 func Until(t testing.TB, what string, wanted func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !wanted(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
+	over := time.After(patience)
+	for !wanted() {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-over:
 			t.Fatalf("not within %s: %s", patience, what)
 		}
 	}
