@@ -14,7 +14,9 @@ import (
 type TestArguments[T Object] struct{}
 
 // Subject is what filters and index functions are given.
-func (TestArguments[T]) Subject(req *registry.Request) (*Subject[T], error) { return newSubject[T](req) }
+func (TestArguments[T]) Subject(req *registry.Request) (*Subject[T], error) {
+	return newSubject[T](req)
+}
 
 // Change is what handlers of changes are given.
 func (TestArguments[T]) Change(req *registry.Request) (*Change[T], error) { return newChange[T](req) }
