@@ -3,6 +3,7 @@ package posting
 import (
 	"cmp"
 	"time"
+	"unicode/utf8"
 
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/storage"
@@ -17,7 +18,7 @@ func (c Config) Body(e Event, now time.Time) map[string]any {
 	return map[string]any{
 		"metadata": map[string]any{"namespace": namespace, "generateName": c.NamePrefix},
 		"action":   "Action?",
-		"type":     e.Type, "reason": e.Reason, "message": Cut(e.Message),
+		"type":     e.Type, "reason": e.Reason, "message": fit(Cut(e.Message)),
 		"reportingComponent": c.Component, "reportingInstance": c.Instance,
 		"source":         map[string]any{"component": c.Component},
 		"involvedObject": involved,
@@ -54,4 +55,22 @@ func Cut(message string) string {
 	head := longest/2 - 1
 	tail := longest - head - len(ellipse)
 	return string(runes[:head]) + ellipse + string(runes[len(runes)-tail:])
+}
+
+// fit makes a message have no more bytes than it may have characters: servers say
+// the one, count the other, and refuse events with more. Where a character is one
+// byte, it changes nothing; no character is torn apart.
+func fit(message string) string {
+	if len(message) <= longest {
+		return message
+	}
+	head := longest/2 - 1
+	tail := len(message) - (longest - head - len(ellipse))
+	for head > 0 && !utf8.RuneStart(message[head]) {
+		head--
+	}
+	for tail < len(message) && !utf8.RuneStart(message[tail]) {
+		tail++
+	}
+	return message[:head] + ellipse + message[tail:]
 }

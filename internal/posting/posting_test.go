@@ -128,3 +128,21 @@ func TestLongMessagesLoseTheirMiddle(t *testing.T) {
 		t.Errorf("%d characters", n)
 	}
 }
+
+func TestNoMessageIsLongerThanServersTake(t *testing.T) {
+	for name, c := range map[string]struct{ message, want string }{
+		"short":     {strings.Repeat("a", 1024), strings.Repeat("a", 1024)},
+		"long":      {strings.Repeat("a", 1000) + strings.Repeat("b", 1000), strings.Repeat("a", 511) + "..." + strings.Repeat("b", 510)},
+		"wide":      {strings.Repeat("ж", 3000), strings.Repeat("ж", 255) + "..." + strings.Repeat("ж", 255)},
+		"few, wide": {strings.Repeat("ж", 600), strings.Repeat("ж", 255) + "..." + strings.Repeat("ж", 255)},
+		"very wide": {strings.Repeat("😀", 300), strings.Repeat("😀", 127) + "..." + strings.Repeat("😀", 127)},
+	} {
+		got := Config{}.Body(Event{Message: c.message}, time.Now())["message"].(string)
+		if got != c.want {
+			t.Errorf("%s: got %d bytes: %q", name, len(got), got)
+		}
+		if len(got) > 1024 {
+			t.Errorf("%s: %d bytes are more than the server takes", name, len(got))
+		}
+	}
+}
