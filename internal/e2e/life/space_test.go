@@ -22,6 +22,7 @@ import (
 const (
 	examples        = "life.gopf.dev/v1/examples"
 	globes          = "life.gopf.dev/v1/globes"
+	passings        = "life.gopf.dev/v1/passings" // defined by a test
 	peerings        = "kopf.dev/v1/kopfpeerings"
 	clusterPeerings = "kopf.dev/v1/clusterkopfpeerings"
 	leases          = "coordination.k8s.io/v1/leases"
@@ -36,7 +37,7 @@ var kinds = map[string]string{
 	"zalando.org/v1/kopfpeerings": "KopfPeering", "v1/namespaces": "Namespace", "v1/secrets": "Secret", "v1/serviceaccounts": "ServiceAccount",
 	"rbac.authorization.k8s.io/v1/rolebindings": "RoleBinding", "rbac.authorization.k8s.io/v1/clusterroles": "ClusterRole",
 	"rbac.authorization.k8s.io/v1/clusterrolebindings": "ClusterRoleBinding", "rbac.authorization.k8s.io/v1/roles": "Role",
-	definitions: "CustomResourceDefinition", leases: "Lease",
+	definitions: "CustomResourceDefinition", leases: "Lease", passings: "Passing",
 }
 
 // Example is the Go type of the tests' custom resources.
@@ -76,16 +77,21 @@ func newSpace(t *testing.T) *space {
 
 // of reaches objects of a resource, in the namespace if they are in any.
 func (s *space) of(resource string) dynamic.ResourceInterface {
-	parts := strings.Split(resource, "/")
-	gvr := schema.GroupVersionResource{Version: parts[0], Resource: parts[len(parts)-1]}
-	if len(parts) == 3 {
-		gvr.Group, gvr.Version = parts[0], parts[1]
-	}
+	gvr := gvrOf(resource)
 	switch gvr.Resource {
 	case "namespaces", "globes", "clusterkopfpeerings", "customresourcedefinitions", "clusterroles", "clusterrolebindings":
 		return s.client.Resource(gvr)
 	}
 	return s.client.Resource(gvr).Namespace(s.name)
+}
+
+func gvrOf(resource string) schema.GroupVersionResource {
+	parts := strings.Split(resource, "/")
+	gvr := schema.GroupVersionResource{Version: parts[0], Resource: parts[len(parts)-1]}
+	if len(parts) == 3 {
+		gvr.Group, gvr.Version = parts[0], parts[1]
+	}
+	return gvr
 }
 
 // create makes an object of the fields, with the name unless it is empty.
