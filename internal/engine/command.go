@@ -12,6 +12,16 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
+// RefusedError tells that a command cannot be carried out with these
+// credentials. Operators wait for better ones; whoever gives a command does not.
+type RefusedError struct{ Err error }
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("the cluster refuses the credentials: %v", e.Err)
+}
+
+func (e *RefusedError) Unwrap() error { return e.Err }
+
 // Freeze puts a record into the peerings of what the operator would serve, so
 // that operators of lower or the same priority pause. An identity that is empty
 // is that of whoever is at the keyboard.
@@ -19,7 +29,7 @@ func Freeze(ctx context.Context, c Config, r peering.Record) error {
 	if r.Identity == "" {
 		r.Identity = peering.ThisSystem().Person(ctx)
 	}
-	return atPeerings(ctx, c, func(client *kube.Client, places []peering.Place) error {
+	return atPeerings(ctx, c, func(ctx context.Context, client *kube.Client, places []peering.Place) error {
 		return peering.Freeze(ctx, client, c.Peering.Name, places, r)
 	})
 }
@@ -29,14 +39,18 @@ func Unfreeze(ctx context.Context, c Config, identity string) error {
 	if identity == "" {
 		identity = peering.ThisSystem().Person(ctx)
 	}
-	return atPeerings(ctx, c, func(client *kube.Client, places []peering.Place) error {
+	return atPeerings(ctx, c, func(ctx context.Context, client *kube.Client, places []peering.Place) error {
 		return peering.Resume(ctx, client, c.Peering.Name, places, identity)
 	})
 }
 
 // atPeerings does something at all places where the operator would meet others.
-func atPeerings(ctx context.Context, c Config, do func(*kube.Client, []peering.Place) error) error {
-	client, _, err := connect(ctx, &c, newVitals(c, nil))
+func atPeerings(ctx context.Context, c Config, do func(context.Context, *kube.Client, []peering.Place) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	v := newVitals(c, nil)
+	v.refusal = func(err error) { cancel(&RefusedError{err}) }
+	client, _, err := connect(ctx, &c, v)
 	if err != nil {
 		return err
 	}
@@ -55,7 +69,7 @@ func atPeerings(ctx context.Context, c Config, do func(*kube.Client, []peering.P
 			return fmt.Errorf("no namespace of the cluster matches %s", c.Namespaces)
 		}
 	}
-	return do(client, peering.Places(resources, namespaces))
+	return do(ctx, client, peering.Places(resources, namespaces))
 }
 
 // matching are the namespaces that the patterns stand for.

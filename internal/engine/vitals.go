@@ -24,6 +24,7 @@ type vitals struct {
 	inactivity time.Duration
 	strict     bool
 	metrics    *metrics.Metrics // nil if nobody asks for them
+	refusal    func(error)      // told when the server refuses the credentials; may be nil
 
 	answered atomic.Int64 // when the API answered anything, in ns; 0 for never
 	server   atomic.Pointer[server]
@@ -50,6 +51,9 @@ func (v *vitals) begin(waitingFor string) {
 // unauthorized notes that the server refuses the credentials, or accepts them
 // (nil).
 func (v *vitals) unauthorized(err error) {
+	if v.refusal != nil && err != nil {
+		v.refusal(err)
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.why = err; err == nil {

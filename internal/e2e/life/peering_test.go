@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"gopf.dev/gopf"
 )
 
@@ -245,4 +247,18 @@ func TestPeeringsAreInstalledAndRemovedWhileOperatorsRun(t *testing.T) {
 	s.waitRecords(peerings, "default", "ours")
 	o.stop()
 	d.check(t, "ours create a", "ours update b")
+}
+
+func TestACommandWithRefusedCredentialsFails(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.create(peerings, "default", nil)
+	config := rest.AnonymousClientConfig(cluster)
+	config.BearerToken = "forged"
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err := gopf.New().FreezePeers(ctx, gopf.Freezing{Priority: 1, Lifetime: time.Minute}, gopf.Cluster(config), gopf.Namespaces(s.name))
+	if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "refuses the credentials") {
+		t.Errorf("got %v", err)
+	}
 }
