@@ -248,3 +248,35 @@ func TestALeaderThatPausesForAPeerHandsNothingOver(t *testing.T) {
 		stopTwo()
 	})
 }
+
+func TestAReplicaThatLosesTheLeaseWhileItStopsEndsItsHandlers(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		cut := &line{}
+		op, x := replica(&diary, "one")
+		op.Settings.Queueing.ExitTimeout = 10 * time.Minute
+		began := time.Now()
+		x.OnCreate("long", func(ctx context.Context, _ *gopf.Change[*Example]) error {
+			<-ctx.Done()
+			diary.add("handler cancelled: %v", time.Since(began) < 15*time.Second)
+			return ctx.Err()
+		})
+		x.Daemon("daemon", func(ctx context.Context, d *gopf.Daemon[*Example]) error {
+			<-ctx.Done()
+			diary.add("daemon cancelled: %v", time.Since(began) < 15*time.Second)
+			return nil
+		}, gopf.StopGrace(10*time.Minute), gopf.Optional())
+		stop := gopftest.Start(t, op, c, gopf.Cluster(cut.config(c)))
+		settle()
+		c.Create(t, example("x", "a"))
+		settle()
+		began = time.Now()
+		cut.cut.Store(true)
+		stop()
+		got := diary.all()[1:]
+		slices.Sort(got)
+		if want := []string{"daemon cancelled: true", "handler cancelled: true"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}

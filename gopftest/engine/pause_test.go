@@ -120,3 +120,35 @@ func TestDaemonsAndTimersStopForAPause(t *testing.T) {
 		}
 	})
 }
+
+func TestAPauseComesBetweenTheHandlersOfOneObject(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := gopf.New()
+		x := gopf.For[*Example](op, resource)
+		for _, id := range []string{"one", "two", "three"} {
+			x.OnCreate(id, func(context.Context, *gopf.Change[*Example]) error {
+				diary.add("%s begins", id)
+				time.Sleep(10 * time.Second)
+				diary.add("%s ends", id)
+				return nil
+			})
+		}
+		gopftest.Start(t, op, c)
+		c.Create(t, example("x", "a"))
+		time.Sleep(5 * time.Second)
+		op.Freeze("for a test")
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if got, want := diary.all(), []string{"one begins", "one ends"}; !slices.Equal(got, want) {
+			t.Errorf("in the pause: got %q, want %q", got, want)
+		}
+		op.Resume()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		want := []string{"one begins", "one ends", "two begins", "two ends", "three begins", "three ends"}
+		if got := diary.all(); !slices.Equal(got, want) {
+			t.Errorf("after the pause: got %q, want %q", got, want)
+		}
+	})
+}

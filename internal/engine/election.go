@@ -71,6 +71,25 @@ func (s *server) elect(ctx, work context.Context, elector *lease.Elector) {
 			s.standDown(work)
 			return
 		}
-		<-s.stopped
+		s.leaveInTime()
 	})
+}
+
+// leaveInTime waits until the operator has stopped. The lease is kept so long; if
+// it is lost nevertheless, handlers have no more time: another replica may be at
+// work.
+func (s *server) leaveInTime() {
+	for {
+		until, err := s.gateOfWrites.ask()
+		if err != nil {
+			close(s.evicted)
+			<-s.stopped
+			return
+		}
+		select {
+		case <-s.stopped:
+			return
+		case <-time.After(time.Until(until)):
+		}
+	}
 }

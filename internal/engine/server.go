@@ -37,6 +37,7 @@ type server struct {
 	vitals   *vitals
 	stopping chan struct{} // closed when no new work is to be begun
 	stopped  chan struct{} // closed when none is left
+	evicted  chan struct{} // closed when the rest is to be ended at once
 
 	gateOfWrites *gate // nil without an election
 
@@ -70,7 +71,7 @@ type appointment struct {
 
 func newServer(c Config, client *kube.Client, v *vitals) *server {
 	s := &server{
-		Config: c, client: client, vitals: v, stopping: make(chan struct{}), stopped: make(chan struct{}), standby: c.Election.Enabled,
+		Config: c, client: client, vitals: v, stopping: make(chan struct{}), stopped: make(chan struct{}), evicted: make(chan struct{}), standby: c.Election.Enabled,
 		resources: map[schema.GroupVersionResource]*resource{}, leaving: map[string]int{}, namespaces: map[string]bool{}, told: map[string]bool{},
 		pauses: map[string]string{}, resumed: make(chan struct{}, 1), moved: make(chan struct{}, 1),
 	}
@@ -179,7 +180,7 @@ func (s *server) newResource(work context.Context, served observe.Served) *resou
 		Resource: served.Info, Config: s.Process,
 		Handlers: changes, Watchers: served.Handlers.Of(registry.Events),
 		Fields: append(changes.Fields(), background.Fields()...),
-		API:    s.client, Cluster: s.forHandlers(), Log: s.Log, Stopping: s.stopping,
+		API:    s.client, Cluster: s.forHandlers(), Log: s.Log, Stopping: s.stopping, Paused: s.paused.Load,
 		Post: s.poster.Post, PostFrom: s.Posting.Level,
 		Alarm: func(key string, at time.Time) { s.clock.Set(appointment{r, key}, at) },
 	}

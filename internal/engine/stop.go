@@ -42,6 +42,14 @@ func (s *server) stop(cancel context.CancelCauseFunc) {
 	}
 	done := make(chan struct{})
 	go func() { closing.Wait(); close(done) }()
+	go func() {
+		select {
+		case <-s.evicted:
+			cancel(execute.ErrStopping)
+			end()
+		case <-last.Done(): // at the end of this function at the latest
+		}
+	}()
 	leave := time.NewTimer(limit + time.Second) // daemons that are abandoned at the limit say so
 	defer leave.Stop()
 	select {

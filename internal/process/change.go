@@ -203,11 +203,12 @@ func (k *Kind) lasting(ctx context.Context) (context.Context, context.CancelFunc
 	return lasting, func() { stop(); cancel() }
 }
 
+// stopping tells that no new work is to be begun, at least for now.
 func (k *Kind) stopping() bool {
 	select {
 	case <-k.Stopping:
 		return true
 	default:
-		return false
+		return k.Paused != nil && k.Paused()
 	}
 }

@@ -52,6 +52,8 @@ type Kind struct {
 	Alarm func(key string, at time.Time)
 	// Stopping is closed when no new work is to be begun.
 	Stopping <-chan struct{}
+	// Paused tells that none is for now; nil for never.
+	Paused func() bool
 
 	once     sync.Once
 	glancing glancing
