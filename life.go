@@ -8,6 +8,7 @@ import (
 
 	"gopf.dev/gopf/internal/activity"
 	"gopf.dev/gopf/internal/engine"
+	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/logs"
 )
@@ -44,6 +45,12 @@ func (op *Operator) serve(ctx context.Context, run *runOptions, stopped func()) 
 		return err
 	}
 	config.Stopped = stopped
+	for _, kind := range []activityKind{logins, probing, cleanup} {
+		for _, h := range op.activities[kind] {
+			config.Activities = append(config.Activities, h.id)
+		}
+	}
+	config.Counting = func(count execute.Observer) { op.counting.Store(&count) }
 	config.Running = func(h engine.Handle) {
 		op.running.Store(&h)
 		op.freezer.begin(h)
@@ -56,6 +63,9 @@ func (op *Operator) serve(ctx context.Context, run *runOptions, stopped func()) 
 func (op *Operator) perform(ctx context.Context, kind activityKind, log *slog.Logger) (results map[string]any, err error) {
 	log = log.With(logs.Logger, "gopf.activities."+string(kind))
 	config := activity.Config{Name: string(kind), DefaultBackoff: op.Settings.Execution.DefaultBackoff, Log: log}
+	if count := op.counting.Load(); count != nil {
+		config.Observe = *count
+	}
 	for _, h := range op.activities[kind] {
 		config.Handlers = append(config.Handlers, activity.Handler{
 			ID: h.id, Where: h.where, Limits: h.limits,

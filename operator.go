@@ -12,6 +12,7 @@ import (
 
 	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/engine"
+	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/storage"
@@ -30,7 +31,8 @@ type Operator struct {
 	activities map[activityKind][]activityHandler
 	problems   []error
 	started    atomic.Bool
-	running    atomic.Pointer[engine.Handle] // nil until it runs
+	running    atomic.Pointer[engine.Handle]    // nil until it runs
+	counting   atomic.Pointer[execute.Observer] // of activities; nil if nobody wants to know
 	freezer    freezer
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf/internal/daemon"
+	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/login"
@@ -51,6 +52,11 @@ type Config struct {
 	WorkerLimit int           // turns at the same time, for each resource; 0 for any number
 	MaxWorkers  int           // calls of handlers of changes and events at the same time; 0 for any number
 	Backlog     int           // bytes of events that may wait for their turn, for each resource
+
+	// Activities are the ids of handlers that belong to no resource, and Counting
+	// is given what counts their calls, if anybody wants to know; may be nil.
+	Activities []string
+	Counting   func(execute.Observer)
 
 	// Ready is called when the operator has begun to serve; may be nil.
 	Ready func()

@@ -22,6 +22,9 @@ func open(ctx context.Context, c Config) (*vitals, func(context.Context), error)
 	}
 	v := newVitals(c, counts)
 	counts.Observe(v.gauges)
+	if counts != nil && c.Counting != nil {
+		c.Counting(observer(counts.Activities(c.Activities...).Handler))
+	}
 	site, err := v.listen(ctx, c)
 	if err != nil {
 		return nil, nil, err

@@ -104,6 +104,7 @@ func TestHealthTellsTheWholeLifeOfAnOperator(t *testing.T) {
 	op := newOperator()
 	op.Settings.Health.Address = health
 	op.Settings.Health.Liveness = "http://" + probes + "/healthz"
+	op.Settings.Metrics.Address = health
 	loggedIn := make(chan struct{})
 	op.OnLogin("login", func(ctx context.Context, _ *gopf.Activity) (*gopf.Login, error) {
 		select {
@@ -166,6 +167,12 @@ func TestHealthTellsTheWholeLifeOfAnOperator(t *testing.T) {
 	sick.Store(true)
 	if body := waitCode(t, liveness, 500); !strings.Contains(body, "no disk") { // when the former results are 10 s old
 		t.Errorf("with a sick probe:\n%s", body)
+	}
+	counts := scrape(t, health)
+	for id, outcome := range map[string]string{"login": "succeeded", "now": "succeeded", "sick": "failed"} {
+		if series := fmt.Sprintf(`gopf_handler_runs_total{handler=%q,outcome=%q,resource=""}`, id, outcome); counts[series] < 1 {
+			t.Errorf("%s is %v", series, counts[series])
+		}
 	}
 	o.stop()
 	if code, _ := fetch(livez); code != 0 {
