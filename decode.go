@@ -57,6 +57,14 @@ func decodeOld[T Object](essence map[string]any, b *object.Body) T {
 	return obj
 }
 
+// emptyObject is a T of nothing.
+func emptyObject[T Object]() T {
+	if isUntyped[T]() {
+		return untyped[T](map[string]any{})
+	}
+	return newObject[T]()
+}
+
 func copied(fields map[string]any) map[string]any { return fieldpath.Clone(fields).(map[string]any) }
 
 func identify[T Object](obj T, b *object.Body) {

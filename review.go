@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gopf.dev/gopf/diff"
-	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/registry"
 )
 
@@ -25,7 +24,8 @@ type Review[T Object] struct {
 	// Subresource is the part of the object that is written to, such as "status";
 	// "" for the object itself.
 	Subresource string
-	// Old is the object before; an empty one for creations.
+	// Old is the object before; an empty one, without a name or a UID, for
+	// creations.
 	Old T
 	// Diff is what the request changes.
 	Diff diff.Diff
@@ -118,24 +118,15 @@ func newReview[T Object](req *registry.Request) (*Review[T], error) {
 		Subject: s, Operation: Operation(r.Operation), Subresource: r.Subresource,
 		DryRun: r.DryRun, User: r.User, Header: r.Header, Client: r.Client, Diff: r.Diff(),
 	}
-	var old map[string]any
 	if r.Old != nil {
-		old = r.Old.Map()
+		review.Old = decodeOld[T](r.Old.Map(), r.Old)
+	} else {
+		review.Old = emptyObject[T]()
 	}
-	review.Old = decodeOld[T](old, oldIdentity(r, req.Body))
 	if c := req.Handler.Change; c != nil {
 		review.Diff = review.Diff.At(c.Path...)
 	}
 	return review, nil
-}
-
-// oldIdentity is whose former state is told: that of the object before, or else
-// of the one to be.
-func oldIdentity(r *registry.Review, body *object.Body) *object.Body {
-	if r.Old != nil {
-		return r.Old
-	}
-	return body
 }
 
 // AdmissionError refuses a request. Make one with [Deny], unless a code other than

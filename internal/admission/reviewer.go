@@ -40,6 +40,8 @@ type ReviewerOptions struct {
 	// Memos returns what is kept in memory with an object, nil if nothing is. It
 	// is not asked about creations. Nil is as if it always returned nil.
 	Memos func(resource kind.Info, uid string) *registry.Memos
+	// API is how handlers reach the cluster. Nil is not at all.
+	API registry.API
 	// Observe, if set, is told of every review, for metrics. It is called
 	// concurrently and must be quick.
 	Observe func(Observation)
@@ -206,9 +208,9 @@ func (v *Reviewer) request(in *request, info kind.Info, r *http.Request) (*regis
 	}
 	req := &registry.Request{
 		Body: body, Resource: info, Review: review, Started: time.Now(), Key: func() string { return review.UID },
-		Patch: &patch.Patch{},
-		Post:  func(string, string, string) {}, // the object may never come to exist
-		Log:   v.logger(in, info, body),
+		Patch: &patch.Patch{}, API: v.API,
+		Post: func(string, string, string) {}, // the object may never come to exist
+		Log:  v.logger(in, info, body),
 	}
 	if v.Memos != nil && review.Operation != "CREATE" {
 		req.Memos = v.Memos(info, body.UID)

@@ -39,7 +39,7 @@ func (s *server) newControl() (*admission.Control, error) {
 		managed = "dev.gopf.dev" // nobody else tells the cluster of a server for development
 	}
 	o := admission.DefaultReviewerOptions()
-	o.Log, o.Memos = s.Log, s.memos
+	o.Log, o.Memos, o.API = s.Log, s.memos, s.forHandlers()
 	if s.vitals.metrics != nil {
 		o.Observe = s.reviewed
 	}
