@@ -25,7 +25,7 @@ type Config struct {
 
 	// Linger is for how long reviews are still answered at the end, after the
 	// cluster was told that we are not there anymore: API servers notice it a
-	// little later.
+	// little later, and so do Services that lead to a pod that stops.
 	Linger time.Duration
 
 	// Status, if set, is told when the managed configurations cannot be written,
@@ -132,10 +132,9 @@ func (c *Control) Run(ctx context.Context) error {
 		return errors.Join(fmt.Errorf("the webhook server has ended: %w", err), <-managed)
 	case <-ctx.Done():
 	}
+	c.reviewer.Leave()
 	unmanaged := <-managed
-	if c.configurations != nil {
-		sleep(serving, c.cfg.Linger, nil)
-	}
+	sleep(serving, c.cfg.Linger, nil)
 	stop()
 	return errors.Join(unmanaged, <-served)
 }

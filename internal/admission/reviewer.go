@@ -70,6 +70,7 @@ type Reviewer struct {
 	table    atomic.Pointer[table]
 	slots    chan struct{}
 	buffers  sync.Pool
+	leaving  atomic.Bool
 }
 
 // NewReviewer makes a reviewer of those of the handlers that are for reviews. It
@@ -86,6 +87,12 @@ func NewReviewer(handlers registry.Set, o ReviewerOptions) *Reviewer {
 // Discovered tells which resources the cluster has now.
 func (v *Reviewer) Discovered(resources []kind.Info) { v.table.Store(newTable(v.handlers, resources)) }
 
+// Leave makes clients look for somebody else: their connections are closed, each
+// after the reviews that are under way on it. An API server would otherwise keep
+// the one that it has to a replica that stops, and send the next review just when
+// the replica is gone.
+func (v *Reviewer) Leave() { v.leaving.Store(true) }
+
 // httpError is a review that cannot be answered as such.
 type httpError struct {
 	code int
@@ -101,6 +108,9 @@ func refuse(code int, format string, args ...any) error {
 // ServeHTTP answers one review.
 func (v *Reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
+	if v.leaving.Load() {
+		w.Header().Set("Connection", "close") // with HTTP/2, a GOAWAY
+	}
 	o := Observation{ID: strings.TrimPrefix(r.URL.Path, "/")}
 	ctx, cancel := context.WithTimeout(r.Context(), timeLeft(v.Timeout, r))
 	defer cancel()

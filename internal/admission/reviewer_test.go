@@ -1,12 +1,15 @@
 package admission
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -456,5 +459,44 @@ func TestReviewsAreObserved(t *testing.T) {
 	ask(t, v, "/other", reviewOf("CREATE", nil))
 	if d := cmp.Diff([]Observation{{ID: "v", Code: 422}, {ID: "other", Code: 404}}, seen); d != "" {
 		t.Error(d)
+	}
+}
+
+func TestLeavingReviewersAreAskedOnNewConnections(t *testing.T) {
+	v := newTestReviewer(calling("check", registry.Admission{}, func(context.Context, *registry.Request) error { return nil }))
+	var connections atomic.Int32
+	server := httptest.NewUnstartedServer(v)
+	server.EnableHTTP2 = true
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.StartTLS()
+	defer server.Close()
+	ask := func() {
+		t.Helper()
+		raw, _ := json.Marshal(reviewOf("CREATE", nil))
+		resp, err := server.Client().Post(server.URL+"/check", "application/json", bytes.NewReader(raw))
+		if err != nil || resp.StatusCode != http.StatusOK || resp.ProtoMajor != 2 {
+			t.Fatalf("got %v (%v)", resp, err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+	}
+	for range 3 {
+		ask()
+	}
+	if got := connections.Load(); got != 1 {
+		t.Errorf("%d connections before", got)
+	}
+	v.Leave()
+	ask()
+	eventually := time.Now().Add(10 * time.Second)
+	for connections.Load() == 1 && time.Now().Before(eventually) {
+		ask()
+	}
+	if connections.Load() == 1 {
+		t.Error("the connection is kept")
 	}
 }

@@ -21,7 +21,7 @@ type Admission struct {
 }
 
 // lingering is how long reviews are answered still after the cluster was told not
-// to ask anymore.
+// to ask anymore, or a Service not to lead here.
 const lingering = 2 * time.Second
 
 // newControl makes what answers reviews; nil if there are no handlers for them.

@@ -59,6 +59,7 @@ var (
 	configmaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	services   = schema.GroupVersionResource{Version: "v1", Resource: "services"}
 	secrets    = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	leases     = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 	validating = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
 	mutating   = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
 
