@@ -56,7 +56,7 @@ func DefaultReviewerOptions() ReviewerOptions {
 
 // Observation is one review that was answered.
 type Observation struct {
-	ID       string // of the webhook; "" if none was named
+	ID       string // of the handler; "" if there is none of this name, or none was named
 	Allowed  bool
 	Code     int // of the HTTP response, or of the denial
 	Duration time.Duration
@@ -111,17 +111,21 @@ func (v *Reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if v.leaving.Load() {
 		w.Header().Set("Connection", "close") // with HTTP/2, a GOAWAY
 	}
-	o := Observation{ID: strings.TrimPrefix(r.URL.Path, "/")}
+	hint, o := strings.TrimPrefix(r.URL.Path, "/"), Observation{}
 	ctx, cancel := context.WithTimeout(r.Context(), timeLeft(v.Timeout, r))
 	defer cancel()
-	answer, err := v.serve(ctx, w, r, o.ID)
+	table := v.table.Load()
+	if table != nil {
+		o.ID = table.ids[hint]
+	}
+	answer, err := v.serve(ctx, w, r, table, hint)
 	if refusal, ok := errors.AsType[*httpError](err); ok {
 		o.Code = refusal.code
 		level := slog.LevelWarn
 		if r.Method != http.MethodPost { // somebody who just looks around, such as a probe
 			level = slog.LevelDebug
 		}
-		v.Log.Log(ctx, level, "A review cannot be answered.", "webhook", o.ID, "code", o.Code, "error", err)
+		v.Log.Log(ctx, level, "A review cannot be answered.", "webhook", hint, "code", o.Code, "error", err)
 		http.Error(w, err.Error(), o.Code)
 	} else {
 		o.Code, o.Allowed = http.StatusOK, answer.Response.Allowed
@@ -137,19 +141,14 @@ func (v *Reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Request, hint string) (outgoing, error) {
-	table := v.table.Load()
-	id, known := "", hint == ""
-	if table != nil && !known {
-		id, known = table.ids[hint], table.ids[hint] != ""
-	}
+func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Request, table *table, hint string) (outgoing, error) {
 	switch {
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
 		return outgoing{}, refuse(http.StatusMethodNotAllowed, "reviews are to be sent by POST")
 	case table == nil:
 		return outgoing{}, refuse(http.StatusServiceUnavailable, "the resources of the cluster are not known yet")
-	case !known:
+	case hint != "" && table.ids[hint] == "":
 		return outgoing{}, refuse(http.StatusNotFound, "there is no webhook %q", hint)
 	}
 	select {
@@ -171,7 +170,7 @@ func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Req
 	if err != nil {
 		return outgoing{}, err
 	}
-	return in.answer(v.judge(ctx, reviewed, id, req)), nil
+	return in.answer(v.judge(ctx, reviewed, table.ids[hint], req)), nil
 }
 
 // read takes the review from the wire.

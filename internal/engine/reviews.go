@@ -34,23 +34,31 @@ func (s *server) newControl() (*admission.Control, error) {
 	if err != nil {
 		return nil, err
 	}
-	managed := s.Admission.Managed
-	if managed == "" && s.Admission.Server == nil {
-		managed = "dev.gopf.dev" // nobody else tells the cluster of a server for development
-	}
 	o := admission.DefaultReviewerOptions()
 	o.Log, o.Memos, o.API = s.Log, s.memos, s.forHandlers()
 	if s.vitals.metrics != nil {
 		o.Observe = s.reviewed
 	}
 	return admission.New(admission.Config{
-		Client: s.client.Ungated(), Server: chosen, Managed: managed, Handlers: handlers,
+		Client: s.client.Ungated(), Server: chosen, Managed: s.managed(), Handlers: handlers,
 		Namespace: s.Posting.Namespace, Reviewer: o, Linger: lingering, Log: s.Log,
 	})
 }
 
-// reviewed counts a review.
+// managed is the name of the configurations to be kept; "" for none. Nobody else
+// tells the cluster of a server for development.
+func (s *server) managed() string {
+	if s.Admission.Managed == "" && s.Admission.Server == nil {
+		return "dev.gopf.dev"
+	}
+	return s.Admission.Managed
+}
+
+// reviewed counts a review of a webhook that there is.
 func (s *server) reviewed(o admission.Observation) {
+	if o.ID == "" {
+		return
+	}
 	outcome := metrics.Denied
 	switch {
 	case o.Allowed:
@@ -82,15 +90,22 @@ func (s *server) memos(info kind.Info, uid string) *registry.Memos {
 
 // admissionNeeds are what keeping the configurations of webhooks takes.
 func (s *server) admissionNeeds() (all []access.Need) {
-	if s.Admission.Managed == "" || len(s.Handlers.Of(registry.Reviews)) == 0 {
+	if s.managed() == "" {
 		return nil
 	}
 	for _, plural := range []string{"validatingwebhookconfigurations", "mutatingwebhookconfigurations"} {
-		all = append(all, access.Need{
+		need := access.Need{
 			Info:  kind.Info{Group: "admissionregistration.k8s.io", Version: "v1", Plural: plural},
-			Verbs: []string{"get", "list", "watch", "create", "patch"}, By: []string{"admission"},
-			Without: "the cluster is not told to ask this operator",
-		})
+			Verbs: []string{"get", "list", "watch", "create", "patch"}, Without: "the cluster is not told to ask this operator",
+		}
+		for _, h := range s.Handlers.Of(registry.Reviews) {
+			if h.Admission.Mutating == (plural == "mutatingwebhookconfigurations") {
+				need.By = append(need.By, h.ID)
+			}
+		}
+		if len(need.By) > 0 {
+			all = append(all, need)
+		}
 	}
 	return all
 }
