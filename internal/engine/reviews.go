@@ -113,12 +113,35 @@ func (s *server) admissionNeeds() (all []access.Need) {
 // answerReviews answers reviews until the context is done. It calls fail if it
 // cannot any longer.
 func (s *server) answerReviews(ctx context.Context, fail func(error)) {
-	if s.control == nil {
+	if s.control == nil || !s.awaitIndices(ctx) {
 		return
 	}
 	if err := s.control.Run(ctx); err != nil && ctx.Err() == nil {
 		fail(err)
 	} else if err != nil {
 		s.Log.Error("Admission control has not ended well.", "error", err)
+	}
+}
+
+// longPause is how long a pause lasts, at the least, in which reviews are answered
+// without indices.
+const longPause = 5 * time.Second
+
+// awaitIndices waits until handlers of reviews can rely on indices; it is false if
+// the context is done. In pauses they are not filled, but reviews are answered.
+func (s *server) awaitIndices(ctx context.Context) bool {
+	ticker := time.NewTicker(longPause)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.gate.Open():
+			return true
+		case <-ctx.Done():
+			return false
+		case <-ticker.C:
+			if s.paused.Load() {
+				return true
+			}
+		}
 	}
 }

@@ -86,6 +86,38 @@ func TestReviewsShareMemosAndIndicesWithOtherHandlers(t *testing.T) {
 	}
 }
 
+func TestReviewsWaitForIndices(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	u := w.try(cluster)
+	w.must(u.create("a", spec(fields{"field": "x"})))
+	op := w.operator()
+	x := gopf.For[*Thing](op, w.things())
+	indexing := make(chan struct{})
+	var asked, missed atomic.Int32
+	all := gopf.Index(x, "fields", func(_ context.Context, s *gopf.Subject[*Thing]) (map[string]string, error) {
+		<-indexing
+		return map[string]string{s.Object.Spec.Field: s.Object.Name}, nil
+	})
+	x.Validate("unique", func(context.Context, *review) error {
+		if asked.Add(1); all.Len() == 0 {
+			missed.Add(1)
+		}
+		return nil
+	})
+	o := w.start(op)
+	o.says(t, "Client is configured")
+	for end := time.Now().Add(time.Second); time.Now().Before(end); {
+		w.must(u.create("b", fields{}, dryRun))
+	}
+	close(indexing)
+	w.asked(true)
+	w.must(u.create("b", fields{}, dryRun))
+	if asked.Load() == 0 || missed.Load() > 0 {
+		t.Errorf("asked %d times, of which %d without an index", asked.Load(), missed.Load())
+	}
+}
+
 // spoil changes the list of webhooks in the validating configuration.
 func (w *world) spoil(change func(list []any) []any) {
 	w.t.Helper()
