@@ -11,13 +11,15 @@ BEGUN   := $(shell date +%s)
 STAGE   := sh hack/stage
 # Packages that start control planes of their own, or need one.
 CLUSTER := ./internal/e2e/... ./internal/kube ./internal/stream ./internal/access ./internal/peering ./internal/lease ./internal/login ./internal/admission ./cli
+# What runs for every object and every event.
+HOT     := ./diff ./storage ./internal/object ./internal/essence ./internal/filter ./internal/progress ./internal/queue ./internal/kube ./internal/index ./internal/daemon
 OWN     := ./internal/controlplane ./internal/manifests ./cmd/gopf
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint build kubectl clean
+.PHONY: help demo test bench bench-quick bench-full bench-micro lint build kubectl clean
 
 help: ## List what there is to do
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: build ## Run an operator on a real Kubernetes API and show an object handled (ONCE=1: and end)
 	@bin/demo
@@ -26,6 +28,7 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 	@[ -n "$(RACE)" ] || echo "There is no C compiler: tests run without the race detector."
 	@$(STAGE) "vet" $(GO) vet ./...
 	@$(STAGE) "vet gopftest" -C gopftest $(GO) vet ./...
+	@$(STAGE) "vet bench" -C bench $(GO) vet ./...
 	@$(STAGE) "layers" $(GO) test -count=1 ./internal/layers
 	@$(STAGE) "vectors" -C internal/vectors $(GO) test $(RACE) -count=1
 	@$(STAGE) "units" $(GO) test $(RACE) -timeout 20m $$($(GO) list ./... | grep -Ev '/(internal/(e2e|controlplane|manifests|vectors|layers)|cmd/gopf)(/|$$)')
@@ -40,13 +43,23 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 	@$(STAGE) "demo" env ONCE=1 bin/demo
 	@echo "== all stages passed in $$(($$(date +%s) - $(BEGUN))) s"
 
-bench: ## Measure what things cost: indices, timers, daemons
-	$(GO) test -run '^$$' -bench . -benchmem ./internal/index ./internal/daemon
+bench: ## Measure everything beside controller-runtime, in half an hour (KOPF_COMMAND: and beside Kopf); see bench/README.md
+	cd bench && $(GO) run -buildvcs=false . -mode bench
+
+bench-quick: ## Measure what matters most, in four minutes
+	cd bench && $(GO) run -buildvcs=false . -mode quick
+
+bench-full: ## Measure everything with up to 100,000 objects
+	cd bench && $(GO) run -buildvcs=false . -mode full
+
+bench-micro: ## Measure hot paths alone, with their allocations
+	$(GO) test -run '^$$' -bench . -benchmem $(HOT)
 
 lint: ## Check the style (the linter is pinned in tools/go.mod and built on first use)
 	$(GO) tool -modfile=tools/go.mod golangci-lint run ./...
 	cd gopftest && $(GO) tool -modfile=../tools/go.mod golangci-lint run ./...
 	cd devcluster && $(GO) tool -modfile=../tools/go.mod golangci-lint run ./...
+	cd bench && $(GO) tool -modfile=../tools/go.mod golangci-lint run ./...
 
 build: ## Build the command gopf, and the demo, into bin/
 	@$(BUILD) -o bin/ ./cmd/gopf ./internal/demo

@@ -166,10 +166,10 @@ func (b *bench) relisting(ctx context.Context, c *cluster.Cluster, name string, 
 				return err
 			}
 		}
-		if err := c.Fresh(ctx, "widgets", sentinel-1, sentinel); err != nil {
+		if err := c.Restart(ctx); err != nil {
 			return err
 		}
-		if err := c.Restart(ctx); err != nil {
+		if err := c.Fresh(ctx, "widgets", sentinel-1, sentinel); err != nil {
 			return err
 		}
 		if err := c.Served(ctx, "widgets", objects); err != nil {

@@ -1,4 +1,136 @@
 package report
 
-// Judge compares what was measured with the budgets.
-func (r *Results) Judge() {}
+import (
+	"fmt"
+	"slices"
+)
+
+// The programs that budgets are about.
+const (
+	gopf    = "Gopf"
+	typed   = "controller-runtime, typed"
+	untyped = "controller-runtime, unstructured"
+	kopf    = "Kopf"
+	bare    = "bare client"
+)
+
+// Judge compares what was measured with the budgets. What was not measured is
+// not judged.
+func (r *Results) Judge() {
+	r.Checks = nil
+	for _, n := range r.numbers() {
+		r.judgeStorms(n)
+		r.judgeStarts(n)
+		r.judgeLatency(n)
+		r.judgeOthers(n)
+	}
+	r.judgeSlope()
+}
+
+func (r *Results) judgeStorms(n int) {
+	for _, id := range []string{"B1", "B2"} {
+		title := func(what string) string { return fmt.Sprintf("%s, %d objects: %s", id, n, what) }
+		own, found := r.Find(id, gopf, n, "", "CPU per object")
+		if !found {
+			continue
+		}
+		for _, other := range []struct {
+			name  string
+			share float64
+		}{{typed, .8}, {untyped, .8}, {kopf, 1. / 7}} {
+			if v, found := r.Find(id, other.name, n, "", "CPU per object"); found {
+				r.AtMost(title("CPU per object, ms, against "+other.name), own, other.share*v)
+			}
+		}
+		if floor, found := r.Find(id, bare, n, "the same writes", "rate"); found {
+			rate, _ := r.Find(id, gopf, n, "", "rate")
+			r.AtLeast(title("objects/s against the bare client"), rate, .8*floor)
+		}
+		writes, _ := r.Find(id, gopf, n, "", "writes per object")
+		r.AtMost(title("writes per object"), writes, map[string]float64{"B1": 2, "B2": 1}[id])
+		peak, _ := r.Find(id, gopf, n, "", "peak")
+		settled, _ := r.Find(id, gopf, n, "", "settled")
+		r.AtMost(title("peak, MB"), peak, 2*settled)
+	}
+}
+
+func (r *Results) judgeStarts(n int) {
+	title := func(what string) string { return fmt.Sprintf("B3, %d objects: %s", n, what) }
+	if calls, found := r.Find("B3", gopf, n, "", "handler calls"); found {
+		r.AtMost(title("handler calls"), calls, 0)
+		writes, _ := r.Find("B3", gopf, n, "", "writes")
+		r.AtMost(title("writes"), writes, 0)
+		cpu, _ := r.Find("B3", gopf, n, "", "CPU per object")
+		r.AtMost(title("CPU per object, µs"), cpu, 80)
+		if list, found := r.Find("B3", bare, n, "paged list", "ready"); found {
+			ready, _ := r.Find("B3", gopf, n, "", "ready")
+			r.AtMost(title("ready, s, against a bare paged list"), ready, list)
+		}
+	}
+	for _, note := range []string{"", "with an index"} {
+		settled, found := r.Find("M", gopf, n, note, "settled")
+		if !found {
+			continue
+		}
+		peak, _ := r.Find("M", gopf, n, note, "peak")
+		r.AtMost(fmt.Sprintf("memory, %d objects %s: settled, MB", n, note), settled, 45)
+		r.AtMost(fmt.Sprintf("memory, %d objects %s: peak, MB", n, note), peak, 1.5*settled)
+	}
+}
+
+func (r *Results) judgeLatency(n int) {
+	p99, found := r.Find("B6", gopf, n, "", "p99")
+	if !found {
+		return
+	}
+	if floor, found := r.Find("B6", bare, n, "watch beside "+gopf, "p99"); found {
+		r.AtMost(fmt.Sprintf("B6, %d objects: p99, ms, against a bare watch", n), p99, floor+2)
+	}
+	if resuming, found := r.Find("B7", gopf, n, "", "p99"); found {
+		r.AtMost(fmt.Sprintf("B7, %d objects: p99, ms, against B6", n), resuming, 5*p99)
+	}
+}
+
+func (r *Results) judgeOthers(n int) {
+	if cpu, found := r.Find("B5", gopf, n, "", "CPU"); found {
+		const streams = 2 // of the kind, and of what kinds there are
+		r.AtMost(fmt.Sprintf("B5, %d objects: CPU, %%", n), cpu, .5)
+		requests, _ := r.Find("B5", gopf, n, "", "requests per minute")
+		r.AtMost(fmt.Sprintf("B5, %d objects: requests per minute and stream", n), requests/streams, 2)
+	}
+	if peak, found := r.Find("B9", gopf, n, "", "peak"); found {
+		settled, _ := r.Find("B9", gopf, n, "", "settled before")
+		r.AtMost(fmt.Sprintf("B9, %d objects: peak, MB", n), peak, 1.5*settled)
+	}
+	for most, limit := range map[int]float64{20000: 45, 100000: 70} {
+		if settled, found := r.Find("B4", gopf, n, "10 entries", "settled"); found && n == most {
+			r.AtMost(fmt.Sprintf("B4, %d objects: settled, MB", n), settled, limit)
+		}
+	}
+}
+
+// judgeSlope is about the memory for each further object.
+func (r *Results) judgeSlope() {
+	empty, found := r.Find("B4", gopf, 0, "10 entries", "settled")
+	if !found {
+		return
+	}
+	for _, c := range []struct {
+		n    int
+		note string
+	}{{20000, "10 entries"}, {100000, "10 entries"}, {5000, "95 entries"}} {
+		if full, found := r.Find("B4", gopf, c.n, c.note, "settled"); found {
+			r.AtMost(fmt.Sprintf("B4, %d objects with %s: KB per object", c.n, c.note), (full-empty)*1024/float64(c.n), .3)
+		}
+	}
+}
+
+func (r *Results) numbers() []int {
+	var found []int
+	for _, row := range r.Rows {
+		if !slices.Contains(found, row.Objects) {
+			found = append(found, row.Objects)
+		}
+	}
+	return found
+}

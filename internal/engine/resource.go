@@ -66,7 +66,7 @@ const activeTurns = 64
 func (r *resource) open(work context.Context) {
 	r.memories = map[string]*process.Memory{}
 	r.queue = queue.New(queue.Config[string, entry]{
-		Turn: r.turn, Add: r.add, Weigh: weigh, Limit: r.config.Backlog, Workers: r.config.WorkerLimit, Active: activeTurns,
+		Turn: r.turn, Add: r.add, Weigh: weigh, Urgent: urgent, Limit: r.config.Backlog, Workers: r.config.WorkerLimit, Active: activeTurns,
 	})
 	r.kind.Aside = r.queue.Aside
 	r.put = func(key string, e entry) { r.queue.Put(work, key, e) }
@@ -270,6 +270,10 @@ func (r *resource) add(waiting []entry, e entry) []entry {
 	}
 	return waiting
 }
+
+// urgent tells news from what a listing brings: there is a lot of the latter when
+// the operator starts, and nobody waits for it.
+func urgent(e entry) bool { return e.event == nil || !e.event.Listed() }
 
 func weigh(e entry) int {
 	if e.event == nil {

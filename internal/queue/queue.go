@@ -22,6 +22,10 @@ type Config[K comparable, E any] struct {
 	Weigh func(entry E) int
 	Limit int
 
+	// Urgent tells whether an entry that begins to wait for a turn goes before those
+	// that do not hurry; nil for none. One in eight turns is theirs even so.
+	Urgent func(entry E) bool
+
 	// Workers is how many turns may run at the same time; 0 is no limit. Those
 	// that wait take what is newest when they begin.
 	Workers int
@@ -42,7 +46,7 @@ type Queue[K comparable, E any] struct {
 	space     sync.Cond // entries were taken, or the queue was closed
 	weight    int
 	actors    map[K]*actor[E]
-	ready     fifo[func()]        // turns that wait for their beginning
+	ready     ready               // turns that wait for their beginning
 	returning fifo[chan struct{}] // turns that were aside, and wait for being active again
 	turns     int                 // that run
 	active    int                 // of them
@@ -91,7 +95,7 @@ func (q *Queue[K, E]) Put(ctx context.Context, key K, entry E) {
 	if a.turn == nil {
 		a.turn = func() { q.one(ctx, key, a) }
 		if !a.here {
-			q.ready.push(a.turn)
+			q.ready.push(a.turn, q.config.Urgent != nil && q.config.Urgent(entry))
 		}
 	}
 	if len(a.waiting) == 0 {
@@ -136,7 +140,7 @@ func (q *Queue[K, E]) one(ctx context.Context, key K, a *actor[E]) {
 	q.active--
 	q.turns--
 	if len(a.waiting) > 0 {
-		q.ready.push(a.turn)
+		q.ready.push(a.turn, true)
 	} else {
 		delete(q.actors, key)
 	}
@@ -213,7 +217,7 @@ func (q *Queue[K, E]) Try(key K, fn func() bool) (done bool) {
 			delete(q.actors, key)
 			return
 		}
-		q.ready.push(a.turn)
+		q.ready.push(a.turn, true)
 		q.advance()
 	}()
 	return fn()
@@ -244,21 +248,4 @@ func (q *Queue[K, E]) Close() {
 	q.space.Broadcast()
 	q.mu.Unlock()
 	q.wait.Wait()
-}
-
-// fifo gives things back in the order in which it got them.
-type fifo[T any] struct{ items []T }
-
-func (f *fifo[T]) push(item T) { f.items = append(f.items, item) }
-
-func (f *fifo[T]) pop() (item T, ok bool) {
-	if len(f.items) == 0 {
-		return item, false
-	}
-	var none T
-	item, f.items[0] = f.items[0], none
-	if f.items = f.items[1:]; len(f.items) == 0 {
-		f.items = nil // so that what a storm has needed does not stay
-	}
-	return item, true
 }

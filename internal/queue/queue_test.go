@@ -268,3 +268,22 @@ func TestATurnIsHadAtOnceOnlyIfNobodyElseHasOne(t *testing.T) {
 		}
 	})
 }
+
+func TestWhatIsUrgentGoesFirstButNotAlways(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var taken []int
+		q := New(Config[int, int]{Workers: 1, Urgent: func(n int) bool { return n < 100 }, Turn: func(_ context.Context, _ int, n int) {
+			time.Sleep(time.Second)
+			taken = append(taken, n)
+		}})
+		for _, n := range []int{1000, 1001, 1002, 1, 2, 3, 4, 5, 6, 7, 8, 9} {
+			q.Put(t.Context(), n, n)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		q.Close()
+		if want := []int{1000, 1, 2, 3, 4, 5, 6, 7, 1001, 8, 9, 1002}; !slices.Equal(taken, want) {
+			t.Errorf("taken in the order %v, want %v", taken, want)
+		}
+	})
+}
