@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -22,7 +21,7 @@ import (
 // none.
 func EncodeEssence(essence map[string]any) (string, error) {
 	keys := append(sortedBut(essence, "metadata", "status"), "metadata", "status")
-	b, err := appendObject(nil, essence, keys, func(b []byte, key string, value any) ([]byte, error) {
+	b, err := appendObject(make([]byte, 0, 1024), essence, keys, func(b []byte, key string, value any) ([]byte, error) {
 		if metadata, ok := value.(map[string]any); ok && key == "metadata" {
 			keys := append([]string{"labels", "annotations"}, sortedBut(metadata, "labels", "annotations")...)
 			return appendObject(b, metadata, keys, appendMember)
@@ -74,9 +73,18 @@ func numbered(value any) any {
 
 // sortedBut lists the keys of an object except for the given ones.
 func sortedBut(object map[string]any, except ...string) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(object)), func(key string) bool {
+	return slices.DeleteFunc(sortedKeys(object), func(key string) bool {
 		return slices.Contains(except, key)
 	})
+}
+
+func sortedKeys(object map[string]any) []string {
+	keys := make([]string, 0, len(object))
+	for key := range object {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // appendObject writes those of the keys that the object has, in their order.
@@ -123,7 +131,7 @@ func appendValue(b []byte, value any) ([]byte, error) {
 	case json.Number:
 		return appendNumber(b, value), nil
 	case map[string]any:
-		return appendObject(b, value, slices.Sorted(maps.Keys(value)), appendMember)
+		return appendObject(b, value, sortedKeys(value), appendMember)
 	case []any:
 		return appendList(b, value)
 	}
@@ -191,6 +199,9 @@ func appendPythonFloat(b []byte, f float64) []byte {
 // surrogates where needed, and nothing else that need not be.
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
+	if isPlain(s) {
+		return append(append(b, s...), '"')
+	}
 	for _, r := range s {
 		switch {
 		case r == '"' || r == '\\':
@@ -216,6 +227,16 @@ func appendString(b []byte, s string) []byte {
 		}
 	}
 	return append(b, '"')
+}
+
+// isPlain tells whether nothing in a text needs to be escaped.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 func appendEscape(b []byte, r rune) []byte {
