@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,6 +27,11 @@ type API interface {
 	Patch(context.Context, kube.Target, types.PatchType, []byte, ...kube.Param) (*object.Body, error)
 }
 
+// BriefAPI is an API that can answer with nothing but the version.
+type BriefAPI interface {
+	PatchBriefly(context.Context, kube.Target, types.PatchType, []byte, ...kube.Param) (resourceVersion string, err error)
+}
+
 // Finalizer is what is to happen to the operator's finalizer.
 type Finalizer struct {
 	Name   string
@@ -38,6 +44,11 @@ type Applier struct {
 	API      API
 	Resource kind.Info
 	Log      *slog.Logger
+
+	// Brief tells that nobody needs to know what the object is like after the last
+	// write, so that [Applier.Apply] may return a stale body. What the cluster has
+	// kept of it is then not checked.
+	Brief bool
 }
 
 // ErrGone tells that the object does not exist any more, so that there was
@@ -82,8 +93,10 @@ func (a Applier) Apply(ctx context.Context, body *object.Body, asked, notes *pat
 
 func (a Applier) once(ctx context.Context, body *object.Body, asked, notes *patch.Patch, f Finalizer) (*object.Body, error) {
 	steps := a.plan(fold(body, asked), notes, f)
-	for _, s := range steps {
-		after, err := a.step(ctx, body, s, len(asked.Edits()) > 0)
+	edited := len(asked.Edits()) > 0
+	for i, s := range steps {
+		s.brief = a.Brief && !edited && !slices.ContainsFunc(steps[i+1:], step.needed)
+		after, err := a.step(ctx, body, s, edited)
 		if err != nil {
 			return body, err
 		}
@@ -97,7 +110,10 @@ type step struct {
 	subresource string
 	fields      map[string]any
 	finalizer   Finalizer
+	brief       bool // the answer does not matter
 }
+
+func (s step) needed() bool { return len(s.fields) > 0 || s.finalizer.Add || s.finalizer.Remove }
 
 // plan orders the changes into requests.
 func (a Applier) plan(asked, notes *patch.Patch, f Finalizer) []step {
@@ -176,6 +192,13 @@ func (a Applier) merge(ctx context.Context, body *object.Body, s step, edited bo
 		return body, &encodingError{err}
 	}
 	send := func() (*object.Body, error) {
+		if api, ok := a.API.(BriefAPI); ok && s.brief {
+			version, err := api.PatchBriefly(ctx, a.target(body, s.subresource), types.MergePatchType, raw)
+			if err != nil {
+				return body, err
+			}
+			return body.At(version), nil
+		}
 		return a.API.Patch(ctx, a.target(body, s.subresource), types.MergePatchType, raw)
 	}
 	after, err := send()
@@ -189,6 +212,9 @@ func (a Applier) merge(ctx context.Context, body *object.Body, s step, edited bo
 	}
 	if err != nil {
 		return body, err
+	}
+	if after.Stale() {
+		return after, nil
 	}
 	if left := missing(s.fields, after); len(left) > 0 {
 		a.Log.Warn("Merge-patching finished with inconsistencies: the cluster did not keep all that was sent, maybe because the schema of the resource does not have it.", "missing", a.shown(left.String()))

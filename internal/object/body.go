@@ -16,7 +16,8 @@ import (
 type Body struct {
 	Identity
 
-	raw []byte
+	raw   []byte
+	stale bool
 
 	mu      sync.Mutex
 	decoded bool           // all of it
@@ -103,8 +104,19 @@ func (b *Body) WithType(apiVersion, kind string) *Body {
 	return &Body{Identity: id, raw: append(head, rest...)}
 }
 
+// At is the body with the number of a later version, of which nothing else is
+// known.
+func (b *Body) At(resourceVersion string) *Body {
+	id := b.Identity
+	id.ResourceVersion = resourceVersion
+	return &Body{Identity: id, raw: b.raw, stale: b.stale || resourceVersion != b.ResourceVersion}
+}
+
+// Stale tells that the body is older than its version: see [Body.At].
+func (b *Body) Stale() bool { return b.stale }
+
 // Undecoded is the same body without what was decoded of it: for keeping.
-func (b *Body) Undecoded() *Body { return &Body{Identity: b.Identity, raw: b.raw} }
+func (b *Body) Undecoded() *Body { return &Body{Identity: b.Identity, raw: b.raw, stale: b.stale} }
 
 // Raw is the JSON of the object.
 func (b *Body) Raw() []byte { return b.raw }

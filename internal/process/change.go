@@ -27,6 +27,7 @@ type change struct {
 	ran         bool  // some handlers were called
 	sent        bool  // it was tried to be written
 	interrupted bool
+	brief       bool   // nothing follows: the answer to the last write does not matter
 	written     func() // to be called when it is; may be nil
 }
 
@@ -41,7 +42,7 @@ func (k *Kind) change(ctx context.Context, m *Memory, state *object.Body, why Oc
 		}
 	}()
 	for range passes {
-		m.version = last.ResourceVersion
+		m.version, m.unchecked = last.ResourceVersion, false
 		if m.busy != nil {
 			why.Wake = why.Wake.Join(m.busy.wake)
 			m.busy.wake = nil
@@ -63,10 +64,15 @@ func (k *Kind) change(ctx context.Context, m *Memory, state *object.Body, why Oc
 		*asked = patch.Patch{}
 		before := last
 		resent := c.sent
+		c.brief = !resent && k.brief(c, before)
 		c.sent = true
 		if last, err = k.write(ctx, m, before, c); err != nil {
 			m.work().wake = why.Wake
 			return last, delay{}, err
+		}
+		if last.Stale() {
+			m.unchecked = true // the stream will show what it is like
+			return last, delay{}, nil
 		}
 		if last.Deleting && len(last.Finalizers()) == 0 {
 			m.ended = true // that was the last finalizer; there is no new version of it
@@ -89,6 +95,16 @@ func (k *Kind) change(ctx context.Context, m *Memory, state *object.Body, why Oc
 		why = Occasion{}
 	}
 	return last, registry.Some(time.Duration(0)), nil
+}
+
+// brief tells whether the object need not be known after the change is written:
+// when the stream brings it, a glance will do. What handlers asked for is to be
+// checked, though.
+func (k *Kind) brief(c *change, body *object.Body) bool {
+	if main, status := c.asked.Split(); len(main) > 0 || len(status) > 0 && !k.Resource.HasStatus() {
+		return false
+	}
+	return k.glances() && !c.due.Set && !c.interrupted && !body.Deleting && !c.finalizer.Add && !c.finalizer.Remove && !k.stopping()
 }
 
 // passes is how many times an object goes from one state to the next before it
@@ -173,7 +189,7 @@ func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *chang
 	ctx = kube.WithPauses(ctx, k.aside)
 	w := m.work()
 	w.unsent = c
-	applier := apply.Applier{API: k.API, Resource: k.Resource, Log: k.Logger(body)}
+	applier := apply.Applier{API: k.API, Resource: k.Resource, Log: k.Logger(body), Brief: c.brief}
 	after, err := applier.Apply(ctx, body, &c.asked, &c.notes, c.finalizer)
 	m.wrote = time.Now().UnixNano()
 	if err == nil && c.finalizer.Add && !after.Deleting && !slices.Contains(after.Finalizers(), c.finalizer.Name) {

@@ -20,12 +20,17 @@ type glancing struct {
 // object: it is as it was handled last, nothing is being handled, and its
 // finalizer is as it should be. If not, it has to be looked at.
 func (k *Kind) settled(b *object.Body) bool {
-	k.once.Do(func() { k.glancing = k.glance() })
-	if k.glancing.glancer == nil || b.Deleting {
+	if !k.glances() || b.Deleting || b.Stale() {
 		return false
 	}
 	seen := k.glancing.glancer.Look(b.Raw())
 	return seen.Settled && bytes.Contains(seen.Finalizers, k.glancing.finalizer) == k.glancing.guarded
+}
+
+// glances tells whether objects can be looked at without being decoded.
+func (k *Kind) glances() bool {
+	k.once.Do(func() { k.glancing = k.glance() })
+	return k.glancing.glancer != nil
 }
 
 // glance is how objects of this kind can be looked at. Wherever anything but
@@ -52,11 +57,14 @@ func (k *Kind) Skim(ctx context.Context, m *Memory, e *Event) bool {
 	if len(k.Watchers) > 0 || k.Daemons != nil || len(k.Handlers) == 0 || m.busy != nil || m.ended || e.Gone() {
 		return false
 	}
-	if e.Body.ResourceVersion != m.version { // else it was acted on
-		if m.version != "" && !newer(e.Body.ResourceVersion, m.version) || !k.settled(e.Body) {
+	switch {
+	case m.isNews(e.Body):
+		if !k.settled(e.Body) {
 			return false
 		}
 		m.settle(e.Body)
+	case e.Listed() && e.Body.ResourceVersion != m.version:
+		return false // the cluster may have gone back in time
 	}
 	k.guard(e.Body, func() { k.index(ctx, m, e) })
 	return true
@@ -64,8 +72,13 @@ func (k *Kind) Skim(ctx context.Context, m *Memory, e *Event) bool {
 
 // settle notes that a state needs nothing.
 func (m *Memory) settle(b *object.Body) {
-	m.version = b.ResourceVersion
+	m.version, m.unchecked = b.ResourceVersion, false
 	m.handled = m.handled || m.listed
+}
+
+// isNews tells whether a state was not acted on yet.
+func (m *Memory) isNews(b *object.Body) bool {
+	return m.version == "" || newer(b.ResourceVersion, m.seen()) || m.unchecked && b.ResourceVersion == m.version
 }
 
 // pending tells whether something is left from before that must be done

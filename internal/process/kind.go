@@ -89,14 +89,15 @@ func (e *Event) Gone() bool { return e.Type == "DELETED" }
 type Memory struct {
 	UID, Namespace, Name string
 
-	version string // the newest state that was acted on
-	wrote   int64  // when it was last written to, in Unix nanoseconds
-	listed  bool   // the first that was seen of it came with a listing
-	handled bool   // this process has handled it completely once
-	watched uint64 // the event handlers, by their numbers, that matched last
-	undone  uint8  // how many times what was stored on it was found removed
-	guarded bool   // this process has put the finalizer on it
-	ended   bool   // it exists no more, though the stream has not said so yet
+	version   string // the newest state that was acted on
+	wrote     int64  // when it was last written to, in Unix nanoseconds
+	listed    bool   // the first that was seen of it came with a listing
+	handled   bool   // this process has handled it completely once
+	watched   uint64 // the event handlers, by their numbers, that matched last
+	undone    uint8  // how many times what was stored on it was found removed
+	guarded   bool   // this process has put the finalizer on it
+	unchecked bool   // what became of the last write is to be seen yet
+	ended     bool   // it exists no more, though the stream has not said so yet
 
 	daemons *daemon.Object // nil for objects without daemons and timers
 	memos   registry.Memos

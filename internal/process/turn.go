@@ -106,7 +106,7 @@ func (m *Memory) newest(why Occasion) (state *object.Body, news bool) {
 		return state, state != nil && why.Alarm
 	case event == nil:
 		return m.busy.body, true
-	case m.version == "" || newer(event.Body.ResourceVersion, m.seen()):
+	case m.isNews(event.Body):
 		return event.Body, true
 	case m.rewound(event):
 		m.version = ""

@@ -1,0 +1,117 @@
+package process
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/kube"
+)
+
+// briefCluster answers briefly where it is asked to, and may lose annotations
+// of what it is sent.
+type briefCluster struct {
+	*cluster
+	brief     int
+	forgetful bool
+}
+
+func (c *briefCluster) PatchBriefly(ctx context.Context, t kube.Target, how types.PatchType, raw []byte, p ...kube.Param) (string, error) {
+	c.brief++
+	b, err := c.Patch(ctx, t, how, raw, p...)
+	if err != nil {
+		return "", err
+	}
+	if c.forgetful {
+		delete(c.object["metadata"].(map[string]any), "annotations")
+	}
+	return b.ResourceVersion, nil
+}
+
+func TestTheLastWriteIsBriefAndTheStreamShowsWhatBecameOfIt(t *testing.T) {
+	var calls int
+	var alarms []time.Duration
+	c := &briefCluster{cluster: newCluster()}
+	k := newKind(c.cluster, &alarms, on(cause.Create, &calls))
+	k.API = c
+	event := &Event{Type: "ADDED", Body: c.body()}
+	m := NewMemory(event)
+	k.Turn(t.Context(), m, Occasion{Event: event})
+	if calls != 1 || c.brief != 1 || !m.unchecked || m.Waiting() {
+		t.Fatalf("%d calls, %d brief writes, unchecked %v, waiting %v", calls, c.brief, m.unchecked, m.Waiting())
+	}
+	if !k.Skim(t.Context(), m, &Event{Type: "MODIFIED", Body: c.body()}) || m.unchecked {
+		t.Error("the echo of the write was not enough")
+	}
+	if !k.Skim(t.Context(), m, event) {
+		t.Error("what is older needs a turn")
+	}
+	c.object["data"] = map[string]any{"a": "c"}
+	c.version++
+	if k.Skim(t.Context(), m, &Event{Type: "MODIFIED", Body: c.body()}) {
+		t.Error("a change needs no turn")
+	}
+	if calls != 1 || c.writes != 1 {
+		t.Errorf("%d calls, %d writes", calls, c.writes)
+	}
+}
+
+func TestWhatWasLostOfABriefWriteIsNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls int
+		var alarms []time.Duration
+		c := &briefCluster{cluster: newCluster(), forgetful: true}
+		k := newKind(c.cluster, &alarms, on(cause.Create, &calls))
+		k.API = c
+		event := &Event{Type: "ADDED", Body: c.body()}
+		m := NewMemory(event)
+		k.Turn(t.Context(), m, Occasion{Event: event})
+		for range 3 { // the echoes
+			echo := &Event{Type: "MODIFIED", Body: c.body()}
+			if k.Skim(t.Context(), m, echo) {
+				t.Fatal("nobody has noticed that nothing was kept")
+			}
+			k.Turn(t.Context(), m, Occasion{Event: echo})
+			if m.Waiting() {
+				time.Sleep(alarms[len(alarms)-1])
+				k.Turn(t.Context(), m, Occasion{Alarm: true})
+			}
+		}
+		if calls != 4 || len(alarms) != 2 || alarms[1] <= alarms[0] {
+			t.Errorf("%d calls with pauses %v, want 4 with growing ones", calls, alarms)
+		}
+	})
+}
+
+func TestListedObjectsAreSkimmedOnlyIfNothingElseCounts(t *testing.T) {
+	var calls int
+	var alarms []time.Duration
+	c := newCluster()
+	k := newKind(c, &alarms, on(cause.Create, &calls))
+	event := &Event{Type: "ADDED", Body: c.body()}
+	k.Turn(t.Context(), NewMemory(event), Occasion{Event: event})
+	listed := &Event{Body: c.body()}
+	skim := func(change func(*Kind)) bool {
+		k := newKind(c, &alarms, on(cause.Create, &calls))
+		change(k)
+		return k.Skim(t.Context(), NewMemory(listed), listed)
+	}
+	mandatory := on(cause.Delete, &calls)
+	mandatory.Mandatory = true
+	for name, got := range map[string]struct{ got, want bool }{
+		"nothing else":      {skim(func(*Kind) {}), true},
+		"event handlers":    {skim(func(k *Kind) { k.Watchers = k.Handlers }), false},
+		"resuming handlers": {skim(func(k *Kind) { k.Handlers = append(k.Handlers, on(cause.Resume, &calls)) }), false},
+		"no finalizer yet":  {skim(func(k *Kind) { k.Handlers = append(k.Handlers, mandatory) }), false},
+		"fields":            {skim(func(k *Kind) { k.Fields = append(k.Fields, []string{"status"}) }), false},
+		"a secret":          {skim(func(k *Kind) { k.Resource.Kind = "Secret" }), false},
+	} {
+		if got.got != got.want {
+			t.Errorf("%s: got %v, want %v", name, got.got, got.want)
+		}
+	}
+}
