@@ -107,7 +107,9 @@ func (ch *chaos) run() {
 		func() { ch.op.Freeze("chaos") }, ch.op.Resume, ch.op.Resume,
 		func() { ch.cut.cut.Store(true) }, func() { ch.cut.cut.Store(false) }, func() { ch.cut.cut.Store(false) },
 		ch.redefine, ch.toggleStatus, ch.toggleNamespace, ch.create, ch.create, ch.create, ch.change, ch.change, ch.remove,
-		func() { ch.frozen(map[string]any{"priority": 100, "lifetime": 20, "lastseen": time.Now().UTC().Format(time.RFC3339)}) },
+		func() {
+			ch.frozen(map[string]any{"priority": 100, "lifetime": 20, "lastseen": time.Now().UTC().Format(time.RFC3339)})
+		},
 		func() { ch.frozen(nil) },
 		func() { ch.c.CutStreams() },
 	}
