@@ -37,6 +37,6 @@ var table = map[string]row{
 	"peering.json":                     {standing: exact, run: peeringOf, parts: []string{"own_records", "parsing", "decisions"}},
 	"selectors.json":                   {standing: exact, run: selector, parts: []string{"cases", "urls"}},
 	"timers.json":                      {standing: exact, run: schedule},
-	"wire-transcripts.json":            {standing: differences, run: wireTranscript, awaitsCase: transcriptAwaits},
+	"wire-transcripts.json":            {standing: differences, run: wireTranscript},
 	"webhook-ids.json":                 {standing: exact, run: webhookID},
 }

@@ -24,8 +24,6 @@ const (
 	// differences: results are mapped onto those of the file, and a written list
 	// says in which fields they differ and why.
 	differences standing = "differences"
-	// awaited: what the file is about does not exist yet.
-	awaited standing = "awaited"
 )
 
 // row is what the table has for one file.
@@ -36,11 +34,6 @@ type row struct {
 	// parts are the keys of the lists of cases in the file; by default "cases".
 	// Files that are lists as a whole have one part with no name.
 	parts []string
-	// awaits says which feature is missing if the standing is awaited.
-	awaits string
-	// awaitsCase says so of single cases, and "" of those that can be judged; nil
-	// if all of them can.
-	awaitsCase func(c vector) string
 }
 
 // vector is one case of a file.
@@ -70,17 +63,9 @@ func TestVectors(t *testing.T) {
 			if len(cases) == 0 {
 				t.Fatal("no cases are found in this file")
 			}
-			if row.standing == awaited {
-				fmt.Printf("awaited %s %d: %s\n", file, len(cases), row.awaits)
-				t.Skipf("awaited: %s", row.awaits)
-			}
 			judged := 0
 			for i, c := range cases {
 				t.Run(fmt.Sprintf("%d %s", i, c.title()), func(t *testing.T) {
-					if row.awaitsCase != nil && row.awaitsCase(c) != "" {
-						fmt.Printf("awaited %s case %d: %s\n", file, i, row.awaitsCase(c))
-						t.Skipf("awaited: %s", row.awaitsCase(c))
-					}
 					row.run(t, c)
 					judged++
 				})

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"gopf.dev/gopf/internal/fieldpath"
 	"gopf.dev/gopf/internal/patch"
 )
 
@@ -128,6 +129,13 @@ func (c *wireCluster) answer(ctx context.Context, r request) (code int, body io.
 		return text(200, map[string]any{"metadata": map[string]any{"resourceVersion": c.listed[r.Path]}, "items": items})
 	case r.Method == http.MethodPost && strings.HasSuffix(r.Path, "reviews"):
 		return text(201, map[string]any{"status": map[string]any{"allowed": true}})
+	case r.Method == http.MethodPost && isConfiguration(r.Path):
+		object := fieldpath.Clone(r.Body).(map[string]any)
+		name := object["metadata"].(map[string]any)["name"].(string)
+		c.objects[r.Path+"/"+name] = object
+		return text(201, c.patched(r.Path+"/"+name, nil))
+	case r.Method == http.MethodGet && isConfiguration(r.Path) && c.objects[r.Path] != nil:
+		return text(200, c.objects[r.Path])
 	case r.Method == http.MethodPost:
 		return text(201, r.Body)
 	case r.Method == http.MethodPatch && c.objects[strings.TrimSuffix(r.Path, "/status")] != nil:
@@ -139,16 +147,22 @@ func (c *wireCluster) answer(ctx context.Context, r request) (code int, body io.
 // isCollection tells the paths of collections from those of objects.
 func isCollection(path string) bool {
 	last := path[strings.LastIndex(path, "/")+1:]
-	return slices.Contains([]string{"namespaces", "customresourcedefinitions", "clusterkopfpeerings", "kopfpeerings", "kopfexamples"}, last)
+	return slices.Contains([]string{"namespaces", "customresourcedefinitions", "clusterkopfpeerings", "kopfpeerings", "kopfexamples", "validatingwebhookconfigurations", "mutatingwebhookconfigurations"}, last)
 }
 
 func (c *wireCluster) patched(path string, fields map[string]any) map[string]any {
 	c.version++
 	object := c.objects[path]
 	patch.Apply(object, fields)
+	if isConfiguration(path) {
+		object["webhooks"] = completed(object["webhooks"], strings.Contains(path, "mutating"))
+	}
 	object["metadata"].(map[string]any)["resourceVersion"] = strconv.Itoa(c.version)
 	return object
 }
+
+// isConfiguration tells what is about webhook configurations.
+func isConfiguration(path string) bool { return strings.Contains(path, "webhookconfigurations") }
 
 // create makes an object and tells those who watch.
 func (c *wireCluster) create(path string, object map[string]any, watched string) {
