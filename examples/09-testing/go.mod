@@ -1,0 +1,3 @@
+module gopf.dev/gopf/examples/09-testing
+
+go 1.26.0

@@ -1,0 +1,55 @@
+// Command 10-builtins handles a kind that Kubernetes has built in: it kills every
+// pod half a minute after it was seen. Do not run it where pods are dear to you.
+package main
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/cli"
+)
+
+const lifetime = 30 * time.Second
+
+func main() {
+	op := gopf.New()
+	pods := gopf.For[*corev1.Pod](op, "v1/pods").When(ordinary)
+	pods.On(gopf.Create|gopf.Resume, "pod_in_sight", podInSight)
+	pods.OnDelete("pod_deleted", podDeleted)
+	cli.Main(op)
+}
+
+// ordinary spares the pods of the system.
+func ordinary(s *gopf.Subject[*corev1.Pod]) bool {
+	return !strings.HasPrefix(s.Object.Namespace, "kube-")
+}
+
+// plan is what is kept in memory for each pod.
+type plan struct{ killing *time.Timer }
+
+func podInSight(_ context.Context, c *gopf.Change[*corev1.Pod]) error {
+	c.Log.Info("=== Pod killing happens in 30s.")
+	gopf.Memo[plan](c).killing = time.AfterFunc(lifetime, func() { kill(c.Log, c.API, c.Object) })
+	return nil
+}
+
+func podDeleted(_ context.Context, c *gopf.Change[*corev1.Pod]) error {
+	if killing := gopf.Memo[plan](c).killing; killing != nil && killing.Stop() {
+		c.Log.Info("=== Pod killing is cancelled!")
+	}
+	return nil
+}
+
+func kill(log *slog.Logger, api gopf.Client, pod *corev1.Pod) {
+	log.Info("=== Pod killing happens NOW!")
+	ctx, cancel := context.WithTimeout(context.Background(), lifetime)
+	defer cancel()
+	if err := api.Delete(ctx, pod); err != nil {
+		log.Error("The pod cannot be deleted.", "error", err)
+	}
+}

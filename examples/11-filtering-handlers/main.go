@@ -1,0 +1,83 @@
+// Command 11-filtering-handlers has handlers for some objects only.
+package main
+
+import (
+	"context"
+	"time"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/cli"
+)
+
+func main() {
+	op := gopf.New()
+	objects := op.Resource("kopfexamples")
+
+	label := func(m gopf.Matcher) *gopf.Resource[gopf.Unstructured] { return objects.WithLabel("somelabel", m) }
+	label(gopf.Is("somevalue")).OnCreate("create_with_labels_matching", say("Label is matching."))
+	label(gopf.Present).OnCreate("create_with_labels_present", say("Label is present."))
+	label(gopf.Matching(isLong)).OnCreate("create_with_labels_callback_matching", say("Label callback matching."))
+	objects.WithLabel("nonexistent", gopf.Absent).OnCreate("create_with_labels_absent", say("Label is absent."))
+
+	annotation := func(m gopf.Matcher) *gopf.Resource[gopf.Unstructured] {
+		return objects.WithAnnotation("someannotation", m)
+	}
+	annotation(gopf.Is("somevalue")).OnCreate("create_with_annotations_matching", say("Annotation is matching."))
+	annotation(gopf.Present).OnCreate("create_with_annotations_present", say("Annotation is present."))
+	annotation(gopf.Not(gopf.Matching(isLong))).OnCreate("create_with_annotations_callback_matching", say("Annotation callback mismatch."))
+	objects.WithAnnotation("nonexistent", gopf.Absent).OnCreate("create_with_annotations_absent", say("Annotation is absent."))
+
+	objects.When(hasItems).OnCreate("create_with_filter_satisfied", say("Filter satisfied."))
+	objects.When(isGone).OnCreate("create_with_filter_not_satisfied", say("Filter not satisfied."))
+
+	// Field makes a handler be about the field: its id gets the path at its end, and
+	// for updates the field must have changed. WithField only looks at the value.
+	field := objects.Field("spec.field")
+	field.Value(gopf.Is("value")).OnCreate("create_with_field_value_satisfied", say("Field value is satisfied."))
+	field.Value(gopf.Is("something-else")).OnCreate("create_with_field_value_not_satisfied", say("Field value is not satisfied."))
+	field.Value(gopf.Present).OnCreate("create_with_field_presence_satisfied", say("Field presence is satisfied."))
+	objects.Field("spec.nonexistent").Value(gopf.Present).
+		OnCreate("create_with_field_presence_not_satisfied", say("Field presence is not satisfied."))
+	field.Changed(gopf.Is("value"), gopf.Is("changed")).
+		OnUpdate("update_with_field_change_satisfied", say("Field change is satisfied."))
+
+	// A daemon stops when its object does not match anymore.
+	objects.WithField("spec.field", gopf.Is("value")).Daemon("daemon_with_field", accompany)
+
+	cli.Main(op)
+}
+
+// isLong is asked about the value of a label or an annotation.
+func isLong(value any, present bool) bool {
+	text, ok := value.(string)
+	return present && ok && len(text) > 5
+}
+
+// hasItems and isGone are asked about whole objects.
+func hasItems(s *gopf.Subject[gopf.Unstructured]) bool {
+	items, _ := gopf.Field[[]any](s, "spec.items")
+	return len(items) > 0
+}
+
+func isGone(s *gopf.Subject[gopf.Unstructured]) bool { return s.Object.GetDeletionTimestamp() != nil }
+
+// say makes a handler that says something.
+func say(what string) gopf.ChangeFunc[gopf.Unstructured] {
+	return func(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
+		c.Log.Info(what)
+		return nil
+	}
+}
+
+func accompany(ctx context.Context, d *gopf.Daemon[gopf.Unstructured]) error {
+	every := time.NewTicker(time.Second)
+	defer every.Stop()
+	for {
+		d.Log.Info("Field daemon is satisfied.")
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-every.C:
+		}
+	}
+}

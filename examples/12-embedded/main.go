@@ -1,0 +1,119 @@
+// Command 12-embedded is an application of its own that runs an operator beside
+// its other work.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/logs"
+)
+
+// greeter is what the handlers share with the application.
+type greeter struct {
+	greeting string
+	greeted  atomic.Int64
+}
+
+func (g *greeter) operator() *gopf.Operator {
+	op := gopf.New()
+	objects := op.Resource("kopfexamples")
+	objects.OnCreate("create_fn", g.create)
+	objects.OnDelete("delete_fn", g.delete)
+	return op
+}
+
+func (g *greeter) create(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
+	g.greeted.Add(1)
+	c.Log.Info(g.greeting)
+	return nil
+}
+
+func (g *greeter) delete(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
+	c.Log.Info("Goodbye.")
+	return nil
+}
+
+func main() {
+	namespace := flag.String("namespace", "default", "where to make objects, and to handle them")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *namespace); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, namespace string) error {
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
+	if err != nil {
+		return fmt.Errorf("find the cluster: %w", err)
+	}
+
+	// The operator runs until its context is done.
+	g := &greeter{greeting: "Hello from inside of the application."}
+	serving, finish := context.WithCancel(ctx)
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- g.operator().Run(serving,
+			gopf.Cluster(config),
+			gopf.Namespaces(namespace),
+			gopf.Log(slog.New(logs.New(os.Stderr, logs.Options{Format: logs.Full, Prefix: true}))),
+			gopf.WhenReady(func() { close(ready) }),
+		)
+	}()
+
+	select {
+	case <-ready:
+		err = work(ctx, config, namespace)
+	case err := <-ended: // before it was ready
+		finish()
+		return err
+	}
+
+	finish()
+	err = errors.Join(err, <-ended)
+	fmt.Println("Objects greeted:", g.greeted.Load())
+	return err
+}
+
+// work is what the application is there for.
+func work(ctx context.Context, config *rest.Config, namespace string) error {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	objects := client.Resource(schema.GroupVersionResource{Group: "kopf.dev", Version: "v1", Resource: "kopfexamples"}).Namespace(namespace)
+	for step := range 3 {
+		object := &unstructured.Unstructured{}
+		object.SetAPIVersion("kopf.dev/v1")
+		object.SetKind("KopfExample")
+		object.SetName(fmt.Sprintf("kopf-example-%d", step))
+		if _, err := objects.Create(ctx, object, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+		time.Sleep(time.Second)
+		if err := objects.Delete(ctx, object.GetName(), metav1.DeleteOptions{}); err != nil {
+			return err
+		}
+	}
+	time.Sleep(time.Second)
+	return nil
+}

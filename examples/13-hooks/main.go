@@ -1,0 +1,115 @@
+// Command 13-hooks takes part in the life of the operator itself: how it starts,
+// logs in, tells how it is, and ends.
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/cli"
+)
+
+func main() {
+	op := gopf.New()
+	t := &tasks{stop: make(chan struct{}), of: map[gopf.Name]bool{}}
+	op.OnStartup("startup_fn_simple", startSimply)
+	op.OnStartup("startup_fn_retried", startAtLast)
+	op.OnCleanup("cleanup_fn", t.cleanup)
+	op.OnLogin("login_fn", login, gopf.OnError(gopf.Fail))
+	op.OnProbe("tasks_count", t.count)
+	op.OnProbe("monitored_objects", t.names)
+	gopf.For[*corev1.Pod](op, "v1/pods").OnEvent("pod_task", t.begin)
+	cli.Main(op)
+}
+
+// startSimply may change the settings for the last time.
+func startSimply(_ context.Context, a *gopf.Activity) error {
+	a.Settings.Posting.ReportingComponent = "hooks-example"
+	a.Log.Info("Getting ready...")
+	return nil
+}
+
+// startAtLast holds up the start of the operator until it succeeds.
+func startAtLast(_ context.Context, a *gopf.Activity) error {
+	if a.Retry < 3 {
+		return gopf.RetryAfter(time.Second, errors.New("what we depend on is not there yet"))
+	}
+	a.Log.Info("Ready at last.")
+	return nil
+}
+
+// login is called again when the credentials expire.
+func login(ctx context.Context, a *gopf.Activity) (*gopf.Login, error) {
+	credentials, err := gopf.LoginWithKubeconfig("", "")(ctx, a)
+	if credentials != nil {
+		credentials.Expires = time.Now().Add(30 * time.Second)
+	}
+	return credentials, err
+}
+
+// tasks run beside pods until the operator ends.
+type tasks struct {
+	mu      sync.Mutex
+	of      map[gopf.Name]bool
+	stop    chan struct{}
+	running sync.WaitGroup
+}
+
+// begin starts the task of a pod, once.
+func (t *tasks) begin(_ context.Context, e *gopf.Event[*corev1.Pod]) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	name := gopf.Name{Namespace: e.Object.Namespace, Name: e.Object.Name}
+	if !t.of[name] {
+		t.of[name] = true
+		t.running.Go(func() { t.serve(e.Log) })
+	}
+	return nil
+}
+
+func (t *tasks) serve(log *slog.Logger) {
+	for {
+		log.Info("Served by the background task.")
+		select {
+		case <-t.stop:
+			log.Info("Serving is finished by request.")
+			return
+		case <-time.After(5 * time.Second):
+		}
+	}
+}
+
+// cleanup is called after all other handlers have ended.
+func (t *tasks) cleanup(_ context.Context, a *gopf.Activity) error {
+	a.Log.Info("Cleaning up...")
+	close(t.stop)
+	t.running.Wait()
+	return nil
+}
+
+// count and names are shown by the liveness endpoint.
+func (t *tasks) count(context.Context, *gopf.Activity) (any, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.of), nil
+}
+
+func (t *tasks) names(context.Context, *gopf.Activity) (any, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	byNamespace := map[string][]string{}
+	for name := range t.of {
+		byNamespace[name.Namespace] = append(byNamespace[name.Namespace], name.Name)
+	}
+	for _, names := range byNamespace {
+		slices.Sort(names)
+	}
+	return byNamespace, nil
+}

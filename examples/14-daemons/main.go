@@ -1,0 +1,64 @@
+// Command 14-daemons runs functions beside objects, for as long as these exist.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/cli"
+)
+
+func main() {
+	op := gopf.New()
+	objects := op.Resource("kopfexamples")
+	objects.Daemon("background_sync", accompanyForAWhile, gopf.Backoff(3*time.Second))
+	objects.WithAnnotation("someannotation", gopf.Is("somevalue")).
+		Daemon("background_async", accompany, gopf.StopGrace(time.Second), gopf.StopTimeout(500*time.Millisecond))
+	cli.Main(op)
+}
+
+// accompanyForAWhile fails three times, and then runs for half a minute, unless its
+// object is deleted.
+func accompanyForAWhile(ctx context.Context, d *gopf.Daemon[gopf.Unstructured]) error {
+	if d.Retry < 3 {
+		d.Patch.Set("status.message", fmt.Sprintf("Failed %d times.", d.Retry+1))
+		return gopf.RetryAfter(time.Second, errors.New("a simulated failure"))
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	for ctx.Err() == nil {
+		field, _ := gopf.Field[string](d, "spec.field")
+		d.Log.Info("=> Ping from a daemon.", "field", field, "retry", d.Retry)
+		sleep(ctx, 5*time.Second)
+	}
+	d.Patch.Set("status.message", "Accompanying is finished.")
+	return nil
+}
+
+// accompany runs until it is stopped. It is asked to a second before its context is
+// cancelled, and half a second after that nobody waits for it any longer.
+func accompany(_ context.Context, d *gopf.Daemon[gopf.Unstructured]) error {
+	every := time.NewTicker(5 * time.Second)
+	defer every.Stop()
+	for {
+		// Object is as it was at the start, Current as it was seen last.
+		d.Log.Info("=> Ping from another daemon.", "generation", d.Current().GetGeneration())
+		select {
+		case <-d.Stopping():
+			d.Log.Info("=> The daemon takes its leave.")
+			return nil
+		case <-every.C:
+		}
+	}
+}
+
+// sleep ends early if the context does.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

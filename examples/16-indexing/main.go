@@ -1,0 +1,80 @@
+// Command 16-indexing keeps indices of pods in memory, for other handlers to look
+// things up without asking the cluster.
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/cli"
+)
+
+// label is a key of an index: anything that can be compared will do.
+type label struct{ key, value string }
+
+func main() {
+	op := gopf.New()
+	pods := gopf.For[*corev1.Pod](op, "v1/pods")
+	o := overview{
+		running: gopf.Index(pods, "is_running", isRunning),
+		labels:  gopf.Index(pods, "by_label", byLabel),
+	}
+	op.OnProbe("pod_count", o.count)
+	op.OnProbe("pod_names", o.names)
+	op.Resource("kex").Timer("intervalled", 5*time.Second, o.report)
+	cli.Main(op)
+}
+
+// isRunning tells of one pod what is to be found about it. Returning nothing would
+// take it out of the index.
+func isRunning(_ context.Context, s *gopf.Subject[*corev1.Pod]) (map[gopf.Name]bool, error) {
+	name := gopf.Name{Namespace: s.Object.Namespace, Name: s.Object.Name}
+	return map[gopf.Name]bool{name: s.Object.Status.Phase == corev1.PodRunning}, nil
+}
+
+// byLabel puts a pod under many keys, and each key has many pods.
+func byLabel(_ context.Context, s *gopf.Subject[*corev1.Pod]) (map[label]string, error) {
+	found := map[label]string{}
+	for key, value := range s.Object.Labels {
+		found[label{key, value}] = s.Object.Name
+	}
+	return found, nil
+}
+
+// overview is what handlers know of the pods.
+type overview struct {
+	running *gopf.IndexOf[gopf.Name, bool]
+	labels  *gopf.IndexOf[label, string]
+}
+
+func (o overview) count(context.Context, *gopf.Activity) (any, error) { return o.running.Len(), nil }
+
+func (o overview) names(context.Context, *gopf.Activity) (any, error) {
+	names := []string{}
+	for name := range o.running.Keys() {
+		names = append(names, name.Name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// report writes what there is now into the status of the object.
+func (o overview) report(_ context.Context, t *gopf.Tick[gopf.Unstructured]) error {
+	running := []string{}
+	for name, is := range o.running.All() {
+		if is && name.Namespace == t.Object.GetNamespace() {
+			running = append(running, name.Name)
+		}
+	}
+	slices.Sort(running)
+	alike := 0
+	for key, value := range t.Object.GetLabels() {
+		alike += o.labels.Count(label{key, value})
+	}
+	t.Patch.Status(map[string]any{"running-pods": running, "pods-with-these-labels": alike})
+	return nil
+}

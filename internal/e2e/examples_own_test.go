@@ -1,0 +1,256 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"gopf.dev/gopf/internal/manifests"
+)
+
+// podsIn are the pods of a namespace. Nothing runs in them: there are no nodes.
+func podsIn(t *testing.T, namespace string) objects {
+	return objects{t, namespace, "Pod", schema.GroupVersionResource{Version: "v1", Resource: "pods"}}
+}
+
+func pod(labels map[string]any) map[string]any {
+	return map[string]any{
+		"metadata": map[string]any{"labels": labels},
+		"spec": map[string]any{
+			"terminationGracePeriodSeconds": int64(0),
+			"containers":                    []any{map[string]any{"name": "main", "image": "busybox"}},
+		},
+	}
+}
+
+func podsAreKilledUnlessTheyAreDeleted(t *testing.T, executable string) {
+	p, objects := startExample(t, executable)
+	pods := podsIn(t, objects.namespace)
+	pods.create("victim", pod(nil))
+	prefix := "[" + objects.namespace + "/victim] "
+	p.await(t, prefix+"Creation is in progress:")
+	p.await(t, prefix+"=== Pod killing happens in 30s.")
+	p.await(t, prefix+"Creation is processed:")
+	pods.delete("victim")
+	p.await(t, prefix+"Deletion is in progress:")
+	p.await(t, prefix+"=== Pod killing is cancelled!")
+	await(t, "the pod is gone", func() bool { return pods.get("victim") == nil })
+	p.end(t)
+	p.checkFailures(t, behaviour{})
+}
+
+func onlyFittingHandlersAreCalled(t *testing.T, executable string) {
+	p, objects := startExample(t, executable)
+	prefix := createExample(objects)
+	p.await(t, prefix+"Creation is processed:")
+	p.await(t, prefix+"Field daemon is satisfied.")
+	objects.merge("kopf-example-1", `{"spec": {"field": "changed"}}`)
+	p.await(t, prefix+"Field change is satisfied.")
+	p.await(t, prefix+"Daemon 'daemon_with_field' has exited on request")
+	objects.delete("kopf-example-1")
+	p.await(t, prefix+"Deleted, really deleted")
+	p.end(t)
+	p.checkFailures(t, behaviour{})
+	for line, wanted := range map[string]bool{
+		"Label is matching.":               true,
+		"Label is present.":                true,
+		"Label is absent.":                 true,
+		"Label callback matching.":         true,
+		"Annotation is matching.":          true,
+		"Annotation is present.":           true,
+		"Annotation is absent.":            true,
+		"Annotation callback mismatch.":    false,
+		"Filter satisfied.":                true,
+		"Filter not satisfied.":            false,
+		"Field value is satisfied.":        true,
+		"Field value is not satisfied.":    false,
+		"Field presence is satisfied.":     true,
+		"Field presence is not satisfied.": false,
+		"Field change is satisfied.":       true,
+	} {
+		if got := len(p.lines(prefix + line)); (got == 1) != wanted || got > 1 {
+			t.Errorf("%q is logged %d times", line, got)
+		}
+	}
+}
+
+func theApplicationRunsItsOperator(t *testing.T, executable string) {
+	ns := namespace(t)
+	p := start(t, executable, nil, "--namespace", ns)
+	if code := p.wait(); code != 0 {
+		t.Errorf("got exit code %d", code)
+	}
+	if len(p.lines("Objects greeted: 3")) != 1 {
+		t.Error("it does not say that it has handled its objects")
+	}
+	for step := range 3 {
+		prefix := fmt.Sprintf("[%s/kopf-example-%d] ", ns, step)
+		for _, line := range []string{"Hello from inside of the application.", "Goodbye."} {
+			if len(p.lines(prefix+line)) != 1 {
+				t.Errorf("there is no line %q", prefix+line)
+			}
+		}
+		if examples(t, ns).get(fmt.Sprintf("kopf-example-%d", step)) != nil {
+			t.Errorf("object %d is still there", step)
+		}
+	}
+	p.checkFailures(t, behaviour{})
+}
+
+func hooksAreCalledInTheLifeOfTheOperator(t *testing.T, executable string) {
+	liveness := "http://" + freeAddress(t) + "/healthz"
+	p, objects := startExample(t, executable, "--liveness", liveness)
+	podsIn(t, objects.namespace).create("a-pod", pod(nil))
+	p.await(t, "["+objects.namespace+"/a-pod] Served by the background task.")
+
+	wanted := map[string]any{"tasks_count": 1.0, "monitored_objects": map[string]any{objects.namespace: []any{"a-pod"}}}
+	if diff := cmp.Diff(wanted, probes(t, liveness)); diff != "" {
+		t.Errorf("probes: -want +got\n%s", diff)
+	}
+	p.end(t)
+	counts := map[string]int{"startup_fn_simple": 1, "startup_fn_retried": 1, "cleanup_fn": 1}
+	if diff := cmp.Diff(counts, p.successes(counts)); diff != "" {
+		t.Errorf("handlers that succeeded: -want +got\n%s", diff)
+	}
+	if len(p.lines("Serving is finished by request.")) != 1 {
+		t.Error("the cleanup has not waited for the task")
+	}
+	p.checkFailures(t, behaviour{errors: true})
+}
+
+func indicesFollowPods(t *testing.T, executable string) {
+	liveness := "http://" + freeAddress(t) + "/healthz"
+	p, objects := startExample(t, executable, "--liveness", liveness)
+	pods := podsIn(t, objects.namespace)
+	labels := map[string]any{"somelabel": "somevalue"}
+	pods.create("running", pod(labels))
+	pods.mergeStatus("running", `{"status": {"phase": "Running"}}`)
+	pods.create("pending", pod(labels))
+	createExample(objects)
+	await(t, "the status tells of the pods", func() bool {
+		status := objects.get("kopf-example-1").Object["status"]
+		wanted := map[string]any{"running-pods": []any{"running"}, "pods-with-these-labels": int64(2)}
+		return cmp.Equal(status, any(wanted))
+	})
+	wanted := map[string]any{"pod_count": 2.0, "pod_names": []any{"pending", "running"}}
+	if diff := cmp.Diff(wanted, probes(t, liveness)); diff != "" {
+		t.Errorf("probes: -want +got\n%s", diff)
+	}
+	objects.delete("kopf-example-1")
+	await(t, "the object is gone", func() bool { return objects.get("kopf-example-1") == nil })
+	p.end(t)
+	p.checkFailures(t, behaviour{})
+}
+
+func aChildIsDeletedWithItsOwner(t *testing.T, executable string) {
+	p, objects := startExample(t, executable)
+	prefix := createExample(objects)
+	p.await(t, prefix+"Creation is in progress:")
+	parent := objects.awaitHandled("kopf-example-1")
+	children, _, _ := unstructured.NestedStringSlice(parent.Object, "status", "create_fn", "children")
+	pods := podsIn(t, objects.namespace).list()
+	if len(pods) != 1 || len(children) != 1 || string(pods[0].GetUID()) != children[0] {
+		t.Fatalf("pods are %v, but the status says %v", pods, children)
+	}
+	if name := pods[0].GetName(); !strings.HasPrefix(name, "kopf-example-1-") || pods[0].GetLabels()["somelabel"] != "somevalue" {
+		t.Errorf("the pod does not look like its owner's: %s, %v", name, pods[0].GetLabels())
+	}
+	objects.delete("kopf-example-1")
+	p.await(t, prefix+"Deleted, really deleted")
+	await(t, "the pod is deleted", func() bool { return len(podsIn(t, objects.namespace).list()) == 0 })
+	p.end(t)
+	counts := map[string]int{"create_fn": 1}
+	if diff := cmp.Diff(counts, p.successes(counts)); diff != "" {
+		t.Errorf("handlers that succeeded: -want +got\n%s", diff)
+	}
+	p.checkFailures(t, behaviour{})
+}
+
+// onePeerWorksAtATime runs the example alone, as generic examples are, and then
+// twice in one peering.
+func onePeerWorksAtATime(t *testing.T, executable string) {
+	behaviour{succeed: map[string]int{"create_fn": 1}}.check(t, executable)
+
+	definitions, err := manifests.Read("../../peering.yaml")
+	if err == nil {
+		err = manifests.Apply(t.Context(), cluster, definitions, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := examples(t, namespace(t))
+	peerings := objects
+	peerings.kind, peerings.resource.Resource = "KopfPeering", "kopfpeerings"
+	peerings.create("example", nil)
+	run := func(args ...string) *process {
+		args = append([]string{"run", "--namespace", objects.namespace, "--peering=example", "--verbose"}, args...)
+		return start(t, executable, nil, args...)
+	}
+	handledBy := func(p *process, name string) func() bool {
+		return func() bool { return len(p.lines("/"+name+"] ", "It was me who has handled this.")) == 1 }
+	}
+	usual := run()
+	objects.create("first", nil)
+	await(t, "the first object is handled", handledBy(usual, "first"))
+
+	special := run("--dev")
+	usual.await(t, "Pausing operations in favour of")
+	objects.create("second", nil)
+	await(t, "the second object is handled by the other one", handledBy(special, "second"))
+
+	special.end(t)
+	objects.create("third", nil)
+	await(t, "the third object is handled by the first one again", handledBy(usual, "third"))
+	usual.end(t)
+	if handledBy(usual, "second")() {
+		t.Error("the operator that should have paused has handled an object")
+	}
+}
+
+func TestTheTestsOfTheTestingExamplePass(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("go", "test", "-count=1", "./...")
+	cmd.Dir = "../../examples/09-testing"
+	cmd.Env = append(cmd.Environ(), "GOPF_TEST_KUBECONFIG="+kubeconfig)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("go test: %v\n%s", err, out)
+	}
+}
+
+// freeAddress is one that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// probes are the results of an operator's probes.
+func probes(t *testing.T, url string) (results map[string]any) {
+	t.Helper()
+	answer, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err == nil {
+		err = json.Unmarshal(body, &results)
+	}
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("got %s: %s (%v)", answer.Status, body, err)
+	}
+	return results
+}
