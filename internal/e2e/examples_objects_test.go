@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,4 +35,16 @@ func (o objects) list() (found []unstructured.Unstructured) {
 		}
 	}
 	return found
+}
+
+// awaitCollected waits until the garbage collector has deleted an object, for longer
+// than anything else: it looks for new kinds every half a minute only, and children
+// of objects whose kind it does not know stay for as long.
+func (o objects) awaitCollected(name string) {
+	o.t.Helper()
+	for deadline := time.Now().Add(3 * patience); o.get(name) != nil; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			o.t.Fatalf("%s %s is not collected", o.kind, name)
+		}
+	}
 }

@@ -13,8 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"gopf.dev/gopf/internal/manifests"
 )
 
 // podsIn are the pods of a namespace. Nothing runs in them: there are no nodes.
@@ -166,7 +164,7 @@ func aChildIsDeletedWithItsOwner(t *testing.T, executable string) {
 	}
 	objects.delete("kopf-example-1")
 	p.await(t, prefix+"Deleted, really deleted")
-	await(t, "the pod is deleted", func() bool { return len(podsIn(t, objects.namespace).list()) == 0 })
+	podsIn(t, objects.namespace).awaitCollected(pods[0].GetName())
 	p.end(t)
 	counts := map[string]int{"create_fn": 1}
 	if diff := cmp.Diff(counts, p.successes(counts)); diff != "" {
@@ -180,13 +178,7 @@ func aChildIsDeletedWithItsOwner(t *testing.T, executable string) {
 func onePeerWorksAtATime(t *testing.T, executable string) {
 	behaviour{succeed: map[string]int{"create_fn": 1}}.check(t, executable)
 
-	definitions, err := manifests.Read("../../peering.yaml")
-	if err == nil {
-		err = manifests.Apply(t.Context(), cluster, definitions, nil)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	apply(t, "../../peering.yaml")
 	objects := examples(t, namespace(t))
 	peerings := objects
 	peerings.kind, peerings.resource.Resource = "KopfPeering", "kopfpeerings"
