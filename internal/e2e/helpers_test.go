@@ -199,6 +199,7 @@ type running struct {
 // cluster unless they name another.
 func run(t *testing.T, op *gopf.Operator, options ...gopf.RunOption) *running {
 	t.Helper()
+	op.Settings.Peering.Standalone = true // other tests on the same cluster have peerings
 	r := &running{output: newOutput(t)}
 	log := slog.New(logs.New(r, logs.Options{Format: logs.Full, Level: slog.LevelDebug, Prefix: true}))
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

@@ -3,6 +3,7 @@ package process
 import (
 	"bytes"
 	"context"
+	"log/slog"
 
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/essence"
@@ -62,12 +63,25 @@ func (k *Kind) Skim(ctx context.Context, m *Memory, e *Event) bool {
 		if !k.settled(e.Body) {
 			return false
 		}
+		k.sayUnchanged(ctx, m, e)
 		m.settle(e.Body)
 	case e.Listed() && e.Body.ResourceVersion != m.version:
 		return false // the cluster may have gone back in time
 	}
 	k.guard(e.Body, func() { k.index(ctx, m, e) })
 	return true
+}
+
+// sayUnchanged tells those who want to know it all what a whole turn would have
+// told.
+func (k *Kind) sayUnchanged(ctx context.Context, m *Memory, e *Event) {
+	switch {
+	case !k.Log.Enabled(ctx, slog.LevelDebug):
+	case m.listed && !m.handled:
+		k.Logger(e.Body).Debug("Resuming is in progress:", "body", k.shown(e.Body))
+	default:
+		k.Logger(e.Body).Debug("Something has changed, but we are not interested (the essence is the same).")
+	}
 }
 
 // settle notes that a state needs nothing.
