@@ -8,9 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf"
@@ -21,17 +18,8 @@ import (
 // configuration of who is it.
 func (w *world) account() *rest.Config {
 	w.t.Helper()
-	accounts := schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
-	kind := func(apiVersion, kind string, of fields) *unstructured.Unstructured {
-		of["apiVersion"], of["kind"], of["metadata"] = apiVersion, kind, fields{"name": "operator"}
-		return &unstructured.Unstructured{Object: of}
-	}
-	client := w.client(accounts, w.namespace)
-	w.must(client.Create(w.ctx(), kind("v1", "ServiceAccount", fields{}), metav1.CreateOptions{}))
-	token := w.must(client.Create(w.ctx(), kind("authentication.k8s.io/v1", "TokenRequest", fields{"spec": fields{}}), metav1.CreateOptions{}, "token"))
-	config := rest.AnonymousClientConfig(cluster)
-	config.BearerToken, _, _ = unstructured.NestedString(token.Object, "status", "token")
-	return config
+	w.make(accounts, w.namespace, "operator", fields{})
+	return w.token("operator")
 }
 
 func TestMissingPermissionsAreNamed(t *testing.T) {

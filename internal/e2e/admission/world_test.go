@@ -59,12 +59,13 @@ var (
 	configmaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	services   = schema.GroupVersionResource{Version: "v1", Resource: "services"}
 	secrets    = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	accounts   = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
 	leases     = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 	validating = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
 	mutating   = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
 
 	kinds = map[schema.GroupVersionResource]string{
-		crds: "CustomResourceDefinition", namespaces: "Namespace", configmaps: "ConfigMap", services: "Service", secrets: "Secret",
+		crds: "CustomResourceDefinition", namespaces: "Namespace", configmaps: "ConfigMap", services: "Service", secrets: "Secret", accounts: "ServiceAccount",
 	}
 )
 

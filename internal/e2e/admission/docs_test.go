@@ -1,0 +1,102 @@
+package admission_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/manifests"
+	"gopf.dev/gopf/webhook"
+)
+
+// The permissions in the manual are enough for an operator in the cluster.
+func TestTheManifestsOfTheManualWork(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	account := w.applyManual()
+	port := freePort(t)
+	op := gopf.New()
+	op.Settings.Admission.Managed = w.managed
+	op.Settings.Admission.Server = webhook.Service{Name: "myoperator", Port: port, Listen: webhook.Local{Addr: "127.0.0.1", Port: port}}
+	op.OnLogin("login", func(context.Context, *gopf.Activity) (*gopf.Login, error) {
+		return &gopf.Login{Config: account, Namespace: w.namespace}, nil
+	})
+	x := gopf.For[*Thing](op, w.things())
+	x.Validate("check", func(_ context.Context, r *review) error { return gopf.Deny("%s", r.Object.Spec.Field) })
+	x.Mutate("change", func(_ context.Context, r *review) error { r.Patch.Set("spec.field", "changed"); return nil })
+	o := w.start(op, gopf.Cluster(nil))
+	u := w.try(cluster)
+	eventually(t, func() error {
+		_, err := u.create("a", fields{}, dryRun)
+		if err == nil || !strings.Contains(err.Error(), "denied the request: changed") {
+			return fmt.Errorf("got %w", err)
+		}
+		return nil
+	})
+	if o.stop(); o.err != nil {
+		t.Error(o.err)
+	}
+	w.must(u.create("a", fields{}))
+	for _, line := range o.with("A permission is missing.") {
+		if !strings.Contains(line, "resource=events") { // only handlers of changes post them
+			t.Error(line)
+		}
+	}
+}
+
+// applyManual applies the manifests of the manual in the test's namespace, and
+// returns the configuration of the account in them.
+func (w *world) applyManual() *rest.Config {
+	w.t.Helper()
+	page, err := os.ReadFile("../../../docs/admission.md")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "```yaml\n")
+	text, _, found := strings.Cut(text, "```")
+	if !found {
+		w.t.Fatal("the manual has no manifests")
+	}
+	text = strings.NewReplacer(
+		"namespace: myoperator", "namespace: "+w.namespace, "name: myoperator-admission", "name: "+w.group,
+		// Nobody forwards to pods here.
+		"  selector: {app: myoperator}\n", "  type: ExternalName\n  externalName: localhost\n",
+	).Replace(text)
+	path := filepath.Join(w.t.TempDir(), "manifests.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	objects, err := manifests.Read(path)
+	if err == nil {
+		err = manifests.Apply(w.ctx(), cluster, objects, nil)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		for _, plural := range []string{"clusterroles", "clusterrolebindings"} {
+			w.remove(schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: plural}, "", w.group)
+		}
+	})
+	return w.token("myoperator")
+}
+
+// token is the configuration of who is a service account.
+func (w *world) token(name string) *rest.Config {
+	w.t.Helper()
+	token := w.must(w.client(accounts, w.namespace).Create(w.ctx(), &unstructured.Unstructured{Object: fields{
+		"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": fields{"name": name}, "spec": fields{},
+	}}, metav1.CreateOptions{}, "token"))
+	config := rest.AnonymousClientConfig(cluster)
+	config.BearerToken, _, _ = unstructured.NestedString(token.Object, "status", "token")
+	return config
+}
