@@ -155,10 +155,13 @@ type reviewOption func(*registry.Admission)
 
 func (o reviewOption) review(a *registry.Admission) { o(a) }
 
-// Operations are what the handler is asked about; the default is all, but for
-// mutating handlers, which are not asked about deletions.
+// Operations are what the handler is asked about, one at the least; the default
+// is all, but for mutating handlers, which are not asked about deletions.
 func Operations(operations ...Operation) ReviewOption {
 	return reviewOption(func(a *registry.Admission) {
+		if a.Operations == nil {
+			a.Operations = []string{}
+		}
 		for _, o := range operations {
 			a.Operations = append(a.Operations, string(o))
 		}

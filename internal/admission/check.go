@@ -41,6 +41,9 @@ func checkHandler(h *registry.Handler) (problems []error) {
 	if faults := validation.IsDNS1123Subdomain(Name(h.ID, "")); len(faults) > 0 {
 		problems = append(problems, fmt.Errorf("the id %q (%s) cannot be the name of a webhook: %s", h.ID, h.Where, strings.Join(faults, "; ")))
 	}
+	if a.Operations != nil && len(a.Operations) == 0 {
+		problems = append(problems, fmt.Errorf("the handler %q (%s) is for no operation: name some, or leave the option out for all", h.ID, h.Where))
+	}
 	for _, o := range a.Operations {
 		if !slices.Contains(operations, o) {
 			problems = append(problems, fmt.Errorf("the handler %q (%s) is for the unknown operation %q: there are %s",

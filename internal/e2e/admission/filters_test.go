@@ -109,12 +109,24 @@ func TestSubresourcesAreReviewed(t *testing.T) {
 	denied(t, err, http.StatusForbidden, "4 are too many in a Scale")
 }
 
-func TestTypedHandlersCannotBeForOtherKinds(t *testing.T) {
+func TestWrongDeclarationsAreErrors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	op := w.operator()
-	gopf.For[*Thing](op, w.things()).Validate("scale", func(context.Context, *review) error { return nil }, gopf.Subresource("scale"))
-	if got := w.start(op).fails(); !strings.Contains(got, "untyped") || !strings.Contains(got, `"scale"`) {
-		t.Errorf("got %s", got)
+	for name, test := range map[string]struct {
+		option gopf.ReviewOption
+		want   string
+	}{
+		"a type for objects of another kind": {gopf.Subresource("scale"), "declare it for untyped objects"},
+		"an unknown operation":               {gopf.Operations("PATCH"), `unknown operation "PATCH"`},
+		"no operation":                       {gopf.Operations(), "no operation"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := w.within(t)
+			op := w.operator()
+			gopf.For[*Thing](op, w.things()).Validate("check", func(context.Context, *review) error { return nil }, test.option)
+			if got := w.start(op).fails(); !strings.Contains(got, test.want) || !strings.Contains(got, `"check"`) || !strings.Contains(got, "filters_test.go") {
+				t.Errorf("got %s", got)
+			}
+		})
 	}
 }

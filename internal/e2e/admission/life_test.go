@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf"
 )
@@ -257,6 +259,61 @@ func TestPausedAndWaitingOperatorsAnswer(t *testing.T) {
 		})
 	}
 }
+
+func TestKindsThatComeLaterAreReviewed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	op := w.operator()
+	later := &world{t: t, group: "later." + w.group, namespace: w.namespace}
+	op.Resource(later.things()).Validate("later", func(context.Context, *untyped) error { return gopf.Deny("no") })
+	o := w.run(op)
+	o.says(t, "the cluster does not have the resource")
+	if got := w.webhooks(validating)["later."+w.managed]["rules"]; len(list(got)) != 0 {
+		t.Errorf("the rules are %v", got)
+	}
+	later.define()
+	u := later.try(cluster)
+	eventually(t, func() error {
+		if _, err := u.create("a", fields{}, dryRun); err == nil || !strings.Contains(err.Error(), "denied the request: no") {
+			return fmt.Errorf("got %w", err)
+		}
+		return nil
+	})
+	w.remove(crds, "", "things."+later.group)
+	eventually(t, func() error {
+		if got := w.webhooks(validating)["later."+w.managed]["rules"]; len(list(got)) != 0 {
+			return fmt.Errorf("the rules are %v", got)
+		}
+		return nil
+	})
+}
+
+func list(v any) []any { all, _ := v.([]any); return all }
+
+// Kinds that have nothing but reviews are not followed: that would cost memory and
+// permissions for nothing.
+func TestKindsWithReviewsOnlyAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	w, d := newWorld(t), &diary{}
+	op := w.operator()
+	gopf.For[*Thing](op, w.things()).Validate("check", func(context.Context, *review) error { return nil })
+	config := rest.CopyConfig(cluster)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if strings.HasSuffix(r.URL.Path, "/things") {
+				d.add("%s %s", r.Method, r.URL)
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	w.run(op, gopf.Cluster(config))
+	w.must(w.try(cluster).create("a", fields{}))
+	d.check(t)
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func TestSystemNamespacesStayFree(t *testing.T) {
 	t.Parallel()

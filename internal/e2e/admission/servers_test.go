@@ -330,6 +330,7 @@ func TestOperatorsThatCannotServeReviewsSayWhy(t *testing.T) {
 		"no such file":       {webhook.Local{CertFile: "/no/such/file", KeyFile: "/no/such/key"}, []string{"/no/such/file"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			w := w.within(t)
 			op := gopf.New()
 			gopf.For[*Thing](op, w.things()).Validate("check", func(context.Context, *review) error { return nil })
 			op.Settings.Admission.Server, op.Settings.Admission.Managed = test.server, w.managed

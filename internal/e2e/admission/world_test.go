@@ -73,9 +73,33 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, group: fmt.Sprintf("t%08x.reviewed.gopf.dev", rand.Uint32())}
 	w.managed = "hooks." + w.group
+	w.define()
+	w.namespace = w.make(namespaces, "", "", fields{"metadata": fields{"generateName": "reviewed-"}}).GetName()
+	t.Cleanup(func() {
+		for _, gvr := range []schema.GroupVersionResource{validating, mutating} {
+			w.remove(gvr, "", w.managed)
+		}
+		w.remove(namespaces, "", w.namespace)
+	})
+	eventually(t, func() error {
+		_, err := w.try(cluster).create("first", fields{}, dryRun)
+		return err
+	})
+	return w
+}
+
+// within is the same world for a part of the test.
+func (w *world) within(t *testing.T) *world {
+	part := *w
+	part.t = t
+	return &part
+}
+
+// define makes the kind, until the test ends.
+func (w *world) define() {
+	w.t.Helper()
 	anything := fields{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
-	definition := "things." + w.group
-	w.make(crds, "", definition, fields{"spec": fields{
+	w.make(crds, "", "things."+w.group, fields{"spec": fields{
 		"group": w.group, "scope": "Namespaced",
 		"names": fields{"plural": "things", "singular": "thing", "kind": "Thing"},
 		"versions": []any{fields{
@@ -84,19 +108,7 @@ func newWorld(t *testing.T) *world {
 			"subresources": fields{"status": fields{}, "scale": fields{"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}},
 		}},
 	}})
-	w.namespace = w.make(namespaces, "", "", fields{"metadata": fields{"generateName": "reviewed-"}}).GetName()
-	t.Cleanup(func() {
-		for _, gvr := range []schema.GroupVersionResource{validating, mutating} {
-			w.remove(gvr, "", w.managed)
-		}
-		w.remove(crds, "", definition)
-		w.remove(namespaces, "", w.namespace)
-	})
-	eventually(t, func() error {
-		_, err := w.try(cluster).create("first", fields{}, dryRun)
-		return err
-	})
-	return w
+	w.t.Cleanup(func() { w.remove(crds, "", "things."+w.group) })
 }
 
 // things names the resource as declarations do.
