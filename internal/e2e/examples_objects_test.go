@@ -16,10 +16,15 @@ func (o objects) mergeStatus(name, patch string) { o.patch(name, patch, "status"
 
 func (o objects) patch(name, patch string, subresources ...string) {
 	o.t.Helper()
-	_, err := o.client().Patch(o.ctx(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
-	if err != nil {
+	if err := o.tryMerge(name, patch, subresources...); err != nil {
 		o.t.Fatalf("patch %s: %v", name, err)
 	}
+}
+
+// tryMerge is for patches that may be refused.
+func (o objects) tryMerge(name, patch string, subresources ...string) error {
+	_, err := o.client().Patch(o.ctx(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
+	return err
 }
 
 // list are all objects, but those that are being deleted.

@@ -1,0 +1,209 @@
+package e2e
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"gopf.dev/gopf/internal/manifests"
+)
+
+// databases is what a test of the operator for databases sees of the cluster.
+type databases struct {
+	*process
+	of, sets, services, secrets, claims, jobs, pods objects
+}
+
+// startDatabases runs the operator with no more permissions than its manifests
+// give it, beside an object.
+func startDatabases(t *testing.T) databases {
+	t.Helper()
+	const folder = "../../examples/database"
+	apply(t, folder+"/deploy")
+	ns := namespace(t)
+	in := func(kind, group, plural string) objects {
+		return objects{t, ns, kind, schema.GroupVersionResource{Group: group, Version: "v1", Resource: plural}}
+	}
+	d := databases{
+		of:       in("Database", "techoral.com", "databases"),
+		sets:     in("StatefulSet", "apps", "statefulsets"),
+		services: in("Service", "", "services"),
+		secrets:  in("Secret", "", "secrets"),
+		claims:   in("PersistentVolumeClaim", "", "persistentvolumeclaims"),
+		jobs:     in("CronJob", "batch", "cronjobs"),
+		pods:     in("Pod", "", "pods"),
+	}
+	manifest, err := manifests.Read(folder + "/database.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.of.create("orders-db", manifest[0].Object)
+	as := "KUBECONFIG=" + impersonating(t, "system:serviceaccount:database-operator:database-operator")
+	d.process = start(t, build(t, folder), []string{as}, "run", "--namespace", ns, "--standalone", "--verbose")
+	return d
+}
+
+// impersonating writes a kubeconfig for the shared cluster and another user.
+func impersonating(t *testing.T, user string) (path string) {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, auth := range config.AuthInfos {
+		auth.Impersonate = user
+	}
+	path = filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// runPod does what a node does: there are none.
+func (d databases) runPod(name string) {
+	d.t.Helper()
+	await(d.t, "there is the pod "+name, func() bool { return d.pods.get(name) != nil })
+	d.pods.mergeStatus(name, `{"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}`)
+}
+
+// awaitState waits until the status of the database says so.
+func (d databases) awaitState(state string) {
+	d.t.Helper()
+	await(d.t, "the database is "+state, func() bool { return field(d.of.get("orders-db"), "status", "state") == state })
+}
+
+// conditions are their statuses by their types.
+func (d databases) conditions() map[string]string {
+	list, _, _ := unstructured.NestedSlice(d.of.get("orders-db").Object, "status", "conditions")
+	found := map[string]string{}
+	for _, condition := range list {
+		c := condition.(map[string]any)
+		found[c["type"].(string)] = c["status"].(string)
+	}
+	return found
+}
+
+func (d databases) replicas() int64 {
+	set := d.sets.get("orders-db")
+	if set == nil {
+		return 0
+	}
+	n, _, _ := unstructured.NestedInt64(set.Object, "spec", "replicas")
+	return n
+}
+
+func TestTheDatabaseOperator(t *testing.T) {
+	t.Parallel()
+	d := startDatabases(t)
+
+	// All its parts are made, and defaults of the definition count.
+	d.awaitState("Provisioning")
+	for _, part := range []struct {
+		of   objects
+		name string
+	}{{d.sets, "orders-db"}, {d.services, "orders-db"}, {d.secrets, "orders-db"}, {d.claims, "orders-db-backups"}, {d.jobs, "orders-db-backup"}} {
+		await(t, "there is the "+part.of.kind, func() bool { return part.of.get(part.name) != nil })
+		owner := metav1.GetControllerOf(part.of.get(part.name))
+		if owner == nil || owner.Kind != "Database" {
+			t.Errorf("%s is owned by %v", part.of.kind, owner)
+		}
+	}
+	if got := field(d.of.get("orders-db"), "status", "endpoint"); !strings.HasSuffix(got, ".svc.cluster.local:5432") {
+		t.Errorf("the endpoint is %q", got)
+	}
+
+	// The test is the node: some replicas become ready, then all.
+	d.runPod("orders-db-0")
+	d.awaitState("Degraded")
+	if got := d.conditions(); got["Available"] != "True" || got["Ready"] != "False" {
+		t.Errorf("conditions are %v", got)
+	}
+	d.runPod("orders-db-1")
+	d.awaitState("Ready")
+	if got := d.conditions(); got["Available"] != "True" || got["Ready"] != "True" {
+		t.Errorf("conditions are %v", got)
+	}
+
+	// Backups are turned off and on; those that were made are kept.
+	d.of.merge("orders-db", `{"spec": {"backupEnabled": false}}`)
+	await(t, "there are no backups", func() bool { return d.jobs.get("orders-db-backup") == nil })
+	if d.claims.get("orders-db-backups") == nil {
+		t.Error("the volume with the backups is gone")
+	}
+	d.of.merge("orders-db", `{"spec": {"backupEnabled": true}}`)
+	await(t, "there are backups", func() bool { return d.jobs.get("orders-db-backup") != nil })
+
+	// It is scaled, and what others do to it is put right.
+	d.of.merge("orders-db", `{"spec": {"replicas": 3}}`)
+	await(t, "it is scaled", func() bool { return d.replicas() == 3 })
+	d.sets.merge("orders-db", `{"spec": {"replicas": 1}}`)
+	await(t, "the number of replicas is put right", func() bool { return d.replicas() == 3 })
+	before := d.sets.get("orders-db").GetUID()
+	d.sets.delete("orders-db")
+	await(t, "the StatefulSet is made again", func() bool {
+		set := d.sets.get("orders-db")
+		return set != nil && set.GetUID() != before && set.GetDeletionTimestamp() == nil
+	})
+
+	// When nothing happens, nothing is written.
+	await(t, "it is at rest", func() bool {
+		version := func() string {
+			return d.sets.get("orders-db").GetResourceVersion() + d.of.get("orders-db").GetResourceVersion()
+		}
+		earlier := version()
+		time.Sleep(500 * time.Millisecond)
+		return version() == earlier
+	})
+
+	// It goes with everything that it has.
+	d.of.delete("orders-db")
+	await(t, "the database is gone", func() bool { return d.of.get("orders-db") == nil })
+	for _, part := range []objects{d.sets, d.services, d.secrets} {
+		part.awaitCollected("orders-db")
+	}
+	d.end(t)
+	if lines := d.lines("[ERROR"); len(lines) > 0 {
+		t.Errorf("got %q", lines)
+	}
+}
+
+func TestTheDefinitionOfDatabasesRefusesWhatMakesNoSense(t *testing.T) {
+	t.Parallel()
+	apply(t, "../../examples/database/deploy/crd.yaml")
+	of := objects{t, namespace(t), "Database", schema.GroupVersionResource{Group: "techoral.com", Version: "v1", Resource: "databases"}}
+	good := func() map[string]any {
+		return map[string]any{"engine": "mysql", "version": "8.4", "storage": "1Gi"}
+	}
+	of.create("good", map[string]any{"spec": good()})
+	for name, change := range map[string]func(spec map[string]any){
+		"another engine":    func(spec map[string]any) { spec["engine"] = "oracle" },
+		"no version":        func(spec map[string]any) { delete(spec, "version") },
+		"a strange version": func(spec map[string]any) { spec["version"] = "8; rm" },
+		"storage as text":   func(spec map[string]any) { spec["storage"] = "a lot" },
+		"too many replicas": func(spec map[string]any) { spec["replicas"] = int64(6) },
+		"no replicas":       func(spec map[string]any) { spec["replicas"] = int64(0) },
+	} {
+		spec := good()
+		change(spec)
+		object := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "techoral.com/v1", "kind": "Database",
+			"metadata": map[string]any{"name": "bad"}, "spec": spec,
+		}}
+		if _, err := of.client().Create(t.Context(), object, metav1.CreateOptions{}); err == nil {
+			t.Errorf("%s is not refused", name)
+			of.delete("bad")
+		}
+	}
+	for _, patch := range []string{`{"spec": {"engine": "mariadb"}}`, `{"spec": {"storage": "2Gi"}}`} {
+		if err := of.tryMerge("good", patch); err == nil {
+			t.Errorf("%s is not refused", patch)
+		}
+	}
+}
