@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -81,12 +80,8 @@ func describe(mode string) *report.Results {
 	if commit, err := exec.Command("git", "rev-parse", "--short", "HEAD").Output(); err == nil {
 		r.Commit = strings.TrimSpace(string(commit))
 	}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range info.Deps {
-			if m.Path == "sigs.k8s.io/controller-runtime" {
-				r.Runtime = m.Version
-			}
-		}
+	if version, err := exec.Command("go", "list", "-m", "-f", "{{.Version}}", "sigs.k8s.io/controller-runtime").Output(); err == nil {
+		r.Runtime = strings.TrimSpace(string(version))
 	}
 	return r
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -18,6 +19,9 @@ const (
 // not judged.
 func (r *Results) Judge() {
 	r.Checks = nil
+	slices.SortStableFunc(r.Rows, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(order(a.ID), order(b.ID)), cmp.Compare(a.Objects, b.Objects))
+	})
 	for _, n := range r.numbers() {
 		r.judgeStorms(n)
 		r.judgeStarts(n)
@@ -123,6 +127,12 @@ func (r *Results) judgeSlope() {
 			r.AtMost(fmt.Sprintf("B4, %d objects with %s: KB per object", c.n, c.note), (full-empty)*1024/float64(c.n), .3)
 		}
 	}
+}
+
+// order is that of the measurements: M, then B1 to B10.
+func order(id string) (n int) {
+	_, _ = fmt.Sscanf(id, "B%d", &n) // else it is 0
+	return n
 }
 
 func (r *Results) numbers() []int {
