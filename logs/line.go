@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"strings"
 	"time"
 )
@@ -95,6 +96,9 @@ func textOf(v slog.Value) string {
 		return x.Error()
 	case fmt.Stringer:
 		return x.String()
+	}
+	if text := reflect.ValueOf(v.Any()); text.Kind() == reflect.String {
+		return text.String() // of a type of its own
 	}
 	return string(jsonOf(v))
 }

@@ -105,3 +105,12 @@ func TestLinesBelowTheLevelAreNotPrinted(t *testing.T) {
 		t.Errorf("got %q", out.String())
 	}
 }
+
+func TestTextsOfTypesOfTheirOwnAreTexts(t *testing.T) {
+	type operation string
+	var out bytes.Buffer
+	slog.New(New(&out, Options{Format: Plain})).Info("wanted", "operation", operation("CREATE"))
+	if got := out.String(); got != "wanted operation=CREATE\n" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -72,7 +72,7 @@ var behaviours = map[string]behaviour{
 		created: []string{"Ping from a timer. field=value", "Ping from another timer. field=value"},
 	},
 	"16-indexing":  {own: indicesFollowPods},
-	"17-admission": {succeed: map[string]int{"create_fn": 1}},
+	"17-admission": {own: requestsAreReviewed},
 	"99-all-at-once": {
 		succeed: map[string]int{
 			"create_1": 1, "create_2": 1, "create_pod": 1, "delete": 1,
