@@ -41,6 +41,6 @@ func fail(context.Context, *gopf.Change[gopf.Unstructured]) error {
 // crash panics, which is an error like any other, with a stack trace.
 func crash(context.Context, *gopf.Change[gopf.Unstructured]) error {
 	var orders map[string]int
-	orders["apples"]++
+	orders["apples"]++ //nolint:staticcheck // that is the point
 	return nil
 }

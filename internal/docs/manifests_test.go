@@ -99,8 +99,8 @@ func invalid(document []byte) (problems []string) {
 			problems = append(problems, "the manifest has no "+name)
 		}
 	}
-	if make, known := typed[head.APIVersion+" "+head.Kind]; known {
-		if err := yaml.UnmarshalStrict(document, make()); err != nil {
+	if fresh, known := typed[head.APIVersion+" "+head.Kind]; known {
+		if err := yaml.UnmarshalStrict(document, fresh()); err != nil {
 			problems = append(problems, err.Error())
 		}
 	}

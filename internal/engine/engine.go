@@ -4,6 +4,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -180,7 +181,7 @@ func serve(ctx context.Context, s *server, resources *observe.Resources, discove
 
 	<-ctx.Done()
 	level := slog.LevelInfo
-	if context.Cause(ctx) != context.Canceled {
+	if !errors.Is(context.Cause(ctx), context.Canceled) {
 		level = slog.LevelDebug // whoever gave a cause has told it
 	}
 	s.Log.Log(ctx, level, "The operator is stopping.")

@@ -159,7 +159,7 @@ func (g *guard) probe(outer context.Context) error {
 	for {
 		e, err := w.Next()
 		if err != nil {
-			return nil //nolint:nilerr // it was answered, that is all
+			return nil // it was answered, that is all
 		}
 		switch e.Type {
 		case kube.Added, kube.Modified, kube.Deleted:

@@ -79,7 +79,7 @@ func TestSubresourcesAreReviewed(t *testing.T) {
 	t.Parallel()
 	w, d := newWorld(t), &diary{}
 	op := w.operator()
-	typed, any := gopf.For[*Thing](op, w.things()), op.Resource(w.things())
+	typed, loose := gopf.For[*Thing](op, w.things()), op.Resource(w.things())
 	typed.Validate("object", func(_ context.Context, r *review) error { d.add("object %q", r.Subresource); return nil })
 	typed.Mutate("everything", func(_ context.Context, r *review) error { d.add("everything %q", r.Subresource); return nil }, gopf.Subresource("*"))
 	typed.Validate("status", func(_ context.Context, r *review) error {
@@ -88,7 +88,7 @@ func TestSubresourcesAreReviewed(t *testing.T) {
 		}
 		return nil
 	}, gopf.Subresource("status"))
-	any.Validate("scale", func(_ context.Context, r *untyped) error {
+	loose.Validate("scale", func(_ context.Context, r *untyped) error {
 		if n, _ := gopf.Field[int](r, "spec.replicas"); n > 3 {
 			return gopf.Deny("%d are too many in a %s", n, r.Object.GetKind())
 		}

@@ -91,9 +91,9 @@ func (x *exchange) emitter() (out func([]byte), end func()) {
 type filter func(x *exchange, line []byte, out func([]byte))
 
 // events is the effect of a filter, made for every watch anew.
-func events(make func() filter) effect {
+func events(fresh func() filter) effect {
 	return func(x *exchange) {
-		x.filter = make()
+		x.filter = fresh()
 		x.pass()
 	}
 }
