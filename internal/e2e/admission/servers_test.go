@@ -2,6 +2,7 @@ package admission_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -342,6 +343,31 @@ func TestOperatorsThatCannotServeReviewsSayWhy(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAServerThatFailsBlocksNobody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	op := w.operator()
+	fail := make(chan struct{})
+	op.Settings.Admission.Server = webhook.Func(func(ctx context.Context, reviews http.Handler, announce func(webhook.ClientConfig)) error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		go func() { <-fail; cancel() }()
+		if err := (webhook.Local{Addr: "127.0.0.1"}).Serve(ctx, reviews, announce); err != nil {
+			return err
+		}
+		return errors.New("the tunnel has collapsed")
+	})
+	gopf.For[*Thing](op, w.things()).Validate("check", func(context.Context, *review) error { return nil })
+	o := w.start(op)
+	w.asked(true)
+	close(fail)
+	if got := o.fails(); !strings.Contains(got, "the tunnel has collapsed") {
+		t.Errorf("got %s", got)
+	}
+	w.asked(false)
+	w.must(w.try(cluster).create("a", fields{}))
 }
 
 func TestDevelopersNeedNoServer(t *testing.T) { // and share one name: not parallel
