@@ -53,9 +53,9 @@ func (w *world) bundle() any {
 func TestClusterDoesNotNoticeRotations(t *testing.T) {
 	w := newWorld(t)
 	var asked atomic.Int32
-	// A certificate lives for 18 s of which it is backdated by 5 min, so that it is
-	// renewed at once, and again and again.
-	_, stop := w.control(webhook.Local{Lifetime: 18 * time.Second, CheckEvery: 100 * time.Millisecond, Overlap: 3 * time.Second},
+	// A certificate is backdated by 5 min, so that a third of all its time is more
+	// than its life: it is renewed at once, and again and again.
+	_, stop := w.control(webhook.Local{Lifetime: 140 * time.Second, CheckEvery: 100 * time.Millisecond, Overlap: 3 * time.Second},
 		w.handler("check", registry.Admission{}, func(context.Context, *registry.Request) error { asked.Add(1); return nil }),
 		w.handler("change", registry.Admission{Mutating: true}, func(context.Context, *registry.Request) error { return nil }))
 	finish := w.load()
@@ -104,7 +104,7 @@ func TestClusterReachesServices(t *testing.T) {
 	port := freePort(t)
 	server := webhook.Service{
 		Name: "operator", Namespace: w.namespace, Port: port,
-		Listen: webhook.Local{Port: port, Path: "hooks", CheckEvery: 200 * time.Millisecond, Overlap: 3 * time.Second, Lifetime: 18 * time.Second},
+		Listen: webhook.Local{Port: port, Path: "hooks", CheckEvery: 200 * time.Millisecond, Overlap: 3 * time.Second, Lifetime: 140 * time.Second},
 	}
 	_, stop := w.control(server, w.handler("Some_Check!", registry.Admission{}, func(_ context.Context, r *registry.Request) error {
 		if r.Body.Name == "bad" {
