@@ -52,8 +52,11 @@ func TestMistakesInDeclarationsAreReportedTogetherWithTheirPlaces(t *testing.T) 
 				t.Errorf("got %v", err)
 			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
 				t.Errorf("got %v, want %q", err, c.want)
-			case c.want != "" && !strings.Contains(strings.Fields(err.Error())[0], "/declarations_test.go:"):
-				t.Errorf("%v does not begin with the place of the mistake", err)
+			case c.want != "":
+				problem := err.(*DeclarationError).Problems[0].Error()
+				if !strings.Contains(strings.Fields(problem)[0], "/declarations_test.go:") {
+					t.Errorf("%v does not begin with the place of the mistake", problem)
+				}
 			}
 		})
 	}
@@ -65,10 +68,10 @@ func TestAnOperatorWithMistakesDoesNotRun(t *testing.T) {
 	op := New()
 	op.Resource("pods").OnCreate("", noop)
 	op.Resource("pods").OnUpdate("b", nil)
-	err := op.Run(t.Context())
-	var wrong *DeclarationError
-	if !errors.As(err, &wrong) || len(wrong.Problems) != 2 {
-		t.Errorf("got %v", err)
+	for name, err := range map[string]error{"Err": op.Err(), "Run": op.Run(t.Context())} {
+		if wrong, ok := errors.AsType[*DeclarationError](err); !ok || len(wrong.Problems) != 2 {
+			t.Errorf("%s: got %v", name, err)
+		}
 	}
 }
 

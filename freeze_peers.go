@@ -51,7 +51,7 @@ func (op *Operator) ResumePeers(ctx context.Context, identity string, opts ...Ru
 
 func (op *Operator) commandConfig(opts []RunOption) (engine.Config, error) {
 	if err := op.Err(); err != nil {
-		return engine.Config{}, &DeclarationError{op.problems}
+		return engine.Config{}, err
 	}
 	run := runOptions{log: slog.Default()}
 	for _, o := range opts {

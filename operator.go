@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -54,8 +55,13 @@ func (op *Operator) Resource(name string) *Resource[Unstructured] {
 }
 
 // Err reports everything wrong with the declarations made so far, each problem
-// with the file and line that made it.
-func (op *Operator) Err() error { return errors.Join(op.problems...) }
+// with the file and line that made it, as a *[DeclarationError].
+func (op *Operator) Err() error {
+	if len(op.problems) == 0 {
+		return nil
+	}
+	return &DeclarationError{slices.Clone(op.problems)}
+}
 
 // Run serves the cluster until ctx is done, then stops gracefully and returns
 // nil. An operator runs once; several operators may run in one process.
@@ -65,7 +71,7 @@ func (op *Operator) Err() error { return errors.Join(op.problems...) }
 // be reached at the start. Later failures of the cluster do not end it.
 func (op *Operator) Run(ctx context.Context, opts ...RunOption) error {
 	if err := op.Err(); err != nil {
-		return &DeclarationError{op.problems}
+		return err
 	}
 	if op.started.Swap(true) {
 		return errors.New("this operator has been run before: make a new one with gopf.New()")

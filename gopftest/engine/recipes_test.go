@@ -134,7 +134,7 @@ func recipeOwnName(op *gopf.Operator, name string) {
 	op.Settings.Persistence.Finalizer = name + "/finalizer"
 	op.Settings.Persistence.Progress = storage.NewAnnotationProgress(name)
 	op.Settings.Persistence.Base = storage.NewAnnotationBase(name)
-	op.Settings.Peering.Name = strings.ReplaceAll(name, ".", "-") // takes turns only with its like
+	op.Settings.Peering.Name = name // it takes turns with its like only
 }
 
 func TestSeveralOperatorsHandleOneKind(t *testing.T) {
