@@ -16,7 +16,7 @@ import (
 
 // Kind tells the operator which resource the type T is for, so that objects of
 // it need no TypeMeta in what handlers do with their [Client]. Types that are
-// named in [For] are known already.
+// named in [For] are known already, and so are those of k8s.io/api.
 func Kind[T Object](op *Operator, name string) {
 	of, err := kind.Parse(name)
 	switch {
@@ -71,6 +71,9 @@ func (c *cluster) resource(ctx context.Context, obj Object, s *callSpec) (kind.I
 func (c *cluster) declared(ctx context.Context, obj Object) (info kind.Info, err error) {
 	selectors := c.types[reflect.TypeOf(obj)]
 	if len(selectors) == 0 {
+		if gvk, ok := builtIn(reflect.TypeOf(obj)); ok {
+			return c.objects.ByKind(ctx, gvk)
+		}
 		return info, c.unknownKind(obj)
 	}
 	var missing error

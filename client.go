@@ -14,9 +14,10 @@ import (
 //
 // Objects are pointers to structs that embed metav1.ObjectMeta, or
 // [Unstructured]. What kind they are is known of types that are named in [For]
-// or [Kind], else it is said in their TypeMeta, or by [Of]. Objects of namespaced
-// kinds that have no namespace are looked for and made in that of the object
-// being handled; what the client fills in is in the object afterwards.
+// or [Kind] and of those of Kubernetes itself, in k8s.io/api; else it is said in
+// their TypeMeta, or by [Of]. Objects of namespaced kinds that have no namespace
+// are looked for and made in that of the object being handled; what the client
+// fills in is in the object afterwards.
 //
 // The errors of the cluster are those that apimachinery knows: ask
 // apierrors.IsNotFound and the like. Writes whose answers got lost are settled

@@ -145,7 +145,6 @@ func ExampleMemo() {
 
 func ExampleSubject_Adopt() {
 	op := gopf.New()
-	gopf.Kind[*corev1.Pod](op, "v1/pods")
 	shops := gopf.For[*Shop](op, "kopf.dev/v1/kopfexamples")
 	shops.OnCreate("till", func(ctx context.Context, c *gopf.Change[*Shop]) error {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "till", Image: "busybox"}}}}

@@ -14,7 +14,6 @@ import (
 
 func main() {
 	op := gopf.New()
-	gopf.Kind[*corev1.Pod](op, "v1/pods") // so that pods need no TypeMeta below
 	op.Resource("kopfexamples").OnCreate("create_fn", create)
 	cli.Main(op)
 }

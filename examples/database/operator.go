@@ -8,7 +8,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"gopf.dev/gopf"
@@ -17,9 +16,6 @@ import (
 func newOperator() *gopf.Operator {
 	op := gopf.New()
 	op.Settings.Posting.ReportingComponent = "database-operator" // also owns the fields that are applied
-	gopf.Kind[*corev1.Service](op, "v1/services")
-	gopf.Kind[*corev1.Secret](op, "v1/secrets")
-	gopf.Kind[*corev1.PersistentVolumeClaim](op, "v1/persistentvolumeclaims")
 
 	databases := gopf.For[*Database](op, "techoral.com/v1/databases")
 	databases.OnCreate("create", create, gopf.Backoff(10*time.Second))

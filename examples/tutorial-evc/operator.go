@@ -17,8 +17,6 @@ const storageClass = "standard"
 
 func newOperator() *gopf.Operator {
 	op := gopf.New()
-	gopf.Kind[*corev1.PersistentVolumeClaim](op, "v1/persistentvolumeclaims")
-
 	evcs := gopf.For[*EphemeralVolumeClaim](op, resourceName)
 	evcs.OnCreate("create", create)
 	evcs.Field("spec.size").OnUpdate("resize", resize)

@@ -1,0 +1,42 @@
+package gopf
+
+import (
+	"cmp"
+	"path"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// builtInGroups are the API groups of the folders of k8s.io/api, where they are not
+// simply the folder with ".k8s.io" behind.
+var builtInGroups = map[string]string{
+	"apps":              "apps",
+	"autoscaling":       "autoscaling",
+	"batch":             "batch",
+	"extensions":        "extensions",
+	"policy":            "policy",
+	"flowcontrol":       "flowcontrol.apiserver.k8s.io",
+	"rbac":              "rbac.authorization.k8s.io",
+	"apiserverinternal": "internal.apiserver.k8s.io",
+}
+
+// builtIn tells what kind the types of Kubernetes itself are of, by their package: so
+// they need neither a TypeMeta nor a declaration.
+func builtIn(t reflect.Type) (gvk schema.GroupVersionKind, ok bool) {
+	if t.Kind() != reflect.Pointer {
+		return gvk, false
+	}
+	folder, found := strings.CutPrefix(t.Elem().PkgPath(), "k8s.io/api/")
+	if !found {
+		return gvk, false
+	}
+	group, version := path.Split(folder)
+	group = strings.TrimSuffix(group, "/")
+	gvk = schema.GroupVersionKind{Version: version, Kind: t.Elem().Name()}
+	if group != "core" {
+		gvk.Group = cmp.Or(builtInGroups[group], group+".k8s.io")
+	}
+	return gvk, true
+}
