@@ -1,10 +1,14 @@
 package e2e
 
 import (
+	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -89,6 +93,45 @@ func TestTheTutorial(t *testing.T) {
 	p.end(t)
 	if lines := p.lines("[ERROR"); len(lines) != 1 {
 		t.Errorf("got %q", lines)
+	}
+}
+
+// The last chapter has a test: it passes.
+func TestTheTestOfTheTutorialPasses(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/tutorial.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := strings.Split(string(text), "```go\n")
+	code, _, _ := strings.Cut(blocks[len(blocks)-1], "```")
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	project := t.TempDir()
+	if err := os.CopyFS(project, os.DirFS(root+"/examples/tutorial-evc")); err != nil {
+		t.Fatal(err)
+	}
+	crd, err := os.ReadFile(project + "/crd.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{
+		"operator_test.go": code,
+		"deploy/crd.yaml":  string(crd),
+		"go.mod":           "module example.com/evc-operator\n\ngo 1.26.0\n",
+		"go.work":          fmt.Sprintf("go 1.26.0\n\nuse (\n\t.\n\t%q\n\t%q\n)\n", root, root+"/gopftest"),
+	} {
+		path := filepath.Join(project, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command("go", "test", "-run", "TestThePVCFollowsTheSize", "-v", ".")
+	cmd.Dir = project
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestThePVCFollowsTheSize") {
+		t.Errorf("go test: %v\n%s", err, out)
 	}
 }
 
