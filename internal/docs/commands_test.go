@@ -3,8 +3,10 @@ package docs
 import (
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,14 +15,14 @@ import (
 )
 
 // TestCommandLinesAreUnderstood reads the lines of shell blocks that are for
-// make, for operators ("myoperator …", "go run ./examples/…"), and for files of
-// the repository.
+// make, for operators ("myoperator …", "go run ./examples/…"), and for gopf.
 func TestCommandLinesAreUnderstood(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	operators := 0
+	tool := buildTool(t)
+	operators, tools := 0, 0
 	for _, p := range pages(t) {
 		for _, b := range p.blocks {
 			if b.language != "sh" {
@@ -28,6 +30,9 @@ func TestCommandLinesAreUnderstood(t *testing.T) {
 			}
 			for line := range strings.Lines(b.text) {
 				words := shellWords(line)
+				if len(words) > 3 && words[0] == "go" && words[1] == "run" && words[2] == "./cmd/gopf" {
+					words = append([]string{"gopf"}, words[3:]...)
+				}
 				switch {
 				case len(words) == 0:
 				case words[0] == "make":
@@ -36,6 +41,9 @@ func TestCommandLinesAreUnderstood(t *testing.T) {
 							t.Errorf("%s: there is no target %s: %s", p.path, target, line)
 						}
 					}
+				case words[0] == "gopf" && words[1] != "run": // whose flags are the operator's
+					tools++
+					knows(t, p, tool, words[1:])
 				case words[0] == "myoperator":
 					operators++
 					understood(t, p, words[1:])
@@ -46,8 +54,28 @@ func TestCommandLinesAreUnderstood(t *testing.T) {
 			}
 		}
 	}
-	if operators < 3 {
-		t.Errorf("only %d command lines of operators are found", operators)
+	if operators < 3 || tools < 3 {
+		t.Errorf("only %d command lines of operators are found, and %d of gopf", operators, tools)
+	}
+}
+
+func buildTool(t *testing.T) string {
+	t.Helper()
+	tool := filepath.Join(t.TempDir(), "gopf")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", tool, "gopf.dev/gopf/cmd/gopf").CombinedOutput(); err != nil {
+		t.Fatalf("build gopf: %v: %s", err, out)
+	}
+	return tool
+}
+
+// knows tells whether gopf knows the flags; what comes after "--" is not its.
+func knows(t *testing.T, p *page, tool string, args []string) {
+	t.Helper()
+	if i := slices.Index(args, "--"); i >= 0 {
+		args = args[:i]
+	}
+	if out, err := exec.CommandContext(t.Context(), tool, append(args, "--help")...).CombinedOutput(); err != nil {
+		t.Errorf("%s: gopf %v: %s", p.path, args, out)
 	}
 }
 

@@ -15,8 +15,8 @@ var (
 	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
 )
 
-// awaited are pages that others link to before they are written.
-var awaited = []string{"docs/admission.md", "docs/tutorial.md", "docs/recipes.md"}
+// awaited is what is linked to before it is written.
+var awaited = regexp.MustCompile(`^(docs/(admission|tutorial|recipes)\.md|examples/\d\d-[-a-z]+)$`)
 
 func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	all := pages(t)
@@ -31,7 +31,7 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 				target = path.Join(path.Dir(p.path), file)
 			}
 			if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(target))); err != nil {
-				if !slices.Contains(awaited, target) {
+				if !awaited.MatchString(target) {
 					t.Errorf("%s: %s leads nowhere", p.path, m[1])
 				}
 				continue

@@ -31,6 +31,12 @@ func TestNamesInTheTextExist(t *testing.T) {
 				}
 			}
 			for _, m := range settings.FindAllStringSubmatch(s, -1) {
+				if m[1] == "Settings" { // a whole section
+					if _, found := sections.FieldByName(m[2]); !found {
+						t.Errorf("%s: there is no %s", p.path, m[0])
+					}
+					continue
+				}
 				section, found := sections.FieldByName(m[1])
 				if strings.HasPrefix(m[0], "Settings.") && !found {
 					t.Errorf("%s: there is no %s", p.path, m[0])
