@@ -13,49 +13,66 @@
 //		return nil
 //	}
 //
-// # Declarations
+// The manual is in the folder docs of the repository. This is the map of the
+// package.
 //
-// An [Operator] is a declaration. Handles for resources come from [For], with a Go
-// type for the objects, or from [Operator.Resource], without one. Which objects a
-// handler is for is said on the left, by narrowing a handle ([Resource.WithLabel],
-// [Resource.When]); what has happened to them by the verb ([Resource.OnCreate],
-// [Resource.OnUpdate]); how it is run on the right, by options ([Retries],
-// [Backoff]). Every handler has an id, under which its progress is kept: it should
-// not change. Mistakes are collected, and told by [Operator.Err] and [Operator.Run].
+// # Declaring
 //
-// # Handlers of changes
+// An [Operator] is a declaration: [New] makes one, [Operator.Err] tells what is
+// wrong with it, [Operator.Run] runs it, package cli puts a command line around
+// it. From it come handles, [For] with a Go type and [Operator.Resource] without.
 //
-// They are called when an object is created, updated, deleted, or seen again after a
-// restart, with what it was before, what it is now, and the difference: a [Change].
-// A nil error means that the handler is done with this change; with any other it is
-// called again, see [RetryAfter], [Wait] and [Permanent]. What is to be changed of
-// the object is collected in a [Patch] and written together with the record of what
-// was done. [Change.Sub] divides the work into parts with attempts of their own.
+// Which objects a handler is for is said on the left, by narrowing a handle:
+// [Resource.WithLabel], [Resource.WithAnnotation], [Resource.WithField],
+// [Resource.Field], [Resource.When], [Resource.Select], with a [Matcher] for
+// values. What has happened to them is the verb. How the handler is run is said
+// on the right, by options.
+//
+//   - [Resource.OnCreate], [Resource.OnUpdate], [Resource.OnDelete],
+//     [Resource.OnResume], [Resource.OnField] are called with a [Change], and take
+//     options for changes ([ChangeOption]).
+//   - [Resource.OnEvent] is called with an [Event].
+//   - [Resource.Daemon] is called with a [Daemon] ([DaemonOption]),
+//     [Resource.Timer] with a [Tick] ([TimerOption]).
+//   - [Resource.Validate] and [Resource.Mutate] are called with a [Review]
+//     ([ReviewOption]).
+//   - [Index], [Collect] and [Mirror] keep something of all objects in memory
+//     ([IndexOption]).
+//   - [Operator.OnStartup], [Operator.OnCleanup], [Operator.OnLogin] and
+//     [Operator.OnProbe] are called with an [Activity] ([ActivityOption]).
+//
+// The first argument of a verb is the handler's id, which is kept on objects.
+//
+// # In handlers
+//
+// All that is about an object embeds [Subject]: the object, a [Patch] for changes
+// of it, a logger, and a [Client] for the rest of the cluster. [Memo] keeps values
+// with objects, [Field] finds values without types.
+//
+// A nil error is success. [RetryAfter], [Wait] and [Permanent] say what else is to
+// be done; [Retries], [Timeout], [Backoff] and [OnError] set limits.
+//
+// # Running
+//
+// [Settings] has all that can be tuned. [RunOption] says where the operator runs;
+// [Operator.Freeze], [Resource.Wake] and [WakeOwner] move it while it does.
+//
+// # State
 //
 // The progress of handlers is kept on the objects themselves, in the format of
 // Kopf, the framework for Python that this one takes its model from. So an
 // operator continues where it was after a restart, and one written in Go can
-// take over from one written in Python, and back.
+// take over from one written in Python, and back. Package storage has other
+// places to keep it.
 //
-// # Beside the objects
+// # Other packages
 //
-// [Resource.Daemon] runs a function for as long as an object exists, and
-// [Resource.Timer] calls one again and again. [Resource.OnEvent] shows the raw events
-// of the stream. [Index] keeps what handlers look up, [Memo] what they remember of an
-// object; both are in memory. [Resource.Validate] and [Resource.Mutate] have a say
-// in what users may do.
-//
-// # The cluster
-//
-// Handlers reach it by the [Client] that they are given, with the credentials of the
-// operator. [Subject.Adopt] makes what they create belong to the object;
-// [WakeOwner] makes them notice what becomes of it. [Subject.Info] and its like post
-// Kubernetes events about the object.
-//
-// # The operator itself
-//
-// Package cli puts a command line around an operator; [Operator.Run] runs it inside of
-// other programs. [Operator.OnStartup], [Operator.OnCleanup], [Operator.OnLogin] and
-// [Operator.OnProbe] take part in its life, and [Settings] tune it. Package gopftest,
-// which is a module of its own, has a cluster in memory for tests.
+//	cli        the command line of operators
+//	diff       what has changed, as handlers are told
+//	hierarchy  children of objects
+//	kind       names of resources
+//	logs       formats of log lines
+//	storage    where state is kept
+//	webhook    servers for admission reviews
+//	gopftest   tests, in a module of its own
 package gopf
