@@ -16,7 +16,7 @@ func TestTheChecklistIsComplete(t *testing.T) {
 	}
 	told := map[string]bool{}
 	row := regexp.MustCompile(`(?m)^\| \[(.)\] \| ([^|]+) \| (.*) \|$`)
-	for _, m := range row.FindAllStringSubmatch(readPage(t, "docs/checklist.md").prose(), -1) {
+	for _, m := range row.FindAllStringSubmatch(readPage(t, "docs/checklist.md").prose, -1) {
 		ticked, kopf, here := m[1] == "x", m[2], m[3]
 		switch {
 		case !link.MatchString(here):

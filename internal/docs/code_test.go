@@ -37,7 +37,7 @@ func TestEveryBlockOfGoCompiles(t *testing.T) {
 				for _, err := range load.check(code, known) {
 					t.Error(err)
 				}
-				known.take(code.declared)
+				known.take(code)
 				checked++
 			case "go controller-runtime":
 				if _, err := load.parse(p.path, b); err != nil {
@@ -173,7 +173,7 @@ func importsOf(file *ast.File) map[string]string {
 // names are those that blocks of a page know without declaring them.
 func (l *loader) names(t *testing.T, p *page) *known {
 	t.Helper()
-	k := &known{decls: map[string]ast.Decl{}}
+	k := &known{decls: map[string]ast.Decl{}, imports: map[string]string{}}
 	for _, path := range []string{"testdata/names.go", filepath.Join("testdata", p.name()+".go")} {
 		if _, err := os.Stat(path); err != nil {
 			continue
@@ -182,7 +182,7 @@ func (l *loader) names(t *testing.T, p *page) *known {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k.take(declarations(file).declared)
+		k.take(declarations(file))
 	}
 	return k
 }
@@ -198,7 +198,7 @@ func (l *loader) check(c *code, k *known) (problems []error) {
 	context := &ast.File{Name: ast.NewIdent("p"), Decls: k.without(own)}
 	for _, file := range []*ast.File{context, c.file} {
 		if file != c.file || c.imports == nil {
-			l.addImports(file)
+			addImports(file, k.imports)
 		}
 	}
 	config := types.Config{Importer: l, Error: func(err error) {

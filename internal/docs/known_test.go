@@ -3,6 +3,7 @@ package docs
 import (
 	"go/ast"
 	"go/token"
+	"maps"
 	"slices"
 )
 
@@ -10,11 +11,15 @@ import (
 type known struct {
 	decls map[string]ast.Decl // by one of their names
 	order []string
+
+	imports map[string]string // of blocks that have some
 }
 
-// take adds declarations; they replace former ones of the same names.
-func (k *known) take(decls []ast.Decl) {
-	for _, d := range split(decls) {
+// take adds the declarations of a block; they replace former ones of the same
+// names.
+func (k *known) take(c *code) {
+	maps.Copy(k.imports, c.imports)
+	for _, d := range split(c.declared) {
 		names := declaredNames(d)
 		if len(names) == 0 {
 			continue

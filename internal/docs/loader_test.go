@@ -107,13 +107,16 @@ func exported(t *testing.T, packages []string) func(path string) (io.ReadCloser,
 // Import makes it an importer.
 func (l *loader) Import(path string) (*types.Package, error) { return l.packages.Import(path) }
 
-// addImports lets a file use the usual packages.
-func (l *loader) addImports(file *ast.File) {
+// addImports lets a file use the usual packages, and those that other blocks of
+// the page import.
+func addImports(file *ast.File, others map[string]string) {
+	available := maps.Clone(usual)
+	maps.Copy(available, others)
 	used := map[string]bool{}
 	for _, d := range file.Decls {
 		ast.Inspect(d, func(n ast.Node) bool {
 			if s, ok := n.(*ast.SelectorExpr); ok {
-				if x, ok := s.X.(*ast.Ident); ok && usual[x.Name] != "" {
+				if x, ok := s.X.(*ast.Ident); ok && available[x.Name] != "" {
 					used[x.Name] = true
 				}
 			}
@@ -122,7 +125,7 @@ func (l *loader) addImports(file *ast.File) {
 	}
 	g := &ast.GenDecl{Tok: token.IMPORT}
 	for _, name := range slices.Sorted(maps.Keys(used)) {
-		g.Specs = append(g.Specs, &ast.ImportSpec{Name: ast.NewIdent(name), Path: &ast.BasicLit{Kind: token.STRING, Value: strconv.Quote(usual[name])}})
+		g.Specs = append(g.Specs, &ast.ImportSpec{Name: ast.NewIdent(name), Path: &ast.BasicLit{Kind: token.STRING, Value: strconv.Quote(available[name])}})
 	}
 	file.Decls = append([]ast.Decl{g}, file.Decls...)
 }

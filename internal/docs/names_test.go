@@ -23,7 +23,7 @@ func TestNamesInTheTextExist(t *testing.T) {
 	sections := reflect.TypeFor[gopf.Settings]()
 	looked := 0
 	for _, p := range pages(t) {
-		for _, s := range span.FindAllString(p.prose(), -1) {
+		for _, s := range span.FindAllString(p.prose, -1) {
 			for _, m := range ours.FindAllStringSubmatch(s, -1) {
 				looked++
 				if !load.has(t, m[1], m[2], m[3]) {

@@ -32,6 +32,7 @@ const root = "../.."
 type page struct {
 	path   string // from the root, with slashes
 	text   string
+	prose  string // the text without fenced blocks
 	blocks []block
 }
 
@@ -70,7 +71,7 @@ func pages(t *testing.T) []*page {
 			t.Fatal(err)
 		}
 		p := &page{path: filepath.ToSlash(rel), text: string(raw)}
-		p.blocks = blocksOf(p.text)
+		p.blocks, p.prose = blocksOf(p.text), proseOf(p.text)
 		all = append(all, p)
 	}
 	return all
@@ -108,11 +109,11 @@ func blocksOf(text string) []block {
 	return blocks
 }
 
-// prose is the text of a page without its fenced blocks.
-func (p *page) prose() string {
+// proseOf is a text without its fenced blocks; lines stay where they are.
+func proseOf(text string) string {
 	var prose strings.Builder
 	fenced := false
-	for line := range strings.Lines(p.text) {
+	for line := range strings.Lines(text) {
 		if strings.HasPrefix(strings.TrimSpace(line), "```") {
 			fenced = !fenced
 			line = "\n"

@@ -19,7 +19,7 @@ import (
 func TestAllSettingsAreDocumentedWithTheirDefaults(t *testing.T) {
 	row := regexp.MustCompile("(?m)^\\| `([A-Z]\\w+\\.[A-Z]\\w+)` \\| ([^|]*) \\| ([^|]*) \\| ([^|]*) \\|$")
 	told := map[string]string{}
-	for _, m := range row.FindAllStringSubmatch(readPage(t, "docs/configuration.md").prose(), -1) {
+	for _, m := range row.FindAllStringSubmatch(readPage(t, "docs/configuration.md").prose, -1) {
 		if _, twice := told[m[1]]; twice {
 			t.Errorf("%s is there twice", m[1])
 		}
