@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
+	"go/format"
 	"go/parser"
 	"go/scanner"
 	"go/token"
@@ -48,6 +49,22 @@ func TestEveryBlockOfGoCompiles(t *testing.T) {
 	}
 	if checked < 5 {
 		t.Errorf("only %d blocks of code are found", checked)
+	}
+}
+
+func TestEveryBlockOfGoIsFormatted(t *testing.T) {
+	for _, p := range pages(t) {
+		for _, b := range p.blocks {
+			if language, _, _ := strings.Cut(b.language, " "); language != "go" || p.path == "README.md" {
+				continue
+			}
+			switch formatted, err := format.Source([]byte(b.text)); {
+			case err != nil:
+				t.Errorf("%s:%d: %v", p.path, b.line, err)
+			case string(formatted) != b.text:
+				t.Errorf("%s:%d: gofmt would write:\n%s", p.path, b.line, formatted)
+			}
+		}
 	}
 }
 
