@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -140,4 +143,21 @@ func TestTheRolesOfTheDeploymentAreEnough(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestTheDockerfileIsThatOfNewProjects keeps the two from going different ways.
+func TestTheDockerfileIsThatOfNewProjects(t *testing.T) {
+	want, err := os.ReadFile(filepath.Join(root, "cmd/gopf/template/Dockerfile.tmpl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range readPage(t, "docs/deployment.md").blocks {
+		if b.language == "dockerfile" {
+			if diff := cmp.Diff(string(want), b.text); diff != "" {
+				t.Error(diff)
+			}
+			return
+		}
+	}
+	t.Error("there is no Dockerfile")
 }
