@@ -152,3 +152,54 @@ func TestAPauseComesBetweenTheHandlersOfOneObject(t *testing.T) {
 		}
 	})
 }
+
+func TestAChangeBeforeTheLastWriteInAPauseIsHandledAfterIt(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := gopf.New()
+		x := gopf.For[*Example](op, resource)
+		x.OnCreate("create", func(_ context.Context, ch *gopf.Change[*Example]) error {
+			time.Sleep(10 * time.Second)
+			diary.add("create %s", ch.Object.Spec.Field)
+			return nil
+		})
+		x.OnUpdate("update", diary.handler("update"))
+		gopftest.Start(t, op, c)
+		c.Create(t, example("x", "a"))
+		time.Sleep(5 * time.Second)
+		op.Freeze("for a test")
+		settle()
+		c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "b"}})
+		time.Sleep(time.Minute)
+		op.Resume()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got, want := diary.all(), []string{"create a", "update update b"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+func TestAPauseAfterTheFinalizerIsPutKeepsTheHandlersForLater(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := gopf.New()
+		x := gopf.For[*Example](op, resource)
+		x.OnCreate("create", diary.handler("create"))
+		x.OnDelete("delete", diary.handler("delete"))
+		gopftest.Start(t, op, c)
+		c.Fault(gopftest.Requests("patch", "kopfexamples").Nth(1), gopftest.After(func(gopftest.Request) { op.Freeze("for a test") }))
+		c.Create(t, example("x", "a"))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := diary.all(); len(got) != 0 {
+			t.Errorf("in the pause: %q", got)
+		}
+		op.Resume()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got, want := diary.all(), []string{"create create a"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}

@@ -88,6 +88,7 @@ func (k *Kind) change(ctx context.Context, m *Memory, state *object.Body, why Oc
 			// is due: going on at once would be doing it again and again.
 			return last, registry.Some(max(c.due.Is, k.forgotten(m))), nil
 		case c.interrupted || k.stopping():
+			m.unchecked = progressed // after a pause, it is to be looked at although it is known
 			return last, c.due, nil
 		case !progressed && (!c.due.Set || c.due.Is > 0):
 			return last, c.due, nil
