@@ -280,3 +280,32 @@ func TestAReplicaThatLosesTheLeaseWhileItStopsEndsItsHandlers(t *testing.T) {
 		}
 	})
 }
+
+func TestAReplicaIsElectedWhileAnIndexFunctionAsksTheCluster(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		one, _ := replica(&diary, "one")
+		two, x := replica(&diary, "two")
+		gopf.Index(x, "names", func(ctx context.Context, s *gopf.Subject[*Example]) (map[string]string, error) {
+			time.Sleep(10 * time.Second)
+			other, err := gopf.Get[*Example](ctx, s.API, s.Object.GetName())
+			if err != nil {
+				return nil, err
+			}
+			return map[string]string{other.GetName(): other.Spec.Field}, nil
+		})
+		stop := gopftest.Start(t, one, c)
+		settle()
+		gopftest.Start(t, two, c)
+		time.Sleep(time.Minute)
+		c.Create(t, example("x", "a"))
+		settle()
+		stop()
+		c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "b"}})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got, want := diary.all(), []string{"one create a", "two update b"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}

@@ -168,11 +168,37 @@ func (s *server) begin(work context.Context) {
 		return
 	}
 	for _, r := range s.resources {
-		if r.indexOnly.Swap(false) && r.hasOthers() {
-			r.unfollow()
+		switch {
+		case r.widening:
+		case r.indexOnly.Load() && r.hasOthers():
+			s.widen(work, r)
+		default:
+			r.indexOnly.Store(false)
+			s.follow(work, r)
 		}
-		s.follow(work, r)
 	}
+}
+
+// widen ends the streams that only fill indices, and then begins them anew for
+// all handlers. Index functions may take their time, and ask for what the server
+// knows, so they are not waited for here.
+func (s *server) widen(work context.Context, r *resource) {
+	r.widening = true
+	ending := slices.Collect(maps.Values(r.streams))
+	s.retiring.Go(func() {
+		for _, end := range ending {
+			end()
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.resources[r.kind.Resource.GVR()] != r {
+			return // it is closed by whoever has taken it away
+		}
+		r.widening = false
+		r.indexOnly.Store(false)
+		clear(r.streams)
+		s.follow(work, r)
+	})
 }
 
 // working tells whether handlers may be called, pauses aside: indices are

@@ -37,8 +37,9 @@ type resource struct {
 	indexOnly atomic.Bool
 
 	// Guarded by the server, as long as that knows the resource.
-	places  map[string]bool   // the namespaces that are served, also in pauses
-	streams map[string]func() // how to end them, by namespace
+	places   map[string]bool   // the namespaces that are served, also in pauses
+	streams  map[string]func() // how to end them, by namespace; they do not mind being told twice
+	widening bool              // they end, and are to be begun anew
 
 	active sync.Map // keys of objects whose turn it is, to their names
 

@@ -153,7 +153,7 @@ func (s *server) follow(work context.Context, r *resource) {
 		return
 	}
 	r.settle(s.namespaces)
-	if !s.paused.Load() {
+	if !s.paused.Load() && !r.widening {
 		r.follow(work)
 	}
 }
