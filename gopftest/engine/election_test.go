@@ -309,3 +309,32 @@ func TestAReplicaIsElectedWhileAnIndexFunctionAsksTheCluster(t *testing.T) {
 		}
 	})
 }
+
+func TestAReplicaThatIsElectedAgainWaitsForItsIndices(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		cut := &line{}
+		one, x := replica(&diary, "one")
+		names := gopf.Index(x, "names", func(ctx context.Context, s *gopf.Subject[*Example]) (map[string]string, error) {
+			return map[string]string{s.Object.GetName(): s.Object.Spec.Field}, nil
+		})
+		x.OnResume("resume", func(_ context.Context, ch *gopf.Change[*Example]) error {
+			diary.add("resume sees %d", names.Len())
+			return nil
+		})
+		gopftest.Start(t, one, c, gopf.Cluster(cut.config(c)))
+		for _, name := range []string{"a", "b", "c"} {
+			c.Create(t, example(name, "a"))
+		}
+		time.Sleep(time.Minute)
+		cut.cut.Store(true)
+		time.Sleep(30 * time.Second)
+		cut.cut.Store(false)
+		time.Sleep(3 * time.Minute)
+		synctest.Wait()
+		got := diary.all()[3:]
+		if want := []string{"resume sees 3", "resume sees 3", "resume sees 3"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}

@@ -65,7 +65,7 @@ func (s *server) elect(ctx, work context.Context, elector *lease.Elector) {
 		return
 	}
 	elector.Run(ctx, func(term context.Context) {
-		s.lead(work)
+		s.lead(term, work)
 		<-term.Done()
 		if _, lost := errors.AsType[*lease.LostError](context.Cause(term)); lost {
 			s.standDown(work)

@@ -173,7 +173,9 @@ func serve(ctx context.Context, s *server, resources *observe.Resources, discove
 	election.Go(func() { s.elect(ctx, work, elector) })
 	tasks.Go(func() { resources.Run(ctx, discovered, func(now []kind.Info) { s.serve(work, now) }) })
 	tasks.Go(func() { s.followNamespaces(ctx, work) })
-	tasks.Go(func() { s.openGate(ctx, work) })
+	if elector == nil { // or else it is opened for the one that is elected
+		tasks.Go(func() { s.openGate(ctx, work) })
+	}
 	tasks.Go(func() { s.followResuming(ctx, work) })
 	tasks.Go(func() { s.review(ctx) })
 	tasks.Go(func() { s.answerReviews(ctx, func(err error) { halt(&failure{err}) }) })

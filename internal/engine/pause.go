@@ -125,21 +125,25 @@ func (r *resource) miss(key string, e entry) {
 	r.missed[key] = entry{wake: e.wake.Join(before.wake), alarm: e.alarm || before.alarm}
 }
 
-// lead makes the operator work because it was elected.
-func (s *server) lead(work context.Context) {
+// lead makes the operator work because it was elected, as soon as its indices are
+// filled.
+func (s *server) lead(term, work context.Context) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.standby = false
-	s.begin(work)
+	s.mu.Unlock()
+	s.openGate(term, work)
 }
 
 // standDown makes the operator stop working at once because another one may
 // have been elected, and waits until nothing of it runs anymore. Then it only
-// keeps its indices filled. Nothing is remembered: when it works again, it begins
+// fills its indices again. Nothing is remembered: when it works again, it begins
 // anew.
 func (s *server) standDown(work context.Context) {
 	s.mu.Lock()
 	s.standby = true
+	if len(s.Indices) > 0 {
+		s.gate.Close(discovery) // they are filled anew
+	}
 	for gvr, r := range s.resources {
 		delete(s.resources, gvr)
 		r.cancel(execute.ErrStopping)

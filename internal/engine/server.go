@@ -142,7 +142,9 @@ func (s *server) arrange(work context.Context) {
 	}
 	served := slices.Collect(maps.Values(s.resources))
 	s.served.Store(&served)
-	s.gate.Synced(discovery)
+	if len(s.leaving) == 0 { // or else there are some more to be expected
+		s.gate.Synced(discovery)
+	}
 }
 
 // follow makes the resource be followed in the namespaces that are served; but

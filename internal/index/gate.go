@@ -2,13 +2,14 @@ package index
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 )
 
-// Gate tells when all indices are filled for the first time. No other handler
-// runs before, so that none sees a part of what exists.
+// Gate tells when all indices are filled. No other handler runs before, so that
+// none sees a part of what exists.
 //
 // # Flow
 //
@@ -22,7 +23,8 @@ import (
 //
 // # Guarantees
 //
-// It opens once and stays open, whatever is expected afterwards.
+// It opens once and stays open, whatever is expected afterwards, unless it is
+// closed again because indices are filled anew.
 //
 // # Assumptions
 //
@@ -80,6 +82,19 @@ func (g *Gate) Drop(source string) {
 	delete(g.sources, source)
 }
 
+// Close makes a gate wait for the source, and for all that is expected from now
+// on: what was synced before is not anymore.
+func (g *Gate) Close(source string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.sources == nil {
+		g.sources, g.open = map[string]bool{}, make(chan struct{})
+	}
+	maps.DeleteFunc(g.sources, func(name string, synced bool) bool { return synced || name == source })
+	g.sources[source] = false
+	g.missing = len(g.sources)
+}
+
 // settle opens the gate if nothing is waited for.
 func (g *Gate) settle() {
 	if g.missing == 0 {
@@ -88,8 +103,12 @@ func (g *Gate) settle() {
 	}
 }
 
-// Open is closed when the gate is open.
-func (g *Gate) Open() <-chan struct{} { return g.open }
+// Open is closed when the gate is open, or has been meanwhile.
+func (g *Gate) Open() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.open
+}
 
 // Waiting are the names of the sources that are not synced yet, in alphabetic
 // order; none if the gate is open.
@@ -114,7 +133,7 @@ func (g *Gate) Await(ctx context.Context, interval time.Duration, tell func(wait
 	defer ticker.Stop()
 	for {
 		select {
-		case <-g.open:
+		case <-g.Open():
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)

@@ -122,3 +122,31 @@ func TestTheGateOpensOnceUnderConcurrentUse(t *testing.T) {
 		t.Errorf("it waits for %q", g.Waiting())
 	}
 }
+
+func TestAClosedGateWaitsForAllThatIsExpectedAnew(t *testing.T) {
+	t.Parallel()
+	g := NewGate("resources", "namespaces")
+	g.Expect("pods")
+	g.Synced("pods")
+	g.Synced("resources")
+	g.Close("resources") // before it was open
+	g.Expect("pods")
+	g.Synced("namespaces")
+	g.Synced("resources")
+	if diff := cmp.Diff([]string{"pods"}, g.Waiting()); diff != "" {
+		t.Error(diff)
+	}
+	g.Synced("pods")
+	<-g.Open()
+	g.Close("resources")
+	g.Synced("resources")
+	<-g.Open()
+	g.Close("resources")
+	g.Expect("pods")
+	g.Synced("resources")
+	select {
+	case <-g.Open():
+		t.Error("it is open although something is missing")
+	default:
+	}
+}
