@@ -338,3 +338,30 @@ func TestAReplicaThatIsElectedAgainWaitsForItsIndices(t *testing.T) {
 		}
 	})
 }
+
+func TestTheNextReplicaResumesWhatItHasOnlyIndexedSoFar(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		one, _ := replica(&diary, "one")
+		two, x := replica(&diary, "two")
+		gopf.Index(x, "names", func(_ context.Context, s *gopf.Subject[*Example]) (map[string]string, error) {
+			return map[string]string{s.Object.GetName(): s.Object.Spec.Field}, nil
+		})
+		x.OnResume("resume", diary.handler("two"))
+		c.Create(t, example("before", "a"))
+		stop := gopftest.Start(t, one, c)
+		settle()
+		gopftest.Start(t, two, c)
+		settle()
+		c.Create(t, example("meanwhile", "b"))
+		settle()
+		stop()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		got := diary.all()
+		slices.Sort(got)
+		if want := []string{"one create a", "one create b", "two resume a", "two resume b"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}

@@ -58,6 +58,7 @@ func (k *Kind) Skim(ctx context.Context, m *Memory, e *Event) bool {
 	if len(k.Watchers) > 0 || k.Daemons != nil || len(k.Handlers) == 0 || m.busy != nil || m.ended || e.Gone() {
 		return false
 	}
+	m.meet(e)
 	switch {
 	case m.isNews(e.Body):
 		if !k.settled(e.Body) {

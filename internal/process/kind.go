@@ -91,7 +91,7 @@ type Memory struct {
 
 	version   string // the newest state that was acted on
 	wrote     int64  // when it was last written to, in Unix nanoseconds
-	listed    bool   // the first that was seen of it came with a listing
+	listed    bool   // the first that was acted on came with a listing
 	handled   bool   // this process has handled it completely once
 	watched   uint64 // the event handlers, by their numbers, that matched last
 	undone    uint8  // how many times what was stored on it was found removed

@@ -27,6 +27,7 @@ type Occasion struct {
 func (k *Kind) Turn(ctx context.Context, m *Memory, why Occasion) (forget bool) {
 	var asked patch.Patch
 	if event := why.Event; event != nil {
+		m.meet(event)
 		k.guard(event.Body, func() { k.index(ctx, m, event) })
 		k.observe(ctx, m, event, &asked)
 		if event.Gone() {
@@ -68,6 +69,10 @@ func (k *Kind) Turn(ctx context.Context, m *Memory, why Occasion) (forget bool) 
 	}
 	return false
 }
+
+// meet notes how the object came to those who act on it: before, it may have been
+// indexed only.
+func (m *Memory) meet(e *Event) { m.listed = m.listed || m.version == "" && e.Listed() }
 
 // revived tells whether there is reason to look at an object that exists no more:
 // it was listed, or its deletion should have been seen by now.
