@@ -16,7 +16,8 @@ type PeeringSettings struct {
 	// Priority is this operator's; it may be negative. 0.
 	Priority int
 	// Identity tells the operators apart. "", the default, is the variable POD_ID
-	// or else made of the user, the host and the time.
+	// or else made of the user, the host and the time. Replicas with an election
+	// are one operator here, named after their Lease.
 	Identity string
 	// Lifetime is after how long the others take this operator for gone if it
 	// gives no sign of life. 60 s.

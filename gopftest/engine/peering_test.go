@@ -166,3 +166,33 @@ func TestAPeeringThatIsMadeAnewPausesAsTheFormerOneDid(t *testing.T) {
 		}
 	})
 }
+
+func TestReplicasOfOneElectionAreOnePeer(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		meet(t, c)
+		var diary calls
+		var stops []func()
+		for _, name := range []string{"one", "two"} {
+			op, _ := replica(&diary, name)
+			op.Settings.Peering.Standalone = false
+			stops = append(stops, gopftest.Start(t, op, c))
+			time.Sleep(10 * time.Second)
+		}
+		c.Create(t, example("x", "a"))
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if got, want := diary.all(), []string{"one create a"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		stops[0]()
+		c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "b"}})
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if got, want := diary.all(), []string{"one create a", "two update b"}; !slices.Equal(got, want) {
+			t.Errorf("after the first has stopped: got %q, want %q", got, want)
+		}
+		if got := records(t, c); len(got) != 1 {
+			t.Errorf("records of %q, want one", got)
+		}
+	})
+}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -35,7 +34,7 @@ func (s *server) review(ctx context.Context) {
 // needs are those of meeting other operators.
 func (s *server) needs() (all []access.Need) {
 	if s.Election.Enabled {
-		all = append(all, access.Lease(cmp.Or(s.Election.Namespace, s.Posting.Namespace, "default")))
+		all = append(all, access.Lease(s.leaseNamespace()))
 	}
 	all = append(all, s.admissionNeeds()...)
 	if s.Peering.Standalone {

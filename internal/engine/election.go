@@ -46,7 +46,7 @@ func (s *server) candidate(ctx context.Context) (*lease.Elector, error) {
 	}
 	elector, err := lease.New(lease.Config{
 		Client:    s.client.Ungated(),
-		Namespace: cmp.Or(s.Election.Namespace, s.Posting.Namespace, "default"), Name: s.Election.Name,
+		Namespace: s.leaseNamespace(), Name: s.Election.Name,
 		Identity: identify(ctx, cmp.Or(s.Election.Identity, s.Peering.Identity)),
 		Duration: s.Election.Duration, RenewDeadline: s.Election.RenewDeadline, RetryPeriod: s.Election.RetryPeriod,
 		Log: s.Log,
@@ -56,6 +56,10 @@ func (s *server) candidate(ctx context.Context) (*lease.Elector, error) {
 	}
 	s.gateOfWrites.elector.Store(elector)
 	return elector, nil
+}
+
+func (s *server) leaseNamespace() string {
+	return cmp.Or(s.Election.Namespace, s.Posting.Namespace, "default")
 }
 
 // elect takes part in the election until the context is done, and lets go of the

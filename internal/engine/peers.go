@@ -32,7 +32,7 @@ func (s *server) meetPeers(ctx context.Context) {
 	if s.Peering.Standalone {
 		return
 	}
-	identity := sync.OnceValue(func() string { return identify(ctx, s.Peering.Identity) })
+	identity := sync.OnceValue(func() string { return s.identity(ctx) })
 	var members sync.WaitGroup
 	defer members.Wait()
 	leave := map[string]func(){}
@@ -82,6 +82,16 @@ func (s *server) meetPeers(ctx context.Context) {
 		case <-s.moved:
 		}
 	}
+}
+
+// identity is under what the others know this operator. Replicas of which one is
+// elected are one operator to them: otherwise all would pause because of each
+// other.
+func (s *server) identity(ctx context.Context) string {
+	if s.Election.Enabled {
+		return "replicas of " + s.leaseNamespace() + "/" + s.Election.Name
+	}
+	return identify(ctx, s.Peering.Identity)
 }
 
 // identify names this process, unless it has a name already.
