@@ -197,6 +197,9 @@ func (a Applier) merge(ctx context.Context, body *object.Body, s step, edited bo
 			if err != nil {
 				return body, err
 			}
+			if version == "" { // a server that does not tell it, though it should
+				return a.reread(ctx, body)
+			}
 			return body.At(version), nil
 		}
 		return a.API.Patch(ctx, a.target(body, s.subresource), types.MergePatchType, raw)

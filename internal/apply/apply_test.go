@@ -172,6 +172,26 @@ func TestWhatIsSoAlreadyIsNotSent(t *testing.T) {
 	s.check()
 }
 
+// silent answers briefly, and not even with the version.
+type silent struct{ *server }
+
+func (s silent) PatchBriefly(ctx context.Context, t kube.Target, how types.PatchType, raw []byte, p ...kube.Param) (string, error) {
+	_, err := s.Patch(ctx, t, how, raw, p...)
+	return "", err
+}
+
+func TestAVersionThatIsNotToldIsReadSoThatOlderOnesAreKnownAsSuch(t *testing.T) {
+	s := newServer(t)
+	asked, notes := changes()
+	a := s.applier()
+	a.API, a.Brief = silent{s}, true
+	after, err := a.Apply(t.Context(), s.body(), asked, notes, Finalizer{})
+	if err != nil || after.ResourceVersion != "3" || after.Stale() {
+		t.Errorf("got %v, version %q, stale %v", err, after.ResourceVersion, after.Stale())
+	}
+	s.check(status, record, "get")
+}
+
 func TestALostAnswerIsSettledByReading(t *testing.T) {
 	s := newServer(t)
 	s.after = func(n int) error { return map[bool]error{true: errors.New("broken")}[n == 1] }
