@@ -29,6 +29,7 @@ func (r *Results) Judge() {
 		r.judgeOthers(n)
 	}
 	r.judgeSlope()
+	r.judgeFlatness()
 }
 
 func (r *Results) judgeStorms(n int) {
@@ -122,7 +123,7 @@ func (r *Results) judgeSlope() {
 	for _, c := range []struct {
 		n    int
 		note string
-	}{{20000, "10 entries"}, {100000, "10 entries"}, {5000, "95 entries"}} {
+	}{{20000, "10 entries"}, {100000, "10 entries"}} {
 		if full, found := r.Find("B4", gopf, c.n, c.note, "settled"); found {
 			r.AtMost(fmt.Sprintf("B4, %d objects with %s: KB per object", c.n, c.note), (full-empty)*1024/float64(c.n), .3)
 		}
@@ -133,6 +134,14 @@ func (r *Results) judgeSlope() {
 func order(id string) (n int) {
 	_, _ = fmt.Sscanf(id, "B%d", &n) // else it is 0
 	return n
+}
+
+// judgeFlatness is about the memory for larger objects.
+func (r *Results) judgeFlatness() {
+	small, found := r.Find("B4", gopf, 5000, "10 entries", "settled")
+	if large, also := r.Find("B4", gopf, 5000, "95 entries", "settled"); found && also {
+		r.AtMost("B4, 5000 objects: settled with objects of 10 KB, MB, against 1 KB", large, 1.05*small)
+	}
 }
 
 func (r *Results) numbers() []int {

@@ -55,6 +55,9 @@ func (r *resource) recall(key string, e entry) *process.Memory {
 			return nil
 		}
 		m = process.NewMemory(e.event)
+		if m.UID == key {
+			key = m.UID // not to keep it twice
+		}
 		r.memories[key] = m
 		if r.named != nil {
 			r.named[m.Namespace+"/"+m.Name] = key

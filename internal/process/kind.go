@@ -126,9 +126,11 @@ type business struct {
 
 // NewMemory begins to remember the object of an event.
 func NewMemory(e *Event) *Memory {
-	// All objects of a namespace share its name.
+	// All objects of a namespace share its name, and the two others need less in
+	// one piece.
 	namespace := unique.Make(e.Body.Namespace).Value()
-	return &Memory{UID: e.Body.UID, Namespace: namespace, Name: e.Body.Name, listed: e.Listed()}
+	both, length := e.Body.UID+e.Body.Name, len(e.Body.UID)
+	return &Memory{UID: both[:length], Namespace: namespace, Name: both[length:], listed: e.Listed()}
 }
 
 // aside does what may take any time.
