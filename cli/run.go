@@ -84,7 +84,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.standalone, "standalone", false, "neither look for other operators to take turns with, nor tell them of this one")
 	flags.StringVarP(&f.peering, "peering", "P", "", "the `name` of the peering to meet other operators at; wait until it exists")
 	flags.IntVarP(&f.priority, "priority", "p", 0, "which operator of a peering works: the one with the highest `number`")
-	flags.BoolVar(&f.dev, "dev", false, "use the priority 666, so that operators with usual priorities pause")
+	flags.BoolVar(&f.dev, "dev", false, "use the priority 666, so that operators with usual priorities pause, and a local webhook server if none is set")
 	flags.StringVarP(&f.liveness, "liveness", "L", "", "the `URL` to serve the results of probes at, as http://0.0.0.0:8080/healthz")
 	annotate(flags, "liveness", "LIVENESS_ENDPOINT")
 	flags.StringVar(&f.election, "election", "", "`how` replicas choose the one that works: lease or none")
@@ -157,6 +157,7 @@ func (f *runFlags) apply(s *gopf.Settings) {
 	}
 	set(&s.Peering.Priority, f.priority, given("priority"))
 	set(&s.Peering.Priority, devPriority, f.dev)
+	set(&s.Admission.Dev, true, f.dev)
 	set(&s.Health.Liveness, f.liveness, given("liveness"))
 	set(&s.Health.Address, f.health, given("health"))
 	set(&s.Health.Strict, f.strict, given("strict"))

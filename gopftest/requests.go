@@ -28,6 +28,9 @@ type Request struct {
 
 // Write says that the request is to change something.
 func (r Request) Write() bool {
+	if r.Group == "authorization.k8s.io" || r.Group == "authentication.k8s.io" {
+		return false // questions that are asked by creating something that is not stored
+	}
 	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb)
 }
 

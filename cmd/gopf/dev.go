@@ -17,7 +17,7 @@ import (
 )
 
 // defaultArgs are given to an operator when the user gives none.
-var defaultArgs = []string{"run", "--all-namespaces", "--standalone", "--verbose"}
+var defaultArgs = []string{"run", "--all-namespaces", "--standalone", "--dev", "--verbose"}
 
 // dev is one call of "gopf dev".
 type dev struct {
@@ -45,7 +45,7 @@ The first start ever builds the control plane from source, which takes minutes;
 after that it is ready within seconds.
 
 ARGS are the operator's own arguments; by default they are
-"run --all-namespaces --standalone --verbose".
+"run --all-namespaces --standalone --dev --verbose".
 
 The exit code is the operator's, and 0 after Ctrl-C. A second Ctrl-C ends
 everything at once.`,

@@ -24,7 +24,7 @@ const operator = "testdata/operator"
 func TestDevRunsTheOperatorOnAClusterUntilInterrupted(t *testing.T) {
 	g := start(t, "dev", operator, "--apply", "testdata/manifests.yaml")
 	begun := g.operator()
-	if diff := cmp.Diff([]string{"run", "--all-namespaces", "--standalone", "--verbose"}, begun.Args); diff != "" {
+	if diff := cmp.Diff([]string{"run", "--all-namespaces", "--standalone", "--dev", "--verbose"}, begun.Args); diff != "" {
 		t.Errorf("arguments: -want +got\n%s", diff)
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", begun.Kubeconfig)

@@ -158,6 +158,17 @@ func (c *wireCluster) patched(path string, fields map[string]any) map[string]any
 		object["webhooks"] = completed(object["webhooks"], strings.Contains(path, "mutating"))
 	}
 	object["metadata"].(map[string]any)["resourceVersion"] = strconv.Itoa(c.version)
+	if strings.Contains(path, "kopfpeerings") { // those who take part look at themselves
+		event, err := json.Marshal(map[string]any{"type": "MODIFIED", "object": object})
+		if err != nil {
+			c.t.Error(err)
+		}
+		for w, about := range c.watches {
+			if about == path[:strings.LastIndex(path, "/")] {
+				go func() { _, _ = w.Write(event) }() // whoever has gone meanwhile is not interested
+			}
+		}
+	}
 	return object
 }
 
