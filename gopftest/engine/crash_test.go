@@ -42,7 +42,7 @@ type wire struct {
 }
 
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method == http.MethodGet {
+	if r.Method == http.MethodGet || strings.HasSuffix(r.URL.Path, "reviews") { // questions store nothing
 		if w.isDead() {
 			return nil, &net.OpError{Op: "dial", Err: errors.New("the process is dead")}
 		}
