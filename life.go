@@ -71,7 +71,7 @@ func (op *Operator) perform(ctx context.Context, kind activityKind, log *slog.Lo
 			ID: h.id, Where: h.where, Limits: h.limits,
 			Call: func(ctx context.Context, c activity.Call) (any, error) {
 				a := &Activity{Settings: &op.Settings, Log: log, Retry: c.Retry, Started: c.Started}
-				if running := op.running.Load(); running != nil {
+				if running := op.running.Load(); running != nil && kind != logins { // their requests would wait for the login
 					a.API = &client{cluster: op.newCluster(*running, log)}
 				}
 				return h.call(ctx, a)

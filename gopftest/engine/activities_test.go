@@ -151,3 +151,26 @@ func TestCleanupHasCredentialsThatAreKeptFresh(t *testing.T) {
 		}
 	})
 }
+
+func TestLoginHandlersHaveNoAPIThatWouldWaitForThem(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := gopf.New()
+		op.OnLogin("login", func(_ context.Context, a *gopf.Activity) (*gopf.Login, error) {
+			diary.add("API: %v", a.API != nil)
+			return &gopf.Login{Config: c.RESTConfig(), Expires: time.Now().Add(time.Minute)}, nil
+		})
+		gopf.For[*Example](op, resource).OnCreate("create", diary.handler("create"))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- op.Run(ctx, gopf.Log(quiet())) }()
+		time.Sleep(90 * time.Second)
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if got := diary.all(); len(got) < 2 || slices.Contains(got, "API: true") {
+			t.Errorf("got %q, want several logins without an API", got)
+		}
+	})
+}
