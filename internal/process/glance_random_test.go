@@ -1,0 +1,127 @@
+package process
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/essence"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/storage"
+)
+
+// TestWhatAGlanceCallsSettledNeedsNothing compares glances with whole looks, at
+// objects that were changed at random after they were handled.
+func TestWhatAGlanceCallsSettledNeedsNothing(t *testing.T) {
+	storages := map[string]func(*Config){
+		"default": func(*Config) {},
+		"own prefix": func(c *Config) {
+			c.Base, c.Progress = storage.NewAnnotationBase("my.op"), storage.NewAnnotationProgress("my.op")
+		},
+		"two prefixes": func(c *Config) {
+			c.Base = storage.NewAnnotationBase("my.op")
+			c.Progress = storage.SmartProgress(storage.NewAnnotationProgress("other.op"), storage.NewStatusProgress("mine"))
+		},
+		"status": func(c *Config) { c.Progress = storage.NewStatusProgress("mine") },
+	}
+	for name, set := range storages {
+		t.Run(name, func(t *testing.T) {
+			settled, rnd := 0, rand.New(rand.NewPCG(1, 2))
+			for n := range 3000 {
+				var calls int
+				k := newKind(newCluster(), nil, on(cause.Create, &calls), on(cause.Update, &calls))
+				k.Handlers[0].ID, k.Handlers[1].ID = "a", "b"
+				k.Handlers[0].Mandatory = n%2 == 0
+				set(&k.Config)
+				body := randomObject(t, rnd, k)
+				if !k.settled(body) {
+					continue
+				}
+				settled++
+				m := &Memory{version: "1", handled: true}
+				c, err := k.handle(t.Context(), m, body, Occasion{})
+				if err != nil || calls != 0 || !c.asked.Empty() || !c.notes.Empty() || c.due.Set || c.finalizer.Add || c.finalizer.Remove {
+					t.Fatalf("settled, but: %v, %d calls, %+v\n%s", err, calls, c, body.Raw())
+				}
+			}
+			if settled < 50 {
+				t.Errorf("only %d were settled", settled)
+			}
+		})
+	}
+}
+
+func randomObject(t *testing.T, rnd *rand.Rand, k *Kind) *object.Body {
+	pick := func(of ...string) string { return of[rnd.IntN(len(of))] }
+	value := func() any {
+		var v any
+		_ = json.Unmarshal([]byte(pick(`1`, `1.0`, `"1"`, `null`, `{}`, `[]`, `{"a":null}`, `{"b":1,"a":[1,{"c":"<&>"}]}`, `""`, `"ü\u2028"`, `1e3`, `true`, `-0.0`, `123456789012345678`)), &v)
+		return v
+	}
+	key := func() string {
+		return pick("note", "x.io/y", "kopf.zalando.org/a", "kopf.zalando.org/touch-dummy", "my.op/a", "my.op/b.sub", "my.op/kopf-managed", "other.op/handling", "other.op/kopf-managed",
+			"third.io/kopf-managed", "third.io/z", "dev.kopf.zalando.org/q", "kubectl.kubernetes.io/last-applied-configuration", "kopf.zalando.org/last-handled-configuration-gz",
+			"my.op/last-handled-configuration", "kopf.zalando.org/last-handled-configuration")
+	}
+	annotations := map[string]any{}
+	for range rnd.IntN(3) {
+		annotations[key()] = pick("", "v", `{"purpose":"update","started":"2020-01-01T00:00:00.000000+00:00"}`, `{"spec":1}`)
+	}
+	metadata := map[string]any{"name": "n", "uid": "u", "resourceVersion": "1", "annotations": annotations}
+	for range rnd.IntN(2) {
+		metadata["labels"] = map[string]any{pick("a", "b"): "c"}
+	}
+	if rnd.IntN(2) == 0 {
+		metadata["finalizers"] = []any{k.Config.Finalizer, "x"}[rnd.IntN(2):]
+	}
+	fields := map[string]any{"apiVersion": "v1", "kind": "X", "metadata": metadata}
+	for range rnd.IntN(3) {
+		fields[pick("spec", "data", "status", "extra")] = value()
+	}
+	if rnd.IntN(4) == 0 {
+		fields["status"] = map[string]any{pick("mine", "kopf", "x"): map[string]any{"progress": map[string]any{pick("a", "b"): map[string]any{"purpose": "update", "started": "2020-01-01T00:00:00.000000+00:00"}}}}
+	}
+	body := func() *object.Body {
+		raw, err := json.Marshal(fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := object.Parse(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	// It is handled.
+	b := body()
+	now := essence.Build(b.Map(), nil)
+	essence.Clean(stored{b}, now, k.Config.Base, k.Config.Progress)
+	text, err := storage.EncodeEssence(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := k.Config.Base.(*storage.AnnotationBase)
+	annotations[base.Prefix+"/"+base.Key] = text + pick("", "\n")
+	if rnd.IntN(2) == 0 && base.Prefix != storage.DefaultPrefix {
+		annotations[base.Prefix+"/kopf-managed"] = "yes"
+	}
+	// It changes.
+	for range rnd.IntN(3) {
+		switch rnd.IntN(5) {
+		case 0:
+			fields[pick("spec", "data", "status", "extra")] = value()
+		case 1:
+			annotations[key()] = pick("", "v")
+		case 2:
+			delete(annotations, key())
+		case 3:
+			metadata["labels"] = map[string]any{pick("a", "b"): pick("c", "d")}
+		case 4:
+			metadata["generation"] = rnd.IntN(9)
+			metadata["managedFields"] = []any{map[string]any{"manager": fmt.Sprint(rnd.IntN(9))}}
+		}
+	}
+	return body()
+}
