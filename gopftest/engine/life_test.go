@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -9,6 +10,7 @@ import (
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/gopftest"
+	"gopf.dev/gopf/webhook"
 )
 
 func TestACreationIsHandledOnceAndRememberedOverRestarts(t *testing.T) {
@@ -158,6 +160,38 @@ func TestDelaysSurviveRestarts(t *testing.T) {
 		}
 		if got[0][len(got[0])-4:] != got[2][len(got[2])-4:] {
 			t.Errorf("the key has changed over attempts: %q", got)
+		}
+	})
+}
+
+// reviewing is a webhook server that nobody asks.
+type reviewing struct{}
+
+func (reviewing) Serve(ctx context.Context, _ http.Handler, _ func(webhook.ClientConfig)) error {
+	<-ctx.Done()
+	return nil
+}
+
+func TestNothingIsBegunWhileTheLastReviewsAreAnswered(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := gopf.New()
+		op.Settings.Admission.Server = reviewing{}
+		x := gopf.For[*Example](op, resource)
+		x.OnCreate("create", diary.handler("create"))
+		x.Validate("validate", func(context.Context, *gopf.Review[*Example]) error { return nil })
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- op.Run(ctx, gopf.Cluster(c.RESTConfig()), gopf.Log(testLog(t))) }()
+		settle()
+		cancel()
+		settle()
+		c.Create(t, example("x", "a"))
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if got := diary.all(); len(got) != 0 {
+			t.Errorf("begun after the stop: %q", got)
 		}
 	})
 }

@@ -169,7 +169,7 @@ func serve(ctx context.Context, s *server, resources *observe.Resources, discove
 	if s.Ready != nil {
 		s.Ready()
 	}
-	var election, tasks sync.WaitGroup
+	var election, reviews, tasks sync.WaitGroup
 	election.Go(func() { s.elect(ctx, work, elector) })
 	tasks.Go(func() { resources.Run(ctx, discovered, func(now []kind.Info) { s.serve(work, now) }) })
 	tasks.Go(func() { s.followNamespaces(ctx, work) })
@@ -178,7 +178,7 @@ func serve(ctx context.Context, s *server, resources *observe.Resources, discove
 	}
 	tasks.Go(func() { s.followResuming(ctx, work) })
 	tasks.Go(func() { s.review(ctx) })
-	tasks.Go(func() { s.answerReviews(ctx, func(err error) { halt(&failure{err}) }) })
+	reviews.Go(func() { s.answerReviews(ctx, func(err error) { halt(&failure{err}) }) })
 	tasks.Go(func() { s.inquire(ctx) })
 
 	<-ctx.Done()
@@ -191,6 +191,7 @@ func serve(ctx context.Context, s *server, resources *observe.Resources, discove
 	s.stop(cancel)
 	close(s.stopped)
 	election.Wait()
+	reviews.Wait() // the cluster may go on asking for a while, but the rest does not go on meanwhile
 	if failed, ok := context.Cause(ctx).(*failure); ok {
 		return failed.err
 	}
