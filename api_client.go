@@ -117,6 +117,9 @@ func (c *client) List(ctx context.Context, obj Object, opts ...ListOption) iter.
 			yield(nil, errors.New("list: the object is nil: give an empty one of the type to be listed"))
 			return
 		}
+		if isNilObject(obj) {
+			obj = another(obj) // the type is all that counts
+		}
 		info, err := c.resource(ctx, obj, &s)
 		if err != nil {
 			yield(nil, fmt.Errorf("list: %w", err))

@@ -500,3 +500,21 @@ func TestActivitiesReachTheCluster(t *testing.T) {
 		}
 	})
 }
+
+func TestANilOfAnyTypeTellsWhatIsListed(t *testing.T) {
+	handled(t, func(ctx context.Context, t *testing.T, _ *gopftest.Cluster, ch *gopf.Change[*Example]) {
+		if err := ch.API.Create(ctx, configMap("one")); err != nil {
+			t.Error(err)
+		}
+		var names []string
+		for obj, err := range ch.API.List(ctx, (*corev1.ConfigMap)(nil)) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, obj.GetName())
+		}
+		if !slices.Contains(names, "one") {
+			t.Errorf("got %q", names)
+		}
+	})
+}
