@@ -90,3 +90,18 @@ func TestOfNamespacesOnlyThoseWithMatchingNamesAreHandled(t *testing.T) {
 		}
 	})
 }
+
+// A refusal of anything has permissions reviewed, but not that of the review.
+func TestForbiddenReviewsAreNotAskedForAgainAndAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		reviews := gopftest.Requests("create", "selfsubjectaccessreviews")
+		c.Fault(reviews.From(1), gopftest.Fail(403))
+		op := gopf.New()
+		gopf.For[*Example](op, resource).OnCreate("c", new(calls).handler("create"))
+		gopftest.Start(t, op, c)
+		time.Sleep(time.Hour)
+		if n := c.Count(reviews); n == 0 || n > 20 {
+			t.Errorf("there were %d reviews within an hour", n)
+		}
+	})
+}

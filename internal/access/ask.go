@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/kind"
@@ -26,6 +28,12 @@ var (
 	accessReviews = kind.Info{Group: "authorization.k8s.io", Version: "v1", Plural: "selfsubjectaccessreviews", Kind: "SelfSubjectAccessReview"}
 	selfReviews   = kind.Info{Group: "authentication.k8s.io", Version: "v1", Plural: "selfsubjectreviews", Kind: "SelfSubjectReview"}
 )
+
+// Asks tells whether requests for the resource are those of reviews themselves,
+// whose refusal is no reason to review again.
+func Asks(r schema.GroupResource) bool {
+	return r == accessReviews.GVR().GroupResource() || r == selfReviews.GVR().GroupResource()
+}
 
 // ask puts the questions and notes the answers. The first error ends it. What
 // is beyond the limit is not asked.

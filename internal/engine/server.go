@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -96,11 +97,14 @@ func newServer(c Config, client *kube.Client, v *vitals) *server {
 func (s *server) serve(work context.Context, cluster []kind.Info) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	moved := !reflect.DeepEqual(s.cluster, cluster) // it is discovered time and again, mostly in vain
 	s.cluster = cluster
 	if s.control != nil {
 		s.control.Discovered(cluster)
 	}
-	s.move()
+	if moved {
+		s.move()
+	}
 	s.arrange(work)
 }
 

@@ -68,7 +68,7 @@ func (v *vitals) request(o kube.Observation) {
 	if o.Code > 0 {
 		v.answered.Store(time.Now().UnixNano())
 	}
-	if reviewer := v.reviewer.Load(); reviewer != nil && o.Code == http.StatusForbidden {
+	if reviewer := v.reviewer.Load(); reviewer != nil && o.Code == http.StatusForbidden && !access.Asks(o.Resource.GroupResource()) {
 		reviewer.Recheck()
 	}
 	v.metrics.Request(o.Verb, o.Resource.GroupResource().String(), o.Code, o.Duration)
