@@ -80,6 +80,9 @@ func (op *Operator) Run(ctx context.Context, opts ...RunOption) error {
 	for _, o := range opts {
 		o(&run)
 	}
+	if len(op.handlers) == 0 {
+		run.log.Warn("The operator has no handlers: nothing will be done about any objects. Declare some before it runs.")
+	}
 	return op.live(ctx, &run)
 }
 
