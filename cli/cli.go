@@ -18,15 +18,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/logs"
 )
 
 // Exit codes.
@@ -77,8 +81,18 @@ func execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 		fmt.Fprintf(stderr, "Error: %v\n", err)
 		return interrupted
 	}
-	fmt.Fprintf(stderr, "Error: %v%s\n", err, advice(err))
+	report(cmd, stderr, err.Error()+advice(err))
 	return failed
+}
+
+// report tells of a failure, in JSON if the lines before it are: whoever reads
+// them can read this one, too.
+func report(cmd *cobra.Command, stderr io.Writer, failure string) {
+	if f := cmd.Flags().Lookup("log-format"); f != nil && strings.EqualFold(f.Value.String(), string(logs.JSON)) {
+		slog.New(logs.New(stderr, logs.Options{Format: logs.JSON})).Error(failure)
+		return
+	}
+	fmt.Fprintf(stderr, "Error: %s\n", failure)
 }
 
 // advice says what to do about an error that does not say so itself, because only
@@ -91,6 +105,10 @@ func advice(err error) string {
 		return "; check that the cluster is running and that the kubeconfig names it"
 	case errors.As(err, &config) && config.Problem == kube.ConfigBroken:
 		return "; correct it, or name another with --kubeconfig"
+	case errors.As(err, &config) && config.Problem == kube.ConfigDangling:
+		return "; 'kubectl config get-contexts' lists those that it has: name one with --context"
+	case apierrors.IsForbidden(err):
+		return "; check the credentials in the kubeconfig, or allow this user what is missing"
 	}
 	return ""
 }

@@ -22,14 +22,16 @@ type result struct {
 	stdout, stderr string
 }
 
-// call runs an operator without handlers where no cluster is to be found.
+// call runs an operator where no cluster is to be found.
 func call(t *testing.T, args ...string) result {
 	t.Helper()
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("KUBECONFIG", "")
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	op := gopf.New()
+	op.Resource("kopfexamples").OnCreate("create", func(context.Context, *gopf.Change[gopf.Unstructured]) error { return nil })
 	var stdout, stderr bytes.Buffer
-	code := Run(t.Context(), gopf.New(), args, &stdout, &stderr)
+	code := Run(t.Context(), op, args, &stdout, &stderr)
 	return result{code, stdout.String(), stderr.String()}
 }
 
@@ -106,6 +108,30 @@ func TestWrongDeclarationsAreFailures(t *testing.T) {
 		if !strings.Contains(stderr.String(), want) {
 			t.Errorf("got %q, want %q", stderr.String(), want)
 		}
+	}
+}
+
+func TestFailuresAreInTheFormatOfTheLog(t *testing.T) {
+	got := call(t, "run", "-A", "--log-format=json", "--kubeconfig=/nowhere")
+	if got.code != 1 {
+		t.Errorf("got exit code %d", got.code)
+	}
+	lines := strings.Split(strings.TrimSpace(got.stderr), "\n")
+	for _, line := range lines {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("not JSON: %q", line)
+		}
+	}
+	if last := lines[len(lines)-1]; !strings.Contains(last, "/nowhere does not exist") || !strings.Contains(last, `"severity": "error"`) {
+		t.Errorf("the last line is %q", last)
+	}
+}
+
+func TestAnOperatorWithoutHandlersSaysSo(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	Run(t.Context(), gopf.New(), []string{"run", "-A", "--quiet", "--kubeconfig=/nowhere"}, &stdout, &stderr)
+	if !strings.Contains(stderr.String(), "The operator has no handlers") {
+		t.Errorf("got %q", stderr.String())
 	}
 }
 

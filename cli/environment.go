@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -52,6 +53,34 @@ func readEnvironment(cmd *cobra.Command, _ []string) (err error) {
 		}
 	})
 	return err
+}
+
+// unknownVariables are those of the environment that look as if they were for the
+// command, but set nothing: misspelt ones. Those of Kopf's may be for a version of
+// it with other flags, and are not looked at.
+func unknownVariables(cmd *cobra.Command, environment []string) []string {
+	known := map[string]bool{}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		for _, name := range variables(cmd, f) {
+			known[name] = true
+		}
+	})
+	var unknown []string
+	for _, pair := range environment {
+		name, value, _ := strings.Cut(pair, "=")
+		if strings.HasPrefix(name, prefixes[0]+"_"+strings.ToUpper(cmd.Name())+"_") && value != "" && !known[name] {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(unknown)
+	return unknown
+}
+
+// warnOfVariables tells of variables that have no meaning.
+func warnOfVariables(cmd *cobra.Command, log *slog.Logger) {
+	for _, name := range unknownVariables(cmd, os.Environ()) {
+		log.Warn("A variable has no meaning and is ignored: see --help for those that have.", "variable", name)
+	}
 }
 
 func setFlag(flags *pflag.FlagSet, f *pflag.Flag, name, value string) error {

@@ -208,3 +208,19 @@ func TestLifetimesAreSecondsOrHaveUnits(t *testing.T) {
 		}
 	}
 }
+
+func TestMisspeltVariablesAreTold(t *testing.T) {
+	cmd := &cobra.Command{Use: "run"}
+	new(runFlags).add(cmd)
+	got := unknownVariables(cmd, []string{
+		"GOPF_RUN_NAMESPACES=a", "GOPF_RUN_NAMESPACE=a", "GOPF_RUN_LOGFORMAT=json", "GOPF_RUN_EMPTY=",
+		"GOPF_FREEZE_FOO=1", "KOPF_RUN_FOO=1", "GOPF_TEST_KUBECONFIG=/x", "HOME=/",
+	})
+	if want := []string{"GOPF_RUN_LOGFORMAT", "GOPF_RUN_NAMESPACE"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	t.Setenv("GOPF_RUN_NAMESPACE", "a")
+	if got := call(t, "run", "-A", "--quiet"); !strings.Contains(got.stderr, "variable=GOPF_RUN_NAMESPACE") {
+		t.Errorf("got %q", got.stderr)
+	}
+}

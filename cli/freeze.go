@@ -82,6 +82,7 @@ that take part in no peering, or have a higher priority, go on.
 			if err != nil {
 				return err
 			}
+			warnOfVariables(cmd, log)
 			if p.scope.unsaid() {
 				log.Warn("Neither --all-namespaces nor --namespace is given: freezing the operators of the whole cluster.")
 			}
@@ -130,6 +131,7 @@ func resumeCommand(op *gopf.Operator, program string) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			warnOfVariables(cmd, log)
 			if p.scope.unsaid() {
 				log.Warn("Neither --all-namespaces nor --namespace is given: resuming the operators of the whole cluster.")
 			}

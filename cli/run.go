@@ -114,6 +114,7 @@ func (f *runFlags) run(cmd *cobra.Command, op *gopf.Operator, exit func(code int
 	if err != nil {
 		return err
 	}
+	warnOfVariables(cmd, log)
 	f.apply(&op.Settings)
 	if f.pprof && op.Settings.Metrics.Address == "" {
 		return misuse("%s needs an address: give it by --metrics", source(f.flags, "pprof"))
