@@ -80,7 +80,7 @@ func (op *Operator) Run(ctx context.Context, opts ...RunOption) error {
 	for _, o := range opts {
 		o(&run)
 	}
-	if len(op.handlers) == 0 {
+	if len(op.handlers)+len(op.activities) == 0 {
 		run.log.Warn("The operator has no handlers: nothing will be done about any objects. Declare some before it runs.")
 	}
 	return op.live(ctx, &run)
