@@ -162,7 +162,7 @@ func serve(ctx context.Context, s *server, resources *observe.Resources, discove
 	}
 	defer background(work, s.clock.Run, s.daemons.Run, s.poster.Run)()
 	if s.Peering.Mandatory && !s.Peering.Standalone {
-		s.Pause(noPeering, "the peering was not seen yet, although it is mandatory")
+		s.Pause(noPeering, "the peering is mandatory, and was not seen yet; if the cluster has none, apply peering.yaml")
 	}
 	s.serve(work, discovered)
 	defer background(ctx, s.meetPeers)() // until all has stopped: then others may begin

@@ -29,7 +29,7 @@ func (e *MissingError) Error() string {
 
 // ErrNoPlaces says that the cluster has no peering resource, or that no
 // namespace was given.
-var ErrNoPlaces = errors.New("there is no peering in this cluster, or in none of the namespaces: install the resources of peering.yaml first")
+var ErrNoPlaces = errors.New("the cluster has no peerings, or none in these namespaces: apply peering.yaml first")
 
 // Freeze puts a record into the peering objects of that name, so that all
 // operators of a lower or the same priority pause until its lifetime ends, or
