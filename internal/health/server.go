@@ -103,6 +103,7 @@ func Listen(ctx context.Context, c Config) (*Server, error) {
 		s.Close()
 		return nil, err
 	}
+	s.tellPorts()
 	return s, nil
 }
 
@@ -186,6 +187,19 @@ func (s *Server) Addresses() Addresses { return s.at }
 func (s *Server) Close() {
 	for _, at := range s.sites {
 		at.listener.Close()
+	}
+}
+
+// tellPorts tells of those that were picked, which nobody knows otherwise.
+func (s *Server) tellPorts() {
+	for _, e := range []struct{ what, asked, bound string }{
+		{"health", s.config.Health, s.at.Health},
+		{"metrics", s.config.Metrics, s.at.Metrics},
+		{"profiles", s.config.Debug, s.at.Debug},
+	} {
+		if _, port, err := net.SplitHostPort(e.asked); err == nil && port == "0" {
+			s.config.Log.Info("A free port was picked.", "for", e.what, "address", e.bound)
+		}
 	}
 }
 

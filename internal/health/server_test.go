@@ -266,6 +266,20 @@ func TestOneAddressServesAll(t *testing.T) {
 	}
 }
 
+func TestPortsThatWerePickedAreTold(t *testing.T) {
+	taken := must(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))
+	fixed := taken.Addr().String()
+	taken.Close()
+	var log strings.Builder
+	c := health.DefaultConfig()
+	c.Health, c.Debug, c.Snapshot, c.Log = "127.0.0.1:0", fixed, started().get, slog.New(slog.NewTextHandler(&log, nil))
+	s := must(health.Listen(t.Context(), c))
+	defer s.Close()
+	if want := "for=health address=" + s.Addresses().Health; !strings.Contains(log.String(), want) || strings.Contains(log.String(), fixed) {
+		t.Errorf("got %q, want %q and nothing else", log.String(), want)
+	}
+}
+
 func TestAddressesMayDiffer(t *testing.T) {
 	c := health.DefaultConfig()
 	c.Health, c.Metrics, c.Snapshot, c.MetricsHandler = "127.0.0.1:0", "localhost:0", started().get, http.NotFoundHandler()
@@ -469,7 +483,7 @@ func TestABrokenListenerEndsTheServer(t *testing.T) {
 	var log bytes.Buffer
 	c := health.DefaultConfig()
 	c.Health, c.Debug, c.Snapshot = "127.0.0.1:0", "localhost:0", started().get
-	c.Log = slog.New(slog.NewTextHandler(&log, nil))
+	c.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	s, err := health.Listen(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
