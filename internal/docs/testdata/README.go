@@ -16,3 +16,6 @@ func tail(ctx context.Context, d *gopf.Daemon[*Database]) error      { return ni
 func byNode(ctx context.Context, s *gopf.Subject[*corev1.Pod]) (map[string]string, error) {
 	return nil, nil
 }
+
+func small(ctx context.Context, r *gopf.Review[*Database]) error { return nil }
+func connect(ctx context.Context, a *gopf.Activity) error        { return nil }
