@@ -98,14 +98,19 @@ func (r *Resource[T]) review(id string, mutating bool, fn ReviewFunc[T], opts []
 	r.op.declare(&registry.Handler{
 		Family: registry.Reviews, ID: storedID(id, r.change), Where: caller(), Of: r.of,
 		Criteria: r.criteria, Change: r.change, When: r.when, Admission: a,
-		Call: func(ctx context.Context, req *registry.Request) error {
-			review, err := newReview[T](req)
-			if err != nil {
-				return &registry.DeniedError{Code: http.StatusUnprocessableEntity, Err: err}
-			}
-			return classify(fn(ctx, review))
-		},
+		Call: reviewer(fn),
 	})
+}
+
+// reviewer makes a handler's function one that takes any object.
+func reviewer[T Object](fn ReviewFunc[T]) func(context.Context, *registry.Request) error {
+	return func(ctx context.Context, req *registry.Request) error {
+		review, err := newReview[T](req)
+		if err != nil {
+			return &registry.DeniedError{Code: http.StatusUnprocessableEntity, Err: err}
+		}
+		return classify(fn(ctx, review))
+	}
 }
 
 func newReview[T Object](req *registry.Request) (*Review[T], error) {

@@ -2,10 +2,17 @@ package gopf
 
 import (
 	"context"
+	"log/slog"
+	"reflect"
+
+	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/index"
+	"gopf.dev/gopf/internal/objects"
+	"gopf.dev/gopf/internal/posting"
 	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/kind"
 )
 
 // TestArguments makes what handlers are given, exactly as the running operator
@@ -51,6 +58,21 @@ func (TestArguments[T]) Tick(call *daemon.Call) (*Tick[T], error) {
 		return nil, err
 	}
 	return &Tick[T]{s, call}, nil
+}
+
+// Review is what handlers of reviews are given.
+func (TestArguments[T]) Review(req *registry.Request) (*Review[T], error) { return newReview[T](req) }
+
+// ReviewHandler calls a handler of reviews.
+func (TestArguments[T]) ReviewHandler(fn ReviewFunc[T]) func(context.Context, *registry.Request) error {
+	return reviewer(fn)
+}
+
+// API is how handlers reach a cluster; T stands for the resource.
+func (TestArguments[T]) API(all *objects.Client, of kind.Selector, post func(posting.Event), config func() *rest.Config, log *slog.Logger) registry.API {
+	types := kinds{}
+	types.add(reflect.TypeFor[T](), of)
+	return &cluster{objects: all, types: types, manager: "gopftest", post: post, rest: config, log: log}
 }
 
 // TestIndex gives package gopftest what is behind an index.

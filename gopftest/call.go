@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/diff"
@@ -23,6 +23,7 @@ import (
 	"gopf.dev/gopf/internal/filter"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/objects"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/posting"
 	"gopf.dev/gopf/internal/registry"
@@ -39,6 +40,7 @@ type Call[T gopf.Object] struct {
 	client  *kube.Client
 	req     *registry.Request
 	lines   *output
+	log     *slog.Logger
 
 	mu     sync.Mutex
 	posted []Posted
@@ -57,6 +59,12 @@ type callOptions struct {
 	field   string
 	retry   int
 	started time.Time
+
+	// Of reviews.
+	operation gopf.Operation
+	user      authenticationv1.UserInfo
+	dry       bool
+	part      string
 }
 
 // HandlerID is the id that the handler is declared with, under which its result is
@@ -85,7 +93,16 @@ func Tried(times int, ago time.Duration) CallOption {
 // the handler asks of the API.
 func newCall[T gopf.Object](t testing.TB, c *Cluster, obj T, opts []CallOption) (*Call[T], callOptions) {
 	t.Helper()
-	o := callOptions{id: "handler", started: time.Now()}
+	call, o := bareCall[T](t, c, opts)
+	info, body := call.place(obj, o.reason == gopf.Delete)
+	call.prepare(info, body, o)
+	return call, o
+}
+
+// bareCall makes a call that is about no object yet.
+func bareCall[T gopf.Object](t testing.TB, c *Cluster, opts []CallOption) (*Call[T], callOptions) {
+	t.Helper()
+	o := callOptions{id: "handler", started: time.Now(), user: authenticationv1.UserInfo{Username: "user"}}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -101,21 +118,22 @@ func newCall[T gopf.Object](t testing.TB, c *Cluster, obj T, opts []CallOption) 
 		t.Fatalf("connect to the cluster: %v", err)
 	}
 	t.Cleanup(client.Close)
-	call := &Call[T]{t: t, cluster: c, client: client, lines: lines}
-	info, body := call.place(obj, o.reason == gopf.Delete)
-	call.req = &registry.Request{
-		Body: body, Resource: info, Log: log, Memos: c.memosOf(body.UID),
-		Post: call.post, PostFrom: slog.LevelDebug, API: clusterAPI{client},
+	return &Call[T]{t: t, cluster: c, client: client, lines: lines, log: log}, o
+}
+
+// prepare makes what the handler is given about the object.
+func (c *Call[T]) prepare(info kind.Info, body *object.Body, o callOptions) {
+	c.req = &registry.Request{
+		Body: body, Resource: info, Log: c.log, Memos: c.cluster.memosOf(body.UID),
+		Post: c.post, PostFrom: slog.LevelDebug, API: c.api(info, c.log),
 		Handler: &registry.Handler{ID: o.id},
 		Retry:   o.retry, Started: o.started, Key: func() string { return body.UID + "/" + o.id },
 		Patch: &patch.Patch{},
 	}
-	return call, o
 }
 
-// place makes sure that the object is in the cluster, and returns it as the
-// operator would see it.
-func (c *Call[T]) place(obj T, deleting bool) (kind.Info, *object.Body) {
+// find tells which resource the object is of.
+func (c *Call[T]) find(obj T) (*unstructured.Unstructured, kind.Info) {
 	c.t.Helper()
 	u, err := untyped(obj)
 	if err != nil {
@@ -136,10 +154,15 @@ func (c *Call[T]) place(obj T, deleting bool) (kind.Info, *object.Body) {
 	if info.Namespaced && u.GetNamespace() == "" {
 		u.SetNamespace("default")
 	}
-	name := info.GVR().Group + "/" + info.Version + "/" + info.Plural
-	if info.Group == "" {
-		name = info.Version + "/" + info.Plural
-	}
+	return u, info
+}
+
+// place makes sure that the object is in the cluster, and returns it as the
+// operator would see it.
+func (c *Call[T]) place(obj T, deleting bool) (kind.Info, *object.Body) {
+	c.t.Helper()
+	u, info := c.find(obj)
+	name := resourceName(info)
 	if _, exists := c.cluster.Lookup(c.t, name, u.GetNamespace(), u.GetName()); !exists {
 		created := c.cluster.Create(c.t, u)
 		u.SetName(created.GetName())
@@ -286,10 +309,14 @@ func (c *Call[T]) post(kindOf, reason, message string) {
 	c.mu.Unlock()
 	about := c.req.Body.Identity
 	about.APIVersion, about.Kind = c.req.Resource.APIVersion(), c.req.Resource.Kind
+	c.postEvent(posting.Event{About: about, Type: kindOf, Reason: reason, Message: message})
+}
+
+func (c *Call[T]) postEvent(e posting.Event) {
 	settings := gopf.DefaultSettings().Posting
 	body := posting.Config{
 		Component: settings.ReportingComponent, Instance: settings.ReportingInstance, NamePrefix: settings.EventNamePrefix,
-	}.Body(posting.Event{About: about, Type: kindOf, Reason: reason, Message: message}, time.Now())
+	}.Body(e, time.Now())
 	target := kube.Target{
 		Info:      kind.Info{Version: "v1", Plural: "events", Kind: "Event", Namespaced: true},
 		Namespace: body["metadata"].(map[string]any)["namespace"].(string),
@@ -309,11 +336,24 @@ func protect(fn func() error) (err error) {
 	return fn()
 }
 
-// clusterAPI is what handlers reach the cluster with.
-type clusterAPI struct{ client *kube.Client }
+// api is what the handler reaches the cluster with.
+func (c *Call[T]) api(info kind.Info, log *slog.Logger) registry.API {
+	c.t.Helper()
+	of, err := kind.Parse(resourceName(info))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	all := &objects.Client{API: c.client, Known: func() []kind.Info { return nil }}
+	return gopf.TestArguments[T]{}.API(all, of, c.postEvent, c.client.RESTConfig, log)
+}
 
-// RESTConfig implements gopf.Client.
-func (a clusterAPI) RESTConfig() *rest.Config { return a.client.RESTConfig() }
+// resourceName is how the resource is named in [NewCluster].
+func resourceName(info kind.Info) string {
+	if info.Group == "" {
+		return info.Version + "/" + info.Plural
+	}
+	return info.Group + "/" + info.Version + "/" + info.Plural
+}
 
 // placed is an object as storages see it.
 type placed struct{ body *object.Body }

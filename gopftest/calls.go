@@ -60,6 +60,8 @@ func plain(err error) error {
 		return e.Err
 	case *registry.PermanentError:
 		return e.Err
+	case *registry.DeniedError:
+		return &gopf.AdmissionError{Message: e.Error(), Code: e.Code}
 	}
 	return err
 }

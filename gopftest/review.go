@@ -1,0 +1,116 @@
+package gopftest
+
+import (
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/internal/registry"
+)
+
+// ReviewCall is a call of a handler of reviews.
+type ReviewCall[T gopf.Object] struct {
+	*gopf.Review[T]
+	*Call[T]
+}
+
+// Requested is the operation of a review. By default that is
+// [gopf.OperationUpdate] with [Was], and else [gopf.OperationCreate].
+func Requested(operation gopf.Operation) CallOption {
+	return func(o *callOptions) { o.operation = operation }
+}
+
+// RequestedBy is the user who has sent the request under review; "user".
+func RequestedBy(name string, groups ...string) CallOption {
+	return func(o *callOptions) { o.user = authenticationv1.UserInfo{Username: name, Groups: groups} }
+}
+
+// RequestedDry makes the request under review one for which nothing is stored.
+func RequestedDry() CallOption { return func(o *callOptions) { o.dry = true } }
+
+// RequestedPart is the subresource that the request under review is about.
+func RequestedPart(subresource string) CallOption {
+	return func(o *callOptions) { o.part = subresource }
+}
+
+// Review makes the argument of a handler of reviews, for a request that wants the
+// object to be like this; with [Was], it exists already. Nothing is stored in the
+// cluster: what the handler asks for is in [ReviewCall.Mutated].
+func Review[T gopf.Object](t testing.TB, c *Cluster, obj T, opts ...CallOption) *ReviewCall[T] {
+	t.Helper()
+	call, o := bareCall[T](t, c, opts)
+	wanted, info := call.find(obj)
+	review := &registry.Review{
+		UID: string(uuid.NewUUID()), Operation: string(o.operation), Subresource: o.part, DryRun: o.dry,
+		Kind: wanted.GroupVersionKind(), User: o.user,
+	}
+	if o.old != nil {
+		before, err := untyped(o.old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if before.GetUID() == "" {
+			before.SetUID(types.UID(uuid.NewUUID()))
+		}
+		wanted.SetUID(before.GetUID())
+		review.Old = call.body(before)
+	}
+	switch {
+	case review.Operation == "" && o.old == nil:
+		review.Operation = string(gopf.OperationCreate)
+	case review.Operation == "":
+		review.Operation = string(gopf.OperationUpdate)
+	}
+	body := call.body(wanted)
+	if review.Operation == string(gopf.OperationDelete) {
+		if review.Old == nil {
+			review.Old = body
+		}
+	} else {
+		review.New = body
+	}
+	call.prepare(info, body, o)
+	call.req.Review = review
+	arg, err := gopf.TestArguments[T]{}.Review(call.req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &ReviewCall[T]{arg, call}
+}
+
+// body is an object as it comes with a review.
+func (c *Call[T]) body(u *unstructured.Unstructured) *object.Body {
+	c.t.Helper()
+	b, err := object.FromMap(u.Object)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return b
+}
+
+// Run calls a handler as the operator does: a panic is an error. It returns what
+// the handler returned.
+func (c *ReviewCall[T]) Run(fn gopf.ReviewFunc[T]) error {
+	return plain(protect(func() error { return gopf.TestArguments[T]{}.ReviewHandler(fn)(c.t.Context(), c.req) }))
+}
+
+// Warnings are what the handler has told the user.
+func (c *ReviewCall[T]) Warnings() []string { return c.req.Review.Warnings }
+
+// Mutated is the object as it would be stored: with what the handler asked for.
+func (c *ReviewCall[T]) Mutated() T {
+	c.t.Helper()
+	after := fieldpath.Clone(c.req.Body.Map()).(map[string]any)
+	patch.Apply(after, c.req.Patch.Fields())
+	for _, edit := range c.req.Patch.Edits() {
+		edit(after)
+	}
+	return decodeAs[T](c.t, &unstructured.Unstructured{Object: after})
+}
