@@ -57,7 +57,7 @@ const (
 )
 
 // OnError says what an error means that is neither temporary nor permanent; the
-// default is [Retry].
+// default is [Retry], for index functions [Ignore].
 func OnError(mode ErrorMode) RetryOption {
 	return func(l *registry.Limits) { l.OnError = registry.Some(registry.ErrorMode(mode)) }
 }

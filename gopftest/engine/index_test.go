@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"gopf.dev/gopf"
@@ -127,6 +129,38 @@ func TestAnIndexedKindThatCannotBeListedIsNamedAndHoldsUpOnlyTheStart(t *testing
 		time.Sleep(time.Minute)
 		if len(diary.all()) == 0 {
 			t.Error("handlers are not called after the indices are filled")
+		}
+	})
+}
+
+func TestAPauseDoesNotInterruptIndexFunctions(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		var slow atomic.Bool
+		op := gopf.New()
+		x := gopf.For[*Example](op, resource)
+		x.OnCreate("create", diary.handler("create"))
+		names := gopf.Index(x, "names", func(ctx context.Context, s *gopf.Subject[*Example]) (map[string]string, error) {
+			if slow.Load() {
+				select {
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				case <-time.After(10 * time.Second):
+				}
+			}
+			return map[string]string{s.Object.GetName(): s.Object.Spec.Field}, nil
+		}, gopf.OnError(gopf.Fail))
+		gopftest.Start(t, op, c)
+		c.Create(t, example("x", "a"))
+		settle()
+		slow.Store(true)
+		c.Patch(t, resource, "default", "x", map[string]any{"metadata": map[string]any{"finalizers": []any{"some.io/other"}}})
+		settle()
+		op.Freeze("for a test")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if v, _ := names.One("x"); v != "a" {
+			t.Errorf("the index has %q in the pause, want what the object has", v)
 		}
 	})
 }

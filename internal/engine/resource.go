@@ -28,6 +28,7 @@ type resource struct {
 	counts *metrics.Resource // nil if nobody asks for them
 	queue  *queue.Queue[string, entry]
 	put    func(key string, e entry)
+	take   func(e *process.Event) (taken bool) // without a turn of its own; see [resource.skim]
 	gate   *index.Gate
 	cancel context.CancelCauseFunc // of handlers
 	ending *crew                   // of streams that were told to end
@@ -71,6 +72,13 @@ func (r *resource) open(work context.Context) {
 	})
 	r.kind.Aside = r.queue.Aside
 	r.put = func(key string, e entry) { r.queue.Put(work, key, e) }
+	r.take = func(e *process.Event) bool { // the end of a stream is no reason to interrupt index functions
+		if r.indexOnly.Load() {
+			r.index(work, e) // at once: when all are delivered, all are indexed
+			return true
+		}
+		return r.skim(work, e)
+	}
 }
 
 // close ends the streams and waits for the turns that are running.
@@ -143,13 +151,13 @@ func (r *resource) start(ctx context.Context, namespace string) (end func()) {
 	done.Go(func() {
 		defer over()
 		_ = s.Run(ctx, func(e stream.Event) {
-			pulse.deliver(e, func(e stream.Event) { r.deliver(ctx, namespace, e) })
+			pulse.deliver(e, func(e stream.Event) { r.deliver(namespace, e) })
 		})
 	})
 	return func() { cancel(); done.Wait() }
 }
 
-func (r *resource) deliver(ctx context.Context, namespace string, e stream.Event) {
+func (r *resource) deliver(namespace string, e stream.Event) {
 	types := map[stream.Type]string{stream.Added: "ADDED", stream.Modified: "MODIFIED", stream.Deleted: "DELETED"}
 	if e.Body != nil && !r.isServed(e.Body) {
 		return
@@ -158,9 +166,7 @@ func (r *resource) deliver(ctx context.Context, namespace string, e stream.Event
 	switch {
 	case e.Type == stream.Synced:
 		r.gate.Synced(r.source(namespace))
-	case r.indexOnly.Load():
-		r.index(ctx, event) // at once: when all are delivered, all are indexed
-	case r.skim(ctx, event):
+	case r.take(event):
 	default:
 		r.put(e.Body.Key(), entry{event: event})
 	}
