@@ -102,7 +102,9 @@ func (k *Kind) change(ctx context.Context, m *Memory, state *object.Body, why Oc
 // when the stream brings it, a glance will do. What handlers asked for is to be
 // checked, though.
 func (k *Kind) brief(c *change, body *object.Body) bool {
-	if main, status := c.asked.Split(); len(main) > 0 || len(status) > 0 && !k.Resource.HasStatus() {
+	main, status := c.asked.Split()
+	notes, _ := c.notes.Split()
+	if len(main) > 0 || len(status) > 0 && (len(notes) == 0 || !k.Resource.HasStatus()) {
 		return false
 	}
 	return k.glances() && !c.due.Set && !c.interrupted && !body.Deleting && !c.finalizer.Add && !c.finalizer.Remove && !k.stopping()

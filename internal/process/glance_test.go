@@ -10,6 +10,7 @@ import (
 
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/registry"
 )
 
 // briefCluster answers briefly where it is asked to, and may lose annotations
@@ -113,5 +114,26 @@ func TestListedObjectsAreSkimmedOnlyIfNothingElseCounts(t *testing.T) {
 		if got.got != got.want {
 			t.Errorf("%s: got %v, want %v", name, got.got, got.want)
 		}
+	}
+}
+
+func TestWhatEventHandlersAskForIsChecked(t *testing.T) {
+	var calls int
+	var alarms []time.Duration
+	c := &briefCluster{cluster: newCluster()}
+	k := newKind(c.cluster, &alarms, on(cause.Create, &calls))
+	k.API = c
+	k.Resource.Subresources = []string{"status"}
+	event := &Event{Type: "ADDED", Body: c.body()}
+	m := NewMemory(event)
+	k.Turn(t.Context(), m, Occasion{Event: event})
+	brief := c.brief
+	k.Watchers = registry.Set{{ID: "watch", Call: func(_ context.Context, r *registry.Request) error {
+		r.Patch.Set("yes", "status", "seen")
+		return nil
+	}}}
+	k.Turn(t.Context(), m, Occasion{Event: &Event{Type: "MODIFIED", Body: c.body()}})
+	if c.writes != 2 || c.brief != brief {
+		t.Errorf("%d writes, of which the last was brief: %v", c.writes, c.brief != brief)
 	}
 }
