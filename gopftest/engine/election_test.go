@@ -365,3 +365,26 @@ func TestTheNextReplicaResumesWhatItHasOnlyIndexedSoFar(t *testing.T) {
 		}
 	})
 }
+
+func TestAReplicaThatIsElectedAgainDoesNotWaitForIndicesOfNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := gopftest.NewCluster(t)
+		var diary calls
+		cut := &line{}
+		one, x := replica(&diary, "one")
+		gopf.Index(x, "names", func(_ context.Context, s *gopf.Subject[*Example]) (map[string]string, error) {
+			return map[string]string{s.Object.GetName(): s.Object.Spec.Field}, nil
+		})
+		one.Settings.Scanning.Disabled = true
+		log := &lines{}
+		gopftest.Start(t, one, c, gopf.Cluster(cut.config(c)), gopf.Log(log.logger()))
+		time.Sleep(time.Minute)
+		cut.cut.Store(true)
+		time.Sleep(30 * time.Second)
+		cut.cut.Store(false)
+		time.Sleep(3 * time.Minute)
+		if !log.has("The lease is lost") || log.has("some indices are not filled") {
+			t.Error("the lease was not lost, or indices are waited for")
+		}
+	})
+}

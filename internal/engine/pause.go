@@ -153,6 +153,9 @@ func (s *server) standDown(work context.Context) {
 		s.retire(work, r)
 	}
 	s.served.Store(new([]*resource))
+	if len(s.leaving) == 0 { // or else the last of them does it
+		s.arrange(work)
+	}
 	s.mu.Unlock()
 	late := time.AfterFunc(reminding, func() {
 		s.Log.Warn("The lease is lost, but some handlers do not end: this replica is no candidate until they do.")
