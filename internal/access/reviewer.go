@@ -36,8 +36,10 @@ const (
 	mostPause  = 30 * time.Second
 
 	// calm is between rounds that were asked for: requests that are refused come
-	// in crowds.
-	calm = 10 * time.Second
+	// in crowds. It is doubled with each that brought nothing new, since some are
+	// refused again and again.
+	calm     = 10 * time.Second
+	mostCalm = 5 * time.Minute
 )
 
 // Reviewer keeps track of what is not allowed.
@@ -58,7 +60,8 @@ func NewReviewer(c Config) *Reviewer {
 
 // Recheck has everything reviewed anew, because needs have changed or
 // something was refused. It does not wait, may be called from anywhere and as
-// often as one likes: rounds have at least 10 s between them.
+// often as one likes: rounds have at least 10 s between them, and more if they bring
+// nothing new.
 func (r *Reviewer) Recheck() {
 	select {
 	case r.again <- struct{}{}:
@@ -76,31 +79,45 @@ func (r *Reviewer) Refused(err error) {
 // Run reviews until the context is done: once, again while something is
 // missing, and when it is asked to.
 func (r *Reviewer) Run(ctx context.Context) {
-	pause := firstPause
+	pause, rest := firstPause, calm
+	var reviewed time.Time // when everything was
 	for everything := true; ctx.Err() == nil; {
+		soon := time.Since(reviewed) <= 2*rest
 		if everything {
-			r.allowed = map[question]bool{}
+			r.allowed, reviewed = map[question]bool{}, time.Now()
 		}
-		begun := time.Now()
 		news, unsettled := r.round(ctx)
-		if news {
-			pause = firstPause
+		switch {
+		case news:
+			pause, rest = firstPause, calm
+		case everything && soon:
+			rest = min(2*rest, mostCalm)
+		case everything:
+			rest = calm
 		}
 		var timer <-chan time.Time
 		if unsettled {
 			timer = time.After(pause)
 			pause = min(2*pause, mostPause)
 		}
+		everything = r.wait(ctx, timer, time.After(time.Until(reviewed.Add(rest))))
+	}
+}
+
+// wait returns when there is to be another round, and whether it is about
+// everything, which it may be only after the rest.
+func (r *Reviewer) wait(ctx context.Context, timer, rest <-chan time.Time) (everything bool) {
+	var again chan struct{}
+	for {
 		select {
 		case <-ctx.Done():
+			return false
 		case <-timer:
-			everything = false
-		case <-r.again:
-			everything = true
-			select {
-			case <-ctx.Done():
-			case <-time.After(time.Until(begun.Add(calm))):
-			}
+			return false
+		case <-rest:
+			again = r.again
+		case <-again:
+			return true
 		}
 	}
 }

@@ -250,6 +250,26 @@ func TestWhatIsRevokedLaterIsNoticedAtARefusal(t *testing.T) {
 	})
 }
 
+func TestWhatIsRefusedAgainAndAgainIsNotReviewedEachTime(t *testing.T) {
+	run(t, nil, func(r *reviewing) {
+		round := len(r.api.questions())
+		for range 3600 { // by something that is no need of the framework
+			r.Recheck()
+			pass(time.Second)
+		}
+		if got := len(r.api.questions()) / round; got > 20 {
+			t.Errorf("%d rounds within an hour", got)
+		}
+		pass(time.Hour)
+		r.api.questions()
+		r.Recheck()
+		pass(time.Second)
+		if len(r.api.questions()) == 0 {
+			t.Error("what is refused after a long time is not reviewed at once")
+		}
+	})
+}
+
 func TestAClusterThatRefusesReviewsIsLeftAlone(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "x", nil)
 	for name, c := range map[string]struct {
