@@ -34,6 +34,7 @@ func (p process) main(op *gopf.Operator, args []string, stdout, stderr io.Writer
 		case <-ended:
 			return
 		}
+		p.ignoreEchoes(ended)
 		select {
 		case <-p.signals:
 			fmt.Fprintln(stderr, "Stopped at once by the second signal.")
@@ -44,6 +45,23 @@ func (p process) main(op *gopf.Operator, args []string, stdout, stderr io.Writer
 	defer listening.Wait()
 	defer close(ended)
 	return execute(ctx, command(op, p.exit), args, stdout, stderr)
+}
+
+// echo is for how long a signal may come again without anybody having meant it:
+// some programs send it to the process and then to its group.
+const echo = 200 * time.Millisecond
+
+func (p process) ignoreEchoes(ended <-chan struct{}) {
+	over := time.After(echo)
+	for {
+		select {
+		case <-p.signals:
+		case <-over:
+			return
+		case <-ended:
+			return
+		}
+	}
 }
 
 // signalError is why a context is done after a signal.

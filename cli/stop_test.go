@@ -103,6 +103,12 @@ func TestASecondSignalEndsTheProcess(t *testing.T) {
 		r := begin(t, time.Minute, noSettings)
 		r.signals <- os.Interrupt
 		synctest.Wait()
+		r.signals <- os.Interrupt // sent to the process, and then to its group
+		synctest.Wait()
+		if len(r.exits) != 0 {
+			t.Error("an echo of the first signal has ended the process")
+		}
+		time.Sleep(time.Second)
 		r.signals <- syscall.SIGTERM
 		synctest.Wait()
 		if len(r.exits) != 1 {

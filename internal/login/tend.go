@@ -2,6 +2,7 @@ package login
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"gopf.dev/gopf/internal/kube"
@@ -88,9 +89,13 @@ func (v *Vault) login(ctx context.Context, client *kube.Client) {
 		v.rounds = 0
 	}
 	v.rounds++
+	level := slog.LevelInfo
+	if v.rounds > 1 {
+		level = slog.LevelDebug // it was told
+	}
 	v.mu.Unlock()
 
-	v.cfg.Log.Info("Re-authentication has been initiated.")
+	v.cfg.Log.Log(ctx, level, "Re-authentication has been initiated.")
 	found, err := v.cfg.Login(ctx)
 	if ctx.Err() != nil {
 		return
@@ -114,7 +119,7 @@ func (v *Vault) login(ctx context.Context, client *kube.Client) {
 		}
 	}
 	v.mu.Unlock()
-	v.cfg.Log.Info("Re-authentication has finished.")
+	v.cfg.Log.Log(ctx, level, "Re-authentication has finished.")
 	v.use(client, chosen)
 }
 
