@@ -99,11 +99,12 @@ func (g *guard) observe(ctx context.Context) error {
 	for {
 		silence, version, _ := g.silence()
 		age := g.age()
-		// Probes come after each multiple of ProbeAfter of the same silence.
+		// Probes of the same silence come after ProbeAfter, and then twice that, and so
+		// on: a server that sends a bookmark every minute is asked twice between two.
 		if silence < cfg.ProbeAfter {
 			probes = 0
 		}
-		probeAt := cfg.ProbeAfter * time.Duration(probes+1)
+		probeAt := cfg.ProbeAfter << min(probes, 16)
 		switch {
 		case g.limit > 0 && age >= g.limit:
 			return errOver

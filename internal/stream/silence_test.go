@@ -31,7 +31,7 @@ func TestSilence(t *testing.T) {
 			probes:       []answer{nothing(), closed(bookmark("30")), closed(errorEvent(410, "Expired"))},
 			lasting:      69 * s,
 			wantEvents:   []string{"SYNCED"},
-			wantRequests: []string{"0s watchlist", "20s probe 9", "40s probe 9", "1m0s probe 9"},
+			wantRequests: []string{"0s watchlist", "20s probe 9", "40s probe 9"},
 		},
 		"a stream with bookmarks is probed only in between": {
 			script:       []answer{open(initialEnd("9"), later(15*s, bookmark("10")), later(15*s, bookmark("11")), later(30*s, bookmark("12")))},
@@ -59,7 +59,7 @@ func TestSilence(t *testing.T) {
 			probes:       []answer{status(403, "Forbidden"), open()},
 			lasting:      65 * s,
 			wantEvents:   []string{"SYNCED"},
-			wantRequests: []string{"0s watchlist", "20s probe 9", "40s probe 9", "1m0s probe 9"},
+			wantRequests: []string{"0s watchlist", "20s probe 9", "40s probe 9"},
 		},
 		"a probe without an answer makes the stream be replaced": {
 			script:       []answer{open(initialEnd("9")), open(event("ADDED", "a", "1", "10"))},
@@ -80,13 +80,13 @@ func TestSilence(t *testing.T) {
 			script:       []answer{open(initialEnd("9")), list("20", ""), open(event("ADDED", "a", "1", "21"))},
 			lasting:      80 * s,
 			wantEvents:   []string{"SYNCED", "ADDED a/1@21"},
-			wantRequests: []string{"0s watchlist", "20s probe 9", "40s probe 9", "1m0s probe 9", "1m10s list", "1m10s watch 9"},
+			wantRequests: []string{"0s watchlist", "20s probe 9", "40s probe 9", "1m10s list", "1m10s watch 9"},
 		},
 		"a server that has lost our version is listed again": {
 			script:       []answer{open(initialEnd("9")), list("5", ""), open(event("ADDED", "a", "1", "4"), initialEnd("5"))},
 			lasting:      80 * s,
 			wantEvents:   []string{"SYNCED", "LISTED a/1@4", "SYNCED"},
-			wantRequests: []string{"0s watchlist", "20s probe 9", "40s probe 9", "1m0s probe 9", "1m10s list", "1m10s watchlist"},
+			wantRequests: []string{"0s watchlist", "20s probe 9", "40s probe 9", "1m10s list", "1m10s watchlist"},
 			wantLog:      []string{"WARN The server has lost versions that were seen already; listing again."},
 		},
 		"without probes": {
