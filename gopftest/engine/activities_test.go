@@ -103,8 +103,8 @@ func TestDoubleActivitiesAreDeclarationErrors(t *testing.T) {
 	op.OnStartup("a", nothing)
 	op.OnStartup("", nothing)
 	op.OnProbe("b", nil)
-	if err := op.Err(); err == nil || strings.Count(err.Error(), "\n") != 2 {
-		t.Errorf("got %v, want three problems", err)
+	if declared, ok := errors.AsType[*gopf.DeclarationError](op.Err()); !ok || len(declared.Problems) != 3 {
+		t.Errorf("got %v, want three problems", op.Err())
 	}
 }
 
