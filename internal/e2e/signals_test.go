@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -38,6 +39,7 @@ func TestTheSecondSignalEndsItAtOnce(t *testing.T) {
 	await(t, "the handler is called", func() bool { return len(calls.calls()) > 0 })
 	p.signal(syscall.SIGTERM)
 	p.await(t, "Operator is stopping.")
+	time.Sleep(time.Second) // it would be taken for an echo of the first one
 	p.signal(os.Interrupt)
 	if code := p.wait(); code != 130 {
 		t.Errorf("got exit code %d", code)

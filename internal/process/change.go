@@ -48,6 +48,7 @@ func (k *Kind) change(ctx context.Context, m *Memory, state *object.Body, why Oc
 			m.busy.wake = nil
 		}
 		if asked.Empty() && !m.pending() && k.settled(last) {
+			k.sayUnchanged(ctx, m, last)
 			m.settle(last)
 			return last, delay{}, nil
 		}

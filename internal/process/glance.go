@@ -64,7 +64,7 @@ func (k *Kind) Skim(ctx context.Context, m *Memory, e *Event) bool {
 		if !k.settled(e.Body) {
 			return false
 		}
-		k.sayUnchanged(ctx, m, e)
+		k.sayUnchanged(ctx, m, e.Body)
 		m.settle(e.Body)
 	case e.Listed() && e.Body.ResourceVersion != m.version:
 		return false // the cluster may have gone back in time
@@ -75,13 +75,13 @@ func (k *Kind) Skim(ctx context.Context, m *Memory, e *Event) bool {
 
 // sayUnchanged tells those who want to know it all what a whole turn would have
 // told.
-func (k *Kind) sayUnchanged(ctx context.Context, m *Memory, e *Event) {
+func (k *Kind) sayUnchanged(ctx context.Context, m *Memory, b *object.Body) {
 	switch {
 	case !k.Log.Enabled(ctx, slog.LevelDebug):
 	case m.listed && !m.handled:
-		k.Logger(e.Body).Debug("Resuming is in progress:", "body", k.shown(e.Body))
+		k.Logger(b).Debug("Resuming is in progress:", "body", k.shown(b))
 	default:
-		k.Logger(e.Body).Debug("Something has changed, but we are not interested (the essence is the same).")
+		k.Logger(b).Debug("Something has changed, but we are not interested (the essence is the same).")
 	}
 }
 

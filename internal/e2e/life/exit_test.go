@@ -91,7 +91,7 @@ func TestNothingIsLeftOfAnOperator(t *testing.T) {
 			d.waitFor(o.t, "ours create a")
 			waitCode(o.t, op.Settings.Health.Liveness, 200)
 			waitCode(o.t, "http://"+op.Settings.Metrics.Address+"/metrics", 200)
-			s.waitRecords(peerings, "default", "ours")
+			s.waitRecords(peerings, "default", "replicas of "+s.name+"/lease")
 		}},
 		{when: "while paused", until: func(s *space, op *gopf.Operator, o *operator, d *diary, _ *line) {
 			o.serving()
@@ -176,7 +176,7 @@ func TestTheExitGoesStepByStep(t *testing.T) {
 	s.create(examples, "x", spec("a"))
 	d.waitFor(t, "ours create a")
 	s.waitHandled("x", "a")
-	s.waitRecords(peerings, "default", "ours")
+	s.waitRecords(peerings, "default", "replicas of "+s.name+"/lease")
 	s.patch(examples, "x", spec("b"))
 	d.waitFor(t, "the handler begins")
 	o.stop()
@@ -226,6 +226,7 @@ func TestExitCodes(t *testing.T) {
 			}
 			if c.signals > 1 {
 				eventually(t, "cleanup begins", func() bool { return len(to.all()) == 2 })
+				time.Sleep(time.Second) // it would be taken for an echo of the first one
 				p.signal(syscall.SIGINT)
 			}
 			if code := p.wait(); code != c.code {
