@@ -93,7 +93,15 @@ func (m *Memory) settle(b *object.Body) {
 
 // isNews tells whether a state was not acted on yet.
 func (m *Memory) isNews(b *object.Body) bool {
-	return m.version == "" || newer(b.ResourceVersion, m.seen()) || m.unchecked && b.ResourceVersion == m.version
+	v := b.ResourceVersion
+	switch {
+	case m.version == "", newer(v, m.seen()):
+		return true
+	case v == m.version:
+		return m.unchecked
+	}
+	// What was read anew when a write met a conflict is known, but was not acted on.
+	return v == m.seen() && newer(v, m.version)
 }
 
 // pending tells whether something is left from before that must be done
