@@ -57,8 +57,10 @@ func (op *Operator) commandConfig(opts []RunOption) (engine.Config, error) {
 	for _, o := range opts {
 		o(&run)
 	}
-	if err := run.prepare(op); err != nil {
+	if err := run.prepare(); err != nil {
 		return engine.Config{}, err
 	}
-	return run.engineConfig(op)
+	config, err := run.engineConfig(op)
+	config.Peering.Clusterwide = run.clusterwide() // the settings may be those of an operator that runs
+	return config, err
 }

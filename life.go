@@ -16,9 +16,10 @@ import (
 // live goes through the life of an operator: startup, serving, cleanup. Cleanup
 // follows whenever startup was begun.
 func (op *Operator) live(ctx context.Context, run *runOptions) error {
-	if err := run.prepare(op); err != nil {
+	if err := run.prepare(); err != nil {
 		return err
 	}
+	op.Settings.Peering.Clusterwide = run.clusterwide() // startup handlers have the last word
 	run.log.Debug("The operator is starting.")
 	clean := sync.OnceValue(func() error {
 		_, err := op.perform(context.WithoutCancel(ctx), cleanup, run.log)

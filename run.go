@@ -89,18 +89,19 @@ const recording = 5 * time.Second
 // reading from the cluster pauses.
 const backlog = 8 << 20
 
-// prepare checks the options and lets the settings know of them, before startup
-// handlers have the last word.
-func (o *runOptions) prepare(op *Operator) error {
+// prepare checks the options.
+func (o *runOptions) prepare() error {
 	if slices.Contains(o.namespaces, observe.Globs("")) {
 		return errors.New("a namespace to be served has an empty name: give a name or a pattern, or none at all for the whole cluster")
 	}
 	if o.log == nil {
 		o.log = slog.New(slog.DiscardHandler)
 	}
-	op.Settings.Peering.Clusterwide = len(o.namespaces) == 0
 	return nil
 }
+
+// clusterwide tells whether the whole cluster is served.
+func (o *runOptions) clusterwide() bool { return len(o.namespaces) == 0 }
 
 // programName is what replicas of one operator have in common.
 func programName() string {
