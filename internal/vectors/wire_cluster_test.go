@@ -44,7 +44,7 @@ type wireCluster struct {
 func newWireCluster(t *testing.T, namespaces ...string) *wireCluster {
 	c := &wireCluster{t: t, version: 100, objects: map[string]map[string]any{}, listed: map[string]string{}, watches: map[*io.PipeWriter]string{}}
 	for _, name := range namespaces {
-		c.objects["/api/v1/namespaces/"+name] = map[string]any{"metadata": map[string]any{"name": name, "uid": name}}
+		c.objects["/api/v1/namespaces/"+name] = map[string]any{"metadata": map[string]any{"name": name, "uid": name, "resourceVersion": "98"}}
 	}
 	return c
 }
@@ -116,6 +116,7 @@ func (c *wireCluster) answer(ctx context.Context, r request) (code int, body io.
 		}
 		reader, writer := io.Pipe()
 		c.watches[writer] = r.Path
+		c.catchUp(writer, r.Path)
 		context.AfterFunc(ctx, func() { _ = writer.CloseWithError(ctx.Err()) })
 		return 200, reader
 	case r.Method == http.MethodGet && isCollection(r.Path):
@@ -159,17 +160,41 @@ func (c *wireCluster) patched(path string, fields map[string]any) map[string]any
 	}
 	object["metadata"].(map[string]any)["resourceVersion"] = strconv.Itoa(c.version)
 	if strings.Contains(path, "kopfpeerings") { // those who take part look at themselves
-		event, err := json.Marshal(map[string]any{"type": "MODIFIED", "object": object})
-		if err != nil {
-			c.t.Error(err)
-		}
 		for w, about := range c.watches {
 			if about == path[:strings.LastIndex(path, "/")] {
-				go func() { _, _ = w.Write(event) }() // whoever has gone meanwhile is not interested
+				c.tell(w, object)
 			}
 		}
 	}
 	return object
+}
+
+// catchUp tells a new watch of what was written since its list.
+func (c *wireCluster) catchUp(w *io.PipeWriter, collection string) {
+	for path, object := range c.objects {
+		version, _ := object["metadata"].(map[string]any)["resourceVersion"].(string)
+		if path[:strings.LastIndex(path, "/")] == collection && number(c.t, version) > number(c.t, c.listed[collection]) {
+			c.tell(w, object)
+		}
+	}
+}
+
+// tell sends the object as it is now to those who watch it.
+func (c *wireCluster) tell(w *io.PipeWriter, object map[string]any) {
+	event, err := json.Marshal(map[string]any{"type": "MODIFIED", "object": object})
+	if err != nil {
+		c.t.Error(err)
+	}
+	go func() { _, _ = w.Write(event) }() // whoever has gone meanwhile is not interested
+}
+
+func number(t *testing.T, version string) int {
+	t.Helper()
+	n, err := strconv.Atoi(version)
+	if err != nil {
+		t.Error(err)
+	}
+	return n
 }
 
 // isConfiguration tells what is about webhook configurations.
