@@ -37,6 +37,14 @@ func main() {
 
 func run(ctx context.Context, mode string, p plan, out, profiles string) error {
 	began := time.Now()
+	for _, dir := range []string{out, profiles} { // before anything takes time
+		if dir == "" {
+			continue
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
 	folder, err := os.MkdirTemp("", "gopf-bench-")
 	if err != nil {
 		return err

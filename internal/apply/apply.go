@@ -65,10 +65,12 @@ const conflicts = 5
 // goes with the rest of the object in one request, so that neither is there
 // without the other. What would change nothing is not sent.
 //
-// On errors, what was already sent stays sent; sending it again is harmless.
+// On errors, what was already sent stays sent; sending it again is harmless. The
+// object is then returned as it was last seen, and [Changed] tells whether
+// somebody else had changed it.
 func (a Applier) Apply(ctx context.Context, body *object.Body, asked, notes *patch.Patch, f Finalizer) (*object.Body, error) {
 	var err error
-	after := body
+	after, changed := body, false
 	for range conflicts {
 		if after, err = a.once(ctx, after, asked, notes, f); err == nil {
 			return after, nil
@@ -82,11 +84,14 @@ func (a Applier) Apply(ctx context.Context, body *object.Body, asked, notes *pat
 		if after, err = a.reread(ctx, body); err != nil {
 			break
 		}
-		err = conflict
+		err, changed = conflict, true
 	}
 	if apierrors.IsNotFound(err) {
 		a.Log.Debug("Patching was skipped: the object does not exist anymore.")
 		return body, ErrGone
+	}
+	if changed {
+		err = &changedError{err}
 	}
 	return after, err
 }

@@ -311,3 +311,28 @@ func TestOtherRefusalsAreErrors(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestARefusalAfterAConflictTellsThatTheObjectHasChanged(t *testing.T) {
+	refusal := apierrors.NewInvalid(schema.GroupKind{}, "x", nil)
+	for name, f := range map[string]Finalizer{"without a finalizer": {}, "with a finalizer": {Name: "f", Add: true}} {
+		for outcome, touched := range map[string]bool{"changed": true, "unchanged": false} {
+			t.Run(name+", "+outcome, func(t *testing.T) {
+				s := newServer(t)
+				body := s.body()
+				asked := &patch.Patch{}
+				asked.Edit(func(fields map[string]any) { fields["spec"] = map[string]any{"size": "none"} })
+				s.before = func(n int) error {
+					if touched && n == 1 {
+						s.touch()
+						return nil // it is made for another version
+					}
+					return refusal
+				}
+				after, err := s.applier().Apply(t.Context(), body, asked, &patch.Patch{}, f)
+				if !Refused(err) || Changed(err) != touched || (after.ResourceVersion != body.ResourceVersion) != touched {
+					t.Errorf("refused %v, changed %v, version %s: %v", Refused(err), Changed(err), after.ResourceVersion, err)
+				}
+			})
+		}
+	}
+}

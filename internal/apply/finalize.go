@@ -18,6 +18,13 @@ import (
 func (a Applier) finalize(ctx context.Context, body *object.Body, s step, edited bool) (*object.Body, error) {
 	fields, f := s.fields, s.finalizer
 	var err error
+	known := body.ResourceVersion
+	tell := func(err error) error {
+		if body.ResourceVersion != known {
+			return &changedError{err}
+		}
+		return err
+	}
 	for range conflicts {
 		ops := append(patch.Ops(body.Map(), fields, metadataOnly), f.ops(body)...)
 		if len(ops) == 0 {
@@ -34,21 +41,25 @@ func (a Applier) finalize(ctx context.Context, body *object.Body, s step, edited
 			return after, nil
 		}
 		if !apierrors.IsInvalid(err) && !apierrors.IsConflict(err) && !lost(err) {
-			return body, fmt.Errorf("patch the finalizers: %w", err)
+			return body, tell(fmt.Errorf("patch the finalizers: %w", err))
 		}
 		// Either the object is newer than we know, or the answer got lost and it
 		// may be done: the object itself tells.
-		refusal := err
+		refusal, before := err, body.ResourceVersion
 		if body, err = a.reread(ctx, body); err != nil {
-			return body, fmt.Errorf("patch the finalizers (%w): %w", refusal, err)
+			return body, tell(fmt.Errorf("patch the finalizers (%w): %w", refusal, err))
 		}
-		if edited && len(f.ops(body))+len(missing(fields, body)) > 0 {
+		unchanged := body.ResourceVersion == before
+		if unchanged && apierrors.IsInvalid(refusal) { // then it is not the version that is wrong
+			return body, tell(fmt.Errorf("patch the finalizers: %w", refusal))
+		}
+		if edited && !unchanged && len(f.ops(body))+len(missing(fields, body)) > 0 {
 			// The edits were made for the version before this one.
 			return body, apierrors.NewConflict(a.Resource.GVR().GroupResource(), body.Name, refusal)
 		}
 		err = refusal
 	}
-	return body, fmt.Errorf("patch the finalizers: the object keeps changing: %w", err)
+	return body, tell(fmt.Errorf("patch the finalizers: the object keeps changing: %w", err))
 }
 
 // metadataOnly lets maps of metadata go with their last key, as they do anyway.

@@ -33,6 +33,18 @@ type encodingError struct{ err error }
 func (e *encodingError) Error() string { return "encode the patch: " + e.err.Error() }
 func (e *encodingError) Unwrap() error { return e.err }
 
+// Changed tells that somebody else had changed the object while a change was made
+// that failed then.
+func Changed(err error) bool {
+	var changed *changedError
+	return errors.As(err, &changed)
+}
+
+type changedError struct{ err error }
+
+func (e *changedError) Error() string { return e.err.Error() }
+func (e *changedError) Unwrap() error { return e.err }
+
 // settle finds out whether a write whose answer was lost had its effect, and
 // makes it again if not.
 func (a Applier) settle(ctx context.Context, body *object.Body, fields map[string]any, lost error, send func() (*object.Body, error)) (*object.Body, error) {

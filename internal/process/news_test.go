@@ -1,9 +1,21 @@
 package process
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/registry"
 )
 
 func TestWhatWasReadAnewAndNotActedOnIsNewsWhenTheStreamBringsIt(t *testing.T) {
@@ -16,4 +28,53 @@ func TestWhatWasReadAnewAndNotActedOnIsNewsWhenTheStreamBringsIt(t *testing.T) {
 			t.Errorf("version %s: got %v, want %v", version, got, want)
 		}
 	}
+}
+
+// picky takes no labels, and the first write to it meets somebody else's.
+type picky struct {
+	*cluster
+	others func() // what somebody else does before the next write; nil for nothing
+}
+
+func (p *picky) Patch(ctx context.Context, target kube.Target, how types.PatchType, raw []byte, params ...kube.Param) (*object.Body, error) {
+	if p.others != nil {
+		p.others()
+		p.others = nil
+		p.version++
+		return nil, apierrors.NewConflict(schema.GroupResource{}, "x", errors.New("it has changed"))
+	}
+	if strings.Contains(string(raw), "labels") {
+		return nil, apierrors.NewInvalid(schema.GroupKind{}, "x", nil)
+	}
+	return p.cluster.Patch(ctx, target, how, raw, params...)
+}
+
+func TestARefusedChangeIsGivenUpAlsoWhenTheNewsWasReadAfterAConflict(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var creations, updates int
+		var alarms []time.Duration
+		c := newCluster()
+		create := on(cause.Create, &creations)
+		create.Call = func(_ context.Context, r *registry.Request) error {
+			creations++
+			r.Patch.Edit(func(fields map[string]any) { fields["metadata"].(map[string]any)["labels"] = map[string]any{"what?": "no!"} })
+			return nil
+		}
+		update := on(cause.Update, &updates)
+		update.ID = "other"
+		k := newKind(c, &alarms, create, update)
+		k.API = &picky{c, func() { c.object["data"] = map[string]any{"a": "c"} }}
+		event := &Event{Type: "ADDED", Body: c.body()}
+		m := NewMemory(event)
+		k.Turn(t.Context(), m, Occasion{Event: event})
+		// The stream brings what was read already.
+		k.Turn(t.Context(), m, Occasion{Event: &Event{Type: "MODIFIED", Body: c.body()}})
+		for range 3 {
+			time.Sleep(alarms[len(alarms)-1])
+			k.Turn(t.Context(), m, Occasion{Alarm: true})
+		}
+		if creations != 1 || updates != 1 || m.Waiting() {
+			t.Errorf("%d creations and %d updates were handled, waiting %v", creations, updates, m.Waiting())
+		}
+	})
 }

@@ -25,6 +25,7 @@ func (k *Kind) rest(m *Memory, body *object.Body, due delay, err error) {
 			pause = min(pause, outage)
 		}
 		var panicked *panicError
+		w.fresh = w.fresh || apply.Changed(err)
 		w.refused = errors.As(err, &panicked) || apply.Refused(err)
 		k.Logger(body).Error(fmt.Sprintf("Throttling for %g seconds due to an unexpected error: %v", pause.Seconds(), err))
 		k.throttle(m, body, pause)
