@@ -57,7 +57,9 @@ func TestARefusedChangeIsGivenUpAlsoWhenTheNewsWasReadAfterAConflict(t *testing.
 		create := on(cause.Create, &creations)
 		create.Call = func(_ context.Context, r *registry.Request) error {
 			creations++
-			r.Patch.Edit(func(fields map[string]any) { fields["metadata"].(map[string]any)["labels"] = map[string]any{"what?": "no!"} })
+			r.Patch.Edit(func(fields map[string]any) {
+				fields["metadata"].(map[string]any)["labels"] = map[string]any{"what?": "no!"}
+			})
 			return nil
 		}
 		update := on(cause.Update, &updates)
