@@ -13,6 +13,7 @@ import (
 	"gopf.dev/gopf/internal/fieldpath"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/storage"
 )
 
 // isUntyped tells whether T is Unstructured.
@@ -49,8 +50,8 @@ func decodeOld[T Object](essence map[string]any, b *object.Body) T {
 		obj = untyped[T](copied(essence))
 	} else {
 		obj = newObject[T]()
-		if raw, err := json.Marshal(essence); err == nil {
-			_ = kjson.UnmarshalCaseSensitivePreserveInts(raw, obj)
+		if raw, err := storage.EncodeEssence(essence); err == nil && essence != nil {
+			_ = kjson.UnmarshalCaseSensitivePreserveInts([]byte(raw), obj)
 		}
 	}
 	identify(obj, b)

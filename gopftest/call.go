@@ -196,7 +196,7 @@ func (c *Call[T]) causeOf(o callOptions) *cause.Cause {
 		fields = append(fields, path)
 		c.req.Handler.Change = &filter.Change{Path: path}
 	}
-	now := essence.Build(c.req.Body.Map(), fields)
+	now := essence.Of(c.req.Body, fields)
 	essence.Clean(placed{c.req.Body}, now, settings.Persistence.Base, settings.Persistence.Progress)
 	found := &cause.Cause{New: now, Deleting: c.req.Body.Deleting}
 	if o.old != nil {

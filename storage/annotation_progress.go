@@ -59,6 +59,10 @@ func (s *AnnotationProgress) Load(_ context.Context, o Object, ids []string) (ma
 func (s *AnnotationProgress) Save(_ context.Context, o Object, p Patch, changed map[string]Record, purge []string) error {
 	a := s.annotations()
 	for _, id := range slices.Sorted(maps.Keys(changed)) {
+		if slices.Contains(purge, id) { // nothing of it would stay
+			a.mark(o, p)
+			continue
+		}
 		a.put(o, p, a.keys(o, id), changed[id].Encode(s.Verbose))
 	}
 	for _, id := range purge {

@@ -3,12 +3,15 @@ package storage
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+
+	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 // EncodeEssence writes an essence as JSON in the very bytes that Kopf writes for
@@ -35,40 +38,21 @@ func EncodeEssence(essence map[string]any) (string, error) {
 // null is not found. Integers become int64, other numbers float64, and integers
 // which do not fit stay [json.Number].
 func DecodeEssence(text string) (essence map[string]any, found bool, err error) {
-	decoder := json.NewDecoder(strings.NewReader(text))
-	decoder.UseNumber()
-	if err := decoder.Decode(&essence); err != nil {
+	r := jsonvalue.Read([]byte(text))
+	defer r.Close()
+	r.BigIntegers = true
+	v, err := r.Value()
+	if err != nil {
 		return nil, false, err
 	}
-	if _, err := decoder.Token(); err != io.EOF {
-		return nil, false, fmt.Errorf("something follows after the JSON value")
+	if _, err := r.ReadToken(); err != io.EOF {
+		return nil, false, errors.New("something follows after the JSON value")
 	}
-	for key, value := range essence {
-		essence[key] = numbered(value)
+	essence, found = v.(map[string]any)
+	if !found && v != nil {
+		return nil, false, errors.New("it is not a JSON object")
 	}
-	return essence, essence != nil, nil
-}
-
-// numbered replaces the textual numbers inside of the value.
-func numbered(value any) any {
-	switch value := value.(type) {
-	case json.Number:
-		if n, err := value.Int64(); err == nil {
-			return n
-		}
-		if f, err := value.Float64(); err == nil && strings.ContainsAny(value.String(), ".eE") {
-			return f
-		}
-	case map[string]any:
-		for key, item := range value {
-			value[key] = numbered(item)
-		}
-	case []any:
-		for i, item := range value {
-			value[i] = numbered(item)
-		}
-	}
-	return value
+	return essence, found, nil
 }
 
 // sortedBut lists the keys of an object except for the given ones.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/crypto/blake2b"
 )
@@ -31,10 +32,11 @@ func Keys(prefix, id string, marked, v1 bool) []string {
 	if marked {
 		id += ownedMark
 	}
-	keys := []string{prefix + "/" + nameV2(id)}
+	name := nameV2(id)
+	keys := []string{prefix + "/" + name}
 	if v1 {
-		if key := prefix + "/" + nameV1(prefix, id); key != keys[0] {
-			keys = append(keys, key)
+		if old := nameV1(prefix, id); old != name {
+			keys = append(keys, prefix+"/"+old)
 		}
 	}
 	return keys
@@ -71,21 +73,20 @@ func Suffix(name string) string {
 // suffixes differ if there was something to replace.
 func nameV2(id string) string {
 	name := nameReplacer.Replace(id)
-	if runes := []rune(name); len(runes) > nameLimit {
-		suffix := Suffix(id)
-		return string(runes[:nameLimit-len(suffix)]) + suffix
+	if utf8.RuneCountInString(name) <= nameLimit {
+		return name
 	}
-	return name
+	suffix := Suffix(id)
+	return string([]rune(name)[:nameLimit-len(suffix)]) + suffix
 }
 
 func nameV1(prefix, id string) string {
 	name := nameReplacer.Replace(id)
-	room := nameLimit - len([]rune(prefix)) - 1
-	runes := []rune(name)
-	if len(runes) <= room {
+	room := nameLimit - utf8.RuneCountInString(prefix) - 1
+	if utf8.RuneCountInString(name) <= room {
 		return name
 	}
-	suffix := Suffix(name)
+	runes, suffix := []rune(name), Suffix(name)
 	kept := room - len(suffix)
 	if kept < 0 {
 		// Kopf cuts with Python's negative indices, which count from the end. Its

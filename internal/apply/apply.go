@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -122,9 +123,14 @@ func (s step) needed() bool { return len(s.fields) > 0 || s.finalizer.Add || s.f
 
 // plan orders the changes into requests.
 func (a Applier) plan(asked, notes *patch.Patch, f Finalizer) []step {
-	all := &patch.Patch{}
-	all.Absorb(asked)
-	all.Absorb(notes)
+	all := asked
+	if len(asked.Fields()) == 0 {
+		all = notes
+	} else if !notes.Empty() {
+		all = &patch.Patch{}
+		all.Absorb(asked)
+		all.Absorb(notes)
+	}
 	if !a.Resource.HasStatus() {
 		return []step{{fields: all.Fields(), finalizer: f}}
 	}
@@ -145,7 +151,7 @@ func (a Applier) step(ctx context.Context, body *object.Body, s step, edited boo
 	switch {
 	case s.finalizer.Add || s.finalizer.Remove:
 		return a.finalize(ctx, body, s, edited)
-	case len(missing(s.fields, body)) == 0:
+	case kept(s.fields, body):
 		return body, nil // it is so already
 	}
 	what := "resource"
@@ -186,13 +192,11 @@ func fold(body *object.Body, p *patch.Patch) *patch.Patch {
 // against being taken by another object of the same name, which may have been
 // created meanwhile, and if it was made for one version, against any other.
 func (a Applier) merge(ctx context.Context, body *object.Body, s step, edited bool) (*object.Body, error) {
-	guard := map[string]any{"uid": body.UID}
+	key, value := "uid", body.UID
 	if edited || s.subresource != "" { // there the server does not look at the uid
-		guard = map[string]any{"resourceVersion": body.ResourceVersion}
+		key, value = "resourceVersion", body.ResourceVersion
 	}
-	fields := fieldpath.Clone(s.fields).(map[string]any)
-	patch.Apply(fields, map[string]any{"metadata": guard})
-	raw, err := json.Marshal(fields)
+	raw, err := json.Marshal(guarded(s.fields, key, value))
 	if err != nil {
 		return body, &encodingError{err}
 	}
@@ -224,10 +228,23 @@ func (a Applier) merge(ctx context.Context, body *object.Body, s step, edited bo
 	if after.Stale() {
 		return after, nil
 	}
-	if left := missing(s.fields, after); len(left) > 0 {
+	if !kept(s.fields, after) {
+		left := missing(s.fields, after)
 		a.Log.Warn("Merge-patching finished with inconsistencies: the cluster did not keep all that was sent, maybe because the schema of the resource does not have it.", "missing", a.shown(left.String()))
 	}
 	return after, nil
+}
+
+// guarded is a merge patch with something to be the same in the metadata.
+func guarded(fields map[string]any, key, value string) map[string]any {
+	asked, _ := fields["metadata"].(map[string]any)
+	metadata := make(map[string]any, len(asked)+1)
+	maps.Copy(metadata, asked)
+	metadata[key] = value
+	whole := make(map[string]any, len(fields)+1)
+	maps.Copy(whole, fields)
+	whole["metadata"] = metadata
+	return whole
 }
 
 // shown is what logs show of a change: nothing of secrets.

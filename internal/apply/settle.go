@@ -52,7 +52,7 @@ func (a Applier) settle(ctx context.Context, body *object.Body, fields map[strin
 	switch {
 	case err != nil:
 		return body, fmt.Errorf("find out what became of a write (%w): %w", lost, err)
-	case len(missing(fields, now)) == 0:
+	case kept(fields, now):
 		return now, nil
 	}
 	return send()
@@ -72,7 +72,38 @@ func (a Applier) reread(ctx context.Context, body *object.Body) (*object.Body, e
 }
 
 // Kept tells whether the object has what the patch asked for.
-func Kept(p *patch.Patch, body *object.Body) bool { return len(missing(p.Fields(), body)) == 0 }
+func Kept(p *patch.Patch, body *object.Body) bool { return kept(p.Fields(), body) }
+
+// kept tells whether nothing is [missing].
+func kept(fields map[string]any, body *object.Body) bool {
+	for key, want := range fields {
+		has, _ := body.Lookup(key) // the rest need not be decoded
+		if !satisfied(want, has) {
+			return false
+		}
+	}
+	return true
+}
+
+func satisfied(want, has any) bool {
+	fields, ok := want.(map[string]any)
+	switch {
+	case !ok:
+		return diff.Equal(want, has)
+	case has == nil:
+		return onlyNulls(want)
+	}
+	inner, ok := has.(map[string]any)
+	if !ok {
+		return false
+	}
+	for key, value := range fields {
+		if !satisfied(value, inner[key]) {
+			return false
+		}
+	}
+	return true
+}
 
 // missing is what a merge patch asks for and the object does not have. Maps of
 // metadata that vanish with their last key are no news.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/storage"
 )
 
@@ -22,19 +23,38 @@ const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 // The essence shares nothing with the body, which is not changed, and what is
 // dropped is not copied.
 func Build(body map[string]any, fields []fieldpath.Path) map[string]any {
-	essence := make(map[string]any, len(body))
+	kept := make(map[string]any, len(body))
 	for key, value := range body {
-		switch key {
-		case "apiVersion", "kind", "metadata", "status":
-		default:
-			essence[key] = fieldpath.Clone(value)
+		if essential(key) {
+			kept[key] = fieldpath.Clone(value)
 		}
 	}
-	if metadata, ok := body["metadata"].(map[string]any); ok {
+	lookup := func(path ...string) (any, bool) { return fieldpath.Lookup(body, path...) }
+	return complete(kept, lookup, fields)
+}
+
+// Of is the essence of an object of which nothing is decoded but what is kept.
+func Of(b *object.Body, fields []fieldpath.Path) map[string]any {
+	return complete(b.Members(essential), b.Lookup, fields)
+}
+
+// essential tells the members of objects that are kept as they are.
+func essential(member string) bool {
+	switch member {
+	case "apiVersion", "kind", "metadata", "status":
+		return false
+	}
+	return true
+}
+
+// complete adds the metadata and the fields of interest.
+func complete(essence map[string]any, lookup func(path ...string) (any, bool), fields []fieldpath.Path) map[string]any {
+	value, _ := lookup("metadata")
+	if metadata, ok := value.(map[string]any); ok {
 		essence["metadata"] = buildMetadata(metadata)
 	}
 	for _, field := range fields {
-		value, ok := fieldpath.Lookup(body, field...)
+		value, ok := lookup(field...)
 		if !ok || len(field) == 0 {
 			continue
 		}

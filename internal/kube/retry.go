@@ -33,14 +33,15 @@ const (
 // decide judges an attempt. A request that may be repeated is one that can be
 // sent twice without doing more than once: reads, and deletions by uid.
 func decide(o outcome, repeatable bool) verdict {
+	if o.err == nil {
+		return answer
+	}
 	lost := again
 	if !repeatable && o.sent {
 		lost = unknown
 	}
 	status, refused := Refused(o.err)
 	switch {
-	case o.err == nil:
-		return answer
 	case o.mine && !refused && lost == unknown:
 		return unknown
 	case o.mine, o.used:

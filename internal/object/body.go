@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	kjson "sigs.k8s.io/json"
+
+	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 // Body is one version of one object. It is immutable: whatever it returns is
@@ -129,9 +131,9 @@ func (b *Body) Map() map[string]any {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.decoded {
-		var fields map[string]any
-		_ = kjson.UnmarshalCaseSensitivePreserveInts(b.raw, &fields) // it was scanned
-		b.fields, b.decoded = fields, true
+		v, _ := jsonvalue.Decode(b.raw) // it was scanned
+		b.fields, _ = v.(map[string]any)
+		b.decoded = true
 	}
 	return b.fields
 }
@@ -144,7 +146,11 @@ func (b *Body) member(name string) (v any, ok bool) {
 		return v, ok
 	}
 	raw, ok := find(b.raw, name)
-	if !ok || kjson.UnmarshalCaseSensitivePreserveInts(raw, &v) != nil {
+	if !ok {
+		return nil, false
+	}
+	v, err := jsonvalue.Decode(raw)
+	if err != nil {
 		return nil, false
 	}
 	if b.fields == nil {
@@ -152,6 +158,21 @@ func (b *Body) member(name string) (v any, ok bool) {
 	}
 	b.fields[name] = v
 	return v, true
+}
+
+// Members are the wanted ones of the top level, decoded for the caller, who may
+// change them.
+func (b *Body) Members(wanted func(name string) bool) map[string]any {
+	r := jsonvalue.Read(b.raw)
+	defer r.Close()
+	fields := make(map[string]any, 4)
+	_ = r.Each(func(name []byte) error { // it was scanned
+		if !wanted(string(name)) {
+			return r.SkipValue()
+		}
+		return r.Field(fields, name)
+	})
+	return fields
 }
 
 // Decode reads the object into a user's type. Field names are case-sensitive,

@@ -47,7 +47,8 @@ func (k *Kind) change(ctx context.Context, m *Memory, state *object.Body, why Oc
 			why.Wake = why.Wake.Join(m.busy.wake)
 			m.busy.wake = nil
 		}
-		if asked.Empty() && !m.pending() && k.settled(last) {
+		glanced := why.Event != nil && why.Event.unsettled && why.Event.Body == last
+		if !glanced && asked.Empty() && !m.pending() && k.settled(last) {
 			k.sayUnchanged(ctx, m, last)
 			m.settle(last)
 			return last, delay{}, nil

@@ -62,6 +62,7 @@ func (k *Kind) Skim(ctx context.Context, m *Memory, e *Event) bool {
 	switch {
 	case m.isNews(e.Body):
 		if !k.settled(e.Body) {
+			e.unsettled = true
 			return false
 		}
 		k.sayUnchanged(ctx, m, e.Body)

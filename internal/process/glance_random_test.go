@@ -96,7 +96,7 @@ func randomObject(t *testing.T, rnd *rand.Rand, k *Kind) *object.Body {
 	}
 	// It is handled.
 	b := body()
-	now := essence.Build(b.Map(), nil)
+	now := essence.Of(b, nil)
 	essence.Clean(stored{b}, now, k.Config.Base, k.Config.Progress)
 	text, err := storage.EncodeEssence(now)
 	if err != nil {

@@ -76,6 +76,8 @@ type Event struct {
 	Type   string // "ADDED", "MODIFIED", "DELETED", or "" for a listing
 	Body   *object.Body
 	Missed bool // its deletion was not seen, but found out: only the identity is known
+
+	unsettled bool // a glance did not do
 }
 
 // Listed tells that the object came with a listing rather than with a change.

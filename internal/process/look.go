@@ -43,7 +43,7 @@ func (k *Kind) look(ctx context.Context, m *Memory, body *object.Body) (*sight, 
 	} else {
 		old = nil
 	}
-	now := essence.Build(body.Map(), k.Fields)
+	now := essence.Of(body, k.Fields)
 	essence.Clean(s.stored, now, k.Config.Base, k.Config.Progress)
 	if k.secret() {
 		essence.HideSecrets(now, old, body.UID)

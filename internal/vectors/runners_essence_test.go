@@ -8,6 +8,7 @@ import (
 	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/essence"
 	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/storage"
 	"gopf.dev/gopf/storage/storagetest"
 )
@@ -30,6 +31,11 @@ func essenceOf(t *testing.T, v vector) {
 	nowhere := storage.MultiProgress()
 	build := func(fields []fieldpath.Path, progress storage.Progress) map[string]any {
 		built := essence.Build(c.Body, fields)
+		if body, err := object.FromMap(c.Body); err != nil {
+			t.Error(err)
+		} else {
+			sameEssence(t, built, essence.Of(body, fields))
+		}
 		essence.Clean(c.Body, built, base, progress)
 		return built
 	}

@@ -1,0 +1,76 @@
+// Package jsonvalue reads JSON: piece by piece without decoding, or into maps,
+// lists and plain values.
+package jsonvalue
+
+import (
+	"bytes"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Reader reads one JSON text. It is from a pool: making one costs more than most
+// readings. Names that occur twice in an object are not noticed, and the last
+// one counts: servers send none, and looking for them takes half of the time.
+type Reader struct {
+	jsontext.Decoder
+
+	// BigIntegers says to keep integers that do not fit into an int64 as
+	// [json.Number]; otherwise they become float64.
+	BigIntegers bool
+
+	buf   bytes.Buffer
+	names [256]string // of fields, by a hash
+}
+
+var readers = sync.Pool{New: func() any { return new(Reader) }}
+
+// Read begins to read the text, without copying it. The reader is to be closed.
+func Read(text []byte) *Reader {
+	r := readers.Get().(*Reader)
+	r.buf = *bytes.NewBuffer(text)
+	r.Reset(&r.buf, jsontext.AllowDuplicateNames(true))
+	return r
+}
+
+// Close lets go of the text.
+func (r *Reader) Close() {
+	r.buf, r.BigIntegers = bytes.Buffer{}, false
+	r.Reset(&r.buf)
+	readers.Put(r)
+}
+
+// Each calls fn for every field of the object that comes next; fn consumes the
+// value, with which the name becomes invalid.
+func (r *Reader) Each(fn func(name []byte) error) error {
+	if _, err := r.ReadToken(); err != nil {
+		return err
+	}
+	for r.PeekKind() != '}' {
+		name, err := r.ReadValue()
+		if err != nil {
+			return err
+		}
+		if err := fn(unquoted(name)); err != nil {
+			return err
+		}
+	}
+	_, err := r.ReadToken()
+	return err
+}
+
+// unquoted is the text of a JSON string, in place unless it has escapes.
+func unquoted(s jsontext.Value) []byte {
+	if bytes.IndexByte(s, '\\') < 0 {
+		return s[1 : len(s)-1]
+	}
+	text, _ := jsontext.AppendUnquote(nil, s) // the decoder has checked it
+	return text
+}
+
+// Decode is the value of a whole text of which nothing else is to be known.
+func Decode(text []byte) (any, error) {
+	r := Read(text)
+	defer r.Close()
+	return r.Value()
+}

@@ -1,0 +1,93 @@
+package jsonvalue
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+)
+
+// Value decodes what comes next: integers as int64 if they fit, other numbers as
+// float64.
+func (r *Reader) Value() (any, error) {
+	switch r.PeekKind() {
+	case '{':
+		return r.object()
+	case '[':
+		return r.array()
+	case '0':
+		return r.number()
+	}
+	token, err := r.ReadToken()
+	if err != nil {
+		return nil, err
+	}
+	switch token.Kind() {
+	case '"':
+		return token.String(), nil
+	case 't', 'f':
+		return token.Bool(), nil
+	}
+	return nil, nil
+}
+
+func (r *Reader) object() (map[string]any, error) {
+	fields := map[string]any{}
+	err := r.Each(func(name []byte) error { return r.Field(fields, name) })
+	return fields, err
+}
+
+// Field decodes the value that comes next into a map, under a name from
+// [Reader.Each].
+func (r *Reader) Field(into map[string]any, name []byte) error {
+	key := r.name(name) // before the value makes it invalid
+	v, err := r.Value()
+	into[key] = v
+	return err
+}
+
+func (r *Reader) array() ([]any, error) {
+	if _, err := r.ReadToken(); err != nil {
+		return nil, err
+	}
+	list := []any{}
+	for r.PeekKind() != ']' {
+		v, err := r.Value()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	_, err := r.ReadToken()
+	return list, err
+}
+
+func (r *Reader) number() (any, error) {
+	raw, err := r.ReadValue()
+	if err != nil {
+		return nil, err
+	}
+	text := string(raw)
+	if bytes.IndexAny(raw, ".eE") < 0 {
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return n, nil
+		}
+		if r.BigIntegers {
+			return json.Number(text), nil
+		}
+	}
+	return strconv.ParseFloat(text, 64)
+}
+
+// name makes a string of the name of a field. Objects of a kind have the same
+// ones, so that most are there from before.
+func (r *Reader) name(raw []byte) string {
+	n := len(raw)
+	if n == 0 || n > 32 {
+		return string(raw)
+	}
+	known := &r.names[(n*31+int(raw[0])*7+int(raw[n/2])*3+int(raw[n-1]))%len(r.names)]
+	if *known != string(raw) {
+		*known = string(raw)
+	}
+	return *known
+}

@@ -1,0 +1,36 @@
+package jsonvalue
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	kjson "sigs.k8s.io/json"
+)
+
+// The cluster's own library says how values are to be decoded.
+func TestValuesAreDecodedAsKubernetesDoes(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		`{}`, `[]`, `null`, `true`, `false`, `""`, `"a\u00e4\n\"\\/\ud83d\ude00"`, ` { "a" : [ 1 , { } , [ ] , null ] } `,
+		`0`, `-0`, `1`, `-1`, `1.0`, `1e3`, `1E-3`, `-1.5`, `9223372036854775807`, `-9223372036854775808`, `9223372036854775808`, `123456789012345678901234567890`,
+		`{"a":1,"a":2}`, `{"":{"\u0061":1}}`, `{"` + strings.Repeat("long", 20) + `":1}`,
+		`{"metadata":{"labels":{"app":"x"}},"spec":{"list":[{"name":"a","value":1},{"name":"b","value":2.5}]}}`,
+	} {
+		var want any
+		if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &want); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second time with names from before
+			got, err := Decode([]byte(text))
+			if diff := cmp.Diff(want, got); err != nil || diff != "" {
+				t.Errorf("%s: %v, -want +got\n%s", text, err, diff)
+			}
+		}
+	}
+	for _, text := range []string{``, `{`, `{"a"}`, `[1,]`, `nul`, `"a`, `1e999`} {
+		if got, err := Decode([]byte(text)); err == nil {
+			t.Errorf("%s is decoded as %v", text, got)
+		}
+	}
+}
