@@ -87,7 +87,7 @@ const recording = 5 * time.Second
 
 // backlog is how much may wait of one resource, in bytes. When it is reached,
 // reading from the cluster pauses.
-const backlog = 8 << 20
+const backlog = 4 << 20
 
 // prepare checks the options.
 func (o *runOptions) prepare() error {
