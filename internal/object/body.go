@@ -19,6 +19,7 @@ type Body struct {
 	Identity
 
 	raw   []byte
+	parts parts
 	stale bool
 
 	mu      sync.Mutex
@@ -62,11 +63,13 @@ func (i Identity) String() string {
 // JSON without managedFields, which no handler needs and which often make up
 // half of an object.
 func Parse(json []byte) (*Body, error) {
-	id, cut, err := scan(json)
+	json = bytes.TrimSpace(json)
+	id, found, managed, err := scan(json)
 	if err != nil {
 		return nil, fmt.Errorf("read the object: %w", err)
 	}
-	return &Body{Identity: id, raw: bytes.TrimSpace(cut.apply(json))}, nil
+	found.metadata, found.status = found.metadata.after(managed), found.status.after(managed)
+	return &Body{Identity: id, raw: managed.without(json), parts: found}, nil
 }
 
 // FromMap makes a body of decoded JSON, which the caller gives away.
@@ -103,7 +106,9 @@ func (b *Body) WithType(apiVersion, kind string) *Body {
 	if len(rest) > 0 && rest[0] == '}' {
 		head = head[:len(head)-1]
 	}
-	return &Body{Identity: id, raw: append(head, rest...)}
+	typed := append(head, rest...)
+	added := len(typed) - len(b.raw)
+	return &Body{Identity: id, raw: typed, parts: parts{b.parts.metadata.shifted(added), b.parts.status.shifted(added)}}
 }
 
 // At is the body with the number of a later version, of which nothing else is
@@ -111,14 +116,16 @@ func (b *Body) WithType(apiVersion, kind string) *Body {
 func (b *Body) At(resourceVersion string) *Body {
 	id := b.Identity
 	id.ResourceVersion = resourceVersion
-	return &Body{Identity: id, raw: b.raw, stale: b.stale || resourceVersion != b.ResourceVersion}
+	return &Body{Identity: id, raw: b.raw, parts: b.parts, stale: b.stale || resourceVersion != b.ResourceVersion}
 }
 
 // Stale tells that the body is older than its version: see [Body.At].
 func (b *Body) Stale() bool { return b.stale }
 
 // Undecoded is the same body without what was decoded of it: for keeping.
-func (b *Body) Undecoded() *Body { return &Body{Identity: b.Identity, raw: b.raw, stale: b.stale} }
+func (b *Body) Undecoded() *Body {
+	return &Body{Identity: b.Identity, raw: b.raw, parts: b.parts, stale: b.stale}
+}
 
 // Raw is the JSON of the object.
 func (b *Body) Raw() []byte { return b.raw }
@@ -145,7 +152,7 @@ func (b *Body) member(name string) (v any, ok bool) {
 	if v, ok = b.fields[name]; ok || b.decoded {
 		return v, ok
 	}
-	raw, ok := find(b.raw, name)
+	raw, ok := b.find(name)
 	if !ok {
 		return nil, false
 	}
@@ -158,6 +165,17 @@ func (b *Body) member(name string) (v any, ok bool) {
 	}
 	b.fields[name] = v
 	return v, true
+}
+
+// find returns the JSON of a member.
+func (b *Body) find(name string) (value []byte, ok bool) {
+	switch name {
+	case "metadata":
+		return b.parts.metadata.of(b.raw)
+	case "status":
+		return b.parts.status.of(b.raw)
+	}
+	return find(b.raw, name)
 }
 
 // Members are the wanted ones of the top level, decoded for the caller, who may

@@ -8,21 +8,52 @@ import (
 	"gopf.dev/gopf/internal/jsonvalue"
 )
 
-// span is a part of the JSON to leave out.
+// span is a part of the JSON; empty for none.
 type span struct{ from, to int }
 
-func (s span) apply(raw []byte) []byte {
+func (s span) of(raw []byte) (part []byte, ok bool) { return raw[s.from:s.to], s.to > s.from }
+
+// without is the JSON without the part.
+func (s span) without(raw []byte) []byte {
 	kept := make([]byte, 0, len(raw)-(s.to-s.from))
 	return append(append(kept, raw[:s.from]...), raw[s.to:]...)
 }
 
+// after is where the part is when another one was left out, of which it may have
+// been the whole.
+func (s span) after(cut span) span {
+	move := func(at int) int {
+		if at >= cut.to {
+			at -= cut.to - cut.from
+		}
+		return at
+	}
+	return span{move(s.from), move(s.to)}
+}
+
+func (s span) shifted(by int) span {
+	if s == (span{}) {
+		return s
+	}
+	return span{s.from + by, s.to + by}
+}
+
+// parts are where the most wanted members of an object are.
+type parts struct{ metadata, status span }
+
 // scan reads the identity in one pass, skipping all values it does not need,
-// and finds the managedFields.
-func scan(raw []byte) (id Identity, managed span, err error) {
+// and finds the parts and the managedFields.
+func scan(raw []byte) (id Identity, found parts, managed span, err error) {
 	r := jsonvalue.Read(raw)
 	defer r.Close()
 	if r.PeekKind() != '{' {
-		return id, managed, errors.New("not a JSON object")
+		return id, found, managed, errors.New("not a JSON object")
+	}
+	skip := func(into *span) error {
+		value, err := r.ReadValue()
+		end := int(r.InputOffset())
+		*into = span{end - len(value), end}
+		return err
 	}
 	err = r.Each(func(name []byte) error {
 		switch string(name) {
@@ -32,13 +63,19 @@ func scan(raw []byte) (id Identity, managed span, err error) {
 			return readString(r, &id.Kind)
 		case "metadata":
 			if r.PeekKind() != '{' {
-				return r.SkipValue()
+				return skip(&found.metadata)
 			}
-			return scanMetadata(r, raw, &id, &managed)
+			from := int(r.InputOffset())
+			from += bytes.IndexByte(raw[from:], '{')
+			err := scanMetadata(r, raw, &id, &managed)
+			found.metadata = span{from, int(r.InputOffset())}
+			return err
+		case "status":
+			return skip(&found.status)
 		}
 		return r.SkipValue()
 	})
-	return id, managed, err
+	return id, found, managed, err
 }
 
 // find returns the JSON of a member of an object; the last one counts.

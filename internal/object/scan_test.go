@@ -1,6 +1,10 @@
 package object
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
 
 func TestScanningOddObjects(t *testing.T) {
 	cases := map[string]struct{ in, name string }{
@@ -15,6 +19,39 @@ func TestScanningOddObjects(t *testing.T) {
 			b, err := Parse([]byte(c.in))
 			if err != nil || b.Name != c.name {
 				t.Errorf("got %+v, %v", b, err)
+			}
+		})
+	}
+}
+
+func TestPartsAreFoundWhereverTheyAre(t *testing.T) {
+	for name, in := range map[string]string{
+		"nothing":          `{}`,
+		"plain":            `{"metadata":{"name":"a"},"spec":1,"status":{"s":1}}`,
+		"spaces":           ` {  "metadata" : { "name" : "a" } , "status" :  2 } `,
+		"reversed":         `{"status":{"s":1},"spec":1,"metadata":{"name":"a"}}`,
+		"managed first":    `{"metadata":{"managedFields":[{"a":"}"}],"name":"a"},"status":{"s":1}}`,
+		"managed last":     `{"metadata":{"name":"a", "managedFields": [] },"spec":1,"status":{"s":1}}`,
+		"managed alone":    `{"status":"before","metadata":{"managedFields":[]}}`,
+		"escaped":          `{"meta\u0064ata":{"name":"a"},"st\u0061tus":null}`,
+		"twice":            `{"status":1,"metadata":{"name":"a"},"status":2,"metadata":{"name":"b"}}`,
+		"of no use":        `{"metadata":1,"status":[]}`,
+		"with types added": `{"kind":"K","metadata":{"name":"a","managedFields":[]},"status":{"s":1}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			parsed, err := Parse([]byte(in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, b := range []*Body{parsed, parsed.WithType("v1", "Kind"), parsed.Undecoded(), parsed.At("7")} {
+				whole := b.Undecoded().Map()
+				for _, member := range []string{"metadata", "status"} {
+					want, wantOK := whole[member]
+					got, ok := b.Undecoded().Lookup(member)
+					if diff := cmp.Diff(want, got); ok != wantOK || diff != "" {
+						t.Errorf("%s of %s: %v, -want +got\n%s", member, b.Raw(), ok, diff)
+					}
+				}
 			}
 		})
 	}
