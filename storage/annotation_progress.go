@@ -40,6 +40,9 @@ func NewAnnotationProgress(prefix string) *AnnotationProgress {
 // Load implements [Progress].
 func (s *AnnotationProgress) Load(_ context.Context, o Object, ids []string) (map[string]Record, error) {
 	records := make(map[string]Record)
+	if !s.annotations().in(o) {
+		return records, nil // which is so of all new objects
+	}
 	for _, id := range ids {
 		for key, value := range values(o, s.annotations().keys(o, id)) {
 			record, found, err := decodeRecord([]byte(value))
@@ -64,6 +67,9 @@ func (s *AnnotationProgress) Save(_ context.Context, o Object, p Patch, changed 
 			continue
 		}
 		a.put(o, p, a.keys(o, id), changed[id].Encode(s.Verbose))
+	}
+	if !a.in(o) && !a.in(p) {
+		return nil
 	}
 	for _, id := range purge {
 		a.purge(o, p, a.keys(o, id))

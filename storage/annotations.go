@@ -34,6 +34,18 @@ func values(o Object, keys []string) iter.Seq2[string, string] {
 	}
 }
 
+// in tells whether an object or a patch has any.
+func (a annotations) in(o interface{ Lookup(path ...string) (any, bool) }) bool {
+	value, _ := o.Lookup("metadata", "annotations")
+	all, _ := value.(map[string]any)
+	for key := range all {
+		if rest, ok := strings.CutPrefix(key, a.prefix); ok && strings.HasPrefix(rest, "/") {
+			return true
+		}
+	}
+	return false
+}
+
 // put writes the value under all keys.
 func (a annotations) put(o Object, p Patch, keys []string, value string) {
 	for _, key := range keys {

@@ -43,6 +43,9 @@ func NewStatusProgress(name string) *StatusProgress {
 // Load implements [Progress].
 func (s *StatusProgress) Load(_ context.Context, o Object, ids []string) (map[string]Record, error) {
 	records := make(map[string]Record)
+	if _, some := o.Lookup(s.Field...); !some {
+		return records, nil
+	}
 	for _, id := range ids {
 		value, ok := o.Lookup(s.path(id)...)
 		if !ok {
@@ -67,6 +70,11 @@ func (s *StatusProgress) Load(_ context.Context, o Object, ids []string) (map[st
 func (s *StatusProgress) Save(_ context.Context, o Object, p Patch, changed map[string]Record, ids []string) error {
 	for _, id := range slices.Sorted(maps.Keys(changed)) {
 		p.Set(changed[id].Fields(), s.path(id)...)
+	}
+	if _, some := o.Lookup(s.Field...); !some {
+		if _, some = p.Lookup(s.Field...); !some {
+			return nil
+		}
 	}
 	for _, id := range ids {
 		purge(o, p, s.path(id)...)

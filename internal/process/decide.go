@@ -16,9 +16,9 @@ import (
 // to stop.
 func (s *sight) decide(ctx context.Context, stopping delay) (*change, error) {
 	s.staying = stopping
-	request := s.request()
-	interested := s.Handlers.Interested(request)
-	mustBlock := interested && s.Handlers.Blocking(request) ||
+	s.asking = s.request()
+	interested := s.Handlers.Interested(s.asking)
+	mustBlock := interested && s.Handlers.Blocking(s.asking) ||
 		s.Daemons != nil && s.Daemons.Blocking(s.memory.daemons, s.plainRequest(s.memory, s.body))
 	c := &change{finalizer: apply.Finalizer{Name: s.Config.Finalizer}}
 	switch {

@@ -31,7 +31,7 @@ func (s *sight) handle(ctx context.Context, c *change) (save func(context.Contex
 		s.log.Info(fmt.Sprintf("%s is superseded by %s: %d succeeded; %d failed; %d left to the moment.",
 			other.Title(), strings.ToLower(title), n.Succeeded, n.Failed, n.Left))
 	}
-	selected := s.Handlers.Select(s.request())
+	selected := s.Handlers.Select(s.asking)
 	ids := make([]string, len(selected))
 	for i, h := range selected {
 		ids[i] = h.ID

@@ -24,9 +24,10 @@ type sight struct {
 	stored  stored
 	blocked bool // it has our finalizer
 	cause   *cause.Cause
-	fresh   bool  // the stream says that the object has changed
-	staying delay // the time until more is done about daemons that the deletion waits for
-	wake    *Wake // who asked not to wait for what is delayed; nil for nobody
+	fresh   bool              // the stream says that the object has changed
+	staying delay             // the time until more is done about daemons that the deletion waits for
+	wake    *Wake             // who asked not to wait for what is delayed; nil for nobody
+	asking  *registry.Request // what filters are given
 	log     *slog.Logger
 }
 
