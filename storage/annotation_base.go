@@ -92,11 +92,10 @@ func (s *AnnotationBase) Load(_ context.Context, o Object) (essence map[string]a
 
 // Save implements [Base]. If it fails, nothing is put into the patch.
 func (s *AnnotationBase) Save(_ context.Context, o Object, p Patch, essence map[string]any) error {
-	text, err := EncodeEssence(essence)
+	text, err := encodeEssence(essence, "\n")
 	if err != nil {
 		return fmt.Errorf("write the last-handled configuration: %w", err)
 	}
-	text += "\n"
 	a := annotations{prefix: s.Prefix, v1: s.V1}
 	plain, compressed := s.keys(Marked(o))
 	taken := annotationsSize(o, p, append(plain, compressed))

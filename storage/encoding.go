@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"gopf.dev/gopf/internal/jsonvalue"
 )
@@ -22,16 +23,34 @@ import (
 // Nothing depends on the bytes being the same, but that neither framework sees
 // a difference in what the other has written is easier to trust when there is
 // none.
-func EncodeEssence(essence map[string]any) (string, error) {
+func EncodeEssence(essence map[string]any) (string, error) { return encodeEssence(essence, "") }
+
+// encodeEssence adds an ending to the text, which is costly to do afterwards.
+func encodeEssence(essence map[string]any, ending string) (string, error) {
+	buf := buffers.Get().(*[]byte)
+	b, err := appendEssence((*buf)[:0], essence)
+	text := string(append(b, ending...))
+	if cap(b) <= maxKeptBuffer {
+		*buf = b
+		buffers.Put(buf)
+	}
+	return text, err
+}
+
+// buffers are used again: most of what is encoded is of the same size.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+const maxKeptBuffer = 64 << 10
+
+func appendEssence(b []byte, essence map[string]any) ([]byte, error) {
 	keys := append(sortedBut(essence, "metadata", "status"), "metadata", "status")
-	b, err := appendObject(make([]byte, 0, 1024), essence, keys, func(b []byte, key string, value any) ([]byte, error) {
+	return appendObject(b, essence, keys, func(b []byte, key string, value any) ([]byte, error) {
 		if metadata, ok := value.(map[string]any); ok && key == "metadata" {
 			keys := append([]string{"labels", "annotations"}, sortedBut(metadata, "labels", "annotations")...)
 			return appendObject(b, metadata, keys, appendMember)
 		}
 		return appendValue(b, value)
 	})
-	return string(b), err
 }
 
 // DecodeEssence reads an essence from JSON, with any white space around it. A
