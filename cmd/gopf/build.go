@@ -14,6 +14,8 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
+	"time"
 )
 
 var errNoGo = errors.New("the go command is not in PATH: install Go to build the operator")
@@ -150,6 +152,8 @@ func (b *build) into(ctx context.Context, temp string, stderr io.Writer) (execut
 		}
 		args = append(args, "-overlay="+overlay)
 	}
+	over := patiently(stderr, patience, fmt.Sprintf("Building the operator in %s. The first time takes a minute or two.", b.given))
+	defer over()
 	out, err := b.goBuild(ctx, args)
 	if err != nil && b.source != nil && bytes.Contains(out, []byte("go.sum")) {
 		// The module has never needed what the command line needs, and 'go mod tidy'
@@ -160,6 +164,7 @@ func (b *build) into(ctx context.Context, temp string, stderr io.Writer) (execut
 		}
 		out, err = b.goBuild(ctx, append(args, "-mod=mod", "-modfile="+modfile))
 	}
+	over()
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
@@ -171,6 +176,24 @@ func (b *build) into(ctx context.Context, temp string, stderr io.Writer) (execut
 		return "", fmt.Errorf("build the operator in %s: go build: %w%s", b.given, err, advice(string(out)))
 	}
 	return executable, nil
+}
+
+// patience is how long nothing need be said of work that goes on.
+const patience = 3 * time.Second
+
+// patiently tells of work that takes longer than the limit, until it is said to be
+// over. Whoever says that may write to the same writer then.
+func patiently(w io.Writer, limit time.Duration, what string) (over func()) {
+	ended := make(chan struct{})
+	var teller sync.WaitGroup
+	teller.Go(func() {
+		select {
+		case <-ended:
+		case <-time.After(limit):
+			fmt.Fprintln(w, what)
+		}
+	})
+	return sync.OnceFunc(func() { close(ended); teller.Wait() })
 }
 
 // advice says what to do about errors of the go command that only gopf can cause.

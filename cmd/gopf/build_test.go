@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -83,4 +85,19 @@ func TestVendoredModulesGetAdvice(t *testing.T) {
 	if got := advice("undefined: x"); got != "" {
 		t.Errorf("got %q", got)
 	}
+}
+
+func TestLongWorkIsToldOfAndShortIsNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for took, want := range map[time.Duration]string{time.Second: "", time.Minute: "Building.\n"} {
+			var said strings.Builder
+			over := patiently(&said, 3*time.Second, "Building.")
+			time.Sleep(took)
+			over()
+			over()
+			if said.String() != want {
+				t.Errorf("after %v: %q", took, said.String())
+			}
+		}
+	})
 }
