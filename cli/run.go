@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/health"
 )
 
 // devPriority is that of people who try something on a cluster that is in use.
@@ -143,7 +146,31 @@ func (f *runFlags) check() error {
 	case f.flags.Changed("election") && f.election != "lease" && f.election != "none":
 		return misuse("%s is %q: use lease or none", source(f.flags, "election"), f.election)
 	}
+	if err := f.checkAddresses(); err != nil {
+		return err
+	}
 	return f.scope.check()
+}
+
+// checkAddresses finds what is written wrongly. Whether somebody else listens
+// there is found when the operator runs.
+func (f *runFlags) checkAddresses() error {
+	check := map[string]error{}
+	if f.liveness != "" {
+		check["liveness"] = health.CheckURL(f.liveness)
+	}
+	if f.health != "" {
+		check["health"] = health.CheckAddress("health", f.health)
+	}
+	if f.metrics != "" {
+		check["metrics"] = health.CheckAddress("metrics", f.metrics)
+	}
+	for _, flag := range slices.Sorted(maps.Keys(check)) {
+		if err := check[flag]; err != nil {
+			return misuse("%s: %w", source(f.flags, flag), err)
+		}
+	}
+	return nil
 }
 
 // apply puts what was given into the settings, and leaves the rest as it is.

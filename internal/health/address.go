@@ -27,6 +27,21 @@ func (e *AddressError) Error() string {
 
 func (e *AddressError) Unwrap() error { return e.Err }
 
+// CheckURL tells what is wrong with the URL of the probe endpoint, as far as that
+// can be known without listening there.
+func CheckURL(text string) error {
+	_, _, err := probeURL(text)
+	return err
+}
+
+// CheckAddress tells the same of an address for something else.
+func CheckAddress(what, address string) error {
+	if err := checkPort(address); err != nil {
+		return &AddressError{address, what, "say something like :8080 or localhost:8080", err}
+	}
+	return nil
+}
+
 // probeURL takes the URL of the probe endpoint apart: the address to listen on,
 // and the one path that is served. The host is localhost if there is none, the
 // port 80, the path "/". As in Kopf, what else a URL may have is ignored.

@@ -144,8 +144,8 @@ func (s *Server) open(ctx context.Context) error {
 
 // serve adds routes to an address, and begins to listen there if nobody does.
 func (s *Server) serve(ctx context.Context, what, address string, added map[string]http.Handler) (bound string, err error) {
-	if err := checkPort(address); err != nil {
-		return "", &AddressError{address, what, "say something like :8080 or localhost:8080", err}
+	if err := CheckAddress(what, address); err != nil {
+		return "", err
 	}
 	at, err := s.site(ctx, address)
 	if err != nil {
