@@ -71,6 +71,28 @@ func TestWithoutPermissionForNamespacesPlainNamesAreServed(t *testing.T) {
 	})
 }
 
+func TestNamespacesThatDoNotExistAreToldOfAndServedLater(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := gopf.New()
+		gopf.For[*Example](op, resource).OnCreate("c", diary.handler("create"))
+		var log lines
+		gopftest.Start(t, op, c, gopf.Namespaces("default", "defualt"), gopf.Log(log.logger()))
+		settle()
+		if !log.has("The namespace 'defualt' does not exist") || log.has("'default' does not exist") {
+			t.Error("a namespace that does not exist is not told of, or one that does")
+		}
+		c.CreateNamespace(t, "defualt")
+		x := example("x", "a")
+		x.SetNamespace("defualt")
+		c.Create(t, x)
+		settle()
+		if got := diary.all(); !slices.Equal(got, []string{"create create a"}) {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
 func TestOfNamespacesOnlyThoseWithMatchingNamesAreHandled(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls

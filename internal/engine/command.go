@@ -9,7 +9,6 @@ import (
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/observe"
 	"gopf.dev/gopf/internal/peering"
-	"gopf.dev/gopf/kind"
 )
 
 // RefusedError tells that a command cannot be carried out with these
@@ -77,7 +76,7 @@ func matching(ctx context.Context, client *kube.Client, patterns observe.Namespa
 	if names, fixed := patterns.Fixed(); fixed {
 		return names, nil
 	}
-	info := kind.Info{Version: "v1", Plural: "namespaces", Kind: "Namespace"}
+	info := observe.NamespaceInfo()
 	_, err = client.List(ctx, info, "", kube.ListOptions{}, func(b *object.Body) error {
 		if patterns.Match(b.Name) {
 			names = append(names, b.Name)

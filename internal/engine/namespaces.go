@@ -2,14 +2,19 @@ package engine
 
 import (
 	"context"
+	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/observe"
 )
 
 // followNamespaces keeps up with the namespaces that match the patterns, until
 // the context is done. Plain names need not be followed.
 func (s *server) followNamespaces(ctx, work context.Context) {
-	if _, fixed := s.Namespaces.Fixed(); fixed {
+	if names, fixed := s.Namespaces.Fixed(); fixed {
+		s.tellOfMissing(ctx, names)
 		return
 	}
 	following := &observe.Following{
@@ -18,6 +23,18 @@ func (s *server) followNamespaces(ctx, work context.Context) {
 		Complete: func() { s.gate.Synced(patterns) },
 	}
 	following.Run(ctx)
+}
+
+// tellOfMissing tells of namespaces that do not exist: servers list nothing in them
+// without a word, and a name may be mistyped.
+func (s *server) tellOfMissing(ctx context.Context, names []string) {
+	client := s.client.WithBackoffs(nil) // others find out what else is wrong
+	for _, name := range names {
+		_, err := client.Get(ctx, kube.Target{Info: observe.NamespaceInfo(), Name: name})
+		if apierrors.IsNotFound(err) {
+			s.Log.Warn(fmt.Sprintf("The namespace '%s' does not exist. What is created in it will be handled once it does.", name))
+		}
+	}
 }
 
 // serveNamespace begins or ends to serve a namespace.

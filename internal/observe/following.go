@@ -55,6 +55,9 @@ type known struct {
 // of the last objects in it is told by other streams, which may be behind.
 const farewell = 5 * time.Second
 
+// NamespaceInfo is the kind of namespaces, which all clusters have.
+func NamespaceInfo() kind.Info { return namespaces }
+
 var namespaces = kind.Info{Version: "v1", Plural: "namespaces", Kind: "Namespace"}
 
 // Run follows until the context is done.
