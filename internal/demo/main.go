@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"syscall"
 	"time"
 
@@ -58,8 +59,9 @@ func run(ctx context.Context, once bool) error {
 		return err
 	}
 
-	say("Starting the operator: examples/01-minimal run --all-namespaces")
-	process := exec.Command(operator, "run", "--all-namespaces", "--standalone")
+	args := []string{"run", "--all-namespaces", "--standalone"}
+	say("Starting the operator: examples/01-minimal %s", strings.Join(args, " "))
+	process := exec.Command(operator, args...)
 	process.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig())
 	process.Stdout, process.Stderr = os.Stdout, os.Stderr
 	process.SysProcAttr = ownGroup() // Ctrl-C is for us: we stop it in our order
