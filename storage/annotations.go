@@ -34,8 +34,13 @@ func values(o Object, keys []string) iter.Seq2[string, string] {
 	}
 }
 
+// lookuper is what objects and patches have in common.
+type lookuper interface {
+	Lookup(path ...string) (value any, found bool)
+}
+
 // in tells whether an object or a patch has any.
-func (a annotations) in(o interface{ Lookup(path ...string) (any, bool) }) bool {
+func (a annotations) in(o lookuper) bool {
 	value, _ := o.Lookup("metadata", "annotations")
 	all, _ := value.(map[string]any)
 	for key := range all {

@@ -64,7 +64,7 @@ func DecodeEssence(text string) (essence map[string]any, found bool, err error) 
 	if err != nil {
 		return nil, false, err
 	}
-	if _, err := r.ReadToken(); err != io.EOF {
+	if _, err := r.ReadToken(); !errors.Is(err, io.EOF) {
 		return nil, false, errors.New("something follows after the JSON value")
 	}
 	essence, found = v.(map[string]any)

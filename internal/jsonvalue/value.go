@@ -67,7 +67,7 @@ func (r *Reader) number() (any, error) {
 		return nil, err
 	}
 	text := string(raw)
-	if bytes.IndexAny(raw, ".eE") < 0 {
+	if !bytes.ContainsAny(raw, ".eE") {
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 			return n, nil
 		}
