@@ -33,9 +33,9 @@ func (r *resource) leave(key string, m *process.Memory) {
 // that the names are sorted when the first one does.
 func (r *resource) find(name string) (key string) {
 	if r.named == nil {
-		r.named = map[string]string{}
+		r.named, r.shared = map[string]string{}, map[string]bool{}
 		for key, m := range r.memories {
-			r.named[m.Namespace+"/"+m.Name] = key
+			r.enroll(key, m)
 		}
 	}
 	return r.named[name]
@@ -59,11 +59,35 @@ func (r *resource) recall(key string, e entry) *process.Memory {
 			key = m.UID // not to keep it twice
 		}
 		r.memories[key] = m
-		if r.named != nil {
-			r.named[m.Namespace+"/"+m.Name] = key
-		}
+		r.enroll(key, m)
 	}
 	return m
+}
+
+// enroll makes an object be found by its name, if anybody asks for names.
+func (r *resource) enroll(key string, m *process.Memory) {
+	if r.named == nil {
+		return
+	}
+	name := m.Namespace + "/" + m.Name
+	if r.named[name] != "" {
+		r.shared[name] = true
+	}
+	r.named[name] = key
+}
+
+// strike makes an object not be found anymore. A successor of the same name came
+// after it, most likely, or before it, ahead of a listing.
+func (r *resource) strike(key string, m *process.Memory) {
+	name := m.Namespace + "/" + m.Name
+	switch {
+	case r.named[name] != key:
+		delete(r.shared, name)
+	case r.shared[name]:
+		r.named = nil // to be sorted again
+	default:
+		delete(r.named, name)
+	}
 }
 
 // skim deals with an event at once, if there is next to nothing to do about it,
@@ -100,9 +124,7 @@ func (r *resource) forget(key string, m *process.Memory) {
 	defer r.mu.Unlock()
 	delete(r.memories, key)
 	r.gone.add(key)
-	if r.named[m.Namespace+"/"+m.Name] == key { // it may be of a successor already
-		delete(r.named, m.Namespace+"/"+m.Name)
-	}
+	r.strike(key, m)
 }
 
 // known are the objects that are believed to exist in the namespace.

@@ -28,6 +28,7 @@ type resource struct {
 	counts *metrics.Resource // nil if nobody asks for them
 	queue  *queue.Queue[string, entry]
 	put    func(key string, e entry)
+	offer  func(key string, e entry) (taken bool)
 	take   func(e *process.Event) (taken bool) // without a turn of its own; see [resource.skim]
 	gate   *index.Gate
 	cancel context.CancelCauseFunc // of handlers
@@ -47,6 +48,7 @@ type resource struct {
 	mu       sync.Mutex
 	memories map[string]*process.Memory
 	named    map[string]string // keys by namespace/name; nil until somebody asks
+	shared   map[string]bool   // names by which there are several objects, all but one of them gone
 	gone     gone
 	left     map[string]bool  // namespaces that are not served anymore
 	missed   map[string]entry // turns that fell into a pause, by key
@@ -72,6 +74,7 @@ func (r *resource) open(work context.Context) {
 	})
 	r.kind.Aside = r.queue.Aside
 	r.put = func(key string, e entry) { r.queue.Put(work, key, e) }
+	r.offer = func(key string, e entry) bool { return r.queue.Offer(work, key, e) }
 	r.take = func(e *process.Event) bool { // the end of a stream is no reason to interrupt index functions
 		if r.indexOnly.Load() {
 			r.index(work, e) // at once: when all are delivered, all are indexed
@@ -146,6 +149,12 @@ func (r *resource) start(ctx context.Context, namespace string) (end func()) {
 	config.Info, config.Namespace, config.Log = r.kind.Resource, namespace, r.config.Log
 	config.Known = func() iter.Seq[object.Identity] { return r.known(namespace) }
 	pulse, over := r.vitals.follow(&config, r.counts)
+	config.Newcomers = func(e stream.Event) (taken bool) {
+		if taken = r.hasten(e); taken {
+			pulse.count(e)
+		}
+		return taken
+	}
 	s := stream.New(r.client, config)
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -158,11 +167,10 @@ func (r *resource) start(ctx context.Context, namespace string) (end func()) {
 }
 
 func (r *resource) deliver(namespace string, e stream.Event) {
-	types := map[stream.Type]string{stream.Added: "ADDED", stream.Modified: "MODIFIED", stream.Deleted: "DELETED"}
 	if e.Body != nil && !r.isServed(e.Body) {
 		return
 	}
-	event := &process.Event{Type: types[e.Type], Body: e.Body, Missed: e.Missed}
+	event := eventOf(e)
 	switch {
 	case e.Type == stream.Synced:
 		r.gate.Synced(r.source(namespace))
@@ -170,6 +178,21 @@ func (r *resource) deliver(namespace string, e stream.Event) {
 	default:
 		r.put(e.Body.Key(), entry{event: event})
 	}
+}
+
+// hasten takes what a stream tells ahead of a long listing, unless there is no
+// room even for news, or nobody waits for them yet: then they come behind it.
+func (r *resource) hasten(e stream.Event) (taken bool) {
+	if r.indexOnly.Load() || !r.isServed(e.Body) {
+		return false
+	}
+	event := eventOf(e)
+	return r.take(event) || r.offer(e.Body.Key(), entry{event: event})
+}
+
+func eventOf(e stream.Event) *process.Event {
+	types := map[stream.Type]string{stream.Added: "ADDED", stream.Modified: "MODIFIED", stream.Deleted: "DELETED"}
+	return &process.Event{Type: types[e.Type], Body: e.Body, Missed: e.Missed}
 }
 
 // isServed tells whether an object belongs to what is served: of namespaces as

@@ -84,9 +84,25 @@ func (q *Queue[K, E]) Put(ctx context.Context, key K, entry E) {
 	for q.config.Limit > 0 && q.weight >= q.config.Limit && q.config.Weigh(entry) > 0 && !q.closed {
 		q.space.Wait()
 	}
-	if q.closed {
-		return
+	if !q.closed {
+		q.put(ctx, key, entry)
 	}
+}
+
+// Offer is a Put that does not wait, for entries that should not be kept behind
+// those which have filled the queue: it may hold the same weight once more of
+// them. It returns whether the entry was taken.
+func (q *Queue[K, E]) Offer(ctx context.Context, key K, entry E) (taken bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed || q.config.Limit > 0 && q.weight >= 2*q.config.Limit && q.config.Weigh(entry) > 0 {
+		return false
+	}
+	q.put(ctx, key, entry)
+	return true
+}
+
+func (q *Queue[K, E]) put(ctx context.Context, key K, entry E) {
 	a := q.actors[key]
 	if a == nil {
 		a = &actor[E]{}

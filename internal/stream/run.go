@@ -9,6 +9,7 @@ import (
 
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/kind"
 )
 
 // run is the state of one Run.
@@ -17,6 +18,7 @@ type run struct {
 	deliver func(Event)
 	health  health
 	pause   backoff
+	early   newcomers
 
 	version string // where to resume; "" is to list first
 	listed  string // the version of the last list
@@ -52,6 +54,8 @@ func (r *run) turn(ctx context.Context) end {
 		if r.listed != "" {
 			r.sign(Relisted)
 		}
+		r.early.begin()
+		defer r.early.close()
 		r.health.listing()
 		if r.pagesOnly || r.failed >= maxStreamedLists {
 			if err := r.listPages(ctx); err != nil {
@@ -97,7 +101,7 @@ func (r *run) watch(ctx context.Context) end {
 	before := r.version
 	guard := r.startGuard(ctx, w, limit)
 	defer guard.stop()
-	err = r.follow(w, guard, &list)
+	err = r.follow(ctx, w, guard, &list)
 	stayed := guard.age() >= r.MaxBackoff
 	return end{
 		err:       err,
@@ -117,7 +121,7 @@ func (r *run) listPages(ctx context.Context) error {
 	}
 	version, err := r.client.List(ctx, r.Info, r.Namespace, o, func(b *object.Body) error {
 		r.sign(Heard)
-		r.deliverListed(list, b)
+		r.deliverListed(ctx, list, b)
 		return ctx.Err()
 	})
 	if err != nil {
@@ -130,16 +134,27 @@ func (r *run) listPages(ctx context.Context) error {
 	return nil
 }
 
-func (r *run) deliverListed(list *listing, b *object.Body) {
+func (r *run) deliverListed(ctx context.Context, list *listing, b *object.Body) {
 	if former, replaced := list.saw(b.Identity); replaced {
 		r.deliver(r.tombstone(former))
 	}
-	r.deliver(Event{Type: Listed, Body: b})
+	ahead, stale := r.early.check(Listed, b.Identity)
+	switch {
+	case stale:
+	case ahead: // it was not there when the operator came
+		r.deliver(Event{Type: Modified, Body: b})
+	default:
+		r.deliver(Event{Type: Listed, Body: b})
+	}
+	r.early.listed(ctx, r.Stream)
 }
 
 func (r *run) finishList(list *listing, version string) {
+	r.early.close()
 	for id := range list.missing() {
-		r.deliver(r.tombstone(id))
+		if !r.early.outlived(id.UID, version) {
+			r.deliver(r.tombstone(id))
+		}
 	}
 	r.deliver(Event{Type: Synced})
 	r.version, r.listed, r.failed, r.unpaged, r.watched = version, version, 0, false, false
@@ -147,7 +162,7 @@ func (r *run) finishList(list *listing, version string) {
 
 // follow delivers the events of a watch until it ends. While the list is not
 // nil, the initial events are still coming.
-func (r *run) follow(w *kube.Watch, guard *guard, list **listing) error {
+func (r *run) follow(ctx context.Context, w *kube.Watch, guard *guard, list **listing) error {
 	for {
 		guard.waiting(r.version)
 		e, err := w.Next()
@@ -162,7 +177,7 @@ func (r *run) follow(w *kube.Watch, guard *guard, list **listing) error {
 		r.sign(Heard)
 		switch e.Type {
 		case kube.Added, kube.Modified, kube.Deleted:
-			r.take(e, *list)
+			r.take(ctx, e, *list)
 		case kube.Bookmark:
 			if *list != nil && e.InitialEnd {
 				r.finishList(*list, e.Body.ResourceVersion)
@@ -171,7 +186,7 @@ func (r *run) follow(w *kube.Watch, guard *guard, list **listing) error {
 				r.health.watching()
 			}
 		case kube.Error:
-			return trouble{fmt.Errorf("watch %s: the server sent an error: %w", r.Info, &apierrors.StatusError{ErrStatus: *e.Status})}
+			return trouble{statusError(r.Info, e)}
 		default:
 			r.warnOfType(e.Type)
 			continue
@@ -180,21 +195,29 @@ func (r *run) follow(w *kube.Watch, guard *guard, list **listing) error {
 		// them is a point to resume at.
 		if *list == nil && e.Body.ResourceVersion != "" {
 			r.version = e.Body.ResourceVersion
+			r.early.passed(r.version)
 		}
 	}
 }
 
 // take delivers an event about an object.
-func (r *run) take(e kube.Event, list *listing) {
+func (r *run) take(ctx context.Context, e kube.Event, list *listing) {
 	b := e.Body.WithType(r.Info.APIVersion(), r.Info.Kind)
 	switch {
 	case e.Type == kube.Added && list != nil:
-		r.deliverListed(list, b)
+		r.deliverListed(ctx, list, b)
 		return
 	case e.Type == kube.Deleted && list != nil:
 		list.gone(b.Identity)
 	}
-	r.deliver(Event{Type: typeOf(e.Type), Body: b})
+	if _, stale := r.early.check(typeOf(e.Type), b.Identity); !stale {
+		r.deliver(Event{Type: typeOf(e.Type), Body: b})
+	}
+}
+
+// statusError is what an event of an error says.
+func statusError(info kind.Info, e kube.Event) error {
+	return fmt.Errorf("watch %s: the server sent an error: %w", info, &apierrors.StatusError{ErrStatus: *e.Status})
 }
 
 func typeOf(t string) Type {

@@ -10,6 +10,9 @@
 //  3. Watch from there; after any disconnection go on from the last version.
 //  4. When the server does not have that version any more: all over again.
 //
+// What is created during a long list need not wait for its end: see
+// [Config.Newcomers].
+//
 // # Guarantees
 //
 // Nothing that a server or a connection does ends a stream; all errors are
@@ -104,6 +107,13 @@ type Config struct {
 	// each list, from the goroutine of Run.
 	Known func() iter.Seq[object.Identity]
 
+	// Newcomers, if set, is told of objects that are created while a long list is
+	// being delivered, ahead of it: of their creation, changes and deletion, from
+	// another goroutine than that of Run, one at a time. It must not wait. What it
+	// does not take comes behind the list, what it takes does not come again. No
+	// object has events from both goroutines at the same time.
+	Newcomers func(Event) (taken bool)
+
 	// Status, if set, is told how the stream is doing whenever that changes,
 	// from the goroutine of Run.
 	Status func(Status)
@@ -175,6 +185,7 @@ func (s *Stream) Run(ctx context.Context, deliver func(Event)) error {
 		deliver: deliver,
 		pause:   backoff{base: s.ReconnectBackoff, most: s.MaxBackoff, jitter: s.jitter},
 		health:  health{cfg: &s.Config},
+		early:   newcomers{tell: s.Newcomers},
 	}
 	r.relists = r.pause
 	for ctx.Err() == nil {

@@ -1,0 +1,181 @@
+package stream
+
+import (
+	"context"
+	"sync"
+
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/object"
+)
+
+// longList is how many objects a list has brought when it is taken for a long
+// one. Shorter ones are over in a moment, and ask for nothing more; the objects
+// that are created before are no newcomers, and wait for its end.
+const longList = 250
+
+// maxNewcomers is how many objects are told of ahead of one list: what is
+// remembered of them is to be bounded.
+const maxNewcomers = 10_000
+
+// newcomers are the objects that are created while a long list is being
+// delivered. The server has them on the same connection, behind the list, so
+// that they would wait for as long as the receiver needs for all the others. A
+// second watch, which begins somewhere within the list and ends with it, brings
+// them ahead.
+//
+// It only accelerates. The stream brings everything, and the watch only what is
+// about objects whose creation it saw; what it told is dropped when the stream
+// brings it. What it cannot tell at once, or leaves out for any reason, is left
+// to the stream, and so is from then on everything about that object: each
+// object's events come in their order. If it fails, there is no second try.
+type newcomers struct {
+	// tell hands on an event without waiting, or refuses it. Nil for no watch.
+	tell func(Event) (taken bool)
+
+	count int            // of objects in this list
+	end   func()         // of the watch, if there is one
+	done  sync.WaitGroup // for its goroutine
+
+	mu      sync.Mutex           // held while something is told, too
+	reached uint64               // the highest version that the stream brought since this list began
+	told    uint64               // the highest version that was told
+	met     map[string]*newcomer // by uid
+	former  map[name]bool        // whose former objects' ends are left to the stream
+}
+
+type newcomer struct {
+	version uint64 // of the last event, told by either
+	deleted bool   // it was its deletion
+	left    bool   // all the rest is left to the stream
+}
+
+// begin prepares for another list.
+func (n *newcomers) begin() {
+	n.count, n.reached = 0, 0
+	n.former = map[name]bool{}
+	for _, o := range n.met {
+		o.left = true // there is a gap since the last watch
+	}
+}
+
+// listed counts the objects of the list, and opens the watch when there are many.
+func (n *newcomers) listed(ctx context.Context, s *Stream) {
+	if n.count++; n.count != longList || n.tell == nil {
+		return
+	}
+	ctx, n.end = context.WithCancel(ctx)
+	n.done.Go(func() {
+		if err := n.watch(ctx, s); err != nil && ctx.Err() == nil {
+			s.Log.Debug("What is created during the list is not followed ahead of it.", "error", err)
+		}
+	})
+}
+
+// close ends the watch, if there is one, and waits for that.
+func (n *newcomers) close() {
+	if n.end != nil {
+		n.end()
+		n.done.Wait()
+		n.end = nil
+	}
+}
+
+// watch tells of newcomers until ctx is done. Its error says why it ended before.
+func (n *newcomers) watch(ctx context.Context, s *Stream) error {
+	now, err := s.client.List(ctx, s.Info, s.Namespace, kube.ListOptions{Selector: s.Selector, Max: 1}, func(*object.Body) error { return nil })
+	if err != nil {
+		return err
+	}
+	w, err := s.client.Watch(ctx, s.Info, s.Namespace, kube.WatchOptions{ResourceVersion: now, Selector: s.Selector})
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	for n.room() {
+		e, err := w.Next()
+		if err != nil {
+			return err
+		}
+		switch e.Type {
+		case kube.Added, kube.Modified, kube.Deleted:
+			n.take(Event{Type: typeOf(e.Type), Body: e.Body.WithType(s.Info.APIVersion(), s.Info.Kind)})
+		case kube.Error:
+			return statusError(s.Info, e)
+		}
+	}
+	return nil
+}
+
+func (n *newcomers) room() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.met)+len(n.former) < maxNewcomers
+}
+
+// take tells an event of the watch, if that is for it to tell.
+func (n *newcomers) take(e Event) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	id := e.Body.Identity
+	place := name{id.Namespace, id.Name}
+	o := n.met[id.UID]
+	if o == nil {
+		// Of objects that existed before, others by the same name included, the
+		// stream must tell first.
+		o = &newcomer{left: e.Type != Added || n.former[place]}
+	}
+	version, valid := id.Version()
+	if o.left = o.left || !valid || version <= n.reached || !n.tell(e); o.left {
+		if e.Type == Deleted {
+			n.former[place] = true
+		}
+		return
+	}
+	if n.met == nil {
+		n.met = map[string]*newcomer{}
+	}
+	o.version, o.deleted = version, e.Type == Deleted
+	n.met[id.UID], n.told = o, max(n.told, version)
+}
+
+// check tells whether an event of the stream is about an object that is known
+// ahead of it, and whether the event itself was told, too. If not, the stream goes
+// on with that object alone.
+func (n *newcomers) check(t Type, id object.Identity) (ahead, stale bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	version, valid := id.Version()
+	n.reached = max(n.reached, version)
+	o := n.met[id.UID]
+	if o == nil {
+		return false, false
+	}
+	// Servers may send deletions with the version of the last change.
+	ahead = !o.deleted
+	stale = valid && (version < o.version || version == o.version && (t != Deleted || o.deleted))
+	if !stale {
+		o.left, o.version, o.deleted = true, version, t == Deleted
+	}
+	return ahead, stale
+}
+
+// outlived tells whether an object is known to exist after a list of the version,
+// although that did not bring it: it may have come back into a selection.
+func (n *newcomers) outlived(uid, version string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	o := n.met[uid]
+	v, valid := object.Identity{ResourceVersion: version}.Version()
+	return o != nil && valid && o.version > v && !o.deleted
+}
+
+// passed forgets the newcomers once the stream has come to where the watch had
+// got.
+func (n *newcomers) passed(version string) {
+	if len(n.met) == 0 {
+		return
+	}
+	if v, valid := (object.Identity{ResourceVersion: version}).Version(); valid && v >= n.told {
+		n.met = nil
+	}
+}
