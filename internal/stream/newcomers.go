@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"sync"
+	"time"
 
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
@@ -11,7 +12,10 @@ import (
 // longList is how many objects a list has brought when it is taken for a long
 // one. Shorter ones are over in a moment, and ask for nothing more; the objects
 // that are created before are no newcomers, and wait for its end.
-const longList = 250
+const longList = 50
+
+// headStart is how long a list waits for the watch beside it, at most.
+const headStart = time.Second
 
 // maxNewcomers is how many objects are told of ahead of one list: what is
 // remembered of them is to be bounded.
@@ -20,24 +24,25 @@ const maxNewcomers = 10_000
 // newcomers are the objects that are created while a long list is being
 // delivered. The server has them on the same connection, behind the list, so
 // that they would wait for as long as the receiver needs for all the others. A
-// second watch, which begins somewhere within the list and ends with it, brings
-// them ahead.
+// second watch, which begins early within the list, brings them ahead. It ends
+// when a list has come to its end, not when one fails: then another one follows.
 //
 // It only accelerates. The stream brings everything, and the watch only what is
 // about objects whose creation it saw; what it told is dropped when the stream
 // brings it. What it cannot tell at once, or leaves out for any reason, is left
 // to the stream, and so is from then on everything about that object: each
-// object's events come in their order. If it fails, there is no second try.
+// object's events come in their order. If it fails, nothing but time is lost.
 type newcomers struct {
 	// tell hands on an event without waiting, or refuses it. Nil for no watch.
 	tell func(Event) (taken bool)
 
 	count int            // of objects in this list
-	end   func()         // of the watch, if there is one
+	end   func()         // of the watch; nil if there is none
 	done  sync.WaitGroup // for its goroutine
 
 	mu      sync.Mutex           // held while something is told, too
-	reached uint64               // the highest version that the stream brought since this list began
+	over    bool                 // the watch has ended by itself
+	reached uint64               // the highest version that the stream brought since the watch began, and some time before
 	told    uint64               // the highest version that was told
 	met     map[string]*newcomer // by uid
 	former  map[name]bool        // whose former objects' ends are left to the stream
@@ -51,24 +56,42 @@ type newcomer struct {
 
 // begin prepares for another list.
 func (n *newcomers) begin() {
-	n.count, n.reached = 0, 0
-	n.former = map[name]bool{}
-	for _, o := range n.met {
-		o.left = true // there is a gap since the last watch
+	n.count = 0
+	if n.end == nil || n.ended() {
+		n.close()
+		n.reached, n.former = 0, map[name]bool{}
+		for _, o := range n.met {
+			o.left = true // the next watch does not know what has happened meanwhile
+		}
 	}
 }
 
 // listed counts the objects of the list, and opens the watch when there are many.
+// The list waits for that a little, or else it would be slow to begin while all
+// are busy with what the list brings.
 func (n *newcomers) listed(ctx context.Context, s *Stream) {
-	if n.count++; n.count != longList || n.tell == nil {
+	if n.count++; n.count != longList || n.tell == nil || n.end != nil {
 		return
 	}
 	ctx, n.end = context.WithCancel(ctx)
+	opening, opened := context.WithTimeout(ctx, headStart)
+	n.over = false
 	n.done.Go(func() {
-		if err := n.watch(ctx, s); err != nil && ctx.Err() == nil {
+		defer opened()
+		if err := n.watch(ctx, s, opened); err != nil && ctx.Err() == nil {
 			s.Log.Debug("What is created during the list is not followed ahead of it.", "error", err)
 		}
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.over = true
 	})
+	<-opening.Done()
+}
+
+func (n *newcomers) ended() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.over
 }
 
 // close ends the watch, if there is one, and waits for that.
@@ -81,7 +104,7 @@ func (n *newcomers) close() {
 }
 
 // watch tells of newcomers until ctx is done. Its error says why it ended before.
-func (n *newcomers) watch(ctx context.Context, s *Stream) error {
+func (n *newcomers) watch(ctx context.Context, s *Stream, opened func()) error {
 	now, err := s.client.List(ctx, s.Info, s.Namespace, kube.ListOptions{Selector: s.Selector, Max: 1}, func(*object.Body) error { return nil })
 	if err != nil {
 		return err
@@ -91,6 +114,7 @@ func (n *newcomers) watch(ctx context.Context, s *Stream) error {
 		return err
 	}
 	defer w.Close()
+	opened()
 	for n.room() {
 		e, err := w.Next()
 		if err != nil {
@@ -159,14 +183,15 @@ func (n *newcomers) check(t Type, id object.Identity) (ahead, stale bool) {
 	return ahead, stale
 }
 
-// outlived tells whether an object is known to exist after a list of the version,
-// although that did not bring it: it may have come back into a selection.
-func (n *newcomers) outlived(uid, version string) bool {
+// settled tells whether it needs no tombstone of an object that a list of the
+// version did not bring: its deletion was told, or it is known to exist after
+// that, having come back into the selection.
+func (n *newcomers) settled(uid, version string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	o := n.met[uid]
 	v, valid := object.Identity{ResourceVersion: version}.Version()
-	return o != nil && valid && o.version > v && !o.deleted
+	return o != nil && (o.deleted || valid && o.version > v)
 }
 
 // passed forgets the newcomers once the stream has come to where the watch had

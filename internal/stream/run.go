@@ -55,7 +55,6 @@ func (r *run) turn(ctx context.Context) end {
 			r.sign(Relisted)
 		}
 		r.early.begin()
-		defer r.early.close()
 		r.health.listing()
 		if r.pagesOnly || r.failed >= maxStreamedLists {
 			if err := r.listPages(ctx); err != nil {
@@ -152,7 +151,7 @@ func (r *run) deliverListed(ctx context.Context, list *listing, b *object.Body) 
 func (r *run) finishList(list *listing, version string) {
 	r.early.close()
 	for id := range list.missing() {
-		if !r.early.outlived(id.UID, version) {
+		if !r.early.settled(id.UID, version) {
 			r.deliver(r.tombstone(id))
 		}
 	}

@@ -188,6 +188,7 @@ func (s *Stream) Run(ctx context.Context, deliver func(Event)) error {
 		early:   newcomers{tell: s.Newcomers},
 	}
 	r.relists = r.pause
+	defer r.early.close()
 	for ctx.Err() == nil {
 		r.sign(Moved)
 		end := r.turn(ctx)
