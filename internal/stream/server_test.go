@@ -128,7 +128,7 @@ func list(rv, more string, items ...string) answer {
 }
 
 func respond(req *http.Request, code int, parts []part) *http.Response {
-	return &http.Response{StatusCode: code, Header: http.Header{}, Request: req, Body: &body{ctx: req.Context(), parts: parts}}
+	return &http.Response{StatusCode: code, Header: http.Header{}, Request: req, Body: &body{ctx: req.Context(), parts: slices.Clone(parts)}}
 }
 
 type body struct {
@@ -187,8 +187,9 @@ type observed struct {
 	states   []string
 }
 
-// observe runs a stream for some virtual time against a script.
-func observe(t *testing.T, d time.Duration, s *server, adjust func(*Config)) (o observed) {
+// observe runs a stream for some virtual time against a script, and hands the
+// events to the receivers, too.
+func observe(t *testing.T, d time.Duration, s *server, adjust func(*Config), receivers ...func(Event)) (o observed) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s.started = time.Now()
@@ -218,6 +219,9 @@ func observe(t *testing.T, d time.Duration, s *server, adjust func(*Config)) (o 
 		err = stream.Run(ctx, func(e Event) {
 			o.events = append(o.events, text(e))
 			o.times = append(o.times, time.Since(s.started))
+			for _, receive := range receivers {
+				receive(e)
+			}
 		})
 		if !errors.Is(err, errTestOver) {
 			t.Errorf("Run returned %v", err)

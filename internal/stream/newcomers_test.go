@@ -1,0 +1,174 @@
+package stream
+
+import (
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gopf.dev/gopf/internal/object"
+)
+
+// olds are so many initial objects, as events or as items of a list.
+func olds(n int) (events []part, items []string) {
+	for i := range n {
+		events = append(events, event("ADDED", fmt.Sprint("old", i), fmt.Sprint("o", i), "5"))
+		items = append(items, pod(fmt.Sprint("old", i), fmt.Sprint("o", i), "5"))
+	}
+	return events, items
+}
+
+// ahead runs a stream with a slow receiver: each object of a list takes 10 ms.
+// What comes ahead of the list has an arrow; old objects are left out.
+func ahead(t *testing.T, s *server, adjust func(*Config)) (events []string, o observed) {
+	t.Helper()
+	var mu sync.Mutex
+	note := func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		events = append(events, text)
+	}
+	o = observe(t, 15*time.Second, s, func(c *Config) {
+		c.Newcomers = func(e Event) bool {
+			note("-> " + text(e))
+			return true
+		}
+		if adjust != nil {
+			adjust(c)
+		}
+	}, func(e Event) {
+		if e.Type == Listed {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if e.Body == nil || !strings.HasPrefix(e.Body.Name, "old") {
+			note(text(e))
+		}
+	})
+	return events, o
+}
+
+func TestWhatIsCreatedDuringALongListIsToldAheadOfIt(t *testing.T) {
+	const n = longList + 20
+	events, items := olds(n)
+	_, few := olds(longList - 1)
+	some := func(more ...part) answer { return open(slices.Concat(events, more)...) }
+	side := func(parts ...part) answer { return open(parts...) }
+	life := []part{event("ADDED", "new", "n", "21"), event("MODIFIED", "new", "n", "23"), event("DELETED", "new", "n", "25")}
+	cases := map[string]struct {
+		script       []answer
+		adjust       func(*Config)
+		want         []string
+		wantRequests []string
+	}{
+		"streamed": {
+			script:       []answer{some(slices.Concat(life, []part{initialEnd("30")})...), list("20", "more", "{}"), side(life...)},
+			want:         []string{"-> ADDED new/n@21", "-> MODIFIED new/n@23", "-> DELETED new/n@25", "SYNCED"},
+			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20"},
+		},
+		"in pages": {
+			script: []answer{status(422, "Invalid"), list("10", "", items...), list("20", "more", "{}"),
+				side(life[0]), open(slices.Concat(life, []part{event("ADDED", "other", "x", "40")})...)},
+			want:         []string{"-> ADDED new/n@21", "SYNCED", "MODIFIED new/n@23", "DELETED new/n@25", "ADDED other/x@40"},
+			wantRequests: []string{"0s watchlist", "0s list", "500ms list", "500ms watch 20", "700ms watch 10"},
+		},
+		"what happened to others is left to the stream": {
+			script: []answer{some(initialEnd("19"), event("MODIFIED", "b", "b", "21"), event("DELETED", "c", "c", "22"), event("ADDED", "c", "c2", "23")),
+				list("20", "more", "{}"), side(event("MODIFIED", "b", "b", "21"), event("DELETED", "c", "c", "22"), event("ADDED", "c", "c2", "23"))},
+			want:         []string{"SYNCED", "MODIFIED b/b@21", "DELETED c/c@22", "ADDED c/c2@23"},
+			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20"},
+		},
+		"what is not taken comes behind the list, and so does the rest": {
+			script: []answer{some(slices.Concat([]part{initialEnd("19")}, life)...), list("20", "more", "{}"), side(life...)},
+			adjust: func(c *Config) {
+				tell := c.Newcomers
+				c.Newcomers = func(e Event) bool { return e.Type != Modified && tell(e) }
+			},
+			want:         []string{"-> ADDED new/n@21", "SYNCED", "MODIFIED new/n@23", "DELETED new/n@25"},
+			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20"},
+		},
+		"a deletion with the version of the last change": {
+			script:       []answer{some(initialEnd("19"), life[0], event("DELETED", "new", "n", "21")), list("20", "more", "{}"), side(life[0])},
+			want:         []string{"-> ADDED new/n@21", "SYNCED", "DELETED new/n@21"},
+			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20"},
+		},
+		"a list that fails is followed by another one": {
+			script: []answer{closed(events...), list("20", "more", "{}"), side(life[0], later(400*time.Millisecond, life[1])),
+				some(life[1], event("ADDED", "late", "l", "24"), initialEnd("26"), life[2])},
+			want:         []string{"-> ADDED new/n@21", "-> MODIFIED new/n@23", "LISTED late/l@24", "SYNCED", "DELETED new/n@25"},
+			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20", "700ms watchlist"},
+		},
+		"an object that the watch left behind has changed in the next list": {
+			script: []answer{closed(events...), list("20", "more", "{}"), closed(life[0]),
+				some(event("ADDED", "new", "n", "23"), initialEnd("26"), life[2]), list("27", "more", "{}"), open()},
+			want:         []string{"-> ADDED new/n@21", "MODIFIED new/n@23", "SYNCED", "DELETED new/n@25"},
+			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20", "700ms watchlist", "1.2s list", "1.2s watch 27"},
+		},
+		"an object that came back into the selection needs no tombstone": {
+			script: []answer{some(initialEnd("19"), event("ADDED", "back", "b", "21"), event("DELETED", "back", "b", "22")),
+				list("20", "more", "{}"), side(event("ADDED", "back", "b", "21"))},
+			adjust:       func(c *Config) { c.Known = func() iter.Seq[object.Identity] { return slices.Values(known("back/b")) } },
+			want:         []string{"-> ADDED back/b@21", "SYNCED", "DELETED back/b@22"},
+			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20"},
+		},
+		"a short list asks for nothing more": {
+			script:       []answer{status(422, "Invalid"), list("10", "", few...), open()},
+			want:         []string{"SYNCED"},
+			wantRequests: []string{"0s watchlist", "0s list", "490ms watch 10"},
+		},
+		"nobody wants to know": {
+			script:       []answer{some(slices.Concat([]part{initialEnd("19")}, life[:1])...)},
+			adjust:       func(c *Config) { c.Newcomers = nil },
+			want:         []string{"SYNCED", "ADDED new/n@21"},
+			wantRequests: []string{"0s watchlist"},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, o := ahead(t, &server{script: c.script}, c.adjust)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("events: -want +got\n%s", diff)
+			}
+			if diff := cmp.Diff(c.wantRequests, o.requests); diff != "" {
+				t.Errorf("requests: -want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWithoutAWatchAheadTheStreamIsAsEver(t *testing.T) {
+	events, _ := olds(longList + 20)
+	main := open(slices.Concat(events, []part{initialEnd("19"), event("ADDED", "new", "n", "21")})...)
+	for name, script := range map[string][]answer{
+		"the list is refused":         {status(403, "Forbidden")},
+		"the list fails":              {status(500, "InternalError")},
+		"the list has no answer":      {never},
+		"the watch is refused":        {list("20", "more", "{}"), status(410, "Expired")},
+		"the watch has no answer":     {list("20", "more", "{}"), never},
+		"the watch breaks":            {list("20", "more", "{}"), open(cut(0, io.ErrUnexpectedEOF))},
+		"the watch has an error":      {list("20", "more", "{}"), open(errorEvent(410, "Expired"), event("ADDED", "new", "n", "21"))},
+		"the watch is nonsense":       {list("20", "more", "{}"), open(line("nonsense"))},
+		"versions that are no number": {list("20", "more", "{}"), open(event("ADDED", "new", "n", "abc"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, o := ahead(t, &server{script: append([]answer{main}, script...)}, nil)
+			if diff := cmp.Diff([]string{"SYNCED", "ADDED new/n@21"}, got); diff != "" {
+				t.Errorf("events: -want +got\n%s", diff)
+			}
+			if diff := cmp.Diff([]string{"listing", "watching"}, o.states); diff != "" {
+				t.Errorf("states: -want +got\n%s", diff)
+			}
+			if diff := cmp.Diff([]string(nil), o.log); diff != "" {
+				t.Errorf("log: -want +got\n%s", diff)
+			}
+			if last := slices.Max(o.times); last > 3*time.Second {
+				t.Errorf("the last event came after %v", last)
+			}
+		})
+	}
+}
