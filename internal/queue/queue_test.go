@@ -76,6 +76,47 @@ func TestPuttingBlocksWhileTooMuchWaits(t *testing.T) {
 	})
 }
 
+func TestWhatIsOfferedHasRoomBehindWhatHasFilledTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var waited atomic.Bool
+		q := New(Config[int, int]{
+			Turn:  func(context.Context, int, int) { <-release },
+			Weigh: func(n int) int { return n },
+			Limit: 10, Workers: 1,
+		})
+		for key := range 3 { // one is being handled, two wait
+			q.Put(t.Context(), key, 5)
+			synctest.Wait()
+		}
+		go func() {
+			q.Put(t.Context(), 3, 5)
+			waited.Store(true)
+		}()
+		synctest.Wait()
+		for key, want := range []bool{true, true, false} {
+			if got := q.Offer(t.Context(), 10+key, 5); got != want {
+				t.Errorf("offer #%d: taken %t, want %t", key, got, want)
+			}
+		}
+		if !q.Offer(t.Context(), 20, 0) {
+			t.Error("a weightless entry was refused")
+		}
+		if waited.Load() {
+			t.Error("putting did not wait")
+		}
+		close(release)
+		synctest.Wait()
+		if !waited.Load() || !q.Offer(t.Context(), 30, 5) {
+			t.Error("there is no room again")
+		}
+		q.Close()
+		if q.Offer(t.Context(), 40, 0) {
+			t.Error("an entry was taken after the end")
+		}
+	})
+}
+
 func TestClosingWaitsForRunningTurnsAndDropsTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var done atomic.Int32

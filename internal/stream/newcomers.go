@@ -43,6 +43,7 @@ type newcomers struct {
 	mu      sync.Mutex           // held while something is told, too
 	over    bool                 // the watch has ended by itself
 	reached uint64               // the highest version that the stream brought since the watch began, and some time before
+	current string               // the uid of what the stream delivers now, or did last
 	told    uint64               // the highest version that was told
 	met     map[string]*newcomer // by uid
 	former  map[name]bool        // whose former objects' ends are left to the stream
@@ -149,7 +150,7 @@ func (n *newcomers) take(e Event) {
 		o = &newcomer{left: e.Type != Added || n.former[place]}
 	}
 	version, valid := id.Version()
-	if o.left = o.left || !valid || version <= n.reached || !n.tell(e); o.left {
+	if o.left = o.left || !valid || version <= n.reached || id.UID == n.current || !n.tell(e); o.left {
 		if e.Type == Deleted {
 			n.former[place] = true
 		}
@@ -169,7 +170,7 @@ func (n *newcomers) check(t Type, id object.Identity) (ahead, stale bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	version, valid := id.Version()
-	n.reached = max(n.reached, version)
+	n.reached, n.current = max(n.reached, version), id.UID
 	o := n.met[id.UID]
 	if o == nil {
 		return false, false

@@ -92,6 +92,12 @@ func TestWhatIsCreatedDuringALongListIsToldAheadOfIt(t *testing.T) {
 			want:         []string{"-> ADDED new/n@21", "SYNCED", "MODIFIED new/n@23", "DELETED new/n@25"},
 			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20"},
 		},
+		"a watch that lags behind the stream tells nothing": {
+			script: []answer{some(life[0], event("ADDED", "other", "x", "22"), later(3*time.Second, life[1]), initialEnd("24")),
+				list("20", "more", "{}"), side(later(2*time.Second, life[0]), life[1])},
+			want:         []string{"LISTED new/n@21", "LISTED other/x@22", "MODIFIED new/n@23", "SYNCED"},
+			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20"},
+		},
 		"a deletion with the version of the last change": {
 			script:       []answer{some(initialEnd("19"), life[0], event("DELETED", "new", "n", "21")), list("20", "more", "{}"), side(life[0])},
 			want:         []string{"-> ADDED new/n@21", "SYNCED", "DELETED new/n@21"},
@@ -115,6 +121,12 @@ func TestWhatIsCreatedDuringALongListIsToldAheadOfIt(t *testing.T) {
 			adjust:       func(c *Config) { c.Known = func() iter.Seq[object.Identity] { return slices.Values(known("back/b")) } },
 			want:         []string{"-> ADDED back/b@21", "SYNCED", "DELETED back/b@22"},
 			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20"},
+		},
+		"an object whose deletion was told needs no tombstone": {
+			script:       []answer{closed(events...), list("20", "more", "{}"), side(life...), some(initialEnd("30"))},
+			adjust:       func(c *Config) { c.Known = func() iter.Seq[object.Identity] { return slices.Values(known("new/n")) } },
+			want:         []string{"-> ADDED new/n@21", "-> MODIFIED new/n@23", "-> DELETED new/n@25", "SYNCED"},
+			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20", "700ms watchlist"},
 		},
 		"a short list asks for nothing more": {
 			script:       []answer{status(422, "Invalid"), list("10", "", few...), open()},
