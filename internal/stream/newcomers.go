@@ -10,9 +10,12 @@ import (
 )
 
 // longList is how many objects a list has brought when it is taken for a long
-// one. Shorter ones are over in a moment, and ask for nothing more; the objects
-// that are created before are no newcomers, and wait for its end.
-const longList = 50
+// one, and slowList how long it takes. Others are over in a moment, and ask for
+// nothing more; what is created before is no newcomer, and waits for the end.
+const (
+	longList = 50
+	slowList = time.Second
+)
 
 // headStart is how long a list waits for the watch beside it, at most.
 const headStart = time.Second
@@ -37,6 +40,7 @@ type newcomers struct {
 	tell func(Event) (taken bool)
 
 	count int            // of objects in this list
+	began time.Time      // this list
 	end   func()         // of the watch; nil if there is none
 	done  sync.WaitGroup // for its goroutine
 
@@ -57,7 +61,7 @@ type newcomer struct {
 
 // begin prepares for another list.
 func (n *newcomers) begin() {
-	n.count = 0
+	n.count, n.began = 0, time.Now()
 	if n.end == nil || n.ended() {
 		n.close()
 		n.reached, n.former = 0, map[name]bool{}
@@ -67,11 +71,11 @@ func (n *newcomers) begin() {
 	}
 }
 
-// listed counts the objects of the list, and opens the watch when there are many.
-// The list waits for that a little, or else it would be slow to begin while all
+// listed counts the objects of the list, and opens the watch when it is long. The
+// list waits for that a little, or else it would be slow to begin while all
 // are busy with what the list brings.
 func (n *newcomers) listed(ctx context.Context, s *Stream) {
-	if n.count++; n.count != longList || n.tell == nil || n.end != nil {
+	if n.count++; n.tell == nil || n.end != nil || n.count < longList && time.Since(n.began) < slowList {
 		return
 	}
 	ctx, n.end = context.WithCancel(ctx)

@@ -128,6 +128,12 @@ func TestWhatIsCreatedDuringALongListIsToldAheadOfIt(t *testing.T) {
 			want:         []string{"-> ADDED new/n@21", "-> MODIFIED new/n@23", "-> DELETED new/n@25", "SYNCED"},
 			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20", "700ms watchlist"},
 		},
+		"a short list that takes long": {
+			script: []answer{open(event("ADDED", "a", "a", "5"), later(slowList, event("ADDED", "b", "b", "6")), later(slowList, initialEnd("19")), life[0]),
+				list("20", "more", "{}"), side(life[0])},
+			want:         []string{"LISTED a/a@5", "LISTED b/b@6", "-> ADDED new/n@21", "SYNCED"},
+			wantRequests: []string{"0s watchlist", "1.02s list", "1.02s watch 20"},
+		},
 		"a short list asks for nothing more": {
 			script:       []answer{status(422, "Invalid"), list("10", "", few...), open()},
 			want:         []string{"SYNCED"},
