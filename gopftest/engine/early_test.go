@@ -1,0 +1,78 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/gopftest"
+)
+
+// While an operator is busy for long with all that existed when it came, and has
+// no room for more of it, what is created meanwhile is handled at once; and what
+// is told ahead of the listing is not told again behind it.
+func TestNewObjectsDoNotWaitForAllThatExistedBefore(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		const olds = 80 // of 100 KB each: only about half of them may wait
+		for i := range olds {
+			o := example(fmt.Sprint("old", i), "a")
+			o.SetAnnotations(map[string]string{"example.com/big": strings.Repeat("x", 100_000)})
+			c.Create(t, o)
+		}
+		var met, handled, told calls
+		op := gopf.New()
+		op.Settings.Queueing.WorkerLimit = 2
+		x := gopf.For[*Example](op, resource)
+		x.OnCreate("create", func(_ context.Context, ch *gopf.Change[*Example]) error {
+			if ch.Object.Name == "new" {
+				handled.add("create %s", ch.Object.Spec.Field)
+				return nil
+			}
+			met.add("%s", ch.Object.Name)
+			time.Sleep(time.Second)
+			return nil
+		})
+		x.OnUpdate("update", handled.handler("update"))
+		x.OnEvent("event", func(_ context.Context, e *gopf.Event[*Example]) error {
+			if e.Object.Name == "new" {
+				told.add("%s %s@%s", e.Type, e.Object.Spec.Field, e.Object.ResourceVersion)
+			}
+			return nil
+		})
+		gopftest.Start(t, op, c, gopf.Log(quiet()))
+		time.Sleep(5 * time.Second)
+		c.Create(t, example("new", "a"))
+		time.Sleep(3 * time.Second)
+		c.Patch(t, resource, "default", "new", map[string]any{"spec": map[string]any{"field": "b"}})
+		time.Sleep(3 * time.Second)
+		c.Delete(t, resource, "default", "new")
+		time.Sleep(3 * time.Second)
+
+		early := told.all()
+		if n := len(met.all()); n > olds/2 {
+			t.Fatalf("%d objects were handled already: the test proves nothing", n)
+		}
+		if got, want := handled.all(), []string{"create a", "update update b"}; !slices.Equal(got, want) {
+			t.Errorf("handled by then: %q, want %q", got, want)
+		}
+		if len(early) < 3 || !strings.HasPrefix(early[0], "ADDED a@") || !strings.HasPrefix(early[len(early)-1], "DELETED b@") {
+			t.Errorf("told by then: %q", early)
+		}
+		time.Sleep(5 * time.Minute)
+		if all := told.all(); !slices.Equal(all, early) {
+			t.Errorf("told again: %q after %q", all[len(early):], early)
+		}
+		if n := len(slices.Compact(slices.Sorted(slices.Values(early)))); n != len(early) {
+			t.Errorf("told twice: %q", early)
+		}
+		names := met.all()
+		slices.Sort(names)
+		if n := len(slices.Compact(names)); n != olds || len(names) != olds {
+			t.Errorf("%d calls for %d of the %d objects that existed before", len(names), n, olds)
+		}
+	})
+}
