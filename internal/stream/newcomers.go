@@ -190,13 +190,18 @@ func (n *newcomers) check(t Type, id object.Identity) (ahead, stale bool) {
 
 // settled tells whether it needs no tombstone of an object that a list of the
 // version did not bring: its deletion was told, or it is known to exist after
-// that, having come back into the selection.
+// that, having come back into the selection. If not, its end is told by the stream.
 func (n *newcomers) settled(uid, version string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	o := n.met[uid]
+	if o == nil {
+		return false
+	}
 	v, valid := object.Identity{ResourceVersion: version}.Version()
-	return o != nil && (o.deleted || valid && o.version > v)
+	settled := o.deleted || valid && o.version > v
+	o.left, o.deleted = o.left || !settled, o.deleted || !settled
+	return settled
 }
 
 // passed forgets the newcomers once the stream has come to where the watch had

@@ -128,6 +128,13 @@ func TestWhatIsCreatedDuringALongListIsToldAheadOfIt(t *testing.T) {
 			want:         []string{"-> ADDED new/n@21", "-> MODIFIED new/n@23", "-> DELETED new/n@25", "SYNCED"},
 			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20", "700ms watchlist"},
 		},
+		"nor does one that was replaced": {
+			script: []answer{closed(events...), list("20", "more", "{}"), side(life[0], life[2], event("ADDED", "new", "n2", "26")),
+				some(event("ADDED", "new", "n2", "26"), initialEnd("30"))},
+			adjust:       func(c *Config) { c.Known = func() iter.Seq[object.Identity] { return slices.Values(known("new/n")) } },
+			want:         []string{"-> ADDED new/n@21", "-> DELETED new/n@25", "-> ADDED new/n2@26", "SYNCED"},
+			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20", "700ms watchlist"},
+		},
 		"a short list that takes long": {
 			script: []answer{open(event("ADDED", "a", "a", "5"), later(slowList, event("ADDED", "b", "b", "6")), later(slowList, initialEnd("19")), life[0]),
 				list("20", "more", "{}"), side(life[0])},

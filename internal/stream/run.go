@@ -134,7 +134,7 @@ func (r *run) listPages(ctx context.Context) error {
 }
 
 func (r *run) deliverListed(ctx context.Context, list *listing, b *object.Body) {
-	if former, replaced := list.saw(b.Identity); replaced {
+	if former, replaced := list.saw(b.Identity); replaced && !r.early.settled(former.UID, "") {
 		r.deliver(r.tombstone(former))
 	}
 	ahead, stale := r.early.check(Listed, b.Identity)
