@@ -75,7 +75,7 @@ func (n *newcomers) begin() {
 // list waits for that a little, or else it would be slow to begin while all
 // are busy with what the list brings.
 func (n *newcomers) listed(ctx context.Context, s *Stream) {
-	if n.count++; n.tell == nil || n.end != nil || n.count < longList && time.Since(n.began) < slowList {
+	if n.count++; n.tell == nil || n.end != nil || !n.long() {
 		return
 	}
 	ctx, n.end = context.WithCancel(ctx)
@@ -91,6 +91,11 @@ func (n *newcomers) listed(ctx context.Context, s *Stream) {
 		n.over = true
 	})
 	<-opening.Done()
+}
+
+// long tells whether the list has come to be a long one.
+func (n *newcomers) long() bool {
+	return n.count >= longList || n.count > 0 && time.Since(n.began) >= slowList
 }
 
 func (n *newcomers) ended() bool {

@@ -58,6 +58,7 @@ func TestWhatIsCreatedDuringALongListIsToldAheadOfIt(t *testing.T) {
 	events, items := olds(n)
 	_, few := olds(longList - 1)
 	some := func(more ...part) answer { return open(slices.Concat(events, more)...) }
+	pages := func(version string, more ...string) answer { return list(version, "", slices.Concat(items, more)...) }
 	side := func(parts ...part) answer { return open(parts...) }
 	life := []part{event("ADDED", "new", "n", "21"), event("MODIFIED", "new", "n", "23"), event("DELETED", "new", "n", "25")}
 	cases := map[string]struct {
@@ -103,17 +104,17 @@ func TestWhatIsCreatedDuringALongListIsToldAheadOfIt(t *testing.T) {
 			want:         []string{"-> ADDED new/n@21", "SYNCED", "DELETED new/n@21"},
 			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20"},
 		},
-		"a list that fails is followed by another one": {
+		"a streamed list that fails is followed by one in pages": {
 			script: []answer{closed(events...), list("20", "more", "{}"), side(life[0], later(400*time.Millisecond, life[1])),
-				some(life[1], event("ADDED", "late", "l", "24"), initialEnd("26"), life[2])},
-			want:         []string{"-> ADDED new/n@21", "-> MODIFIED new/n@23", "LISTED late/l@24", "SYNCED", "DELETED new/n@25"},
-			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20", "700ms watchlist"},
+				pages("26", pod("new", "n", "23"), pod("late", "l", "24")), open(event("DELETED", "new", "n", "27"))},
+			want:         []string{"-> ADDED new/n@21", "-> MODIFIED new/n@23", "LISTED late/l@24", "SYNCED", "DELETED new/n@27"},
+			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20", "700ms list", "1.41s watch 26"},
 		},
 		"an object that the watch left behind has changed in the next list": {
 			script: []answer{closed(events...), list("20", "more", "{}"), closed(life[0]),
-				some(event("ADDED", "new", "n", "23"), initialEnd("26"), life[2]), list("27", "more", "{}"), open()},
-			want:         []string{"-> ADDED new/n@21", "MODIFIED new/n@23", "SYNCED", "DELETED new/n@25"},
-			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20", "700ms watchlist", "1.2s list", "1.2s watch 27"},
+				pages("26", pod("new", "n", "23")), list("27", "more", "{}"), open(), open(event("DELETED", "new", "n", "28"))},
+			want:         []string{"-> ADDED new/n@21", "MODIFIED new/n@23", "SYNCED", "DELETED new/n@28"},
+			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20", "700ms list", "1.2s list", "1.2s watch 27", "1.4s watch 26"},
 		},
 		"an object that came back into the selection needs no tombstone": {
 			script: []answer{some(initialEnd("19"), event("ADDED", "back", "b", "21"), event("DELETED", "back", "b", "22")),
@@ -123,17 +124,17 @@ func TestWhatIsCreatedDuringALongListIsToldAheadOfIt(t *testing.T) {
 			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20"},
 		},
 		"an object whose deletion was told needs no tombstone": {
-			script:       []answer{closed(events...), list("20", "more", "{}"), side(life...), some(initialEnd("30"))},
+			script:       []answer{closed(events...), list("20", "more", "{}"), side(life...), pages("30")},
 			adjust:       func(c *Config) { c.Known = func() iter.Seq[object.Identity] { return slices.Values(known("new/n")) } },
 			want:         []string{"-> ADDED new/n@21", "-> MODIFIED new/n@23", "-> DELETED new/n@25", "SYNCED"},
-			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20", "700ms watchlist"},
+			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20", "700ms list", "1.4s watch 30"},
 		},
 		"nor does one that was replaced": {
 			script: []answer{closed(events...), list("20", "more", "{}"), side(life[0], life[2], event("ADDED", "new", "n2", "26")),
-				some(event("ADDED", "new", "n2", "26"), initialEnd("30"))},
+				pages("30", pod("new", "n2", "26"))},
 			adjust:       func(c *Config) { c.Known = func() iter.Seq[object.Identity] { return slices.Values(known("new/n")) } },
 			want:         []string{"-> ADDED new/n@21", "-> DELETED new/n@25", "-> ADDED new/n2@26", "SYNCED"},
-			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20", "700ms watchlist"},
+			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20", "700ms list", "1.4s watch 30"},
 		},
 		"a short list that takes long": {
 			script: []answer{open(event("ADDED", "a", "a", "5"), later(slowList, event("ADDED", "b", "b", "6")), later(slowList, initialEnd("19")), life[0]),

@@ -38,8 +38,11 @@ func (r *run) settle(ctx context.Context, e end) error {
 	if e.streaming && (e.opened || serverFailed(e.err)) {
 		r.failed++
 	}
-	if errors.Is(e.err, errNoInitialEnd) {
-		r.failed = maxStreamedLists // no sense in waiting for that long again
+	if errors.Is(e.err, errNoInitialEnd) || e.streaming && r.early.long() {
+		// There is no sense in waiting for that long again. Servers cut off those who
+		// read slowly, as we do when there is a lot to do about a list; pages are read
+		// at any speed.
+		r.failed = maxStreamedLists
 	}
 	r.report(e, isTrouble)
 
