@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"gopf.dev/gopf/internal/fakeobject"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/kind"
 )
@@ -46,7 +47,7 @@ func cluster(t *testing.T) (client *kube.Client, ns string) {
 type contender struct {
 	*Elector
 	elected chan time.Time
-	log     *logLines
+	log     *fakeobject.Log
 	stop    func()
 }
 
@@ -54,7 +55,7 @@ func contend(t *testing.T, client *kube.Client, ns, identity string) *contender 
 	t.Helper()
 	c := DefaultConfig(client, ns, "op", identity)
 	c.Duration, c.RenewDeadline, c.RetryPeriod = 3*time.Second, 2*time.Second, 500*time.Millisecond
-	p := &contender{elected: make(chan time.Time, 100), log: &logLines{}}
+	p := &contender{elected: make(chan time.Time, 100), log: newLog()}
 	c.Log = slog.New(p.log)
 	var err error
 	if p.Elector, err = New(c); err != nil {
@@ -108,7 +109,7 @@ func TestClusterHandsOverAtOnce(t *testing.T) {
 	}
 	b.stop()
 	for _, p := range []*contender{a, b} {
-		if w := p.log.warnings(); len(w) != 0 {
+		if w := p.log.Lines("WARN"); len(w) != 0 {
 			t.Errorf("%s: %q", p.Identity, w)
 		}
 	}
@@ -187,10 +188,10 @@ func TestClusterElectsOneOfMany(t *testing.T) {
 func TestClusterNamesWhatIsMissing(t *testing.T) {
 	client, _ := cluster(t)
 	p := contend(t, client, "no-such-namespace", "a")
-	for limit := time.Now().Add(10 * time.Second); len(p.log.warnings()) == 0 && time.Now().Before(limit); {
+	for limit := time.Now().Add(10 * time.Second); len(p.log.Lines("WARN")) == 0 && time.Now().Before(limit); {
 		time.Sleep(20 * time.Millisecond)
 	}
-	if w := p.log.warnings(); len(w) != 1 || !strings.Contains(w[0], "the namespace no-such-namespace must exist") {
+	if w := p.log.Lines("WARN"); len(w) != 1 || !strings.Contains(w[0], "the namespace no-such-namespace must exist") {
 		t.Errorf("got %q", w)
 	}
 }

@@ -46,7 +46,7 @@ func TestTheRecordIsThatOfClientGo(t *testing.T) {
 		if d := cmp.Diff(want, s.spec()); d != "" {
 			t.Errorf("held: -want +got\n%s", d)
 		}
-		if got := a.Until(); !got.Equal(s.started.Add(10 * time.Second)) {
+		if got := a.Until(); !got.Equal(s.Started.Add(10 * time.Second)) {
 			t.Errorf("until: got %v", got)
 		}
 		a.stop()
@@ -128,7 +128,7 @@ func TestAReleasedLeaseIsTakenWithinTheRetryPeriodWithoutWatches(t *testing.T) {
 		a.stop()
 		settle(2 * time.Second)
 		leader(t, "second", b)
-		if got := b.log.warnings(); len(got) != 0 {
+		if got := b.log.Lines("WARN"); len(got) != 0 {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -177,7 +177,7 @@ func TestALeaderThatWasCutOffLeadsAgainIfNobodyElseDoes(t *testing.T) {
 		if len(a.history()) != 3 || s.spec()["leaseTransitions"] != 0.0 {
 			t.Errorf("got %q, %v", a.history(), s.spec())
 		}
-		if got := a.log.warnings(); len(got) != 2 { // one for the failures, one for the loss
+		if got := a.log.Lines("WARN"); len(got) != 2 { // one for the failures, one for the loss
 			t.Errorf("got %q", got)
 		}
 	})
@@ -286,8 +286,8 @@ func TestOthersChangesOfTheLeaseDoNoHarm(t *testing.T) {
 			settle(1700 * time.Millisecond)
 			s.edit(t, fmt.Sprintf(`{"metadata":{"labels":{"n":"%d"}}}`, i))
 		}
-		if len(a.history()) != 1 || len(a.log.warnings()) != 0 {
-			t.Errorf("got %q, %q", a.history(), a.log.warnings())
+		if len(a.history()) != 1 || len(a.log.Lines("WARN")) != 0 {
+			t.Errorf("got %q, %q", a.history(), a.log.Lines("WARN"))
 		}
 	})
 }
@@ -300,7 +300,7 @@ func TestADeletedLeaseIsMadeAgainByItsHolder(t *testing.T) {
 		b := s.join(t, "b")
 		for range 20 {
 			settle(5 * time.Second)
-			s.delete()
+			s.Delete(leasePath)
 			if b.leading() {
 				t.Fatal("the standby has taken the lease although its holder works")
 			}
@@ -338,7 +338,7 @@ func TestWhatIsMissingIsNamedOnce(t *testing.T) {
 		b := s.join(t, "b", func(r *replica) { r.Namespace = "nowhere" })
 		settle(10 * time.Minute)
 		for r, needed := range map[*replica]string{a: "a Role in the namespace ns with the verbs get, list, watch, create and patch", b: "the namespace nowhere must exist"} {
-			if got := r.log.warnings(); len(got) != 1 || !strings.Contains(got[0], needed) {
+			if got := r.log.Lines("WARN"); len(got) != 1 || !strings.Contains(got[0], needed) {
 				t.Errorf("got %q, want %q", got, needed)
 			}
 		}
@@ -368,8 +368,8 @@ func TestALeaderCostsOneWriteInARetryPeriod(t *testing.T) {
 		s.join(t, "a")
 		s.join(t, "b")
 		settle(time.Hour)
-		if s.writes < 3600/2 || s.writes > 3600*10/16+10 {
-			t.Errorf("%d writes in an hour", s.writes)
+		if n := s.Writes(); n < 3600/2 || n > 3600*10/16+10 {
+			t.Errorf("%d writes in an hour", n)
 		}
 	})
 }
@@ -485,10 +485,7 @@ func storm(t *testing.T, random *rand.Rand) {
 		case 3: // healed
 			r.way.set(faulty(0))
 		case 4:
-			s.mu.Lock()
-			_, there := s.objects[leasePath]
-			s.mu.Unlock()
-			if there {
+			if s.Object(leasePath) != nil {
 				s.edit(t, fmt.Sprintf(`{"metadata":{"labels":{"n":"%d"}}}`, steps))
 			}
 		case 5: // stopped, and another one started

@@ -2,7 +2,6 @@ package peering
 
 import (
 	"errors"
-	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gopf.dev/gopf/internal/fakeobject"
 	"gopf.dev/gopf/kind"
 )
 
@@ -19,7 +19,7 @@ func TestFreezingAndResuming(t *testing.T) {
 		s := newServer()
 		s.create(clusterPlace, "default", nil)
 		m := start(t, s, "me", 0)
-		client := s.client(t, slog.New(slog.DiscardHandler))
+		client := fakeobject.Client(t, s)
 		human := Record{Identity: "human", Priority: 100, Lifetime: 15 * time.Second, LastSeen: time.Now()}
 		expect(t, time.Second, "before", map[*running]bool{m: false})
 		if err := Freeze(t.Context(), client, "default", []Place{clusterPlace}, human); err != nil {
@@ -48,11 +48,11 @@ func TestMissingPeeringObjectsAreErrors(t *testing.T) {
 		s.create(Place{namespacedKind, "ns3"}, "default", nil)
 		s.fail(func(req *http.Request) (*http.Response, error) {
 			if strings.Contains(req.URL.Path, "/kopf.dev/v1/namespaces/ns4/") {
-				return refuse(req, http.StatusForbidden), nil
+				return fakeobject.Refuse(req, http.StatusForbidden), nil
 			}
 			return nil, nil
 		})
-		client := s.client(t, slog.New(slog.DiscardHandler))
+		client := fakeobject.Client(t, s)
 		places := Places([]kind.Info{namespacedKind, old}, []string{"ns1", "ns2", "ns3", "ns4"})
 		err := Freeze(t.Context(), client, "default", places, Record{Identity: "human", Lifetime: time.Minute, LastSeen: time.Now()})
 		if err == nil {

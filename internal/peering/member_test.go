@@ -14,20 +14,22 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"gopf.dev/gopf/internal/fakeobject"
 )
 
 // running is a member under test.
 type running struct {
 	*Member
-	log  *logLines
+	log  *fakeobject.Log
 	stop func() // and waits for it
 	told []string
 }
 
 func start(t *testing.T, s *server, identity string, priority int, adjust ...func(*Config)) *running {
 	t.Helper()
-	r := &running{log: &logLines{}}
-	c := DefaultConfig(s.client(t, slog.New(slog.DiscardHandler)), clusterPlace)
+	r := &running{log: &fakeobject.Log{}}
+	c := DefaultConfig(fakeobject.Client(t, s), clusterPlace)
 	c.Identity, c.Priority, c.Log = identity, priority, slog.New(r.log)
 	c.Toggle = func(paused bool, why string) {
 		if why == "" {
@@ -80,7 +82,7 @@ func TestAHigherPriorityTakesOverAndGivesBack(t *testing.T) {
 		if d := cmp.Diff([]string{"true", "false"}, low.told); d != "" {
 			t.Errorf("toggles: -want +got\n%s", d)
 		}
-		if lines := low.log.take("INFO"); len(lines) != 2 || !strings.HasPrefix(lines[0], "INFO Pausing operations in favour of [<Peer high: priority=10, lifetime=60, lastseen='") ||
+		if lines := low.log.Take("INFO"); len(lines) != 2 || !strings.HasPrefix(lines[0], "INFO Pausing operations in favour of [<Peer high: priority=10, lifetime=60, lastseen='") ||
 			!strings.HasPrefix(lines[1], "INFO Resuming operations after the pause.") {
 			t.Errorf("got %q", lines)
 		}
@@ -98,7 +100,7 @@ func TestEqualPrioritiesAllPauseAndAreToldHowToGoOn(t *testing.T) {
 		a, b := start(t, s, "a", 5), start(t, s, "b", 5)
 		expect(t, time.Second, "both", map[*running]bool{a: true, b: true})
 		expect(t, 10*time.Minute, "both, long after", map[*running]bool{a: true, b: true})
-		lines := a.log.take("WARN")
+		lines := a.log.Take("WARN")
 		if len(lines) != 2 || !strings.HasPrefix(lines[0], "WARN Possibly conflicting operators with the same priority: [<Peer b: priority=5,") ||
 			!strings.Contains(lines[0], "--priority") || !strings.HasPrefix(lines[1], "WARN Pausing all operators, including self: [<Peer b:") {
 			t.Errorf("got %q", lines)
@@ -205,7 +207,7 @@ func TestAMandatoryPeeringIsWaitedFor(t *testing.T) {
 			t.Error("it does not begin with a pause")
 		}
 		expect(t, 10*time.Minute, "no object", map[*running]bool{m: true})
-		if lines := m.log.take("INFO"); len(lines) != 1 || !strings.Contains(lines[0], "Waiting for the peering object") {
+		if lines := m.log.Take("INFO"); len(lines) != 1 || !strings.Contains(lines[0], "Waiting for the peering object") {
 			t.Errorf("got %q", lines)
 		}
 		s.create(clusterPlace, "default", map[string]any{"boss": record(1, 30, 0)})
@@ -225,7 +227,7 @@ func TestWithoutAnObjectNobodyPauses(t *testing.T) {
 		s := newServer()
 		m := start(t, s, "me", 0, func(c *Config) { c.Stealth = true })
 		expect(t, 5*time.Minute, "no object", map[*running]bool{m: false})
-		lines := m.log.take("DEBUG Keep-alive")
+		lines := m.log.Take("DEBUG Keep-alive")
 		if len(lines) < 5 || lines[0] != "DEBUG Keep-alive in 'default' cluster-wide: not found." {
 			t.Errorf("got %q", lines)
 		}
@@ -234,7 +236,7 @@ func TestWithoutAnObjectNobodyPauses(t *testing.T) {
 		if s.status(clusterPlace, "default")["me"] == nil {
 			t.Error("the new object has no record of ours")
 		}
-		if lines := m.log.take("DEBUG Keep-alive"); len(lines) != 0 {
+		if lines := m.log.Take("DEBUG Keep-alive"); len(lines) != 0 {
 			t.Errorf("stealth: got %q", lines)
 		}
 	})
@@ -246,10 +248,10 @@ func TestAVanishedObjectKillsNobody(t *testing.T) {
 		s.create(clusterPlace, "default", map[string]any{"boss": record(1, 300, 0)})
 		m := start(t, s, "me", 0)
 		expect(t, time.Second, "boss", map[*running]bool{m: true})
-		s.delete(clusterPlace, "default")
+		s.Delete(path(clusterPlace, "default"))
 		expect(t, 290*time.Second, "the boss may live", map[*running]bool{m: true})
 		expect(t, 10*time.Second, "the boss must be dead", map[*running]bool{m: false})
-		if lines := m.log.take("WARN"); len(lines) != 1 || !strings.Contains(lines[0], "is gone") {
+		if lines := m.log.Take("WARN"); len(lines) != 1 || !strings.Contains(lines[0], "is gone") {
 			t.Errorf("got %q", lines)
 		}
 		s.create(clusterPlace, "default", nil)
@@ -266,11 +268,13 @@ func TestErrorsAreLoggedOnceAndRetriedInTime(t *testing.T) {
 		s.create(clusterPlace, "default", nil)
 		m := start(t, s, "me", 0)
 		time.Sleep(40 * time.Second)
-		s.fail(func(req *http.Request) (*http.Response, error) { return refuse(req, http.StatusForbidden), nil })
+		s.fail(func(req *http.Request) (*http.Response, error) {
+			return fakeobject.Refuse(req, http.StatusForbidden), nil
+		})
 		time.Sleep(10 * time.Minute)
 		s.fail(func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNRESET })
 		time.Sleep(10 * time.Minute)
-		if lines := m.log.take("WARN"); len(lines) != 2 {
+		if lines := m.log.Take("WARN"); len(lines) != 2 {
 			t.Errorf("got %q", lines)
 		}
 		s.fail(nil)
@@ -292,7 +296,7 @@ func TestARenewalThatFailsIsTriedAgainBeforeTheLifetimeEnds(t *testing.T) {
 		high := start(t, s, "high", 10)
 		time.Sleep(time.Second)
 		s.fail(func(req *http.Request) (*http.Response, error) {
-			if time.Since(s.started) > 50*time.Second && time.Since(s.started) < 56*time.Second {
+			if time.Since(s.Started) > 50*time.Second && time.Since(s.Started) < 56*time.Second {
 				return nil, errors.New("connection reset")
 			}
 			return nil, nil
@@ -336,7 +340,7 @@ func TestGarbageIsReportedOnceAndIgnored(t *testing.T) {
 		m := start(t, s, "me", 0)
 		expect(t, time.Second, "boss", map[*running]bool{m: true})
 		expect(t, 10*time.Minute, "no boss", map[*running]bool{m: false})
-		lines := m.log.take("WARN")
+		lines := m.log.Take("WARN")
 		if len(lines) != 4 {
 			t.Errorf("got %q", lines)
 		}
@@ -375,7 +379,7 @@ func TestTheStatusIsWrittenWhereTheResourceHasIt(t *testing.T) {
 		if d := cmp.Diff(want, s.sent()); d != "" {
 			t.Errorf("-want +got\n%s", d)
 		}
-		if lines := m.log.take("DEBUG Keep-alive"); !slices.Equal(lines, []string{"DEBUG Keep-alive in 'team' in 'ns1': ok."}) {
+		if lines := m.log.Take("DEBUG Keep-alive"); !slices.Equal(lines, []string{"DEBUG Keep-alive in 'team' in 'ns1': ok."}) {
 			t.Errorf("got %q", lines)
 		}
 	})
@@ -396,7 +400,7 @@ func TestStoppingIsBounded(t *testing.T) {
 		if took := time.Since(began); took != farewell {
 			t.Errorf("it took %v", took)
 		}
-		if lines := m.log.take("WARN"); len(lines) != 1 || !strings.Contains(lines[0], "stays in the peering object") {
+		if lines := m.log.Take("WARN"); len(lines) != 1 || !strings.Contains(lines[0], "stays in the peering object") {
 			t.Errorf("got %q", lines)
 		}
 	})
@@ -436,11 +440,11 @@ func TestARecordThatIsNotKeptIsReported(t *testing.T) {
 		s.create(clusterPlace, "default", nil)
 		s.fail(func(req *http.Request) (*http.Response, error) {
 			empty, _ := http.NewRequest(http.MethodPatch, req.URL.String(), nil)
-			return s.patch(empty, []byte(`{}`)), nil
+			return s.Answer(empty, []byte(`{}`)), nil
 		})
 		m := start(t, s, "me", 0)
 		time.Sleep(10 * time.Minute)
-		if lines := m.log.take("WARN"); len(lines) != 1 || !strings.Contains(lines[0], "x-kubernetes-preserve-unknown-fields") {
+		if lines := m.log.Take("WARN"); len(lines) != 1 || !strings.Contains(lines[0], "x-kubernetes-preserve-unknown-fields") {
 			t.Errorf("got %q", lines)
 		}
 	})

@@ -1,0 +1,62 @@
+package fakeobject
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"path"
+	"strconv"
+)
+
+// watch is an open watch of a collection, and the body of its answer.
+type watch struct {
+	path   string
+	events chan []byte
+	ctx    context.Context // the request's: the watch ends with it
+	rest   []byte
+}
+
+// watch opens a watch. The mutex is held.
+func (s *Server) watch(req *http.Request) *http.Response {
+	w := &watch{path: req.URL.Path, events: make(chan []byte, 100000), ctx: req.Context()}
+	if req.URL.Query().Get("timeoutSeconds") == "" { // no probe
+		s.watches[w] = true
+		context.AfterFunc(req.Context(), func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.watches, w)
+		})
+	}
+	if req.URL.Query().Get("sendInitialEvents") == "true" {
+		for at, o := range s.objects {
+			if w.path == path.Dir(at) {
+				w.send("ADDED", o)
+			}
+		}
+		w.send("BOOKMARK", Object{"metadata": Object{"resourceVersion": strconv.Itoa(s.version),
+			"annotations": Object{"k8s.io/initial-events-end": "true"}}})
+	}
+	return respond(req, http.StatusOK, w)
+}
+
+func (w *watch) send(event string, o Object) {
+	raw, _ := json.Marshal(Object{"type": event, "object": o})
+	w.events <- raw
+}
+
+// Read waits for the next event.
+func (w *watch) Read(p []byte) (int, error) {
+	if len(w.rest) == 0 {
+		select {
+		case w.rest = <-w.events:
+		case <-w.ctx.Done():
+			return 0, w.ctx.Err()
+		}
+	}
+	n := copy(p, w.rest)
+	w.rest = w.rest[n:]
+	return n, nil
+}
+
+// Close does nothing: a watch ends with the context of its request.
+func (w *watch) Close() error { return nil }
