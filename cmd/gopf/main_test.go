@@ -5,14 +5,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"gopf.dev/gopf/internal/controlplane"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // asGopf makes the test executable be gopf.
@@ -25,15 +24,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asGopf) != "" {
 		main()
 	}
-	kubeconfig, stop, err := controlplane.ForTests(os.Stderr)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	existing = kubeconfig
-	code := m.Run()
-	stop()
-	os.Exit(code)
+	kit.Main(m, 0, func(c kit.Cluster) { existing = c.Kubeconfig })
 }
 
 // gopf is a running one.

@@ -7,17 +7,13 @@
 package e2e
 
 import (
-	"context"
-	"fmt"
 	"os"
 	"testing"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"gopf.dev/gopf/cli"
-	"gopf.dev/gopf/internal/controlplane"
-	"gopf.dev/gopf/internal/manifests"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // The cluster that all tests share.
@@ -30,34 +26,5 @@ func TestMain(m *testing.M) {
 	if name := os.Getenv(operatorVariable); name != "" {
 		cli.Main(operators()[name])
 	}
-	os.Exit(withCluster(m.Run))
-}
-
-// withCluster runs the tests while the cluster is there.
-func withCluster(run func() int) int {
-	path, stop, err := controlplane.ForTests(os.Stderr)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer stop()
-	kubeconfig = path
-	if err := prepare(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return run()
-}
-
-// prepare makes the cluster have what all tests need.
-func prepare() (err error) {
-	if cluster, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
-		return err
-	}
-	cluster.QPS = -1
-	objects, err := manifests.Read("../../examples/crd.yaml")
-	if err != nil {
-		return err
-	}
-	return manifests.Apply(context.Background(), cluster, objects, nil)
+	kit.Main(m, 0, func(c kit.Cluster) { cluster, kubeconfig = c.Config, c.Kubeconfig }, "../../examples/crd.yaml")
 }

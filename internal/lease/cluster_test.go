@@ -3,44 +3,21 @@ package lease
 import (
 	"context"
 	"log/slog"
-	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"gopf.dev/gopf/internal/e2e/kit"
 	"gopf.dev/gopf/internal/fakeobject"
 	"gopf.dev/gopf/internal/kube"
-	"gopf.dev/gopf/kind"
 )
 
 // cluster is a client of a real control plane, if there is one to test with,
 // and a namespace for the test.
 func cluster(t *testing.T) (client *kube.Client, ns string) {
 	t.Helper()
-	path := os.Getenv("GOPF_TEST_KUBECONFIG")
-	if path == "" {
-		t.Skip("GOPF_TEST_KUBECONFIG names no cluster")
-	}
-	cfg, _, err := kube.LoadConfig(path, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if client, err = kube.NewClient(cfg, kube.DefaultOptions()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
-	namespaces := kind.Info{Version: "v1", Plural: "namespaces", Kind: "Namespace"}
-	b, err := client.Create(t.Context(), kube.Target{Info: namespaces}, []byte(`{"metadata":{"generateName":"lease-test-"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := client.Delete(context.Background(), kube.Target{Info: namespaces, Name: b.Name}, kube.DeleteOptions{UID: b.UID}); err != nil {
-			t.Error(err)
-		}
-	})
-	return client, b.Name
+	return kit.Client(t, kit.Existing(t), "lease-test-")
 }
 
 // contender is an elector on a real cluster.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"gopf.dev/gopf/internal/e2e/kit"
 	"gopf.dev/gopf/internal/kube"
-	"gopf.dev/gopf/internal/manifests"
 	"gopf.dev/gopf/kind"
 )
 
@@ -19,40 +19,12 @@ import (
 // resources of peering.yaml, and a namespace for the test.
 func cluster(t *testing.T) (client *kube.Client, resources []kind.Info, ns string) {
 	t.Helper()
-	path := os.Getenv("GOPF_TEST_KUBECONFIG")
-	if path == "" {
-		t.Skip("GOPF_TEST_KUBECONFIG names no cluster")
-	}
-	cfg, _, err := kube.LoadConfig(path, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if client, err = kube.NewClient(cfg, kube.DefaultOptions()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
-	objects, err := manifests.Read("../../peering.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := manifests.Apply(t.Context(), cfg, objects, func(manifests.Object) {}); err != nil {
-		t.Fatal(err)
-	}
-	namespaces := kind.Info{Version: "v1", Plural: "namespaces", Kind: "Namespace"}
-	b, err := client.Create(t.Context(), kube.Target{Info: namespaces}, []byte(`{"metadata":{"generateName":"peering-test-"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := client.Delete(context.Background(), kube.Target{Info: namespaces, Name: b.Name}, kube.DeleteOptions{UID: b.UID}); err != nil {
-			t.Error(err)
-		}
-	})
+	client, ns = kit.Client(t, kit.Existing(t, "../../peering.yaml"), "peering-test-")
 	d, err := client.Discover(t.Context(), "kopf.dev", "zalando.org")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return client, d.Resources, b.Name
+	return client, d.Resources, ns
 }
 
 // participant is a member on a real cluster.
@@ -184,22 +156,12 @@ spec:
 // Also there the removal of the dead is bound to the version.
 func TestClusterPeeringWithStatusAsASubresource(t *testing.T) {
 	client, _, ns := cluster(t)
-	cfg, _, err := kube.LoadConfig(os.Getenv("GOPF_TEST_KUBECONFIG"), "")
-	if err != nil {
-		t.Fatal(err)
-	}
 	file := filepath.Join(t.TempDir(), "crd.yaml")
 	text := fmt.Sprintf("%s---\napiVersion: peering.test/v1\nkind: KopfPeering\nmetadata: {namespace: %s, name: default}\n", withStatus, ns)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	objects, err := manifests.Read(file)
-	if err == nil {
-		err = manifests.Apply(t.Context(), cfg, objects, func(manifests.Object) {})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Existing(t, file)
 	d, err := client.Discover(t.Context(), "peering.test")
 	if err != nil || len(d.Resources) != 1 || !d.Resources[0].HasStatus() {
 		t.Fatalf("got %v, %v", d, err)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/controlplane"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // The API server goes, with all its connections, and comes back on the same data.
@@ -25,7 +26,7 @@ func TestTheServerRestarts(t *testing.T) {
 	data := t.TempDir()
 	plane := start(data, 0)
 	defer func() { _ = plane.Stop() }()
-	config, err := prepare(plane.Kubeconfig())
+	config, err := kit.Prepare(t.Context(), plane.Kubeconfig(), "testdata/crd.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,18 +9,13 @@
 package life_test
 
 import (
-	"context"
-	"flag"
-	"fmt"
 	"os"
 	"testing"
 
 	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf/cli"
-	"gopf.dev/gopf/internal/controlplane"
-	"gopf.dev/gopf/internal/kube"
-	"gopf.dev/gopf/internal/manifests"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // The control plane that all tests share.
@@ -33,41 +28,5 @@ func TestMain(m *testing.M) {
 	if name := os.Getenv(operatorVariable); name != "" {
 		cli.Main(processes()[name]())
 	}
-	flag.Parse()
-	patient()
-	path, stop, err := controlplane.ForTests(os.Stderr)
-	if err == nil {
-		err = prepare(path)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "prepare the control plane:", err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	stop()
-	os.Exit(code)
-}
-
-// patient makes more tests run at the same time than there are processors: they
-// mostly wait.
-func patient() {
-	chosen := false
-	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
-	if !chosen {
-		_ = flag.Set("test.parallel", "24") // it exists in every test
-	}
-}
-
-func prepare(path string) error {
-	config, _, err := kube.LoadConfig(path, "")
-	if err != nil {
-		return err
-	}
-	config.QPS = -1
-	objects, err := manifests.Read("testdata/crds.yaml", "../../../peering.yaml")
-	if err != nil {
-		return err
-	}
-	cluster, kubeconfig = config, path
-	return manifests.Apply(context.Background(), config, objects, nil)
+	kit.Main(m, 24, func(c kit.Cluster) { cluster, kubeconfig = c.Config, c.Kubeconfig }, "testdata/crds.yaml", "../../../peering.yaml")
 }

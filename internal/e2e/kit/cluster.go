@@ -1,0 +1,113 @@
+package kit
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"gopf.dev/gopf/internal/controlplane"
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/manifests"
+	"gopf.dev/gopf/kind"
+)
+
+// Cluster is a control plane that the tests of a package share.
+type Cluster struct {
+	Config     *rest.Config // without a limit of requests
+	Kubeconfig string       // its path
+}
+
+// Main runs the tests of a package with a control plane that has what the files
+// say, and exits. Before the tests, begin is told the control plane. So many tests
+// run in parallel, unless the command line says how many; 0 leaves it to Go.
+func Main(m *testing.M, parallel int, begin func(Cluster), files ...string) {
+	flag.Parse()
+	beParallel(parallel)
+	os.Exit(withCluster(m.Run, begin, files))
+}
+
+// beParallel makes more tests run at the same time than there are processors: they
+// mostly wait.
+func beParallel(n int) {
+	chosen := n == 0
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
+	if !chosen {
+		_ = flag.Set("test.parallel", strconv.Itoa(n)) // it exists in every test
+	}
+}
+
+// withCluster runs the tests while the control plane is there.
+func withCluster(run func() int, begin func(Cluster), files []string) int {
+	kubeconfig, stop, err := controlplane.ForTests(os.Stderr)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "start the control plane:", err)
+		return 1
+	}
+	defer stop()
+	config, err := Prepare(context.Background(), kubeconfig, files...)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "prepare the control plane:", err)
+		return 1
+	}
+	begin(Cluster{config, kubeconfig})
+	return run()
+}
+
+// Prepare reaches a control plane without a limit of requests, and makes it have what
+// the files say.
+func Prepare(ctx context.Context, kubeconfig string, files ...string) (*rest.Config, error) {
+	config, _, err := kube.LoadConfig(kubeconfig, "")
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
+	if len(files) == 0 {
+		return config, nil
+	}
+	objects, err := manifests.Read(files...)
+	if err != nil {
+		return nil, err
+	}
+	return config, manifests.Apply(ctx, config, objects, nil)
+}
+
+// Existing is the control plane that is there already, which must have what the
+// files say. Without one, the test is skipped.
+func Existing(t *testing.T, files ...string) *rest.Config {
+	t.Helper()
+	path := os.Getenv(controlplane.KubeconfigVariable)
+	if path == "" {
+		t.Skip(controlplane.KubeconfigVariable + " names no cluster")
+	}
+	config, err := Prepare(t.Context(), path, files...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+// Client makes a client, and a namespace whose name begins so, until the test ends.
+func Client(t *testing.T, config *rest.Config, prefix string) (client *kube.Client, namespace string) {
+	t.Helper()
+	client, err := kube.NewClient(config, kube.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	namespaces := kind.Info{Version: "v1", Plural: "namespaces", Kind: "Namespace"}
+	made, err := client.Create(t.Context(), kube.Target{Info: namespaces}, fmt.Appendf(nil, `{"metadata":{"generateName":%q}}`, prefix))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Delete(context.Background(), kube.Target{Info: namespaces, Name: made.Name}, kube.DeleteOptions{UID: made.UID}); err != nil {
+			t.Error(err)
+		}
+	})
+	return client, made.Name
+}
