@@ -25,29 +25,29 @@ func TestConfigMapsAreHandledOverTheirWholeLife(t *testing.T) {
 	op := newOperator()
 	x := gopf.For[*corev1.ConfigMap](op, "v1/configmaps").WithLabel("own", gopf.Is("yes"))
 	x.OnCreate("create_fn", func(_ context.Context, c *gopf.Change[*corev1.ConfigMap]) error {
-		d.add("create %v", c.Object.Data)
+		d.Add("create %v", c.Object.Data)
 		return nil
 	})
 	x.OnUpdate("update_fn", func(_ context.Context, c *gopf.Change[*corev1.ConfigMap]) error {
-		d.add("update %v->%v: %s", c.Old.Data, c.Object.Data, c.Diff)
+		d.Add("update %v->%v: %s", c.Old.Data, c.Object.Data, c.Diff)
 		return nil
 	})
 	x.OnDelete("delete_fn", func(_ context.Context, c *gopf.Change[*corev1.ConfigMap]) error {
-		d.add("delete %v", c.Object.Data)
+		d.Add("delete %v", c.Object.Data)
 		return nil
 	})
 	o := s.start(op, nil)
-	s.create("v1/configmaps", "x", labelled(fields{"data": fields{"k": "v"}}))
+	s.Create("v1/configmaps", "x", labelled(fields{"data": fields{"k": "v"}}))
 	essence := func(v string) string {
 		return `{"data":{"k":"` + v + `"},"metadata":{"labels":{"own":"yes"}}}`
 	}
 	s.waitFor("v1/configmaps", "x", handled(essence("v")))
-	s.patch("v1/configmaps", "x", fields{"data": fields{"k": "w"}})
+	s.Patch("v1/configmaps", "x", fields{"data": fields{"k": "w"}})
 	s.waitFor("v1/configmaps", "x", handled(essence("w")))
-	s.delete("v1/configmaps", "x")
+	s.Delete("v1/configmaps", "x")
 	s.waitGone("v1/configmaps", "x")
-	d.check(t, "create map[k:v]", `update map[k:v]->map[k:w]: change data.k: "v" -> "w"`, "delete map[k:w]")
-	if got := o.log.with("Objects of a built-in kind"); len(got) != 1 {
+	d.Check(t, "create map[k:v]", `update map[k:v]->map[k:w]: change data.k: "v" -> "w"`, "delete map[k:w]")
+	if got := o.Log.With("Objects of a built-in kind"); len(got) != 1 {
 		t.Errorf("it is announced %d times that configmaps will be written to: %q", len(got), got)
 	}
 	// Every namespace has this one, and nobody asked for it to be handled.
@@ -64,7 +64,7 @@ func TestSecretsStaySecret(t *testing.T) {
 	op := newOperator()
 	x := gopf.For[*corev1.Secret](op, "v1/secrets")
 	x.OnCreate("create_fn", func(_ context.Context, c *gopf.Change[*corev1.Secret]) error {
-		d.add("create %s", c.Object.Data["password"])
+		d.Add("create %s", c.Object.Data["password"])
 		if c.Retry == 0 {
 			return gopf.RetryAfter(0, fmt.Errorf("not yet")) // so that progress is stored, too
 		}
@@ -73,16 +73,16 @@ func TestSecretsStaySecret(t *testing.T) {
 	x.OnCreate("other_fn", func(context.Context, *gopf.Change[*corev1.Secret]) error { return nil })
 	x.OnUpdate("update_fn", func(_ context.Context, c *gopf.Change[*corev1.Secret]) error {
 		for _, item := range c.Diff {
-			d.add("update of %s", strings.Join(item.Path, "."))
+			d.Add("update of %s", strings.Join(item.Path, "."))
 		}
-		d.add("update to %s", c.Object.Data["password"])
+		d.Add("update to %s", c.Object.Data["password"])
 		if text := fmt.Sprint(c.Old, c.OldRaw(), c.Diff); leaks(text, before) || leaks(text, after) {
 			t.Errorf("the old state tells secrets: %s", text)
 		}
 		return nil
 	})
 	o := s.start(op, nil)
-	s.create("v1/secrets", "x", fields{"stringData": fields{"user": "me", "password": before}})
+	s.Create("v1/secrets", "x", fields{"stringData": fields{"user": "me", "password": before}})
 	check := func(obj *unstructured.Unstructured) error {
 		text := fmt.Sprint(obj.GetAnnotations())
 		if leaks(text, before) || leaks(text, after) {
@@ -94,12 +94,12 @@ func TestSecretsStaySecret(t *testing.T) {
 		return pendingNone(obj)
 	}
 	s.waitFor("v1/secrets", "x", check)
-	s.patch("v1/secrets", "x", fields{"stringData": fields{"password": after}})
-	d.waitFor(t, "update to "+after)
+	s.Patch("v1/secrets", "x", fields{"stringData": fields{"password": after}})
+	d.WaitFor(t, "update to "+after)
 	s.waitFor("v1/secrets", "x", check)
 	o.staysQuiet(t, d)
-	d.check(t, "create "+before, "create "+before, "update of data.password", "update to "+after)
-	if text := o.log.String(); leaks(text, before) || leaks(text, after) {
+	d.Check(t, "create "+before, "create "+before, "update of data.password", "update to "+after)
+	if text := o.Log.String(); leaks(text, before) || leaks(text, after) {
 		t.Error("the logs tell secrets")
 	}
 }
@@ -115,27 +115,27 @@ func TestPodsAreHandledWhileTheKubeletWorksOnThem(t *testing.T) {
 	op := newOperator()
 	x := gopf.For[*corev1.Pod](op, "v1/pods")
 	x.OnCreate("create_fn", func(_ context.Context, c *gopf.Change[*corev1.Pod]) error {
-		d.add("create %s", c.Object.Name)
+		d.Add("create %s", c.Object.Name)
 		c.SetResult("this is not in the schema")
 		c.Patch.Label("handled", "yes")
 		return nil
 	})
 	x.OnField("phase_fn", "status.phase", func(_ context.Context, c *gopf.Change[*corev1.Pod]) error {
 		was, _ := c.OldValue()
-		d.add("phase %v->%s", was, c.Object.Status.Phase)
+		d.Add("phase %v->%s", was, c.Object.Status.Phase)
 		return nil
 	})
 	x.OnUpdate("update_fn", func(_ context.Context, c *gopf.Change[*corev1.Pod]) error {
-		d.add("update: %s", c.Diff.At("metadata", "labels"))
+		d.Add("update: %s", c.Diff.At("metadata", "labels"))
 		return nil
 	})
 	x.OnDelete("delete_fn", func(_ context.Context, c *gopf.Change[*corev1.Pod]) error {
-		d.add("delete %s", c.Object.Name)
+		d.Add("delete %s", c.Object.Name)
 		return nil
 	})
 	o := s.start(op, nil)
-	s.create("v1/pods", "x", fields{"spec": fields{"containers": []any{fields{"name": "main", "image": "none"}}}})
-	d.waitFor(t, "phase <nil>->Pending")
+	s.Create("v1/pods", "x", fields{"spec": fields{"containers": []any{fields{"name": "main", "image": "none"}}}})
+	d.WaitFor(t, "phase <nil>->Pending")
 	settled := func(phase string) {
 		t.Helper()
 		s.waitFor("v1/pods", "x", pendingNoneAnd(func(obj *unstructured.Unstructured) error {
@@ -146,21 +146,21 @@ func TestPodsAreHandledWhileTheKubeletWorksOnThem(t *testing.T) {
 		}))
 	}
 	settled("Pending")
-	s.patch("v1/pods", "x", fields{"status": fields{"phase": "Running", "podIP": "10.0.0.1"}}, "status")
+	s.Patch("v1/pods", "x", fields{"status": fields{"phase": "Running", "podIP": "10.0.0.1"}}, "status")
 	settled("Running")
 	o.staysQuiet(t, d)
-	s.patch("v1/pods", "x", fields{"status": fields{"podIP": "10.0.0.2"}}, "status")
+	s.Patch("v1/pods", "x", fields{"status": fields{"podIP": "10.0.0.2"}}, "status")
 	o.staysQuiet(t, d)
-	s.delete("v1/pods", "x")
+	s.Delete("v1/pods", "x")
 	s.waitGone("v1/pods", "x")
-	if n := d.count("create x"); n != 1 {
-		t.Errorf("created %d times: %q", n, d.all())
+	if n := d.Count("create x"); n != 1 {
+		t.Errorf("created %d times: %q", n, d.All())
 	}
-	if d.count("phase Pending->Running") != 1 || d.count("delete x") != 1 {
-		t.Errorf("calls: %q", d.all())
+	if d.Count("phase Pending->Running") != 1 || d.Count("delete x") != 1 {
+		t.Errorf("calls: %q", d.All())
 	}
-	if len(o.log.with("status.create_fn")) == 0 {
+	if len(o.Log.With("status.create_fn")) == 0 {
 		t.Error("nobody was told that the result is dropped")
 	}
-	t.Logf("calls: %q", d.all())
+	t.Logf("calls: %q", d.All())
 }

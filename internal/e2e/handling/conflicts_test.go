@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // rival is somebody who changes the object x right before each of the
@@ -47,8 +48,8 @@ func (r *rival) fate(_ int, w write) mishap {
 	if change["status"] != nil && r.resource == examples {
 		subresources = []string{"status"}
 	}
-	if err := r.tryPatch(r.resource, "x", change, subresources...); err != nil && !apierrors.IsNotFound(err) {
-		r.t.Errorf("the rival: %v", err)
+	if err := r.TryPatch(r.resource, "x", change, subresources...); err != nil && !apierrors.IsNotFound(err) {
+		r.T.Errorf("the rival: %v", err)
 	}
 	return ""
 }
@@ -93,7 +94,7 @@ func testRival(t *testing.T, resource string, change func(n int) fields) {
 		if c.Retry == 0 {
 			return gopf.RetryAfter(50*time.Millisecond, errors.New("not yet"))
 		}
-		d.add("create_b")
+		d.Add("create_b")
 		return nil
 	})
 	for _, id := range []string{"update_a", "update_b"} { // both have to see the last state
@@ -106,14 +107,14 @@ func testRival(t *testing.T, resource string, change func(n int) fields) {
 
 	r := &rival{space: s, resource: resource, left: 8, change: change}
 	o := s.start(op, r.fate)
-	s.create(resource, "x", spec("v1"))
+	s.Create(resource, "x", spec("v1"))
 	creations := func() error {
-		if d.count("create_a create v1") != 1 || d.count("create_b") != 1 {
-			return fmt.Errorf("calls: %q", d.all())
+		if d.Count("create_a create v1") != 1 || d.Count("create_b") != 1 {
+			return fmt.Errorf("calls: %q", d.All())
 		}
 		return nil
 	}
-	eventually(t, creations)
+	kit.Eventually(t, creations)
 	settled := func(obj *unstructured.Unstructured) error {
 		base := strings.TrimSpace(obj.GetAnnotations()[lastHandled])
 		if now := essenceOf(obj.Object); base != now {
@@ -123,7 +124,7 @@ func testRival(t *testing.T, resource string, change func(n int) fields) {
 	}
 	s.waitFor(resource, "x", settled)
 	r.willing(8)
-	s.patch(resource, "x", fields{"spec": fields{"field": "v2"}})
+	s.Patch(resource, "x", fields{"spec": fields{"field": "v2"}})
 	obj := s.waitFor(resource, "x", func(obj *unstructured.Unstructured) error {
 		for _, id := range []string{"update_a", "update_b"} {
 			if seen, _, _ := unstructured.NestedString(obj.Object, "status", id); seen != essenceOf(obj.Object) {
@@ -136,12 +137,12 @@ func testRival(t *testing.T, resource string, change func(n int) fields) {
 		t.Errorf("status: %v", obj.Object["status"])
 	}
 	r.willing(8)
-	s.delete(resource, "x")
+	s.Delete(resource, "x")
 	s.waitGone(resource, "x")
 	if err := creations(); err != nil {
 		t.Error(err)
 	}
-	if n := d.count("delete delete v2"); n != 1 {
+	if n := d.Count("delete delete v2"); n != 1 {
 		t.Errorf("the deletion was handled %d times", n)
 	}
 	o.staysQuiet(t, d)
@@ -198,9 +199,9 @@ func TestEditsAreMadeAnewOnWhatOthersHaveWritten(t *testing.T) {
 			s, d := newSpace(t), &diary{}
 			op := newOperator()
 			gopf.For[*Example](op, resource).OnCreate("create_fn", func(_ context.Context, c *gopf.Change[*Example]) error {
-				d.add("create")
+				d.Add("create")
 				c.Patch.Edit(func(e *Example) {
-					d.add("edit of %d items", len(e.Spec.Items))
+					d.Add("edit of %d items", len(e.Spec.Items))
 					e.Spec.Items = append(e.Spec.Items, "ours")
 					e.Labels["edited"] = "yes"
 				})
@@ -212,7 +213,7 @@ func TestEditsAreMadeAnewOnWhatOthersHaveWritten(t *testing.T) {
 				return fields{"spec": fields{"items": theirs[:n], "unknown": "to the type"}}
 			}}
 			s.start(op, r.fate)
-			s.create(resource, "x", spec("a"))
+			s.Create(resource, "x", spec("a"))
 			obj := s.waitFor(resource, "x", pendingNoneAnd(func(obj *unstructured.Unstructured) error {
 				items, _, _ := unstructured.NestedStringSlice(obj.Object, "spec", "items")
 				if want := append(slices.Clone(theirs), "ours"); !slices.Equal(items, want) {
@@ -226,8 +227,8 @@ func TestEditsAreMadeAnewOnWhatOthersHaveWritten(t *testing.T) {
 			if kept, _, _ := unstructured.NestedString(obj.Object, "spec", "unknown"); kept != "to the type" {
 				t.Error("a field that the type does not have got lost")
 			}
-			if d.count("create") != 1 || d.count("edit of 3 items") == 0 {
-				t.Errorf("calls: %q", d.all())
+			if d.Count("create") != 1 || d.Count("edit of 3 items") == 0 {
+				t.Errorf("calls: %q", d.All())
 			}
 		})
 	}
@@ -252,7 +253,7 @@ func TestEditsThatGoWithTheFinalizerAreMadeAnewToo(t *testing.T) {
 	s.start(op, func(_ int, w write) mishap {
 		if !struck && strings.Contains(w.body, `{"op":"remove","path":"/metadata/finalizers`) {
 			struck = true
-			if err := s.tryPatch(examples, "x", fields{"spec": fields{"items": []string{"theirs"}}}); err != nil {
+			if err := s.TryPatch(examples, "x", fields{"spec": fields{"items": []string{"theirs"}}}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -260,9 +261,9 @@ func TestEditsThatGoWithTheFinalizerAreMadeAnewToo(t *testing.T) {
 	})
 	obj := finalizers(others...) // so that it can be looked at afterwards
 	obj["spec"] = fields{"field": "a"}
-	s.create(examples, "x", obj)
+	s.Create(examples, "x", obj)
 	s.waitHandled(examples, "x", "a")
-	s.delete(examples, "x")
+	s.Delete(examples, "x")
 	after := s.waitFor(examples, "x", hasFinalizers(others...))
 	if items, _, _ := unstructured.NestedStringSlice(after.Object, "spec", "items"); !slices.Equal(items, []string{"theirs", "ours"}) {
 		t.Errorf("the items are %q, want theirs and ours", items)

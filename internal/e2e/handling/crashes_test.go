@@ -94,7 +94,7 @@ func (l *life) declare(own func() *wire) *gopf.Operator {
 // look waits until the object is as it should be at the end of a phase, and
 // tells what it is like.
 func (l *life) look(field string) string {
-	l.t.Helper()
+	l.T.Helper()
 	obj := l.waitHandled(examples, "x", field)
 	return fmt.Sprint(obj.GetFinalizers(), obj.GetAnnotations(), obj.Object["status"])
 }
@@ -102,19 +102,19 @@ func (l *life) look(field string) string {
 // run lets the object live, and returns what it was like at the end of each
 // phase.
 func (l *life) run() (phases []string) {
-	l.t.Helper()
+	l.T.Helper()
 	ctx, end := context.WithCancel(context.Background())
 	var supervisor sync.WaitGroup
 	supervisor.Go(func() { l.supervise(ctx, l.declare, l.fate) })
 	defer func() { end(); supervisor.Wait() }()
 
-	l.create(examples, "x", spec("v1"))
+	l.Create(examples, "x", spec("v1"))
 	phases = append(phases, l.look("v1"))
-	l.patch(examples, "x", spec("v2"))
+	l.Patch(examples, "x", spec("v2"))
 	phases = append(phases, l.look("v2"))
-	l.delete(examples, "x")
+	l.Delete(examples, "x")
 	l.waitGone(examples, "x")
-	stays(l.t, calm, func() error { return l.tooMuch() })
+	stays(l.T, calm, func() error { return l.tooMuch() })
 	return phases
 }
 

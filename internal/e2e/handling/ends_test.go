@@ -40,19 +40,19 @@ func TestADeletionIsNotHandledAgainBecauseOfAnEchoOfTheSameVersion(t *testing.T)
 			o := s.start(op, func(_ int, w write) mishap {
 				if !struck && strings.Contains(w.body, `{"op":"remove","path":"/metadata/finalizers`) {
 					struck = true // somebody else changes it, so that it is tried again on what the stream tells afterwards
-					if err := s.tryPatch(examples, "x", fields{"metadata": fields{"labels": fields{"rival": "yes"}}}); err != nil {
+					if err := s.TryPatch(examples, "x", fields{"metadata": fields{"labels": fields{"rival": "yes"}}}); err != nil {
 						t.Error(err)
 					}
 				}
 				return ""
 			})
-			s.create(examples, "x", spec("a"))
+			s.Create(examples, "x", spec("a"))
 			s.waitHandled(examples, "x", "a")
 			o.settles(t, d)
-			s.delete(examples, "x")
+			s.Delete(examples, "x")
 			s.waitGone(examples, "x")
 			o.settles(t, d)
-			d.check(t, "delete delete a")
+			d.Check(t, "delete delete a")
 		})
 	}
 }
@@ -72,7 +72,7 @@ func TestADeletionIsHandledOnceHoweverLongDaemonsTakeToStop(t *testing.T) {
 				x := gopf.For[*Example](op, examples)
 				x.OnDelete("delete_fn", d.handler("delete"))
 				x.Daemon("daemon_fn", func(ctx context.Context, _ *gopf.Daemon[*Example]) error {
-					d.add("daemon starts")
+					d.Add("daemon starts")
 					<-ctx.Done()
 					<-release
 					return nil
@@ -80,23 +80,23 @@ func TestADeletionIsHandledOnceHoweverLongDaemonsTakeToStop(t *testing.T) {
 				return op
 			}
 			o := s.start(declare(), nil)
-			s.create(examples, "x", spec("a"))
-			d.waitFor(t, "daemon starts")
+			s.Create(examples, "x", spec("a"))
+			d.WaitFor(t, "daemon starts")
 			s.waitHandled(examples, "x", "a")
-			s.delete(examples, "x")
-			d.waitFor(t, "delete delete a")
-			s.patch(examples, "x", fields{"metadata": fields{"labels": fields{"other": "news"}}})
+			s.Delete(examples, "x")
+			d.WaitFor(t, "delete delete a")
+			s.Patch(examples, "x", fields{"metadata": fields{"labels": fields{"other": "news"}}})
 			o.settles(t, d)
 			if killed {
 				o.wire.die()
 			}
 			close(release)
 			if killed {
-				o.stop()
+				o.Stop()
 				s.start(declare(), nil)
 			}
 			s.waitGone(examples, "x")
-			d.check(t, "daemon starts", "delete delete a")
+			d.Check(t, "daemon starts", "delete delete a")
 		})
 	}
 }

@@ -61,26 +61,26 @@ func TestErrorsAreRetriedAsTheyAskFor(t *testing.T) {
 			declare := func() *gopf.Operator {
 				op := newOperator()
 				gopf.For[*Example](op, examples).OnCreate("create_fn", func(ctx context.Context, c *gopf.Change[*Example]) error {
-					d.add("#%d", c.Retry)
+					d.Add("#%d", c.Retry)
 					c.SetResult("done")
 					return test.fn(ctx, c.Retry)
 				}, test.opts...)
 				return op
 			}
 			o := s.start(declare(), nil)
-			s.create(examples, "x", spec("a"))
+			s.Create(examples, "x", spec("a"))
 			obj := s.waitHandled(examples, "x", "a")
 			if test.result {
 				checkStatus(t, obj, fields{"create_fn": "done"})
 			} else if obj.Object["status"] != nil {
 				t.Errorf("status: %v, want no result of a failure", obj.Object["status"])
 			}
-			if len(o.log.with(test.log)) == 0 {
+			if len(o.Log.With(test.log)) == 0 {
 				t.Errorf("no log line has %q", test.log)
 			}
-			o.stop()
+			o.Stop()
 			s.start(declare(), nil).following("examples").staysQuiet(t, d)
-			d.check(t, test.want...)
+			d.Check(t, test.want...)
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 func toFields(v any) (of fields) {
@@ -31,31 +32,31 @@ func TestEventHandlersSeeEverythingThatHappens(t *testing.T) {
 	x.OnEvent("event_fn", func(_ context.Context, e *gopf.Event[*Example]) error {
 		switch {
 		case e.Object.Name != "x":
-			d.add("%s %s", e.Type, e.Object.Name)
+			d.Add("%s %s", e.Type, e.Object.Name)
 		case e.Object.Annotations[lastHandled] != "":
-			d.add("%s %s by ourselves, finalizers %d", e.Type, e.Object.Spec.Field, len(e.Object.Finalizers))
+			d.Add("%s %s by ourselves, finalizers %d", e.Type, e.Object.Spec.Field, len(e.Object.Finalizers))
 		default:
-			d.add("%s %s, finalizers %d", e.Type, e.Object.Spec.Field, len(e.Object.Finalizers))
+			d.Add("%s %s, finalizers %d", e.Type, e.Object.Spec.Field, len(e.Object.Finalizers))
 		}
 		return errors.New("that nobody minds")
 	})
 	x.WithLabel("handled", gopf.Present).OnDelete("delete_fn", d.handler("delete"))
-	s.create(examples, "before", spec("a"))
+	s.Create(examples, "before", spec("a"))
 	o := s.start(op, nil)
-	d.waitFor(t, " before") // in a listing
-	s.create(examples, "x", fields{"metadata": fields{"labels": fields{"handled": "yes"}}, "spec": fields{"field": "a"}})
-	d.waitFor(t, "MODIFIED a by ourselves, finalizers 1")
-	s.patch(examples, "x", fields{"status": fields{"phase": "Ready"}}, "status")
-	s.delete(examples, "x")
+	d.WaitFor(t, " before") // in a listing
+	s.Create(examples, "x", fields{"metadata": fields{"labels": fields{"handled": "yes"}}, "spec": fields{"field": "a"}})
+	d.WaitFor(t, "MODIFIED a by ourselves, finalizers 1")
+	s.Patch(examples, "x", fields{"status": fields{"phase": "Ready"}}, "status")
+	s.Delete(examples, "x")
 	s.waitGone(examples, "x")
-	eventually(t, func() error {
-		if got := d.all(); !slices.ContainsFunc(got, func(line string) bool { return line[:4] == "DELE" }) {
+	kit.Eventually(t, func() error {
+		if got := d.All(); !slices.ContainsFunc(got, func(line string) bool { return line[:4] == "DELE" }) {
 			return errors.New("the deletion was not seen")
 		}
 		return nil
 	})
 	o.staysQuiet(t, d)
-	got := slices.DeleteFunc(d.all(), func(line string) bool { return line == "delete delete a" })
+	got := slices.DeleteFunc(d.All(), func(line string) bool { return line == "delete delete a" })
 	want := []string{
 		" before", "ADDED a, finalizers 0", "MODIFIED a, finalizers 1", "MODIFIED a by ourselves, finalizers 1",
 		"MODIFIED a by ourselves, finalizers 1", // the status
@@ -77,20 +78,20 @@ func TestWhatAnEventHandlerAsksForIsWritten(t *testing.T) {
 		return nil
 	})
 	o := s.start(op, nil)
-	s.create(examples, "x", spec("a"))
+	s.Create(examples, "x", spec("a"))
 	for _, field := range []string{"a", "b"} {
 		if field == "b" {
-			s.patch(examples, "x", spec("b"))
+			s.Patch(examples, "x", spec("b"))
 		}
-		eventually(t, func() error {
-			if got := s.get(examples, "x"); got.GetLabels()["seen"] != field || toJSON(got.Object["status"]) != `{"event_fn":{"field":"`+field+`"}}` {
+		kit.Eventually(t, func() error {
+			if got := s.Get(examples, "x"); got.GetLabels()["seen"] != field || toJSON(got.Object["status"]) != `{"event_fn":{"field":"`+field+`"}}` {
 				return errors.New("it is not written: " + toJSON(got.Object))
 			}
 			return nil
 		})
 	}
 	o.settles(t, d) // its own changes are events, too, but lead to nothing new
-	if got := s.get(examples, "x").GetAnnotations(); len(got) > 0 {
+	if got := s.Get(examples, "x").GetAnnotations(); len(got) > 0 {
 		t.Errorf("annotations: %q, want none without handlers of changes", got)
 	}
 }
@@ -109,14 +110,14 @@ func TestAChangeIsNotMissedBecauseAnEventHandlerWrites(t *testing.T) {
 	x.OnUpdate("update_fn", d.handler("update"))
 	s.start(op, func(_ int, w write) mishap {
 		if strings.Contains(w.body, `"seen":"yes"`) {
-			if err := s.tryPatch(examples, "x", spec("b")); err != nil {
+			if err := s.TryPatch(examples, "x", spec("b")); err != nil {
 				t.Error(err)
 			}
 		}
 		return ""
 	})
-	s.create(examples, "x", spec("a"))
-	d.waitFor(t, "update update b")
+	s.Create(examples, "x", spec("a"))
+	d.WaitFor(t, "update update b")
 }
 
 // The alarm of a delayed handler may come while echoes of the operator's own
@@ -131,7 +132,7 @@ func TestADelayedHandlerIsNotForgottenWhileEventHandlersAreBusy(t *testing.T) {
 		return nil
 	})
 	x.OnCreate("create_fn", func(_ context.Context, c *gopf.Change[*Example]) error {
-		d.add("create #%d", c.Retry)
+		d.Add("create #%d", c.Retry)
 		if c.Retry == 0 {
 			c.Patch.Status(map[string]string{"phase": "waiting"}) // so that there are two echoes
 			return gopf.Wait(700*time.Millisecond, "it is not there yet")
@@ -139,8 +140,8 @@ func TestADelayedHandlerIsNotForgottenWhileEventHandlersAreBusy(t *testing.T) {
 		return nil
 	})
 	s.start(op, nil)
-	s.create(examples, "x", spec("a"))
-	d.waitFor(t, "create #1")
+	s.Create(examples, "x", spec("a"))
+	d.WaitFor(t, "create #1")
 }
 
 // What event handlers ask for on an echo of the operator's own writes has
@@ -155,15 +156,15 @@ func TestADelayedHandlerIsNotForgottenWhenAnEventHandlerWrites(t *testing.T) {
 		return nil
 	})
 	x.OnCreate("create_fn", func(_ context.Context, c *gopf.Change[*Example]) error {
-		d.add("create #%d", c.Retry)
+		d.Add("create #%d", c.Retry)
 		if c.Retry == 0 {
 			return gopf.Wait(time.Second, "it is not there yet")
 		}
 		return nil
 	})
 	s.start(op, nil)
-	s.create(examples, "x", spec("a"))
-	d.waitFor(t, "create #1")
+	s.Create(examples, "x", spec("a"))
+	d.WaitFor(t, "create #1")
 }
 
 // What event handlers ask for while the object pauses after an error is to be
@@ -189,13 +190,13 @@ func TestWhatEventHandlersAskForSurvivesErrors(t *testing.T) {
 		}
 		go func() { // while it pauses
 			time.Sleep(300 * time.Millisecond)
-			if err := s.tryPatch(examples, "x", fields{"status": fields{"phase": "Ready"}}, "status"); err != nil {
+			if err := s.TryPatch(examples, "x", fields{"status": fields{"phase": "Ready"}}, "status"); err != nil {
 				t.Error(err)
 			}
 		}()
 		return refused
 	})
-	s.create(examples, "x", spec("a"))
+	s.Create(examples, "x", spec("a"))
 	s.waitFor(examples, "x", func(obj *unstructured.Unstructured) error {
 		if obj.GetLabels()["phase"] != "Ready" {
 			return fmt.Errorf("labels: %q", obj.GetLabels())

@@ -46,27 +46,27 @@ func TestObjectsThatNoHandlerIsForAreLeftAlone(t *testing.T) {
 			x.OnResume("resume_fn", d.handler("resume"))
 			x.OnEvent("event_fn", func(_ context.Context, e *gopf.Event[*Example]) error {
 				if e.Object.Name != "match" {
-					d.add("event of %s", e.Object.Name)
+					d.Add("event of %s", e.Object.Name)
 				}
 				return nil
 			})
 			o := s.start(op, nil)
-			s.create(examples, "other", other)
-			s.create(examples, "match", match)
-			d.waitFor(t, "create create wanted")
-			s.patch(examples, "other", fields{"spec": fields{"more": "yes"}})
-			s.patch(examples, "match", fields{"spec": fields{"more": "yes"}})
-			d.waitFor(t, "update update wanted")
-			left := s.get(examples, "other")
+			s.Create(examples, "other", other)
+			s.Create(examples, "match", match)
+			d.WaitFor(t, "create create wanted")
+			s.Patch(examples, "other", fields{"spec": fields{"more": "yes"}})
+			s.Patch(examples, "match", fields{"spec": fields{"more": "yes"}})
+			d.WaitFor(t, "update update wanted")
+			left := s.Get(examples, "other")
 			if len(left.GetAnnotations()) > 0 || len(left.GetFinalizers()) > 0 || left.Object["status"] != nil {
 				t.Errorf("an object that does not match has traces: %v", left.Object)
 			}
-			s.delete(examples, "other")
+			s.Delete(examples, "other")
 			s.waitGone(examples, "other")
-			s.delete(examples, "match")
+			s.Delete(examples, "match")
 			s.waitGone(examples, "match")
 			o.staysQuiet(t, d)
-			d.check(t, "create create wanted", "update update wanted", "delete delete wanted")
+			d.Check(t, "create create wanted", "update update wanted", "delete delete wanted")
 			for _, line := range o.wire.lines() {
 				if !strings.HasPrefix(line, "PATCH examples/match") {
 					t.Errorf("a write to something else: %s", line)
@@ -85,17 +85,17 @@ func TestAnObjectThatBeginsToMatchIsHandledAsANewOneAndReleasedAfterwards(t *tes
 	x.OnDelete("delete_fn", d.handler("delete"))
 	o := s.start(op, nil).following("examples")
 	tier := func(v any) fields { return fields{"metadata": fields{"labels": fields{"tier": v}}} }
-	s.create(examples, "x", spec("a"))
+	s.Create(examples, "x", spec("a"))
 	o.staysQuiet(t, d)
-	s.patch(examples, "x", tier("prod"))
+	s.Patch(examples, "x", tier("prod"))
 	s.waitFor(examples, "x", handled(`{"spec":{"field":"a"},"metadata":{"labels":{"tier":"prod"}}}`))
 	s.waitFor(examples, "x", hasFinalizers(finalizer))
-	s.patch(examples, "x", tier(nil))
+	s.Patch(examples, "x", tier(nil))
 	s.waitFor(examples, "x", hasFinalizers())
-	s.delete(examples, "x")
+	s.Delete(examples, "x")
 	s.waitGone(examples, "x")
 	o.staysQuiet(t, d)
-	d.check(t, "create create a")
+	d.Check(t, "create create a")
 }
 
 func TestHandlersOfAFieldAreCalledForItsChangesOnly(t *testing.T) {
@@ -107,7 +107,7 @@ func TestHandlersOfAFieldAreCalledForItsChangesOnly(t *testing.T) {
 		return func(_ context.Context, c *gopf.Change[*Example]) error {
 			was, _ := c.OldValue()
 			is, _ := c.NewValue()
-			d.add("%s %s %v->%v", name, c.Reason, was, is)
+			d.Add("%s %s %v->%v", name, c.Reason, was, is)
 			return nil
 		}
 	}
@@ -115,8 +115,8 @@ func TestHandlersOfAFieldAreCalledForItsChangesOnly(t *testing.T) {
 	x.Field("spec.field").Changed(gopf.Is("b"), gopf.Is("c")).OnUpdate("b_to_c", note("b to c"))
 	x.Field("status.phase").OnUpdate("phase_fn", note("phase"))
 	o := s.start(op, nil)
-	s.create(examples, "x", spec("a"))
-	d.waitFor(t, "field create <nil>->a")
+	s.Create(examples, "x", spec("a"))
+	d.WaitFor(t, "field create <nil>->a")
 	s.waitHandled(examples, "x", "a")
 	for _, change := range []struct {
 		of   fields
@@ -130,13 +130,13 @@ func TestHandlersOfAFieldAreCalledForItsChangesOnly(t *testing.T) {
 		{fields{"status": fields{"other": "2"}}, []string{"status"}, ""},
 		{fields{"spec": fields{"field": nil}}, nil, "field update c-><nil>"},
 	} {
-		s.patch(examples, "x", change.of, change.sub...)
+		s.Patch(examples, "x", change.of, change.sub...)
 		if change.want != "" {
-			d.waitFor(t, change.want)
+			d.WaitFor(t, change.want)
 		}
 		s.waitFor(examples, "x", pendingNone)
 	}
 	o.staysQuiet(t, d)
-	d.check(t, "field create <nil>->a", "field update a->b", "field update b->c", "b to c update b->c",
+	d.Check(t, "field create <nil>->a", "field update a->b", "field update b->c", "b to c update b->c",
 		"phase update <nil>->Ready", "field update c-><nil>")
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // others are finalizers that are none of the operator's business.
@@ -48,15 +49,15 @@ func TestForeignFinalizersAreLeftAlone(t *testing.T) {
 	o := s.start(withDeletion(d), nil)
 	obj := finalizers(others...)
 	obj["spec"] = fields{"field": "a"}
-	s.create(examples, "x", obj)
+	s.Create(examples, "x", obj)
 	s.waitHandled(examples, "x", "a")
 	s.waitFor(examples, "x", hasFinalizers(append(others, finalizer)...))
-	s.delete(examples, "x")
+	s.Delete(examples, "x")
 	s.waitFor(examples, "x", hasFinalizers(others...))
 	o.staysQuiet(t, d)
 	s.waitFor(examples, "x", hasFinalizers(others...))
-	d.check(t, "create create a", "delete delete a")
-	s.patch(examples, "x", finalizers())
+	d.Check(t, "create create a", "delete delete a")
+	s.Patch(examples, "x", finalizers())
 	s.waitGone(examples, "x")
 }
 
@@ -71,24 +72,24 @@ func TestFinalizersChangedByOthersAtTheSameTimeAreKept(t *testing.T) {
 		for op, change := range before {
 			if w.kind == "json" && strings.Contains(w.body, `{"op":"`+op+`","path":"/metadata/finalizers`) {
 				delete(before, op)
-				if err := s.tryPatch(examples, "x", change); err != nil {
+				if err := s.TryPatch(examples, "x", change); err != nil {
 					t.Error(err)
 				}
 			}
 		}
 		return ""
 	})
-	s.create(examples, "x", spec("a"))
+	s.Create(examples, "x", spec("a"))
 	s.waitHandled(examples, "x", "a")
 	s.waitFor(examples, "x", hasFinalizers(others[0], finalizer))
-	s.patch(examples, "x", finalizers(others[1], others[0], finalizer)) // while it lives: later nothing can be added
+	s.Patch(examples, "x", finalizers(others[1], others[0], finalizer)) // while it lives: later nothing can be added
 	s.waitHandled(examples, "x", "a")
-	s.delete(examples, "x")
+	s.Delete(examples, "x")
 	s.waitFor(examples, "x", hasFinalizers(others[1], others[0]))
 	if len(before) > 0 {
 		t.Errorf("these never came: %v", before)
 	}
-	d.check(t, "create create a", "delete delete a")
+	d.Check(t, "create create a", "delete delete a")
 }
 
 func TestAnObjectDeletedBeforeItsFinalizerCouldBeAddedIsLetGo(t *testing.T) {
@@ -99,7 +100,7 @@ func TestAnObjectDeletedBeforeItsFinalizerCouldBeAddedIsLetGo(t *testing.T) {
 			s, d := newSpace(t), &diary{}
 			o := s.start(withDeletion(d), func(n int, _ write) mishap {
 				if n == 1 {
-					if err := s.of(examples).Delete(context.Background(), "x", metav1.DeleteOptions{}); err != nil {
+					if err := s.Of(examples).Delete(context.Background(), "x", metav1.DeleteOptions{}); err != nil {
 						t.Error(err)
 					}
 				}
@@ -109,10 +110,10 @@ func TestAnObjectDeletedBeforeItsFinalizerCouldBeAddedIsLetGo(t *testing.T) {
 			if held {
 				obj["metadata"] = finalizers(others...)["metadata"]
 			}
-			s.create(examples, "x", obj)
+			s.Create(examples, "x", obj)
 			if held {
-				eventually(t, func() error {
-					if len(o.log.with("Deletion, but we are done with it, and we do not care.")) == 0 {
+				kit.Eventually(t, func() error {
+					if len(o.Log.With("Deletion, but we are done with it, and we do not care.")) == 0 {
 						return fmt.Errorf("the deletion was not noticed")
 					}
 					return nil
@@ -122,9 +123,9 @@ func TestAnObjectDeletedBeforeItsFinalizerCouldBeAddedIsLetGo(t *testing.T) {
 				s.waitGone(examples, "x")
 			}
 			o.staysQuiet(t, d)
-			d.check(t)
+			d.Check(t)
 			o.wire.checkWrites(t, 0, "PATCH examples/x")
-			if got := o.log.with("Throttling"); len(got) > 0 {
+			if got := o.Log.With("Throttling"); len(got) > 0 {
 				t.Errorf("it was taken for an error: %q", got)
 			}
 		})

@@ -23,17 +23,17 @@ func TestADeletionIsNotHandledAgainBecauseOfNewsFromBeforeTheEnd(t *testing.T) {
 			return ""
 		}
 		if attempts++; attempts == 1 { // somebody else changes it, so that it is tried again
-			if err := s.tryPatch(examples, "x", fields{"metadata": fields{"labels": fields{"rival": "yes"}}}); err != nil {
+			if err := s.TryPatch(examples, "x", fields{"metadata": fields{"labels": fields{"rival": "yes"}}}); err != nil {
 				t.Error(err)
 			}
 			return ""
 		}
 		return answerLost // but it is done
 	})
-	s.create(examples, "x", spec("a"))
+	s.Create(examples, "x", spec("a"))
 	s.waitHandled(examples, "x", "a")
-	s.delete(examples, "x")
+	s.Delete(examples, "x")
 	s.waitGone(examples, "x")
 	o.staysQuiet(t, d)
-	d.check(t, "delete delete a")
+	d.Check(t, "delete delete a")
 }

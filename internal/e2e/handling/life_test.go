@@ -17,22 +17,22 @@ func typedLife(resource string, d *diary) *gopf.Operator {
 	op := newOperator()
 	x := gopf.For[*Example](op, resource)
 	x.OnCreate("create_fn", gopf.WithResult(func(_ context.Context, c *gopf.Change[*Example]) (map[string]string, error) {
-		d.add("create %s", c.Object.Spec.Field)
+		d.Add("create %s", c.Object.Spec.Field)
 		return map[string]string{"message": "made " + c.Object.Spec.Field}, nil
 	}))
 	x.OnUpdate("update_fn", func(_ context.Context, c *gopf.Change[*Example]) error {
-		d.add("update %s->%s: %s", c.Old.Spec.Field, c.Object.Spec.Field, c.Diff)
+		d.Add("update %s->%s: %s", c.Old.Spec.Field, c.Object.Spec.Field, c.Diff)
 		return nil
 	})
 	x.OnField("field_fn", "spec.field", func(_ context.Context, c *gopf.Change[*Example]) error {
 		was, _ := c.OldValue()
 		is, _ := c.NewValue()
-		d.add("field %v->%v", was, is)
+		d.Add("field %v->%v", was, is)
 		c.SetResult(is)
 		return nil
 	})
 	x.OnDelete("delete_fn", func(_ context.Context, c *gopf.Change[*Example]) error {
-		d.add("delete %s", c.Object.Spec.Field)
+		d.Add("delete %s", c.Object.Spec.Field)
 		return nil
 	})
 	return op
@@ -47,23 +47,23 @@ func untypedLife(resource string, d *diary) *gopf.Operator {
 		return v
 	}
 	x.OnCreate("create_fn", func(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
-		d.add("create %s", field(c))
+		d.Add("create %s", field(c))
 		c.SetResult(map[string]any{"message": "made " + field(c)})
 		return nil
 	})
 	x.OnUpdate("update_fn", func(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
 		was, _, _ := unstructured.NestedString(c.Old.Object, "spec", "field")
-		d.add("update %s->%s: %s", was, field(c), c.Diff)
+		d.Add("update %s->%s: %s", was, field(c), c.Diff)
 		return nil
 	})
 	x.OnField("field_fn", "spec.field", func(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
 		was, _ := c.OldValue()
-		d.add("field %v->%v", was, field(c))
+		d.Add("field %v->%v", was, field(c))
 		c.SetResult(field(c))
 		return nil
 	})
 	x.OnDelete("delete_fn", func(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
-		d.add("delete %s", field(c))
+		d.Add("delete %s", field(c))
 		return nil
 	})
 	return op
@@ -86,19 +86,19 @@ func TestTheWholeLifeOfAnObject(t *testing.T) {
 			s, d := newSpace(t), &diary{}
 			o := s.start(test.declare(test.resource, d), nil).following(plural(test.resource))
 
-			s.create(test.resource, "x", spec("a"))
+			s.Create(test.resource, "x", spec("a"))
 			obj := s.waitHandled(test.resource, "x", "a")
 			checkStatus(t, obj, fields{"create_fn": fields{"message": "made a"}, "field_fn/spec.field": "a"})
 			if got := obj.GetFinalizers(); !slices.Equal(got, []string{finalizer}) {
 				t.Errorf("finalizers: %q", got)
 			}
-			s.patch(test.resource, "x", spec("b"))
+			s.Patch(test.resource, "x", spec("b"))
 			obj = s.waitHandled(test.resource, "x", "b")
 			checkStatus(t, obj, fields{"create_fn": fields{"message": "made a"}, "field_fn/spec.field": "b"})
 			o.staysQuiet(t, d)
-			s.delete(test.resource, "x")
+			s.Delete(test.resource, "x")
 			s.waitGone(test.resource, "x")
-			d.check(t,
+			d.Check(t,
 				"create a", "field <nil>->a",
 				`update a->b: change spec.field: "a" -> "b"`, "field a->b",
 				"delete b")
@@ -117,15 +117,15 @@ func TestAnObjectThatWasThereBeforeTheOperatorIsHandledAsANewOne(t *testing.T) {
 	t.Parallel()
 	s, d := newSpace(t), &diary{}
 	for i := range 3 {
-		s.create(examples, fmt.Sprint("x", i), spec(fmt.Sprint("v", i)))
+		s.Create(examples, fmt.Sprint("x", i), spec(fmt.Sprint("v", i)))
 	}
 	s.start(typedLife(examples, d), nil)
 	for i := range 3 {
 		s.waitHandled(examples, fmt.Sprint("x", i), fmt.Sprint("v", i))
 	}
 	for i := range 3 {
-		if n := d.count(fmt.Sprint("create v", i)); n != 1 {
-			t.Errorf("object %d was created %d times: %q", i, n, d.all())
+		if n := d.Count(fmt.Sprint("create v", i)); n != 1 {
+			t.Errorf("object %d was created %d times: %q", i, n, d.All())
 		}
 	}
 }

@@ -1,22 +1,18 @@
 package handling_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
-	"slices"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf"
-	"gopf.dev/gopf/logs"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // newOperator makes an operator that recovers from errors faster than usual.
@@ -37,34 +33,25 @@ func newOperator() *gopf.Operator {
 
 // operator is one that runs.
 type operator struct {
-	t      *testing.T
-	wire   *wire
-	log    *logbook
-	cancel context.CancelFunc
-	done   chan struct{}
+	*kit.Operator
+	t    *testing.T
+	wire *wire
 }
 
 // start runs the operator in the namespace until it is stopped, killed, or the
 // test ends. What is to happen to its writes is decided by fate, if not nil.
 func (s *space) start(op *gopf.Operator, fate func(n int, w write) mishap) *operator {
-	s.t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	o := &operator{
-		t: s.t, cancel: cancel, done: make(chan struct{}),
-		wire: &wire{fate: fate, watched: map[string]bool{}, streams: map[io.Closer]bool{}},
-		log:  &logbook{out: s.t.Output()},
-	}
+	s.T.Helper()
+	o := &operator{t: s.T, wire: &wire{fate: fate, watched: map[string]bool{}, streams: map[io.Closer]bool{}}}
 	config := rest.CopyConfig(cluster)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return o.wire.over(next) })
-	log := slog.New(logs.New(o.log, logs.Options{Format: logs.Full, Level: slog.LevelDebug, Prefix: true}))
-	go func() {
-		defer close(o.done)
-		err := op.Run(ctx, gopf.Cluster(config), gopf.Namespaces(s.name), gopf.Log(log))
-		if err != nil && !o.wire.isDead() {
-			s.t.Errorf("the operator has failed: %v", err)
+	o.Operator = kit.Run(s.T, kit.NewLogbook(s.T), func(ctx context.Context, log *slog.Logger) error {
+		err := op.Run(ctx, gopf.Cluster(config), gopf.Namespaces(s.Name), gopf.Log(log))
+		if o.wire.isDead() {
+			return nil // there is no saying what a killed one ends with
 		}
-	}()
-	s.t.Cleanup(o.stop)
+		return err
+	})
 	return o
 }
 
@@ -79,7 +66,7 @@ func (s *space) supervise(ctx context.Context, declare func(own func() *wire) *g
 		for !o.wire.isDead() && ctx.Err() == nil {
 			time.Sleep(5 * time.Millisecond)
 		}
-		o.stop()
+		o.Stop()
 	}
 }
 
@@ -95,7 +82,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 // following waits until the operator watches the resources.
 func (o *operator) following(plurals ...string) *operator {
 	o.t.Helper()
-	eventually(o.t, func() error {
+	kit.Eventually(o.t, func() error {
 		for _, p := range plurals {
 			if !o.wire.isWatched(p) {
 				return fmt.Errorf("%s are not watched", p)
@@ -106,95 +93,20 @@ func (o *operator) following(plurals ...string) *operator {
 	return o
 }
 
-// stop ends the operator gracefully and waits for it.
-func (o *operator) stop() {
-	o.cancel()
-	<-o.done
-}
-
 // kill makes the operator unable to do anything more, as if its process had been
 // killed, and buries what is left of it.
 func (o *operator) kill() {
 	o.wire.die()
-	o.stop()
-}
-
-// logbook keeps log lines, besides having them printed.
-type logbook struct {
-	out io.Writer
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (l *logbook) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all.Write(p)
-	return l.out.Write(p)
-}
-
-func (l *logbook) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.String()
-}
-
-// with are the lines that contain the text.
-func (l *logbook) with(text string) []string {
-	return slices.DeleteFunc(strings.Split(l.String(), "\n"), func(line string) bool { return !strings.Contains(line, text) })
+	o.Stop()
 }
 
 // diary is what handlers note down.
-type diary struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (d *diary) add(format string, args ...any) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.lines = append(d.lines, fmt.Sprintf(format, args...))
-}
-
-func (d *diary) all() []string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return append([]string{}, d.lines...)
-}
-
-func (d *diary) count(line string) int {
-	n := 0
-	for _, l := range d.all() {
-		if l == line {
-			n++
-		}
-	}
-	return n
-}
-
-// waitFor waits until the diary has the line.
-func (d *diary) waitFor(t *testing.T, line string) {
-	t.Helper()
-	eventually(t, func() error {
-		if d.count(line) == 0 {
-			return fmt.Errorf("%q is not in %q", line, d.all())
-		}
-		return nil
-	})
-}
-
-// check compares the whole diary.
-func (d *diary) check(t *testing.T, want ...string) {
-	t.Helper()
-	if got := d.all(); !slices.Equal(got, want) {
-		t.Errorf("calls:\ngot  %q\nwant %q", got, want)
-	}
-}
+type diary struct{ kit.Diary }
 
 // handler is a function that notes what it saw.
 func (d *diary) handler(name string) gopf.ChangeFunc[*Example] {
 	return func(_ context.Context, c *gopf.Change[*Example]) error {
-		d.add("%s %s %s", name, c.Reason, c.Object.Spec.Field)
+		d.Add("%s %s %s", name, c.Reason, c.Object.Spec.Field)
 		return nil
 	}
 }

@@ -32,12 +32,12 @@ func TestResultsAreKeptAsTheyAre(t *testing.T) {
 				})
 			}
 			o := s.start(op, nil)
-			s.create(resource, "x", spec("a"))
+			s.Create(resource, "x", spec("a"))
 			obj := s.waitHandled(resource, "x", "a")
 			if got, want := toJSON(obj.Object["status"]), toJSON(results); got != want {
 				t.Errorf("status:\ngot  %s\nwant %s", got, want)
 			}
-			if got := o.log.with("inconsistencies"); len(got) > 0 {
+			if got := o.Log.With("inconsistencies"); len(got) > 0 {
 				t.Errorf("complaints: %q", got)
 			}
 			o.staysQuiet(t, d)
@@ -62,7 +62,7 @@ func TestHandlersChangeWhatTheyAskFor(t *testing.T) {
 		return nil
 	})
 	o := s.start(op, nil)
-	s.create(examples, "x", fields{
+	s.Create(examples, "x", fields{
 		"metadata": fields{"labels": fields{"removed": "1", "kept": "1"}, "annotations": fields{"example.com/removed": "1", "example.com/kept": "1"}},
 		"spec":     fields{"field": "a", "removed": "1", "kept": "1", "deep": fields{"kept": "1"}},
 	})
@@ -91,16 +91,16 @@ func TestEditsWhoseAnswersAreLostAreNotMadeTwice(t *testing.T) {
 				gopf.For[*Example](op, resource).On(reason, "edit_fn", func(_ context.Context, c *gopf.Change[*Example]) error {
 					c.Patch.Edit(func(e *Example) { e.Spec.Items = append(e.Spec.Items, "ours") })
 					c.SetResult("done")
-					d.add("called")
+					d.Add("called")
 					return nil
 				})
 				o := s.start(op, func(int, write) mishap { return answerLost }) // every time
 				obj := finalizers(others...)                                    // so that it can be looked at afterwards
 				obj["spec"] = fields{"items": []string{"theirs"}}
-				s.create(resource, "x", obj)
+				s.Create(resource, "x", obj)
 				if reason == gopf.Delete {
 					s.waitFor(resource, "x", handled(`{"spec":{"items":["theirs"]}}`))
-					s.delete(resource, "x")
+					s.Delete(resource, "x")
 				}
 				done := hasFinalizers(others...)
 				if reason == gopf.Create {
@@ -112,7 +112,7 @@ func TestEditsWhoseAnswersAreLostAreNotMadeTwice(t *testing.T) {
 					t.Errorf("the items are %q", items)
 				}
 				checkStatus(t, after, fields{"edit_fn": "done"})
-				d.check(t, "called")
+				d.Check(t, "called")
 			})
 		}
 	}
@@ -122,12 +122,12 @@ func TestOtherNamespacesAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	s, other, d := newSpace(t), newSpace(t), &diary{}
 	o := s.start(withDeletion(d), nil).following("examples")
-	before := other.create(examples, "x", spec("a"))
-	s.create(examples, "x", spec("b"))
+	before := other.Create(examples, "x", spec("a"))
+	s.Create(examples, "x", spec("b"))
 	s.waitHandled(examples, "x", "b")
 	o.staysQuiet(t, d)
-	d.check(t, "create create b")
-	if now := other.get(examples, "x"); now.GetResourceVersion() != before.GetResourceVersion() {
+	d.Check(t, "create create b")
+	if now := other.Get(examples, "x"); now.GetResourceVersion() != before.GetResourceVersion() {
 		t.Errorf("an object elsewhere was changed: %v", now.Object)
 	}
 }
@@ -148,10 +148,10 @@ func TestEmptyObjectsAreWritten(t *testing.T) {
 			s.start(op, nil)
 			obj := finalizers(others...) // so that it can be looked at afterwards
 			obj["spec"] = fields{"field": "a"}
-			s.create(examples, "x", obj)
+			s.Create(examples, "x", obj)
 			if reason == gopf.Delete {
 				s.waitHandled(examples, "x", "a")
-				s.delete(examples, "x")
+				s.Delete(examples, "x")
 			}
 			s.waitFor(examples, "x", func(obj *unstructured.Unstructured) error {
 				if got := toJSON(obj.Object["spec"]) + toJSON(obj.Object["status"]); got != `{"emptyDir":{},"field":"a"}{"fn":{}}` {

@@ -26,21 +26,21 @@ func TestResultsThatTheSchemaDropsAreReportedAndNothingElse(t *testing.T) {
 		return op
 	}
 	o := s.start(declare(), nil)
-	s.create(pruneds, "x", spec("a"))
+	s.Create(pruneds, "x", spec("a"))
 	checkStatus(t, s.waitHandled(pruneds, "x", "a"), fields{"kept": "a"})
-	s.patch(pruneds, "x", spec("b"))
+	s.Patch(pruneds, "x", spec("b"))
 	checkStatus(t, s.waitHandled(pruneds, "x", "b"), fields{"kept": "b"})
 	o.staysQuiet(t, d)
 	o.wire.checkWrites(t, 0, "PATCH pruneds/x/status", "PATCH pruneds/x", "PATCH pruneds/x/status", "PATCH pruneds/x")
-	warnings := o.log.with("Merge-patching finished with inconsistencies")
+	warnings := o.Log.With("Merge-patching finished with inconsistencies")
 	if len(warnings) != 2 || !strings.Contains(warnings[0], "status.create_fn") || !strings.Contains(warnings[1], "status.update_fn") ||
 		strings.Contains(warnings[0], "kept") {
 		t.Errorf("warnings: %q, want one for each result, naming the fields that are missing", warnings)
 	}
-	o.stop()
+	o.Stop()
 	again := s.start(declare(), nil).following("pruneds")
 	again.staysQuiet(t, d)
-	d.check(t, "call create a", "call update b")
+	d.Check(t, "call create a", "call update b")
 }
 
 func TestProgressThatTheSchemaDropsDoesNotMakeTheOperatorSpin(t *testing.T) {
@@ -53,19 +53,19 @@ func TestProgressThatTheSchemaDropsDoesNotMakeTheOperatorSpin(t *testing.T) {
 	x.OnCreate("second", d.handler("second"))
 	x.OnUpdate("update_fn", d.handler("update"))
 	o := s.start(op, nil)
-	s.create(pruneds, "x", spec("a"))
-	d.waitFor(t, "first create a")
+	s.Create(pruneds, "x", spec("a"))
+	d.WaitFor(t, "first create a")
 	// Pauses are 0.1, 0.2, 0.5 and then 1 s.
 	stays(t, 4*time.Second, func() error {
-		if calls, writes := len(d.all()), len(o.wire.all()); calls > 9 || writes > 9 {
+		if calls, writes := len(d.All()), len(o.wire.all()); calls > 9 || writes > 9 {
 			return fmt.Errorf("%d calls, %d writes", calls, writes)
 		}
 		return nil
 	})
-	if len(o.log.with("Merge-patching finished with inconsistencies")) == 0 {
+	if len(o.Log.With("Merge-patching finished with inconsistencies")) == 0 {
 		t.Error("nobody was told")
 	}
-	t.Logf("calls in 4 s: %q", d.all())
+	t.Logf("calls in 4 s: %q", d.All())
 }
 
 func TestABaseThatTheSchemaDropsDoesNotMakeTheOperatorSpin(t *testing.T) {
@@ -80,16 +80,16 @@ func TestABaseThatTheSchemaDropsDoesNotMakeTheOperatorSpin(t *testing.T) {
 		return d.handler("create")(ctx, c)
 	})
 	o := s.start(op, nil)
-	s.create(pruneds, "x", spec("a"))
-	d.waitFor(t, "create create a")
+	s.Create(pruneds, "x", spec("a"))
+	d.WaitFor(t, "create create a")
 	stays(t, 4*time.Second, func() error {
-		if calls, writes := len(d.all()), len(o.wire.all()); calls > 9 || writes > 9 {
+		if calls, writes := len(d.All()), len(o.wire.all()); calls > 9 || writes > 9 {
 			return fmt.Errorf("%d calls, %d writes", calls, writes)
 		}
 		return nil
 	})
-	if len(o.log.with("What the operator had stored on the object is gone")) == 0 {
+	if len(o.Log.With("What the operator had stored on the object is gone")) == 0 {
 		t.Error("nobody was told")
 	}
-	t.Logf("%d calls in 4 s", len(d.all()))
+	t.Logf("%d calls in 4 s", len(d.All()))
 }

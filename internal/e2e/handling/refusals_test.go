@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // A handler may ask for what the cluster does not take. That is its own problem:
@@ -31,18 +32,18 @@ func TestAChangeThatIsRefusedDoesNotKeepTheObjectFromBeingDeleted(t *testing.T) 
 			})
 			x.OnDelete("delete_fn", d.handler("delete"))
 			o := s.start(op, nil)
-			s.create(examples, "x", spec("a"))
-			d.waitFor(t, "create create a")
-			eventually(t, func() error {
-				if len(o.log.with("Throttling")) == 0 {
+			s.Create(examples, "x", spec("a"))
+			d.WaitFor(t, "create create a")
+			kit.Eventually(t, func() error {
+				if len(o.Log.With("Throttling")) == 0 {
 					return fmt.Errorf("nobody was told")
 				}
 				return nil
 			})
-			s.delete(examples, "x")
+			s.Delete(examples, "x")
 			s.waitGone(examples, "x")
-			if n := d.count("delete delete a"); n != 1 {
-				t.Errorf("the deletion was handled %d times: %q", n, d.all())
+			if n := d.Count("delete delete a"); n != 1 {
+				t.Errorf("the deletion was handled %d times: %q", n, d.All())
 			}
 		})
 	}
@@ -62,8 +63,8 @@ func TestARefusedChangeIsGivenUpAlsoWhenTheNewsComesOutsideOfAPause(t *testing.T
 	})
 	x.OnDelete("delete_fn", d.handler("delete"))
 	s.start(op, nil)
-	s.create(examples, "x", spec("a"))
-	d.waitFor(t, "create create a")
-	s.delete(examples, "x")
+	s.Create(examples, "x", spec("a"))
+	d.WaitFor(t, "create create a")
+	s.Delete(examples, "x")
 	s.waitGone(examples, "x")
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // deployment is one without replicas: nobody runs pods here.
@@ -27,10 +28,10 @@ func deployment(image string) fields {
 
 // replicaSets are those of the namespace, by the images of their pods.
 func (s *space) replicaSets() map[string]*unstructured.Unstructured {
-	s.t.Helper()
-	list, err := s.of("apps/v1/replicasets").List(s.t.Context(), metav1.ListOptions{})
+	s.T.Helper()
+	list, err := s.Of("apps/v1/replicasets").List(s.T.Context(), metav1.ListOptions{})
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	found := map[string]*unstructured.Unstructured{}
 	for _, rs := range list.Items {
@@ -46,37 +47,37 @@ func TestADeploymentsStateIsNotTakenForThatOfItsReplicaSets(t *testing.T) {
 	op := newOperator()
 	deployments := gopf.For[*appsv1.Deployment](op, "apps/v1/deployments")
 	deployments.OnCreate("create_fn", func(_ context.Context, c *gopf.Change[*appsv1.Deployment]) error {
-		d.add("deployment create #%d", c.Retry)
+		d.Add("deployment create #%d", c.Retry)
 		if c.Retry == 0 {
 			return gopf.RetryAfter(0, fmt.Errorf("so that there are records to be copied"))
 		}
 		return nil
 	})
 	deployments.OnUpdate("update_fn", func(context.Context, *gopf.Change[*appsv1.Deployment]) error {
-		d.add("deployment update")
+		d.Add("deployment update")
 		return nil
 	})
 	sets := gopf.For[*appsv1.ReplicaSet](op, "apps/v1/replicasets")
 	sets.OnCreate("create_fn", func(_ context.Context, c *gopf.Change[*appsv1.ReplicaSet]) error {
-		d.add("set create %s #%d", c.Object.Spec.Template.Spec.Containers[0].Image, c.Retry)
+		d.Add("set create %s #%d", c.Object.Spec.Template.Spec.Containers[0].Image, c.Retry)
 		if c.Retry == 0 {
 			return gopf.RetryAfter(0, fmt.Errorf("so that there are records of its own"))
 		}
 		return nil
 	})
 	sets.OnUpdate("update_fn", func(_ context.Context, c *gopf.Change[*appsv1.ReplicaSet]) error {
-		d.add("set update %s: %s", c.Object.Spec.Template.Spec.Containers[0].Image, c.Diff)
+		d.Add("set update %s: %s", c.Object.Spec.Template.Spec.Containers[0].Image, c.Diff)
 		return nil
 	})
 	sets.OnDelete("delete_fn", func(_ context.Context, c *gopf.Change[*appsv1.ReplicaSet]) error {
-		d.add("set delete %s", c.Object.Spec.Template.Spec.Containers[0].Image)
+		d.Add("set delete %s", c.Object.Spec.Template.Spec.Containers[0].Image)
 		return nil
 	})
 	o := s.start(op, nil).following("deployments", "replicasets")
 
 	handledSet := func(image string) {
 		t.Helper()
-		eventually(t, func() error {
+		kit.Eventually(t, func() error {
 			rs := s.replicaSets()[image]
 			if rs == nil {
 				return fmt.Errorf("there is no replica set of %s", image)
@@ -93,13 +94,13 @@ func TestADeploymentsStateIsNotTakenForThatOfItsReplicaSets(t *testing.T) {
 			return nil
 		})
 	}
-	s.create("apps/v1/deployments", "x", deployment("one"))
+	s.Create("apps/v1/deployments", "x", deployment("one"))
 	handledSet("one")
-	s.patch("apps/v1/deployments", "x", deployment("two"))
+	s.Patch("apps/v1/deployments", "x", deployment("two"))
 	handledSet("two")
 	for _, line := range []string{"deployment create #0", "deployment create #1", "set create one #0", "set create one #1", "set create two #0", "set create two #1"} {
-		if n := d.count(line); n != 1 {
-			t.Errorf("%q is noted %d times: %q", line, n, d.all())
+		if n := d.Count(line); n != 1 {
+			t.Errorf("%q is noted %d times: %q", line, n, d.All())
 		}
 	}
 	// The second set was made after the first handling, so it got a copy of what
@@ -109,15 +110,15 @@ func TestADeploymentsStateIsNotTakenForThatOfItsReplicaSets(t *testing.T) {
 		t.Error("nothing was copied, so nothing is tested")
 	}
 	o.settles(t, d) // after the deployment's controller
-	s.delete("apps/v1/deployments", "x")
-	eventually(t, func() error {
+	s.Delete("apps/v1/deployments", "x")
+	kit.Eventually(t, func() error {
 		if left := s.replicaSets(); len(left) > 0 {
 			return fmt.Errorf("%d replica sets are left", len(left))
 		}
 		return nil
 	})
-	if d.count("set delete one") != 1 || d.count("set delete two") != 1 {
-		t.Errorf("calls: %q", d.all())
+	if d.Count("set delete one") != 1 || d.Count("set delete two") != 1 {
+		t.Errorf("calls: %q", d.All())
 	}
-	t.Logf("calls: %q", d.all())
+	t.Logf("calls: %q", d.All())
 }

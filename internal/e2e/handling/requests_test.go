@@ -50,25 +50,25 @@ func TestACreationCostsAsFewRequestsAsPossible(t *testing.T) {
 				return op
 			}
 			o := s.start(declare(), nil).following(plural(test.resource))
-			s.create(test.resource, "x", spec("a"))
+			s.Create(test.resource, "x", spec("a"))
 			s.waitHandled(test.resource, "x", "a")
 			o.staysQuiet(t, d)
 			o.wire.checkWrites(t, 0, test.want...)
 
 			foreign := fields{"status": fields{"phase": "Ready"}}
 			if test.resource == examples {
-				s.patch(test.resource, "x", foreign, "status")
+				s.Patch(test.resource, "x", foreign, "status")
 			} else {
-				s.patch(test.resource, "x", foreign)
+				s.Patch(test.resource, "x", foreign)
 			}
 			o.staysQuiet(t, d)
 			o.wire.checkWrites(t, 0, test.want...)
-			o.stop()
+			o.Stop()
 
 			again := s.start(declare(), nil).following(plural(test.resource))
 			again.staysQuiet(t, d)
 			again.wire.checkWrites(t, 0)
-			d.check(t, "create create a")
+			d.Check(t, "create create a")
 		})
 	}
 }
@@ -81,15 +81,15 @@ func TestAnUpdateCostsOneRequestAndADeletionToo(t *testing.T) {
 	x.OnUpdate("update_fn", d.handler("update"))
 	x.OnDelete("delete_fn", d.handler("delete"))
 	o := s.start(op, nil)
-	s.create(examples, "x", spec("a"))
+	s.Create(examples, "x", spec("a"))
 	s.waitHandled(examples, "x", "a")
 	before := len(o.wire.all())
-	s.patch(examples, "x", spec("b"))
+	s.Patch(examples, "x", spec("b"))
 	s.waitHandled(examples, "x", "b")
 	o.wire.checkWrites(t, before, "PATCH examples/x")
-	s.delete(examples, "x")
+	s.Delete(examples, "x")
 	s.waitGone(examples, "x")
 	o.staysQuiet(t, d)
 	o.wire.checkWrites(t, before, "PATCH examples/x", "PATCH examples/x")
-	d.check(t, "update update b", "delete delete b")
+	d.Check(t, "update update b", "delete delete b")
 }

@@ -10,10 +10,11 @@ import (
 	"time"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // ends are the two ways in which an operator ends.
-var ends = map[string]func(*operator){"stopped": (*operator).stop, "killed": (*operator).kill}
+var ends = map[string]func(*operator){"stopped": (*operator).Stop, "killed": (*operator).kill}
 
 // phase is a part of an object's life that takes two handlers.
 type phase struct {
@@ -25,13 +26,13 @@ type phase struct {
 
 var phases = []phase{
 	{"creation", gopf.Create,
-		func(s *space) { s.create(examples, "x", spec("v1")) },
+		func(s *space) { s.Create(examples, "x", spec("v1")) },
 		func(s *space) { s.waitHandled(examples, "x", "v1") }},
 	{"update", gopf.Update,
-		func(s *space) { s.patch(examples, "x", spec("v2")) },
+		func(s *space) { s.Patch(examples, "x", spec("v2")) },
 		func(s *space) { s.waitHandled(examples, "x", "v2") }},
 	{"deletion", gopf.Delete,
-		func(s *space) { s.delete(examples, "x") },
+		func(s *space) { s.Delete(examples, "x") },
 		func(s *space) { s.waitGone(examples, "x") }},
 	{"resuming", gopf.Resume,
 		func(*space) {},
@@ -45,10 +46,10 @@ func (p phase) prepare(s *space) {
 	}
 	op := newOperator()
 	gopf.For[*Example](op, examples).On(p.reason&gopf.Delete|gopf.Update, "second", (&diary{}).handler("never"))
-	s.create(examples, "x", spec("v1"))
+	s.Create(examples, "x", spec("v1"))
 	o := s.start(op, nil)
 	s.waitHandled(examples, "x", "v1")
-	o.stop()
+	o.Stop()
 }
 
 // record is what is stored about a handler of the object x, if anything.
@@ -57,15 +58,15 @@ func (s *space) record(id string) (r struct {
 	Retries int
 	Success bool
 }, found bool) {
-	s.t.Helper()
-	obj := s.get(examples, "x")
+	s.T.Helper()
+	obj := s.Get(examples, "x")
 	if obj == nil {
 		return r, false
 	}
 	text, found := obj.GetAnnotations()["kopf.zalando.org/"+id]
 	if found {
 		if err := json.Unmarshal([]byte(text), &r); err != nil {
-			s.t.Fatal(err)
+			s.T.Fatal(err)
 		}
 	}
 	return r, found
@@ -86,7 +87,7 @@ func TestAHandlingGoesOnAfterARestartWhereItWas(t *testing.T) {
 					x.On(p.reason, "first", result(d, "first"))
 					x.On(p.reason, "second", func(_ context.Context, c *gopf.Change[*Example]) error {
 						now := time.Now()
-						d.add("second %s #%d", c.Reason, c.Retry)
+						d.Add("second %s #%d", c.Reason, c.Retry)
 						if c.Retry == 0 {
 							return gopf.RetryAfter(2*time.Second, errors.New("not yet"))
 						}
@@ -97,7 +98,7 @@ func TestAHandlingGoesOnAfterARestartWhereItWas(t *testing.T) {
 				}
 				o := s.start(declare(), nil).following("examples")
 				p.begin(s)
-				eventually(t, func() error {
+				kit.Eventually(t, func() error {
 					if r, found := s.record("second"); !found || r.Retries != 1 {
 						return fmt.Errorf("the failure is not recorded: %v, %+v", found, r)
 					}
@@ -115,7 +116,7 @@ func TestAHandlingGoesOnAfterARestartWhereItWas(t *testing.T) {
 				if p.reason == gopf.Update {
 					field = "v2"
 				}
-				d.check(t, fmt.Sprintf("first %s %s", p.reason, field),
+				d.Check(t, fmt.Sprintf("first %s %s", p.reason, field),
 					fmt.Sprintf("second %s #0", p.reason), fmt.Sprintf("second %s #1", p.reason))
 			})
 		}
@@ -134,11 +135,11 @@ func TestAHandlerThatIsKilledIsCalledAgainAsIfItHadNotBeenCalled(t *testing.T) {
 				op.Settings.Queueing.ExitTimeout = 10 * time.Millisecond
 				x := gopf.For[*Example](op, examples)
 				x.On(p.reason, "first", func(context.Context, *gopf.Change[*Example]) error {
-					d.add("first")
+					d.Add("first")
 					return nil
 				})
 				x.On(p.reason, "second", func(ctx context.Context, c *gopf.Change[*Example]) error {
-					d.add("second #%d", c.Retry)
+					d.Add("second #%d", c.Retry)
 					if blocks {
 						<-ctx.Done()
 					}
@@ -148,12 +149,12 @@ func TestAHandlerThatIsKilledIsCalledAgainAsIfItHadNotBeenCalled(t *testing.T) {
 			}
 			o := s.start(declare(true), nil).following("examples")
 			p.begin(s)
-			d.waitFor(t, "second #0")
+			d.WaitFor(t, "second #0")
 			o.kill()
 			o = s.start(declare(false), nil)
 			p.end(s)
 			o.staysQuiet(t, d)
-			d.check(t, "first", "second #0", "second #0")
+			d.Check(t, "first", "second #0", "second #0")
 		})
 	}
 }
@@ -165,7 +166,7 @@ func TestAHandlerHasTimeToReturnWhenTheOperatorStops(t *testing.T) {
 	declare := func() *gopf.Operator {
 		op := newOperator()
 		gopf.For[*Example](op, examples).OnCreate("create_fn", func(ctx context.Context, c *gopf.Change[*Example]) error {
-			d.add("create #%d", c.Retry)
+			d.Add("create #%d", c.Retry)
 			<-stopping
 			c.SetResult("done while stopping")
 			return ctx.Err() // none: it is in time
@@ -173,20 +174,20 @@ func TestAHandlerHasTimeToReturnWhenTheOperatorStops(t *testing.T) {
 		return op
 	}
 	o := s.start(declare(), nil)
-	s.create(examples, "x", spec("a"))
-	d.waitFor(t, "create #0")
-	o.cancel()
-	eventually(t, func() error {
-		if len(o.log.with("The operator is stopping.")) == 0 {
+	s.Create(examples, "x", spec("a"))
+	d.WaitFor(t, "create #0")
+	o.Cancel()
+	kit.Eventually(t, func() error {
+		if len(o.Log.With("The operator is stopping.")) == 0 {
 			return errors.New("the operator is not stopping")
 		}
 		return nil
 	})
 	close(stopping)
-	o.stop()
+	o.Stop()
 	checkStatus(t, s.waitHandled(examples, "x", "a"), fields{"create_fn": "done while stopping"})
 	s.start(declare(), nil).following("examples").staysQuiet(t, d)
-	d.check(t, "create #0")
+	d.Check(t, "create #0")
 }
 
 func TestAHandlerCancelledByTheStopHasNotFailed(t *testing.T) {
@@ -196,7 +197,7 @@ func TestAHandlerCancelledByTheStopHasNotFailed(t *testing.T) {
 		op := newOperator()
 		op.Settings.Queueing.ExitTimeout = 10 * time.Millisecond
 		gopf.For[*Example](op, examples).OnCreate("create_fn", func(ctx context.Context, c *gopf.Change[*Example]) error {
-			d.add("create #%d", c.Retry)
+			d.Add("create #%d", c.Retry)
 			if !blocks {
 				return nil
 			}
@@ -209,18 +210,18 @@ func TestAHandlerCancelledByTheStopHasNotFailed(t *testing.T) {
 		return op
 	}
 	o := s.start(declare(true), nil)
-	s.create(examples, "x", spec("a"))
-	d.waitFor(t, "create #0")
-	o.stop()
+	s.Create(examples, "x", spec("a"))
+	d.WaitFor(t, "create #0")
+	o.Stop()
 	s.start(declare(false), nil)
 	s.waitHandled(examples, "x", "a")
-	d.check(t, "create #0", "create #0")
+	d.Check(t, "create #0", "create #0")
 }
 
 func TestADelayThatIsOverWhenTheOperatorStartsIsNotAwaitedAgain(t *testing.T) {
 	t.Parallel()
 	s, d := newSpace(t), &diary{}
-	s.create(examples, "x", fields{
+	s.Create(examples, "x", fields{
 		"metadata": fields{"annotations": fields{"kopf.zalando.org/create_fn": kopfRecord("create", fields{
 			"retries": 3, "message": "not yet", "delayed": time.Now().Add(-time.Hour),
 		})}},
@@ -228,10 +229,10 @@ func TestADelayThatIsOverWhenTheOperatorStartsIsNotAwaitedAgain(t *testing.T) {
 	})
 	op := newOperator()
 	gopf.For[*Example](op, examples).OnCreate("create_fn", func(_ context.Context, c *gopf.Change[*Example]) error {
-		d.add("create #%d", c.Retry)
+		d.Add("create #%d", c.Retry)
 		return nil
 	})
 	s.start(op, nil)
 	s.waitHandled(examples, "x", "a")
-	d.check(t, "create #3")
+	d.Check(t, "create #3")
 }

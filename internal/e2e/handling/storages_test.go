@@ -98,7 +98,7 @@ func storedLife(resource string, d *diary, failures int, progress storage.Progre
 		return d.handler("second")(ctx, c)
 	})
 	x.OnUpdate("update_fn", func(_ context.Context, c *gopf.Change[*Example]) error {
-		d.add("update %s->%s", c.Old.Spec.Field, c.Object.Spec.Field)
+		d.Add("update %s->%s", c.Old.Spec.Field, c.Object.Spec.Field)
 		return nil
 	})
 	x.OnDelete("delete_fn", d.handler("delete"))
@@ -159,16 +159,16 @@ func TestAnObjectLivesWithAnyStorage(t *testing.T) {
 						return nil
 					})
 				}
-				s.create(resource, "x", spec("a"))
+				s.Create(resource, "x", spec("a"))
 				settled("a")
-				o.stop()
+				o.Stop()
 				o = s.start(storedLife(resource, d, 1, test.progress, test.base), nil).following(plural(resource))
-				s.patch(resource, "x", spec("b"))
+				s.Patch(resource, "x", spec("b"))
 				settled("b")
 				o.staysQuiet(t, d)
-				s.delete(resource, "x")
+				s.Delete(resource, "x")
 				s.waitGone(resource, "x")
-				d.check(t, "first create a", "second create a", "update a->b", "delete delete b")
+				d.Check(t, "first create a", "second create a", "update a->b", "delete delete b")
 			})
 		}
 	}
@@ -205,13 +205,13 @@ func TestAnOperatorCanMoveFromOneStorageToAnotherAtAnyMoment(t *testing.T) {
 			oldProgress, oldBase := test.from()
 			newProgress, newBase := test.to()
 			o := s.start(storedLife(examples, d, 1000, oldProgress, oldBase), nil) // it never gets further
-			s.create(examples, "x", spec("a"))
-			d.waitFor(t, "first create a")
-			o.stop()
+			s.Create(examples, "x", spec("a"))
+			d.WaitFor(t, "first create a")
+			o.Stop()
 			moving := storedLife(examples, d, 0,
 				storage.MultiProgress(newProgress, storage.RetiredProgress(oldProgress)), storage.MultiBase(newBase, oldBase))
 			o = s.start(moving, nil)
-			d.waitFor(t, "second create a")
+			d.WaitFor(t, "second create a")
 			s.waitFor(examples, "x", func(obj *unstructured.Unstructured) error {
 				if left := statusProgress(obj); len(left) > 0 {
 					return fmt.Errorf("records are left in the status: %v", left)
@@ -225,14 +225,14 @@ func TestAnOperatorCanMoveFromOneStorageToAnotherAtAnyMoment(t *testing.T) {
 				}
 				return nil
 			})
-			o.stop()
+			o.Stop()
 			o = s.start(storedLife(examples, d, 0, newProgress, newBase), nil).following("examples")
 			o.staysQuiet(t, d)
-			s.patch(examples, "x", spec("b"))
-			d.waitFor(t, "update a->b")
-			s.delete(examples, "x")
+			s.Patch(examples, "x", spec("b"))
+			d.WaitFor(t, "update a->b")
+			s.Delete(examples, "x")
 			s.waitGone(examples, "x")
-			d.check(t, "first create a", "second create a", "update a->b", "delete delete b")
+			d.Check(t, "first create a", "second create a", "update a->b", "delete delete b")
 		})
 	}
 }

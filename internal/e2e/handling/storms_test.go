@@ -47,7 +47,7 @@ func (s *storm) fate(_ int, w write) mishap {
 	s.mu.Unlock()
 	if rival {
 		name := strings.Split(w.what, "/")[1]
-		_ = s.tryPatch(examples, name, fields{"metadata": fields{"labels": fields{"rival": value}}}) // it may be gone
+		_ = s.TryPatch(examples, name, fields{"metadata": fields{"labels": fields{"rival": value}}}) // it may be gone
 	}
 	return what
 }
@@ -110,7 +110,7 @@ func TestObjectsComeThroughStorms(t *testing.T) {
 
 // weather lets some objects live through the storm.
 func (s *storm) weather() {
-	s.t.Helper()
+	s.T.Helper()
 	ctx, end := context.WithCancel(context.Background())
 	var supervisor sync.WaitGroup
 	supervisor.Go(func() { s.supervise(ctx, s.declare, s.fate) })
@@ -121,7 +121,7 @@ func (s *storm) weather() {
 		}
 	}
 	settled := func(name string) {
-		s.t.Helper()
+		s.T.Helper()
 		s.waitFor(examples, name, func(obj *unstructured.Unstructured) error {
 			if base, now := strings.TrimSpace(obj.GetAnnotations()[lastHandled]), essenceOf(obj.Object); base != now {
 				return fmt.Errorf("last handled was %s, but it is %s", base, now)
@@ -137,10 +137,10 @@ func (s *storm) weather() {
 			return pendingNone(obj)
 		})
 	}
-	each(func(name string) { s.create(examples, name, spec("a")) })
+	each(func(name string) { s.Create(examples, name, spec("a")) })
 	each(settled)
-	each(func(name string) { s.patch(examples, name, spec("b")) })
+	each(func(name string) { s.Patch(examples, name, spec("b")) })
 	each(settled)
-	each(func(name string) { s.delete(examples, name) })
+	each(func(name string) { s.Delete(examples, name) })
 	each(func(name string) { s.waitGone(examples, name) })
 }

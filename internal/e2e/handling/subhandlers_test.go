@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // withItems is an object with some things that sub-handlers are made for.
@@ -32,17 +33,17 @@ func TestSubHandlersAreDoneOneByOneWithResultsOfTheirOwn(t *testing.T) {
 					for _, item := range c.Object.Spec.Items {
 						c.Sub(item, func(_ context.Context, c *gopf.Change[*Example]) error {
 							if item == "two" && !ready {
-								d.add("two is not ready")
+								d.Add("two is not ready")
 								return gopf.Wait(500*time.Millisecond, "two is not ready")
 							}
 							if item == "three" {
 								c.Sub("deep", func(_ context.Context, c *gopf.Change[*Example]) error {
-									d.add("deep")
+									d.Add("deep")
 									c.SetResult("deep")
 									return nil
 								})
 							}
-							d.add("%s", item)
+							d.Add("%s", item)
 							c.SetResult(map[string]string{"is": item})
 							return nil
 						})
@@ -54,9 +55,9 @@ func TestSubHandlersAreDoneOneByOneWithResultsOfTheirOwn(t *testing.T) {
 				return op
 			}
 			o := s.start(declare(false), nil)
-			s.create(examples, "x", withItems("one", "two", "three"))
-			d.waitFor(t, "deep")
-			eventually(t, func() error {
+			s.Create(examples, "x", withItems("one", "two", "three"))
+			d.WaitFor(t, "deep")
+			kit.Eventually(t, func() error {
 				if r, _ := s.record("create_fn.three.deep"); !r.Success {
 					return errors.New("the last one is not recorded")
 				}
@@ -69,14 +70,14 @@ func TestSubHandlersAreDoneOneByOneWithResultsOfTheirOwn(t *testing.T) {
 				"create_fn/three": fields{"is": "three"}, "create_fn/three/deep": "deep",
 			})
 			o.staysQuiet(t, d)
-			got := slices.DeleteFunc(d.all(), func(line string) bool { return strings.Contains(line, "not ready") })
+			got := slices.DeleteFunc(d.All(), func(line string) bool { return strings.Contains(line, "not ready") })
 			slices.Sort(got)
 			// The one around the deep one is called again until that is done.
 			if got := slices.Compact(got); !slices.Equal(got, []string{"deep", "one", "three", "two"}) {
-				t.Errorf("calls: %q", d.all())
+				t.Errorf("calls: %q", d.All())
 			}
-			if d.count("one") != 1 || d.count("two") != 1 || d.count("deep") != 1 {
-				t.Errorf("calls: %q", d.all())
+			if d.Count("one") != 1 || d.Count("two") != 1 || d.Count("deep") != 1 {
+				t.Errorf("calls: %q", d.All())
 			}
 		})
 	}
@@ -96,7 +97,7 @@ func TestSubHandlersRunAtTheSameTimeIfAskedTo(t *testing.T) {
 				}
 				select {
 				case <-all:
-				case <-time.After(limit):
+				case <-time.After(kit.Patience):
 					return errors.New("the others do not come")
 				}
 				c.Patch.Label(item, "yes")
@@ -107,18 +108,18 @@ func TestSubHandlersRunAtTheSameTimeIfAskedTo(t *testing.T) {
 		if err := c.RunSubs(ctx, gopf.InOrderOf(gopf.AllAtOnce), gopf.Parallel(3)); err != nil {
 			return err
 		}
-		d.add("all are done")
+		d.Add("all are done")
 		return nil
 	})
 	o := s.start(op, nil)
-	s.create(examples, "x", withItems("one", "two", "three"))
+	s.Create(examples, "x", withItems("one", "two", "three"))
 	const base = `{"spec":{"field":"a","items":["one","two","three"]},"metadata":{"labels":{"one":"yes","three":"yes","two":"yes"}}}`
 	obj := s.waitFor(examples, "x", handled(base))
 	checkStatus(t, obj, fields{"create_fn/one": "one", "create_fn/two": "two", "create_fn/three": "three"})
 	o.staysQuiet(t, d)
 	// All of them in one turn; and the labels are a change in turn.
 	o.wire.checkWrites(t, 0, "PATCH examples/x/status", "PATCH examples/x", "PATCH examples/x")
-	d.check(t, "all are done")
+	d.Check(t, "all are done")
 }
 
 func TestSubHandlersOfDeletionsAreAwaited(t *testing.T) {
@@ -128,7 +129,7 @@ func TestSubHandlersOfDeletionsAreAwaited(t *testing.T) {
 	gopf.For[*Example](op, examples).OnDelete("delete_fn", func(_ context.Context, c *gopf.Change[*Example]) error {
 		for _, item := range c.Object.Spec.Items {
 			c.Sub(item, func(_ context.Context, c *gopf.Change[*Example]) error {
-				d.add("%s #%d", item, c.Retry)
+				d.Add("%s #%d", item, c.Retry)
 				switch {
 				case item == "one" && c.Retry == 0:
 					return fmt.Errorf("once more")
@@ -141,9 +142,9 @@ func TestSubHandlersOfDeletionsAreAwaited(t *testing.T) {
 		return nil
 	})
 	s.start(op, nil)
-	s.create(examples, "x", withItems("one", "two", "three"))
+	s.Create(examples, "x", withItems("one", "two", "three"))
 	s.waitFor(examples, "x", handled(itemsHandled))
-	s.delete(examples, "x")
+	s.Delete(examples, "x")
 	s.waitGone(examples, "x")
-	d.check(t, "one #0", "two #0", "three #0", "one #1")
+	d.Check(t, "one #0", "two #0", "three #0", "one #1")
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // What was to be written about an object must not go to another one, which has
@@ -25,15 +26,15 @@ func TestASuccessorOfTheSameNameIsHandledOnItsOwn(t *testing.T) {
 					op := newOperator()
 					gopf.For[*Example](op, resource).OnCreate("create_fn", func(_ context.Context, c *gopf.Change[*Example]) error {
 						c.SetResult(map[string]string{"of": string(c.Object.UID)})
-						d.add("create %s", c.Object.UID)
+						d.Add("create %s", c.Object.UID)
 						return nil
 					})
 					return op
 				}
 				own := func(obj *unstructured.Unstructured) error {
 					of, _, _ := unstructured.NestedString(obj.Object, "status", "create_fn", "of")
-					if of != string(obj.GetUID()) || d.count("create "+of) == 0 {
-						return fmt.Errorf("the result is of %q, want it of %q, for which handlers were called: %q", of, obj.GetUID(), d.all())
+					if of != string(obj.GetUID()) || d.Count("create "+of) == 0 {
+						return fmt.Errorf("the result is of %q, want it of %q, for which handlers were called: %q", of, obj.GetUID(), d.All())
 					}
 					return handled(strings.TrimSpace(kopfBase("a")))(obj)
 				}
@@ -57,15 +58,15 @@ func TestASuccessorOfTheSameNameIsHandledOnItsOwn(t *testing.T) {
 					}
 					return killedAfter
 				})
-				s.create(resource, "x", spec("a"))
+				s.Create(resource, "x", spec("a"))
 				if !late {
-					eventually(t, func() error {
+					kit.Eventually(t, func() error {
 						if !o.wire.isDead() {
 							return fmt.Errorf("nothing was written")
 						}
 						return nil
 					})
-					o.stop()
+					o.Stop()
 					o = s.start(declare(), nil)
 				}
 				s.waitFor(resource, "x", own)

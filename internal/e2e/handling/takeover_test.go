@@ -107,14 +107,14 @@ func TestWhatKopfHasBegunIsContinued(t *testing.T) {
 			for name, value := range test.annotations {
 				annotations["kopf.zalando.org/"+name] = value
 			}
-			s.create(examples, "x", fields{
+			s.Create(examples, "x", fields{
 				"metadata": fields{"annotations": annotations, "finalizers": []any{finalizer}}, "spec": fields{"field": "a"},
 			})
 			if test.status != nil {
-				s.patch(examples, "x", fields{"status": test.status}, "status")
+				s.Patch(examples, "x", fields{"status": test.status}, "status")
 			}
 			if test.deleted {
-				s.delete(examples, "x")
+				s.Delete(examples, "x")
 			}
 			var last time.Time
 			op := newOperator()
@@ -123,14 +123,14 @@ func TestWhatKopfHasBegunIsContinued(t *testing.T) {
 				for _, name := range []string{id + "_a", id + "_b"} {
 					x.On(reason, name, func(_ context.Context, c *gopf.Change[*Example]) error {
 						last = time.Now()
-						d.add("%s %s #%d", name, c.Reason, c.Retry)
+						d.Add("%s %s #%d", name, c.Reason, c.Retry)
 						return nil
 					})
 				}
 			}
 			if strings.Contains(test.name, "long") {
 				x.OnUpdate(long, func(_ context.Context, c *gopf.Change[*Example]) error {
-					d.add("long %s #%d", c.Reason, c.Retry)
+					d.Add("long %s #%d", c.Reason, c.Retry)
 					return nil
 				})
 			}
@@ -151,7 +151,7 @@ func TestWhatKopfHasBegunIsContinued(t *testing.T) {
 				})
 			}
 			o.staysQuiet(t, d)
-			d.check(t, test.want...)
+			d.Check(t, test.want...)
 			if last.Before(test.notBefore) {
 				t.Errorf("called at %v, want it not before %v", last, test.notBefore)
 			}
@@ -162,7 +162,7 @@ func TestWhatKopfHasBegunIsContinued(t *testing.T) {
 func TestSubHandlersThatKopfHasBegunAreContinued(t *testing.T) {
 	t.Parallel()
 	s, d := newSpace(t), &diary{}
-	s.create(examples, "x", fields{"metadata": fields{"annotations": fields{
+	s.Create(examples, "x", fields{"metadata": fields{"annotations": fields{
 		"kopf.zalando.org/create_fn": kopfRecord("create", fields{
 			"delayed": time.Now().Add(-time.Second), "retries": 2, "message": "None",
 			"subrefs": []string{"create_fn/gone", "create_fn/sub1", "create_fn/sub2", "create_fn/sub2/deep"},
@@ -179,7 +179,7 @@ func TestSubHandlersThatKopfHasBegunAreContinued(t *testing.T) {
 		c.Sub("sub1", d.handler("sub1"))
 		c.Sub("sub2", func(_ context.Context, c *gopf.Change[*Example]) error {
 			c.Sub("deep", func(_ context.Context, c *gopf.Change[*Example]) error {
-				d.add("deep #%d", c.Retry)
+				d.Add("deep #%d", c.Retry)
 				return nil
 			})
 			return nil
@@ -189,5 +189,5 @@ func TestSubHandlersThatKopfHasBegunAreContinued(t *testing.T) {
 	o := s.start(op, nil)
 	s.waitHandled(examples, "x", "a")
 	o.staysQuiet(t, d)
-	d.check(t, "deep #2")
+	d.Check(t, "deep #2")
 }

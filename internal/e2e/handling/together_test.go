@@ -33,20 +33,20 @@ func TestTwoOperatorsOfTheSameObjectsDoNotDisturbEachOther(t *testing.T) {
 			"two.example.com/kopf-managed": "yes", "two.example.com/last-handled-configuration": kopfBase(field),
 		}))
 	}
-	s.create(examples, "x", spec("a"))
+	s.Create(examples, "x", spec("a"))
 	settled("a")
-	s.patch(examples, "x", spec("b"))
+	s.Patch(examples, "x", spec("b"))
 	settled("b")
-	if got := s.get(examples, "x").GetFinalizers(); len(got) != 2 {
+	if got := s.Get(examples, "x").GetFinalizers(); len(got) != 2 {
 		t.Errorf("finalizers: %q", got)
 	}
 	for i, d := range []*diary{diaries["one.example.com"], diaries["two.example.com"]} {
 		running[i].staysQuiet(t, d)
 	}
-	s.delete(examples, "x")
+	s.Delete(examples, "x")
 	s.waitGone(examples, "x")
 	for _, d := range diaries {
-		d.check(t, "first create a", "second create a", "update a->b", "delete delete b")
+		d.Check(t, "first create a", "second create a", "update a->b", "delete delete b")
 	}
 }
 
@@ -55,21 +55,21 @@ func TestAHandlerThatChangesItsOwnObjectComesToAnEnd(t *testing.T) {
 	s, d := newSpace(t), &diary{}
 	op := newOperator()
 	gopf.For[*Example](op, examples).On(gopf.Create|gopf.Update, "mirror", func(_ context.Context, c *gopf.Change[*Example]) error {
-		d.add("%s %s %s", c.Reason, c.Object.Spec.Field, c.Object.Labels["mirror"])
+		d.Add("%s %s %s", c.Reason, c.Object.Spec.Field, c.Object.Labels["mirror"])
 		c.Patch.Label("mirror", c.Object.Spec.Field)
 		return nil
 	})
 	o := s.start(op, nil)
-	s.create(examples, "x", spec("a"))
+	s.Create(examples, "x", spec("a"))
 	mirrored := func(v string) {
 		t.Helper()
 		s.waitFor(examples, "x", handled(`{"spec":{"field":"`+v+`"},"metadata":{"labels":{"mirror":"`+v+`"}}}`))
 	}
 	mirrored("a")
-	s.patch(examples, "x", spec("b"))
+	s.Patch(examples, "x", spec("b"))
 	mirrored("b")
 	o.staysQuiet(t, d)
-	d.check(t, "create a ", "update a a", "update b a", "update b b")
+	d.Check(t, "create a ", "update a a", "update b a", "update b b")
 }
 
 func TestLargeObjectsAreHandled(t *testing.T) {
@@ -97,13 +97,13 @@ func TestLargeObjectsAreHandled(t *testing.T) {
 					for _, item := range c.Diff {
 						paths = append(paths, strings.Join(item.Path, "."))
 					}
-					d.add("update %s: %q", c.Object.Spec.Field, paths)
+					d.Add("update %s: %q", c.Object.Spec.Field, paths)
 					return nil
 				})
 				return op
 			}
 			o := s.start(declare(), nil)
-			s.create(examples, "x", fields{"spec": fields{"field": "a", "blob": test.blob}})
+			s.Create(examples, "x", fields{"spec": fields{"field": "a", "blob": test.blob}})
 			last := ""
 			stored := func(obj *unstructured.Unstructured) error {
 				if got := obj.GetAnnotations(); len(got) != 1 || got[test.key] == last {
@@ -112,11 +112,11 @@ func TestLargeObjectsAreHandled(t *testing.T) {
 				return nil
 			}
 			last = s.waitFor(examples, "x", stored).GetAnnotations()[test.key]
-			s.patch(examples, "x", spec("b"))
-			d.waitFor(t, fmt.Sprintf("update b: [%q]", test.diff))
+			s.Patch(examples, "x", spec("b"))
+			d.WaitFor(t, fmt.Sprintf("update b: [%q]", test.diff))
 			s.waitFor(examples, "x", stored)
 			o.staysQuiet(t, d)
-			o.stop()
+			o.Stop()
 			o = s.start(declare(), nil).following("examples")
 			o.staysQuiet(t, d)
 		})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 func TestAnObjectThatDoesNotDecodeWaitsUntilItDoes(t *testing.T) {
@@ -25,8 +26,8 @@ func TestAnObjectThatDoesNotDecodeWaitsUntilItDoes(t *testing.T) {
 	broken := fields{"spec": fields{"field": 42}}
 	reported := func(id string) {
 		t.Helper()
-		eventually(t, func() error {
-			lines := o.log.with("Handler '" + id + "' is not called")[told[id]:]
+		kit.Eventually(t, func() error {
+			lines := o.Log.With("Handler '" + id + "' is not called")[told[id]:]
 			if len(lines) == 0 {
 				return errors.New("nobody is told that the object does not decode")
 			}
@@ -35,38 +36,38 @@ func TestAnObjectThatDoesNotDecodeWaitsUntilItDoes(t *testing.T) {
 			}
 			return nil
 		})
-		eventually(t, func() error {
+		kit.Eventually(t, func() error {
 			if _, found := s.record(id); !found {
 				return errors.New("it is not recorded that the handler is due")
 			}
 			return nil
 		})
 		o.staysQuiet(t, d)
-		told[id] = len(o.log.with("Handler '" + id + "' is not called"))
+		told[id] = len(o.Log.With("Handler '" + id + "' is not called"))
 		if r, found := s.record(id); found && r.Retries > 0 {
 			t.Errorf("attempts of %s are counted: %+v", id, r)
 		}
 	}
-	s.create(examples, "x", broken)
+	s.Create(examples, "x", broken)
 	reported("create_fn")
-	s.patch(examples, "x", spec("a"))
+	s.Patch(examples, "x", spec("a"))
 	s.waitHandled(examples, "x", "a")
 
-	s.patch(examples, "x", broken)
+	s.Patch(examples, "x", broken)
 	reported("update_fn")
-	s.patch(examples, "x", spec("b"))
+	s.Patch(examples, "x", spec("b"))
 	s.waitHandled(examples, "x", "b")
 
-	s.patch(examples, "x", broken)
+	s.Patch(examples, "x", broken)
 	reported("update_fn")
-	s.delete(examples, "x")
+	s.Delete(examples, "x")
 	reported("delete_fn")
-	if err := hasFinalizers(finalizer)(s.get(examples, "x")); err != nil {
+	if err := hasFinalizers(finalizer)(s.Get(examples, "x")); err != nil {
 		t.Errorf("the deletion does not wait: %v", err)
 	}
-	s.patch(examples, "x", spec("c"))
+	s.Patch(examples, "x", spec("c"))
 	s.waitGone(examples, "x")
-	d.check(t, "create create a", "update update b", "delete delete c")
+	d.Check(t, "create create a", "update update b", "delete delete c")
 }
 
 func TestAnObjectThatDoesNotDecodeFailsIfThatIsAskedFor(t *testing.T) {
@@ -75,9 +76,9 @@ func TestAnObjectThatDoesNotDecodeFailsIfThatIsAskedFor(t *testing.T) {
 	op := newOperator()
 	gopf.For[*Example](op, examples).OnCreate("create_fn", d.handler("create"), gopf.OnError(gopf.Fail))
 	s.start(op, nil)
-	s.create(examples, "x", fields{"spec": fields{"field": 42}})
+	s.Create(examples, "x", fields{"spec": fields{"field": 42}})
 	s.waitFor(examples, "x", handled(`{"spec":{"field":42}}`))
-	d.check(t)
+	d.Check(t)
 }
 
 // A handler that is never due as long as its object does not decode must not
@@ -89,21 +90,21 @@ func TestAnObjectThatDoesNotDecodeForOneHandlerIsHandledByTheOthers(t *testing.T
 	op.Settings.Execution.DefaultBackoff = 30 * time.Second
 	gopf.For[*Example](op, examples).OnCreate("typed", d.handler("typed"))
 	op.Resource(examples).OnCreate("untyped", func(context.Context, *gopf.Change[gopf.Unstructured]) error {
-		d.add("untyped")
+		d.Add("untyped")
 		return nil
 	})
 	o := s.start(op, nil)
-	s.create(examples, "x", fields{"spec": fields{"field": 42}})
-	eventually(t, func() error {
-		if n := len(o.log.with("Handler 'typed' is not called")); n > 50 {
+	s.Create(examples, "x", fields{"spec": fields{"field": 42}})
+	kit.Eventually(t, func() error {
+		if n := len(o.Log.With("Handler 'typed' is not called")); n > 50 {
 			t.Fatalf("the operator spins: %d attempts", n)
 		}
-		if d.count("untyped") == 0 {
+		if d.Count("untyped") == 0 {
 			return fmt.Errorf("the other handler was not called")
 		}
 		return nil
 	})
-	s.patch(examples, "x", spec("a"))
+	s.Patch(examples, "x", spec("a"))
 	s.waitHandled(examples, "x", "a")
-	d.check(t, "untyped", "typed create a")
+	d.Check(t, "untyped", "typed create a")
 }

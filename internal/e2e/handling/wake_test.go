@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 func TestADelayedHandlerIsWokenByName(t *testing.T) {
@@ -21,7 +22,7 @@ func TestADelayedHandlerIsWokenByName(t *testing.T) {
 	x := gopf.For[*Example](op, examples)
 	for _, id := range []string{"woken", "other"} {
 		x.OnCreate(id, func(_ context.Context, c *gopf.Change[*Example]) error {
-			d.add("%s #%d", id, c.Retry)
+			d.Add("%s #%d", id, c.Retry)
 			if c.Retry == 0 {
 				return gopf.Wait(time.Hour, "it is not there yet")
 			}
@@ -29,23 +30,23 @@ func TestADelayedHandlerIsWokenByName(t *testing.T) {
 		})
 	}
 	o := s.start(op, nil)
-	s.create(examples, "x", spec("a"))
-	eventually(t, func() error {
+	s.Create(examples, "x", spec("a"))
+	kit.Eventually(t, func() error {
 		if r, _ := s.record("other"); r.Retries != 1 {
 			return errors.New("the handlers are not waiting yet")
 		}
 		return nil
 	})
 	o.staysQuiet(t, d)
-	x.Wake(s.name, "x", "woken")
-	x.Wake(s.name, "nobody")
-	d.waitFor(t, "woken #1")
+	x.Wake(s.Name, "x", "woken")
+	x.Wake(s.Name, "nobody")
+	d.WaitFor(t, "woken #1")
 	o.staysQuiet(t, d)
-	d.check(t, "woken #0", "other #0", "woken #1")
-	x.Wake(s.name, "x")
+	d.Check(t, "woken #0", "other #0", "woken #1")
+	x.Wake(s.Name, "x")
 	s.waitHandled(examples, "x", "a")
-	d.check(t, "woken #0", "other #0", "woken #1", "other #1")
-	x.Wake(s.name, "x") // there is nothing to wake any more
+	d.Check(t, "woken #0", "other #0", "woken #1", "other #1")
+	x.Wake(s.Name, "x") // there is nothing to wake any more
 	o.staysQuiet(t, d)
 }
 
@@ -55,8 +56,8 @@ func TestAParentIsWokenByItsChildren(t *testing.T) {
 	op := newOperator()
 	parents := gopf.For[*Example](op, examples)
 	parents.OnCreate("create_fn", func(_ context.Context, c *gopf.Change[*Example]) error {
-		d.add("create #%d", c.Retry)
-		child := s.get("v1/configmaps", "child")
+		d.Add("create #%d", c.Retry)
+		child := s.Get("v1/configmaps", "child")
 		if child == nil {
 			return gopf.Wait(time.Hour, "there is no child")
 		}
@@ -68,10 +69,10 @@ func TestAParentIsWokenByItsChildren(t *testing.T) {
 	})
 	gopf.WakeOwner(gopf.For[*corev1.ConfigMap](op, "v1/configmaps"), parents)
 	o := s.start(op, nil).following("configmaps", "examples")
-	parent := s.create(examples, "x", spec("a"))
+	parent := s.Create(examples, "x", spec("a"))
 	waiting := func(retries int) {
 		t.Helper()
-		eventually(t, func() error {
+		kit.Eventually(t, func() error {
 			if r, _ := s.record("create_fn"); r.Retries != retries {
 				return fmt.Errorf("%d attempts, want %d", r.Retries, retries)
 			}
@@ -81,14 +82,14 @@ func TestAParentIsWokenByItsChildren(t *testing.T) {
 	waiting(1)
 	controller := true
 	owner := metav1.OwnerReference{APIVersion: parent.GetAPIVersion(), Kind: parent.GetKind(), Name: "x", UID: parent.GetUID(), Controller: &controller}
-	s.create("v1/configmaps", "stranger", fields{})
-	s.create("v1/configmaps", "child", fields{"metadata": fields{"ownerReferences": []any{toFields(owner)}}})
+	s.Create("v1/configmaps", "stranger", fields{})
+	s.Create("v1/configmaps", "child", fields{"metadata": fields{"ownerReferences": []any{toFields(owner)}}})
 	waiting(2)
-	s.patch("v1/configmaps", "child", fields{"metadata": fields{"labels": fields{"ready": "yes"}}})
+	s.Patch("v1/configmaps", "child", fields{"metadata": fields{"labels": fields{"ready": "yes"}}})
 	checkStatus(t, s.waitHandled(examples, "x", "a"), fields{"create_fn": "ready"})
 	o.staysQuiet(t, d)
-	d.check(t, "create #0", "create #1", "create #2")
-	if child := s.get("v1/configmaps", "child"); len(child.GetAnnotations()) > 0 || len(child.GetFinalizers()) > 0 {
+	d.Check(t, "create #0", "create #1", "create #2")
+	if child := s.Get("v1/configmaps", "child"); len(child.GetAnnotations()) > 0 || len(child.GetFinalizers()) > 0 {
 		t.Errorf("the child has traces: %v", child.Object["metadata"])
 	}
 }
@@ -101,18 +102,18 @@ func TestAHandlerCanBeWokenAsSoonAsItWaits(t *testing.T) {
 	op := newOperator()
 	x := gopf.For[*Example](op, examples)
 	x.OnCreate("create_fn", func(_ context.Context, c *gopf.Change[*Example]) error {
-		d.add("create #%d", c.Retry)
+		d.Add("create #%d", c.Retry)
 		if c.Retry == 0 {
 			return gopf.Wait(time.Hour, "it is not there yet")
 		}
 		return nil
 	})
 	o := s.start(op, nil)
-	o.wire.whenAnswered(func(write) { x.Wake(s.name, "x") })
-	s.create(examples, "x", spec("a"))
-	d.waitFor(t, "create #1")
+	o.wire.whenAnswered(func(write) { x.Wake(s.Name, "x") })
+	s.Create(examples, "x", spec("a"))
+	d.WaitFor(t, "create #1")
 	s.waitHandled(examples, "x", "a")
-	d.check(t, "create #0", "create #1")
+	d.Check(t, "create #0", "create #1")
 }
 
 // Somebody may ask for a delayed handler while the object pauses after an error.
@@ -130,7 +131,7 @@ func TestAHandlerCanBeWokenWhileItsObjectPausesAfterAnError(t *testing.T) {
 		return nil
 	})
 	x.OnCreate("create_fn", func(_ context.Context, c *gopf.Change[*Example]) error {
-		d.add("create #%d", c.Retry)
+		d.Add("create #%d", c.Retry)
 		if c.Retry == 0 {
 			return gopf.Wait(time.Hour, "it is not there yet")
 		}
@@ -142,12 +143,12 @@ func TestAHandlerCanBeWokenWhileItsObjectPausesAfterAnError(t *testing.T) {
 			return ""
 		}
 		struck = true
-		time.AfterFunc(500*time.Millisecond, func() { x.Wake(s.name, "x") })
+		time.AfterFunc(500*time.Millisecond, func() { x.Wake(s.Name, "x") })
 		return refused
 	})
-	s.create(examples, "x", spec("a"))
-	d.waitFor(t, "create #0")
+	s.Create(examples, "x", spec("a"))
+	d.WaitFor(t, "create #0")
 	o.staysQuiet(t, d)
-	s.patch(examples, "x", fields{"status": fields{"phase": "Ready"}}, "status")
-	d.waitFor(t, "create #1")
+	s.Patch(examples, "x", fields{"status": fields{"phase": "Ready"}}, "status")
+	d.WaitFor(t, "create #1")
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 func TestAFailedStartupAsksTheClusterForNothing(t *testing.T) {
@@ -31,25 +32,25 @@ func TestAFailedStartupAsksTheClusterForNothing(t *testing.T) {
 	})
 	op := newOperator()
 	op.OnStartup("flaky", func(_ context.Context, a *gopf.Activity) error {
-		d.add("flaky #%d", a.Retry)
+		d.Add("flaky #%d", a.Retry)
 		if a.Retry == 0 {
 			return gopf.RetryAfter(100*time.Millisecond, errors.New("not yet"))
 		}
 		return nil
 	})
 	op.OnStartup("broken", func(context.Context, *gopf.Activity) error {
-		d.add("broken")
+		d.Add("broken")
 		return gopf.Permanent(errors.New("no disk"))
 	})
 	op.OnCleanup("cleanup", func(_ context.Context, a *gopf.Activity) error {
-		d.add("cleanup, API: %v", a.API != nil)
+		d.Add("cleanup, API: %v", a.API != nil)
 		return nil
 	})
 	d.handles(op, "ours")
-	if err := s.start(op, gopf.Cluster(config)).wait(); err == nil || !strings.Contains(err.Error(), "no disk") {
+	if err := s.start(op, gopf.Cluster(config)).Wait(); err == nil || !strings.Contains(err.Error(), "no disk") {
 		t.Errorf("got %v", err)
 	}
-	d.check(t, "flaky #0", "broken", "flaky #1", "cleanup, API: false")
+	d.Check(t, "flaky #0", "broken", "flaky #1", "cleanup, API: false")
 	if n := requests.Load(); n > 0 {
 		t.Errorf("the cluster was asked %d times", n)
 	}
@@ -70,23 +71,23 @@ func TestCleanupReachesTheCluster(t *testing.T) {
 			return err
 		}
 		gvr := schema.GroupVersionResource{Group: "life.gopf.dev", Version: "v1", Resource: "examples"}
-		_, err = client.Resource(gvr).Namespace(s.name).Create(ctx, &unstructured.Unstructured{Object: fields{
+		_, err = client.Resource(gvr).Namespace(s.Name).Create(ctx, &unstructured.Unstructured{Object: fields{
 			"apiVersion": "life.gopf.dev/v1", "kind": "Example", "metadata": fields{"name": "farewell"},
 		}}, metav1.CreateOptions{})
 		return err
 	})
-	s.start(op).serving().stop()
-	if s.get(examples, "farewell") == nil {
+	s.start(op).serving().Stop()
+	if s.Get(examples, "farewell") == nil {
 		t.Error("what the cleanup was to make is not there")
 	}
-	d.check(t) // and nobody handles it anymore
+	d.Check(t) // and nobody handles it anymore
 }
 
 func TestSeveralOperatorsInOneProcess(t *testing.T) {
 	t.Parallel()
 	s, d := newSpace(t), &diary{}
-	s.create(peerings, "blue", nil)
-	s.create(peerings, "green", nil)
+	s.Create(peerings, "blue", nil)
+	s.Create(peerings, "green", nil)
 	type one struct {
 		op      *gopf.Operator
 		running *operator
@@ -106,27 +107,27 @@ func TestSeveralOperatorsInOneProcess(t *testing.T) {
 	green.running.serving()
 	s.waitRecords(peerings, "blue", "blue")
 	s.waitRecords(peerings, "green", "green") // they do not see each other
-	s.create(examples, "x", spec("a"))
-	d.waitFor(t, "blue create a")
-	d.waitFor(t, "green create a")
+	s.Create(examples, "x", spec("a"))
+	d.WaitFor(t, "blue create a")
+	d.WaitFor(t, "green create a")
 
 	blue.op.Freeze("for a test")
-	eventually(t, "blue pauses", func() bool { return scrape(t, blue.address)["gopf_paused"] == 1 })
+	kit.Await(t, "blue pauses", func() bool { return scrape(t, blue.address)["gopf_paused"] == 1 })
 	if got := scrape(t, green.address)["gopf_paused"]; got != 0 {
 		t.Errorf("green pauses, too: %v", got)
 	}
-	s.patch(examples, "x", spec("b"))
-	d.waitFor(t, "green update b")
-	never(t, "blue works", time.Second, func() bool { return d.has("blue update b") })
+	s.Patch(examples, "x", spec("b"))
+	d.WaitFor(t, "green update b")
+	never(t, "blue works", time.Second, func() bool { return d.Has("blue update b") })
 	blue.op.Resume()
-	d.waitFor(t, "blue update b")
+	d.WaitFor(t, "blue update b")
 	if err := blue.op.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "run before") {
 		t.Errorf("a second run: %v", err)
 	}
-	blue.running.stop()
-	s.patch(examples, "x", spec("c"))
-	d.waitFor(t, "green update c")
-	if d.has("blue update c") {
+	blue.running.Stop()
+	s.Patch(examples, "x", spec("c"))
+	d.WaitFor(t, "green update c")
+	if d.Has("blue update c") {
 		t.Error("blue still works")
 	}
 }

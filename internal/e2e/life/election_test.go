@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // storm changes objects all the time, and notes when what was handled was
@@ -30,17 +32,17 @@ type storm struct {
 const stormObjects = 6
 
 func (s *space) storm() *storm {
-	s.t.Helper()
+	s.T.Helper()
 	st := &storm{s: s, written: map[string]int{}, recorded: map[string]map[string]int64{}}
 	for i := range stormObjects {
 		name := fmt.Sprint("x", i)
-		s.create(examples, name, spec("0"))
+		s.Create(examples, name, spec("0"))
 		st.recorded[name] = map[string]int64{}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	watch, err := s.of(examples).Watch(ctx, metav1.ListOptions{})
+	watch, err := s.Of(examples).Watch(ctx, metav1.ListOptions{})
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -54,7 +56,7 @@ func (s *space) storm() *storm {
 		for n := 1; ctx.Err() == nil; n++ {
 			name := fmt.Sprint("x", n%stormObjects)
 			change := fmt.Appendf(nil, `{"spec":{"field":"%d"}}`, n)
-			if _, err := s.of(examples).Patch(ctx, name, types.MergePatchType, change, metav1.PatchOptions{}); err == nil {
+			if _, err := s.Of(examples).Patch(ctx, name, types.MergePatchType, change, metav1.PatchOptions{}); err == nil {
 				st.mu.Lock()
 				st.written[name] = n
 				st.mu.Unlock()
@@ -63,7 +65,7 @@ func (s *space) storm() *storm {
 		}
 	})
 	st.end = sync.OnceFunc(func() { cancel(); watch.Stop(); running.Wait() })
-	s.t.Cleanup(st.end)
+	s.T.Cleanup(st.end)
 	return st
 }
 
@@ -101,7 +103,7 @@ func parseCalls(t *testing.T, lines []string) (all []call) {
 // nothing was handled again after it was recorded. It returns how much was
 // handled twice.
 func (st *storm) check(to calls) (twice int) {
-	t := st.s.t
+	t := st.s.T
 	t.Helper()
 	time.Sleep(500 * time.Millisecond)
 	st.mu.Lock()
@@ -111,8 +113,8 @@ func (st *storm) check(to calls) (twice int) {
 	}
 	st.mu.Unlock()
 	for name := range last {
-		eventually(t, name+" is handled to the end", func() bool {
-			obj := st.s.get(examples, name)
+		kit.Await(t, name+" is handled to the end", func() bool {
+			obj := st.s.Get(examples, name)
 			field, _, _ := unstructured.NestedString(obj.Object, "spec", "field")
 			return st.s.handled(name) == field
 		})
@@ -154,25 +156,25 @@ func TestTheNextReplicaTakesOver(t *testing.T) {
 		t.Run(fmt.Sprint("after ", c.signal), func(t *testing.T) {
 			t.Parallel()
 			s, to := newSpace(t), newCalls(t)
-			replica := func(name string) *process {
+			replica := func(name string) *kit.Process {
 				return s.launch("replica", to, identityVariable+"="+name, durationVariable+"="+c.duration.String())
 			}
 			one := replica("one")
-			one.log.waitFor(t, "This replica leads.")
+			one.Log.WaitFor(t, "This replica leads.")
 			two := replica("two")
-			two.log.waitFor(t, "Another replica leads; this one waits.", "holder=one")
+			two.Log.WaitFor(t, "Another replica leads; this one waits.", "holder=one")
 			st := s.storm()
-			eventually(t, "the first one works", func() bool { return len(to.all()) > 2*stormObjects })
-			one.signal(c.signal)
-			one.wait()
+			kit.Await(t, "the first one works", func() bool { return len(to.all()) > 2*stormObjects })
+			one.Signal(c.signal)
+			one.Wait()
 			ended := time.Now()
-			eventually(t, "the second one works", func() bool { return len(workedBy(t, to)) == 2 })
+			kit.Await(t, "the second one works", func() bool { return len(workedBy(t, to)) == 2 })
 			took := time.Since(ended)
 			t.Logf("the second replica worked %s after the end of the first one", took)
 			if took > c.within {
 				t.Errorf("it took %s, want %s at the most", took, c.within)
 			}
-			eventually(t, "the second one works on", func() bool {
+			kit.Await(t, "the second one works on", func() bool {
 				return strings.Count(strings.Join(to.all(), "\n"), "two ") > stormObjects
 			})
 			if got := s.holder("replicas"); got != "two" {
@@ -186,11 +188,11 @@ func TestTheNextReplicaTakesOver(t *testing.T) {
 			case twice > stormObjects:
 				t.Errorf("%d changes were handled twice; want those at most that were being handled", twice)
 			}
-			if len(one.log.with("DATA RACE"))+len(two.log.with("DATA RACE")) > 0 {
+			if len(one.Log.With("DATA RACE"))+len(two.Log.With("DATA RACE")) > 0 {
 				t.Error("there are data races")
 			}
-			two.signal(syscall.SIGTERM)
-			if code := two.wait(); code != 0 {
+			two.Signal(syscall.SIGTERM)
+			if code := two.Wait(); code != 0 {
 				t.Errorf("got the exit code %d", code)
 			}
 			if got := s.holder("replicas"); got != "" {
@@ -205,7 +207,7 @@ func TestAReplicaThatIsCutOffGivesUpAndComesBack(t *testing.T) {
 	s, d, way := newSpace(t), &diary{}, newLine()
 	op := newOperator()
 	op.Settings.Election.Enabled = true
-	op.Settings.Election.Name, op.Settings.Election.Namespace, op.Settings.Election.Identity = "lease", s.name, "one"
+	op.Settings.Election.Name, op.Settings.Election.Namespace, op.Settings.Election.Identity = "lease", s.Name, "one"
 	op.Settings.Election.Duration, op.Settings.Election.RenewDeadline, op.Settings.Election.RetryPeriod = 3*time.Second, 2*time.Second, 500*time.Millisecond
 	x := d.handles(op, "one")
 	cancelled := make(chan error, 1)
@@ -213,11 +215,11 @@ func TestAReplicaThatIsCutOffGivesUpAndComesBack(t *testing.T) {
 	health := freeAddress(t)
 	op.Settings.Health.Address = health
 	o := s.start(op, withCluster(way.config())).serving()
-	s.create(examples, "x", spec("a"))
-	d.waitFor(t, "one create a")
+	s.Create(examples, "x", spec("a"))
+	d.WaitFor(t, "one create a")
 	s.waitHandled("x", "a")
-	s.patch(examples, "x", spec("long"))
-	d.waitFor(t, "it takes long")
+	s.Patch(examples, "x", spec("long"))
+	d.WaitFor(t, "it takes long")
 	way.cut()
 	select {
 	case err := <-cancelled:
@@ -227,12 +229,12 @@ func TestAReplicaThatIsCutOffGivesUpAndComesBack(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("the handler runs on without the lease")
 	}
-	o.log.waitFor(t, "The lease is lost: this replica stops its work.")
+	o.Log.WaitFor(t, "The lease is lost: this replica stops its work.")
 	if body := waitCode(t, "http://"+health+"/readyz", 200); !strings.Contains(body, "stands by") {
 		t.Errorf("it says:\n%s", body)
 	}
-	s.patch(examples, "x", spec("b"))
+	s.Patch(examples, "x", spec("b"))
 	way.mend()
-	d.waitFor(t, "one update b")
+	d.WaitFor(t, "one update b")
 	s.waitHandled("x", "b")
 }

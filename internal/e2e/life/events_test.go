@@ -12,14 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // told are the events about an object, as type, reason and message.
 func (s *space) told(namespace, name string) (all []string) {
-	s.t.Helper()
-	list, err := s.client.Resource(gvrOf(events)).Namespace(namespace).List(context.Background(), listAll)
+	s.T.Helper()
+	list, err := s.Client.Resource(kit.GVR(events)).Namespace(namespace).List(context.Background(), listAll)
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	for _, e := range list.Items {
 		involved, _, _ := unstructured.NestedStringMap(e.Object, "involvedObject")
@@ -54,11 +55,11 @@ func TestEventsAreMadeOfLogLines(t *testing.T) {
 				return nil
 			})
 			s.start(op).serving()
-			s.create(examples, "x", spec("a"))
+			s.Create(examples, "x", spec("a"))
 			s.waitHandled("x", "a")
-			eventually(t, "all events are posted", func() bool { return len(s.told(s.name, "x")) >= len(want) })
+			kit.Await(t, "all events are posted", func() bool { return len(s.told(s.Name, "x")) >= len(want) })
 			time.Sleep(300 * time.Millisecond)
-			if got := s.told(s.name, "x"); !slices.Equal(got, want) {
+			if got := s.told(s.Name, "x"); !slices.Equal(got, want) {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		})
@@ -71,17 +72,17 @@ func TestEventsAboutWhatIsInNoNamespaceAndLongOnes(t *testing.T) {
 	op := newOperator()
 	op.Settings.Posting.Loggers = true
 	long := strings.Repeat("ä", 600) + "middle" + strings.Repeat("ö", 600) // more bytes than characters
-	gopf.For[*Example](op, globes).When(func(c *gopf.Subject[*Example]) bool { return c.Object.Name == s.name }).
+	gopf.For[*Example](op, globes).When(func(c *gopf.Subject[*Example]) bool { return c.Object.Name == s.Name }).
 		OnCreate("create", func(_ context.Context, c *gopf.Change[*Example]) error {
 			c.Log.Warn(long)
 			return nil
 		})
 	s.start(op).serving()
-	s.create(globes, s.name, spec("a"))
-	t.Cleanup(func() { s.delete(globes, s.name) })
+	s.Create(globes, s.Name, spec("a"))
+	t.Cleanup(func() { s.Remove(globes, s.Name) })
 	var got string
-	eventually(t, "the event is posted", func() bool {
-		for _, e := range s.told("default", s.name) {
+	kit.Await(t, "the event is posted", func() bool {
+		for _, e := range s.told("default", s.Name) {
 			if strings.HasPrefix(e, "Warning Logging: ") {
 				got = strings.TrimPrefix(e, "Warning Logging: ")
 			}
@@ -106,16 +107,16 @@ func TestWhatMayNotBePostedHarmsNobody(t *testing.T) {
 		return nil
 	})
 	o := s.start(op, gopf.Cluster(s.token("ours", "s1"))).serving()
-	s.create(examples, "x", spec("a"))
+	s.Create(examples, "x", spec("a"))
 	s.waitHandled("x", "a")
-	o.log.waitFor(t, "An event cannot be posted and is lost.", "forbidden")
-	s.patch(examples, "x", spec("b"))
+	o.Log.WaitFor(t, "An event cannot be posted and is lost.", "forbidden")
+	s.Patch(examples, "x", spec("b"))
 	s.waitHandled("x", "b")
-	eventually(t, "losses are counted", func() bool { return scrape(t, address)["gopf_dropped_events_total"] > 0 })
-	if got := s.told(s.name, "x"); len(got) > 0 {
+	kit.Await(t, "losses are counted", func() bool { return scrape(t, address)["gopf_dropped_events_total"] > 0 })
+	if got := s.told(s.Name, "x"); len(got) > 0 {
 		t.Errorf("posted after all: %q", got)
 	}
-	o.log.waitFor(t, "events", "create") // what is missing is named
-	o.stop()
-	d.check(t, "ours create a", "ours update b")
+	o.Log.WaitFor(t, "events", "create") // what is missing is named
+	o.Stop()
+	d.Check(t, "ours create a", "ours update b")
 }

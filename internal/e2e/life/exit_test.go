@@ -15,16 +15,17 @@ import (
 	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // everything is an operator with all there is.
 func everything(s *space, d *diary) *gopf.Operator {
 	op := peer(d, "ours", 0)
 	op.Settings.Election.Enabled = true
-	op.Settings.Election.Name, op.Settings.Election.Namespace, op.Settings.Election.Identity = "lease", s.name, "ours"
+	op.Settings.Election.Name, op.Settings.Election.Namespace, op.Settings.Election.Identity = "lease", s.Name, "ours"
 	op.Settings.Election.Duration, op.Settings.Election.RenewDeadline, op.Settings.Election.RetryPeriod = 6*time.Second, 4*time.Second, time.Second
-	op.Settings.Health.Address = freeAddress(s.t)
-	op.Settings.Health.Liveness = "http://" + freeAddress(s.t) + "/healthz"
+	op.Settings.Health.Address = freeAddress(s.T)
+	op.Settings.Health.Liveness = "http://" + freeAddress(s.T) + "/healthz"
 	op.Settings.Metrics.Address = op.Settings.Health.Address
 	op.Settings.Posting.Loggers = true
 	op.OnProbe("probe", func(context.Context, *gopf.Activity) (any, error) { return 1, nil })
@@ -42,7 +43,7 @@ func everything(s *space, d *diary) *gopf.Operator {
 		return nil
 	}, gopf.Optional())
 	x.Timer("timer", 200*time.Millisecond, func(context.Context, *gopf.Tick[*Example]) error { return nil }, gopf.Optional())
-	op.OnCleanup("cleanup", func(context.Context, *gopf.Activity) error { d.add("cleanup"); return nil })
+	op.OnCleanup("cleanup", func(context.Context, *gopf.Activity) error { d.Add("cleanup"); return nil })
 	return op
 }
 
@@ -73,55 +74,55 @@ func TestNothingIsLeftOfAnOperator(t *testing.T) {
 		{when: "during startup", prepare: func(_ *space, op *gopf.Operator, _ *line) {
 			op.OnStartup("endless", func(ctx context.Context, _ *gopf.Activity) error { return block(ctx) })
 		}, until: func(_ *space, _ *gopf.Operator, o *operator, _ *diary, _ *line) {
-			o.log.waitFor(o.t, "Activity 'endless' is invoked.")
+			o.Log.WaitFor(o.t, "Activity 'endless' is invoked.")
 		}},
 		{when: "during login", prepare: func(_ *space, op *gopf.Operator, _ *line) {
 			op.OnLogin("endless", func(ctx context.Context, _ *gopf.Activity) (*gopf.Login, error) { return nil, block(ctx) })
 		}, until: func(_ *space, _ *gopf.Operator, o *operator, _ *diary, _ *line) {
-			o.log.waitFor(o.t, "Activity 'endless' is invoked.")
+			o.Log.WaitFor(o.t, "Activity 'endless' is invoked.")
 		}},
 		{when: "during the first discovery", prepare: func(_ *space, _ *gopf.Operator, way *line) { way.hush() },
 			until: func(_ *space, _ *gopf.Operator, o *operator, _ *diary, _ *line) {
-				o.log.waitFor(o.t, "Initial authentication has finished.")
+				o.Log.WaitFor(o.t, "Initial authentication has finished.")
 				time.Sleep(200 * time.Millisecond)
 			}},
 		{when: "at work", until: func(s *space, op *gopf.Operator, o *operator, d *diary, _ *line) {
 			o.serving()
-			s.create(examples, "x", spec("a"))
-			d.waitFor(o.t, "ours create a")
+			s.Create(examples, "x", spec("a"))
+			d.WaitFor(o.t, "ours create a")
 			waitCode(o.t, op.Settings.Health.Liveness, 200)
 			waitCode(o.t, "http://"+op.Settings.Metrics.Address+"/metrics", 200)
-			s.waitRecords(peerings, "default", "replicas of "+s.name+"/lease")
+			s.waitRecords(peerings, "default", "replicas of "+s.Name+"/lease")
 		}},
 		{when: "while paused", until: func(s *space, op *gopf.Operator, o *operator, d *diary, _ *line) {
 			o.serving()
-			s.create(examples, "x", spec("a"))
-			d.waitFor(o.t, "ours create a")
-			s.patch(peerings, "default", fields{"status": fields{"human": record(100, time.Minute)}})
+			s.Create(examples, "x", spec("a"))
+			d.WaitFor(o.t, "ours create a")
+			s.Patch(peerings, "default", fields{"status": fields{"human": record(100, time.Minute)}})
 			op.Freeze("for a test")
-			o.log.waitFor(o.t, "Pausing operations")
+			o.Log.WaitFor(o.t, "Pausing operations")
 		}},
 		{when: "while standing by", prepare: func(s *space, _ *gopf.Operator, _ *line) {
 			now := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
-			s.create(leases, "lease", fields{"spec": fields{
+			s.Create(leases, "lease", fields{"spec": fields{
 				"holderIdentity": "another", "leaseDurationSeconds": 3600, "acquireTime": now, "renewTime": now, "leaseTransitions": 0,
 			}})
 		}, until: func(s *space, _ *gopf.Operator, o *operator, _ *diary, _ *line) {
 			o.serving()
-			s.create(examples, "x", spec("a"))
-			o.log.waitFor(o.t, "Another replica leads; this one waits.")
+			s.Create(examples, "x", spec("a"))
+			o.Log.WaitFor(o.t, "Another replica leads; this one waits.")
 		}},
 		{when: "with the API gone", until: func(s *space, _ *gopf.Operator, o *operator, d *diary, way *line) {
 			o.serving()
-			s.create(examples, "x", spec("a"))
-			d.waitFor(o.t, "ours create a")
+			s.Create(examples, "x", spec("a"))
+			d.WaitFor(o.t, "ours create a")
 			way.cut()
-			o.log.waitFor(o.t, "The resource cannot be followed now")
+			o.Log.WaitFor(o.t, "The resource cannot be followed now")
 		}},
 	} {
 		t.Run(c.when, func(t *testing.T) {
 			s, d, way := newSpace(t), &diary{}, newLine()
-			s.create(peerings, "default", nil)
+			s.Create(peerings, "default", nil)
 			op := everything(s, d)
 			if c.prepare != nil {
 				c.prepare(s, op, way)
@@ -134,13 +135,13 @@ func TestNothingIsLeftOfAnOperator(t *testing.T) {
 			o := s.start(op, config)
 			c.until(s, op, o, d, way)
 			began := time.Now()
-			o.stop()
+			o.Stop()
 			if took := time.Since(began); took > 15*time.Second {
 				t.Errorf("it took %s to stop", took)
 			}
 			way.mend()
 			leavesNothing(t, before)
-			if !d.has("cleanup") {
+			if !d.Has("cleanup") {
 				t.Error("there was no cleanup")
 			}
 		})
@@ -150,37 +151,37 @@ func TestNothingIsLeftOfAnOperator(t *testing.T) {
 func TestTheExitGoesStepByStep(t *testing.T) {
 	t.Parallel()
 	s, d := newSpace(t), &diary{}
-	s.create(peerings, "default", nil)
+	s.Create(peerings, "default", nil)
 	op := peer(d, "ours", 0)
 	op.Settings.Election.Enabled = true
-	op.Settings.Election.Name, op.Settings.Election.Namespace, op.Settings.Election.Identity = "lease", s.name, "ours"
+	op.Settings.Election.Name, op.Settings.Election.Namespace, op.Settings.Election.Identity = "lease", s.Name, "ours"
 	x := gopf.For[*Example](op, examples)
 	x.OnUpdate("slow", func(ctx context.Context, _ *gopf.Change[*Example]) error {
-		d.add("the handler begins")
+		d.Add("the handler begins")
 		time.Sleep(time.Second)
-		d.add("the handler ends, cancelled: %v", ctx.Err() != nil)
+		d.Add("the handler ends, cancelled: %v", ctx.Err() != nil)
 		return nil
 	})
 	x.Daemon("daemon", func(ctx context.Context, c *gopf.Daemon[*Example]) error {
 		<-c.Stopping()
 		time.Sleep(1500 * time.Millisecond)
-		d.add("the daemon ends, cancelled: %v", ctx.Err() != nil)
+		d.Add("the daemon ends, cancelled: %v", ctx.Err() != nil)
 		return nil
 	}, gopf.StopGrace(3*time.Second), gopf.Optional())
 	op.OnCleanup("cleanup", func(ctx context.Context, a *gopf.Activity) error {
-		d.add("cleanup, records: %q, holder: %q", s.records(peerings, "default"), s.holder("lease"))
-		_, err := namesAt(ctx, a.API.RESTConfig(), s.name)
+		d.Add("cleanup, records: %q, holder: %q", s.records(peerings, "default"), s.holder("lease"))
+		_, err := namesAt(ctx, a.API.RESTConfig(), s.Name)
 		return err
 	})
 	o := s.start(op).serving()
-	s.create(examples, "x", spec("a"))
-	d.waitFor(t, "ours create a")
+	s.Create(examples, "x", spec("a"))
+	d.WaitFor(t, "ours create a")
 	s.waitHandled("x", "a")
-	s.waitRecords(peerings, "default", "replicas of "+s.name+"/lease")
-	s.patch(examples, "x", spec("b"))
-	d.waitFor(t, "the handler begins")
-	o.stop()
-	d.check(t, "ours create a", "ours update b", "the handler begins", "the handler ends, cancelled: false",
+	s.waitRecords(peerings, "default", "replicas of "+s.Name+"/lease")
+	s.Patch(examples, "x", spec("b"))
+	d.WaitFor(t, "the handler begins")
+	o.Stop()
+	d.Check(t, "ours create a", "ours update b", "the handler begins", "the handler ends, cancelled: false",
 		"the daemon ends, cancelled: false", `cleanup, records: [], holder: ""`)
 	if got := s.handled("x"); got != "b" {
 		t.Errorf("the object was handled as %q, want what the handler has done to be recorded", got)
@@ -221,18 +222,18 @@ func TestExitCodes(t *testing.T) {
 			s, to := newSpace(t), newCalls(t)
 			p := s.launch(c.operator, to)
 			if c.signals > 0 {
-				p.log.waitFor(t, "Client is configured.")
-				p.signal(syscall.SIGTERM)
+				p.Log.WaitFor(t, "Client is configured.")
+				p.Signal(syscall.SIGTERM)
 			}
 			if c.signals > 1 {
-				eventually(t, "cleanup begins", func() bool { return len(to.all()) == 2 })
+				kit.Await(t, "cleanup begins", func() bool { return len(to.all()) == 2 })
 				time.Sleep(time.Second) // it would be taken for an echo of the first one
-				p.signal(syscall.SIGINT)
+				p.Signal(syscall.SIGINT)
 			}
-			if code := p.wait(); code != c.code {
+			if code := p.Wait(); code != c.code {
 				t.Errorf("got the exit code %d, want %d", code, c.code)
 			}
-			if len(p.log.with(c.says)) == 0 {
+			if len(p.Log.With(c.says)) == 0 {
 				t.Errorf("nothing says %q", c.says)
 			}
 			if got := strings.Join(to.all(), "; "); got != c.calls {

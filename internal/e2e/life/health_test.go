@@ -47,8 +47,8 @@ func unsteady(t *testing.T) (s *space, d *diary, way *line, health string) {
 	op.Settings.Networking.RequestTimeout = 2 * time.Second
 	d.handles(op, "ours")
 	s.start(op, gopf.Cluster(way.config())).serving()
-	s.create(examples, "x", spec("a"))
-	d.waitFor(t, "ours create a")
+	s.Create(examples, "x", spec("a"))
+	d.WaitFor(t, "ours create a")
 	s.waitHandled("x", "a")
 	waitCode(t, "http://"+health+"/readyz", 200)
 	return s, d, way, health
@@ -68,10 +68,10 @@ func TestAStalledStreamIsNotReadyAndRecovers(t *testing.T) {
 	if !strings.Contains(body, "examples.life.gopf.dev") {
 		t.Errorf("it does not say what is not followed:\n%s", body)
 	}
-	s.patch(examples, "x", spec("b"))
+	s.Patch(examples, "x", spec("b"))
 	way.mend()
 	waitCode(t, "http://"+health+"/readyz", 200)
-	d.waitFor(t, "ours update b")
+	d.WaitFor(t, "ours update b")
 	if bad := lively(); len(bad) > 0 {
 		t.Errorf("it was to be restarted: %q", bad)
 	}
@@ -86,11 +86,11 @@ func TestAnOutageOfTheAPINeverAsksForARestart(t *testing.T) {
 	if !strings.Contains(body, "could not be followed") || !strings.Contains(body, "the line is broken") {
 		t.Errorf("it does not say why:\n%s", body)
 	}
-	s.patch(examples, "x", spec("b"))
+	s.Patch(examples, "x", spec("b"))
 	time.Sleep(4 * time.Second)
 	way.mend()
 	waitCode(t, "http://"+health+"/readyz", 200)
-	d.waitFor(t, "ours update b")
+	d.WaitFor(t, "ours update b")
 	s.waitHandled("x", "b")
 	if bad := lively(); len(bad) > 0 {
 		t.Errorf("it was to be restarted: %q", bad)
@@ -174,7 +174,7 @@ func TestHealthTellsTheWholeLifeOfAnOperator(t *testing.T) {
 			t.Errorf("%s is %v", series, counts[series])
 		}
 	}
-	o.stop()
+	o.Stop()
 	if code, _ := fetch(livez); code != 0 {
 		t.Errorf("somebody answers after the end: %d", code)
 	}
@@ -206,11 +206,11 @@ func TestATakenAddressIsRefusedAtTheStart(t *testing.T) {
 	for _, op := range []*gopf.Operator{one, two} {
 		op.Settings.Health.Address = health
 		d.handles(op, "ours")
-		op.OnCleanup("cleanup", func(context.Context, *gopf.Activity) error { d.add("cleanup"); return nil })
+		op.OnCleanup("cleanup", func(context.Context, *gopf.Activity) error { d.Add("cleanup"); return nil })
 	}
 	s.start(one).serving()
-	if err := s.start(two).wait(); err == nil || !strings.Contains(err.Error(), "another operator, listens there") {
+	if err := s.start(two).Wait(); err == nil || !strings.Contains(err.Error(), "another operator, listens there") {
 		t.Errorf("got %v", err)
 	}
-	d.check(t, "cleanup")
+	d.Check(t, "cleanup")
 }

@@ -14,17 +14,18 @@ import (
 	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // account makes a service account that may do what the rules of a role in the
 // namespace say.
 func (s *space) account(name string, rules ...fields) {
-	s.t.Helper()
+	s.T.Helper()
 	const rbac = "rbac.authorization.k8s.io"
-	s.create("v1/serviceaccounts", name, nil)
-	s.create(rbac+"/v1/roles", name, fields{"rules": rules})
-	s.create(rbac+"/v1/rolebindings", name, fields{
-		"subjects": []fields{{"kind": "ServiceAccount", "name": name, "namespace": s.name}},
+	s.Create("v1/serviceaccounts", name, nil)
+	s.Create(rbac+"/v1/roles", name, fields{"rules": rules})
+	s.Create(rbac+"/v1/rolebindings", name, fields{
+		"subjects": []fields{{"kind": "ServiceAccount", "name": name, "namespace": s.Name}},
 		"roleRef":  fields{"apiGroup": rbac, "kind": "Role", "name": name},
 	})
 }
@@ -42,15 +43,15 @@ func serving() []fields {
 // token makes one for the account, valid as long as the secret of the name
 // exists.
 func (s *space) token(account, secret string) *rest.Config {
-	s.t.Helper()
-	s.create("v1/secrets", secret, nil)
+	s.T.Helper()
+	s.Create("v1/secrets", secret, nil)
 	request := &unstructured.Unstructured{Object: fields{
 		"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": fields{"name": account},
 		"spec": fields{"boundObjectRef": fields{"apiVersion": "v1", "kind": "Secret", "name": secret}},
 	}}
-	answer, err := s.of("v1/serviceaccounts").Create(context.Background(), request, metav1.CreateOptions{}, "token")
+	answer, err := s.Of("v1/serviceaccounts").Create(context.Background(), request, metav1.CreateOptions{}, "token")
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	config := rest.AnonymousClientConfig(cluster)
 	config.BearerToken, _, _ = unstructured.NestedString(answer.Object, "status", "token")
@@ -72,36 +73,36 @@ func TestARefusedTokenIsReplacedByTheLogin(t *testing.T) {
 		if broken.Load() {
 			return nil, gopf.Permanent(fmt.Errorf("the login of attempt %d is broken", n))
 		}
-		return &gopf.Login{Config: tokens[min(int(n), 2)-1], Namespace: s.name}, nil
+		return &gopf.Login{Config: tokens[min(int(n), 2)-1], Namespace: s.Name}, nil
 	})
 	d.handles(op, "ours")
 	o := s.start(op, gopf.Cluster(nil)).serving()
-	s.create(examples, "x", spec("a"))
-	d.waitFor(t, "ours create a")
+	s.Create(examples, "x", spec("a"))
+	d.WaitFor(t, "ours create a")
 	lively := watchful(t, "http://"+health+"/livez")
 
 	broken.Store(true)
-	s.delete("v1/secrets", "s1")
+	s.Remove("v1/secrets", "s1")
 	fields := 0
-	eventually(t, "the token is refused", func() bool { // the server remembers tokens for 10 s
+	kit.Await(t, "the token is refused", func() bool { // the server remembers tokens for 10 s
 		fields++
-		s.patch(examples, "x", spec(fmt.Sprint(fields)))
+		s.Patch(examples, "x", spec(fmt.Sprint(fields)))
 		time.Sleep(200 * time.Millisecond)
 		return logins.Load() > 1
 	})
 	if body := waitCode(t, "http://"+health+"/readyz", 503); !strings.Contains(body, "refused the credentials") {
 		t.Errorf("while nobody can log in:\n%s", body)
 	}
-	o.log.waitFor(t, "The login has failed; it is tried again.", "is broken")
+	o.Log.WaitFor(t, "The login has failed; it is tried again.", "is broken")
 	broken.Store(false)
 	s.waitHandled("x", fmt.Sprint(fields))
 	waitCode(t, "http://"+health+"/readyz", 200)
-	s.patch(examples, "x", spec("b"))
-	d.waitFor(t, "ours update b")
+	s.Patch(examples, "x", spec("b"))
+	d.WaitFor(t, "ours update b")
 	if bad := lively(); len(bad) > 0 {
 		t.Errorf("it was to be restarted: %q", bad)
 	}
-	o.stop()
+	o.Stop()
 }
 
 func TestALoginThatExpiresIsMadeAnewInTime(t *testing.T) {
@@ -118,13 +119,13 @@ func TestALoginThatExpiresIsMadeAnewInTime(t *testing.T) {
 	})
 	d.handles(op, "ours")
 	o := s.start(op, gopf.Cluster(nil)).serving()
-	s.create(examples, "x", spec("a"))
-	d.waitFor(t, "ours create a")
-	eventually(t, "it logs in again and again", func() bool { return logins.Load() >= 4 })
-	s.patch(examples, "x", spec("b"))
-	d.waitFor(t, "ours update b")
+	s.Create(examples, "x", spec("a"))
+	d.WaitFor(t, "ours create a")
+	kit.Await(t, "it logs in again and again", func() bool { return logins.Load() >= 4 })
+	s.Patch(examples, "x", spec("b"))
+	d.WaitFor(t, "ours update b")
 	s.waitHandled("x", "b")
-	o.stop()
+	o.Stop()
 	if n := logins.Load(); n > 20 {
 		t.Errorf("it logged in %d times", n)
 	}
@@ -148,12 +149,12 @@ func TestAnOperatorThatCannotLogInDoesNotStart(t *testing.T) {
 			s, d := newSpace(t), &diary{}
 			op := newOperator()
 			op.OnLogin("login", c.login)
-			op.OnCleanup("cleanup", func(_ context.Context, a *gopf.Activity) error { d.add("cleanup, API: %v", a.API != nil); return nil })
+			op.OnCleanup("cleanup", func(_ context.Context, a *gopf.Activity) error { d.Add("cleanup, API: %v", a.API != nil); return nil })
 			d.handles(op, "ours")
-			if err := s.start(op, gopf.Cluster(nil)).wait(); err == nil || !strings.Contains(err.Error(), c.says) {
+			if err := s.start(op, gopf.Cluster(nil)).Wait(); err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %v, want %q in it", err, c.says)
 			}
-			d.check(t, "cleanup, API: false")
+			d.Check(t, "cleanup, API: false")
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 	"gopf.dev/gopf/storage"
 )
 
@@ -73,17 +74,17 @@ func TestMetricsTellWhatIsGoingOn(t *testing.T) {
 		for i := range items {
 			parts = append(parts, fmt.Sprintf("part-%d-%d", n, i))
 		}
-		s.create(examples, fmt.Sprint("x", n), fields{"spec": fields{"field": "a", "items": parts}})
+		s.Create(examples, fmt.Sprint("x", n), fields{"spec": fields{"field": "a", "items": parts}})
 	}
 	for n := range objects {
 		s.waitHandled(fmt.Sprint("x", n), "a")
 	}
-	s.patch(examples, "x0", spec("b"))
-	s.delete(examples, "x2")
-	eventually(t, "the daemon of x2 stops", func() bool {
+	s.Patch(examples, "x0", spec("b"))
+	s.Remove(examples, "x2")
+	kit.Await(t, "the daemon of x2 stops", func() bool {
 		return scrape(t, address)[`gopf_daemons_running{resource="examples.life.gopf.dev"}`] == objects-1
 	})
-	eventually(t, "x0 waits", func() bool {
+	kit.Await(t, "x0 waits", func() bool {
 		return scrape(t, address)[`gopf_retries_waiting{resource="examples.life.gopf.dev"}`] == 1
 	})
 	got := scrape(t, address)
@@ -137,39 +138,39 @@ func TestMetricsTellWhatIsGoingOn(t *testing.T) {
 		t.Errorf("%v objects were listed or added, want %v, and some twice: once for the index alone", n, objects)
 	}
 	for series := range got {
-		if strings.Contains(series, "part-") || strings.Contains(series, s.name) || strings.Contains(series, `"x0"`) {
+		if strings.Contains(series, "part-") || strings.Contains(series, s.Name) || strings.Contains(series, `"x0"`) {
 			t.Errorf("a label is made of data: %s", series)
 		}
 	}
-	o.stop()
+	o.Stop()
 }
 
 // TestMetricsOfAResourceThatIsGoneAreForgotten runs alone: it defines a resource.
 func TestMetricsOfAResourceThatIsGoneAreForgotten(t *testing.T) {
 	s, d, address := newSpace(t), &diary{}, freeAddress(t)
-	s.create(definitions, "passings.life.gopf.dev", fields{"spec": fields{
+	s.Create(definitions, "passings.life.gopf.dev", fields{"spec": fields{
 		"scope": "Namespaced", "group": "life.gopf.dev",
 		"names": fields{"kind": "Passing", "plural": "passings", "singular": "passing"},
 		"versions": []fields{{"name": "v1", "served": true, "storage": true, "schema": fields{"openAPIV3Schema": fields{
 			"type": "object", "x-kubernetes-preserve-unknown-fields": true,
 		}}}},
 	}})
-	t.Cleanup(func() { s.delete(definitions, "passings.life.gopf.dev") })
+	t.Cleanup(func() { s.Remove(definitions, "passings.life.gopf.dev") })
 	op := newOperator()
 	op.Settings.Metrics.Address = address
 	d.handles(op, "ours")
-	gopf.For[*Example](op, passings).OnCreate("create", func(context.Context, *gopf.Change[*Example]) error { d.add("passing"); return nil })
+	gopf.For[*Example](op, passings).OnCreate("create", func(context.Context, *gopf.Change[*Example]) error { d.Add("passing"); return nil })
 	s.start(op).serving()
-	eventually(t, "the resource is served", func() bool {
-		_, err := s.of(passings).List(t.Context(), listAll)
+	kit.Await(t, "the resource is served", func() bool {
+		_, err := s.Of(passings).List(t.Context(), listAll)
 		return err == nil
 	})
-	s.create(passings, "p", nil)
-	d.waitFor(t, "passing")
+	s.Create(passings, "p", nil)
+	d.WaitFor(t, "passing")
 	const runs = `gopf_handler_runs_total{handler="create",outcome="succeeded",resource="passings.life.gopf.dev"}`
-	eventually(t, "it is counted", func() bool { return scrape(t, address)[runs] == 1 })
-	s.delete(definitions, "passings.life.gopf.dev")
-	eventually(t, "its series are forgotten", func() bool {
+	kit.Await(t, "it is counted", func() bool { return scrape(t, address)[runs] == 1 })
+	s.Remove(definitions, "passings.life.gopf.dev")
+	kit.Await(t, "its series are forgotten", func() bool {
 		got := scrape(t, address)
 		for series := range got {
 			if strings.Contains(series, "passings") && !strings.HasPrefix(series, "gopf_api_requests_total") {

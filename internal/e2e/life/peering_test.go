@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // peer is an operator that meets others and notes what it handles.
@@ -47,30 +48,30 @@ func TestOperatorsOfDifferentPrioritiesHandOverAndBack(t *testing.T) {
 		t.Run(place, func(t *testing.T) {
 			t.Parallel()
 			s, d := newSpace(t), &diary{}
-			s.create(resource, s.name, nil)
+			s.Create(resource, s.Name, nil)
 			set := func(op *gopf.Operator) *gopf.Operator {
-				if op.Settings.Peering.Name = s.name; resource == clusterPeerings {
-					clusterwide(op, s.name)
+				if op.Settings.Peering.Name = s.Name; resource == clusterPeerings {
+					clusterwide(op, s.Name)
 				}
 				return op
 			}
 			low := s.start(set(peer(d, "low", 0))).serving()
-			s.create(examples, "x", spec("a"))
-			d.waitFor(t, "low create a")
+			s.Create(examples, "x", spec("a"))
+			d.WaitFor(t, "low create a")
 			high := s.start(set(peer(d, "high", 10))).serving()
-			low.log.waitFor(t, "Pausing operations in favour of [<Peer high: priority=10, lifetime=20")
-			s.patch(examples, "x", spec("b"))
-			d.waitFor(t, "high update b")
-			s.waitRecords(resource, s.name, "high", "low")
+			low.Log.WaitFor(t, "Pausing operations in favour of [<Peer high: priority=10, lifetime=20")
+			s.Patch(examples, "x", spec("b"))
+			d.WaitFor(t, "high update b")
+			s.waitRecords(resource, s.Name, "high", "low")
 			s.waitHandled("x", "b")
-			high.stop()
-			low.log.waitFor(t, "Resuming operations after the pause.")
-			s.patch(examples, "x", spec("c"))
-			d.waitFor(t, "low update c")
+			high.Stop()
+			low.Log.WaitFor(t, "Resuming operations after the pause.")
+			s.Patch(examples, "x", spec("c"))
+			d.WaitFor(t, "low update c")
 			s.waitHandled("x", "c")
-			low.stop()
-			d.check(t, "low create a", "high update b", "low update c")
-			if got := s.records(resource, s.name); len(got) != 0 {
+			low.Stop()
+			d.Check(t, "low create a", "high update b", "low update c")
+			if got := s.records(resource, s.Name); len(got) != 0 {
 				t.Errorf("records are left: %q", got)
 			}
 		})
@@ -80,53 +81,53 @@ func TestOperatorsOfDifferentPrioritiesHandOverAndBack(t *testing.T) {
 func TestOperatorsOfEqualPrioritiesPauseAndSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	s, d := newSpace(t), &diary{}
-	s.create(peerings, "default", nil)
+	s.Create(peerings, "default", nil)
 	one := s.start(peer(d, "one", 0)).serving()
 	two := s.start(peer(d, "two", 0)).serving()
 	for _, o := range []*operator{one, two} {
-		o.log.waitFor(t, "Possibly conflicting operators with the same priority: [<Peer", "give one of them another --priority, or stop the others")
-		o.log.waitFor(t, "Pausing all operators, including self")
+		o.Log.WaitFor(t, "Possibly conflicting operators with the same priority: [<Peer", "give one of them another --priority, or stop the others")
+		o.Log.WaitFor(t, "Pausing all operators, including self")
 	}
-	s.create(examples, "x", spec("a"))
-	never(t, "somebody works", 2*time.Second, func() bool { return len(d.all()) > 0 })
-	two.stop()
-	d.waitFor(t, "one create a")
+	s.Create(examples, "x", spec("a"))
+	never(t, "somebody works", 2*time.Second, func() bool { return len(d.All()) > 0 })
+	two.Stop()
+	d.WaitFor(t, "one create a")
 }
 
 func TestPeersAreFrozenAndResumed(t *testing.T) {
 	t.Parallel()
 	s, d := newSpace(t), &diary{}
-	s.create(peerings, "default", nil)
-	options := []gopf.RunOption{gopf.Cluster(cluster), gopf.Namespaces(s.name)}
+	s.Create(peerings, "default", nil)
+	options := []gopf.RunOption{gopf.Cluster(cluster), gopf.Namespaces(s.Name)}
 	low := s.start(peer(d, "low", 0)).serving()
 	vip := s.start(peer(d, "vip", 200)).serving()
-	low.log.waitFor(t, "Pausing operations")
-	vip.stop()
-	s.create(examples, "x", spec("a"))
-	d.waitFor(t, "low create a")
+	low.Log.WaitFor(t, "Pausing operations")
+	vip.Stop()
+	s.Create(examples, "x", spec("a"))
+	d.WaitFor(t, "low create a")
 
 	someone := gopf.New()
 	freezing := gopf.Freezing{Priority: 100, Lifetime: time.Minute, Identity: "human"}
 	if err := someone.FreezePeers(t.Context(), freezing, options...); err != nil {
 		t.Fatal(err)
 	}
-	low.log.waitFor(t, "Pausing operations in favour of [<Peer human")
-	s.patch(examples, "x", spec("b"))
-	never(t, "it is handled", time.Second, func() bool { return d.has("low update b") })
+	low.Log.WaitFor(t, "Pausing operations in favour of [<Peer human")
+	s.Patch(examples, "x", spec("b"))
+	never(t, "it is handled", time.Second, func() bool { return d.Has("low update b") })
 	if err := someone.ResumePeers(t.Context(), "human", options...); err != nil {
 		t.Fatal(err)
 	}
-	d.waitFor(t, "low update b")
+	d.WaitFor(t, "low update b")
 
 	// It ends by itself, too.
 	freezing.Lifetime = 2 * time.Second
 	if err := someone.FreezePeers(t.Context(), freezing, options...); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it pauses", func() bool { return len(low.log.with("Pausing operations in favour of [<Peer human")) == 2 })
-	s.patch(examples, "x", spec("c"))
-	d.waitFor(t, "low update c")
-	d.check(t, "low create a", "low update b", "low update c")
+	kit.Await(t, "it pauses", func() bool { return len(low.Log.With("Pausing operations in favour of [<Peer human")) == 2 })
+	s.Patch(examples, "x", spec("c"))
+	d.WaitFor(t, "low update c")
+	d.Check(t, "low create a", "low update b", "low update c")
 
 	// What is not there cannot be frozen.
 	someone.Settings.Peering.Name = "nowhere"
@@ -138,25 +139,25 @@ func TestPeersAreFrozenAndResumed(t *testing.T) {
 func TestRecordsOfKopfCount(t *testing.T) {
 	t.Parallel()
 	s, d := newSpace(t), &diary{}
-	s.create(peerings, "default", fields{"status": fields{
+	s.Create(peerings, "default", fields{"status": fields{
 		"dead":      fields{"priority": 100, "lifetime": 10, "lastseen": "2020-12-31T23:59:59.123456"},
 		"whole":     fields{"priority": 100, "lifetime": "10", "lastseen": "2020-12-31T23:59:59Z"},
 		"scribbled": "anything",
 	}})
 	o := s.start(peer(d, "ours", 0)).serving()
-	s.create(examples, "x", spec("a"))
-	d.waitFor(t, "ours create a")
-	o.log.waitFor(t, "A record in the peering object cannot be read and is ignored.", "scribbled")
+	s.Create(examples, "x", spec("a"))
+	d.WaitFor(t, "ours create a")
+	o.Log.WaitFor(t, "A record in the peering object cannot be read and is ignored.", "scribbled")
 	s.waitRecords(peerings, "default", "ours", "scribbled") // the dead are removed
 
-	s.patch(peerings, "default", fields{"status": fields{"kopf@host/20261115002445/43h": record(1, time.Minute)}})
-	o.log.waitFor(t, "Pausing operations in favour of [<Peer kopf@host/20261115002445/43h")
-	s.patch(examples, "x", spec("b"))
-	never(t, "it is handled", time.Second, func() bool { return d.has("ours update b") })
-	s.patch(peerings, "default", fields{"status": fields{"kopf@host/20261115002445/43h": nil}})
-	d.waitFor(t, "ours update b")
+	s.Patch(peerings, "default", fields{"status": fields{"kopf@host/20261115002445/43h": record(1, time.Minute)}})
+	o.Log.WaitFor(t, "Pausing operations in favour of [<Peer kopf@host/20261115002445/43h")
+	s.Patch(examples, "x", spec("b"))
+	never(t, "it is handled", time.Second, func() bool { return d.Has("ours update b") })
+	s.Patch(peerings, "default", fields{"status": fields{"kopf@host/20261115002445/43h": nil}})
+	d.WaitFor(t, "ours update b")
 
-	status := s.get(peerings, "default").Object["status"].(fields)["ours"].(fields)
+	status := s.Get(peerings, "default").Object["status"].(fields)["ours"].(fields)
 	if len(status) != 3 || status["priority"] != int64(0) || status["lifetime"] != int64(20) || !strings.HasSuffix(status["lastseen"].(string), "+00:00") {
 		t.Errorf("our own record is %v", status)
 	}
@@ -165,44 +166,44 @@ func TestRecordsOfKopfCount(t *testing.T) {
 func TestADeletedPeeringObjectCountsUntilItsRecordsDie(t *testing.T) {
 	t.Parallel()
 	s, d := newSpace(t), &diary{}
-	s.create(peerings, "default", fields{"status": fields{"human": record(100, 4*time.Second)}})
+	s.Create(peerings, "default", fields{"status": fields{"human": record(100, 4*time.Second)}})
 	o := s.start(peer(d, "ours", 0)).serving()
-	o.log.waitFor(t, "Pausing operations")
-	s.create(examples, "x", spec("a"))
-	s.delete(peerings, "default")
-	o.log.waitFor(t, "The peering object is gone.")
-	if d.has("ours create a") {
+	o.Log.WaitFor(t, "Pausing operations")
+	s.Create(examples, "x", spec("a"))
+	s.Remove(peerings, "default")
+	o.Log.WaitFor(t, "The peering object is gone.")
+	if d.Has("ours create a") {
 		t.Error("the human is forgotten")
 	}
-	d.waitFor(t, "ours create a")
-	s.create(peerings, "default", nil)
+	d.WaitFor(t, "ours create a")
+	s.Create(peerings, "default", nil)
 	s.waitRecords(peerings, "default", "ours")
 }
 
 func TestAMandatoryPeeringIsWaitedForInEachNamespace(t *testing.T) {
 	t.Parallel()
 	s, other, d := newSpace(t), newSpace(t), &diary{}
-	s.create(peerings, "meeting", nil)
+	s.Create(peerings, "meeting", nil)
 	op := peer(d, "ours", 0)
 	op.Settings.Peering.Mandatory = true
 	op.Settings.Peering.Name = "meeting"
-	o := s.start(op, gopf.Namespaces(other.name)).serving()
-	s.create(examples, "x", spec("a"))
-	o.log.waitFor(t, "Waiting for the peering object to be created", other.name)
-	never(t, "it is handled", time.Second, func() bool { return len(d.all()) > 0 })
-	other.create(peerings, "meeting", nil)
-	d.waitFor(t, "ours create a")
+	o := s.start(op, gopf.Namespaces(other.Name)).serving()
+	s.Create(examples, "x", spec("a"))
+	o.Log.WaitFor(t, "Waiting for the peering object to be created", other.Name)
+	never(t, "it is handled", time.Second, func() bool { return len(d.All()) > 0 })
+	other.Create(peerings, "meeting", nil)
+	d.WaitFor(t, "ours create a")
 	s.waitRecords(peerings, "meeting", "ours")
 	other.waitRecords(peerings, "meeting", "ours")
 
 	// One of them pauses all.
-	other.patch(peerings, "meeting", fields{"status": fields{"human": record(100, time.Minute)}})
-	o.log.waitFor(t, "Pausing operations in favour of [<Peer human")
-	s.patch(examples, "x", spec("b"))
-	never(t, "it is handled", time.Second, func() bool { return d.has("ours update b") })
-	other.patch(peerings, "meeting", fields{"status": fields{"human": nil}})
-	d.waitFor(t, "ours update b")
-	o.stop()
+	other.Patch(peerings, "meeting", fields{"status": fields{"human": record(100, time.Minute)}})
+	o.Log.WaitFor(t, "Pausing operations in favour of [<Peer human")
+	s.Patch(examples, "x", spec("b"))
+	never(t, "it is handled", time.Second, func() bool { return d.Has("ours update b") })
+	other.Patch(peerings, "meeting", fields{"status": fields{"human": nil}})
+	d.WaitFor(t, "ours update b")
+	o.Stop()
 	s.waitRecords(peerings, "meeting")
 	other.waitRecords(peerings, "meeting")
 }
@@ -212,52 +213,52 @@ func TestAMandatoryPeeringIsWaitedForInEachNamespace(t *testing.T) {
 func TestPeeringsAreInstalledAndRemovedWhileOperatorsRun(t *testing.T) {
 	const old = "zalando.org/v1/kopfpeerings"
 	s, d := newSpace(t), &diary{}
-	s.create(peerings, "default", nil)
+	s.Create(peerings, "default", nil)
 	o := s.start(peer(d, "ours", 0)).serving()
 	s.waitRecords(peerings, "default", "ours")
 	install := func() {
-		s.create(definitions, "kopfpeerings.zalando.org", fields{"spec": fields{
+		s.Create(definitions, "kopfpeerings.zalando.org", fields{"spec": fields{
 			"scope": "Namespaced", "group": "zalando.org",
 			"names": fields{"kind": "KopfPeering", "plural": "kopfpeerings", "singular": "kopfpeering"},
 			"versions": []fields{{"name": "v1", "served": true, "storage": true, "schema": fields{"openAPIV3Schema": fields{
 				"type": "object", "properties": fields{"status": fields{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
 			}}}},
 		}})
-		t.Cleanup(func() { s.delete(definitions, "kopfpeerings.zalando.org") })
-		eventually(t, "the resource is served", func() bool {
-			_, err := s.of(old).List(t.Context(), listAll)
+		t.Cleanup(func() { s.Remove(definitions, "kopfpeerings.zalando.org") })
+		kit.Await(t, "the resource is served", func() bool {
+			_, err := s.Of(old).List(t.Context(), listAll)
 			return err == nil
 		})
 	}
 	for round, field := range []string{"a", "b"} {
 		install()
-		s.create(old, "default", fields{"status": fields{"human": record(100, time.Minute)}})
-		eventually(t, "it pauses", func() bool { return len(o.log.with("Pausing operations", "zalando.org")) > round })
+		s.Create(old, "default", fields{"status": fields{"human": record(100, time.Minute)}})
+		kit.Await(t, "it pauses", func() bool { return len(o.Log.With("Pausing operations", "zalando.org")) > round })
 		s.waitRecords(old, "default", "human", "ours")
 		if round == 0 {
-			s.create(examples, "x", spec(field))
+			s.Create(examples, "x", spec(field))
 		} else {
-			s.patch(examples, "x", spec(field))
+			s.Patch(examples, "x", spec(field))
 		}
-		never(t, "it is handled", time.Second, func() bool { return len(d.all()) > round })
-		s.delete(definitions, "kopfpeerings.zalando.org")
-		eventually(t, fmt.Sprintf("it goes on without the peering %s", field), func() bool { return len(d.all()) > round })
-		eventually(t, "the definition is gone", func() bool { return s.get(definitions, "kopfpeerings.zalando.org") == nil })
+		never(t, "it is handled", time.Second, func() bool { return len(d.All()) > round })
+		s.Remove(definitions, "kopfpeerings.zalando.org")
+		kit.Await(t, fmt.Sprintf("it goes on without the peering %s", field), func() bool { return len(d.All()) > round })
+		kit.Await(t, "the definition is gone", func() bool { return s.Get(definitions, "kopfpeerings.zalando.org") == nil })
 	}
 	s.waitRecords(peerings, "default", "ours")
-	o.stop()
-	d.check(t, "ours create a", "ours update b")
+	o.Stop()
+	d.Check(t, "ours create a", "ours update b")
 }
 
 func TestACommandWithRefusedCredentialsFails(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.create(peerings, "default", nil)
+	s.Create(peerings, "default", nil)
 	config := rest.AnonymousClientConfig(cluster)
 	config.BearerToken = "forged"
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
 	defer cancel()
-	err := gopf.New().FreezePeers(ctx, gopf.Freezing{Priority: 1, Lifetime: time.Minute}, gopf.Cluster(config), gopf.Namespaces(s.name))
+	err := gopf.New().FreezePeers(ctx, gopf.Freezing{Priority: 1, Lifetime: time.Minute}, gopf.Cluster(config), gopf.Namespaces(s.Name))
 	if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "refuses the credentials") {
 		t.Errorf("got %v", err)
 	}

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // The variables of operators in processes.
@@ -85,14 +85,6 @@ func noteCall(format string, args ...any) error {
 	return err
 }
 
-// process is an operator in a process of its own.
-type process struct {
-	t     *testing.T
-	log   *logbook
-	cmd   *exec.Cmd
-	ended chan struct{}
-}
-
 // calls is a file for those of operators in processes.
 type calls struct{ path string }
 
@@ -107,44 +99,9 @@ func (c calls) all() []string {
 }
 
 // launch starts an operator in the namespace.
-func (s *space) launch(name string, to calls, variables ...string) *process {
-	s.t.Helper()
-	p := &process{t: s.t, log: &logbook{}, cmd: exec.Command(os.Args[0], "run", "--namespace", s.name, "--verbose"), ended: make(chan struct{})}
-	// The race detector would make every end last a second.
-	p.cmd.Env = append(append(os.Environ(), "KUBECONFIG="+kubeconfig, "GORACE=atexit_sleep_ms=0",
-		operatorVariable+"="+name, namespaceVariable+"="+s.name, callsVariable+"="+to.path), variables...)
-	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	if err := p.cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
-	go func() {
-		defer close(p.ended)
-		_ = p.cmd.Wait() // its outcome is in the exit code
-	}()
-	s.t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // it fails only if the process is gone
-		<-p.ended
-		if s.t.Failed() {
-			s.t.Logf("the output of %s %q:\n%s", name, variables, p.log)
-		}
-	})
-	return p
-}
-
-func (p *process) signal(s os.Signal) {
-	p.t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		p.t.Fatal(err)
-	}
-}
-
-// wait returns the exit code, -1 if a signal killed it.
-func (p *process) wait() int {
-	p.t.Helper()
-	select {
-	case <-p.ended:
-	case <-time.After(patience):
-		p.t.Fatal("the process does not end")
-	}
-	return p.cmd.ProcessState.ExitCode()
+func (s *space) launch(name string, to calls, variables ...string) *kit.Process {
+	s.T.Helper()
+	log := kit.NewTitledLogbook(s.T, fmt.Sprintf("the output of %s %q", name, variables))
+	variables = append([]string{operatorVariable + "=" + name, namespaceVariable + "=" + s.Name, callsVariable + "=" + to.path}, variables...)
+	return kit.Launch(s.T, kubeconfig, log, variables, os.Args[0], "run", "--namespace", s.Name, "--verbose")
 }

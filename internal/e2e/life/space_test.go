@@ -1,7 +1,6 @@
 package life_test
 
 import (
-	"context"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -9,13 +8,10 @@ import (
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
+
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // The resources of the tests.
@@ -32,12 +28,16 @@ const (
 	lastHandled = "kopf.zalando.org/last-handled-configuration"
 )
 
-var kinds = map[string]string{
-	examples: "Example", globes: "Globe", peerings: "KopfPeering", clusterPeerings: "ClusterKopfPeering",
-	"zalando.org/v1/kopfpeerings": "KopfPeering", "v1/namespaces": "Namespace", "v1/secrets": "Secret", "v1/serviceaccounts": "ServiceAccount",
-	"rbac.authorization.k8s.io/v1/rolebindings": "RoleBinding", "rbac.authorization.k8s.io/v1/clusterroles": "ClusterRole",
-	"rbac.authorization.k8s.io/v1/clusterrolebindings": "ClusterRoleBinding", "rbac.authorization.k8s.io/v1/roles": "Role",
-	definitions: "CustomResourceDefinition", leases: "Lease", passings: "Passing",
+var kinds = kit.Kinds{
+	Namespaced: map[string]string{
+		examples: "Example", passings: "Passing", peerings: "KopfPeering", "zalando.org/v1/kopfpeerings": "KopfPeering", leases: "Lease",
+		"v1/secrets": "Secret", "v1/serviceaccounts": "ServiceAccount",
+		"rbac.authorization.k8s.io/v1/roles": "Role", "rbac.authorization.k8s.io/v1/rolebindings": "RoleBinding",
+	},
+	Global: map[string]string{
+		globes: "Globe", clusterPeerings: "ClusterKopfPeering", definitions: "CustomResourceDefinition", "v1/namespaces": "Namespace",
+		"rbac.authorization.k8s.io/v1/clusterroles": "ClusterRole", "rbac.authorization.k8s.io/v1/clusterrolebindings": "ClusterRoleBinding",
+	},
 }
 
 // Example is the Go type of the tests' custom resources.
@@ -57,106 +57,17 @@ type fields = map[string]any
 func spec(field string) fields { return fields{"spec": fields{"field": field}} }
 
 // space is a namespace of a test's own.
-type space struct {
-	t      *testing.T
-	name   string
-	client dynamic.Interface
-}
+type space struct{ *kit.Space }
 
-// newSpace makes a namespace. It is left behind, as is the control plane.
 func newSpace(t *testing.T) *space {
 	t.Helper()
-	client, err := dynamic.NewForConfig(rest.CopyConfig(cluster))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &space{t: t, client: client}
-	s.name = s.create("v1/namespaces", "", fields{"metadata": fields{"generateName": "life-"}}).GetName()
-	return s
-}
-
-// of reaches objects of a resource, in the namespace if they are in any.
-func (s *space) of(resource string) dynamic.ResourceInterface {
-	gvr := gvrOf(resource)
-	switch gvr.Resource {
-	case "namespaces", "globes", "clusterkopfpeerings", "customresourcedefinitions", "clusterroles", "clusterrolebindings":
-		return s.client.Resource(gvr)
-	}
-	return s.client.Resource(gvr).Namespace(s.name)
-}
-
-func gvrOf(resource string) schema.GroupVersionResource {
-	parts := strings.Split(resource, "/")
-	gvr := schema.GroupVersionResource{Version: parts[0], Resource: parts[len(parts)-1]}
-	if len(parts) == 3 {
-		gvr.Group, gvr.Version = parts[0], parts[1]
-	}
-	return gvr
-}
-
-// create makes an object of the fields, with the name unless it is empty.
-func (s *space) create(resource, name string, of fields) *unstructured.Unstructured {
-	s.t.Helper()
-	var body fields
-	raw, err := json.Marshal(of)
-	if err == nil {
-		err = json.Unmarshal(raw, &body)
-	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if body == nil {
-		body = fields{}
-	}
-	obj := &unstructured.Unstructured{Object: body}
-	obj.SetAPIVersion(resource[:strings.LastIndexByte(resource, '/')])
-	obj.SetKind(kinds[resource])
-	if name != "" {
-		obj.SetName(name)
-	}
-	made, err := s.of(resource).Create(context.Background(), obj, metav1.CreateOptions{})
-	if err != nil {
-		s.t.Fatalf("create %s %s: %v", resource, name, err)
-	}
-	return made
-}
-
-// get returns the object; nil if there is none.
-func (s *space) get(resource, name string) *unstructured.Unstructured {
-	s.t.Helper()
-	obj, err := s.of(resource).Get(context.Background(), name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		s.t.Fatalf("get %s %s: %v", resource, name, err)
-	}
-	return obj
-}
-
-// patch changes an object by a merge patch.
-func (s *space) patch(resource, name string, change fields) {
-	s.t.Helper()
-	raw, err := json.Marshal(change)
-	if err == nil {
-		_, err = s.of(resource).Patch(context.Background(), name, types.MergePatchType, raw, metav1.PatchOptions{})
-	}
-	if err != nil {
-		s.t.Fatalf("patch %s %s: %v", resource, name, err)
-	}
-}
-
-func (s *space) delete(resource, name string) {
-	s.t.Helper()
-	if err := s.of(resource).Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		s.t.Fatalf("delete %s %s: %v", resource, name, err)
-	}
+	return &space{kit.NewSpace(t, cluster, "life-", kinds)}
 }
 
 // handled tells as what the object was handled last; "" if it never was.
 func (s *space) handled(name string) string {
-	s.t.Helper()
-	obj := s.get(examples, name)
+	s.T.Helper()
+	obj := s.Get(examples, name)
 	if obj == nil {
 		return ""
 	}
@@ -167,14 +78,14 @@ func (s *space) handled(name string) string {
 
 // waitHandled waits until the object was handled as it is.
 func (s *space) waitHandled(name, field string) {
-	s.t.Helper()
-	eventually(s.t, name+" is handled as "+field, func() bool { return s.handled(name) == field })
+	s.T.Helper()
+	kit.Await(s.T, name+" is handled as "+field, func() bool { return s.handled(name) == field })
 }
 
 // records are the identities in a peering object.
 func (s *space) records(resource, name string) []string {
-	s.t.Helper()
-	obj := s.get(resource, name)
+	s.T.Helper()
+	obj := s.Get(resource, name)
 	if obj == nil {
 		return nil
 	}
@@ -184,16 +95,16 @@ func (s *space) records(resource, name string) []string {
 
 // waitRecords waits until exactly they are in the peering object.
 func (s *space) waitRecords(resource, name string, want ...string) {
-	s.t.Helper()
-	eventually(s.t, "the records are "+strings.Join(want, ", "), func() bool {
+	s.T.Helper()
+	kit.Await(s.T, "the records are "+strings.Join(want, ", "), func() bool {
 		return slices.Equal(s.records(resource, name), want)
 	})
 }
 
 // holder is who has the lease.
 func (s *space) holder(name string) string {
-	s.t.Helper()
-	lease := s.get(leases, name)
+	s.T.Helper()
+	lease := s.Get(leases, name)
 	if lease == nil {
 		return ""
 	}
@@ -202,20 +113,6 @@ func (s *space) holder(name string) string {
 }
 
 var listAll = metav1.ListOptions{}
-
-// patience is how long anything may take that is waited for. Nothing should come
-// near it, but machines may be busy.
-const patience = 30 * time.Second
-
-// eventually waits until something holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(30 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
-}
 
 // never makes sure that something does not come to hold for a while.
 func never(t *testing.T, what string, while time.Duration, holds func() bool) {

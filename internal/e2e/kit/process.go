@@ -1,0 +1,58 @@
+package kit
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+)
+
+// Process is an operator in a process of its own.
+type Process struct {
+	Log   *Logbook // stdout and stderr
+	Ended chan struct{}
+	t     *testing.T
+	cmd   *exec.Cmd
+}
+
+// Launch starts a program, with KUBECONFIG set unless the variables say otherwise.
+// It is killed at the end of the test at the latest.
+func Launch(t *testing.T, kubeconfig string, log *Logbook, variables []string, path string, args ...string) *Process {
+	t.Helper()
+	p := &Process{Log: log, t: t, cmd: exec.Command(path, args...), Ended: make(chan struct{})}
+	// The race detector would make every end last a second.
+	p.cmd.Env = append(append(os.Environ(), "KUBECONFIG="+kubeconfig, "GORACE=atexit_sleep_ms=0"), variables...)
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.Ended)
+		_ = p.cmd.Wait() // its outcome is in the exit code
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // it fails only if the process is gone
+		<-p.Ended
+	})
+	return p
+}
+
+// Signal sends the signal to the process.
+func (p *Process) Signal(s os.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// Wait waits for the end of the process, and returns its exit code: -1 if a signal
+// killed it.
+func (p *Process) Wait() int {
+	p.t.Helper()
+	select {
+	case <-p.Ended:
+	case <-time.After(Patience):
+		p.t.Fatalf("the process does not end within %v", Patience)
+	}
+	return p.cmd.ProcessState.ExitCode()
+}

@@ -1,0 +1,155 @@
+package kit
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// Fields are those of an object, or of a part of it.
+type Fields = map[string]any
+
+// Kinds are those of the resources that tests make objects of, by resource:
+// "apps/v1/deployments", "v1/secrets". Resources of neither are in namespaces.
+type Kinds struct {
+	Namespaced, Global map[string]string
+}
+
+// Space is a namespace of a test's own. Its requests do not end with the test:
+// cleanups need them, too.
+type Space struct {
+	T      *testing.T
+	Name   string
+	Client dynamic.Interface
+	kinds  Kinds
+}
+
+// NewSpace makes a namespace whose name begins so. It is left behind, as is the
+// control plane.
+func NewSpace(t *testing.T, config *rest.Config, prefix string, kinds Kinds) *Space {
+	t.Helper()
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Space{T: t, Client: client, kinds: kinds}
+	made, err := client.Resource(GVR("v1/namespaces")).Create(context.Background(), &unstructured.Unstructured{Object: Fields{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": Fields{"generateName": prefix},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Name = made.GetName()
+	return s
+}
+
+// GVR is a resource as clients know it.
+func GVR(resource string) schema.GroupVersionResource {
+	parts := strings.Split(resource, "/")
+	gvr := schema.GroupVersionResource{Version: parts[0], Resource: parts[len(parts)-1]}
+	if len(parts) == 3 {
+		gvr.Group, gvr.Version = parts[0], parts[1]
+	}
+	return gvr
+}
+
+// Of reaches objects of a resource, in the namespace if they are in any.
+func (s *Space) Of(resource string) dynamic.ResourceInterface {
+	all := s.Client.Resource(GVR(resource))
+	if _, global := s.kinds.Global[resource]; global {
+		return all
+	}
+	return all.Namespace(s.Name)
+}
+
+// Create makes an object of the fields, with the name unless it is empty.
+func (s *Space) Create(resource, name string, of Fields) *unstructured.Unstructured {
+	s.T.Helper()
+	made, err := s.TryCreate(resource, name, of)
+	if err != nil {
+		s.T.Fatalf("create %s %s: %v", resource, name, err)
+	}
+	return made
+}
+
+// TryCreate is Create that may fail.
+func (s *Space) TryCreate(resource, name string, of Fields) (*unstructured.Unstructured, error) {
+	raw, err := json.Marshal(of)
+	if err != nil {
+		return nil, err
+	}
+	body := Fields{} // of the types that JSON has
+	if err := json.Unmarshal(raw, &body); err != nil {
+		return nil, err
+	}
+	if body == nil { // of no fields
+		body = Fields{}
+	}
+	obj := &unstructured.Unstructured{Object: body}
+	obj.SetAPIVersion(GVR(resource).GroupVersion().String())
+	if kind, global := s.kinds.Global[resource]; global {
+		obj.SetKind(kind)
+	} else {
+		obj.SetKind(s.kinds.Namespaced[resource])
+	}
+	if name != "" {
+		obj.SetName(name)
+	}
+	return s.Of(resource).Create(context.Background(), obj, metav1.CreateOptions{})
+}
+
+// Get reads an object; nil if there is none.
+func (s *Space) Get(resource, name string) *unstructured.Unstructured {
+	s.T.Helper()
+	obj, err := s.Of(resource).Get(context.Background(), name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		s.T.Fatalf("get %s %s: %v", resource, name, err)
+	}
+	return obj
+}
+
+// Patch changes an object by a merge patch.
+func (s *Space) Patch(resource, name string, change Fields, subresources ...string) {
+	s.T.Helper()
+	if err := s.TryPatch(resource, name, change, subresources...); err != nil {
+		s.T.Fatalf("patch %s %s: %v", resource, name, err)
+	}
+}
+
+// TryPatch is Patch that may fail.
+func (s *Space) TryPatch(resource, name string, change Fields, subresources ...string) error {
+	raw, err := json.Marshal(change)
+	if err != nil {
+		return err
+	}
+	_, err = s.Of(resource).Patch(context.Background(), name, types.MergePatchType, raw, metav1.PatchOptions{}, subresources...)
+	return err
+}
+
+// Delete asks for the deletion of an object, which must be there.
+func (s *Space) Delete(resource, name string) {
+	s.T.Helper()
+	if err := s.Of(resource).Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+		s.T.Fatalf("delete %s %s: %v", resource, name, err)
+	}
+}
+
+// Remove asks for the deletion of an object, if it is there.
+func (s *Space) Remove(resource, name string) {
+	s.T.Helper()
+	if err := s.Of(resource).Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		s.T.Fatalf("delete %s %s: %v", resource, name, err)
+	}
+}
