@@ -41,14 +41,14 @@ func TestMissingPermissionsAreNamed(t *testing.T) {
 			x.Mutate("change", func(context.Context, *review) error { return nil })
 			o := w.start(op, gopf.Cluster(w.account()))
 			for plural, id := range map[string]string{"validatingwebhookconfigurations": "check", "mutatingwebhookconfigurations": "change"} {
-				o.says(t, "[WARNING ]", plural, `by=["`+id+`"]`, "the cluster is not told to ask this operator")
+				o.Log.WaitFor(t, "[WARNING ]", plural, `by=["`+id+`"]`, "the cluster is not told to ask this operator")
 			}
 			if op.Settings.Admission.Server != nil {
-				o.says(t, "The certificates of the webhook server are not available", "secrets", "forbidden")
+				o.Log.WaitFor(t, "The certificates of the webhook server are not available", "secrets", "forbidden")
 			} else {
-				o.says(t, "The webhook configuration cannot be written", "forbidden")
+				o.Log.WaitFor(t, "The webhook configuration cannot be written", "forbidden")
 			}
-			o.says(t, `apiGroups: ["admissionregistration.k8s.io"]`)
+			o.Log.WaitFor(t, `apiGroups: ["admissionregistration.k8s.io"]`)
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 	"gopf.dev/gopf/internal/manifests"
 	"gopf.dev/gopf/webhook"
 )
@@ -35,18 +36,18 @@ func TestTheManifestsOfTheManualWork(t *testing.T) {
 	x.Mutate("change", func(_ context.Context, r *review) error { r.Patch.Set("spec.field", "changed"); return nil })
 	o := w.start(op, gopf.Cluster(nil))
 	u := w.try(cluster)
-	eventually(t, func() error {
+	kit.Eventually(t, func() error {
 		_, err := u.create("a", fields{}, dryRun)
 		if err == nil || !strings.Contains(err.Error(), "denied the request: changed") {
 			return fmt.Errorf("got %w", err)
 		}
 		return nil
 	})
-	if o.stop(); o.err != nil {
-		t.Error(o.err)
+	if o.Stop(); o.Err != nil {
+		t.Error(o.Err)
 	}
 	w.must(u.create("a", fields{}))
-	for _, line := range o.with("A permission is missing.") {
+	for _, line := range o.Log.With("A permission is missing.") {
 		if !strings.Contains(line, "resource=events") { // only handlers of changes post them
 			t.Error(line)
 		}

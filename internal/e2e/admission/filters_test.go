@@ -9,15 +9,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 func TestFiltersChooseWhoIsAsked(t *testing.T) {
 	t.Parallel()
-	w, d := newWorld(t), &diary{}
+	w, d := newWorld(t), &kit.Diary{}
 	op := w.operator()
 	x := gopf.For[*Thing](op, w.things())
 	note := func(id string) gopf.ReviewFunc[*Thing] {
-		return func(_ context.Context, r *review) error { d.add("%s", id); return nil }
+		return func(_ context.Context, r *review) error { d.Add("%s", id); return nil }
 	}
 	x.WithLabel("tier", gopf.Is("prod")).WithLabel("skip", gopf.Absent).Mutate("label", note("label"))
 	x.WithLabel("tier", gopf.Matching(func(v any, _ bool) bool { s, _ := v.(string); return strings.HasPrefix(s, "pro") })).Mutate("label-func", note("label-func"))
@@ -51,11 +52,11 @@ func TestFiltersChooseWhoIsAsked(t *testing.T) {
 		"when":        {spec(fields{"size": 6}), []string{"when"}},
 	} {
 		w.must(u.create(name, test.of))
-		d.check(t, test.want...)
+		d.CheckNew(t, test.want...)
 	}
 	// Of an object that loses the label, the server asks, but the handler is not for it.
 	w.must(u.patch("label", fields{"metadata": fields{"labels": fields{"tier": nil}}}))
-	d.check(t)
+	d.CheckNew(t)
 }
 
 // The server honours labels: the operator is not asked even if it could not answer.
@@ -66,7 +67,7 @@ func TestTheClusterFiltersByLabels(t *testing.T) {
 	gopf.For[*Thing](op, w.things()).WithLabel("tier", gopf.Is("prod")).
 		Validate("check", func(context.Context, *review) error { return nil }, gopf.Persistent())
 	o := w.run(op)
-	o.stop()
+	o.Stop()
 	w.asked(false)
 	u := w.try(cluster)
 	w.must(u.create("a", labelled(fields{"tier": "test"}, nil)))
@@ -77,11 +78,11 @@ func TestTheClusterFiltersByLabels(t *testing.T) {
 
 func TestSubresourcesAreReviewed(t *testing.T) {
 	t.Parallel()
-	w, d := newWorld(t), &diary{}
+	w, d := newWorld(t), &kit.Diary{}
 	op := w.operator()
 	typed, loose := gopf.For[*Thing](op, w.things()), op.Resource(w.things())
-	typed.Validate("object", func(_ context.Context, r *review) error { d.add("object %q", r.Subresource); return nil })
-	typed.Mutate("everything", func(_ context.Context, r *review) error { d.add("everything %q", r.Subresource); return nil }, gopf.Subresource("*"))
+	typed.Validate("object", func(_ context.Context, r *review) error { d.Add("object %q", r.Subresource); return nil })
+	typed.Mutate("everything", func(_ context.Context, r *review) error { d.Add("everything %q", r.Subresource); return nil }, gopf.Subresource("*"))
 	typed.Validate("status", func(_ context.Context, r *review) error {
 		if r.Object.Status["bad"] == true {
 			return gopf.Deny("a bad %s", r.Subresource)
@@ -97,14 +98,14 @@ func TestSubresourcesAreReviewed(t *testing.T) {
 	w.run(op)
 	u := w.try(cluster)
 	w.must(u.create("a", spec(fields{"replicas": 1})))
-	d.check(t, `everything ""`, `object ""`)
+	d.CheckNew(t, `everything ""`, `object ""`)
 	w.must(u.patch("a", fields{"status": fields{"bad": false}}, "status"))
-	d.check(t, `everything "status"`)
+	d.CheckNew(t, `everything "status"`)
 	_, err := u.patch("a", fields{"status": fields{"bad": true}}, "status")
 	denied(t, err, http.StatusForbidden, "a bad status")
-	d.take()
+	d.Take()
 	w.must(u.patch("a", spec(fields{"replicas": 2}), "scale"))
-	d.check(t) // a Scale is no Thing
+	d.CheckNew(t) // a Scale is no Thing
 	_, err = u.patch("a", spec(fields{"replicas": 4}), "scale")
 	denied(t, err, http.StatusForbidden, "4 are too many in a Scale")
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // count is a memo.
@@ -25,7 +26,7 @@ type count struct{ atomic.Int32 }
 
 func TestReviewsShareMemosAndIndicesWithOtherHandlers(t *testing.T) {
 	t.Parallel()
-	w, d := newWorld(t), &diary{}
+	w, d := newWorld(t), &kit.Diary{}
 	op := w.operator()
 	x := gopf.For[*Thing](op, w.things())
 	fieldsOf := gopf.Index(x, "fields", func(_ context.Context, s *gopf.Subject[*Thing]) (map[string]string, error) {
@@ -37,11 +38,11 @@ func TestReviewsShareMemosAndIndicesWithOtherHandlers(t *testing.T) {
 		return nil
 	})
 	x.Mutate("change", func(_ context.Context, r *review) error {
-		d.add("mutate %s %d", r.Operation, gopf.Memo[count](r).Add(1))
+		d.Add("mutate %s %d", r.Operation, gopf.Memo[count](r).Add(1))
 		return nil
 	}, gopf.Operations(gopf.OperationCreate, gopf.OperationUpdate))
 	x.Validate("unique", func(_ context.Context, r *review) error {
-		d.add("validate %s %d", r.Operation, gopf.Memo[count](r).Add(1))
+		d.Add("validate %s %d", r.Operation, gopf.Memo[count](r).Add(1))
 		if owner, taken := fieldsOf.One(r.Object.Spec.Field); taken && owner != r.Object.Name {
 			return gopf.Deny("%s has it already", owner)
 		}
@@ -50,12 +51,12 @@ func TestReviewsShareMemosAndIndicesWithOtherHandlers(t *testing.T) {
 	w.run(op)
 	u := w.try(cluster)
 	w.must(u.create("a", spec(fields{"field": "x"})))
-	if got := d.take(); !slices.Equal(got[:2], []string{"mutate CREATE 1", "validate CREATE 1"}) {
+	if got := d.Take(); !slices.Equal(got[:2], []string{"mutate CREATE 1", "validate CREATE 1"}) {
 		t.Errorf("noted: %q", got)
 	}
 	settled := func() {
 		t.Helper()
-		eventually(t, func() error {
+		kit.Eventually(t, func() error {
 			o := w.must(u.things.Get(w.ctx(), "a", metav1.GetOptions{}))
 			if o.GetAnnotations()["kopf.zalando.org/last-handled-configuration"] == "" {
 				return fmt.Errorf("it is not handled: %v", o.GetAnnotations())
@@ -65,27 +66,27 @@ func TestReviewsShareMemosAndIndicesWithOtherHandlers(t *testing.T) {
 	}
 	settled()
 	// The operator's own write was reviewed, too, with the memo of the object.
-	if got := d.take(); !slices.Contains(got, "validate UPDATE 12") {
+	if got := d.Take(); !slices.Contains(got, "validate UPDATE 12") {
 		t.Errorf("noted: %q", got)
 	}
 	_, err := u.create("b", spec(fields{"field": "x"}))
 	denied(t, err, 403, "a has it already")
-	if got := d.take(); !slices.Contains(got, "mutate CREATE 1") || !slices.Contains(got, "validate CREATE 1") {
+	if got := d.Take(); !slices.Contains(got, "mutate CREATE 1") || !slices.Contains(got, "validate CREATE 1") {
 		t.Errorf("noted: %q", got)
 	}
 	w.must(u.patch("a", spec(fields{"field": "z"})))
-	if got := d.take(); !slices.ContainsFunc(got, func(line string) bool { return strings.HasPrefix(line, "mutate UPDATE 1") }) {
+	if got := d.Take(); !slices.ContainsFunc(got, func(line string) bool { return strings.HasPrefix(line, "mutate UPDATE 1") }) {
 		t.Errorf("noted: %q", got)
 	}
-	eventually(t, func() error {
+	kit.Eventually(t, func() error {
 		_, err := u.create("b", spec(fields{"field": "x"}), dryRun)
 		return err
 	})
-	d.take()
+	d.Take()
 	if err := u.delete("a"); err != nil {
 		t.Fatal(err)
 	}
-	if got := d.take(); !strings.HasPrefix(got[len(got)-1], "validate DELETE 1") { // after writes of the operator, perhaps
+	if got := d.Take(); !strings.HasPrefix(got[len(got)-1], "validate DELETE 1") { // after writes of the operator, perhaps
 		t.Errorf("noted: %q", got)
 	}
 }
@@ -110,7 +111,7 @@ func TestReviewsWaitForIndices(t *testing.T) {
 		return nil
 	})
 	o := w.start(op)
-	o.says(t, "Client is configured")
+	o.Log.WaitFor(t, "Client is configured")
 	for end := time.Now().Add(time.Second); time.Now().Before(end); {
 		w.must(u.create("b", fields{}, dryRun))
 	}
@@ -155,7 +156,7 @@ func TestConfigurationsAreRestoredAndOthersLeftAlone(t *testing.T) {
 	})
 	same := func(want int) {
 		t.Helper()
-		eventually(t, func() error {
+		kit.Eventually(t, func() error {
 			now := w.webhooks(validating)
 			delete(now, "theirs.example.com")
 			if len(now) != want || fmt.Sprint(now) != fmt.Sprint(before) {
@@ -169,7 +170,7 @@ func TestConfigurationsAreRestoredAndOthersLeftAlone(t *testing.T) {
 	w.remove(validating, "", w.managed)
 	same(len(before))
 	w.spoil(func(list []any) []any { return append(list, theirs) })
-	o.stop()
+	o.Stop()
 	if got := slices.Collect(maps.Keys(w.webhooks(validating))); !slices.Equal(got, []string{"theirs.example.com"}) {
 		t.Errorf("left at the end: %q", got)
 	}
@@ -204,7 +205,7 @@ func TestWhatHappensWithoutTheOperator(t *testing.T) {
 			w.must(u.create("a", fields{}))
 			_, err := u.create("b", spec(fields{"field": "bad"}))
 			denied(t, err, 403, "bad")
-			o.stop()
+			o.Stop()
 			w.asked(false)
 			_, err = u.create("c", fields{})
 			if (err != nil) != test.refused || err != nil && !strings.Contains(err.Error(), "failed calling webhook") {
@@ -228,8 +229,8 @@ func TestPausedAndWaitingOperatorsAnswer(t *testing.T) {
 			leader.Settings.Election.Namespace, leader.Settings.Election.Name = w.namespace, "operator"
 			op.Settings.Election = leader.Settings.Election
 			leader.Settings.Election.Identity, op.Settings.Election.Identity = "leader", "standby"
-			w.start(leader).says(w.t, "leader")
-			eventually(w.t, func() error {
+			w.start(leader).Log.WaitFor(w.t, "leader")
+			kit.Eventually(w.t, func() error {
 				lease, err := w.client(leases, w.namespace).Get(w.ctx(), "operator", metav1.GetOptions{})
 				if err == nil && lease.Object["spec"].(fields)["holderIdentity"] != "leader" {
 					err = fmt.Errorf("the lease is %v", lease.Object["spec"])
@@ -240,10 +241,10 @@ func TestPausedAndWaitingOperatorsAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, d := newWorld(t), &diary{}
+			w, d := newWorld(t), &kit.Diary{}
 			op := w.operator()
 			x := gopf.For[*Thing](op, w.things())
-			x.OnCreate("create", func(context.Context, *gopf.Change[*Thing]) error { d.add("handled"); return nil })
+			x.OnCreate("create", func(context.Context, *gopf.Change[*Thing]) error { d.Add("handled"); return nil })
 			x.Validate("check", func(_ context.Context, r *review) error {
 				if r.Object.Spec.Field == "bad" {
 					return gopf.Deny("bad")
@@ -257,7 +258,7 @@ func TestPausedAndWaitingOperatorsAnswer(t *testing.T) {
 			denied(t, err, 403, "bad")
 			w.must(u.create("a", fields{}))
 			time.Sleep(300 * time.Millisecond)
-			d.check(t) // it does nothing else
+			d.CheckNew(t) // it does nothing else
 		})
 	}
 }
@@ -269,20 +270,20 @@ func TestKindsThatComeLaterAreReviewed(t *testing.T) {
 	later := &world{t: t, group: "later." + w.group, namespace: w.namespace}
 	op.Resource(later.things()).Validate("later", func(context.Context, *untyped) error { return gopf.Deny("no") })
 	o := w.run(op)
-	o.says(t, "the cluster does not have the resource")
+	o.Log.WaitFor(t, "the cluster does not have the resource")
 	if got := w.webhooks(validating)["later."+w.managed]["rules"]; len(list(got)) != 0 {
 		t.Errorf("the rules are %v", got)
 	}
 	later.define()
 	u := later.try(cluster)
-	eventually(t, func() error {
+	kit.Eventually(t, func() error {
 		if _, err := u.create("a", fields{}, dryRun); err == nil || !strings.Contains(err.Error(), "denied the request: no") {
 			return fmt.Errorf("got %w", err)
 		}
 		return nil
 	})
 	w.remove(crds, "", "things."+later.group)
-	eventually(t, func() error {
+	kit.Eventually(t, func() error {
 		if got := w.webhooks(validating)["later."+w.managed]["rules"]; len(list(got)) != 0 {
 			return fmt.Errorf("the rules are %v", got)
 		}
@@ -296,21 +297,21 @@ func list(v any) []any { all, _ := v.([]any); return all }
 // permissions for nothing.
 func TestKindsWithReviewsOnlyAreNotFollowed(t *testing.T) {
 	t.Parallel()
-	w, d := newWorld(t), &diary{}
+	w, d := newWorld(t), &kit.Diary{}
 	op := w.operator()
 	gopf.For[*Thing](op, w.things()).Validate("check", func(context.Context, *review) error { return nil })
 	config := rest.CopyConfig(cluster)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			if strings.HasSuffix(r.URL.Path, "/things") {
-				d.add("%s %s", r.Method, r.URL)
+				d.Add("%s %s", r.Method, r.URL)
 			}
 			return next.RoundTrip(r)
 		})
 	})
 	w.run(op, gopf.Cluster(config))
 	w.must(w.try(cluster).create("a", fields{}))
-	d.check(t)
+	d.CheckNew(t)
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

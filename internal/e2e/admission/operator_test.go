@@ -1,13 +1,10 @@
 package admission_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"gopf.dev/gopf"
-	"gopf.dev/gopf/logs"
+	"gopf.dev/gopf/internal/e2e/kit"
 	"gopf.dev/gopf/webhook"
 )
 
@@ -42,7 +39,7 @@ func (w *world) probes(op *gopf.Operator) {
 func (w *world) asked(want bool) {
 	w.t.Helper()
 	for _, which := range []string{"validating", "mutating"} {
-		eventually(w.t, func() error {
+		kit.Eventually(w.t, func() error {
 			_, err := w.client(configmaps, w.namespace).Create(w.ctx(), &unstructured.Unstructured{Object: fields{
 				"apiVersion": "v1", "kind": "ConfigMap", "metadata": fields{"name": "probe", "labels": fields{w.group: which}},
 			}}, metav1.CreateOptions{DryRun: []string{dryRun}})
@@ -56,28 +53,17 @@ func (w *world) asked(want bool) {
 
 // running is an operator in the process of the test.
 type running struct {
-	*logbook
-	t     *testing.T
-	ended chan struct{}
-	err   error // after ended
-	stop  func()
+	*kit.Operator
+	t *testing.T
 }
 
 // start runs the operator until it is stopped, at the latest at the end of the
 // test.
 func (w *world) start(op *gopf.Operator, options ...gopf.RunOption) *running {
 	w.t.Helper()
-	r := &running{logbook: &logbook{out: w.t.Output()}, t: w.t, ended: make(chan struct{})}
-	log := slog.New(logs.New(r, logs.Options{Format: logs.Full, Level: slog.LevelDebug, Prefix: true}))
-	ctx, cancel := context.WithCancel(w.ctx())
-	options = append([]gopf.RunOption{gopf.Cluster(cluster), gopf.Namespaces(w.namespace), gopf.Log(log)}, options...)
-	go func() {
-		defer close(r.ended)
-		r.err = op.Run(ctx, options...)
-	}()
-	r.stop = func() { cancel(); <-r.ended }
-	w.t.Cleanup(r.stop)
-	return r
+	return &running{t: w.t, Operator: kit.Start(w.t, kit.NewLogbook(w.t), func(ctx context.Context, log *slog.Logger) error {
+		return op.Run(ctx, append([]gopf.RunOption{gopf.Cluster(cluster), gopf.Namespaces(w.namespace), gopf.Log(log)}, options...)...)
+	})}
 }
 
 // run starts the operator, and waits until it is asked. It must not fail.
@@ -85,8 +71,8 @@ func (w *world) run(op *gopf.Operator, options ...gopf.RunOption) *running {
 	w.t.Helper()
 	r := w.start(op, options...)
 	w.t.Cleanup(func() {
-		if r.stop(); r.err != nil {
-			w.t.Errorf("the operator has failed: %v", r.err)
+		if r.Stop(); r.Err != nil {
+			w.t.Errorf("the operator has failed: %v", r.Err)
 		}
 	})
 	w.asked(true)
@@ -96,52 +82,10 @@ func (w *world) run(op *gopf.Operator, options ...gopf.RunOption) *running {
 // fails waits for the end of an operator that cannot run, and returns why.
 func (r *running) fails() string {
 	r.t.Helper()
-	eventually(r.t, func() error {
-		select {
-		case <-r.ended:
-			return nil
-		default:
-			return fmt.Errorf("the operator runs")
-		}
-	})
-	if r.err == nil {
+	if r.Wait() == nil {
 		r.t.Fatal("the operator has ended well")
 	}
-	return r.err.Error()
-}
-
-// logbook keeps log lines, besides having them printed.
-type logbook struct {
-	out interface{ Write([]byte) (int, error) }
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (l *logbook) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all.Write(p)
-	return l.out.Write(p)
-}
-
-// with are the lines that contain all of the texts.
-func (l *logbook) with(texts ...string) []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.DeleteFunc(strings.Split(l.all.String(), "\n"), func(line string) bool {
-		return slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) })
-	})
-}
-
-// says waits for a line with all of the texts.
-func (l *logbook) says(t *testing.T, texts ...string) {
-	t.Helper()
-	eventually(t, func() error {
-		if len(l.with(texts...)) == 0 {
-			return fmt.Errorf("no line has %q", texts)
-		}
-		return nil
-	})
+	return r.Err.Error()
 }
 
 // webhooks are the entries of a configuration by their names; none if there is no

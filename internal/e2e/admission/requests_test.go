@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // paths are those of what a review changes.
@@ -27,10 +28,10 @@ func paths(r *review) string {
 
 func TestHandlersSeeTheWholeRequest(t *testing.T) {
 	t.Parallel()
-	w, d := newWorld(t), &diary{}
+	w, d := newWorld(t), &kit.Diary{}
 	op := w.operator()
 	gopf.For[*Thing](op, w.things()).Validate("look", func(_ context.Context, r *review) error {
-		d.add("%s %s/%s %s->%s by %s dry=%t sub=%q diff=%s old=%q kind=%s", r.Operation, r.Object.Namespace, r.Object.Name,
+		d.Add("%s %s/%s %s->%s by %s dry=%t sub=%q diff=%s old=%q kind=%s", r.Operation, r.Object.Namespace, r.Object.Name,
 			r.Old.Spec.Field, r.Object.Spec.Field, r.User.Username, r.DryRun, r.Subresource, paths(r), r.Old.UID, r.Resource.Kind)
 		if !strings.HasPrefix(r.Header.Get("User-Agent"), "kube-apiserver") || r.Header.Get("Content-Type") != "application/json" {
 			t.Errorf("the headers are %v", r.Header)
@@ -48,26 +49,26 @@ func TestHandlersSeeTheWholeRequest(t *testing.T) {
 	alice.Impersonate = rest.ImpersonationConfig{UserName: "alice", Groups: []string{"system:masters"}}
 	u := w.try(alice)
 	w.must(u.create("a", spec(fields{"field": "x"}), dryRun))
-	d.check(t, `CREATE `+w.namespace+`/a ->x by alice dry=true sub="" diff=add: old="" kind=Thing`)
+	d.CheckNew(t, `CREATE `+w.namespace+`/a ->x by alice dry=true sub="" diff=add: old="" kind=Thing`)
 	uid := string(w.must(u.create("a", spec(fields{"field": "x"}))).GetUID())
-	if got := d.take(); len(got) != 1 || !strings.Contains(got[0], "dry=false") {
+	if got := d.Take(); len(got) != 1 || !strings.Contains(got[0], "dry=false") {
 		t.Errorf("noted: %q", got)
 	}
 	w.must(u.patch("a", spec(fields{"field": "y", "size": 3})))
-	d.check(t, `UPDATE `+w.namespace+`/a x->y by alice dry=false sub="" diff=add:spec.size,change:spec.field old="`+uid+`" kind=Thing`)
+	d.CheckNew(t, `UPDATE `+w.namespace+`/a x->y by alice dry=false sub="" diff=add:spec.size,change:spec.field old="`+uid+`" kind=Thing`)
 	if err := u.delete("a"); err != nil {
 		t.Fatal(err)
 	}
-	d.check(t, `DELETE `+w.namespace+`/a y->y by alice dry=false sub="" diff=remove: old="`+uid+`" kind=Thing`)
+	d.CheckNew(t, `DELETE `+w.namespace+`/a y->y by alice dry=false sub="" diff=remove: old="`+uid+`" kind=Thing`)
 }
 
 func TestOperationsAreChosen(t *testing.T) {
 	t.Parallel()
-	w, d := newWorld(t), &diary{}
+	w, d := newWorld(t), &kit.Diary{}
 	op := w.operator()
 	x := gopf.For[*Thing](op, w.things())
 	note := func(id string) gopf.ReviewFunc[*Thing] {
-		return func(_ context.Context, r *review) error { d.add("%s %s", id, r.Operation); return nil }
+		return func(_ context.Context, r *review) error { d.Add("%s %s", id, r.Operation); return nil }
 	}
 	x.Mutate("m-all", note("m-all"))
 	x.Mutate("m-delete", note("m-delete"), gopf.Operations(gopf.OperationDelete))
@@ -75,13 +76,13 @@ func TestOperationsAreChosen(t *testing.T) {
 	w.run(op)
 	u := w.try(cluster)
 	w.must(u.create("a", fields{}))
-	d.check(t, "m-all CREATE", "v-some CREATE")
+	d.CheckNew(t, "m-all CREATE", "v-some CREATE")
 	w.must(u.patch("a", spec(fields{"field": "y"})))
-	d.check(t, "m-all UPDATE")
+	d.CheckNew(t, "m-all UPDATE")
 	if err := u.delete("a"); err != nil {
 		t.Fatal(err)
 	}
-	d.check(t, "m-delete DELETE", "v-some DELETE")
+	d.CheckNew(t, "m-delete DELETE", "v-some DELETE")
 }
 
 func TestDefaultsAreMutatedIn(t *testing.T) {
@@ -115,7 +116,7 @@ func TestDefaultsAreMutatedIn(t *testing.T) {
 	if made.GetLabels()["app.kubernetes.io/name"] != "a" || len(made.GetAnnotations()) != 1 {
 		t.Errorf("the metadata is %v", made.Object["metadata"])
 	}
-	o.says(t, "validates_only", "only validates")
+	o.Log.WaitFor(t, "validates_only", "only validates")
 	made = w.must(u.create("b", spec(fields{"size": 7})))
 	if got := made.Object["spec"].(fields)["size"]; got != int64(7) {
 		t.Errorf("what was given is replaced by %v", got)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 	"gopf.dev/gopf/webhook"
 )
 
@@ -51,7 +52,7 @@ func (w *world) load() *load {
 func (l *load) goesOn(t *testing.T) {
 	t.Helper()
 	before := l.made.Load()
-	eventually(t, func() error {
+	kit.Eventually(t, func() error {
 		if n := l.made.Load() - before; n < 10 {
 			return fmt.Errorf("only %d creations", n)
 		}
@@ -86,8 +87,8 @@ func TestNobodyNoticesRotations(t *testing.T) {
 	x.Mutate("change", func(context.Context, *review) error { mutated.Add(1); return nil })
 	o := w.run(op)
 	l := w.load()
-	eventually(t, func() error {
-		if n := len(o.with("The webhook server has a new certificate.")); n < 3 {
+	kit.Eventually(t, func() error {
+		if n := len(o.Log.With("The webhook server has a new certificate.")); n < 3 {
 			return fmt.Errorf("%d rotations", n)
 		}
 		return nil
@@ -109,7 +110,7 @@ func TestNobodyIsRefusedWhenTheOperatorStops(t *testing.T) {
 	o := w.run(op)
 	l := w.load()
 	l.goesOn(t)
-	o.stop()
+	o.Stop()
 	l.goesOn(t)
 	l.unharmed(t)
 	if len(w.webhooks(validating))+len(w.webhooks(mutating)) != 0 {
@@ -222,7 +223,7 @@ func TestOperatorsAreReachedThroughServices(t *testing.T) {
 		t.Error("the Secret has no certificate")
 	}
 	l := w.load()
-	o.says(t, "The webhook server has a new certificate.")
+	o.Log.WaitFor(t, "The webhook server has a new certificate.")
 	l.goesOn(t)
 	l.unharmed(t)
 }
@@ -243,7 +244,7 @@ func TestReplicasShareTheirCertificateAndMayStop(t *testing.T) {
 		// Persistent: what the replica that stops leaves behind is what the others need.
 		gopf.For[*Thing](op, w.things()).Validate("check", func(context.Context, *review) error { reviews[i].Add(1); return nil }, gopf.Persistent())
 		o := w.start(op)
-		o.says(t, "The webhook server is announced.")
+		o.Log.WaitFor(t, "The webhook server is announced.")
 		replicas = append(replicas, o)
 	}
 	certificate := func() any {
@@ -256,7 +257,7 @@ func TestReplicasShareTheirCertificateAndMayStop(t *testing.T) {
 	l.goesOn(t)
 	// A pod that is told to stop leaves the Service a little later.
 	stopped := make(chan struct{})
-	go func() { replicas[0].stop(); close(stopped) }()
+	go func() { replicas[0].Stop(); close(stopped) }()
 	time.Sleep(500 * time.Millisecond)
 	b.set(ports[1])
 	<-stopped
@@ -289,7 +290,7 @@ func TestReplicasMayStopUnderConfigurationsOfOthers(t *testing.T) {
 			return server.Serve(ctx, reviews, func(c webhook.ClientConfig) { announced.Store(&c); announce(c) })
 		})
 		o := w.start(op)
-		o.says(t, "The webhook server is announced.")
+		o.Log.WaitFor(t, "The webhook server is announced.")
 		replicas = append(replicas, o)
 	}
 	b.set(ports[0])
@@ -304,7 +305,7 @@ func TestReplicasMayStopUnderConfigurationsOfOthers(t *testing.T) {
 	l := w.load()
 	l.goesOn(t)
 	stopped := make(chan struct{})
-	go func() { replicas[0].stop(); close(stopped) }()
+	go func() { replicas[0].Stop(); close(stopped) }()
 	time.Sleep(500 * time.Millisecond)
 	b.set(ports[1])
 	<-stopped
@@ -378,10 +379,10 @@ func TestDevelopersNeedNoServer(t *testing.T) { // and share one name: not paral
 	w.probes(op)
 	op.Settings.Admission.Dev = true
 	o := w.run(op)
-	if len(o.with("[INFO", "a local one with a self-signed certificate is used for development")) == 0 {
+	if len(o.Log.With("[INFO", "a local one with a self-signed certificate is used for development")) == 0 {
 		t.Error("it is not said")
 	}
-	o.stop()
+	o.Stop()
 	w.managed = "dev.gopf.dev" // it is removed, too
 	if left := slices.Concat(names(w.webhooks(validating)), names(w.webhooks(mutating))); len(left) > 0 {
 		t.Errorf("left at the end: %q", left)

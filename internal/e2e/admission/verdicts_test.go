@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 type (
@@ -83,7 +84,7 @@ func TestAllErrorsRefuse(t *testing.T) {
 		_, err := u.create("a", spec(fields{"field": field}))
 		denied(t, err, http.StatusInternalServerError, text)
 	}
-	if len(o.with("[ERROR", "'check'", "something is broken")) == 0 {
+	if len(o.Log.With("[ERROR", "'check'", "something is broken")) == 0 {
 		t.Error("the panic is not in the log")
 	}
 	w.must(u.create("a", spec(fields{"field": "fine"})))
@@ -91,12 +92,12 @@ func TestAllErrorsRefuse(t *testing.T) {
 
 func TestObjectsThatDoNotFitAreRefused(t *testing.T) {
 	t.Parallel()
-	w, d := newWorld(t), &diary{}
+	w, d := newWorld(t), &kit.Diary{}
 	op := w.operator()
 	x := gopf.For[*Thing](op, w.things())
-	x.Validate("check", func(context.Context, *review) error { d.add("validate"); return nil })
+	x.Validate("check", func(context.Context, *review) error { d.Add("validate"); return nil })
 	x.When(func(s *gopf.Subject[*Thing]) bool { return s.Object.Spec.Size > 10 }).
-		Mutate("change", func(context.Context, *review) error { d.add("mutate"); return nil }, gopf.Operations(gopf.OperationUpdate))
+		Mutate("change", func(context.Context, *review) error { d.Add("mutate"); return nil }, gopf.Operations(gopf.OperationUpdate))
 	w.run(op)
 	u := w.try(cluster)
 	_, err := u.create("a", spec(fields{"size": "large"}))
@@ -104,17 +105,17 @@ func TestObjectsThatDoNotFitAreRefused(t *testing.T) {
 	w.must(u.create("a", spec(fields{"size": 1})))
 	_, err = u.patch("a", spec(fields{"size": true}))
 	denied(t, err, http.StatusUnprocessableEntity, "spec.size")
-	d.check(t, "validate")
+	d.CheckNew(t, "validate")
 }
 
 func TestHandlersOfOneKindAreAskedInTheirOrder(t *testing.T) {
 	t.Parallel()
-	w, d := newWorld(t), &diary{}
+	w, d := newWorld(t), &kit.Diary{}
 	op := w.operator()
 	x := gopf.For[*Thing](op, w.things())
 	for _, id := range []string{"z", "a", "m"} {
 		x.Mutate("mutate-"+id, func(_ context.Context, r *review) error {
-			d.add("%s %s", id, r.Object.Spec.Field)
+			d.Add("%s %s", id, r.Object.Spec.Field)
 			r.Patch.Set("spec.field", r.Object.Spec.Field+id)
 			return nil
 		})
@@ -128,7 +129,7 @@ func TestHandlersOfOneKindAreAskedInTheirOrder(t *testing.T) {
 	w.run(op)
 	u := w.try(cluster)
 	made := w.must(u.create("x", spec(fields{"field": "-"})))
-	d.check(t, "z -", "a -z", "m -za")
+	d.CheckNew(t, "z -", "a -z", "m -za")
 	if got := made.Object["spec"].(fields)["field"]; got != "-zam" {
 		t.Errorf("the field is %q", got)
 	}

@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // Thing is the Go type of the tests' custom resources.
@@ -81,7 +81,7 @@ func newWorld(t *testing.T) *world {
 		}
 		w.remove(namespaces, "", w.namespace)
 	})
-	eventually(t, func() error {
+	kit.Eventually(t, func() error {
 		_, err := w.try(cluster).create("first", fields{}, dryRun)
 		return err
 	})
@@ -237,50 +237,5 @@ func denied(t *testing.T, err error, code int32, parts ...string) {
 	}
 	if s.Code != code {
 		t.Errorf("the code is %d, want %d, of %q", s.Code, code, s.Message)
-	}
-}
-
-// diary is what handlers note down.
-type diary struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (d *diary) add(format string, args ...any) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.lines = append(d.lines, fmt.Sprintf(format, args...))
-}
-
-// take returns the lines, and forgets them.
-func (d *diary) take() []string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	defer func() { d.lines = nil }()
-	return d.lines
-}
-
-// check compares the lines since the last time.
-func (d *diary) check(t *testing.T, want ...string) {
-	t.Helper()
-	if got := d.take(); !slices.Equal(got, want) {
-		t.Errorf("noted:\ngot  %q\nwant %q", got, want)
-	}
-}
-
-// limit is how long anything may take on a machine that has much else to do.
-const limit = 60 * time.Second
-
-// eventually waits until there is no error any more.
-func eventually(t *testing.T, check func() error) {
-	t.Helper()
-	for end := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("after %v: %v", limit, err)
-		}
 	}
 }
