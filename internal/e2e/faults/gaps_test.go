@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // In a gap of the stream objects go, come, and come again by the same name; then
@@ -38,7 +39,7 @@ func TestWhatHappensInAGapIsFoundOut(t *testing.T) {
 			for _, name := range []string{"goes", "stays", "changes", "again"} {
 				o.space.create(name, "v1")
 			}
-			eventually(t, o.indexIs(map[string]string{"goes": "v1", "stays": "v1", "changes": "v1", "again": "v1"}))
+			kit.Eventually(t, o.indexIs(map[string]string{"goes": "v1", "stays": "v1", "changes": "v1", "again": "v1"}))
 
 			gap := o.proxy.strike(watches, answers(503))
 			o.proxy.cutStreams(patients)
@@ -50,8 +51,8 @@ func TestWhatHappensInAGapIsFoundOut(t *testing.T) {
 			o.proxy.strike(watches, after).first(1)
 			gap.end()
 			began := time.Now()
-			eventually(t, o.indexIs(map[string]string{"stays": "v1", "changes": "v2", "again": "v2", "comes": "v2"}))
-			eventually(t, func() error {
+			kit.Eventually(t, o.indexIs(map[string]string{"stays": "v1", "changes": "v2", "again": "v2", "comes": "v2"}))
+			kit.Eventually(t, func() error {
 				for name, last := range map[string]string{"goes": "DELETED ", "comes": " v2", "changes": " v2"} {
 					if told := n.eventsOf(name); len(told) == 0 || told[len(told)-1] != last {
 						return fmt.Errorf("of %s was told %q", name, told)
@@ -95,7 +96,7 @@ func TestOldNewsDoNotReplaceNewerOnes(t *testing.T) {
 	}
 	o.space.change("x", "v2")
 	o.space.change("x", "v3")
-	eventually(t, func() error {
+	kit.Eventually(t, func() error {
 		if p := o.space.get("x"); p.Annotations[lastHandled] != `{"spec":{"field":"v3"}}`+"\n" {
 			return fmt.Errorf("the annotations are %q", p.Annotations)
 		}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // faultsOfObservers are what befalls the streams of namespaces and definitions:
@@ -63,13 +64,13 @@ func TestFaultsOfTheStreamOfNamespaces(t *testing.T) {
 			o := run(first, newProxy(t, cluster), op, n, gopf.Namespaces(prefix+"-*"))
 			o.following(patients)
 			first.create("x", "v1")
-			eventually(t, handled(first, "x"))
+			kit.Eventually(t, handled(first, "x"))
 
 			var second *space
 			f.during(o.proxy, func() { second = newSpaceNamed(t, cluster, prefix+"-") })
 			ended := time.Now()
 			second.create("y", "v1")
-			eventually(t, handled(second, "y"))
+			kit.Eventually(t, handled(second, "y"))
 			if took := time.Since(ended); took > soon {
 				t.Errorf("the new namespace was served only %v after the fault's end", took)
 			}
@@ -88,13 +89,13 @@ func TestANamespaceThatGoesInAGapIsLeft(t *testing.T) {
 	o := run(first, newProxy(t, cluster), op, n, gopf.Namespaces(prefix+"-*"))
 	first.create("x", "v1")
 	second.create("y", "v1")
-	eventually(t, handled(first, "x"))
-	eventually(t, handled(second, "y"))
+	kit.Eventually(t, handled(first, "x"))
+	kit.Eventually(t, handled(second, "y"))
 	first.delete("x")
 	gap := o.proxy.strike(watchesOf("namespaces"), answers(503))
 	o.proxy.cutStreams("namespaces")
 	first.deleteNamespace()
-	eventually(t, func() error {
+	kit.Eventually(t, func() error {
 		if _, err := first.cluster.Resource(namespaceResource).Get(first.ctx(), first.name, metav1.GetOptions{}); err == nil {
 			return fmt.Errorf("%s is not gone yet", first.name)
 		}
@@ -104,7 +105,7 @@ func TestANamespaceThatGoesInAGapIsLeft(t *testing.T) {
 	gap.end()
 	o.leaves(first)
 	second.create("z", "v1")
-	eventually(t, handled(second, "z"))
+	kit.Eventually(t, handled(second, "z"))
 }
 
 func handled(s *space, name string) func() error {
@@ -122,7 +123,7 @@ func (s *space) deleteNamespace() {
 // not just between two watches.
 func (o *operator) leaves(s *space) {
 	o.t.Helper()
-	for end, quiet := time.Now().Add(patience), 0; quiet < 20; time.Sleep(25 * time.Millisecond) {
+	for end, quiet := time.Now().Add(kit.Patience), 0; quiet < 20; time.Sleep(25 * time.Millisecond) {
 		quiet++
 		if o.streamsIn(s.name) > 0 {
 			quiet = 0
@@ -190,7 +191,7 @@ func TestFaultsOfTheStreamOfDefinitions(t *testing.T) {
 			})
 			o := run(s, newProxy(t, cluster), op, n)
 			o.following(patients)
-			eventually(t, func() error {
+			kit.Eventually(t, func() error {
 				if len(o.proxy.streamsOf("customresourcedefinitions")) == 0 {
 					return fmt.Errorf("definitions are not followed")
 				}
@@ -199,14 +200,14 @@ func TestFaultsOfTheStreamOfDefinitions(t *testing.T) {
 			f.during(o.proxy, func() { s.define(plural) })
 			ended := time.Now()
 			of := schema.GroupVersionResource{Group: "faults.gopf.dev", Version: "v1", Resource: plural}
-			eventually(t, func() error {
+			kit.Eventually(t, func() error {
 				obj := &unstructured.Unstructured{Object: fields{
 					"apiVersion": "faults.gopf.dev/v1", "kind": strings.ToUpper(plural[:1]) + plural[1:], "metadata": fields{"name": "one"},
 				}}
 				_, err := s.cluster.Resource(of).Namespace(s.name).Create(s.ctx(), obj, metav1.CreateOptions{})
 				return err
 			})
-			eventually(t, func() error {
+			kit.Eventually(t, func() error {
 				mu.Lock()
 				defer mu.Unlock()
 				if len(created) != 1 {
@@ -225,8 +226,8 @@ func TestFaultsOfTheStreamOfDefinitions(t *testing.T) {
 				t.Error(err)
 			}
 			f.during(o.proxy, func() { s.undefine(plural) })
-			eventually(t, func() error {
-				if !o.log.has("The resource is gone from the cluster") {
+			kit.Eventually(t, func() error {
+				if !o.Log.Has("The resource is gone from the cluster") {
 					return fmt.Errorf("the kind is served though it is gone")
 				}
 				return nil

@@ -1,7 +1,6 @@
 package faults_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,11 +9,8 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,16 +22,13 @@ import (
 	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf"
-	"gopf.dev/gopf/logs"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 const (
 	patients    = "patients"
 	finalizer   = "kopf.zalando.org/KopfFinalizerMarker"
 	lastHandled = "kopf.zalando.org/last-handled-configuration"
-
-	// patience is how long anything may take that is no fault.
-	patience = 30 * time.Second
 )
 
 var (
@@ -127,14 +120,12 @@ func (s *space) get(name string) *Patient {
 
 // operator is one that runs behind a proxy.
 type operator struct {
+	*kit.Operator
 	t     *testing.T
 	space *space
 	proxy *proxy
 	notes *notes
-	log   *logbook
-	site  string        // where it tells its health
-	ended chan struct{} // closed when it is at its end
-	stop  func()        // ends it and waits for that; the end of the test does it too
+	site  string // where it tells its health
 }
 
 // treat runs the workload with a fault in each phase, with an operator of its own.
@@ -167,28 +158,14 @@ func run(s *space, p *proxy, op *gopf.Operator, n *notes, options ...gopf.RunOpt
 // runAs is run with other credentials, or past the proxy.
 func runAs(s *space, p *proxy, config *rest.Config, op *gopf.Operator, n *notes, options ...gopf.RunOption) *operator {
 	s.t.Helper()
-	ctx, cancel := context.WithCancel(s.ctx())
-	o := &operator{t: s.t, space: s, proxy: p, notes: n, log: &logbook{out: s.t.Output()}, ended: make(chan struct{}), site: freeAddress(s.t)}
+	o := &operator{t: s.t, space: s, proxy: p, notes: n, site: freeAddress(s.t)}
 	op.Settings.Health.Address = o.site
 	if len(options) == 0 {
 		options = []gopf.RunOption{gopf.Namespaces(s.name)}
 	}
-	log := slog.New(logs.New(o.log, logs.Options{Format: logs.Full, Level: slog.LevelDebug, Prefix: true}))
-	go func() {
-		defer close(o.ended)
-		if err := op.Run(ctx, append(options, gopf.Cluster(config), gopf.Log(log))...); err != nil {
-			s.t.Errorf("the operator has failed: %v", err)
-		}
-	}()
-	o.stop = func() {
-		cancel()
-		select {
-		case <-o.ended:
-		case <-time.After(patience):
-			s.t.Errorf("the operator does not stop")
-		}
-	}
-	s.t.Cleanup(o.stop)
+	o.Operator = kit.Run(s.t, kit.NewLogbook(s.t), func(ctx context.Context, log *slog.Logger) error {
+		return op.Run(ctx, append(options, gopf.Cluster(config), gopf.Log(log))...)
+	})
 	return o
 }
 
@@ -197,7 +174,7 @@ func runAs(s *space, p *proxy, config *rest.Config, op *gopf.Operator, n *notes,
 func (o *operator) following(resources ...string) {
 	o.t.Helper()
 	for _, r := range resources {
-		eventually(o.t, func() error {
+		kit.Eventually(o.t, func() error {
 			if o.proxy.watches(r) < 2 || len(o.proxy.streamsOf(r)) != 1 {
 				return fmt.Errorf("the operator does not watch %s", r)
 			}
@@ -234,40 +211,4 @@ func freeAddress(t *testing.T) string {
 	}
 	t.Fatal("no port is free")
 	return ""
-}
-
-// eventually waits until there is no error any more.
-func eventually(t *testing.T, check func() error) {
-	t.Helper()
-	var err error
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if err = check(); err == nil {
-			return
-		}
-	}
-	t.Fatalf("after %v: %v", patience, err)
-}
-
-// logbook keeps log lines, besides having them printed.
-type logbook struct {
-	out io.Writer
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (l *logbook) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all.Write(p)
-	return l.out.Write(p)
-}
-
-// has tells whether a line contains the text.
-func (l *logbook) has(text string) bool { return l.count(text) > 0 }
-
-// count is how many times the text is in the log.
-func (l *logbook) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.all.String(), text)
 }

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // proxy stands between an operator and the API server. It speaks TLS, HTTP/2 and
@@ -145,7 +147,7 @@ func (x *exchange) forward() (*http.Response, error) {
 	ctx := x.r.Context()
 	if x.kind == "write" {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), patience)
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), kit.Patience)
 		defer cancel()
 	}
 	req := x.r.Clone(ctx)

@@ -34,7 +34,7 @@ func TestTheServerRestarts(t *testing.T) {
 	op, n := newOperator()
 	// A proxy that nobody goes through: there is nothing in its ledger.
 	o := runAs(s, newProxy(t, config), config, op, n)
-	defer o.stop()
+	defer o.Stop()
 	s.do(creation)
 	for _, p := range []phase{creation, updating, deletion} {
 		if p != creation {
@@ -53,7 +53,7 @@ func TestTheServerRestarts(t *testing.T) {
 		t.Logf("%s: done %.1f s after the server was there again", p, time.Since(began).Seconds())
 		o.checkWell(p)
 	}
-	if !o.log.has("The resource is followed again.") {
+	if !o.Log.Has("The resource is followed again.") {
 		t.Error("nothing in the log says that it was not followed")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // Patient is the Go type of the objects that are treated.
@@ -266,7 +267,7 @@ func (o *operator) live(f fault) {
 	if !f.wild {
 		o.proxy.checkStruck(t)
 	}
-	if f.seen != "" && !o.log.has(f.seen) {
+	if f.seen != "" && !o.Log.Has(f.seen) {
 		t.Errorf("nothing in the log says %q", f.seen)
 	}
 }
@@ -303,7 +304,7 @@ func (o *operator) settles(p phase, limit time.Duration) error {
 func (o *operator) checkAlive(p phase) {
 	o.t.Helper()
 	select {
-	case <-o.ended:
+	case <-o.Ended:
 		o.t.Fatalf("%s: the operator has ended", p)
 	default:
 	}
@@ -317,7 +318,7 @@ func (o *operator) checkAlive(p phase) {
 func (o *operator) checkWell(p phase) {
 	o.t.Helper()
 	o.checkAlive(p)
-	eventually(o.t, func() error { return o.health("readyz") })
+	kit.Eventually(o.t, func() error { return o.health("readyz") })
 }
 
 // checkQuiet checks that nothing more happens when all is done.
