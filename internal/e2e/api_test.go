@@ -18,6 +18,7 @@ import (
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/hierarchy"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // inHandler runs a function as the handler of a new object in a namespace of its
@@ -46,8 +47,8 @@ func handledIn(o objects, fn func(ctx context.Context, c *gopf.Change[gopf.Unstr
 		if err != nil {
 			o.t.Error(err)
 		}
-	case <-time.After(patience):
-		o.t.Fatalf("the handler was not over within %v", patience)
+	case <-time.After(kit.Patience):
+		o.t.Fatalf("the handler was not over within %v", kit.Patience)
 	}
 }
 
@@ -86,7 +87,7 @@ func TestAdoptedChildrenAreDeletedWithTheirOwner(t *testing.T) {
 		t.Fatalf("the children %s and %s do not exist", typed, untyped)
 	}
 	owners.delete("owner")
-	await(t, "the children are deleted", func() bool { return maps.get(typed) == nil && secrets.get(untyped) == nil })
+	kit.Await(t, "the children are deleted", func() bool { return maps.get(typed) == nil && secrets.get(untyped) == nil })
 }
 
 func newUntyped(apiVersion, kind string) gopf.Unstructured {
@@ -252,7 +253,7 @@ func TestDeletionsAreNarrowedAndPropagated(t *testing.T) {
 			return err
 		}
 		again := configMap("parent", nil)
-		await(t, "the name is free", func() bool { return c.API.Create(ctx, again) == nil })
+		kit.Await(t, "the name is free", func() bool { return c.API.Create(ctx, again) == nil })
 		if err := c.API.Delete(ctx, old); err != nil { // another object has the name now
 			t.Error(err)
 		}

@@ -40,10 +40,10 @@ func TestBadInputGetsOneClearLine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := startOperator(t, "greeting", []string{"HOME=" + empty, "KUBERNETES_SERVICE_HOST=", "KUBECONFIG=" + c.kubeconfig}, c.args...)
-			if code := p.wait(); code != c.code {
+			if code := p.Wait(); code != c.code {
 				t.Errorf("got exit code %d, want %d", code, c.code)
 			}
-			lines := slices.DeleteFunc(p.lines(), func(line string) bool { return strings.Contains(line, "[INFO    ]") })
+			lines := slices.DeleteFunc(p.Log.With(), func(line string) bool { return strings.Contains(line, "[INFO    ]") })
 			if len(lines) != 1 {
 				t.Fatalf("got %q, want one line", lines)
 			}
@@ -68,12 +68,12 @@ func TestHelpAndVersionAreUseful(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := startOperator(t, "greeting", nil, c.args...)
-			if code := p.wait(); code != 0 {
+			if code := p.Wait(); code != 0 {
 				t.Errorf("got exit code %d", code)
 			}
 			for _, want := range c.want {
-				if !strings.Contains(p.String(), want) {
-					t.Errorf("got %q, want %q", p, want)
+				if !strings.Contains(p.Log.String(), want) {
+					t.Errorf("got %q, want %q", p.Log, want)
 				}
 			}
 		})

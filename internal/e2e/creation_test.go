@@ -56,7 +56,7 @@ func TestANewObjectIsHandled(t *testing.T) {
 			operator := run(t, greeter(called), gopf.Namespaces(objects.namespace))
 			created := objects.create("kopf-example-1", c.fields)
 			handled := objects.awaitHandled("kopf-example-1")
-			operator.stop()
+			operator.Stop()
 
 			if diff := cmp.Diff([]string{objects.namespace + "/kopf-example-1"}, called.all()); diff != "" {
 				t.Errorf("calls: -want +got\n%s", diff)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"gopf.dev/gopf/internal/controlplane"
+	"gopf.dev/gopf/internal/e2e/kit"
 	"gopf.dev/gopf/internal/manifests"
 )
 
@@ -36,7 +37,7 @@ func requestsAreReviewed(t *testing.T, executable string) {
 		t.Fatal(err)
 	}
 	p := start(t, executable, []string{"KUBECONFIG=" + plane.Kubeconfig()}, "run", "--all-namespaces", "--verbose")
-	p.await(t, "Client is configured")
+	p.Log.WaitFor(t, "Client is configured")
 
 	objects := dynamic.NewForConfigOrDie(config).Resource(kopfexamples).Namespace("default")
 	create := func(name, field string) (*unstructured.Unstructured, error) {
@@ -46,7 +47,7 @@ func requestsAreReviewed(t *testing.T, executable string) {
 			"spec":     map[string]any{"field": field, "copies": int64(99)},
 		}}, metav1.CreateOptions{})
 	}
-	await(t, "an unwanted object is refused", func() bool {
+	kit.Await(t, "an unwanted object is refused", func() bool {
 		_, err := create("refused", "not-allowed")
 		if err == nil { // the cluster does not ask yet
 			_ = objects.Delete(ctx, "refused", metav1.DeleteOptions{})
@@ -60,10 +61,10 @@ func requestsAreReviewed(t *testing.T, executable string) {
 	if copies, _, _ := unstructured.NestedInt64(made.Object, "spec", "copies"); copies != 10 {
 		t.Errorf("got %d copies, want what the operator puts right", copies)
 	}
-	p.await(t, "[default/kopf-example-1] ", "Handler 'create_fn' succeeded")
-	p.await(t, "Somebody wants something.", "operation=CREATE")
-	p.signal(syscall.SIGINT)
-	if code := p.wait(); code != 0 {
+	p.Log.WaitFor(t, "[default/kopf-example-1] ", "Handler 'create_fn' succeeded")
+	p.Log.WaitFor(t, "Somebody wants something.", "operation=CREATE")
+	p.Signal(syscall.SIGINT)
+	if code := p.Wait(); code != 0 {
 		t.Errorf("got exit code %d", code)
 	}
 	if _, err := create("not-reviewed", "not-allowed"); err != nil {

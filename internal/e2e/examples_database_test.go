@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"gopf.dev/gopf/internal/e2e/kit"
 	"gopf.dev/gopf/internal/manifests"
 )
 
@@ -68,15 +69,15 @@ func impersonating(t *testing.T, user string) (path string) {
 
 // runPod does what a node does: there are none.
 func (d databases) runPod(name string) {
-	d.t.Helper()
-	await(d.t, "there is the pod "+name, func() bool { return d.pods.get(name) != nil })
+	d.of.t.Helper()
+	kit.Await(d.of.t, "there is the pod "+name, func() bool { return d.pods.get(name) != nil })
 	d.pods.mergeStatus(name, `{"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}`)
 }
 
 // awaitState waits until the status of the database says so.
 func (d databases) awaitState(state string) {
-	d.t.Helper()
-	await(d.t, "the database is "+state, func() bool { return field(d.of.get("orders-db"), "status", "state") == state })
+	d.of.t.Helper()
+	kit.Await(d.of.t, "the database is "+state, func() bool { return field(d.of.get("orders-db"), "status", "state") == state })
 }
 
 // conditions are their statuses by their types.
@@ -109,7 +110,7 @@ func TestTheDatabaseOperator(t *testing.T) {
 		of   objects
 		name string
 	}{{d.sets, "orders-db"}, {d.services, "orders-db"}, {d.secrets, "orders-db"}, {d.claims, "orders-db-backups"}, {d.jobs, "orders-db-backup"}} {
-		await(t, "there is the "+part.of.kind, func() bool { return part.of.get(part.name) != nil })
+		kit.Await(t, "there is the "+part.of.kind, func() bool { return part.of.get(part.name) != nil })
 		owner := metav1.GetControllerOf(part.of.get(part.name))
 		if owner == nil || owner.Kind != "Database" {
 			t.Errorf("%s is owned by %v", part.of.kind, owner)
@@ -133,27 +134,27 @@ func TestTheDatabaseOperator(t *testing.T) {
 
 	// Backups are turned off and on; those that were made are kept.
 	d.of.merge("orders-db", `{"spec": {"backupEnabled": false}}`)
-	await(t, "there are no backups", func() bool { return d.jobs.get("orders-db-backup") == nil })
+	kit.Await(t, "there are no backups", func() bool { return d.jobs.get("orders-db-backup") == nil })
 	if d.claims.get("orders-db-backups") == nil {
 		t.Error("the volume with the backups is gone")
 	}
 	d.of.merge("orders-db", `{"spec": {"backupEnabled": true}}`)
-	await(t, "there are backups", func() bool { return d.jobs.get("orders-db-backup") != nil })
+	kit.Await(t, "there are backups", func() bool { return d.jobs.get("orders-db-backup") != nil })
 
 	// It is scaled, and what others do to it is put right.
 	d.of.merge("orders-db", `{"spec": {"replicas": 3}}`)
-	await(t, "it is scaled", func() bool { return d.replicas() == 3 })
+	kit.Await(t, "it is scaled", func() bool { return d.replicas() == 3 })
 	d.sets.merge("orders-db", `{"spec": {"replicas": 1}}`)
-	await(t, "the number of replicas is put right", func() bool { return d.replicas() == 3 })
+	kit.Await(t, "the number of replicas is put right", func() bool { return d.replicas() == 3 })
 	before := d.sets.get("orders-db").GetUID()
 	d.sets.delete("orders-db")
-	await(t, "the StatefulSet is made again", func() bool {
+	kit.Await(t, "the StatefulSet is made again", func() bool {
 		set := d.sets.get("orders-db")
 		return set != nil && set.GetUID() != before && set.GetDeletionTimestamp() == nil
 	})
 
 	// When nothing happens, nothing is written.
-	await(t, "it is at rest", func() bool {
+	kit.Await(t, "it is at rest", func() bool {
 		version := func() string {
 			return d.sets.get("orders-db").GetResourceVersion() + d.of.get("orders-db").GetResourceVersion()
 		}
@@ -164,12 +165,12 @@ func TestTheDatabaseOperator(t *testing.T) {
 
 	// It goes with everything that it has.
 	d.of.delete("orders-db")
-	await(t, "the database is gone", func() bool { return d.of.get("orders-db") == nil })
+	kit.Await(t, "the database is gone", func() bool { return d.of.get("orders-db") == nil })
 	for _, part := range []objects{d.sets, d.services, d.secrets} {
 		part.awaitCollected("orders-db")
 	}
 	d.end(t)
-	if lines := d.lines("[ERROR"); len(lines) > 0 {
+	if lines := d.Log.With("[ERROR"); len(lines) > 0 {
 		t.Errorf("got %q", lines)
 	}
 }

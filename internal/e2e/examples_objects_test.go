@@ -6,6 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // merge changes an object by a merge patch.
@@ -47,7 +49,7 @@ func (o objects) list() (found []unstructured.Unstructured) {
 // of objects whose kind it does not know stay for as long.
 func (o objects) awaitCollected(name string) {
 	o.t.Helper()
-	for deadline := time.Now().Add(3 * patience); o.get(name) != nil; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * kit.Patience); o.get(name) != nil; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			o.t.Fatalf("%s %s is not collected", o.kind, name)
 		}

@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // podsIn are the pods of a namespace. Nothing runs in them: there are no nodes.
@@ -35,13 +37,13 @@ func podsAreKilledUnlessTheyAreDeleted(t *testing.T, executable string) {
 	pods := podsIn(t, objects.namespace)
 	pods.create("victim", pod(nil))
 	prefix := "[" + objects.namespace + "/victim] "
-	p.await(t, prefix+"Creation is in progress:")
-	p.await(t, prefix+"=== Pod killing happens in 30s.")
-	p.await(t, prefix+"Creation is processed:")
+	p.Log.WaitFor(t, prefix+"Creation is in progress:")
+	p.Log.WaitFor(t, prefix+"=== Pod killing happens in 30s.")
+	p.Log.WaitFor(t, prefix+"Creation is processed:")
 	pods.delete("victim")
-	p.await(t, prefix+"Deletion is in progress:")
-	p.await(t, prefix+"=== Pod killing is cancelled!")
-	await(t, "the pod is gone", func() bool { return pods.get("victim") == nil })
+	p.Log.WaitFor(t, prefix+"Deletion is in progress:")
+	p.Log.WaitFor(t, prefix+"=== Pod killing is cancelled!")
+	kit.Await(t, "the pod is gone", func() bool { return pods.get("victim") == nil })
 	p.end(t)
 	p.checkFailures(t, behaviour{})
 }
@@ -49,13 +51,13 @@ func podsAreKilledUnlessTheyAreDeleted(t *testing.T, executable string) {
 func onlyFittingHandlersAreCalled(t *testing.T, executable string) {
 	p, objects := startExample(t, executable)
 	prefix := createExample(objects)
-	p.await(t, prefix+"Creation is processed:")
-	p.await(t, prefix+"Field daemon is satisfied.")
+	p.Log.WaitFor(t, prefix+"Creation is processed:")
+	p.Log.WaitFor(t, prefix+"Field daemon is satisfied.")
 	objects.merge("kopf-example-1", `{"spec": {"field": "changed"}}`)
-	p.await(t, prefix+"Field change is satisfied.")
-	p.await(t, prefix+"Daemon 'daemon_with_field' has exited on request")
+	p.Log.WaitFor(t, prefix+"Field change is satisfied.")
+	p.Log.WaitFor(t, prefix+"Daemon 'daemon_with_field' has exited on request")
 	objects.delete("kopf-example-1")
-	p.await(t, prefix+"Deleted, really deleted")
+	p.Log.WaitFor(t, prefix+"Deleted, really deleted")
 	p.end(t)
 	p.checkFailures(t, behaviour{})
 	for line, wanted := range map[string]bool{
@@ -75,7 +77,7 @@ func onlyFittingHandlersAreCalled(t *testing.T, executable string) {
 		"Field presence is not satisfied.": false,
 		"Field change is satisfied.":       true,
 	} {
-		if got := len(p.lines(prefix + line)); (got == 1) != wanted || got > 1 {
+		if got := len(p.Log.With(prefix + line)); (got == 1) != wanted || got > 1 {
 			t.Errorf("%q is logged %d times", line, got)
 		}
 	}
@@ -84,16 +86,16 @@ func onlyFittingHandlersAreCalled(t *testing.T, executable string) {
 func theApplicationRunsItsOperator(t *testing.T, executable string) {
 	ns := namespace(t)
 	p := start(t, executable, nil, "--namespace", ns)
-	if code := p.wait(); code != 0 {
+	if code := p.Wait(); code != 0 {
 		t.Errorf("got exit code %d", code)
 	}
-	if len(p.lines("Objects greeted: 3")) != 1 {
+	if len(p.Log.With("Objects greeted: 3")) != 1 {
 		t.Error("it does not say that it has handled its objects")
 	}
 	for step := range 3 {
 		prefix := fmt.Sprintf("[%s/kopf-example-%d] ", ns, step)
 		for _, line := range []string{"Hello from inside of the application.", "Goodbye."} {
-			if len(p.lines(prefix+line)) != 1 {
+			if len(p.Log.With(prefix+line)) != 1 {
 				t.Errorf("there is no line %q", prefix+line)
 			}
 		}
@@ -108,7 +110,7 @@ func hooksAreCalledInTheLifeOfTheOperator(t *testing.T, executable string) {
 	liveness := "http://" + freeAddress(t) + "/healthz"
 	p, objects := startExample(t, executable, "--liveness", liveness)
 	podsIn(t, objects.namespace).create("a-pod", pod(nil))
-	p.await(t, "["+objects.namespace+"/a-pod] Served by the background task.")
+	p.Log.WaitFor(t, "["+objects.namespace+"/a-pod] Served by the background task.")
 
 	wanted := map[string]any{"tasks_count": 1.0, "monitored_objects": map[string]any{objects.namespace: []any{"a-pod"}}}
 	if diff := cmp.Diff(wanted, probes(t, liveness)); diff != "" {
@@ -119,7 +121,7 @@ func hooksAreCalledInTheLifeOfTheOperator(t *testing.T, executable string) {
 	if diff := cmp.Diff(counts, p.successes(counts)); diff != "" {
 		t.Errorf("handlers that succeeded: -want +got\n%s", diff)
 	}
-	if len(p.lines("Serving is finished by request.")) != 1 {
+	if len(p.Log.With("Serving is finished by request.")) != 1 {
 		t.Error("the cleanup has not waited for the task")
 	}
 	p.checkFailures(t, behaviour{errors: true})
@@ -134,7 +136,7 @@ func indicesFollowPods(t *testing.T, executable string) {
 	pods.mergeStatus("running", `{"status": {"phase": "Running"}}`)
 	pods.create("pending", pod(labels))
 	createExample(objects)
-	await(t, "the status tells of the pods", func() bool {
+	kit.Await(t, "the status tells of the pods", func() bool {
 		status := objects.get("kopf-example-1").Object["status"]
 		wanted := map[string]any{"running-pods": []any{"running"}, "pods-with-these-labels": int64(2)}
 		return cmp.Equal(status, any(wanted))
@@ -144,7 +146,7 @@ func indicesFollowPods(t *testing.T, executable string) {
 		t.Errorf("probes: -want +got\n%s", diff)
 	}
 	objects.delete("kopf-example-1")
-	await(t, "the object is gone", func() bool { return objects.get("kopf-example-1") == nil })
+	kit.Await(t, "the object is gone", func() bool { return objects.get("kopf-example-1") == nil })
 	p.end(t)
 	p.checkFailures(t, behaviour{})
 }
@@ -152,7 +154,7 @@ func indicesFollowPods(t *testing.T, executable string) {
 func aChildIsDeletedWithItsOwner(t *testing.T, executable string) {
 	p, objects := startExample(t, executable)
 	prefix := createExample(objects)
-	p.await(t, prefix+"Creation is in progress:")
+	p.Log.WaitFor(t, prefix+"Creation is in progress:")
 	parent := objects.awaitHandled("kopf-example-1")
 	children, _, _ := unstructured.NestedStringSlice(parent.Object, "status", "create_fn", "children")
 	pods := podsIn(t, objects.namespace).list()
@@ -163,7 +165,7 @@ func aChildIsDeletedWithItsOwner(t *testing.T, executable string) {
 		t.Errorf("the pod does not look like its owner's: %s, %v", name, pods[0].GetLabels())
 	}
 	objects.delete("kopf-example-1")
-	p.await(t, prefix+"Deleted, really deleted")
+	p.Log.WaitFor(t, prefix+"Deleted, really deleted")
 	podsIn(t, objects.namespace).awaitCollected(pods[0].GetName())
 	p.end(t)
 	counts := map[string]int{"create_fn": 1}
@@ -188,20 +190,20 @@ func onePeerWorksAtATime(t *testing.T, executable string) {
 		return start(t, executable, nil, args...)
 	}
 	handledBy := func(p *process, name string) func() bool {
-		return func() bool { return len(p.lines("/"+name+"] ", "It was me who has handled this.")) == 1 }
+		return func() bool { return len(p.Log.With("/"+name+"] ", "It was me who has handled this.")) == 1 }
 	}
 	usual := run()
 	objects.create("first", nil)
-	await(t, "the first object is handled", handledBy(usual, "first"))
+	kit.Await(t, "the first object is handled", handledBy(usual, "first"))
 
 	special := run("--dev")
-	usual.await(t, "Pausing operations in favour of")
+	usual.Log.WaitFor(t, "Pausing operations in favour of")
 	objects.create("second", nil)
-	await(t, "the second object is handled by the other one", handledBy(special, "second"))
+	kit.Await(t, "the second object is handled by the other one", handledBy(special, "second"))
 
 	special.end(t)
 	objects.create("third", nil)
-	await(t, "the third object is handled by the first one again", handledBy(usual, "third"))
+	kit.Await(t, "the third object is handled by the first one again", handledBy(usual, "third"))
 	usual.end(t)
 	if handledBy(usual, "second")() {
 		t.Error("the operator that should have paused has handled an object")

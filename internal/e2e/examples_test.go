@@ -120,7 +120,7 @@ func startExample(t *testing.T, executable string, args ...string) (*process, ob
 	objects := examples(t, namespace(t))
 	args = append([]string{"run", "--namespace", objects.namespace, "--standalone", "--verbose"}, args...)
 	p := start(t, executable, nil, args...)
-	p.await(t, "Client is configured")
+	p.Log.WaitFor(t, "Client is configured")
 	return p, objects
 }
 
@@ -133,14 +133,14 @@ func (b behaviour) check(t *testing.T, executable string) {
 		b.created = []string{prefix + "Creation is in progress:", prefix + "Creation is processed:", prefix + "Something has changed, but we are not interested"}
 	}
 	for _, line := range b.created {
-		p.await(t, line)
+		p.Log.WaitFor(t, line)
 	}
 	objects.delete("kopf-example-1")
 	if b.deleted == nil {
 		b.deleted = []string{prefix + "Deleted, really deleted"}
 	}
 	for _, line := range b.deleted {
-		p.await(t, line)
+		p.Log.WaitFor(t, line)
 	}
 	p.end(t)
 	if diff := cmp.Diff(b.succeed, p.successes(b.succeed)); diff != "" {
@@ -149,7 +149,7 @@ func (b behaviour) check(t *testing.T, executable string) {
 	p.checkFailures(t, b)
 	if b.deletes {
 		for _, line := range []string{"Adding the finalizer", "Deletion is in progress:"} {
-			if len(p.lines(prefix+line)) == 0 {
+			if len(p.Log.With(prefix+line)) == 0 {
 				t.Errorf("there is no line %q", line)
 			}
 		}
@@ -171,8 +171,8 @@ func createExample(objects objects) (prefix string) {
 // end stops the process, which must have nothing against it.
 func (p *process) end(t *testing.T) {
 	t.Helper()
-	p.signal(syscall.SIGINT)
-	if code := p.wait(); code != 0 {
+	p.Signal(syscall.SIGINT)
+	if code := p.Wait(); code != 0 {
 		t.Errorf("got exit code %d", code)
 	}
 }
@@ -184,7 +184,7 @@ func (p *process) successes(of map[string]int) map[string]int {
 	}
 	succeeded := map[string]int{}
 	for id := range of {
-		succeeded[id] = len(p.lines("'" + id + "' succeeded"))
+		succeeded[id] = len(p.Log.With("'" + id + "' succeeded"))
 	}
 	return succeeded
 }
@@ -192,7 +192,7 @@ func (p *process) successes(of map[string]int) map[string]int {
 // checkFailures compares what went wrong with what should have.
 func (p *process) checkFailures(t *testing.T, b behaviour) {
 	t.Helper()
-	failed := slices.Concat(p.lines("[ERROR", "' failed permanently"), p.lines("[ERROR", "' failed with an exception and will stop"))
+	failed := slices.Concat(p.Log.With("[ERROR", "' failed permanently"), p.Log.With("[ERROR", "' failed with an exception and will stop"))
 	wanted := 0
 	for id, times := range b.fail {
 		wanted += times
@@ -214,7 +214,7 @@ func (p *process) checkFailures(t *testing.T, b behaviour) {
 		bad = append(bad, "[ERROR   ]", "goroutine ")
 	}
 	for _, text := range bad {
-		if lines := p.lines(text); len(lines) > 0 {
+		if lines := p.Log.With(text); len(lines) > 0 {
 			t.Errorf("got %q", lines)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"gopf.dev/gopf/internal/e2e/kit"
 	"gopf.dev/gopf/internal/manifests"
 )
 
@@ -54,8 +55,8 @@ func TestTheTutorial(t *testing.T) {
 		t.Fatal(err)
 	}
 	evcs.create("my-claim", manifest[0].Object)
-	await(t, "the PVC is bound", func() bool { return field(pvcs.get("my-claim"), "status", "phase") == "Bound" })
-	await(t, "the status names it", func() bool { return field(evcs.get("my-claim"), "status", "claim") == "my-claim" })
+	kit.Await(t, "the PVC is bound", func() bool { return field(pvcs.get("my-claim"), "status", "phase") == "Bound" })
+	kit.Await(t, "the status names it", func() bool { return field(evcs.get("my-claim"), "status", "claim") == "my-claim" })
 
 	// Updating.
 	size := func() string { return field(pvcs.get("my-claim"), "spec", "resources", "requests", "storage") }
@@ -63,7 +64,7 @@ func TestTheTutorial(t *testing.T) {
 		t.Errorf("the size is %s", got)
 	}
 	evcs.merge("my-claim", `{"spec": {"size": "2Gi"}}`)
-	await(t, "the PVC is resized", func() bool { return size() == "2Gi" })
+	kit.Await(t, "the PVC is resized", func() bool { return size() == "2Gi" })
 
 	// Diffing: labels come and go, and those of others stay.
 	labels := func(wanted string) func() bool {
@@ -74,15 +75,15 @@ func TestTheTutorial(t *testing.T) {
 	}
 	pvcs.merge("my-claim", `{"metadata": {"labels": {"theirs": "stays"}}}`)
 	evcs.merge("my-claim", `{"metadata": {"labels": {"application": "some-app", "owner": "me"}}}`)
-	await(t, "the PVC is labelled", labels("some-app,me,stays"))
+	kit.Await(t, "the PVC is labelled", labels("some-app,me,stays"))
 	evcs.merge("my-claim", `{"metadata": {"labels": {"application": "other-app", "owner": null}}}`)
-	await(t, "the PVC is relabelled", labels("other-app,,stays"))
+	kit.Await(t, "the PVC is relabelled", labels("other-app,,stays"))
 	evcs.merge("my-claim", `{"metadata": {"labels": null}}`)
-	await(t, "the PVC is without these labels", labels(",,stays"))
+	kit.Await(t, "the PVC is without these labels", labels(",,stays"))
 
 	// A wrong size fails for good.
 	evcs.create("wrong", map[string]any{"spec": map[string]any{"size": "huge"}})
-	p.await(t, "[ERROR", "/wrong] Handler 'create' failed permanently: spec.size \"huge\"")
+	p.Log.WaitFor(t, "[ERROR", "/wrong] Handler 'create' failed permanently: spec.size \"huge\"")
 	if pvcs.get("wrong") != nil {
 		t.Error("there is a PVC of a wrong size")
 	}
@@ -91,7 +92,7 @@ func TestTheTutorial(t *testing.T) {
 	evcs.delete("my-claim")
 	pvcs.awaitCollected("my-claim")
 	p.end(t)
-	if lines := p.lines("[ERROR"); len(lines) != 1 {
+	if lines := p.Log.With("[ERROR"); len(lines) != 1 {
 		t.Errorf("got %q", lines)
 	}
 }

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"net/http"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,28 +20,14 @@ import (
 	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf"
-	"gopf.dev/gopf/logs"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
-
-// patience is how long anything may take that is waited for. Nothing should come
-// near it, but machines may be busy.
-const patience = 30 * time.Second
 
 var (
 	kopfexamples = schema.GroupVersionResource{Group: "kopf.dev", Version: "v1", Resource: "kopfexamples"}
 	namespaces   = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	definitions  = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 )
-
-// await waits until the condition holds. What it is, is told if it never does.
-func await(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
-}
 
 // objects reads and writes objects of one resource in one namespace.
 type objects struct {
@@ -123,7 +107,7 @@ func (o objects) handled(name string) bool {
 // awaitHandled waits for that and returns the object.
 func (o objects) awaitHandled(name string) *unstructured.Unstructured {
 	o.t.Helper()
-	await(o.t, o.namespace+"/"+name+" is handled", func() bool { return o.handled(name) })
+	kit.Await(o.t, o.namespace+"/"+name+" is handled", func() bool { return o.handled(name) })
 	return o.get(name)
 }
 
@@ -144,83 +128,17 @@ func namespaceNamed(t *testing.T, name string) string {
 	return name
 }
 
-// output collects what is written to it, and to the test's own log if that fails.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func newOutput(t *testing.T) *output {
-	o := &output{}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("the operator's output:\n%s", o)
-		}
-	})
-	return o
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
-// lines are those that contain all of the texts.
-func (o *output) lines(texts ...string) (found []string) {
-	for line := range strings.Lines(o.String()) {
-		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) }) {
-			found = append(found, strings.TrimSuffix(line, "\n"))
-		}
-	}
-	return found
-}
-
-// await waits until there is a line that contains all of the texts.
-func (o *output) await(t *testing.T, texts ...string) {
-	t.Helper()
-	await(t, "a line with "+strings.Join(texts, " and "), func() bool { return len(o.lines(texts...)) > 0 })
-}
-
-// running is an operator in the process of the test.
-type running struct {
-	*output
-	// stop ends it and waits for that. It is called at the end of the test at the latest.
-	stop func()
-}
-
 // run runs the operator in the namespaces that the options say, on the shared
 // cluster unless they name another.
-func run(t *testing.T, op *gopf.Operator, options ...gopf.RunOption) *running {
+func run(t *testing.T, op *gopf.Operator, options ...gopf.RunOption) *kit.Operator {
 	t.Helper()
 	op.Settings.Peering.Standalone = true // other tests on the same cluster have peerings
-	r := &running{output: newOutput(t)}
-	log := slog.New(logs.New(r, logs.Options{Format: logs.Full, Level: slog.LevelDebug, Prefix: true}))
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() {
-		ended <- op.Run(ctx, append([]gopf.RunOption{gopf.Cluster(cluster), gopf.Log(log)}, options...)...)
-	}()
-	r.stop = sync.OnceFunc(func() {
-		cancel()
-		select {
-		case err := <-ended:
-			if err != nil {
-				t.Errorf("the operator ended with: %v", err)
-			}
-		case <-time.After(patience):
-			t.Errorf("the operator did not stop within %v", patience)
-		}
+	return kit.Run(t, newLogbook(t), func(ctx context.Context, log *slog.Logger) error {
+		return op.Run(ctx, append([]gopf.RunOption{gopf.Cluster(cluster), gopf.Log(log)}, options...)...)
 	})
-	t.Cleanup(r.stop)
-	return r
 }
+
+func newLogbook(t *testing.T) *kit.Logbook { return kit.NewTitledLogbook(t, "the operator's output") }
 
 // calls are those of a handler, as the names of the objects in their order.
 type calls struct {
@@ -295,12 +213,7 @@ func (c collector) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // process is an operator in a process of its own.
-type process struct {
-	*output // stdout and stderr
-	t       *testing.T
-	cmd     *exec.Cmd
-	ended   chan struct{}
-}
+type process struct{ *kit.Process }
 
 // operatorVariable makes this executable one of the operators.
 const operatorVariable = "GOPF_E2E_OPERATOR"
@@ -314,40 +227,7 @@ func startOperator(t *testing.T, name string, env []string, args ...string) *pro
 // start starts a program, with KUBECONFIG set unless the variables say otherwise.
 func start(t *testing.T, path string, env []string, args ...string) *process {
 	t.Helper()
-	p := &process{output: newOutput(t), t: t, cmd: exec.Command(path, args...), ended: make(chan struct{})}
-	// The race detector would make every end last a second.
-	p.cmd.Env = append(append(os.Environ(), "KUBECONFIG="+kubeconfig, "GORACE=atexit_sleep_ms=0"), env...)
-	p.cmd.Stdout, p.cmd.Stderr = p, p
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		defer close(p.ended)
-		_ = p.cmd.Wait() // its outcome is in the exit code
-	}()
-	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // it fails only if the process is gone
-		<-p.ended
-	})
-	return p
-}
-
-func (p *process) signal(s os.Signal) {
-	p.t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		p.t.Fatal(err)
-	}
-}
-
-// wait returns the exit code, -1 if a signal killed it.
-func (p *process) wait() int {
-	p.t.Helper()
-	select {
-	case <-p.ended:
-	case <-time.After(patience):
-		p.t.Fatalf("the process did not end within %v", patience)
-	}
-	return p.cmd.ProcessState.ExitCode()
+	return &process{kit.Launch(t, kubeconfig, newLogbook(t), env, path, args...)}
 }
 
 // build compiles a main package and returns its executable.

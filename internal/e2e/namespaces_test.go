@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 func TestOnlyNamedNamespacesAreServed(t *testing.T) {
@@ -27,7 +28,7 @@ func TestOnlyNamedNamespacesAreServed(t *testing.T) {
 	}
 	one.awaitHandled("example")
 	two.awaitHandled("example")
-	operator.stop()
+	operator.Stop()
 	if other.handled("example") {
 		t.Error("an object elsewhere was handled")
 	}
@@ -47,8 +48,8 @@ func TestOperatorsOfTwoNamespacesDoNotMeet(t *testing.T) {
 	two.create("example", nil)
 	one.awaitHandled("example")
 	two.awaitHandled("example")
-	first.stop()
-	second.stop()
+	first.Stop()
+	second.Stop()
 	for want, called := range map[string]*calls{one.namespace + "/example": calledOne, two.namespace + "/example": calledTwo} {
 		if diff := cmp.Diff([]string{want}, called.all()); diff != "" {
 			t.Errorf("calls: -want +got\n%s", diff)
@@ -71,8 +72,8 @@ func TestPatternsOfNamespaces(t *testing.T) {
 	excluded.create("example", nil)
 	later.create("example", nil)
 	later.awaitHandled("example")
-	operator.signal(syscall.SIGTERM)
-	if code := operator.wait(); code != 0 {
+	operator.Signal(syscall.SIGTERM)
+	if code := operator.Wait(); code != 0 {
 		t.Errorf("got exit code %d", code)
 	}
 	for _, objects := range []objects{two, three, excluded} {
@@ -97,9 +98,9 @@ func TestANamespaceThatComesBackIsServedAgain(t *testing.T) {
 		objects.awaitHandled("example")
 		all := allNamespaces(t)
 		all.delete(name)
-		await(t, name+" is gone", func() bool { return all.get(name) == nil })
+		kit.Await(t, name+" is gone", func() bool { return all.get(name) == nil })
 	}
-	operator.stop()
+	operator.Stop()
 	if got := called.all(); len(got) != 2 {
 		t.Errorf("calls: got %q", got)
 	}
@@ -126,7 +127,7 @@ func cleaner(deleted, gone *calls) *gopf.Operator {
 // awaitFinalizer waits until the object waits for the operator.
 func (o objects) awaitFinalizer(name string) {
 	o.t.Helper()
-	await(o.t, o.namespace+"/"+name+" has the finalizer", func() bool {
+	kit.Await(o.t, o.namespace+"/"+name+" has the finalizer", func() bool {
 		object := o.get(name)
 		return object != nil && len(object.GetFinalizers()) > 0
 	})
@@ -146,9 +147,9 @@ func TestANamespaceIsServedUntilWhatIsInItIsDeleted(t *testing.T) {
 	}
 	all := allNamespaces(t)
 	all.delete(objects.namespace)
-	await(t, "the namespace is gone", func() bool { return all.get(objects.namespace) == nil })
-	await(t, "all deletions are seen", func() bool { return len(gone.all()) == 3 })
-	operator.stop()
+	kit.Await(t, "the namespace is gone", func() bool { return all.get(objects.namespace) == nil })
+	kit.Await(t, "all deletions are seen", func() bool { return len(gone.all()) == 3 })
+	operator.Stop()
 	for what, c := range map[string]*calls{"deletion handlers": deleted, "events": gone} {
 		if diff := cmp.Diff(want, slices.Sorted(slices.Values(c.all()))); diff != "" {
 			t.Errorf("%s: -want +got\n%s", what, diff)
@@ -163,18 +164,18 @@ func TestANamespaceThatIsBeingDeletedIsServedAfterARestart(t *testing.T) {
 	first := run(t, cleaner(&calls{}, &calls{}), gopf.Namespaces(unique+"-*"))
 	objects.create("example", nil)
 	objects.awaitFinalizer("example")
-	first.stop()
+	first.Stop()
 
 	all := allNamespaces(t)
 	all.delete(objects.namespace)
-	await(t, "the deletion of the namespace waits", func() bool {
+	kit.Await(t, "the deletion of the namespace waits", func() bool {
 		conditions, _, _ := unstructured.NestedSlice(all.get(objects.namespace).Object, "status", "conditions")
 		return slices.ContainsFunc(conditions, func(c any) bool { return c.(map[string]any)["status"] == "True" })
 	})
 	deleted := &calls{}
 	second := run(t, cleaner(deleted, &calls{}), gopf.Namespaces(unique+"-*"))
-	await(t, "the namespace is gone", func() bool { return all.get(objects.namespace) == nil })
-	second.stop()
+	kit.Await(t, "the namespace is gone", func() bool { return all.get(objects.namespace) == nil })
+	second.Stop()
 	if diff := cmp.Diff([]string{objects.namespace + "/example"}, deleted.all()); diff != "" {
 		t.Errorf("calls: -want +got\n%s", diff)
 	}
@@ -193,7 +194,7 @@ func TestClusterScopedObjectsAreServedWithoutAnyNamespace(t *testing.T) {
 	run(t, op, gopf.Namespaces(unique+"-none-*"))
 	classes.create(unique, map[string]any{"value": int64(1)})
 	t.Cleanup(func() { classes.delete(unique) })
-	await(t, "the object is seen", func() bool { return slices.Contains(seen.all(), "/"+unique) })
+	kit.Await(t, "the object is seen", func() bool { return slices.Contains(seen.all(), "/"+unique) })
 }
 
 // account makes a service account and returns a configuration with its token.
@@ -240,8 +241,8 @@ func TestWhatIsMissingIsSaidAndServedWhenGranted(t *testing.T) {
 	allow(t, unique, unique+"-look", "kopf.dev", []any{"kopfexamples"}, []any{"list", "watch"})
 	operator := run(t, greeter(&calls{}), gopf.Cluster(config), gopf.Namespaces(unique))
 	objects.create("example", nil)
-	operator.await(t, "A permission is missing.", "patch", "kopfexamples/status.kopf.dev", unique)
-	operator.await(t, "Throttling for 8 seconds")
+	operator.Log.WaitFor(t, "A permission is missing.", "patch", "kopfexamples/status.kopf.dev", unique)
+	operator.Log.WaitFor(t, "Throttling for 8 seconds")
 	allow(t, unique, unique+"-write", "kopf.dev", []any{"kopfexamples", "kopfexamples/status"}, []any{"get", "patch"})
 	objects.awaitHandled("example")
 }
@@ -259,7 +260,7 @@ func TestPatternsWorkAsSoonAsNamespacesMayBeListed(t *testing.T) {
 	plain.create("example", nil)
 	matching.create("example", nil)
 	plain.awaitHandled("example")
-	operator.await(t, "Namespaces may not be listed")
+	operator.Log.WaitFor(t, "Namespaces may not be listed")
 	if matching.handled("example") {
 		t.Error("a namespace was found without permission")
 	}

@@ -36,7 +36,7 @@ func TestHandlingCostsFewWrites(t *testing.T) {
 			// When another object has been handled, the echo of the writes was seen.
 			objects.create("other", nil)
 			objects.awaitHandled("other")
-			operator.stop()
+			operator.Stop()
 			if diff := cmp.Diff(c.want, sent.about("example")); diff != "" {
 				t.Errorf("requests: -want +got\n%s", diff)
 			}
@@ -50,14 +50,14 @@ func TestAHandledObjectCostsNoWrites(t *testing.T) {
 	objects.create("old", map[string]any{"spec": map[string]any{"field": "value"}})
 	first := run(t, greeter(&calls{}), gopf.Namespaces(objects.namespace))
 	objects.awaitHandled("old")
-	first.stop()
+	first.Stop()
 
 	sent := &requests{}
 	second := run(t, greeter(&calls{}), gopf.Namespaces(objects.namespace), gopf.Cluster(sent.config()))
-	second.await(t, "/old] Resuming is in progress")
+	second.Log.WaitFor(t, "/old] Resuming is in progress")
 	objects.create("new", nil)
 	objects.awaitHandled("new")
-	second.stop()
+	second.Stop()
 	if got := sent.about("old"); len(got) > 0 {
 		t.Errorf("got %q", got)
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 	"gopf.dev/gopf/internal/manifests"
 )
 
@@ -26,7 +27,7 @@ func TestAResourceIsServedOnceItAppears(t *testing.T) {
 	})
 	sent := &requests{}
 	operator := run(t, op, gopf.Namespaces(served.namespace), gopf.Cluster(sent.config()))
-	operator.await(t, "[WARNING ]", "does not have the resource", fruits.resource.Resource)
+	operator.Log.WaitFor(t, "[WARNING ]", "does not have the resource", fruits.resource.Resource)
 
 	served.create("meanwhile", nil) // others do not wait for it
 	served.awaitHandled("meanwhile")
@@ -36,11 +37,11 @@ func TestAResourceIsServedOnceItAppears(t *testing.T) {
 	objects.awaitHandled("apple")
 	// It goes and comes back.
 	fruits.remove()
-	operator.await(t, "gone from the cluster", fruits.resource.Resource)
+	operator.Log.WaitFor(t, "gone from the cluster", fruits.resource.Resource)
 	objects = fruits.define(served.namespace)
 	objects.create("pear", nil)
 	objects.awaitHandled("pear")
-	operator.stop()
+	operator.Stop()
 
 	want := []string{"meanwhile", "apple", "pear"}
 	for i := range want {
@@ -51,7 +52,7 @@ func TestAResourceIsServedOnceItAppears(t *testing.T) {
 	}
 	// At each absence; while a definition is being removed, its resource may be there
 	// without being of use.
-	if lines := operator.lines("Not everything can be served", fruits.resource.Resource); len(lines) < 2 || len(lines) > 3 {
+	if lines := operator.Log.With("Not everything can be served", fruits.resource.Resource); len(lines) < 2 || len(lines) > 3 {
 		t.Errorf("got %q, want a line at the start, and one after the removal", lines)
 	}
 	// There is no status subresource, so that even a result would need no other request.
@@ -75,7 +76,7 @@ func TestWithoutStatusSubresourceOneWriteIsEnough(t *testing.T) {
 	apple := objects.awaitHandled("apple")
 	objects.create("pear", nil)
 	objects.awaitHandled("pear")
-	operator.stop()
+	operator.Stop()
 	if got, _, _ := unstructured.NestedString(apple.Object, "status", "ripen"); got != "sweet" {
 		t.Errorf("status: got %v", apple.Object["status"])
 	}
@@ -133,5 +134,5 @@ func (d definition) define(namespace string) objects {
 func (d definition) remove() {
 	d.t.Helper()
 	d.all().delete(d.name())
-	await(d.t, d.name()+" is gone", func() bool { return d.all().get(d.name()) == nil })
+	kit.Await(d.t, d.name()+" is gone", func() bool { return d.all().get(d.name()) == nil })
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 func TestARestartDoesNotCallAgain(t *testing.T) {
@@ -19,14 +20,14 @@ func TestARestartDoesNotCallAgain(t *testing.T) {
 	called := &calls{}
 	first := run(t, greeter(called), gopf.Namespaces(objects.namespace))
 	objects.awaitHandled("old")
-	first.stop()
+	first.Stop()
 	before := objects.get("old")
 
 	second := run(t, greeter(called), gopf.Namespaces(objects.namespace))
-	second.await(t, "/old] Resuming is in progress")
+	second.Log.WaitFor(t, "/old] Resuming is in progress")
 	objects.create("new", nil)
 	objects.awaitHandled("new")
-	second.stop()
+	second.Stop()
 
 	want := []string{objects.namespace + "/old", objects.namespace + "/new"}
 	if diff := cmp.Diff(want, called.all()); diff != "" {
@@ -44,17 +45,17 @@ func TestAKilledOperatorDoesNotCallAgain(t *testing.T) {
 	objects.create("old", nil)
 	for range 2 {
 		p := startOperator(t, "greeting", calls.env(), "run", "--verbose", "--namespace", objects.namespace)
-		p.await(t, "/old] ", "is in progress")
+		p.Log.WaitFor(t, "/old] ", "is in progress")
 		objects.awaitHandled("old")
-		p.signal(os.Kill)
-		p.wait()
+		p.Signal(os.Kill)
+		p.Wait()
 	}
 	last := startOperator(t, "greeting", calls.env(), "run", "--verbose", "--namespace", objects.namespace)
-	last.await(t, "/old] Resuming is in progress")
+	last.Log.WaitFor(t, "/old] Resuming is in progress")
 	objects.create("new", nil)
 	objects.awaitHandled("new")
-	last.signal(syscall.SIGTERM)
-	if code := last.wait(); code != 0 {
+	last.Signal(syscall.SIGTERM)
+	if code := last.Wait(); code != 0 {
 		t.Errorf("got exit code %d", code)
 	}
 	if diff := cmp.Diff([]string{"old", "new"}, calls.calls()); diff != "" {
@@ -68,9 +69,9 @@ func TestAnOperatorKilledInAHandlerCallsItAgain(t *testing.T) {
 	calls := newRecording(t)
 	objects.create("example", nil)
 	hanging := startOperator(t, "hanging", calls.env(), "run", "--namespace", objects.namespace)
-	await(t, "the handler is called", func() bool { return len(calls.calls()) > 0 })
-	hanging.signal(os.Kill)
-	if code := hanging.wait(); code != -1 {
+	kit.Await(t, "the handler is called", func() bool { return len(calls.calls()) > 0 })
+	hanging.Signal(os.Kill)
+	if code := hanging.Wait(); code != -1 {
 		t.Errorf("got exit code %d", code)
 	}
 	startOperator(t, "greeting", calls.env(), "run", "--namespace", objects.namespace)
@@ -97,7 +98,7 @@ func TestAHandlerMayFinishWhileTheOperatorStops(t *testing.T) {
 	})
 	operator := run(t, op, gopf.Namespaces(objects.namespace))
 	objects.create("example", nil)
-	await(t, "the handler is called", func() bool {
+	kit.Await(t, "the handler is called", func() bool {
 		select {
 		case <-begun:
 			return true
@@ -108,9 +109,9 @@ func TestAHandlerMayFinishWhileTheOperatorStops(t *testing.T) {
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		operator.stop()
+		operator.Stop()
 	}()
-	operator.await(t, "The operator is stopping.")
+	operator.Log.WaitFor(t, "The operator is stopping.")
 	close(finish)
 	<-stopped
 	want := map[string]any{"create_fn": map[string]any{"message": "done"}}
@@ -131,10 +132,10 @@ func TestWhatIsDeletedWhileTheOperatorIsDownIsNoTrouble(t *testing.T) {
 	first := run(t, greeter(called), gopf.Namespaces(objects.namespace))
 	objects.awaitHandled("deleted")
 	objects.awaitHandled("recreated")
-	first.stop()
+	first.Stop()
 	for _, name := range []string{"deleted", "recreated"} {
 		objects.delete(name)
-		await(t, name+" is gone", func() bool { return objects.get(name) == nil })
+		kit.Await(t, name+" is gone", func() bool { return objects.get(name) == nil })
 	}
 	objects.create("recreated", nil)
 
@@ -143,16 +144,16 @@ func TestWhatIsDeletedWhileTheOperatorIsDownIsNoTrouble(t *testing.T) {
 	objects.create("new", nil)
 	objects.awaitHandled("new")
 	for _, level := range []string{"[WARNING ]", "[ERROR   ]"} {
-		if lines := second.lines(level); len(lines) > 0 {
+		if lines := second.Log.With(level); len(lines) > 0 {
 			t.Errorf("trouble: %q", lines)
 		}
 	}
-	second.stop()
+	second.Stop()
 	want := []string{objects.namespace + "/recreated", objects.namespace + "/new"}
 	if diff := cmp.Diff(want, called.all()[2:]); diff != "" {
 		t.Errorf("calls: -want +got\n%s", diff)
 	}
-	if lines := second.lines("/deleted]"); len(lines) > 0 {
+	if lines := second.Log.With("/deleted]"); len(lines) > 0 {
 		t.Errorf("lines about what is gone: %q", lines)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
+
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 func TestASignalEndsItCleanly(t *testing.T) {
@@ -19,11 +21,11 @@ func TestASignalEndsItCleanly(t *testing.T) {
 			p := startOperator(t, "greeting", newRecording(t).env(), "run", "--namespace", objects.namespace)
 			objects.create("example", nil)
 			objects.awaitHandled("example")
-			p.signal(signal)
-			if code := p.wait(); code != 0 {
+			p.Signal(signal)
+			if code := p.Wait(); code != 0 {
 				t.Errorf("got exit code %d", code)
 			}
-			if len(p.lines("Operator is stopping.")) != 1 {
+			if len(p.Log.With("Operator is stopping.")) != 1 {
 				t.Error("it does not say that it stops")
 			}
 		})
@@ -36,15 +38,15 @@ func TestTheSecondSignalEndsItAtOnce(t *testing.T) {
 	calls := newRecording(t)
 	p := startOperator(t, "hanging", calls.env(), "run", "--namespace", objects.namespace)
 	objects.create("example", nil)
-	await(t, "the handler is called", func() bool { return len(calls.calls()) > 0 })
-	p.signal(syscall.SIGTERM)
-	p.await(t, "Operator is stopping.")
+	kit.Await(t, "the handler is called", func() bool { return len(calls.calls()) > 0 })
+	p.Signal(syscall.SIGTERM)
+	p.Log.WaitFor(t, "Operator is stopping.")
 	time.Sleep(time.Second) // it would be taken for an echo of the first one
-	p.signal(os.Interrupt)
-	if code := p.wait(); code != 130 {
+	p.Signal(os.Interrupt)
+	if code := p.Wait(); code != 130 {
 		t.Errorf("got exit code %d", code)
 	}
-	if len(p.lines("second signal")) != 1 || len(p.lines("left behind")) != 0 {
+	if len(p.Log.With("second signal")) != 1 || len(p.Log.With("left behind")) != 0 {
 		t.Error("it was not the second signal that ended it")
 	}
 	if objects.handled("example") {
@@ -67,8 +69,8 @@ func TestASignalEndsItWhileTheClusterDoesNotAnswer(t *testing.T) {
 	}()
 	p := startOperator(t, "greeting", []string{"KUBECONFIG=" + kubeconfigFor(t, "https://"+silent.Addr().String())}, "run", "--all-namespaces")
 	<-connected
-	p.signal(syscall.SIGTERM)
-	if code := p.wait(); code != 0 {
+	p.Signal(syscall.SIGTERM)
+	if code := p.Wait(); code != 0 {
 		t.Errorf("got exit code %d", code)
 	}
 }
