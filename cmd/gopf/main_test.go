@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asGopf) != "" {
 		main()
 	}
-	kit.Main(m, 0, func(c kit.Cluster) { existing = c.Kubeconfig })
+	os.Exit(kit.Main(m, 0, func(c kit.Cluster) { existing = c.Kubeconfig }))
 }
 
 // gopf is a running one.

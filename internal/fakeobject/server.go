@@ -126,7 +126,9 @@ func (s *Server) Merge(t *testing.T, at, patch string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if resp := s.Answer(req, []byte(patch)); resp.StatusCode != http.StatusOK {
+	resp := s.Answer(req, []byte(patch))
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("patch: %d", resp.StatusCode)
 	}
 }

@@ -12,13 +12,13 @@ import (
 type watch struct {
 	path   string
 	events chan []byte
-	ctx    context.Context // the request's: the watch ends with it
+	req    *http.Request // the watch ends with its context
 	rest   []byte
 }
 
 // watch opens a watch. The mutex is held.
 func (s *Server) watch(req *http.Request) *http.Response {
-	w := &watch{path: req.URL.Path, events: make(chan []byte, 100000), ctx: req.Context()}
+	w := &watch{path: req.URL.Path, events: make(chan []byte, 100000), req: req}
 	if req.URL.Query().Get("timeoutSeconds") == "" { // no probe
 		s.watches[w] = true
 		context.AfterFunc(req.Context(), func() {
@@ -49,8 +49,8 @@ func (w *watch) Read(p []byte) (int, error) {
 	if len(w.rest) == 0 {
 		select {
 		case w.rest = <-w.events:
-		case <-w.ctx.Done():
-			return 0, w.ctx.Err()
+		case <-w.req.Context().Done():
+			return 0, w.req.Context().Err()
 		}
 	}
 	n := copy(p, w.rest)

@@ -6,6 +6,7 @@
 package admission_test
 
 import (
+	"os"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -17,5 +18,5 @@ import (
 var cluster *rest.Config
 
 func TestMain(m *testing.M) {
-	kit.Main(m, 8, func(c kit.Cluster) { cluster = c.Config })
+	os.Exit(kit.Main(m, 8, func(c kit.Cluster) { cluster = c.Config }))
 }

@@ -7,6 +7,7 @@
 package faults_test
 
 import (
+	"os"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -18,5 +19,5 @@ import (
 var cluster *rest.Config
 
 func TestMain(m *testing.M) {
-	kit.Main(m, 14, func(c kit.Cluster) { cluster = c.Config }, "testdata/crd.yaml")
+	os.Exit(kit.Main(m, 14, func(c kit.Cluster) { cluster = c.Config }, "testdata/crd.yaml"))
 }

@@ -4,6 +4,7 @@
 package handling_test
 
 import (
+	"os"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -15,5 +16,5 @@ import (
 var cluster *rest.Config
 
 func TestMain(m *testing.M) {
-	kit.Main(m, 16, func(c kit.Cluster) { cluster = c.Config }, "testdata/crds.yaml")
+	os.Exit(kit.Main(m, 16, func(c kit.Cluster) { cluster = c.Config }, "testdata/crds.yaml"))
 }

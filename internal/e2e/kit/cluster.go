@@ -23,26 +23,12 @@ type Cluster struct {
 }
 
 // Main runs the tests of a package with a control plane that has what the files
-// say, and exits. Before the tests, begin is told the control plane. So many tests
-// run in parallel, unless the command line says how many; 0 leaves it to Go.
-func Main(m *testing.M, parallel int, begin func(Cluster), files ...string) {
+// say, and returns the code to exit with. Before the tests, begin is told the control
+// plane. So many tests run in parallel, unless the command line says how many; 0
+// leaves it to Go.
+func Main(m *testing.M, parallel int, begin func(Cluster), files ...string) (code int) {
 	flag.Parse()
 	beParallel(parallel)
-	os.Exit(withCluster(m.Run, begin, files))
-}
-
-// beParallel makes more tests run at the same time than there are processors: they
-// mostly wait.
-func beParallel(n int) {
-	chosen := n == 0
-	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
-	if !chosen {
-		_ = flag.Set("test.parallel", strconv.Itoa(n)) // it exists in every test
-	}
-}
-
-// withCluster runs the tests while the control plane is there.
-func withCluster(run func() int, begin func(Cluster), files []string) int {
 	kubeconfig, stop, err := controlplane.ForTests(os.Stderr)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "start the control plane:", err)
@@ -55,7 +41,17 @@ func withCluster(run func() int, begin func(Cluster), files []string) int {
 		return 1
 	}
 	begin(Cluster{config, kubeconfig})
-	return run()
+	return m.Run()
+}
+
+// beParallel makes more tests run at the same time than there are processors: they
+// mostly wait.
+func beParallel(n int) {
+	chosen := n == 0
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
+	if !chosen {
+		_ = flag.Set("test.parallel", strconv.Itoa(n)) // it exists in every test
+	}
 }
 
 // Prepare reaches a control plane without a limit of requests, and makes it have what

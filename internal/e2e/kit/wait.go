@@ -41,6 +41,6 @@ func retry(check func() error) error {
 		if err == nil || time.Now().After(end) {
 			return err
 		}
-		time.Sleep(pause)
+		time.Sleep(pause) //nolint:forbidigo // nothing tells when a cluster is as it should be
 	}
 }

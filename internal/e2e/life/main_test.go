@@ -28,5 +28,5 @@ func TestMain(m *testing.M) {
 	if name := os.Getenv(operatorVariable); name != "" {
 		cli.Main(processes()[name]())
 	}
-	kit.Main(m, 24, func(c kit.Cluster) { cluster, kubeconfig = c.Config, c.Kubeconfig }, "testdata/crds.yaml", "../../../peering.yaml")
+	os.Exit(kit.Main(m, 24, func(c kit.Cluster) { cluster, kubeconfig = c.Config, c.Kubeconfig }, "testdata/crds.yaml", "../../../peering.yaml"))
 }
