@@ -25,7 +25,7 @@ func main() {
 	with := flag.String("with", "", "the programs to measure, like gopf,typed,unstructured,kopf,bare; all by default")
 	sizes := flag.String("n", "", "numbers of objects instead of the usual ones, like 1000,5000")
 	out := flag.String("out", "results", "the folder for results")
-	profiles := flag.String("profiles", "", "a folder for profiles of storms; none by default")
+	profiles := flag.String("profiles", "", "a folder for profiles of B1, B2 and B7; none by default")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

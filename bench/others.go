@@ -75,6 +75,10 @@ func (b *bench) resuming(ctx context.Context, c *cluster.Cluster, name string, o
 		if _, err := p.await(time.Minute, "begin to resume", func(s proto.Stats) bool { return s.Seen > 0 }); err != nil {
 			return err
 		}
+		stop, err := b.profile(p, "B7", name)
+		if err != nil {
+			return err
+		}
 		made := 0
 		for ; made < 400; made++ {
 			if err := c.CreateStamped(ctx, "widgets", objects+1+made); err != nil {
@@ -86,6 +90,9 @@ func (b *bench) resuming(ctx context.Context, c *cluster.Cluster, name string, o
 			time.Sleep(20 * time.Millisecond)
 		}
 		if _, err := p.await(5*time.Minute, "handle new objects", func(s proto.Stats) bool { return s.Calls > made }); err != nil {
+			return err
+		}
+		if err := stop(); err != nil {
 			return err
 		}
 		s, err := p.harness.Ask("stats")
