@@ -14,7 +14,9 @@ import (
 // the context is done. Plain names need not be followed.
 func (s *server) followNamespaces(ctx, work context.Context) {
 	if names, fixed := s.Namespaces.Fixed(); fixed {
-		s.tellOfMissing(ctx, names)
+		if !s.ScanningDisabled {
+			s.tellOfMissing(ctx, names)
+		}
 		return
 	}
 	following := &observe.Following{

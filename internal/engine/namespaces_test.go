@@ -87,7 +87,7 @@ func TestWithoutObservationOnlyWhatIsServedIsAskedFor(t *testing.T) {
 	}{
 		"disabled":     {Config{ScanningDisabled: true, Namespaces: observe.Namespaces{observe.Globs("a")}}, []string{"/api/v1/namespaces/a/pods"}},
 		"disabled all": {Config{ScanningDisabled: true}, []string{"/api/v1/pods"}},
-		"plain names":  {Config{Namespaces: observe.Namespaces{observe.Globs("a")}}, []string{"/api/v1/namespaces/a/pods", definitions}},
+		"plain names":  {Config{Namespaces: observe.Namespaces{observe.Globs("a")}}, []string{"/api/v1/namespaces/a", "/api/v1/namespaces/a/pods", definitions}},
 		"patterns":     {Config{Namespaces: observe.Namespaces{observe.Globs("a*")}}, []string{"/api/v1/namespaces", definitions}},
 	} {
 		want := slices.Sorted(slices.Values(slices.Concat(discovered, c.want)))
