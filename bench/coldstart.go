@@ -68,7 +68,7 @@ func sentinelWrites(name string) float64 {
 }
 
 // cold is B3: the cold start, less what the start costs without objects.
-func (b *bench) cold(c *cluster.Cluster, ctx context.Context, name string, objects int, then func(*process) error) error {
+func (b *bench) cold(ctx context.Context, c *cluster.Cluster, name string, objects int, then func(*process) error) error {
 	empty, err := b.coldStart(ctx, c, name, "gears", "create,update", 0, nil)
 	if err != nil {
 		return err

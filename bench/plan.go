@@ -192,7 +192,7 @@ func (b *bench) compare(ctx context.Context, p plan, sizes []int, updates int) e
 // basics are B1, B2, B3 and B6 for one operator.
 func (b *bench) basics(ctx context.Context, c *cluster.Cluster, p plan, name string, objects, updates int) error {
 	if p.wants("B3") || p.wants("B6") {
-		err := b.cold(c, ctx, name, objects, func(running *process) error {
+		err := b.cold(ctx, c, name, objects, func(running *process) error {
 			if !p.wants("B6") {
 				return nil
 			}

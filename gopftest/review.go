@@ -5,7 +5,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"gopf.dev/gopf"
@@ -57,7 +56,7 @@ func Review[T gopf.Object](t testing.TB, c *Cluster, obj T, opts ...CallOption) 
 			t.Fatal(err)
 		}
 		if before.GetUID() == "" {
-			before.SetUID(types.UID(uuid.NewUUID()))
+			before.SetUID(uuid.NewUUID())
 		}
 		wanted.SetUID(before.GetUID())
 		review.Old = call.body(before)

@@ -77,14 +77,14 @@ func TestNamespacesThatDoNotExistAreToldOfAndServedLater(t *testing.T) {
 		op := gopf.New()
 		gopf.For[*Example](op, resource).OnCreate("c", diary.handler("create"))
 		var log lines
-		gopftest.Start(t, op, c, gopf.Namespaces("default", "defualt"), gopf.Log(log.logger()))
+		gopftest.Start(t, op, c, gopf.Namespaces("default", "nowhere"), gopf.Log(log.logger()))
 		settle()
-		if !log.has("The namespace 'defualt' does not exist") || log.has("'default' does not exist") {
+		if !log.has("The namespace 'nowhere' does not exist") || log.has("'default' does not exist") {
 			t.Error("a namespace that does not exist is not told of, or one that does")
 		}
-		c.CreateNamespace(t, "defualt")
+		c.CreateNamespace(t, "nowhere")
 		x := example("x", "a")
-		x.SetNamespace("defualt")
+		x.SetNamespace("nowhere")
 		c.Create(t, x)
 		settle()
 		if got := diary.all(); !slices.Equal(got, []string{"create create a"}) {

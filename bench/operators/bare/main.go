@@ -48,10 +48,10 @@ func run(resource, does string) error {
 	told := make(chan struct{})
 	ctx := proto.Serve(b.counter, map[string]func() any{"go": func() any { close(told); return proto.Stats{} }})
 	var count int
-	switch {
-	case does == "list":
+	switch does {
+	case "list":
 		err = b.list(ctx)
-	case does == "watch":
+	case "watch":
 		err = b.watch(ctx)
 	default:
 		if _, err = fmt.Sscanf(does, "patch=%d", &count); err == nil {
