@@ -83,6 +83,19 @@ func unfinished() []situation {
 		declare: updates, drive: updated("a", "b"),
 		then: []string{"update_b update a->b #1"}, base: "b",
 	}, {
+		// The update handles what the first of the creation handlers did not see.
+		name: "update-half-after-changed-creation",
+		declare: examples(func(x *gopf.Resource[*Example], d *diary) {
+			halves(x, d)
+			x.OnUpdate("update_a", d.done("update_a"))
+			x.OnUpdate("update_b", d.late("update_b", 1))
+		}),
+		drive: func(t *testing.T, st *stage) {
+			updated("a", "b")(t, st)
+			time.Sleep(delay)
+		},
+		then: []string{"update_b update a->b #1"}, base: "b",
+	}, {
 		name:    "update-half-large",
 		declare: updates, drive: updated("a", "b", map[string]any{"large": strings.Repeat(padding, 3)}),
 		then: []string{"update_b update a->b #1"}, base: "b",
