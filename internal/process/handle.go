@@ -112,7 +112,7 @@ func (h *handling) runner(key func() string) *execute.Runner {
 // it is nil, and the removal of records that are not needed any more.
 func (h *handling) saveProgress(ctx context.Context, c *change, note *progress.Note, purge []string) error {
 	changed := h.state.Changed()
-	if note != nil {
+	if note != nil && !(h.noted && note.Equal(h.loaded)) {
 		record, err := note.Encode()
 		if err != nil {
 			return err

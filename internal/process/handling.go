@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/cause"
@@ -23,6 +24,7 @@ type handling struct {
 	state  *progress.State
 	note   *progress.Note
 	noted  bool           // a note is stored, valid or not
+	loaded *progress.Note // the note as it is stored
 	saved  *progress.Note // the note after the handlers ran; nil before
 
 	causes map[string]*cause.Cause // of handlers that saw something else than the base
@@ -41,17 +43,13 @@ func (s *sight) open(ctx context.Context) (*handling, error) {
 	stored, noted := records[progress.HandlingID]
 	delete(records, progress.HandlingID)
 	h := &handling{sight: s, reason: s.cause.Reason, state: progress.New(records), noted: noted}
-	h.note = progress.DecodeNote(stored, records)
-	subs, err := h.loadSubs(ctx, records)
+	all, err := h.withSubs(ctx, records)
 	if err != nil {
 		return nil, err
 	}
-	h.note.Verify(progress.BaseID(s.base), func(id string) storage.Record {
-		if r, ok := records[id]; ok {
-			return r
-		}
-		return subs[id]
-	})
+	h.note = progress.DecodeNote(stored, all)
+	h.note.Verify(progress.BaseID(s.base), all)
+	h.loaded = h.note.Clone()
 	for _, handler := range s.Handlers {
 		for _, former := range handler.Formerly {
 			h.state.Rename(former, handler.ID)
@@ -61,22 +59,23 @@ func (s *sight) open(ctx context.Context) (*handling, error) {
 	return h, nil
 }
 
-// loadSubs reads the records of sub-handlers that the note tells of.
-func (h *handling) loadSubs(ctx context.Context, known map[string]storage.Record) (map[string]storage.Record, error) {
+// withSubs returns the records together with those of their sub-handlers, if there
+// is a note that may tell of them.
+func (h *handling) withSubs(ctx context.Context, records map[string]storage.Record) (map[string]storage.Record, error) {
 	var ids []string
-	for _, id := range h.note.Finished() {
-		if _, ok := known[id]; !ok {
-			ids = append(ids, id)
-		}
+	for _, r := range records {
+		ids = append(ids, r.Subrefs...)
 	}
-	if len(ids) == 0 {
-		return nil, nil
+	if len(ids) == 0 || !h.noted {
+		return records, nil
 	}
-	records, err := h.Config.Progress.Load(ctx, h.stored, ids)
+	all, err := h.Config.Progress.Load(ctx, h.stored, ids)
 	if err = h.excuse(err); err != nil {
 		return nil, fmt.Errorf("load the progress of sub-handlers: %w", err)
 	}
-	return records, nil
+	all = maps.Clone(all)
+	maps.Copy(all, records)
+	return all, nil
 }
 
 // reopen continues the handling in a new state of the object, because its records
@@ -86,7 +85,7 @@ func (h *handling) reopen(s *sight) *handling {
 	if h.saved != nil {
 		note = h.saved
 	}
-	return &handling{sight: s, reason: s.cause.Reason, state: h.state.Clone(), note: note.Clone(), noted: h.noted}
+	return &handling{sight: s, reason: s.cause.Reason, state: h.state.Clone(), note: note.Clone(), noted: h.noted, loaded: h.loaded}
 }
 
 // stale reports whether a note is stored that says nothing: another operator has

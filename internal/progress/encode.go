@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -101,7 +103,8 @@ func (n *Note) digested() *Note {
 func (n *Note) text() (string, error) {
 	stored := storedNote{Version: noteVersion, Key: n.Key, Base: n.Base, Saw: map[string]storedSighting{}}
 	places := map[int]int{} // only essences that are referred to are written
-	for id, s := range n.saw {
+	for _, id := range slices.Sorted(maps.Keys(n.saw)) {
+		s := n.saw[id]
 		if _, ok := places[s.essence]; !ok {
 			text, err := storage.EncodeEssence(n.essences[s.essence])
 			if err != nil {

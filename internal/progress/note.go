@@ -111,12 +111,12 @@ func (n *Note) Clone() *Note {
 // Verify drops the sightings that belong to another handling, which another
 // operator has finished or begun. Those of this handling must have a finished
 // record with the same moment; those of the previous one are valid for the base
-// that was saved with them. record returns the stored record of a handler.
-func (n *Note) Verify(base string, record func(id string) storage.Record) {
+// that was saved with them. records are the stored ones, sub-handlers included.
+func (n *Note) Verify(base string, records map[string]storage.Record) {
 	for id, s := range n.saw {
 		valid := n.Base != "" && n.Base == base
 		if !s.stopped.IsZero() {
-			r := record(id)
+			r := records[id]
 			valid = r.Finished() && r.Purpose == string(n.Reason) && sameMoment(r.Stopped, s.stopped)
 		}
 		if !valid {
@@ -224,15 +224,15 @@ func sameMoment(a, b time.Time) bool {
 	return a.Truncate(time.Microsecond).Equal(b.Truncate(time.Microsecond))
 }
 
-// Finished returns the ids of the handlers that finished in this handling.
-func (n *Note) Finished() []string {
-	var ids []string
+// Equal reports whether both notes say the same.
+func (n *Note) Equal(other *Note) bool {
+	same := n.Key == other.Key && n.Reason == other.Reason && n.Base == other.Base && len(n.saw) == len(other.saw) &&
+		slices.EqualFunc(n.Todo, other.Todo, func(a, b Todo) bool { return a.Handler == b.Handler && diff.Equal(a.Patch, b.Patch) })
 	for id, s := range n.saw {
-		if !s.stopped.IsZero() {
-			ids = append(ids, id)
-		}
+		o, ok := other.saw[id]
+		same = same && ok && sameMoment(s.stopped, o.stopped) && diff.Equal(n.essences[s.essence], other.essences[o.essence])
 	}
-	return ids
+	return same
 }
 
 // Rename makes what is known of a former id known of the present one, unless
