@@ -7,9 +7,9 @@ import (
 
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/execute"
-	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/progress"
 	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/storage"
 )
 
 // pass is one pass over the handlers of an object, whose outcomes are to be saved.
@@ -38,29 +38,26 @@ func (p *pass) save(ctx context.Context) error {
 		p.absorb(note, asked)
 	}
 	c.todo, p.saved = false, note
-	if err := p.saveOutcomes(ctx, note); err != nil || !p.onlyInStatus(&c.notes) {
+	err := p.saveOutcomes(ctx, note)
+	if err != nil || c.apart || !c.ran || !p.recordsInStatus() {
 		return err
 	}
 	// The rest of the object needs a request of its own. The records come first, so
 	// that no finished handler is called again after a crash between the two.
-	switch {
-	case !c.apart && len(mainFields(asked, p.body)) > 0:
-		unsent := note.Clone()
-		unsent.Todo = todoOf(c.parts, p.body)
-		c.restart()
-		err := p.saveUnfinished(ctx, unsent)
-		if !errors.Is(err, progress.ErrNoteTooLarge) {
-			c.todo, c.due = true, registry.Some(time.Duration(0))
-			return err
-		}
-		c.restart()
-		return p.saveOutcomes(ctx, note)
-	case p.reason == cause.Delete && c.ran && !c.due.Set:
-		c.restart()
-		c.due = registry.Some(time.Duration(0))
-		return p.saveUnfinished(ctx, note)
+	todo := todoOf(c.parts, p.body)
+	notes, _ := c.notes.Split()
+	if len(todo)+len(notes) == 0 && (p.reason != cause.Delete || c.due.Set) {
+		return nil
 	}
-	return nil
+	unsent := note.Clone()
+	unsent.Todo = todo
+	c.restart()
+	if err = p.saveUnfinished(ctx, unsent); !errors.Is(err, progress.ErrNoteTooLarge) {
+		c.todo, c.due = len(todo) > 0, registry.Some(time.Duration(0))
+		return err
+	}
+	c.restart()
+	return p.saveOutcomes(ctx, note)
 }
 
 // saveOutcomes puts the outcomes into the change as if all of it were written in
@@ -89,8 +86,9 @@ func (p *pass) saveUnfinished(ctx context.Context, note *progress.Note) error {
 	return p.saveProgress(ctx, p.change, note, without(p.leftovers, p.ids))
 }
 
-// onlyInStatus reports whether records are written to the status and nowhere else.
-func (k *Kind) onlyInStatus(notes *patch.Patch) bool {
-	main, status := notes.Split()
-	return k.Resource.HasStatus() && len(main) == 0 && len(status) > 0
+// recordsInStatus reports whether records are written to the status and nowhere
+// else, by an endpoint of its own.
+func (k *Kind) recordsInStatus() bool {
+	keeper, ok := k.Config.Progress.(storage.StatusKeeper)
+	return ok && keeper.KeepsInStatus() && k.Resource.HasStatus()
 }
