@@ -237,8 +237,12 @@ func (r *resource) unfollow() {
 // ring gives an object a turn because its alarm has come.
 func (r *resource) ring(key string) { r.put(key, entry{alarm: true}) }
 
-// wake gives an object a turn because somebody asked for it.
+// wake gives an object a turn because its delayed handlers are to be called now.
+// nil means that the resource has none of the handlers.
 func (r *resource) wake(namespace, name string, w *process.Wake) {
+	if w == nil {
+		return
+	}
 	r.mu.Lock()
 	key := r.find(namespace + "/" + name)
 	r.mu.Unlock()

@@ -243,7 +243,7 @@ func (s *server) Wake(of kind.Selector, namespace, name string, ids []string) {
 	for _, info := range of.Select(infos) {
 		for _, r := range *served {
 			if r.kind.Resource.GVR() == info.GVR() {
-				r.wake(namespace, name, &process.Wake{All: len(ids) == 0, IDs: ids})
+				r.wake(namespace, name, r.kind.Waking(ids))
 			}
 		}
 	}
