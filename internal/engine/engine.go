@@ -101,7 +101,6 @@ func Run(ctx context.Context, c Config) error {
 			return err
 		}
 	}
-	limitCalls(c.Handlers, c.MaxWorkers)
 	v, site, err := open(ctx, c)
 	if err != nil {
 		return err

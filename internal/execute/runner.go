@@ -23,7 +23,8 @@ type Runner struct {
 	Lifecycle      registry.Lifecycle
 	DefaultBackoff time.Duration
 	Log            *slog.Logger
-	Observe        Observer // nil for nobody
+	Observe        Observer  // nil for nobody
+	Entrance       *Entrance // that every call passes; may be nil
 
 	State *progress.State // of all handlers; updated
 	Patch *patch.Patch    // what handlers ask for is added here
@@ -120,7 +121,7 @@ func (r *Runner) call(ctx context.Context, h *registry.Handler) {
 		Title: "Handler", ID: h.ID, Limits: h.Limits,
 		Retries: record.Retries, Started: record.Started,
 		DefaultBackoff: r.DefaultBackoff, DefaultMode: registry.Retry,
-		Log: r.Log, Observe: r.Observe,
+		Log: r.Log, Observe: r.Observe, Enter: r.Entrance.For(h, nil),
 		Call: func(ctx context.Context) (any, error) {
 			err := h.Call(ctx, req)
 			if unfinished := subs.unfinished(); unfinished != nil {
@@ -150,11 +151,20 @@ func (r *Runner) note(h *registry.Handler, req *registry.Request, subs *subs, ou
 	}
 	r.State.Attempted(h.ID, progress.Attempt{
 		Final: outcome.Final, Failed: outcome.Err != nil, Message: outcome.Message,
-		Delay: outcome.Delay, Subs: subs.refs(),
+		Delay: outcome.Delay, Subs: subs.refs(), Waited: waited(h, outcome),
 	}, now)
 	if outcome.Err == nil && outcome.Result != nil {
 		Deliver(r.Patch, h.ID, outcome.Result)
 	}
+}
+
+// waited returns for how long the call waited without running, as far as that
+// counts: for the timeout only.
+func waited(h *registry.Handler, o Outcome) time.Duration {
+	if !h.Limits.Timeout.Set {
+		return 0
+	}
+	return o.Waited
 }
 
 // Deliver puts a handler's result into the status. The fields of an object are

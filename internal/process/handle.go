@@ -124,7 +124,7 @@ func (s *sight) handling(state *progress.State, ids []string, note storage.Recor
 func (s *sight) runner(state *progress.State, c *change, key func() string) *execute.Runner {
 	return &execute.Runner{
 		Reason: s.cause.Reason, Lifecycle: s.Config.Lifecycle, DefaultBackoff: s.Config.DefaultBackoff,
-		Log: s.handlerLogger(s.body), Observe: s.Observe, State: state, Patch: &c.asked, Urgent: s.wake.urgent,
+		Log: s.handlerLogger(s.body), Observe: s.Observe, Entrance: s.Entrance, State: state, Patch: &c.asked, Urgent: s.wake.urgent,
 		Request: func() *registry.Request {
 			r := s.request()
 			r.Key = key

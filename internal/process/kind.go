@@ -45,6 +45,8 @@ type Kind struct {
 	Cluster registry.API
 	// Observe is told of calls of handlers; nil for nobody.
 	Observe execute.Observer
+	// Entrance is what calls of handlers of changes and events pass. May be nil.
+	Entrance *execute.Entrance
 	// Aside does what may take any time, and lets other objects have their turns
 	// meanwhile; nil if they need not be let.
 	Aside func(func())

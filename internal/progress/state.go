@@ -102,6 +102,7 @@ type Attempt struct {
 	Message string                      // of the error
 	Delay   registry.Opt[time.Duration] // until the next one
 	Subs    []string                    // the sub-handlers it has on all levels
+	Waited  time.Duration               // before it began, which must not count for the timeout
 }
 
 // Attempted notes an attempt that counts.
@@ -115,6 +116,7 @@ func (s *State) Attempted(id string, a Attempt, now time.Time) {
 		r.Delayed = now.Add(a.Delay.Is)
 	}
 	r.Success, r.Failure = a.Final && !a.Failed, a.Final && a.Failed
+	r.Started = r.Started.Add(a.Waited)
 	r.Retries++
 	r.Message = nil
 	if a.Failed {
