@@ -50,7 +50,16 @@ type Applier struct {
 	// write, so that [Applier.Apply] may return a stale body. What the cluster has
 	// kept of it is then not checked.
 	Brief bool
+
+	// Bound, if set, binds the change to the version of the object. It reports
+	// whether the change still fits a newer version; if not, the change is not
+	// made, and [Applier.Apply] returns [ErrSuperseded] and the newer version.
+	Bound func(now *object.Body) bool
 }
+
+// ErrSuperseded means that the change was not made because it does not fit the
+// object any more; see [Applier.Bound].
+var ErrSuperseded = errors.New("the change does not fit the object any more")
 
 // ErrGone tells that the object does not exist any more, so that there was
 // nothing to change.
@@ -72,6 +81,9 @@ const conflicts = 5
 func (a Applier) Apply(ctx context.Context, body *object.Body, asked, notes *patch.Patch, f Finalizer) (*object.Body, error) {
 	var err error
 	after, changed := body, false
+	if a.Bound != nil && !a.Bound(body) {
+		return body, ErrSuperseded
+	}
 	for range conflicts {
 		if after, err = a.once(ctx, after, asked, notes, f); err == nil {
 			return after, nil
@@ -86,6 +98,9 @@ func (a Applier) Apply(ctx context.Context, body *object.Body, asked, notes *pat
 			break
 		}
 		err, changed = conflict, true
+		if a.Bound != nil && !a.Bound(after) {
+			return after, ErrSuperseded
+		}
 	}
 	if apierrors.IsNotFound(err) {
 		a.Log.Debug("Patching was skipped: the object does not exist anymore.")
@@ -99,9 +114,9 @@ func (a Applier) Apply(ctx context.Context, body *object.Body, asked, notes *pat
 
 func (a Applier) once(ctx context.Context, body *object.Body, asked, notes *patch.Patch, f Finalizer) (*object.Body, error) {
 	steps := a.plan(fold(body, asked), notes, f)
-	edited := len(asked.Edits()) > 0
+	edited := len(asked.Edits()) > 0 || a.Bound != nil // for this version only
 	for i, s := range steps {
-		s.brief = a.Brief && !edited && !slices.ContainsFunc(steps[i+1:], step.needed)
+		s.brief = a.Brief && len(asked.Edits()) == 0 && !slices.ContainsFunc(steps[i+1:], step.needed)
 		after, err := a.step(ctx, body, s, edited)
 		if err != nil {
 			return body, err

@@ -27,8 +27,9 @@ type change struct {
 	ran         bool  // some handlers were called
 	sent        bool  // it was tried to be written
 	interrupted bool
-	brief       bool   // nothing follows: the answer to the last write does not matter
-	written     func() // to be called when it is; may be nil
+	from        *object.Body // the state that it was made for
+	brief       bool         // nothing follows: the answer to the last write does not matter
+	written     func()       // to be called when it is; may be nil
 }
 
 // change goes from one state of the object to the next until there is nothing
@@ -68,7 +69,12 @@ func (k *Kind) change(ctx context.Context, m *Memory, state *object.Body, why Oc
 		resent := c.sent
 		c.brief = !resent && k.brief(c, before)
 		c.sent = true
-		if last, err = k.write(ctx, m, before, c); err != nil {
+		last, err = k.write(ctx, m, before, c)
+		if errors.Is(err, apply.ErrSuperseded) {
+			k.supersede(m, last, c)
+			continue
+		}
+		if err != nil {
 			m.work().wake = why.Wake
 			return last, delay{}, err
 		}
@@ -194,7 +200,10 @@ func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *chang
 	ctx = kube.WithPauses(ctx, k.aside)
 	w := m.work()
 	w.unsent = c
-	applier := apply.Applier{API: k.API, Resource: k.Resource, Log: k.Logger(body), Brief: c.brief}
+	if c.from == nil {
+		c.from = body
+	}
+	applier := apply.Applier{API: k.API, Resource: k.Resource, Log: k.Logger(body), Brief: c.brief, Bound: k.bound(ctx, m, c)}
 	after, err := applier.Apply(ctx, body, &c.asked, &c.notes, c.finalizer)
 	m.wrote = time.Now().UnixNano()
 	if err == nil && c.finalizer.Add && !after.Deleting && !slices.Contains(after.Finalizers(), c.finalizer.Name) {
@@ -210,6 +219,7 @@ func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *chang
 		applier.Log.Info("Throttling is over. Switching back to normal operations.")
 	}
 	w.unsent, w.failures, w.refused, w.fresh = nil, 0, false, false
+	m.wroteIn = k.pauses()
 	if c.written != nil {
 		c.written()
 	}

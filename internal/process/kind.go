@@ -56,6 +56,8 @@ type Kind struct {
 	Stopping <-chan struct{}
 	// Paused tells that none is for now; nil for never.
 	Paused func() bool
+	// Pauses returns how many pauses there were so far. nil means none.
+	Pauses func() uint32
 
 	once     sync.Once
 	glancing glancing
@@ -102,6 +104,7 @@ type Memory struct {
 	guarded   bool   // this process has put the finalizer on it
 	unchecked bool   // what became of the last write is to be seen yet
 	ended     bool   // it exists no more, though the stream has not said so yet
+	wroteIn   uint32 // the number of pauses before the last write, or before it was created
 
 	daemons *daemon.Object // nil for objects without daemons and timers
 	memos   registry.Memos
