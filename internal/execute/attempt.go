@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"gopf.dev/gopf/internal/progress"
 	"gopf.dev/gopf/internal/registry"
 )
 
@@ -88,6 +89,7 @@ func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 // Make makes the attempt, unless the limits forbid it, and logs how it went. It
 // is void if the handler may not be called.
 func (a Attempt) Make(ctx context.Context) (o Outcome) {
+	a.Started = progress.Begun(a.Started, time.Now())
 	if a.Enter != nil {
 		asked := time.Now()
 		leave, err := a.Enter(ctx)

@@ -37,8 +37,11 @@ func (s *sight) handle(ctx context.Context, c *change) (save func(context.Contex
 		ids[i] = h.ID
 	}
 	state.Select(ids, reason, time.Now())
-	if s.memory.busy != nil && !s.fresh {
-		state.PostponeAll(s.memory.busy.postponed)
+	if s.memory.busy != nil {
+		state.Remember(s.memory.busy.delays)
+		if !s.fresh {
+			state.PostponeAll(s.memory.busy.postponed)
+		}
 	}
 	handling := s.handling(state, ids, note)
 
@@ -65,6 +68,7 @@ func (s *sight) handle(ctx context.Context, c *change) (save func(context.Contex
 		handling.Seen = s.cause.New
 	}
 	s.memory.work().postponed = state.Postponed(time.Now())
+	s.memory.work().delays = state.Delays(time.Now())
 	done := state.Done(ids)
 	c.due = state.Delay(ids, time.Now())
 	c.interrupted = !done && ctx.Err() != nil

@@ -17,6 +17,7 @@ import (
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/posting"
+	"gopf.dev/gopf/internal/progress"
 	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/storage"
@@ -129,6 +130,7 @@ type business struct {
 	// postponed are handlers that are not to be called before a moment of which
 	// nothing is recorded.
 	postponed map[string]time.Time
+	delays    progress.Delays // when recorded delays end by the monotonic clock
 }
 
 // NewMemory begins to remember the object of an event.
