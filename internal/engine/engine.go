@@ -101,7 +101,6 @@ func Run(ctx context.Context, c Config) error {
 			return err
 		}
 	}
-	limitCalls(c.Handlers, c.MaxWorkers)
 	v, site, err := open(ctx, c)
 	if err != nil {
 		return err
@@ -122,9 +121,9 @@ func Run(ctx context.Context, c Config) error {
 	defer client.Close()
 	defer background(ctx, func(ctx context.Context) { vault.Run(ctx, client) })()
 
-	resources := &observe.Resources{Client: client, Stream: c.Stream, Log: c.Log, Disabled: c.ScanningDisabled}
+	resources := &observe.Resources{Client: client.Reserved(forDiscovery), Stream: c.Stream, Log: c.Log, Disabled: c.ScanningDisabled}
 	v.begin("the cluster is asked what it has")
-	discovered, err := discover(ctx, client, resources)
+	discovered, err := discover(ctx, resources.Client, resources)
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -69,13 +69,13 @@ func (c *Client) takeSlot(ctx context.Context, r route) (*slot, error) {
 	if r.isWatch() {
 		return nil, nil
 	}
-	s, err := c.shared.limit.acquire(ctx)
+	s, err := c.limit.acquire(ctx)
 	return &s, err
 }
 
 func (c *Client) giveBack(s *slot, l learnt) {
 	if s != nil {
-		c.shared.limit.release(*s, l)
+		c.limit.release(*s, l)
 	}
 }
 

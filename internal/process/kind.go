@@ -15,6 +15,7 @@ import (
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/posting"
+	"gopf.dev/gopf/internal/progress"
 	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/storage"
@@ -43,6 +44,8 @@ type Kind struct {
 	Cluster registry.API
 	// Observe is told of calls of handlers; nil for nobody.
 	Observe execute.Observer
+	// Entrance is what calls of handlers of changes and events pass. May be nil.
+	Entrance *execute.Entrance
 	// Aside does what may take any time, and lets other objects have their turns
 	// meanwhile; nil if they need not be let.
 	Aside func(func())
@@ -52,6 +55,8 @@ type Kind struct {
 	Stopping <-chan struct{}
 	// Paused tells that none is for now; nil for never.
 	Paused func() bool
+	// Pauses returns how many pauses there were so far. nil means none.
+	Pauses func() uint32
 
 	once     sync.Once
 	glancing glancing
@@ -99,6 +104,7 @@ type Memory struct {
 	unchecked bool   // the result of the last write is not known yet
 	responded bool   // the version is that of the server's response to our own last write
 	ended     bool   // it exists no more, though the stream has not said so yet
+	wroteIn   uint32 // the number of pauses before the last write, or before it was created
 
 	daemons *daemon.Object // nil for objects without daemons and timers
 	memos   registry.Memos
@@ -124,6 +130,7 @@ type business struct {
 	// postponed are handlers that are not to be called before a moment of which
 	// nothing is recorded.
 	postponed map[string]time.Time
+	delays    progress.Delays // when recorded delays end by the monotonic clock
 }
 
 // NewMemory begins to remember the object of an event.

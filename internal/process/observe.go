@@ -126,7 +126,7 @@ func (k *Kind) tell(ctx context.Context, log *slog.Logger, h *registry.Handler, 
 func (k *Kind) attempt(ctx context.Context, log *slog.Logger, h *registry.Handler, request *registry.Request) execute.Outcome {
 	return execute.Attempt{
 		Title: "Handler", ID: h.ID, Started: request.Started,
-		DefaultBackoff: k.Config.DefaultBackoff, DefaultMode: registry.Ignore, Log: log, Observe: k.Observe,
+		DefaultBackoff: k.Config.DefaultBackoff, DefaultMode: registry.Ignore, Log: log, Observe: k.Observe, Enter: k.Entrance.For(h, nil),
 		Call: func(ctx context.Context) (any, error) {
 			if err := h.Call(ctx, request); err != nil {
 				return nil, err

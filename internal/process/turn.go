@@ -28,6 +28,9 @@ func (k *Kind) Turn(ctx context.Context, m *Memory, why Occasion) (forget bool) 
 	var asked []execute.Part
 	if event := why.Event; event != nil {
 		m.meet(event)
+		if m.version == "" && event.Type == "ADDED" {
+			m.wroteIn = k.pauses() // no other operator has had it in a pause
+		}
 		k.guard(event.Body, func() { k.index(ctx, m, event) })
 		k.observe(ctx, m, event, &asked)
 		if event.Gone() {
