@@ -102,6 +102,7 @@ func Run(ctx context.Context, c Config) error {
 		}
 	}
 	limitCalls(c.Handlers, c.MaxWorkers)
+	c.Stream.Shared = &stream.Shared{}
 	v, site, err := open(ctx, c)
 	if err != nil {
 		return err

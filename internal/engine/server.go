@@ -187,7 +187,7 @@ func (s *server) newResource(work context.Context, served observe.Served) *resou
 		Handlers: changes, Watchers: served.Handlers.Of(registry.Events),
 		Fields: append(changes.Fields(), background.Fields()...),
 		API:    s.client, Cluster: s.forHandlers(), Log: s.Log, Stopping: s.stopping, Paused: s.paused.Load,
-		Post: s.poster.Post, PostFrom: s.Posting.Level,
+		Post: s.poster.Post, PostFrom: s.Posting.Level, Mark: s.Stream.Shared.Mark,
 		Alarm: func(key string, at time.Time) { s.clock.Set(appointment{r, key}, at) },
 	}
 	if s.Posting.Enabled && s.Posting.Loggers {

@@ -125,13 +125,7 @@ func (k *Kind) writeAsked(ctx context.Context, m *Memory, body *object.Body, ask
 	if err != nil && !errors.Is(err, apply.ErrGone) {
 		applier.Log.Error("What event handlers asked for cannot be written; there is no second attempt.", "error", err)
 	}
-	m.wrote = time.Now().UnixNano()
-}
-
-// outdated tells that a newer state is known already.
-func (m *Memory) outdated(state *object.Body) bool {
-	seen := m.seen()
-	return seen != "" && newer(seen, state.ResourceVersion) && !newer(state.ResourceVersion, seen)
+	k.wrote(m)
 }
 
 // panicError is a panic of users' code outside of their handlers.
@@ -196,12 +190,12 @@ func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *chang
 	w.unsent = c
 	applier := apply.Applier{API: k.API, Resource: k.Resource, Log: k.Logger(body), Brief: c.brief}
 	after, err := applier.Apply(ctx, body, &c.asked, &c.notes, c.finalizer)
-	m.wrote = time.Now().UnixNano()
+	k.wrote(m)
 	if err == nil && c.finalizer.Add && !after.Deleting && !slices.Contains(after.Finalizers(), c.finalizer.Name) {
 		err = errors.New("the cluster did not keep the finalizer: something removes it from what is written")
 	}
-	if newer(after.ResourceVersion, m.version) {
-		m.version = after.ResourceVersion // a part of it may have been written even so
+	if err == nil || newer(after.ResourceVersion, m.version) {
+		m.version = after.ResourceVersion // on errors, too: a part of it may have been written
 	}
 	if err != nil {
 		return after, err

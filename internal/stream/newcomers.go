@@ -132,7 +132,7 @@ func (n *newcomers) watch(ctx context.Context, s *Stream, opened func()) error {
 		}
 		switch e.Type {
 		case kube.Added, kube.Modified, kube.Deleted:
-			n.take(Event{Type: typeOf(e.Type), Body: e.Body.WithType(s.Info.APIVersion(), s.Info.Kind)})
+			n.take(Event{Type: typeOf(e.Type), Body: e.Body.WithType(s.Info.APIVersion(), s.Info.Kind), Mark: s.Shared.Mark()})
 		case kube.Error:
 			return statusError(s.Info, e)
 		}

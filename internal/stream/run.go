@@ -21,6 +21,7 @@ type run struct {
 	early   newcomers
 
 	version string // where to resume; "" is to list first
+	mark    uint64 // when the last list began
 	listed  string // the version of the last list
 	strikes int    // trouble in a row at this version
 	torn    int    // watches in a row that broke within the first event after it
@@ -73,7 +74,9 @@ func (r *run) turn(ctx context.Context) end {
 func (r *run) watch(ctx context.Context) end {
 	o := kube.WatchOptions{ResourceVersion: r.version, Selector: r.Selector, ServerTimeout: r.ServerTimeout}
 	limit := r.ClientTimeout
+	var list *listing
 	if r.version == "" {
+		list = r.beginList()
 		o.SendInitialEvents = true
 		// The server would count the time of the list, too, and cut it short.
 		o.ServerTimeout = 0
@@ -87,10 +90,7 @@ func (r *run) watch(ctx context.Context) end {
 	}
 	defer w.Close()
 	r.sign(Heard)
-	var list *listing
-	if o.SendInitialEvents {
-		list = newListing(r.Known)
-	} else {
+	if list == nil {
 		if r.watched {
 			r.sign(Resumed)
 		}
@@ -113,7 +113,7 @@ func (r *run) watch(ctx context.Context) end {
 
 // listPages lists all objects in pages.
 func (r *run) listPages(ctx context.Context) error {
-	list := newListing(r.Known)
+	list := r.beginList()
 	o := kube.ListOptions{Selector: r.Selector}
 	if r.unpaged {
 		o.Limit = -1
@@ -133,17 +133,24 @@ func (r *run) listPages(ctx context.Context) error {
 	return nil
 }
 
+// beginList prepares for a list, of which no request was sent yet.
+func (r *run) beginList() *listing {
+	list := newListing(r.Known)
+	r.mark = r.Shared.Mark()
+	return list
+}
+
 func (r *run) deliverListed(ctx context.Context, list *listing, b *object.Body) {
 	if former, replaced := list.saw(b.Identity); replaced && !r.early.settled(former.UID, "") {
-		r.deliver(r.tombstone(former))
+		r.deliver(r.tombstone(former, r.mark))
 	}
 	ahead, stale := r.early.check(Listed, b.Identity)
 	switch {
 	case stale:
 	case ahead: // it was not there when the operator came
-		r.deliver(Event{Type: Modified, Body: b})
+		r.deliver(Event{Type: Modified, Body: b, Mark: r.Shared.Mark()})
 	default:
-		r.deliver(Event{Type: Listed, Body: b})
+		r.deliver(Event{Type: Listed, Body: b, Mark: r.mark})
 	}
 	r.early.listed(ctx, r.Stream)
 }
@@ -152,7 +159,7 @@ func (r *run) finishList(list *listing, version string) {
 	r.early.close()
 	for id := range list.missing() {
 		if !r.early.settled(id.UID, version) {
-			r.deliver(r.tombstone(id))
+			r.deliver(r.tombstone(id, r.mark))
 		}
 	}
 	r.deliver(Event{Type: Synced})
@@ -210,7 +217,7 @@ func (r *run) take(ctx context.Context, e kube.Event, list *listing) {
 		list.gone(b.Identity)
 	}
 	if _, stale := r.early.check(typeOf(e.Type), b.Identity); !stale {
-		r.deliver(Event{Type: typeOf(e.Type), Body: b})
+		r.deliver(Event{Type: typeOf(e.Type), Body: b, Mark: r.Shared.Mark()})
 	}
 }
 

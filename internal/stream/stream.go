@@ -73,6 +73,14 @@ type Event struct {
 	// Missed marks a deletion that was noticed by its result. The body is a
 	// tombstone: type, namespace, name and uid, no version.
 	Missed bool
+
+	// Mark is the value of the counter in [Shared] when a watch event arrived; of a
+	// list item or tombstone, when the first request of its list was sent.
+	Mark uint64
+
+	// Authoritative marks items of the first list after the server's versions went
+	// back: they replace whatever was known before the list began.
+	Authoritative bool
 }
 
 // Config says what to follow and how. Begin with [DefaultConfig]: here zero
@@ -122,6 +130,10 @@ type Config struct {
 	// be quick.
 	Signs func(Sign)
 
+	// Shared is what this stream has in common with the others of the API server and
+	// the process. nil means that there are no others.
+	Shared *Shared
+
 	Log *slog.Logger // slog.Default
 }
 
@@ -166,6 +178,9 @@ type Stream struct {
 func New(client *kube.Client, cfg Config) *Stream {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
+	}
+	if cfg.Shared == nil {
+		cfg.Shared = &Shared{}
 	}
 	cfg.Log = cfg.Log.With("resource", cfg.Info.String())
 	if cfg.Namespace != "" {
