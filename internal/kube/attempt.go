@@ -50,6 +50,9 @@ func (c *Client) attempt(outer context.Context, conns *conns, r *call) (o outcom
 	}()
 
 	a.Response, o = roundTrip(ctx, conns, r) //nolint:bodyclose // closed above, or by whoever keeps it
+	if o.code != 0 {
+		c.shared.answers.Add(1)
+	}
 	if o.err == nil && r.route != whole {
 		deadline.stop()
 		// The reader may be slow because whoever it hands things to waits for

@@ -125,7 +125,7 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 		pause := left
 		if pause == 0 {
 			var more bool
-			if pause, more = pauses.take(hint(o.err), c.opts.EnforceRetryAfter); !more {
+			if pause, more = pauses.take(RetryAfter(o.err), c.opts.EnforceRetryAfter); !more {
 				if attempt > 1 {
 					c.logFailure(r, attempt, "escalating", o.err)
 				}
@@ -135,7 +135,7 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 		} else {
 			attempt-- // it came early, and does not count: the pause goes on
 		}
-		if err := pausing(ctx, func() (err error) { left, err = c.wait(ctx, pause, hint(o.err)); return err }); err != nil {
+		if err := pausing(ctx, func() (err error) { left, err = c.wait(ctx, pause, RetryAfter(o.err)); return err }); err != nil {
 			return fmt.Errorf("%w, while waiting to retry after: %w", err, o.err)
 		}
 	}

@@ -116,7 +116,8 @@ func (m *Memory) newest(why Occasion) (state *object.Body, news bool) {
 	case m.isNews(event):
 		return event.Body, true
 	case m.rewound(event):
-		m.version = ""
+		// The restore removed what the operator had stored, and not another client.
+		m.version, m.guarded, m.undone = "", false, 0
 		return event.Body, true
 	case due:
 		return m.busy.body, true

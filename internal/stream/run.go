@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
@@ -22,6 +24,10 @@ type run struct {
 
 	version string // where to resume; "" is to list first
 	mark    uint64 // when the last list began
+	floor   uint64 // the highest version seen of the resource before that
+	of      schema.GroupResource
+	epoch   int    // see [Shared]
+	restore bool   // the next list is authoritative
 	listed  string // the version of the last list
 	strikes int    // trouble in a row at this version
 	torn    int    // watches in a row that broke within the first event after it
@@ -42,6 +48,7 @@ type end struct {
 	streaming bool // it ended within a streamed list
 	progress  bool // there was something new, or the watch stayed for a while
 	beyond    bool // that was so after the last list, too
+	lasted    time.Duration
 }
 
 // maxStreamedLists is how many streamed lists may fail in a row before one in
@@ -51,6 +58,10 @@ const maxStreamedLists = 2
 // turn lists, if it must, and watches until that ends.
 func (r *run) turn(ctx context.Context) end {
 	listed := false
+	if epoch := r.Shared.currentEpoch(); epoch != r.epoch {
+		r.epoch = epoch
+		r.startOver()
+	}
 	if r.version == "" {
 		if r.listed != "" {
 			r.sign(Relisted)
@@ -108,6 +119,7 @@ func (r *run) watch(ctx context.Context) end {
 		streaming: list != nil,
 		progress:  r.version != before || stayed,
 		beyond:    r.version != "" && r.version != r.listed || stayed,
+		lasted:    guard.age(),
 	}
 }
 
@@ -133,10 +145,18 @@ func (r *run) listPages(ctx context.Context) error {
 	return nil
 }
 
+// startOver makes the next list authoritative: the server's versions went back.
+func (r *run) startOver() {
+	r.version, r.restore = "", true
+	r.early.forget()
+	r.pause.reset()
+	r.relists.reset()
+}
+
 // beginList prepares for a list, of which no request was sent yet.
 func (r *run) beginList() *listing {
 	list := newListing(r.Known)
-	r.mark = r.Shared.Mark()
+	r.mark, r.floor = r.Shared.Mark(), r.Shared.reached(r.of)
 	return list
 }
 
@@ -150,7 +170,7 @@ func (r *run) deliverListed(ctx context.Context, list *listing, b *object.Body) 
 	case ahead: // it was not there when the operator came
 		r.deliver(Event{Type: Modified, Body: b, Mark: r.Shared.Mark()})
 	default:
-		r.deliver(Event{Type: Listed, Body: b, Mark: r.mark})
+		r.deliver(Event{Type: Listed, Body: b, Mark: r.mark, Authoritative: r.restore})
 	}
 	r.early.listed(ctx, r.Stream)
 }
@@ -163,7 +183,10 @@ func (r *run) finishList(list *listing, version string) {
 		}
 	}
 	r.deliver(Event{Type: Synced})
-	r.version, r.listed, r.failed, r.unpaged, r.watched = version, version, 0, false, false
+	r.version, r.listed, r.failed, r.unpaged, r.watched, r.restore = version, version, 0, false, false, false
+	if v, valid := (object.Identity{ResourceVersion: version}).Version(); valid {
+		r.Shared.listed(r.Stream, r.epoch, v, r.floor)
+	}
 }
 
 // follow delivers the events of a watch until it ends. While the list is not
@@ -201,7 +224,10 @@ func (r *run) follow(ctx context.Context, w *kube.Watch, guard *guard, list **li
 		// them is a point to resume at.
 		if *list == nil && e.Body.ResourceVersion != "" {
 			r.version = e.Body.ResourceVersion
-			r.early.passed(r.version)
+			if v, valid := e.Body.Version(); valid {
+				r.Shared.passed(r.epoch, r.of, v)
+				r.early.passed(v)
+			}
 		}
 	}
 }
