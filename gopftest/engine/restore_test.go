@@ -215,3 +215,33 @@ func TestRandomRestores(t *testing.T) {
 		})
 	}
 }
+
+// The server is away, for any time. Then it does not have the versions any more from
+// which the watches want to go on.
+func TestTheOperatorIsBackSoonAfterAnOutage(t *testing.T) {
+	for _, lasts := range []time.Duration{time.Second, 7 * time.Second, 20 * time.Second, 3 * time.Minute, time.Hour} {
+		t.Run(lasts.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+				var diary calls
+				op, _ := restoring(&diary)
+				gopftest.Start(t, op, c, gopf.Log(quiet()))
+				settle()
+				c.Create(t, example("x", "a"))
+				time.Sleep(time.Minute)
+				down := c.Fault(gopftest.Requests("", ""), gopftest.Drop())
+				c.CutStreams()
+				time.Sleep(lasts)
+				setField(t, c, "x", "b")
+				c.Expire()
+				c.Create(t, example("y", "a"))
+				down.Stop()
+				time.Sleep(5 * time.Second)
+				for _, want := range []string{"x b", "y a"} {
+					if got := diary.all(); !slices.Contains(got, want) {
+						t.Errorf("%q was not handled within 5 s: %q", want, got)
+					}
+				}
+			})
+		})
+	}
+}

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 )
@@ -37,7 +38,11 @@ func (a Applier) finalize(ctx context.Context, body *object.Body, s step, edited
 			return body, &encodingError{err}
 		}
 		var after *object.Body
-		if after, err = a.API.Patch(ctx, a.target(body, ""), types.JSONPatchType, raw); err == nil {
+		uid := body.UID
+		confirming := kube.Confirming(ctx, func(b *object.Body) bool {
+			return b.UID == uid && len(f.ops(b)) == 0 && len(missing(fields, b)) == 0
+		})
+		if after, err = a.API.Patch(confirming, a.target(body, ""), types.JSONPatchType, raw); err == nil {
 			return after, nil
 		}
 		if !apierrors.IsInvalid(err) && !apierrors.IsConflict(err) && !lost(err) {

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"gopf.dev/gopf/internal/object"
 )
 
 // call is one request with all that its attempts have in common.
@@ -26,6 +28,9 @@ type call struct {
 	repeatable bool // may be sent again if the answer was lost
 	route      route
 
+	recognized func(*object.Body) bool // tells the effect of a write; may be nil
+	confirmed  *object.Body            // the object with that effect, if there was no response
+
 	// read takes the answer of a success. Its errors are those of a broken
 	// answer, except for a callbackError.
 	read func(a *response) error
@@ -39,6 +44,7 @@ const (
 	streamed              // answer handed on while it arrives: a deadline for its silence
 	followed              // a watch: a connection of its own, a deadline for its beginning
 	probed                // a watch among the requests
+	aside                 // read in one go, on another connection than the others
 )
 
 func (r route) isWatch() bool { return r == followed || r == probed }
@@ -89,7 +95,7 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 		}
 		o := c.attempt(ctx, conns, r)
 		c.noteAnswer(conns, o)
-		if o.late() {
+		if o.late() || o.lost {
 			c.leave(conns)
 		}
 		verdict := decide(o, r.repeatable)
@@ -167,7 +173,7 @@ func (c *conns) explain(o outcome) error {
 }
 
 func (c *conns) via(r route) http.RoundTripper {
-	if r == followed {
+	if r == followed || r == aside {
 		return c.watches
 	}
 	return c.requests

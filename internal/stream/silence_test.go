@@ -172,3 +172,31 @@ func TestASlowReceiverIsNoSilence(t *testing.T) {
 		}
 	})
 }
+
+// The server answers another request while a probe gets no response: then it is not
+// slow, and the watch is as dead as the probe's connection.
+func TestAProbeWithoutAResponseReplacesTheWatchIfTheServerAnswersOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{started: time.Now(), script: []answer{
+			open(initialEnd("9")), closed(line(`{}`)), open(event("ADDED", "a", "1", "10")),
+		}, probes: []answer{never}}
+		client, err := kube.NewClient(&rest.Config{Host: "http://server", Transport: s}, kube.DefaultOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
+		defer cancel()
+		go func() {
+			time.Sleep(12 * time.Second)
+			_, _ = client.Version(ctx)
+		}()
+		var got []string
+		_ = New(client, DefaultConfig(pods, "ns")).Run(ctx, func(e Event) { got = append(got, text(e)) })
+		if diff := cmp.Diff([]string{"SYNCED", "ADDED a/1@10"}, got); diff != "" {
+			t.Errorf("events: -want +got\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"0s watchlist", "10s probe 9", "12s list", "20s watch 9"}, s.requests); diff != "" {
+			t.Errorf("requests: -want +got\n%s", diff)
+		}
+	})
+}
