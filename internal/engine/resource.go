@@ -191,9 +191,11 @@ func (r *resource) hasten(e stream.Event) (taken bool) {
 }
 
 func eventOf(e stream.Event) *process.Event {
-	types := map[stream.Type]string{stream.Added: "ADDED", stream.Modified: "MODIFIED", stream.Deleted: "DELETED"}
-	event := &process.Event{Type: types[e.Type], Body: e.Body, Missed: e.Missed, Mark: e.Mark}
-	if e.Type == stream.Listed {
+	event := &process.Event{Body: e.Body, Missed: e.Missed, Mark: e.Mark}
+	switch e.Type {
+	case stream.Added, stream.Modified, stream.Deleted:
+		event.Type = e.Type.String()
+	case stream.Listed:
 		event.List, event.Authoritative = e.Mark, e.Authoritative
 	}
 	return event

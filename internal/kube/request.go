@@ -141,7 +141,7 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 		} else {
 			attempt-- // it came early, and does not count: the pause goes on
 		}
-		if err := pausing(ctx, func() (err error) { left, err = c.wait(ctx, pause, RetryAfter(o.err)); return err }); err != nil {
+		if err := pausing(ctx, func() (err error) { left, err = c.wait(ctx, pause, o); return err }); err != nil {
 			return fmt.Errorf("%w, while waiting to retry after: %w", err, o.err)
 		}
 	}
@@ -149,11 +149,14 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 
 // wait makes a pause, and returns what is left of it if it was cut short. The
 // server's wishes are obeyed.
-func (c *Client) wait(ctx context.Context, pause, hint time.Duration) (left time.Duration, err error) {
-	if hint > 0 {
+func (c *Client) wait(ctx context.Context, pause time.Duration, o outcome) (left time.Duration, err error) {
+	if hint := RetryAfter(o.err); hint > 0 {
 		return 0, sleep(ctx, max(pause, hint), nil)
 	}
-	return c.shared.recovery.pause(ctx, pause)
+	if o.code == 0 {
+		return c.shared.recovery.pause(ctx, pause, unreachablePatience)
+	}
+	return c.shared.recovery.pause(ctx, pause, patience)
 }
 
 func (c *Client) logFailure(r *call, attempt int, then string, err error) {

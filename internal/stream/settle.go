@@ -109,7 +109,8 @@ func (e end) suspicious(asked time.Duration) bool {
 	var odd trouble
 	s, refused := kube.Refused(e.err)
 	switch {
-	case e.err == nil, errors.As(e.err, &odd), errors.Is(e.err, errOver), errors.Is(e.err, errDead), errors.Is(e.err, errNoInitialEnd):
+	case e.err == nil, errors.As(e.err, &odd), errors.Is(e.err, errOver), errors.Is(e.err, errDead), errors.Is(e.err, errNoInitialEnd),
+		errors.Is(e.err, errInactive): // then this stream checks by itself
 		return false
 	case refused:
 		return s.Code >= 500

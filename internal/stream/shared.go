@@ -46,23 +46,25 @@ type Shared struct {
 // clock would not do: a list may take any time.
 func (s *Shared) Mark() uint64 { return s.marks.Add(1) }
 
-func (s *Shared) lock() (unlock func()) {
+// lock prepares the fields; the caller unlocks mu.
+func (s *Shared) lock() {
 	s.mu.Lock()
 	if s.turned == nil {
 		s.turned, s.recovered, s.suspect = make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
 		s.highest, s.running = map[schema.GroupResource]uint64{}, map[*Stream]schema.GroupResource{}
 	}
-	return s.mu.Unlock
 }
 
 func (s *Shared) currentEpoch() int {
-	defer s.lock()()
+	s.lock()
+	defer s.mu.Unlock()
 	return s.epoch
 }
 
 // after returns a channel that is closed once the epoch is over.
 func (s *Shared) after(epoch int) <-chan struct{} {
-	defer s.lock()()
+	s.lock()
+	defer s.mu.Unlock()
 	if s.epoch != epoch {
 		over := make(chan struct{})
 		close(over)
@@ -74,19 +76,22 @@ func (s *Shared) after(epoch int) <-chan struct{} {
 // outageEnds returns a channel that is closed when the server answers again after
 // an outage.
 func (s *Shared) outageEnds() <-chan struct{} {
-	defer s.lock()()
+	s.lock()
+	defer s.mu.Unlock()
 	return s.recovered
 }
 
 // reached is the highest version seen of a resource in this epoch.
 func (s *Shared) reached(of schema.GroupResource) uint64 {
-	defer s.lock()()
+	s.lock()
+	defer s.mu.Unlock()
 	return s.highest[of]
 }
 
 // passed notes a version that a stream has seen in the epoch.
 func (s *Shared) passed(epoch int, of schema.GroupResource, version uint64) {
-	defer s.lock()()
+	s.lock()
+	defer s.mu.Unlock()
 	if epoch == s.epoch && version > s.highest[of] {
 		s.highest[of] = version
 	}
@@ -97,11 +102,11 @@ func (s *Shared) passed(epoch int, of schema.GroupResource, version uint64) {
 func (s *Shared) listed(from *Stream, epoch int, version, floor uint64) {
 	of := from.Info.GVR().GroupResource()
 	s.passed(epoch, of, version)
-	unlock := s.lock()
+	s.lock()
 	if epoch == s.epoch {
 		s.running[from] = of
 	}
-	unlock()
+	s.mu.Unlock()
 	if version > 0 && version < floor {
 		s.wentBack(epoch, from.Log, version, floor)
 	}
@@ -109,14 +114,16 @@ func (s *Shared) listed(from *Stream, epoch int, version, floor uint64) {
 
 // ended forgets a stream.
 func (s *Shared) ended(from *Stream) {
-	defer s.lock()()
+	s.lock()
+	defer s.mu.Unlock()
 	delete(s.running, from)
 }
 
 // failed notes that a connection has failed: the server may come back as another
 // one.
 func (s *Shared) failed() {
-	defer s.lock()()
+	s.lock()
+	defer s.mu.Unlock()
 	select {
 	case s.suspect <- struct{}{}:
 	default:
@@ -125,7 +132,8 @@ func (s *Shared) failed() {
 
 // wentBack begins a new epoch, unless that was done already.
 func (s *Shared) wentBack(epoch int, log *slog.Logger, now, seen uint64) {
-	defer s.lock()()
+	s.lock()
+	defer s.mu.Unlock()
 	if epoch != s.epoch {
 		return
 	}
@@ -159,9 +167,9 @@ func (s *Shared) Run(ctx context.Context, client *kube.Client, log *slog.Logger)
 			o.RequestTimeout = checkLimit
 		}
 	})
-	unlock := s.lock()
+	s.lock()
 	suspect := s.suspect
-	unlock()
+	s.mu.Unlock()
 	failures := 0
 	for {
 		if failures == 0 {
@@ -194,7 +202,8 @@ func (s *Shared) Run(ctx context.Context, client *kube.Client, log *slog.Logger)
 }
 
 func (s *Shared) endOutage() {
-	defer s.lock()()
+	s.lock()
+	defer s.mu.Unlock()
 	close(s.recovered)
 	s.recovered = make(chan struct{})
 }
@@ -236,7 +245,8 @@ type candidate struct {
 
 // candidates are what can be listed, that with the highest version first.
 func (s *Shared) candidates() (epoch int, all []candidate) {
-	defer s.lock()()
+	s.lock()
+	defer s.mu.Unlock()
 	for from, of := range s.running {
 		if v := s.highest[of]; v > 0 {
 			all = append(all, candidate{from, v})

@@ -92,7 +92,7 @@ func TestSilence(t *testing.T) {
 		},
 		"a server that has lost our version is listed again": {
 			script:       []answer{open(initialEnd("9")), list("5", ""), open(event("ADDED", "a", "1", "4"), initialEnd("5"))},
-			lasting:      80 * s,
+			lasting:      79 * s,
 			wantEvents:   []string{"SYNCED", "LISTED a/1@4", "SYNCED"},
 			wantRequests: []string{"0s watchlist", "10s probe 9", "1m10s list", "1m10s watchlist"},
 			wantLog:      []string{"WARN The versions of the API server went back, as after a restore from a backup; listing everything again."},
@@ -100,7 +100,7 @@ func TestSilence(t *testing.T) {
 		"without probes": {
 			script:       []answer{open(initialEnd("9")), list("20", "")},
 			adjust:       func(c *Config) { c.ProbeAfter = 0 },
-			lasting:      80 * s,
+			lasting:      79 * s,
 			wantEvents:   []string{"SYNCED"},
 			wantRequests: []string{"0s watchlist", "1m10s list", "1m10s watch 9"},
 		},
