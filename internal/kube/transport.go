@@ -36,7 +36,7 @@ const (
 	handshakeTimeout = 10 * time.Second
 	idleTimeout      = 90 * time.Second
 	pingAfter        = 5 * time.Second // of silence on an HTTP/2 connection
-	pingTimeout      = 4 * time.Second
+	pingTimeout      = 5 * time.Second
 	watchReadBuffer  = 64 << 10
 )
 

@@ -129,6 +129,9 @@ func (g *guard) observe(ctx context.Context) error {
 		next := time.Duration(1<<63 - 1)
 		if cfg.ProbeAfter > 0 {
 			next = min(next, probeAt-silence)
+			if silence < cfg.ProbeAfter { // the list may end before that
+				next = min(next, cfg.ProbeAfter-silence)
+			}
 		}
 		if cfg.InactivityTimeout > 0 {
 			next = min(next, cfg.InactivityTimeout-silence)
