@@ -237,6 +237,7 @@ func (a Applier) merge(ctx context.Context, body *object.Body, s step, edited bo
 	if err != nil {
 		return body, &encodingError{err}
 	}
+	ctx = kube.Confirming(ctx, func(b *object.Body) bool { return b.UID == body.UID && kept(s.fields, b) })
 	send := func() (*object.Body, error) {
 		if api, ok := a.API.(BriefAPI); ok && s.brief {
 			version, err := api.PatchBriefly(ctx, a.target(body, s.subresource), types.MergePatchType, raw)

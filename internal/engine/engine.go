@@ -101,6 +101,7 @@ func Run(ctx context.Context, c Config) error {
 			return err
 		}
 	}
+	c.Stream.Shared = &stream.Shared{}
 	v, site, err := open(ctx, c)
 	if err != nil {
 		return err
@@ -159,7 +160,8 @@ func serve(ctx context.Context, s *server, resources *observe.Resources, discove
 	if s.Running != nil {
 		s.Running(s)
 	}
-	defer background(work, s.clock.Run, s.daemons.Run, s.poster.Run)()
+	checks := func(ctx context.Context) { s.Stream.Shared.Run(ctx, s.client, s.Log) }
+	defer background(work, s.clock.Run, s.daemons.Run, s.poster.Run, checks)()
 	if s.Peering.Mandatory && !s.Peering.Standalone {
 		s.Pause(noPeering, "the peering is mandatory, and was not seen yet; if the cluster has none, apply peering.yaml")
 	}

@@ -199,8 +199,14 @@ func (r *resource) hasten(e stream.Event, since uint32) (taken bool) {
 }
 
 func eventOf(e stream.Event) *process.Event {
-	types := map[stream.Type]string{stream.Added: "ADDED", stream.Modified: "MODIFIED", stream.Deleted: "DELETED"}
-	return &process.Event{Type: types[e.Type], Body: e.Body, Missed: e.Missed}
+	event := &process.Event{Body: e.Body, Missed: e.Missed, Mark: e.Mark}
+	switch e.Type {
+	case stream.Added, stream.Modified, stream.Deleted:
+		event.Type = e.Type.String()
+	case stream.Listed:
+		event.List, event.Authoritative = e.Mark, e.Authoritative
+	}
+	return event
 }
 
 // isServed tells whether an object belongs to what is served: of namespaces as
@@ -288,10 +294,10 @@ func (r *resource) running() []string {
 	return names
 }
 
-// add puts an entry to those that wait. Only the newest state of an object
-// matters, so an event replaces the one before it, unless there are handlers of
-// events; but deletions are never replaced, and what came with a listing stays
-// known as such.
+// add appends an entry to those that wait, or merges it with the last of them.
+// Change handlers need only the newest state of an object, so of two waiting events
+// the newer one stays, unless there are event handlers. Deletions are never
+// replaced and never dropped.
 func (r *resource) add(waiting []entry, e entry) []entry {
 	e = r.fresh(e)
 	if len(waiting) == 0 {
@@ -307,11 +313,7 @@ func (r *resource) add(waiting []entry, e entry) []entry {
 	case last.event.Gone() || len(r.kind.Watchers) > 0:
 		return append(waiting, e)
 	default:
-		event := *e.event
-		if last.event.Listed() {
-			event.Type = ""
-		}
-		e.event = &event
+		e.event = last.event.Join(e.event)
 		*last = e
 	}
 	return waiting

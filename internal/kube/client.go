@@ -110,6 +110,7 @@ type shared struct {
 	watches  openWatches
 	auth     *authState
 	recovery recovery
+	answers  atomic.Uint64 // responses of any kind, counted
 	buffers  sync.Pool
 }
 
@@ -184,6 +185,10 @@ func (c *Client) Reserved(n int) *Client {
 
 // Host is the URL of the API server, for messages.
 func (c *Client) Host() string { return c.shared.conns.Load().base.String() }
+
+// Answers counts the responses of the server, whatever they say. Two equal values
+// mean that it has not answered anything in between.
+func (c *Client) Answers() uint64 { return c.shared.answers.Load() }
 
 // Close closes the connections that are not in use.
 func (c *Client) Close() { c.shared.conns.Load().closeIdle() }

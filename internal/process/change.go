@@ -176,13 +176,7 @@ func (k *Kind) writeAsked(ctx context.Context, m *Memory, body *object.Body, ask
 		}
 		body = after
 	}
-	m.wrote = time.Now().UnixNano()
-}
-
-// outdated tells that a newer state is known already.
-func (m *Memory) outdated(state *object.Body) bool {
-	seen := m.seen()
-	return seen != "" && newer(seen, state.ResourceVersion) && !newer(state.ResourceVersion, seen)
+	k.wrote(m)
 }
 
 // panicError is a panic of users' code outside of their handlers.
@@ -248,13 +242,13 @@ func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *chang
 		API: k.API, Resource: k.Resource, Log: k.Logger(body), Brief: c.brief, Fresh: m.fresh(body, c), Bound: k.bound(ctx, m, c),
 	}
 	after, err := k.send(ctx, applier, body, c)
-	m.wrote = time.Now().UnixNano()
+	k.wrote(m)
 	m.daemons.Outdate()
 	if err == nil && c.finalizer.Add && !after.Deleting && !slices.Contains(after.Finalizers(), c.finalizer.Name) {
 		err = errors.New("the cluster did not keep the finalizer: something removes it from what is written")
 	}
-	if after != body && !newer(m.version, after.ResourceVersion) {
-		m.version, m.responded = after.ResourceVersion, true // some of it may have been written even after an error
+	if after != body && (err == nil || !newer(m.version, after.ResourceVersion)) {
+		m.version, m.responded = after.ResourceVersion, true // on errors, too: some of it may have been written
 	}
 	if err != nil {
 		return after, err

@@ -51,6 +51,9 @@ type Kind struct {
 	Aside func(func())
 	// Alarm makes the object get another turn at the moment, and at no other.
 	Alarm func(key string, at time.Time)
+	// Mark returns the next value of the counter that also numbers lists and watch
+	// events; see [Event.Mark]. nil means that list items never replace newer states.
+	Mark func() uint64
 	// Stopping is closed when no new work is to be begun.
 	Stopping <-chan struct{}
 	// Paused tells that none is for now; nil for never.
@@ -74,28 +77,13 @@ type Config struct {
 	PlainSecrets   bool            // keep what secrets were like as it is rather than as digests
 }
 
-// Event is what the stream says about an object.
-type Event struct {
-	Type   string // "ADDED", "MODIFIED", "DELETED", or "" for a listing
-	Body   *object.Body
-	Missed bool // its deletion was not seen, but found out: only the identity is known
-
-	unsettled bool // a glance did not do
-}
-
-// Listed tells that the object came with a listing rather than with a change.
-func (e *Event) Listed() bool { return e.Type == "" }
-
-// Gone tells that the object was deleted for good.
-func (e *Event) Gone() bool { return e.Type == "DELETED" }
-
 // Memory is what is kept of one object between its turns. It is small: there
 // is one for every object of the cluster that is served.
 type Memory struct {
 	UID, Namespace, Name string
 
 	version   string // the newest state that was acted on
-	wrote     int64  // when it was last written to, in Unix nanoseconds
+	mark      uint64 // the last write, watch event or list of it; see [Event.Mark]
 	listed    bool   // the first that was acted on came with a listing
 	handled   bool   // this process has handled it completely once
 	watched   uint64 // the event handlers, by their numbers, that matched last

@@ -15,6 +15,7 @@ import (
 // Index does nothing about an event but to keep indices up to date. It returns
 // whether the object is to be forgotten.
 func (k *Kind) Index(ctx context.Context, m *Memory, event *Event) (forget bool) {
+	defer m.note(event.Mark)
 	k.guard(event.Body, func() { k.index(ctx, m, event) })
 	return event.Gone()
 }
