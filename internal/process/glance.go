@@ -97,5 +97,5 @@ func (m *Memory) settle(b *object.Body) {
 // pending tells whether something is left from before that must be done
 // whatever the object is like.
 func (m *Memory) pending() bool {
-	return m.busy != nil && (m.busy.unsent != nil || m.busy.unsaved != nil || m.busy.failures > 0 || len(m.busy.asked) > 0 || m.busy.todoSent)
+	return m.busy != nil && (m.busy.unsent != nil || m.busy.unsaved != nil || m.busy.failures > 0 || len(m.busy.asked) > 0 || m.busy.todo != nil)
 }

@@ -112,8 +112,7 @@ type business struct {
 	refused *handling // its records were refused by the API server; nil if they were not
 	fresh   bool      // the object has changed since
 
-	todo     []execute.Part // what the note says is still to be sent, with edits
-	todoSent bool           // it was sent, but the note says otherwise
+	todo *todo // the changes that the note has; nil if none, or if they are not known yet
 
 	// postponed are handlers that are not to be called before a moment of which
 	// nothing is recorded.

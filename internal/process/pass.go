@@ -28,14 +28,13 @@ type pass struct {
 // changed, because the API server refused what a handler asked for.
 func (p *pass) save(ctx context.Context) error {
 	c := p.change
-	asked := joint(append(p.runner.Parts(p.Handlers), p.events...))
 	note := p.note.Clone()
 	for _, id := range p.runner.Finished() {
 		note.Saw(id, p.cause.New, p.state.Record(id).Stopped)
 	}
 	if !p.state.Done(p.ids) {
 		// What this turn writes is no change for the handlers that finished.
-		p.absorb(note, asked)
+		p.absorb(note, joint(p.parts()))
 	}
 	c.todo, p.saved = false, note
 	err := p.saveOutcomes(ctx, note)
@@ -59,6 +58,9 @@ func (p *pass) save(ctx context.Context) error {
 	c.restart()
 	return p.saveOutcomes(ctx, note)
 }
+
+// parts are the changes that handlers ask for in this turn, apart from refused ones.
+func (p *pass) parts() []execute.Part { return append(p.runner.Parts(p.Handlers), p.events...) }
 
 // saveOutcomes puts the outcomes into the change as if all of it were written in
 // one request.
@@ -86,10 +88,7 @@ func (p *pass) saveOutcomes(ctx context.Context, note *progress.Note) error {
 
 // saveUnfinished puts the records and the note into the change.
 func (p *pass) saveUnfinished(ctx context.Context, note *progress.Note) error {
-	note.Key = p.key()
-	if note.Started.IsZero() {
-		note.Started = p.state.Started(p.ids)
-	}
+	note.Key, note.Started = p.key(), p.state.Started(p.reason)
 	return p.saveProgress(ctx, p.change, note, without(p.leftovers, p.ids))
 }
 
