@@ -12,6 +12,7 @@ import (
 
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/essence"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/storage"
 )
 
@@ -83,11 +84,13 @@ func DecodeHandling(r storage.Record, reason cause.Reason, started time.Time) (h
 			return Handling{}, false
 		}
 	}
-	var stored storedHandling
-	if json.Unmarshal(raw, &stored) != nil {
+	fields, err := jsonvalue.Object(raw) // which keeps all digits of numbers
+	key, ok := fields["key"].(string)
+	if err != nil || !ok {
 		return Handling{}, false
 	}
-	return Handling(stored), true
+	seen, _ := fields["seen"].(map[string]any)
+	return Handling{Key: key, Seen: seen}, true
 }
 
 // Started is when the handling of the handlers began; zero if none has.
