@@ -131,7 +131,8 @@ func (s *sight) runner(state *progress.State, c *change, key func() string) *exe
 			return r
 		},
 		Load: func(ctx context.Context, ids []string) (map[string]storage.Record, error) {
-			return s.Config.Progress.Load(ctx, s.stored, ids)
+			records, err := s.Config.Progress.Load(ctx, s.stored, ids)
+			return records, s.excuse(err)
 		},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unique"
 
@@ -100,6 +101,8 @@ type Memory struct {
 	guarded   bool   // this process has put the finalizer on it
 	unchecked bool   // what became of the last write is to be seen yet
 	ended     bool   // it exists no more, though the stream has not said so yet
+
+	malformed atomic.Bool // damaged state was reported
 
 	daemons *daemon.Object // nil for objects without daemons and timers
 	memos   registry.Memos
