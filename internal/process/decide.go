@@ -53,6 +53,9 @@ func (s *sight) decide(ctx context.Context, stopping delay) (*change, error) {
 // saved, and the object is let go if nothing holds it anymore.
 func (s *sight) finish(ctx context.Context, c *change, stopping delay, save func(context.Context) error) (*change, error) {
 	c.notes = patch.Patch{}
+	if err := s.disown(ctx, c); err != nil {
+		return nil, err
+	}
 	if err := save(ctx); err != nil {
 		return nil, err
 	}

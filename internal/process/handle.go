@@ -99,6 +99,9 @@ func (s *sight) load(ctx context.Context) (*progress.State, storage.Record, erro
 	if err = s.excuse(err); err != nil {
 		return nil, storage.Record{}, fmt.Errorf("load the progress: %w", err)
 	}
+	if s.copied {
+		records = s.estrange(records)
+	}
 	note := records[progress.HandlingID]
 	delete(records, progress.HandlingID)
 	state := progress.New(records)

@@ -70,6 +70,7 @@ type Config struct {
 	ErrorDelays    []time.Duration // pauses after errors that are not the handlers'; the last repeats
 	WriteGrace     time.Duration   // for recording outcomes after the handlers were cancelled
 	PlainSecrets   bool            // keep what secrets were like as it is rather than as digests
+	TrustCopies    bool            // believe state that was stored for another object
 }
 
 // Event is what the stream says about an object.
@@ -103,6 +104,7 @@ type Memory struct {
 	ended     bool   // it exists no more, though the stream has not said so yet
 
 	malformed atomic.Bool // damaged state was reported
+	copied    bool        // that it is a copy was reported
 
 	daemons *daemon.Object // nil for objects without daemons and timers
 	memos   registry.Memos

@@ -22,7 +22,9 @@ type sight struct {
 	memory  *Memory
 	body    *object.Body
 	stored  stored
-	blocked bool // it has our finalizer
+	blocked bool     // it has our finalizer
+	copied  bool     // the stored state is another object's
+	foreign []string // the records that came with it
 	cause   *cause.Cause
 	fresh   bool              // the stream says that the object has changed
 	staying delay             // the time until more is done about daemons that the deletion waits for
@@ -38,6 +40,9 @@ func (k *Kind) look(ctx context.Context, m *Memory, body *object.Body) (*sight, 
 	old, known, err := k.Config.Base.Load(ctx, s.stored)
 	if err = s.excuse(err); err != nil {
 		return nil, fmt.Errorf("load the last-handled configuration: %w", err)
+	}
+	if s.copied = s.isCopy(); s.copied {
+		known = false
 	}
 	if known {
 		k.Config.Progress.Clean(old)

@@ -132,7 +132,7 @@ func settled(fields map[string]any) map[string]any {
 		if text, ok := v.(string); ok && json.Unmarshal([]byte(text), &parsed) == nil {
 			annotations[key] = parsed // the order of keys does not count
 		}
-		if strings.HasSuffix(key, "/touch-dummy") || strings.HasSuffix(key, "/gopf.handling") {
+		if strings.HasSuffix(key, "/touch-dummy") || strings.HasSuffix(key, "/gopf.handling") || strings.HasSuffix(key, "/gopf.bound") {
 			delete(annotations, key)
 		}
 	}
