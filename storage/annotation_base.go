@@ -40,6 +40,8 @@ type AnnotationBase struct {
 	// default 32 KiB less than [AnnotationsLimit], which leaves room for records
 	// of handlers.
 	CompressAbove int
+
+	place string // where it was made
 }
 
 var (
@@ -56,6 +58,7 @@ func NewAnnotationBase(prefix string) *AnnotationBase {
 		Key:           "last-handled-configuration",
 		V1:            true,
 		CompressAbove: AnnotationsLimit - 32<<10,
+		place:         callerOf(),
 	}
 }
 

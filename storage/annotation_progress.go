@@ -22,6 +22,8 @@ type AnnotationProgress struct {
 	// TouchKey is the name of the annotation by which Kopf wakes itself; see
 	// [Untoucher]. By default "touch-dummy".
 	TouchKey string
+
+	place string // where it was made
 }
 
 var (
@@ -34,7 +36,7 @@ var (
 // NewAnnotationProgress returns a storage in annotations of the prefix, with
 // everything else as in Kopf by default.
 func NewAnnotationProgress(prefix string) *AnnotationProgress {
-	return &AnnotationProgress{Prefix: prefix, V1: true, TouchKey: "touch-dummy"}
+	return &AnnotationProgress{Prefix: prefix, V1: true, TouchKey: "touch-dummy", place: callerOf()}
 }
 
 // Load implements [Progress].

@@ -183,7 +183,7 @@ func (s *sight) takenBack(ctx context.Context) (save func(context.Context, *chan
 	}
 	ids := state.Recorded(cause.Update)
 	if len(ids) == 0 {
-		return nil, nil
+		return s.removeStaleNote(state, note), nil
 	}
 	h, _ := progress.DecodeHandling(note, cause.Update, state.Started(ids))
 	s.log.Info("A change was taken back while it was handled.")
