@@ -197,8 +197,10 @@ func (b *Body) Members(wanted func(name string) bool) map[string]any {
 // [Body.Map].
 func (b *Body) Fields() (map[string]any, error) { return jsonvalue.Object(b.raw) }
 
-// Decode reads the object into a user's type. Field names are case-sensitive,
-// as they are for the API server.
+// Decode reads the object into a user's type. In its values of any type, integers
+// beyond int64 become float64, as everywhere in Kubernetes libraries. Numbers that
+// come from API servers written in Go survive that. Field names are
+// case-sensitive, as they are for the API server.
 func (b *Body) Decode(into any) error {
 	return kjson.UnmarshalCaseSensitivePreserveInts(b.raw, into)
 }
