@@ -50,11 +50,6 @@ type change struct {
 	written func()
 }
 
-// restart forgets what conclude has decided so far.
-func (c *change) restart() {
-	c.notes, c.due, c.written, c.todo = patch.Patch{}, delay{}, nil, false
-}
-
 // asked is what is sent of the parts now.
 func (c *change) asked() *patch.Patch {
 	if c.todo {

@@ -47,7 +47,9 @@ func (k *Kind) glance() (g glancing) {
 		}
 		g.guarded = g.guarded || h.Mandatory
 	}
-	g.glancer = essence.NewGlancer(k.Config.Base, k.Config.Progress)
+	if g.glancer = essence.NewGlancer(k.Config.Base, k.Config.Progress); g.glancer != nil {
+		g.glancer.TrustCopies = k.Config.TrustCopies
+	}
 	g.finalizer = []byte(`"` + k.Config.Finalizer + `"`)
 	return g
 }

@@ -104,7 +104,11 @@ func (h *handling) runner(key func() string) *execute.Runner {
 			return r
 		},
 		Load: func(ctx context.Context, ids []string) (map[string]storage.Record, error) {
-			return h.Config.Progress.Load(ctx, h.stored, ids)
+			if h.copied {
+				return nil, nil // they are another object's
+			}
+			records, err := h.Config.Progress.Load(ctx, h.stored, ids)
+			return records, h.excuse(err)
 		},
 	}
 }

@@ -5,6 +5,7 @@ package process
 import (
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unique"
 
@@ -75,6 +76,7 @@ type Config struct {
 	ErrorDelays    []time.Duration // pauses after errors that are not the handlers'; the last repeats
 	WriteGrace     time.Duration   // for recording outcomes after the handlers were cancelled
 	PlainSecrets   bool            // keep what secrets were like as it is rather than as digests
+	TrustCopies    bool            // believe state that was stored for another object
 }
 
 // Memory is what is kept of one object between its turns. It is small: there
@@ -93,6 +95,9 @@ type Memory struct {
 	responded bool   // the version is that of the server's response to our own last write
 	ended     bool   // it exists no more, though the stream has not said so yet
 	wroteIn   uint32 // the number of pauses before the last write, or before it was created
+
+	malformed atomic.Bool // damaged state was reported
+	copied    bool        // that it is a copy was reported
 
 	daemons *daemon.Object // nil for objects without daemons and timers
 	memos   registry.Memos

@@ -7,6 +7,7 @@ import (
 
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/progress"
 	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/storage"
@@ -50,13 +51,24 @@ func (p *pass) save(ctx context.Context) error {
 	}
 	unsent := note.Clone()
 	unsent.Todo = todo
-	c.restart()
+	if err = p.restart(ctx); err != nil {
+		return err
+	}
 	if err = p.saveUnfinished(ctx, unsent); !errors.Is(err, progress.ErrNoteTooLarge) {
 		c.todo, c.due = len(todo) > 0, registry.Some(time.Duration(0))
 		return err
 	}
-	c.restart()
+	if err = p.restart(ctx); err != nil {
+		return err
+	}
 	return p.saveOutcomes(ctx, note)
+}
+
+// restart forgets what was decided so far.
+func (p *pass) restart(ctx context.Context) error {
+	c := p.change
+	c.notes, c.due, c.written, c.todo = patch.Patch{}, delay{}, nil, false
+	return p.disown(ctx, c)
 }
 
 // parts are the changes that handlers ask for in this turn, apart from refused ones.

@@ -151,7 +151,7 @@ func settled(fields map[string]any) map[string]any {
 			annotations[key] = parsed // the order of keys does not count
 			delete(stringMap(parsed), "delay")
 		}
-		if strings.HasSuffix(key, "/touch-dummy") || strings.HasSuffix(key, "/gopf.handling") {
+		if strings.HasSuffix(key, "/touch-dummy") || strings.HasSuffix(key, "/gopf.handling") || strings.HasSuffix(key, "/gopf.bound") {
 			delete(annotations, key)
 		}
 	}
