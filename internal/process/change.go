@@ -256,7 +256,7 @@ func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *chang
 	w.unsent, w.failures, w.refused, w.fresh, w.until = nil, 0, nil, false, time.Time{}
 	m.wroteIn = k.pauses()
 	if c.todo {
-		w.todo = newTodo(c.parts, body)
+		w.todo = k.newTodo(c.parts, body)
 	}
 	if c.written != nil {
 		c.written()
