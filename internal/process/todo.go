@@ -26,7 +26,9 @@ import (
 func todoOf(parts []execute.Part, body *object.Body) []progress.Todo {
 	var todo []progress.Todo
 	for _, p := range parts {
-		todo = append(todo, progress.Todo{Handler: p.Handler, Patch: p.Patch.Fold(body.Map())})
+		if fields := p.Patch.Fold(body.Map()); len(fields) > 0 {
+			todo = append(todo, progress.Todo{Handler: p.Handler, Patch: fields})
+		}
 	}
 	return todo
 }
