@@ -379,9 +379,10 @@ func (e *unsavedError) Error() string {
 func (e *unsavedError) Unwrap() error { return e.err }
 
 // fresh reports whether the body is the server's response to our own last write.
-// Daemons write to the object as well, and handlers may have done so by themselves.
+// Daemons write to the object as well, and handlers may have done so by themselves,
+// also those whose changes were stored to be sent later.
 func (m *Memory) fresh(body *object.Body, c *change) bool {
-	return m.responded && m.daemons == nil && body.ResourceVersion == m.version && (c.handling == nil || !c.handling.wrote.Load())
+	return m.responded && m.daemons == nil && !c.acted && body.ResourceVersion == m.version && (c.handling == nil || !c.handling.wrote.Load())
 }
 
 // at notes the version that is being acted on.
