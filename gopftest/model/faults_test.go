@@ -1,0 +1,164 @@
+package model_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"gopf.dev/gopf/gopftest"
+)
+
+// randomPlan is what happens in a world, from the creation of the first object
+// on.
+func randomPlan(r *rand.Rand) []action {
+	names := []string{"x0", "x1", "x2"}[:1+r.IntN(3)]
+	u := newUsers(r, names...)
+	plan := []action{u.create(names[0])}
+	trouble := pick(r, []int{0, 10, 25, 50}) // percent of the actions
+	gaps := pick(r, [][]time.Duration{
+		{0, 0, 50 * time.Millisecond, time.Second},
+		{0, time.Second, 5 * time.Second, 20 * time.Second},
+		{5 * time.Second, 20 * time.Second, time.Minute},
+		{0, 50 * time.Millisecond, time.Second, 5 * time.Second, 20 * time.Second, 90 * time.Second},
+	})
+	for range 8 + r.IntN(22) {
+		var a action
+		if chance(r, trouble) {
+			a = randomTrouble(r, u)
+		} else {
+			a = u.next()
+		}
+		a.after = pick(r, gaps)
+		plan = append(plan, a)
+	}
+	for _, name := range names {
+		plan = append(plan, action{text: "release " + name, do: func(w *world) { w.release(name) }})
+	}
+	return plan
+}
+
+// randomTrouble is something that makes the operator's life harder.
+func randomTrouble(r *rand.Rand, u *users) action {
+	switch n := r.IntN(100); {
+	case n < 12:
+		return randomEnd(r)
+	case n < 20:
+		return action{text: "freeze", do: func(w *world) { w.current().op.Freeze("for a test") }}
+	case n < 32:
+		return action{text: "resume", do: func(w *world) { w.current().op.Resume() }}
+	case n < 40:
+		return action{text: "freeze and resume", do: func(w *world) { op := w.current().op; op.Freeze("for a test"); op.Resume() }}
+	case n < 46:
+		return action{text: "cut streams", do: func(w *world) { w.cluster.CutStreams() }}
+	case n < 54:
+		return action{text: "expire and cut streams", do: func(w *world) { w.cluster.Expire(); w.cluster.CutStreams() }}
+	case n < 66:
+		return besides(r, u)
+	case n < 82:
+		return randomStreamFault(r)
+	}
+	return randomRequestFault(r)
+}
+
+// randomEnd ends the process: at once, at one of its next writes, or gracefully.
+func randomEnd(r *rand.Rand) action {
+	down := pick(r, []time.Duration{0, 0, time.Second, 30 * time.Second, 2 * time.Minute})
+	set := func(w *world) *process {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.downtime = down
+		return w.processes[len(w.processes)-1]
+	}
+	switch n, after := 1+r.IntN(3), chance(r, 50); r.IntN(3) {
+	case 0:
+		return action{text: fmt.Sprint("kill for ", down), do: func(w *world) { set(w).kill() }}
+	case 1:
+		return action{text: fmt.Sprint("stop for ", down), do: func(w *world) { set(w).stop() }}
+	default:
+		return action{text: fmt.Sprintf("crash at write %d, after=%v, for %s", n, after, down), do: func(w *world) { set(w).crash(n, after) }}
+	}
+}
+
+// besides plans a user's change between a read and a write of the operator.
+func besides(r *rand.Rand, u *users) action {
+	name := pick(r, u.names)
+	if !u.present[name] {
+		return u.create(name)
+	}
+	n := 1 + r.IntN(3)
+	inner := u.change(name)
+	if chance(r, 15) {
+		inner = action{text: "delete " + name, do: func(w *world) { w.delete(name) }}
+		u.present[name] = false
+	}
+	match := gopftest.Requests("patch", "things").Where(ofOperator).Object("default", name).Nth(n)
+	return action{text: fmt.Sprintf("before write %d: %s", n, inner.text), do: func(w *world) {
+		w.fault(match, gopftest.Before(func(gopftest.Request) {
+			w.history.add("-- before a write: %s", inner.text)
+			inner.do(w)
+		}))
+	}}
+}
+
+type namedEffect struct {
+	name   string
+	effect gopftest.Effect
+}
+
+func randomStreamFault(r *rand.Rand) action {
+	d := pick(r, []time.Duration{20 * time.Millisecond, time.Second, 10 * time.Second})
+	lasts := pick(r, []time.Duration{5 * time.Second, time.Minute, 5 * time.Minute})
+	e := pick(r, []namedEffect{
+		{fmt.Sprint("events delayed by ", d), gopftest.DelayEvents(d)},
+		{fmt.Sprint("events delayed by ", d), gopftest.DelayEvents(d)},
+		{"events doubled", gopftest.DuplicateEvents()},
+		{"events replayed", gopftest.ReplayEvents()},
+		{"events replayed", gopftest.ReplayEvents()},
+		{"events garbled", gopftest.GarbleEvents()},
+		{"cut before events", gopftest.CutBeforeEvents()},
+		{"cut inside events", gopftest.CutInsideEvents()},
+		{"streams frozen", gopftest.FreezeStreams()},
+	})
+	return action{text: fmt.Sprintf("%s for %s", e.name, lasts), do: func(w *world) {
+		w.fault(gopftest.Requests("watch", "things").During(lasts), e.effect)
+	}}
+}
+
+func randomRequestFault(r *rand.Rand) action {
+	verb := pick(r, []string{"patch", "patch", "get", "list", "watch", ""})
+	n := pick(r, []int{1, 1, 2, 5})
+	d := pick(r, []time.Duration{100 * time.Millisecond, 3 * time.Second, 40 * time.Second})
+	match := gopftest.Requests(verb, "things")
+	if verb == "" {
+		match = gopftest.Requests("", "")
+	}
+	match = match.Where(ofOperator)
+	counted, timed := match.First(n), match.During(d)
+	type planned struct {
+		namedEffect
+		match gopftest.Match
+	}
+	e := pick(r, []planned{
+		{namedEffect{"409", gopftest.Fail(409)}, counted},
+		{namedEffect{"429", gopftest.FailWith(apierrors.NewTooManyRequests("slow down", 2))}, counted},
+		{namedEffect{"500", gopftest.Fail(500)}, counted},
+		{namedEffect{"503", gopftest.Fail(503)}, timed},
+		{namedEffect{"504", gopftest.FailWith(apierrors.NewTimeoutError("a test", 1))}, counted},
+		{namedEffect{"410", gopftest.Fail(410)}, counted},
+		{namedEffect{"dropped", gopftest.Drop()}, counted},
+		{namedEffect{"dropped", gopftest.Drop()}, timed},
+		{namedEffect{"answers lost", gopftest.LoseAnswer()}, counted},
+		{namedEffect{"answers lost", gopftest.LoseAnswer()}, counted},
+		{namedEffect{"garbled", gopftest.Garble()}, counted},
+		{namedEffect{fmt.Sprint("held for ", d), gopftest.Hold(d)}, counted},
+		{namedEffect{fmt.Sprint("answers held for ", d), gopftest.HoldAnswer(d)}, counted},
+		{namedEffect{"hanging", gopftest.Hang()}, timed},
+		{namedEffect{"answers hanging", gopftest.HangAnswer()}, timed},
+	})
+	if e.name == "410" && verb != "watch" && verb != "list" {
+		e = planned{namedEffect{"500", gopftest.Fail(500)}, counted}
+	}
+	return action{text: fmt.Sprintf("requests %q %s (%d, %s)", verb, e.name, n, d), do: func(w *world) { w.fault(e.match, e.effect) }}
+}

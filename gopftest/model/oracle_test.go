@@ -1,0 +1,233 @@
+package model_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"gopf.dev/gopf"
+)
+
+// oracle knows what must be true of an operator. It is told what users write and
+// which handlers are called.
+type oracle struct {
+	history     *history
+	declaration declaration
+
+	mu       sync.Mutex
+	problems []string
+	states   map[string][]state         // what users wrote, by uid
+	calls    map[string][]*call         // of handlers of changes, by uid
+	running  map[*call]bool             // top-level calls
+	versions map[string]int64           // the highest one that handlers of changes saw, by process and uid
+	finished map[string]int             // by process, uid, id and key
+	events   map[string]map[string]seen // the last one of each object, by process and uid
+	daemons  map[string]int             // that run, by process and uid
+	flushes  map[string]string          // what daemons wrote last, by uid
+	ticks    map[string][]time.Time     // of timers, by process and uid
+	strict   bool                       // only handlers for resuming may be called
+	called   int                        // handlers of changes, in all
+	abort    func()                     // ends the world early
+	aborted  bool
+}
+
+// state is an object after a user's write.
+type state struct {
+	text       string
+	object     map[string]any
+	generation int64
+	deleting   bool
+	guarded    bool // it has the operator's finalizer
+}
+
+// seen is an event as a handler saw it.
+type seen struct {
+	version int64
+	kind    string
+	name    string
+}
+
+// call is one call of a handler of changes.
+type call struct {
+	process *process
+	handler handler
+	id      string
+	top     bool // no sub-handler
+	uid     string
+	name    string
+	version int64
+	reason  gopf.Reason
+	retry   int
+	key     string
+	state   string // what users wrote
+	object  map[string]any
+	final   bool // it is not to be called again for this change
+	err     error
+	asked   map[string]string // values by where they are written; "" if unknown
+}
+
+func newOracle(h *history, d declaration) *oracle {
+	return &oracle{
+		history: h, declaration: d, states: map[string][]state{}, calls: map[string][]*call{}, running: map[*call]bool{},
+		versions: map[string]int64{}, finished: map[string]int{}, events: map[string]map[string]seen{}, daemons: map[string]int{},
+		flushes: map[string]string{}, ticks: map[string][]time.Time{},
+	}
+}
+
+// wrong notes that something is not as it must be.
+func (o *oracle) wrong(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	o.mu.Lock()
+	o.problems = append(o.problems, text)
+	o.mu.Unlock()
+	o.history.add("!! %s", text)
+}
+
+// userWrote is told the server's response to a user's write.
+func (o *oracle) userWrote(method string, answer []byte) {
+	var obj map[string]any
+	if err := json.Unmarshal(answer, &obj); err != nil || obj["kind"] != "Thing" {
+		return // it is gone
+	}
+	var exact struct {
+		Metadata struct {
+			UID               string
+			Generation        int64
+			DeletionTimestamp string
+			Finalizers        []string
+		}
+	}
+	_ = json.Unmarshal(answer, &exact)
+	m := exact.Metadata
+	s := state{text: canonical(answer), object: obj, generation: m.Generation, deleting: m.DeletionTimestamp != ""}
+	for _, f := range m.Finalizers {
+		s.guarded = s.guarded || strings.HasPrefix(f, storageKey)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.states[m.UID] = append(o.states[m.UID], s)
+}
+
+// canonical is the part of an object that users write, given as JSON.
+func canonical(text []byte) string {
+	var obj map[string]any
+	d := json.NewDecoder(strings.NewReader(string(text)))
+	d.UseNumber()
+	if err := d.Decode(&obj); err != nil {
+		return err.Error()
+	}
+	return userState(obj)
+}
+
+// mostCalls is how many calls of handlers there may be in one world. Plans need
+// far less.
+const mostCalls = 1000
+
+// begin is told that a handler is called.
+func (o *oracle) begin(p *process, h handler, id string, top bool, c *change) *call {
+	version, _ := strconv.ParseInt(c.Object.GetResourceVersion(), 10, 64)
+	k := &call{
+		process: p, handler: h, id: id, top: top, uid: string(c.Object.GetUID()), name: c.Object.GetName(), version: version,
+		reason: c.Reason, retry: c.Retry, key: c.Key(), state: userState(c.Raw()), object: c.Raw(), asked: map[string]string{},
+	}
+	if p.isDead() {
+		return k
+	}
+	o.history.add("  p%d %s(%s) %s #%d v%d key %s %s", p.n, id, c.Reason, k.name, k.retry, version, k.key[:min(4, len(k.key))], k.state)
+	if text := userState(c.Object.Object); text != k.state {
+		o.wrong("%s of %s: the object has %s, its raw form has %s", id, k.name, text, k.state)
+	}
+	o.mu.Lock()
+	at := fmt.Sprint(p.n, k.uid)
+	back := o.versions[at] > version
+	o.versions[at] = max(o.versions[at], version)
+	var beside *call
+	for other := range o.running {
+		if top && other.uid == k.uid && !other.process.isDead() {
+			beside = other
+		}
+	}
+	if top {
+		o.running[k] = true
+	}
+	o.called++
+	endless := o.called > mostCalls && !o.aborted
+	o.aborted = o.aborted || endless
+	strict := o.strict && h.on&gopf.Resume == 0 && top
+	o.calls[k.uid] = append(o.calls[k.uid], k)
+	o.mu.Unlock()
+	if endless {
+		o.wrong("handlers are called without end")
+		o.abort()
+	}
+	if back {
+		o.wrong("%s of %s: version %d is older than one seen before", id, k.name, version)
+	}
+	if beside != nil {
+		o.wrong("%s of %s runs beside %s of process %d", id, k.name, beside.id, beside.process.n)
+	}
+	if strict {
+		o.wrong("%s of %s is called for %s after a restart without any change", id, k.name, c.Reason)
+	}
+	return k
+}
+
+// end is told that a call is over.
+func (o *oracle) end(k *call, final bool, err error) {
+	o.mu.Lock()
+	delete(o.running, k)
+	o.mu.Unlock()
+	if k.process.isDead() {
+		return
+	}
+	o.history.add("  p%d %s(%s) %s ends: final=%v %v", k.process.n, k.id, k.reason, k.name, final, err)
+	o.mu.Lock()
+	k.final, k.err = final, err
+	repeated := false
+	if final {
+		at := fmt.Sprint(k.process.n, k.uid, k.id, k.key)
+		o.finished[at]++
+		repeated = o.finished[at] > 1 && !o.ambiguous(k.uid)
+		if k.reason == gopf.Create || k.reason == gopf.Delete {
+			at = fmt.Sprint(k.process.n, k.uid, k.id, k.reason)
+			o.finished[at]++
+			repeated = repeated || o.finished[at] > 1
+		}
+	}
+	o.mu.Unlock()
+	if repeated {
+		o.wrong("%s of %s has finished twice for one change (%s, key %s)", k.id, k.name, k.reason, k.key)
+	}
+}
+
+// ambiguous reports whether different changes of the object may have one key:
+// those that are the same again, with others in between, and all of metadata.
+func (o *oracle) ambiguous(uid string) bool {
+	known := map[string]int{}
+	for i, s := range o.states[uid] {
+		text := fmt.Sprint(s.generation, s.text)
+		if last, found := known[text]; found && last != i-1 {
+			return true
+		}
+		known[text] = i
+	}
+	return false
+}
+
+// asks is told what a handler writes; "" if it is not known whether it does.
+func (o *oracle) asks(k *call, where, value string) {
+	if where == "" {
+		where = k.handler.patch
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	k.asked[where] = value
+}
+
+// result is what a handler stores in the status.
+func (o *oracle) result(k *call) []any {
+	return []any{digest(k.state), asMap(k.object["spec"])["big"]}
+}

@@ -1,0 +1,153 @@
+package model_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"gopf.dev/gopf"
+)
+
+// processHeader names the process that sent a request.
+const processHeader = "X-Process"
+
+// process is one run of the operator, and its connection to the cluster.
+type process struct {
+	n       int
+	world   *world
+	oracle  *oracle
+	outside *outside
+	op      *gopf.Operator
+	index   *gopf.IndexOf[string, string]
+	stop    context.CancelFunc
+	died    chan struct{} // closed when it is killed
+	done    chan struct{} // closed when Run has returned
+	err     error         // of Run
+	next    http.RoundTripper
+
+	mu      sync.Mutex
+	dead    bool
+	cut     bool // no request gets through
+	writes  int  // until it crashes; 0 if it does not
+	written bool // it crashes after the write rather than before
+}
+
+// start runs a new process of the operator.
+func (w *world) start(d declaration, tune func(*gopf.Operator)) *process {
+	ctx, stop := context.WithCancel(context.Background())
+	w.mu.Lock()
+	w.started++
+	p := &process{
+		n: w.started, world: w, oracle: w.oracle, outside: w.outside, next: w.cluster.Transport(),
+		stop: stop, died: make(chan struct{}), done: make(chan struct{}),
+	}
+	w.processes = append(w.processes, p)
+	w.mu.Unlock()
+	p.op = d.declare(p)
+	if tune != nil {
+		tune(p.op)
+	}
+	config := w.cluster.RESTConfig()
+	config.Transport = p
+	w.history.add("p%d starts", p.n)
+	w.running.Go(func() {
+		p.err = p.op.Run(ctx, append(w.options(), gopf.Cluster(config), gopf.Log(w.logger(p)))...)
+		if !p.isDead() {
+			w.history.add("p%d has ended: %v", p.n, p.err)
+		}
+		close(p.done)
+	})
+	return p
+}
+
+// kill ends the process at once: nothing that it does afterwards has any effect.
+func (p *process) kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.dead {
+		p.dead = true
+		close(p.died)
+		p.stop()
+		p.world.history.add("p%d is killed", p.n)
+	}
+}
+
+func (p *process) isDead() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.dead
+}
+
+// sever cuts the connection to the cluster, or restores it.
+func (p *process) sever(cut bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = cut
+}
+
+func (p *process) unreachable() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.dead || p.cut
+}
+
+// crash kills the process at the n-th write from now.
+func (p *process) crash(n int, after bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.writes, p.written = n, after
+}
+
+func (p *process) statusSub() bool { return p.world.declaration.statusSub }
+
+// RoundTrip implements http.RoundTripper.
+func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
+	if p.unreachable() {
+		return nil, errKilled
+	}
+	r = r.Clone(r.Context())
+	r.Header.Set(processHeader, strconv.Itoa(p.n))
+	if p.fatal(r) {
+		if p.written {
+			if resp, err := p.next.RoundTrip(r); err == nil {
+				_ = resp.Body.Close()
+			}
+		}
+		p.kill()
+		return nil, errKilled
+	}
+	resp, err := p.next.RoundTrip(r)
+	if err == nil {
+		resp.Body = severed{resp.Body, p}
+	}
+	return resp, err
+}
+
+// fatal counts a write, and reports whether the process crashes at it.
+func (p *process) fatal(r *http.Request) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.writes == 0 || r.Method == http.MethodGet || strings.HasSuffix(r.URL.Path, "reviews") {
+		return false
+	}
+	p.writes--
+	return p.writes == 0
+}
+
+// severed is a response that ends with the connection.
+type severed struct {
+	io.ReadCloser
+	process *process
+}
+
+// Read implements io.Reader.
+func (s severed) Read(b []byte) (int, error) {
+	n, err := s.ReadCloser.Read(b)
+	if s.process.unreachable() {
+		return 0, errKilled
+	}
+	return n, err
+}

@@ -1,0 +1,144 @@
+package model_test
+
+import (
+	"log/slog"
+	"os"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/gopftest"
+	"gopf.dev/gopf/logs"
+)
+
+// world is a cluster with an operator, users and faults.
+type world struct {
+	t           *testing.T
+	cluster     *gopftest.Cluster
+	declaration declaration
+	history     *history
+	oracle      *oracle
+	outside     *outside
+	runOptions  []gopf.RunOption
+	running     sync.WaitGroup
+
+	mu        sync.Mutex
+	started   int // processes so far
+	processes []*process
+	faults    []*gopftest.Fault
+	downtime  time.Duration // between the end of one process and the start of the next
+	ending    bool          // no process is started any more
+}
+
+func newWorld(t *testing.T, d declaration) *world {
+	c := gopftest.NewCluster(t)
+	c.Define(t, gopftest.Kind{Group: group, Version: "v1", Plural: "things", Kind: "Thing", Namespaced: true, StatusSubresource: d.statusSub})
+	h := newHistory(c)
+	w := &world{t: t, cluster: c, declaration: d, history: h, oracle: newOracle(h, d), outside: newOutside()}
+	w.oracle.abort = w.abort
+	return w
+}
+
+// abort kills all processes: there is no end otherwise.
+func (w *world) abort() {
+	w.mu.Lock()
+	w.ending = true
+	ps := w.processes
+	w.mu.Unlock()
+	for _, p := range ps {
+		p.kill()
+	}
+}
+
+func (w *world) options() []gopf.RunOption { return w.runOptions }
+
+func (w *world) logger(p *process) *slog.Logger {
+	if os.Getenv("GOPF_MODEL_LOG") == "" {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(logs.New(w.t.Output(), logs.Options{Format: logs.Full, Level: slog.LevelDebug, Prefix: true})).With("process", p.n)
+}
+
+// supervise keeps one process running until the world ends, as Kubernetes does.
+func (w *world) supervise() {
+	w.running.Go(func() {
+		for !w.isEnding() {
+			p := w.start(w.declaration, nil)
+			select {
+			case <-p.died:
+			case <-p.done:
+				if p.err != nil { // the cluster cannot be reached at the start
+					time.Sleep(5 * time.Second)
+				}
+			}
+			w.mu.Lock()
+			d := w.downtime
+			w.mu.Unlock()
+			time.Sleep(d)
+		}
+	})
+}
+
+// current is the process that runs, or the last one that did.
+func (w *world) current() *process {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.processes[len(w.processes)-1]
+}
+
+func (w *world) isEnding() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ending
+}
+
+// end stops all processes.
+func (w *world) end() {
+	w.mu.Lock()
+	w.ending = true
+	ps := w.processes
+	w.mu.Unlock()
+	for _, p := range ps {
+		p.stop()
+	}
+	w.running.Wait()
+}
+
+func (w *world) fault(m gopftest.Match, effects ...gopftest.Effect) {
+	f := w.cluster.Fault(m, effects...)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.faults = append(w.faults, f)
+}
+
+// calm ends all faults and pauses.
+func (w *world) calm() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.faults {
+		f.Stop()
+	}
+	for _, p := range w.processes {
+		p.sever(false)
+		p.crash(0, false)
+		p.op.Resume()
+	}
+	w.history.add("-- calm")
+}
+
+// quiet lets all that is due soon happen.
+func quiet(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// perform does what was planned.
+func (w *world) perform(actions []action) {
+	for _, a := range actions {
+		quiet(a.after)
+		w.history.add("-- %s", a.text)
+		a.do(w)
+	}
+}
