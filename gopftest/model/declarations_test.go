@@ -71,6 +71,9 @@ func randomDeclaration(r *rand.Rand) declaration {
 	if chance(r, 20) {
 		h := randomChange(r, "res")
 		h.on = gopf.Resume
+		if h.subs = nil; h.patch != "" {
+			h.patch = "status" // other changes would be updates
+		}
 		d.handlers = append(d.handlers, h)
 	}
 	for _, kind := range []string{"event", "daemon", "timer", "index"} {

@@ -122,6 +122,7 @@ func randomStreamFault(r *rand.Rand) action {
 		{"streams frozen", gopftest.FreezeStreams()},
 	})
 	return action{text: fmt.Sprintf("%s for %s", e.name, lasts), do: func(w *world) {
+		w.oracle.replays = w.oracle.replays || e.name == "events replayed"
 		w.fault(gopftest.Requests("watch", "things").During(lasts), e.effect)
 	}}
 }

@@ -32,8 +32,8 @@ func forSeeds(t *testing.T, share int, test func(t *testing.T, r *rand.Rand) *wo
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w := test(t, rand.New(rand.NewPCG(uint64(seed), 1)))
-				if len(w.oracle.problems) > 0 {
-					t.Errorf("seed %d:\n%s\n\n%s\n\n%s", seed, strings.Join(w.oracle.problems, "\n"), w.declaration, w.history)
+				if wrong := w.oracle.problems; len(wrong) > 0 {
+					t.Errorf("seed %d:\n%s\n\n%s\n\n%s", seed, strings.Join(wrong[:min(10, len(wrong))], "\n"), w.declaration, w.history)
 				}
 			})
 		})

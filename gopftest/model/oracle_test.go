@@ -3,6 +3,7 @@ package model_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,8 +31,10 @@ type oracle struct {
 	ticks    map[string][]time.Time     // of timers, by process and uid
 	strict   bool                       // only handlers for resuming may be called
 	called   int                        // handlers of changes, in all
+	writes   int                        // tried, in all
 	abort    func()                     // ends the world early
 	aborted  bool
+	replays  bool // streams have told old events again
 }
 
 // state is an object after a user's write.
@@ -79,9 +82,11 @@ func newOracle(h *history, d declaration) *oracle {
 
 // wrong notes that something is not as it must be.
 func (o *oracle) wrong(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
+	text := cutText(fmt.Sprintf(format, args...), 300)
 	o.mu.Lock()
-	o.problems = append(o.problems, text)
+	if !slices.Contains(o.problems, text) {
+		o.problems = append(o.problems, text)
+	}
 	o.mu.Unlock()
 	o.history.add("!! %s", text)
 }
@@ -125,6 +130,22 @@ func canonical(text []byte) string {
 // mostCalls is how many calls of handlers there may be in one world. Plans need
 // far less.
 const mostCalls = 1000
+
+// mostWrites is how many writes the operator may try in one world.
+const mostWrites = 3000
+
+// written is told that the operator is about to write.
+func (o *oracle) written() {
+	o.mu.Lock()
+	o.writes++
+	endless := o.writes > mostWrites && !o.aborted
+	o.aborted = o.aborted || endless
+	o.mu.Unlock()
+	if endless {
+		o.wrong("the operator writes without end")
+		o.abort()
+	}
+}
 
 // begin is told that a handler is called.
 func (o *oracle) begin(p *process, h handler, id string, top bool, c *change) *call {

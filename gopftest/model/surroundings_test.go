@@ -133,7 +133,7 @@ func (o *oracle) eventsAreComplete(w *world, objects map[string]*unstructured.Un
 		told := o.events[fmt.Sprint(p.n)]
 		o.mu.Unlock()
 		for uid, last := range told {
-			if objects[uid] == nil && last.kind != "DELETED" {
+			if objects[uid] == nil && last.kind != "DELETED" && o.alwaysMatched(uid, h.filter) {
 				o.wrong("process %d was not told of the deletion of %s (%s)", p.n, last.name, uid)
 			}
 		}
