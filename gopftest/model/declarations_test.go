@@ -89,7 +89,7 @@ var pauses = []time.Duration{time.Second, 10 * time.Second, time.Minute}
 func randomChange(r *rand.Rand, id string) handler {
 	h := handler{
 		id: id, kind: "change", filter: randomFilter(r),
-		on:     pick(r, []gopf.Reason{gopf.Create | gopf.Update, gopf.Create | gopf.Update, gopf.Create | gopf.Update | gopf.Resume, gopf.Create, gopf.Update}),
+		on:     pick(r, []gopf.Reason{gopf.Create | gopf.Update, gopf.Create | gopf.Update, gopf.Create | gopf.Update, gopf.Create | gopf.Update | gopf.Resume, gopf.Create, gopf.Update}),
 		how:    pick(r, []string{"retry", "retry", "wait", "error", "permanent"}),
 		delay:  pick(r, pauses),
 		work:   pick(r, []time.Duration{0, 0, 0, time.Second, 10 * time.Second, 30 * time.Second}),
@@ -105,7 +105,7 @@ func randomChange(r *rand.Rand, id string) handler {
 		h.patch = pick(r, []string{"status", "status", "label", "annotation", "spec", "edit", "twice"})
 	}
 	if chance(r, 20) {
-		h.subs, h.parallel = randomSubs(r, 2), pick(r, []int{0, 0, 2})
+		h.subs, h.parallel, h.retries = randomSubs(r, 2), pick(r, []int{0, 0, 2}), 0
 	}
 	return h
 }
@@ -125,7 +125,7 @@ func randomSubs(r *rand.Rand, depth int) []handler {
 
 func randomFilter(r *rand.Rand) filter {
 	switch {
-	case chance(r, 65):
+	case chance(r, 75):
 		return filter{}
 	case chance(r, 50):
 		return filter{"label", pick(r, tiers[:2])}

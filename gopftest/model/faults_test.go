@@ -10,12 +10,11 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
-// randomPlan is what happens in a world, from the creation of the first object
-// on.
-func randomPlan(r *rand.Rand) []action {
-	names := []string{"x0", "x1", "x2"}[:1+r.IntN(3)]
+// randomPlan is what happens in a world, in episodes. After each, the world comes
+// to rest.
+func randomPlan(r *rand.Rand) [][]action {
+	names := []string{"x0", "x1", "x2"}[:pick(r, []int{1, 1, 2, 3})]
 	u := newUsers(r, names...)
-	plan := []action{u.create(names[0])}
 	trouble := pick(r, []int{0, 10, 25, 50}) // percent of the actions
 	gaps := pick(r, [][]time.Duration{
 		{0, 0, 50 * time.Millisecond, time.Second},
@@ -23,18 +22,29 @@ func randomPlan(r *rand.Rand) []action {
 		{5 * time.Second, 20 * time.Second, time.Minute},
 		{0, 50 * time.Millisecond, time.Second, 5 * time.Second, 20 * time.Second, 90 * time.Second},
 	})
-	for range 8 + r.IntN(22) {
-		var a action
-		if chance(r, trouble) {
-			a = randomTrouble(r, u)
-		} else {
-			a = u.next()
+	var plan [][]action
+	for range 2 + r.IntN(4) {
+		var episode []action
+		for range 3 + r.IntN(6) {
+			var a action
+			if chance(r, trouble) {
+				a = randomTrouble(r, u)
+			} else {
+				a = u.next()
+			}
+			a.after = pick(r, gaps)
+			episode = append(episode, a)
 		}
-		a.after = pick(r, gaps)
-		plan = append(plan, a)
+		for _, name := range names {
+			if chance(r, 70) {
+				episode = append(episode, action{text: "release " + name, do: func(w *world) { w.release(name) }})
+			}
+		}
+		plan = append(plan, episode)
 	}
 	for _, name := range names {
-		plan = append(plan, action{text: "release " + name, do: func(w *world) { w.release(name) }})
+		last := &plan[len(plan)-1]
+		*last = append(*last, action{text: "release " + name, do: func(w *world) { w.release(name) }})
 	}
 	return plan
 }
@@ -113,6 +123,7 @@ func randomStreamFault(r *rand.Rand) action {
 	e := pick(r, []namedEffect{
 		{fmt.Sprint("events delayed by ", d), gopftest.DelayEvents(d)},
 		{fmt.Sprint("events delayed by ", d), gopftest.DelayEvents(d)},
+		{"events replayed", gopftest.ReplayEvents()},
 		{"events doubled", gopftest.DuplicateEvents()},
 		{"events replayed", gopftest.ReplayEvents()},
 		{"events replayed", gopftest.ReplayEvents()},

@@ -66,15 +66,13 @@ func TestNothingIsLostOrRepeated(t *testing.T) {
 	})
 }
 
-// finish lets the operator come to rest, and checks everything.
+// finish checks what takes long: idle hours, and a restart.
 func (w *world) finish() {
-	w.calm()
-	quiet(90 * time.Minute)
 	if w.isEnding() {
 		w.end()
 		return // it was aborted
 	}
-	w.oracle.settled(w)
+	quiet(time.Hour) // timers have seen the last state
 	since := time.Now()
 	w.oracle.idle(w, 2*time.Hour)
 	w.oracle.timersRan(w, since)

@@ -229,7 +229,10 @@ func (o *oracle) end(k *call, final bool, err error) {
 func (o *oracle) ambiguous(uid string) bool {
 	known := map[string]int{}
 	for i, s := range o.states[uid] {
-		text := fmt.Sprint(s.generation, s.text)
+		text := s.text
+		if o.declaration.statusSub { // otherwise every write of a status raises the generation
+			text += fmt.Sprint(s.generation)
+		}
 		if last, found := known[text]; found && last != i-1 {
 			return true
 		}

@@ -18,6 +18,9 @@ func (o *oracle) settled(w *world) {
 	for _, obj := range w.cluster.List(w.t, resource, "") {
 		objects[string(obj.GetUID())] = obj
 		if obj.GetDeletionTimestamp() != nil {
+			if slices.Contains(obj.GetFinalizers(), hold) && len(obj.GetFinalizers()) == 1 {
+				continue // users hold it
+			}
 			o.wrong("%s is still not deleted, with the finalizers %q", obj.GetName(), obj.GetFinalizers())
 			continue
 		}

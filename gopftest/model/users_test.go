@@ -61,9 +61,9 @@ func (u *users) change(name string) action {
 	verb := "change"
 	var c content
 	switch n := u.rand.IntN(100); {
-	case n < 35 && len(past) > 1:
+	case n < 45 && len(past) > 1:
 		verb, c = "take back", past[len(past)-2]
-	case n < 55:
+	case n < 60:
 		verb, c = "relabel", now.relabeled(u.rand)
 	default:
 		c = now.changed(u.rand, u.fields)
@@ -71,6 +71,9 @@ func (u *users) change(name string) action {
 	u.past[name] = append(past, c)
 	return action{text: fmt.Sprintf("%s %s %s", verb, name, c), do: func(w *world) { w.change(name, c) }}
 }
+
+// hold is a finalizer of users.
+const hold = "example.com/hold"
 
 const things = "/apis/model.dev/v1/namespaces/default/things"
 
@@ -87,7 +90,7 @@ func (w *world) create(name string, c content, held bool) {
 	metadata["labels"] = without(asMap(metadata["labels"]), func(k string) bool { return asMap(metadata["labels"])[k] == nil })
 	metadata["annotations"] = c.annotations
 	if held {
-		metadata["finalizers"] = []string{"example.com/hold"}
+		metadata["finalizers"] = []string{hold}
 	}
 	obj["apiVersion"], obj["kind"] = "model.dev/v1", "Thing"
 	w.request(http.MethodPost, things, obj)
@@ -107,7 +110,7 @@ func (w *world) release(name string) {
 	}
 	kept := []string{}
 	for _, f := range obj.GetFinalizers() {
-		if f != "example.com/hold" {
+		if f != hold {
 			kept = append(kept, f)
 		}
 	}

@@ -134,11 +134,19 @@ func quiet(d time.Duration) {
 	synctest.Wait()
 }
 
-// perform does what was planned.
-func (w *world) perform(actions []action) {
-	for _, a := range actions {
-		quiet(a.after)
-		w.history.add("-- %s", a.text)
-		a.do(w)
+// perform does what was planned, and checks the outcome of each episode.
+func (w *world) perform(plan [][]action) {
+	for _, episode := range plan {
+		for _, a := range episode {
+			quiet(a.after)
+			w.history.add("-- %s", a.text)
+			a.do(w)
+		}
+		w.calm()
+		quiet(45 * time.Minute)
+		if w.isEnding() {
+			return
+		}
+		w.oracle.settled(w)
 	}
 }
