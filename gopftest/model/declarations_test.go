@@ -46,7 +46,7 @@ type filter struct {
 	value string
 }
 
-func randomDeclaration(r *rand.Rand) declaration {
+func randomDeclaration(r *rand.Rand, th theme) declaration {
 	d := declaration{
 		lifecycle:   pick(r, []string{"asap", "asap", "all", "one", "random", "shuffled"}),
 		storage:     pick(r, []string{"annotations", "annotations", "annotations", "status", "smart", "elsewhere"}),
@@ -55,21 +55,21 @@ func randomDeclaration(r *rand.Rand) declaration {
 		statusSub:   chance(r, 70),
 	}
 	for i := range 1 + r.IntN(3) {
-		d.handlers = append(d.handlers, randomChange(r, fmt.Sprint("h", i)))
+		d.handlers = append(d.handlers, randomChange(r, th, fmt.Sprint("h", i)))
 	}
 	if chance(r, 30) {
-		h := randomChange(r, "f")
+		h := randomChange(r, th, "f")
 		h.kind, h.field, h.filter = "field", pick(r, []string{"a", "b", "big"}), filter{}
 		h.on = gopf.Create | gopf.Update
 		d.handlers = append(d.handlers, h)
 	}
-	if chance(r, 50) {
-		h := randomChange(r, "del")
+	if chance(r, th.deletion) {
+		h := randomChange(r, th, "del")
 		h.on, h.optional, h.subs = gopf.Delete, chance(r, 10), nil
 		d.handlers = append(d.handlers, h)
 	}
 	if chance(r, 20) {
-		h := randomChange(r, "res")
+		h := randomChange(r, th, "res")
 		h.on = gopf.Resume
 		if h.subs = nil; h.patch != "" {
 			h.patch = "status" // other changes would be updates
@@ -77,7 +77,7 @@ func randomDeclaration(r *rand.Rand) declaration {
 		d.handlers = append(d.handlers, h)
 	}
 	for _, kind := range []string{"event", "daemon", "timer", "index"} {
-		if chance(r, 30) {
+		if chance(r, th.background) {
 			d.handlers = append(d.handlers, randomBackground(r, kind))
 		}
 	}
@@ -86,17 +86,17 @@ func randomDeclaration(r *rand.Rand) declaration {
 
 var pauses = []time.Duration{time.Second, 10 * time.Second, time.Minute}
 
-func randomChange(r *rand.Rand, id string) handler {
+func randomChange(r *rand.Rand, th theme, id string) handler {
 	h := handler{
 		id: id, kind: "change", filter: randomFilter(r),
 		on:     pick(r, []gopf.Reason{gopf.Create | gopf.Update, gopf.Create | gopf.Update, gopf.Create | gopf.Update, gopf.Create | gopf.Update | gopf.Resume, gopf.Create, gopf.Update}),
 		how:    pick(r, []string{"retry", "retry", "wait", "error", "permanent"}),
 		delay:  pick(r, pauses),
-		work:   pick(r, []time.Duration{0, 0, 0, time.Second, 10 * time.Second, 30 * time.Second}),
 		result: chance(r, 30),
 	}
-	if chance(r, 45) {
-		h.fails = 1 + r.IntN(2)
+	if chance(r, th.slow) {
+		h.work = pick(r, []time.Duration{0, time.Second, 10 * time.Second, 30 * time.Second})
+		h.fails = r.IntN(3)
 	}
 	if chance(r, 10) {
 		h.retries = 1 + r.IntN(3)
@@ -105,18 +105,18 @@ func randomChange(r *rand.Rand, id string) handler {
 		h.patch = pick(r, []string{"status", "status", "label", "annotation", "spec", "edit", "twice"})
 	}
 	if chance(r, 20) {
-		h.subs, h.parallel, h.retries = randomSubs(r, 2), pick(r, []int{0, 0, 2}), 0
+		h.subs, h.parallel, h.retries = randomSubs(r, th, 2), pick(r, []int{0, 0, 2}), 0
 	}
 	return h
 }
 
-func randomSubs(r *rand.Rand, depth int) []handler {
+func randomSubs(r *rand.Rand, th theme, depth int) []handler {
 	var subs []handler
 	for i := range 1 + r.IntN(2) {
-		s := randomChange(r, fmt.Sprint("s", i))
+		s := randomChange(r, th, fmt.Sprint("s", i))
 		s.subs, s.filter, s.retries = nil, filter{}, 0
 		if depth > 1 && chance(r, 25) {
-			s.subs = randomSubs(r, depth-1)
+			s.subs = randomSubs(r, th, depth-1)
 		}
 		subs = append(subs, s)
 	}

@@ -12,10 +12,10 @@ import (
 
 // randomPlan is what happens in a world, in episodes. After each, the world comes
 // to rest.
-func randomPlan(r *rand.Rand) [][]action {
+func randomPlan(r *rand.Rand, th theme) [][]action {
 	names := []string{"x0", "x1", "x2"}[:pick(r, []int{1, 1, 2, 3})]
-	u := newUsers(r, names...)
-	trouble := pick(r, []int{0, 10, 25, 50}) // percent of the actions
+	u := newUsers(r, th, names...)
+	trouble := pick(r, th.trouble)
 	gaps := pick(r, [][]time.Duration{
 		{0, 0, 50 * time.Millisecond, time.Second},
 		{0, time.Second, 5 * time.Second, 20 * time.Second},
@@ -28,7 +28,7 @@ func randomPlan(r *rand.Rand) [][]action {
 		for range 3 + r.IntN(6) {
 			var a action
 			if chance(r, trouble) {
-				a = randomTrouble(r, u)
+				a = randomTrouble(r, th, u)
 			} else {
 				a = u.next()
 			}
@@ -50,23 +50,25 @@ func randomPlan(r *rand.Rand) [][]action {
 }
 
 // randomTrouble is something that makes the operator's life harder.
-func randomTrouble(r *rand.Rand, u *users) action {
-	switch n := r.IntN(100); {
-	case n < 12:
+func randomTrouble(r *rand.Rand, th theme, u *users) action {
+	switch weighted(r, th.kinds) {
+	case 0:
 		return randomEnd(r)
-	case n < 20:
-		return action{text: "freeze", do: func(w *world) { w.current().op.Freeze("for a test") }}
-	case n < 32:
-		return action{text: "resume", do: func(w *world) { w.current().op.Resume() }}
-	case n < 40:
-		return action{text: "freeze and resume", do: func(w *world) { op := w.current().op; op.Freeze("for a test"); op.Resume() }}
-	case n < 46:
-		return action{text: "cut streams", do: func(w *world) { w.cluster.CutStreams() }}
-	case n < 54:
-		return action{text: "expire and cut streams", do: func(w *world) { w.cluster.Expire(); w.cluster.CutStreams() }}
-	case n < 66:
+	case 1:
+		return pick(r, []action{
+			{text: "freeze", do: func(w *world) { w.current().op.Freeze("for a test") }},
+			{text: "resume", do: func(w *world) { w.current().op.Resume() }},
+			{text: "freeze and resume", do: func(w *world) { op := w.current().op; op.Freeze("for a test"); op.Resume() }},
+			{text: "freeze for a second", do: func(w *world) { op := w.current().op; op.Freeze("for a test"); time.Sleep(time.Second); op.Resume() }},
+		})
+	case 2:
+		return pick(r, []action{
+			{text: "cut streams", do: func(w *world) { w.cluster.CutStreams() }},
+			{text: "expire and cut streams", do: func(w *world) { w.cluster.Expire(); w.cluster.CutStreams() }},
+		})
+	case 3:
 		return besides(r, u)
-	case n < 82:
+	case 4:
 		return randomStreamFault(r)
 	}
 	return randomRequestFault(r)

@@ -56,8 +56,9 @@ func number(t *testing.T, variable string, fallback int) int {
 // paused at random.
 func TestNothingIsLostOrRepeated(t *testing.T) {
 	forSeeds(t, 100, func(t *testing.T, r *rand.Rand) *world {
-		w := newWorld(t, randomDeclaration(r))
-		plan := randomPlan(r)
+		th := pick(r, themes)
+		w := newWorld(t, randomDeclaration(r, th), randomEnvironment(r))
+		plan := randomPlan(r, th)
 		w.supervise()
 		quiet(time.Second)
 		w.perform(plan)

@@ -23,14 +23,15 @@ type action struct {
 // happens later.
 type users struct {
 	rand    *rand.Rand
+	theme   theme
 	names   []string
 	fields  []string // of the spec
 	present map[string]bool
 	past    map[string][]content // what each object was like, oldest first
 }
 
-func newUsers(r *rand.Rand, names ...string) *users {
-	return &users{rand: r, names: names, fields: chosen(r), present: map[string]bool{}, past: map[string][]content{}}
+func newUsers(r *rand.Rand, th theme, names ...string) *users {
+	return &users{rand: r, theme: th, names: names, fields: chosen(r), present: map[string]bool{}, past: map[string][]content{}}
 }
 
 // next plans one action on one object.
@@ -39,7 +40,7 @@ func (u *users) next() action {
 	if !u.present[name] {
 		return u.create(name)
 	}
-	if chance(u.rand, 15) {
+	if chance(u.rand, u.theme.del) {
 		u.present[name] = false
 		return action{text: "delete " + name, do: func(w *world) { w.delete(name) }}
 	}
@@ -61,9 +62,9 @@ func (u *users) change(name string) action {
 	verb := "change"
 	var c content
 	switch n := u.rand.IntN(100); {
-	case n < 45 && len(past) > 1:
+	case n < u.theme.back && len(past) > 1:
 		verb, c = "take back", past[len(past)-2]
-	case n < 60:
+	case n < u.theme.back+u.theme.relabel:
 		verb, c = "relabel", now.relabeled(u.rand)
 	default:
 		c = now.changed(u.rand, u.fields)

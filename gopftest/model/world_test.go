@@ -32,10 +32,12 @@ type world struct {
 	ending    bool          // no process is started any more
 }
 
-func newWorld(t *testing.T, d declaration) *world {
+func newWorld(t *testing.T, d declaration, e environment) *world {
 	c := gopftest.NewCluster(t)
 	c.Define(t, gopftest.Kind{Group: group, Version: "v1", Plural: "things", Kind: "Thing", Namespaced: true, StatusSubresource: d.statusSub})
+	e.apply(c)
 	h := newHistory(c)
+	h.add("%s", e)
 	w := &world{t: t, cluster: c, declaration: d, history: h, oracle: newOracle(h, d), outside: newOutside()}
 	w.oracle.abort = w.abort
 	return w
