@@ -34,6 +34,7 @@ type oracle struct {
 	writes   int                        // tried, in all
 	abort    func()                     // ends the world early
 	aborted  bool
+	killed   bool // a process was
 	replays  bool // streams have told old events again
 }
 
@@ -89,6 +90,13 @@ func (o *oracle) wrong(format string, args ...any) {
 	}
 	o.mu.Unlock()
 	o.history.add("!! %s", text)
+}
+
+// wasKilled is told that a process has ended without saving anything.
+func (o *oracle) wasKilled() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.killed = true
 }
 
 // userWrote is told the server's response to a user's write.

@@ -71,6 +71,7 @@ func (p *process) kill() {
 		p.dead = true
 		close(p.died)
 		p.stop()
+		p.oracle.wasKilled()
 		p.world.history.add("p%d is killed", p.n)
 	}
 }

@@ -111,8 +111,8 @@ func (o *oracle) everythingIsWritten(obj *unstructured.Unstructured) {
 	uid := string(obj.GetUID())
 	status := asMap(obj.Object["status"])
 	for id, h := range o.declaration.all() {
-		if !h.filter.matches(obj.Object) {
-			continue
+		if !h.filter.matches(obj.Object) || o.killed && o.declaration.storage == "elsewhere" {
+			continue // storages outside of objects save before the object is written
 		}
 		var last *call
 		for _, k := range o.calls[uid] {
