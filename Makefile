@@ -16,7 +16,7 @@ HOT     := ./diff ./storage ./internal/object ./internal/essence ./internal/filt
 OWN     := ./internal/controlplane ./internal/manifests ./cmd/gopf
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench bench-quick bench-full bench-micro lint build kubectl clean
+.PHONY: help demo test downgrade bench bench-quick bench-full bench-micro lint build kubectl clean
 
 help: ## List what there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -33,6 +33,7 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 	@$(STAGE) "vectors" -C internal/vectors $(GO) test $(RACE) -count=1
 	@$(STAGE) "units" $(GO) test $(RACE) -timeout 20m $$($(GO) list ./... | grep -Ev '/(internal/(e2e|controlplane|manifests|vectors|layers)|cmd/gopf)(/|$$)')
 	@$(STAGE) "cluster in memory" -C gopftest $(GO) test $(RACE) -timeout 20m ./...
+	@$(STAGE) "downgrade" env GO="$(GO)" sh hack/downgrade
 	@$(STAGE) "tunnel" -C webhook/ngrok $(GO) test -timeout 5m ./...
 	@$(STAGE) "10,000 objects" -C gopftest $(GO) test -timeout 20m -run TestIdle ./engine
 	@# One control plane for both.
@@ -43,6 +44,9 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 	@$(STAGE) "vet devcluster" -C devcluster env CGO_ENABLED=0 GOFLAGS=-mod=readonly $(GO) vet ./...
 	@$(STAGE) "demo" env ONCE=1 bin/demo
 	@echo "== all stages passed in $$(($$(date +%s) - $(BEGUN))) s"
+
+downgrade: ## Run an older version on what this one leaves on objects (BASE=COMMIT: that version)
+	@GO="$(GO)" sh hack/downgrade $(BASE)
 
 bench: ## Measure everything beside controller-runtime, in half an hour (KOPF_COMMAND: and beside Kopf); see bench/README.md
 	cd bench && $(GO) run -buildvcs=false . -mode bench

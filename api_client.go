@@ -44,6 +44,21 @@ func (c *cluster) RESTConfig() *rest.Config { return c.rest() }
 type client struct {
 	*cluster
 	namespace string // of the object; "" if it has none
+	wrote     func() // called before each write. May be nil.
+}
+
+// writes notes that the handler writes to the cluster by itself.
+func (c *client) writes() {
+	if c.wrote != nil {
+		c.wrote()
+	}
+}
+
+// RESTConfig implements [Client]. What is written by it is not known here, so it
+// counts as a write.
+func (c *client) RESTConfig() *rest.Config {
+	c.writes()
+	return c.rest()
 }
 
 // apiFor is how the handler of an object reaches the cluster; the client is made
@@ -51,7 +66,7 @@ type client struct {
 func apiFor(req *registry.Request, place *client) Client {
 	switch api := req.API.(type) {
 	case *cluster:
-		*place = client{api, req.Body.Namespace}
+		*place = client{api, req.Body.Namespace, req.Wrote}
 		return place
 	case Client: // of a test
 		return api
@@ -64,7 +79,7 @@ func apiFor(req *registry.Request, place *client) Client {
 func (c *client) offline() *client {
 	known := *c.cluster
 	known.objects = c.objects.Offline()
-	return &client{&known, c.namespace}
+	return &client{&known, c.namespace, c.wrote}
 }
 
 // target is the endpoint for an object.
@@ -147,6 +162,7 @@ func (c *client) List(ctx context.Context, obj Object, opts ...ListOption) iter.
 }
 
 func (c *client) Create(ctx context.Context, obj Object, opts ...ObjectOption) error {
+	c.writes()
 	s := spec(opts, func(o ObjectOption, s *callSpec) { o(s) })
 	t, err := c.target(ctx, obj, &s)
 	if err != nil {
@@ -162,6 +178,7 @@ func (c *client) Create(ctx context.Context, obj Object, opts ...ObjectOption) e
 }
 
 func (c *client) Apply(ctx context.Context, obj Object, opts ...ApplyOption) error {
+	c.writes()
 	s := spec(opts, ApplyOption.apply)
 	t, err := c.named(ctx, obj, &s)
 	if err != nil {
@@ -187,6 +204,7 @@ func (c *client) Apply(ctx context.Context, obj Object, opts ...ApplyOption) err
 }
 
 func (c *client) Merge(ctx context.Context, obj Object, patch any, opts ...MergeOption) error {
+	c.writes()
 	s := spec(opts, MergeOption.merge)
 	t, err := c.named(ctx, obj, &s)
 	if err != nil {
@@ -207,6 +225,7 @@ func (c *client) Merge(ctx context.Context, obj Object, patch any, opts ...Merge
 }
 
 func (c *client) Delete(ctx context.Context, obj Object, opts ...DeleteOption) error {
+	c.writes()
 	s := spec(opts, DeleteOption.delete)
 	t, err := c.named(ctx, obj, &s)
 	if err != nil {

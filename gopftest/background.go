@@ -93,9 +93,8 @@ func (c *Call[T]) accompany(o callOptions, timer bool) accompanied {
 	clock := alarm.New((*daemon.Task).Ring)
 	set := daemon.NewSet(daemon.Config{
 		Specs: []*daemon.Spec{spec}, Clock: clock, Wake: func(string) {},
-		Write: func(ctx context.Context, b *object.Body, p *patch.Patch) error {
-			_, err := c.write(ctx, b, p)
-			return err
+		Write: func(ctx context.Context, b *object.Body, p *patch.Patch, _ bool) (*object.Body, error) {
+			return c.write(ctx, b, p)
 		},
 	})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -75,8 +75,8 @@ func (c *Call[T]) runSubs(ctx context.Context, subs []*registry.Handler, how reg
 	state := progress.New(nil)
 	runner := &execute.Runner{
 		Reason: c.req.Cause.Reason, Lifecycle: lifecycle, DefaultBackoff: time.Minute, Log: c.req.Log,
-		State: state, Patch: c.req.Patch,
-		Load: func(context.Context, []string) (map[string]storage.Record, error) { return nil, nil },
+		State: state,
+		Load:  func(context.Context, []string) (map[string]storage.Record, error) { return nil, nil },
 		Request: func() *registry.Request {
 			sub := *c.req
 			sub.Patch, sub.Result = &patch.Patch{}, nil
@@ -90,6 +90,9 @@ func (c *Call[T]) runSubs(ctx context.Context, subs []*registry.Handler, how reg
 	state.Select(ids, c.req.Cause.Reason, time.Now())
 	if err := runner.Pass(ctx, subs); err != nil {
 		return err
+	}
+	for _, part := range runner.Parts(subs) {
+		c.req.Patch.Absorb(&part.Patch)
 	}
 	if delay := state.Delay(ids, time.Now()); delay.Set {
 		return &registry.UnfinishedError{Delay: delay.Is}

@@ -70,6 +70,22 @@ func (m multiProgress) Load(ctx context.Context, o Object, ids []string) (map[st
 	return records, nil
 }
 
+// KeepsInStatus implements [StatusKeeper].
+func (m multiProgress) KeepsInStatus() bool {
+	some := false
+	for _, storage := range m {
+		if _, retired := storage.(retiredProgress); retired {
+			continue
+		}
+		keeper, ok := storage.(StatusKeeper)
+		if !ok || !keeper.KeepsInStatus() {
+			return false
+		}
+		some = true
+	}
+	return some
+}
+
 func (m multiProgress) Save(ctx context.Context, o Object, p Patch, changed map[string]Record, purge []string) error {
 	for _, storage := range m {
 		if err := storage.Save(ctx, o, p, changed, purge); err != nil {

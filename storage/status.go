@@ -27,8 +27,9 @@ type StatusProgress struct {
 }
 
 var (
-	_ Progress  = (*StatusProgress)(nil)
-	_ Untoucher = (*StatusProgress)(nil)
+	_ Progress     = (*StatusProgress)(nil)
+	_ Untoucher    = (*StatusProgress)(nil)
+	_ StatusKeeper = (*StatusProgress)(nil)
 )
 
 // NewStatusProgress returns a storage in the part of the status that has the
@@ -94,6 +95,9 @@ func (s *StatusProgress) Untouch(o Object, p Patch) {
 		p.Set(nil, s.TouchField...)
 	}
 }
+
+// KeepsInStatus implements [StatusKeeper].
+func (s *StatusProgress) KeepsInStatus() bool { return len(s.Field) > 0 && s.Field[0] == "status" }
 
 func (s *StatusProgress) path(id string) []string {
 	return append(slices.Clone(s.Field), id)

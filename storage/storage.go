@@ -102,6 +102,15 @@ type Untoucher interface {
 	Untouch(o Object, p Patch)
 }
 
+// StatusKeeper is implemented by progress storages that keep records in the status
+// of objects. Where the status has an endpoint of its own, records and the rest of
+// the object cannot be written in one request. The records are then written first,
+// together with the changes that are still to be sent.
+type StatusKeeper interface {
+	// KeepsInStatus reports whether all new records go to the status.
+	KeepsInStatus() bool
+}
+
 // Validator is implemented by storages that can be set up wrongly. It is asked
 // once, before the operator starts.
 type Validator interface {

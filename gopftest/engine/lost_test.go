@@ -72,7 +72,8 @@ func TestNoChangeIsLostToAHandlerThatAlreadyRan(t *testing.T) {
 				if test.update {
 					reason = "update"
 				}
-				want = append(want, "slow "+reason+" v3", "quick update v3", "slow update v3", "slow update v3")
+				// The slow one has seen the final state, and is not called for it again.
+				want = append(want, "slow "+reason+" v3", "quick update v3")
 				if got := diary.all(); !slices.Equal(got, want) {
 					t.Errorf("calls:\ngot  %q\nwant %q", got, want)
 				}

@@ -11,11 +11,11 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
-	"gopf.dev/gopf/internal/fieldpath"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
@@ -33,11 +33,14 @@ type BriefAPI interface {
 	PatchBriefly(context.Context, kube.Target, types.PatchType, []byte, ...kube.Param) (resourceVersion string, err error)
 }
 
-// Finalizer is what is to happen to the operator's finalizer.
+// Finalizer is the change to the operator's finalizer in one write.
 type Finalizer struct {
 	Name   string
 	Add    bool
 	Remove bool
+	// Still reports whether Remove is right for a newer state of the object, which
+	// was read after a conflict. nil means that it is right for every state.
+	Still func(*object.Body) bool
 }
 
 // Applier sends changes to objects of one resource.
@@ -46,55 +49,78 @@ type Applier struct {
 	Resource kind.Info
 	Log      *slog.Logger
 
-	// Brief tells that nobody needs to know what the object is like after the last
-	// write, so that [Applier.Apply] may return a stale body. What the cluster has
-	// kept of it is then not checked.
+	// Fresh says that the body passed to [Applier.Apply] is the server's response
+	// to our own last write. Only then may a change that a handler asked for be
+	// skipped because the body has it already: any other body may be stale.
+	Fresh bool
+
+	// Brief says that the caller does not need the object as it is after the last
+	// write, so [Applier.Apply] may return a stale body. What the API server kept
+	// of that write is then not checked.
 	Brief bool
 }
 
-// ErrGone tells that the object does not exist any more, so that there was
-// nothing to change.
-var ErrGone = errors.New("the object does not exist anymore")
+// ErrGone says that the object no longer exists, so there was nothing to change.
+var ErrGone = errors.New("the object no longer exists")
 
-// conflicts is how many times a change is made anew on a newer object before
-// it is left to the next turn.
-const conflicts = 5
+// conflictDelays are the delays before a change is made again after a conflict.
+// The caller continues after one more conflict, in the object's next turn.
+var conflictDelays = [...]time.Duration{0, 50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond}
 
-// Apply makes the changes and returns the object as it is after them. What
-// handlers asked for goes first, what is remembered of it last or in the same
-// request, so that it is never remembered without having been done. A finalizer
-// goes with the rest of the object in one request, so that neither is there
-// without the other. What would change nothing is not sent.
+// ConflictDelay is the delay after the last conflict of a call of [Applier.Apply].
+const ConflictDelay = 400 * time.Millisecond
+
+// forbiddenDelay is the delay before a forbidden write is sent once more: quotas
+// and permissions take a moment to be updated.
+const forbiddenDelay = time.Second
+
+// Apply makes the changes and returns the object as it is after them. The changes
+// that handlers asked for are sent first. The records are sent last or in the same
+// request, so a record never says "done" without the changes. A finalizer goes with
+// the rest of the object in one request. A write that would change nothing is not
+// sent; see [Applier.Fresh].
 //
-// On errors, what was already sent stays sent; sending it again is harmless. The
-// object is then returned as it was last seen, and [Changed] tells whether
-// somebody else had changed it.
+// After a conflict the object is read, and the changes are made on the newest
+// state. If conflicts go on, the last of them is returned, and the caller should
+// continue after [ConflictDelay]. A forbidden write is sent twice, a second apart.
+//
+// After an error, the requests that succeeded have taken effect; sending them again
+// is harmless. The object is then returned as it was last seen, and [Changed]
+// reports whether another client had changed it.
 func (a Applier) Apply(ctx context.Context, body *object.Body, asked, notes *patch.Patch, f Finalizer) (*object.Body, error) {
-	var err error
-	after, changed := body, false
-	for range conflicts {
-		if after, err = a.once(ctx, after, asked, notes, f); err == nil {
+	current, changed, forbidden := body, false, false
+	for conflicts := 0; ; {
+		after, err := a.once(ctx, current, asked, notes, f)
+		switch {
+		case err == nil:
 			return after, nil
+		case apierrors.IsNotFound(err):
+			a.Log.Debug("Patching was skipped: the object does not exist anymore.")
+			return body, ErrGone
+		case apierrors.IsForbidden(err) && !forbidden && kube.Sleep(ctx, forbiddenDelay) == nil:
+			current, forbidden = after, true
+			continue
+		case !apierrors.IsConflict(err) || conflicts == len(conflictDelays):
+			if changed {
+				err = &changedError{err}
+			}
+			return after, err
 		}
-		if !apierrors.IsConflict(err) {
-			break
+		delay := conflictDelays[conflicts]
+		conflicts++
+		if delay > 0 && kube.Sleep(ctx, delay) != nil {
+			return after, err
 		}
-		// The object is newer than we know: the edits must be made anew, and it
-		// must be the same object still.
 		conflict := err
-		if after, err = a.reread(ctx, body); err != nil {
-			break
+		if current, err = a.reread(ctx, after); err != nil {
+			if apierrors.IsNotFound(err) {
+				return body, ErrGone
+			}
+			return after, fmt.Errorf("after a conflict (%w): %w", conflict, err)
 		}
-		err, changed = conflict, true
+		// A body that was read just now is as good as a response.
+		changed, a.Fresh = true, true
 	}
-	if apierrors.IsNotFound(err) {
-		a.Log.Debug("Patching was skipped: the object does not exist anymore.")
-		return body, ErrGone
-	}
-	if changed {
-		err = &changedError{err}
-	}
-	return after, err
 }
 
 func (a Applier) once(ctx context.Context, body *object.Body, asked, notes *patch.Patch, f Finalizer) (*object.Body, error) {
@@ -102,11 +128,14 @@ func (a Applier) once(ctx context.Context, body *object.Body, asked, notes *patc
 	edited := len(asked.Edits()) > 0
 	for i, s := range steps {
 		s.brief = a.Brief && !edited && !slices.ContainsFunc(steps[i+1:], step.needed)
-		after, err := a.step(ctx, body, s, edited)
+		after, sent, err := a.step(ctx, body, s, edited)
 		if err != nil {
-			return body, err
+			return after, err
 		}
-		body = after
+		body, a.Fresh = after, a.Fresh || sent
+		if body.Deleting && f.Remove && len(body.Finalizers()) == 0 {
+			return body, nil // it is gone, and so is its status
+		}
 	}
 	return body, nil
 }
@@ -115,8 +144,9 @@ func (a Applier) once(ctx context.Context, body *object.Body, asked, notes *patc
 type step struct {
 	subresource string
 	fields      map[string]any
+	asked       bool // some of the fields were asked for by handlers
 	finalizer   Finalizer
-	brief       bool // the answer does not matter
+	brief       bool // the response does not matter
 }
 
 func (s step) needed() bool { return len(s.fields) > 0 || s.finalizer.Add || s.finalizer.Remove }
@@ -131,60 +161,52 @@ func (a Applier) plan(asked, notes *patch.Patch, f Finalizer) []step {
 		all.Absorb(asked)
 		all.Absorb(notes)
 	}
+	users := len(asked.Fields()) > 0
 	if !a.Resource.HasStatus() {
-		return []step{{fields: all.Fields(), finalizer: f}}
+		return []step{{fields: all.Fields(), asked: users, finalizer: f}}
 	}
 	main, status := all.Split()
 	if len(main) == 0 && !f.Add && !f.Remove {
-		return []step{{subresource: "status", fields: status}}
+		return []step{{subresource: "status", fields: status, asked: users}}
 	}
-	_, results := asked.Split()
+	askedMain, results := asked.Split()
 	_, remembered := notes.Split()
 	return []step{
-		{subresource: "status", fields: results},
-		{fields: main, finalizer: f},
+		{subresource: "status", fields: results, asked: true},
+		{fields: main, asked: len(askedMain) > 0, finalizer: f},
 		{subresource: "status", fields: remembered},
 	}
 }
 
-func (a Applier) step(ctx context.Context, body *object.Body, s step, edited bool) (*object.Body, error) {
+// step sends one request, unless it would change nothing. It reports whether it
+// sent one.
+func (a Applier) step(ctx context.Context, body *object.Body, s step, edited bool) (after *object.Body, sent bool, err error) {
 	switch {
 	case s.finalizer.Add || s.finalizer.Remove:
-		return a.finalize(ctx, body, s, edited)
-	case kept(s.fields, body):
-		return body, nil // it is so already
+		after, err = a.finalize(ctx, body, s)
+		return after, err == nil, err
+	case len(s.fields) == 0, (a.Fresh || !s.asked) && kept(s.fields, body):
+		return body, false, nil
 	}
 	what := "resource"
 	if s.subresource != "" {
 		what = s.subresource
 	}
 	a.Log.Debug("Merge-patching the "+what+" with:", "patch", a.shown(s.fields))
-	after, err := a.merge(ctx, body, s, edited)
+	after, err = a.merge(ctx, body, s, edited)
 	if err != nil {
-		return body, fmt.Errorf("patch the %s: %w", what, err)
+		return body, false, fmt.Errorf("patch the %s: %w", what, err)
 	}
-	return after, nil
+	return after, true, nil
 }
 
-// fold runs the edits on a copy of the object and makes their effect a part of
-// the merge patch. The explicit changes come first, as they were asked for.
+// fold returns the patch with the edits as explicit changes of the body.
 func fold(body *object.Body, p *patch.Patch) *patch.Patch {
 	if len(p.Edits()) == 0 {
 		return p
 	}
-	edited := fieldpath.Clone(body.Map()).(map[string]any)
-	patch.Apply(edited, p.Fields())
-	before := fieldpath.Clone(edited).(map[string]any)
-	for _, edit := range p.Edits() {
-		edit(edited)
-	}
 	folded := &patch.Patch{}
-	for key, v := range p.Fields() {
-		folded.Merge(v, key)
-	}
-	for key, v := range patch.Between(before, edited) {
-		folded.Merge(v, key)
-	}
+	folded.Merge(p.Fold(body.Map()))
 	return folded
 }
 

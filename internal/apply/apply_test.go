@@ -165,7 +165,9 @@ func TestWhatIsSoAlreadyIsNotSent(t *testing.T) {
 	s.object["status"] = map[string]any{"fn": "hello"}
 	asked, _ := changes()
 	asked.Set(nil, "metadata", "labels", "absent")
-	after, err := s.applier().Apply(t.Context(), s.body(), asked, &patch.Patch{}, Finalizer{})
+	a := s.applier()
+	a.Fresh = true
+	after, err := a.Apply(t.Context(), s.body(), asked, &patch.Patch{}, Finalizer{})
 	if err != nil || after.ResourceVersion != "1" {
 		t.Errorf("got %v, version %s", err, after.ResourceVersion)
 	}

@@ -12,54 +12,40 @@ import (
 	"gopf.dev/gopf/internal/patch"
 )
 
-// finalize adds or removes the finalizer along with the other changes, provided
-// that the object has not changed since it was read; if it has, it is read
-// again, and edits must be made anew.
-func (a Applier) finalize(ctx context.Context, body *object.Body, s step, edited bool) (*object.Body, error) {
-	fields, f := s.fields, s.finalizer
-	var err error
-	known := body.ResourceVersion
-	tell := func(err error) error {
-		if body.ResourceVersion != known {
-			return &changedError{err}
-		}
-		return err
+// finalize adds or removes the finalizer along with the other changes, in one
+// JSON patch that is bound to the version of the body. If the object is newer, the
+// error is a conflict: the caller reads the object and decides again.
+func (a Applier) finalize(ctx context.Context, body *object.Body, s step) (*object.Body, error) {
+	ops := append(patch.Ops(body.Map(), s.fields, metadataOnly), s.finalizer.ops(body)...)
+	if len(ops) == 0 {
+		return body, nil // it is so already, or it is no longer right
 	}
-	for range conflicts {
-		ops := append(patch.Ops(body.Map(), fields, metadataOnly), f.ops(body)...)
-		if len(ops) == 0 {
-			return body, nil // done already, or not possible any more
-		}
-		ops = append([]patch.Op{patch.Unchanged(body.ResourceVersion)}, ops...)
-		a.Log.Debug("JSON-patching the resource with:", "patch", a.shown(ops))
-		var raw []byte
-		if raw, err = json.Marshal(ops); err != nil {
-			return body, &encodingError{err}
-		}
-		var after *object.Body
-		if after, err = a.API.Patch(ctx, a.target(body, ""), types.JSONPatchType, raw); err == nil {
-			return after, nil
-		}
-		if !apierrors.IsInvalid(err) && !apierrors.IsConflict(err) && !lost(err) {
-			return body, tell(fmt.Errorf("patch the finalizers: %w", err))
-		}
-		// Either the object is newer than we know, or the answer got lost and it
-		// may be done: the object itself tells.
-		refusal, before := err, body.ResourceVersion
-		if body, err = a.reread(ctx, body); err != nil {
-			return body, tell(fmt.Errorf("patch the finalizers (%w): %w", refusal, err))
-		}
-		unchanged := body.ResourceVersion == before
-		if unchanged && apierrors.IsInvalid(refusal) { // then it is not the version that is wrong
-			return body, tell(fmt.Errorf("patch the finalizers: %w", refusal))
-		}
-		if edited && !unchanged && len(f.ops(body))+len(missing(fields, body)) > 0 {
-			// The edits were made for the version before this one.
-			return body, apierrors.NewConflict(a.Resource.GVR().GroupResource(), body.Name, refusal)
-		}
-		err = refusal
+	ops = append([]patch.Op{patch.Unchanged(body.ResourceVersion)}, ops...)
+	a.Log.Debug("JSON-patching the resource with:", "patch", a.shown(ops))
+	raw, err := json.Marshal(ops)
+	if err != nil {
+		return body, &encodingError{err}
 	}
-	return body, tell(fmt.Errorf("patch the finalizers: the object keeps changing: %w", err))
+	after, err := a.API.Patch(ctx, a.target(body, ""), types.JSONPatchType, raw)
+	if err == nil {
+		return after, nil
+	}
+	refusal := fmt.Errorf("patch the finalizers: %w", err)
+	if !apierrors.IsInvalid(err) && !lost(err) {
+		return body, refusal
+	}
+	// A test of the version that failed looks like any other invalid patch, and a
+	// write whose response was lost may have been made: the object itself tells.
+	now, err := a.reread(ctx, body)
+	switch {
+	case err != nil:
+		return body, fmt.Errorf("%w: %w", refusal, err)
+	case len(s.finalizer.ops(now)) == 0 && kept(s.fields, now):
+		return now, nil
+	case now.ResourceVersion == body.ResourceVersion && apierrors.IsInvalid(refusal):
+		return body, refusal // it is not the version that is wrong
+	}
+	return body, apierrors.NewConflict(a.Resource.GVR().GroupResource(), body.Name, refusal)
 }
 
 // metadataOnly lets maps of metadata go with their last key, as they do anyway.
@@ -72,7 +58,7 @@ func (f Finalizer) ops(body *object.Body) []patch.Op {
 	switch {
 	case f.Add && !body.Deleting: // the server takes no new finalizers for a deletion under way
 		return patch.AddFinalizer(there, f.Name)
-	case f.Remove:
+	case f.Remove && (f.Still == nil || f.Still(body)):
 		return patch.RemoveFinalizer(there, f.Name)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,11 +21,23 @@ func lost(err error) bool {
 	return errors.As(err, &unknown)
 }
 
-// Refused tells that the cluster will not take a change however often it is
-// sent.
+// Refused reports whether the API server will never accept a change, however often
+// it is sent: any 4xx except those about credentials, missing objects, timeouts,
+// conflicts and overload. A patch that cannot be encoded as JSON counts, too.
 func Refused(err error) bool {
 	var unencodable *encodingError
-	return errors.As(err, &unencodable) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
+	if errors.As(err, &unencodable) {
+		return true
+	}
+	if lost(err) {
+		return false
+	}
+	status, responded := kube.Refused(err)
+	switch status.Code {
+	case http.StatusUnauthorized, http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return false
+	}
+	return responded && status.Code/100 == 4
 }
 
 // encodingError tells that JSON cannot hold what was asked for.

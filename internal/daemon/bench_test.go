@@ -115,7 +115,7 @@ func benchSet(spec *Spec) (s *Set, end func()) {
 	go clock.Run(ctx)
 	s = NewSet(Config{
 		Specs: []*Spec{spec}, Clock: clock, Wake: func(string) {},
-		Write: func(context.Context, *object.Body, *patch.Patch) error { return nil },
+		Write: func(_ context.Context, b *object.Body, _ *patch.Patch, _ bool) (*object.Body, error) { return b, nil },
 	})
 	return s, func() { s.Exit(ctx); stop() }
 }

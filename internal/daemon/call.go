@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"gopf.dev/gopf/internal/apply"
@@ -23,6 +23,7 @@ type Call struct {
 	task     *Task
 	stopping <-chan struct{}
 	next     registry.Opt[time.Duration]
+	wrote    atomic.Bool // the call has written to the cluster by itself
 }
 
 // Current is the newest state of the object; that of the request is the one at
@@ -53,7 +54,7 @@ func (c *Call) Flush(ctx context.Context) error {
 	set := c.task.object.set
 	ctx, cancel := unstopped(ctx, set.life())
 	defer cancel()
-	err := set.Write(ctx, c.Current(), &p)
+	err := c.task.object.write(ctx, c.Current(), &p, !c.wrote.Swap(false))
 	switch {
 	case err == nil, errors.Is(err, apply.ErrGone):
 		return nil
@@ -77,15 +78,23 @@ func unstopped(ctx, life context.Context) (context.Context, context.CancelFunc) 
 	return lasting, func() { forget(); ignore(); cancel(nil) }
 }
 
-// call makes one attempt and returns what it asks to be written; nil if nothing.
-func (t *Task) call(ctx context.Context, r *run) *patch.Patch {
+// result is what one call asks to be written.
+type result struct {
+	patch  *patch.Patch
+	fresh  bool        // the call has not written to the cluster by itself
+	refuse func(error) // makes the refusal of the patch the outcome of the call
+}
+
+// call makes one attempt and returns what it asks to be written; nil if it was not
+// made.
+func (t *Task) call(ctx context.Context, r *run) *result {
 	o, spec := t.object, t.spec
 	req := t.request()
-	if !t.start(req, r) {
+	c := &Call{Request: req, task: t, stopping: r.stopping}
+	if !t.start(c, r) {
 		return nil
 	}
-	c := &Call{Request: req, task: t, stopping: r.stopping}
-	outcome := execute.Attempt{
+	attempt := execute.Attempt{
 		Title: spec.title(), ID: spec.ID, Limits: spec.Limits,
 		Retries: req.Retry, Started: req.Started,
 		DefaultBackoff: o.set.DefaultBackoff, DefaultMode: registry.Retry,
@@ -96,12 +105,16 @@ func (t *Task) call(ctx context.Context, r *run) *patch.Patch {
 			}
 			return execute.ToJSON(req.Result)
 		},
-	}.Make(ctx)
+	}
+	outcome := attempt.Make(ctx)
 	if outcome.Err == nil && outcome.Result != nil {
 		execute.Deliver(req.Patch, spec.ID, outcome.Result)
 	}
-	t.note(outcome, c.next)
-	return req.Patch
+	before := t.note(outcome, c.next)
+	return &result{req.Patch, !c.wrote.Load(), func(err error) {
+		t.restore(before)
+		t.note(attempt.Refused(err), registry.Opt[time.Duration]{})
+	}}
 }
 
 // request makes the request for a call. What daemons begin with is on their
@@ -115,7 +128,8 @@ func (t *Task) request() (req *registry.Request) {
 }
 
 // start notes the beginning of a call, unless the task was asked to stop before.
-func (t *Task) start(req *registry.Request, r *run) bool {
+func (t *Task) start(c *Call, r *run) bool {
+	req := c.Request
 	t.object.mu.Lock()
 	defer t.object.mu.Unlock()
 	r.log = req.Log
@@ -130,7 +144,7 @@ func (t *Task) start(req *registry.Request, r *run) bool {
 	if of := req.Key; of != nil {
 		req.Key = func() string { return of() + "/" + t.spec.ID }
 	}
-	req.Patch = &patch.Patch{}
+	req.Patch, req.Wrote = &patch.Patch{}, func() { c.wrote.Store(true) }
 	return true
 }
 
@@ -152,10 +166,12 @@ func (t *Task) judge(ctx context.Context, err error) error {
 	return &registry.PermanentError{Err: err}
 }
 
-// note remembers how an attempt ended.
-func (t *Task) note(outcome execute.Outcome, next registry.Opt[time.Duration]) {
+// note remembers how an attempt ended. It returns the number of failed attempts
+// before it.
+func (t *Task) note(outcome execute.Outcome, next registry.Opt[time.Duration]) (before int) {
 	t.object.mu.Lock()
 	defer t.object.mu.Unlock()
+	before = t.retries
 	switch {
 	case outcome.Void: // does not count
 		t.phase, t.pause, t.unfit = failed, outcome.Delay.Or(0), true
@@ -167,35 +183,35 @@ func (t *Task) note(outcome execute.Outcome, next registry.Opt[time.Duration]) {
 	default:
 		t.phase, t.retries = done, 0
 	}
+	return before
 }
 
-// send writes what a call asked for. What the cluster will never take is
-// dropped; any other error is for another attempt.
-func (t *Task) send(p *patch.Patch) (err error) {
-	if p == nil || p.Empty() {
+// restore puts back the number of failed attempts.
+func (t *Task) restore(retries int) {
+	t.object.mu.Lock()
+	defer t.object.mu.Unlock()
+	t.retries = retries
+}
+
+// send writes what a call asked for. A change that the API server refuses is the
+// outcome of the call; any other error is for another attempt.
+func (t *Task) send(r *result) (err error) {
+	if r == nil || r.patch.Empty() {
 		return nil
 	}
 	defer func() {
 		if v := recover(); v != nil { // of users' edits
-			t.drop(fmt.Errorf("panic: %v", v), "stack", string(debug.Stack()))
+			r.refuse(&execute.PanicError{Value: v, Stack: debug.Stack()})
 			err = nil
 		}
 	}()
-	err = t.object.set.Write(t.object.set.life(), t.object.Body(), p)
+	err = t.object.write(t.object.set.life(), t.object.Body(), r.patch, r.fresh)
 	switch {
 	case errors.Is(err, apply.ErrGone):
 		return nil
 	case apply.Refused(err):
-		t.drop(err)
+		r.refuse(fmt.Errorf("the API server refused the change: %w", err))
 		return nil
 	}
 	return err
-}
-
-func (t *Task) drop(err error, attrs ...any) {
-	var then deeds
-	t.object.mu.Lock()
-	t.say(&then, (*slog.Logger).Error, "What the handler asked for cannot be written and is dropped.", append(attrs, "error", err)...)
-	t.object.mu.Unlock()
-	then.do()
 }

@@ -62,12 +62,12 @@ func newKit(t *testing.T, specs ...*Spec) *kit {
 
 func (k *kit) at() string { return time.Since(k.start).String() }
 
-func (k *kit) write(_ context.Context, _ *object.Body, p *patch.Patch) error {
+func (k *kit) write(_ context.Context, body *object.Body, p *patch.Patch, _ bool) (*object.Body, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.fail != nil {
 		if err := k.fail(); err != nil {
-			return err
+			return body, err
 		}
 	}
 	fields := map[string]any{}
@@ -76,7 +76,7 @@ func (k *kit) write(_ context.Context, _ *object.Body, p *patch.Patch) error {
 		edit(fields)
 	}
 	k.writes = append(k.writes, fields)
-	return nil
+	return body, nil
 }
 
 // wake gives the object a turn in which nothing is new.
@@ -261,7 +261,7 @@ func stubborn(release <-chan struct{}) func(context.Context, *Call) error {
 }
 
 // hanging is a cluster that does not answer.
-func hanging(ctx context.Context, _ *object.Body, _ *patch.Patch) error {
+func hanging(ctx context.Context, body *object.Body, _ *patch.Patch, _ bool) (*object.Body, error) {
 	<-ctx.Done()
-	return context.Cause(ctx)
+	return body, context.Cause(ctx)
 }

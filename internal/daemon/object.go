@@ -1,11 +1,13 @@
 package daemon
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
 
 	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/registry"
 )
 
@@ -16,12 +18,13 @@ type Object struct {
 	key   string
 	again func(*object.Body) *registry.Request
 
-	mu      sync.Mutex
-	body    *object.Body // the newest, and not decoded; nil without tasks
-	touched time.Time    // when its essence has changed, or it was first seen
-	tasks   []*Task
-	over    []*Spec // those that are not to be spawned again
-	gone    bool    // nobody cares about it anymore
+	mu        sync.Mutex
+	body      *object.Body // the newest, and not decoded; nil without tasks
+	responded string       // the version of the response to the last write; "" if the object was written to beside
+	touched   time.Time    // when its essence has changed, or it was first seen
+	tasks     []*Task
+	over      []*Spec // those that are not to be spawned again
+	gone      bool    // nobody cares about it anymore
 }
 
 // See swaps the live view of the object. Sight does that, too: this is for
@@ -42,7 +45,9 @@ func (o *Object) see(body *object.Body, now time.Time, then *deeds) {
 		o.body = nil
 		return
 	}
-	o.body = undecoded(body)
+	if o.body == nil || !o.body.Newer(body.Identity) { // a response may be newer
+		o.body = undecoded(body)
+	}
 	for _, t := range o.tasks {
 		if t.unfit && t.run == nil && t.stop == nil { // maybe it fits now
 			t.hurried = true
@@ -64,6 +69,42 @@ func (o *Object) Body() *object.Body {
 		return nil
 	}
 	return undecoded(body)
+}
+
+// write sends a patch of the object, and takes note of the response. The body is
+// the newest known state. fresh says that the caller has not written to the object
+// by other means.
+func (o *Object) write(ctx context.Context, body *object.Body, p *patch.Patch, fresh bool) error {
+	o.mu.Lock()
+	fresh = fresh && o.responded != "" && o.responded == body.ResourceVersion
+	o.mu.Unlock()
+	after, err := o.set.Write(ctx, body, p, fresh)
+	if err != nil {
+		return err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case o.body == nil:
+	case after.ResourceVersion == o.body.ResourceVersion:
+		o.responded = after.ResourceVersion
+	case after.Newer(o.body.Identity):
+		o.body, o.responded = undecoded(after), after.ResourceVersion
+	default: // the stream was faster
+		o.responded = ""
+	}
+	return nil
+}
+
+// Outdate notes that the object was written to beside its tasks, so that its state
+// as they know it is not the response to the last write any more.
+func (o *Object) Outdate() {
+	if o == nil {
+		return
+	}
+	o.mu.Lock()
+	o.responded = ""
+	o.mu.Unlock()
 }
 
 // undecoded is a body of the same bytes. What is kept for long must never be

@@ -77,7 +77,7 @@ type Config struct {
 	Clock *alarm.Clock[*Task]
 	// Write sends a patch of an object and tries again for as long as that makes
 	// sense. That the object is gone may be [apply.ErrGone] or no error at all.
-	Write func(context.Context, *object.Body, *patch.Patch) error
+	Write func(ctx context.Context, body *object.Body, p *patch.Patch, fresh bool) (*object.Body, error)
 	// Wake makes an object get a turn.
 	Wake func(key string)
 	// Observe is told of calls; nil for nobody.

@@ -5,8 +5,6 @@ import (
 	"log/slog"
 	"slices"
 	"time"
-
-	"gopf.dev/gopf/internal/patch"
 )
 
 // Task is one daemon or timer of one object. While it waits, it is no more than
@@ -30,7 +28,7 @@ type Task struct {
 
 // unsent is what could not be written, and when to try again.
 type unsent struct {
-	patch    *patch.Patch
+	result   *result
 	failures int
 	until    time.Time
 }
@@ -101,11 +99,11 @@ func (t *Task) begin() {
 		close(r.stopping)
 	}
 	t.run = r
-	go t.work(r, func() *patch.Patch { return t.call(ctx, r) })
+	go t.work(r, func() *result { return t.call(ctx, r) })
 }
 
 // work makes calls for as long as they are due, and writes what they ask for.
-func (t *Task) work(r *run, call func() *patch.Patch) {
+func (t *Task) work(r *run, call func() *result) {
 	for {
 		p := t.pending()
 		if p == nil {
@@ -118,18 +116,18 @@ func (t *Task) work(r *run, call func() *patch.Patch) {
 }
 
 // pending is what could not be written yet; nil if nothing.
-func (t *Task) pending() *patch.Patch {
+func (t *Task) pending() *result {
 	t.object.mu.Lock()
 	defer t.object.mu.Unlock()
 	if t.unsent == nil {
 		return nil
 	}
-	return t.unsent.patch
+	return t.unsent.result
 }
 
 // settle decides how to go on after a call and its write. The goroutine goes on
 // only if there is something to do at once.
-func (t *Task) settle(p *patch.Patch, err error, r *run) (again bool) {
+func (t *Task) settle(p *result, err error, r *run) (again bool) {
 	var then deeds
 	t.object.mu.Lock()
 	now := time.Now()
@@ -161,13 +159,14 @@ func (t *Task) isDue(now time.Time) bool {
 }
 
 // keep remembers what could not be written.
-func (t *Task) keep(p *patch.Patch, err error, now time.Time, then *deeds) {
+func (t *Task) keep(p *result, err error, now time.Time, then *deeds) {
 	if err == nil {
 		t.unsent = nil
 		return
 	}
 	if t.unsent == nil {
-		t.unsent = &unsent{patch: p}
+		p.fresh = false // it may be old when it is sent
+		t.unsent = &unsent{result: p}
 	}
 	pause := t.object.set.pause(t.unsent.failures)
 	t.unsent.failures++

@@ -3,6 +3,8 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -159,26 +161,28 @@ func TestADaemonIsOverOnlyWhenAllIsWritten(t *testing.T) {
 	})
 }
 
-func TestWhatTheClusterRefusesIsDropped(t *testing.T) {
+func TestARefusedPatchIsTheOutcomeOfItsCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal()
 		k := newKit(t, timerOf(5*time.Second, func(_ context.Context, c *Call) error {
-			j.note("called")
+			j.note(fmt.Sprint("called #", c.Retry))
 			c.Patch.Set("not a number", "spec", "size")
 			return nil
 		}))
 		k.failing(func() error { return apierrors.NewInvalid(schema.GroupKind{Kind: "X"}, "a", nil) })
 		k.see("a", sight{})
-		time.Sleep(6 * time.Second)
-		same(t, []string{"0s called", "5s called"}, j.read())
-		same(t, []string{
-			"0s ERROR What the handler asked for cannot be written and is dropped.",
-			"5s ERROR What the handler asked for cannot be written and is dropped.",
-		}, k.said())
+		time.Sleep(61 * time.Second)
+		same(t, []string{"0s called #0", "1m0s called #1"}, j.read()) // after the backoff instead of the interval
+		same(t, 0, len(k.sent()))
+		said := k.said()
+		last := said[len(said)-1]
+		if !strings.Contains(last, "ERROR Timer 'fn' failed with an exception and will try again in 60 seconds: the API server refused the change") {
+			t.Error(last)
+		}
 	})
 }
 
-func TestAnEditThatPanicsDoesNotEndTheProcess(t *testing.T) {
+func TestAnEditThatPanicsIsTheOutcomeOfItsCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(t, timerOf(5*time.Second, func(_ context.Context, c *Call) error {
 			c.Patch.Edit(func(map[string]any) { panic("oops") })
@@ -186,7 +190,11 @@ func TestAnEditThatPanicsDoesNotEndTheProcess(t *testing.T) {
 		}))
 		k.see("a", sight{})
 		time.Sleep(time.Second)
-		same(t, []string{"0s ERROR What the handler asked for cannot be written and is dropped."}, k.said())
+		said := k.said()
+		last := said[len(said)-1]
+		if !strings.Contains(last, "will try again in 60 seconds: panic: oops") {
+			t.Error(last)
+		}
 	})
 }
 

@@ -20,10 +20,9 @@ func (s *server) daemonsOf(r *resource, handlers registry.Set) *daemon.Set {
 	config := daemon.Config{
 		Clock: s.daemons, Wake: r.ring, Polling: s.Polling,
 		DefaultBackoff: s.Process.DefaultBackoff, ErrorDelays: s.Process.ErrorDelays, ExitGrace: s.ExitTimeout, Observe: r.kind.Observe,
-		Write: func(ctx context.Context, body *object.Body, p *patch.Patch) error {
-			applier := apply.Applier{API: s.client, Resource: r.kind.Resource, Log: r.kind.Logger(body)}
-			_, err := applier.Apply(ctx, body, p, &patch.Patch{}, apply.Finalizer{})
-			return err
+		Write: func(ctx context.Context, body *object.Body, p *patch.Patch, fresh bool) (*object.Body, error) {
+			applier := apply.Applier{API: s.client, Resource: r.kind.Resource, Log: r.kind.Logger(body), Fresh: fresh}
+			return applier.Apply(ctx, body, p, &patch.Patch{}, apply.Finalizer{})
 		},
 	}
 	for _, h := range handlers {

@@ -22,11 +22,17 @@ func Digest(essence map[string]any) (map[string]any, error) {
 	return map[string]any{digestKey: hex.EncodeToString(sum[:])}, nil
 }
 
+// IsDigest reports whether an essence is a digest of one that was too large.
+func IsDigest(essence map[string]any) bool {
+	_, digested := essence[digestKey]
+	return digested && len(essence) == 1
+}
+
 // Undigest replaces a digest by what can be said about the essence that it
 // stands for: it is the one at hand, or an unknown one, which shows as empty.
 // Other essences are returned as they are.
 func Undigest(old, now map[string]any) map[string]any {
-	if _, digested := old[digestKey]; !digested || len(old) != 1 {
+	if !IsDigest(old) {
 		return old
 	}
 	if same, err := Digest(now); err == nil && same[digestKey] == old[digestKey] {

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"gopf.dev/gopf/internal/registry"
 )
@@ -157,9 +158,13 @@ func (a Attempt) conclude(ctx context.Context, result any, err error) Outcome {
 	return a.unclassified(err)
 }
 
+// Refused is the outcome of an attempt whose change the API server refused: the
+// handler failed with this error, whatever it returned.
+func (a Attempt) Refused(err error) Outcome { return a.conclude(context.Background(), nil, err) }
+
 func (a Attempt) permanent(err error) Outcome {
 	a.Log.Error(a.name()+" failed permanently: "+text(err), "handler", a.ID)
-	return Outcome{Final: true, Err: err, Message: err.Error()}
+	return Outcome{Final: true, Err: err, Message: cut(err.Error())}
 }
 
 func (a Attempt) temporary(err *registry.TemporaryError) Outcome {
@@ -170,7 +175,7 @@ func (a Attempt) temporary(err *registry.TemporaryError) Outcome {
 	if limit := a.lookAhead(err.Delay.Or(0)); limit != nil {
 		msg := fmt.Sprintf("%s%s but will %s: %s", a.name(), verb, limit.temporarily, message(err))
 		a.Log.Error(msg, "handler", a.ID)
-		return Outcome{Final: true, Err: limit.err(msg), Message: msg}
+		return Outcome{Final: true, Err: limit.err(msg), Message: cut(msg)}
 	}
 	if err.Wait {
 		a.Log.Info(a.name()+verb+": "+message(err), "handler", a.ID, "next", err.Delay.Or(0))
@@ -193,16 +198,16 @@ func (a Attempt) unclassified(err error) Outcome {
 		return Outcome{Final: true, Ignored: err}
 	case registry.Fail:
 		a.Log.Error(failure+"stop now: "+text(err), attrs...)
-		return Outcome{Final: true, Err: err, Message: err.Error()}
+		return Outcome{Final: true, Err: err, Message: cut(err.Error())}
 	}
 	backoff := a.Limits.Backoff.Or(a.DefaultBackoff)
 	if limit := a.lookAhead(backoff); limit != nil {
 		msg := fmt.Sprintf("%sstop now (it would %s on the next attempt): %s", failure, limit.unclassified, text(err))
 		a.Log.Error(msg, attrs...)
-		return Outcome{Final: true, Err: limit.err(msg), Message: msg}
+		return Outcome{Final: true, Err: limit.err(msg), Message: cut(msg)}
 	}
 	a.Log.Error(failure+"try again in "+seconds(backoff)+" seconds: "+text(err), attrs...)
-	return Outcome{Err: err, Message: err.Error(), Delay: registry.Some(backoff)}
+	return Outcome{Err: err, Message: cut(err.Error()), Delay: registry.Some(backoff)}
 }
 
 // limit is what an attempt after the next pause would run into.
@@ -236,15 +241,33 @@ func message(err error) string {
 	if err == nil || err.Error() == "" {
 		return "None"
 	}
-	return err.Error()
+	return cut(err.Error())
 }
 
 // text is the error in a log line; one without a text shows its type.
 func text(err error) string {
 	if s := err.Error(); s != "" {
-		return s
+		return cut(s)
 	}
 	return fmt.Sprintf("%T", err)
+}
+
+// longest is how many characters of an error's text are recorded and logged.
+const longest = 1024
+
+// cut shortens the text of an error: a record must fit on the object.
+func cut(s string) string {
+	if utf8.RuneCountInString(s) <= longest {
+		return s
+	}
+	n := 0
+	for i := range s {
+		if n == longest-1 {
+			return s[:i] + "…"
+		}
+		n++
+	}
+	return s
 }
 
 func seconds(d time.Duration) string {

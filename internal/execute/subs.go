@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"time"
 
+	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/registry"
 )
 
 // subs are the sub-handlers that one call has run.
 type subs struct {
 	runner *Runner
-	parent *registry.Handler
+	parent *call
 	ids    []string
 	failed bool // the framework could not run them
 }
@@ -24,8 +25,9 @@ const manySubs = 900
 func (s *subs) run(ctx context.Context, handlers []*registry.Handler, how registry.SubOptions) error {
 	if len(handlers) >= manySubs {
 		s.runner.Log.Warn("So many sub-handlers may not fit on one object: make the parts objects of their own, with handlers of their own.",
-			"handler", s.parent.ID, "sub-handlers", len(handlers))
+			"handler", s.parent.handler.ID, "sub-handlers", len(handlers))
 	}
+	handlers = s.runner.concerned(handlers, s.parent.cause)
 	if err := s.enlist(ctx, handlers); err != nil {
 		return err
 	}
@@ -33,10 +35,25 @@ func (s *subs) run(ctx context.Context, handlers []*registry.Handler, how regist
 	if how.Lifecycle != nil {
 		lifecycle = how.Lifecycle
 	}
-	if err := s.runner.pass(ctx, handlers, lifecycle, how.Parallel); err != nil {
+	if err := s.runner.pass(ctx, s.parent, handlers, lifecycle, how.Parallel); err != nil {
 		return err
 	}
 	return s.unfinished()
+}
+
+// concerned returns the sub-handlers that are not up to date: those that saw the
+// present state already, in a handling before this one, are left out.
+func (r *Runner) concerned(handlers registry.Set, parent *cause.Cause) registry.Set {
+	if r.Cause == nil {
+		return handlers
+	}
+	var concerned registry.Set
+	for _, h := range handlers {
+		if r.Cause(h.ID, parent).Reason != cause.Noop {
+			concerned = append(concerned, h)
+		}
+	}
+	return concerned
 }
 
 // enlist makes the sub-handlers take part in the handling.

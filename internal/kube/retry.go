@@ -115,6 +115,12 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
 	return nil
 }
 
+// Sleep waits for d, by means of the function given to [WithPauses] if there is
+// one. It returns an error only if ctx ends before.
+func Sleep(ctx context.Context, d time.Duration) error {
+	return pausing(ctx, func() error { return sleep(ctx, d, nil) })
+}
+
 // pausesKey is where a context has what makes pauses.
 type pausesKey struct{}
 

@@ -51,6 +51,14 @@ func (i Identity) Version() (v uint64, ok bool) {
 	return v, err == nil
 }
 
+// Newer reports whether it is a newer version than another one of the same object.
+// Versions that are not numbers cannot be compared: then it is not.
+func (i Identity) Newer(than Identity) bool {
+	a, okA := i.Version()
+	b, okB := than.Version()
+	return okA && okB && a > b
+}
+
 // String is the object's name as logs show it.
 func (i Identity) String() string {
 	if i.Namespace == "" {

@@ -2,7 +2,11 @@
 // forms the API takes: merge patches, and JSON patches for finalizers.
 package patch
 
-import "maps"
+import (
+	"maps"
+
+	"gopf.dev/gopf/internal/fieldpath"
+)
 
 // Edit changes a decoded object in place. It may be called several times,
 // each time on a fresh copy of the newest object.
@@ -34,8 +38,16 @@ func (p *Patch) Set(v any, path ...string) {
 
 // Merge makes v, the JSON of a value, part of what is at the path: maps are
 // merged key by key, anything else is replaced.
+//
+// Without a path, v must be a map, and becomes part of the whole patch.
 func (p *Patch) Merge(v any, path ...string) {
 	fields, ok := v.(map[string]any)
+	if len(path) == 0 {
+		for key, value := range fields {
+			p.Merge(value, key)
+		}
+		return
+	}
 	if !ok {
 		p.Set(v, path...)
 		return
@@ -89,6 +101,24 @@ func (p *Patch) Edit(fn Edit) { p.edits = append(p.edits, fn) }
 
 // Edits are the functions added, in their order.
 func (p *Patch) Edits() []Edit { return p.edits }
+
+// Fold runs the edits on a copy of the decoded object and returns the merge patch
+// that has their effect as well. The explicit changes come first.
+func (p *Patch) Fold(object map[string]any) map[string]any {
+	if len(p.edits) == 0 {
+		return p.merge
+	}
+	edited := fieldpath.Clone(object).(map[string]any)
+	Apply(edited, p.merge)
+	before := fieldpath.Clone(edited).(map[string]any)
+	for _, edit := range p.edits {
+		edit(edited)
+	}
+	folded := &Patch{}
+	folded.Merge(p.merge)
+	folded.Merge(Between(before, edited))
+	return folded.merge
+}
 
 // Empty tells whether there is nothing to send.
 func (p *Patch) Empty() bool { return len(p.merge) == 0 && len(p.edits) == 0 }

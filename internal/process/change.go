@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/apply"
+	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
@@ -18,52 +19,95 @@ import (
 // delay is the time until something is due; unset if nothing is.
 type delay = registry.Opt[time.Duration]
 
-// change is what is to be written after handlers have run.
+// change is what one pass over an object writes to it.
 type change struct {
-	asked       patch.Patch // what handlers ask for, results included
-	notes       patch.Patch // what is to be remembered
-	finalizer   apply.Finalizer
-	due         delay // the time until handlers are due again
-	ran         bool  // some handlers were called
-	sent        bool  // it was tried to be written
-	interrupted bool
-	brief       bool   // nothing follows: the answer to the last write does not matter
-	written     func() // to be called when it is; may be nil
+	parts     []execute.Part // what handlers asked for, with their results
+	notes     patch.Patch    // records, the note and the base
+	finalizer apply.Finalizer
+	due       delay // the time until handlers are due again
+
+	handling    *handling // nil if no handler could be called
+	ran         bool      // some handlers were called
+	acted       bool      // it does something, even if the object stays as it is
+	interrupted bool      // the operator stopped before all handlers were called
+	todo        bool      // only the status is written now; the rest is stored in the note
+
+	sent  bool // it was sent before, and failed
+	apart bool // the parts are sent one by one, because together they were refused
+	brief bool // the response to the last write does not matter
+
+	// conclude decides again what is written about the handling, after the API
+	// server refused some of the parts. May be nil.
+	conclude func(context.Context) error
+	// written is called when everything is written. May be nil.
+	written func()
 }
+
+// restart forgets what conclude has decided so far.
+func (c *change) restart() {
+	c.notes, c.due, c.written, c.todo = patch.Patch{}, delay{}, nil, false
+}
+
+// asked is what is sent of the parts now.
+func (c *change) asked(body *object.Body) *patch.Patch {
+	if !c.todo {
+		return joint(c.parts)
+	}
+	var status []execute.Part
+	for _, p := range c.parts {
+		status = append(status, statusOnly(p, body))
+	}
+	return joint(status)
+}
+
+// joint is one patch of all parts.
+func joint(parts []execute.Part) *patch.Patch {
+	if len(parts) == 1 {
+		return &parts[0].Patch
+	}
+	all := &patch.Patch{}
+	for i := range parts {
+		all.Absorb(&parts[i].Patch)
+	}
+	return all
+}
+
+// passes is how many times an object goes from one state to the next before it
+// lets what waits for its turn have it.
+const passes = 20
 
 // change goes from one state of the object to the next until there is nothing
 // to do now. It returns the last state, and the time until there is again.
 // What event handlers have asked for goes along with the first write.
-func (k *Kind) change(ctx context.Context, m *Memory, state *object.Body, why Occasion, asked *patch.Patch) (last *object.Body, due delay, err error) {
+func (k *Kind) change(ctx context.Context, m *Memory, state *object.Body, why Occasion, asked *[]execute.Part) (last *object.Body, due delay, err error) {
 	last = state
 	defer func() {
-		if v := recover(); v != nil { // of filters, lifecycles, storages, edits: users' code, too
+		if v := recover(); v != nil { // of filters, lifecycles, storages: users' code
 			err = &panicError{v, debug.Stack()}
 		}
 	}()
 	for range passes {
-		m.version, m.unchecked = last.ResourceVersion, false
+		m.at(last.ResourceVersion)
+		m.unchecked = false
 		if m.busy != nil {
 			why.Wake = why.Wake.Join(m.busy.wake)
 			m.busy.wake = nil
 		}
 		glanced := why.Event != nil && why.Event.unsettled && why.Event.Body == last
-		if !glanced && asked.Empty() && !m.pending() && k.settled(last) {
+		if !glanced && len(*asked) == 0 && !m.pending() && k.settled(last) {
 			k.sayUnchanged(ctx, m, last)
 			m.settle(last)
 			return last, delay{}, nil
 		}
-		c, err := k.handle(ctx, m, last, why)
+		if m.busy != nil {
+			*asked = append(m.busy.asked, *asked...)
+			m.busy.asked = nil
+		}
+		c, err := k.handle(ctx, m, last, why, asked)
 		if err != nil {
 			m.work().wake = why.Wake
 			return last, delay{}, err
 		}
-		if m.busy != nil {
-			c.asked.Absorb(&m.busy.asked)
-			m.busy.asked = patch.Patch{}
-		}
-		c.asked.Absorb(asked)
-		*asked = patch.Patch{}
 		before := last
 		resent := c.sent
 		c.brief = !resent && k.brief(c, before)
@@ -85,9 +129,9 @@ func (k *Kind) change(ctx context.Context, m *Memory, state *object.Body, why Oc
 		}
 		progressed := last.ResourceVersion != before.ResourceVersion
 		switch {
-		case c.due.Set && !apply.Kept(&c.notes, last), c.due.Set && c.due.Is == 0 && !progressed && !c.ran:
-			// Nothing of what was done is remembered, or nothing is done though it
-			// is due: going on at once would be doing it again and again.
+		case c.due.Set && !apply.Kept(&c.notes, last), c.due.Set && c.due.Is == 0 && !progressed && !c.ran && !c.acted:
+			// The records were not kept, or nothing was done though it is due:
+			// going on at once would be doing it again and again.
 			return last, registry.Some(max(c.due.Is, k.forgotten(m))), nil
 		case c.interrupted || k.stopping():
 			m.unchecked = progressed // after a pause, it is to be looked at although it is known
@@ -100,30 +144,31 @@ func (k *Kind) change(ctx context.Context, m *Memory, state *object.Body, why Oc
 	return last, registry.Some(time.Duration(0)), nil
 }
 
-// brief tells whether the object need not be known after the change is written:
-// when the stream brings it, a glance will do. What handlers asked for is to be
+// brief reports whether the response to the last write may be left out: nothing
+// follows, and the stream will show the object. What handlers asked for must be
 // checked, though.
 func (k *Kind) brief(c *change, body *object.Body) bool {
-	main, status := c.asked.Split()
-	notes, _ := c.notes.Split()
-	if len(main) > 0 || len(status) > 0 && (len(notes) == 0 || !k.Resource.HasStatus()) {
+	if c.due.Set || c.interrupted || body.Deleting || c.finalizer.Add || c.finalizer.Remove || !k.glances() || k.stopping() {
 		return false
 	}
-	return k.glances() && !c.due.Set && !c.interrupted && !body.Deleting && !c.finalizer.Add && !c.finalizer.Remove && !k.stopping()
+	asked := joint(c.parts)
+	main, status := asked.Split()
+	notes, _ := c.notes.Split()
+	return len(asked.Edits()) == 0 && len(main) == 0 && (len(status) == 0 || len(notes) > 0 && k.Resource.HasStatus())
 }
 
-// passes is how many times an object goes from one state to the next before it
-// lets what waits for its turn have it.
-const passes = 20
-
 // writeAsked writes what event handlers asked for, and nothing else.
-func (k *Kind) writeAsked(ctx context.Context, m *Memory, body *object.Body, asked *patch.Patch) {
+func (k *Kind) writeAsked(ctx context.Context, m *Memory, body *object.Body, asked []execute.Part) {
 	ctx, cancel := k.lasting(ctx)
 	defer cancel()
 	applier := apply.Applier{API: k.API, Resource: k.Resource, Log: k.Logger(body)}
-	_, err := applier.Apply(ctx, body, asked, &patch.Patch{}, apply.Finalizer{})
-	if err != nil && !errors.Is(err, apply.ErrGone) {
-		applier.Log.Error("What event handlers asked for cannot be written; there is no second attempt.", "error", err)
+	for _, part := range asked {
+		after, err := k.apply(ctx, applier, body, &part.Patch, &patch.Patch{}, apply.Finalizer{})
+		if err != nil && !errors.Is(err, apply.ErrGone) {
+			applier.Log.Error("The change that an event handler asked for cannot be written, and is dropped.", "handler", part.Handler, "error", err)
+			continue
+		}
+		body = after
 	}
 	m.wrote = time.Now().UnixNano()
 }
@@ -144,47 +189,43 @@ func (e *panicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.valu
 
 // handle decides what to do about the object, and does it. What could not be
 // written last time comes first: handlers are not called again for it.
-func (k *Kind) handle(ctx context.Context, m *Memory, body *object.Body, why Occasion) (*change, error) {
-	if c := k.unsent(m, body, why.Event != nil); c != nil {
-		return c, nil
-	}
-	if m.busy != nil && m.busy.unsaved != nil {
-		c, err := m.busy.unsaved(ctx)
-		if err == nil {
-			m.busy.unsaved = nil
+func (k *Kind) handle(ctx context.Context, m *Memory, body *object.Body, why Occasion, asked *[]execute.Part) (*change, error) {
+	c := m.unsent(why.Event != nil)
+	if c == nil && m.busy != nil && m.busy.unsaved != nil {
+		c = m.busy.unsaved
+		if err := c.conclude(ctx); err != nil {
+			return nil, err
 		}
-		return c, err
+		m.busy.unsaved = nil
+	}
+	if c != nil {
+		c.parts = append(c.parts, *asked...)
+		*asked = nil
+		return c, nil
 	}
 	s, err := k.look(ctx, m, body)
 	if err != nil {
 		return nil, err
 	}
-	s.wake, s.fresh = why.Wake, why.Event != nil
-	return s.decide(ctx, s.accompany(why.Event != nil))
+	s.wake, s.fresh, s.asked = why.Wake, why.Event != nil, *asked
+	if c, err = s.decide(ctx, s.accompany(why.Event != nil)); err == nil || m.busy != nil && m.busy.unsaved != nil {
+		*asked = nil // they are in the change
+	}
+	return c, err
 }
 
-// unsent is what could not be written last time; nil if there is nothing. When
-// the cluster will not take it, it is tried until the object changes: then it
-// must not stand in the way of what is new. What handlers asked for is dropped
-// first, and what is remembered of them if that does not help either.
-func (k *Kind) unsent(m *Memory, body *object.Body, news bool) *change {
-	if m.busy == nil || m.busy.unsent == nil {
+// unsent is the change that could not be written last time; nil if there is none.
+// If the API server refused the records in it, a new state of the object is handled
+// instead, with these records in memory.
+func (m *Memory) unsent(news bool) *change {
+	w := m.busy
+	if w == nil || w.unsent == nil || w.refused != nil && (news || w.fresh) {
+		if w != nil {
+			w.unsent, w.fresh = nil, false
+		}
 		return nil
 	}
-	w := m.busy
-	if !w.refused || !w.fresh && !news {
-		return w.unsent
-	}
-	w.fresh = false
-	log := k.Logger(body)
-	if !w.unsent.asked.Empty() {
-		log.Error("What handlers asked for cannot be written, and is dropped because the object has changed.")
-		w.unsent.asked = patch.Patch{}
-		return w.unsent
-	}
-	log.Error("What became of handlers cannot be written, and is dropped because the object has changed: some may be called again.")
-	w.unsent, w.refused = nil, false
-	return nil
+	return w.unsent
 }
 
 // write sends the change and notes its success.
@@ -194,14 +235,15 @@ func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *chang
 	ctx = kube.WithPauses(ctx, k.aside)
 	w := m.work()
 	w.unsent = c
-	applier := apply.Applier{API: k.API, Resource: k.Resource, Log: k.Logger(body), Brief: c.brief}
-	after, err := applier.Apply(ctx, body, &c.asked, &c.notes, c.finalizer)
+	applier := apply.Applier{API: k.API, Resource: k.Resource, Log: k.Logger(body), Brief: c.brief, Fresh: m.fresh(body, c)}
+	after, err := k.send(ctx, applier, body, c)
 	m.wrote = time.Now().UnixNano()
+	m.daemons.Outdate()
 	if err == nil && c.finalizer.Add && !after.Deleting && !slices.Contains(after.Finalizers(), c.finalizer.Name) {
 		err = errors.New("the cluster did not keep the finalizer: something removes it from what is written")
 	}
-	if newer(after.ResourceVersion, m.version) {
-		m.version = after.ResourceVersion // a part of it may have been written even so
+	if after != body && !newer(m.version, after.ResourceVersion) {
+		m.version, m.responded = after.ResourceVersion, true // some of it may have been written even after an error
 	}
 	if err != nil {
 		return after, err
@@ -209,11 +251,93 @@ func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *chang
 	if w.failures > 0 {
 		applier.Log.Info("Throttling is over. Switching back to normal operations.")
 	}
-	w.unsent, w.failures, w.refused, w.fresh = nil, 0, false, false
+	w.unsent, w.failures, w.refused, w.fresh, w.until = nil, 0, nil, false, time.Time{}
+	if c.todo {
+		w.todo, w.todoSent = nil, false
+		for _, p := range c.parts {
+			w.todo = append(w.todo, mainOnly(p))
+		}
+	}
 	if c.written != nil {
 		c.written()
 	}
 	return after, nil
+}
+
+// send sends the change. If the API server refuses it, the parts are sent one by
+// one: a refused part is the outcome of its handler.
+func (k *Kind) send(ctx context.Context, applier apply.Applier, body *object.Body, c *change) (*object.Body, error) {
+	if !c.apart {
+		after, err := k.apply(ctx, applier, body, c.asked(body), &c.notes, c.finalizer)
+		if !refused(err) {
+			return after, err
+		}
+		if len(c.parts) == 0 {
+			return after, &unsavedError{err}
+		}
+		c.apart, body = true, after
+	}
+	applier.Brief = false
+	for len(c.parts) > 0 {
+		part := c.parts[0]
+		after, err := k.apply(ctx, applier, body, &part.Patch, &patch.Patch{}, apply.Finalizer{})
+		switch {
+		case refused(err) && part.Refuse == nil:
+			applier.Log.Error("The API server refused the change that an event handler asked for, which is dropped.", "handler", part.Handler, "error", err)
+		case refused(err):
+			part.Refuse(fmt.Errorf("the API server refused the change: %w", err))
+		case err != nil:
+			return after, err
+		}
+		body, c.parts = after, c.parts[1:]
+	}
+	if c.conclude != nil {
+		if err := c.conclude(ctx); err != nil {
+			return body, err
+		}
+	}
+	after, err := k.apply(ctx, applier, body, &patch.Patch{}, &c.notes, c.finalizer)
+	if refused(err) {
+		err = &unsavedError{err}
+	}
+	return after, err
+}
+
+// apply sends a change. A panic of a user's edit is returned as an error.
+func (k *Kind) apply(ctx context.Context, a apply.Applier, body *object.Body, asked, notes *patch.Patch, f apply.Finalizer) (after *object.Body, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			after, err = body, &panicError{v, debug.Stack()}
+		}
+	}()
+	return a.Apply(ctx, body, asked, notes, f)
+}
+
+// refused reports whether a change will never be accepted, however often it is sent.
+func refused(err error) bool {
+	var panicked *panicError
+	return errors.As(err, &panicked) || apply.Refused(err)
+}
+
+// unsavedError says that the API server refused the records of the operator.
+type unsavedError struct{ err error }
+
+func (e *unsavedError) Error() string {
+	return "the progress of handlers cannot be saved: the API server refused it: " + e.err.Error()
+}
+func (e *unsavedError) Unwrap() error { return e.err }
+
+// fresh reports whether the body is the server's response to our own last write.
+// Daemons write to the object as well, and handlers may have done so by themselves.
+func (m *Memory) fresh(body *object.Body, c *change) bool {
+	return m.responded && m.daemons == nil && body.ResourceVersion == m.version && (c.handling == nil || !c.handling.wrote.Load())
+}
+
+// at notes the version that is being acted on.
+func (m *Memory) at(version string) {
+	if m.version != version {
+		m.version, m.responded = version, false
+	}
 }
 
 // lasting is a context for writing what handlers have done: it outlives the

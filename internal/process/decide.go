@@ -6,27 +6,27 @@ import (
 
 	"gopf.dev/gopf/internal/apply"
 	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/internal/progress"
 	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/storage"
 )
 
-// decide finds out what is due for the object, has it done, and returns what is
-// to be written. stopping is the time until more is done about daemons that are
-// to stop.
+// decide determines what is due for the object, has it done, and returns the change
+// to be written. stopping is the time until the next stage of stopping daemons.
 func (s *sight) decide(ctx context.Context, stopping delay) (*change, error) {
 	s.staying = stopping
 	s.asking = s.request()
-	interested := s.Handlers.Interested(s.asking)
-	mustBlock := interested && s.Handlers.Blocking(s.asking) ||
-		s.Daemons != nil && s.Daemons.Blocking(s.memory.daemons, s.plainRequest(s.memory, s.body))
-	c := &change{finalizer: apply.Finalizer{Name: s.Config.Finalizer}}
+	c := &change{finalizer: apply.Finalizer{Name: s.Config.Finalizer}, parts: s.asked}
+	interested, mustBlock := s.interested()
 	switch {
 	case mustBlock && !s.blocked && !s.body.Deleting:
 		return s.guard(c), nil // it must be there before anything is done
 	case !mustBlock && s.blocked:
 		s.log.Debug("Removing the finalizer, as there are no handlers requiring it.")
 		c.finalizer.Remove = true
+		c.finalizer.Still = func(now *object.Body) bool { return s.unblocks(ctx, now) }
 		return c, nil
 	case interested && s.cause.Reason == cause.Create && s.memory.handled:
 		s.memory.handled = false // until it is again
@@ -34,45 +34,70 @@ func (s *sight) decide(ctx context.Context, stopping delay) (*change, error) {
 			return c, nil
 		}
 	}
-	save := func(context.Context) error { return nil }
-	if interested {
-		var err error
-		if save, err = s.handleCause(ctx, c); err != nil {
-			return nil, err
-		}
+	handle := s.handleCause
+	if !interested {
+		handle = s.leave
 	}
-	finish := func(ctx context.Context) (*change, error) { return s.finish(ctx, c, stopping, save) }
-	finished, err := finish(ctx)
-	if err != nil && c.ran {
-		s.memory.work().unsaved = finish // they must not run again for that
-	}
-	return finished, err
-}
-
-// finish completes a change after handlers have run: what became of them is
-// saved, and the object is let go if nothing holds it anymore.
-func (s *sight) finish(ctx context.Context, c *change, stopping delay, save func(context.Context) error) (*change, error) {
-	c.notes = patch.Patch{}
-	if err := save(ctx); err != nil {
+	conclude, err := handle(ctx, c)
+	if err != nil {
 		return nil, err
 	}
-	if stopping.Set {
+	if conclude == nil {
+		conclude = func(context.Context) error { return nil }
+	}
+	c.conclude = func(ctx context.Context) error { return s.conclude(ctx, c, conclude) }
+	if err = c.conclude(ctx); err != nil && c.ran {
+		s.memory.work().unsaved = c // its handlers must not run again for that
+	}
+	return c, err
+}
+
+// interested reports whether there are handlers for the object, and whether its
+// deletion must wait for one of them.
+func (s *sight) interested() (interested, mustBlock bool) {
+	interested = s.Handlers.Interested(s.asking)
+	mustBlock = interested && s.Handlers.Blocking(s.asking) ||
+		s.Daemons != nil && s.Daemons.Blocking(s.memory.daemons, s.plainRequest(s.memory, s.body))
+	return interested, mustBlock
+}
+
+// unblocks reports whether the finalizer may be removed from a newer state of the
+// object, which was read after a conflict.
+func (s *sight) unblocks(ctx context.Context, now *object.Body) bool {
+	newer, err := s.look(ctx, s.memory, now)
+	if err != nil {
+		return false
+	}
+	newer.asking = newer.request()
+	_, mustBlock := newer.interested()
+	return !mustBlock
+}
+
+// conclude completes a change after handlers have run: their outcomes are saved,
+// and the finalizer is removed if nothing requires it any more. It is called again
+// if the API server refused a change that a handler asked for.
+func (s *sight) conclude(ctx context.Context, c *change, handled func(context.Context) error) error {
+	c.notes, c.due, c.finalizer.Remove, c.written = patch.Patch{}, delay{}, false, nil
+	if err := handled(ctx); err != nil {
+		return err
+	}
+	if s.staying.Set {
 		// They go on by themselves and wake the object when they end: there is no
 		// need to look more often than this.
-		c.due = sooner(c.due, registry.Some(max(stopping.Is, 100*time.Millisecond)))
+		c.due = sooner(c.due, registry.Some(max(s.staying.Is, 100*time.Millisecond)))
 	}
 	if s.body.Deleting && s.blocked && !c.due.Set && !c.interrupted {
 		s.log.Debug("Removing the finalizer, thus allowing the actual deletion.")
 		c.finalizer.Remove = true
 	}
-	if u, ok := s.Config.Progress.(storage.Untoucher); ok && !(c.asked.Empty() && c.notes.Empty()) {
+	if u, ok := s.Config.Progress.(storage.Untoucher); ok && !(len(c.parts) == 0 && c.notes.Empty()) {
 		u.Untouch(s.stored, &c.notes)
 	}
-	return c, nil
+	return nil
 }
 
-// guard puts the finalizer on the object; if somebody has taken it off again,
-// the later, the more often that happened.
+// guard puts the finalizer on the object; if another client removed it, with delays
+// that grow each time.
 func (s *sight) guard(c *change) *change {
 	if s.memory.guarded {
 		s.memory.guarded = false
@@ -94,9 +119,8 @@ func sooner(a, b delay) delay {
 	return a
 }
 
-// undone is called when what the operator puts on an object is found removed. It
-// is done anew, but the more often this happens, the later, so that the two do
-// not run a race.
+// undone handles the removal of our finalizer or annotations by another client.
+// They are restored with growing delays, so that the two do not fight in a loop.
 func (s *sight) undone(complaint string) delay {
 	s.memory.undone = min(s.memory.undone, 253) + 1
 	s.log.Warn(complaint, "times", s.memory.undone)
@@ -106,24 +130,34 @@ func (s *sight) undone(complaint string) delay {
 	return registry.Some(s.pause(int(s.memory.undone) - 2))
 }
 
-// handleCause does what the reason asks for. It returns how to save what became
-// of it.
-func (s *sight) handleCause(ctx context.Context, c *change) (save func(context.Context) error, err error) {
-	nothing := func(context.Context) error { return nil }
-	switch s.cause.Reason {
-	case cause.Free:
+// handleCause does what the reason asks for. It returns how to save the outcomes;
+// nil if there is nothing to save.
+func (s *sight) handleCause(ctx context.Context, c *change) (conclude func(context.Context) error, err error) {
+	if s.cause.Reason == cause.Free {
 		s.log.Debug("Deletion, but we are done with it, and we do not care.")
-		return nothing, nil
-	case cause.Noop, cause.Resume:
-		// It may be so only because a change was taken back before all handlers
-		// had seen it; but some had.
-		if save, err := s.takenBack(ctx); save != nil || err != nil {
-			return func(ctx context.Context) error { return save(ctx, c) }, err
-		}
-		if s.cause.Reason == cause.Noop {
+		return nil, nil
+	}
+	h, err := s.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if conclude := h.sendTodo(c); conclude != nil {
+		return conclude, nil
+	}
+	if s.cause.Reason == cause.Noop || s.cause.Reason == cause.Resume {
+		switch {
+		case len(h.state.Recorded(cause.Update)) > 0:
+			// A change was taken back before all handlers had seen it; but some had.
+			s.log.Info("A change was taken back while it was handled.")
+			return func(ctx context.Context) error { return h.takeBack(ctx, c) }, nil
+		case h.behind():
+			h.reason = cause.Update
+		case h.stale(), h.note.Followed():
+			return func(ctx context.Context) error { return h.saveProgress(ctx, c, nil, []string{progress.HandlingID}) }, nil
+		case s.cause.Reason == cause.Noop:
 			s.log.Debug("Something has changed, but we are not interested (the essence is the same).")
-			return nothing, nil
+			return nil, nil
 		}
 	}
-	return s.handle(ctx, c)
+	return h.handle(ctx, c)
 }

@@ -88,7 +88,8 @@ func (k *Kind) sayUnchanged(ctx context.Context, m *Memory, b *object.Body) {
 
 // settle notes that a state needs nothing.
 func (m *Memory) settle(b *object.Body) {
-	m.version, m.unchecked = b.ResourceVersion, false
+	m.at(b.ResourceVersion)
+	m.unchecked = false
 	m.handled = m.handled || m.listed
 }
 
@@ -108,5 +109,5 @@ func (m *Memory) isNews(b *object.Body) bool {
 // pending tells whether something is left from before that must be done
 // whatever the object is like.
 func (m *Memory) pending() bool {
-	return m.busy != nil && (m.busy.unsent != nil || m.busy.unsaved != nil || m.busy.failures > 0 || !m.busy.asked.Empty())
+	return m.busy != nil && (m.busy.unsent != nil || m.busy.unsaved != nil || m.busy.failures > 0 || len(m.busy.asked) > 0 || m.busy.todoSent)
 }

@@ -8,6 +8,7 @@ import (
 
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/essence"
+	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/storage"
 )
@@ -41,8 +42,8 @@ func TestWhatAGlanceCallsSettledNeedsNothing(t *testing.T) {
 				}
 				settled++
 				m := &Memory{version: "1", handled: true}
-				c, err := k.handle(t.Context(), m, body, Occasion{})
-				if err != nil || calls != 0 || !c.asked.Empty() || !c.notes.Empty() || c.due.Set || c.finalizer.Add || c.finalizer.Remove {
+				c, err := k.handle(t.Context(), m, body, Occasion{}, &[]execute.Part{})
+				if err != nil || calls != 0 || len(c.parts) > 0 || !c.notes.Empty() || c.due.Set || c.finalizer.Add || c.finalizer.Remove {
 					t.Fatalf("settled, but: %v, %d calls, %+v\n%s", err, calls, c, body.Raw())
 				}
 			}

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"gopf.dev/gopf/diff"
-	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/essence"
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/progress"
@@ -18,202 +18,164 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// handle runs the handlers that are due. It returns how to save what became of
-// them.
-func (s *sight) handle(ctx context.Context, c *change) (save func(context.Context) error, err error) {
-	reason, title := s.cause.Reason, s.cause.Reason.Title()
-	state, note, err := s.load(ctx)
-	if err != nil {
-		return nil, err
-	}
-	superseded, leftovers := state.Superseded(reason)
+// handle runs the handlers that are due. It returns how to save their outcomes.
+func (h *handling) handle(ctx context.Context, c *change) (conclude func(context.Context) error, err error) {
+	title := h.reason.Title()
+	h.note.Continue(h.reason)
+	superseded, leftovers := h.state.Superseded(h.reason)
 	for other, n := range superseded {
-		s.log.Info(fmt.Sprintf("%s is superseded by %s: %d succeeded; %d failed; %d left to the moment.",
+		h.log.Info(fmt.Sprintf("%s is superseded by %s: %d succeeded; %d failed; %d left to the moment.",
 			other.Title(), strings.ToLower(title), n.Succeeded, n.Failed, n.Left))
 	}
-	selected := s.Handlers.Select(s.asking)
+	selected := h.selected()
 	ids := make([]string, len(selected))
-	for i, h := range selected {
-		ids[i] = h.ID
+	for i, handler := range selected {
+		ids[i] = handler.ID
 	}
-	state.Select(ids, reason, time.Now())
-	if s.memory.busy != nil && !s.fresh {
-		state.PostponeAll(s.memory.busy.postponed)
+	h.state.Select(ids, h.reason, time.Now())
+	if h.memory.busy != nil && !h.fresh {
+		h.state.PostponeAll(h.memory.busy.postponed)
 	}
-	handling := s.handling(state, ids, note)
-
-	s.log.Debug(title+" is in progress:", "body", s.shown(s.body))
-	if len(s.cause.Diff) > 0 && s.cause.Old != nil {
-		s.log.Debug(title+" diff:", "diff", s.shownDiff())
+	h.log.Debug(title+" is in progress:", "body", h.shown(h.body))
+	if len(h.cause.Diff) > 0 && h.cause.Old != nil {
+		h.log.Debug(title+" diff:", "diff", h.shownDiff())
 	}
-	key := sync.OnceValue(func() string { // few ask for it
-		if handling.Key != "" {
-			return handling.Key
+	key := sync.OnceValue(func() string { // few handlers ask for it
+		if h.note.Key != "" {
+			return h.note.Key
 		}
-		return s.key()
+		return h.key()
 	})
-	runner := s.runner(state, c, key)
+	runner := h.runner(key)
 	var failure error
 	if len(selected) > 0 {
-		s.aside(func() { failure = runner.Pass(ctx, selected) })
+		h.aside(func() { failure = runner.Pass(ctx, selected) })
 	}
 	c.ran = runner.Ran() > 0
 	if failure != nil && !c.ran {
 		return nil, failure
 	}
-	if n := state.Counts(reason); handling.Seen == nil && n.Succeeded+n.Failed > 0 {
-		handling.Seen = s.cause.New
+	if failure != nil { // the outcomes so far are saved all the same
+		h.log.Error("The progress of sub-handlers cannot be read; trying again.", "error", failure)
 	}
-	s.memory.work().postponed = state.Postponed(time.Now())
-	done := state.Done(ids)
-	c.due = state.Delay(ids, time.Now())
-	c.interrupted = !done && ctx.Err() != nil
-	if failure != nil { // what was done is saved all the same
-		s.log.Error("The progress of sub-handlers cannot be read; trying again.", "error", failure)
-		c.due = registry.Some(max(c.due.Is, s.forgotten(s.memory)))
+	h.memory.work().postponed = h.state.Postponed(time.Now())
+	c.handling = h
+	if h.state.Done(ids) && c.ran {
+		n := h.state.Counts(h.reason)
+		h.log.Info(fmt.Sprintf("%s is processed: %d succeeded; %d failed.", title, n.Succeeded, n.Failed))
 	}
-	unfinished := func(ctx context.Context) error {
-		handling.Key = key()
-		return s.saveProgress(ctx, c, state, ids, handling, without(leftovers, ids))
-	}
-	if !done {
-		return unfinished, nil
-	}
-	if len(selected) > 0 && c.ran {
-		n := state.Counts(reason)
-		s.log.Info(fmt.Sprintf("%s is processed: %d succeeded; %d failed.", title, n.Succeeded, n.Failed))
-	}
-	if reason == cause.Delete && s.staying.Set {
-		// The object stays for its daemons: it must be remembered that the
-		// handlers are done until it goes.
-		return unfinished, nil
-	}
-	return func(ctx context.Context) error { return s.saveDone(ctx, c, state, handling) }, nil
+	events := c.parts
+	h.tryEdits(runner)
+	c.parts = append(runner.Parts(h.Handlers), events...)
+	pass := &pass{handling: h, change: c, ids: ids, leftovers: leftovers, key: key, runner: runner, failure: failure, events: events}
+	interrupted := func() bool { return !h.state.Done(ids) && ctx.Err() != nil }
+	return func(ctx context.Context) error {
+		c.interrupted = interrupted()
+		return pass.save(ctx)
+	}, nil
 }
 
-// load reads the progress of all handlers of the resource, and what is known of
-// the handling as a whole.
-func (s *sight) load(ctx context.Context) (*progress.State, storage.Record, error) {
-	ids := append(s.Handlers.IDs(), progress.HandlingID)
-	records, err := s.Config.Progress.Load(ctx, s.stored, ids)
-	if err = s.excuse(err); err != nil {
-		return nil, storage.Record{}, fmt.Errorf("load the progress: %w", err)
-	}
-	note := records[progress.HandlingID]
-	delete(records, progress.HandlingID)
-	state := progress.New(records)
-	for _, h := range s.Handlers {
-		for _, former := range h.Formerly {
-			state.Rename(former, h.ID)
+// tryEdits makes the edits that handlers asked for on the present state. One that
+// panics is the outcome of its handler.
+func (h *handling) tryEdits(runner *execute.Runner) {
+	for _, part := range runner.Parts(h.Handlers) {
+		if len(part.Patch.Edits()) == 0 {
+			continue
 		}
+		func() {
+			defer func() {
+				if v := recover(); v != nil {
+					part.Refuse(&execute.PanicError{Value: v, Stack: debug.Stack()})
+				}
+			}()
+			part.Patch.Fold(h.body.Map())
+		}()
 	}
-	return state, note, nil
 }
 
-// handling continues the handling that the note is of, or begins a new one, which
-// has no key yet.
-func (s *sight) handling(state *progress.State, ids []string, note storage.Record) progress.Handling {
-	if state.Stored(ids) {
-		if h, found := progress.DecodeHandling(note, s.cause.Reason, state.Started(ids)); found {
-			return h
-		}
-	}
-	return progress.Handling{}
-}
-
-func (s *sight) runner(state *progress.State, c *change, key func() string) *execute.Runner {
+func (h *handling) runner(key func() string) *execute.Runner {
 	return &execute.Runner{
-		Reason: s.cause.Reason, Lifecycle: s.Config.Lifecycle, DefaultBackoff: s.Config.DefaultBackoff,
-		Log: s.handlerLogger(s.body), Observe: s.Observe, State: state, Patch: &c.asked, Urgent: s.wake.urgent,
+		Reason: h.reason, Lifecycle: h.Config.Lifecycle, DefaultBackoff: h.Config.DefaultBackoff,
+		Log: h.handlerLogger(h.body), Observe: h.Observe, State: h.state, Urgent: h.wake.urgent, Cause: h.causeOf,
 		Request: func() *registry.Request {
-			r := s.request()
+			r := h.request()
 			r.Key = key
 			return r
 		},
 		Load: func(ctx context.Context, ids []string) (map[string]storage.Record, error) {
-			return s.Config.Progress.Load(ctx, s.stored, ids)
+			return h.Config.Progress.Load(ctx, h.stored, ids)
 		},
 	}
 }
 
-// saveProgress puts into the patch how far the handlers have come.
-func (s *sight) saveProgress(ctx context.Context, c *change, state *progress.State, ids []string, h progress.Handling, purge []string) error {
-	changed := state.Changed()
-	note, err := progress.EncodeHandling(h, s.cause.Reason, state.Started(ids))
+// saveProgress puts into the patch the records that have changed, the note unless
+// it is nil, and the removal of records that are not needed any more.
+func (h *handling) saveProgress(ctx context.Context, c *change, note *progress.Note, purge []string) error {
+	changed := h.state.Changed()
+	if note != nil && !(h.noted && note.Equal(h.loaded)) {
+		record, err := note.Encode()
+		if err != nil {
+			return err
+		}
+		changed[progress.HandlingID] = record
+	}
+	if err := h.Config.Progress.Save(ctx, h.stored, &c.notes, changed, purge); err != nil {
+		return fmt.Errorf("save the progress: %w", err)
+	}
+	return nil
+}
+
+// takeBack ends the handling of an update because the object is again as it was
+// before. Handlers that finished are told of the way back by another update.
+func (h *handling) takeBack(ctx context.Context, c *change) error {
+	return h.saveEnd(ctx, c, h.note)
+}
+
+// saveEnd puts into the patch that the handling is over: the records are removed,
+// and the base is saved. If some handlers did not see the final essence, the note
+// stays, and the object is due at once for the update that follows.
+func (h *handling) saveEnd(ctx context.Context, c *change, note *progress.Note) error {
+	end := h.end(note)
+	saved, err := h.saveBase(ctx, c, end.Base)
 	if err != nil {
 		return err
 	}
-	changed[progress.HandlingID] = note
-	if err := s.Config.Progress.Save(ctx, s.stored, &c.notes, changed, purge); err != nil {
-		return fmt.Errorf("save the progress: %w", err)
+	purge := append(h.Handlers.IDs(), h.state.IDs()...)
+	if end.Note == nil || end.Note.Empty() {
+		purge, end.Note = append(purge, progress.HandlingID), nil
+	} else {
+		end.Note.Base, end.Note.Started = progress.BaseID(saved), time.Now()
+	}
+	if err := h.saveProgress(ctx, c, end.Note, purge); err != nil {
+		return err
+	}
+	if !diff.Equal(end.Base, h.cause.New) {
+		c.due = registry.Some(time.Duration(0))
 	}
 	return nil
 }
 
-// saveDone puts into the patch that the change is handled: nothing of the
-// progress, but what the object was like. If it has changed since the first
-// handler finished, it is what that one saw: the difference is handled next, as
-// an update, so that no handler misses it.
-func (s *sight) saveDone(ctx context.Context, c *change, state *progress.State, h progress.Handling) error {
-	purge := append(s.Handlers.IDs(), state.IDs()...)
-	purge = append(purge, progress.HandlingID)
-	if err := s.Config.Progress.Save(ctx, s.stored, &c.notes, state.Changed(), purge); err != nil {
-		return fmt.Errorf("save the progress: %w", err)
+// saveBase puts the base into the patch, unless it is saved already. It returns the
+// base that is saved then, which is a digest if the base is too large.
+func (h *handling) saveBase(ctx context.Context, c *change, base map[string]any) (saved map[string]any, err error) {
+	if h.base != nil && diff.Equal(h.cause.Old, essence.Undigest(base, h.cause.Old)) {
+		return h.base, nil
 	}
-	c.written = func() { s.memory.handled = true }
-	base := s.cause.New
-	if h.Seen != nil && !s.body.Deleting {
-		base = h.Seen
-	}
-	return s.saveBase(ctx, c, base)
-}
-
-// takenBack notices that the object is as it was handled last, but that a change
-// of it was being handled meanwhile. What handlers saw who have finished becomes
-// what was handled last, so that the way back is a change for them, too; what is
-// left of the others is of no use. It returns how to save that; nil for nothing.
-func (s *sight) takenBack(ctx context.Context) (save func(context.Context, *change) error, err error) {
-	state, note, err := s.load(ctx)
-	if err != nil {
-		return nil, err
-	}
-	ids := state.Recorded(cause.Update)
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	h, _ := progress.DecodeHandling(note, cause.Update, state.Started(ids))
-	s.log.Info("A change was taken back while it was handled.")
-	return func(ctx context.Context, c *change) error {
-		purge := append(append(s.Handlers.IDs(), state.IDs()...), progress.HandlingID)
-		if err := s.Config.Progress.Save(ctx, s.stored, &c.notes, nil, purge); err != nil {
-			return fmt.Errorf("save the progress: %w", err)
-		}
-		if h.Seen == nil || diff.Equal(essence.Undigest(h.Seen, s.cause.New), s.cause.New) {
-			return nil
-		}
-		return s.saveBase(ctx, c, h.Seen)
-	}, nil
-}
-
-func (s *sight) saveBase(ctx context.Context, c *change, base map[string]any) error {
-	if s.cause.Old != nil && diff.Equal(s.cause.Old, essence.Undigest(base, s.cause.Old)) {
-		return nil
-	}
-	err := s.Config.Base.Save(ctx, s.stored, &c.notes, base)
+	err = h.Config.Base.Save(ctx, h.stored, &c.notes, base)
 	var large *storage.TooLargeError
 	if errors.As(err, &large) {
-		s.log.Error("The object is too large for remembering what it was like: its next change will be handled without a diff. Exclude fields that do not matter from the base, or keep it elsewhere.", "error", err)
-		s.poster(s.body)("Warning", "TooLarge", "The object is too large for remembering what it was like: its next change will be handled without a diff.")
+		h.log.Error("The object is too large for remembering what it was like: its next change will be handled without a diff. Exclude fields that do not matter from the base, or keep it elsewhere.", "error", err)
+		h.poster(h.body)("Warning", "TooLarge", "The object is too large for remembering what it was like: its next change will be handled without a diff.")
 		if base, err = essence.Digest(base); err == nil {
-			err = s.Config.Base.Save(ctx, s.stored, &c.notes, base)
+			err = h.Config.Base.Save(ctx, h.stored, &c.notes, base)
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("save the last-handled configuration: %w", err)
+		return nil, fmt.Errorf("save the last-handled configuration: %w", err)
 	}
-	return nil
+	return base, nil
 }
 
 func without(ids, except []string) []string {
-	return slices.DeleteFunc(ids, func(id string) bool { return slices.Contains(except, id) })
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return slices.Contains(except, id) })
 }

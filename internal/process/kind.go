@@ -3,7 +3,6 @@
 package process
 
 import (
-	"context"
 	"log/slog"
 	"sync"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"gopf.dev/gopf/internal/fieldpath"
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/object"
-	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/posting"
 	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/kind"
@@ -98,7 +96,8 @@ type Memory struct {
 	watched   uint64 // the event handlers, by their numbers, that matched last
 	undone    uint8  // how many times what was stored on it was found removed
 	guarded   bool   // this process has put the finalizer on it
-	unchecked bool   // what became of the last write is to be seen yet
+	unchecked bool   // the result of the last write is not known yet
+	responded bool   // the version is that of the server's response to our own last write
 	ended     bool   // it exists no more, though the stream has not said so yet
 
 	daemons *daemon.Object // nil for objects without daemons and timers
@@ -108,18 +107,19 @@ type Memory struct {
 
 // business is what is kept only while there is something to do later.
 type business struct {
-	body     *object.Body // the newest known
-	asked    patch.Patch  // what event handlers asked for meanwhile
-	wake     *Wake        // who asked for what is delayed meanwhile
-	failures int          // errors of the framework in a row
-	until    time.Time    // the pause after the last of them
+	body     *object.Body   // the newest known
+	asked    []execute.Part // what event handlers asked for meanwhile
+	wake     *Wake          // who asked for what is delayed meanwhile
+	failures int            // errors of the framework in a row
+	until    time.Time      // the pause after the last of them
 
-	// unsaved makes the change of handlers that have run, which their storage did
-	// not take yet.
-	unsaved func(context.Context) (*change, error)
-	unsent  *change // what could not be written yet
-	refused bool    // the cluster will not take it, however often it is sent
-	fresh   bool    // the object has changed since
+	unsaved *change   // its handlers have run, but their storage did not take their outcomes yet
+	unsent  *change   // what could not be written yet
+	refused *handling // its records were refused by the API server; nil if they were not
+	fresh   bool      // the object has changed since
+
+	todo     []execute.Part // what the note says is still to be sent, with edits
+	todoSent bool           // it was sent, but the note says otherwise
 
 	// postponed are handlers that are not to be called before a moment of which
 	// nothing is recorded.

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 
 	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/essence"
+	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/registry"
@@ -24,6 +26,9 @@ type sight struct {
 	stored  stored
 	blocked bool // it has our finalizer
 	cause   *cause.Cause
+	base    map[string]any    // as it was stored; nil if there is none
+	asked   []execute.Part    // what event handlers asked for
+	wrote   atomic.Bool       // a handler has written to the cluster by itself
 	fresh   bool              // the stream says that the object has changed
 	staying delay             // the time until more is done about daemons that the deletion waits for
 	wake    *Wake             // who asked not to wait for what is delayed; nil for nobody
@@ -39,18 +44,16 @@ func (k *Kind) look(ctx context.Context, m *Memory, body *object.Body) (*sight, 
 	if err = s.excuse(err); err != nil {
 		return nil, fmt.Errorf("load the last-handled configuration: %w", err)
 	}
+	now := k.essence(body)
 	if known {
 		k.Config.Progress.Clean(old)
+		if k.secret() {
+			essence.HideSecrets(old, body.UID)
+		}
+		s.base = old
+		old = essence.Undigest(old, now)
 	} else {
 		old = nil
-	}
-	now := essence.Of(body, k.Fields)
-	essence.Clean(s.stored, now, k.Config.Base, k.Config.Progress)
-	if k.secret() {
-		essence.HideSecrets(now, old, body.UID)
-	}
-	if known {
-		old = essence.Undigest(old, now)
 	}
 	s.blocked = slices.Contains(body.Finalizers(), k.Config.Finalizer)
 	s.cause = &cause.Cause{Deleting: body.Deleting, Old: old, New: now}
@@ -65,6 +68,16 @@ func (k *Kind) look(ctx context.Context, m *Memory, body *object.Body) (*sight, 
 		Initial: m.listed && !m.handled,
 	})
 	return s, nil
+}
+
+// essence is the essence of a state of an object.
+func (k *Kind) essence(body *object.Body) map[string]any {
+	e := essence.Of(body, k.Fields)
+	essence.Clean(stored{body}, e, k.Config.Base, k.Config.Progress)
+	if k.secret() {
+		essence.HideSecrets(e, body.UID)
+	}
+	return e
 }
 
 // excuse lets pass that what was stored is malformed: that is as good as
@@ -88,6 +101,6 @@ func (s *sight) request() *registry.Request {
 	return &registry.Request{
 		Body: s.body, Resource: s.Resource, Cause: s.cause, Log: s.handlerLogger(s.body), Memos: &s.memory.memos,
 		Post: s.poster(s.body), PostFrom: s.PostFrom, API: s.Cluster,
-		Patch: &patch.Patch{},
+		Patch: &patch.Patch{}, Wrote: func() { s.wrote.Store(true) },
 	}
 }

@@ -49,34 +49,44 @@ func (p *picky) Patch(ctx context.Context, target kube.Target, how types.PatchTy
 	return p.cluster.Patch(ctx, target, how, raw, params...)
 }
 
-func TestARefusedChangeIsGivenUpAlsoWhenTheNewsWasReadAfterAConflict(t *testing.T) {
+func TestARefusedPatchIsTheOutcomeOfItsHandlerAndOthersGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var creations, updates int
+		var creations, others int
 		var alarms []time.Duration
 		c := newCluster()
 		create := on(cause.Create, &creations)
+		create.Limits.Retries = registry.Some(2)
 		create.Call = func(_ context.Context, r *registry.Request) error {
 			creations++
+			r.Result = "done"
 			r.Patch.Edit(func(fields map[string]any) {
 				fields["metadata"].(map[string]any)["labels"] = map[string]any{"what?": "no!"}
 			})
 			return nil
 		}
-		update := on(cause.Update, &updates)
-		update.ID = "other"
-		k := newKind(c, &alarms, create, update)
+		other := on(cause.Create, &others)
+		other.ID = "other"
+		other.Call = func(_ context.Context, r *registry.Request) error {
+			others++
+			r.Patch.Set("yes", "data", "kept")
+			return nil
+		}
+		k := newKind(c, &alarms, create, other)
 		k.API = &picky{c, func() { c.object["data"] = map[string]any{"a": "c"} }}
 		event := &Event{Type: "ADDED", Body: c.body()}
 		m := NewMemory(event)
 		k.Turn(t.Context(), m, Occasion{Event: event})
-		// The stream brings what was read already.
+		// The stream brings the state that was read after the conflict.
 		k.Turn(t.Context(), m, Occasion{Event: &Event{Type: "MODIFIED", Body: c.body()}})
 		for range 3 {
 			time.Sleep(alarms[len(alarms)-1])
 			k.Turn(t.Context(), m, Occasion{Alarm: true})
 		}
-		if creations != 1 || updates != 1 || m.Waiting() {
-			t.Errorf("%d creations and %d updates were handled, waiting %v", creations, updates, m.Waiting())
+		if creations != 2 || others != 1 || m.Waiting() {
+			t.Errorf("%d and %d calls, waiting %v; want the refused one to be out of retries", creations, others, m.Waiting())
+		}
+		if c.object["data"].(map[string]any)["kept"] != "yes" || c.object["status"] != nil {
+			t.Errorf("the object is %v, want the accepted change and no result of the refused call", c.object)
 		}
 	})
 }

@@ -67,7 +67,7 @@ func (s *sight) accompany(isEvent bool) delay {
 	return due
 }
 
-// accompanyOnly does nothing about a new state but to spawn and stop daemons and
+// accompanyOnly does nothing about a new state except to spawn and stop daemons and
 // timers.
 func (k *Kind) accompanyOnly(ctx context.Context, m *Memory, state *object.Body) {
 	if k.Daemons == nil {
@@ -85,7 +85,7 @@ func (k *Kind) accompanyOnly(ctx context.Context, m *Memory, state *object.Body)
 //
 // An object whose deletion was missed has nothing for filters to look at: it is
 // told to those that it was for when it was seen last.
-func (k *Kind) observe(ctx context.Context, m *Memory, event *Event, asked *patch.Patch) {
+func (k *Kind) observe(ctx context.Context, m *Memory, event *Event, asked *[]execute.Part) {
 	if len(k.Watchers) == 0 {
 		return
 	}
@@ -110,12 +110,16 @@ func (k *Kind) observe(ctx context.Context, m *Memory, event *Event, asked *patc
 }
 
 // tell calls one event handler.
-func (k *Kind) tell(ctx context.Context, log *slog.Logger, h *registry.Handler, request *registry.Request, asked *patch.Patch) {
+func (k *Kind) tell(ctx context.Context, log *slog.Logger, h *registry.Handler, request *registry.Request, asked *[]execute.Part) {
 	var outcome execute.Outcome
 	k.aside(func() { outcome = k.attempt(ctx, log, h, request) })
-	asked.Absorb(request.Patch)
+	part := execute.Part{Handler: h.ID}
+	part.Patch.Absorb(request.Patch)
 	if outcome.Err == nil && outcome.Result != nil {
-		execute.Deliver(asked, h.ID, outcome.Result)
+		execute.Deliver(&part.Patch, h.ID, outcome.Result)
+	}
+	if !part.Patch.Empty() {
+		*asked = append(*asked, part)
 	}
 }
 

@@ -126,10 +126,15 @@ func TestWhatCannotBeWrittenIsKeptAndTheHandlerIsNotCalledAgain(t *testing.T) {
 		if alarms[0] != time.Second || alarms[1] != 2*time.Second || alarms[3] != 2*time.Second {
 			t.Errorf("pauses do not grow as configured: %v", alarms)
 		}
-		// During a pause, events only update what is known.
+		// A known state does not end a pause, but a new one does.
 		k.Turn(t.Context(), m, Occasion{Event: &Event{Type: "MODIFIED", Body: c.body()}})
 		if c.writes != 4 {
-			t.Error("an event has ended the pause")
+			t.Error("an event with a known state has ended the pause")
+		}
+		c.version++
+		k.Turn(t.Context(), m, Occasion{Event: &Event{Type: "MODIFIED", Body: c.body()}})
+		if calls != 1 || c.writes != 5 {
+			t.Errorf("after a new state: %d calls and %d writes, want 1 and 5", calls, c.writes)
 		}
 		c.broken = nil
 		time.Sleep(2 * time.Second)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"gopf.dev/gopf/internal/apply"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
@@ -18,15 +20,23 @@ func (k *Kind) rest(m *Memory, body *object.Body, due delay, err error) {
 		// seen, the server was wrong: what is unsent is tried again.
 		m.ended = true
 		k.throttle(m, body, k.pause(m.work().failures))
+	case apierrors.IsConflict(err):
+		// Another client changes the object all the time. That is no error: the
+		// change is made again soon.
+		w := m.work()
+		w.body, w.until = body, time.Now().Add(apply.ConflictDelay)
+		k.Logger(body).Debug("The object changes while it is written to; trying again.", "error", err)
+		k.Alarm(body.Key(), w.until)
 	case err != nil:
 		w := m.work()
 		pause := k.pause(w.failures)
 		if kube.Unavailable(err) {
 			pause = min(pause, outage)
 		}
-		var panicked *panicError
 		w.fresh = w.fresh || apply.Changed(err)
-		w.refused = errors.As(err, &panicked) || apply.Refused(err)
+		if unsaved := (&unsavedError{}); errors.As(err, &unsaved) && w.unsent != nil {
+			w.refused = w.unsent.handling
+		}
 		k.Logger(body).Error(fmt.Sprintf("Throttling for %g seconds due to an unexpected error: %v", pause.Seconds(), err))
 		k.throttle(m, body, pause)
 	case due.Set:

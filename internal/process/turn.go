@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/daemon"
+	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/object"
-	"gopf.dev/gopf/internal/patch"
 )
 
 // Occasion is why an object has its turn; it may have several at once.
@@ -25,7 +25,7 @@ type Occasion struct {
 // The context is for handlers; what they have done is written even after it is
 // cancelled.
 func (k *Kind) Turn(ctx context.Context, m *Memory, why Occasion) (forget bool) {
-	var asked patch.Patch
+	var asked []execute.Part
 	if event := why.Event; event != nil {
 		m.meet(event)
 		k.guard(event.Body, func() { k.index(ctx, m, event) })
@@ -52,18 +52,17 @@ func (k *Kind) Turn(ctx context.Context, m *Memory, why Occasion) (forget bool) 
 	switch {
 	case !news && !k.worthALook(m, why, &asked):
 	case !news && m.outdated(state):
-		k.writeAsked(ctx, m, state, &asked)
-	case m.paused():
-		m.busy.asked.Absorb(&asked)
+		k.writeAsked(ctx, m, state, asked)
+	case m.paused() && (!news || why.Event == nil): // a new state ends the pause
+		m.busy.asked = append(m.busy.asked, asked...)
 		m.busy.wake = m.busy.wake.Join(why.Wake)
-		if news {
-			m.busy.body, m.busy.fresh = state, true                   // to be acted on after the pause
-			k.guard(state, func() { k.accompanyOnly(ctx, m, state) }) // but daemons need not wait
-		}
 	default:
+		if m.pending() && news && why.Event != nil { // daemons need not wait for the rest
+			k.guard(state, func() { k.accompanyOnly(ctx, m, state) })
+		}
 		after, due, err := k.change(ctx, m, state, why, &asked)
 		if err != nil {
-			m.work().asked.Absorb(&asked)
+			m.work().asked = append(m.work().asked, asked...)
 		}
 		k.rest(m, after, due, err)
 	}
@@ -85,9 +84,9 @@ func (k *Kind) onlyLooks() bool { return len(k.Handlers) == 0 && k.Daemons == ni
 
 // onlyLook ends the turn of an object that there are no handlers for but those
 // of events and indices.
-func (k *Kind) onlyLook(ctx context.Context, m *Memory, why Occasion, asked *patch.Patch) (forget bool) {
-	if why.Event != nil && !asked.Empty() {
-		k.writeAsked(ctx, m, why.Event.Body, asked)
+func (k *Kind) onlyLook(ctx context.Context, m *Memory, why Occasion, asked *[]execute.Part) (forget bool) {
+	if why.Event != nil && len(*asked) > 0 {
+		k.writeAsked(ctx, m, why.Event.Body, *asked)
 	}
 	return false
 }
@@ -95,9 +94,9 @@ func (k *Kind) onlyLook(ctx context.Context, m *Memory, why Occasion, asked *pat
 // worthALook tells whether there is something to do about a state that was
 // acted on already: to write what event handlers asked for, or to look whether
 // daemons still fit.
-func (k *Kind) worthALook(m *Memory, why Occasion, asked *patch.Patch) bool {
+func (k *Kind) worthALook(m *Memory, why Occasion, asked *[]execute.Part) bool {
 	current := why.Event != nil && why.Event.Body.ResourceVersion == m.version
-	return !asked.Empty() || current && k.Daemons != nil
+	return len(*asked) > 0 || current && k.Daemons != nil
 }
 
 // newest is the newest known state of the object, and whether it is one to act

@@ -262,3 +262,39 @@ func (s *State) Recorded(reason cause.Reason) []string {
 	slices.Sort(ids)
 	return ids
 }
+
+// Started returns when the first of the handlers began; zero if none did.
+func (s *State) Started(ids []string) time.Time {
+	var first time.Time
+	for _, id := range ids {
+		if at := s.entries[id].now.Started; first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	return first
+}
+
+// Restore puts back the record that a handler had before its last attempt, which
+// turned out to be another one than was noted.
+func (s *State) Restore(id string, before storage.Record) {
+	s.entries[id].now, s.entries[id].postponed = before, time.Time{}
+}
+
+// Records returns the present records of all handlers.
+func (s *State) Records() map[string]storage.Record {
+	records := make(map[string]storage.Record, len(s.entries))
+	for id, e := range s.entries {
+		records[id] = e.now
+	}
+	return records
+}
+
+// Clone returns a copy that can be changed without changing s.
+func (s *State) Clone() *State {
+	c := &State{entries: make(map[string]*entry, len(s.entries))}
+	for id, e := range s.entries {
+		copied := *e
+		c.entries[id] = &copied
+	}
+	return c
+}

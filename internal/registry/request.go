@@ -36,6 +36,10 @@ type Request struct {
 	Patch  *patch.Patch // what the handler asks for; sent whatever it returns
 	Result any          // stored only if the handler succeeds; nil for none
 
+	// Wrote must be called before the handler writes to the cluster by itself, or may
+	// do so. May be nil.
+	Wrote func()
+
 	// RunSubs makes a pass over sub-handlers now; see package execute.
 	RunSubs func(ctx context.Context, subs []*Handler, how SubOptions) error
 }

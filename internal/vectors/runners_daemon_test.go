@@ -65,7 +65,7 @@ func newCompanion(t *testing.T, kind string, o backgroundOptions, call func(cont
 	clock := alarm.New((*daemon.Task).Ring)
 	c.set = daemon.NewSet(daemon.Config{
 		Specs: []*daemon.Spec{spec}, Clock: clock,
-		Write: func(context.Context, *object.Body, *patch.Patch) error { return nil },
+		Write: func(_ context.Context, b *object.Body, _ *patch.Patch, _ bool) (*object.Body, error) { return b, nil },
 		Wake: func(string) {
 			select {
 			case c.woken <- struct{}{}:

@@ -1,0 +1,75 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/gopftest"
+)
+
+// The state from before the handler ran has the phase Ready already, but the handler
+// itself has changed it since.
+func TestTheLastChangeOfAHandlerIsWrittenWhateverItWroteItself(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		op := gopf.New()
+		x := gopf.For[*Example](op, resource)
+		work := func(ctx context.Context, ch *gopf.Change[*Example]) error {
+			me := &Example{}
+			me.Name, me.Namespace = ch.Object.Name, ch.Object.Namespace
+			if err := ch.API.Merge(ctx, me, map[string]any{"status": map[string]any{"phase": "Working"}}, gopf.Status()); err != nil {
+				return err
+			}
+			time.Sleep(5 * time.Second) // the work
+			ch.Patch.Set("status.phase", "Ready")
+			return nil
+		}
+		x.On(gopf.Create|gopf.Update, "work", work)
+		gopftest.Start(t, op, c)
+		settle()
+		c.Create(t, example("x", "a"))
+		time.Sleep(time.Minute)
+		if s := get(t, c, "x").Object["status"]; fmt.Sprint(s) != "map[phase:Ready]" {
+			t.Errorf("after the creation: %v", s)
+		}
+		c.Patch(t, resource, "default", "x", spec(map[string]any{"field": "b"}))
+		time.Sleep(time.Hour)
+		if s := get(t, c, "x").Object["status"]; fmt.Sprint(s) != "map[phase:Ready]" {
+			t.Errorf("after the update: %v, want Ready", s)
+		}
+	})
+}
+
+// The stream has not shown the second flush yet when the third one is made, and what
+// it has shown is equal to the third.
+func TestTheLastFlushOfADaemonIsWrittenThoughTheStreamLags(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		op := gopf.New()
+		x := gopf.For[*Example](op, resource)
+		x.Daemon("d", func(ctx context.Context, d *gopf.Daemon[*Example]) error {
+			for _, phase := range []string{"Ready", "", "Checking", "Ready"} {
+				if phase == "" { // the stream has shown Ready
+					time.Sleep(time.Minute)
+					continue
+				}
+				d.Patch.Set("status.phase", phase)
+				if err := d.Flush(ctx); err != nil {
+					return err
+				}
+			}
+			<-ctx.Done()
+			return nil
+		}, gopf.Optional())
+		gopftest.Start(t, op, c)
+		settle()
+		// Any lag of the stream will do: 50 ms here.
+		c.Fault(gopftest.Requests("watch", "kopfexamples"), gopftest.DelayEvents(50*time.Millisecond))
+		c.Create(t, example("x", "a"))
+		time.Sleep(time.Hour)
+		if s := get(t, c, "x").Object["status"]; fmt.Sprint(s) != "map[phase:Ready]" {
+			t.Errorf("got %v, want Ready, which was flushed last", s)
+		}
+	})
+}

@@ -1,0 +1,90 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/gopftest"
+)
+
+// The field goes from A to B and back to A. One handler finishes with A, the other
+// one with B: only the latter must be called again.
+func TestAChangeBackIsHandledByTheHandlerThatRanInBetween(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := gopf.New()
+		x := gopf.For[*Example](op, resource)
+		x.On(gopf.Create|gopf.Update, "quick", diary.handler("quick"))
+		x.On(gopf.Create|gopf.Update, "slow", func(_ context.Context, ch *gopf.Change[*Example]) error {
+			diary.add("slow %s %s", ch.Reason, ch.Object.Spec.Field)
+			if ch.Retry == 0 {
+				return gopf.RetryAfter(time.Minute, errors.New("later"))
+			}
+			time.Sleep(10 * time.Second)
+			return nil
+		})
+		gopftest.Start(t, op, c, gopf.Log(quiet()))
+		settle()
+		c.Create(t, example("x", "A"))
+		time.Sleep(30 * time.Second) // quick has seen A
+		c.Patch(t, resource, "default", "x", spec(map[string]any{"field": "B"}))
+		time.Sleep(35 * time.Second) // slow is working on B
+		c.Patch(t, resource, "default", "x", spec(map[string]any{"field": "A"}))
+		time.Sleep(24 * time.Hour)
+		var slow []string
+		for _, line := range diary.all() {
+			if strings.HasPrefix(line, "slow") {
+				slow = append(slow, line)
+			}
+		}
+		if last := slow[len(slow)-1]; !strings.HasSuffix(last, " A") {
+			t.Errorf("slow believes that the field is B, but it is A: %q", diary.all())
+		}
+	})
+}
+
+// Which handlers are selected changes during the handling, because their fields do.
+func TestAFieldChangedBackIsHandledByTheHandlerThatSawIt(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := gopf.New()
+		x := gopf.For[gopf.Unstructured](op, resource)
+		note := func(name, field string) gopf.ChangeFunc[gopf.Unstructured] {
+			return func(_ context.Context, ch *gopf.Change[gopf.Unstructured]) error {
+				v := ch.Object.Object["spec"].(map[string]any)[field]
+				diary.add("%s %v", name, v)
+				return nil
+			}
+		}
+		busy := func(_ context.Context, ch *gopf.Change[gopf.Unstructured]) error {
+			if ch.Retry < 10 {
+				return gopf.RetryAfter(time.Minute, errors.New("later"))
+			}
+			return nil
+		}
+		x.Field("spec.a").OnUpdate("a1", note("a1", "a"))
+		x.Field("spec.a").OnUpdate("a2", busy)
+		x.Field("spec.b").OnUpdate("b", busy)
+		gopftest.Start(t, op, c, gopf.Log(quiet()))
+		settle()
+		obj := example("x", "-")
+		obj.Object["spec"] = map[string]any{"a": "old", "b": "old"}
+		c.Create(t, obj)
+		time.Sleep(time.Minute)
+		c.Patch(t, resource, "default", "x", spec(map[string]any{"a": "new"}))
+		time.Sleep(90 * time.Second) // a1 has seen it
+		c.Patch(t, resource, "default", "x", spec(map[string]any{"b": "new"}))
+		time.Sleep(90 * time.Second)
+		c.Patch(t, resource, "default", "x", spec(map[string]any{"a": "old"}))
+		time.Sleep(24 * time.Hour)
+		got := diary.all()
+		if len(got) == 0 || got[len(got)-1] != "a1 old" {
+			t.Errorf("a1 was told %q; the last state is a=old", got)
+		}
+		t.Log(get(t, c, "x").GetAnnotations())
+	})
+}

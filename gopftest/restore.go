@@ -1,0 +1,49 @@
+package gopftest
+
+import (
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/uuid"
+)
+
+// Restore stores an object exactly as given, as if the API server's own storage
+// were restored from a backup: the uid, the creation time, the status, finalizers
+// and the deletion mark stay. Only the resource version is a new one. Use it to
+// start an operator on objects that were dumped from another cluster.
+//
+// An object without a uid gets one, an object without a namespace goes into
+// "default". Admission webhooks are not called. Restore fails the test if the
+// object exists already. It is for clusters in memory only.
+func (c *Cluster) Restore(t testing.TB, obj metav1.Object) *unstructured.Unstructured {
+	t.Helper()
+	c.memoryOnly("Restore")
+	return must(t, "restore "+nameOf(obj))(c.restore(obj))
+}
+
+func (c *Cluster) restore(obj metav1.Object) (*unstructured.Unstructured, error) {
+	s, u, err := c.scopeOf(obj)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkType(u); err != nil {
+		return nil, err
+	}
+	if err := normalizeMetadata(u); err != nil {
+		return nil, err
+	}
+	c.store.mu.Lock()
+	defer c.store.mu.Unlock()
+	if err := s.checkOpenNamespace(u.GetName()); err != nil {
+		return nil, err
+	}
+	if _, exists := s.table().objects[s.key()]; exists {
+		return nil, apierrors.NewAlreadyExists(s.resource.groupResource(), u.GetName())
+	}
+	if u.GetUID() == "" {
+		u.SetUID(uuid.NewUUID())
+	}
+	return s.shown(c.store.put(s.resource.groupResource(), u), nil)
+}

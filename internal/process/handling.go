@@ -1,0 +1,187 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"gopf.dev/gopf/diff"
+	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/essence"
+	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/internal/progress"
+	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/storage"
+)
+
+// handling is one handling of an object as one turn sees it: the records of its
+// handlers, the note, and the cause as each handler sees it.
+type handling struct {
+	*sight
+	reason cause.Reason
+	state  *progress.State
+	note   *progress.Note
+	noted  bool           // a note is stored, valid or not
+	loaded *progress.Note // the note as it is stored
+	saved  *progress.Note // the note after the handlers ran; nil before
+
+	causes map[string]*cause.Cause // of handlers that saw something else than the base
+}
+
+// open reads the records and the note.
+func (s *sight) open(ctx context.Context) (*handling, error) {
+	if w := s.memory.busy; w != nil && w.refused != nil {
+		return w.refused.reopen(s), nil
+	}
+	ids := append(s.Handlers.IDs(), progress.HandlingID)
+	records, err := s.Config.Progress.Load(ctx, s.stored, ids)
+	if err = s.excuse(err); err != nil {
+		return nil, fmt.Errorf("load the progress: %w", err)
+	}
+	stored, noted := records[progress.HandlingID]
+	delete(records, progress.HandlingID)
+	h := &handling{sight: s, reason: s.cause.Reason, state: progress.New(records), noted: noted}
+	all, err := h.withSubs(ctx, records)
+	if err != nil {
+		return nil, err
+	}
+	h.note = progress.DecodeNote(stored, all)
+	h.note.Verify(progress.BaseID(s.base), all)
+	h.loaded = h.note.Clone()
+	for _, handler := range s.Handlers {
+		for _, former := range handler.Formerly {
+			h.state.Rename(former, handler.ID)
+			h.note.Rename(former, handler.ID)
+		}
+	}
+	return h, nil
+}
+
+// withSubs returns the records together with those of their sub-handlers, if there
+// is a note that may tell of them.
+func (h *handling) withSubs(ctx context.Context, records map[string]storage.Record) (map[string]storage.Record, error) {
+	var ids []string
+	for _, r := range records {
+		ids = append(ids, r.Subrefs...)
+	}
+	if len(ids) == 0 || !h.noted {
+		return records, nil
+	}
+	all, err := h.Config.Progress.Load(ctx, h.stored, ids)
+	if err = h.excuse(err); err != nil {
+		return nil, fmt.Errorf("load the progress of sub-handlers: %w", err)
+	}
+	all = maps.Clone(all)
+	maps.Copy(all, records)
+	return all, nil
+}
+
+// reopen continues the handling in a new state of the object, because its records
+// could not be stored.
+func (h *handling) reopen(s *sight) *handling {
+	note := h.note
+	if h.saved != nil {
+		note = h.saved
+	}
+	return &handling{sight: s, reason: s.cause.Reason, state: h.state.Clone(), note: note.Clone(), noted: h.noted, loaded: h.loaded}
+}
+
+// stale reports whether a note is stored that says nothing: another operator has
+// finished the handling that it is of.
+func (h *handling) stale() bool {
+	return h.noted && h.note.Empty() && len(h.state.IDs()) == 0
+}
+
+// behind reports whether some handler saw another state than the present one when
+// it finished in the previous handling.
+func (h *handling) behind() bool {
+	for _, handler := range h.Handlers {
+		if seen := h.note.Earlier(handler.ID); seen != nil && h.causeOf(handler.ID, nil).Reason == cause.Update {
+			return true
+		}
+	}
+	return false
+}
+
+// causeOf is the cause as a handler sees it: against what it saw in the previous
+// handling, or else against what its parent saw, or else against the base.
+func (h *handling) causeOf(id string, parent *cause.Cause) *cause.Cause {
+	seen := h.note.Earlier(id)
+	switch {
+	case seen != nil:
+	case parent != nil:
+		return parent
+	default:
+		return h.cause
+	}
+	if known := h.causes[id]; known != nil {
+		return known
+	}
+	c := *h.cause
+	c.Old = essence.Undigest(seen, c.New)
+	c.Diff = diff.Of(c.Old, c.New)
+	c.Reason, c.Initial = cause.Detect(cause.Facts{
+		Deleting: h.body.Deleting, Blocked: h.blocked, Known: true, Changed: len(c.Diff) > 0, Initial: h.cause.Initial,
+	})
+	if h.causes == nil {
+		h.causes = map[string]*cause.Cause{}
+	}
+	h.causes[id] = &c
+	return &c
+}
+
+// selected are the handlers that take part in the handling.
+func (h *handling) selected() registry.Set {
+	if !h.note.Followed() {
+		return h.Handlers.Select(h.asking)
+	}
+	var selected registry.Set
+	for _, handler := range h.Handlers {
+		asking := *h.asking
+		asking.Cause = h.causeOf(handler.ID, nil)
+		if handler.Matches(&asking) {
+			selected = append(selected, handler)
+		}
+	}
+	return selected
+}
+
+// end decides how the handling ends: what becomes the base, and the note for an
+// update that follows; nil if no handler would take part in it.
+func (h *handling) end(note *progress.Note) progress.End {
+	final := h.cause.New
+	if h.body.Deleting {
+		return progress.End{Base: final}
+	}
+	end := note.End(final, h.cause.Old, h.state.Records())
+	if end.Note == nil {
+		return end
+	}
+	next := &handling{sight: h.sight, reason: cause.Update, state: h.state, note: end.Note}
+	c := &cause.Cause{Reason: cause.Update, Old: essence.Undigest(end.Base, final), New: final}
+	c.Diff = diff.Of(c.Old, c.New)
+	asking := *h.asking
+	asking.Cause = c
+	next.sight = &sight{Kind: h.Kind, memory: h.memory, body: h.body, blocked: h.blocked, cause: c, asking: &asking}
+	if len(next.selected()) == 0 {
+		return progress.End{Base: final}
+	}
+	return end
+}
+
+// absorb makes the changes that are about to be written a part of what all
+// finished handlers saw.
+func (h *handling) absorb(note *progress.Note, asked *patch.Patch) {
+	if asked.Empty() || note.Empty() {
+		return
+	}
+	fields := fieldpath.Clone(h.body.Map()).(map[string]any)
+	patch.Apply(fields, asked.Fold(h.body.Map()))
+	body, err := object.FromMap(fields)
+	if err != nil {
+		return // it cannot be sent either
+	}
+	note.Absorb(h.cause.New, h.essence(body))
+}

@@ -1,0 +1,94 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/progress"
+	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/storage"
+)
+
+// pass is one pass over the handlers of an object, whose outcomes are to be saved.
+type pass struct {
+	*handling
+	change    *change
+	ids       []string // of the selected handlers
+	leftovers []string // ids of records of other reasons
+	key       func() string
+	runner    *execute.Runner
+	failure   error          // of the framework, while handlers ran
+	events    []execute.Part // what event handlers asked for
+}
+
+// save puts the outcomes into the change. It is called again if outcomes have
+// changed, because the API server refused what a handler asked for.
+func (p *pass) save(ctx context.Context) error {
+	c := p.change
+	asked := joint(append(p.runner.Parts(p.Handlers), p.events...))
+	note := p.note.Clone()
+	for _, id := range p.runner.Finished() {
+		note.Saw(id, p.cause.New, p.state.Record(id).Stopped)
+	}
+	if !p.state.Done(p.ids) {
+		// What this turn writes is no change for the handlers that finished.
+		p.absorb(note, asked)
+	}
+	c.todo, p.saved = false, note
+	err := p.saveOutcomes(ctx, note)
+	if err != nil || c.apart || !c.ran || !p.recordsInStatus() {
+		return err
+	}
+	// The rest of the object needs a request of its own. The records come first, so
+	// that no finished handler is called again after a crash between the two.
+	todo := todoOf(c.parts, p.body)
+	notes, _ := c.notes.Split()
+	if len(todo)+len(notes) == 0 && (p.reason != cause.Delete || c.due.Set) {
+		return nil
+	}
+	unsent := note.Clone()
+	unsent.Todo = todo
+	c.restart()
+	if err = p.saveUnfinished(ctx, unsent); !errors.Is(err, progress.ErrNoteTooLarge) {
+		c.todo, c.due = len(todo) > 0, registry.Some(time.Duration(0))
+		return err
+	}
+	c.restart()
+	return p.saveOutcomes(ctx, note)
+}
+
+// saveOutcomes puts the outcomes into the change as if all of it were written in
+// one request.
+func (p *pass) saveOutcomes(ctx context.Context, note *progress.Note) error {
+	c := p.change
+	c.due = p.state.Delay(p.ids, time.Now())
+	if p.failure != nil {
+		c.due = registry.Some(max(c.due.Is, p.forgotten(p.memory)))
+	}
+	// An object that stays for its daemons keeps the records of its handlers until
+	// it goes.
+	if !p.state.Done(p.ids) || p.reason == cause.Delete && p.staying.Set {
+		return p.saveUnfinished(ctx, note)
+	}
+	c.written = func() { p.memory.handled = true }
+	return p.saveEnd(ctx, c, note)
+}
+
+// saveUnfinished puts the records and the note into the change.
+func (p *pass) saveUnfinished(ctx context.Context, note *progress.Note) error {
+	note.Key = p.key()
+	if note.Started.IsZero() {
+		note.Started = p.state.Started(p.ids)
+	}
+	return p.saveProgress(ctx, p.change, note, without(p.leftovers, p.ids))
+}
+
+// recordsInStatus reports whether records are written to the status and nowhere
+// else, by an endpoint of its own.
+func (k *Kind) recordsInStatus() bool {
+	keeper, ok := k.Config.Progress.(storage.StatusKeeper)
+	return ok && keeper.KeepsInStatus() && k.Resource.HasStatus()
+}

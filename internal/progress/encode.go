@@ -1,0 +1,234 @@
+package progress
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/essence"
+	"gopf.dev/gopf/internal/jsonvalue"
+	"gopf.dev/gopf/storage"
+)
+
+// noteVersion is the version of the format that is written. Notes of version 1
+// have no number; notes of other versions count as absent.
+const noteVersion = 2
+
+// storedNote is a note as it is written, as JSON in the message of a record.
+type storedNote struct {
+	Version  int                       `json:"v,omitempty"`
+	Key      string                    `json:"key,omitempty"`
+	Base     string                    `json:"base,omitempty"`
+	Essences []json.RawMessage         `json:"essences,omitempty"`
+	Saw      map[string]storedSighting `json:"saw,omitempty"`
+	Todo     []storedTodo              `json:"todo,omitempty"`
+
+	// Seen is of version 1: the essence before the first handler that finished.
+	Seen json.RawMessage `json:"seen,omitempty"`
+}
+
+type storedSighting struct {
+	Essence int    `json:"essence"`
+	Stopped string `json:"stopped,omitempty"`
+}
+
+type storedTodo struct {
+	Handler string          `json:"handler"`
+	Patch   json.RawMessage `json:"patch"`
+}
+
+const (
+	// largestNote bounds the stored text: there is little space on an object, and
+	// others need it as well.
+	largestNote = 32 << 10
+	// largestUnpacked bounds what is unpacked: an API server cannot have stored
+	// essences that are larger.
+	largestUnpacked = 2 << 20
+	// compressed begins a text that is base64 of gzip.
+	compressed = "gz:"
+)
+
+// ErrNoteTooLarge says that the changes to be sent do not fit into the note.
+var ErrNoteTooLarge = errors.New("the changes to be sent do not fit into the handling note")
+
+// BaseID identifies a base.
+func BaseID(base map[string]any) string {
+	if base == nil {
+		return ""
+	}
+	text, err := storage.EncodeEssence(base)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}
+
+// Encode makes a record of the note. Essences that do not fit become digests.
+func (n *Note) Encode() (storage.Record, error) {
+	message, err := n.text()
+	if err == nil && len(message) > largestNote {
+		if message, err = n.digested().text(); err == nil && len(message) > largestNote {
+			err = ErrNoteTooLarge
+		}
+	}
+	if err != nil {
+		return storage.Record{}, fmt.Errorf("encode the handling note: %w", err)
+	}
+	return storage.Record{Started: n.Started, Purpose: string(n.Reason), Message: &message}, nil
+}
+
+// digested is the note with digests in place of essences.
+func (n *Note) digested() *Note {
+	c := n.Clone()
+	for i, e := range c.essences {
+		if digest, err := essence.Digest(e); err == nil && !essence.IsDigest(e) {
+			c.essences[i] = digest
+		}
+	}
+	return c
+}
+
+func (n *Note) text() (string, error) {
+	stored := storedNote{Version: noteVersion, Key: n.Key, Base: n.Base, Saw: map[string]storedSighting{}}
+	places := map[int]int{} // only essences that are referred to are written
+	for _, id := range slices.Sorted(maps.Keys(n.saw)) {
+		s := n.saw[id]
+		if _, ok := places[s.essence]; !ok {
+			text, err := storage.EncodeEssence(n.essences[s.essence])
+			if err != nil {
+				return "", err
+			}
+			places[s.essence] = len(stored.Essences)
+			stored.Essences = append(stored.Essences, json.RawMessage(text))
+		}
+		stopped := ""
+		if !s.stopped.IsZero() {
+			stopped = storage.FormatTime(s.stopped)
+		}
+		stored.Saw[id] = storedSighting{places[s.essence], stopped}
+	}
+	for _, t := range n.Todo {
+		raw, err := json.Marshal(t.Patch)
+		if err != nil {
+			return "", err
+		}
+		stored.Todo = append(stored.Todo, storedTodo{t.Handler, raw})
+	}
+	raw, err := json.Marshal(stored)
+	if err != nil || len(raw) <= 1024 {
+		return string(raw), err
+	}
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = w.Write(raw) // into memory
+	_ = w.Close()
+	return compressed + base64.StdEncoding.EncodeToString(b.Bytes()), nil
+}
+
+// DecodeNote reads a note from its record. A record that cannot be read, or is of
+// an unknown version, makes an empty note. records has the stored records of the
+// handlers: the key is that of a handling in which one of them began at the moment
+// that the note has, and another handling has another key.
+func DecodeNote(r storage.Record, records map[string]storage.Record) *Note {
+	empty := &Note{Reason: cause.Reason(r.Purpose)}
+	if r.Message == nil {
+		return empty
+	}
+	raw, err := unpack(*r.Message)
+	if err != nil {
+		return empty
+	}
+	var stored storedNote
+	if json.Unmarshal(raw, &stored) != nil {
+		return empty
+	}
+	n := &Note{Reason: empty.Reason, Base: stored.Base}
+	for _, record := range records {
+		if record.Purpose == r.Purpose && sameMoment(record.Started, r.Started) {
+			n.Key, n.Started = stored.Key, r.Started
+		}
+	}
+	switch {
+	case stored.Version == 0:
+		n.decodeFirst(stored, records)
+	case stored.Version != noteVersion, n.decode(stored) != nil:
+		return empty
+	}
+	return n
+}
+
+func (n *Note) decode(stored storedNote) error {
+	n.saw = make(map[string]sighting, len(stored.Saw))
+	for _, raw := range stored.Essences {
+		e, found, err := storage.DecodeEssence(string(raw))
+		if err != nil || !found {
+			return errors.Join(err, errors.New("an essence is not an object"))
+		}
+		n.essences = append(n.essences, e)
+	}
+	for id, s := range stored.Saw {
+		var stopped time.Time
+		if s.Stopped != "" {
+			var err error
+			if stopped, err = storage.ParseTime(s.Stopped); err != nil {
+				return err
+			}
+		}
+		if s.Essence < 0 || s.Essence >= len(n.essences) {
+			return errors.New("an essence is missing")
+		}
+		n.saw[id] = sighting{s.Essence, stopped}
+	}
+	for _, t := range stored.Todo {
+		v, err := jsonvalue.Decode(t.Patch)
+		fields, ok := v.(map[string]any)
+		if err != nil || !ok {
+			return errors.Join(err, errors.New("a patch is not an object"))
+		}
+		n.Todo = append(n.Todo, Todo{t.Handler, fields})
+	}
+	return nil
+}
+
+// decodeFirst reads a note of version 1. It has one essence for all handlers that
+// finished.
+func (n *Note) decodeFirst(stored storedNote, records map[string]storage.Record) {
+	seen, found, err := storage.DecodeEssence(string(stored.Seen))
+	if n.Started.IsZero() || err != nil || !found {
+		return
+	}
+	for id, r := range records {
+		if r.Finished() && r.Purpose == string(n.Reason) {
+			n.Saw(id, seen, r.Stopped)
+		}
+	}
+}
+
+// unpack returns the JSON of a note.
+func unpack(message string) ([]byte, error) {
+	text, packed := strings.CutPrefix(message, compressed)
+	if !packed {
+		return []byte(message), nil
+	}
+	z, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(text)))
+	if err != nil {
+		return nil, err
+	}
+	raw, err := io.ReadAll(io.LimitReader(z, largestUnpacked+1))
+	if err == nil && len(raw) > largestUnpacked {
+		err = errors.New("it unpacks to more than an object can hold")
+	}
+	return raw, err
+}

@@ -1,0 +1,246 @@
+package progress
+
+import (
+	"slices"
+	"time"
+
+	"gopf.dev/gopf/diff"
+	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/essence"
+	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/storage"
+)
+
+// HandlingID is the id under which the handling note is stored, beside the records
+// of handlers. Kopf has no handler of that name and leaves it alone.
+const HandlingID = "gopf.handling"
+
+// Note is the handling note: what the operator stores about one handling beside the
+// records of its handlers.
+//
+// Handlers of one handling may finish in different turns, and the object may change
+// in between. The note tells which essence each finished handler saw. If the
+// handling ends and some of them did not see the final essence, the note stays, and
+// each handler of the update that follows is selected by the essence that it saw.
+type Note struct {
+	// Key identifies the handling. It is empty before the handling is first saved.
+	Key string
+	// Reason is the reason of the handling.
+	Reason cause.Reason
+	// Started is when the handling began; zero before it is first saved.
+	Started time.Time
+	// Base identifies the base that was saved when the previous handling ended and
+	// the note stayed; see [BaseID]. It is empty if it did not.
+	Base string
+	// Todo are changes that handlers asked for and that are stored before they are
+	// sent, in the order in which they are sent.
+	Todo []Todo
+
+	essences []map[string]any // each distinct one once
+	saw      map[string]sighting
+}
+
+// sighting is what one handler saw when it finished.
+type sighting struct {
+	essence int // its index
+	// stopped is when the handler finished, as its record says. It is zero if the
+	// handler finished in the previous handling, whose records are gone.
+	stopped time.Time
+}
+
+// Todo is a change that a handler asked for and that is still to be sent.
+type Todo struct {
+	Handler string
+	Patch   map[string]any // a merge patch
+}
+
+// Saw notes that a handler finished with an essence before it, at the moment that
+// its record has. The essence must not be changed afterwards.
+func (n *Note) Saw(id string, essence map[string]any, stopped time.Time) {
+	if n.saw == nil {
+		n.saw = map[string]sighting{}
+	}
+	n.saw[id] = sighting{n.index(essence), stopped}
+}
+
+func (n *Note) index(essence map[string]any) int {
+	for i, known := range n.essences {
+		if diff.Equal(known, essence) {
+			return i
+		}
+	}
+	n.essences = append(n.essences, essence)
+	return len(n.essences) - 1
+}
+
+// Earlier returns the essence that a handler saw when it finished in the previous
+// handling; nil if the note does not tell. The handler then saw the base.
+func (n *Note) Earlier(id string) map[string]any {
+	if s, ok := n.saw[id]; ok && s.stopped.IsZero() {
+		return n.essences[s.essence]
+	}
+	return nil
+}
+
+// Followed reports whether the note is of a previous handling and has handlers that
+// saw something else than the base.
+func (n *Note) Followed() bool {
+	for _, s := range n.saw {
+		if s.stopped.IsZero() {
+			return true
+		}
+	}
+	return false
+}
+
+// Empty reports whether the note says nothing about any handler.
+func (n *Note) Empty() bool { return len(n.saw) == 0 && len(n.Todo) == 0 }
+
+// Clone returns a copy that can be changed without changing n.
+func (n *Note) Clone() *Note {
+	c := *n
+	c.essences, c.Todo = slices.Clone(n.essences), slices.Clone(n.Todo)
+	c.saw = make(map[string]sighting, len(n.saw))
+	for id, s := range n.saw {
+		c.saw[id] = s
+	}
+	return &c
+}
+
+// Verify drops the sightings that belong to another handling, which another
+// operator has finished or begun. Those of this handling must have a finished
+// record with the same moment; those of the previous one are valid for the base
+// that was saved with them. records are the stored ones, sub-handlers included.
+func (n *Note) Verify(base string, records map[string]storage.Record) {
+	for id, s := range n.saw {
+		valid := n.Base != "" && n.Base == base
+		if !s.stopped.IsZero() {
+			r := records[id]
+			valid = r.Finished() && r.Purpose == string(n.Reason) && sameMoment(r.Stopped, s.stopped)
+		}
+		if !valid {
+			delete(n.saw, id)
+		}
+	}
+}
+
+// Continue makes n the note of a handling of the reason: if it is of another one,
+// only what is known of the previous handling stays.
+func (n *Note) Continue(reason cause.Reason) {
+	if n.Reason == reason {
+		return
+	}
+	n.Key, n.Reason, n.Started = "", reason, time.Time{}
+	for id, s := range n.saw {
+		if !s.stopped.IsZero() {
+			delete(n.saw, id)
+		}
+	}
+}
+
+// Absorb makes a change of the essence that the operator itself wrote a part of
+// what all handlers saw, so that it is no change for them. now is the essence
+// before the change, and patched the essence after it.
+func (n *Note) Absorb(now, patched map[string]any) {
+	change := patch.Between(now, patched)
+	if len(change) == 0 {
+		return
+	}
+	for i, e := range n.essences {
+		switch {
+		case !essence.IsDigest(e):
+			e = fieldpath.Clone(e).(map[string]any)
+			patch.Apply(e, change)
+			storage.Tidy(e)
+			n.essences[i] = e
+		case diff.Equal(essence.Undigest(e, now), now):
+			if digest, err := essence.Digest(patched); err == nil {
+				n.essences[i] = digest
+			}
+		}
+	}
+}
+
+// End is the result of a handling: what becomes the base, and the note for the
+// update that follows; nil if nothing follows.
+type End struct {
+	Base map[string]any
+	Note *Note
+}
+
+// End ends the handling with the final essence. Every handler that saw it, or of
+// which nothing is known, is up to date. If all are, the final essence becomes the
+// base. Otherwise the base becomes what the earliest of the others saw.
+//
+// records has the records of all handlers, sub-handlers included. old is the base
+// so far, nil if there is none: it is what handlers saw that have a record but did
+// not finish.
+func (n *Note) End(final, old map[string]any, records map[string]storage.Record) End {
+	late := n.earliestLate(final, func(string) bool { return true })
+	if late == nil {
+		return End{Base: final}
+	}
+	base := n.essences[late.essence]
+	next := &Note{Reason: cause.Update}
+	add := func(id string, e map[string]any) {
+		if !diff.Equal(e, base) {
+			next.Saw(id, e, time.Time{})
+		}
+	}
+	for id, r := range records {
+		if _, known := n.saw[id]; !known && !r.Finished() && old != nil {
+			add(id, old)
+		}
+	}
+	for id, s := range n.saw {
+		// A handler is as late as its sub-handlers, or they would not be called.
+		isSub := func(other string) bool { return slices.Contains(records[id].Subrefs, other) }
+		if sub := n.earliestLate(final, isSub); sub != nil {
+			s = *sub
+		}
+		add(id, n.essences[s.essence])
+	}
+	return End{Base: base, Note: next}
+}
+
+// earliestLate returns the earliest sighting of something else than the final
+// essence by one of the handlers; nil if there is none.
+func (n *Note) earliestLate(final map[string]any, among func(id string) bool) *sighting {
+	var earliest *sighting
+	for id, s := range n.saw {
+		if !among(id) {
+			continue
+		}
+		earlier := earliest == nil || s.stopped.Before(earliest.stopped) || s.stopped.Equal(earliest.stopped) && s.essence < earliest.essence
+		if earlier && !diff.Equal(essence.Undigest(n.essences[s.essence], final), final) {
+			earliest = &s
+		}
+	}
+	return earliest
+}
+
+func sameMoment(a, b time.Time) bool {
+	return a.Truncate(time.Microsecond).Equal(b.Truncate(time.Microsecond))
+}
+
+// Equal reports whether both notes say the same.
+func (n *Note) Equal(other *Note) bool {
+	same := n.Key == other.Key && n.Reason == other.Reason && n.Base == other.Base && len(n.saw) == len(other.saw) &&
+		slices.EqualFunc(n.Todo, other.Todo, func(a, b Todo) bool { return a.Handler == b.Handler && diff.Equal(a.Patch, b.Patch) })
+	for id, s := range n.saw {
+		o, ok := other.saw[id]
+		same = same && ok && sameMoment(s.stopped, o.stopped) && diff.Equal(n.essences[s.essence], other.essences[o.essence])
+	}
+	return same
+}
+
+// Rename makes what is known of a former id known of the present one, unless
+// something is known of that.
+func (n *Note) Rename(former, id string) {
+	s, ok := n.saw[former]
+	if _, known := n.saw[id]; ok && !known {
+		n.saw[id] = s
+	}
+	delete(n.saw, former)
+}
