@@ -17,6 +17,7 @@ type declaration struct {
 	workerLimit int
 	maxWorkers  int
 	statusSub   bool // the kind has the status subresource
+	scanning    bool // the operator looks for resources all the time
 }
 
 // handler is one declared handler. Its behavior depends on nothing but this, the
@@ -29,6 +30,7 @@ type handler struct {
 	filter   filter
 	optional bool
 	formerly string
+	added    bool          // it was not there in the version before
 	fails    int           // attempts that fail before the last one
 	how      string        // how they fail: retry, wait, error, permanent
 	retries  int           // the limit of attempts; 0 is none
@@ -53,6 +55,7 @@ func randomDeclaration(r *rand.Rand, th theme) declaration {
 		workerLimit: pick(r, []int{0, 0, 1, 2}),
 		maxWorkers:  pick(r, []int{0, 0, 0, 1, 3}),
 		statusSub:   chance(r, 70),
+		scanning:    chance(r, 20),
 	}
 	for i := range 1 + r.IntN(3) {
 		d.handlers = append(d.handlers, randomChange(r, th, fmt.Sprint("h", i)))
@@ -144,7 +147,7 @@ func randomBackground(r *rand.Rand, kind string) handler {
 		h.patch = pick(r, []string{"", "", "flush"})
 	case "timer":
 		h.optional = chance(r, 50)
-		h.delay = pick(r, []time.Duration{10 * time.Minute, 40 * time.Minute})
+		h.delay = pick(r, []time.Duration{5 * time.Minute, 20 * time.Minute})
 		h.patch = pick(r, []string{"", "", "status"})
 	}
 	return h

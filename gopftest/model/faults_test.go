@@ -12,9 +12,8 @@ import (
 
 // randomPlan is what happens in a world, in episodes. After each, the world comes
 // to rest.
-func randomPlan(r *rand.Rand, th theme) [][]action {
-	names := []string{"x0", "x1", "x2"}[:pick(r, []int{1, 1, 2, 3})]
-	u := newUsers(r, th, names...)
+func randomPlan(r *rand.Rand, th theme, u *users) [][]action {
+	names := u.names
 	trouble := pick(r, th.trouble)
 	gaps := pick(r, [][]time.Duration{
 		{0, 0, 50 * time.Millisecond, time.Second},
@@ -53,13 +52,19 @@ func randomPlan(r *rand.Rand, th theme) [][]action {
 func randomTrouble(r *rand.Rand, th theme, u *users) action {
 	switch weighted(r, th.kinds) {
 	case 0:
-		return randomEnd(r)
+		return randomEnd(r, u)
 	case 1:
+		slot := r.IntN(u.slots)
 		return pick(r, []action{
-			{text: "freeze", do: func(w *world) { w.current().op.Freeze("for a test") }},
-			{text: "resume", do: func(w *world) { w.current().op.Resume() }},
-			{text: "freeze and resume", do: func(w *world) { op := w.current().op; op.Freeze("for a test"); op.Resume() }},
-			{text: "freeze for a second", do: func(w *world) { op := w.current().op; op.Freeze("for a test"); time.Sleep(time.Second); op.Resume() }},
+			{text: "freeze", do: func(w *world) { w.current(slot).op.Freeze("for a test") }},
+			{text: "resume", do: func(w *world) { w.current(slot).op.Resume() }},
+			{text: "freeze and resume", do: func(w *world) { op := w.current(slot).op; op.Freeze("for a test"); op.Resume() }},
+			{text: "freeze for a second", do: func(w *world) {
+				op := w.current(slot).op
+				op.Freeze("for a test")
+				time.Sleep(time.Second)
+				op.Resume()
+			}},
 		})
 	case 2:
 		return pick(r, []action{
@@ -67,6 +72,9 @@ func randomTrouble(r *rand.Rand, th theme, u *users) action {
 			{text: "expire and cut streams", do: func(w *world) { w.cluster.Expire(); w.cluster.CutStreams() }},
 		})
 	case 3:
+		if u.slots > 1 && chance(r, 70) {
+			return randomPartition(r, u)
+		}
 		return besides(r, u)
 	case 4:
 		return randomStreamFault(r)
@@ -75,13 +83,14 @@ func randomTrouble(r *rand.Rand, th theme, u *users) action {
 }
 
 // randomEnd ends the process: at once, at one of its next writes, or gracefully.
-func randomEnd(r *rand.Rand) action {
+func randomEnd(r *rand.Rand, u *users) action {
+	slot := r.IntN(u.slots)
 	down := pick(r, []time.Duration{0, 0, time.Second, 30 * time.Second, 2 * time.Minute})
 	set := func(w *world) *process {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.downtime = down
-		return w.processes[len(w.processes)-1]
+		return w.slots[slot]
 	}
 	switch n, after := 1+r.IntN(3), chance(r, 50); r.IntN(3) {
 	case 0:
@@ -91,6 +100,17 @@ func randomEnd(r *rand.Rand) action {
 	default:
 		return action{text: fmt.Sprintf("crash at write %d, after=%v, for %s", n, after, down), do: func(w *world) { set(w).crash(n, after) }}
 	}
+}
+
+// randomPartition separates one process from the cluster for some time.
+func randomPartition(r *rand.Rand, u *users) action {
+	slot := r.IntN(u.slots)
+	d := pick(r, []time.Duration{time.Second, 12 * time.Second, 40 * time.Second})
+	return action{text: fmt.Sprintf("sever replica %d for %s", slot, d), do: func(w *world) {
+		p := w.current(slot)
+		p.sever(true)
+		time.AfterFunc(d, func() { p.sever(false) })
+	}}
 }
 
 // besides plans a user's change between a read and a write of the operator.
@@ -105,7 +125,8 @@ func besides(r *rand.Rand, u *users) action {
 		inner = action{text: "delete " + name, do: func(w *world) { w.delete(name) }}
 		u.present[name] = false
 	}
-	match := gopftest.Requests("patch", "things").Where(ofOperator).Object("default", name).Nth(n)
+	namespace, short := locate(name)
+	match := gopftest.Requests("patch", "things").Where(ofOperator).Object(namespace, short).Nth(n)
 	return action{text: fmt.Sprintf("before write %d: %s", n, inner.text), do: func(w *world) {
 		w.fault(match, gopftest.Before(func(gopftest.Request) {
 			w.history.add("-- before a write: %s", inner.text)

@@ -55,11 +55,12 @@ func number(t *testing.T, variable string, fallback int) int {
 // TestNothingIsLostOrRepeated runs one operator, which is killed, stopped and
 // paused at random.
 func TestNothingIsLostOrRepeated(t *testing.T) {
-	forSeeds(t, 100, func(t *testing.T, r *rand.Rand) *world {
+	forSeeds(t, 60, func(t *testing.T, r *rand.Rand) *world {
 		th := pick(r, themes)
 		w := newWorld(t, randomDeclaration(r, th), randomEnvironment(r))
-		plan := randomPlan(r, th)
-		w.supervise()
+		w.idle = pick(r, []time.Duration{30 * time.Minute, 30 * time.Minute, 2 * time.Hour})
+		plan := randomPlan(r, th, newUsers(r, th, []string{"x0", "x1", "x2"}[:pick(r, []int{1, 1, 2, 3})]...))
+		w.supervise(1)
 		quiet(time.Second)
 		w.perform(plan)
 		w.finish()
@@ -73,15 +74,15 @@ func (w *world) finish() {
 		w.end()
 		return // it was aborted
 	}
-	quiet(time.Hour) // timers have seen the last state
+	quiet(20 * time.Minute) // timers have seen the last state
 	since := time.Now()
-	w.oracle.idle(w, 2*time.Hour)
+	w.oracle.idle(w, w.idle)
 	w.oracle.timersRan(w, since)
 	w.history.add("-- restart")
 	w.end()
-	before := len(w.cluster.Requests())
+	before := w.snapshot()
 	w.oracle.strict = true
-	p := w.start(w.declaration, nil)
+	p := w.start(w.declaration, 0)
 	quiet(10 * time.Minute)
 	w.oracle.restarted(w, p, before)
 	w.oracle.settled(w)

@@ -27,6 +27,7 @@ func (d declaration) declare(p *process) *gopf.Operator {
 	op := gopf.New()
 	s := &op.Settings
 	s.Peering.Standalone, s.Posting.Enabled = true, false
+	s.Scanning.Disabled = !d.scanning
 	s.Queueing.WorkerLimit, s.Execution.MaxWorkers = d.workerLimit, d.maxWorkers
 	s.Execution.Lifecycle = map[string]gopf.Lifecycle{
 		"asap": gopf.ASAP, "all": gopf.AllAtOnce, "one": gopf.OneByOne, "random": gopf.Randomized, "shuffled": gopf.Shuffled,

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"gopf.dev/gopf"
 )
 
@@ -34,8 +36,9 @@ type oracle struct {
 	writes   int                        // tried, in all
 	abort    func()                     // ends the world early
 	aborted  bool
-	killed   bool // a process was
-	replays  bool // streams have told old events again
+	killed   bool            // a process was
+	dropped  map[string]bool // stored ids of handlers that the next version does not have
+	replays  bool            // streams have told old events again
 }
 
 // state is an object after a user's write.
@@ -122,6 +125,18 @@ func (o *oracle) userWrote(method string, answer []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.states[m.UID] = append(o.states[m.UID], s)
+}
+
+// doomed is told that an object is deleted with its kind or its namespace.
+func (o *oracle) doomed(obj *unstructured.Unstructured) {
+	s := state{text: userState(obj.Object), object: obj.Object, generation: obj.GetGeneration(), deleting: true}
+	for _, f := range obj.GetFinalizers() {
+		s.guarded = s.guarded || strings.HasPrefix(f, storageKey)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	uid := string(obj.GetUID())
+	o.states[uid] = append(o.states[uid], s)
 }
 
 // canonical is the part of an object that users write, given as JSON.

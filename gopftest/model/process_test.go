@@ -2,6 +2,7 @@ package model_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -36,7 +37,7 @@ type process struct {
 }
 
 // start runs a new process of the operator.
-func (w *world) start(d declaration, tune func(*gopf.Operator)) *process {
+func (w *world) start(d declaration, slot int) *process {
 	ctx, stop := context.WithCancel(context.Background())
 	w.mu.Lock()
 	w.started++
@@ -44,12 +45,13 @@ func (w *world) start(d declaration, tune func(*gopf.Operator)) *process {
 		n: w.started, world: w, oracle: w.oracle, outside: w.outside, next: w.cluster.Transport(),
 		stop: stop, died: make(chan struct{}), done: make(chan struct{}),
 	}
-	w.processes = append(w.processes, p)
-	w.mu.Unlock()
 	p.op = d.declare(p)
-	if tune != nil {
-		tune(p.op)
+	if e := &p.op.Settings.Election; w.election {
+		e.Enabled, e.Name, e.Identity, e.Namespace = true, leaseName, p.identity(), "default"
 	}
+	w.processes = append(w.processes, p)
+	w.slots[slot] = p
+	w.mu.Unlock()
 	config := w.cluster.RESTConfig()
 	config.Transport = p
 	w.history.add("p%d starts", p.n)
@@ -62,6 +64,11 @@ func (w *world) start(d declaration, tune func(*gopf.Operator)) *process {
 	})
 	return p
 }
+
+// leaseName is the name of the Lease that replicas share.
+const leaseName = "model"
+
+func (p *process) identity() string { return fmt.Sprint("p", p.n) }
 
 // kill ends the process at once: nothing that it does afterwards has any effect.
 func (p *process) kill() {
@@ -133,6 +140,9 @@ func (p *process) fatal(r *http.Request) bool {
 		return false
 	}
 	p.oracle.written()
+	if strings.Contains(r.URL.Path, "/things/") && p.world.election && p.world.leader() != p.identity() {
+		p.oracle.wrong("p%d writes without the lease, which %q has: %s", p.n, p.world.leader(), r.URL.Path)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.writes == 0 || strings.HasSuffix(r.URL.Path, "reviews") {

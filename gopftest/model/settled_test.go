@@ -46,7 +46,11 @@ func (o *oracle) everyHandlerSawTheLastState(obj *unstructured.Unstructured) {
 			continue
 		}
 		last := o.lastFinal(uid, id)
+		if former := h.former(id); last == nil && former != "" {
+			last = o.lastFinal(uid, former)
+		}
 		switch {
+		case last == nil && h.added:
 		case last == nil && h.sub:
 		case last == nil && h.on == gopf.Update: // all is as it was created
 		case last == nil && h.on == gopf.Create && !o.alwaysMatched(uid, h.filter):
@@ -59,6 +63,14 @@ func (o *oracle) everyHandlerSawTheLastState(obj *unstructured.Unstructured) {
 			o.wrong("%s has last seen %s as %s, but it is %s", id, obj.GetName(), last.state, now)
 		}
 	}
+}
+
+// former is the stored id that a handler had before, if it was renamed.
+func (h handler) former(id string) string {
+	if h.formerly == "" {
+		return ""
+	}
+	return h.formerly + strings.TrimPrefix(id, h.id)
 }
 
 // declared is a handler, or a sub-handler, with what it inherits.
@@ -158,7 +170,7 @@ func own(obj *unstructured.Unstructured, where, key string) any {
 func (o *oracle) nothingIsLeftOver(w *world, obj *unstructured.Unstructured) {
 	for _, key := range slices.Sorted(maps.Keys(obj.GetAnnotations())) {
 		name, ours := strings.CutPrefix(key, storageKey)
-		if ours && !strings.HasPrefix(name, "last-handled-configuration") && name != "gopf.bound" {
+		if ours && !strings.HasPrefix(name, "last-handled-configuration") && name != "gopf.bound" && !o.dropped[name] {
 			o.wrong("%s has the annotation %s=%s", obj.GetName(), key, obj.GetAnnotations()[key])
 		}
 	}
@@ -218,12 +230,33 @@ func (o *oracle) noWrites(w *world, before int, when string) {
 	}
 }
 
+// moment is what a cluster is like at some time.
+type moment struct {
+	requests int
+	versions map[string]string // of objects, by uid
+}
+
+func (w *world) snapshot() moment {
+	m := moment{len(w.cluster.Requests()), map[string]string{}}
+	for _, obj := range w.cluster.List(w.t, resource, "") {
+		m.versions[string(obj.GetUID())] = obj.GetResourceVersion()
+	}
+	return m
+}
+
 // restarted checks that a restart of the operator does nothing but resume.
-func (o *oracle) restarted(w *world, p *process, before int) {
-	resumes := slices.ContainsFunc(o.declaration.handlers, func(h handler) bool { return h.on&gopf.Resume != 0 })
-	flushes := slices.ContainsFunc(o.declaration.handlers, func(h handler) bool { return h.patch == "flush" })
-	if !resumes && !flushes {
-		o.noWrites(w, before, "after a restart")
+func (o *oracle) restarted(w *world, p *process, before moment) {
+	is := func(yes func(handler) bool) bool { return slices.ContainsFunc(o.declaration.handlers, yes) }
+	resumes := is(func(h handler) bool { return h.on&gopf.Resume != 0 || h.patch == "flush" })
+	ticks := is(func(h handler) bool { return h.kind == "timer" && h.patch != "" })
+	switch {
+	case resumes: // it may write that it is under way
+	case ticks: // what it asks for is written, although it is there
+		if now := w.snapshot(); !maps.Equal(now.versions, before.versions) {
+			o.wrong("a restart has changed objects: %v, before it %v", now.versions, before.versions)
+		}
+	default:
+		o.noWrites(w, before.requests, "after a restart")
 	}
 	for _, obj := range w.cluster.List(w.t, resource, "") {
 		for _, h := range o.declaration.handlers {
@@ -242,3 +275,6 @@ func (o *oracle) restarted(w *world, p *process, before int) {
 		}
 	}
 }
+
+// annotationName is the end of the name of the annotation with a record.
+func annotationName(id string) string { return strings.ReplaceAll(id, "/", ".") }

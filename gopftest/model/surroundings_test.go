@@ -34,6 +34,16 @@ func (w *world) serving() []*process {
 	return alive
 }
 
+// leader is the identity of the replica that has the lease.
+func (w *world) leader() string {
+	lease, there := w.cluster.Lookup(w.t, "coordination.k8s.io/v1/leases", "default", leaseName)
+	if !there {
+		return ""
+	}
+	holder, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity")
+	return holder
+}
+
 // indexIsComplete checks that an index has the objects that match, by their
 // present values.
 func (o *oracle) indexIsComplete(w *world, objects map[string]*unstructured.Unstructured) {
@@ -129,6 +139,9 @@ func (o *oracle) eventsAreComplete(w *world, objects map[string]*unstructured.Un
 		return
 	}
 	for _, p := range w.serving() {
+		if w.election && w.leader() != p.identity() {
+			continue
+		}
 		o.mu.Lock()
 		told := o.events[fmt.Sprint(p.n)]
 		o.mu.Unlock()

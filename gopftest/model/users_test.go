@@ -7,6 +7,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"gopf.dev/gopf/gopftest"
@@ -25,13 +27,14 @@ type users struct {
 	rand    *rand.Rand
 	theme   theme
 	names   []string
+	slots   int      // processes that run at the same time
 	fields  []string // of the spec
 	present map[string]bool
 	past    map[string][]content // what each object was like, oldest first
 }
 
 func newUsers(r *rand.Rand, th theme, names ...string) *users {
-	return &users{rand: r, theme: th, names: names, fields: chosen(r), present: map[string]bool{}, past: map[string][]content{}}
+	return &users{rand: r, slots: 1, theme: th, names: names, fields: chosen(r), present: map[string]bool{}, past: map[string][]content{}}
 }
 
 // next plans one action on one object.
@@ -76,7 +79,24 @@ func (u *users) change(name string) action {
 // hold is a finalizer of users.
 const hold = "example.com/hold"
 
-const things = "/apis/model.dev/v1/namespaces/default/things"
+// things is the path of the objects of a namespace.
+func things(namespace string) string {
+	return "/apis/model.dev/v1/namespaces/" + namespace + "/things"
+}
+
+// locate finds the namespace in the name of an object, which is "default" if
+// there is none.
+func locate(name string) (namespace, short string) {
+	if namespace, short, found := strings.Cut(name, "/"); found {
+		return namespace, short
+	}
+	return "default", name
+}
+
+func pathOf(name string) string {
+	namespace, short := locate(name)
+	return things(namespace) + "/" + short
+}
 
 func (w *world) create(name string, c content, held bool) {
 	obj := c.patch()
@@ -87,25 +107,30 @@ func (w *world) create(name string, c content, held bool) {
 		}
 	}
 	metadata := asMap(obj["metadata"])
-	metadata["name"] = name
+	namespace, short := locate(name)
+	metadata["name"] = short
 	metadata["labels"] = without(asMap(metadata["labels"]), func(k string) bool { return asMap(metadata["labels"])[k] == nil })
 	metadata["annotations"] = c.annotations
 	if held {
 		metadata["finalizers"] = []string{hold}
 	}
 	obj["apiVersion"], obj["kind"] = "model.dev/v1", "Thing"
-	w.request(http.MethodPost, things, obj)
+	w.request(http.MethodPost, things(namespace), obj)
 }
 
 func (w *world) change(name string, c content) {
-	w.request(http.MethodPatch, things+"/"+name, c.patch())
+	w.request(http.MethodPatch, pathOf(name), c.patch())
 }
 
-func (w *world) delete(name string) { w.request(http.MethodDelete, things+"/"+name, nil) }
+func (w *world) delete(name string) { w.request(http.MethodDelete, pathOf(name), nil) }
 
 // release removes the finalizers of users from an object.
 func (w *world) release(name string) {
-	obj, there := w.cluster.Lookup(w.t, resource, "default", name)
+	namespace, short := locate(name)
+	if !w.isDefined() {
+		return
+	}
+	obj, there := w.cluster.Lookup(w.t, resource, namespace, short)
 	if !there {
 		return
 	}
@@ -115,13 +140,13 @@ func (w *world) release(name string) {
 			kept = append(kept, f)
 		}
 	}
-	w.request(http.MethodPatch, things+"/"+name, map[string]any{
+	w.request(http.MethodPatch, pathOf(name), map[string]any{
 		"metadata": map[string]any{"finalizers": kept, "resourceVersion": obj.GetResourceVersion()},
 	})
 }
 
 // request sends a request of a user, which no fault strikes, and tells the oracle.
-// That an object exists already, or does not exist, is no failure.
+// That an object, or its kind or namespace, does or does not exist is no failure.
 func (w *world) request(method, path string, body any) {
 	var text []byte
 	if body != nil {
@@ -147,7 +172,7 @@ func (w *world) request(method, path string, body any) {
 	switch {
 	case resp.StatusCode < 300:
 		w.oracle.userWrote(method, answer)
-	case resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusConflict:
+	case !slices.Contains([]int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden, http.StatusMethodNotAllowed}, resp.StatusCode):
 		w.oracle.wrong("%s %s by a user: %s", method, path, answer)
 	}
 }

@@ -18,15 +18,21 @@ type world struct {
 	t           *testing.T
 	cluster     *gopftest.Cluster
 	declaration declaration
+	next        *declaration // the next version of the operator, if there is one
+	election    bool
+	moving      bool // the kind and namespaces come and go
 	history     *history
 	oracle      *oracle
 	outside     *outside
 	runOptions  []gopf.RunOption
 	running     sync.WaitGroup
+	idle        time.Duration // of the last rest
 
 	mu        sync.Mutex
 	started   int // processes so far
 	processes []*process
+	slots     []*process // the last one of each replica
+	versions  []int      // of the declaration, of each replica
 	faults    []*gopftest.Fault
 	downtime  time.Duration // between the end of one process and the start of the next
 	ending    bool          // no process is started any more
@@ -34,12 +40,12 @@ type world struct {
 
 func newWorld(t *testing.T, d declaration, e environment) *world {
 	c := gopftest.NewCluster(t)
-	c.Define(t, gopftest.Kind{Group: group, Version: "v1", Plural: "things", Kind: "Thing", Namespaced: true, StatusSubresource: d.statusSub})
 	e.apply(c)
 	h := newHistory(c)
 	h.add("%s", e)
 	w := &world{t: t, cluster: c, declaration: d, history: h, oracle: newOracle(h, d), outside: newOutside()}
 	w.oracle.abort = w.abort
+	w.define()
 	return w
 }
 
@@ -63,31 +69,46 @@ func (w *world) logger(p *process) *slog.Logger {
 	return slog.New(logs.New(w.t.Output(), logs.Options{Format: logs.Full, Level: slog.LevelDebug, Prefix: true})).With("process", p.n)
 }
 
-// supervise keeps one process running until the world ends, as Kubernetes does.
-func (w *world) supervise() {
-	w.running.Go(func() {
-		for !w.isEnding() {
-			p := w.start(w.declaration, nil)
-			select {
-			case <-p.died:
-			case <-p.done:
-				if p.err != nil { // the cluster cannot be reached at the start
-					time.Sleep(5 * time.Second)
+// supervise keeps a number of replicas running until the world ends, as
+// Kubernetes does.
+func (w *world) supervise(replicas int) {
+	w.election = replicas > 1
+	w.slots, w.versions = make([]*process, replicas), make([]int, replicas)
+	for slot := range replicas {
+		w.running.Go(func() {
+			for !w.isEnding() {
+				p := w.start(w.version(slot), slot)
+				select {
+				case <-p.died:
+				case <-p.done:
+					if p.err != nil { // the cluster cannot be reached at the start
+						time.Sleep(5 * time.Second)
+					}
 				}
+				w.mu.Lock()
+				d := w.downtime
+				w.mu.Unlock()
+				time.Sleep(d)
 			}
-			w.mu.Lock()
-			d := w.downtime
-			w.mu.Unlock()
-			time.Sleep(d)
-		}
-	})
+		})
+	}
 }
 
-// current is the process that runs, or the last one that did.
-func (w *world) current() *process {
+// version is the declaration that a replica is started with.
+func (w *world) version(slot int) declaration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.processes[len(w.processes)-1]
+	if w.versions[slot] > 0 {
+		return *w.next
+	}
+	return w.declaration
+}
+
+// current is the process of a replica that runs, or the last one that did.
+func (w *world) current(slot int) *process {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.slots[slot]
 }
 
 func (w *world) isEnding() bool {
@@ -145,7 +166,11 @@ func (w *world) perform(plan [][]action) {
 			a.do(w)
 		}
 		w.calm()
-		quiet(45 * time.Minute)
+		if w.moving {
+			quiet(15 * time.Minute)
+			w.restore()
+		}
+		quiet(30 * time.Minute)
 		if w.isEnding() {
 			return
 		}
