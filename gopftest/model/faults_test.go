@@ -105,7 +105,7 @@ func randomEnd(r *rand.Rand, u *users) action {
 // randomPartition separates one process from the cluster for some time.
 func randomPartition(r *rand.Rand, u *users) action {
 	slot := r.IntN(u.slots)
-	d := pick(r, []time.Duration{time.Second, 12 * time.Second, 40 * time.Second})
+	d := pick(r, []time.Duration{time.Second, 45 * time.Second, 3 * time.Minute})
 	return action{text: fmt.Sprintf("sever replica %d for %s", slot, d), do: func(w *world) {
 		p := w.current(slot)
 		p.sever(true)

@@ -21,7 +21,6 @@ func TestKindsAndNamespacesComeAndGo(t *testing.T) {
 		d := randomDeclaration(r, th)
 		d.scanning = true
 		w := newWorld(t, d, randomEnvironment(r))
-		w.idle = 30 * time.Minute
 		if chance(r, 50) {
 			w.runOptions = []gopf.RunOption{gopf.Namespaces("default", "app-*")}
 		}

@@ -16,7 +16,6 @@ func TestReplicasTakeTurns(t *testing.T) {
 	forSeeds(t, 15, func(t *testing.T, r *rand.Rand) *world {
 		th := pick(r, themes)
 		w := newWorld(t, randomDeclaration(r, th), randomEnvironment(r))
-		w.idle = 30 * time.Minute
 		u := newUsers(r, th, []string{"x0", "x1"}[:pick(r, []int{1, 2})]...)
 		u.slots = 2
 		plan := randomPlan(r, th, u)
@@ -34,7 +33,6 @@ func TestVersionsReplaceEachOther(t *testing.T) {
 	forSeeds(t, 10, func(t *testing.T, r *rand.Rand) *world {
 		th := pick(r, themes)
 		w := newWorld(t, randomDeclaration(r, th), randomEnvironment(r))
-		w.idle = 30 * time.Minute
 		next := nextVersion(r, th, w.declaration)
 		w.next = &next
 		w.history.add("the next version:\n%s", next)

@@ -26,7 +26,8 @@ type world struct {
 	outside     *outside
 	runOptions  []gopf.RunOption
 	running     sync.WaitGroup
-	idle        time.Duration // of the last rest
+	rest        time.Duration // after each episode
+	idle        time.Duration // at the end
 
 	mu        sync.Mutex
 	started   int // processes so far
@@ -43,7 +44,7 @@ func newWorld(t *testing.T, d declaration, e environment) *world {
 	e.apply(c)
 	h := newHistory(c)
 	h.add("%s", e)
-	w := &world{t: t, cluster: c, declaration: d, history: h, oracle: newOracle(h, d), outside: newOutside()}
+	w := &world{t: t, cluster: c, declaration: d, history: h, oracle: newOracle(h, d), outside: newOutside(), rest: 30 * time.Minute, idle: 30 * time.Minute}
 	w.oracle.abort = w.abort
 	w.define()
 	return w
@@ -170,7 +171,7 @@ func (w *world) perform(plan [][]action) {
 			quiet(15 * time.Minute)
 			w.restore()
 		}
-		quiet(30 * time.Minute)
+		quiet(w.rest)
 		if w.isEnding() {
 			return
 		}
