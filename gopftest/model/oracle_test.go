@@ -48,6 +48,7 @@ type state struct {
 	generation int64
 	deleting   bool
 	guarded    bool // it has the operator's finalizer
+	doomed     bool // its kind or namespace was deleted
 }
 
 // seen is an event as a handler saw it.
@@ -129,7 +130,7 @@ func (o *oracle) userWrote(method string, answer []byte) {
 
 // doomed is told that an object is deleted with its kind or its namespace.
 func (o *oracle) doomed(obj *unstructured.Unstructured) {
-	s := state{text: userState(obj.Object), object: obj.Object, generation: obj.GetGeneration(), deleting: true}
+	s := state{text: userState(obj.Object), object: obj.Object, generation: obj.GetGeneration(), deleting: true, doomed: true}
 	for _, f := range obj.GetFinalizers() {
 		s.guarded = s.guarded || strings.HasPrefix(f, storageKey)
 	}
