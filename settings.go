@@ -59,9 +59,10 @@ type ExecutionSettings struct {
 	DefaultBackoff time.Duration
 	// Lifecycle chooses which of the handlers that are due run next. [ASAP].
 	Lifecycle Lifecycle
-	// MaxWorkers is how many calls of handlers of changes and events may run at the
-	// same time in all, sub-handlers within those of their parents; 0, the default,
-	// is without a limit. Daemons and timers are not counted.
+	// MaxWorkers limits the calls of change handlers and event handlers that run at
+	// the same time in all; sub-handlers run within the calls of their parents.
+	// Daemons and timers are not counted. Waiting for a free worker is not running:
+	// it does not count for the [Timeout] of a handler. Default: 0, no limit.
 	MaxWorkers int
 }
 

@@ -7,9 +7,12 @@ import (
 )
 
 // Wake makes delayed handlers of an object due now instead of at the time they
-// asked for: those with the ids, their sub-handlers included, or all. It may be
-// called from anywhere while the operator runs. Objects that the operator does
-// not know, and handlers that wait for nothing, are left alone.
+// asked for: those with the ids, their sub-handlers included, or all. The id of a
+// sub-handler stands for the handler that declares it.
+//
+// Wake may be called from any goroutine while the operator runs, as often as
+// needed: calls for one object are joined until its next turn. Unknown objects,
+// unknown ids and handlers that are not delayed are ignored.
 func (r *Resource[T]) Wake(namespace, name string, ids ...string) {
 	if running := r.op.running.Load(); running != nil {
 		(*running).Wake(r.of, namespace, name, ids)

@@ -22,6 +22,8 @@ type Cluster struct {
 	faults   *faults
 	access   *access
 
+	reactions *reactions
+
 	memos    sync.Map // of objects that handlers are called for, by uid
 	webhooks sync.Map // handlers by host
 
@@ -52,7 +54,8 @@ func NewCluster(t testing.TB, resources ...string) *Cluster {
 		streams:  map[*stream]context.CancelCauseFunc{},
 	}
 	c.hand = inMemory{c}
-	c.store.committed = (&reactions{cluster: c, owners: newOwnership()}).add
+	c.reactions = &reactions{cluster: c, owners: newOwnership()}
+	c.store.committed = c.reactions.add
 	for _, b := range builtins() {
 		if b.always {
 			c.serveBuiltin(&b)

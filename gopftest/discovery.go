@@ -123,7 +123,7 @@ func (x *exchange) serveResources(gv schema.GroupVersion) {
 		}
 		list.APIResources = append(list.APIResources, metav1.APIResource{
 			Name: res.Plural, SingularName: res.Singular, Kind: res.Kind.Kind, Namespaced: res.Namespaced,
-			ShortNames: res.ShortNames, Categories: res.Categories, Verbs: verbs(),
+			ShortNames: res.ShortNames, Categories: res.Categories, Verbs: res.verbs(),
 		})
 		if v.status {
 			list.APIResources = append(list.APIResources, metav1.APIResource{
@@ -169,7 +169,7 @@ func (r *resource) aggregated(v *servedVersion) apidiscoveryv2.APIResourceDiscov
 	kind := &metav1.GroupVersionKind{Group: r.Group, Version: v.name, Kind: r.Kind.Kind}
 	d := apidiscoveryv2.APIResourceDiscovery{
 		Resource: r.Plural, ResponseKind: kind, Scope: apidiscoveryv2.ScopeCluster, SingularResource: r.Singular,
-		Verbs: verbs(), ShortNames: r.ShortNames, Categories: r.Categories,
+		Verbs: r.verbs(), ShortNames: r.ShortNames, Categories: r.Categories,
 	}
 	if r.Namespaced {
 		d.Scope = apidiscoveryv2.ScopeNamespace
@@ -185,7 +185,12 @@ func (r *resource) aggregated(v *servedVersion) apidiscoveryv2.APIResourceDiscov
 	return d
 }
 
-func verbs() []string {
+// verbs lists what can be done with objects. Of a definition that is being deleted,
+// discovery does not tell that objects can still be changed.
+func (r *resource) verbs() []string {
+	if r.terminating {
+		return []string{"delete", "deletecollection", "get", "list", "watch"}
+	}
 	return []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 }
 

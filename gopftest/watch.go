@@ -143,6 +143,12 @@ func (st *stream) advance(ctx context.Context) error {
 	if st.position < dropped {
 		return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", st.position, dropped))
 	}
+	res, served := st.cluster.kinds.byName(st.resource.groupResource())
+	if served {
+		if _, ok := res.version(st.version.name); !ok {
+			return errStreamEnds // its definition was replaced by one with other versions
+		}
+	}
 	for _, ev := range events {
 		if f, ok := st.frame(ev); ok {
 			if err := st.deliver(ctx, f); err != nil {
@@ -150,7 +156,7 @@ func (st *stream) advance(ctx context.Context) error {
 			}
 		}
 	}
-	if _, served := st.cluster.kinds.byName(st.resource.groupResource()); !served {
+	if !served {
 		return errStreamEnds
 	}
 	// A position in the future stays there: older changes are not for this client.

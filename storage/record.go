@@ -3,8 +3,10 @@ package storage
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -20,6 +22,11 @@ type Record struct {
 	// Delayed is when the handler may be called again at the earliest; zero if
 	// at once.
 	Delayed time.Time
+	// Delay is the length of the delay that ends at Delayed, to the microsecond. A
+	// process whose clock differs from that of the writer waits no longer than this
+	// after it has read the record. 0 means unknown, as in records of Kopf, which
+	// ignores it.
+	Delay time.Duration
 	// Purpose is the reason why the handler runs: create, update, delete or
 	// resume. It is empty in records of other origin: those suit every reason.
 	Purpose string
@@ -45,6 +52,7 @@ func (r Record) Equal(other Record) bool {
 	return sameTime(r.Started, other.Started) &&
 		sameTime(r.Stopped, other.Stopped) &&
 		sameTime(r.Delayed, other.Delayed) &&
+		r.delay() == other.delay() &&
 		r.Purpose == other.Purpose &&
 		r.Retries == other.Retries &&
 		r.Success == other.Success &&
@@ -58,12 +66,38 @@ func sameTime(a, b time.Time) bool {
 	return a.Truncate(time.Microsecond).Equal(b.Truncate(time.Microsecond))
 }
 
+// delay returns the length of the delay as it is written: in seconds, with the
+// number of attempts after which it was asked for. Kopf leaves the key as it is
+// where it merges its records into the status: then the numbers differ, and the
+// delay is known to be outdated. It returns "" if there is none.
+func (r Record) delay() string {
+	d := r.Delay.Truncate(time.Microsecond)
+	if d <= 0 || r.Delayed.IsZero() {
+		return ""
+	}
+	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "/" + strconv.Itoa(r.Retries)
+}
+
+// parseDelay reads the length of the delay. Anything but what [Record.delay]
+// writes for so many attempts counts as unknown.
+func parseDelay(text string, retries int) time.Duration {
+	length, attempts, _ := strings.Cut(text, "/")
+	seconds, err := strconv.ParseFloat(length, 64)
+	if err != nil || attempts != strconv.Itoa(retries) || !(seconds > 0) || seconds > maxDelay.Seconds() {
+		return 0
+	}
+	return time.Duration(math.Round(seconds*1e6)) * time.Microsecond
+}
+
+// maxDelay is the longest delay that is read: a century.
+const maxDelay = 100 * 365 * 24 * time.Hour
+
 // Encode writes the record as Kopf does, in its order of fields. What is not
 // there is omitted, or written as null if verbose.
 func (r Record) Encode(verbose bool) string {
 	b := []byte{'{'}
 	for _, field := range r.fields() {
-		if field.value == nil && !verbose {
+		if field.value == nil && (!verbose || field.name == delayKey) {
 			continue
 		}
 		if len(b) > 1 {
@@ -89,8 +123,11 @@ func (r Record) Encode(verbose bool) string {
 // Fields returns the record as a JSON object with all fields, those that are not
 // there as nulls: in a merge patch these delete what was there before.
 func (r Record) Fields() map[string]any {
-	fields := make(map[string]any, 9)
+	fields := make(map[string]any, 10)
 	for _, field := range r.fields() {
+		if field.name == delayKey && field.value == nil {
+			continue // what is left of an earlier one is known to be outdated
+		}
 		fields[field.name] = field.value
 	}
 	return fields
@@ -112,6 +149,7 @@ func (r *Record) UnmarshalJSON(text []byte) error {
 		Success, Failure          bool
 		Message                   *string
 		Subrefs                   []string
+		Delay                     any
 	}
 	if err := json.Unmarshal(text, &wire); err != nil {
 		return err
@@ -141,9 +179,15 @@ func (r *Record) UnmarshalJSON(text []byte) error {
 			return fmt.Errorf("%s: %w", moment.name, err)
 		}
 	}
+	if text, ok := wire.Delay.(string); ok && !read.Delayed.IsZero() {
+		read.Delay = parseDelay(text, read.Retries)
+	}
 	*r = read
 	return nil
 }
+
+// delayKey is the only key that Kopf does not know.
+const delayKey = "delay"
 
 type field struct {
 	name  string
@@ -151,14 +195,14 @@ type field struct {
 }
 
 // fields lists the record in the order in which it is written.
-func (r Record) fields() [9]field {
+func (r Record) fields() [10]field {
 	moment := func(t time.Time) any {
 		if t.IsZero() {
 			return nil
 		}
 		return FormatTime(t)
 	}
-	fields := [9]field{
+	fields := [10]field{
 		{"started", moment(r.Started)},
 		{"stopped", moment(r.Stopped)},
 		{"delayed", moment(r.Delayed)},
@@ -168,6 +212,7 @@ func (r Record) fields() [9]field {
 		{"failure", r.Failure},
 		{"message", nil},
 		{"subrefs", nil},
+		{delayKey, nil},
 	}
 	if r.Purpose != "" {
 		fields[3].value = r.Purpose
@@ -181,6 +226,9 @@ func (r Record) fields() [9]field {
 			subrefs[i] = id
 		}
 		fields[8].value = subrefs
+	}
+	if delay := r.delay(); delay != "" {
+		fields[9].value = delay
 	}
 	return fields
 }

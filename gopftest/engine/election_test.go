@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -385,6 +386,40 @@ func TestAReplicaThatIsElectedAgainDoesNotWaitForIndicesOfNothing(t *testing.T) 
 		time.Sleep(3 * time.Minute)
 		if !log.has("The lease is lost") || log.has("some indices are not filled") {
 			t.Error("the lease was not lost, or indices are waited for")
+		}
+	})
+}
+
+func TestABusyLeaderKeepsItsLease(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var log lines
+		var handled atomic.Int32
+		op := gopf.New()
+		s := &op.Settings
+		s.Election.Enabled, s.Election.Identity, s.Election.Name = true, "ours", "busy"
+		x := gopf.For[*Example](op, resource)
+		x.OnCreate("make", func(ctx context.Context, ch *gopf.Change[*Example]) error {
+			for range 10 {
+				me := &Example{}
+				me.Name, me.Namespace = ch.Object.Name, ch.Object.Namespace
+				if err := ch.API.Get(ctx, me); err != nil {
+					return err
+				}
+			}
+			handled.Add(1)
+			return nil
+		})
+		for i := range 1000 {
+			c.Create(t, example(fmt.Sprint("o", i), "a"))
+		}
+		c.Fault(gopftest.Requests("get", "kopfexamples"), gopftest.Hold(time.Second)) // far from the timeout of 30 s
+		gopftest.Start(t, op, c, gopf.Log(log.logger()))
+		time.Sleep(10 * time.Minute)
+		if log.has("lease is lost") {
+			t.Error("the lease was lost, although the API responds to every request within a second")
+		}
+		if n := handled.Load(); n != 1000 {
+			t.Errorf("%d objects are handled, want 1000", n)
 		}
 	})
 }

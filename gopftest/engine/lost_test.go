@@ -110,3 +110,35 @@ func checkSettled(t *testing.T, c *gopftest.Cluster, field string) {
 		t.Errorf("annotations: %q, want only the last-handled configuration %q", annotations, want)
 	}
 }
+
+// The server makes a write, but its response never comes, and the connection stays
+// open. The handling goes on after 5 s, and not after the deadline of the request.
+func TestAWriteWithoutAResponseIsConfirmedWithinSeconds(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := gopf.New()
+		x := gopf.For[*Example](op, resource)
+		x.OnCreate("make", func(_ context.Context, ch *gopf.Change[*Example]) error {
+			diary.add("make")
+			ch.Patch.Set("status.made", true)
+			return nil
+		})
+		x.OnDelete("drop", diary.handler("drop"))
+		gopftest.Start(t, op, c, gopf.Log(quiet()))
+		settle()
+		f := c.Fault(gopftest.Requests("patch", "kopfexamples"), gopftest.HangAnswer())
+		c.Create(t, example("x", "a"))
+		time.Sleep(17 * time.Second) // the finalizer, the status, the record
+		checkSettled(t, c, "a")
+		c.Delete(t, resource, "default", "x")
+		time.Sleep(6 * time.Second)
+		if _, there := c.Lookup(t, resource, "default", "x"); there {
+			t.Error("the object is still there")
+		}
+		f.Stop()
+		time.Sleep(time.Hour)
+		if got, want := diary.all(), []string{"make", "drop delete a"}; !slices.Equal(got, want) {
+			t.Errorf("calls: got %q, want %q", got, want)
+		}
+	})
+}

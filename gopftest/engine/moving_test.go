@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -212,6 +213,74 @@ func TestPausingAndStoppingMayMeet(t *testing.T) {
 			}()
 			stop()
 			<-done
+		}
+	})
+}
+
+// The definition is deleted; discovery tells then that its objects cannot be changed.
+// They can, and must be: their finalizers hold up the end of the definition.
+func TestObjectsAreReleasedWhenTheirDefinitionIsDeleted(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		c.Define(t, gadgetKind)
+		var diary calls
+		op := gopf.New()
+		x := gopf.For[*Example](op, "gadgets")
+		x.OnCreate("make", diary.handler("make"))
+		x.OnDelete("drop", func(_ context.Context, ch *gopf.Change[*Example]) error {
+			if ch.Retry == 0 {
+				return gopf.RetryAfter(time.Minute, errors.New("it takes its time"))
+			}
+			diary.add("drop %s", ch.Object.Name)
+			return nil
+		})
+		gopftest.Start(t, op, c, gopf.Log(quiet()))
+		settle()
+		c.Create(t, gadget("g", "default"))
+		time.Sleep(time.Minute)
+		c.Delete(t, definitions, "", "gadgets.moving.dev")
+		time.Sleep(2 * time.Minute)
+		if got, want := diary.all(), []string{"make create a", "drop g"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if _, there := c.Lookup(t, definitions, "", "gadgets.moving.dev"); there {
+			t.Error("the definition is still there")
+		}
+		// It comes back in another version, and is served at once.
+		second := gadgetKind
+		second.Version = "v2"
+		c.Define(t, second)
+		again := gadget("g", "default")
+		again.SetAPIVersion("moving.dev/v2")
+		c.Create(t, again)
+		time.Sleep(2 * time.Second)
+		if got := diary.all(); len(got) != 3 || got[2] != "make create a" {
+			t.Errorf("after the return: %q", got)
+		}
+	})
+}
+
+func TestADefinitionThatIsReplacedByAnotherVersionIsNotAmbiguous(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		c.Define(t, gadgetKind)
+		var diary calls
+		var log lines
+		op := gopf.New()
+		gopf.For[*Example](op, "gadgets").OnCreate("make", diary.handler("make"))
+		gopftest.Start(t, op, c, gopf.Log(log.logger()))
+		time.Sleep(time.Minute)
+		c.Delete(t, definitions, "", "gadgets.moving.dev")
+		second := gadgetKind
+		second.Version = "v2"
+		c.Define(t, second)
+		again := gadget("g", "default")
+		again.SetAPIVersion("moving.dev/v2")
+		c.Create(t, again)
+		time.Sleep(3 * time.Second)
+		if got := diary.all(); !slices.Equal(got, []string{"make create a"}) {
+			t.Errorf("got %q", got)
+		}
+		if log.has("means several resources") {
+			t.Error("it was ambiguous for a while")
 		}
 	})
 }

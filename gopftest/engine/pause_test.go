@@ -2,7 +2,10 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -202,4 +205,43 @@ func TestAPauseAfterTheFinalizerIsPutKeepsTheHandlersForLater(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})
+}
+
+func TestPausesThatFollowEachOtherAtOnceLoseNothing(t *testing.T) {
+	const objects, changes = 20, 10
+	for gap := range 2 {
+		t.Run(fmt.Sprint(gap), func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+				var last sync.Map
+				op := gopf.New()
+				op.Settings.Queueing.WorkerLimit = 1
+				x := gopf.For[*Example](op, resource)
+				x.On(gopf.Create|gopf.Update, "work", func(_ context.Context, ch *gopf.Change[*Example]) error {
+					time.Sleep(10 * time.Millisecond)
+					last.Store(ch.Object.Name, ch.Object.Spec.Field[:4])
+					return nil
+				})
+				gopftest.Start(t, op, c, gopf.Log(quiet()))
+				settle()
+				field := func(v int) string { return fmt.Sprintf("%04d", v) + strings.Repeat("x", 50_000) }
+				for i := range objects {
+					c.Create(t, example(fmt.Sprint("o", i), field(0)))
+				}
+				for v := 1; v <= changes; v++ {
+					for i := range objects {
+						c.Patch(t, resource, "default", fmt.Sprint("o", i), map[string]any{"spec": map[string]any{"field": field(v)}})
+					}
+					time.Sleep(time.Duration(gap) * time.Millisecond)
+					op.Freeze("test")
+					op.Resume()
+				}
+				time.Sleep(time.Hour)
+				for i := range objects {
+					if v, _ := last.Load(fmt.Sprint("o", i)); v != fmt.Sprintf("%04d", changes) {
+						t.Errorf("o%d was last handled at %v", i, v)
+					}
+				}
+			})
+		})
+	}
 }

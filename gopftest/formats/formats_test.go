@@ -167,7 +167,7 @@ func (s situation) restart(t *testing.T, d dump, how strictness) {
 		st := s.stage(t)
 		st.restarted = true
 		time.Sleep(time.Until(d.Moment))
-		st.cluster.Restore(t, d.Object)
+		st.cluster.Seed(t, d.Object)
 		st.start()
 		time.Sleep(quiet)
 		st.settle()
@@ -190,7 +190,7 @@ func (s situation) restart(t *testing.T, d dump, how strictness) {
 		st := s.stage(t)
 		st.restarted = true
 		time.Sleep(time.Until(finished.Moment))
-		st.cluster.Restore(t, finished.Object)
+		st.cluster.Seed(t, finished.Object)
 		st.start()
 		time.Sleep(quiet)
 		st.settle()

@@ -58,7 +58,16 @@ type Applier struct {
 	// write, so [Applier.Apply] may return a stale body. What the API server kept
 	// of that write is then not checked.
 	Brief bool
+
+	// Bound, if set, binds the change to the version of the object. It reports
+	// whether the change still fits a newer version; if not, the change is not
+	// made, and [Applier.Apply] returns [ErrSuperseded] and the newer version.
+	Bound func(now *object.Body) bool
 }
+
+// ErrSuperseded means that the change was not made because it no longer fits the
+// object; see [Applier.Bound].
+var ErrSuperseded = errors.New("the change no longer fits the object")
 
 // ErrGone says that the object no longer exists, so there was nothing to change.
 var ErrGone = errors.New("the object no longer exists")
@@ -89,6 +98,9 @@ const forbiddenDelay = time.Second
 // reports whether another client had changed it.
 func (a Applier) Apply(ctx context.Context, body *object.Body, asked, notes *patch.Patch, f Finalizer) (*object.Body, error) {
 	current, changed, forbidden := body, false, false
+	if a.Bound != nil && !a.Bound(body) {
+		return body, ErrSuperseded
+	}
 	for conflicts := 0; ; {
 		after, err := a.once(ctx, current, asked, notes, f)
 		switch {
@@ -120,14 +132,17 @@ func (a Applier) Apply(ctx context.Context, body *object.Body, asked, notes *pat
 		}
 		// A body that was read just now is as good as a response.
 		changed, a.Fresh = true, true
+		if a.Bound != nil && !a.Bound(current) {
+			return current, ErrSuperseded
+		}
 	}
 }
 
 func (a Applier) once(ctx context.Context, body *object.Body, asked, notes *patch.Patch, f Finalizer) (*object.Body, error) {
 	steps := a.plan(fold(body, asked), notes, f)
-	edited := len(asked.Edits()) > 0
+	edited := len(asked.Edits()) > 0 || a.Bound != nil // for this version only
 	for i, s := range steps {
-		s.brief = a.Brief && !edited && !slices.ContainsFunc(steps[i+1:], step.needed)
+		s.brief = a.Brief && len(asked.Edits()) == 0 && !slices.ContainsFunc(steps[i+1:], step.needed)
 		after, sent, err := a.step(ctx, body, s, edited)
 		if err != nil {
 			return after, err
@@ -222,6 +237,7 @@ func (a Applier) merge(ctx context.Context, body *object.Body, s step, edited bo
 	if err != nil {
 		return body, &encodingError{err}
 	}
+	ctx = kube.Confirming(ctx, func(b *object.Body) bool { return b.UID == body.UID && kept(s.fields, b) })
 	send := func() (*object.Body, error) {
 		if api, ok := a.API.(BriefAPI); ok && s.brief {
 			version, err := api.PatchBriefly(ctx, a.target(body, s.subresource), types.MergePatchType, raw)

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 )
@@ -26,7 +27,10 @@ func (a Applier) finalize(ctx context.Context, body *object.Body, s step) (*obje
 	if err != nil {
 		return body, &encodingError{err}
 	}
-	after, err := a.API.Patch(ctx, a.target(body, ""), types.JSONPatchType, raw)
+	confirming := kube.Confirming(ctx, func(b *object.Body) bool {
+		return b.UID == body.UID && len(s.finalizer.ops(b)) == 0 && kept(s.fields, b)
+	})
+	after, err := a.API.Patch(confirming, a.target(body, ""), types.JSONPatchType, raw)
 	if err == nil {
 		return after, nil
 	}

@@ -98,7 +98,7 @@ func (t *Task) call(ctx context.Context, r *run) *result {
 		Title: spec.title(), ID: spec.ID, Limits: spec.Limits,
 		Retries: req.Retry, Started: req.Started,
 		DefaultBackoff: o.set.DefaultBackoff, DefaultMode: registry.Retry,
-		Log: req.Log, Observe: o.set.Observe,
+		Log: req.Log, Observe: o.set.Observe, Enter: o.set.Entrance.For(spec.Handler, r.stopping),
 		Call: func(ctx context.Context) (any, error) {
 			if err := spec.Call(ctx, c); err != nil {
 				return nil, t.judge(ctx, err)

@@ -45,8 +45,8 @@ func (o *Object) see(body *object.Body, now time.Time, then *deeds) {
 		o.body = nil
 		return
 	}
-	if o.body == nil || !o.body.Newer(body.Identity) { // a response may be newer
-		o.body = undecoded(body)
+	if o.responded == "" || o.body == nil || o.responded != o.body.ResourceVersion || !o.body.Newer(body.Identity) {
+		o.body = undecoded(body) // unless the response to our own write is newer
 	}
 	for _, t := range o.tasks {
 		if t.unfit && t.run == nil && t.stop == nil { // maybe it fits now

@@ -82,6 +82,8 @@ type Config struct {
 	Wake func(key string)
 	// Observe is told of calls; nil for nobody.
 	Observe execute.Observer
+	// Entrance is what calls pass. May be nil.
+	Entrance *execute.Entrance
 
 	DefaultBackoff time.Duration   // after unclassified errors
 	ErrorDelays    []time.Duration // pauses after failed writes; the last repeats

@@ -21,6 +21,16 @@ type Election struct {
 	RetryPeriod     time.Duration
 }
 
+// Requests that must not queue behind those of handlers have capacity of their
+// own: this many may be in flight. Otherwise a busy operator with a slow API
+// would lose its lease, or be taken for dead by its peers.
+const (
+	forLease     = 2 // one at a time, beside one that got no response
+	forPeering   = 8 // all peerings together
+	forDiscovery = 8
+	forProbes    = 1
+)
+
 // ErrStandby is why nothing may be written by a replica that is not elected.
 var ErrStandby = errors.New("another replica holds the lease")
 
@@ -45,7 +55,7 @@ func (s *server) candidate(ctx context.Context) (*lease.Elector, error) {
 		return nil, nil
 	}
 	elector, err := lease.New(lease.Config{
-		Client:    s.client.Ungated(),
+		Client:    s.client.Ungated().Reserved(forLease),
 		Namespace: s.leaseNamespace(), Name: s.Election.Name,
 		Identity: identify(ctx, cmp.Or(s.Election.Identity, s.Peering.Identity)),
 		Duration: s.Election.Duration, RenewDeadline: s.Election.RenewDeadline, RetryPeriod: s.Election.RetryPeriod,

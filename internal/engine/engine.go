@@ -101,7 +101,7 @@ func Run(ctx context.Context, c Config) error {
 			return err
 		}
 	}
-	limitCalls(c.Handlers, c.MaxWorkers)
+	c.Stream.Shared = &stream.Shared{}
 	v, site, err := open(ctx, c)
 	if err != nil {
 		return err
@@ -122,9 +122,9 @@ func Run(ctx context.Context, c Config) error {
 	defer client.Close()
 	defer background(ctx, func(ctx context.Context) { vault.Run(ctx, client) })()
 
-	resources := &observe.Resources{Client: client, Stream: c.Stream, Log: c.Log, Disabled: c.ScanningDisabled}
+	resources := &observe.Resources{Client: client.Reserved(forDiscovery), Stream: c.Stream, Log: c.Log, Disabled: c.ScanningDisabled}
 	v.begin("the cluster is asked what it has")
-	discovered, err := discover(ctx, client, resources)
+	discovered, err := discover(ctx, resources.Client, resources)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -160,7 +160,8 @@ func serve(ctx context.Context, s *server, resources *observe.Resources, discove
 	if s.Running != nil {
 		s.Running(s)
 	}
-	defer background(work, s.clock.Run, s.daemons.Run, s.poster.Run)()
+	checks := func(ctx context.Context) { s.Stream.Shared.Run(ctx, s.client, s.Log) }
+	defer background(work, s.clock.Run, s.daemons.Run, s.poster.Run, checks)()
 	if s.Peering.Mandatory && !s.Peering.Standalone {
 		s.Pause(noPeering, "the peering is mandatory, and was not seen yet; if the cluster has none, apply peering.yaml")
 	}

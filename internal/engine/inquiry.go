@@ -38,7 +38,7 @@ func (s *server) inquire(ctx context.Context) {
 	if s.Health.Address == "" && s.Health.Liveness == "" {
 		return
 	}
-	client := s.client.WithBackoffs(nil)
+	client := s.client.WithBackoffs(nil).Reserved(forProbes)
 	s.vitals.inquire(ctx, func(ctx context.Context) {
 		_, _ = client.Version(ctx) // whatever it says, it was observed
 	})

@@ -50,8 +50,9 @@ func (r *resource) recall(key string, e entry) *process.Memory {
 			return nil
 		}
 		if e.event.Listed() {
-			r.gone.revive(key)
-		} else if r.gone.has(key) {
+			r.gone.revive(key, e.event.List)
+		}
+		if r.gone.has(key) {
 			return nil
 		}
 		m = process.NewMemory(e.event)
@@ -123,7 +124,7 @@ func (r *resource) forget(key string, m *process.Memory) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.memories, key)
-	r.gone.add(key)
+	r.gone.add(key, m.Mark())
 	r.strike(key, m)
 }
 

@@ -83,13 +83,16 @@ func (s *server) takeUp(work context.Context) {
 			r.kind.Daemons.Resume()
 		}
 		s.follow(work, r)
-		r.catchUp()
 	}
 }
 
 // pause ends the streams, which nobody waits for, and what runs beside the
 // objects.
 func (r *resource) pause() {
+	r.mu.Lock()
+	r.pauses.Add(1)
+	r.unlisted = maps.Clone(r.places)
+	r.mu.Unlock()
 	for namespace, end := range r.streams {
 		delete(r.streams, namespace)
 		r.ending.Go(end)
@@ -99,30 +102,77 @@ func (r *resource) pause() {
 	}
 }
 
-// catchUp gives objects the turns that fell into the pause.
-func (r *resource) catchUp() {
-	r.mu.Lock()
-	missed := r.missed
-	r.missed = nil
-	r.mu.Unlock()
-	for key, e := range missed {
-		r.put(key, e)
-	}
-}
-
-// miss notes a turn that falls into a pause. Events need no notice: whatever
-// they tell is listed again.
-func (r *resource) miss(key string, e entry) {
-	if e.wake == nil && !e.alarm {
-		return
-	}
+// isNow reports whether an object may have a turn now, and for what. In a pause,
+// and after it until the object is listed again, it may not: the state that is
+// known of it is from before the pause, and another operator may have handled the
+// object since.
+func (r *resource) isNow(key string, e entry) (_ entry, now bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	e = r.fresh(e)
+	switch {
+	case r.paused.Load():
+		r.miss(key, e)
+		return e, false
+	case e.event != nil: // a state from after the pause
+		before := r.missed[key]
+		delete(r.missed, key)
+		return e.join(before), true
+	case r.isUnlisted(key):
+		r.miss(key, e)
+		return e, false
+	}
+	return e, e.wake != nil || e.alarm || e.hurry
+}
+
+// fresh returns the entry without an event from before the last pause: the state
+// that it tells is listed again. Deletions stay.
+func (r *resource) fresh(e entry) entry {
+	if e.event != nil && e.since != r.pauses.Load() && !e.event.Gone() {
+		e.event = nil
+	}
+	return e
+}
+
+// isUnlisted reports whether an object was not listed since the last pause.
+func (r *resource) isUnlisted(key string) bool {
+	m := r.memories[key]
+	return m != nil && len(r.unlisted) > 0 && (r.unlisted[""] || r.unlisted[m.Namespace])
+}
+
+// miss notes a turn that has to wait for the end of a pause and for the list after
+// it. Events are not noted: whatever they tell is listed again.
+func (r *resource) miss(key string, e entry) {
+	if e.wake == nil && !e.alarm && !e.hurry {
+		return
+	}
 	if r.missed == nil {
 		r.missed = map[string]entry{}
 	}
-	before := r.missed[key]
-	r.missed[key] = entry{wake: e.wake.Join(before.wake), alarm: e.alarm || before.alarm}
+	e.event = nil
+	r.missed[key] = e.join(r.missed[key])
+}
+
+// join adds the reasons of another entry, except for its event.
+func (e entry) join(other entry) entry {
+	e.wake, e.alarm, e.hurry = e.wake.Join(other.wake), e.alarm || other.alarm, e.hurry || other.hurry
+	return e
+}
+
+// catchUp gives the objects of a namespace the turns that they missed. It is
+// called when they are listed, by a stream that began after so many pauses.
+func (r *resource) catchUp(namespace string, since uint32) {
+	var missed map[string]entry
+	r.mu.Lock()
+	if since == r.pauses.Load() {
+		delete(r.unlisted, namespace)
+		missed = r.missed
+		r.missed = nil
+	}
+	r.mu.Unlock()
+	for key, e := range missed {
+		r.put(key, e) // those of other namespaces are missed again
+	}
 }
 
 // lead makes the operator work because it was elected, as soon as its indices are

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/peering"
 )
 
@@ -33,6 +34,7 @@ func (s *server) meetPeers(ctx context.Context) {
 		return
 	}
 	identity := sync.OnceValue(func() string { return s.identity(ctx) })
+	client := s.client.Ungated().Reserved(forPeering)
 	var members sync.WaitGroup
 	defer members.Wait()
 	leave := map[string]func(){}
@@ -51,7 +53,7 @@ func (s *server) meetPeers(ctx context.Context) {
 			}
 			n++
 			who := fmt.Sprintf("peering %s #%d", where, n) // its pauses end with it, and no others
-			member := s.member(place, identity(), who)
+			member := s.member(client, place, identity(), who)
 			if member.Paused() {
 				s.Pause(who, "the peering object was not seen yet")
 			}
@@ -102,9 +104,9 @@ func identify(ctx context.Context, name string) string {
 	return peering.ThisSystem().Identity(ctx, time.Now())
 }
 
-func (s *server) member(place peering.Place, identity, who string) *peering.Member {
+func (s *server) member(client *kube.Client, place peering.Place, identity, who string) *peering.Member {
 	return peering.New(peering.Config{
-		Client: s.client.Ungated(), Place: place, Name: s.Peering.Name, Identity: identity,
+		Client: client, Place: place, Name: s.Peering.Name, Identity: identity,
 		Priority: s.Peering.Priority, Lifetime: s.Peering.Lifetime,
 		Mandatory: s.Peering.Mandatory, Stealth: s.Peering.Stealth,
 		Toggle: func(paused bool, why string) {

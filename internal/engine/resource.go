@@ -34,6 +34,7 @@ type resource struct {
 	cancel context.CancelCauseFunc // of handlers
 	ending *crew                   // of streams that were told to end
 	paused *atomic.Bool            // nothing is to be handled now
+	pauses atomic.Uint32           // how many pauses there were; events from before the last one are dropped
 
 	// indexOnly tells that nothing but indices is to be filled yet.
 	indexOnly atomic.Bool
@@ -52,6 +53,7 @@ type resource struct {
 	gone     gone
 	left     map[string]bool  // namespaces that are not served anymore
 	missed   map[string]entry // turns that fell into a pause, by key
+	unlisted map[string]bool  // namespaces that were not listed yet since the last pause; "" for all
 }
 
 // entry is a reason for a turn, or several.
@@ -59,7 +61,8 @@ type entry struct {
 	event *process.Event
 	wake  *process.Wake
 	alarm bool
-	hurry bool // do not wait out the pause after an error
+	hurry bool   // do not wait out the pause after an error
+	since uint32 // of the event: the number of pauses before its stream began
 }
 
 // activeTurns is how many objects of a resource are being looked at or written
@@ -149,8 +152,9 @@ func (r *resource) start(ctx context.Context, namespace string) (end func()) {
 	config.Info, config.Namespace, config.Log = r.kind.Resource, namespace, r.config.Log
 	config.Known = func() iter.Seq[object.Identity] { return r.known(namespace) }
 	pulse, over := r.vitals.follow(&config, r.counts)
+	pauses := r.pauses.Load()
 	config.Newcomers = func(e stream.Event) (taken bool) {
-		if taken = r.hasten(e); taken {
+		if taken = r.hasten(e, pauses); taken {
 			pulse.count(e)
 		}
 		return taken
@@ -160,39 +164,49 @@ func (r *resource) start(ctx context.Context, namespace string) (end func()) {
 	done.Go(func() {
 		defer over()
 		_ = s.Run(ctx, func(e stream.Event) {
-			pulse.deliver(e, func(e stream.Event) { r.deliver(namespace, e) })
+			pulse.deliver(e, func(e stream.Event) { r.deliver(namespace, e, pauses) })
 		})
 	})
 	return func() { cancel(); done.Wait() }
 }
 
-func (r *resource) deliver(namespace string, e stream.Event) {
-	if e.Body != nil && !r.isServed(e.Body) {
+// deliver takes an event of a stream that began after so many pauses. If there
+// was another pause since, the stream is about to end, and its events are
+// dropped: the next one lists all objects again.
+func (r *resource) deliver(namespace string, e stream.Event, since uint32) {
+	if e.Body != nil && !r.isServed(e.Body) || since != r.pauses.Load() {
 		return
 	}
 	event := eventOf(e)
 	switch {
 	case e.Type == stream.Synced:
 		r.gate.Synced(r.source(namespace))
+		r.catchUp(namespace, since)
 	case r.take(event):
 	default:
-		r.put(e.Body.Key(), entry{event: event})
+		r.put(e.Body.Key(), entry{event: event, since: since})
 	}
 }
 
 // hasten takes what a stream tells ahead of a long listing, unless there is no
 // room even for news, or nobody waits for them yet: then they come behind it.
-func (r *resource) hasten(e stream.Event) (taken bool) {
-	if r.indexOnly.Load() || !r.isServed(e.Body) {
+func (r *resource) hasten(e stream.Event, since uint32) (taken bool) {
+	if r.indexOnly.Load() || !r.isServed(e.Body) || since != r.pauses.Load() {
 		return false
 	}
 	event := eventOf(e)
-	return r.take(event) || r.offer(e.Body.Key(), entry{event: event})
+	return r.take(event) || r.offer(e.Body.Key(), entry{event: event, since: since})
 }
 
 func eventOf(e stream.Event) *process.Event {
-	types := map[stream.Type]string{stream.Added: "ADDED", stream.Modified: "MODIFIED", stream.Deleted: "DELETED"}
-	return &process.Event{Type: types[e.Type], Body: e.Body, Missed: e.Missed}
+	event := &process.Event{Body: e.Body, Missed: e.Missed, Mark: e.Mark}
+	switch e.Type {
+	case stream.Added, stream.Modified, stream.Deleted:
+		event.Type = e.Type.String()
+	case stream.Listed:
+		event.List, event.Authoritative = e.Mark, e.Authoritative
+	}
+	return event
 }
 
 // isServed tells whether an object belongs to what is served: of namespaces as
@@ -237,8 +251,12 @@ func (r *resource) unfollow() {
 // ring gives an object a turn because its alarm has come.
 func (r *resource) ring(key string) { r.put(key, entry{alarm: true}) }
 
-// wake gives an object a turn because somebody asked for it.
+// wake gives an object a turn because its delayed handlers are to be called now.
+// nil means that the resource has none of the handlers.
 func (r *resource) wake(namespace, name string, w *process.Wake) {
+	if w == nil {
+		return
+	}
 	r.mu.Lock()
 	key := r.find(namespace + "/" + name)
 	r.mu.Unlock()
@@ -249,10 +267,12 @@ func (r *resource) wake(namespace, name string, w *process.Wake) {
 
 // turn gives one object its turn.
 func (r *resource) turn(ctx context.Context, key string, e entry) {
-	if r.paused.Load() {
-		r.miss(key, e)
-		return
+	if e, now := r.isNow(key, e); now {
+		r.turnNow(ctx, key, e)
 	}
+}
+
+func (r *resource) turnNow(ctx context.Context, key string, e entry) {
 	m := r.recall(key, e)
 	if m == nil {
 		return // it is about an object that is gone
@@ -274,16 +294,17 @@ func (r *resource) running() []string {
 	return names
 }
 
-// add puts an entry to those that wait. Only the newest state of an object
-// matters, so an event replaces the one before it, unless there are handlers of
-// events; but deletions are never replaced, and what came with a listing stays
-// known as such.
+// add appends an entry to those that wait, or merges it with the last of them.
+// Change handlers need only the newest state of an object, so of two waiting events
+// the newer one stays, unless there are event handlers. Deletions are never
+// replaced and never dropped.
 func (r *resource) add(waiting []entry, e entry) []entry {
+	e = r.fresh(e)
 	if len(waiting) == 0 {
 		return append(waiting, e)
 	}
 	last := &waiting[len(waiting)-1]
-	e.wake, e.alarm, e.hurry = e.wake.Join(last.wake), e.alarm || last.alarm, e.hurry || last.hurry
+	e = e.join(*last)
 	switch {
 	case e.event == nil: // whatever waits makes for a turn anyway
 		last.wake, last.alarm, last.hurry = e.wake, e.alarm, e.hurry
@@ -292,11 +313,8 @@ func (r *resource) add(waiting []entry, e entry) []entry {
 	case last.event.Gone() || len(r.kind.Watchers) > 0:
 		return append(waiting, e)
 	default:
-		event := *e.event
-		if last.event.Listed() {
-			event.Type = ""
-		}
-		*last = entry{&event, e.wake, e.alarm, e.hurry}
+		e.event = last.event.Join(e.event)
+		*last = e
 	}
 	return waiting
 }

@@ -16,6 +16,7 @@ import (
 	"gopf.dev/gopf/internal/admission"
 	"gopf.dev/gopf/internal/alarm"
 	"gopf.dev/gopf/internal/daemon"
+	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/observe"
@@ -41,6 +42,7 @@ type server struct {
 	evicted  chan struct{} // closed when the rest is to be ended at once
 
 	gateOfWrites *gate // nil without an election
+	entry        *execute.Entrance
 
 	// served is what is being served, for those who must not wait for the lock.
 	served   atomic.Pointer[[]*resource]
@@ -79,6 +81,7 @@ func newServer(c Config, client *kube.Client, v *vitals) *server {
 	s.clock = alarm.New(func(a appointment) { a.resource.ring(a.key) })
 	s.daemons = alarm.New((*daemon.Task).Ring)
 	s.gate = newGate(c)
+	s.entry = s.entrance()
 	s.Posting.Posted, s.Posting.Dropped = v.metrics.EventPosted, v.metrics.EventsDropped
 	s.poster = posting.New(client.Ungated(), s.Posting)
 	if len(c.Namespaces) == 0 {
@@ -186,8 +189,8 @@ func (s *server) newResource(work context.Context, served observe.Served) *resou
 		Resource: served.Info, Config: s.Process,
 		Handlers: changes, Watchers: served.Handlers.Of(registry.Events),
 		Fields: append(changes.Fields(), background.Fields()...),
-		API:    s.client, Cluster: s.forHandlers(), Log: s.Log, Stopping: s.stopping, Paused: s.paused.Load,
-		Post: s.poster.Post, PostFrom: s.Posting.Level,
+		API:    s.client, Cluster: s.forHandlers(), Log: s.Log, Stopping: s.stopping, Paused: s.paused.Load, Pauses: r.pauses.Load,
+		Post: s.poster.Post, PostFrom: s.Posting.Level, Entrance: s.entry, Mark: s.Stream.Shared.Mark,
 		Alarm: func(key string, at time.Time) { s.clock.Set(appointment{r, key}, at) },
 	}
 	if s.Posting.Enabled && s.Posting.Loggers {
@@ -243,7 +246,7 @@ func (s *server) Wake(of kind.Selector, namespace, name string, ids []string) {
 	for _, info := range of.Select(infos) {
 		for _, r := range *served {
 			if r.kind.Resource.GVR() == info.GVR() {
-				r.wake(namespace, name, &process.Wake{All: len(ids) == 0, IDs: ids})
+				r.wake(namespace, name, r.kind.Waking(ids))
 			}
 		}
 	}

@@ -1,32 +1,22 @@
 package engine
 
 import (
-	"context"
-
+	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/registry"
 )
 
-// limitCalls makes calls of handlers of changes and events wait while so many
-// of them are running; 0 is no limit. Sub-handlers run within the calls of
-// their parents.
-func limitCalls(handlers registry.Set, most int) {
-	if most <= 0 {
-		return
-	}
-	slots := make(chan struct{}, most)
-	for _, h := range handlers {
-		if h.Family != registry.Changes && h.Family != registry.Events {
-			continue
-		}
-		call := h.Call
-		h.Call = func(ctx context.Context, r *registry.Request) error {
-			select {
-			case slots <- struct{}{}:
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-			defer func() { <-slots }()
-			return call(ctx, r)
+// entrance makes what every call of a handler, daemon or timer passes: the limit
+// of calls of handlers of changes and events, and the gate of the election. A
+// leader that was stopped and continued later finds its lease expired there,
+// before it calls anything that waited meanwhile.
+func (s *server) entrance() *execute.Entrance {
+	limited := append(s.Handlers.Of(registry.Changes), s.Handlers.Of(registry.Events)...)
+	e := execute.NewEntrance(limited, s.MaxWorkers)
+	if s.Election.Enabled {
+		e.Open = func() bool {
+			_, err := s.gateOfWrites.ask()
+			return err == nil
 		}
 	}
+	return e
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"gopf.dev/gopf/internal/progress"
 	"gopf.dev/gopf/internal/registry"
 )
 
@@ -27,6 +28,10 @@ type Attempt struct {
 	Log     *slog.Logger
 	Observe Observer // nil for nobody
 	Call    func(context.Context) (result any, err error)
+
+	// Enter waits until the call may begin; see [Entrance.For]. Its error means
+	// that the handler must not be called. nil means at once.
+	Enter func(context.Context) (leave func(), err error)
 }
 
 // Observer is told of calls that were made, and how long they took, for
@@ -41,6 +46,7 @@ type Outcome struct {
 	Delay   registry.Opt[time.Duration] // until the next attempt, if not final; unset: at once
 	Result  any                         // nil for none
 	Ignored error                       // the error that counts as a success
+	Waited  time.Duration               // before the call began; the timeout is extended by it
 
 	// Void attempts do not count: nothing is recorded of them. They are due
 	// again after the delay, or at the next start if the operator is stopping.
@@ -81,8 +87,23 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// Make makes the attempt, unless the limits forbid it, and logs how it went.
-func (a Attempt) Make(ctx context.Context) Outcome {
+// Make makes the attempt, unless the limits forbid it, and logs how it went. It
+// is void if the handler may not be called.
+func (a Attempt) Make(ctx context.Context) (o Outcome) {
+	a.Started = progress.Begun(a.Started, time.Now())
+	if a.Enter != nil {
+		asked := time.Now()
+		leave, err := a.Enter(ctx)
+		if err != nil {
+			a.Log.Debug(a.name()+" is not called now.", "handler", a.ID, "reason", err)
+			return Outcome{Void: true, Err: err}
+		}
+		waited := time.Since(asked)
+		defer func() { leave(); o.Waited = waited }()
+		if a.Limits.Timeout.Set {
+			a.Started = a.Started.Add(waited)
+		}
+	}
 	a.Log.Debug(a.name()+" is invoked.", "handler", a.ID)
 	if failed, err := a.exhausted(); failed {
 		a.Log.Error(err.Error(), "handler", a.ID)
@@ -95,7 +116,7 @@ func (a Attempt) Make(ctx context.Context) Outcome {
 	begun := time.Now()
 	result, err := a.call(ctx)
 	took := time.Since(begun)
-	o := a.conclude(ctx, result, err)
+	o = a.conclude(ctx, result, err)
 	a.Observe(a.ID, o, took)
 	return o
 }

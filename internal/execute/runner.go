@@ -25,7 +25,8 @@ type Runner struct {
 	Lifecycle      registry.Lifecycle
 	DefaultBackoff time.Duration
 	Log            *slog.Logger
-	Observe        Observer // nil for nobody
+	Observe        Observer  // nil for nobody
+	Entrance       *Entrance // that every call passes; may be nil
 
 	State *progress.State // of all handlers; updated
 
@@ -202,7 +203,7 @@ func (r *Runner) call(ctx context.Context, parent *call, h *registry.Handler) {
 		Title: "Handler", ID: h.ID, Limits: h.Limits,
 		Retries: c.before.Retries, Started: c.before.Started,
 		DefaultBackoff: r.DefaultBackoff, DefaultMode: registry.Retry,
-		Log: r.Log, Observe: r.Observe,
+		Log: r.Log, Observe: r.Observe, Enter: r.Entrance.For(h, nil),
 		Call: func(ctx context.Context) (any, error) {
 			err := h.Call(ctx, req)
 			if unfinished := c.subs.unfinished(); unfinished != nil {
@@ -242,7 +243,7 @@ func (r *Runner) conclude(c *call, outcome Outcome) {
 	}
 	r.State.Attempted(c.handler.ID, progress.Attempt{
 		Final: outcome.Final, Failed: outcome.Err != nil, Message: outcome.Message,
-		Delay: outcome.Delay, Subs: c.subs.refs(),
+		Delay: outcome.Delay, Subs: c.subs.refs(), Waited: waited(c.handler, outcome),
 	}, now)
 }
 
@@ -265,6 +266,15 @@ func (r *Runner) refuse(c *call, err error) {
 		r.State.Restore(p.handler.ID, p.before)
 		r.conclude(p, p.attempt.Refused(&registry.UnfinishedError{Delay: delay.Is}))
 	}
+}
+
+// waited returns for how long the call waited without running, as far as that
+// counts: for the timeout only.
+func waited(h *registry.Handler, o Outcome) time.Duration {
+	if !h.Limits.Timeout.Set {
+		return 0
+	}
+	return o.Waited
 }
 
 // Deliver puts a handler's result into the status. The fields of an object are

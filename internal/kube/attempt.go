@@ -49,8 +49,12 @@ func (c *Client) attempt(outer context.Context, conns *conns, r *call) (o outcom
 		cancel(nil)
 	}()
 
+	confirmation := c.confirm(ctx, conns, r, cancel)
 	a.Response, o = roundTrip(ctx, conns, r) //nolint:bodyclose // closed above, or by whoever keeps it
-	if o.err == nil && r.route != whole {
+	if o.code != 0 {
+		c.shared.answers.Add(1)
+	}
+	if o.err == nil && r.route != whole && r.route != aside {
 		deadline.stop()
 		// The reader may be slow because whoever it hands things to waits for
 		// a slot.
@@ -62,20 +66,26 @@ func (c *Client) attempt(outer context.Context, conns *conns, r *call) (o outcom
 		o.used = a.used
 	}
 	o.began = started
-	return o.blamed(outer, ctx)
+	o = o.blamed(outer, ctx)
+	if confirmation != nil {
+		cancel(nil)
+		o = confirmation.stop(o)
+		r.confirmed = confirmation.body
+	}
+	return o
 }
 
 func (c *Client) takeSlot(ctx context.Context, r route) (*slot, error) {
-	if r.isWatch() {
+	if r.isWatch() || r == aside {
 		return nil, nil
 	}
-	s, err := c.shared.limit.acquire(ctx)
+	s, err := c.limit.acquire(ctx)
 	return &s, err
 }
 
 func (c *Client) giveBack(s *slot, l learnt) {
 	if s != nil {
-		c.shared.limit.release(*s, l)
+		c.limit.release(*s, l)
 	}
 }
 

@@ -98,6 +98,7 @@ type Observation struct {
 // Client talks to one cluster. It is safe for concurrent use.
 type Client struct {
 	opts   Options
+	limit  *limiter // of requests in flight; the shared one, unless capacity is reserved
 	shared *shared
 }
 
@@ -107,9 +108,9 @@ type shared struct {
 	using    sync.Mutex // of those who replace the connections
 	conns    atomic.Pointer[conns]
 	watches  openWatches
-	limit    *limiter
 	auth     *authState
 	recovery recovery
+	answers  atomic.Uint64 // responses of any kind, counted
 	buffers  sync.Pool
 }
 
@@ -120,10 +121,9 @@ func NewClient(cfg *rest.Config, o Options) (*Client, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	c := &Client{opts: o, shared: &shared{
-		opts:  o,
-		limit: newLimiter(o.InFlight),
-		auth:  &authState{log: o.Log, notify: o.Unauthorized},
+	c := &Client{opts: o, limit: newLimiter(o.InFlight), shared: &shared{
+		opts: o,
+		auth: &authState{log: o.Log, notify: o.Unauthorized},
 	}}
 	if err := c.Use(cfg); err != nil {
 		return nil, err
@@ -154,7 +154,8 @@ func (c *Client) Use(cfg *rest.Config) error {
 
 // Derive makes a client with some options changed. It shares server and
 // credentials, connections and the limit of requests in flight with the one it
-// comes from; what was said about those in the options cannot be changed.
+// comes from; what was said about those in the options cannot be changed. See
+// [Client.Reserved] for a limit of its own.
 func (c *Client) Derive(change func(*Options)) *Client {
 	derived := *c
 	change(&derived.opts)
@@ -172,8 +173,22 @@ func (c *Client) Ungated() *Client {
 	return c.Derive(func(o *Options) { o.Gate = nil })
 }
 
+// Reserved derives a client with capacity of its own: up to n of its requests,
+// and of clients derived from it, are in flight at the same time, however many
+// requests of other clients wait. It is for the few small requests that must not
+// be late, such as renewals of a lease.
+func (c *Client) Reserved(n int) *Client {
+	derived := *c
+	derived.limit = newLimiter(InFlight{Start: n, Min: n, Max: n})
+	return &derived
+}
+
 // Host is the URL of the API server, for messages.
 func (c *Client) Host() string { return c.shared.conns.Load().base.String() }
+
+// Answers counts the responses of the server, whatever they say. Two equal values
+// mean that it has not answered anything in between.
+func (c *Client) Answers() uint64 { return c.shared.answers.Load() }
 
 // Close closes the connections that are not in use.
 func (c *Client) Close() { c.shared.conns.Load().closeIdle() }

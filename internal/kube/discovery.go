@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	discovery "k8s.io/api/apidiscovery/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -96,8 +97,14 @@ func (c *Client) discoverRoot(ctx context.Context, path string, wanted func(grou
 	return ctx.Err()
 }
 
+// groupLimit is how long the document of one version of a group may take, with all
+// attempts. A broken group must not delay what is new in the others.
+const groupLimit = 3 * time.Second
+
 // discoverGroups reads the documents of all versions of the groups.
 func (c *Client) discoverGroups(ctx context.Context, path string, groups []metav1.APIGroup, d *Discovery) {
+	ctx, cancel := context.WithTimeout(ctx, groupLimit)
+	defer cancel()
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for _, g := range groups {

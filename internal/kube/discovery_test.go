@@ -5,9 +5,11 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf/kind"
 )
@@ -109,3 +111,48 @@ func TestVersion(t *testing.T) {
 		t.Errorf("got %v, %v", v, err)
 	}
 }
+
+// A group whose server does not answer, or answers only 401 or 503, does not hold up
+// the others.
+func TestABrokenGroupDelaysDiscoveryByAFewSecondsOnly(t *testing.T) {
+	for name, broken := range map[string]scripted{
+		"silent": never, "unauthorized": refusal(401, "Unauthorized"), "unavailable": refusal(503, "ServiceUnavailable"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := roundTripper(func(req *http.Request) (*http.Response, error) {
+					switch strings.TrimPrefix(req.URL.Path, "/base") {
+					case "/apis":
+						return ok(`{"kind":"APIGroupList","groups":[
+							{"name":"a.dev","versions":[{"groupVersion":"a.dev/v1","version":"v1"}]},
+							{"name":"b.dev","versions":[{"groupVersion":"b.dev/v1","version":"v1"}]}]}`)(req)
+					case "/apis/a.dev/v1":
+						return ok(`{"resources":[{"name":"apples","kind":"Apple","verbs":["list"]}]}`)(req)
+					case "/apis/b.dev/v1":
+						return broken(req)
+					}
+					return ok(`{}`)(req)
+				})
+				c, err := NewClient(&rest.Config{Host: "https://server/base/", Transport: cluster}, DefaultOptions())
+				if err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				got, err := c.Discover(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(got.Resources) != 1 || len(got.Failed) != 1 {
+					t.Errorf("got %v", got)
+				}
+				if took := time.Since(began); took > 5*time.Second {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

@@ -149,10 +149,14 @@ func retryAfter(h http.Header, now time.Time) (seconds int32, ok bool) {
 	return 0, false
 }
 
-// hint is the pause that the server asked for with an error.
-func hint(err error) time.Duration {
+// maxRetryAfter is the longest pause that a server may ask for.
+const maxRetryAfter = 5 * time.Minute
+
+// RetryAfter returns the pause that the server asked for with an error, at most 5
+// minutes. 0 means that it asked for none.
+func RetryAfter(err error) time.Duration {
 	if s, ok := Refused(err); ok && s.Details != nil {
-		return time.Duration(s.Details.RetryAfterSeconds) * time.Second
+		return min(time.Duration(s.Details.RetryAfterSeconds)*time.Second, maxRetryAfter)
 	}
 	return 0
 }

@@ -143,3 +143,44 @@ func TestAListDoesNotKeepOthersWaiting(t *testing.T) {
 		}
 	})
 }
+
+func TestReservedCapacityIsNotUsedUpByOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		busy, most := 0, 0
+		f := answers(func(req *http.Request) (*http.Response, error) {
+			mu.Lock()
+			busy++
+			most = max(most, busy)
+			mu.Unlock()
+			time.Sleep(time.Second)
+			mu.Lock()
+			busy--
+			mu.Unlock()
+			return ok(onePod)(req)
+		})
+		client, _ := f.client(t, func(o *Options) { o.InFlight = InFlight{Start: 4, Min: 1, Max: 4} })
+		reserved := client.Reserved(2).WithBackoffs(nil)
+		var all sync.WaitGroup
+		defer all.Wait()
+		for range 100 {
+			all.Go(func() { _ = patchIt(t.Context(), client) })
+		}
+		synctest.Wait()
+		begun := time.Now()
+		for range 6 {
+			all.Go(func() {
+				if err := patchIt(t.Context(), reserved); err != nil {
+					t.Error(err)
+				}
+				if waited := time.Since(begun); waited > 3*time.Second {
+					t.Errorf("a request of the reserved client took %s, want three rounds of two requests", waited)
+				}
+			})
+		}
+		all.Wait()
+		if most != 4+2 {
+			t.Errorf("at most %d in flight, want 4 and 2", most)
+		}
+	})
+}

@@ -10,9 +10,10 @@ import (
 // is over for them soon after it is, however long it was and however long their
 // pauses have become.
 //
-// No pause lasts for much longer than patience once the server answers anybody.
+// No pause lasts for much longer than patience once the server answers any request.
 // As long as it does not, one request at a time goes ahead of its pause to find
-// out: the number of those that wait makes no difference to the server.
+// out: the number of those that wait makes no difference to the server. The patience
+// is short with a server that cannot be reached, because trying costs it nothing.
 type recovery struct {
 	mu       sync.Mutex
 	waiting  int
@@ -21,12 +22,16 @@ type recovery struct {
 }
 
 // patience is how long a pause lasts that may be cut short, and the time between
-// requests that go ahead.
-const patience = 5 * time.Second
+// requests that go ahead: after errors that the server has returned, and after
+// attempts that got no response.
+const (
+	patience            = 5 * time.Second
+	unreachablePatience = time.Second
+)
 
 // pause waits, and returns what is left of the pause if it was cut short. Its
 // only error is that of ctx.
-func (r *recovery) pause(ctx context.Context, d time.Duration) (left time.Duration, err error) {
+func (r *recovery) pause(ctx context.Context, d, patience time.Duration) (left time.Duration, err error) {
 	if d <= patience {
 		return 0, sleep(ctx, d, nil)
 	}
@@ -38,7 +43,7 @@ func (r *recovery) pause(ctx context.Context, d time.Duration) (left time.Durati
 	}
 	for {
 		left := time.Until(until)
-		if left <= 0 || closed(answered) || r.goAhead() {
+		if left <= 0 || closed(answered) || r.goAhead(patience) {
 			return max(left, 0), nil
 		}
 		if err := sleep(ctx, min(left, patience), answered); err != nil {
@@ -74,7 +79,7 @@ func (r *recovery) leave() {
 }
 
 // goAhead tells a request that it is the one to find out.
-func (r *recovery) goAhead() bool {
+func (r *recovery) goAhead(patience time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if time.Since(r.ahead) < patience {

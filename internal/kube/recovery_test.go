@@ -45,6 +45,25 @@ func TestALongPauseEndsSoonAfterAnOutage(t *testing.T) {
 	}
 }
 
+// A server that cannot be reached is tried every second.
+func TestPausesAreShortWhileTheServerCannotBeReached(t *testing.T) {
+	for _, lasts := range []time.Duration{3 * time.Second, 34 * time.Second, 50 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			f := deciding(func() scripted {
+				if time.Since(began) < lasts {
+					return breaks(errDial)
+				}
+				return ok(onePod)
+			})
+			client, _ := f.client(t)
+			if got := after(t, client); got > lasts+2*time.Second {
+				t.Errorf("answered after %v, but the server was back after %v", got, lasts)
+			}
+		})
+	}
+}
+
 func TestOneRequestGoesAheadForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -104,6 +123,15 @@ func TestThePauseThatTheServerAsksForIsMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := answers(reply(429, "", "Retry-After", "30"), ok(onePod)).client(t)
 		if got, want := after(t, client), 30*time.Second; got != want {
+			t.Errorf("answered after %v, want %v", got, want)
+		}
+	})
+}
+
+func TestThePauseThatTheServerAsksForIsLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, _ := answers(reply(429, "", "Retry-After", "3600"), ok(onePod)).client(t)
+		if got, want := after(t, client), 5*time.Minute; got != want {
 			t.Errorf("answered after %v, want %v", got, want)
 		}
 	})

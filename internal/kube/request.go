@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"gopf.dev/gopf/internal/object"
 )
 
 // call is one request with all that its attempts have in common.
@@ -26,6 +28,9 @@ type call struct {
 	repeatable bool // may be sent again if the answer was lost
 	route      route
 
+	recognized func(*object.Body) bool // tells the effect of a write; may be nil
+	confirmed  *object.Body            // the object with that effect, if there was no response
+
 	// read takes the answer of a success. Its errors are those of a broken
 	// answer, except for a callbackError.
 	read func(a *response) error
@@ -39,6 +44,7 @@ const (
 	streamed              // answer handed on while it arrives: a deadline for its silence
 	followed              // a watch: a connection of its own, a deadline for its beginning
 	probed                // a watch among the requests
+	aside                 // read in one go, on another connection than the others
 )
 
 func (r route) isWatch() bool { return r == followed || r == probed }
@@ -89,7 +95,7 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 		}
 		o := c.attempt(ctx, conns, r)
 		c.noteAnswer(conns, o)
-		if o.late() {
+		if o.late() || o.lost {
 			c.leave(conns)
 		}
 		verdict := decide(o, r.repeatable)
@@ -125,7 +131,7 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 		pause := left
 		if pause == 0 {
 			var more bool
-			if pause, more = pauses.take(hint(o.err), c.opts.EnforceRetryAfter); !more {
+			if pause, more = pauses.take(RetryAfter(o.err), c.opts.EnforceRetryAfter); !more {
 				if attempt > 1 {
 					c.logFailure(r, attempt, "escalating", o.err)
 				}
@@ -135,7 +141,7 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 		} else {
 			attempt-- // it came early, and does not count: the pause goes on
 		}
-		if err := pausing(ctx, func() (err error) { left, err = c.wait(ctx, pause, hint(o.err)); return err }); err != nil {
+		if err := pausing(ctx, func() (err error) { left, err = c.wait(ctx, pause, o); return err }); err != nil {
 			return fmt.Errorf("%w, while waiting to retry after: %w", err, o.err)
 		}
 	}
@@ -143,11 +149,14 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 
 // wait makes a pause, and returns what is left of it if it was cut short. The
 // server's wishes are obeyed.
-func (c *Client) wait(ctx context.Context, pause, hint time.Duration) (left time.Duration, err error) {
-	if hint > 0 {
+func (c *Client) wait(ctx context.Context, pause time.Duration, o outcome) (left time.Duration, err error) {
+	if hint := RetryAfter(o.err); hint > 0 {
 		return 0, sleep(ctx, max(pause, hint), nil)
 	}
-	return c.shared.recovery.pause(ctx, pause)
+	if o.code == 0 {
+		return c.shared.recovery.pause(ctx, pause, unreachablePatience)
+	}
+	return c.shared.recovery.pause(ctx, pause, patience)
 }
 
 func (c *Client) logFailure(r *call, attempt int, then string, err error) {
@@ -167,7 +176,7 @@ func (c *conns) explain(o outcome) error {
 }
 
 func (c *conns) via(r route) http.RoundTripper {
-	if r == followed {
+	if r == followed || r == aside {
 		return c.watches
 	}
 	return c.requests

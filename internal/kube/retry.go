@@ -18,6 +18,7 @@ type outcome struct {
 	sent  bool      // the request may have reached the server
 	mine  bool      // the error is the caller's own: ctx ended, or a callback failed
 	used  bool      // the caller has got a part of the answer
+	lost  bool      // the response did not come, but is known from a read
 }
 
 // verdict is what follows from an outcome.

@@ -33,13 +33,18 @@ type conns struct {
 }
 
 const (
-	keepAlive        = 30 * time.Second
 	handshakeTimeout = 10 * time.Second
 	idleTimeout      = 90 * time.Second
-	pingAfter        = 10 * time.Second // of silence on an HTTP/2 connection
-	pingTimeout      = 10 * time.Second
+	pingAfter        = 5 * time.Second // of silence on an HTTP/2 connection
+	pingTimeout      = 5 * time.Second
 	watchReadBuffer  = 64 << 10
 )
+
+// keepAlive makes the kernel notice within 9 s that the other end of a silent
+// connection is gone. Watches have HTTP/1.1, which knows no pings.
+func keepAlive() net.KeepAliveConfig {
+	return net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 2}
+}
 
 func connect(cfg *rest.Config, o Options) (*conns, error) {
 	given := cfg
@@ -104,7 +109,7 @@ func newTransport(cfg *rest.Config, o Options) (*http.Transport, http.RoundTripp
 			return nil, nil, err
 		}
 	}
-	dial := (&net.Dialer{KeepAlive: keepAlive}).DialContext
+	dial := (&net.Dialer{KeepAliveConfig: keepAlive()}).DialContext
 	if tc.DialHolder != nil {
 		dial = tc.DialHolder.Dial
 	}

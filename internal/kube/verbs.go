@@ -42,13 +42,13 @@ func (c *Client) Create(ctx context.Context, t Target, body []byte, params ...Pa
 // is an [UnknownOutcomeError]; whatever surely was not applied is retried
 // here.
 func (c *Client) Patch(ctx context.Context, t Target, how types.PatchType, body []byte, params ...Param) (*object.Body, error) {
-	return c.object(ctx, patch(t, how, body, params))
+	return c.object(ctx, patch(ctx, t, how, body, params))
 }
 
 // PatchBriefly is [Client.Patch] for those who only need to know the version
 // that came out of it, which is a good deal cheaper for both sides.
 func (c *Client) PatchBriefly(ctx context.Context, t Target, how types.PatchType, body []byte, params ...Param) (resourceVersion string, err error) {
-	r := patch(t, how, body, slices.Concat(params, []Param{{"includeObject", "None"}}))
+	r := patch(ctx, t, how, body, slices.Concat(params, []Param{{"includeObject", "None"}}))
 	r.accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 	// The version of a table stands where that of an object does.
 	b, err := c.object(ctx, r)
@@ -58,9 +58,10 @@ func (c *Client) PatchBriefly(ctx context.Context, t Target, how types.PatchType
 	return b.ResourceVersion, nil
 }
 
-func patch(t Target, how types.PatchType, body []byte, params []Param) *call {
+func patch(ctx context.Context, t Target, how types.PatchType, body []byte, params []Param) *call {
+	recognized, _ := ctx.Value(confirmingKey{}).(func(*object.Body) bool)
 	return &call{verb: "patch", method: http.MethodPatch, target: t,
-		contentType: string(how), body: body, query: query(params)}
+		contentType: string(how), body: body, query: query(params), recognized: recognized}
 }
 
 // DeleteOptions narrow a deletion. The zero value deletes whatever has the
@@ -108,18 +109,28 @@ func query(params []Param) url.Values {
 
 // object makes a request whose answer is an object.
 func (c *Client) object(ctx context.Context, r *call) (body *object.Body, err error) {
-	r.read = func(a *response) error {
-		return c.slurp(a, func(raw []byte) error {
-			if body, err = object.Parse(raw); err != nil {
-				return &MalformedError{err}
-			}
-			return nil
-		})
-	}
+	r.read = c.readObject(&body)
 	if err := c.do(ctx, r); err != nil {
 		return nil, err
 	}
+	if body == nil {
+		body = r.confirmed
+	}
 	return body, nil
+}
+
+// readObject takes a response that is an object.
+func (c *Client) readObject(into **object.Body) func(*response) error {
+	return func(a *response) error {
+		return c.slurp(a, func(raw []byte) error {
+			body, err := object.Parse(raw)
+			if err != nil {
+				return &MalformedError{err}
+			}
+			*into = body
+			return nil
+		})
+	}
 }
 
 // slurp reads an answer into a buffer that is used again afterwards.

@@ -66,7 +66,7 @@ func (p *Plan) add(h *registry.Handler, info kind.Info) {
 		verbs = append(verbs, "patch") // the others only look
 	}
 	for _, verb := range verbs {
-		if !info.Can(verb) {
+		if !info.Can(verb) && !(verb == "patch" && ending(info)) {
 			if h.Of.Specific() {
 				p.problem("handler %q (%s): the cluster cannot %s the resource %q", h.ID, h.Where, verb, info)
 			}
@@ -84,6 +84,11 @@ func (p *Plan) add(h *registry.Handler, info kind.Info) {
 	s.Handlers = append(s.Handlers, h)
 	p.Kinds[info.GVR()] = s
 }
+
+// ending reports whether the definition of a resource is being deleted. Discovery
+// then has neither create nor update nor patch, but the server still takes patches:
+// finalizers must be released, or the definition never goes.
+func ending(i kind.Info) bool { return i.Can("delete") && !i.Can("create") && !i.Can("update") }
 
 // twoVersions finds resources whose changes would be handled in two versions of
 // the same kind: each would take what the other has stored for a change.

@@ -82,3 +82,13 @@ func TestTwoVersionsOfOneKindExcludeEachOther(t *testing.T) {
 		t.Errorf("looking at another version is no conflict: %v", plan.Conflict)
 	}
 }
+
+// Of a definition that is being deleted, discovery tells only these verbs.
+func TestAResourceIsServedWhileItsDefinitionIsBeingDeleted(t *testing.T) {
+	things := info("a.dev", "v1", "things")
+	things.Verbs = []string{"delete", "deletecollection", "get", "list", "watch"}
+	plan := Match(registry.Set{handler("a", "things")}, []kind.Info{things})
+	if len(plan.Kinds) != 1 || len(plan.Problems) > 0 {
+		t.Errorf("got %v, problems %q", plan.Kinds, plan.Problems)
+	}
+}

@@ -53,7 +53,7 @@ func (r *Resources) Run(ctx context.Context, known []kind.Info, found func([]kin
 	}()
 	defer func() { <-done }()
 
-	stage := len(settling)
+	stage, failures := len(settling), 0
 	timer := time.NewTimer(blind)
 	defer timer.Stop()
 	for {
@@ -72,8 +72,11 @@ func (r *Resources) Run(ctx context.Context, known []kind.Info, found func([]kin
 				stage = min(stage, len(settling)-2) // to be asked again soon
 			}
 			stage++
+			if failures++; len(r.told) == 0 {
+				failures = 0
+			}
 		}
-		timer.Reset(r.pause(stage))
+		timer.Reset(pause(stage, failures))
 	}
 }
 
@@ -137,11 +140,13 @@ func Merge(known []kind.Info, now kube.Discovery) []kind.Info {
 	return merged
 }
 
-// keepMissing adds what was known and is missing, but not for long enough.
+// keepMissing adds what was known and is missing, but not for long enough. If
+// another version of the same resource is there, the missing one was replaced by it:
+// keeping both would make selectors ambiguous.
 func (r *Resources) keepMissing(known, now []kind.Info) []kind.Info {
 	missing := map[schema.GroupVersionResource]time.Time{}
 	for _, i := range known {
-		if slices.ContainsFunc(now, func(other kind.Info) bool { return other.GVR() == i.GVR() }) {
+		if slices.ContainsFunc(now, func(other kind.Info) bool { return other.GVR().GroupResource() == i.GVR().GroupResource() }) {
 			continue
 		}
 		since, before := r.missing[i.GVR()]
@@ -157,9 +162,14 @@ func (r *Resources) keepMissing(known, now []kind.Info) []kind.Info {
 	return now
 }
 
-func (r *Resources) pause(stage int) time.Duration {
-	if stage < len(settling) {
+// pause is the time until the cluster is asked again. While groups are out of order,
+// it begins with seconds, and grows.
+func pause(stage, failures int) time.Duration {
+	switch {
+	case stage < len(settling):
 		return settling[stage]
+	case failures > 0:
+		return min(settling[len(settling)-1]<<min(failures-1, 10), blind)
 	}
 	return blind
 }

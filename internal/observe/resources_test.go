@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -56,6 +57,24 @@ func TestWhatIsMissingIsGoneOnlyAfterAWhile(t *testing.T) {
 			t.Errorf("in the end: %v, missing %v", now, r.missing)
 		}
 	})
+}
+
+func TestWhatWasReplacedByAnotherVersionIsGoneAtOnce(t *testing.T) {
+	r := &Resources{}
+	listed := []kind.Info{info("a.dev", "v2", "apples")}
+	if now := r.keepMissing([]kind.Info{info("a.dev", "v1", "apples")}, listed); len(now) != 1 || len(r.missing) != 0 {
+		t.Errorf("got %v, missing %v", now, r.missing)
+	}
+}
+
+func TestBrokenGroupsAreAskedForLessAndLessOften(t *testing.T) {
+	var got []time.Duration
+	for failures := range 7 {
+		got = append(got, pause(len(settling), failures)/time.Second)
+	}
+	if want := []time.Duration{60, 5, 10, 20, 40, 60, 60}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
 }
 
 // roots answers requests for discovery.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -74,11 +75,12 @@ func New(api Creator, c Config) *Poster {
 	return &Poster{config: c, api: api, queue: make(chan Event, backlog), seen: map[Event]*repeated{}}
 }
 
-// Post has an event posted. It does not wait. Events about events are not
-// posted, nor are repetitions within a minute: they are told by their number when
-// it is over.
+// Post queues a Kubernetes event. It does not wait. Repeats within a minute are
+// posted once, with their number, when the minute is over.
+//
+// Events about Event objects are never posted: each would cause the next one.
 func (p *Poster) Post(e Event) {
-	if p == nil || !p.config.Enabled || e.About.Kind == "Event" && e.About.APIVersion == "v1" {
+	if p == nil || !p.config.Enabled || isEvent(e.About) {
 		return
 	}
 	e.About.ResourceVersion, e.About.Deleting = "", false
@@ -91,6 +93,12 @@ func (p *Poster) Post(e Event) {
 	if p.put(e) { // so that what is remembered is bounded, too
 		p.seen[e] = &repeated{since: time.Now()}
 	}
+}
+
+// isEvent reports whether the object is a Kubernetes event. The API server has
+// each of them in two groups: an event created in one appears in the other.
+func isEvent(i object.Identity) bool {
+	return i.Kind == "Event" && (i.APIVersion == "v1" || strings.HasPrefix(i.APIVersion, "events.k8s.io/"))
 }
 
 // put has an event posted, if there is room.

@@ -108,11 +108,18 @@ func TestEventsAboutEventsAreNotPosted(t *testing.T) {
 	a := &api{}
 	run(t, a, func(p *Poster) {
 		p.Post(Event{object.Identity{APIVersion: "v1", Kind: "Event", Name: "x"}, "Normal", "Made", ""})
+		p.Post(Event{object.Identity{APIVersion: "events.k8s.io/v1", Kind: "Event", Name: "x"}, "Normal", "Made", ""})
 		p.Post(Event{object.Identity{APIVersion: "v1", Kind: "Node", Name: "n"}, "Normal", "Made", ""})
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if !slices.Equal(a.posted, []string{"default Normal Made: "}) {
 			t.Errorf("got %q", a.posted)
+		}
+		p.Post(Event{object.Identity{APIVersion: "example.com/v1", Kind: "Event", Name: "x"}, "Normal", "Made", "another kind of this name"})
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if len(a.posted) != 2 {
+			t.Errorf("got %q, want the event about a custom resource, too", a.posted)
 		}
 	})
 }

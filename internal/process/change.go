@@ -24,7 +24,8 @@ type change struct {
 	parts     []execute.Part // what handlers asked for, with their results
 	notes     patch.Patch    // records, the note and the base
 	finalizer apply.Finalizer
-	due       delay // the time until handlers are due again
+	due       delay        // the time until handlers are due again
+	from      *object.Body // the state that it was made for
 
 	handling    *handling // nil if no handler could be called
 	ran         bool      // some handlers were called
@@ -112,7 +113,12 @@ func (k *Kind) change(ctx context.Context, m *Memory, state *object.Body, why Oc
 		resent := c.sent
 		c.brief = !resent && k.brief(c, before)
 		c.sent = true
-		if last, err = k.write(ctx, m, before, c); err != nil {
+		last, err = k.write(ctx, m, before, c)
+		if errors.Is(err, apply.ErrSuperseded) {
+			k.supersede(m, last, c)
+			continue
+		}
+		if err != nil {
 			m.work().wake = why.Wake
 			return last, delay{}, err
 		}
@@ -170,13 +176,7 @@ func (k *Kind) writeAsked(ctx context.Context, m *Memory, body *object.Body, ask
 		}
 		body = after
 	}
-	m.wrote = time.Now().UnixNano()
-}
-
-// outdated tells that a newer state is known already.
-func (m *Memory) outdated(state *object.Body) bool {
-	seen := m.seen()
-	return seen != "" && newer(seen, state.ResourceVersion) && !newer(state.ResourceVersion, seen)
+	k.wrote(m)
 }
 
 // panicError is a panic of users' code outside of their handlers.
@@ -235,15 +235,20 @@ func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *chang
 	ctx = kube.WithPauses(ctx, k.aside)
 	w := m.work()
 	w.unsent = c
-	applier := apply.Applier{API: k.API, Resource: k.Resource, Log: k.Logger(body), Brief: c.brief, Fresh: m.fresh(body, c)}
+	if c.from == nil {
+		c.from = body
+	}
+	applier := apply.Applier{
+		API: k.API, Resource: k.Resource, Log: k.Logger(body), Brief: c.brief, Fresh: m.fresh(body, c), Bound: k.bound(ctx, m, c),
+	}
 	after, err := k.send(ctx, applier, body, c)
-	m.wrote = time.Now().UnixNano()
+	k.wrote(m)
 	m.daemons.Outdate()
 	if err == nil && c.finalizer.Add && !after.Deleting && !slices.Contains(after.Finalizers(), c.finalizer.Name) {
 		err = errors.New("the cluster did not keep the finalizer: something removes it from what is written")
 	}
-	if after != body && !newer(m.version, after.ResourceVersion) {
-		m.version, m.responded = after.ResourceVersion, true // some of it may have been written even after an error
+	if after != body && (err == nil || !newer(m.version, after.ResourceVersion)) {
+		m.version, m.responded = after.ResourceVersion, true // on errors, too: some of it may have been written
 	}
 	if err != nil {
 		return after, err
@@ -252,6 +257,7 @@ func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *chang
 		applier.Log.Info("Throttling is over. Switching back to normal operations.")
 	}
 	w.unsent, w.failures, w.refused, w.fresh, w.until = nil, 0, nil, false, time.Time{}
+	m.wroteIn = k.pauses()
 	if c.todo {
 		w.todo, w.todoSent = nil, false
 		for _, p := range c.parts {

@@ -60,17 +60,18 @@ func (k *Kind) Skim(ctx context.Context, m *Memory, e *Event) bool {
 	}
 	m.meet(e)
 	switch {
-	case m.isNews(e.Body):
+	case m.isNews(e):
 		if !k.settled(e.Body) {
 			e.unsettled = true
 			return false
 		}
 		k.sayUnchanged(ctx, m, e.Body)
 		m.settle(e.Body)
-	case e.Listed() && e.Body.ResourceVersion != m.version:
-		return false // the cluster may have gone back in time
+	case m.rewound(e):
+		return false
 	}
 	k.guard(e.Body, func() { k.index(ctx, m, e) })
+	m.note(e.Mark)
 	return true
 }
 
@@ -91,19 +92,6 @@ func (m *Memory) settle(b *object.Body) {
 	m.at(b.ResourceVersion)
 	m.unchecked = false
 	m.handled = m.handled || m.listed
-}
-
-// isNews tells whether a state was not acted on yet.
-func (m *Memory) isNews(b *object.Body) bool {
-	v := b.ResourceVersion
-	switch {
-	case m.version == "", newer(v, m.seen()):
-		return true
-	case v == m.version:
-		return m.unchecked
-	}
-	// What was read anew when a write met a conflict is known, but was not acted on.
-	return v == m.seen() && newer(v, m.version)
 }
 
 // pending tells whether something is left from before that must be done

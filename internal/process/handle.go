@@ -33,8 +33,11 @@ func (h *handling) handle(ctx context.Context, c *change) (conclude func(context
 		ids[i] = handler.ID
 	}
 	h.state.Select(ids, h.reason, time.Now())
-	if h.memory.busy != nil && !h.fresh {
-		h.state.PostponeAll(h.memory.busy.postponed)
+	if w := h.memory.busy; w != nil {
+		h.state.Remember(w.delays)
+		if !h.fresh {
+			h.state.PostponeAll(w.postponed)
+		}
 	}
 	h.log.Debug(title+" is in progress:", "body", h.shown(h.body))
 	if len(h.cause.Diff) > 0 && h.cause.Old != nil {
@@ -58,7 +61,6 @@ func (h *handling) handle(ctx context.Context, c *change) (conclude func(context
 	if failure != nil { // the outcomes so far are saved all the same
 		h.log.Error("The progress of sub-handlers cannot be read; trying again.", "error", failure)
 	}
-	h.memory.work().postponed = h.state.Postponed(time.Now())
 	c.handling = h
 	if h.state.Done(ids) && c.ran {
 		n := h.state.Counts(h.reason)
@@ -96,7 +98,7 @@ func (h *handling) tryEdits(runner *execute.Runner) {
 func (h *handling) runner(key func() string) *execute.Runner {
 	return &execute.Runner{
 		Reason: h.reason, Lifecycle: h.Config.Lifecycle, DefaultBackoff: h.Config.DefaultBackoff,
-		Log: h.handlerLogger(h.body), Observe: h.Observe, State: h.state, Urgent: h.wake.urgent, Cause: h.causeOf,
+		Log: h.handlerLogger(h.body), Observe: h.Observe, Entrance: h.Entrance, State: h.state, Urgent: h.wake.urgent, Cause: h.causeOf,
 		Request: func() *registry.Request {
 			r := h.request()
 			r.Key = key

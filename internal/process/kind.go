@@ -15,6 +15,7 @@ import (
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/posting"
+	"gopf.dev/gopf/internal/progress"
 	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/storage"
@@ -43,15 +44,22 @@ type Kind struct {
 	Cluster registry.API
 	// Observe is told of calls of handlers; nil for nobody.
 	Observe execute.Observer
+	// Entrance is what calls of handlers of changes and events pass. May be nil.
+	Entrance *execute.Entrance
 	// Aside does what may take any time, and lets other objects have their turns
 	// meanwhile; nil if they need not be let.
 	Aside func(func())
 	// Alarm makes the object get another turn at the moment, and at no other.
 	Alarm func(key string, at time.Time)
+	// Mark returns the next value of the counter that also numbers lists and watch
+	// events; see [Event.Mark]. nil means that list items never replace newer states.
+	Mark func() uint64
 	// Stopping is closed when no new work is to be begun.
 	Stopping <-chan struct{}
 	// Paused tells that none is for now; nil for never.
 	Paused func() bool
+	// Pauses returns how many pauses there were so far. nil means none.
+	Pauses func() uint32
 
 	once     sync.Once
 	glancing glancing
@@ -69,28 +77,13 @@ type Config struct {
 	PlainSecrets   bool            // keep what secrets were like as it is rather than as digests
 }
 
-// Event is what the stream says about an object.
-type Event struct {
-	Type   string // "ADDED", "MODIFIED", "DELETED", or "" for a listing
-	Body   *object.Body
-	Missed bool // its deletion was not seen, but found out: only the identity is known
-
-	unsettled bool // a glance did not do
-}
-
-// Listed tells that the object came with a listing rather than with a change.
-func (e *Event) Listed() bool { return e.Type == "" }
-
-// Gone tells that the object was deleted for good.
-func (e *Event) Gone() bool { return e.Type == "DELETED" }
-
 // Memory is what is kept of one object between its turns. It is small: there
 // is one for every object of the cluster that is served.
 type Memory struct {
 	UID, Namespace, Name string
 
 	version   string // the newest state that was acted on
-	wrote     int64  // when it was last written to, in Unix nanoseconds
+	mark      uint64 // the last write, watch event or list of it; see [Event.Mark]
 	listed    bool   // the first that was acted on came with a listing
 	handled   bool   // this process has handled it completely once
 	watched   uint64 // the event handlers, by their numbers, that matched last
@@ -99,6 +92,7 @@ type Memory struct {
 	unchecked bool   // the result of the last write is not known yet
 	responded bool   // the version is that of the server's response to our own last write
 	ended     bool   // it exists no more, though the stream has not said so yet
+	wroteIn   uint32 // the number of pauses before the last write, or before it was created
 
 	daemons *daemon.Object // nil for objects without daemons and timers
 	memos   registry.Memos
@@ -124,6 +118,7 @@ type business struct {
 	// postponed are handlers that are not to be called before a moment of which
 	// nothing is recorded.
 	postponed map[string]time.Time
+	delays    progress.Delays // when recorded delays end by the monotonic clock
 }
 
 // NewMemory begins to remember the object of an event.

@@ -15,6 +15,7 @@ import (
 // Index does nothing about an event but to keep indices up to date. It returns
 // whether the object is to be forgotten.
 func (k *Kind) Index(ctx context.Context, m *Memory, event *Event) (forget bool) {
+	defer m.note(event.Mark)
 	k.guard(event.Body, func() { k.index(ctx, m, event) })
 	return event.Gone()
 }
@@ -126,7 +127,7 @@ func (k *Kind) tell(ctx context.Context, log *slog.Logger, h *registry.Handler, 
 func (k *Kind) attempt(ctx context.Context, log *slog.Logger, h *registry.Handler, request *registry.Request) execute.Outcome {
 	return execute.Attempt{
 		Title: "Handler", ID: h.ID, Started: request.Started,
-		DefaultBackoff: k.Config.DefaultBackoff, DefaultMode: registry.Ignore, Log: log, Observe: k.Observe,
+		DefaultBackoff: k.Config.DefaultBackoff, DefaultMode: registry.Ignore, Log: log, Observe: k.Observe, Enter: k.Entrance.For(h, nil),
 		Call: func(ctx context.Context) (any, error) {
 			if err := h.Call(ctx, request); err != nil {
 				return nil, err

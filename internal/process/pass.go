@@ -68,9 +68,16 @@ func (p *pass) saveOutcomes(ctx context.Context, note *progress.Note) error {
 	if p.failure != nil {
 		c.due = registry.Some(max(c.due.Is, p.forgotten(p.memory)))
 	}
-	// An object that stays for its daemons keeps the records of its handlers until
-	// it goes.
-	if !p.state.Done(p.ids) || p.reason == cause.Delete && p.staying.Set {
+	now := time.Now()
+	w := p.memory.work()
+	w.postponed, w.delays = p.state.Postponed(now), p.state.Delays(now)
+	staying := p.reason == cause.Delete && p.staying.Set
+	switch {
+	case staying && len(p.ids) == 0:
+		return nil // there is nothing to remember
+	case staying, !p.state.Done(p.ids):
+		// An object that stays for its daemons keeps the records of its handlers
+		// until it goes.
 		return p.saveUnfinished(ctx, note)
 	}
 	c.written = func() { p.memory.handled = true }

@@ -40,7 +40,7 @@ func (k *Kind) rest(m *Memory, body *object.Body, due delay, err error) {
 		k.Logger(body).Error(fmt.Sprintf("Throttling for %g seconds due to an unexpected error: %v", pause.Seconds(), err))
 		k.throttle(m, body, pause)
 	case due.Set:
-		m.busy = &business{body: body.Undecoded(), postponed: m.work().postponed}
+		m.busy = &business{body: body.Undecoded(), postponed: m.work().postponed, delays: m.work().delays}
 		k.Alarm(body.Key(), time.Now().Add(due.Is))
 	default:
 		m.busy = nil

@@ -27,7 +27,11 @@ type Occasion struct {
 func (k *Kind) Turn(ctx context.Context, m *Memory, why Occasion) (forget bool) {
 	var asked []execute.Part
 	if event := why.Event; event != nil {
+		defer m.note(event.Mark) // only now: the event is compared with what was known before it
 		m.meet(event)
+		if m.version == "" && event.Type == "ADDED" {
+			m.wroteIn = k.pauses() // no other operator has had it in a pause
+		}
 		k.guard(event.Body, func() { k.index(ctx, m, event) })
 		k.observe(ctx, m, event, &asked)
 		if event.Gone() {
@@ -73,10 +77,11 @@ func (k *Kind) Turn(ctx context.Context, m *Memory, why Occasion) (forget bool) 
 // indexed only.
 func (m *Memory) meet(e *Event) { m.listed = m.listed || m.version == "" && e.Listed() }
 
-// revived tells whether there is reason to look at an object that exists no more:
-// it was listed, or its deletion should have been seen by now.
+// revived reports whether there is a reason to look at an object that exists no
+// more: a list that began after its end has it, or its deletion should have been
+// seen by now.
 func (m *Memory) revived(why Occasion) bool {
-	return why.Event != nil && why.Event.Listed() || why.Alarm && m.busy != nil && m.busy.unsent != nil
+	return why.Event != nil && m.precedes(why.Event) || why.Alarm && m.busy != nil && m.busy.unsent != nil
 }
 
 // onlyLooks tells that there are no handlers but those of events and indices.
@@ -110,10 +115,12 @@ func (m *Memory) newest(why Occasion) (state *object.Body, news bool) {
 		return state, state != nil && why.Alarm
 	case event == nil:
 		return m.busy.body, true
-	case m.isNews(event.Body):
+	case m.isNews(event):
 		return event.Body, true
 	case m.rewound(event):
-		m.version = ""
+		// The restore removed what the operator had stored, and not another client.
+		m.version, m.guarded, m.undone = "", false, 0
+		m.daemons.Outdate()
 		return event.Body, true
 	case due:
 		return m.busy.body, true
@@ -132,27 +139,6 @@ func (m *Memory) seen() string {
 	}
 	return m.version
 }
-
-// rewound tells that the cluster has gone back in time: it was restored from a
-// backup.
-func (m *Memory) rewound(event *Event) bool {
-	return event.Listed() && event.Body.ResourceVersion != m.version && time.Since(time.Unix(0, m.wrote)) > listingAge
-}
-
-// newer compares versions of one object. Where they are not numbers, any other
-// version is taken for newer.
-func newer(a, b string) bool {
-	x, okX := object.Identity{ResourceVersion: a}.Version()
-	y, okY := object.Identity{ResourceVersion: b}.Version()
-	if !okX || !okY {
-		return a != b
-	}
-	return x > y
-}
-
-// listingAge is how old a listing can be when it arrives. What is older than our
-// own write in a listing that may have begun before it says nothing.
-const listingAge = time.Minute
 
 func (m *Memory) paused() bool { return m.busy != nil && time.Now().Before(m.busy.until) }
 

@@ -1,30 +1,80 @@
 package process
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
-// Wake is a request of somebody that delayed handlers be called now.
+// Wake is a request to call delayed handlers now. IDs has each id once, so joined
+// requests are bounded by the number of declared handlers; see [Kind.Waking].
 type Wake struct {
 	All bool
-	IDs []string // if not all: which ones, with their sub-handlers
+	IDs []string // if not All: the handlers, which stand for their sub-handlers, too
 }
 
-// Join is both requests in one. Nil is none.
+// Waking returns a request to call the delayed handlers with the ids, or all
+// delayed handlers if there are no ids. The id of a sub-handler stands for the
+// handler that declares it. Waking returns nil if no handler, daemon or timer of
+// the resource has any of the ids.
+func (k *Kind) Waking(ids []string) *Wake {
+	if len(ids) == 0 {
+		return &Wake{All: true}
+	}
+	w := &Wake{}
+	note := func(declared string) {
+		isMeant := func(id string) bool { return within(declared, id) || within(id, declared) }
+		if slices.ContainsFunc(ids, isMeant) && !slices.Contains(w.IDs, declared) {
+			w.IDs = append(w.IDs, declared)
+		}
+	}
+	for _, h := range k.Handlers {
+		note(h.ID)
+	}
+	if k.Daemons != nil {
+		for _, spec := range k.Daemons.Specs {
+			note(spec.ID)
+		}
+	}
+	if len(w.IDs) == 0 {
+		return nil
+	}
+	return w
+}
+
+// Join returns one request for both. nil means no request.
 func (w *Wake) Join(other *Wake) *Wake {
 	switch {
 	case w == nil:
 		return other
-	case other == nil:
+	case other == nil || w.All:
 		return w
+	case other.All:
+		return other
 	}
-	return &Wake{All: w.All || other.All, IDs: slices.Concat(w.IDs, other.IDs)}
+	joined := w
+	for _, id := range other.IDs {
+		if slices.Contains(joined.IDs, id) {
+			continue
+		}
+		if joined == w { // w may be in use elsewhere
+			joined = &Wake{IDs: slices.Clone(w.IDs)}
+		}
+		joined.IDs = append(joined.IDs, id)
+	}
+	return joined
 }
 
-// urgent tells whether a handler is among those to be called now.
+// urgent reports whether a handler is among those to be called now.
 func (w *Wake) urgent(id string) bool {
 	if w == nil || w.All {
 		return w != nil
 	}
-	return slices.ContainsFunc(w.IDs, func(known string) bool {
-		return id == known || len(id) > len(known) && id[:len(known)+1] == known+"/"
-	})
+	return slices.ContainsFunc(w.IDs, func(known string) bool { return within(id, known) })
+}
+
+// within reports whether id is that of the handler or of one of its
+// sub-handlers.
+func within(id, handler string) bool {
+	rest, ok := strings.CutPrefix(id, handler)
+	return ok && (rest == "" || rest[0] == '/')
 }

@@ -15,7 +15,10 @@ import (
 
 // State is the records of all handlers of an object: those stored, and what
 // has become of them since.
-type State struct{ entries map[string]*entry }
+type State struct {
+	entries map[string]*entry
+	delays  Delays
+}
 
 type entry struct {
 	stored    storage.Record
@@ -27,7 +30,7 @@ type entry struct {
 
 // New makes a state of stored records.
 func New(stored map[string]storage.Record) *State {
-	s := &State{entries: map[string]*entry{}}
+	s := &State{entries: map[string]*entry{}, delays: Delays{}}
 	s.Add(stored)
 	return s
 }
@@ -78,7 +81,7 @@ func (s *State) Hasten(ids []string) {
 	for _, id := range ids {
 		e := s.entries[id]
 		if !e.now.Finished() {
-			e.now.Delayed, e.postponed = time.Time{}, time.Time{}
+			e.now.Delayed, e.now.Delay, e.postponed = time.Time{}, 0, time.Time{}
 		}
 	}
 }
@@ -88,7 +91,7 @@ func (s *State) Due(ids []string, now time.Time) []string {
 	var due []string
 	for _, id := range ids {
 		e := s.entries[id]
-		if !e.now.Finished() && !e.now.Delayed.After(now) && !e.postponed.After(now) {
+		if !e.now.Finished() && !s.until(id, now).After(now) && !e.postponed.After(now) {
 			due = append(due, id)
 		}
 	}
@@ -102,6 +105,7 @@ type Attempt struct {
 	Message string                      // of the error
 	Delay   registry.Opt[time.Duration] // until the next one
 	Subs    []string                    // the sub-handlers it has on all levels
+	Waited  time.Duration               // before it began, which must not count for the timeout
 }
 
 // Attempted notes an attempt that counts.
@@ -110,11 +114,13 @@ func (s *State) Attempted(id string, a Attempt, now time.Time) {
 	if a.Final && r.Stopped.IsZero() {
 		r.Stopped = now
 	}
-	r.Delayed = time.Time{}
+	r.Delayed, r.Delay = time.Time{}, 0
 	if a.Delay.Set {
-		r.Delayed = now.Add(a.Delay.Is)
+		r.Delayed, r.Delay = now.Add(a.Delay.Is), a.Delay.Is
+		s.delays[id] = wait{r.Delayed, r.Delayed}
 	}
 	r.Success, r.Failure = a.Final && !a.Failed, a.Final && a.Failed
+	r.Started = Begun(r.Started, now).Add(a.Waited)
 	r.Retries++
 	r.Message = nil
 	if a.Failed {
@@ -169,7 +175,7 @@ func (s *State) Delay(ids []string, now time.Time) registry.Opt[time.Duration] {
 		if e.now.Finished() {
 			continue
 		}
-		wait := max(0, e.now.Delayed.Sub(now), e.postponed.Sub(now))
+		wait := max(0, s.until(id, now).Sub(now), e.postponed.Sub(now))
 		if !least.Set || wait < least.Is {
 			least = registry.Some(wait)
 		}

@@ -14,15 +14,17 @@ import (
 var (
 	errInactive     = errors.New("no event, not even a bookmark, within the inactivity timeout")
 	errDead         = errors.New("the watch is dead: another one got events that it did not")
-	errUnanswered   = errors.New("the watch is silent, and the server does not answer other requests either")
+	errUnanswered   = errors.New("the watch is silent, and a probe got no response although the server answers other requests")
 	errOver         = errors.New("the time of a watch is over")
 	errNoInitialEnd = errors.New("the list was streamed, but its end is not told")
+	errRewound      = errors.New("the versions of the server went back")
 )
 
 const (
 	probeFor   = time.Second
 	probeGrace = 250 * time.Millisecond // for the watch to deliver what the probe did
 	probeLimit = 10 * time.Second       // for a probe to end at all
+	probeEvery = time.Minute            // between probes of the same silence
 )
 
 // guard ends a watch that is silent for too long.
@@ -96,15 +98,17 @@ func (g *guard) age() time.Duration {
 // observe returns why the watch must be ended, or nil when ctx is done.
 func (g *guard) observe(ctx context.Context) error {
 	cfg, probes := &g.run.Config, 0
+	rewound := cfg.Shared.after(g.run.epoch)
 	for {
 		silence, version, _ := g.silence()
 		age := g.age()
-		// Probes of the same silence come after ProbeAfter, and then twice that, and so
-		// on: a server that sends a bookmark every minute is asked twice between two.
 		if silence < cfg.ProbeAfter {
 			probes = 0
 		}
-		probeAt := cfg.ProbeAfter << min(probes, 16)
+		probeAt := cfg.ProbeAfter + time.Duration(probes)*probeEvery
+		if version == "" {
+			probeAt = 2 * cfg.ProbeAfter // a streamed list is not probed, but given up
+		}
 		switch {
 		case g.limit > 0 && age >= g.limit:
 			return errOver
@@ -125,6 +129,9 @@ func (g *guard) observe(ctx context.Context) error {
 		next := time.Duration(1<<63 - 1)
 		if cfg.ProbeAfter > 0 {
 			next = min(next, probeAt-silence)
+			if silence < cfg.ProbeAfter { // the list may end before that
+				next = min(next, cfg.ProbeAfter-silence)
+			}
 		}
 		if cfg.InactivityTimeout > 0 {
 			next = min(next, cfg.InactivityTimeout-silence)
@@ -132,26 +139,41 @@ func (g *guard) observe(ctx context.Context) error {
 		if g.limit > 0 {
 			next = min(next, g.limit-age)
 		}
-		if err := sleep(ctx, next); err != nil {
-			return nil //nolint:nilerr // the watch is over by itself: nothing is wrong with it
+		timer := time.NewTimer(next)
+		select {
+		case <-timer.C:
+		case <-rewound:
+			timer.Stop()
+			return errRewound
+		case <-ctx.Done(): // the watch is over by itself: nothing is wrong with it
+			timer.Stop()
+			return nil
 		}
 	}
 }
 
-// probe asks for changes since the last version on another connection. If
-// there are any, and the watch still has not delivered them, it is dead. If
-// there is no answer at all, it may be as dead as that connection, and there is
-// nothing to lose. A refusal proves nothing.
+// probe asks for changes since the last version on another connection. If there
+// are any, and the watch still has not delivered them, the watch is dead. If there
+// is no response, the watch may be as dead as that connection; but it is replaced
+// only if the server has answered another request meanwhile. If it has not, it is
+// slow or away, and another watch would not help. A refusal proves nothing.
 func (g *guard) probe(outer context.Context) error {
 	_, version, before := g.silence()
+	answered := g.run.client.Answers()
 	ctx, cancel := context.WithTimeout(outer, probeLimit)
 	defer cancel()
-	w, err := g.run.client.Watch(ctx, g.run.Info, g.run.Namespace, kube.WatchOptions{
-		ResourceVersion: version, Selector: g.run.Selector, ServerTimeout: probeFor, Probe: true,
-	})
+	open := func() (*kube.Watch, error) {
+		return g.run.client.Watch(ctx, g.run.Info, g.run.Namespace, kube.WatchOptions{
+			ResourceVersion: version, Selector: g.run.Selector, ServerTimeout: probeFor, Probe: true,
+		})
+	}
+	w, err := open()
+	if _, refused := kube.Refused(err); err != nil && !refused && ctx.Err() == nil {
+		w, err = open() // the connection had been dead; the next one is new
+	}
 	if err != nil {
 		_, _, after := g.silence()
-		if _, refused := kube.Refused(err); refused || outer.Err() != nil || after != before {
+		if _, refused := kube.Refused(err); refused || outer.Err() != nil || after != before || g.run.client.Answers() == answered {
 			return nil
 		}
 		return fmt.Errorf("%w: %w", errUnanswered, err)

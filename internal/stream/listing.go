@@ -74,7 +74,7 @@ func (l *listing) missing() iter.Seq[object.Identity] {
 }
 
 // tombstone is the event for an object whose deletion was not seen.
-func (s *Stream) tombstone(id object.Identity) Event {
+func (s *Stream) tombstone(id object.Identity, mark uint64) Event {
 	metadata := map[string]any{"name": id.Name, "uid": id.UID}
 	if id.Namespace != "" {
 		metadata["namespace"] = id.Namespace
@@ -85,5 +85,5 @@ func (s *Stream) tombstone(id object.Identity) Event {
 	if err != nil {
 		b = &object.Body{Identity: id} // strings can be encoded, so never
 	}
-	return Event{Type: Deleted, Body: b, Missed: true}
+	return Event{Type: Deleted, Body: b, Missed: true, Mark: mark}
 }

@@ -132,7 +132,7 @@ func (n *newcomers) watch(ctx context.Context, s *Stream, opened func()) error {
 		}
 		switch e.Type {
 		case kube.Added, kube.Modified, kube.Deleted:
-			n.take(Event{Type: typeOf(e.Type), Body: e.Body.WithType(s.Info.APIVersion(), s.Info.Kind)})
+			n.take(Event{Type: typeOf(e.Type), Body: e.Body.WithType(s.Info.APIVersion(), s.Info.Kind), Mark: s.Shared.Mark()})
 		case kube.Error:
 			return statusError(s.Info, e)
 		}
@@ -211,11 +211,17 @@ func (n *newcomers) settled(uid, version string) bool {
 
 // passed forgets the newcomers once the stream has come to where the watch had
 // got.
-func (n *newcomers) passed(version string) {
-	if len(n.met) == 0 {
-		return
-	}
-	if v, valid := (object.Identity{ResourceVersion: version}).Version(); valid && v >= n.told {
+func (n *newcomers) passed(version uint64) {
+	if len(n.met) > 0 && version >= n.told {
 		n.met = nil
 	}
+}
+
+// forget drops all that was told: the versions of the server went back, so that
+// they mean nothing any more.
+func (n *newcomers) forget() {
+	n.close()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.reached, n.told, n.current, n.met, n.former = 0, 0, "", nil, map[name]bool{}
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
@@ -21,6 +23,11 @@ type run struct {
 	early   newcomers
 
 	version string // where to resume; "" is to list first
+	mark    uint64 // when the last list began
+	floor   uint64 // the highest version seen of the resource before that
+	of      schema.GroupResource
+	epoch   int    // see [Shared]
+	restore bool   // the next list is authoritative
 	listed  string // the version of the last list
 	strikes int    // trouble in a row at this version
 	torn    int    // watches in a row that broke within the first event after it
@@ -41,6 +48,7 @@ type end struct {
 	streaming bool // it ended within a streamed list
 	progress  bool // there was something new, or the watch stayed for a while
 	beyond    bool // that was so after the last list, too
+	lasted    time.Duration
 }
 
 // maxStreamedLists is how many streamed lists may fail in a row before one in
@@ -50,6 +58,10 @@ const maxStreamedLists = 2
 // turn lists, if it must, and watches until that ends.
 func (r *run) turn(ctx context.Context) end {
 	listed := false
+	if epoch := r.Shared.currentEpoch(); epoch != r.epoch {
+		r.epoch = epoch
+		r.startOver()
+	}
 	if r.version == "" {
 		if r.listed != "" {
 			r.sign(Relisted)
@@ -73,7 +85,9 @@ func (r *run) turn(ctx context.Context) end {
 func (r *run) watch(ctx context.Context) end {
 	o := kube.WatchOptions{ResourceVersion: r.version, Selector: r.Selector, ServerTimeout: r.ServerTimeout}
 	limit := r.ClientTimeout
+	var list *listing
 	if r.version == "" {
+		list = r.beginList()
 		o.SendInitialEvents = true
 		// The server would count the time of the list, too, and cut it short.
 		o.ServerTimeout = 0
@@ -87,10 +101,7 @@ func (r *run) watch(ctx context.Context) end {
 	}
 	defer w.Close()
 	r.sign(Heard)
-	var list *listing
-	if o.SendInitialEvents {
-		list = newListing(r.Known)
-	} else {
+	if list == nil {
 		if r.watched {
 			r.sign(Resumed)
 		}
@@ -108,12 +119,13 @@ func (r *run) watch(ctx context.Context) end {
 		streaming: list != nil,
 		progress:  r.version != before || stayed,
 		beyond:    r.version != "" && r.version != r.listed || stayed,
+		lasted:    guard.age(),
 	}
 }
 
 // listPages lists all objects in pages.
 func (r *run) listPages(ctx context.Context) error {
-	list := newListing(r.Known)
+	list := r.beginList()
 	o := kube.ListOptions{Selector: r.Selector}
 	if r.unpaged {
 		o.Limit = -1
@@ -133,17 +145,32 @@ func (r *run) listPages(ctx context.Context) error {
 	return nil
 }
 
+// startOver makes the next list authoritative: the server's versions went back.
+func (r *run) startOver() {
+	r.version, r.restore = "", true
+	r.early.forget()
+	r.pause.reset()
+	r.relists.reset()
+}
+
+// beginList prepares for a list, of which no request was sent yet.
+func (r *run) beginList() *listing {
+	list := newListing(r.Known)
+	r.mark, r.floor = r.Shared.Mark(), r.Shared.reached(r.of)
+	return list
+}
+
 func (r *run) deliverListed(ctx context.Context, list *listing, b *object.Body) {
 	if former, replaced := list.saw(b.Identity); replaced && !r.early.settled(former.UID, "") {
-		r.deliver(r.tombstone(former))
+		r.deliver(r.tombstone(former, r.mark))
 	}
 	ahead, stale := r.early.check(Listed, b.Identity)
 	switch {
 	case stale:
 	case ahead: // it was not there when the operator came
-		r.deliver(Event{Type: Modified, Body: b})
+		r.deliver(Event{Type: Modified, Body: b, Mark: r.Shared.Mark()})
 	default:
-		r.deliver(Event{Type: Listed, Body: b})
+		r.deliver(Event{Type: Listed, Body: b, Mark: r.mark, Authoritative: r.restore})
 	}
 	r.early.listed(ctx, r.Stream)
 }
@@ -152,11 +179,14 @@ func (r *run) finishList(list *listing, version string) {
 	r.early.close()
 	for id := range list.missing() {
 		if !r.early.settled(id.UID, version) {
-			r.deliver(r.tombstone(id))
+			r.deliver(r.tombstone(id, r.mark))
 		}
 	}
 	r.deliver(Event{Type: Synced})
-	r.version, r.listed, r.failed, r.unpaged, r.watched = version, version, 0, false, false
+	r.version, r.listed, r.failed, r.unpaged, r.watched, r.restore = version, version, 0, false, false, false
+	if v, valid := (object.Identity{ResourceVersion: version}).Version(); valid {
+		r.Shared.listed(r.Stream, r.epoch, v, r.floor)
+	}
 }
 
 // follow delivers the events of a watch until it ends. While the list is not
@@ -194,7 +224,10 @@ func (r *run) follow(ctx context.Context, w *kube.Watch, guard *guard, list **li
 		// them is a point to resume at.
 		if *list == nil && e.Body.ResourceVersion != "" {
 			r.version = e.Body.ResourceVersion
-			r.early.passed(r.version)
+			if v, valid := e.Body.Version(); valid {
+				r.Shared.passed(r.epoch, r.of, v)
+				r.early.passed(v)
+			}
 		}
 	}
 }
@@ -210,7 +243,7 @@ func (r *run) take(ctx context.Context, e kube.Event, list *listing) {
 		list.gone(b.Identity)
 	}
 	if _, stale := r.early.check(typeOf(e.Type), b.Identity); !stale {
-		r.deliver(Event{Type: typeOf(e.Type), Body: b})
+		r.deliver(Event{Type: typeOf(e.Type), Body: b, Mark: r.Shared.Mark()})
 	}
 }
 

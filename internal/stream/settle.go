@@ -27,6 +27,12 @@ func (r *run) settle(ctx context.Context, e end) error {
 		r.Log.Debug("The credentials were replaced; resuming.")
 		return nil // nothing has failed
 	}
+	if errors.Is(e.err, errRewound) {
+		return nil // the next turn lists at once
+	}
+	if e.suspicious(r.ServerTimeout) {
+		r.Shared.failed()
+	}
 	if !e.progress && !e.streaming && kube.Torn(e.err) {
 		r.torn++
 	}
@@ -51,21 +57,67 @@ func (r *run) settle(ctx context.Context, e end) error {
 		r.pagesOnly = true
 		return nil
 	}
-	pause := r.pause.next()
-	switch next {
-	case relist:
-		// Lists are dear: pauses between them grow although they succeed.
-		pause = max(pause, r.relists.next())
+	recovered := r.Shared.outageEnds()
+	var pause time.Duration
+	switch {
+	case next == relist && versionIsUseless(e.err):
+		// The server asked for it, so it is there: no backoff of connections applies.
+		// But lists are dear, and pauses between them grow although they succeed.
+		r.pause.reset()
+		pause = r.relists.next()
 		r.version, r.strikes = "", 0
-	case resume:
-		if errors.Is(e.err, errInactive) && r.rewound(ctx) {
-			r.version = ""
+	case next == relist:
+		pause = max(r.pause.next(), r.relists.next())
+		r.version, r.strikes = "", 0
+	default:
+		pause = r.pause.next()
+		if errors.Is(e.err, errInactive) {
+			r.checkVersion(ctx)
 		}
 	}
-	if s, ok := kube.Refused(e.err); ok && s.Details != nil {
-		pause = max(pause, min(time.Duration(s.Details.RetryAfterSeconds)*time.Second, r.MaxBackoff))
+	if asked := kube.RetryAfter(e.err); asked > 0 {
+		return sleep(ctx, max(pause, asked))
 	}
-	return sleep(ctx, pause)
+	return r.wait(ctx, pause, recovered)
+}
+
+// wait makes a pause, which the end of an outage of the server ends early.
+func (r *run) wait(ctx context.Context, pause time.Duration, recovered <-chan struct{}) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-recovered:
+		r.pause.reset()
+		return sleep(ctx, r.jitter(min(pause, maxRush)))
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// maxRush is the time within which all streams come back after an outage.
+const maxRush = 500 * time.Millisecond
+
+// usualLife is how long watches last at least before a server ends them. It is half
+// an hour by default.
+const usualLife = 20 * time.Minute
+
+// suspicious reports whether the server may have been replaced by one with older
+// data: a connection has failed, or a watch has ended before its time.
+func (e end) suspicious(asked time.Duration) bool {
+	var odd trouble
+	s, refused := kube.Refused(e.err)
+	switch {
+	case e.err == nil, errors.As(e.err, &odd), errors.Is(e.err, errOver), errors.Is(e.err, errDead), errors.Is(e.err, errNoInitialEnd),
+		errors.Is(e.err, errInactive): // then this stream checks by itself
+		return false
+	case refused:
+		return s.Code >= 500
+	case errors.Is(e.err, io.EOF):
+		return asked == 0 && e.lasted < usualLife
+	}
+	return true
 }
 
 // report makes an end visible, unless it is a usual one.
@@ -84,20 +136,19 @@ func (r *run) report(e end, isTrouble bool) {
 	}
 }
 
-// rewound tells whether the server is behind us, as after a restore of its
-// data from a backup: it would be silent until it has come to our version.
-func (r *run) rewound(ctx context.Context) bool {
+// checkVersion finds out whether the server is behind this stream. [Shared.Run] has
+// done so after connection failures, but for one resource only, and not all
+// resources must have their versions from the same storage.
+func (r *run) checkVersion(ctx context.Context) {
 	now, err := r.client.List(ctx, r.Info, r.Namespace, kube.ListOptions{Selector: r.Selector, Max: 1}, func(*object.Body) error { return nil })
 	if err != nil {
-		return false
+		return
 	}
 	theirs, ok1 := object.Identity{ResourceVersion: now}.Version()
 	ours, ok2 := object.Identity{ResourceVersion: r.version}.Version()
-	if !ok1 || !ok2 || theirs >= ours {
-		return false
+	if ok1 && ok2 && 0 < theirs && theirs < ours {
+		r.Shared.wentBack(r.epoch, r.Log, theirs, ours)
 	}
-	r.Log.Warn("The server has lost versions that were seen already; listing again.", "seen", ours, "now", theirs)
-	return true
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

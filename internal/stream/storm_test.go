@@ -92,17 +92,18 @@ func TestForbiddenFromTheBeginning(t *testing.T) {
 	}
 }
 
-func TestRetryAfterIsHeardUpToTheMaximum(t *testing.T) {
+func TestRetryAfterIsHonoredUpToFiveMinutes(t *testing.T) {
 	cases := map[string]struct {
 		seconds int
 		want    string
 	}{
-		"longer than the pause":  {2, "2s watch 9"},
-		"longer than what we do": {60, "5s watch 9"},
+		"longer than the pause":    {2, "2s watch 9"},
+		"longer than the backoff":  {60, "1m0s watch 9"},
+		"longer than five minutes": {3600, "5m0s watch 9"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			o := observe(t, 10*time.Second, &server{script: []answer{closed(initialEnd("9")), tooMany(c.seconds), open()}}, nil)
+			o := observe(t, 6*time.Minute, &server{script: []answer{closed(initialEnd("9")), tooMany(c.seconds), open()}}, nil)
 			if got := o.requests[2]; got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}

@@ -73,6 +73,14 @@ type Event struct {
 	// Missed marks a deletion that was noticed by its result. The body is a
 	// tombstone: type, namespace, name and uid, no version.
 	Missed bool
+
+	// Mark is the value of the counter in [Shared] when a watch event arrived; of a
+	// list item or tombstone, when the first request of its list was sent.
+	Mark uint64
+
+	// Authoritative marks items of the first list after the server's versions went
+	// back: they replace whatever was known before the list began.
+	Authoritative bool
 }
 
 // Config says what to follow and how. Begin with [DefaultConfig]: here zero
@@ -82,9 +90,10 @@ type Config struct {
 	Namespace string // "" for all namespaces, and for cluster-scoped resources
 	Selector  string // of labels, as kubectl takes it
 
-	// ProbeAfter is the silence of a watch after which the server is asked on
-	// another connection whether there is something that the watch should have
-	// delivered, or whether it answers at all. 20 s; 0 is never.
+	// ProbeAfter is the silence of a watch after which it is probed: another watch on
+	// another connection asks whether there is something that it should have
+	// delivered. The same silence is probed again at most once a minute.
+	// Default: 10s. 0 means never.
 	ProbeAfter time.Duration
 
 	// InactivityTimeout is the silence after which a watch is replaced; the
@@ -122,6 +131,10 @@ type Config struct {
 	// be quick.
 	Signs func(Sign)
 
+	// Shared is what this stream has in common with the others of the API server and
+	// the process. nil means that there are no others.
+	Shared *Shared
+
 	Log *slog.Logger // slog.Default
 }
 
@@ -147,7 +160,7 @@ func DefaultConfig(info kind.Info, namespace string) Config {
 	return Config{
 		Info:              info,
 		Namespace:         namespace,
-		ProbeAfter:        20 * time.Second,
+		ProbeAfter:        10 * time.Second,
 		InactivityTimeout: 70 * time.Second,
 		ReconnectBackoff:  100 * time.Millisecond,
 		MaxBackoff:        5 * time.Second,
@@ -166,6 +179,9 @@ type Stream struct {
 func New(client *kube.Client, cfg Config) *Stream {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
+	}
+	if cfg.Shared == nil {
+		cfg.Shared = &Shared{}
 	}
 	cfg.Log = cfg.Log.With("resource", cfg.Info.String())
 	if cfg.Namespace != "" {
@@ -186,8 +202,11 @@ func (s *Stream) Run(ctx context.Context, deliver func(Event)) error {
 		pause:   backoff{base: s.ReconnectBackoff, most: s.MaxBackoff, jitter: s.jitter},
 		health:  health{cfg: &s.Config},
 		early:   newcomers{tell: s.Newcomers},
+		of:      s.Info.GVR().GroupResource(),
+		epoch:   s.Shared.currentEpoch(),
 	}
 	r.relists = r.pause
+	defer s.Shared.ended(s)
 	defer r.early.close()
 	for ctx.Err() == nil {
 		r.sign(Moved)

@@ -94,13 +94,13 @@ func TestEventsOfAStream(t *testing.T) {
 			script:       []answer{closed(initialEnd("9")), closed(errorEvent(410, "Expired")), open(event("ADDED", "a", "1", "15"), initialEnd("20"))},
 			known:        known("b/2"),
 			wantEvents:   []string{"DELETED b/2@ missed", "SYNCED", "LISTED a/1@15", "DELETED b/2@ missed", "SYNCED"},
-			wantRequests: []string{"0s watchlist", "0s watch 9", "100ms watchlist"},
+			wantRequests: []string{"0s watchlist", "0s watch 9", "0s watchlist"},
 			wantLog:      []string{"WARN The watch has failed and is replaced."},
 		},
 		"a version that is gone, as an answer": {
 			script:       []answer{closed(initialEnd("9")), status(410, "Gone"), open(initialEnd("20"))},
 			wantEvents:   []string{"SYNCED", "SYNCED"},
-			wantRequests: []string{"0s watchlist", "0s watch 9", "100ms watchlist"},
+			wantRequests: []string{"0s watchlist", "0s watch 9", "0s watchlist"},
 			wantLog:      []string{"WARN The resource cannot be followed now; trying again.", "INFO The resource is followed again."},
 		},
 		"an object that was replaced by another of its name": {
@@ -139,7 +139,7 @@ func TestEventsOfAStream(t *testing.T) {
 			script:       []answer{closed(initialEnd("9")), status(404, "NotFound"), status(404, "NotFound"), open(initialEnd("20"))},
 			known:        known("a/1"),
 			wantEvents:   []string{"DELETED a/1@ missed", "SYNCED", "DELETED a/1@ missed", "SYNCED"},
-			wantRequests: []string{"0s watchlist", "0s watch 9", "100ms watchlist", "300ms watchlist"},
+			wantRequests: []string{"0s watchlist", "0s watch 9", "0s watchlist", "0s watchlist"},
 			wantLog:      []string{"WARN The resource cannot be followed now; trying again.", "INFO The resource is followed again."},
 		},
 		"a streamed list that fails within is tried again, then made in pages": {
@@ -164,10 +164,11 @@ func TestEventsOfAStream(t *testing.T) {
 			wantLog:      []string{"WARN The resource cannot be followed now; trying again.", "INFO The resource is followed again."},
 		},
 		"a refused connection and a version in the future": {
-			script:       []answer{closed(initialEnd("9")), broken(refused), future(), open(initialEnd("3"))},
-			wantEvents:   []string{"SYNCED", "SYNCED"},
-			wantRequests: []string{"0s watchlist", "0s watch 9", "100ms watch 9", "1.1s watchlist"},
+			script:       []answer{closed(initialEnd("9")), broken(refused), future(), open(initialEnd("3")), open(initialEnd("3"))},
+			wantEvents:   []string{"SYNCED", "SYNCED", "SYNCED"},
+			wantRequests: []string{"0s watchlist", "0s watch 9", "100ms watch 9", "1.1s watchlist", "1.1s watchlist"},
 			wantLog: []string{"WARN The resource cannot be followed now; trying again.", "WARN The resource cannot be followed now; trying again.",
+				"WARN The versions of the API server went back, as after a restore from a backup; listing everything again.",
 				"INFO The resource is followed again."},
 		},
 	}

@@ -121,7 +121,8 @@ func (tr *transcript) note(line [2]string, at float64) {
 }
 
 // settled is an object without what differs between implementations by nature:
-// versions, the touches of Kopf, notes of our own, maps that are empty.
+// versions, the touches of Kopf, notes of our own, maps that are empty. Records
+// have the length of their delay, by rule 39, which Kopf ignores.
 func settled(fields map[string]any) map[string]any {
 	s := fieldpath.Clone(fields).(map[string]any)
 	metadata := stringMap(s["metadata"])
@@ -131,6 +132,7 @@ func settled(fields map[string]any) map[string]any {
 		var parsed any
 		if text, ok := v.(string); ok && json.Unmarshal([]byte(text), &parsed) == nil {
 			annotations[key] = parsed // the order of keys does not count
+			delete(stringMap(parsed), "delay")
 		}
 		if strings.HasSuffix(key, "/touch-dummy") || strings.HasSuffix(key, "/gopf.handling") {
 			delete(annotations, key)
@@ -139,6 +141,9 @@ func settled(fields map[string]any) map[string]any {
 	// Progress may be kept in the status, too.
 	if progress := stringMap(stringMap(stringMap(s["status"])["kopf"])["progress"]); progress != nil {
 		delete(progress, "gopf.handling")
+		for _, record := range progress {
+			delete(stringMap(record), "delay")
+		}
 	}
 	return prune(s)
 }

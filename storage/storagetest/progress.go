@@ -138,7 +138,7 @@ func samples() map[string]storage.Record {
 		"done":  {Started: moment, Stopped: moment.Add(time.Minute), Purpose: "update", Retries: 1, Success: true},
 		"given up": {Started: moment, Stopped: moment.Add(time.Hour), Purpose: "delete", Retries: 3, Failure: true,
 			Message: new("<no> & «нет» \"\\\n\t\u2028 😀")},
-		"delayed":    {Started: moment, Delayed: moment.Add(time.Microsecond), Purpose: "resume", Retries: 1, Message: new("")},
+		"delayed":    {Started: moment, Delayed: moment.Add(time.Microsecond), Delay: 90*time.Second + time.Microsecond, Purpose: "resume", Retries: 1, Message: new("")},
 		"other zone": {Started: moment.In(time.FixedZone("", 7200))},
 		"full": {Started: moment, Stopped: moment, Delayed: moment, Purpose: "create", Retries: 12345,
 			Success: true, Failure: true, Message: new("message"), Subrefs: []string{"a/b", "a/b/c", "a/«»"}},

@@ -2,6 +2,9 @@ package faults_test
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -9,8 +12,13 @@ import (
 	"gopf.dev/gopf/internal/e2e/kit"
 )
 
-// The API server goes, with all its connections, and comes back on the same data.
-// There is no proxy in between.
+// back is within what time the operator must work again after a restart of the API
+// server, or a restore of its data.
+const back = 5 * time.Second
+
+// The API server goes, with all its connections, and comes back on the same data; at
+// the end, on older data, as after a restore from a backup. There is no proxy in
+// between.
 func TestTheServerRestarts(t *testing.T) {
 	t.Parallel()
 	start := func(data string, port int) *controlplane.ControlPlane {
@@ -23,7 +31,7 @@ func TestTheServerRestarts(t *testing.T) {
 		}
 		return c
 	}
-	data := t.TempDir()
+	data, backup := t.TempDir(), filepath.Join(t.TempDir(), "backup")
 	plane := start(data, 0)
 	defer func() { _ = plane.Stop() }()
 	config, err := kit.Prepare(t.Context(), plane.Kubeconfig(), "testdata/crd.yaml")
@@ -45,9 +53,14 @@ func TestTheServerRestarts(t *testing.T) {
 		if err := plane.Stop(); err != nil {
 			t.Fatal(err)
 		}
+		if p == creation {
+			if err := os.CopyFS(backup, os.DirFS(filepath.Join(data, "etcd"))); err != nil {
+				t.Fatal(err)
+			}
+		}
 		plane = start(data, 0)
 		began := time.Now()
-		if err := o.settles(p, soon); err != nil {
+		if err := o.settles(p, back); err != nil {
 			t.Fatalf("%s: %v", p, err)
 		}
 		t.Logf("%s: done %.1f s after the server was there again", p, time.Since(began).Seconds())
@@ -56,4 +69,38 @@ func TestTheServerRestarts(t *testing.T) {
 	if !o.Log.Has("The resource is followed again.") {
 		t.Error("nothing in the log says that it was not followed")
 	}
+
+	if err := plane.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(data, "etcd")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(backup, filepath.Join(data, "etcd")); err != nil {
+		t.Fatal(err)
+	}
+	plane = start(data, 0)
+	began := time.Now()
+	s.change("x", "v3")
+	restored := map[string]string{"x": "v3", "y": "v1", "z": "v1"}
+	for err := o.indexIs(restored)(); err != nil; err = o.indexIs(restored)() {
+		if time.Since(began) > back {
+			t.Fatalf("not within %v of the restore: %v", back, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Logf("the restore was noticed %.1f s after the server was there again", time.Since(began).Seconds())
+	kit.Eventually(t, func() error {
+		if p := s.get("x"); p == nil || p.Annotations[lastHandled] != `{"spec":{"field":"v3"}}`+"\n" {
+			return fmt.Errorf("x is not handled: %v", p)
+		}
+		return nil
+	})
+	s.delete("y")
+	kit.Eventually(t, func() error {
+		if p := s.get("y"); p != nil {
+			return fmt.Errorf("y is still there, with finalizers %q", p.Finalizers)
+		}
+		return nil
+	})
 }

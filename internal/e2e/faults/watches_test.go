@@ -111,5 +111,5 @@ func TestAFrozenStreamIsFoundOutByAsking(t *testing.T) {
 		op.Settings.Watching = gopf.DefaultSettings().Watching
 	})
 	o.proxy.freezeStreams(patients)
-	o.live(fault{within: 45 * time.Second}) // which is long before the timeout
+	o.live(fault{within: 20 * time.Second}) // which is long before the timeout
 }

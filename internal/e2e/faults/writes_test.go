@@ -3,6 +3,8 @@ package faults_test
 import (
 	"testing"
 	"time"
+
+	"gopf.dev/gopf"
 )
 
 // hitting makes the effect befall some of the requests, once in each phase.
@@ -63,4 +65,18 @@ func TestFaultsOfWrites(t *testing.T) {
 		o.proxy.strike(writes, loses)
 		o.live(fault{})
 	})
+}
+
+// The deadline of requests is 30 s, but nobody waits for it: the object is read on
+// another connection.
+func TestWritesWithoutAResponseAreConfirmedWhileTheyStayOpen(t *testing.T) {
+	t.Parallel()
+	for name, e := range map[string]effect{"no response": neverAnswers, "no body": neverEnds} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := admit(t, func(op *gopf.Operator) { op.Settings.Networking.RequestTimeout = 30 * time.Second })
+			o.proxy.strike(eachFirst(finalizing), e)
+			o.live(fault{within: 15 * time.Second})
+		})
+	}
 }

@@ -238,3 +238,40 @@ func TestAReplicaThatIsCutOffGivesUpAndComesBack(t *testing.T) {
 	d.WaitFor(t, "one update b")
 	s.waitHandled("x", "b")
 }
+
+func TestALeaderThatWasStoppedCallsNothingWhenItContinues(t *testing.T) {
+	t.Parallel()
+	s, to := newSpace(t), newCalls(t)
+	replica := func(name string) *kit.Process {
+		return s.launch("replica", to, identityVariable+"="+name, durationVariable+"=2s")
+	}
+	one := replica("one")
+	one.Log.WaitFor(t, "This replica leads.")
+	two := replica("two")
+	two.Log.WaitFor(t, "Another replica leads; this one waits.", "holder=one")
+	st := s.storm()
+	kit.Await(t, "the first one works", func() bool { return len(to.all()) > stormObjects })
+	one.Signal(syscall.SIGSTOP)
+	kit.Await(t, "the second one works", func() bool {
+		return strings.Count(strings.Join(to.all(), "\n"), "two ") > stormObjects
+	})
+	continued := time.Now().UnixMicro()
+	one.Signal(syscall.SIGCONT)
+	one.Log.WaitFor(t, "The lease is lost: this replica stops its work.")
+	time.Sleep(time.Second) // of more changes
+	for _, c := range parseCalls(t, to.all()) {
+		if c.who == "one" && c.began > continued {
+			t.Errorf("the former leader handled %s as %s, %d µs after it continued", c.name, c.field, c.began-continued)
+		}
+	}
+	st.end()
+	if twice := st.check(to); twice > stormObjects {
+		t.Errorf("%d changes were handled twice; want those at most that were being handled", twice)
+	}
+	for _, p := range []*kit.Process{two, one} {
+		p.Signal(syscall.SIGTERM)
+		if code := p.Wait(); code != 0 {
+			t.Errorf("got the exit code %d", code)
+		}
+	}
+}

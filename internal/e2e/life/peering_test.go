@@ -2,6 +2,7 @@ package life_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -262,4 +263,40 @@ func TestACommandWithRefusedCredentialsFails(t *testing.T) {
 	if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "refuses the credentials") {
 		t.Errorf("got %v", err)
 	}
+}
+
+func TestWorkThatAPeerFinishedIsNotDoneAgain(t *testing.T) {
+	t.Parallel()
+	s, d := newSpace(t), &diary{}
+	s.Create(peerings, "default", nil)
+	delayed := func(name string, priority int) *gopf.Operator {
+		op := peer(&diary{}, name, priority)
+		x := gopf.For[*Example](op, examples)
+		x.OnCreate("delayed", func(_ context.Context, c *gopf.Change[*Example]) error {
+			d.Add("%s create %s #%d", name, c.Object.Spec.Field, c.Retry)
+			if c.Retry == 0 {
+				return gopf.RetryAfter(4*time.Second, errors.New("not yet"))
+			}
+			return nil
+		})
+		x.OnUpdate("changed", func(_ context.Context, c *gopf.Change[*Example]) error {
+			d.Add("%s update %s", name, c.Object.Spec.Field)
+			return nil
+		})
+		return op
+	}
+	low := s.start(delayed("low", 0)).serving()
+	s.Create(examples, "x", spec("a"))
+	d.WaitFor(t, "low create a #0")
+	high := s.start(delayed("high", 10)).serving()
+	low.Log.WaitFor(t, "Pausing operations")
+	d.WaitFor(t, "high create a #1")
+	s.waitHandled("x", "a")
+	s.Patch(examples, "x", spec("b"))
+	d.WaitFor(t, "high update b")
+	s.waitHandled("x", "b")
+	high.Stop()
+	low.Log.WaitFor(t, "Resuming operations after the pause.")
+	never(t, "the work is done again", 2*time.Second, func() bool { return len(d.All()) > 3 || s.handled("x") != "b" })
+	d.Check(t, "low create a #0", "high create a #1", "high update b")
 }

@@ -9,21 +9,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// Restore stores an object exactly as given, as if the API server's own storage
+// Seed stores an object exactly as given, as if the API server's own storage
 // were restored from a backup: the uid, the creation time, the status, finalizers
 // and the deletion mark stay. Only the resource version is a new one. Use it to
 // start an operator on objects that were dumped from another cluster.
 //
 // An object without a uid gets one, an object without a namespace goes into
-// "default". Admission webhooks are not called. Restore fails the test if the
+// "default". Admission webhooks are not called. Seed fails the test if the
 // object exists already. It is for clusters in memory only.
-func (c *Cluster) Restore(t testing.TB, obj metav1.Object) *unstructured.Unstructured {
+func (c *Cluster) Seed(t testing.TB, obj metav1.Object) *unstructured.Unstructured {
 	t.Helper()
-	c.memoryOnly("Restore")
-	return must(t, "restore "+nameOf(obj))(c.restore(obj))
+	c.memoryOnly("Seed")
+	return must(t, "seed "+nameOf(obj))(c.seed(obj))
 }
 
-func (c *Cluster) restore(obj metav1.Object) (*unstructured.Unstructured, error) {
+func (c *Cluster) seed(obj metav1.Object) (*unstructured.Unstructured, error) {
 	s, u, err := c.scopeOf(obj)
 	if err != nil {
 		return nil, err

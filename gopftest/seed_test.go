@@ -9,7 +9,7 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
-func TestARestoredObjectIsExactlyTheDumpedOne(t *testing.T) {
+func TestASeededObjectIsExactlyTheDumpedOne(t *testing.T) {
 	const kexes = "kopf.dev/v1/kopfexamples"
 	before := gopftest.NewCluster(t, kexes)
 	before.Create(t, &unstructured.Unstructured{Object: map[string]any{
@@ -22,7 +22,7 @@ func TestARestoredObjectIsExactlyTheDumpedOne(t *testing.T) {
 	dumped := before.Get(t, kexes, "default", "x")
 
 	after := gopftest.NewCluster(t, kexes)
-	after.Restore(t, dumped)
+	after.Seed(t, dumped)
 	restored := after.Get(t, kexes, "default", "x")
 	for _, obj := range []*unstructured.Unstructured{dumped, restored} {
 		obj.SetResourceVersion("")

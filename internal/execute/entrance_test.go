@@ -1,0 +1,105 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gopf.dev/gopf/internal/registry"
+)
+
+func TestACallWaitsAtAClosedGate(t *testing.T) {
+	why := errors.New("the lease is lost")
+	for name, c := range map[string]struct {
+		opens, cancels, stops time.Duration // 0 for never
+		called                bool
+	}{
+		"until it opens":           {opens: 5 * time.Second, called: true},
+		"until it is canceled":     {opens: time.Minute, cancels: 5 * time.Second},
+		"until it is to stop":      {opens: time.Minute, stops: 5 * time.Second},
+		"whichever comes first":    {opens: 5 * time.Second, cancels: time.Minute, called: true},
+		"not if it is open anyway": {opens: time.Nanosecond, called: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begun := time.Now()
+				ctx, cancel := context.WithCancelCause(t.Context())
+				stop := make(chan struct{})
+				if c.cancels > 0 {
+					time.AfterFunc(c.cancels, func() { cancel(why) })
+				}
+				if c.stops > 0 {
+					time.AfterFunc(c.stops, func() { close(stop) })
+				}
+				e := NewEntrance(nil, 0)
+				e.Open = func() bool { return time.Since(begun) >= c.opens }
+				called := false
+				outcome := Attempt{
+					Title: "Handler", ID: "h", Log: slog.New(slog.DiscardHandler), Started: begun,
+					Limits: registry.Limits{Timeout: registry.Some(2 * time.Second)},
+					Enter:  e.For(&registry.Handler{ID: "h"}, stop),
+					Call: func(ctx context.Context) (any, error) {
+						called = true
+						time.Sleep(time.Second)
+						return nil, ctx.Err()
+					},
+				}.Make(ctx)
+				if called != c.called || outcome.Void == c.called {
+					t.Errorf("called: %v, want %v; the outcome is %+v", called, c.called, outcome)
+				}
+				if waited := time.Since(begun); waited > 7*time.Second {
+					t.Errorf("it waited for %s", waited)
+				}
+				if c.called && (outcome.Err != nil || outcome.Waited < c.opens-time.Nanosecond) {
+					t.Errorf("the timeout is not extended by the time it waited: %+v", outcome)
+				}
+				cancel(nil)
+			})
+		})
+	}
+}
+
+func TestOnlyLimitedHandlersNeedASlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limited, other := &registry.Handler{ID: "limited"}, &registry.Handler{ID: "sub"}
+		e := NewEntrance(registry.Set{limited}, 1)
+		leave, err := e.For(limited, nil)(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.For(other, nil)(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := e.For(limited, nil)(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a second call: got %v, want it to wait", err)
+		}
+		leave()
+		if _, err := e.For(limited, nil)(t.Context()); err != nil {
+			t.Errorf("after the first call: %v", err)
+		}
+	})
+}
+
+func TestACallThatIsRefusedAtTheGateGivesItsSlotBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &registry.Handler{ID: "h"}
+		e := NewEntrance(registry.Set{h}, 1)
+		var open atomic.Bool
+		e.Open = open.Load
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := e.For(h, nil)(ctx); err == nil {
+			t.Error("a closed gate lets a call pass")
+		}
+		open.Store(true)
+		if _, err := e.For(h, nil)(t.Context()); err != nil {
+			t.Errorf("the slot is lost: %v", err)
+		}
+	})
+}

@@ -1,0 +1,117 @@
+package progress
+
+import (
+	"testing"
+	"time"
+
+	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/storage"
+)
+
+// wall is a moment as it is read from a record: without the monotonic clock.
+func wall(t time.Time) time.Time { return t.Round(0).Truncate(time.Microsecond) }
+
+func TestAProcessThatReadsARecordWaitsNoLongerThanItsDelay(t *testing.T) {
+	now := time.Now()
+	for name, c := range map[string]struct {
+		delayed time.Time
+		delay   time.Duration
+		want    time.Duration
+	}{
+		"not delayed":                           {},
+		"the clocks are the same":               {now.Add(50 * time.Second), time.Minute, 50 * time.Second},
+		"the delay is over":                     {now.Add(-time.Second), time.Minute, 0},
+		"the clock was set back by an hour":     {now.Add(time.Hour + 50*time.Second), time.Minute, time.Minute},
+		"the clock was set forward":             {now.Add(-time.Hour), time.Minute, 0},
+		"of Kopf, or of a former version":       {now.Add(time.Hour), 0, time.Hour},
+		"of Kopf, over":                         {now.Add(-time.Hour), 0, 0},
+		"the delay is longer than what is left": {now.Add(time.Minute), time.Hour, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := storage.Record{Delayed: c.delayed, Delay: c.delay}
+			if got := left(r, now); !c.delayed.IsZero() && got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+			state := New(map[string]storage.Record{"h": r})
+			if got := state.Delay([]string{"h"}, now); got.Is != c.want {
+				t.Errorf("the state waits for %s, want %s", got.Is, c.want)
+			}
+			if due := len(state.Due([]string{"h"}, now)) > 0; due != (c.want == 0) {
+				t.Errorf("due: %v", due)
+			}
+		})
+	}
+}
+
+func TestTheDelayCountsFromTheFirstReading(t *testing.T) {
+	first := time.Now()
+	stored := map[string]storage.Record{"h": {Delayed: wall(first.Add(time.Hour)), Delay: time.Minute, Purpose: "create"}}
+	var known Delays
+	for _, c := range []struct{ later, want time.Duration }{
+		{0, time.Minute}, {20 * time.Second, 40 * time.Second}, {time.Minute, 0}, {2 * time.Minute, 0},
+	} {
+		state := New(stored) // each turn reads the record again
+		state.Remember(known)
+		now := first.Add(c.later)
+		if got := state.Delay([]string{"h"}, now); !got.Set || got.Is != c.want {
+			t.Errorf("after %s: got %s, want %s", c.later, got.Is, c.want)
+		}
+		known = state.Delays(now)
+	}
+	// Another delay of the same handler counts anew.
+	stored["h"] = storage.Record{Delayed: wall(first.Add(2 * time.Hour)), Delay: time.Minute, Purpose: "create"}
+	state := New(stored)
+	state.Remember(known)
+	if got := state.Delay([]string{"h"}, first.Add(2*time.Minute)); got.Is != time.Minute {
+		t.Errorf("another delay: got %s", got.Is)
+	}
+}
+
+func TestAClockSetBackDoesNotProlongTheDelayOfItsOwnProcess(t *testing.T) {
+	now := time.Now()
+	state := New(nil)
+	state.Select([]string{"h"}, cause.Create, now)
+	state.Attempted("h", Attempt{Failed: true, Delay: registry.Some(time.Minute)}, now)
+	record, known := state.Record("h"), state.Delays(now)
+	if record.Delay != time.Minute {
+		t.Errorf("the length of the delay is not recorded: %+v", record)
+	}
+	record.Started, record.Delayed = wall(record.Started), wall(record.Delayed)
+
+	// As if the clock had been set back: what is recorded is far in the future.
+	record.Delayed = record.Delayed.Add(time.Hour)
+	shifted := Delays{"h": {recorded: record.Delayed, until: known["h"].until}}
+	for later, want := range map[time.Duration]bool{59 * time.Second: false, 60 * time.Second: true} {
+		next := New(map[string]storage.Record{"h": record})
+		next.Remember(shifted)
+		if due := len(next.Due([]string{"h"}, now.Add(later))) > 0; due != want {
+			t.Errorf("after %s: due %v, want %v", later, due, want)
+		}
+	}
+}
+
+func TestNothingIsRememberedOfDelaysThatAreOver(t *testing.T) {
+	now := time.Now()
+	state := New(map[string]storage.Record{"done": {Success: true, Delayed: now}, "ready": {}, "delayed": {Delayed: now.Add(time.Hour)}})
+	if got := state.Delays(now); len(got) != 1 || got["delayed"].until.IsZero() {
+		t.Errorf("got %v", got)
+	}
+	state.Hasten([]string{"delayed"})
+	if got := state.Delays(now); got != nil {
+		t.Errorf("after waking: %v", got)
+	}
+}
+
+func TestAStartInTheFutureCountsAsNow(t *testing.T) {
+	now := time.Now()
+	for name, c := range map[string]struct{ started, want time.Time }{
+		"past":   {now.Add(-time.Hour), now.Add(-time.Hour)},
+		"now":    {now, now},
+		"future": {now.Add(time.Hour), now},
+	} {
+		if got := Begun(c.started, now); !got.Equal(c.want) {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+	}
+}
