@@ -43,12 +43,11 @@ type oracle struct {
 
 // state is an object after a user's write.
 type state struct {
-	text       string
-	object     map[string]any
-	generation int64
-	deleting   bool
-	guarded    bool // it has the operator's finalizer
-	doomed     bool // its kind or namespace was deleted
+	text     string
+	object   map[string]any
+	deleting bool
+	guarded  bool // it has the operator's finalizer
+	doomed   bool // its kind or namespace was deleted
 }
 
 // seen is an event as a handler saw it.
@@ -112,14 +111,13 @@ func (o *oracle) userWrote(method string, answer []byte) {
 	var exact struct {
 		Metadata struct {
 			UID               string
-			Generation        int64
 			DeletionTimestamp string
 			Finalizers        []string
 		}
 	}
 	_ = json.Unmarshal(answer, &exact)
 	m := exact.Metadata
-	s := state{text: canonical(answer), object: obj, generation: m.Generation, deleting: m.DeletionTimestamp != ""}
+	s := state{text: canonical(answer), object: obj, deleting: m.DeletionTimestamp != ""}
 	for _, f := range m.Finalizers {
 		s.guarded = s.guarded || strings.HasPrefix(f, storageKey)
 	}
@@ -130,7 +128,7 @@ func (o *oracle) userWrote(method string, answer []byte) {
 
 // doomed is told that an object is deleted with its kind or its namespace.
 func (o *oracle) doomed(obj *unstructured.Unstructured) {
-	s := state{text: userState(obj.Object), object: obj.Object, generation: obj.GetGeneration(), deleting: true, doomed: true}
+	s := state{text: userState(obj.Object), object: obj.Object, deleting: true, doomed: true}
 	for _, f := range obj.GetFinalizers() {
 		s.guarded = s.guarded || strings.HasPrefix(f, storageKey)
 	}
@@ -249,20 +247,27 @@ func (o *oracle) end(k *call, final bool, err error) {
 }
 
 // ambiguous reports whether different changes of the object may have one key:
-// those that are the same again, with others in between, and all of metadata.
+// those of metadata that are the same again, with others in between.
 func (o *oracle) ambiguous(uid string) bool {
 	known := map[string]int{}
+	spec := ""
 	for i, s := range o.states[uid] {
-		text := s.text
-		if o.declaration.statusSub { // otherwise every write of a status raises the generation
-			text += fmt.Sprint(s.generation)
+		if now := specOf(s.object); now != spec {
+			spec = now
+			clear(known)
 		}
-		if last, found := known[text]; found && last != i-1 {
+		if last, found := known[s.text]; found && last != i-1 {
 			return true
 		}
-		known[text] = i
+		known[s.text] = i
 	}
 	return false
+}
+
+// specOf is the part of the spec that users write.
+func specOf(obj map[string]any) string {
+	text, _ := json.Marshal(without(asMap(obj["spec"]), func(k string) bool { return k == ownSpec }))
+	return string(text)
 }
 
 // asks is told what a handler writes; "" if it is not known whether it does.

@@ -174,13 +174,17 @@ func (o *oracle) nothingIsLeftOver(w *world, obj *unstructured.Unstructured) {
 			o.wrong("%s has the annotation %s=%s", obj.GetName(), key, obj.GetAnnotations()[key])
 		}
 	}
-	if left := asMap(asMap(asMap(obj.Object["status"])["kopf"])["progress"]); len(left) > 0 {
-		o.wrong("%s has progress in its status: %v", obj.GetName(), left)
+	for id := range asMap(asMap(asMap(obj.Object["status"])["kopf"])["progress"]) {
+		if !o.dropped[annotationName(id)] {
+			o.wrong("%s has progress of %s in its status", obj.GetName(), id)
+		}
 	}
 	w.outside.mu.Lock()
 	defer w.outside.mu.Unlock()
-	if left := w.outside.records[string(obj.GetUID())]; len(left) > 0 {
-		o.wrong("%s has progress outside: %v", obj.GetName(), left)
+	for id := range w.outside.records[string(obj.GetUID())] {
+		if !o.dropped[annotationName(id)] {
+			o.wrong("%s has progress of %s outside", obj.GetName(), id)
+		}
 	}
 	needed := slices.ContainsFunc(o.declaration.handlers, func(h handler) bool {
 		mandatory := h.on&gopf.Delete != 0 || h.kind == "daemon" || h.kind == "timer"
