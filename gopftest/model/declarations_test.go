@@ -52,7 +52,7 @@ func randomDeclaration(r *rand.Rand, th theme) declaration {
 	d := declaration{
 		lifecycle:   pick(r, []string{"asap", "asap", "all", "one", "random", "shuffled"}),
 		storage:     pick(r, []string{"annotations", "annotations", "annotations", "status", "smart", "elsewhere"}),
-		workerLimit: pick(r, []int{0, 0, 1, 2}),
+		workerLimit: pick(r, th.workers),
 		maxWorkers:  pick(r, []int{0, 0, 0, 1, 3}),
 		statusSub:   chance(r, 70),
 		scanning:    chance(r, 20),

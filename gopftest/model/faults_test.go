@@ -147,6 +147,7 @@ func randomStreamFault(r *rand.Rand) action {
 		{fmt.Sprint("events delayed by ", d), gopftest.DelayEvents(d)},
 		{fmt.Sprint("events delayed by ", d), gopftest.DelayEvents(d)},
 		{"events replayed", gopftest.ReplayEvents()},
+		{"events replayed", gopftest.ReplayEvents()},
 		{"events doubled", gopftest.DuplicateEvents()},
 		{"events replayed", gopftest.ReplayEvents()},
 		{"events replayed", gopftest.ReplayEvents()},

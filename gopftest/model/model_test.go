@@ -61,7 +61,7 @@ func TestNothingIsLostOrRepeated(t *testing.T) {
 		if chance(r, 30) {
 			w.idle = 2 * time.Hour
 		}
-		plan := randomPlan(r, th, newUsers(r, th, []string{"x0", "x1", "x2"}[:pick(r, []int{1, 1, 2, 3})]...))
+		plan := randomPlan(r, th, newUsers(r, th, []string{"x0", "x1", "x2"}[:pick(r, th.objects)]...))
 		w.supervise(1)
 		quiet(time.Second)
 		w.perform(plan)
@@ -85,7 +85,7 @@ func (w *world) finish() {
 	before := w.snapshot()
 	w.oracle.strict = true
 	p := w.start(w.declaration, 0)
-	quiet(10 * time.Minute)
+	w.rest()
 	w.oracle.restarted(w, p, before)
 	w.oracle.settled(w)
 	w.end()

@@ -218,6 +218,13 @@ func (o *oracle) begin(p *process, h handler, id string, top bool, c *change) *c
 	return k
 }
 
+// activity is a number that grows with each call and each end of one.
+func (o *oracle) activity() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return 2*o.called - len(o.running)
+}
+
 // end is told that a call is over.
 func (o *oracle) end(k *call, final bool, err error) {
 	o.mu.Lock()

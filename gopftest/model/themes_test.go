@@ -18,15 +18,17 @@ type theme struct {
 	del        int   // deletions, of the users' actions
 	back       int   // changes taken back, of the changes
 	relabel    int   // changes of metadata, of the changes
+	objects    []int // how many there are: one of these
+	workers    []int // how many objects may be handled at the same time: one of these
 	trouble    []int // troubles, of all actions: one of these
 	kinds      []int // weights of troubles: ends, pauses, relists, changes beside, stream faults, request faults
 }
 
 var themes = []theme{
-	{"everything", 45, 50, 30, 15, 35, 15, []int{0, 10, 25, 50}, []int{12, 28, 14, 12, 16, 18}},
-	{"changes", 85, 20, 10, 3, 50, 10, []int{0, 0, 10}, []int{10, 10, 10, 40, 10, 20}},
-	{"deletions", 70, 100, 60, 30, 20, 10, []int{30, 50}, []int{10, 35, 30, 5, 10, 10}},
-	{"streams", 70, 30, 20, 8, 30, 10, []int{30, 50}, []int{3, 5, 15, 5, 60, 12}},
+	{"everything", 45, 50, 30, 15, 35, 15, []int{1, 1, 2, 3}, []int{0, 0, 1, 2}, []int{0, 10, 25, 50}, []int{12, 28, 14, 12, 16, 18}},
+	{"changes", 85, 20, 10, 3, 50, 10, []int{1}, []int{0}, []int{0, 0, 10}, []int{10, 10, 10, 40, 10, 20}},
+	{"deletions", 70, 100, 60, 30, 20, 10, []int{1, 2}, []int{0, 0, 1}, []int{30, 50}, []int{10, 35, 30, 5, 10, 10}},
+	{"streams", 70, 30, 20, 8, 30, 10, []int{2, 3}, []int{0, 1, 1}, []int{30, 50}, []int{3, 5, 15, 5, 60, 12}},
 }
 
 // environment is how quick the cluster is.

@@ -26,7 +26,6 @@ type world struct {
 	outside     *outside
 	runOptions  []gopf.RunOption
 	running     sync.WaitGroup
-	rest        time.Duration // after each episode
 	idle        time.Duration // at the end
 
 	mu        sync.Mutex
@@ -44,7 +43,7 @@ func newWorld(t *testing.T, d declaration, e environment) *world {
 	e.apply(c)
 	h := newHistory(c)
 	h.add("%s", e)
-	w := &world{t: t, cluster: c, declaration: d, history: h, oracle: newOracle(h, d), outside: newOutside(), rest: 30 * time.Minute, idle: 30 * time.Minute}
+	w := &world{t: t, cluster: c, declaration: d, history: h, oracle: newOracle(h, d), outside: newOutside(), idle: 30 * time.Minute}
 	w.oracle.abort = w.abort
 	w.define()
 	return w
@@ -158,6 +157,18 @@ func quiet(d time.Duration) {
 	synctest.Wait()
 }
 
+// rest waits until no handler has been called for longer than the longest delay
+// after an error.
+func (w *world) rest() {
+	for range 20 {
+		before := w.oracle.activity()
+		quiet(12 * time.Minute)
+		if w.oracle.activity() == before {
+			return
+		}
+	}
+}
+
 // perform does what was planned, and checks the outcome of each episode.
 func (w *world) perform(plan [][]action) {
 	for _, episode := range plan {
@@ -171,7 +182,7 @@ func (w *world) perform(plan [][]action) {
 			quiet(15 * time.Minute)
 			w.restore()
 		}
-		quiet(w.rest)
+		w.rest()
 		if w.isEnding() {
 			return
 		}
