@@ -33,14 +33,16 @@ func TestMistakesInDeclarationsAreReportedTogetherWithTheirPlaces(t *testing.T) 
 		"value and change": {func(op *Operator) {
 			op.Resource("pods").Field("spec.a").Value(Present).Changed(Any, Any).OnUpdate("a", noop)
 		}, "exclude each other"},
-		"optional creation":            {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Optional()) }, "Optional is for deletion handlers"},
-		"resuming options elsewhere":   {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, AlsoDeleted()) }, "AlsoDeleted is for resuming handlers"},
-		"no reason":                    {func(op *Operator) { op.Resource("pods").On(0, "a", noop) }, "has no reason to be called"},
-		"a bad path":                   {func(op *Operator) { op.Resource("pods").WithField("", Present).OnCreate("a", noop) }, "path"},
-		"no filter function":           {func(op *Operator) { op.Resource("pods").When(nil).OnCreate("a", noop) }, "When has no function"},
-		"a bad former id":              {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Formerly("?")) }, "cannot be stored"},
-		"two event handlers, one id":   {func(op *Operator) { r := op.Resource("pods"); r.OnEvent("a", nothing); r.OnEvent("a", nothing) }, "is declared already"},
-		"an event handler for a field": {func(op *Operator) { op.Resource("pods").Field("spec").OnEvent("a", nothing) }, "use WithField"},
+		"optional creation":             {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Optional()) }, "Optional is for deletion handlers"},
+		"resuming options elsewhere":    {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, AlsoDeleted()) }, "AlsoDeleted is for resuming handlers"},
+		"no reason":                     {func(op *Operator) { op.Resource("pods").On(0, "a", noop) }, "has no reason to be called"},
+		"a bad path":                    {func(op *Operator) { op.Resource("pods").WithField("", Present).OnCreate("a", noop) }, "path"},
+		"no filter function":            {func(op *Operator) { op.Resource("pods").When(nil).OnCreate("a", noop) }, "When has no function"},
+		"a bad former id":               {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Formerly("?")) }, "cannot be stored"},
+		"two event handlers, one id":    {func(op *Operator) { r := op.Resource("pods"); r.OnEvent("a", nothing); r.OnEvent("a", nothing) }, "is declared already"},
+		"an event handler for a field":  {func(op *Operator) { op.Resource("pods").Field("spec").Value(Present).OnEvent("a", nothing) }, ""},
+		"an event handler for a change": {func(op *Operator) { op.Resource("pods").Field("spec").Changed(Any, Present).OnEvent("a", nothing) }, "use Value instead of Changed"},
+		"a reserved id":                 {func(op *Operator) { op.Resource("pods").OnEvent("gopf.bound", nothing) }, "reserved"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -21,21 +21,26 @@ type Event[T Object] struct {
 // EventFunc handles an event of an object.
 type EventFunc[T Object] func(context.Context, *Event[T]) error
 
-// OnEvent calls fn for every event of the stream, the operator's own changes
-// included: once, in their order, with nothing recorded and no second attempt.
-// Errors are logged and forgotten.
+// OnEvent calls fn once for every watch event, in order, including those caused
+// by the operator's own writes. Nothing is recorded; errors are logged and not
+// retried.
+//
+// On a handle that is about one field, it calls fn for objects that have the
+// field, or a field with a fitting [FieldResource.Value]. The path becomes part of
+// the stored id, and a change of the field counts as a change of the object, as
+// in Kopf. So operators of both kinds agree on what was handled.
 func (r *Resource[T]) OnEvent(id string, fn EventFunc[T]) {
 	if fn == nil {
 		r.op.problem("handler %q has no function", id)
 		return
 	}
-	if r.change != nil {
-		r.op.problem("handler %q: events are about whole objects; use WithField instead of Field", id)
+	if r.change != nil && (r.change.Old != nil || r.change.New != nil) {
+		r.op.problem("handler %q: an event has no old value; use Value instead of Changed", id)
 		return
 	}
 	r.op.declare(&registry.Handler{
-		Family: registry.Events, ID: id, Where: caller(), Of: r.of, Select: r.selected,
-		Criteria: r.criteria, When: r.when,
+		Family: registry.Events, ID: storedID(id, r.change), Where: caller(), Of: r.of, Select: r.selected,
+		Criteria: r.criteria, Change: r.change, When: r.when,
 		Call: func(ctx context.Context, req *registry.Request) error {
 			s, err := newSubject[T](req)
 			if err != nil {

@@ -140,6 +140,7 @@ func isHandled(object *unstructured.Unstructured) bool {
 		switch {
 		case key == "kopf.zalando.org/last-handled-configuration":
 			must(json.Unmarshal([]byte(value), &last))
+		case key == "kopf.zalando.org/gopf.bound": // it stays
 		case strings.HasPrefix(key, "kopf.zalando.org/"):
 			return false // somebody is not done
 		}

@@ -161,6 +161,8 @@ func checkID(id string) error {
 	switch {
 	case id == "":
 		return fmt.Errorf("a handler has no id")
+	case name == "gopf.handling" || name == "gopf.bound":
+		return fmt.Errorf("the id %q is reserved: Gopf keeps records of its own under it", id)
 	case !storable.MatchString(name):
 		return fmt.Errorf("the id %q cannot be stored on objects: use letters, digits and -_./ inside", id)
 	}

@@ -41,6 +41,7 @@ func (op *Operator) serve(ctx context.Context, run *runOptions, stopped func()) 
 	if err := op.checkStorages(); err != nil {
 		return err
 	}
+	op.adviseOnStorages(run.log)
 	config, err := run.engineConfig(op)
 	if err != nil {
 		return err

@@ -104,6 +104,20 @@ func (op *Operator) checkStorages() error {
 	return errors.Join(problems...)
 }
 
+// adviseOnStorages logs what is doubtful about the storages.
+func (op *Operator) adviseOnStorages(log *slog.Logger) {
+	var told []string
+	for _, s := range []any{op.Settings.Persistence.Progress, op.Settings.Persistence.Base} {
+		if a, ok := s.(storage.Adviser); ok {
+			told = append(told, a.Advice()...)
+		}
+	}
+	slices.Sort(told)
+	for _, advice := range slices.Compact(told) {
+		log.Warn("Doubtful declaration: " + advice + ".")
+	}
+}
+
 // DeclarationError tells what is wrong with the declarations of an operator.
 type DeclarationError struct{ Problems []error }
 

@@ -46,6 +46,11 @@ type PersistenceSettings struct {
 	Progress storage.Progress
 	// Base keeps what objects were like when they were handled last.
 	Base storage.Base
+	// TrustCopies makes a copy of an object that was handled count as handled, too.
+	// Set it for the first run after objects were restored into a new cluster with
+	// their annotations. Default: false, which handles copies as new objects. Copies
+	// are recognized only where the base is kept in annotations.
+	TrustCopies bool
 	// PlainSecrets keeps what Secrets were like as it is, as Kopf does. Otherwise
 	// their values are kept as digests, which tell what has changed, but not what
 	// it was.

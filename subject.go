@@ -49,8 +49,10 @@ func newSubject[T Object](req *registry.Request) (*Subject[T], error) {
 	return s, nil
 }
 
-// Raw is the object as decoded JSON, whatever T has of it: integers as int64,
-// other numbers as float64. It is shared: do not change it.
+// Raw returns the object as decoded JSON, whatever T has of it. Integers are int64
+// and other numbers float64. An integer beyond int64 is a float64 if that has the
+// same digits, which holds for all that API servers written in Go send; otherwise
+// it is a json.Number. The map is shared: do not change it.
 func (s *Subject[T]) Raw() map[string]any { return s.req.Body.Map() }
 
 // Post posts a Kubernetes event about the object, of any type; kubectl shows

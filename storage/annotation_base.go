@@ -19,6 +19,9 @@ const AnnotationsLimit = 256 << 10
 // An essence that is too large for that is compressed and kept in an annotation
 // with another name, <prefix>/last-handled-configuration-gz, which Kopf does not
 // know. If even that does not fit, Save returns a [*TooLargeError].
+//
+// A second annotation, <prefix>/gopf.bound, is written along with it. It tells
+// copies of the object from the original; see [CopyDetector].
 type AnnotationBase struct {
 	// Prefix is the domain of the annotation. Operators that handle the same
 	// objects must have different ones.
@@ -37,6 +40,8 @@ type AnnotationBase struct {
 	// default 32 KiB less than [AnnotationsLimit], which leaves room for records
 	// of handlers.
 	CompressAbove int
+
+	place string // where it was made
 }
 
 var (
@@ -53,6 +58,7 @@ func NewAnnotationBase(prefix string) *AnnotationBase {
 		Key:           "last-handled-configuration",
 		V1:            true,
 		CompressAbove: AnnotationsLimit - 32<<10,
+		place:         callerOf(),
 	}
 }
 
@@ -81,7 +87,7 @@ func (s *AnnotationBase) Load(_ context.Context, o Object) (essence map[string]a
 			essence, found, err = DecodeEssence(value)
 		}
 		if err != nil {
-			return nil, false, &MalformedError{"the annotation " + key, err}
+			return nil, false, &MalformedError{Where: "the annotation " + key, Err: err}
 		}
 		if found {
 			break
@@ -98,10 +104,11 @@ func (s *AnnotationBase) Save(_ context.Context, o Object, p Patch, essence map[
 	}
 	a := annotations{prefix: s.Prefix, v1: s.V1}
 	plain, compressed := s.keys(Marked(o))
-	taken := annotationsSize(o, p, append(plain, compressed))
+	taken := annotationsSize(o, p, append(plain, compressed, s.boundKey(Marked(o)))) + s.boundSize(o)
 	if taken+sizeOf(plain, text) <= s.CompressAbove {
 		a.put(o, p, plain, text)
 		a.purge(o, p, []string{compressed})
+		s.bind(o, p, text)
 		return nil
 	}
 	packed, err := compress(text)
@@ -113,6 +120,7 @@ func (s *AnnotationBase) Save(_ context.Context, o Object, p Patch, essence map[
 	}
 	a.put(o, p, []string{compressed}, packed)
 	a.purge(o, p, plain)
+	s.bind(o, p, packed)
 	return nil
 }
 
@@ -121,14 +129,14 @@ func (s *AnnotationBase) Save(_ context.Context, o Object, p Patch, essence map[
 func (s *AnnotationBase) Clean(essence map[string]any) {
 	plain, compressed := s.keys(false)
 	markedPlain, markedCompressed := s.keys(true)
-	s.clean(essence, slices.Concat(plain, markedPlain, []string{compressed, markedCompressed}))
+	s.clean(essence, slices.Concat(plain, markedPlain, []string{compressed, markedCompressed, s.boundKey(false), s.boundKey(true)}))
 }
 
 // CleanObject implements [ObjectCleaner]: what a Deployment's annotation looks
 // like on its ReplicaSet is not a trace of this storage there, and counts.
 func (s *AnnotationBase) CleanObject(o Object, essence map[string]any) {
 	plain, compressed := s.keys(Marked(o))
-	s.clean(essence, append(plain, compressed))
+	s.clean(essence, append(plain, compressed, s.boundKey(Marked(o))))
 }
 
 func (s *AnnotationBase) clean(essence map[string]any, keys []string) {

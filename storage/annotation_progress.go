@@ -22,6 +22,8 @@ type AnnotationProgress struct {
 	// TouchKey is the name of the annotation by which Kopf wakes itself; see
 	// [Untoucher]. By default "touch-dummy".
 	TouchKey string
+
+	place string // where it was made
 }
 
 var (
@@ -34,7 +36,7 @@ var (
 // NewAnnotationProgress returns a storage in annotations of the prefix, with
 // everything else as in Kopf by default.
 func NewAnnotationProgress(prefix string) *AnnotationProgress {
-	return &AnnotationProgress{Prefix: prefix, V1: true, TouchKey: "touch-dummy"}
+	return &AnnotationProgress{Prefix: prefix, V1: true, TouchKey: "touch-dummy", place: callerOf()}
 }
 
 // Load implements [Progress].
@@ -43,19 +45,22 @@ func (s *AnnotationProgress) Load(_ context.Context, o Object, ids []string) (ma
 	if !s.annotations().in(o) {
 		return records, nil // which is so of all new objects
 	}
+	var damaged damage
 	for _, id := range ids {
 		for key, value := range values(o, s.annotations().keys(o, id)) {
 			record, found, err := decodeRecord([]byte(value))
 			if err != nil {
-				return nil, &MalformedError{"the annotation " + key, err}
+				damaged.add(id, "the annotation "+key, err)
+				continue // the other key may have it
 			}
 			if found {
 				records[id] = record
+				delete(damaged, id)
 				break
 			}
 		}
 	}
-	return records, nil
+	return records, damaged.err()
 }
 
 // Save implements [Progress].

@@ -67,7 +67,8 @@ func (a annotations) purge(o Object, p Patch, keys []string) {
 }
 
 // mark says on the object that the prefix belongs to an operator. Kopf takes
-// prefixes like its own one for known, though only a few of these really are.
+// prefixes like its own one for known, though only a few of these really are; see
+// [Adviser].
 func (a annotations) mark(o Object, p Patch) {
 	if strings.HasPrefix(a.prefix, "kopf.") {
 		return

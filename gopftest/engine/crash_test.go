@@ -215,7 +215,11 @@ func live(t *testing.T, c *gopftest.Cluster, where placement, at int, what misha
 			s.phases = append(s.phases, "gone")
 			return
 		}
-		s.phases = append(s.phases, fmt.Sprint(obj.GetFinalizers(), obj.GetAnnotations(), obj.Object["status"]))
+		annotations := obj.GetAnnotations()
+		if hash, ok := strings.CutPrefix(annotations[bound], string(obj.GetUID())); ok {
+			annotations[bound] = "uid" + hash
+		}
+		s.phases = append(s.phases, fmt.Sprint(obj.GetFinalizers(), annotations, obj.Object["status"]))
 	}
 
 	time.Sleep(time.Second)

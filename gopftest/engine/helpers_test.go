@@ -25,6 +25,7 @@ import (
 const (
 	resource  = "kopf.dev/v1/kopfexamples"
 	annotated = "kopf.zalando.org/last-handled-configuration"
+	bound     = "kopf.zalando.org/gopf.bound"
 )
 
 // Example is the type of the objects in the tests.
@@ -125,6 +126,19 @@ func (l *lines) has(words ...string) bool {
 	return slices.ContainsFunc(l.text, func(line string) bool {
 		return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(line, w) })
 	})
+}
+
+// count returns the number of lines with the words.
+func (l *lines) count(words string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, line := range l.text {
+		if strings.Contains(line, words) {
+			n++
+		}
+	}
+	return n
 }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

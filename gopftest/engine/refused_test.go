@@ -78,3 +78,159 @@ func TestAHandlerWithALongErrorIsRetried(t *testing.T) {
 		}
 	})
 }
+
+// refuse makes the API server refuse patches that have the text in them.
+func refuse(c *gopftest.Cluster, text string) *gopftest.Fault {
+	return c.Fault(gopftest.Requests("patch", "kopfexamples").Where(func(r gopftest.Request) bool {
+		return strings.Contains(string(r.Body), text)
+	}), gopftest.FailWith(apierrors.NewInvalid(schema.GroupKind{Group: "kopf.dev", Kind: "KopfExample"}, "x", nil)))
+}
+
+func TestARefusedPatchFailsOnlyItsHandler(t *testing.T) {
+	for _, where := range placements {
+		for name, test := range map[string]struct {
+			opts  []gopf.ChangeOption
+			calls int
+		}{
+			"retried":     {nil, 60},
+			"given up":    {[]gopf.ChangeOption{gopf.Retries(3)}, 3},
+			"failed":      {[]gopf.ChangeOption{gopf.OnError(gopf.Fail)}, 1},
+			"ignored":     {[]gopf.ChangeOption{gopf.OnError(gopf.Ignore)}, 1},
+			"own backoff": {[]gopf.ChangeOption{gopf.Backoff(30 * time.Minute)}, 2},
+		} {
+			t.Run(where.name+", "+name, func(t *testing.T) {
+				bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+					var bad, good int
+					op := gopf.New()
+					where.choose(&op.Settings.Persistence)
+					op.Settings.Execution.Lifecycle = gopf.AllAtOnce
+					x := gopf.For[*Example](op, resource)
+					x.OnCreate("bad", func(_ context.Context, ch *gopf.Change[*Example]) error {
+						bad++
+						ch.Patch.Set("spec.size", "wrong")
+						ch.SetResult("bad result")
+						return nil
+					}, test.opts...)
+					x.OnCreate("good", func(_ context.Context, ch *gopf.Change[*Example]) error {
+						good++
+						ch.Patch.Label("good", "yes")
+						ch.SetResult("good result")
+						return nil
+					})
+					refuse(c, `"size"`)
+					var log lines
+					gopftest.Start(t, op, c, gopf.Log(log.logger()))
+					settle()
+					c.Create(t, example("x", "a"))
+					time.Sleep(59*time.Minute + 50*time.Second)
+					x1 := get(t, c, "x")
+					status, _ := x1.Object["status"].(map[string]any)
+					if bad != test.calls || good != 1 || status["good"] != "good result" || x1.GetLabels()["good"] != "yes" || status["bad"] != nil {
+						t.Errorf("%d and %d calls, want %d and 1; labels %v, status %v", bad, good, test.calls, x1.GetLabels(), status)
+					}
+					if !log.has("Handler 'bad' failed", "the API server refused the change") {
+						t.Error("the log does not name the handler")
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestARefusedPatchOfASubHandlerLeavesItsParentUnfinished(t *testing.T) {
+	for _, where := range placements {
+		t.Run(where.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+				var diary calls
+				op := gopf.New()
+				where.choose(&op.Settings.Persistence)
+				x := gopf.For[*Example](op, resource)
+				x.OnCreate("parent", func(_ context.Context, ch *gopf.Change[*Example]) error {
+					ch.Sub("good", diary.handler("good"))
+					ch.Sub("bad", func(_ context.Context, ch *gopf.Change[*Example]) error {
+						diary.add("bad %s", ch.Object.Spec.Field)
+						if ch.Object.Spec.Field == "a" {
+							ch.Patch.Set("spec.size", "wrong")
+						}
+						return nil
+					})
+					ch.SetResult("done")
+					return nil
+				})
+				refuse(c, `"size"`)
+				gopftest.Start(t, op, c, gopf.Log(quiet()))
+				settle()
+				c.Create(t, example("x", "a"))
+				time.Sleep(90 * time.Second)
+				if s, _ := get(t, c, "x").Object["status"].(map[string]any); s["parent"] != nil {
+					t.Errorf("the parent has a result already: %v", s)
+				}
+				c.Patch(t, resource, "default", "x", spec(map[string]any{"field": "b"}))
+				time.Sleep(time.Hour)
+				if got, want := diary.all(), []string{"good create a", "bad a", "bad a", "bad b"}; !slices.Equal(got[:len(want)], want) {
+					t.Errorf("got %q, want %q first", got, want)
+				}
+				if s, _ := get(t, c, "x").Object["status"].(map[string]any); s["parent"] != "done" {
+					t.Errorf("the result is not there: %v", s)
+				}
+			})
+		})
+	}
+}
+
+func TestRefusedRecordsAreNoReasonToCallHandlersAgainNorToHoldUpADeletion(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := gopf.New()
+		x := gopf.For[*Example](op, resource)
+		x.OnCreate("make", diary.handler("make"))
+		x.OnDelete("drop", diary.handler("drop"))
+		refuse(c, `last-handled`)
+		var log lines
+		gopftest.Start(t, op, c, gopf.Log(log.logger()))
+		settle()
+		c.Create(t, example("x", "a"))
+		time.Sleep(time.Hour)
+		c.Patch(t, resource, "default", "x", spec(map[string]any{"field": "b"}))
+		time.Sleep(time.Hour)
+		if got := diary.all(); !slices.Equal(got, []string{"make create a"}) {
+			t.Errorf("got %q", got)
+		}
+		if !log.has("cannot be saved") {
+			t.Error("the log does not say that progress cannot be saved")
+		}
+		c.Delete(t, resource, "default", "x")
+		time.Sleep(time.Second)
+		if _, there := c.Lookup(t, resource, "default", "x"); there || !slices.Contains(diary.all(), "drop delete b") {
+			t.Errorf("the deletion waits: %v %q", there, diary.all())
+		}
+	})
+}
+
+func TestARefusedPatchOfAnEventHandlerIsDroppedAndNamed(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := gopf.New()
+		x := gopf.For[*Example](op, resource)
+		x.OnEvent("watch", func(_ context.Context, e *gopf.Event[*Example]) error {
+			e.Patch.Set("spec.size", "wrong")
+			return nil
+		})
+		x.OnCreate("make", diary.handler("make"))
+		x.OnUpdate("change", diary.handler("change"))
+		refuse(c, `"size"`)
+		var log lines
+		gopftest.Start(t, op, c, gopf.Log(log.logger()))
+		settle()
+		c.Create(t, example("x", "a"))
+		time.Sleep(time.Minute)
+		c.Patch(t, resource, "default", "x", spec(map[string]any{"field": "b"}))
+		time.Sleep(time.Minute)
+		if got := diary.all(); !slices.Equal(got, []string{"make create a", "change update b"}) {
+			t.Errorf("got %q", got)
+		}
+		if !log.has("event handler", "handler=watch") {
+			t.Error("the log does not name the handler")
+		}
+	})
+}

@@ -170,6 +170,27 @@ func TestAConnectionFailureCostsOneSmallList(t *testing.T) {
 	})
 }
 
+// A server that has just started refuses what it does not serve yet. Other resources
+// tell that its versions went back.
+func TestARestoreIsNoticedBeforeAllResourcesAreServed(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		var log lines
+		op, _ := restoring(&diary)
+		gopftest.Start(t, op, c, gopf.Log(log.logger()))
+		settle()
+		backup := c.Backup()
+		c.Create(t, example("x", "a"))
+		time.Sleep(2 * time.Minute) // bookmarks tell all streams the version
+		c.Fault(gopftest.Requests("", "kopfexamples"), gopftest.Fail(503))
+		c.Restore(t, backup)
+		time.Sleep(time.Second)
+		if !log.has("The versions of the API server went back") {
+			t.Error("the restore was not noticed within a second")
+		}
+	})
+}
+
 // At random, objects come, change and go; backups are made; the cluster is restored,
 // with and without an outage before the operator can look. Nobody can tell that a
 // server was restored if its version has come to where it was before; so users wait

@@ -82,6 +82,7 @@ func without(object *unstructured.Unstructured) map[string]any {
 	clone := object.DeepCopy()
 	annotations := clone.GetAnnotations()
 	delete(annotations, lastHandled)
+	delete(annotations, "kopf.zalando.org/gopf.bound")
 	if len(annotations) == 0 {
 		annotations = nil
 	}

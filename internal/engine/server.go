@@ -185,10 +185,11 @@ func (s *server) newResource(work context.Context, served observe.Served) *resou
 	r.config.Stream.Selector = served.Select
 	r.served = served
 	changes, background := served.Handlers.Of(registry.Changes), served.Handlers.Of(registry.Background)
+	watchers := served.Handlers.Of(registry.Events)
 	r.kind = &process.Kind{
 		Resource: served.Info, Config: s.Process,
-		Handlers: changes, Watchers: served.Handlers.Of(registry.Events),
-		Fields: append(changes.Fields(), background.Fields()...),
+		Handlers: changes, Watchers: watchers,
+		Fields: slices.Concat(changes.Fields(), background.Fields(), watchers.Fields()),
 		API:    s.client, Cluster: s.forHandlers(), Log: s.Log, Stopping: s.stopping, Paused: s.paused.Load, Pauses: r.pauses.Load,
 		Post: s.poster.Post, PostFrom: s.Posting.Level, Entrance: s.entry, Mark: s.Stream.Shared.Mark,
 		Alarm: func(key string, at time.Time) { s.clock.Set(appointment{r, key}, at) },

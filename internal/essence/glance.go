@@ -13,7 +13,11 @@ import (
 // handled last, with nothing decoded. It says so only if it is sure: most
 // objects most of the time are, and decoding them costs ten times as much.
 type Glancer struct {
+	// TrustCopies turns off that copies of other objects are not settled.
+	TrustCopies bool
+
 	noted    string   // the annotation with the essence
+	bound    string   // the annotation that begins with the uid of the object that the essence was noted for
 	prefixes []string // of annotations that storages leave while something is being handled
 	keys     [][]byte // of the status, in quotes, the same
 	scratch  sync.Pool
@@ -38,7 +42,7 @@ func NewGlancer(base storage.Base, progress storage.Progress) *Glancer {
 	if !ok {
 		return nil
 	}
-	g := &Glancer{noted: noted, prefixes: append(traces.Prefixes, plain.Prefix)}
+	g := &Glancer{noted: noted, bound: plain.Bound(), prefixes: append(traces.Prefixes, plain.Prefix)}
 	for _, key := range traces.Keys {
 		g.keys = append(g.keys, []byte(`"`+key+`"`))
 	}
@@ -64,6 +68,8 @@ type scratch struct {
 	kept   []byte // its annotations
 	labels []byte
 	old    []byte // the essence as it was noted
+	uid    []byte // of the object, in quotes
+	bound  []byte // what binds the essence to the object, in quotes; nil for nothing
 }
 
 // Look glances at an object.
@@ -75,7 +81,7 @@ func (g *Glancer) Look(raw []byte) Glance {
 	s.start(raw)
 	defer func() { s.start(nil); g.scratch.Put(s) }()
 	var found Glance
-	found.Settled = g.scan(s, &found) && len(s.old) > 0 && s.same()
+	found.Settled = g.scan(s, &found) && len(s.old) > 0 && (g.TrustCopies || s.owned()) && s.same()
 	return found
 }
 
@@ -83,6 +89,7 @@ func (g *Glancer) Look(raw []byte) Glance {
 func (s *scratch) start(raw []byte) {
 	s.raw, s.source = raw, *bytes.NewBuffer(raw)
 	s.dec.Reset(&s.source, jsontext.AllowDuplicateNames(true))
+	s.uid, s.bound = nil, nil
 	s.now, s.kept, s.labels, s.old = append(s.now[:0], '{'), s.kept[:0], nil, s.old[:0]
 }
 
@@ -119,6 +126,9 @@ func (g *Glancer) scanMetadata(s *scratch, found *Glance) bool {
 			return ok
 		case `"annotations"`:
 			return g.scanAnnotations(s)
+		case `"uid"`:
+			s.uid, ok = s.value()
+			return ok
 		}
 		return s.dec.SkipValue() == nil
 	})
@@ -137,6 +147,9 @@ func (g *Glancer) scanAnnotations(s *scratch) bool {
 			var err error
 			s.old, err = jsontext.AppendUnquote(s.old[:0], value)
 			return err == nil
+		case string(name) == g.bound:
+			s.bound = value
+			return true
 		case string(name) == lastApplied:
 			return true
 		case prefixed && g.own(prefix):
@@ -149,6 +162,16 @@ func (g *Glancer) scanAnnotations(s *scratch) bool {
 		s.kept = appendField(s.kept, quoted, value)
 		return true
 	})
+}
+
+// owned reports whether the essence was noted for this object, as far as that is
+// known. A false answer means that the object must be decoded.
+func (s *scratch) owned() bool {
+	if s.bound == nil {
+		return true
+	}
+	n := len(s.uid) - 1 // without the quote at its end
+	return n > 1 && len(s.bound) > n && bytes.Equal(s.bound[:n], s.uid[:n]) && s.bound[n] == '.'
 }
 
 // managedName is that of annotations that mark others with the same prefix as an

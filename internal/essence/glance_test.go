@@ -95,6 +95,24 @@ func TestWhatIsNotSurelySettledIsNotSettled(t *testing.T) {
 	}
 }
 
+func TestCopiesAreNotSettled(t *testing.T) {
+	t.Parallel()
+	raw := string(noted(t, `{"metadata":{"name":"n","uid":"u-1","annotations":{"note":"x"}},"spec":1}`))
+	for bound, settled := range map[string]bool{
+		"u-1.01234567": true, "u-2.01234567": false, "u-11.01234567": false, "u-1": false, "u-.01234567": false, "": false,
+	} {
+		raw := []byte(strings.Replace(raw, `"note":"x"`, `"note":"x","kopf.zalando.org/gopf.bound":"`+bound+`"`, 1))
+		g := essence.NewGlancer(storage.DefaultBase(), storage.DefaultProgress())
+		if got := g.Look(raw).Settled; got != settled {
+			t.Errorf("%q: settled %v", bound, got)
+		}
+		g.TrustCopies = true
+		if !g.Look(raw).Settled {
+			t.Errorf("%q: not settled, although copies are trusted", bound)
+		}
+	}
+}
+
 func TestOnlyKnownStoragesAllowForGlances(t *testing.T) {
 	t.Parallel()
 	ignoring := storage.NewAnnotationBase("my.op")

@@ -90,20 +90,11 @@ func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 // Make makes the attempt, unless the limits forbid it, and logs how it went. It
 // is void if the handler may not be called.
 func (a Attempt) Make(ctx context.Context) (o Outcome) {
-	a.Started = progress.Begun(a.Started, time.Now())
-	if a.Enter != nil {
-		asked := time.Now()
-		leave, err := a.Enter(ctx)
-		if err != nil {
-			a.Log.Debug(a.name()+" is not called now.", "handler", a.ID, "reason", err)
-			return Outcome{Void: true, Err: err}
-		}
-		waited := time.Since(asked)
-		defer func() { leave(); o.Waited = waited }()
-		if a.Limits.Timeout.Set {
-			a.Started = a.Started.Add(waited)
-		}
+	leave, waited, err := a.enter(ctx)
+	if err != nil {
+		return Outcome{Void: true, Err: err}
 	}
+	defer func() { leave(); o.Waited = waited }()
 	a.Log.Debug(a.name()+" is invoked.", "handler", a.ID)
 	if failed, err := a.exhausted(); failed {
 		a.Log.Error(err.Error(), "handler", a.ID)
@@ -121,9 +112,29 @@ func (a Attempt) Make(ctx context.Context) (o Outcome) {
 	return o
 }
 
-func (a Attempt) name() string { return a.Title + " '" + a.ID + "'" }
+// enter waits until the handler may be called. What it uses of the stack is given
+// back before the call.
+//
+//go:noinline
+func (a *Attempt) enter(ctx context.Context) (leave func(), waited time.Duration, err error) {
+	now := time.Now()
+	a.Started = progress.Begun(a.Started, now)
+	if a.Enter == nil {
+		return func() {}, 0, nil
+	}
+	if leave, err = a.Enter(ctx); err != nil {
+		a.Log.Debug(a.name()+" is not called now.", "handler", a.ID, "reason", err)
+		return nil, 0, err
+	}
+	if waited = time.Since(now); a.Limits.Timeout.Set {
+		a.Started = a.Started.Add(waited)
+	}
+	return leave, waited, nil
+}
 
-func (a Attempt) exhausted() (bool, error) {
+func (a *Attempt) name() string { return a.Title + " '" + a.ID + "'" }
+
+func (a *Attempt) exhausted() (bool, error) {
 	spent := time.Since(a.Started)
 	switch {
 	case a.Limits.Timeout.Set && spent >= a.Limits.Timeout.Is:
@@ -136,7 +147,7 @@ func (a Attempt) exhausted() (bool, error) {
 
 // call runs the user's code under the handler's deadline, and makes an error
 // of its panics.
-func (a Attempt) call(ctx context.Context) (result any, err error) {
+func (a *Attempt) call(ctx context.Context) (result any, err error) {
 	if a.Limits.Timeout.Set {
 		var cancel context.CancelFunc
 		deadline := a.Started.Add(a.Limits.Timeout.Is)
@@ -153,7 +164,7 @@ func (a Attempt) call(ctx context.Context) (result any, err error) {
 
 // conclude tells the outcome from what the handler returned. The classes of
 // errors are always outermost: see package registry.
-func (a Attempt) conclude(ctx context.Context, result any, err error) Outcome {
+func (a *Attempt) conclude(ctx context.Context, result any, err error) Outcome {
 	if err != nil && errors.Is(context.Cause(ctx), ErrStopping) {
 		a.Log.Warn(a.name()+" is interrupted by the stop and will be called again at the next start.", "handler", a.ID, "error", err)
 		return Outcome{Void: true, Err: err}
@@ -183,12 +194,12 @@ func (a Attempt) conclude(ctx context.Context, result any, err error) Outcome {
 // handler failed with this error, whatever it returned.
 func (a Attempt) Refused(err error) Outcome { return a.conclude(context.Background(), nil, err) }
 
-func (a Attempt) permanent(err error) Outcome {
+func (a *Attempt) permanent(err error) Outcome {
 	a.Log.Error(a.name()+" failed permanently: "+text(err), "handler", a.ID)
 	return Outcome{Final: true, Err: err, Message: cut(err.Error())}
 }
 
-func (a Attempt) temporary(err *registry.TemporaryError) Outcome {
+func (a *Attempt) temporary(err *registry.TemporaryError) Outcome {
 	verb := " failed temporarily"
 	if err.Wait {
 		verb = " is waiting"
@@ -206,7 +217,7 @@ func (a Attempt) temporary(err *registry.TemporaryError) Outcome {
 	return Outcome{Err: err, Message: message(err), Delay: err.Delay}
 }
 
-func (a Attempt) unclassified(err error) Outcome {
+func (a *Attempt) unclassified(err error) Outcome {
 	failure := a.name() + " failed with an exception and will "
 	attrs := []any{"handler", a.ID}
 	var panicked *PanicError
@@ -237,7 +248,7 @@ type limit struct {
 	err                       func(msg string) error
 }
 
-func (a Attempt) lookAhead(pause time.Duration) *limit {
+func (a *Attempt) lookAhead(pause time.Duration) *limit {
 	timeout, retries := a.Limits.Timeout, a.Limits.Retries
 	switch {
 	case timeout.Set && time.Since(a.Started)+pause >= timeout.Is:

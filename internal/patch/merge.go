@@ -50,3 +50,51 @@ func Apply(fields, merge map[string]any) {
 		}
 	}
 }
+
+// Inverse is the merge patch that undoes another one: each field gets the value that
+// it had before. Fields that do not have the value of the other patch now are left
+// alone, because they were changed since.
+func Inverse(merge, before, now map[string]any) map[string]any {
+	out := map[string]any{}
+	for key, v := range merge {
+		inner, isMap := v.(map[string]any)
+		old, was := before[key]
+		current, is := now[key]
+		currentMap, nowMap := current.(map[string]any)
+		if isMap && nowMap {
+			oldMap, _ := old.(map[string]any)
+			if undone := Inverse(inner, oldMap, currentMap); len(undone) > 0 {
+				out[key] = undone
+			}
+			continue
+		}
+		same := v == nil && !is || v != nil && is && diff.Equal(v, current)
+		switch {
+		case !same || was && is && diff.Equal(old, current) || !was && !is:
+		case was:
+			out[key] = old
+		default:
+			out[key] = nil
+		}
+	}
+	return out
+}
+
+// Minus is a merge patch without the fields that another one has.
+func Minus(merge, other map[string]any) map[string]any {
+	out := map[string]any{}
+	for key, v := range merge {
+		has, both := other[key]
+		inner, isMap := v.(map[string]any)
+		otherMap, otherIsMap := has.(map[string]any)
+		switch {
+		case !both:
+			out[key] = v
+		case isMap && otherIsMap:
+			if rest := Minus(inner, otherMap); len(rest) > 0 {
+				out[key] = rest
+			}
+		}
+	}
+	return out
+}

@@ -31,12 +31,18 @@ type change struct {
 	ran         bool      // some handlers were called
 	acted       bool      // it does something, even if the object stays as it is
 	interrupted bool      // the operator stopped before all handlers were called
-	todo        bool      // only the status is written now; the rest is stored in the note
+	todo        bool      // the parts are stored in the note now, and sent later
 
 	sent  bool // it was sent before, and failed
 	apart bool // the parts are sent one by one, because together they were refused
-	brief bool // the response to the last write does not matter
 
+	together map[string]any // what all parts together changed in the status
+	accepted patch.Patch    // what those changed in the status that were not refused
+	brief    bool           // the response to the last write does not matter
+
+	// current returns the parts that are left after some were refused: a handler
+	// has no result if one of its sub-handlers failed. May be nil.
+	current func() []execute.Part
 	// conclude decides again what is written about the handling, after the API
 	// server refused some of the parts. May be nil.
 	conclude func(context.Context) error
@@ -44,21 +50,12 @@ type change struct {
 	written func()
 }
 
-// restart forgets what conclude has decided so far.
-func (c *change) restart() {
-	c.notes, c.due, c.written, c.todo = patch.Patch{}, delay{}, nil, false
-}
-
 // asked is what is sent of the parts now.
-func (c *change) asked(body *object.Body) *patch.Patch {
-	if !c.todo {
-		return joint(c.parts)
+func (c *change) asked() *patch.Patch {
+	if c.todo {
+		return &patch.Patch{}
 	}
-	var status []execute.Part
-	for _, p := range c.parts {
-		status = append(status, statusOnly(p, body))
-	}
-	return joint(status)
+	return joint(c.parts)
 }
 
 // joint is one patch of all parts.
@@ -259,10 +256,7 @@ func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *chang
 	w.unsent, w.failures, w.refused, w.fresh, w.until = nil, 0, nil, false, time.Time{}
 	m.wroteIn = k.pauses()
 	if c.todo {
-		w.todo, w.todoSent = nil, false
-		for _, p := range c.parts {
-			w.todo = append(w.todo, mainOnly(p))
-		}
+		w.todo = newTodo(c.parts, body)
 	}
 	if c.written != nil {
 		c.written()
@@ -274,39 +268,88 @@ func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *chang
 // one: a refused part is the outcome of its handler.
 func (k *Kind) send(ctx context.Context, applier apply.Applier, body *object.Body, c *change) (*object.Body, error) {
 	if !c.apart {
-		after, err := k.apply(ctx, applier, body, c.asked(body), &c.notes, c.finalizer)
+		after, err := k.apply(ctx, applier, body, c.asked(), &c.notes, c.finalizer)
 		if !refused(err) {
 			return after, err
 		}
 		if len(c.parts) == 0 {
 			return after, &unsavedError{err}
 		}
-		c.apart, body = true, after
+		c.apart, c.todo, c.together, body = true, false, statusFields(c.asked(), body), after
 	}
 	applier.Brief = false
 	for len(c.parts) > 0 {
-		part := c.parts[0]
-		after, err := k.apply(ctx, applier, body, &part.Patch, &patch.Patch{}, apply.Finalizer{})
-		switch {
-		case refused(err) && part.Refuse == nil:
-			applier.Log.Error("The API server refused the change that an event handler asked for, which is dropped.", "handler", part.Handler, "error", err)
-		case refused(err):
-			part.Refuse(fmt.Errorf("the API server refused the change: %w", err))
-		case err != nil:
+		after, err := k.sendPart(ctx, applier, body, c)
+		if err != nil {
 			return after, err
 		}
-		body, c.parts = after, c.parts[1:]
+		body = after
 	}
 	if c.conclude != nil {
 		if err := c.conclude(ctx); err != nil {
 			return body, err
 		}
 	}
-	after, err := k.apply(ctx, applier, body, &patch.Patch{}, &c.notes, c.finalizer)
+	// The status was sent with all parts together: that of the refused ones is put
+	// back.
+	var back patch.Patch
+	back.Merge(patch.Inverse(patch.Minus(c.together, c.accepted.Fields()), c.from.Map(), body.Map()))
+	after, err := k.apply(ctx, applier, body, &back, &c.notes, c.finalizer)
 	if refused(err) {
 		err = &unsavedError{err}
 	}
 	return after, err
+}
+
+// sendPart sends the first part of a change that was refused as a whole. What it
+// changes outside of the status goes first, so that nothing of a refused part is
+// kept.
+func (k *Kind) sendPart(ctx context.Context, applier apply.Applier, body *object.Body, c *change) (*object.Body, error) {
+	part := c.parts[0]
+	steps := []execute.Part{part}
+	if k.Resource.HasStatus() {
+		steps = []execute.Part{mainOnly(part), statusOnly(part, body)}
+	}
+	for _, step := range steps {
+		after, err := k.apply(ctx, applier, body, &step.Patch, &patch.Patch{}, apply.Finalizer{})
+		switch {
+		case err == nil:
+			body = after
+			continue
+		case !refused(err):
+			return after, err
+		case part.Refuse == nil:
+			applier.Log.Error("The API server refused the change that an event handler asked for, which is dropped.", "handler", part.Handler, "error", err)
+		default:
+			part.Refuse(fmt.Errorf("the API server refused the change: %w", err))
+		}
+		c.next()
+		return body, nil
+	}
+	c.accepted.Merge(statusFields(&part.Patch, body))
+	c.next()
+	return body, nil
+}
+
+// next goes on to the next part. The parts may have changed, because the last one
+// was refused.
+func (c *change) next() {
+	done := c.parts[0].Handler
+	c.parts = c.parts[1:]
+	if c.current == nil {
+		return
+	}
+	current := c.current()
+	c.parts = slices.DeleteFunc(c.parts, func(p execute.Part) bool {
+		return p.Handler != done && !slices.ContainsFunc(current, func(other execute.Part) bool { return other.Handler == p.Handler })
+	})
+	for i, p := range c.parts {
+		for _, other := range current {
+			if other.Handler == p.Handler {
+				c.parts[i] = other
+			}
+		}
+	}
 }
 
 // apply sends a change. A panic of a user's edit is returned as an error.

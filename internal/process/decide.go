@@ -78,6 +78,9 @@ func (s *sight) unblocks(ctx context.Context, now *object.Body) bool {
 // if the API server refused a change that a handler asked for.
 func (s *sight) conclude(ctx context.Context, c *change, handled func(context.Context) error) error {
 	c.notes, c.due, c.finalizer.Remove, c.written = patch.Patch{}, delay{}, false, nil
+	if err := s.disown(ctx, c); err != nil {
+		return err
+	}
 	if err := handled(ctx); err != nil {
 		return err
 	}
@@ -153,6 +156,7 @@ func (s *sight) handleCause(ctx context.Context, c *change) (conclude func(conte
 		case h.behind():
 			h.reason = cause.Update
 		case h.stale(), h.note.Followed():
+			s.log.Debug("Removing the note about a handling that another operator has finished.")
 			return func(ctx context.Context) error { return h.saveProgress(ctx, c, nil, []string{progress.HandlingID}) }, nil
 		case s.cause.Reason == cause.Noop:
 			s.log.Debug("Something has changed, but we are not interested (the essence is the same).")

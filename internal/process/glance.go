@@ -47,7 +47,9 @@ func (k *Kind) glance() (g glancing) {
 		}
 		g.guarded = g.guarded || h.Mandatory
 	}
-	g.glancer = essence.NewGlancer(k.Config.Base, k.Config.Progress)
+	if g.glancer = essence.NewGlancer(k.Config.Base, k.Config.Progress); g.glancer != nil {
+		g.glancer.TrustCopies = k.Config.TrustCopies
+	}
 	g.finalizer = []byte(`"` + k.Config.Finalizer + `"`)
 	return g
 }
@@ -97,5 +99,5 @@ func (m *Memory) settle(b *object.Body) {
 // pending tells whether something is left from before that must be done
 // whatever the object is like.
 func (m *Memory) pending() bool {
-	return m.busy != nil && (m.busy.unsent != nil || m.busy.unsaved != nil || m.busy.failures > 0 || len(m.busy.asked) > 0 || m.busy.todoSent)
+	return m.busy != nil && (m.busy.unsent != nil || m.busy.unsaved != nil || m.busy.failures > 0 || len(m.busy.asked) > 0 || m.busy.todo != nil)
 }

@@ -66,10 +66,9 @@ func (h *handling) handle(ctx context.Context, c *change) (conclude func(context
 		n := h.state.Counts(h.reason)
 		h.log.Info(fmt.Sprintf("%s is processed: %d succeeded; %d failed.", title, n.Succeeded, n.Failed))
 	}
-	events := c.parts
 	h.tryEdits(runner)
-	c.parts = append(runner.Parts(h.Handlers), events...)
-	pass := &pass{handling: h, change: c, ids: ids, leftovers: leftovers, key: key, runner: runner, failure: failure, events: events}
+	pass := &pass{handling: h, change: c, ids: ids, leftovers: leftovers, key: key, runner: runner, failure: failure, events: c.parts}
+	c.parts, c.current = pass.parts(), pass.parts
 	interrupted := func() bool { return !h.state.Done(ids) && ctx.Err() != nil }
 	return func(ctx context.Context) error {
 		c.interrupted = interrupted()
@@ -105,7 +104,11 @@ func (h *handling) runner(key func() string) *execute.Runner {
 			return r
 		},
 		Load: func(ctx context.Context, ids []string) (map[string]storage.Record, error) {
-			return h.Config.Progress.Load(ctx, h.stored, ids)
+			if h.copied {
+				return nil, nil // they are another object's
+			}
+			records, err := h.Config.Progress.Load(ctx, h.stored, ids)
+			return records, h.excuse(err)
 		},
 	}
 }
@@ -137,10 +140,12 @@ func (h *handling) takeBack(ctx context.Context, c *change) error {
 // and the base is saved. If some handlers did not see the final essence, the note
 // stays, and the object is due at once for the update that follows.
 func (h *handling) saveEnd(ctx context.Context, c *change, note *progress.Note) error {
-	end := h.end(note)
-	saved, err := h.saveBase(ctx, c, end.Base)
-	if err != nil {
-		return err
+	end, saved := h.end(note), h.base
+	if !h.body.Deleting { // a deletion must not depend on being able to save
+		var err error
+		if saved, err = h.saveBase(ctx, c, end.Base); err != nil {
+			return err
+		}
 	}
 	purge := append(h.Handlers.IDs(), h.state.IDs()...)
 	if end.Note == nil || end.Note.Empty() {

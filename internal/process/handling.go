@@ -40,6 +40,9 @@ func (s *sight) open(ctx context.Context) (*handling, error) {
 	if err = s.excuse(err); err != nil {
 		return nil, fmt.Errorf("load the progress: %w", err)
 	}
+	if s.copied {
+		records = s.estrange(records)
+	}
 	stored, noted := records[progress.HandlingID]
 	delete(records, progress.HandlingID)
 	h := &handling{sight: s, reason: s.cause.Reason, state: progress.New(records), noted: noted}

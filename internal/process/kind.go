@@ -5,6 +5,7 @@ package process
 import (
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unique"
 
@@ -75,6 +76,7 @@ type Config struct {
 	ErrorDelays    []time.Duration // pauses after errors that are not the handlers'; the last repeats
 	WriteGrace     time.Duration   // for recording outcomes after the handlers were cancelled
 	PlainSecrets   bool            // keep what secrets were like as it is rather than as digests
+	TrustCopies    bool            // believe state that was stored for another object
 }
 
 // Memory is what is kept of one object between its turns. It is small: there
@@ -94,6 +96,9 @@ type Memory struct {
 	ended     bool   // it exists no more, though the stream has not said so yet
 	wroteIn   uint32 // the number of pauses before the last write, or before it was created
 
+	malformed atomic.Bool // damaged state was reported
+	copied    bool        // that it is a copy was reported
+
 	daemons *daemon.Object // nil for objects without daemons and timers
 	memos   registry.Memos
 	busy    *business // nil for objects with nothing to do
@@ -112,8 +117,7 @@ type business struct {
 	refused *handling // its records were refused by the API server; nil if they were not
 	fresh   bool      // the object has changed since
 
-	todo     []execute.Part // what the note says is still to be sent, with edits
-	todoSent bool           // it was sent, but the note says otherwise
+	todo *todo // the changes that the note has; nil if none, or if they are not known yet
 
 	// postponed are handlers that are not to be called before a moment of which
 	// nothing is recorded.

@@ -24,7 +24,9 @@ type sight struct {
 	memory  *Memory
 	body    *object.Body
 	stored  stored
-	blocked bool // it has our finalizer
+	blocked bool     // it has our finalizer
+	copied  bool     // the stored state is another object's
+	foreign []string // the records that came with it
 	cause   *cause.Cause
 	base    map[string]any    // as it was stored; nil if there is none
 	asked   []execute.Part    // what event handlers asked for
@@ -43,6 +45,9 @@ func (k *Kind) look(ctx context.Context, m *Memory, body *object.Body) (*sight, 
 	old, known, err := k.Config.Base.Load(ctx, s.stored)
 	if err = s.excuse(err); err != nil {
 		return nil, fmt.Errorf("load the last-handled configuration: %w", err)
+	}
+	if s.copied = s.isCopy(); s.copied {
+		known = false
 	}
 	now := k.essence(body)
 	if known {
@@ -80,14 +85,18 @@ func (k *Kind) essence(body *object.Body) map[string]any {
 	return e
 }
 
-// excuse lets pass that what was stored is malformed: that is as good as
-// nothing, and must not keep the object from being handled.
+// excuse drops the error about stored state that is malformed: this state counts
+// as absent and must not hold up the object. What could be read still counts.
 func (s *sight) excuse(err error) error {
 	var malformed *storage.MalformedError
 	if !errors.As(err, &malformed) {
 		return err
 	}
-	s.log.Warn("What was stored on the object cannot be read, and is treated as if it were not there.", "error", err)
+	level := slog.LevelWarn
+	if s.memory.malformed.Swap(true) {
+		level = slog.LevelDebug // the damage may stay until its handler is due
+	}
+	s.log.Log(context.Background(), level, "Some of the state that is stored on the object cannot be read, and counts as absent.", "error", err)
 	return nil
 }
 

@@ -100,7 +100,7 @@ func (k *Kind) observe(ctx context.Context, m *Memory, event *Event, asked *[]ex
 			Handler: h, Started: time.Now(), Patch: &patch.Patch{},
 		}
 		k.guard(event.Body, func() {
-			if event.Missed && m.watched&bit == 0 || !event.Missed && !h.MatchesObject(request) {
+			if event.Missed && m.watched&bit == 0 || !event.Missed && !h.MatchesEvent(request) {
 				return
 			}
 			matched |= bit

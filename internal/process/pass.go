@@ -7,6 +7,7 @@ import (
 
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/progress"
 	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/storage"
@@ -28,14 +29,13 @@ type pass struct {
 // changed, because the API server refused what a handler asked for.
 func (p *pass) save(ctx context.Context) error {
 	c := p.change
-	asked := joint(append(p.runner.Parts(p.Handlers), p.events...))
 	note := p.note.Clone()
 	for _, id := range p.runner.Finished() {
 		note.Saw(id, p.cause.New, p.state.Record(id).Stopped)
 	}
 	if !p.state.Done(p.ids) {
 		// What this turn writes is no change for the handlers that finished.
-		p.absorb(note, asked)
+		p.absorb(note, joint(p.parts()))
 	}
 	c.todo, p.saved = false, note
 	err := p.saveOutcomes(ctx, note)
@@ -51,14 +51,28 @@ func (p *pass) save(ctx context.Context) error {
 	}
 	unsent := note.Clone()
 	unsent.Todo = todo
-	c.restart()
+	if err = p.restart(ctx); err != nil {
+		return err
+	}
 	if err = p.saveUnfinished(ctx, unsent); !errors.Is(err, progress.ErrNoteTooLarge) {
 		c.todo, c.due = len(todo) > 0, registry.Some(time.Duration(0))
 		return err
 	}
-	c.restart()
+	if err = p.restart(ctx); err != nil {
+		return err
+	}
 	return p.saveOutcomes(ctx, note)
 }
+
+// restart forgets what was decided so far.
+func (p *pass) restart(ctx context.Context) error {
+	c := p.change
+	c.notes, c.due, c.written, c.todo = patch.Patch{}, delay{}, nil, false
+	return p.disown(ctx, c)
+}
+
+// parts are the changes that handlers ask for in this turn, apart from refused ones.
+func (p *pass) parts() []execute.Part { return append(p.runner.Parts(p.Handlers), p.events...) }
 
 // saveOutcomes puts the outcomes into the change as if all of it were written in
 // one request.
@@ -86,10 +100,7 @@ func (p *pass) saveOutcomes(ctx context.Context, note *progress.Note) error {
 
 // saveUnfinished puts the records and the note into the change.
 func (p *pass) saveUnfinished(ctx context.Context, note *progress.Note) error {
-	note.Key = p.key()
-	if note.Started.IsZero() {
-		note.Started = p.state.Started(p.ids)
-	}
+	note.Key, note.Started = p.key(), p.state.Started(p.reason)
 	return p.saveProgress(ctx, p.change, note, without(p.leftovers, p.ids))
 }
 

@@ -14,44 +14,47 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// Where records are in the status, a change of the rest of the object is stored in
-// the note with the records of its handlers, sent in the next request, and removed
-// from the note with the one after that. A process that finds such a change in a
-// note sends it first: the one before may have ended too early.
+// Where records are in the status, the rest of the object needs a request of its
+// own. What handlers asked for is then stored in the note with their records. The
+// next request sends what is outside of the status. The one after that sends what is
+// in the status, and removes it all from the note. A process that finds such changes
+// in a note sends them first: the process before it may have ended too early.
 
-// todoOf is what the parts change outside of the status.
+// todoOf is what the parts change, if any of them changes something outside of the
+// status.
 func todoOf(parts []execute.Part, body *object.Body) []progress.Todo {
 	var todo []progress.Todo
+	needed := false
 	for _, p := range parts {
-		if main := mainFields(&p.Patch, body); len(main) > 0 {
-			todo = append(todo, progress.Todo{Handler: p.Handler, Patch: main})
-		}
+		fields := p.Patch.Fold(body.Map())
+		todo = append(todo, progress.Todo{Handler: p.Handler, Patch: fields})
+		_, status := fields["status"]
+		needed = needed || len(fields) > 1 || len(fields) == 1 && !status
+	}
+	if !needed {
+		return nil
 	}
 	return todo
 }
 
-// mainFields is what a patch changes outside of the status.
-func mainFields(p *patch.Patch, body *object.Body) map[string]any {
-	main, _ := split(p, body)
-	return main
-}
-
-func split(p *patch.Patch, body *object.Body) (main, status map[string]any) {
+// statusFields is what a patch changes in the status.
+func statusFields(p *patch.Patch, body *object.Body) map[string]any {
 	var folded patch.Patch
 	folded.Merge(p.Fold(body.Map()))
-	return folded.Split()
+	_, status := folded.Split()
+	return status
 }
 
 // statusOnly is the part of a change for the status.
 func statusOnly(p execute.Part, body *object.Body) execute.Part {
-	_, status := split(&p.Patch, body)
+	status := statusFields(&p.Patch, body)
 	p.Patch = patch.Patch{}
 	p.Patch.Merge(status)
 	return p
 }
 
 // mainOnly is the part of a change for everything else. Edits are made again on the
-// newest state, but what they do to the status was sent already.
+// newest state, but what they do to the status is left to statusOnly.
 func mainOnly(p execute.Part) execute.Part {
 	whole := p.Patch
 	p.Patch = patch.Patch{}
@@ -72,46 +75,82 @@ func mainOnly(p execute.Part) execute.Part {
 	return p
 }
 
-// sendTodo sends the changes that are stored in the note, if there are any. It
-// returns nil if there are none.
+// todo is the way of changes that are stored in the note.
+type todo struct {
+	main   []execute.Part // to be sent first
+	status []execute.Part // to be sent then
+	sent   bool           // the first ones are
+}
+
+// newTodo divides the parts of a change.
+func newTodo(parts []execute.Part, body *object.Body) *todo {
+	t := &todo{}
+	for _, p := range parts {
+		if main := mainOnly(p); !main.Patch.Empty() {
+			t.main = append(t.main, main)
+		}
+		if status := statusOnly(p, body); !status.Patch.Empty() {
+			t.status = append(t.status, status)
+		}
+	}
+	return t
+}
+
+// drop removes what a handler changes in the status.
+func (t *todo) drop(ids ...string) {
+	t.status = slices.DeleteFunc(t.status, func(p execute.Part) bool { return slices.Contains(ids, p.Handler) })
+}
+
+// sendTodo sends the changes that are stored in the note, if there are any, and if
+// they were not sent by this process already. It returns nil if there are none; what
+// is left for the status is then among the parts.
 func (h *handling) sendTodo(c *change) (conclude func(context.Context) error) {
-	todo := h.note.Todo
+	stored := h.note.Todo
 	h.note.Todo = nil // the next write of the note removes them
-	w := h.memory.busy
-	if len(todo) == 0 || w != nil && w.todoSent {
+	if len(stored) == 0 {
 		return nil
 	}
-	var parts []execute.Part
-	if w != nil && len(w.todo) > 0 {
-		parts = w.todo // with edits
-	} else {
-		for _, t := range todo {
+	w := h.memory.work()
+	if w.todo == nil {
+		var parts []execute.Part
+		for _, t := range stored {
 			part := execute.Part{Handler: t.Handler}
 			part.Patch.Merge(t.Patch)
 			parts = append(parts, part)
 		}
+		w.todo = newTodo(parts, h.body)
+	}
+	t := w.todo
+	if t.sent || len(t.main) == 0 {
+		c.parts, w.todo = append(t.status, c.parts...), nil
+		return nil
 	}
 	refused := false
-	for i, part := range parts {
-		parts[i].Refuse = func(err error) {
+	for i, part := range t.main {
+		t.main[i].Refuse = func(err error) {
 			refused = true
-			h.refuse(part.Handler, err)
+			t.drop(append(h.refuse(part.Handler, err), part.Handler)...)
 		}
 	}
-	c.parts, c.acted = append(parts, c.parts...), true
+	c.parts, c.acted = append(t.main, c.parts...), true
 	return func(ctx context.Context) error {
 		c.due = registry.Some(time.Duration(0))
-		c.written = func() { h.memory.work().todoSent = true }
+		c.written = func() { t.sent = true }
 		if !refused {
 			return nil
 		}
-		return h.saveProgress(ctx, c, h.note, nil)
+		note := h.note.Clone()
+		for _, p := range t.status {
+			note.Todo = append(note.Todo, progress.Todo{Handler: p.Handler, Patch: p.Patch.Fields()})
+		}
+		return h.saveProgress(ctx, c, note, nil)
 	}
 }
 
 // refuse makes an error the outcome of a handler whose record says that it is done,
-// because the API server refused what it had asked for.
-func (h *handling) refuse(id string, err error) {
+// because the API server refused what it had asked for. It returns the handlers that
+// are unfinished for that reason, because it is their sub-handler.
+func (h *handling) refuse(id string, err error) (parents []string) {
 	limits := registry.Limits{}
 	for _, handler := range h.Handlers {
 		if handler.ID == id {
@@ -124,7 +163,7 @@ func (h *handling) refuse(id string, err error) {
 	}
 	if !slices.Contains(h.state.IDs(), id) {
 		h.Logger(h.body).Error("The API server refused a change, which is dropped.", "handler", id, "error", err)
-		return
+		return nil
 	}
 	undo := func(r storage.Record) storage.Record {
 		return storage.Record{Started: r.Started, Purpose: r.Purpose, Retries: max(0, r.Retries-1), Subrefs: r.Subrefs}
@@ -138,25 +177,29 @@ func (h *handling) refuse(id string, err error) {
 	h.state.Restore(id, before)
 	h.state.Attempted(id, progress.Attempt{Final: outcome.Final, Failed: outcome.Err != nil, Message: outcome.Message, Delay: outcome.Delay}, now)
 	if outcome.Final {
-		return
+		return nil
 	}
 	for parent, r := range h.state.Records() { // they are unfinished, too
 		if slices.Contains(r.Subrefs, id) && r.Finished() {
 			h.state.Restore(parent, undo(r))
 			h.state.Attempted(parent, progress.Attempt{Failed: true, Message: outcome.Message, Delay: outcome.Delay}, now)
+			parents = append(parents, parent)
 		}
 	}
+	return parents
 }
 
 // leave does what is left to do for an object that no handler is interested in.
 func (s *sight) leave(ctx context.Context, c *change) (conclude func(context.Context) error, err error) {
-	if w := s.memory.busy; w == nil || !w.todoSent {
+	if w := s.memory.busy; w == nil || w.todo == nil {
 		return nil, nil
 	}
 	h, err := s.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	h.note.Todo = nil
+	if conclude := h.sendTodo(c); conclude != nil {
+		return conclude, nil
+	}
 	return func(ctx context.Context) error { return h.saveProgress(ctx, c, h.note, nil) }, nil
 }

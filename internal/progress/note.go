@@ -226,7 +226,7 @@ func sameMoment(a, b time.Time) bool {
 
 // Equal reports whether both notes say the same.
 func (n *Note) Equal(other *Note) bool {
-	same := n.Key == other.Key && n.Reason == other.Reason && n.Base == other.Base && len(n.saw) == len(other.saw) &&
+	same := n.Key == other.Key && n.Reason == other.Reason && n.Base == other.Base && sameMoment(n.Started, other.Started) && len(n.saw) == len(other.saw) &&
 		slices.EqualFunc(n.Todo, other.Todo, func(a, b Todo) bool { return a.Handler == b.Handler && diff.Equal(a.Patch, b.Patch) })
 	for id, s := range n.saw {
 		o, ok := other.saw[id]

@@ -269,11 +269,12 @@ func (s *State) Recorded(reason cause.Reason) []string {
 	return ids
 }
 
-// Started returns when the first of the handlers began; zero if none did.
-func (s *State) Started(ids []string) time.Time {
+// Started returns when the first handler began that takes part in the handling of
+// the reason; zero if none does.
+func (s *State) Started(reason cause.Reason) time.Time {
 	var first time.Time
-	for _, id := range ids {
-		if at := s.entries[id].now.Started; first.IsZero() || at.Before(first) {
+	for _, e := range s.entries {
+		if at := e.now.Started; e.now.Purpose == string(reason) && (first.IsZero() || at.Before(first)) {
 			first = at
 		}
 	}

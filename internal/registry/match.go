@@ -101,6 +101,18 @@ func (h *Handler) prematches(r *Request) bool {
 	return h.MatchesObject(r)
 }
 
+// MatchesEvent reports whether an event handler is for the object as it is now,
+// its field included.
+func (h *Handler) MatchesEvent(r *Request) bool {
+	if c := h.Change; c != nil {
+		v, present := r.Body.Lookup(c.Path...)
+		if !c.Touches(filter.Value{Is: v, Present: present}) {
+			return false
+		}
+	}
+	return h.MatchesObject(r)
+}
+
 // MatchesObject checks what depends only on the object as it is now.
 func (h *Handler) MatchesObject(r *Request) bool {
 	if !h.Criteria.Match(r.Body) {

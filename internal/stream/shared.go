@@ -218,24 +218,39 @@ func outagePause(failures int, err error) time.Duration {
 	return max(pause-rand.N(pause/4+1), kube.RetryAfter(err))
 }
 
+// maxCandidates is how many resources a check lists at most.
+const maxCandidates = 3
+
 // check reads the server's version with a list of at most one object. Its error
 // says that the server does not answer.
-func (s *Shared) check(ctx context.Context, client *kube.Client, log *slog.Logger) error {
+//
+// A server that has just started may not serve all resources yet. Then others are
+// tried; but only the one with the highest version seen can tell that nothing went
+// back.
+func (s *Shared) check(ctx context.Context, client *kube.Client, log *slog.Logger) (failed error) {
 	epoch, candidates := s.candidates()
-	for _, c := range candidates {
+	for _, c := range candidates[:min(len(candidates), maxCandidates)] {
 		now, err := client.List(ctx, c.stream.Info, c.stream.Namespace, kube.ListOptions{Selector: c.stream.Selector, Max: 1}, func(*object.Body) error { return nil })
-		if refusal, refused := kube.Refused(err); refused && refusal.Code < 500 && refusal.Code != http.StatusTooManyRequests {
+		refusal, refused := kube.Refused(err)
+		switch {
+		case refused && refusal.Code < 500 && refusal.Code != http.StatusTooManyRequests:
 			continue // it is not to be listed any more: another one will tell
+		case refused:
+			failed = cmp.Or(failed, err)
+			continue
+		case err != nil:
+			return cmp.Or(failed, err)
 		}
-		if err != nil {
-			return err
-		}
-		if v, valid := (object.Identity{ResourceVersion: now}).Version(); valid && v > 0 && v < c.version {
+		v, valid := (object.Identity{ResourceVersion: now}).Version()
+		if valid && v > 0 && v < c.version {
 			s.wentBack(epoch, log, v, c.version)
+			return nil
 		}
-		return nil
+		if failed == nil {
+			return nil
+		}
 	}
-	return nil
+	return failed
 }
 
 type candidate struct {
@@ -243,11 +258,15 @@ type candidate struct {
 	version uint64 // the highest seen
 }
 
-// candidates are what can be listed, that with the highest version first.
+// candidates are resources that can be listed, that with the highest version first.
 func (s *Shared) candidates() (epoch int, all []candidate) {
 	s.lock()
 	defer s.mu.Unlock()
+	streams := map[schema.GroupResource]*Stream{} // any of each
 	for from, of := range s.running {
+		streams[of] = from
+	}
+	for of, from := range streams {
 		if v := s.highest[of]; v > 0 {
 			all = append(all, candidate{from, v})
 		}

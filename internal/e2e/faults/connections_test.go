@@ -4,6 +4,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"gopf.dev/gopf"
 )
 
 func TestConnectionsThatAreCut(t *testing.T) {
@@ -20,6 +22,26 @@ func TestConnectionsThatAreFrozen(t *testing.T) {
 		lasts: 3 * time.Second,
 		end:   func(p *proxy) { p.lines.thaw() },
 	}, hasty)
+}
+
+// The connections that there are freeze, and new ones work. With the default
+// settings, pings and the first probe of the silent watch notice it, long before
+// requests have their timeout and streams theirs.
+func TestFrozenConnectionsAreNoticedByPingsAndProbes(t *testing.T) {
+	t.Parallel()
+	o := admit(t, func(op *gopf.Operator) {
+		op.Settings.Watching = gopf.DefaultSettings().Watching
+		op.Settings.Networking.RequestTimeout = gopf.DefaultSettings().Networking.RequestTimeout
+	})
+	o.proxy.lines.freezeAll()
+	o.proxy.lines.thaw()
+	o.space.do(creation)
+	began := time.Now()
+	if err := o.settles(creation, 25*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("done %.1f s after the connections were frozen", time.Since(began).Seconds())
+	o.checkWell(creation)
 }
 
 // Connections end after every number of bytes that there is, with some steps in

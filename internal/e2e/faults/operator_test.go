@@ -29,6 +29,7 @@ const (
 	patients    = "patients"
 	finalizer   = "kopf.zalando.org/KopfFinalizerMarker"
 	lastHandled = "kopf.zalando.org/last-handled-configuration"
+	bound       = "kopf.zalando.org/gopf.bound"
 )
 
 var (

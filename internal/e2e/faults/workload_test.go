@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -200,6 +201,9 @@ func (s *space) doneOne(p phase, name string) error {
 	}
 	field := map[phase]string{creation: "v1", updating: "v2"}[p]
 	base := map[string]string{lastHandled: `{"spec":{"field":"` + field + `"}}` + "\n"}
+	if obj != nil && strings.HasPrefix(obj.Annotations[bound], string(obj.UID)+".") {
+		base[bound] = obj.Annotations[bound]
+	}
 	switch {
 	case obj == nil:
 		return fmt.Errorf("%s is gone", name)

@@ -184,7 +184,7 @@ func toJSON(v any) string {
 // pendingNone tells if the object has records of handlers.
 func pendingNone(obj *unstructured.Unstructured) error {
 	for key := range obj.GetAnnotations() {
-		if strings.HasPrefix(key, "kopf.zalando.org/") && key != lastHandled {
+		if strings.HasPrefix(key, "kopf.zalando.org/") && key != lastHandled && key != bound {
 			return fmt.Errorf("there are records: %q", obj.GetAnnotations())
 		}
 	}

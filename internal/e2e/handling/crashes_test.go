@@ -96,7 +96,9 @@ func (l *life) declare(own func() *wire) *gopf.Operator {
 func (l *life) look(field string) string {
 	l.T.Helper()
 	obj := l.waitHandled(examples, "x", field)
-	return fmt.Sprint(obj.GetFinalizers(), obj.GetAnnotations(), obj.Object["status"])
+	annotations := obj.GetAnnotations()
+	delete(annotations, bound) // it has the uid, and was checked
+	return fmt.Sprint(obj.GetFinalizers(), annotations, obj.Object["status"])
 }
 
 // run lets the object live, and returns what it was like at the end of each

@@ -88,8 +88,8 @@ func TestADeploymentsStateIsNotTakenForThatOfItsReplicaSets(t *testing.T) {
 					own++
 				}
 			}
-			if own != 1 || rs.GetAnnotations()[lastHandled+"-ofDRS"] == "" {
-				return fmt.Errorf("annotations: %q, want one of its own", rs.GetAnnotations())
+			if own != 2 || rs.GetAnnotations()[lastHandled+"-ofDRS"] == "" || !strings.HasPrefix(rs.GetAnnotations()[bound+"-ofDRS"], string(rs.GetUID())) {
+				return fmt.Errorf("annotations: %q, want two of its own", rs.GetAnnotations())
 			}
 			return nil
 		})

@@ -23,6 +23,7 @@ const (
 
 	finalizer   = "kopf.zalando.org/KopfFinalizerMarker"
 	lastHandled = "kopf.zalando.org/last-handled-configuration"
+	bound       = "kopf.zalando.org/gopf.bound"
 )
 
 var kinds = kit.Kinds{
@@ -102,9 +103,15 @@ func handled(essence string) func(*unstructured.Unstructured) error {
 	return annotated(map[string]string{lastHandled: essence + "\n"})
 }
 
+// annotated checks all annotations but the one that binds the last-handled
+// configuration to the object. That one may be there only with the object's uid.
 func annotated(want map[string]string) func(*unstructured.Unstructured) error {
 	return func(obj *unstructured.Unstructured) error {
-		if got := obj.GetAnnotations(); !maps.Equal(got, want) {
+		got := obj.GetAnnotations()
+		if strings.HasPrefix(got[bound], string(obj.GetUID())+".") {
+			delete(got, bound)
+		}
+		if !maps.Equal(got, want) {
 			return fmt.Errorf("annotations are %q, want %q", got, want)
 		}
 		return nil

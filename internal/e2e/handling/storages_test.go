@@ -129,10 +129,10 @@ func TestAnObjectLivesWithAnyStorage(t *testing.T) {
 			return statusText(obj, "kopf", "last-handled-configuration") + "\n"
 		}, 0},
 		{"under a prefix of its own", storage.NewAnnotationProgress(ownPrefix), storage.NewAnnotationBase(ownPrefix),
-			inAnnotation(ownPrefix + "/last-handled-configuration"), 2},
-		{"progress in the status, base in an annotation", storage.NewStatusProgress("kopf"), storage.DefaultBase(), inAnnotation(lastHandled), 1},
+			inAnnotation(ownPrefix + "/last-handled-configuration"), 3},
+		{"progress in the status, base in an annotation", storage.NewStatusProgress("kopf"), storage.DefaultBase(), inAnnotation(lastHandled), 2},
 		{"in several places", storage.MultiProgress(storage.DefaultProgress(), storage.NewStatusProgress("kopf")),
-			storage.MultiBase(storage.DefaultBase(), storage.NewAnnotationBase(ownPrefix)), inAnnotation(ownPrefix + "/last-handled-configuration"), 3},
+			storage.MultiBase(storage.DefaultBase(), storage.NewAnnotationBase(ownPrefix)), inAnnotation(ownPrefix + "/last-handled-configuration"), 5},
 		{"elsewhere", memoryProgress{own}, memoryBase{own}, func(obj *unstructured.Unstructured) string {
 			own.mu.Lock()
 			defer own.mu.Unlock()
@@ -150,7 +150,7 @@ func TestAnObjectLivesWithAnyStorage(t *testing.T) {
 						if got := test.stored(obj); got != kopfBase(field) {
 							return fmt.Errorf("last handled: %q", got)
 						}
-						if got := obj.GetAnnotations(); len(got) != test.traces || test.traces > 1 && got[ownPrefix+"/kopf-managed"] != "yes" {
+						if got := obj.GetAnnotations(); len(got) != test.traces || test.traces > 2 && got[ownPrefix+"/kopf-managed"] != "yes" {
 							return fmt.Errorf("annotations: %q", got)
 						}
 						if left := statusProgress(obj); len(left) > 0 {

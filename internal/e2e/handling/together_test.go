@@ -106,7 +106,7 @@ func TestLargeObjectsAreHandled(t *testing.T) {
 			s.Create(examples, "x", fields{"spec": fields{"field": "a", "blob": test.blob}})
 			last := ""
 			stored := func(obj *unstructured.Unstructured) error {
-				if got := obj.GetAnnotations(); len(got) != 1 || got[test.key] == last {
+				if got := obj.GetAnnotations(); len(got) != 2 || !strings.HasPrefix(got[bound], string(obj.GetUID())) || got[test.key] == last {
 					return fmt.Errorf("annotations: %d, %s", len(got), slices.Sorted(maps.Keys(got)))
 				}
 				return nil

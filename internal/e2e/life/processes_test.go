@@ -27,6 +27,7 @@ const (
 func processes() map[string]func() *gopf.Operator {
 	return map[string]func() *gopf.Operator{
 		"replica":        replicaProcess,
+		"steps":          stepsProcess,
 		"broken startup": func() *gopf.Operator { return lifeProcess(gopf.Permanent(errors.New("no disk")), nil) },
 		"broken cleanup": func() *gopf.Operator { return lifeProcess(nil, gopf.Permanent(errors.New("no broom"))) },
 		"long cleanup":   func() *gopf.Operator { return lifeProcess(nil, gopf.RetryAfter(time.Hour, errors.New("not yet"))) },
@@ -36,6 +37,38 @@ func processes() map[string]func() *gopf.Operator {
 // replicaProcess is one of several equal operators, whose handlers note what they
 // have handled and when they began.
 func replicaProcess() *gopf.Operator {
+	op := electedProcess()
+	x := gopf.For[*Example](op, examples)
+	note := func(_ context.Context, c *gopf.Change[*Example]) error {
+		began := time.Now()
+		time.Sleep(20 * time.Millisecond)
+		return noteCall("%s %s %s %d", os.Getenv(identityVariable), c.Object.Name, c.Object.Spec.Field, began.UnixMicro())
+	}
+	x.OnCreate("create", note)
+	x.OnUpdate("update", note)
+	return op
+}
+
+// stepsProcess is one of several equal operators, whose handler has many
+// sub-handlers that follow each other at once.
+func stepsProcess() *gopf.Operator {
+	op := electedProcess()
+	gopf.For[*Example](op, examples).OnCreate("create", func(_ context.Context, c *gopf.Change[*Example]) error {
+		for i := range 500 {
+			step := fmt.Sprint("step", i)
+			c.Sub(step, func(context.Context, *gopf.Change[*Example]) error {
+				began := time.Now()
+				time.Sleep(10 * time.Millisecond)
+				return noteCall("%s %s %s %d", os.Getenv(identityVariable), c.Object.Name, step, began.UnixMicro())
+			})
+		}
+		return nil
+	})
+	return op
+}
+
+// electedProcess is an operator that takes part in an election.
+func electedProcess() *gopf.Operator {
 	duration, err := time.ParseDuration(os.Getenv(durationVariable))
 	if err != nil {
 		panic(err)
@@ -45,14 +78,6 @@ func replicaProcess() *gopf.Operator {
 		Enabled: true, Name: "replicas", Namespace: os.Getenv(namespaceVariable), Identity: os.Getenv(identityVariable),
 		Duration: duration, RenewDeadline: duration * 2 / 3, RetryPeriod: duration / 8,
 	}
-	x := gopf.For[*Example](op, examples)
-	note := func(_ context.Context, c *gopf.Change[*Example]) error {
-		began := time.Now()
-		time.Sleep(20 * time.Millisecond)
-		return noteCall("%s %s %s %d", os.Getenv(identityVariable), c.Object.Name, c.Object.Spec.Field, began.UnixMicro())
-	}
-	x.OnCreate("create", note)
-	x.OnUpdate("update", note)
 	return op
 }
 

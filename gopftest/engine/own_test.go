@@ -1,0 +1,62 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/gopftest"
+)
+
+// What the operator itself writes before the last turn of a handling is known to
+// all its handlers. What it writes in the last turn is an update, as in Kopf.
+func TestALabelSetDuringAHandlingIsNoUpdate(t *testing.T) {
+	for _, where := range placements {
+		t.Run(where.name, func(t *testing.T) {
+			for name, test := range map[string]struct {
+				last bool
+				want []string
+			}{
+				"by the first handler": {false, []string{"first create a", "second create a", "second create a"}},
+				"by the last handler":  {true, []string{"first create a", "second create a", "second create a", "update update a"}},
+			} {
+				t.Run(name, func(t *testing.T) {
+					bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+						var diary calls
+						op := gopf.New()
+						where.choose(&op.Settings.Persistence)
+						x := gopf.For[*Example](op, resource)
+						note := func(name string, label bool, failures int) gopf.ChangeFunc[*Example] {
+							return func(_ context.Context, ch *gopf.Change[*Example]) error {
+								diary.add("%s %s %s", name, ch.Reason, ch.Object.Spec.Field)
+								if ch.Retry < failures {
+									return gopf.RetryAfter(time.Minute, errors.New("later"))
+								}
+								if label {
+									ch.Patch.Label("made-by", name)
+								}
+								return nil
+							}
+						}
+						x.OnCreate("first", note("first", !test.last, 0))
+						x.OnCreate("second", note("second", test.last, 1))
+						x.OnUpdate("update", note("update", false, 0))
+						gopftest.Start(t, op, c, gopf.Log(quiet()))
+						settle()
+						c.Create(t, example("x", "a"))
+						time.Sleep(time.Hour)
+						if got := diary.all(); !slices.Equal(got, test.want) {
+							t.Errorf("got %q, want %q", got, test.want)
+						}
+						if get(t, c, "x").GetLabels()["made-by"] == "" {
+							t.Error("the label is not there")
+						}
+					})
+				})
+			}
+		})
+	}
+}

@@ -1,0 +1,123 @@
+package storage
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// boundName is the annotation that binds a base to its object. Its value is the
+// uid of the object, a dot, and 8 hex digits of a hash of the base. Kopf drops it
+// from essences with all annotations of the prefix.
+const boundName = "gopf.bound"
+
+// CopyDetector is implemented by base storages that keep the base where other
+// clients can copy it along with the object, for example by
+// "kubectl get -o yaml | kubectl create". An operator handles such a copy as a new
+// object; see Settings.Persistence.TrustCopies.
+type CopyDetector interface {
+	// Copied reports whether the base on the object was saved for another object,
+	// and returns the uid of that one.
+	Copied(o Object) (uid string, copied bool)
+
+	// Discard adds to the patch the removal of the base from the object. It is
+	// called before anything else is saved for a copy.
+	Discard(o Object, p Patch)
+}
+
+var (
+	_ CopyDetector = (*AnnotationBase)(nil)
+	_ CopyDetector = multiBase(nil)
+)
+
+// Copied implements [CopyDetector]. A base without the annotation gopf.bound, or
+// with one that was made for another base, is trusted: an operator that does not
+// know the annotation has written it.
+func (s *AnnotationBase) Copied(o Object) (uid string, copied bool) {
+	marked := Marked(o)
+	for _, value := range values(o, []string{s.boundKey(marked)}) {
+		uid, hash, ok := cutBound(value)
+		if !ok || uid == o.Identity().UID || o.Identity().UID == "" {
+			return "", false
+		}
+		plain, compressed := s.keys(marked)
+		for _, base := range values(o, append(plain, compressed)) {
+			if hashOf(base) == hash {
+				return uid, true
+			}
+		}
+	}
+	return "", false
+}
+
+// Discard implements [CopyDetector].
+func (s *AnnotationBase) Discard(o Object, p Patch) {
+	marked := Marked(o)
+	plain, compressed := s.keys(marked)
+	annotations{prefix: s.Prefix, v1: s.V1}.purge(o, p, append(plain, compressed, s.boundKey(marked)))
+}
+
+// bind writes that the base, as it is written, belongs to the object. Objects
+// without a uid do not exist on servers.
+func (s *AnnotationBase) bind(o Object, p Patch, base string) {
+	key := s.boundKey(Marked(o))
+	if uid := o.Identity().UID; uid != "" {
+		p.Set(uid+"."+hashOf(base), "metadata", "annotations", key)
+		return
+	}
+	annotations{prefix: s.Prefix}.purge(o, p, []string{key})
+}
+
+// boundSize is how many bytes the annotation takes.
+func (s *AnnotationBase) boundSize(o Object) int {
+	if o.Identity().UID == "" {
+		return 0
+	}
+	return len(s.boundKey(Marked(o))) + len(o.Identity().UID) + 1 + hashDigits
+}
+
+func (s *AnnotationBase) boundKey(marked bool) string {
+	return Keys(s.Prefix, boundName, marked, false)[0]
+}
+
+// Bound returns the annotation that tells copies from originals. Its value begins
+// with the uid of the object that it was written for, and a dot.
+func (s *AnnotationBase) Bound() (key string) { return s.boundKey(false) }
+
+const hashDigits = 8
+
+// hashOf makes the digits that stand for a base. White space at the end does not
+// count: tools that copy objects may lose it.
+func hashOf(base string) string {
+	sum := sha256.Sum256([]byte(strings.TrimRight(base, " \n")))
+	return hex.EncodeToString(sum[:])[:hashDigits]
+}
+
+func cutBound(value string) (uid, hash string, ok bool) {
+	i := strings.LastIndexByte(value, '.')
+	if i < 1 || len(value)-i-1 != hashDigits {
+		return "", "", false
+	}
+	return value[:i], value[i+1:], true
+}
+
+// Copied implements [CopyDetector].
+func (m multiBase) Copied(o Object) (uid string, copied bool) {
+	for _, storage := range m {
+		if detector, ok := storage.(CopyDetector); ok {
+			if uid, copied := detector.Copied(o); copied {
+				return uid, true
+			}
+		}
+	}
+	return "", false
+}
+
+// Discard implements [CopyDetector].
+func (m multiBase) Discard(o Object, p Patch) {
+	for _, storage := range m {
+		if detector, ok := storage.(CopyDetector); ok {
+			detector.Discard(o, p)
+		}
+	}
+}
