@@ -1,6 +1,8 @@
 package process
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -9,6 +11,7 @@ import (
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/essence"
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/storage"
 )
@@ -57,8 +60,8 @@ func TestWhatAGlanceCallsSettledNeedsNothing(t *testing.T) {
 func randomObject(t *testing.T, rnd *rand.Rand, k *Kind) *object.Body {
 	pick := func(of ...string) string { return of[rnd.IntN(len(of))] }
 	value := func() any {
-		var v any
-		_ = json.Unmarshal([]byte(pick(`1`, `1.0`, `"1"`, `null`, `{}`, `[]`, `{"a":null}`, `{"b":1,"a":[1,{"c":"<&>"}]}`, `""`, `"ü\u2028"`, `1e3`, `true`, `-0.0`, `123456789012345678`)), &v)
+		v, _ := jsonvalue.Decode([]byte(pick(`1`, `1.0`, `"1"`, `null`, `{}`, `[]`, `{"a":null}`, `{"b":1,"a":[1,{"c":"<&>"}]}`, `""`, `"ü\u2028"`, `1e3`, `true`, `-0.0`, `123456789012345678`,
+			`9007199254740993`, `18446744073709551615`, `18446744073709552000`, `1e+21`)))
 		return v
 	}
 	key := func() string {
@@ -105,6 +108,10 @@ func randomObject(t *testing.T, rnd *rand.Rand, k *Kind) *object.Body {
 	}
 	base := k.Config.Base.(*storage.AnnotationBase)
 	annotations[base.Prefix+"/"+base.Key] = text + pick("", "\n")
+	if rnd.IntN(2) == 0 { // by this version, maybe on another object
+		sum := sha256.Sum256([]byte(text))
+		annotations[base.Bound()] = pick("u", "u", "u", "v") + "." + pick(hex.EncodeToString(sum[:4]), "00000000")
+	}
 	if rnd.IntN(2) == 0 && base.Prefix != storage.DefaultPrefix {
 		annotations[base.Prefix+"/kopf-managed"] = "yes"
 	}

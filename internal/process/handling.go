@@ -20,12 +20,13 @@ import (
 // handlers, the note, and the cause as each handler sees it.
 type handling struct {
 	*sight
-	reason cause.Reason
-	state  *progress.State
-	note   *progress.Note
-	noted  bool           // a note is stored, valid or not
-	loaded *progress.Note // the note as it is stored
-	saved  *progress.Note // the note after the handlers ran; nil before
+	reason  cause.Reason
+	state   *progress.State
+	records map[string]storage.Record // the stored ones, sub-handlers included
+	note    *progress.Note
+	noted   bool           // a note is stored, valid or not
+	loaded  *progress.Note // the note as it is stored
+	saved   *progress.Note // the note after the handlers ran; nil before
 
 	causes map[string]*cause.Cause // of handlers that saw something else than the base
 }
@@ -50,6 +51,7 @@ func (s *sight) open(ctx context.Context) (*handling, error) {
 	if err != nil {
 		return nil, err
 	}
+	h.records = all
 	h.note = progress.DecodeNote(stored, all)
 	h.note.Verify(progress.BaseID(s.base), all)
 	h.loaded = h.note.Clone()
@@ -88,7 +90,7 @@ func (h *handling) reopen(s *sight) *handling {
 	if h.saved != nil {
 		note = h.saved
 	}
-	return &handling{sight: s, reason: s.cause.Reason, state: h.state.Clone(), note: note.Clone(), noted: h.noted, loaded: h.loaded}
+	return &handling{sight: s, reason: s.cause.Reason, state: h.state.Clone(), records: h.records, note: note.Clone(), noted: h.noted, loaded: h.loaded}
 }
 
 // stale reports whether a note is stored that says nothing: another operator has
@@ -158,7 +160,12 @@ func (h *handling) end(note *progress.Note) progress.End {
 	if h.body.Deleting {
 		return progress.End{Base: final}
 	}
-	end := note.End(final, h.cause.Old, h.state.Records())
+	records := maps.Clone(h.records)
+	if records == nil {
+		records = map[string]storage.Record{}
+	}
+	maps.Copy(records, h.state.Records())
+	end := note.End(final, h.cause.Old, records)
 	if end.Note == nil {
 		return end
 	}

@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -188,18 +189,24 @@ func (n *Note) End(final, old map[string]any, records map[string]storage.Record)
 			next.Saw(id, e, time.Time{})
 		}
 	}
-	for id, r := range records {
-		if _, known := n.saw[id]; !known && !r.Finished() && old != nil {
-			add(id, old)
+	ids := slices.Collect(maps.Keys(n.saw))
+	for id := range records {
+		if _, known := n.saw[id]; !known {
+			ids = append(ids, id)
 		}
 	}
-	for id, s := range n.saw {
-		// A handler is as late as its sub-handlers, or they would not be called.
+	for _, id := range ids {
 		isSub := func(other string) bool { return slices.Contains(records[id].Subrefs, other) }
-		if sub := n.earliestLate(final, isSub); sub != nil {
-			s = *sub
+		s, finished := n.saw[id]
+		switch sub := n.earliestLate(final, isSub); {
+		case sub != nil:
+			// A handler is as late as its sub-handlers, or they would not be called.
+			add(id, n.essences[sub.essence])
+		case finished:
+			add(id, n.essences[s.essence])
+		case old != nil && !records[id].Finished():
+			add(id, old)
 		}
-		add(id, n.essences[s.essence])
 	}
 	return End{Base: base, Note: next}
 }

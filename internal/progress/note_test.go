@@ -84,6 +84,25 @@ func TestAHandlerIsAsLateAsItsSubHandlers(t *testing.T) {
 	}
 }
 
+func TestAnUnfinishedHandlerIsAsLateAsItsSubHandlers(t *testing.T) {
+	n := &Note{Reason: cause.Update}
+	n.Saw("parent/sub/sub", state("2"), second(1))
+	waiting := func(subs ...string) storage.Record {
+		return storage.Record{Started: second(0), Purpose: "update", Subrefs: subs}
+	}
+	end := n.End(state("1"), state("1"), map[string]storage.Record{
+		"parent": waiting("parent/other", "parent/sub", "parent/sub/sub"), "parent/sub": waiting("parent/sub/sub"), "parent/sub/sub": finished(1), "parent/other": waiting(),
+	})
+	if !diff.Equal(end.Base, state("2")) || !diff.Equal(end.Note.Earlier("parent/other"), state("1")) {
+		t.Errorf("base %v, the sub-handler that waits saw %v", end.Base, end.Note.Earlier("parent/other"))
+	}
+	for _, id := range []string{"parent", "parent/sub", "parent/sub/sub"} { // they saw the base
+		if seen := end.Note.Earlier(id); seen != nil {
+			t.Errorf("%s saw %v", id, seen)
+		}
+	}
+}
+
 func TestAHandlerThatDidNotFinishHasSeenTheBaseBefore(t *testing.T) {
 	n := &Note{Reason: cause.Update}
 	n.Saw("done", state("2"), second(1))

@@ -103,14 +103,14 @@ func handled(essence string) func(*unstructured.Unstructured) error {
 	return annotated(map[string]string{lastHandled: essence + "\n"})
 }
 
-// annotated checks all annotations but the one that binds the last-handled
-// configuration to the object. That one may be there only with the object's uid.
+// annotated checks all annotations but those that bind last-handled configurations
+// to the object. These may be there only with the object's uid.
 func annotated(want map[string]string) func(*unstructured.Unstructured) error {
 	return func(obj *unstructured.Unstructured) error {
 		got := obj.GetAnnotations()
-		if strings.HasPrefix(got[bound], string(obj.GetUID())+".") {
-			delete(got, bound)
-		}
+		maps.DeleteFunc(got, func(key, value string) bool {
+			return strings.HasSuffix(key, "/gopf.bound") && strings.HasPrefix(value, string(obj.GetUID())+".")
+		})
 		if !maps.Equal(got, want) {
 			return fmt.Errorf("annotations are %q, want %q", got, want)
 		}
