@@ -97,9 +97,7 @@ func (w *world) doom(namespace string) {
 		w.release(obj.GetNamespace() + "/" + obj.GetName())
 	}
 	for _, obj := range w.cluster.List(w.t, resource, namespace) {
-		if obj.GetDeletionTimestamp() == nil {
-			w.oracle.doomed(obj)
-		}
+		w.oracle.doomed(obj)
 	}
 }
 

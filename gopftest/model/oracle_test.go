@@ -36,7 +36,6 @@ type oracle struct {
 	writes   int                        // tried, in all
 	abort    func()                     // ends the world early
 	aborted  bool
-	killed   bool            // a process was
 	dropped  map[string]bool // stored ids of handlers that the next version does not have
 	replays  bool            // streams have told old events again
 }
@@ -71,6 +70,7 @@ type call struct {
 	key     string
 	state   string // what users wrote
 	object  map[string]any
+	saves   int  // of the object by the process, when the call ended
 	final   bool // it is not to be called again for this change
 	err     error
 	asked   map[string]string // values by where they are written; "" if unknown
@@ -95,11 +95,19 @@ func (o *oracle) wrong(format string, args ...any) {
 	o.history.add("!! %s", text)
 }
 
-// wasKilled is told that a process has ended without saving anything.
-func (o *oracle) wasKilled() {
+// wasKilled is told that a process has ended without saving anything more. Calls
+// whose outcomes it had not saved count as never made: nobody can know of them.
+func (o *oracle) wasKilled(p *process) {
+	if o.declaration.storage == "elsewhere" {
+		return // saved before the object is written
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.killed = true
+	for uid, calls := range o.calls {
+		o.calls[uid] = slices.DeleteFunc(slices.Clone(calls), func(k *call) bool {
+			return k.process == p && k.saves == p.saves(k.name)
+		})
+	}
 }
 
 // userWrote is told the server's response to a user's write.
@@ -235,9 +243,9 @@ func (o *oracle) end(k *call, final bool, err error) {
 	}
 	o.history.add("  p%d %s(%s) %s ends: final=%v %v", k.process.n, k.id, k.reason, k.name, final, err)
 	o.mu.Lock()
-	k.final, k.err = final, err
+	k.final, k.err, k.saves = final, err, k.process.saves(k.name)
 	repeated := false
-	if final {
+	if final && !k.process.wasSevered() {
 		at := fmt.Sprint(k.process.n, k.uid, k.id, k.key)
 		o.finished[at]++
 		repeated = o.finished[at] > 1 && !o.ambiguous(k.uid)

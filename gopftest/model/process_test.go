@@ -32,9 +32,11 @@ type process struct {
 
 	mu      sync.Mutex
 	dead    bool
-	cut     bool // no request gets through
-	writes  int  // until it crashes; 0 if it does not
-	written bool // it crashes after the write rather than before
+	cut     bool           // no request gets through
+	severed bool           // it was cut once: it may have lost the lease, and what it had not saved
+	saved   map[string]int // writes that can have saved progress, by the names of objects
+	writes  int            // until it crashes; 0 if it does not
+	written bool           // it crashes after the write rather than before
 }
 
 // start runs a new process of the operator.
@@ -44,7 +46,7 @@ func (w *world) start(d declaration, slot int) *process {
 	w.started++
 	p := &process{
 		n: w.started, world: w, oracle: w.oracle, outside: w.outside, next: w.cluster.Transport(),
-		stop: stop, died: make(chan struct{}), done: make(chan struct{}),
+		stop: stop, died: make(chan struct{}), done: make(chan struct{}), saved: map[string]int{},
 	}
 	p.op = d.declare(p)
 	if e := &p.op.Settings.Election; w.election {
@@ -75,12 +77,13 @@ func (p *process) identity() string { return fmt.Sprint("p", p.n) }
 // kill ends the process at once: nothing that it does afterwards has any effect.
 func (p *process) kill() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.dead {
-		p.dead = true
+	was := p.dead
+	p.dead = true
+	p.mu.Unlock()
+	if !was {
 		close(p.died)
 		p.stop()
-		p.oracle.wasKilled()
+		p.oracle.wasKilled(p)
 		p.world.history.add("p%d is killed", p.n)
 	}
 }
@@ -96,6 +99,7 @@ func (p *process) sever(cut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut = cut
+	p.severed = p.severed || cut
 }
 
 func (p *process) unreachable() bool {
@@ -123,6 +127,7 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	if p.fatal(r) {
 		if p.written {
 			if resp, err := p.next.RoundTrip(r); err == nil {
+				p.wrote(r, resp)
 				_ = resp.Body.Close()
 			}
 		}
@@ -131,9 +136,34 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	resp, err := p.next.RoundTrip(r)
 	if err == nil {
+		p.wrote(r, resp)
 		resp.Body = severed{resp.Body, p}
 	}
 	return resp, err
+}
+
+// wrote counts a write of an object that can have saved progress.
+func (p *process) wrote(r *http.Request, resp *http.Response) {
+	path, status := strings.CutSuffix(r.URL.Path, "/status")
+	if r.Method != http.MethodPatch || resp.StatusCode >= 300 || status && p.world.declaration.storage != "status" {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.saved[path[strings.LastIndex(path, "/")+1:]]++
+}
+
+// saves is how many writes of an object can have saved progress.
+func (p *process) saves(name string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.saved[name]
+}
+
+func (p *process) wasSevered() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.severed
 }
 
 // fatal counts a write, and reports whether the process crashes at it.

@@ -123,8 +123,8 @@ func (o *oracle) everythingIsWritten(obj *unstructured.Unstructured) {
 	uid := string(obj.GetUID())
 	status := asMap(obj.Object["status"])
 	for id, h := range o.declaration.all() {
-		if !h.filter.matches(obj.Object) || o.killed && o.declaration.storage == "elsewhere" {
-			continue // storages outside of objects save before the object is written
+		if !h.filter.matches(obj.Object) {
+			continue
 		}
 		var last *call
 		for _, k := range o.calls[uid] {
@@ -209,7 +209,7 @@ func (o *oracle) deletionsAreHandled(uid string) {
 		}
 		ends := 0
 		for _, k := range o.calls[uid] {
-			if k.id == h.id && k.final && k.reason == gopf.Delete {
+			if (k.id == h.id || k.id == h.formerly) && k.final && k.reason == gopf.Delete {
 				ends++
 			}
 		}
