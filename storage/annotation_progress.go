@@ -31,6 +31,7 @@ var (
 	_ Untoucher = (*AnnotationProgress)(nil)
 	_ Validator = (*AnnotationProgress)(nil)
 	_ IDChecker = (*AnnotationProgress)(nil)
+	_ Placed    = (*AnnotationProgress)(nil)
 )
 
 // NewAnnotationProgress returns a storage in annotations of the prefix, with
@@ -38,6 +39,9 @@ var (
 func NewAnnotationProgress(prefix string) *AnnotationProgress {
 	return &AnnotationProgress{Prefix: prefix, V1: true, TouchKey: "touch-dummy", place: callerOf()}
 }
+
+// InStatus implements [Placed].
+func (s *AnnotationProgress) InStatus() bool { return false }
 
 // Load implements [Progress].
 func (s *AnnotationProgress) Load(_ context.Context, o Object, ids []string) (map[string]Record, error) {

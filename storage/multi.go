@@ -78,15 +78,14 @@ func (m multiProgress) Load(ctx context.Context, o Object, ids []string) (map[st
 	return records, damaged.err()
 }
 
-// KeepsInStatus implements [StatusKeeper].
-func (m multiProgress) KeepsInStatus() bool {
+// InStatus implements [Placed].
+func (m multiProgress) InStatus() bool {
 	some := false
 	for _, storage := range m {
 		if _, retired := storage.(retiredProgress); retired {
 			continue
 		}
-		keeper, ok := storage.(StatusKeeper)
-		if !ok || !keeper.KeepsInStatus() {
+		if placed, ok := storage.(Placed); !ok || !placed.InStatus() {
 			return false
 		}
 		some = true

@@ -27,9 +27,9 @@ type StatusProgress struct {
 }
 
 var (
-	_ Progress     = (*StatusProgress)(nil)
-	_ Untoucher    = (*StatusProgress)(nil)
-	_ StatusKeeper = (*StatusProgress)(nil)
+	_ Progress  = (*StatusProgress)(nil)
+	_ Untoucher = (*StatusProgress)(nil)
+	_ Placed    = (*StatusProgress)(nil)
 )
 
 // NewStatusProgress returns a storage in the part of the status that has the
@@ -98,8 +98,8 @@ func (s *StatusProgress) Untouch(o Object, p Patch) {
 	}
 }
 
-// KeepsInStatus implements [StatusKeeper].
-func (s *StatusProgress) KeepsInStatus() bool { return len(s.Field) > 0 && s.Field[0] == "status" }
+// InStatus implements [Placed].
+func (s *StatusProgress) InStatus() bool { return len(s.Field) > 0 && s.Field[0] == "status" }
 
 func (s *StatusProgress) path(id string) []string {
 	return append(slices.Clone(s.Field), id)

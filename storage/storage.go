@@ -109,13 +109,14 @@ type Untoucher interface {
 	Untouch(o Object, p Patch)
 }
 
-// StatusKeeper is implemented by progress storages that keep records in the status
-// of objects. Where the status has an endpoint of its own, records and the rest of
-// the object cannot be written in one request. The records are then written first,
-// together with the changes that are still to be sent.
-type StatusKeeper interface {
-	// KeepsInStatus reports whether all new records go to the status.
-	KeepsInStatus() bool
+// Placed is implemented by progress storages that keep all records on the objects.
+// A storage that does not implement it may keep them elsewhere. Records and changes
+// of the object are then two writes: the records are written first, together with
+// the changes that are still to be sent. The same holds for records in the status,
+// where the status has an endpoint of its own.
+type Placed interface {
+	// InStatus reports whether all new records go to the status.
+	InStatus() bool
 }
 
 // Validator is implemented by storages that can be set up wrongly. It is asked

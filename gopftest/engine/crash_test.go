@@ -118,6 +118,7 @@ type placement struct {
 	name   string
 	choose func(*gopf.PersistenceSettings)
 	strict bool // a crash after the first write of a turn repeats nothing
+	always bool // no crash at any write to the object repeats anything
 }
 
 var placements = []placement{
@@ -128,6 +129,14 @@ var placements = []placement{
 	{name: "progress in the status", strict: true, choose: func(p *gopf.PersistenceSettings) {
 		p.Progress = storage.NewStatusProgress("op")
 	}},
+}
+
+// elsewherePlacement keeps the state in memory that outlives the operator.
+func elsewherePlacement() placement {
+	e := newElsewhere()
+	return placement{name: "elsewhere", always: true, choose: func(p *gopf.PersistenceSettings) {
+		p.Progress, p.Base = elsewhereProgress{e}, elsewhereBase{e}
+	}}
 }
 
 // reference declares the operator of the reference life: results, retries,
@@ -237,14 +246,15 @@ func live(t *testing.T, c *gopftest.Cluster, where placement, at int, what misha
 
 func TestNothingIsLostOrRepeatedWhateverHappensToAnyWrite(t *testing.T) {
 	for _, where := range placements {
-		t.Run(where.name, func(t *testing.T) { sweep(t, where) })
+		t.Run(where.name, func(t *testing.T) { sweep(t, func() placement { return where }) })
 	}
+	t.Run("elsewhere", func(t *testing.T) { sweep(t, elsewherePlacement) })
 }
 
 // sweep lets each of the mishaps happen to each write of the reference life.
-func sweep(t *testing.T, where placement) {
+func sweep(t *testing.T, choose func() placement) {
 	var undisturbed story
-	bubble(t, func(t *testing.T, c *gopftest.Cluster) { undisturbed = live(t, c, where, 0, "") })
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) { undisturbed = live(t, c, choose(), 0, "") })
 	want := map[string]int{"create_a": 1, "create_b": 1, "update v2": 2, "label v2": 2, "delete": 1}
 	if !maps.Equal(undisturbed.successes, want) {
 		t.Fatalf("undisturbed: got %v, want %v", undisturbed.successes, want)
@@ -257,13 +267,14 @@ func sweep(t *testing.T, where placement) {
 		for at := 1; at <= undisturbed.writes; at++ {
 			t.Run(fmt.Sprintf("%s write %d", what, at), func(t *testing.T) {
 				bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+					where := choose()
 					got := live(t, c, where, at, what)
 					if diff := cmp.Diff(undisturbed.phases, got.phases); diff != "" {
 						t.Errorf("the object: -undisturbed +got\n%s", diff)
 					}
 					allowed := 0
 					switch {
-					case what == answerLost:
+					case what == answerLost || where.always:
 					case where.strict && (what == crashAfter || !got.first):
 					default:
 						allowed = 1 // and its sub-handlers

@@ -21,6 +21,10 @@ type elsewhere struct {
 	bases   map[string]map[string]any
 }
 
+func newElsewhere() *elsewhere {
+	return &elsewhere{records: map[string]map[string]storage.Record{}, bases: map[string]map[string]any{}}
+}
+
 type elsewhereProgress struct{ *elsewhere }
 type elsewhereBase struct{ *elsewhere }
 
@@ -74,7 +78,7 @@ func TestAChangeDuringAHandlingIsHandledWithStoragesElsewhere(t *testing.T) {
 		t.Run(fmt.Sprint("restart ", restart), func(t *testing.T) {
 			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 				var diary calls
-				e := &elsewhere{records: map[string]map[string]storage.Record{}, bases: map[string]map[string]any{}}
+				e := newElsewhere()
 				start := func() (stop func()) {
 					op := twoHandlers(&diary, false)
 					op.Settings.Persistence.Progress, op.Settings.Persistence.Base = elsewhereProgress{e}, elsewhereBase{e}

@@ -60,3 +60,54 @@ func TestALabelSetDuringAHandlingIsNoUpdate(t *testing.T) {
 		})
 	}
 }
+
+// The first request stores the result in the note. The rest of the change is there
+// already, so nothing is sent for it; the result must be sent all the same.
+func TestAResultIsWrittenThoughTheRestOfTheChangeIsThereAlready(t *testing.T) {
+	for _, where := range placements {
+		t.Run(where.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+				op := gopf.New()
+				where.choose(&op.Settings.Persistence)
+				x := gopf.For[*Example](op, resource)
+				x.OnCreate("make", func(_ context.Context, ch *gopf.Change[*Example]) error {
+					ch.Patch.Annotate("made", "yes")
+					ch.Sub("edit", func(_ context.Context, ch *gopf.Change[*Example]) error {
+						ch.Patch.Edit(func(o *Example) { o.Annotations["made"] = "yes" })
+						if ch.Retry == 0 {
+							return gopf.RetryAfter(time.Minute, errors.New("later"))
+						}
+						return nil
+					})
+					ch.SetResult("done")
+					return nil
+				})
+				gopftest.Start(t, op, c, gopf.Log(quiet()))
+				settle()
+				c.Create(t, example("x", "a"))
+				time.Sleep(time.Hour)
+				if status, _ := get(t, c, "x").Object["status"].(map[string]any); status["make"] != "done" {
+					t.Errorf("the status is %v", status)
+				}
+			})
+		})
+	}
+}
+
+func TestATimerThatAsksForWhatIsThereWritesOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		op := gopf.New()
+		gopf.For[*Example](op, resource).Timer("tick", time.Minute, func(_ context.Context, tick *gopf.Tick[*Example]) error {
+			tick.Patch.Set("status.phase", "Ready")
+			return nil
+		}, gopf.Optional())
+		c.Fault(gopftest.Requests("watch", "kopfexamples"), gopftest.DelayEvents(20*time.Millisecond))
+		gopftest.Start(t, op, c, gopf.Log(quiet()))
+		settle()
+		c.Create(t, example("x", "a"))
+		time.Sleep(time.Hour)
+		if n := patches(c); n != 1 {
+			t.Errorf("%d writes, want 1", n)
+		}
+	})
+}

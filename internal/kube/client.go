@@ -191,4 +191,11 @@ func (c *Client) Host() string { return c.shared.conns.Load().base.String() }
 func (c *Client) Answers() uint64 { return c.shared.answers.Load() }
 
 // Close closes the connections that are not in use.
-func (c *Client) Close() { c.shared.conns.Load().closeIdle() }
+//
+// A request that was canceled just now may still hold its connection, so idle
+// connections are closed again a moment later.
+func (c *Client) Close() {
+	conns := c.shared.conns.Load()
+	conns.closeIdle()
+	time.AfterFunc(time.Second, conns.closeIdle)
+}

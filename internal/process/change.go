@@ -240,7 +240,9 @@ func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *chang
 	}
 	after, err := k.send(ctx, applier, body, c)
 	k.wrote(m)
-	m.daemons.Outdate()
+	if after != body {
+		m.daemons.Outdate()
+	}
 	if err == nil && c.finalizer.Add && !after.Deleting && !slices.Contains(after.Finalizers(), c.finalizer.Name) {
 		err = errors.New("the cluster did not keep the finalizer: something removes it from what is written")
 	}
@@ -256,7 +258,7 @@ func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *chang
 	w.unsent, w.failures, w.refused, w.fresh, w.until = nil, 0, nil, false, time.Time{}
 	m.wroteIn = k.pauses()
 	if c.todo {
-		w.todo = newTodo(c.parts, body)
+		w.todo = k.newTodo(c.parts, body)
 	}
 	if c.written != nil {
 		c.written()

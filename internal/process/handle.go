@@ -153,6 +153,16 @@ func (h *handling) saveEnd(ctx context.Context, c *change, note *progress.Note) 
 	} else {
 		end.Note.Base, end.Note.Started = progress.BaseID(saved), time.Now()
 	}
+	if h.body.Deleting && h.elsewhere.Load() {
+		// The records go after the finalizer: without them, the deletion would be
+		// handled again after a crash between the two.
+		c.written = func() {
+			if err := h.saveProgress(ctx, &change{}, nil, purge); err != nil {
+				h.log.Warn("The progress of a deleted object could not be removed from its storage.", "error", err)
+			}
+		}
+		return nil
+	}
 	if err := h.saveProgress(ctx, c, end.Note, purge); err != nil {
 		return err
 	}

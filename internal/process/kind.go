@@ -62,8 +62,9 @@ type Kind struct {
 	// Pauses returns how many pauses there were so far. nil means none.
 	Pauses func() uint32
 
-	once     sync.Once
-	glancing glancing
+	once      sync.Once
+	glancing  glancing
+	elsewhere atomic.Bool // the progress storage was seen to keep nothing on objects
 }
 
 // Config is how objects are handled, whatever their resource.

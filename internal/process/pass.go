@@ -38,6 +38,19 @@ func (p *pass) save(ctx context.Context) error {
 		p.absorb(note, joint(p.parts()))
 	}
 	c.todo, p.saved = false, note
+	if c.ran && !c.apart && (len(c.parts) > 0 || p.reason == cause.Delete) && p.maybeElsewhere() {
+		err := p.saveTodo(ctx, note, todoOf(c.parts, p.body))
+		if c.notes.Empty() {
+			p.elsewhere.Store(true)
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		if err := p.restart(ctx); err != nil { // the records are on the object
+			return err
+		}
+	}
 	err := p.saveOutcomes(ctx, note)
 	if err != nil || c.apart || !c.ran || !p.recordsInStatus() {
 		return err
@@ -45,23 +58,35 @@ func (p *pass) save(ctx context.Context) error {
 	// The rest of the object needs a request of its own. The records come first, so
 	// that no finished handler is called again after a crash between the two.
 	todo := todoOf(c.parts, p.body)
+	if !outsideOfStatus(todo) {
+		todo = nil
+	}
 	notes, _ := c.notes.Split()
 	if len(todo)+len(notes) == 0 && (p.reason != cause.Delete || c.due.Set) {
 		return nil
 	}
-	unsent := note.Clone()
-	unsent.Todo = todo
 	if err = p.restart(ctx); err != nil {
 		return err
 	}
-	if err = p.saveUnfinished(ctx, unsent); !errors.Is(err, progress.ErrNoteTooLarge) {
-		c.todo, c.due = len(todo) > 0, registry.Some(time.Duration(0))
+	if err = p.saveTodo(ctx, note, todo); !errors.Is(err, progress.ErrNoteTooLarge) {
 		return err
 	}
 	if err = p.restart(ctx); err != nil {
 		return err
 	}
 	return p.saveOutcomes(ctx, note)
+}
+
+// saveTodo puts into the change the records, and a note with the changes that
+// handlers asked for. The changes themselves are sent later.
+func (p *pass) saveTodo(ctx context.Context, note *progress.Note, todo []progress.Todo) error {
+	unsent := note.Clone()
+	unsent.Todo = todo
+	if err := p.saveUnfinished(ctx, unsent); err != nil {
+		return err
+	}
+	p.change.todo, p.change.due = len(todo) > 0, registry.Some(time.Duration(0))
+	return nil
 }
 
 // restart forgets what was decided so far.
@@ -107,6 +132,12 @@ func (p *pass) saveUnfinished(ctx context.Context, note *progress.Note) error {
 // recordsInStatus reports whether records are written to the status and nowhere
 // else, by an endpoint of its own.
 func (k *Kind) recordsInStatus() bool {
-	keeper, ok := k.Config.Progress.(storage.StatusKeeper)
-	return ok && keeper.KeepsInStatus() && k.Resource.HasStatus()
+	placed, ok := k.Config.Progress.(storage.Placed)
+	return ok && placed.InStatus() && k.Resource.HasStatus()
+}
+
+// maybeElsewhere reports whether records may be stored outside of the object.
+func (k *Kind) maybeElsewhere() bool {
+	_, ok := k.Config.Progress.(storage.Placed)
+	return !ok
 }

@@ -17,24 +17,28 @@ import (
 // Where records are in the status, the rest of the object needs a request of its
 // own. What handlers asked for is then stored in the note with their records. The
 // next request sends what is outside of the status. The one after that sends what is
-// in the status, and removes it all from the note. A process that finds such changes
-// in a note sends them first: the process before it may have ended too early.
+// in the status, and removes it all from the note. Where records are not on the
+// object, they are saved with the note, then the changes are sent, and then the
+// handling ends. A process that finds changes in a note sends them first: the process
+// before it may have ended too early.
 
-// todoOf is what the parts change, if any of them changes something outside of the
-// status.
+// todoOf is what the parts change.
 func todoOf(parts []execute.Part, body *object.Body) []progress.Todo {
 	var todo []progress.Todo
-	needed := false
 	for _, p := range parts {
-		fields := p.Patch.Fold(body.Map())
-		todo = append(todo, progress.Todo{Handler: p.Handler, Patch: fields})
-		_, status := fields["status"]
-		needed = needed || len(fields) > 1 || len(fields) == 1 && !status
-	}
-	if !needed {
-		return nil
+		if fields := p.Patch.Fold(body.Map()); len(fields) > 0 {
+			todo = append(todo, progress.Todo{Handler: p.Handler, Patch: fields})
+		}
 	}
 	return todo
+}
+
+// outsideOfStatus reports whether some of the changes are not only in the status.
+func outsideOfStatus(todo []progress.Todo) bool {
+	return slices.ContainsFunc(todo, func(t progress.Todo) bool {
+		_, status := t.Patch["status"]
+		return len(t.Patch) > 1 || len(t.Patch) == 1 && !status
+	})
 }
 
 // statusFields is what a patch changes in the status.
@@ -83,8 +87,12 @@ type todo struct {
 }
 
 // newTodo divides the parts of a change.
-func newTodo(parts []execute.Part, body *object.Body) *todo {
+func (k *Kind) newTodo(parts []execute.Part, body *object.Body) *todo {
 	t := &todo{}
+	if !k.recordsInStatus() {
+		t.main = slices.Clone(parts) // all at once
+		return t
+	}
 	for _, p := range parts {
 		if main := mainOnly(p); !main.Patch.Empty() {
 			t.main = append(t.main, main)
@@ -118,7 +126,7 @@ func (h *handling) sendTodo(c *change) (conclude func(context.Context) error) {
 			part.Patch.Merge(t.Patch)
 			parts = append(parts, part)
 		}
-		w.todo = newTodo(parts, h.body)
+		w.todo = h.newTodo(parts, h.body)
 	}
 	t := w.todo
 	if t.sent || len(t.main) == 0 {

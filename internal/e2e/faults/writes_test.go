@@ -37,7 +37,7 @@ func TestFaultsOfWrites(t *testing.T) {
 		"a request that never arrives":  {begin: hitting(writes, 1, neverSends)},
 		"a connection broken before":    {begin: hitting(writes, 1, drops)},
 		"401 once":                      {begin: hitting(writes, 1, answers(401))},
-		"403 once":                      {begin: hitting(writes, 1, answers(403)), seen: throttled},
+		"403 once":                      {begin: hitting(writes, 1, answers(403))},
 		"404 once, though it is there":  {begin: hitting(writesTo("status"), 1, answers(404))},
 		"409 once":                      {begin: hitting(writes, 1, answers(409))},
 		"429 once":                      {begin: hitting(writes, 1, answers(429)), seen: retried},

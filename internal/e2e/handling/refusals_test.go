@@ -10,8 +10,8 @@ import (
 	"gopf.dev/gopf/internal/e2e/kit"
 )
 
-// A handler may ask for what the cluster does not take. That is its own problem:
-// the object must be deletable all the same.
+// A handler may ask for a change that the API server refuses. It failed then, and the
+// object can be deleted all the same.
 func TestAChangeThatIsRefusedDoesNotKeepTheObjectFromBeingDeleted(t *testing.T) {
 	t.Parallel()
 	for name, ask := range map[string]func(*gopf.Change[*Example]){
@@ -35,8 +35,8 @@ func TestAChangeThatIsRefusedDoesNotKeepTheObjectFromBeingDeleted(t *testing.T) 
 			s.Create(examples, "x", spec("a"))
 			d.WaitFor(t, "create create a")
 			kit.Eventually(t, func() error {
-				if len(o.Log.With("Throttling")) == 0 {
-					return fmt.Errorf("nobody was told")
+				if len(o.Log.With("Handler 'create_fn' failed with an exception")) == 0 {
+					return fmt.Errorf("the log does not say that the handler failed")
 				}
 				return nil
 			})
@@ -49,9 +49,8 @@ func TestAChangeThatIsRefusedDoesNotKeepTheObjectFromBeingDeleted(t *testing.T) 
 	}
 }
 
-// The news that the object is being deleted may come while no pause is made, or
-// together with the end of one.
-func TestARefusedChangeIsGivenUpAlsoWhenTheNewsComesOutsideOfAPause(t *testing.T) {
+// The deletion may come while no delay is pending, or together with the end of one.
+func TestARefusedChangeDoesNotHoldUpADeletionOutsideOfADelay(t *testing.T) {
 	t.Parallel()
 	s, d := newSpace(t), &diary{}
 	op := newOperator()
