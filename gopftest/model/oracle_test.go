@@ -1,15 +1,11 @@
 package model_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"gopf.dev/gopf"
 )
@@ -37,6 +33,7 @@ type oracle struct {
 	abort    func()                     // ends the world early
 	aborted  bool
 	dropped  map[string]bool // stored ids of handlers that the next version does not have
+	unsaved  map[string]int  // the number of calls until the last one, by uid and id, whose outcome was not saved
 	replays  bool            // streams have told old events again
 }
 
@@ -46,7 +43,6 @@ type state struct {
 	object   map[string]any
 	deleting bool
 	guarded  bool // it has the operator's finalizer
-	doomed   bool // its kind or namespace was deleted
 }
 
 // seen is an event as a handler saw it.
@@ -58,6 +54,7 @@ type seen struct {
 
 // call is one call of a handler of changes.
 type call struct {
+	number  int
 	process *process
 	handler handler
 	id      string
@@ -80,7 +77,7 @@ func newOracle(h *history, d declaration) *oracle {
 	return &oracle{
 		history: h, declaration: d, states: map[string][]state{}, calls: map[string][]*call{}, running: map[*call]bool{},
 		versions: map[string]int64{}, finished: map[string]int{}, events: map[string]map[string]seen{}, daemons: map[string]int{},
-		flushes: map[string]string{}, ticks: map[string][]time.Time{},
+		flushes: map[string]string{}, unsaved: map[string]int{}, ticks: map[string][]time.Time{},
 	}
 }
 
@@ -105,56 +102,13 @@ func (o *oracle) wasKilled(p *process) {
 	defer o.mu.Unlock()
 	for uid, calls := range o.calls {
 		o.calls[uid] = slices.DeleteFunc(slices.Clone(calls), func(k *call) bool {
-			return k.process == p && k.saves == p.saves(k.name)
+			unsaved := k.process == p && k.saves == p.saves(k.name)
+			if unsaved {
+				o.unsaved[uid+" "+k.id] = o.called
+			}
+			return unsaved
 		})
 	}
-}
-
-// userWrote is told the server's response to a user's write.
-func (o *oracle) userWrote(method string, answer []byte) {
-	var obj map[string]any
-	if err := json.Unmarshal(answer, &obj); err != nil || obj["kind"] != "Thing" {
-		return // it is gone
-	}
-	var exact struct {
-		Metadata struct {
-			UID               string
-			DeletionTimestamp string
-			Finalizers        []string
-		}
-	}
-	_ = json.Unmarshal(answer, &exact)
-	m := exact.Metadata
-	s := state{text: canonical(answer), object: obj, deleting: m.DeletionTimestamp != ""}
-	for _, f := range m.Finalizers {
-		s.guarded = s.guarded || strings.HasPrefix(f, storageKey)
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.states[m.UID] = append(o.states[m.UID], s)
-}
-
-// doomed is told that an object is deleted with its kind or its namespace.
-func (o *oracle) doomed(obj *unstructured.Unstructured) {
-	s := state{text: userState(obj.Object), object: obj.Object, deleting: true, doomed: true}
-	for _, f := range obj.GetFinalizers() {
-		s.guarded = s.guarded || strings.HasPrefix(f, storageKey)
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	uid := string(obj.GetUID())
-	o.states[uid] = append(o.states[uid], s)
-}
-
-// canonical is the part of an object that users write, given as JSON.
-func canonical(text []byte) string {
-	var obj map[string]any
-	d := json.NewDecoder(strings.NewReader(string(text)))
-	d.UseNumber()
-	if err := d.Decode(&obj); err != nil {
-		return err.Error()
-	}
-	return userState(obj)
 }
 
 // mostCalls is how many calls of handlers there may be in one world. Plans need
@@ -205,6 +159,7 @@ func (o *oracle) begin(p *process, h handler, id string, top bool, c *change) *c
 		o.running[k] = true
 	}
 	o.called++
+	k.number = o.called
 	endless := o.called > mostCalls && !o.aborted
 	o.aborted = o.aborted || endless
 	strict := o.strict && h.on&gopf.Resume == 0 && top
@@ -259,30 +214,6 @@ func (o *oracle) end(k *call, final bool, err error) {
 	if repeated {
 		o.wrong("%s of %s has finished twice for one change (%s, key %s)", k.id, k.name, k.reason, k.key)
 	}
-}
-
-// ambiguous reports whether different changes of the object may have one key:
-// those of metadata that are the same again, with others in between.
-func (o *oracle) ambiguous(uid string) bool {
-	known := map[string]int{}
-	spec := ""
-	for i, s := range o.states[uid] {
-		if now := specOf(s.object); now != spec {
-			spec = now
-			clear(known)
-		}
-		if last, found := known[s.text]; found && last != i-1 {
-			return true
-		}
-		known[s.text] = i
-	}
-	return false
-}
-
-// specOf is the part of the spec that users write.
-func specOf(obj map[string]any) string {
-	text, _ := json.Marshal(without(asMap(obj["spec"]), func(k string) bool { return k == ownSpec }))
-	return string(text)
 }
 
 // asks is told what a handler writes; "" if it is not known whether it does.

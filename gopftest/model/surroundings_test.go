@@ -146,8 +146,7 @@ func (o *oracle) eventsAreComplete(w *world, objects map[string]*unstructured.Un
 		told := o.events[fmt.Sprint(p.n)]
 		o.mu.Unlock()
 		for uid, last := range told {
-			doomed := slices.ContainsFunc(o.states[uid], func(s state) bool { return s.doomed })
-			if objects[uid] == nil && last.kind != "DELETED" && o.alwaysMatched(uid, h.filter) && !doomed {
+			if objects[uid] == nil && last.kind != "DELETED" && o.alwaysMatched(uid, h.filter) && !w.moving {
 				o.wrong("process %d was not told of the deletion of %s (%s)", p.n, last.name, uid)
 			}
 		}
