@@ -1,0 +1,232 @@
+package model_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"gopf.dev/gopf"
+)
+
+// oracle knows what must be true of an operator. It is told what users write and
+// which handlers are called.
+type oracle struct {
+	history     *history
+	declaration declaration
+
+	mu       sync.Mutex
+	problems []string
+	states   map[string][]state         // what users wrote, by uid
+	calls    map[string][]*call         // of handlers of changes, by uid
+	running  map[*call]bool             // top-level calls
+	versions map[string]int64           // the highest one that handlers of changes saw, by process and uid
+	finished map[string]int             // by process, uid, id and key
+	events   map[string]map[string]seen // the last one of each object, by process and uid
+	daemons  map[string]int             // that run, by process and uid
+	flushes  map[string]string          // what daemons wrote last, by uid
+	ticks    map[string][]time.Time     // of timers, by process and uid
+	strict   bool                       // only handlers for resuming may be called
+	called   int                        // handlers of changes, in all
+	writes   int                        // tried, in all
+	abort    func()                     // ends the world early
+	aborted  bool
+	dropped  map[string]bool // stored ids of handlers that the next version does not have
+	unsaved  map[string]int  // the number of calls until the last one, by uid and id, whose outcome was not saved
+	replays  bool            // streams have told old events again
+}
+
+// state is an object after a user's write.
+type state struct {
+	text     string
+	object   map[string]any
+	deleting bool
+	guarded  bool // it has the operator's finalizer
+}
+
+// seen is an event as a handler saw it.
+type seen struct {
+	version int64
+	kind    string
+	name    string
+}
+
+// call is one call of a handler of changes.
+type call struct {
+	number  int
+	process *process
+	handler handler
+	id      string
+	top     bool // no sub-handler
+	uid     string
+	name    string
+	version int64
+	reason  gopf.Reason
+	retry   int
+	key     string
+	state   string // what users wrote
+	object  map[string]any
+	saves   int  // of the object by the process, when the call ended
+	final   bool // it is not to be called again for this change
+	err     error
+	asked   map[string]string // values by where they are written; "" if unknown
+}
+
+func newOracle(h *history, d declaration) *oracle {
+	return &oracle{
+		history: h, declaration: d, states: map[string][]state{}, calls: map[string][]*call{}, running: map[*call]bool{},
+		versions: map[string]int64{}, finished: map[string]int{}, events: map[string]map[string]seen{}, daemons: map[string]int{},
+		flushes: map[string]string{}, unsaved: map[string]int{}, ticks: map[string][]time.Time{},
+	}
+}
+
+// wrong notes that something is not as it must be.
+func (o *oracle) wrong(format string, args ...any) {
+	text := cutText(fmt.Sprintf(format, args...), 300)
+	o.mu.Lock()
+	if !slices.Contains(o.problems, text) {
+		o.problems = append(o.problems, text)
+	}
+	o.mu.Unlock()
+	o.history.add("!! %s", text)
+}
+
+// wasKilled is told that a process has ended without saving anything more. Calls
+// whose outcomes it had not saved count as never made: nobody can know of them.
+func (o *oracle) wasKilled(p *process) {
+	if o.declaration.storage == "elsewhere" {
+		return // saved before the object is written
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for uid, calls := range o.calls {
+		o.calls[uid] = slices.DeleteFunc(slices.Clone(calls), func(k *call) bool {
+			unsaved := k.process == p && k.saves == p.saves(k.name)
+			if unsaved {
+				o.unsaved[uid+" "+k.id] = o.called
+			}
+			return unsaved
+		})
+	}
+}
+
+// mostCalls is how many calls of handlers there may be in one world. Plans need
+// far less.
+const mostCalls = 1000
+
+// mostWrites is how many writes the operator may try in one world.
+const mostWrites = 3000
+
+// written is told that the operator is about to write.
+func (o *oracle) written() {
+	o.mu.Lock()
+	o.writes++
+	endless := o.writes > mostWrites && !o.aborted
+	o.aborted = o.aborted || endless
+	o.mu.Unlock()
+	if endless {
+		o.wrong("the operator writes without end")
+		o.abort()
+	}
+}
+
+// begin is told that a handler is called.
+func (o *oracle) begin(p *process, h handler, id string, top bool, c *change) *call {
+	version, _ := strconv.ParseInt(c.Object.GetResourceVersion(), 10, 64)
+	k := &call{
+		process: p, handler: h, id: id, top: top, uid: string(c.Object.GetUID()), name: c.Object.GetName(), version: version,
+		reason: c.Reason, retry: c.Retry, key: c.Key(), state: userState(c.Raw()), object: c.Raw(), asked: map[string]string{},
+	}
+	if p.isDead() {
+		return k
+	}
+	o.history.add("  p%d %s(%s) %s #%d v%d key %s %s", p.n, id, c.Reason, k.name, k.retry, version, k.key[:min(4, len(k.key))], k.state)
+	if text := userState(c.Object.Object); text != k.state {
+		o.wrong("%s of %s: the object has %s, its raw form has %s", id, k.name, text, k.state)
+	}
+	o.mu.Lock()
+	at := fmt.Sprint(p.n, k.uid)
+	back := o.versions[at] > version
+	o.versions[at] = max(o.versions[at], version)
+	var beside *call
+	for other := range o.running {
+		if top && other.uid == k.uid && !other.process.isDead() {
+			beside = other
+		}
+	}
+	if top {
+		o.running[k] = true
+	}
+	o.called++
+	k.number = o.called
+	endless := o.called > mostCalls && !o.aborted
+	o.aborted = o.aborted || endless
+	strict := o.strict && h.on&gopf.Resume == 0 && top
+	o.calls[k.uid] = append(o.calls[k.uid], k)
+	o.mu.Unlock()
+	if endless {
+		o.wrong("handlers are called without end")
+		o.abort()
+	}
+	if back {
+		o.wrong("%s of %s: version %d is older than one seen before", id, k.name, version)
+	}
+	if beside != nil {
+		o.wrong("%s of %s runs beside %s of process %d", id, k.name, beside.id, beside.process.n)
+	}
+	if strict {
+		o.wrong("%s of %s is called for %s after a restart without any change", id, k.name, c.Reason)
+	}
+	return k
+}
+
+// activity is a number that grows with each call and each end of one.
+func (o *oracle) activity() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return 2*o.called - len(o.running)
+}
+
+// end is told that a call is over.
+func (o *oracle) end(k *call, final bool, err error) {
+	o.mu.Lock()
+	delete(o.running, k)
+	o.mu.Unlock()
+	if k.process.isDead() {
+		return
+	}
+	o.history.add("  p%d %s(%s) %s ends: final=%v %v", k.process.n, k.id, k.reason, k.name, final, err)
+	o.mu.Lock()
+	k.final, k.err, k.saves = final, err, k.process.saves(k.name)
+	repeated := false
+	if final && !k.process.wasSevered() {
+		at := fmt.Sprint(k.process.n, k.uid, k.id, k.key)
+		o.finished[at]++
+		repeated = o.finished[at] > 1 && !o.ambiguous(k.uid)
+		if k.reason == gopf.Create || k.reason == gopf.Delete {
+			at = fmt.Sprint(k.process.n, k.uid, k.id, k.reason)
+			o.finished[at]++
+			repeated = repeated || o.finished[at] > 1
+		}
+	}
+	o.mu.Unlock()
+	if repeated {
+		o.wrong("%s of %s has finished twice for one change (%s, key %s)", k.id, k.name, k.reason, k.key)
+	}
+}
+
+// asks is told what a handler writes; "" if it is not known whether it does.
+func (o *oracle) asks(k *call, where, value string) {
+	if where == "" {
+		where = k.handler.patch
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	k.asked[where] = value
+}
+
+// result is what a handler stores in the status.
+func (o *oracle) result(k *call) []any {
+	return []any{digest(k.state), asMap(k.object["spec"])["big"]}
+}
