@@ -166,7 +166,14 @@ func own(obj *unstructured.Unstructured, where, key string) any {
 
 // nothingIsLeftOver checks that only the base, and a finalizer that is needed,
 // are left on an object.
+//
+// Records of a handling stay, as in Kopf, while the object matches no handler any
+// more: the handling goes on when it matches again.
 func (o *oracle) nothingIsLeftOver(w *world, obj *unstructured.Unstructured) {
+	defer o.finalizersAreRight(obj)
+	if !o.isHandled(obj) {
+		return
+	}
 	for _, key := range slices.Sorted(maps.Keys(obj.GetAnnotations())) {
 		name, ours := strings.CutPrefix(key, storageKey)
 		if ours && !strings.HasPrefix(name, "last-handled-configuration") && name != "gopf.bound" && !o.dropped[name] {
@@ -185,6 +192,19 @@ func (o *oracle) nothingIsLeftOver(w *world, obj *unstructured.Unstructured) {
 			o.wrong("%s has progress of %s outside", obj.GetName(), id)
 		}
 	}
+}
+
+// isHandled reports whether some handler of changes is for the object as it is.
+func (o *oracle) isHandled(obj *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(o.declaration.handlers, func(h handler) bool {
+		_, there := asMap(obj.Object["spec"])[h.field]
+		return h.kind == "change" && h.filter.matches(obj.Object) || h.kind == "field" && there
+	})
+}
+
+// finalizersAreRight checks that an object has the finalizer if, and only if, some
+// handler needs it.
+func (o *oracle) finalizersAreRight(obj *unstructured.Unstructured) {
 	needed := slices.ContainsFunc(o.declaration.handlers, func(h handler) bool {
 		mandatory := h.on&gopf.Delete != 0 || h.kind == "daemon" || h.kind == "timer"
 		return mandatory && !h.optional && h.filter.matches(obj.Object)
