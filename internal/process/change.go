@@ -3,7 +3,6 @@ package process
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -176,14 +175,6 @@ func (k *Kind) writeAsked(ctx context.Context, m *Memory, body *object.Body, ask
 	k.wrote(m)
 }
 
-// panicError is a panic of users' code outside of their handlers.
-type panicError struct {
-	value any
-	stack []byte
-}
-
-func (e *panicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.value, e.stack) }
-
 // handle decides what to do about the object, and does it. What could not be
 // written last time comes first: handlers are not called again for it.
 func (k *Kind) handle(ctx context.Context, m *Memory, body *object.Body, why Occasion, asked *[]execute.Part) (*change, error) {
@@ -265,118 +256,6 @@ func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *chang
 	}
 	return after, nil
 }
-
-// send sends the change. If the API server refuses it, the parts are sent one by
-// one: a refused part is the outcome of its handler.
-func (k *Kind) send(ctx context.Context, applier apply.Applier, body *object.Body, c *change) (*object.Body, error) {
-	if !c.apart {
-		after, err := k.apply(ctx, applier, body, c.asked(), &c.notes, c.finalizer)
-		if !refused(err) {
-			return after, err
-		}
-		if len(c.parts) == 0 {
-			return after, &unsavedError{err}
-		}
-		c.apart, c.todo, c.together, body = true, false, statusFields(c.asked(), body), after
-	}
-	applier.Brief = false
-	for len(c.parts) > 0 {
-		after, err := k.sendPart(ctx, applier, body, c)
-		if err != nil {
-			return after, err
-		}
-		body = after
-	}
-	if c.conclude != nil {
-		if err := c.conclude(ctx); err != nil {
-			return body, err
-		}
-	}
-	// The status was sent with all parts together: that of the refused ones is put
-	// back.
-	var back patch.Patch
-	back.Merge(patch.Inverse(patch.Minus(c.together, c.accepted.Fields()), c.from.Map(), body.Map()))
-	after, err := k.apply(ctx, applier, body, &back, &c.notes, c.finalizer)
-	if refused(err) {
-		err = &unsavedError{err}
-	}
-	return after, err
-}
-
-// sendPart sends the first part of a change that was refused as a whole. What it
-// changes outside of the status goes first, so that nothing of a refused part is
-// kept.
-func (k *Kind) sendPart(ctx context.Context, applier apply.Applier, body *object.Body, c *change) (*object.Body, error) {
-	part := c.parts[0]
-	steps := []execute.Part{part}
-	if k.Resource.HasStatus() {
-		steps = []execute.Part{mainOnly(part), statusOnly(part, body)}
-	}
-	for _, step := range steps {
-		after, err := k.apply(ctx, applier, body, &step.Patch, &patch.Patch{}, apply.Finalizer{})
-		switch {
-		case err == nil:
-			body = after
-			continue
-		case !refused(err):
-			return after, err
-		case part.Refuse == nil:
-			applier.Log.Error("The API server refused the change that an event handler asked for, which is dropped.", "handler", part.Handler, "error", err)
-		default:
-			part.Refuse(fmt.Errorf("the API server refused the change: %w", err))
-		}
-		c.next()
-		return body, nil
-	}
-	c.accepted.Merge(statusFields(&part.Patch, body))
-	c.next()
-	return body, nil
-}
-
-// next goes on to the next part. The parts may have changed, because the last one
-// was refused.
-func (c *change) next() {
-	done := c.parts[0].Handler
-	c.parts = c.parts[1:]
-	if c.current == nil {
-		return
-	}
-	current := c.current()
-	c.parts = slices.DeleteFunc(c.parts, func(p execute.Part) bool {
-		return p.Handler != done && !slices.ContainsFunc(current, func(other execute.Part) bool { return other.Handler == p.Handler })
-	})
-	for i, p := range c.parts {
-		for _, other := range current {
-			if other.Handler == p.Handler {
-				c.parts[i] = other
-			}
-		}
-	}
-}
-
-// apply sends a change. A panic of a user's edit is returned as an error.
-func (k *Kind) apply(ctx context.Context, a apply.Applier, body *object.Body, asked, notes *patch.Patch, f apply.Finalizer) (after *object.Body, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			after, err = body, &panicError{v, debug.Stack()}
-		}
-	}()
-	return a.Apply(ctx, body, asked, notes, f)
-}
-
-// refused reports whether a change will never be accepted, however often it is sent.
-func refused(err error) bool {
-	var panicked *panicError
-	return errors.As(err, &panicked) || apply.Refused(err)
-}
-
-// unsavedError says that the API server refused the records of the operator.
-type unsavedError struct{ err error }
-
-func (e *unsavedError) Error() string {
-	return "the progress of handlers cannot be saved: the API server refused it: " + e.err.Error()
-}
-func (e *unsavedError) Unwrap() error { return e.err }
 
 // fresh reports whether the body is the server's response to our own last write.
 // Daemons write to the object as well, and handlers may have done so by themselves,
