@@ -111,3 +111,41 @@ func TestATimerThatAsksForWhatIsThereWritesOnce(t *testing.T) {
 		}
 	})
 }
+
+// The records of a resuming are removed when an update supersedes it. Sub-handlers
+// that take part in both must keep theirs.
+func TestASubHandlerOfASupersededHandlingIsNotCalledTwice(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		start := func() (stop func()) {
+			op := gopf.New()
+			gopf.For[*Example](op, resource).On(gopf.Create|gopf.Update|gopf.Resume, "parent", func(_ context.Context, ch *gopf.Change[*Example]) error {
+				reason := ch.Reason
+				ch.Sub("quick", func(_ context.Context, ch *gopf.Change[*Example]) error {
+					diary.add("quick %s %s", reason, ch.Object.Spec.Field)
+					return nil
+				})
+				ch.Sub("slow", func(_ context.Context, ch *gopf.Change[*Example]) error {
+					if ch.Retry == 0 {
+						return gopf.RetryAfter(time.Minute, errors.New("later"))
+					}
+					return nil
+				})
+				return nil
+			})
+			return gopftest.Start(t, op, c, gopf.Log(quiet()))
+		}
+		stop := start()
+		settle()
+		c.Create(t, example("x", "a"))
+		time.Sleep(time.Hour)
+		stop()
+		start()
+		time.Sleep(10 * time.Second)
+		c.Patch(t, resource, "default", "x", spec(map[string]any{"field": "b"}))
+		time.Sleep(time.Hour)
+		if got, want := diary.all(), []string{"quick create a", "quick resume a", "quick update b"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}

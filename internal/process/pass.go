@@ -126,7 +126,8 @@ func (p *pass) saveOutcomes(ctx context.Context, note *progress.Note) error {
 // saveUnfinished puts the records and the note into the change.
 func (p *pass) saveUnfinished(ctx context.Context, note *progress.Note) error {
 	note.Key, note.Started = p.key(), p.state.Started(p.reason)
-	return p.saveProgress(ctx, p.change, note, without(p.leftovers, p.ids))
+	// Sub-handlers may have taken part in both handlings.
+	return p.saveProgress(ctx, p.change, note, without(p.leftovers, p.state.Recorded(p.reason)))
 }
 
 // recordsInStatus reports whether records are written to the status and nowhere
