@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
-	kjson "sigs.k8s.io/json"
-
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/kind"
@@ -23,8 +22,7 @@ func another(obj Object) Object {
 func fill(obj Object, b *object.Body, info kind.Info) error {
 	b = b.WithType(info.APIVersion(), info.Kind)
 	if u, ok := obj.(Unstructured); ok {
-		var fields map[string]any
-		err := b.Decode(&fields)
+		fields, err := b.Fields()
 		u.Object = fields
 		return err
 	}
@@ -97,11 +95,12 @@ func mergePatch(patch any) (map[string]any, error) {
 	return fields, nil
 }
 
-// toFields is anything as a decoded JSON object, a copy.
+// toFields returns the JSON of v as a decoded object, which is a copy. No number
+// changes its value.
 func toFields(v any) (fields map[string]any, err error) {
 	raw, err := json.Marshal(v)
 	if err == nil {
-		err = kjson.UnmarshalCaseSensitivePreserveInts(raw, &fields)
+		fields, err = jsonvalue.Object(raw)
 	}
 	if fields == nil {
 		fields = map[string]any{}

@@ -1,7 +1,6 @@
 package gopf
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -31,8 +30,7 @@ func untyped[T Object](fields map[string]any) T {
 // decode makes a T of an object, the caller's own.
 func decode[T Object](b *object.Body) (T, error) {
 	if isUntyped[T]() {
-		var fields map[string]any
-		err := b.Decode(&fields)
+		fields, err := b.Fields()
 		return untyped[T](fields), err
 	}
 	obj := newObject[T]()
@@ -86,6 +84,7 @@ func editAs[T Object](fields map[string]any, edit func(T)) {
 		u := untyped[T](fields)
 		ensureMaps(u)
 		edit(u)
+		dropEmptyMaps(fields)
 		return
 	}
 	obj := newObject[T]()
@@ -102,29 +101,35 @@ func editAs[T Object](fields map[string]any, edit func(T)) {
 	patch.Apply(fields, patch.Between(before, encode(obj)))
 }
 
+// dropEmptyMaps removes the labels and annotations that ensureMaps made and that
+// are still empty. To the API server, empty and absent are the same.
+func dropEmptyMaps(fields map[string]any) {
+	metadata, _ := fields["metadata"].(map[string]any)
+	for _, key := range []string{"labels", "annotations"} {
+		if values, ok := metadata[key].(map[string]any); ok && len(values) == 0 {
+			delete(metadata, key)
+		}
+	}
+}
+
 // encode is the JSON of a typed object, decoded into maps.
 func encode(obj any) map[string]any {
-	var fields map[string]any
-	raw, err := json.Marshal(obj)
-	if err == nil {
-		err = kjson.UnmarshalCaseSensitivePreserveInts(raw, &fields)
-	}
+	fields, err := toFields(obj)
 	if err != nil {
 		panic(fmt.Errorf("encode the edited %T: %w", obj, err))
 	}
 	return fields
 }
 
-// convert makes a V of decoded JSON, if it fits without loss.
+// convert makes a V of decoded JSON, if it fits without loss. In values of any
+// type, integers are int64 and other numbers float64.
 func convert[V any](found any) (V, bool) {
 	var v V
 	raw, err := json.Marshal(found)
 	if err != nil {
 		return v, false
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&v); err != nil {
+	if strict, err := kjson.UnmarshalStrict(raw, &v, kjson.DisallowUnknownFields); err != nil || len(strict) > 0 {
 		var none V
 		return none, false
 	}

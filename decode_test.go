@@ -1,6 +1,8 @@
 package gopf
 
 import (
+	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -137,5 +139,83 @@ func TestPatchesCollectChanges(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, collected.Fields()); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// Integers beyond 2^53, and beyond int64, survive handlers of every type.
+func TestDecodedObjectsKeepTheirNumbers(t *testing.T) {
+	type counter struct {
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata"`
+		Spec              struct {
+			Nanos int64          `json:"nanos"`
+			Total uint64         `json:"total"`
+			Free  map[string]any `json:"free"`
+			List  []any          `json:"list"`
+		} `json:"spec"`
+	}
+	const spec = `{"nanos":1763217600123456789,"total":18446744073709551615,"free":{"a":9007199254740993,"b":18446744073709552000},` +
+		`"list":[9007199254740993],"unknown":123456789012345678901234567890}`
+	b := bodyOf(t, `{"metadata":{"name":"x"},"spec":`+spec+`}`)
+	same := func(where string, v any) {
+		t.Helper()
+		raw, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want, got bytes.Buffer
+		for buf, text := range map[*bytes.Buffer]string{&want: spec, &got: string(raw)} {
+			decoder := json.NewDecoder(strings.NewReader(text))
+			decoder.UseNumber()
+			var fields any
+			if err := decoder.Decode(&fields); err != nil {
+				t.Fatal(err)
+			}
+			if err := json.NewEncoder(buf).Encode(fields); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want.String() != got.String() {
+			t.Errorf("%s: got %s", where, raw)
+		}
+	}
+	u, err := decode[Unstructured](b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same("untyped", u.DeepCopy().Object["spec"])
+	same("untyped old", decodeOld[Unstructured](map[string]any{"spec": b.Map()["spec"]}, b).Object["spec"])
+
+	fields, _ := b.Fields()
+	editAs(fields, func(c *counter) { c.Labels["x"] = "y" })
+	same("edited elsewhere", fields["spec"])
+	editAs(fields, func(c *counter) { c.Spec.Free["b"], c.Spec.List = c.Spec.Free["b"], append([]any{}, c.Spec.List...) })
+	same("edited without effect", fields["spec"])
+	editAs(fields, func(u Unstructured) { u.SetLabels(nil) })
+	same("edited untyped", fields["spec"])
+
+	old := decodeOld[*counter](map[string]any{"spec": b.Map()["spec"]}, b)
+	if old.Spec.Nanos != 1763217600123456789 || old.Spec.Total != 18446744073709551615 || old.Spec.Free["a"] != int64(9007199254740993) {
+		t.Errorf("old: %+v", old.Spec)
+	}
+	var p patch.Patch
+	asked := Patch[Unstructured]{&p}
+	asked.Set("spec", b.Map()["spec"])
+	same("set", p.Fields()["spec"])
+	asked.Set("spec.total", uint64(18446744073709551615))
+	same("set in part", p.Fields()["spec"])
+
+	subject := Subject[Unstructured]{req: &registry.Request{Body: b}}
+	if free, ok := Field[map[string]any](&subject, "spec.free"); !ok || free["a"] != int64(9007199254740993) {
+		t.Errorf("a field: %v, %v", free, ok)
+	}
+	if free, ok := Field[map[string]int64](&subject, "spec.free"); ok {
+		t.Errorf("a field that does not fit: %v", free)
+	}
+	if list, ok := Field[[]int64](&subject, "spec.list"); !ok || list[0] != 9007199254740993 {
+		t.Errorf("a list: %v, %v", list, ok)
+	}
+	if !Is(uint64(18446744073709551615)).match(fields["spec"].(map[string]any)["total"], true) {
+		t.Error("an integer beyond int64 does not match itself")
 	}
 }

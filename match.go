@@ -1,12 +1,10 @@
 package gopf
 
 import (
-	"encoding/json"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kjson "sigs.k8s.io/json"
 
 	"gopf.dev/gopf/internal/filter"
+	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 // Matcher tells whether the value of a label, an annotation or a field will
@@ -84,13 +82,5 @@ func AnyOf(ms ...Matcher) Matcher {
 func NoneOf(ms ...Matcher) Matcher { return Not(AnyOf(ms...)) }
 
 // asJSON turns a user's value into what JSON decodes to: integers as int64, other
-// numbers as float64.
-func asJSON(v any) (any, error) {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	var decoded any
-	err = kjson.UnmarshalCaseSensitivePreserveInts(raw, &decoded)
-	return decoded, err
-}
+// numbers as float64. Integers that fit neither stay json.Number.
+func asJSON(v any) (any, error) { return jsonvalue.Of(v) }

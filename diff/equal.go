@@ -8,9 +8,11 @@ import (
 	"strings"
 )
 
-// Equal tells whether two JSON values are the same. Numbers are compared by
-// value, whatever their Go types: 1, 1.0 and json.Number("1") are equal. A key
-// with a null is not the same as no key, in contrast to what [Of] reports.
+// Equal reports whether two JSON values are the same. Numbers are compared by
+// the value that their JSON has, whatever their Go types: 1, 1.0 and
+// json.Number("1") are equal. Integers of any length are compared exactly. A
+// float64 beyond 2^53 counts as the integer that Go writes for it. A key with a
+// null is not the same as no key, in contrast to what [Of] reports.
 func Equal(a, b any) bool {
 	switch a := a.(type) {
 	case nil:
@@ -97,7 +99,7 @@ func numberOf(v any) (number, bool) {
 	case uint8:
 		return number{integer: int64(v)}, true
 	case float32:
-		return ofFloat(float64(v)), true
+		return ofText(json.Number(strconv.FormatFloat(float64(v), 'g', -1, 32))), true
 	}
 	return number{}, false
 }
@@ -113,20 +115,29 @@ func ofFloat(v float64) number {
 	switch {
 	case v != math.Trunc(v): // NaN, too: it equals nothing
 		return number{fraction: v}
-	case v >= -1<<63 && v < 1<<63:
+	case v > -1<<53 && v < 1<<53:
 		return number{integer: int64(v)}
 	}
-	return number{digits: strconv.FormatFloat(v, 'f', 0, 64)}
+	// JSON has the shortest digits that stand for this float, and zeros.
+	return ofDigits(strconv.FormatFloat(v, 'f', -1, 64))
+}
+
+// ofDigits reads an integer of any length.
+func ofDigits(text string) number {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return number{integer: n}
+	}
+	return number{digits: text}
 }
 
 func ofText(v json.Number) number {
-	if n, err := v.Int64(); err == nil {
-		return number{integer: n}
+	text := v.String()
+	if !strings.ContainsAny(text, ".eE") {
+		return ofDigits(text) // as a float, a long integer would lose digits
 	}
 	n, err := v.Float64()
-	if err != nil || !strings.ContainsAny(v.String(), ".eE") {
-		// As a float, a long integer would lose digits.
-		return number{digits: v.String()}
+	if err != nil {
+		return number{digits: text}
 	}
 	return ofFloat(n)
 }

@@ -3,6 +3,7 @@ package diff_test
 import (
 	"encoding/json"
 	"math"
+	"strings"
 	"testing"
 
 	"gopf.dev/gopf/diff"
@@ -15,7 +16,12 @@ func TestNumbersAreComparedByValue(t *testing.T) {
 			json.Number("1"), json.Number("1.0"), json.Number("1e0"), json.Number("10E-1")},
 		{0, math.Copysign(0, -1), json.Number("-0"), json.Number("0.0")},
 		{1.5, float32(1.5), json.Number("1.5"), json.Number("15e-1")},
-		{int64(math.MinInt64), float64(math.MinInt64), json.Number("-9223372036854775808")},
+		{int64(math.MinInt64), json.Number("-9223372036854775808")},
+		{float64(math.MinInt64), json.Number("-9223372036854776000")}, // so it is written, and so the server keeps it
+		{1234567890123456768.0, int64(1234567890123456800)},           // likewise
+		{float64(math.MaxUint64), json.Number("18446744073709552000")},
+		{0.1, float32(0.1), json.Number("0.1")},
+		{1e300, json.Number("1" + strings.Repeat("0", 300))},
 		{int64(math.MaxInt64), json.Number("9223372036854775807")},
 		{uint64(math.MaxUint64), json.Number("18446744073709551615")},
 		{1e20, json.Number("1e20"), json.Number("100000000000000000000")},

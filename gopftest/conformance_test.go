@@ -29,7 +29,7 @@ func behaviours() []behaviour {
 	for _, group := range [][]behaviour{
 		creating(), updating(), patching(), applying(), statusSubresource(), deleting(), listing(), watching(),
 		forms(), discovering(), defining(), schemas(), namespaces(), wellKnown(), scaling(), authorizing(),
-		choosing(), validating(), merging(), following(), belonging(), reviewing(),
+		choosing(), validating(), merging(), following(), belonging(), reviewing(), numbering(),
 	} {
 		all = append(all, group...)
 	}

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
+
+	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 // typed is an object with a Go type of its own. What is empty in it is not
@@ -40,8 +42,9 @@ func (t typed) labelNested(paths []string, labels map[string]string, forced bool
 	if err != nil {
 		return fmt.Errorf("encode the %T: %w", t.Object, err)
 	}
-	var f fields
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &f); err != nil {
+	decoded, err := jsonvalue.Object(raw)
+	f := fields(decoded)
+	if err != nil {
 		return fmt.Errorf("decode the JSON of the %T: %w", t.Object, err)
 	}
 	if err := f.labelNested(paths, labels, forced); err != nil {

@@ -1,11 +1,8 @@
 package storage
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -54,24 +51,11 @@ func appendEssence(b []byte, essence map[string]any) ([]byte, error) {
 }
 
 // DecodeEssence reads an essence from JSON, with any white space around it. A
-// null is not found. Integers become int64, other numbers float64, and integers
-// which do not fit stay [json.Number].
+// null is not found. Integers become int64, other numbers float64. An integer
+// beyond int64 becomes a [json.Number] unless a float64 has the same digits.
 func DecodeEssence(text string) (essence map[string]any, found bool, err error) {
-	r := jsonvalue.Read([]byte(text))
-	defer r.Close()
-	r.BigIntegers = true
-	v, err := r.Value()
-	if err != nil {
-		return nil, false, err
-	}
-	if _, err := r.ReadToken(); !errors.Is(err, io.EOF) {
-		return nil, false, errors.New("something follows after the JSON value")
-	}
-	essence, found = v.(map[string]any)
-	if !found && v != nil {
-		return nil, false, errors.New("it is not a JSON object")
-	}
-	return essence, found, nil
+	essence, err = jsonvalue.Object([]byte(text))
+	return essence, essence != nil, err
 }
 
 // sortedBut lists the keys of an object except for the given ones.
@@ -139,14 +123,8 @@ func appendValue(b []byte, value any) ([]byte, error) {
 		return appendList(b, value)
 	}
 	// Anything else comes from Go code, not from JSON: it is made so first.
-	text, err := json.Marshal(value)
+	plain, err := jsonvalue.Of(value)
 	if err != nil {
-		return nil, err
-	}
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	var plain any
-	if err := decoder.Decode(&plain); err != nil {
 		return nil, err
 	}
 	return appendValue(b, plain)

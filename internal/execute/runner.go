@@ -3,16 +3,14 @@ package execute
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
-	kjson "sigs.k8s.io/json"
-
 	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/progress"
 	"gopf.dev/gopf/internal/registry"
@@ -296,11 +294,9 @@ func ToJSON(v any) (any, error) {
 	if v == nil {
 		return nil, nil
 	}
-	raw, err := json.Marshal(v)
+	decoded, err := jsonvalue.Of(v)
 	if err != nil {
 		return nil, &registry.PermanentError{Err: fmt.Errorf("the result cannot be stored as JSON: %w", err)}
 	}
-	var decoded any
-	err = kjson.UnmarshalCaseSensitivePreserveInts(raw, &decoded)
-	return decoded, err
+	return decoded, nil
 }

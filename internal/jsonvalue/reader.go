@@ -4,6 +4,9 @@ package jsonvalue
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -14,10 +17,6 @@ import (
 // one counts: servers send none, and looking for them takes half of the time.
 type Reader struct {
 	jsontext.Decoder
-
-	// BigIntegers says to keep integers that do not fit into an int64 as
-	// [json.Number]; otherwise they become float64.
-	BigIntegers bool
 
 	buf   bytes.Buffer
 	names [256]string // of fields, by a hash
@@ -35,7 +34,7 @@ func Read(text []byte) *Reader {
 
 // Close lets go of the text.
 func (r *Reader) Close() {
-	r.buf, r.BigIntegers = bytes.Buffer{}, false
+	r.buf = bytes.Buffer{}
 	r.Reset(&r.buf)
 	readers.Put(r)
 }
@@ -68,9 +67,37 @@ func unquoted(s jsontext.Value) []byte {
 	return text
 }
 
-// Decode is the value of a whole text of which nothing else is to be known.
+// Decode returns the first JSON value of the text.
 func Decode(text []byte) (any, error) {
 	r := Read(text)
 	defer r.Close()
 	return r.Value()
+}
+
+// Object returns the JSON object that the text consists of; nil for null.
+func Object(text []byte) (map[string]any, error) {
+	r := Read(text)
+	defer r.Close()
+	v, err := r.Value()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := r.ReadToken(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows after the JSON value")
+	}
+	fields, ok := v.(map[string]any)
+	if !ok && v != nil {
+		return nil, errors.New("it is not a JSON object")
+	}
+	return fields, nil
+}
+
+// Of returns what decoding the JSON of v yields. Struct tags and MarshalJSON
+// count, and no number changes its value.
+func Of(v any) (any, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return Decode(text)
 }

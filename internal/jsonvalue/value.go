@@ -1,13 +1,6 @@
 package jsonvalue
 
-import (
-	"bytes"
-	"encoding/json"
-	"strconv"
-)
-
-// Value decodes what comes next: integers as int64 if they fit, other numbers as
-// float64.
+// Value decodes the next value. No number changes its value: see [Number].
 func (r *Reader) Value() (any, error) {
 	switch r.PeekKind() {
 	case '{':
@@ -66,16 +59,7 @@ func (r *Reader) number() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	text := string(raw)
-	if !bytes.ContainsAny(raw, ".eE") {
-		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-			return n, nil
-		}
-		if r.BigIntegers {
-			return json.Number(text), nil
-		}
-	}
-	return strconv.ParseFloat(text, 64)
+	return Number(string(raw))
 }
 
 // name makes a string of the name of a field. Objects of a kind have the same

@@ -141,7 +141,7 @@ func (b *Body) Raw() []byte { return b.raw }
 // Size is how many bytes the body keeps in memory before it is decoded.
 func (b *Body) Size() int { return len(b.raw) }
 
-// Map is the decoded object: integers as int64, other numbers as float64.
+// Map returns the decoded object. Numbers are as [jsonvalue.Number] has them.
 func (b *Body) Map() map[string]any {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -200,6 +200,10 @@ func (b *Body) Members(wanted func(name string) bool) map[string]any {
 	})
 	return fields
 }
+
+// Fields decodes the object for the caller, who may change it. Numbers are as in
+// [Body.Map].
+func (b *Body) Fields() (map[string]any, error) { return jsonvalue.Object(b.raw) }
 
 // Decode reads the object into a user's type. Field names are case-sensitive,
 // as they are for the API server.

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+
+	"gopf.dev/gopf/diff"
 )
 
 // has tells whether an object has all that was asked for, both as decoded JSON.
@@ -25,7 +27,7 @@ func has(object, asked any, needless func(any) bool) bool {
 			return slices.EqualFunc(items, wanted, func(item, value any) bool { return has(item, value, needless) })
 		}
 	}
-	return object == nil && needless(asked) || number(object) == number(asked)
+	return object == nil && needless(asked) || same(object, asked)
 }
 
 // isEmpty tells what servers leave out of objects.
@@ -47,16 +49,14 @@ func isNull(v any) bool {
 	return v == nil
 }
 
-// number makes scalars comparable: 1 and 1.0 are the same to JSON. What is not a
-// scalar is equal to nothing.
-func number(v any) any {
-	switch v := v.(type) {
-	case int64:
-		return float64(v)
+// same reports whether two scalars are equal: 1 and 1.0 are the same to JSON. It
+// is false for maps and lists.
+func same(a, b any) bool {
+	switch a.(type) {
 	case map[string]any, []any:
-		return new(byte)
+		return false
 	}
-	return v
+	return diff.Equal(a, b)
 }
 
 // chosen are the fields that are up to whoever writes: not those by which the

@@ -16,6 +16,7 @@ func TestOurOwnEffectIsRecognised(t *testing.T) {
 		"less than that":       {`{"b":[{"c":"x"}]}`, `{"a":1,"b":[{"c":"x"}]}`, false, false},
 		"another value":        {`{"a":2}`, `{"a":1}`, false, false},
 		"the same number":      {`{"a":1.0}`, `{"a":1}`, true, true},
+		"another long number":  {`{"a":9007199254740993}`, `{"a":9007199254740992}`, false, false},
 		"another type":         {`{"a":"1"}`, `{"a":1}`, false, false},
 		"an object for a list": {`{"a":{}}`, `{"a":[1]}`, false, false},
 		"a list for an object": {`{"a":[]}`, `{"a":{"b":1}}`, false, false},
