@@ -81,7 +81,7 @@ func (s *AnnotationBase) Load(_ context.Context, o Object) (essence map[string]a
 			essence, found, err = DecodeEssence(value)
 		}
 		if err != nil {
-			return nil, false, &MalformedError{"the annotation " + key, err}
+			return nil, false, &MalformedError{Where: "the annotation " + key, Err: err}
 		}
 		if found {
 			break

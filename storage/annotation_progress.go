@@ -43,19 +43,22 @@ func (s *AnnotationProgress) Load(_ context.Context, o Object, ids []string) (ma
 	if !s.annotations().in(o) {
 		return records, nil // which is so of all new objects
 	}
+	var damaged damage
 	for _, id := range ids {
 		for key, value := range values(o, s.annotations().keys(o, id)) {
 			record, found, err := decodeRecord([]byte(value))
 			if err != nil {
-				return nil, &MalformedError{"the annotation " + key, err}
+				damaged.add(id, "the annotation "+key, err)
+				continue // the other key may have it
 			}
 			if found {
 				records[id] = record
+				delete(damaged, id)
 				break
 			}
 		}
 	}
-	return records, nil
+	return records, damaged.err()
 }
 
 // Save implements [Progress].

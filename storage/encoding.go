@@ -65,7 +65,7 @@ func sortedBut(object map[string]any, except ...string) []string {
 	})
 }
 
-func sortedKeys(object map[string]any) []string {
+func sortedKeys[V any](object map[string]V) []string {
 	keys := make([]string, 0, len(object))
 	for key := range object {
 		keys = append(keys, key)

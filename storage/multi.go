@@ -53,6 +53,7 @@ type multiProgress []Progress
 
 func (m multiProgress) Load(ctx context.Context, o Object, ids []string) (map[string]Record, error) {
 	records := make(map[string]Record)
+	var damaged damage
 	for _, storage := range m {
 		missing := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
 			_, ok := records[id]
@@ -62,12 +63,19 @@ func (m multiProgress) Load(ctx context.Context, o Object, ids []string) (map[st
 			break
 		}
 		found, err := storage.Load(ctx, o, missing)
-		if err != nil {
+		var malformed *MalformedError
+		if errors.As(err, &malformed) {
+			damaged.join(malformed)
+		} else if err != nil {
 			return nil, err
 		}
 		maps.Copy(records, found)
 	}
-	return records, nil
+	maps.DeleteFunc(damaged, func(id string, _ *MalformedError) bool { // another storage has it
+		_, found := records[id]
+		return found
+	})
+	return records, damaged.err()
 }
 
 // KeepsInStatus implements [StatusKeeper].

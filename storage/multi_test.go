@@ -3,6 +3,7 @@ package storage_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -137,5 +138,23 @@ func TestOneBrokenStorageStopsAll(t *testing.T) {
 	}
 	if err := base.Save(t.Context(), storagetest.Body{}, storagetest.Patch{}, nil); !errors.Is(err, errDown) {
 		t.Errorf("Base.Save: got %v", err)
+	}
+}
+
+func TestADamagedRecordIsTakenFromTheNextStorage(t *testing.T) {
+	t.Parallel()
+	first, second := storage.NewStatusProgress("first"), storage.NewStatusProgress("second")
+	both := storage.MultiProgress(first, second)
+	body := storagetest.Body{"status": map[string]any{
+		"first":  map[string]any{"progress": map[string]any{"a": "damaged", "b": "damaged", "c": map[string]any{"retries": int64(3)}}},
+		"second": map[string]any{"progress": map[string]any{"a": map[string]any{"retries": int64(1)}, "b": "damaged", "c": "damaged"}},
+	}}
+	records, err := both.Load(t.Context(), body, []string{"a", "b", "c"})
+	var malformed *storage.MalformedError
+	if !errors.As(err, &malformed) || !slices.Equal(malformed.IDs, []string{"b"}) {
+		t.Errorf("error %v, ids %v", err, malformed)
+	}
+	if len(records) != 2 || records["a"].Retries != 1 || records["c"].Retries != 3 {
+		t.Errorf("records %v", records)
 	}
 }

@@ -47,6 +47,7 @@ func (s *StatusProgress) Load(_ context.Context, o Object, ids []string) (map[st
 	if _, some := o.Lookup(s.Field...); !some {
 		return records, nil
 	}
+	var damaged damage
 	for _, id := range ids {
 		value, ok := o.Lookup(s.path(id)...)
 		if !ok {
@@ -54,17 +55,18 @@ func (s *StatusProgress) Load(_ context.Context, o Object, ids []string) (map[st
 		}
 		text, err := json.Marshal(value)
 		if err != nil {
-			return nil, &MalformedError{"the status under " + id, err}
+			damaged.add(id, "the status under "+id, err)
+			continue
 		}
 		record, found, err := decodeRecord(text)
-		if err != nil {
-			return nil, &MalformedError{"the status under " + id, err}
-		}
-		if found {
+		switch {
+		case err != nil:
+			damaged.add(id, "the status under "+id, err)
+		case found:
 			records[id] = record
 		}
 	}
-	return records, nil
+	return records, damaged.err()
 }
 
 // Save implements [Progress].
@@ -131,11 +133,11 @@ func (s *StatusBase) Load(_ context.Context, o Object) (essence map[string]any, 
 	}
 	text, ok := value.(string)
 	if !ok {
-		return nil, false, &MalformedError{fieldpath.Path(s.Field).String(), fmt.Errorf("it is %T, not a text", value)}
+		return nil, false, &MalformedError{Where: fieldpath.Path(s.Field).String(), Err: fmt.Errorf("it is %T, not a text", value)}
 	}
 	essence, found, err = DecodeEssence(text)
 	if err != nil {
-		err = &MalformedError{fieldpath.Path(s.Field).String(), err}
+		err = &MalformedError{Where: fieldpath.Path(s.Field).String(), Err: err}
 	}
 	return essence, found, err
 }

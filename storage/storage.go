@@ -55,8 +55,13 @@ type Patch interface {
 // Calls for one object never overlap; calls for different objects do.
 type Progress interface {
 	// Load returns the records that exist for the ids. An id without a record is
-	// left out. An error means that records exist but cannot be read: the object
-	// is tried again later.
+	// left out.
+	//
+	// If some records are damaged, Load returns the others together with a
+	// [*MalformedError] that lists the ids of the damaged ones. Only those count as
+	// absent: their handlers start over, and Save replaces the records. Any other
+	// error means that the storage does not work now: the records are ignored,
+	// no handler is called, and the object is tried again later.
 	Load(ctx context.Context, o Object, ids []string) (map[string]Record, error)
 
 	// Save keeps the changed records and forgets those in purge; an id in both
@@ -76,7 +81,9 @@ type Progress interface {
 // Calls for one object never overlap; calls for different objects do.
 type Base interface {
 	// Load returns the essence that was saved last. Not found means that the
-	// object has never been handled; an empty essence is found.
+	// object has never been handled; an empty essence is found. A
+	// [*MalformedError] counts as not found. After any other error, the object is
+	// tried again later.
 	Load(ctx context.Context, o Object) (essence map[string]any, found bool, err error)
 
 	// Save keeps the essence, which must not be changed. For where to, see

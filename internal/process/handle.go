@@ -105,7 +105,8 @@ func (h *handling) runner(key func() string) *execute.Runner {
 			return r
 		},
 		Load: func(ctx context.Context, ids []string) (map[string]storage.Record, error) {
-			return h.Config.Progress.Load(ctx, h.stored, ids)
+			records, err := h.Config.Progress.Load(ctx, h.stored, ids)
+			return records, h.excuse(err)
 		},
 	}
 }

@@ -5,6 +5,7 @@ package process
 import (
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unique"
 
@@ -93,6 +94,8 @@ type Memory struct {
 	responded bool   // the version is that of the server's response to our own last write
 	ended     bool   // it exists no more, though the stream has not said so yet
 	wroteIn   uint32 // the number of pauses before the last write, or before it was created
+
+	malformed atomic.Bool // damaged state was reported
 
 	daemons *daemon.Object // nil for objects without daemons and timers
 	memos   registry.Memos

@@ -80,14 +80,18 @@ func (k *Kind) essence(body *object.Body) map[string]any {
 	return e
 }
 
-// excuse lets pass that what was stored is malformed: that is as good as
-// nothing, and must not keep the object from being handled.
+// excuse drops the error about stored state that is malformed: this state counts
+// as absent and must not hold up the object. What could be read still counts.
 func (s *sight) excuse(err error) error {
 	var malformed *storage.MalformedError
 	if !errors.As(err, &malformed) {
 		return err
 	}
-	s.log.Warn("What was stored on the object cannot be read, and is treated as if it were not there.", "error", err)
+	level := slog.LevelWarn
+	if s.memory.malformed.Swap(true) {
+		level = slog.LevelDebug // the damage may stay until its handler is due
+	}
+	s.log.Log(context.Background(), level, "Some of the state that is stored on the object cannot be read, and counts as absent.", "error", err)
 	return nil
 }
 

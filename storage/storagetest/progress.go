@@ -10,9 +10,28 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
+// Option adds to what a suite can do to a storage.
+type Option func(*options)
+
+type options struct {
+	damage func(o storage.Object, id string)
+}
+
+// Damage tells the suite how to make the stored record of an id unreadable, so
+// that it can test how Load reports that. Storages that keep records on the object
+// itself do not need it. Without it, other storages are not tested for damage.
+func Damage(fn func(o storage.Object, id string)) Option {
+	return func(o *options) { o.damage = fn }
+}
+
 // Progress tests that the storage keeps the contract of [storage.Progress].
 // The storage may be in use by others: the tests have objects of their own.
-func Progress(t *testing.T, s storage.Progress) {
+func Progress(t *testing.T, s storage.Progress, opts ...Option) {
+	var with options
+	for _, o := range opts {
+		o(&with)
+	}
+	t.Run("OnlyDamagedRecordsAreMissing", func(t *testing.T) { damagedRecords(t, s, with.damage) })
 	t.Run("NothingIsKnownAtFirst", func(t *testing.T) {
 		o := newProgress(t, s)
 		sameRecords(t, nil, o.load(ids...))

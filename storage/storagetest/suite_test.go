@@ -2,9 +2,12 @@ package storagetest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +21,7 @@ type memory struct {
 	flaw    string
 	mu      sync.Mutex
 	records map[string]map[string]storage.Record
+	damaged map[string]bool // by uid and id
 }
 
 func (m *memory) key(o storage.Object) string {
@@ -38,11 +42,25 @@ func (m *memory) Load(_ context.Context, o storage.Object, ids []string) (map[st
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	found := make(map[string]storage.Record)
+	var damaged []string
 	for _, id := range ids {
+		if m.damaged[m.key(o)+m.id(id)] {
+			damaged = append(damaged, id)
+			continue
+		}
 		record, ok := m.records[m.key(o)][m.id(id)]
 		if ok || m.flaw == "makes up records" {
 			found[id] = record
 		}
+	}
+	if err := (&storage.MalformedError{Where: "memory", IDs: damaged, Err: errors.New("damaged")}); len(damaged) > 0 {
+		switch m.flaw {
+		case "drops the readable":
+			return nil, err
+		case "names nothing":
+			err.IDs = nil
+		}
+		return found, err
 	}
 	return found, nil
 }
@@ -51,6 +69,9 @@ func (m *memory) Save(_ context.Context, o storage.Object, p storage.Patch, chan
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key := m.key(o)
+	for _, id := range slices.Concat(slices.Collect(maps.Keys(changed)), purge) {
+		delete(m.damaged, key+m.id(id))
+	}
 	if m.records[key] == nil || m.flaw == "keeps only the last" {
 		m.records[key] = make(map[string]storage.Record)
 	}
@@ -102,6 +123,8 @@ var flaws = map[string]string{
 	"spoils the object":   "EveryFieldIsKept",
 	"clears the patch":    "RecordsCanBePurgedBeforeThePatchIsSent",
 	"cleans too much":     "RecordsAreNoPartOfTheEssence",
+	"drops the readable":  "OnlyDamagedRecordsAreMissing",
+	"names nothing":       "OnlyDamagedRecordsAreMissing",
 }
 
 // flawVariable tells the process that is started for a flaw which one it is.
@@ -109,7 +132,12 @@ const flawVariable = "GOPF_STORAGETEST_FLAW"
 
 // TestMemory runs the suite on one flawed storage. On its own it has none.
 func TestMemory(t *testing.T) {
-	storagetest.Progress(t, &memory{flaw: os.Getenv(flawVariable), records: map[string]map[string]storage.Record{}})
+	m := &memory{flaw: os.Getenv(flawVariable), records: map[string]map[string]storage.Record{}, damaged: map[string]bool{}}
+	storagetest.Progress(t, m, storagetest.Damage(func(o storage.Object, id string) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.damaged[m.key(o)+m.id(id)] = true
+	}))
 }
 
 func TestFlawsAreFound(t *testing.T) {
