@@ -102,18 +102,18 @@ const (
 // lister makes items of places.
 type lister struct {
 	path  []string // from the root to the place at hand
-	steps int      // keys in the paths of the items so far
+	steps int      // keys in the paths of the items so far, and of those to come on the levels above
 	found Diff
 }
 
 func (l *lister) list(p *place) {
 	depth := len(l.path)
-	tooLong := depth > freeDepth && l.steps+(depth+1)*len(p.inside) > maxSteps
-	if p.inside == nil || tooLong {
+	steps := (depth + 1) * len(p.inside)
+	if p.inside == nil || depth > freeDepth && l.steps+steps > maxSteps {
 		l.found = append(l.found, Item{Op: p.op, Path: slices.Clone(l.path), Old: p.old, New: p.new})
-		l.steps += depth
 		return
 	}
+	l.steps += steps
 	for i := range p.inside {
 		l.path = append(l.path, p.inside[i].key)
 		l.list(&p.inside[i])
