@@ -78,7 +78,11 @@ func checkNumbers(t *testing.T, seed uint64, raw []byte, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := progress.DecodeNote(record, nil).Earlier("h")
+	note, err = progress.DecodeNote(record, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := note.Earlier("h")
 	if !diff.Equal(seen, now) {
 		t.Errorf("seed %d: the note: %s", seed, diff.Of(seen, now))
 	}
