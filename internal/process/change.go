@@ -14,6 +14,7 @@ import (
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/storage"
 )
 
 // delay is the time until something is due; unset if nothing is.
@@ -193,10 +194,14 @@ func (k *Kind) handle(ctx context.Context, m *Memory, body *object.Body, why Occ
 	c := m.unsent(why.Event != nil)
 	if c == nil && m.busy != nil && m.busy.unsaved != nil {
 		c = m.busy.unsaved
-		if err := c.conclude(ctx); err != nil {
+		err := c.conclude(ctx)
+		if err != nil && !body.Deleting {
 			return nil, err
 		}
 		m.busy.unsaved = nil
+		if err != nil { // the deletion does not wait for that: the outcomes stay in memory
+			m.busy.refused, *asked, c = c.handling, append(c.parts, *asked...), nil
+		}
 	}
 	if c != nil {
 		c.parts = append(c.parts, *asked...)
@@ -216,10 +221,11 @@ func (k *Kind) handle(ctx context.Context, m *Memory, body *object.Body, why Occ
 
 // unsent is the change that could not be written last time; nil if there is none.
 // If the API server refused the records in it, a new state of the object is handled
-// instead, with these records in memory.
+// instead, with these records in memory. So is an object that is being deleted, in
+// any state: its deletion must not depend on being able to save.
 func (m *Memory) unsent(news bool) *change {
 	w := m.busy
-	if w == nil || w.unsent == nil || w.refused != nil && (news || w.fresh) {
+	if w == nil || w.unsent == nil || w.refused != nil && (news || w.fresh || w.unsent.from.Deleting) {
 		if w != nil {
 			w.unsent, w.fresh = nil, false
 		}
@@ -279,7 +285,7 @@ func (k *Kind) send(ctx context.Context, applier apply.Applier, body *object.Bod
 			return after, err
 		}
 		if len(c.parts) == 0 {
-			return after, &unsavedError{err}
+			return k.makeRoom(ctx, applier, after, c, err)
 		}
 		c.apart, body = true, after
 	}
@@ -302,6 +308,24 @@ func (k *Kind) send(ctx context.Context, applier apply.Applier, body *object.Bod
 			return body, err
 		}
 	}
+	after, err := k.apply(ctx, applier, body, &patch.Patch{}, &c.notes, c.finalizer)
+	if refused(err) {
+		return k.makeRoom(ctx, applier, after, c, err)
+	}
+	return after, err
+}
+
+// makeRoom sends records again that were refused, without the base if the object is
+// being deleted: it needs none any more, and the annotations may be full.
+func (k *Kind) makeRoom(ctx context.Context, applier apply.Applier, body *object.Body, c *change, refusal error) (*object.Body, error) {
+	base, ok := k.Config.Base.(storage.Discarder)
+	if !ok || !body.Deleting {
+		return body, &unsavedError{refusal}
+	}
+	if _, found, err := k.Config.Base.Load(ctx, stored{body}); !found && err == nil {
+		return body, &unsavedError{refusal}
+	}
+	base.Discard(stored{body}, &c.notes)
 	after, err := k.apply(ctx, applier, body, &patch.Patch{}, &c.notes, c.finalizer)
 	if refused(err) {
 		err = &unsavedError{err}

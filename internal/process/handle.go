@@ -136,12 +136,16 @@ func (h *handling) takeBack(ctx context.Context, c *change) error {
 
 // saveEnd puts into the patch that the handling is over: the records are removed,
 // and the base is saved. If some handlers did not see the final essence, the note
-// stays, and the object is due at once for the update that follows.
+// stays, and the object is due at once for the update that follows. Of an object
+// that is being deleted no base is saved: there may be no space for it.
 func (h *handling) saveEnd(ctx context.Context, c *change, note *progress.Note) error {
 	end := h.end(note)
-	saved, err := h.saveBase(ctx, c, end.Base)
-	if err != nil {
-		return err
+	var saved map[string]any
+	if !h.body.Deleting {
+		var err error
+		if saved, err = h.saveBase(ctx, c, end.Base); err != nil {
+			return err
+		}
 	}
 	purge := append(h.Handlers.IDs(), h.state.IDs()...)
 	if end.Note == nil || end.Note.Empty() {
