@@ -83,6 +83,8 @@ const passes = 20
 // What event handlers have asked for goes along with the first write.
 func (k *Kind) change(ctx context.Context, m *Memory, state *object.Body, why Occasion, asked *[]execute.Part) (last *object.Body, due delay, err error) {
 	last = state
+	var spent cost
+	defer func() { k.report(m, state, &spent) }()
 	defer func() {
 		if v := recover(); v != nil { // of filters, lifecycles, storages: users' code
 			err = &panicError{v, debug.Stack()}
@@ -105,7 +107,7 @@ func (k *Kind) change(ctx context.Context, m *Memory, state *object.Body, why Oc
 			*asked = append(m.busy.asked, *asked...)
 			m.busy.asked = nil
 		}
-		c, err := k.handle(ctx, m, last, why, asked)
+		c, err := k.handle(ctx, m, last, why, asked, &spent)
 		if err != nil {
 			m.work().wake = why.Wake
 			return last, delay{}, err
@@ -190,7 +192,7 @@ func (e *panicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.valu
 
 // handle decides what to do about the object, and does it. What could not be
 // written last time comes first: handlers are not called again for it.
-func (k *Kind) handle(ctx context.Context, m *Memory, body *object.Body, why Occasion, asked *[]execute.Part) (*change, error) {
+func (k *Kind) handle(ctx context.Context, m *Memory, body *object.Body, why Occasion, asked *[]execute.Part, spent *cost) (*change, error) {
 	c := m.unsent(why.Event != nil)
 	if c == nil && m.busy != nil && m.busy.unsaved != nil {
 		c = m.busy.unsaved
@@ -208,10 +210,12 @@ func (k *Kind) handle(ctx context.Context, m *Memory, body *object.Body, why Occ
 		*asked = nil
 		return c, nil
 	}
+	began := time.Now()
 	s, err := k.look(ctx, m, body)
 	if err != nil {
 		return nil, err
 	}
+	defer func() { spent.add(s, time.Since(began)) }()
 	s.wake, s.fresh, s.asked = why.Wake, why.Event != nil, *asked
 	if c, err = s.decide(ctx, s.accompany(why.Event != nil)); err == nil || m.busy != nil && m.busy.unsaved != nil {
 		*asked = nil // they are in the change

@@ -52,7 +52,9 @@ func (h *handling) handle(ctx context.Context, c *change) (conclude func(context
 	runner := h.runner(key)
 	var failure error
 	if len(selected) > 0 {
+		began := time.Now()
 		h.aside(func() { failure = runner.Pass(ctx, selected) })
+		h.away += time.Since(began)
 	}
 	c.ran = runner.Ran() > 0
 	if failure != nil && !c.ran {

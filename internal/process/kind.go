@@ -96,6 +96,7 @@ type Memory struct {
 	wroteIn   uint32 // the number of pauses before the last write, or before it was created
 
 	malformed atomic.Bool // damaged state was reported
+	costly    bool        // an expensive turn was reported
 
 	daemons *daemon.Object // nil for objects without daemons and timers
 	memos   registry.Memos
