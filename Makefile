@@ -16,7 +16,7 @@ HOT     := ./diff ./storage ./internal/object ./internal/essence ./internal/filt
 OWN     := ./internal/controlplane ./internal/manifests ./cmd/gopf
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test downgrade bench bench-quick bench-full bench-micro lint build kubectl clean
+.PHONY: help demo test fuzz downgrade bench bench-quick bench-full bench-micro lint build kubectl clean
 
 help: ## List what there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -45,6 +45,9 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 	@$(STAGE) "vet devcluster" -C devcluster env CGO_ENABLED=0 GOFLAGS=-mod=readonly $(GO) vet ./...
 	@$(STAGE) "demo" env ONCE=1 bin/demo
 	@echo "== all stages passed in $$(($$(date +%s) - $(BEGUN))) s"
+
+fuzz: ## Run every fuzz target for a minute (FUZZTIME=10m: longer, FUZZ=PATTERN: only some)
+	@GO="$(GO)" FUZZTIME="$(FUZZTIME)" FUZZ="$(FUZZ)" sh hack/fuzz
 
 downgrade: ## Run an older version on what this one leaves on objects (BASE=COMMIT: that version)
 	@GO="$(GO)" sh hack/downgrade $(BASE)

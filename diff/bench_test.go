@@ -27,3 +27,18 @@ func BenchmarkOf(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkDepth shows that time grows as the number of values does: ns/level
+// stays the same.
+func BenchmarkDepth(b *testing.B) {
+	for _, depth := range []int{10, 100, 1_000, 10_000} {
+		old, now := nested(depth, 1, 1), nested(depth, 1, 2)
+		b.Run(fmt.Sprint(depth), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				diff.Of(old, now)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(depth), "ns/level")
+		})
+	}
+}

@@ -6,14 +6,13 @@
 // and any of Go's number types or [encoding/json.Number]. Other types, named
 // ones of these included, are compared as a whole. Nothing is copied: items
 // refer to parts of the compared values.
+//
+// Time and memory are proportional to the size of the values, however deeply
+// they are nested. To keep that, objects below the 16th level are compared as a
+// whole once the paths of the items take more than 16 MiB.
 package diff
 
-import (
-	"maps"
-	"slices"
-
-	"gopf.dev/gopf/internal/fieldpath"
-)
+import "gopf.dev/gopf/internal/fieldpath"
 
 // Op says what happened to a value.
 type Op string
@@ -49,18 +48,14 @@ type Diff []Item
 // whole subtree that is added or removed is one item; so is the creation of the
 // whole value, that is, Of(nil, new). Of two equal values nothing is allocated.
 func Of(old, new any) Diff {
-	w := walker{}
-	w.walk(old, new)
-	return w.found
+	return comparison{}.of(old, new)
 }
 
 // Left is [Of] without the keys that only new has, on all levels: it tells
 // where new does not have what old asks for, for example where an object does
 // not have what was patched into it. A null in old asks for absence.
 func Left(old, new any) Diff {
-	w := walker{ignoreAdded: true}
-	w.walk(old, new)
-	return w.found
+	return comparison{ignoreAdded: true}.of(old, new)
 }
 
 // At reduces the differences to those at the path and below, with paths
@@ -86,58 +81,4 @@ func (d Diff) At(path ...string) Diff {
 		}
 	}
 	return reduced
-}
-
-// walker descends into two values at once.
-type walker struct {
-	ignoreAdded bool
-	path        []string // from the root to the values at hand
-	found       Diff
-}
-
-func (w *walker) walk(old, new any) {
-	if Equal(old, new) {
-		return
-	}
-	oldMap, oldIsMap := old.(map[string]any)
-	newMap, newIsMap := new.(map[string]any)
-	switch {
-	case old == nil:
-		w.emit(Add, old, new)
-	case new == nil:
-		w.emit(Remove, old, new)
-	case oldIsMap && newIsMap:
-		w.walkMaps(oldMap, newMap)
-	default:
-		w.emit(Change, old, new)
-	}
-}
-
-func (w *walker) walkMaps(old, new map[string]any) {
-	var common []string
-	for _, key := range slices.Sorted(maps.Keys(new)) {
-		if _, ok := old[key]; ok {
-			common = append(common, key)
-		} else if !w.ignoreAdded {
-			w.walkKey(key, nil, new[key])
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(old)) {
-		if _, ok := new[key]; !ok {
-			w.walkKey(key, old[key], nil)
-		}
-	}
-	for _, key := range common {
-		w.walkKey(key, old[key], new[key])
-	}
-}
-
-func (w *walker) walkKey(key string, old, new any) {
-	w.path = append(w.path, key)
-	w.walk(old, new)
-	w.path = w.path[:len(w.path)-1]
-}
-
-func (w *walker) emit(op Op, old, new any) {
-	w.found = append(w.found, Item{Op: op, Path: slices.Clone(w.path), Old: old, New: new})
 }

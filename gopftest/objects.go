@@ -2,7 +2,6 @@ package gopftest
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"testing"
@@ -152,7 +151,7 @@ func decodeAs[T metav1.Object](t testing.TB, u *unstructured.Unstructured) T {
 		return same
 	}
 	obj := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
-	if err := json.Unmarshal(encode(u.Object), obj); err != nil {
+	if err := utiljson.Unmarshal(encode(u.Object), obj); err != nil {
 		t.Fatalf("decode %s into %T: %v", nameOf(u), obj, err)
 	}
 	return obj

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 // AnnotationsLimit is how many bytes the annotations of an object may have
@@ -105,6 +106,9 @@ func (s *AnnotationBase) Save(_ context.Context, o Object, p Patch, essence map[
 	a := annotations{prefix: s.Prefix, v1: s.V1}
 	plain, compressed := s.keys(Marked(o))
 	taken := annotationsSize(o, p, append(plain, compressed, s.boundKey(Marked(o)))) + s.boundSize(o)
+	if jsonvalue.Check([]byte(text), jsonvalue.MaxStored) != nil { // Load would not read it
+		return &TooLargeError{Size: len(text), Compressed: len(text), Room: min(AnnotationsLimit-taken, jsonvalue.MaxStored)}
+	}
 	if taken+sizeOf(plain, text) <= s.CompressAbove {
 		a.put(o, p, plain, text)
 		a.purge(o, p, []string{compressed})

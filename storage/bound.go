@@ -20,9 +20,8 @@ type CopyDetector interface {
 	// and returns the uid of that one.
 	Copied(o Object) (uid string, copied bool)
 
-	// Discard adds to the patch the removal of the base from the object. It is
-	// called before anything else is saved for a copy.
-	Discard(o Object, p Patch)
+	// Discard is called before anything else is saved for a copy.
+	Discarder
 }
 
 var (
@@ -50,7 +49,7 @@ func (s *AnnotationBase) Copied(o Object) (uid string, copied bool) {
 	return "", false
 }
 
-// Discard implements [CopyDetector].
+// Discard implements [Discarder].
 func (s *AnnotationBase) Discard(o Object, p Patch) {
 	marked := Marked(o)
 	plain, compressed := s.keys(marked)
@@ -111,13 +110,4 @@ func (m multiBase) Copied(o Object) (uid string, copied bool) {
 		}
 	}
 	return "", false
-}
-
-// Discard implements [CopyDetector].
-func (m multiBase) Discard(o Object, p Patch) {
-	for _, storage := range m {
-		if detector, ok := storage.(CopyDetector); ok {
-			detector.Discard(o, p)
-		}
-	}
 }

@@ -53,8 +53,15 @@ func appendEssence(b []byte, essence map[string]any) ([]byte, error) {
 // DecodeEssence reads an essence from JSON, with any white space around it. A
 // null is not found. Integers become int64, other numbers float64. An integer
 // beyond int64 becomes a [json.Number] unless a float64 has the same digits.
+//
+// It fails before anything is decoded if the text has more than 2 MiB, 1,000
+// levels or 262,144 values. No object has such an essence.
 func DecodeEssence(text string) (essence map[string]any, found bool, err error) {
-	essence, err = jsonvalue.Object([]byte(text))
+	raw := []byte(text)
+	if err := jsonvalue.Check(raw, jsonvalue.MaxStored); err != nil {
+		return nil, false, err
+	}
+	essence, err = jsonvalue.Object(raw)
 	return essence, essence != nil, err
 }
 

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 // Record is what is remembered about one handler of one object, or about one of
@@ -142,6 +144,9 @@ func (r Record) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads a record, whoever has written it: fields may be absent or
 // null, unknown ones are ignored.
 func (r *Record) UnmarshalJSON(text []byte) error {
+	if err := jsonvalue.Check(text, jsonvalue.MaxStored); err != nil {
+		return err
+	}
 	var wire struct {
 		Started, Stopped, Delayed *string
 		Purpose                   string
@@ -153,6 +158,9 @@ func (r *Record) UnmarshalJSON(text []byte) error {
 	}
 	if err := json.Unmarshal(text, &wire); err != nil {
 		return err
+	}
+	if len(wire.Subrefs) > maxSubrefs {
+		return fmt.Errorf("it has more than %d sub-handlers", maxSubrefs)
 	}
 	read := Record{
 		Purpose: wire.Purpose,
@@ -185,6 +193,10 @@ func (r *Record) UnmarshalJSON(text []byte) error {
 	*r = read
 	return nil
 }
+
+// maxSubrefs is the number of sub-handlers that are read. An object has no space for
+// the records of so many.
+const maxSubrefs = 1 << 14
 
 // delayKey is the only key that Kopf does not know.
 const delayKey = "delay"

@@ -7,12 +7,9 @@ import (
 	"io"
 	"slices"
 	"strings"
-)
 
-// decompressLimit is how many bytes an essence may have that is read: many
-// times of what the API server accepts as an object, so that only a forgery
-// exceeds it.
-const decompressLimit = 16 << 20
+	"gopf.dev/gopf/internal/jsonvalue"
+)
 
 // compress makes a text fit for an annotation that is a fraction of its size.
 func compress(text string) (string, error) {
@@ -31,16 +28,20 @@ func compress(text string) (string, error) {
 	return b.String(), nil
 }
 
+// decompress unpacks at most as many bytes as an essence may have.
 func decompress(packed string) (string, error) {
 	reader, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(packed)))
 	if err != nil {
 		return "", err
 	}
-	text, err := io.ReadAll(io.LimitReader(reader, decompressLimit+1))
-	if err == nil && len(text) > decompressLimit {
-		err = errors.New("it is too large when decompressed")
+	var text strings.Builder
+	if _, err := io.Copy(&text, io.LimitReader(reader, jsonvalue.MaxStored+1)); err != nil {
+		return "", err
 	}
-	return string(text), err
+	if text.Len() > jsonvalue.MaxStored {
+		return "", errors.New("it is too large when decompressed")
+	}
+	return text.String(), nil
 }
 
 // annotationsSize counts the bytes that the object's annotations will have when

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 // DefaultName is the key in the status under which Kopf keeps its values.
@@ -147,6 +148,9 @@ func (s *StatusBase) Save(_ context.Context, _ Object, p Patch, essence map[stri
 	text, err := EncodeEssence(essence)
 	if err != nil {
 		return fmt.Errorf("write the last-handled configuration: %w", err)
+	}
+	if jsonvalue.Check([]byte(text), jsonvalue.MaxStored) != nil { // Load would not read it
+		return &TooLargeError{Size: len(text), Compressed: len(text), Room: jsonvalue.MaxStored}
 	}
 	p.Set(text, s.Field...)
 	return nil

@@ -1,6 +1,9 @@
 package jsonvalue
 
-// Value decodes the next value. No number changes its value: see [Number].
+import "encoding/json"
+
+// Value decodes the next value. No number changes its value: see [Number]. Numbers
+// beyond the range of float64 become a [json.Number].
 func (r *Reader) Value() (any, error) {
 	switch r.PeekKind() {
 	case '{':
@@ -59,7 +62,12 @@ func (r *Reader) number() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Number(string(raw))
+	n, err := Number(string(raw))
+	if err != nil {
+		// Its syntax is right, and one number must not hide the other values.
+		return json.Number(raw), nil
+	}
+	return n, nil
 }
 
 // name makes a string of the name of a field. Objects of a kind have the same

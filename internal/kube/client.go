@@ -112,6 +112,7 @@ type shared struct {
 	recovery recovery
 	answers  atomic.Uint64 // responses of any kind, counted
 	buffers  sync.Pool
+	skipped  skipped
 }
 
 // NewClient makes a client of a client-go configuration, of which only the

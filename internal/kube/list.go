@@ -10,8 +10,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/go-json-experiment/json/jsontext"
-
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/kind"
 )
@@ -25,6 +24,10 @@ type ListOptions struct {
 	Fields   string // a selector of fields, where the resource has them
 	Limit    int    // objects per page; 0 is PageSize, negative is all at once
 	Max      int    // stop after as many objects; 0 is no limit
+
+	// Skipped is told of items that cannot be read. Each is logged once, and the
+	// others are listed. May be nil.
+	Skipped func(object.Identity)
 }
 
 // List reads all objects of a resource, in one namespace or (if ns is empty)
@@ -50,7 +53,7 @@ func (c *Client) List(ctx context.Context, info kind.Info, ns string, o ListOpti
 		err := c.do(ctx, &call{verb: "list", method: http.MethodGet, target: target, query: query, repeatable: true, route: streamed,
 			read: func(a *response) (err error) {
 				before := seen
-				meta, err = readPage(a.Body, info, count)
+				meta, err = readPage(a.Body, info, count, c.skipper(info, o.Skipped))
 				a.used = seen > before
 				return err
 			}})
@@ -93,13 +96,29 @@ type listMeta struct {
 	Continue        string `json:"continue"`
 }
 
-// readPage decodes one answer while it arrives.
-func readPage(body io.Reader, info kind.Info, each func(*object.Body) error) (meta listMeta, err error) {
-	dec := jsontext.NewDecoder(body, jsontext.AllowDuplicateNames(true))
-	err = eachField(dec, func(name jsontext.Value) error {
+// readPage decodes one response while it arrives. Items that cannot be read are
+// handed to skip, and the others are served.
+func readPage(body io.Reader, info kind.Info, each func(*object.Body) error, skip func(*object.UnreadableError)) (meta listMeta, err error) {
+	s := jsonvalue.NewStream(body, jsonvalue.MaxObject)
+	item := func() error {
+		b, err := readItem(s)
+		if unreadable := (&object.UnreadableError{}); errors.As(err, &unreadable) && unreadable.Name != "" {
+			unreadable.Identity = typed(unreadable.Identity, info)
+			skip(unreadable)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := each(b.WithType(info.APIVersion(), info.Kind)); err != nil {
+			return callbackError{err}
+		}
+		return nil
+	}
+	err = s.Object(func(name []byte) error {
 		switch string(name) {
 		case `"metadata"`:
-			value, err := dec.ReadValue()
+			value, err := s.Value()
 			if err != nil {
 				return err
 			}
@@ -108,63 +127,39 @@ func readPage(body io.Reader, info kind.Info, each func(*object.Body) error) (me
 			}
 			return nil
 		case `"items"`:
-			return eachItem(dec, func(value jsontext.Value) error {
-				b, err := object.Parse(value)
-				if err != nil {
-					return &MalformedError{err}
-				}
-				if err := each(b.WithType(info.APIVersion(), info.Kind)); err != nil {
-					return callbackError{err}
-				}
-				return nil
-			})
+			if c, err := s.Peek(); err != nil || c != '[' {
+				return errors.Join(err, s.Skip()) // null stands for none
+			}
+			return s.Array(item)
 		}
-		return dec.SkipValue()
+		return s.Skip()
 	})
 	return meta, malformed(err)
 }
 
-// eachField calls fn for every field of the object that comes next, with its
-// name in quotes; fn consumes the value, with which the name becomes invalid.
-func eachField(dec *jsontext.Decoder, fn func(name jsontext.Value) error) error {
-	start, err := dec.ReadToken()
+// readItem reads the object that comes next. An [*object.UnreadableError] concerns
+// only that object, if it has a name.
+func readItem(s *jsonvalue.Stream) (*object.Body, error) {
+	value, err := s.Value()
+	var long *jsonvalue.TooLongError
+	if errors.As(err, &long) {
+		return nil, object.Unreadable(long.Head, &long.LimitError)
+	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if start.Kind() != '{' {
-		return &MalformedError{errors.New("not a JSON object")}
-	}
-	for dec.PeekKind() != '}' {
-		name, err := dec.ReadValue()
-		if err != nil {
-			return err
-		}
-		if err := fn(name); err != nil {
-			return err
-		}
-	}
-	_, err = dec.ReadToken()
-	return err
+	return object.Parse(value)
 }
 
-func eachItem(dec *jsontext.Decoder, fn func(jsontext.Value) error) error {
-	if dec.PeekKind() != '[' {
-		return dec.SkipValue() // null stands for none
+// typed fills in the type, which items of lists need not have.
+func typed(id object.Identity, info kind.Info) object.Identity {
+	if id.APIVersion == "" {
+		id.APIVersion = info.APIVersion()
 	}
-	if _, err := dec.ReadToken(); err != nil {
-		return err
+	if id.Kind == "" {
+		id.Kind = info.Kind
 	}
-	for dec.PeekKind() != ']' {
-		value, err := dec.ReadValue()
-		if err != nil {
-			return err
-		}
-		if err := fn(value); err != nil {
-			return err
-		}
-	}
-	_, err := dec.ReadToken()
-	return err
+	return id
 }
 
 // malformed tells bad JSON from a broken connection.
@@ -179,8 +174,10 @@ func malformed(err error) error {
 	if errors.As(err, &known) {
 		return err
 	}
-	var syntax *jsontext.SyntacticError
-	if errors.As(err, &syntax) {
+	var syntax *jsonvalue.SyntaxError
+	var unreadable *object.UnreadableError
+	var long *jsonvalue.TooLongError
+	if errors.As(err, &syntax) || errors.As(err, &unreadable) || errors.As(err, &long) {
 		return &MalformedError{err}
 	}
 	return err

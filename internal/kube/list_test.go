@@ -1,10 +1,13 @@
 package kube
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -67,8 +70,8 @@ func TestListsOfOtherShapes(t *testing.T) {
 		"the first few":       {options: ListOptions{Max: 2}, body: page("9", "more", "a", "b"), want: []string{"a", "b"}, query: "?limit=2"},
 		"without a version":   {body: `{"items":[]}`, query: "?limit=500", err: "list pods.v1: malformed answer: the list has no resourceVersion"},
 		"an item of nonsense": {body: `{"items":[{"metadata":{"name":"a"}},1]}`, want: []string{"a"}, query: "?limit=500", err: "list pods.v1: malformed answer: read the object: not a JSON object"},
-		"broken JSON":         {body: `{"items":[{"metadata":{"name":"a"}},]}`, want: []string{"a"}, query: "?limit=500", err: "list pods.v1: malformed answer: jsontext"},
-		"cut":                 {body: `{"items":[{"metadata":{"name":"a"}},{"me`, want: []string{"a"}, query: "?limit=500", err: "list pods.v1: jsontext: unexpected EOF"},
+		"broken JSON":         {body: `{"items":[{"metadata":{"name":"a"}},]}`, want: []string{"a"}, query: "?limit=500", err: "list pods.v1: malformed answer: invalid JSON: unexpected ']'"},
+		"cut":                 {body: `{"items":[{"metadata":{"name":"a"}},{"me`, want: []string{"a"}, query: "?limit=500", err: "list pods.v1: unexpected EOF"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -152,4 +155,33 @@ type silent struct{ req *http.Request }
 func (s *silent) Read([]byte) (int, error) {
 	<-s.req.Context().Done()
 	return 0, s.req.Context().Err()
+}
+
+func TestUnreadableItemsAreSkippedAndNamedOnce(t *testing.T) {
+	deep := strings.Repeat("[", 9_994) + strings.Repeat("]", 9_994)
+	items := `{"metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"a"}},` +
+		`{"metadata":{"name":"deep","namespace":"ns","uid":"u1"},"spec":` + deep + `},` +
+		`{"metadata":{"name":"long","namespace":"ns","uid":"u2"},"spec":"` + strings.Repeat("x", 17<<20) + `"},` +
+		`{"metadata":{"name":"damaged","namespace":"ns","uid":"u3"},"spec":{"a":}},{"metadata":{"name":"b"}}]}`
+	var log bytes.Buffer
+	client, _ := answers(ok(items), ok(items), ok(items)).client(t, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	for range 2 {
+		var got, skipped []string
+		o := ListOptions{Skipped: func(id object.Identity) { skipped = append(skipped, id.String()) }}
+		rv, err := client.List(t.Context(), pods, "", o, func(b *object.Body) error {
+			got = append(got, b.Name)
+			return nil
+		})
+		if rv != "9" || err != nil || !slices.Equal(got, []string{"a", "b"}) || !slices.Equal(skipped, []string{"ns/deep", "ns/long", "ns/damaged"}) {
+			t.Errorf("version %q, error %v: %v without %v", rv, err, got, skipped)
+		}
+	}
+	if all, _, err := client.Page(t.Context(), pods, "", ListOptions{}, ""); err != nil || len(all) != 2 {
+		t.Errorf("a page of %d objects, error %v", len(all), err)
+	}
+	for _, name := range []string{"name=deep", "name=long", "name=damaged"} {
+		if n := strings.Count(log.String(), name); n != 1 {
+			t.Errorf("%s is logged %d times:\n%s", name, n, &log)
+		}
+	}
 }

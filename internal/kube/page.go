@@ -28,7 +28,7 @@ func (c *Client) Page(ctx context.Context, info kind.Info, ns string, o ListOpti
 			meta, err = readPage(a.Body, info, func(b *object.Body) error {
 				items = append(items, b)
 				return nil
-			})
+			}, c.skipper(info, o.Skipped))
 			return err
 		}})
 	if err != nil {

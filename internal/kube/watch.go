@@ -13,9 +13,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/kind"
 )
@@ -36,6 +36,10 @@ type Event struct {
 	// Body is the object; of a bookmark only its version counts. It is nil for
 	// errors and for unknown types.
 	Body *object.Body
+
+	// Unreadable marks an event about an object that cannot be read, which was
+	// logged. The body has only its identity.
+	Unreadable bool
 
 	InitialEnd bool           // of a bookmark: all initial events were sent
 	Status     *metav1.Status // of an error
@@ -62,7 +66,8 @@ type WatchOptions struct {
 // Watch is an open stream of events. Only Close may be called concurrently
 // with other methods.
 type Watch struct {
-	dec      *jsontext.Decoder
+	events   *jsonvalue.Stream
+	skip     func(*object.UnreadableError)
 	response *response
 	all      *openWatches
 }
@@ -89,13 +94,13 @@ func (c *Client) Watch(ctx context.Context, info kind.Info, ns string, o WatchOp
 	if o.Probe {
 		route = probed
 	}
-	w := &Watch{all: &c.shared.watches}
+	w := &Watch{all: &c.shared.watches, skip: c.skipper(info, nil)}
 	err := c.WithBackoffs(nil).do(ctx, &call{verb: "watch", method: http.MethodGet, target: Target{Info: info, Namespace: ns},
 		query: query, repeatable: true, route: route,
 		read: func(a *response) error {
 			a.kept = true
 			w.response = a
-			w.dec = jsontext.NewDecoder(a.Body, jsontext.AllowDuplicateNames(true))
+			w.events = jsonvalue.NewStream(a.Body, jsonvalue.MaxObject)
 			return nil
 		}})
 	if err != nil {
@@ -174,7 +179,7 @@ func (w *Watch) Next() (Event, error) {
 	if cause := w.response.cause(); cause != nil {
 		return Event{}, cause
 	}
-	if err = malformed(err); errors.Is(err, io.ErrUnexpectedEOF) && w.dec.StackDepth() > 0 {
+	if err = malformed(err); errors.Is(err, io.ErrUnexpectedEOF) && w.events.Inside() {
 		err = tornError{err}
 	}
 	return Event{}, err
@@ -192,28 +197,32 @@ func (e tornError) Unwrap() error { return e.error }
 
 func (w *Watch) next() (e Event, err error) {
 	var early []byte // an object that came before its type
-	err = eachField(w.dec, func(name jsontext.Value) error {
+	err = w.events.Object(func(name []byte) error {
 		switch string(name) {
 		case `"type"`:
-			value, err := w.dec.ReadValue()
+			value, err := w.events.Value()
 			if err != nil {
 				return err
 			}
 			e.Type = eventType(value)
 			return nil
 		case `"object"`:
-			// The value is valid only until the decoder goes on.
-			value, err := w.dec.ReadValue()
-			if err != nil {
+			// The value is valid only until the next one is read.
+			value, err := w.events.Value()
+			var long *jsonvalue.TooLongError
+			switch {
+			case errors.As(err, &long):
+				e.unread(object.Unreadable(long.Head, &long.LimitError), w.skip)
+				return nil
+			case err != nil:
 				return err
-			}
-			if e.Type == "" {
+			case e.Type == "":
 				early = append([]byte{}, value...)
 				return nil
 			}
-			return e.read(value)
+			return e.read(value, w.skip)
 		}
-		return w.dec.SkipValue()
+		return w.events.Skip()
 	})
 	switch {
 	case err != nil:
@@ -221,12 +230,23 @@ func (w *Watch) next() (e Event, err error) {
 	case e.Type == "":
 		return e, &MalformedError{errors.New("an event without a type")}
 	case early != nil:
-		err = e.read(early)
+		err = e.read(early, w.skip)
 	}
-	if err == nil && e.Body == nil && e.Status == nil && e.known() {
+	if err == nil && e.known() && !e.complete() {
 		err = &MalformedError{fmt.Errorf("an event %s without an object", e.Type)}
 	}
 	return e, err
+}
+
+// complete reports whether the event has what its type requires.
+func (e *Event) complete() bool {
+	switch e.Type {
+	case Error:
+		return e.Status != nil
+	case Bookmark:
+		return e.Body != nil && !e.Unreadable
+	}
+	return e.Body != nil
 }
 
 func (e *Event) known() bool {
@@ -238,10 +258,13 @@ func (e *Event) known() bool {
 }
 
 // read takes the object of an event of known type.
-func (e *Event) read(value jsontext.Value) (err error) {
+func (e *Event) read(value []byte, skip func(*object.UnreadableError)) (err error) {
 	switch e.Type {
 	case Added, Modified, Deleted, Bookmark:
 		e.Body, err = object.Parse(value)
+		if unreadable := (&object.UnreadableError{}); errors.As(err, &unreadable) && e.unread(unreadable, skip) {
+			return nil
+		}
 	case Error:
 		e.Status = new(metav1.Status)
 		err = json.Unmarshal(value, e.Status)
@@ -255,8 +278,19 @@ func (e *Event) read(value jsontext.Value) (err error) {
 	return nil
 }
 
+// unread makes the event one about an object that cannot be read. It fails if it
+// is not known which object that is.
+func (e *Event) unread(err *object.UnreadableError, skip func(*object.UnreadableError)) bool {
+	if err.Name == "" || e.Type == Bookmark {
+		return false
+	}
+	skip(err)
+	e.Body, e.Unreadable = err.Stub(), true
+	return true
+}
+
 // eventType spares a string per event.
-func eventType(quoted jsontext.Value) string {
+func eventType(quoted []byte) string {
 	switch string(quoted) {
 	case `"ADDED"`:
 		return Added

@@ -15,6 +15,8 @@ import (
 
 func TestWatchEvents(t *testing.T) {
 	meta := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","resourceVersion":"5"}}`
+	deep := `{"metadata":{"name":"bad","resourceVersion":"4"},"spec":` + strings.Repeat("[", 12_000) + strings.Repeat("]", 12_000) + `}`
+	damaged := `{"metadata":{"name":"bad","resourceVersion":"4"},"spec":{"a":nul}}`
 	cases := map[string]struct {
 		body string
 		want []string
@@ -38,11 +40,14 @@ func TestWatchEvents(t *testing.T) {
 		"no object":                    {`{"type":"ADDED"}`, []string{"malformed answer: an event ADDED without an object"}},
 		"no type":                      {`{"object":{}}`, []string{"malformed answer: an event without a type"}},
 		"an object that is none":       {`{"type":"ADDED","object":[]}`, []string{"malformed answer: the object of an event ADDED: read the object: not a JSON object"}},
-		"not an event":                 {`[]`, []string{"malformed answer: not a JSON object"}},
-		"not JSON":                     {`{"type":"ADDED","object":` + meta + `}` + "\nHello!", []string{"ADDED a@5", "malformed answer: jsontext: …"}},
+		"not an event":                 {`[]`, []string{"malformed answer: invalid JSON: unexpected '['"}},
+		"not JSON":                     {`{"type":"ADDED","object":` + meta + `}` + "\nHello!", []string{"ADDED a@5", "malformed answer: invalid JSON: unexpected 'H'"}},
 		"cut within an event":          {`{"type":"ADDED","object":` + meta, []string{"unexpected EOF"}},
 		"nothing":                      {``, []string{"EOF"}},
 		"a type that is not a string":  {`{"type":1,"object":{}}`, []string{"1", "EOF"}},
+		"an object nested too deeply":  {`{"type":"ADDED","object":` + deep + `}{"type":"MODIFIED","object":` + meta + `}`, []string{"ADDED bad@4 unreadable", "MODIFIED a@5", "EOF"}},
+		"a damaged object":             {`{"type":"ADDED","object":` + damaged + `}{"type":"MODIFIED","object":` + meta + `}`, []string{"ADDED bad@4 unreadable", "MODIFIED a@5", "EOF"}},
+		"an unreadable bookmark":       {`{"object":` + deep + `,"type":"BOOKMARK"}`, []string{"malformed answer: the object of an event BOOKMARK: read the object bad: it has more than 1000 levels"}},
 		"managed fields are left out ": {`{"type":"ADDED","object":{"metadata":{"name":"a","managedFields":[1],"resourceVersion":"5"}}}`, []string{"ADDED a@5", "EOF"}},
 	}
 	for name, c := range cases {
@@ -76,17 +81,16 @@ func brief(err error) string {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return "unexpected EOF"
 	}
-	text, detail, ok := strings.Cut(err.Error(), "jsontext:")
-	if ok && detail != "" {
-		text += "jsontext: …"
-	}
-	return text
+	return err.Error()
 }
 
 func describe(e Event) string {
 	s := e.Type
 	if e.Body != nil {
 		s += " " + e.Body.Name + "@" + e.Body.ResourceVersion
+	}
+	if e.Unreadable {
+		s += " unreadable"
 	}
 	if e.InitialEnd {
 		s += " initial end"

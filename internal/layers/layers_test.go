@@ -158,6 +158,39 @@ func TestOnlyTheClientImportsClientGo(t *testing.T) {
 	}
 }
 
+// The library has no v1: see ARCHITECTURE.md.
+const jsonLibrary = "github.com/go-json-experiment/json"
+
+func TestFewPackagesImportTheJSONLibrary(t *testing.T) {
+	allowed := []string{"internal/jsonvalue", "internal/essence", "internal/admission"}
+	for _, s := range readSources(t) {
+		for _, i := range s.file.Imports {
+			path, _ := strconv.Unquote(i.Path.Value)
+			if strings.HasPrefix(path, jsonLibrary) && !slices.Contains(allowed, s.pkg) {
+				t.Errorf("%s: %s must not import %s", s.at(i), s.pkg, path)
+			}
+		}
+	}
+}
+
+func TestAllModulesUseOneCommitOfTheJSONLibrary(t *testing.T) {
+	versions := map[string][]string{}
+	for _, module := range []string{".", "gopftest", "bench", "devcluster", "webhook/ngrok"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", module, "go.mod"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if fields := strings.Fields(line); len(fields) >= 2 && fields[0] == jsonLibrary {
+				versions[fields[1]] = append(versions[fields[1]], module)
+			}
+		}
+	}
+	if len(versions) != 1 {
+		t.Errorf("versions of %s: %v, want one", jsonLibrary, versions)
+	}
+}
+
 func TestDecisionsArePure(t *testing.T) {
 	layers := readTable(t)
 	forbidden := map[string][]string{

@@ -69,12 +69,16 @@ func (i Identity) String() string {
 
 // Parse reads the identity from the JSON of an object and keeps a copy of the
 // JSON without managedFields, which no handler needs and which often make up
-// half of an object.
+// half of an object. The error is an [*UnreadableError]; objects that exceed the
+// limits of package jsonvalue count as unreadable.
 func Parse(json []byte) (*Body, error) {
 	json = bytes.TrimSpace(json)
+	if err := jsonvalue.Check(json, jsonvalue.MaxObject); err != nil {
+		return nil, unreadable(json, err)
+	}
 	id, found, managed, err := scan(json)
 	if err != nil {
-		return nil, fmt.Errorf("read the object: %w", err)
+		return nil, unreadable(json, err)
 	}
 	found.metadata, found.status = found.metadata.after(managed), found.status.after(managed)
 	return &Body{Identity: id, raw: managed.without(json), parts: found}, nil

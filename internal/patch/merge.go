@@ -13,14 +13,14 @@ func Between(before, after map[string]any) map[string]any {
 	}
 	for key, now := range after {
 		old, was := before[key]
-		if was && diff.Equal(old, now) {
-			continue
-		}
 		oldMap, isMap := old.(map[string]any)
 		if nowMap, ok := now.(map[string]any); ok && isMap {
 			if inner := Between(oldMap, nowMap); len(inner) > 0 {
 				out[key] = inner
 			}
+			continue
+		}
+		if was && diff.Equal(old, now) {
 			continue
 		}
 		if !was && now == nil {

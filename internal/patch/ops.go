@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"gopf.dev/gopf/diff"
-	"gopf.dev/gopf/internal/fieldpath"
 )
 
 // Op is an operation of a JSON patch (RFC 6902).
@@ -60,9 +59,17 @@ func ops(path string, fields, merge map[string]any, vanishing func(string) bool)
 
 // emptied tells whether a merge patch takes the last keys out of a map.
 func emptied(fields, merge map[string]any) bool {
-	after := fieldpath.Clone(fields).(map[string]any)
-	Apply(after, merge)
-	return len(fields) > 0 && len(after) == 0
+	for _, v := range merge {
+		if v != nil {
+			return false
+		}
+	}
+	for key := range fields {
+		if _, removed := merge[key]; !removed {
+			return false
+		}
+	}
+	return len(fields) > 0
 }
 
 func put(there bool, path string, value any) Op {

@@ -78,6 +78,8 @@ const passes = 20
 // What event handlers have asked for goes along with the first write.
 func (k *Kind) change(ctx context.Context, m *Memory, state *object.Body, why Occasion, asked *[]execute.Part) (last *object.Body, due delay, err error) {
 	last = state
+	var spent cost
+	defer func() { k.report(m, state, &spent) }()
 	defer func() {
 		if v := recover(); v != nil { // of filters, lifecycles, storages: users' code
 			err = &panicError{v, debug.Stack()}
@@ -100,7 +102,7 @@ func (k *Kind) change(ctx context.Context, m *Memory, state *object.Body, why Oc
 			*asked = append(m.busy.asked, *asked...)
 			m.busy.asked = nil
 		}
-		c, err := k.handle(ctx, m, last, why, asked)
+		c, err := k.handle(ctx, m, last, why, asked, &spent)
 		if err != nil {
 			m.work().wake = why.Wake
 			return last, delay{}, err
@@ -177,24 +179,30 @@ func (k *Kind) writeAsked(ctx context.Context, m *Memory, body *object.Body, ask
 
 // handle decides what to do about the object, and does it. What could not be
 // written last time comes first: handlers are not called again for it.
-func (k *Kind) handle(ctx context.Context, m *Memory, body *object.Body, why Occasion, asked *[]execute.Part) (*change, error) {
+func (k *Kind) handle(ctx context.Context, m *Memory, body *object.Body, why Occasion, asked *[]execute.Part, spent *cost) (*change, error) {
 	c := m.unsent(why.Event != nil)
 	if c == nil && m.busy != nil && m.busy.unsaved != nil {
 		c = m.busy.unsaved
-		if err := c.conclude(ctx); err != nil {
+		err := c.conclude(ctx)
+		if err != nil && !body.Deleting {
 			return nil, err
 		}
 		m.busy.unsaved = nil
+		if err != nil { // the deletion does not wait for that: the outcomes stay in memory
+			m.busy.refused, *asked, c = c.handling, append(c.parts, *asked...), nil
+		}
 	}
 	if c != nil {
 		c.parts = append(c.parts, *asked...)
 		*asked = nil
 		return c, nil
 	}
+	began := time.Now()
 	s, err := k.look(ctx, m, body)
 	if err != nil {
 		return nil, err
 	}
+	defer func() { spent.add(s, time.Since(began)) }()
 	s.wake, s.fresh, s.asked = why.Wake, why.Event != nil, *asked
 	if c, err = s.decide(ctx, s.accompany(why.Event != nil)); err == nil || m.busy != nil && m.busy.unsaved != nil {
 		*asked = nil // they are in the change
@@ -204,10 +212,11 @@ func (k *Kind) handle(ctx context.Context, m *Memory, body *object.Body, why Occ
 
 // unsent is the change that could not be written last time; nil if there is none.
 // If the API server refused the records in it, a new state of the object is handled
-// instead, with these records in memory.
+// instead, with these records in memory. So is an object that is being deleted, in
+// any state: its deletion must not depend on being able to save.
 func (m *Memory) unsent(news bool) *change {
 	w := m.busy
-	if w == nil || w.unsent == nil || w.refused != nil && (news || w.fresh) {
+	if w == nil || w.unsent == nil || w.refused != nil && (news || w.fresh || w.unsent.from.Deleting) {
 		if w != nil {
 			w.unsent, w.fresh = nil, false
 		}

@@ -45,7 +45,7 @@ func TestWhatAGlanceCallsSettledNeedsNothing(t *testing.T) {
 				}
 				settled++
 				m := &Memory{version: "1", handled: true}
-				c, err := k.handle(t.Context(), m, body, Occasion{}, &[]execute.Part{})
+				c, err := k.handle(t.Context(), m, body, Occasion{}, &[]execute.Part{}, &cost{})
 				if err != nil || calls != 0 || len(c.parts) > 0 || !c.notes.Empty() || c.due.Set || c.finalizer.Add || c.finalizer.Remove {
 					t.Fatalf("settled, but: %v, %d calls, %+v\n%s", err, calls, c, body.Raw())
 				}

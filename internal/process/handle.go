@@ -52,7 +52,9 @@ func (h *handling) handle(ctx context.Context, c *change) (conclude func(context
 	runner := h.runner(key)
 	var failure error
 	if len(selected) > 0 {
+		began := time.Now()
 		h.aside(func() { failure = runner.Pass(ctx, selected) })
+		h.away += time.Since(began)
 	}
 	c.ran = runner.Ran() > 0
 	if failure != nil && !c.ran {
@@ -138,7 +140,8 @@ func (h *handling) takeBack(ctx context.Context, c *change) error {
 
 // saveEnd puts into the patch that the handling is over: the records are removed,
 // and the base is saved. If some handlers did not see the final essence, the note
-// stays, and the object is due at once for the update that follows.
+// stays, and the object is due at once for the update that follows. Of an object
+// that is being deleted no base is saved: there may be no space for it.
 func (h *handling) saveEnd(ctx context.Context, c *change, note *progress.Note) error {
 	end, saved := h.end(note), h.base
 	if !h.body.Deleting { // a deletion must not depend on being able to save

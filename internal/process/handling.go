@@ -52,7 +52,9 @@ func (s *sight) open(ctx context.Context) (*handling, error) {
 		return nil, err
 	}
 	h.records = all
-	h.note = progress.DecodeNote(stored, all)
+	if h.note, err = progress.DecodeNote(stored, all); err != nil {
+		_ = s.excuse(err) // it is malformed, which counts as absent
+	}
 	h.note.Verify(progress.BaseID(s.base), all)
 	h.loaded = h.note.Clone()
 	for _, handler := range s.Handlers {

@@ -99,6 +99,7 @@ type Memory struct {
 
 	malformed atomic.Bool // damaged state was reported
 	copied    bool        // that it is a copy was reported
+	costly    bool        // an expensive turn was reported
 
 	daemons *daemon.Object // nil for objects without daemons and timers
 	memos   registry.Memos

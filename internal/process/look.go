@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/cause"
@@ -33,6 +34,7 @@ type sight struct {
 	wrote   atomic.Bool       // a handler has written to the cluster by itself
 	fresh   bool              // the stream says that the object has changed
 	staying delay             // the time until more is done about daemons that the deletion waits for
+	away    time.Duration     // that handlers took
 	wake    *Wake             // who asked not to wait for what is delayed; nil for nobody
 	asking  *registry.Request // what filters are given
 	log     *slog.Logger

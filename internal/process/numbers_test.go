@@ -78,7 +78,11 @@ func checkNumbers(t *testing.T, seed uint64, raw []byte, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := progress.DecodeNote(record, nil).Earlier("fn")
+	decoded, err := progress.DecodeNote(record, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := decoded.Earlier("fn")
 	if !diff.Equal(seen, now) {
 		t.Errorf("seed %d: the note: %s", seed, diff.Of(seen, now))
 	}

@@ -11,6 +11,7 @@ import (
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/storage"
 )
 
 // send sends the change. If the API server refuses it, the parts are sent one by
@@ -22,7 +23,7 @@ func (k *Kind) send(ctx context.Context, applier apply.Applier, body *object.Bod
 			return after, err
 		}
 		if len(c.parts) == 0 {
-			return after, &unsavedError{err}
+			return k.makeRoom(ctx, applier, after, c, err)
 		}
 		c.apart, c.todo, c.together, body = true, false, statusFields(c.asked(), body), after
 	}
@@ -44,6 +45,24 @@ func (k *Kind) send(ctx context.Context, applier apply.Applier, body *object.Bod
 	var back patch.Patch
 	back.Merge(patch.Inverse(patch.Minus(c.together, c.accepted.Fields()), c.from.Map(), body.Map()))
 	after, err := k.apply(ctx, applier, body, &back, &c.notes, c.finalizer)
+	if refused(err) {
+		return k.makeRoom(ctx, applier, after, c, err)
+	}
+	return after, err
+}
+
+// makeRoom sends records again that were refused, without the base if the object is
+// being deleted: it needs none any more, and the annotations may be full.
+func (k *Kind) makeRoom(ctx context.Context, applier apply.Applier, body *object.Body, c *change, refusal error) (*object.Body, error) {
+	base, ok := k.Config.Base.(storage.Discarder)
+	if !ok || !body.Deleting {
+		return body, &unsavedError{refusal}
+	}
+	if _, found, err := k.Config.Base.Load(ctx, stored{body}); !found && err == nil {
+		return body, &unsavedError{refusal}
+	}
+	base.Discard(stored{body}, &c.notes)
+	after, err := k.apply(ctx, applier, body, &patch.Patch{}, &c.notes, c.finalizer)
 	if refused(err) {
 		err = &unsavedError{err}
 	}

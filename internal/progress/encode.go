@@ -52,9 +52,6 @@ const (
 	// largestNote bounds the stored text: there is little space on an object, and
 	// others need it as well.
 	largestNote = 32 << 10
-	// largestUnpacked bounds what is unpacked: an API server cannot have stored
-	// essences that are larger.
-	largestUnpacked = 2 << 20
 	// compressed begins a text that is base64 of gzip.
 	compressed = "gz:"
 )
@@ -78,8 +75,10 @@ func BaseID(base map[string]any) string {
 // Encode makes a record of the note. Essences that do not fit become digests.
 func (n *Note) Encode() (storage.Record, error) {
 	message, err := n.text()
-	if err == nil && len(message) > largestNote {
-		if message, err = n.digested().text(); err == nil && len(message) > largestNote {
+	var limit *jsonvalue.LimitError
+	if large := errors.As(err, &limit); large || err == nil && len(message) > largestNote {
+		message, err = n.digested().text()
+		if large = errors.As(err, &limit); large || err == nil && len(message) > largestNote {
 			err = ErrNoteTooLarge
 		}
 	}
@@ -127,6 +126,9 @@ func (n *Note) text() (string, error) {
 		stored.Todo = append(stored.Todo, storedTodo{t.Handler, raw})
 	}
 	raw, err := json.Marshal(stored)
+	if err == nil {
+		err = jsonvalue.Check(raw, jsonvalue.MaxStored)
+	}
 	if err != nil || len(raw) <= 1024 {
 		return string(raw), err
 	}
@@ -137,22 +139,26 @@ func (n *Note) text() (string, error) {
 	return compressed + base64.StdEncoding.EncodeToString(b.Bytes()), nil
 }
 
-// DecodeNote reads a note from its record. A record that cannot be read, or is of
-// an unknown version, makes an empty note. records has the stored records of the
+// DecodeNote reads a note from its record. A record that cannot be read makes an
+// empty note and an error, which is a [*storage.MalformedError]. A note of an
+// unknown version makes an empty note. records has the stored records of the
 // handlers: the key is that of a handling in which one of them began at the moment
 // that the note has, and another handling has another key.
-func DecodeNote(r storage.Record, records map[string]storage.Record) *Note {
+func DecodeNote(r storage.Record, records map[string]storage.Record) (*Note, error) {
 	empty := &Note{Reason: cause.Reason(r.Purpose)}
 	if r.Message == nil {
-		return empty
+		return empty, nil
+	}
+	malformed := func(err error) (*Note, error) {
+		return empty, &storage.MalformedError{Where: "the handling note", IDs: []string{HandlingID}, Err: err}
 	}
 	raw, err := unpack(*r.Message)
 	if err != nil {
-		return empty
+		return malformed(err)
 	}
 	var stored storedNote
-	if json.Unmarshal(raw, &stored) != nil {
-		return empty
+	if err := json.Unmarshal(raw, &stored); err != nil {
+		return malformed(err)
 	}
 	n := &Note{Reason: empty.Reason, Base: stored.Base}
 	for _, record := range records {
@@ -160,13 +166,17 @@ func DecodeNote(r storage.Record, records map[string]storage.Record) *Note {
 			n.Key, n.Started = stored.Key, r.Started
 		}
 	}
-	switch {
-	case stored.Version == 0:
+	switch stored.Version {
+	case 0:
 		n.decodeFirst(stored, records)
-	case stored.Version != noteVersion, n.decode(stored) != nil:
-		return empty
+	case noteVersion:
+		if err := n.decode(stored); err != nil {
+			return malformed(err)
+		}
+	default:
+		return empty, nil
 	}
-	return n
+	return n, nil
 }
 
 func (n *Note) decode(stored storedNote) error {
@@ -216,19 +226,18 @@ func (n *Note) decodeFirst(stored storedNote, records map[string]storage.Record)
 	}
 }
 
-// unpack returns the JSON of a note.
+// unpack returns the JSON of a note. It fails if that exceeds the limits of what
+// an object can hold.
 func unpack(message string) ([]byte, error) {
-	text, packed := strings.CutPrefix(message, compressed)
-	if !packed {
-		return []byte(message), nil
+	raw := []byte(message)
+	if text, packed := strings.CutPrefix(message, compressed); packed {
+		z, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(text)))
+		if err != nil {
+			return nil, err
+		}
+		if raw, err = io.ReadAll(io.LimitReader(z, jsonvalue.MaxStored+1)); err != nil {
+			return nil, err
+		}
 	}
-	z, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(text)))
-	if err != nil {
-		return nil, err
-	}
-	raw, err := io.ReadAll(io.LimitReader(z, largestUnpacked+1))
-	if err == nil && len(raw) > largestUnpacked {
-		err = errors.New("it unpacks to more than an object can hold")
-	}
-	return raw, err
+	return raw, jsonvalue.Check(raw, jsonvalue.MaxStored)
 }

@@ -16,6 +16,12 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
+// decode reads a note, whatever is wrong with it.
+func decode(r storage.Record, records map[string]storage.Record) *Note {
+	n, _ := DecodeNote(r, records)
+	return n
+}
+
 func state(field string) map[string]any {
 	return map[string]any{"spec": map[string]any{"field": field}}
 }
@@ -141,7 +147,7 @@ func TestANoteIsReadAsItWasWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	records := map[string]storage.Record{"a": {Started: second(0), Stopped: second(1), Purpose: "update", Success: true}}
-	got := DecodeNote(record, records)
+	got := decode(record, records)
 	got.Verify("b", records)
 	if !got.Equal(n) {
 		t.Errorf("got %+v, want %+v", got, n)
@@ -167,11 +173,11 @@ func TestALargeNoteKeepsDigests(t *testing.T) {
 	if err != nil || len(*record.Message) > largestNote {
 		t.Fatalf("%v, %d bytes", err, len(*record.Message))
 	}
-	got := DecodeNote(record, nil)
+	got := decode(record, nil)
 	if late := got.End(huge, nil, nil); diff.Equal(late.Base, huge) {
 		t.Error("the second handler is late, but is not told")
 	}
-	got = DecodeNote(record, nil)
+	got = decode(record, nil)
 	delete(got.saw, "b")
 	if end := got.End(huge, nil, nil); end.Note != nil {
 		t.Error("a digest is not recognized as that of the final state")
@@ -201,7 +207,7 @@ func TestUnreadableAndUnknownNotesCountAsAbsent(t *testing.T) {
 		"nothing of interest": `{}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := DecodeNote(storage.Record{Started: second(0), Purpose: "update", Message: &message}, records)
+			n := decode(storage.Record{Started: second(0), Purpose: "update", Message: &message}, records)
 			if !n.Empty() || n.Key != "" {
 				t.Errorf("got %+v", n)
 			}
@@ -212,12 +218,12 @@ func TestUnreadableAndUnknownNotesCountAsAbsent(t *testing.T) {
 func TestANoteOfVersionOneTellsWhatAllFinishedHandlersSaw(t *testing.T) {
 	message := `{"key":"K","seen":{"spec":{"field":"1"}}}`
 	record := storage.Record{Started: second(0), Purpose: "create", Message: &message}
-	n := DecodeNote(record, map[string]storage.Record{"a": finished(1), "b": finished(2), "c": {Started: second(0), Purpose: "create"}})
+	n := decode(record, map[string]storage.Record{"a": finished(1), "b": finished(2), "c": {Started: second(0), Purpose: "create"}})
 	if end := n.End(state("2"), nil, nil); n.Key != "K" || len(n.saw) != 2 || !diff.Equal(end.Base, state("1")) {
 		t.Errorf("got %+v", n)
 	}
 	other := storage.Record{Started: second(9), Stopped: second(10), Purpose: "create", Success: true}
-	if n = DecodeNote(record, map[string]storage.Record{"a": other}); n.Key != "" || len(n.saw) != 0 {
+	if n = decode(record, map[string]storage.Record{"a": other}); n.Key != "" || len(n.saw) != 0 {
 		t.Errorf("it is taken for a note of another handling: %+v", n)
 	}
 }

@@ -132,6 +132,10 @@ func (n *newcomers) watch(ctx context.Context, s *Stream, opened func()) error {
 		}
 		switch e.Type {
 		case kube.Added, kube.Modified, kube.Deleted:
+			if e.Unreadable {
+				n.leave(e.Body.Identity)
+				continue
+			}
 			n.take(Event{Type: typeOf(e.Type), Body: e.Body.WithType(s.Info.APIVersion(), s.Info.Kind), Mark: s.Shared.Mark()})
 		case kube.Error:
 			return statusError(s.Info, e)
@@ -144,6 +148,16 @@ func (n *newcomers) room() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.met)+len(n.former) < maxNewcomers
+}
+
+// leave lets the stream tell everything else about an object that cannot be read.
+func (n *newcomers) leave(id object.Identity) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if o := n.met[id.UID]; o != nil {
+		o.left = true
+	}
+	n.former[name{id.Namespace, id.Name}] = true
 }
 
 // take tells an event of the watch, if that is for it to tell.

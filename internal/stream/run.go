@@ -126,7 +126,7 @@ func (r *run) watch(ctx context.Context) end {
 // listPages lists all objects in pages.
 func (r *run) listPages(ctx context.Context) error {
 	list := r.beginList()
-	o := kube.ListOptions{Selector: r.Selector}
+	o := kube.ListOptions{Selector: r.Selector, Skipped: func(id object.Identity) { r.skip(list, id) }}
 	if r.unpaged {
 		o.Limit = -1
 	}
@@ -158,6 +158,14 @@ func (r *run) beginList() *listing {
 	list := newListing(r.Known)
 	r.mark, r.floor = r.Shared.Mark(), r.Shared.reached(r.of)
 	return list
+}
+
+// skip notes that a list has an object that cannot be read. It exists, so its
+// deletion is not reported.
+func (r *run) skip(list *listing, id object.Identity) {
+	if former, replaced := list.saw(id); replaced && !r.early.settled(former.UID, "") {
+		r.deliver(r.tombstone(former, r.mark))
+	}
 }
 
 func (r *run) deliverListed(ctx context.Context, list *listing, b *object.Body) {
@@ -232,10 +240,16 @@ func (r *run) follow(ctx context.Context, w *kube.Watch, guard *guard, list **li
 	}
 }
 
-// take delivers an event about an object.
+// take delivers an event about an object. Of an object that cannot be read, only
+// the deletion is delivered: the receiver may know an earlier, readable state.
 func (r *run) take(ctx context.Context, e kube.Event, list *listing) {
 	b := e.Body.WithType(r.Info.APIVersion(), r.Info.Kind)
 	switch {
+	case e.Unreadable && e.Type != kube.Deleted && list != nil:
+		r.skip(list, b.Identity)
+		return
+	case e.Unreadable && e.Type != kube.Deleted:
+		return
 	case e.Type == kube.Added && list != nil:
 		r.deliverListed(ctx, list, b)
 		return
@@ -243,7 +257,7 @@ func (r *run) take(ctx context.Context, e kube.Event, list *listing) {
 		list.gone(b.Identity)
 	}
 	if _, stale := r.early.check(typeOf(e.Type), b.Identity); !stale {
-		r.deliver(Event{Type: typeOf(e.Type), Body: b, Mark: r.Shared.Mark()})
+		r.deliver(Event{Type: typeOf(e.Type), Body: b, Mark: r.Shared.Mark(), Missed: e.Unreadable})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"iter"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +20,15 @@ func cuts(n int, parts ...part) (all []answer) {
 		all = append(all, open(append(slices.Clone(parts), cut(0, io.ErrUnexpectedEOF))...))
 	}
 	return all
+}
+
+// deep is an object that is nested too deeply to be read.
+func deep(name, uid, rv string) string {
+	return strings.TrimSuffix(pod(name, uid, rv), "}") + `,"spec":` + strings.Repeat("[", 9_994) + strings.Repeat("]", 9_994) + "}"
+}
+
+func unreadable(typ, name, uid, rv string) part {
+	return line(`{"type":%q,"object":%s}`, typ, deep(name, uid, rv))
 }
 
 func TestEventsOfAStream(t *testing.T) {
@@ -42,6 +52,21 @@ func TestEventsOfAStream(t *testing.T) {
 			known:        known("b/2"),
 			wantEvents:   []string{"LISTED a/1@5", "LISTED b/2@7", "MODIFIED a/1@8", "DELETED b/2@9", "SYNCED"},
 			wantRequests: []string{"0s watchlist"},
+		},
+		"unreadable objects in a streamed list and after it": {
+			script: []answer{open(event("ADDED", "a", "1", "5"), unreadable("ADDED", "b", "2", "6"), unreadable("ADDED", "c", "4", "7"), initialEnd("9"),
+				unreadable("MODIFIED", "a", "1", "10"), event("MODIFIED", "d", "5", "11"), unreadable("DELETED", "b", "2", "12"), cut(0, io.ErrUnexpectedEOF)), open()},
+			known:        known("b/2", "c/3"),
+			wantEvents:   []string{"LISTED a/1@5", "DELETED c/3@ missed", "SYNCED", "MODIFIED d/5@11", "DELETED b/2@12 missed"},
+			wantRequests: []string{"0s watchlist", "0s watch 12"},
+			wantLog:      slices.Repeat([]string{"ERROR Skipping an object that cannot be read; other objects of the kind are served."}, 3),
+		},
+		"unreadable objects in pages": {
+			script:       []answer{status(422, "Invalid"), list("9", "", pod("a", "1", "5"), deep("b", "2", "6"), pod("c", "3", "7")), open()},
+			known:        known("b/2"),
+			wantEvents:   []string{"LISTED a/1@5", "LISTED c/3@7", "SYNCED"},
+			wantLog:      []string{"ERROR Skipping an object that cannot be read; other objects of the kind are served."},
+			wantRequests: []string{"0s watchlist", "0s list", "0s watch 9"},
 		},
 		"a server that cannot stream lists": {
 			script:       []answer{status(422, "Invalid"), list("8", "more", pod("a", "1", "5")), list("9", "", pod("b", "2", "7")), open(event("MODIFIED", "a", "1", "10"))},

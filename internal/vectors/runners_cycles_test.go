@@ -139,7 +139,8 @@ func (tr *transcript) note(line [2]string, at float64) {
 
 // settled is an object without what differs between implementations by nature:
 // versions, the touches of Kopf, notes of our own, maps that are empty. Records
-// have the length of their delay, by rule 39, which Kopf ignores.
+// have the length of their delay, by rule 39, which Kopf ignores. By rule 16 no
+// base is saved of an object that is being deleted; Kopf saves one.
 func settled(fields map[string]any) map[string]any {
 	s := fieldpath.Clone(fields).(map[string]any)
 	metadata := stringMap(s["metadata"])
@@ -152,6 +153,9 @@ func settled(fields map[string]any) map[string]any {
 			delete(stringMap(parsed), "delay")
 		}
 		if strings.HasSuffix(key, "/touch-dummy") || strings.HasSuffix(key, "/gopf.handling") || strings.HasSuffix(key, "/gopf.bound") {
+			delete(annotations, key)
+		}
+		if strings.HasSuffix(key, "/last-handled-configuration") && metadata["deletionTimestamp"] != nil {
 			delete(annotations, key)
 		}
 	}

@@ -1,0 +1,122 @@
+package diff
+
+import (
+	"cmp"
+	"slices"
+)
+
+// comparison finds the differences in two steps. The first one visits every value
+// once and makes a tree of what differs. The second one makes items of the tree.
+// So no value is compared again on every level above it, and equal values cost no
+// memory.
+type comparison struct {
+	ignoreAdded bool // keys that only the new object has are no difference
+}
+
+func (c comparison) of(old, new any) Diff {
+	root, differ := c.compare(old, new)
+	if !differ {
+		return nil
+	}
+	l := lister{}
+	l.list(&root)
+	return l.found
+}
+
+// place is a place where two values differ. If both are objects, the differences
+// are inside of them.
+type place struct {
+	op       Op
+	key      string // the last one of the path
+	group    group
+	old, new any
+	inside   []place // nil if the values differ as a whole
+}
+
+// group is which of the objects on both sides have the key. Groups of differences
+// come in this order.
+type group uint8
+
+const (
+	onlyNew group = iota
+	onlyOld
+	both
+)
+
+// compare returns the place of a difference, if there is one.
+func (c comparison) compare(old, new any) (p place, differ bool) {
+	oldMap, oldIsMap := old.(map[string]any)
+	newMap, newIsMap := new.(map[string]any)
+	switch {
+	case oldIsMap && newIsMap:
+		inside := c.compareMaps(oldMap, newMap)
+		return place{op: Change, old: old, new: new, inside: inside}, inside != nil
+	case Equal(old, new):
+		return place{}, false
+	case old == nil:
+		return place{op: Add, new: new}, true
+	case new == nil:
+		return place{op: Remove, old: old}, true
+	}
+	return place{op: Change, old: old, new: new}, true
+}
+
+func (c comparison) compareMaps(old, new map[string]any) (inside []place) {
+	note := func(key string, of group, old, new any) {
+		if p, differ := c.compare(old, new); differ {
+			p.key, p.group = key, of
+			inside = append(inside, p)
+		}
+	}
+	common := 0
+	for key, value := range new {
+		former, ok := old[key]
+		switch {
+		case ok:
+			common++
+			note(key, both, former, value)
+		case !c.ignoreAdded:
+			note(key, onlyNew, nil, value)
+		}
+	}
+	if common < len(old) {
+		for key, value := range old {
+			if _, ok := new[key]; !ok {
+				note(key, onlyOld, value, nil)
+			}
+		}
+	}
+	slices.SortFunc(inside, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.key, b.key))
+	})
+	return inside
+}
+
+const (
+	// freeDepth is the number of levels on which paths do not count.
+	freeDepth = 16
+	// maxSteps is the number of keys that all paths below may have together.
+	maxSteps = 1 << 20
+)
+
+// lister makes items of places.
+type lister struct {
+	path  []string // from the root to the place at hand
+	steps int      // keys in the paths of the items so far, and of those to come on the levels above
+	found Diff
+}
+
+func (l *lister) list(p *place) {
+	depth := len(l.path)
+	steps := (depth + 1) * len(p.inside)
+	if p.inside == nil || depth > freeDepth && l.steps+steps > maxSteps {
+		l.found = append(l.found, Item{Op: p.op, Path: slices.Clone(l.path), Old: p.old, New: p.new})
+		return
+	}
+	l.steps += steps
+	for i := range p.inside {
+		l.path = append(l.path, p.inside[i].key)
+		l.list(&p.inside[i])
+		l.path = l.path[:depth]
+	}
+}

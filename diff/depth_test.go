@@ -1,0 +1,75 @@
+package diff_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"gopf.dev/gopf/diff"
+)
+
+// nested returns objects inside of each other, each with one more value beside
+// the next one.
+func nested(depth, beside, bottom int) map[string]any {
+	v := map[string]any{"bottom": bottom}
+	for range depth {
+		v = map[string]any{"a": v, "b": beside}
+	}
+	return v
+}
+
+func TestDepthCostsTimeOnlyOnce(t *testing.T) {
+	t.Parallel()
+	const depth = 10_000
+	for name, run := range map[string]func() int{
+		"equal":   func() int { return len(diff.Of(nested(depth, 1, 1), nested(depth, 1, 1))) },
+		"bottom":  func() int { return len(diff.Of(nested(depth, 1, 1), nested(depth, 1, 2))) },
+		"left":    func() int { return len(diff.Left(nested(depth, 1, 1), nested(depth, 1, 2))) },
+		"at":      func() int { return len(diff.Of(nil, nested(depth, 1, 1)).At("a", "a")) },
+		"all":     func() int { return len(diff.Of(nested(depth, 1, 1), nested(depth, 2, 1))) },
+		"unequal": func() int { return len(diff.Of(nested(depth, 1, 1), nested(depth-1, 2, 1))) },
+	} {
+		began := time.Now()
+		found := run()
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("%s: %v for %d items", name, took, found)
+		}
+		if (found == 0) != (name == "equal") {
+			t.Errorf("%s: %d items", name, found)
+		}
+	}
+}
+
+func TestPathsAreBoundedTogether(t *testing.T) {
+	t.Parallel()
+	wide := func(depth, value int) any {
+		fields := map[string]any{}
+		for i := range 50_000 {
+			fields[fmt.Sprint(i)] = value
+		}
+		var v any = fields
+		for range depth {
+			v = map[string]any{"a": v}
+		}
+		return v
+	}
+	steps := func(d diff.Diff) (sum int) {
+		for _, item := range d {
+			sum += len(item.Path)
+		}
+		return sum
+	}
+	if d := diff.Of(wide(10, 1), wide(10, 2)); len(d) != 50_000 {
+		t.Errorf("%d items in a shallow object, want all", len(d))
+	}
+	deep := diff.Of(wide(500, 1), wide(500, 2))
+	if len(deep) != 1 || len(deep[0].Path) != 500 || deep[0].Op != diff.Change {
+		t.Errorf("%d items in a deep object, want one of the whole", len(deep))
+	}
+	if at := deep.At(append(deep[0].Path, "17")...); len(at) != 1 || at[0].Old != 1 || at[0].New != 2 {
+		t.Errorf("inside of the whole: %v", at)
+	}
+	if n := steps(diff.Of(nested(10_000, 1, 1), nested(10_000, 2, 1))); n > 2<<20 {
+		t.Errorf("all paths together have %d keys", n)
+	}
+}

@@ -1,0 +1,104 @@
+package jsonvalue
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var seeds = []string{
+	``, `{}`, `[]`, `null`, `1e999`, `-0`, `"\ud83d\ude00"`, `{"a":[1,{"b":null}],"a":2}`, `[1 2]`, `{"a":"\"}\\"}`, ` [ {"x" : true } , "y" ] 3`,
+	`[[[[[[[[]]]]]]]]`, `{"metadata":{"name":"a"}}`, "\xff", `"\xff"`, `{"\u0061":9223372036854775808}`,
+}
+
+// Valid JSON is decoded as the standard library decodes it, and encoded again as
+// the same value.
+func FuzzDecode(f *testing.F) {
+	for _, s := range seeds {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		got, err := Object(text)
+		if err != nil {
+			return
+		}
+		var want map[string]any
+		dec := json.NewDecoder(bytes.NewReader(text))
+		dec.UseNumber()
+		if err := dec.Decode(&want); err != nil {
+			t.Fatalf("decoded as %v, but %v", got, err)
+		}
+		again, err := json.Marshal(got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if second, err := Object(again); err != nil || cmp.Diff(got, second) != "" {
+			t.Fatalf("%s: error %v, -want +got\n%s", again, err, cmp.Diff(got, second))
+		}
+		if len(want) != len(got) {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+	})
+}
+
+// A stream cuts texts at the same places however they arrive, and valid ones
+// into valid values.
+func FuzzStream(f *testing.F) {
+	for _, s := range seeds {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		want, wantErr := cut(bytes.NewReader(text), 64)
+		got, err := cut(iotest.OneByteReader(bytes.NewReader(text)), 64)
+		if len(got) != len(want) || (err == nil) != (wantErr == nil) {
+			t.Fatalf("%q, error %v; byte by byte %q, error %v", want, wantErr, got, err)
+		}
+		if json.Valid(text) && wantErr != nil {
+			t.Fatalf("valid JSON: %v", wantErr)
+		}
+	})
+}
+
+// A text within the limits stays within them when it is decoded.
+func FuzzCheck(f *testing.F) {
+	for _, s := range seeds {
+		f.Add([]byte(s), uint16(1), uint16(1))
+	}
+	f.Add([]byte(`[`), uint16(2000), uint16(1))
+	f.Add([]byte(`{"a":`), uint16(500), uint16(3))
+	f.Fuzz(func(t *testing.T, text []byte, times, more uint16) {
+		text = bytes.Repeat(text, min(int(times), 1<<20/(len(text)+1)))
+		text = append(text, bytes.Repeat([]byte("]"), int(more))...)
+		err := Check(text, MaxStored)
+		v, decodeErr := Decode(text)
+		if err != nil || decodeErr != nil {
+			return
+		}
+		if depth, values := measure(v); depth > MaxDepth || values > MaxValues {
+			t.Fatalf("%d levels, %d values", depth, values)
+		}
+	})
+}
+
+func measure(v any) (depth, values int) {
+	inside := func(v any) {
+		d, n := measure(v)
+		depth, values = max(depth, d), values+n
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, item := range v {
+			inside(item)
+		}
+	case []any:
+		for _, item := range v {
+			inside(item)
+		}
+	default:
+		return 0, 1
+	}
+	return depth + 1, values + 1
+}

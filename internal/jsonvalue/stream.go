@@ -1,0 +1,292 @@
+package jsonvalue
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Stream cuts JSON that arrives over a connection into values. It checks only the
+// structure around them: what is inside of a value is for the caller to check. So
+// one value that cannot be decoded does not hide the values behind it, and there is
+// no limit of their depth.
+type Stream struct {
+	source io.Reader
+	max    int    // bytes of a value
+	buf    []byte // what was read
+	pos    int    // what was consumed of it
+	name   []byte // of the field at hand
+	depth  int    // objects and arrays that were entered
+	err    error  // of the source
+}
+
+// NewStream cuts what the source delivers into values of at most so many bytes.
+func NewStream(source io.Reader, largest int) *Stream {
+	return &Stream{source: source, max: largest}
+}
+
+// SyntaxError says that the structure of a JSON text is wrong.
+type SyntaxError struct{ text string }
+
+func (e *SyntaxError) Error() string { return "invalid JSON: " + e.text }
+
+// TooLongError says that a value was skipped because of its length. Head is how it
+// begins.
+type TooLongError struct {
+	Head []byte
+	LimitError
+}
+
+// maxHead bounds the head of values that are too long: the metadata of an object.
+const maxHead = 1 << 20
+
+// smallBuffer is the size of the buffer to begin with, and largeBuffer the size
+// from which on it is not kept when it is empty.
+const (
+	smallBuffer = 16 << 10
+	largeBuffer = 256 << 10
+)
+
+// Inside reports whether an object or array was entered whose end has not come.
+func (s *Stream) Inside() bool { return s.depth > 0 }
+
+// Peek returns the first byte of what comes next. At the end of the text it returns
+// io.EOF, within an object or array io.ErrUnexpectedEOF.
+func (s *Stream) Peek() (byte, error) {
+	for {
+		for s.pos < len(s.buf) {
+			switch c := s.buf[s.pos]; c {
+			case ' ', '\t', '\r', '\n':
+				s.pos++
+			default:
+				return c, nil
+			}
+		}
+		if err := s.more(); err != nil {
+			if errors.Is(err, io.EOF) && s.depth > 0 {
+				err = io.ErrUnexpectedEOF
+			}
+			return 0, err
+		}
+	}
+}
+
+// Object calls fn for every field of the object that comes next, with the name as
+// it is written, in quotes. fn must consume the value.
+func (s *Stream) Object(fn func(name []byte) error) error {
+	return s.each('{', '}', func() error {
+		if c, err := s.Peek(); err != nil {
+			return err
+		} else if c != '"' {
+			return s.unexpected(c)
+		}
+		name, err := s.Value()
+		if err != nil {
+			return err
+		}
+		s.name = append(s.name[:0], name...)
+		switch c, err := s.Peek(); {
+		case err != nil:
+			return err
+		case c != ':':
+			return s.unexpected(c)
+		}
+		s.pos++
+		return fn(s.name)
+	})
+}
+
+// Array calls fn before every value of the array that comes next. fn must consume
+// the value.
+func (s *Stream) Array(fn func() error) error { return s.each('[', ']', fn) }
+
+func (s *Stream) each(opening, closing byte, fn func() error) error {
+	switch c, err := s.Peek(); {
+	case err != nil:
+		return err
+	case c != opening:
+		return s.unexpected(c)
+	}
+	s.pos++
+	s.depth++
+	for first := true; ; first = false {
+		c, err := s.Peek()
+		if err != nil {
+			return err
+		}
+		switch {
+		case c == closing:
+			s.pos++
+			s.depth--
+			return nil
+		case first:
+		case c != ',':
+			return s.unexpected(c)
+		default:
+			s.pos++
+		}
+		if err := fn(); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Stream) unexpected(c byte) error {
+	return &SyntaxError{fmt.Sprintf("unexpected %q", c)}
+}
+
+// Skip consumes the next value.
+func (s *Stream) Skip() error {
+	_, err := s.Value()
+	var long *TooLongError
+	if errors.As(err, &long) {
+		return nil
+	}
+	return err
+}
+
+// Value returns the next value as it is written. It is valid until something else
+// is read. A value that is too long is consumed all the same; the error is then a
+// [*TooLongError].
+func (s *Stream) Value() ([]byte, error) {
+	switch c, err := s.Peek(); {
+	case err != nil:
+		return nil, err
+	case c == ',' || c == ':' || c == ']' || c == '}':
+		return nil, s.unexpected(c)
+	}
+	cut := cutter{}
+	length := 0 // of the value so far
+	var long *TooLongError
+	for {
+		n, ended := cut.next(s.buf[s.pos+length:])
+		length += n
+		if length > s.max && long == nil {
+			head := s.buf[s.pos:min(s.pos+length, s.pos+maxHead)]
+			long = &TooLongError{slices.Clone(head), LimitError{"bytes", s.max}}
+		}
+		if ended {
+			break
+		}
+		if long != nil {
+			s.pos, length = s.pos+length, 0
+		}
+		if err := s.more(); err != nil {
+			if errors.Is(err, io.EOF) && cut.scalar && s.depth == 0 {
+				break
+			}
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, err
+		}
+	}
+	value := s.buf[s.pos : s.pos+length]
+	s.pos += length
+	if long != nil {
+		return nil, long
+	}
+	return value, nil
+}
+
+// more reads more bytes. What was not consumed stays.
+func (s *Stream) more() error {
+	if s.err != nil {
+		return s.err
+	}
+	switch rest := len(s.buf) - s.pos; {
+	case rest == 0 && cap(s.buf) > largeBuffer:
+		s.buf, s.pos = nil, 0
+	case rest == 0:
+		s.buf, s.pos = s.buf[:0], 0
+	case len(s.buf) == cap(s.buf) && s.pos > 0:
+		copy(s.buf, s.buf[s.pos:])
+		s.buf, s.pos = s.buf[:rest], 0
+	}
+	if len(s.buf) == cap(s.buf) {
+		s.buf = slices.Grow(s.buf, max(smallBuffer, len(s.buf)))
+	}
+	for range 100 {
+		n, err := s.source.Read(s.buf[len(s.buf):cap(s.buf)])
+		s.buf, s.err = s.buf[:len(s.buf)+n], err
+		if n > 0 {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	s.err = io.ErrNoProgress
+	return s.err
+}
+
+// cutter finds the end of a value in a text that comes in pieces.
+type cutter struct {
+	depth    int
+	begun    bool
+	scalar   bool // neither an object, nor an array, nor a string
+	inString bool
+	escaped  bool
+}
+
+// next consumes another piece. It returns how much of it belongs to the value, and
+// whether that is its end.
+func (c *cutter) next(piece []byte) (n int, ended bool) {
+	for i := 0; i < len(piece); i++ {
+		if c.inString {
+			end, closed := c.rest(piece[i:])
+			if !closed {
+				return len(piece), false
+			}
+			if c.inString = false; c.depth == 0 {
+				return i + end, true
+			}
+			i += end - 1
+			continue
+		}
+		b := piece[i]
+		switch b {
+		case '"':
+			if c.scalar {
+				return i, true
+			}
+			c.inString = true
+		case '{', '[':
+			if c.scalar {
+				return i, true
+			}
+			c.depth++
+		case '}', ']':
+			if c.scalar {
+				return i, true
+			}
+			if c.depth--; c.depth <= 0 {
+				return i + 1, true
+			}
+		case ',', ':', ' ', '\t', '\r', '\n':
+			if c.scalar {
+				return i, true
+			}
+		default:
+			c.scalar = c.scalar || !c.begun
+		}
+		c.begun = true
+	}
+	return len(piece), false
+}
+
+// rest consumes the rest of a string. It returns its length with the closing quote.
+func (c *cutter) rest(piece []byte) (n int, closed bool) {
+	for i, b := range piece {
+		switch {
+		case c.escaped:
+			c.escaped = false
+		case b == '"':
+			return i + 1, true
+		case b == '\\':
+			c.escaped = true
+		}
+	}
+	return len(piece), false
+}

@@ -1,0 +1,55 @@
+package kube
+
+import (
+	"sync"
+
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/kind"
+)
+
+// maxSkipped is the number of unreadable objects that are named in the log.
+const maxSkipped = 4096
+
+// skipped remembers which unreadable objects were named in the log: they come again
+// with every list.
+type skipped struct {
+	mu    sync.Mutex
+	named map[skippedKey]bool
+}
+
+type skippedKey struct {
+	resource string
+	key      string
+}
+
+// first reports whether the object is to be named, and whether it is the last one.
+func (s *skipped) first(k skippedKey) (first, last bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.named[k] || len(s.named) >= maxSkipped {
+		return false, false
+	}
+	if s.named == nil {
+		s.named = map[skippedKey]bool{}
+	}
+	s.named[k] = true
+	return true, len(s.named) == maxSkipped
+}
+
+// skipper returns a function that is told of objects that cannot be read. It names
+// each one in the log once.
+func (c *Client) skipper(info kind.Info, then func(object.Identity)) func(*object.UnreadableError) {
+	return func(e *object.UnreadableError) {
+		if first, last := c.shared.skipped.first(skippedKey{info.String(), e.Key()}); first {
+			log := c.shared.opts.Log.With("resource", info.String())
+			log.Error("Skipping an object that cannot be read; other objects of the kind are served.",
+				"namespace", e.Namespace, "name", e.Name, "uid", e.UID, "error", e.Err)
+			if last {
+				log.Error("Too many objects cannot be read; further ones are skipped without being named.")
+			}
+		}
+		if then != nil {
+			then(e.Identity)
+		}
+	}
+}

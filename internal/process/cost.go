@@ -1,0 +1,83 @@
+package process
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"gopf.dev/gopf/internal/object"
+)
+
+const (
+	// costlyTime and costlyMemory are what a turn may take before it is logged with
+	// its object.
+	costlyTime   = 10 * time.Second
+	costlyMemory = 64 << 20
+	// smallBody is the size of an object that cannot take much memory as decoded
+	// values.
+	smallBody = 256 << 10
+)
+
+// cost is what a turn took in the framework's own code.
+//
+// Go does not tell the CPU time of a goroutine. The time on the clock stands for
+// it, without the time of handlers and requests; filters and storages count. Nor
+// does Go tell the memory of a goroutine, so that is an estimate: the size of the
+// object, and of its essence and its base as decoded values.
+type cost struct {
+	time   time.Duration
+	memory int
+}
+
+// add adds the cost of one pass over the object.
+func (c *cost) add(s *sight, took time.Duration) {
+	c.time += took - s.away
+	memory := s.body.Size() + footprint(s.base)
+	if s.body.Size() >= smallBody {
+		memory += 2 * footprint(s.cause.New) // for handlers all of the object is decoded
+	}
+	c.memory = max(c.memory, memory) // the next pass begins with other values
+}
+
+// report logs the object of an expensive turn, once as a warning.
+func (k *Kind) report(m *Memory, body *object.Body, c *cost) {
+	if c.time < costlyTime && c.memory < costlyMemory {
+		return
+	}
+	level := slog.LevelWarn
+	if m.costly {
+		level = slog.LevelDebug
+	}
+	m.costly = true
+	k.Logger(body).Log(context.Background(), level, "Processing the object is expensive for the operator.",
+		"seconds", c.time.Seconds(), "size", body.Size(), "memory", c.memory)
+}
+
+// footprint estimates the memory that decoded JSON takes.
+func footprint(v any) int {
+	switch v := v.(type) {
+	case map[string]any:
+		if v == nil {
+			return 0
+		}
+		size := 48 // the map itself
+		if len(v) > 0 {
+			size += 40 * max(8, len(v)) // it grows by groups of eight
+		}
+		for key, item := range v {
+			size += len(key) + footprint(item)
+		}
+		return size
+	case []any:
+		size := 24
+		for _, item := range v {
+			size += 16 + footprint(item)
+		}
+		return size
+	case string:
+		return 16 + len(v)
+	case int64, float64:
+		return 8
+	}
+	return 0
+}

@@ -1,0 +1,116 @@
+package storage_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+
+	"gopf.dev/gopf/storage"
+	"gopf.dev/gopf/storage/storagetest"
+)
+
+func packed(t *testing.T, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if _, err := w.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return base64.StdEncoding.EncodeToString(b.Bytes())
+}
+
+// annotation is an object with one annotation.
+func annotation(key, value string) storagetest.Body {
+	return storagetest.Body{"metadata": map[string]any{"annotations": map[string]any{"x.dev/" + key: value}}}
+}
+
+// Not parallel: it counts what the process allocates.
+func TestBombsCountAsMalformed(t *testing.T) {
+	base := storage.NewAnnotationBase("x.dev")
+	for name, text := range map[string]string{
+		"zeros":   `{"a":[` + strings.Repeat("0,", 8<<20) + `0]}`,
+		"objects": `{"a":[` + strings.Repeat(`{},`, 650_000) + `{}]}`,
+		"keys":    `{"a":[` + strings.Repeat(`{"a":0},`, 200_000) + `{}]}`,
+		"depth":   strings.Repeat(`{"a":`, 9_990) + "{}" + strings.Repeat("}", 9_990),
+		"spaces":  strings.Repeat(" ", 30<<20) + "{}",
+	} {
+		zipped := packed(t, text)
+		for way, load := range map[string]func() error{
+			"compressed base": func() error {
+				_, _, err := base.Load(t.Context(), annotation("last-handled-configuration-gz", zipped))
+				return err
+			},
+			"base": func() error {
+				_, _, err := base.Load(t.Context(), annotation("last-handled-configuration", text))
+				return err
+			},
+			"base in the status": func() error {
+				o := storagetest.Body{"status": map[string]any{"x": map[string]any{"last-handled-configuration": text}}}
+				_, _, err := storage.NewStatusBase("x").Load(t.Context(), o)
+				return err
+			},
+			"record": func() error {
+				o := annotation("fn", strings.TrimLeft(text, " ")+"x") // leading spaces are skipped
+				_, err := storage.NewAnnotationProgress("x.dev").Load(t.Context(), o, []string{"fn"})
+				return err
+			},
+		} {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			err := load()
+			runtime.ReadMemStats(&after)
+			var malformed *storage.MalformedError
+			if !errors.As(err, &malformed) {
+				t.Errorf("%s as a %s: error %v", name, way, err)
+			}
+			limit := uint64(16 << 20)
+			if way != "compressed base" {
+				limit += 4 * uint64(len(text)) // it is copied
+			}
+			if took := after.TotalAlloc - before.TotalAlloc; took > limit {
+				t.Errorf("%s as a %s of %d bytes: %d bytes allocated", name, way, len(zipped), took)
+			}
+		}
+	}
+}
+
+func TestTooManySubHandlersAreMalformed(t *testing.T) {
+	t.Parallel()
+	for n, read := range map[int]bool{2_000: true, 20_000: false} {
+		var r storage.Record
+		err := r.UnmarshalJSON([]byte(`{"subrefs":[` + strings.Repeat(`"a",`, n) + `"a"]}`))
+		if (err == nil) != read {
+			t.Errorf("%d: error %v", n, err)
+		}
+	}
+}
+
+// What Save accepts is read again.
+func TestEssencesBeyondTheBoundsAreNotSaved(t *testing.T) {
+	t.Parallel()
+	deep := map[string]any{}
+	for range 1_000 {
+		deep = map[string]any{"a": deep}
+	}
+	for name, essence := range map[string]map[string]any{
+		"long": {"text": strings.Repeat("ж", 400_000)}, // six bytes each
+		"wide": {"list": make([]any, 300_000)},
+		"deep": deep,
+	} {
+		for _, base := range []storage.Base{storage.NewAnnotationBase("x.dev"), storage.NewStatusBase("x")} {
+			p := storagetest.Patch{}
+			err := base.Save(t.Context(), storagetest.Body{}, p, essence)
+			var large *storage.TooLargeError
+			if !errors.As(err, &large) || len(p) > 0 {
+				t.Errorf("%s: error %v, a patch with %d keys", name, err, len(p))
+			}
+		}
+	}
+}
