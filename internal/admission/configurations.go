@@ -22,6 +22,10 @@ type ConfigurationsOptions struct {
 	Namespace string // the operator's own; "" if unknown
 	Log       *slog.Logger
 
+	// Own returns what the operator writes for itself. It is called when the server is
+	// announced. nil means nothing, and then webhooks have no match conditions.
+	Own func() Own
+
 	// Status, if set, is told when a configuration cannot be written, and (nil)
 	// when it can again.
 	Status func(error)
@@ -113,6 +117,9 @@ func (c *Configurations) change(apply func()) {
 		return
 	}
 	plan := Plan{Managed: c.Managed, Handlers: c.Handlers, Resources: c.resources, Server: *c.server, Namespace: c.Namespace}
+	if c.Own != nil {
+		plan.Conditions = c.Own().Conditions()
+	}
 	for _, k := range c.keepers {
 		k.plan(plan)
 	}

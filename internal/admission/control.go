@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"gopf.dev/gopf/internal/access"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/kind"
@@ -22,6 +23,10 @@ type Config struct {
 	Handlers  registry.Set
 	Namespace string // the operator's own; "" if unknown
 	Reviewer  ReviewerOptions
+
+	// Own is what the operator writes on objects for itself. Its account is found out
+	// when Run begins. nil means that all updates are reviewed.
+	Own *Own
 
 	// Linger is for how long reviews are still answered at the end, after the
 	// cluster was told that we are not there anymore: API servers notice it a
@@ -82,6 +87,9 @@ func New(cfg Config) (*Control, error) {
 		c.configurations = NewConfigurations(cfg.Client, ConfigurationsOptions{
 			Managed: cfg.Managed, Handlers: cfg.Handlers, Namespace: cfg.Namespace, Log: cfg.Log, Status: cfg.Status,
 		})
+		if cfg.Own != nil {
+			c.configurations.Own = c.reviewer.Own
+		}
 	}
 	return c, nil
 }
@@ -105,6 +113,7 @@ func (c *Control) Run(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
+	c.identify(ctx)
 	managing, unmanage := context.WithCancel(ctx)
 	defer unmanage()
 	managed := make(chan error, 1)
@@ -137,6 +146,28 @@ func (c *Control) Run(ctx context.Context) error {
 	sleep(serving, c.cfg.Linger, nil)
 	stop()
 	return errors.Join(unmanaged, <-served)
+}
+
+// identifyTime is how long the API server may take to tell the operator's account.
+const identifyTime = 10 * time.Second
+
+// identify asks the API server once for the operator's account. Without it, the
+// operator's own writes are reviewed like those of others.
+func (c *Control) identify(ctx context.Context) {
+	if c.cfg.Own == nil {
+		return
+	}
+	own := *c.cfg.Own
+	ctx, cancel := context.WithTimeout(ctx, identifyTime)
+	defer cancel()
+	account, err := access.WhoAmI(ctx, c.cfg.Client)
+	switch {
+	case err != nil:
+		c.cfg.Log.Info("The operator's account is not known; its own writes are reviewed, too.", "error", err)
+	case account != anonymous:
+		own.Account = account
+	}
+	c.reviewer.Exempt(own)
 }
 
 func (c *Control) announce(ctx context.Context, s webhook.ClientConfig) {

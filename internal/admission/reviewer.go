@@ -71,6 +71,7 @@ type Reviewer struct {
 	slots    chan struct{}
 	buffers  sync.Pool
 	leaving  atomic.Bool
+	own      atomic.Pointer[Own] // nil until known
 }
 
 // NewReviewer makes a reviewer of those of the handlers that are for reviews. It
@@ -92,6 +93,18 @@ func (v *Reviewer) Discovered(resources []kind.Info) { v.table.Store(newTable(v.
 // the one that it has to a replica that stops, and send the next review just when
 // the replica is gone.
 func (v *Reviewer) Leave() { v.leaving.Store(true) }
+
+// Exempt makes the reviewer allow updates that only concern what the operator
+// writes for itself, without calling handlers.
+func (v *Reviewer) Exempt(own Own) { v.own.Store(&own) }
+
+// Own returns what [Reviewer.Exempt] was told last.
+func (v *Reviewer) Own() Own {
+	if own := v.own.Load(); own != nil {
+		return *own
+	}
+	return Own{}
+}
 
 // httpError is a review that cannot be answered as such.
 type httpError struct {
@@ -169,6 +182,9 @@ func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Req
 	req, err := v.request(in.Request, reviewed.info, r)
 	if err != nil {
 		return outgoing{}, err
+	}
+	if own := v.own.Load(); own != nil && own.exempts(req.Review) {
+		return in.answer(verdict{}), nil
 	}
 	return in.answer(v.judge(ctx, reviewed, table.ids[hint], req)), nil
 }
