@@ -94,6 +94,9 @@ func New(cfg Config) (*Control, error) {
 	return c, nil
 }
 
+// Load returns how busy the reviewer is now.
+func (c *Control) Load() Load { return c.reviewer.Load() }
+
 // Discovered tells which resources the cluster has now: all of them.
 func (c *Control) Discovered(resources []kind.Info) {
 	c.reviewer.Discovered(resources)

@@ -385,7 +385,7 @@ func TestFewReviewsRunAtTheSameTime(t *testing.T) {
 			running.Add(-1)
 			return nil
 		}))
-		v.slots = make(chan struct{}, 3)
+		v.lanes.slots.size = 3
 		codes := make(chan int)
 		for range 12 {
 			go func() {
