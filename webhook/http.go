@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"gopf.dev/gopf/internal/loglimit"
 )
 
 // The limits of a server.
@@ -57,7 +59,7 @@ func newServer(handler http.Handler, log *slog.Logger) *http.Server {
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerStream: streamBuffer, MaxReceiveBufferPerConnection: maxStreams * streamBuffer,
 		},
-		ErrorLog: slog.NewLogLogger(quiet{log.Handler()}, slog.LevelWarn),
+		ErrorLog: slog.NewLogLogger(quiet{log.Handler(), &loglimit.Limiter{}}, slog.LevelWarn),
 	}
 }
 
@@ -104,16 +106,30 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// quiet leaves out connections that are just opened and closed, as probes do it.
-type quiet struct{ slog.Handler }
+// quiet limits the lines of the HTTP server. Any client can cause them, for example by
+// handshakes that fail. Connections that are opened and closed, as by probes, are
+// logged at debug level.
+type quiet struct {
+	slog.Handler
+	limiter *loglimit.Limiter
+}
 
 // Handle passes lines on.
 func (q quiet) Handle(ctx context.Context, r slog.Record) error {
+	level := r.Level
 	if strings.HasSuffix(r.Message, "EOF") {
-		r.Level = slog.LevelDebug
-		if !q.Enabled(ctx, r.Level) {
-			return nil
-		}
+		level = slog.LevelDebug
 	}
-	return q.Handler.Handle(ctx, r)
+	if !q.Enabled(ctx, level) {
+		return nil
+	}
+	ok, suppressed := q.limiter.Allow(level.String())
+	if !ok {
+		return nil
+	}
+	short := slog.NewRecord(r.Time, level, loglimit.Cut(r.Message), r.PC)
+	if suppressed > 0 {
+		short.AddAttrs(slog.Int("suppressed", suppressed))
+	}
+	return q.Handler.Handle(ctx, short)
 }

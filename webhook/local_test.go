@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -22,8 +23,13 @@ import (
 // it announces.
 func run(t *testing.T, s Server, reviews http.HandlerFunc) <-chan ClientConfig {
 	t.Helper()
+	return runWith(t, s, slog.New(slog.DiscardHandler), reviews)
+}
+
+func runWith(t *testing.T, s Server, log *slog.Logger, reviews http.HandlerFunc) <-chan ClientConfig {
+	t.Helper()
 	if b, ok := s.(Binder); ok {
-		s = b.Bind(Environment{Namespace: "ours", Log: slog.New(slog.DiscardHandler)})
+		s = b.Bind(Environment{Namespace: "ours", Log: log})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -95,6 +101,36 @@ func TestOldTLSIsRefused(t *testing.T) {
 	if _, err := client.Get(c.URL); err == nil {
 		t.Error("TLS 1.1 is accepted")
 	}
+}
+
+func TestHandshakesThatFailCannotFloodTheLog(t *testing.T) {
+	var lines atomic.Int32
+	c := <-runWith(t, Local{Addr: "127.0.0.1"}, slog.New(counting{slog.DiscardHandler, &lines}), echo)
+	for range 100 {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(c.URL, "https://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(conn, "no handshake at all\r\n\r\n")
+		_, _ = io.Copy(io.Discard, conn) // until the server gives up
+		conn.Close()
+	}
+	if n := lines.Load(); n == 0 || n > 6 {
+		t.Errorf("%d lines", n)
+	}
+}
+
+// counting counts lines that are warnings at least.
+type counting struct {
+	slog.Handler
+	lines *atomic.Int32
+}
+
+func (c counting) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
+
+func (c counting) Handle(context.Context, slog.Record) error {
+	c.lines.Add(1)
+	return nil
 }
 
 func TestInsecureServersSpeakPlainHTTP(t *testing.T) {

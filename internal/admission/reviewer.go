@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/loglimit"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/registry"
@@ -85,6 +87,7 @@ type Reviewer struct {
 	inbox    *inbox
 	lanes    lanes
 	busy     atomic.Int32 // reviews that are handled
+	limiter  loglimit.Limiter
 	leaving  atomic.Bool
 	own      atomic.Pointer[Own] // nil until known
 }
@@ -166,8 +169,8 @@ func (v *Reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost { // somebody who just looks around, such as a probe
 			level = slog.LevelDebug
 		}
-		v.Log.Log(ctx, level, "A review cannot be answered.", "webhook", hint, "code", o.Code, "error", err)
-		http.Error(w, err.Error(), o.Code)
+		v.complain(ctx, level, hint, refusal)
+		http.Error(w, loglimit.Cut(err.Error()), o.Code)
 	} else {
 		o.Code, o.Allowed = http.StatusOK, answer.Response.Allowed
 		if s := answer.Response.Status; s != nil {
@@ -182,6 +185,22 @@ func (v *Reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// complain logs a refusal. Any client can cause it, so there are few of each code.
+func (v *Reviewer) complain(ctx context.Context, level slog.Level, hint string, refusal *httpError) {
+	if !v.Log.Enabled(ctx, level) {
+		return
+	}
+	ok, suppressed := v.limiter.Allow(strconv.Itoa(refusal.code))
+	if !ok {
+		return
+	}
+	attrs := []any{"webhook", loglimit.Cut(hint), "code", refusal.code, "error", loglimit.Cut(refusal.Error())}
+	if suppressed > 0 {
+		attrs = append(attrs, "suppressed", suppressed)
+	}
+	v.Log.Log(ctx, level, "A review cannot be answered.", attrs...)
+}
+
 func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Request, table *table, hint string) (outgoing, error) {
 	switch {
 	case r.Method != http.MethodPost:
@@ -190,7 +209,7 @@ func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Req
 	case table == nil:
 		return outgoing{}, refuse(http.StatusServiceUnavailable, "the resources of the cluster are not known yet")
 	case hint != "" && table.ids[hint] == "":
-		return outgoing{}, refuse(http.StatusNotFound, "there is no webhook %q", hint)
+		return outgoing{}, refuse(http.StatusNotFound, "there is no webhook %q", loglimit.Cut(hint))
 	}
 	letter := v.inbox.open(http.NewResponseController(w), v.ReadTimeout)
 	defer v.inbox.close(letter)
