@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -205,5 +206,34 @@ func ownWrites() []ownWrite {
 		{"records come with owners", true, "live", meta(fields{"annotations": record, "ownerReferences": owners}), nil, false},
 		{"records come with another annotation", true, "live", meta(fields{"annotations": fields{recordPrefix + "r": "2", "other": "2"}}), nil, false},
 		{"records come with another finalizer", true, "live", meta(fields{"annotations": record, "finalizers": []any{ourFinalizer}}), nil, false},
+	}
+}
+
+func TestAReplicaThatStopsLeavesTheWebhooksToTheOthers(t *testing.T) {
+	for name, elected := range map[string]bool{"in an election": true, "a single replica": false} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+				c.Define(t, gopftest.Kind{Group: "admissionregistration.k8s.io", Version: "v1", Plural: "validatingwebhookconfigurations"})
+				c.Define(t, gopftest.Kind{Group: "admissionregistration.k8s.io", Version: "v1", Plural: "mutatingwebhookconfigurations"})
+				var asked atomic.Int32
+				op := gopf.New()
+				op.Settings.Election.Enabled = elected
+				op.Settings.Admission.Server = hooked(c, &asked)
+				op.Settings.Admission.Managed = "hooks.kopf.dev"
+				gopf.For[*Example](op, resource).Validate("check", func(context.Context, *gopf.Review[*Example]) error { return nil })
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error)
+				go func() { done <- op.Run(ctx, gopf.Cluster(c.RESTConfig()), gopf.Log(testLog(t))) }()
+				time.Sleep(10 * time.Second)
+				cancel()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+				left := c.Get(t, "admissionregistration.k8s.io/v1/validatingwebhookconfigurations", "", "hooks.kopf.dev")
+				if hooks, _ := left.Object["webhooks"].([]any); (len(hooks) == 1) != elected {
+					t.Errorf("%d webhooks are left", len(hooks))
+				}
+			})
+		})
 	}
 }

@@ -72,6 +72,9 @@ func isAllowed(ctx context.Context, api API, q question) (bool, error) {
 	if q.subresource != "" {
 		attributes["subresource"] = q.subresource
 	}
+	if q.name != "" {
+		attributes["name"] = q.name
+	}
 	if q.namespace != "" {
 		attributes["namespace"] = q.namespace
 	}

@@ -198,6 +198,9 @@ func (m Missing) attrs() []any {
 		resource += "." + m.Group
 	}
 	attrs := []any{"verbs", m.Verbs, "resource", resource}
+	if m.Name != "" {
+		attrs = append(attrs, "name", m.Name)
+	}
 	if len(m.Namespaces) > 0 {
 		attrs = append(attrs, "namespaces", m.Namespaces)
 	}

@@ -28,6 +28,10 @@ type Config struct {
 	// when Run begins. nil means that all updates are reviewed.
 	Own *Own
 
+	// Stay leaves all webhooks in the managed configurations at the end, because other
+	// replicas serve them.
+	Stay bool
+
 	// Linger is for how long reviews are still answered at the end, after the
 	// cluster was told that we are not there anymore: API servers notice it a
 	// little later, and so do Services that lead to a pod that stops.
@@ -85,13 +89,19 @@ func New(cfg Config) (*Control, error) {
 	c := &Control{cfg: cfg, reviewer: NewReviewer(cfg.Handlers, cfg.Reviewer), ready: make(chan struct{})}
 	if cfg.Managed != "" {
 		c.configurations = NewConfigurations(cfg.Client, ConfigurationsOptions{
-			Managed: cfg.Managed, Handlers: cfg.Handlers, Namespace: cfg.Namespace, Log: cfg.Log, Status: cfg.Status,
+			Managed: cfg.Managed, Handlers: cfg.Handlers, Namespace: cfg.Namespace, Log: cfg.Log, Status: cfg.Status, Stay: cfg.Stay,
 		})
 		if cfg.Own != nil {
 			c.configurations.Own = c.reviewer.Own
 		}
 	}
 	return c, nil
+}
+
+// Absent reports whether a managed configuration was found not to exist, so that it
+// must be created.
+func (c *Control) Absent(mutating bool) bool {
+	return c.configurations != nil && c.configurations.Absent(mutating)
 }
 
 // Load returns how busy the reviewer is now.

@@ -43,7 +43,7 @@ func (s *server) newControl() (*admission.Control, error) {
 	}
 	return admission.New(admission.Config{
 		Client: s.client.Ungated(), Server: chosen, Managed: s.managed(), Handlers: handlers,
-		Namespace: s.Posting.Namespace, Reviewer: o, Linger: lingering, Log: s.Log, Own: s.own(),
+		Namespace: s.Posting.Namespace, Reviewer: o, Linger: lingering, Log: s.Log, Own: s.own(), Stay: s.Election.Enabled,
 	})
 }
 
@@ -112,16 +112,22 @@ func (s *server) admissionNeeds() (all []access.Need) {
 		return nil
 	}
 	for _, plural := range []string{"validatingwebhookconfigurations", "mutatingwebhookconfigurations"} {
+		mutating := plural == "mutatingwebhookconfigurations"
 		need := access.Need{
-			Info:  kind.Info{Group: "admissionregistration.k8s.io", Version: "v1", Plural: plural},
-			Verbs: []string{"get", "list", "watch", "create", "patch"}, Without: "the cluster is not told to ask this operator",
+			Info: kind.Info{Group: "admissionregistration.k8s.io", Version: "v1", Plural: plural}, Name: s.managed(),
+			Verbs: []string{"get", "list", "watch", "patch"}, Without: "the cluster is not told to ask this operator",
 		}
 		for _, h := range s.Handlers.Of(registry.Reviews) {
-			if h.Admission.Mutating == (plural == "mutatingwebhookconfigurations") {
+			if h.Admission.Mutating == mutating {
 				need.By = append(need.By, h.ID)
 			}
 		}
-		if len(need.By) > 0 {
+		if len(need.By) == 0 {
+			continue
+		}
+		all = append(all, need)
+		if s.control != nil && s.control.Absent(mutating) { // a creation cannot be limited to a name
+			need.Name, need.Verbs = "", []string{"create"}
 			all = append(all, need)
 		}
 	}

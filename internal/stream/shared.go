@@ -223,7 +223,7 @@ func outagePause(failures int, err error) time.Duration {
 func (s *Shared) check(ctx context.Context, client *kube.Client, log *slog.Logger) error {
 	epoch, candidates := s.candidates()
 	for _, c := range candidates {
-		now, err := client.List(ctx, c.stream.Info, c.stream.Namespace, kube.ListOptions{Selector: c.stream.Selector, Max: 1}, func(*object.Body) error { return nil })
+		now, err := client.List(ctx, c.stream.Info, c.stream.Namespace, kube.ListOptions{Selector: c.stream.Selector, Fields: c.stream.Fields, Max: 1}, func(*object.Body) error { return nil })
 		if refusal, refused := kube.Refused(err); refused && refusal.Code < 500 && refusal.Code != http.StatusTooManyRequests {
 			continue // it is not to be listed any more: another one will tell
 		}
