@@ -2,6 +2,7 @@ package gopf
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"gopf.dev/gopf/kind"
+	"gopf.dev/gopf/webhook"
 )
 
 func noop(context.Context, *Change[Unstructured]) error { return nil }
@@ -102,5 +104,15 @@ func TestIdsCarryTheField(t *testing.T) {
 func TestReasonsHaveNames(t *testing.T) {
 	if got := (Create | Delete).String(); got != "create|delete" {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestAWebhookServerThatContradictsItselfIsADeclarationError(t *testing.T) {
+	op := New()
+	op.Settings.Admission.Server = webhook.Local{ClientAuth: tls.RequireAndVerifyClientCert}
+	for _, err := range []error{op.Err(), op.Run(t.Context())} {
+		if _, ok := errors.AsType[*DeclarationError](err); !ok || !strings.Contains(err.Error(), "no ClientCAFile") {
+			t.Errorf("got %v", err)
+		}
 	}
 }

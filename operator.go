@@ -57,10 +57,14 @@ func (op *Operator) Resource(name string) *Resource[Unstructured] {
 // Err reports everything wrong with the declarations made so far, each problem
 // with the file and line that made it, as a *[DeclarationError].
 func (op *Operator) Err() error {
-	if len(op.problems) == 0 {
+	problems := slices.Clone(op.problems)
+	if err := op.Settings.Admission.check(); err != nil {
+		problems = append(problems, err)
+	}
+	if len(problems) == 0 {
 		return nil
 	}
-	return &DeclarationError{slices.Clone(op.problems)}
+	return &DeclarationError{problems}
 }
 
 // Run serves the cluster until ctx is done, then stops gracefully and returns

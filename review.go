@@ -192,8 +192,9 @@ func IgnoreFailures() ReviewOption {
 	return reviewOption(func(a *registry.Admission) { a.IgnoreFailures = true })
 }
 
-// Persistent makes requests be refused, unless failures are ignored, also while
-// the operator is not running. The default is not to ask then.
+// Persistent leaves the webhook in place when the operator stops: requests are then
+// refused, unless failures are ignored. By default it is removed, unless there is an
+// election: then other replicas answer, and it stays.
 func Persistent() ReviewOption {
 	return reviewOption(func(a *registry.Admission) { a.Persistent = true })
 }

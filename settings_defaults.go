@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/storage"
+	"gopf.dev/gopf/webhook"
 )
 
 // DefaultSettings are the settings of a new operator.
@@ -63,7 +64,19 @@ func (s Settings) check() error {
 	case s.Peering.Standalone && s.Peering.Mandatory:
 		return errors.New("peering is both mandatory and switched off: use either a peering or standalone, not both")
 	}
+	if err := s.Admission.check(); err != nil {
+		return err
+	}
 	return s.Election.check()
+}
+
+func (s AdmissionSettings) check() error {
+	if v, ok := s.Server.(webhook.Validator); ok {
+		if err := v.Validate(); err != nil {
+			return fmt.Errorf("invalid Settings.Admission.Server: %w", err)
+		}
+	}
+	return nil
 }
 
 func (s ElectionSettings) check() error {

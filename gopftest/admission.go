@@ -28,6 +28,8 @@ type hook struct {
 	ignore  bool // its failures
 	timeout int32
 	version string // of the object, as it wants it
+
+	conditions []admissionregistrationv1.MatchCondition
 }
 
 // mutators are the webhooks that may change what is written.
@@ -37,7 +39,7 @@ func (s *scope) mutators(r review) []hook {
 		for _, w := range c.Webhooks {
 			version, ok := s.concerns(r, w.Rules, w.MatchPolicy, w.NamespaceSelector, w.ObjectSelector)
 			if ok {
-				hooks = append(hooks, newHook(w.Name, w.ClientConfig, w.FailurePolicy, w.TimeoutSeconds, version))
+				hooks = append(hooks, newHook(w.Name, w.ClientConfig, w.FailurePolicy, w.TimeoutSeconds, version, w.MatchConditions))
 			}
 		}
 	}
@@ -51,15 +53,17 @@ func (s *scope) validators(r review) []hook {
 		for _, w := range c.Webhooks {
 			version, ok := s.concerns(r, w.Rules, w.MatchPolicy, w.NamespaceSelector, w.ObjectSelector)
 			if ok {
-				hooks = append(hooks, newHook(w.Name, w.ClientConfig, w.FailurePolicy, w.TimeoutSeconds, version))
+				hooks = append(hooks, newHook(w.Name, w.ClientConfig, w.FailurePolicy, w.TimeoutSeconds, version, w.MatchConditions))
 			}
 		}
 	}
 	return hooks
 }
 
-func newHook(name string, client admissionregistrationv1.WebhookClientConfig, failure *admissionregistrationv1.FailurePolicyType, timeout *int32, version string) hook {
-	h := hook{name: name, client: client, timeout: 10, version: version}
+func newHook(name string, client admissionregistrationv1.WebhookClientConfig, failure *admissionregistrationv1.FailurePolicyType, timeout *int32, version string,
+	conditions []admissionregistrationv1.MatchCondition,
+) hook {
+	h := hook{name: name, client: client, timeout: 10, version: version, conditions: conditions}
 	h.ignore = failure != nil && *failure == admissionregistrationv1.Ignore
 	if timeout != nil {
 		h.timeout = *timeout
@@ -204,7 +208,7 @@ func (s *scope) mutate(r review, hooks []hook) (*unstructured.Unstructured, erro
 	s.unlocked(func() {
 		for _, h := range hooks {
 			var answer *admissionv1.AdmissionResponse
-			if answer, err = s.ask(h, r); err != nil || answer == nil || len(answer.Patch) == 0 {
+			if answer, err = s.askIfMatched(h, r); err != nil || answer == nil || len(answer.Patch) == 0 {
 				if err != nil {
 					return
 				}
@@ -224,7 +228,7 @@ func (s *scope) mutate(r review, hooks []hook) (*unstructured.Unstructured, erro
 func (s *scope) validateBy(r review, hooks []hook) (err error) {
 	s.unlocked(func() {
 		for _, h := range hooks {
-			if _, err = s.ask(h, r); err != nil {
+			if _, err = s.askIfMatched(h, r); err != nil {
 				return
 			}
 		}

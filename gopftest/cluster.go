@@ -26,6 +26,7 @@ type Cluster struct {
 
 	memos    sync.Map // of objects that handlers are called for, by uid
 	webhooks sync.Map // handlers by host
+	matchers matchers // of webhooks
 
 	mu      sync.Mutex
 	closing bool

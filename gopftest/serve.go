@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -30,6 +31,10 @@ func (x *exchange) serve() {
 		x.serveOther()
 		return
 	}
+	if rt.group == authenticationv1.GroupName && rt.resource == "selfsubjectreviews" && rt.verb == "create" {
+		x.serveSelf()
+		return
+	}
 	err := x.authorize(rt)
 	if err == nil {
 		var s *scope
@@ -43,6 +48,15 @@ func (x *exchange) serve() {
 	case err != nil:
 		x.fail(err)
 	}
+}
+
+// serveSelf tells in whose name the request is made.
+func (x *exchange) serveSelf() {
+	user, _ := userOf(x.r)
+	x.write(http.StatusCreated, encode(&authenticationv1.SelfSubjectReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: authenticationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectReview"},
+		Status:   authenticationv1.SelfSubjectReviewStatus{UserInfo: user},
+	}))
 }
 
 func (x *exchange) serveObjects(s *scope, verb string) error {

@@ -4,8 +4,8 @@ package storage
 // without need not be decoded to know that nothing is there. It is for storages
 // of this package and for those made of them: others do without.
 type Tracer interface {
-	// Traces is where all that the storage keeps is. It is not ok if that cannot be
-	// told.
+	// Traces returns the places where the storage keeps something. ok reports whether
+	// these are all.
 	Traces() (t Traces, ok bool)
 }
 
@@ -25,6 +25,9 @@ var (
 	_ Tracer = (*StatusProgress)(nil)
 	_ Tracer = multiProgress(nil)
 	_ Tracer = retiredProgress{}
+	_ Tracer = (*AnnotationBase)(nil)
+	_ Tracer = (*StatusBase)(nil)
+	_ Tracer = multiBase(nil)
 )
 
 // Traces implements [Tracer].
@@ -43,25 +46,41 @@ func (s *StatusProgress) Traces() (t Traces, ok bool) {
 	return t, true
 }
 
-func (m multiProgress) Traces() (t Traces, ok bool) {
-	for _, storage := range m {
-		more, ok := traces(storage)
-		if !ok {
-			return Traces{}, false
-		}
-		t.add(more)
-	}
-	return t, true
-}
+func (m multiProgress) Traces() (t Traces, ok bool) { return tracesOfAll(m) }
 
 func (r retiredProgress) Traces() (t Traces, ok bool) { return traces(r.storage) }
 
-func traces(s Progress) (t Traces, ok bool) {
+func traces(s any) (t Traces, ok bool) {
 	if tracer, is := s.(Tracer); is {
 		return tracer.Traces()
 	}
 	return Traces{}, false
 }
+
+func tracesOfAll[S any](storages []S) (all Traces, ok bool) {
+	ok = true
+	for _, s := range storages {
+		t, complete := traces(s)
+		all.add(t)
+		ok = ok && complete
+	}
+	return all, ok
+}
+
+// Traces implements [Tracer].
+func (s *AnnotationBase) Traces() (t Traces, ok bool) {
+	return Traces{Prefixes: []string{s.Prefix}}, true
+}
+
+// Traces implements [Tracer].
+func (s *StatusBase) Traces() (t Traces, ok bool) {
+	if len(s.Field) < 2 || s.Field[0] != "status" {
+		return Traces{}, false
+	}
+	return Traces{Keys: []string{s.Field[1]}}, true
+}
+
+func (m multiBase) Traces() (t Traces, ok bool) { return tracesOfAll(m) }
 
 // Plain is the annotation that has the essence as it is, unless it is too large
 // for that. It is not ok if there are several, or if what is in it depends on

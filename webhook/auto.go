@@ -46,6 +46,17 @@ func (a Auto) Serve(ctx context.Context, reviews http.Handler, announce func(Cli
 	return a.Local.Serve(ctx, reviews, announce)
 }
 
+// Validate returns what is wrong with the configuration; see [Validator].
+func (a Auto) Validate() error {
+	if err := a.Local.Validate(); err != nil {
+		return err
+	}
+	if v, ok := a.Otherwise.(Validator); ok {
+		return v.Validate()
+	}
+	return nil
+}
+
 func (a Auto) detect(ctx context.Context) (host string, err error) {
 	if a.Cluster == nil {
 		return "", errors.New("no cluster is given")

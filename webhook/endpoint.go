@@ -32,7 +32,7 @@ type endpoint struct {
 const storePause = 5 * time.Second
 
 func (e *endpoint) serve(ctx context.Context, reviews http.Handler, announce func(ClientConfig)) error {
-	if err := e.problem(); err != nil {
+	if err := e.Validate(); err != nil {
 		return err
 	}
 	if e.log == nil {
@@ -56,7 +56,7 @@ func (e *endpoint) serve(ctx context.Context, reviews http.Handler, announce fun
 	}
 	port := listener.Addr().(*net.TCPAddr).Port
 	server := newServer(below(e.root(), reviews), e.log)
-	server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: e.configForClient}
+	server.TLSConfig = &tls.Config{MinVersion: cmp.Or(e.MinVersion, tls.VersionTLS12), GetConfigForClient: e.configForClient}
 	ended := make(chan error, 1)
 	go func() {
 		if e.Insecure {
@@ -169,7 +169,8 @@ func (e *endpoint) use(r ring) error {
 		auth = tls.VerifyClientCertIfGiven
 	}
 	e.config.Store(&tls.Config{
-		MinVersion:   tls.VersionTLS12,
+		MinVersion:   cmp.Or(e.MinVersion, tls.VersionTLS12),
+		CipherSuites: e.CipherSuites,
 		NextProtos:   []string{"h2", "http/1.1"},
 		Certificates: []tls.Certificate{*pair},
 		ClientAuth:   auth,

@@ -8,17 +8,24 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"gopf.dev/gopf/internal/loglimit"
 )
 
-// What a server puts up with.
+// The limits of a server.
 const (
 	drainTime         = 5 * time.Second // for reviews under way at the end
-	readHeaderTimeout = 10 * time.Second
-	readTimeout       = 30 * time.Second
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 60 * time.Second // a body may wait for room; slow ones are given up much earlier
 	writeTimeout      = 60 * time.Second // the longest review, and then some
 	idleTimeout       = 2 * time.Minute
 	maxHeader         = 64 << 10
-	maxStreams        = 1000 // of one connection, of which an API server has one
+
+	// A body that waits for room fills its stream's buffer. The buffer of the
+	// connection has room for those of all streams, or else the streams that wait would
+	// stall the others. API servers open another connection if they need more streams.
+	maxStreams   = 100 // of one connection
+	streamBuffer = 64 << 10
 )
 
 // ServeListener serves reviews below a root path on any listener, without TLS,
@@ -49,8 +56,10 @@ func newServer(handler http.Handler, log *slog.Logger) *http.Server {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
-		ErrorLog:          slog.NewLogLogger(quiet{log.Handler()}, slog.LevelWarn),
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerStream: streamBuffer, MaxReceiveBufferPerConnection: maxStreams * streamBuffer,
+		},
+		ErrorLog: slog.NewLogLogger(quiet{log.Handler(), &loglimit.Limiter{}}, slog.LevelWarn),
 	}
 }
 
@@ -97,16 +106,30 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// quiet leaves out connections that are just opened and closed, as probes do it.
-type quiet struct{ slog.Handler }
+// quiet limits the lines of the HTTP server. Any client can cause them, for example by
+// handshakes that fail. Connections that are opened and closed, as by probes, are
+// logged at debug level.
+type quiet struct {
+	slog.Handler
+	limiter *loglimit.Limiter
+}
 
 // Handle passes lines on.
 func (q quiet) Handle(ctx context.Context, r slog.Record) error {
+	level := r.Level
 	if strings.HasSuffix(r.Message, "EOF") {
-		r.Level = slog.LevelDebug
-		if !q.Enabled(ctx, r.Level) {
-			return nil
-		}
+		level = slog.LevelDebug
 	}
-	return q.Handler.Handle(ctx, r)
+	if !q.Enabled(ctx, level) {
+		return nil
+	}
+	ok, suppressed := q.limiter.Allow(level.String())
+	if !ok {
+		return nil
+	}
+	short := slog.NewRecord(r.Time, level, loglimit.Cut(r.Message), r.PC)
+	if suppressed > 0 {
+		short.AddAttrs(slog.Int("suppressed", suppressed))
+	}
+	return q.Handler.Handle(ctx, short)
 }

@@ -5,9 +5,11 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,8 +48,17 @@ type Local struct {
 	// ClientCAFile is whom to trust when clients show certificates, which API
 	// servers do only if they are configured for it. It is read again when it
 	// changes. ClientAuth says whether they must; with a ClientCAFile, they may.
+	// A ClientAuth that asks for certificates without a ClientCAFile is an error.
 	ClientCAFile string
 	ClientAuth   tls.ClientAuthType
+
+	// MinVersion is the lowest version of TLS that clients may use: tls.VersionTLS12
+	// or tls.VersionTLS13. Default: tls.VersionTLS12. 0 means the default.
+	MinVersion uint16
+	// CipherSuites are the ones that may be used with TLS 1.2, of those that
+	// [tls.CipherSuites] returns. TLS 1.3 has its own. nil means all of them that
+	// crypto/tls uses by default.
+	CipherSuites []uint16
 
 	// Insecure serves HTTP without TLS, which API servers never use: for tunnels,
 	// and for development.
@@ -109,13 +120,35 @@ func (l Local) files() files {
 	return files{cert: l.CertFile, key: l.KeyFile, password: l.KeyPassword, ca: l.CA, caFile: l.CAFile}
 }
 
-// problem tells what contradicts itself in the configuration.
-func (l Local) problem() error {
+// Validate returns what is wrong with the configuration; see [Validator].
+func (l Local) Validate() error {
 	switch {
 	case (l.CertFile == "") != (l.KeyFile == ""):
 		return errors.New("the webhook server needs both CertFile and KeyFile, or neither for a self-signed certificate")
 	case l.Insecure && (l.CertFile != "" || l.ClientCAFile != ""):
 		return errors.New("the webhook server is Insecure and has certificates: choose one")
+	case l.ClientAuth != tls.NoClientCert && l.ClientAuth != tls.RequestClientCert && l.ClientCAFile == "":
+		return fmt.Errorf("the webhook server has the ClientAuth %s, but no ClientCAFile: name the CA that signs the certificates of clients", l.ClientAuth)
+	}
+	return l.checkTLS()
+}
+
+func (l Local) checkTLS() error {
+	switch l.MinVersion {
+	case 0, tls.VersionTLS12:
+	case tls.VersionTLS13:
+		if len(l.CipherSuites) > 0 {
+			return errors.New("the webhook server has CipherSuites, but its MinVersion is TLS 1.3, which has its own: leave them out")
+		}
+	default:
+		return fmt.Errorf("the webhook server has the MinVersion %s: choose tls.VersionTLS12 or tls.VersionTLS13", tls.VersionName(l.MinVersion))
+	}
+	for _, id := range l.CipherSuites {
+		if !slices.ContainsFunc(tls.CipherSuites(), func(s *tls.CipherSuite) bool {
+			return s.ID == id && slices.Contains(s.SupportedVersions, tls.VersionTLS12)
+		}) {
+			return fmt.Errorf("the webhook server has the cipher suite %s, which is insecure, unknown or not of TLS 1.2", tls.CipherSuiteName(id))
+		}
 	}
 	return nil
 }

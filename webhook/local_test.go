@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -22,8 +23,13 @@ import (
 // it announces.
 func run(t *testing.T, s Server, reviews http.HandlerFunc) <-chan ClientConfig {
 	t.Helper()
+	return runWith(t, s, slog.New(slog.DiscardHandler), reviews)
+}
+
+func runWith(t *testing.T, s Server, log *slog.Logger, reviews http.HandlerFunc) <-chan ClientConfig {
+	t.Helper()
 	if b, ok := s.(Binder); ok {
-		s = b.Bind(Environment{Namespace: "ours", Log: slog.New(slog.DiscardHandler)})
+		s = b.Bind(Environment{Namespace: "ours", Log: log})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -97,6 +103,36 @@ func TestOldTLSIsRefused(t *testing.T) {
 	}
 }
 
+func TestHandshakesThatFailCannotFloodTheLog(t *testing.T) {
+	var lines atomic.Int32
+	c := <-runWith(t, Local{Addr: "127.0.0.1"}, slog.New(counting{slog.DiscardHandler, &lines}), echo)
+	for range 100 {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(c.URL, "https://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(conn, "no handshake at all\r\n\r\n")
+		_, _ = io.Copy(io.Discard, conn) // until the server gives up
+		conn.Close()
+	}
+	if n := lines.Load(); n == 0 || n > 6 {
+		t.Errorf("%d lines", n)
+	}
+}
+
+// counting counts lines that are warnings at least.
+type counting struct {
+	slog.Handler
+	lines *atomic.Int32
+}
+
+func (c counting) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
+
+func (c counting) Handle(context.Context, slog.Record) error {
+	c.lines.Add(1)
+	return nil
+}
+
 func TestInsecureServersSpeakPlainHTTP(t *testing.T) {
 	c := <-run(t, Local{Insecure: true}, echo)
 	if code, text := post(t, http.DefaultClient, c.URL+"/id"); code != 200 || text != "HTTP/1.1 POST /id nobody" || c.CABundle != nil {
@@ -156,6 +192,60 @@ func TestClientsAreVerified(t *testing.T) {
 				t.Errorf("got %s, want %s", text, c.want)
 			}
 		})
+	}
+}
+
+func TestOldVersionsAndOtherCiphersAreRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		server Local
+		client *tls.Config
+		fails  bool
+	}{
+		"the default takes TLS 1.2":   {Local{}, &tls.Config{MaxVersion: tls.VersionTLS12}, false},
+		"TLS 1.3 only":                {Local{MinVersion: tls.VersionTLS13}, &tls.Config{MaxVersion: tls.VersionTLS12}, true},
+		"TLS 1.3 only, with TLS 1.3":  {Local{MinVersion: tls.VersionTLS13}, &tls.Config{}, false},
+		"one cipher suite":            {Local{CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}, &tls.Config{MaxVersion: tls.VersionTLS12}, false},
+		"one cipher suite, another's": {Local{CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}, &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.server.Addr = "127.0.0.1"
+			announced := <-run(t, c.server, echo)
+			client := clientOf(announced)
+			config := client.Transport.(*http.Transport).TLSClientConfig
+			config.MaxVersion, config.CipherSuites = c.client.MaxVersion, c.client.CipherSuites
+			resp, err := client.Post(announced.URL, "", nil)
+			if (err != nil) != c.fails {
+				t.Fatal(err)
+			}
+			if err == nil {
+				resp.Body.Close()
+			}
+		})
+	}
+}
+
+func TestServersThatContradictThemselvesAreInvalid(t *testing.T) {
+	for name, c := range map[string]struct {
+		server Validator
+		want   string // "" if it is valid
+	}{
+		"nothing set":                     {Local{}, ""},
+		"requested certificates":          {Local{ClientAuth: tls.RequestClientCert}, ""},
+		"required certificates with a CA": {Local{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAFile: "ca.pem"}, ""},
+		"required certificates, no CA":    {Local{ClientAuth: tls.RequireAndVerifyClientCert}, "no ClientCAFile"},
+		"any certificates, no CA":         {Local{ClientAuth: tls.RequireAnyClientCert}, "no ClientCAFile"},
+		"verified certificates, no CA":    {Local{ClientAuth: tls.VerifyClientCertIfGiven}, "no ClientCAFile"},
+		"behind a Service":                {Service{Name: "x", Listen: Local{ClientAuth: tls.RequireAndVerifyClientCert}}, "no ClientCAFile"},
+		"found out automatically":         {Auto{Local: Local{ClientAuth: tls.RequireAndVerifyClientCert}}, "no ClientCAFile"},
+		"otherwise":                       {Auto{Otherwise: Service{}}, "no name of a Service"},
+		"an old version":                  {Local{MinVersion: tls.VersionTLS11}, "MinVersion TLS 1.1"},
+		"ciphers of TLS 1.3":              {Local{CipherSuites: []uint16{tls.TLS_AES_128_GCM_SHA256}}, "TLS_AES_128_GCM_SHA256"},
+		"insecure ciphers":                {Local{CipherSuites: []uint16{tls.TLS_RSA_WITH_RC4_128_SHA}}, "insecure"},
+		"ciphers without a meaning":       {Local{MinVersion: tls.VersionTLS13, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}, "leave them out"},
+	} {
+		if err := c.server.Validate(); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

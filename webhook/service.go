@@ -41,13 +41,11 @@ func (s Service) Bind(e Environment) Server {
 
 // Serve serves reviews until ctx is done; see [Server].
 func (s Service) Serve(ctx context.Context, reviews http.Handler, announce func(ClientConfig)) error {
-	switch {
-	case s.Name == "":
-		return errors.New("the webhook server has no name of a Service")
-	case s.Namespace == "":
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	if s.Namespace == "" {
 		return errors.New("the webhook server does not know the namespace of its Service: set it, or run inside of the cluster")
-	case s.Listen.Insecure:
-		return errors.New("webhooks behind a Service must not be Insecure: the API server speaks only HTTPS")
 	}
 	e := endpoint{Local: s.Listen, store: s.Keys, source: maker{names: s.names(), lifetime: s.Listen.Lifetime}, describe: s.describe}
 	if s.Listen.CertFile != "" {
@@ -57,6 +55,17 @@ func (s Service) Serve(ctx context.Context, reviews http.Handler, announce func(
 		return errors.New("the webhook server has nowhere to keep its certificates: set Keys")
 	}
 	return e.serve(ctx, reviews, announce)
+}
+
+// Validate returns what is wrong with the configuration; see [Validator].
+func (s Service) Validate() error {
+	switch {
+	case s.Name == "":
+		return errors.New("the webhook server has no name of a Service")
+	case s.Listen.Insecure:
+		return errors.New("webhooks behind a Service must not be Insecure: the API server speaks only HTTPS")
+	}
+	return s.Listen.Validate()
 }
 
 // names are those by which a Service is called; the API server uses the first.

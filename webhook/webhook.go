@@ -79,6 +79,12 @@ type Binder interface {
 	Bind(Environment) Server
 }
 
+// Validator is a server that can be set up wrongly. The operator calls Validate before
+// it starts anything else.
+type Validator interface {
+	Validate() error
+}
+
 // Cluster is what can be learnt about a cluster in order to recognise it.
 type Cluster interface {
 	// Certificate is that of the API server.

@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -71,6 +72,9 @@ func isAllowed(ctx context.Context, api API, q question) (bool, error) {
 	if q.subresource != "" {
 		attributes["subresource"] = q.subresource
 	}
+	if q.name != "" {
+		attributes["name"] = q.name
+	}
 	if q.namespace != "" {
 		attributes["namespace"] = q.namespace
 	}
@@ -82,14 +86,18 @@ func isAllowed(ctx context.Context, api API, q question) (bool, error) {
 	return allowed == true, nil
 }
 
-// whoAmI is the user whom the cluster takes us for.
-func whoAmI(ctx context.Context, api API) (string, error) {
+// WhoAmI returns the name of the user that the API server takes the operator for.
+// It is never "" without an error.
+func WhoAmI(ctx context.Context, api API) (string, error) {
 	body, err := create(ctx, api, selfReviews, nil)
 	if err != nil {
 		return "", fmt.Errorf("ask who we are: %w", err)
 	}
 	name, _ := body.Lookup("status", "userInfo", "username")
 	text, _ := name.(string)
+	if text == "" {
+		return "", errors.New("ask who we are: the response has no user name")
+	}
 	return text, nil
 }
 

@@ -9,6 +9,7 @@ import (
 type Missing struct {
 	Group      string
 	Resource   string // "pods", "pods/status"
+	Name       string // of the only object that is meant; "" is all
 	Verbs      []string
 	Namespaces []string // where; none is the whole cluster
 	By         []string
@@ -18,11 +19,12 @@ type Missing struct {
 // question is what can be asked about: one verb of one resource.
 type question struct {
 	verb, group, resource, subresource string
+	name                               string // "" for all objects
 	namespace                          string // "" for the whole cluster
 }
 
 func (n Need) question(verb, namespace string) question {
-	return question{verb, n.Info.Group, n.Info.Plural, n.Subresource, namespace}
+	return question{verb, n.Info.Group, n.Info.Plural, n.Subresource, n.Name, namespace}
 }
 
 // review is what was asked, and answered, about needs.
@@ -130,6 +132,6 @@ func join(all []Missing, first int, n Need, verb string, where []string) []Missi
 	}
 	resource := strings.TrimSuffix(n.Info.Plural+"/"+n.Subresource, "/")
 	return append(all, Missing{
-		Group: n.Info.Group, Resource: resource, Verbs: []string{verb}, Namespaces: where, By: n.By, Without: n.Without,
+		Group: n.Info.Group, Resource: resource, Name: n.Name, Verbs: []string{verb}, Namespaces: where, By: n.By, Without: n.Without,
 	})
 }

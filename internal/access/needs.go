@@ -28,6 +28,7 @@ import (
 type Need struct {
 	Info        kind.Info
 	Subresource string
+	Name        string // the only object that is meant; "" is all
 	Verbs       []string
 	In          string   // the only namespace where; "" is wherever the operator serves
 	By          []string // who needs it: ids of handlers, or parts of the framework
@@ -122,7 +123,7 @@ type needs []Need
 // versions.
 func (all *needs) add(n Need) {
 	for i, other := range *all {
-		if other.Info.Group == n.Info.Group && other.Info.Plural == n.Info.Plural && other.Subresource == n.Subresource &&
+		if other.Info.Group == n.Info.Group && other.Info.Plural == n.Info.Plural && other.Subresource == n.Subresource && other.Name == n.Name &&
 			other.In == n.In && other.Without == n.Without && slices.Equal(other.Verbs, n.Verbs) {
 			(*all)[i].By = union(other.By, n.By)
 			return

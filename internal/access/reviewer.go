@@ -182,7 +182,7 @@ func (r *Reviewer) tellMissing(ctx context.Context, fresh, missing []Missing) {
 		return
 	}
 	if r.me == (Subject{}) {
-		name, err := whoAmI(ctx, r.config.API)
+		name, err := WhoAmI(ctx, r.config.API)
 		if err != nil {
 			r.config.Log.Debug("Who the operator is to the cluster is not known.", "error", err)
 		}
@@ -198,6 +198,9 @@ func (m Missing) attrs() []any {
 		resource += "." + m.Group
 	}
 	attrs := []any{"verbs", m.Verbs, "resource", resource}
+	if m.Name != "" {
+		attrs = append(attrs, "name", m.Name)
+	}
 	if len(m.Namespaces) > 0 {
 		attrs = append(attrs, "namespaces", m.Namespaces)
 	}

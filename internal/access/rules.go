@@ -75,21 +75,21 @@ func role(kind, namespace string, missing []Missing, to Subject) []string {
 
 // rules joins resources with the same verbs, and verbs of the same resources.
 func rules(missing []Missing) string {
-	type resource struct{ group, name string }
+	type resource struct{ group, name, object string }
 	verbs := map[resource][]string{}
 	var order []resource
 	for _, m := range missing {
-		r := resource{m.Group, m.Resource}
+		r := resource{m.Group, m.Resource, m.Name}
 		if verbs[r] == nil {
 			order = append(order, r)
 		}
 		verbs[r] = union(verbs[r], m.Verbs)
 	}
-	type rule struct{ group, verbs string }
+	type rule struct{ group, object, verbs string }
 	resources := map[rule][]string{}
 	var rules []rule
 	for _, r := range order {
-		to := rule{r.group, list(verbs[r])}
+		to := rule{r.group, r.object, list(verbs[r])}
 		if resources[to] == nil {
 			rules = append(rules, to)
 		}
@@ -97,7 +97,11 @@ func rules(missing []Missing) string {
 	}
 	var text strings.Builder
 	for _, r := range rules {
-		fmt.Fprintf(&text, "- apiGroups: %s\n  resources: %s\n  verbs: %s\n", list([]string{r.group}), list(resources[r]), r.verbs)
+		names := ""
+		if r.object != "" {
+			names = "  resourceNames: " + list([]string{r.object}) + "\n"
+		}
+		fmt.Fprintf(&text, "- apiGroups: %s\n  resources: %s\n%s  verbs: %s\n", list([]string{r.group}), list(resources[r]), names, r.verbs)
 	}
 	return text.String()
 }

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -72,6 +73,21 @@ func TestSubjectsAreWhoUserNamesMean(t *testing.T) {
 	} {
 		if got := subject(SubjectOf(name)); got != want {
 			t.Errorf("%q: got %s", name, got)
+		}
+	}
+}
+
+func TestRulesAreLimitedToNames(t *testing.T) {
+	text := Rules([]Missing{
+		{Group: "g", Resource: "xs", Name: "mine", Verbs: []string{"get", "patch"}},
+		{Group: "g", Resource: "xs", Verbs: []string{"create"}},
+	}, Subject{})
+	for _, want := range []string{
+		"- apiGroups: [\"g\"]\n  resources: [\"xs\"]\n  resourceNames: [\"mine\"]\n  verbs: [\"get\", \"patch\"]\n",
+		"- apiGroups: [\"g\"]\n  resources: [\"xs\"]\n  verbs: [\"create\"]\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s\nis not in\n%s", want, text)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +23,13 @@ type ConfigurationsOptions struct {
 	Namespace string // the operator's own; "" if unknown
 	Log       *slog.Logger
 
+	// Own returns what the operator writes for itself. It is called when the server is
+	// announced. nil means nothing, and then webhooks have no match conditions.
+	Own func() Own
+
+	// Stay leaves all webhooks in place at the end, because other replicas serve them.
+	Stay bool
+
 	// Status, if set, is told when a configuration cannot be written, and (nil)
 	// when it can again.
 	Status func(error)
@@ -36,7 +44,7 @@ type ConfigurationsOptions struct {
 // in it stay as they are. Nothing is written that is there already. What somebody
 // else changes is restored: at once the first time, with growing pauses if that
 // goes on. Errors of the cluster are retried for ever. At the end, only persistent
-// webhooks are left; the configurations themselves stay.
+// webhooks are left, or all of them with Stay; the configurations themselves stay.
 type Configurations struct {
 	ConfigurationsOptions
 	keepers []*keeper
@@ -49,7 +57,7 @@ type Configurations struct {
 
 // NewConfigurations makes a manager; Run starts it.
 func NewConfigurations(client *kube.Client, o ConfigurationsOptions) *Configurations {
-	return newConfigurations(client, follower(client, o.Log), o)
+	return newConfigurations(client, follower(client, o.Managed, o.Log), o)
 }
 
 func newConfigurations(api API, follow follow, o ConfigurationsOptions) *Configurations {
@@ -64,10 +72,11 @@ func newConfigurations(api API, follow follow, o ConfigurationsOptions) *Configu
 // body of one that is gone has only its name.
 type follow func(ctx context.Context, info kind.Info, changed func(b *object.Body, gone bool))
 
-func follower(client *kube.Client, log *slog.Logger) follow {
+// follower follows the configuration of one name: permissions may be limited to it.
+func follower(client *kube.Client, name string, log *slog.Logger) follow {
 	return func(ctx context.Context, info kind.Info, changed func(*object.Body, bool)) {
 		cfg := stream.DefaultConfig(info, "")
-		cfg.Log = log
+		cfg.Log, cfg.Fields = log, "metadata.name="+name
 		_ = stream.New(client, cfg).Run(ctx, func(e stream.Event) { // it ends only with ctx
 			if e.Body != nil {
 				changed(e.Body, e.Type == stream.Deleted)
@@ -88,6 +97,12 @@ func (c *Configurations) Run(ctx context.Context) error {
 	}
 	running.Wait()
 	return errors.Join(failures...)
+}
+
+// Absent reports whether a configuration was found not to exist, so that it must be
+// created.
+func (c *Configurations) Absent(mutating bool) bool {
+	return slices.ContainsFunc(c.keepers, func(k *keeper) bool { return k.mutating == mutating && k.absent.Load() })
 }
 
 // Announce tells where the webhook server is, and returns when the cluster knows
@@ -113,6 +128,9 @@ func (c *Configurations) change(apply func()) {
 		return
 	}
 	plan := Plan{Managed: c.Managed, Handlers: c.Handlers, Resources: c.resources, Server: *c.server, Namespace: c.Namespace}
+	if c.Own != nil {
+		plan.Conditions = c.Own().Conditions()
+	}
 	for _, k := range c.keepers {
 		k.plan(plan)
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"gopf.dev/gopf/internal/access"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/kind"
@@ -22,6 +23,14 @@ type Config struct {
 	Handlers  registry.Set
 	Namespace string // the operator's own; "" if unknown
 	Reviewer  ReviewerOptions
+
+	// Own is what the operator writes on objects for itself. Its account is found out
+	// when Run begins. nil means that all updates are reviewed.
+	Own *Own
+
+	// Stay leaves all webhooks in the managed configurations at the end, because other
+	// replicas serve them.
+	Stay bool
 
 	// Linger is for how long reviews are still answered at the end, after the
 	// cluster was told that we are not there anymore: API servers notice it a
@@ -80,11 +89,23 @@ func New(cfg Config) (*Control, error) {
 	c := &Control{cfg: cfg, reviewer: NewReviewer(cfg.Handlers, cfg.Reviewer), ready: make(chan struct{})}
 	if cfg.Managed != "" {
 		c.configurations = NewConfigurations(cfg.Client, ConfigurationsOptions{
-			Managed: cfg.Managed, Handlers: cfg.Handlers, Namespace: cfg.Namespace, Log: cfg.Log, Status: cfg.Status,
+			Managed: cfg.Managed, Handlers: cfg.Handlers, Namespace: cfg.Namespace, Log: cfg.Log, Status: cfg.Status, Stay: cfg.Stay,
 		})
+		if cfg.Own != nil {
+			c.configurations.Own = c.reviewer.Own
+		}
 	}
 	return c, nil
 }
+
+// Absent reports whether a managed configuration was found not to exist, so that it
+// must be created.
+func (c *Control) Absent(mutating bool) bool {
+	return c.configurations != nil && c.configurations.Absent(mutating)
+}
+
+// Load returns how busy the reviewer is now.
+func (c *Control) Load() Load { return c.reviewer.Load() }
 
 // Discovered tells which resources the cluster has now: all of them.
 func (c *Control) Discovered(resources []kind.Info) {
@@ -105,6 +126,7 @@ func (c *Control) Run(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
+	c.identify(ctx)
 	managing, unmanage := context.WithCancel(ctx)
 	defer unmanage()
 	managed := make(chan error, 1)
@@ -137,6 +159,28 @@ func (c *Control) Run(ctx context.Context) error {
 	sleep(serving, c.cfg.Linger, nil)
 	stop()
 	return errors.Join(unmanaged, <-served)
+}
+
+// identifyTime is how long the API server may take to tell the operator's account.
+const identifyTime = 10 * time.Second
+
+// identify asks the API server once for the operator's account. Without it, the
+// operator's own writes are reviewed like those of others.
+func (c *Control) identify(ctx context.Context) {
+	if c.cfg.Own == nil {
+		return
+	}
+	own := *c.cfg.Own
+	ctx, cancel := context.WithTimeout(ctx, identifyTime)
+	defer cancel()
+	account, err := access.WhoAmI(ctx, c.cfg.Client)
+	switch {
+	case err != nil:
+		c.cfg.Log.Info("The operator's account is not known; its own writes are reviewed, too.", "error", err)
+	case account != anonymous:
+		own.Account = account
+	}
+	c.reviewer.Exempt(own)
 }
 
 func (c *Control) announce(ctx context.Context, s webhook.ClientConfig) {

@@ -23,6 +23,9 @@ type Plan struct {
 	Resources []kind.Info // those of the cluster that handlers may be for
 	Server    webhook.ClientConfig
 	Namespace string // the operator's own; "" if unknown
+
+	// Conditions are the match conditions of webhooks for updates: those of [Own].
+	Conditions []any
 }
 
 const (
@@ -68,6 +71,9 @@ func (p Plan) entry(h *registry.Handler) Entry {
 	}
 	if !a.EveryNamespace && slices.ContainsFunc(resources, vital) {
 		e["namespaceSelector"] = p.outsideOfSystem()
+	}
+	if len(p.Conditions) > 0 && a.Updates() {
+		e["matchConditions"] = p.Conditions
 	}
 	return e
 }

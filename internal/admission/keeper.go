@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,6 +38,8 @@ type keeper struct {
 	log      *slog.Logger
 
 	wake chan struct{} // of size 1: there is something to look at
+
+	absent atomic.Bool // it was not there when it was read last
 
 	mu      sync.Mutex
 	wanted  *Plan         // nil if there is none yet
@@ -213,9 +216,10 @@ func webhooks(b *object.Body) []any {
 	return list
 }
 
-// clean leaves only what is persistent, if there ever was anything.
+// clean leaves only what is persistent, if there ever was anything, and unless other
+// replicas serve it.
 func (k *keeper) clean(ctx context.Context, done *Plan) error {
-	if done == nil {
+	if done == nil || k.Stay {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
@@ -267,6 +271,7 @@ func (k *keeper) read(ctx context.Context) (*object.Body, error) {
 	if apierrors.IsForbidden(err) {
 		b, err = k.api.Patch(ctx, k.target(), types.MergePatchType, []byte("{}"))
 	}
+	k.absent.Store(apierrors.IsNotFound(err))
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

@@ -233,6 +233,26 @@ func TestConfigurationsLiveWithTheOperator(t *testing.T) {
 	})
 }
 
+func TestReplicasThatStopLeaveTheirWebhooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeAPI()
+		c, stop := configure(t, f, validating("a", "kopfexamples", registry.Admission{}))
+		c.Stay = true
+		c.Discovered([]kind.Info{examples})
+		if c.Absent(false) {
+			t.Error("absent before it was read")
+		}
+		c.Announce(t.Context(), server)
+		if !c.Absent(false) {
+			t.Error("not absent, though it had to be created")
+		}
+		f.wrote()
+		stop()
+		same(t, "at the end", f.names(validatings), []string{"a.auto.kopf.dev"})
+		same(t, "requests", f.wrote(), nil)
+	})
+}
+
 func TestOnlyOurOwnWebhooksAreWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeAPI()

@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,14 +9,15 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/loglimit"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/registry"
@@ -27,15 +27,28 @@ import (
 // ReviewerOptions bound what reviews can cost. Begin with
 // [DefaultReviewerOptions]: here zero means zero, not the default.
 type ReviewerOptions struct {
-	// MaxBody is the size of the largest review that is read, in bytes. 8 MiB,
-	// which is more than twice what a request to the API may be.
+	// MaxBody is the size of the largest review that is received, in bytes. A review
+	// carries the old and the new object, and the API server stores at most 1.5 MiB of
+	// an object: two of them, and the request around them, fit. Larger reviews are
+	// refused. Default: 4 MiB.
 	MaxBody int64
+	// ReadTimeout is how long the body of a review may take to arrive, not counting
+	// the time for which it waits for room. Default: 5s.
+	ReadTimeout time.Duration
 	// Timeout is how long a review may take in all; if the API server gives less
-	// time, that counts. 30 s.
+	// time, that counts. Default: 30s.
 	Timeout time.Duration
-	// InFlight is how many reviews are read and handled at the same time; others
-	// wait unread. 64.
+	// InFlight is how many reviews are handled at the same time. Default: 64.
 	InFlight int
+	// Bytes limits the bodies that are received, wait or are handled at the same
+	// time. If there is no room, bodies that arrive slowly are dropped.
+	// Default: 48 MiB.
+	Bytes int64
+	// Memory limits what reviews that are handled at the same time take when they
+	// are decoded, in bytes, as estimated from their bodies. A fifth of it is kept
+	// for ordinary reviews. A review that needs more is handled while no other costly
+	// one is. Default: 160 MiB.
+	Memory int64
 
 	// Memos returns what is kept in memory with an object, nil if nothing is. It
 	// is not asked about creations. Nil is as if it always returned nil.
@@ -51,7 +64,10 @@ type ReviewerOptions struct {
 
 // DefaultReviewerOptions are the options with the defaults named at the fields.
 func DefaultReviewerOptions() ReviewerOptions {
-	return ReviewerOptions{MaxBody: 8 << 20, Timeout: 30 * time.Second, InFlight: 64, Log: slog.Default()}
+	return ReviewerOptions{
+		MaxBody: 4 << 20, ReadTimeout: 5 * time.Second, Timeout: 30 * time.Second,
+		InFlight: 64, Bytes: 48 << 20, Memory: 160 << 20, Log: slog.Default(),
+	}
 }
 
 // Observation is one review that was answered.
@@ -68,9 +84,12 @@ type Reviewer struct {
 	ReviewerOptions
 	handlers registry.Set
 	table    atomic.Pointer[table]
-	slots    chan struct{}
-	buffers  sync.Pool
+	inbox    *inbox
+	lanes    lanes
+	busy     atomic.Int32 // reviews that are handled
+	limiter  loglimit.Limiter
 	leaving  atomic.Bool
+	own      atomic.Pointer[Own] // nil until known
 }
 
 // NewReviewer makes a reviewer of those of the handlers that are for reviews. It
@@ -79,19 +98,44 @@ func NewReviewer(handlers registry.Set, o ReviewerOptions) *Reviewer {
 	return &Reviewer{
 		ReviewerOptions: o,
 		handlers:        handlers.Of(registry.Reviews),
-		slots:           make(chan struct{}, max(1, o.InFlight)),
-		buffers:         sync.Pool{New: func() any { return new(bytes.Buffer) }},
+		inbox:           newInbox(max(o.Bytes, 2*o.MaxBody)),
+		lanes: lanes{
+			ordinary: budget{size: max(1, o.Memory/5)}, costly: budget{size: max(1, o.Memory-o.Memory/5)},
+			slots: budget{size: int64(max(1, o.InFlight))},
+		},
 	}
 }
 
 // Discovered tells which resources the cluster has now.
 func (v *Reviewer) Discovered(resources []kind.Info) { v.table.Store(newTable(v.handlers, resources)) }
 
+// Load returns how busy the reviewer is now.
+func (v *Reviewer) Load() Load {
+	load := Load{InFlight: int(v.busy.Load())}
+	v.inbox.load(&load)
+	for _, b := range []*budget{&v.lanes.ordinary, &v.lanes.costly, &v.lanes.slots} {
+		b.load(&load)
+	}
+	return load
+}
+
 // Leave makes clients look for somebody else: their connections are closed, each
 // after the reviews that are under way on it. An API server would otherwise keep
 // the one that it has to a replica that stops, and send the next review just when
 // the replica is gone.
 func (v *Reviewer) Leave() { v.leaving.Store(true) }
+
+// Exempt makes the reviewer allow updates that only concern what the operator
+// writes for itself, without calling handlers.
+func (v *Reviewer) Exempt(own Own) { v.own.Store(&own) }
+
+// Own returns what [Reviewer.Exempt] was told last.
+func (v *Reviewer) Own() Own {
+	if own := v.own.Load(); own != nil {
+		return *own
+	}
+	return Own{}
+}
 
 // httpError is a review that cannot be answered as such.
 type httpError struct {
@@ -125,8 +169,8 @@ func (v *Reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost { // somebody who just looks around, such as a probe
 			level = slog.LevelDebug
 		}
-		v.Log.Log(ctx, level, "A review cannot be answered.", "webhook", hint, "code", o.Code, "error", err)
-		http.Error(w, err.Error(), o.Code)
+		v.complain(ctx, level, hint, refusal)
+		http.Error(w, loglimit.Cut(err.Error()), o.Code)
 	} else {
 		o.Code, o.Allowed = http.StatusOK, answer.Response.Allowed
 		if s := answer.Response.Status; s != nil {
@@ -141,6 +185,22 @@ func (v *Reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// complain logs a refusal. Any client can cause it, so there are few of each code.
+func (v *Reviewer) complain(ctx context.Context, level slog.Level, hint string, refusal *httpError) {
+	if !v.Log.Enabled(ctx, level) {
+		return
+	}
+	ok, suppressed := v.limiter.Allow(strconv.Itoa(refusal.code))
+	if !ok {
+		return
+	}
+	attrs := []any{"webhook", loglimit.Cut(hint), "code", refusal.code, "error", loglimit.Cut(refusal.Error())}
+	if suppressed > 0 {
+		attrs = append(attrs, "suppressed", suppressed)
+	}
+	v.Log.Log(ctx, level, "A review cannot be answered.", attrs...)
+}
+
 func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Request, table *table, hint string) (outgoing, error) {
 	switch {
 	case r.Method != http.MethodPost:
@@ -149,17 +209,24 @@ func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Req
 	case table == nil:
 		return outgoing{}, refuse(http.StatusServiceUnavailable, "the resources of the cluster are not known yet")
 	case hint != "" && table.ids[hint] == "":
-		return outgoing{}, refuse(http.StatusNotFound, "there is no webhook %q", hint)
+		return outgoing{}, refuse(http.StatusNotFound, "there is no webhook %q", loglimit.Cut(hint))
 	}
-	select {
-	case v.slots <- struct{}{}:
-		defer func() { <-v.slots }()
-	case <-ctx.Done():
-		return outgoing{}, refuse(http.StatusServiceUnavailable, "too many reviews at the same time")
-	}
-	in, err := v.read(w, r)
+	letter := v.inbox.open(http.NewResponseController(w), v.ReadTimeout)
+	defer v.inbox.close(letter)
+	body, err := v.receive(ctx, letter, r)
 	if err != nil {
 		return outgoing{}, err
+	}
+	leave, err := v.lanes.enter(ctx, cost(body))
+	if err != nil {
+		return outgoing{}, refuse(http.StatusServiceUnavailable, "%w", err)
+	}
+	defer leave()
+	v.busy.Add(1)
+	defer v.busy.Add(-1)
+	in, err := decode(body)
+	if err != nil {
+		return outgoing{}, refuse(http.StatusBadRequest, "%w", err)
 	}
 	gvr := schema.GroupVersionResource(in.Request.Resource)
 	reviewed := table.resources[gvr]
@@ -170,36 +237,32 @@ func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Req
 	if err != nil {
 		return outgoing{}, err
 	}
+	if own := v.own.Load(); own != nil && own.exempts(req.Review) {
+		return in.answer(verdict{}), nil
+	}
 	return in.answer(v.judge(ctx, reviewed, table.ids[hint], req)), nil
 }
 
-// read takes the review from the wire.
-func (v *Reviewer) read(w http.ResponseWriter, r *http.Request) (*incoming, error) {
-	buf := v.buffers.Get().(*bytes.Buffer)
-	defer func() {
-		if buf.Cap() <= maxKeptBuffer {
-			buf.Reset()
-			v.buffers.Put(buf)
-		}
-	}()
-	_, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, v.MaxBody))
+// receive takes the body of a review from the wire. No capacity for handling is taken
+// before it is complete.
+func (v *Reviewer) receive(ctx context.Context, l *letter, r *http.Request) ([]byte, error) {
+	body, err := v.inbox.receive(ctx, l, r, v.MaxBody)
+	if err == nil {
+		return body, nil
+	}
 	if _, tooLong := errors.AsType[*http.MaxBytesError](err); tooLong {
 		return nil, refuse(http.StatusRequestEntityTooLarge, "the review is longer than %d bytes", v.MaxBody)
 	}
-	if err != nil {
-		if errors.Is(err, io.ErrUnexpectedEOF) {
-			err = errors.New("it is cut")
-		}
-		return nil, refuse(http.StatusBadRequest, "receive the review: %w", err)
+	switch {
+	case errors.Is(err, errNoRoom):
+		return nil, refuse(http.StatusServiceUnavailable, "%w", err)
+	case errors.Is(err, errSlow):
+		return nil, refuse(http.StatusRequestTimeout, "receive the review: %w", err)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		err = errors.New("it is cut")
 	}
-	in, err := decode(buf.Bytes())
-	if err != nil {
-		return nil, refuse(http.StatusBadRequest, "%w", err)
-	}
-	return in, nil
+	return nil, refuse(http.StatusBadRequest, "receive the review: %w", err)
 }
-
-const maxKeptBuffer = 1 << 20
 
 // request is what the handlers are given.
 func (v *Reviewer) request(in *request, info kind.Info, r *http.Request) (*registry.Request, error) {

@@ -277,7 +277,7 @@ func TestPanicsDeny(t *testing.T) {
 			v := NewReviewer(registry.Set{h}, o)
 			v.Discovered([]kind.Info{examples})
 			out := answered(t, v, "/v", reviewOf("CREATE", nil))
-			if out.Response.Allowed || *out.Response.Status != (status{"panic: oops", 500}) {
+			if out.Response.Allowed || *out.Response.Status != (status{"the handler of the review has panicked; see the operator's log", 500}) {
 				t.Errorf("got %+v", out.Response)
 			}
 			if !strings.Contains(lines.String(), "oops") || !strings.Contains(lines.String(), "reviewer_test.go") {
@@ -385,7 +385,7 @@ func TestFewReviewsRunAtTheSameTime(t *testing.T) {
 			running.Add(-1)
 			return nil
 		}))
-		v.slots = make(chan struct{}, 3)
+		v.lanes.slots.size = 3
 		codes := make(chan int)
 		for range 12 {
 			go func() {
@@ -446,6 +446,26 @@ func TestWarningsAreOneLine(t *testing.T) {
 	out := answered(t, v, "/v", reviewOf("CREATE", nil))
 	if d := cmp.Diff([]string{"two lines", "one"}, out.Response.Warnings); d != "" {
 		t.Error(d)
+	}
+}
+
+func TestClientsCannotFloodTheLog(t *testing.T) {
+	var text bytes.Buffer
+	v := newTestReviewer(validating("v", "kopfexamples", registry.Admission{}))
+	v.Log = slog.New(slog.NewTextHandler(&text, nil))
+	for range 1000 {
+		if _, body := ask(t, v, "/"+strings.Repeat("x", 5000), "{}"); len(body) > 300 {
+			t.Fatalf("the response has %d bytes", len(body))
+		}
+		ask(t, v, "/v", `{"apiVersion":"`+strings.Repeat("y", 5000)+`"}`)
+	}
+	if n := strings.Count(text.String(), "A review cannot be answered."); n != 10 {
+		t.Errorf("%d lines", n)
+	}
+	for line := range strings.Lines(text.String()) {
+		if strings.Count(line, "x") > 450 || strings.Count(line, "y") > 250 {
+			t.Errorf("%d bytes: %s", len(line), line)
+		}
 	}
 }
 

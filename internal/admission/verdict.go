@@ -1,9 +1,11 @@
 package admission
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 
+	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/registry"
 )
 
@@ -39,6 +41,10 @@ func denied(err error) *denial {
 		d.message = "the object does not fit the handler's type: " + d.message
 	case *registry.TemporaryError:
 		d.rank = 2
+	}
+	if _, panicked := errors.AsType[*execute.PanicError](err); panicked {
+		// The value may be anything, secrets included; the log has it.
+		d.message = "the handler of the review has panicked; see the operator's log"
 	}
 	if d.message == "" {
 		d.message = fmt.Sprintf("%T", err)

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"gopf.dev/gopf/internal/access"
@@ -10,6 +11,7 @@ import (
 	"gopf.dev/gopf/internal/metrics"
 	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/kind"
+	"gopf.dev/gopf/storage"
 	"gopf.dev/gopf/webhook"
 )
 
@@ -41,8 +43,24 @@ func (s *server) newControl() (*admission.Control, error) {
 	}
 	return admission.New(admission.Config{
 		Client: s.client.Ungated(), Server: chosen, Managed: s.managed(), Handlers: handlers,
-		Namespace: s.Posting.Namespace, Reviewer: o, Linger: lingering, Log: s.Log,
+		Namespace: s.Posting.Namespace, Reviewer: o, Linger: lingering, Log: s.Log, Own: s.own(), Stay: s.Election.Enabled,
 	})
+}
+
+// own is what the operator writes on objects for itself, as far as its storages
+// tell.
+func (s *server) own() *admission.Own {
+	own := &admission.Own{Finalizer: s.Process.Finalizer}
+	for _, kept := range []any{s.Process.Progress, s.Process.Base} {
+		if tracer, ok := kept.(storage.Tracer); ok {
+			places, _ := tracer.Traces() // there may be more elsewhere, for example in a database
+			own.Prefixes, own.Keys = append(own.Prefixes, places.Prefixes...), append(own.Keys, places.Keys...)
+		}
+	}
+	slices.Sort(own.Prefixes)
+	slices.Sort(own.Keys)
+	own.Prefixes, own.Keys = slices.Compact(own.Prefixes), slices.Compact(own.Keys)
+	return own
 }
 
 // managed is the name of the configurations to be kept; "" for none. Nobody else
@@ -94,16 +112,22 @@ func (s *server) admissionNeeds() (all []access.Need) {
 		return nil
 	}
 	for _, plural := range []string{"validatingwebhookconfigurations", "mutatingwebhookconfigurations"} {
+		mutating := plural == "mutatingwebhookconfigurations"
 		need := access.Need{
-			Info:  kind.Info{Group: "admissionregistration.k8s.io", Version: "v1", Plural: plural},
-			Verbs: []string{"get", "list", "watch", "create", "patch"}, Without: "the cluster is not told to ask this operator",
+			Info: kind.Info{Group: "admissionregistration.k8s.io", Version: "v1", Plural: plural}, Name: s.managed(),
+			Verbs: []string{"get", "list", "watch", "patch"}, Without: "the cluster is not told to ask this operator",
 		}
 		for _, h := range s.Handlers.Of(registry.Reviews) {
-			if h.Admission.Mutating == (plural == "mutatingwebhookconfigurations") {
+			if h.Admission.Mutating == mutating {
 				need.By = append(need.By, h.ID)
 			}
 		}
-		if len(need.By) > 0 {
+		if len(need.By) == 0 {
+			continue
+		}
+		all = append(all, need)
+		if s.control != nil && s.control.Absent(mutating) { // a creation cannot be limited to a name
+			need.Name, need.Verbs = "", []string{"create"}
 			all = append(all, need)
 		}
 	}

@@ -43,6 +43,13 @@ func (s *server) gauges() metrics.Gauges {
 	for _, r := range resources {
 		g.Resources = append(g.Resources, r.gauges(s))
 	}
+	if s.control != nil {
+		load := s.control.Load()
+		g.Reviews = metrics.ReviewGauges{Waiting: load.Waiting, InFlight: load.InFlight, Bytes: load.Bytes}
+		if load.Waiting > 0 {
+			g.Reviews.Oldest = time.Since(load.Since)
+		}
+	}
 	return g
 }
 

@@ -193,6 +193,10 @@ func (v *vitals) snapshot() health.Snapshot {
 		s.Started = true
 		s.Overdue = max(server.clock.Overdue(), server.daemons.Overdue())
 		s.Problems, s.Idle = server.problems(), server.idle()
+		if server.control != nil {
+			load := server.control.Load()
+			s.Reviews, s.ReviewsSince = load.Waiting, load.Since
+		}
 	}
 	return s
 }

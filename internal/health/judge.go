@@ -24,6 +24,12 @@ const (
 	// means that the clock has stopped.
 	lateAlarm  = 10 * time.Second
 	stuckAlarm = 2 * time.Minute
+
+	// A review is handled at once if there is capacity. lateReview is worth a warning.
+	// After stalledReview, other replicas should get the reviews. Clients that send
+	// reviews slowly cannot make others wait for that long.
+	lateReview    = time.Second
+	stalledReview = 5 * time.Second
 )
 
 // Judge tells how an operator is doing.
@@ -34,13 +40,14 @@ const (
 //
 // It is not ready before it has started, while its credentials are refused, and
 // while a resource is not followed at all: all of its streams have been silent
-// or failing for longer than the inactivity timeout. Resources that cannot be
+// or failing for longer than the inactivity timeout. Neither is it while admission
+// reviews wait for capacity for seconds. Resources that cannot be
 // served are warnings, unless Strict. An operator that is idle on purpose is
 // ready.
 func Judge(now time.Time, s Snapshot) Report {
 	j := judge{s, now}
 	return report(s.Started, slices.Concat(
-		j.start(), j.idleness(), j.credentials(), j.api(), j.alarms(), j.streams(), j.problems()))
+		j.start(), j.idleness(), j.credentials(), j.api(), j.alarms(), j.streams(), j.reviews(), j.problems()))
 }
 
 type judge struct {
@@ -98,6 +105,20 @@ func (j judge) alarms() []Finding {
 		return one("alarms", Warning, late+"is late.", words(j.Overdue))
 	}
 	return one("alarms", Fine, "No alarm is late.")
+}
+
+func (j judge) reviews() []Finding {
+	if j.Reviews == 0 {
+		return nil
+	}
+	level := Fine
+	switch waited := j.age(j.ReviewsSince); {
+	case waited >= stalledReview:
+		level = Unready
+	case waited >= lateReview:
+		level = Warning
+	}
+	return one("reviews", level, "Admission reviews wait for capacity: %d of them, the first for %s.", j.Reviews, words(j.age(j.ReviewsSince)))
 }
 
 func (j judge) problems() []Finding {

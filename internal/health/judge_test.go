@@ -153,6 +153,10 @@ func TestJudge(t *testing.T) {
 
 		{"an alarm overdue by minutes is cured by a restart", func(s *health.Snapshot) { s.Overdue = 150 * time.Second },
 			want{Live: []string{"Delayed handlers and timers should have been called 2m30s ago: the alarm clock is stuck."}}},
+		{"reviews that wait for seconds go to other replicas", func(s *health.Snapshot) { s.Reviews, s.ReviewsSince = 3, ago(6*time.Second) },
+			want{Ready: []string{"Admission reviews wait for capacity: 3 of them, the first for 6s."}}},
+		{"reviews that wait for a second are a warning", func(s *health.Snapshot) { s.Reviews, s.ReviewsSince = 3, ago(2*time.Second) },
+			want{Warnings: []string{"Admission reviews wait for capacity: 3 of them, the first for 2s."}}},
 		{"an alarm overdue by seconds is a warning", func(s *health.Snapshot) { s.Overdue = 20 * time.Second },
 			want{Warnings: []string{"Delayed handlers and timers should have been called 20s ago: the alarm clock is late."}}},
 

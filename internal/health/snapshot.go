@@ -45,6 +45,11 @@ type Snapshot struct {
 	// or standing by for it. Empty for an operator at work.
 	Idle string
 
+	// Reviews is how many admission reviews wait for capacity, and ReviewsSince when the
+	// first of them began to wait.
+	Reviews      int
+	ReviewsSince time.Time
+
 	// Strict makes an operator unready that cannot serve all that is declared.
 	Strict bool
 }

@@ -49,6 +49,7 @@ type Event struct {
 type WatchOptions struct {
 	ResourceVersion string // changes after this version
 	Selector        string // of labels, as kubectl takes it
+	Fields          string // a selector of fields, where the resource has them
 
 	// SendInitialEvents asks for all existing objects first, as of at least
 	// ResourceVersion or, if it is empty, as of now. Servers that cannot do it
@@ -86,6 +87,9 @@ func (c *Client) Watch(ctx context.Context, info kind.Info, ns string, o WatchOp
 	}
 	if o.Selector != "" {
 		query.Set("labelSelector", o.Selector)
+	}
+	if o.Fields != "" {
+		query.Set("fieldSelector", o.Fields)
 	}
 	if s := int(o.ServerTimeout.Seconds()); s > 0 {
 		query.Set("timeoutSeconds", strconv.Itoa(s))

@@ -21,6 +21,17 @@ type Gauges struct {
 	// Problems is how many declarations cannot be served: forbidden, missing and
 	// ambiguous resources.
 	Problems int
+
+	// Reviews are the admission reviews at this moment.
+	Reviews ReviewGauges
+}
+
+// ReviewGauges are what is going on with admission reviews.
+type ReviewGauges struct {
+	Waiting  int           // for capacity
+	Oldest   time.Duration // how long the first of those has waited
+	InFlight int           // being handled
+	Bytes    int64         // of the bodies of all reviews, those that arrive included
 }
 
 // ResourceGauges are what is going on with the objects of one resource.
@@ -72,6 +83,11 @@ var (
 	leadingDesc = describe("gopf_leading", "Whether the operator may act; 0 while it stands by.")
 	problemDesc = describe("gopf_unserved_declarations", "Declarations that cannot be served because their resources are forbidden, missing or ambiguous.")
 
+	reviewsWaitingDesc = describe("gopf_webhook_reviews_waiting", "Admission reviews that wait for capacity.")
+	reviewsOldestDesc  = describe("gopf_webhook_reviews_oldest_age_seconds", "How long the first of the waiting admission reviews has waited.")
+	reviewsFlightDesc  = describe("gopf_webhook_reviews_in_flight", "Admission reviews that are being handled.")
+	reviewBytesDesc    = describe("gopf_webhook_review_bytes", "Size of the admission reviews that arrive, wait or are being handled.")
+
 	resourceGauges = []gauge{
 		{streamsDesc, []string{"listing"}, func(r ResourceGauges) float64 { return float64(r.Listing) }},
 		{streamsDesc, []string{"watching"}, func(r ResourceGauges) float64 { return float64(r.Watching) }},
@@ -95,7 +111,10 @@ var (
 
 // Describe tells of all gauges.
 func (c *gaugeCollector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{indexDesc, pausedDesc, leadingDesc, problemDesc} {
+	for _, d := range []*prometheus.Desc{
+		indexDesc, pausedDesc, leadingDesc, problemDesc,
+		reviewsWaitingDesc, reviewsOldestDesc, reviewsFlightDesc, reviewBytesDesc,
+	} {
 		to <- d
 	}
 	for _, g := range resourceGauges {
@@ -124,6 +143,10 @@ func (c *gaugeCollector) Collect(to chan<- prometheus.Metric) {
 	send(pausedDesc, oneIf(now.Paused))
 	send(leadingDesc, oneIf(now.Leading))
 	send(problemDesc, float64(now.Problems))
+	send(reviewsWaitingDesc, float64(now.Reviews.Waiting))
+	send(reviewsOldestDesc, now.Reviews.Oldest.Seconds())
+	send(reviewsFlightDesc, float64(now.Reviews.InFlight))
+	send(reviewBytesDesc, float64(now.Reviews.Bytes))
 }
 
 // sum makes one entry for each resource: the same series twice would spoil the

@@ -61,6 +61,7 @@ func use(m *metrics.Metrics) {
 			},
 			Indices: map[string]int{"by_node": 11, "all": 12},
 			Paused:  true, Leading: true, Problems: 13,
+			Reviews: metrics.ReviewGauges{Waiting: 14, Oldest: 1500 * time.Millisecond, InFlight: 15, Bytes: 16},
 		}
 	})
 }

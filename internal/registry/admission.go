@@ -44,6 +44,11 @@ func (a *Admission) Takes(operation, subresource string) bool {
 	return a.Subresource == "*" || a.Subresource == subresource
 }
 
+// Updates reports whether the handler is declared for reviews of updates.
+func (a *Admission) Updates() bool {
+	return len(a.Operations) == 0 || slices.Contains(a.Operations, "UPDATE")
+}
+
 func onlyDeletes(operations []string) bool {
 	return len(operations) > 0 && !slices.ContainsFunc(operations, func(o string) bool { return o != "DELETE" })
 }

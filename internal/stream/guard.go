@@ -164,7 +164,7 @@ func (g *guard) probe(outer context.Context) error {
 	defer cancel()
 	open := func() (*kube.Watch, error) {
 		return g.run.client.Watch(ctx, g.run.Info, g.run.Namespace, kube.WatchOptions{
-			ResourceVersion: version, Selector: g.run.Selector, ServerTimeout: probeFor, Probe: true,
+			ResourceVersion: version, Selector: g.run.Selector, Fields: g.run.Fields, ServerTimeout: probeFor, Probe: true,
 		})
 	}
 	w, err := open()

@@ -115,11 +115,11 @@ func (n *newcomers) close() {
 
 // watch tells of newcomers until ctx is done. Its error says why it ended before.
 func (n *newcomers) watch(ctx context.Context, s *Stream, opened func()) error {
-	now, err := s.client.List(ctx, s.Info, s.Namespace, kube.ListOptions{Selector: s.Selector, Max: 1}, func(*object.Body) error { return nil })
+	now, err := s.client.List(ctx, s.Info, s.Namespace, kube.ListOptions{Selector: s.Selector, Fields: s.Fields, Max: 1}, func(*object.Body) error { return nil })
 	if err != nil {
 		return err
 	}
-	w, err := s.client.Watch(ctx, s.Info, s.Namespace, kube.WatchOptions{ResourceVersion: now, Selector: s.Selector})
+	w, err := s.client.Watch(ctx, s.Info, s.Namespace, kube.WatchOptions{ResourceVersion: now, Selector: s.Selector, Fields: s.Fields})
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func (r *run) turn(ctx context.Context) end {
 // watch follows the changes since the version; without one, it begins with a
 // streamed list.
 func (r *run) watch(ctx context.Context) end {
-	o := kube.WatchOptions{ResourceVersion: r.version, Selector: r.Selector, ServerTimeout: r.ServerTimeout}
+	o := kube.WatchOptions{ResourceVersion: r.version, Selector: r.Selector, Fields: r.Fields, ServerTimeout: r.ServerTimeout}
 	limit := r.ClientTimeout
 	var list *listing
 	if r.version == "" {
@@ -126,7 +126,7 @@ func (r *run) watch(ctx context.Context) end {
 // listPages lists all objects in pages.
 func (r *run) listPages(ctx context.Context) error {
 	list := r.beginList()
-	o := kube.ListOptions{Selector: r.Selector, Skipped: func(id object.Identity) { r.skip(list, id) }}
+	o := kube.ListOptions{Selector: r.Selector, Fields: r.Fields, Skipped: func(id object.Identity) { r.skip(list, id) }}
 	if r.unpaged {
 		o.Limit = -1
 	}

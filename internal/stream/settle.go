@@ -140,7 +140,7 @@ func (r *run) report(e end, isTrouble bool) {
 // done so after connection failures, but for one resource only, and not all
 // resources must have their versions from the same storage.
 func (r *run) checkVersion(ctx context.Context) {
-	now, err := r.client.List(ctx, r.Info, r.Namespace, kube.ListOptions{Selector: r.Selector, Max: 1}, func(*object.Body) error { return nil })
+	now, err := r.client.List(ctx, r.Info, r.Namespace, kube.ListOptions{Selector: r.Selector, Fields: r.Fields, Max: 1}, func(*object.Body) error { return nil })
 	if err != nil {
 		return
 	}

@@ -230,7 +230,7 @@ const maxCandidates = 3
 func (s *Shared) check(ctx context.Context, client *kube.Client, log *slog.Logger) (failed error) {
 	epoch, candidates := s.candidates()
 	for _, c := range candidates[:min(len(candidates), maxCandidates)] {
-		now, err := client.List(ctx, c.stream.Info, c.stream.Namespace, kube.ListOptions{Selector: c.stream.Selector, Max: 1}, func(*object.Body) error { return nil })
+		now, err := client.List(ctx, c.stream.Info, c.stream.Namespace, kube.ListOptions{Selector: c.stream.Selector, Fields: c.stream.Fields, Max: 1}, func(*object.Body) error { return nil })
 		refusal, refused := kube.Refused(err)
 		switch {
 		case refused && refusal.Code < 500 && refusal.Code != http.StatusTooManyRequests:

@@ -89,6 +89,7 @@ type Config struct {
 	Info      kind.Info
 	Namespace string // "" for all namespaces, and for cluster-scoped resources
 	Selector  string // of labels, as kubectl takes it
+	Fields    string // a selector of fields, where the resource has them
 
 	// ProbeAfter is the silence of a watch after which it is probed: another watch on
 	// another connection asks whether there is something that it should have

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -19,11 +20,21 @@ import (
 	"gopf.dev/gopf/webhook"
 )
 
-// The permissions in the manual are enough for an operator in the cluster.
+// The permissions in the manual are enough for an operator in the cluster, without
+// those for creations if all is there already.
 func TestTheManifestsOfTheManualWork(t *testing.T) {
 	t.Parallel()
+	for name, before := range map[string]bool{"created by the operator": false, "created before": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testManifests(t, before)
+		})
+	}
+}
+
+func testManifests(t *testing.T, before bool) {
 	w := newWorld(t)
-	account := w.applyManual()
+	account := w.applyManual(before)
 	port := freePort(t)
 	op := gopf.New()
 	op.Settings.Admission.Managed = w.managed
@@ -55,8 +66,9 @@ func TestTheManifestsOfTheManualWork(t *testing.T) {
 }
 
 // applyManual applies the manifests of the manual in the test's namespace, and
-// returns the configuration of the account in them.
-func (w *world) applyManual() *rest.Config {
+// returns the configuration of the account in them. If before is set, the objects are
+// created that the operator would create, and it may not create any.
+func (w *world) applyManual(before bool) *rest.Config {
 	w.t.Helper()
 	page, err := os.ReadFile("../../../docs/admission.md")
 	if err != nil {
@@ -68,10 +80,21 @@ func (w *world) applyManual() *rest.Config {
 		w.t.Fatal("the manual has no manifests")
 	}
 	text = strings.NewReplacer(
-		"namespace: myoperator", "namespace: "+w.namespace, "name: myoperator-admission", "name: "+w.group,
+		"databases.hooks.example.com", w.managed, "namespace: myoperator", "namespace: "+w.namespace, "name: myoperator-admission", "name: "+w.group,
 		// Nobody forwards to pods here.
 		"  selector: {app: myoperator}\n", "  type: ExternalName\n  externalName: localhost\n",
 	).Replace(text)
+	if before {
+		rule := regexp.MustCompile(`(?m)^  - apiGroups: \[.*\] # unless .*\n    resources: .*\n    verbs: \[create\]\n`)
+		if n := len(rule.FindAllString(text, -1)); n != 2 {
+			w.t.Fatalf("%d rules for creations", n)
+		}
+		text = rule.ReplaceAllString(text, "")
+		for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} {
+			text += fmt.Sprintf("---\napiVersion: admissionregistration.k8s.io/v1\nkind: %s\nmetadata: {name: %s}\nwebhooks: []\n", kind, w.managed)
+		}
+		text += fmt.Sprintf("---\napiVersion: v1\nkind: Secret\nmetadata: {name: myoperator-webhook, namespace: %s}\n", w.namespace)
+	}
 	path := filepath.Join(w.t.TempDir(), "manifests.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		w.t.Fatal(err)

@@ -65,8 +65,8 @@ func TestReviewsShareMemosAndIndicesWithOtherHandlers(t *testing.T) {
 		})
 	}
 	settled()
-	// The operator's own write was reviewed, too, with the memo of the object.
-	if got := d.Take(); !slices.Contains(got, "validate UPDATE 12") {
+	// The operator's own records need no review.
+	if got := d.Take(); len(got) > 0 {
 		t.Errorf("noted: %q", got)
 	}
 	_, err := u.create("b", spec(fields{"field": "x"}))

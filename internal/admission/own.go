@@ -1,0 +1,145 @@
+package admission
+
+import (
+	"slices"
+	"strings"
+
+	"gopf.dev/gopf/diff"
+	"gopf.dev/gopf/internal/registry"
+)
+
+// Own describes what an operator writes on objects for itself, so that its own
+// webhooks never block these writes.
+//
+// An UPDATE is allowed without calling handlers if, and only if, the old and the
+// new object differ in nothing but one of these:
+//
+//   - Finalizers are removed while the object is being deleted, by any account.
+//   - The operator's own account changes annotations of the operator's prefixes, the
+//     operator's finalizer, or the operator's keys of the status.
+//
+// Fields that the API server itself maintains with each write do not count:
+// metadata.managedFields, and for writes of the operator metadata.generation.
+//
+// [Own.Conditions] is the same rule for the API server.
+type Own struct {
+	Account   string   // the user name of the operator; "" if unknown, and then its writes are reviewed
+	Finalizer string   // may be ""
+	Prefixes  []string // of annotations, without the slash
+	Keys      []string // of the status, at its top level
+}
+
+// anonymous is the user name of requests without credentials.
+const anonymous = "system:anonymous"
+
+// exempts reports whether a review is allowed without calling handlers.
+func (o Own) exempts(r *registry.Review) bool {
+	if r.Operation != "UPDATE" || r.Old == nil || r.New == nil {
+		return false
+	}
+	switch r.Subresource {
+	case "":
+		if r.Old.Deleting && released(r.Old.Map(), r.New.Map()) {
+			return true
+		}
+	case "status":
+	default:
+		return false // it may be of another kind, which shows only a part of the object
+	}
+	return o.Account != "" && r.User.Username == o.Account && o.covers(r.Old.Map(), r.New.Map())
+}
+
+// released reports whether the objects differ only by removed finalizers.
+func released(before, after map[string]any) bool {
+	if !equalExcept(before, after, is("metadata")) {
+		return false
+	}
+	was, now := part(before, "metadata"), part(after, "metadata")
+	if was == nil || now == nil || !equalExcept(was, now, is("finalizers", "managedFields")) {
+		return false
+	}
+	old, ok := finalizers(was)
+	left, fine := finalizers(now)
+	if !ok || !fine || len(left) >= len(old) {
+		return false
+	}
+	kept := slices.DeleteFunc(slices.Clone(old), func(f any) bool { return !slices.Contains(left, f) })
+	return slices.Equal(kept, left)
+}
+
+// covers reports whether the objects differ only by what the operator writes for
+// itself.
+func (o Own) covers(before, after map[string]any) bool {
+	if !equalExcept(before, after, is("metadata", "status")) {
+		return false
+	}
+	was, now := part(before, "metadata"), part(after, "metadata")
+	if was == nil || now == nil || !equalExcept(was, now, is("annotations", "finalizers", "managedFields", "generation")) {
+		return false
+	}
+	old, ok := finalizers(was)
+	left, fine := finalizers(now)
+	own := func(f any) bool { return o.Finalizer != "" && f == o.Finalizer }
+	if !ok || !fine || !slices.Equal(slices.DeleteFunc(slices.Clone(old), own), slices.DeleteFunc(slices.Clone(left), own)) {
+		return false
+	}
+	return equalParts(was, now, "annotations", o.prefixed) && equalParts(before, after, "status", is(o.Keys...))
+}
+
+// prefixed reports whether an annotation has one of the operator's prefixes.
+func (o Own) prefixed(key string) bool {
+	return slices.ContainsFunc(o.Prefixes, func(p string) bool { return strings.HasPrefix(key, p+"/") })
+}
+
+// is returns a function that reports whether a key is one of the given.
+func is(keys ...string) func(string) bool {
+	return func(key string) bool { return slices.Contains(keys, key) }
+}
+
+// part returns a member that is an object; nil if it is none.
+func part(of map[string]any, name string) map[string]any {
+	m, _ := of[name].(map[string]any)
+	return m
+}
+
+// finalizers returns the list of an object's finalizers. It is false if there is
+// something else than a list of strings.
+func finalizers(metadata map[string]any) ([]any, bool) {
+	v, present := metadata["finalizers"]
+	if !present {
+		return nil, true
+	}
+	list, ok := v.([]any)
+	return list, ok && !slices.ContainsFunc(list, func(f any) bool { _, text := f.(string); return !text })
+}
+
+// equalParts compares two members that are objects, except for some of their keys.
+// A missing member is the same as an empty one.
+func equalParts(before, after map[string]any, name string, except func(string) bool) bool {
+	for _, of := range []map[string]any{before, after} {
+		if v, present := of[name]; present {
+			if _, ok := v.(map[string]any); !ok {
+				return equalExcept(before, after, func(key string) bool { return key != name })
+			}
+		}
+	}
+	return equalExcept(part(before, name), part(after, name), except)
+}
+
+// equalExcept reports whether two JSON objects are the same, except for some keys.
+func equalExcept(before, after map[string]any, except func(string) bool) bool {
+	for key, v := range after {
+		if except(key) {
+			continue
+		}
+		if old, there := before[key]; !there || !diff.Equal(old, v) {
+			return false
+		}
+	}
+	for key := range before {
+		if _, there := after[key]; !there && !except(key) {
+			return false
+		}
+	}
+	return true
+}

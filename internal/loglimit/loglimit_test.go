@@ -1,0 +1,44 @@
+package loglimit
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestFewLinesOfAKindPassInAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l Limiter
+		passed := 0
+		for range 1000 {
+			if ok, _ := l.Allow("a"); ok {
+				passed++
+			}
+		}
+		if passed != burst {
+			t.Errorf("%d lines passed", passed)
+		}
+		if ok, suppressed := l.Allow("b"); !ok || suppressed != 0 {
+			t.Errorf("another kind: %v, %d", ok, suppressed)
+		}
+		time.Sleep(interval)
+		if ok, suppressed := l.Allow("a"); !ok || suppressed != 1000-burst {
+			t.Errorf("a minute later: %v, %d", ok, suppressed)
+		}
+		if ok, suppressed := l.Allow("a"); !ok || suppressed != 0 {
+			t.Errorf("after that: %v, %d", ok, suppressed)
+		}
+	})
+}
+
+func TestTextsOfOthersAreCut(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "short": "short", strings.Repeat("x", 200): strings.Repeat("x", 200),
+		strings.Repeat("ü", 201): strings.Repeat("ü", 200) + "…",
+	} {
+		if got := Cut(text); got != want {
+			t.Errorf("got %q", got)
+		}
+	}
+}
