@@ -57,20 +57,10 @@ var kubeconfigDifferences = map[string][]kubeconfigDifference{
 			}
 			return both
 		}},
+		{"certificates need keys", "client-key-data or client-key must be specified", without("client-certificate", "certificate", "client-key")},
+		{"keys without certificates are not used", "", without("client-key", "private_key", "client-certificate")},
 		{"files must exist", "unable to read client-cert", belowFolder("client-certificate", "certificate_path")},
 		{"files must exist", "unable to read client-key", belowFolder("client-key", "private_key_path")},
-		{"client certificates need keys", "client-key-data or client-key must be specified", func(body, want map[string]any) bool {
-			certified := body["client-certificate"] != nil || body["client-certificate-data"] != nil
-			if lone := certified && body["client-key"] == nil && body["client-key-data"] == nil; !lone {
-				return false
-			}
-			for _, field := range []string{"client-certificate", "client-certificate-data"} {
-				delete(body, field)
-			}
-			delete(want, "certificate_path")
-			delete(want, "certificate_data")
-			return true
-		}},
 		{"token files are used, and must exist without a token", "no such file", func(body, want map[string]any) bool {
 			lone := body["tokenFile"] != nil && body["token"] == nil && body["auth-provider"] == nil
 			if lone {
@@ -90,6 +80,22 @@ var kubeconfigDifferences = map[string][]kubeconfigDifference{
 			return ok
 		}},
 	},
+}
+
+// without takes away one of two things, given by path or by data, if the other one
+// is not there.
+func without(field, wanted, other string) func(body, want map[string]any) bool {
+	has := func(body map[string]any, field string) bool { return body[field] != nil || body[field+"-data"] != nil }
+	return func(body, want map[string]any) bool {
+		lone := has(body, field) && !has(body, other)
+		if lone {
+			delete(body, field)
+			delete(body, field+"-data")
+			delete(want, wanted+"_path")
+			delete(want, wanted+"_data")
+		}
+		return lone
+	}
 }
 
 // belowFolder has a file looked for where there is one: relative paths are
