@@ -65,7 +65,11 @@ type body = func(context.Context, *registry.Request) error
 
 // on declares a handler as Kopf's decorator of that name does.
 func on(decorator, id string, fn body, options ...func(*registry.Handler)) *registry.Handler {
-	h := handlerOf(decorator, nil)
+	var filters map[string]any
+	if decorator == "field" {
+		filters = map[string]any{"field": "spec"} // until the option says which
+	}
+	h := handlerOf(decorator, filters)
 	h.ID, h.Call = id, fn
 	for _, o := range options {
 		o(h)
@@ -75,8 +79,7 @@ func on(decorator, id string, fn body, options ...func(*registry.Handler)) *regi
 
 func field(path string) func(*registry.Handler) {
 	return func(h *registry.Handler) {
-		filtered := handlerOf("update", map[string]any{"field": path})
-		h.Change = filtered.Change
+		h.Change = handlerOf("update", map[string]any{"field": path}).Change
 		h.ID += "/" + path
 	}
 }
