@@ -13,10 +13,20 @@ STAGE   := sh hack/stage
 CLUSTER := ./internal/e2e/... ./internal/kube ./internal/stream ./internal/access ./internal/peering ./internal/lease ./internal/login ./internal/admission ./cli
 # What runs for every object and every event.
 HOT     := ./diff ./storage ./internal/object ./internal/essence ./internal/filter ./internal/progress ./internal/queue ./internal/kube ./internal/index ./internal/daemon
+# What make mutate makes mistakes in: packages without I/O, and the root. After a "+" are the
+# packages whose tests must notice, where they are others than its own.
+VECTORS := ./internal/vectors
+PURE    := ./diff ./storage ./internal/cause ./internal/filter ./internal/patch ./internal/progress ./internal/registry \
+	./internal/essence ./internal/fieldpath ./internal/jsonvalue ./internal/execute+./internal/execute+$(VECTORS)
+ROOT    := .+.+gopftest:./engine
+SAMPLE  ?= 0
+SEED    ?= 1
+JOBS    ?= 2
+BUDGET  ?= 0
 OWN     := ./internal/controlplane ./internal/manifests ./cmd/gopf
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz downgrade bench bench-quick bench-full bench-micro lint build kubectl clean
+.PHONY: help demo test fuzz downgrade mutate bench bench-quick bench-full bench-micro lint build kubectl clean
 
 help: ## List what there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -51,6 +61,10 @@ fuzz: ## Run every fuzz target for a minute (FUZZTIME=10m: longer, FUZZ=PATTERN:
 
 downgrade: ## Run an older version on what this one leaves on objects (BASE=COMMIT: that version)
 	@GO="$(GO)" sh hack/downgrade $(BASE)
+
+mutate: ## Make mistakes in the code and report those that no test notices (SAMPLE=N per package, SEED, JOBS, BUDGET=30m)
+	$(GO) run -buildvcs=false ./internal/mutate -sample $(SAMPLE) -seed $(SEED) -parallel $(JOBS) -budget $(BUDGET) -least 85 $(PURE)
+	$(GO) run -buildvcs=false ./internal/mutate -sample $(or $(filter-out 0,$(SAMPLE)),100) -seed $(SEED) -parallel $(JOBS) -budget $(BUDGET) -timeout 5m $(ROOT)
 
 bench: ## Measure everything beside controller-runtime, in half an hour (KOPF_COMMAND: and beside Kopf); see bench/README.md
 	cd bench && $(GO) run -buildvcs=false . -mode bench

@@ -3,6 +3,8 @@ package gopf
 import (
 	"context"
 
+	"k8s.io/client-go/rest"
+
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/login"
 )
@@ -42,9 +44,11 @@ func LoginWithKubeconfig(path, kubeContext string) LoginFunc {
 
 // LoginWithServiceAccount is a login handler for operators in pods. Elsewhere it
 // has nothing to offer, which is no error.
-func LoginWithServiceAccount() LoginFunc {
+func LoginWithServiceAccount() LoginFunc { return serviceAccountLogin(kube.LoadServiceAccount) }
+
+func serviceAccountLogin(load func() (*rest.Config, string, error)) LoginFunc {
 	return func(context.Context, *Activity) (*Login, error) {
-		cfg, namespace, err := kube.LoadServiceAccount()
+		cfg, namespace, err := load()
 		if err != nil || cfg == nil {
 			return nil, err
 		}

@@ -77,3 +77,7 @@ func (TestArguments[T]) API(all *objects.Client, of kind.Selector, post func(pos
 
 // TestIndex gives package gopftest what is behind an index.
 func TestIndex[K comparable, V any](of *IndexOf[K, V], use func(*index.Index[K, V])) { use(of.kept) }
+
+// TestHandlers gives tests the handlers that an operator has declared, as the engine
+// runs them. Like [TestArguments], it is of no use outside of this module.
+func TestHandlers(op *Operator, use func(registry.Set)) { use(op.handlers) }

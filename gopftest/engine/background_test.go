@@ -182,3 +182,71 @@ func TestMemosAreSharedByTheHandlersOfAnObjectAndGoneWithIt(t *testing.T) {
 		}
 	})
 }
+
+func TestTheInitialDelayMayDependOnTheObject(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		start := time.Now()
+		op := gopf.New()
+		delay := gopf.InitialDelayBy(func(s *gopf.Subject[*Example]) time.Duration {
+			d, err := time.ParseDuration(s.Object.Spec.Field)
+			if err != nil {
+				t.Error(err)
+			}
+			return d
+		})
+		x := gopf.For[*Example](op, resource)
+		x.Daemon("d", func(_ context.Context, d *gopf.Daemon[*Example]) error {
+			diary.add("daemon %s after %s", d.Object.Name, time.Since(start).Truncate(time.Second))
+			return nil
+		}, delay)
+		x.Timer("t", time.Hour, func(_ context.Context, tick *gopf.Tick[*Example]) error {
+			diary.add("timer %s after %s", tick.Object.Name, time.Since(start).Truncate(time.Second))
+			return nil
+		}, delay)
+		gopftest.Start(t, op, c)
+		c.Create(t, example("late", "20s"))
+		c.Create(t, example("soon", "5s"))
+		time.Sleep(time.Minute)
+		got := diary.all()
+		slices.Sort(got)
+		want := []string{"daemon late after 20s", "daemon soon after 5s", "timer late after 20s", "timer soon after 5s"}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+func TestStopPollingIsTheTimeBetweenLinesAboutADaemonThatDoesNotStop(t *testing.T) {
+	cases := map[string]struct {
+		opts []gopf.DaemonOption
+		want int // lines in 65 s
+	}{
+		"by default, a minute": {nil, 2},
+		"ten seconds":          {[]gopf.DaemonOption{gopf.StopPolling(10 * time.Second)}, 7},
+	}
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+				release := make(chan struct{})
+				op := gopf.New()
+				gopf.For[*Example](op, resource).Daemon("deaf", func(context.Context, *gopf.Daemon[*Example]) error {
+					<-release
+					return nil
+				}, test.opts...)
+				var log lines
+				stop := gopftest.Start(t, op, c, gopf.Log(log.logger()))
+				settle()
+				c.Create(t, example("x", "a"))
+				settle()
+				c.Delete(t, resource, "default", "x")
+				time.Sleep(65 * time.Second)
+				if got := log.count("is still exiting"); got != test.want {
+					t.Errorf("got %d lines, want %d", got, test.want)
+				}
+				close(release)
+				stop()
+			})
+		})
+	}
+}

@@ -2,7 +2,10 @@ package engine_test
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,4 +60,63 @@ func TestAnObjectThatDoesNotFitItsHandlerGetsAWarning(t *testing.T) {
 			t.Errorf("events %q, calls %q", got, diary.all())
 		}
 	})
+}
+
+func TestAFailureIsPostedWithTheTextOfItsError(t *testing.T) {
+	for level, want := range map[slog.Level][]string{slog.LevelError: {"Error Broken: out of order"}, slog.LevelError + 1: nil} {
+		bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+			op := gopf.New()
+			op.Settings.Posting.Level = level
+			gopf.For[*Example](op, resource).OnCreate("c", func(_ context.Context, ch *gopf.Change[*Example]) error {
+				ch.Warn("Odd", "This is below the level.")
+				ch.Failure("Broken", errors.New("out of order"))
+				return nil
+			})
+			gopftest.Start(t, op, c)
+			settle()
+			c.Create(t, example("x", "a"))
+			time.Sleep(time.Minute)
+			if got := events(t, c); !slices.Equal(got, want) {
+				t.Errorf("from level %s on: got %q, want %q", level, got, want)
+			}
+		})
+	}
+}
+
+func TestPostedEventsNameTheOperatorAsItsSettingsSay(t *testing.T) {
+	type names struct{ component, instance, prefix string }
+	cases := map[string]struct {
+		set  func(*gopf.PostingSettings)
+		want names
+	}{
+		"by default": {func(*gopf.PostingSettings) {}, names{"kopf", "dev", "kopf-event-"}},
+		"with names": {func(s *gopf.PostingSettings) {
+			s.ReportingComponent, s.ReportingInstance, s.EventNamePrefix = "databases", "pod-7", "db-"
+		}, names{"databases", "pod-7", "db-"}},
+	}
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+				op := gopf.New()
+				test.set(&op.Settings.Posting)
+				gopf.For[*Example](op, resource).OnCreate("c", func(_ context.Context, ch *gopf.Change[*Example]) error {
+					ch.Info("Made", "It is made.")
+					return nil
+				})
+				gopftest.Start(t, op, c)
+				settle()
+				c.Create(t, example("x", "a"))
+				time.Sleep(time.Minute)
+				all := c.List(t, "v1/events", "default")
+				if len(all) != 1 {
+					t.Fatalf("got %d events, want 1", len(all))
+				}
+				component, _ := all[0].Object["reportingComponent"].(string)
+				instance, _ := all[0].Object["reportingInstance"].(string)
+				if component != test.want.component || instance != test.want.instance || !strings.HasPrefix(all[0].GetName(), test.want.prefix) {
+					t.Errorf("the event %s is of %s, instance %s; want %+v", all[0].GetName(), component, instance, test.want)
+				}
+			})
+		})
+	}
 }

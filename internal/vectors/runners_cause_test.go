@@ -1,12 +1,14 @@
 package vectors_test
 
 import (
+	"context"
 	"slices"
+	"strings"
 	"testing"
 
+	"gopf.dev/gopf"
 	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/cause"
-	"gopf.dev/gopf/internal/filter"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/registry"
 )
@@ -15,20 +17,21 @@ const finalizer = "kopf.zalando.org/KopfFinalizerMarker"
 
 func causeDetection(t *testing.T, v vector) {
 	c := decode[struct {
-		EventType *string `json:"event_type"`
-		Metadata  struct {
-			DeletionTimestamp *string
-			Finalizers        []string
-		}
+		EventType    *string `json:"event_type"`
+		Metadata     map[string]any
 		Old, New     map[string]any
 		Initial      bool
 		Reason       cause.Reason
 		CauseInitial bool `json:"cause_initial"`
 	}](t, v.JSON)
+	body, err := object.FromMap(map[string]any{"metadata": c.Metadata})
+	if err != nil {
+		t.Fatal(err)
+	}
 	reason, initial := cause.Detect(cause.Facts{
 		Gone:     c.EventType != nil && *c.EventType == "DELETED",
-		Deleting: c.Metadata.DeletionTimestamp != nil,
-		Blocked:  slices.Contains(c.Metadata.Finalizers, finalizer),
+		Deleting: body.Deleting,
+		Blocked:  slices.Contains(body.Finalizers(), finalizer),
 		Known:    c.Old != nil,
 		Changed:  len(diff.Of(c.Old, c.New)) > 0,
 		Initial:  c.Initial,
@@ -39,39 +42,74 @@ func causeDetection(t *testing.T, v vector) {
 }
 
 // handlerOf makes the handler that a case describes by Kopf's decorator and its
-// filters.
+// filters, by declaring it.
 func handlerOf(kind string, filters map[string]any) *registry.Handler {
-	all := map[cause.Reason]bool{cause.Create: true, cause.Update: true, cause.Delete: true, cause.Resume: true}
-	h := &registry.Handler{ID: "fn", Reasons: map[cause.Reason]bool{cause.Reason(kind): true}}
-	if kind == "field" {
-		h.Reasons, h.AnyMove = all, true
-	}
-	h.Mandatory = kind == "delete"
+	op := gopf.New()
+	r := op.Resource("kopf.dev/v1/kopfexamples")
 	for key, value := range stringMap(filters["labels"]) {
-		h.Criteria.Labels = append(h.Criteria.Labels, filter.Key{Name: key, Match: matcherOf(value)})
+		r = r.WithLabel(key, matcherOf(value))
 	}
 	for key, value := range stringMap(filters["annotations"]) {
-		h.Criteria.Annotations = append(h.Criteria.Annotations, filter.Key{Name: key, Match: matcherOf(value)})
+		r = r.WithAnnotation(key, matcherOf(value))
 	}
 	path, about := filters["field"]
+	declare(fieldOf(r, path, about, filters), r, kind, about)
+	var declared *registry.Handler
+	gopf.TestHandlers(op, func(all registry.Set) { declared = all[0] })
+	declared.ID = "fn" // without the field
+	return declared
+}
+
+// fieldOf makes the handle for a field; nil if there is none.
+func fieldOf(r *gopf.Resource[gopf.Unstructured], path any, about bool, filters map[string]any) *gopf.FieldResource[gopf.Unstructured] {
 	if !about {
-		return h
+		return nil
 	}
-	h.Change = &filter.Change{Path: kopfPath(path)}
-	for name, into := range map[string]*filter.Matcher{"value": &h.Change.Value, "old": &h.Change.Old, "new": &h.Change.New} {
-		if value, given := filters[name]; given {
-			*into = matcherOf(value)
+	var pointer strings.Builder
+	for _, key := range kopfPath(path) {
+		pointer.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key))
+	}
+	field := r.Field(pointer.String())
+	if value, given := filters["value"]; given {
+		field = field.Value(matcherOf(value))
+	}
+	old, before := filters["old"]
+	now, after := filters["new"]
+	if before || after {
+		was, is := gopf.Any, gopf.Any
+		if before {
+			was = matcherOf(old)
 		}
-	}
-	if kind == "event" { // those look at objects, not at changes of them
-		match := h.Change.Value
-		if match == nil {
-			match = filter.Present
+		if after {
+			is = matcherOf(now)
 		}
-		h.Criteria.Fields = []filter.Field{{Path: h.Change.Path, Match: match}}
-		h.Change = nil
+		field = field.Changed(was, is)
 	}
-	return h
+	return field
+}
+
+// declare declares a handler as Kopf's decorator of that name does.
+func declare(field *gopf.FieldResource[gopf.Unstructured], whole *gopf.Resource[gopf.Unstructured], kind string, about bool) {
+	if about {
+		whole = &field.Resource
+	}
+	change := func(context.Context, *gopf.Change[gopf.Unstructured]) error { return nil }
+	switch kind {
+	case "create":
+		whole.OnCreate("fn", change)
+	case "update":
+		whole.OnUpdate("fn", change)
+	case "delete":
+		whole.OnDelete("fn", change)
+	case "resume":
+		whole.OnResume("fn", change)
+	case "field":
+		field.OnChange("fn", change)
+	case "event":
+		whole.OnEvent("fn", func(context.Context, *gopf.Event[gopf.Unstructured]) error { return nil })
+	default:
+		panic("there is no decorator " + kind)
+	}
 }
 
 func stringMap(v any) map[string]any {
@@ -79,19 +117,19 @@ func stringMap(v any) map[string]any {
 	return m
 }
 
-func matcherOf(value any) filter.Matcher {
+func matcherOf(value any) gopf.Matcher {
 	switch value {
 	case "PRESENT":
-		return filter.Present
+		return gopf.Present
 	case "ABSENT":
-		return filter.Absent
+		return gopf.Absent
 	}
 	if list, ok := stringMap(value)["$in"].([]any); ok {
-		return func(v any, _ bool) bool {
+		return gopf.Matching(func(v any, _ bool) bool {
 			return slices.ContainsFunc(list, func(item any) bool { return diff.Equal(item, v) })
-		}
+		})
 	}
-	return filter.Equal(value)
+	return gopf.Is(value)
 }
 
 func filters(t *testing.T, v vector) {
@@ -119,7 +157,7 @@ func filters(t *testing.T, v vector) {
 	}}
 	h := handlerOf(c.HandlerKind, c.Filters)
 	if c.HandlerKind == "event" {
-		if got := h.Criteria.Match(body); got != c.Selected {
+		if got := h.MatchesEvent(request); got != c.Selected {
 			t.Errorf("matches: got %v, want %v", got, c.Selected)
 		}
 		return

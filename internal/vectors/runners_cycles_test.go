@@ -66,7 +66,7 @@ func cycles(t *testing.T, v vector) {
 	}
 	want := expected(t, c.Cycles)
 	if script.differs != nil {
-		script.differs(&want)
+		script.differs(c.Cycles, &want)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(epoch))

@@ -64,8 +64,11 @@ func (c *hierarchyCase) perform(t *testing.T) error {
 	name, _ := first.(string)
 	switch c.Fn {
 	case "label":
+		if len(c.Args) == 0 {
+			return errors.New("no labels") // a call that Go does not compile
+		}
 		labels := map[string]string{}
-		for key, value := range first.(map[string]any) {
+		for key, value := range stringMap(first) {
 			if text, isText := value.(string); isText {
 				labels[key] = text
 			}
@@ -75,7 +78,7 @@ func (c *hierarchyCase) perform(t *testing.T) error {
 		return hierarchy.HarmonizeNaming(c.Before, name, c.options()...)
 	case "adjust_namespace":
 		if len(c.Args) == 0 {
-			c.Error, c.After = "", map[string]any{"metadata": map[string]any{}}
+			c.Error, c.After = "", nowhere(fieldpath.Clone(c.Before), c.Kwargs.Forced)
 		}
 		return hierarchy.AdjustNamespace(c.Before, name, c.options()...)
 	case "append_owner_reference":
@@ -87,6 +90,26 @@ func (c *hierarchyCase) perform(t *testing.T) error {
 	}
 	t.Fatalf("the function %s is not known", c.Fn)
 	return nil
+}
+
+// nowhere is an object, or a list of them, after its namespace was adjusted to none.
+func nowhere(o any, forced bool) any {
+	switch o := o.(type) {
+	case []any:
+		for i := range o {
+			o[i] = nowhere(o[i], forced)
+		}
+	case map[string]any:
+		metadata := stringMap(o["metadata"])
+		if metadata == nil {
+			metadata = map[string]any{}
+			o["metadata"] = metadata
+		}
+		if forced {
+			delete(metadata, "namespace")
+		}
+	}
+	return o
 }
 
 func (c *hierarchyCase) options() (opts []hierarchy.Option) {
@@ -113,12 +136,22 @@ func (c *hierarchyCase) options() (opts []hierarchy.Option) {
 // agreed is the expected result as far as we agree: without nulls that are no
 // names.
 func agreed(after any) any {
-	fields, _ := after.(map[string]any)
-	metadata, _ := fields["metadata"].(map[string]any)
-	labels, _ := metadata["labels"].(map[string]any)
-	isNull := func(_ string, value any) bool { return value == nil }
-	maps.DeleteFunc(labels, isNull)
-	maps.DeleteFunc(metadata, func(key string, value any) bool { return key == "namespace" && isNull(key, value) })
+	switch after := after.(type) {
+	case []any:
+		for _, o := range after {
+			agreed(o)
+		}
+	case map[string]any:
+		metadata := stringMap(after["metadata"])
+		isNull := func(_ string, value any) bool { return value == nil }
+		maps.DeleteFunc(stringMap(metadata["labels"]), isNull)
+		maps.DeleteFunc(metadata, func(key string, value any) bool { return key == "namespace" && isNull(key, value) })
+		for key, value := range after {
+			if key != "metadata" { // objects may have templates of others
+				agreed(value)
+			}
+		}
+	}
 	return after
 }
 

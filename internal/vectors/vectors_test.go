@@ -40,6 +40,8 @@ type row struct {
 type vector struct {
 	// Part is the key of the list that the case is from.
 	Part string
+	// Index is the position of the case in that list.
+	Index int
 	// JSON is the case itself; see decode.
 	JSON json.RawMessage
 	// File is everything at the top of the file, for inputs that cases share.
@@ -112,7 +114,7 @@ func readCases(t *testing.T, path string, parts []string) []vector {
 func vectors(part string, list []json.RawMessage, file map[string]json.RawMessage) []vector {
 	cases := make([]vector, len(list))
 	for i, text := range list {
-		cases[i] = vector{Part: part, JSON: text, File: file}
+		cases[i] = vector{Part: part, Index: i, JSON: text, File: file}
 	}
 	return cases
 }

@@ -1,0 +1,154 @@
+package execute
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gopf.dev/gopf/internal/registry"
+)
+
+// printed is a log without times.
+func printed(into *bytes.Buffer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(into, &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+}
+
+func some(d time.Duration) registry.Opt[time.Duration] { return registry.Some(d) }
+
+func TestTheOutcomeOfAnAttempt(t *testing.T) {
+	boom := errors.New("boom")
+	limits := func(timeout time.Duration, retries int) (l registry.Limits) {
+		if timeout > 0 {
+			l.Timeout = some(timeout)
+		}
+		if retries > 0 {
+			l.Retries = registry.Some(retries)
+		}
+		return l
+	}
+	mode := func(m registry.ErrorMode) registry.Limits { return registry.Limits{OnError: registry.Some(m)} }
+	cases := map[string]struct {
+		limits  registry.Limits
+		retries int
+		age     time.Duration
+		err     error
+		want    Outcome // without its errors
+		failed  bool
+		log     string
+	}{
+		"success":                   {want: Outcome{Final: true, Result: "r"}, log: "level=INFO msg=\"Handler 'h' succeeded.\""},
+		"unclassified":              {err: boom, failed: true, want: Outcome{Message: "boom", Delay: some(time.Minute)}, log: "will try again in 60 seconds: boom"},
+		"with a backoff of its own": {err: boom, limits: registry.Limits{Backoff: some(1500 * time.Millisecond)}, failed: true, want: Outcome{Message: "boom", Delay: some(1500 * time.Millisecond)}, log: "in 1.5 seconds"},
+		"ignored":                   {err: boom, limits: mode(registry.Ignore), want: Outcome{Final: true}, log: "will ignore it: boom"},
+		"failed":                    {err: boom, limits: mode(registry.Fail), failed: true, want: Outcome{Final: true, Message: "boom"}, log: "will stop now: boom"},
+		"permanent":                 {err: &registry.PermanentError{Err: boom}, failed: true, want: Outcome{Final: true, Message: "boom"}, log: "failed permanently: boom"},
+		"temporary":                 {err: &registry.TemporaryError{Err: boom, Delay: some(5)}, failed: true, want: Outcome{Message: "boom", Delay: some(5)}, log: "level=ERROR msg=\"Handler 'h' failed temporarily: boom\""},
+		"temporary without a text":  {err: &registry.TemporaryError{Err: errors.New("")}, failed: true, want: Outcome{Message: "None"}, log: "failed temporarily: None"},
+		"waiting":                   {err: &registry.TemporaryError{Err: boom, Delay: some(5), Wait: true}, failed: true, want: Outcome{Message: "boom", Delay: some(5)}, log: "level=INFO msg=\"Handler 'h' is waiting: boom\""},
+		"undecodable":               {err: &registry.UndecodableError{Err: boom}, failed: true, want: Outcome{Void: true, Delay: some(time.Minute)}, log: "does not fit its type: boom"},
+		"undecodable is a failure":  {err: &registry.UndecodableError{Err: boom}, limits: mode(registry.Fail), failed: true, want: Outcome{Final: true, Message: "boom"}, log: "failed permanently: boom"},
+
+		"no retries left":                      {limits: limits(0, 2), retries: 2, failed: true, want: Outcome{Final: true, Message: "Handler 'h' has exceeded 2 retries."}, log: "level=ERROR"},
+		"the last retry succeeds":              {limits: limits(0, 2), retries: 1, want: Outcome{Final: true, Result: "r"}, log: "succeeded"},
+		"the last retry fails":                 {limits: limits(0, 2), retries: 1, err: boom, failed: true, want: Outcome{Final: true, Message: "Handler 'h' failed with an exception and will stop now (it would exceed 2 retries on the next attempt): boom"}, log: "level=ERROR"},
+		"the last retry fails temporarily":     {limits: limits(0, 2), retries: 1, err: &registry.TemporaryError{Err: boom}, failed: true, want: Outcome{Final: true, Message: "Handler 'h' failed temporarily but will exceed 2 retries: boom"}, log: "level=ERROR"},
+		"one retry is left":                    {limits: limits(0, 3), retries: 1, err: boom, failed: true, want: Outcome{Message: "boom", Delay: some(time.Minute)}, log: "try again"},
+		"no time left":                         {limits: limits(time.Hour, 0), age: time.Hour, failed: true, want: Outcome{Final: true, Message: "Handler 'h' has timed out after 1:00:00."}, log: "level=ERROR"},
+		"no time left, with a fraction":        {limits: limits(time.Hour, 0), age: time.Hour + 61*time.Second + 5*time.Microsecond, failed: true, want: Outcome{Final: true, Message: "Handler 'h' has timed out after 1:01:01.000005."}, log: "level=ERROR"},
+		"no time for the next attempt":         {limits: limits(time.Hour, 0), age: 59 * time.Minute, err: boom, failed: true, want: Outcome{Final: true, Message: "Handler 'h' failed with an exception and will stop now (it would time out in 3600 seconds on the next attempt): boom"}, log: "level=ERROR"},
+		"just enough time for the next":        {limits: limits(time.Hour, 0), age: 59*time.Minute - 1, err: boom, failed: true, want: Outcome{Message: "boom", Delay: some(time.Minute)}, log: "try again"},
+		"no time for the next, by a temporary": {limits: limits(time.Hour, 0), age: 59 * time.Minute, err: &registry.TemporaryError{Err: boom, Delay: some(time.Minute)}, failed: true, want: Outcome{Final: true, Message: "Handler 'h' failed temporarily but will time out after 3600 seconds: boom"}, log: "level=ERROR"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				var observed []string
+				got := Attempt{
+					Title: "Handler", ID: "h", Limits: c.limits, Retries: c.retries, Started: time.Now().Add(-c.age),
+					DefaultBackoff: time.Minute, DefaultMode: registry.Retry, Log: printed(&log),
+					Observe: func(id string, _ Outcome, took time.Duration) { observed = append(observed, id+" "+took.String()) },
+					Call:    func(context.Context) (any, error) { time.Sleep(0); return "r", c.err },
+				}.Make(t.Context())
+				if (got.Err != nil) != c.failed || (got.Ignored != nil) != strings.Contains(log.String(), "ignore") {
+					t.Errorf("errors: got %v and %v", got.Err, got.Ignored)
+				}
+				if got.Final != c.want.Final || got.Message != c.want.Message || got.Delay != c.want.Delay || got.Void != c.want.Void || got.Result != c.want.Result {
+					t.Errorf("got %+v, want %+v", got, c.want)
+				}
+				if !strings.Contains(log.String(), c.log) || !strings.Contains(log.String(), "handler=h") {
+					t.Errorf("got the lines %s, want %s", log.String(), c.log)
+				}
+				called := !errors.Is(got.Err, ErrTimeout) && !errors.Is(got.Err, ErrRetries) || strings.Contains(got.Message, "will")
+				if called != (len(observed) == 1 && observed[0] == "h 0s") {
+					t.Errorf("observed %q", observed)
+				}
+			})
+		})
+	}
+}
+
+func TestAHandlerRunsUnderItsDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		outcome := Attempt{
+			Title: "Handler", ID: "h", Limits: registry.Limits{Timeout: some(10 * time.Second)}, Started: start.Add(-4 * time.Second),
+			DefaultBackoff: time.Minute, Log: slog.New(slog.DiscardHandler),
+			Call: func(ctx context.Context) (any, error) { <-ctx.Done(); return nil, context.Cause(ctx) },
+		}.Make(t.Context())
+		if took := time.Since(start); took != 6*time.Second || !errors.Is(outcome.Err, ErrTimeout) || !outcome.Final {
+			t.Errorf("after %s: got %+v", took, outcome)
+		}
+	})
+}
+
+func TestAPanicIsAnErrorWithItsStack(t *testing.T) {
+	var log bytes.Buffer
+	outcome := Attempt{
+		Title: "Handler", ID: "h", DefaultBackoff: time.Minute, DefaultMode: registry.Retry, Log: printed(&log), Started: time.Now(),
+		Call: func(context.Context) (any, error) { panic("oops") },
+	}.Make(t.Context())
+	if outcome.Final || outcome.Message != "panic: oops" || !strings.Contains(log.String(), "stack=") || !strings.Contains(log.String(), "attempt_test.go") {
+		t.Errorf("got %+v, and the lines %s", outcome, log.String())
+	}
+}
+
+func TestAnErrorAtTheStopIsNoAttempt(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(ErrStopping)
+	make := func(err error) Outcome {
+		return Attempt{
+			Title: "Handler", ID: "h", Log: slog.New(slog.DiscardHandler), Started: time.Now(),
+			Call: func(context.Context) (any, error) { return nil, err },
+		}.Make(ctx)
+	}
+	if o := make(context.Canceled); !o.Void || o.Final {
+		t.Errorf("with an error: got %+v", o)
+	}
+	if o := make(nil); o.Void || !o.Final {
+		t.Errorf("without an error: got %+v", o)
+	}
+}
+
+func TestLongTextsAreCutAtCharacters(t *testing.T) {
+	exact := strings.Repeat("ж", longest)
+	if got := cut(exact); got != exact {
+		t.Errorf("a text of the greatest length is cut to %d bytes", len(got))
+	}
+	if got := cut(exact + "ж"); got != strings.Repeat("ж", longest-1)+"…" {
+		t.Errorf("got %d characters", len([]rune(got)))
+	}
+	if got := text(errors.New("")); got != "*errors.errorString" {
+		t.Errorf("an error without a text is shown as %q", got)
+	}
+}

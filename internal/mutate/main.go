@@ -1,0 +1,125 @@
+// Command mutate measures what the tests of a package notice. It makes one small
+// mistake at a time in the code (a mutant), runs the tests, and reports the
+// mutants that survive: mistakes that no test fails for.
+//
+//	go run ./internal/mutate [flags] TARGET...
+//
+// A target is a package, with the packages whose tests must notice mistakes in
+// it, separated by "+". Without any, they are its own tests. A package of a
+// nested module is written as FOLDER:PACKAGE:
+//
+//	./diff
+//	./internal/execute+./internal/execute+./internal/vectors
+//	.+.+gopftest:./engine
+//
+// The code on disk is never changed: the compiler is given mutants by an overlay.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// options are the flags.
+type options struct {
+	sample   int           // mutants per target; 0 means all
+	seed     uint64        // of the sample
+	parallel int           // mutants tested at the same time
+	budget   time.Duration // for the whole run; 0 means no limit
+	timeout  time.Duration // for the tests of one mutant
+	least    float64       // percent that must be killed in each target
+}
+
+func main() {
+	var o options
+	flag.IntVar(&o.sample, "sample", 0, "how many mutants of each target to test; 0 means all")
+	flag.Uint64Var(&o.seed, "seed", 1, "the seed that chooses the sample")
+	flag.IntVar(&o.parallel, "parallel", max(1, runtime.NumCPU()/2), "how many mutants to test at the same time")
+	flag.DurationVar(&o.budget, "budget", 0, "after how long no more mutants are tested; 0 means never")
+	flag.DurationVar(&o.timeout, "timeout", time.Minute, "how long the tests of one mutant may take")
+	flag.Float64Var(&o.least, "least", 0, "how many percent must be killed in each target")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if o.budget > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.budget)
+		defer cancel()
+	}
+	passed := true
+	for _, text := range flag.Args() {
+		if ctx.Err() != nil {
+			fmt.Printf("%s: was not tested in time\n", text)
+			continue
+		}
+		score, err := measure(ctx, parseTarget(text), o)
+		if err != nil && ctx.Err() != nil {
+			fmt.Printf("%s: was not tested in time\n", text)
+			continue
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %v\n", text, err)
+			os.Exit(1)
+		}
+		fmt.Println(score)
+		passed = passed && score.rate() >= o.least
+	}
+	if !passed {
+		fmt.Printf("Less than %g %% were killed.\n", o.least)
+		os.Exit(1)
+	}
+}
+
+// target is a package with the tests that must notice mistakes in it.
+type target struct {
+	pkg   string
+	tests []testPackage
+}
+
+// testPackage is a package with tests, in the module of a folder.
+type testPackage struct{ folder, pkg string }
+
+func parseTarget(text string) target {
+	parts := strings.Split(text, "+")
+	t := target{pkg: parts[0]}
+	if len(parts) == 1 {
+		parts = append(parts, parts[0])
+	}
+	for _, p := range parts[1:] {
+		folder, pkg, nested := strings.Cut(p, ":")
+		if !nested {
+			folder, pkg = ".", p
+		}
+		t.tests = append(t.tests, testPackage{folder, pkg})
+	}
+	return t
+}
+
+// score is the result for one target.
+type score struct {
+	pkg                      string
+	killed, survived, unmade int // unmade mutants do not compile
+	left                     int // not tested within the budget
+}
+
+// rate is how many percent of the tested mutants were killed; 100 if there were none.
+func (s score) rate() float64 {
+	if s.killed+s.survived == 0 {
+		return 100
+	}
+	return 100 * float64(s.killed) / float64(s.killed+s.survived)
+}
+
+func (s score) String() string {
+	text := fmt.Sprintf("%s: killed %d of %d mutants (%.1f %%)", s.pkg, s.killed, s.killed+s.survived, s.rate())
+	if s.left > 0 {
+		text += fmt.Sprintf("; %d were not tested in time", s.left)
+	}
+	return text
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// measure tests the mutants of one target and prints those that survive.
+func measure(ctx context.Context, t target, o options) (score, error) {
+	s := score{pkg: t.pkg}
+	scratch, err := os.MkdirTemp("", "mutate")
+	if err != nil {
+		return s, err
+	}
+	defer os.RemoveAll(scratch)
+	mutants, importPath, err := find(ctx, t.pkg)
+	if err != nil {
+		return s, err
+	}
+	mutants = sample(mutants, o.sample, o.seed, t.pkg)
+	reached, err := covered(ctx, t, importPath, scratch)
+	if err != nil {
+		return s, err
+	}
+	var mu sync.Mutex
+	var workers sync.WaitGroup
+	queue := make(chan mutant)
+	for i := range max(1, o.parallel) {
+		workers.Go(func() {
+			folder := filepath.Join(scratch, fmt.Sprint(i))
+			for m := range queue {
+				v := survivor
+				if reached.reaches(m, importPath) {
+					v = try(ctx, t, m, folder, o.timeout)
+				}
+				mu.Lock()
+				s.count(v, m)
+				mu.Unlock()
+			}
+		})
+	}
+	for _, m := range mutants {
+		queue <- m
+	}
+	close(queue)
+	workers.Wait()
+	return s, nil
+}
+
+// verdict is what the tests make of a mutant.
+type verdict int
+
+const (
+	survivor verdict = iota
+	dead
+	unmade
+	untested
+)
+
+func (s *score) count(v verdict, m mutant) {
+	switch v {
+	case survivor:
+		s.survived++
+		if here, err := os.Getwd(); err == nil {
+			if short, err := filepath.Rel(here, m.file); err == nil {
+				m.file = short
+			}
+		}
+		fmt.Println("survived", m)
+	case dead:
+		s.killed++
+	case unmade:
+		s.unmade++
+	case untested:
+		s.left++
+	}
+}
+
+// find returns all mutants of a package, and its import path.
+func find(ctx context.Context, pkg string) (all []mutant, importPath string, err error) {
+	out, err := exec.CommandContext(ctx, "go", "list", "-json=Dir,ImportPath,GoFiles", pkg).Output()
+	if err != nil {
+		return nil, "", explain("list the package", out, err)
+	}
+	var listed struct {
+		Dir, ImportPath string
+		GoFiles         []string
+	}
+	if err := json.Unmarshal(out, &listed); err != nil {
+		return nil, "", err
+	}
+	for _, name := range listed.GoFiles {
+		file := filepath.Join(listed.Dir, name)
+		source, err := os.ReadFile(file)
+		if err != nil {
+			return nil, "", err
+		}
+		if strings.Contains(string(source), "\n// Code generated ") {
+			continue
+		}
+		found, err := mutate(file, source)
+		if err != nil {
+			return nil, "", err
+		}
+		all = append(all, found...)
+	}
+	return all, listed.ImportPath, nil
+}
+
+// sample chooses up to n mutants; the same ones for the same seed and package.
+func sample(all []mutant, n int, seed uint64, pkg string) []mutant {
+	if n == 0 || n >= len(all) {
+		return all
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(pkg))
+	chosen := rand.New(rand.NewPCG(seed, h.Sum64())).Perm(len(all))[:n]
+	slices.Sort(chosen)
+	var some []mutant
+	for _, i := range chosen {
+		some = append(some, all[i])
+	}
+	return some
+}
+
+// covered runs the tests without any mutant. They must pass.
+func covered(ctx context.Context, t target, importPath, scratch string) (coverage, error) {
+	all := coverage{}
+	for i, p := range t.tests {
+		profile := filepath.Join(scratch, fmt.Sprintf("profile%d", i))
+		cmd := exec.CommandContext(ctx, "go", "-C", p.folder, "test", "-count=1", "-vet=off", "-coverpkg="+importPath, "-coverprofile="+profile, p.pkg)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return nil, explain("test without mutants", out, err)
+		}
+		text, err := os.ReadFile(profile)
+		if err != nil {
+			return nil, err
+		}
+		all.read(string(text))
+	}
+	return all, nil
+}
+
+// try runs the tests on a mutant.
+func try(ctx context.Context, t target, m mutant, folder string, timeout time.Duration) verdict {
+	overlay, err := m.overlay(folder)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return untested
+	}
+	for _, p := range t.tests {
+		cmd := exec.CommandContext(ctx, "go", "-C", p.folder, "test", "-count=1", "-vet=off", "-failfast", "-p=1",
+			"-timeout="+timeout.String(), "-overlay="+overlay, p.pkg)
+		cmd.WaitDelay = time.Second
+		out, err := cmd.CombinedOutput()
+		switch {
+		case ctx.Err() != nil:
+			return untested
+		case err != nil && strings.Contains(string(out), "[build failed]"):
+			return unmade
+		case err != nil:
+			return dead
+		}
+	}
+	return survivor
+}
+
+// overlay writes the mutant where the compiler finds it.
+func (m mutant) overlay(folder string) (path string, err error) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return "", err
+	}
+	source, err := os.ReadFile(m.file)
+	if err != nil {
+		return "", err
+	}
+	mutated := filepath.Join(folder, "mutant.go")
+	if err := os.WriteFile(mutated, m.apply(source), 0o600); err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(map[string]any{"Replace": map[string]string{m.file: mutated}})
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(folder, "overlay.json")
+	return path, os.WriteFile(path, text, 0o600)
+}
+
+func explain(action string, out []byte, err error) error {
+	if e, ok := errors.AsType[*exec.ExitError](err); ok {
+		out = append(out, e.Stderr...)
+	}
+	return fmt.Errorf("%s: %w\n%s", action, err, out)
+}
