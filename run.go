@@ -33,6 +33,7 @@ type runOptions struct {
 	cluster    *rest.Config
 	log        *slog.Logger
 	ready      func()
+	webhooks   engine.Substitute
 }
 
 // Namespaces serves only the namespaces that match any of the patterns. A
@@ -148,7 +149,9 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 			Enabled: s.Election.Enabled, Name: cmp.Or(s.Election.Name, programName()), Namespace: s.Election.Namespace,
 			Identity: s.Election.Identity, Duration: s.Election.Duration, RenewDeadline: s.Election.RenewDeadline, RetryPeriod: s.Election.RetryPeriod,
 		},
-		Admission: engine.Admission{Server: s.Admission.Server, Managed: s.Admission.Managed, Dev: s.Admission.Dev},
+		Admission: engine.Admission{
+			Server: s.Admission.Server, Managed: s.Admission.Managed, Dev: s.Admission.Dev, Substitute: o.webhooks,
+		},
 		Health: engine.Health{
 			Liveness: s.Health.Liveness, Address: s.Health.Address, Strict: s.Health.Strict,
 			Metrics: s.Metrics.Address, Pprof: s.Metrics.Pprof,
