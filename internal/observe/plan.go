@@ -119,12 +119,8 @@ func (p *Plan) selections() error {
 		s.Select = first.Select
 		p.Kinds[gvr] = s
 		for _, h := range s.Handlers {
-			if h.Select != first.Select {
-				return fmt.Errorf("handlers of %s select different objects: %q by %q (%s), %q by %q (%s); use one selection for all", s.Info,
-					first.Select, first.ID, first.Where, h.Select, h.ID, h.Where)
-			}
-			if h.Select != "" && (h.Mandatory || h.Family == registry.Background || h.Family == registry.Events) {
-				return fmt.Errorf("handler %q (%s) cannot be used with Select(%q): an object that leaves the selection would look deleted to it; use WithLabel instead", h.ID, h.Where, h.Select)
+			if err := errors.Join(first.CheckSameSelect(h), h.CheckSelect()); err != nil {
+				return err
 			}
 		}
 	}
