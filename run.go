@@ -34,6 +34,7 @@ type runOptions struct {
 	log        *slog.Logger
 	ready      func()
 	webhooks   engine.Substitute
+	wait       time.Duration
 }
 
 // Namespaces serves only the namespaces that match any of the patterns. A
@@ -80,6 +81,14 @@ func Log(log *slog.Logger) RunOption {
 // is logged in, and knows the resources of the cluster. fn must not block.
 func WhenReady(fn func()) RunOption {
 	return func(o *runOptions) { o.ready = fn }
+}
+
+// WaitForCluster makes the operator wait at the start for an API server that does
+// not respond yet or is not ready, for at most this long. Default: 0, a few attempts
+// within seconds, and then Run returns an error. Once the operator has started, it
+// waits for the API server without a limit, with or without this option.
+func WaitForCluster(limit time.Duration) RunOption {
+	return func(o *runOptions) { o.wait = limit }
 }
 
 // recording is the time for writing what handlers have done after they were
@@ -157,8 +166,8 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 			Metrics: s.Metrics.Address, Pprof: s.Metrics.Pprof,
 			Probes: func(ctx context.Context) (map[string]any, error) { return op.perform(ctx, probing, o.log) },
 		},
-		Ready: o.ready,
-		Kube:  api, Stream: streams,
+		Ready: o.ready, Wait: o.wait,
+		Kube: api, Stream: streams,
 		Process: process.Config{
 			Progress: s.Persistence.Progress, Base: s.Persistence.Base, Finalizer: s.Persistence.Finalizer,
 			Lifecycle:      s.Execution.Lifecycle.inEngine(),
@@ -167,6 +176,7 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 			WriteGrace:     recording,
 			PlainSecrets:   s.Persistence.PlainSecrets,
 			TrustCopies:    s.Persistence.TrustCopies,
+			Webhooks:       s.Admission.Managed,
 		},
 		ExitTimeout:      s.Queueing.ExitTimeout,
 		Polling:          s.Background.CancellationPolling,

@@ -36,12 +36,12 @@ type Served struct {
 // contradicts them: see [Plan.Conflict].
 func Match(handlers registry.Set, cluster []kind.Info) Plan {
 	p := Plan{Kinds: map[schema.GroupVersionResource]Served{}}
-	missing := map[string]bool{}
+	missing := map[string]string{} // what may be meant instead
 	for _, h := range handlers {
 		found := h.Of.Select(cluster)
 		switch {
 		case len(found) == 0:
-			missing[h.Of.String()] = true
+			missing[h.Of.String()] = meant(h.Of.String(), cluster)
 			continue
 		case h.Family == registry.Reviews:
 			continue // the cluster asks by itself: nothing is to be followed
@@ -55,7 +55,7 @@ func Match(handlers registry.Set, cluster []kind.Info) Plan {
 	}
 	p.Conflict = errors.Join(p.twoVersions(), p.selections())
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
-		p.problem("the cluster does not have the resource %q; its handlers will start working as soon as it does", name)
+		p.problem("the cluster does not have the resource %q%s; its handlers will start working as soon as it does", name, missing[name])
 	}
 	return p
 }
