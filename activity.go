@@ -121,6 +121,9 @@ func (op *Operator) declareActivity(kind activityKind, id string, empty bool, ca
 	case empty:
 		op.problem("handler %q has no function", id)
 	}
+	for _, p := range checkLimits(spec.limits) {
+		op.problem("handler %q: %s", id, p)
+	}
 	for _, other := range op.activities[kind] {
 		if other.id == id {
 			op.problem("the %s handler %q is declared already at %s; give it another id", kind, id, other.where)

@@ -113,7 +113,7 @@ func (c *Change[T]) Sub(id string, fn ChangeFunc[T], opts ...ChangeOption) {
 	}
 	parent := c.req.Handler
 	full := parent.ID + "/" + id
-	if err := checkSub(id, full, fn == nil); err != nil {
+	if err := errors.Join(checkSub(id, full, fn == nil), joined(checkLimits(spec.limits))); err != nil {
 		c.mistake = errors.Join(c.mistake, Permanent(fmt.Errorf("sub-handler %q of %q: %w", id, parent.ID, err)))
 		return
 	}

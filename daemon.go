@@ -61,6 +61,7 @@ func (r *Resource[T]) Daemon(id string, fn DaemonFunc[T], opts ...DaemonOption) 
 	for _, o := range opts {
 		o.daemon(&spec)
 	}
+	r.op.checkSpans(id, span{"StopGrace", spec.stopGrace}, span{"StopTimeout", spec.stopTimeout.Or(0)}, span{"StopPolling", spec.polling})
 	r.background(id, fn == nil, spec.backgroundSpec, &daemon.Spec{
 		StopGrace: spec.stopGrace, StopTimeout: spec.stopTimeout, Polling: spec.polling,
 		Call: func(ctx context.Context, call *daemon.Call) error {
@@ -84,9 +85,7 @@ func (r *Resource[T]) Timer(id string, every time.Duration, fn TimerFunc[T], opt
 	for _, o := range opts {
 		o.timer(&spec)
 	}
-	if every < 0 {
-		r.op.problem("timer %q has a negative interval", id)
-	}
+	r.op.checkSpans(id, span{"the interval", every}, span{"Idle", spec.idle})
 	if spec.sharp && every == 0 {
 		r.op.problem("timer %q: Sharp needs an interval", id)
 	}
@@ -108,6 +107,7 @@ func (r *Resource[T]) background(id string, missing bool, b backgroundSpec, spec
 		r.op.problem("handler %q has no function", id)
 		return
 	}
+	r.op.checkSpans(id, span{"InitialDelay", b.delay})
 	spec.InitialDelay = b.initialDelay
 	spec.Handler = &registry.Handler{
 		Family: registry.Background, ID: storedID(id, r.change), Where: caller(), Of: r.of, Select: r.selected,
@@ -127,6 +127,7 @@ type TimerOption interface{ timer(*timerSpec) }
 type backgroundSpec struct {
 	limits       registry.Limits
 	optional     bool
+	delay        time.Duration // of InitialDelay
 	initialDelay func(*registry.Request) time.Duration
 }
 
@@ -151,7 +152,9 @@ func (o SpawnOption) timer(s *timerSpec)   { o(&s.backgroundSpec) }
 // InitialDelay is the time between the first sight of an object and the first
 // call.
 func InitialDelay(d time.Duration) SpawnOption {
-	return func(s *backgroundSpec) { s.initialDelay = func(*registry.Request) time.Duration { return d } }
+	return func(s *backgroundSpec) {
+		s.delay, s.initialDelay = d, func(*registry.Request) time.Duration { return d }
+	}
 }
 
 // InitialDelayBy is [InitialDelay] with the time depending on the object.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -45,6 +46,33 @@ func TestMistakesInDeclarationsAreReportedTogetherWithTheirPlaces(t *testing.T) 
 		"an event handler for a field":  {func(op *Operator) { op.Resource("pods").Field("spec").Value(Present).OnEvent("a", nothing) }, ""},
 		"an event handler for a change": {func(op *Operator) { op.Resource("pods").Field("spec").Changed(Any, Present).OnEvent("a", nothing) }, "use Value instead of Changed"},
 		"a reserved id":                 {func(op *Operator) { op.Resource("pods").OnEvent("gopf.bound", nothing) }, "reserved"},
+
+		"negative retries":       {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Retries(-1)) }, `handler "a": Retries is negative: -1; leave it out for no limit`},
+		"a negative backoff":     {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Backoff(-time.Second)) }, "Backoff is negative: -1s"},
+		"a negative timeout":     {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Timeout(-time.Second)) }, "Timeout is negative: -1s"},
+		"no backoff":             {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Backoff(0), Retries(0)) }, ""},
+		"a backoff of 30":        {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Backoff(30)) }, "Backoff is only 30ns: give the unit, as 30*time.Second"},
+		"retries of an index":    {func(op *Operator) { Index(op.Resource("pods"), "a", indexing, Retries(-2)) }, "Retries is negative: -2"},
+		"retries of a startup":   {func(op *Operator) { op.OnStartup("a", starting, Retries(-2)) }, "Retries is negative: -2"},
+		"a timer of 30":          {func(op *Operator) { op.Resource("pods").Timer("a", 30, ticking) }, "the interval is only 30ns: give the unit, as 30*time.Second"},
+		"a timer of the past":    {func(op *Operator) { op.Resource("pods").Timer("a", -time.Second, ticking) }, "the interval is negative: -1s"},
+		"a timer that runs once": {func(op *Operator) { op.Resource("pods").Timer("a", 0, ticking) }, ""},
+		"idle for 30":            {func(op *Operator) { op.Resource("pods").Timer("a", time.Minute, ticking, Idle(30)) }, "Idle is only 30ns"},
+		"a delay of 30":          {func(op *Operator) { op.Resource("pods").Timer("a", time.Minute, ticking, InitialDelay(30)) }, "InitialDelay is only 30ns"},
+		"a negative grace":       {func(op *Operator) { op.Resource("pods").Daemon("a", running, StopGrace(-1)) }, "StopGrace is negative"},
+		"an abandoned daemon":    {func(op *Operator) { op.Resource("pods").Daemon("a", running, StopTimeout(10)) }, "StopTimeout is only 10ns"},
+		"selected for a daemon":  {func(op *Operator) { op.Resource("pods").Select("a=b").Daemon("a", running) }, `cannot be used with Select("a=b")`},
+		"selected for deletion":  {func(op *Operator) { op.Resource("pods").Select("a=b").OnDelete("a", noop) }, `cannot be used with Select("a=b")`},
+		"selected for events":    {func(op *Operator) { op.Resource("pods").Select("a=b").OnEvent("a", nothing) }, `cannot be used with Select("a=b")`},
+		"selected differently": {func(op *Operator) {
+			op.Resource("pods").Select("a=b").OnCreate("a", noop)
+			op.Resource("pods").OnUpdate("b", noop)
+		}, `handlers of pods select different objects: "a=b" by "a" (`},
+		"selected alike": {func(op *Operator) {
+			op.Resource("pods").Select("a=b").OnCreate("a", noop)
+			op.Resource("pods").Select("a=b").OnUpdate("b", noop)
+			op.Resource("nodes").OnUpdate("b", noop)
+		}, ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -65,6 +93,14 @@ func TestMistakesInDeclarationsAreReportedTogetherWithTheirPlaces(t *testing.T) 
 		})
 	}
 }
+
+func indexing(context.Context, *Subject[Unstructured]) (map[string]string, error) { return nil, nil }
+
+func starting(context.Context, *Activity) error { return nil }
+
+func ticking(context.Context, *Tick[Unstructured]) error { return nil }
+
+func running(context.Context, *Daemon[Unstructured]) error { return nil }
 
 func nothing(context.Context, *Event[Unstructured]) error { return nil }
 

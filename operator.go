@@ -145,6 +145,7 @@ func (op *Operator) declare(h *registry.Handler) {
 			return
 		}
 	}
+	op.checkHandler(h)
 	op.handlers = append(op.handlers, h)
 }
 

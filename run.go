@@ -33,6 +33,8 @@ type runOptions struct {
 	cluster    *rest.Config
 	log        *slog.Logger
 	ready      func()
+	webhooks   engine.Substitute
+	wait       time.Duration
 }
 
 // Namespaces serves only the namespaces that match any of the patterns. A
@@ -79,6 +81,14 @@ func Log(log *slog.Logger) RunOption {
 // is logged in, and knows the resources of the cluster. fn must not block.
 func WhenReady(fn func()) RunOption {
 	return func(o *runOptions) { o.ready = fn }
+}
+
+// WaitForCluster makes the operator wait at the start for an API server that does
+// not respond yet or is not ready, for at most this long. Default: 0, a few attempts
+// within seconds, and then Run returns an error. Once the operator has started, it
+// waits for the API server without a limit, with or without this option.
+func WaitForCluster(limit time.Duration) RunOption {
+	return func(o *runOptions) { o.wait = limit }
 }
 
 // recording is the time for writing what handlers have done after they were
@@ -148,14 +158,16 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 			Enabled: s.Election.Enabled, Name: cmp.Or(s.Election.Name, programName()), Namespace: s.Election.Namespace,
 			Identity: s.Election.Identity, Duration: s.Election.Duration, RenewDeadline: s.Election.RenewDeadline, RetryPeriod: s.Election.RetryPeriod,
 		},
-		Admission: engine.Admission{Server: s.Admission.Server, Managed: s.Admission.Managed, Dev: s.Admission.Dev},
+		Admission: engine.Admission{
+			Server: s.Admission.Server, Managed: s.Admission.Managed, Dev: s.Admission.Dev, Substitute: o.webhooks,
+		},
 		Health: engine.Health{
 			Liveness: s.Health.Liveness, Address: s.Health.Address, Strict: s.Health.Strict,
 			Metrics: s.Metrics.Address, Pprof: s.Metrics.Pprof,
 			Probes: func(ctx context.Context) (map[string]any, error) { return op.perform(ctx, probing, o.log) },
 		},
-		Ready: o.ready,
-		Kube:  api, Stream: streams,
+		Ready: o.ready, Wait: o.wait,
+		Kube: api, Stream: streams,
 		Process: process.Config{
 			Progress: s.Persistence.Progress, Base: s.Persistence.Base, Finalizer: s.Persistence.Finalizer,
 			Lifecycle:      s.Execution.Lifecycle.inEngine(),
@@ -164,6 +176,7 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 			WriteGrace:     recording,
 			PlainSecrets:   s.Persistence.PlainSecrets,
 			TrustCopies:    s.Persistence.TrustCopies,
+			Webhooks:       s.Admission.Managed,
 		},
 		ExitTimeout:      s.Queueing.ExitTimeout,
 		Polling:          s.Background.CancellationPolling,

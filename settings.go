@@ -33,7 +33,9 @@ type Settings struct {
 // operator that is run by [Operator.Run] never ends the process.
 type ProcessSettings struct {
 	// UltimateExitingTimeout is how long the operator may take to stop before the
-	// process is ended regardless; 0 is without a limit. 600 s.
+	// command line ends the process. It is less than the 30 s that Kubernetes gives a
+	// pod, so that the process says what it was waiting for. Default: 25s. 0 means no
+	// limit.
 	UltimateExitingTimeout time.Duration
 }
 

@@ -13,7 +13,7 @@ import (
 // DefaultSettings are the settings of a new operator.
 func DefaultSettings() Settings {
 	return Settings{
-		Process: ProcessSettings{UltimateExitingTimeout: 600 * time.Second},
+		Process: ProcessSettings{UltimateExitingTimeout: 25 * time.Second},
 		Persistence: PersistenceSettings{
 			Finalizer: "kopf.zalando.org/KopfFinalizerMarker",
 			Progress:  storage.DefaultProgress(),

@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf/internal/daemon"
+	"gopf.dev/gopf/internal/engine"
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/objects"
 	"gopf.dev/gopf/internal/posting"
@@ -73,6 +74,12 @@ func (TestArguments[T]) API(all *objects.Client, of kind.Selector, post func(pos
 	types := kinds{}
 	types.add(reflect.TypeFor[T](), of)
 	return &cluster{objects: all, types: types, manager: "gopftest", post: post, rest: config, log: log}
+}
+
+// TestWebhooks makes an operator serve its reviews in the process of a test. Only
+// package gopftest can make the argument.
+func TestWebhooks(by engine.Substitute) RunOption {
+	return func(o *runOptions) { o.webhooks = by }
 }
 
 // TestIndex gives package gopftest what is behind an index.

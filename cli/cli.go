@@ -30,6 +30,7 @@ import (
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/suggest"
 	"gopf.dev/gopf/logs"
 )
 
@@ -102,7 +103,7 @@ func advice(err error) string {
 	var config *kube.ConfigError
 	switch {
 	case errors.As(err, &unreachable):
-		return "; check that the cluster is running and that the kubeconfig names it"
+		return "; check that the cluster is running and that the kubeconfig names it, or wait for it with --wait=2m"
 	case errors.As(err, &config) && config.Problem == kube.ConfigBroken:
 		return "; correct it, or name another with --kubeconfig"
 	case errors.As(err, &config) && config.Problem == kube.ConfigDangling:
@@ -144,6 +145,7 @@ GOPF_RUN_LOG_FORMAT, or KOPF_RUN_LOG_FORMAT.`,
 			return misuse("say what to do, for example '%s run --all-namespaces'", name)
 		},
 	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return suggest.FlagError(cmd.Flags(), err) })
 	root.Flags().Bool("version", false, "print the versions of the operator and of the framework") // or else it would have -v
 	root.SetVersionTemplate("{{.Version}}")
 	root.AddCommand(runCommand(op, name, exit), freezeCommand(op, name), resumeCommand(op, name), versionCommand())
@@ -164,9 +166,13 @@ func addCompletion(root *cobra.Command) {
 	}
 }
 
-func noArguments(_ *cobra.Command, args []string) error {
+func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return misuse("unknown command or argument %q", args[0])
+		var known []string
+		for _, c := range cmd.Commands() {
+			known = append(known, c.Name())
+		}
+		return misuse("unknown command or argument %q%s", args[0], suggest.DidYouMean(args[0], known, "%q"))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"slices"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"gopf.dev/gopf/internal/suggest"
 )
 
 // Annotations of flags.
@@ -96,7 +99,10 @@ func setFlag(flags *pflag.FlagSet, f *pflag.Flag, name, value string) error {
 		values = strings.Fields(value)
 	}
 	for _, v := range values {
-		if err := flags.Set(f.Name, v); err != nil {
+		err := flags.Set(f.Name, v)
+		if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+			return misuse("the variable %s is %q: %s", name, v, suggest.Values(bad))
+		} else if err != nil {
 			return misuse("the variable %s: %w", name, err)
 		}
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -14,6 +15,7 @@ type scopeFlags struct {
 	namespaces []string
 	kubeconfig string
 	context    string
+	wait       lifetime
 
 	flags *pflag.FlagSet
 }
@@ -26,6 +28,7 @@ func (s *scopeFlags) add(flags *pflag.FlagSet, verb string) {
 	annotate(flags, "namespace", "NAMESPACES")
 	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "the `file` that tells where the cluster is")
 	flags.StringVar(&s.context, "context", "", "the `name` of the context in the kubeconfig; default: the current one")
+	flags.Var(&s.wait, "wait", "`how long` to wait for an API server that is not up yet, in seconds or as 2m; default: a few attempts")
 }
 
 func (s *scopeFlags) check() error {
@@ -44,5 +47,7 @@ func (s *scopeFlags) check() error {
 func (s *scopeFlags) unsaid() bool { return !s.everywhere && len(s.namespaces) == 0 }
 
 func (s *scopeFlags) options() []gopf.RunOption {
-	return []gopf.RunOption{gopf.Namespaces(s.namespaces...), gopf.Kubeconfig(s.kubeconfig, s.context)}
+	return []gopf.RunOption{
+		gopf.Namespaces(s.namespaces...), gopf.Kubeconfig(s.kubeconfig, s.context), gopf.WaitForCluster(time.Duration(s.wait)),
+	}
 }

@@ -131,8 +131,8 @@ func TestAStopThatTakesTooLongEndsTheProcess(t *testing.T) {
 		slowness time.Duration
 		exits    []int
 	}{
-		"within the default":   {noSettings, 599 * time.Second, nil},
-		"later":                {noSettings, 601 * time.Second, []int{overdue}},
+		"within the default":   {noSettings, 24 * time.Second, nil},
+		"later":                {noSettings, 26 * time.Second, []int{overdue}},
 		"later than its limit": {limit(time.Second), 2 * time.Second, []int{overdue}},
 		"without a limit":      {limit(0), time.Hour, nil},
 	}

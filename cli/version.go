@@ -2,10 +2,11 @@ package cli
 
 import (
 	"fmt"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"gopf.dev/gopf/internal/buildinfo"
 )
 
 func versionCommand() *cobra.Command {
@@ -19,17 +20,15 @@ func versionCommand() *cobra.Command {
 
 // version is what the program was built of, a line each.
 func version() string {
-	info, found := debug.ReadBuildInfo()
-	if !found {
+	info := buildinfo.Read()
+	if info.Go == "" {
 		return "The program was built without version information.\n"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s\n", info.Main.Path, info.Main.Version)
-	for _, dep := range info.Deps {
-		if dep.Path == "gopf.dev/gopf" {
-			fmt.Fprintf(&b, "%s %s\n", dep.Path, dep.Version)
-		}
+	fmt.Fprintf(&b, "%s %s%s\n", info.Path, info.Version, info.Source())
+	if info.Path != buildinfo.Framework {
+		fmt.Fprintf(&b, "%s %s\n", buildinfo.Framework, info.Framework)
 	}
-	fmt.Fprintln(&b, info.GoVersion)
+	fmt.Fprintln(&b, info.Go)
 	return b.String()
 }

@@ -97,8 +97,8 @@ func builtins() []builtin {
 		{Kind: n(rbac, "v1", "rolebindings", "RoleBinding")},
 		{Kind: c(rbac, "v1", "clusterroles", "ClusterRole")},
 		{Kind: c(rbac, "v1", "clusterrolebindings", "ClusterRoleBinding")},
-		{Kind: in("api-extensions", c(admission, "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration")), generation: true},
-		{Kind: in("api-extensions", c(admission, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration")), generation: true},
+		{Kind: in("api-extensions", c(admission, "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration")), generation: true, always: true},
+		{Kind: in("api-extensions", c(admission, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration")), generation: true, always: true},
 
 		{Kind: all(s(n("kopf.dev", "v1", "kopfexamples", "KopfExample", "kopfexes", "kopfex", "kexes", "kex"))), custom: true},
 		{Kind: n("kopf.dev", "v1", "kopfpeerings", "KopfPeering"), custom: true},

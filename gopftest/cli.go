@@ -32,12 +32,16 @@ type CommandLine struct {
 //
 //	program := gopftest.RunCommand(t, op, cluster, "run", "--all-namespaces")
 //
+// The commands run, freeze and resume get the kubeconfig of the cluster. They act
+// neither on the cluster of the developer's kubeconfig nor on one that a login
+// handler of the operator names.
+//
 // A cluster in memory is reached through a socket then, so this cannot be in a
 // testing/synctest bubble.
 func RunCommand(t testing.TB, op *gopf.Operator, c *Cluster, args ...string) *CommandLine {
 	t.Helper()
-	if len(args) > 0 && args[0] == "run" {
-		args = slices.Insert(slices.Clone(args), 1, "--kubeconfig", c.Kubeconfig(t))
+	if at := slices.IndexFunc(args, reachesCluster); at >= 0 {
+		args = slices.Insert(slices.Clone(args), at+1, "--kubeconfig="+c.Kubeconfig(t), "--context="+contextName)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &CommandLine{stop: cancel, done: make(chan struct{})}
@@ -51,6 +55,15 @@ func RunCommand(t testing.TB, op *gopf.Operator, c *Cluster, args ...string) *Co
 	})
 	return r
 }
+
+// reachesCluster reports whether the argument is a command that talks to a cluster.
+func reachesCluster(arg string) bool {
+	return slices.Contains([]string{"run", "freeze", "resume"}, arg)
+}
+
+// contextName is the only context of the kubeconfigs that [Cluster.Kubeconfig]
+// writes.
+const contextName = "test"
 
 // Stop ends the program as a signal does, and returns its exit code. It may be
 // called more than once.
@@ -91,8 +104,8 @@ func (c *Cluster) Kubeconfig(t testing.TB) (path string) {
 			Token: cfg.BearerToken, TokenFile: cfg.BearerTokenFile, Username: cfg.Username, Password: cfg.Password,
 			Exec: cfg.ExecProvider, AuthProvider: cfg.AuthProvider,
 		}},
-		Contexts:       map[string]*clientcmdapi.Context{"test": {Cluster: "test", AuthInfo: "test"}},
-		CurrentContext: "test",
+		Contexts:       map[string]*clientcmdapi.Context{contextName: {Cluster: "test", AuthInfo: "test"}},
+		CurrentContext: contextName,
 	}, path)
 	if err == nil {
 		err = os.Chmod(path, 0o600)

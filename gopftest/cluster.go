@@ -40,9 +40,9 @@ type Cluster struct {
 // name does not tell enough of can be given by [Cluster.Define], or created as a
 // definition of a custom resource through the API.
 //
-// Namespaces, events, leases and definitions of custom resources are always
-// served, and the namespaces default, kube-system, kube-public and
-// kube-node-lease exist.
+// Namespaces, events, leases, definitions of custom resources and webhook
+// configurations are always served, and the namespaces default, kube-system,
+// kube-public and kube-node-lease exist.
 func NewCluster(t testing.TB, resources ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{

@@ -10,7 +10,8 @@ import (
 	"gopf.dev/gopf/internal/controlplane"
 )
 
-// newExec is for makefiles: test packages that run under it share one control plane.
+// newExec is for makefiles: all test packages that run under it share one control
+// plane.
 func newExec(stop *interrupt) *cobra.Command {
 	var data string
 	cmd := &cobra.Command{
@@ -18,8 +19,7 @@ func newExec(stop *interrupt) *cobra.Command {
 		Short: "Run a command while a Kubernetes control plane is up",
 		Long: `Start a Kubernetes control plane, run the command with KUBECONFIG and ` + controlplane.KubeconfigVariable + `
 set to its kubeconfig, and stop it. The exit code is the command's.`,
-		Example: "  gopf exec -- go test ./...",
-		Hidden:  true,
+		Example: "  gopf exec -- go test ./...\n  gopf exec --data ./cluster -- kubectl get namespaces",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || cmd.ArgsLenAtDash() != 0 {
 				return errors.New("give the command after --")

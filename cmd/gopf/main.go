@@ -9,9 +9,11 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"gopf.dev/gopf/internal/buildinfo"
+	"gopf.dev/gopf/internal/suggest"
 )
 
 // Exit codes besides 0 and those of operators.
@@ -86,11 +88,25 @@ func newRoot(stop *interrupt) *cobra.Command {
 "gopf run" makes an operator of packages with handlers and runs it. "gopf dev" runs
 an operator on a real Kubernetes control plane of its own: nothing but Go needs to
 be installed.`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		// They would take more than the one line.
-		DisableSuggestions: true,
+		SilenceErrors:      true,
+		SilenceUsage:       true,
+		DisableSuggestions: true, // cobra's take more than the one line
+		Version:            version(),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			var known []string
+			for _, c := range cmd.Commands() {
+				known = append(known, c.Name())
+			}
+			return fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), suggest.DidYouMean(args[0], known, "%q"))
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.Flags().Bool("version", false, "print the version of gopf") // or else it would have -v
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return suggest.FlagError(cmd.Flags(), err) })
 	root.AddCommand(newNew(), newRun(stop), newDev(stop), newExec(stop), newVersion())
 	return root
 }
@@ -100,12 +116,12 @@ func newVersion() *cobra.Command {
 		Use:   "version",
 		Short: "Print the version of gopf",
 		Args:  cobra.NoArgs,
-		Run: func(cmd *cobra.Command, _ []string) {
-			version := "(unknown)"
-			if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-				version = info.Main.Version
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "gopf %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-		},
+		Run:   func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), version()) },
 	}
+}
+
+// version names what this executable was built of.
+func version() string {
+	info := buildinfo.Read()
+	return fmt.Sprintf("gopf %s%s %s %s/%s", info.Version, info.Source(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

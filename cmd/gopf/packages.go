@@ -22,7 +22,7 @@ type goPackage struct {
 	ImportPath, Name, Dir string
 	GoFiles, CgoFiles     []string
 	Match                 []string // the patterns that it was found by
-	Error                 *struct{ Err string }
+	Error                 *struct{ Pos, Err string }
 
 	given    string          // what the user calls it
 	files    bool            // only the files in GoFiles are meant, not the folder
@@ -126,7 +126,7 @@ func findPackages(ctx context.Context, args []string) (module string, packages [
 			return "", nil, fmt.Errorf("read the answer of go list: %w", err)
 		}
 		if p.Error != nil {
-			return "", nil, usagef("%s", strings.Join(strings.Fields(p.Error.Err), " "))
+			return "", nil, usagef("%s", p.failure())
 		}
 		p.files = p.ImportPath == "command-line-arguments"
 		switch {
@@ -140,6 +140,15 @@ func findPackages(ctx context.Context, args []string) (module string, packages [
 		}
 		packages = append(packages, p)
 	}
+}
+
+// failure is the error of the go command in one line, with the file if it has one.
+func (p *goPackage) failure() string {
+	text := strings.Join(strings.Fields(p.Error.Err), " ")
+	if p.Error.Pos != "" && !strings.Contains(text, p.Error.Pos) {
+		return p.Error.Pos + ": " + text
+	}
+	return text
 }
 
 // goOutput is what the go command prints.

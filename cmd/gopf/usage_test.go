@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,13 +15,21 @@ func TestBadInputGetsOneClearLine(t *testing.T) {
 	if err := os.WriteFile(broken, []byte("kind: ConfigMap\n---\n{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	unparsable := filepath.Join(dir, "unparsable")
+	for name, text := range map[string]string{"go.mod": "module example.com/x\n\ngo 1.26\n", "x.go": "packge x\n"} {
+		if err := errors.Join(os.MkdirAll(unparsable, 0o755), os.WriteFile(filepath.Join(unparsable, name), []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	const operator, library, greeter = "testdata/operator", "testdata/library", "testdata/greeter"
 	cases := map[string]struct {
 		args []string
 		code int
 		want string
 	}{
-		"unknown command":        {[]string{"devel"}, 2, `unknown command "devel" for "gopf"`},
+		"unknown command":        {[]string{"devel"}, 2, `unknown command "devel" for "gopf" (did you mean "dev"?); see gopf --help`},
+		"mistyped exec":          {[]string{"exce", "--", "true"}, 2, `unknown command "exce" for "gopf" (did you mean "exec"?)`},
+		"mistyped flag":          {[]string{"dev", operator, "--aply", dir}, 2, "unknown flag: --aply (did you mean --apply?); see gopf dev --help"},
 		"unknown flag":           {[]string{"dev", operator, "--verbos"}, 2, "unknown flag: --verbos; see gopf dev --help"},
 		"no path":                {[]string{"dev"}, 2, "PATH is missing: give the folder of the operator's main package"},
 		"no path but arguments":  {[]string{"dev", "--", "run"}, 2, "PATH is missing"},
@@ -45,6 +54,7 @@ func TestBadInputGetsOneClearLine(t *testing.T) {
 		"run no such package":    {[]string{"run", "gopf.dev/gopf/none"}, 2, "gopf.dev/gopf/none"},
 		"run no Go files":        {[]string{"run", "testdata"}, 2, "no Go files in "},
 		"run no module":          {[]string{"run", dir}, 2, "there is no go.mod in " + dir + " or above: run 'go mod init' there"},
+		"run no Go at all":       {[]string{"run", unparsable}, 2, "x.go:1:1: expected 'package', found packge"},
 		"run a pattern":          {[]string{"run", "./..."}, 2, "./... stands for many packages: name those to run"},
 		"run no Register":        {[]string{"run", library}, 2, "testdata/library is package library, not a main package, and has no func Register(op *gopf.Operator)"},
 		"run no Register there":  {[]string{"run", greeter, library}, 2, "testdata/library is package library"},
@@ -79,6 +89,10 @@ func TestHelpTeaches(t *testing.T) {
 		"run --help": {"Examples:\n  gopf run ./handlers", "func Register(op *gopf.Operator)", "--all-namespaces", `"gopf dev" starts one`},
 		"help run":   {"Examples:\n  gopf run ./handlers"},
 		"run -h":     {"Examples:\n  gopf run ./handlers"},
+		"--help":     {"exec ", "Run a command while a Kubernetes control plane is up", "--version"},
+		"":           {"Available Commands:"},
+		"--version":  {"gopf ", " go1."},
+		"version":    {"gopf ", " go1."},
 	}
 	for line, wants := range cases {
 		args := strings.Fields(line)

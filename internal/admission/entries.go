@@ -159,15 +159,21 @@ func clientConfig(c webhook.ClientConfig) map[string]any {
 	return fields
 }
 
-// defaulted is the entry as the API server completes it.
+// defaulted returns the entry as the API server completes it: with the default
+// values, and without an empty list of rules. A handler has no rules while the
+// cluster does not have its resource. Both sides of a comparison are completed,
+// because some servers do it only in part, such as those in memory.
 func defaulted(e Entry, mutating bool) Entry {
 	e = maps.Clone(e)
+	if rules, _ := e["rules"].([]any); len(rules) == 0 {
+		delete(e, "rules")
+	}
 	for _, selector := range []string{"namespaceSelector", "objectSelector"} {
 		if e[selector] == nil {
 			e[selector] = map[string]any{}
 		}
 	}
-	if mutating {
+	if mutating && e["reinvocationPolicy"] == nil {
 		e["reinvocationPolicy"] = "Never"
 	}
 	return e

@@ -49,6 +49,6 @@ func ownOf(present []any, managed string) []any {
 func asWanted(present []any, wanted []Entry, managed string, mutating bool) bool {
 	own := ownOf(present, managed)
 	return slices.EqualFunc(own, wanted, func(there any, want Entry) bool {
-		return diff.Equal(there, defaulted(want, mutating))
+		return diff.Equal(defaulted(there.(Entry), mutating), defaulted(want, mutating))
 	})
 }

@@ -210,7 +210,7 @@ func (t *Task) send(r *result) (err error) {
 	case errors.Is(err, apply.ErrGone):
 		return nil
 	case apply.Refused(err):
-		r.refuse(fmt.Errorf("the API server refused the change: %w", err))
+		r.refuse(fmt.Errorf("the API server refused the change: %w%s", err, apply.Advice(err, "")))
 		return nil
 	}
 	return err

@@ -54,7 +54,7 @@ func atPeerings(ctx context.Context, c Config, do func(context.Context, *kube.Cl
 		return err
 	}
 	defer client.Close()
-	found, err := discover(ctx, client, &observe.Resources{Client: client, Stream: c.Stream, Log: c.Log})
+	found, err := discover(ctx, c, client, &observe.Resources{Client: client, Stream: c.Stream, Log: c.Log})
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,10 @@ type Config struct {
 
 	Version string // of the framework
 
+	// Wait is how long the operator waits at the start for an API server that is not
+	// up yet. 0 means a few attempts only.
+	Wait time.Duration
+
 	Posting     posting.Config
 	Health      Health
 	Peering     Peering
@@ -124,7 +128,7 @@ func Run(ctx context.Context, c Config) error {
 
 	resources := &observe.Resources{Client: client.Reserved(forDiscovery), Stream: c.Stream, Log: c.Log, Disabled: c.ScanningDisabled}
 	v.begin("the cluster is asked what it has")
-	discovered, err := discover(ctx, resources.Client, resources)
+	discovered, err := discover(ctx, c, resources.Client, resources)
 	if ctx.Err() != nil {
 		return nil
 	}

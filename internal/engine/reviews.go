@@ -20,6 +20,16 @@ type Admission struct {
 	Server  webhook.Server // nil for none
 	Managed string         // the name of the configurations to be kept; "" for none
 	Dev     bool           // without a server, use one for development
+
+	Substitute Substitute // replaces the server in tests
+}
+
+// Substitute replaces the webhook server of an operator in tests, whose cluster may
+// be in memory.
+type Substitute struct {
+	// Server returns the server that is used in place of the declared one, which may
+	// be nil. managed is the name of the configurations. nil means no replacement.
+	Server func(declared webhook.Server, managed string) webhook.Server
 }
 
 // lingering is how long reviews are answered still after the cluster was told not
@@ -32,7 +42,11 @@ func (s *server) newControl() (*admission.Control, error) {
 	if len(handlers) == 0 {
 		return nil, nil
 	}
-	chosen, err := admission.ChooseServer(s.Admission.Server, s.Admission.Dev, s.Log)
+	declared := s.Admission.Server
+	if substitute := s.Admission.Substitute.Server; substitute != nil {
+		declared = substitute(declared, s.managed())
+	}
+	chosen, err := admission.ChooseServer(declared, s.Admission.Dev, s.Log)
 	if err != nil {
 		return nil, err
 	}

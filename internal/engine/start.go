@@ -63,19 +63,35 @@ func connect(ctx context.Context, c *Config, v *vitals) (*kube.Client, *login.Va
 // firstAnswer is how long the cluster may take to answer at the start.
 const firstAnswer = 5 * time.Second
 
-// discover finds out what the cluster has. At the start, nobody is helped by
-// an operator that waits for an unreachable cluster in silence: a few attempts
-// are made, and then it is told.
-func discover(ctx context.Context, client *kube.Client, resources *observe.Resources) ([]kind.Info, error) {
+// waitPause is the pause between attempts while the operator waits for the API
+// server.
+const waitPause = time.Second
+
+// discover finds out what the cluster has. An operator that waits for an unreachable
+// cluster in silence helps no user: by default it makes a few attempts and returns
+// the error. With [Config.Wait], it goes on for that long and says so once.
+func discover(ctx context.Context, c Config, client *kube.Client, resources *observe.Resources) ([]kind.Info, error) {
 	client = client.Derive(func(o *kube.Options) {
 		o.Backoffs = slices.Values([]time.Duration{time.Second, time.Second})
 		o.RequestTimeout = min(o.RequestTimeout, firstAnswer)
 		o.Log = slog.New(slog.DiscardHandler) // the error tells it all
 	})
-	found, err := client.Discover(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("find out what the cluster has: %w", err)
+	deadline := time.Now().Add(c.Wait)
+	for told := false; ; told = true {
+		found, err := client.Discover(ctx)
+		if err == nil {
+			resources.Tell(found)
+			return found.Resources, nil
+		}
+		if !kube.Unavailable(err) || ctx.Err() != nil || !time.Now().Before(deadline) {
+			return nil, fmt.Errorf("find out what the cluster has: %w", err)
+		}
+		if !told {
+			c.Log.Warn("The API server is not up yet; the operator waits for it.", "limit", c.Wait, "error", err)
+		}
+		select {
+		case <-time.After(min(waitPause, time.Until(deadline))):
+		case <-ctx.Done():
+		}
 	}
-	resources.Tell(found)
-	return found.Resources, nil
 }

@@ -36,12 +36,12 @@ type Served struct {
 // contradicts them: see [Plan.Conflict].
 func Match(handlers registry.Set, cluster []kind.Info) Plan {
 	p := Plan{Kinds: map[schema.GroupVersionResource]Served{}}
-	missing := map[string]bool{}
+	missing := map[string]string{} // what may be meant instead
 	for _, h := range handlers {
 		found := h.Of.Select(cluster)
 		switch {
 		case len(found) == 0:
-			missing[h.Of.String()] = true
+			missing[h.Of.String()] = meant(h.Of.String(), cluster)
 			continue
 		case h.Family == registry.Reviews:
 			continue // the cluster asks by itself: nothing is to be followed
@@ -55,7 +55,7 @@ func Match(handlers registry.Set, cluster []kind.Info) Plan {
 	}
 	p.Conflict = errors.Join(p.twoVersions(), p.selections())
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
-		p.problem("the cluster does not have the resource %q; its handlers will start working as soon as it does", name)
+		p.problem("the cluster does not have the resource %q%s; its handlers will start working as soon as it does", name, missing[name])
 	}
 	return p
 }
@@ -119,12 +119,8 @@ func (p *Plan) selections() error {
 		s.Select = first.Select
 		p.Kinds[gvr] = s
 		for _, h := range s.Handlers {
-			if h.Select != first.Select {
-				return fmt.Errorf("handlers of %s select different objects: %q by %q (%s), %q by %q (%s); use one selection for all", s.Info,
-					first.Select, first.ID, first.Where, h.Select, h.ID, h.Where)
-			}
-			if h.Select != "" && (h.Mandatory || h.Family == registry.Background || h.Family == registry.Events) {
-				return fmt.Errorf("handler %q (%s) cannot be used with Select(%q): an object that leaves the selection would look deleted to it; use WithLabel instead", h.ID, h.Where, h.Select)
+			if err := errors.Join(first.CheckSameSelect(h), h.CheckSelect()); err != nil {
+				return err
 			}
 		}
 	}

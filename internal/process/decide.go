@@ -30,7 +30,7 @@ func (s *sight) decide(ctx context.Context, stopping delay) (*change, error) {
 		return c, nil
 	case interested && s.cause.Reason == cause.Create && s.memory.handled:
 		s.memory.handled = false // until it is again
-		if c.due = s.undone("What the operator had stored on the object is gone, so it is handled as a new one. If somebody else removes annotations, let them keep those of the operator."); c.due.Set {
+		if c.due = s.undone("What the operator had stored on the object is gone, so it is handled as a new one. If another operator handles the same objects, stop one of them or let them meet at a peering; if another client removes annotations, let it keep those of the operator."); c.due.Set {
 			return c, nil
 		}
 	}
@@ -104,7 +104,7 @@ func (s *sight) conclude(ctx context.Context, c *change, handled func(context.Co
 func (s *sight) guard(c *change) *change {
 	if s.memory.guarded {
 		s.memory.guarded = false
-		if c.due = s.undone("The finalizer of the operator is gone, and is put on the object again. If somebody else removes finalizers, let them keep that of the operator."); c.due.Set {
+		if c.due = s.undone("The finalizer of the operator is gone, and is put on the object again. If another operator handles the same objects, stop one of them or let them meet at a peering; if another client removes finalizers, let it keep that of the operator."); c.due.Set {
 			return c
 		}
 	}

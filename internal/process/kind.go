@@ -78,6 +78,7 @@ type Config struct {
 	WriteGrace     time.Duration   // for recording outcomes after the handlers were cancelled
 	PlainSecrets   bool            // keep what secrets were like as it is rather than as digests
 	TrustCopies    bool            // believe state that was stored for another object
+	Webhooks       string          // the name of the operator's webhook configurations; "" for none
 }
 
 // Memory is what is kept of one object between its turns. It is small: there

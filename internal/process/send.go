@@ -87,9 +87,9 @@ func (k *Kind) sendPart(ctx context.Context, applier apply.Applier, body *object
 		case !refused(err):
 			return after, err
 		case part.Refuse == nil:
-			applier.Log.Error("The API server refused the change that an event handler asked for, which is dropped.", "handler", part.Handler, "error", err)
+			applier.Log.Error("The API server refused the change that an event handler asked for, which is dropped"+apply.Advice(err, k.Config.Webhooks)+".", "handler", part.Handler, "error", err)
 		default:
-			part.Refuse(fmt.Errorf("the API server refused the change: %w", err))
+			part.Refuse(fmt.Errorf("the API server refused the change: %w%s", err, apply.Advice(err, k.Config.Webhooks)))
 		}
 		c.next()
 		return body, nil

@@ -1,0 +1,82 @@
+package gopf
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"gopf.dev/gopf/internal/registry"
+)
+
+// leastDuration is the shortest duration that a declaration may ask for. A shorter
+// one is a number without its unit: Timer("x", 30, fn) means 30 ns.
+const leastDuration = time.Millisecond
+
+// span is a duration in a declaration, with the option that it was given by.
+type span struct {
+	option string
+	is     time.Duration
+}
+
+// problem says what is wrong with the duration; "" if nothing is.
+func (s span) problem() string {
+	switch {
+	case s.is < 0:
+		return fmt.Sprintf("%s is negative: %s", s.option, s.is)
+	case s.is > 0 && s.is < leastDuration:
+		return fmt.Sprintf("%s is only %s: give the unit, as %d*time.Second", s.option, s.is, s.is.Nanoseconds())
+	}
+	return ""
+}
+
+// checkSpans reports durations that cannot be meant.
+func (op *Operator) checkSpans(id string, spans ...span) {
+	for _, s := range spans {
+		if p := s.problem(); p != "" {
+			op.problem("handler %q: %s", id, p)
+		}
+	}
+}
+
+// checkLimits returns what is wrong with the retry options of a handler, one
+// sentence each.
+func checkLimits(l registry.Limits) (problems []string) {
+	if l.Retries.Set && l.Retries.Is < 0 {
+		problems = append(problems, fmt.Sprintf("Retries is negative: %d; leave it out for no limit", l.Retries.Is))
+	}
+	for _, s := range []span{{"Timeout", l.Timeout.Or(0)}, {"Backoff", l.Backoff.Or(0)}} {
+		if p := s.problem(); p != "" {
+			problems = append(problems, p)
+		}
+	}
+	return problems
+}
+
+// joined makes one error of several sentences; nil of none.
+func joined(problems []string) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(problems, "; "))
+}
+
+// checkHandler reports options of a handler that cannot work, and selections at the
+// server that exclude each other.
+func (op *Operator) checkHandler(h *registry.Handler) {
+	for _, p := range checkLimits(h.Limits) {
+		op.problem("handler %q: %s", h.ID, p)
+	}
+	if err := h.CheckSelect(); err != nil {
+		op.problem("%w", err)
+	}
+	for _, other := range op.handlers {
+		if other.Of.String() != h.Of.String() {
+			continue
+		}
+		if err := other.CheckSameSelect(h); err != nil {
+			op.problem("%w", err)
+			return
+		}
+	}
+}
