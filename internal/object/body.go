@@ -115,7 +115,7 @@ func (b *Body) WithType(apiVersion, kind string) *Body {
 		head = append(head, ',')
 	}
 	rest := b.raw[1:]
-	if len(rest) > 0 && rest[0] == '}' {
+	if first := bytes.TrimLeft(rest, " \t\r\n"); len(first) > 0 && first[0] == '}' {
 		head = head[:len(head)-1]
 	}
 	typed := append(head, rest...)

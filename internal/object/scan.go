@@ -75,6 +75,9 @@ func scan(raw []byte) (id Identity, found parts, managed span, err error) {
 		}
 		return r.SkipValue()
 	})
+	if err == nil && int(r.InputOffset()) < len(raw) { // spaces were trimmed
+		err = errors.New("something follows after the JSON object")
+	}
 	return id, found, managed, err
 }
 
