@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -84,7 +83,7 @@ func (k *Kind) change(ctx context.Context, m *Memory, state *object.Body, why Oc
 	last = state
 	defer func() {
 		if v := recover(); v != nil { // of filters, lifecycles, storages: users' code
-			err = &panicError{v, debug.Stack()}
+			err = &panicError{v, execute.PanicStack()}
 		}
 	}()
 	for range passes {
@@ -185,7 +184,7 @@ type panicError struct {
 	stack []byte
 }
 
-func (e *panicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.value, e.stack) }
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
 // handle decides what to do about the object, and does it. What could not be
 // written last time comes first: handlers are not called again for it.
@@ -253,10 +252,10 @@ func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *chang
 	if err != nil {
 		return after, err
 	}
-	if w.failures > 0 {
+	if w.failures > 0 && k.Outages.Over(w.failure) {
 		applier.Log.Info("Throttling is over. Switching back to normal operations.")
 	}
-	w.unsent, w.failures, w.refused, w.fresh, w.until = nil, 0, nil, false, time.Time{}
+	w.unsent, w.failures, w.failure, w.refused, w.fresh, w.until = nil, 0, nil, nil, false, time.Time{}
 	m.wroteIn = k.pauses()
 	if c.todo {
 		w.todo, w.todoSent = nil, false
@@ -313,7 +312,7 @@ func (k *Kind) send(ctx context.Context, applier apply.Applier, body *object.Bod
 func (k *Kind) apply(ctx context.Context, a apply.Applier, body *object.Body, asked, notes *patch.Patch, f apply.Finalizer) (after *object.Body, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			after, err = body, &panicError{v, debug.Stack()}
+			after, err = body, &panicError{v, execute.PanicStack()}
 		}
 	}()
 	return a.Apply(ctx, body, asked, notes, f)

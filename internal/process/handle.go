@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -87,7 +86,7 @@ func (h *handling) tryEdits(runner *execute.Runner) {
 		func() {
 			defer func() {
 				if v := recover(); v != nil {
-					part.Refuse(&execute.PanicError{Value: v, Stack: debug.Stack()})
+					part.Refuse(&execute.PanicError{Value: v, Stack: execute.PanicStack()})
 				}
 			}()
 			part.Patch.Fold(h.body.Map())

@@ -13,6 +13,7 @@ import (
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/fieldpath"
 	"gopf.dev/gopf/internal/index"
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/posting"
 	"gopf.dev/gopf/internal/progress"
@@ -54,6 +55,8 @@ type Kind struct {
 	// Mark returns the next value of the counter that also numbers lists and watch
 	// events; see [Event.Mark]. nil means that list items never replace newer states.
 	Mark func() uint64
+	// Outages limits log lines about failures of the API server. May be nil.
+	Outages *kube.Outages
 	// Stopping is closed when no new work is to be begun.
 	Stopping <-chan struct{}
 	// Paused tells that none is for now; nil for never.
@@ -105,6 +108,7 @@ type business struct {
 	asked    []execute.Part // what event handlers asked for meanwhile
 	wake     *Wake          // who asked for what is delayed meanwhile
 	failures int            // errors of the framework in a row
+	failure  error          // the last of them
 	until    time.Time      // the pause after the last of them
 
 	unsaved *change   // its handlers have run, but their storage did not take their outcomes yet

@@ -3,7 +3,6 @@ package process
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"gopf.dev/gopf/internal/daemon"
@@ -147,7 +146,7 @@ func (m *Memory) paused() bool { return m.busy != nil && time.Now().Before(m.bus
 func (k *Kind) guard(body *object.Body, fn func()) {
 	defer func() {
 		if v := recover(); v != nil {
-			k.Logger(body).Error(fmt.Sprintf("A filter has panicked: %v", v), "stack", string(debug.Stack()))
+			k.Logger(body).Error(fmt.Sprintf("A filter has panicked: %v", v), "stack", string(execute.PanicStack()))
 		}
 	}()
 	fn()
