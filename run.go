@@ -163,6 +163,7 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 			ErrorDelays:    s.Queueing.ErrorDelays,
 			WriteGrace:     recording,
 			PlainSecrets:   s.Persistence.PlainSecrets,
+			SecretKey:      slices.Clone(s.Persistence.SecretKey),
 		},
 		ExitTimeout:      s.Queueing.ExitTimeout,
 		Polling:          s.Background.CancellationPolling,

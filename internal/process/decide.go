@@ -152,6 +152,8 @@ func (s *sight) handleCause(ctx context.Context, c *change) (conclude func(conte
 			return func(ctx context.Context) error { return h.takeBack(ctx, c) }, nil
 		case h.behind():
 			h.reason = cause.Update
+		case s.plain && s.cause.Reason == cause.Noop:
+			return func(ctx context.Context) error { return h.hideBase(ctx, c) }, nil
 		case h.stale(), h.note.Followed():
 			return func(ctx context.Context) error { return h.saveProgress(ctx, c, nil, []string{progress.HandlingID}) }, nil
 		case s.cause.Reason == cause.Noop:

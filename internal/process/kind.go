@@ -64,6 +64,9 @@ type Kind struct {
 	// Pauses returns how many pauses there were so far. nil means none.
 	Pauses func() uint32
 
+	// Notices are shared by all kinds of an operator. nil means that none are logged.
+	Notices *Notices
+
 	once     sync.Once
 	glancing glancing
 }
@@ -77,7 +80,8 @@ type Config struct {
 	DefaultBackoff time.Duration
 	ErrorDelays    []time.Duration // pauses after errors that are not the handlers'; the last repeats
 	WriteGrace     time.Duration   // for recording outcomes after the handlers were cancelled
-	PlainSecrets   bool            // keep what secrets were like as it is rather than as digests
+	PlainSecrets   bool            // keep the values of Secrets in plain rather than as digests
+	SecretKey      []byte          // makes the digests; nil means that they are salted with the uid only
 }
 
 // Memory is what is kept of one object between its turns. It is small: there
