@@ -25,6 +25,9 @@ var (
 	_ Tracer = (*StatusProgress)(nil)
 	_ Tracer = multiProgress(nil)
 	_ Tracer = retiredProgress{}
+	_ Tracer = (*AnnotationBase)(nil)
+	_ Tracer = (*StatusBase)(nil)
+	_ Tracer = multiBase(nil)
 )
 
 // Traces implements [Tracer].
@@ -56,7 +59,31 @@ func (m multiProgress) Traces() (t Traces, ok bool) {
 
 func (r retiredProgress) Traces() (t Traces, ok bool) { return traces(r.storage) }
 
-func traces(s Progress) (t Traces, ok bool) {
+// Traces implements [Tracer].
+func (s *AnnotationBase) Traces() (t Traces, ok bool) {
+	return Traces{Prefixes: []string{s.Prefix}}, true
+}
+
+// Traces implements [Tracer].
+func (s *StatusBase) Traces() (t Traces, ok bool) {
+	if len(s.Field) < 2 || s.Field[0] != "status" {
+		return Traces{}, false
+	}
+	return Traces{Keys: []string{s.Field[1]}}, true
+}
+
+func (m multiBase) Traces() (t Traces, ok bool) {
+	for _, storage := range m {
+		more, ok := traces(storage)
+		if !ok {
+			return Traces{}, false
+		}
+		t.add(more)
+	}
+	return t, true
+}
+
+func traces(s any) (t Traces, ok bool) {
 	if tracer, is := s.(Tracer); is {
 		return tracer.Traces()
 	}
