@@ -192,7 +192,7 @@ func (s *server) newResource(work context.Context, served observe.Served) *resou
 		Handlers: changes, Watchers: served.Handlers.Of(registry.Events),
 		Fields: append(changes.Fields(), background.Fields()...),
 		API:    s.client, Cluster: s.forHandlers(), Log: s.Log, Stopping: s.stopping, Paused: s.paused.Load, Pauses: r.pauses.Load,
-		Post: s.poster.Post, PostFrom: s.Posting.Level, Entrance: s.entry, Mark: s.Stream.Shared.Mark, Outages: s.client.Outages(), Notices: s.notices,
+		Post: s.poster.Post, PostFrom: s.Posting.Level, Entrance: s.entry, Mark: s.Stream.Shared.Mark, Outages: s.client.Outages(), Notices: s.notices, Managers: s.client.Managers,
 		Alarm: func(key string, at time.Time) { s.clock.Set(appointment{r, key}, at) },
 	}
 	if s.Posting.Enabled && s.Posting.Loggers {
@@ -200,7 +200,7 @@ func (s *server) newResource(work context.Context, served observe.Served) *resou
 	}
 	if s.vitals.metrics != nil {
 		r.counts = s.vitals.metrics.Resource(r.name(), ids(served.Handlers)...)
-		r.kind.Observe = observer(r.counts.Handler)
+		r.kind.Observe, r.kind.Foreign = observer(r.counts.Handler), r.counts.ForeignWrite
 	}
 	r.kind.Daemons = s.daemonsOf(r, background)
 	r.kind.Indexers = s.indexersOf(r, served.Handlers.Of(registry.Indexing))

@@ -103,6 +103,7 @@ func (k *Kind) change(ctx context.Context, m *Memory, state *object.Body, why Oc
 			*asked = append(m.busy.asked, *asked...)
 			m.busy.asked = nil
 		}
+		k.learn(m, last)
 		c, err := k.handle(ctx, m, last, why, asked)
 		if err != nil {
 			m.work().wake = why.Wake
@@ -240,8 +241,10 @@ func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *chang
 	applier := apply.Applier{
 		API: k.API, Resource: k.Resource, Log: k.Logger(body), Brief: c.brief, Fresh: m.fresh(body, c), Bound: k.bound(ctx, m, c),
 	}
+	k.sends(m)
 	after, err := k.send(ctx, applier, body, c)
 	k.wrote(m)
+	k.sent(m, after, err)
 	m.daemons.Outdate()
 	if err == nil && c.finalizer.Add && !after.Deleting && !slices.Contains(after.Finalizers(), c.finalizer.Name) {
 		err = errors.New("the cluster did not keep the finalizer: something removes it from what is written")

@@ -3,10 +3,14 @@
 package process
 
 import (
+	"context"
+	"hash/maphash"
 	"log/slog"
 	"sync"
 	"time"
 	"unique"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gopf.dev/gopf/internal/apply"
 	"gopf.dev/gopf/internal/daemon"
@@ -67,8 +71,18 @@ type Kind struct {
 	// Notices are shared by all kinds of an operator. nil means that none are logged.
 	Notices *Notices
 
+	// Managers reads the field managers of an object. nil means that they are not
+	// known.
+	Managers func(context.Context, kube.Target) ([]metav1.ManagedFieldsEntry, error)
+	// Foreign is called when the operator's state on an object has changed without a
+	// write of this process. May be nil.
+	Foreign func()
+
 	once     sync.Once
 	glancing glancing
+	tracing  sync.Once
+	traced   []string     // see prefixes
+	seed     maphash.Seed // of the hashes of marks
 }
 
 // Config is how objects are handled, whatever their resource.
@@ -101,6 +115,7 @@ type Memory struct {
 	ended     bool   // it exists no more, though the stream has not said so yet
 	wroteIn   uint32 // the number of pauses before the last write, or before it was created
 
+	witness *witness       // nil if nothing is known of the operator's marks on it
 	daemons *daemon.Object // nil for objects without daemons and timers
 	memos   registry.Memos
 	busy    *business // nil for objects with nothing to do

@@ -26,6 +26,7 @@ type Occasion struct {
 func (k *Kind) Turn(ctx context.Context, m *Memory, why Occasion) (forget bool) {
 	var asked []execute.Part
 	if event := why.Event; event != nil {
+		k.compare(ctx, m, event)
 		defer m.note(event.Mark) // only now: the event is compared with what was known before it
 		m.meet(event)
 		if m.version == "" && event.Type == "ADDED" {
