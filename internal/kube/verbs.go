@@ -35,11 +35,15 @@ func (c *Client) Get(ctx context.Context, t Target) (*object.Body, error) {
 func (c *Client) Managers(ctx context.Context, t Target) (managers []metav1.ManagedFieldsEntry, err error) {
 	err = c.do(ctx, &call{verb: "get", method: http.MethodGet, target: t, repeatable: true, read: func(a *response) error {
 		return c.slurp(a, func(raw []byte) error {
-			var partial metav1.PartialObjectMetadata
+			var partial struct {
+				Metadata struct {
+					ManagedFields []metav1.ManagedFieldsEntry `json:"managedFields"`
+				} `json:"metadata"`
+			}
 			if err := json.Unmarshal(raw, &partial); err != nil {
 				return &MalformedError{err}
 			}
-			managers = partial.ManagedFields
+			managers = partial.Metadata.ManagedFields
 			return nil
 		})
 	}})
