@@ -3,6 +3,7 @@ package gopf
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 type Freezing struct {
 	// Priority is what operators must have more of, not to pause.
 	Priority int
-	// Lifetime is how long they pause at the most.
+	// Lifetime is how long they pause at the most: 1 s to 7 days.
 	Lifetime time.Duration
 	// Identity is under what the record is found again; "" is the user and the
 	// host.
@@ -30,6 +31,9 @@ type Freezing struct {
 func (op *Operator) FreezePeers(ctx context.Context, f Freezing, opts ...RunOption) error {
 	if f.Lifetime < time.Second {
 		return errors.New("freezing needs a lifetime of one second at least")
+	}
+	if f.Lifetime > peering.LongestLifetime {
+		return fmt.Errorf("operators pause for %s at most: freeze them again before that", peering.LongestLifetime)
 	}
 	config, err := op.commandConfig(opts)
 	if err != nil {

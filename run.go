@@ -177,6 +177,7 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 			PlainSecrets:   s.Persistence.PlainSecrets,
 			TrustCopies:    s.Persistence.TrustCopies,
 			Webhooks:       s.Admission.Managed,
+			SecretKey:      slices.Clone(s.Persistence.SecretKey),
 		},
 		ExitTimeout:      s.Queueing.ExitTimeout,
 		Polling:          s.Background.CancellationPolling,

@@ -53,10 +53,18 @@ type PersistenceSettings struct {
 	// their annotations. Default: false, which handles copies as new objects. Copies
 	// are recognized only where the base is kept in annotations.
 	TrustCopies bool
-	// PlainSecrets keeps what Secrets were like as it is, as Kopf does. Otherwise
-	// their values are kept as digests, which tell what has changed, but not what
-	// it was.
+	// PlainSecrets keeps the values of Secrets in the last-handled configuration in
+	// plain, as Kopf does. Otherwise each value is kept as a digest: it shows whether
+	// the value has changed, but not what it was. A configuration with plain values that
+	// Kopf left is replaced when the operator first sees the Secret, without a handler
+	// call. Default: false.
 	PlainSecrets bool
+	// SecretKey makes the digests of values of Secrets, for example from a mounted file.
+	// It has 16 bytes or more, and is the same for all replicas. nil means that digests
+	// are salted with the uid of the object only: a client that can read them can try
+	// guesses. When the key changes, digests are made again with the next write of each
+	// Secret; no handler is called for that. Default: nil.
+	SecretKey []byte
 }
 
 // ExecutionSettings say how handlers are run.

@@ -53,6 +53,8 @@ func (s Settings) check() error {
 		return errors.New("the settings have no storages: begin with gopf.DefaultSettings()")
 	case s.Persistence.Finalizer == "":
 		return errors.New("the settings have no name for the finalizer: begin with gopf.DefaultSettings()")
+	case len(s.Persistence.SecretKey) > 0 && len(s.Persistence.SecretKey) < 16:
+		return fmt.Errorf("the key for digests of Secrets has %d bytes: it must have 16 at least", len(s.Persistence.SecretKey))
 	case s.Execution.Lifecycle == nil:
 		return errors.New("the settings have no lifecycle: begin with gopf.DefaultSettings()")
 	case s.Execution.MaxWorkers < 0, s.Queueing.WorkerLimit < 0:

@@ -148,7 +148,7 @@ GOPF_RUN_LOG_FORMAT, or KOPF_RUN_LOG_FORMAT.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return suggest.FlagError(cmd.Flags(), err) })
 	root.Flags().Bool("version", false, "print the versions of the operator and of the framework") // or else it would have -v
 	root.SetVersionTemplate("{{.Version}}")
-	root.AddCommand(runCommand(op, name, exit), freezeCommand(op, name), resumeCommand(op, name), versionCommand())
+	root.AddCommand(runCommand(op, name, exit), freezeCommand(op, name), resumeCommand(op, name), policyCommand(op, name), versionCommand())
 	return root
 }
 

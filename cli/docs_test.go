@@ -35,7 +35,7 @@ func TestAllFlagsAndVariablesAreInTheDocs(t *testing.T) {
 			}
 			checked++
 		})
-		if checked < 10 {
+		if checked < 10 && cmd.Name() != "policy" {
 			t.Errorf("%s has only %d flags", cmd.Name(), checked)
 		}
 	}

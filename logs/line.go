@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -20,8 +21,9 @@ type line struct {
 	attrs   []slog.Attr
 }
 
-// stack is the key of a stack trace; text formats print it below the line.
-const stack = "stack"
+// isBlock reports whether the value of an attribute has several lines: text formats
+// print it below the line. These are stack traces, and manifests to be applied.
+func isBlock(key string) bool { return key == "stack" || key == "manifest" }
 
 func (l line) text(o Options) []byte {
 	var b bytes.Buffer
@@ -40,19 +42,19 @@ func (l line) text(o Options) []byte {
 		fmt.Fprintf(&b, "%s %s ", paint(faint, l.time.Format("15:04:05")), level)
 	}
 	if prefix := l.prefix(); o.Prefix && prefix != "" {
-		b.WriteString(paint(faint, prefix) + " ")
+		b.WriteString(paint(faint, escape(prefix)) + " ")
 	}
-	b.WriteString(l.message)
-	var trace string
+	b.WriteString(escape(cut(l.message, longestText)))
+	var blocks []string
 	for _, a := range l.attrs {
-		if a.Key == stack {
-			trace = strings.TrimRight(a.Value.String(), "\n")
+		if isBlock(a.Key) {
+			blocks = append(blocks, strings.TrimRight(a.Value.String(), "\n"))
 			continue
 		}
 		l.appendText(&b, "", a)
 	}
-	if trace != "" {
-		b.WriteString("\n" + trace)
+	for _, block := range blocks {
+		b.WriteString("\n" + escapeLines(cut(block, longestBlock)))
 	}
 	b.WriteByte('\n')
 	return b.Bytes()
@@ -81,10 +83,11 @@ func (l line) appendText(b *bytes.Buffer, group string, a slog.Attr) {
 	if text != "" && strings.Contains(l.message, "'"+text+"'") {
 		return
 	}
+	text = cut(text, longestText)
 	if text == "" || strings.ContainsAny(text, " \t\n\"=") && !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "[") {
-		text = fmt.Sprintf("%q", text)
+		text = strconv.Quote(text)
 	}
-	fmt.Fprintf(b, " %s%s=%s", group, a.Key, text)
+	fmt.Fprintf(b, " %s=%s", escape(group+a.Key), escape(text))
 }
 
 func textOf(v slog.Value) string {
@@ -124,7 +127,7 @@ func (l line) prefix() string {
 }
 
 func (l line) json(o Options) []byte {
-	message := l.message
+	message := cut(l.message, longestText)
 	if prefix := l.prefix(); o.Prefix && prefix != "" {
 		message = prefix + " " + message
 	}
@@ -139,7 +142,15 @@ func (l line) json(o Options) []byte {
 	}
 	field("message", marshal(message))
 	for _, a := range l.attrs {
-		field(a.Key, jsonOf(a.Value))
+		limit := longestText
+		if isBlock(a.Key) {
+			limit = longestBlock
+		}
+		value := jsonOf(a.Value)
+		if len(value) > limit {
+			value = marshal(cut(textOf(a.Value.Resolve()), limit))
+		}
+		field(a.Key, value)
 	}
 	field("timestamp", marshal(l.time.UTC().Format("2006-01-02T15:04:05.000000-07:00")))
 	if l.object != nil {

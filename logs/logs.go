@@ -2,6 +2,11 @@
 // for machines. It can be used wherever a [slog.Handler] can:
 //
 //	log := slog.New(logs.New(os.Stderr, logs.Options{Format: logs.Full, Prefix: true}))
+//
+// Messages and attributes are cut at 8 KiB each. In text formats, newlines, control
+// characters and escape sequences are escaped as in Go strings, so that the text of
+// an object cannot forge a line or control a terminal. Only the attributes "stack"
+// and "manifest" keep their newlines: they are printed below the line.
 package logs
 
 import (

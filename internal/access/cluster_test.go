@@ -199,8 +199,7 @@ func TestClusterNamesExactlyWhatIsMissingAndPrintsWhatGrantsIt(t *testing.T) {
 		t.Errorf("not named: %v", want)
 	}
 
-	_, yaml, _ := strings.Cut(records[len(records)-1]["msg"].(string), "\n")
-	a.apply(yaml)
+	a.apply(records[len(records)-1]["manifest"].(string))
 	select {
 	case <-granted:
 	case <-time.After(time.Minute):

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -188,8 +187,8 @@ func (r *Reviewer) tellMissing(ctx context.Context, fresh, missing []Missing) {
 		}
 		r.me = SubjectOf(name)
 	}
-	// In the message, as attributes are printed in one line: this is to be pasted.
-	r.config.Log.Warn("To grant all that is missing, apply this; the operator will notice:\n" + strings.TrimSuffix(Rules(missing, r.me), "\n"))
+	// Text formats print a manifest below the line, so that it can be pasted.
+	r.config.Log.Warn("To grant all that is missing, apply this; the operator will notice:", "manifest", Rules(missing, r.me))
 }
 
 func (m Missing) attrs() []any {

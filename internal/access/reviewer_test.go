@@ -132,7 +132,7 @@ func (r *reviewing) lines() []string {
 	}
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {
-		if head, _, cut := strings.Cut(l, `:\n`); cut {
+		if head, _, cut := strings.Cut(l, `:" manifest=`); cut {
 			lines[i] = head
 		}
 	}

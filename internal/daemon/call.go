@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -99,6 +98,7 @@ func (t *Task) call(ctx context.Context, r *run) *result {
 		Retries: req.Retry, Started: req.Started,
 		DefaultBackoff: o.set.DefaultBackoff, DefaultMode: registry.Retry,
 		Log: req.Log, Observe: o.set.Observe, Enter: o.set.Entrance.For(spec.Handler, r.stopping),
+		Quiet: func(result any) bool { return spec.Timer && result == nil && req.Patch.Empty() && !c.wrote.Load() },
 		Call: func(ctx context.Context) (any, error) {
 			if err := spec.Call(ctx, c); err != nil {
 				return nil, t.judge(ctx, err)
@@ -201,7 +201,7 @@ func (t *Task) send(r *result) (err error) {
 	}
 	defer func() {
 		if v := recover(); v != nil { // of users' edits
-			r.refuse(&execute.PanicError{Value: v, Stack: debug.Stack()})
+			r.refuse(&execute.PanicError{Value: v, Stack: execute.PanicStack()})
 			err = nil
 		}
 	}()

@@ -14,6 +14,7 @@ import (
 
 	"gopf.dev/gopf/internal/alarm"
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/registry"
@@ -84,6 +85,8 @@ type Config struct {
 	Observe execute.Observer
 	// Entrance is what calls pass. May be nil.
 	Entrance *execute.Entrance
+	// Outages limits log lines about failures of the API server. May be nil.
+	Outages *kube.Outages
 
 	DefaultBackoff time.Duration   // after unclassified errors
 	ErrorDelays    []time.Duration // pauses after failed writes; the last repeats

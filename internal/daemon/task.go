@@ -171,7 +171,14 @@ func (t *Task) keep(p *result, err error, now time.Time, then *deeds) {
 	pause := t.object.set.pause(t.unsent.failures)
 	t.unsent.failures++
 	t.unsent.until = now.Add(pause)
-	t.say(then, (*slog.Logger).Error, "What the handler asked for could not be written. It will be sent again.", "pause", pause, "error", err)
+	at, attrs := (*slog.Logger).Debug, []any{"pause", pause, "error", err}
+	if log, omitted := t.object.set.Outages.Failed(err); log {
+		at = (*slog.Logger).Error
+		if omitted > 0 {
+			attrs = append(attrs, "omitted", omitted)
+		}
+	}
+	t.say(then, at, "What the handler asked for could not be written. It will be sent again.", attrs...)
 }
 
 // end takes the task away. If nobody asked for that, it stays away.

@@ -43,6 +43,7 @@ type server struct {
 
 	gateOfWrites *gate // nil without an election
 	entry        *execute.Entrance
+	notices      *process.Notices
 
 	// served is what is being served, for those who must not wait for the lock.
 	served   atomic.Pointer[[]*resource]
@@ -82,6 +83,7 @@ func newServer(c Config, client *kube.Client, v *vitals) *server {
 	s.daemons = alarm.New((*daemon.Task).Ring)
 	s.gate = newGate(c)
 	s.entry = s.entrance()
+	s.notices = &process.Notices{}
 	s.Posting.Posted, s.Posting.Dropped = v.metrics.EventPosted, v.metrics.EventsDropped
 	s.poster = posting.New(client.Ungated(), s.Posting)
 	if len(c.Namespaces) == 0 {
@@ -191,7 +193,7 @@ func (s *server) newResource(work context.Context, served observe.Served) *resou
 		Handlers: changes, Watchers: watchers,
 		Fields: slices.Concat(changes.Fields(), background.Fields(), watchers.Fields()),
 		API:    s.client, Cluster: s.forHandlers(), Log: s.Log, Stopping: s.stopping, Paused: s.paused.Load, Pauses: r.pauses.Load,
-		Post: s.poster.Post, PostFrom: s.Posting.Level, Entrance: s.entry, Mark: s.Stream.Shared.Mark,
+		Post: s.poster.Post, PostFrom: s.Posting.Level, Entrance: s.entry, Mark: s.Stream.Shared.Mark, Outages: s.client.Outages(), Notices: s.notices, Managers: s.client.Managers,
 		Alarm: func(key string, at time.Time) { s.clock.Set(appointment{r, key}, at) },
 	}
 	if s.Posting.Enabled && s.Posting.Loggers {
@@ -199,7 +201,7 @@ func (s *server) newResource(work context.Context, served observe.Served) *resou
 	}
 	if s.vitals.metrics != nil {
 		r.counts = s.vitals.metrics.Resource(r.name(), ids(served.Handlers)...)
-		r.kind.Observe = observer(r.counts.Handler)
+		r.kind.Observe, r.kind.Foreign = observer(r.counts.Handler), r.counts.ForeignWrite
 	}
 	r.kind.Daemons = s.daemonsOf(r, background)
 	r.kind.Indexers = s.indexersOf(r, served.Handlers.Of(registry.Indexing))

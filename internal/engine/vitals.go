@@ -192,7 +192,7 @@ func (v *vitals) snapshot() health.Snapshot {
 	if server := v.server.Load(); server != nil {
 		s.Started = true
 		s.Overdue = max(server.clock.Overdue(), server.daemons.Overdue())
-		s.Problems, s.Idle = server.problems(), server.idle()
+		s.Problems, s.Idle, s.Neighbor = server.problems(), server.idle(), server.notices.Warning()
 		if server.control != nil {
 			load := server.control.Load()
 			s.Reviews, s.ReviewsSince = load.Waiting, load.Since

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -28,6 +27,10 @@ type Attempt struct {
 	Log     *slog.Logger
 	Observe Observer // nil for nobody
 	Call    func(context.Context) (result any, err error)
+
+	// Quiet reports whether a success with this result changed nothing: then it is
+	// logged at DEBUG. nil means that every success is logged at INFO.
+	Quiet func(result any) bool
 
 	// Enter waits until the call may begin; see [Entrance.For]. Its error means
 	// that the handler must not be called. nil means at once.
@@ -156,7 +159,7 @@ func (a *Attempt) call(ctx context.Context) (result any, err error) {
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			err = &PanicError{v, debug.Stack()}
+			err = &PanicError{v, PanicStack()}
 		}
 	}()
 	return a.Call(ctx)
@@ -171,7 +174,11 @@ func (a *Attempt) conclude(ctx context.Context, result any, err error) Outcome {
 	}
 	switch e := err.(type) {
 	case nil:
-		a.Log.Info(a.name()+" succeeded.", "handler", a.ID)
+		level := slog.LevelInfo
+		if a.Quiet != nil && a.Quiet(result) {
+			level = slog.LevelDebug
+		}
+		a.Log.Log(ctx, level, a.name()+" succeeded.", "handler", a.ID)
 		return Outcome{Final: true, Result: result}
 	case *registry.UnfinishedError:
 		a.Log.Debug(a.name()+" has unfinished sub-handlers. Will retry soon.", "handler", a.ID)
@@ -195,7 +202,11 @@ func (a *Attempt) conclude(ctx context.Context, result any, err error) Outcome {
 func (a Attempt) Refused(err error) Outcome { return a.conclude(context.Background(), nil, err) }
 
 func (a *Attempt) permanent(err error) Outcome {
-	a.Log.Error(a.name()+" failed permanently: "+text(err), "handler", a.ID)
+	level := slog.LevelError
+	if denied := (*registry.DeniedError)(nil); errors.As(err, &denied) {
+		level = slog.LevelInfo // to deny a request is what a validator is for
+	}
+	a.Log.Log(context.Background(), level, a.name()+" failed permanently: "+text(err), "handler", a.ID)
 	return Outcome{Final: true, Err: err, Message: cut(err.Error())}
 }
 

@@ -47,7 +47,7 @@ const (
 func Judge(now time.Time, s Snapshot) Report {
 	j := judge{s, now}
 	return report(s.Started, slices.Concat(
-		j.start(), j.idleness(), j.credentials(), j.api(), j.alarms(), j.streams(), j.reviews(), j.problems()))
+		j.start(), j.idleness(), j.credentials(), j.api(), j.alarms(), j.streams(), j.reviews(), j.problems(), j.neighbors()))
 }
 
 type judge struct {
@@ -127,6 +127,13 @@ func (j judge) problems() []Finding {
 		found = append(found, Finding{"declarations", j.ifStrict(), oneLine(p)})
 	}
 	return found
+}
+
+func (j judge) neighbors() []Finding {
+	if j.Neighbor == "" {
+		return nil
+	}
+	return []Finding{{"neighbors", Warning, oneLine(j.Neighbor)}}
 }
 
 func (j judge) age(t time.Time) time.Duration { return j.now.Sub(t) }

@@ -41,6 +41,10 @@ type Snapshot struct {
 	// that are forbidden, missing or ambiguous.
 	Problems []string
 
+	// Neighbor says that another writer changes the operator's state on objects. Empty
+	// if none was seen lately.
+	Neighbor string
+
 	// Idle is why the operator does nothing on purpose: paused by another one,
 	// or standing by for it. Empty for an operator at work.
 	Idle string

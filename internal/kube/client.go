@@ -55,7 +55,8 @@ type Options struct {
 	// count.
 	InFlight InFlight
 
-	// Log gets failed attempts and refused credentials. slog.Default.
+	// Log gets failed attempts and refused credentials. Of failed attempts, one line a
+	// minute is ERROR for each kind of failure; the others are DEBUG. slog.Default.
 	Log *slog.Logger
 
 	// Observe, if set, is told of every attempt of a request, for metrics. It
@@ -110,6 +111,7 @@ type shared struct {
 	watches  openWatches
 	auth     *authState
 	recovery recovery
+	outages  Outages
 	answers  atomic.Uint64 // responses of any kind, counted
 	buffers  sync.Pool
 	skipped  skipped
@@ -190,6 +192,10 @@ func (c *Client) Host() string { return c.shared.conns.Load().base.String() }
 // Answers counts the responses of the server, whatever they say. Two equal values
 // mean that it has not answered anything in between.
 func (c *Client) Answers() uint64 { return c.shared.answers.Load() }
+
+// Outages returns what limits the client's log lines about failures of the API
+// server. Other packages share it, so that an outage is one line a minute in all.
+func (c *Client) Outages() *Outages { return &c.shared.outages }
 
 // Close closes the connections that are not in use.
 //

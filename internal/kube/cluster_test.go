@@ -258,3 +258,18 @@ func TestClusterRefusals(t *testing.T) {
 		t.Errorf("no such kind: got %v", err)
 	}
 }
+
+func TestClusterNamesTheFieldManagersOfAnObject(t *testing.T) {
+	client, ctx := cluster(t)
+	target := Target{Info: configMaps, Namespace: namespace(t, ctx, client), Name: "a"}
+	if _, err := client.Create(ctx, Target{Info: configMaps, Namespace: target.Namespace}, []byte(`{"metadata":{"name":"a"},"data":{"a":"b"}}`), FieldManager("maker")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Patch(ctx, target, types.MergePatchType, []byte(`{"metadata":{"annotations":{"a.example.com/x":"y"}}}`), FieldManager("neighbor")); err != nil {
+		t.Fatal(err)
+	}
+	managers, err := client.Managers(ctx, target)
+	if err != nil || len(managers) != 2 || managers[1].Manager != "neighbor" || managers[1].FieldsV1 == nil {
+		t.Errorf("got %+v, %v", managers, err)
+	}
+}

@@ -130,19 +130,30 @@ const onePod = `{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"ns","na
 
 var podA = Target{Info: pods, Namespace: "ns", Name: "a"}
 
-// logLines collects what is logged at info level and above.
+// logLines collects what is logged: at info level and above, and failed attempts at
+// any level.
 type logLines struct {
 	mu    sync.Mutex
-	lines []string
+	lines []string // at info level and above
+	all   []string // failed attempts
+	last  map[string]slog.Value
 }
 
-func (l *logLines) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
-func (l *logLines) WithAttrs([]slog.Attr) slog.Handler               { return l }
-func (l *logLines) WithGroup(string) slog.Handler                    { return l }
+func (l *logLines) Enabled(context.Context, slog.Level) bool { return true }
+func (l *logLines) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l *logLines) WithGroup(string) slog.Handler            { return l }
 
 func (l *logLines) Handle(_ context.Context, r slog.Record) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if strings.Contains(r.Message, " failed; ") {
+		l.all = append(l.all, r.Message)
+	}
+	if r.Level < slog.LevelInfo {
+		return nil
+	}
 	l.lines = append(l.lines, r.Level.String()+" "+r.Message)
+	l.last = map[string]slog.Value{}
+	r.Attrs(func(a slog.Attr) bool { l.last[a.Key] = a.Value; return true })
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -133,11 +134,11 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 			var more bool
 			if pause, more = pauses.take(RetryAfter(o.err), c.opts.EnforceRetryAfter); !more {
 				if attempt > 1 {
-					c.logFailure(r, attempt, "escalating", o.err)
+					c.logFailure(ctx, r, attempt, "escalating", o)
 				}
 				return conns.explain(o)
 			}
-			c.logFailure(r, attempt, "will retry", o.err)
+			c.logFailure(ctx, r, attempt, "will retry", o)
 		} else {
 			attempt-- // it came early, and does not count: the pause goes on
 		}
@@ -159,9 +160,18 @@ func (c *Client) wait(ctx context.Context, pause time.Duration, o outcome) (left
 	return c.shared.recovery.pause(ctx, pause, patience)
 }
 
-func (c *Client) logFailure(r *call, attempt int, then string, err error) {
-	c.opts.Log.Error(fmt.Sprintf("Request attempt #%d failed; %s: %s %s -> %v", attempt, then, r.method, r.path, err),
-		"attempt", attempt, "method", r.method, "path", r.path, "error", err)
+// logFailure logs a failed attempt: at ERROR once a minute for each kind of failure,
+// else at DEBUG.
+func (c *Client) logFailure(ctx context.Context, r *call, attempt int, then string, o outcome) {
+	attrs := []any{"attempt", attempt, "method", r.method, "path", r.path, "error", o.err}
+	level := slog.LevelDebug
+	if log, omitted := c.shared.outages.failed(o.code); log {
+		level = slog.LevelError
+		if omitted > 0 {
+			attrs = append(attrs, "omitted", omitted)
+		}
+	}
+	c.opts.Log.Log(ctx, level, fmt.Sprintf("Request attempt #%d failed; %s: %s %s -> %v", attempt, then, r.method, r.path, o.err), attrs...)
 }
 
 // explain is the error of an outcome as the caller shall see it.

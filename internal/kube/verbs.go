@@ -31,6 +31,25 @@ func (c *Client) Get(ctx context.Context, t Target) (*object.Body, error) {
 	return c.object(ctx, &call{verb: "get", method: http.MethodGet, target: t, repeatable: true})
 }
 
+// Managers reads the field managers of one object. Other reads leave them out.
+func (c *Client) Managers(ctx context.Context, t Target) (managers []metav1.ManagedFieldsEntry, err error) {
+	err = c.do(ctx, &call{verb: "get", method: http.MethodGet, target: t, repeatable: true, read: func(a *response) error {
+		return c.slurp(a, func(raw []byte) error {
+			var partial struct {
+				Metadata struct {
+					ManagedFields []metav1.ManagedFieldsEntry `json:"managedFields"`
+				} `json:"metadata"`
+			}
+			if err := json.Unmarshal(raw, &partial); err != nil {
+				return &MalformedError{err}
+			}
+			managers = partial.Metadata.ManagedFields
+			return nil
+		})
+	}})
+	return managers, err
+}
+
 // Create makes an object in the collection that t is, or posts to a
 // subresource of an object. A lost answer is an [UnknownOutcomeError].
 func (c *Client) Create(ctx context.Context, t Target, body []byte, params ...Param) (*object.Body, error) {

@@ -58,6 +58,7 @@ type Metrics struct {
 type counted struct {
 	events              *prometheus.CounterVec
 	reconnects, relists *prometheus.CounterVec
+	foreign             *prometheus.CounterVec
 	runs                *prometheus.CounterVec
 	runTimes            *prometheus.HistogramVec
 	requests            *prometheus.CounterVec
@@ -91,6 +92,8 @@ func newCounted() counted {
 			"Watches that were begun anew from where the one before had ended.", "resource"),
 		relists: counter("gopf_stream_relists_total",
 			"Lists that were needed because a watch could not go on; the first one does not count.", "resource"),
+		foreign: counter("gopf_foreign_writes_total",
+			"Changes of the operator's state on objects that this process did not make.", "resource"),
 		runs: counter("gopf_handler_runs_total",
 			"Calls of handlers by their outcome. The resource of activities is empty.", "resource", "handler", "outcome"),
 		runTimes: histogram("gopf_handler_duration_seconds",
@@ -111,7 +114,7 @@ func newCounted() counted {
 }
 
 func (c *counted) all() []prometheus.Collector {
-	return []prometheus.Collector{c.events, c.reconnects, c.relists, c.runs, c.runTimes, c.requests, c.requestTimes,
+	return []prometheus.Collector{c.events, c.reconnects, c.relists, c.foreign, c.runs, c.runTimes, c.requests, c.requestTimes,
 		c.posted, c.dropped, c.reviews, c.reviewTimes, c.buildInfo}
 }
 

@@ -39,6 +39,7 @@ func use(m *metrics.Metrics) {
 	}
 	r.Reconnected()
 	r.Relisted()
+	r.ForeignWrite()
 	for o := range metrics.Stopped + 1 {
 		r.Handler("create_fn").Ran(o, time.Second)
 	}

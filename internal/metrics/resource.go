@@ -21,6 +21,7 @@ var eventNames = [events]string{"listed", "added", "modified", "deleted", "misse
 type Resource struct {
 	events              [events]prometheus.Counter
 	reconnects, relists prometheus.Counter
+	foreign             prometheus.Counter
 	handlers            *Handlers
 }
 
@@ -34,6 +35,7 @@ func (m *Metrics) Resource(name string, declared ...string) *Resource {
 	r := &Resource{
 		reconnects: m.counted.reconnects.WithLabelValues(name),
 		relists:    m.counted.relists.WithLabelValues(name),
+		foreign:    m.counted.foreign.WithLabelValues(name),
 		handlers:   m.handlers(name, declared),
 	}
 	for e := range r.events {
@@ -52,6 +54,7 @@ func (m *Metrics) Forget(resource string) {
 	m.counted.events.DeletePartialMatch(label)
 	m.counted.reconnects.DeletePartialMatch(label)
 	m.counted.relists.DeletePartialMatch(label)
+	m.counted.foreign.DeletePartialMatch(label)
 	m.counted.runs.DeletePartialMatch(label)
 	m.counted.runTimes.DeletePartialMatch(label)
 }
@@ -75,6 +78,14 @@ func (r *Resource) Reconnected() {
 func (r *Resource) Relisted() {
 	if r != nil {
 		r.relists.Inc()
+	}
+}
+
+// ForeignWrite counts a change of the operator's state on an object that this process
+// did not make.
+func (r *Resource) ForeignWrite() {
+	if r != nil {
+		r.foreign.Inc()
 	}
 }
 

@@ -70,11 +70,12 @@ type Member struct {
 	told   bool              // that there is no object
 	noted  map[string]string // unreadable records that were logged
 	rivals []string          // of the same priority, that were warned of
+	seen   sightings         // the records of others
 }
 
 // New makes a member; Run lets it take part.
 func New(c Config) *Member {
-	m := &Member{Config: c, noted: map[string]string{}}
+	m := &Member{Config: c, noted: map[string]string{}, seen: sightings{}}
 	if c.Mandatory {
 		m.why = waiting
 		m.paused.Store(true)
@@ -162,7 +163,12 @@ func (m *Member) judge(ctx context.Context, sights latest[sight], w *writer) {
 		}
 		wait := glance
 		if last != nil {
-			d := Decide(time.Now(), m.Identity, m.Priority, status(last))
+			counting, dropped := m.seen.limit(status(last), m.Identity, time.Now())
+			for _, id := range dropped {
+				m.Log.Warn("A record in the peering object was not renewed for too long and is ignored, whatever its lifetime.",
+					append(m.where(), "identity", id, "limit", LongestLifetime)...)
+			}
+			d := Decide(time.Now(), m.Identity, m.Priority, counting)
 			m.act(d)
 			w.orders.put(orderOf(d, version))
 			if !d.Again.IsZero() {

@@ -3,7 +3,6 @@ package process
 import (
 	"context"
 	"errors"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -82,7 +81,7 @@ func (k *Kind) change(ctx context.Context, m *Memory, state *object.Body, why Oc
 	defer func() { k.report(m, state, &spent) }()
 	defer func() {
 		if v := recover(); v != nil { // of filters, lifecycles, storages: users' code
-			err = &panicError{v, debug.Stack()}
+			err = &panicError{v, execute.PanicStack()}
 		}
 	}()
 	for range passes {
@@ -102,6 +101,7 @@ func (k *Kind) change(ctx context.Context, m *Memory, state *object.Body, why Oc
 			*asked = append(m.busy.asked, *asked...)
 			m.busy.asked = nil
 		}
+		k.learn(m, last)
 		c, err := k.handle(ctx, m, last, why, asked, &spent)
 		if err != nil {
 			m.work().wake = why.Wake
@@ -238,8 +238,10 @@ func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *chang
 	applier := apply.Applier{
 		API: k.API, Resource: k.Resource, Log: k.Logger(body), Brief: c.brief, Fresh: m.fresh(body, c), Bound: k.bound(ctx, m, c),
 	}
+	k.sends(m)
 	after, err := k.send(ctx, applier, body, c)
 	k.wrote(m)
+	k.sent(m, after, err)
 	if after != body {
 		m.daemons.Outdate()
 	}
@@ -252,10 +254,10 @@ func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *chang
 	if err != nil {
 		return after, err
 	}
-	if w.failures > 0 {
+	if w.failures > 0 && k.Outages.Over(w.failure) {
 		applier.Log.Info("Throttling is over. Switching back to normal operations.")
 	}
-	w.unsent, w.failures, w.refused, w.fresh, w.until = nil, 0, nil, false, time.Time{}
+	w.unsent, w.failures, w.failure, w.refused, w.fresh, w.until = nil, 0, nil, nil, false, time.Time{}
 	m.wroteIn = k.pauses()
 	if c.todo {
 		w.todo = k.newTodo(c.parts, body)

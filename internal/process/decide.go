@@ -24,6 +24,9 @@ func (s *sight) decide(ctx context.Context, stopping delay) (*change, error) {
 	case mustBlock && !s.blocked && !s.body.Deleting:
 		return s.guard(c), nil // it must be there before anything is done
 	case !mustBlock && s.blocked:
+		if !s.memory.guarded {
+			s.Notices.removesFinalizer(s.log, s.Config.Finalizer, s.base != nil, false)
+		}
 		s.log.Debug("Removing the finalizer, as there are no handlers requiring it.")
 		c.finalizer.Remove = true
 		c.finalizer.Still = func(now *object.Body) bool { return s.unblocks(ctx, now) }
@@ -90,6 +93,9 @@ func (s *sight) conclude(ctx context.Context, c *change, handled func(context.Co
 		c.due = sooner(c.due, registry.Some(max(s.staying.Is, 100*time.Millisecond)))
 	}
 	if s.body.Deleting && s.blocked && !c.due.Set && !c.interrupted {
+		if !s.memory.guarded {
+			s.Notices.removesFinalizer(s.log, s.Config.Finalizer, s.base != nil || c.handling != nil && len(c.handling.state.IDs()) > 0, true)
+		}
 		s.log.Debug("Removing the finalizer, thus allowing the actual deletion.")
 		c.finalizer.Remove = true
 	}
@@ -155,6 +161,8 @@ func (s *sight) handleCause(ctx context.Context, c *change) (conclude func(conte
 			return func(ctx context.Context) error { return h.takeBack(ctx, c) }, nil
 		case h.behind():
 			h.reason = cause.Update
+		case s.plain && s.cause.Reason == cause.Noop:
+			return func(ctx context.Context) error { return h.hideBase(ctx, c) }, nil
 		case h.stale(), h.note.Followed():
 			s.log.Debug("Removing the note about a handling that another operator has finished.")
 			return func(ctx context.Context) error { return h.saveProgress(ctx, c, nil, []string{progress.HandlingID}) }, nil

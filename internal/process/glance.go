@@ -67,10 +67,13 @@ func (k *Kind) Skim(ctx context.Context, m *Memory, e *Event) bool {
 			e.unsettled = true
 			return false
 		}
+		k.compare(ctx, m, e)
 		k.sayUnchanged(ctx, m, e.Body)
 		m.settle(e.Body)
 	case m.rewound(e):
 		return false
+	default:
+		k.compare(ctx, m, e)
 	}
 	k.guard(e.Body, func() { k.index(ctx, m, e) })
 	m.note(e.Mark)
@@ -94,6 +97,7 @@ func (m *Memory) settle(b *object.Body) {
 	m.at(b.ResourceVersion)
 	m.unchecked = false
 	m.handled = m.handled || m.listed
+	m.witness = nil
 }
 
 // pending tells whether something is left from before that must be done

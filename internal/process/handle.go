@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"gopf.dev/gopf/diff"
+	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/essence"
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/progress"
@@ -88,7 +88,7 @@ func (h *handling) tryEdits(runner *execute.Runner) {
 		func() {
 			defer func() {
 				if v := recover(); v != nil {
-					part.Refuse(&execute.PanicError{Value: v, Stack: debug.Stack()})
+					part.Refuse(&execute.PanicError{Value: v, Stack: execute.PanicStack()})
 				}
 			}()
 			part.Patch.Fold(h.body.Map())
@@ -99,7 +99,13 @@ func (h *handling) tryEdits(runner *execute.Runner) {
 func (h *handling) runner(key func() string) *execute.Runner {
 	return &execute.Runner{
 		Reason: h.reason, Lifecycle: h.Config.Lifecycle, DefaultBackoff: h.Config.DefaultBackoff,
-		Log: h.handlerLogger(h.body), Observe: h.Observe, Entrance: h.Entrance, State: h.state, Urgent: h.wake.urgent, Cause: h.causeOf,
+		Log: h.handlerLogger(h.body), Observe: h.Observe, Entrance: h.Entrance, State: h.state, Urgent: h.wake.urgent,
+		Cause: func(id string, parent *cause.Cause) *cause.Cause {
+			if c := h.causeOf(id, parent); c != parent {
+				return h.forHandlers(c)
+			}
+			return parent // it is for handlers already
+		},
 		Request: func() *registry.Request {
 			r := h.request()
 			r.Key = key
@@ -178,8 +184,11 @@ func (h *handling) saveEnd(ctx context.Context, c *change, note *progress.Note) 
 // saveBase puts the base into the patch, unless it is saved already. It returns the
 // base that is saved then, which is a digest if the base is too large.
 func (h *handling) saveBase(ctx context.Context, c *change, base map[string]any) (saved map[string]any, err error) {
-	if h.base != nil && diff.Equal(h.cause.Old, essence.Undigest(base, h.cause.Old)) {
+	if h.base != nil && !h.plain && diff.Equal(h.cause.Old, essence.Undigest(base, h.cause.Old)) {
 		return h.base, nil
+	}
+	if h.plain {
+		h.Notices.replacesPlain(h.log)
 	}
 	err = h.Config.Base.Save(ctx, h.stored, &c.notes, base)
 	var large *storage.TooLargeError

@@ -56,6 +56,12 @@ func (s *sight) open(ctx context.Context) (*handling, error) {
 		_ = s.excuse(err) // it is malformed, which counts as absent
 	}
 	h.note.Verify(progress.BaseID(s.base), all)
+	if s.secret() {
+		h.note.Renew(func(e map[string]any) map[string]any {
+			s.secrets(s.body).HidePlain(e)
+			return s.secrets(s.body).Renew(e, secretValues(s.body))
+		})
+	}
 	h.loaded = h.note.Clone()
 	for _, handler := range s.Handlers {
 		for _, former := range handler.Formerly {
@@ -147,7 +153,7 @@ func (h *handling) selected() registry.Set {
 	var selected registry.Set
 	for _, handler := range h.Handlers {
 		asking := *h.asking
-		asking.Cause = h.causeOf(handler.ID, nil)
+		asking.Cause = h.forHandlers(h.causeOf(handler.ID, nil))
 		if handler.Matches(&asking) {
 			selected = append(selected, handler)
 		}
@@ -175,7 +181,7 @@ func (h *handling) end(note *progress.Note) progress.End {
 	c := &cause.Cause{Reason: cause.Update, Old: essence.Undigest(end.Base, final), New: final}
 	c.Diff = diff.Of(c.Old, c.New)
 	asking := *h.asking
-	asking.Cause = c
+	asking.Cause = h.forHandlers(c)
 	next.sight = &sight{Kind: h.Kind, memory: h.memory, body: h.body, blocked: h.blocked, cause: c, asking: &asking}
 	if len(next.selected()) == 0 {
 		return progress.End{Base: final}

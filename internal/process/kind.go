@@ -3,17 +3,22 @@
 package process
 
 import (
+	"context"
+	"hash/maphash"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 	"unique"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"gopf.dev/gopf/internal/apply"
 	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/fieldpath"
 	"gopf.dev/gopf/internal/index"
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/posting"
 	"gopf.dev/gopf/internal/progress"
@@ -55,6 +60,8 @@ type Kind struct {
 	// Mark returns the next value of the counter that also numbers lists and watch
 	// events; see [Event.Mark]. nil means that list items never replace newer states.
 	Mark func() uint64
+	// Outages limits log lines about failures of the API server. May be nil.
+	Outages *kube.Outages
 	// Stopping is closed when no new work is to be begun.
 	Stopping <-chan struct{}
 	// Paused tells that none is for now; nil for never.
@@ -62,9 +69,22 @@ type Kind struct {
 	// Pauses returns how many pauses there were so far. nil means none.
 	Pauses func() uint32
 
+	// Notices are shared by all kinds of an operator. nil means that none are logged.
+	Notices *Notices
+
+	// Managers reads the field managers of an object. nil means that they are not
+	// known.
+	Managers func(context.Context, kube.Target) ([]metav1.ManagedFieldsEntry, error)
+	// Foreign is called when the operator's state on an object has changed without a
+	// write of this process. May be nil.
+	Foreign func()
+
 	once      sync.Once
 	glancing  glancing
 	elsewhere atomic.Bool // the progress storage was seen to keep nothing on objects
+	tracing   sync.Once
+	traced    []string     // see prefixes
+	seed      maphash.Seed // of the hashes of marks
 }
 
 // Config is how objects are handled, whatever their resource.
@@ -76,7 +96,8 @@ type Config struct {
 	DefaultBackoff time.Duration
 	ErrorDelays    []time.Duration // pauses after errors that are not the handlers'; the last repeats
 	WriteGrace     time.Duration   // for recording outcomes after the handlers were cancelled
-	PlainSecrets   bool            // keep what secrets were like as it is rather than as digests
+	PlainSecrets   bool            // keep the values of Secrets in plain rather than as digests
+	SecretKey      []byte          // makes the digests; nil means that they are salted with the uid only
 	TrustCopies    bool            // believe state that was stored for another object
 	Webhooks       string          // the name of the operator's webhook configurations; "" for none
 }
@@ -102,6 +123,7 @@ type Memory struct {
 	copied    bool        // that it is a copy was reported
 	costly    bool        // an expensive turn was reported
 
+	witness *witness       // nil if nothing is known of the operator's marks on it
 	daemons *daemon.Object // nil for objects without daemons and timers
 	memos   registry.Memos
 	busy    *business // nil for objects with nothing to do
@@ -113,6 +135,7 @@ type business struct {
 	asked    []execute.Part // what event handlers asked for meanwhile
 	wake     *Wake          // who asked for what is delayed meanwhile
 	failures int            // errors of the framework in a row
+	failure  error          // the last of them
 	until    time.Time      // the pause after the last of them
 
 	unsaved *change   // its handlers have run, but their storage did not take their outcomes yet

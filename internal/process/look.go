@@ -29,7 +29,8 @@ type sight struct {
 	copied  bool     // the stored state is another object's
 	foreign []string // the records that came with it
 	cause   *cause.Cause
-	base    map[string]any    // as it was stored; nil if there is none
+	base    map[string]any    // as it was stored, with secret values hidden; nil if there is none
+	plain   bool              // the stored base has plain values of a Secret
 	asked   []execute.Part    // what event handlers asked for
 	wrote   atomic.Bool       // a handler has written to the cluster by itself
 	fresh   bool              // the stream says that the object has changed
@@ -55,9 +56,12 @@ func (k *Kind) look(ctx context.Context, m *Memory, body *object.Body) (*sight, 
 	if known {
 		k.Config.Progress.Clean(old)
 		if k.secret() {
-			essence.HideSecrets(old, body.UID)
+			s.plain = k.secrets(body).HidePlain(old)
 		}
 		s.base = old
+		if k.secret() {
+			old = k.secrets(body).Renew(old, secretValues(body))
+		}
 		old = essence.Undigest(old, now)
 	} else {
 		old = nil
@@ -82,7 +86,7 @@ func (k *Kind) essence(body *object.Body) map[string]any {
 	e := essence.Of(body, k.Fields)
 	essence.Clean(stored{body}, e, k.Config.Base, k.Config.Progress)
 	if k.secret() {
-		essence.HideSecrets(e, body.UID)
+		k.secrets(body).Hide(e)
 	}
 	return e
 }
@@ -102,15 +106,10 @@ func (s *sight) excuse(err error) error {
 	return nil
 }
 
-// secret tells whether the objects hold what must not be stored elsewhere.
-func (k *Kind) secret() bool {
-	return k.Resource.Kind == "Secret" && k.Resource.Group == "" && !k.Config.PlainSecrets
-}
-
 // request is what handlers and filters are given about the object.
 func (s *sight) request() *registry.Request {
 	return &registry.Request{
-		Body: s.body, Resource: s.Resource, Cause: s.cause, Log: s.handlerLogger(s.body), Memos: &s.memory.memos,
+		Body: s.body, Resource: s.Resource, Cause: s.forHandlers(s.cause), Log: s.handlerLogger(s.body), Memos: &s.memory.memos,
 		Post: s.poster(s.body), PostFrom: s.PostFrom, API: s.Cluster,
 		Patch: &patch.Patch{}, Wrote: func() { s.wrote.Store(true) },
 	}

@@ -128,6 +128,7 @@ func (k *Kind) attempt(ctx context.Context, log *slog.Logger, h *registry.Handle
 	return execute.Attempt{
 		Title: "Handler", ID: h.ID, Started: request.Started,
 		DefaultBackoff: k.Config.DefaultBackoff, DefaultMode: registry.Ignore, Log: log, Observe: k.Observe, Enter: k.Entrance.For(h, nil),
+		Quiet: func(any) bool { return true },
 		Call: func(ctx context.Context) (any, error) {
 			if err := h.Call(ctx, request); err != nil {
 				return nil, err

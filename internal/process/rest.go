@@ -1,8 +1,10 @@
 package process
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,7 +39,8 @@ func (k *Kind) rest(m *Memory, body *object.Body, due delay, err error) {
 		if unsaved := (&unsavedError{}); errors.As(err, &unsaved) && w.unsent != nil {
 			w.refused = w.unsent.handling
 		}
-		k.Logger(body).Error(fmt.Sprintf("Throttling for %g seconds due to an unexpected error: %v", pause.Seconds(), err))
+		k.logThrottling(body, pause, err)
+		w.failure = err
 		k.throttle(m, body, pause)
 	case due.Set:
 		m.busy = &business{body: body.Undecoded(), postponed: m.work().postponed, delays: m.work().delays}
@@ -45,6 +48,24 @@ func (k *Kind) rest(m *Memory, body *object.Body, due delay, err error) {
 	default:
 		m.busy = nil
 	}
+}
+
+// logThrottling logs the pause after an error. An outage of the API server throttles
+// all objects that are being handled: it is one ERROR line per minute with a count.
+func (k *Kind) logThrottling(body *object.Body, pause time.Duration, err error) {
+	var attrs []any
+	level := slog.LevelDebug
+	if log, omitted := k.Outages.Failed(err); log {
+		level = slog.LevelError
+		if omitted > 0 {
+			attrs = append(attrs, "omitted", omitted)
+		}
+	}
+	if panicked := (*panicError)(nil); errors.As(err, &panicked) {
+		attrs = append(attrs, "stack", string(panicked.stack))
+	}
+	k.Logger(body).Log(context.Background(), level,
+		fmt.Sprintf("Throttling for %g seconds due to an unexpected error: %v", pause.Seconds(), err), attrs...)
 }
 
 // outage is the longest pause of an object when the API as a whole does not work:

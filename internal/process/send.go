@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 
 	"gopf.dev/gopf/internal/apply"
@@ -124,7 +123,7 @@ func (c *change) next() {
 func (k *Kind) apply(ctx context.Context, a apply.Applier, body *object.Body, asked, notes *patch.Patch, f apply.Finalizer) (after *object.Body, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			after, err = body, &panicError{v, debug.Stack()}
+			after, err = body, &panicError{v, execute.PanicStack()}
 		}
 	}()
 	return a.Apply(ctx, body, asked, notes, f)
@@ -150,4 +149,4 @@ type panicError struct {
 	stack []byte
 }
 
-func (e *panicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.value, e.stack) }
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }

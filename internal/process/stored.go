@@ -34,7 +34,7 @@ func (s *sight) shownDiff() slog.LogValuer {
 		if s.Resource.Kind == "Secret" && s.Resource.Group == "" && s.Config.PlainSecrets {
 			return "(of a secret)"
 		}
-		return s.cause.Diff.String()
+		return s.forHandlers(s.cause).Diff.String()
 	})
 }
 

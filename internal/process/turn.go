@@ -3,7 +3,6 @@ package process
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"gopf.dev/gopf/internal/daemon"
@@ -27,6 +26,7 @@ type Occasion struct {
 func (k *Kind) Turn(ctx context.Context, m *Memory, why Occasion) (forget bool) {
 	var asked []execute.Part
 	if event := why.Event; event != nil {
+		k.compare(ctx, m, event)
 		defer m.note(event.Mark) // only now: the event is compared with what was known before it
 		m.meet(event)
 		if m.version == "" && event.Type == "ADDED" {
@@ -147,7 +147,7 @@ func (m *Memory) paused() bool { return m.busy != nil && time.Now().Before(m.bus
 func (k *Kind) guard(body *object.Body, fn func()) {
 	defer func() {
 		if v := recover(); v != nil {
-			k.Logger(body).Error(fmt.Sprintf("A filter has panicked: %v", v), "stack", string(debug.Stack()))
+			k.Logger(body).Error(fmt.Sprintf("A filter has panicked: %v", v), "stack", string(execute.PanicStack()))
 		}
 	}()
 	fn()

@@ -95,6 +95,15 @@ func (n *Note) Followed() bool {
 	return false
 }
 
+// Renew replaces each essence in the note by what fn returns for it.
+func (n *Note) Renew(fn func(essence map[string]any) map[string]any) {
+	for i, e := range n.essences {
+		if !essence.IsDigest(e) {
+			n.essences[i] = fn(e)
+		}
+	}
+}
+
 // Empty reports whether the note says nothing about any handler.
 func (n *Note) Empty() bool { return len(n.saw) == 0 && len(n.Todo) == 0 }
 

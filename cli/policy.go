@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/policy"
+	"gopf.dev/gopf/storage"
+)
+
+// policyCommand prints the policy that reserves the operator's annotations. It does
+// not reach the cluster.
+func policyCommand(op *gopf.Operator, program string) *cobra.Command {
+	var (
+		name, account string
+		resources     []string
+	)
+	cmd := &cobra.Command{
+		Use:   "policy",
+		Short: "Print a policy that protects the operator's state on objects",
+		Long: `Print a ValidatingAdmissionPolicy and its binding. They let only the operator
+change its annotations on objects, and accounts with the verb 'operate' on the
+resource. Kubernetes 1.30 or newer enforces them.
+
+` + aboutVariables("policy"),
+		Example: strings.ReplaceAll(`  PROGRAM policy --account system:serviceaccount:databases:operator \
+    --resource databases.example.com | kubectl apply -f -`, "PROGRAM", program),
+		Args:    noArguments,
+		PreRunE: readEnvironment,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if account == "" {
+				return misuse("--account is missing: name the operator's account, as --account=system:serviceaccount:NAMESPACE:NAME")
+			}
+			if len(resources) == 0 {
+				return misuse("--resource is missing: name what the operator handles, as --resource=PLURAL.GROUP")
+			}
+			prefixes, err := reservedPrefixes(op.Settings.Persistence)
+			if err != nil {
+				return err
+			}
+			r := policy.Reservation{Name: name, Account: account, Prefixes: prefixes}
+			for _, text := range resources {
+				one, err := policy.ParseResource(text)
+				if err != nil {
+					return misuse("--resource: %w", err)
+				}
+				r.Resources = append(r.Resources, one)
+			}
+			text, err := r.YAML()
+			if err != nil {
+				return err
+			}
+			_, err = cmd.OutOrStdout().Write(text)
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&account, "account", "", "the user `name` of the operator in the cluster; required")
+	flags.StringSliceVar(&resources, "resource", nil, "a `resource` that the operator handles, as PLURAL.GROUP; may be repeated; required")
+	flags.StringVar(&name, "name", program+"-state", "the `name` of the policy and of its binding")
+	return cmd
+}
+
+// reservedPrefixes returns the prefixes of the annotations in which the storages keep
+// their state.
+func reservedPrefixes(s gopf.PersistenceSettings) ([]string, error) {
+	var prefixes []string
+	for _, one := range []any{s.Progress, s.Base} {
+		tracer, ok := one.(storage.Tracer)
+		if !ok {
+			return nil, errors.New("the storage of the operator is not one of package storage: its annotations are not known")
+		}
+		traces, ok := tracer.Traces()
+		if !ok {
+			return nil, errors.New("the storage of the operator does not tell where its annotations are")
+		}
+		prefixes = append(prefixes, traces.Prefixes...)
+	}
+	slices.Sort(prefixes)
+	return slices.Compact(prefixes), nil
+}

@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/storage"
+)
+
+// printed runs the command 'policy' and returns what it prints.
+func printed(t *testing.T, op *gopf.Operator, args ...string) (string, error) {
+	t.Helper()
+	cmd := command(op, nil)
+	var out bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetArgs(append([]string{"policy"}, args...))
+	err := cmd.Execute()
+	return out.String(), err
+}
+
+func TestThePolicyIsPrintedForTheStoragesOfTheOperator(t *testing.T) {
+	op := gopf.New()
+	op.Settings.Persistence.Base = storage.MultiBase(storage.NewAnnotationBase("b.example.com"), storage.DefaultBase())
+	text, err := printed(t, op, "--account", "system:serviceaccount:x:y", "--resource", "databases.example.com", "--resource", "pods", "--name", "mine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"kind: ValidatingAdmissionPolicy\n", "kind: ValidatingAdmissionPolicyBinding\n", "name: mine", "system:serviceaccount:x:y",
+		"databases/*", "pods/*", "b.example.com/", "kopf.zalando.org/",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
+func TestAPolicyNeedsAnAccountAndResources(t *testing.T) {
+	for _, args := range [][]string{{}, {"--account", "x"}, {"--resource", "pods"}, {"--account", "x", "--resource", "a/b/c"}} {
+		if text, err := printed(t, gopf.New(), args...); err == nil {
+			t.Errorf("%q: %s", args, text)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package essence
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"gopf.dev/gopf/diff"
+)
+
+func secretOf(values ...string) map[string]any {
+	data := map[string]any{}
+	for i := 0; i < len(values); i += 2 {
+		data[values[i]] = values[i+1]
+	}
+	return map[string]any{"data": data, "type": "Opaque"}
+}
+
+func hidden(s Secrets, values ...string) map[string]any {
+	e := secretOf(values...)
+	s.Hide(e)
+	return e
+}
+
+func TestStoredDigestsAreComparedWithThePresentValues(t *testing.T) {
+	unkeyed, keyed, other := Secrets{UID: "u"}, Secrets{Key: []byte("0123456789abcdef"), UID: "u"}, Secrets{Key: []byte("fedcba9876543210"), UID: "u"}
+	for name, c := range map[string]struct {
+		now     Secrets
+		stored  map[string]any
+		changed bool
+		plain   bool
+	}{
+		"without a key":                             {now: unkeyed, stored: hidden(unkeyed, "a", "1")},
+		"without a key, changed":                    {now: unkeyed, stored: hidden(unkeyed, "a", "2"), changed: true},
+		"with the key":                              {now: keyed, stored: hidden(keyed, "a", "1")},
+		"with the key, changed":                     {now: keyed, stored: hidden(keyed, "a", "2"), changed: true},
+		"plain":                                     {now: keyed, stored: secretOf("a", "1"), plain: true},
+		"plain, changed":                            {now: keyed, stored: secretOf("a", "2"), plain: true, changed: true},
+		"plain, without a key":                      {now: unkeyed, stored: secretOf("a", "1"), plain: true},
+		"from without a key to a key":               {now: keyed, stored: hidden(unkeyed, "a", "1")},
+		"from without a key to a key, changed":      {now: keyed, stored: hidden(unkeyed, "a", "2"), changed: true},
+		"from a key to none":                        {now: unkeyed, stored: hidden(keyed, "a", "1")},
+		"from another key":                          {now: keyed, stored: hidden(other, "a", "1")},
+		"from another key, changed: cannot be told": {now: keyed, stored: hidden(other, "a", "2")},
+		"from another key, removed":                 {now: keyed, stored: hidden(other, "a", "1", "b", "1"), changed: true},
+		"from another key, added":                   {now: keyed, stored: hidden(other), changed: true},
+	} {
+		before, _ := json.Marshal(c.stored)
+		plain := c.now.HidePlain(c.stored)
+		if plain != c.plain {
+			t.Errorf("%s: plain values: %v", name, plain)
+		}
+		renewed := c.now.Renew(c.stored, secretOf("a", "1"))
+		if after, _ := json.Marshal(c.stored); !plain && string(after) != string(before) {
+			t.Errorf("%s: the stored essence has changed", name)
+		}
+		now := hidden(c.now, "a", "1")
+		if changed := !diff.Equal(renewed, now); changed != c.changed {
+			t.Errorf("%s: changed: %v: %v and %v", name, changed, renewed, now)
+		}
+	}
+}
+
+func TestDigestsShowTheirKeyAndNoRelationBetweenObjects(t *testing.T) {
+	keyed := Secrets{Key: []byte("0123456789abcdef"), UID: "u"}
+	digest := func(s Secrets, value string) string {
+		return hidden(s, "a", value)["data"].(map[string]any)["a"].(string)
+	}
+	if d := digest(keyed, "1"); len(strings.Split(d, ":")) != 3 || len(strings.Split(d, ":")[1]) != 8 {
+		t.Errorf("no short key id: %s", d)
+	}
+	sibling := keyed
+	sibling.UID = "v"
+	if a, b := digest(keyed, "1"), digest(sibling, "1"); strings.Split(a, ":")[1] != strings.Split(b, ":")[1] || a == b {
+		t.Errorf("equal values of two objects: %s and %s", a, b)
+	}
+}
+
+func TestMaskedEssencesShowKeysAndThatTheyChanged(t *testing.T) {
+	s := Secrets{UID: "u"}
+	old, now := Mask(hidden(s, "same", "1", "changed", "1", "gone", "1"), hidden(s, "same", "1", "changed", "2", "new", "1"))
+	text := diff.Of(old, now).String()
+	const want = `add data.new: "changed"; remove data.gone: "changed"; change data.changed: "hidden" -> "changed"`
+	if text != want {
+		t.Errorf("the diff is %s", text)
+	}
+	if old, now := Mask(nil, hidden(s, "a", "1")); old != nil || now["data"].(map[string]any)["a"] != changedValue {
+		t.Errorf("on creation: %v, %v", old, now)
+	}
+	forged := map[string]any{"data": map[string]any{"a": []any{map[string]any{}}}}
+	Mask(forged, forged) // values that cannot be compared with == do not panic
+}

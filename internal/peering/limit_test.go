@@ -1,0 +1,66 @@
+package peering
+
+import (
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestNoRecordPausesOthersForEver(t *testing.T) {
+	for name, forged := range map[string]map[string]any{
+		"a lifetime of centuries":  {"priority": 100, "lifetime": math.MaxInt32},
+		"no moment":                {"priority": 100, "lifetime": 1_000_000},
+		"last seen in the future":  {"priority": 100, "lifetime": 60, "lastseen": "9999-01-01T00:00:00Z"},
+		"last seen in five months": {"priority": 100, "lifetime": 60, "lastseen": "2000-06-01T00:00:00Z"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				seen := sightings{}
+				pauses := func() (bool, int) {
+					status := map[string]any{"forged": forged, "me": map[string]any{"priority": 0}}
+					counting, dropped := seen.limit(status, "me", time.Now())
+					return Decide(time.Now(), "me", 0, counting).Pause(), len(dropped)
+				}
+				if paused, _ := pauses(); !paused {
+					t.Fatal("the record does not count at all")
+				}
+				time.Sleep(LongestLifetime - time.Minute)
+				if paused, _ := pauses(); !paused {
+					t.Error("the record counts no more before its limit")
+				}
+				time.Sleep(time.Minute)
+				if paused, dropped := pauses(); paused || dropped != 1 {
+					t.Errorf("after the limit: paused %v, %d are dropped", paused, dropped)
+				}
+				if paused, dropped := pauses(); paused || dropped != 0 {
+					t.Errorf("it is told again: paused %v, %d", paused, dropped)
+				}
+			})
+		})
+	}
+}
+
+func TestRenewedRecordsCountForever(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		seen := sightings{}
+		for range 20 {
+			value := Record{Priority: 100, Lifetime: 48 * time.Hour, LastSeen: time.Now()}.Value()
+			counting, _ := seen.limit(map[string]any{"other": value}, "me", time.Now())
+			if !Decide(time.Now(), "me", 0, counting).Pause() {
+				t.Fatal("a renewed record does not count")
+			}
+			time.Sleep(24 * time.Hour)
+		}
+		if counting, _ := seen.limit(nil, "me", time.Now()); len(counting) != 0 || len(seen) != 0 {
+			t.Error("records that are gone are remembered")
+		}
+	})
+}
+
+func TestAnOldRecordOfALongLifetimeDoesNotCountAtFirstSight(t *testing.T) {
+	old := Record{Priority: 100, Lifetime: 300 * 24 * time.Hour, LastSeen: noon.Add(-LongestLifetime)}.Value()
+	if counting, dropped := (sightings{}).limit(map[string]any{"other": old}, "me", noon); len(counting) != 0 || len(dropped) != 1 {
+		t.Errorf("%v counts, %v are dropped", counting, dropped)
+	}
+}

@@ -1,0 +1,176 @@
+// Package policy makes manifests that protect the state of an operator on objects:
+// a ValidatingAdmissionPolicy with its binding. The API server enforces it by
+// itself, from Kubernetes 1.30 on. It is pure.
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Verb is the verb that an account needs on a resource to change the reserved
+// annotations of its objects. It belongs into roles of people and tools that repair
+// or migrate the state of an operator.
+const Verb = "operate"
+
+// Reservation reserves annotations for an operator.
+type Reservation struct {
+	// Name is that of the policy and of its binding.
+	Name string
+	// Prefixes are the domains of the reserved annotations, such as
+	// "databases.example.com".
+	Prefixes []string
+	// Account is the user name of the operator, such as
+	// "system:serviceaccount:databases:operator".
+	Account string
+	// Resources are those whose objects have the annotations.
+	Resources []Resource
+}
+
+// Resource is a resource of the API, in all of its versions.
+type Resource struct {
+	Group  string // "" for the core group
+	Plural string
+}
+
+// ParseResource reads a resource written as PLURAL.GROUP; without a group it is of
+// the core group.
+func ParseResource(text string) (Resource, error) {
+	plural, group, _ := strings.Cut(text, ".")
+	if plural == "" || strings.ContainsAny(text, "/* ") {
+		return Resource{}, fmt.Errorf("%q is not a resource: write PLURAL.GROUP, or PLURAL for the core group", text)
+	}
+	return Resource{Group: group, Plural: plural}, nil
+}
+
+// pauseKeys are the names of annotations that pause an object: every editor of the
+// object may set them.
+var pauseKeys = []string{"pause"}
+
+// Objects returns the policy and its binding, as decoded JSON.
+//
+// A request that adds, changes or removes an annotation of a prefix is refused with
+// 403. It is allowed if it comes from the operator's account, from a controller of
+// Kubernetes itself, which may copy annotations from one object to another, or from
+// an account with the verb [Verb] on the resource. The annotations that pause an
+// object are not reserved.
+func (r Reservation) Objects() ([]map[string]any, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	head := func(kind string, spec map[string]any) map[string]any {
+		return map[string]any{
+			"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
+			"metadata": map[string]any{"name": r.Name}, "spec": spec,
+		}
+	}
+	return []map[string]any{
+		head("ValidatingAdmissionPolicy", map[string]any{
+			"failurePolicy":    "Fail",
+			"matchConstraints": map[string]any{"resourceRules": r.rules()},
+			"matchConditions": []any{
+				map[string]any{"name": "not-the-operator", "expression": "request.userInfo.username != " + quote(r.Account)},
+				map[string]any{"name": "not-a-controller-of-kubernetes", "expression": "request.userInfo.username != 'system:kube-controller-manager' && " +
+					"!request.userInfo.username.startsWith('system:serviceaccount:kube-system:')"},
+			},
+			"variables": []any{
+				map[string]any{"name": "now", "expression": "has(object.metadata) && has(object.metadata.annotations) ? object.metadata.annotations : {}"},
+				map[string]any{"name": "before", "expression": "oldObject != null && has(oldObject.metadata) && has(oldObject.metadata.annotations) ? oldObject.metadata.annotations : {}"},
+			},
+			"validations": []any{map[string]any{
+				"expression": r.unchanged() + " || " + operates,
+				"message":    r.message(),
+				"reason":     "Forbidden",
+			}},
+		}),
+		head("ValidatingAdmissionPolicyBinding", map[string]any{"policyName": r.Name, "validationActions": []any{"Deny"}}),
+	}, nil
+}
+
+// YAML returns the policy and its binding as one text.
+func (r Reservation) YAML() ([]byte, error) {
+	objects, err := r.Objects()
+	if err != nil {
+		return nil, err
+	}
+	var documents []string
+	for _, o := range objects {
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			return nil, fmt.Errorf("encode the policy: %w", err)
+		}
+		documents = append(documents, string(text))
+	}
+	return []byte(strings.Join(documents, "---\n")), nil
+}
+
+func (r Reservation) check() error {
+	switch {
+	case r.Name == "":
+		return errors.New("the policy has no name")
+	case r.Account == "":
+		return errors.New("the account of the operator is not known: everything would be refused to it")
+	case len(r.Resources) == 0:
+		return errors.New("there are no resources to protect")
+	case len(r.Prefixes) == 0:
+		return errors.New("the operator stores nothing in annotations: there is nothing to reserve")
+	case slices.Contains(r.Prefixes, ""):
+		return errors.New("a prefix is empty: all annotations without a domain would be reserved")
+	}
+	return nil
+}
+
+// rules match creations and updates of the resources. Subresources are included:
+// annotations of some kinds can be changed through them.
+func (r Reservation) rules() []any {
+	var rules []any
+	for _, one := range r.Resources {
+		rules = append(rules, map[string]any{
+			"apiGroups": []any{one.Group}, "apiVersions": []any{"*"}, "operations": []any{"CREATE", "UPDATE"},
+			"resources": []any{one.Plural, one.Plural + "/*"},
+		})
+	}
+	return rules
+}
+
+// unchanged is an expression: no reserved annotation is added, changed or removed.
+func (r Reservation) unchanged() string {
+	reserved := r.reserved("k")
+	return fmt.Sprintf("(variables.now.all(k, !%s || k in variables.before && variables.before[k] == variables.now[k])"+
+		" && variables.before.all(k, !%s || k in variables.now))", reserved, reserved)
+}
+
+// reserved is an expression: the annotation in the variable is reserved.
+func (r Reservation) reserved(variable string) string {
+	var begins, pauses []string
+	for _, prefix := range r.Prefixes {
+		begins = append(begins, variable+".startsWith("+quote(prefix+"/")+")")
+		for _, key := range pauseKeys {
+			pauses = append(pauses, quote(prefix+"/"+key))
+		}
+	}
+	return fmt.Sprintf("((%s) && !(%s in [%s]))", strings.Join(begins, " || "), variable, strings.Join(pauses, ", "))
+}
+
+// operates is an expression: the account of the request has the verb on the object.
+// The subresource does not count, and the names are missing in some requests.
+const operates = "authorizer.group(request.resource.group).resource(request.resource.resource)" +
+	".namespace(has(request.namespace) ? request.namespace : '').name(has(request.name) ? request.name : '').check('" + Verb + "').allowed()"
+
+func (r Reservation) message() string {
+	var names []string
+	for _, one := range r.Resources {
+		names = append(names, strings.TrimSuffix(one.Plural+"."+one.Group, "."))
+	}
+	return fmt.Sprintf("annotations of %s/ belong to the operator: changing them needs the verb %q on %s",
+		strings.Join(r.Prefixes, "/, "), Verb, strings.Join(names, ", "))
+}
+
+// quote writes a string of CEL.
+func quote(s string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`).Replace(s) + "'"
+}

@@ -1,0 +1,36 @@
+package process
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestTheLastWriterOfMarksIsNamedFirst(t *testing.T) {
+	entry := func(manager, fields string, minute int) metav1.ManagedFieldsEntry {
+		at := metav1.NewTime(time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC))
+		return metav1.ManagedFieldsEntry{Manager: manager, Time: &at, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+	}
+	const ours, finalizer = `{"f:metadata":{"f:annotations":{"f:a.example.com/last-handled-configuration":{}}}}`, `{"f:metadata":{"f:finalizers":{"v:\"a.example.com/x\"":{}}}}`
+	entries := []metav1.ManagedFieldsEntry{
+		entry("kubectl", `{"f:spec":{}}`, 9), entry("first", ours, 1), entry("last", ours, 5), entry("middle", finalizer, 3), entry("first", finalizer, 2),
+		entry("other", `{"f:metadata":{"f:annotations":{"f:a.example.community/x":{}}}}`, 7), {Manager: "none"},
+	}
+	if got := owners(entries, []string{"a.example.com"}, "a.example.com/x"); !slices.Equal(got, []string{"last", "middle", "first"}) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestAnotherWriterIsReportedOnceIfItGoesOn(t *testing.T) {
+	n, begun := &Notices{}, time.Now()
+	for i, c := range []struct {
+		after time.Duration
+		warn  bool
+	}{{0, false}, {time.Minute, false}, {62 * time.Minute, false}, {63 * time.Minute, false}, {64 * time.Minute, true}, {65 * time.Minute, false}} {
+		if got := n.suspect(begun.Add(c.after)); got != c.warn {
+			t.Errorf("%d: got %v", i, got)
+		}
+	}
+}

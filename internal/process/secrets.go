@@ -1,0 +1,61 @@
+package process
+
+import (
+	"context"
+
+	"gopf.dev/gopf/diff"
+	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/essence"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/progress"
+)
+
+// secret reports whether the objects are Secrets whose values must be hidden.
+func (k *Kind) secret() bool {
+	return k.Resource.Kind == "Secret" && k.Resource.Group == "" && !k.Config.PlainSecrets
+}
+
+// secrets hides the values of a Secret.
+func (k *Kind) secrets(body *object.Body) essence.Secrets {
+	return essence.Secrets{Key: k.Config.SecretKey, UID: body.UID}
+}
+
+// secretValues returns the fields of a Secret with its values in plain.
+func secretValues(body *object.Body) map[string]any {
+	return body.Members(func(member string) bool { return member == "data" || member == "stringData" })
+}
+
+// forHandlers returns the cause as handlers, filters and logs see it: of a Secret,
+// without digests.
+func (k *Kind) forHandlers(c *cause.Cause) *cause.Cause {
+	if !k.secret() {
+		return c
+	}
+	masked := *c
+	masked.Old, masked.New = essence.Mask(c.Old, c.New)
+	masked.Diff = nil
+	if len(c.Diff) > 0 {
+		masked.Diff = maskedDiff(masked.Old, masked.New)
+	}
+	return &masked
+}
+
+func maskedDiff(old, new map[string]any) diff.Diff {
+	if old == nil {
+		return diff.Of(nil, new)
+	}
+	return diff.Of(old, new)
+}
+
+// hideBase replaces a base with plain values of a Secret, which Kopf left there, by
+// one with digests. No handler is called.
+func (h *handling) hideBase(ctx context.Context, c *change) error {
+	if _, err := h.saveBase(ctx, c, h.cause.New); err != nil {
+		return err
+	}
+	var purge []string
+	if h.stale() || h.note.Followed() {
+		purge = []string{progress.HandlingID}
+	}
+	return h.saveProgress(ctx, c, nil, purge)
+}

@@ -1,0 +1,66 @@
+package logs
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// longestText is how many bytes of a message, or of one attribute, are printed.
+// longestBlock is the same for a text that is printed below its line.
+const (
+	longestText  = 8 << 10
+	longestBlock = 64 << 10
+)
+
+// cut shortens s to at most limit bytes, with an ellipsis in place of the rest.
+// It does not split characters.
+func cut(s string, limit int) string {
+	const ellipsis = "…"
+	if len(s) <= limit {
+		return s
+	}
+	end := limit - len(ellipsis)
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + ellipsis
+}
+
+// escape replaces what a terminal or a reader of lines could take for something
+// else than text: newlines, control characters (and with them escape sequences),
+// marks that change the direction of writing, and bytes that are not UTF-8.
+// Otherwise the text of an object could forge log lines.
+func escape(s string) string {
+	if !strings.ContainsFunc(s, unprintable) {
+		return s
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		if unprintable(r) {
+			quoted := strconv.Quote(s[:size])
+			b.WriteString(quoted[1 : len(quoted)-1])
+		} else {
+			b.WriteString(s[:size])
+		}
+		s = s[size:]
+	}
+	return b.String()
+}
+
+// unprintable reports whether a character must be escaped. Bytes that are not
+// UTF-8 decode to the replacement character.
+func unprintable(r rune) bool {
+	return r != '\t' && !unicode.IsPrint(r) || r == utf8.RuneError
+}
+
+// escapeLines escapes everything but the newlines.
+func escapeLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		lines[i] = escape(line)
+	}
+	return strings.Join(lines, "\n")
+}

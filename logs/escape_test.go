@@ -1,0 +1,47 @@
+package logs
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestTextsCannotForgeLinesOrControlATerminal(t *testing.T) {
+	const forged = "fine\n[2026-01-01] [ERROR] forged\x1b[2J\x9b\u202e\r\x00ü\tend"
+	const escaped = `fine\n[2026-01-01] [ERROR] forged\x1b[2J\x9b\u202e\r\x00ü` + "\tend"
+	for _, format := range []Format{Plain, Full, Short} {
+		var out bytes.Buffer
+		log := slog.New(New(&out, Options{Format: format, Prefix: true}))
+		log.With(slog.Group(Object, "name", "a\nb", "namespace", "n")).Info(forged,
+			"text", forged, "json", "{"+forged, "list", "["+forged, "k\ney", 1, "stack", "one\ntwo\x1b[2J\n")
+		line, block, _ := strings.Cut(out.String(), "\n")
+		if block != "one\ntwo\\x1b[2J\n" {
+			t.Errorf("%s: below the line: %q", format, block)
+		}
+		for _, want := range []string{`[n/a\nb] ` + escaped, `text="fine\n`, "json={" + escaped, "list=[" + escaped, `k\ney=1`} {
+			if !strings.Contains(line, want) {
+				t.Errorf("%s: no %q in %q", format, want, line)
+			}
+		}
+	}
+}
+
+func TestLongTextsAreCut(t *testing.T) {
+	long := strings.Repeat("ü", 100_000)
+	for _, format := range []Format{Plain, JSON} {
+		var out bytes.Buffer
+		slog.New(New(&out, Options{Format: format})).Info(long, "text", long, "list", []string{long}, "stack", long)
+		if n := out.Len(); n > 3*longestText+longestBlock+200 || !utf8.Valid(out.Bytes()) {
+			t.Errorf("%s: a line of %d bytes", format, n)
+		}
+		if got := strings.Count(out.String(), "…"); format == Plain && got != 4 {
+			t.Errorf("%d of 4 texts are marked as cut", got)
+		}
+		if format == JSON && !json.Valid(out.Bytes()) {
+			t.Error("not JSON any more")
+		}
+	}
+}
