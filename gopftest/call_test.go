@@ -84,7 +84,7 @@ func TestWhatHandlersAskForIsWrittenByTheOperatorsCode(t *testing.T) {
 			if e.Labels["x"] != "y" || e.Spec.Size != 4 {
 				t.Errorf("not written: %+v", e)
 			}
-			if diff := cmp.Diff(map[string]any{"phase": "Ready", "create": map[string]any{"id": 7.0}}, e.Status); diff != "" {
+			if diff := cmp.Diff(map[string]any{"phase": "Ready", "create": map[string]any{"id": int64(7)}}, e.Status); diff != "" {
 				t.Error(diff)
 			}
 		}
@@ -256,7 +256,7 @@ func TestTimersAreCalled(t *testing.T) {
 			tick.Next(time.Second)
 			tick.SetResult(tick.Retry)
 		}(call.Tick)
-		if after := call.Apply(); after.Status["tick"] != 2.0 {
+		if after := call.Apply(); after.Status["tick"] != int64(2) {
 			t.Errorf("the result is %v", after.Status)
 		}
 	})

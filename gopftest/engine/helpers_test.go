@@ -128,19 +128,6 @@ func (l *lines) has(words ...string) bool {
 	})
 }
 
-// count returns the number of lines with the words.
-func (l *lines) count(words string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := 0
-	for _, line := range l.text {
-		if strings.Contains(line, words) {
-			n++
-		}
-	}
-	return n
-}
-
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func get(t *testing.T, c *gopftest.Cluster, name string) *unstructured.Unstructured {

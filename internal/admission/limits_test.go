@@ -147,7 +147,7 @@ func TestLargeReviewsTakeBoundedMemory(t *testing.T) {
 	for name, c := range map[string]struct {
 		item    string
 		reviews int
-	}{"of text": {`"` + strings.Repeat("x", 1000) + `"`, 32}, "of small objects": {`{"a":1}`, 5}} {
+	}{"of text": {`"` + strings.Repeat("x", 1000) + `"`, 32}, "of small objects": {`{"a":1,"some":"text to come below the limit"}`, 5}} {
 		t.Run(name, func(t *testing.T) {
 			const size, bound = 3 << 20, 512 << 20
 			var handled atomic.Int32
@@ -272,9 +272,9 @@ func TestOrdinaryReviewsDoNotWaitForCostlyOnes(t *testing.T) {
 			}
 			return nil
 		}))
-		wide := make([]any, 400_000)
+		wide := make([]any, 110_000)
 		for i := range wide {
-			wide[i] = map[string]any{"a": 1}
+			wide[i] = map[string]any{"a": "twenty characters..."}
 		}
 		var all sync.WaitGroup
 		defer all.Wait()
@@ -288,8 +288,8 @@ func TestOrdinaryReviewsDoNotWaitForCostlyOnes(t *testing.T) {
 		if out := answered(t, v, "/v", reviewOf("CREATE", nil)); !out.Response.Allowed || time.Since(began) > 0 {
 			t.Errorf("got %+v after %v", out.Response, time.Since(began))
 		}
-		if load := v.Load(); load.InFlight != 1 || load.Waiting != 2 {
-			t.Errorf("%+v", load)
+		if load := v.Load(); load.InFlight+load.Waiting != 3 || load.Waiting == 0 {
+			t.Errorf("%+v, want that some of the costly ones wait", load)
 		}
 	})
 }
