@@ -23,7 +23,7 @@ import (
 //   - The subresource "*" includes the object itself.
 //   - Kinds of the core and apps groups are not reviewed in kube-system and in the
 //     operator's own namespace (rule 27).
-func playAdmission(t *testing.T, _ []request) []request {
+func playAdmission(t *testing.T, _ string, at scene, _ []request) []request {
 	op := gopf.New()
 	op.Settings.Peering.Standalone = true
 	op.Settings.Admission.Managed = "auto.kopf.dev"
@@ -42,7 +42,7 @@ func playAdmission(t *testing.T, _ []request) []request {
 	op.Resource("v1/pods").Validate("pods1", grant)
 	x.Mutate("mutate1", grant, gopf.SideEffects(), gopf.Subresource("*"))
 	x.Mutate("Mut", grant, gopf.Operations(gopf.OperationDelete))
-	return playOperator(t, op, nil, func(*wireCluster) {})
+	return playOperator(t, op, at, func(*wireCluster) {})
 }
 
 // asWeConfigure are the requests of Kopf about webhook configurations as we make
