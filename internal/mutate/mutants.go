@@ -60,8 +60,27 @@ func mutate(name string, source []byte) ([]mutant, error) {
 	for _, d := range file.Decls {
 		f.declaration(d)
 	}
+	skipped := f.skipped(file.Comments)
+	f.found = slices.DeleteFunc(f.found, func(m mutant) bool { return skipped[m.line] })
 	slices.SortStableFunc(f.found, func(a, b mutant) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.to, b.to)) })
 	return f.found, nil
+}
+
+// skip begins a comment on a line in which no mistake can be noticed, because it only
+// makes the code faster, for example. It says why.
+const skip = "//mutate:skip "
+
+// skipped are the lines with such comments.
+func (f *finder) skipped(comments []*ast.CommentGroup) map[int]bool {
+	lines := map[int]bool{}
+	for _, group := range comments {
+		for _, c := range group.List {
+			if strings.HasPrefix(c.Text, skip) {
+				lines[f.files.Position(c.Pos()).Line] = true
+			}
+		}
+	}
+	return lines
 }
 
 type finder struct {
