@@ -298,7 +298,7 @@ func (s *State) Records() map[string]storage.Record {
 
 // Clone returns a copy that can be changed without changing s.
 func (s *State) Clone() *State {
-	c := &State{entries: make(map[string]*entry, len(s.entries))}
+	c := &State{entries: make(map[string]*entry, len(s.entries)), delays: maps.Clone(s.delays)}
 	for id, e := range s.entries {
 		copied := *e
 		c.entries[id] = &copied
