@@ -21,7 +21,6 @@ type scene struct {
 }
 
 var (
-	sceneTimeout    = regexp.MustCompile(`server_timeout=(\d+)`)
 	sceneNamespaces = regexp.MustCompile(`cluster has namespaces ([^;]+)`)
 	scenePattern    = regexp.MustCompile(`-n (?:'([^']*)'|([^\s;]+))`)
 	scenePeering    = regexp.MustCompile(`KopfPeering/(\S+) exists only in ([^\s;]+)`)
@@ -34,9 +33,10 @@ func sceneOf(scenario string, requests []request) scene {
 		identity: "operator-pod-1", serverTimeout: 30 * time.Second, namespaces: []string{"default", "ns1", "ns2"},
 		peerings: []string{"/apis/kopf.dev/v1/clusterkopfpeerings/default"},
 	}
-	if found := sceneTimeout.FindStringSubmatch(scenario); found != nil {
-		seconds, _ := strconv.Atoi(found[1]) // digits, by the expression
-		s.serverTimeout = time.Duration(seconds) * time.Second
+	for _, r := range requests {
+		if seconds, err := strconv.Atoi(r.Query["timeoutSeconds"]); err == nil {
+			s.serverTimeout = time.Duration(seconds) * time.Second
+		}
 	}
 	if found := sceneNamespaces.FindStringSubmatch(scenario); found != nil {
 		s.namespaces = strings.Split(strings.ReplaceAll(found[1], " ", ""), ",")
