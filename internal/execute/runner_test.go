@@ -99,7 +99,7 @@ func TestThePartsAreInTheOrderOfDeclarationWithSubHandlersFirst(t *testing.T) {
 	})
 	silent := handler("silent", func(context.Context, *registry.Request) error { return nil })
 	failing := asking("z", errors.New("x"))
-	declared := registry.Set{parent, silent, failing, asking("a", nil)}
+	declared := registry.Set{silent, failing, parent, asking("a", nil)}
 	r := newRunner(declared)
 	r.Lifecycle = func(due []registry.Due) []registry.Due { slices.Reverse(due); return due }
 	if err := r.Pass(t.Context(), declared); err != nil {
@@ -115,9 +115,9 @@ func TestThePartsAreInTheOrderOfDeclarationWithSubHandlersFirst(t *testing.T) {
 	}
 	by := func(id string) map[string]any { return map[string]any{"by": id} }
 	want := []part{
+		{"z", map[string]any{"spec": by("z")}}, // its result is dropped
 		{"p/s", map[string]any{"spec": by("p/s"), "status": map[string]any{"p/s": map[string]any{"of": "p/s"}}}},
 		{"p", map[string]any{"spec": by("p")}},
-		{"z", map[string]any{"spec": by("z")}}, // its result is dropped
 		{"a", map[string]any{"spec": by("a"), "status": map[string]any{"a": map[string]any{"of": "a"}}}},
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -269,4 +269,44 @@ func recorded(r storage.Record) string {
 		return ""
 	}
 	return *r.Message
+}
+
+func TestTheTimeoutOfAHandlerDoesNotCountWhatItWaited(t *testing.T) {
+	for _, timeout := range []registry.Opt[time.Duration]{{}, some(time.Minute)} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			h := asking("a", nil)
+			h.Limits.Timeout = timeout
+			r := newRunner(registry.Set{h})
+			r.Entrance = &Entrance{Open: func() bool { return time.Since(start) >= 5*time.Second }}
+			if err := r.Pass(t.Context(), registry.Set{h}); err != nil {
+				t.Fatal(err)
+			}
+			shifted := r.State.Record("a").Started.Sub(start)
+			if (shifted >= 5*time.Second) != timeout.Set || !timeout.Set && shifted != 0 {
+				t.Errorf("with the timeout %v, the start is shifted by %s", timeout, shifted)
+			}
+		})
+	}
+}
+
+func TestAnObjectThatDoesNotFitIsReportedAsAnEvent(t *testing.T) {
+	h := asking("a", &registry.UndecodableError{Err: errors.New("spec.size is a text")})
+	r := newRunner(registry.Set{h})
+	var posted []string
+	request := r.Request
+	r.Request = func() *registry.Request {
+		req := request()
+		req.Post = func(kind, reason, message string) { posted = append(posted, kind+" "+reason+" "+message) }
+		return req
+	}
+	if err := r.Pass(t.Context(), registry.Set{h}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"Warning Undecodable The object does not fit the handler 'a': spec.size is a text"}; !slices.Equal(posted, want) {
+		t.Errorf("got %q", posted)
+	}
+	if record := r.State.Record("a"); record.Retries != 0 || len(r.State.Due([]string{"a"}, time.Now())) != 0 {
+		t.Errorf("it counts, or is due at once: %+v", record)
+	}
 }

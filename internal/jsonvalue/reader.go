@@ -35,7 +35,7 @@ func Read(text []byte) *Reader {
 // Close lets go of the text.
 func (r *Reader) Close() {
 	r.buf = bytes.Buffer{} //mutate:skip it only frees the text earlier
-	r.Reset(&r.buf) //mutate:skip it only frees the text earlier
+	r.Reset(&r.buf)        //mutate:skip it only frees the text earlier
 	readers.Put(r)
 }
 
