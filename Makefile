@@ -16,8 +16,8 @@ HOT     := ./diff ./storage ./internal/object ./internal/essence ./internal/filt
 # What make mutate makes mistakes in: packages without I/O, and the root. After a "+" are the
 # packages whose tests must notice, where they are others than its own.
 VECTORS := ./internal/vectors
-PURE    := ./diff ./storage ./internal/cause ./internal/filter ./internal/patch ./internal/progress ./internal/registry \
-	./internal/essence ./internal/fieldpath ./internal/jsonvalue ./internal/execute+./internal/execute+$(VECTORS)
+PURE    := ./internal/cause ./internal/filter ./internal/patch ./internal/registry ./internal/fieldpath ./internal/jsonvalue \
+	$(foreach p,./diff ./storage ./internal/progress ./internal/essence ./internal/execute,$(p)+$(p)+$(VECTORS))
 ROOT    := .+.+gopftest:./engine
 SAMPLE  ?= 0
 SEED    ?= 1

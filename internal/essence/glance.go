@@ -79,7 +79,7 @@ func (g *Glancer) Look(raw []byte) Glance {
 		s = &scratch{}
 	}
 	s.start(raw)
-	defer func() { s.start(nil); g.scratch.Put(s) }()
+	defer func() { s.start(nil); g.scratch.Put(s) }() //mutate:skip it only saves memory
 	var found Glance
 	found.Settled = g.scan(s, &found) && len(s.old) > 0 && (g.TrustCopies || s.owned()) && s.same()
 	return found

@@ -24,8 +24,8 @@ func Number(text string) (any, error) {
 		return n, nil
 	}
 	f, err := strconv.ParseFloat(text, 64)
-	// From 22 digits on, Go writes an exponent.
-	if err == nil && len(text) <= 22 && strconv.FormatFloat(f, 'f', -1, 64) == text && f > -1e21 && f < 1e21 {
+	// From 22 digits on, Go writes an exponent. With the sign, those are more characters.
+	if err == nil && len(text) <= 22 && strconv.FormatFloat(f, 'f', -1, 64) == text && f < 1e21 {
 		return f, nil
 	}
 	return json.Number(text), nil

@@ -1,6 +1,7 @@
 package jsonvalue_test
 
 import (
+	"encoding/json"
 	"reflect"
 	"strings"
 	"testing"
@@ -51,5 +52,14 @@ func TestOfIsWhatDecodingTheJSONYields(t *testing.T) {
 	}
 	if got, err := jsonvalue.Of(func() {}); err == nil || got != nil {
 		t.Errorf("of a function: got %v, %v", got, err)
+	}
+}
+
+func TestNegativeIntegersOf22DigitsKeepThem(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"-1000000000000000000000", "-999999999999999999999", "999999999999999999999", "1000000000000000000000"} {
+		if got, err := jsonvalue.Number(text); err != nil || got != json.Number(text) {
+			t.Errorf("%s: got %T %v, %v", text, got, got, err)
+		}
 	}
 }

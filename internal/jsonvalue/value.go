@@ -74,10 +74,10 @@ func (r *Reader) number() (any, error) {
 // ones, so that most are there from before.
 func (r *Reader) name(raw []byte) string {
 	n := len(raw)
-	if n == 0 || n > 32 {
+	if n == 0 || n > 32 { //mutate:skip long names only take more room
 		return string(raw)
 	}
-	known := &r.names[(n*31+int(raw[0])*7+int(raw[n/2])*3+int(raw[n-1]))%len(r.names)]
+	known := &r.names[(n*31+int(raw[0])*7+int(raw[n/2])*3+int(raw[n-1]))%len(r.names)] //mutate:skip any hash will do
 	if *known != string(raw) {
 		*known = string(raw)
 	}

@@ -40,9 +40,9 @@ func measure(ctx context.Context, t target, o options) (score, error) {
 		workers.Go(func() {
 			folder := filepath.Join(scratch, fmt.Sprint(i))
 			for m := range queue {
-				v := survivor
-				if reached.reaches(m, importPath) {
-					v = try(ctx, t, m, folder, o.timeout)
+				v := build(ctx, t.pkg, m, folder)
+				if v == survivor && reached.reaches(m, importPath) {
+					v = try(ctx, t, folder, o.timeout)
 				}
 				mu.Lock()
 				s.count(v, m)
@@ -152,29 +152,41 @@ func covered(ctx context.Context, t target, importPath, scratch string) (coverag
 	return all, nil
 }
 
-// try runs the tests on a mutant.
-func try(ctx context.Context, t target, m mutant, folder string, timeout time.Duration) verdict {
+// build compiles a mutant. It survives that if it can be tested.
+func build(ctx context.Context, pkg string, m mutant, folder string) verdict {
 	overlay, err := m.overlay(folder)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return untested
 	}
+	err = exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-p=1", "-overlay="+overlay, "-o", os.DevNull, pkg).Run()
+	switch {
+	case ctx.Err() != nil:
+		return untested
+	case err != nil:
+		return unmade
+	}
+	return survivor
+}
+
+// try runs the tests on a mutant that was built.
+func try(ctx context.Context, t target, folder string, timeout time.Duration) verdict {
 	for _, p := range t.tests {
 		cmd := exec.CommandContext(ctx, "go", "-C", p.folder, "test", "-count=1", "-vet=off", "-failfast", "-p=1",
-			"-timeout="+timeout.String(), "-overlay="+overlay, p.pkg)
+			"-timeout="+timeout.String(), "-overlay="+overlayIn(folder), p.pkg)
 		cmd.WaitDelay = time.Second
-		out, err := cmd.CombinedOutput()
+		err := cmd.Run()
 		switch {
 		case ctx.Err() != nil:
 			return untested
-		case err != nil && strings.Contains(string(out), "[build failed]"):
-			return unmade
 		case err != nil:
 			return dead
 		}
 	}
 	return survivor
 }
+
+func overlayIn(folder string) string { return filepath.Join(folder, "overlay.json") }
 
 // overlay writes the mutant where the compiler finds it.
 func (m mutant) overlay(folder string) (path string, err error) {
@@ -193,7 +205,7 @@ func (m mutant) overlay(folder string) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	path = filepath.Join(folder, "overlay.json")
+	path = overlayIn(folder)
 	return path, os.WriteFile(path, text, 0o600)
 }
 

@@ -56,12 +56,31 @@ func mutate(name string, source []byte) ([]mutant, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &finder{name: name, source: source, files: files}
+	f := &finder{name: name, source: source, files: files, ignored: map[ast.Node]bool{}}
 	for _, d := range file.Decls {
 		f.declaration(d)
 	}
+	skipped := f.skipped(file.Comments)
+	f.found = slices.DeleteFunc(f.found, func(m mutant) bool { return skipped[m.line] })
 	slices.SortStableFunc(f.found, func(a, b mutant) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.to, b.to)) })
 	return f.found, nil
+}
+
+// skip begins a comment on a line in which no mistake can be noticed, because it only
+// makes the code faster, for example. It says why.
+const skip = "//mutate:skip "
+
+// skipped are the lines with such comments.
+func (f *finder) skipped(comments []*ast.CommentGroup) map[int]bool {
+	lines := map[int]bool{}
+	for _, group := range comments {
+		for _, c := range group.List {
+			if strings.HasPrefix(c.Text, skip) {
+				lines[f.files.Position(c.Pos()).Line] = true
+			}
+		}
+	}
+	return lines
 }
 
 type finder struct {
@@ -69,6 +88,8 @@ type finder struct {
 	source []byte
 	files  *token.FileSet
 	found  []mutant
+
+	ignored map[ast.Node]bool // literals that are no mutants
 }
 
 func (f *finder) text(n ast.Node) string {
@@ -107,8 +128,12 @@ func (f *finder) body(within ast.Node, results *ast.FieldList) {
 			if to, ok := swapped[n.Op]; ok {
 				f.add(n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), to.String())
 			}
+		case *ast.CallExpr:
+			f.ignoreFormats(n)
 		case *ast.BasicLit:
-			f.literal(n)
+			if !f.ignored[n] {
+				f.literal(n)
+			}
 		case *ast.IfStmt:
 			f.condition(n.Cond)
 		case *ast.ForStmt:
@@ -126,6 +151,21 @@ func (f *finder) body(within ast.Node, results *ast.FieldList) {
 		}
 		return true
 	})
+}
+
+// ignoreFormats leaves out bases, precisions and bit sizes in calls of strconv: most
+// others mean the same.
+func (f *finder) ignoreFormats(call *ast.CallExpr) {
+	fn, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || f.text(fn.X) != "strconv" {
+		return
+	}
+	for _, arg := range call.Args {
+		if sign, ok := arg.(*ast.UnaryExpr); ok {
+			arg = sign.X
+		}
+		f.ignored[arg] = true
+	}
 }
 
 // literal adds one to a number.

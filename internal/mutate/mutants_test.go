@@ -22,6 +22,8 @@ func TestMutantsAreSmallMistakes(t *testing.T) {
 		"results":      {`return n, nil`, []string{"n, nil -> *new(int), *new(error)"}},
 		"no results":   {`return 0, nil`, []string{"0 -> 1"}},
 		"passed on":    {`return g()`, []string{"g() -> *new(int), *new(error)"}},
+		"skipped":      {"x() //mutate:skip it is only faster\ny()", []string{"y() -> nothing"}},
+		"formats":      {`x := strconv.FormatFloat(f+1, 'f', -1, 64)`, []string{"+ -> -", "1 -> 2"}},
 		"functions":    {`f := func() string { return s }`, []string{"s -> *new(string)"}},
 	}
 	for name, c := range cases {

@@ -17,8 +17,10 @@ import (
 
 	"gopf.dev/gopf/internal/alarm"
 	"gopf.dev/gopf/internal/daemon"
+	"gopf.dev/gopf/internal/fieldpath"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/internal/process"
 	"gopf.dev/gopf/internal/registry"
 )
 
@@ -214,12 +216,12 @@ func daemonStopping(t *testing.T, v vector) {
 			return nil
 		})
 		t.Cleanup(func() { close(never) })
-		op.see(false, true)
+		cluster := op.guarded()
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		op.start, op.logs = time.Now(), nil
 
-		released, ever := op.release(end)
+		released, ever := op.release(cluster, end)
 		wantReleased, wantEver := c.released()
 		if ever != wantEver || cmp.Diff(wantReleased, released, nearly) != "" {
 			t.Errorf("the finalizer is removed at %v (%v), want %v (%v)", released, ever, wantReleased, wantEver)
@@ -227,32 +229,69 @@ func daemonStopping(t *testing.T, v vector) {
 		if diff := cmp.Diff(c.heard(), heard, nearly); diff != "" {
 			t.Errorf("what the handler hears: -want +got\n%s", diff)
 		}
-		if diff := cmp.Diff(c.lines(), op.logs, cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(c.lines(), op.about(), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("log lines: -want +got\n%s", diff)
 		}
 	})
 }
 
-// release gives the object its turns, from the deletion on, until nothing holds
-// it anymore.
-func (c *companion) release(end float64) (at float64, ever bool) {
+// guarded begins to serve an object that has the finalizer.
+func (c *companion) guarded() *stage {
+	st := newStage(c.t, script{}, false)
+	st.kind.Daemons, st.kind.Log = c.set, slog.New(c)
+	st.object = map[string]any{
+		"apiVersion": "kopf.dev/v1", "kind": "KopfExample",
+		"metadata": map[string]any{"name": "n", "namespace": "ns", "uid": "u", "resourceVersion": "100", "finalizers": []any{st.kind.Config.Finalizer}},
+	}
+	st.see("ADDED")
+	return st
+}
+
+// see gives the object a turn for an event with its present state.
+func (s *stage) see(event string) {
+	body, err := object.FromMap(fieldpath.Clone(s.object).(map[string]any))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.turn(&process.Event{Body: body, Type: event})
+}
+
+// release deletes the object, and gives it its turns until nothing holds it anymore.
+func (c *companion) release(st *stage, end float64) (at float64, ever bool) {
+	metadata := stringMap(st.object["metadata"])
+	metadata["deletionTimestamp"], metadata["resourceVersion"] = "2026-01-01T00:00:05Z", "101"
 	deadline := time.After(time.Until(c.start.Add(inSeconds(end) + time.Second)))
+	st.see("MODIFIED")
 	for {
-		due := c.see(true, false)
 		synctest.Wait()
-		if !due.Set {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.logs = append(c.logs, [2]string{"DEBUG", "Removing the finalizer, thus allowing the actual deletion."})
+		if stringMap(st.object["metadata"])["finalizers"] == nil {
 			return c.now(), true
+		}
+		var alarm <-chan time.Time
+		if !st.alarm.IsZero() {
+			alarm = time.After(time.Until(st.alarm))
 		}
 		select {
 		case <-c.woken:
-		case <-time.After(due.Is):
+		case <-alarm:
+			st.alarm = time.Time{}
 		case <-deadline:
 			return 0, false
 		}
+		st.turn(nil)
 	}
+}
+
+// about are the lines about the daemon and the finalizer, up to the first colon.
+func (c *companion) about() (lines [][2]string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range c.logs {
+		if words, _, _ := strings.Cut(l[1], ":"); strings.HasPrefix(words, "Daemon '") || strings.HasPrefix(words, "Removing the finalizer") {
+			lines = append(lines, [2]string{l[0], words})
+		}
+	}
+	return lines
 }
 
 // released tells when Kopf removes the finalizer, or could have if it had not

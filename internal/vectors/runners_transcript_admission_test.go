@@ -27,7 +27,7 @@ import (
 //     operator's own namespace (rule 27).
 //   - Webhooks for updates have match conditions, so that they never block the end of
 //     a deletion (rule 27). The cluster of this test does not tell accounts.
-func playAdmission(t *testing.T, _ []request) []request {
+func playAdmission(t *testing.T, _ string, at scene, _ []request) []request {
 	op := gopf.New()
 	op.Settings.Peering.Standalone = true
 	op.Settings.Admission.Managed = "auto.kopf.dev"
@@ -46,7 +46,7 @@ func playAdmission(t *testing.T, _ []request) []request {
 	op.Resource("v1/pods").Validate("pods1", grant)
 	x.Mutate("mutate1", grant, gopf.SideEffects(), gopf.Subresource("*"))
 	x.Mutate("Mut", grant, gopf.Operations(gopf.OperationDelete))
-	return playOperator(t, op, nil, func(*wireCluster) {})
+	return playOperator(t, op, at, func(*wireCluster) {})
 }
 
 // asWeConfigure are the requests of Kopf about webhook configurations as we make

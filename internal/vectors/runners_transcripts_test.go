@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -51,13 +52,14 @@ func wireTranscript(t *testing.T, v vector) {
 		Scenario string
 		Requests []request
 	}](t, v.JSON)
-	play := map[string]func(*testing.T, []request) []request{
+	at := sceneOf(c.Scenario, c.Requests)
+	play := map[string]func(*testing.T, string, scene, []request) []request{
 		"cluster-wide operator": playClusterWide, "namespaced operator": playNamespaced, "CLI: freeze": playFreezing,
 		"admission": playAdmission,
 	}
 	for prefix, scenario := range play {
 		if strings.HasPrefix(c.Scenario, prefix) {
-			want, got := normal(t, asWeConfigure(t, kopfs(c.Requests, prefix == "CLI: freeze"))), normal(t, ours(t, scenario(t, c.Requests)))
+			want, got := normal(t, asWeConfigure(t, kopfs(c.Requests, at, prefix == "CLI: freeze"))), normal(t, ours(t, scenario(t, c.Scenario, at, c.Requests)))
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("requests by path: -want +got\n%s", diff)
 			}
@@ -69,7 +71,7 @@ func wireTranscript(t *testing.T, v vector) {
 
 // kopfs are the requests of the transcript that we make, too. Commands look once
 // where operators follow.
-func kopfs(all []request, command bool) (kept []request) {
+func kopfs(all []request, at scene, command bool) (kept []request) {
 	namespacesListed := false
 	asked := map[string]bool{}
 	for _, r := range all {
@@ -81,7 +83,7 @@ func kopfs(all []request, command bool) (kept []request) {
 			continue
 		case command && discovery && asked[r.Path]: // of another command
 			continue
-		case r.Path == "/apis/kopf.dev/v1/namespaces/default/kopfpeerings/default" && stringMap(stringMap(r.Body)["status"])["operator-pod-1"] == nil:
+		case r.Method == http.MethodPatch && strings.Contains(r.Path, "kopfpeerings/") && !slices.Contains(at.peerings, r.Path) && stringMap(stringMap(r.Body)["status"])[at.identity] == nil:
 			continue // there is no such object
 		case r.Path == "/api/v1/namespaces" && r.Query == nil:
 			if namespacesListed {
@@ -219,30 +221,41 @@ func normalBody(t *testing.T, body map[string]any) map[string]any {
 }
 
 // playClusterWide has an object created while the operator runs, whose handler
-// posts two events.
-func playClusterWide(t *testing.T, want []request) []request {
-	var path string
+// posts the events and returns the result of the transcript.
+func playClusterWide(t *testing.T, _ string, at scene, want []request) []request {
+	var path, collection string
 	var object map[string]any
-	for _, r := range want { // what somebody else did, and the uid it got
-		if r.By != "" {
-			object = stringMap(r.Body)
+	var post []map[string]any
+	results := map[string]any{}
+	for _, r := range want { // what others did, and the uid it got
+		body := stringMap(r.Body)
+		switch {
+		case r.By != "":
+			object, collection = body, r.Path
 			path = r.Path + "/" + stringMap(object["metadata"])["name"].(string)
 			stringMap(object["metadata"])["namespace"] = strings.Split(r.Path, "/")[5]
-		}
-		if about := stringMap(stringMap(r.Body)["involvedObject"]); about["uid"] != nil {
-			stringMap(object["metadata"])["uid"] = about["uid"]
+		case body["involvedObject"] != nil:
+			stringMap(object["metadata"])["uid"] = stringMap(body["involvedObject"])["uid"]
+			post = append(post, body)
+		case object != nil && r.Path == path+"/status":
+			results = stringMap(body["status"])
 		}
 	}
 	object["apiVersion"], object["kind"] = "kopf.dev/v1", "KopfExample"
 	op := gopf.New()
-	op.Settings.Watching.ServerTimeout = 30 * time.Second
-	op.Resource("kopf.dev/v1/kopfexamples").OnCreate("create_fn", func(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
-		c.Post("SomeType", "SomeReason", "Some message")
-		c.Info("InfoReason", strings.Repeat("x", 2000))
-		c.SetResult(map[string]string{"message": "hello world"})
-		return nil
-	})
-	all := playOperator(t, op, nil, func(c *wireCluster) { c.create(path, object, "/apis/kopf.dev/v1/kopfexamples") })
+	op.Settings.Watching.ServerTimeout = at.serverTimeout
+	for id, result := range results {
+		op.Resource("kopf.dev/v1/kopfexamples").OnCreate(id, func(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
+			for _, e := range post {
+				c.Post(e["type"].(string), e["reason"].(string), uncut(e["message"].(string)))
+			}
+			post = nil
+			c.SetResult(result)
+			return nil
+		})
+	}
+	watched := "/apis/kopf.dev/v1/" + collection[strings.LastIndex(collection, "/")+1:]
+	all := playOperator(t, op, at, func(c *wireCluster) { c.create(path, object, watched) })
 	status, rest := -1, -1
 	for i, r := range all {
 		switch {
@@ -258,56 +271,58 @@ func playClusterWide(t *testing.T, want []request) []request {
 	return all
 }
 
+// uncut is a message that is cut to the one of the transcript.
+func uncut(message string) string {
+	if head, tail, cut := strings.Cut(message, "..."); cut && len([]rune(message)) == 1024 {
+		return head + strings.Repeat("~", 1000) + tail
+	}
+	return message
+}
+
 // playNamespaced has an operator look for its namespaces.
-func playNamespaced(t *testing.T, _ []request) []request {
+func playNamespaced(t *testing.T, _ string, at scene, _ []request) []request {
 	op := gopf.New()
-	op.Settings.Watching.ServerTimeout = 30 * time.Second
+	op.Settings.Watching.ServerTimeout = at.serverTimeout
 	op.Resource("kopf.dev/v1/kopfexamples").OnCreate("create_fn", func(context.Context, *gopf.Change[gopf.Unstructured]) error { return nil })
-	return playOperator(t, op, []string{"ns*,!ns2", "default"}, func(*wireCluster) {})
+	return playOperator(t, op, at, func(*wireCluster) {})
 }
 
 // playFreezing freezes and resumes as the commands do.
-func playFreezing(t *testing.T, _ []request) (all []request) {
-	cluster := newWireCluster(t, "default", "ns1", "ns2")
-	cluster.objects["/apis/kopf.dev/v1/clusterkopfpeerings/default"] = map[string]any{"metadata": map[string]any{"name": "default"}}
-	cluster.objects["/apis/kopf.dev/v1/namespaces/ns1/kopfpeerings/default"] = map[string]any{"metadata": map[string]any{"name": "default", "namespace": "ns1"}}
-	opts := []gopf.RunOption{
-		gopf.Cluster(&rest.Config{Host: "http://cluster", BearerToken: "tkn", Transport: cluster}), gopf.Log(slog.New(slog.DiscardHandler)),
-	}
-	there := append(opts, gopf.Namespaces("ns1"))
-	freezing := gopf.Freezing{Identity: "human", Priority: 100, Lifetime: 15 * time.Second}
-	if err := gopf.New().FreezePeers(t.Context(), freezing, opts...); err != nil {
-		t.Error(err)
-	}
-	if err := gopf.New().ResumePeers(t.Context(), "human", opts...); err != nil {
-		t.Error(err)
-	}
-	freezing.Priority = 55
-	if err := gopf.New().FreezePeers(t.Context(), freezing, there...); err != nil {
-		t.Error(err)
-	}
-	freezing.Priority = 100
-	op := gopf.New()
-	op.Settings.Peering.Name = "nosuch"
-	if err := op.FreezePeers(t.Context(), freezing, there...); err == nil {
-		t.Error("a peering that does not exist was frozen")
+func playFreezing(t *testing.T, scenario string, at scene, _ []request) (all []request) {
+	cluster := at.cluster(t)
+	for _, f := range commands(t, scenario) {
+		op := gopf.New()
+		op.Settings.Peering.Name = f.peering
+		opts := []gopf.RunOption{
+			gopf.Cluster(&rest.Config{Host: "http://cluster", BearerToken: "tkn", Transport: cluster}), gopf.Log(slog.New(slog.DiscardHandler)),
+		}
+		if f.namespace != "" {
+			opts = append(opts, gopf.Namespaces(f.namespace))
+		}
+		var err error
+		if f.resume {
+			err = op.ResumePeers(t.Context(), at.identity, opts...)
+		} else {
+			err = op.FreezePeers(t.Context(), gopf.Freezing{Identity: at.identity, Priority: f.priority, Lifetime: at.lifetime}, opts...)
+		}
+		if missing := !slices.Contains(at.peerings, f.path()); missing != (err != nil) {
+			t.Errorf("%+v: the peering is missing: %v, got %v", f, missing, err)
+		}
 	}
 	return cluster.requests
 }
 
 // playOperator runs an operator for some seconds of virtual time, has something
 // happen meanwhile, and returns all that was asked of the cluster.
-func playOperator(t *testing.T, op *gopf.Operator, namespaces []string, meanwhile func(*wireCluster)) (all []request) {
+func playOperator(t *testing.T, op *gopf.Operator, at scene, meanwhile func(*wireCluster)) (all []request) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster := newWireCluster(t, "default", "ns1", "ns2")
-		cluster.objects["/apis/kopf.dev/v1/clusterkopfpeerings/default"] = map[string]any{"metadata": map[string]any{"name": "default", "uid": "p1", "resourceVersion": "99"}}
-		cluster.objects["/apis/kopf.dev/v1/namespaces/ns1/kopfpeerings/default"] = map[string]any{"metadata": map[string]any{"name": "default", "namespace": "ns1", "uid": "p2", "resourceVersion": "99"}}
-		op.Settings.Peering.Identity = "operator-pod-1"
+		cluster := at.cluster(t)
+		op.Settings.Peering.Identity = at.identity
 		config := &rest.Config{Host: "http://cluster", BearerToken: "tkn", Transport: cluster}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() {
-			ended <- op.Run(ctx, gopf.Cluster(config), gopf.Log(slog.New(slog.DiscardHandler)), gopf.Namespaces(namespaces...))
+			ended <- op.Run(ctx, gopf.Cluster(config), gopf.Log(slog.New(slog.DiscardHandler)), gopf.Namespaces(at.patterns...))
 		}()
 		time.Sleep(5 * time.Second)
 		meanwhile(cluster)

@@ -1,0 +1,312 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"reflect"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/internal/progress"
+	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/storage"
+)
+
+func everything(due []registry.Due) []registry.Due { return due }
+
+// newRunner makes a runner for creation handlers, which are selected.
+func newRunner(handlers registry.Set) *Runner {
+	state := progress.New(nil)
+	state.Select(handlers.IDs(), cause.Create, time.Now())
+	return &Runner{
+		Reason: cause.Create, Lifecycle: everything, DefaultBackoff: time.Minute, Log: slog.New(slog.DiscardHandler), State: state,
+		Load: func(context.Context, []string) (map[string]storage.Record, error) { return nil, nil },
+		Request: func() *registry.Request {
+			return &registry.Request{Cause: &cause.Cause{Reason: cause.Create}, Key: func() string { return "key" }, Post: func(string, string, string) {}}
+		},
+	}
+}
+
+func handler(id string, call func(context.Context, *registry.Request) error) *registry.Handler {
+	return &registry.Handler{ID: id, Call: call}
+}
+
+func asking(id string, err error) *registry.Handler {
+	return handler(id, func(_ context.Context, r *registry.Request) error {
+		r.Patch.Set(r.Handler.ID, "spec", "by")
+		r.Result = map[string]any{"of": id}
+		return err
+	})
+}
+
+func TestAPassCallsWhatTheLifecycleChooses(t *testing.T) {
+	var calls []string
+	note := func(_ context.Context, r *registry.Request) error {
+		calls = append(calls, r.Handler.ID+" "+r.Key())
+		return nil
+	}
+	handlers := registry.Set{handler("a", note), handler("b", note), handler("c", note)}
+	r := newRunner(handlers)
+	r.Lifecycle = func(due []registry.Due) []registry.Due {
+		return []registry.Due{{ID: "unknown"}, due[2], due[0]}
+	}
+	if err := r.Pass(t.Context(), handlers); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"c key/c", "a key/a"}; !slices.Equal(calls, want) {
+		t.Errorf("called %q, want %q", calls, want)
+	}
+	if got := r.Finished(); r.Ran() != 2 || !slices.Equal(got, []string{"c", "a"}) {
+		t.Errorf("%d ran, and %q are finished", r.Ran(), got)
+	}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	r.Lifecycle = everything
+	if err := r.Pass(canceled, handlers); err != nil || r.Ran() != 2 {
+		t.Errorf("after the context was canceled: %d ran, %v", r.Ran(), err)
+	}
+}
+
+func TestDelayedHandlersAreCalledWhenTheyAreUrgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		handlers := registry.Set{asking("a", &registry.TemporaryError{Err: errors.New("x"), Delay: registry.Some(time.Hour)})}
+		r := newRunner(handlers)
+		for i, c := range []struct {
+			urgent bool
+			ran    int
+		}{{false, 1}, {false, 1}, {true, 2}} {
+			r.Urgent = func(id string) bool { return c.urgent && id == "a" }
+			if err := r.Pass(t.Context(), handlers); err != nil || r.Ran() != c.ran {
+				t.Errorf("pass %d: %d ran in all, want %d; %v", i, r.Ran(), c.ran, err)
+			}
+		}
+		if record := r.State.Record("a"); record.Retries != 2 || recorded(record) != "x" {
+			t.Errorf("got %+v", record)
+		}
+	})
+}
+
+func TestThePartsAreInTheOrderOfDeclarationWithSubHandlersFirst(t *testing.T) {
+	parent := handler("p", func(ctx context.Context, r *registry.Request) error {
+		r.Patch.Set("p", "spec", "by")
+		return r.RunSubs(ctx, []*registry.Handler{asking("p/s", nil)}, registry.SubOptions{})
+	})
+	silent := handler("silent", func(context.Context, *registry.Request) error { return nil })
+	failing := asking("z", errors.New("x"))
+	declared := registry.Set{silent, failing, parent, asking("a", nil)}
+	r := newRunner(declared)
+	r.Lifecycle = func(due []registry.Due) []registry.Due { slices.Reverse(due); return due }
+	if err := r.Pass(t.Context(), declared); err != nil {
+		t.Fatal(err)
+	}
+	type part struct {
+		id     string
+		fields map[string]any
+	}
+	var got []part
+	for _, p := range r.Parts(declared) {
+		got = append(got, part{p.Handler, p.Patch.Fields()})
+	}
+	by := func(id string) map[string]any { return map[string]any{"by": id} }
+	want := []part{
+		{"z", map[string]any{"spec": by("z")}}, // its result is dropped
+		{"p/s", map[string]any{"spec": by("p/s"), "status": map[string]any{"p/s": map[string]any{"of": "p/s"}}}},
+		{"p", map[string]any{"spec": by("p")}},
+		{"a", map[string]any{"spec": by("a"), "status": map[string]any{"a": map[string]any{"of": "a"}}}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+	if record := r.State.Record("p"); !record.Success || !slices.Equal(record.Subrefs, []string{"p/s"}) {
+		t.Errorf("got %+v", record)
+	}
+}
+
+func TestARefusedChangeIsTheOutcomeOfItsHandlerAndOfItsParents(t *testing.T) {
+	parent := handler("p", func(ctx context.Context, r *registry.Request) error {
+		r.Result = "done"
+		return r.RunSubs(ctx, []*registry.Handler{asking("p/s", nil), asking("p/t", nil)}, registry.SubOptions{})
+	})
+	declared := registry.Set{parent}
+	r := newRunner(declared)
+	if err := r.Pass(t.Context(), declared); err != nil || !r.State.Record("p").Success {
+		t.Fatalf("got %+v, %v", r.State.Record("p"), err)
+	}
+	for _, p := range r.Parts(declared) {
+		if p.Handler == "p/s" {
+			p.Refuse(errors.New("refused"))
+		}
+	}
+	if record := r.State.Record("p/s"); record.Finished() || record.Retries != 1 || recorded(record) != "refused" {
+		t.Errorf("the sub-handler: got %+v", record)
+	}
+	if record := r.State.Record("p"); record.Finished() || record.Retries != 1 {
+		t.Errorf("the parent: got %+v", record)
+	}
+	var left []string
+	for _, p := range r.Parts(declared) {
+		left = append(left, p.Handler)
+	}
+	if !slices.Equal(left, []string{"p/t"}) {
+		t.Errorf("the changes of %q are left", left)
+	}
+}
+
+func TestSubHandlersMayRunInParallel(t *testing.T) {
+	for _, parallel := range []int{0, 1, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			var running, most atomic.Int32
+			slow := func(context.Context, *registry.Request) error {
+				most.Store(max(most.Load(), running.Add(1)))
+				time.Sleep(time.Second)
+				running.Add(-1)
+				return nil
+			}
+			subs := []*registry.Handler{handler("p/a", slow), handler("p/b", slow), handler("p/c", slow)}
+			declared := registry.Set{handler("p", func(ctx context.Context, r *registry.Request) error {
+				return r.RunSubs(ctx, subs, registry.SubOptions{Parallel: parallel})
+			})}
+			r := newRunner(declared)
+			if err := r.Pass(t.Context(), declared); err != nil || r.Ran() != 4 || int(most.Load()) != max(1, parallel) {
+				t.Errorf("parallel %d: %d ran, at most %d at the same time, %v", parallel, r.Ran(), most.Load(), err)
+			}
+		})
+	}
+}
+
+func TestAParentWaitsForItsSubHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failure := &registry.TemporaryError{Err: errors.New("x"), Delay: registry.Some(5 * time.Second)}
+		declared := registry.Set{handler("p", func(ctx context.Context, r *registry.Request) error {
+			_ = r.RunSubs(ctx, []*registry.Handler{asking("p/a", failure), asking("p/b", nil)},
+				registry.SubOptions{Lifecycle: func(due []registry.Due) []registry.Due { return due[:1] }})
+			return errors.New("whatever it returns")
+		})}
+		r := newRunner(declared)
+		if err := r.Pass(t.Context(), declared); err != nil {
+			t.Fatal(err)
+		}
+		record := r.State.Record("p")
+		if record.Finished() || !slices.Equal(record.Subrefs, []string{"p/a", "p/b"}) || recorded(record) != "None" {
+			t.Errorf("got %+v", record)
+		}
+		if delay := r.State.Delay([]string{"p"}, time.Now()); delay.Is != 0 { // the other sub-handler is due
+			t.Errorf("the parent waits for %v", delay)
+		}
+	})
+}
+
+func TestSubHandlersThatAreUpToDateAreNotCalled(t *testing.T) {
+	declared := registry.Set{handler("p", func(ctx context.Context, r *registry.Request) error {
+		return r.RunSubs(ctx, []*registry.Handler{asking("p/a", nil), asking("p/b", nil)}, registry.SubOptions{})
+	})}
+	r := newRunner(declared)
+	top := &cause.Cause{Reason: cause.Create}
+	r.Cause = func(id string, parent *cause.Cause) *cause.Cause {
+		if (parent == top) != (id != "p") {
+			t.Errorf("the cause of %s is asked for with %v", id, parent)
+		}
+		switch id {
+		case "p":
+			return top
+		case "p/a":
+			return &cause.Cause{Reason: cause.Noop}
+		}
+		return &cause.Cause{Reason: cause.Update}
+	}
+	if err := r.Pass(t.Context(), declared); err != nil || !slices.Equal(r.Finished(), []string{"p/b", "p"}) {
+		t.Errorf("got %q, %v", r.Finished(), err)
+	}
+}
+
+func TestTheFrameworkFailsIfSubHandlersCannotBeLoaded(t *testing.T) {
+	down := errors.New("the storage is down")
+	declared := registry.Set{handler("p", func(ctx context.Context, r *registry.Request) error {
+		return r.RunSubs(ctx, []*registry.Handler{asking("p/a", nil)}, registry.SubOptions{})
+	})}
+	r := newRunner(declared)
+	r.Load = func(context.Context, []string) (map[string]storage.Record, error) { return nil, down }
+	if err := r.Pass(t.Context(), declared); !errors.Is(err, down) {
+		t.Errorf("got %v", err)
+	}
+	if record := r.State.Record("p"); record.Retries != 0 || record.Finished() {
+		t.Errorf("an attempt is counted: %+v", record)
+	}
+}
+
+func TestResultsAreDeliveredToTheStatus(t *testing.T) {
+	for name, c := range map[string]struct{ result, want any }{
+		"a value":         {"v", map[string]any{"status": map[string]any{"id": "v"}}},
+		"fields":          {map[string]any{"a": 1, "b": 2}, map[string]any{"status": map[string]any{"id": map[string]any{"a": 1, "b": 2}}}},
+		"an empty object": {map[string]any{}, map[string]any{"status": map[string]any{"id": map[string]any{}}}},
+	} {
+		var p patch.Patch
+		Deliver(&p, "id", c.result)
+		if !reflect.DeepEqual(any(p.Fields()), c.want) {
+			t.Errorf("%s: got %v", name, p.Fields())
+		}
+	}
+	if v, err := ToJSON(nil); v != nil || err != nil {
+		t.Errorf("nothing: got %v, %v", v, err)
+	}
+	if v, err := ToJSON(struct{ A int }{1}); err != nil || !reflect.DeepEqual(v, map[string]any{"A": int64(1)}) {
+		t.Errorf("got %v, %v", v, err)
+	}
+	if _, err := ToJSON(func() {}); !errors.As(err, new(*registry.PermanentError)) {
+		t.Errorf("a function: got %v", err)
+	}
+}
+
+// recorded is the message of a record.
+func recorded(r storage.Record) string {
+	if r.Message == nil {
+		return ""
+	}
+	return *r.Message
+}
+
+func TestTheTimeoutOfAHandlerDoesNotCountWhatItWaited(t *testing.T) {
+	for _, timeout := range []registry.Opt[time.Duration]{{}, some(time.Minute)} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			h := asking("a", nil)
+			h.Limits.Timeout = timeout
+			r := newRunner(registry.Set{h})
+			r.Entrance = &Entrance{Open: func() bool { return time.Since(start) >= 5*time.Second }}
+			if err := r.Pass(t.Context(), registry.Set{h}); err != nil {
+				t.Fatal(err)
+			}
+			shifted := r.State.Record("a").Started.Sub(start)
+			if (shifted >= 5*time.Second) != timeout.Set || !timeout.Set && shifted != 0 {
+				t.Errorf("with the timeout %v, the start is shifted by %s", timeout, shifted)
+			}
+		})
+	}
+}
+
+func TestAnObjectThatDoesNotFitIsReportedAsAnEvent(t *testing.T) {
+	h := asking("a", &registry.UndecodableError{Err: errors.New("spec.size is a text")})
+	r := newRunner(registry.Set{h})
+	var posted []string
+	request := r.Request
+	r.Request = func() *registry.Request {
+		req := request()
+		req.Post = func(kind, reason, message string) { posted = append(posted, kind+" "+reason+" "+message) }
+		return req
+	}
+	if err := r.Pass(t.Context(), registry.Set{h}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"Warning Undecodable The object does not fit the handler 'a': spec.size is a text"}; !slices.Equal(posted, want) {
+		t.Errorf("got %q", posted)
+	}
+	if record := r.State.Record("a"); record.Retries != 0 || len(r.State.Due([]string{"a"}, time.Now())) != 0 {
+		t.Errorf("it counts, or is due at once: %+v", record)
+	}
+}

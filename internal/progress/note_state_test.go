@@ -1,0 +1,144 @@
+package progress
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/storage"
+)
+
+// sightings are the ids of the handlers that a note knows of.
+func (n *Note) sightings() (ids []string) {
+	for id := range n.saw {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func TestANoteIsVerifiedByTheBaseAndTheRecords(t *testing.T) {
+	note := func() *Note {
+		n := &Note{Reason: cause.Update, Base: "b1"}
+		n.Saw("before", state("a"), time.Time{})
+		n.Saw("now", state("b"), second(1))
+		return n
+	}
+	done := finished(1)
+	done.Purpose = string(cause.Update)
+	with := func(change func(*storage.Record)) map[string]storage.Record {
+		r := done
+		change(&r)
+		return map[string]storage.Record{"now": r}
+	}
+	cases := map[string]struct {
+		base    string
+		records map[string]storage.Record
+		want    []string
+	}{
+		"all is as it was":           {"b1", with(func(*storage.Record) {}), []string{"before", "now"}},
+		"another base":               {"b2", with(func(*storage.Record) {}), []string{"now"}},
+		"no record":                  {"b1", nil, []string{"before"}},
+		"a record of another moment": {"b1", with(func(r *storage.Record) { r.Stopped = second(2) }), []string{"before"}},
+		"the same microsecond":       {"b1", with(func(r *storage.Record) { r.Stopped = second(1).Add(999) }), []string{"before", "now"}},
+		"another purpose":            {"b1", with(func(r *storage.Record) { r.Purpose = "create" }), []string{"before"}},
+		"an unfinished record":       {"b1", with(func(r *storage.Record) { *r = storage.Record{Purpose: "update", Stopped: second(1)} }), []string{"before"}},
+	}
+	for name, c := range cases {
+		n := note()
+		n.Verify(c.base, c.records)
+		if got := n.sightings(); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+	n := note()
+	n.Base = ""
+	if n.Verify("", nil); len(n.sightings()) != 0 {
+		t.Errorf("without a base: got %q", n.sightings())
+	}
+}
+
+func TestANoteOfAnotherReasonKeepsWhatWasBefore(t *testing.T) {
+	note := func() *Note {
+		n := &Note{Key: "k", Reason: cause.Create, Started: second(1), Base: "b"}
+		n.Saw("before", state("a"), time.Time{})
+		n.Saw("now", state("b"), second(1))
+		return n
+	}
+	same := note()
+	same.Continue(cause.Create)
+	if !same.Equal(note()) {
+		t.Errorf("a note of the same reason is changed: %+v", same)
+	}
+	other := note()
+	other.Continue(cause.Update)
+	if other.Key != "" || other.Reason != cause.Update || !other.Started.IsZero() || other.Base != "b" || !slices.Equal(other.sightings(), []string{"before"}) {
+		t.Errorf("got %+v", other)
+	}
+	if !other.Followed() || other.Earlier("before") == nil || note().Earlier("now") != nil || note().Earlier("nobody") != nil {
+		t.Errorf("what was seen before is not told: %+v", other)
+	}
+	now := &Note{}
+	if now.Saw("now", state("b"), second(1)); now.Followed() {
+		t.Error("a note of this handling is taken for one of the previous")
+	}
+}
+
+func TestNotesAreEqualIfTheySayTheSame(t *testing.T) {
+	note := func(changes ...func(*Note)) *Note {
+		n := &Note{Key: "k", Reason: cause.Update, Started: second(1), Base: "b", Todo: []Todo{{"h", map[string]any{"a": "1"}}}}
+		n.Saw("x", state("a"), second(1))
+		for _, change := range changes {
+			change(n)
+		}
+		return n
+	}
+	if !note().Equal(note()) || !note().Equal(note().Clone()) {
+		t.Error("equal notes differ")
+	}
+	for name, change := range map[string]func(*Note){
+		"key":             func(n *Note) { n.Key = "" },
+		"reason":          func(n *Note) { n.Reason = cause.Create },
+		"base":            func(n *Note) { n.Base = "" },
+		"start":           func(n *Note) { n.Started = second(2) },
+		"a handler":       func(n *Note) { n.Saw("y", state("a"), second(1)) },
+		"other handlers":  func(n *Note) { n.Rename("x", "y") },
+		"a moment":        func(n *Note) { n.Saw("x", state("a"), second(2)) },
+		"an essence":      func(n *Note) { n.Saw("x", state("b"), second(1)) },
+		"to be sent":      func(n *Note) { n.Todo = nil },
+		"to be sent by":   func(n *Note) { n.Todo[0].Handler = "i" },
+		"what is to send": func(n *Note) { n.Todo[0].Patch = map[string]any{"a": "2"} },
+	} {
+		if note().Equal(note(change)) || note(change).Equal(note()) {
+			t.Errorf("%s: different notes are equal", name)
+		}
+		clone := note()
+		copied := clone.Clone()
+		if change(copied); name != "what is to send" && !clone.Equal(note()) {
+			t.Errorf("%s: a change of the copy changes the note", name)
+		}
+	}
+}
+
+func TestANoteIsEmptyWithoutHandlersAndChanges(t *testing.T) {
+	if !(&Note{Key: "k"}).Empty() || (&Note{Todo: []Todo{{}}}).Empty() {
+		t.Error("only what is to be sent makes a note worth keeping here")
+	}
+	n := &Note{}
+	if n.Saw("x", state("a"), second(1)); n.Empty() {
+		t.Error("a note with a handler is empty")
+	}
+}
+
+func TestANoteFollowsRenamedHandlers(t *testing.T) {
+	n := &Note{}
+	n.Saw("old", state("a"), time.Time{})
+	n.Saw("own", state("b"), time.Time{})
+	n.Rename("old", "new")
+	n.Rename("new", "own")
+	n.Rename("nothing", "other")
+	if got := n.sightings(); !slices.Equal(got, []string{"own"}) || n.Earlier("own")["spec"] == nil {
+		t.Errorf("got %q", got)
+	}
+}
