@@ -100,7 +100,7 @@ func TestASignalStopsTheOperator(t *testing.T) {
 
 func TestASecondSignalEndsTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := begin(t, time.Minute, noSettings)
+		r := begin(t, 20*time.Second, noSettings)
 		r.signals <- os.Interrupt
 		synctest.Wait()
 		r.signals <- os.Interrupt // sent to the process, and then to its group
@@ -114,7 +114,7 @@ func TestASecondSignalEndsTheProcess(t *testing.T) {
 		if len(r.exits) != 1 {
 			t.Error("the second signal did nothing")
 		}
-		r.wants(t, ok, []int{interrupted}, time.Minute)
+		r.wants(t, ok, []int{interrupted}, 20*time.Second)
 		if want := "Stopped at once by the second signal.\n"; strings.Count(r.stderr.String(), want) != 1 {
 			t.Errorf("got %q", r.stderr.String())
 		}
