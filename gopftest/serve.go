@@ -30,7 +30,10 @@ func (x *exchange) serve() {
 		x.serveOther()
 		return
 	}
-	err := x.authorize(rt)
+	err := x.checkFeatures(rt)
+	if err == nil {
+		err = x.authorize(rt)
+	}
 	if err == nil {
 		var s *scope
 		if s, err = x.scope(rt); err == nil {
