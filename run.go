@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"gopf.dev/gopf/internal/buildinfo"
 	"gopf.dev/gopf/internal/engine"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/observe"
@@ -119,6 +121,11 @@ func programName() string {
 	return strings.Trim(unnamable.ReplaceAllString(name, "-"), "-.")
 }
 
+// userAgent is the name of the operator in requests: NAME/VERSION gopf/VERSION.
+func userAgent(program string, build buildinfo.Info) string {
+	return fmt.Sprintf("%s/%s gopf/%s", cmp.Or(program, "operator"), buildinfo.Token(build.Version), buildinfo.Token(build.Framework))
+}
+
 // unnamable is what names of objects must not have.
 var unnamable = regexp.MustCompile(`[^-a-z0-9.]+`)
 
@@ -128,7 +135,8 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 		return engine.Config{}, err
 	}
 	api := kube.DefaultOptions()
-	api.UserAgent = "gopf"
+	build := buildinfo.Read()
+	api.UserAgent = userAgent(programName(), build)
 	api.RequestTimeout = s.Networking.RequestTimeout
 	api.Backoffs = s.Networking.ErrorBackoffs
 	api.ConnectTimeout = s.Networking.ConnectTimeout
@@ -144,7 +152,7 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 
 	return engine.Config{
 		Login: op.loginSource(o), Handlers: op.handlers, Daemons: op.daemons, Indices: op.indices,
-		Namespaces: o.namespaces, Log: o.log,
+		Namespaces: o.namespaces, Log: o.log, Version: build.Framework,
 		Posting: posting.Config{
 			Enabled: s.Posting.Enabled, Loggers: s.Posting.Loggers, Level: s.Posting.Level,
 			Component: s.Posting.ReportingComponent, Instance: s.Posting.ReportingInstance,
@@ -163,7 +171,7 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 		},
 		Health: engine.Health{
 			Liveness: s.Health.Liveness, Address: s.Health.Address, Strict: s.Health.Strict,
-			Metrics: s.Metrics.Address, Pprof: s.Metrics.Pprof,
+			Metrics: s.Metrics.Address, Pprof: s.Metrics.Pprof, Collectors: s.Metrics.Collectors,
 			Probes: func(ctx context.Context) (map[string]any, error) { return op.perform(ctx, probing, o.log) },
 		},
 		Ready: o.ready, Wait: o.wait,

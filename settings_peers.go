@@ -3,6 +3,8 @@ package gopf
 import (
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"gopf.dev/gopf/webhook"
 )
 
@@ -79,8 +81,13 @@ type MetricsSettings struct {
 	// Address, such as ":9090", is where /metrics is served. It may be that of
 	// [HealthSettings]. "", the default, is nowhere.
 	Address string
-	// Pprof serves profiles of the program under /debug/pprof/ as well. false.
-	Pprof bool
+	// Pprof is the address where profiles of the program are served under
+	// /debug/pprof/. Without a host, as ":6060", it is localhost: profiles show the
+	// insides of the program. Default: "", which means nowhere.
+	Pprof string
+	// Collectors are metrics of the program's own, served beside those of the
+	// operator. Their names must not begin with gopf_, go_ or process_. Default: none.
+	Collectors []prometheus.Collector
 }
 
 // AdmissionSettings say how the cluster gets to ask the operator before it grants

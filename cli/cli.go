@@ -22,6 +22,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -48,7 +49,13 @@ const (
 // wrong. SIGINT and SIGTERM stop the operator; a second one ends the process at
 // once, with 130. A stop that takes longer than
 // [gopf.ProcessSettings.UltimateExitingTimeout] ends the process with 137.
+//
+// In a container with a memory limit, the Go runtime gets 90 % of it as its soft
+// limit, unless the variable GOMEMLIMIT is set.
 func Main(op *gopf.Operator) {
+	if limit := memoryLimit(os.DirFS("/sys/fs/cgroup"), os.Getenv("GOMEMLIMIT")); limit > 0 {
+		debug.SetMemoryLimit(limit)
+	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	p := process{signals: signals, exit: os.Exit}

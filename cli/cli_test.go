@@ -67,7 +67,7 @@ func TestExitCodesAndStreams(t *testing.T) {
 		"no and some peering":   {[]string{"run", "--standalone", "-P", "x"}, 2, "", "--standalone and --peering exclude each other"},
 		"nameless peering":      {[]string{"run", "-P", ""}, 2, "", "--peering needs a name"},
 		"unknown election":      {[]string{"run", "--election", "poll"}, 2, "", `--election is "poll": use lease or none`},
-		"profiles nowhere":      {[]string{"run", "--pprof"}, 2, "", "--pprof needs an address"},
+		"profiles nowhere":      {[]string{"run", "--pprof=somewhere"}, 2, "", `--pprof: serve profiles at "somewhere"`},
 		"unknown format":        {[]string{"run", "--log-format", "xml"}, 2, "", `--log-format is "xml": use plain, full or json`},
 		"freeze nothing":        {[]string{"freeze", "-A", "-t", "1"}, 2, "", "--peering is missing"},
 		"freeze for ever":       {[]string{"freeze", "-A", "-P", "x"}, 2, "", "--lifetime is missing"},

@@ -53,7 +53,7 @@ func TestFlagsAndVariablesSetTheSettings(t *testing.T) {
 			want: func(s *gopf.Settings) {
 				s.Peering.Name, s.Peering.Mandatory, s.Peering.Priority = "x", true, 5
 				s.Health = gopf.HealthSettings{Liveness: "http://:1/x", Address: ":2", Strict: true}
-				s.Metrics = gopf.MetricsSettings{Address: ":3", Pprof: true}
+				s.Metrics = gopf.MetricsSettings{Address: ":3", Pprof: "localhost:6060"}
 				s.Election.Enabled, s.Election.Name, s.Election.Namespace = true, "l", "ns"
 			},
 		},
@@ -64,7 +64,7 @@ func TestFlagsAndVariablesSetTheSettings(t *testing.T) {
 			want: func(s *gopf.Settings) {
 				s.Peering.Name, s.Peering.Mandatory, s.Peering.Priority = "x", true, 5
 				s.Health = gopf.HealthSettings{Liveness: "http://:1/x", Address: ":2", Strict: true}
-				s.Metrics = gopf.MetricsSettings{Address: ":3", Pprof: true}
+				s.Metrics = gopf.MetricsSettings{Address: ":3", Pprof: "localhost:6060"}
 				s.Election.Enabled, s.Election.Name, s.Election.Namespace = true, "l", "ns"
 			},
 		},
@@ -172,7 +172,7 @@ func TestMistakesInVariablesNameThem(t *testing.T) {
 		"old scope":      {map[string]string{"KOPF_RUN_NAMESPACE": "a"}, []string{"run", "-A"}, []string{"--all-namespaces and KOPF_RUN_NAMESPACE exclude each other"}},
 		"peering":        {map[string]string{"KOPF_RUN_PEERING": "x"}, []string{"run", "--standalone"}, []string{"--standalone and KOPF_RUN_PEERING exclude each other"}},
 		"modules":        {map[string]string{"KOPF_RUN_MODULES": "a b"}, []string{"run"}, []string{"KOPF_RUN_MODULES has no meaning here", "gopf run PKG"}},
-		"profiles":       {map[string]string{"GOPF_RUN_PPROF": "1"}, []string{"run"}, []string{"GOPF_RUN_PPROF needs an address: give it by --metrics"}},
+		"profiles":       {map[string]string{"GOPF_RUN_PPROF": "here"}, []string{"run"}, []string{`GOPF_RUN_PPROF: serve profiles at "here"`}},
 		"probes":         {map[string]string{"GOPF_RUN_LIVENESS_ENDPOINT": "localhost:80"}, []string{"run"}, []string{`GOPF_RUN_LIVENESS_ENDPOINT: serve the probes at "localhost:80"`, "http://0.0.0.0:8080/healthz"}},
 		"health":         {nil, []string{"run", "--health=8080"}, []string{`--health: serve health at "8080": missing port in address; say something like :8080`}},
 		"metrics":        {nil, []string{"run", "--metrics=:http"}, []string{`--metrics: serve metrics at ":http"`}},

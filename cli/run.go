@@ -32,7 +32,8 @@ type runFlags struct {
 	priority                                  int
 	peering                                   string
 	liveness, health, metrics                 string
-	pprof, strict                             bool
+	strict                                    bool
+	pprof                                     profiles
 	election, electionName, electionNamespace string
 
 	flags *pflag.FlagSet
@@ -95,7 +96,8 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.electionNamespace, "election-namespace", "", "the `namespace` of the lease; default: that of the pod or of the context")
 	flags.StringVar(&f.health, "health", "", "the `address` to serve /livez and /readyz at, as :8080")
 	flags.StringVar(&f.metrics, "metrics", "", "the `address` to serve /metrics at, as :9090; may be the same")
-	flags.BoolVar(&f.pprof, "pprof", false, "serve profiles of the program beside the metrics")
+	flags.Var(&f.pprof, "pprof", "the `address` to serve profiles of the program at, as :6060; for this machine only, unless it has a host")
+	flags.Lookup("pprof").NoOptDefVal = profilesAddress
 	flags.BoolVar(&f.strict, "strict", false, "be not ready while some handlers cannot be served")
 	flags.StringArrayVarP(&f.modules, "module", "m", nil, "Kopf's modules with handlers")
 	annotate(flags, "module", "MODULES")
@@ -119,9 +121,6 @@ func (f *runFlags) run(cmd *cobra.Command, op *gopf.Operator, exit func(code int
 	}
 	warnOfVariables(cmd, log)
 	f.apply(&op.Settings)
-	if f.pprof && op.Settings.Metrics.Address == "" {
-		return misuse("%s needs an address: give it by --metrics", source(f.flags, "pprof"))
-	}
 	if f.scope.unsaid() {
 		log.Warn("Neither --all-namespaces nor --namespace is given: serving the whole cluster.")
 	}
@@ -165,6 +164,9 @@ func (f *runFlags) checkAddresses() error {
 	if f.metrics != "" {
 		check["metrics"] = health.CheckAddress("metrics", f.metrics)
 	}
+	if f.pprof != "" {
+		check["pprof"] = health.CheckAddress("profiles", string(f.pprof))
+	}
 	for _, flag := range slices.Sorted(maps.Keys(check)) {
 		if err := check[flag]; err != nil {
 			return misuse("%s: %w", source(f.flags, flag), err)
@@ -190,7 +192,7 @@ func (f *runFlags) apply(s *gopf.Settings) {
 	set(&s.Health.Address, f.health, given("health"))
 	set(&s.Health.Strict, f.strict, given("strict"))
 	set(&s.Metrics.Address, f.metrics, given("metrics"))
-	set(&s.Metrics.Pprof, f.pprof, given("pprof"))
+	set(&s.Metrics.Pprof, string(f.pprof), given("pprof"))
 	set(&s.Election.Enabled, f.election == "lease", given("election"))
 	set(&s.Election.Name, f.electionName, given("election-name"))
 	set(&s.Election.Namespace, f.electionNamespace, given("election-namespace"))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -23,6 +24,8 @@ type Cluster struct {
 	access   *access
 
 	reactions *reactions
+	minor     atomic.Int32 // of the version that it plays; 0: the latest
+	missing   sync.Map     // features that it does without
 
 	memos    sync.Map // of objects that handlers are called for, by uid
 	webhooks sync.Map // handlers by host

@@ -12,7 +12,9 @@ import (
 )
 
 // aggregatedType is the media type of the answer that has all groups at once.
-const aggregatedType = mediaJSON + ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+func aggregatedType(version string) string {
+	return mediaJSON + ";g=apidiscovery.k8s.io;v=" + version + ";as=APIGroupDiscoveryList"
+}
 
 // serveOther answers what is not about objects: what the API has, and how it is.
 func (x *exchange) serveOther() {
@@ -27,7 +29,7 @@ func (x *exchange) serveOther() {
 		x.w.WriteHeader(http.StatusOK)
 		_, _ = x.w.Write([]byte("ok"))
 	case parts[0] == "version":
-		x.write(http.StatusOK, encode(version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.1", Platform: "linux/amd64"}))
+		x.write(http.StatusOK, encode(x.version()))
 	case len(parts) == 1 && (parts[0] == "api" || parts[0] == "apis"):
 		x.serveGroups(parts[0] == "api")
 	case len(parts) == 2 && parts[0] == "api":
@@ -46,17 +48,25 @@ func (x *exchange) serveOther() {
 	}
 }
 
+// version is what the server tells of itself.
+func (c *Cluster) version() version.Info {
+	minor, git := c.gitVersion()
+	return version.Info{Major: "1", Minor: minor, GitVersion: git, Platform: "linux/amd64"}
+}
+
 // serveGroups answers /api and /apis, in the form that the client prefers.
 func (x *exchange) serveGroups(core bool) {
 	params, ok := acceptable(x.r, func(p map[string]string) bool {
 		return p["as"] == "" && p["g"] == "" && p["v"] == "" ||
-			p["as"] == "APIGroupDiscoveryList" && p["g"] == apidiscoveryv2.GroupName && p["v"] == "v2"
+			p["as"] == "APIGroupDiscoveryList" && p["g"] == apidiscoveryv2.GroupName && x.discoveryVersion(p["v"])
 	})
 	switch {
 	case !ok:
 		x.fail(errNotAcceptable(mediaJSON))
 	case params["as"] != "":
-		x.writeAs(aggregatedType, http.StatusOK, encode(x.aggregated(core)))
+		groups := x.aggregated(core)
+		groups.APIVersion = apidiscoveryv2.GroupName + "/" + params["v"]
+		x.writeAs(aggregatedType(params["v"]), http.StatusOK, encode(groups))
 	case core:
 		x.write(http.StatusOK, encode(metav1.APIVersions{
 			TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"},

@@ -31,11 +31,14 @@ func (x *exchange) serve() {
 		x.serveOther()
 		return
 	}
-	if rt.group == authenticationv1.GroupName && rt.resource == "selfsubjectreviews" && rt.verb == "create" {
+	err := x.checkFeatures(rt)
+	if err == nil && rt.group == authenticationv1.GroupName && rt.resource == "selfsubjectreviews" && rt.verb == "create" {
 		x.serveSelf()
 		return
 	}
-	err := x.authorize(rt)
+	if err == nil {
+		err = x.authorize(rt)
+	}
 	if err == nil {
 		var s *scope
 		if s, err = x.scope(rt); err == nil {

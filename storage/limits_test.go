@@ -3,10 +3,12 @@ package storage
 import (
 	"strings"
 	"testing"
+
+	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 func TestNoMoreIsDecompressedThanTheLimit(t *testing.T) {
-	for size, fits := range map[int]bool{decompressLimit: true, decompressLimit + 1: false} {
+	for size, fits := range map[int]bool{jsonvalue.MaxStored: true, jsonvalue.MaxStored + 1: false} {
 		packed, err := compress(strings.Repeat("x", size))
 		if err != nil {
 			t.Fatal(err)

@@ -43,7 +43,7 @@ func TestWhoeverRemovesTheFinalizerIsNotRaced(t *testing.T) {
 		gopf.For[*Example](op, resource).OnDelete("d", func(context.Context, *gopf.Change[*Example]) error { return nil })
 		var n atomic.Int32
 		c.Fault(gopftest.Writes("kopfexamples").Where(func(r gopftest.Request) bool {
-			return r.Verb == "patch" && r.Header.Get("User-Agent") == "gopf"
+			return r.Verb == "patch" && strings.Contains(r.Header.Get("User-Agent"), " gopf/")
 		}), gopftest.After(func(gopftest.Request) {
 			if n.Add(1) < 500 {
 				go c.Patch(t, resource, "default", "x", map[string]any{"metadata": map[string]any{"finalizers": nil}})

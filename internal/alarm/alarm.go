@@ -34,7 +34,7 @@ func (c *Clock[K]) Set(key K, at time.Time) {
 		e.at = at
 		heap.Fix(&c.queue, e.index)
 	} else {
-		e = &entry[K]{key: key, at: at}
+		e = &entry[K]{key: key, at: at, since: time.Now()}
 		c.byKey[key] = e
 		heap.Push(&c.queue, e)
 	}
@@ -60,17 +60,18 @@ func (c *Clock[K]) Len() int {
 	return len(c.queue)
 }
 
-// Count is the number of keys that wait and that the function is true for. It
-// must be quick.
-func (c *Clock[K]) Count(of func(K) bool) (n int) {
+// Count returns the number of keys that wait and that the function is true for, and
+// how long the first of them has waited. The function must be quick.
+func (c *Clock[K]) Count(of func(K) bool) (n int, oldest time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for key := range c.byKey {
+	for key, e := range c.byKey {
 		if of(key) {
 			n++
+			oldest = max(oldest, time.Since(e.since))
 		}
 	}
-	return n
+	return n, oldest
 }
 
 // Overdue is for how long the earliest moment has been over without a ring.
@@ -133,6 +134,7 @@ func (c *Clock[K]) wake() {
 type entry[K comparable] struct {
 	key   K
 	at    time.Time
+	since time.Time // when it began to wait
 	index int
 }
 

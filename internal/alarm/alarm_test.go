@@ -65,3 +65,23 @@ func TestRingingMaySetTheKeyAnew(t *testing.T) {
 		}
 	})
 }
+
+func TestWaitingKeysAreCountedWithTheAgeOfTheFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := New(func(string) {})
+		clock.Set("a", time.Now().Add(time.Hour))
+		time.Sleep(time.Minute)
+		clock.Set("b", time.Now().Add(time.Hour))
+		clock.Set("a", time.Now().Add(2*time.Hour)) // it goes on waiting
+		time.Sleep(time.Minute)
+		if n, oldest := clock.Count(func(string) bool { return true }); n != 2 || oldest != 2*time.Minute {
+			t.Errorf("got %d, %s", n, oldest)
+		}
+		if n, oldest := clock.Count(func(key string) bool { return key == "b" }); n != 1 || oldest != time.Minute {
+			t.Errorf("got %d, %s", n, oldest)
+		}
+		if n, oldest := clock.Count(func(string) bool { return false }); n != 0 || oldest != 0 {
+			t.Errorf("got %d, %s", n, oldest)
+		}
+	})
+}

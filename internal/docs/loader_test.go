@@ -32,7 +32,7 @@ var usual = map[string]string{
 	"corev1": "k8s.io/api/core/v1", "kubernetes": "k8s.io/client-go/kubernetes", "metav1": "k8s.io/apimachinery/pkg/apis/meta/v1",
 	"resource": "k8s.io/apimachinery/pkg/api/resource", "rest": "k8s.io/client-go/rest", "clientcmd": "k8s.io/client-go/tools/clientcmd",
 	"unstructured": "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured", "networkingv1": "k8s.io/api/networking/v1", "rbacv1": "k8s.io/api/rbac/v1",
-	"types": "k8s.io/apimachinery/pkg/types",
+	"types": "k8s.io/apimachinery/pkg/types", "prometheus": "github.com/prometheus/client_golang/prometheus",
 }
 
 // loader finds packages in what the compiler has left in its cache, which takes

@@ -78,6 +78,8 @@ func shown(name string, v any) (text string, known bool) {
 		return "none", true
 	}
 	switch name { // what has no short form
+	case "Metrics.Collectors":
+		return "none", true
 	case "Persistence.Progress":
 		return "annotations", true
 	case "Persistence.Base":

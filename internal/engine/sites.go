@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"gopf.dev/gopf/internal/health"
 	"gopf.dev/gopf/internal/metrics"
 )
@@ -12,8 +14,10 @@ type Health struct {
 	Liveness string // the URL of probes; "" for none
 	Address  string // of /livez and /readyz; "" for none
 	Metrics  string // the address of /metrics; "" for none
-	Pprof    bool   // also serve /debug/pprof/ there
+	Pprof    string // the address of /debug/pprof/; "" for none
 	Strict   bool   // not ready if not all handlers can be served
+
+	Collectors []prometheus.Collector // of the program, for /metrics
 
 	// Probes collects what probes find; nil for nothing.
 	Probes func(ctx context.Context) (map[string]any, error)
@@ -29,10 +33,8 @@ func (v *vitals) listen(ctx context.Context, c Config) (*health.Server, error) {
 	config.Liveness, config.Health, config.Metrics = h.Liveness, h.Address, h.Metrics
 	config.Snapshot, config.Probes, config.MetricsHandler = v.snapshot, h.Probes, v.metrics.Handler()
 	config.Log = c.Log
-	if h.Pprof {
-		config.Debug = h.Metrics
-	}
-	if h.Liveness == "" && h.Address == "" && h.Metrics == "" {
+	config.Debug = health.LocalAddress(h.Pprof)
+	if h.Liveness == "" && h.Address == "" && h.Metrics == "" && h.Pprof == "" {
 		return nil, nil
 	}
 	site, err := health.Listen(ctx, config)
@@ -47,5 +49,5 @@ func newMetrics(c Config) (*metrics.Metrics, error) {
 	if c.Health.Metrics == "" {
 		return nil, nil
 	}
-	return metrics.New(metrics.Options{Version: c.Version})
+	return metrics.New(metrics.Options{Version: c.Version, Collectors: c.Health.Collectors})
 }

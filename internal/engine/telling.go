@@ -33,6 +33,8 @@ func (s *server) idle() string {
 // gauges are what metrics show of this moment.
 func (s *server) gauges() metrics.Gauges {
 	g := metrics.Gauges{Paused: s.paused.Load(), Indices: map[string]int{}}
+	g.Load.Handlers = s.entry.Running()
+	g.Load.Limit, g.Load.InFlight, g.Load.Waiting = s.client.Load()
 	for h, target := range s.Indices {
 		g.Indices[h.ID] = target.Len()
 	}
@@ -56,7 +58,7 @@ func (s *server) gauges() metrics.Gauges {
 func (r *resource) gauges(s *server) metrics.ResourceGauges {
 	g := metrics.ResourceGauges{Resource: r.name()}
 	g.Queued, g.QueuedBytes, g.Oldest = r.queue.Depth()
-	g.Retries = s.clock.Count(func(a appointment) bool { return a.resource == r })
+	g.Retries, g.OldestRetry = s.clock.Count(func(a appointment) bool { return a.resource == r })
 	if r.kind.Daemons != nil {
 		g.Daemons, g.Timers = r.kind.Daemons.Tally()
 	}

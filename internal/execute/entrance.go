@@ -2,6 +2,7 @@ package execute
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"gopf.dev/gopf/internal/registry"
@@ -21,6 +22,15 @@ type Entrance struct {
 
 	slots   chan struct{} // one element for each call in progress; nil for no limit
 	limited map[*registry.Handler]bool
+	running atomic.Int64
+}
+
+// Running returns the number of calls in progress. Of nil, it is 0.
+func (e *Entrance) Running() int {
+	if e == nil {
+		return 0
+	}
+	return int(e.running.Load())
 }
 
 // NewEntrance makes an entrance with at most that many calls of the handlers in
@@ -59,7 +69,9 @@ func (e *Entrance) For(h *registry.Handler, stop <-chan struct{}) func(context.C
 			leave()
 			return nil, err
 		}
-		return leave, nil
+		e.running.Add(1)
+		free := leave
+		return func() { e.running.Add(-1); free() }, nil
 	}
 }
 

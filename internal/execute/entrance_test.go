@@ -44,10 +44,16 @@ func TestACallWaitsAtAClosedGate(t *testing.T) {
 					Enter:  e.For(&registry.Handler{ID: "h"}, stop),
 					Call: func(ctx context.Context) (any, error) {
 						called = true
+						if e.Running() != 1 {
+							t.Errorf("%d calls are counted", e.Running())
+						}
 						time.Sleep(time.Second)
 						return nil, ctx.Err()
 					},
 				}.Make(ctx)
+				if e.Running() != 0 {
+					t.Errorf("%d calls are counted at the end", e.Running())
+				}
 				if called != c.called || outcome.Void == c.called {
 					t.Errorf("called: %v, want %v; the outcome is %+v", called, c.called, outcome)
 				}

@@ -42,6 +42,17 @@ func CheckAddress(what, address string) error {
 	return nil
 }
 
+// LocalAddress returns the address with the host localhost if it has none: what is
+// served there is not for other hosts. Addresses that cannot be read stay as they
+// are.
+func LocalAddress(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || host != "" {
+		return address
+	}
+	return net.JoinHostPort("localhost", port)
+}
+
 // probeURL takes the URL of the probe endpoint apart: the address to listen on,
 // and the one path that is served. The host is localhost if there is none, the
 // port 80, the path "/". As in Kopf, what else a URL may have is ignored.

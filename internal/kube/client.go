@@ -155,6 +155,10 @@ func (c *Client) Use(cfg *rest.Config) error {
 	return nil
 }
 
+// Load returns how many requests may be in flight at the same time, how many are,
+// and how many wait. Watches and clients with reserved capacity are not counted.
+func (c *Client) Load() (limit float64, inFlight, waiting int) { return c.limit.load() }
+
 // Derive makes a client with some options changed. It shares server and
 // credentials, connections and the limit of requests in flight with the one it
 // comes from; what was said about those in the options cannot be changed. See

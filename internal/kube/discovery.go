@@ -60,7 +60,10 @@ func (c *Client) Version(ctx context.Context) (*version.Info, error) {
 	return v, nil
 }
 
-const acceptAggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+// acceptAggregated asks for all groups at once. Kubernetes before 1.30 has only the
+// beta version, which has the same form.
+const acceptAggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
+	"application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"
 
 // root is any of the documents that /api and /apis may answer with.
 type root struct {

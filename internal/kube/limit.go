@@ -70,6 +70,13 @@ func (l *limiter) acquire(ctx context.Context) (slot, error) {
 	}
 }
 
+// load returns the limit, the requests in flight and those that wait.
+func (l *limiter) load() (limit float64, busy, waiting int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.limit, l.busy, len(l.waiting)
+}
+
 func (l *limiter) abandon(granted chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

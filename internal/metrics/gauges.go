@@ -14,6 +14,8 @@ type Gauges struct {
 	Resources []ResourceGauges
 	// Indices are the numbers of entries of the indices, by their ids.
 	Indices map[string]int
+	// Load is what the operator is busy with.
+	Load LoadGauges
 
 	Paused  bool // by another operator
 	Leading bool // true also where nobody else could lead
@@ -45,7 +47,9 @@ type ResourceGauges struct {
 	QueuedBytes int           // of events that wait
 	Oldest      time.Duration // how long the first of those has waited
 
-	Retries int // objects with handlers that will be called again later
+	Retries     int           // objects with handlers that will be called again later
+	OldestRetry time.Duration // how long the first of those has waited
+
 	Daemons int // running
 	Timers  int // waiting for their next call
 }
@@ -102,6 +106,8 @@ var (
 			nil, func(r ResourceGauges) float64 { return r.Oldest.Seconds() }},
 		{describe("gopf_retries_waiting", "Objects with handlers that will be called again later.", "resource"),
 			nil, func(r ResourceGauges) float64 { return float64(r.Retries) }},
+		{describe("gopf_retries_oldest_age_seconds", "How long the first of the waiting retries has waited.", "resource"),
+			nil, func(r ResourceGauges) float64 { return r.OldestRetry.Seconds() }},
 		{describe("gopf_daemons_running", "Daemons that are running.", "resource"),
 			nil, func(r ResourceGauges) float64 { return float64(r.Daemons) }},
 		{describe("gopf_timers_waiting", "Timers that wait for their next call.", "resource"),
@@ -111,6 +117,9 @@ var (
 
 // Describe tells of all gauges.
 func (c *gaugeCollector) Describe(to chan<- *prometheus.Desc) {
+	for _, g := range loadGauges {
+		to <- g.desc
+	}
 	for _, d := range []*prometheus.Desc{
 		indexDesc, pausedDesc, leadingDesc, problemDesc,
 		reviewsWaitingDesc, reviewsOldestDesc, reviewsFlightDesc, reviewBytesDesc,
@@ -131,6 +140,9 @@ func (c *gaugeCollector) Collect(to chan<- prometheus.Metric) {
 	now := (*look)()
 	send := func(d *prometheus.Desc, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	for _, g := range loadGauges {
+		send(g.desc, g.value(now.Load))
 	}
 	for _, r := range sum(now.Resources) {
 		for _, g := range resourceGauges {
@@ -170,6 +182,7 @@ func sum(all []ResourceGauges) []ResourceGauges {
 		s.QueuedBytes += r.QueuedBytes
 		s.Oldest = max(s.Oldest, r.Oldest)
 		s.Retries += r.Retries
+		s.OldestRetry = max(s.OldestRetry, r.OldestRetry)
 		s.Daemons += r.Daemons
 		s.Timers += r.Timers
 	}

@@ -40,6 +40,9 @@ type Options struct {
 	// have a registry of their own, with those.
 	Registerer prometheus.Registerer
 	Gatherer   prometheus.Gatherer
+
+	// Collectors are the program's own, served beside those of the operator.
+	Collectors []prometheus.Collector
 }
 
 // Metrics are those of one operator. All methods may be called at any time
@@ -147,7 +150,26 @@ func New(o Options) (*Metrics, error) {
 		}
 		m.registered = append(m.registered, c)
 	}
+	for i, c := range o.Collectors {
+		if c == nil {
+			m.Close()
+			return nil, fmt.Errorf("set up metrics: the collector %d in the settings is nil", i)
+		}
+		if err := o.register(m, c); err != nil {
+			m.Close()
+			return nil, fmt.Errorf("set up metrics: the collector %d in the settings (%T): %w; it must be there only once, and its metrics must not begin with gopf_, go_ or process_", i, c, err)
+		}
+	}
 	return m, nil
+}
+
+// register adds a collector of the program, without the label of the operator.
+func (o Options) register(m *Metrics, c prometheus.Collector) error {
+	to := o.Registerer
+	if to == nil {
+		to = m.gatherer.(*prometheus.Registry)
+	}
+	return to.Register(c)
 }
 
 // Close takes the metrics out of the Registerer, so that another operator may

@@ -57,10 +57,11 @@ func use(m *metrics.Metrics) {
 		return metrics.Gauges{
 			Resources: []metrics.ResourceGauges{
 				{Resource: "pods.v1", Listing: 1, Watching: 2, Failing: 3, Silence: 4 * time.Second,
-					Queued: 5, QueuedBytes: 6, Oldest: 7500 * time.Millisecond, Retries: 8, Daemons: 9, Timers: 10},
+					Queued: 5, QueuedBytes: 6, Oldest: 7500 * time.Millisecond, Retries: 8, OldestRetry: 90 * time.Second, Daemons: 9, Timers: 10},
 				{Resource: "apps.v1", Watching: 1},
 			},
 			Indices: map[string]int{"by_node": 11, "all": 12},
+			Load:    metrics.LoadGauges{Handlers: 21, Limit: 32.5, InFlight: 22, Waiting: 23},
 			Paused:  true, Leading: true, Problems: 13,
 			Reviews: metrics.ReviewGauges{Waiting: 14, Oldest: 1500 * time.Millisecond, InFlight: 15, Bytes: 16},
 		}
@@ -201,25 +202,26 @@ func TestSeriesOfForgottenResourcesEnd(t *testing.T) {
 func TestEntriesOfOneResourceAreSummedUp(t *testing.T) {
 	m := create(t, metrics.Options{Registerer: prometheus.NewRegistry()})
 	one := metrics.ResourceGauges{Resource: "pods.v1", Listing: 1, Watching: 1, Failing: 1, Silence: time.Second,
-		Queued: 1, QueuedBytes: 1, Oldest: time.Second, Retries: 1, Daemons: 1, Timers: 1}
+		Queued: 1, QueuedBytes: 1, Oldest: time.Second, Retries: 1, OldestRetry: time.Second, Daemons: 1, Timers: 1}
 	other := one
-	other.Silence, other.Oldest = 3*time.Second, 3*time.Second
+	other.Silence, other.Oldest, other.OldestRetry = 3*time.Second, 3*time.Second, 4*time.Second
 	m.Observe(func() metrics.Gauges { return metrics.Gauges{Resources: []metrics.ResourceGauges{one, other}} })
 	got := map[string]string{}
 	for _, line := range regexp.MustCompile(`(?m)^(gopf_.*resource="pods.v1".*) (\d+)$`).FindAllStringSubmatch(scrape(t, m), -1) {
 		got[line[1]] = line[2]
 	}
 	want := map[string]string{
-		`gopf_streams{resource="pods.v1",state="listing"}`:  "2",
-		`gopf_streams{resource="pods.v1",state="watching"}`: "2",
-		`gopf_streams{resource="pods.v1",state="failing"}`:  "2",
-		`gopf_stream_silence_seconds{resource="pods.v1"}`:   "3",
-		`gopf_queue_depth{resource="pods.v1"}`:              "2",
-		`gopf_queue_bytes{resource="pods.v1"}`:              "2",
-		`gopf_queue_oldest_age_seconds{resource="pods.v1"}`: "3",
-		`gopf_retries_waiting{resource="pods.v1"}`:          "2",
-		`gopf_daemons_running{resource="pods.v1"}`:          "2",
-		`gopf_timers_waiting{resource="pods.v1"}`:           "2",
+		`gopf_streams{resource="pods.v1",state="listing"}`:    "2",
+		`gopf_streams{resource="pods.v1",state="watching"}`:   "2",
+		`gopf_streams{resource="pods.v1",state="failing"}`:    "2",
+		`gopf_stream_silence_seconds{resource="pods.v1"}`:     "3",
+		`gopf_queue_depth{resource="pods.v1"}`:                "2",
+		`gopf_queue_bytes{resource="pods.v1"}`:                "2",
+		`gopf_queue_oldest_age_seconds{resource="pods.v1"}`:   "3",
+		`gopf_retries_oldest_age_seconds{resource="pods.v1"}`: "4",
+		`gopf_retries_waiting{resource="pods.v1"}`:            "2",
+		`gopf_daemons_running{resource="pods.v1"}`:            "2",
+		`gopf_timers_waiting{resource="pods.v1"}`:             "2",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

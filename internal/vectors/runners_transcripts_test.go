@@ -107,7 +107,7 @@ func ours(t *testing.T, all []request) (kept []request) {
 		if got := r.Headers["Authorization"]; got != "Bearer tkn" {
 			t.Errorf("%s %s is authorized by %q", r.Method, r.Path, got)
 		}
-		if got := r.Headers["User-Agent"]; !strings.HasPrefix(got, "gopf") {
+		if got := r.Headers["User-Agent"]; !strings.Contains(got, " gopf/") {
 			t.Errorf("the user agent is %q", got)
 		}
 		if _, discovery := documents[r.Path]; discovery {
