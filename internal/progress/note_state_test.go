@@ -1,11 +1,17 @@
 package progress
 
 import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"errors"
 	"slices"
 	"testing"
 	"time"
 
+	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/essence"
 	"gopf.dev/gopf/storage"
 )
 
@@ -140,5 +146,42 @@ func TestANoteFollowsRenamedHandlers(t *testing.T) {
 	n.Rename("nothing", "other")
 	if got := n.sightings(); !slices.Equal(got, []string{"own"}) || n.Earlier("own")["spec"] == nil {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestOwnChangesAreAbsorbedByDigestsOfTheSameEssence(t *testing.T) {
+	digestOf := func(fields map[string]any) map[string]any {
+		d, err := essence.Digest(fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	n := &Note{}
+	n.Saw("same", digestOf(state("a")), time.Time{})
+	n.Saw("other", digestOf(state("x")), time.Time{})
+	n.Absorb(state("a"), state("b"))
+	if got := n.Earlier("same"); !diff.Equal(got, digestOf(state("b"))) {
+		t.Errorf("got %v", got)
+	}
+	if got := n.Earlier("other"); !diff.Equal(got, digestOf(state("x"))) {
+		t.Errorf("another essence: got %v", got)
+	}
+}
+
+func TestNoMoreIsUnpackedThanAnObjectCanHold(t *testing.T) {
+	for size, fits := range map[int]bool{2 << 20: true, 2<<20 + 1: false} {
+		var packed bytes.Buffer
+		encoder := base64.NewEncoder(base64.StdEncoding, &packed)
+		z := gzip.NewWriter(encoder)
+		if _, err := z.Write(make([]byte, size)); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(z.Close(), encoder.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if raw, err := unpack(compressed + packed.String()); (err == nil) != fits || fits && len(raw) != size {
+			t.Errorf("%d bytes become %d: %v", size, len(raw), err)
+		}
 	}
 }
