@@ -17,12 +17,13 @@ func TestObjectTakesNothingButOneObject(t *testing.T) {
 		` {"a": [1, {"b": null}]} `:    {"a": []any{int64(1), map[string]any{"b": nil}}},
 		`{"": true, "` + long + `":2}`: {"": true, long: int64(2)},
 		`{"a\u0062\"": "\u0063"}`:      {`ab"`: "c"},
+		`{"a":1e999}`:                  {"a": json.Number("1e999")}, // it must not hide the other fields
 	} {
 		if got, err := jsonvalue.Object([]byte(text)); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{``, `[]`, `1`, `"a"`, `{} {}`, `{`, `{"a"`, `{"a":`, `{"a":}`, `{"a":[1,}`, `{"a":[1`, `{"a":1e999}`, `{"a":-}`, `{1:2}`, `[`} {
+	for _, text := range []string{``, `[]`, `1`, `"a"`, `{} {}`, `{`, `{"a"`, `{"a":`, `{"a":}`, `{"a":[1,}`, `{"a":[1`, `{"a":-}`, `{1:2}`, `[`} {
 		if got, err := jsonvalue.Object([]byte(text)); err == nil {
 			t.Errorf("%s: got %v", text, got)
 		}
