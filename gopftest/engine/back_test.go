@@ -88,3 +88,39 @@ func TestAFieldChangedBackIsHandledByTheHandlerThatSawIt(t *testing.T) {
 		t.Log(get(t, c, "x").GetAnnotations())
 	})
 }
+
+// A handler stops matching before it has finished. When it matches again, with the
+// state that others saw first, it must be called.
+func TestAHandlerThatMatchesAgainIsCalledThoughOthersSawThatState(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := gopf.New()
+		x := gopf.For[*Example](op, resource)
+		x.On(gopf.Create|gopf.Update, "first", diary.handler("first"))
+		x.When(func(s *gopf.Subject[*Example]) bool { return s.Object.Spec.Field != "B" }).
+			On(gopf.Create|gopf.Update, "picky", func(_ context.Context, ch *gopf.Change[*Example]) error {
+				if ch.Reason == gopf.Create {
+					return gopf.RetryAfter(time.Minute, errors.New("later"))
+				}
+				diary.add("picky %s", ch.Object.Spec.Field)
+				return nil
+			})
+		x.On(gopf.Create|gopf.Update, "slow", func(_ context.Context, ch *gopf.Change[*Example]) error {
+			if ch.Retry == 0 {
+				return gopf.RetryAfter(10*time.Second, errors.New("later"))
+			}
+			return nil
+		})
+		gopftest.Start(t, op, c, gopf.Log(quiet()))
+		settle()
+		c.Create(t, example("x", "A"))
+		time.Sleep(5 * time.Second)
+		c.Patch(t, resource, "default", "x", spec(map[string]any{"field": "B"}))
+		time.Sleep(6 * time.Second) // the creation has ended without the picky one
+		c.Patch(t, resource, "default", "x", spec(map[string]any{"field": "A"}))
+		time.Sleep(time.Hour)
+		if got := diary.all(); got[len(got)-1] != "picky A" && !strings.Contains(strings.Join(got, ","), "picky A") {
+			t.Errorf("got %q", got)
+		}
+	})
+}

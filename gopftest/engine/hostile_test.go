@@ -113,12 +113,7 @@ func TestAnObjectThatCannotBeReadIsNamedAndOthersAreServed(t *testing.T) {
 			t.Errorf("calls %q, want %q", diary.all(), want)
 		}
 		for _, name := range []string{"listed", "before"} {
-			n := 0
-			for _, line := range log.text {
-				if strings.Contains(line, "cannot be read") && strings.Contains(line, name) {
-					n++
-				}
-			}
+			n := log.count("cannot be read", name)
 			if n != 1 {
 				t.Errorf("%s is named %d times", name, n)
 			}

@@ -173,7 +173,7 @@ func (h *handling) end(note *progress.Note) progress.End {
 		records = map[string]storage.Record{}
 	}
 	maps.Copy(records, h.state.Records())
-	end := note.End(final, h.cause.Old, records)
+	end := note.End(final, h.cause.Old, records, h.declared(note.Reason))
 	if end.Note == nil {
 		return end
 	}
@@ -187,6 +187,17 @@ func (h *handling) end(note *progress.Note) progress.End {
 		return progress.End{Base: final}
 	}
 	return end
+}
+
+// declared are the ids of the handlers for the reason.
+func (h *handling) declared(reason cause.Reason) []string {
+	var ids []string
+	for _, handler := range h.Handlers {
+		if handler.Reasons[reason] {
+			ids = append(ids, handler.ID)
+		}
+	}
+	return ids
 }
 
 // absorb makes the changes that are about to be written a part of what all

@@ -30,7 +30,7 @@ func FuzzNote(f *testing.F) {
 		n.Continue("update")
 		n.Earlier("h")
 		n.Saw("g", final, at)
-		n.End(final, nil, records)
+		n.End(final, nil, records, nil)
 		if !n.Equal(n.Clone()) {
 			t.Fatal("a clone differs")
 		}

@@ -185,8 +185,10 @@ type End struct {
 //
 // records has the records of all handlers, sub-handlers included. old is the base
 // so far, nil if there is none: it is what handlers saw that have a record but did
-// not finish.
-func (n *Note) End(final, old map[string]any, records map[string]storage.Record) End {
+// not finish. declared are the ids of the handlers for the reason: if they have
+// neither finished nor a record, or if there was no base, the final essence counts
+// as what they saw, as if it were the base.
+func (n *Note) End(final, old map[string]any, records map[string]storage.Record, declared []string) End {
 	late := n.earliestLate(final, func(string) bool { return true })
 	if late == nil {
 		return End{Base: final}
@@ -198,13 +200,9 @@ func (n *Note) End(final, old map[string]any, records map[string]storage.Record)
 			next.Saw(id, e, time.Time{})
 		}
 	}
-	ids := slices.Collect(maps.Keys(n.saw))
-	for id := range records {
-		if _, known := n.saw[id]; !known {
-			ids = append(ids, id)
-		}
-	}
-	for _, id := range ids {
+	ids := slices.Concat(slices.Collect(maps.Keys(n.saw)), slices.Collect(maps.Keys(records)), declared)
+	slices.Sort(ids)
+	for _, id := range slices.Compact(ids) {
 		isSub := func(other string) bool { return slices.Contains(records[id].Subrefs, other) }
 		s, finished := n.saw[id]
 		switch sub := n.earliestLate(final, isSub); {
@@ -213,8 +211,11 @@ func (n *Note) End(final, old map[string]any, records map[string]storage.Record)
 			add(id, n.essences[sub.essence])
 		case finished:
 			add(id, n.essences[s.essence])
-		case old != nil && !records[id].Finished():
+		case records[id].Finished(): // by another operator: nothing is known of it
+		case old != nil && !records[id].Started.IsZero():
 			add(id, old)
+		default:
+			add(id, final)
 		}
 	}
 	return End{Base: base, Note: next}

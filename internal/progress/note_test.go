@@ -54,7 +54,7 @@ func TestTheBaseIsWhatTheEarliestLateHandlerSaw(t *testing.T) {
 				n.Saw(id, state(c.saw[id]), second(i+1))
 				records[id] = finished(i + 1)
 			}
-			end := n.End(state(c.final), nil, records)
+			end := n.End(state(c.final), nil, records, nil)
 			if !diff.Equal(end.Base, state(c.base)) {
 				t.Errorf("the base is %v, want %s", end.Base, c.base)
 			}
@@ -82,7 +82,7 @@ func TestAHandlerIsAsLateAsItsSubHandlers(t *testing.T) {
 	n.Saw("parent", state("2"), second(3))
 	end := n.End(state("2"), nil, map[string]storage.Record{
 		"other": finished(0), "parent": finished(3, "parent/quick", "parent/slow"), "parent/quick": finished(1), "parent/slow": finished(2),
-	})
+	}, nil)
 	for id, want := range map[string]string{"parent": "1", "parent/quick": "1", "parent/slow": "2"} {
 		if got := end.Note.Earlier(id); !diff.Equal(got, state(want)) {
 			t.Errorf("%s saw %v, want %s", id, got, want)
@@ -98,7 +98,7 @@ func TestAnUnfinishedHandlerIsAsLateAsItsSubHandlers(t *testing.T) {
 	}
 	end := n.End(state("1"), state("1"), map[string]storage.Record{
 		"parent": waiting("parent/other", "parent/sub", "parent/sub/sub"), "parent/sub": waiting("parent/sub/sub"), "parent/sub/sub": finished(1), "parent/other": waiting(),
-	})
+	}, nil)
 	if !diff.Equal(end.Base, state("2")) || !diff.Equal(end.Note.Earlier("parent/other"), state("1")) {
 		t.Errorf("base %v, the sub-handler that waits saw %v", end.Base, end.Note.Earlier("parent/other"))
 	}
@@ -112,9 +112,21 @@ func TestAnUnfinishedHandlerIsAsLateAsItsSubHandlers(t *testing.T) {
 func TestAHandlerThatDidNotFinishHasSeenTheBaseBefore(t *testing.T) {
 	n := &Note{Reason: cause.Update}
 	n.Saw("done", state("2"), second(1))
-	end := n.End(state("1"), state("1"), map[string]storage.Record{"done": finished(1), "waiting": {Started: second(0), Purpose: "update"}})
+	end := n.End(state("1"), state("1"), map[string]storage.Record{"done": finished(1), "waiting": {Started: second(0), Purpose: "update"}}, nil)
 	if !diff.Equal(end.Base, state("2")) || !diff.Equal(end.Note.Earlier("waiting"), state("1")) {
 		t.Errorf("base %v, waiting saw %v", end.Base, end.Note.Earlier("waiting"))
+	}
+}
+
+func TestAHandlerThatTookNoPartHasSeenTheFinalState(t *testing.T) {
+	n := &Note{Reason: cause.Create}
+	n.Saw("done", state("1"), second(1))
+	records := map[string]storage.Record{"done": finished(1), "waiting": {Started: second(0), Purpose: "create"}}
+	end := n.End(state("2"), nil, records, []string{"done", "waiting", "unmatched"})
+	for id, want := range map[string]map[string]any{"done": nil, "waiting": state("2"), "unmatched": state("2"), "for updates only": nil} {
+		if got := end.Note.Earlier(id); !diff.Equal(got, want) {
+			t.Errorf("%s saw %v, want %v; the base is %v", id, got, want, end.Base)
+		}
 	}
 }
 
@@ -128,11 +140,11 @@ func TestOwnChangesAreNoChangesForFinishedHandlers(t *testing.T) {
 		return s
 	}
 	n.Absorb(state("2"), labelled("2"))
-	if end := n.End(labelled("2"), nil, nil); !diff.Equal(end.Base, labelled("1")) {
+	if end := n.End(labelled("2"), nil, nil, nil); !diff.Equal(end.Base, labelled("1")) {
 		t.Errorf("the base is %v", end.Base)
 	}
 	n.Absorb(labelled("2"), state("2")) // and back: nothing empty is left
-	if end := n.End(state("2"), nil, nil); !diff.Equal(end.Base, state("1")) {
+	if end := n.End(state("2"), nil, nil, nil); !diff.Equal(end.Base, state("1")) {
 		t.Errorf("the base is %v", end.Base)
 	}
 }
@@ -174,12 +186,12 @@ func TestALargeNoteKeepsDigests(t *testing.T) {
 		t.Fatalf("%v, %d bytes", err, len(*record.Message))
 	}
 	got := decode(record, nil)
-	if late := got.End(huge, nil, nil); diff.Equal(late.Base, huge) {
+	if late := got.End(huge, nil, nil, nil); diff.Equal(late.Base, huge) {
 		t.Error("the second handler is late, but is not told")
 	}
 	got = decode(record, nil)
 	delete(got.saw, "b")
-	if end := got.End(huge, nil, nil); end.Note != nil {
+	if end := got.End(huge, nil, nil, nil); end.Note != nil {
 		t.Error("a digest is not recognized as that of the final state")
 	}
 	n.Todo = []Todo{{"a", huge}}
@@ -219,7 +231,7 @@ func TestANoteOfVersionOneTellsWhatAllFinishedHandlersSaw(t *testing.T) {
 	message := `{"key":"K","seen":{"spec":{"field":"1"}}}`
 	record := storage.Record{Started: second(0), Purpose: "create", Message: &message}
 	n := decode(record, map[string]storage.Record{"a": finished(1), "b": finished(2), "c": {Started: second(0), Purpose: "create"}})
-	if end := n.End(state("2"), nil, nil); n.Key != "K" || len(n.saw) != 2 || !diff.Equal(end.Base, state("1")) {
+	if end := n.End(state("2"), nil, nil, nil); n.Key != "K" || len(n.saw) != 2 || !diff.Equal(end.Base, state("1")) {
 		t.Errorf("got %+v", n)
 	}
 	other := storage.Record{Started: second(9), Stopped: second(10), Purpose: "create", Success: true}
