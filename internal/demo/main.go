@@ -154,7 +154,10 @@ func isHandled(body *object.Body) bool {
 	return message == "hello world" && json.Unmarshal([]byte(stored), &base) == nil && reflect.DeepEqual(base, essence(body))
 }
 
-const lastHandled = "kopf.zalando.org/last-handled-configuration"
+const (
+	own         = "kopf.zalando.org/" // begins the operator's own annotations
+	lastHandled = own + "last-handled-configuration"
+)
 
 // essence is what of the object must have been handled: its spec, labels, and
 // annotations but the operator's own.
@@ -162,7 +165,7 @@ func essence(body *object.Body) any {
 	spec, _ := body.Lookup("spec")
 	labels, _ := body.Lookup("metadata", "labels")
 	annotations := maps.Clone(body.Annotations())
-	delete(annotations, lastHandled)
+	maps.DeleteFunc(annotations, func(key string, _ any) bool { return strings.HasPrefix(key, own) })
 	return map[string]any{"spec": spec, "metadata": map[string]any{"labels": labels, "annotations": annotations}}
 }
 
