@@ -16,6 +16,9 @@ import (
 // processHeader names the process that sent a request.
 const processHeader = "X-Process"
 
+// requestHeader has the number of a request within its process.
+const requestHeader = "X-Request"
+
 // process is one run of the operator, and its connection to the cluster.
 type process struct {
 	n       int
@@ -35,6 +38,8 @@ type process struct {
 	cut     bool           // no request gets through
 	severed bool           // it was cut once: it may have lost the lease, and what it had not saved
 	saved   map[string]int // writes that can have saved progress, by the names of objects
+	sent    int            // requests sent
+	counted map[int]bool   // requests that are counted in saved
 	writes  int            // until it crashes; 0 if it does not
 	written bool           // it crashes after the write rather than before
 }
@@ -46,7 +51,7 @@ func (w *world) start(d declaration, slot int) *process {
 	w.started++
 	p := &process{
 		n: w.started, world: w, oracle: w.oracle, outside: w.outside, next: w.cluster.Transport(),
-		stop: stop, died: make(chan struct{}), done: make(chan struct{}), saved: map[string]int{},
+		stop: stop, died: make(chan struct{}), done: make(chan struct{}), saved: map[string]int{}, counted: map[int]bool{},
 	}
 	p.op = d.declare(p)
 	if e := &p.op.Settings.Election; w.election {
@@ -124,10 +129,11 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	r = r.Clone(r.Context())
 	r.Header.Set(processHeader, strconv.Itoa(p.n))
+	r.Header.Set(requestHeader, strconv.Itoa(p.number()))
 	if p.fatal(r) {
 		if p.written {
 			if resp, err := p.next.RoundTrip(r); err == nil {
-				p.wrote(r, resp)
+				p.wrote(r.Header, r.Method, r.URL.Path, resp.StatusCode)
 				_ = resp.Body.Close()
 			}
 		}
@@ -136,21 +142,35 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	resp, err := p.next.RoundTrip(r)
 	if err == nil {
-		p.wrote(r, resp)
+		p.wrote(r.Header, r.Method, r.URL.Path, resp.StatusCode)
 		resp.Body = severed{resp.Body, p}
 	}
 	return resp, err
 }
 
-// wrote counts a write of an object that can have saved progress.
-func (p *process) wrote(r *http.Request, resp *http.Response) {
-	path, status := strings.CutSuffix(r.URL.Path, "/status")
-	if r.Method != http.MethodPatch || resp.StatusCode >= 300 || status && p.world.declaration.storage != "status" {
-		return
-	}
+// number returns the number of the next request.
+func (p *process) number() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.saved[path[strings.LastIndex(path, "/")+1:]]++
+	p.sent++
+	return p.sent
+}
+
+// wrote counts a write of an object that can have saved progress. It may be called
+// twice for one request: by the server, where the response may be lost, and by the
+// process.
+func (p *process) wrote(h http.Header, method, path string, code int) {
+	path, status := strings.CutSuffix(path, "/status")
+	if method != http.MethodPatch || code == 0 || code >= 300 || status && p.world.declaration.storage != "status" {
+		return
+	}
+	n, err := strconv.Atoi(h.Get(requestHeader))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil && !p.counted[n] {
+		p.counted[n] = true
+		p.saved[path[strings.LastIndex(path, "/")+1:]]++
+	}
 }
 
 // saves is how many writes of an object can have saved progress.

@@ -3,6 +3,8 @@ package model_test
 import (
 	"log/slog"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -129,11 +131,26 @@ func (w *world) end() {
 	w.running.Wait()
 }
 
+// fault adds a fault. Behind it, writes are counted that the server has made, so
+// that a lost response is not taken for a lost write.
 func (w *world) fault(m gopftest.Match, effects ...gopftest.Effect) {
-	f := w.cluster.Fault(m, effects...)
+	f := w.cluster.Fault(m, append(effects, gopftest.After(w.served))...)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.faults = append(w.faults, f)
+}
+
+// served counts a write of the operator.
+func (w *world) served(r gopftest.Request) {
+	n, err := strconv.Atoi(r.Header.Get(processHeader))
+	if err != nil {
+		return
+	}
+	w.mu.Lock()
+	p := w.processes[n-1]
+	w.mu.Unlock()
+	path, _, _ := strings.Cut(r.Path, "?")
+	p.wrote(r.Header, r.Method, path, r.Code)
 }
 
 // calm ends all faults and pauses.

@@ -237,6 +237,7 @@ func (r *Runner) conclude(c *call, outcome Outcome) {
 	now := time.Now()
 	if outcome.Void || c.subs.failed {
 		r.State.Postpone(c.handler.ID, now.Add(outcome.Delay.Or(0)))
+		r.State.Refer(c.handler.ID, c.subs.refs())
 		return
 	}
 	r.State.Attempted(c.handler.ID, progress.Attempt{

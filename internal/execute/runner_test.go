@@ -202,6 +202,28 @@ func TestAParentWaitsForItsSubHandlers(t *testing.T) {
 	})
 }
 
+// The records of sub-handlers are found by the record of their parent only.
+func TestAParentThatIsInterruptedByTheStopRefersToItsSubHandlers(t *testing.T) {
+	ctx, stop := context.WithCancelCause(t.Context())
+	inner := handler("p/a/b", func(context.Context, *registry.Request) error {
+		stop(ErrStopping)
+		return context.Canceled
+	})
+	declared := registry.Set{handler("p", func(ctx context.Context, r *registry.Request) error {
+		return r.RunSubs(ctx, []*registry.Handler{handler("p/a", func(ctx context.Context, r *registry.Request) error {
+			return r.RunSubs(ctx, []*registry.Handler{inner}, registry.SubOptions{})
+		})}, registry.SubOptions{})
+	})}
+	r := newRunner(declared)
+	if err := r.Pass(ctx, declared); err != nil {
+		t.Fatal(err)
+	}
+	record := r.State.Record("p")
+	if record.Finished() || record.Retries != 0 || !slices.Equal(record.Subrefs, []string{"p/a", "p/a/b"}) {
+		t.Errorf("got %+v", record)
+	}
+}
+
 func TestSubHandlersThatAreUpToDateAreNotCalled(t *testing.T) {
 	declared := registry.Set{handler("p", func(ctx context.Context, r *registry.Request) error {
 		return r.RunSubs(ctx, []*registry.Handler{asking("p/a", nil), asking("p/b", nil)}, registry.SubOptions{})

@@ -126,7 +126,15 @@ func (s *State) Attempted(id string, a Attempt, now time.Time) {
 	if a.Failed {
 		r.Message = &a.Message
 	}
-	r.Subrefs = slices.Compact(slices.Sorted(slices.Values(slices.Concat(r.Subrefs, a.Subs))))
+	s.Refer(id, a.Subs)
+}
+
+// Refer adds sub-handlers, on all levels, to the record of a handler. The record
+// is the only place that names their records, so this also holds for an attempt
+// that does not count: without it, their records could never be purged.
+func (s *State) Refer(id string, subs []string) {
+	r := &s.entries[id].now
+	r.Subrefs = slices.Compact(slices.Sorted(slices.Values(slices.Concat(r.Subrefs, subs))))
 }
 
 // PostponeAll postpones those of the handlers that are known.
