@@ -102,6 +102,32 @@ func TestAChangeTakenBackWhileHandledIsToldToThoseWhoSawIt(t *testing.T) {
 	})
 }
 
+// One sub-handler saw the change, the other did not, and the change is taken back. It
+// is made again just before the operator records that: the base is then what the first
+// one saw, so that only the note says that the second one is behind.
+func TestAChangeTakenBackAndMadeAgainReachesTheSubHandlerThatMissedIt(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		gopftest.Start(t, twoHandlers(&diary, true), c)
+		settle()
+		set := func(field string) {
+			c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": field}})
+		}
+		c.Create(t, example("x", "v1"))
+		time.Sleep(time.Hour)
+		set("v2")
+		time.Sleep(10 * time.Second)
+		before := len(diary.all())
+		c.Fault(gopftest.Requests("patch", "kopfexamples").Where(ours).Nth(1), gopftest.Before(func(gopftest.Request) { set("v2") }))
+		set("v1")
+		time.Sleep(time.Hour)
+		if got, want := diary.all()[before:], []string{"slow update v2", "slow update v2"}; !slices.Equal(got, want) {
+			t.Errorf("calls: got %q, want %q", got, want)
+		}
+		checkSettled(t, c, "v2")
+	})
+}
+
 // checkSettled checks that nothing is left to be done about the object.
 func checkSettled(t *testing.T, c *gopftest.Cluster, field string) {
 	t.Helper()

@@ -1,6 +1,7 @@
 package model_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -33,6 +34,7 @@ type oracle struct {
 	abort    func()                     // ends the world early
 	aborted  bool
 	dropped  map[string]bool // stored ids of handlers that the next version does not have
+	lost     []lostCall      // of killed processes
 	unsaved  map[string]int  // the number of calls until the last one, by uid and id, whose outcome was not saved
 	replays  bool            // streams have told old events again
 }
@@ -92,8 +94,9 @@ func (o *oracle) wrong(format string, args ...any) {
 	o.history.add("!! %s", text)
 }
 
-// wasKilled is told that a process has ended without saving anything more. Calls
-// whose outcomes it had not saved count as never made: nobody can know of them.
+// wasKilled is called when a process has ended without saving anything more. Calls
+// whose outcomes it had not saved count as never made: no other process can know of
+// them.
 func (o *oracle) wasKilled(p *process) {
 	if o.declaration.storage == "elsewhere" {
 		return // saved before the object is written
@@ -104,11 +107,36 @@ func (o *oracle) wasKilled(p *process) {
 		o.calls[uid] = slices.DeleteFunc(slices.Clone(calls), func(k *call) bool {
 			unsaved := k.process == p && k.saves == p.saves(k.name)
 			if unsaved {
-				o.unsaved[uid+" "+k.id] = o.called
+				key := uid + " " + k.id
+				o.lost = append(o.lost, lostCall{k, uid, o.unsaved[key]})
+				o.unsaved[key] = o.called
 			}
 			return unsaved
 		})
 	}
+}
+
+// lostCall is a call that counts as never made.
+type lostCall struct {
+	*call
+	uid     string
+	unsaved int // the entry in oracle.unsaved before
+}
+
+// wroteLate is called when a write of a killed process reached the server all the
+// same: it was on its way. The calls whose outcomes it saved were made.
+func (o *oracle) wroteLate(p *process, name string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lost = slices.DeleteFunc(o.lost, func(l lostCall) bool {
+		made := l.process == p && l.name == name
+		if made {
+			o.unsaved[l.uid+" "+l.id] = l.unsaved
+			o.calls[l.uid] = append(slices.Clone(o.calls[l.uid]), l.call)
+			slices.SortStableFunc(o.calls[l.uid], func(a, b *call) int { return cmp.Compare(a.number, b.number) })
+		}
+		return made
+	})
 }
 
 // mostCalls is how many calls of handlers there may be in one world. Plans need

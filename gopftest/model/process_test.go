@@ -165,11 +165,17 @@ func (p *process) wrote(h http.Header, method, path string, code int) {
 		return
 	}
 	n, err := strconv.Atoi(h.Get(requestHeader))
+	name := path[strings.LastIndex(path, "/")+1:]
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err == nil && !p.counted[n] {
+	first := err == nil && !p.counted[n]
+	late := first && p.dead
+	if first {
 		p.counted[n] = true
-		p.saved[path[strings.LastIndex(path, "/")+1:]]++
+		p.saved[name]++
+	}
+	p.mu.Unlock()
+	if late {
+		p.oracle.wroteLate(p, name)
 	}
 }
 

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -216,7 +217,9 @@ func (w *Watch) next() (e Event, err error) {
 			var long *jsonvalue.TooLongError
 			switch {
 			case errors.As(err, &long):
-				e.unread(object.Unreadable(long.Head, &long.LimitError), w.skip)
+				if !e.unread(object.Unreadable(long.Head, &long.LimitError), long.Head, w.skip) {
+					return &MalformedError{fmt.Errorf("the object of an event %s: %w", e.Type, err)}
+				}
 				return nil
 			case err != nil:
 				return err
@@ -266,7 +269,7 @@ func (e *Event) read(value []byte, skip func(*object.UnreadableError)) (err erro
 	switch e.Type {
 	case Added, Modified, Deleted, Bookmark:
 		e.Body, err = object.Parse(value)
-		if unreadable := (&object.UnreadableError{}); errors.As(err, &unreadable) && e.unread(unreadable, skip) {
+		if unreadable := (&object.UnreadableError{}); errors.As(err, &unreadable) && e.unread(unreadable, value, skip) {
 			return nil
 		}
 	case Error:
@@ -282,10 +285,12 @@ func (e *Event) read(value []byte, skip func(*object.UnreadableError)) (err erro
 	return nil
 }
 
-// unread makes the event one about an object that cannot be read. It fails if it
-// is not known which object that is.
-func (e *Event) unread(err *object.UnreadableError, skip func(*object.UnreadableError)) bool {
-	if err.Name == "" || e.Type == Bookmark {
+// unread turns the event into one about an object that cannot be read. It returns
+// false if the event does not name the object, or if the value spans lines. The API
+// server sends each event as one line: a line break within a value means that the
+// rest of an event is missing, and that the value may hide the events after it.
+func (e *Event) unread(err *object.UnreadableError, value []byte, skip func(*object.UnreadableError)) bool {
+	if err.Name == "" || e.Type == Bookmark || bytes.IndexByte(value, '\n') >= 0 {
 		return false
 	}
 	skip(err)

@@ -155,12 +155,12 @@ func (s *sight) handleCause(ctx context.Context, c *change) (conclude func(conte
 	}
 	if s.cause.Reason == cause.Noop || s.cause.Reason == cause.Resume {
 		switch {
+		case h.behind(): // first: their update may be in progress
+			h.reason = cause.Update
 		case len(h.state.Recorded(cause.Update)) > 0:
 			// A change was taken back before all handlers had seen it; but some had.
 			s.log.Info("A change was taken back while it was handled.")
 			return func(ctx context.Context) error { return h.takeBack(ctx, c) }, nil
-		case h.behind():
-			h.reason = cause.Update
 		case s.plain && s.cause.Reason == cause.Noop:
 			return func(ctx context.Context) error { return h.hideBase(ctx, c) }, nil
 		case h.stale(), h.note.Followed():

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/cause"
@@ -107,42 +108,69 @@ func (h *handling) stale() bool {
 	return h.noted && h.note.Empty() && len(h.state.IDs()) == 0
 }
 
-// behind reports whether some handler saw another state than the present one when
-// it finished in the previous handling.
+// behind reports whether some handler, or one of its sub-handlers, saw another state
+// than the present one when it finished in the previous handling.
 func (h *handling) behind() bool {
 	for _, handler := range h.Handlers {
-		if seen := h.note.Earlier(handler.ID); seen != nil && h.causeOf(handler.ID, nil).Reason == cause.Update {
+		if h.causeOf(handler.ID, nil).Reason == cause.Update {
 			return true
 		}
 	}
 	return false
 }
 
-// causeOf is the cause as a handler sees it: against what it saw in the previous
-// handling, or else against what its parent saw, or else against the base.
+// causeOf returns the cause as a handler sees it: against the essence that it saw in
+// the previous handling, or else against what its parent saw, or else against the
+// base. A handler that is up to date is called for its sub-handlers if one of them is
+// not: only their parent can call them.
 func (h *handling) causeOf(id string, parent *cause.Cause) *cause.Cause {
-	seen := h.note.Earlier(id)
-	switch {
-	case seen != nil:
-	case parent != nil:
-		return parent
-	default:
-		return h.cause
+	own := h.cause
+	if parent != nil {
+		own = parent
+	}
+	if !h.note.Followed() {
+		return own
 	}
 	if known := h.causes[id]; known != nil {
 		return known
 	}
+	if seen := h.note.Earlier(id); seen != nil {
+		own = h.causeAgainst(seen)
+	}
+	if len(own.Diff) == 0 {
+		for _, sub := range h.note.EarlierWithin(id) {
+			if c := h.causeAgainst(h.note.Earlier(sub)); len(c.Diff) > 0 && !h.declaredWithin(sub, id) {
+				own = c
+				break
+			}
+		}
+	}
+	if own != parent {
+		if h.causes == nil {
+			h.causes = map[string]*cause.Cause{}
+		}
+		h.causes[id] = own
+	}
+	return own
+}
+
+// causeAgainst returns the cause as a handler sees it that saw the essence.
+func (h *handling) causeAgainst(seen map[string]any) *cause.Cause {
 	c := *h.cause
 	c.Old = essence.Undigest(seen, c.New)
 	c.Diff = diff.Of(c.Old, c.New)
 	c.Reason, c.Initial = cause.Detect(cause.Facts{
 		Deleting: h.body.Deleting, Blocked: h.blocked, Known: true, Changed: len(c.Diff) > 0, Initial: h.cause.Initial,
 	})
-	if h.causes == nil {
-		h.causes = map[string]*cause.Cause{}
-	}
-	h.causes[id] = &c
 	return &c
+}
+
+// declaredWithin reports whether a sub-handler belongs to a declared handler whose id
+// only looks like that of a sub-handler of id, as that of a field handler does.
+func (h *handling) declaredWithin(sub, id string) bool {
+	return slices.ContainsFunc(h.Handlers, func(handler *registry.Handler) bool {
+		return len(handler.ID) > len(id) && within(sub, handler.ID)
+	})
 }
 
 // selected are the handlers that take part in the handling.

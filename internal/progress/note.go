@@ -3,6 +3,7 @@ package progress
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"gopf.dev/gopf/diff"
@@ -189,46 +190,63 @@ type End struct {
 // neither finished nor a record, or if there was no base, the final essence counts
 // as what they saw, as if it were the base.
 func (n *Note) End(final, old map[string]any, records map[string]storage.Record, declared []string) End {
-	late := n.earliestLate(final, func(string) bool { return true })
+	late := n.earliestLate(final)
 	if late == nil {
 		return End{Base: final}
 	}
 	base := n.essences[late.essence]
-	next := &Note{Reason: cause.Update}
-	add := func(id string, e map[string]any) {
-		if !diff.Equal(e, base) {
-			next.Saw(id, e, time.Time{})
+	own := func(id string) map[string]any {
+		s, finished := n.saw[id]
+		switch {
+		case finished:
+			return n.essences[s.essence]
+		case records[id].Finished():
+			return nil // by another operator: nothing is known of it
+		case old != nil && !records[id].Started.IsZero():
+			return old
 		}
+		return final
 	}
+	// A handler without a sighting in the note counts as one that saw the base. A
+	// late sub-handler needs a sighting although it saw the base, if its parent did
+	// not: otherwise the parent would not be called, and so neither would it.
+	hidden := func(id string) bool {
+		for parent, r := range records {
+			if slices.Contains(r.Subrefs, id) && !diff.Equal(own(parent), base) {
+				return true
+			}
+		}
+		return false
+	}
+	next := &Note{Reason: cause.Update}
 	ids := slices.Concat(slices.Collect(maps.Keys(n.saw)), slices.Collect(maps.Keys(records)), declared)
 	slices.Sort(ids)
 	for _, id := range slices.Compact(ids) {
-		isSub := func(other string) bool { return slices.Contains(records[id].Subrefs, other) }
-		s, finished := n.saw[id]
-		switch sub := n.earliestLate(final, isSub); {
-		case sub != nil:
-			// A handler is as late as its sub-handlers, or they would not be called.
-			add(id, n.essences[sub.essence])
-		case finished:
-			add(id, n.essences[s.essence])
-		case records[id].Finished(): // by another operator: nothing is known of it
-		case old != nil && !records[id].Started.IsZero():
-			add(id, old)
-		default:
-			add(id, final)
+		if e := own(id); e != nil && (!diff.Equal(e, base) || hidden(id)) {
+			next.Saw(id, e, time.Time{})
 		}
 	}
 	return End{Base: base, Note: next}
 }
 
-// earliestLate returns the earliest sighting of something else than the final
-// essence by one of the handlers; nil if there is none.
-func (n *Note) earliestLate(final map[string]any, among func(id string) bool) *sighting {
-	var earliest *sighting
+// EarlierWithin returns the ids that begin with that of the handler and a slash, and
+// for which [Note.Earlier] knows an essence; sorted.
+func (n *Note) EarlierWithin(handler string) []string {
+	var ids []string
 	for id, s := range n.saw {
-		if !among(id) {
-			continue
+		if s.stopped.IsZero() && strings.HasPrefix(id, handler+"/") {
+			ids = append(ids, id)
 		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// earliestLate returns the earliest sighting of something else than the final
+// essence by any handler; nil if there is none.
+func (n *Note) earliestLate(final map[string]any) *sighting {
+	var earliest *sighting
+	for _, s := range n.saw {
 		earlier := earliest == nil || s.stopped.Before(earliest.stopped) || s.stopped.Equal(earliest.stopped) && s.essence < earliest.essence
 		if earlier && !diff.Equal(essence.Undigest(n.essences[s.essence], final), final) {
 			earliest = &s
