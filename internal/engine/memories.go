@@ -101,7 +101,7 @@ func (r *resource) skim(ctx context.Context, e *process.Event) bool {
 	key := e.Body.Key()
 	return r.queue.Try(key, func() bool {
 		m := r.recall(key, entry{event: e})
-		return m == nil || r.kind.Skim(ctx, m, e)
+		return m == nil || r.kind.TurnIfSettled(ctx, m, e)
 	})
 }
 

@@ -22,7 +22,7 @@ import (
 type resource struct {
 	config Config
 	client *kube.Client
-	kind   *process.Kind
+	kind   *process.Processor
 	served observe.Served
 	vitals *vitals
 	counts *metrics.Resource // nil if nobody asks for them

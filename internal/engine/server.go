@@ -188,7 +188,7 @@ func (s *server) newResource(work context.Context, served observe.Served) *resou
 	r.served = served
 	changes, background := served.Handlers.Of(registry.Changes), served.Handlers.Of(registry.Background)
 	watchers := served.Handlers.Of(registry.Events)
-	r.kind = &process.Kind{
+	r.kind = &process.Processor{
 		Resource: served.Info, Config: s.Process,
 		Handlers: changes, Watchers: watchers,
 		Fields: slices.Concat(changes.Fields(), background.Fields(), watchers.Fields()),
@@ -213,7 +213,7 @@ func (s *server) newResource(work context.Context, served observe.Served) *resou
 
 // announce tells which objects that belong to Kubernetes itself will be written
 // to, and because of which handlers.
-func (s *server) announce(k *process.Kind) {
+func (s *server) announce(k *process.Processor) {
 	if g := k.Resource.Group; strings.Contains(g, ".") && !strings.HasSuffix(g, ".k8s.io") || len(k.Handlers) == 0 && k.Daemons == nil {
 		return
 	}

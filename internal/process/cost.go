@@ -30,8 +30,8 @@ type cost struct {
 }
 
 // add adds the cost of one pass over the object.
-func (c *cost) add(s *sight, took time.Duration) {
-	c.time += took - s.away
+func (c *cost) add(s *view, took time.Duration) {
+	c.time += took - s.handlerTime
 	memory := s.body.Size() + footprint(s.base)
 	if s.body.Size() >= smallBody {
 		memory += 2 * footprint(s.cause.New) // for handlers all of the object is decoded
@@ -40,7 +40,7 @@ func (c *cost) add(s *sight, took time.Duration) {
 }
 
 // report logs the object of an expensive turn, once as a warning.
-func (k *Kind) report(m *Memory, body *object.Body, c *cost) {
+func (p *Processor) report(m *Memory, body *object.Body, c *cost) {
 	if c.time < costlyTime && c.memory < costlyMemory {
 		return
 	}
@@ -49,7 +49,7 @@ func (k *Kind) report(m *Memory, body *object.Body, c *cost) {
 		level = slog.LevelDebug
 	}
 	m.costly = true
-	k.Logger(body).Log(context.Background(), level, "Processing the object is expensive for the operator.",
+	p.Logger(body).Log(context.Background(), level, "Processing the object is expensive for the operator.",
 		"seconds", c.time.Seconds(), "size", body.Size(), "memory", c.memory)
 }
 

@@ -82,9 +82,9 @@ func (m *Memory) note(mark uint64) { m.mark = max(m.mark, mark) }
 
 // wrote notes that a write of this process to the object has ended. Lists that
 // began before may not contain it.
-func (k *Kind) wrote(m *Memory) {
-	if k.Mark != nil {
-		m.note(k.Mark())
+func (p *Processor) wrote(m *Memory) {
+	if p.Mark != nil {
+		m.note(p.Mark())
 	}
 }
 
@@ -96,7 +96,7 @@ func (m *Memory) Mark() uint64 { return m.mark }
 func (m *Memory) precedes(e *Event) bool { return e.Listed() && m.mark < e.List }
 
 // isNews reports whether the state of an event was not acted on yet.
-func (m *Memory) isNews(e *Event) bool {
+func (m *Memory) isNew(e *Event) bool {
 	v, seen := e.Body.ResourceVersion, m.seen()
 	switch {
 	case m.version == "":

@@ -80,7 +80,7 @@ func TestWhichStatesCount(t *testing.T) {
 		"no numbers: a change after an old list":  {atB(3), item("c", 2).Join(watched("a", 4)), true, false},
 		"no numbers: nothing but the list before": {&Memory{}, item("a", 2), true, true},
 	} {
-		if news, rewound := c.m.isNews(c.e), c.m.rewound(c.e); news != c.news || rewound != c.rewound {
+		if news, rewound := c.m.isNew(c.e), c.m.rewound(c.e); news != c.news || rewound != c.rewound {
 			t.Errorf("%s: news %v, rewound %v", name, news, rewound)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 // handle runs the handlers that are due. It returns how to save their outcomes.
-func (h *handling) handle(ctx context.Context, c *change) (conclude func(context.Context) error, err error) {
+func (h *handling) run(ctx context.Context, c *change) (conclude func(context.Context) error, err error) {
 	title := h.reason.Title()
 	h.note.Continue(h.reason)
 	superseded, leftovers := h.state.Superseded(h.reason)
@@ -54,7 +54,7 @@ func (h *handling) handle(ctx context.Context, c *change) (conclude func(context
 	if len(selected) > 0 {
 		began := time.Now()
 		h.aside(func() { failure = runner.Pass(ctx, selected) })
-		h.away += time.Since(began)
+		h.handlerTime += time.Since(began)
 	}
 	c.ran = runner.Ran() > 0
 	if failure != nil && !c.ran {
@@ -116,7 +116,7 @@ func (h *handling) runner(key func() string) *execute.Runner {
 				return nil, nil // they are another object's
 			}
 			records, err := h.Config.Progress.Load(ctx, h.stored, ids)
-			return records, h.excuse(err)
+			return records, h.ignoreMalformed(err)
 		},
 	}
 }

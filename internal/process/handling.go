@@ -20,7 +20,7 @@ import (
 // handling is one handling of an object as one turn sees it: the records of its
 // handlers, the note, and the cause as each handler sees it.
 type handling struct {
-	*sight
+	*view
 	reason  cause.Reason
 	state   *progress.State
 	records map[string]storage.Record // the stored ones, sub-handlers included
@@ -33,38 +33,38 @@ type handling struct {
 }
 
 // open reads the records and the note.
-func (s *sight) open(ctx context.Context) (*handling, error) {
-	if w := s.memory.busy; w != nil && w.refused != nil {
-		return w.refused.reopen(s), nil
+func (v *view) open(ctx context.Context) (*handling, error) {
+	if w := v.memory.busy; w != nil && w.refused != nil {
+		return w.refused.reopen(v), nil
 	}
-	ids := append(s.Handlers.IDs(), progress.HandlingID)
-	records, err := s.Config.Progress.Load(ctx, s.stored, ids)
-	if err = s.excuse(err); err != nil {
+	ids := append(v.Handlers.IDs(), progress.HandlingID)
+	records, err := v.Config.Progress.Load(ctx, v.stored, ids)
+	if err = v.ignoreMalformed(err); err != nil {
 		return nil, fmt.Errorf("load the progress: %w", err)
 	}
-	if s.copied {
-		records = s.estrange(records)
+	if v.copied {
+		records = v.ignoreRecords(records)
 	}
 	stored, noted := records[progress.HandlingID]
 	delete(records, progress.HandlingID)
-	h := &handling{sight: s, reason: s.cause.Reason, state: progress.New(records), noted: noted}
+	h := &handling{view: v, reason: v.cause.Reason, state: progress.New(records), noted: noted}
 	all, err := h.withSubs(ctx, records)
 	if err != nil {
 		return nil, err
 	}
 	h.records = all
 	if h.note, err = progress.DecodeNote(stored, all); err != nil {
-		_ = s.excuse(err) // it is malformed, which counts as absent
+		_ = v.ignoreMalformed(err) // it is malformed, which counts as absent
 	}
-	h.note.Verify(progress.BaseID(s.base), all)
-	if s.secret() {
+	h.note.Verify(progress.BaseID(v.base), all)
+	if v.secret() {
 		h.note.Renew(func(e map[string]any) map[string]any {
-			s.secrets(s.body).HidePlain(e)
-			return s.secrets(s.body).Renew(e, secretValues(s.body))
+			v.secrets(v.body).HidePlain(e)
+			return v.secrets(v.body).Renew(e, secretValues(v.body))
 		})
 	}
 	h.loaded = h.note.Clone()
-	for _, handler := range s.Handlers {
+	for _, handler := range v.Handlers {
 		for _, former := range handler.Formerly {
 			h.state.Rename(former, handler.ID)
 			h.note.Rename(former, handler.ID)
@@ -84,7 +84,7 @@ func (h *handling) withSubs(ctx context.Context, records map[string]storage.Reco
 		return records, nil
 	}
 	all, err := h.Config.Progress.Load(ctx, h.stored, ids)
-	if err = h.excuse(err); err != nil {
+	if err = h.ignoreMalformed(err); err != nil {
 		return nil, fmt.Errorf("load the progress of sub-handlers: %w", err)
 	}
 	all = maps.Clone(all)
@@ -94,12 +94,12 @@ func (h *handling) withSubs(ctx context.Context, records map[string]storage.Reco
 
 // reopen continues the handling in a new state of the object, because its records
 // could not be stored.
-func (h *handling) reopen(s *sight) *handling {
+func (h *handling) reopen(s *view) *handling {
 	note := h.note
 	if h.saved != nil {
 		note = h.saved
 	}
-	return &handling{sight: s, reason: s.cause.Reason, state: h.state.Clone(), records: h.records, note: note.Clone(), noted: h.noted, loaded: h.loaded}
+	return &handling{view: s, reason: s.cause.Reason, state: h.state.Clone(), records: h.records, note: note.Clone(), noted: h.noted, loaded: h.loaded}
 }
 
 // stale reports whether a note is stored that says nothing: another operator has
@@ -205,12 +205,12 @@ func (h *handling) end(note *progress.Note) progress.End {
 	if end.Note == nil {
 		return end
 	}
-	next := &handling{sight: h.sight, reason: cause.Update, state: h.state, note: end.Note}
+	next := &handling{view: h.view, reason: cause.Update, state: h.state, note: end.Note}
 	c := &cause.Cause{Reason: cause.Update, Old: essence.Undigest(end.Base, final), New: final}
 	c.Diff = diff.Of(c.Old, c.New)
 	asking := *h.asking
 	asking.Cause = h.forHandlers(c)
-	next.sight = &sight{Kind: h.Kind, memory: h.memory, body: h.body, blocked: h.blocked, cause: c, asking: &asking}
+	next.view = &view{Processor: h.Processor, memory: h.memory, body: h.body, blocked: h.blocked, cause: c, asking: &asking}
 	if len(next.selected()) == 0 {
 		return progress.End{Base: final}
 	}

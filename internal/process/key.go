@@ -11,11 +11,11 @@ import (
 // key tells one handling from all others: by the object, the reason, and the
 // change. It is the same after a crash before anything was recorded, whatever
 // else was written to the object meanwhile.
-func (s *sight) key() string {
-	generation, _ := s.body.Lookup("metadata", "generation")
+func (v *view) key() string {
+	generation, _ := v.body.Lookup("metadata", "generation")
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%s\n%v\n", s.body.UID, s.cause.Reason, generation)
-	for _, essence := range []map[string]any{s.cause.Old, s.cause.New} {
+	fmt.Fprintf(h, "%s\n%s\n%v\n", v.body.UID, v.cause.Reason, generation)
+	for _, essence := range []map[string]any{v.cause.Old, v.cause.New} {
 		text, _ := storage.EncodeEssence(essence) // it came from JSON
 		fmt.Fprintln(h, text)
 	}

@@ -11,7 +11,7 @@ import (
 // their turns without.
 type objectLog struct {
 	to   slog.Handler
-	kind *Kind
+	kind *Processor
 	body *object.Body
 }
 

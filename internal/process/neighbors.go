@@ -38,8 +38,8 @@ type witness struct {
 
 // learn notes the marks of a state that is about to be acted on. They stay unknown
 // while a write is unsent or failed: it may have been made.
-func (k *Kind) learn(m *Memory, body *object.Body) {
-	if m.pending() || body.Stale() {
+func (p *Processor) noteMarks(m *Memory, body *object.Body) {
+	if m.unfinished() || body.Stale() {
 		m.witness = nil
 		return
 	}
@@ -51,21 +51,21 @@ func (k *Kind) learn(m *Memory, body *object.Body) {
 		w = &witness{}
 		m.witness = w
 	}
-	w.marks, w.version, w.pauses = k.marks(body), body.ResourceVersion, k.pauses()
+	w.marks, w.version, w.pauses = p.marks(body), body.ResourceVersion, p.pauses()
 }
 
 // sends notes that a write is about to be sent.
-func (k *Kind) sends(m *Memory) {
+func (p *Processor) noteSending(m *Memory) {
 	w := m.witness
-	if w == nil || k.Mark == nil {
+	if w == nil || p.Mark == nil {
 		return
 	}
-	w.before, w.since, w.sent = w.marks, w.version, k.Mark()
+	w.before, w.since, w.sent = w.marks, w.version, p.Mark()
 }
 
 // sent notes the response to a write. After an error it is not known what was
 // written.
-func (k *Kind) sent(m *Memory, after *object.Body, err error) {
+func (p *Processor) noteResponse(m *Memory, after *object.Body, err error) {
 	w := m.witness
 	switch {
 	case w == nil:
@@ -74,77 +74,77 @@ func (k *Kind) sent(m *Memory, after *object.Body, err error) {
 	case after.Stale():
 		w.marks, w.version = 0, after.ResourceVersion
 	default:
-		w.marks, w.version = k.marks(after), after.ResourceVersion
+		w.marks, w.version = p.marks(after), after.ResourceVersion
 	}
 }
 
 // compare looks for changes of the marks that this process did not make. After a
 // pause or a restore, it knows nothing.
-func (k *Kind) compare(ctx context.Context, m *Memory, e *Event) {
+func (p *Processor) detectForeignWrite(ctx context.Context, m *Memory, e *Event) {
 	w := m.witness
 	switch {
 	case w == nil || e.Gone():
 		return
-	case w.pauses != k.pauses() || e.Authoritative || m.rewound(e) || !numeric(e.Body.ResourceVersion, w.version):
+	case w.pauses != p.pauses() || e.Authoritative || m.rewound(e) || !numeric(e.Body.ResourceVersion, w.version):
 		m.witness = nil
 		return
 	}
 	foreign := false
 	switch v := e.Body.ResourceVersion; {
 	case newer(v, w.version):
-		foreign = w.marks != 0 && k.marks(e.Body) != w.marks
+		foreign = w.marks != 0 && p.marks(e.Body) != w.marks
 		m.witness = nil
 	case e.List == 0 && !e.Listed() && e.Mark < w.sent && numeric(v, w.since) && newer(v, w.since):
 		// It arrived before the last write was sent, and is newer than what was known
 		// then. The write may have changed nothing, because another one had made the
 		// same change.
-		foreign = w.before != 0 && k.marks(e.Body) != w.before
+		foreign = w.before != 0 && p.marks(e.Body) != w.before
 	}
 	if foreign {
-		k.suspect(ctx, e.Body)
+		p.reportForeignWrite(ctx, e.Body)
 	}
 }
 
 // suspect counts a change of the marks by another writer, and says so if it goes on.
-func (k *Kind) suspect(ctx context.Context, body *object.Body) {
-	if k.Foreign != nil {
-		k.Foreign()
+func (p *Processor) reportForeignWrite(ctx context.Context, body *object.Body) {
+	if p.Foreign != nil {
+		p.Foreign()
 	}
-	k.Logger(body).Debug("The operator's state on the object has changed without a write of this process.")
-	if k.Notices == nil || !k.Notices.suspect(time.Now()) {
+	p.Logger(body).Debug("The operator's state on the object has changed without a write of this process.")
+	if p.Notices == nil || !p.Notices.suspect(time.Now()) {
 		return
 	}
 	manager := "unknown"
-	k.aside(func() {
+	p.aside(func() {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
-		if found := k.managers(ctx, body); len(found) > 0 {
+		if found := p.managers(ctx, body); len(found) > 0 {
 			manager = strings.Join(found, ", ")
 		}
 	})
-	k.Logger(body).Warn("Another writer changes the state of this operator on objects. If it is an operator with the same names, "+
+	p.Logger(body).Warn("Another writer changes the state of this operator on objects. If it is an operator with the same names, "+
 		"give one of them a finalizer and storages with a prefix of its own, or let only one of them run.", "manager", manager)
-	k.Notices.name(fmt.Sprintf("Another writer changes the state of this operator on objects, such as %s %s; the field manager is %s.",
-		k.Resource.String(), body.Identity.String(), manager))
+	p.Notices.name(fmt.Sprintf("Another writer changes the state of this operator on objects, such as %s %s; the field manager is %s.",
+		p.Resource.String(), body.Identity.String(), manager))
 }
 
 // marks returns a hash of the operator's marks on a state of the object; 0 if they
 // cannot be told from those of others. Annotations that pause an object are not
 // marks, and those of ReplicaSets are copies that Kubernetes makes.
-func (k *Kind) marks(body *object.Body) uint64 {
-	if k.Resource.Kind == "ReplicaSet" {
+func (p *Processor) marks(body *object.Body) uint64 {
+	if p.Resource.Kind == "ReplicaSet" {
 		return 0
 	}
-	prefixes := k.prefixes()
+	prefixes := p.prefixes()
 	sum := uint64(0) // of the hashes of all marks, in any order
 	for key, value := range body.Annotations() {
 		if isMark(key, prefixes) {
 			text, _ := value.(string)
-			sum += maphash.Comparable(k.seed, [2]string{key, text})
+			sum += maphash.Comparable(p.seed, [2]string{key, text})
 		}
 	}
-	if slices.Contains(body.Finalizers(), k.Config.Finalizer) {
-		sum += maphash.String(k.seed, k.Config.Finalizer)
+	if slices.Contains(body.Finalizers(), p.Config.Finalizer) {
+		sum += maphash.String(p.seed, p.Config.Finalizer)
 	}
 	return max(1, sum)
 }
@@ -155,31 +155,31 @@ func isMark(annotation string, prefixes []string) bool {
 }
 
 // prefixes are those of the annotations that the storages keep their state in.
-func (k *Kind) prefixes() []string {
-	k.tracing.Do(func() {
-		k.seed = maphash.MakeSeed()
-		for _, one := range []any{k.Config.Base, k.Config.Progress} {
+func (p *Processor) prefixes() []string {
+	p.prefixesOnce.Do(func() {
+		p.seed = maphash.MakeSeed()
+		for _, one := range []any{p.Config.Base, p.Config.Progress} {
 			if tracer, ok := one.(storage.Tracer); ok {
 				traces, _ := tracer.Traces()
-				k.traced = append(k.traced, traces.Prefixes...)
+				p.prefixList = append(p.prefixList, traces.Prefixes...)
 			}
 		}
 	})
-	return k.traced
+	return p.prefixList
 }
 
 // managers returns the field managers that own marks on the object, the last writer
 // first.
-func (k *Kind) managers(ctx context.Context, body *object.Body) []string {
-	if k.Managers == nil {
+func (p *Processor) managers(ctx context.Context, body *object.Body) []string {
+	if p.Managers == nil {
 		return nil
 	}
-	entries, err := k.Managers(ctx, kube.Target{Info: k.Resource, Namespace: body.Namespace, Name: body.Name})
+	entries, err := p.Managers(ctx, kube.Target{Info: p.Resource, Namespace: body.Namespace, Name: body.Name})
 	if err != nil {
-		k.Logger(body).Debug("The field managers of the object cannot be read.", "error", err)
+		p.Logger(body).Debug("The field managers of the object cannot be read.", "error", err)
 		return nil
 	}
-	return owners(entries, k.prefixes(), k.Config.Finalizer)
+	return owners(entries, p.prefixes(), p.Config.Finalizer)
 }
 
 // owners returns the managers of annotations with one of the prefixes, or of the

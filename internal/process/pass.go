@@ -93,7 +93,7 @@ func (p *pass) saveTodo(ctx context.Context, note *progress.Note, todo []progres
 func (p *pass) restart(ctx context.Context) error {
 	c := p.change
 	c.notes, c.due, c.written, c.todo = patch.Patch{}, delay{}, nil, false
-	return p.disown(ctx, c)
+	return p.removeForeign(ctx, c)
 }
 
 // parts are the changes that handlers ask for in this turn, apart from refused ones.
@@ -105,10 +105,10 @@ func (p *pass) saveOutcomes(ctx context.Context, note *progress.Note) error {
 	c := p.change
 	c.due = p.state.Delay(p.ids, time.Now())
 	if p.failure != nil {
-		c.due = registry.Some(max(c.due.Is, p.forgotten(p.memory)))
+		c.due = registry.Some(max(c.due.Is, p.lostRecordsDelay(p.memory)))
 	}
 	now := time.Now()
-	w := p.memory.work()
+	w := p.memory.pend()
 	w.postponed, w.delays = p.state.Postponed(now), p.state.Delays(now)
 	staying := p.reason == cause.Delete && p.staying.Set
 	switch {
@@ -132,13 +132,13 @@ func (p *pass) saveUnfinished(ctx context.Context, note *progress.Note) error {
 
 // recordsInStatus reports whether records are written to the status and nowhere
 // else, by an endpoint of its own.
-func (k *Kind) recordsInStatus() bool {
-	placed, ok := k.Config.Progress.(storage.Placed)
-	return ok && placed.InStatus() && k.Resource.HasStatus()
+func (p *Processor) recordsInStatus() bool {
+	placed, ok := p.Config.Progress.(storage.Placed)
+	return ok && placed.InStatus() && p.Resource.HasStatus()
 }
 
 // maybeElsewhere reports whether records may be stored outside of the object.
-func (k *Kind) maybeElsewhere() bool {
-	_, ok := k.Config.Progress.(storage.Placed)
+func (p *Processor) maybeElsewhere() bool {
+	_, ok := p.Config.Progress.(storage.Placed)
 	return !ok
 }

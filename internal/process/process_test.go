@@ -59,8 +59,8 @@ func (c *cluster) body() *object.Body {
 	return b
 }
 
-func newKind(c *cluster, alarms *[]time.Duration, handlers ...*registry.Handler) *Kind {
-	return &Kind{
+func newKind(c *cluster, alarms *[]time.Duration, handlers ...*registry.Handler) *Processor {
+	return &Processor{
 		Resource: kind.Info{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true},
 		Handlers: handlers, API: c, Log: slog.New(slog.DiscardHandler), Stopping: make(chan struct{}),
 		Alarm: func(_ string, at time.Time) { *alarms = append(*alarms, time.Until(at)) },
@@ -216,9 +216,9 @@ func TestPausesDoNotGrowInAnOutage(t *testing.T) {
 		err  error
 		want time.Duration
 	}{
-		"of the server":      {apierrors.NewInternalError(errors.New("no leader")), outage},
-		"of the network":     {&kube.UnreachableError{Err: errors.New("no route")}, outage},
-		"by overload":        {apierrors.NewTooManyRequestsError("later"), outage},
+		"of the server":      {apierrors.NewInternalError(errors.New("no leader")), maxOutageDelay},
+		"of the network":     {&kube.UnreachableError{Err: errors.New("no route")}, maxOutageDelay},
+		"by overload":        {apierrors.NewTooManyRequestsError("later"), maxOutageDelay},
 		"no outage, refused": {apierrors.NewForbidden(schema.GroupResource{}, "x", nil), time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,13 +11,13 @@ import (
 )
 
 // secret reports whether the objects are Secrets whose values must be hidden.
-func (k *Kind) secret() bool {
-	return k.Resource.Kind == "Secret" && k.Resource.Group == "" && !k.Config.PlainSecrets
+func (p *Processor) secret() bool {
+	return p.Resource.Kind == "Secret" && p.Resource.Group == "" && !p.Config.PlainSecrets
 }
 
 // secrets hides the values of a Secret.
-func (k *Kind) secrets(body *object.Body) essence.Secrets {
-	return essence.Secrets{Key: k.Config.SecretKey, UID: body.UID}
+func (p *Processor) secrets(body *object.Body) essence.Secrets {
+	return essence.Secrets{Key: p.Config.SecretKey, UID: body.UID}
 }
 
 // secretValues returns the fields of a Secret with its values in plain.
@@ -27,8 +27,8 @@ func secretValues(body *object.Body) map[string]any {
 
 // forHandlers returns the cause as handlers, filters and logs see it: of a Secret,
 // without digests.
-func (k *Kind) forHandlers(c *cause.Cause) *cause.Cause {
-	if !k.secret() {
+func (p *Processor) forHandlers(c *cause.Cause) *cause.Cause {
+	if !p.secret() {
 		return c
 	}
 	masked := *c

@@ -15,20 +15,20 @@ import (
 
 // send sends the change. If the API server refuses it, the parts are sent one by
 // one: a refused part is the outcome of its handler.
-func (k *Kind) send(ctx context.Context, applier apply.Applier, body *object.Body, c *change) (*object.Body, error) {
+func (p *Processor) send(ctx context.Context, applier apply.Applier, body *object.Body, c *change) (*object.Body, error) {
 	if !c.apart {
-		after, err := k.apply(ctx, applier, body, c.asked(), &c.notes, c.finalizer)
+		after, err := p.apply(ctx, applier, body, c.asked(), &c.notes, c.finalizer)
 		if !refused(err) {
 			return after, err
 		}
 		if len(c.parts) == 0 {
-			return k.makeRoom(ctx, applier, after, c, err)
+			return p.makeRoom(ctx, applier, after, c, err)
 		}
 		c.apart, c.todo, c.together, body = true, false, statusFields(c.asked(), body), after
 	}
 	applier.Brief = false
 	for len(c.parts) > 0 {
-		after, err := k.sendPart(ctx, applier, body, c)
+		after, err := p.sendPart(ctx, applier, body, c)
 		if err != nil {
 			return after, err
 		}
@@ -43,25 +43,25 @@ func (k *Kind) send(ctx context.Context, applier apply.Applier, body *object.Bod
 	// back.
 	var back patch.Patch
 	back.Merge(patch.Inverse(patch.Minus(c.together, c.accepted.Fields()), c.from.Map(), body.Map()))
-	after, err := k.apply(ctx, applier, body, &back, &c.notes, c.finalizer)
+	after, err := p.apply(ctx, applier, body, &back, &c.notes, c.finalizer)
 	if refused(err) {
-		return k.makeRoom(ctx, applier, after, c, err)
+		return p.makeRoom(ctx, applier, after, c, err)
 	}
 	return after, err
 }
 
 // makeRoom sends records again that were refused, without the base if the object is
 // being deleted: it needs none any more, and the annotations may be full.
-func (k *Kind) makeRoom(ctx context.Context, applier apply.Applier, body *object.Body, c *change, refusal error) (*object.Body, error) {
-	base, ok := k.Config.Base.(storage.Discarder)
+func (p *Processor) makeRoom(ctx context.Context, applier apply.Applier, body *object.Body, c *change, refusal error) (*object.Body, error) {
+	base, ok := p.Config.Base.(storage.Discarder)
 	if !ok || !body.Deleting {
 		return body, &unsavedError{refusal}
 	}
-	if _, found, err := k.Config.Base.Load(ctx, stored{body}); !found && err == nil {
+	if _, found, err := p.Config.Base.Load(ctx, stored{body}); !found && err == nil {
 		return body, &unsavedError{refusal}
 	}
 	base.Discard(stored{body}, &c.notes)
-	after, err := k.apply(ctx, applier, body, &patch.Patch{}, &c.notes, c.finalizer)
+	after, err := p.apply(ctx, applier, body, &patch.Patch{}, &c.notes, c.finalizer)
 	if refused(err) {
 		err = &unsavedError{err}
 	}
@@ -71,14 +71,14 @@ func (k *Kind) makeRoom(ctx context.Context, applier apply.Applier, body *object
 // sendPart sends the first part of a change that was refused as a whole. What it
 // changes outside of the status goes first, so that nothing of a refused part is
 // kept.
-func (k *Kind) sendPart(ctx context.Context, applier apply.Applier, body *object.Body, c *change) (*object.Body, error) {
+func (p *Processor) sendPart(ctx context.Context, applier apply.Applier, body *object.Body, c *change) (*object.Body, error) {
 	part := c.parts[0]
 	steps := []execute.Part{part}
-	if k.Resource.HasStatus() {
+	if p.Resource.HasStatus() {
 		steps = []execute.Part{mainOnly(part), statusOnly(part, body)}
 	}
 	for _, step := range steps {
-		after, err := k.apply(ctx, applier, body, &step.Patch, &patch.Patch{}, apply.Finalizer{})
+		after, err := p.apply(ctx, applier, body, &step.Patch, &patch.Patch{}, apply.Finalizer{})
 		switch {
 		case err == nil:
 			body = after
@@ -86,9 +86,9 @@ func (k *Kind) sendPart(ctx context.Context, applier apply.Applier, body *object
 		case !refused(err):
 			return after, err
 		case part.Refuse == nil:
-			applier.Log.Error("The API server refused the change that an event handler asked for, which is dropped"+apply.Advice(err, k.Config.Webhooks)+".", "handler", part.Handler, "error", err)
+			applier.Log.Error("The API server refused the change that an event handler asked for, which is dropped"+apply.Advice(err, p.Config.Webhooks)+".", "handler", part.Handler, "error", err)
 		default:
-			part.Refuse(fmt.Errorf("the API server refused the change: %w%s", err, apply.Advice(err, k.Config.Webhooks)))
+			part.Refuse(fmt.Errorf("the API server refused the change: %w%s", err, apply.Advice(err, p.Config.Webhooks)))
 		}
 		c.next()
 		return body, nil
@@ -120,7 +120,7 @@ func (c *change) next() {
 }
 
 // apply sends a change. A panic of a user's edit is returned as an error.
-func (k *Kind) apply(ctx context.Context, a apply.Applier, body *object.Body, asked, notes *patch.Patch, f apply.Finalizer) (after *object.Body, err error) {
+func (p *Processor) apply(ctx context.Context, a apply.Applier, body *object.Body, asked, notes *patch.Patch, f apply.Finalizer) (after *object.Body, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			after, err = body, &panicError{v, execute.PanicStack()}

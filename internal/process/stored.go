@@ -21,20 +21,20 @@ func (s stored) Lookup(path ...string) (any, bool) { return s.body.Lookup(path..
 
 // shown is an object in logs, without cost if the line is not printed. Secrets
 // stay secret.
-func (k *Kind) shown(b *object.Body) slog.LogValuer {
-	if k.Resource.Kind == "Secret" && k.Resource.Group == "" {
+func (p *Processor) shown(b *object.Body) slog.LogValuer {
+	if p.Resource.Kind == "Secret" && p.Resource.Group == "" {
 		return lazyText(func() string { return "(a secret)" })
 	}
 	return lazyText(func() string { return string(b.Raw()) })
 }
 
 // shownDiff is a diff in logs. Secrets stay secret.
-func (s *sight) shownDiff() slog.LogValuer {
+func (v *view) shownDiff() slog.LogValuer {
 	return lazyText(func() string {
-		if s.Resource.Kind == "Secret" && s.Resource.Group == "" && s.Config.PlainSecrets {
+		if v.Resource.Kind == "Secret" && v.Resource.Group == "" && v.Config.PlainSecrets {
 			return "(of a secret)"
 		}
-		return s.forHandlers(s.cause).Diff.String()
+		return v.forHandlers(v.cause).Diff.String()
 	})
 }
 

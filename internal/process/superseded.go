@@ -11,46 +11,46 @@ import (
 )
 
 // pauses returns the number of pauses so far.
-func (k *Kind) pauses() uint32 {
-	if k.Pauses == nil {
+func (p *Processor) pauses() uint32 {
+	if p.Pauses == nil {
 		return 0
 	}
-	return k.Pauses()
+	return p.Pauses()
 }
 
 // bound returns what [apply.Applier.Bound] is for a write of records to the
 // object: nil, unless it is the first write since a pause. Another operator may
 // have handled the object in the pause. Records that were made of the state from
 // before must not replace those of the other operator.
-func (k *Kind) bound(ctx context.Context, m *Memory, c *change) func(now *object.Body) bool {
-	if m.wroteIn == k.pauses() {
+func (p *Processor) bound(ctx context.Context, m *Memory, c *change) func(now *object.Body) bool {
+	if m.wroteIn == p.pauses() {
 		return nil
 	}
 	return func(now *object.Body) bool {
-		return now.ResourceVersion == c.from.ResourceVersion || k.sameRecords(ctx, c.from, now)
+		return now.ResourceVersion == c.from.ResourceVersion || p.sameRecords(ctx, c.from, now)
 	}
 }
 
 // sameRecords reports whether the operator's records on both states of the
 // object are the same: base, progress and handling note. Records that cannot be
 // read count as different.
-func (k *Kind) sameRecords(ctx context.Context, a, b *object.Body) bool {
-	oldA, knownA, errA := k.Config.Base.Load(ctx, stored{a})
-	oldB, knownB, errB := k.Config.Base.Load(ctx, stored{b})
+func (p *Processor) sameRecords(ctx context.Context, a, b *object.Body) bool {
+	oldA, knownA, errA := p.Config.Base.Load(ctx, stored{a})
+	oldB, knownB, errB := p.Config.Base.Load(ctx, stored{b})
 	if errA != nil || errB != nil || knownA != knownB || !diff.Equal(oldA, oldB) {
 		return false
 	}
-	ids := append(k.Handlers.IDs(), progress.HandlingID)
-	recordsA, errA := k.Config.Progress.Load(ctx, stored{a}, ids)
-	recordsB, errB := k.Config.Progress.Load(ctx, stored{b}, ids)
+	ids := append(p.Handlers.IDs(), progress.HandlingID)
+	recordsA, errA := p.Config.Progress.Load(ctx, stored{a}, ids)
+	recordsB, errB := p.Config.Progress.Load(ctx, stored{b}, ids)
 	return errA == nil && errB == nil && maps.EqualFunc(recordsA, recordsB, storage.Record.Equal)
 }
 
 // supersede drops a change because another operator has handled the object
 // meanwhile. What handlers asked for goes along with the next change.
-func (k *Kind) supersede(m *Memory, now *object.Body, c *change) {
-	k.Logger(now).Info("Another operator has handled the object in the pause: its records stay, and those of this operator are dropped.")
-	w := m.work()
+func (p *Processor) supersede(m *Memory, now *object.Body, c *change) {
+	p.Logger(now).Info("Another operator has handled the object in the pause: its records stay, and those of this operator are dropped.")
+	w := m.pend()
 	w.unsent, w.refused, w.fresh = nil, nil, false
 	w.asked = append(w.asked, c.parts...)
 }

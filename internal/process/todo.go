@@ -87,17 +87,17 @@ type todo struct {
 }
 
 // newTodo divides the parts of a change.
-func (k *Kind) newTodo(parts []execute.Part, body *object.Body) *todo {
+func (p *Processor) newTodo(parts []execute.Part, body *object.Body) *todo {
 	t := &todo{}
-	if !k.recordsInStatus() {
+	if !p.recordsInStatus() {
 		t.main = slices.Clone(parts) // all at once
 		return t
 	}
-	for _, p := range parts {
-		if main := mainOnly(p); !main.Patch.Empty() {
+	for _, part := range parts {
+		if main := mainOnly(part); !main.Patch.Empty() {
 			t.main = append(t.main, main)
 		}
-		if status := statusOnly(p, body); !status.Patch.Empty() {
+		if status := statusOnly(part, body); !status.Patch.Empty() {
 			t.status = append(t.status, status)
 		}
 	}
@@ -118,7 +118,7 @@ func (h *handling) sendTodo(c *change) (conclude func(context.Context) error) {
 	if len(stored) == 0 {
 		return nil
 	}
-	w := h.memory.work()
+	w := h.memory.pend()
 	if w.todo == nil {
 		var parts []execute.Part
 		for _, t := range stored {
@@ -198,11 +198,11 @@ func (h *handling) refuse(id string, err error) (parents []string) {
 }
 
 // leave does what is left to do for an object that no handler is interested in.
-func (s *sight) leave(ctx context.Context, c *change) (conclude func(context.Context) error, err error) {
-	if w := s.memory.busy; w == nil || w.todo == nil {
+func (v *view) finishTodo(ctx context.Context, c *change) (conclude func(context.Context) error, err error) {
+	if w := v.memory.busy; w == nil || w.todo == nil {
 		return nil, nil
 	}
-	h, err := s.open(ctx)
+	h, err := v.open(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -23,20 +23,20 @@ type Occasion struct {
 //
 // The context is for handlers; what they have done is written even after it is
 // cancelled.
-func (k *Kind) Turn(ctx context.Context, m *Memory, why Occasion) (forget bool) {
+func (p *Processor) Turn(ctx context.Context, m *Memory, why Occasion) (forget bool) {
 	var asked []execute.Part
 	if event := why.Event; event != nil {
-		k.compare(ctx, m, event)
+		p.detectForeignWrite(ctx, m, event)
 		defer m.note(event.Mark) // only now: the event is compared with what was known before it
-		m.meet(event)
+		m.noteOrigin(event)
 		if m.version == "" && event.Type == "ADDED" {
-			m.wroteIn = k.pauses() // no other operator has had it in a pause
+			m.wroteIn = p.pauses() // no other operator has had it in a pause
 		}
-		k.guard(event.Body, func() { k.index(ctx, m, event) })
-		k.observe(ctx, m, event, &asked)
+		p.recovering(event.Body, func() { p.index(ctx, m, event) })
+		p.observe(ctx, m, event, &asked)
 		if event.Gone() {
 			m.Forget(daemon.ErrDeleted)
-			k.Logger(event.Body).Debug("Deleted, really deleted, and we are notified.")
+			p.Logger(event.Body).Debug("Deleted, really deleted, and we are notified.")
 			return true
 		}
 	}
@@ -46,36 +46,36 @@ func (k *Kind) Turn(ctx context.Context, m *Memory, why Occasion) (forget bool) 
 	if why.Wake != nil {
 		m.daemons.Hurry(why.Wake.urgent)
 	}
-	if k.onlyLooks() {
-		return k.onlyLook(ctx, m, why, &asked)
+	if p.onlyObserves() {
+		return p.finishObserving(ctx, m, why, &asked)
 	}
 	if why.Hurry && m.busy != nil {
 		m.busy.until = time.Time{}
 	}
 	state, news := m.newest(why)
 	switch {
-	case !news && !k.worthALook(m, why, &asked):
+	case !news && !p.needsTurn(m, why, &asked):
 	case !news && m.outdated(state):
-		k.writeAsked(ctx, m, state, asked)
-	case m.paused() && (!news || why.Event == nil): // a new state ends the pause
+		p.writeAsked(ctx, m, state, asked)
+	case m.throttled() && (!news || why.Event == nil): // a new state ends the pause
 		m.busy.asked = append(m.busy.asked, asked...)
 		m.busy.wake = m.busy.wake.Join(why.Wake)
 	default:
-		if m.pending() && news && why.Event != nil { // daemons need not wait for the rest
-			k.guard(state, func() { k.accompanyOnly(ctx, m, state) })
+		if m.unfinished() && news && why.Event != nil { // daemons need not wait for the rest
+			p.recovering(state, func() { p.updateDaemonsOnly(ctx, m, state) })
 		}
-		after, due, err := k.change(ctx, m, state, why, &asked)
+		after, due, err := p.change(ctx, m, state, why, &asked)
 		if err != nil {
-			m.work().asked = append(m.work().asked, asked...)
+			m.pend().asked = append(m.pend().asked, asked...)
 		}
-		k.rest(m, after, due, err)
+		p.schedule(m, after, due, err)
 	}
 	return false
 }
 
 // meet notes how the object came to those who act on it: before, it may have been
 // indexed only.
-func (m *Memory) meet(e *Event) { m.listed = m.listed || m.version == "" && e.Listed() }
+func (m *Memory) noteOrigin(e *Event) { m.listed = m.listed || m.version == "" && e.Listed() }
 
 // revived reports whether there is a reason to look at an object that exists no
 // more: a list that began after its end has it, or its deletion should have been
@@ -85,13 +85,13 @@ func (m *Memory) revived(why Occasion) bool {
 }
 
 // onlyLooks tells that there are no handlers but those of events and indices.
-func (k *Kind) onlyLooks() bool { return len(k.Handlers) == 0 && k.Daemons == nil }
+func (p *Processor) onlyObserves() bool { return len(p.Handlers) == 0 && p.Daemons == nil }
 
 // onlyLook ends the turn of an object that there are no handlers for but those
 // of events and indices.
-func (k *Kind) onlyLook(ctx context.Context, m *Memory, why Occasion, asked *[]execute.Part) (forget bool) {
+func (p *Processor) finishObserving(ctx context.Context, m *Memory, why Occasion, asked *[]execute.Part) (forget bool) {
 	if why.Event != nil && len(*asked) > 0 {
-		k.writeAsked(ctx, m, why.Event.Body, *asked)
+		p.writeAsked(ctx, m, why.Event.Body, *asked)
 	}
 	return false
 }
@@ -99,9 +99,9 @@ func (k *Kind) onlyLook(ctx context.Context, m *Memory, why Occasion, asked *[]e
 // worthALook tells whether there is something to do about a state that was
 // acted on already: to write what event handlers asked for, or to look whether
 // daemons still fit.
-func (k *Kind) worthALook(m *Memory, why Occasion, asked *[]execute.Part) bool {
+func (p *Processor) needsTurn(m *Memory, why Occasion, asked *[]execute.Part) bool {
 	current := why.Event != nil && why.Event.Body.ResourceVersion == m.version
-	return len(*asked) > 0 || current && k.Daemons != nil
+	return len(*asked) > 0 || current && p.Daemons != nil
 }
 
 // newest is the newest known state of the object, and whether it is one to act
@@ -115,7 +115,7 @@ func (m *Memory) newest(why Occasion) (state *object.Body, news bool) {
 		return state, state != nil && why.Alarm
 	case event == nil:
 		return m.busy.body, true
-	case m.isNews(event):
+	case m.isNew(event):
 		return event.Body, true
 	case m.rewound(event):
 		// The restore removed what the operator had stored, and not another client.
@@ -140,14 +140,14 @@ func (m *Memory) seen() string {
 	return m.version
 }
 
-func (m *Memory) paused() bool { return m.busy != nil && time.Now().Before(m.busy.until) }
+func (m *Memory) throttled() bool { return m.busy != nil && time.Now().Before(m.busy.until) }
 
 // guard keeps a panic of users' filters from ending the process. There is no
 // second attempt: an event is told once.
-func (k *Kind) guard(body *object.Body, fn func()) {
+func (p *Processor) recovering(body *object.Body, fn func()) {
 	defer func() {
 		if v := recover(); v != nil {
-			k.Logger(body).Error(fmt.Sprintf("A filter has panicked: %v", v), "stack", string(execute.PanicStack()))
+			p.Logger(body).Error(fmt.Sprintf("A filter has panicked: %v", v), "stack", string(execute.PanicStack()))
 		}
 	}()
 	fn()

@@ -6,7 +6,7 @@ import (
 )
 
 // Wake is a request to call delayed handlers now. IDs has each id once, so joined
-// requests are bounded by the number of declared handlers; see [Kind.Waking].
+// requests are bounded by the number of declared handlers; see [Processor.Waking].
 type Wake struct {
 	All bool
 	IDs []string // if not All: the handlers, which stand for their sub-handlers, too
@@ -16,7 +16,7 @@ type Wake struct {
 // delayed handlers if there are no ids. The id of a sub-handler stands for the
 // handler that declares it. Waking returns nil if no handler, daemon or timer of
 // the resource has any of the ids.
-func (k *Kind) Waking(ids []string) *Wake {
+func (p *Processor) Waking(ids []string) *Wake {
 	if len(ids) == 0 {
 		return &Wake{All: true}
 	}
@@ -27,11 +27,11 @@ func (k *Kind) Waking(ids []string) *Wake {
 			w.IDs = append(w.IDs, declared)
 		}
 	}
-	for _, h := range k.Handlers {
+	for _, h := range p.Handlers {
 		note(h.ID)
 	}
-	if k.Daemons != nil {
-		for _, spec := range k.Daemons.Specs {
+	if p.Daemons != nil {
+		for _, spec := range p.Daemons.Specs {
 			note(spec.ID)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 func TestAWakeNamesDeclaredHandlersOnly(t *testing.T) {
-	k := &Kind{
+	k := &Processor{
 		Handlers: registry.Set{{ID: "make"}, {ID: "fn/spec.a"}, {ID: "fn/spec.b"}, {ID: "make"}},
 		Daemons:  &daemon.Set{Config: daemon.Config{Specs: []*daemon.Spec{{Handler: &registry.Handler{ID: "tick"}}}}},
 	}
@@ -34,7 +34,7 @@ func TestAWakeNamesDeclaredHandlersOnly(t *testing.T) {
 }
 
 func TestJoinedWakesAreBoundedByTheNumberOfHandlers(t *testing.T) {
-	k := &Kind{}
+	k := &Processor{}
 	const handlers = 5
 	for i := range handlers {
 		k.Handlers = append(k.Handlers, &registry.Handler{ID: fmt.Sprint("h", i)})

@@ -212,7 +212,7 @@ func show(states []moment) string {
 // stage is the production code of turns on a cluster of one object.
 type stage struct {
 	*fakeAPI
-	kind   *process.Kind
+	kind   *process.Processor
 	memory *process.Memory
 	alarm  time.Time
 	stop   chan struct{}
@@ -226,7 +226,7 @@ func newStage(t *testing.T, s script, statusSubresource bool) *stage {
 	if statusSubresource {
 		info.Subresources = []string{"status"}
 	}
-	st.kind = &process.Kind{
+	st.kind = &process.Processor{
 		Resource: info, Handlers: s.handlers, Watchers: s.watchers, Fields: s.handlers.Fields(), Config: s.config(), API: st.fakeAPI,
 		Log:      slog.New(&clockedLog{recorded: &st.recorded}),
 		Alarm:    func(_ string, at time.Time) { st.alarm = at },

@@ -27,8 +27,8 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// Kind is what the turns of all objects of one resource share.
-type Kind struct {
+// Processor is what the turns of all objects of one resource share.
+type Processor struct {
 	Resource kind.Info
 	Handlers registry.Set     // of changes
 	Watchers registry.Set     // of events
@@ -79,12 +79,12 @@ type Kind struct {
 	// write of this process. May be nil.
 	Foreign func()
 
-	once      sync.Once
-	glancing  glancing
-	elsewhere atomic.Bool // the progress storage was seen to keep nothing on objects
-	tracing   sync.Once
-	traced    []string     // see prefixes
-	seed      maphash.Seed // of the hashes of marks
+	bytesTestOnce sync.Once
+	bytesTest     bytesTest
+	elsewhere     atomic.Bool // the progress storage was seen to keep nothing on objects
+	prefixesOnce  sync.Once
+	prefixList    []string     // see prefixes
+	seed          maphash.Seed // of the hashes of marks
 }
 
 // Config is how objects are handled, whatever their resource.
@@ -126,11 +126,11 @@ type Memory struct {
 	witness *witness       // nil if nothing is known of the operator's marks on it
 	daemons *daemon.Object // nil for objects without daemons and timers
 	memos   registry.Memos
-	busy    *business // nil for objects with nothing to do
+	busy    *pending // nil for objects with nothing to do
 }
 
 // business is what is kept only while there is something to do later.
-type business struct {
+type pending struct {
 	body     *object.Body   // the newest known
 	asked    []execute.Part // what event handlers asked for meanwhile
 	wake     *Wake          // who asked for what is delayed meanwhile
@@ -161,17 +161,17 @@ func NewMemory(e *Event) *Memory {
 }
 
 // aside does what may take any time.
-func (k *Kind) aside(fn func()) {
-	if k.Aside == nil {
+func (p *Processor) aside(fn func()) {
+	if p.Aside == nil {
 		fn()
 		return
 	}
-	k.Aside(fn)
+	p.Aside(fn)
 }
 
-func (m *Memory) work() *business {
+func (m *Memory) pend() *pending {
 	if m.busy == nil {
-		m.busy = &business{}
+		m.busy = &pending{}
 	}
 	return m.busy
 }
@@ -188,25 +188,25 @@ func (m *Memory) Forget(why error) {
 }
 
 // poster posts events about the object.
-func (k *Kind) poster(b *object.Body) func(kind, reason, message string) {
+func (p *Processor) poster(b *object.Body) func(kind, reason, message string) {
 	about := b.Identity
-	about.APIVersion, about.Kind = k.Resource.APIVersion(), k.Resource.Kind
+	about.APIVersion, about.Kind = p.Resource.APIVersion(), p.Resource.Kind
 	return func(kind, reason, message string) {
-		k.Post(posting.Event{About: about, Type: kind, Reason: reason, Message: message})
+		p.Post(posting.Event{About: about, Type: kind, Reason: reason, Message: message})
 	}
 }
 
 // Logger attaches the object to all lines about it.
-func (k *Kind) Logger(b *object.Body) *slog.Logger { return k.attach(k.Log, b) }
+func (p *Processor) Logger(b *object.Body) *slog.Logger { return p.attach(p.Log, b) }
 
 // handlerLogger is what handlers of changes, daemons and timers log with.
-func (k *Kind) handlerLogger(b *object.Body) *slog.Logger {
-	if k.PostLog == nil {
-		return k.Logger(b)
+func (p *Processor) handlerLogger(b *object.Body) *slog.Logger {
+	if p.PostLog == nil {
+		return p.Logger(b)
 	}
-	return k.attach(k.PostLog, b)
+	return p.attach(p.PostLog, b)
 }
 
-func (k *Kind) attach(log *slog.Logger, b *object.Body) *slog.Logger {
-	return slog.New(&objectLog{log.Handler(), k, b})
+func (p *Processor) attach(log *slog.Logger, b *object.Body) *slog.Logger {
+	return slog.New(&objectLog{log.Handler(), p, b})
 }

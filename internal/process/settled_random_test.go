@@ -45,7 +45,7 @@ func TestWhatAGlanceCallsSettledNeedsNothing(t *testing.T) {
 				}
 				settled++
 				m := &Memory{version: "1", handled: true}
-				c, err := k.handle(t.Context(), m, body, Occasion{}, &[]execute.Part{}, &cost{})
+				c, err := k.prepare(t.Context(), m, body, Occasion{}, &[]execute.Part{}, &cost{})
 				if err != nil || calls != 0 || len(c.parts) > 0 || !c.notes.Empty() || c.due.Set || c.finalizer.Add || c.finalizer.Remove {
 					t.Fatalf("settled, but: %v, %d calls, %+v\n%s", err, calls, c, body.Raw())
 				}
@@ -57,7 +57,7 @@ func TestWhatAGlanceCallsSettledNeedsNothing(t *testing.T) {
 	}
 }
 
-func randomObject(t *testing.T, rnd *rand.Rand, k *Kind) *object.Body {
+func randomObject(t *testing.T, rnd *rand.Rand, k *Processor) *object.Body {
 	pick := func(of ...string) string { return of[rnd.IntN(len(of))] }
 	value := func() any {
 		v, _ := jsonvalue.Decode([]byte(pick(`1`, `1.0`, `"1"`, `null`, `{}`, `[]`, `{"a":null}`, `{"b":1,"a":[1,{"c":"<&>"}]}`, `""`, `"ü\u2028"`, `1e3`, `true`, `-0.0`, `123456789012345678`,

@@ -15,36 +15,36 @@ import (
 )
 
 // rest notes when the object is to be looked at again.
-func (k *Kind) rest(m *Memory, body *object.Body, due delay, err error) {
+func (p *Processor) schedule(m *Memory, body *object.Body, due delay, err error) {
 	switch {
 	case errors.Is(err, apply.ErrGone):
 		// Its deletion is about to be seen, and is the end of all this. If it is not
 		// seen, the server was wrong: what is unsent is tried again.
 		m.ended = true
-		k.throttle(m, body, k.pause(m.work().failures))
+		p.throttle(m, body, p.errorDelay(m.pend().failures))
 	case apierrors.IsConflict(err):
 		// Another client changes the object all the time. That is no error: the
 		// change is made again soon.
-		w := m.work()
+		w := m.pend()
 		w.body, w.until = body, time.Now().Add(apply.ConflictDelay)
-		k.Logger(body).Debug("The object changes while it is written to; trying again.", "error", err)
-		k.Alarm(body.Key(), w.until)
+		p.Logger(body).Debug("The object changes while it is written to; trying again.", "error", err)
+		p.Alarm(body.Key(), w.until)
 	case err != nil:
-		w := m.work()
-		pause := k.pause(w.failures)
+		w := m.pend()
+		pause := p.errorDelay(w.failures)
 		if kube.Unavailable(err) {
-			pause = min(pause, outage)
+			pause = min(pause, maxOutageDelay)
 		}
 		w.fresh = w.fresh || apply.Changed(err)
 		if unsaved := (&unsavedError{}); errors.As(err, &unsaved) && w.unsent != nil {
 			w.refused = w.unsent.handling
 		}
-		k.logThrottling(body, pause, err)
+		p.logThrottling(body, pause, err)
 		w.failure = err
-		k.throttle(m, body, pause)
+		p.throttle(m, body, pause)
 	case due.Set:
-		m.busy = &business{body: body.Undecoded(), postponed: m.work().postponed, delays: m.work().delays}
-		k.Alarm(body.Key(), time.Now().Add(due.Is))
+		m.busy = &pending{body: body.Undecoded(), postponed: m.pend().postponed, delays: m.pend().delays}
+		p.Alarm(body.Key(), time.Now().Add(due.Is))
 	default:
 		m.busy = nil
 	}
@@ -52,10 +52,10 @@ func (k *Kind) rest(m *Memory, body *object.Body, due delay, err error) {
 
 // logThrottling logs the pause after an error. An outage of the API server throttles
 // all objects that are being handled: it is one ERROR line per minute with a count.
-func (k *Kind) logThrottling(body *object.Body, pause time.Duration, err error) {
+func (p *Processor) logThrottling(body *object.Body, pause time.Duration, err error) {
 	var attrs []any
 	level := slog.LevelDebug
-	if log, omitted := k.Outages.Failed(err); log {
+	if log, omitted := p.Outages.Failed(err); log {
 		level = slog.LevelError
 		if omitted > 0 {
 			attrs = append(attrs, "omitted", omitted)
@@ -64,24 +64,24 @@ func (k *Kind) logThrottling(body *object.Body, pause time.Duration, err error) 
 	if panicked := (*panicError)(nil); errors.As(err, &panicked) {
 		attrs = append(attrs, "stack", string(panicked.stack))
 	}
-	k.Logger(body).Log(context.Background(), level,
+	p.Logger(body).Log(context.Background(), level,
 		fmt.Sprintf("Throttling for %g seconds due to an unexpected error: %v", pause.Seconds(), err), attrs...)
 }
 
 // outage is the longest pause of an object when the API as a whole does not work:
 // its requests have made pauses of their own, and what ends with the outage is not
 // to last much longer.
-const outage = 5 * time.Second
+const maxOutageDelay = 5 * time.Second
 
 // throttle has the object looked at again after a pause, and not before.
-func (k *Kind) throttle(m *Memory, body *object.Body, pause time.Duration) {
-	w := m.work()
+func (p *Processor) throttle(m *Memory, body *object.Body, pause time.Duration) {
+	w := m.pend()
 	w.body, w.failures, w.until = body, w.failures+1, time.Now().Add(pause)
-	k.Alarm(body.Key(), w.until)
+	p.Alarm(body.Key(), w.until)
 }
 
-func (k *Kind) pause(failures int) time.Duration {
-	delays := k.Config.ErrorDelays
+func (p *Processor) errorDelay(failures int) time.Duration {
+	delays := p.Config.ErrorDelays
 	if len(delays) == 0 {
 		return 0
 	}
@@ -90,7 +90,7 @@ func (k *Kind) pause(failures int) time.Duration {
 
 // forgotten is the pause before handlers are called again whose progress the
 // cluster does not keep. It grows.
-func (k *Kind) forgotten(m *Memory) time.Duration {
+func (p *Processor) lostRecordsDelay(m *Memory) time.Duration {
 	m.undone = min(m.undone, 253) + 1
-	return k.pause(int(m.undone) - 1)
+	return p.errorDelay(int(m.undone) - 1)
 }

@@ -38,7 +38,7 @@ func noted(t testing.TB, text string) []byte {
 
 func TestSettledObjectsAreToldByTheirBytes(t *testing.T) {
 	t.Parallel()
-	g := essence.NewGlancer(storage.DefaultBase(), storage.DefaultProgress())
+	g := essence.NewSettledTest(storage.DefaultBase(), storage.DefaultProgress())
 	for name, text := range map[string]string{
 		"plain":             `{"apiVersion":"v1","kind":"X","metadata":{"name":"n","uid":"u"},"spec":{"a":[1,2.5,null,true],"b":"c"},"status":{"x":1}}`,
 		"labels":            `{"metadata":{"labels":{"a":"b"}},"data":{"k":"v"},"spec":{}}`,
@@ -56,7 +56,7 @@ func TestSettledObjectsAreToldByTheirBytes(t *testing.T) {
 		if name == "large integers" {
 			raw = []byte(strings.ReplaceAll(string(raw), "9007199254740992", "9007199254740993"))
 		}
-		if !g.Look(raw).Settled {
+		if !g.Run(raw).Settled {
 			t.Errorf("%s: not settled: %s", name, raw)
 		}
 	}
@@ -64,7 +64,7 @@ func TestSettledObjectsAreToldByTheirBytes(t *testing.T) {
 
 func TestWhatIsNotSurelySettledIsNotSettled(t *testing.T) {
 	t.Parallel()
-	g := essence.NewGlancer(storage.DefaultBase(), storage.DefaultProgress())
+	g := essence.NewSettledTest(storage.DefaultBase(), storage.DefaultProgress())
 	base := `{"metadata":{"name":"n","labels":{"a":"b"},"annotations":{"note":"x"}},"spec":{"a":1,"b":9007199254740993}}`
 	for name, change := range map[string][2]string{
 		"spec":             {`"spec":{"a":1`, `"spec":{"a":2`},
@@ -86,11 +86,11 @@ func TestWhatIsNotSurelySettledIsNotSettled(t *testing.T) {
 		if changed == string(raw) {
 			t.Fatalf("%s: nothing was changed in %s", name, raw)
 		}
-		if g.Look([]byte(changed)).Settled {
+		if g.Run([]byte(changed)).Settled {
 			t.Errorf("%s: settled: %s", name, changed)
 		}
 	}
-	if g.Look(nil).Settled || g.Look([]byte(`[]`)).Settled {
+	if g.Run(nil).Settled || g.Run([]byte(`[]`)).Settled {
 		t.Error("what is no object is settled")
 	}
 }
@@ -102,12 +102,12 @@ func TestCopiesAreNotSettled(t *testing.T) {
 		"u-1.01234567": true, "u-2.01234567": false, "u-11.01234567": false, "u-1": false, "u-.01234567": false, "": false,
 	} {
 		raw := []byte(strings.Replace(raw, `"note":"x"`, `"note":"x","kopf.zalando.org/gopf.bound":"`+bound+`"`, 1))
-		g := essence.NewGlancer(storage.DefaultBase(), storage.DefaultProgress())
-		if got := g.Look(raw).Settled; got != settled {
+		g := essence.NewSettledTest(storage.DefaultBase(), storage.DefaultProgress())
+		if got := g.Run(raw).Settled; got != settled {
 			t.Errorf("%q: settled %v", bound, got)
 		}
 		g.TrustCopies = true
-		if !g.Look(raw).Settled {
+		if !g.Run(raw).Settled {
 			t.Errorf("%q: not settled, although copies are trusted", bound)
 		}
 	}
@@ -128,7 +128,7 @@ func TestOnlyKnownStoragesAllowForGlances(t *testing.T) {
 		"several":          {storage.MultiBase(storage.DefaultBase(), storage.NewStatusBase("kopf")), storage.DefaultProgress()},
 		"progress in spec": {storage.DefaultBase(), elsewhere},
 	} {
-		if essence.NewGlancer(c.base, c.progress) != nil {
+		if essence.NewSettledTest(c.base, c.progress) != nil {
 			t.Errorf("%s: allowed", name)
 		}
 	}
@@ -145,13 +145,13 @@ const typical = `{"apiVersion":"bench.gopf.dev/v1","kind":"Widget","metadata":{"
 	"status":{"create":{"message":"created","size":1}}}`
 
 func BenchmarkGlance(b *testing.B) {
-	g := essence.NewGlancer(storage.DefaultBase(), storage.DefaultProgress())
+	g := essence.NewSettledTest(storage.DefaultBase(), storage.DefaultProgress())
 	for name, text := range map[string]string{"same bytes": typical, "same meaning": strings.Replace(typical, "volume1", "völume", 1)} {
 		raw := noted(b, text)
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if !g.Look(raw).Settled {
+				if !g.Run(raw).Settled {
 					b.Fatal("not settled")
 				}
 			}

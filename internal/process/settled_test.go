@@ -45,15 +45,15 @@ func TestTheLastWriteIsBriefAndTheStreamShowsWhatBecameOfIt(t *testing.T) {
 	if calls != 1 || c.brief != 1 || !m.unchecked || m.Waiting() {
 		t.Fatalf("%d calls, %d brief writes, unchecked %v, waiting %v", calls, c.brief, m.unchecked, m.Waiting())
 	}
-	if !k.Skim(t.Context(), m, &Event{Type: "MODIFIED", Body: c.body()}) || m.unchecked {
+	if !k.TurnIfSettled(t.Context(), m, &Event{Type: "MODIFIED", Body: c.body()}) || m.unchecked {
 		t.Error("the echo of the write was not enough")
 	}
-	if !k.Skim(t.Context(), m, event) {
+	if !k.TurnIfSettled(t.Context(), m, event) {
 		t.Error("what is older needs a turn")
 	}
 	c.object["data"] = map[string]any{"a": "c"}
 	c.version++
-	if k.Skim(t.Context(), m, &Event{Type: "MODIFIED", Body: c.body()}) {
+	if k.TurnIfSettled(t.Context(), m, &Event{Type: "MODIFIED", Body: c.body()}) {
 		t.Error("a change needs no turn")
 	}
 	if calls != 1 || c.writes != 1 {
@@ -73,7 +73,7 @@ func TestWhatWasLostOfABriefWriteIsNoticed(t *testing.T) {
 		k.Turn(t.Context(), m, Occasion{Event: event})
 		for range 3 { // the echoes
 			echo := &Event{Type: "MODIFIED", Body: c.body()}
-			if k.Skim(t.Context(), m, echo) {
+			if k.TurnIfSettled(t.Context(), m, echo) {
 				t.Fatal("nobody has noticed that nothing was kept")
 			}
 			k.Turn(t.Context(), m, Occasion{Event: echo})
@@ -96,20 +96,20 @@ func TestListedObjectsAreSkimmedOnlyIfNothingElseCounts(t *testing.T) {
 	event := &Event{Type: "ADDED", Body: c.body()}
 	k.Turn(t.Context(), NewMemory(event), Occasion{Event: event})
 	listed := &Event{Body: c.body()}
-	skim := func(change func(*Kind)) bool {
+	skim := func(change func(*Processor)) bool {
 		k := newKind(c, &alarms, on(cause.Create, &calls))
 		change(k)
-		return k.Skim(t.Context(), NewMemory(listed), listed)
+		return k.TurnIfSettled(t.Context(), NewMemory(listed), listed)
 	}
 	mandatory := on(cause.Delete, &calls)
 	mandatory.Mandatory = true
 	for name, got := range map[string]struct{ got, want bool }{
-		"nothing else":      {skim(func(*Kind) {}), true},
-		"event handlers":    {skim(func(k *Kind) { k.Watchers = k.Handlers }), false},
-		"resuming handlers": {skim(func(k *Kind) { k.Handlers = append(k.Handlers, on(cause.Resume, &calls)) }), false},
-		"no finalizer yet":  {skim(func(k *Kind) { k.Handlers = append(k.Handlers, mandatory) }), false},
-		"fields":            {skim(func(k *Kind) { k.Fields = append(k.Fields, []string{"status"}) }), false},
-		"a secret":          {skim(func(k *Kind) { k.Resource.Kind = "Secret" }), false},
+		"nothing else":      {skim(func(*Processor) {}), true},
+		"event handlers":    {skim(func(k *Processor) { k.Watchers = k.Handlers }), false},
+		"resuming handlers": {skim(func(k *Processor) { k.Handlers = append(k.Handlers, on(cause.Resume, &calls)) }), false},
+		"no finalizer yet":  {skim(func(k *Processor) { k.Handlers = append(k.Handlers, mandatory) }), false},
+		"fields":            {skim(func(k *Processor) { k.Fields = append(k.Fields, []string{"status"}) }), false},
+		"a secret":          {skim(func(k *Processor) { k.Resource.Kind = "Secret" }), false},
 	} {
 		if got.got != got.want {
 			t.Errorf("%s: got %v, want %v", name, got.got, got.want)

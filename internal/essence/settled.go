@@ -12,7 +12,7 @@ import (
 // Glancer finds out from the bytes of objects whether they are as they were
 // handled last, with nothing decoded. It says so only if it is sure: most
 // objects most of the time are, and decoding them costs ten times as much.
-type Glancer struct {
+type SettledTest struct {
 	// TrustCopies turns off that copies of other objects are not settled.
 	TrustCopies bool
 
@@ -25,7 +25,7 @@ type Glancer struct {
 
 // NewGlancer makes one for the storages; nil if they are of a kind that does not
 // allow for it.
-func NewGlancer(base storage.Base, progress storage.Progress) *Glancer {
+func NewSettledTest(base storage.Base, progress storage.Progress) *SettledTest {
 	plain, ok := base.(*storage.AnnotationBase)
 	if !ok {
 		return nil
@@ -42,7 +42,7 @@ func NewGlancer(base storage.Base, progress storage.Progress) *Glancer {
 	if !ok {
 		return nil
 	}
-	g := &Glancer{noted: noted, bound: plain.Bound(), prefixes: append(traces.Prefixes, plain.Prefix)}
+	g := &SettledTest{noted: noted, bound: plain.Bound(), prefixes: append(traces.Prefixes, plain.Prefix)}
 	for _, key := range traces.Keys {
 		g.keys = append(g.keys, []byte(`"`+key+`"`))
 	}
@@ -73,7 +73,7 @@ type scratch struct {
 }
 
 // Look glances at an object.
-func (g *Glancer) Look(raw []byte) Glance {
+func (g *SettledTest) Run(raw []byte) Glance {
 	s, _ := g.scratch.Get().(*scratch)
 	if s == nil {
 		s = &scratch{}
@@ -95,7 +95,7 @@ func (s *scratch) start(raw []byte) {
 
 // scan collects the parts of the essence in the order in which it is noted. It
 // returns false if something is there that has to be looked at closely.
-func (g *Glancer) scan(s *scratch, found *Glance) bool {
+func (g *SettledTest) scan(s *scratch, found *Glance) bool {
 	return s.eachMember(func(name []byte) bool {
 		switch string(name) {
 		case `"apiVersion"`, `"kind"`:
@@ -115,7 +115,7 @@ func (g *Glancer) scan(s *scratch, found *Glance) bool {
 	})
 }
 
-func (g *Glancer) scanMetadata(s *scratch, found *Glance) bool {
+func (g *SettledTest) scanMetadata(s *scratch, found *Glance) bool {
 	return s.eachMember(func(name []byte) (ok bool) {
 		switch string(name) {
 		case `"labels"`:
@@ -134,7 +134,7 @@ func (g *Glancer) scanMetadata(s *scratch, found *Glance) bool {
 	})
 }
 
-func (g *Glancer) scanAnnotations(s *scratch) bool {
+func (g *SettledTest) scanAnnotations(s *scratch) bool {
 	return s.eachMember(func(quoted []byte) bool {
 		value, ok := s.value()
 		if !ok || bytes.IndexByte(quoted, '\\') >= 0 { // nobody has such keys
@@ -178,7 +178,7 @@ func (s *scratch) owned() bool {
 // operator's.
 const managedName = "kopf-managed"
 
-func (g *Glancer) own(prefix []byte) bool {
+func (g *SettledTest) own(prefix []byte) bool {
 	for _, p := range g.prefixes {
 		if p == string(prefix) {
 			return true
