@@ -128,6 +128,36 @@ func TestAChangeTakenBackAndMadeAgainReachesTheSubHandlerThatMissedIt(t *testing
 	})
 }
 
+// The parent is a field handler, and what it writes at the end does not concern its
+// field. It must be called all the same for the sub-handler that missed the change.
+func TestAFieldHandlerIsCalledForASubHandlerThatMissedAChange(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := gopf.New()
+		gopf.For[*Example](op, resource).OnField("parent", "spec.field", func(_ context.Context, ch *gopf.Change[*Example]) error {
+			ch.Sub("quick", diary.handler("quick"))
+			ch.Sub("slow", func(_ context.Context, ch *gopf.Change[*Example]) error {
+				diary.add("slow %s %s", ch.Reason, ch.Object.Spec.Field)
+				if ch.Retry == 0 {
+					return gopf.RetryAfter(time.Minute, errors.New("later"))
+				}
+				ch.Patch.Set("metadata.labels.slow", "done")
+				return nil
+			})
+			return nil
+		})
+		gopftest.Start(t, op, c)
+		settle()
+		c.Create(t, example("x", "v1"))
+		time.Sleep(10 * time.Second)
+		c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "v2"}})
+		time.Sleep(time.Hour)
+		if got, want := diary.all(), []string{"quick create v1", "slow create v1", "slow create v2", "quick update v2"}; !slices.Equal(got, want) {
+			t.Errorf("calls: got %q, want %q", got, want)
+		}
+	})
+}
+
 // checkSettled checks that nothing is left to be done about the object.
 func checkSettled(t *testing.T, c *gopftest.Cluster, field string) {
 	t.Helper()

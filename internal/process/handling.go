@@ -29,7 +29,7 @@ type handling struct {
 	loaded  *progress.Note // the note as it is stored
 	saved   *progress.Note // the note after the handlers ran; nil before
 
-	causes map[string]*cause.Cause // of handlers that saw something else than the base
+	causes map[string]*cause.Cause // by the ids of the handlers that were selected for them
 }
 
 // open reads the records and the note.
@@ -119,39 +119,43 @@ func (h *handling) behind() bool {
 	return false
 }
 
-// causeOf returns the cause as a handler sees it: against the essence that it saw in
-// the previous handling, or else against what its parent saw, or else against the
-// base. A handler that is up to date is called for its sub-handlers if one of them is
-// not: only their parent can call them.
+// causeOf returns the cause as a handler sees it; see causesOf. Of those, it is the one
+// that the handler was selected for, or else the first with a difference.
 func (h *handling) causeOf(id string, parent *cause.Cause) *cause.Cause {
+	if known := h.causes[id]; known != nil {
+		return known
+	}
+	causes := h.causesOf(id, parent)
+	for _, c := range causes {
+		if len(c.Diff) > 0 {
+			return c
+		}
+	}
+	return causes[0]
+}
+
+// causesOf returns the causes for which a handler may be called. The first is against
+// the essence that it saw in the previous handling, or else against what its parent
+// saw, or else against the base. The others are against what its sub-handlers saw, if
+// that is another state than the present one: only their parent can call them.
+func (h *handling) causesOf(id string, parent *cause.Cause) []*cause.Cause {
 	own := h.cause
 	if parent != nil {
 		own = parent
 	}
 	if !h.note.Followed() {
-		return own
-	}
-	if known := h.causes[id]; known != nil {
-		return known
+		return []*cause.Cause{own}
 	}
 	if seen := h.note.Earlier(id); seen != nil {
 		own = h.causeAgainst(seen)
 	}
-	if len(own.Diff) == 0 {
-		for _, sub := range h.note.EarlierWithin(id) {
-			if c := h.causeAgainst(h.note.Earlier(sub)); len(c.Diff) > 0 && !h.declaredWithin(sub, id) {
-				own = c
-				break
-			}
+	causes := []*cause.Cause{own}
+	for _, sub := range h.note.EarlierWithin(id) {
+		if c := h.causeAgainst(h.note.Earlier(sub)); len(c.Diff) > 0 && !h.declaredWithin(sub, id) {
+			causes = append(causes, c)
 		}
 	}
-	if own != parent {
-		if h.causes == nil {
-			h.causes = map[string]*cause.Cause{}
-		}
-		h.causes[id] = own
-	}
-	return own
+	return causes
 }
 
 // causeAgainst returns the cause as a handler sees it that saw the essence.
@@ -179,11 +183,16 @@ func (h *handling) selected() registry.Set {
 		return h.Handlers.Select(h.asking)
 	}
 	var selected registry.Set
+	h.causes = map[string]*cause.Cause{}
 	for _, handler := range h.Handlers {
-		asking := *h.asking
-		asking.Cause = h.forHandlers(h.causeOf(handler.ID, nil))
-		if handler.Matches(&asking) {
-			selected = append(selected, handler)
+		for _, c := range h.causesOf(handler.ID, nil) {
+			asking := *h.asking
+			asking.Cause = h.forHandlers(c)
+			if handler.Matches(&asking) {
+				selected = append(selected, handler)
+				h.causes[handler.ID] = c
+				break
+			}
 		}
 	}
 	return selected
