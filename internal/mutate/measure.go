@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,10 +41,7 @@ func measure(ctx context.Context, t target, o options) (score, error) {
 		workers.Go(func() {
 			folder := filepath.Join(scratch, fmt.Sprint(i))
 			for m := range queue {
-				v := build(ctx, t.pkg, m, folder)
-				if v == survivor && reached.reaches(m, importPath) {
-					v = try(ctx, t, folder, o.timeout)
-				}
+				v := judge(ctx, t, m, folder, reached.reaches(m, importPath), o.timeout)
 				mu.Lock()
 				s.count(v, m)
 				mu.Unlock()
@@ -152,14 +150,22 @@ func covered(ctx context.Context, t target, importPath, scratch string) (coverag
 	return all, nil
 }
 
-// build compiles a mutant. It survives that if it can be tested.
-func build(ctx context.Context, pkg string, m mutant, folder string) verdict {
+// judge tests a mutant, or only compiles it if no test reaches it.
+func judge(ctx context.Context, t target, m mutant, folder string, reached bool, timeout time.Duration) verdict {
 	overlay, err := m.overlay(folder)
-	if err != nil {
+	switch {
+	case err != nil:
 		fmt.Fprintln(os.Stderr, err)
 		return untested
+	case reached:
+		return try(ctx, t, folder, timeout)
 	}
-	err = exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-p=1", "-overlay="+overlay, "-o", os.DevNull, pkg).Run()
+	return build(ctx, t.pkg, overlay)
+}
+
+// build compiles a mutant. It survives that if it can be tested.
+func build(ctx context.Context, pkg, overlay string) verdict {
+	err := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-p=1", "-overlay="+overlay, "-o", os.DevNull, pkg).Run()
 	switch {
 	case ctx.Err() != nil:
 		return untested
@@ -169,21 +175,28 @@ func build(ctx context.Context, pkg string, m mutant, folder string) verdict {
 	return survivor
 }
 
-// try runs the tests on a mutant that was built.
+// try runs the tests on a mutant. The tests compile it, too.
 func try(ctx context.Context, t target, folder string, timeout time.Duration) verdict {
 	for _, p := range t.tests {
 		cmd := exec.CommandContext(ctx, "go", "-C", p.folder, "test", "-count=1", "-vet=off", "-failfast", "-p=1",
 			"-timeout="+timeout.String(), "-overlay="+overlayIn(folder), p.pkg)
 		cmd.WaitDelay = time.Second
-		err := cmd.Run()
+		out, err := cmd.Output()
 		switch {
 		case ctx.Err() != nil:
 			return untested
+		case err != nil && notBuilt(out):
+			return unmade
 		case err != nil:
 			return dead
 		}
 	}
 	return survivor
+}
+
+// notBuilt reports whether the output of go test says that nothing could be run.
+func notBuilt(out []byte) bool {
+	return bytes.Contains(out, []byte("[build failed]")) || bytes.Contains(out, []byte("[setup failed]"))
 }
 
 func overlayIn(folder string) string { return filepath.Join(folder, "overlay.json") }
