@@ -165,7 +165,7 @@ func (k *Kind) brief(c *change, body *object.Body) bool {
 func (k *Kind) writeAsked(ctx context.Context, m *Memory, body *object.Body, asked []execute.Part) {
 	ctx, cancel := k.lasting(ctx)
 	defer cancel()
-	applier := apply.Applier{API: k.API, Resource: k.Resource, Log: k.Logger(body)}
+	applier := apply.Applier{API: k.API, Resource: k.Resource, Log: k.Logger(body), Jitter: k.Config.Jitter}
 	for _, part := range asked {
 		after, err := k.apply(ctx, applier, body, &part.Patch, &patch.Patch{}, apply.Finalizer{})
 		if err != nil && !errors.Is(err, apply.ErrGone) {
@@ -237,6 +237,7 @@ func (k *Kind) write(ctx context.Context, m *Memory, body *object.Body, c *chang
 	}
 	applier := apply.Applier{
 		API: k.API, Resource: k.Resource, Log: k.Logger(body), Brief: c.brief, Fresh: m.fresh(body, c), Bound: k.bound(ctx, m, c),
+		Jitter: k.Config.Jitter,
 	}
 	k.sends(m)
 	after, err := k.send(ctx, applier, body, c)

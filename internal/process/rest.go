@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"gopf.dev/gopf/internal/apply"
+	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 )
@@ -21,12 +22,12 @@ func (k *Kind) rest(m *Memory, body *object.Body, due delay, err error) {
 		// Its deletion is about to be seen, and is the end of all this. If it is not
 		// seen, the server was wrong: what is unsent is tried again.
 		m.ended = true
-		k.throttle(m, body, k.pause(m.work().failures))
+		k.throttle(m, body, k.jittered(k.pause(m.work().failures)))
 	case apierrors.IsConflict(err):
 		// Another client changes the object all the time. That is no error: the
 		// change is made again soon.
 		w := m.work()
-		w.body, w.until = body, time.Now().Add(apply.ConflictDelay)
+		w.body, w.until = body, time.Now().Add(k.jittered(apply.ConflictDelay))
 		k.Logger(body).Debug("The object changes while it is written to; trying again.", "error", err)
 		k.Alarm(body.Key(), w.until)
 	case err != nil:
@@ -35,6 +36,7 @@ func (k *Kind) rest(m *Memory, body *object.Body, due delay, err error) {
 		if kube.Unavailable(err) {
 			pause = min(pause, outage)
 		}
+		pause = k.jittered(pause)
 		w.fresh = w.fresh || apply.Changed(err)
 		if unsaved := (&unsavedError{}); errors.As(err, &unsaved) && w.unsent != nil {
 			w.refused = w.unsent.handling
@@ -88,9 +90,14 @@ func (k *Kind) pause(failures int) time.Duration {
 	return delays[min(failures, len(delays)-1)]
 }
 
+// jittered returns a delay of the framework's own with jitter.
+func (k *Kind) jittered(d time.Duration) time.Duration {
+	return k.Config.Jitter.Shorten(d, jitter.Slight)
+}
+
 // forgotten is the pause before handlers are called again whose progress the
 // cluster does not keep. It grows.
 func (k *Kind) forgotten(m *Memory) time.Duration {
 	m.undone = min(m.undone, 253) + 1
-	return k.pause(int(m.undone) - 1)
+	return k.jittered(k.pause(int(m.undone) - 1))
 }
