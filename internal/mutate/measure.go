@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -27,6 +28,9 @@ func measure(ctx context.Context, t target, o options) (score, error) {
 	defer os.RemoveAll(scratch)
 	mutants, importPath, err := find(ctx, t.pkg)
 	if err != nil {
+		return s, err
+	}
+	if mutants, err = matching(mutants, o.only); err != nil {
 		return s, err
 	}
 	mutants = sample(mutants, o.sample, o.seed, t.pkg)
@@ -70,12 +74,7 @@ func (s *score) count(v verdict, m mutant) {
 	switch v {
 	case survivor:
 		s.survived++
-		if here, err := os.Getwd(); err == nil {
-			if short, err := filepath.Rel(here, m.file); err == nil {
-				m.file = short
-			}
-		}
-		fmt.Println("survived", m)
+		fmt.Println("survived", m.short())
 	case dead:
 		s.killed++
 	case unmade:
@@ -114,6 +113,28 @@ func find(ctx context.Context, pkg string) (all []mutant, importPath string, err
 		all = append(all, found...)
 	}
 	return all, listed.ImportPath, nil
+}
+
+// short returns the mutant with the path of its file from here.
+func (m mutant) short() mutant {
+	if here, err := os.Getwd(); err == nil {
+		if short, err := filepath.Rel(here, m.file); err == nil {
+			m.file = short
+		}
+	}
+	return m
+}
+
+// matching returns the mutants whose lines in the report match the expression.
+func matching(all []mutant, expression string) ([]mutant, error) {
+	if expression == "" {
+		return all, nil
+	}
+	re, err := regexp.Compile(expression)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(m mutant) bool { return !re.MatchString(m.short().String()) }), nil
 }
 
 // sample chooses up to n mutants; the same ones for the same seed and package.

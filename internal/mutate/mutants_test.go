@@ -102,6 +102,18 @@ func TestSamplesDependOnTheSeedOnly(t *testing.T) {
 	}
 }
 
+func TestOnlyMatchingMutantsAreTested(t *testing.T) {
+	all := []mutant{{file: "a.go", line: 1, from: "<", to: "<="}, {file: "a.go", line: 12, from: "<", to: "<="}, {file: "b.go", line: 1, from: "0", to: "1"}}
+	for expression, want := range map[string]int{"": 3, `a\.go:`: 2, `a\.go:1:`: 1, `0 -> 1`: 1, "c": 0} {
+		if got, err := matching(slices.Clone(all), expression); err != nil || len(got) != want {
+			t.Errorf("%q: got %v, error %v", expression, got, err)
+		}
+	}
+	if _, err := matching(all, "("); err == nil {
+		t.Error("an expression that is none is accepted")
+	}
+}
+
 func TestCoverageTellsWhichMutantsATestReaches(t *testing.T) {
 	const profile = "mode: set\ngopf.dev/gopf/p/f.go:3.10,5.2 1 1\ngopf.dev/gopf/p/f.go:7.1,9.20 2 0\ngopf.dev/gopf/p/f.go:7.1,9.20 2 0\n"
 	c := coverage{}
