@@ -1,0 +1,110 @@
+package progress
+
+import (
+	"errors"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/storage"
+)
+
+func TestBasesAreIdentifiedByTheirContent(t *testing.T) {
+	one, same, other := BaseID(state("1")), BaseID(state("1")), BaseID(state("2"))
+	if !regexp.MustCompile(`^[0-9a-f]{16}$`).MatchString(one) || one != same || one == other {
+		t.Errorf("got %q, %q and %q", one, same, other)
+	}
+	if got := BaseID(nil); got != "" {
+		t.Errorf("no base: got %q", got)
+	}
+	if got := BaseID(map[string]any{"spec": func() {}}); got != "" {
+		t.Errorf("a base that cannot be encoded: got %q", got)
+	}
+}
+
+// noise returns a text that cannot be compressed.
+func noise(n int) string {
+	random := rand.New(rand.NewPCG(1, 2))
+	var b strings.Builder
+	for b.Len() < n {
+		b.WriteByte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-"[random.IntN(64)])
+	}
+	return b.String()
+}
+
+func TestNotesHaveAtMost32KiB(t *testing.T) {
+	largest := 0
+	for size := 28_000; size < 36_000; size += 100 {
+		n := &Note{Reason: cause.Create}
+		n.Saw("a", state(noise(size)), second(1))
+		r, err := n.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(*r.Message); got > 1000 { // not a digest
+			largest = max(largest, got)
+		}
+	}
+	if largest > 32<<10 || largest < 32<<10-300 {
+		t.Errorf("the largest note has %d bytes, want 32 KiB", largest)
+	}
+}
+
+func TestChangesThatDoNotFitIntoTheNoteAreAnError(t *testing.T) {
+	for size, fits := range map[int]bool{20_000: true, 40_000: false} {
+		n := &Note{Reason: cause.Create, Todo: []Todo{{Handler: "a", Patch: map[string]any{"spec": map[string]any{"x": noise(size)}}}}}
+		n.Saw("a", state(noise(size)), second(1))
+		if r, err := n.Encode(); (err == nil) != fits || !fits && !errors.Is(err, ErrNoteTooLarge) {
+			t.Errorf("%d bytes: got %v, error %v", size, r, err)
+		}
+	}
+}
+
+func TestSmallNotesAreStoredAsTheyAre(t *testing.T) {
+	for size, packed := range map[int]bool{10: false, 2000: true} {
+		n := &Note{Reason: cause.Create, Key: "k"}
+		n.Saw("a", state(strings.Repeat("x", size)), second(1))
+		r, err := n.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.HasPrefix(*r.Message, compressed); got != packed {
+			t.Errorf("%d bytes: %s", size, *r.Message)
+		}
+		if back, err := DecodeNote(r, nil); err != nil || !back.Equal(&Note{Reason: cause.Create, Base: n.Base, essences: n.essences, saw: n.saw}) {
+			t.Errorf("%d bytes: got %v, error %v", size, back, err)
+		}
+	}
+}
+
+func TestTheKeyBelongsToTheHandlingThatBeganThen(t *testing.T) {
+	n := &Note{Reason: cause.Create, Key: "k", Started: second(0)}
+	n.Saw("a", state("1"), second(1))
+	r, err := n.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		record storage.Record
+		want   string
+	}{
+		"the same handling": {storage.Record{Started: second(0), Purpose: "create"}, "k"},
+		"a later handling":  {storage.Record{Started: second(1), Purpose: "create"}, ""},
+		"another reason":    {storage.Record{Started: second(0), Purpose: "update"}, ""},
+	} {
+		back, err := DecodeNote(r, map[string]storage.Record{"a": c.record})
+		if err != nil || back.Key != c.want || back.Started.IsZero() != (c.want == "") {
+			t.Errorf("%s: the key is %q since %s, error %v", name, back.Key, back.Started, err)
+		}
+	}
+}
+
+func TestADelayOfOneNanosecondCounts(t *testing.T) {
+	r := storage.Record{Delayed: second(10), Delay: time.Nanosecond}
+	if got := left(r, second(0)); got != time.Nanosecond {
+		t.Errorf("got %s", got)
+	}
+}
