@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/gopftest"
 	"gopf.dev/gopf/webhook"
@@ -63,6 +65,21 @@ func scraped(t *testing.T, address, metric string) float64 {
 	return value
 }
 
+// status returns the HTTP status of a page; 0 if no server listens.
+func status(t *testing.T, url string) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -78,6 +95,14 @@ func TestGaugesShowWhatTheOperatorIsBusyWith(t *testing.T) {
 	op := gopf.New()
 	address := freeAddress(t)
 	op.Settings.Metrics.Address = address
+	backups := prometheus.NewCounter(prometheus.CounterOpts{Name: "myoperator_backups_total", Help: "Backups made."})
+	backups.Add(3)
+	op.Settings.Metrics.Collectors = append(op.Settings.Metrics.Collectors, backups)
+	_, port, err := net.SplitHostPort(freeAddress(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	op.Settings.Metrics.Pprof = ":" + port
 	expires := time.Now().Add(time.Hour).Truncate(time.Second)
 	op.Settings.Admission.Server = certified{expires: expires}
 	release := make(chan struct{})
@@ -103,6 +128,7 @@ func TestGaugesShowWhatTheOperatorIsBusyWith(t *testing.T) {
 		"gopf_retries_oldest_age_seconds":                   func(v float64) bool { return v > 0 && v < 60 },
 		"gopf_api_requests_limit":                           func(v float64) bool { return v >= 32 },
 		"gopf_webhook_reviews_waiting":                      func(v float64) bool { return v == 0 },
+		"myoperator_backups_total":                          func(v float64) bool { return v == 3 },
 		"gopf_webhook_certificate_expiry_timestamp_seconds": func(v float64) bool { return v == float64(expires.Unix()) },
 	} {
 		deadline := time.Now().Add(20 * time.Second)
@@ -113,6 +139,12 @@ func TestGaugesShowWhatTheOperatorIsBusyWith(t *testing.T) {
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
+	}
+	if code := status(t, "http://127.0.0.1:"+port+"/debug/pprof/"); code != http.StatusOK {
+		t.Errorf("profiles: status %d", code)
+	}
+	if code := status(t, "http://"+address+"/debug/pprof/"); code != http.StatusNotFound {
+		t.Errorf("profiles at the address of metrics: status %d", code)
 	}
 	for _, r := range c.Requests() {
 		agent := r.Header.Get("User-Agent")
