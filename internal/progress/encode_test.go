@@ -108,3 +108,55 @@ func TestADelayOfOneNanosecondCounts(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+func TestDamagedNotesAreReported(t *testing.T) {
+	for name, message := range map[string]string{
+		"no JSON":            `{"v":2`,
+		"not packed":         "gz:not base64",
+		"a missing essence":  `{"v":2,"saw":{"a":{"essence":1}}}`,
+		"a negative essence": `{"v":2,"essences":[{}],"saw":{"a":{"essence":-1}}}`,
+		"an odd essence":     `{"v":2,"essences":[1]}`,
+		"an odd moment":      `{"v":2,"essences":[{}],"saw":{"a":{"essence":0,"stopped":"now"}}}`,
+		"an odd patch":       `{"v":2,"todo":[{"handler":"a","patch":1}]}`,
+		"half of a patch":    `{"v":2,"todo":[{"handler":"a"}]}`,
+	} {
+		var malformed *storage.MalformedError
+		if n, err := DecodeNote(storage.Record{Purpose: "update", Message: &message}, nil); !errors.As(err, &malformed) || !n.Empty() {
+			t.Errorf("%s: got %+v, error %v", name, n, err)
+		}
+	}
+}
+
+func TestAnEssenceThatCannotBeEncodedIsAnError(t *testing.T) {
+	n := &Note{Reason: cause.Create}
+	n.Saw("a", map[string]any{"spec": func() {}}, second(1))
+	if r, err := n.Encode(); err == nil {
+		t.Errorf("got %v", r)
+	}
+	n = &Note{Reason: cause.Create, Todo: []Todo{{"a", map[string]any{"spec": func() {}}}}}
+	if r, err := n.Encode(); err == nil {
+		t.Errorf("a patch: got %v", r)
+	}
+}
+
+func TestANoteOfVersionOneWithoutAnEssenceTellsNothing(t *testing.T) {
+	for _, seen := range []string{`1`, `null`, `[]`} {
+		message := `{"key":"K","seen":` + seen + `}`
+		record := storage.Record{Started: second(0), Purpose: "create", Message: &message}
+		if n, err := DecodeNote(record, map[string]storage.Record{"a": finished(1)}); err != nil || !n.Empty() {
+			t.Errorf("%s: got %+v, error %v", seen, n, err)
+		}
+	}
+}
+
+// Essences have no empty labels, and an essence after a change must be like one that
+// is built from the object.
+func TestAnAbsorbedChangeLeavesNoEmptyParts(t *testing.T) {
+	labeled := map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "1"}}, "spec": map[string]any{"field": "1"}}
+	n := &Note{}
+	n.Saw("a", labeled, time.Time{})
+	n.Absorb(labeled, state("1"))
+	if got := n.Earlier("a"); len(got) != 1 || got["spec"] == nil {
+		t.Errorf("got %v", got)
+	}
+}
