@@ -152,10 +152,16 @@ func TestANoteOfVersionOneWithoutAnEssenceTellsNothing(t *testing.T) {
 // Essences have no empty labels, and an essence after a change must be like one that
 // is built from the object.
 func TestAnAbsorbedChangeLeavesNoEmptyParts(t *testing.T) {
-	labeled := map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "1"}}, "spec": map[string]any{"field": "1"}}
+	labeled := func(names ...string) map[string]any {
+		labels := map[string]any{}
+		for _, name := range names {
+			labels[name] = "x"
+		}
+		return map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{"field": "1"}}
+	}
 	n := &Note{}
-	n.Saw("a", labeled, time.Time{})
-	n.Absorb(labeled, state("1"))
+	n.Saw("a", labeled("b"), time.Time{})
+	n.Absorb(labeled("a", "b"), labeled("a"))
 	if got := n.Earlier("a"); len(got) != 1 || got["spec"] == nil {
 		t.Errorf("got %v", got)
 	}
