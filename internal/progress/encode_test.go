@@ -37,7 +37,7 @@ func noise(n int) string {
 
 func TestNotesHaveAtMost32KiB(t *testing.T) {
 	largest := 0
-	for size := 28_000; size < 36_000; size += 100 {
+	for size := 31_000; size < 34_000; size += 150 {
 		n := &Note{Reason: cause.Create}
 		n.Saw("a", state(noise(size)), second(1))
 		r, err := n.Encode()
