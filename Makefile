@@ -23,6 +23,7 @@ SAMPLE  ?= 0
 SEED    ?= 1
 JOBS    ?= 2
 BUDGET  ?= 0
+ONLY    ?=
 OWN     := ./internal/controlplane ./internal/manifests ./cmd/gopf
 
 .DEFAULT_GOAL := help
@@ -62,9 +63,9 @@ fuzz: ## Run every fuzz target for a minute (FUZZTIME=10m: longer, FUZZ=PATTERN:
 downgrade: ## Run an older version on what this one leaves on objects (BASE=COMMIT: that version)
 	@GO="$(GO)" sh hack/downgrade $(BASE)
 
-mutate: ## Make mistakes in the code and report those that no test notices (SAMPLE=N per package, SEED, JOBS, BUDGET=30m)
-	$(GO) run -buildvcs=false ./internal/mutate -sample $(SAMPLE) -seed $(SEED) -parallel $(JOBS) -budget $(BUDGET) -least 85 $(PURE)
-	$(GO) run -buildvcs=false ./internal/mutate -sample $(or $(filter-out 0,$(SAMPLE)),100) -seed $(SEED) -parallel $(JOBS) -budget $(BUDGET) -timeout 5m $(ROOT)
+mutate: ## Make mistakes in the code and report those that no test notices (SAMPLE=N per package, SEED, JOBS, BUDGET=30m, ONLY=REGEXP of the report's lines)
+	$(GO) run -buildvcs=false ./internal/mutate -sample $(SAMPLE) -seed $(SEED) -parallel $(JOBS) -budget $(BUDGET) -only '$(ONLY)' -least 85 $(PURE)
+	$(GO) run -buildvcs=false ./internal/mutate -sample $(or $(filter-out 0,$(SAMPLE)),100) -seed $(SEED) -parallel $(JOBS) -budget $(BUDGET) -only '$(ONLY)' -timeout 5m $(ROOT)
 
 bench: ## Measure everything beside controller-runtime, in half an hour (KOPF_COMMAND: and beside Kopf); see bench/README.md
 	cd bench && $(GO) run -buildvcs=false . -mode bench

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"time"
 
 	"gopf.dev/gopf/internal/engine"
@@ -57,7 +58,7 @@ func (op *Operator) commandConfig(opts []RunOption) (engine.Config, error) {
 	if err := op.Err(); err != nil {
 		return engine.Config{}, err
 	}
-	run := runOptions{log: slog.Default()}
+	run := runOptions{log: slog.Default(), jitter: rand.Float64}
 	for _, o := range opts {
 		o(&run)
 	}

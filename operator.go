@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -80,7 +81,7 @@ func (op *Operator) Run(ctx context.Context, opts ...RunOption) error {
 	if op.started.Swap(true) {
 		return errors.New("this operator has been run before: make a new one with gopf.New()")
 	}
-	run := runOptions{log: slog.Default()}
+	run := runOptions{log: slog.Default(), jitter: rand.Float64}
 	for _, o := range opts {
 		o(&run)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"gopf.dev/gopf/internal/buildinfo"
 	"gopf.dev/gopf/internal/engine"
+	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/observe"
 	"gopf.dev/gopf/internal/posting"
@@ -37,6 +38,7 @@ type runOptions struct {
 	ready      func()
 	webhooks   engine.Substitute
 	wait       time.Duration
+	jitter     jitter.Source // of the framework's own retries
 }
 
 // Namespaces serves only the namespaces that match any of the patterns. A
@@ -142,6 +144,7 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 	api.ConnectTimeout = s.Networking.ConnectTimeout
 	api.IgnoreProxyVariables = !s.Networking.TrustEnv
 	api.EnforceRetryAfter = s.Networking.EnforceRetryAfter
+	api.Jitter = o.jitter
 	api.Log = o.log
 
 	streams := stream.DefaultConfig(kind.Info{}, "")
@@ -181,6 +184,7 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 			Lifecycle:      s.Execution.Lifecycle.inEngine(),
 			DefaultBackoff: s.Execution.DefaultBackoff,
 			ErrorDelays:    s.Queueing.ErrorDelays,
+			Jitter:         o.jitter,
 			WriteGrace:     recording,
 			PlainSecrets:   s.Persistence.PlainSecrets,
 			TrustCopies:    s.Persistence.TrustCopies,

@@ -117,8 +117,9 @@ type QueueingSettings struct {
 	ExitTimeout time.Duration
 	// ErrorDelays are the pauses of an object after errors that are not its
 	// handlers': those of the cluster, storages or filters. The last one repeats.
-	// None at all is without any pause, which the cluster will not like.
-	// 1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610 s.
+	// Jitter shortens each by up to a fifth. An empty list means no pause; do not use
+	// it on a shared cluster.
+	// Default: 1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610 s.
 	ErrorDelays []time.Duration
 }
 
@@ -142,7 +143,7 @@ type WatchingSettings struct {
 	// anew. 70 s; servers send something every minute.
 	InactivityTimeout time.Duration
 	// ReconnectBackoff is the first pause after a watch has failed; it grows to
-	// 5 s. 100 ms.
+	// 5 s. Jitter shortens each pause by up to a half. Default: 100 ms.
 	ReconnectBackoff time.Duration
 }
 
@@ -155,9 +156,10 @@ type NetworkingSettings struct {
 	ConnectTimeout time.Duration
 	// ErrorBackoffs are the pauses between the attempts of a request that fails
 	// for reasons of the network or the server; see [Pauses] and
-	// [EndlessPauses]. They start anew for each request, and those of more than 5 s
-	// end early when the cluster answers others again. 1, 1, 2, 3, 5, 8, 13, 21 s;
-	// nil is a single attempt.
+	// [EndlessPauses]. Each request starts with the first. Jitter shortens each pause
+	// by up to a fifth. Pauses of more than 5 s end early when the cluster answers
+	// other requests again. Default: 1, 1, 2, 3, 5, 8, 13, 21 s. nil means a single
+	// attempt.
 	ErrorBackoffs iter.Seq[time.Duration]
 	// EnforceRetryAfter makes the pause that the server asks for replace ours
 	// also when it is shorter. false.

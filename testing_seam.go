@@ -10,6 +10,7 @@ import (
 	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/engine"
 	"gopf.dev/gopf/internal/index"
+	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/objects"
 	"gopf.dev/gopf/internal/posting"
 	"gopf.dev/gopf/internal/registry"
@@ -80,6 +81,12 @@ func (TestArguments[T]) API(all *objects.Client, of kind.Selector, post func(pos
 // package gopftest can make the argument.
 func TestWebhooks(by engine.Substitute) RunOption {
 	return func(o *runOptions) { o.webhooks = by }
+}
+
+// TestJitter sets the random numbers that spread the framework's own retries. nil
+// makes their delays exact. Only package gopftest uses it.
+func TestJitter(random jitter.Source) RunOption {
+	return func(o *runOptions) { o.jitter = random }
 }
 
 // TestIndex gives package gopftest what is behind an index.

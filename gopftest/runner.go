@@ -15,6 +15,8 @@ import (
 // Inside of a testing/synctest bubble all its work is done in virtual time:
 // synctest.Wait returns when nothing is left to be done now.
 //
+// The framework's own retries have no jitter, so that their times can be asserted.
+//
 // On a cluster in memory, the reviews of the operator's webhooks are answered in
 // process, whichever server of package webhook its settings name, or none. Without
 // [gopf.AdmissionSettings.Managed], the operator keeps webhook configurations under
@@ -28,6 +30,7 @@ func Start(t testing.TB, op *gopf.Operator, c *Cluster, opts ...gopf.RunOption) 
 	done := make(chan error, 1)
 	opts = append([]gopf.RunOption{
 		gopf.Cluster(c.RESTConfig()), gopf.Log(logger(t)), gopf.TestWebhooks(engine.Substitute{Server: c.webhookServer}),
+		gopf.TestJitter(nil),
 	}, opts...)
 	go func() {
 		done <- op.Run(ctx, opts...)

@@ -25,7 +25,7 @@ func (a Auto) Bind(e Environment) Server {
 	if a.Cluster == nil {
 		a.Cluster = e.Cluster
 	}
-	a.Local.log = e.Log
+	a.Local.bind(e)
 	if b, ok := a.Otherwise.(Binder); ok {
 		a.Otherwise = b.Bind(e)
 	}

@@ -14,6 +14,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"gopf.dev/gopf/internal/jitter"
 )
 
 // endpoint is a listening server with certificates that change while it runs.
@@ -28,7 +30,7 @@ type endpoint struct {
 	client []byte // whom clients' certificates are trusted by, in PEM
 }
 
-// storePause is between attempts to get certificates from a store that fails.
+// storePause is the delay before a store that failed is asked for certificates again.
 const storePause = 5 * time.Second
 
 func (e *endpoint) serve(ctx context.Context, reviews http.Handler, announce func(ClientConfig)) error {
@@ -92,7 +94,7 @@ func (e *endpoint) begin(ctx context.Context, k keeper) error {
 		r, err := k.turn(ctx, announcement{})
 		if _, ok := errors.AsType[storeError](err); ok {
 			e.log.Error("The certificates of the webhook server are not available; will try again.", "error", err)
-			if !pause(ctx, storePause) {
+			if !pause(ctx, e.random.Shorten(storePause, jitter.Slight)) {
 				return context.Cause(ctx)
 			}
 			continue
@@ -134,7 +136,7 @@ func (e *endpoint) keep(ctx context.Context, k keeper, announce func(bundle []by
 		fresh, err := k.turn(ctx, told)
 		if err != nil && ctx.Err() == nil {
 			e.log.Error("The certificates of the webhook server cannot be renewed; will try again.", "error", err)
-			pause(ctx, storePause) // something may be overdue, but not more often
+			pause(ctx, e.random.Shorten(storePause, jitter.Slight)) // something may be overdue, but not more often
 		}
 		if !fresh.current.empty() {
 			r = fresh
@@ -177,6 +179,9 @@ func (e *endpoint) use(r ring) error {
 		ClientCAs:    clients,
 	})
 	e.served, e.client = r, pem
+	if e.certified != nil {
+		e.certified(pair.Leaf.NotAfter)
+	}
 	if before != nil {
 		e.log.Info("The webhook server has a new certificate.", "until", pair.Leaf.NotAfter)
 	}

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gopf.dev/gopf/internal/jitter"
 )
 
 // Local is a server that listens on this machine. The zero value does so on any
@@ -71,7 +73,9 @@ type Local struct {
 	// the announcement by then. 0 is 10 minutes.
 	Overlap time.Duration
 
-	log *slog.Logger
+	log       *slog.Logger
+	certified func(expires time.Time) // may be nil
+	random    jitter.Source
 }
 
 const (
@@ -100,10 +104,14 @@ func (l Local) reachedAs(host string) Local {
 	return l
 }
 
-// Bind makes it log where the operator does.
+// Bind makes it log where the operator does, and report the expiry of its certificate.
 func (l Local) Bind(e Environment) Server {
-	l.log = e.Log
+	l.bind(e)
 	return l
+}
+
+func (l *Local) bind(e Environment) {
+	l.log, l.certified, l.random = e.Log, e.Certified, e.Random
 }
 
 // Serve serves reviews until ctx is done; see [Server].

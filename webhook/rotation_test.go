@@ -155,6 +155,39 @@ func TestABlockedAnnouncementKeepsTheOldCertificate(t *testing.T) {
 	})
 }
 
+func TestTheExpiryOfEachServedCertificateIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReplica(&MemoryStore{}, time.Hour, time.Minute, time.Minute)
+		var reported []time.Time
+		r.endpoint.certified = func(expires time.Time) { reported = append(reported, expires) }
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour+time.Minute)
+		defer cancel()
+		if err := r.endpoint.begin(ctx, r.keeper); err != nil {
+			t.Fatal(err)
+		}
+		first, _ := r.endpoint.served.current.leaf()
+		r.endpoint.keep(ctx, r.keeper, func([]byte) {})
+		second, _ := r.endpoint.served.current.leaf()
+		if len(reported) != 2 || !reported[0].Equal(first.NotAfter) || !reported[1].Equal(second.NotAfter) || !reported[1].After(reported[0]) {
+			t.Errorf("reported %s, served were %s and %s", reported, first.NotAfter, second.NotAfter)
+		}
+	})
+}
+
+func TestReplicasAskAStoreThatFailsAtDifferentInstants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReplica(&faulty{KeyStore: &MemoryStore{}, failures: 3}, time.Hour, time.Minute, time.Minute)
+		r.endpoint.random = func() float64 { return 0.5 }
+		began := time.Now()
+		if err := r.endpoint.begin(t.Context(), r.keeper); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took != 3*storePause*9/10 {
+			t.Errorf("it took %s", took)
+		}
+	})
+}
+
 func TestAStoreThatFailsIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &faulty{KeyStore: &MemoryStore{}, failures: 3}

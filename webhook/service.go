@@ -35,7 +35,7 @@ func (s Service) Bind(e Environment) Server {
 	if s.Keys == nil && e.Secrets != nil {
 		s.Keys = e.Secrets(s.Namespace, cmp.Or(s.Secret, s.Name+"-webhook"))
 	}
-	s.Listen.log = e.Log
+	s.Listen.bind(e)
 	return s
 }
 

@@ -20,6 +20,7 @@ import (
 	"crypto/x509"
 	"log/slog"
 	"net/http"
+	"time"
 )
 
 // Server receives reviews and has them answered.
@@ -71,6 +72,16 @@ type Environment struct {
 	// Secrets gives access to what is kept in a Secret.
 	Secrets func(namespace, name string) KeyStore
 	Log     *slog.Logger // nil is slog.Default
+
+	// Certified takes the time at which the certificate being served expires. A server
+	// with a certificate calls it for its first one and for each new one. The operator
+	// reports the time as a metric. May be nil.
+	Certified func(expires time.Time)
+
+	// Random returns random numbers from 0 up to, but not including, 1. A server
+	// shortens the delays of its retries by them, so that several replicas do not retry
+	// at the same instants. nil means exact delays.
+	Random func() float64
 }
 
 // Binder is a server that wants to know where it runs. The operator calls Bind

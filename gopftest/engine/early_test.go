@@ -17,7 +17,7 @@ import (
 // is told ahead of the listing is not told again behind it.
 func TestNewObjectsDoNotWaitForAllThatExistedBefore(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
-		const olds = 80 // of 100 KB each: only about half of them may wait
+		const olds = 64 // of 100 KB each: only about 40 of them may wait
 		for i := range olds {
 			o := example(fmt.Sprint("old", i), "a")
 			o.SetAnnotations(map[string]string{"example.com/big": strings.Repeat("x", 100_000)})
@@ -33,7 +33,7 @@ func TestNewObjectsDoNotWaitForAllThatExistedBefore(t *testing.T) {
 				return nil
 			}
 			met.add("%s", ch.Object.Name)
-			time.Sleep(time.Second)
+			time.Sleep(2 * time.Second)
 			return nil
 		})
 		x.OnUpdate("update", handled.handler("update"))

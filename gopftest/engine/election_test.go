@@ -399,7 +399,7 @@ func TestABusyLeaderKeepsItsLease(t *testing.T) {
 		s.Election.Enabled, s.Election.Identity, s.Election.Name = true, "ours", "busy"
 		x := gopf.For[*Example](op, resource)
 		x.OnCreate("make", func(ctx context.Context, ch *gopf.Change[*Example]) error {
-			for range 10 {
+			for range 5 {
 				me := &Example{}
 				me.Name, me.Namespace = ch.Object.Name, ch.Object.Namespace
 				if err := ch.API.Get(ctx, me); err != nil {
@@ -409,7 +409,8 @@ func TestABusyLeaderKeepsItsLease(t *testing.T) {
 			handled.Add(1)
 			return nil
 		})
-		for i := range 1000 {
+		const objects = 500
+		for i := range objects {
 			c.Create(t, example(fmt.Sprint("o", i), "a"))
 		}
 		c.Fault(gopftest.Requests("get", "kopfexamples"), gopftest.Hold(time.Second)) // far from the timeout of 30 s
@@ -418,8 +419,8 @@ func TestABusyLeaderKeepsItsLease(t *testing.T) {
 		if log.has("lease is lost") {
 			t.Error("the lease was lost, although the API responds to every request within a second")
 		}
-		if n := handled.Load(); n != 1000 {
-			t.Errorf("%d objects are handled, want 1000", n)
+		if n := handled.Load(); n != objects {
+			t.Errorf("%d objects are handled, want %d", n, objects)
 		}
 	})
 }

@@ -37,7 +37,7 @@ func (l *lines) count(words ...string) (n int) {
 
 func TestAnOutageWithManyObjectsInHandlingWritesFewLines(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
-		const objects = 200
+		const objects = 60
 		var log lines
 		var called atomic.Int32
 		op := gopf.New()

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 )
 
@@ -16,6 +17,9 @@ import (
 type Config struct {
 	API API
 	Log *slog.Logger
+
+	// Jitter shortens the delays between rounds. nil means exact delays.
+	Jitter jitter.Source
 
 	// Needs are what must be allowed now. Asked in every round.
 	Needs func() []Need
@@ -96,7 +100,7 @@ func (r *Reviewer) Run(ctx context.Context) {
 		}
 		var timer <-chan time.Time
 		if unsettled {
-			timer = time.After(pause)
+			timer = time.After(r.config.Jitter.Shorten(pause, jitter.Slight))
 			pause = min(2*pause, mostPause)
 		}
 		everything = r.wait(ctx, timer, time.After(time.Until(reviewed.Add(rest))))

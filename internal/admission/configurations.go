@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/registry"
@@ -26,6 +27,9 @@ type ConfigurationsOptions struct {
 	// Own returns what the operator writes for itself. It is called when the server is
 	// announced. nil means nothing, and then webhooks have no match conditions.
 	Own func() Own
+
+	// Jitter shortens the delays of retries. nil means exact delays.
+	Jitter jitter.Source
 
 	// Stay leaves all webhooks in place at the end, because other replicas serve them.
 	Stay bool

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gopf.dev/gopf/internal/access"
@@ -70,6 +71,8 @@ type Control struct {
 
 	once  sync.Once
 	ready chan struct{} // closed when the resources are known
+
+	certificate atomic.Pointer[time.Time] // when the server's certificate expires; nil if unknown
 }
 
 // New makes an admission control; Run starts it.
@@ -80,16 +83,19 @@ func New(cfg Config) (*Control, error) {
 	if cfg.Server == nil {
 		return nil, ErrNoServer
 	}
+	c := &Control{ready: make(chan struct{})}
 	if b, ok := cfg.Server.(webhook.Binder); ok {
 		cfg.Server = b.Bind(webhook.Environment{
 			Namespace: cfg.Namespace, Log: cfg.Log, Cluster: cluster{cfg.Client},
+			Random: cfg.Client.Jitter(), Certified: func(expires time.Time) { c.certificate.Store(&expires) },
 			Secrets: func(namespace, name string) webhook.KeyStore { return NewSecretStore(cfg.Client, namespace, name) },
 		})
 	}
-	c := &Control{cfg: cfg, reviewer: NewReviewer(cfg.Handlers, cfg.Reviewer), ready: make(chan struct{})}
+	c.cfg, c.reviewer = cfg, NewReviewer(cfg.Handlers, cfg.Reviewer)
 	if cfg.Managed != "" {
 		c.configurations = NewConfigurations(cfg.Client, ConfigurationsOptions{
 			Managed: cfg.Managed, Handlers: cfg.Handlers, Namespace: cfg.Namespace, Log: cfg.Log, Status: cfg.Status, Stay: cfg.Stay,
+			Jitter: cfg.Client.Jitter(),
 		})
 		if cfg.Own != nil {
 			c.configurations.Own = c.reviewer.Own
@@ -106,6 +112,15 @@ func (c *Control) Absent(mutating bool) bool {
 
 // Load returns how busy the reviewer is now.
 func (c *Control) Load() Load { return c.reviewer.Load() }
+
+// CertificateExpiry returns when the certificate of the webhook server expires. It is
+// zero if the server has none, or does not report it.
+func (c *Control) CertificateExpiry() time.Time {
+	if expires := c.certificate.Load(); expires != nil {
+		return *expires
+	}
+	return time.Time{}
+}
 
 // Discovered tells which resources the cluster has now: all of them.
 func (c *Control) Discovered(resources []kind.Info) {

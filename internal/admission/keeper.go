@@ -110,7 +110,7 @@ func (k *keeper) run(ctx context.Context) error {
 	defer stop()
 
 	var done *Plan // the last that was applied
-	pauses := pauses{}
+	pauses := pauses{jitter: k.Jitter}
 	for {
 		select {
 		case <-k.wake:

@@ -3,13 +3,17 @@ package admission
 import (
 	"context"
 	"time"
+
+	"gopf.dev/gopf/internal/jitter"
 )
 
 // pauses grow with what goes wrong in a row.
 type pauses struct {
+	jitter       jitter.Source
 	failures     int
 	restorations int
-	last         time.Time // restoration
+	last         time.Time     // restoration
+	rest         time.Duration // after it, before the next one
 }
 
 // nextRestoration is the earliest time to restore what others have changed: others
@@ -21,17 +25,18 @@ func (p *pauses) nextRestoration() time.Time {
 	if p.restorations == 0 {
 		return time.Time{}
 	}
-	return p.last.Add(grown(restorePause, p.restorations-1))
+	return p.last.Add(p.rest)
 }
 
 func (p *pauses) restored() {
+	p.rest = p.jitter.Shorten(grown(restorePause, p.restorations), jitter.Slight)
 	p.restorations++
 	p.last = time.Now()
 }
 
 // afterFailure waits before the next attempt.
 func (p *pauses) afterFailure(ctx context.Context) {
-	sleep(ctx, grown(failurePause, p.failures), nil)
+	sleep(ctx, p.jitter.Shorten(grown(failurePause, p.failures), jitter.Slight), nil)
 	p.failures++
 }
 

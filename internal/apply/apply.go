@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
@@ -48,6 +49,9 @@ type Applier struct {
 	API      API
 	Resource kind.Info
 	Log      *slog.Logger
+	// Jitter shortens the delays after conflicts, so that two writers do not meet again.
+	// nil means exact delays.
+	Jitter jitter.Source
 
 	// Fresh says that the body passed to [Applier.Apply] is the server's response
 	// to our own last write. Only then may a change that a handler asked for be
@@ -118,7 +122,7 @@ func (a Applier) Apply(ctx context.Context, body *object.Body, asked, notes *pat
 			}
 			return after, err
 		}
-		delay := conflictDelays[conflicts]
+		delay := a.Jitter.Shorten(conflictDelays[conflicts], jitter.Slight)
 		conflicts++
 		if delay > 0 && kube.Sleep(ctx, delay) != nil {
 			return after, err

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
@@ -29,11 +30,19 @@ func TestAChangeThatAStaleBodyHasAlreadyIsSent(t *testing.T) {
 }
 
 func TestConflictsAreRetriedWithinATurnAndThenLeftToTheNext(t *testing.T) {
-	for conflicts, want := range map[int]struct {
-		took time.Duration
-		done bool
-	}{1: {0, true}, 2: {50 * time.Millisecond, true}, 4: {350 * time.Millisecond, true}, 5: {350 * time.Millisecond, false}} {
-		t.Run(fmt.Sprint(conflicts), func(t *testing.T) {
+	half := func() float64 { return 0.5 }
+	for _, want := range []struct {
+		conflicts int
+		random    jitter.Source
+		took      time.Duration
+		done      bool
+	}{
+		{1, nil, 0, true}, {2, nil, 50 * time.Millisecond, true},
+		{4, nil, 350 * time.Millisecond, true}, {5, nil, 350 * time.Millisecond, false},
+		{1, half, 0, true}, {4, half, 315 * time.Millisecond, true},
+	} {
+		conflicts := want.conflicts
+		t.Run(fmt.Sprintf("%d, with jitter %t", conflicts, want.random != nil), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newServer(t)
 				s.before = func(n int) error {
@@ -44,7 +53,9 @@ func TestConflictsAreRetriedWithinATurnAndThenLeftToTheNext(t *testing.T) {
 				}
 				asked, _ := changes()
 				begun := time.Now()
-				_, err := s.applier().Apply(t.Context(), s.body(), asked, &patch.Patch{}, Finalizer{})
+				applier := s.applier()
+				applier.Jitter = want.random
+				_, err := applier.Apply(t.Context(), s.body(), asked, &patch.Patch{}, Finalizer{})
 				if (err == nil) != want.done || !want.done && !apierrors.IsConflict(err) || time.Since(begun) != want.took {
 					t.Errorf("after %v: %v", time.Since(begun), err)
 				}

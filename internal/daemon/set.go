@@ -14,6 +14,7 @@ import (
 
 	"gopf.dev/gopf/internal/alarm"
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
@@ -90,6 +91,7 @@ type Config struct {
 
 	DefaultBackoff time.Duration   // after unclassified errors
 	ErrorDelays    []time.Duration // pauses after failed writes; the last repeats
+	Jitter         jitter.Source   // shortens ErrorDelays; nil means exact delays
 	Polling        time.Duration   // between log lines about what does not stop; 0 for 60 s
 	ExitGrace      time.Duration   // for calls of timers to return when the operator exits
 }
@@ -189,10 +191,11 @@ func (s *Set) polling(spec *Spec) time.Duration {
 	return time.Minute
 }
 
-// pause is how long to wait after a write has failed.
+// pause is the delay after a write has failed, with jitter.
 func (s *Set) pause(failures int) time.Duration {
-	if len(s.ErrorDelays) == 0 {
-		return time.Second
+	pause := time.Second
+	if n := len(s.ErrorDelays); n > 0 {
+		pause = s.ErrorDelays[min(failures, n-1)]
 	}
-	return s.ErrorDelays[min(failures, len(s.ErrorDelays)-1)]
+	return s.Jitter.Shorten(pause, jitter.Slight)
 }

@@ -214,3 +214,26 @@ func TestAnObjectThatIsGoneNeedsNoPatch(t *testing.T) {
 		same(t, 0, k.Moving())
 	})
 }
+
+// The writes are retried after 0.9 and 9 s instead of 1 and 10 s. The interval of the
+// timer is the user's, and exact.
+func TestRetriesOfWritesHaveJitterAndIntervalsOfTimersDoNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newJournal()
+		k := newKit(t, timerOf(5*time.Second, func(_ context.Context, c *Call) error {
+			j.note("called")
+			c.Patch.Set(len(j.notes), "status", "n")
+			return nil
+		}))
+		k.Jitter = func() float64 { return 0.5 }
+		k.failing(func() error {
+			if time.Since(k.start) < 5*time.Second {
+				return errors.New("no connection")
+			}
+			return nil
+		})
+		k.see("a", sight{})
+		time.Sleep(20 * time.Second)
+		same(t, []string{"0s called", "14.9s called", "19.9s called"}, j.read())
+	})
+}

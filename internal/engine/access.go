@@ -19,7 +19,7 @@ func (s *server) review(ctx context.Context) {
 		framework.PostingIn = s.Posting.Namespace
 	}
 	reviewer := access.NewReviewer(access.Config{
-		API: s.client.Ungated(), Log: s.Log, Granted: s.hurry,
+		API: s.client.Ungated(), Log: s.Log, Jitter: s.client.Jitter(), Granted: s.hurry,
 		Needs: func() []access.Need { return append(access.Needs(s.uses(), framework), s.needs()...) },
 		Namespaces: func() []string {
 			s.mu.Lock()

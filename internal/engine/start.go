@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/login"
 	"gopf.dev/gopf/internal/observe"
@@ -44,7 +45,7 @@ func open(ctx context.Context, c Config) (*vitals, func(context.Context), error)
 func connect(ctx context.Context, c *Config, v *vitals) (*kube.Client, *login.Vault, error) {
 	v.begin("the operator logs in")
 	vault := login.New(login.Config{
-		Login: c.Login, Log: c.Log,
+		Login: c.Login, Log: c.Log, Jitter: c.Kube.Jitter,
 		Status: func(s login.Status) { v.unauthorized(s.Err) },
 	})
 	begin, err := vault.Login(ctx)
@@ -90,7 +91,7 @@ func discover(ctx context.Context, c Config, client *kube.Client, resources *obs
 			c.Log.Warn("The API server is not up yet; the operator waits for it.", "limit", c.Wait, "error", err)
 		}
 		select {
-		case <-time.After(min(waitPause, time.Until(deadline))):
+		case <-time.After(min(c.Kube.Jitter.Shorten(waitPause, jitter.Slight), time.Until(deadline))):
 		case <-ctx.Done():
 		}
 	}

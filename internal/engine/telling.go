@@ -47,7 +47,7 @@ func (s *server) gauges() metrics.Gauges {
 	}
 	if s.control != nil {
 		load := s.control.Load()
-		g.Reviews = metrics.ReviewGauges{Waiting: load.Waiting, InFlight: load.InFlight, Bytes: load.Bytes}
+		g.Reviews = metrics.ReviewGauges{Waiting: load.Waiting, InFlight: load.InFlight, Bytes: load.Bytes, CertificateExpiry: s.control.CertificateExpiry()}
 		if load.Waiting > 0 {
 			g.Reviews.Oldest = time.Since(load.Since)
 		}

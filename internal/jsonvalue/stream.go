@@ -44,8 +44,8 @@ const maxHead = 1 << 20
 // smallBuffer is the size of the buffer to begin with, and largeBuffer the size
 // from which on it is not kept when it is empty.
 const (
-	smallBuffer = 16 << 10
-	largeBuffer = 256 << 10
+	smallBuffer = 16 << 10  //mutate:skip any size will do
+	largeBuffer = 256 << 10 //mutate:skip any size will do
 )
 
 // Inside reports whether an object or array was entered whose end has not come.

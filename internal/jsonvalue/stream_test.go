@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -54,6 +55,13 @@ func cut(source io.Reader, largest int) (values []string, err error) {
 func TestStreamsAreCutIntoValues(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("[", 50_000) + strings.Repeat("]", 50_000)
+	var numbers, large []string // larger than the first buffer, and than one that is kept
+	for i := range 5_000 {
+		numbers = append(numbers, strconv.Itoa(i))
+	}
+	for i := range 3 {
+		large = append(large, `"`+strings.Repeat(strconv.Itoa(i), largeBuffer+1000*i)+`"`)
+	}
 	cases := map[string]struct {
 		text string
 		want []string
@@ -77,6 +85,13 @@ func TestStreamsAreCutIntoValues(t *testing.T) {
 		"the end after a name": {text: `{"a"`, err: "unexpected EOF"},
 		"the end in an array":  {text: `[1,`, want: []string{"1"}, err: "unexpected EOF"},
 		"the end in a number":  {text: `[1`, err: "unexpected EOF"},
+		"the end in a name":    {text: `{"a`, err: "unexpected EOF"},
+		"two commas":           {text: `{"a":1,,"b":2}`, want: []string{`"a":`, "1"}, err: `invalid JSON: unexpected ','`},
+		"a name alone":         {text: `{"a","b":2}`, err: `invalid JSON: unexpected ','`},
+		"a string too close":   {text: `[1"a"]`, want: []string{"1"}, err: `invalid JSON: unexpected '"'`},
+		"an object too close":  {text: `[1{}]`, want: []string{"1"}, err: `invalid JSON: unexpected '{'`},
+		"many items":           {text: "[" + strings.Join(numbers, ",") + "]", want: numbers},
+		"large items":          {text: "[" + strings.Join(large, ",") + "]", want: large},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

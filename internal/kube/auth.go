@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"gopf.dev/gopf/internal/jitter"
 )
 
 // A 401 may be about the credentials, or about one request only: an API that
@@ -118,7 +120,7 @@ func (c *Client) sitOut(ctx context.Context, conns *conns, o *outage) error {
 		if first {
 			o.err = answer.err
 		}
-		o.next = time.Now().Add(authPause(int(o.refused.Add(1))))
+		o.next = time.Now().Add(c.authPause(int(o.refused.Add(1))))
 		if first {
 			c.shared.auth.refused(conns, answer.err)
 		}
@@ -155,20 +157,17 @@ func (w *authWait) refused(ctx context.Context, c *Client, conns *conns, r fmt.S
 			"request", r.String(), "error", err)
 	}
 	if w.refusals > 1 {
-		if sleepErr := sleep(ctx, authPause(w.refusals-1), conns.replaced); sleepErr != nil {
+		if sleepErr := sleep(ctx, c.authPause(w.refusals-1), conns.replaced); sleepErr != nil {
 			return fmt.Errorf("%w, while the credentials are refused: %w", sleepErr, err)
 		}
 	}
 	return c.sitOut(ctx, conns, conns.suspected())
 }
 
-// authPause is how long to wait after n refusals in a row.
-func authPause(n int) time.Duration {
+// authPause is the delay after n refusals in a row, with jitter.
+func (c *Client) authPause(n int) time.Duration {
 	const first, most = 250 * time.Millisecond, 5 * time.Second
-	if n > 5 {
-		return most
-	}
-	return min(first<<(n-1), most)
+	return c.opts.Jitter.Shorten(min(first<<min(n-1, 5), most), jitter.Slight)
 }
 
 // authState knows whether credentials are refused, so that this is said once

@@ -19,6 +19,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	"gopf.dev/gopf/internal/jitter"
 )
 
 // Options say how a [Client] behaves. Begin with [DefaultOptions]: here zero
@@ -46,6 +48,11 @@ type Options struct {
 	// may be endless. Long ones are cut short when the server answers others
 	// again. 1, 1, 2, 3, 5, 8, 13, 21 s; nil is no retries.
 	Backoffs iter.Seq[time.Duration]
+
+	// Jitter shortens the framework's own retry delays, those of Backoffs included, so
+	// that several processes do not retry at the same instants. A Retry-After of the
+	// server is never shortened. nil means exact delays.
+	Jitter jitter.Source
 
 	// EnforceRetryAfter makes the pause that the server asks for replace that
 	// of Backoffs, also when it is shorter. Otherwise the longer one is made.
@@ -168,6 +175,9 @@ func (c *Client) Derive(change func(*Options)) *Client {
 	change(&derived.opts)
 	return &derived
 }
+
+// Jitter returns the source of [Options.Jitter], for retries of the client's users.
+func (c *Client) Jitter() jitter.Source { return c.opts.Jitter }
 
 // WithBackoffs derives a client that retries differently.
 func (c *Client) WithBackoffs(b iter.Seq[time.Duration]) *Client {

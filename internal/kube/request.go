@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/object"
 )
 
@@ -84,7 +85,7 @@ func (c *Client) do(ctx context.Context, r *call) (err error) {
 }
 
 func (c *Client) repeat(ctx context.Context, r *call) error {
-	pauses := pauses{seq: c.opts.Backoffs}
+	pauses := pauses{seq: c.opts.Backoffs, jitter: c.opts.Jitter}
 	defer pauses.close()
 	var auth authWait
 	var unauthorized error // the last refusal of the credentials, if nothing else came since
@@ -148,16 +149,16 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 	}
 }
 
-// wait makes a pause, and returns what is left of it if it was cut short. The
-// server's wishes are obeyed.
+// wait makes a pause, and returns the rest of it if it was cut short. A Retry-After
+// of the server is obeyed.
 func (c *Client) wait(ctx context.Context, pause time.Duration, o outcome) (left time.Duration, err error) {
 	if hint := RetryAfter(o.err); hint > 0 {
 		return 0, sleep(ctx, max(pause, hint), nil)
 	}
 	if o.code == 0 {
-		return c.shared.recovery.pause(ctx, pause, unreachablePatience)
+		return c.shared.recovery.pause(ctx, pause, c.opts.Jitter.Shorten(unreachablePatience, jitter.Slight))
 	}
-	return c.shared.recovery.pause(ctx, pause, patience)
+	return c.shared.recovery.pause(ctx, pause, c.opts.Jitter.Shorten(patience, jitter.Slight))
 }
 
 // logFailure logs a failed attempt: at ERROR once a minute for each kind of failure,

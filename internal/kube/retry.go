@@ -8,6 +8,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gopf.dev/gopf/internal/jitter"
 )
 
 // outcome is what became of one attempt of a request.
@@ -74,11 +76,12 @@ func maybeApplied(s metav1.Status) bool {
 	return strings.Contains(s.Message, "etcdserver: request timed out")
 }
 
-// pauses walks through the back-offs of one request, started when needed.
+// pauses walks through the backoffs of one request, started when needed.
 type pauses struct {
-	seq  iter.Seq[time.Duration]
-	next func() (time.Duration, bool)
-	stop func()
+	seq    iter.Seq[time.Duration]
+	jitter jitter.Source
+	next   func() (time.Duration, bool)
+	stop   func()
 }
 
 // take returns the next pause; the server's hint lengthens it, or replaces it.
@@ -90,6 +93,7 @@ func (p *pauses) take(hint time.Duration, enforce bool) (time.Duration, bool) {
 		p.next, p.stop = iter.Pull(p.seq)
 	}
 	pause, ok := p.next()
+	pause = p.jitter.Shorten(pause, jitter.Slight)
 	if hint > 0 && (enforce || hint > pause) {
 		pause = hint
 	}

@@ -2,10 +2,10 @@ package lease
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"time"
 
+	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/stream"
 )
 
@@ -40,7 +40,9 @@ func (e *Elector) acquire(ctx, requests context.Context) bool {
 }
 
 // pause is the retry period, with jitter.
-func (e *Elector) pause() time.Duration { return e.RetryPeriod - rand.N(e.RetryPeriod/5+1) }
+func (e *Elector) pause() time.Duration {
+	return e.client.Jitter().Shorten(e.RetryPeriod, jitter.Slight)
+}
 
 // try looks at the lease and takes it if it may.
 func (e *Elector) try(ctx context.Context) bool {

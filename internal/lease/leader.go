@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 )
 
@@ -130,7 +131,7 @@ func (e *Elector) release(ctx context.Context) {
 			}
 		}
 		e.unsure = true // somebody may have changed something of it
-		pause := min(e.RetryPeriod, time.Second)
+		pause := e.client.Jitter().Shorten(min(e.RetryPeriod, time.Second), jitter.Slight)
 		if apierrors.IsConflict(err) {
 			pause = 0
 		}

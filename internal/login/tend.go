@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 )
 
@@ -54,7 +55,7 @@ func (v *Vault) judge(now time.Time) (need, time.Time) {
 		return another, time.Time{}
 	}
 	// Of the logins in a row, the first is made at once.
-	next := v.last.Add(loginPause(v.rounds))
+	next := v.last.Add(min(v.rest, loginPause(v.rounds)))
 	if now.Before(next) {
 		if good && v.current.creds.Expires.Before(next) {
 			next = v.current.creds.Expires
@@ -89,6 +90,7 @@ func (v *Vault) login(ctx context.Context, client *kube.Client) {
 		v.rounds = 0
 	}
 	v.rounds++
+	v.rest = v.cfg.Jitter.Shorten(loginPause(v.rounds), jitter.Slight)
 	level := slog.LevelInfo
 	if v.rounds > 1 {
 		level = slog.LevelDebug // it was told

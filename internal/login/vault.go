@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 )
 
@@ -17,6 +18,10 @@ import (
 type Config struct {
 	Login Source
 	Log   *slog.Logger // slog.Default
+
+	// Jitter shortens the delays between logins that did not help. nil means exact
+	// delays.
+	Jitter jitter.Source
 
 	// Random chooses among n equals. rand.IntN.
 	Random func(n int) int
@@ -35,8 +40,9 @@ type Vault struct {
 	store   *store
 	current *item // in use; nil before the first login
 	status  Status
-	rounds  int       // logins in a row that did not help
-	last    time.Time // end of the last login
+	rounds  int           // logins in a row that did not help
+	last    time.Time     // end of the last login
+	rest    time.Duration // after it, before the next login, if that did not help
 }
 
 // New makes an empty vault.

@@ -421,3 +421,21 @@ func TestAnOperatorWithoutCredentialsDoesNotStart(t *testing.T) {
 		t.Errorf("with an ended context: got a %T", err)
 	}
 }
+
+func TestLoginsThatDidNotHelpAreRepeatedWithJitter(t *testing.T) {
+	inWorld(t, func(w *world) found { return found{"a": w.creds("0")} }, func(w *world) {
+		w.vault.mu.Lock()
+		w.vault.cfg.Jitter = func() float64 { return 0.5 }
+		w.vault.mu.Unlock()
+		n := 0
+		w.mu.Lock()
+		w.brings = func() (map[string]*Credentials, error) {
+			n++
+			return found{"a": w.creds(fmt.Sprint(n))}, nil
+		}
+		w.mu.Unlock()
+		w.accept("4")
+		w.get()
+		w.want("logins", []string{"0s", "0s", "900ms", "2.7s", "6.3s"}, &w.logins)
+	})
+}

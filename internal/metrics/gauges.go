@@ -34,6 +34,10 @@ type ReviewGauges struct {
 	Oldest   time.Duration // how long the first of those has waited
 	InFlight int           // being handled
 	Bytes    int64         // of the bodies of all reviews, those that arrive included
+
+	// CertificateExpiry is when the certificate of the webhook server expires. Zero if
+	// there is none.
+	CertificateExpiry time.Time
 }
 
 // ResourceGauges are what is going on with the objects of one resource.
@@ -91,6 +95,7 @@ var (
 	reviewsOldestDesc  = describe("gopf_webhook_reviews_oldest_age_seconds", "How long the first of the waiting admission reviews has waited.")
 	reviewsFlightDesc  = describe("gopf_webhook_reviews_in_flight", "Admission reviews that are being handled.")
 	reviewBytesDesc    = describe("gopf_webhook_review_bytes", "Size of the admission reviews that arrive, wait or are being handled.")
+	certificateDesc    = describe("gopf_webhook_certificate_expiry_timestamp_seconds", "When the certificate of the webhook server expires, in seconds since 1970.")
 
 	resourceGauges = []gauge{
 		{streamsDesc, []string{"listing"}, func(r ResourceGauges) float64 { return float64(r.Listing) }},
@@ -122,7 +127,7 @@ func (c *gaugeCollector) Describe(to chan<- *prometheus.Desc) {
 	}
 	for _, d := range []*prometheus.Desc{
 		indexDesc, pausedDesc, leadingDesc, problemDesc,
-		reviewsWaitingDesc, reviewsOldestDesc, reviewsFlightDesc, reviewBytesDesc,
+		reviewsWaitingDesc, reviewsOldestDesc, reviewsFlightDesc, reviewBytesDesc, certificateDesc,
 	} {
 		to <- d
 	}
@@ -159,6 +164,9 @@ func (c *gaugeCollector) Collect(to chan<- prometheus.Metric) {
 	send(reviewsOldestDesc, now.Reviews.Oldest.Seconds())
 	send(reviewsFlightDesc, float64(now.Reviews.InFlight))
 	send(reviewBytesDesc, float64(now.Reviews.Bytes))
+	if at := now.Reviews.CertificateExpiry; !at.IsZero() {
+		send(certificateDesc, float64(at.Unix()))
+	}
 }
 
 // sum makes one entry for each resource: the same series twice would spoil the

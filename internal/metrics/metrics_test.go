@@ -63,7 +63,7 @@ func use(m *metrics.Metrics) {
 			Indices: map[string]int{"by_node": 11, "all": 12},
 			Load:    metrics.LoadGauges{Handlers: 21, Limit: 32.5, InFlight: 22, Waiting: 23},
 			Paused:  true, Leading: true, Problems: 13,
-			Reviews: metrics.ReviewGauges{Waiting: 14, Oldest: 1500 * time.Millisecond, InFlight: 15, Bytes: 16},
+			Reviews: metrics.ReviewGauges{Waiting: 14, Oldest: 1500 * time.Millisecond, InFlight: 15, Bytes: 16, CertificateExpiry: time.Unix(1_790_000_000, 0)},
 		}
 	})
 }

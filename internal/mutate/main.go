@@ -34,6 +34,7 @@ type options struct {
 	budget   time.Duration // for the whole run; 0 means no limit
 	timeout  time.Duration // for the tests of one mutant
 	least    float64       // percent that must be killed in each target
+	only     string        // a regular expression of the mutants to test; all if empty
 }
 
 func main() {
@@ -44,6 +45,7 @@ func main() {
 	flag.DurationVar(&o.budget, "budget", 0, "after how long no more mutants are tested; 0 means never")
 	flag.DurationVar(&o.timeout, "timeout", time.Minute, "how long the tests of one mutant may take")
 	flag.Float64Var(&o.least, "least", 0, "how many percent must be killed in each target")
+	flag.StringVar(&o.only, "only", "", "a regular expression: test only mutants whose lines in the report match, such as former survivors")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

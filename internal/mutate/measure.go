@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +30,9 @@ func measure(ctx context.Context, t target, o options) (score, error) {
 	if err != nil {
 		return s, err
 	}
+	if mutants, err = matching(mutants, o.only); err != nil {
+		return s, err
+	}
 	mutants = sample(mutants, o.sample, o.seed, t.pkg)
 	reached, err := covered(ctx, t, importPath, scratch)
 	if err != nil {
@@ -40,10 +45,7 @@ func measure(ctx context.Context, t target, o options) (score, error) {
 		workers.Go(func() {
 			folder := filepath.Join(scratch, fmt.Sprint(i))
 			for m := range queue {
-				v := build(ctx, t.pkg, m, folder)
-				if v == survivor && reached.reaches(m, importPath) {
-					v = try(ctx, t, folder, o.timeout)
-				}
+				v := judge(ctx, t, m, folder, reached.reaches(m, importPath), o.timeout)
 				mu.Lock()
 				s.count(v, m)
 				mu.Unlock()
@@ -72,12 +74,7 @@ func (s *score) count(v verdict, m mutant) {
 	switch v {
 	case survivor:
 		s.survived++
-		if here, err := os.Getwd(); err == nil {
-			if short, err := filepath.Rel(here, m.file); err == nil {
-				m.file = short
-			}
-		}
-		fmt.Println("survived", m)
+		fmt.Println("survived", m.short())
 	case dead:
 		s.killed++
 	case unmade:
@@ -118,6 +115,28 @@ func find(ctx context.Context, pkg string) (all []mutant, importPath string, err
 	return all, listed.ImportPath, nil
 }
 
+// short returns the mutant with the path of its file from here.
+func (m mutant) short() mutant {
+	if here, err := os.Getwd(); err == nil {
+		if short, err := filepath.Rel(here, m.file); err == nil {
+			m.file = short
+		}
+	}
+	return m
+}
+
+// matching returns the mutants whose lines in the report match the expression.
+func matching(all []mutant, expression string) ([]mutant, error) {
+	if expression == "" {
+		return all, nil
+	}
+	re, err := regexp.Compile(expression)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(m mutant) bool { return !re.MatchString(m.short().String()) }), nil
+}
+
 // sample chooses up to n mutants; the same ones for the same seed and package.
 func sample(all []mutant, n int, seed uint64, pkg string) []mutant {
 	if n == 0 || n >= len(all) {
@@ -152,14 +171,22 @@ func covered(ctx context.Context, t target, importPath, scratch string) (coverag
 	return all, nil
 }
 
-// build compiles a mutant. It survives that if it can be tested.
-func build(ctx context.Context, pkg string, m mutant, folder string) verdict {
+// judge tests a mutant, or only compiles it if no test reaches it.
+func judge(ctx context.Context, t target, m mutant, folder string, reached bool, timeout time.Duration) verdict {
 	overlay, err := m.overlay(folder)
-	if err != nil {
+	switch {
+	case err != nil:
 		fmt.Fprintln(os.Stderr, err)
 		return untested
+	case reached:
+		return try(ctx, t, folder, timeout)
 	}
-	err = exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-p=1", "-overlay="+overlay, "-o", os.DevNull, pkg).Run()
+	return build(ctx, t.pkg, overlay)
+}
+
+// build compiles a mutant. It survives that if it can be tested.
+func build(ctx context.Context, pkg, overlay string) verdict {
+	err := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-p=1", "-overlay="+overlay, "-o", os.DevNull, pkg).Run()
 	switch {
 	case ctx.Err() != nil:
 		return untested
@@ -169,21 +196,28 @@ func build(ctx context.Context, pkg string, m mutant, folder string) verdict {
 	return survivor
 }
 
-// try runs the tests on a mutant that was built.
+// try runs the tests on a mutant. The tests compile it, too.
 func try(ctx context.Context, t target, folder string, timeout time.Duration) verdict {
 	for _, p := range t.tests {
 		cmd := exec.CommandContext(ctx, "go", "-C", p.folder, "test", "-count=1", "-vet=off", "-failfast", "-p=1",
 			"-timeout="+timeout.String(), "-overlay="+overlayIn(folder), p.pkg)
 		cmd.WaitDelay = time.Second
-		err := cmd.Run()
+		out, err := cmd.Output()
 		switch {
 		case ctx.Err() != nil:
 			return untested
+		case err != nil && notBuilt(out):
+			return unmade
 		case err != nil:
 			return dead
 		}
 	}
 	return survivor
+}
+
+// notBuilt reports whether the output of go test says that nothing could be run.
+func notBuilt(out []byte) bool {
+	return bytes.Contains(out, []byte("[build failed]")) || bytes.Contains(out, []byte("[setup failed]"))
 }
 
 func overlayIn(folder string) string { return filepath.Join(folder, "overlay.json") }

@@ -238,6 +238,14 @@ func (f *finder) result(n *ast.ReturnStmt, results *ast.FieldList) {
 	}
 }
 
+// isZero reports whether the expression is a zero value. An empty literal of a named
+// type counts: nearly all such types are structs.
 func (f *finder) isZero(e ast.Expr) bool {
+	if literal, ok := e.(*ast.CompositeLit); ok && len(literal.Elts) == 0 {
+		switch literal.Type.(type) {
+		case *ast.Ident, *ast.SelectorExpr:
+			return true
+		}
+	}
 	return slices.Contains([]string{"nil", "false", "0", `""`, "``"}, f.text(e))
 }

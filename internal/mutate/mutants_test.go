@@ -11,20 +11,22 @@ func TestMutantsAreSmallMistakes(t *testing.T) {
 		code string // of a function f with the results (int, error)
 		want []string
 	}{
-		"a comparison": {"if a < 5 {}", []string{"a < 5 -> !(a < 5)", "< -> <=", "5 -> 6"}},
-		"an equality":  {"if a == b {}", []string{"== -> !="}},
-		"logic":        {"b = a && !c", []string{"b = a && !c -> nothing", "&& -> ||"}},
-		"arithmetic":   {"b := a - c", []string{"- -> +"}},
-		"a loop":       {"for x() {}", []string{"x() -> false && (x())"}},
-		"statements":   {"x(); y := 1.5; _ = y; i++", []string{"x() -> nothing", "i++ -> nothing"}},
-		"branches":     {"for { switch { case a: break; default: continue } }", []string{"break -> nothing", "continue -> nothing"}},
-		"debug lines":  {`log.Debug("x"); log.Info("y")`, []string{`log.Info("y") -> nothing`}},
-		"results":      {`return n, nil`, []string{"n, nil -> *new(int), *new(error)"}},
-		"no results":   {`return 0, nil`, []string{"0 -> 1"}},
-		"passed on":    {`return g()`, []string{"g() -> *new(int), *new(error)"}},
-		"skipped":      {"x() //mutate:skip it is only faster\ny()", []string{"y() -> nothing"}},
-		"formats":      {`x := strconv.FormatFloat(f+1, 'f', -1, 64)`, []string{"+ -> -", "1 -> 2"}},
-		"functions":    {`f := func() string { return s }`, []string{"s -> *new(string)"}},
+		"a comparison":  {"if a < 5 {}", []string{"a < 5 -> !(a < 5)", "< -> <=", "5 -> 6"}},
+		"an equality":   {"if a == b {}", []string{"== -> !="}},
+		"logic":         {"b = a && !c", []string{"b = a && !c -> nothing", "&& -> ||"}},
+		"arithmetic":    {"b := a - c", []string{"- -> +"}},
+		"a loop":        {"for x() {}", []string{"x() -> false && (x())"}},
+		"statements":    {"x(); y := 1.5; _ = y; i++", []string{"x() -> nothing", "i++ -> nothing"}},
+		"branches":      {"for { switch { case a: break; default: continue } }", []string{"break -> nothing", "continue -> nothing"}},
+		"debug lines":   {`log.Debug("x"); log.Info("y")`, []string{`log.Info("y") -> nothing`}},
+		"results":       {`return n, nil`, []string{"n, nil -> *new(int), *new(error)"}},
+		"no results":    {`return 0, nil`, []string{"0 -> 1"}},
+		"a zero struct": {`f := func() (time.Time, T) { return time.Time{}, T{} }`, nil},
+		"an empty list": {`f := func() []int { return []int{} }`, []string{"[]int{} -> *new([]int)"}},
+		"passed on":     {`return g()`, []string{"g() -> *new(int), *new(error)"}},
+		"skipped":       {"x() //mutate:skip it is only faster\ny()", []string{"y() -> nothing"}},
+		"formats":       {`x := strconv.FormatFloat(f+1, 'f', -1, 64)`, []string{"+ -> -", "1 -> 2"}},
+		"functions":     {`f := func() string { return s }`, []string{"s -> *new(string)"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -99,6 +101,18 @@ func TestSamplesDependOnTheSeedOnly(t *testing.T) {
 	}
 	if got := sample(all, 0, 1, "p"); len(got) != 100 {
 		t.Errorf("without a limit: got %d", len(got))
+	}
+}
+
+func TestOnlyMatchingMutantsAreTested(t *testing.T) {
+	all := []mutant{{file: "a.go", line: 1, from: "<", to: "<="}, {file: "a.go", line: 12, from: "<", to: "<="}, {file: "b.go", line: 1, from: "0", to: "1"}}
+	for expression, want := range map[string]int{"": 3, `a\.go:`: 2, `a\.go:1:`: 1, `0 -> 1`: 1, "c": 0} {
+		if got, err := matching(slices.Clone(all), expression); err != nil || len(got) != want {
+			t.Errorf("%q: got %v, error %v", expression, got, err)
+		}
+	}
+	if _, err := matching(all, "("); err == nil {
+		t.Error("an expression that is none is accepted")
 	}
 }
 

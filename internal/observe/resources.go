@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/stream"
 	"gopf.dev/gopf/kind"
@@ -76,19 +77,17 @@ func (r *Resources) Run(ctx context.Context, known []kind.Info, found func([]kin
 				failures = 0
 			}
 		}
-		timer.Reset(pause(stage, failures))
+		timer.Reset(r.jittered(pause(stage, failures)))
 	}
 }
 
 // repair asks again until no group is out of order.
 func (r *Resources) repair(ctx context.Context, known []kind.Info, found func([]kind.Info)) {
-	timer := time.NewTicker(blind)
-	defer timer.Stop()
 	for len(r.told) > 0 {
 		select {
 		case <-ctx.Done():
 			return
-		case <-timer.C:
+		case <-time.After(r.jittered(blind)):
 		}
 		if now, ok := r.ask(ctx, known); ok {
 			known = now
@@ -96,6 +95,12 @@ func (r *Resources) repair(ctx context.Context, known []kind.Info, found func([]
 		}
 	}
 	<-ctx.Done()
+}
+
+// jittered returns the delay of a discovery with jitter: a changed definition makes
+// all operators of a cluster ask.
+func (r *Resources) jittered(d time.Duration) time.Duration {
+	return r.Client.Jitter().Shorten(d, jitter.Slight)
 }
 
 // ask finds out what the cluster has now.

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 )
@@ -167,9 +168,14 @@ func (w *writer) renew(ctx context.Context, now time.Time) {
 		// Soon enough to be in time, if that is possible at all.
 		pause := min(firstPause<<min(w.failures, 10), max(w.Lifetime/6, firstPause))
 		w.failures++
-		w.renewAt = time.Now().Add(pause)
+		w.renewAt = time.Now().Add(w.jittered(pause))
 		w.tell(err, "The operator cannot tell the others that it lives; trying again.")
 	}
+}
+
+// jittered returns the delay of a retry with jitter.
+func (w *writer) jittered(d time.Duration) time.Duration {
+	return w.client.Jitter().Shorten(d, jitter.Slight)
 }
 
 func (w *writer) say(result string) {
@@ -219,7 +225,7 @@ func (w *writer) leave(ctx context.Context) {
 			w.Log.Warn("The record of this operator stays in the peering object until its lifetime ends: it cannot be removed.",
 				"peering", w.Name, "error", err)
 			return
-		case <-time.After(firstPause):
+		case <-time.After(w.jittered(firstPause)):
 		}
 	}
 }

@@ -181,7 +181,7 @@ func (p *Processor) brief(c *change, body *object.Body) bool {
 func (p *Processor) writeAsked(ctx context.Context, m *Memory, body *object.Body, asked []execute.Part) {
 	ctx, cancel := p.lasting(ctx)
 	defer cancel()
-	applier := apply.Applier{API: p.API, Resource: p.Resource, Log: p.Logger(body)}
+	applier := apply.Applier{API: p.API, Resource: p.Resource, Log: p.Logger(body), Jitter: p.Config.Jitter}
 	for _, part := range asked {
 		after, err := p.apply(ctx, applier, body, &part.Patch, &patch.Patch{}, apply.Finalizer{})
 		if err != nil && !errors.Is(err, apply.ErrGone) {
@@ -254,6 +254,7 @@ func (p *Processor) write(ctx context.Context, m *Memory, body *object.Body, c *
 	}
 	applier := apply.Applier{
 		API: p.API, Resource: p.Resource, Log: p.Logger(body), Brief: c.brief, Fresh: m.fresh(body, c), Bound: p.bound(ctx, m, c),
+		Jitter: p.Config.Jitter,
 	}
 	p.noteSending(m)
 	after, err := p.send(ctx, applier, body, c)

@@ -16,6 +16,7 @@ import (
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/fieldpath"
 	"gopf.dev/gopf/internal/index"
+	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
@@ -213,13 +214,16 @@ func TestOldNewsNeitherReplaceWhatWaitsNorWhatIsIndexed(t *testing.T) {
 
 func TestPausesDoNotGrowInAnOutage(t *testing.T) {
 	for name, c := range map[string]struct {
-		err  error
-		want time.Duration
+		err    error
+		random jitter.Source
+		want   time.Duration
 	}{
-		"of the server":      {apierrors.NewInternalError(errors.New("no leader")), maxOutageDelay},
-		"of the network":     {&kube.UnreachableError{Err: errors.New("no route")}, maxOutageDelay},
-		"by overload":        {apierrors.NewTooManyRequestsError("later"), maxOutageDelay},
-		"no outage, refused": {apierrors.NewForbidden(schema.GroupResource{}, "x", nil), time.Hour},
+		"of the server":          {apierrors.NewInternalError(errors.New("no leader")), nil, maxOutageDelay},
+		"of the network":         {&kube.UnreachableError{Err: errors.New("no route")}, nil, maxOutageDelay},
+		"by overload":            {apierrors.NewTooManyRequestsError("later"), nil, maxOutageDelay},
+		"no maxOutageDelay, refused":     {apierrors.NewForbidden(schema.GroupResource{}, "x", nil), nil, time.Hour},
+		"with jitter":            {apierrors.NewInternalError(errors.New("no leader")), func() float64 { return 0.5 }, maxOutageDelay * 9 / 10},
+		"no maxOutageDelay, with jitter": {apierrors.NewForbidden(schema.GroupResource{}, "x", nil), func() float64 { return 0.5 }, 54 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -228,7 +232,7 @@ func TestPausesDoNotGrowInAnOutage(t *testing.T) {
 				cl := newCluster()
 				cl.broken = c.err
 				k := newKind(cl, &alarms, on(cause.Create, &calls))
-				k.Config.ErrorDelays = []time.Duration{time.Second, time.Hour}
+				k.Config.ErrorDelays, k.Config.Jitter = []time.Duration{time.Second, time.Hour}, c.random
 				event := &Event{Type: "ADDED", Body: cl.body()}
 				m := NewMemory(event)
 				k.Turn(t.Context(), m, Occasion{Event: event})

@@ -18,6 +18,7 @@ import (
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/fieldpath"
 	"gopf.dev/gopf/internal/index"
+	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/posting"
@@ -95,6 +96,7 @@ type Config struct {
 	Lifecycle      registry.Lifecycle
 	DefaultBackoff time.Duration
 	ErrorDelays    []time.Duration // pauses after errors that are not the handlers'; the last repeats
+	Jitter         jitter.Source   // shortens ErrorDelays, never the delays of handlers; nil means exact delays
 	WriteGrace     time.Duration   // for recording outcomes after the handlers were cancelled
 	PlainSecrets   bool            // keep the values of Secrets in plain rather than as digests
 	SecretKey      []byte          // makes the digests; nil means that they are salted with the uid only

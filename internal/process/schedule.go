@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"gopf.dev/gopf/internal/apply"
+	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 )
@@ -21,12 +22,12 @@ func (p *Processor) schedule(m *Memory, body *object.Body, due delay, err error)
 		// Its deletion is about to be seen, and is the end of all this. If it is not
 		// seen, the server was wrong: what is unsent is tried again.
 		m.ended = true
-		p.throttle(m, body, p.errorDelay(m.pend().failures))
+		p.throttle(m, body, p.jittered(p.errorDelay(m.pend().failures)))
 	case apierrors.IsConflict(err):
 		// Another client changes the object all the time. That is no error: the
 		// change is made again soon.
 		w := m.pend()
-		w.body, w.until = body, time.Now().Add(apply.ConflictDelay)
+		w.body, w.until = body, time.Now().Add(p.jittered(apply.ConflictDelay))
 		p.Logger(body).Debug("The object changes while it is written to; trying again.", "error", err)
 		p.Alarm(body.Key(), w.until)
 	case err != nil:
@@ -35,6 +36,7 @@ func (p *Processor) schedule(m *Memory, body *object.Body, due delay, err error)
 		if kube.Unavailable(err) {
 			pause = min(pause, maxOutageDelay)
 		}
+		pause = p.jittered(pause)
 		w.fresh = w.fresh || apply.Changed(err)
 		if unsaved := (&unsavedError{}); errors.As(err, &unsaved) && w.unsent != nil {
 			w.refused = w.unsent.handling
@@ -88,9 +90,14 @@ func (p *Processor) errorDelay(failures int) time.Duration {
 	return delays[min(failures, len(delays)-1)]
 }
 
+// jittered returns a delay of the framework's own with jitter.
+func (p *Processor) jittered(d time.Duration) time.Duration {
+	return p.Config.Jitter.Shorten(d, jitter.Slight)
+}
+
 // forgotten is the pause before handlers are called again whose progress the
 // cluster does not keep. It grows.
 func (p *Processor) lostRecordsDelay(m *Memory) time.Duration {
 	m.undone = min(m.undone, 253) + 1
-	return p.errorDelay(int(m.undone) - 1)
+	return p.jittered(p.errorDelay(int(m.undone) - 1))
 }

@@ -115,3 +115,14 @@ func TestAStartInTheFutureCountsAsNow(t *testing.T) {
 		}
 	}
 }
+
+func TestACopyOfTheStateCountsDelaysFromTheSameReading(t *testing.T) {
+	first := time.Now()
+	state := New(map[string]storage.Record{"h": {Delayed: wall(first.Add(time.Hour)), Delay: time.Minute, Purpose: "create"}})
+	if got := state.Delay([]string{"h"}, first); got.Is != time.Minute {
+		t.Errorf("got %s", got.Is)
+	}
+	if got := state.Clone().Delay([]string{"h"}, first.Add(20*time.Second)); got.Is != 40*time.Second {
+		t.Errorf("the copy: got %s", got.Is)
+	}
+}

@@ -2,7 +2,6 @@ package stream
 
 import (
 	"errors"
-	"math/rand/v2"
 	"net/http"
 	"time"
 
@@ -106,7 +105,3 @@ func (b *backoff) next() time.Duration {
 }
 
 func (b *backoff) reset() { b.attempts = 0 }
-
-// shorten takes off up to a half, so that many streams do not come back in one
-// moment.
-func shorten(d time.Duration) time.Duration { return d - rand.N(d/2+1) }

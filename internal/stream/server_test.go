@@ -215,7 +215,6 @@ func observe(t *testing.T, d time.Duration, s *server, adjust func(*Config), rec
 		ctx, cancel := context.WithTimeoutCause(t.Context(), d, errTestOver)
 		defer cancel()
 		stream := New(client, cfg)
-		stream.jitter = func(d time.Duration) time.Duration { return d }
 		err = stream.Run(ctx, func(e Event) {
 			o.events = append(o.events, text(e))
 			o.times = append(o.times, time.Since(s.started))

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"sync"
@@ -13,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 )
@@ -189,7 +189,7 @@ func (s *Shared) Run(ctx context.Context, client *kube.Client, log *slog.Logger)
 		pause := checkInterval
 		switch err := s.check(ctx, client, log); {
 		case err != nil:
-			pause = outagePause(failures, err)
+			pause = outagePause(failures, err, client.Jitter())
 			failures++
 		case failures > 0:
 			failures = 0
@@ -208,14 +208,14 @@ func (s *Shared) endOutage() {
 	s.recovered = make(chan struct{})
 }
 
-// outagePause is the pause after a check that has failed.
-func outagePause(failures int, err error) time.Duration {
+// outagePause is the pause after a check that has failed, with jitter.
+func outagePause(failures int, err error, random jitter.Source) time.Duration {
 	longest := maxOutagePause
 	if _, answered := kube.Refused(err); answered {
 		longest = maxOverloadPause
 	}
 	pause := min(100*time.Millisecond<<min(failures, 10), longest)
-	return max(pause-rand.N(pause/4+1), kube.RetryAfter(err))
+	return max(random.Shorten(pause, jitter.Slight), kube.RetryAfter(err))
 }
 
 // maxCandidates is how many resources a check lists at most.

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"syscall"
@@ -10,8 +11,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"gopf.dev/gopf/internal/kube"
 )
 
 func repeated(n int, a answer) []answer { return slices.Repeat([]answer{a}, n) }
@@ -112,14 +116,27 @@ func TestRetryAfterIsHonoredUpToFiveMinutes(t *testing.T) {
 }
 
 func TestBackoffIsShortenedByUpToAHalf(t *testing.T) {
+	options := kube.DefaultOptions()
+	options.Jitter = rand.Float64
+	client, err := kube.NewClient(&rest.Config{Host: "http://server"}, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream := New(client, DefaultConfig(pods, "ns"))
+	different := map[time.Duration]bool{}
 	for range 100 {
-		b := backoff{base: 100 * time.Millisecond, most: 5 * time.Second, jitter: shorten}
+		b := backoff{base: 100 * time.Millisecond, most: 5 * time.Second, jitter: stream.jitter}
 		for i, want := range []time.Duration{0, 100, 200, 400, 800, 1600, 3200, 5000, 5000} {
 			want *= time.Millisecond
 			if got := b.next(); got > want || got < want/2 {
 				t.Fatalf("pause #%d: got %v, want between %v and %v", i, got, want/2, want)
+			} else if i == 8 {
+				different[got] = true
 			}
 		}
+	}
+	if len(different) < 50 {
+		t.Errorf("100 streams come back at only %d instants", len(different))
 	}
 }
 

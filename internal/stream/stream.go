@@ -32,6 +32,7 @@ import (
 	"log/slog"
 	"time"
 
+	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/kind"
@@ -189,7 +190,9 @@ func New(client *kube.Client, cfg Config) *Stream {
 		cfg.Log = cfg.Log.With("namespace", cfg.Namespace)
 	}
 	// A stream has pauses of its own, shorter than those of requests.
-	return &Stream{Config: cfg, client: client.WithBackoffs(nil), jitter: shorten}
+	return &Stream{Config: cfg, client: client.WithBackoffs(nil), jitter: func(d time.Duration) time.Duration {
+		return client.Jitter().Shorten(d, jitter.Strong)
+	}}
 }
 
 // Run delivers events until ctx is done, and returns why it is. Every Run

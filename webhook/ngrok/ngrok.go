@@ -16,6 +16,7 @@ import (
 	sdk "golang.ngrok.com/ngrok"
 	"golang.ngrok.com/ngrok/config"
 
+	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/webhook"
 )
 
@@ -33,7 +34,8 @@ type Tunnel struct {
 	// Open opens an endpoint; nil opens one at ngrok. It ends with ctx.
 	Open func(ctx context.Context) (Endpoint, error)
 
-	log *slog.Logger
+	log    *slog.Logger
+	random jitter.Source
 }
 
 var _ webhook.Server = Tunnel{}
@@ -52,7 +54,7 @@ const (
 
 // Bind makes it log where the operator does.
 func (t Tunnel) Bind(e webhook.Environment) webhook.Server {
-	t.log = e.Log
+	t.log, t.random = e.Log, e.Random
 	return t
 }
 
@@ -88,7 +90,7 @@ func (t Tunnel) Serve(ctx context.Context, reviews http.Handler, announce func(w
 		}
 		t.log.Warn("The tunnel for webhooks is broken and will be opened anew.", "error", err, "pause", pause)
 		select {
-		case <-time.After(pause):
+		case <-time.After(t.random.Shorten(pause, jitter.Slight)):
 		case <-ctx.Done():
 			return nil
 		}
