@@ -71,6 +71,7 @@ type Watch struct {
 	skip     func(*object.UnreadableError)
 	response *response
 	all      *openWatches
+	closed   func() // logs the end; may be nil
 }
 
 // Watch follows the changes of a resource in one namespace or (if ns is empty)
@@ -99,15 +100,17 @@ func (c *Client) Watch(ctx context.Context, info kind.Info, ns string, o WatchOp
 		route = probed
 	}
 	w := &Watch{all: &c.shared.watches, skip: c.skipper(info, nil)}
-	err := c.WithBackoffs(nil).do(ctx, &call{verb: "watch", method: http.MethodGet, target: Target{Info: info, Namespace: ns},
-		query: query, repeatable: true, route: route,
-		read: func(a *response) error {
-			a.kept = true
-			w.response = a
-			w.events = jsonvalue.NewStream(a.Body, jsonvalue.MaxObject)
-			return nil
-		}})
-	if err != nil {
+	r := &call{verb: "watch", method: http.MethodGet, target: Target{Info: info, Namespace: ns}, query: query, repeatable: true, route: route}
+	r.read = func(a *response) error {
+		a.kept = true
+		w.response = a
+		if c.logsTraffic(ctx) {
+			w.closed = c.newTraffic(r.method, r.path).closing()
+		}
+		w.events = jsonvalue.NewStream(a.Body, jsonvalue.MaxObject)
+		return nil
+	}
+	if err := c.WithBackoffs(nil).do(ctx, r); err != nil {
 		return nil, err
 	}
 	if !w.all.add(w) {
@@ -170,6 +173,9 @@ func (w *Watch) CloseWith(err error) {
 	w.response.cancel(err)
 	// Bodies that did not come over the network may not know of the context.
 	w.response.Body.Close()
+	if w.closed != nil {
+		w.closed()
+	}
 }
 
 // Next waits for the next event. Any error is the end of the watch: io.EOF if
