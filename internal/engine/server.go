@@ -59,6 +59,7 @@ type server struct {
 	ended      bool              // nothing is to be served anymore
 	namespaces map[string]bool   // "" for all
 	told       map[string]bool   // problems that were logged already
+	noted      map[string]bool   // notes that were logged already
 	pauses     map[string]string // why nothing is handled now, by who asked for it
 	standby    bool              // another one is elected
 
@@ -76,7 +77,7 @@ type appointment struct {
 func newServer(c Config, client *kube.Client, v *vitals) *server {
 	s := &server{
 		Config: c, client: client, vitals: v, stopping: make(chan struct{}), stopped: make(chan struct{}), evicted: make(chan struct{}), standby: c.Election.Enabled,
-		resources: map[schema.GroupVersionResource]*resource{}, leaving: map[string]int{}, namespaces: map[string]bool{}, told: map[string]bool{},
+		resources: map[schema.GroupVersionResource]*resource{}, leaving: map[string]int{}, namespaces: map[string]bool{}, told: map[string]bool{}, noted: map[string]bool{},
 		pauses: map[string]string{}, resumed: make(chan struct{}, 1), moved: make(chan struct{}, 1),
 	}
 	s.clock = alarm.New(func(a appointment) { a.resource.ring(a.key) })
@@ -127,6 +128,7 @@ func (s *server) arrange(work context.Context) {
 		s.agreed = s.cluster
 	}
 	s.tell(problems)
+	s.note(plan.Notes)
 	for gvr, r := range s.resources {
 		served, stays := plan.Kinds[gvr]
 		switch {
@@ -179,6 +181,17 @@ func (s *server) tell(problems []string) {
 		now[p] = true
 	}
 	s.told = now
+}
+
+// note logs what users may want to know, once. It is no problem: health and metrics
+// do not show it.
+func (s *server) note(notes []string) {
+	for _, n := range notes {
+		if !s.noted[n] {
+			s.noted[n] = true
+			s.Log.Info("Two handlers share an id: " + n)
+		}
+	}
 }
 
 func (s *server) newResource(work context.Context, served observe.Served) *resource {

@@ -19,6 +19,7 @@ import (
 type Plan struct {
 	Kinds    map[schema.GroupVersionResource]Served
 	Problems []string // what is declared and cannot be served, in words
+	Notes    []string // what is served otherwise than it may look, in words
 
 	// Conflict is why the operator must not run like this at all; nil if it may.
 	Conflict error
@@ -74,15 +75,31 @@ func (p *Plan) add(h *registry.Handler, info kind.Info) {
 		}
 	}
 	s := p.Kinds[info.GVR()]
-	for _, other := range s.Handlers {
-		if other.ID == h.ID && other.Overlaps(h) {
-			p.problem("handler %q (%s) is not served for %q: the one at %s has the same id", h.ID, h.Where, info, other.Where)
-			return
-		}
+	if !p.shares(s, h, info) {
+		return
 	}
 	s.Info = info
 	s.Handlers = append(s.Handlers, h)
 	p.Kinds[info.GVR()] = s
+}
+
+// shares reports whether the handler can be served beside those that are served for
+// the resource already, and notes if one of them has its id. Handlers of changes and
+// events with one id are alternatives: the first that matches is called. Daemons,
+// timers and indices have state in memory under their ids, so the first stays alone.
+func (p *Plan) shares(s Served, h *registry.Handler, info kind.Info) bool {
+	for _, other := range s.Handlers {
+		if other.ID != h.ID || !other.Overlaps(h) {
+			continue
+		}
+		if h.Family != registry.Changes && h.Family != registry.Events {
+			p.note("handler %q (%s) is not served for %q: the one at %s has the same id and is served", h.ID, h.Where, info, other.Where)
+			return false
+		}
+		p.note("handler %q (%s) has the same id for %q as the one at %s: it is called for what only itself matches", h.ID, h.Where, info, other.Where)
+		return true
+	}
+	return true
 }
 
 // ending reports whether the definition of a resource is being deleted. Discovery
@@ -134,6 +151,10 @@ func where(s Served) string {
 
 func (p *Plan) problem(format string, args ...any) {
 	p.Problems = append(p.Problems, fmt.Sprintf(format, args...))
+}
+
+func (p *Plan) note(format string, args ...any) {
+	p.Notes = append(p.Notes, fmt.Sprintf(format, args...))
 }
 
 func names(infos []kind.Info) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/cause"
@@ -150,15 +151,11 @@ func (h *handling) selected() registry.Set {
 	if !h.note.Followed() {
 		return h.Handlers.Select(h.asking)
 	}
-	var selected registry.Set
-	for _, handler := range h.Handlers {
+	return h.Handlers.SelectBy(func(handler *registry.Handler) bool {
 		asking := *h.asking
 		asking.Cause = h.forHandlers(h.causeOf(handler.ID, nil))
-		if handler.Matches(&asking) {
-			selected = append(selected, handler)
-		}
-	}
-	return selected
+		return handler.Matches(&asking)
+	})
 }
 
 // end decides how the handling ends: what becomes the base, and the note for an
@@ -193,7 +190,7 @@ func (h *handling) end(note *progress.Note) progress.End {
 func (h *handling) declared(reason cause.Reason) []string {
 	var ids []string
 	for _, handler := range h.Handlers {
-		if handler.Reasons[reason] {
+		if handler.Reasons[reason] && !slices.Contains(ids, handler.ID) {
 			ids = append(ids, handler.ID)
 		}
 	}

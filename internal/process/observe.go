@@ -82,7 +82,8 @@ func (k *Kind) accompanyOnly(ctx context.Context, m *Memory, state *object.Body)
 }
 
 // observe calls the event handlers that the event is for: each once, whatever
-// comes of it. What they ask for is added to the patch.
+// comes of it. Of several with one id, only the first that matches is called. What
+// they ask for is added to the patch.
 //
 // An object whose deletion was missed has nothing for filters to look at: it is
 // told to those that it was for when it was seen last.
@@ -92,7 +93,11 @@ func (k *Kind) observe(ctx context.Context, m *Memory, event *Event, asked *[]ex
 	}
 	log := k.Logger(event.Body)
 	var matched uint64
+	var called registry.Set
 	for i, h := range k.Watchers {
+		if called.Has(h.ID) {
+			continue
+		}
 		bit := uint64(1) << min(i, 63) // the rest shares the last one
 		request := &registry.Request{
 			Body: event.Body, Resource: k.Resource, Event: event.Type, Missed: event.Missed, Log: log, Memos: &m.memos,
@@ -104,6 +109,7 @@ func (k *Kind) observe(ctx context.Context, m *Memory, event *Event, asked *[]ex
 				return
 			}
 			matched |= bit
+			called = append(called, h)
 			k.tell(ctx, log, h, request, asked)
 		})
 	}
