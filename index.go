@@ -37,7 +37,7 @@ func Index[T Object, K comparable, V any](r *Resource[T], id string, fn func(con
 		r.op.problem("index %q: indices are about whole objects; use WithField instead of Field", id)
 	default:
 		h := &registry.Handler{
-			Family: registry.Indexing, ID: id, Where: caller(), Of: r.of, Select: r.selected,
+			Family: registry.Indexing, ID: id, Where: caller(), Of: r.of, Select: r.selected, Managed: r.managed,
 			Criteria: r.criteria, When: r.when, Limits: spec.limits,
 			Call: func(ctx context.Context, req *registry.Request) error {
 				s, err := newSubject[T](req)

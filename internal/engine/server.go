@@ -198,6 +198,9 @@ func (s *server) newResource(work context.Context, served observe.Served) *resou
 	work, cancel := context.WithCancelCause(work)
 	r := &resource{vitals: s.vitals, config: s.Config, client: s.client, gate: s.gate, cancel: cancel, ending: &s.retiring, paused: &s.paused, places: map[string]bool{}, streams: map[string]func(){}}
 	r.config.Stream.Selector = served.Select
+	if served.Managed {
+		r.client = s.client.Derive(func(o *kube.Options) { o.ManagedFields = true })
+	}
 	r.served = served
 	changes, background := served.Handlers.Of(registry.Changes), served.Handlers.Of(registry.Background)
 	watchers := served.Handlers.Of(registry.Events)
@@ -205,7 +208,7 @@ func (s *server) newResource(work context.Context, served observe.Served) *resou
 		Resource: served.Info, Config: s.Process,
 		Handlers: changes, Watchers: watchers,
 		Fields: slices.Concat(changes.Fields(), background.Fields(), watchers.Fields()),
-		API:    s.client, Cluster: s.forHandlers(), Log: s.Log, Stopping: s.stopping, Paused: s.paused.Load, Pauses: r.pauses.Load,
+		API:    r.client, Cluster: s.forHandlers(), Log: s.Log, Stopping: s.stopping, Paused: s.paused.Load, Pauses: r.pauses.Load,
 		Post: s.poster.Post, PostFrom: s.Posting.Level, Entrance: s.entry, Mark: s.Stream.Shared.Mark, Outages: s.client.Outages(), Notices: s.notices, Managers: s.client.Managers,
 		Alarm: func(key string, at time.Time) { s.clock.Set(appointment{r, key}, at) },
 	}

@@ -69,6 +69,7 @@ type WatchOptions struct {
 type Watch struct {
 	events   *jsonvalue.Stream
 	skip     func(*object.UnreadableError)
+	parse    func([]byte) (*object.Body, error)
 	response *response
 	all      *openWatches
 	closed   func() // logs the end; may be nil
@@ -99,7 +100,7 @@ func (c *Client) Watch(ctx context.Context, info kind.Info, ns string, o WatchOp
 	if o.Probe {
 		route = probed
 	}
-	w := &Watch{all: &c.shared.watches, skip: c.skipper(info, nil)}
+	w := &Watch{all: &c.shared.watches, skip: c.skipper(info, nil), parse: c.parse}
 	r := &call{verb: "watch", method: http.MethodGet, target: Target{Info: info, Namespace: ns}, query: query, repeatable: true, route: route}
 	r.read = func(a *response) error {
 		a.kept = true
@@ -230,7 +231,7 @@ func (w *Watch) next() (e Event, err error) {
 				early = append([]byte{}, value...)
 				return nil
 			}
-			return e.read(value, w.skip)
+			return w.read(&e, value)
 		}
 		return w.events.Skip()
 	})
@@ -240,7 +241,7 @@ func (w *Watch) next() (e Event, err error) {
 	case e.Type == "":
 		return e, &MalformedError{errors.New("an event without a type")}
 	case early != nil:
-		err = e.read(early, w.skip)
+		err = w.read(&e, early)
 	}
 	if err == nil && e.known() && !e.complete() {
 		err = &MalformedError{fmt.Errorf("an event %s without an object", e.Type)}
@@ -268,11 +269,11 @@ func (e *Event) known() bool {
 }
 
 // read takes the object of an event of known type.
-func (e *Event) read(value []byte, skip func(*object.UnreadableError)) (err error) {
+func (w *Watch) read(e *Event, value []byte) (err error) {
 	switch e.Type {
 	case Added, Modified, Deleted, Bookmark:
-		e.Body, err = object.Parse(value)
-		if unreadable := (&object.UnreadableError{}); errors.As(err, &unreadable) && e.unread(unreadable, skip) {
+		e.Body, err = w.parse(value)
+		if unreadable := (&object.UnreadableError{}); errors.As(err, &unreadable) && e.unread(unreadable, w.skip) {
 			return nil
 		}
 	case Error:

@@ -30,6 +30,7 @@ type Served struct {
 	Info     kind.Info
 	Handlers registry.Set
 	Select   string // of labels: what the server is asked for; "" for everything
+	Managed  bool   // objects are needed with their managedFields
 }
 
 // Match makes a plan from what handlers ask for and what the cluster has. It
@@ -80,6 +81,7 @@ func (p *Plan) add(h *registry.Handler, info kind.Info) {
 	}
 	s.Info = info
 	s.Handlers = append(s.Handlers, h)
+	s.Managed = s.Managed || h.Managed
 	p.Kinds[info.GVR()] = s
 }
 
