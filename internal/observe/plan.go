@@ -39,6 +39,7 @@ type Served struct {
 func Match(handlers registry.Set, cluster []kind.Info) Plan {
 	p := Plan{Kinds: map[schema.GroupVersionResource]Served{}}
 	missing := map[string]string{} // what may be meant instead
+	reviewed := map[schema.GroupVersionResource]bool{}
 	for _, h := range handlers {
 		found := h.Of.Select(cluster)
 		switch {
@@ -46,6 +47,9 @@ func Match(handlers registry.Set, cluster []kind.Info) Plan {
 			missing[h.Of.String()] = meant(h.Of.String(), cluster)
 			continue
 		case h.Family == registry.Reviews:
+			for _, info := range found {
+				reviewed[info.GVR()] = true
+			}
 			continue // the cluster asks by itself: nothing is to be followed
 		case len(found) > 1 && h.Of.Specific():
 			p.problem("handler %q (%s): %q means several resources: %s; add a group or a version", h.ID, h.Where, h.Of, names(found))
@@ -56,6 +60,7 @@ func Match(handlers registry.Set, cluster []kind.Info) Plan {
 		}
 	}
 	p.Conflict = errors.Join(p.twoVersions(), p.selections())
+	p.selectIndexed(reviewed)
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
 		p.problem("the cluster does not have the resource %q%s; its handlers will start working as soon as it does", name, missing[name])
 	}
@@ -144,6 +149,19 @@ func (p *Plan) selections() error {
 		}
 	}
 	return nil
+}
+
+// selectIndexed has the API server select the objects of resources that only feed
+// indices by their labels. An object that leaves such a selection looks deleted, and
+// leaves the indices all the same. Resources with reviews are read as a whole: memos
+// of their objects are shared with reviews.
+func (p *Plan) selectIndexed(reviewed map[schema.GroupVersionResource]bool) {
+	for gvr, s := range p.Kinds {
+		if s.Select == "" && !reviewed[gvr] {
+			s.Select = s.Handlers.Indexed()
+			p.Kinds[gvr] = s
+		}
+	}
 }
 
 func where(s Served) string {
