@@ -79,8 +79,8 @@ func (e *endpoint) keepOwn(ctx context.Context, announce func(bundle []byte)) {
 	}
 }
 
-// bundle is what the API server trusts if the certificates are the user's. nil
-// means the authorities of its system.
+// bundle returns the CA that the API server must trust if the certificates are the
+// user's. nil means the authorities of its system.
 func (e *endpoint) bundle() ([]byte, error) {
 	if e.CA != nil || e.CAFile == "" {
 		return e.CA, nil

@@ -117,9 +117,9 @@ func TestObjectsComeIntoAndLeaveAnIndexWithTheirLabels(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 		cut(func() { label("in", "test") })
-		expect("left while nobody watched", "out")
+		expect("left during an outage", "out")
 		cut(func() { label("in", "prod") })
-		expect("came back while nobody watched", "in", "out")
+		expect("came back during an outage", "in", "out")
 		cut(func() { label("in", "test") })
 		expect("left again", "out")
 		label("in", "prod")
