@@ -31,7 +31,7 @@ func (c *Client) newTraffic(method, path string) *traffic {
 	return &traffic{c.shared.opts.Log, method, path, time.Now()}
 }
 
-// request logs an attempt that has ended, or, of a stream, whose response has begun.
+// request logs an attempt at its end, and a stream as soon as its response starts.
 func (t *traffic) request(ctx context.Context, o outcome, stream bool) {
 	attrs := []any{"method", t.method, "path", t.path}
 	if o.code != 0 {

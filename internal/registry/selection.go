@@ -13,8 +13,8 @@ import (
 // Requirements are criteria for labels that the API server can check by itself.
 type Requirements []metav1.LabelSelectorRequirement
 
-// Indexed returns the selection of labels for a resource whose objects only feed
-// indices: what all index functions require. Objects without that are in no index.
+// Indexed returns the label selector for a resource whose objects only feed
+// indices: the requirements that all index functions share. No index has other objects.
 // "" means that everything must be read, because there are other handlers, or
 // because the functions require nothing in common.
 func (s Set) Indexed() string {
