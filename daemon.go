@@ -110,7 +110,7 @@ func (r *Resource[T]) background(id string, missing bool, b backgroundSpec, spec
 	r.op.checkSpans(id, span{"InitialDelay", b.delay})
 	spec.InitialDelay = b.initialDelay
 	spec.Handler = &registry.Handler{
-		Family: registry.Background, ID: storedID(id, r.change), Where: caller(), Of: r.of, Select: r.selected,
+		Family: registry.Background, ID: storedID(id, r.change), Where: caller(), Of: r.of, Select: r.selected, Managed: r.managed,
 		Criteria: r.criteria, Change: r.change, When: r.when,
 		Limits: b.limits, Mandatory: !b.optional,
 	}

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/daemon"
+	"gopf.dev/gopf/internal/engine"
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/login"
 	"gopf.dev/gopf/internal/registry"
 )
 
@@ -54,6 +56,27 @@ func Permanent(err error) error {
 		return nil
 	}
 	return &PermanentError{err}
+}
+
+// LoginError is the error of [Operator.Run] if there are no credentials to start
+// with: a login handler failed for good, the kubeconfig cannot be used, or no login
+// brought any. [Operator.FreezePeers] and [Operator.ResumePeers] return it as well
+// if the cluster refuses the credentials. Test for it with [errors.As]; Err has the
+// details.
+//
+// An operator that has started never ends for want of credentials: its requests
+// wait for the next login.
+type LoginError struct{ Err error }
+
+func (e *LoginError) Error() string { return e.Err.Error() }
+func (e *LoginError) Unwrap() error { return e.Err }
+
+// explainLogin makes an error about missing or refused credentials a [LoginError].
+func explainLogin(err error) error {
+	if errors.As(err, new(*login.Error)) || errors.As(err, new(*engine.RefusedError)) {
+		return &LoginError{err}
+	}
+	return err
 }
 
 // ErrStopping is the cause of the cancellation of a handler's context when the

@@ -39,7 +39,7 @@ func (r *Resource[T]) OnEvent(id string, fn EventFunc[T]) {
 		return
 	}
 	r.op.declare(&registry.Handler{
-		Family: registry.Events, ID: storedID(id, r.change), Where: caller(), Of: r.of, Select: r.selected,
+		Family: registry.Events, ID: storedID(id, r.change), Where: caller(), Of: r.of, Select: r.selected, Managed: r.managed,
 		Criteria: r.criteria, Change: r.change, When: r.when,
 		Call: func(ctx context.Context, req *registry.Request) error {
 			s, err := newSubject[T](req)

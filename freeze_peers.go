@@ -41,7 +41,7 @@ func (op *Operator) FreezePeers(ctx context.Context, f Freezing, opts ...RunOpti
 		return err
 	}
 	record := peering.Record{Identity: f.Identity, Priority: f.Priority, Lifetime: f.Lifetime, LastSeen: time.Now()}
-	return engine.Freeze(ctx, config, record)
+	return explainLogin(engine.Freeze(ctx, config, record))
 }
 
 // ResumePeers takes back what [Operator.FreezePeers] has done under the identity;
@@ -51,7 +51,7 @@ func (op *Operator) ResumePeers(ctx context.Context, identity string, opts ...Ru
 	if err != nil {
 		return err
 	}
-	return engine.Unfreeze(ctx, config, identity)
+	return explainLogin(engine.Unfreeze(ctx, config, identity))
 }
 
 func (op *Operator) commandConfig(opts []RunOption) (engine.Config, error) {

@@ -104,7 +104,7 @@ func (r *Resource[T]) handler(on Reason, id string, fn ChangeFunc[T], opts []Cha
 	}
 	h := &registry.Handler{
 		ID: storedID(id, r.change), Formerly: storedIDs(spec.formerly, r.change), Where: caller(),
-		Of: r.of, Select: r.selected, Reasons: map[cause.Reason]bool{},
+		Of: r.of, Select: r.selected, Managed: r.managed, Reasons: map[cause.Reason]bool{},
 		Deleted:   spec.deleted,
 		Mandatory: on&Delete != 0 && !spec.optional,
 		Criteria:  r.criteria, Change: r.change, When: r.when,

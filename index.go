@@ -21,6 +21,10 @@ type indexSpec struct{ limits registry.Limits }
 // one object has in it: a value for each key; nothing takes the object out. It is
 // called for every event of the object.
 //
+// If nothing but index functions is declared for the resource, and all of them are
+// narrowed by the same labels, the API server is asked only for objects with these
+// labels.
+//
 // The index is filled with all that exists before the first handler of the
 // operator is called. By default, errors of fn are logged and leave what was
 // there; temporary and permanent ones take the object out.
@@ -37,8 +41,8 @@ func Index[T Object, K comparable, V any](r *Resource[T], id string, fn func(con
 		r.op.problem("index %q: indices are about whole objects; use WithField instead of Field", id)
 	default:
 		h := &registry.Handler{
-			Family: registry.Indexing, ID: id, Where: caller(), Of: r.of, Select: r.selected,
-			Criteria: r.criteria, When: r.when, Limits: spec.limits,
+			Family: registry.Indexing, ID: id, Where: caller(), Of: r.of, Select: r.selected, Managed: r.managed,
+			Criteria: r.criteria, Labels: r.labels, When: r.when, Limits: spec.limits,
 			Call: func(ctx context.Context, req *registry.Request) error {
 				s, err := newSubject[T](req)
 				if err != nil {

@@ -58,7 +58,7 @@ func (op *Operator) serve(ctx context.Context, run *runOptions, stopped func()) 
 		op.freezer.begin(h)
 	}
 	config.ForHandlers = func(h engine.Handle) registry.API { return op.newCluster(h, run.log) }
-	return engine.Run(ctx, config)
+	return explainLogin(engine.Run(ctx, config))
 }
 
 // perform calls the handlers of an activity until all are finished.

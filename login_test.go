@@ -1,8 +1,14 @@
 package gopf
 
 import (
+	"context"
 	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 )
@@ -47,5 +53,50 @@ func TestLoginWithServiceAccountLooksForThePod(t *testing.T) {
 		t.Error("in a pod: the service account was not looked for")
 	case got != nil && got.Config.Host != "https://192.0.2.1:443":
 		t.Errorf("in a pod: got %+v", got.Config)
+	}
+}
+
+func TestAnOperatorWithoutCredentialsEndsWithALoginError(t *testing.T) {
+	failure := errors.New("the vault is sealed")
+	missing := Kubeconfig(filepath.Join(t.TempDir(), "none"), "")
+	nowhere := Cluster(&rest.Config{Host: "http://127.0.0.1:1"})
+	quiet := Log(slog.New(slog.DiscardHandler))
+	for name, c := range map[string]struct {
+		login LoginFunc // nil for none
+		run   []RunOption
+		is    error // the cause, if any
+		want  bool
+	}{
+		"a handler that fails for good":   {login: func(context.Context, *Activity) (*Login, error) { return nil, Permanent(failure) }, is: failure, want: true},
+		"a handler with nothing to offer": {login: func(context.Context, *Activity) (*Login, error) { return nil, nil }, want: true},
+		"credentials that expired already": {login: func(context.Context, *Activity) (*Login, error) {
+			return &Login{Config: &rest.Config{}, Expires: time.Unix(1, 0)}, nil
+		}, want: true},
+		"a missing kubeconfig":            {run: []RunOption{missing}, want: true},
+		"a cluster that is not reachable": {run: []RunOption{nowhere}, want: false},
+	} {
+		op := New()
+		if c.login != nil {
+			op.OnLogin("login", c.login)
+		}
+		err := op.Run(t.Context(), append(c.run, quiet)...)
+		login, got := errors.AsType[*LoginError](err)
+		if err == nil || got != c.want || got && login.Err == nil || c.is != nil && !errors.Is(err, c.is) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestACommandWithRefusedCredentialsEndsWithALoginError(t *testing.T) {
+	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	defer refusing.Close()
+	opts := []RunOption{Cluster(&rest.Config{Host: refusing.URL}), Log(slog.New(slog.DiscardHandler))}
+	for name, err := range map[string]error{
+		"freeze": New().FreezePeers(t.Context(), Freezing{Identity: "me", Lifetime: time.Minute}, opts...),
+		"resume": New().ResumePeers(t.Context(), "me", opts...),
+	} {
+		if _, ok := errors.AsType[*LoginError](err); !ok {
+			t.Errorf("%s: got %v", name, err)
+		}
 	}
 }

@@ -32,6 +32,7 @@ type Resource[T Object] struct {
 	labels   []metav1.LabelSelectorRequirement // those of the criteria that the cluster can check
 	change   *filter.Change
 	when     []func(*registry.Request) bool
+	managed  bool
 }
 
 // For declares handlers for the objects of a resource, decoded into T. The name
@@ -103,6 +104,17 @@ func (r *Resource[T]) Select(labels string) *Resource[T] {
 		r.op.problem("Select(%q): %w", labels, err)
 	}
 	n.selected = labels
+	return n
+}
+
+// WithManagedFields lets handlers see metadata.managedFields: which client has set
+// which field. By default they are dropped when an object arrives, because they often
+// make up half of its size and few handlers need them. If one handle of a resource
+// asks for them, all its handlers may see them. They are no part of what counts as a
+// change.
+func (r *Resource[T]) WithManagedFields() *Resource[T] {
+	n := r.narrowed()
+	n.managed = true
 	return n
 }
 

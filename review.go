@@ -96,7 +96,7 @@ func (r *Resource[T]) review(id string, mutating bool, fn ReviewFunc[T], opts []
 		return
 	}
 	r.op.declare(&registry.Handler{
-		Family: registry.Reviews, ID: storedID(id, r.change), Where: caller(), Of: r.of,
+		Family: registry.Reviews, ID: storedID(id, r.change), Where: caller(), Of: r.of, Managed: r.managed,
 		Criteria: r.criteria, Change: r.change, When: r.when, Admission: a,
 		Call: reviewer(fn),
 	})

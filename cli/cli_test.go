@@ -181,7 +181,7 @@ func TestLogOptions(t *testing.T) {
 		"key":               {[]string{"--log-refkey=k8s"}, false, logs.Options{Format: logs.Full, Level: slog.LevelInfo, Prefix: true, RefKey: "k8s"}},
 		"quiet":             {[]string{"-q"}, false, logs.Options{Format: logs.Full, Level: slog.LevelWarn, Prefix: true, RefKey: "object"}},
 		"verbose":           {[]string{"-q", "-v"}, false, logs.Options{Format: logs.Full, Level: slog.LevelDebug, Prefix: true, RefKey: "object"}},
-		"debug":             {[]string{"-d", "-q"}, false, logs.Options{Format: logs.Full, Level: slog.LevelDebug, Prefix: true, RefKey: "object"}},
+		"debug":             {[]string{"-d", "-q"}, false, logs.Options{Format: logs.Full, Level: slog.LevelDebug - 4, Prefix: true, RefKey: "object"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/logs"
 )
 
@@ -31,7 +32,7 @@ type logFlags struct {
 func (l *logFlags) add(cmd *cobra.Command) {
 	l.flags = cmd.Flags()
 	l.flags.BoolVarP(&l.verbose, "verbose", "v", false, "log what the framework does")
-	l.flags.BoolVarP(&l.debug, "debug", "d", false, "the same as --verbose")
+	l.flags.BoolVarP(&l.debug, "debug", "d", false, "the same as --verbose, and log every request to the API server")
 	l.flags.BoolVarP(&l.quiet, "quiet", "q", false, "log only warnings and errors")
 	l.flags.StringVar(&l.format, "log-format", "", "the `format` of lines: plain, full, json or short; default: short on a terminal, full elsewhere")
 	l.flags.BoolVar(&l.prefix, "log-prefix", true, "begin lines about objects with their names; off for json unless given")
@@ -82,7 +83,9 @@ func (l *logFlags) options(terminal bool) (logs.Options, error) {
 	switch {
 	case !known:
 		return o, misuse("%s is %q: use plain, full or json; short is for terminals", source(l.flags, "log-format"), l.format)
-	case l.verbose || l.debug:
+	case l.debug:
+		o.Level = kube.TrafficLevel
+	case l.verbose:
 		o.Level = slog.LevelDebug
 	case l.quiet:
 		o.Level = slog.LevelWarn

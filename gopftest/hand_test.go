@@ -131,6 +131,25 @@ func TestConformingPrograms(t *testing.T) {
 	})
 }
 
+func TestProgramsShowTheirRequestsOnlyWithDebug(t *testing.T) {
+	for flag, want := range map[string]bool{"--debug": true, "--verbose": false} {
+		c := gopftest.NewCluster(t)
+		c.Load(t, "testdata/crd.yaml")
+		program := gopftest.RunCommand(t, jarOperator(), c, "run", "--all-namespaces", "--standalone", flag)
+		c.Create(t, jar("a", 5))
+		c.Wait(t, jars, inJars, "a", func(u *unstructured.Unstructured) bool { return u.GetLabels()["filled"] == "yes" })
+		program.Stop()
+		for _, line := range []string{"API request. method=PATCH path=", "API stream opened. method=GET path=", "API stream closed. method=GET path="} {
+			if strings.Contains(program.Output(), line) != want {
+				t.Errorf("with %s, the output has %q: %v", flag, line, !want)
+			}
+		}
+		if strings.Contains(program.Output(), "labelSelector=") || strings.Contains(program.Output(), "watch=true") {
+			t.Errorf("with %s, queries are logged", flag)
+		}
+	}
+}
+
 func jarOperator() *gopf.Operator {
 	op := gopf.New()
 	jars := op.Resource(jars)

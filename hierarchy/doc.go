@@ -23,6 +23,7 @@ type Option func(*options)
 type options struct {
 	forced, strict             bool
 	notController, notBlocking bool
+	noController, noBlocking   bool
 	nested                     []string
 }
 
@@ -55,3 +56,11 @@ func NotController() Option { return func(o *options) { o.notController = true }
 // NotBlocking lets the owner vanish before the child does, also when it is
 // deleted in the foreground.
 func NotBlocking() Option { return func(o *options) { o.notBlocking = true } }
+
+// OmitController leaves the flag "controller" out of the owner reference, instead
+// of writing false as [NotController] does. To Kubernetes, both mean the same.
+func OmitController() Option { return func(o *options) { o.noController = true } }
+
+// OmitBlocking leaves the flag "blockOwnerDeletion" out of the owner reference,
+// instead of writing false as [NotBlocking] does. To Kubernetes, both mean the same.
+func OmitBlocking() Option { return func(o *options) { o.noBlocking = true } }

@@ -164,7 +164,12 @@ func refersTo(owner types.UID) func(any) bool {
 }
 
 func (f fields) own(ref metav1.OwnerReference) {
-	entry := map[string]any{"controller": *ref.Controller, "blockOwnerDeletion": *ref.BlockOwnerDeletion}
+	entry := map[string]any{}
+	for key, flag := range map[string]*bool{"controller": ref.Controller, "blockOwnerDeletion": ref.BlockOwnerDeletion} {
+		if flag != nil {
+			entry[key] = *flag
+		}
+	}
 	for key, value := range map[string]string{"apiVersion": ref.APIVersion, "kind": ref.Kind, "name": ref.Name, "uid": string(ref.UID)} {
 		if value != "" {
 			entry[key] = value

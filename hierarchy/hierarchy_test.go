@@ -228,6 +228,26 @@ func TestReferencesAreRemoved(t *testing.T) {
 	}
 }
 
+func TestFlagsOfReferencesAreFalseOrLeftOut(t *testing.T) {
+	for flags, opts := range map[string][]hierarchy.Option{
+		`,"controller":true,"blockOwnerDeletion":true`:   nil,
+		`,"controller":false,"blockOwnerDeletion":false`: {hierarchy.NotController(), hierarchy.NotBlocking()},
+		`,"blockOwnerDeletion":true`:                     {hierarchy.OmitController()},
+		`,"controller":true`:                             {hierarchy.OmitBlocking()},
+		``:                                               {hierarchy.OmitController(), hierarchy.OmitBlocking()},
+	} {
+		want := parsed(t, `{"ownerReferences":[{"apiVersion":"example.com/v1","kind":"Job","name":"parent","uid":"u1"`+flags+`}]}`)
+		for _, child := range []any{&Job{}, map[string]any{}} {
+			if err := hierarchy.AppendOwnerReference(child, owner(), opts...); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, metadata(t, child)); diff != "" {
+				t.Errorf("%T: -want +got\n%s", child, diff)
+			}
+		}
+	}
+}
+
 func TestMistakesAreExplained(t *testing.T) {
 	nameless := owner()
 	nameless.Name = ""

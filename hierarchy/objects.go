@@ -133,6 +133,11 @@ func identify(owner any) (parent, error) {
 
 func (p parent) reference(o options) metav1.OwnerReference {
 	ref := p.OwnerReference
-	ref.Controller, ref.BlockOwnerDeletion = new(!o.notController), new(!o.notBlocking)
+	if !o.noController {
+		ref.Controller = new(!o.notController)
+	}
+	if !o.noBlocking {
+		ref.BlockOwnerDeletion = new(!o.notBlocking)
+	}
 	return ref
 }

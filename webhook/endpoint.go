@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,7 +21,7 @@ import (
 type endpoint struct {
 	Local
 	store    KeyStore
-	source   source
+	source   source // of certificates; nil if the user's TLS configuration has some
 	describe func(port int, bundle []byte) ClientConfig
 
 	config atomic.Pointer[tls.Config] // for new connections
@@ -41,10 +40,8 @@ func (e *endpoint) serve(ctx context.Context, reviews http.Handler, announce fun
 		e.log = slog.Default()
 	}
 	keeper := keeper{e.store, e.source, cmp.Or(e.Overlap, defaultOverlap)}
-	if !e.Insecure {
-		if err := e.begin(ctx, keeper); err != nil && ctx.Err() == nil {
-			return err
-		}
+	if err := e.begin(ctx, keeper); err != nil && ctx.Err() == nil {
+		return err
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", e.address())
 	switch {
@@ -90,6 +87,12 @@ func (e *endpoint) serve(ctx context.Context, reviews http.Handler, announce fun
 
 // begin gets the first certificate. A store that fails is asked again and again.
 func (e *endpoint) begin(ctx context.Context, k keeper) error {
+	switch {
+	case e.Insecure:
+		return nil
+	case k.source == nil:
+		return e.useOwn()
+	}
 	for {
 		r, err := k.turn(ctx, announcement{})
 		if _, ok := errors.AsType[storeError](err); ok {
@@ -108,8 +111,12 @@ func (e *endpoint) begin(ctx context.Context, k keeper) error {
 
 // keep announces the server, and follows its certificates.
 func (e *endpoint) keep(ctx context.Context, k keeper, announce func(bundle []byte)) {
-	if e.Insecure {
+	switch {
+	case e.Insecure:
 		announce(nil)
+		return
+	case k.source == nil:
+		e.keepOwn(ctx, announce)
 		return
 	}
 	var told announcement
@@ -142,54 +149,6 @@ func (e *endpoint) keep(ctx context.Context, k keeper, announce func(bundle []by
 			r = fresh
 		}
 	}
-}
-
-// use serves the current certificate to new connections from now on.
-func (e *endpoint) use(r ring) error {
-	var clients *x509.CertPool
-	var pem []byte
-	if e.ClientCAFile != "" {
-		var err error
-		if pem, err = os.ReadFile(e.ClientCAFile); err != nil {
-			return fmt.Errorf("read the CA of clients: %w", err)
-		}
-		clients = x509.NewCertPool()
-		if !clients.AppendCertsFromPEM(pem) {
-			return fmt.Errorf("the CA of clients in %s is no PEM", e.ClientCAFile)
-		}
-	}
-	before := e.config.Load()
-	if before != nil && r.current.equal(e.served.current) && bytes.Equal(pem, e.client) {
-		return nil
-	}
-	pair, err := r.current.pair()
-	if err != nil {
-		return err
-	}
-	auth := e.ClientAuth
-	if clients != nil && auth == tls.NoClientCert {
-		auth = tls.VerifyClientCertIfGiven
-	}
-	e.config.Store(&tls.Config{
-		MinVersion:   cmp.Or(e.MinVersion, tls.VersionTLS12),
-		CipherSuites: e.CipherSuites,
-		NextProtos:   []string{"h2", "http/1.1"},
-		Certificates: []tls.Certificate{*pair},
-		ClientAuth:   auth,
-		ClientCAs:    clients,
-	})
-	e.served, e.client = r, pem
-	if e.certified != nil {
-		e.certified(pair.Leaf.NotAfter)
-	}
-	if before != nil {
-		e.log.Info("The webhook server has a new certificate.", "until", pair.Leaf.NotAfter)
-	}
-	return nil
-}
-
-func (e *endpoint) configForClient(*tls.ClientHelloInfo) (*tls.Config, error) {
-	return e.config.Load(), nil
 }
 
 func (e *endpoint) dump(bundle []byte) {

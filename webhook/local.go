@@ -47,12 +47,23 @@ type Local struct {
 	ExtraNames []string
 	Lifetime   time.Duration // of self-signed certificates; 0 is a year
 
-	// ClientCAFile is whom to trust when clients show certificates, which API
-	// servers do only if they are configured for it. It is read again when it
-	// changes. ClientAuth says whether they must; with a ClientCAFile, they may.
-	// A ClientAuth that asks for certificates without a ClientCAFile is an error.
-	ClientCAFile string
-	ClientAuth   tls.ClientAuthType
+	// ClientCA, ClientCAFile and ClientCADir have the CAs, in PEM, that sign the
+	// certificates of clients: API servers show one only if they are configured for
+	// it. All CAs that are given count. Of ClientCADir, files that are no PEM are
+	// skipped. Files are read again when they change. ClientAuth says whether
+	// clients must show certificates; with a CA, they may. A ClientAuth that asks
+	// for certificates without a CA is an error.
+	ClientCA                  []byte
+	ClientCAFile, ClientCADir string
+	ClientAuth                tls.ClientAuthType
+
+	// TLS is the configuration that connections begin with. It is not changed. The
+	// certificate, the CAs of clients, ClientAuth, MinVersion and CipherSuites are put into a
+	// copy of it where they are given. If TLS brings certificates of its own, in
+	// Certificates or GetCertificate, no self-signed ones are made, and the API
+	// server trusts CA or CAFile, or else the authorities of its system.
+	// May be nil.
+	TLS *tls.Config
 
 	// MinVersion is the lowest version of TLS that clients may use: tls.VersionTLS12
 	// or tls.VersionTLS13. Default: tls.VersionTLS12. 0 means the default.
@@ -117,8 +128,11 @@ func (l *Local) bind(e Environment) {
 // Serve serves reviews until ctx is done; see [Server].
 func (l Local) Serve(ctx context.Context, reviews http.Handler, announce func(ClientConfig)) error {
 	var from source = maker{names: l.names(), lifetime: l.Lifetime}
-	if l.CertFile != "" {
+	switch {
+	case l.CertFile != "":
 		from = l.files()
+	case l.ownCertificates():
+		from = nil
 	}
 	e := endpoint{Local: l, store: &MemoryStore{}, source: from, describe: l.describe}
 	return e.serve(ctx, reviews, announce)
@@ -133,12 +147,24 @@ func (l Local) Validate() error {
 	switch {
 	case (l.CertFile == "") != (l.KeyFile == ""):
 		return errors.New("the webhook server needs both CertFile and KeyFile, or neither for a self-signed certificate")
-	case l.Insecure && (l.CertFile != "" || l.ClientCAFile != ""):
-		return errors.New("the webhook server is Insecure and has certificates: choose one")
-	case l.ClientAuth != tls.NoClientCert && l.ClientAuth != tls.RequestClientCert && l.ClientCAFile == "":
+	case l.Insecure && (l.CertFile != "" || l.verifies() || l.TLS != nil):
+		return errors.New("the webhook server is Insecure and has certificates or a TLS configuration: choose one")
+	case l.CertFile != "" && l.ownCertificates():
+		return errors.New("the webhook server has a CertFile, and certificates in TLS: choose one")
+	case l.ClientAuth != tls.NoClientCert && l.ClientAuth != tls.RequestClientCert && !l.verifies() && (l.TLS == nil || l.TLS.ClientCAs == nil):
 		return fmt.Errorf("the webhook server has the ClientAuth %s, but no ClientCAFile: name the CA that signs the certificates of clients", l.ClientAuth)
 	}
 	return l.checkTLS()
+}
+
+// verifies reports whether there are CAs to verify the certificates of clients by.
+func (l Local) verifies() bool {
+	return len(l.ClientCA) > 0 || l.ClientCAFile != "" || l.ClientCADir != ""
+}
+
+// ownCertificates reports whether the user's TLS configuration has certificates.
+func (l Local) ownCertificates() bool {
+	return l.TLS != nil && (len(l.TLS.Certificates) > 0 || l.TLS.GetCertificate != nil)
 }
 
 func (l Local) checkTLS() error {

@@ -229,19 +229,25 @@ func TestServersThatContradictThemselvesAreInvalid(t *testing.T) {
 		server Validator
 		want   string // "" if it is valid
 	}{
-		"nothing set":                     {Local{}, ""},
-		"requested certificates":          {Local{ClientAuth: tls.RequestClientCert}, ""},
-		"required certificates with a CA": {Local{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAFile: "ca.pem"}, ""},
-		"required certificates, no CA":    {Local{ClientAuth: tls.RequireAndVerifyClientCert}, "no ClientCAFile"},
-		"any certificates, no CA":         {Local{ClientAuth: tls.RequireAnyClientCert}, "no ClientCAFile"},
-		"verified certificates, no CA":    {Local{ClientAuth: tls.VerifyClientCertIfGiven}, "no ClientCAFile"},
-		"behind a Service":                {Service{Name: "x", Listen: Local{ClientAuth: tls.RequireAndVerifyClientCert}}, "no ClientCAFile"},
-		"found out automatically":         {Auto{Local: Local{ClientAuth: tls.RequireAndVerifyClientCert}}, "no ClientCAFile"},
-		"otherwise":                       {Auto{Otherwise: Service{}}, "no name of a Service"},
-		"an old version":                  {Local{MinVersion: tls.VersionTLS11}, "MinVersion TLS 1.1"},
-		"ciphers of TLS 1.3":              {Local{CipherSuites: []uint16{tls.TLS_AES_128_GCM_SHA256}}, "TLS_AES_128_GCM_SHA256"},
-		"insecure ciphers":                {Local{CipherSuites: []uint16{tls.TLS_RSA_WITH_RC4_128_SHA}}, "insecure"},
-		"ciphers without a meaning":       {Local{MinVersion: tls.VersionTLS13, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}, "leave them out"},
+		"nothing set":                      {Local{}, ""},
+		"requested certificates":           {Local{ClientAuth: tls.RequestClientCert}, ""},
+		"required certificates with a CA":  {Local{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAFile: "ca.pem"}, ""},
+		"required certificates, no CA":     {Local{ClientAuth: tls.RequireAndVerifyClientCert}, "no ClientCAFile"},
+		"any certificates, no CA":          {Local{ClientAuth: tls.RequireAnyClientCert}, "no ClientCAFile"},
+		"verified certificates, no CA":     {Local{ClientAuth: tls.VerifyClientCertIfGiven}, "no ClientCAFile"},
+		"behind a Service":                 {Service{Name: "x", Listen: Local{ClientAuth: tls.RequireAndVerifyClientCert}}, "no ClientCAFile"},
+		"found out automatically":          {Auto{Local: Local{ClientAuth: tls.RequireAndVerifyClientCert}}, "no ClientCAFile"},
+		"required certificates, CA data":   {Local{ClientAuth: tls.RequireAndVerifyClientCert, ClientCA: []byte("pem")}, ""},
+		"required certificates, CA folder": {Local{ClientAuth: tls.RequireAndVerifyClientCert, ClientCADir: "/cas"}, ""},
+		"required certificates, own TLS":   {Local{ClientAuth: tls.RequireAndVerifyClientCert, TLS: &tls.Config{ClientCAs: x509.NewCertPool()}}, ""},
+		"own TLS without CAs":              {Local{ClientAuth: tls.RequireAndVerifyClientCert, TLS: &tls.Config{}}, "no ClientCAFile"},
+		"own TLS and none":                 {Local{Insecure: true, TLS: &tls.Config{}}, "choose one"},
+		"own certificates and files":       {Local{CertFile: "c", KeyFile: "k", TLS: &tls.Config{Certificates: make([]tls.Certificate, 1)}}, "choose one"},
+		"otherwise":                        {Auto{Otherwise: Service{}}, "no name of a Service"},
+		"an old version":                   {Local{MinVersion: tls.VersionTLS11}, "MinVersion TLS 1.1"},
+		"ciphers of TLS 1.3":               {Local{CipherSuites: []uint16{tls.TLS_AES_128_GCM_SHA256}}, "TLS_AES_128_GCM_SHA256"},
+		"insecure ciphers":                 {Local{CipherSuites: []uint16{tls.TLS_RSA_WITH_RC4_128_SHA}}, "insecure"},
+		"ciphers without a meaning":        {Local{MinVersion: tls.VersionTLS13, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}, "leave them out"},
 	} {
 		if err := c.server.Validate(); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)

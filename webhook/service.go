@@ -24,8 +24,8 @@ type Service struct {
 	Keys KeyStore
 
 	// Listen says where and how to listen. Its Addr and Port are those that the
-	// Service forwards to; Host has no meaning. With a CertFile in it, the Secret
-	// is not used.
+	// Service forwards to; Host has no meaning. With a CertFile or
+	// certificates in TLS, the Secret is not used.
 	Listen Local
 }
 
@@ -48,8 +48,11 @@ func (s Service) Serve(ctx context.Context, reviews http.Handler, announce func(
 		return errors.New("the webhook server does not know the namespace of its Service: set it, or run inside of the cluster")
 	}
 	e := endpoint{Local: s.Listen, store: s.Keys, source: maker{names: s.names(), lifetime: s.Listen.Lifetime}, describe: s.describe}
-	if s.Listen.CertFile != "" {
+	switch {
+	case s.Listen.CertFile != "":
 		e.source, e.store = s.Listen.files(), &MemoryStore{}
+	case s.Listen.ownCertificates():
+		e.source, e.store = nil, &MemoryStore{}
 	}
 	if e.store == nil {
 		return errors.New("the webhook server has nowhere to keep its certificates: set Keys")

@@ -233,7 +233,7 @@ func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Req
 	if reviewed == nil {
 		return outgoing{}, refuse(http.StatusNotFound, "there are no handlers for reviews of %s", gvr)
 	}
-	req, err := v.request(in.Request, reviewed.info, r)
+	req, err := v.request(in.Request, reviewed, r)
 	if err != nil {
 		return outgoing{}, err
 	}
@@ -265,8 +265,8 @@ func (v *Reviewer) receive(ctx context.Context, l *letter, r *http.Request) ([]b
 }
 
 // request is what the handlers are given.
-func (v *Reviewer) request(in *request, info kind.Info, r *http.Request) (*registry.Request, error) {
-	review, err := in.review()
+func (v *Reviewer) request(in *request, of *reviewed, r *http.Request) (*registry.Request, error) {
+	review, err := in.review(of.managed)
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, "%w", err)
 	}
@@ -279,13 +279,13 @@ func (v *Reviewer) request(in *request, info kind.Info, r *http.Request) (*regis
 		body = review.Old
 	}
 	req := &registry.Request{
-		Body: body, Resource: info, Review: review, Started: time.Now(), Key: func() string { return review.UID },
+		Body: body, Resource: of.info, Review: review, Started: time.Now(), Key: func() string { return review.UID },
 		Patch: &patch.Patch{}, API: v.API,
 		Post: func(string, string, string) {}, // the object may never come to exist
-		Log:  v.logger(in, info, body),
+		Log:  v.logger(in, of.info, body),
 	}
 	if v.Memos != nil && review.Operation != "CREATE" {
-		req.Memos = v.Memos(info, body.UID)
+		req.Memos = v.Memos(of.info, body.UID)
 	}
 	if req.Memos == nil {
 		req.Memos = &registry.Memos{}

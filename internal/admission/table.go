@@ -21,6 +21,7 @@ type table struct {
 type reviewed struct {
 	info     kind.Info
 	handlers registry.Set
+	managed  bool // objects are needed with their managedFields
 }
 
 func newTable(handlers registry.Set, resources []kind.Info) *table {
@@ -39,6 +40,7 @@ func newTable(handlers registry.Set, resources []kind.Info) *table {
 				t.resources[info.GVR()] = r
 			}
 			r.handlers = append(r.handlers, h)
+			r.managed = r.managed || h.Managed
 		}
 	}
 	return t

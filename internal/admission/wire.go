@@ -85,25 +85,29 @@ func decode(body []byte) (*incoming, error) {
 	return in, nil
 }
 
-// review is the request as handlers see it.
-func (r *request) review() (*registry.Review, error) {
+// review is the request as handlers see it. Objects have their managedFields only
+// if managed.
+func (r *request) review(managed bool) (*registry.Review, error) {
 	rv := &registry.Review{
 		UID: r.UID, Operation: r.Operation, Subresource: r.SubResource, DryRun: r.DryRun, User: *r.UserInfo,
 		Kind: schema.GroupVersionKind(r.Kind),
 	}
 	var err error
-	if rv.New, err = parse(r.Object); err != nil {
+	if rv.New, err = parse(r.Object, managed); err != nil {
 		return nil, fmt.Errorf("object: %w", err)
 	}
-	if rv.Old, err = parse(r.OldObject); err != nil {
+	if rv.Old, err = parse(r.OldObject, managed); err != nil {
 		return nil, fmt.Errorf("oldObject: %w", err)
 	}
 	return rv, nil
 }
 
-func parse(raw jsontext.Value) (*object.Body, error) {
+func parse(raw jsontext.Value, managed bool) (*object.Body, error) {
 	if absent(raw) {
 		return nil, nil
+	}
+	if managed {
+		return object.ParseWhole(raw)
 	}
 	return object.Parse(raw)
 }

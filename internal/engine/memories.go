@@ -52,6 +52,9 @@ func (r *resource) recall(key string, e entry) *process.Memory {
 		if e.event.Listed() {
 			r.gone.revive(key, e.event.List)
 		}
+		if version, ok := e.event.Body.Version(); ok && r.served.Select != "" && !e.event.Gone() {
+			r.gone.readmit(key, version)
+		}
 		if r.gone.has(key) {
 			return nil
 		}
@@ -120,11 +123,17 @@ func (r *resource) setLeft(namespace string, left bool) {
 	r.left[namespace] = true
 }
 
-func (r *resource) forget(key string, m *process.Memory) {
+// forget drops what is remembered of an object that is gone. The event is that of
+// its deletion; it may be nil.
+func (r *resource) forget(key string, m *process.Memory, event *process.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.memories, key)
-	r.gone.add(key, m.Mark())
+	of := grave{mark: m.Mark()}
+	if event != nil {
+		of.version, _ = event.Body.Version()
+	}
+	r.gone.add(key, of)
 	r.strike(key, m)
 }
 

@@ -25,11 +25,11 @@ func TestASuccessorIsFoundByItsNameWhicheverIsMetFirst(t *testing.T) {
 				}
 				met[uid] = r.recall(uid, entry{event: &process.Event{Type: "ADDED", Body: body}})
 			}
-			r.forget("former", met["former"])
+			r.forget("former", met["former"], nil)
 			if key := r.find("ns/a"); key != "successor" {
 				t.Errorf("found %q", key)
 			}
-			r.forget("successor", met["successor"])
+			r.forget("successor", met["successor"], nil)
 			if key := r.find("ns/a"); key != "" {
 				t.Errorf("found %q after the end", key)
 			}

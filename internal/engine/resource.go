@@ -231,7 +231,7 @@ func (r *resource) source(namespace string) string {
 func (r *resource) index(ctx context.Context, event *process.Event) {
 	key := event.Body.Key()
 	if m := r.recall(key, entry{event: event}); m != nil && r.kind.Index(ctx, m, event) {
-		r.forget(key, m)
+		r.forget(key, m, event)
 	}
 }
 
@@ -280,7 +280,7 @@ func (r *resource) turnNow(ctx context.Context, key string, e entry) {
 	r.active.Store(key, m.Namespace+"/"+m.Name)
 	defer r.active.Delete(key)
 	if r.kind.Turn(ctx, m, process.Occasion{Event: e.event, Wake: e.wake, Alarm: e.alarm, Hurry: e.hurry}) {
-		r.forget(key, m)
+		r.forget(key, m, e.event)
 	}
 }
 

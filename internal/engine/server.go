@@ -59,6 +59,7 @@ type server struct {
 	ended      bool              // nothing is to be served anymore
 	namespaces map[string]bool   // "" for all
 	told       map[string]bool   // problems that were logged already
+	noted      map[string]bool   // notes that were logged already
 	pauses     map[string]string // why nothing is handled now, by who asked for it
 	standby    bool              // another one is elected
 
@@ -76,7 +77,7 @@ type appointment struct {
 func newServer(c Config, client *kube.Client, v *vitals) *server {
 	s := &server{
 		Config: c, client: client, vitals: v, stopping: make(chan struct{}), stopped: make(chan struct{}), evicted: make(chan struct{}), standby: c.Election.Enabled,
-		resources: map[schema.GroupVersionResource]*resource{}, leaving: map[string]int{}, namespaces: map[string]bool{}, told: map[string]bool{},
+		resources: map[schema.GroupVersionResource]*resource{}, leaving: map[string]int{}, namespaces: map[string]bool{}, told: map[string]bool{}, noted: map[string]bool{},
 		pauses: map[string]string{}, resumed: make(chan struct{}, 1), moved: make(chan struct{}, 1),
 	}
 	s.clock = alarm.New(func(a appointment) { a.resource.ring(a.key) })
@@ -127,6 +128,7 @@ func (s *server) arrange(work context.Context) {
 		s.agreed = s.cluster
 	}
 	s.tell(problems)
+	s.note(plan.Notes)
 	for gvr, r := range s.resources {
 		served, stays := plan.Kinds[gvr]
 		switch {
@@ -181,10 +183,24 @@ func (s *server) tell(problems []string) {
 	s.told = now
 }
 
+// note logs what users may want to know, once. It is no problem: health and metrics
+// do not show it.
+func (s *server) note(notes []string) {
+	for _, n := range notes {
+		if !s.noted[n] {
+			s.noted[n] = true
+			s.Log.Info("Two handlers share an id: " + n)
+		}
+	}
+}
+
 func (s *server) newResource(work context.Context, served observe.Served) *resource {
 	work, cancel := context.WithCancelCause(work)
 	r := &resource{vitals: s.vitals, config: s.Config, client: s.client, gate: s.gate, cancel: cancel, ending: &s.retiring, paused: &s.paused, places: map[string]bool{}, streams: map[string]func(){}}
 	r.config.Stream.Selector = served.Select
+	if served.Managed {
+		r.client = s.client.Derive(func(o *kube.Options) { o.ManagedFields = true })
+	}
 	r.served = served
 	changes, background := served.Handlers.Of(registry.Changes), served.Handlers.Of(registry.Background)
 	watchers := served.Handlers.Of(registry.Events)
@@ -192,7 +208,7 @@ func (s *server) newResource(work context.Context, served observe.Served) *resou
 		Resource: served.Info, Config: s.Process,
 		Handlers: changes, Watchers: watchers,
 		Fields: slices.Concat(changes.Fields(), background.Fields(), watchers.Fields()),
-		API:    s.client, Cluster: s.forHandlers(), Log: s.Log, Stopping: s.stopping, Paused: s.paused.Load, Pauses: r.pauses.Load,
+		API:    r.client, Cluster: s.forHandlers(), Log: s.Log, Stopping: s.stopping, Paused: s.paused.Load, Pauses: r.pauses.Load,
 		Post: s.poster.Post, PostFrom: s.Posting.Level, Entrance: s.entry, Mark: s.Stream.Shared.Mark, Outages: s.client.Outages(), Notices: s.notices, Managers: s.client.Managers,
 		Alarm: func(key string, at time.Time) { s.clock.Set(appointment{r, key}, at) },
 	}

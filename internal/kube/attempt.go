@@ -21,6 +21,10 @@ func (c *Client) attempt(outer context.Context, conns *conns, r *call) (o outcom
 		c.giveBack(slot, nothing)
 		return outcome{err: err, mine: true}
 	}
+	var shown *traffic
+	if c.logsTraffic(outer) {
+		shown = c.newTraffic(r.method, r.path)
+	}
 	finished := false
 	finish := func() {
 		if finished {
@@ -30,6 +34,9 @@ func (c *Client) attempt(outer context.Context, conns *conns, r *call) (o outcom
 		c.giveBack(slot, o.learnt())
 		if c.opts.Observe != nil {
 			c.opts.Observe(Observation{Verb: r.verb, Resource: r.target.Info.GVR(), Code: o.code, Duration: time.Since(started)})
+		}
+		if shown != nil {
+			shown.request(outer, o, r.route.isWatch())
 		}
 	}
 	defer finish()

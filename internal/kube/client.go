@@ -76,6 +76,10 @@ type Options struct {
 	// the client.
 	Unauthorized func(cfg *rest.Config, err error)
 
+	// ManagedFields keeps metadata.managedFields in the objects that are read.
+	// Default: false, because they often make up half of an object.
+	ManagedFields bool
+
 	// Gate, if set, is asked before every attempt of a write: its error refuses
 	// the write without sending it, as a [GatedError]; else the attempt may
 	// take until the time, if that is not zero. It is called concurrently and

@@ -19,7 +19,7 @@ func FuzzPage(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		_, err := readPage(bytes.NewReader(text), pods, func(b *object.Body) error {
+		_, err := (&Client{}).readPage(bytes.NewReader(text), pods, func(b *object.Body) error {
 			if b.Map() == nil {
 				t.Fatalf("%s is not decoded", b.Raw())
 			}
@@ -42,7 +42,7 @@ func FuzzWatch(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		w := &Watch{events: jsonvalue.NewStream(bytes.NewReader(text), jsonvalue.MaxObject), skip: func(*object.UnreadableError) {}}
+		w := &Watch{events: jsonvalue.NewStream(bytes.NewReader(text), jsonvalue.MaxObject), skip: func(*object.UnreadableError) {}, parse: object.Parse}
 		for {
 			e, err := w.next()
 			if err != nil {

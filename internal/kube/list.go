@@ -53,7 +53,7 @@ func (c *Client) List(ctx context.Context, info kind.Info, ns string, o ListOpti
 		err := c.do(ctx, &call{verb: "list", method: http.MethodGet, target: target, query: query, repeatable: true, route: streamed,
 			read: func(a *response) (err error) {
 				before := seen
-				meta, err = readPage(a.Body, info, count, c.skipper(info, o.Skipped))
+				meta, err = c.readPage(a.Body, info, count, c.skipper(info, o.Skipped))
 				a.used = seen > before
 				return err
 			}})
@@ -98,10 +98,10 @@ type listMeta struct {
 
 // readPage decodes one response while it arrives. Items that cannot be read are
 // handed to skip, and the others are served.
-func readPage(body io.Reader, info kind.Info, each func(*object.Body) error, skip func(*object.UnreadableError)) (meta listMeta, err error) {
+func (c *Client) readPage(body io.Reader, info kind.Info, each func(*object.Body) error, skip func(*object.UnreadableError)) (meta listMeta, err error) {
 	s := jsonvalue.NewStream(body, jsonvalue.MaxObject)
 	item := func() error {
-		b, err := readItem(s)
+		b, err := c.readItem(s)
 		if unreadable := (&object.UnreadableError{}); errors.As(err, &unreadable) && unreadable.Name != "" {
 			unreadable.Identity = typed(unreadable.Identity, info)
 			skip(unreadable)
@@ -139,7 +139,7 @@ func readPage(body io.Reader, info kind.Info, each func(*object.Body) error, ski
 
 // readItem reads the object that comes next. An [*object.UnreadableError] concerns
 // only that object, if it has a name.
-func readItem(s *jsonvalue.Stream) (*object.Body, error) {
+func (c *Client) readItem(s *jsonvalue.Stream) (*object.Body, error) {
 	value, err := s.Value()
 	var long *jsonvalue.TooLongError
 	if errors.As(err, &long) {
@@ -148,7 +148,7 @@ func readItem(s *jsonvalue.Stream) (*object.Body, error) {
 	if err != nil {
 		return nil, err
 	}
-	return object.Parse(value)
+	return c.parse(value)
 }
 
 // typed fills in the type, which items of lists need not have.

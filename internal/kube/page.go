@@ -25,7 +25,7 @@ func (c *Client) Page(ctx context.Context, info kind.Info, ns string, o ListOpti
 	err = c.do(ctx, &call{verb: "list", method: http.MethodGet, target: Target{Info: info, Namespace: ns}, query: query, repeatable: true,
 		read: func(a *response) (err error) {
 			items = items[:0]
-			meta, err = readPage(a.Body, info, func(b *object.Body) error {
+			meta, err = c.readPage(a.Body, info, func(b *object.Body) error {
 				items = append(items, b)
 				return nil
 			}, c.skipper(info, o.Skipped))

@@ -95,9 +95,19 @@ func (g *guest) send(via http.RoundTripper, req *http.Request) (*http.Response, 
 		closeBody(req)
 		return nil, err
 	}
+	var shown *traffic
+	if g.client.logsTraffic(req.Context()) {
+		shown = g.client.newTraffic(req.Method, req.URL.Path)
+	}
 	resp, err := sendUntil(via, req, until)
 	if o.err = err; err == nil {
 		o.code = resp.StatusCode
+	}
+	if shown != nil {
+		shown.request(req.Context(), o, endless(req))
+		if err == nil && endless(req) {
+			shown.closeLogged(resp)
+		}
 	}
 	return resp, err
 }

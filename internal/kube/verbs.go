@@ -31,7 +31,8 @@ func (c *Client) Get(ctx context.Context, t Target) (*object.Body, error) {
 	return c.object(ctx, &call{verb: "get", method: http.MethodGet, target: t, repeatable: true})
 }
 
-// Managers reads the field managers of one object. Other reads leave them out.
+// Managers reads the field managers of one object. Other reads leave them out by
+// default; see [Options].
 func (c *Client) Managers(ctx context.Context, t Target) (managers []metav1.ManagedFieldsEntry, err error) {
 	err = c.do(ctx, &call{verb: "get", method: http.MethodGet, target: t, repeatable: true, read: func(a *response) error {
 		return c.slurp(a, func(raw []byte) error {
@@ -142,7 +143,7 @@ func (c *Client) object(ctx context.Context, r *call) (body *object.Body, err er
 func (c *Client) readObject(into **object.Body) func(*response) error {
 	return func(a *response) error {
 		return c.slurp(a, func(raw []byte) error {
-			body, err := object.Parse(raw)
+			body, err := c.parse(raw)
 			if err != nil {
 				return &MalformedError{err}
 			}
@@ -150,6 +151,14 @@ func (c *Client) readObject(into **object.Body) func(*response) error {
 			return nil
 		})
 	}
+}
+
+// parse reads an object, with managedFields if the client was made for them.
+func (c *Client) parse(raw []byte) (*object.Body, error) {
+	if c.opts.ManagedFields {
+		return object.ParseWhole(raw)
+	}
+	return object.Parse(raw)
 }
 
 // slurp reads an answer into a buffer that is used again afterwards.

@@ -70,8 +70,10 @@ type WatchOptions struct {
 type Watch struct {
 	events   *jsonvalue.Stream
 	skip     func(*object.UnreadableError)
+	parse    func([]byte) (*object.Body, error)
 	response *response
 	all      *openWatches
+	closed   func() // logs the end; may be nil
 }
 
 // Watch follows the changes of a resource in one namespace or (if ns is empty)
@@ -99,16 +101,18 @@ func (c *Client) Watch(ctx context.Context, info kind.Info, ns string, o WatchOp
 	if o.Probe {
 		route = probed
 	}
-	w := &Watch{all: &c.shared.watches, skip: c.skipper(info, nil)}
-	err := c.WithBackoffs(nil).do(ctx, &call{verb: "watch", method: http.MethodGet, target: Target{Info: info, Namespace: ns},
-		query: query, repeatable: true, route: route,
-		read: func(a *response) error {
-			a.kept = true
-			w.response = a
-			w.events = jsonvalue.NewStream(a.Body, jsonvalue.MaxObject)
-			return nil
-		}})
-	if err != nil {
+	w := &Watch{all: &c.shared.watches, skip: c.skipper(info, nil), parse: c.parse}
+	r := &call{verb: "watch", method: http.MethodGet, target: Target{Info: info, Namespace: ns}, query: query, repeatable: true, route: route}
+	r.read = func(a *response) error {
+		a.kept = true
+		w.response = a
+		if c.logsTraffic(ctx) {
+			w.closed = c.newTraffic(r.method, r.path).closing()
+		}
+		w.events = jsonvalue.NewStream(a.Body, jsonvalue.MaxObject)
+		return nil
+	}
+	if err := c.WithBackoffs(nil).do(ctx, r); err != nil {
 		return nil, err
 	}
 	if !w.all.add(w) {
@@ -171,6 +175,9 @@ func (w *Watch) CloseWith(err error) {
 	w.response.cancel(err)
 	// Bodies that did not come over the network may not know of the context.
 	w.response.Body.Close()
+	if w.closed != nil {
+		w.closed()
+	}
 }
 
 // Next waits for the next event. Any error is the end of the watch: io.EOF if
@@ -227,7 +234,7 @@ func (w *Watch) next() (e Event, err error) {
 				early = append([]byte{}, value...)
 				return nil
 			}
-			return e.read(value, w.skip)
+			return w.read(&e, value)
 		}
 		return w.events.Skip()
 	})
@@ -237,7 +244,7 @@ func (w *Watch) next() (e Event, err error) {
 	case e.Type == "":
 		return e, &MalformedError{errors.New("an event without a type")}
 	case early != nil:
-		err = e.read(early, w.skip)
+		err = w.read(&e, early)
 	}
 	if err == nil && e.known() && !e.complete() {
 		err = &MalformedError{fmt.Errorf("an event %s without an object", e.Type)}
@@ -265,11 +272,11 @@ func (e *Event) known() bool {
 }
 
 // read takes the object of an event of known type.
-func (e *Event) read(value []byte, skip func(*object.UnreadableError)) (err error) {
+func (w *Watch) read(e *Event, value []byte) (err error) {
 	switch e.Type {
 	case Added, Modified, Deleted, Bookmark:
-		e.Body, err = object.Parse(value)
-		if unreadable := (&object.UnreadableError{}); errors.As(err, &unreadable) && e.unread(unreadable, value, skip) {
+		e.Body, err = w.parse(value)
+		if unreadable := (&object.UnreadableError{}); errors.As(err, &unreadable) && e.unread(unreadable, value, w.skip) {
 			return nil
 		}
 	case Error:

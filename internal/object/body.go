@@ -68,10 +68,15 @@ func (i Identity) String() string {
 }
 
 // Parse reads the identity from the JSON of an object and keeps a copy of the
-// JSON without managedFields, which no handler needs and which often make up
+// JSON without managedFields, which few handlers need and which often make up
 // half of an object. The error is an [*UnreadableError]; objects that exceed the
 // limits of package jsonvalue count as unreadable.
-func Parse(json []byte) (*Body, error) {
+func Parse(json []byte) (*Body, error) { return parse(json, false) }
+
+// ParseWhole is [Parse] for those who need the managedFields.
+func ParseWhole(json []byte) (*Body, error) { return parse(json, true) }
+
+func parse(json []byte, whole bool) (*Body, error) {
 	json = bytes.TrimSpace(json)
 	if err := jsonvalue.Check(json, jsonvalue.MaxObject); err != nil {
 		return nil, unreadable(json, err)
@@ -79,6 +84,9 @@ func Parse(json []byte) (*Body, error) {
 	id, found, managed, err := scan(json)
 	if err != nil {
 		return nil, unreadable(json, err)
+	}
+	if whole {
+		managed = span{}
 	}
 	found.metadata, found.status = found.metadata.after(managed), found.status.after(managed)
 	return &Body{Identity: id, raw: managed.without(json), parts: found}, nil

@@ -69,3 +69,23 @@ func TestListItemsGetTheirType(t *testing.T) {
 		}
 	}
 }
+
+func TestManagedFieldsStayOnlyInWholeObjects(t *testing.T) {
+	const json = `{"kind":"Pod","metadata":{"name":"a","managedFields":[{"manager":"kubectl"}],"uid":"u"},"status":{"phase":"Running"}}`
+	for name, c := range map[string]struct {
+		parse func([]byte) (*Body, error)
+		want  bool
+	}{"whole": {ParseWhole, true}, "usual": {Parse, false}} {
+		b, err := c.parse([]byte(json))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, got := b.Lookup("metadata", "managedFields"); got != c.want {
+			t.Errorf("%s: has managedFields: %v", name, got)
+		}
+		phase, _ := b.Lookup("status", "phase")
+		if b.Name != "a" || b.UID != "u" || phase != "Running" {
+			t.Errorf("%s: got %+v with the phase %v", name, b.Identity, phase)
+		}
+	}
+}

@@ -19,6 +19,7 @@ import (
 type Plan struct {
 	Kinds    map[schema.GroupVersionResource]Served
 	Problems []string // what is declared and cannot be served, in words
+	Notes    []string // what is served otherwise than it may look, in words
 
 	// Conflict is why the operator must not run like this at all; nil if it may.
 	Conflict error
@@ -29,6 +30,7 @@ type Served struct {
 	Info     kind.Info
 	Handlers registry.Set
 	Select   string // of labels: what the server is asked for; "" for everything
+	Managed  bool   // objects are needed with their managedFields
 }
 
 // Match makes a plan from what handlers ask for and what the cluster has. It
@@ -37,6 +39,7 @@ type Served struct {
 func Match(handlers registry.Set, cluster []kind.Info) Plan {
 	p := Plan{Kinds: map[schema.GroupVersionResource]Served{}}
 	missing := map[string]string{} // what may be meant instead
+	reviewed := map[schema.GroupVersionResource]bool{}
 	for _, h := range handlers {
 		found := h.Of.Select(cluster)
 		switch {
@@ -44,6 +47,9 @@ func Match(handlers registry.Set, cluster []kind.Info) Plan {
 			missing[h.Of.String()] = meant(h.Of.String(), cluster)
 			continue
 		case h.Family == registry.Reviews:
+			for _, info := range found {
+				reviewed[info.GVR()] = true
+			}
 			continue // the cluster asks by itself: nothing is to be followed
 		case len(found) > 1 && h.Of.Specific():
 			p.problem("handler %q (%s): %q means several resources: %s; add a group or a version", h.ID, h.Where, h.Of, names(found))
@@ -54,6 +60,7 @@ func Match(handlers registry.Set, cluster []kind.Info) Plan {
 		}
 	}
 	p.Conflict = errors.Join(p.twoVersions(), p.selections())
+	p.selectIndexed(reviewed)
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
 		p.problem("the cluster does not have the resource %q%s; its handlers will start working as soon as it does", name, missing[name])
 	}
@@ -74,15 +81,32 @@ func (p *Plan) add(h *registry.Handler, info kind.Info) {
 		}
 	}
 	s := p.Kinds[info.GVR()]
-	for _, other := range s.Handlers {
-		if other.ID == h.ID && other.Overlaps(h) {
-			p.problem("handler %q (%s) is not served for %q: the one at %s has the same id", h.ID, h.Where, info, other.Where)
-			return
-		}
+	if !p.shares(s, h, info) {
+		return
 	}
 	s.Info = info
 	s.Handlers = append(s.Handlers, h)
+	s.Managed = s.Managed || h.Managed
 	p.Kinds[info.GVR()] = s
+}
+
+// shares reports whether the handler can be served beside those that are served for
+// the resource already, and notes if one of them has its id. Handlers of changes and
+// events with one id are alternatives: the first that matches is called. Daemons,
+// timers and indices have state in memory under their ids, so the first stays alone.
+func (p *Plan) shares(s Served, h *registry.Handler, info kind.Info) bool {
+	for _, other := range s.Handlers {
+		if other.ID != h.ID || !other.Overlaps(h) {
+			continue
+		}
+		if h.Family != registry.Changes && h.Family != registry.Events {
+			p.note("handler %q (%s) is not served for %q: the one at %s has the same id and is served", h.ID, h.Where, info, other.Where)
+			return false
+		}
+		p.note("handler %q (%s) has the same id for %q as the one at %s: it is called for what only itself matches", h.ID, h.Where, info, other.Where)
+		return true
+	}
+	return true
 }
 
 // ending reports whether the definition of a resource is being deleted. Discovery
@@ -127,6 +151,19 @@ func (p *Plan) selections() error {
 	return nil
 }
 
+// selectIndexed has the API server select the objects of resources that only feed
+// indices by their labels. An object that leaves such a selection looks deleted, and
+// leaves the indices all the same. Resources with reviews are read as a whole: memos
+// of their objects are shared with reviews.
+func (p *Plan) selectIndexed(reviewed map[schema.GroupVersionResource]bool) {
+	for gvr, s := range p.Kinds {
+		if s.Select == "" && !reviewed[gvr] {
+			s.Select = s.Handlers.Indexed()
+			p.Kinds[gvr] = s
+		}
+	}
+}
+
 func where(s Served) string {
 	h := s.Handlers.Of(registry.Changes)[0]
 	return fmt.Sprintf("%q for %s (%s)", h.ID, s.Info.Version, h.Where)
@@ -134,6 +171,10 @@ func where(s Served) string {
 
 func (p *Plan) problem(format string, args ...any) {
 	p.Problems = append(p.Problems, fmt.Sprintf(format, args...))
+}
+
+func (p *Plan) note(format string, args ...any) {
+	p.Notes = append(p.Notes, fmt.Sprintf(format, args...))
 }
 
 func names(infos []kind.Info) string {

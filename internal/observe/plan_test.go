@@ -63,10 +63,18 @@ func TestHandlersAreServedByTheResourcesTheyMean(t *testing.T) {
 	}
 }
 
-func TestTheSameIdThroughDifferentSelectorsIsServedOnce(t *testing.T) {
-	plan := Match(registry.Set{handler("a", "pods"), handler("a", "v1/pods")}, []kind.Info{info("", "v1", "pods")})
-	if len(plan.Problems) != 1 || !strings.Contains(plan.Problems[0], "has the same id") {
-		t.Errorf("got %q", plan.Problems)
+func TestTheSameIDThroughDifferentSelectorsIsNoProblem(t *testing.T) {
+	pods := info("", "v1", "pods")
+	for family, served := range map[registry.Family]int{registry.Changes: 2, registry.Events: 2, registry.Background: 1, registry.Indexing: 1} {
+		a, b := handler("a", "pods"), handler("a", "v1/pods")
+		a.Family, b.Family = family, family
+		plan := Match(registry.Set{a, b}, []kind.Info{pods})
+		if len(plan.Problems) > 0 || len(plan.Notes) != 1 || !strings.Contains(plan.Notes[0], "same id") {
+			t.Errorf("family %d: problems %q, notes %q", family, plan.Problems, plan.Notes)
+		}
+		if got := plan.Kinds[pods.GVR()].Handlers; len(got) != served || got[0] != a {
+			t.Errorf("family %d: %d handlers are served, want %d", family, len(got), served)
+		}
 	}
 }
 

@@ -18,7 +18,7 @@ func (c Config) Body(e Event, now time.Time) map[string]any {
 	return map[string]any{
 		"metadata": map[string]any{"namespace": namespace, "generateName": c.NamePrefix},
 		"action":   "Action?",
-		"type":     e.Type, "reason": e.Reason, "message": fit(Cut(e.Message)),
+		"type":     e.Type, "reason": e.Reason, "message": Cut(e.Message),
 		"reportingComponent": c.Component, "reportingInstance": c.Instance,
 		"source":         map[string]any{"component": c.Component},
 		"involvedObject": involved,
@@ -39,14 +39,15 @@ func Reference(i object.Identity) map[string]any {
 	return ref
 }
 
-// What a message may be long, in characters, and what is put for what is cut out
-// of the middle of a longer one.
+// longest is the number of characters that the message of an event may have. The
+// ellipse replaces the middle of a longer one.
 const (
 	longest = 1024
 	ellipse = "..."
 )
 
-// Cut makes a message fit into an event: what is too long loses its middle.
+// Cut shortens a message to the characters that an event may have, as Kopf does: a
+// longer one loses its middle.
 func Cut(message string) string {
 	runes := []rune(message)
 	if len(runes) <= longest {
@@ -57,9 +58,8 @@ func Cut(message string) string {
 	return string(runes[:head]) + ellipse + string(runes[len(runes)-tail:])
 }
 
-// fit makes a message have no more bytes than it may have characters: servers say
-// the one, count the other, and refuse events with more. Where a character is one
-// byte, it changes nothing; no character is torn apart.
+// fit shortens a message to as many bytes as it may have characters. No character
+// is torn apart. Servers that count bytes refuse longer ones.
 func fit(message string) string {
 	if len(message) <= longest {
 		return message

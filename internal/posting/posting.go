@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -58,6 +59,7 @@ type Poster struct {
 	config Config
 	api    Creator
 	queue  chan Event
+	short  bool // the API server counts the bytes of messages; only Run uses it
 
 	mu   sync.Mutex
 	lost int
@@ -155,15 +157,16 @@ func (p *Poster) tidy() {
 	}
 }
 
+// send posts one event. API servers promise 1,024 characters for a message, but
+// those of today count bytes. So a wide message that is refused is posted again
+// with fewer characters, and the ones after it are shortened at once.
 func (p *Poster) send(ctx context.Context, e Event) {
-	body := p.config.Body(e, time.Now())
-	raw, err := json.Marshal(body)
-	if err == nil {
-		target := kube.Target{
-			Info:      kind.Info{Version: "v1", Plural: "events", Kind: "Event", Namespaced: true},
-			Namespace: body["metadata"].(map[string]any)["namespace"].(string),
+	wide := len(Cut(e.Message)) > longest
+	err := p.create(ctx, e, p.short)
+	if refused, _ := kube.Refused(err); wide && !p.short && refused.Code == http.StatusUnprocessableEntity {
+		if err = p.create(ctx, e, true); err == nil {
+			p.short = true
 		}
-		_, err = p.api.Create(ctx, target, raw)
 	}
 	switch {
 	case err == nil:
@@ -174,4 +177,21 @@ func (p *Poster) send(ctx context.Context, e Event) {
 		p.dropped()
 		p.config.Log.Warn("An event cannot be posted and is lost.", "about", e.About.String(), "reason", e.Reason, "error", err)
 	}
+}
+
+// create makes one request. If short, the message has at most 1,024 bytes.
+func (p *Poster) create(ctx context.Context, e Event, short bool) error {
+	body := p.config.Body(e, time.Now())
+	if short {
+		body["message"] = fit(Cut(e.Message))
+	}
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	_, err = p.api.Create(ctx, kube.Target{
+		Info:      kind.Info{Version: "v1", Plural: "events", Kind: "Event", Namespaced: true},
+		Namespace: body["metadata"].(map[string]any)["namespace"].(string),
+	}, raw)
+	return err
 }

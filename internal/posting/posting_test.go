@@ -13,6 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 )
@@ -22,6 +25,9 @@ type api struct {
 	posted []string
 	fail   error
 	slow   time.Duration
+
+	bytes bool     // it takes at most 1,024 bytes in a message
+	taken []string // messages that it took
 }
 
 func (a *api) Create(ctx context.Context, t kube.Target, raw []byte, _ ...kube.Param) (*object.Body, error) {
@@ -34,6 +40,12 @@ func (a *api) Create(ctx context.Context, t kube.Target, raw []byte, _ ...kube.P
 	var e struct{ Type, Reason, Message string }
 	_ = json.Unmarshal(raw, &e)
 	a.posted = append(a.posted, fmt.Sprintf("%s %s %s: %s", t.Namespace, e.Type, e.Reason, e.Message))
+	if a.bytes && len(e.Message) > 1024 {
+		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{Code: 422, Reason: metav1.StatusReasonInvalid}}
+	}
+	if a.fail == nil {
+		a.taken = append(a.taken, e.Message)
+	}
 	return nil, a.fail
 }
 
@@ -136,20 +148,53 @@ func TestLongMessagesLoseTheirMiddle(t *testing.T) {
 	}
 }
 
-func TestNoMessageIsLongerThanServersTake(t *testing.T) {
-	for name, c := range map[string]struct{ message, want string }{
-		"short":     {strings.Repeat("a", 1024), strings.Repeat("a", 1024)},
-		"long":      {strings.Repeat("a", 1000) + strings.Repeat("b", 1000), strings.Repeat("a", 511) + "..." + strings.Repeat("b", 510)},
-		"wide":      {strings.Repeat("ж", 3000), strings.Repeat("ж", 255) + "..." + strings.Repeat("ж", 255)},
-		"few, wide": {strings.Repeat("ж", 600), strings.Repeat("ж", 255) + "..." + strings.Repeat("ж", 255)},
-		"very wide": {strings.Repeat("😀", 300), strings.Repeat("😀", 127) + "..." + strings.Repeat("😀", 127)},
+func TestMessagesAreCutByCharactersUnlessTheServerCountsBytes(t *testing.T) {
+	wide := strings.Repeat("ж", 255) + "..." + strings.Repeat("ж", 255)
+	for name, c := range map[string]struct{ message, characters, bytes string }{
+		"short":     {strings.Repeat("a", 1024), strings.Repeat("a", 1024), strings.Repeat("a", 1024)},
+		"long":      {strings.Repeat("a", 1000) + strings.Repeat("b", 1000), strings.Repeat("a", 511) + "..." + strings.Repeat("b", 510), strings.Repeat("a", 511) + "..." + strings.Repeat("b", 510)},
+		"wide":      {strings.Repeat("ж", 3000), strings.Repeat("ж", 511) + "..." + strings.Repeat("ж", 510), wide},
+		"few, wide": {strings.Repeat("ж", 600), strings.Repeat("ж", 600), wide},
+		"very wide": {strings.Repeat("😀", 300), strings.Repeat("😀", 300), strings.Repeat("😀", 127) + "..." + strings.Repeat("😀", 127)},
 	} {
-		got := Config{}.Body(Event{Message: c.message}, time.Now())["message"].(string)
-		if got != c.want {
-			t.Errorf("%s: got %d bytes: %q", name, len(got), got)
-		}
-		if len(got) > 1024 {
-			t.Errorf("%s: %d bytes are more than the server takes", name, len(got))
-		}
+		t.Run(name, func(t *testing.T) {
+			for _, server := range []*api{{}, {bytes: true}} {
+				run(t, server, func(p *Poster) {
+					for _, about := range []string{"x", "y"} {
+						p.Post(Event{object.Identity{Name: about}, "Normal", "Told", c.message})
+					}
+					synctest.Wait()
+					want := c.characters
+					if server.bytes {
+						want = c.bytes
+					}
+					if got := server.taken; len(got) != 2 || got[0] != want || got[1] != want {
+						t.Errorf("the server, counting bytes: %v, got %q", server.bytes, got)
+					}
+					if n := len(server.posted); n > 3 {
+						t.Errorf("%d requests for two events: the second must be short at once", n)
+					}
+				})
+			}
+		})
+	}
+}
+
+func TestEventsThatTheServerRefusesOtherwiseAreNotPostedTwice(t *testing.T) {
+	for name, c := range map[string]struct {
+		message string
+		code    int
+	}{
+		"a narrow one that is invalid": {strings.Repeat("a", 2000), 422},
+		"a wide one that is forbidden": {strings.Repeat("ж", 2000), 403},
+	} {
+		a := &api{fail: &apierrors.StatusError{ErrStatus: metav1.Status{Code: int32(c.code)}}}
+		run(t, a, func(p *Poster) {
+			p.Post(Event{about, "Normal", "Told", c.message})
+			synctest.Wait()
+			if len(a.posted) != 1 {
+				t.Errorf("%s: %d requests", name, len(a.posted))
+			}
+		})
 	}
 }

@@ -182,20 +182,18 @@ func (h *handling) selected() registry.Set {
 	if !h.note.Followed() {
 		return h.Handlers.Select(h.asking)
 	}
-	var selected registry.Set
 	h.causes = map[string]*cause.Cause{}
-	for _, handler := range h.Handlers {
+	return h.Handlers.SelectBy(func(handler *registry.Handler) bool {
 		for _, c := range h.causesOf(handler.ID, nil) {
 			asking := *h.asking
 			asking.Cause = h.forHandlers(c)
 			if handler.Matches(&asking) {
-				selected = append(selected, handler)
 				h.causes[handler.ID] = c
-				break
+				return true
 			}
 		}
-	}
-	return selected
+		return false
+	})
 }
 
 // end decides how the handling ends: what becomes the base, and the note for an
@@ -230,7 +228,7 @@ func (h *handling) end(note *progress.Note) progress.End {
 func (h *handling) declared(reason cause.Reason) []string {
 	var ids []string
 	for _, handler := range h.Handlers {
-		if handler.Reasons[reason] {
+		if handler.Reasons[reason] && !slices.Contains(ids, handler.ID) {
 			ids = append(ids, handler.ID)
 		}
 	}

@@ -82,7 +82,8 @@ func (p *Processor) updateDaemonsOnly(ctx context.Context, m *Memory, state *obj
 }
 
 // observe calls the event handlers that the event is for: each once, whatever
-// comes of it. What they ask for is added to the patch.
+// comes of it. Of several with one id, only the first that matches is called. What
+// they ask for is added to the patch.
 //
 // An object whose deletion was missed has nothing for filters to look at: it is
 // told to those that it was for when it was seen last.
@@ -92,7 +93,11 @@ func (p *Processor) observe(ctx context.Context, m *Memory, event *Event, asked 
 	}
 	log := p.Logger(event.Body)
 	var matched uint64
+	var called registry.Set
 	for i, h := range p.Watchers {
+		if called.Has(h.ID) {
+			continue
+		}
 		bit := uint64(1) << min(i, 63) // the rest shares the last one
 		request := &registry.Request{
 			Body: event.Body, Resource: p.Resource, Event: event.Type, Missed: event.Missed, Log: log, Memos: &m.memos,
@@ -104,6 +109,7 @@ func (p *Processor) observe(ctx context.Context, m *Memory, event *Event, asked 
 				return
 			}
 			matched |= bit
+			called = append(called, h)
 			p.callWatcher(ctx, log, h, request, asked)
 		})
 	}

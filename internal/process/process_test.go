@@ -221,9 +221,9 @@ func TestPausesDoNotGrowInAnOutage(t *testing.T) {
 		"of the server":          {apierrors.NewInternalError(errors.New("no leader")), nil, maxOutageDelay},
 		"of the network":         {&kube.UnreachableError{Err: errors.New("no route")}, nil, maxOutageDelay},
 		"by overload":            {apierrors.NewTooManyRequestsError("later"), nil, maxOutageDelay},
-		"no maxOutageDelay, refused":     {apierrors.NewForbidden(schema.GroupResource{}, "x", nil), nil, time.Hour},
+		"no outage, refused":     {apierrors.NewForbidden(schema.GroupResource{}, "x", nil), nil, time.Hour},
 		"with jitter":            {apierrors.NewInternalError(errors.New("no leader")), func() float64 { return 0.5 }, maxOutageDelay * 9 / 10},
-		"no maxOutageDelay, with jitter": {apierrors.NewForbidden(schema.GroupResource{}, "x", nil), func() float64 { return 0.5 }, 54 * time.Minute},
+		"no outage, with jitter": {apierrors.NewForbidden(schema.GroupResource{}, "x", nil), func() float64 { return 0.5 }, 54 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

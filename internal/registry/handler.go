@@ -32,6 +32,8 @@ type Handler struct {
 
 	Of        kind.Selector
 	Select    string                // of labels: what the server is asked for; "" for everything
+	Labels    Requirements          // of indexing handlers: those criteria for labels that the API server can check
+	Managed   bool                  // its objects must have metadata.managedFields
 	Reasons   map[cause.Reason]bool // what it is declared for
 	Deleted   bool                  // when resuming: also objects being deleted
 	Mandatory bool                  // deletion must wait for it: it asks for the finalizer

@@ -1,6 +1,8 @@
 package registry
 
 import (
+	"slices"
+
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/fieldpath"
 	"gopf.dev/gopf/internal/filter"
@@ -42,15 +44,26 @@ func (s Set) Blocking(r *Request) bool {
 	return false
 }
 
-// Select returns the handlers to be run for the cause.
+// Select returns the handlers to be run for the cause. Of several with one id, it
+// is the one that was declared first: they share a record.
 func (s Set) Select(r *Request) Set {
+	return s.SelectBy(func(h *Handler) bool { return h.Matches(r) })
+}
+
+// SelectBy returns the handlers that match, the first one of each id.
+func (s Set) SelectBy(matches func(*Handler) bool) Set {
 	var selected Set
 	for _, h := range s {
-		if h.Matches(r) {
+		if !selected.Has(h.ID) && matches(h) {
 			selected = append(selected, h)
 		}
 	}
 	return selected
+}
+
+// Has reports whether a handler of the set has the id.
+func (s Set) Has(id string) bool {
+	return slices.ContainsFunc(s, func(h *Handler) bool { return h.ID == id })
 }
 
 // IDs are the stored ids of the handlers, former ones included.

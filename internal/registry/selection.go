@@ -1,6 +1,60 @@
 package registry
 
-import "fmt"
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metalabels "k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+)
+
+// Requirements are criteria for labels that the API server can check by itself.
+type Requirements []metav1.LabelSelectorRequirement
+
+// Indexed returns the label selector for a resource whose objects only feed
+// indices: the requirements that all index functions share. No index has other objects.
+// "" means that everything must be read, because there are other handlers, or
+// because the functions require nothing in common.
+func (s Set) Indexed() string {
+	var common Requirements
+	for i, h := range s {
+		if h.Family != Indexing {
+			return ""
+		}
+		if i == 0 {
+			common = h.Labels
+			continue
+		}
+		common = slices.DeleteFunc(slices.Clone(common), func(r metav1.LabelSelectorRequirement) bool {
+			return !slices.ContainsFunc(h.Labels, func(other metav1.LabelSelectorRequirement) bool { return reflect.DeepEqual(r, other) })
+		})
+	}
+	return common.selector()
+}
+
+// selector is the requirements in the notation of the API. What it cannot express,
+// such as a value that no label can have, is left to the filters.
+func (r Requirements) selector() string {
+	selector := metalabels.NewSelector()
+	for _, one := range r {
+		operator, known := operators[one.Operator]
+		if !known {
+			continue
+		}
+		if requirement, err := metalabels.NewRequirement(one.Key, operator, one.Values); err == nil {
+			selector = selector.Add(*requirement)
+		}
+	}
+	return selector.String()
+}
+
+var operators = map[metav1.LabelSelectorOperator]selection.Operator{
+	metav1.LabelSelectorOpExists:       selection.Exists,
+	metav1.LabelSelectorOpDoesNotExist: selection.DoesNotExist,
+	metav1.LabelSelectorOpIn:           selection.Equals, // there is one value
+}
 
 // CheckSelect returns why the handler cannot be used with its selection at the
 // server; nil if it can. An object that leaves a selection looks deleted, so

@@ -19,11 +19,20 @@ type hierarchyCase struct {
 	Kwargs struct {
 		Forced, Strict     bool
 		Nested             any
-		Controller         *bool
-		BlockOwnerDeletion *bool `json:"block_owner_deletion"`
+		Controller         referenceFlag
+		BlockOwnerDeletion referenceFlag `json:"block_owner_deletion"`
 	}
 	Before, After any
 	Error         string
+}
+
+// referenceFlag is a keyword argument that is true unless it is given, and left out of the
+// reference if it is null.
+type referenceFlag struct{ no, omitted bool }
+
+func (f *referenceFlag) UnmarshalJSON(raw []byte) error {
+	f.no, f.omitted = string(raw) == "false", string(raw) == "null"
+	return nil
 }
 
 // hierarchyOf differs from Kopf in what Go cannot say, or need not:
@@ -120,8 +129,10 @@ func (c *hierarchyCase) options() (opts []hierarchy.Option) {
 	}
 	add(c.Kwargs.Forced, hierarchy.Forced())
 	add(c.Kwargs.Strict, hierarchy.Strict())
-	add(c.Kwargs.Controller != nil && !*c.Kwargs.Controller, hierarchy.NotController())
-	add(c.Kwargs.BlockOwnerDeletion != nil && !*c.Kwargs.BlockOwnerDeletion, hierarchy.NotBlocking())
+	add(c.Kwargs.Controller.no, hierarchy.NotController())
+	add(c.Kwargs.Controller.omitted, hierarchy.OmitController())
+	add(c.Kwargs.BlockOwnerDeletion.no, hierarchy.NotBlocking())
+	add(c.Kwargs.BlockOwnerDeletion.omitted, hierarchy.OmitBlocking())
 	switch nested := c.Kwargs.Nested.(type) {
 	case string:
 		opts = append(opts, hierarchy.Nested(nested))

@@ -1,0 +1,169 @@
+package webhook
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// shown posts a review with a certificate of the client, if any, and returns the
+// name in it that the server verified.
+func shown(announced ClientConfig, pair *tls.Certificate, maxVersion uint16) string {
+	client := clientOf(announced)
+	if pair != nil {
+		client = clientOf(announced, *pair)
+	}
+	client.Transport.(*http.Transport).TLSClientConfig.MaxVersion = maxVersion
+	resp, err := client.Post(announced.URL, "", nil)
+	if err != nil {
+		return "refused"
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(resp.Body)
+	fields := strings.Fields(string(text))
+	return fields[len(fields)-1]
+}
+
+func TestCAsOfClientsComeAsDataAsAFileAndAsAFolder(t *testing.T) {
+	pairs := map[string]*tls.Certificate{}
+	pems := map[string][]byte{}
+	for _, name := range []string{"one", "two", "three", "four"} {
+		id := newIdentity(t, name)
+		pair, err := id.pair()
+		if err != nil {
+			t.Fatal(err)
+		}
+		pairs[name], pems[name] = pair, id.cert
+	}
+	folder := t.TempDir()
+	put := func(name string, content []byte) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	put("three.pem", pems["three"])
+	put("README", []byte("no certificate"))
+	if err := os.Mkdir(filepath.Join(folder, "..data"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "two.pem")
+	if err := os.WriteFile(file, pems["two"], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all := Local{ClientCA: bytes.TrimRight(pems["one"], "\n"), ClientCAFile: file, ClientCADir: folder}
+	for name, c := range map[string]struct {
+		server Local
+		want   map[string]string
+	}{
+		"data":   {Local{ClientCA: pems["one"]}, map[string]string{"one": "one", "two": "nobody"}},
+		"folder": {Local{ClientCADir: folder}, map[string]string{"three": "three", "one": "nobody"}},
+		"all":    {all, map[string]string{"one": "one", "two": "two", "three": "three", "four": "nobody", "": "nobody"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			announced := <-run(t, c.server, echo)
+			for client, want := range c.want {
+				if got := shown(announced, pairs[client], 0); got != want {
+					t.Errorf("the client %q: got %s, want %s", client, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestCAsThatAreAddedToTheFolderCount(t *testing.T) {
+	old, added := newIdentity(t, "old"), newIdentity(t, "added")
+	pair, err := added.pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "old.pem"), old.cert, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	announced := <-run(t, Local{ClientCADir: folder, CheckEvery: 10 * time.Millisecond}, echo)
+	if got := shown(announced, pair, 0); got != "nobody" {
+		t.Fatalf("before: %s", got)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "added.pem"), added.cert, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 500 {
+		if shown(announced, pair, 0) == "added" {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("the added CA does not count")
+}
+
+func TestCAsOfClientsThatAreNoneAreSaid(t *testing.T) {
+	for name, server := range map[string]Local{
+		"no PEM":          {ClientCA: []byte("x")},
+		"no folder":       {ClientCADir: filepath.Join(t.TempDir(), "none")},
+		"an empty folder": {ClientCADir: t.TempDir()},
+	} {
+		err := server.Serve(t.Context(), nil, func(ClientConfig) {})
+		if err == nil || !strings.Contains(err.Error(), "of clients") && !strings.Contains(err.Error(), "ClientCA") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestTheOwnTLSConfigurationIsTheBase(t *testing.T) {
+	id := newIdentity(t, "127.0.0.1", "own.example.com")
+	pair, err := id.pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := newIdentity(t, "apiserver")
+	clientPair, err := client.pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(client.cert)
+	caFile := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(caFile, id.cert, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	own := func(c *tls.Config) *tls.Config { c.Certificates = []tls.Certificate{*pair}; return c }
+	for name, c := range map[string]struct {
+		server Local
+		max    uint16
+		shown  *tls.Certificate
+		want   string
+		bundle []byte // nil for that of a self-signed certificate
+	}{
+		"a version, self-signed": {Local{TLS: &tls.Config{MinVersion: tls.VersionTLS13}}, tls.VersionTLS12, nil, "refused", nil},
+		"self-signed":            {Local{TLS: &tls.Config{MinVersion: tls.VersionTLS13}}, 0, nil, "nobody", nil},
+		"the field goes first":   {Local{MinVersion: tls.VersionTLS12, TLS: &tls.Config{MinVersion: tls.VersionTLS13}}, tls.VersionTLS12, nil, "nobody", nil},
+		"own certificates":       {Local{CA: id.cert, TLS: own(&tls.Config{})}, 0, nil, "nobody", id.cert},
+		"a file of their CA":     {Local{CAFile: caFile, TLS: own(&tls.Config{})}, 0, nil, "nobody", id.cert},
+		"a function of them": {Local{CA: id.cert, TLS: &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair, nil }}},
+			0, nil, "nobody", id.cert},
+		"own CAs of clients": {Local{TLS: &tls.Config{ClientCAs: pool, ClientAuth: tls.VerifyClientCertIfGiven}}, 0, clientPair, "apiserver", nil},
+		"demanded":           {Local{CA: id.cert, TLS: own(&tls.Config{ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert})}, 0, nil, "refused", id.cert},
+		"a CA beside them":   {Local{ClientCA: client.cert, CA: id.cert, TLS: own(&tls.Config{})}, 0, clientPair, "apiserver", id.cert},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.server.Addr = "127.0.0.1"
+			announced := <-run(t, c.server, echo)
+			if c.bundle != nil && !bytes.Equal(announced.CABundle, c.bundle) {
+				t.Errorf("the API server is told to trust\n%s", announced.CABundle)
+			}
+			got := shown(announced, c.shown, c.max)
+			if got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
