@@ -88,6 +88,9 @@ type result struct {
 // made.
 func (t *Task) call(ctx context.Context, r *run) *result {
 	o, spec := t.object, t.spec
+	if body := o.Body(); spec.Timer && o.set.Room != nil && body != nil { // a daemon would never leave
+		defer o.set.Room(ctx, r.stopping, body)()
+	}
 	req := t.request()
 	c := &Call{Request: req, task: t, stopping: r.stopping}
 	if !t.start(c, r) {
