@@ -20,7 +20,7 @@ const (
 	costlyBacklog = 24 << 20
 	// costlyPatience is the time after which one more costly turn begins if none has
 	// ended: handlers may take any time.
-	costlyPatience = time.Second
+	costlyPatience = 10 * time.Second
 	// copies is how often a turn decodes an object: its essence, the base, and the
 	// old and the new object for a handler.
 	copies = 4

@@ -18,7 +18,6 @@ var list = []attack{
 	{"large statuses", (*scene).largeStatuses},
 	{"a flood of patches", (*scene).patches},
 	{"a flood of objects", (*scene).many},
-	{"odd objects", (*scene).oddities},
 	{"forged state", (*scene).forgedState},
 	{"forged state with a policy", (*scene).refusedState},
 	{"64 slow reviews", func(s *scene) []string { return s.slowReviews(64) }},

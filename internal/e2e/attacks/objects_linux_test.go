@@ -111,8 +111,8 @@ func (s *scene) wideObjects() []string {
 	s.check(s.attacker.sendRaw(context.Background(), plains, "too-wide", spec(130_000)))
 	const n = 4 // each costs the API server seconds, too
 	name := func(i int) string { return fmt.Sprintf("wide-%d", i) }
-	all(n, func(i int) { s.check(s.attacker.sendRaw(context.Background(), plains, name(i), spec(52_000))) })
-	s.check(s.attacker.sendRaw(context.Background(), targets, "wide", spec(52_000)))
+	all(n, func(i int) { s.check(s.attacker.sendRaw(context.Background(), plains, name(i), spec(20_000))) })
+	s.check(s.attacker.sendRaw(context.Background(), targets, "wide", spec(20_000)))
 	for i := range n {
 		s.attacker.await("the wide object is handled", plains, name(i), handled)
 	}
