@@ -56,12 +56,13 @@ func (e *endpoint) serve(ctx context.Context, reviews http.Handler, announce fun
 	port := listener.Addr().(*net.TCPAddr).Port
 	server := newServer(below(e.root(), reviews), e.log)
 	server.TLSConfig = &tls.Config{MinVersion: cmp.Or(e.MinVersion, tls.VersionTLS12), GetConfigForClient: e.configForClient}
+	limited := (&connections{max: cmp.Or(e.MaxConnections, defaultMaxConnections), log: e.log}).watch(server, listener)
 	ended := make(chan error, 1)
 	go func() {
 		if e.Insecure {
-			ended <- server.Serve(listener)
+			ended <- server.Serve(limited)
 		} else {
-			ended <- server.ServeTLS(listener, "", "")
+			ended <- server.ServeTLS(limited, "", "")
 		}
 	}()
 	e.log.Debug("Listening for webhooks at "+e.url(e.listening(), port), "port", port)

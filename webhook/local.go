@@ -73,6 +73,11 @@ type Local struct {
 	// crypto/tls uses by default.
 	CipherSuites []uint16
 
+	// MaxConnections is the number of connections that may be open at the same time.
+	// Beyond it, a connection of the peer with the most of them is closed.
+	// Default: 1024. 0 means the default.
+	MaxConnections int
+
 	// Insecure serves HTTP without TLS, which API servers never use: for tunnels,
 	// and for development.
 	Insecure bool
@@ -145,6 +150,8 @@ func (l Local) files() files {
 // Validate returns what is wrong with the configuration; see [Validator].
 func (l Local) Validate() error {
 	switch {
+	case l.MaxConnections < 0:
+		return fmt.Errorf("the webhook server has MaxConnections %d: use a positive number, or 0 for the default", l.MaxConnections)
 	case (l.CertFile == "") != (l.KeyFile == ""):
 		return errors.New("the webhook server needs both CertFile and KeyFile, or neither for a self-signed certificate")
 	case l.Insecure && (l.CertFile != "" || l.verifies() || l.TLS != nil):

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -308,7 +307,7 @@ func (v *Reviewer) logger(in *request, info kind.Info, body *object.Body) *slog.
 func (v *Reviewer) judge(ctx context.Context, r *reviewed, id string, req *registry.Request) (result verdict) {
 	defer func() {
 		if p := recover(); p != nil { // in a filter or an edit; handlers have their own
-			req.Log.Error("A review is denied because of a panic.", "webhook", id, "panic", p, "stack", string(debug.Stack()))
+			req.Log.Error("A review is denied because of a panic.", "webhook", id, "panic", p, "stack", string(execute.PanicStack()))
 			result = verdict{denial: denied(&execute.PanicError{Value: p}), warnings: req.Review.Warnings}
 		}
 	}()

@@ -283,7 +283,32 @@ func TestPanicsDeny(t *testing.T) {
 			if !strings.Contains(lines.String(), "oops") || !strings.Contains(lines.String(), "reviewer_test.go") {
 				t.Errorf("the log does not say where: %s", lines.String())
 			}
+			_, stack, _ := strings.Cut(lines.String(), "[running]:\\n")
+			if first, _, _ := strings.Cut(stack, "\\n"); !strings.Contains(first, "TestPanicsDeny") {
+				t.Errorf("the stack does not begin with the code that panicked: %s", first)
+			}
 		})
+	}
+}
+
+func TestADenialIsLoggedAtInfoAndOtherFailuresAsErrors(t *testing.T) {
+	for want, err := range map[string]error{
+		"level=INFO":  &registry.DeniedError{Code: 403, Err: errors.New("too small")},
+		"level=ERROR": errors.New("no database"),
+	} {
+		for _, mutating := range []bool{false, true} {
+			var lines strings.Builder
+			o := DefaultReviewerOptions()
+			o.Log = slog.New(slog.NewTextHandler(&lines, nil))
+			v := NewReviewer(registry.Set{calling("v", registry.Admission{Mutating: mutating}, func(context.Context, *registry.Request) error { return err })}, o)
+			v.Discovered([]kind.Info{examples})
+			if out := answered(t, v, "/v", reviewOf("CREATE", nil)); out.Response.Allowed {
+				t.Errorf("%v: allowed", err)
+			}
+			if got := lines.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, want) {
+				t.Errorf("%v: want one line with %s, got %s", err, want, got)
+			}
+		}
 	}
 }
 

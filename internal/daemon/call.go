@@ -88,6 +88,9 @@ type result struct {
 // made.
 func (t *Task) call(ctx context.Context, r *run) *result {
 	o, spec := t.object, t.spec
+	if body := o.Body(); spec.Timer && o.set.Room != nil && body != nil { // a daemon would never leave
+		defer o.set.Room(ctx, r.stopping, body)()
+	}
 	req := t.request()
 	c := &Call{Request: req, task: t, stopping: r.stopping}
 	if !t.start(c, r) {
@@ -121,10 +124,19 @@ func (t *Task) call(ctx context.Context, r *run) *result {
 // stack for long, so nothing big is done there.
 func (t *Task) request() (req *registry.Request) {
 	if t.spec.Timer {
-		return t.object.again(t.object.Body())
+		return t.object.again(t.current())
 	}
-	Apart(func() { req = t.object.again(t.object.Body()) })
+	Apart(func() { req = t.object.again(t.current()) })
 	return req
+}
+
+// current returns the newest state of the object, as a body of the call's own: what the
+// call decodes of it must not stay in memory with the object.
+func (t *Task) current() *object.Body {
+	if body := t.object.Body(); body != nil {
+		return body.Undecoded()
+	}
+	return nil
 }
 
 // start notes the beginning of a call, unless the task was asked to stop before.

@@ -27,6 +27,7 @@ func (r *resource) leave(key string, m *process.Memory) {
 		r.kind.Indexers.Remove(key)
 	}
 	delete(r.memories, key)
+	r.costly.Delete(key)
 }
 
 // find returns the key of the object with the name. Only few operators ask, so
@@ -129,6 +130,7 @@ func (r *resource) forget(key string, m *process.Memory, event *process.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.memories, key)
+	r.costly.Delete(key)
 	of := grave{mark: m.Mark()}
 	if event != nil {
 		of.version, _ = event.Body.Version()

@@ -23,6 +23,7 @@ type resource struct {
 	config Config
 	client *kube.Client
 	kind   *process.Processor
+	budget *queue.Budget // shared by all resources
 	served observe.Served
 	vitals *vitals
 	counts *metrics.Resource // nil if nobody asks for them
@@ -45,6 +46,7 @@ type resource struct {
 	widening bool              // they end, and are to be begun anew
 
 	active sync.Map // keys of objects whose turn it is, to their names
+	costly sync.Map // keys of objects whose turns take much memory, to how much
 
 	mu       sync.Mutex
 	memories map[string]*process.Memory
@@ -74,6 +76,7 @@ func (r *resource) open(work context.Context) {
 	r.memories = map[string]*process.Memory{}
 	r.queue = queue.New(queue.Config[string, entry]{
 		Turn: r.turn, Add: r.add, Weigh: weigh, Urgent: urgent, Limit: r.config.Backlog, Workers: r.config.WorkerLimit, Active: activeTurns,
+		Cost: r.cost, Budget: r.budget, CostlyLimit: costlyBacklog,
 	})
 	r.kind.Aside = r.queue.Aside
 	r.put = func(key string, e entry) { r.queue.Put(work, key, e) }
@@ -277,6 +280,7 @@ func (r *resource) turnNow(ctx context.Context, key string, e entry) {
 	if m == nil {
 		return // it is about an object that is gone
 	}
+	r.noteCost(key, e)
 	r.active.Store(key, m.Namespace+"/"+m.Name)
 	defer r.active.Delete(key)
 	if r.kind.Turn(ctx, m, process.Occasion{Event: e.event, Wake: e.wake, Alarm: e.alarm, Hurry: e.hurry}) {

@@ -22,6 +22,7 @@ import (
 	"gopf.dev/gopf/internal/observe"
 	"gopf.dev/gopf/internal/posting"
 	"gopf.dev/gopf/internal/process"
+	"gopf.dev/gopf/internal/queue"
 	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/kind"
 )
@@ -60,6 +61,7 @@ type server struct {
 	namespaces map[string]bool   // "" for all
 	told       map[string]bool   // problems that were logged already
 	noted      map[string]bool   // notes that were logged already
+	budget     *queue.Budget     // for the memory of turns
 	pauses     map[string]string // why nothing is handled now, by who asked for it
 	standby    bool              // another one is elected
 
@@ -85,6 +87,7 @@ func newServer(c Config, client *kube.Client, v *vitals) *server {
 	s.gate = newGate(c)
 	s.entry = s.entrance()
 	s.notices = &process.Notices{}
+	s.budget = &queue.Budget{Size: costlyTurns, Patience: costlyPatience}
 	s.Posting.Posted, s.Posting.Dropped = v.metrics.EventPosted, v.metrics.EventsDropped
 	s.poster = posting.New(client.Ungated(), s.Posting)
 	if len(c.Namespaces) == 0 {
@@ -196,7 +199,7 @@ func (s *server) note(notes []string) {
 
 func (s *server) newResource(work context.Context, served observe.Served) *resource {
 	work, cancel := context.WithCancelCause(work)
-	r := &resource{vitals: s.vitals, config: s.Config, client: s.client, gate: s.gate, cancel: cancel, ending: &s.retiring, paused: &s.paused, places: map[string]bool{}, streams: map[string]func(){}}
+	r := &resource{vitals: s.vitals, config: s.Config, client: s.client, gate: s.gate, budget: s.budget, cancel: cancel, ending: &s.retiring, paused: &s.paused, places: map[string]bool{}, streams: map[string]func(){}}
 	r.config.Stream.Selector = served.Select
 	if served.Managed {
 		r.client = s.client.Derive(func(o *kube.Options) { o.ManagedFields = true })

@@ -1,36 +1,7 @@
 package execute
 
-import (
-	"bytes"
-	"runtime/debug"
-)
+import "gopf.dev/gopf/internal/panics"
 
 // PanicStack returns the stack of a panic that is being recovered, with the user's
-// frames first: those of the recovering function, which called it, and those of the
-// runtime are left out. It must be called by the deferred function that recovers.
-func PanicStack() []byte { return fromPanic(debug.Stack()) }
-
-// fromPanic cuts off the frames above the place of the panic. They are those of the
-// deferred functions and of the runtime, which say nothing about the error. A stack
-// without a panic stays as it is.
-func fromPanic(stack []byte) []byte {
-	head, rest, ok := bytes.Cut(stack, []byte("\n"))
-	if !ok {
-		return stack
-	}
-	lines := bytes.SplitAfter(rest, []byte("\n"))
-	at := -1
-	for i := 0; i+1 < len(lines); i += 2 { // a function, and its place
-		if bytes.HasPrefix(lines[i], []byte("panic(")) {
-			at = i + 2
-			break
-		}
-	}
-	for at >= 0 && at+1 < len(lines) && bytes.HasPrefix(lines[at], []byte("runtime.")) {
-		at += 2
-	}
-	if at < 0 || at >= len(lines) {
-		return stack
-	}
-	return append(append(bytes.Clone(head), '\n'), bytes.Join(lines[at:], nil)...)
-}
+// frames first; see [panics.Stack].
+func PanicStack() []byte { return panics.Stack() }

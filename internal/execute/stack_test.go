@@ -38,11 +38,3 @@ func TestTheStackOfAPanicBeginsWithTheFramesOfTheUser(t *testing.T) {
 		}
 	}
 }
-
-func TestAStackWithoutAPanicStaysWhole(t *testing.T) {
-	for _, stack := range []string{"", "goroutine 1 [running]:", "goroutine 1 [running]:\nmain.f()\n\t/f.go:1\n", "panic("} {
-		if got := string(fromPanic([]byte(stack))); got != stack {
-			t.Errorf("%q became %q", stack, got)
-		}
-	}
-}

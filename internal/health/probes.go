@@ -6,11 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"gopf.dev/gopf/internal/panics"
 )
 
 // Probes calls the probes of an operator and returns their results by id. When
@@ -117,7 +118,7 @@ func (c *collector) collect(ctx context.Context, r *round) {
 func (c *collector) call(ctx context.Context) (results map[string]any, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = fmt.Errorf("a probe panicked: %v\n%s", v, debug.Stack())
+			err = fmt.Errorf("a probe panicked: %v\n%s", v, panics.Stack())
 		}
 	}()
 	return c.probes(ctx)

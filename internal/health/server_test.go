@@ -245,6 +245,9 @@ func TestFailuresOfProbesAreTold(t *testing.T) {
 		if got := get(t, url); got.Code != 500 || got.Type != plain || !strings.HasPrefix(got.Body, want) {
 			t.Errorf("%v instead of %q", got, want)
 		}
+		if _, stack, panicked := strings.Cut(get(t, url).Body, "[running]:\n"); panicked && !strings.HasPrefix(stack, "gopf.dev/gopf/internal/health_test.TestFailuresOfProbesAreTold") {
+			t.Errorf("the stack does not begin with the probe: %s", stack)
+		}
 	}
 }
 

@@ -18,8 +18,12 @@ const (
 	MaxObject = 16 << 20
 	// MaxDepth is the number of levels.
 	MaxDepth = 1000
-	// MaxValues is the number of values on all levels.
+	// MaxValues is the number of values on all levels. A JSON object counts as four,
+	// because decoded ones take the most memory.
 	MaxValues = 1 << 18
+
+	// objectValues is the number of values that a JSON object counts as.
+	objectValues = 4
 )
 
 // LimitError says that a JSON text exceeds a bound.
@@ -58,7 +62,11 @@ func Check(text []byte, limit int) error {
 			if depth++; depth > MaxDepth {
 				return &LimitError{"levels", MaxDepth}
 			}
-			if values++; values > MaxValues {
+			values++
+			if text[i] == '{' {
+				values += objectValues - 1
+			}
+			if values > MaxValues {
 				return &LimitError{"values", MaxValues}
 			}
 		case '}', ']':

@@ -146,7 +146,8 @@ func TestLimitsAreChecked(t *testing.T) {
 		"many objects":        {"[" + strings.Repeat("{},", 5000) + "{}]", ""},
 		"widest":              {wide(MaxValues), ""},
 		"too wide":            {wide(MaxValues + 1), "it has more than 262144 values"},
-		"too many objects":    {"[" + strings.Repeat("{},", MaxValues/2) + "{}]", "it has more than 262144 values"},
+		"most objects":        {"[" + strings.Repeat("{},", MaxValues/5-1) + "{}]", ""},
+		"too many objects":    {"[" + strings.Repeat("{},", MaxValues/5) + "{}]", "it has more than 262144 values"},
 		"brackets in strings": {`["` + strings.Repeat(`[{\"`, 100_000) + `\\","` + strings.Repeat(",", 500_000) + `"]`, ""},
 		"damaged":             {`["` + strings.Repeat("[", 10_000), ""},
 	} {

@@ -18,9 +18,10 @@ import (
 type Body struct {
 	Identity
 
-	raw   []byte
-	parts parts
-	stale bool
+	raw    []byte
+	memory int // what it takes when decoded; 0 if that was not worth an estimate
+	parts  parts
+	stale  bool
 
 	mu      sync.Mutex
 	decoded bool           // all of it
@@ -89,7 +90,8 @@ func parse(json []byte, whole bool) (*Body, error) {
 		managed = span{}
 	}
 	found.metadata, found.status = found.metadata.after(managed), found.status.after(managed)
-	return &Body{Identity: id, raw: managed.without(json), parts: found}, nil
+	raw := managed.without(json)
+	return &Body{Identity: id, raw: raw, memory: estimate(raw), parts: found}, nil
 }
 
 // FromMap makes a body of decoded JSON, which the caller gives away.
@@ -128,7 +130,7 @@ func (b *Body) WithType(apiVersion, kind string) *Body {
 	}
 	typed := append(head, rest...)
 	added := len(typed) - len(b.raw)
-	return &Body{Identity: id, raw: typed, parts: parts{b.parts.metadata.shifted(added), b.parts.status.shifted(added)}}
+	return &Body{Identity: id, raw: typed, memory: b.memory, parts: parts{b.parts.metadata.shifted(added), b.parts.status.shifted(added)}}
 }
 
 // At is the body with the number of a later version, of which nothing else is
@@ -136,7 +138,7 @@ func (b *Body) WithType(apiVersion, kind string) *Body {
 func (b *Body) At(resourceVersion string) *Body {
 	id := b.Identity
 	id.ResourceVersion = resourceVersion
-	return &Body{Identity: id, raw: b.raw, parts: b.parts, stale: b.stale || resourceVersion != b.ResourceVersion}
+	return &Body{Identity: id, raw: b.raw, memory: b.memory, parts: b.parts, stale: b.stale || resourceVersion != b.ResourceVersion}
 }
 
 // Stale tells that the body is older than its version: see [Body.At].
@@ -144,7 +146,7 @@ func (b *Body) Stale() bool { return b.stale }
 
 // Undecoded is the same body without what was decoded of it: for keeping.
 func (b *Body) Undecoded() *Body {
-	return &Body{Identity: b.Identity, raw: b.raw, parts: b.parts, stale: b.stale}
+	return &Body{Identity: b.Identity, raw: b.raw, memory: b.memory, parts: b.parts, stale: b.stale}
 }
 
 // Raw is the JSON of the object.
@@ -152,6 +154,25 @@ func (b *Body) Raw() []byte { return b.raw }
 
 // Size is how many bytes the body keeps in memory before it is decoded.
 func (b *Body) Size() int { return len(b.raw) }
+
+// Memory estimates the number of bytes that the object takes when it is decoded once.
+// It is 0 for small objects, which take less than 2 MiB.
+func (b *Body) Memory() int { return b.memory }
+
+// smallest is the size of the smallest object whose memory is estimated.
+const smallest = 16 << 10
+
+// estimate returns about what JSON takes when decoded; 0 if it is short. It errs on
+// the high side: brackets and commas inside of strings count. A JSON object of one
+// member takes about fifty times its text.
+func estimate(raw []byte) int {
+	if len(raw) < smallest {
+		return 0
+	}
+	objects := bytes.Count(raw, []byte("{"))
+	others := bytes.Count(raw, []byte(",")) + bytes.Count(raw, []byte("["))
+	return 2*len(raw) + 400*objects + 40*others
+}
 
 // Map returns the decoded object. Numbers are as [jsonvalue.Number] has them.
 func (b *Body) Map() map[string]any {

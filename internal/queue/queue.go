@@ -17,10 +17,17 @@ type Config[K comparable, E any] struct {
 	// Nil stands for appending.
 	Add func(waiting []E, entry E) []E
 
-	// Weigh tells how many bytes a waiting entry keeps in memory, and Limit how
-	// many may wait before Put blocks; 0 is no limit.
-	Weigh func(entry E) int
-	Limit int
+	// Weigh returns the number of bytes that a waiting entry keeps in memory, and
+	// Limit is the number that may wait before Put blocks; 0 is no limit. Entries of
+	// costly turns have a limit of their own, CostlyLimit.
+	Weigh              func(entry E) int
+	Limit, CostlyLimit int
+
+	// Cost estimates the memory that the turn of an entry takes. Turns of no cost
+	// overtake others, which begin only if Budget has room for them. nil means that
+	// no turn is costly.
+	Cost   func(key K, entry E) int
+	Budget *Budget
 
 	// Urgent tells whether an entry that begins to wait for a turn goes before those
 	// that do not hurry; nil for none. One in eight turns is theirs even so.
@@ -44,9 +51,10 @@ type Queue[K comparable, E any] struct {
 
 	mu        sync.Mutex
 	space     sync.Cond // entries were taken, or the queue was closed
-	weight    int
+	weight    int       // of entries that wait, without those of costly turns
+	costly    int       // the weight of those
 	actors    map[K]*actor[E]
-	ready     ready               // turns that wait for their beginning
+	ready     ready[E]            // turns that wait for their beginning
 	returning fifo[chan struct{}] // turns that were aside, and wait for being active again
 	turns     int                 // that run
 	active    int                 // of them
@@ -56,9 +64,11 @@ type Queue[K comparable, E any] struct {
 
 type actor[E any] struct {
 	waiting []E
-	since   time.Time // when the first of them came
-	turn    func()    // nil before the first entry
-	here    bool      // its turn is had by [Queue.Try]
+	since   time.Time  // when the first of them came
+	turn    func()     // nil before the first entry
+	cost    func() int // of the next turn; the lock must be held
+	taken   int        // what the turn that runs took of the budget
+	here    bool       // its turn is had by [Queue.Try]
 }
 
 // New makes an empty queue.
@@ -68,6 +78,9 @@ func New[K comparable, E any](c Config[K, E]) *Queue[K, E] {
 	}
 	if c.Weigh == nil {
 		c.Weigh = func(E) int { return 0 }
+	}
+	if c.Cost == nil {
+		c.Cost = func(K, E) int { return 0 }
 	}
 	q := &Queue[K, E]{config: c, actors: map[K]*actor[E]{}}
 	q.space.L = &q.mu
@@ -81,7 +94,7 @@ func New[K comparable, E any](c Config[K, E]) *Queue[K, E] {
 func (q *Queue[K, E]) Put(ctx context.Context, key K, entry E) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for q.config.Limit > 0 && q.weight >= q.config.Limit && q.config.Weigh(entry) > 0 && !q.closed {
+	for q.full(key, entry, 1) && !q.closed {
 		q.space.Wait()
 	}
 	if !q.closed {
@@ -95,11 +108,20 @@ func (q *Queue[K, E]) Put(ctx context.Context, key K, entry E) {
 func (q *Queue[K, E]) Offer(ctx context.Context, key K, entry E) (taken bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed || q.config.Limit > 0 && q.weight >= 2*q.config.Limit && q.config.Weigh(entry) > 0 {
+	if q.closed || q.full(key, entry, 2) {
 		return false
 	}
 	q.put(ctx, key, entry)
 	return true
+}
+
+// full reports whether entries of this kind fill so many times their limit.
+func (q *Queue[K, E]) full(key K, entry E, times int) bool {
+	weight, limit := q.weight, q.config.Limit
+	if q.config.Cost(key, entry) > 0 {
+		weight, limit = q.costly, q.config.CostlyLimit
+	}
+	return limit > 0 && weight >= times*limit && q.config.Weigh(entry) > 0
 }
 
 func (q *Queue[K, E]) put(ctx context.Context, key K, entry E) {
@@ -110,16 +132,22 @@ func (q *Queue[K, E]) put(ctx context.Context, key K, entry E) {
 	}
 	if a.turn == nil {
 		a.turn = func() { q.one(ctx, key, a) }
+		a.cost = func() int {
+			if len(a.waiting) == 0 {
+				return 0
+			}
+			return q.config.Cost(key, a.waiting[0])
+		}
 		if !a.here {
-			q.ready.push(a.turn, q.config.Urgent != nil && q.config.Urgent(entry))
+			q.ready.push(a, q.config.Urgent != nil && q.config.Urgent(entry))
 		}
 	}
 	if len(a.waiting) == 0 {
 		a.since = time.Now()
 	}
-	q.weight -= q.weigh(a.waiting)
+	q.weigh(key, a.waiting, -1)
 	a.waiting = q.config.Add(a.waiting, entry)
-	q.weight += q.weigh(a.waiting)
+	q.weigh(key, a.waiting, 1)
 	q.advance()
 }
 
@@ -135,42 +163,63 @@ func (q *Queue[K, E]) advance() {
 		if q.config.Workers > 0 && q.turns >= q.config.Workers {
 			return
 		}
-		turn, ok := q.ready.pop()
+		a, ok := q.ready.pop(q.admit)
 		if !ok {
 			return
 		}
 		q.active++
 		q.turns++
-		q.wait.Go(turn)
+		q.wait.Go(a.turn)
+	}
+}
+
+// admit takes what the next turn of the actor costs from the budget.
+func (q *Queue[K, E]) admit(a *actor[E]) bool {
+	cost := a.cost()
+	if !q.config.Budget.take(cost, q, q.resume) {
+		return false
+	}
+	a.taken = cost
+	return true
+}
+
+// resume lets turns begin that waited for room in the budget.
+func (q *Queue[K, E]) resume() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.closed {
+		q.advance()
 	}
 }
 
 // one has one turn of a key, if there is still an entry for it.
 func (q *Queue[K, E]) one(ctx context.Context, key K, a *actor[E]) {
-	entry, some := q.take(a)
-	if some {
+	taken := a.taken // by this turn: only [Queue.advance] began it
+	a.taken = 0
+	if entry, some := q.take(key, a); some {
 		q.config.Turn(ctx, key, entry)
 	}
+	q.config.Budget.release(taken)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.active--
 	q.turns--
 	if len(a.waiting) > 0 {
-		q.ready.push(a.turn, true)
+		q.ready.push(a, true)
 	} else {
 		delete(q.actors, key)
 	}
 	q.advance()
 }
 
-func (q *Queue[K, E]) take(a *actor[E]) (entry E, some bool) {
+func (q *Queue[K, E]) take(key K, a *actor[E]) (entry E, some bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(a.waiting) == 0 { // it was dropped
 		return entry, false
 	}
 	entry = a.waiting[0]
-	q.weight -= q.config.Weigh(entry)
+	q.weigh(key, a.waiting[:1], -1)
 	var none E
 	a.waiting[0] = none
 	a.waiting = a.waiting[1:]
@@ -206,12 +255,16 @@ func (q *Queue[K, E]) back() {
 	<-granted
 }
 
-func (q *Queue[K, E]) weigh(entries []E) int {
-	total := 0
+// weigh adds the weight of entries that wait, or subtracts it.
+func (q *Queue[K, E]) weigh(key K, entries []E, sign int) {
 	for _, e := range entries {
-		total += q.config.Weigh(e)
+		weight := sign * q.config.Weigh(e)
+		if q.config.Cost(key, e) > 0 {
+			q.costly += weight
+		} else {
+			q.weight += weight
+		}
 	}
-	return total
 }
 
 // Try has a turn of the key in the goroutine of the caller, if nothing waits or
@@ -233,7 +286,7 @@ func (q *Queue[K, E]) Try(key K, fn func() bool) (done bool) {
 			delete(q.actors, key)
 			return
 		}
-		q.ready.push(a.turn, true)
+		q.ready.push(a, true)
 		q.advance()
 	}()
 	return fn()
@@ -249,7 +302,7 @@ func (q *Queue[K, E]) Depth() (actors, bytes int, oldest time.Duration) {
 			oldest = max(oldest, time.Since(a.since))
 		}
 	}
-	return len(q.actors), q.weight, oldest
+	return len(q.actors), q.weight + q.costly, oldest
 }
 
 // Close drops what waits, takes no more entries, and waits until the turns
@@ -260,7 +313,7 @@ func (q *Queue[K, E]) Close() {
 	for _, a := range q.actors {
 		a.waiting = nil
 	}
-	q.weight = 0
+	q.weight, q.costly = 0, 0
 	q.space.Broadcast()
 	q.mu.Unlock()
 	q.wait.Wait()

@@ -37,6 +37,9 @@ func Launch(t *testing.T, kubeconfig string, log *Logbook, variables []string, p
 	return p
 }
 
+// ID returns the number of the process.
+func (p *Process) ID() int { return p.cmd.Process.Pid }
+
 // Signal sends the signal to the process.
 func (p *Process) Signal(s os.Signal) {
 	p.t.Helper()

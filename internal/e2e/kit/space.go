@@ -52,6 +52,11 @@ func NewSpace(t *testing.T, config *rest.Config, prefix string, kinds Kinds) *Sp
 	return s
 }
 
+// As returns the same namespace as another client sees it, with resources of its own.
+func (s *Space) As(client dynamic.Interface, kinds Kinds) *Space {
+	return &Space{T: s.T, Name: s.Name, Client: client, kinds: kinds}
+}
+
 // GVR is a resource as clients know it.
 func GVR(resource string) schema.GroupVersionResource {
 	parts := strings.Split(resource, "/")

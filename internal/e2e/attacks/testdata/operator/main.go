@@ -1,0 +1,62 @@
+// Command operator is the operator that the attacks are aimed at. It has a handler of
+// each kind, and webhooks for one of its resources.
+package main
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"time"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/cli"
+	"gopf.dev/gopf/webhook"
+)
+
+// Group is the API group of the resources.
+const group = "attacks.gopf.dev/v1/"
+
+func main() {
+	op := gopf.New()
+	port, _ := strconv.Atoi(os.Getenv("GOPF_ATTACKS_PORT")) // 0 is any free port
+	op.Settings.Admission.Server = webhook.Local{Addr: "127.0.0.1", Port: port}
+	op.Settings.Admission.Managed = "operator.attacks.gopf.dev"
+	op.Settings.Execution.DefaultBackoff = 500 * time.Millisecond
+	for _, plural := range []string{"targets", "plains", "guardeds"} {
+		x := op.Resource(group + plural)
+		x.OnCreate("create", change)
+		x.OnUpdate("update", change)
+		x.OnDelete("delete", change)
+		x.OnField("field", "spec.field", change)
+		x.Timer("timer", 5*time.Second, tick)
+	}
+	targets := op.Resource(group + "targets")
+	targets.Validate("validate", validate)
+	targets.Mutate("mutate", mutate)
+	cli.Main(op)
+}
+
+func change(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
+	size, _ := gopf.Field[string](c, "spec.field")
+	old, _ := c.OldValue()
+	c.Log.Info("handled", "reason", c.Reason.String(), "old", old, "changes", len(c.Diff))
+	c.SetResult(map[string]any{"field": size, "name": c.Object.GetName()})
+	return nil
+}
+
+func tick(_ context.Context, t *gopf.Tick[gopf.Unstructured]) error {
+	t.Patch.Set("status.ticked", true)
+	return nil
+}
+
+func validate(_ context.Context, r *gopf.Review[gopf.Unstructured]) error {
+	if deny, _ := gopf.Field[bool](r, "spec.deny"); deny {
+		return gopf.Deny("denied on request")
+	}
+	return nil
+}
+
+func mutate(_ context.Context, r *gopf.Review[gopf.Unstructured]) error {
+	r.Patch.Label("reviewed", "true")
+	return nil
+}
