@@ -146,15 +146,17 @@ func (s *scene) largeStatuses() []string {
 	all(6, func(i int) {
 		name := fmt.Sprintf("status-%d", i)
 		s.attacker.Create(targets, name, fields{"spec": fields{"field": "x"}})
+		s.attacker.await("the object is handled", targets, name, handled) // or else there may be no update
 		s.check(s.attacker.TryPatch(targets, name, fields{"status": fields{"create": text[:10], "x": text}}, "status"))
 		s.check(s.attacker.TryPatch(targets, name, fields{"spec": fields{"field": "y"}}))
 		s.check(s.attacker.sendRaw(context.Background(), plains, name, `{"field":"x"}`))
+		s.attacker.await("the object is handled", plains, name, handled)
 		s.check(s.attacker.TryPatch(plains, name, fields{"status": fields{"update": []any{1, nil, text}, "x": nil}}))
 		s.check(s.attacker.TryPatch(plains, name, fields{"spec": fields{"field": "y"}}))
 	})
 	for i := range 6 {
-		s.attacker.await("updated", targets, fmt.Sprintf("status-%d", i), updated)
-		s.attacker.await("updated", plains, fmt.Sprintf("status-%d", i), updated)
+		s.attacker.await("the object is updated", targets, fmt.Sprintf("status-%d", i), updated)
+		s.attacker.await("the object is updated", plains, fmt.Sprintf("status-%d", i), updated)
 	}
 	return nil
 }

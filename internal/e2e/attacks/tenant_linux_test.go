@@ -117,7 +117,8 @@ func (n tenant) await(what, resource, name string, holds func(*unstructured.Unst
 // handled reports whether the operator has finished its last change of the object.
 func handled(o *unstructured.Unstructured) bool {
 	result, _, _ := unstructured.NestedString(o.Object, "status", "create", "name")
-	return result == o.GetName() && o.GetAnnotations()[lastHandled] != ""
+	base := o.GetAnnotations()[lastHandled] + o.GetAnnotations()[lastHandled+"-gz"]
+	return result == o.GetName() && base != ""
 }
 
 // clear deletes all objects of the tenant, and waits until the operator lets them go.
