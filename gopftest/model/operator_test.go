@@ -189,8 +189,10 @@ func (h handler) ask(p *process, id string, c *change, call *call) {
 	p.oracle.asks(call, map[string]string{"twice": "status", "edit": "annotation"}[h.patch], value)
 }
 
-// ownKey is the last part of the path of what a handler writes.
-func ownKey(id string) string { return strings.NewReplacer("/", "-", ".", "-").Replace(id) }
+// ownKey returns the last part of the path that a handler writes to. A renamed handler
+// writes to the same path as before: otherwise its first call after a restart would
+// change the object, and so cause an update.
+func ownKey(id string) string { return strings.NewReplacer("/", "-", ".", "-", "-new", "").Replace(id) }
 
 func (h handler) daemon(p *process, x *gopf.Resource[thing]) {
 	var opts []gopf.DaemonOption
