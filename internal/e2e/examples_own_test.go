@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -210,13 +211,20 @@ func onePeerWorksAtATime(t *testing.T, executable string) {
 	}
 }
 
-func TestTheTestsOfTheTestingExamplePass(t *testing.T) {
+// TestTheTestsOfExamplesPass runs the tests that examples have beside their code.
+func TestTheTestsOfExamplesPass(t *testing.T) {
 	t.Parallel()
-	cmd := exec.Command("go", "test", "-count=1", "./...")
-	cmd.Dir = "../../examples/09-testing"
-	cmd.Env = append(cmd.Environ(), "GOPF_TEST_KUBECONFIG="+kubeconfig)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("go test: %v\n%s", err, out)
+	modules, err := filepath.Glob("../../examples/*/go.mod")
+	if err != nil || len(modules) != 2 {
+		t.Fatalf("examples with tests: %v (%v)", modules, err)
+	}
+	for _, module := range modules {
+		cmd := exec.Command("go", "test", "-count=1", "./...")
+		cmd.Dir = filepath.Dir(module)
+		cmd.Env = append(cmd.Environ(), "GOPF_TEST_KUBECONFIG="+kubeconfig)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("go test in %s: %v\n%s", cmd.Dir, err, out)
+		}
 	}
 }
 
