@@ -292,7 +292,7 @@ func textOf(n any) string {
 	return text.String()
 }
 
-// needed are those of the declarations that others use, directly or not.
+// needed returns the declarations that others use, directly or not.
 func needed(used, available []ast.Decl) []ast.Decl {
 	names := map[string]bool{"instance": true} // of a type with methods, if the page has one
 	look := func(d ast.Decl) {
