@@ -101,10 +101,10 @@ func TestOwnWebhooksWorkOnServersWithLessThanAll(t *testing.T) {
 		without    []gopftest.Feature
 		conditions int // of a webhook
 	}{
-		"all":                    {nil, 2},
-		"no SelfSubjectReview":   {[]gopftest.Feature{gopftest.SelfSubjectReviews}, 1},
-		"no match conditions":    {[]gopftest.Feature{gopftest.MatchConditions}, 0},
-		"neither of the two": {[]gopftest.Feature{gopftest.SelfSubjectReviews, gopftest.MatchConditions}, 0},
+		"all":                  {nil, 2},
+		"no SelfSubjectReview": {[]gopftest.Feature{gopftest.SelfSubjectReviews}, 1},
+		"no match conditions":  {[]gopftest.Feature{gopftest.MatchConditions}, 0},
+		"neither of the two":   {[]gopftest.Feature{gopftest.SelfSubjectReviews, gopftest.MatchConditions}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
