@@ -1,24 +1,32 @@
 package gopf
 
 import (
-	"fmt"
+	"bytes"
 	"os"
-	"strings"
+	"regexp"
+	"strconv"
 	"testing"
 )
 
-func TestNumbersInTheDocsAreThoseOfTheCode(t *testing.T) {
-	for page, want := range map[string]string{
-		"docs/architecture.md": fmt.Sprintf("At most %d MiB wait for each resource", backlog>>20),
-		"docs/startup.md":      fmt.Sprintf("`Settings.Process.UltimateExitingTimeout` (%d seconds)", int(DefaultSettings().Process.UltimateExitingTimeout.Seconds())),
-		"docs/cli.md":          fmt.Sprintf("`Settings.Process.UltimateExitingTimeout`, %d seconds", int(DefaultSettings().Process.UltimateExitingTimeout.Seconds())),
-	} {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(string(text), want) {
-			t.Errorf("%s does not say %q", page, want)
+// Other numbers of the pages are checked in internal/docs.
+func TestSecretKeysNeedAsManyBytesAsThePageSays(t *testing.T) {
+	text, err := os.ReadFile("docs/trust.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`of (\d+) bytes or more`).FindSubmatch(text)
+	if m == nil {
+		t.Fatal("the page does not say how long a key must be")
+	}
+	least, err := strconv.Atoi(string(m[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, accepted := range map[int]bool{least - 1: false, least: true} {
+		s := DefaultSettings()
+		s.Persistence.SecretKey = bytes.Repeat([]byte("k"), n)
+		if err := s.check(); (err == nil) != accepted {
+			t.Errorf("a key of %d bytes: %v", n, err)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -27,6 +28,10 @@ const (
 	// SelfSubjectReviews tell clients who they are. Kubernetes has them from 1.28 on,
 	// but they can be switched off.
 	SelfSubjectReviews Feature = "SelfSubjectReview"
+	// MatchConditions decide in the API server whether a webhook is called. Kubernetes
+	// has them from 1.28 on, but they can be switched off before 1.30: the server then
+	// drops the field.
+	MatchConditions Feature = "matchConditions"
 )
 
 // latestMinor is the version that clusters in memory are like.
@@ -80,6 +85,20 @@ func (x *exchange) checkFeatures(rt route) error {
 		})
 	}
 	return nil
+}
+
+// dropMissing removes the fields of features which the cluster does without.
+func (s *scope) dropMissing(obj *unstructured.Unstructured) {
+	if s.resource.Group != "admissionregistration.k8s.io" || s.cluster.has(MatchConditions) {
+		return
+	}
+	hooks, _, _ := unstructured.NestedSlice(obj.Object, "webhooks")
+	for _, hook := range hooks {
+		delete(hook.(map[string]any), "matchConditions")
+	}
+	if hooks != nil {
+		obj.Object["webhooks"] = hooks
+	}
 }
 
 // discoveryVersion reports whether the cluster has this version of discovery.

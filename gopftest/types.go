@@ -34,6 +34,7 @@ func (s *scope) throughType(obj *unstructured.Unstructured) error {
 		takePlainText(secret)
 	}
 	obj.Object = mustUnstructured(typed).Object
+	s.dropMissing(obj)
 	return nil
 }
 

@@ -19,13 +19,22 @@ func main() {
 }
 
 func create(ctx context.Context, c *gopf.Change[gopf.Unstructured]) error {
-	duration, _ := gopf.Field[string](c, "spec.duration")
+	// Fields of the object go into the pod. Both are optional.
+	field, found := gopf.Field[string](c, "spec.field")
+	if !found {
+		field = "default-value"
+	}
+	duration, found := gopf.Field[string](c, "spec.duration")
+	if !found {
+		duration = "0"
+	}
 	pod := &corev1.Pod{Spec: corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever,
 		Containers: []corev1.Container{{
-			Name:    "main",
+			Name:    "the-only-one",
 			Image:   "busybox",
-			Command: []string{"sleep", duration},
+			Command: []string{"sh", "-x", "-c", `echo "FIELD=$FIELD"; sleep "$DURATION"`},
+			Env:     []corev1.EnvVar{{Name: "FIELD", Value: field}, {Name: "DURATION", Value: duration}},
 		}},
 	}}
 

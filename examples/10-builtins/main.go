@@ -1,10 +1,13 @@
 // Command 10-builtins handles a kind that Kubernetes has built in: it kills every
-// pod half a minute after it was seen. Do not run it where pods are dear to you.
+// pod half a minute after the operator first saw it. Run it only where pods may be
+// killed.
 package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
@@ -14,7 +17,13 @@ import (
 	"gopf.dev/gopf/cli"
 )
 
-const lifetime = 30 * time.Second
+// lifetime is the time that pods have. The variable LIFETIME changes it: "5s".
+func lifetime() time.Duration {
+	if d, err := time.ParseDuration(os.Getenv("LIFETIME")); err == nil {
+		return d
+	}
+	return 30 * time.Second
+}
 
 func main() {
 	op := gopf.New()
@@ -24,17 +33,17 @@ func main() {
 	cli.Main(op)
 }
 
-// ordinary spares the pods of the system.
+// ordinary reports whether a pod is none of the system.
 func ordinary(s *gopf.Subject[*corev1.Pod]) bool {
 	return !strings.HasPrefix(s.Object.Namespace, "kube-")
 }
 
-// plan is what is kept in memory for each pod.
+// plan is kept in memory for each pod.
 type plan struct{ killing *time.Timer }
 
 func podInSight(_ context.Context, c *gopf.Change[*corev1.Pod]) error {
-	c.Log.Info("=== Pod killing happens in 30s.")
-	gopf.Memo[plan](c).killing = time.AfterFunc(lifetime, func() { kill(c.Log, c.API, c.Object) })
+	c.Log.Info(fmt.Sprintf("=== Pod killing happens in %v.", lifetime()))
+	gopf.Memo[plan](c).killing = time.AfterFunc(lifetime(), func() { kill(c.Log, c.API, c.Object) })
 	return nil
 }
 
@@ -47,7 +56,7 @@ func podDeleted(_ context.Context, c *gopf.Change[*corev1.Pod]) error {
 
 func kill(log *slog.Logger, api gopf.Client, pod *corev1.Pod) {
 	log.Info("=== Pod killing happens NOW!")
-	ctx, cancel := context.WithTimeout(context.Background(), lifetime)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	if err := api.Delete(ctx, pod); err != nil {
 		log.Error("The pod cannot be deleted.", "error", err)

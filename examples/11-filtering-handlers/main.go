@@ -16,7 +16,7 @@ func main() {
 	label := func(m gopf.Matcher) *gopf.Resource[gopf.Unstructured] { return objects.WithLabel("somelabel", m) }
 	label(gopf.Is("somevalue")).OnCreate("create_with_labels_matching", say("Label is matching."))
 	label(gopf.Present).OnCreate("create_with_labels_present", say("Label is present."))
-	label(gopf.Matching(isLong)).OnCreate("create_with_labels_callback_matching", say("Label callback matching."))
+	label(gopf.Matching(isLong)).When(hasField).OnCreate("create_with_labels_callback_matching", say("Label callback matching."))
 	objects.WithLabel("nonexistent", gopf.Absent).OnCreate("create_with_labels_absent", say("Label is absent."))
 
 	annotation := func(m gopf.Matcher) *gopf.Resource[gopf.Unstructured] {
@@ -41,19 +41,25 @@ func main() {
 	field.Changed(gopf.Is("value"), gopf.Is("changed")).
 		OnUpdate("update_with_field_change_satisfied", say("Field change is satisfied."))
 
-	// A daemon stops when its object does not match anymore.
-	objects.WithField("spec.field", gopf.Is("value")).Daemon("daemon_with_field", accompany)
+	// A daemon stops when its object does not match any more.
+	field.Value(gopf.Is("value")).Daemon("daemon_with_field", accompany)
 
 	cli.Main(op)
 }
 
-// isLong is asked about the value of a label or an annotation.
+// isLong gets the value of a label or an annotation.
 func isLong(value any, present bool) bool {
 	text, ok := value.(string)
 	return present && ok && len(text) > 5
 }
 
-// hasItems and isGone are asked about whole objects.
+// hasField, hasItems and isGone get whole objects. Together with a matcher, both
+// must agree.
+func hasField(s *gopf.Subject[gopf.Unstructured]) bool {
+	_, found := gopf.Field[string](s, "spec.field")
+	return found
+}
+
 func hasItems(s *gopf.Subject[gopf.Unstructured]) bool {
 	items, _ := gopf.Field[[]any](s, "spec.items")
 	return len(items) > 0
@@ -61,7 +67,7 @@ func hasItems(s *gopf.Subject[gopf.Unstructured]) bool {
 
 func isGone(s *gopf.Subject[gopf.Unstructured]) bool { return s.Object.GetDeletionTimestamp() != nil }
 
-// say makes a handler that says something.
+// say returns a handler that logs a line.
 func say(what string) gopf.ChangeFunc[gopf.Unstructured] {
 	return func(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
 		c.Log.Info(what)

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,10 +26,10 @@ import (
 	"gopf.dev/gopf/logs"
 )
 
-// greeter is what the handlers share with the application.
+// greeter is shared by the handlers and the application.
 type greeter struct {
-	greeting string
-	greeted  atomic.Int64
+	hello, goodbye string // formats, filled in by the application
+	greeted        atomic.Int64
 }
 
 func (g *greeter) operator() *gopf.Operator {
@@ -41,14 +42,16 @@ func (g *greeter) operator() *gopf.Operator {
 
 func (g *greeter) create(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
 	g.greeted.Add(1)
-	c.Log.Info(g.greeting)
+	c.Log.Info(fmt.Sprintf(g.hello, c.Object.GetName()))
 	return nil
 }
 
 func (g *greeter) delete(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
-	c.Log.Info("Goodbye.")
+	c.Log.Info(fmt.Sprintf(g.goodbye, c.Object.GetName()))
 	return nil
 }
+
+const steps = 3
 
 func main() {
 	namespace := flag.String("namespace", "default", "where to make objects, and to handle them")
@@ -68,14 +71,15 @@ func run(ctx context.Context, namespace string) error {
 	}
 
 	// The operator runs until its context is done.
-	g := &greeter{greeting: "Hello from inside of the application."}
+	fmt.Println("The application starts.")
+	g := &greeter{hello: "Hello, %s!", goodbye: "Good bye, %s!"}
 	serving, finish := context.WithCancel(ctx)
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
 		ended <- g.operator().Run(serving,
 			gopf.Cluster(config),
 			gopf.Namespaces(namespace),
-			gopf.Log(slog.New(logs.New(os.Stderr, logs.Options{Format: logs.Full, Prefix: true}))),
+			gopf.Log(slog.New(logs.New(os.Stderr, logs.Options{Format: logs.Full, Prefix: true, Level: slog.LevelDebug}))),
 			gopf.WhenReady(func() { close(ready) }),
 		)
 	}()
@@ -88,32 +92,35 @@ func run(ctx context.Context, namespace string) error {
 		return err
 	}
 
+	fmt.Println("The application stops its operator.")
 	finish()
 	err = errors.Join(err, <-ended)
 	fmt.Println("Objects greeted:", g.greeted.Load())
 	return err
 }
 
-// work is what the application is there for.
+// work is the application's own activity. Objects that another run left behind are
+// no obstacle.
 func work(ctx context.Context, config *rest.Config, namespace string) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return err
 	}
 	objects := client.Resource(schema.GroupVersionResource{Group: "kopf.dev", Version: "v1", Resource: "kopfexamples"}).Namespace(namespace)
-	for step := range 3 {
+	for step := range steps {
+		fmt.Printf("The application works: step %d of %d.\n", step+1, steps)
 		object := &unstructured.Unstructured{}
 		object.SetAPIVersion("kopf.dev/v1")
 		object.SetKind("KopfExample")
 		object.SetName(fmt.Sprintf("kopf-example-%d", step))
-		if _, err := objects.Create(ctx, object, metav1.CreateOptions{}); err != nil {
+		if _, err := objects.Create(ctx, object, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
 		time.Sleep(time.Second)
-		if err := objects.Delete(ctx, object.GetName(), metav1.DeleteOptions{}); err != nil {
+		if err := objects.Delete(ctx, object.GetName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
+		time.Sleep(time.Second)
 	}
-	time.Sleep(time.Second)
 	return nil
 }

@@ -5,7 +5,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -39,19 +41,31 @@ func startSimply(_ context.Context, a *gopf.Activity) error {
 // startAtLast holds up the start of the operator until it succeeds.
 func startAtLast(_ context.Context, a *gopf.Activity) error {
 	if a.Retry < 3 {
-		return gopf.RetryAfter(time.Second, errors.New("what we depend on is not there yet"))
+		return gopf.RetryAfter(time.Second, fmt.Errorf("going to succeed in %ds", 3-a.Retry))
 	}
 	a.Log.Info("Ready at last.")
 	return nil
 }
 
-// login is called again when the credentials expire.
+// login uses the service account of the pod, or else the kubeconfig. It is called
+// again when the credentials expire. The variable LOGIN_LIFETIME changes when: "5s".
 func login(ctx context.Context, a *gopf.Activity) (*gopf.Login, error) {
-	credentials, err := gopf.LoginWithKubeconfig("", "")(ctx, a)
-	if credentials != nil {
-		credentials.Expires = time.Now().Add(30 * time.Second)
+	lifetime, err := time.ParseDuration(os.Getenv("LOGIN_LIFETIME"))
+	if err != nil {
+		lifetime = 30 * time.Second
 	}
-	return credentials, err
+	a.Log.Info("Logging in...")
+	for _, method := range []gopf.LoginFunc{gopf.LoginWithServiceAccount(), gopf.LoginWithKubeconfig("", "")} {
+		credentials, err := method(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		if credentials != nil {
+			credentials.Expires = time.Now().Add(lifetime)
+			return credentials, nil
+		}
+	}
+	return nil, errors.New("there is neither a service account nor a kubeconfig")
 }
 
 // tasks run beside pods until the operator ends.
@@ -90,6 +104,7 @@ func (t *tasks) serve(log *slog.Logger) {
 func (t *tasks) cleanup(_ context.Context, a *gopf.Activity) error {
 	a.Log.Info("Cleaning up...")
 	close(t.stop)
+	a.Log.Info("All tasks are asked to stop.")
 	t.running.Wait()
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/cli"
 )
@@ -16,7 +18,7 @@ func main() {
 	objects := op.Resource("kopfexamples")
 	objects.Daemon("background_sync", accompanyForAWhile, gopf.Backoff(3*time.Second))
 	objects.WithAnnotation("someannotation", gopf.Is("somevalue")).
-		Daemon("background_async", accompany, gopf.StopGrace(time.Second), gopf.StopTimeout(500*time.Millisecond))
+		Daemon("background_async", accompany, gopf.Backoff(3*time.Second), gopf.StopGrace(time.Second), gopf.StopTimeout(500*time.Millisecond))
 	cli.Main(op)
 }
 
@@ -38,17 +40,22 @@ func accompanyForAWhile(ctx context.Context, d *gopf.Daemon[gopf.Unstructured]) 
 	return nil
 }
 
-// accompany runs until it is stopped. It is asked to a second before its context is
-// cancelled, and half a second after that nobody waits for it any longer.
+// accompany fails three times, too, and then runs until it is stopped. Stopping
+// closes a second before its context is canceled. Half a second after that, the
+// operator abandons it.
 func accompany(_ context.Context, d *gopf.Daemon[gopf.Unstructured]) error {
+	if d.Retry < 3 {
+		return gopf.RetryAfter(time.Second, errors.New("a simulated failure"))
+	}
 	every := time.NewTicker(5 * time.Second)
 	defer every.Stop()
 	for {
-		// Object is as it was at the start, Current as it was seen last.
-		d.Log.Info("=> Ping from another daemon.", "generation", d.Current().GetGeneration())
+		// Object is the state at the start, Current the newest one.
+		now, _, _ := unstructured.NestedString(d.Current().Object, "spec", "field")
+		d.Log.Info("=> Ping from another daemon.", "field", now, "generation", d.Current().GetGeneration())
 		select {
 		case <-d.Stopping():
-			d.Log.Info("=> The daemon takes its leave.")
+			d.Log.Info("=> The other daemon stops.")
 			return nil
 		case <-every.C:
 		}

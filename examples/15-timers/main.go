@@ -12,8 +12,8 @@ import (
 func main() {
 	op := gopf.New()
 	objects := op.Resource("kopfexamples")
-	objects.Timer("every_few_seconds_sync", 2*time.Second, ping("Ping from a timer."), gopf.Idle(2*time.Second))
-	objects.Timer("every_few_seconds_async", 4*time.Second, ping("Ping from another timer."), gopf.Idle(3*time.Second))
+	objects.Timer("every_few_seconds_sync", 2*time.Second, ping("Ping from a timer."), gopf.Idle(5*time.Second))
+	objects.Timer("every_few_seconds_async", 4*time.Second, ping("Ping from another timer."), gopf.Idle(10*time.Second))
 	cli.Main(op)
 }
 

@@ -62,15 +62,19 @@ func (o overview) names(context.Context, *gopf.Activity) (any, error) {
 	return names, nil
 }
 
-// report writes what there is now into the status of the object.
+// report writes the running pods of the object's namespace and of the system into
+// the status of the object, and logs the other index.
 func (o overview) report(_ context.Context, t *gopf.Tick[gopf.Unstructured]) error {
 	running := []string{}
 	for name, is := range o.running.All() {
-		if is && name.Namespace == t.Object.GetNamespace() {
-			running = append(running, name.Name)
+		if is && (name.Namespace == "kube-system" || name.Namespace == t.Object.GetNamespace()) {
+			running = append(running, name.Namespace+"::"+name.Name)
 		}
 	}
 	slices.Sort(running)
+	for key := range o.labels.Keys() {
+		t.Log.Debug("Pods by label.", "label", key.key, "value", key.value, "pods", slices.Sorted(o.labels.Get(key)))
+	}
 	alike := 0
 	for key, value := range t.Object.GetLabels() {
 		alike += o.labels.Count(label{key, value})

@@ -3,7 +3,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"os"
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/cli"
@@ -13,18 +16,18 @@ import (
 func main() {
 	op := gopf.New()
 
-	// Where the cluster reaches the operator. Auto is for clusters on this machine.
-	// In a pod, it is webhook.Service{Name: "myoperator"}; for a remote cluster, a
-	// tunnel. See docs/admission.md for all of them.
-	op.Settings.Admission.Server = webhook.Auto{}
-	// The operator tells the cluster about itself, and takes it back at its end.
+	// Where the cluster reaches the operator. The variable WEBHOOK chooses one of the
+	// servers; the default finds out which local cluster it is.
+	op.Settings.Admission.Server = servers()[cmp.Or(os.Getenv("WEBHOOK"), "auto")]
+	// The operator manages the webhook configurations, and removes them at its end.
 	op.Settings.Admission.Managed = "auto.kopf.dev"
 
 	x := op.Resource("kopfexamples")
 	x.OnCreate("create_fn", create)
 	x.Validate("show_what_is_known", show)
+	x.Validate("refuse_wrong", refuseWrong)
 	x.Field("spec.field").Value(gopf.Is("not-allowed")).Validate("refuse", refuse)
-	x.Validate("all_parts", parts, gopf.Subresource("*"), gopf.SideEffects())
+	x.Validate("all_parts", parts, gopf.Subresource("*"))
 	x.WithLabel("somelabel", gopf.Is("somevalue")).Mutate("defaults", defaults,
 		gopf.Operations(gopf.OperationCreate, gopf.OperationUpdate))
 	cli.Main(op)
@@ -36,12 +39,21 @@ func create(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
 	return nil
 }
 
-// show logs who wants what, and warns. Whoever uses kubectl sees the warnings.
+// show logs who wants what, and warns. Users of kubectl see the warnings.
 func show(_ context.Context, r *gopf.Review[gopf.Unstructured]) error {
 	r.Log.Info("Somebody wants something.", "operation", r.Operation, "user", r.User.Username,
 		"dryRun", r.DryRun, "changes", len(r.Diff), "agent", r.Header.Get("User-Agent"), "certificate", r.Client != nil)
 	if r.Operation == gopf.OperationCreate {
 		r.Warn("%s is only an example", r.Object.GetName())
+	}
+	r.Warn("The user agent of the API server is %s", cmp.Or(r.Header.Get("User-Agent"), "unknown"))
+	switch {
+	case r.Client == nil: // see ClientCAFile of webhook.Local
+		r.Warn("The API server has shown no certificate")
+	case r.Client.Subject.CommonName == "":
+		r.Warn("The certificate of the API server has no common name")
+	default:
+		r.Warn("The API server is %s", r.Client.Subject.CommonName)
 	}
 	return nil
 }
@@ -51,15 +63,48 @@ func refuse(context.Context, *gopf.Review[gopf.Unstructured]) error {
 	return &gopf.AdmissionError{Message: "this value is not allowed", Code: 555}
 }
 
-// parts is asked about the status, too. It must not do anything in dry runs.
-func parts(_ context.Context, r *gopf.Review[gopf.Unstructured]) error {
-	if !r.DryRun {
-		r.Log.Info("A part is going to be written.", "subresource", r.Subresource)
+// refuseWrong lets dry runs pass, as an example of a handler that looks at that.
+func refuseWrong(_ context.Context, r *gopf.Review[gopf.Unstructured]) error {
+	if field, _ := gopf.Field[string](r, "spec.field"); field == "wrong" && !r.DryRun {
+		return &gopf.AdmissionError{Message: "this field is wrong: change it"}
 	}
 	return nil
 }
 
-// defaults fills in what is missing, and puts right what is too much.
+// parts is called for the status, too. The status may repeat a field of the spec,
+// and must then have the same value.
+func parts(_ context.Context, r *gopf.Review[gopf.Unstructured]) error {
+	wanted, _ := gopf.Field[string](r, "spec.field")
+	told, given := gopf.Field[string](r, "status.field")
+	switch {
+	case !given || told == wanted:
+		return nil
+	case r.Subresource == "status":
+		return &gopf.AdmissionError{Message: fmt.Sprintf("status.field must be %q, as spec.field", wanted)}
+	default:
+		r.Warn("Update status.field as well: it is %q", told)
+		return nil
+	}
+}
+
+// servers has all the ways in which a cluster can reach the operator. A tunnel to
+// remote clusters is in the module gopf.dev/gopf/webhook/ngrok; see
+// docs/admission.md.
+func servers() map[string]webhook.Server {
+	files := webhook.Local{Port: 1234, CertFile: "cert.pem", KeyFile: "key.pem"}
+	return map[string]webhook.Server{
+		"auto":           webhook.Auto{},                               // finds out which local cluster it is
+		"local":          webhook.Local{},                              // with a self-signed certificate
+		"local-files":    files,                                        // with a certificate from files
+		"k3d":            webhook.K3d(webhook.Local{CADump: "ca.pem"}), // trust ca.pem in curl
+		"k3d-files":      webhook.K3d(files),
+		"minikube":       webhook.Minikube(webhook.Local{Port: 1234, CADump: "ca.pem"}),
+		"docker-desktop": webhook.DockerDesktop(webhook.Local{}),
+		"service":        webhook.Service{Name: "myoperator", Listen: webhook.Local{Port: 9443}}, // in a pod
+	}
+}
+
+// defaults fills in a missing number and corrects one that is too large.
 func defaults(_ context.Context, r *gopf.Review[gopf.Unstructured]) error {
 	copies, given := gopf.Field[int](r, "spec.copies")
 	if !given {
@@ -69,6 +114,6 @@ func defaults(_ context.Context, r *gopf.Review[gopf.Unstructured]) error {
 		r.Warn("10 copies are enough")
 		r.Patch.Set("spec.copies", 10)
 	}
-	r.Patch.Annotate("kopf.dev/reviewed", "yes")
+	r.Patch.Set("spec.injected", 123)
 	return nil
 }

@@ -2,114 +2,148 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"gopf.dev/gopf"
 )
 
 func newOperator() *gopf.Operator {
 	op := gopf.New()
-	op.Settings.Posting.ReportingComponent = "database-operator" // also owns the fields that are applied
+	op.Settings.Posting.ReportingComponent = "database-operator" // also the field manager of applied children
+	op.OnStartup("startup", func(_ context.Context, a *gopf.Activity) error {
+		a.Log.Info("Database operator starting up")
+		return nil
+	})
 
 	databases := gopf.For[*Database](op, "techoral.com/v1/databases")
-	databases.OnCreate("create", create, gopf.Backoff(10*time.Second))
+	databases.OnCreate("create", create)
 	databases.OnUpdate("update", update, gopf.Backoff(10*time.Second))
-	databases.Field("spec.backupEnabled").On(gopf.Create|gopf.Update, "backup", toggleBackup)
 	databases.OnDelete("delete", stopBackups)
+	databases.Field("spec.backupEnabled").On(gopf.Create|gopf.Update, "backup", toggleBackup)
 	databases.Timer("reconcile", time.Minute, reconcile)
 
-	// Whatever happens to the children makes the timer of their owner be due at once.
+	// An event of a child makes the timer of its owner due at once.
 	gopf.WakeOwner(gopf.For[*appsv1.StatefulSet](op, "apps/v1/statefulsets"), databases)
 	gopf.WakeOwner(gopf.For[*batchv1.CronJob](op, "batch/v1/cronjobs"), databases)
 	return op
 }
 
+// create makes everything that a database consists of. If this fails, users see
+// the error in the status, and the timer tries again every minute.
 func create(ctx context.Context, c *gopf.Change[*Database]) error {
-	if err := createPassword(ctx, c.Subject); err != nil {
-		return err
+	db := c.Object
+	c.Log.Info(fmt.Sprintf("Creating database %s in %s", db.Name, db.Namespace))
+	set, err := provision(ctx, c.Subject)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return err // the operator is stopping: the next one calls this handler again
+	case err != nil:
+		c.Log.Error(fmt.Sprintf("Failed to create database %s: %v", db.Name, err))
+		c.Warn("ProvisionFailed", err.Error())
+		c.Patch.Status(failure(db, err))
+		return gopf.Permanent(fmt.Errorf("Database creation failed: %w", err))
 	}
-	set := statefulSet(c.Object)
-	if err := apply(ctx, c.Subject, service(c.Object), set); err != nil {
-		return err
-	}
-	c.Patch.Status(observe(c.Object, set))
-	c.Info("Provisioning", "The database is being made")
+	c.Patch.Status(observe(db, set))
+	c.Info(provisioning, "Database is being provisioned")
+	c.Log.Info(fmt.Sprintf("Database %s provisioning started", db.Name))
 	return nil
 }
 
+// update changes the children. The timer reports the state: events of the children
+// make it due.
 func update(ctx context.Context, c *gopf.Change[*Database]) error {
+	db := c.Object
+	c.Log.Info(fmt.Sprintf("Updating database %s: %s", db.Name, c.Diff))
+	set, err := provision(ctx, c.Subject)
+	if err != nil {
+		return err
+	}
 	for _, item := range c.Diff {
-		c.Log.Info("The database is changed.", "change", item.String())
+		switch strings.Join(item.Path, ".") {
+		case "spec.replicas":
+			c.Log.Info(fmt.Sprintf("Scaling %s from %v to %v replicas", db.Name, item.Old, item.New))
+			c.Patch.Set("status.replicas", db.Spec.Replicas)
+		case "spec.version":
+			c.Patch.Set("status.version", db.Spec.Version)
+		case "spec.storage":
+			pending, err := pendingAction(ctx, c.Subject, set)
+			if err != nil {
+				return err
+			}
+			if pending == "" { // the change was taken back
+				c.Patch.Remove("status.pendingAction")
+				continue
+			}
+			c.Log.Warn(fmt.Sprintf("Storage resize for %s requires manual PVC expansion", db.Name))
+			c.Warn("StorageResize", fmt.Sprintf("Storage resize from %v to %v requires manual PVC expansion", item.Old, item.New))
+			c.Patch.Set("status.pendingAction", pending)
+		}
 	}
-	return apply(ctx, c.Subject, service(c.Object), statefulSet(c.Object))
+	return nil
 }
 
-// toggleBackup is called when backups are turned on or off, also by the creation.
-func toggleBackup(ctx context.Context, c *gopf.Change[*Database]) error {
-	if c.Object.Spec.BackupEnabled {
-		c.Log.Info("Backups are turned on.")
-		return apply(ctx, c.Subject, backup(c.Object)...)
-	}
-	c.Log.Info("Backups are turned off.")
-	return c.API.Delete(ctx, backupJob(c.Object)) // those that were made are kept
-}
-
-// stopBackups keeps backups from being begun while the database goes. Everything
-// else goes with its owner.
+// stopBackups deletes the job before the database: no backup begins during the
+// deletion. The garbage collector deletes the other children.
 func stopBackups(ctx context.Context, c *gopf.Change[*Database]) error {
-	return c.API.Delete(ctx, backupJob(c.Object))
+	db := c.Object
+	c.Log.Info(fmt.Sprintf("Deleting database %s from %s", db.Name, db.Namespace))
+	if err := c.API.Delete(ctx, backupJob(db)); err != nil {
+		return err
+	}
+	c.Log.Info(fmt.Sprintf("Database %s cleanup complete", db.Name))
+	return nil
 }
 
-// reconcile puts right what others have changed or deleted, and tells how the
-// database is.
+// toggleBackup is called when spec.backupEnabled changes, and on creation.
+func toggleBackup(ctx context.Context, c *gopf.Change[*Database]) error {
+	before, _ := c.OldValue()
+	switch was, is := before == true, c.Object.Spec.BackupEnabled; {
+	case is && !was:
+		if err := enableBackups(ctx, c.Subject); err != nil {
+			return err
+		}
+		c.Log.Info(fmt.Sprintf("Enabled backups for %s", c.Object.Name))
+	case was && !is:
+		if err := c.API.Delete(ctx, backupJob(c.Object)); err != nil { // the volume with the backups stays
+			return err
+		}
+		c.Log.Info(fmt.Sprintf("Disabled backups for %s", c.Object.Name))
+	}
+	return nil
+}
+
+// reconcile corrects drift: it restores children that other clients changed or
+// deleted, and reports the state.
 func reconcile(ctx context.Context, t *gopf.Tick[*Database]) error {
-	if t.Object.DeletionTimestamp != nil {
+	db := t.Object
+	if db.DeletionTimestamp != nil {
 		return nil
 	}
-	set := statefulSet(t.Object)
-	wanted := []gopf.Object{service(t.Object), set}
-	if t.Object.Spec.BackupEnabled {
-		wanted = append(wanted, backup(t.Object)...)
+	existing, err := findSet(ctx, t.Subject)
+	switch {
+	case err != nil:
+		return err
+	case existing == nil && db.Status.State != "": // otherwise the creation is still running
+		t.Log.Warn(fmt.Sprintf("StatefulSet for %s missing, recreating", db.Name))
+	case existing != nil && existing.Status.ReadyReplicas != db.Spec.Replicas:
+		t.Log.Warn(fmt.Sprintf("%s: ready=%d desired=%d, reconciling", db.Name, existing.Status.ReadyReplicas, db.Spec.Replicas))
 	}
-	if err := apply(ctx, t.Subject, wanted...); err != nil {
+	set, err := provision(ctx, t.Subject)
+	if err != nil {
 		return err
 	}
-	status := observe(t.Object, set) // which is as it is in the cluster now
-	if status.State != t.Object.Status.State {
-		t.Info(status.State, fmt.Sprintf("%d of %d replicas are ready", status.ReadyReplicas, t.Object.Spec.Replicas))
+	status := observe(db, set)
+	if status.PendingAction, err = pendingAction(ctx, t.Subject, set); err != nil {
+		return err
 	}
-	t.Patch.Status(status)
-	return nil
-}
-
-// apply makes children as they are wanted, whatever they are like now, and reads
-// what they are like then. Fields that nobody here wants anything of are left alone.
-func apply(ctx context.Context, s *gopf.Subject[*Database], children ...gopf.Object) error {
-	for _, child := range children {
-		if err := s.Adopt(child); err != nil {
-			return gopf.Permanent(err)
-		}
-		if err := s.API.Apply(ctx, child, gopf.Force()); err != nil {
-			return fmt.Errorf("apply %T %s: %w", child, child.GetName(), err)
-		}
+	if status.State != db.Status.State {
+		t.Info(status.State, fmt.Sprintf("%d of %d replicas are ready", status.ReadyReplicas, db.Spec.Replicas))
 	}
-	return nil
-}
-
-// createPassword is done once: a password that exists must not be changed.
-func createPassword(ctx context.Context, s *gopf.Subject[*Database]) error {
-	secret := password(s.Object, rand.Text())
-	if err := s.Adopt(secret); err != nil {
-		return gopf.Permanent(err)
-	}
-	if err := s.API.Create(ctx, secret); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create the password: %w", err)
-	}
+	report(t.Subject, status)
 	return nil
 }

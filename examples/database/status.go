@@ -7,36 +7,80 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gopf.dev/gopf"
 )
 
-// observe tells how a database is, by its StatefulSet.
+// observe derives the status of a database from its StatefulSet.
 func observe(db *Database, set *appsv1.StatefulSet) DatabaseStatus {
-	status := DatabaseStatus{
-		State:         "Provisioning",
-		Endpoint:      fmt.Sprintf("%s.%s.svc.cluster.local:%d", db.Name, db.Namespace, engines[db.Spec.Engine].port),
+	s := DatabaseStatus{
+		State:         stateOf(db, set.Status.ReadyReplicas),
+		Engine:        db.Spec.Engine,
+		Version:       db.Spec.Version,
+		Endpoint:      fmt.Sprintf("%s.%s.svc.cluster.local:%d", childName(db), db.Namespace, engines[db.Spec.Engine].port),
+		Replicas:      db.Spec.Replicas,
 		ReadyReplicas: set.Status.ReadyReplicas,
 		Conditions:    slices.Clone(db.Status.Conditions),
 	}
-	started := db.Status.State == "Ready" || db.Status.State == "Degraded"
-	switch {
-	case status.ReadyReplicas >= db.Spec.Replicas:
-		status.State = "Ready"
-	case status.ReadyReplicas > 0 || started:
-		status.State = "Degraded"
+	counts := fmt.Sprintf("%d of %d replicas are ready", s.ReadyReplicas, db.Spec.Replicas)
+	switch s.State {
+	case ready:
+		s.set(db, conditionReady, metav1.ConditionTrue, "DatabaseReady", "All replicas healthy")
+	case degraded:
+		s.set(db, conditionReady, metav1.ConditionFalse, degraded, counts)
+	default:
+		s.set(db, conditionReady, metav1.ConditionFalse, provisioning, "Database is being provisioned")
 	}
-	counts := fmt.Sprintf("%d of %d replicas are ready", status.ReadyReplicas, db.Spec.Replicas)
-	status.set(db, available, status.ReadyReplicas > 0, counts)
-	status.set(db, ready, status.State == "Ready", counts)
-	return status
+	switch {
+	case s.ReadyReplicas > 0:
+		s.set(db, conditionAvailable, metav1.ConditionTrue, "DatabaseAvailable", "Database accepting connections")
+	case s.State == provisioning:
+		s.set(db, conditionAvailable, metav1.ConditionFalse, provisioning, "Waiting for first replica")
+	default:
+		s.set(db, conditionAvailable, metav1.ConditionFalse, degraded, counts)
+	}
+	return s
 }
 
-// set keeps the time of the last transition where there is none.
-func (s *DatabaseStatus) set(db *Database, kind string, holds bool, message string) {
-	value := metav1.ConditionFalse
-	if holds {
-		value = metav1.ConditionTrue
+// stateOf is pure: a database is degraded only after it had a ready replica.
+func stateOf(db *Database, readyReplicas int32) string {
+	started := db.Status.State == ready || db.Status.State == degraded
+	switch {
+	case readyReplicas == db.Spec.Replicas:
+		return ready
+	case readyReplicas > 0 || started:
+		return degraded
+	default:
+		return provisioning
 	}
+}
+
+// failure is the status of a database that could not be created.
+func failure(db *Database, err error) DatabaseStatus {
+	s := db.Status
+	s.State, s.Error = failed, err.Error()
+	s.Engine, s.Version, s.Replicas = db.Spec.Engine, db.Spec.Version, db.Spec.Replicas
+	s.Conditions = slices.Clone(s.Conditions)
+	s.set(db, conditionReady, metav1.ConditionFalse, "ProvisionFailed", err.Error())
+	return s
+}
+
+// set keeps the time of the last transition if the status of the condition is the
+// same as before.
+func (s *DatabaseStatus) set(db *Database, kind string, value metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-		Type: kind, Status: value, Reason: s.State, Message: message, ObservedGeneration: db.Generation,
+		Type: kind, Status: value, Reason: reason, Message: message, ObservedGeneration: db.Generation,
+	})
+}
+
+// report writes the status after the handler returns, on the newest version of the
+// object. A timer may be late: if the spec has changed since it was called, the
+// update handler is responsible, and an older status must not overwrite its own.
+func report(s *gopf.Subject[*Database], status DatabaseStatus) {
+	seen := s.Object.Generation
+	s.Patch.Edit(func(db *Database) {
+		if db.Generation == seen {
+			db.Status = status
+		}
 	})
 }

@@ -2,8 +2,8 @@ package main
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Database is what users create. deploy/crd.yaml has the rules for its fields, so
-// nothing has to be checked here.
+// Database is the kind that users create. The API server enforces the schema in
+// deploy/crd.yaml, so handlers need not validate the fields.
 type Database struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -12,7 +12,7 @@ type Database struct {
 	Status DatabaseStatus `json:"status,omitzero"`
 }
 
-// DatabaseSpec is what users want.
+// DatabaseSpec is the desired state.
 type DatabaseSpec struct {
 	Engine        string `json:"engine"` // a key of engines
 	Version       string `json:"version"`
@@ -21,16 +21,29 @@ type DatabaseSpec struct {
 	BackupEnabled bool   `json:"backupEnabled"`
 }
 
-// DatabaseStatus is what the operator tells.
+// DatabaseStatus is the observed state.
 type DatabaseStatus struct {
-	State         string             `json:"state,omitempty"` // Provisioning, Ready or Degraded
+	State         string             `json:"state,omitempty"`         // Provisioning, Ready, Degraded or Failed
+	Error         string             `json:"error,omitempty"`         // why the state is Failed
+	PendingAction string             `json:"pendingAction,omitempty"` // the manual step that is due, if any
+	Engine        string             `json:"engine,omitempty"`
+	Version       string             `json:"version,omitempty"`
 	Endpoint      string             `json:"endpoint,omitempty"`
+	Replicas      int32              `json:"replicas"` // as asked of the StatefulSet
 	ReadyReplicas int32              `json:"readyReplicas"`
 	Conditions    []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// The types of conditions.
+// States of a database.
 const (
-	available = "Available" // there is a replica to talk to
-	ready     = "Ready"     // all replicas are there
+	provisioning = "Provisioning" // no replica has been ready yet
+	ready        = "Ready"        // all replicas are ready
+	degraded     = "Degraded"     // the number of ready replicas is another one than desired
+	failed       = "Failed"       // the creation failed; the timer tries again
+)
+
+// Types of conditions.
+const (
+	conditionReady     = "Ready"     // all replicas are ready
+	conditionAvailable = "Available" // a replica accepts connections
 )

@@ -2,11 +2,15 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/gopftest"
@@ -17,7 +21,7 @@ import (
 func TestOperatorsWorkOnOlderServers(t *testing.T) {
 	servers := map[string]func(*gopftest.Cluster){
 		"bare": func(c *gopftest.Cluster) {
-			c.Without(gopftest.WatchList, gopftest.Discovery, gopftest.BetaDiscovery, gopftest.SelfSubjectReviews)
+			c.Without(gopftest.WatchList, gopftest.Discovery, gopftest.BetaDiscovery, gopftest.SelfSubjectReviews, gopftest.MatchConditions)
 		},
 	}
 	for minor := 28; minor <= 37; minor++ {
@@ -85,6 +89,59 @@ func TestServersAreAskedForNoMoreThanTheyHave(t *testing.T) {
 				if (documents > 0) != c.documents {
 					t.Errorf("%d documents of groups are read", documents)
 				}
+			})
+		})
+	}
+}
+
+// TestOwnWebhooksWorkOnServersWithLessThanAll also counts writes: the operator must not
+// fight with a server that drops what it wrote.
+func TestOwnWebhooksWorkOnServersWithLessThanAll(t *testing.T) {
+	for name, c := range map[string]struct {
+		without    []gopftest.Feature
+		conditions int // of a webhook
+	}{
+		"all":                  {nil, 2},
+		"no SelfSubjectReview": {[]gopftest.Feature{gopftest.SelfSubjectReviews}, 1},
+		"no match conditions":  {[]gopftest.Feature{gopftest.MatchConditions}, 0},
+		"neither of the two":   {[]gopftest.Feature{gopftest.SelfSubjectReviews, gopftest.MatchConditions}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := gopftest.NewCluster(t, resource)
+				cluster.Without(c.without...)
+				op := gopf.New()
+				op.Settings.Admission.Managed = "own.example.com"
+				x := gopf.For[*Example](op, resource)
+				x.OnDelete("delete", func(context.Context, *gopf.Change[*Example]) error { return nil })
+				x.Validate("frozen", func(_ context.Context, r *gopf.Review[*Example]) error {
+					if r.Operation == gopf.OperationUpdate {
+						return errors.New("nothing may change")
+					}
+					return nil
+				})
+				gopftest.Start(t, op, cluster)
+				settle()
+				cluster.Create(t, example("x", "a"))
+				time.Sleep(time.Hour)
+				const configurations = "validatingwebhookconfigurations"
+				made := cluster.Get(t, configurations, "", "own.example.com")
+				hooks, _, _ := unstructured.NestedSlice(made.Object, "webhooks")
+				conditions, _, _ := unstructured.NestedSlice(hooks[0].(map[string]any), "matchConditions")
+				if len(conditions) != c.conditions {
+					t.Errorf("the webhook has %d conditions: %v", len(conditions), conditions)
+				}
+				if writes := cluster.Writes(configurations); len(writes) > 3 {
+					t.Errorf("the configuration is written %d times", len(writes))
+				}
+				// The handler must not block the operator's finalizer, if the operator knows its account.
+				finalizers := cluster.Get(t, resource, "default", "x").GetFinalizers()
+				if known := !slices.Contains(c.without, gopftest.SelfSubjectReviews); (len(finalizers) > 0) != known {
+					t.Errorf("finalizers are %v", finalizers)
+				}
+				cluster.Delete(t, resource, "default", "x")
+				time.Sleep(time.Minute)
+				cluster.WaitGone(t, resource, "default", "x")
 			})
 		})
 	}

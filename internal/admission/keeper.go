@@ -40,6 +40,7 @@ type keeper struct {
 	wake chan struct{} // of size 1: there is something to look at
 
 	absent atomic.Bool // it was not there when it was read last
+	plain  atomic.Bool // the API server drops match conditions
 
 	mu      sync.Mutex
 	wanted  *Plan         // nil if there is none yet
@@ -202,7 +203,7 @@ func (k *keeper) changed(b *object.Body, gone bool) {
 	if k.wanted == nil || k.fresh {
 		return // it will be looked at anyway
 	}
-	wanted := k.wanted.Entries(k.mutating)
+	wanted := k.entries(*k.wanted)
 	if gone && len(wanted) == 0 || !gone && asWanted(webhooks(b), wanted, k.Managed, k.mutating) {
 		return
 	}
@@ -232,10 +233,10 @@ func (k *keeper) clean(ctx context.Context, done *Plan) error {
 
 // apply makes the configuration as planned, if it is not already.
 func (k *keeper) apply(ctx context.Context, p Plan) error {
-	wanted := p.Entries(k.mutating)
 	var err error
 	for range conflictsInARow {
-		var present *object.Body
+		wanted := k.entries(p)
+		var present, written *object.Body
 		present, err = k.read(ctx)
 		if apierrors.IsForbidden(err) && k.idle() {
 			return nil // what we may not see was not made by us
@@ -248,12 +249,15 @@ func (k *keeper) apply(ctx context.Context, p Plan) error {
 			return nil
 		case present == nil:
 			k.log.Info("Creating the webhook configuration.", "webhooks", len(wanted))
-			_, err = k.api.Create(ctx, kube.Target{Info: k.info}, k.body(wanted, nil))
+			written, err = k.api.Create(ctx, kube.Target{Info: k.info}, k.body(wanted, nil))
 		case asWanted(webhooks(present), wanted, k.Managed, k.mutating):
 			return nil
 		default:
 			k.log.Info("Reconfiguring the webhook configuration.", "webhooks", len(wanted))
-			_, err = k.api.Patch(ctx, k.target(), types.MergePatchType, k.body(wanted, present))
+			written, err = k.api.Patch(ctx, k.target(), types.MergePatchType, k.body(wanted, present))
+		}
+		if err == nil {
+			k.checkConditions(wanted, written)
 		}
 		lost, _ := errors.AsType[*kube.UnknownOutcomeError](err)
 		if err == nil || lost == nil && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
@@ -262,6 +266,32 @@ func (k *keeper) apply(ctx context.Context, p Plan) error {
 		// Others were faster, or it is not known what has happened: look again.
 	}
 	return err
+}
+
+// entries returns the webhooks that the plan wants, as far as the API server keeps
+// them.
+func (k *keeper) entries(p Plan) []Entry {
+	if k.plain.Load() {
+		p.Conditions = nil
+	}
+	return p.Entries(k.mutating)
+}
+
+// checkConditions notes whether the API server dropped the match conditions: servers
+// of versions 1.28 and 1.29 do if the feature is switched off there. Without that,
+// the keeper would take them for removed by another client, and restore them forever.
+func (k *keeper) checkConditions(wanted []Entry, written *object.Body) {
+	i := slices.IndexFunc(wanted, func(e Entry) bool { return e["matchConditions"] != nil })
+	if i < 0 || written == nil {
+		return
+	}
+	kept := slices.ContainsFunc(webhooks(written), func(w any) bool {
+		hook, _ := w.(map[string]any)
+		return hook["name"] == wanted[i]["name"] && hook["matchConditions"] != nil
+	})
+	if !kept && !k.plain.Swap(true) {
+		k.log.Warn("The API server drops match conditions of webhooks; it asks the operator about its own writes, too.")
+	}
 }
 
 // read returns the configuration as it is now; nil if there is none. Those who may

@@ -15,7 +15,8 @@
 // in testdata/names.go and testdata/PAGE.go; what it declares itself goes first.
 // Where a block has no imports, the usual packages are imported by their usual
 // names. A block of the language "go controller-runtime" is only parsed, because
-// that is no dependency of ours.
+// that is no dependency of ours. The code of docs/tutorial.md is also compiled as the
+// project of a reader, chapter by chapter.
 package docs
 
 import (

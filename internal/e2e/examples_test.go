@@ -63,16 +63,10 @@ var behaviours = map[string]behaviour{
 	"11-filtering-handlers": {own: onlyFittingHandlersAreCalled},
 	"12-embedded":           {own: theApplicationRunsItsOperator},
 	"13-hooks":              {own: hooksAreCalledInTheLifeOfTheOperator},
-	"14-daemons": {
-		errors:  true,
-		created: []string{"=> Ping from a daemon.", "=> Ping from another daemon."},
-		deleted: []string{"Daemon 'background_sync' has exited on request", "Daemon 'background_async' has exited on request", "Deleted, really deleted"},
-	},
-	"15-timers": {
-		created: []string{"Ping from a timer. field=value", "Ping from another timer. field=value"},
-	},
-	"16-indexing":  {own: indicesFollowPods},
-	"17-admission": {own: requestsAreReviewed},
+	"14-daemons":            {own: daemonsFailThreeTimesAndThenRun},
+	"15-timers":             {own: timersWaitUntilObjectsAreIdle},
+	"16-indexing":           {own: indicesFollowPods},
+	"17-admission":          {own: requestsAreReviewed},
 	"99-all-at-once": {
 		succeed: map[string]int{
 			"create_1": 1, "create_2": 1, "create_pod": 1, "delete": 1,
@@ -117,9 +111,15 @@ func TestExamples(t *testing.T) {
 // startExample starts an example in a namespace of its own.
 func startExample(t *testing.T, executable string, args ...string) (*process, objects) {
 	t.Helper()
+	return startExampleWith(t, executable, nil, args...)
+}
+
+// startExampleWith starts an example with variables of the environment.
+func startExampleWith(t *testing.T, executable string, env []string, args ...string) (*process, objects) {
+	t.Helper()
 	objects := examples(t, namespace(t))
 	args = append([]string{"run", "--namespace", objects.namespace, "--standalone", "--verbose"}, args...)
-	p := start(t, executable, nil, args...)
+	p := start(t, executable, env, args...)
 	p.Log.WaitFor(t, "Client is configured")
 	return p, objects
 }

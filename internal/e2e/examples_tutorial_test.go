@@ -1,15 +1,6 @@
 package e2e
 
 import (
-	"errors"
-	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -94,73 +85,5 @@ func TestTheTutorial(t *testing.T) {
 	p.end(t)
 	if lines := p.Log.With("[ERROR"); len(lines) != 1 {
 		t.Errorf("got %q", lines)
-	}
-}
-
-// The last chapter has a test: it passes.
-func TestTheTestOfTheTutorialPasses(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile("../../docs/tutorial.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := strings.Split(string(text), "```go\n")
-	code, _, _ := strings.Cut(blocks[len(blocks)-1], "```")
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	project := t.TempDir()
-	if err := os.CopyFS(project, os.DirFS(root+"/examples/tutorial-evc")); err != nil {
-		t.Fatal(err)
-	}
-	crd, err := os.ReadFile(project + "/crd.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, content := range map[string]string{
-		"operator_test.go": code,
-		"deploy/crd.yaml":  string(crd),
-		"go.mod":           "module example.com/evc-operator\n\ngo 1.26.0\n",
-		"go.work":          fmt.Sprintf("go 1.26.0\n\nuse (\n\t.\n\t%q\n\t%q\n)\n", root, root+"/gopftest"),
-	} {
-		path := filepath.Join(project, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	cmd := exec.Command("go", "test", "-run", "TestThePVCFollowsTheSize", "-v", ".")
-	cmd.Dir = project
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestThePVCFollowsTheSize") {
-		t.Errorf("go test: %v\n%s", err, out)
-	}
-}
-
-// What the tutorial says is what is tested: all functions and types of the operator
-// are in it as they are.
-func TestTheTutorialShowsItsOperator(t *testing.T) {
-	text, err := os.ReadFile("../../docs/tutorial.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"operator.go", "types.go"} {
-		source, err := os.ReadFile("../../examples/tutorial-evc/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		set := token.NewFileSet()
-		file, err := parser.ParseFile(set, name, source, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, declaration := range file.Decls {
-			if g, ok := declaration.(*ast.GenDecl); ok && g.Tok == token.IMPORT {
-				continue
-			}
-			code := string(source[set.Position(declaration.Pos()).Offset:set.Position(declaration.End()).Offset])
-			if !strings.Contains(string(text), code) {
-				t.Errorf("docs/tutorial.md lacks this of %s:\n%s", name, code)
-			}
-		}
 	}
 }

@@ -1,0 +1,3 @@
+module gopf.dev/gopf/examples/database
+
+go 1.26.0
