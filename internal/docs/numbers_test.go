@@ -79,7 +79,7 @@ func claims(t *testing.T) map[string][]string {
 			fmt.Sprintf("after 50 to %d ms;", time.Duration(c.value(t, "internal/apply", "ConflictDelay")).Milliseconds()),
 			fmt.Sprintf("| %s seconds, less than what Kubernetes gives a pod", ultimate),
 			fmt.Sprintf("with growing pauses of %s s at most", of("internal/stream", "maxOverloadPause")),
-			fmt.Sprintf("%s s at most once the API answers again", of("internal/process", "outage")),
+			fmt.Sprintf("%s s at most once the API answers again", of("internal/process", "maxOutageDelay")),
 			fmt.Sprintf("| probed after %s s,", sec(watch.ProbeAfter)),
 			fmt.Sprintf("| %s s (`Settings.Networking.RequestTimeout`) |", sec(s.Networking.RequestTimeout)),
 			fmt.Sprintf("is cancelled after %s s, and told as 500", sec(probes.ProbeLimit)),
