@@ -59,13 +59,13 @@ func TestEventsOfAStream(t *testing.T) {
 			known:        known("b/2", "c/3"),
 			wantEvents:   []string{"LISTED a/1@5", "DELETED c/3@ missed", "SYNCED", "MODIFIED d/5@11", "DELETED b/2@12 missed"},
 			wantRequests: []string{"0s watchlist", "0s watch 12"},
-			wantLog:      slices.Repeat([]string{"ERROR Skipping an object that cannot be read; other objects of the kind are served."}, 3),
+			wantLog:      slices.Repeat([]string{"ERROR Skipping an object that cannot be read; other objects of this kind are served."}, 3),
 		},
 		"unreadable objects in pages": {
 			script:       []answer{status(422, "Invalid"), list("9", "", pod("a", "1", "5"), deep("b", "2", "6"), pod("c", "3", "7")), open()},
 			known:        known("b/2"),
 			wantEvents:   []string{"LISTED a/1@5", "LISTED c/3@7", "SYNCED"},
-			wantLog:      []string{"ERROR Skipping an object that cannot be read; other objects of the kind are served."},
+			wantLog:      []string{"ERROR Skipping an object that cannot be read; other objects of this kind are served."},
 			wantRequests: []string{"0s watchlist", "0s list", "0s watch 9"},
 		},
 		"a server that cannot stream lists": {
