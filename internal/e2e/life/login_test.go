@@ -93,7 +93,7 @@ func TestARefusedTokenIsReplacedByTheLogin(t *testing.T) {
 	if body := waitCode(t, "http://"+health+"/readyz", 503); !strings.Contains(body, "refused the credentials") {
 		t.Errorf("while nobody can log in:\n%s", body)
 	}
-	o.Log.WaitFor(t, "The login has failed; it is tried again.", "is broken")
+	o.Log.WaitFor(t, "The login failed; retrying.", "is broken")
 	broken.Store(false)
 	s.waitHandled("x", fmt.Sprint(fields))
 	waitCode(t, "http://"+health+"/readyz", 200)
