@@ -174,7 +174,7 @@ func TestMistakesInVariablesNameThem(t *testing.T) {
 		"modules":        {map[string]string{"KOPF_RUN_MODULES": "a b"}, []string{"run"}, []string{"KOPF_RUN_MODULES has no meaning here", "gopf run PKG"}},
 		"profiles":       {map[string]string{"GOPF_RUN_PPROF": "here"}, []string{"run"}, []string{`GOPF_RUN_PPROF: serve profiles at "here"`}},
 		"probes":         {map[string]string{"GOPF_RUN_LIVENESS_ENDPOINT": "localhost:80"}, []string{"run"}, []string{`GOPF_RUN_LIVENESS_ENDPOINT: serve the probes at "localhost:80"`, "http://0.0.0.0:8080/healthz"}},
-		"health":         {nil, []string{"run", "--health=8080"}, []string{`--health: serve health at "8080": missing port in address; say something like :8080`}},
+		"health":         {nil, []string{"run", "--health=8080"}, []string{`--health: serve health at "8080": missing port in address; use something like :8080`}},
 		"metrics":        {nil, []string{"run", "--metrics=:http"}, []string{`--metrics: serve metrics at ":http"`}},
 		"freezing scope": {map[string]string{"GOPF_FREEZE_NAMESPACES": "a"}, []string{"freeze", "-A", "-P", "x", "-t", "1"}, []string{"--all-namespaces and GOPF_FREEZE_NAMESPACES exclude"}},
 	}
