@@ -1,12 +1,12 @@
 package queue
 
-// patience is how many urgent turns in a row may begin before another one does.
+// patience is the maximum number of urgent turns in a row while others wait.
 const patience = 7
 
-// ready are turns in the order in which they begin.
+// ready contains the turns that wait to start, in order.
 type ready struct {
 	urgent, others fifo[func()]
-	row            int // urgent ones in a row
+	row            int // urgent turns in a row
 }
 
 func (r *ready) push(turn func(), urgent bool) {
@@ -31,7 +31,7 @@ func (r *ready) pop() (turn func(), ok bool) {
 	return r.urgent.pop()
 }
 
-// fifo gives things back in the order in which it got them.
+// fifo is a first-in first-out queue.
 type fifo[T any] struct{ items []T }
 
 func (f *fifo[T]) push(item T) { f.items = append(f.items, item) }
@@ -43,7 +43,7 @@ func (f *fifo[T]) pop() (item T, ok bool) {
 	var none T
 	item, f.items[0] = f.items[0], none
 	if f.items = f.items[1:]; len(f.items) == 0 {
-		f.items = nil // so that what a storm has needed does not stay
+		f.items = nil // release the memory that a burst needed
 	}
 	return item, true
 }
