@@ -48,7 +48,7 @@ func run(t *testing.T, a *api, test func(p *Poster)) {
 	})
 }
 
-func TestRepetitionsArePostedByTheirNumber(t *testing.T) {
+func TestRepeatedEventsArePostedWithTheirNumber(t *testing.T) {
 	a := &api{}
 	run(t, a, func(p *Poster) {
 		for range 5 {
@@ -64,7 +64,7 @@ func TestRepetitionsArePostedByTheirNumber(t *testing.T) {
 	})
 }
 
-func TestPostingNeverWaitsAndIsBounded(t *testing.T) {
+func TestPostingNeverBlocksAndIsBounded(t *testing.T) {
 	a := &api{slow: time.Hour, fail: errors.New("no")}
 	run(t, a, func(p *Poster) {
 		begun := time.Now()
@@ -72,7 +72,7 @@ func TestPostingNeverWaitsAndIsBounded(t *testing.T) {
 			p.Post(Event{about, "Normal", "Made", fmt.Sprint(i)})
 		}
 		if time.Since(begun) > 0 || len(p.queue) != backlog {
-			t.Errorf("it took %s, and %d wait", time.Since(begun), len(p.queue))
+			t.Errorf("it took %s, and %d events wait", time.Since(begun), len(p.queue))
 		}
 	})
 }
@@ -89,7 +89,7 @@ func TestPostedAndLostEventsAreCounted(t *testing.T) {
 			p.Post(Event{about, "Normal", "Made", fmt.Sprint(i)})
 		}
 		if len(p.seen) > backlog {
-			t.Errorf("%d events are remembered, want no more than can wait", len(p.seen))
+			t.Errorf("%d events are remembered, want at most the backlog", len(p.seen))
 		}
 		go p.Run(t.Context())
 		synctest.Wait()
@@ -124,7 +124,7 @@ func TestEventsAboutEventsAreNotPosted(t *testing.T) {
 	})
 }
 
-func TestNobodyPostsWhenItIsOff(t *testing.T) {
+func TestNothingIsPostedWhenItIsDisabled(t *testing.T) {
 	New(&api{}, Config{}).Post(Event{about, "Normal", "Made", ""})
 	(*Poster)(nil).Post(Event{about, "Normal", "Made", ""})
 }
@@ -136,7 +136,7 @@ func TestLongMessagesLoseTheirMiddle(t *testing.T) {
 	}
 }
 
-func TestNoMessageIsLongerThanServersTake(t *testing.T) {
+func TestNoMessageIsLongerThanServersAccept(t *testing.T) {
 	for name, c := range map[string]struct{ message, want string }{
 		"short":     {strings.Repeat("a", 1024), strings.Repeat("a", 1024)},
 		"long":      {strings.Repeat("a", 1000) + strings.Repeat("b", 1000), strings.Repeat("a", 511) + "..." + strings.Repeat("b", 510)},
@@ -149,7 +149,7 @@ func TestNoMessageIsLongerThanServersTake(t *testing.T) {
 			t.Errorf("%s: got %d bytes: %q", name, len(got), got)
 		}
 		if len(got) > 1024 {
-			t.Errorf("%s: %d bytes are more than the server takes", name, len(got))
+			t.Errorf("%s: %d bytes are more than the server accepts", name, len(got))
 		}
 	}
 }
