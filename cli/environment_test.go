@@ -164,7 +164,7 @@ func TestMistakesInVariablesNameThem(t *testing.T) {
 		want []string
 	}{
 		"boolean":        {map[string]string{"GOPF_RUN_VERBOSE": "maybe"}, []string{"run"}, []string{`the variable GOPF_RUN_VERBOSE is "maybe": use 1 or 0`}},
-		"number":         {map[string]string{"KOPF_RUN_PRIORITY": "high"}, []string{"run"}, []string{`the variable KOPF_RUN_PRIORITY is "high": give a whole number`}},
+		"number":         {map[string]string{"KOPF_RUN_PRIORITY": "high"}, []string{"run"}, []string{`the variable KOPF_RUN_PRIORITY is "high": use a whole number`}},
 		"duration":       {map[string]string{"KOPF_FREEZE_LIFETIME": "soon"}, []string{"freeze", "-P", "x"}, []string{"the variable KOPF_FREEZE_LIFETIME is \"soon\": give seconds", "give seconds"}},
 		"log format":     {map[string]string{"GOPF_RUN_LOG_FORMAT": "xml"}, []string{"run"}, []string{`GOPF_RUN_LOG_FORMAT is "xml": use plain, full or json`}},
 		"election":       {map[string]string{"GOPF_RUN_ELECTION": "poll"}, []string{"run"}, []string{`GOPF_RUN_ELECTION is "poll": use lease or none`}},
