@@ -30,13 +30,14 @@ var (
 	selfReviews   = kind.Info{Group: "authentication.k8s.io", Version: "v1", Plural: "selfsubjectreviews", Kind: "SelfSubjectReview"}
 )
 
-// Asks reports whether the resource is that of access reviews. A rejected access review is no reason to review again.
+// Asks reports whether the resource is that of access reviews. A rejected access review
+// is no reason to review again.
 func Asks(r schema.GroupResource) bool {
 	return r == accessReviews.GVR().GroupResource() || r == selfReviews.GVR().GroupResource()
 }
 
-// ask sends access reviews, up to the limit, and stores the results in allowed. It stops at the first error. It returns
-// the number of questions beyond the limit.
+// ask sends access reviews, up to the limit, and stores the results in allowed. It
+// stops at the first error. It returns the number of questions beyond the limit.
 func ask(ctx context.Context, api API, questions []question, limit int, allowed map[question]bool) (unasked int, err error) {
 	unasked = max(len(questions)-limit, 0)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -85,7 +86,8 @@ func isAllowed(ctx context.Context, api API, q question) (bool, error) {
 	return allowed == true, nil
 }
 
-// WhoAmI returns the operator's user name at the API server. It is never empty without an error.
+// WhoAmI returns the operator's user name at the API server. It is never empty without
+// an error.
 func WhoAmI(ctx context.Context, api API) (string, error) {
 	body, err := create(ctx, api, selfReviews, nil)
 	if err != nil {

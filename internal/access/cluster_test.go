@@ -127,7 +127,8 @@ func (r *record) Write(p []byte) (int, error) {
 	return r.text.Write(p)
 }
 
-// await waits for a record whose message has the prefix, and returns all records until then.
+// await waits for a record whose message has the prefix, and returns all records until
+// then.
 func (r *record) await(t *testing.T, message string) (records []map[string]any) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {

@@ -90,7 +90,8 @@ func (r *review) has(q question) bool { return r.allowed[q] || r.allowed[q.every
 
 func (q question) everywhere() question { q.namespace = ""; return q }
 
-// collect returns the needed permissions for which meant returns true, without duplicates: grouped, and as a set.
+// collect returns the needed permissions for which meant returns true, without
+// duplicates: grouped, and as a set.
 func (r *review) collect(meant func(question) bool) (all []Missing, each map[question]bool) {
 	each = map[question]bool{}
 	for _, n := range r.needs {

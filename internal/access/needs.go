@@ -1,4 +1,5 @@
-// Package access detects missing permissions (RBAC) of the operator and prints manifests that grant them.
+// Package access detects missing permissions (RBAC) of the operator and prints
+// manifests that grant them.
 //
 // # Flow
 //
@@ -12,8 +13,9 @@
 //
 // # Guarantees
 //
-// No other part of the operator waits for a review: it only explains errors that requests get anyway. Failing access
-// reviews do no harm. The number of requests per round is limited, and only a few are in flight at a time.
+// No other part of the operator waits for a review: it only explains errors that
+// requests get anyway. Failing access reviews do no harm. The number of requests per
+// round is limited, and only a few are in flight at a time.
 package access
 
 import (
@@ -46,8 +48,8 @@ type Framework struct {
 	Namespaces  bool // watches namespaces
 	Posting     bool // posts Kubernetes events
 
-	// PostingIn is the namespace for events about cluster-scoped objects. It is empty for operators that serve the
-	// whole cluster.
+	// PostingIn is the namespace for events about cluster-scoped objects. It is empty
+	// for operators that serve the whole cluster.
 	PostingIn string
 }
 
@@ -115,7 +117,8 @@ func Lease(namespace string) Need {
 // needs is a list without duplicates.
 type needs []Need
 
-// add merges needs that differ only in By or in the API version, because permissions are not versioned.
+// add merges needs that differ only in By or in the API version, because permissions
+// are not versioned.
 func (all *needs) add(n Need) {
 	for i, other := range *all {
 		if other.Info.Group == n.Info.Group && other.Info.Plural == n.Info.Plural && other.Subresource == n.Subresource && other.Name == n.Name &&

@@ -20,12 +20,12 @@ type Config struct {
 	// Needs returns the current needs. It is called in every round.
 	Needs func() []Need
 
-	// Namespaces returns the served namespaces. An empty list, or an empty name in it, means the whole cluster. It is
-	// called in every round.
+	// Namespaces returns the served namespaces. An empty list, or an empty name in it,
+	// means the whole cluster. It is called in every round.
 	Namespaces func() []string
 
-	// Granted is called when a missing permission was granted, which lets rejected requests be retried at once. May be
-	// nil.
+	// Granted is called when a missing permission was granted, which lets rejected
+	// requests be retried at once. May be nil.
 	Granted func()
 }
 
@@ -34,8 +34,9 @@ const (
 	firstPause = time.Second // doubled after each round while permissions are missing
 	mostPause  = 30 * time.Second
 
-	// calm is the minimum interval of requested rounds: rejected requests come in bursts. It doubles after each round
-	// without a change, because some requests are rejected repeatedly.
+	// calm is the minimum interval of requested rounds: rejected requests come in
+	// bursts. It doubles after each round without a change, because some requests are
+	// rejected repeatedly.
 	calm     = 10 * time.Second
 	mostCalm = 5 * time.Minute
 )
@@ -56,9 +57,9 @@ func NewReviewer(c Config) *Reviewer {
 	return &Reviewer{config: c, again: make(chan struct{}, 1)}
 }
 
-// Recheck requests a review of all permissions, because needs have changed or a request was rejected. It does not block
-// and is safe for concurrent use. It may be called at any rate: rounds are at least 10 s apart, and further if they
-// find no change.
+// Recheck requests a review of all permissions, because needs have changed or a request
+// was rejected. It does not block and is safe for concurrent use. It may be called at
+// any rate: rounds are at least 10 s apart, and further if they find no change.
 func (r *Reviewer) Recheck() {
 	select {
 	case r.again <- struct{}{}:
@@ -73,7 +74,8 @@ func (r *Reviewer) Refused(err error) {
 	}
 }
 
-// Run reviews until ctx ends: once at the start, again while permissions are missing, and on request.
+// Run reviews until ctx ends: once at the start, again while permissions are missing,
+// and on request.
 func (r *Reviewer) Run(ctx context.Context) {
 	pause, rest := firstPause, calm
 	var reviewed time.Time // time of the last full review
@@ -100,7 +102,8 @@ func (r *Reviewer) Run(ctx context.Context) {
 	}
 }
 
-// wait returns when the next round is due, and whether it is a full review. A full review starts only after rest.
+// wait returns when the next round is due, and whether it is a full review. A full
+// review starts only after rest.
 func (r *Reviewer) wait(ctx context.Context, timer, rest <-chan time.Time) (everything bool) {
 	var again chan struct{}
 	for {
@@ -117,8 +120,8 @@ func (r *Reviewer) wait(ctx context.Context, timer, rest <-chan time.Time) (ever
 	}
 }
 
-// round reviews everything that is not known to be allowed. It reports whether new permissions are missing, and whether
-// another round is needed.
+// round reviews everything that is not known to be allowed. It reports whether new
+// permissions are missing, and whether another round is needed.
 func (r *Reviewer) round(ctx context.Context) (news, unsettled bool) {
 	maps.DeleteFunc(r.allowed, func(_ question, allowed bool) bool { return !allowed })
 	v := &review{needs: r.config.Needs(), namespaces: served(r.config.Namespaces()), allowed: r.allowed}
@@ -167,7 +170,8 @@ func (r *Reviewer) tellGranted(granted []Missing) {
 	}
 }
 
-// tellMissing logs newly missing permissions, and the manifests that grant all missing ones.
+// tellMissing logs newly missing permissions, and the manifests that grant all missing
+// ones.
 func (r *Reviewer) tellMissing(ctx context.Context, fresh, missing []Missing) {
 	for _, m := range fresh {
 		r.config.Log.Warn("A permission is missing.", append(m.attrs(), "by", m.By, "without", m.Without)...)

@@ -28,11 +28,11 @@ func SubjectOf(username string) Subject {
 	return Subject{Kind: "User", Name: username}
 }
 
-// Rules returns manifests that grant missing permissions, as YAML: a role and a binding for the whole cluster, and for
-// each namespace. It is pure.
+// Rules returns manifests that grant missing permissions, as YAML: a role and a binding
+// for the whole cluster, and for each namespace. It is pure.
 //
-// The names of the roles depend on their content. Applying a later manifest therefore keeps the permissions that were
-// granted before.
+// The names of the roles depend on their content. Applying a later manifest therefore
+// keeps the permissions that were granted before.
 func Rules(missing []Missing, to Subject) string {
 	var wide []Missing
 	narrow := map[string][]Missing{}

@@ -1,4 +1,5 @@
-// Package activity runs handlers that do not belong to an object: startup, cleanup, login and probes.
+// Package activity runs handlers that do not belong to an object: startup, cleanup,
+// login and probes.
 //
 // Nothing is stored: every run of an activity starts from the beginning.
 package activity
@@ -34,20 +35,21 @@ type Config struct {
 	Name     string // "startup", "cleanup", …: for errors
 	Handlers []Handler
 
-	// DefaultBackoff is the pause after errors that are neither temporary nor permanent, for handlers without a
-	// backoff.
+	// DefaultBackoff is the pause after errors that are neither temporary nor
+	// permanent, for handlers without a backoff.
 	DefaultBackoff time.Duration
 
 	Log     *slog.Logger
 	Observe execute.Observer // may be nil
 }
 
-// Run calls all handlers sequentially, in order, and retries them when they are due, until all are finished. By
-// default, errors are retried forever.
+// Run calls all handlers sequentially, in order, and retries them when they are due,
+// until all are finished. By default, errors are retried forever.
 //
-// It returns the results that are not nil by the id of the handler, even with an error. The error is a [FailedError] if
-// handlers failed permanently, after all others finished. It is an [UnfinishedError] as soon as ctx has ended, but a
-// running handler is waited for. An attempt that was interrupted by that does not count as failed.
+// It returns the results that are not nil by the id of the handler, even with an error.
+// The error is a [FailedError] if handlers failed permanently, after all others
+// finished. It is an [UnfinishedError] as soon as ctx has ended, but a running handler
+// is waited for. An attempt that was interrupted by that does not count as failed.
 func Run(ctx context.Context, c Config) (map[string]any, error) {
 	r := &run{Config: c, results: map[string]any{}}
 	now := time.Now()
@@ -155,8 +157,8 @@ func (r *run) unfinished(cause error) error {
 	return e
 }
 
-// stoppable returns a context whose end always has the cause [execute.ErrStopping], so interrupted handlers do not
-// count as failed.
+// stoppable returns a context whose end always has the cause [execute.ErrStopping], so
+// interrupted handlers do not count as failed.
 func stoppable(ctx context.Context) (context.Context, func()) {
 	derived, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	end := func() { cancel(fmt.Errorf("%w: %w", execute.ErrStopping, context.Cause(ctx))) }

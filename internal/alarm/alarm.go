@@ -1,5 +1,5 @@
-// Package alarm calls functions at given times. It keeps all times in one heap with one timer, so waiting needs no
-// goroutine.
+// Package alarm calls functions at given times. It keeps all times in one heap with one
+// timer, so waiting needs no goroutine.
 package alarm
 
 import (
@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Clock calls a function for each key when it is due. A key has at most one due time. All methods are safe for
-// concurrent use.
+// Clock calls a function for each key when it is due. A key has at most one due time.
+// All methods are safe for concurrent use.
 type Clock[K comparable] struct {
 	ring func(K)
 
@@ -20,8 +20,8 @@ type Clock[K comparable] struct {
 	change chan struct{} // signals Run that the earliest time may have changed
 }
 
-// New returns a clock that calls ring for every due key. ring must not block for long, because the other keys wait for
-// it.
+// New returns a clock that calls ring for every due key. ring must not block for long,
+// because the other keys wait for it.
 func New[K comparable](ring func(K)) *Clock[K] {
 	return &Clock[K]{ring: ring, byKey: map[K]*entry[K]{}, change: make(chan struct{}, 1)}
 }
@@ -60,8 +60,8 @@ func (c *Clock[K]) Len() int {
 	return len(c.queue)
 }
 
-// Count returns the number of waiting keys for which of returns true, and how long the first of them has waited. of
-// must not block.
+// Count returns the number of waiting keys for which of returns true, and how long the
+// first of them has waited. of must not block.
 func (c *Clock[K]) Count(of func(K) bool) (n int, oldest time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package buildinfo returns the versions of the running program and the framework, from the build information in the
-// executable.
+// Package buildinfo returns the versions of the running program and the framework, from
+// the build information in the executable.
 package buildinfo
 
 import (
@@ -60,8 +60,8 @@ func from(b *debug.BuildInfo) Info {
 	return i
 }
 
-// Source returns the commit of the program with a leading space, for example " (commit 0123abcd, with changes)". It is
-// empty if unknown.
+// Source returns the commit of the program with a leading space, for example " (commit
+// 0123abcd, with changes)". It is empty if unknown.
 func (i Info) Source() string {
 	if i.Commit == "" {
 		return ""
@@ -73,7 +73,8 @@ func (i Info) Source() string {
 	return fmt.Sprintf(" (commit %s)", commit)
 }
 
-// Token returns a version for HTTP headers: without the leading "v", and "devel" if it is unknown.
+// Token returns a version for HTTP headers: without the leading "v", and "devel" if it
+// is unknown.
 func Token(version string) string {
 	version = strings.TrimPrefix(version, "v")
 	clean := strings.Map(func(r rune) rune {

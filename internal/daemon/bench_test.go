@@ -15,15 +15,15 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// BenchmarkMemoryOfWaitingTimers measures the memory per object of 100,000 objects with a waiting timer, without the
-// bytes of the objects.
+// BenchmarkMemoryOfWaitingTimers measures the memory per object of 100,000 objects with
+// a waiting timer, without the bytes of the objects.
 func BenchmarkMemoryOfWaitingTimers(b *testing.B) {
 	spec := timerOf(time.Hour, func(_ context.Context, c *Call) error { c.Body.Map(); return nil })
 	measure(b, spec, 100_000)
 }
 
-// BenchmarkMemoryOfIdleDaemons measures the memory per object of 10,000 idle daemons, without the bytes of the objects
-// and their decoded values.
+// BenchmarkMemoryOfIdleDaemons measures the memory per object of 10,000 idle daemons,
+// without the bytes of the objects and their decoded values.
 func BenchmarkMemoryOfIdleDaemons(b *testing.B) {
 	spec := daemonOf(func(ctx context.Context, c *Call) error {
 		Apart(func() {

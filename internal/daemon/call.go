@@ -14,8 +14,8 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// Call is the argument of one call of a daemon or timer. It belongs to the goroutine of the call, except Current, which
-// is safe for concurrent use.
+// Call is the argument of one call of a daemon or timer. It belongs to the goroutine of
+// the call, except Current, which is safe for concurrent use.
 type Call struct {
 	*registry.Request
 
@@ -25,7 +25,8 @@ type Call struct {
 	wrote    atomic.Bool // the call has written through the API by itself
 }
 
-// Current returns the newest version of the object. The body of the request is the version at the start of the call.
+// Current returns the newest version of the object. The body of the request is the
+// version at the start of the call.
 func (c *Call) Current() *object.Body {
 	if body := c.task.object.Body(); body != nil {
 		return body
@@ -36,12 +37,13 @@ func (c *Call) Current() *object.Body {
 // Stopping returns a channel that is closed when the call should return.
 func (c *Call) Stopping() <-chan struct{} { return c.stopping }
 
-// Next sets the delay until the next call of a timer, instead of the interval. It applies if this call succeeds or
-// fails permanently.
+// Next sets the delay until the next call of a timer, instead of the interval. It
+// applies if this call succeeds or fails permanently.
 func (c *Call) Next(d time.Duration) { c.next = registry.Some(max(0, d)) }
 
-// Flush sends the patch collected so far. It works even after the call was asked to stop and its context was canceled
-// for that. After an error the changes stay in the patch, unless the API server refused them.
+// Flush sends the patch collected so far. It works even after the call was asked to
+// stop and its context was canceled for that. After an error the changes stay in the
+// patch, unless the API server refused them.
 func (c *Call) Flush(ctx context.Context) error {
 	p := *c.Patch
 	if p.Empty() {
@@ -81,7 +83,7 @@ type result struct {
 	refuse func(error) // turns the rejection of the patch into the outcome of the call
 }
 
-// call makes one attempt and returns its result. It returns nil if the call was not made.
+// call makes one attempt and returns its result. The result is nil without a call.
 func (t *Task) call(ctx context.Context, r *run) *result {
 	o, spec := t.object, t.spec
 	req := t.request()
@@ -113,7 +115,8 @@ func (t *Task) call(ctx context.Context, r *run) *result {
 	}}
 }
 
-// request returns the request for a call. The stack of a daemon lives long, so the request is built apart.
+// request returns the request for a call. The stack of a daemon lives long, so the
+// request is built apart.
 func (t *Task) request() (req *registry.Request) {
 	if t.spec.Timer {
 		return t.object.again(t.object.Body())
@@ -122,7 +125,8 @@ func (t *Task) request() (req *registry.Request) {
 	return req
 }
 
-// start records the start of a call. It returns false if the task was asked to stop before.
+// start records the start of a call. It returns false if the task was asked to stop
+// before.
 func (t *Task) start(c *Call, r *run) bool {
 	req := c.Request
 	t.object.mu.Lock()
@@ -143,8 +147,9 @@ func (t *Task) start(c *Call, r *run) bool {
 	return true
 }
 
-// judge interprets an error that a call returns after it was asked to stop. A cancellation is no error then, and other
-// errors are final because there is no further attempt.
+// judge interprets an error that a call returns after it was asked to stop. A
+// cancellation is no error then, and other errors are final because there is no further
+// attempt.
 func (t *Task) judge(ctx context.Context, err error) error {
 	t.object.mu.Lock()
 	stopped := t.stop
@@ -160,7 +165,8 @@ func (t *Task) judge(ctx context.Context, err error) error {
 	return &registry.PermanentError{Err: err}
 }
 
-// note records the outcome of an attempt. It returns the number of failed attempts before it.
+// note records the outcome of an attempt. It returns the number of failed attempts
+// before it.
 func (t *Task) note(outcome execute.Outcome, next registry.Opt[time.Duration]) (before int) {
 	t.object.mu.Lock()
 	defer t.object.mu.Unlock()
@@ -186,8 +192,8 @@ func (t *Task) restore(retries int) {
 	t.retries = retries
 }
 
-// send writes the result of a call. If the API server refuses the change, that becomes the outcome of the call. Any
-// other error is retried.
+// send writes the result of a call. If the API server refuses the change, that becomes
+// the outcome of the call. Any other error is retried.
 func (t *Task) send(r *result) (err error) {
 	if r == nil || r.patch.Empty() {
 		return nil

@@ -17,8 +17,8 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// kit is a set with its environment: a clock, a server that accepts patches, and the turns of objects. It must be used
-// in a synctest bubble.
+// kit is a set with its environment: a clock, a server that accepts patches, and the
+// turns of objects. It must be used in a synctest bubble.
 type kit struct {
 	*Set
 	start time.Time

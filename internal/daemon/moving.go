@@ -50,7 +50,8 @@ func (s *Set) Moving() int {
 	return s.moving
 }
 
-// Tally returns the number of running daemons, and of timers that wait for their next call.
+// Tally returns the number of running daemons, and of timers that wait for their next
+// call.
 func (s *Set) Tally() (daemons, timers int) {
 	for _, o := range s.snapshot() {
 		o.mu.Lock()
@@ -67,7 +68,8 @@ func (s *Set) Tally() (daemons, timers int) {
 	return daemons, timers
 }
 
-// Settle waits until no task is being called or written for. It returns the cause of ctx if that ends first.
+// Settle waits until no task is being called or written for. It returns the cause of
+// ctx if that ends first.
 func (s *Set) Settle(ctx context.Context) error {
 	for {
 		s.mu.Lock()

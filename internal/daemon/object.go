@@ -54,7 +54,7 @@ func (o *Object) see(body *object.Body, now time.Time, then *actions) {
 	}
 }
 
-// Body returns the newest known version of the object. It is nil if the object has no tasks.
+// Body returns the newest known version of the object. nil means that it has no tasks.
 func (o *Object) Body() *object.Body {
 	if o == nil {
 		return nil
@@ -68,8 +68,8 @@ func (o *Object) Body() *object.Body {
 	return undecoded(body)
 }
 
-// write sends a patch of the object and records the response. body is the newest known version. fresh means that the
-// caller has not written to the object by other means.
+// write sends a patch of the object and records the response. body is the newest known
+// version. fresh means that the caller has not written to the object by other means.
 func (o *Object) write(ctx context.Context, body *object.Body, p *patch.Patch, fresh bool) error {
 	o.mu.Lock()
 	fresh = fresh && o.responded != "" && o.responded == body.ResourceVersion
@@ -92,8 +92,8 @@ func (o *Object) write(ctx context.Context, body *object.Body, p *patch.Patch, f
 	return nil
 }
 
-// Outdate records a write to the object outside of its tasks. Their known version is then no longer the response to the
-// last write.
+// Outdate records a write to the object outside of its tasks. Their known version is
+// then no longer the response to the last write.
 func (o *Object) Outdate() {
 	if o == nil {
 		return
@@ -103,12 +103,12 @@ func (o *Object) Outdate() {
 	o.mu.Unlock()
 }
 
-// undecoded returns a body with the same bytes. Bodies that are kept for long must never be decoded, because they would
-// keep the decoded values in memory.
+// undecoded returns a body with the same bytes. Bodies that are kept for long must
+// never be decoded, because they would keep the decoded values in memory.
 func undecoded(b *object.Body) *object.Body { return b.Undecoded() }
 
-// Hurry calls now those waiting tasks for whose ids urgent returns true. A timer that is being called is called once
-// more afterwards.
+// Hurry calls now those waiting tasks for whose ids urgent returns true. A timer that
+// is being called is called once more afterwards.
 func (o *Object) Hurry(urgent func(id string) bool) {
 	if o == nil {
 		return
@@ -126,8 +126,8 @@ func (o *Object) Hurry(urgent func(id string) bool) {
 	then.do()
 }
 
-// Forget stops all tasks because the object was deleted or is no longer served. No task is spawned for it again, and it
-// is not woken.
+// Forget stops all tasks because the object was deleted or is no longer served. No task
+// is spawned for it again, and it is not woken.
 func (o *Object) Forget(why error) {
 	if o == nil {
 		return
@@ -159,8 +159,8 @@ func (o *Object) wake() {
 	}
 }
 
-// IDs returns the ids of the tasks that wait or run, and of those that are over for this process. Both are in the order
-// of spawning.
+// IDs returns the ids of the tasks that wait or run, and of those that are over for
+// this process. Both are in the order of spawning.
 func (o *Object) IDs() (tasks, over []string) {
 	if o == nil {
 		return nil, nil
@@ -234,7 +234,8 @@ func (o *Object) spawn(starts map[*Spec]time.Duration, now time.Time) (spawned [
 	if len(starts) == 0 || o.gone {
 		return nil
 	}
-	// Register first: a concurrent halt then either finds this object or prevents the spawning.
+	// Register first: a concurrent halt then either finds this object or prevents the
+	// spawning.
 	o.set.register(o)
 	for _, spec := range o.set.Specs { // in order of declaration
 		if delay, ok := starts[spec]; ok && o.set.halted.Load() == nil {
@@ -264,7 +265,8 @@ func (o *Object) due(now time.Time) (due registry.Opt[time.Duration]) {
 	return due
 }
 
-// actions are functions to call in order after the lock is released: logging, canceling, waking.
+// actions are functions to call in order after the lock is released: logging,
+// canceling, waking.
 type actions []func()
 
 func (d *actions) add(fn func()) { *d = append(*d, fn) }

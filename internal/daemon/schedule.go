@@ -12,7 +12,8 @@ const (
 	chosen              // same, but the call chose the delay until the next one
 )
 
-// timing contains what determines the next call of a task, besides its spec and the last change of the object.
+// timing contains what determines the next call of a task, besides its spec and the
+// last change of the object.
 type timing struct {
 	phase   phase
 	hurried bool          // an immediate call was requested
@@ -21,8 +22,9 @@ type timing struct {
 	from    time.Time     // end of the last call and its write; if fresh, the time of the first call
 }
 
-// next returns the time of the next call of a task, now at the earliest. It returns false if there is none unless
-// something changes. touched is the time of the last change of the object.
+// next returns the time of the next call of a task, now at the earliest. It returns
+// false if there is none unless something changes. touched is the time of the last
+// change of the object.
 func (s *Spec) next(t timing, touched, now time.Time) (at time.Time, ok bool) {
 	switch {
 	case t.hurried:

@@ -62,8 +62,9 @@ func TestTheTimeOfTheNextCall(t *testing.T) {
 	}
 }
 
-// TestSchedulesAreThoseOfKopf runs random timers with random changes, once with a literal port of Kopf's loop, which
-// sleeps, and once with the function that decides about the next call.
+// TestSchedulesAreThoseOfKopf runs random timers with random changes, once with a
+// literal port of Kopf's loop, which sleeps, and once with the function that decides
+// about the next call.
 func TestSchedulesAreThoseOfKopf(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 0))

@@ -1,8 +1,8 @@
-// Package daemon runs daemons, which are called once per object and keep running, and timers, which are called
-// repeatedly.
+// Package daemon runs daemons, which are called once per object and keep running, and
+// timers, which are called repeatedly.
 //
-// Pure functions decide when a task is called next, and how a call that does not stop is handled ([Spec.next],
-// [stop.next]). A [Task] acts on these decisions.
+// Pure functions decide when a task is called next, and how a call that does not stop
+// is handled ([Spec.next], [stop.next]). A [Task] acts on these decisions.
 package daemon
 
 import (
@@ -39,21 +39,23 @@ import (
 //
 // # Guarantees
 //
-// One task of one object never has two calls at a time, whatever happens to the object meanwhile. The result of a call
-// is written before the next call, however long that takes, and the call is not repeated for it. A waiting task has no
-// goroutine. A stop proceeds by itself: it needs neither turns of the object nor the object. No task is spawned between
-// Pause and Resume, or after Exit.
+// One task of one object never has two calls at a time, whatever happens to the object
+// meanwhile. The result of a call is written before the next call, however long that
+// takes, and the call is not repeated for it. A waiting task has no goroutine. A stop
+// proceeds by itself: it needs neither turns of the object nor the object. No task is
+// spawned between Pause and Resume, or after Exit.
 //
 // # Assumptions
 //
-// Calls of Sight for one object are sequential. All other methods are safe for concurrent use. The clock runs until
-// Exit returns.
+// Calls of Sight for one object are sequential. All other methods are safe for
+// concurrent use. The clock runs until Exit returns.
 //
 // # Caveats
 //
-// Go cannot end a goroutine. A call that neither returns nor observes its context keeps running when it is abandoned,
-// which is logged. Its task is not spawned again until it ends. Attempts are counted in memory only: a new process
-// starts at zero. The idle time of an object counts from the first sight at which a spec matched.
+// Go cannot end a goroutine. A call that neither returns nor observes its context keeps
+// running when it is abandoned, which is logged. Its task is not spawned again until it
+// ends. Attempts are counted in memory only: a new process starts at zero. The idle
+// time of an object counts from the first sight at which a spec matched.
 type Set struct {
 	Config
 
@@ -73,8 +75,8 @@ type Config struct {
 	Specs []*Spec
 	// Clock must call (*Task).Ring.
 	Clock *alarm.Clock[*Task]
-	// Write sends a patch of an object, with retries as long as they make sense. A deleted object may result in
-	// [apply.ErrGone] or in no error.
+	// Write sends a patch of an object, with retries as long as they make sense. A
+	// deleted object may result in [apply.ErrGone] or in no error.
 	Write func(ctx context.Context, body *object.Body, p *patch.Patch, fresh bool) (*object.Body, error)
 	// Wake gives an object a turn.
 	Wake func(key string)
@@ -95,13 +97,14 @@ type Config struct {
 type Sighting struct {
 	// Request is the request for filters. Its body is the newest version.
 	Request *registry.Request
-	// Changed is true for a watch event if the essence differs from the last handled one, or was never handled. It
-	// restarts the idle time.
+	// Changed is true for a watch event if the essence differs from the last handled
+	// one, or was never handled. It restarts the idle time.
 	Changed bool
-	// Unguarded is true if the object has no finalizer yet. Tasks that its deletion must wait for are spawned at the
-	// next sight.
+	// Unguarded is true if the object has no finalizer yet. Tasks that its deletion
+	// must wait for are spawned at the next sight.
 	Unguarded bool
-	// Again returns the requests for later calls. It is kept as long as the object has tasks.
+	// Again returns the requests for later calls. It is kept as long as the object has
+	// tasks.
 	Again func(*object.Body) *registry.Request
 }
 
@@ -113,11 +116,13 @@ func NewSet(c Config) *Set {
 	return s
 }
 
-// Sight spawns and stops tasks according to the object's version. It takes the state of the object, nil at first, and
-// returns the new state, nil if there is none to keep.
+// Sight spawns and stops tasks according to the object's version. It takes the state of
+// the object, nil at first, and returns the new state. nil means that there is nothing
+// to keep.
 //
-// due is the time until the next stage of stopping the calls that a deletion of the object must wait for; it is unset
-// if there are none. The object is also woken when one of them ends or is abandoned.
+// due is the time until the next stage of stopping the calls that a deletion of the
+// object must wait for; it is unset if there are none. The object is also woken when
+// one of them ends or is abandoned.
 func (s *Set) Sight(o *Object, seen Sighting) (kept *Object, due registry.Opt[time.Duration]) {
 	r := seen.Request
 	var matching []*Spec
@@ -130,8 +135,8 @@ func (s *Set) Sight(o *Object, seen Sighting) (kept *Object, due registry.Opt[ti
 		}
 		o = &Object{set: s, key: r.Body.Key(), again: seen.Again, touched: time.Now()}
 	}
-	// Users' code is called without a lock, so spawning takes two steps. No other goroutine spawns tasks for this
-	// object meanwhile.
+	// Users' code is called without a lock, so spawning takes two steps. No other
+	// goroutine spawns tasks for this object meanwhile.
 	var starts map[*Spec]time.Duration
 	for _, spec := range o.missing(matching) {
 		if seen.Unguarded && spec.Mandatory {
@@ -157,8 +162,8 @@ func (s *Set) matching(r *registry.Request) (matching []*Spec) {
 	return matching
 }
 
-// Blocking reports whether a deletion of the object would have to wait for a task. Tasks that are over for this process
-// do not count.
+// Blocking reports whether a deletion of the object would have to wait for a task.
+// Tasks that are over for this process do not count.
 func (s *Set) Blocking(o *Object, r *registry.Request) bool {
 	return slices.ContainsFunc(s.Specs, func(spec *Spec) bool {
 		return spec.Mandatory && !o.isOver(spec) && spec.matches(r)

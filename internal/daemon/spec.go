@@ -10,8 +10,8 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// Reasons for stopping a task. They are the cause of canceling its context, see [context.Cause]. When the operator
-// exits, it is [execute.ErrStopping].
+// Reasons for stopping a task. They are the cause of canceling its context, see
+// [context.Cause]. When the operator exits, it is [execute.ErrStopping].
 var (
 	ErrDeleted   = errors.New("the object is being deleted")
 	ErrUnmatched = errors.New("the object does not match the filters anymore")
@@ -20,8 +20,8 @@ var (
 
 // Spec is a declared daemon or timer.
 type Spec struct {
-	// Handler has the id, the filters, the limits of attempts, and whether deletions wait for it (Mandatory). Its own
-	// Call is not used.
+	// Handler has the id, the filters, the limits of attempts, and whether deletions
+	// wait for it (Mandatory). Its own Call is not used.
 	*registry.Handler
 
 	// Call is the user's function.
@@ -30,24 +30,28 @@ type Spec struct {
 	// Timer is true for timers, which are called repeatedly, and false for daemons.
 	Timer bool
 
-	// InitialDelay returns the delay of the first call after the object was seen. It may depend on the object. nil
-	// means no delay.
+	// InitialDelay returns the delay of the first call after the object was seen. It
+	// may depend on the object. nil means no delay.
 	InitialDelay func(*registry.Request) time.Duration
 
-	// Interval is the time between two calls of a timer. It counts from the end of a call, or from its start if Sharp.
-	// 0 means one call, or with Idle one call after each series of changes.
+	// Interval is the time between two calls of a timer. It counts from the end of a
+	// call, or from its start if Sharp. 0 means one call, or with Idle one call after
+	// each series of changes.
 	Interval time.Duration
 	Sharp    bool
 
-	// Idle is how long the object must be unchanged before a timer is called. 0 means no such condition.
+	// Idle is the time without changes of the object before a timer is called. 0 means
+	// no such condition.
 	Idle time.Duration
 
-	// StopGrace is the time between asking a call to stop and canceling its context. 0 means that the context is
-	// canceled at once.
+	// StopGrace is the time between asking a call to stop and canceling its context. 0
+	// means that the context is canceled at once.
 	StopGrace time.Duration
-	// StopTimeout is the time after canceling the context after which a call is abandoned. Unset means never.
+	// StopTimeout is the time after canceling the context after which a call is
+	// abandoned. Unset means never.
 	StopTimeout registry.Opt[time.Duration]
-	// Polling is the interval of log lines about a call that does not stop. 0 means the default of the set.
+	// Polling is the interval of log lines about a call that does not stop. 0 means the
+	// default of the set.
 	Polling time.Duration
 }
 

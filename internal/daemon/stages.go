@@ -8,7 +8,8 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// instant is the time for a call to stop before anything is logged about it. Most calls return at once.
+// instant is the time for a call to stop before anything is logged about it. Most calls
+// return at once.
 const instant = 10 * time.Millisecond
 
 // stop is a request to stop a call, with its progress.
@@ -53,8 +54,8 @@ func (s *stop) next() (what stage, at time.Time) {
 	return polling, end.Add(time.Duration(s.polls) * s.polling)
 }
 
-// due returns when the object should have a turn again if nothing happens before: at the next stage that does more than
-// log.
+// due returns when the object should have a turn again if nothing happens before: at
+// the next stage that does more than log.
 func (s *stop) due() time.Time {
 	end := s.since.Add(s.grace)
 	switch {
@@ -66,10 +67,12 @@ func (s *stop) due() time.Time {
 	return end.Add(time.Duration(max(1, s.polls)) * s.polling)
 }
 
-// forced reports whether the cancellation is an escalation, and not the normal first signal to the call.
+// forced reports whether the cancellation is an escalation, and not the normal first
+// signal to the call.
 func (s *stop) forced() bool { return s.grace > 0 || s.timeout.Set }
 
-// quiet reports whether the call ended before anything was logged about the stop of the whole operator.
+// quiet reports whether the call ended before anything was logged about the stop of the
+// whole operator.
 func (s *stop) quiet() bool {
 	linear := errors.Is(s.why, ErrPaused) || errors.Is(s.why, execute.ErrStopping)
 	return linear && !s.told && s.polls == 0 && !s.abandoned && !(s.cancelled && s.forced())

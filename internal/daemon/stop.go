@@ -10,8 +10,8 @@ import (
 	"gopf.dev/gopf/internal/execute"
 )
 
-// halt asks the task to stop. A waiting task ends at once, unless it has a result that could not be written yet:
-// writing is then retried now.
+// halt asks the task to stop. A waiting task ends at once, unless it has a result that
+// could not be written yet: writing is then retried now.
 func (t *Task) halt(why error, now time.Time, then *actions) {
 	if t.stop != nil {
 		return
@@ -35,7 +35,8 @@ func (t *Task) halt(why error, now time.Time, then *actions) {
 	t.proceed(now, then)
 }
 
-// advance performs all stages of the stop that are due, and returns the time of the next one.
+// advance performs all stages of the stop that are due, and returns the time of the
+// next one.
 func (t *Task) advance(now time.Time, then *actions) (next time.Time, more bool) {
 	for {
 		what, at := t.stop.next()
@@ -85,8 +86,9 @@ func (s *Set) Pause() { s.haltAll(ErrPaused) }
 // Resume allows spawning tasks again, at the next sight of their objects.
 func (s *Set) Resume() { s.halted.Store(nil) }
 
-// Exit stops all tasks permanently and waits for them until ctx ends. Then it cancels and abandons the remaining ones.
-// ctx should last at least for [Set.Patience]; otherwise tasks get less time than declared.
+// Exit stops all tasks permanently and waits for them until ctx ends. Then it cancels
+// and abandons the remaining ones. ctx should last at least for [Set.Patience];
+// otherwise tasks get less time than declared.
 func (s *Set) Exit(ctx context.Context) {
 	s.haltAll(execute.ErrStopping) //nolint:contextcheck // //nolint:contextcheck // calls have their own contexts
 	defer s.die()

@@ -11,7 +11,8 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// hearing is a daemon that records its signals, and returns some time after its context is canceled.
+// hearing is a daemon that records its signals, and returns some time after its context
+// is canceled.
 func hearing(j *journal, exit time.Duration) func(context.Context, *Call) error {
 	return func(ctx context.Context, c *Call) error {
 		<-c.Stopping()

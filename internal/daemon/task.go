@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Task is one daemon or timer of one object. While it waits, it consists only of this struct and an entry of the clock.
-// Its fields are guarded by the mutex of its object.
+// Task is one daemon or timer of one object. While it waits, it consists only of this
+// struct and an entry of the clock. Its fields are guarded by the mutex of its object.
 type Task struct {
 	object *Object
 	spec   *Spec
@@ -125,8 +125,8 @@ func (t *Task) pending() *result {
 	return t.unsent.result
 }
 
-// settle decides what follows a call and its write. It reports whether the goroutine must continue because the next
-// call is due at once.
+// settle decides what follows a call and its write. It reports whether the goroutine
+// must continue because the next call is due at once.
 func (t *Task) settle(p *result, err error, r *run) (again bool) {
 	var then actions
 	t.object.mu.Lock()
@@ -181,7 +181,8 @@ func (t *Task) keep(p *result, err error, now time.Time, then *actions) {
 	t.say(then, at, "The handler's changes could not be written; retrying.", attrs...)
 }
 
-// end removes the task from its object. If it was not asked to stop, it is over for this process.
+// end removes the task from its object. If it was not asked to stop, it is over for
+// this process.
 func (t *Task) end(then *actions) {
 	o, s, name := t.object, t.object.set, t.spec.name()
 	t.ended = true
@@ -217,7 +218,8 @@ func (t *Task) end(then *actions) {
 	})
 }
 
-// rest records that the task is not being called or written for anymore, or that it is abandoned.
+// rest records that the task is no longer being called or written for, or that it is
+// abandoned.
 func (t *Task) rest() {
 	if t.moving {
 		t.moving = false

@@ -108,7 +108,8 @@ func TestAFlushHasTheDeadlineOfItsContext(t *testing.T) {
 	})
 }
 
-// TestRetryingAWriteNeverRunsTheHandlerAgain also covers Q-15: an error of the API ends neither daemons nor timers.
+// TestRetryingAWriteNeverRunsTheHandlerAgain also covers Q-15: an error of the API ends
+// neither daemons nor timers.
 func TestRetryingAWriteNeverRunsTheHandlerAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal()

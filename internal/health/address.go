@@ -27,13 +27,15 @@ func (e *AddressError) Error() string {
 
 func (e *AddressError) Unwrap() error { return e.Err }
 
-// CheckURL returns an [*AddressError] if the URL of the probe endpoint is invalid. It does not listen there.
+// CheckURL returns an [*AddressError] if the URL of the probe endpoint is invalid. It
+// does not listen there.
 func CheckURL(text string) error {
 	_, _, err := probeURL(text)
 	return err
 }
 
-// CheckAddress returns an [*AddressError] if the address is invalid. what is its purpose, for the message.
+// CheckAddress returns an [*AddressError] if the address is invalid. The first argument
+// is its purpose, for the message.
 func CheckAddress(what, address string) error {
 	if err := checkPort(address); err != nil {
 		return &AddressError{address, what, "use something like :8080 or localhost:8080", err}
@@ -41,8 +43,8 @@ func CheckAddress(what, address string) error {
 	return nil
 }
 
-// LocalAddress returns the address with the host localhost if it has none, to keep it from other hosts. Invalid
-// addresses are returned unchanged.
+// LocalAddress returns the address with the host localhost if it has none, to keep it
+// from other hosts. Invalid addresses are returned unchanged.
 func LocalAddress(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || host != "" {
@@ -51,8 +53,8 @@ func LocalAddress(address string) string {
 	return net.JoinHostPort("localhost", port)
 }
 
-// probeURL returns the address and the path of the probe endpoint. Default: localhost, port 80, path "/". As in Kopf,
-// other parts of the URL are ignored.
+// probeURL returns the address and the path of the probe endpoint. Default: localhost,
+// port 80, path "/". As in Kopf, other parts of the URL are ignored.
 func probeURL(text string) (address, path string, err error) {
 	const advice = "use something like http://0.0.0.0:8080/healthz"
 	refuse := func(err error) (string, string, error) {
@@ -89,8 +91,8 @@ func probeURL(text string) (address, path string, err error) {
 	return address, path, nil
 }
 
-// checkPort rejects addresses for which net.Listen has less helpful errors. It also rejects service names instead of
-// port numbers.
+// checkPort rejects addresses for which net.Listen has less helpful errors. It also
+// rejects service names instead of port numbers.
 func checkPort(address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {

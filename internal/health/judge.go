@@ -11,33 +11,38 @@ const (
 	// usualInactivity is the limit for failures if there is no inactivity timeout.
 	usualInactivity = 70 * time.Second
 
-	// leastStuck is the minimum time without progress after which the loop of a stream counts as stuck. One request may
-	// take 30 s, and a pause 5 s.
+	// leastStuck is the minimum time without progress after which the loop of a stream
+	// counts as stuck. One request may take 30 s, and a pause 5 s.
 	leastStuck = 2 * time.Minute
 
-	// leastAnswering is the minimum age of the last response at which the API server counts as responding. It is less
-	// than leastStuck, which ensures that a stuck loop was stuck before the last response.
+	// leastAnswering is the minimum age of the last response at which the API server
+	// counts as responding. It is less than leastStuck, which ensures that a stuck loop
+	// was stuck before the last response.
 	leastAnswering = time.Minute
 
-	// An alarm rings within milliseconds. lateAlarm causes a warning; stuckAlarm means that the clock has stopped.
+	// An alarm rings within milliseconds. lateAlarm causes a warning; stuckAlarm means
+	// that the clock has stopped.
 	lateAlarm  = 10 * time.Second
 	stuckAlarm = 2 * time.Minute
 
-	// A review is handled at once if there is capacity. lateReview causes a warning. After stalledReview, other
-	// replicas should get the reviews. Clients that send reviews slowly cannot make others wait that long.
+	// A review is handled at once if there is capacity. lateReview causes a warning.
+	// After stalledReview, other replicas should get the reviews. Clients that send
+	// reviews slowly cannot make others wait that long.
 	lateReview    = time.Second
 	stalledReview = 5 * time.Second
 )
 
 // Judge reports the health of an operator. It is pure.
 //
-// The operator is not live only if a restart may help: some part makes no progress although the API server responds and
-// accepts the credentials. An outage of the API, however long, is no reason to restart.
+// The operator is not live only if a restart may help: some part makes no progress
+// although the API server responds and accepts the credentials. An outage of the API,
+// however long, is no reason to restart.
 //
-// The operator is not ready before it has started, while its credentials are rejected, while admission reviews wait for
-// capacity for seconds, and while a resource is not watched at all: all its streams have been silent or failing for
-// longer than the inactivity timeout. Resources that cannot be served are warnings, unless Strict. An operator that is
-// idle on purpose is ready.
+// The operator is not ready before it has started, while its credentials are rejected,
+// while admission reviews wait for capacity for seconds, and while a resource is not
+// watched at all: all its streams have been silent or failing for longer than the
+// inactivity timeout. Resources that cannot be served are warnings, unless Strict. An
+// operator that is idle on purpose is ready.
 func Judge(now time.Time, s Snapshot) Report {
 	j := judge{s, now}
 	return report(s.Started, slices.Concat(
@@ -137,12 +142,12 @@ func (j judge) answers() bool {
 	return !j.Answered.IsZero() && j.age(j.Answered) <= max(j.patience(), leastAnswering)
 }
 
-// curable reports whether a standstill can be blamed on this process. Without responses it is the API server's fault;
-// without credentials all requests wait for them.
+// curable reports whether a standstill can be blamed on this process. Without responses
+// it is the API server's fault; without credentials all requests wait for them.
 func (j judge) curable() bool { return j.answers() && j.Refused.IsZero() }
 
-// patience returns the time after which silence and failures count: the inactivity timeout, plus some time to replace
-// the watch.
+// patience returns the time after which silence and failures count: the inactivity
+// timeout, plus some time to replace the watch.
 func (j judge) patience() time.Duration {
 	base := j.Inactivity
 	if base == 0 {

@@ -76,8 +76,8 @@ func verdict(v Verdict, name string) string {
 	return "not " + name
 }
 
-// probePage serves the results of the probes. Kopf uses this endpoint for liveness, so it also fails if the operator is
-// not live.
+// probePage serves the results of the probes. Kopf uses this endpoint for liveness, so
+// it also fails if the operator is not live.
 func probePage(snapshot func() Snapshot, c *collector) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r := Judge(time.Now(), snapshot())

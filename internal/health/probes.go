@@ -13,11 +13,13 @@ import (
 	"time"
 )
 
-// Probes calls the probes of an operator and returns their results by id. When ctx ends it should return soon, with the
-// results so far and an error that names the slow probe.
+// Probes calls the probes of an operator and returns their results by id. When ctx ends
+// it should return soon, with the results so far and an error that names the slow
+// probe.
 type Probes func(ctx context.Context) (results map[string]any, err error)
 
-// collector calls the probes on demand: once for all concurrent requests, and not again while the results are recent.
+// collector calls the probes on demand: once for all concurrent requests, and not again
+// while the results are recent.
 type collector struct {
 	probes Probes
 	limit  time.Duration // for one collection
@@ -48,7 +50,8 @@ func newCollector(probes Probes, limit, maxAge time.Duration) *collector {
 // probeGrace is the time for probes to return after their limit.
 const probeGrace = time.Second
 
-// get returns the results as JSON. It waits for the probes, but not longer than ctx, nor much longer than their limit.
+// get returns the results as JSON. It waits for the probes, but not longer than ctx,
+// nor much longer than their limit.
 func (c *collector) get(ctx context.Context) ([]byte, error) {
 	r := c.join()
 	late := time.NewTimer(time.Until(r.began.Add(c.limit + probeGrace)))

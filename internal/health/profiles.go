@@ -19,8 +19,9 @@ const longestProfile = 10 * time.Minute
 
 // serveProfiles serves profiles at the paths that "go tool pprof" uses.
 //
-// It does not use net/http/pprof, which registers its handlers in the default mux of every program that imports it: an
-// operator whose own server uses that mux would expose its internals.
+// It does not use net/http/pprof, which registers its handlers in the default mux of
+// every program that imports it: an operator whose own server uses that mux would
+// expose its internals.
 func serveProfiles(w http.ResponseWriter, req *http.Request) {
 	switch name := strings.TrimPrefix(req.URL.Path, profilesPath); name {
 	case "":
@@ -55,8 +56,8 @@ func record(w http.ResponseWriter, req *http.Request, usual time.Duration, start
 			return
 		}
 	}
-	// The usual deadline for responses is shorter. If it cannot be extended, the response is truncated, which the
-	// client will notice.
+	// The usual deadline for responses is shorter. If it cannot be extended, the
+	// response is truncated, which the client will notice.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d + requestTime))
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("X-Content-Type-Options", "nosniff")

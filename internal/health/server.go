@@ -12,31 +12,38 @@ import (
 	"time"
 )
 
-// Config configures a [Server]. Start with [DefaultConfig]: a zero field means zero, not the default.
+// Config configures a [Server]. Start with [DefaultConfig]: a zero field means zero,
+// not the default.
 //
-// Addresses are host:port. An empty host means all hosts, port 0 any free port. Endpoints with the same address share
-// one listener. An endpoint without an address is not served.
+// Addresses are host:port. An empty host means all hosts, port 0 any free port.
+// Endpoints with the same address share one listener. An endpoint without an address is
+// not served.
 type Config struct {
-	// Liveness is the URL of Kopf's probe endpoint, as http://[host][:port][/path]. It serves the results of all probes
-	// as one JSON object. As in Kopf, an empty host means localhost.
+	// Liveness is the URL of Kopf's probe endpoint, as http://[host][:port][/path]. It
+	// serves the results of all probes as one JSON object. As in Kopf, an empty host
+	// means localhost.
 	Liveness string
 	// Health is the address of /livez and /readyz.
 	Health string
 	// Metrics is the address of /metrics.
 	Metrics string
-	// Debug is the address of /debug/pprof/. Profiles expose internals, so it should not be reachable from other hosts.
+	// Debug is the address of /debug/pprof/. Profiles expose internals, so it should
+	// not be reachable from other hosts.
 	Debug string
 
-	// Snapshot returns the state of the operator. It is called for every request, concurrently, and must not block.
+	// Snapshot returns the state of the operator. It is called for every request,
+	// concurrently, and must not block.
 	Snapshot func() Snapshot
-	// Probes are called by the Liveness endpoint, but not before the operator has started. May be nil.
+	// Probes are called by the Liveness endpoint, but not before the operator has
+	// started. May be nil.
 	Probes Probes
 	// MetricsHandler serves /metrics.
 	MetricsHandler http.Handler
 
 	// ProbeLimit limits the duration of all probes together. Default: 30s.
 	ProbeLimit time.Duration
-	// ProbeAge is how long the results of the probes are reused. Default: 10s.
+	// ProbeAge is the time during which the results of the probes are reused. Default:
+	// 10s.
 	ProbeAge time.Duration
 	// Grace is the time for running requests and probes to end at shutdown. Default: 1s.
 	Grace time.Duration
@@ -44,7 +51,8 @@ type Config struct {
 	Log *slog.Logger // nil means no logging
 }
 
-// DefaultConfig returns the defaults that are documented at the fields. It serves nothing.
+// DefaultConfig returns the defaults that are documented at the fields. It serves
+// nothing.
 func DefaultConfig() Config {
 	return Config{ProbeLimit: 30 * time.Second, ProbeAge: 10 * time.Second, Grace: time.Second}
 }
@@ -65,7 +73,8 @@ type Server struct {
 	at     Addresses
 }
 
-// Addresses are the served addresses, with the picked ports. They are empty if not served.
+// Addresses are the served addresses, with the picked ports. They are empty if not
+// served.
 type Addresses struct {
 	Liveness               string // a URL
 	Health, Metrics, Debug string
@@ -78,8 +87,8 @@ type site struct {
 	routes   routes
 }
 
-// Listen opens all addresses, or none. It returns an [*AddressError] if it cannot listen at one of them. The caller
-// must call either Run or Close.
+// Listen opens all addresses, or none. It returns an [*AddressError] if it cannot
+// listen at one of them. The caller must call either Run or Close.
 func Listen(ctx context.Context, c Config) (*Server, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -195,8 +204,9 @@ func (s *Server) tellPorts() {
 	}
 }
 
-// Run serves until ctx ends, and then returns nil. If a listener fails, it returns the error. It leaves no goroutines
-// behind, except requests and probes that do not end in time, which it logs.
+// Run serves until ctx ends, and then returns nil. If a listener fails, it returns the
+// error. It leaves no goroutines behind, except requests and probes that do not end in
+// time, which it logs.
 func (s *Server) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -259,7 +269,8 @@ func (s *Server) server(ctx context.Context, r routes) *http.Server {
 	}
 }
 
-// routes serves exact paths, and all profiles with one handler. Unlike a ServeMux, it never redirects.
+// routes serves exact paths, and all profiles with one handler. Unlike a ServeMux, it
+// never redirects.
 type routes map[string]http.Handler
 
 func (r routes) ServeHTTP(w http.ResponseWriter, req *http.Request) {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// streams checks each resource: whether it is watched at all, and whether the loops of its streams make progress.
+// streams checks each resource: whether it is watched at all, and whether the loops of
+// its streams make progress.
 func (j judge) streams() []Finding {
 	all := slices.SortedStableFunc(slices.Values(j.Streams), func(a, b Stream) int {
 		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace))
@@ -89,7 +90,8 @@ const (
 func (j judge) fate(s Stream) fate {
 	switch {
 	case !s.Blocked.IsZero():
-		// Its loop stands still, but for a reason. A restart would only interrupt the handlers that it waits for.
+		// Its loop stands still, but for a reason. A restart would only interrupt the
+		// handlers that it waits for.
 		if j.lasting(s, blocked) > j.patience() {
 			return blocked
 		}
@@ -106,7 +108,8 @@ func (j judge) fate(s Stream) fate {
 	return well
 }
 
-// mustMove reports whether the loop of the stream has deadlines. Only a watch without an inactivity timeout has none.
+// mustMove reports whether the loop of the stream has deadlines. Only a watch without
+// an inactivity timeout has none.
 func (j judge) mustMove(s Stream) bool { return s.State != Watching || j.Inactivity > 0 }
 
 // lasting returns how long a stream has been in the condition f.
@@ -122,8 +125,8 @@ func (j judge) lasting(s Stream, f fate) time.Duration {
 	return j.age(s.Since)
 }
 
-// sentence describes the condition of some streams of one resource, with the longest duration and the error of that
-// stream.
+// sentence describes the condition of some streams of one resource, with the longest
+// duration and the error of that stream.
 func (j judge) sentence(some []Stream, f fate, text string) string {
 	worst := slices.MaxFunc(some, func(a, b Stream) int { return cmp.Compare(j.lasting(a, f), j.lasting(b, f)) })
 	sentence := some[0].Resource + where(some) + " " + fmt.Sprintf(text, words(j.lasting(worst, f)))

@@ -16,7 +16,8 @@ var shapes = map[string]func(i int) string{
 	"a key for each":    func(i int) string { return fmt.Sprintf("key-%d", i) },
 }
 
-// bench is an index with the list of its objects. The list is contiguous in memory while the index is scattered.
+// bench is an index with the list of its objects. The list is contiguous in memory
+// while the index is scattered.
 type bench struct {
 	*Index[string, string]
 	objects, keys []string

@@ -6,16 +6,18 @@ import "sync/atomic"
 //
 // # Guarantees
 //
-// Iterating takes no lock: it blocks neither writers nor other readers, and the loop body may change the chain. Every
-// value that is in the chain from the start to the end of an iteration is yielded exactly once. Values that are removed
-// before they are reached are not yielded, and neither are values that are pushed after the start.
+// Iterating takes no lock: it blocks neither writers nor other readers, and the loop
+// body may change the chain. Every value that is in the chain from the start to the end
+// of an iteration is yielded exactly once. Values that are removed before they are
+// reached are not yielded, and neither are values that are pushed after the start.
 //
 // # Assumptions
 //
 // There is one writer at a time, and a removed link is not used again.
 //
-// It works because links are pushed only at the front, and a removed link keeps its pointer to the next one. A reader
-// on a removed link therefore reaches the next remaining link, possibly over other removed ones, and cannot skip any.
+// It works because links are pushed only at the front, and a removed link keeps its
+// pointer to the next one. A reader on a removed link therefore reaches the next
+// remaining link, possibly over other removed ones, and cannot skip any.
 type chain[T any] struct {
 	first atomic.Pointer[link[T]]
 	size  int // for writers, and for readers that hold the lock

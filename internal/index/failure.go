@@ -8,12 +8,12 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// Keep is returned by an index function as its error to leave the object's values in the index unchanged. It is not a
-// failure.
+// Keep is returned by an index function as its error to leave the object's values in
+// the index unchanged. It is not a failure.
 var Keep = errors.New("keep the values in the index")
 
-// keeps reports whether the function returned [Keep]. If the error was wrapped as temporary or permanent, that class
-// wins.
+// keeps reports whether the function returned [Keep]. If the error was wrapped as
+// temporary or permanent, that class wins.
 func keeps(err error) bool {
 	switch err.(type) {
 	case *registry.TemporaryError, *registry.PermanentError:
@@ -36,8 +36,9 @@ func (v Verdict) String() string {
 	return [...]string{"preserved", "replaced", "removed"}[v]
 }
 
-// Failure is the state of an index function that fails for an object. It counts attempts in a row; a success resets it.
-// The zero value means that the function did not fail.
+// Failure is the state of an index function that fails for an object. It counts
+// attempts in a row; a success resets it. The zero value means that the function did
+// not fail.
 type Failure struct {
 	Started time.Time // time of the first attempt
 	Retries int       // number of attempts; 0 if it did not fail
@@ -45,9 +46,11 @@ type Failure struct {
 	Final   bool      // never called again
 }
 
-// May reports whether the function may be called. While it may not, the object is not in the index.
+// May reports whether the function may be called. While it may not, the object is not
+// in the index.
 //
-// Functions are called only for events: if there is no event when it is due, it is not called.
+// Functions are called only for events: if there is no event when it is due, it is not
+// called.
 func (f Failure) May(now time.Time) bool { return !f.Final && !now.Before(f.Due) }
 
 // begun returns the state at the start of an attempt.
@@ -58,8 +61,9 @@ func (f Failure) begun(now time.Time) Failure {
 	return f
 }
 
-// After returns the effect of an outcome on the values and the next state of the function. now is the end of the
-// attempt; mode applies to errors that are neither temporary nor permanent.
+// After returns the effect of an outcome on the values and the next state of the
+// function. now is the end of the attempt; mode applies to errors that are neither
+// temporary nor permanent.
 //
 //   - A result replaces the values; an empty one removes them.
 //   - No result and no error preserves them: the function returned [Keep], or it
@@ -86,10 +90,12 @@ func (f Failure) After(o execute.Outcome, mode registry.ErrorMode, now time.Time
 	return Removed, f
 }
 
-// Failures are the failures of one object by the id of the function. nil means that there are none.
+// Failures are the failures of one object by the id of the function. nil means that
+// there are none.
 type Failures map[string]Failure
 
-// With sets or clears one failure and returns the result. The receiver must not be used afterwards.
+// With sets or clears one failure and returns the result. The receiver must not be used
+// afterwards.
 func (f Failures) With(id string, one Failure) Failures {
 	switch {
 	case one.Retries > 0:

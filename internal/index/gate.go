@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Gate is a barrier that opens when all indices are filled. No other handler runs before, because it would see
-// incomplete indices.
+// Gate is a barrier that opens when all indices are filled. No other handler runs
+// before, because it would see incomplete indices.
 //
 // # Flow
 //
@@ -23,13 +23,13 @@ import (
 //
 // # Guarantees
 //
-// It opens once and stays open, whatever is expected later, unless Close is called because the indices are filled
-// again.
+// It opens once and stays open, whatever is expected later, unless Close is called
+// because the indices are filled again.
 //
 // # Assumptions
 //
-// No object's turn waits here: kinds without indices, and the other handlers of indexed kinds, are listed after the
-// barrier has opened.
+// No object's turn waits here: kinds without indices, and the other handlers of indexed
+// kinds, are listed after the barrier has opened.
 type Gate struct {
 	mu      sync.Mutex
 	sources map[string]bool // source to synced; nil when the barrier is open
@@ -47,8 +47,8 @@ func NewGate(sources ...string) *Gate {
 	return g
 }
 
-// Expect makes a closed barrier wait for another source. It does nothing if the source is known already, or if the
-// barrier is open.
+// Expect makes a closed barrier wait for another source. It does nothing if the source
+// is known already, or if the barrier is open.
 func (g *Gate) Expect(source string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -58,7 +58,8 @@ func (g *Gate) Expect(source string) {
 	}
 }
 
-// Synced marks a source as fully indexed. It may be called repeatedly, and for unknown sources.
+// Synced marks a source as fully indexed. It may be called repeatedly, and for unknown
+// sources.
 func (g *Gate) Synced(source string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -80,8 +81,8 @@ func (g *Gate) Drop(source string) {
 	delete(g.sources, source)
 }
 
-// Close makes the barrier wait for the source and for everything that is expected from now on. Sources that were synced
-// before are forgotten.
+// Close makes the barrier wait for the source and for everything that is expected from
+// now on. Sources that were synced before are forgotten.
 func (g *Gate) Close(source string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -101,14 +102,16 @@ func (g *Gate) settle() {
 	}
 }
 
-// Open returns a channel that is closed when the barrier opens. After Close, a new call returns another channel.
+// Open returns a channel that is closed when the barrier opens. After Close, a new call
+// returns another channel.
 func (g *Gate) Open() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.open
 }
 
-// Waiting returns the names of the unsynced sources, sorted. It is empty if the barrier is open.
+// Waiting returns the names of the unsynced sources, sorted. It is empty if the barrier
+// is open.
 func (g *Gate) Waiting() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -122,8 +125,9 @@ func (g *Gate) Waiting() []string {
 	return names
 }
 
-// Await waits until the barrier is open. Meanwhile it calls tell with the unsynced sources at the given interval: a
-// source that cannot be listed must not block everything silently. It returns the cause of ctx if that ends first.
+// Await waits until the barrier is open. Meanwhile it calls tell with the unsynced
+// sources at the given interval: a source that cannot be listed must not block
+// everything silently. It returns the cause of ctx if that ends first.
 func (g *Gate) Await(ctx context.Context, interval time.Duration, tell func(waiting []string)) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()

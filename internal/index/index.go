@@ -1,9 +1,10 @@
-// Package index implements in-memory indices: users' functions fill them, one object at a time, and handlers of any
-// object look them up.
+// Package index implements in-memory indices: users' functions fill them, one object at
+// a time, and handlers of any object look them up.
 //
-// It has three parts. [Index] contains the values. [Indexers] calls the functions for an object and applies their
-// outcomes; the decisions are pure, see [Failure]. [Gate] is the barrier that holds back all other handlers until the
-// indices are filled for the first time.
+// It has three parts. [Index] contains the values. [Indexers] calls the functions for
+// an object and applies their outcomes; the decisions are pure, see [Failure]. [Gate]
+// is the barrier that holds back all other handlers until the indices are filled for
+// the first time.
 package index
 
 import (
@@ -11,23 +12,26 @@ import (
 	"sync"
 )
 
-// Index contains values under keys. Each value belongs to one object. An object may have one value under each of any
-// number of keys, and a key may have values of any number of objects. Equal values of several objects count separately.
+// Index contains values under keys. Each value belongs to one object. An object may
+// have one value under each of any number of keys, and a key may have values of any
+// number of objects. Equal values of several objects count separately.
 //
 // # Guarantees
 //
-// All methods are safe for concurrent use, even within loops over the index. A lookup copies nothing, and its cost does
-// not depend on the size of the index. The cost of an update depends only on the number of keys that the object has and
-// had. No lock is held while a loop body runs.
+// All methods are safe for concurrent use, even within loops over the index. A lookup
+// copies nothing, and its cost does not depend on the size of the index. The cost of an
+// update depends only on the number of keys that the object has and had. No lock is
+// held while a loop body runs.
 //
-// A loop yields each value that is present from its start to its end exactly once, as it was when the loop reached it.
-// Values that are removed before they are reached are not yielded. No object is yielded twice under one key. The order
-// is not specified.
+// A loop yields each value that is present from its start to its end exactly once, as
+// it was when the loop reached it. Values that are removed before they are reached are
+// not yielded. No object is yielded twice under one key. The order is not specified.
 //
 // # Caveats
 //
-// Several lookups may be inconsistent with each other because objects change in between: Count and a loop, for example,
-// or two loops. A loop over all keys may yield an object twice, or not at all, if its keys change meanwhile.
+// Several lookups may be inconsistent with each other because objects change in
+// between: Count and a loop, for example, or two loops. A loop over all keys may yield
+// an object twice, or not at all, if its keys change meanwhile.
 type Index[K comparable, V any] struct {
 	mu      sync.RWMutex
 	keys    map[K]*store[K, V]
@@ -57,10 +61,11 @@ func New[K comparable, V any]() *Index[K, V] {
 	return &Index[K, V]{keys: map[K]*store[K, V]{}, objects: map[string]*entry[K, V]{}}
 }
 
-// Put replaces all values of the object in the index. nil or an empty map removes the object. The map is neither kept
-// nor changed.
+// Put replaces all values of the object in the index. nil or an empty map removes the
+// object. The map is neither kept nor changed.
 //
-// object must be unique among all objects in the index, across resources; for example the uid.
+// object must be unique among all objects in the index, across resources; for example
+// the uid.
 func (x *Index[K, V]) Put(object string, values map[K]V) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -171,7 +176,8 @@ func (x *Index[K, V]) One(key K) (v V, found bool) {
 	return v, false
 }
 
-// Get returns a sequence of the values under the key. The key is looked up when the loop starts.
+// Get returns a sequence of the values under the key. The key is looked up when the
+// loop starts.
 func (x *Index[K, V]) Get(key K) iter.Seq[V] {
 	return func(yield func(V) bool) {
 		s := x.find(key)

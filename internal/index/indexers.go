@@ -11,7 +11,8 @@ import (
 
 // Target is an [Index] without type parameters.
 type Target interface {
-	// Replace replaces all values of the object. values must be a map of the index's type.
+	// Replace replaces all values of the object. values must be a map of the index's
+	// type.
 	Replace(object string, values any)
 	// Remove removes the object from the index if it is present.
 	Remove(object string)
@@ -21,8 +22,8 @@ type Target interface {
 
 // Function is a declared index function with its index.
 type Function struct {
-	// Handler has the id, the filters and the limits. Its Call stores the map, which may be nil, in Request.Result.
-	// Without a result the values are kept.
+	// Handler has the id, the filters and the limits. Its Call stores the map, which
+	// may be nil, in Request.Result. Without a result the values are kept.
 	Handler *registry.Handler
 	Into    Target
 }
@@ -31,11 +32,12 @@ type Function struct {
 //
 // # Guarantees
 //
-// All matching functions are called for each event of an object, sequentially. By default, their errors are ignored
-// unless they are temporary or permanent. Their patches are discarded.
+// All matching functions are called for each event of an object, sequentially. By
+// default, their errors are ignored unless they are temporary or permanent. Their
+// patches are discarded.
 //
-// Failing functions are remembered as long as the object exists: see [Failure]. Objects without failures need no
-// memory.
+// Failing functions are remembered as long as the object exists: see [Failure]. Objects
+// without failures need no memory.
 //
 // # Assumptions
 //
@@ -49,10 +51,12 @@ type Indexers struct {
 	failing map[string]Failures // by object
 }
 
-// Update updates the indices for an event other than a deletion. It calls request for each function to get a separate
-// request. Panics of filters are propagated; panics of functions are errors.
+// Update updates the indices for an event other than a deletion. It calls request for
+// each function to get a separate request. Panics of filters are propagated; panics of
+// functions are errors.
 //
-// If ctx ends, the remaining functions are not called, and the values in their indices stay.
+// If ctx ends, the remaining functions are not called, and the values in their indices
+// stay.
 func (x *Indexers) Update(ctx context.Context, request func() *registry.Request) {
 	for _, f := range x.Functions {
 		if ctx.Err() != nil {
@@ -102,7 +106,8 @@ func (x *Indexers) attempt(h *registry.Handler, req *registry.Request, f Failure
 	}
 }
 
-// Remove removes a deleted object from all indices, without calling any function, and forgets its failures.
+// Remove removes a deleted object from all indices, without calling any function, and
+// forgets its failures.
 func (x *Indexers) Remove(object string) {
 	for _, f := range x.Functions {
 		f.Into.Remove(object)

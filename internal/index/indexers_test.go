@@ -63,7 +63,8 @@ func (s *script) event(ctx context.Context, uid string, result map[string]string
 	})
 }
 
-// expect checks the values under the only key, and the number of calls since the last check.
+// expect checks the values under the only key, and the number of calls since the last
+// check.
 func (s *script) expect(calls int, values ...string) {
 	s.t.Helper()
 	want := map[string][]string{}

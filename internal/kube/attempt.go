@@ -56,8 +56,8 @@ func (c *Client) attempt(outer context.Context, conns *conns, r *call) (o outcom
 	}
 	if o.err == nil && r.route != whole && r.route != aside {
 		deadline.stop()
-		// The reader may be slow because it passes objects to code that waits for a slot itself, so the slot must be
-		// free.
+		// The reader may be slow because it passes objects to code that waits for a
+		// slot itself, so the slot must be free.
 		finish()
 		a.Body = deadline.watch(a.Body, r.route)
 	}
@@ -109,8 +109,8 @@ func roundTrip(ctx context.Context, conns *conns, r *call) (*http.Response, outc
 	return resp, o
 }
 
-// blamed sets the error and the origin of a request that was canceled early. The transport's errors do not name the
-// cause.
+// blamed sets the error and the origin of a request that was canceled early. The
+// transport's errors do not name the cause.
 func (o outcome) blamed(outer, inner context.Context) outcome {
 	if o.err == nil {
 		return o
@@ -161,7 +161,8 @@ func (d *deadline) stop() {
 	}
 }
 
-// watch limits how long a streamed body may stay silent. Watches are exempt: package stream detects silent watches.
+// watch limits how long a streamed body may stay silent. Watches are exempt: package
+// stream detects silent watches.
 func (d *deadline) watch(body io.ReadCloser, r route) io.ReadCloser {
 	if d.timer == nil || r.isWatch() {
 		return body

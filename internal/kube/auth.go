@@ -12,10 +12,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A 401 may mean that the credentials are invalid, or that one aggregated API rejected one request. After a 401, one of
-// the waiting requests therefore asks the API server itself for a path that every client may read. If that is rejected
-// as well, no more requests are sent with these credentials. The waiting requests take turns probing until the
-// credentials are accepted or replaced.
+// A 401 may mean that the credentials are invalid, or that one aggregated API rejected
+// one request. After a 401, one of the waiting requests therefore asks the API server
+// itself for a path that every client may read. If that is rejected as well, no more
+// requests are sent with these credentials. The waiting requests take turns probing
+// until the credentials are accepted or replaced.
 
 // outage is a period in which the server rejects one set of credentials.
 type outage struct {
@@ -65,7 +66,8 @@ func (o *outage) end(c *conns) {
 	close(o.over)
 }
 
-// admitted waits while the credentials are known to be rejected, and returns the connections to use.
+// admitted waits while the credentials are known to be rejected, and returns the
+// connections to use.
 func (c *Client) admitted(ctx context.Context) (*conns, error) {
 	for {
 		conns := c.current()
@@ -79,8 +81,8 @@ func (c *Client) admitted(ctx context.Context) (*conns, error) {
 	}
 }
 
-// sitOut waits until the outage is over or the credentials are replaced, and takes its turn in probing the server. It
-// returns an error only if ctx ends.
+// sitOut waits until the outage is over or the credentials are replaced, and takes its
+// turn in probing the server. It returns an error only if ctx ends.
 func (c *Client) sitOut(ctx context.Context, conns *conns, o *outage) error {
 	select {
 	case <-o.over:
@@ -123,8 +125,9 @@ func (c *Client) sitOut(ctx context.Context, conns *conns, o *outage) error {
 	}
 }
 
-// Hold makes all requests wait until [Client.Use] provides other credentials, because the current ones must not be used
-// anymore. Requests whose contexts end meanwhile return err.
+// Hold makes all requests wait until [Client.Use] provides other credentials, because
+// the current ones must no longer be used. Requests whose contexts end meanwhile return
+// err.
 func (c *Client) Hold(err error) {
 	conns := c.shared.conns.Load()
 	o := &outage{turn: make(chan struct{}), over: make(chan struct{}), err: err} // no token: requests must not probe
@@ -168,8 +171,8 @@ func authPause(n int) time.Duration {
 	return min(first<<(n-1), most)
 }
 
-// authState tracks whether the credentials are rejected. It logs each change once instead of once per request and
-// attempt.
+// authState tracks whether the credentials are rejected. It logs each change once
+// instead of once per request and attempt.
 type authState struct {
 	log    *slog.Logger
 	notify func(*rest.Config, error)
@@ -195,7 +198,8 @@ func (a *authState) refused(c *conns, err error) {
 	}
 }
 
-// noteAnswer records a response other than 401: the credentials are accepted. Server errors prove nothing about them.
+// noteAnswer records a response other than 401: the credentials are accepted. Server
+// errors prove nothing about them.
 func (c *Client) noteAnswer(conns *conns, o outcome) {
 	a := c.shared.auth
 	if !a.bad.Load() || o.code == 0 || o.code == http.StatusUnauthorized || o.code >= 500 {

@@ -1,9 +1,10 @@
 // Package kube is the only code that talks to the Kubernetes API: requests,
 // lists, watches, discovery, authentication, retries and limits.
 //
-// It uses net/http on the transports and credentials that client-go configures, and keeps objects as the bytes that
-// were received. Requests share HTTP/2 connections with health checks. Every watch has its own HTTP/1.1 connection,
-// because a server closes watches that share a connection with many writes.
+// It uses net/http on the transports and credentials that client-go configures, and
+// keeps objects as the bytes that were received. Requests share HTTP/2 connections with
+// health checks. Every watch has its own HTTP/1.1 connection, because a server closes
+// watches that share a connection with many writes.
 package kube
 
 import (
@@ -19,51 +20,59 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options configure a [Client]. Start with [DefaultOptions]: a zero field means zero, not the default.
+// Options configure a [Client]. Start with [DefaultOptions]: a zero field means zero,
+// not the default.
 type Options struct {
-	// UserAgent identifies the program to the server. Default: the name in the rest.Config, or client-go's.
+	// UserAgent identifies the program to the server. Default: the name in the
+	// rest.Config, or client-go's.
 	UserAgent string
 
-	// RequestTimeout limits one attempt of a request, including reading the response. For lists it limits the silence
-	// between reads instead, because their consumer may be slow; for watches, the time until the response starts.
-	// Default: 30s. 0 means no limit.
+	// RequestTimeout limits one attempt of a request, including reading the response.
+	// For lists it limits the silence between reads instead, because their consumer may
+	// be slow; for watches, the time until the response starts. Default: 30s. 0 means
+	// no limit.
 	RequestTimeout time.Duration
 
-	// ConnectTimeout limits the time to establish a connection. Default: 10s. 0 means no limit.
+	// ConnectTimeout limits the time to establish a connection. Default: 10s. 0 means
+	// no limit.
 	ConnectTimeout time.Duration
 
-	// IgnoreProxyVariables ignores HTTPS_PROXY and related variables. A proxy in the rest.Config is always used.
-	// Default: false.
+	// IgnoreProxyVariables ignores HTTPS_PROXY and related variables. A proxy in the
+	// rest.Config is always used. Default: false.
 	IgnoreProxyVariables bool
 
-	// Backoffs are the pauses between the attempts of one request. When they run out, the last error is returned. The
-	// sequence restarts for each request and may be infinite. Long pauses are cut short when the server responds to
-	// other requests again. Default: 1, 1, 2, 3, 5, 8, 13, 21 s. nil means no retries.
+	// Backoffs are the pauses between the attempts of one request. When they run out,
+	// the last error is returned. The sequence restarts for each request and may be
+	// infinite. Long pauses are cut short when the server responds to other requests
+	// again. Default: 1, 1, 2, 3, 5, 8, 13, 21 s. nil means no retries.
 	Backoffs iter.Seq[time.Duration]
 
-	// EnforceRetryAfter uses the server's Retry-After instead of Backoffs, even if it is shorter. Default: false, the
-	// longer of the two is used.
+	// EnforceRetryAfter uses the server's Retry-After instead of Backoffs, even if it
+	// is shorter. Default: false, the longer of the two is used.
 	EnforceRetryAfter bool
 
 	// InFlight limits concurrent requests. Watches do not count.
 	InFlight InFlight
 
-	// Log receives failed attempts and rejected credentials. For each kind of failure, one line per minute is logged at
-	// ERROR and the rest at DEBUG. Default: slog.Default().
+	// Log receives failed attempts and rejected credentials. For each kind of failure,
+	// one line per minute is logged at ERROR and the rest at DEBUG. Default:
+	// slog.Default().
 	Log *slog.Logger
 
-	// Observe is called after every attempt of a request, for metrics. It is called concurrently and must not block.
-	// May be nil.
+	// Observe is called after every attempt of a request, for metrics. It is called
+	// concurrently and must not block. May be nil.
 	Observe func(Observation)
 
-	// Unauthorized is called with the error when the server is known to reject the credentials, and with nil when it
-	// accepts credentials again. cfg is the configuration that contained them. It must not block and must not use the
-	// client. May be nil.
+	// Unauthorized is called with the error when the server is known to reject the
+	// credentials, and with nil when it accepts credentials again. cfg is the
+	// configuration that contained them. It must not block and must not use the client.
+	// May be nil.
 	Unauthorized func(cfg *rest.Config, err error)
 
-	// Gate is called before every attempt of a write. If it returns an error, the write is not sent and fails with a
-	// [GatedError]. Otherwise the attempt may take until the returned time; the zero time means no limit. It is called
-	// concurrently and must not block. May be nil.
+	// Gate is called before every attempt of a write. If it returns an error, the write
+	// is not sent and fails with a [GatedError]. Otherwise the attempt may take until
+	// the returned time; the zero time means no limit. It is called concurrently and
+	// must not block. May be nil.
 	Gate func() (until time.Time, err error)
 }
 
@@ -108,8 +117,9 @@ type shared struct {
 	skipped  skipped
 }
 
-// NewClient returns a client for a client-go configuration. It uses only the server, the credentials, the proxy, the
-// dialer and the transport wrappers of cfg. If cfg has a Transport, all requests go through it.
+// NewClient returns a client for a client-go configuration. It uses only the server,
+// the credentials, the proxy, the dialer and the transport wrappers of cfg. If cfg has
+// a Transport, all requests go through it.
 func NewClient(cfg *rest.Config, o Options) (*Client, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -124,8 +134,8 @@ func NewClient(cfg *rest.Config, o Options) (*Client, error) {
 	return c, nil
 }
 
-// Use replaces the server and the credentials. Requests that wait because the previous credentials were rejected
-// continue at once. Open watches end with [ErrReplaced].
+// Use replaces the server and the credentials. Requests that wait because the previous
+// credentials were rejected continue at once. Open watches end with [ErrReplaced].
 func (c *Client) Use(cfg *rest.Config) error {
 	fresh, err := connect(cfg, c.shared.opts)
 	if err != nil {
@@ -145,13 +155,13 @@ func (c *Client) Use(cfg *rest.Config) error {
 	return nil
 }
 
-// Load returns the limit of requests in flight, their number, and the number of waiting requests. Watches and clients
-// with reserved capacity do not count.
+// Load returns the limit of requests in flight, their number, and the number of waiting
+// requests. Watches and clients with reserved capacity do not count.
 func (c *Client) Load() (limit float64, inFlight, waiting int) { return c.limit.load() }
 
-// Derive returns a client with changed options. It shares the server, the credentials, the connections and the limit of
-// requests in flight with c; changes to the options that configure those have no effect. See [Client.Reserved] for a
-// separate limit.
+// Derive returns a client with changed options. It shares the server, the credentials,
+// the connections and the limit of requests in flight with c; changes to the options
+// that configure those have no effect. See [Client.Reserved] for a separate limit.
 func (c *Client) Derive(change func(*Options)) *Client {
 	derived := *c
 	change(&derived.opts)
@@ -163,15 +173,15 @@ func (c *Client) WithBackoffs(b iter.Seq[time.Duration]) *Client {
 	return c.Derive(func(o *Options) { o.Backoffs = b })
 }
 
-// Ungated returns a derived client whose writes skip the gate. It is for the writes that open the gate, and for
-// harmless ones.
+// Ungated returns a derived client whose writes skip the gate. It is for the writes
+// that open the gate, and for harmless ones.
 func (c *Client) Ungated() *Client {
 	return c.Derive(func(o *Options) { o.Gate = nil })
 }
 
-// Reserved returns a derived client with separate capacity: it and the clients derived from it have up to n requests in
-// flight, however many requests of other clients wait. It is for the few small requests that must not be late, such as
-// lease renewals.
+// Reserved returns a derived client with separate capacity: it and the clients derived
+// from it have up to n requests in flight, however many requests of other clients wait.
+// It is for the few small requests that must not be late, such as lease renewals.
 func (c *Client) Reserved(n int) *Client {
 	derived := *c
 	derived.limit = newLimiter(InFlight{Start: n, Min: n, Max: n})
@@ -181,17 +191,18 @@ func (c *Client) Reserved(n int) *Client {
 // Host returns the URL of the API server, for messages.
 func (c *Client) Host() string { return c.shared.conns.Load().base.String() }
 
-// Answers returns the number of responses so far, including errors. If it is unchanged, the server has not responded in
-// between.
+// Answers returns the number of responses so far, including errors. If it is unchanged,
+// the server has not responded in between.
 func (c *Client) Answers() uint64 { return c.shared.answers.Load() }
 
-// Outages returns the rate limit for log lines about failures of the API server. Other packages share it to keep an
-// outage at one line per minute in total.
+// Outages returns the rate limit for log lines about failures of the API server. Other
+// packages share it to keep an outage at one line per minute in total.
 func (c *Client) Outages() *Outages { return &c.shared.outages }
 
 // Close closes the connections that are not in use.
 //
-// A request that was just canceled may still hold its connection, so idle connections are closed again a second later.
+// A request that was just canceled may still hold its connection, so idle connections
+// are closed again a second later.
 func (c *Client) Close() {
 	conns := c.shared.conns.Load()
 	conns.closeIdle()

@@ -59,8 +59,9 @@ const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 //   - the service account of the pod;
 //   - ~/.kube/config.
 //
-// A non-empty context selects a context other than the current one; the service account is then not used. The namespace
-// is that of the context or the pod, and empty if they have none.
+// A non-empty context selects a context other than the current one; the service account
+// is then not used. The namespace is that of the context or the pod, and empty if they
+// have none.
 func LoadConfig(kubeconfigPath, context string) (cfg *rest.Config, namespace string, err error) {
 	if kubeconfigPath != "" || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "" || context != "" {
 		return LoadKubeconfig(kubeconfigPath, context)
@@ -71,7 +72,8 @@ func LoadConfig(kubeconfigPath, context string) (cfg *rest.Config, namespace str
 	return LoadKubeconfig("", "")
 }
 
-// LoadServiceAccount is [LoadConfig] for the service account only. It returns a nil configuration outside of a pod.
+// LoadServiceAccount is [LoadConfig] for the service account only. It returns a nil
+// configuration outside of a pod.
 func LoadServiceAccount() (cfg *rest.Config, namespace string, err error) {
 	cfg, err = rest.InClusterConfig()
 	switch {
@@ -103,7 +105,8 @@ func LoadKubeconfig(kubeconfigPath, context string) (cfg *rest.Config, namespace
 	return loadFiles([]string{path}, context)
 }
 
-// splitPaths splits a list of paths. Paths may start with "~/" because the environment may be set without a shell.
+// splitPaths splits a list of paths. Paths may start with "~/" because the environment
+// may be set without a shell.
 func splitPaths(list string) (paths []string) {
 	for _, path := range filepath.SplitList(list) {
 		path = strings.TrimSpace(path)
@@ -119,15 +122,16 @@ func splitPaths(list string) (paths []string) {
 	return paths
 }
 
-// loadFiles merges kubeconfigs as client-go does: the first definition wins, and missing files are skipped as long as
-// one exists.
+// loadFiles merges kubeconfigs as client-go does: the first definition wins, and
+// missing files are skipped as long as one exists.
 func loadFiles(paths []string, context string) (*rest.Config, string, error) {
 	var found []string
 	for _, path := range paths {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		// Load each file separately first, because the error of the merge does not name the file.
+		// Load each file separately first, because the error of the merge does not name
+		// the file.
 		if _, err := clientcmd.LoadFromFile(path); err != nil {
 			return nil, "", &ConfigError{Path: path, Problem: ConfigBroken, Err: err}
 		}

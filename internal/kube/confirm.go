@@ -11,15 +11,17 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// confirmAfter is the time without a response after which the object is read, and the interval of further reads.
+// confirmAfter is the time without a response after which the object is read, and the
+// interval of further reads.
 const confirmAfter = 5 * time.Second
 
 // confirmingKey is the context key of the function that recognizes the effect of a write.
 type confirmingKey struct{}
 
-// Confirming returns a context for a patch whose effect can be recognized. If the patch gets no response for 5 s, the
-// object is read on another connection, and again every 5 s while the patch is pending. As soon as recognized returns
-// true, the object that was read becomes the response of the patch. So does a 404.
+// Confirming returns a context for a patch whose effect can be recognized. If the patch
+// gets no response for 5 s, the object is read on another connection, and again every 5
+// s while the patch is pending. As soon as recognized returns true, the object that was
+// read becomes the response of the patch. So does a 404.
 func Confirming(ctx context.Context, recognized func(*object.Body) bool) context.Context {
 	return context.WithValue(ctx, confirmingKey{}, recognized)
 }
@@ -35,8 +37,9 @@ type confirmation struct {
 	err   error
 }
 
-// confirm starts the confirmation of one attempt of a write. It returns nil if the effect of the write cannot be
-// recognized. It cancels the attempt as soon as the effect is found. It stops when ctx ends.
+// confirm starts the confirmation of one attempt of a write. nil means that the effect
+// of the write cannot be recognized. It cancels the attempt as soon as the effect is
+// found. It stops when ctx ends.
 func (c *Client) confirm(ctx context.Context, conns *conns, r *call, end context.CancelCauseFunc) *confirmation {
 	if r.recognized == nil {
 		return nil
@@ -62,7 +65,8 @@ func (c *Client) confirm(ctx context.Context, conns *conns, r *call, end context
 	return k
 }
 
-// stop returns o, or the outcome that was found by reading the object. The context of the attempt must have ended.
+// stop returns o, or the outcome that was found by reading the object. The context of
+// the attempt must have ended.
 func (k *confirmation) stop(o outcome) outcome {
 	if k == nil || k.timer.Stop() {
 		return o
@@ -77,8 +81,8 @@ func (k *confirmation) stop(o outcome) outcome {
 	return outcome{code: http.StatusOK, sent: true, began: o.began, lost: true}
 }
 
-// readAside reads an object on a separate connection and without a slot: all slots may be taken by writes that wait for
-// this read.
+// readAside reads an object on a separate connection and without a slot: all slots may
+// be taken by writes that wait for this read.
 func (c *Client) readAside(ctx context.Context, conns *conns, t Target) (body *object.Body, err error) {
 	t.Subresource = ""
 	r := &call{verb: "get", method: http.MethodGet, target: t, repeatable: true, route: aside}

@@ -27,7 +27,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// client-go's support for credentials must work with our own transports, over real connections.
+// client-go's support for credentials must work with our own transports, over real
+// connections.
 
 // bouncer is a server that accepts one client.
 type bouncer struct {

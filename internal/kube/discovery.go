@@ -24,13 +24,15 @@ import (
 type Discovery struct {
 	Resources []kind.Info
 
-	// Failed are the groups, or versions of groups, whose discovery failed. Earlier knowledge about them may still be
-	// valid, and some of their resources may be in Resources.
+	// Failed are the groups, or versions of groups, whose discovery failed. Earlier
+	// knowledge about them may still be valid, and some of their resources may be in
+	// Resources.
 	Failed map[schema.GroupVersion]error
 }
 
-// Discover lists the resources of the given groups, or of all groups. It uses aggregated discovery where the server
-// supports it. A broken group does not hide the others; it is in [Discovery.Failed].
+// Discover lists the resources of the given groups, or of all groups. It uses
+// aggregated discovery where the server supports it. A broken group does not hide the
+// others; it is in [Discovery.Failed].
 func (c *Client) Discover(ctx context.Context, groups ...string) (Discovery, error) {
 	d := Discovery{Failed: map[schema.GroupVersion]error{}}
 	wanted := func(group string) bool { return len(groups) == 0 || slices.Contains(groups, group) }
@@ -48,8 +50,8 @@ func (c *Client) Discover(ctx context.Context, groups ...string) (Discovery, err
 	return d, nil
 }
 
-// Version returns the version of the server. It is the cheapest request, and therefore used to check whether the server
-// is reachable.
+// Version returns the version of the server. It is the cheapest request, and therefore
+// used to check whether the server is reachable.
 func (c *Client) Version(ctx context.Context) (*version.Info, error) {
 	v := &version.Info{}
 	if err := c.document(ctx, "/version", "", v); err != nil {
@@ -58,8 +60,8 @@ func (c *Client) Version(ctx context.Context) (*version.Info, error) {
 	return v, nil
 }
 
-// acceptAggregated requests aggregated discovery. Kubernetes before 1.30 has only the beta version, which has the same
-// format.
+// acceptAggregated requests aggregated discovery. Kubernetes before 1.30 has only the
+// beta version, which has the same format.
 const acceptAggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
 	"application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"
 
@@ -98,7 +100,8 @@ func (c *Client) discoverRoot(ctx context.Context, path string, wanted func(grou
 	return ctx.Err()
 }
 
-// groupLimit limits discovery of one version of a group, including retries. A broken group must not delay the others.
+// groupLimit limits discovery of one version of a group, including retries. A broken
+// group must not delay the others.
 const groupLimit = 3 * time.Second
 
 // discoverGroups reads the documents of all versions of the groups.
@@ -139,8 +142,9 @@ func (c *Client) document(ctx context.Context, path, accept string, into any) er
 		}})
 }
 
-// addGroup adds a group of aggregated discovery. Its first version is the preferred one even if it is stale: that the
-// server cannot reach it at the moment does not make another version preferred.
+// addGroup adds a group of aggregated discovery. Its first version is the preferred one
+// even if it is stale: that the server cannot reach it at the moment does not make
+// another version preferred.
 func (d *Discovery) addGroup(g discovery.APIGroupDiscovery) {
 	for i, v := range g.Versions {
 		gv := schema.GroupVersion{Group: g.Name, Version: v.Version}
@@ -166,7 +170,8 @@ func (d *Discovery) addGroup(g discovery.APIGroupDiscovery) {
 	}
 }
 
-// addList adds the document of one version of a group. It lists subresources separately, in any order.
+// addList adds the document of one version of a group. It lists subresources
+// separately, in any order.
 func (d *Discovery) addList(gv schema.GroupVersion, list metav1.APIResourceList, preferred bool) {
 	infos := map[string]kind.Info{}
 	subresources := map[string][]string{}

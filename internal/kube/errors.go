@@ -16,8 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// UnknownOutcomeError means that a write was sent and may have been applied, but its response was lost, truncated or
-// unreadable. The client does not retry it: the caller must read the object and look for its own effect.
+// UnknownOutcomeError means that a write was sent and may have been applied, but its
+// response was lost, truncated or unreadable. The client does not retry it: the caller
+// must read the object and look for its own effect.
 type UnknownOutcomeError struct {
 	Code int // HTTP status; 0 if there was no response. 2xx means that the write was applied
 	Err  error
@@ -58,8 +59,8 @@ func (e *TimeoutError) Error() string { return fmt.Sprintf("no response within %
 // Timeout returns true. It implements the method of net.Error.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// Refused returns the status that the server returned as an error. It returns false for other errors, such as
-// connection errors.
+// Refused returns the status that the server returned as an error. It returns false for
+// other errors, such as connection errors.
 func Refused(err error) (metav1.Status, bool) {
 	var s *apierrors.StatusError
 	if errors.As(err, &s) {
@@ -68,8 +69,8 @@ func Refused(err error) (metav1.Status, bool) {
 	return metav1.Status{}, false
 }
 
-// Unavailable reports whether err means that the server is unreachable or overloaded, independently of what was
-// requested.
+// Unavailable reports whether err means that the server is unreachable or overloaded,
+// independently of the request.
 func Unavailable(err error) bool {
 	if s, refused := Refused(err); refused {
 		return s.Code == http.StatusTooManyRequests || s.Code >= 500
@@ -109,7 +110,8 @@ func statusError(r *call, resp *http.Response) *apierrors.StatusError {
 	return generic
 }
 
-// completed fills in the fields that the server left out of its status. The code is always the HTTP status.
+// completed fills in the fields that the server left out of its status. The code is
+// always the HTTP status.
 func completed(s, generic metav1.Status) metav1.Status {
 	s.Code = generic.Code
 	s.Status = metav1.StatusFailure
@@ -129,7 +131,8 @@ func cutText(s string) string {
 	return s
 }
 
-// retryAfter parses the Retry-After header: seconds, whose fraction is dropped, or a date.
+// retryAfter parses the Retry-After header: seconds, whose fraction is dropped, or a
+// date.
 func retryAfter(h http.Header, now time.Time) (seconds int32, ok bool) {
 	text := h.Get("Retry-After")
 	if text == "" {
@@ -148,8 +151,8 @@ func retryAfter(h http.Header, now time.Time) (seconds int32, ok bool) {
 // maxRetryAfter limits the pause that a server may request.
 const maxRetryAfter = 5 * time.Minute
 
-// RetryAfter returns the pause that the server requested with an error, at most 5 minutes. 0 means that it requested
-// none.
+// RetryAfter returns the pause that the server requested with an error, at most 5
+// minutes. 0 means that it requested none.
 func RetryAfter(err error) time.Duration {
 	if s, ok := Refused(err); ok && s.Details != nil {
 		return min(time.Duration(s.Details.RetryAfterSeconds)*time.Second, maxRetryAfter)
@@ -157,7 +160,8 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
-// neverSent reports whether err occurred while connecting, when the request cannot have reached the server.
+// neverSent reports whether err occurred while connecting, when the request cannot have
+// reached the server.
 func neverSent(err error) bool {
 	var dns *net.DNSError
 	if errors.As(err, &dns) {

@@ -9,14 +9,16 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// client-go reads token files about once a minute, but not earlier if a token is rejected. It reads client certificates
-// for each new connection, so open connections keep the previous ones. It fixes the trusted authorities when a
-// transport is created. Therefore new connections replace the old ones when one of these files changes.
+// client-go reads token files about once a minute, but not earlier if a token is
+// rejected. It reads client certificates for each new connection, so open connections
+// keep the previous ones. It fixes the trusted authorities when a transport is created.
+// Therefore new connections replace the old ones when one of these files changes.
 
 // filesCheck is the interval of checking the files while requests succeed.
 const filesCheck = time.Minute
 
-// files are the files with tokens, certificates, keys and authorities, with a digest of their contents.
+// files are the files with tokens, certificates, keys and authorities, with a digest of
+// their contents.
 type files struct {
 	paths []string // empty if all credentials are inline data
 
@@ -44,8 +46,9 @@ func (f *files) note(cfg *rest.Config) {
 	}
 }
 
-// changed reports whether the contents of the files have changed. It reads them at most once per within. Unreadable
-// files count as unchanged: they may be in the middle of an update.
+// changed reports whether the contents of the files have changed. It reads them at most
+// once per within. Unreadable files count as unchanged: they may be in the middle of an
+// update.
 func (f *files) changed(within time.Duration) bool {
 	if len(f.paths) == 0 {
 		return false
@@ -76,7 +79,8 @@ func digest(paths []string) (sum [sha256.Size]byte, ok bool) {
 	return sum, true
 }
 
-// current returns the connections to use. It replaces them first if their files have changed.
+// current returns the connections to use. It replaces them first if their files have
+// changed.
 func (c *Client) current() *conns {
 	conns := c.shared.conns.Load()
 	if c.renew(conns, filesCheck) {
@@ -85,9 +89,9 @@ func (c *Client) current() *conns {
 	return conns
 }
 
-// renew replaces the connections, with the same credentials, if the files behind them have changed. It checks the files
-// at most once per within. It reports whether the connections were replaced. Requests and watches on the old
-// connections continue.
+// renew replaces the connections, with the same credentials, if the files behind them
+// have changed. It checks the files at most once per within. It reports whether the
+// connections were replaced. Requests and watches on the old connections continue.
 func (c *Client) renew(old *conns, within time.Duration) bool {
 	if !old.files.changed(within) {
 		return false

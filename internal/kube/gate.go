@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// GatedError means that [Options.Gate] refused a write, which was not sent. As the cause of an [UnknownOutcomeError] it
-// means that the gate closed while the write was in flight.
+// GatedError means that [Options.Gate] refused a write, which was not sent. As the
+// cause of an [UnknownOutcomeError] it means that the gate closed while the write was
+// in flight.
 type GatedError struct{ Err error }
 
 func (e *GatedError) Error() string { return fmt.Sprintf("the write is not allowed now: %v", e.Err) }
@@ -40,7 +41,8 @@ func writes(method string) bool {
 	return true
 }
 
-// closeAt cancels a request at the given time, unless the time is zero or stop is called first.
+// closeAt cancels a request at the given time, unless the time is zero or stop is
+// called first.
 func closeAt(until time.Time, cancel context.CancelCauseFunc) (stop func()) {
 	if until.IsZero() {
 		return func() {}

@@ -5,14 +5,15 @@ import (
 	"sync"
 )
 
-// InFlight limits concurrent requests adaptively. The limit is halved when the server is overloaded, and grows slowly
-// while successful requests use it up.
+// InFlight limits concurrent requests adaptively. The limit is halved when the server
+// is overloaded, and grows slowly while successful requests use it up.
 type InFlight struct {
 	Start    int // Default: 32.
 	Min, Max int // Default: 1 and 256.
 }
 
-// adapt returns the limit after a request has finished. busy is the number of requests in flight, including this one.
+// adapt returns the limit after a request has finished. busy is the number of requests
+// in flight, including this one.
 func (b InFlight) adapt(limit float64, busy int, overloaded bool) float64 {
 	if overloaded {
 		return max(limit/2, float64(b.Min))
@@ -95,8 +96,8 @@ func (l *limiter) release(s slot, learnt learnt) {
 	defer l.mu.Unlock()
 	switch {
 	case learnt == overloaded && s.cuts == l.cuts:
-		// Only the first rejection under one limit counts, or one burst of rejections would reduce the limit to its
-		// minimum.
+		// Only the first rejection under one limit counts, or one burst of rejections
+		// would reduce the limit to its minimum.
 		l.cuts++
 		l.limit = l.bounds.adapt(l.limit, l.busy, true)
 	case learnt == succeeded:

@@ -25,19 +25,20 @@ type ListOptions struct {
 	Limit    int    // objects per page; 0 means PageSize, negative means no paging
 	Max      int    // stop after this many objects; 0 means no limit
 
-	// Skipped is called for items that cannot be read. Each of them is logged once, and the other items are listed. May
-	// be nil.
+	// Skipped is called for items that cannot be read. Each of them is logged once, and
+	// the other items are listed. May be nil.
 	Skipped func(object.Identity)
 }
 
-// List reads all objects of a resource in one namespace, or in all if ns is empty. It calls each for every object as
-// soon as it has arrived. Only one object is in memory at a time. The callback may be slow. Its error ends the list and
-// is returned.
+// List reads all objects of a resource in one namespace, or in all if ns is empty. It
+// calls each for every object as soon as it has arrived. Only one object is in memory
+// at a time. The callback may be slow. Its error ends the list and is returned.
 //
-// List returns the resource version of the list, from which a watch can start. It is a consistent read.
+// List returns the resource version of the list, from which a watch can start. It is a
+// consistent read.
 //
-// Requests for pages are retried, but once an object of a page was delivered, an error ends the list. A page that is
-// requested too late fails with 410.
+// Requests for pages are retried, but once an object of a page was delivered, an error
+// ends the list. A page that is requested too late fails with 410.
 func (c *Client) List(ctx context.Context, info kind.Info, ns string, o ListOptions, each func(*object.Body) error) (resourceVersion string, err error) {
 	target := Target{Info: info, Namespace: ns}
 	query := o.query()
@@ -94,7 +95,8 @@ type listMeta struct {
 	Continue        string `json:"continue"`
 }
 
-// readPage decodes one response while it arrives. It passes items that cannot be read to skip, and the others to each.
+// readPage decodes one response while it arrives. It passes items that cannot be read
+// to skip, and the others to each.
 func readPage(body io.Reader, info kind.Info, each func(*object.Body) error, skip func(*object.UnreadableError)) (meta listMeta, err error) {
 	s := jsonvalue.NewStream(body, jsonvalue.MaxObject)
 	item := func() error {
@@ -134,7 +136,8 @@ func readPage(body io.Reader, info kind.Info, each func(*object.Body) error, ski
 	return meta, malformed(err)
 }
 
-// readItem reads the next object. An [*object.UnreadableError] with a name concerns only that object.
+// readItem reads the next object. An [*object.UnreadableError] with a name concerns
+// only that object.
 func readItem(s *jsonvalue.Stream) (*object.Body, error) {
 	value, err := s.Value()
 	var long *jsonvalue.TooLongError
@@ -158,7 +161,8 @@ func typed(id object.Identity, info kind.Info) object.Identity {
 	return id
 }
 
-// malformed wraps errors about bad JSON in a MalformedError. Connection errors stay as they are.
+// malformed wraps errors about bad JSON in a MalformedError. Connection errors stay as
+// they are.
 func malformed(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return err // the connection broke; the data before was valid

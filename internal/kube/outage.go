@@ -7,11 +7,13 @@ import (
 	"time"
 )
 
-// Outages limits log lines about a failing API server to one line per minute for each kind of failure, with the number
-// of omitted failures. The kind is the HTTP status, or 0 if there was no response. Without it, every object being
-// handled would log the same failure. A nil *Outages does not limit.
+// Outages limits log lines about a failing API server to one line per minute for each
+// kind of failure, with the number of omitted failures. The kind is the HTTP status, or
+// 0 if there was no response. Without it, every object being handled would log the same
+// failure. A nil *Outages does not limit.
 //
-// It is safe for concurrent use. It has no goroutine: the count is logged with the first failure after the minute.
+// It is safe for concurrent use. It has no goroutine: the count is logged with the
+// first failure after the minute.
 type Outages struct {
 	mu    sync.Mutex
 	kinds map[int]*failureKind // by HTTP status; 0 if there was no response
@@ -27,8 +29,9 @@ type failureKind struct {
 // outageInterval is the interval of log lines about one kind of failure.
 const outageInterval = time.Minute
 
-// Failed records a failure. It reports whether the caller must log it, and how many failures were omitted since the
-// last line. Errors that are not about the server as a whole are always logged; see [Unavailable].
+// Failed records a failure. It reports whether the caller must log it, and how many
+// failures were omitted since the last line. Errors that are not about the server as a
+// whole are always logged; see [Unavailable].
 func (o *Outages) Failed(err error) (log bool, omitted int) {
 	if o == nil || !Unavailable(err) {
 		return true, 0
@@ -58,8 +61,8 @@ func (o *Outages) failed(code int) (log bool, omitted int) {
 	return false, 0
 }
 
-// Over records that an object recovered from the failure. It reports whether the caller must log that, which is once
-// per minute for each kind of failure.
+// Over records that an object recovered from the failure. It reports whether the caller
+// must log that, which is once per minute for each kind of failure.
 func (o *Outages) Over(err error) (log bool) {
 	if o == nil || !Unavailable(err) {
 		return true

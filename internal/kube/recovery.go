@@ -6,27 +6,30 @@ import (
 	"time"
 )
 
-// recovery shortens the pauses of failed requests, however long they have become, so that requests succeed soon after
-// an outage ends.
+// recovery shortens the pauses of failed requests, however long they have become, so
+// that requests succeed soon after an outage ends.
 //
-// Once the server responds to any request, no pause lasts much longer than the patience. Until then, one request at a
-// time retries early as a probe, so the load on the server does not depend on the number of waiting requests. The
-// patience is short if the server is unreachable, because probing costs it nothing.
+// Once the server responds to any request, no pause lasts much longer than the
+// patience. Until then, one request at a time retries early as a probe, so the load on
+// the server does not depend on the number of waiting requests. The patience is short
+// if the server is unreachable, because probing costs it nothing.
 type recovery struct {
 	mu       sync.Mutex
 	waiting  int
-	answered chan struct{} // closed at the next response; nil if no request waits
+	answered chan struct{} // closed at the next response; nil while no request waits
 	ahead    time.Time     // when the last early probe was sent
 }
 
-// patience is the minimum length of a pause that may be cut short, and the interval of early probes. patience applies
-// after error responses, unreachablePatience after attempts without a response.
+// patience is the minimum length of a pause that may be cut short, and the interval of
+// early probes. patience applies after error responses, unreachablePatience after
+// attempts without a response.
 const (
 	patience            = 5 * time.Second
 	unreachablePatience = time.Second
 )
 
-// pause waits, and returns the rest of the pause if it was cut short. It returns an error only if ctx ends.
+// pause waits, and returns the rest of the pause if it was cut short. It returns an
+// error only if ctx ends.
 func (r *recovery) pause(ctx context.Context, d, patience time.Duration) (left time.Duration, err error) {
 	if d <= patience {
 		return 0, sleep(ctx, d, nil)

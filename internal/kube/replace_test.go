@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// The token is revoked repeatedly while requests of all kinds are sent. None may fail, and no watch may outlive its
-// token.
+// The token is revoked repeatedly while requests of all kinds are sent. None may fail,
+// and no watch may outlive its token.
 func TestCredentialsAreReplacedUnderLoad(t *testing.T) {
 	var mu sync.Mutex
 	valid := "0"

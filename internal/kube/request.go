@@ -32,7 +32,8 @@ type call struct {
 	recognized func(*object.Body) bool // recognizes the effect of a write; may be nil
 	confirmed  *object.Body            // the object with that effect, if there was no response
 
-	// read consumes a successful response. An error means that the response is broken, unless it is a callbackError.
+	// read consumes a successful response. An error means that the response is broken,
+	// unless it is a callbackError.
 	read func(a *response) error
 }
 
@@ -53,7 +54,7 @@ func (r route) isWatch() bool { return r == followed || r == probed }
 type response struct {
 	*http.Response
 	cancel context.CancelCauseFunc // cancels the request
-	cause  func() error            // why the request was canceled; nil if it was not
+	cause  func() error            // why the request was canceled; nil means that it was not
 	conns  *conns                  // the connections that it came over
 	kept   bool                    // the reader closes the body and cancels later
 	used   bool                    // a part was delivered: too late to retry
@@ -147,8 +148,8 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 	}
 }
 
-// wait pauses before a retry, and returns the rest of the pause if it was cut short. A Retry-After of the server is
-// never cut short.
+// wait pauses before a retry, and returns the rest of the pause if it was cut short. A
+// Retry-After of the server is never cut short.
 func (c *Client) wait(ctx context.Context, pause time.Duration, o outcome) (left time.Duration, err error) {
 	if hint := RetryAfter(o.err); hint > 0 {
 		return 0, sleep(ctx, max(pause, hint), nil)
@@ -159,7 +160,8 @@ func (c *Client) wait(ctx context.Context, pause time.Duration, o outcome) (left
 	return c.shared.recovery.pause(ctx, pause, patience)
 }
 
-// logFailure logs a failed attempt: once per minute and kind of failure at ERROR, otherwise at DEBUG.
+// logFailure logs a failed attempt: once per minute and kind of failure at ERROR,
+// otherwise at DEBUG.
 func (c *Client) logFailure(ctx context.Context, r *call, attempt int, then string, o outcome) {
 	attrs := []any{"attempt", attempt, "method", r.method, "path", r.path, "error", o.err}
 	level := slog.LevelDebug

@@ -12,12 +12,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// RESTConfig returns a configuration for other clients of the same cluster, such as those that users create in
-// handlers. They use our credentials, user agent, transport wrappers, limit of requests in flight (instead of
-// client-go's rate limits) and write gate.
+// RESTConfig returns a configuration for other clients of the same cluster, such as
+// those that users create in handlers. They use our credentials, user agent, transport
+// wrappers, limit of requests in flight (instead of client-go's rate limits) and write
+// gate.
 //
-// Such clients follow [Client.Use], and wait while the credentials are rejected. Clients that upgrade the connection,
-// for example to run commands in pods, do neither. Clients with other credentials are only limited and gated.
+// Such clients follow [Client.Use], and wait while the credentials are rejected.
+// Clients that upgrade the connection, for example to run commands in pods, do neither.
+// Clients with other credentials are only limited and gated.
 func (c *Client) RESTConfig() *rest.Config {
 	made := c.shared.conns.Load()
 	cfg := rest.CopyConfig(made.cfg)
@@ -27,8 +29,8 @@ func (c *Client) RESTConfig() *rest.Config {
 	return cfg
 }
 
-// guest sends the requests of clients made from RESTConfig. client-go's wrappers are around it, so the headers already
-// have the credentials.
+// guest sends the requests of clients made from RESTConfig. client-go's wrappers are
+// around it, so the headers already have the credentials.
 type guest struct {
 	http.RoundTripper // on client-go's connections
 	client            *Client
@@ -75,8 +77,8 @@ func (g *guest) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// send makes one attempt, subject to the limit and the gate. It releases the slot when the response starts, because the
-// end of reading cannot be observed.
+// send makes one attempt, subject to the limit and the gate. It releases the slot when
+// the response starts, because the end of reading cannot be observed.
 func (g *guest) send(via http.RoundTripper, req *http.Request) (*http.Response, error) {
 	var o outcome
 	if !endless(req) {
@@ -135,8 +137,8 @@ func (b *endingBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// redirect returns a copy of the request for the server of the given connections, without credentials. The connections
-// add theirs.
+// redirect returns a copy of the request for the server of the given connections,
+// without credentials. The connections add theirs.
 func (g *guest) redirect(req *http.Request, to *conns) *http.Request {
 	r := req.Clone(req.Context())
 	r.Header.Del("Authorization")
@@ -154,8 +156,8 @@ func (c *conns) viaFor(req *http.Request) http.RoundTripper {
 	return c.requests
 }
 
-// madeHeaders reports whether the credentials in the headers are those of the configuration, and not others set by the
-// user.
+// madeHeaders reports whether the credentials in the headers are those of the
+// configuration, and not others set by the user.
 func (c *conns) madeHeaders(req *http.Request) bool {
 	switch user, password, basic := req.BasicAuth(); {
 	case c.cfg.BearerTokenFile != "", c.cfg.ExecProvider != nil, c.cfg.AuthProvider != nil:

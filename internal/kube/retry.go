@@ -31,8 +31,8 @@ const (
 	unknown                // a write that may or may not have been applied
 )
 
-// decide returns the consequence of an attempt. A repeatable request has the same effect if it is sent twice: reads,
-// and deletions by uid.
+// decide returns the consequence of an attempt. A repeatable request has the same
+// effect if it is sent twice: reads, and deletions by uid.
 func decide(o outcome, repeatable bool) verdict {
 	if o.err == nil {
 		return answer
@@ -62,7 +62,8 @@ func decide(o outcome, repeatable bool) verdict {
 	return answer
 }
 
-// maybeApplied reports whether the server may have applied the request, or may still apply it, despite the error.
+// maybeApplied reports whether the server may have applied the request, or may still
+// apply it, despite the error.
 func maybeApplied(s metav1.Status) bool {
 	switch {
 	case s.Code == http.StatusBadGateway, s.Code == http.StatusGatewayTimeout:
@@ -73,15 +74,16 @@ func maybeApplied(s metav1.Status) bool {
 	return strings.Contains(s.Message, "etcdserver: request timed out")
 }
 
-// pauses iterates over the backoffs of one request. The iteration starts with the first failure.
+// pauses iterates over the backoffs of one request. The iteration starts with the first
+// failure.
 type pauses struct {
 	seq  iter.Seq[time.Duration]
 	next func() (time.Duration, bool)
 	stop func()
 }
 
-// take returns the next pause, and false if none is left. The server's hint lengthens the pause, or replaces it if
-// enforce is set.
+// take returns the next pause, and false if none is left. The server's hint lengthens
+// the pause, or replaces it if enforce is set.
 func (p *pauses) take(hint time.Duration, enforce bool) (time.Duration, bool) {
 	if p.seq == nil {
 		return 0, false
@@ -102,7 +104,8 @@ func (p *pauses) close() {
 	}
 }
 
-// sleep waits for d, for wake to be closed (may be nil), or for the end of ctx. It returns an error only if ctx ends.
+// sleep waits for d, for wake to be closed (may be nil), or for the end of ctx. It
+// returns an error only if ctx ends.
 func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -115,8 +118,8 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
 	return nil
 }
 
-// Sleep waits for d, inside the function given to [WithPauses] if there is one. It returns an error only if ctx ends
-// first.
+// Sleep waits for d, inside the function given to [WithPauses] if there is one. It
+// returns an error only if ctx ends first.
 func Sleep(ctx context.Context, d time.Duration) error {
 	return pausing(ctx, func() error { return sleep(ctx, d, nil) })
 }
@@ -124,8 +127,8 @@ func Sleep(ctx context.Context, d time.Duration) error {
 // pausesKey is the context key of the function given to [WithPauses].
 type pausesKey struct{}
 
-// WithPauses runs the pauses between the attempts of a request inside the function within, which may release a resource
-// meanwhile. It must call its argument.
+// WithPauses runs the pauses between the attempts of a request inside the function
+// within, which may release a resource meanwhile. It must call its argument.
 func WithPauses(ctx context.Context, within func(pause func())) context.Context {
 	return context.WithValue(ctx, pausesKey{}, within)
 }

@@ -10,7 +10,8 @@ import (
 // maxSkipped limits the number of unreadable objects that are named in the log.
 const maxSkipped = 4096
 
-// skipped remembers which unreadable objects were logged. Without it, every list would log them again.
+// skipped remembers which unreadable objects were logged. Without it, every list would
+// log them again.
 type skipped struct {
 	mu    sync.Mutex
 	named map[skippedKey]bool
@@ -21,7 +22,8 @@ type skippedKey struct {
 	key      string
 }
 
-// first reports whether the object must be logged, and whether it is the last one that is.
+// first reports whether the object must be logged, and whether it is the last one that
+// is.
 func (s *skipped) first(k skippedKey) (first, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,8 +37,8 @@ func (s *skipped) first(k skippedKey) (first, last bool) {
 	return true, len(s.named) == maxSkipped
 }
 
-// skipper returns a callback for objects that cannot be read. It logs each of them once, and then calls then, which may
-// be nil.
+// skipper returns a callback for objects that cannot be read. It logs each of them
+// once, and then calls then, which may be nil.
 func (c *Client) skipper(info kind.Info, then func(object.Identity)) func(*object.UnreadableError) {
 	return func(e *object.UnreadableError) {
 		if first, last := c.shared.skipped.first(skippedKey{info.String(), e.Key()}); first {

@@ -7,7 +7,8 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// Target is the endpoint of a request: a collection if Name is empty, else an object or one of its subresources.
+// Target is the endpoint of a request: a collection if Name is empty, else an object or
+// one of its subresources.
 type Target struct {
 	Info        kind.Info
 	Namespace   string // empty for cluster-scoped resources and for all namespaces

@@ -13,7 +13,8 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// conns are the connections to one server with one set of credentials: one transport for requests, one for watches.
+// conns are the connections to one server with one set of credentials: one transport
+// for requests, one for watches.
 type conns struct {
 	given      *rest.Config // by the caller of Use
 	generation int          // number of earlier sets of credentials
@@ -25,7 +26,8 @@ type conns struct {
 	requests http.RoundTripper
 	watches  http.RoundTripper
 
-	// traced is true if the transports are net/http's, which report when a request got a connection.
+	// traced is true if the transports are net/http's, which report when a request got
+	// a connection.
 	traced   bool
 	replaced chan struct{} // closed when other connections replace these
 	idlers   []*http.Transport
@@ -39,8 +41,8 @@ const (
 	watchReadBuffer  = 64 << 10
 )
 
-// keepAlive lets the kernel detect a dead peer on a silent connection within 9 s. Watches use HTTP/1.1, which has no
-// pings.
+// keepAlive lets the kernel detect a dead peer on a silent connection within 9 s.
+// Watches use HTTP/1.1, which has no pings.
 func keepAlive() net.KeepAliveConfig {
 	return net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 2}
 }
@@ -72,8 +74,8 @@ func connect(cfg *rest.Config, o Options) (*conns, error) {
 	}
 	requests.Protocols.SetHTTP2(true)
 	requests.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout}
-	// If the server supports only HTTP/1.1, keep one idle connection per concurrent request. Otherwise each request
-	// costs a handshake.
+	// If the server supports only HTTP/1.1, keep one idle connection per concurrent
+	// request. Otherwise each request costs a handshake.
 	requests.MaxIdleConnsPerHost = max(o.InFlight.Max, http.DefaultMaxIdleConnsPerHost)
 	c.requests = rt
 
@@ -89,11 +91,11 @@ func connect(cfg *rest.Config, o Options) (*conns, error) {
 	return c, nil
 }
 
-// newTransport returns an HTTP/1.1 transport for further adjustment, and the same with client-go's wrappers for
-// credentials, impersonation and the user agent.
+// newTransport returns an HTTP/1.1 transport for further adjustment, and the same with
+// client-go's wrappers for credentials, impersonation and the user agent.
 func newTransport(cfg *rest.Config, o Options) (*http.Transport, http.RoundTripper, error) {
-	// Each transport needs a new configuration: exec plugins install their own dialer in it, to close connections when
-	// certificates rotate.
+	// Each transport needs a new configuration: exec plugins install their own dialer
+	// in it, to close connections when certificates rotate.
 	tc, err := cfg.TransportConfig()
 	if err != nil {
 		return nil, nil, err
@@ -161,7 +163,8 @@ func (c *conns) isReplaced() bool {
 	}
 }
 
-// leave replaces connections on which a response timed out: they, or the server behind them, may be dead.
+// leave replaces connections on which a response timed out: they, or the server behind
+// them, may be dead.
 func (c *Client) leave(suspect *conns) {
 	if !suspect.traced {
 		return // a custom transport

@@ -50,19 +50,21 @@ func (c *Client) Managers(ctx context.Context, t Target) (managers []metav1.Mana
 	return managers, err
 }
 
-// Create creates an object in the collection t, or posts to a subresource. A lost response is an [UnknownOutcomeError].
+// Create creates an object in the collection t, or posts to a subresource. A lost
+// response is an [UnknownOutcomeError].
 func (c *Client) Create(ctx context.Context, t Target, body []byte, params ...Param) (*object.Body, error) {
 	return c.object(ctx, &call{verb: "create", method: http.MethodPost, target: t,
 		contentType: "application/json", body: body, query: query(params)})
 }
 
-// Patch changes one object and returns the result. A lost response is an [UnknownOutcomeError]. Failures that cannot
-// have been applied are retried.
+// Patch changes one object and returns the result. A lost response is an
+// [UnknownOutcomeError]. Failures that cannot have been applied are retried.
 func (c *Client) Patch(ctx context.Context, t Target, how types.PatchType, body []byte, params ...Param) (*object.Body, error) {
 	return c.object(ctx, patch(ctx, t, how, body, params))
 }
 
-// PatchBriefly is [Client.Patch] but returns only the new resource version, which is much cheaper for both sides.
+// PatchBriefly is [Client.Patch] but returns only the new resource version, which is
+// much cheaper for both sides.
 func (c *Client) PatchBriefly(ctx context.Context, t Target, how types.PatchType, body []byte, params ...Param) (resourceVersion string, err error) {
 	r := patch(ctx, t, how, body, slices.Concat(params, []Param{{"includeObject", "None"}}))
 	r.accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
@@ -80,16 +82,17 @@ func patch(ctx context.Context, t Target, how types.PatchType, body []byte, para
 		contentType: string(how), body: body, query: query(params), recognized: recognized}
 }
 
-// DeleteOptions restrict a deletion. The zero value deletes any object with the name, with the default propagation of
-// its kind.
+// DeleteOptions restrict a deletion. The zero value deletes any object with the name,
+// with the default propagation of its kind.
 type DeleteOptions struct {
 	UID             string // delete only the object with this uid
 	ResourceVersion string // delete only this version
 	Propagation     metav1.DeletionPropagation
 }
 
-// Delete deletes one object. With a uid it is retried if the response was lost, so not-found may mean that an earlier
-// attempt succeeded. Without a uid, a retry might delete another object of the same name; a lost response is then an
+// Delete deletes one object. With a uid it is retried if the response was lost, so
+// not-found may mean that an earlier attempt succeeded. Without a uid, a retry might
+// delete another object of the same name; a lost response is then an
 // [UnknownOutcomeError].
 func (c *Client) Delete(ctx context.Context, t Target, o DeleteOptions) error {
 	options := metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}}

@@ -33,10 +33,12 @@ const (
 type Event struct {
 	Type string // one of the constants, or a type unknown to us
 
-	// Body is the object. Bookmarks have only a resource version. It is nil for errors and unknown types.
+	// Body is the object. Bookmarks have only a resource version. Errors and unknown
+	// types have none (nil).
 	Body *object.Body
 
-	// Unreadable marks an event about an object that cannot be read, which was logged. Body has only its identity.
+	// Unreadable marks an event about an object that cannot be read, which was logged.
+	// Body has only its identity.
 	Unreadable bool
 
 	InitialEnd bool           // bookmarks: all initial events were sent
@@ -49,12 +51,13 @@ type WatchOptions struct {
 	Selector        string // label selector, in kubectl's syntax
 	Fields          string // field selector, where the resource supports it
 
-	// SendInitialEvents requests all existing objects first, at ResourceVersion or newer; at the latest version if it
-	// is empty. Servers without support return 400 or 422.
+	// SendInitialEvents requests all existing objects first, at ResourceVersion or
+	// newer; at the latest version if it is empty. Servers without support return 400
+	// or 422.
 	SendInitialEvents bool
 
-	// ServerTimeout is the time after which the server ends the watch, in whole seconds. 0 means the server's default
-	// (30 to 60 minutes).
+	// ServerTimeout is the time after which the server ends the watch, in whole
+	// seconds. 0 means the server's default (30 to 60 minutes).
 	ServerTimeout time.Duration
 
 	// Probe opens the watch on the connection of ordinary requests.
@@ -70,8 +73,9 @@ type Watch struct {
 	all      *openWatches
 }
 
-// Watch watches a resource in one namespace, or in all if ns is empty. The watch ends with ctx and must be closed. Only
-// rejected credentials are retried; the caller knows where to resume.
+// Watch watches a resource in one namespace, or in all if ns is empty. The watch ends
+// with ctx and must be closed. Only rejected credentials are retried; the caller knows
+// where to resume.
 func (c *Client) Watch(ctx context.Context, info kind.Info, ns string, o WatchOptions) (*Watch, error) {
 	query := url.Values{"watch": {"true"}, "allowWatchBookmarks": {"true"}}
 	if o.ResourceVersion != "" {
@@ -150,7 +154,8 @@ func (o *openWatches) replace(generation int) {
 	}
 }
 
-// ErrReplaced is returned by Next after [Client.Use]. It is not a failure: resume the watch with the new credentials.
+// ErrReplaced is returned by Next after [Client.Use]. It is not a failure: resume the
+// watch with the new credentials.
 var ErrReplaced = errors.New("the watch was closed because the credentials were replaced")
 
 // ErrClosed is returned by Next after Close.
@@ -167,8 +172,8 @@ func (w *Watch) CloseWith(err error) {
 	w.response.Body.Close()
 }
 
-// Next waits for the next event. Every error ends the watch: io.EOF if the server closed it between two events, a
-// [MalformedError] if it sent an invalid event.
+// Next waits for the next event. Every error ends the watch: io.EOF if the server
+// closed it between two events, a [MalformedError] if it sent an invalid event.
 func (w *Watch) Next() (Event, error) {
 	e, err := w.next()
 	if err == nil {
@@ -276,7 +281,8 @@ func (e *Event) read(value []byte, skip func(*object.UnreadableError)) (err erro
 	return nil
 }
 
-// unread marks the event as one about an object that cannot be read. It returns false if the object is unknown.
+// unread marks the event as one about an object that cannot be read. It returns false
+// if the object is unknown.
 func (e *Event) unread(err *object.UnreadableError, skip func(*object.UnreadableError)) bool {
 	if err.Name == "" || e.Type == Bookmark {
 		return false

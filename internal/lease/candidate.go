@@ -9,8 +9,9 @@ import (
 	"gopf.dev/gopf/internal/stream"
 )
 
-// acquire waits until this replica holds the lease, and returns false if ctx ends first. It waits for a request in
-// flight even then, to know whether the lease must be released.
+// acquire waits until this replica holds the lease, and returns false if ctx ends
+// first. It waits for a request in flight even then, to know whether the lease must be
+// released.
 func (e *Elector) acquire(ctx, requests context.Context) bool {
 	ctx, stop := context.WithCancel(ctx)
 	var follower sync.WaitGroup
@@ -75,8 +76,8 @@ func (e *Elector) try(ctx context.Context) bool {
 // attempt limits one attempt, which leaves time for another one before the deadline.
 func (e *Elector) attempt() time.Duration { return e.RenewDeadline / 2 }
 
-// follow signals when the lease is released. It is only an optimization: if watching fails, the lease is read
-// periodically.
+// follow signals when the lease is released. It is only an optimization: if watching
+// fails, the lease is read periodically.
 func (e *Elector) follow(ctx context.Context, free chan<- struct{}) {
 	c := stream.DefaultConfig(leases, e.Namespace)
 	c.Log = quiet

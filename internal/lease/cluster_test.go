@@ -13,7 +13,8 @@ import (
 	"gopf.dev/gopf/internal/kube"
 )
 
-// cluster returns a client of a real control plane and a namespace for the test. It skips the test if there is none.
+// cluster returns a client of a real control plane and a namespace for the test. It
+// skips the test if there is none.
 func cluster(t *testing.T) (client *kube.Client, ns string) {
 	t.Helper()
 	return kit.Client(t, kit.Existing(t), "lease-test-")

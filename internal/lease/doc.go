@@ -14,23 +14,26 @@
 //     then, to allow the last writes. Then it releases the lease, and the other
 //     replicas, which watch it, take over at once.
 //
-// The record has the format and meaning of client-go's leader election: replicas of both kinds exclude each other.
+// The record has the format and meaning of client-go's leader election: replicas of
+// both kinds exclude each other.
 //
 // # Guarantees
 //
-// No two electors may write at the same time. Candidates count the lease duration from when they see a renewal, which
-// is after it was sent, and the duration is longer than the time that the leader allows itself. Clocks of different
-// machines are never compared.
+// No two electors may write at the same time. Candidates count the lease duration from
+// when they see a renewal, which is after it was sent, and the duration is longer than
+// the time that the leader allows itself. Clocks of different machines are never
+// compared.
 //
 // # Assumptions
 //
-// Clocks run at about the same speed on all machines. The leader's code calls Until before each write and ends the
-// request by that time. No user or client deletes the Lease or edits its holder while a leader works: to a candidate
-// that has not seen the lease before, it is free. Identities are unique. If two processes share one, the second waits
-// like any other.
+// Clocks run at about the same speed on all machines. The leader's code calls Until
+// before each write and ends the request by that time. No user or client deletes the
+// Lease or edits its holder while a leader works: to a candidate that has not seen the
+// lease before, it is free. Identities are unique. If two processes share one, the
+// second waits like any other.
 //
 // # Caveats
 //
-// A write that was sent in time may be applied late, after a takeover, if the network delays it for the rest of the
-// lease duration.
+// A write that was sent in time may be applied late, after a takeover, if the network
+// delays it for the rest of the lease duration.
 package lease

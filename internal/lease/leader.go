@@ -33,8 +33,8 @@ func (e *Elector) serve(ctx context.Context, lead func(context.Context)) (over b
 	return ctx.Err() != nil
 }
 
-// keep renews the lease until the work is done. It returns an error if the lease is lost; this replica must then stop
-// writing.
+// keep renews the lease until the work is done. It returns an error if the lease is
+// lost; this replica must then stop writing.
 func (e *Elector) keep(ctx context.Context, done <-chan struct{}) *LostError {
 	deadline := *e.until.Load()
 	timer := time.NewTimer(e.pause())
@@ -61,7 +61,8 @@ func (e *Elector) keep(ctx context.Context, done <-chan struct{}) *LostError {
 	}
 }
 
-// renew writes one renewal. It repeats the write if another client changed the Lease, or if the response was lost.
+// renew writes one renewal. It repeats the write if another client changed the Lease,
+// or if the response was lost.
 func (e *Elector) renew(ctx context.Context, deadline time.Time) (lost bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, min(e.attempt(), time.Until(deadline)))
 	defer cancel()
@@ -98,7 +99,8 @@ func settled(err error) bool {
 	return errors.As(err, &unknown) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)
 }
 
-// leads records that this replica holds the lease as of the given time, when the request was sent.
+// leads records that this replica holds the lease as of the given time, when the
+// request was sent.
 func (e *Elector) leads(asked time.Time) {
 	until := asked.Add(e.RenewDeadline)
 	clear(e.told)

@@ -11,22 +11,24 @@ import (
 	"gopf.dev/gopf/internal/kube"
 )
 
-// Config identifies the lease and this replica. Start with [DefaultConfig]: a zero field means zero, not the default.
+// Config identifies the lease and this replica. Start with [DefaultConfig]: a zero
+// field means zero, not the default.
 type Config struct {
 	Client          *kube.Client
 	Namespace, Name string // of the Lease, which is created if it does not exist
 	Identity        string // unique among all replicas
 
-	// Duration is the time after a renewal during which no other replica may take over. It is rounded up to whole
-	// seconds. Default: 15s.
+	// Duration is the time after a renewal during which no other replica may take over.
+	// It is rounded up to whole seconds. Default: 15s.
 	Duration time.Duration
 
-	// RenewDeadline is how long the leader works after its last renewal. It must be shorter than Duration; the
-	// difference is for writes in flight. Default: 10s.
+	// RenewDeadline is the time after its last renewal during which the leader works.
+	// It must be shorter than Duration; the difference is for writes in flight.
+	// Default: 10s.
 	RenewDeadline time.Duration
 
-	// RetryPeriod is the interval of renewals, and of reading the lease while another replica holds it, minus up to 20
-	// % jitter. Default: 2s.
+	// RetryPeriod is the interval of renewals, and of reading the lease while another
+	// replica holds it, minus up to 20 % jitter. Default: 2s.
 	RetryPeriod time.Duration
 
 	Log *slog.Logger
@@ -60,7 +62,7 @@ type Elector struct {
 	Config
 	client *kube.Client
 
-	until  atomic.Pointer[time.Time] // nil if this replica is not the leader
+	until  atomic.Pointer[time.Time] // nil means that this replica is not the leader
 	holder atomic.Pointer[string]
 
 	// The fields below belong to the goroutine of Run.
@@ -84,14 +86,16 @@ func New(c Config) (*Elector, error) {
 	return &Elector{Config: c, client: c.Client.WithBackoffs(nil), told: map[string]bool{}}, nil
 }
 
-// Until returns the time until which this replica may write. It advances while the replica is the leader, and is zero
-// otherwise. Requests must end by then. It is safe for concurrent use.
+// Until returns the time until which this replica may write. It advances while the
+// replica is the leader, and is zero otherwise. Requests must end by then. It is safe
+// for concurrent use.
 func (e *Elector) Until() time.Time {
 	until := e.until.Load()
 	if until == nil {
 		return time.Time{}
 	}
-	// The monotonic clock may have stopped while the machine was asleep, and the wall clock may have been set back.
+	// The monotonic clock may have stopped while the machine was asleep, and the wall
+	// clock may have been set back.
 	now := time.Now()
 	if !now.Before(*until) || !now.Round(0).Before(until.Round(0)) {
 		return time.Time{}
@@ -99,8 +103,8 @@ func (e *Elector) Until() time.Time {
 	return *until
 }
 
-// Holder returns the identity of the last known holder. It is empty if the lease was free or was not read yet. It is
-// safe for concurrent use.
+// Holder returns the identity of the last known holder. It is empty if the lease was
+// free or was not read yet. It is safe for concurrent use.
 func (e *Elector) Holder() string {
 	if h := e.holder.Load(); h != nil {
 		return *h
@@ -123,10 +127,12 @@ func (e *LostError) Error() string {
 
 func (e *LostError) Unwrap() error { return e.Err }
 
-// Run takes part in the election until ctx ends. It calls lead whenever this replica is elected. The context of lead
-// ends with ctx, or with a [LostError] as the cause when the lease is lost. Then lead must return soon. If ctx has
-// ended, the lease is kept until lead returns, and released afterwards. If the lease was lost, this replica is not a
-// candidate until lead returns. If lead returns earlier, the lease is released and Run ends.
+// Run takes part in the election until ctx ends. It calls lead whenever this replica is
+// elected. The context of lead ends with ctx, or with a [LostError] as the cause when
+// the lease is lost. Then lead must return soon. If ctx has ended, the lease is kept
+// until lead returns, and released afterwards. If the lease was lost, this replica is
+// not a candidate until lead returns. If lead returns earlier, the lease is released
+// and Run ends.
 func (e *Elector) Run(ctx context.Context, lead func(context.Context)) {
 	requests, cancel := outlive(ctx, releaseLimit)
 	defer cancel()

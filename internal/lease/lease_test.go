@@ -204,8 +204,8 @@ func TestALostResponseDoesNotLoseTheLease(t *testing.T) {
 	})
 }
 
-// The response to the write that takes the lease is lost, and then the replica stops. The others must not have to wait
-// until the lease expires.
+// The response to the write that takes the lease is lost, and then the replica stops.
+// The others must not have to wait until the lease expires.
 func TestALeaseTakenWithALostResponseIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)

@@ -53,7 +53,8 @@ func (r record) spec() coordinationv1.LeaseSpec {
 	}
 }
 
-// released returns the record of a released lease. It has a duration because the API server requires one.
+// released returns the record of a released lease. It has a duration because the API
+// server requires one.
 func (r record) released(now time.Time) record {
 	return record{duration: time.Second, acquired: now, renewed: now, transitions: r.transitions}
 }
@@ -80,8 +81,8 @@ func (s sight) vanished() sight {
 	return s
 }
 
-// free reports whether another replica may take the lease now. Otherwise it returns when, unless the lease is renewed
-// before. duration applies if the record has none.
+// free reports whether another replica may take the lease now. Otherwise it returns
+// when, unless the lease is renewed before. duration applies if the record has none.
 func (s sight) free(now time.Time, duration time.Duration) (bool, time.Time) {
 	if s.record.holder == "" {
 		return true, now
@@ -93,8 +94,9 @@ func (s sight) free(now time.Time, duration time.Duration) (bool, time.Time) {
 	return !now.Before(expiry), expiry
 }
 
-// holds reports whether the lease is held by the process that took it with this identity at this time. The identity is
-// not enough, because another process may have the same.
+// holds reports whether the lease is held by the process that took it with this
+// identity at this time. The identity is not enough, because another process may have
+// the same.
 func (r record) holds(identity string, acquired time.Time) bool {
 	return r.holder == identity && !acquired.IsZero() && r.acquired.Equal(acquired)
 }

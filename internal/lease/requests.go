@@ -49,8 +49,8 @@ func (e *Elector) take(b *object.Body) error {
 	return nil
 }
 
-// write stores a record in the lease if the lease has not changed since it was read. It creates the lease if there was
-// none.
+// write stores a record in the lease if the lease has not changed since it was read. It
+// creates the lease if there was none.
 func (e *Elector) write(ctx context.Context, r record) error {
 	l := coordinationv1.Lease{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},

@@ -119,7 +119,8 @@ func (r *realm) until(client *kube.Client, over func() bool) (made []string) {
 	return made
 }
 
-// follow runs a stream. The returned function ends it when all objects were delivered, and returns the events.
+// follow runs a stream. The returned function ends it when all objects were delivered,
+// and returns the events.
 func (r *realm) follow(client *kube.Client) (end func(made []string) []string) {
 	var mu sync.Mutex
 	var got []string

@@ -11,8 +11,9 @@ import (
 // fingerprint identifies credentials without keeping their secrets.
 type fingerprint [sha256.Size]byte
 
-// fingerprintOf includes everything that identifies the client to a server, and the server. Files are included by
-// content, except tokens, which client-go reads again periodically.
+// fingerprintOf includes everything that identifies the client to a server, and the
+// server. Files are included by content, except tokens, which client-go reads again
+// periodically.
 func fingerprintOf(c *rest.Config) fingerprint {
 	h := sha256.New()
 	put := func(name string, value any) { fmt.Fprintf(h, "%s %q\n", name, fmt.Sprint(value)) }

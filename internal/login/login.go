@@ -14,8 +14,9 @@
 //
 // # Guarantees
 //
-// After startup, no failure of a login or a server ends the operator. Requests wait meanwhile, and [Status] has the
-// reason. If a login completes in time, no request waits because credentials expire.
+// After startup, no failure of a login or a server ends the operator. Requests wait
+// meanwhile, and [Status] has the reason. If a login completes in time, no request
+// waits because credentials expire.
 package login
 
 import (
@@ -36,12 +37,14 @@ type Credentials struct {
 	Expires   time.Time    // must not be used from then on; zero means never
 }
 
-// Source logs in. It returns the credentials by the id of the login function, without functions that had none. An error
-// makes the start of an operator fail. Later, credentials that are returned with an error are used.
+// Source logs in. It returns the credentials by the id of the login function, without
+// functions that had none. An error makes the start of an operator fail. Later,
+// credentials that are returned with an error are used.
 type Source func(ctx context.Context) (map[string]*Credentials, error)
 
-// Default returns the login of operators without login functions. It uses the kubeconfig at the path, or the result of
-// [kube.LoadConfig] if the path is empty. It is read again at each login, so changes take effect.
+// Default returns the login of operators without login functions. It uses the
+// kubeconfig at the path, or the result of [kube.LoadConfig] if the path is empty. It
+// is read again at each login, so changes take effect.
 func Default(kubeconfig, kubeContext string) Source {
 	return func(context.Context) (map[string]*Credentials, error) {
 		cfg, namespace, err := kube.LoadConfig(kubeconfig, kubeContext)
@@ -61,7 +64,7 @@ func Fixed(cfg *rest.Config, namespace string) Source {
 
 // Error means that an operator cannot start because it has no credentials.
 type Error struct {
-	Err error // of the login; nil if it returned no usable credentials
+	Err error // of the login; nil means that it returned no usable credentials
 }
 
 func (e *Error) Error() string {
@@ -74,7 +77,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// ExpiredError means that requests wait because the credentials have expired and no others are available yet.
+// ExpiredError means that requests wait because the credentials have expired and no
+// others are available yet.
 type ExpiredError struct{ At time.Time }
 
 func (e *ExpiredError) Error() string {
@@ -83,6 +87,6 @@ func (e *ExpiredError) Error() string {
 
 // Status reports whether there are usable credentials.
 type Status struct {
-	Err   error     // why requests wait for credentials; nil if they do not
+	Err   error     // why requests wait for credentials; nil means that they do not
 	Since time.Time // start of the wait
 }

@@ -32,8 +32,8 @@ func newStore() *store {
 	return &store{items: map[string]*item{}, bad: map[string][]fingerprint{}}
 }
 
-// populate stores the result of a login, except credentials that have expired or were rejected before. It returns the
-// rejected ones, ordered by id.
+// populate stores the result of a login, except credentials that have expired or were
+// rejected before. It returns the rejected ones, ordered by id.
 func (s *store) populate(found map[string]*Credentials, now time.Time) (known []*item) {
 	for _, id := range slices.Sorted(maps.Keys(found)) {
 		creds := found[id]
@@ -82,8 +82,8 @@ func (s *store) expire(now time.Time) {
 // has reports whether the credentials may be used.
 func (s *store) has(it *item) bool { return it != nil && s.items[it.id] == it }
 
-// choose returns credentials of the highest priority: the current ones if they qualify, else a random one. It returns
-// nil if there are none.
+// choose returns credentials of the highest priority: the current ones if they qualify,
+// else a random one. nil means that there are none.
 func (s *store) choose(current *item, random func(n int) int) *item {
 	var best []*item
 	for _, id := range slices.Sorted(maps.Keys(s.items)) {
@@ -104,8 +104,8 @@ func (s *store) choose(current *item, random func(n int) int) *item {
 	return best[random(len(best))]
 }
 
-// nextInTurn returns the credentials to try after the current ones, when all were rejected before. It returns nil if
-// there are none.
+// nextInTurn returns the credentials to try after the current ones, when all were
+// rejected before. nil means that there are none.
 func nextInTurn(refused []*item, current *item) *item {
 	for _, it := range refused {
 		if current != nil && it.id > current.id {
@@ -125,7 +125,8 @@ func (it *item) expired(now time.Time) bool {
 // maxLead limits how long before the expiry a login is made.
 const maxLead = time.Minute
 
-// renewal returns the time of the login that replaces these credentials before they expire. Zero means never.
+// renewal returns the time of the login that replaces these credentials before they
+// expire. Zero means never.
 func (it *item) renewal() time.Time {
 	if it.creds.Expires.IsZero() {
 		return time.Time{}

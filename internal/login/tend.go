@@ -8,7 +8,8 @@ import (
 	"gopf.dev/gopf/internal/kube"
 )
 
-// tend does the work that is due, and returns when to check again if nothing happens before. Zero means never.
+// tend does the work that is due, and returns when to check again if nothing happens
+// before. Zero means never.
 func (v *Vault) tend(ctx context.Context, client *kube.Client) time.Time {
 	v.mu.Lock()
 	need, at := v.judge(time.Now())
@@ -77,7 +78,8 @@ func loginPause(n int) time.Duration {
 	return min(first<<(n-1), most)
 }
 
-// quiet is the time after a login from which the next one no longer counts as one in a row.
+// quiet is the time after a login from which the next one no longer counts as one in a
+// row.
 const quiet = 2 * time.Minute
 
 // login logs in again and uses the result.
@@ -109,7 +111,8 @@ func (v *Vault) login(ctx context.Context, client *kube.Client) {
 	refused := v.store.populate(found, v.last)
 	chosen := v.store.choose(v.current, v.cfg.Random)
 	if chosen == nil && !v.store.has(v.current) {
-		// The current credentials may have been accepted meanwhile. If not, retry those that were rejected.
+		// The current credentials may have been accepted meanwhile. If not, retry those
+		// that were rejected.
 		chosen = nextInTurn(refused, v.current)
 		if chosen != nil && v.current.refused && chosen.mark == v.current.mark {
 			chosen = v.current // the client is retrying already

@@ -18,10 +18,12 @@ type Config struct {
 	Login Source
 	Log   *slog.Logger // Default: slog.Default().
 
-	// Random returns a number below n, to choose among credentials of equal priority. Default: rand.IntN.
+	// Random returns a number below n, to choose among credentials of equal priority.
+	// Default: rand.IntN.
 	Random func(n int) int
 
-	// Status is called when the status changes. It must not block and must not use the vault or the client. May be nil.
+	// Status is called when the status changes. It must not block and must not use the
+	// vault or the client. May be nil.
 	Status func(Status)
 }
 
@@ -49,8 +51,8 @@ func New(cfg Config) *Vault {
 	return &Vault{cfg: cfg, wake: make(chan struct{}, 1), store: newStore()}
 }
 
-// Login logs in for the first time and returns the chosen credentials. The error is an [*Error], or the cause of ctx if
-// it has ended.
+// Login logs in for the first time and returns the chosen credentials. The error is an
+// [*Error], or the cause of ctx if it has ended.
 func (v *Vault) Login(ctx context.Context) (*Credentials, error) {
 	v.cfg.Log.Info("Initial authentication has been initiated.")
 	found, err := v.cfg.Login(ctx)
@@ -72,8 +74,8 @@ func (v *Vault) Login(ctx context.Context) (*Credentials, error) {
 	return &creds, nil
 }
 
-// Unauthorized records that the server rejects (err) or accepts (nil) the credentials in cfg. It is the callback for
-// [kube.Options].
+// Unauthorized records that the server rejects (err) or accepts (nil) the credentials
+// in cfg. It is the callback for [kube.Options].
 func (v *Vault) Unauthorized(cfg *rest.Config, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -94,7 +96,8 @@ func (v *Vault) Unauthorized(cfg *rest.Config, err error) {
 	}
 }
 
-// Namespace returns the namespace of the credentials in use. It is empty before the first login.
+// Namespace returns the namespace of the credentials in use. It is empty before the
+// first login.
 func (v *Vault) Namespace() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -128,8 +131,8 @@ func (v *Vault) setStatus(err error) {
 	}
 }
 
-// Run provides the client with credentials until ctx ends. The client must have been created with the credentials from
-// Login, and must call Unauthorized.
+// Run provides the client with credentials until ctx ends. The client must have been
+// created with the credentials from Login, and must call Unauthorized.
 func (v *Vault) Run(ctx context.Context, client *kube.Client) {
 	for ctx.Err() == nil {
 		next := v.tend(ctx, client)

@@ -1,5 +1,5 @@
-// Package loglimit limits what other parties can write into the operator's log: the rate of lines, and the length of
-// quoted texts.
+// Package loglimit limits what other parties can write into the operator's log: the
+// rate of lines, and the length of quoted texts.
 package loglimit
 
 import (
@@ -13,8 +13,8 @@ const (
 	quoted   = 200         // characters of quoted texts
 )
 
-// Limiter allows a few log lines of each kind per minute. The zero value is ready for use. It is safe for concurrent
-// use.
+// Limiter allows a few log lines of each kind per minute. The zero value is ready for
+// use. It is safe for concurrent use.
 type Limiter struct {
 	mu    sync.Mutex
 	kinds map[string]*count
@@ -26,8 +26,9 @@ type count struct {
 	suppressed int
 }
 
-// Allow reports whether a line may be logged now, and how many lines of its kind were suppressed since the last one.
-// There must be few kinds, because they are kept forever.
+// Allow reports whether a line may be logged now, and how many lines of its kind were
+// suppressed since the last one. There must be few kinds, because they are kept
+// forever.
 func (l *Limiter) Allow(kind string) (ok bool, suppressed int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

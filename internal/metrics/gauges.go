@@ -20,7 +20,8 @@ type Gauges struct {
 	Paused  bool // by another operator
 	Leading bool // also true without leader election
 
-	// Problems is the number of declarations that cannot be served: forbidden, missing and ambiguous resources.
+	// Problems is the number of declarations that cannot be served: forbidden, missing
+	// and ambiguous resources.
 	Problems int
 
 	// Reviews are the admission reviews at this moment.
@@ -53,8 +54,8 @@ type ResourceGauges struct {
 	Timers  int // waiting for their next call
 }
 
-// Observe sets the function that returns the gauges for each scrape. It must not block, and may be called concurrently.
-// nil removes it.
+// Observe sets the function that returns the gauges for each scrape. It must not block,
+// and may be called concurrently. nil removes it.
 func (m *Metrics) Observe(look func() Gauges) {
 	switch {
 	case m == nil:

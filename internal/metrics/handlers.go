@@ -40,7 +40,8 @@ type Handler struct {
 	times prometheus.Observer
 }
 
-// Activities returns the counters of handlers that belong to no resource: startup, cleanup, login, probes.
+// Activities returns the counters of handlers that belong to no resource: startup,
+// cleanup, login, probes.
 func (m *Metrics) Activities(declared ...string) *Handlers {
 	if m == nil {
 		return nil
@@ -64,8 +65,9 @@ func (m *Metrics) handler(resource, label string) *Handler {
 	return h
 }
 
-// Handler returns the counters of a handler. Ids of sub-handlers may be made from data. Therefore all sub-handlers of
-// one declared parent, at any depth, are counted together as "parent/*". Other undeclared ids are counted as "*".
+// Handler returns the counters of a handler. Ids of sub-handlers may be made from data.
+// Therefore all sub-handlers of one declared parent, at any depth, are counted together
+// as "parent/*". Other undeclared ids are counted as "*".
 func (h *Handlers) Handler(id string) *Handler {
 	if h == nil {
 		return nil

@@ -1,12 +1,14 @@
 // Package metrics counts and measures what an operator does, for Prometheus.
 //
-// Events are counted as they happen, through [Resource], [Handler] and [Webhook], which look up their series once and
-// not with every call. The current state is collected at each scrape: see [Gauges].
+// Events are counted as they happen, through [Resource], [Handler] and [Webhook], which
+// look up their series once and not with every call. The current state is collected at
+// each scrape: see [Gauges].
 //
-// All labels are bounded: resources are the served ones, ids of handlers the declared ones. Namespaces and names of
-// objects are never labels.
+// All labels are bounded: resources are the served ones, ids of handlers the declared
+// ones. Namespaces and names of objects are never labels.
 //
-// Every method of a nil pointer does nothing, so operators without a metrics endpoint need no metrics.
+// Every method of a nil pointer does nothing, so operators without a metrics endpoint
+// need no metrics.
 package metrics
 
 import (
@@ -24,16 +26,18 @@ import (
 
 // Options configure the metrics. The zero value is usable.
 type Options struct {
-	// Operator is the label "operator" of all metrics. It is required if several operators share one Registerer. Empty
-	// means no label.
+	// Operator is the label "operator" of all metrics. It is required if several
+	// operators share one Registerer. Empty means no label.
 	Operator string
 
 	// Version is the version of the framework, for the build information.
 	Version string
 
-	// Registerer receives the metrics, in addition to the program's own. Gatherer reads them all; it may be nil if the
-	// Registerer is also a Gatherer, as registries are. The program is then responsible for metrics of the Go runtime
-	// and the process. If Registerer is nil, the metrics have a separate registry, which includes those.
+	// Registerer receives the metrics, in addition to the program's own. Gatherer reads
+	// them all; it may be omitted if the Registerer is also a Gatherer, as registries
+	// are. The program is then responsible for metrics of the Go runtime and the
+	// process. If Registerer is nil, the metrics have a separate registry, which
+	// includes those.
 	Registerer prometheus.Registerer
 	Gatherer   prometheus.Gatherer
 
@@ -116,8 +120,8 @@ func (c *counted) all() []prometheus.Collector {
 		c.posted, c.dropped, c.reviews, c.reviewTimes, c.buildInfo}
 }
 
-// New returns the metrics of an operator. It returns an error if a collector cannot be registered, or if the Registerer
-// has no Gatherer.
+// New returns the metrics of an operator. It returns an error if a collector cannot be
+// registered, or if the Registerer has no Gatherer.
 func New(o Options) (*Metrics, error) {
 	m := &Metrics{registerer: o.Registerer, gatherer: o.Gatherer, counted: newCounted()}
 	if o.Registerer == nil {
@@ -167,8 +171,8 @@ func (o Options) register(m *Metrics, c prometheus.Collector) error {
 	return to.Register(c)
 }
 
-// Close removes the metrics from the Registerer, for example to let another operator use it. They may still be counted,
-// but not read.
+// Close removes the metrics from the Registerer, for example to let another operator
+// use it. They may still be counted, but not read.
 func (m *Metrics) Close() {
 	if m == nil {
 		return

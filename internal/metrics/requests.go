@@ -8,7 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// verbNames are the verbs of requests, as in RBAC rules, plus discovery. The last one is for all others.
+// verbNames are the verbs of requests, as in RBAC rules, plus discovery. The last one
+// is for all others.
 var verbNames = [...]string{"get", "list", "watch", "create", "update", "patch", "delete", "discover", "other"}
 
 func verbNumber(name string) int {
@@ -20,12 +21,12 @@ func verbNumber(name string) int {
 	return len(verbNames) - 1
 }
 
-// mostResources limits the resources that have their own series. Users may request any resource; further ones are
-// counted as "other".
+// mostResources limits the resources that have their own series. Users may request any
+// resource; further ones are counted as "other".
 const mostResources = 300
 
-// requests counts requests. It creates series on demand: not every verb is used with every resource, and few codes
-// occur.
+// requests counts requests. It creates series on demand: not every verb is used with
+// every resource, and few codes occur.
 type requests struct {
 	counts *prometheus.CounterVec
 	times  *prometheus.HistogramVec
@@ -50,8 +51,9 @@ func newRequests(counts *prometheus.CounterVec, times *prometheus.HistogramVec) 
 	return &requests{counts: counts, times: times, series: map[requestKey]requestSeries{}, resources: map[string]bool{}}
 }
 
-// Request counts an attempt of a request to the API with its duration until the response was read; for a watch, until
-// it started. code is the HTTP status, or 0 if there was no response. resource may be empty.
+// Request counts an attempt of a request to the API with its duration until the
+// response was read; for a watch, until it started. code is the HTTP status, or 0 if
+// there was no response. resource may be empty.
 func (m *Metrics) Request(verb, resource string, code int, took time.Duration) {
 	if m == nil {
 		return

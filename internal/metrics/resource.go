@@ -25,8 +25,8 @@ type Resource struct {
 	handlers            *Handlers
 }
 
-// Resource returns the counters of a resource with its declared handlers, by id. name is the resource's name for users.
-// Equal names and ids share their series.
+// Resource returns the counters of a resource with its declared handlers, by id. name
+// is the resource's name for users. Equal names and ids share their series.
 func (m *Metrics) Resource(name string, declared ...string) *Resource {
 	if m == nil {
 		return nil
@@ -43,8 +43,8 @@ func (m *Metrics) Resource(name string, declared ...string) *Resource {
 	return r
 }
 
-// Forget removes the series of a resource that is no longer served. Later counts are lost until Resource is called
-// again.
+// Forget removes the series of a resource that is no longer served. Later counts are
+// lost until Resource is called again.
 func (m *Metrics) Forget(resource string) {
 	if m == nil {
 		return
@@ -79,7 +79,8 @@ func (r *Resource) Relisted() {
 	}
 }
 
-// ForeignWrite counts a change to the operator's state on an object that was not made by this process.
+// ForeignWrite counts a change to the operator's state on an object that was not made
+// by this process.
 func (r *Resource) ForeignWrite() {
 	if r != nil {
 		r.foreign.Inc()

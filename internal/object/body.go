@@ -1,5 +1,5 @@
-// Package object represents Kubernetes objects as the bytes that were received. It reads their identity at once and
-// decodes everything else on demand.
+// Package object represents Kubernetes objects as the bytes that were received. It
+// reads their identity at once and decodes everything else on demand.
 package object
 
 import (
@@ -13,8 +13,8 @@ import (
 	"gopf.dev/gopf/internal/jsonvalue"
 )
 
-// Body is one version of one object. It is immutable and safe for concurrent use: returned values are shared, and
-// callers must not change them.
+// Body is one version of one object. It is immutable and safe for concurrent use:
+// returned values are shared, and callers must not change them.
 type Body struct {
 	Identity
 
@@ -27,7 +27,7 @@ type Body struct {
 	fields  map[string]any // decoded members
 }
 
-// Identity contains what is known about an object without decoding it.
+// Identity contains the fields of an object that are known without decoding it.
 type Identity struct {
 	APIVersion, Kind     string
 	Namespace, Name, UID string
@@ -35,8 +35,9 @@ type Identity struct {
 	Deleting             bool // has a deletion timestamp
 }
 
-// Key returns a key that is unique among the objects of one resource, including recreated ones with the same name. It
-// is the uid, or the namespace and name if there is none.
+// Key returns a key that is unique among the objects of one resource, including
+// recreated ones with the same name. It is the uid, or the namespace and name if there
+// is none.
 func (i Identity) Key() string {
 	if i.UID != "" {
 		return i.UID
@@ -44,15 +45,15 @@ func (i Identity) Key() string {
 	return i.Namespace + "/" + i.Name
 }
 
-// Version returns the resource version as a number, which orders the versions of one resource. ok is false if it is not
-// a number.
+// Version returns the resource version as a number, which orders the versions of one
+// resource. ok is false if it is not a number.
 func (i Identity) Version() (v uint64, ok bool) {
 	v, err := strconv.ParseUint(i.ResourceVersion, 10, 64)
 	return v, err == nil
 }
 
-// Newer reports whether i is a newer version than another one of the same object. It returns false if a version is not
-// a number.
+// Newer reports whether i is a newer version than another one of the same object. It
+// returns false if a version is not a number.
 func (i Identity) Newer(than Identity) bool {
 	a, okA := i.Version()
 	b, okB := than.Version()
@@ -67,9 +68,10 @@ func (i Identity) String() string {
 	return i.Namespace + "/" + i.Name
 }
 
-// Parse reads the identity from the JSON of an object and keeps a copy of the JSON without managedFields, which no
-// handler needs and which are often half of an object. The error is an [*UnreadableError]; objects that exceed the
-// limits of package jsonvalue count as unreadable.
+// Parse reads the identity from the JSON of an object and keeps a copy of the JSON
+// without managedFields, which no handler needs and which are often half of an object.
+// The error is an [*UnreadableError]; objects that exceed the limits of package
+// jsonvalue count as unreadable.
 func Parse(json []byte) (*Body, error) {
 	json = bytes.TrimSpace(json)
 	if err := jsonvalue.Check(json, jsonvalue.MaxObject); err != nil {
@@ -92,7 +94,8 @@ func FromMap(fields map[string]any) (*Body, error) {
 	return Parse(raw)
 }
 
-// WithType returns the body with apiVersion and kind filled in if they are absent, as in list items.
+// WithType returns the body with apiVersion and kind filled in if they are absent, as
+// in list items.
 func (b *Body) WithType(apiVersion, kind string) *Body {
 	if b.Kind != "" && b.APIVersion != "" {
 		return b
@@ -121,7 +124,8 @@ func (b *Body) WithType(apiVersion, kind string) *Body {
 	return &Body{Identity: id, raw: typed, parts: parts{b.parts.metadata.shifted(added), b.parts.status.shifted(added)}}
 }
 
-// At returns the body with the resource version of a later version whose content is unknown. See [Body.Stale].
+// At returns the body with the resource version of a later version whose content is
+// unknown. See [Body.Stale].
 func (b *Body) At(resourceVersion string) *Body {
 	id := b.Identity
 	id.ResourceVersion = resourceVersion
@@ -187,7 +191,8 @@ func (b *Body) find(name string) (value []byte, ok bool) {
 	return find(b.raw, name)
 }
 
-// Members decodes the top-level members for which wanted returns true. The caller may change the result.
+// Members decodes the top-level members for which wanted returns true. The caller may
+// change the result.
 func (b *Body) Members(wanted func(name string) bool) map[string]any {
 	r := jsonvalue.Read(b.raw)
 	defer r.Close()
@@ -201,18 +206,19 @@ func (b *Body) Members(wanted func(name string) bool) map[string]any {
 	return fields
 }
 
-// Fields decodes the object. The caller may change the result. Numbers are as in [Body.Map].
+// Fields decodes the object. The caller may change the result. Numbers are as in
+// [Body.Map].
 func (b *Body) Fields() (map[string]any, error) { return jsonvalue.Object(b.raw) }
 
-// Decode decodes the object into a user's type. In fields of type any, integers beyond int64 become float64, as
-// everywhere in Kubernetes libraries; numbers from API servers written in Go survive that. Field names are
-// case-sensitive, as for the API server.
+// Decode decodes the object into a user's type. In fields of type any, integers beyond
+// int64 become float64, as everywhere in Kubernetes libraries; numbers from API servers
+// written in Go survive that. Field names are case-sensitive, as for the API server.
 func (b *Body) Decode(into any) error {
 	return kjson.UnmarshalCaseSensitivePreserveInts(b.raw, into)
 }
 
-// Lookup returns the value at a path. A null value is found, with ok set. It decodes only the top-level member in which
-// the path starts.
+// Lookup returns the value at a path. A null value is found, with ok set. It decodes
+// only the top-level member in which the path starts.
 func (b *Body) Lookup(path ...string) (v any, ok bool) {
 	if len(path) == 0 {
 		return b.Map(), true
@@ -230,10 +236,10 @@ func (b *Body) Lookup(path ...string) (v any, ok bool) {
 	return v, ok
 }
 
-// Labels returns the object's labels. It is nil if there are none.
+// Labels returns the object's labels. nil means that there are none.
 func (b *Body) Labels() map[string]any { return b.stringMap("labels") }
 
-// Annotations returns the object's annotations. It is nil if there are none.
+// Annotations returns the object's annotations. nil means that there are none.
 func (b *Body) Annotations() map[string]any { return b.stringMap("annotations") }
 
 func (b *Body) stringMap(name string) map[string]any {

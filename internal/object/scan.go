@@ -19,7 +19,8 @@ func (s span) without(raw []byte) []byte {
 	return append(append(kept, raw[:s.from]...), raw[s.to:]...)
 }
 
-// after returns the position of the part after the part cut was removed from the JSON. cut may be the content of s.
+// after returns the position of the part after the part cut was removed from the JSON.
+// cut may be the content of s.
 func (s span) after(cut span) span {
 	move := func(at int) int {
 		if at >= cut.to {
@@ -40,7 +41,8 @@ func (s span) shifted(by int) span {
 // parts are the positions of the most used members of an object.
 type parts struct{ metadata, status span }
 
-// scan reads the identity in one pass and skips all other values. It also finds the parts and the managedFields.
+// scan reads the identity in one pass and skips all other values. It also finds the
+// parts and the managedFields.
 func scan(raw []byte) (id Identity, found parts, managed span, err error) {
 	r := jsonvalue.Read(raw)
 	defer r.Close()
@@ -108,8 +110,8 @@ func scanMetadata(r *jsonvalue.Reader, raw []byte, id *Identity, managed *span) 
 		case "deletionTimestamp":
 			id.Deleting = r.PeekKind() != 'n'
 		case "managedFields":
-			// The reader is behind the name: step back over it, and remove one comma as well, the one before or else
-			// the one after.
+			// The reader is behind the name: step back over it, and remove one comma as
+			// well, the one before or else the one after.
 			from := bytes.LastIndexByte(raw[:r.InputOffset()-1], '"')
 			err := r.SkipValue()
 			to := int(r.InputOffset())

@@ -9,8 +9,8 @@ import (
 	"gopf.dev/gopf/internal/jsonvalue"
 )
 
-// UnreadableError means that the JSON of an object is malformed or exceeds a limit. Identity contains the fields that
-// could be read.
+// UnreadableError means that the JSON of an object is malformed or exceeds a limit.
+// Identity contains the fields that could be read.
 type UnreadableError struct {
 	Identity
 	Err error
@@ -25,7 +25,8 @@ func (e *UnreadableError) Error() string {
 
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
-// Unreadable returns the error for an object of which only the start of the JSON is known.
+// Unreadable returns the error for an object of which only the start of the JSON is
+// known.
 func Unreadable(head []byte, err error) *UnreadableError { return unreadable(head, err) }
 
 func unreadable(head []byte, err error) *UnreadableError {
@@ -55,8 +56,8 @@ func (i Identity) Stub() *Body {
 	return b
 }
 
-// identify reads the identity from JSON that may be malformed, truncated or nested to any depth. Unreadable fields stay
-// empty.
+// identify reads the identity from JSON that may be malformed, truncated or nested to
+// any depth. Unreadable fields stay empty.
 func identify(head []byte) (id Identity) {
 	s := jsonvalue.NewStream(bytes.NewReader(head), len(head))
 	text := func(into *string) error {

@@ -8,8 +8,9 @@ import (
 	"gopf.dev/gopf/diff"
 )
 
-// has reports whether an object contains everything in asked, both as decoded JSON. optional reports which values may
-// be absent. Values that the server writes in another form are not recognized.
+// has reports whether an object contains everything in asked, both as decoded JSON.
+// optional reports which values may be absent. Values that the server writes in another
+// form are not recognized.
 func has(object, asked any, optional func(any) bool) bool {
 	switch wanted := asked.(type) {
 	case map[string]any:
@@ -48,7 +49,8 @@ func isNull(v any) bool {
 	return v == nil
 }
 
-// same reports whether two scalars are equal. 1 and 1.0 are equal in JSON. It returns false for maps and lists.
+// same reports whether two scalars are equal. 1 and 1.0 are equal in JSON. It returns
+// false for maps and lists.
 func same(a, b any) bool {
 	switch a.(type) {
 	case map[string]any, []any:

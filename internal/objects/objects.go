@@ -1,5 +1,5 @@
-// Package objects reads and writes objects of any kind for handlers. If the response to a write is lost, it confirms
-// the write by reading the object.
+// Package objects reads and writes objects of any kind for handlers. If the response to
+// a write is lost, it confirms the write by reading the object.
 package objects
 
 import (
@@ -40,8 +40,9 @@ func (c *Client) Get(ctx context.Context, t kube.Target) (*object.Body, error) {
 	return c.API.Get(ctx, t)
 }
 
-// List reads all objects of a resource, in one namespace or in all, page by page. It requests the next page when it is
-// needed. The consumer may be slow, but after some minutes the rest of the list is newer than its start.
+// List reads all objects of a resource, in one namespace or in all, page by page. It
+// requests the next page when it is needed. The consumer may be slow, but after some
+// minutes the rest of the list is newer than its start.
 func (c *Client) List(ctx context.Context, info kind.Info, namespace string, o kube.ListOptions) iter.Seq2[*object.Body, error] {
 	return func(yield func(*object.Body, error) bool) {
 		for page, more := "", true; more; more = page != "" {
@@ -60,7 +61,8 @@ func (c *Client) List(ctx context.Context, info kind.Info, namespace string, o k
 	}
 }
 
-// page reads one page. If the server no longer has the snapshot of the list, it continues with the current state.
+// page reads one page. If the server no longer has the snapshot of the list, it
+// continues with the current state.
 func (c *Client) page(ctx context.Context, info kind.Info, namespace string, o kube.ListOptions, page string) ([]*object.Body, string, error) {
 	items, next, err := c.API.Page(ctx, info, namespace, o, page)
 	if status, _ := kube.Refused(err); page != "" && status.Continue != "" && apierrors.IsResourceExpired(err) {

@@ -29,7 +29,8 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%s is ambiguous, be more specific: %s", e.Name, strings.Join(e.Found, ", "))
 }
 
-// ByKind returns the resource of a kind. If it is not known, it runs discovery: its CRD may have just been created.
+// ByKind returns the resource of a kind. If it is not known, it runs discovery: its CRD
+// may have just been created.
 func (c *Client) ByKind(ctx context.Context, gvk schema.GroupVersionKind) (kind.Info, error) {
 	is := func(i kind.Info) bool { return i.Group == gvk.Group && i.Version == gvk.Version && i.Kind == gvk.Kind }
 	known := c.Known()
@@ -47,8 +48,9 @@ func (c *Client) ByKind(ctx context.Context, gvk schema.GroupVersionKind) (kind.
 	return known[i], nil
 }
 
-// Select returns the resource that matches the selector. If it is not known, it runs discovery. The error is an
-// [*UnknownError] or an [*AmbiguousError] if there is not exactly one.
+// Select returns the resource that matches the selector. If it is not known, it runs
+// discovery. The error is an [*UnknownError] or an [*AmbiguousError] if there is not
+// exactly one.
 func (c *Client) Select(ctx context.Context, of kind.Selector) (kind.Info, error) {
 	found := of.Select(c.Known())
 	if len(found) == 0 {

@@ -23,9 +23,10 @@ const (
 
 // Create creates an object with the fields in the collection t.
 //
-// If the response is lost, Create reads the object. An object with all the fields is taken as ours; another one is an
-// "already exists" error; if there is none, the write is sent again. To make this possible, names with generateName are
-// generated here and not by the server. Objects without a name cannot be read: the error is then a
+// If the response is lost, Create reads the object. An object with all the fields is
+// taken as ours; another one is an "already exists" error; if there is none, the write
+// is sent again. To make this possible, names with generateName are generated here and
+// not by the server. Objects without a name cannot be read: the error is then a
 // [kube.UnknownOutcomeError].
 func (c *Client) Create(ctx context.Context, t kube.Target, fields map[string]any, params ...kube.Param) (*object.Body, error) {
 	prefix := text(fields, "generateName")
@@ -58,8 +59,9 @@ func (c *Client) create(ctx context.Context, t kube.Target, fields map[string]an
 	})
 }
 
-// Apply applies the fields to the object (server-side apply), and creates it if it does not exist. If the response is
-// lost, it is sent again unless the object has the fields.
+// Apply applies the fields to the object (server-side apply), and creates it if it does
+// not exist. If the response is lost, it is sent again unless the object has the
+// fields.
 func (c *Client) Apply(ctx context.Context, t kube.Target, fields map[string]any, params ...kube.Param) (*object.Body, error) {
 	raw, err := json.Marshal(fields)
 	if err != nil {
@@ -71,7 +73,8 @@ func (c *Client) Apply(ctx context.Context, t kube.Target, fields map[string]any
 		})
 }
 
-// Merge sends a merge patch. If the response is lost, it is sent again unless the object shows its effect.
+// Merge sends a merge patch. If the response is lost, it is sent again unless the
+// object shows its effect.
 func (c *Client) Merge(ctx context.Context, t kube.Target, patch map[string]any, params ...kube.Param) (*object.Body, error) {
 	raw, err := json.Marshal(patch)
 	if err != nil {
@@ -86,9 +89,10 @@ func (c *Client) Merge(ctx context.Context, t kube.Target, patch map[string]any,
 		})
 }
 
-// Delete deletes an object. It is not an error if the object does not exist; with a uid, that includes an object whose
-// name is now used by another one. Without a uid, a lost response is a [kube.UnknownOutcomeError], unless the object is
-// gone or being deleted.
+// Delete deletes an object. It is not an error if the object does not exist; with a
+// uid, that includes an object whose name is now used by another one. Without a uid, a
+// lost response is a [kube.UnknownOutcomeError], unless the object is gone or being
+// deleted.
 func (c *Client) Delete(ctx context.Context, t kube.Target, o kube.DeleteOptions) error {
 	err := c.API.Delete(ctx, t, o)
 	switch {
@@ -109,9 +113,10 @@ func (c *Client) Delete(ctx context.Context, t kube.Target, o kube.DeleteOptions
 
 func lost(err error) bool { return errors.As(err, new(*kube.UnknownOutcomeError)) }
 
-// settled sends a write. If the response is lost, it reads the object and calls judge with it, or with nil if it does
-// not exist. applied is true if the write is known to have been applied. judge reports whether the object shows the
-// effect of the write, or returns an error; otherwise the write is sent again.
+// settled sends a write. If the response is lost, it reads the object and calls judge
+// with it; nil means that it does not exist. applied is true if the write is known to
+// have been applied. judge reports whether the object shows the effect of the write, or
+// returns an error; otherwise the write is sent again.
 func (c *Client) settled(ctx context.Context, t kube.Target, send func() (*object.Body, error), judge func(now *object.Body, applied bool) (bool, error)) (*object.Body, error) {
 	for attempt := 1; ; attempt++ {
 		body, err := send()

@@ -20,10 +20,11 @@ import (
 //
 // # Guarantees
 //
-// A namespace is reported from when it is first seen until it is gone. It counts as existing while it is being deleted,
-// because its deletion waits for the finalizers of its objects. Deletions that the watch missed are detected. If
-// listing namespaces is forbidden, namespaces given by plain names are reported; the others follow as soon as listing
-// is allowed. If listing is forbidden later, the reported namespaces stay.
+// A namespace is reported from when it is first seen until it is gone. It counts as
+// existing while it is being deleted, because its deletion waits for the finalizers of
+// its objects. Deletions that the watch missed are detected. If listing namespaces is
+// forbidden, namespaces given by plain names are reported; the others follow as soon as
+// listing is allowed. If listing is forbidden later, the reported namespaces stay.
 type Following struct {
 	Client   *kube.Client
 	Stream   stream.Config // how to watch; the resource and the callbacks are set here
@@ -33,8 +34,8 @@ type Following struct {
 	// Serve is called when a namespace must be served, and when it no longer must.
 	Serve func(namespace string, exists bool)
 
-	// Complete is called when all existing namespaces were reported, or cannot be listed for now. It may be called many
-	// times.
+	// Complete is called when all existing namespaces were reported, or cannot be
+	// listed for now. It may be called many times.
 	Complete func()
 
 	mu         sync.Mutex
@@ -50,8 +51,8 @@ type known struct {
 	leaving bool
 }
 
-// leaveDelay is how long a deleted namespace is still served. The deletion of its last objects comes from other streams,
-// which may be behind.
+// leaveDelay is the time during which a deleted namespace is still served. The deletion
+// of its last objects comes from other streams, which may be behind.
 const leaveDelay = 5 * time.Second
 
 // NamespaceInfo returns the resource of namespaces, which every cluster has.
@@ -111,7 +112,8 @@ func (f *Following) meet(name, uid string) {
 	k.uid = uid
 }
 
-// leave schedules the end of serving a namespace. It ignores the deletion of an earlier namespace of the same name.
+// leave schedules the end of serving a namespace. It ignores the deletion of an earlier
+// namespace of the same name.
 func (f *Following) leave(name, uid string) {
 	if k := f.known[name]; k != nil && !k.leaving && (k.uid == uid || k.uid == "") {
 		k.leaving = true

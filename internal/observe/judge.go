@@ -4,8 +4,9 @@ import "gopf.dev/gopf/internal/stream"
 
 // Verdict is the conclusion from an event about a namespace.
 type Verdict struct {
-	// Served reports whether the namespace must be served. It must until it is deleted, or until its conditions show
-	// that it is empty: the deletion of its objects may depend on our handlers.
+	// Served reports whether the namespace must be served. It must until it is deleted,
+	// or until its conditions show that it is empty: the deletion of its objects may
+	// depend on our handlers.
 	Served bool
 
 	// Blockers are the reasons why its deletion is blocked, if it is being deleted.

@@ -8,8 +8,9 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// meant returns " (did you mean X?)" with the resource of the cluster whose name is closest to the requested one, or an
-// empty string if none is close. It considers one misspelled part: the name, the group or the version.
+// meant returns " (did you mean X?)" with the resource of the cluster whose name is
+// closest to the requested one, or an empty string if none is close. It considers one
+// misspelled part: the name, the group or the version.
 func meant(asked string, cluster []kind.Info) string {
 	words := map[string]kind.Info{}
 	var known []string

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Namespaces are patterns for the namespaces to serve; see [Globs]. An empty list means the whole cluster.
+// Namespaces are patterns for the namespaces to serve; see [Globs]. An empty list means
+// the whole cluster.
 type Namespaces []Pattern
 
 // Match reports whether one of the patterns matches the name.
@@ -29,7 +30,8 @@ func (ns Namespaces) String() string {
 	return strings.Join(texts, " or ")
 }
 
-// Fixed returns the names if all patterns are plain names. Then the existing namespaces need not be known.
+// Fixed returns the names if all patterns are plain names. Then the existing namespaces
+// need not be known.
 func (ns Namespaces) Fixed() (names []string, ok bool) {
 	for _, p := range ns {
 		if !p.Plain() {
@@ -50,7 +52,8 @@ func (ns Namespaces) Plain() (names []string) {
 	return names
 }
 
-// RequireFixed returns an error if a pattern is not a plain name. It is for operators that must not list namespaces.
+// RequireFixed returns an error if a pattern is not a plain name. It is for operators
+// that must not list namespaces.
 func (ns Namespaces) RequireFixed() error {
 	for _, p := range ns {
 		if !p.Plain() {
@@ -66,8 +69,9 @@ type Pattern struct {
 	re    *regexp.Regexp // nil means that globs is used
 }
 
-// Globs returns a pattern from a comma-separated list of globs. The first glob selects candidates. Each further glob
-// excludes names if it starts with "!", or else includes candidates again: "myapp-*,!myapp-pr-*,myapp-pr-123".
+// Globs returns a pattern from a comma-separated list of globs. The first glob selects
+// candidates. Each further glob excludes names if it starts with "!", or else includes
+// candidates again: "myapp-*,!myapp-pr-*,myapp-pr-123".
 func Globs(text string) Pattern { return Pattern{globs: text} }
 
 // Regexp returns a pattern that matches whole names.
@@ -110,7 +114,8 @@ func (p Pattern) Match(name string) bool {
 	return matched
 }
 
-// glob matches like a shell. Shells write negated classes as [!a], Go as [^a]. An unclosed class is matched literally.
+// glob matches like a shell. Shells write negated classes as [!a], Go as [^a]. An
+// unclosed class is matched literally.
 func glob(pattern, name string) bool {
 	ok, err := path.Match(strings.ReplaceAll(pattern, "[!", "[^"), name)
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package observe determines the resources and namespaces to serve, and tracks their changes.
+// Package observe determines the resources and namespaces to serve, and tracks their
+// changes.
 package observe
 
 import (
@@ -30,8 +31,9 @@ type Served struct {
 	Select   string // label selector for the server; empty means everything
 }
 
-// Match returns the plan for the handlers and the resources of the cluster. It is pure. A handler that cannot be served
-// does not affect the others, unless it contradicts them: see [Plan.Conflict].
+// Match returns the plan for the handlers and the resources of the cluster. It is pure.
+// A handler that cannot be served does not affect the others, unless it contradicts
+// them: see [Plan.Conflict].
 func Match(handlers registry.Set, cluster []kind.Info) Plan {
 	p := Plan{Kinds: map[schema.GroupVersionResource]Served{}}
 	missing := map[string]string{} // missing resource to suggestion
@@ -83,12 +85,13 @@ func (p *Plan) add(h *registry.Handler, info kind.Info) {
 	p.Kinds[info.GVR()] = s
 }
 
-// ending reports whether the CRD of a resource is being deleted. Discovery then lists neither create nor update nor
-// patch, but the server still accepts patches. Finalizers must be released, or the CRD is never deleted.
+// ending reports whether the CRD of a resource is being deleted. Discovery then lists
+// neither create nor update nor patch, but the server still accepts patches. Finalizers
+// must be released, or the CRD is never deleted.
 func ending(i kind.Info) bool { return i.Can("delete") && !i.Can("create") && !i.Can("update") }
 
-// twoVersions returns an error if changes of a resource are handled in two versions. The records of the one would look
-// like changes to the other.
+// twoVersions returns an error if changes of a resource are handled in two versions.
+// The records of the one would look like changes to the other.
 func (p *Plan) twoVersions() error {
 	versions := map[schema.GroupResource]Served{}
 	for _, gvr := range slices.SortedFunc(maps.Keys(p.Kinds), func(a, b schema.GroupVersionResource) int {
@@ -107,8 +110,9 @@ func (p *Plan) twoVersions() error {
 	return nil
 }
 
-// selections sets the label selector of each resource, which all its handlers must share. An object that stops matching
-// a selector looks like a deleted one, so handlers that rely on real deletions exclude selectors.
+// selections sets the label selector of each resource, which all its handlers must
+// share. An object that stops matching a selector looks like a deleted one, so handlers
+// that rely on real deletions exclude selectors.
 func (p *Plan) selections() error {
 	for gvr, s := range p.Kinds {
 		first := s.Handlers[0]

@@ -19,26 +19,27 @@ type Resources struct {
 	Stream stream.Config // how to watch; the resource is set here
 	Log    *slog.Logger
 
-	// Disabled keeps the resources that are known at the start. CRDs are not watched, and discovery is repeated only
-	// while it fails for some groups.
+	// Disabled keeps the resources that are known at the start. CRDs are not watched,
+	// and discovery is repeated only while it fails for some groups.
 	Disabled bool
 
 	told    map[schema.GroupVersion]bool              // groups whose failure was logged
 	missing map[schema.GroupVersionResource]time.Time // since when a known resource is not in discovery
 }
 
-// settling are the delays of discovery after a change of a CRD: the API server serves it some time after it is stored.
+// settling are the delays of discovery after a change of a CRD: the API server serves
+// it some time after it is stored.
 var settling = []time.Duration{0, 300 * time.Millisecond, time.Second, 5 * time.Second}
 
-// vanishing is how long a resource must be missing in discovery before it counts as removed. A server that has just
-// started does not list custom resources at once.
+// vanishing is the time that a resource must be missing in discovery before it counts
+// as removed. A server that has just started does not list custom resources at once.
 const vanishing = 5 * time.Second
 
 // blind is the interval of discovery if CRDs cannot be watched.
 const blind = time.Minute
 
-// Run calls found with all resources of the cluster whenever they may have changed, until ctx is done. known are the
-// resources at the start.
+// Run calls found with all resources of the cluster whenever they may have changed,
+// until ctx is done. known are the resources at the start.
 func (r *Resources) Run(ctx context.Context, known []kind.Info, found func([]kind.Info)) {
 	if r.Disabled {
 		r.repair(ctx, known, found)
@@ -123,8 +124,8 @@ func (r *Resources) Tell(d kube.Discovery) {
 	r.told = told
 }
 
-// Merge returns the discovered resources, plus the known resources of groups whose discovery failed: they may still
-// exist.
+// Merge returns the discovered resources, plus the known resources of groups whose
+// discovery failed: they may still exist.
 func Merge(known []kind.Info, now kube.Discovery) []kind.Info {
 	merged := slices.Clone(now.Resources)
 	for _, i := range known {
@@ -138,8 +139,9 @@ func Merge(known []kind.Info, now kube.Discovery) []kind.Info {
 	return merged
 }
 
-// keepMissing adds known resources that have been missing only for a short time. If another version of the same
-// resource is served, it has replaced the missing one: keeping both would make selectors ambiguous.
+// keepMissing adds known resources that have been missing only for a short time. If
+// another version of the same resource is served, it has replaced the missing one:
+// keeping both would make selectors ambiguous.
 func (r *Resources) keepMissing(known, now []kind.Info) []kind.Info {
 	missing := map[schema.GroupVersionResource]time.Time{}
 	for _, i := range known {
@@ -159,7 +161,8 @@ func (r *Resources) keepMissing(known, now []kind.Info) []kind.Info {
 	return now
 }
 
-// pause returns the time until the next discovery. While groups fail, it starts with seconds and grows.
+// pause returns the time until the next discovery. While groups fail, it starts with
+// seconds and grows.
 func pause(stage, failures int) time.Duration {
 	switch {
 	case stage < len(settling):
@@ -180,8 +183,8 @@ func (r *Resources) follow(ctx context.Context, known []kind.Info, changed chan<
 	config.Info, config.Namespace, config.Log = definitions[0], "", r.Log
 	synced := false
 	_ = stream.New(r.Client, config).Run(ctx, func(e stream.Event) {
-		// The first list contains only known definitions. A change between discovery and the list would be missed, so
-		// Synced signals as well.
+		// The first list contains only known definitions. A change between discovery
+		// and the list would be missed, so Synced signals as well.
 		if e.Type == stream.Listed && !synced {
 			return
 		}

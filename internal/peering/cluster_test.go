@@ -15,8 +15,8 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// cluster returns a client of a real control plane with the resources of peering.yaml, and a namespace for the test. It
-// skips the test if there is none.
+// cluster returns a client of a real control plane with the resources of peering.yaml,
+// and a namespace for the test. It skips the test if there is none.
 func cluster(t *testing.T) (client *kube.Client, resources []kind.Info, ns string) {
 	t.Helper()
 	client, ns = kit.Client(t, kit.Existing(t, "../../peering.yaml"), "peering-test-")

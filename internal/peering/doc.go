@@ -1,4 +1,5 @@
-// Package peering detects other operators that serve the same objects, and decides which of them must pause.
+// Package peering detects other operators that serve the same objects, and decides
+// which of them must pause.
 //
 // # Flow
 //
@@ -14,16 +15,18 @@
 //
 // # Guarantees
 //
-// No response of the API server ends a [Member], and neither does invalid data in the status. A record is removed only
-// in the version in which it was seen to be expired: an operator that returns at that moment keeps its record.
+// No response of the API server ends a [Member], and neither does invalid data in the
+// status. A record is removed only in the version in which it was seen to be expired:
+// an operator that returns at that moment keeps its record.
 //
 // # Assumptions
 //
-// The clocks of all operators agree within a few seconds, because lifetimes count from the time that the record's owner
-// has written. Identities are unique.
+// The clocks of all operators agree within a few seconds, because lifetimes count from
+// the time that the record's owner has written. Identities are unique.
 //
 // # Caveats
 //
-// Peering is for people who work on a cluster next to a running operator. It is not a lock: two operators may work for
-// a moment, until each has seen the other's record. See package lease for leader election.
+// Peering is for people who work on a cluster next to a running operator. It is not a
+// lock: two operators may work for a moment, until each has seen the other's record.
+// See package lease for leader election.
 package peering

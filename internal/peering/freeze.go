@@ -11,7 +11,8 @@ import (
 	"gopf.dev/gopf/internal/kube"
 )
 
-// MissingError means that there is no peering object to change, so the operators there were not notified.
+// MissingError means that there is no peering object to change, so the operators there
+// were not notified.
 type MissingError struct {
 	Name   string
 	Places []Place // in one namespace
@@ -26,11 +27,13 @@ func (e *MissingError) Error() string {
 		e.Name, e.Places[0], strings.Join(kinds, ", "))
 }
 
-// ErrNoPlaces is returned if the cluster has no peering resource, or if no namespace was given.
+// ErrNoPlaces is returned if the cluster has no peering resource, or if no namespace
+// was given.
 var ErrNoPlaces = errors.New("the cluster has no peering resources, or no namespaces are given; apply peering.yaml first")
 
-// Freeze writes a record into the peering objects with that name. All operators with the same or a lower priority pause
-// until its lifetime ends, or until [Resume]. It tries all places and joins their errors.
+// Freeze writes a record into the peering objects with that name. All operators with
+// the same or a lower priority pause until its lifetime ends, or until [Resume]. It
+// tries all places and joins their errors.
 func Freeze(ctx context.Context, client *kube.Client, name string, places []Place, r Record) error {
 	if r.Value() == nil {
 		return fmt.Errorf("freeze for %v: the lifetime must be positive", r.Lifetime)
@@ -38,13 +41,14 @@ func Freeze(ctx context.Context, client *kube.Client, name string, places []Plac
 	return everywhere(ctx, client, name, places, r.Identity, r.Value())
 }
 
-// Resume removes the record of the identity from the peering objects. It is not an error if there is none.
+// Resume removes the record of the identity from the peering objects. It is not an
+// error if there is none.
 func Resume(ctx context.Context, client *kube.Client, name string, places []Place, identity string) error {
 	return everywhere(ctx, client, name, places, identity, nil)
 }
 
-// everywhere writes one value to all places. In each namespace, at least one of the resources must have the peering
-// object.
+// everywhere writes one value to all places. In each namespace, at least one of the
+// resources must have the peering object.
 func everywhere(ctx context.Context, client *kube.Client, name string, places []Place, identity string, value any) error {
 	if len(places) == 0 {
 		return ErrNoPlaces

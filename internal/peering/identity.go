@@ -16,7 +16,8 @@ import (
 type System struct {
 	LookupEnv func(name string) (string, bool)
 	Hostname  func() (string, error)
-	// Account returns the name of the account of the process. Containers often have only a numeric id.
+	// Account returns the name of the account of the process. Containers often have
+	// only a numeric id.
 	Account func() (string, error)
 	// Resolve returns the names and addresses of a host, best first.
 	Resolve func(ctx context.Context, host string) ([]string, error)
@@ -27,8 +28,9 @@ func ThisSystem() System {
 	return System{LookupEnv: os.LookupEnv, Hostname: os.Hostname, Account: account, Resolve: resolve}
 }
 
-// Identity returns a name for this process: the value of POD_ID, or "user@host/20261115002445/43h" with the time and
-// random characters. Each call returns another name unless POD_ID is set.
+// Identity returns a name for this process: the value of POD_ID, or
+// "user@host/20261115002445/43h" with the time and random characters. Each call returns
+// another name unless POD_ID is set.
 //
 // An empty POD_ID is ignored: operators with the same identity would not see each other.
 func (s System) Identity(ctx context.Context, now time.Time) string {
@@ -43,8 +45,8 @@ func (s System) Identity(ctx context.Context, now time.Time) string {
 	return s.Person(ctx) + "/" + now.UTC().Format("20060102150405") + "/" + string(random[:])
 }
 
-// Person returns a stable name for the user: "user@host", or the value of POD_ID. It is the default identity for
-// [Freeze] and [Resume].
+// Person returns a stable name for the user: "user@host", or the value of POD_ID. It is
+// the default identity for [Freeze] and [Resume].
 func (s System) Person(ctx context.Context) string {
 	if id, _ := s.LookupEnv("POD_ID"); id != "" {
 		return id
@@ -64,8 +66,8 @@ func (s System) user() string {
 	return strconv.Itoa(os.Getuid())
 }
 
-// resolving limits the lookup of host names. They are only informative, and a broken resolver must not delay the
-// operator.
+// resolving limits the lookup of host names. They are only informative, and a broken
+// resolver must not delay the operator.
 const resolving = 2 * time.Second
 
 func (s System) host(ctx context.Context) string {
@@ -82,8 +84,9 @@ func (s System) host(ctx context.Context) string {
 	return DescriptiveHostname(raw, names)
 }
 
-// DescriptiveHostname returns the most descriptive name of a host: the first with dots, else the first that is not
-// "localhost", else raw. It ignores addresses and names of reverse zones, and strips suffixes of local networks.
+// DescriptiveHostname returns the most descriptive name of a host: the first with dots,
+// else the first that is not "localhost", else raw. It ignores addresses and names of
+// reverse zones, and strips suffixes of local networks.
 func DescriptiveHostname(raw string, names []string) string {
 	chosen := raw
 	if name, ok := first(names, func(n string) bool { return strings.Contains(n, ".") }); ok {
@@ -120,7 +123,8 @@ func account() (string, error) {
 	return u.Username, nil
 }
 
-// resolve looks up the canonical name of a host, the names of its first address, and its addresses.
+// resolve looks up the canonical name of a host, the names of its first address, and
+// its addresses.
 func resolve(ctx context.Context, host string) ([]string, error) {
 	addresses, err := net.DefaultResolver.LookupHost(ctx, host)
 	if err != nil {

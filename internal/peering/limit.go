@@ -7,9 +7,9 @@ import (
 	"gopf.dev/gopf/diff"
 )
 
-// LongestLifetime limits how long a record of another operator counts without a renewal, whatever its lifetime.
-// Otherwise a record with a lifetime of years, or with a last-seen time in the future, would pause this operator
-// forever.
+// LongestLifetime limits how long a record of another operator counts without a
+// renewal, whatever its lifetime. Otherwise a record with a lifetime of years, or with
+// a last-seen time in the future, would pause this operator forever.
 const LongestLifetime = 7 * 24 * time.Hour
 
 // sightings are the records of other operators, with the time of their last change.
@@ -21,8 +21,9 @@ type sighting struct {
 	told  bool // it was logged that it no longer counts
 }
 
-// limit returns the status without the records of others that were not renewed for too long, and the identities of
-// those that are dropped for the first time. Values that are not records stay.
+// limit returns the status without the records of others that were not renewed for too
+// long, and the identities of those that are dropped for the first time. Values that
+// are not records stay.
 func (s sightings) limit(status map[string]any, own string, now time.Time) (counting map[string]any, dropped []string) {
 	maps.DeleteFunc(s, func(id string, _ sighting) bool { return status[id] == nil })
 	for id, value := range status {

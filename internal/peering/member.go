@@ -16,7 +16,8 @@ import (
 	"gopf.dev/gopf/internal/stream"
 )
 
-// Config configures a [Member]. Start with [DefaultConfig]: a zero field means zero, not the default.
+// Config configures a [Member]. Start with [DefaultConfig]: a zero field means zero,
+// not the default.
 type Config struct {
 	Client *kube.Client
 	Place  Place
@@ -25,27 +26,32 @@ type Config struct {
 	Identity string // unique; see [System.Identity]
 	Priority int
 
-	// Lifetime is how long other operators consider us alive after our last renewal. It is rounded up to whole seconds.
-	// Default: 60s. 0 means that no record is written.
+	// Lifetime is the time after our last renewal during which other operators consider
+	// us alive. It is rounded up to whole seconds. Default: 60s. 0 means that no record
+	// is written.
 	Lifetime time.Duration
 
-	// Mandatory makes the member pause until it has seen the peering object and no reason to pause.
+	// Mandatory makes the member pause until it has seen the peering object and no
+	// reason to pause.
 	Mandatory bool
 
 	// Stealth keeps successful renewals out of the log.
 	Stealth bool
 
-	// Toggle is called when the member pauses or resumes, or when the reason for the pause changes, from the goroutine
-	// of Run. No decisions are made while it runs, so it must not wait for the effects.
+	// Toggle is called when the member pauses or resumes, or when the reason for the
+	// pause changes, from the goroutine of Run. No decisions are made while it runs, so
+	// it must not wait for the effects.
 	Toggle func(paused bool, why string)
 
-	// Stream configures the watch of the peering object. The resource and the namespace are set here.
+	// Stream configures the watch of the peering object. The resource and the namespace
+	// are set here.
 	Stream stream.Config
 
 	Log *slog.Logger
 }
 
-// DefaultConfig returns the defaults that are documented at the fields. The caller must set the rest.
+// DefaultConfig returns the defaults that are documented at the fields. The caller must
+// set the rest.
 func DefaultConfig(client *kube.Client, place Place) Config {
 	return Config{
 		Client: client, Place: place, Name: "default", Lifetime: defaultLifetime,
@@ -53,7 +59,8 @@ func DefaultConfig(client *kube.Client, place Place) Config {
 	}
 }
 
-// Member takes part in one peering: it writes our record, watches the others, and pauses and resumes this operator.
+// Member takes part in one peering: it writes our record, watches the others, and
+// pauses and resumes this operator.
 type Member struct {
 	Config
 	paused atomic.Bool
@@ -76,11 +83,12 @@ func New(c Config) *Member {
 	return m
 }
 
-// Paused reports whether this operator must pause now. It is safe for concurrent use, even before Run: a mandatory
-// member starts paused.
+// Paused reports whether this operator must pause now. It is safe for concurrent use,
+// even before Run: a mandatory member starts paused.
 func (m *Member) Paused() bool { return m.paused.Load() }
 
-// Run takes part until ctx ends. Then it removes our record, which may take up to 5 seconds, and returns.
+// Run takes part until ctx ends. Then it removes our record, which may take up to 5
+// seconds, and returns.
 func (m *Member) Run(ctx context.Context) {
 	if m.why == waiting {
 		m.Toggle(true, fmt.Sprintf("the peering object '%s' %s has not been seen yet", m.Name, m.Place))
@@ -96,7 +104,7 @@ func (m *Member) Run(ctx context.Context) {
 
 // sight is the last known state of the peering object.
 type sight struct {
-	body *object.Body // nil if it does not exist
+	body *object.Body // nil means that it does not exist
 }
 
 // follow sends every state of the peering object to sights.
@@ -130,12 +138,13 @@ func (m *Member) follow(ctx context.Context, sights latest[sight]) {
 	})
 }
 
-// glance is the maximum time between two decisions: the clock may have been set, or may have stopped while the machine
-// was asleep.
+// glance is the maximum time between two decisions: the clock may have been set, or may
+// have stopped while the machine was asleep.
 const glance = time.Minute
 
-// judge decides again for every state of the peering object, and when a record expires. If the object was deleted, it
-// uses the last state: the operators in it may be alive but can no longer renew their records.
+// judge decides again for every state of the peering object, and when a record expires.
+// If the object was deleted, it uses the last state: the operators in it may be alive
+// but can no longer renew their records.
 func (m *Member) judge(ctx context.Context, sights latest[sight], w *writer) {
 	var last *object.Body // the last existing state
 	var version string    // empty if the object does not exist
@@ -248,8 +257,8 @@ func (m *Member) toggle(why reason, text string) {
 	m.Toggle(why != none, text)
 }
 
-// warn logs operators with the same priority, and again when others join them. While an operator with a higher priority
-// is alive, they all pause anyway.
+// warn logs operators with the same priority, and again when others join them. While an
+// operator with a higher priority is alive, they all pause anyway.
 func (m *Member) warn(d Decision) {
 	var rivals []string
 	if len(d.Higher) == 0 {

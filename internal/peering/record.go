@@ -30,7 +30,8 @@ func (r Record) Deadline() time.Time { return r.LastSeen.Add(r.Lifetime) }
 // Dead reports whether the record has expired.
 func (r Record) Dead(now time.Time) bool { return !r.Deadline().After(now) }
 
-// Value returns the record for the status. It is nil, which removes the record, if the lifetime is not positive.
+// Value returns the record for the status. It is nil, which removes the record, if the
+// lifetime is not positive.
 func (r Record) Value() any {
 	if r.Lifetime <= 0 {
 		return nil
@@ -43,8 +44,8 @@ func (r Record) String() string {
 	return fmt.Sprintf("<Peer %s: priority=%d, lifetime=%d, lastseen='%s'>", r.Identity, r.Priority, r.seconds(), formatTime(r.LastSeen))
 }
 
-// seconds returns the lifetime as it is written. It is rounded up: if a record expired earlier than its owner assumes,
-// two operators could work.
+// seconds returns the lifetime as it is written. It is rounded up: if a record expired
+// earlier than its owner assumes, two operators could work.
 func (r Record) seconds() int64 {
 	return int64(math.Ceil(r.Lifetime.Seconds()))
 }
@@ -54,7 +55,8 @@ func formatTime(t time.Time) string {
 	return strings.Replace(storage.FormatTime(t), ".000000", "", 1)
 }
 
-// Parse returns the records of a status, sorted by identity, and the errors of invalid ones by identity.
+// Parse returns the records of a status, sorted by identity, and the errors of invalid
+// ones by identity.
 func Parse(status map[string]any, now time.Time) (records []Record, unreadable map[string]error) {
 	for _, identity := range slices.Sorted(maps.Keys(status)) {
 		r, err := parse(identity, status[identity], now)
@@ -107,8 +109,8 @@ func parse(identity string, value any, now time.Time) (Record, error) {
 // maxSeconds is the longest lifetime that fits into a Duration, about 292 years.
 const maxSeconds = math.MaxInt64 / int64(time.Second)
 
-// number parses an integer in any form that Python's int() accepts from JSON: fractions are cut off, strings of digits
-// are valid.
+// number parses an integer in any form that Python's int() accepts from JSON: fractions
+// are cut off, strings of digits are valid.
 func number(v any) (int64, error) {
 	switch v := v.(type) {
 	case int64:

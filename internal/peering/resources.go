@@ -6,8 +6,8 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// Names of the peering resources. The second group is that of old installations. If the cluster has both, both are
-// used.
+// Names of the peering resources. The second group is that of old installations. If the
+// cluster has both, both are used.
 const (
 	version           = "v1"
 	clusterPlural     = "clusterkopfpeerings"
@@ -15,7 +15,8 @@ const (
 	group, groupOfOld = "kopf.dev", "zalando.org"
 )
 
-// Resources returns the peering resources among infos: the cluster-wide or the namespaced ones.
+// Resources returns the peering resources among infos: the cluster-wide or the
+// namespaced ones.
 func Resources(infos []kind.Info, clusterwide bool) []kind.Info {
 	plural := namespacedPlural
 	if clusterwide {
@@ -39,7 +40,8 @@ type Place struct {
 	Namespace string // empty for cluster-wide resources
 }
 
-// Places returns all places in the namespaces. A cluster-wide resource has one place, whatever the namespaces.
+// Places returns all places in the namespaces. A cluster-wide resource has one place,
+// whatever the namespaces.
 func Places(resources []kind.Info, namespaces []string) []Place {
 	var places []Place
 	for _, info := range resources {

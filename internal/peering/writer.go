@@ -20,15 +20,17 @@ const (
 	// removeLimit limits the removal of our record, including retries.
 	removeLimit = 5 * time.Second
 
-	// calm is the pause before our record is written again after another operator removed it. Without it, two operators
-	// whose clocks disagree would write and remove it in a tight loop.
+	// calm is the pause before our record is written again after another operator
+	// removed it. Without it, two operators whose clocks disagree would write and
+	// remove it in a tight loop.
 	calm = 5 * time.Second
 
-	// tidying is the maximum random delay before expired records are removed. Usually one of several operators removes
-	// them, and the others see the result.
+	// tidying is the maximum random delay before expired records are removed. Usually
+	// one of several operators removes them, and the others see the result.
 	tidying = time.Second
 
-	// maxAttempt limits a request; firstPause is the first pause after a failure. Both are shorter for short lifetimes.
+	// maxAttempt limits a request; firstPause is the first pause after a failure. Both
+	// are shorter for short lifetimes.
 	maxAttempt = 10 * time.Second
 	firstPause = time.Second
 )
@@ -68,12 +70,14 @@ type writer struct {
 }
 
 func newWriter(c Config) *writer {
-	// A writer has its own pauses: the client's retries would outlast the lifetime of a record.
+	// A writer has its own pauses: the client's retries would outlast the lifetime of a
+	// record.
 	return &writer{Config: c, client: c.Client.WithBackoffs(nil), orders: newLatest[order](), told: map[string]bool{}}
 }
 
-// run renews our record and removes expired ones until ctx ends. Then it removes our record. It waits for a renewal in
-// flight first: otherwise it might arrive after the removal.
+// run renews our record and removes expired ones until ctx ends. Then it removes our
+// record. It waits for a renewal in flight first: otherwise it might arrive after the
+// removal.
 func (w *writer) run(ctx context.Context) {
 	writes, cancel := outlive(ctx, removeLimit)
 	defer cancel()
@@ -185,8 +189,9 @@ func (w *writer) verify(body *object.Body) {
 		"peering", w.Name, "resource", w.Place.Info.String())
 }
 
-// tidy removes expired records, unless the object has changed since they were seen: an operator may have returned, or
-// the records were removed already. The changed object is evaluated again.
+// tidy removes expired records, unless the object has changed since they were seen: an
+// operator may have returned, or the records were removed already. The changed object
+// is evaluated again.
 func (w *writer) tidy(ctx context.Context) {
 	w.deadAt, w.tidied = time.Time{}, w.dead.version
 	nulls := map[string]any{}
@@ -219,7 +224,8 @@ func (w *writer) leave(ctx context.Context) {
 	}
 }
 
-// patch changes the peering object. All changes are idempotent, so a lost response needs no special handling.
+// patch changes the peering object. All changes are idempotent, so a lost response
+// needs no special handling.
 func (w *writer) patch(ctx context.Context, change map[string]any) (*object.Body, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(min(w.Lifetime/4, maxAttempt), firstPause))
 	defer cancel()

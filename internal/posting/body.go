@@ -39,7 +39,8 @@ func Reference(i object.Identity) map[string]any {
 	return ref
 }
 
-// longest is the maximum number of characters of a message. ellipse replaces the middle of longer ones.
+// longest is the maximum number of characters of a message. ellipse replaces the middle
+// of longer ones.
 const (
 	longest = 1024
 	ellipse = "..."
@@ -56,8 +57,9 @@ func Cut(message string) string {
 	return string(runes[:head]) + ellipse + string(runes[len(runes)-tail:])
 }
 
-// fit limits a message to as many bytes as it may have characters: servers document characters, count bytes, and reject
-// longer messages. It does not change ASCII messages that Cut has shortened, and never splits a character.
+// fit limits a message to as many bytes as it may have characters: servers document
+// characters, count bytes, and reject longer messages. It does not change ASCII
+// messages that Cut has shortened, and never splits a character.
 func fit(message string) string {
 	if len(message) <= longest {
 		return message

@@ -11,8 +11,9 @@ import (
 	"gopf.dev/gopf/logs"
 )
 
-// FromLogs returns a log handler that passes all records on, and posts records about objects as events if they have at
-// least the given level. The object must be attached to the logger as [logs.Object].
+// FromLogs returns a log handler that passes all records on, and posts records about
+// objects as events if they have at least the given level. The object must be attached
+// to the logger as [logs.Object].
 func FromLogs(next slog.Handler, level slog.Level, post func(Event)) slog.Handler {
 	text := &sink{}
 	return &logHandler{

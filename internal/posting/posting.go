@@ -1,5 +1,5 @@
-// Package posting posts Kubernetes events about objects: in the background, in order, and without ever delaying the
-// callers.
+// Package posting posts Kubernetes events about objects: in the background, in order,
+// and without ever delaying the callers.
 package posting
 
 import (
@@ -27,7 +27,8 @@ type Config struct {
 	Namespace  string     // for events about cluster-scoped objects; empty means "default"
 	Log        *slog.Logger
 
-	// Posted is called for each posted event, Dropped with the number of lost events. They must not block. May be nil.
+	// Posted is called for each posted event, Dropped with the number of lost events.
+	// They must not block. May be nil.
 	Posted  func()
 	Dropped func(n int)
 }
@@ -40,7 +41,8 @@ type Event struct {
 	Message string
 }
 
-// backlog limits the events that wait to be posted. Further ones are lost; their number is logged.
+// backlog limits the events that wait to be posted. Further ones are lost; their number
+// is logged.
 const backlog = 1000
 
 // repeats is the time during which equal events are posted as one.
@@ -51,7 +53,8 @@ type Creator interface {
 	Create(ctx context.Context, t kube.Target, body []byte, params ...kube.Param) (*object.Body, error)
 }
 
-// Poster posts events. Its methods are safe for concurrent use. A nil *Poster posts nothing.
+// Poster posts events. Its methods are safe for concurrent use. A nil *Poster posts
+// nothing.
 type Poster struct {
 	config Config
 	api    Creator
@@ -73,8 +76,8 @@ func New(api Creator, c Config) *Poster {
 	return &Poster{config: c, api: api, queue: make(chan Event, backlog), seen: map[Event]*repeated{}}
 }
 
-// Post queues a Kubernetes event. It does not block. Repeats within a minute are posted once, with their number, when
-// the minute is over.
+// Post queues a Kubernetes event. It does not block. Repeats within a minute are posted
+// once, with their number, when the minute is over.
 //
 // Events about Event objects are never posted: each would cause another one.
 func (p *Poster) Post(e Event) {
@@ -93,8 +96,8 @@ func (p *Poster) Post(e Event) {
 	}
 }
 
-// isEvent reports whether the object is a Kubernetes event. The API server serves each of them in two groups: an event
-// created in one appears in the other.
+// isEvent reports whether the object is a Kubernetes event. The API server serves each
+// of them in two groups: an event created in one appears in the other.
 func isEvent(i object.Identity) bool {
 	return i.Kind == "Event" && (i.APIVersion == "v1" || strings.HasPrefix(i.APIVersion, "events.k8s.io/"))
 }

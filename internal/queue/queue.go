@@ -1,5 +1,5 @@
-// Package queue runs one sequential actor per key: entries of one key are handled in order, those of different keys
-// concurrently.
+// Package queue runs one sequential actor per key: entries of one key are handled in
+// order, those of different keys concurrently.
 package queue
 
 import (
@@ -13,28 +13,33 @@ type Config[K comparable, E any] struct {
 	// Turn handles one entry. Calls for one key are never concurrent.
 	Turn func(ctx context.Context, key K, entry E)
 
-	// Add adds a new entry to the waiting ones, and may replace some of them. nil means append.
+	// Add adds a new entry to the waiting ones, and may replace some of them. nil means
+	// append.
 	Add func(waiting []E, entry E) []E
 
-	// Weigh returns the bytes that a waiting entry keeps in memory. Put blocks while Limit bytes or more wait. Limit 0
-	// means no limit; a nil Weigh means that entries weigh nothing.
+	// Weigh returns the bytes that a waiting entry keeps in memory. Put blocks while
+	// Limit bytes or more wait. Limit 0 means no limit; a nil Weigh means that entries
+	// weigh nothing.
 	Weigh func(entry E) int
 	Limit int
 
-	// Urgent reports whether a key that starts to wait for a turn with this entry goes ahead of those that are not
-	// urgent. One in eight turns is theirs nevertheless. nil means that no entry is urgent.
+	// Urgent reports whether a key that starts to wait for a turn with this entry goes
+	// ahead of those that are not urgent. One in eight turns is theirs nevertheless.
+	// nil means that no entry is urgent.
 	Urgent func(entry E) bool
 
-	// Workers limits concurrent turns. 0 means no limit. A turn takes the newest entry when it starts.
+	// Workers limits concurrent turns. 0 means no limit. A turn takes the newest entry
+	// when it starts.
 	Workers int
 
-	// Active limits the concurrent turns that execute framework code; time spent in [Queue.Aside] does not count. 0
-	// means no limit. It bounds the memory of many concurrent turns, however long they stay aside.
+	// Active limits the concurrent turns that execute framework code; time spent in
+	// [Queue.Aside] does not count. 0 means no limit. It bounds the memory of many
+	// concurrent turns, however long they stay aside.
 	Active int
 }
 
-// Queue contains the waiting entries. An actor exists only while its key has entries, so an idle key needs no memory.
-// It has a goroutine only during its turn.
+// Queue contains the waiting entries. An actor exists only while its key has entries,
+// so an idle key needs no memory. It has a goroutine only during its turn.
 type Queue[K comparable, E any] struct {
 	config Config[K, E]
 
@@ -70,8 +75,8 @@ func New[K comparable, E any](c Config[K, E]) *Queue[K, E] {
 	return q
 }
 
-// Put adds an entry for the key. It blocks while too much is waiting, unless the entry weighs nothing. After Close,
-// entries are dropped.
+// Put adds an entry for the key. It blocks while too much is waiting, unless the entry
+// weighs nothing. After Close, entries are dropped.
 //
 // ctx is passed to the turns of the actor.
 func (q *Queue[K, E]) Put(ctx context.Context, key K, entry E) {
@@ -85,8 +90,9 @@ func (q *Queue[K, E]) Put(ctx context.Context, key K, entry E) {
 	}
 }
 
-// Offer is Put without blocking, for entries that should not wait behind those that have filled the queue. It accepts
-// up to twice the limit. It reports whether the entry was taken.
+// Offer is Put without blocking, for entries that should not wait behind those that
+// have filled the queue. It accepts up to twice the limit. It reports whether the entry
+// was taken.
 func (q *Queue[K, E]) Offer(ctx context.Context, key K, entry E) (taken bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -118,8 +124,8 @@ func (q *Queue[K, E]) put(ctx context.Context, key K, entry E) {
 	q.advance()
 }
 
-// advance resumes and starts as many turns as the limits allow. Turns that were aside go first, because started turns
-// should finish.
+// advance resumes and starts as many turns as the limits allow. Turns that were aside
+// go first, because started turns should finish.
 func (q *Queue[K, E]) advance() {
 	for q.config.Active == 0 || q.active < q.config.Active {
 		if back, ok := q.returning.pop(); ok {
@@ -176,7 +182,8 @@ func (q *Queue[K, E]) take(a *actor[E]) (entry E, some bool) {
 	return entry, true
 }
 
-// Aside runs a blocking call within a turn without occupying an active slot, so other turns proceed.
+// Aside runs a blocking call within a turn without occupying an active slot, so other
+// turns proceed.
 func (q *Queue[K, E]) Aside(fn func()) {
 	if q.config.Active == 0 {
 		fn()
@@ -208,9 +215,10 @@ func (q *Queue[K, E]) weigh(entries []E) int {
 	return total
 }
 
-// Try runs fn as a turn of the key in the caller's goroutine, if no entry of the key waits or is being handled. It
-// returns the result of fn, or false if fn was not called. fn must be quick: the turn does not count toward any limit.
-// Entries that are put meanwhile wait.
+// Try runs fn as a turn of the key in the caller's goroutine, if no entry of the key
+// waits or is being handled. It returns the result of fn, or false if fn was not
+// called. fn must be quick: the turn does not count toward any limit. Entries that are
+// put meanwhile wait.
 func (q *Queue[K, E]) Try(key K, fn func() bool) (done bool) {
 	q.mu.Lock()
 	if q.closed || q.actors[key] != nil {
@@ -233,8 +241,8 @@ func (q *Queue[K, E]) Try(key K, fn func() bool) (done bool) {
 	return fn()
 }
 
-// Depth returns the number of keys with an actor, the waiting bytes, and the approximate age of the first waiting
-// entry.
+// Depth returns the number of keys with an actor, the waiting bytes, and the
+// approximate age of the first waiting entry.
 func (q *Queue[K, E]) Depth() (actors, bytes int, oldest time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -124,8 +124,8 @@ func TestAStreamOfARealCluster(t *testing.T) {
 	}
 }
 
-// While the receiver is stuck in a list, it receives objects that are created meanwhile, and does not receive them
-// again after the list.
+// While the receiver is stuck in a list, it receives objects that are created
+// meanwhile, and does not receive them again after the list.
 func TestNewcomersOfARealCluster(t *testing.T) {
 	p := newPlace(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

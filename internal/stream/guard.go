@@ -75,7 +75,8 @@ func (g *guard) busy() {
 	g.count++
 }
 
-// silence returns how long the watch has been silent, its last version, and the number of events so far.
+// silence returns how long the watch has been silent, its last version, and the number
+// of events so far.
 func (g *guard) silence() (silence time.Duration, version string, count int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -152,10 +153,11 @@ func (g *guard) observe(ctx context.Context) error {
 	}
 }
 
-// probe opens a second watch from the last version on another connection. If it receives events that the watch still
-// has not delivered, the watch is dead. If it gets no response, the watch may be as dead as that connection. Then the
-// watch is replaced only if the server has responded to another request meanwhile: otherwise the server is slow or
-// down, and a new watch would not help. A refusal proves nothing.
+// probe opens a second watch from the last version on another connection. If it
+// receives events that the watch still has not delivered, the watch is dead. If it gets
+// no response, the watch may be as dead as that connection. Then the watch is replaced
+// only if the server has responded to another request meanwhile: otherwise the server
+// is slow or down, and a new watch would not help. A refusal proves nothing.
 func (g *guard) probe(outer context.Context) error {
 	_, version, before := g.silence()
 	answered := g.run.client.Answers()

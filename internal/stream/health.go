@@ -26,7 +26,8 @@ type Status struct {
 	Err   error // set if State is Failing
 }
 
-// health reports the states of a stream and logs its errors, each kind once until there is progress.
+// health reports the states of a stream and logs its errors, each kind once until there
+// is progress.
 type health struct {
 	cfg    *Config
 	status Status
@@ -93,8 +94,8 @@ func (h *health) first(err error) bool {
 	return true
 }
 
-// errorKind returns the kind of an error. Errors of one kind may have different texts, with other ports, versions or
-// times.
+// errorKind returns the kind of an error. Errors of one kind may have different texts,
+// with other ports, versions or times.
 func errorKind(err error) string {
 	if s, ok := kube.Refused(err); ok {
 		return fmt.Sprintf("%d %s", s.Code, s.Reason)

@@ -21,21 +21,22 @@ const (
 	listPages             // the server cannot stream lists: use pages from now on
 )
 
-// trouble is an ERROR event or a malformed event. The watch was open, and the same failure may repeat at the same
-// version.
+// trouble is an ERROR event or a malformed event. The watch was open, and the same
+// failure may repeat at the same version.
 type trouble struct{ error }
 
 func (t trouble) Unwrap() error { return t.error }
 
-// maxStrikes is the number of failures at the same version after which the stream relists instead of resuming.
+// maxStrikes is the number of failures at the same version after which the stream
+// relists instead of resuming.
 const maxStrikes = 2
 
-// maxTorn is the number of connections that may break within the same event before that counts as trouble: the event
-// itself may be the cause, for example its size.
+// maxTorn is the number of connections that may break within the same event before that
+// counts as trouble: the event itself may be the cause, for example its size.
 const maxTorn = 5
 
-// judge decides how to continue after a list or watch has ended. strikes is the number of troubles in a row at the same
-// version, including this one.
+// judge decides how to continue after a list or watch has ended. strikes is the number
+// of troubles in a row at the same version, including this one.
 func judge(err error, streamingList bool, strikes int) step {
 	var odd trouble
 	_, refused := kube.Refused(err)
@@ -61,8 +62,9 @@ func cannotStream(err error) bool {
 	return false
 }
 
-// versionIsUseless reports whether the error would repeat for the same version: it is too old, or in the future (after
-// a restore), or of a kind that was removed and perhaps added again.
+// versionIsUseless reports whether the error would repeat for the same version: it is
+// too old, or in the future (after a restore), or of a kind that was removed and
+// perhaps added again.
 func versionIsUseless(err error) bool {
 	s, refused := kube.Refused(err)
 	if !refused {
@@ -76,8 +78,8 @@ func versionIsUseless(err error) bool {
 		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
 }
 
-// serverFailed reports whether another kind of list might avoid the error. Refusals and broken connections affect all
-// lists.
+// serverFailed reports whether another kind of list might avoid the error. Refusals and
+// broken connections affect all lists.
 func serverFailed(err error) bool {
 	s, _ := kube.Refused(err)
 	return s.Code >= 500
@@ -104,5 +106,6 @@ func (b *backoff) next() time.Duration {
 
 func (b *backoff) reset() { b.attempts = 0 }
 
-// shorten subtracts a random part of up to one half, which spreads the retries of many streams.
+// shorten subtracts a random part of up to one half, which spreads the retries of many
+// streams.
 func shorten(d time.Duration) time.Duration { return d - rand.N(d/2+1) }

@@ -9,8 +9,8 @@ import (
 // listing tracks which known objects have not appeared yet in the current list.
 type listing struct {
 	unseen map[name]string // name to uid
-	// extra has further uids of names with several known objects: the receiver may still be processing the deletion of
-	// earlier ones.
+	// extra has further uids of names with several known objects: the receiver may
+	// still be processing the deletion of earlier ones.
 	extra map[string]name
 }
 
@@ -32,8 +32,8 @@ func newListing(known func() iter.Seq[object.Identity]) *listing {
 	return l
 }
 
-// saw records that an object is in the list. If another object was known under its name, it returns that one: its
-// deletion must be delivered first.
+// saw records that an object is in the list. If another object was known under its
+// name, it returns that one: its deletion must be delivered first.
 func (l *listing) saw(id object.Identity) (former object.Identity, replaced bool) {
 	n := name{id.Namespace, id.Name}
 	if _, ok := l.extra[id.UID]; ok {

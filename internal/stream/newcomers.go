@@ -9,8 +9,9 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// longList is the number of objects, and slowList the duration, after which a list counts as long. Shorter lists open
-// no second watch: objects that are created during them wait for the end of the list.
+// longList is the number of objects, and slowList the duration, after which a list
+// counts as long. Shorter lists open no second watch: objects that are created during
+// them wait for the end of the list.
 const (
 	longList = 50
 	slowList = time.Second
@@ -19,20 +20,24 @@ const (
 // headStart limits how long a list waits for the second watch to open.
 const headStart = time.Second
 
-// maxNewcomers limits the objects that are delivered ahead of one list, and with them the memory that they need.
+// maxNewcomers limits the objects that are delivered ahead of one list, and with them
+// the memory that they need.
 const maxNewcomers = 10_000
 
-// newcomers delivers objects that are created while a long list is being delivered. The server sends them on the same
-// connection after the list, so they would wait until the receiver has processed the whole list. A second watch, opened
-// early during the list, delivers them ahead. It closes when a list is complete. If a list fails, it stays open for the
-// next one.
+// newcomers delivers objects that are created while a long list is being delivered. The
+// server sends them on the same connection after the list, so they would wait until the
+// receiver has processed the whole list. A second watch, opened early during the list,
+// delivers them ahead. It closes when a list is complete. If a list fails, it stays
+// open for the next one.
 //
-// The second watch is only an optimization. It delivers only events of objects whose creation it saw, and the stream
-// drops those events when it receives them, too. Events that it cannot deliver at once are left to the stream, and with
-// them all later events of the object, which keeps each object's events in order. If the second watch fails, only time
-// is lost.
+// The second watch is only an optimization. It delivers only events of objects whose
+// creation it saw, and the stream drops those events when it receives them. Events
+// that it cannot deliver at once are left to the stream, and with them all later events
+// of the object, which keeps each object's events in order. If the second watch fails,
+// only time is lost.
 type newcomers struct {
-	// tell delivers an event without blocking, and reports whether it was taken. nil disables the second watch.
+	// tell delivers an event without blocking, and reports whether it was taken. nil
+	// disables the second watch.
 	tell func(Event) (taken bool)
 
 	count int            // objects in this list so far
@@ -67,8 +72,9 @@ func (n *newcomers) begin() {
 	}
 }
 
-// listed counts the objects of the list, and opens the second watch when the list is long. The list waits briefly for
-// it: otherwise the watch would start slowly while all goroutines are busy with the list.
+// listed counts the objects of the list, and opens the second watch when the list is
+// long. The list waits briefly for it: otherwise the watch would start slowly while all
+// goroutines are busy with the list.
 func (n *newcomers) listed(ctx context.Context, s *Stream) {
 	if n.count++; n.tell == nil || n.end != nil || !n.long() {
 		return
@@ -163,7 +169,8 @@ func (n *newcomers) take(e Event) {
 	place := name{id.Namespace, id.Name}
 	o := n.met[id.UID]
 	if o == nil {
-		// If the object, or another one of the same name, existed before, its events belong to the stream.
+		// If the object, or another one of the same name, existed before, its events
+		// belong to the stream.
 		o = &newcomer{left: e.Type != Added || n.former[place]}
 	}
 	version, valid := id.Version()
@@ -180,8 +187,9 @@ func (n *newcomers) take(e Event) {
 	n.met[id.UID], n.told = o, max(n.told, version)
 }
 
-// check is called for every event of the stream. ahead reports whether the object was delivered ahead and still exists;
-// stale, whether this event was delivered already. If it was not, the rest of the object's events belong to the stream.
+// check is called for every event of the stream. ahead reports whether the object was
+// delivered ahead and still exists; stale, whether this event was delivered already. If
+// it was not, the rest of the object's events belong to the stream.
 func (n *newcomers) check(t Type, id object.Identity) (ahead, stale bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -200,9 +208,9 @@ func (n *newcomers) check(t Type, id object.Identity) (ahead, stale bool) {
 	return ahead, stale
 }
 
-// settled reports whether an object that is missing in a list of the given version needs no tombstone: its deletion was
-// delivered, or it was seen in a later version because it matched the selector again. Otherwise the stream delivers its
-// deletion.
+// settled reports whether an object that is missing in a list of the given version
+// needs no tombstone: its deletion was delivered, or it was seen in a later version
+// because it matched the selector again. Otherwise the stream delivers its deletion.
 func (n *newcomers) settled(uid, version string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -216,14 +224,16 @@ func (n *newcomers) settled(uid, version string) bool {
 	return settled
 }
 
-// passed forgets the newcomers once the stream has reached the last version that was delivered ahead.
+// passed forgets the newcomers once the stream has reached the last version that was
+// delivered ahead.
 func (n *newcomers) passed(version uint64) {
 	if len(n.met) > 0 && version >= n.told {
 		n.met = nil
 	}
 }
 
-// forget drops everything, because the server's versions went back and known versions are meaningless.
+// forget drops everything, because the server's versions went back and known versions
+// are meaningless.
 func (n *newcomers) forget() {
 	n.close()
 	n.mu.Lock()

@@ -25,8 +25,8 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// world is an API server with objects that are created, changed and deleted. Streamed lists are as fast as their
-// reader; some other watches lag behind.
+// world is an API server with objects that are created, changed and deleted. Streamed
+// lists are as fast as their reader; some other watches lag behind.
 type world struct {
 	cuts  float64 // probability that a watch breaks after an event
 	pages bool    // it cannot stream lists
@@ -57,8 +57,8 @@ func (w *world) apply(typ, name, uid string) {
 	}
 }
 
-// live makes random changes. Names are reused. If returning is set, objects come back with the same uid, as if they
-// matched a selector again.
+// live makes random changes. Names are reused. If returning is set, objects come back
+// with the same uid, as if they matched a selector again.
 func (w *world) live(dice *rand.Rand, changes int, returning bool) {
 	var away []change
 	for i := range changes {
@@ -273,8 +273,8 @@ func TestNewcomersAreDeliveredOnceAndInOrder(t *testing.T) {
 	}
 }
 
-// Whatever breaks, no event is delivered twice by the two watches, no event is older than an earlier one, and at the
-// end all objects are known.
+// Whatever breaks, no event is delivered twice by the two watches, no event is older
+// than an earlier one, and at the end all objects are known.
 func TestBrokenStreamsLoseNoNewcomers(t *testing.T) {
 	early := 0
 	seeds(t, 40, func(t *testing.T, w *world) {

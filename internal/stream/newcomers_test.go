@@ -24,8 +24,8 @@ func olds(n int) (events []part, items []string) {
 	return events, items
 }
 
-// ahead runs a stream with a slow receiver: each list item takes 10 ms. Events that are delivered ahead of the list are
-// marked with an arrow; old objects are left out.
+// ahead runs a stream with a slow receiver: each list item takes 10 ms. Events that are
+// delivered ahead of the list are marked with an arrow; old objects are left out.
 func ahead(t *testing.T, s *server, adjust func(*Config)) (events []string, o observed) {
 	t.Helper()
 	var mu sync.Mutex

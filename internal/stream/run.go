@@ -51,7 +51,8 @@ type end struct {
 	lasted    time.Duration
 }
 
-// maxStreamedLists is the number of failed streamed lists in a row after which pages are used.
+// maxStreamedLists is the number of failed streamed lists in a row after which pages
+// are used.
 const maxStreamedLists = 2
 
 // turn lists if necessary, and watches until the watch ends.
@@ -134,7 +135,8 @@ func (r *run) listPages(ctx context.Context) error {
 		return ctx.Err()
 	})
 	if err != nil {
-		// The server keeps the snapshot behind the pages only for some minutes, and we were too slow.
+		// The server keeps the snapshot behind the pages only for some minutes, and we
+		// were too slow.
 		r.unpaged = apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 		return err
 	}
@@ -157,7 +159,8 @@ func (r *run) beginList() *listing {
 	return list
 }
 
-// skip handles an unreadable object of a list. The object exists, so its deletion is not delivered.
+// skip handles an unreadable object of a list. The object exists, so its deletion is
+// not delivered.
 func (r *run) skip(list *listing, id object.Identity) {
 	if former, replaced := list.saw(id); replaced && !r.early.settled(former.UID, "") {
 		r.deliver(r.tombstone(former, r.mark))
@@ -193,7 +196,8 @@ func (r *run) finishList(list *listing, version string) {
 	}
 }
 
-// follow delivers the events of a watch until it ends. While *list is not nil, initial events are being received.
+// follow delivers the events of a watch until it ends. While *list is not nil, initial
+// events are being received.
 func (r *run) follow(ctx context.Context, w *kube.Watch, guard *guard, list **listing) error {
 	for {
 		guard.waiting(r.version)
@@ -223,7 +227,8 @@ func (r *run) follow(ctx context.Context, w *kube.Watch, guard *guard, list **li
 			r.warnOfType(e.Type)
 			continue
 		}
-		// Initial events are not ordered by version, so none of them is a point to resume at.
+		// Initial events are not ordered by version, so none of them is a point to
+		// resume at.
 		if *list == nil && e.Body.ResourceVersion != "" {
 			r.version = e.Body.ResourceVersion
 			if v, valid := e.Body.Version(); valid {
@@ -234,8 +239,8 @@ func (r *run) follow(ctx context.Context, w *kube.Watch, guard *guard, list **li
 	}
 }
 
-// take delivers an event of an object. For an unreadable object it delivers only the deletion, because the receiver may
-// know an earlier, readable version.
+// take delivers an event of an object. For an unreadable object it delivers only the
+// deletion, because the receiver may know an earlier, readable version.
 func (r *run) take(ctx context.Context, e kube.Event, list *listing) {
 	b := e.Body.WithType(r.Info.APIVersion(), r.Info.Kind)
 	switch {

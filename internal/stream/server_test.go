@@ -187,7 +187,8 @@ type observed struct {
 	states   []string
 }
 
-// observe runs a stream for some virtual time against a script. It passes the events to the receivers, too.
+// observe runs a stream for some virtual time against a script. It passes the events to
+// the receivers, too.
 func observe(t *testing.T, d time.Duration, s *server, adjust func(*Config), receivers ...func(Event)) (o observed) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

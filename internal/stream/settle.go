@@ -10,7 +10,8 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// settle decides how to continue after a turn, and pauses. It returns an error only if ctx ends.
+// settle decides how to continue after a turn, and pauses. It returns an error only if
+// ctx ends.
 func (r *run) settle(ctx context.Context, e end) error {
 	var odd trouble
 	isTrouble := errors.As(e.err, &odd)
@@ -44,8 +45,8 @@ func (r *run) settle(ctx context.Context, e end) error {
 		r.failed++
 	}
 	if errors.Is(e.err, errNoInitialEnd) || e.streaming && r.early.long() {
-		// Do not wait that long again. Servers disconnect slow readers, and we read slowly while a list causes a lot of
-		// work. Pages can be read at any speed.
+		// Do not wait that long again. Servers disconnect slow readers, and we read
+		// slowly while a list causes a lot of work. Pages can be read at any speed.
 		r.failed = maxStreamedLists
 	}
 	r.report(e, isTrouble)
@@ -59,8 +60,9 @@ func (r *run) settle(ctx context.Context, e end) error {
 	var pause time.Duration
 	switch {
 	case next == relist && versionIsUseless(e.err):
-		// The server asked for a new list, so it is up and the reconnect backoff does not apply. But lists are
-		// expensive, so the pauses between them grow even though they succeed.
+		// The server asked for a new list, so it is up and the reconnect backoff does
+		// not apply. But lists are expensive, so the pauses between them grow even
+		// though they succeed.
 		r.pause.reset()
 		pause = r.relists.next()
 		r.version, r.strikes = "", 0
@@ -97,11 +99,13 @@ func (r *run) wait(ctx context.Context, pause time.Duration, recovered <-chan st
 // maxRush is the time over which all streams reconnect after an outage.
 const maxRush = 500 * time.Millisecond
 
-// usualLife is a lower bound for how long servers keep watches open. Their default is 30 minutes or more.
+// usualLife is a lower bound for how long servers keep watches open. Their default is
+// 30 minutes or more.
 const usualLife = 20 * time.Minute
 
-// suspicious reports whether the server may have been replaced by one with older data: a connection failed, or a watch
-// ended early. asked is the timeout that the server was asked to apply; 0 means none.
+// suspicious reports whether the server may have been replaced by one with older data:
+// a connection failed, or a watch ended early. asked is the timeout that the server was
+// asked to apply; 0 means none.
 func (e end) suspicious(asked time.Duration) bool {
 	var odd trouble
 	s, refused := kube.Refused(e.err)
@@ -133,8 +137,9 @@ func (r *run) report(e end, isTrouble bool) {
 	}
 }
 
-// checkVersion checks whether the server is behind this stream. [Shared.Run] does that after connection failures, but
-// only for one resource, and other resources may be in another storage.
+// checkVersion checks whether the server is behind this stream. [Shared.Run] does that
+// after connection failures, but only for one resource, and other resources may be in
+// another storage.
 func (r *run) checkVersion(ctx context.Context) {
 	now, err := r.client.List(ctx, r.Info, r.Namespace, kube.ListOptions{Selector: r.Selector, Fields: r.Fields, Max: 1}, func(*object.Body) error { return nil })
 	if err != nil {

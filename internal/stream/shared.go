@@ -17,16 +17,18 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// Shared is the state that all streams of one API server share in a process. The zero value is ready for use. It must
-// not be copied.
+// Shared is the state that all streams of one API server share in a process. The zero
+// value is ready for use. It must not be copied.
 //
-// It detects that the server's resource versions went back, as they do after a restore from a backup. A watch from the
-// last version would then be silent until the server reaches that version again, and would miss all changes before.
-// Therefore one small list reads the server's version after a connection failure, and the version of every list is
-// compared with the versions seen before the list started. If a version went back, all streams relist, and those lists
-// are authoritative.
+// It detects that the server's resource versions went back, as they do after a restore
+// from a backup. A watch from the last version would then be silent until the server
+// reaches that version again, and would miss all changes before. Therefore one small
+// list reads the server's version after a connection failure, and the version of every
+// list is compared with the versions seen before the list started. If a version went
+// back, all streams relist, and those lists are authoritative.
 //
-// Versions are compared per resource, because other resources may be in another storage with independent versions.
+// Versions are compared per resource, because other resources may be in another storage
+// with independent versions.
 type Shared struct {
 	marks atomic.Uint64
 
@@ -39,8 +41,9 @@ type Shared struct {
 	running   map[*Stream]schema.GroupResource // streams that have listed in this epoch
 }
 
-// Mark returns the next value of a counter that orders what a process sees and does: watch events on arrival, lists at
-// their start, writes at their end. A clock would not do, because a list may take any time.
+// Mark returns the next value of a counter that orders the observations and actions of
+// a process: watch events on arrival, lists at their start, writes at their end. A
+// clock would not do, because a list may take any time.
 func (s *Shared) Mark() uint64 { return s.marks.Add(1) }
 
 // lock locks mu and initializes the fields. The caller must unlock mu.
@@ -70,7 +73,8 @@ func (s *Shared) after(epoch int) <-chan struct{} {
 	return s.turned
 }
 
-// outageEnds returns a channel that is closed when the server responds again after an outage.
+// outageEnds returns a channel that is closed when the server responds again after an
+// outage.
 func (s *Shared) outageEnds() <-chan struct{} {
 	s.lock()
 	defer s.mu.Unlock()
@@ -93,8 +97,8 @@ func (s *Shared) passed(epoch int, of schema.GroupResource, version uint64) {
 	}
 }
 
-// listed records the version of a complete list, and that the resource can be listed. floor is the highest version seen
-// before the list started.
+// listed records the version of a complete list, and that the resource can be listed.
+// floor is the highest version seen before the list started.
 func (s *Shared) listed(from *Stream, epoch int, version, floor uint64) {
 	of := from.Info.GVR().GroupResource()
 	s.passed(epoch, of, version)
@@ -141,20 +145,21 @@ func (s *Shared) wentBack(epoch int, log *slog.Logger, now, seen uint64) {
 }
 
 const (
-	// gatherTime is how long a check waits for other streams to see the same failure.
+	// gatherTime is the time that a check waits for other streams to see the same
+	// failure.
 	gatherTime = 50 * time.Millisecond
 	// checkInterval is the minimum interval of checks.
 	checkInterval = time.Second
 	// checkLimit limits the duration of a check.
 	checkLimit = 5 * time.Second
-	// maxOutagePause limits the pause between checks of an unreachable server, maxOverloadPause of a server that
-	// returns errors.
+	// maxOutagePause limits the pause between checks of an unreachable server,
+	// maxOverloadPause of a server that returns errors.
 	maxOutagePause   = time.Second
 	maxOverloadPause = 5 * time.Second
 )
 
-// Run checks the server's version after each connection failure until ctx is done. When an outage ends, it also ends
-// the pauses of all streams.
+// Run checks the server's version after each connection failure until ctx is done. When
+// an outage ends, it also ends the pauses of all streams.
 func (s *Shared) Run(ctx context.Context, client *kube.Client, log *slog.Logger) {
 	client = client.Derive(func(o *kube.Options) {
 		o.Backoffs, o.Log = nil, slog.New(slog.DiscardHandler)
@@ -216,11 +221,12 @@ func outagePause(failures int, err error) time.Duration {
 // maxCandidates limits the resources that a check lists.
 const maxCandidates = 3
 
-// check reads the server's version with a list of at most one object. It returns an error if the server does not
-// respond.
+// check reads the server's version with a list of at most one object. It returns an
+// error if the server does not respond.
 //
-// A server that has just started may not serve all resources yet, so check tries others. But only the resource with the
-// highest version can prove that nothing went back.
+// A server that has just started may not serve all resources yet, so check tries
+// others. But only the resource with the highest version can prove that nothing went
+// back.
 func (s *Shared) check(ctx context.Context, client *kube.Client, log *slog.Logger) (failed error) {
 	epoch, candidates := s.candidates()
 	for _, c := range candidates[:min(len(candidates), maxCandidates)] {

@@ -173,8 +173,8 @@ func TestASlowReceiverIsNotASilentWatch(t *testing.T) {
 	})
 }
 
-// The server responds to another request while a probe gets no response. So the server is not slow, and the watch is as
-// dead as the probe's connection.
+// The server responds to another request while a probe gets no response. So the server
+// is not slow, and the watch is as dead as the probe's connection.
 func TestAnUnansweredProbeReplacesTheWatchIfTheServerIsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{started: time.Now(), script: []answer{

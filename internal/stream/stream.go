@@ -1,5 +1,5 @@
-// Package stream combines lists and watches of one resource, in one namespace or in all, into an endless stream of
-// events.
+// Package stream combines lists and watches of one resource, in one namespace or in
+// all, into an endless stream of events.
 //
 // # Flow
 //
@@ -9,13 +9,16 @@
 //  3. Watch from there. After a disconnection, resume from the last version.
 //  4. If the server no longer has that version, start over.
 //
-// Objects that are created during a long list need not wait for its end: see [Config.Newcomers].
+// Objects that are created during a long list need not wait for its end: see
+// [Config.Newcomers].
 //
 // # Guarantees
 //
-// No error of a server or a connection ends a stream. All errors are logged, reported through [Config.Status], and
-// retried with pauses of at most [Config.MaxBackoff]. The stream delivers every change, except for intermediate states
-// while it was disconnected for too long to resume. Deletions that happened meanwhile are delivered as tombstones.
+// No error of a server or a connection ends a stream. All errors are logged, reported
+// through [Config.Status], and retried with pauses of at most [Config.MaxBackoff]. The
+// stream delivers every change, except for intermediate states while it was
+// disconnected for too long to resume. Deletions that happened meanwhile are delivered
+// as tombstones.
 //
 // # Caveats
 //
@@ -66,61 +69,69 @@ type Event struct {
 	Type Type
 	Body *object.Body // nil only for Synced
 
-	// Missed marks a deletion that the watch did not report. The body is a tombstone: type, namespace, name and uid,
-	// but no version.
+	// Missed marks a deletion that the watch did not report. The body is a tombstone:
+	// type, namespace, name and uid, but no version.
 	Missed bool
 
-	// Mark is [Shared.Mark] when a watch event arrived. For a list item or tombstone, it is the mark before the first
-	// request of the list.
+	// Mark is [Shared.Mark] when a watch event arrived. For a list item or tombstone,
+	// it is the mark before the first request of the list.
 	Mark uint64
 
-	// Authoritative marks items of the first list after the server's versions went back. They replace everything known
-	// before the list started.
+	// Authoritative marks items of the first list after the server's versions went
+	// back. They replace everything known before the list started.
 	Authoritative bool
 }
 
-// Config configures a stream. Start with [DefaultConfig]: a zero field means zero, not the default.
+// Config configures a stream. Start with [DefaultConfig]: a zero field means zero, not
+// the default.
 type Config struct {
 	Info      kind.Info
 	Namespace string // empty for all namespaces and for cluster-scoped resources
 	Selector  string // label selector, in kubectl's syntax
 	Fields    string // field selector, where the resource supports it
 
-	// ProbeAfter is the silence of a watch after which it is probed: a second watch on another connection checks for
-	// events that the first should have delivered. The same silence is probed at most once per minute. Default: 10s. 0
-	// means never.
+	// ProbeAfter is the silence of a watch after which it is probed: a second watch on
+	// another connection checks for events that the first should have delivered. The
+	// same silence is probed at most once per minute. Default: 10s. 0 means never.
 	ProbeAfter time.Duration
 
-	// InactivityTimeout is the silence after which a watch is replaced. Bookmarks, about one per minute, end a silence.
-	// Default: 70s. 0 means never.
+	// InactivityTimeout is the silence after which a watch is replaced. Bookmarks,
+	// about one per minute, end a silence. Default: 70s. 0 means never.
 	InactivityTimeout time.Duration
 
-	// ServerTimeout is the time after which the server should close a watch; 0 means the server's default.
-	// ClientTimeout is the time after which the stream closes it; 0 means never. Default: 0.
+	// ServerTimeout is the time after which the server should close a watch; 0 means
+	// the server's default. ClientTimeout is the time after which the stream closes it;
+	// 0 means never. Default: 0.
 	ServerTimeout, ClientTimeout time.Duration
 
-	// ReconnectBackoff is the first pause between failed attempts. It doubles with each attempt, up to MaxBackoff.
-	// Default: 100ms and 5s.
+	// ReconnectBackoff is the first pause between failed attempts. It doubles with each
+	// attempt, up to MaxBackoff. Default: 100ms and 5s.
 	ReconnectBackoff, MaxBackoff time.Duration
 
-	// Known returns the objects that the receiver believes to exist. The stream delivers deletions of those that no
-	// longer do. An object must be included once deliver has returned for it. It is called at the start of each list
-	// from the goroutine of Run. May be nil.
+	// Known returns the objects that the receiver believes to exist. The stream
+	// delivers deletions of those that no longer do. An object must be included once
+	// deliver has returned for it. It is called at the start of each list from the
+	// goroutine of Run. May be nil.
 	Known func() iter.Seq[object.Identity]
 
-	// Newcomers receives the events of objects that are created while a long list is being delivered, ahead of the
-	// list: their creation, changes and deletion. It is called from another goroutine than that of Run, one event at a
-	// time, and must not block. Events that it does not take are delivered after the list; events that it takes are not
-	// delivered again. An object never has events from both goroutines at the same time. May be nil.
+	// Newcomers receives the events of objects that are created while a long list is
+	// being delivered, ahead of the list: their creation, changes and deletion. It is
+	// called from another goroutine than that of Run, one event at a time, and must not
+	// block. Events that it does not take are delivered after the list; events that it
+	// takes are not delivered again. An object never has events from both goroutines at
+	// the same time. May be nil.
 	Newcomers func(Event) (taken bool)
 
-	// Status is called when the status of the stream changes, from the goroutine of Run. May be nil.
+	// Status is called when the status of the stream changes, from the goroutine of
+	// Run. May be nil.
 	Status func(Status)
 
-	// Signs is called for signs of life, from the goroutine of Run. It must not block. May be nil.
+	// Signs is called for signs of life, from the goroutine of Run. It must not block.
+	// May be nil.
 	Signs func(Sign)
 
-	// Shared is the state shared with the other streams of the API server. nil means that there are no others.
+	// Shared is the state shared with the other streams of the API server. nil means
+	// that there are no others.
 	Shared *Shared
 
 	Log *slog.Logger // Default: slog.Default().
@@ -179,9 +190,9 @@ func New(client *kube.Client, cfg Config) *Stream {
 	return &Stream{Config: cfg, client: client.WithBackoffs(nil), jitter: shorten}
 }
 
-// Run delivers events until ctx is done, and returns its cause. Every Run starts with a list. deliver is called from
-// this goroutine, one event at a time. While it blocks, nothing is read, and silence is not counted. It must return
-// when ctx is done.
+// Run delivers events until ctx is done, and returns its cause. Every Run starts with a
+// list. deliver is called from this goroutine, one event at a time. While it blocks,
+// nothing is read, and silence is not counted. It must return when ctx is done.
 func (s *Stream) Run(ctx context.Context, deliver func(Event)) error {
 	r := &run{
 		Stream:  s,

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// DidYouMean returns " (did you mean X?)" with the known word that is closest to the typed one, formatted with format.
-// It is empty if none is close.
+// DidYouMean returns " (did you mean X?)" with the known word that is closest to the
+// typed one, formatted with format. It is empty if none is close.
 func DidYouMean(typed string, known []string, format string) string {
 	word := Closest(typed, known)
 	if word == "" {
@@ -18,8 +18,8 @@ func DidYouMean(typed string, known []string, format string) string {
 	return fmt.Sprintf(" (did you mean "+format+"?)", word)
 }
 
-// FlagError adds advice to an error of package pflag: the flag that was probably meant, or the values that the flag
-// accepts. Other errors are returned unchanged.
+// FlagError adds advice to an error of package pflag: the flag that was probably meant,
+// or the values that the flag accepts. Other errors are returned unchanged.
 func FlagError(flags *pflag.FlagSet, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedShortnames() == "" {
 		var names []string

@@ -3,9 +3,10 @@ package suggest
 
 import "strings"
 
-// Closest returns the known word that is closest to the typed one, or an empty string if none is close. Case is
-// ignored. Up to a third of the letters may differ, at most three. A word that is a prefix of the other one also
-// counts, if it has at least three letters.
+// Closest returns the known word that is closest to the typed one, or an empty string
+// if none is close. Case is ignored. Up to a third of the letters may differ, at most
+// three. A word that is a prefix of the other one also counts, if it has at least three
+// letters.
 func Closest(typed string, known []string) string {
 	best, least := "", min(3, max(1, len(typed)/3))+1
 	for _, word := range known {
@@ -21,7 +22,8 @@ func Closest(typed string, known []string) string {
 	return best
 }
 
-// Distance returns the number of letters to insert, remove, replace or swap with their neighbor to turn a into b.
+// Distance returns the number of letters to insert, remove, replace or swap with their
+// neighbor to turn a into b.
 func Distance(a, b string) int {
 	from, to := []rune(a), []rune(b)
 	before, above, row := make([]int, len(to)+1), make([]int, len(to)+1), make([]int, len(to)+1)
