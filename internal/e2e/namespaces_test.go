@@ -260,7 +260,7 @@ func TestPatternsWorkAsSoonAsNamespacesMayBeListed(t *testing.T) {
 	plain.create("example", nil)
 	matching.create("example", nil)
 	plain.awaitHandled("example")
-	operator.Log.WaitFor(t, "Namespaces may not be listed")
+	operator.Log.WaitFor(t, "The operator may not list namespaces")
 	if matching.handled("example") {
 		t.Error("a namespace was found without permission")
 	}
