@@ -62,10 +62,10 @@ func TestTheTimeOfTheNextCall(t *testing.T) {
 	}
 }
 
-// TestSchedulesAreThoseOfKopf runs random timers with random changes, once with a
+// TestSchedulesMatchKopf runs random timers with random changes, once with a
 // literal port of Kopf's loop, which sleeps, and once with the function that decides
 // about the next call.
-func TestSchedulesAreThoseOfKopf(t *testing.T) {
+func TestSchedulesMatchKopf(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		some := func(values ...int) int { return values[r.IntN(len(values))] }

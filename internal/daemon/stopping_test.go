@@ -144,7 +144,7 @@ func TestAStopProceedsWithoutTurnsOfTheObject(t *testing.T) {
 	})
 }
 
-func TestTheFirstReasonStays(t *testing.T) {
+func TestTheFirstStopReasonIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal()
 		k := newKit(t, daemonOf(hearing(j, time.Minute), labelled("on", "yes"), grace(10*time.Second)))

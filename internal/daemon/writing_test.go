@@ -43,7 +43,7 @@ func TestATimerThatAsksForNothingWritesNothing(t *testing.T) {
 	})
 }
 
-func TestADaemonFlushesWhenItLikes(t *testing.T) {
+func TestADaemonMayFlushAtAnyTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(t, daemonOf(func(ctx context.Context, c *Call) error {
 			c.Patch.Set(1, "status", "step")
@@ -198,7 +198,7 @@ func TestAnEditThatPanicsIsTheOutcomeOfItsCall(t *testing.T) {
 	})
 }
 
-func TestAnObjectThatIsGoneNeedsNoPatch(t *testing.T) {
+func TestADeletedObjectNeedsNoPatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(t, timerOf(time.Hour, func(ctx context.Context, c *Call) error {
 			c.Patch.Set(1, "status", "n")

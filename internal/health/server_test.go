@@ -180,7 +180,7 @@ All checks:
 		`{"ok":true,"started":true,"live":{"ok":true,"reasons":[]},"ready":{"ok":true,"reasons":[]},"warnings":[],"notes":[]}`})
 }
 
-func TestProbesAreServedAtTheirPathOnly(t *testing.T) {
+func TestProbesAreServedOnlyAtTheirPath(t *testing.T) {
 	s := started()
 	c := health.DefaultConfig()
 	c.Liveness, c.Snapshot = "http://localhost:0/healthz", s.get

@@ -109,7 +109,8 @@ func (c *Client) sitOut(ctx context.Context, conns *conns, o *outage) error {
 				o.turn <- struct{}{}
 				return o.waited(ctx)
 			}
-			// The probe is inconclusive, so let the requests try for themselves.
+			// The credentials are accepted, or the probe is inconclusive. In both cases,
+			// let the requests try for themselves.
 			c.noteAnswer(conns, answer)
 			o.end(conns)
 			return nil

@@ -36,7 +36,7 @@ func leader(t *testing.T, what string, all ...*replica) *replica {
 	return found
 }
 
-func TestTheRecordIsThatOfClientGo(t *testing.T) {
+func TestTheRecordHasTheFormatOfClientGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
 		a := s.join(t, "a")

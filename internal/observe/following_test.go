@@ -45,7 +45,7 @@ func (c *cluster) RoundTrip(r *http.Request) (*http.Response, error) {
 	query := r.URL.Query()
 	switch {
 	case c.down:
-		return nil, errors.New("nobody is there")
+		return nil, errors.New("connection refused")
 	case c.forbidden:
 		return answer(403, io.NopCloser(strings.NewReader("no")))
 	case query.Has("sendInitialEvents"):
@@ -129,13 +129,13 @@ type followed struct {
 	complete int
 }
 
-// news returns the calls of Serve since the last time.
-func (f *followed) news() []string {
+// served returns the calls of Serve since the last time.
+func (f *followed) served() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	news := f.told
+	calls := f.told
 	f.told = nil
-	return news
+	return calls
 }
 
 func following(t *testing.T, c *cluster, patterns Namespaces, test func(*followed)) {
@@ -182,23 +182,23 @@ func expect(t *testing.T, what string, got []string, want ...string) {
 func TestNamespacesAreServedUntilShortlyAfterTheirDeletion(t *testing.T) {
 	c := &cluster{}
 	following(t, c, Namespaces{Globs("app-*")}, func(f *followed) {
-		expect(t, "at first", f.news(), "+app-1")
+		expect(t, "at first", f.served(), "+app-1")
 		c.add("app-2")
 		c.add("other")
-		expect(t, "later", f.news(), "+app-2")
+		expect(t, "later", f.served(), "+app-2")
 		c.remove("app-1")
 		c.remove("other")
-		expect(t, "just gone", f.news())
+		expect(t, "just gone", f.served())
 		time.Sleep(leaveDelay)
 		synctest.Wait()
-		expect(t, "gone for a while", f.news(), "-app-1")
+		expect(t, "gone for a while", f.served(), "-app-1")
 		c.add("app-1")
-		expect(t, "come back", f.news(), "+app-1")
+		expect(t, "come back", f.served(), "+app-1")
 		c.remove("app-2")
 		c.add("app-2")
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		expect(t, "replaced at once", f.news())
+		expect(t, "replaced at once", f.served())
 	})
 }
 
@@ -206,31 +206,31 @@ func TestMissedDeletionsOfNamespacesAreDetected(t *testing.T) {
 	c := &cluster{}
 	following(t, c, Namespaces{Globs("app-*")}, func(f *followed) {
 		c.add("app-2")
-		f.news()
+		f.served()
 		c.cut(func() { c.remove("app-1"); c.remove("app-2"); c.add("app-2"); c.add("app-3") })
-		expect(t, "after the gap", f.news(), "+app-3", "-app-1")
+		expect(t, "after the gap", f.served(), "+app-3", "-app-1")
 	})
 }
 
 func TestNamespacesMayBeForbiddenAndAllowedAtAnyTime(t *testing.T) {
 	c := &cluster{forbidden: true}
 	following(t, c, Namespaces{Globs("app-*"), Globs("plain"), Regexp(regexp.MustCompile("app-[12]"))}, func(f *followed) {
-		expect(t, "forbidden", f.news(), "+plain")
+		expect(t, "forbidden", f.served(), "+plain")
 		if f.complete != 1 {
 			t.Errorf("Complete was called %d times", f.complete)
 		}
 		c.forbid(false)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		expect(t, "allowed", f.news(), "+app-1")
+		expect(t, "allowed", f.served(), "+app-1")
 		c.forbid(true)
 		c.cut(func() {})
-		expect(t, "forbidden again", f.news())
+		expect(t, "forbidden again", f.served())
 		c.remove("app-1")
 		c.forbid(false)
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
-		expect(t, "allowed again", f.news(), "-app-1")
+		expect(t, "allowed again", f.served(), "-app-1")
 	})
 }
 

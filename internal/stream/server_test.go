@@ -188,7 +188,7 @@ type observed struct {
 }
 
 // observe runs a stream for some virtual time against a script. It passes the events to
-// the receivers, too.
+// the receivers as well.
 func observe(t *testing.T, d time.Duration, s *server, adjust func(*Config), receivers ...func(Event)) (o observed) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"gopf.dev/gopf/internal/kube"
 )
 
-func TestSilence(t *testing.T) {
+func TestSilentWatches(t *testing.T) {
 	const s = time.Second
 	nothing := func() answer { return open(cut(s, io.EOF)) } // to a probe
 	cases := map[string]struct {
