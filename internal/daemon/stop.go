@@ -90,7 +90,7 @@ func (s *Set) Resume() { s.halted.Store(nil) }
 // and abandons the remaining ones. ctx should last at least for [Set.Patience];
 // otherwise tasks get less time than declared.
 func (s *Set) Exit(ctx context.Context) {
-	s.haltAll(execute.ErrStopping) //nolint:contextcheck // //nolint:contextcheck // calls have their own contexts
+	s.haltAll(execute.ErrStopping) //nolint:contextcheck // calls have their own contexts
 	defer s.die()
 	if s.Settle(ctx) == nil {
 		return

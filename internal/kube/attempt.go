@@ -50,7 +50,7 @@ func (c *Client) attempt(outer context.Context, conns *conns, r *call) (o outcom
 	}()
 
 	confirmation := c.confirm(ctx, conns, r, cancel)
-	a.Response, o = roundTrip(ctx, conns, r) //nolint:bodyclose // //nolint:bodyclose // closed above, or later by the reader that keeps it
+	a.Response, o = roundTrip(ctx, conns, r) //nolint:bodyclose // closed above, or later by the reader that keeps it
 	if o.code != 0 {
 		c.shared.answers.Add(1)
 	}

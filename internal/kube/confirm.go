@@ -19,9 +19,9 @@ const confirmAfter = 5 * time.Second
 type confirmingKey struct{}
 
 // Confirming returns a context for a patch whose effect can be recognized. If the patch
-// gets no response for 5 s, the object is read on another connection, and again every 5
-// s while the patch is pending. As soon as recognized returns true, the object that was
-// read becomes the response of the patch. So does a 404.
+// gets no response for 5 seconds, the object is read on another connection, and again
+// every 5 seconds while the patch is pending. As soon as recognized returns true, the
+// object that was read becomes the response of the patch. So does a 404.
 func Confirming(ctx context.Context, recognized func(*object.Body) bool) context.Context {
 	return context.WithValue(ctx, confirmingKey{}, recognized)
 }
@@ -37,9 +37,9 @@ type confirmation struct {
 	err   error
 }
 
-// confirm starts the confirmation of one attempt of a write. nil means that the effect
-// of the write cannot be recognized. It cancels the attempt as soon as the effect is
-// found. It stops when ctx ends.
+// confirm starts the confirmation of one attempt of a write. It cancels the attempt as
+// soon as the effect of the write is found. It stops when ctx ends. Without a way to
+// recognize the effect, it returns nil.
 func (c *Client) confirm(ctx context.Context, conns *conns, r *call, end context.CancelCauseFunc) *confirmation {
 	if r.recognized == nil {
 		return nil
