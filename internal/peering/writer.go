@@ -29,8 +29,8 @@ const (
 	// one of several operators removes them, and the others see the result.
 	tidying = time.Second
 
-	// maxAttempt limits a request; firstPause is the first pause after a failure. Both
-	// are shorter for short lifetimes.
+	// maxAttempt limits a request. For short lifetimes the limit is lower. firstPause
+	// is the first pause after a failure.
 	maxAttempt = 10 * time.Second
 	firstPause = time.Second
 )
