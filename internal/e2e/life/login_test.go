@@ -90,7 +90,7 @@ func TestARefusedTokenIsReplacedByTheLogin(t *testing.T) {
 		time.Sleep(200 * time.Millisecond)
 		return logins.Load() > 1
 	})
-	if body := waitCode(t, "http://"+health+"/readyz", 503); !strings.Contains(body, "refused the credentials") {
+	if body := waitCode(t, "http://"+health+"/readyz", 503); !strings.Contains(body, "rejected the credentials") {
 		t.Errorf("while nobody can log in:\n%s", body)
 	}
 	o.Log.WaitFor(t, "The login failed; retrying.", "is broken")
