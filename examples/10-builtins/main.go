@@ -1,5 +1,5 @@
-// Command 10-builtins handles a kind that Kubernetes has built in: it kills every
-// pod half a minute after it was seen. Do not run it where pods are dear to you.
+// Command 10-builtins handles a built-in kind: it deletes every pod 30 seconds after
+// it first sees it. Do not run it in a cluster whose pods you need.
 package main
 
 import (
@@ -24,12 +24,12 @@ func main() {
 	cli.Main(op)
 }
 
-// ordinary spares the pods of the system.
+// ordinary reports whether the pod is not in a system namespace.
 func ordinary(s *gopf.Subject[*corev1.Pod]) bool {
 	return !strings.HasPrefix(s.Object.Namespace, "kube-")
 }
 
-// plan is what is kept in memory for each pod.
+// plan is the memo of a pod: in-memory data that is kept as long as the pod exists.
 type plan struct{ killing *time.Timer }
 
 func podInSight(_ context.Context, c *gopf.Change[*corev1.Pod]) error {

@@ -1,4 +1,4 @@
-// Command 12-embedded is an application of its own that runs an operator beside
+// Command 12-embedded is an application that runs an operator in a goroutine, next to
 // its other work.
 package main
 
@@ -25,7 +25,7 @@ import (
 	"gopf.dev/gopf/logs"
 )
 
-// greeter is what the handlers share with the application.
+// greeter is the state that the handlers share with the application.
 type greeter struct {
 	greeting string
 	greeted  atomic.Int64
@@ -51,7 +51,7 @@ func (g *greeter) delete(_ context.Context, c *gopf.Change[gopf.Unstructured]) e
 }
 
 func main() {
-	namespace := flag.String("namespace", "default", "where to make objects, and to handle them")
+	namespace := flag.String("namespace", "default", "namespace in which objects are created and handled")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -67,7 +67,7 @@ func run(ctx context.Context, namespace string) error {
 		return fmt.Errorf("find the cluster: %w", err)
 	}
 
-	// The operator runs until its context is done.
+	// The operator runs until its context is canceled.
 	g := &greeter{greeting: "Hello from inside of the application."}
 	serving, finish := context.WithCancel(ctx)
 	ready, ended := make(chan struct{}), make(chan error, 1)
@@ -94,7 +94,7 @@ func run(ctx context.Context, namespace string) error {
 	return err
 }
 
-// work is what the application is there for.
+// work is the application's own work: it creates and deletes some objects.
 func work(ctx context.Context, config *rest.Config, namespace string) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {

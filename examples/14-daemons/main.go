@@ -1,4 +1,5 @@
-// Command 14-daemons runs functions beside objects, for as long as these exist.
+// Command 14-daemons runs background functions for objects, for as long as the objects
+// exist.
 package main
 
 import (
@@ -20,7 +21,7 @@ func main() {
 	cli.Main(op)
 }
 
-// accompanyForAWhile fails three times, and then runs for half a minute, unless its
+// accompanyForAWhile fails three times, and then runs for 30 seconds, unless its
 // object is deleted.
 func accompanyForAWhile(ctx context.Context, d *gopf.Daemon[gopf.Unstructured]) error {
 	if d.Retry < 3 {
@@ -38,24 +39,24 @@ func accompanyForAWhile(ctx context.Context, d *gopf.Daemon[gopf.Unstructured]) 
 	return nil
 }
 
-// accompany runs until it is stopped. It is asked to a second before its context is
-// cancelled, and half a second after that nobody waits for it any longer.
+// accompany runs until it is stopped. d.Stopping is closed one second before the
+// context is canceled; 0.5 s later, the operator no longer waits for the daemon.
 func accompany(_ context.Context, d *gopf.Daemon[gopf.Unstructured]) error {
 	every := time.NewTicker(5 * time.Second)
 	defer every.Stop()
 	for {
-		// Object is as it was at the start, Current as it was seen last.
+		// d.Object is the object at the start of the daemon, d.Current() the latest one.
 		d.Log.Info("=> Ping from another daemon.", "generation", d.Current().GetGeneration())
 		select {
 		case <-d.Stopping():
-			d.Log.Info("=> The daemon takes its leave.")
+			d.Log.Info("=> The daemon is stopping.")
 			return nil
 		case <-every.C:
 		}
 	}
 }
 
-// sleep ends early if the context does.
+// sleep waits for d, or until the context is canceled.
 func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():

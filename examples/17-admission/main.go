@@ -1,5 +1,5 @@
-// Command 17-admission is asked by the cluster before requests are granted: it
-// refuses some, warns of others, and fills in what is missing.
+// Command 17-admission has validating and mutating admission webhooks: it denies some
+// requests, returns warnings for others, and sets defaults.
 package main
 
 import (
@@ -13,11 +13,12 @@ import (
 func main() {
 	op := gopf.New()
 
-	// Where the cluster reaches the operator. Auto is for clusters on this machine.
-	// In a pod, it is webhook.Service{Name: "myoperator"}; for a remote cluster, a
+	// The server that the API server calls. Auto is for clusters on this machine.
+	// In a pod, use webhook.Service{Name: "myoperator"}; for a remote cluster, a
 	// tunnel. See docs/admission.md for all of them.
 	op.Settings.Admission.Server = webhook.Auto{}
-	// The operator tells the cluster about itself, and takes it back at its end.
+	// The operator maintains webhook configurations of this name, and removes them when
+	// it stops.
 	op.Settings.Admission.Managed = "auto.kopf.dev"
 
 	x := op.Resource("kopfexamples")
@@ -30,15 +31,15 @@ func main() {
 	cli.Main(op)
 }
 
-// create is here to show that reviews and other handlers go well together.
+// create shows that admission handlers and change handlers work together.
 func create(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
 	c.SetResult(map[string]string{"message": "hello world"})
 	return nil
 }
 
-// show logs who wants what, and warns. Whoever uses kubectl sees the warnings.
+// show logs the request and returns a warning, which kubectl prints.
 func show(_ context.Context, r *gopf.Review[gopf.Unstructured]) error {
-	r.Log.Info("Somebody wants something.", "operation", r.Operation, "user", r.User.Username,
+	r.Log.Info("Received an admission request.", "operation", r.Operation, "user", r.User.Username,
 		"dryRun", r.DryRun, "changes", len(r.Diff), "agent", r.Header.Get("User-Agent"), "certificate", r.Client != nil)
 	if r.Operation == gopf.OperationCreate {
 		r.Warn("%s is only an example", r.Object.GetName())
@@ -46,20 +47,21 @@ func show(_ context.Context, r *gopf.Review[gopf.Unstructured]) error {
 	return nil
 }
 
-// refuse is asked only about objects with the unwanted value.
+// refuse is called only for objects with the unwanted value.
 func refuse(context.Context, *gopf.Review[gopf.Unstructured]) error {
 	return &gopf.AdmissionError{Message: "this value is not allowed", Code: 555}
 }
 
-// parts is asked about the status, too. It must not do anything in dry runs.
+// parts is also called for subresources such as the status. It must not have side
+// effects in dry runs.
 func parts(_ context.Context, r *gopf.Review[gopf.Unstructured]) error {
 	if !r.DryRun {
-		r.Log.Info("A part is going to be written.", "subresource", r.Subresource)
+		r.Log.Info("A subresource will be written.", "subresource", r.Subresource)
 	}
 	return nil
 }
 
-// defaults fills in what is missing, and puts right what is too much.
+// defaults sets missing values, and reduces values that are too large.
 func defaults(_ context.Context, r *gopf.Review[gopf.Unstructured]) error {
 	copies, given := gopf.Field[int](r, "spec.copies")
 	if !given {

@@ -62,7 +62,7 @@ func requestsAreReviewed(t *testing.T, executable string) {
 		t.Errorf("got %d copies, want what the operator puts right", copies)
 	}
 	p.Log.WaitFor(t, "[default/kopf-example-1] ", "Handler 'create_fn' succeeded")
-	p.Log.WaitFor(t, "Somebody wants something.", "operation=CREATE")
+	p.Log.WaitFor(t, "Received an admission request.", "operation=CREATE")
 	p.Signal(syscall.SIGINT)
 	if code := p.Wait(); code != 0 {
 		t.Errorf("got exit code %d", code)
