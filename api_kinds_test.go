@@ -44,7 +44,7 @@ func TestWhichResourceAnObjectIsOf(t *testing.T) {
 		"only one, missing":     {func(op *Operator) { For[*Gadget](op, "gadgets.z.com") }, &Gadget{}, "", "the cluster has no resource z.com/gadgets"},
 		"handlers of anything":  {func(op *Operator) { For[*Gadget](op, "*") }, &Gadget{}, "", `add gopf.Kind[*gopf.Gadget](op, "a.com/v1/gadgets") or gopf.Kind[*gopf.Gadget](op, "b.com/v1/gadgets")`},
 		"nothing says":          {nil, &Gizmo{}, "", `add gopf.Kind[*gopf.Gizmo](op, "a.com/v1/gizmos") to the declaration`},
-		"an ambiguous name":     {nil, &Gadget{}, "gadgets", "several resources"},
+		"an ambiguous name":     {nil, &Gadget{}, "gadgets", "is ambiguous"},
 		"a kind from elsewhere": {nil, typeMeta("c.com/v1", "Gizmo"), "", "the cluster has no resource Gizmo of c.com/v1"},
 	} {
 		t.Run(name, func(t *testing.T) {

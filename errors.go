@@ -59,7 +59,7 @@ func Permanent(err error) error {
 }
 
 // LoginError is the error of [Operator.Run] if there are no credentials to start
-// with: a login handler failed for good, the kubeconfig cannot be used, or no login
+// with: a login handler failed permanently, the kubeconfig cannot be used, or no login
 // brought any. [Operator.FreezePeers] and [Operator.ResumePeers] return it as well
 // if the cluster refuses the credentials. Test for it with [errors.As]; Err has the
 // details.

@@ -21,9 +21,8 @@ type indexSpec struct{ limits registry.Limits }
 // one object has in it: a value for each key; nothing takes the object out. It is
 // called for every event of the object.
 //
-// If nothing but index functions is declared for the resource, and all of them are
-// narrowed by the same labels, the API server is asked only for objects with these
-// labels.
+// If a resource has only index functions, and all of them have the same label filters,
+// the API server sends only objects with these labels.
 //
 // The index is filled with all that exists before the first handler of the
 // operator is called. By default, errors of fn are logged and leave what was

@@ -164,7 +164,7 @@ func TestMistakesInVariablesNameThem(t *testing.T) {
 		want []string
 	}{
 		"boolean":        {map[string]string{"GOPF_RUN_VERBOSE": "maybe"}, []string{"run"}, []string{`the variable GOPF_RUN_VERBOSE is "maybe": use 1 or 0`}},
-		"number":         {map[string]string{"KOPF_RUN_PRIORITY": "high"}, []string{"run"}, []string{`the variable KOPF_RUN_PRIORITY is "high": give a whole number`}},
+		"number":         {map[string]string{"KOPF_RUN_PRIORITY": "high"}, []string{"run"}, []string{`the variable KOPF_RUN_PRIORITY is "high": use a whole number`}},
 		"duration":       {map[string]string{"KOPF_FREEZE_LIFETIME": "soon"}, []string{"freeze", "-P", "x"}, []string{"the variable KOPF_FREEZE_LIFETIME is \"soon\": give seconds", "give seconds"}},
 		"log format":     {map[string]string{"GOPF_RUN_LOG_FORMAT": "xml"}, []string{"run"}, []string{`GOPF_RUN_LOG_FORMAT is "xml": use plain, full or json`}},
 		"election":       {map[string]string{"GOPF_RUN_ELECTION": "poll"}, []string{"run"}, []string{`GOPF_RUN_ELECTION is "poll": use lease or none`}},
@@ -174,7 +174,7 @@ func TestMistakesInVariablesNameThem(t *testing.T) {
 		"modules":        {map[string]string{"KOPF_RUN_MODULES": "a b"}, []string{"run"}, []string{"KOPF_RUN_MODULES has no meaning here", "gopf run PKG"}},
 		"profiles":       {map[string]string{"GOPF_RUN_PPROF": "here"}, []string{"run"}, []string{`GOPF_RUN_PPROF: serve profiles at "here"`}},
 		"probes":         {map[string]string{"GOPF_RUN_LIVENESS_ENDPOINT": "localhost:80"}, []string{"run"}, []string{`GOPF_RUN_LIVENESS_ENDPOINT: serve the probes at "localhost:80"`, "http://0.0.0.0:8080/healthz"}},
-		"health":         {nil, []string{"run", "--health=8080"}, []string{`--health: serve health at "8080": missing port in address; say something like :8080`}},
+		"health":         {nil, []string{"run", "--health=8080"}, []string{`--health: serve health at "8080": missing port in address; use something like :8080`}},
 		"metrics":        {nil, []string{"run", "--metrics=:http"}, []string{`--metrics: serve metrics at ":http"`}},
 		"freezing scope": {map[string]string{"GOPF_FREEZE_NAMESPACES": "a"}, []string{"freeze", "-A", "-P", "x", "-t", "1"}, []string{"--all-namespaces and GOPF_FREEZE_NAMESPACES exclude"}},
 	}

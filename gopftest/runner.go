@@ -15,7 +15,7 @@ import (
 // Inside of a testing/synctest bubble all its work is done in virtual time:
 // synctest.Wait returns when nothing is left to be done now.
 //
-// The framework's own retries have no jitter, so that their times can be asserted.
+// The framework's own retries have no jitter: tests may assert their exact times.
 //
 // On a cluster in memory, the reviews of the operator's webhooks are answered in
 // process, whichever server of package webhook its settings name, or none. Without

@@ -114,7 +114,7 @@ func rank(s http.ConnState) int {
 	return 2
 }
 
-// note is told by the server what its connections do.
+// note records the state of a connection. The HTTP server calls it.
 func (c *connections) note(conn net.Conn, state http.ConnState) {
 	if t, ok := conn.(*tls.Conn); ok {
 		conn = t.NetConn()

@@ -21,15 +21,15 @@ import (
 type endpoint struct {
 	Local
 	store    KeyStore
-	source   source // of certificates; nil if the user's TLS configuration has some
+	source   source // of certificates; nil means those of the user's TLS configuration
 	describe func(port int, bundle []byte) ClientConfig
 
 	config atomic.Pointer[tls.Config] // for new connections
 	served ring
-	client []byte // whom clients' certificates are trusted by, in PEM
+	client []byte // CAs of clients' certificates, in PEM
 }
 
-// storePause is the delay before a store that failed is asked for certificates again.
+// storePause is the delay before certificates are read again from a store that failed.
 const storePause = 5 * time.Second
 
 func (e *endpoint) serve(ctx context.Context, reviews http.Handler, announce func(ClientConfig)) error {

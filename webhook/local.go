@@ -57,12 +57,11 @@ type Local struct {
 	ClientCAFile, ClientCADir string
 	ClientAuth                tls.ClientAuthType
 
-	// TLS is the configuration that connections begin with. It is not changed. The
-	// certificate, the CAs of clients, ClientAuth, MinVersion and CipherSuites are put into a
-	// copy of it where they are given. If TLS brings certificates of its own, in
-	// Certificates or GetCertificate, no self-signed ones are made, and the API
-	// server trusts CA or CAFile, or else the authorities of its system.
-	// May be nil.
+	// TLS is the base configuration of connections. The server does not change it: it
+	// sets the certificate, the CAs of clients, ClientAuth, MinVersion and
+	// CipherSuites, where given, in a copy. If TLS has Certificates or
+	// GetCertificate, the server generates no self-signed certificate. The API server
+	// then trusts CA or CAFile, or else the CAs of its system. May be nil.
 	TLS *tls.Config
 
 	// MinVersion is the lowest version of TLS that clients may use: tls.VersionTLS12

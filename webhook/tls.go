@@ -142,7 +142,7 @@ func (e *endpoint) clientCAs() ([]byte, error) {
 	if e.ClientCADir == "" {
 		return all, nil
 	}
-	// Mounted Secrets have symbolic links and folders of their own beside the files.
+	// Mounted Secrets contain symbolic links and folders in addition to the files.
 	entries, err := os.ReadDir(e.ClientCADir)
 	if err != nil {
 		return nil, fmt.Errorf("read the CAs of clients: %w", err)
@@ -162,7 +162,7 @@ func (e *endpoint) clientCAs() ([]byte, error) {
 
 func isPEM(data []byte) bool { return x509.NewCertPool().AppendCertsFromPEM(data) }
 
-// joinPEM puts PEM behind PEM, each on lines of its own.
+// joinPEM concatenates PEM, with a line break between the two.
 func joinPEM(a, b []byte) []byte {
 	if len(a) == 0 {
 		return b

@@ -78,9 +78,9 @@ type Environment struct {
 	// reports the time as a metric. May be nil.
 	Certified func(expires time.Time)
 
-	// Random returns random numbers from 0 up to, but not including, 1. A server
-	// shortens the delays of its retries by them, so that several replicas do not retry
-	// at the same instants. nil means exact delays.
+	// Random returns random numbers from 0 up to, but not including, 1. A server uses
+	// them to shorten the delays of its retries: several replicas should not retry at
+	// the same time. nil means exact delays.
 	Random func() float64
 }
 

@@ -17,6 +17,6 @@ func main() {
 
 func create(ctx context.Context, c *gopf.Change[gopf.Unstructured]) error {
 	c.Log.Info("And here we are!", "spec", c.Object.Object["spec"])
-	c.SetResult(map[string]string{"message": "hello world"}) // will be in the status
+	c.SetResult(map[string]string{"message": "hello world"}) // stored in the status
 	return nil
 }

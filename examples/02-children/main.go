@@ -1,5 +1,5 @@
-// Command 02-children is an operator whose objects have children: a pod for each,
-// which is deleted with its owner.
+// Command 02-children is an operator that creates a child for each object: a pod,
+// which is deleted together with its owner.
 package main
 
 import (
@@ -38,13 +38,13 @@ func create(ctx context.Context, c *gopf.Change[gopf.Unstructured]) error {
 		}},
 	}}
 
-	// The owner reference makes the pod be deleted with the object; name, namespace
-	// and labels come from the object, too.
+	// Because of the owner reference, Kubernetes deletes the pod together with the
+	// object. Adopt also sets the pod's name, namespace and labels.
 	if err := c.Adopt(pod); err != nil {
 		return gopf.Permanent(err)
 	}
 	if err := c.API.Create(ctx, pod); err != nil {
-		return fmt.Errorf("create the pod: %w", err) // tried again after a minute
+		return fmt.Errorf("create the pod: %w", err) // retried after a minute
 	}
 	c.SetResult(map[string]any{"children": []string{string(pod.UID)}})
 	return nil

@@ -1,4 +1,5 @@
-// Command 03-exceptions shows what becomes of the errors of handlers.
+// Command 03-exceptions shows how handler errors are treated: permanent errors,
+// delayed retries, retry limits and panics.
 package main
 
 import (
@@ -20,12 +21,12 @@ func main() {
 	cli.Main(op)
 }
 
-// failForGood is not called again: trying would not help.
+// failForGood is not called again, because its error is permanent.
 func failForGood(context.Context, *gopf.Change[gopf.Unstructured]) error {
 	return gopf.Permanent(errors.New("the order cannot be fulfilled"))
 }
 
-// succeedAtLast says itself when to try again.
+// succeedAtLast chooses the delay of its retries.
 func succeedAtLast(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
 	if c.Retry < 3 {
 		return gopf.RetryAfter(time.Second, errors.New("the shop is still closed"))
@@ -33,14 +34,15 @@ func succeedAtLast(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
 	return nil
 }
 
-// fail leaves it to the options of the handler how often, and how soon, it is tried.
+// fail returns a plain error: the handler's options define the number of attempts and
+// the delay between them.
 func fail(context.Context, *gopf.Change[gopf.Unstructured]) error {
-	return errors.New("the shop does not answer")
+	return errors.New("the shop does not respond")
 }
 
-// crash panics, which is an error like any other, with a stack trace.
+// crash panics. A panic counts as an error and is logged with its stack trace.
 func crash(context.Context, *gopf.Change[gopf.Unstructured]) error {
 	var orders map[string]int
-	orders["apples"]++ //nolint:staticcheck // that is the point
+	orders["apples"]++ //nolint:staticcheck // the panic is intended
 	return nil
 }

@@ -1,5 +1,5 @@
-// Command 04-events posts Kubernetes events about an object, which kubectl shows
-// when the object is described.
+// Command 04-events posts Kubernetes events about an object. "kubectl describe" shows
+// them.
 package main
 
 import (
@@ -19,9 +19,9 @@ func main() {
 func create(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
 	c.Post("SomeType", "SomeReason", "Any type and reason will do")
 
-	// The usual types have methods of their own.
-	c.Info("Started", "The work has begun")
+	// The usual types have their own methods.
+	c.Info("Started", "The work has started")
 	c.Warn("Slow", "It takes longer than usual")
-	c.Failure("Broken", errors.New("it did not work out"))
+	c.Failure("Broken", errors.New("the work failed"))
 	return nil
 }

@@ -1,5 +1,5 @@
-// Command 05-handlers has handlers for all that can happen to an object, and
-// several for the same.
+// Command 05-handlers has handlers for everything that can happen to an object, and
+// several handlers for the same reason.
 package main
 
 import (
@@ -23,10 +23,10 @@ func main() {
 	cli.Main(op)
 }
 
-// say makes a handler that says something.
-func say(what string) gopf.ChangeFunc[gopf.Unstructured] {
+// say returns a handler that logs a message.
+func say(message string) gopf.ChangeFunc[gopf.Unstructured] {
 	return func(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
-		c.Log.Info(what)
+		c.Log.Info(message)
 		return nil
 	}
 }
@@ -38,7 +38,7 @@ func update(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
 	return nil
 }
 
-// fieldChanged is called for the creation, too: the field appears.
+// fieldChanged is also called on creation, because the field appears.
 func fieldChanged(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
 	before, _ := c.OldValue()
 	after, _ := c.NewValue()

@@ -1,5 +1,5 @@
-// Command 06-peering is to be run twice: of several operators for the same objects
-// one works, and the others pause.
+// Command 06-peering shows peering: run it twice, and one operator works while the
+// other one pauses.
 package main
 
 import (
@@ -16,6 +16,6 @@ func main() {
 }
 
 func create(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
-	c.Log.Info("It was me who has handled this.")
+	c.Log.Info("Handled by this operator.")
 	return nil
 }

@@ -1,4 +1,4 @@
-// Command 07-subhandlers handles each item of an object on its own.
+// Command 07-subhandlers handles each item of an object in a separate sub-handler.
 package main
 
 import (
@@ -21,7 +21,7 @@ func create(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
 		if !ok {
 			continue
 		}
-		// It runs after this handler, and is recorded as create_fn/<name>.
+		// The sub-handler runs after this handler, and is recorded as create_fn/<name>.
 		c.Sub(name, func(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
 			c.Log.Info("Handling an item.", "item", name)
 			return nil

@@ -1,4 +1,4 @@
-// Command 08-events looks at the raw events of the watch stream.
+// Command 08-events logs the raw events of the watch stream.
 package main
 
 import (
@@ -17,7 +17,7 @@ func main() {
 	cli.Main(op)
 }
 
-// failing is called once for each event all the same: nobody tries again.
+// failing is called once for each event: its errors are logged and not retried.
 func failing(context.Context, *gopf.Event[gopf.Unstructured]) error {
 	return errors.New("oops")
 }

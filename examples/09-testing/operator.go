@@ -7,7 +7,7 @@ import (
 	"gopf.dev/gopf"
 )
 
-// newOperator is a function so that tests can have operators, too.
+// newOperator returns a new operator, for main and for each test.
 func newOperator() *gopf.Operator {
 	op := gopf.New()
 	op.Resource("kopfexamples").OnCreate("create_fn", create)

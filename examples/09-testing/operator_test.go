@@ -23,7 +23,7 @@ func object(name string, spec map[string]any) gopf.Unstructured {
 	}}
 }
 
-// A handler is a function: call it.
+// TestADurationIsNeeded calls the handler as a plain function.
 func TestADurationIsNeeded(t *testing.T) {
 	call := gopftest.Change(t, gopftest.NewCluster(t, resource), object("a", nil))
 	err := create(t.Context(), call.Change)
@@ -32,14 +32,15 @@ func TestADurationIsNeeded(t *testing.T) {
 	}
 }
 
-// The operator as a whole, on a cluster in memory, in virtual time.
+// TestTheMessageIsInTheStatus runs the whole operator on an in-memory cluster, in
+// virtual time.
 func TestTheMessageIsInTheStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := gopftest.NewCluster(t, resource)
 		gopftest.Start(t, newOperator(), cluster)
 
 		cluster.Create(t, object("a", map[string]any{"duration": "1m"}))
-		synctest.Wait() // until there is nothing left to do
+		synctest.Wait() // until the operator is idle
 
 		status := cluster.Get(t, resource, "default", "a").Object["status"].(map[string]any)
 		if status["message"] != "It will take 1m." {
@@ -48,8 +49,8 @@ func TestTheMessageIsInTheStatus(t *testing.T) {
 	})
 }
 
-// The program with its command line: on a cluster in memory, or on a real one under
-// "gopf exec -- go test".
+// TestTheProgram runs the program with its command line: on an in-memory cluster, or
+// on a real one with "gopf exec -- go test".
 func TestTheProgram(t *testing.T) {
 	cluster := gopftest.AnyCluster(t)
 	cluster.Load(t, "../crd.yaml")

@@ -1,6 +1,5 @@
-// Command 10-builtins handles a kind that Kubernetes has built in: it kills every
-// pod half a minute after the operator first saw it. Run it only where pods may be
-// killed.
+// Command 10-builtins handles a built-in kind: it deletes every pod 30 seconds after
+// it first sees it. Do not run it in a cluster whose pods you need.
 package main
 
 import (
@@ -17,7 +16,8 @@ import (
 	"gopf.dev/gopf/cli"
 )
 
-// lifetime is the time that pods have. The variable LIFETIME changes it: "5s".
+// lifetime returns the time after which a pod is deleted. Default: 30 s. The
+// environment variable LIFETIME, such as "5s", changes it.
 func lifetime() time.Duration {
 	if d, err := time.ParseDuration(os.Getenv("LIFETIME")); err == nil {
 		return d
@@ -33,12 +33,12 @@ func main() {
 	cli.Main(op)
 }
 
-// ordinary reports whether a pod is none of the system.
+// ordinary reports whether the pod is not in a system namespace.
 func ordinary(s *gopf.Subject[*corev1.Pod]) bool {
 	return !strings.HasPrefix(s.Object.Namespace, "kube-")
 }
 
-// plan is kept in memory for each pod.
+// plan is the memo of a pod: in-memory data that is kept as long as the pod exists.
 type plan struct{ killing *time.Timer }
 
 func podInSight(_ context.Context, c *gopf.Change[*corev1.Pod]) error {

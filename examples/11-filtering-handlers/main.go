@@ -1,4 +1,4 @@
-// Command 11-filtering-handlers has handlers for some objects only.
+// Command 11-filtering-handlers selects the objects of each handler with filters.
 package main
 
 import (
@@ -30,8 +30,8 @@ func main() {
 	objects.When(hasItems).OnCreate("create_with_filter_satisfied", say("Filter satisfied."))
 	objects.When(isGone).OnCreate("create_with_filter_not_satisfied", say("Filter not satisfied."))
 
-	// Field makes a handler be about the field: its id gets the path at its end, and
-	// for updates the field must have changed. WithField only looks at the value.
+	// Field declares handlers for one field: the path is appended to their ids, and
+	// updates call them only if the field changed. WithField only checks the value.
 	field := objects.Field("spec.field")
 	field.Value(gopf.Is("value")).OnCreate("create_with_field_value_satisfied", say("Field value is satisfied."))
 	field.Value(gopf.Is("something-else")).OnCreate("create_with_field_value_not_satisfied", say("Field value is not satisfied."))
@@ -41,20 +41,20 @@ func main() {
 	field.Changed(gopf.Is("value"), gopf.Is("changed")).
 		OnUpdate("update_with_field_change_satisfied", say("Field change is satisfied."))
 
-	// A daemon stops when its object does not match any more.
+	// A daemon stops when its object no longer matches.
 	field.Value(gopf.Is("value")).Daemon("daemon_with_field", accompany)
 
 	cli.Main(op)
 }
 
-// isLong gets the value of a label or an annotation.
+// isLong is a matcher for the value of a label or an annotation.
 func isLong(value any, present bool) bool {
 	text, ok := value.(string)
 	return present && ok && len(text) > 5
 }
 
-// hasField, hasItems and isGone get whole objects. Together with a matcher, both
-// must agree.
+// hasField, hasItems and isGone are predicates on whole objects. If a handle has
+// several filters, all of them must match.
 func hasField(s *gopf.Subject[gopf.Unstructured]) bool {
 	_, found := gopf.Field[string](s, "spec.field")
 	return found
@@ -67,10 +67,10 @@ func hasItems(s *gopf.Subject[gopf.Unstructured]) bool {
 
 func isGone(s *gopf.Subject[gopf.Unstructured]) bool { return s.Object.GetDeletionTimestamp() != nil }
 
-// say returns a handler that logs a line.
-func say(what string) gopf.ChangeFunc[gopf.Unstructured] {
+// say returns a handler that logs a message.
+func say(message string) gopf.ChangeFunc[gopf.Unstructured] {
 	return func(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
-		c.Log.Info(what)
+		c.Log.Info(message)
 		return nil
 	}
 }

@@ -1,4 +1,4 @@
-// Command 12-embedded is an application of its own that runs an operator beside
+// Command 12-embedded is an application that runs an operator in a goroutine, next to
 // its other work.
 package main
 
@@ -26,9 +26,9 @@ import (
 	"gopf.dev/gopf/logs"
 )
 
-// greeter is shared by the handlers and the application.
+// greeter is the state that the handlers share with the application.
 type greeter struct {
-	hello, goodbye string // formats, filled in by the application
+	hello, goodbye string // formats with the object's name; set by the application
 	greeted        atomic.Int64
 }
 
@@ -54,7 +54,7 @@ func (g *greeter) delete(_ context.Context, c *gopf.Change[gopf.Unstructured]) e
 const steps = 3
 
 func main() {
-	namespace := flag.String("namespace", "default", "where to make objects, and to handle them")
+	namespace := flag.String("namespace", "default", "namespace in which objects are created and handled")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -99,8 +99,8 @@ func run(ctx context.Context, namespace string) error {
 	return err
 }
 
-// work is the application's own activity. Objects that another run left behind are
-// no obstacle.
+// work is the application's own work: it creates and deletes some objects. It tolerates
+// objects that an earlier run left behind.
 func work(ctx context.Context, config *rest.Config, namespace string) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {

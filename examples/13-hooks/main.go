@@ -1,5 +1,5 @@
-// Command 13-hooks takes part in the life of the operator itself: how it starts,
-// logs in, tells how it is, and ends.
+// Command 13-hooks has handlers for the life cycle of the operator itself: startup,
+// login, health probes and cleanup.
 package main
 
 import (
@@ -31,14 +31,14 @@ func main() {
 	cli.Main(op)
 }
 
-// startSimply may change the settings for the last time.
+// startSimply changes the settings. They are fixed after the startup handlers.
 func startSimply(_ context.Context, a *gopf.Activity) error {
 	a.Settings.Posting.ReportingComponent = "hooks-example"
 	a.Log.Info("Getting ready...")
 	return nil
 }
 
-// startAtLast holds up the start of the operator until it succeeds.
+// startAtLast delays the start of the operator until it succeeds.
 func startAtLast(_ context.Context, a *gopf.Activity) error {
 	if a.Retry < 3 {
 		return gopf.RetryAfter(time.Second, fmt.Errorf("going to succeed in %ds", 3-a.Retry))
@@ -48,7 +48,8 @@ func startAtLast(_ context.Context, a *gopf.Activity) error {
 }
 
 // login uses the service account of the pod, or else the kubeconfig. It is called
-// again when the credentials expire. The variable LOGIN_LIFETIME changes when: "5s".
+// again when the credentials expire: after 30 s, or after the duration in the
+// environment variable LOGIN_LIFETIME, such as "5s".
 func login(ctx context.Context, a *gopf.Activity) (*gopf.Login, error) {
 	lifetime, err := time.ParseDuration(os.Getenv("LOGIN_LIFETIME"))
 	if err != nil {
@@ -68,7 +69,7 @@ func login(ctx context.Context, a *gopf.Activity) (*gopf.Login, error) {
 	return nil, errors.New("there is neither a service account nor a kubeconfig")
 }
 
-// tasks run beside pods until the operator ends.
+// tasks are background goroutines, one per pod. They run until the operator stops.
 type tasks struct {
 	mu      sync.Mutex
 	of      map[gopf.Name]bool
@@ -100,7 +101,7 @@ func (t *tasks) serve(log *slog.Logger) {
 	}
 }
 
-// cleanup is called after all other handlers have ended.
+// cleanup is called after all other handlers have stopped.
 func (t *tasks) cleanup(_ context.Context, a *gopf.Activity) error {
 	a.Log.Info("Cleaning up...")
 	close(t.stop)
@@ -109,7 +110,7 @@ func (t *tasks) cleanup(_ context.Context, a *gopf.Activity) error {
 	return nil
 }
 
-// count and names are shown by the liveness endpoint.
+// count and names are probes: the liveness endpoint returns their results.
 func (t *tasks) count(context.Context, *gopf.Activity) (any, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

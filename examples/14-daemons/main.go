@@ -1,4 +1,5 @@
-// Command 14-daemons runs functions beside objects, for as long as these exist.
+// Command 14-daemons runs background functions for objects, for as long as the objects
+// exist.
 package main
 
 import (
@@ -22,7 +23,7 @@ func main() {
 	cli.Main(op)
 }
 
-// accompanyForAWhile fails three times, and then runs for half a minute, unless its
+// accompanyForAWhile fails three times, and then runs for 30 seconds, unless its
 // object is deleted.
 func accompanyForAWhile(ctx context.Context, d *gopf.Daemon[gopf.Unstructured]) error {
 	if d.Retry < 3 {
@@ -40,9 +41,9 @@ func accompanyForAWhile(ctx context.Context, d *gopf.Daemon[gopf.Unstructured]) 
 	return nil
 }
 
-// accompany fails three times, too, and then runs until it is stopped. Stopping
-// closes a second before its context is canceled. Half a second after that, the
-// operator abandons it.
+// accompany also fails three times, and then runs until it is stopped. d.Stopping is
+// closed one second before the context is canceled; 0.5 s later, the operator no longer
+// waits for the daemon.
 func accompany(_ context.Context, d *gopf.Daemon[gopf.Unstructured]) error {
 	if d.Retry < 3 {
 		return gopf.RetryAfter(time.Second, errors.New("a simulated failure"))
@@ -50,7 +51,7 @@ func accompany(_ context.Context, d *gopf.Daemon[gopf.Unstructured]) error {
 	every := time.NewTicker(5 * time.Second)
 	defer every.Stop()
 	for {
-		// Object is the state at the start, Current the newest one.
+		// d.Object is the object at the start of the daemon, d.Current() the latest one.
 		now, _, _ := unstructured.NestedString(d.Current().Object, "spec", "field")
 		d.Log.Info("=> Ping from another daemon.", "field", now, "generation", d.Current().GetGeneration())
 		select {
@@ -62,7 +63,7 @@ func accompany(_ context.Context, d *gopf.Daemon[gopf.Unstructured]) error {
 	}
 }
 
-// sleep ends early if the context does.
+// sleep waits for d, or until the context is canceled.
 func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():

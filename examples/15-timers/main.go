@@ -1,4 +1,4 @@
-// Command 15-timers calls functions for each object again and again.
+// Command 15-timers calls functions periodically for each object.
 package main
 
 import (

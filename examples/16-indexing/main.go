@@ -1,5 +1,5 @@
-// Command 16-indexing keeps indices of pods in memory, for other handlers to look
-// things up without asking the cluster.
+// Command 16-indexing keeps indices of pods in memory. Other handlers look them up
+// without a request to the API server.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 	"gopf.dev/gopf/cli"
 )
 
-// label is a key of an index: anything that can be compared will do.
+// label is a key of an index. Any comparable type may be a key.
 type label struct{ key, value string }
 
 func main() {
@@ -29,14 +29,14 @@ func main() {
 	cli.Main(op)
 }
 
-// isRunning tells of one pod what is to be found about it. Returning nothing would
-// take it out of the index.
+// isRunning returns the index entry of one pod. An empty map would remove the pod from
+// the index.
 func isRunning(_ context.Context, s *gopf.Subject[*corev1.Pod]) (map[gopf.Name]bool, error) {
 	name := gopf.Name{Namespace: s.Object.Namespace, Name: s.Object.Name}
 	return map[gopf.Name]bool{name: s.Object.Status.Phase == corev1.PodRunning}, nil
 }
 
-// byLabel puts a pod under many keys, and each key has many pods.
+// byLabel indexes a pod under each of its labels. Many pods may have the same label.
 func byLabel(_ context.Context, s *gopf.Subject[*corev1.Pod]) (map[label]string, error) {
 	found := map[label]string{}
 	for key, value := range s.Object.Labels {
@@ -45,7 +45,7 @@ func byLabel(_ context.Context, s *gopf.Subject[*corev1.Pod]) (map[label]string,
 	return found, nil
 }
 
-// overview is what handlers know of the pods.
+// overview is a set of indices of pods, for the handlers.
 type overview struct {
 	running *gopf.IndexOf[gopf.Name, bool]
 	labels  *gopf.IndexOf[label, string]
@@ -62,8 +62,8 @@ func (o overview) names(context.Context, *gopf.Activity) (any, error) {
 	return names, nil
 }
 
-// report writes the running pods of the object's namespace and of the system into
-// the status of the object, and logs the other index.
+// report writes the running pods of the object's namespace and of kube-system into the
+// status of the object, and logs the index of labels.
 func (o overview) report(_ context.Context, t *gopf.Tick[gopf.Unstructured]) error {
 	running := []string{}
 	for name, is := range o.running.All() {

@@ -1,5 +1,5 @@
-// Command 17-admission is asked by the cluster before requests are granted: it
-// refuses some, warns of others, and fills in what is missing.
+// Command 17-admission has validating and mutating admission webhooks: it denies some
+// requests, returns warnings for others, and sets defaults.
 package main
 
 import (
@@ -16,10 +16,11 @@ import (
 func main() {
 	op := gopf.New()
 
-	// Where the cluster reaches the operator. The variable WEBHOOK chooses one of the
-	// servers; the default finds out which local cluster it is.
+	// The server that the API server calls. The environment variable WEBHOOK selects
+	// one; the default detects the kind of the local cluster.
 	op.Settings.Admission.Server = servers()[cmp.Or(os.Getenv("WEBHOOK"), "auto")]
-	// The operator manages the webhook configurations, and removes them at its end.
+	// The operator maintains webhook configurations of this name, and removes them when
+	// it stops.
 	op.Settings.Admission.Managed = "auto.kopf.dev"
 
 	x := op.Resource("kopfexamples")
@@ -33,15 +34,15 @@ func main() {
 	cli.Main(op)
 }
 
-// create is here to show that reviews and other handlers go well together.
+// create shows that admission handlers and change handlers work together.
 func create(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
 	c.SetResult(map[string]string{"message": "hello world"})
 	return nil
 }
 
-// show logs who wants what, and warns. Users of kubectl see the warnings.
+// show logs the request and returns warnings, which kubectl prints.
 func show(_ context.Context, r *gopf.Review[gopf.Unstructured]) error {
-	r.Log.Info("Somebody wants something.", "operation", r.Operation, "user", r.User.Username,
+	r.Log.Info("Received an admission request.", "operation", r.Operation, "user", r.User.Username,
 		"dryRun", r.DryRun, "changes", len(r.Diff), "agent", r.Header.Get("User-Agent"), "certificate", r.Client != nil)
 	if r.Operation == gopf.OperationCreate {
 		r.Warn("%s is only an example", r.Object.GetName())
@@ -58,12 +59,12 @@ func show(_ context.Context, r *gopf.Review[gopf.Unstructured]) error {
 	return nil
 }
 
-// refuse is asked only about objects with the unwanted value.
+// refuse is called only for objects with the unwanted value.
 func refuse(context.Context, *gopf.Review[gopf.Unstructured]) error {
 	return &gopf.AdmissionError{Message: "this value is not allowed", Code: 555}
 }
 
-// refuseWrong lets dry runs pass, as an example of a handler that looks at that.
+// refuseWrong denies a value, except in dry runs.
 func refuseWrong(_ context.Context, r *gopf.Review[gopf.Unstructured]) error {
 	if field, _ := gopf.Field[string](r, "spec.field"); field == "wrong" && !r.DryRun {
 		return &gopf.AdmissionError{Message: "this field is wrong: change it"}
@@ -71,8 +72,8 @@ func refuseWrong(_ context.Context, r *gopf.Review[gopf.Unstructured]) error {
 	return nil
 }
 
-// parts is called for the status, too. The status may repeat a field of the spec,
-// and must then have the same value.
+// parts is also called for subresources such as the status. If the status repeats a
+// field of the spec, both must have the same value.
 func parts(_ context.Context, r *gopf.Review[gopf.Unstructured]) error {
 	wanted, _ := gopf.Field[string](r, "spec.field")
 	told, given := gopf.Field[string](r, "status.field")
@@ -87,13 +88,12 @@ func parts(_ context.Context, r *gopf.Review[gopf.Unstructured]) error {
 	}
 }
 
-// servers has all the ways in which a cluster can reach the operator. A tunnel to
-// remote clusters is in the module gopf.dev/gopf/webhook/ngrok; see
-// docs/admission.md.
+// servers returns all kinds of webhook servers by name. A tunnel for remote clusters is
+// in the module gopf.dev/gopf/webhook/ngrok; see docs/admission.md.
 func servers() map[string]webhook.Server {
 	files := webhook.Local{Port: 1234, CertFile: "cert.pem", KeyFile: "key.pem"}
 	return map[string]webhook.Server{
-		"auto":           webhook.Auto{},                               // finds out which local cluster it is
+		"auto":           webhook.Auto{},                               // detects the kind of the local cluster
 		"local":          webhook.Local{},                              // with a self-signed certificate
 		"local-files":    files,                                        // with a certificate from files
 		"k3d":            webhook.K3d(webhook.Local{CADump: "ca.pem"}), // trust ca.pem in curl
@@ -104,7 +104,7 @@ func servers() map[string]webhook.Server {
 	}
 }
 
-// defaults fills in a missing number and corrects one that is too large.
+// defaults sets a missing number, and reduces one that is too large.
 func defaults(_ context.Context, r *gopf.Review[gopf.Unstructured]) error {
 	copies, given := gopf.Field[int](r, "spec.copies")
 	if !given {

@@ -1,4 +1,4 @@
-// Command 99-all-at-once has a bit of everything, to see how it works together.
+// Command 99-all-at-once combines the features of the other examples in one operator.
 package main
 
 import (
@@ -59,7 +59,7 @@ func create1(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
 	return nil
 }
 
-// create2 fails at first, and is called again.
+// create2 fails at the first attempt and succeeds at the second.
 func create2(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
 	if c.Retry == 0 {
 		return errors.New("whoops")

@@ -188,7 +188,7 @@ func TestAnElectionWithoutANameIsRefusedAtTheStart(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		err := op.Run(ctx, gopf.Cluster(c.RESTConfig()), gopf.Log(quiet()))
-		if err == nil || !strings.Contains(err.Error(), "needs a namespace, a name") || ctx.Err() != nil {
+		if err == nil || !strings.Contains(err.Error(), "requires a namespace, a name") || ctx.Err() != nil {
 			t.Errorf("got the error %v, want at once that there is no name", err)
 		}
 	})

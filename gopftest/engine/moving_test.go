@@ -279,7 +279,7 @@ func TestADefinitionThatIsReplacedByAnotherVersionIsNotAmbiguous(t *testing.T) {
 		if got := diary.all(); !slices.Equal(got, []string{"make create a"}) {
 			t.Errorf("got %q", got)
 		}
-		if log.has("means several resources") {
+		if log.has("is ambiguous") {
 			t.Error("it was ambiguous for a while")
 		}
 	})

@@ -32,7 +32,7 @@ func recipeNeverAgain(examples *gopf.Resource[*Example]) {
 		return gopf.Permanent(errors.New("never call me again"))
 	})
 	examples.WithAnnotation(mark, gopf.Absent).Daemon("monitor", func(ctx context.Context, d *gopf.Daemon[*Example]) error {
-		<-ctx.Done() // cancelled when the mark appears
+		<-ctx.Done() // canceled when the mark appears
 		return nil
 	})
 }
@@ -134,7 +134,7 @@ func recipeOwnName(op *gopf.Operator, name string) {
 	op.Settings.Persistence.Finalizer = name + "/finalizer"
 	op.Settings.Persistence.Progress = storage.NewAnnotationProgress(name)
 	op.Settings.Persistence.Base = storage.NewAnnotationBase(name)
-	op.Settings.Peering.Name = name // it takes turns with its like only
+	op.Settings.Peering.Name = name // it takes turns only with its own replicas
 }
 
 func TestSeveralOperatorsHandleOneKind(t *testing.T) {
@@ -240,7 +240,7 @@ func recipeWaiting(op *gopf.Operator) {
 		case corev1.PodFailed:
 			return gopf.Permanent(errors.New("the pod has failed"))
 		}
-		return gopf.Wait(time.Hour, "the pod is %s", pod.Status.Phase) // or until something happens to it
+		return gopf.Wait(time.Hour, "the pod is %s", pod.Status.Phase) // or until an event of the pod
 	})
 }
 
@@ -290,7 +290,7 @@ func recipeLevels(op *gopf.Operator) {
 	})
 	examples.Timer("reapply", 10*time.Minute, func(ctx context.Context, t *gopf.Tick[*Example]) error {
 		return recipeLevel(ctx, t.Subject)
-	}, gopf.Optional()) // there is no cleanup: deletions need not wait
+	}, gopf.Optional()) // no cleanup: deletions do not wait
 }
 
 func TestReconciliationPutsRightWhatOthersDo(t *testing.T) {

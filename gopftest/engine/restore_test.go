@@ -185,7 +185,7 @@ func TestARestoreIsNoticedBeforeAllResourcesAreServed(t *testing.T) {
 		c.Fault(gopftest.Requests("", "kopfexamples"), gopftest.Fail(503))
 		c.Restore(t, backup)
 		time.Sleep(time.Second)
-		if !log.has("The versions of the API server went back") {
+		if !log.has("Resource versions of the API server went back") {
 			t.Error("the restore was not noticed within a second")
 		}
 	})

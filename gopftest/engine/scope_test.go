@@ -65,7 +65,7 @@ func TestWithoutPermissionForNamespacesPlainNamesAreServed(t *testing.T) {
 		if got := diary.all(); !slices.Equal(got, []string{"create create a"}) {
 			t.Errorf("got %q", got)
 		}
-		if !log.has("Namespaces may not be listed") {
+		if !log.has("The operator may not list namespaces") {
 			t.Error("nobody was told")
 		}
 	})

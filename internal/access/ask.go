@@ -14,14 +14,14 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// API is the part of the cluster's API that is needed.
+// API is the part of the API client that is needed.
 type API interface {
 	Create(ctx context.Context, t kube.Target, body []byte, params ...kube.Param) (*object.Body, error)
 }
 
 const (
-	wideQuestions   = 200 // for the whole cluster, in one round
-	narrowQuestions = 60  // for single namespaces, in one round
+	wideQuestions   = 200 // per round, for the whole cluster
+	narrowQuestions = 60  // per round, for single namespaces
 	atOnce          = 4
 )
 
@@ -30,14 +30,14 @@ var (
 	selfReviews   = kind.Info{Group: "authentication.k8s.io", Version: "v1", Plural: "selfsubjectreviews", Kind: "SelfSubjectReview"}
 )
 
-// Asks tells whether requests for the resource are those of reviews themselves,
-// whose refusal is no reason to review again.
+// Asks reports whether the resource is that of access reviews. A rejected access review
+// is no reason to review again.
 func Asks(r schema.GroupResource) bool {
 	return r == accessReviews.GVR().GroupResource() || r == selfReviews.GVR().GroupResource()
 }
 
-// ask puts the questions and notes the answers. The first error ends it. What
-// is beyond the limit is not asked.
+// ask sends access reviews, up to the limit, and stores the results in allowed. It
+// stops at the first error. It returns the number of questions beyond the limit.
 func ask(ctx context.Context, api API, questions []question, limit int, allowed map[question]bool) (unasked int, err error) {
 	unasked = max(len(questions)-limit, 0)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -66,7 +66,7 @@ func ask(ctx context.Context, api API, questions []question, limit int, allowed 
 	return unasked, context.Cause(ctx)
 }
 
-// isAllowed asks one question.
+// isAllowed sends one access review.
 func isAllowed(ctx context.Context, api API, q question) (bool, error) {
 	attributes := map[string]string{"verb": q.verb, "group": q.group, "resource": q.resource}
 	if q.subresource != "" {
@@ -80,23 +80,23 @@ func isAllowed(ctx context.Context, api API, q question) (bool, error) {
 	}
 	body, err := create(ctx, api, accessReviews, map[string]any{"resourceAttributes": attributes})
 	if err != nil {
-		return false, fmt.Errorf("ask whether to %s %s is allowed: %w", q.verb, q.resource, err)
+		return false, fmt.Errorf("review access to %s %s: %w", q.verb, q.resource, err)
 	}
 	allowed, _ := body.Lookup("status", "allowed")
 	return allowed == true, nil
 }
 
-// WhoAmI returns the name of the user that the API server takes the operator for.
-// It is never "" without an error.
+// WhoAmI returns the operator's user name at the API server. It is never empty without
+// an error.
 func WhoAmI(ctx context.Context, api API) (string, error) {
 	body, err := create(ctx, api, selfReviews, nil)
 	if err != nil {
-		return "", fmt.Errorf("ask who we are: %w", err)
+		return "", fmt.Errorf("get the operator's user name: %w", err)
 	}
 	name, _ := body.Lookup("status", "userInfo", "username")
 	text, _ := name.(string)
 	if text == "" {
-		return "", errors.New("ask who we are: the response has no user name")
+		return "", errors.New("get the operator's user name: the response has none")
 	}
 	return text, nil
 }

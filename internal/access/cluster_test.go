@@ -21,7 +21,7 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// accounts makes service accounts on a real control plane, if there is one.
+// accounts creates service accounts on a real control plane, if there is one.
 type accounts struct {
 	t      *testing.T
 	config *rest.Config
@@ -33,7 +33,7 @@ func newAccounts(t *testing.T) *accounts {
 	t.Helper()
 	path := os.Getenv("GOPF_TEST_KUBECONFIG")
 	if path == "" {
-		t.Skip("GOPF_TEST_KUBECONFIG names no cluster")
+		t.Skip("GOPF_TEST_KUBECONFIG is not set")
 	}
 	config, _, err := kube.LoadConfig(path, "")
 	if err != nil {
@@ -49,7 +49,7 @@ func newAccounts(t *testing.T) *accounts {
 	return a
 }
 
-// namespace makes a namespace for the test.
+// namespace creates a namespace for the test.
 func (a *accounts) namespace() string {
 	a.t.Helper()
 	b, err := a.client.Create(a.t.Context(), kube.Target{Info: namespaces}, []byte(`{"metadata":{"generateName":"access-test-"}}`))
@@ -64,7 +64,7 @@ func (a *accounts) namespace() string {
 	return b.Name
 }
 
-// login makes a service account and a client with its token.
+// login creates a service account and returns a client with its token.
 func (a *accounts) login() *kube.Client {
 	a.t.Helper()
 	info := kind.Info{Version: "v1", Plural: "serviceaccounts", Kind: "ServiceAccount", Namespaced: true}
@@ -88,8 +88,7 @@ func (a *accounts) login() *kube.Client {
 	return client
 }
 
-// apply applies manifests as they are, and removes what is cluster-scoped of
-// them after the test.
+// apply applies manifests, and deletes the cluster-scoped ones after the test.
 func (a *accounts) apply(yaml string) {
 	a.t.Helper()
 	path := filepath.Join(a.t.TempDir(), "rules.yaml")
@@ -128,7 +127,8 @@ func (r *record) Write(p []byte) (int, error) {
 	return r.text.Write(p)
 }
 
-// await waits for a record that begins with the message, and returns all until then.
+// await waits for a record whose message has the prefix, and returns all records until
+// then.
 func (r *record) await(t *testing.T, message string) (records []map[string]any) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
@@ -147,11 +147,11 @@ func (r *record) await(t *testing.T, message string) (records []map[string]any) 
 			}
 		}
 	}
-	t.Fatalf("no record begins with %q: %v", message, records)
+	t.Fatalf("no record starts with %q: %v", message, records)
 	return nil
 }
 
-func TestClusterNamesExactlyWhatIsMissingAndPrintsWhatGrantsIt(t *testing.T) {
+func TestClusterLogsMissingPermissionsAndPrintsTheirManifest(t *testing.T) {
 	a := newAccounts(t)
 	other := a.namespace()
 	client := a.login()
@@ -191,19 +191,19 @@ func TestClusterNamesExactlyWhatIsMissingAndPrintsWhatGrantsIt(t *testing.T) {
 	for _, fields := range records[:len(records)-1] {
 		text := fmt.Sprint(fields["verbs"], " ", fields["resource"], " ", fields["namespaces"])
 		if !want[text] {
-			t.Errorf("too much or twice: %s", text)
+			t.Errorf("unexpected or duplicate: %s", text)
 		}
 		delete(want, text)
 	}
 	if len(want) > 0 {
-		t.Errorf("not named: %v", want)
+		t.Errorf("not logged: %v", want)
 	}
 
 	a.apply(records[len(records)-1]["manifest"].(string))
 	select {
 	case <-granted:
 	case <-time.After(time.Minute):
-		t.Fatal("nobody is told of what was granted")
+		t.Fatal("Granted was not called")
 	}
 	complete := func() bool {
 		v := &review{needs: r.config.Needs(), namespaces: served(r.config.Namespaces()), allowed: map[question]bool{}}
@@ -217,10 +217,10 @@ func TestClusterNamesExactlyWhatIsMissingAndPrintsWhatGrantsIt(t *testing.T) {
 	}
 	for deadline := time.Now().Add(20 * time.Second); !complete(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("what was printed does not grant everything")
+			t.Fatal("the printed manifest does not grant everything")
 		}
 	}
-	// The grant is real, not only in reviews.
+	// The permissions work for requests, not only in reviews.
 	if _, err := client.Create(t.Context(), kube.Target{Info: events, Namespace: other}, fmt.Appendf(nil,
 		`{"metadata":{"generateName":"x-"},"involvedObject":{"namespace":%q},"reason":"Test"}`, other)); err != nil {
 		t.Error(err)

@@ -5,37 +5,36 @@ import (
 	"strings"
 )
 
-// Missing is what is not allowed of one resource.
+// Missing describes missing permissions for one resource.
 type Missing struct {
 	Group      string
 	Resource   string // "pods", "pods/status"
-	Name       string // of the only object that is meant; "" is all
+	Name       string // only for this object; empty means all
 	Verbs      []string
-	Namespaces []string // where; none is the whole cluster
+	Namespaces []string // only in these; empty means the whole cluster
 	By         []string
 	Without    string
 }
 
-// question is what can be asked about: one verb of one resource.
+// question is the subject of one access review: one verb of one resource.
 type question struct {
 	verb, group, resource, subresource string
-	name                               string // "" for all objects
-	namespace                          string // "" for the whole cluster
+	name                               string // empty means all objects
+	namespace                          string // empty means the whole cluster
 }
 
 func (n Need) question(verb, namespace string) question {
 	return question{verb, n.Info.Group, n.Info.Plural, n.Subresource, n.Name, namespace}
 }
 
-// review is what was asked, and answered, about needs.
+// review contains the needs and the access reviews of one round.
 type review struct {
 	needs      []Need
-	namespaces []string // those served, sorted; none for the whole cluster
+	namespaces []string // those served, sorted; empty means the whole cluster
 	allowed    map[question]bool
 }
 
-// wide are the questions to begin with: those whose answers may make others
-// needless.
+// wide returns the first questions. Their answers may make narrow ones unnecessary.
 func (r *review) wide() (questions []question) {
 	for _, n := range r.needs {
 		for _, verb := range n.Verbs {
@@ -45,8 +44,7 @@ func (r *review) wide() (questions []question) {
 	return r.open(questions)
 }
 
-// narrow are the questions about single namespaces that remain after the wide
-// ones.
+// narrow returns the remaining questions about single namespaces.
 func (r *review) narrow() (questions []question) {
 	for _, n := range r.needs {
 		if !r.isNarrow(n) {
@@ -64,12 +62,12 @@ func (r *review) narrow() (questions []question) {
 	return r.open(questions)
 }
 
-// isNarrow tells whether it is enough to be allowed in single namespaces.
+// isNarrow reports whether permissions in single namespaces are sufficient.
 func (r *review) isNarrow(n Need) bool {
 	return n.Info.Namespaced && n.In == "" && len(r.namespaces) > 0
 }
 
-// open are those of the questions that were not answered yet, each once.
+// open returns the unanswered questions, without duplicates.
 func (r *review) open(questions []question) (open []question) {
 	seen := map[question]bool{}
 	for _, q := range questions {
@@ -81,19 +79,19 @@ func (r *review) open(questions []question) (open []question) {
 	return open
 }
 
-// lacks tells whether something is known not to be allowed.
+// lacks reports whether a permission is known to be missing.
 func (r *review) lacks(q question) bool {
 	allowed, asked := r.allowed[q]
 	return asked && !allowed && !r.allowed[q.everywhere()]
 }
 
-// has tells whether something is known to be allowed.
+// has reports whether a permission is known to be granted.
 func (r *review) has(q question) bool { return r.allowed[q] || r.allowed[q.everywhere()] }
 
 func (q question) everywhere() question { q.namespace = ""; return q }
 
-// collect groups the permissions that are needed and meant by the function,
-// each once, and returns them one by one, too.
+// collect returns the needed permissions for which meant returns true, without
+// duplicates: grouped, and as a set.
 func (r *review) collect(meant func(question) bool) (all []Missing, each map[question]bool) {
 	each = map[question]bool{}
 	for _, n := range r.needs {
@@ -116,7 +114,7 @@ func (r *review) collect(meant func(question) bool) (all []Missing, each map[que
 	return all, each
 }
 
-// join adds a verb to what is missing for the same need in the same places.
+// join adds a verb to the entry for the same need and places.
 func join(all []Missing, first int, n Need, verb string, where []string) []Missing {
 	if len(where) == 0 {
 		return all

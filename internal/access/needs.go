@@ -1,21 +1,21 @@
-// Package access finds out what the operator is not allowed to do and says
-// how to allow it.
+// Package access detects missing permissions (RBAC) of the operator and prints
+// manifests that grant them.
 //
 // # Flow
 //
-//  1. [Needs] says what must be allowed for what is served.
-//  2. A [Reviewer] asks the cluster: for the whole cluster first, and for each
-//     namespace only where that is denied.
-//  3. What is missing is logged, each permission once, and after it manifests
-//     that grant all of it; see [Rules].
-//  4. As long as something is missing, it is asked again with growing pauses;
-//     what was granted is logged and reported.
+//  1. [Needs] returns the permissions that the served resources require.
+//  2. A [Reviewer] sends access reviews: for the whole cluster first, and for
+//     single namespaces only where that is denied.
+//  3. Each missing permission is logged once, followed by manifests that grant
+//     all of them; see [Rules].
+//  4. While permissions are missing, the reviews are repeated with growing
+//     pauses. Granted permissions are logged and reported.
 //
 // # Guarantees
 //
-// Nothing waits for a review: it only explains what requests run into anyway.
-// A cluster that does not answer reviews does no harm. The requests of a round
-// are bounded in number, and only a few are under way at a time.
+// No other part of the operator waits for a review: it only explains errors that
+// requests get anyway. Failing access reviews do no harm. The number of requests per
+// round is limited, and only a few are in flight at a time.
 package access
 
 import (
@@ -24,32 +24,32 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// Need is something that must be allowed.
+// Need is a set of required permissions for one resource.
 type Need struct {
 	Info        kind.Info
 	Subresource string
-	Name        string // the only object that is meant; "" is all
+	Name        string // only for this object; empty means all
 	Verbs       []string
-	In          string   // the only namespace where; "" is wherever the operator serves
-	By          []string // who needs it: ids of handlers, or parts of the framework
-	Without     string   // what becomes of them without it, for the log
+	In          string   // only in this namespace; empty means all served ones
+	By          []string // ids of handlers, or parts of the framework, that need it
+	Without     string   // the consequence without it, for the log
 }
 
-// Use is what handlers do with a resource.
+// Use describes how handlers use a resource.
 type Use struct {
 	Info  kind.Info
-	Look  []string // ids of those that look at objects: all of them
-	Write []string // ids of those that are for changes or in the background: objects are written to
+	Look  []string // ids of handlers that only read
+	Write []string // ids of handlers whose objects are patched: changes, daemons, timers
 }
 
-// Framework is what the operator does besides running handlers.
+// Framework selects the optional tasks of the framework.
 type Framework struct {
-	Definitions bool // follows which custom resources there are
-	Namespaces  bool // follows which namespaces there are
-	Posting     bool // posts events about objects
+	Definitions bool // watches CRDs
+	Namespaces  bool // watches namespaces
+	Posting     bool // posts Kubernetes events
 
-	// PostingIn is the namespace of events about cluster-scoped objects, for
-	// operators that do not serve the whole cluster; "" for those that do.
+	// PostingIn is the namespace for events about cluster-scoped objects. It is empty
+	// for operators that serve the whole cluster.
 	PostingIn string
 }
 
@@ -60,8 +60,7 @@ var (
 	leases      = kind.Info{Group: "coordination.k8s.io", Version: "v1", Plural: "leases", Namespaced: true}
 )
 
-// Needs is what must be allowed for the uses of resources and for the
-// framework itself. It is pure.
+// Needs returns the permissions that the uses and the framework require. It is pure.
 func Needs(uses []Use, f Framework) []Need {
 	var all needs
 	clusterScoped := false
@@ -73,7 +72,7 @@ func Needs(uses []Use, f Framework) []Need {
 			continue
 		}
 		writing := Need{Info: u.Info, Verbs: []string{"patch"}, By: u.Write,
-			Without: "objects wait, since what handlers did to them cannot be written"}
+			Without: "objects wait because the results of their handlers cannot be written"}
 		all.add(writing)
 		if u.Info.HasStatus() {
 			writing.Subresource = "status"
@@ -81,16 +80,16 @@ func Needs(uses []Use, f Framework) []Need {
 		}
 		if u.Info.Can("get") {
 			all.add(Need{Info: u.Info, Verbs: []string{"get"}, By: u.Write,
-				Without: "objects wait after the answer to a write got lost"})
+				Without: "objects wait if the response to a write is lost"})
 		}
 	}
 	if f.Definitions {
 		all.add(Need{Info: definitions, Verbs: []string{"list", "watch"}, By: []string{"the framework"},
-			Without: "new kinds of objects are noticed within a minute instead of at once"})
+			Without: "new resources are discovered within a minute instead of at once"})
 	}
 	if f.Namespaces {
 		all.add(Need{Info: namespaces, Verbs: []string{"list", "watch"}, By: []string{"the framework"},
-			Without: "patterns of namespaces match nothing, and only namespaces given by plain names are served"})
+			Without: "namespace patterns match nothing, and only namespaces given by plain names are served"})
 	}
 	if f.Posting {
 		posting := Need{Info: events, Verbs: []string{"create"}, By: []string{"the framework"}, Without: "no events are posted"}
@@ -103,24 +102,23 @@ func Needs(uses []Use, f Framework) []Need {
 	return all
 }
 
-// Peering is what must be allowed to see the other operators and to be seen by
-// them, with the resource of the peering objects.
+// Peering returns the permissions to take part in a peering with the given resource.
 func Peering(info kind.Info) Need {
 	return Need{Info: info, Verbs: []string{"list", "watch", "patch"}, By: []string{"peering"},
 		Without: "other operators are not seen and do not see this one"}
 }
 
-// Lease is what must be allowed to hold a lease in the namespace.
+// Lease returns the permissions to hold a lease in the namespace.
 func Lease(namespace string) Need {
 	return Need{Info: leases, Verbs: []string{"get", "create", "update", "patch", "watch"}, In: namespace, By: []string{"the lease"},
-		Without: "the operator stands by for ever"}
+		Without: "the operator never becomes the leader"}
 }
 
-// needs are different ones.
+// needs is a list without duplicates.
 type needs []Need
 
-// add joins needs that differ only in who has them: permissions know no
-// versions.
+// add merges needs that differ only in By or in the API version, because permissions
+// are not versioned.
 func (all *needs) add(n Need) {
 	for i, other := range *all {
 		if other.Info.Group == n.Info.Group && other.Info.Plural == n.Info.Plural && other.Subresource == n.Subresource && other.Name == n.Name &&

@@ -25,7 +25,7 @@ func texts(needs []Need) (lines []string) {
 	return lines
 }
 
-func TestNeedsFollowFromWhatHandlersDo(t *testing.T) {
+func TestNeedsDependOnHandlers(t *testing.T) {
 	older := examples
 	older.Version = "v1beta1"
 	got := texts(Needs([]Use{
@@ -52,7 +52,7 @@ func TestNeedsFollowFromWhatHandlersDo(t *testing.T) {
 	}
 }
 
-func TestTheFrameworkNeedsOnlyWhatItDoes(t *testing.T) {
+func TestTheFrameworkNeedsOnlyWhatItUses(t *testing.T) {
 	if got := texts(Needs([]Use{{Info: pods, Look: []string{"look"}}}, Framework{})); !slices.Equal(got, []string{`list,watch pods  in "" by look`}) {
 		t.Errorf("got %q", got)
 	}

@@ -13,7 +13,7 @@ import (
 	"gopf.dev/gopf/internal/kube"
 )
 
-// Config says whose permissions to review.
+// Config configures a [Reviewer].
 type Config struct {
 	API API
 	Log *slog.Logger
@@ -21,50 +21,49 @@ type Config struct {
 	// Jitter shortens the delays between rounds. nil means exact delays.
 	Jitter jitter.Source
 
-	// Needs are what must be allowed now. Asked in every round.
+	// Needs returns the current needs. It is called in every round.
 	Needs func() []Need
 
-	// Namespaces are those served now; none, or "", for the whole cluster. Asked
-	// in every round.
+	// Namespaces returns the served namespaces. An empty list, or an empty name in it,
+	// means the whole cluster. It is called in every round.
 	Namespaces func() []string
 
-	// Granted, if set, is called when something was granted that had been
-	// missing, so that whoever was refused can try again at once.
+	// Granted is called when a missing permission was granted, which lets rejected
+	// requests be retried at once. May be nil.
 	Granted func()
 }
 
 // Pauses between rounds.
 const (
-	firstPause = time.Second // doubled with each, while something is missing
+	firstPause = time.Second // doubled after each round while permissions are missing
 	mostPause  = 30 * time.Second
 
-	// calm is between rounds that were asked for: requests that are refused come
-	// in crowds. It is doubled with each that brought nothing new, since some are
-	// refused again and again.
+	// calm is the minimum interval of requested rounds: rejected requests come in
+	// bursts. It doubles after each round without a change, because some requests are
+	// rejected repeatedly.
 	calm     = 10 * time.Second
 	mostCalm = 5 * time.Minute
 )
 
-// Reviewer keeps track of what is not allowed.
+// Reviewer tracks missing permissions.
 type Reviewer struct {
 	config Config
 	again  chan struct{}
 
 	allowed map[question]bool
-	missing map[question]bool // and told
+	missing map[question]bool // already logged
 	me      Subject
-	partial bool // not everything was asked, and told
+	partial bool // some questions were not asked, and that was logged
 }
 
-// NewReviewer makes a reviewer; Run starts it.
+// NewReviewer returns a reviewer. Run starts it.
 func NewReviewer(c Config) *Reviewer {
 	return &Reviewer{config: c, again: make(chan struct{}, 1)}
 }
 
-// Recheck has everything reviewed anew, because needs have changed or
-// something was refused. It does not wait, may be called from anywhere and as
-// often as one likes: rounds have at least 10 s between them, and more if they bring
-// nothing new.
+// Recheck requests a review of all permissions, because needs have changed or a request
+// was rejected. It does not block and is safe for concurrent use. It may be called at
+// any rate: rounds are at least 10 s apart, and further if they find no change.
 func (r *Reviewer) Recheck() {
 	select {
 	case r.again <- struct{}{}:
@@ -72,18 +71,18 @@ func (r *Reviewer) Recheck() {
 	}
 }
 
-// Refused is [Reviewer.Recheck] if the error says that something is forbidden.
+// Refused calls [Reviewer.Recheck] if err is a Forbidden error.
 func (r *Reviewer) Refused(err error) {
 	if apierrors.IsForbidden(err) {
 		r.Recheck()
 	}
 }
 
-// Run reviews until the context is done: once, again while something is
-// missing, and when it is asked to.
+// Run reviews until ctx ends: once at the start, again while permissions are missing,
+// and on request.
 func (r *Reviewer) Run(ctx context.Context) {
 	pause, rest := firstPause, calm
-	var reviewed time.Time // when everything was
+	var reviewed time.Time // time of the last full review
 	for everything := true; ctx.Err() == nil; {
 		soon := time.Since(reviewed) <= 2*rest
 		if everything {
@@ -107,8 +106,8 @@ func (r *Reviewer) Run(ctx context.Context) {
 	}
 }
 
-// wait returns when there is to be another round, and whether it is about
-// everything, which it may be only after the rest.
+// wait returns when the next round is due, and whether it is a full review. A full
+// review starts only after rest.
 func (r *Reviewer) wait(ctx context.Context, timer, rest <-chan time.Time) (everything bool) {
 	var again chan struct{}
 	for {
@@ -125,8 +124,8 @@ func (r *Reviewer) wait(ctx context.Context, timer, rest <-chan time.Time) (ever
 	}
 }
 
-// round asks what is not known to be allowed. It tells whether something new
-// is missing, and whether to ask again.
+// round reviews everything that is not known to be allowed. It reports whether new
+// permissions are missing, and whether another round is needed.
 func (r *Reviewer) round(ctx context.Context) (news, unsettled bool) {
 	maps.DeleteFunc(r.allowed, func(_ question, allowed bool) bool { return !allowed })
 	v := &review{needs: r.config.Needs(), namespaces: served(r.config.Namespaces()), allowed: r.allowed}
@@ -138,13 +137,13 @@ func (r *Reviewer) round(ctx context.Context) (news, unsettled bool) {
 	}
 	if err != nil {
 		if ctx.Err() == nil {
-			r.config.Log.Debug("What the operator is allowed to do cannot be reviewed; it shows when it is done.", "error", err)
+			r.config.Log.Debug("Cannot review the operator's permissions; missing ones appear as errors of requests.", "error", err)
 		}
 		s, answered := kube.Refused(err)
-		return false, !answered || s.Code >= 500 // who refuses reviews will do it again
+		return false, !answered || s.Code >= 500 // a server that rejects reviews will do so again
 	}
 	if unasked > 0 && !r.partial {
-		r.config.Log.Info("There is too much to ask about permissions: some are not reviewed.", "unasked", unasked)
+		r.config.Log.Info("Too many permissions to review; some are skipped.", "unasked", unasked)
 	}
 	r.partial = unasked > 0
 	before := r.missing
@@ -157,7 +156,7 @@ func (r *Reviewer) round(ctx context.Context) (news, unsettled bool) {
 	return len(fresh) > 0, len(missing) > 0
 }
 
-// served are the namespaces to ask about; none for the whole cluster.
+// served returns the namespaces to review. nil means the whole cluster.
 func served(names []string) []string {
 	if slices.Contains(names, "") {
 		return nil
@@ -165,18 +164,18 @@ func served(names []string) []string {
 	return slices.Sorted(slices.Values(names))
 }
 
-// tellGranted reports what was missing and is allowed now.
+// tellGranted logs permissions that were missing and are granted now, and calls Granted.
 func (r *Reviewer) tellGranted(granted []Missing) {
 	for _, m := range granted {
-		r.config.Log.Info("A permission was granted that had been missing.", m.attrs()...)
+		r.config.Log.Info("A missing permission was granted.", m.attrs()...)
 	}
 	if len(granted) > 0 && r.config.Granted != nil {
 		r.config.Granted()
 	}
 }
 
-// tellMissing reports what was not missing before, and how to grant all that
-// is missing.
+// tellMissing logs newly missing permissions, and the manifests that grant all missing
+// ones.
 func (r *Reviewer) tellMissing(ctx context.Context, fresh, missing []Missing) {
 	for _, m := range fresh {
 		r.config.Log.Warn("A permission is missing.", append(m.attrs(), "by", m.By, "without", m.Without)...)
@@ -187,12 +186,12 @@ func (r *Reviewer) tellMissing(ctx context.Context, fresh, missing []Missing) {
 	if r.me == (Subject{}) {
 		name, err := WhoAmI(ctx, r.config.API)
 		if err != nil {
-			r.config.Log.Debug("Who the operator is to the cluster is not known.", "error", err)
+			r.config.Log.Debug("Cannot get the operator's user name.", "error", err)
 		}
 		r.me = SubjectOf(name)
 	}
-	// Text formats print a manifest below the line, so that it can be pasted.
-	r.config.Log.Warn("To grant all that is missing, apply this; the operator will notice:", "manifest", Rules(missing, r.me))
+	// Text formats print a manifest below the line, ready to be pasted.
+	r.config.Log.Warn("To grant all missing permissions, apply this manifest; no restart is needed:", "manifest", Rules(missing, r.me))
 }
 
 func (m Missing) attrs() []any {

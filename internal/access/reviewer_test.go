@@ -22,7 +22,7 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// fake is a cluster that answers reviews.
+// fake is a server for access reviews.
 type fake struct {
 	mu      sync.Mutex
 	denied  map[string]bool // "patch kopfexamples/status in ns1"
@@ -37,7 +37,7 @@ func (f *fake) Create(_ context.Context, t kube.Target, raw []byte, _ ...kube.Pa
 	f.pending++
 	f.most = max(f.most, f.pending)
 	f.mu.Unlock()
-	time.Sleep(10 * time.Millisecond) // of the test's bubble
+	time.Sleep(10 * time.Millisecond) // in virtual time
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.pending--
@@ -64,7 +64,7 @@ func (f *fake) Create(_ context.Context, t kube.Target, raw []byte, _ ...kube.Pa
 	return object.FromMap(map[string]any{"status": map[string]any{"allowed": !f.denied[text]}})
 }
 
-// questions are those since the last time, sorted.
+// questions returns the reviews since the last call, sorted.
 func (f *fake) questions() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -82,7 +82,7 @@ func (f *fake) set(denied ...string) {
 	}
 }
 
-// reviewing is a reviewer that runs.
+// reviewing is a running reviewer.
 type reviewing struct {
 	*Reviewer
 	api     *fake
@@ -90,13 +90,13 @@ type reviewing struct {
 	granted int
 }
 
-// pass lets time pass, and whatever happens in it.
+// pass lets time pass, and waits until all goroutines are idle.
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// run reviews in a bubble with virtual time.
+// run runs a reviewer in virtual time.
 func run(t *testing.T, namespaces []string, test func(*reviewing), denied ...string) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reviewing{api: &fake{}, log: &bytes.Buffer{}}
@@ -123,7 +123,7 @@ func run(t *testing.T, namespaces []string, test func(*reviewing), denied ...str
 	})
 }
 
-// lines are what was logged since the last time, without the manifests.
+// lines returns the log lines since the last call, without manifests.
 func (r *reviewing) lines() []string {
 	text := strings.TrimSpace(r.log.String())
 	r.log.Reset()
@@ -146,34 +146,34 @@ func expect(t *testing.T, what string, want, got any) {
 	}
 }
 
-func TestWhatIsAllowedIsAskedOnceAndNotMentioned(t *testing.T) {
+func TestGrantedPermissionsAreReviewedOnceAndNotLogged(t *testing.T) {
 	run(t, nil, func(r *reviewing) {
 		pass(time.Hour)
 		expect(t, "questions", []string{"get kopfexamples", "list kopfexamples", "patch kopfexamples", "patch kopfexamples/status", "watch kopfexamples"}, r.api.questions())
 		expect(t, "lines", []string(nil), r.lines())
 		if r.granted != 0 {
-			t.Error("something was granted")
+			t.Error("Granted was called")
 		}
 	})
 }
 
-func TestEveryMissingPermissionIsNamedOnceUntilItIsGranted(t *testing.T) {
+func TestEveryMissingPermissionIsLoggedOnceUntilItIsGranted(t *testing.T) {
 	run(t, nil, func(r *reviewing) {
 		expect(t, "lines", []string{
 			`level=WARN msg="A permission is missing." verbs="[list watch]" resource=kopfexamples.kopf.dev by=[create]`,
 			`level=WARN msg="A permission is missing." verbs=[patch] resource=kopfexamples/status.kopf.dev by=[create]`,
-			`level=WARN msg="To grant all that is missing, apply this; the operator will notice`,
+			`level=WARN msg="To grant all missing permissions, apply this manifest; no restart is needed`,
 		}, r.lines())
 		pass(10 * time.Minute)
 		expect(t, "later lines", []string(nil), r.lines())
 		if got := len(r.api.questions()); got < 3*20 || got > 5+3*26 {
-			t.Errorf("within 10 minutes %d questions were asked", got)
+			t.Errorf("%d reviews within 10 minutes", got)
 		}
 		r.api.set("watch kopfexamples")
 		pass(30 * time.Second)
 		expect(t, "lines when granted", []string{
-			`level=INFO msg="A permission was granted that had been missing." verbs=[list] resource=kopfexamples.kopf.dev`,
-			`level=INFO msg="A permission was granted that had been missing." verbs=[patch] resource=kopfexamples/status.kopf.dev`,
+			`level=INFO msg="A missing permission was granted." verbs=[list] resource=kopfexamples.kopf.dev`,
+			`level=INFO msg="A missing permission was granted." verbs=[patch] resource=kopfexamples/status.kopf.dev`,
 		}, r.lines())
 		expect(t, "calls back", 1, r.granted)
 		r.api.set()
@@ -186,7 +186,7 @@ func TestEveryMissingPermissionIsNamedOnceUntilItIsGranted(t *testing.T) {
 	}, "list kopfexamples", "watch kopfexamples", "patch kopfexamples/status")
 }
 
-func TestNamespacesAreAskedOnlyWhereTheClusterIsDenied(t *testing.T) {
+func TestNamespacesAreReviewedOnlyIfTheClusterIsDenied(t *testing.T) {
 	run(t, []string{"b", "a", "c"}, func(r *reviewing) {
 		expect(t, "questions", []string{
 			"get kopfexamples", "list kopfexamples", "list kopfexamples in a", "list kopfexamples in b", "list kopfexamples in c",
@@ -194,22 +194,22 @@ func TestNamespacesAreAskedOnlyWhereTheClusterIsDenied(t *testing.T) {
 		}, r.api.questions())
 		expect(t, "lines", []string{
 			`level=WARN msg="A permission is missing." verbs=[patch] resource=kopfexamples.kopf.dev namespaces="[a c]" by=[create]`,
-			`level=WARN msg="To grant all that is missing, apply this; the operator will notice`,
+			`level=WARN msg="To grant all missing permissions, apply this manifest; no restart is needed`,
 		}, r.lines())
 		r.api.set("list kopfexamples", "patch kopfexamples", "patch kopfexamples in a")
 		pass(10 * time.Second)
 		expect(t, "lines when granted", []string{
-			`level=INFO msg="A permission was granted that had been missing." verbs=[patch] resource=kopfexamples.kopf.dev namespaces=[c]`,
+			`level=INFO msg="A missing permission was granted." verbs=[patch] resource=kopfexamples.kopf.dev namespaces=[c]`,
 		}, r.lines())
 		r.api.set()
 		pass(30 * time.Second)
 		expect(t, "lines when granted for the cluster", []string{
-			`level=INFO msg="A permission was granted that had been missing." verbs=[patch] resource=kopfexamples.kopf.dev namespaces=[a]`,
+			`level=INFO msg="A missing permission was granted." verbs=[patch] resource=kopfexamples.kopf.dev namespaces=[a]`,
 		}, r.lines())
 	}, "list kopfexamples", "patch kopfexamples", "patch kopfexamples in a", "patch kopfexamples in c")
 }
 
-func TestQuestionsAreBounded(t *testing.T) {
+func TestReviewsAreLimited(t *testing.T) {
 	var many, denied []string
 	denied = append(denied, "list kopfexamples", "watch kopfexamples")
 	for i := range 500 {
@@ -218,30 +218,30 @@ func TestQuestionsAreBounded(t *testing.T) {
 	}
 	run(t, many, func(r *reviewing) {
 		if got := len(r.api.questions()); got != 5+narrowQuestions {
-			t.Errorf("%d questions were asked", got)
+			t.Errorf("%d reviews", got)
 		}
 		if r.api.most > atOnce {
-			t.Errorf("%d questions were asked at once", r.api.most)
+			t.Errorf("%d concurrent reviews", r.api.most)
 		}
-		if lines := r.lines(); !slices.Contains(lines, `level=INFO msg="There is too much to ask about permissions: some are not reviewed." unasked=940`) {
-			t.Errorf("it is not told: %q", lines)
+		if lines := r.lines(); !slices.Contains(lines, `level=INFO msg="Too many permissions to review; some are skipped." unasked=940`) {
+			t.Errorf("the log does not mention it: %q", lines)
 		}
 	}, denied...)
 }
 
-func TestWhatIsRevokedLaterIsNoticedAtARefusal(t *testing.T) {
+func TestARevokedPermissionIsDetectedAfterARejection(t *testing.T) {
 	run(t, nil, func(r *reviewing) {
 		r.api.questions()
 		r.api.set("patch kopfexamples")
 		r.Refused(errors.New("something else"))
 		pass(time.Minute)
 		expect(t, "questions after another error", []string(nil), r.api.questions())
-		for range 100 { // refusals come in crowds
+		for range 100 { // rejections come in bursts
 			r.Refused(fmt.Errorf("patch: %w", apierrors.NewForbidden(schema.GroupResource{}, "x", nil)))
 			pass(10 * time.Millisecond)
 		}
 		if got := len(r.api.questions()); got > 6 {
-			t.Errorf("%d questions were asked within a second", got)
+			t.Errorf("%d reviews within a second", got)
 		}
 		expect(t, "lines", 2, len(r.lines()))
 		r.api.set()
@@ -250,10 +250,10 @@ func TestWhatIsRevokedLaterIsNoticedAtARefusal(t *testing.T) {
 	})
 }
 
-func TestWhatIsRefusedAgainAndAgainIsNotReviewedEachTime(t *testing.T) {
+func TestRepeatedRejectionsAreNotReviewedEachTime(t *testing.T) {
 	run(t, nil, func(r *reviewing) {
 		round := len(r.api.questions())
-		for range 3600 { // by something that is no need of the framework
+		for range 3600 { // by a permission that the framework does not need
 			r.Recheck()
 			pass(time.Second)
 		}
@@ -265,12 +265,12 @@ func TestWhatIsRefusedAgainAndAgainIsNotReviewedEachTime(t *testing.T) {
 		r.Recheck()
 		pass(time.Second)
 		if len(r.api.questions()) == 0 {
-			t.Error("what is refused after a long time is not reviewed at once")
+			t.Error("a rejection after a long time is not reviewed at once")
 		}
 	})
 }
 
-func TestAClusterThatRefusesReviewsIsLeftAlone(t *testing.T) {
+func TestRejectedReviewsAreNotRepeated(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "x", nil)
 	for name, c := range map[string]struct {
 		err   error

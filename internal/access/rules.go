@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// Subject is who gets permissions, as a binding names it.
+// Subject is the recipient of permissions, as in a role binding.
 type Subject struct {
-	Kind      string // "ServiceAccount" or "User"; "" if it is not known
+	Kind      string // "ServiceAccount" or "User"; empty if unknown
 	Namespace string // of a ServiceAccount
 	Name      string
 }
 
-// SubjectOf is whom a user name of the API means.
+// SubjectOf returns the subject with the given user name.
 func SubjectOf(username string) Subject {
 	if rest, ok := strings.CutPrefix(username, "system:serviceaccount:"); ok {
 		if namespace, name, ok := strings.Cut(rest, ":"); ok {
@@ -28,11 +28,11 @@ func SubjectOf(username string) Subject {
 	return Subject{Kind: "User", Name: username}
 }
 
-// Rules are manifests that grant what is missing, as YAML: a role and its
-// binding for the whole cluster, and one pair for each namespace. It is pure.
+// Rules returns manifests that grant missing permissions, as YAML: a role and a binding
+// for the whole cluster, and for each namespace. It is pure.
 //
-// The names of the roles depend on what is in them, so that applying what is
-// missing later does not take away what was granted before.
+// The names of the roles depend on their content. Applying a later manifest therefore
+// keeps the permissions that were granted before.
 func Rules(missing []Missing, to Subject) string {
 	var wide []Missing
 	narrow := map[string][]Missing{}
@@ -54,7 +54,7 @@ func Rules(missing []Missing, to Subject) string {
 	return strings.Join(documents, "---\n")
 }
 
-// role is a role and its binding.
+// role returns a role and its binding.
 func role(kind, namespace string, missing []Missing, to Subject) []string {
 	text := rules(missing) + subject(to)
 	name := fmt.Sprintf("gopf-%.4x", sha256.Sum256([]byte(text)))
@@ -73,7 +73,7 @@ func role(kind, namespace string, missing []Missing, to Subject) []string {
 	}
 }
 
-// rules joins resources with the same verbs, and verbs of the same resources.
+// rules merges resources with the same verbs, and verbs of the same resource.
 func rules(missing []Missing) string {
 	type resource struct{ group, name, object string }
 	verbs := map[resource][]string{}
@@ -111,12 +111,12 @@ func subject(s Subject) string {
 	case "ServiceAccount":
 		return fmt.Sprintf("- {kind: ServiceAccount, namespace: %q, name: %q}\n", s.Namespace, s.Name)
 	case "":
-		return "- {kind: ServiceAccount, namespace: \"\", name: \"\"} # of the operator: fill in\n"
+		return "- {kind: ServiceAccount, namespace: \"\", name: \"\"} # fill in the operator's service account\n"
 	}
 	return fmt.Sprintf("- {kind: %s, apiGroup: rbac.authorization.k8s.io, name: %q}\n", s.Kind, s.Name)
 }
 
-// list is a list of strings in one line, which JSON writes as YAML does.
+// list formats strings as a one-line list, whose JSON form is valid YAML.
 func list(texts []string) string {
 	quoted := make([]string, len(texts))
 	for i, t := range texts {

@@ -65,11 +65,11 @@ subjects:
 	}
 }
 
-func TestSubjectsAreWhoUserNamesMean(t *testing.T) {
+func TestSubjectsOfUserNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"system:serviceaccount:ns:sa": "- {kind: ServiceAccount, namespace: \"ns\", name: \"sa\"}\n",
 		"jane@example.com":            "- {kind: User, apiGroup: rbac.authorization.k8s.io, name: \"jane@example.com\"}\n",
-		"":                            "- {kind: ServiceAccount, namespace: \"\", name: \"\"} # of the operator: fill in\n",
+		"":                            "- {kind: ServiceAccount, namespace: \"\", name: \"\"} # fill in the operator's service account\n",
 	} {
 		if got := subject(SubjectOf(name)); got != want {
 			t.Errorf("%q: got %s", name, got)

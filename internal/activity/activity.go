@@ -1,7 +1,7 @@
-// Package activity runs the handlers that belong to no object: those of the
-// start, the end, logins and probes.
+// Package activity runs handlers that do not belong to an object: startup, cleanup,
+// login and probes.
 //
-// Nothing of it is stored: an activity begins anew whenever it is run.
+// Nothing is stored: every run of an activity starts from the beginning.
 package activity
 
 import (
@@ -24,34 +24,32 @@ type Handler struct {
 	Call   func(ctx context.Context, c Call) (result any, err error)
 }
 
-// Call is what a handler is told about the call.
+// Call describes one call of a handler.
 type Call struct {
-	Retry   int       // attempts made before
-	Started time.Time // of the first attempt
+	Retry   int       // attempts before this one
+	Started time.Time // start of the first attempt
 }
 
-// Config is an activity to be run.
+// Config is an activity to run.
 type Config struct {
 	Name     string // "startup", "cleanup", …: for errors
 	Handlers []Handler
 
 	// DefaultBackoff is the pause after errors that are neither temporary nor
-	// permanent, for handlers that set none.
+	// permanent, for handlers without a backoff.
 	DefaultBackoff time.Duration
 
 	Log     *slog.Logger
-	Observe execute.Observer // nil for nobody
+	Observe execute.Observer // may be nil
 }
 
-// Run calls all handlers, one after another in their order, and those that
-// must be called again when their time has come, until all are finished.
-// Unless a handler says otherwise, it is retried after errors for ever.
+// Run calls all handlers sequentially, in order, and retries them when they are due,
+// until all are finished. By default, errors are retried forever.
 //
-// The results are those that are not nil, by the ids of the handlers, also if
-// there is an error: a [FailedError] if handlers have failed for good, after
-// all others finished; an [UnfinishedError] as soon as ctx has ended, though
-// a running handler is waited for. An attempt that was cut short by that does
-// not count as failed.
+// It returns the results that are not nil by the id of the handler, even with an error.
+// The error is a [FailedError] if handlers failed permanently, after all others
+// finished. It is an [UnfinishedError] as soon as ctx has ended, but a running handler
+// is waited for. An attempt that was interrupted by that does not count as failed.
 func Run(ctx context.Context, c Config) (map[string]any, error) {
 	r := &run{Config: c, results: map[string]any{}}
 	now := time.Now()
@@ -72,15 +70,15 @@ func Run(ctx context.Context, c Config) (map[string]any, error) {
 	return r.results, nil
 }
 
-// run is an activity under way.
+// run is a running activity.
 type run struct {
 	Config
-	waiting []*state // handlers that are not finished, in their order
+	waiting []*state // unfinished handlers, in order
 	results map[string]any
-	failed  *FailedError // nil if none has failed
+	failed  *FailedError // nil means that none has failed
 }
 
-// state is what is known of one handler.
+// state is the state of one handler.
 type state struct {
 	Handler
 	retries int
@@ -88,7 +86,7 @@ type state struct {
 	due     time.Time
 }
 
-// sleep waits until the next handler is due. Its only error is that of ctx.
+// sleep waits until the next handler is due. It returns an error only if ctx ends.
 func (r *run) sleep(ctx context.Context) error {
 	next := r.waiting[0].due
 	for _, s := range r.waiting {
@@ -108,7 +106,7 @@ func (r *run) sleep(ctx context.Context) error {
 	return nil
 }
 
-// pass calls all handlers that are due.
+// pass calls all due handlers.
 func (r *run) pass(ctx context.Context) {
 	var left []*state
 	for _, s := range r.waiting {
@@ -119,7 +117,7 @@ func (r *run) pass(ctx context.Context) {
 	r.waiting = left
 }
 
-// call makes one attempt and tells whether it was the last one.
+// call makes one attempt and reports whether it was the last one.
 func (r *run) call(ctx context.Context, s *state) bool {
 	outcome := execute.Attempt{
 		Title: "Activity", ID: s.ID, Limits: s.Limits,
@@ -159,8 +157,8 @@ func (r *run) unfinished(cause error) error {
 	return e
 }
 
-// stoppable derives a context whose end, whatever its cause, is that of a stop
-// for the handlers, so that an interruption is not taken for a failure.
+// stoppable returns a context whose end always has the cause [execute.ErrStopping], so
+// interrupted handlers do not count as failed.
 func stoppable(ctx context.Context) (context.Context, func()) {
 	derived, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	end := func() { cancel(fmt.Errorf("%w: %w", execute.ErrStopping, context.Cause(ctx))) }
@@ -171,16 +169,16 @@ func stoppable(ctx context.Context) (context.Context, func()) {
 	return derived, func() { detach(); cancel(nil) }
 }
 
-// FailedError says that handlers have failed for good.
+// FailedError means that handlers failed permanently.
 type FailedError struct {
 	Activity string
-	Handlers []HandlerError // at least one, in the order of their failures
+	Handlers []HandlerError // at least one, in order of failure
 }
 
 // HandlerError is the error of one handler.
 type HandlerError struct {
 	ID    string
-	Where string // of the declaration; may be empty
+	Where string // location of the declaration; may be empty
 	Err   error
 }
 
@@ -197,7 +195,7 @@ func (e *FailedError) Error() string {
 	return s.String()
 }
 
-// Unwrap gives all errors of handlers.
+// Unwrap returns the errors of all handlers.
 func (e *FailedError) Unwrap() []error {
 	all := make([]error, len(e.Handlers))
 	for i, h := range e.Handlers {
@@ -206,12 +204,11 @@ func (e *FailedError) Unwrap() []error {
 	return all
 }
 
-// UnfinishedError says that an activity was ended before its handlers were
-// finished.
+// UnfinishedError means that an activity ended before its handlers were finished.
 type UnfinishedError struct {
 	Activity string
-	IDs      []string // of the handlers that are not finished
-	Err      error    // why it was ended
+	IDs      []string // of the unfinished handlers
+	Err      error    // the cause of the end
 }
 
 func (e *UnfinishedError) Error() string {

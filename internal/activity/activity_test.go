@@ -16,7 +16,7 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// calls records who was called when.
+// calls records the calls with their times.
 type calls struct {
 	started time.Time
 	made    []string
@@ -26,7 +26,7 @@ func (c *calls) note(id string, call Call) {
 	c.made = append(c.made, fmt.Sprintf("%v %s #%d", time.Since(c.started), id, call.Retry))
 }
 
-// handler makes a handler that returns what is given, the last again and again.
+// handler returns a handler with the given results, of which the last one repeats.
 func (c *calls) handler(id string, limits registry.Limits, returns ...any) Handler {
 	return Handler{ID: id, Where: "op.go:1", Limits: limits, Call: func(_ context.Context, call Call) (any, error) {
 		c.note(id, call)
@@ -81,7 +81,7 @@ func TestHandlersRunInOrderUntilAllAreFinished(t *testing.T) {
 	})
 }
 
-func TestAllErrorsAreCarried(t *testing.T) {
+func TestAllErrorsAreReturned(t *testing.T) {
 	one, two := errors.New("one"), errors.New("two")
 	fail := registry.Limits{OnError: registry.Some(registry.Fail)}
 	c := &calls{started: time.Now()}
@@ -108,7 +108,7 @@ func TestErrorsAreRetriedWithTheDefaultBackoff(t *testing.T) {
 	})
 }
 
-func TestNothingToDoIsDone(t *testing.T) {
+func TestAnActivityWithoutHandlersSucceeds(t *testing.T) {
 	results, err := Run(t.Context(), activityOf(&strings.Builder{}))
 	if len(results) != 0 || err != nil {
 		t.Errorf("got %v, %v", results, err)
@@ -179,7 +179,7 @@ func TestAnEndedContextEndsTheActivity(t *testing.T) {
 }
 
 func TestAFinishedActivityLeavesNothingBehind(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // which fails if goroutines are left
+	synctest.Test(t, func(t *testing.T) { // it fails if goroutines remain
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		c := &calls{started: time.Now()}

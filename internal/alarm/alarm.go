@@ -1,5 +1,5 @@
-// Package alarm keeps moments at which something is due, in one heap with one
-// timer, so that waiting costs no goroutine.
+// Package alarm calls functions at given times. It keeps all times in one heap with one
+// timer, so waiting needs no goroutine.
 package alarm
 
 import (
@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// Clock calls a function for each key when its moment has come. A key has one
-// moment at most.
+// Clock calls a function for each key when it is due. A key has at most one due time.
+// All methods are safe for concurrent use.
 type Clock[K comparable] struct {
 	ring func(K)
 
 	mu     sync.Mutex
 	queue  queue[K]
 	byKey  map[K]*entry[K]
-	change chan struct{} // tells Run that the earliest moment may be another one
+	change chan struct{} // signals Run that the earliest time may have changed
 }
 
-// New makes a clock that calls ring for every moment that comes. ring must
-// not block for long: the other keys wait for it.
+// New returns a clock that calls ring for every due key. ring must not block for long,
+// because the other keys wait for it.
 func New[K comparable](ring func(K)) *Clock[K] {
 	return &Clock[K]{ring: ring, byKey: map[K]*entry[K]{}, change: make(chan struct{}, 1)}
 }
 
-// Set makes the key due at the moment, instead of any other it had.
+// Set makes the key due at the given time. It replaces an earlier time of the key.
 func (c *Clock[K]) Set(key K, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,7 +43,7 @@ func (c *Clock[K]) Set(key K, at time.Time) {
 	}
 }
 
-// Cancel makes the key not due.
+// Cancel removes the key.
 func (c *Clock[K]) Cancel(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,15 +53,15 @@ func (c *Clock[K]) Cancel(key K) {
 	}
 }
 
-// Len is the number of keys that wait.
+// Len returns the number of waiting keys.
 func (c *Clock[K]) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.queue)
 }
 
-// Count returns the number of keys that wait and that the function is true for, and
-// how long the first of them has waited. The function must be quick.
+// Count returns the number of waiting keys for which of returns true, and how long the
+// first of them has waited. of must not block.
 func (c *Clock[K]) Count(of func(K) bool) (n int, oldest time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,7 +74,7 @@ func (c *Clock[K]) Count(of func(K) bool) (n int, oldest time.Duration) {
 	return n, oldest
 }
 
-// Overdue is for how long the earliest moment has been over without a ring.
+// Overdue returns how long the earliest key has been due without a call.
 func (c *Clock[K]) Overdue() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,7 +84,7 @@ func (c *Clock[K]) Overdue() time.Duration {
 	return max(0, time.Since(c.queue[0].at))
 }
 
-// Run rings until the context is done.
+// Run calls ring until ctx ends.
 func (c *Clock[K]) Run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -104,7 +104,7 @@ func (c *Clock[K]) Run(ctx context.Context) {
 	}
 }
 
-// ringDue rings all that is due and tells when the next one will be.
+// ringDue calls ring for all due keys and returns the next due time.
 func (c *Clock[K]) ringDue() (next time.Time, found bool) {
 	for {
 		c.mu.Lock()
@@ -120,7 +120,7 @@ func (c *Clock[K]) ringDue() (next time.Time, found bool) {
 		heap.Pop(&c.queue)
 		delete(c.byKey, first.key)
 		c.mu.Unlock()
-		c.ring(first.key) // outside of the lock: it may set the key anew
+		c.ring(first.key) // without the lock: it may set the key again
 	}
 }
 
@@ -134,7 +134,7 @@ func (c *Clock[K]) wake() {
 type entry[K comparable] struct {
 	key   K
 	at    time.Time
-	since time.Time // when it began to wait
+	since time.Time // start of the wait
 	index int
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestMomentsComeInTheirOrderWhateverTheyWereSetIn(t *testing.T) {
+func TestKeysRingInOrderOfTheirTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start, rung := time.Now(), []string{}
 		clock := New(func(key string) { rung = append(rung, fmt.Sprint(key, "@", time.Since(start))) })
@@ -32,7 +32,7 @@ func TestMomentsComeInTheirOrderWhateverTheyWereSetIn(t *testing.T) {
 	})
 }
 
-func TestAMomentSetWhileWaitingForALaterOneIsInTime(t *testing.T) {
+func TestAnEarlierTimeSetWhileWaitingIsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start, rung := time.Now(), []string{}
 		clock := New(func(key string) { rung = append(rung, fmt.Sprint(key, "@", time.Since(start))) })
@@ -51,7 +51,7 @@ func TestAMomentSetWhileWaitingForALaterOneIsInTime(t *testing.T) {
 	})
 }
 
-func TestRingingMaySetTheKeyAnew(t *testing.T) {
+func TestRingMaySetTheKeyAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var clock *Clock[int]
 		count := 0
@@ -72,7 +72,7 @@ func TestWaitingKeysAreCountedWithTheAgeOfTheFirst(t *testing.T) {
 		clock.Set("a", time.Now().Add(time.Hour))
 		time.Sleep(time.Minute)
 		clock.Set("b", time.Now().Add(time.Hour))
-		clock.Set("a", time.Now().Add(2*time.Hour)) // it goes on waiting
+		clock.Set("a", time.Now().Add(2*time.Hour)) // it keeps waiting
 		time.Sleep(time.Minute)
 		if n, oldest := clock.Count(func(string) bool { return true }); n != 2 || oldest != 2*time.Minute {
 			t.Errorf("got %d, %s", n, oldest)

@@ -1,5 +1,5 @@
-// Package buildinfo tells which versions of the program and of the framework are
-// running, from what the Go command put into the executable.
+// Package buildinfo returns the versions of the running program and the framework, from
+// the build information in the executable.
 package buildinfo
 
 import (
@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// Framework is the path of the module of the framework.
+// Framework is the module path of the framework.
 const Framework = "gopf.dev/gopf"
 
 // unknown is the version of modules that were built from a working copy.
 const unknown = "(devel)"
 
-// Info is what an executable was built of.
+// Info describes the build of an executable.
 type Info struct {
 	Path      string // of the main module
 	Version   string // of the main module; "(devel)" if unknown
 	Framework string // version of the framework; "(devel)" if unknown
 	Go        string // version of Go
-	Commit    string // of the main module; "" if unknown
-	Modified  bool   // there were changes that are not in the commit
+	Commit    string // of the main module; empty if unknown
+	Modified  bool   // there were uncommitted changes
 }
 
-// Read returns what this executable was built of.
+// Read returns the build information of this executable.
 func Read() Info {
 	b, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -45,7 +45,7 @@ func from(b *debug.BuildInfo) Info {
 		if dep.Path == Framework {
 			i.Framework = dep.Version
 			if dep.Replace != nil && dep.Replace.Version == "" {
-				i.Framework = unknown // from a folder
+				i.Framework = unknown // replaced by a directory
 			}
 		}
 	}
@@ -60,8 +60,8 @@ func from(b *debug.BuildInfo) Info {
 	return i
 }
 
-// Source says which commit the program was built from, as " (commit 0123abcd, with
-// changes)" after a space; "" if it is not known.
+// Source returns the commit of the program with a leading space, for example " (commit
+// 0123abcd, with changes)". It is empty if unknown.
 func (i Info) Source() string {
 	if i.Commit == "" {
 		return ""
@@ -73,8 +73,8 @@ func (i Info) Source() string {
 	return fmt.Sprintf(" (commit %s)", commit)
 }
 
-// Token returns a version as HTTP headers may have it: without the "v" in front, and
-// "devel" if it is not known.
+// Token returns a version for HTTP headers: without the leading "v", and "devel" if it
+// is unknown.
 func Token(version string) string {
 	version = strings.TrimPrefix(version, "v")
 	clean := strings.Map(func(r rune) rune {

@@ -1,11 +1,10 @@
 package daemon
 
-// Apart runs fn on a goroutine of its own and waits for it. The stack that fn
-// needs is given back with the goroutine. A daemon, which keeps its stack for as
-// long as its object lives, should decode things apart: it then costs half as
-// much.
+// Apart runs fn on a separate goroutine and waits for it, which releases the stack that
+// fn needs. A daemon keeps its stack as long as its object lives, so it should decode
+// data inside Apart: it then needs half the memory.
 //
-// A panic of fn becomes one of the caller.
+// A panic of fn is repeated in the caller.
 func Apart(fn func()) {
 	done := make(chan any, 1)
 	go func() {

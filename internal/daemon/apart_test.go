@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 )
 
-func TestWhatPanicsApartFailsTheCall(t *testing.T) {
+func TestAPanicInApartFailsTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(t, daemonOf(func(context.Context, *Call) error {
 			Apart(func() { panic("no such field") })

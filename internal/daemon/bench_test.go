@@ -15,15 +15,15 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// BenchmarkMemoryOfWaitingTimers tells what 100,000 objects with a timer that
-// waits cost, each, besides their bytes.
+// BenchmarkMemoryOfWaitingTimers measures the memory per object of 100,000 objects with
+// a waiting timer, without the bytes of the objects.
 func BenchmarkMemoryOfWaitingTimers(b *testing.B) {
 	spec := timerOf(time.Hour, func(_ context.Context, c *Call) error { c.Body.Map(); return nil })
 	measure(b, spec, 100_000)
 }
 
-// BenchmarkMemoryOfIdleDaemons tells what 10,000 daemons that do nothing cost,
-// each, besides the bytes of their objects, and what they have decoded of them.
+// BenchmarkMemoryOfIdleDaemons measures the memory per object of 10,000 idle daemons,
+// without the bytes of the objects and their decoded values.
 func BenchmarkMemoryOfIdleDaemons(b *testing.B) {
 	spec := daemonOf(func(ctx context.Context, c *Call) error {
 		Apart(func() {
@@ -67,7 +67,7 @@ func settled(s *Set, spec *Spec, objects int) bool {
 	return s.Moving() == objects
 }
 
-// memory is what is in use after garbage was collected, and stacks have shrunk.
+// memory returns the memory in use after garbage collection and shrinking of stacks.
 func memory() (heap, stacks float64, goroutines int) {
 	for range 5 {
 		runtime.GC()
@@ -77,8 +77,7 @@ func memory() (heap, stacks float64, goroutines int) {
 	return float64(m.HeapAlloc), float64(m.StackInuse), runtime.NumGoroutine()
 }
 
-// BenchmarkTimer tells what a call of a timer costs, from the clock to the next
-// entry of the clock.
+// BenchmarkTimer measures a call of a timer, from one clock entry to the next.
 func BenchmarkTimer(b *testing.B) {
 	calls := make(chan struct{})
 	s, end := benchSet(timerOf(time.Nanosecond, func(context.Context, *Call) error { calls <- struct{}{}; return nil }))
@@ -89,15 +88,14 @@ func BenchmarkTimer(b *testing.B) {
 	}
 	o.Forget(ErrDeleted)
 	go func() {
-		for range calls { // whoever is left
+		for range calls { // the remaining ones
 		}
 	}()
 	end()
 	close(calls)
 }
 
-// BenchmarkEvent tells what an event of an object costs that changes nothing for
-// its timer.
+// BenchmarkEvent measures an event that changes nothing for the timer of its object.
 func BenchmarkEvent(b *testing.B) {
 	s, end := benchSet(timerOf(time.Hour, func(context.Context, *Call) error { return nil }, idle(time.Hour)))
 	body := benchBody(0)
@@ -138,12 +136,12 @@ func request(body *object.Body) *registry.Request {
 	return &registry.Request{Body: body, Key: body.Key, Log: log}
 }
 
-// nowhere takes what a real handler has formatted.
+// nowhere discards formatted log lines.
 type nowhere struct{}
 
 func (nowhere) Write(line []byte) (int, error) { return len(line), nil }
 
-// requests is as much as a user of the package has to keep.
+// requests returns what a user of the package must keep per object.
 func requests(i int) func(*object.Body) *registry.Request {
 	return func(b *object.Body) *registry.Request { _ = i; return request(b) }
 }

@@ -14,19 +14,19 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// Call is what one call of a daemon or timer is given. It is for the goroutine
-// of the call, but for Current, which may be used by any.
+// Call is the argument of one call of a daemon or timer. It belongs to the goroutine of
+// the call, except Current, which is safe for concurrent use.
 type Call struct {
 	*registry.Request
 
 	task     *Task
 	stopping <-chan struct{}
 	next     registry.Opt[time.Duration]
-	wrote    atomic.Bool // the call has written to the cluster by itself
+	wrote    atomic.Bool // the call has written through the API by itself
 }
 
-// Current is the newest state of the object; that of the request is the one at
-// the start of the call.
+// Current returns the newest version of the object. The body of the request is the
+// version at the start of the call.
 func (c *Call) Current() *object.Body {
 	if body := c.task.object.Body(); body != nil {
 		return body
@@ -34,16 +34,16 @@ func (c *Call) Current() *object.Body {
 	return c.Body // the call is over, and so are all others
 }
 
-// Stopping is closed when the call is to come to its end.
+// Stopping returns a channel that is closed when the call should return.
 func (c *Call) Stopping() <-chan struct{} { return c.stopping }
 
-// Next makes the next call of a timer come after d instead of the interval. It
-// counts if this one succeeds, or gives up for good.
+// Next sets the delay until the next call of a timer, instead of the interval. It
+// applies if this call succeeds or fails permanently.
 func (c *Call) Next(d time.Duration) { c.next = registry.Some(max(0, d)) }
 
-// Flush sends what the patch has so far. That the call is asked to stop, or its
-// context cancelled for that, does not keep it from doing so. After an error,
-// the changes are still in the patch, unless the cluster refuses them.
+// Flush sends the patch collected so far. It works even after the call was asked to
+// stop and its context was canceled for that. After an error the changes stay in the
+// patch, unless the API server refused them.
 func (c *Call) Flush(ctx context.Context) error {
 	p := *c.Patch
 	if p.Empty() {
@@ -64,8 +64,7 @@ func (c *Call) Flush(ctx context.Context) error {
 	return fmt.Errorf("patch the object: %w", err)
 }
 
-// unstopped is the context without its being cancelled by a stop. It ends with
-// the life of the set.
+// unstopped returns a context that is not canceled by a stop. It ends with the set.
 func unstopped(ctx, life context.Context) (context.Context, context.CancelFunc) {
 	lasting, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	forget := context.AfterFunc(life, func() { cancel(context.Cause(life)) })
@@ -77,15 +76,14 @@ func unstopped(ctx, life context.Context) (context.Context, context.CancelFunc) 
 	return lasting, func() { forget(); ignore(); cancel(nil) }
 }
 
-// result is what one call asks to be written.
+// result is the outcome of one call that must be written.
 type result struct {
 	patch  *patch.Patch
-	fresh  bool        // the call has not written to the cluster by itself
-	refuse func(error) // makes the refusal of the patch the outcome of the call
+	fresh  bool        // the call has not written through the API by itself
+	refuse func(error) // turns the rejection of the patch into the outcome of the call
 }
 
-// call makes one attempt and returns what it asks to be written; nil if it was not
-// made.
+// call makes one attempt and returns its result. The result is nil without a call.
 func (t *Task) call(ctx context.Context, r *run) *result {
 	o, spec := t.object, t.spec
 	if body := o.Body(); spec.Timer && o.set.Room != nil && body != nil { // a daemon would never leave
@@ -120,8 +118,8 @@ func (t *Task) call(ctx context.Context, r *run) *result {
 	}}
 }
 
-// request makes the request for a call. What daemons begin with is on their
-// stack for long, so nothing big is done there.
+// request returns the request for a call. The stack of a daemon lives long, so the
+// request is built apart.
 func (t *Task) request() (req *registry.Request) {
 	if t.spec.Timer {
 		return t.object.again(t.current())
@@ -130,8 +128,8 @@ func (t *Task) request() (req *registry.Request) {
 	return req
 }
 
-// current returns the newest state of the object, as a body of the call's own: what the
-// call decodes of it must not stay in memory with the object.
+// current returns the newest state of the object in a separate body for this call. What
+// the call decodes is freed with that body; it does not stay in memory with the object.
 func (t *Task) current() *object.Body {
 	if body := t.object.Body(); body != nil {
 		return body.Undecoded()
@@ -139,7 +137,8 @@ func (t *Task) current() *object.Body {
 	return nil
 }
 
-// start notes the beginning of a call, unless the task was asked to stop before.
+// start records the start of a call. It returns false if the task was asked to stop
+// before.
 func (t *Task) start(c *Call, r *run) bool {
 	req := c.Request
 	t.object.mu.Lock()
@@ -160,8 +159,8 @@ func (t *Task) start(c *Call, r *run) bool {
 	return true
 }
 
-// judge tells what an error means that a call returns after it was asked to
-// stop: to be interrupted is what it was asked for, and there will be no other
+// judge interprets an error that a call returns after it was asked to stop. A
+// cancellation is no error then, and other errors are final because there is no further
 // attempt.
 func (t *Task) judge(ctx context.Context, err error) error {
 	t.object.mu.Lock()
@@ -173,19 +172,19 @@ func (t *Task) judge(ctx context.Context, err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, stopped.why):
 		return nil
 	case errors.Is(context.Cause(ctx), execute.ErrStopping):
-		return err // does not count
+		return err // not counted as an attempt
 	}
 	return &registry.PermanentError{Err: err}
 }
 
-// note remembers how an attempt ended. It returns the number of failed attempts
+// note records the outcome of an attempt. It returns the number of failed attempts
 // before it.
 func (t *Task) note(outcome execute.Outcome, next registry.Opt[time.Duration]) (before int) {
 	t.object.mu.Lock()
 	defer t.object.mu.Unlock()
 	before = t.retries
 	switch {
-	case outcome.Void: // does not count
+	case outcome.Void: // not counted as an attempt
 		t.phase, t.pause, t.unfit = failed, outcome.Delay.Or(0), true
 	case !outcome.Final:
 		t.phase, t.pause = failed, outcome.Delay.Or(0)
@@ -198,21 +197,21 @@ func (t *Task) note(outcome execute.Outcome, next registry.Opt[time.Duration]) (
 	return before
 }
 
-// restore puts back the number of failed attempts.
+// restore sets the number of failed attempts.
 func (t *Task) restore(retries int) {
 	t.object.mu.Lock()
 	defer t.object.mu.Unlock()
 	t.retries = retries
 }
 
-// send writes what a call asked for. A change that the API server refuses is the
-// outcome of the call; any other error is for another attempt.
+// send writes the result of a call. If the API server refuses the change, that becomes
+// the outcome of the call. Any other error is retried.
 func (t *Task) send(r *result) (err error) {
 	if r == nil || r.patch.Empty() {
 		return nil
 	}
 	defer func() {
-		if v := recover(); v != nil { // of users' edits
+		if v := recover(); v != nil { // in users' edits
 			r.refuse(&execute.PanicError{Value: v, Stack: execute.PanicStack()})
 			err = nil
 		}

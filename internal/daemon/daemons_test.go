@@ -26,7 +26,7 @@ func TestADaemonIsSpawnedOnceForEachObjectThatMatches(t *testing.T) {
 		k.see("a", prod)
 		same(t, []string{"0s a a/fn"}, j.read())
 		if k.object("b") != nil {
-			t.Error("something is kept of an object that nothing is for")
+			t.Error("kept state of an object without matching specs")
 		}
 	})
 }
@@ -56,7 +56,7 @@ func TestADaemonThatReturnsIsOverAndWakesItsObject(t *testing.T) {
 	})
 }
 
-func TestADaemonGoesThroughErrors(t *testing.T) {
+func TestADaemonIsRetriedAfterErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal()
 		k := newKit(t, daemonOf(func(ctx context.Context, c *Call) error {
@@ -114,13 +114,13 @@ func TestADaemonSeesTheNewestStateOfItsObject(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		k.see("a", sight{spec: 2})
 		time.Sleep(10 * time.Second)
-		k.object("a").See(sight{spec: 3}.body("a")) // of an event that came no further
+		k.object("a").See(sight{spec: 3}.body("a")) // of an event that did not reach Sight
 		time.Sleep(time.Minute)
 		same(t, []string{"0s 1 now 1", "10s 1 now 2", "20s 1 now 3", "30s 1 now 3"}, j.read())
 	})
 }
 
-func TestWhatIsKeptForLongIsNotDecoded(t *testing.T) {
+func TestKeptBodiesAreNotDecoded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(t, daemonOf(func(ctx context.Context, c *Call) error {
 			c.Current().Map()
@@ -131,7 +131,7 @@ func TestWhatIsKeptForLongIsNotDecoded(t *testing.T) {
 		synctest.Wait()
 		kept := k.object("a").body
 		if kept == k.last["a"] || kept == k.object("a").Body() {
-			t.Error("the body that is kept is given to others, who will decode it")
+			t.Error("the kept body is shared with callers that decode it")
 		}
 	})
 }
@@ -148,7 +148,7 @@ func TestADaemonIsSpawnedAgainWhenItMatchesAgain(t *testing.T) {
 			j.note("runs")
 			<-ctx.Done()
 			j.note(context.Cause(ctx))
-			time.Sleep(30 * time.Second) // to clean up
+			time.Sleep(30 * time.Second) // for its cleanup
 			return ctx.Err()
 		}, labelled("on", "yes")))
 		on, off := sight{labels: map[string]any{"on": "yes"}}, sight{}
@@ -164,7 +164,7 @@ func TestADaemonIsSpawnedAgainWhenItMatchesAgain(t *testing.T) {
 		k.see("a", off)
 		time.Sleep(time.Minute)
 		if k.object("a") != nil {
-			t.Error("something is kept of the object")
+			t.Error("kept state of the object")
 		}
 		k.see("a", on)
 		j.read()
@@ -182,17 +182,17 @@ func TestAMandatoryDaemonMayWaitForTheFinalizer(t *testing.T) {
 	})
 }
 
-func TestOptionalOnesHoldNothingUp(t *testing.T) {
+func TestOptionalDaemonsDoNotDelayDeletions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		defer close(release)
 		k := newKit(t, daemonOf(stubborn(release), optional))
 		k.see("a", sight{})
 		if k.Blocking(k.object("a"), k.request(k.last["a"])) {
-			t.Error("it asks for the finalizer")
+			t.Error("it requires the finalizer")
 		}
 		if due := k.see("a", sight{deleting: true}); due.Set {
-			t.Errorf("the deletion waits %v", due.Is)
+			t.Errorf("the deletion waits for %v", due.Is)
 		}
 	})
 }
@@ -201,11 +201,11 @@ func TestNothingIsSpawnedForObjectsThatAreBeingDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(t, daemonOf(obedient))
 		if due := k.see("a", sight{deleting: true}); due.Set || k.object("a") != nil {
-			t.Error("something is there")
+			t.Error("a task was spawned")
 		}
-		// But the finalizer of an earlier process is still ours to remove.
+		// But the finalizer of an earlier process must still be removed.
 		if !k.Blocking(nil, k.request(k.last["a"])) {
-			t.Error("it does not matter")
+			t.Error("the deletion does not wait for it")
 		}
 	})
 }
@@ -236,7 +236,7 @@ func TestNothingIsSpawnedForObjectsThatAreForgotten(t *testing.T) {
 		k := newKit(t, daemonOf(obedient))
 		k.see("a", sight{})
 		k.object("a").Forget(ErrUnmatched)
-		k.see("a", sight{}) // by a turn that was under way
+		k.see("a", sight{}) // by a turn that had already started
 		same(t, "", k.running("a"))
 		same(t, 0, len(k.wakes()))
 	})

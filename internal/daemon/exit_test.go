@@ -12,7 +12,7 @@ import (
 	"gopf.dev/gopf/internal/alarm"
 )
 
-func TestWhatWasPausedIsSpawnedAgainAtTheNextSight(t *testing.T) {
+func TestPausedTasksAreSpawnedAgainAtTheNextSight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal()
 		k := newKit(t, daemonOf(hearing(j, 0)), timerOf(time.Minute, func(context.Context, *Call) error { j.note("tick"); return nil }, named("timer")))
@@ -56,7 +56,7 @@ func TestADaemonThatOutlivesThePauseIsSpawnedAgainWhenItEnds(t *testing.T) {
 	})
 }
 
-func TestTheExitWaitsForAllThatHeedIt(t *testing.T) {
+func TestExitWaitsForObedientTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal()
 		k := newKit(t,
@@ -84,7 +84,7 @@ func TestTheExitWaitsForAllThatHeedIt(t *testing.T) {
 	})
 }
 
-func TestTheExitLeavesBehindWhatDoesNotStopInTime(t *testing.T) {
+func TestExitAbandonsTasksThatDoNotStopInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		j := newJournal()
@@ -103,7 +103,7 @@ func TestTheExitLeavesBehindWhatDoesNotStopInTime(t *testing.T) {
 	})
 }
 
-func TestTheExitGivesUpWhatCannotBeWritten(t *testing.T) {
+func TestExitGivesUpUnsentWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(t, timerOf(time.Minute, func(_ context.Context, c *Call) error {
 			c.Patch.Set(1, "status", "n")
@@ -121,7 +121,7 @@ func TestTheExitGivesUpWhatCannotBeWritten(t *testing.T) {
 	})
 }
 
-func TestNothingIsLeftBehindByAnything(t *testing.T) {
+func TestNoGoroutinesAreLeaked(t *testing.T) {
 	before := runtime.NumGoroutine()
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(t, daemonOf(obedient, named("daemon")), timerOf(time.Second, func(context.Context, *Call) error { return nil }, named("timer")))
@@ -144,7 +144,7 @@ func TestNothingIsLeftBehindByAnything(t *testing.T) {
 		same(t, 0, k.Clock.Len())
 	})
 	if after := runtime.NumGoroutine(); after > before+few {
-		t.Errorf("%d goroutines are left", after-before)
+		t.Errorf("%d goroutines remain", after-before)
 	}
 }
 
@@ -174,6 +174,6 @@ func TestSpawningAndHaltingMayRace(t *testing.T) {
 	k.Exit(t.Context())
 	<-done
 	if n, moving := len(k.snapshot()), k.Moving(); n+moving > 0 {
-		t.Errorf("%d objects and %d tasks are left", n, moving)
+		t.Errorf("%d objects and %d tasks remain", n, moving)
 	}
 }

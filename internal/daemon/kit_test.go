@@ -17,8 +17,8 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// kit is a set with what surrounds it: a clock, a cluster that takes patches,
-// and the turns of objects. It is to be used in a bubble.
+// kit is a set with its environment: a clock, a server that accepts patches, and the
+// turns of objects. It must be used in a synctest bubble.
 type kit struct {
 	*Set
 	start time.Time
@@ -26,13 +26,13 @@ type kit struct {
 	turns   sync.Mutex // one turn at a time, for all objects
 	objects map[string]*Object
 	last    map[string]*object.Body
-	due     map[string]registry.Opt[time.Duration] // as of the last turn
+	due     map[string]registry.Opt[time.Duration] // of the last turn
 
 	mu     sync.Mutex
 	lines  []string // "1s DEBUG …"
 	woken  []string // "1s name"
 	writes []map[string]any
-	fail   func() error // what the next write comes to; nil for success
+	fail   func() error // result of the next write; nil means success
 }
 
 func newKit(t *testing.T, specs ...*Spec) *kit {
@@ -54,7 +54,7 @@ func newKit(t *testing.T, specs ...*Spec) *kit {
 		cancel()
 		synctest.Wait()
 		if n := clock.Len(); n > 0 {
-			t.Errorf("%d entries of the clock are left", n)
+			t.Errorf("%d clock entries remain", n)
 		}
 	})
 	return k
@@ -79,7 +79,7 @@ func (k *kit) write(_ context.Context, body *object.Body, p *patch.Patch, _ bool
 	return body, nil
 }
 
-// wake gives the object a turn in which nothing is new.
+// wake gives the object a turn without a change.
 func (k *kit) wake(name string) {
 	k.mu.Lock()
 	k.woken = append(k.woken, k.at()+" "+name)
@@ -89,16 +89,16 @@ func (k *kit) wake(name string) {
 	k.turn(name, false, false)
 }
 
-// sight is what an event says about an object.
+// sight is the state of an object in an event.
 type sight struct {
 	labels    map[string]any
 	spec      any
 	deleting  bool
-	unchanged bool // it is what was handled last
+	unchanged bool // same as last handled
 	unguarded bool
 }
 
-// body is the object of an event.
+// body returns the object of an event.
 func (s sight) body(name string) *object.Body {
 	metadata := map[string]any{"name": name, "uid": name, "labels": s.labels}
 	if s.deleting {
@@ -111,7 +111,7 @@ func (s sight) body(name string) *object.Body {
 	return body
 }
 
-// see gives the object the turn of an event.
+// see gives the object a turn for an event.
 func (k *kit) see(name string, s sight) registry.Opt[time.Duration] {
 	k.turns.Lock()
 	defer k.turns.Unlock()
@@ -130,7 +130,7 @@ func (k *kit) request(body *object.Body) *registry.Request {
 	return &registry.Request{Body: body, Key: body.Key, Log: slog.New(k)}
 }
 
-// running and over are the ids of the tasks of an object, joined.
+// running and over return the ids of the tasks of an object, joined.
 func (k *kit) running(name string) string {
 	ids, _ := k.object(name).IDs()
 	return strings.Join(ids, " ")
@@ -141,7 +141,7 @@ func (k *kit) over(name string) string {
 	return strings.Join(ids, " ")
 }
 
-// object is what is kept of an object when all turns are over.
+// object returns the state of an object after all turns.
 func (k *kit) object(name string) *Object {
 	synctest.Wait()
 	k.turns.Lock()
@@ -149,7 +149,7 @@ func (k *kit) object(name string) *Object {
 	return k.objects[name]
 }
 
-// wakes are the times at which objects were woken so far.
+// wakes returns the times at which objects were woken so far.
 func (k *kit) wakes() []string {
 	synctest.Wait()
 	k.mu.Lock()
@@ -157,7 +157,7 @@ func (k *kit) wakes() []string {
 	return k.woken
 }
 
-// said are the log lines since the last time, without those of attempts.
+// said returns the log lines since the last call, without those of attempts.
 func (k *kit) said() (lines []string) {
 	synctest.Wait()
 	k.mu.Lock()
@@ -196,7 +196,7 @@ func (k *kit) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// journal notes what happens, with the time.
+// journal records events with their time.
 type journal struct {
 	start time.Time
 	mu    sync.Mutex
@@ -211,7 +211,7 @@ func (j *journal) note(what any) {
 	j.notes = append(j.notes, fmt.Sprintf("%s %v", time.Since(j.start), what))
 }
 
-// read returns what was noted since the last time.
+// read returns the entries since the last call.
 func (j *journal) read() []string {
 	synctest.Wait()
 	j.mu.Lock()
@@ -249,18 +249,18 @@ func labelled(key string, want any) option {
 	}
 }
 
-// obedient is a daemon that does nothing until it is to stop.
+// obedient is a daemon that does nothing until it is asked to stop.
 func obedient(ctx context.Context, _ *Call) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-// stubborn is one that runs until it is released, which the test has to do.
+// stubborn is a daemon that runs until the test releases it.
 func stubborn(release <-chan struct{}) func(context.Context, *Call) error {
 	return func(context.Context, *Call) error { <-release; return nil }
 }
 
-// hanging is a cluster that does not answer.
+// hanging is a server that does not respond.
 func hanging(ctx context.Context, body *object.Body, _ *patch.Patch, _ bool) (*object.Body, error) {
 	<-ctx.Done()
 	return body, context.Cause(ctx)

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// register makes the object one of those that a pause or an exit is for.
+// register adds the object to those that Pause and Exit stop.
 func (s *Set) register(o *Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -25,14 +25,14 @@ func (s *Set) snapshot() []*Object {
 	return slices.Collect(maps.Keys(s.objects))
 }
 
-// moves notes that one more task is more than waiting.
+// moves counts a task that is being called or written for.
 func (s *Set) moves() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.moving++
 }
 
-// rests notes that it waits again, has ended, or is not waited for.
+// rests counts a task that waits again, has ended, or is abandoned.
 func (s *Set) rests() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,15 +43,15 @@ func (s *Set) rests() {
 	}
 }
 
-// Moving is the number of tasks that are being called or written for.
+// Moving returns the number of tasks that are being called or written for.
 func (s *Set) Moving() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.moving
 }
 
-// Tally is how many daemons are running, and how many timers wait for their
-// next call.
+// Tally returns the number of running daemons, and of timers that wait for their next
+// call.
 func (s *Set) Tally() (daemons, timers int) {
 	for _, o := range s.snapshot() {
 		o.mu.Lock()
@@ -68,7 +68,8 @@ func (s *Set) Tally() (daemons, timers int) {
 	return daemons, timers
 }
 
-// Settle waits until no task is being called or written for.
+// Settle waits until no task is being called or written for. It returns the cause of
+// ctx if that ends first.
 func (s *Set) Settle(ctx context.Context) error {
 	for {
 		s.mu.Lock()

@@ -11,36 +11,34 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// Object is what is kept of one object with daemons or timers. A nil one has
-// none.
+// Object is the state of one object with daemons or timers. A nil *Object has none.
 type Object struct {
 	set   *Set
 	key   string
 	again func(*object.Body) *registry.Request
 
 	mu        sync.Mutex
-	body      *object.Body // the newest, and not decoded; nil without tasks
-	responded string       // the version of the response to the last write; "" if the object was written to beside
-	touched   time.Time    // when its essence has changed, or it was first seen
+	body      *object.Body // the newest, never decoded; nil without tasks
+	responded string       // version in the response to the last write; empty after other writes to the object
+	touched   time.Time    // last change of the essence, or first sight
 	tasks     []*Task
-	over      []*Spec // those that are not to be spawned again
-	gone      bool    // nobody cares about it anymore
+	over      []*Spec // must not be spawned again
+	gone      bool    // deleted, or no longer served
 }
 
-// See swaps the live view of the object. Sight does that, too: this is for
-// events that do not come so far.
+// See updates the live view of the object for events that do not reach Sight.
 func (o *Object) See(body *object.Body) {
 	if o == nil {
 		return
 	}
-	var then deeds
+	var then actions
 	o.mu.Lock()
 	o.see(body, time.Now(), &then)
 	o.mu.Unlock()
 	then.do()
 }
 
-func (o *Object) see(body *object.Body, now time.Time, then *deeds) {
+func (o *Object) see(body *object.Body, now time.Time, then *actions) {
 	if len(o.tasks) == 0 {
 		o.body = nil
 		return
@@ -49,15 +47,14 @@ func (o *Object) see(body *object.Body, now time.Time, then *deeds) {
 		o.body = undecoded(body) // unless the response to our own write is newer
 	}
 	for _, t := range o.tasks {
-		if t.unfit && t.run == nil && t.stop == nil { // maybe it fits now
+		if t.unfit && t.run == nil && t.stop == nil { // it may be decodable now
 			t.hurried = true
 			t.proceed(now, then)
 		}
 	}
 }
 
-// Body is the newest state of the object that is known; nil if none of its
-// tasks needed it since the last sight.
+// Body returns the newest known version of the object. nil means that it has no tasks.
 func (o *Object) Body() *object.Body {
 	if o == nil {
 		return nil
@@ -71,9 +68,8 @@ func (o *Object) Body() *object.Body {
 	return undecoded(body)
 }
 
-// write sends a patch of the object, and takes note of the response. The body is
-// the newest known state. fresh says that the caller has not written to the object
-// by other means.
+// write sends a patch of the object and records the response. body is the newest known
+// version. fresh means that the caller has not written to the object by other means.
 func (o *Object) write(ctx context.Context, body *object.Body, p *patch.Patch, fresh bool) error {
 	o.mu.Lock()
 	fresh = fresh && o.responded != "" && o.responded == body.ResourceVersion
@@ -96,8 +92,8 @@ func (o *Object) write(ctx context.Context, body *object.Body, p *patch.Patch, f
 	return nil
 }
 
-// Outdate notes that the object was written to beside its tasks, so that its state
-// as they know it is not the response to the last write any more.
+// Outdate records a write to the object outside of its tasks. Their known version is
+// then no longer the response to the last write.
 func (o *Object) Outdate() {
 	if o == nil {
 		return
@@ -107,17 +103,17 @@ func (o *Object) Outdate() {
 	o.mu.Unlock()
 }
 
-// undecoded is a body of the same bytes. What is kept for long must never be
-// decoded, because what it is decoded to would be kept along.
+// undecoded returns a body with the same bytes. Bodies that are kept for long must
+// never be decoded, because they would keep the decoded values in memory.
 func undecoded(b *object.Body) *object.Body { return b.Undecoded() }
 
-// Hurry makes those tasks be called now that wait for their time and whose ids
-// are urgent. A timer that is being called is called once more.
+// Hurry calls now those waiting tasks for whose ids urgent returns true. A timer that
+// is being called is called once more afterwards.
 func (o *Object) Hurry(urgent func(id string) bool) {
 	if o == nil {
 		return
 	}
-	var then deeds
+	var then actions
 	o.mu.Lock()
 	now := time.Now()
 	for _, t := range o.tasks {
@@ -130,8 +126,8 @@ func (o *Object) Hurry(urgent func(id string) bool) {
 	then.do()
 }
 
-// Forget stops all tasks because the object is gone, or not served anymore.
-// Nothing is spawned for it again, and it is not woken.
+// Forget stops all tasks because the object was deleted or is no longer served. No task
+// is spawned for it again, and it is not woken.
 func (o *Object) Forget(why error) {
 	if o == nil {
 		return
@@ -143,7 +139,7 @@ func (o *Object) Forget(why error) {
 }
 
 func (o *Object) stopAll(why error) {
-	var then deeds
+	var then actions
 	o.mu.Lock()
 	now := time.Now()
 	for _, t := range slices.Clone(o.tasks) {
@@ -153,7 +149,7 @@ func (o *Object) stopAll(why error) {
 	then.do()
 }
 
-// wake gives the object a turn, unless nobody cares anymore.
+// wake gives the object a turn, unless it was forgotten or the set is halted.
 func (o *Object) wake() {
 	o.mu.Lock()
 	gone := o.gone
@@ -163,8 +159,8 @@ func (o *Object) wake() {
 	}
 }
 
-// IDs are the ids of the tasks that wait or run, and of those that are over for
-// this process, both in the order of their coming.
+// IDs returns the ids of the tasks that wait or run, and of those that are over for
+// this process. Both are in the order of spawning.
 func (o *Object) IDs() (tasks, over []string) {
 	if o == nil {
 		return nil, nil
@@ -189,7 +185,7 @@ func (o *Object) isOver(spec *Spec) bool {
 	return slices.Contains(o.over, spec)
 }
 
-// missing are those that are to be spawned.
+// missing returns the matching specs without a task that are not over.
 func (o *Object) missing(matching []*Spec) (missing []*Spec) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -202,10 +198,9 @@ func (o *Object) missing(matching []*Spec) (missing []*Spec) {
 	return missing
 }
 
-// update makes the tasks be those that match and are not over, as far as
-// possible now.
+// update spawns and stops tasks to match the specs, as far as possible now.
 func (o *Object) update(seen Sighting, matching []*Spec, starts map[*Spec]time.Duration) (*Object, registry.Opt[time.Duration]) {
-	var then deeds
+	var then actions
 	defer func() { then.do() }()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -239,10 +234,10 @@ func (o *Object) spawn(starts map[*Spec]time.Duration, now time.Time) (spawned [
 	if len(starts) == 0 || o.gone {
 		return nil
 	}
-	// Whoever halts the set finds either this object among the others, or
-	// nothing spawned.
+	// Register first: a concurrent halt then either finds this object or prevents the
+	// spawning.
 	o.set.register(o)
-	for _, spec := range o.set.Specs { // in their order
+	for _, spec := range o.set.Specs { // in order of declaration
 		if delay, ok := starts[spec]; ok && o.set.halted.Load() == nil {
 			t := &Task{object: o, spec: spec}
 			t.from = now.Add(delay)
@@ -256,14 +251,13 @@ func (o *Object) spawn(starts map[*Spec]time.Duration, now time.Time) (spawned [
 	return spawned
 }
 
-// due is the time until the next stage of the stops that a deletion must wait
-// for.
+// due returns the time until the next stage of the stops that a deletion must wait for.
 func (o *Object) due(now time.Time) (due registry.Opt[time.Duration]) {
 	for _, t := range o.tasks {
 		if t.stop == nil || t.stop.abandoned || !t.spec.Mandatory {
 			continue
 		}
-		// Never 0: a stage takes its time, in which turns are of no use.
+		// Never 0: a stage takes some time, during which turns are useless.
 		if d := max(instant, t.stop.due().Sub(now)); !due.Set || d < due.Is {
 			due = registry.Some(d)
 		}
@@ -271,13 +265,13 @@ func (o *Object) due(now time.Time) (due registry.Opt[time.Duration]) {
 	return due
 }
 
-// deeds are things to be done when the lock is released, in their order: to log,
-// to cancel, to wake.
-type deeds []func()
+// actions are functions to call in order after the lock is released: logging,
+// canceling, waking.
+type actions []func()
 
-func (d *deeds) add(fn func()) { *d = append(*d, fn) }
+func (d *actions) add(fn func()) { *d = append(*d, fn) }
 
-func (d deeds) do() {
+func (d actions) do() {
 	for _, fn := range d {
 		fn()
 	}

@@ -2,29 +2,29 @@ package daemon
 
 import "time"
 
-// phase is how far a task has come.
+// phase is the progress of a task.
 type phase uint8
 
 const (
-	fresh  phase = iota // it was not called yet, and is to be from some moment on
-	failed              // it is to be called again after a pause
-	done                // it was called, and succeeded or gave up
-	chosen              // the same, but the call itself chose the pause until the next one
+	fresh  phase = iota // not called yet; the first call is due at from
+	failed              // must be called again after a pause
+	done                // was called, and succeeded or failed permanently
+	chosen              // same, but the call chose the delay until the next one
 )
 
-// timing is what the moment of the next call of a task depends on, besides what
-// is declared and when the object has changed.
+// timing contains what determines the next call of a task, besides its spec and the
+// last change of the object.
 type timing struct {
 	phase   phase
-	hurried bool          // somebody asked for a call now
+	hurried bool          // an immediate call was requested
 	pause   time.Duration // after a failure, or chosen
-	started time.Time     // the start of the last call
-	from    time.Time     // the end of the last call, what it had written included; if fresh, when the first may be
+	started time.Time     // start of the last call
+	from    time.Time     // end of the last call and its write; if fresh, the time of the first call
 }
 
-// next tells when a task is to be called next, but not before now. It is not ok
-// if it is not to be called at all, unless something changes. touched is when
-// the object has last changed.
+// next returns the time of the next call of a task, now at the earliest. It returns
+// false if there is none unless something changes. touched is the time of the last
+// change of the object.
 func (s *Spec) next(t timing, touched, now time.Time) (at time.Time, ok bool) {
 	switch {
 	case t.hurried:
@@ -35,7 +35,7 @@ func (s *Spec) next(t timing, touched, now time.Time) (at time.Time, ok bool) {
 		at = t.from.Add(t.pause)
 	case s.over(t):
 		return time.Time{}, false
-	case s.Interval == 0: // once for each series of changes
+	case s.Interval == 0: // once after each series of changes
 		if !touched.After(t.started) {
 			return time.Time{}, false
 		}
@@ -52,7 +52,7 @@ func (s *Spec) next(t timing, touched, now time.Time) (at time.Time, ok bool) {
 	return latest(at, now), true
 }
 
-// over tells whether a task is never to be called again.
+// over reports whether the task will never be called again.
 func (s *Spec) over(t timing) bool {
 	return t.phase == done && (!s.Timer || s.Interval == 0 && s.Idle == 0)
 }

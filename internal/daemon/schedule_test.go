@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestTheNextCallOfATask(t *testing.T) {
+func TestTheTimeOfTheNextCall(t *testing.T) {
 	zero := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(seconds int) time.Time { return zero.Add(time.Duration(seconds) * time.Second) }
 	const s = time.Second
@@ -24,33 +24,33 @@ func TestTheNextCallOfATask(t *testing.T) {
 		timing  timing
 		touched int
 		now     int
-		want    int // -1 for never
+		want    int // -1 means never
 	}{
-		"a daemon at once":                         {Spec{}, timing{from: at(3)}, 0, 3, 3},
-		"a daemon after its initial delay":         {Spec{}, timing{from: at(9)}, 0, 3, 9},
-		"a daemon after a failure":                 {Spec{}, timing{phase: failed, started: at(1), from: at(3), pause: 4 * s}, 0, 3, 7},
-		"a daemon is not called again":             {Spec{}, timing{phase: done, started: at(1), from: at(3)}, 9, 3, -1},
-		"an interval counts from the end":          {every10, timing{phase: done, started: at(1), from: at(4)}, 0, 4, 14},
-		"a sharp interval counts from the start":   {sharp10, timing{phase: done, started: at(1), from: at(4)}, 0, 4, 11},
-		"a sharp call as long as the interval":     {sharp10, timing{phase: done, started: at(0), from: at(10)}, 0, 10, 20},
-		"a sharp call longer than the interval":    {sharp10, timing{phase: done, started: at(0), from: at(33)}, 0, 33, 40},
-		"failures override the interval":           {every10, timing{phase: failed, started: at(1), from: at(4), pause: s}, 0, 4, 5},
-		"a chosen pause replaces the interval":     {sharp10, timing{phase: chosen, started: at(1), from: at(4), pause: 33 * s}, 0, 4, 37},
-		"a chosen pause makes one shot two":        {once, timing{phase: chosen, started: at(1), from: at(4), pause: 2 * s}, 0, 4, 6},
-		"one shot":                                 {once, timing{phase: done, started: at(1), from: at(4)}, 0, 4, -1},
-		"idling begins with the first sight":       {idle5, timing{from: at(0)}, 0, 0, 5},
-		"idling and the initial delay overlap":     {idle5, timing{from: at(8)}, 0, 0, 8},
-		"once until something changes":             {idle5, timing{phase: done, started: at(5), from: at(6)}, 5, 6, -1},
-		"again after a change":                     {idle5, timing{phase: done, started: at(5), from: at(6)}, 9, 9, 14},
-		"a change during a long call":              {idle5, timing{phase: done, started: at(5), from: at(30)}, 9, 30, 30},
-		"failures wait for idling, too":            {idle5, timing{phase: failed, started: at(5), from: at(5), pause: 2 * s}, 6, 6, 11},
-		"somebody is in a hurry":                   {idle5, timing{phase: done, hurried: true, started: at(5), from: at(6)}, 5, 7, 7},
-		"what should have been is now":             {every10, timing{phase: done, started: at(1), from: at(4)}, 0, 99, 99},
-		"idling of daemons means nothing":          {Spec{Idle: 5 * s}, timing{from: at(0)}, 0, 0, 0},
-		"a change at the very start of a call":     {idle5, timing{phase: done, started: at(5), from: at(5)}, 5, 5, -1},
-		"an interval that idling makes longer":     {Spec{Timer: true, Interval: 3 * s, Idle: 5 * s}, timing{phase: done, started: at(8), from: at(8)}, 10, 10, 15},
-		"an interval that idling leaves as it is":  {Spec{Timer: true, Interval: 7 * s, Idle: 5 * s}, timing{phase: done, started: at(8), from: at(8)}, 9, 9, 15},
-		"a chosen pause of nothing waits for idle": {idle5, timing{phase: chosen, started: at(5), from: at(5)}, 4, 5, 9},
+		"a daemon at once":                        {Spec{}, timing{from: at(3)}, 0, 3, 3},
+		"a daemon after its initial delay":        {Spec{}, timing{from: at(9)}, 0, 3, 9},
+		"a daemon after a failure":                {Spec{}, timing{phase: failed, started: at(1), from: at(3), pause: 4 * s}, 0, 3, 7},
+		"a daemon is not called again":            {Spec{}, timing{phase: done, started: at(1), from: at(3)}, 9, 3, -1},
+		"an interval counts from the end":         {every10, timing{phase: done, started: at(1), from: at(4)}, 0, 4, 14},
+		"a sharp interval counts from the start":  {sharp10, timing{phase: done, started: at(1), from: at(4)}, 0, 4, 11},
+		"a sharp call as long as the interval":    {sharp10, timing{phase: done, started: at(0), from: at(10)}, 0, 10, 20},
+		"a sharp call longer than the interval":   {sharp10, timing{phase: done, started: at(0), from: at(33)}, 0, 33, 40},
+		"failures override the interval":          {every10, timing{phase: failed, started: at(1), from: at(4), pause: s}, 0, 4, 5},
+		"a chosen pause replaces the interval":    {sharp10, timing{phase: chosen, started: at(1), from: at(4), pause: 33 * s}, 0, 4, 37},
+		"a chosen pause repeats a single call":    {once, timing{phase: chosen, started: at(1), from: at(4), pause: 2 * s}, 0, 4, 6},
+		"a single call":                           {once, timing{phase: done, started: at(1), from: at(4)}, 0, 4, -1},
+		"idling starts with the first sight":      {idle5, timing{from: at(0)}, 0, 0, 5},
+		"idling and the initial delay overlap":    {idle5, timing{from: at(8)}, 0, 0, 8},
+		"once until something changes":            {idle5, timing{phase: done, started: at(5), from: at(6)}, 5, 6, -1},
+		"again after a change":                    {idle5, timing{phase: done, started: at(5), from: at(6)}, 9, 9, 14},
+		"a change during a long call":             {idle5, timing{phase: done, started: at(5), from: at(30)}, 9, 30, 30},
+		"failures also wait for idling":           {idle5, timing{phase: failed, started: at(5), from: at(5), pause: 2 * s}, 6, 6, 11},
+		"an immediate call is requested":          {idle5, timing{phase: done, hurried: true, started: at(5), from: at(6)}, 5, 7, 7},
+		"an overdue call is due now":              {every10, timing{phase: done, started: at(1), from: at(4)}, 0, 99, 99},
+		"idling does not apply to daemons":        {Spec{Idle: 5 * s}, timing{from: at(0)}, 0, 0, 0},
+		"a change at the very start of a call":    {idle5, timing{phase: done, started: at(5), from: at(5)}, 5, 5, -1},
+		"an interval extended by idling":          {Spec{Timer: true, Interval: 3 * s, Idle: 5 * s}, timing{phase: done, started: at(8), from: at(8)}, 10, 10, 15},
+		"an interval not affected by idling":      {Spec{Timer: true, Interval: 7 * s, Idle: 5 * s}, timing{phase: done, started: at(8), from: at(8)}, 9, 9, 15},
+		"a chosen pause of zero waits for idling": {idle5, timing{phase: chosen, started: at(5), from: at(5)}, 4, 5, 9},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -62,10 +62,10 @@ func TestTheNextCallOfATask(t *testing.T) {
 	}
 }
 
-// TestSchedulesAreThoseOfKopf plays random timers on random series of changes,
-// once by a word-by-word translation of Kopf's loop, which sleeps, and once by
-// the function that decides about the next call.
-func TestSchedulesAreThoseOfKopf(t *testing.T) {
+// TestSchedulesMatchKopf runs random timers with random changes, once with a
+// literal port of Kopf's loop, which sleeps, and once with the function that decides
+// about the next call.
+func TestSchedulesMatchKopf(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		some := func(values ...int) int { return values[r.IntN(len(values))] }
@@ -80,7 +80,7 @@ func TestSchedulesAreThoseOfKopf(t *testing.T) {
 			p.takes = append(p.takes, some(0, 0, 1, 3, 10, 17))
 			p.fails = append(p.fails, some(-1, -1, -1, 0, 2, 6))
 			if p.takes[len(p.takes)-1] == 0 && p.fails[len(p.fails)-1] == 0 {
-				p.fails[len(p.fails)-1] = 1 // or else it never ends
+				p.fails[len(p.fails)-1] = 1 // otherwise it never ends
 			}
 		}
 		if diff := cmp.Diff(p.asKopf(), p.asWe()); diff != "" {
@@ -89,17 +89,17 @@ func TestSchedulesAreThoseOfKopf(t *testing.T) {
 	}
 }
 
-// play is a timer and what happens to it, in seconds.
+// play is a timer with its events, in seconds.
 type play struct {
 	interval, idle, initial int
 	sharp                   bool
 	changes                 []int
-	takes                   []int // how long each call takes
-	fails                   []int // the pause that each call asks for; -1 if it succeeds
+	takes                   []int // duration of each call
+	fails                   []int // pause after each failed call; -1 if it succeeds
 	until                   int
 }
 
-// reset is the moment of the last change up to now.
+// reset returns the time of the last change up to now.
 func (p play) reset(now int) int {
 	at := 0
 	for _, c := range p.changes {

@@ -1,8 +1,8 @@
-// Package daemon runs what accompanies objects for as long as they live: daemons,
-// which are called once and run on, and timers, which are called again and again.
+// Package daemon runs daemons, which are called once per object and keep running, and
+// timers, which are called repeatedly.
 //
-// When they are called next, and what is done about calls that do not stop, is
-// decided by pure functions ([Spec.next], [stop.next]); a [Task] acts on it.
+// Pure functions decide when a task is called next, and how a call that does not stop
+// is handled ([Spec.next], [stop.next]). A [Task] acts on these decisions.
 package daemon
 
 import (
@@ -21,70 +21,69 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// Set is the daemons and timers of one resource, and those of them that run.
+// Set runs the daemons and timers of one resource.
 //
 // # Flow
 //
-//  1. Every event of an object comes to [Set.Sight]. What matches and is not there
-//     is spawned: it becomes a [Task] of the [Object].
-//  2. A task waits as an entry of the clock. When its moment comes, a goroutine
-//     makes the call, writes what the call asked for, and ends.
-//  3. A failed attempt is made again after its pause, a timer is called again when
-//     its schedule says so. Anything else that ends is over for this process.
-//  4. Deletion, a mismatch of filters, a pause or the exit of the operator stop a
-//     task. One that waits is gone at once. A call is told by the channel of
-//     [Call.Stopping]; then its context is cancelled; then it is abandoned.
-//  5. The end of a task that ran wakes the object, so that its finalizer can go,
-//     or the task be spawned again.
+//  1. Every event of an object is passed to [Set.Sight]. It spawns a [Task] of
+//     the [Object] for each matching spec without one.
+//  2. A waiting task is only an entry of the clock. When it is due, a goroutine
+//     makes the call, writes its result, and ends.
+//  3. A failed attempt is retried after its backoff. A timer is called again
+//     according to its schedule. All other tasks that end are over for this
+//     process.
+//  4. A deletion, a mismatch of the filters, a pause or the exit of the operator
+//     stop a task. A waiting task ends at once. A running call is notified by the
+//     channel [Call.Stopping]; then its context is canceled; then it is abandoned.
+//  5. The end of a task that ran wakes the object. Its finalizer can then be
+//     removed, or the task be spawned again.
 //
 // # Guarantees
 //
-// There are never two calls of one task of one object at a time, whatever
-// happens to the object meanwhile. What a call asked for is written before the
-// next call, however long that takes, and the call is not made again for it. A
-// task that waits has no goroutine. Once a stop has begun, it goes on by itself:
-// it needs neither turns of the object nor the object. Nothing is spawned between
-// Pause and Resume, nor after Exit.
+// One task of one object never has two calls at a time, whatever happens to the object
+// meanwhile. The result of a call is written before the next call, however long that
+// takes, and the call is not repeated for it. A waiting task has no goroutine. A stop
+// proceeds by itself: it needs neither turns of the object nor the object. No task is
+// spawned between Pause and Resume, or after Exit.
 //
 // # Assumptions
 //
-// Sight is called for an object by one goroutine at a time; all else may be called
-// at any time from anywhere. The clock runs until Exit returns.
+// Calls of Sight for one object are sequential. All other methods are safe for
+// concurrent use. The clock runs until Exit returns.
 //
 // # Caveats
 //
-// Go cannot end a goroutine. A call that neither returns nor heeds its context
-// runs on when it is abandoned, which is logged, and its task is not spawned
-// again until it ends. Attempts are counted in memory only: a new process starts
-// anew. The time for which an object is idle counts from its first sight at which
-// anything matched.
+// Go cannot end a goroutine. A call that neither returns nor observes its context keeps
+// running when it is abandoned, which is logged. Its task is not spawned again until it
+// ends. Attempts are counted in memory only: a new process starts at zero. The idle
+// time of an object counts from the first sight at which a spec matched.
 type Set struct {
 	Config
 
-	life func() context.Context // of what is written: it outlives all calls
+	life func() context.Context // for writes: it outlives all calls
 	die  context.CancelFunc
 
-	halted atomic.Pointer[error] // why nothing is spawned; nil if it is
+	halted atomic.Pointer[error] // why no task is spawned; nil means that tasks are
 
 	mu      sync.Mutex
 	objects map[*Object]struct{} // those with tasks
-	moving  int                  // tasks that are not just waiting
-	quiet   chan struct{}        // closed when there are none; nil if nobody waits for that
+	moving  int                  // tasks that are being called or written for
+	quiet   chan struct{}        // closed when moving is 0; nil means that Settle does not wait
 }
 
-// Config is what a set works with.
+// Config configures a [Set].
 type Config struct {
 	Specs []*Spec
-	// Clock is made with (*Task).Ring.
+	// Clock must call (*Task).Ring.
 	Clock *alarm.Clock[*Task]
-	// Write sends a patch of an object and tries again for as long as that makes
-	// sense. That the object is gone may be [apply.ErrGone] or no error at all.
+	// Write sends a patch of an object, with retries as long as they make sense. A
+	// deleted object may result in [apply.ErrGone] or in no error.
 	Write func(ctx context.Context, body *object.Body, p *patch.Patch, fresh bool) (*object.Body, error)
-	// Wake makes an object get a turn.
+	// Wake gives an object a turn.
 	Wake func(key string)
-	// Observe is told of calls; nil for nobody.
+	// Observe is called for each call of a handler. May be nil.
 	Observe execute.Observer
-	// Entrance is what calls pass. May be nil.
+	// Entrance controls the start of calls. May be nil.
 	Entrance *execute.Entrance
 	// Room waits until there is memory for a call of a timer on the object, or until
 	// the context or the channel ends. It returns the function to call afterwards.
@@ -94,29 +93,28 @@ type Config struct {
 	Outages *kube.Outages
 
 	DefaultBackoff time.Duration   // after unclassified errors
-	ErrorDelays    []time.Duration // pauses after failed writes; the last repeats
+	ErrorDelays    []time.Duration // pauses after failed writes; the last one repeats
 	Jitter         jitter.Source   // shortens ErrorDelays; nil means exact delays
-	Polling        time.Duration   // between log lines about what does not stop; 0 for 60 s
-	ExitGrace      time.Duration   // for calls of timers to return when the operator exits
+	Polling        time.Duration   // interval of log lines about calls that do not stop; 0 means 60 s
+	ExitGrace      time.Duration   // time for calls of timers to return when the operator exits
 }
 
-// Sighting is one look at an object.
+// Sighting is an observation of an object.
 type Sighting struct {
-	// Request is what filters are asked with. Its body is the newest state.
+	// Request is the request for filters. Its body is the newest version.
 	Request *registry.Request
-	// Changed tells that this is an event of the stream, and that the essence of
-	// the object is another one than last handled or never was handled: idling
-	// starts anew.
+	// Changed is true for a watch event if the essence differs from the last handled
+	// one, or was never handled. It restarts the idle time.
 	Changed bool
-	// Unguarded tells that the object has no finalizer yet: what its deletion must
-	// wait for is spawned at the next sight only.
+	// Unguarded is true if the object has no finalizer yet. Tasks that its deletion
+	// must wait for are spawned at the next sight.
 	Unguarded bool
-	// Again makes the requests of later calls. It is kept for as long as there
-	// are any.
+	// Again returns the requests for later calls. It is kept as long as the object has
+	// tasks.
 	Again func(*object.Body) *registry.Request
 }
 
-// NewSet makes a set of which nothing runs yet.
+// NewSet returns a set without tasks.
 func NewSet(c Config) *Set {
 	s := &Set{Config: c, objects: map[*Object]struct{}{}}
 	life, die := context.WithCancel(context.Background())
@@ -124,12 +122,13 @@ func NewSet(c Config) *Set {
 	return s
 }
 
-// Sight spawns and stops tasks as the object demands. It takes what is kept of
-// the object, nil at first, and returns it anew, nil if nothing is to be kept.
+// Sight spawns and stops tasks according to the object's version. It takes the state of
+// the object, nil at first, and returns the new state. nil means that there is nothing
+// to keep.
 //
-// due is the time until the next stage of stopping calls that the deletion of the
-// object must wait for; it is unset if there are none. The object is also woken
-// whenever one of them ends or is abandoned.
+// due is the time until the next stage of stopping the calls that a deletion of the
+// object must wait for; it is unset if there are none. The object is also woken when
+// one of them ends or is abandoned.
 func (s *Set) Sight(o *Object, seen Sighting) (kept *Object, due registry.Opt[time.Duration]) {
 	r := seen.Request
 	var matching []*Spec
@@ -142,8 +141,8 @@ func (s *Set) Sight(o *Object, seen Sighting) (kept *Object, due registry.Opt[ti
 		}
 		o = &Object{set: s, key: r.Body.Key(), again: seen.Again, touched: time.Now()}
 	}
-	// Users' code is called without a lock, so spawning takes two steps; nobody
-	// else spawns anything for this object meanwhile.
+	// Users' code is called without a lock, so spawning takes two steps. No other
+	// goroutine spawns tasks for this object meanwhile.
 	var starts map[*Spec]time.Duration
 	for _, spec := range o.missing(matching) {
 		if seen.Unguarded && spec.Mandatory {
@@ -169,15 +168,15 @@ func (s *Set) matching(r *registry.Request) (matching []*Spec) {
 	return matching
 }
 
-// Blocking tells whether the deletion of the object, if it comes to that, must
-// wait for any of the tasks. What is over for this process does not count.
+// Blocking reports whether a deletion of the object would have to wait for a task.
+// Tasks that are over for this process do not count.
 func (s *Set) Blocking(o *Object, r *registry.Request) bool {
 	return slices.ContainsFunc(s.Specs, func(spec *Spec) bool {
 		return spec.Mandatory && !o.isOver(spec) && spec.matches(r)
 	})
 }
 
-// Patience is the time that tasks may take to stop as they are declared.
+// Patience returns the longest declared time for a task to stop.
 func (s *Set) Patience() (longest time.Duration) {
 	for _, spec := range s.Specs {
 		longest = max(longest, spec.StopGrace+spec.StopTimeout.Or(0))
@@ -185,7 +184,7 @@ func (s *Set) Patience() (longest time.Duration) {
 	return longest
 }
 
-// polling is the time between log lines about a call that does not stop.
+// polling returns the interval of log lines about a call that does not stop.
 func (s *Set) polling(spec *Spec) time.Duration {
 	for _, d := range []time.Duration{spec.Polling, s.Polling} {
 		if d > 0 {
@@ -195,7 +194,7 @@ func (s *Set) polling(spec *Spec) time.Duration {
 	return time.Minute
 }
 
-// pause is the delay after a write has failed, with jitter.
+// pause returns the delay after a failed write, with jitter.
 func (s *Set) pause(failures int) time.Duration {
 	pause := time.Second
 	if n := len(s.ErrorDelays); n > 0 {

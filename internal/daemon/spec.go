@@ -10,7 +10,7 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// Why a task is stopped: the cause of the cancellation of its context, see
+// Reasons for stopping a task. They are the cause of canceling its context, see
 // [context.Cause]. When the operator exits, it is [execute.ErrStopping].
 var (
 	ErrDeleted   = errors.New("the object is being deleted")
@@ -20,42 +20,42 @@ var (
 
 // Spec is a declared daemon or timer.
 type Spec struct {
-	// Handler has the id, the filters, the limits of attempts, and whether
-	// deletions wait for it (Mandatory). Its own Call is not used.
+	// Handler has the id, the filters, the limits of attempts, and whether deletions
+	// wait for it (Mandatory). Its own Call is not used.
 	*registry.Handler
 
 	// Call is the user's function.
 	Call func(context.Context, *Call) error
 
-	// Timer tells timers from daemons: they are called again and again.
+	// Timer is true for timers, which are called repeatedly, and false for daemons.
 	Timer bool
 
-	// InitialDelay is how long to wait after the object was seen before the
-	// first call; nil for not at all. It may look at the object.
+	// InitialDelay returns the delay of the first call after the object was seen. It
+	// may depend on the object. nil means no delay.
 	InitialDelay func(*registry.Request) time.Duration
 
-	// Interval is the time between two calls of a timer; 0 for none: then it is
-	// called once, or with Idle once after each series of changes. It counts from
-	// the end of a call, or if Sharp, from its start.
+	// Interval is the time between two calls of a timer. It counts from the end of a
+	// call, or from its start if Sharp. 0 means one call, or with Idle one call after
+	// each series of changes.
 	Interval time.Duration
 	Sharp    bool
 
-	// Idle is for how long the object must not have changed when a timer is
-	// called; 0 for no matter.
+	// Idle is the time without changes of the object before a timer is called. 0 means
+	// no such condition.
 	Idle time.Duration
 
-	// StopGrace is how long a call that is asked to stop goes on with its context
-	// as it was.
+	// StopGrace is the time between asking a call to stop and canceling its context. 0
+	// means that the context is canceled at once.
 	StopGrace time.Duration
-	// StopTimeout is how long a call may go on after its context was cancelled,
-	// before it is abandoned; unset for as long as it likes.
+	// StopTimeout is the time after canceling the context after which a call is
+	// abandoned. Unset means never.
 	StopTimeout registry.Opt[time.Duration]
-	// Polling is the time between log lines about a call that does not stop; 0
-	// for the default.
+	// Polling is the interval of log lines about a call that does not stop. 0 means the
+	// default of the set.
 	Polling time.Duration
 }
 
-// title is what logs call it.
+// title returns the word for it in logs.
 func (s *Spec) title() string {
 	if s.Timer {
 		return "Timer"
@@ -65,7 +65,7 @@ func (s *Spec) title() string {
 
 func (s *Spec) name() string { return s.title() + " '" + s.ID + "'" }
 
-// matches tells whether the object as it is now is one for it.
+// matches reports whether the spec applies to the object as it is now.
 func (s *Spec) matches(r *registry.Request) bool {
 	if c := s.Change; c != nil {
 		v, present := r.Body.Lookup(c.Path...)
@@ -76,7 +76,7 @@ func (s *Spec) matches(r *registry.Request) bool {
 	return s.MatchesObject(r)
 }
 
-// isStop tells whether an error is why tasks are stopped.
+// isStop reports whether err is a reason for stopping tasks.
 func isStop(err error) bool {
 	for _, why := range []error{ErrDeleted, ErrUnmatched, ErrPaused, execute.ErrStopping} {
 		if errors.Is(err, why) {

@@ -8,35 +8,35 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// instant is how long a call that is asked to stop may take before anything is
-// said about it: most return at once.
+// instant is the time for a call to stop before anything is logged about it. Most calls
+// return at once.
 const instant = 10 * time.Millisecond
 
-// stop is the request to a call to end, and how far it has come.
+// stop is a request to stop a call, with its progress.
 type stop struct {
 	why       error
 	since     time.Time
 	grace     time.Duration
 	timeout   registry.Opt[time.Duration]
 	polling   time.Duration
-	told      bool // of the grace
+	told      bool // the grace was logged
 	cancelled bool
 	abandoned bool
 	polls     int
 }
 
-// stage is what is done about a call that does not end.
+// stage is a step in stopping a call.
 type stage int
 
 const (
 	nothing    stage = iota
-	telling          // say that it has its grace
+	telling          // log that it has a grace period
 	cancelling       // cancel its context
-	polling          // say that it is still there
-	abandoning       // go on without it
+	polling          // log that it still runs
+	abandoning       // continue without it
 )
 
-// next tells what is to be done next, and when.
+// next returns the next stage and its time.
 func (s *stop) next() (what stage, at time.Time) {
 	end := s.since.Add(s.grace)
 	switch {
@@ -54,8 +54,8 @@ func (s *stop) next() (what stage, at time.Time) {
 	return polling, end.Add(time.Duration(s.polls) * s.polling)
 }
 
-// due is when the object should be looked at again if nothing happens before:
-// at the next stage, mere words aside.
+// due returns when the object should have a turn again if nothing happens before: at
+// the next stage that does more than log.
 func (s *stop) due() time.Time {
 	end := s.since.Add(s.grace)
 	switch {
@@ -67,12 +67,12 @@ func (s *stop) due() time.Time {
 	return end.Add(time.Duration(max(1, s.polls)) * s.polling)
 }
 
-// forced tells whether the cancellation is more than the first thing that the
-// call hears of the stop.
+// forced reports whether the cancellation is an escalation, and not the normal first
+// signal to the call.
 func (s *stop) forced() bool { return s.grace > 0 || s.timeout.Set }
 
-// quiet tells that the call ended before anything was said about the stop of
-// the whole operator.
+// quiet reports whether the call ended before anything was logged about the stop of the
+// whole operator.
 func (s *stop) quiet() bool {
 	linear := errors.Is(s.why, ErrPaused) || errors.Is(s.why, execute.ErrStopping)
 	return linear && !s.told && s.polls == 0 && !s.abandoned && !(s.cancelled && s.forced())

@@ -8,11 +8,11 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-func TestWhatIsDoneAboutACallThatDoesNotStop(t *testing.T) {
+func TestTheStagesOfAStopAndTheirTimes(t *testing.T) {
 	names := map[stage]string{telling: "tell", cancelling: "cancel", polling: "poll", abandoning: "abandon"}
 	cases := map[string]struct {
 		stop stop
-		want []string // with the time after which something else may be waited for
+		want []string // with due in parentheses
 	}{
 		"neither grace nor timeout": {
 			stop{},
@@ -30,7 +30,7 @@ func TestWhatIsDoneAboutACallThatDoesNotStop(t *testing.T) {
 			stop{grace: 3 * time.Second, timeout: registry.Some(4 * time.Second)},
 			[]string{"10ms tell (3s)", "3s cancel (3s)", "7s abandon (7s)"},
 		},
-		"a grace not worth mentioning": {
+		"grace too short to be logged": {
 			stop{grace: time.Millisecond, timeout: registry.Some(time.Duration(0))},
 			[]string{"1ms cancel (1ms)", "11ms abandon (1ms)"},
 		},

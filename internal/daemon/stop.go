@@ -10,9 +10,9 @@ import (
 	"gopf.dev/gopf/internal/execute"
 )
 
-// halt asks the task to stop. One that waits is gone at once, unless there is
-// something that could not be written yet: that is tried again now.
-func (t *Task) halt(why error, now time.Time, then *deeds) {
+// halt asks the task to stop. A waiting task ends at once, unless it has a result that
+// could not be written yet: writing is then retried now.
+func (t *Task) halt(why error, now time.Time, then *actions) {
 	if t.stop != nil {
 		return
 	}
@@ -35,9 +35,9 @@ func (t *Task) halt(why error, now time.Time, then *deeds) {
 	t.proceed(now, then)
 }
 
-// advance takes the stages of the stop that have come, and tells when the next
-// one will.
-func (t *Task) advance(now time.Time, then *deeds) (next time.Time, more bool) {
+// advance performs all stages of the stop that are due, and returns the time of the
+// next one.
+func (t *Task) advance(now time.Time, then *actions) (next time.Time, more bool) {
 	for {
 		what, at := t.stop.next()
 		switch {
@@ -50,8 +50,8 @@ func (t *Task) advance(now time.Time, then *deeds) (next time.Time, more bool) {
 	}
 }
 
-// take takes one stage.
-func (t *Task) take(what stage, then *deeds) {
+// take performs one stage.
+func (t *Task) take(what stage, then *actions) {
 	s, name := t.stop, t.spec.name()
 	switch what {
 	case telling:
@@ -72,31 +72,30 @@ func (t *Task) take(what stage, then *deeds) {
 	}
 }
 
-// abandon goes on without the task: nobody waits for it anymore.
-func (t *Task) abandon(then *deeds) {
+// abandon stops waiting for the task.
+func (t *Task) abandon(then *actions) {
 	t.stop.abandoned = true
 	t.say(then, (*slog.Logger).Warn, t.spec.name()+" did not exit in time. Leaving it orphaned.")
 	t.rest()
 	then.add(t.object.wake)
 }
 
-// Pause stops all tasks and lets none be spawned until Resume. It does not wait:
-// see Settle.
+// Pause stops all tasks and prevents new ones until Resume. It does not wait: see Settle.
 func (s *Set) Pause() { s.haltAll(ErrPaused) }
 
-// Resume lets tasks be spawned again, at the next sight of their objects.
+// Resume allows spawning tasks again, at the next sight of their objects.
 func (s *Set) Resume() { s.halted.Store(nil) }
 
-// Exit stops all tasks for good and waits for them until the context is done.
-// What is left then is cancelled and abandoned. The context should have at least
-// as much time as [Set.Patience], unless users are not to get what they declared.
+// Exit stops all tasks permanently and waits for them until ctx ends. Then it cancels
+// and abandons the remaining ones. ctx should last at least for [Set.Patience];
+// otherwise tasks get less time than declared.
 func (s *Set) Exit(ctx context.Context) {
-	s.haltAll(execute.ErrStopping) //nolint:contextcheck // calls have contexts of their own
+	s.haltAll(execute.ErrStopping) //nolint:contextcheck // calls have their own contexts
 	defer s.die()
 	if s.Settle(ctx) == nil {
 		return
 	}
-	s.each(func(t *Task, then *deeds) {
+	s.each(func(t *Task, then *actions) {
 		if t.stop != nil && !t.stop.cancelled {
 			t.take(cancelling, then)
 		}
@@ -104,7 +103,7 @@ func (s *Set) Exit(ctx context.Context) {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), instant)
 	defer cancel()
 	_ = s.Settle(last)
-	s.each(func(t *Task, then *deeds) {
+	s.each(func(t *Task, then *actions) {
 		if t.stop != nil && !t.stop.abandoned {
 			t.abandon(then)
 			t.proceed(time.Now(), then)
@@ -119,10 +118,10 @@ func (s *Set) haltAll(why error) {
 	}
 }
 
-// each does something about each task.
-func (s *Set) each(do func(*Task, *deeds)) {
+// each calls do for each task.
+func (s *Set) each(do func(*Task, *actions)) {
 	for _, o := range s.snapshot() {
-		var then deeds
+		var then actions
 		o.mu.Lock()
 		for _, t := range o.tasks {
 			do(t, &then)

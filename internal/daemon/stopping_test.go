@@ -11,8 +11,8 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// hearing is a daemon that notes what it hears, and returns some time after its
-// context is cancelled.
+// hearing is a daemon that records its signals, and returns some time after its context
+// is canceled.
 func hearing(j *journal, exit time.Duration) func(context.Context, *Call) error {
 	return func(ctx context.Context, c *Call) error {
 		<-c.Stopping()
@@ -24,13 +24,13 @@ func hearing(j *journal, exit time.Duration) func(context.Context, *Call) error 
 	}
 }
 
-func TestADaemonIsToldWhyItIsStopped(t *testing.T) {
+func TestADaemonSeesTheReasonOfItsStop(t *testing.T) {
 	cases := map[string]struct {
 		stop func(*kit)
 		why  error
 	}{
 		"deletion":      {func(k *kit) { k.see("a", sight{deleting: true}) }, ErrDeleted},
-		"gone at once":  {func(k *kit) { k.object("a").Forget(ErrDeleted) }, ErrDeleted},
+		"forgotten":     {func(k *kit) { k.object("a").Forget(ErrDeleted) }, ErrDeleted},
 		"other filters": {func(k *kit) { k.see("a", sight{labels: map[string]any{"off": "yes"}}) }, ErrUnmatched},
 		"pause":         {func(k *kit) { k.Pause() }, ErrPaused},
 		"exit":          {func(k *kit) { k.Exit(context.Background()) }, execute.ErrStopping},
@@ -61,14 +61,14 @@ func TestTheStagesOfAStop(t *testing.T) {
 		exits   time.Duration // after the cancellation
 		heard   []string
 		said    []string
-		free    string // when the object is
+		free    string // when the object is released
 	}{
 		"at once": {
 			nil, 0,
 			[]string{"0s stopping", "0s the object is being deleted"},
 			[]string{"0s" + exited}, "0s",
 		},
-		"without a timeout it is waited for": {
+		"no timeout": {
 			nil, 70 * s,
 			[]string{"0s stopping", "0s the object is being deleted"},
 			[]string{
@@ -100,7 +100,7 @@ func TestTheStagesOfAStop(t *testing.T) {
 				"7s WARN Daemon 'fn' did not exit in time. Leaving it orphaned.", "1m43s" + exited,
 			}, "7s",
 		},
-		"no patience at all": {
+		"zero timeout": {
 			[]option{timeout(0)}, s,
 			[]string{"0s stopping", "0s the object is being deleted"},
 			[]string{
@@ -117,7 +117,7 @@ func TestTheStagesOfAStop(t *testing.T) {
 				k.see("a", sight{})
 				synctest.Wait()
 				if due := k.see("a", sight{deleting: true}); !due.Set {
-					t.Error("nothing is due although the daemon runs")
+					t.Error("due is unset although the daemon runs")
 				}
 				time.Sleep(time.Hour)
 				same(t, c.heard, j.read())
@@ -130,7 +130,7 @@ func TestTheStagesOfAStop(t *testing.T) {
 	}
 }
 
-func TestAStopNeedsNoTurnsOfTheObject(t *testing.T) {
+func TestAStopProceedsWithoutTurnsOfTheObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal()
 		k := newKit(t, daemonOf(hearing(j, time.Hour), grace(3*time.Second), timeout(4*time.Second)))
@@ -140,11 +140,11 @@ func TestAStopNeedsNoTurnsOfTheObject(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		same(t, []string{"0s stopping", "3s the object is being deleted"}, j.read())
 		same(t, "7s WARN Daemon 'fn' did not exit in time. Leaving it orphaned.", k.said()[2])
-		same(t, 0, len(k.wakes())) // there is nothing to wake
+		same(t, 0, len(k.wakes())) // the object was forgotten
 	})
 }
 
-func TestTheFirstReasonStays(t *testing.T) {
+func TestTheFirstStopReasonIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal()
 		k := newKit(t, daemonOf(hearing(j, time.Minute), labelled("on", "yes"), grace(10*time.Second)))
@@ -178,25 +178,25 @@ func TestAnAbandonedDaemonIsNotSpawnedAgainBeforeItEnds(t *testing.T) {
 	})
 }
 
-func TestErrorsOfStoppingAreNoFailedAttempts(t *testing.T) {
+func TestErrorsDuringAStopAreNotFailedAttempts(t *testing.T) {
 	cases := map[string]struct {
 		err  error
 		stop func(*kit)
 		said []string
 	}{
-		"being interrupted is what was asked for": {
+		"a cancellation is no error": {
 			context.Canceled, func(k *kit) { k.see("a", sight{deleting: true}) }, nil,
 		},
-		"the reason is no error": {ErrPaused, func(k *kit) { k.Pause() }, nil},
-		"others are told, but not tried again": {
+		"the stop reason is no error": {ErrPaused, func(k *kit) { k.Pause() }, nil},
+		"other errors are logged but not retried": {
 			errors.New("oops"), func(k *kit) { k.see("a", sight{deleting: true}) },
 			[]string{"0s ERROR Daemon 'fn' failed permanently: oops"},
 		},
-		"temporary ones neither": {
+		"temporary errors are not retried": {
 			&registry.TemporaryError{Err: errors.New("later")}, func(k *kit) { k.see("a", sight{deleting: true}) },
 			[]string{"0s ERROR Daemon 'fn' failed permanently: later"},
 		},
-		"at the exit, the next start is another attempt": {
+		"at exit, the next start makes another attempt": {
 			errors.New("oops"), func(k *kit) { k.Exit(context.Background()) },
 			[]string{"0s WARN Daemon 'fn' is interrupted by the stop and will be called again at the next start."},
 		},
@@ -226,7 +226,7 @@ func TestATimerThatIsBeingCalledIsStoppedLikeADaemon(t *testing.T) {
 		k.see("a", sight{})
 		synctest.Wait()
 		if due := k.see("a", sight{deleting: true}); !due.Set {
-			t.Error("nothing is due although it is being called")
+			t.Error("due is unset although it is being called")
 		}
 		time.Sleep(time.Minute)
 		same(t, []string{"0s stopping", "0s the object is being deleted"}, j.read())
@@ -235,7 +235,7 @@ func TestATimerThatIsBeingCalledIsStoppedLikeADaemon(t *testing.T) {
 	})
 }
 
-func TestTheNextStageIsTold(t *testing.T) {
+func TestDueIsTheTimeOfTheNextStage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal()
 		k := newKit(t, daemonOf(hearing(j, time.Hour), grace(3*time.Second), timeout(4*time.Second)))

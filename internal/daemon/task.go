@@ -7,50 +7,50 @@ import (
 	"time"
 )
 
-// Task is one daemon or timer of one object. While it waits, it is no more than
-// this and an entry of the clock. Its fields are guarded by its object.
+// Task is one daemon or timer of one object. While it waits, it consists only of this
+// struct and an entry of the clock. Its fields are guarded by the mutex of its object.
 type Task struct {
 	object *Object
 	spec   *Spec
 
 	timing
-	retries int       // attempts in a row that have failed so far
-	since   time.Time // the start of the first of them
+	retries int       // failed attempts in a row
+	since   time.Time // start of the first of them
 
-	unfit  bool // the object did not fit the handler's type at the last attempt
-	moving bool // it is not just waiting; counted by the set
-	ended  bool // it is not one of the object's tasks anymore
+	unfit  bool // the object could not be decoded in the last attempt
+	moving bool // being called or written for; counted by the set
+	ended  bool // removed from the object's tasks
 
-	unsent *unsent // what could not be written yet
-	run    *run    // its goroutine; nil if there is none
-	stop   *stop   // nil unless it was asked to stop
+	unsent *unsent // the result that could not be written yet
+	run    *run    // its goroutine; nil means that there is none
+	stop   *stop   // nil until it is asked to stop
 }
 
-// unsent is what could not be written, and when to try again.
+// unsent is a result that could not be written, with the time of the next retry.
 type unsent struct {
 	result   *result
 	failures int
 	until    time.Time
 }
 
-// run is a goroutine at work for a task.
+// run is a goroutine that works for a task.
 type run struct {
 	cancel   context.CancelCauseFunc
 	stopping chan struct{}
-	log      *slog.Logger // nil until the call begins
+	log      *slog.Logger // nil until the call starts
 }
 
-// Ring is for the clock: the moment of the task has come.
+// Ring is called by the clock when the task is due.
 func (t *Task) Ring() {
-	var then deeds
+	var then actions
 	t.object.mu.Lock()
 	t.proceed(time.Now(), &then)
 	t.object.mu.Unlock()
 	then.do()
 }
 
-// proceed does what is due now, and sets the clock to what is due next.
-func (t *Task) proceed(now time.Time, then *deeds) {
+// proceed does everything that is due now, and sets the clock to the next due time.
+func (t *Task) proceed(now time.Time, then *actions) {
 	if t.ended {
 		return
 	}
@@ -76,7 +76,7 @@ func (t *Task) proceed(now time.Time, then *deeds) {
 	}
 }
 
-// due tells when a goroutine is needed, if none is there.
+// due returns when the task needs a goroutine, if it has none.
 func (t *Task) due(now time.Time) (at time.Time, ok bool) {
 	switch {
 	case t.unsent != nil:
@@ -95,14 +95,14 @@ func (t *Task) begin() {
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r := &run{cancel: cancel, stopping: make(chan struct{})}
-	if t.stop != nil { // only to write what is unsent
+	if t.stop != nil { // only to write an unsent result
 		close(r.stopping)
 	}
 	t.run = r
 	go t.work(r, func() *result { return t.call(ctx, r) })
 }
 
-// work makes calls for as long as they are due, and writes what they ask for.
+// work makes calls as long as they are due, and writes their results.
 func (t *Task) work(r *run, call func() *result) {
 	for {
 		p := t.pending()
@@ -115,7 +115,7 @@ func (t *Task) work(r *run, call func() *result) {
 	}
 }
 
-// pending is what could not be written yet; nil if nothing.
+// pending returns the result that could not be written yet, or nil.
 func (t *Task) pending() *result {
 	t.object.mu.Lock()
 	defer t.object.mu.Unlock()
@@ -125,10 +125,10 @@ func (t *Task) pending() *result {
 	return t.unsent.result
 }
 
-// settle decides how to go on after a call and its write. The goroutine goes on
-// only if there is something to do at once.
+// settle decides what follows a call and its write. It reports whether the goroutine
+// must continue because the next call is due at once.
 func (t *Task) settle(p *result, err error, r *run) (again bool) {
-	var then deeds
+	var then actions
 	t.object.mu.Lock()
 	now := time.Now()
 	t.from = now
@@ -158,14 +158,14 @@ func (t *Task) isDue(now time.Time) bool {
 	return ok && !at.After(now)
 }
 
-// keep remembers what could not be written.
-func (t *Task) keep(p *result, err error, now time.Time, then *deeds) {
+// keep remembers a result that could not be written.
+func (t *Task) keep(p *result, err error, now time.Time, then *actions) {
 	if err == nil {
 		t.unsent = nil
 		return
 	}
 	if t.unsent == nil {
-		p.fresh = false // it may be old when it is sent
+		p.fresh = false // it may be outdated when it is sent
 		t.unsent = &unsent{result: p}
 	}
 	pause := t.object.set.pause(t.unsent.failures)
@@ -178,14 +178,15 @@ func (t *Task) keep(p *result, err error, now time.Time, then *deeds) {
 			attrs = append(attrs, "omitted", omitted)
 		}
 	}
-	t.say(then, at, "What the handler asked for could not be written. It will be sent again.", attrs...)
+	t.say(then, at, "The handler's changes could not be written; retrying.", attrs...)
 }
 
-// end takes the task away. If nobody asked for that, it stays away.
-func (t *Task) end(then *deeds) {
+// end removes the task from its object. If it was not asked to stop, it is over for
+// this process.
+func (t *Task) end(then *actions) {
 	o, s, name := t.object, t.object.set, t.spec.name()
 	t.ended = true
-	// Somebody may be walking the old slice.
+	// A caller may be iterating over the old slice.
 	o.tasks = slices.DeleteFunc(slices.Clone(o.tasks), func(other *Task) bool { return other == t })
 	if len(o.tasks) == 0 {
 		s.unregister(o)
@@ -203,7 +204,7 @@ func (t *Task) end(then *deeds) {
 	}
 	if t.run == nil {
 		t.rest()
-		return // nothing was going on: whoever ended it knows
+		return // it was waiting, and the caller knows that it ended
 	}
 	if t.stop != nil && t.stop.quiet() {
 		t.say(then, (*slog.Logger).Debug, name+" has exited gracefully.")
@@ -217,8 +218,8 @@ func (t *Task) end(then *deeds) {
 	})
 }
 
-// rest notes that the task is not moving anymore, or that nobody is to wait
-// until it is not.
+// rest records that the task is no longer being called or written for, or that it is
+// abandoned.
 func (t *Task) rest() {
 	if t.moving {
 		t.moving = false
@@ -226,8 +227,8 @@ func (t *Task) rest() {
 	}
 }
 
-// say logs a line about the task.
-func (t *Task) say(then *deeds, at func(*slog.Logger, string, ...any), text string, attrs ...any) {
+// say logs a line about the task, after the lock is released.
+func (t *Task) say(then *actions, at func(*slog.Logger, string, ...any), text string, attrs ...any) {
 	o, body := t.object, t.object.body
 	var log *slog.Logger
 	if t.run != nil {

@@ -23,7 +23,7 @@ func same[T any](t *testing.T, want, got T) {
 	}
 }
 
-func TestAnHourOfTimersTakesNoTime(t *testing.T) {
+func TestTimersRunOnVirtualTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int64
 		k := newKit(t, timerOf(10*time.Second, func(context.Context, *Call) error { calls.Add(1); return nil }))
@@ -37,10 +37,10 @@ func TestAnHourOfTimersTakesNoTime(t *testing.T) {
 	})
 }
 
-// few is how many goroutines may come and go without our doing.
+// few is the number of unrelated goroutines that may start or end.
 const few = 10
 
-func TestWaitingHoldsNoGoroutine(t *testing.T) {
+func TestWaitingTasksHaveNoGoroutine(t *testing.T) {
 	succeeding := func(context.Context, *Call) error { return nil }
 	failing := func(context.Context, *Call) error { return errors.New("oops") }
 	later := func(s *Spec) { s.InitialDelay = func(*registry.Request) time.Duration { return time.Minute } }
@@ -64,7 +64,7 @@ func TestWaitingHoldsNoGoroutine(t *testing.T) {
 				}
 				synctest.Wait()
 				if extra := runtime.NumGoroutine() - before; extra > few {
-					t.Errorf("%d goroutines for what waits", extra)
+					t.Errorf("%d goroutines for waiting tasks", extra)
 				}
 				same(t, c.objects, k.Clock.Len())
 				for i := range c.objects {
@@ -133,7 +133,7 @@ func TestErrorsOverrideTheChosenNextCall(t *testing.T) {
 		k.see("a", sight{})
 		time.Sleep(time.Hour)
 		same(t, []string{"0s 0", "5s 1", "10s 2", "10s 0", "15s 1", "20s 2"}, j.read())
-		same(t, "fn", k.over("a")) // without an interval it was one shot
+		same(t, "fn", k.over("a")) // without an interval it is called only once
 	})
 }
 
@@ -150,7 +150,7 @@ func TestAPermanentFailureDoesNotEndATimer(t *testing.T) { // Q-17
 	})
 }
 
-func TestTimeoutsCountFromTheFirstCallRatherThanFromTheBeginningOfIdling(t *testing.T) {
+func TestTimeoutsCountFromTheFirstCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal()
 		k := newKit(t, timerOf(time.Hour, func(_ context.Context, c *Call) error {
@@ -182,7 +182,7 @@ func TestOnlyChangesOfTheEssenceResetIdling(t *testing.T) {
 	})
 }
 
-func TestSomebodyInAHurryMakesTimersDue(t *testing.T) {
+func TestHurryMakesTimersDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal()
 		call := func(_ context.Context, c *Call) error { j.note(c.Handler.ID); time.Sleep(time.Second); return nil }
@@ -192,14 +192,14 @@ func TestSomebodyInAHurryMakesTimersDue(t *testing.T) {
 		same(t, []string{"0s one"}, j.read())
 		k.object("a").Hurry(func(id string) bool { return id == "two" })
 		same(t, []string{"1m0s two"}, j.read())
-		// One that is being called may not know the news: it is called once more.
+		// A running call may not have seen the change, so the timer is called once more.
 		k.object("a").Hurry(func(string) bool { return true })
 		time.Sleep(10 * time.Second)
 		same(t, []string{"1m0s one", "1m1s two"}, j.read())
 	})
 }
 
-func TestOneShotIsCalledOnceAndLiftsItsClaim(t *testing.T) {
+func TestASingleCallTimerReleasesTheObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal()
 		k := newKit(t, timerOf(0, func(context.Context, *Call) error { j.note("called"); time.Sleep(time.Second); return nil }))
@@ -213,15 +213,15 @@ func TestOneShotIsCalledOnceAndLiftsItsClaim(t *testing.T) {
 		same(t, []string{"0s called"}, j.read())
 		same(t, []string{"1s a"}, k.wakes())
 		if k.Blocking(k.object("a"), k.request(k.last["a"])) {
-			t.Error("the object is still blocked by what will never run again")
+			t.Error("the object is still blocked by a task that is over")
 		}
 		if k.object("a").Body() != nil {
-			t.Error("the body is kept for nobody")
+			t.Error("the body is kept without a task")
 		}
 	})
 }
 
-func TestAnObjectThatDoesNotFitIsTriedAgainOnAnyChange(t *testing.T) { // rule 14
+func TestAnUndecodableObjectIsRetriedOnAnyChange(t *testing.T) { // rule 14
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal()
 		k := newKit(t, timerOf(time.Hour, func(_ context.Context, c *Call) error {
@@ -247,10 +247,10 @@ func TestAWaitingTimerStopsInTheSameTurn(t *testing.T) {
 		k.see("a", sight{})
 		time.Sleep(time.Minute)
 		if due := k.see("a", sight{deleting: true}); due.Set {
-			t.Errorf("something is due in %v", due.Is)
+			t.Errorf("due in %v, want unset", due.Is)
 		}
 		if k.object("a") != nil {
-			t.Error("something is kept of the object")
+			t.Error("kept state of the object")
 		}
 		same(t, 0, len(k.wakes()))
 	})

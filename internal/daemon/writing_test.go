@@ -43,7 +43,7 @@ func TestATimerThatAsksForNothingWritesNothing(t *testing.T) {
 	})
 }
 
-func TestADaemonFlushesWhenItLikes(t *testing.T) {
+func TestADaemonMayFlushAtAnyTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(t, daemonOf(func(ctx context.Context, c *Call) error {
 			c.Patch.Set(1, "status", "step")
@@ -52,7 +52,7 @@ func TestADaemonFlushesWhenItLikes(t *testing.T) {
 			}
 			c.Patch.Set(2, "status", "step")
 			<-ctx.Done()
-			// The context is cancelled, but what is to be said is said.
+			// The context is canceled, but the patch is still sent.
 			if err := c.Flush(ctx); err != nil {
 				t.Error(err)
 			}
@@ -66,12 +66,12 @@ func TestADaemonFlushesWhenItLikes(t *testing.T) {
 	})
 }
 
-func TestWhatCouldNotBeFlushedStaysToBeWritten(t *testing.T) {
+func TestChangesThatFailedToFlushStayInThePatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(t, daemonOf(func(ctx context.Context, c *Call) error {
 			c.Patch.Set(1, "status", "one")
 			if c.Flush(ctx) == nil {
-				t.Error("the failure is not told")
+				t.Error("Flush returned no error")
 			}
 			c.Patch.Set(2, "status", "two")
 			return nil
@@ -108,8 +108,8 @@ func TestAFlushHasTheDeadlineOfItsContext(t *testing.T) {
 	})
 }
 
-// TestRetryingAWriteNeverRunsTheHandlerAgain is also about Q-15: an error of the
-// API ends neither daemons nor timers.
+// TestRetryingAWriteNeverRunsTheHandlerAgain also covers Q-15: an error of the API ends
+// neither daemons nor timers.
 func TestRetryingAWriteNeverRunsTheHandlerAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal()
@@ -134,7 +134,7 @@ func TestRetryingAWriteNeverRunsTheHandlerAgain(t *testing.T) {
 	})
 }
 
-func TestADaemonIsOverOnlyWhenAllIsWritten(t *testing.T) {
+func TestADaemonIsOverOnlyWhenItsResultIsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(t, daemonOf(func(_ context.Context, c *Call) error {
 			c.Result = "done"
@@ -149,9 +149,9 @@ func TestADaemonIsOverOnlyWhenAllIsWritten(t *testing.T) {
 		k.see("a", sight{})
 		time.Sleep(3 * time.Second)
 		same(t, "fn", k.running("a"))
-		// A deletion does not wait for the pause, but for the write.
+		// A deletion waits for the write, but not for the pause before it.
 		if due := k.see("a", sight{deleting: true}); !due.Set {
-			t.Error("nothing is due although something is to be written")
+			t.Error("due is unset although a result must be written")
 		}
 		same(t, 0, len(k.sent()))
 		time.Sleep(time.Minute)
@@ -198,7 +198,7 @@ func TestAnEditThatPanicsIsTheOutcomeOfItsCall(t *testing.T) {
 	})
 }
 
-func TestAnObjectThatIsGoneNeedsNoPatch(t *testing.T) {
+func TestADeletedObjectNeedsNoPatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(t, timerOf(time.Hour, func(ctx context.Context, c *Call) error {
 			c.Patch.Set(1, "status", "n")

@@ -277,7 +277,7 @@ func TestWhatTheOperatorDoesNotKnowIsExplained(t *testing.T) {
 			t.Errorf("a type that is not named: got %v, want %s", err, want)
 		}
 		err = c.API.Create(ctx, newUntyped("example.com/v1", "Widget"))
-		if err == nil || !strings.Contains(err.Error(), "the cluster has no resource Widget of example.com/v1; is its definition installed?") {
+		if err == nil || !strings.Contains(err.Error(), "the cluster has no resource Widget of example.com/v1; is its CRD installed?") {
 			t.Errorf("a kind that does not exist: %v", err)
 		}
 		return nil

@@ -105,7 +105,7 @@ func requestsAreReviewed(t *testing.T, executable string) {
 		t.Error("there is no warning about the status")
 	}
 	p.Log.WaitFor(t, "[default/kopf-example-1] ", "Handler 'create_fn' succeeded")
-	p.Log.WaitFor(t, "Somebody wants something.", "operation=CREATE")
+	p.Log.WaitFor(t, "Received an admission request.", "operation=CREATE")
 	p.Signal(syscall.SIGINT)
 	if code := p.Wait(); code != 0 {
 		t.Errorf("got exit code %d", code)

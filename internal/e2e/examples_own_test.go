@@ -273,7 +273,7 @@ func onePeerWorksAtATime(t *testing.T, executable string) {
 		return start(t, executable, nil, args...)
 	}
 	handledBy := func(p *process, name string) func() bool {
-		return func() bool { return len(p.Log.With("/"+name+"] ", "It was me who has handled this.")) == 1 }
+		return func() bool { return len(p.Log.With("/"+name+"] ", "Handled by this operator.")) == 1 }
 	}
 	usual := run()
 	objects.create("first", nil)

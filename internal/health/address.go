@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// AddressError tells that an address cannot be served, and what to do.
+// AddressError means that the server cannot listen at an address.
 type AddressError struct {
 	Address string
-	For     string // what was to be served there, as users know it
+	For     string // the purpose, as users know it
 	Advice  string // a part of a sentence; may be empty
 	Err     error
 }
@@ -27,24 +27,24 @@ func (e *AddressError) Error() string {
 
 func (e *AddressError) Unwrap() error { return e.Err }
 
-// CheckURL tells what is wrong with the URL of the probe endpoint, as far as that
-// can be known without listening there.
+// CheckURL returns an [*AddressError] if the URL of the probe endpoint is invalid. It
+// does not listen there.
 func CheckURL(text string) error {
 	_, _, err := probeURL(text)
 	return err
 }
 
-// CheckAddress tells the same of an address for something else.
+// CheckAddress returns an [*AddressError] if the address is invalid. The first argument
+// is its purpose, for the message.
 func CheckAddress(what, address string) error {
 	if err := checkPort(address); err != nil {
-		return &AddressError{address, what, "say something like :8080 or localhost:8080", err}
+		return &AddressError{address, what, "use something like :8080 or localhost:8080", err}
 	}
 	return nil
 }
 
-// LocalAddress returns the address with the host localhost if it has none: what is
-// served there is not for other hosts. Addresses that cannot be read stay as they
-// are.
+// LocalAddress returns the address with the host localhost if it has none, to keep it
+// from other hosts. Invalid addresses are returned unchanged.
 func LocalAddress(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || host != "" {
@@ -53,11 +53,10 @@ func LocalAddress(address string) string {
 	return net.JoinHostPort("localhost", port)
 }
 
-// probeURL takes the URL of the probe endpoint apart: the address to listen on,
-// and the one path that is served. The host is localhost if there is none, the
-// port 80, the path "/". As in Kopf, what else a URL may have is ignored.
+// probeURL returns the address and the path of the probe endpoint. Default: localhost,
+// port 80, path "/". As in Kopf, other parts of the URL are ignored.
 func probeURL(text string) (address, path string, err error) {
-	const advice = "say something like http://0.0.0.0:8080/healthz"
+	const advice = "use something like http://0.0.0.0:8080/healthz"
 	refuse := func(err error) (string, string, error) {
 		return "", "", &AddressError{text, "the probes", advice, err}
 	}
@@ -65,12 +64,12 @@ func probeURL(text string) (address, path string, err error) {
 	if err != nil {
 		var inner *url.Error
 		if errors.As(err, &inner) {
-			err = inner.Err // the outer one repeats the address
+			err = inner.Err // the outer error repeats the address
 		}
 		return refuse(err)
 	}
 	if u.Scheme != "http" {
-		return refuse(fmt.Errorf("the scheme is %q, and only http is supported", u.Scheme))
+		return refuse(fmt.Errorf("the scheme is %q, but only http is supported", u.Scheme))
 	}
 	if u.Opaque != "" {
 		return refuse(errors.New("two slashes are missing after the scheme"))
@@ -92,30 +91,30 @@ func probeURL(text string) (address, path string, err error) {
 	return address, path, nil
 }
 
-// checkPort refuses what net.Listen would refuse with fewer words, or would
-// understand in another way: names of services.
+// checkPort rejects addresses for which net.Listen has less helpful errors. It also
+// rejects service names instead of port numbers.
 func checkPort(address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		var inner *net.AddrError
 		if errors.As(err, &inner) {
-			return errors.New(inner.Err) // the whole one repeats the address
+			return errors.New(inner.Err) // the whole error repeats the address
 		}
 		return err
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
-		return fmt.Errorf("%q is not the number of a port", port)
+		return fmt.Errorf("%q is not a port number", port)
 	}
 	return nil
 }
 
-// advise tells what can be done about a failure to listen.
+// advise returns the remedy for a failure to listen, or an empty string.
 func advise(err error) string {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return "another program, or another operator, listens there: stop it, or choose another port (0 picks a free one)"
+		return "another program or operator is listening there: stop it, or choose another port (0 picks a free one)"
 	case errors.Is(err, syscall.EACCES):
-		return "ports below 1024 need privileges: choose a higher one"
+		return "ports below 1024 require privileges: choose a higher one"
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return "this machine does not have that address: choose another host, or none for all addresses"
 	}

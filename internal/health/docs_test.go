@@ -14,7 +14,7 @@ import (
 	"gopf.dev/gopf/internal/health"
 )
 
-// block finds the first code block of the page after a heading.
+// block returns the first code block of the page after a heading.
 func block(t *testing.T, heading, language string) string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/health.md")
@@ -30,8 +30,8 @@ func block(t *testing.T, heading, language string) string {
 	return text
 }
 
-// TestTheDocumentationShowsWhatIsSaid keeps the sentences in the page true.
-func TestTheDocumentationShowsWhatIsSaid(t *testing.T) {
+// The texts in the page must match the code.
+func TestTheDocumentationShowsTheActualTexts(t *testing.T) {
 	s := sound()
 	blue := lost(watching("kopfexamples.v1.kopf.dev", "blue"), 4*time.Minute+10*time.Second)
 	blue.Err = errors.New("connection refused")

@@ -8,42 +8,41 @@ import (
 )
 
 const (
-	// usualInactivity judges failures where there is no inactivity timeout.
+	// usualInactivity is the limit for failures if there is no inactivity timeout.
 	usualInactivity = 70 * time.Second
 
-	// leastStuck is how long the loop of a stream must have done nothing, at
-	// least, to be called stuck: one request may take 30 s, and a pause 5 s.
+	// leastStuck is the minimum time without progress after which the loop of a stream
+	// counts as stuck. One request may take 30 s, and a pause 5 s.
 	leastStuck = 2 * time.Minute
 
-	// leastAnswering is how long ago the last answer may be, at least, for an API
-	// that answers. It is less than leastStuck, so that what is stuck was so
-	// before the last answer came.
+	// leastAnswering is the minimum age of the last response at which the API server
+	// counts as responding. It is less than leastStuck, which ensures that a stuck loop
+	// was stuck before the last response.
 	leastAnswering = time.Minute
 
-	// An alarm rings within milliseconds. lateAlarm is worth a warning, stuckAlarm
-	// means that the clock has stopped.
+	// An alarm rings within milliseconds. lateAlarm causes a warning; stuckAlarm means
+	// that the clock has stopped.
 	lateAlarm  = 10 * time.Second
 	stuckAlarm = 2 * time.Minute
 
-	// A review is handled at once if there is capacity. lateReview is worth a warning.
+	// A review is handled at once if there is capacity. lateReview causes a warning.
 	// After stalledReview, other replicas should get the reviews. Clients that send
-	// reviews slowly cannot make others wait for that long.
+	// reviews slowly cannot make others wait that long.
 	lateReview    = time.Second
 	stalledReview = 5 * time.Second
 )
 
-// Judge tells how an operator is doing.
+// Judge reports the health of an operator. It is pure.
 //
-// It is not live only if a restart can be expected to help: something does not
-// move although the API answers and accepts the credentials. An outage of the
-// API, however long, is no reason to restart.
+// The operator is not live only if a restart may help: some part makes no progress
+// although the API server responds and accepts the credentials. An outage of the API,
+// however long, is no reason to restart.
 //
-// It is not ready before it has started, while its credentials are refused, and
-// while a resource is not followed at all: all of its streams have been silent
-// or failing for longer than the inactivity timeout. Neither is it while admission
-// reviews wait for capacity for seconds. Resources that cannot be
-// served are warnings, unless Strict. An operator that is idle on purpose is
-// ready.
+// The operator is not ready before it has started, while its credentials are rejected,
+// while admission reviews wait for capacity for seconds, and while a resource is not
+// watched at all: all its streams have been silent or failing for longer than the
+// inactivity timeout. Resources that cannot be served are warnings, unless Strict. An
+// operator that is idle on purpose is ready.
 func Judge(now time.Time, s Snapshot) Report {
 	j := judge{s, now}
 	return report(s.Started, slices.Concat(
@@ -69,42 +68,42 @@ func (j judge) idleness() []Finding {
 	if j.Idle == "" {
 		return nil
 	}
-	return one("idleness", Note, "The operator does nothing now, on purpose: %s.", oneLine(j.Idle))
+	return one("idleness", Note, "The operator is idle on purpose: %s.", oneLine(j.Idle))
 }
 
 func (j judge) credentials() []Finding {
 	if j.Refused.IsZero() {
-		return one("credentials", Fine, "The credentials are not refused.")
+		return one("credentials", Fine, "The credentials are not rejected.")
 	}
-	why := "no reason is given"
+	why := "no reason given"
 	if j.RefusedWhy != nil {
 		why = oneLine(j.RefusedWhy.Error())
 	}
-	return one("credentials", Unready, "The cluster has refused the credentials for %s, and all requests wait for better ones: %s.",
+	return one("credentials", Unready, "The API server has rejected the credentials for %s, and all requests wait for others: %s.",
 		words(j.age(j.Refused)), why)
 }
 
 func (j judge) api() []Finding {
 	switch {
 	case j.answers():
-		return one("api", Fine, "The API answered %s ago.", words(j.age(j.Answered)))
+		return one("api", Fine, "The API server responded %s ago.", words(j.age(j.Answered)))
 	case !j.Answered.IsZero():
-		return one("api", Warning, "The API has not answered anything for %s.", words(j.age(j.Answered)))
+		return one("api", Warning, "The API server has not responded for %s.", words(j.age(j.Answered)))
 	case j.Started:
-		return one("api", Warning, "The API has never answered.")
+		return one("api", Warning, "The API server has never responded.")
 	}
-	return one("api", Fine, "The API has not answered yet.")
+	return one("api", Fine, "The API server has not responded yet.")
 }
 
 func (j judge) alarms() []Finding {
-	const late = "Delayed handlers and timers should have been called %s ago: the alarm clock "
+	const late = "Retries and timers are overdue by %s: the alarm clock "
 	switch {
 	case j.Overdue >= stuckAlarm && j.curable():
 		return one("alarms", Dead, late+"is stuck.", words(j.Overdue))
 	case j.Overdue >= lateAlarm:
 		return one("alarms", Warning, late+"is late.", words(j.Overdue))
 	}
-	return one("alarms", Fine, "No alarm is late.")
+	return one("alarms", Fine, "No retry or timer is overdue.")
 }
 
 func (j judge) reviews() []Finding {
@@ -138,17 +137,17 @@ func (j judge) neighbors() []Finding {
 
 func (j judge) age(t time.Time) time.Duration { return j.now.Sub(t) }
 
-// answers tells whether the API answers these days.
+// answers reports whether the API server has responded recently.
 func (j judge) answers() bool {
 	return !j.Answered.IsZero() && j.age(j.Answered) <= max(j.patience(), leastAnswering)
 }
 
-// curable tells whether standstill can be blamed on this process. Without
-// answers it is the API's; without credentials all requests wait for them.
+// curable reports whether a standstill can be blamed on this process. Without responses
+// it is the API server's fault; without credentials all requests wait for them.
 func (j judge) curable() bool { return j.answers() && j.Refused.IsZero() }
 
-// patience is after how long silence and failures count: the inactivity
-// timeout, and a bit more for the replaced watch to begin.
+// patience returns the time after which silence and failures count: the inactivity
+// timeout, plus some time to replace the watch.
 func (j judge) patience() time.Duration {
 	base := j.Inactivity
 	if base == 0 {
@@ -168,7 +167,7 @@ func one(about string, l Level, text string, args ...any) []Finding {
 	return []Finding{{about, l, fmt.Sprintf(text, args...)}}
 }
 
-// words tells a duration as precisely as somebody cares for.
+// words formats a duration with a suitable precision.
 func words(d time.Duration) string {
 	if d < time.Second {
 		return "less than a second"
@@ -186,7 +185,7 @@ func words(d time.Duration) string {
 	return text
 }
 
-// oneLine makes texts of others fit into a line.
+// oneLine makes arbitrary text fit into one line.
 func oneLine(text string) string {
 	const most = 500
 	text = strings.TrimRight(strings.Join(strings.Fields(text), " "), ".")

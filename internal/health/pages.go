@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// page serves one of the two questions.
+// page serves one of the two verdicts.
 type page struct {
 	snapshot func() Snapshot
-	name     string // what the operator is if the answer is yes
+	name     string // adjective if the verdict is OK
 	answer   func(Report) (own Verdict, otherName string, other Verdict)
 }
 
@@ -61,7 +61,7 @@ func (p page) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		fmt.Fprintln(&text, "note:", note)
 	}
 	if len(r.Findings) > 0 {
-		fmt.Fprintln(&text, "\nAll that was looked at:")
+		fmt.Fprintln(&text, "\nAll checks:")
 		for _, f := range r.Findings {
 			fmt.Fprintf(&text, "[%s] %s: %s\n", f.Level, f.About, f.Text)
 		}
@@ -76,13 +76,13 @@ func verdict(v Verdict, name string) string {
 	return "not " + name
 }
 
-// probePage serves the results of probes. It is what Kopf serves as the
-// liveness of an operator, so it is red if the operator is not alive, too.
+// probePage serves the results of the probes. Kopf uses this endpoint for liveness, so
+// it also fails if the operator is not live.
 func probePage(snapshot func() Snapshot, c *collector) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r := Judge(time.Now(), snapshot())
 		switch {
-		case !r.Started: // the probes may need what startup handlers make
+		case !r.Started: // the probes may depend on the startup handlers
 			writeText(w, http.StatusServiceUnavailable, "not started\n"+strings.Join(r.Ready.Reasons, "\n")+"\n")
 			return
 		case !r.Live.OK:
@@ -91,7 +91,7 @@ func probePage(snapshot func() Snapshot, c *collector) http.Handler {
 		}
 		body, err := c.get(req.Context())
 		if err != nil {
-			writeText(w, http.StatusInternalServerError, fmt.Sprintf("A probe has failed: %v\n", err))
+			writeText(w, http.StatusInternalServerError, fmt.Sprintf("A probe failed: %v\n", err))
 			return
 		}
 		writeJSON(w, http.StatusOK, body)
@@ -111,5 +111,5 @@ func write(w http.ResponseWriter, code int, contentType string, body []byte) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)
-	_, _ = w.Write(body) // whoever has gone away does not need it
+	_, _ = w.Write(body) // the client may be gone
 }

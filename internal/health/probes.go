@@ -14,26 +14,26 @@ import (
 	"gopf.dev/gopf/internal/panics"
 )
 
-// Probes calls the probes of an operator and returns their results by id. When
-// ctx is done it should return soon, with what it has and an error that names
-// the probe that was slow.
+// Probes calls the probes of an operator and returns their results by id. When ctx ends
+// it should return soon, with the results so far and an error that names the slow
+// probe.
 type Probes func(ctx context.Context) (results map[string]any, err error)
 
-// collector calls the probes for those who ask: once for all who ask at the
-// same time, and not again while the results are young.
+// collector calls the probes on demand: once for all concurrent requests, and not again
+// while the results are recent.
 type collector struct {
 	probes Probes
 	limit  time.Duration // for one collection
 	maxAge time.Duration // of results
 
-	ask chan *round // what run is to collect, one at a time
+	ask chan *round // rounds for run, one at a time
 
 	mu      sync.Mutex
-	current *round // being collected
-	last    *round // the last one that went well
+	current *round // in progress
+	last    *round // last successful one
 }
 
-// round is one collection. All but began is written before done is closed.
+// round is one collection. All fields except began are written before done is closed.
 type round struct {
 	began, ended time.Time
 	done         chan struct{}
@@ -48,14 +48,14 @@ func newCollector(probes Probes, limit, maxAge time.Duration) *collector {
 	return &collector{probes: probes, limit: limit, maxAge: maxAge, ask: make(chan *round, 1)}
 }
 
-// heed is how long probes have to return after their limit.
-const heed = time.Second
+// probeGrace is the time for probes to return after their limit.
+const probeGrace = time.Second
 
-// get returns the results as JSON. It waits for the probes, but not for longer
-// than ctx, nor for much longer than their limit.
+// get returns the results as JSON. It waits for the probes, but not longer than ctx,
+// nor much longer than their limit.
 func (c *collector) get(ctx context.Context) ([]byte, error) {
 	r := c.join()
-	late := time.NewTimer(time.Until(r.began.Add(c.limit + heed)))
+	late := time.NewTimer(time.Until(r.began.Add(c.limit + probeGrace)))
 	defer late.Stop()
 	select {
 	case <-r.done:
@@ -63,12 +63,12 @@ func (c *collector) get(ctx context.Context) ([]byte, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	case <-late.C:
-		return nil, fmt.Errorf("the probes have been running for %s, do not heed their limit of %s, and are not called again before they return",
+		return nil, fmt.Errorf("the probes have been running for %s, ignore their limit of %s, and are not called again before they return",
 			words(time.Since(r.began)), c.limit)
 	}
 }
 
-// join finds the round to wait for, and begins one if there is none.
+// join returns the round to wait for. It starts one if necessary.
 func (c *collector) join() *round {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,12 +77,12 @@ func (c *collector) join() *round {
 	}
 	if c.current == nil {
 		c.current = &round{began: time.Now(), done: make(chan struct{})}
-		c.ask <- c.current // there is room, since there is one round at a time
+		c.ask <- c.current // never blocks: there is one round at a time
 	}
 	return c.current
 }
 
-// run collects when asked, until ctx is done.
+// run collects on demand until ctx ends.
 func (c *collector) run(ctx context.Context) {
 	for {
 		select {
@@ -99,7 +99,7 @@ func (c *collector) collect(ctx context.Context, r *round) {
 	defer cancel()
 	results, err := c.call(ctx)
 	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("the probes were not done within %s%s: %w", c.limit, finished(results), err)
+		err = fmt.Errorf("the probes did not finish within %s%s: %w", c.limit, finished(results), err)
 	}
 	if err == nil {
 		r.body, err = encode(results)
@@ -109,12 +109,12 @@ func (c *collector) collect(ctx context.Context, r *round) {
 	r.err, r.ended = err, time.Now()
 	c.current = nil
 	if err == nil {
-		c.last = r // failures are not kept: the next one who asks may have more luck
+		c.last = r // failures are not kept: the next request may succeed
 	}
 	close(r.done)
 }
 
-// call makes an error of a panic of a user's probe.
+// call calls the probes and converts a panic into an error.
 func (c *collector) call(ctx context.Context) (results map[string]any, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -128,16 +128,16 @@ func finished(results map[string]any) string {
 	if len(results) == 0 {
 		return ""
 	}
-	return " (finished are " + strings.Join(slices.Sorted(maps.Keys(results)), ", ") + ")"
+	return " (finished: " + strings.Join(slices.Sorted(maps.Keys(results)), ", ") + ")"
 }
 
-// encode makes one JSON object of results, without those that are null.
+// encode returns the results as one JSON object, without null results.
 func encode(results map[string]any) ([]byte, error) {
 	raw := map[string]json.RawMessage{}
 	for id, result := range results {
 		one, err := json.Marshal(result)
 		if err != nil {
-			return nil, fmt.Errorf("the result of probe %q cannot be told in JSON: %w", id, err)
+			return nil, fmt.Errorf("encode the result of probe %q as JSON: %w", id, err)
 		}
 		if !bytes.Equal(one, []byte("null")) {
 			raw[id] = one

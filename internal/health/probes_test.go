@@ -31,7 +31,7 @@ func expect(t *testing.T, c *collector, ctx context.Context, body, problem strin
 	}
 }
 
-func TestResultsAreKeptForTenSecondsAfterTheyWereCollected(t *testing.T) {
+func TestResultsAreKeptForTenSeconds(t *testing.T) {
 	n := 0
 	collecting(t, func(context.Context) (map[string]any, error) {
 		n++
@@ -77,7 +77,7 @@ func TestFailuresAreSharedButNotKept(t *testing.T) {
 	})
 }
 
-func TestWhoeverGoesAwayDoesNotEndTheCollection(t *testing.T) {
+func TestACanceledRequestDoesNotEndTheCollection(t *testing.T) {
 	collecting(t, func(context.Context) (map[string]any, error) {
 		time.Sleep(5 * time.Second)
 		return map[string]any{"slow": true}, nil
@@ -92,7 +92,7 @@ func TestWhoeverGoesAwayDoesNotEndTheCollection(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		expect(t, c, t.Context(), `{"slow":true}`, "")
 		if time.Since(began) != 6*time.Second {
-			t.Errorf("the results were collected again")
+			t.Errorf("the probes were called again")
 		}
 	})
 }
@@ -103,14 +103,14 @@ func TestSlowProbesAreNamed(t *testing.T) {
 		return map[string]any{"quick": 1, "another": 2}, fmt.Errorf("probe 'database' is slow: %w", ctx.Err())
 	}, func(t *testing.T, c *collector) {
 		began := time.Now()
-		expect(t, c, t.Context(), "", "the probes were not done within 30s (finished are another, quick): probe 'database' is slow: context deadline exceeded")
+		expect(t, c, t.Context(), "", "the probes did not finish within 30s (finished: another, quick): probe 'database' is slow: context deadline exceeded")
 		if time.Since(began) != 30*time.Second {
 			t.Errorf("waited for %s", time.Since(began))
 		}
 	})
 }
 
-func TestProbesThatIgnoreTheirLimitHangNobodyAndAreNotCalledTwice(t *testing.T) {
+func TestProbesThatIgnoreTheirLimitDoNotBlockRequests(t *testing.T) {
 	calls := 0
 	collecting(t, func(context.Context) (map[string]any, error) {
 		calls++
@@ -120,7 +120,7 @@ func TestProbesThatIgnoreTheirLimitHangNobodyAndAreNotCalledTwice(t *testing.T) 
 		}
 		return map[string]any{"better": true}, nil
 	}, func(t *testing.T, c *collector) {
-		const stubborn = ", do not heed their limit of 30s, and are not called again before they return"
+		const stubborn = ", ignore their limit of 30s, and are not called again before they return"
 		expect(t, c, t.Context(), "", "the probes have been running for 31s"+stubborn)
 		time.Sleep(time.Minute)
 		expect(t, c, t.Context(), "", "the probes have been running for 1m31s"+stubborn)

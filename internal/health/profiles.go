@@ -14,14 +14,14 @@ import (
 
 const profilesPath = "/debug/pprof/"
 
-// longestProfile is for how long a profile may be taken.
+// longestProfile limits the duration of a profile.
 const longestProfile = 10 * time.Minute
 
-// serveProfiles serves profiles in the way that "go tool pprof" asks for them.
+// serveProfiles serves profiles at the paths that "go tool pprof" uses.
 //
-// The package net/http/pprof is not used because it puts its handlers into the
-// default mux of every program that imports it: an operator whose own server
-// uses that mux would tell its insides to everybody.
+// It does not use net/http/pprof, which registers its handlers in the default mux of
+// every program that imports it: an operator whose own server uses that mux would
+// expose its internals.
 func serveProfiles(w http.ResponseWriter, req *http.Request) {
 	switch name := strings.TrimPrefix(req.URL.Path, profilesPath); name {
 	case "":
@@ -46,7 +46,7 @@ func profileIndex() string {
 	return text.String()
 }
 
-// record serves what goes on for a while.
+// record serves a profile that is recorded for some time.
 func record(w http.ResponseWriter, req *http.Request, usual time.Duration, start func(io.Writer) error, stop func()) {
 	d := usual
 	if text := req.URL.Query().Get("seconds"); text != "" {
@@ -56,8 +56,8 @@ func record(w http.ResponseWriter, req *http.Request, usual time.Duration, start
 			return
 		}
 	}
-	// The usual deadline for answers is shorter. If it cannot be moved, the answer
-	// is cut, which whoever asked will notice.
+	// The usual deadline for responses is shorter. If it cannot be extended, the
+	// response is truncated, which the client will notice.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d + requestTime))
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -74,7 +74,7 @@ func record(w http.ResponseWriter, req *http.Request, usual time.Duration, start
 	}
 }
 
-// namedProfile serves what is at this moment.
+// namedProfile serves a profile of the current state.
 func namedProfile(w http.ResponseWriter, req *http.Request, name string) {
 	p := pprof.Lookup(name)
 	query := req.URL.Query()
@@ -83,7 +83,7 @@ func namedProfile(w http.ResponseWriter, req *http.Request, name string) {
 		writeText(w, http.StatusNotFound, fmt.Sprintf("there is no profile %q; %s lists them\n", name, profilesPath))
 		return
 	case query.Has("seconds"):
-		writeText(w, http.StatusBadRequest, "only profile and trace take seconds: fetch two and compare them with -diff_base\n")
+		writeText(w, http.StatusBadRequest, "only profile and trace support seconds: fetch two and compare them with -diff_base\n")
 		return
 	}
 	if name == "heap" && query.Get("gc") == "1" {
@@ -95,5 +95,5 @@ func namedProfile(w http.ResponseWriter, req *http.Request, name string) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	}
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_ = p.WriteTo(w, level) // whoever has gone away does not need it
+	_ = p.WriteTo(w, level) // the client may be gone
 }

@@ -1,41 +1,41 @@
 package health
 
-// Report is how an operator is doing.
+// Report is the health of an operator.
 type Report struct {
 	Started bool    `json:"started"`
 	Live    Verdict `json:"live"`
 	Ready   Verdict `json:"ready"`
 
-	Warnings []string `json:"warnings"` // what somebody should look at, some time
-	Notes    []string `json:"notes"`    // what is as it should be, but good to know
+	Warnings []string `json:"warnings"` // problems that need attention eventually
+	Notes    []string `json:"notes"`    // normal, but good to know
 
-	// Findings are all that was looked at, what is fine included.
+	// Findings are the results of all checks, including successful ones.
 	Findings []Finding `json:"findings,omitempty"`
 }
 
-// Verdict is the answer to one question, and why it is no.
+// Verdict is a yes or no, with the reasons for a no.
 type Verdict struct {
 	OK      bool     `json:"ok"`
 	Reasons []string `json:"reasons"`
 }
 
-// Finding is what came of looking at one thing.
+// Finding is the result of one check.
 type Finding struct {
 	About string `json:"about"` // "credentials", "alarms", "stream of pods", …
 	Level Level  `json:"level"`
 	Text  string `json:"text"` // a full sentence
 }
 
-// Level is what a finding means for the operator.
+// Level is the severity of a finding.
 type Level string
 
-// The levels of findings.
+// Levels of findings.
 const (
 	Fine    Level = "fine"
 	Note    Level = "note"
 	Warning Level = "warning"
-	Unready Level = "unready" // no work should be expected from it now
-	Dead    Level = "dead"    // a restart would cure it
+	Unready Level = "unready" // the operator cannot do its work now
+	Dead    Level = "dead"    // a restart would help
 )
 
 func report(started bool, findings []Finding) Report {

@@ -12,59 +12,60 @@ import (
 	"time"
 )
 
-// Config says what to serve where. Begin with [DefaultConfig]: here zero means
-// zero, not the default.
+// Config configures a [Server]. Start with [DefaultConfig]: a zero field means zero,
+// not the default.
 //
-// Addresses are host:port. No host is all hosts, port 0 is any free one.
-// Whatever has the same address shares one listener. Nothing is served of what
-// has no address.
+// Addresses are host:port. An empty host means all hosts, port 0 any free port.
+// Endpoints with the same address share one listener. An endpoint without an address is
+// not served.
 type Config struct {
-	// Liveness is Kopf's endpoint of probes, as http://[host][:port][/path]: the
-	// results of all probes as one JSON object. No host is localhost here, as
-	// in Kopf.
+	// Liveness is the URL of Kopf's probe endpoint, as http://[host][:port][/path]. It
+	// serves the results of all probes as one JSON object. As in Kopf, an empty host
+	// means localhost.
 	Liveness string
 	// Health is the address of /livez and /readyz.
 	Health string
 	// Metrics is the address of /metrics.
 	Metrics string
-	// Debug is the address of /debug/pprof/. It is for people with access to the
-	// machine: better not for other hosts.
+	// Debug is the address of /debug/pprof/. Profiles expose internals, so it should
+	// not be reachable from other hosts.
 	Debug string
 
-	// Snapshot tells what the operator knows about itself. It is called for every
-	// request, must not block, and may be called at any time.
+	// Snapshot returns the state of the operator. It is called for every request,
+	// concurrently, and must not block.
 	Snapshot func() Snapshot
-	// Probes are what Liveness calls; nil for none. They are not called before
-	// the operator has started.
+	// Probes are called by the Liveness endpoint, but not before the operator has
+	// started. May be nil.
 	Probes Probes
-	// MetricsHandler is what Metrics serves.
+	// MetricsHandler serves /metrics.
 	MetricsHandler http.Handler
 
-	// ProbeLimit is how long the probes may take, all together. 30 s.
+	// ProbeLimit limits the duration of all probes together. Default: 30s.
 	ProbeLimit time.Duration
-	// ProbeAge is for how long their results are served again. 10 s.
+	// ProbeAge is the time during which the results of the probes are reused. Default:
+	// 10s.
 	ProbeAge time.Duration
-	// Grace is how long requests and probes that are running have to end when
-	// the server stops. 1 s.
+	// Grace is the time for running requests and probes to end at shutdown. Default: 1s.
 	Grace time.Duration
 
-	Log *slog.Logger // nil for none
+	Log *slog.Logger // nil means no logging
 }
 
-// DefaultConfig has the defaults named at the fields, and serves nothing.
+// DefaultConfig returns the defaults that are documented at the fields. It serves
+// nothing.
 func DefaultConfig() Config {
 	return Config{ProbeLimit: 30 * time.Second, ProbeAge: 10 * time.Second, Grace: time.Second}
 }
 
-// What requests may take.
+// Limits of requests.
 const (
 	headerTime  = 5 * time.Second
-	requestTime = 10 * time.Second // to be read; and to be answered, probes aside
+	requestTime = 10 * time.Second // for reading; and for responding, without probes
 	idleTime    = time.Minute
 	headerBytes = 16 << 10
 )
 
-// Server serves the health of an operator. It is made by [Listen].
+// Server serves the health of an operator. [Listen] creates it.
 type Server struct {
 	config Config
 	probes *collector
@@ -72,31 +73,31 @@ type Server struct {
 	at     Addresses
 }
 
-// Addresses are where things are served, with the ports that were picked. What
-// is not served is empty.
+// Addresses are the served addresses, with the picked ports. They are empty if not
+// served.
 type Addresses struct {
 	Liveness               string // a URL
 	Health, Metrics, Debug string
 }
 
-// site is one listener and what it serves.
+// site is one listener with its routes.
 type site struct {
-	asked    string // the address as it was asked for
+	asked    string // the configured address
 	listener net.Listener
 	routes   routes
 }
 
-// Listen opens all addresses, or none. It returns an [*AddressError] if one
-// cannot be served. Of a server, either Run or Close must be called.
+// Listen opens all addresses, or none. It returns an [*AddressError] if it cannot
+// listen at one of them. The caller must call either Run or Close.
 func Listen(ctx context.Context, c Config) (*Server, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	switch {
 	case c.Snapshot == nil && c.Liveness+c.Health != "":
-		return nil, errors.New("serve health: there is no Snapshot to judge")
+		return nil, errors.New("serve health: Snapshot is nil")
 	case c.MetricsHandler == nil && c.Metrics != "":
-		return nil, errors.New("serve metrics: there is no MetricsHandler")
+		return nil, errors.New("serve metrics: MetricsHandler is nil")
 	}
 	s := &Server{config: c, probes: newCollector(c.Probes, c.ProbeLimit, c.ProbeAge)}
 	if err := s.open(ctx); err != nil {
@@ -142,7 +143,7 @@ func (s *Server) open(ctx context.Context) error {
 	return nil
 }
 
-// serve adds routes to an address, and begins to listen there if nobody does.
+// serve adds routes to an address, and listens there if no other endpoint does.
 func (s *Server) serve(ctx context.Context, what, address string, added map[string]http.Handler) (bound string, err error) {
 	if err := CheckAddress(what, address); err != nil {
 		return "", err
@@ -171,7 +172,7 @@ func (s *Server) site(ctx context.Context, address string) (*site, error) {
 	if err != nil {
 		var inner *net.OpError
 		if errors.As(err, &inner) {
-			err = inner.Err // the whole one repeats the address
+			err = inner.Err // the whole error repeats the address
 		}
 		return nil, err
 	}
@@ -180,17 +181,17 @@ func (s *Server) site(ctx context.Context, address string) (*site, error) {
 	return at, nil
 }
 
-// Addresses tells where things are served.
+// Addresses returns the served addresses.
 func (s *Server) Addresses() Addresses { return s.at }
 
-// Close closes the listeners of a server that does not run.
+// Close closes the listeners of a server that was not run.
 func (s *Server) Close() {
 	for _, at := range s.sites {
 		at.listener.Close()
 	}
 }
 
-// tellPorts tells of those that were picked, which nobody knows otherwise.
+// tellPorts logs the picked ports, which are not in the configuration.
 func (s *Server) tellPorts() {
 	for _, e := range []struct{ what, asked, bound string }{
 		{"health", s.config.Health, s.at.Health},
@@ -203,9 +204,9 @@ func (s *Server) tellPorts() {
 	}
 }
 
-// Run serves until ctx is done, and returns nil then; or until a listener
-// breaks, and returns why. It leaves no goroutines behind but those of requests
-// and probes that do not end in time, which it logs.
+// Run serves until ctx ends, and then returns nil. If a listener fails, it returns the
+// error. It leaves no goroutines behind, except requests and probes that do not end in
+// time, which it logs.
 func (s *Server) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -235,14 +236,14 @@ func (s *Server) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	case err = <-broken:
 	}
-	cancel() // of requests and probes: nobody needs them now
+	cancel() // requests and probes
 	late, stop := context.WithTimeout(context.WithoutCancel(ctx), s.config.Grace)
 	defer stop()
 	for _, server := range servers {
 		serving.Go(func() {
 			if server.Shutdown(late) != nil {
-				s.config.Log.Debug("Some requests about the operator's health do not end and are cut off.")
-				_ = server.Close() // of listeners that are closed already
+				s.config.Log.Debug("Some requests to the health endpoints did not end in time and were closed.")
+				_ = server.Close() // its listeners are closed already
 			}
 		})
 	}
@@ -250,7 +251,7 @@ func (s *Server) Run(ctx context.Context) error {
 	select {
 	case <-probes:
 	case <-late.Done():
-		s.config.Log.Warn("A probe does not heed that the operator stops, and is left behind.")
+		s.config.Log.Warn("A probe did not return in time at shutdown and is abandoned.")
 	}
 	return err
 }
@@ -268,8 +269,8 @@ func (s *Server) server(ctx context.Context, r routes) *http.Server {
 	}
 }
 
-// routes serve exact paths, and all profiles by one. Unlike a ServeMux, they
-// redirect nobody.
+// routes serves exact paths, and all profiles with one handler. Unlike a ServeMux, it
+// never redirects.
 type routes map[string]http.Handler
 
 func (r routes) ServeHTTP(w http.ResponseWriter, req *http.Request) {

@@ -21,7 +21,7 @@ import (
 	"gopf.dev/gopf/internal/health"
 )
 
-// state is a snapshot that tests change.
+// state is a snapshot that tests can change.
 type state struct {
 	mu sync.Mutex
 	is health.Snapshot
@@ -61,7 +61,7 @@ func run(t *testing.T, c health.Config) health.Addresses {
 	return s.Addresses()
 }
 
-// answer is what a test looks at.
+// answer is the relevant part of a response.
 type answer struct {
 	Code int
 	Type string
@@ -98,7 +98,7 @@ func get(t *testing.T, url string, header ...string) answer {
 	return ask(t, http.MethodGet, url, header...)
 }
 
-// try asks a server that may be stopping: whatever comes of it.
+// try sends a request to a server that may be stopping, and ignores the result.
 func try(t *testing.T, url string) {
 	req := must(http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -140,35 +140,35 @@ func TestLivezAndReadyz(t *testing.T) {
 
 	s.change(func(s *health.Snapshot) { s.Problems = []string{"There is no resource foos"} })
 	s.change(func(s *health.Snapshot) { s.Idle = "paused by xyz" })
-	is("/readyz", answer{200, plain, "ready\nwarning: There is no resource foos\nnote: The operator does nothing now, on purpose: paused by xyz.\n"})
+	is("/readyz", answer{200, plain, "ready\nwarning: There is no resource foos\nnote: The operator is idle on purpose: paused by xyz.\n"})
 
 	s.change(func(s *health.Snapshot) { s.Overdue, s.Started = time.Hour, false })
 	is("/livez", answer{503, plain, `not alive
-Delayed handlers and timers should have been called 1h ago: the alarm clock is stuck.
+Retries and timers are overdue by 1h: the alarm clock is stuck.
 not ready: The operator is still starting.
 warning: There is no resource foos
-note: The operator does nothing now, on purpose: paused by xyz.
+note: The operator is idle on purpose: paused by xyz.
 `})
 	is("/readyz?verbose", answer{503, plain, `not ready
 The operator is still starting.
-not alive: Delayed handlers and timers should have been called 1h ago: the alarm clock is stuck.
+not alive: Retries and timers are overdue by 1h: the alarm clock is stuck.
 warning: There is no resource foos
-note: The operator does nothing now, on purpose: paused by xyz.
+note: The operator is idle on purpose: paused by xyz.
 
-All that was looked at:
+All checks:
 [unready] start: The operator is still starting.
-[note] idleness: The operator does nothing now, on purpose: paused by xyz.
-[fine] credentials: The credentials are not refused.
-[fine] api: The API answered less than a second ago.
-[dead] alarms: Delayed handlers and timers should have been called 1h ago: the alarm clock is stuck.
+[note] idleness: The operator is idle on purpose: paused by xyz.
+[fine] credentials: The credentials are not rejected.
+[fine] api: The API server responded less than a second ago.
+[dead] alarms: Retries and timers are overdue by 1h: the alarm clock is stuck.
 [warning] declarations: There is no resource foos
 `})
 
 	want := `{"ok":false,"started":false,` +
-		`"live":{"ok":false,"reasons":["Delayed handlers and timers should have been called 1h ago: the alarm clock is stuck."]},` +
+		`"live":{"ok":false,"reasons":["Retries and timers are overdue by 1h: the alarm clock is stuck."]},` +
 		`"ready":{"ok":false,"reasons":["The operator is still starting."]},` +
 		`"warnings":["There is no resource foos"],` +
-		`"notes":["The operator does nothing now, on purpose: paused by xyz."]}`
+		`"notes":["The operator is idle on purpose: paused by xyz."]}`
 	is("/readyz?format=json", answer{503, asJSON, want})
 	is("/livez", answer{503, asJSON, want}, "Accept", "text/html, application/json;q=0.9")
 	var verbose struct{ Findings []health.Finding }
@@ -180,7 +180,7 @@ All that was looked at:
 		`{"ok":true,"started":true,"live":{"ok":true,"reasons":[]},"ready":{"ok":true,"reasons":[]},"warnings":[],"notes":[]}`})
 }
 
-func TestProbesAreServedAtTheirPathOnly(t *testing.T) {
+func TestProbesAreServedOnlyAtTheirPath(t *testing.T) {
 	s := started()
 	c := health.DefaultConfig()
 	c.Liveness, c.Snapshot = "http://localhost:0/healthz", s.get
@@ -205,7 +205,7 @@ func TestProbesAreServedAtTheirPathOnly(t *testing.T) {
 	}
 
 	s.change(func(s *health.Snapshot) { s.Overdue = time.Hour })
-	want = answer{503, plain, "not alive\nDelayed handlers and timers should have been called 1h ago: the alarm clock is stuck.\n"}
+	want = answer{503, plain, "not alive\nRetries and timers are overdue by 1h: the alarm clock is stuck.\n"}
 	if diff := cmp.Diff(want, get(t, url)); diff != "" {
 		t.Error(diff)
 	}
@@ -216,7 +216,7 @@ func TestProbesAreServedAtTheirPathOnly(t *testing.T) {
 	}
 }
 
-func TestWithoutProbesThereIsAnEmptyAnswerAtTheRoot(t *testing.T) {
+func TestWithoutProbesTheResponseIsAnEmptyObject(t *testing.T) {
 	c := health.DefaultConfig()
 	c.Liveness, c.Snapshot = "http://:0", started().get
 	url := run(t, c).Liveness
@@ -228,24 +228,24 @@ func TestWithoutProbesThereIsAnEmptyAnswerAtTheRoot(t *testing.T) {
 	}
 }
 
-func TestFailuresOfProbesAreTold(t *testing.T) {
+func TestFailuresOfProbesAreReported(t *testing.T) {
 	var fails atomic.Pointer[func() (map[string]any, error)]
 	c := health.DefaultConfig()
 	c.Liveness, c.Snapshot, c.ProbeAge = "http://localhost:0", started().get, 0
 	c.Probes = func(context.Context) (map[string]any, error) { return (*fails.Load())() }
 	url := run(t, c).Liveness
 	for want, f := range map[string]func() (map[string]any, error){
-		"A probe has failed: no database\n":               func() (map[string]any, error) { return nil, errors.New("no database") },
-		"A probe has failed: a probe panicked: oops\ngor": func() (map[string]any, error) { panic("oops") },
-		`A probe has failed: the result of probe "p" cannot be told in JSON: json: unsupported type: func()`: func() (map[string]any, error) {
+		"A probe failed: no database\n":               func() (map[string]any, error) { return nil, errors.New("no database") },
+		"A probe failed: a probe panicked: oops\ngor": func() (map[string]any, error) { panic("oops") },
+		`A probe failed: encode the result of probe "p" as JSON: json: unsupported type: func()`: func() (map[string]any, error) {
 			return map[string]any{"p": func() {}}, nil
 		},
 	} {
 		fails.Store(&f)
 		if got := get(t, url); got.Code != 500 || got.Type != plain || !strings.HasPrefix(got.Body, want) {
-			t.Errorf("%v instead of %q", got, want)
+			t.Errorf("got %v, want %q", got, want)
 		}
-		if _, stack, panicked := strings.Cut(get(t, url).Body, "[running]:\n"); panicked && !strings.HasPrefix(stack, "gopf.dev/gopf/internal/health_test.TestFailuresOfProbesAreTold") {
+		if _, stack, panicked := strings.Cut(get(t, url).Body, "[running]:\n"); panicked && !strings.HasPrefix(stack, "gopf.dev/gopf/internal/health_test.TestFailuresOfProbesAreReported") {
 			t.Errorf("the stack does not begin with the probe: %s", stack)
 		}
 	}
@@ -269,7 +269,7 @@ func TestOneAddressServesAll(t *testing.T) {
 	}
 }
 
-func TestPortsThatWerePickedAreTold(t *testing.T) {
+func TestPickedPortsAreLogged(t *testing.T) {
 	taken := must(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))
 	fixed := taken.Addr().String()
 	taken.Close()
@@ -343,26 +343,26 @@ func TestAddressesThatCannotBeServed(t *testing.T) {
 		{health.Config{Metrics: used, MetricsHandler: metrics}, `serve metrics at "` + used + `"`},
 		{health.Config{Debug: used}, `serve profiles at "` + used + `"`},
 		{health.Config{Liveness: "http://" + used + "/healthz"}, `serve the probes at "` + used + `"`},
-		{health.Config{Health: "8080"}, `serve health at "8080": missing port in address; say something like :8080 or localhost:8080`},
-		{health.Config{Health: "localhost:http"}, `serve health at "localhost:http": "http" is not the number of a port; say something like :8080 or localhost:8080`},
+		{health.Config{Health: "8080"}, `serve health at "8080": missing port in address; use something like :8080 or localhost:8080`},
+		{health.Config{Health: "localhost:http"}, `serve health at "localhost:http": "http" is not a port number; use something like :8080 or localhost:8080`},
 		{health.Config{Health: "localhost:0", Liveness: "http://localhost:0/livez"},
 			`serve health at "localhost:0": the path /livez is taken by another endpoint; choose another port for one of them`},
 		{health.Config{Liveness: "https://localhost/"},
-			`serve the probes at "https://localhost/": the scheme is "https", and only http is supported; say something like http://0.0.0.0:8080/healthz`},
+			`serve the probes at "https://localhost/": the scheme is "https", but only http is supported; use something like http://0.0.0.0:8080/healthz`},
 		{health.Config{Liveness: "localhost:8080/healthz"},
-			`serve the probes at "localhost:8080/healthz": the scheme is "localhost", and only http is supported; say something like http://0.0.0.0:8080/healthz`},
+			`serve the probes at "localhost:8080/healthz": the scheme is "localhost", but only http is supported; use something like http://0.0.0.0:8080/healthz`},
 		{health.Config{Liveness: "0.0.0.0:8080"},
-			`serve the probes at "0.0.0.0:8080": first path segment in URL cannot contain colon; say something like http://0.0.0.0:8080/healthz`},
+			`serve the probes at "0.0.0.0:8080": first path segment in URL cannot contain colon; use something like http://0.0.0.0:8080/healthz`},
 		{health.Config{Liveness: "http:localhost"},
-			`serve the probes at "http:localhost": two slashes are missing after the scheme; say something like http://0.0.0.0:8080/healthz`},
+			`serve the probes at "http:localhost": two slashes are missing after the scheme; use something like http://0.0.0.0:8080/healthz`},
 		{health.Config{Liveness: "http://localhost:99999"},
-			`serve the probes at "http://localhost:99999": "99999" is not the number of a port; say something like http://0.0.0.0:8080/healthz`},
+			`serve the probes at "http://localhost:99999": "99999" is not a port number; use something like http://0.0.0.0:8080/healthz`},
 	} {
 		c.config.Snapshot = started().get
 		s, err := health.Listen(t.Context(), c.config)
 		if err == nil {
 			s.Close()
-			t.Errorf("%s: served", c.want)
+			t.Errorf("%s: got no error", c.want)
 			continue
 		}
 		var address *health.AddressError
@@ -371,18 +371,18 @@ func TestAddressesThatCannotBeServed(t *testing.T) {
 		}
 		want := strings.TrimSuffix(c.want, ": listen tcp")
 		if got := err.Error(); !strings.HasPrefix(got, want) {
-			t.Errorf("%s\ninstead of\n%s", got, want)
-		} else if strings.Contains(want, used) && !strings.Contains(got, "address already in use; another program, or another operator, listens there: stop it, or choose another port (0 picks a free one)") {
+			t.Errorf("got %s\nwant %s", got, want)
+		} else if strings.Contains(want, used) && !strings.Contains(got, "address already in use; another program or operator is listening there: stop it, or choose another port (0 picks a free one)") {
 			t.Errorf("no advice: %s", got)
 		}
 	}
 }
 
-func TestWhatIsServedMustBeGiven(t *testing.T) {
+func TestEndpointsRequireTheirHandlers(t *testing.T) {
 	for _, c := range []health.Config{{Health: "localhost:0"}, {Liveness: "http://localhost:0"}, {Metrics: "localhost:0"}} {
 		if s, err := health.Listen(t.Context(), c); err == nil {
 			s.Close()
-			t.Errorf("%+v is served", c)
+			t.Errorf("%+v: got no error", c)
 		}
 	}
 }
@@ -428,7 +428,7 @@ func TestStoppingLeavesNothingBehind(t *testing.T) {
 	for _, url := range []string{at.Liveness, "http://" + at.Debug + "/debug/pprof/profile"} {
 		asking.Go(func() { try(t, url) })
 	}
-	idle := must(new(net.Dialer).DialContext(t.Context(), "tcp", at.Health)) // connected, and silent
+	idle := must(new(net.Dialer).DialContext(t.Context(), "tcp", at.Health)) // connected, but silent
 	defer idle.Close()
 	<-entered
 	cancel()
@@ -437,7 +437,7 @@ func TestStoppingLeavesNothingBehind(t *testing.T) {
 	}
 	asking.Wait()
 	if _, err := new(net.Dialer).DialContext(t.Context(), "tcp", at.Health); err == nil {
-		t.Error("somebody still listens")
+		t.Error("the address is still in use")
 	}
 	if !strings.Contains(log.String(), "Serving health status at "+at.Liveness) {
 		t.Error(log.String())
@@ -450,7 +450,7 @@ func TestStoppingLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestProbesThatHeedNothingDoNotKeepTheOperator(t *testing.T) {
+func TestAStuckProbeDoesNotDelayShutdown(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	defer close(leave)
 	var log bytes.Buffer
@@ -477,7 +477,7 @@ func TestProbesThatHeedNothingDoNotKeepTheOperator(t *testing.T) {
 		t.Error(err)
 	}
 	asking.Wait()
-	if !strings.Contains(log.String(), "A probe does not heed that the operator stops, and is left behind.") {
+	if !strings.Contains(log.String(), "A probe did not return in time at shutdown and is abandoned.") {
 		t.Error(log.String())
 	}
 }

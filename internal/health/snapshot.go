@@ -1,92 +1,91 @@
-// Package health tells whether an operator is alive and ready, in words, and
-// serves that over HTTP.
+// Package health reports whether an operator is live and ready, as text and over HTTP.
 //
-// [Judge] is a pure function of what the operator knows about itself. [Server]
-// is where it is asked: by Kubernetes, by people, by Prometheus.
+// [Judge] is a pure function of the operator's state. [Server] serves the result to
+// Kubernetes, users and Prometheus.
 package health
 
 import "time"
 
-// Snapshot is what an operator knows about itself at one moment.
+// Snapshot is the state of an operator at one moment.
 type Snapshot struct {
-	// Started is whether the startup handlers are done and the cluster was
-	// discovered for the first time. Until then Starting, if not empty, says in
-	// words what it is waiting for.
+	// Started is true when the startup handlers have finished and the first discovery
+	// is complete. Until then, Starting describes the step that it waits for. It may be
+	// empty.
 	Started  bool
 	Starting string
 
-	// Refused is since when the cluster refuses the credentials, and RefusedWhy
-	// what it said. The zero time stands for credentials that are accepted.
+	// Refused is the time since which the API server rejects the credentials, and
+	// RefusedWhy the error. Zero means that they are accepted.
 	Refused    time.Time
 	RefusedWhy error
 
-	// Answered is when the API answered anything at all, on any connection: the
-	// answer to a request, an error included, or something on a watch. The zero
-	// time is never. Without recent answers a stuck operator cannot be told from
-	// an outage and is not restarted, so an operator that has nothing to ask
-	// should ask for something small before it judges itself.
+	// Answered is the time of the last response on any connection: a response to a
+	// request, including errors, or data on a watch. Zero means never. Without recent
+	// responses a stuck operator cannot be distinguished from an outage and is not
+	// restarted. An idle operator should therefore send a small request before it
+	// judges itself.
 	Answered time.Time
 
-	// Streams are those that are meant to run.
+	// Streams are the streams that should be running.
 	Streams []Stream
 
-	// Inactivity is the silence after which a stream replaces its watch. With 0
-	// it never does, and its silence means nothing.
+	// Inactivity is the silence after which a stream replaces its watch. 0 means never;
+	// then the silence of a stream means nothing.
 	Inactivity time.Duration
 
-	// Overdue is for how long the earliest alarm should have rung.
+	// Overdue is the delay of the earliest alarm.
 	Overdue time.Duration
 
-	// Problems are what is declared and cannot be served, in words: resources
-	// that are forbidden, missing or ambiguous.
+	// Problems are declarations that cannot be served, as messages: forbidden, missing
+	// or ambiguous resources.
 	Problems []string
 
-	// Neighbor says that another writer changes the operator's state on objects. Empty
-	// if none was seen lately.
+	// Neighbor describes another writer that changes the operator's state on objects.
+	// Empty if there was none recently.
 	Neighbor string
 
-	// Idle is why the operator does nothing on purpose: paused by another one,
-	// or standing by for it. Empty for an operator at work.
+	// Idle is the reason why the operator is idle on purpose: paused by a peer, or on
+	// standby. Empty if it works.
 	Idle string
 
-	// Reviews is how many admission reviews wait for capacity, and ReviewsSince when the
-	// first of them began to wait.
+	// Reviews is the number of admission reviews that wait for capacity, and
+	// ReviewsSince the time since which the first of them waits.
 	Reviews      int
 	ReviewsSince time.Time
 
-	// Strict makes an operator unready that cannot serve all that is declared.
+	// Strict makes the operator unready if it cannot serve all declarations.
 	Strict bool
 }
 
-// Stream is one resource being followed, in one namespace or in all.
+// Stream is the state of a stream of one resource, in one namespace or in all.
 type Stream struct {
-	Resource  string // as people name it, e.g. "kopfexamples.kopf.dev"
-	Namespace string // "" for all namespaces, and for cluster-scoped resources
+	Resource  string // for users, e.g. "kopfexamples.kopf.dev"
+	Namespace string // empty for all namespaces and for cluster-scoped resources
 
 	State State
-	Since time.Time // when it came into this state
-	Err   error     // why it fails
+	Since time.Time // start of this state
+	Err   error     // set if it fails
 
-	// Denied tells that it fails for a reason that neither time nor a restart
-	// will cure: the resource is forbidden, or does not exist.
+	// Denied is true if it fails for a reason that neither time nor a restart will fix:
+	// the resource is forbidden or does not exist.
 	Denied bool
 
-	// Alive is when the server said anything on it: an object, a bookmark, a page
-	// of a list, or that a watch has begun.
+	// Alive is the time of the last data from the server: an object, a bookmark, a page
+	// of a list, or the start of a watch.
 	Alive time.Time
 
-	// Moved is when its loop did anything at all, attempts that failed included.
+	// Moved is the time of the last action of its loop, including failed attempts.
 	Moved time.Time
 
-	// Blocked is since when an event waits for room in the backlog, because
-	// handlers are slower than events. The zero time is not at all.
+	// Blocked is the time since which an event waits for room in the backlog, because
+	// handlers are slower than events. Zero means that none waits.
 	Blocked time.Time
 }
 
-// State is what a stream is doing.
+// State is the state of a stream.
 type State string
 
-// The states of a stream.
+// States of a stream.
 const (
 	Listing  State = "listing"
 	Watching State = "watching"

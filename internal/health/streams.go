@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// streams looks at each resource: whether somebody follows it at all, and
-// whether the loops of its streams move.
+// streams checks each resource: whether it is watched at all, and whether the loops of
+// its streams make progress.
 func (j judge) streams() []Finding {
 	all := slices.SortedStableFunc(slices.Values(j.Streams), func(a, b Stream) int {
 		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace))
@@ -26,7 +26,7 @@ func (j judge) streams() []Finding {
 	return found
 }
 
-// resource looks at the streams of one resource.
+// resource checks the streams of one resource.
 func (j judge) resource(streams []Stream) []Finding {
 	byFate := map[fate][]Stream{}
 	for _, s := range streams {
@@ -44,13 +44,13 @@ func (j judge) resource(streams []Stream) []Finding {
 	if len(byFate[stuck])+len(byFate[failing])+len(byFate[silent])+len(byFate[denied]) == len(streams) && j.Idle == "" {
 		trouble = Unready
 	}
-	tell(stuck, Dead, "is stuck: its loop has done nothing for %s although the API answers")
-	tell(failing, trouble, "could not be followed for %s")
-	tell(silent, trouble, "has been silent for %s, and the watch is not replaced")
+	tell(stuck, Dead, "is stuck: its loop has done nothing for %s although the API server responds")
+	tell(failing, trouble, "could not be watched for %s")
+	tell(silent, trouble, "has been silent for %s, and its watch was not replaced")
 	tell(denied, j.ifStrict(), "could not be served for %s")
-	tell(blocked, Warning, "has more events than its handlers keep up with; new ones have waited for %s")
+	tell(blocked, Warning, "has more events than its handlers can process; new events have waited for %s")
 	if trouble == Unready && len(byFate[failing])+len(byFate[silent]) == 0 {
-		tell(stuck, Unready, "has not been followed by any stream for %s") // what is stuck is silent, too
+		tell(stuck, Unready, "has not been watched by any stream for %s") // a stuck stream is silent as well
 	}
 	if some := byFate[well]; len(some) > 0 {
 		found = append(found, Finding{about, Fine, tally(some)})
@@ -58,8 +58,7 @@ func (j judge) resource(streams []Stream) []Finding {
 	return found
 }
 
-// tally tells what streams do that nothing is the matter with. Some of them may
-// have failed a moment ago.
+// tally counts healthy streams by state. Some of them may have failed just now.
 func tally(some []Stream) string {
 	var states []string
 	for _, state := range []State{Watching, Listing, Failing} {
@@ -76,7 +75,7 @@ func tally(some []Stream) string {
 	return fmt.Sprintf("Streams of %s%s: %s.", some[0].Resource, where(some), strings.Join(states, ", "))
 }
 
-// fate is what has become of a stream.
+// fate is the condition of a stream.
 type fate int
 
 const (
@@ -91,7 +90,7 @@ const (
 func (j judge) fate(s Stream) fate {
 	switch {
 	case !s.Blocked.IsZero():
-		// Its loop stands still, but for a reason. A restart would only end the
+		// Its loop stands still, but for a reason. A restart would only interrupt the
 		// handlers that it waits for.
 		if j.lasting(s, blocked) > j.patience() {
 			return blocked
@@ -109,11 +108,11 @@ func (j judge) fate(s Stream) fate {
 	return well
 }
 
-// mustMove tells whether the loop of the stream has deadlines: everything has,
-// but a watch without an inactivity timeout.
+// mustMove reports whether the loop of the stream has deadlines. Only a watch without
+// an inactivity timeout has none.
 func (j judge) mustMove(s Stream) bool { return s.State != Watching || j.Inactivity > 0 }
 
-// lasting is for how long a stream has had its fate.
+// lasting returns how long a stream has been in the condition f.
 func (j judge) lasting(s Stream, f fate) time.Duration {
 	switch f {
 	case stuck:
@@ -126,8 +125,8 @@ func (j judge) lasting(s Stream, f fate) time.Duration {
 	return j.age(s.Since)
 }
 
-// sentence tells what has become of some streams of one resource, with the
-// longest time of them, and the reason of that one.
+// sentence describes the condition of some streams of one resource, with the longest
+// duration and the error of that stream.
 func (j judge) sentence(some []Stream, f fate, text string) string {
 	worst := slices.MaxFunc(some, func(a, b Stream) int { return cmp.Compare(j.lasting(a, f), j.lasting(b, f)) })
 	sentence := some[0].Resource + where(some) + " " + fmt.Sprintf(text, words(j.lasting(worst, f)))
@@ -137,7 +136,7 @@ func (j judge) sentence(some []Stream, f fate, text string) string {
 	return sentence + "."
 }
 
-// where names the namespaces, or at least some of them.
+// where lists the namespaces, or some of them if there are many.
 func where(some []Stream) string {
 	const most = 5
 	var names []string

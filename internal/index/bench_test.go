@@ -7,17 +7,17 @@ import (
 	"testing"
 )
 
-// many is the size that look-ups and updates must not depend on.
+// many is the size on which lookups and updates must not depend.
 const many = 100_000
 
-// shapes are the ways in which entries can be distributed over keys.
+// shapes are the distributions of entries over keys.
 var shapes = map[string]func(i int) string{
 	"all under one key": func(int) string { return "key" },
 	"a key for each":    func(i int) string { return fmt.Sprintf("key-%d", i) },
 }
 
-// bench is an index and what it was filled with, in an order in which the index
-// itself is all over the memory, but this list is not.
+// bench is an index with the list of its objects. The list is contiguous in memory
+// while the index is scattered.
 type bench struct {
 	*Index[string, string]
 	objects, keys []string
@@ -71,7 +71,7 @@ func BenchmarkOne(b *testing.B) {
 	})
 }
 
-// BenchmarkGetStart is the look-up of a key and the beginning of a loop.
+// BenchmarkGetStart looks up a key and starts a loop.
 func BenchmarkGetStart(b *testing.B) {
 	each(b, many, func(b *testing.B, x bench) {
 		for i := 0; b.Loop(); i++ {
@@ -92,7 +92,7 @@ func BenchmarkCountInParallel(b *testing.B) {
 	})
 }
 
-// BenchmarkIterate is one step of a loop over all.
+// BenchmarkIterate makes one step of a loop over all values.
 func BenchmarkIterate(b *testing.B) {
 	each(b, many, func(b *testing.B, x bench) {
 		for n := 0; n < b.N; {
@@ -105,7 +105,7 @@ func BenchmarkIterate(b *testing.B) {
 	})
 }
 
-// BenchmarkUpdate is a new value of a known object under the same key.
+// BenchmarkUpdate changes the value of a known object under the same key.
 func BenchmarkUpdate(b *testing.B) {
 	for _, size := range []int{100, many} {
 		each(b, size, func(b *testing.B, x bench) {
@@ -120,7 +120,7 @@ func BenchmarkUpdate(b *testing.B) {
 	}
 }
 
-// BenchmarkRemoveAndAdd is an object that goes and comes back.
+// BenchmarkRemoveAndAdd removes an object and adds it again.
 func BenchmarkRemoveAndAdd(b *testing.B) {
 	for _, size := range []int{100, many} {
 		each(b, size, func(b *testing.B, x bench) {
@@ -136,7 +136,7 @@ func BenchmarkRemoveAndAdd(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory is what an entry costs besides the user's own strings.
+// BenchmarkMemory measures the memory of an entry without the user's strings.
 func BenchmarkMemory(b *testing.B) {
 	for name, key := range shapes {
 		b.Run(name, func(b *testing.B) {

@@ -2,37 +2,35 @@ package index
 
 import "sync/atomic"
 
-// chain is a list that can be walked while it is being changed.
+// chain is a linked list that can be iterated while it is being changed.
 //
 // # Guarantees
 //
-// Walking takes no lock and needs none: neither writers nor other walkers are
-// ever kept waiting, and the one who walks may do anything to the chain. What
-// is in the chain from the beginning of a walk to its end is come across
-// exactly once. What is removed before it is reached is not come across; nor is
-// what is pushed after the walk began.
+// Iterating takes no lock: it blocks neither writers nor other readers, and the loop
+// body may change the chain. Every value that is in the chain from the start to the end
+// of an iteration is yielded exactly once. Values that are removed before they are
+// reached are not yielded, and neither are values that are pushed after the start.
 //
 // # Assumptions
 //
-// There is one writer at a time, and a link that was removed is not used again.
+// There is one writer at a time, and a removed link is not used again.
 //
-// The reason why it works: links are pushed at the front only, and a removed
-// link keeps pointing at the one that was behind it. So whoever stands on a
-// removed link gets, maybe by way of others that were removed later, to the
-// next one that is left, and cannot have passed over any.
+// It works because links are pushed only at the front, and a removed link keeps its
+// pointer to the next one. A reader on a removed link therefore reaches the next
+// remaining link, possibly over other removed ones, and cannot skip any.
 type chain[T any] struct {
 	first atomic.Pointer[link[T]]
-	size  int // for writers, and for those who keep them out
+	size  int // for writers, and for readers that hold the lock
 }
 
-// link is a place in a chain.
+// link is an element of a chain.
 type link[T any] struct {
-	value  atomic.Pointer[T] // nil when it was removed
+	value  atomic.Pointer[T] // nil after it was removed
 	next   atomic.Pointer[link[T]]
 	before *link[T] // for writers
 }
 
-// push puts an unused link to the front.
+// push inserts an unused link at the front.
 func (c *chain[T]) push(l *link[T], value *T) {
 	behind := c.first.Load()
 	l.value.Store(value)
@@ -44,7 +42,7 @@ func (c *chain[T]) push(l *link[T], value *T) {
 	c.size++
 }
 
-// remove takes a link out for good.
+// remove removes a link. It must not be used again.
 func (c *chain[T]) remove(l *link[T]) {
 	l.value.Store(nil)
 	behind := l.next.Load()
@@ -56,12 +54,11 @@ func (c *chain[T]) remove(l *link[T]) {
 	if behind != nil {
 		behind.before = l.before
 	}
-	l.before = nil // it would keep alive what nobody needs
+	l.before = nil // otherwise it would keep unused links in memory
 	c.size--
 }
 
-// walk calls the function for each value, the newest link first, until it
-// returns false.
+// walk calls yield for each value, newest first, until it returns false.
 func (c *chain[T]) walk(yield func(*T) bool) {
 	for l := c.first.Load(); l != nil; l = l.next.Load() {
 		if value := l.value.Load(); value != nil && !yield(value) {

@@ -8,12 +8,12 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// Keep is what an index function returns as its error to leave the values that
-// the object has in the index as they are. Nothing has failed then.
-var Keep = errors.New("the values in the index are to be kept")
+// Keep is returned by an index function as its error to leave the object's values in
+// the index unchanged. It is not a failure.
+var Keep = errors.New("keep the values in the index")
 
-// keeps tells whether the function wants to keep the values. A class that was
-// given to the error later wins, as for all errors.
+// keeps reports whether the function returned [Keep]. If the error was wrapped as
+// temporary or permanent, that class wins.
 func keeps(err error) bool {
 	switch err.(type) {
 	case *registry.TemporaryError, *registry.PermanentError:
@@ -22,38 +22,38 @@ func keeps(err error) bool {
 	return errors.Is(err, Keep)
 }
 
-// Verdict is what is to become of the values that an object has in an index.
+// Verdict is the effect of an outcome on the values that an object has in an index.
 type Verdict int
 
-// The verdicts.
+// Verdicts.
 const (
-	Preserved Verdict = iota // they stay as they are
+	Preserved Verdict = iota // the values stay
 	Replaced                 // by the result
-	Removed                  // the object is not in the index any more
+	Removed                  // the object leaves the index
 )
 
 func (v Verdict) String() string {
 	return [...]string{"preserved", "replaced", "removed"}[v]
 }
 
-// Failure is what is remembered of an index function that fails for an object:
-// attempts in a row, since successes are forgotten. The zero value is that of a
-// function that did not fail.
+// Failure is the state of an index function that fails for an object. It counts
+// attempts in a row; a success resets it. The zero value means that the function did
+// not fail.
 type Failure struct {
-	Started time.Time // when the first attempt was made
-	Retries int       // attempts made; 0 if it did not fail
-	Due     time.Time // it is not called earlier
-	Final   bool      // it is not called again
+	Started time.Time // time of the first attempt
+	Retries int       // number of attempts; 0 if it did not fail
+	Due     time.Time // not called before
+	Final   bool      // never called again
 }
 
-// May tells whether the function is to be called. If it is not, the object is
-// not in the index.
+// May reports whether the function may be called. While it may not, the object is not
+// in the index.
 //
-// Nothing but an event makes it be called: when it is due, but there is no news
-// of the object, nobody calls it.
+// Functions are called only for events: if there is no event when it is due, it is not
+// called.
 func (f Failure) May(now time.Time) bool { return !f.Final && !now.Before(f.Due) }
 
-// begun is the state with which an attempt is made.
+// begun returns the state at the start of an attempt.
 func (f Failure) begun(now time.Time) Failure {
 	if f.Retries == 0 {
 		f.Started = now
@@ -61,18 +61,18 @@ func (f Failure) begun(now time.Time) Failure {
 	return f
 }
 
-// After tells what the outcome of an attempt, which ended now, means for the
-// values, and what is to be remembered of the function. The mode is what the
-// function's unclassified errors mean.
+// After returns the effect of an outcome on the values and the next state of the
+// function. now is the end of the attempt; mode applies to errors that are neither
+// temporary nor permanent.
 //
 //   - A result replaces the values; an empty one removes them.
-//   - No result and no error preserves them: the function said [Keep], or it
-//     failed and that is to be ignored.
-//   - An error removes them. It can be tried again after the delay, or, if it is
-//     final, never.
-//   - An object that does not fit the function's type is treated as the mode has
-//     it for errors, but can be tried again with its next event.
-//   - An attempt that was interrupted by the stop preserves them.
+//   - No result and no error preserves them: the function returned [Keep], or it
+//     failed and errors are ignored.
+//   - An error removes them. The function may be retried after the delay, or
+//     never if the error is final.
+//   - An object that cannot be decoded counts as an error according to the mode,
+//     but may be retried with its next event.
+//   - An attempt that was interrupted by shutdown preserves them.
 func (f Failure) After(o execute.Outcome, mode registry.ErrorMode, now time.Time) (Verdict, Failure) {
 	_, misfit := errors.AsType[*registry.UndecodableError](o.Err)
 	switch {
@@ -90,12 +90,12 @@ func (f Failure) After(o execute.Outcome, mode registry.ErrorMode, now time.Time
 	return Removed, f
 }
 
-// Failures are those of one object, by the ids of the functions; nil if there
-// are none.
+// Failures are the failures of one object by the id of the function. nil means that
+// there are none.
 type Failures map[string]Failure
 
-// With is the failures with one of them being another one, or none at all. The
-// receiver is given away.
+// With sets or clears one failure and returns the result. The receiver must not be used
+// afterwards.
 func (f Failures) With(id string, one Failure) Failures {
 	switch {
 	case one.Retries > 0:

@@ -12,7 +12,7 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-func TestOutcomesDecideWhatBecomesOfTheValues(t *testing.T) {
+func TestOutcomesDetermineTheValues(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	now := start.Add(time.Minute)
 	failed := Failure{Started: start, Retries: 2, Due: start.Add(time.Second)}
@@ -24,7 +24,7 @@ func TestOutcomesDecideWhatBecomesOfTheValues(t *testing.T) {
 		verdict Verdict
 		after   Failure
 	}{
-		"a result": {
+		"result": {
 			before: failed, outcome: execute.Outcome{Final: true, Result: map[string]string{}},
 			verdict: Replaced,
 		},
@@ -37,7 +37,7 @@ func TestOutcomesDecideWhatBecomesOfTheValues(t *testing.T) {
 			outcome: execute.Outcome{Err: errors.New("oops"), Delay: registry.Some(time.Hour)},
 			verdict: Removed, after: Failure{Started: now, Retries: 1, Due: now.Add(time.Hour)},
 		},
-		"one more error, to be tried again at once": {
+		"another error, retried at once": {
 			before: failed, outcome: execute.Outcome{Err: errors.New("oops")},
 			verdict: Removed, after: Failure{Started: start, Retries: 3, Due: now},
 		},
@@ -45,15 +45,15 @@ func TestOutcomesDecideWhatBecomesOfTheValues(t *testing.T) {
 			before: failed, outcome: execute.Outcome{Final: true, Err: errors.New("oops")},
 			verdict: Removed, after: Failure{Started: start, Retries: 3, Due: now, Final: true},
 		},
-		"a misfit, when errors are ignored": {
+		"undecodable object, errors ignored": {
 			before: failed, outcome: misfit, mode: registry.Ignore,
 			verdict: Preserved, after: failed,
 		},
-		"a misfit, when errors are not ignored": {
+		"undecodable object, errors not ignored": {
 			before: failed, outcome: misfit, mode: registry.Retry,
 			verdict: Removed, after: failed,
 		},
-		"an interruption by the stop": {
+		"interrupted by shutdown": {
 			before: failed, outcome: execute.Outcome{Void: true, Err: errors.New("oops")}, mode: registry.Retry,
 			verdict: Preserved, after: failed,
 		},
@@ -62,7 +62,7 @@ func TestOutcomesDecideWhatBecomesOfTheValues(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			verdict, after := c.before.After(c.outcome, c.mode, now)
 			if verdict != c.verdict {
-				t.Errorf("the values are %s, want %s", verdict, c.verdict)
+				t.Errorf("the values were %s, want %s", verdict, c.verdict)
 			}
 			if diff := cmp.Diff(c.after, after); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
@@ -71,17 +71,17 @@ func TestOutcomesDecideWhatBecomesOfTheValues(t *testing.T) {
 	}
 }
 
-func TestAFailureKeepsTheFunctionFromBeingCalled(t *testing.T) {
+func TestAFailurePreventsFurtherCalls(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	cases := map[string]struct {
 		failure Failure
 		want    bool
 	}{
-		"none":             {Failure{}, true},
-		"due in a while":   {Failure{Retries: 1, Due: now.Add(1)}, false},
-		"due now":          {Failure{Retries: 1, Due: now}, true},
-		"due some time":    {Failure{Retries: 1, Due: now.Add(-time.Hour)}, true},
-		"final, therefore": {Failure{Retries: 1, Due: now, Final: true}, false},
+		"none":      {Failure{}, true},
+		"due later": {Failure{Retries: 1, Due: now.Add(1)}, false},
+		"due now":   {Failure{Retries: 1, Due: now}, true},
+		"overdue":   {Failure{Retries: 1, Due: now.Add(-time.Hour)}, true},
+		"final":     {Failure{Retries: 1, Due: now, Final: true}, false},
 	}
 	for name, c := range cases {
 		if got := c.failure.May(now); got != c.want {
@@ -90,28 +90,28 @@ func TestAFailureKeepsTheFunctionFromBeingCalled(t *testing.T) {
 	}
 }
 
-func TestFailuresCostNothingWhenThereAreNone(t *testing.T) {
+func TestNoFailuresAreNil(t *testing.T) {
 	var all Failures
 	all = all.With("a", Failure{})
 	if all != nil {
-		t.Errorf("got %v for a success, want nil", all)
+		t.Errorf("got %v after a success, want nil", all)
 	}
 	all = all.With("a", Failure{Retries: 1}).With("b", Failure{Retries: 1}).With("a", Failure{})
 	if diff := cmp.Diff(Failures{"b": {Retries: 1}}, all); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 	if all = all.With("b", Failure{}); all != nil {
-		t.Errorf("got %v after all have succeeded, want nil", all)
+		t.Errorf("got %v after all functions succeeded, want nil", all)
 	}
 }
 
-func TestKeepIsRecognisedUnlessItIsClassifiedAsAFailure(t *testing.T) {
+func TestKeepIsRecognizedUnlessItIsClassifiedAsAFailure(t *testing.T) {
 	cases := map[string]struct {
 		err  error
 		want bool
 	}{
 		"itself":    {Keep, true},
-		"wrapped":   {fmt.Errorf("no news: %w", Keep), true},
+		"wrapped":   {fmt.Errorf("unchanged: %w", Keep), true},
 		"other":     {errors.New("oops"), false},
 		"none":      {nil, false},
 		"temporary": {&registry.TemporaryError{Err: Keep}, false},

@@ -8,36 +8,36 @@ import (
 	"time"
 )
 
-// Gate tells when all indices are filled. No other handler runs before, so that
-// none sees a part of what exists.
+// Gate is a barrier that opens when all indices are filled. No other handler runs
+// before, because it would see incomplete indices.
 //
 // # Flow
 //
-//  1. The gate is made with all that is to be found out first: which resources
-//     there are, which namespaces.
-//  2. A source is expected for every indexed kind in every namespace, and only
-//     then what told of them is synced.
-//  3. A source is synced when everything in its first list is indexed; or it is
-//     dropped, because the kind or the namespace is gone.
-//  4. When there is none left, the gate opens.
+//  1. The barrier starts with sources that must be discovered first: the
+//     resources and the namespaces.
+//  2. A source is expected for every indexed kind in every namespace. Only then
+//     is the source that led to it marked as synced.
+//  3. A source is synced when everything in its first list is indexed. It is
+//     dropped if the kind or the namespace no longer exists.
+//  4. When no unsynced source is left, the barrier opens.
 //
 // # Guarantees
 //
-// It opens once and stays open, whatever is expected afterwards, unless it is
-// closed again because indices are filled anew.
+// It opens once and stays open, whatever is expected later, unless Close is called
+// because the indices are filled again.
 //
 // # Assumptions
 //
-// Nobody waits here with an object: kinds that have no indices, and the other
-// handlers of those that have, are listed after the gate has opened.
+// No object's turn waits here: kinds without indices, and the other handlers of indexed
+// kinds, are listed after the barrier has opened.
 type Gate struct {
 	mu      sync.Mutex
-	sources map[string]bool // whether they are synced; nil when the gate is open
-	missing int             // those that are not
+	sources map[string]bool // source to synced; nil when the barrier is open
+	missing int             // number of unsynced sources
 	open    chan struct{}
 }
 
-// NewGate makes a gate that waits for the sources. With none it is open.
+// NewGate returns a barrier that waits for the sources. Without sources it is open.
 func NewGate(sources ...string) *Gate {
 	g := &Gate{sources: map[string]bool{}, open: make(chan struct{})}
 	for _, name := range sources {
@@ -47,8 +47,8 @@ func NewGate(sources ...string) *Gate {
 	return g
 }
 
-// Expect makes an unopened gate wait for the source, too. For a source that is
-// known already it changes nothing.
+// Expect makes a closed barrier wait for another source. It does nothing if the source
+// is known already, or if the barrier is open.
 func (g *Gate) Expect(source string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -58,8 +58,8 @@ func (g *Gate) Expect(source string) {
 	}
 }
 
-// Synced tells that all there was in the source is indexed. It may be told
-// again, and of sources that are not expected.
+// Synced marks a source as fully indexed. It may be called repeatedly, and for unknown
+// sources.
 func (g *Gate) Synced(source string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -70,8 +70,7 @@ func (g *Gate) Synced(source string) {
 	}
 }
 
-// Drop tells that there is nothing more to be expected of the source, because it
-// does not exist any more.
+// Drop removes a source that no longer exists.
 func (g *Gate) Drop(source string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -82,8 +81,8 @@ func (g *Gate) Drop(source string) {
 	delete(g.sources, source)
 }
 
-// Close makes a gate wait for the source, and for all that is expected from now
-// on: what was synced before is not anymore.
+// Close makes the barrier wait for the source and for everything that is expected from
+// now on. Sources that were synced before are forgotten.
 func (g *Gate) Close(source string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -95,7 +94,7 @@ func (g *Gate) Close(source string) {
 	g.missing = len(g.sources)
 }
 
-// settle opens the gate if nothing is waited for.
+// settle opens the barrier if no source is missing.
 func (g *Gate) settle() {
 	if g.missing == 0 {
 		g.sources = nil
@@ -103,15 +102,16 @@ func (g *Gate) settle() {
 	}
 }
 
-// Open is closed when the gate is open, or has been meanwhile.
+// Open returns a channel that is closed when the barrier opens. After Close, a new call
+// returns another channel.
 func (g *Gate) Open() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.open
 }
 
-// Waiting are the names of the sources that are not synced yet, in alphabetic
-// order; none if the gate is open.
+// Waiting returns the names of the unsynced sources, sorted. It is empty if the barrier
+// is open.
 func (g *Gate) Waiting() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -125,9 +125,9 @@ func (g *Gate) Waiting() []string {
 	return names
 }
 
-// Await waits until the gate is open. As long as it is not, tell is called in
-// the interval with what is being waited for: a source that cannot be listed must
-// not hold up everything in silence. The error is why the context is done.
+// Await waits until the barrier is open. Meanwhile it calls tell with the unsynced
+// sources at the given interval: a source that cannot be listed must not block
+// everything silently. It returns the cause of ctx if that ends first.
 func (g *Gate) Await(ctx context.Context, interval time.Duration, tell func(waiting []string)) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()

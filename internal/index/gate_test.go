@@ -21,26 +21,26 @@ func isOpen(g *Gate) bool {
 	}
 }
 
-func TestTheGateOpensWhenNothingIsWaitedFor(t *testing.T) {
+func TestTheGateOpensWhenAllSourcesAreSynced(t *testing.T) {
 	steps := []struct {
 		title   string
 		do      func(g *Gate)
 		waiting []string // none: it is open
 	}{
 		{"made", func(*Gate) {}, []string{"namespaces"}},
-		{"a source is expected", func(g *Gate) { g.Expect("pods in b") }, []string{"namespaces", "pods in b"}},
-		{"another one", func(g *Gate) { g.Expect("pods in a") }, []string{"namespaces", "pods in a", "pods in b"}},
-		{"what told of them is synced", func(g *Gate) { g.Synced("namespaces") }, []string{"pods in a", "pods in b"}},
-		{"an unknown one is synced", func(g *Gate) { g.Synced("pods in z") }, []string{"pods in a", "pods in b"}},
-		{"one is synced", func(g *Gate) { g.Synced("pods in a") }, []string{"pods in b"}},
-		{"and once more", func(g *Gate) { g.Synced("pods in a") }, []string{"pods in b"}},
-		{"and is expected again", func(g *Gate) { g.Expect("pods in a") }, []string{"pods in b"}},
-		{"it vanishes and comes back", func(g *Gate) { g.Drop("pods in a"); g.Expect("pods in a") }, []string{"pods in a", "pods in b"}},
-		{"the unsynced one vanishes", func(g *Gate) { g.Drop("pods in b") }, []string{"pods in a"}},
-		{"an unknown one vanishes", func(g *Gate) { g.Drop("pods in z") }, []string{"pods in a"}},
-		{"the last one vanishes", func(g *Gate) { g.Drop("pods in a") }, nil},
-		{"a source comes too late", func(g *Gate) { g.Expect("pods in c") }, nil},
-		{"it is synced and vanishes", func(g *Gate) { g.Synced("pods in c"); g.Drop("pods in c") }, nil},
+		{"expect a source", func(g *Gate) { g.Expect("pods in b") }, []string{"namespaces", "pods in b"}},
+		{"expect another one", func(g *Gate) { g.Expect("pods in a") }, []string{"namespaces", "pods in a", "pods in b"}},
+		{"sync their origin", func(g *Gate) { g.Synced("namespaces") }, []string{"pods in a", "pods in b"}},
+		{"sync an unknown one", func(g *Gate) { g.Synced("pods in z") }, []string{"pods in a", "pods in b"}},
+		{"sync one", func(g *Gate) { g.Synced("pods in a") }, []string{"pods in b"}},
+		{"sync it again", func(g *Gate) { g.Synced("pods in a") }, []string{"pods in b"}},
+		{"expect it again", func(g *Gate) { g.Expect("pods in a") }, []string{"pods in b"}},
+		{"drop it and expect it again", func(g *Gate) { g.Drop("pods in a"); g.Expect("pods in a") }, []string{"pods in a", "pods in b"}},
+		{"drop the unsynced one", func(g *Gate) { g.Drop("pods in b") }, []string{"pods in a"}},
+		{"drop an unknown one", func(g *Gate) { g.Drop("pods in z") }, []string{"pods in a"}},
+		{"drop the last one", func(g *Gate) { g.Drop("pods in a") }, nil},
+		{"expect a late one", func(g *Gate) { g.Expect("pods in c") }, nil},
+		{"sync it and drop it", func(g *Gate) { g.Synced("pods in c"); g.Drop("pods in c") }, nil},
 	}
 	g := NewGate("namespaces")
 	for _, step := range steps {
@@ -54,13 +54,13 @@ func TestTheGateOpensWhenNothingIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestAGateThatWaitsForNothingIsOpen(t *testing.T) {
+func TestAGateWithoutSourcesIsOpen(t *testing.T) {
 	if g := NewGate(); !isOpen(g) || len(g.Waiting()) > 0 {
 		t.Error("it is not open")
 	}
 }
 
-func TestWhatHoldsUpTheGateIsToldByName(t *testing.T) {
+func TestUnsyncedSourcesAreReportedByName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewGate("pods", "nodes")
 		var told [][]string
@@ -92,7 +92,7 @@ func TestWaitingAtTheGateEndsWithTheContext(t *testing.T) {
 			t.Errorf("got %v, want %v", err, why)
 		}
 		if told < 2 {
-			t.Errorf("told %d times, want at least 2", told)
+			t.Errorf("tell was called %d times, want at least 2", told)
 		}
 	})
 }
@@ -119,11 +119,11 @@ func TestTheGateOpensOnceUnderConcurrentUse(t *testing.T) {
 	users.Wait()
 	g.Synced("discovery")
 	if !isOpen(g) {
-		t.Errorf("it waits for %q", g.Waiting())
+		t.Errorf("the gate waits for %q", g.Waiting())
 	}
 }
 
-func TestAClosedGateWaitsForAllThatIsExpectedAnew(t *testing.T) {
+func TestAClosedGateWaitsForNewlyExpectedSources(t *testing.T) {
 	t.Parallel()
 	g := NewGate("resources", "namespaces")
 	g.Expect("pods")
@@ -146,7 +146,7 @@ func TestAClosedGateWaitsForAllThatIsExpectedAnew(t *testing.T) {
 	g.Synced("resources")
 	select {
 	case <-g.Open():
-		t.Error("it is open although something is missing")
+		t.Error("the gate is open although a source is missing")
 	default:
 	}
 }

@@ -1,11 +1,10 @@
-// Package index keeps what users want to know of many objects at once: indices
-// that are filled by users' functions, one object at a time, and are looked up
-// by handlers of any other object.
+// Package index implements in-memory indices: users' functions fill them, one object at
+// a time, and handlers of any object look them up.
 //
-// There are three parts. [Index] holds the values. [Indexers] calls the functions
-// for an object and does with its values what the outcomes demand; the decisions
-// themselves are pure, see [Failure]. [Gate] tells when all indices are filled
-// for the first time, before which no other handler is to run.
+// It has three parts. [Index] contains the values. [Indexers] calls the functions for
+// an object and applies their outcomes; the decisions are pure, see [Failure]. [Gate]
+// is the barrier that holds back all other handlers until the indices are filled for
+// the first time.
 package index
 
 import (
@@ -13,41 +12,40 @@ import (
 	"sync"
 )
 
-// Index holds values under keys. Each value belongs to one object; an object can
-// have one value under each of any number of keys, and a key can have values of
-// any number of objects. Equal values of several objects are several values.
+// Index contains values under keys. Each value belongs to one object. An object may
+// have one value under each of any number of keys, and a key may have values of any
+// number of objects. Equal values of several objects count separately.
 //
 // # Guarantees
 //
-// All methods can be used at any time from anywhere, loops over the index
-// included. No look-up copies anything, and what it costs does not depend on how
-// much there is. What an update costs depends only on how many keys the object
-// has and had. No lock is held while the body of a loop runs.
+// All methods are safe for concurrent use, even within loops over the index. A lookup
+// copies nothing, and its cost does not depend on the size of the index. The cost of an
+// update depends only on the number of keys that the object has and had. No lock is
+// held while a loop body runs.
 //
-// A loop yields each value that is there from the beginning to the end exactly
-// once, as it was when the loop got there. Values that are removed before they
-// are reached are not yielded. No object is yielded twice under one key. Nothing
-// else is said about the order.
+// A loop yields each value that is present from its start to its end exactly once, as
+// it was when the loop reached it. Values that are removed before they are reached are
+// not yielded. No object is yielded twice under one key. The order is not specified.
 //
 // # Caveats
 //
-// What several look-ups tell may not fit together, because objects come and go
-// in between: neither Count and a loop, nor two loops. A loop over all keys may
-// meet an object twice, or not at all, if it changes its keys meanwhile.
+// Several lookups may be inconsistent with each other because objects change in
+// between: Count and a loop, for example, or two loops. A loop over all keys may yield
+// an object twice, or not at all, if its keys change meanwhile.
 type Index[K comparable, V any] struct {
 	mu      sync.RWMutex
 	keys    map[K]*store[K, V]
-	order   chain[store[K, V]]      // the same stores, for walking
-	objects map[string]*entry[K, V] // the first one; the others are its siblings
+	order   chain[store[K, V]]      // the same stores, for iteration
+	objects map[string]*entry[K, V] // the first entry; the others are its siblings
 	turn    uint64                  // counts updates
 }
 
-// store is what is under one key; it is never empty.
+// store contains the values of one key. It is never empty.
 type store[K comparable, V any] struct {
 	place  link[store[K, V]] // in Index.order
 	key    K
 	values chain[V]
-	first  entry[K, V] // of values: most keys have one, which is found faster here
+	first  entry[K, V] // of values: most keys have only one, stored inline for speed
 	seen   uint64      // the last update whose object had a value here before
 }
 
@@ -55,19 +53,19 @@ type store[K comparable, V any] struct {
 type entry[K comparable, V any] struct {
 	place   link[V] // in store.values
 	store   *store[K, V]
-	sibling *entry[K, V] // another one of the same object
+	sibling *entry[K, V] // another entry of the same object
 }
 
-// New makes an empty index.
+// New returns an empty index.
 func New[K comparable, V any]() *Index[K, V] {
 	return &Index[K, V]{keys: map[K]*store[K, V]{}, objects: map[string]*entry[K, V]{}}
 }
 
-// Put makes the values all that the object has in the index; nil or an empty map
-// takes it out. The map is not kept and not changed.
+// Put replaces all values of the object in the index. nil or an empty map removes the
+// object. The map is neither kept nor changed.
 //
-// The object is named by anything that tells it from all others, also those of
-// other resources if they are in the same index, such as its uid.
+// object must be unique among all objects in the index, across resources; for example
+// the uid.
 func (x *Index[K, V]) Put(object string, values map[K]V) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -86,7 +84,7 @@ func (x *Index[K, V]) Put(object string, values map[K]V) {
 	}
 	for key, v := range values {
 		if _, found := values[key]; !found {
-			continue // a NaN: it could be neither looked up nor ever removed
+			continue // a NaN key can be neither looked up nor removed
 		}
 		s := x.keys[key]
 		if s != nil && s.seen == x.turn {
@@ -101,7 +99,7 @@ func (x *Index[K, V]) Put(object string, values map[K]V) {
 	}
 }
 
-// add makes an entry in the store, or in a new one if it is nil.
+// add adds an entry to s, or to a new store if s is nil.
 func (x *Index[K, V]) add(s *store[K, V], key K, v *V, sibling *entry[K, V]) *entry[K, V] {
 	var e *entry[K, V]
 	if s != nil {
@@ -117,7 +115,7 @@ func (x *Index[K, V]) add(s *store[K, V], key K, v *V, sibling *entry[K, V]) *en
 	return e
 }
 
-// Remove takes the object out of the index, if it is there.
+// Remove removes the object from the index if it is present.
 func (x *Index[K, V]) Remove(object string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -129,31 +127,31 @@ func (x *Index[K, V]) Remove(object string) {
 	delete(x.objects, object)
 }
 
-// drop takes an entry out of its store, and the store away if it is empty then.
+// drop removes an entry from its store, and removes the store if it is empty then.
 func (x *Index[K, V]) drop(e *entry[K, V]) {
 	s := e.store
 	s.values.remove(&e.place)
-	e.sibling = nil // the entry may stay with its store: nothing else must with it
+	e.sibling = nil // the store may keep this entry in memory, which must not keep others
 	if s.values.size == 0 {
 		delete(x.keys, s.key)
 		x.order.remove(&s.place)
 	}
 }
 
-// Replace is Put with the type of the map erased: values must be a map[K]V.
+// Replace is Put with an untyped map: values must be a map[K]V.
 func (x *Index[K, V]) Replace(object string, values any) { x.Put(object, values.(map[K]V)) }
 
-// find is the store of the key, nil if there is none.
+// find returns the store of the key, or nil.
 func (x *Index[K, V]) find(key K) *store[K, V] {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.keys[key]
 }
 
-// Has tells whether there are values under the key.
+// Has reports whether there are values under the key.
 func (x *Index[K, V]) Has(key K) bool { return x.find(key) != nil }
 
-// Count is the number of values under the key.
+// Count returns the number of values under the key.
 func (x *Index[K, V]) Count(key K) int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -163,15 +161,14 @@ func (x *Index[K, V]) Count(key K) int {
 	return 0
 }
 
-// Len is the number of keys.
+// Len returns the number of keys.
 func (x *Index[K, V]) Len() int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return len(x.keys)
 }
 
-// One is one of the values under the key, the one that came last; found is false
-// if there is none.
+// One returns the newest value under the key. found is false if there is none.
 func (x *Index[K, V]) One(key K) (v V, found bool) {
 	for v := range x.Get(key) {
 		return v, true
@@ -179,8 +176,8 @@ func (x *Index[K, V]) One(key K) (v V, found bool) {
 	return v, false
 }
 
-// Get loops over the values under the key. The key is looked up when the loop
-// begins.
+// Get returns a sequence of the values under the key. The key is looked up when the
+// loop starts.
 func (x *Index[K, V]) Get(key K) iter.Seq[V] {
 	return func(yield func(V) bool) {
 		s := x.find(key)
@@ -195,7 +192,7 @@ func (x *Index[K, V]) Get(key K) iter.Seq[V] {
 	}
 }
 
-// Keys loops over the keys that have values.
+// Keys returns a sequence of the keys that have values.
 func (x *Index[K, V]) Keys() iter.Seq[K] {
 	return func(yield func(K) bool) {
 		for s := range x.order.walk {
@@ -206,7 +203,7 @@ func (x *Index[K, V]) Keys() iter.Seq[K] {
 	}
 }
 
-// All loops over all values with their keys.
+// All returns a sequence of all values with their keys.
 func (x *Index[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		for s := range x.order.walk {

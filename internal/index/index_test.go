@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// contents is all that is in an index, with the values of each key sorted.
+// contents returns everything in an index, with sorted values.
 func contents(x *Index[string, string]) map[string][]string {
 	all := map[string][]string{}
 	for key, v := range x.All() {
@@ -23,7 +23,7 @@ func contents(x *Index[string, string]) map[string][]string {
 	return all
 }
 
-// intact checks that nothing is left in the chains that is not in the index.
+// intact checks that the chains contain exactly the values in the index.
 func intact[K comparable, V any](t *testing.T, x *Index[K, V]) {
 	t.Helper()
 	intactChain(t, &x.order, len(x.keys))
@@ -41,7 +41,7 @@ func intactChain[T any](t *testing.T, c *chain[T], size int) {
 	n := 0
 	for l := c.first.Load(); l != nil; l = l.next.Load() {
 		if l.before != before || l.value.Load() == nil {
-			t.Errorf("link %d of %d is not what it should be", n, size)
+			t.Errorf("link %d of %d is wrong", n, size)
 		}
 		before = l
 		n++
@@ -89,10 +89,10 @@ func TestObjectsHaveOneValueUnderEachOfTheirKeys(t *testing.T) {
 		{"another value under the same key", "b", m{"x": "b2"}, map[string][]string{"x": {"a1", "b1", "b2"}, "y": {"a2"}}},
 		{"keys are dropped and added", "a", m{"y": "a3", "z": "a4"}, map[string][]string{"x": {"b1", "b2"}, "y": {"a3"}, "z": {"a4"}}},
 		{"an emptied key is gone", "a", m{"z": "a4"}, map[string][]string{"x": {"b1", "b2"}, "z": {"a4"}}},
-		{"a nil map takes the object out", "b", nil, map[string][]string{"x": {"b1"}, "z": {"a4"}}},
-		{"so does an empty map", "c", m{}, map[string][]string{"z": {"a4"}}},
-		{"also one that is not there", "d", m{}, map[string][]string{"z": {"a4"}}},
-		{"a key that was gone is back", "b", m{"x": "b5"}, map[string][]string{"x": {"b5"}, "z": {"a4"}}},
+		{"a nil map removes the object", "b", nil, map[string][]string{"x": {"b1"}, "z": {"a4"}}},
+		{"an empty map removes the object", "c", m{}, map[string][]string{"z": {"a4"}}},
+		{"an empty map for an unknown object", "d", m{}, map[string][]string{"z": {"a4"}}},
+		{"a removed key is used again", "b", m{"x": "b5"}, map[string][]string{"x": {"b5"}, "z": {"a4"}}},
 	}
 	x := New[string, string]()
 	check(t, x, map[string][]string{})
@@ -110,7 +110,7 @@ func TestObjectsHaveOneValueUnderEachOfTheirKeys(t *testing.T) {
 	x.Remove("b")
 	check(t, x, map[string][]string{})
 	if len(x.objects) != 0 {
-		t.Errorf("%d objects are remembered for nothing", len(x.objects))
+		t.Errorf("%d objects remain without values", len(x.objects))
 	}
 }
 
@@ -118,27 +118,27 @@ func TestNothingIsFoundUnderUnknownKeys(t *testing.T) {
 	x := New[string, int]()
 	x.Put("a", map[string]int{"known": 0})
 	if _, found := x.One("unknown"); found || x.Has("unknown") || x.Count("unknown") != 0 {
-		t.Error("something is found under an unknown key")
+		t.Error("found a value under an unknown key")
 	}
 	for v := range x.Get("unknown") {
-		t.Errorf("there is %v under an unknown key", v)
+		t.Errorf("got %v under an unknown key", v)
 	}
 	if v, found := x.One("known"); !found || v != 0 {
-		t.Error("a zero value is a value")
+		t.Error("a zero value is not found")
 	}
 }
 
-func TestKeysThatCannotBeFoundAreLeftOut(t *testing.T) {
+func TestKeysThatCannotBeLookedUpAreSkipped(t *testing.T) {
 	x := New[float64, string]()
 	x.Put("a", map[float64]string{math.NaN(): "lost", 1: "found"})
 	x.Put("a", map[float64]string{math.NaN(): "lost"})
 	x.Remove("a")
 	if x.Len() != 0 || len(x.objects) != 0 {
-		t.Errorf("%d keys and %d objects are left", x.Len(), len(x.objects))
+		t.Errorf("%d keys and %d objects remain", x.Len(), len(x.objects))
 	}
 }
 
-func TestReplaceTakesTheMapOfItsTypeOnly(t *testing.T) {
+func TestReplaceAcceptsOnlyItsMapType(t *testing.T) {
 	x := New[string, string]()
 	var erased Target = x
 	erased.Replace("a", map[string]string{"k": "v"})
@@ -147,13 +147,13 @@ func TestReplaceTakesTheMapOfItsTypeOnly(t *testing.T) {
 	check(t, x, map[string][]string{})
 	defer func() {
 		if recover() == nil {
-			t.Error("a map of another type is accepted")
+			t.Error("a map of another type was accepted")
 		}
 	}()
 	erased.Replace("a", map[string]int{"k": 1})
 }
 
-func TestAnIndexIsWhatItsObjectsReturnedLast(t *testing.T) {
+func TestAnIndexHasTheLastValuesOfItsObjects(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	x, model := New[string, string](), map[string]map[string]string{}
 	for step := range 3000 {
@@ -187,7 +187,7 @@ func TestAnIndexIsWhatItsObjectsReturnedLast(t *testing.T) {
 	}
 }
 
-func TestLookUpsAllocateNothingAndUpdatesNoMoreInALargeIndex(t *testing.T) {
+func TestAllocationsDoNotDependOnTheSizeOfTheIndex(t *testing.T) {
 	small, large := filled(10, shapes["all under one key"]), filled(20_000, shapes["all under one key"])
 	lookUps := map[string]func(){
 		"Has":   func() { large.Has("key") },

@@ -9,56 +9,54 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// Target is an [Index] with its types erased.
+// Target is an [Index] without type parameters.
 type Target interface {
-	// Replace makes the values, a map of the index's own type, all that the
-	// object has in the index.
+	// Replace replaces all values of the object. values must be a map of the index's
+	// type.
 	Replace(object string, values any)
-	// Remove takes the object out of the index, if it is there.
+	// Remove removes the object from the index if it is present.
 	Remove(object string)
-	// Len is the number of keys.
+	// Len returns the number of keys.
 	Len() int
 }
 
-// Function is a declared index function and what it fills.
+// Function is a declared index function with its index.
 type Function struct {
-	// Handler has the id, the filters, the limits. Its Call leaves the map,
-	// which may be a nil one, in Request.Result; without any result the values
-	// are kept.
+	// Handler has the id, the filters and the limits. Its Call stores the map, which
+	// may be nil, in Request.Result. Without a result the values are kept.
 	Handler *registry.Handler
 	Into    Target
 }
 
-// Indexers keep what the objects of one resource have in indices up to date.
+// Indexers update the indices for the objects of one resource.
 //
 // # Guarantees
 //
-// All functions that match an object are called for each of its events, one
-// after another. By default, their unclassified errors are ignored. What they ask
-// to be patched is thrown away.
+// All matching functions are called for each event of an object, sequentially. By
+// default, their errors are ignored unless they are temporary or permanent. Their
+// patches are discarded.
 //
-// Functions that fail are remembered for as long as the object exists: see
-// [Failure]. Objects for which nothing fails cost nothing.
+// Failing functions are remembered as long as the object exists: see [Failure]. Objects
+// without failures need no memory.
 //
 // # Assumptions
 //
-// There is one call at a time for one object; calls for different objects may
-// run at the same time.
+// Calls for one object are sequential; calls for different objects may be concurrent.
 type Indexers struct {
-	Functions      []Function       // in the order of declaration
-	DefaultBackoff time.Duration    // pause after an unclassified error that is to be tried again
-	Observe        execute.Observer // told of calls; nil for nobody
+	Functions      []Function       // in order of declaration
+	DefaultBackoff time.Duration    // pause after an unclassified error that is retried
+	Observe        execute.Observer // called for each call of a function; may be nil
 
 	mu      sync.Mutex
 	failing map[string]Failures // by object
 }
 
-// Update does for an event, other than a deletion, what is to be done in the
-// indices. Each function gets a request of its own, which the caller makes.
-// Panics of filters are passed on; those of functions are errors.
+// Update updates the indices for an event other than a deletion. It calls request for
+// each function to get a separate request. Panics of filters are propagated; panics of
+// functions are errors.
 //
-// If the context is done, the remaining functions are not called, and the values
-// in their indices stay.
+// If ctx ends, the remaining functions are not called, and the values in their indices
+// stay.
 func (x *Indexers) Update(ctx context.Context, request func() *registry.Request) {
 	for _, f := range x.Functions {
 		if ctx.Err() != nil {
@@ -108,8 +106,8 @@ func (x *Indexers) attempt(h *registry.Handler, req *registry.Request, f Failure
 	}
 }
 
-// Remove takes an object that is gone out of all indices, without calling any
-// function, and forgets what failed for it.
+// Remove removes a deleted object from all indices, without calling any function, and
+// forgets its failures.
 func (x *Indexers) Remove(object string) {
 	for _, f := range x.Functions {
 		f.Into.Remove(object)
@@ -119,7 +117,7 @@ func (x *Indexers) Remove(object string) {
 	delete(x.failing, object)
 }
 
-// Failing is the number of objects for which some function fails.
+// Failing returns the number of objects for which a function fails.
 func (x *Indexers) Failing() int {
 	x.mu.Lock()
 	defer x.mu.Unlock()

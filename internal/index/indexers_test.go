@@ -16,7 +16,7 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// script is an index function that does what it is told.
+// script is an index function with scripted results.
 type script struct {
 	t       *testing.T
 	index   *Index[string, string]
@@ -49,7 +49,7 @@ func newScript(t *testing.T, limits registry.Limits) *script {
 	return s
 }
 
-// event is one of the object, after which the function returns what is given.
+// event sends an event of the object, for which the function returns the given result.
 func (s *script) event(ctx context.Context, uid string, result map[string]string, err error) {
 	s.t.Helper()
 	body, parseErr := object.Parse([]byte(`{"metadata":{"uid":"` + uid + `","namespace":"ns","name":"n"}}`))
@@ -63,8 +63,8 @@ func (s *script) event(ctx context.Context, uid string, result map[string]string
 	})
 }
 
-// expect checks what is under the only key, and how often the function was
-// called since.
+// expect checks the values under the only key, and the number of calls since the last
+// check.
 func (s *script) expect(calls int, values ...string) {
 	s.t.Helper()
 	want := map[string][]string{}
@@ -96,7 +96,7 @@ func TestResultsReplaceTheValuesOfTheirObject(t *testing.T) {
 	s.expect(0)
 }
 
-func TestKeepingIsNoFailureWhateverErrorsMean(t *testing.T) {
+func TestKeepIsNotAFailureInAnyErrorMode(t *testing.T) {
 	for _, mode := range []registry.ErrorMode{registry.Retry, registry.Ignore, registry.Fail} {
 		s, ctx := newScript(t, registry.Limits{OnError: registry.Some(mode), Retries: registry.Some(1)}), t.Context()
 		s.event(ctx, "a", one("a1"), nil)
@@ -104,12 +104,12 @@ func TestKeepingIsNoFailureWhateverErrorsMean(t *testing.T) {
 		s.event(ctx, "a", nil, Keep)
 		s.expect(3, "a1")
 		if s.all.Failing() != 0 || strings.Contains(s.log.String(), "failed") {
-			t.Errorf("keeping counts as a failure:\n%s", s.log)
+			t.Errorf("keeping counted as a failure:\n%s", s.log)
 		}
 	}
 }
 
-func TestADeletedObjectIsRemovedWithoutAnyCall(t *testing.T) {
+func TestADeletedObjectIsRemovedWithoutACall(t *testing.T) {
 	s, ctx := newScript(t, registry.Limits{}), t.Context()
 	s.event(ctx, "a", one("a1"), nil)
 	s.event(ctx, "b", nil, &registry.PermanentError{Err: errors.New("oops")})
@@ -119,11 +119,11 @@ func TestADeletedObjectIsRemovedWithoutAnyCall(t *testing.T) {
 	s.all.Remove("unknown")
 	s.expect(0)
 	if s.all.Failing() != 0 {
-		t.Error("the failures of a deleted object are remembered")
+		t.Error("the failures of a deleted object are still remembered")
 	}
 }
 
-func TestATemporaryErrorExcludesUntilItsDelayIsOverAndAnEventComes(t *testing.T) {
+func TestATemporaryErrorExcludesUntilAnEventAfterItsDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ctx := newScript(t, registry.Limits{}), t.Context()
 		s.event(ctx, "a", one("a1"), nil)
@@ -135,7 +135,7 @@ func TestATemporaryErrorExcludesUntilItsDelayIsOverAndAnEventComes(t *testing.T)
 		s.expect(0)
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		s.expect(0) // nobody but an event makes it be called
+		s.expect(0) // it is called only for events
 		s.event(ctx, "a", nil, &registry.TemporaryError{Err: errors.New("again")})
 		s.expect(1)
 		if s.last.Retry != 1 || !s.last.Started.Equal(first) {
@@ -144,7 +144,7 @@ func TestATemporaryErrorExcludesUntilItsDelayIsOverAndAnEventComes(t *testing.T)
 		s.event(ctx, "a", one("a3"), nil)
 		s.expect(1, "a3")
 		if s.all.Failing() != 0 {
-			t.Error("a success is not forgotten")
+			t.Error("a success did not reset the failures")
 		}
 		s.event(ctx, "a", one("a4"), nil)
 		if s.expect(1, "a4"); s.last.Retry != 0 {
@@ -153,19 +153,19 @@ func TestATemporaryErrorExcludesUntilItsDelayIsOverAndAnEventComes(t *testing.T)
 	})
 }
 
-func TestAPermanentErrorExcludesForGood(t *testing.T) {
+func TestAPermanentErrorExcludesForever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cases := map[string]struct {
 			limits registry.Limits
 			err    error
-			calls  int // until it is over
+			calls  int // until the failure is final
 		}{
-			"said so":               {registry.Limits{}, &registry.PermanentError{Err: errors.New("oops")}, 1},
-			"by the mode":           {registry.Limits{OnError: registry.Some(registry.Fail)}, errors.New("oops"), 1},
-			"an unfit object":       {registry.Limits{OnError: registry.Some(registry.Fail)}, &registry.UndecodableError{Err: errors.New("oops")}, 1},
-			"no retries left":       {registry.Limits{Retries: registry.Some(2)}, &registry.TemporaryError{Err: errors.New("oops")}, 2},
-			"no time left":          {registry.Limits{Timeout: registry.Some(3 * time.Hour)}, &registry.TemporaryError{Err: errors.New("oops")}, 3},
-			"no retries, by a mode": {registry.Limits{Retries: registry.Some(2), OnError: registry.Some(registry.Retry)}, errors.New("oops"), 2},
+			"permanent error":     {registry.Limits{}, &registry.PermanentError{Err: errors.New("oops")}, 1},
+			"error mode":          {registry.Limits{OnError: registry.Some(registry.Fail)}, errors.New("oops"), 1},
+			"undecodable object":  {registry.Limits{OnError: registry.Some(registry.Fail)}, &registry.UndecodableError{Err: errors.New("oops")}, 1},
+			"no retries left":     {registry.Limits{Retries: registry.Some(2)}, &registry.TemporaryError{Err: errors.New("oops")}, 2},
+			"no time left":        {registry.Limits{Timeout: registry.Some(3 * time.Hour)}, &registry.TemporaryError{Err: errors.New("oops")}, 3},
+			"no retries, by mode": {registry.Limits{Retries: registry.Some(2), OnError: registry.Some(registry.Retry)}, errors.New("oops"), 2},
 		}
 		for name, c := range cases {
 			s, ctx := newScript(t, c.limits), t.Context()
@@ -177,7 +177,7 @@ func TestAPermanentErrorExcludesForGood(t *testing.T) {
 				time.Sleep(time.Hour)
 			}
 			s.matches = false
-			s.event(ctx, "a", one("a2"), nil) // not even if filters match anew
+			s.event(ctx, "a", one("a2"), nil) // not even if the filters match again
 			s.matches = true
 			s.event(ctx, "a", one("a2"), nil)
 			t.Log(name)
@@ -188,7 +188,7 @@ func TestAPermanentErrorExcludesForGood(t *testing.T) {
 	})
 }
 
-func TestUnfitObjectsAreTreatedLikeErrorsButTriedWithEachEvent(t *testing.T) {
+func TestUndecodableObjectsAreErrorsButRetriedWithEachEvent(t *testing.T) {
 	misfit := &registry.UndecodableError{Err: errors.New("oops")}
 	ignoring, ctx := newScript(t, registry.Limits{}), t.Context()
 	ignoring.event(ctx, "a", one("a1"), nil)
@@ -201,11 +201,11 @@ func TestUnfitObjectsAreTreatedLikeErrorsButTriedWithEachEvent(t *testing.T) {
 	retrying.event(ctx, "a", one("a2"), nil)
 	retrying.expect(1, "a2")
 	if ignoring.all.Failing()+retrying.all.Failing() != 0 {
-		t.Error("an attempt that does not count is remembered")
+		t.Error("an uncounted attempt is remembered")
 	}
 }
 
-func TestAnInterruptedFunctionLeavesEverythingAsItWas(t *testing.T) {
+func TestAnInterruptedFunctionKeepsTheValues(t *testing.T) {
 	s := newScript(t, registry.Limits{})
 	s.event(t.Context(), "a", one("a1"), nil)
 	ctx, stop := context.WithCancelCause(t.Context())
@@ -213,7 +213,7 @@ func TestAnInterruptedFunctionLeavesEverythingAsItWas(t *testing.T) {
 	s.event(ctx, "a", nil, &registry.TemporaryError{Err: errors.New("cancelled")})
 	s.expect(2, "a1")
 	s.event(ctx, "a", one("a2"), nil)
-	s.expect(0, "a1") // the context is done: nothing is called
+	s.expect(0, "a1") // ctx has ended: no function is called
 }
 
 func TestPanicsOfFunctionsAreErrors(t *testing.T) {
@@ -241,6 +241,6 @@ func TestIndexersAreLoggedTersely(t *testing.T) {
 		}
 	}
 	if strings.Contains(log, "invoked") {
-		t.Errorf("the log tells too much:\n%s", log)
+		t.Errorf("the log has too many lines:\n%s", log)
 	}
 }

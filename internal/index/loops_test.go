@@ -12,10 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// one is what an object has in an index with everything under one key.
+// one returns the values of an object in an index with only one key.
 func one(v string) map[string]string { return map[string]string{"key": v} }
 
-// numbered is an index of objects 0…n-1, each with its own name under the key.
+// numbered returns an index of objects 0…n-1, each with its own name under the key.
 func numbered(n int) *Index[string, string] {
 	x := New[string, string]()
 	for i := range n {
@@ -24,9 +24,9 @@ func numbered(n int) *Index[string, string] {
 	return x
 }
 
-func TestTheBodyOfALoopMayDoAnythingToTheIndex(t *testing.T) {
+func TestALoopBodyMayChangeTheIndex(t *testing.T) {
 	cases := map[string]struct {
-		// body is called for each value of 0…5, which come as 5…0.
+		// body is called for each value of 0…5, which are yielded as 5…0.
 		body func(x *Index[string, string], v string)
 		want []string
 	}{
@@ -108,7 +108,7 @@ func TestTheBodyOfALoopMayDoAnythingToTheIndex(t *testing.T) {
 	}
 }
 
-func TestKeysMayComeAndGoInALoopOverThem(t *testing.T) {
+func TestKeysMayChangeInALoopOverThem(t *testing.T) {
 	x := New[string, string]()
 	for _, key := range []string{"a", "b", "c", "d"} {
 		x.Put(key, map[string]string{key: "v"})
@@ -128,7 +128,7 @@ func TestKeysMayComeAndGoInALoopOverThem(t *testing.T) {
 	}
 }
 
-func TestALoopKeepsNobodyWaiting(t *testing.T) {
+func TestALoopDoesNotBlockOthers(t *testing.T) {
 	x := numbered(3)
 	for range x.All() {
 		var others sync.WaitGroup
@@ -140,11 +140,11 @@ func TestALoopKeepsNobodyWaiting(t *testing.T) {
 				}
 			})
 		}
-		others.Wait() // would never end if the loop held a lock
+		others.Wait() // would block forever if the loop held a lock
 	}
 }
 
-func TestASequenceCanBeUsedAgainAndSeesWhatIsThereThen(t *testing.T) {
+func TestASequenceCanBeReusedAndSeesNewValues(t *testing.T) {
 	x := New[string, string]()
 	values := x.Get("key")
 	if got := slices.Collect(values); len(got) != 0 {
@@ -152,11 +152,11 @@ func TestASequenceCanBeUsedAgainAndSeesWhatIsThereThen(t *testing.T) {
 	}
 	x.Put("a", one("v"))
 	if got := slices.Collect(values); !slices.Equal(got, []string{"v"}) {
-		t.Errorf("got %q, want what was put meanwhile", got)
+		t.Errorf("got %q, want the value that was put meanwhile", got)
 	}
 }
 
-func TestWhatStaysIsYieldedExactlyOnceWhateverHappensAround(t *testing.T) {
+func TestStableValuesAreYieldedOnceDuringConcurrentChanges(t *testing.T) {
 	const stable, restless, rounds = 200, 50, 60
 	x := New[string, int]()
 	var stop atomic.Bool
@@ -177,7 +177,7 @@ func TestWhatStaysIsYieldedExactlyOnceWhateverHappensAround(t *testing.T) {
 				case 2:
 					x.Put(object, map[string]int{"key": -1 - n, "other": -n})
 				}
-				x.Put(fmt.Sprint("stable", n%stable), map[string]int{"key": n % stable}) // the same again
+				x.Put(fmt.Sprint("stable", n%stable), map[string]int{"key": n % stable}) // the same value again
 			}
 		})
 	}
@@ -206,7 +206,7 @@ func TestWhatStaysIsYieldedExactlyOnceWhateverHappensAround(t *testing.T) {
 	writers.Wait()
 }
 
-func TestWhatIsReplacedOrRemovedIsLetGo(t *testing.T) {
+func TestReplacedAndRemovedValuesAreReleased(t *testing.T) {
 	x := New[string, *[64]byte]()
 	put := func(object string) weak.Pointer[[64]byte] {
 		v := new([64]byte)
@@ -218,9 +218,9 @@ func TestWhatIsReplacedOrRemovedIsLetGo(t *testing.T) {
 	x.Remove("b")
 	runtime.GC()
 	if replaced.Value() != nil || removed.Value() != nil {
-		t.Error("the index keeps values that are not in it")
+		t.Error("the index keeps removed values in memory")
 	}
 	if v, _ := x.One("key"); v != kept.Value() {
-		t.Error("the value is not there")
+		t.Error("the value is missing")
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// terse is a logger for what happens with every event of every object: what is
-// less than a warning is logged one level lower.
+// terse returns a logger for messages that occur with every event of every object: it
+// lowers levels below WARN by one.
 func terse(log *slog.Logger) *slog.Logger { return slog.New(lowered{log.Handler()}) }
 
 type lowered struct{ slog.Handler }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// attempt sends the request once and has its answer read.
+// attempt sends the request once and reads its response.
 func (c *Client) attempt(outer context.Context, conns *conns, r *call) (o outcome) {
 	slot, err := c.takeSlot(outer, r.route)
 	if err != nil {
@@ -57,14 +57,14 @@ func (c *Client) attempt(outer context.Context, conns *conns, r *call) (o outcom
 	}()
 
 	confirmation := c.confirm(ctx, conns, r, cancel)
-	a.Response, o = roundTrip(ctx, conns, r) //nolint:bodyclose // closed above, or by whoever keeps it
+	a.Response, o = roundTrip(ctx, conns, r) //nolint:bodyclose // closed above, or later by the reader that keeps it
 	if o.code != 0 {
 		c.shared.answers.Add(1)
 	}
 	if o.err == nil && r.route != whole && r.route != aside {
 		deadline.stop()
-		// The reader may be slow because whoever it hands things to waits for
-		// a slot.
+		// The reader may be slow because it passes objects to code that waits for a
+		// slot itself, so the slot must be free.
 		finish()
 		a.Body = deadline.watch(a.Body, r.route)
 	}
@@ -96,7 +96,7 @@ func (c *Client) giveBack(s *slot, l learnt) {
 	}
 }
 
-// roundTrip gets the head of an answer.
+// roundTrip sends the request and returns the head of the response.
 func roundTrip(ctx context.Context, conns *conns, r *call) (*http.Response, outcome) {
 	var connected atomic.Bool
 	if !r.repeatable && conns.traced {
@@ -116,8 +116,8 @@ func roundTrip(ctx context.Context, conns *conns, r *call) (*http.Response, outc
 	return resp, o
 }
 
-// blamed finds out who ended a request that was ended before its time: the
-// errors of the transport do not say.
+// blamed sets the error and the origin of a request that was canceled early. The
+// transport's errors do not name the cause.
 func (o outcome) blamed(outer, inner context.Context) outcome {
 	if o.err == nil {
 		return o
@@ -131,13 +131,13 @@ func (o outcome) blamed(outer, inner context.Context) outcome {
 	return o
 }
 
-// late tells that there was no answer in time.
+// late reports whether the attempt timed out.
 func (o outcome) late() bool {
 	_, late := o.err.(*TimeoutError)
 	return late
 }
 
-// learnt is what the outcome says about the load of the server.
+// learnt returns the conclusion about the server's load.
 func (o outcome) learnt() learnt {
 	switch {
 	case o.late(), o.code == http.StatusTooManyRequests:
@@ -148,9 +148,9 @@ func (o outcome) learnt() learnt {
 	return nothing
 }
 
-// deadline ends a request that gets no answer for too long.
+// deadline cancels a request whose response takes too long.
 type deadline struct {
-	timer *time.Timer // nil if there is no limit
+	timer *time.Timer // nil means no limit
 	after time.Duration
 }
 
@@ -168,8 +168,8 @@ func (d *deadline) stop() {
 	}
 }
 
-// watch limits the silence of a streamed body; whoever follows a watch has
-// means of his own.
+// watch limits how long a streamed body may stay silent. Watches are exempt: package
+// stream detects silent watches.
 func (d *deadline) watch(body io.ReadCloser, r route) io.ReadCloser {
 	if d.timer == nil || r.isWatch() {
 		return body

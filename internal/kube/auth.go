@@ -14,28 +14,28 @@ import (
 	"gopf.dev/gopf/internal/jitter"
 )
 
-// A 401 may be about the credentials, or about one request only: an API that
-// another server serves has opinions of its own. So after a 401 somebody asks
-// the server itself, at a path that everybody may read. If it refuses the
-// credentials there, too, no request is sent with them any more; one after
-// another, those who wait ask again, until they are accepted or replaced.
+// A 401 may mean that the credentials are invalid, or that one aggregated API rejected
+// one request. After a 401, one of the waiting requests therefore asks the API server
+// itself for a path that every client may read. If that is rejected as well, no more
+// requests are sent with these credentials. The waiting requests take turns probing
+// until the credentials are accepted or replaced.
 
-// outage is the time in which the server refuses one set of credentials.
+// outage is a period in which the server rejects one set of credentials.
 type outage struct {
-	turn chan struct{} // holds one token: whoever has it asks the server
-	over chan struct{} // closed at the end
-	next time.Time     // when to ask again; of whoever has the token
+	turn chan struct{} // holds one token; its holder probes the server
+	over chan struct{} // closed when the outage is over
+	next time.Time     // time of the next probe; used only by the token holder
 
-	err     error        // the refusal, once there is one
-	refused atomic.Int32 // how often in a row the server has said no; 0: not certain yet
+	err     error        // the rejection; valid once refused > 0
+	refused atomic.Int32 // rejected probes in a row; 0 means not confirmed yet
 }
 
-// waited is the error of somebody who could not wait any longer.
+// waited returns the error of a request whose context ended during the outage.
 func (o *outage) waited(ctx context.Context) error {
 	if o.refused.Load() == 0 {
 		return context.Cause(ctx)
 	}
-	return fmt.Errorf("%w, while the credentials are refused: %w", context.Cause(ctx), o.err)
+	return fmt.Errorf("%w, while the API server rejects the credentials: %w", context.Cause(ctx), o.err)
 }
 
 func newOutage() *outage {
@@ -44,7 +44,7 @@ func newOutage() *outage {
 	return o
 }
 
-// certain is the outage that new requests must wait for; nil if there is none.
+// certain returns the confirmed outage that new requests must wait for, or nil.
 func (c *conns) certain() *outage {
 	if o := c.outage.Load(); o != nil && o.refused.Load() > 0 {
 		return o
@@ -52,7 +52,7 @@ func (c *conns) certain() *outage {
 	return nil
 }
 
-// suspected is the outage under way, which begins here if there is none.
+// suspected returns the current outage. It starts one if there is none.
 func (c *conns) suspected() *outage {
 	for {
 		if o := c.outage.Load(); o != nil {
@@ -62,14 +62,14 @@ func (c *conns) suspected() *outage {
 	}
 }
 
-// end lets all go on who wait. Only the holder of the turn calls it.
+// end releases all waiting requests. Only the holder of the token may call it.
 func (o *outage) end(c *conns) {
 	c.outage.CompareAndSwap(o, nil)
 	close(o.over)
 }
 
-// admitted waits while the credentials are known to be refused, and returns
-// the connections to use.
+// admitted waits while the credentials are known to be rejected, and returns the
+// connections to use.
 func (c *Client) admitted(ctx context.Context) (*conns, error) {
 	for {
 		conns := c.current()
@@ -83,8 +83,8 @@ func (c *Client) admitted(ctx context.Context) (*conns, error) {
 	}
 }
 
-// sitOut waits until the outage is over or other credentials are there, and
-// takes its turn in finding out. Its only error is that of ctx.
+// sitOut waits until the outage is over or the credentials are replaced, and takes its
+// turn in probing the server. It returns an error only if ctx ends.
 func (c *Client) sitOut(ctx context.Context, conns *conns, o *outage) error {
 	select {
 	case <-o.over:
@@ -111,7 +111,8 @@ func (c *Client) sitOut(ctx context.Context, conns *conns, o *outage) error {
 				o.turn <- struct{}{}
 				return o.waited(ctx)
 			}
-			// Without a clear answer, the requests shall see for themselves.
+			// The credentials are accepted, or the probe is inconclusive. In both cases,
+			// let the requests try for themselves.
 			c.noteAnswer(conns, answer)
 			o.end(conns)
 			return nil
@@ -127,23 +128,23 @@ func (c *Client) sitOut(ctx context.Context, conns *conns, o *outage) error {
 	}
 }
 
-// Hold makes all requests wait until [Client.Use] brings other credentials,
-// because the present ones must not be used any more. The error is what those
-// get to see whose contexts end meanwhile.
+// Hold makes all requests wait until [Client.Use] provides other credentials, because
+// the current ones must no longer be used. Requests whose contexts end meanwhile return
+// err.
 func (c *Client) Hold(err error) {
 	conns := c.shared.conns.Load()
-	o := &outage{turn: make(chan struct{}), over: make(chan struct{}), err: err} // nobody's turn
+	o := &outage{turn: make(chan struct{}), over: make(chan struct{}), err: err} // no token: requests must not probe
 	o.refused.Store(1)
 	conns.outage.Store(o)
 }
 
-// authWait is one request's part in it.
+// authWait is the state of one request that got a 401.
 type authWait struct {
-	conns    *conns // that refused last
-	refusals int    // by them, in a row
+	conns    *conns // the connections that got the last 401
+	refusals int    // 401 responses in a row on conns
 }
 
-// refused waits after a 401 until there is a point in trying again.
+// refused waits after a 401 until a retry makes sense.
 func (w *authWait) refused(ctx context.Context, c *Client, conns *conns, r fmt.Stringer, err error) error {
 	if w.conns != conns {
 		w.conns, w.refusals = conns, 0
@@ -153,36 +154,36 @@ func (w *authWait) refused(ctx context.Context, c *Client, conns *conns, r fmt.S
 		return nil
 	}
 	if w.refusals == 2 && conns.certain() == nil {
-		c.opts.Log.Warn("The API server answers 401 to a request although it accepts the credentials; trying again.",
+		c.opts.Log.Warn("The API server returned 401 for a request although it accepts the credentials; retrying.",
 			"request", r.String(), "error", err)
 	}
 	if w.refusals > 1 {
 		if sleepErr := sleep(ctx, c.authPause(w.refusals-1), conns.replaced); sleepErr != nil {
-			return fmt.Errorf("%w, while the credentials are refused: %w", sleepErr, err)
+			return fmt.Errorf("%w, while the API server rejects the credentials: %w", sleepErr, err)
 		}
 	}
 	return c.sitOut(ctx, conns, conns.suspected())
 }
 
-// authPause is the delay after n refusals in a row, with jitter.
+// authPause returns the pause after n rejections in a row, with jitter.
 func (c *Client) authPause(n int) time.Duration {
 	const first, most = 250 * time.Millisecond, 5 * time.Second
 	return c.opts.Jitter.Shorten(min(first<<min(n-1, 5), most), jitter.Slight)
 }
 
-// authState knows whether credentials are refused, so that this is said once
-// and not once per request and attempt.
+// authState tracks whether the credentials are rejected. It logs each change once
+// instead of once per request and attempt.
 type authState struct {
 	log    *slog.Logger
 	notify func(*rest.Config, error)
 
-	bad   atomic.Bool // spares the others the lock
+	bad   atomic.Bool // lets successful requests skip the lock
 	mu    sync.Mutex
-	since time.Time // of the first refusal after the last success
-	last  time.Time // refusal
+	since time.Time // first rejection after the last success
+	last  time.Time // latest rejection
 }
 
-// refused notes that the server certainly does not accept the credentials.
+// refused records a confirmed rejection of the credentials.
 func (a *authState) refused(c *conns, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -190,15 +191,15 @@ func (a *authState) refused(c *conns, err error) {
 	if !a.bad.Load() {
 		a.since = a.last
 		a.bad.Store(true)
-		a.log.Warn("The API server refuses the credentials; they are tried again until it accepts them or new ones come.", "error", err)
+		a.log.Warn("The API server rejects the credentials; retrying until it accepts them or they are replaced.", "error", err)
 	}
 	if a.notify != nil {
 		a.notify(c.given, err)
 	}
 }
 
-// noteAnswer learns from an answer other than 401 that the credentials are
-// accepted. Errors of the server itself say nothing about them.
+// noteAnswer records a response other than 401: the credentials are accepted. Server
+// errors prove nothing about them.
 func (c *Client) noteAnswer(conns *conns, o outcome) {
 	a := c.shared.auth
 	if !a.bad.Load() || o.code == 0 || o.code == http.StatusUnauthorized || o.code >= 500 {
@@ -206,7 +207,7 @@ func (c *Client) noteAnswer(conns *conns, o outcome) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// What was sent before they were refused is no sign of the contrary.
+	// A request that was sent before the rejection proves nothing.
 	if !a.bad.Load() || c.shared.conns.Load() != conns || o.began.Before(a.last) {
 		return
 	}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-func TestRefusedCredentialsAreTriedAgain(t *testing.T) {
+func TestRejectedCredentialsAreRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		no := refusal(401, "Unauthorized")
 		f := answers(no, no, no, no, no, no, no, no, ok("{}"), ok(onePod))
@@ -35,12 +35,12 @@ func TestRefusedCredentialsAreTriedAgain(t *testing.T) {
 			t.Errorf("told: -want +got\n%s", diff)
 		}
 		if len(log.lines) != 2 {
-			t.Errorf("log: got %q, want a line for the beginning and one for the end", log.lines)
+			t.Errorf("log: got %q, want one line for the start and one for the end", log.lines)
 		}
 	})
 }
 
-func TestA401OfOneRequestIsNotOneOfTheCredentials(t *testing.T) {
+func TestA401OfOneRequestDoesNotRejectTheCredentials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refusals := 0
 		f := answers(func(req *http.Request) (*http.Response, error) {
@@ -52,7 +52,7 @@ func TestA401OfOneRequestIsNotOneOfTheCredentials(t *testing.T) {
 			return ok(onePod)(req)
 		})
 		client, log := f.client(t, func(o *Options) {
-			o.Unauthorized = func(*rest.Config, error) { t.Error("the credentials are said to be refused") }
+			o.Unauthorized = func(*rest.Config, error) { t.Error("Unauthorized was called") }
 		})
 		var all sync.WaitGroup
 		all.Go(func() {
@@ -77,7 +77,7 @@ func TestA401OfOneRequestIsNotOneOfTheCredentials(t *testing.T) {
 	})
 }
 
-func TestAServerThatVanishesEndsTheWaitForIt(t *testing.T) {
+func TestAnUnreachableServerEndsTheWaitForCredentials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		no := refusal(401, "Unauthorized")
 		f := answers(no, no, breaks(errDial))
@@ -96,7 +96,7 @@ func TestWaitingForCredentialsEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := answers(refusal(401, "Unauthorized")).client(t)
 		var all sync.WaitGroup
-		for i := range 5 { // the first of them asks, then the second, …
+		for i := range 5 { // one waiting request after another probes the server
 			all.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i+1)*10*time.Second)
 				defer cancel()
@@ -110,7 +110,7 @@ func TestWaitingForCredentialsEndsWithTheContext(t *testing.T) {
 	})
 }
 
-func TestTheServerIsAskedAlsoByThoseWhoCannotWaitLong(t *testing.T) {
+func TestRequestsWithShortDeadlinesProbeTheServerToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		started := time.Now()
 		f := answers(func(req *http.Request) (*http.Response, error) {
@@ -129,10 +129,10 @@ func TestTheServerIsAskedAlsoByThoseWhoCannotWaitLong(t *testing.T) {
 			}
 		}
 		if took := time.Since(started); took > 25*time.Second {
-			t.Errorf("it took %v until the server was asked", took)
+			t.Errorf("the server was probed after %v", took)
 		}
 		if n := len(f.requests); n > 12 {
-			t.Errorf("there were %d requests: %q", n, f.requests)
+			t.Errorf("got %d requests: %q", n, f.requests)
 		}
 	})
 }
@@ -197,12 +197,12 @@ func TestWatchesEndWhenTheCredentialsAreReplaced(t *testing.T) {
 			t.Errorf("with the new credentials: got %v", err)
 		}
 		if n := len(client.shared.watches.open); n != 0 {
-			t.Errorf("%d watches are remembered", n)
+			t.Errorf("%d watches are still registered", n)
 		}
 	})
 }
 
-func TestAWatchThatOpensWhileCredentialsAreReplacedEnds(t *testing.T) {
+func TestAWatchOpenedWhileCredentialsAreReplacedEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := answers(func(req *http.Request) (*http.Response, error) {
 			time.Sleep(time.Second)
@@ -224,7 +224,7 @@ func TestAWatchThatOpensWhileCredentialsAreReplacedEnds(t *testing.T) {
 	})
 }
 
-func TestRefusedCredentialsAreSaidOnceForAllRequests(t *testing.T) {
+func TestRejectedCredentialsAreLoggedOnceForAllRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		started := time.Now()
 		f := answers(func(req *http.Request) (*http.Response, error) {

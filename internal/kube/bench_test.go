@@ -25,7 +25,7 @@ func managedNames() string {
 	return strings.Join(names, ",")
 }
 
-// repeating repeats a text.
+// repeating is a reader that repeats a text forever.
 type repeating struct {
 	text string
 	at   int

@@ -1,11 +1,10 @@
 // Package kube is the only code that talks to the Kubernetes API: requests,
 // lists, watches, discovery, authentication, retries and limits.
 //
-// It uses net/http on the transports and credentials that client-go
-// configures, and keeps objects as the bytes they came in. Requests share
-// HTTP/2 connections with health checks. Every watch has an HTTP/1.1
-// connection of its own, because a server closes watches that share one with
-// many writes.
+// It uses net/http on the transports and credentials that client-go configures, and
+// keeps objects as the bytes that were received. Requests share HTTP/2 connections with
+// health checks. Every watch has its own HTTP/1.1 connection, because a server closes
+// watches that share a connection with many writes.
 package kube
 
 import (
@@ -23,71 +22,72 @@ import (
 	"gopf.dev/gopf/internal/jitter"
 )
 
-// Options say how a [Client] behaves. Begin with [DefaultOptions]: here zero
-// means zero, not the default.
+// Options configure a [Client]. Start with [DefaultOptions]: a zero field means zero,
+// not the default.
 type Options struct {
-	// UserAgent names the program to the server. If empty, the name in the
-	// rest.Config is used, or client-go's default one.
+	// UserAgent identifies the program to the server. Default: the name in the
+	// rest.Config, or client-go's.
 	UserAgent string
 
-	// RequestTimeout is how long one attempt of a request may take in all. For
-	// lists it limits the silence instead, as their consumer may be slow; for
-	// watches the time until the answer begins. 30 s; 0 is no limit.
+	// RequestTimeout limits one attempt of a request, including reading the response.
+	// For lists it limits the silence between reads instead, because their consumer may
+	// be slow; for watches, the time until the response starts. Default: 30s. 0 means
+	// no limit.
 	RequestTimeout time.Duration
 
-	// ConnectTimeout limits the time to establish a connection. 10 s; 0 is no
-	// limit.
+	// ConnectTimeout limits the time to establish a connection. Default: 10s. 0 means
+	// no limit.
 	ConnectTimeout time.Duration
 
-	// IgnoreProxyVariables makes HTTPS_PROXY and the like not count; a proxy in
-	// the rest.Config does anyway. false.
+	// IgnoreProxyVariables ignores HTTPS_PROXY and related variables. A proxy in the
+	// rest.Config is always used. Default: false.
 	IgnoreProxyVariables bool
 
-	// Backoffs are the pauses between attempts of one request; when they run
-	// out, the last error is the answer. They start anew for each request and
-	// may be endless. Long ones are cut short when the server answers others
-	// again. 1, 1, 2, 3, 5, 8, 13, 21 s; nil is no retries.
+	// Backoffs are the pauses between the attempts of one request. When they run out,
+	// the last error is returned. The sequence restarts for each request and may be
+	// infinite. Long pauses are cut short when the server responds to other requests
+	// again. Default: 1, 1, 2, 3, 5, 8, 13, 21 s. nil means no retries.
 	Backoffs iter.Seq[time.Duration]
 
-	// Jitter shortens the framework's own retry delays, those of Backoffs included, so
-	// that several processes do not retry at the same instants. A Retry-After of the
-	// server is never shortened. nil means exact delays.
+	// Jitter shortens the client's retry delays, including those of Backoffs, so that
+	// several processes do not retry at the same time. A Retry-After of the server is
+	// never shortened. nil means exact delays.
 	Jitter jitter.Source
 
-	// EnforceRetryAfter makes the pause that the server asks for replace that
-	// of Backoffs, also when it is shorter. Otherwise the longer one is made.
+	// EnforceRetryAfter uses the server's Retry-After instead of Backoffs, even if it
+	// is shorter. Default: false, the longer of the two is used.
 	EnforceRetryAfter bool
 
-	// InFlight limits the requests under way at the same time; watches do not
-	// count.
+	// InFlight limits concurrent requests. Watches do not count.
 	InFlight InFlight
 
-	// Log gets failed attempts and refused credentials. Of failed attempts, one line a
-	// minute is ERROR for each kind of failure; the others are DEBUG. slog.Default.
+	// Log receives failed attempts and rejected credentials. For each kind of failure,
+	// one line per minute is logged at ERROR and the rest at DEBUG. Default:
+	// slog.Default().
 	Log *slog.Logger
 
-	// Observe, if set, is told of every attempt of a request, for metrics. It
-	// is called concurrently and must be quick.
+	// Observe is called after every attempt of a request, for metrics. It is called
+	// concurrently and must not block. May be nil.
 	Observe func(Observation)
 
-	// Unauthorized, if set, is told when the server certainly refuses the
-	// credentials (the error) and when it accepts some again (nil), with the
-	// configuration that they were given in. It must be quick and must not use
-	// the client.
+	// Unauthorized is called with the error when the server is known to reject the
+	// credentials, and with nil when it accepts credentials again. cfg is the
+	// configuration that contained them. It must not block and must not use the client.
+	// May be nil.
 	Unauthorized func(cfg *rest.Config, err error)
 
 	// ManagedFields keeps metadata.managedFields in the objects that are read.
-	// Default: false, because they often make up half of an object.
+	// Default: false, because they are often half of an object.
 	ManagedFields bool
 
-	// Gate, if set, is asked before every attempt of a write: its error refuses
-	// the write without sending it, as a [GatedError]; else the attempt may
-	// take until the time, if that is not zero. It is called concurrently and
-	// must be quick.
+	// Gate is called before every attempt of a write. If it returns an error, the write
+	// is not sent and fails with a [GatedError]. Otherwise the attempt may take until
+	// the returned time; the zero time means no limit. It is called concurrently and
+	// must not block. May be nil.
 	Gate func() (until time.Time, err error)
 }
 
-// DefaultOptions are the options with the defaults named at the fields.
+// DefaultOptions returns the options with the defaults that are documented at the fields.
 func DefaultOptions() Options {
 	const s = time.Second
 	return Options{
@@ -99,38 +99,38 @@ func DefaultOptions() Options {
 	}
 }
 
-// Observation is one attempt of a request.
+// Observation describes one attempt of a request.
 type Observation struct {
 	Verb     string                      // get, list, watch, create, patch, delete, discover
 	Resource schema.GroupVersionResource // empty for discovery
-	Code     int                         // of the answer; 0 if there was none
-	Duration time.Duration               // until the answer was read; of lists and watches, until it began
+	Code     int                         // HTTP status; 0 if there was no response
+	Duration time.Duration               // until the response was read; for lists and watches, until it started
 }
 
-// Client talks to one cluster. It is safe for concurrent use.
+// Client is a client of one cluster. It is safe for concurrent use.
 type Client struct {
 	opts   Options
-	limit  *limiter // of requests in flight; the shared one, unless capacity is reserved
+	limit  *limiter // of requests in flight; shared, unless capacity is reserved
 	shared *shared
 }
 
-// shared is what clients have in common that were derived from one another.
+// shared is the state that a client shares with all clients derived from it.
 type shared struct {
-	opts     Options    // of the client that all come from
-	using    sync.Mutex // of those who replace the connections
+	opts     Options    // of the original client
+	using    sync.Mutex // held while the connections are replaced
 	conns    atomic.Pointer[conns]
 	watches  openWatches
 	auth     *authState
 	recovery recovery
 	outages  Outages
-	answers  atomic.Uint64 // responses of any kind, counted
+	answers  atomic.Uint64 // number of responses of any kind
 	buffers  sync.Pool
 	skipped  skipped
 }
 
-// NewClient makes a client of a client-go configuration, of which only the
-// server, the credentials, the proxy, the dialler and the transport wrappers
-// count. With a Transport in it, everything goes through that.
+// NewClient returns a client for a client-go configuration. It uses only the server,
+// the credentials, the proxy, the dialer and the transport wrappers of cfg. If cfg has
+// a Transport, all requests go through it.
 func NewClient(cfg *rest.Config, o Options) (*Client, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -145,8 +145,8 @@ func NewClient(cfg *rest.Config, o Options) (*Client, error) {
 	return c, nil
 }
 
-// Use replaces server and credentials. Requests that wait because the former
-// ones were refused go on at once; open watches end with [ErrReplaced].
+// Use replaces the server and the credentials. Requests that wait because the previous
+// credentials were rejected continue at once. Open watches end with [ErrReplaced].
 func (c *Client) Use(cfg *rest.Config) error {
 	fresh, err := connect(cfg, c.shared.opts)
 	if err != nil {
@@ -166,14 +166,13 @@ func (c *Client) Use(cfg *rest.Config) error {
 	return nil
 }
 
-// Load returns how many requests may be in flight at the same time, how many are,
-// and how many wait. Watches and clients with reserved capacity are not counted.
+// Load returns the limit of requests in flight, their number, and the number of waiting
+// requests. Watches and clients with reserved capacity do not count.
 func (c *Client) Load() (limit float64, inFlight, waiting int) { return c.limit.load() }
 
-// Derive makes a client with some options changed. It shares server and
-// credentials, connections and the limit of requests in flight with the one it
-// comes from; what was said about those in the options cannot be changed. See
-// [Client.Reserved] for a limit of its own.
+// Derive returns a client with changed options. It shares the server, the credentials,
+// the connections and the limit of requests in flight with c; changes to the options
+// that configure those have no effect. See [Client.Reserved] for a separate limit.
 func (c *Client) Derive(change func(*Options)) *Client {
 	derived := *c
 	change(&derived.opts)
@@ -183,42 +182,41 @@ func (c *Client) Derive(change func(*Options)) *Client {
 // Jitter returns the source of [Options.Jitter], for retries of the client's users.
 func (c *Client) Jitter() jitter.Source { return c.opts.Jitter }
 
-// WithBackoffs derives a client that retries differently.
+// WithBackoffs returns a derived client with other backoffs.
 func (c *Client) WithBackoffs(b iter.Seq[time.Duration]) *Client {
 	return c.Derive(func(o *Options) { o.Backoffs = b })
 }
 
-// Ungated derives a client whose writes do not ask the gate: for what must be
-// written to open it, and for what does no harm.
+// Ungated returns a derived client whose writes skip the gate. It is for the writes
+// that open the gate, and for harmless ones.
 func (c *Client) Ungated() *Client {
 	return c.Derive(func(o *Options) { o.Gate = nil })
 }
 
-// Reserved derives a client with capacity of its own: up to n of its requests,
-// and of clients derived from it, are in flight at the same time, however many
-// requests of other clients wait. It is for the few small requests that must not
-// be late, such as renewals of a lease.
+// Reserved returns a derived client with separate capacity: it and the clients derived
+// from it have up to n requests in flight, however many requests of other clients wait.
+// It is for the few small requests that must not be late, such as lease renewals.
 func (c *Client) Reserved(n int) *Client {
 	derived := *c
 	derived.limit = newLimiter(InFlight{Start: n, Min: n, Max: n})
 	return &derived
 }
 
-// Host is the URL of the API server, for messages.
+// Host returns the URL of the API server, for messages.
 func (c *Client) Host() string { return c.shared.conns.Load().base.String() }
 
-// Answers counts the responses of the server, whatever they say. Two equal values
-// mean that it has not answered anything in between.
+// Answers returns the number of responses so far, including errors. If it is unchanged,
+// the server has not responded in between.
 func (c *Client) Answers() uint64 { return c.shared.answers.Load() }
 
-// Outages returns what limits the client's log lines about failures of the API
-// server. Other packages share it, so that an outage is one line a minute in all.
+// Outages returns the rate limit for log lines about failures of the API server. Other
+// packages share it to keep an outage at one line per minute in total.
 func (c *Client) Outages() *Outages { return &c.shared.outages }
 
 // Close closes the connections that are not in use.
 //
-// A request that was canceled just now may still hold its connection, so idle
-// connections are closed again a moment later.
+// A request that was just canceled may still hold its connection, so idle connections
+// are closed again a second later.
 func (c *Client) Close() {
 	conns := c.shared.conns.Load()
 	conns.closeIdle()

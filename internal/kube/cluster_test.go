@@ -15,12 +15,12 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// cluster is a client of a real control plane, if there is one to test with.
+// cluster returns a client of a real control plane. It skips the test if there is none.
 func cluster(t *testing.T) (*Client, context.Context) {
 	t.Helper()
 	path := os.Getenv("GOPF_TEST_KUBECONFIG")
 	if path == "" {
-		t.Skip("GOPF_TEST_KUBECONFIG names no cluster")
+		t.Skip("GOPF_TEST_KUBECONFIG is not set")
 	}
 	cfg, _, err := LoadConfig(path, "")
 	if err != nil {
@@ -41,7 +41,7 @@ var (
 	namespaces = kind.Info{Version: "v1", Plural: "namespaces", Kind: "Namespace"}
 )
 
-// namespace makes a namespace for one test.
+// namespace creates a namespace for one test.
 func namespace(t *testing.T, ctx context.Context, client *Client) string {
 	t.Helper()
 	b, err := client.Create(ctx, Target{Info: namespaces}, []byte(`{"metadata":{"generateName":"kube-test-"}}`))
@@ -114,13 +114,13 @@ func TestClusterWritesAndErrors(t *testing.T) {
 	}
 	read, err := client.Get(ctx, target)
 	if err != nil || read.ResourceVersion != brief {
-		t.Errorf("got the version %v, %v, the brief patch said %s", read, err, brief)
+		t.Errorf("got version %v, %v; the brief patch returned %s", read, err, brief)
 	}
 	if v, _ := read.Lookup("data", "k"); v != "x" {
 		t.Errorf("data: got %v", v)
 	}
 	if _, has := read.Lookup("metadata", "managedFields"); has {
-		t.Error("the managed fields are there")
+		t.Error("the object has managed fields")
 	}
 	applied, err := client.Patch(ctx, target, types.ApplyPatchType,
 		[]byte(`{"apiVersion":"v1","kind":"ConfigMap","data":{"k":"y"}}`), FieldManager("kube-test"), Force())
@@ -130,20 +130,20 @@ func TestClusterWritesAndErrors(t *testing.T) {
 
 	_, err = client.Patch(ctx, target, types.MergePatchType, []byte(`{"metadata":{"resourceVersion":"1"}}`))
 	if !apierrors.IsConflict(err) {
-		t.Errorf("a stale version: got %v", err)
+		t.Errorf("stale version: got %v", err)
 	}
 	_, err = client.Patch(ctx, target, types.JSONPatchType, []byte(`[{"op":"test","path":"/data/k","value":"z"}]`))
 	if !apierrors.IsInvalid(err) {
-		t.Errorf("a failed test: got %v", err)
+		t.Errorf("failed test operation: got %v", err)
 	}
 	if err := client.Delete(ctx, target, DeleteOptions{UID: "other"}); !apierrors.IsConflict(err) {
-		t.Errorf("delete another one: got %v", err)
+		t.Errorf("delete with another uid: got %v", err)
 	}
 	if err := client.Delete(ctx, target, DeleteOptions{UID: made.UID}); err != nil {
 		t.Errorf("delete: %v", err)
 	}
 	if _, err := client.Get(ctx, target); !apierrors.IsNotFound(err) {
-		t.Errorf("get what is deleted: got %v", err)
+		t.Errorf("get a deleted object: got %v", err)
 	}
 }
 
@@ -196,7 +196,7 @@ func TestClusterListsAndWatches(t *testing.T) {
 		if e, err := w.Next(); err != nil || e.Type != Added || e.Body.Identity != last.Identity {
 			t.Errorf("%s: got %+v, %v", name, e, err)
 		}
-		if name == "probe" { // ends by itself
+		if name == "probe" { // the server ends it
 			for err == nil {
 				_, err = w.Next()
 			}

@@ -8,26 +8,26 @@ import (
 	"path/filepath"
 	"strings"
 
-	_ "k8s.io/client-go/plugin/pkg/client/auth/oidc" // for kubeconfigs that name it
+	_ "k8s.io/client-go/plugin/pkg/client/auth/oidc" // for kubeconfigs that use it
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// ErrNoConfig says that nothing tells where the cluster is.
+// ErrNoConfig is returned if there is neither a kubeconfig nor a service account.
 var ErrNoConfig = errors.New("no kubeconfig and not in a cluster: set KUBECONFIG, pass --kubeconfig, or run `gopf dev`")
 
-// ConfigError says what is wrong with a kubeconfig, in one line.
+// ConfigError describes in one line why a kubeconfig cannot be used.
 type ConfigError struct {
 	Path    string
 	Problem ConfigProblem
-	Detail  string // what to do about it, or what was expected
+	Detail  string // the remedy, or the expected value
 	Err     error  // may be nil
 }
 
-// ConfigProblem tells the kinds of [ConfigError] apart.
+// ConfigProblem is the kind of a [ConfigError].
 type ConfigProblem string
 
-// What may be wrong with a kubeconfig.
+// Kinds of [ConfigError].
 const (
 	ConfigMissing   ConfigProblem = "does not exist"
 	ConfigBroken    ConfigProblem = "cannot be read"
@@ -53,13 +53,15 @@ func (e *ConfigError) Unwrap() error { return e.Err }
 
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// LoadConfig finds out where the cluster is and who we are there: from the
-// kubeconfig at the path; else from those in KUBECONFIG; else from the service
-// account of the pod we run in; else from ~/.kube/config. A context other than
-// the current one may be chosen by name; then a kubeconfig is meant, not the
-// service account.
+// LoadConfig finds the cluster and the credentials. Sources, in this order:
+//   - the kubeconfig at kubeconfigPath;
+//   - the kubeconfigs in KUBECONFIG;
+//   - the service account of the pod;
+//   - ~/.kube/config.
 //
-// The namespace is that of the context or the pod, "" if they name none.
+// A non-empty context selects a context other than the current one; the service account
+// is then not used. The namespace is that of the context or the pod, and empty if they
+// have none.
 func LoadConfig(kubeconfigPath, context string) (cfg *rest.Config, namespace string, err error) {
 	if kubeconfigPath != "" || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "" || context != "" {
 		return LoadKubeconfig(kubeconfigPath, context)
@@ -70,8 +72,8 @@ func LoadConfig(kubeconfigPath, context string) (cfg *rest.Config, namespace str
 	return LoadKubeconfig("", "")
 }
 
-// LoadServiceAccount is [LoadConfig] for the service account only; nil if we do
-// not run in a pod.
+// LoadServiceAccount is [LoadConfig] for the service account only. It returns a nil
+// configuration outside of a pod.
 func LoadServiceAccount() (cfg *rest.Config, namespace string, err error) {
 	cfg, err = rest.InClusterConfig()
 	switch {
@@ -103,8 +105,8 @@ func LoadKubeconfig(kubeconfigPath, context string) (cfg *rest.Config, namespace
 	return loadFiles([]string{path}, context)
 }
 
-// splitPaths takes a list of paths apart. They may begin with "~/", as it comes
-// from environments that no shell has seen.
+// splitPaths splits a list of paths. Paths may start with "~/" because the environment
+// may be set without a shell.
 func splitPaths(list string) (paths []string) {
 	for _, path := range filepath.SplitList(list) {
 		path = strings.TrimSpace(path)
@@ -120,15 +122,16 @@ func splitPaths(list string) (paths []string) {
 	return paths
 }
 
-// loadFiles merges kubeconfigs as client-go does: the first to define a thing
-// wins, and files that do not exist are skipped as long as one does.
+// loadFiles merges kubeconfigs as client-go does: the first definition wins, and
+// missing files are skipped as long as one exists.
 func loadFiles(paths []string, context string) (*rest.Config, string, error) {
 	var found []string
 	for _, path := range paths {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		// One by one first, as the error of merging them does not say which.
+		// Load each file separately first, because the error of the merge does not name
+		// the file.
 		if _, err := clientcmd.LoadFromFile(path); err != nil {
 			return nil, "", &ConfigError{Path: path, Problem: ConfigBroken, Err: err}
 		}
@@ -156,9 +159,9 @@ func loadFiles(paths []string, context string) (*rest.Config, string, error) {
 	case chosen == nil:
 		return nil, "", &ConfigError{Path: all, Problem: ConfigDangling, Detail: fmt.Sprintf("%q", context)}
 	case merged.Clusters[chosen.Cluster] == nil:
-		return nil, "", &ConfigError{Path: all, Problem: ConfigNoCluster, Detail: fmt.Sprintf("%q, which the context %q names", chosen.Cluster, context)}
+		return nil, "", &ConfigError{Path: all, Problem: ConfigNoCluster, Detail: fmt.Sprintf("%q, which is used by the context %q", chosen.Cluster, context)}
 	case chosen.AuthInfo != "" && merged.AuthInfos[chosen.AuthInfo] == nil:
-		return nil, "", &ConfigError{Path: all, Problem: ConfigNoUser, Detail: fmt.Sprintf("%q, whom the context %q names", chosen.AuthInfo, context)}
+		return nil, "", &ConfigError{Path: all, Problem: ConfigNoUser, Detail: fmt.Sprintf("%q, which is used by the context %q", chosen.AuthInfo, context)}
 	}
 	client := clientcmd.NewNonInteractiveClientConfig(*merged, context, &clientcmd.ConfigOverrides{}, rules)
 	cfg, err := client.ClientConfig()

@@ -53,10 +53,10 @@ func TestLoadConfig(t *testing.T) {
 		"a path":                        {path: good, env: other, host: "https://one", namespace: "ns1"},
 		"a path and a context":          {path: good, context: "two", host: "https://two"},
 		"KUBECONFIG":                    {env: good, host: "https://one", namespace: "ns1"},
-		"KUBECONFIG of several":         {env: missing + list + aimless + list + other, host: "https://two"},
-		"KUBECONFIG below home":         {env: " ~/.kube/config ", home: filepath.Join(dir, "home"), host: "https://home", namespace: "ns1"},
-		"KUBECONFIG of nothing":         {env: " " + list, home: filepath.Join(dir, "home"), host: "https://home", namespace: "ns1"},
-		"at home":                       {home: filepath.Join(dir, "home"), host: "https://home", namespace: "ns1"},
+		"several paths in KUBECONFIG":   {env: missing + list + aimless + list + other, host: "https://two"},
+		"KUBECONFIG with a tilde":       {env: " ~/.kube/config ", home: filepath.Join(dir, "home"), host: "https://home", namespace: "ns1"},
+		"blank KUBECONFIG":              {env: " " + list, home: filepath.Join(dir, "home"), host: "https://home", namespace: "ns1"},
+		"home directory":                {home: filepath.Join(dir, "home"), host: "https://home", namespace: "ns1"},
 		"nothing":                       {home: dir, err: "no kubeconfig and not in a cluster: set KUBECONFIG, pass --kubeconfig, or run `gopf dev`"},
 		"a missing file":                {path: missing, problem: ConfigMissing, err: "the kubeconfig " + missing + " does not exist: check KUBECONFIG or --kubeconfig"},
 		"a missing file in KUBECONFIG":  {env: missing, problem: ConfigMissing},
@@ -88,7 +88,7 @@ func TestLoadConfig(t *testing.T) {
 			}
 			var wrong *ConfigError
 			if c.problem != "" && (!errors.As(err, &wrong) || wrong.Problem != c.problem) {
-				t.Errorf("got %v, want that it %s", err, c.problem)
+				t.Errorf("got %v, want %q", err, c.problem)
 			}
 			if c.problem == "" && !errors.Is(err, ErrNoConfig) {
 				t.Errorf("got %v, want ErrNoConfig", err)

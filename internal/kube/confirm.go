@@ -11,34 +11,35 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// confirmAfter is how long a write may be without a response before the object is
-// read, and the time between such reads.
+// confirmAfter is the time without a response after which the object is read, and the
+// interval of further reads.
 const confirmAfter = 5 * time.Second
 
-// confirmingKey is where a context has what recognizes the effect of a write.
+// confirmingKey is the context key of the function that recognizes the effect of a write.
 type confirmingKey struct{}
 
-// Confirming returns a context for a patch whose effect can be recognized. If the
-// patch gets no response for 5 s, the object is read on another connection, and
-// again every 5 s while the patch stays open. If the effect is there, the object as
-// it was read is the response. So is a 404.
+// Confirming returns a context for a patch whose effect can be recognized. If the patch
+// gets no response for 5 seconds, the object is read on another connection, and again
+// every 5 seconds while the patch is pending. As soon as recognized returns true, the
+// object that was read becomes the response of the patch. So does a 404.
 func Confirming(ctx context.Context, recognized func(*object.Body) bool) context.Context {
 	return context.WithValue(ctx, confirmingKey{}, recognized)
 }
 
-// errConfirmed ends a write that is known to have been made.
+// errConfirmed cancels a write that is known to have been applied.
 var errConfirmed = errors.New("the write was confirmed by reading the object")
 
-// confirmation finds out whether a write without a response was made.
+// confirmation checks whether a write without a response was applied.
 type confirmation struct {
 	timer *time.Timer
-	done  chan struct{} // closed when the timer's function has ended
+	done  chan struct{} // closed when the timer's function has returned
 	body  *object.Body
 	err   error
 }
 
-// confirm watches over one attempt of a write; nil if its effect cannot be
-// recognized. The attempt is ended as soon as the effect is known, or with ctx.
+// confirm starts the confirmation of one attempt of a write. It cancels the attempt as
+// soon as the effect of the write is found. It stops when ctx ends. Without a way to
+// recognize the effect, it returns nil.
 func (c *Client) confirm(ctx context.Context, conns *conns, r *call, end context.CancelCauseFunc) *confirmation {
 	if r.recognized == nil {
 		return nil
@@ -64,8 +65,8 @@ func (c *Client) confirm(ctx context.Context, conns *conns, r *call, end context
 	return k
 }
 
-// stop returns the outcome of the attempt: the given one, or that which was read.
-// The context of the attempt must have ended.
+// stop returns o, or the outcome that was found by reading the object. The context of
+// the attempt must have ended.
 func (k *confirmation) stop(o outcome) outcome {
 	if k == nil || k.timer.Stop() {
 		return o
@@ -80,8 +81,8 @@ func (k *confirmation) stop(o outcome) outcome {
 	return outcome{code: http.StatusOK, sent: true, began: o.began, lost: true}
 }
 
-// readAside reads an object on another connection than other requests use, and
-// without waiting for a slot: the slots may be taken by writes that wait for this.
+// readAside reads an object on a separate connection and without a slot: all slots may
+// be taken by writes that wait for this read.
 func (c *Client) readAside(ctx context.Context, conns *conns, t Target) (body *object.Body, err error) {
 	t.Subresource = ""
 	r := &call{verb: "get", method: http.MethodGet, target: t, repeatable: true, route: aside}

@@ -19,7 +19,6 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// A write without a response is confirmed by reading the object.
 func TestAWriteWithoutAResponseIsConfirmedByARead(t *testing.T) {
 	newer := strings.Replace(onePod, `"5"`, `"6"`, 1)
 	late := func(after time.Duration, s scripted) scripted {
@@ -37,26 +36,26 @@ func TestAWriteWithoutAResponseIsConfirmedByARead(t *testing.T) {
 		err     func(error) bool
 		times   []string
 	}{
-		"the effect is there": {
+		"effect found": {
 			script: []scripted{never, ok(newer)}, took: 5 * time.Second, version: "6", times: []string{"0s", "5s"},
 		},
-		"the effect comes later": {
+		"effect found later": {
 			script: []scripted{never, ok(onePod), refusal(503, "ServiceUnavailable"), ok(newer)}, took: 15 * time.Second, version: "6",
 			times: []string{"0s", "5s", "10s", "15s"},
 		},
-		"the object is gone": {
+		"object deleted": {
 			script: []scripted{never, refusal(404, "NotFound")}, took: 5 * time.Second, err: apierrors.IsNotFound, times: []string{"0s", "5s"},
 		},
-		"the response comes in time": {
+		"response in time": {
 			script: []scripted{late(4*time.Second, ok(newer))}, took: 4 * time.Second, version: "6", times: []string{"0s"},
 		},
-		"the response comes late": {
+		"response after the first read": {
 			script: []scripted{late(7*time.Second, ok(newer)), ok(onePod)}, took: 7 * time.Second, version: "6", times: []string{"0s", "5s"},
 		},
-		"the response comes during the read": {
+		"response during the read": {
 			script: []scripted{late(7*time.Second, ok(newer)), never}, took: 7 * time.Second, version: "6", times: []string{"0s", "5s"},
 		},
-		"neither a response nor an effect": {
+		"neither response nor effect": {
 			script: []scripted{never, ok(onePod)}, took: 30 * time.Second,
 			err:   func(err error) bool { var u *UnknownOutcomeError; return errors.As(err, &u) },
 			times: []string{"0s", "5s", "10s", "15s", "20s", "25s", "30s"},
@@ -87,7 +86,7 @@ func TestAWriteWithoutAResponseIsConfirmedByARead(t *testing.T) {
 				}
 				for _, r := range f.requests[1:] {
 					if !strings.HasSuffix(r, " GET /base/api/v1/namespaces/ns/pods/a") {
-						t.Errorf("the write was confirmed by %s", r)
+						t.Errorf("unexpected confirmation by %s", r)
 					}
 				}
 			})
@@ -95,9 +94,9 @@ func TestAWriteWithoutAResponseIsConfirmedByARead(t *testing.T) {
 	}
 }
 
-// The read goes over another connection, and waits for no slot.
-func TestTheReadThatConfirmsAWriteUsesAnotherConnection(t *testing.T) {
-	t.Parallel() // it takes 5 s of real time
+// The read uses another connection and needs no slot.
+func TestTheConfirmingReadUsesAnotherConnection(t *testing.T) {
+	t.Parallel() // takes 5 s of real time
 	var mu sync.Mutex
 	from := map[string]string{}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -27,15 +27,15 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Whatever client-go does for credentials must work with our own transports,
-// over real connections.
+// client-go's support for credentials must work with our own transports, over real
+// connections.
 
-// bouncer is a server that lets in who is on its list.
+// bouncer is a server that accepts one client.
 type bouncer struct {
 	*httptest.Server
 	mu      sync.Mutex
-	allowed string   // the token, or the common name of the certificate
-	seen    []string // who came, and whether he was let in
+	allowed string   // its token, or the common name of its certificate
+	seen    []string // the clients, and whether they were accepted
 }
 
 func (b *bouncer) allow(name string) {
@@ -101,7 +101,7 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// sign makes a certificate and its key as PEM.
+// sign returns a certificate and its key as PEM.
 func (a *authority) sign(t *testing.T, name string, hosts ...string) (cert, key []byte) {
 	t.Helper()
 	template := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: hosts,
@@ -119,7 +119,7 @@ func (a *authority) sign(t *testing.T, name string, hosts ...string) (cert, key 
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: raw})
 }
 
-// open starts a bouncer under the name api.test.
+// open starts a bouncer with the host name api.test.
 func (a *authority) open(t *testing.T) *bouncer {
 	t.Helper()
 	b := &bouncer{}
@@ -161,7 +161,7 @@ func mustGet(t *testing.T, client *Client) {
 
 func write(t *testing.T, path string, content []byte) {
 	t.Helper()
-	// As a whole, as the kubelet does it.
+	// Replace the file atomically, as the kubelet does.
 	if err := os.WriteFile(path+".new", content, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","s
 	set("one", time.Hour)
 	b.allow("one")
 	mustGet(t, client)
-	set("two", 2*time.Second) // seconds are cut off
+	set("two", 2*time.Second) // expiry times have whole seconds
 	b.allow("two")
 	mustGet(t, client) // after a 401
 	set("three", time.Hour)
@@ -249,13 +249,13 @@ func TestClientCertificatesAreReadAgain(t *testing.T) {
 	mustGet(t, client)
 	set("two")
 	b.allow("two")
-	mustGet(t, client) // over the open connection at first
+	mustGet(t, client) // still on the open connection
 	if got, want := b.requests(), "one, no one, two"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
-func TestClientCertificatesAreRenewedBeforeTheyAreRefused(t *testing.T) {
+func TestClientCertificatesAreRenewedBeforeTheyAreRejected(t *testing.T) {
 	ca := newAuthority(t)
 	b := ca.open(t)
 	folder := t.TempDir()
@@ -270,11 +270,11 @@ func TestClientCertificatesAreRenewedBeforeTheyAreRefused(t *testing.T) {
 	client := quickClient(t, cfg)
 	old := client.shared.conns.Load()
 	if client.renew(old, 0) {
-		t.Error("unchanged files were used anew")
+		t.Error("reconnected with unchanged files")
 	}
 	write(t, cfg.KeyFile, []byte("half written"))
 	if client.renew(old, 0) {
-		t.Error("files that do not fit were used")
+		t.Error("used a key that does not match its certificate")
 	}
 	set(ca.sign(t, "two"))
 	if client.renew(old, time.Minute) {
@@ -301,7 +301,7 @@ func TestAuthoritiesAreReadAgain(t *testing.T) {
 	client := quickClient(t, cfg)
 	mustGet(t, client)
 
-	// The server comes back with a certificate of another authority.
+	// The server restarts with a certificate of another authority.
 	b.CloseClientConnections()
 	cert, key := after.sign(t, "server", "api.test")
 	pair, err := tls.X509KeyPair(cert, key)
@@ -310,7 +310,7 @@ func TestAuthoritiesAreReadAgain(t *testing.T) {
 	}
 	b.TLS.Certificates[0] = pair
 	write(t, cfg.CAFile, after.pem)
-	time.Sleep(time.Second) // for the limit of reading
+	time.Sleep(time.Second) // files are read once per second at most
 	mustGet(t, client)
 }
 
@@ -324,7 +324,7 @@ func TestImpersonation(t *testing.T) {
 	mustGet(t, quickClient(t, cfg))
 }
 
-// loadKubeconfig writes one and loads it.
+// loadKubeconfig writes a kubeconfig and loads it.
 func loadKubeconfig(t *testing.T, cluster, user string) *rest.Config {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config")

@@ -20,19 +20,19 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// Discovery is what a cluster serves.
+// Discovery is the result of API discovery.
 type Discovery struct {
 	Resources []kind.Info
 
-	// Failed are the groups, or versions of groups, that could not be read
-	// now. What was known of them before may still be true, and some of it may
-	// be among the resources.
+	// Failed are the groups, or versions of groups, whose discovery failed. Earlier
+	// knowledge about them may still be valid, and some of their resources may be in
+	// Resources.
 	Failed map[schema.GroupVersion]error
 }
 
-// Discover asks which resources there are, in the groups named or in all.
-// Servers that can are asked for everything at once. A group that is broken
-// does not hide the others: it is in [Discovery.Failed].
+// Discover lists the resources of the given groups, or of all groups. It uses
+// aggregated discovery where the server supports it. A broken group does not hide the
+// others; it is in [Discovery.Failed].
 func (c *Client) Discover(ctx context.Context, groups ...string) (Discovery, error) {
 	d := Discovery{Failed: map[schema.GroupVersion]error{}}
 	wanted := func(group string) bool { return len(groups) == 0 || slices.Contains(groups, group) }
@@ -50,8 +50,8 @@ func (c *Client) Discover(ctx context.Context, groups ...string) (Discovery, err
 	return d, nil
 }
 
-// Version is the version of the server. It is the cheapest request there is,
-// and so the one that tells whether the server can be reached.
+// Version returns the version of the server. It is the cheapest request, and therefore
+// used to check whether the server is reachable.
 func (c *Client) Version(ctx context.Context) (*version.Info, error) {
 	v := &version.Info{}
 	if err := c.document(ctx, "/version", "", v); err != nil {
@@ -60,12 +60,12 @@ func (c *Client) Version(ctx context.Context) (*version.Info, error) {
 	return v, nil
 }
 
-// acceptAggregated asks for all groups at once. Kubernetes before 1.30 has only the
-// beta version, which has the same form.
+// acceptAggregated requests aggregated discovery. Kubernetes before 1.30 has only the
+// beta version, which has the same format.
 const acceptAggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
 	"application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"
 
-// root is any of the documents that /api and /apis may answer with.
+// root is any of the documents that /api and /apis may return.
 type root struct {
 	Kind     string                        `json:"kind"`
 	Items    []discovery.APIGroupDiscovery `json:"items"`    // APIGroupDiscoveryList
@@ -100,8 +100,8 @@ func (c *Client) discoverRoot(ctx context.Context, path string, wanted func(grou
 	return ctx.Err()
 }
 
-// groupLimit is how long the document of one version of a group may take, with all
-// attempts. A broken group must not delay what is new in the others.
+// groupLimit limits discovery of one version of a group, including retries. A broken
+// group must not delay the others.
 const groupLimit = 3 * time.Second
 
 // discoverGroups reads the documents of all versions of the groups.
@@ -142,18 +142,18 @@ func (c *Client) document(ctx context.Context, path, accept string, into any) er
 		}})
 }
 
-// addGroup takes a group of aggregated discovery. Its first version is the
-// preferred one, also when it is stale: that the server cannot reach it now
-// does not make another one preferable.
+// addGroup adds a group of aggregated discovery. Its first version is the preferred one
+// even if it is stale: that the server cannot reach it at the moment does not make
+// another version preferred.
 func (d *Discovery) addGroup(g discovery.APIGroupDiscovery) {
 	for i, v := range g.Versions {
 		gv := schema.GroupVersion{Group: g.Name, Version: v.Version}
 		if v.Freshness == discovery.DiscoveryFreshnessStale {
-			d.Failed[gv] = fmt.Errorf("discover %s: the server could not reach it lately", gv)
+			d.Failed[gv] = fmt.Errorf("discover %s: the server has only stale data", gv)
 		}
 		for _, r := range v.Resources {
 			if r.ResponseKind == nil || r.Resource == "" {
-				continue // only there for its subresources
+				continue // only listed for its subresources
 			}
 			info := kind.Info{
 				Group: gv.Group, Version: gv.Version, Plural: r.Resource,
@@ -170,8 +170,8 @@ func (d *Discovery) addGroup(g discovery.APIGroupDiscovery) {
 	}
 }
 
-// addList takes the document of one version of a group, in which subresources
-// have rows of their own, in any order.
+// addList adds the document of one version of a group. It lists subresources
+// separately, in any order.
 func (d *Discovery) addList(gv schema.GroupVersion, list metav1.APIResourceList, preferred bool) {
 	infos := map[string]kind.Info{}
 	subresources := map[string][]string{}

@@ -14,7 +14,7 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// documents answers by path, with 404 for others.
+// documents responds by path, with 404 for other paths.
 func documents(docs map[string]scripted) scripted {
 	return func(req *http.Request) (*http.Response, error) {
 		path := strings.TrimPrefix(req.URL.Path, "/base")
@@ -112,9 +112,8 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// A group whose server does not answer, or answers only 401 or 503, does not hold up
-// the others.
-func TestABrokenGroupDelaysDiscoveryByAFewSecondsOnly(t *testing.T) {
+// A group whose server hangs, or returns only 401 or 503, does not delay the others.
+func TestABrokenGroupDelaysDiscoveryByOnlyAFewSeconds(t *testing.T) {
 	for name, broken := range map[string]scripted{
 		"silent": never, "unauthorized": refusal(401, "Unauthorized"), "unavailable": refusal(503, "ServiceUnavailable"),
 	} {

@@ -16,24 +16,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// UnknownOutcomeError says that a write was sent and may have been applied,
-// but that its answer was lost, cut or unreadable. It is not retried here: the
-// caller must read the object and recognise its own effect.
+// UnknownOutcomeError means that a write was sent and may have been applied, but its
+// response was lost, truncated or unreadable. The client does not retry it: the caller
+// must read the object and look for its own effect.
 type UnknownOutcomeError struct {
-	Code int // of the answer; 0 if none came. With 2xx the write was applied
+	Code int // HTTP status; 0 if there was no response. 2xx means that the write was applied
 	Err  error
 }
 
 func (e *UnknownOutcomeError) Error() string {
 	if e.Code/100 == 2 {
-		return fmt.Sprintf("the write was applied, but its answer could not be read: %v", e.Err)
+		return fmt.Sprintf("the write was applied, but its response could not be read: %v", e.Err)
 	}
 	return fmt.Sprintf("the write may have been applied or not: %v", e.Err)
 }
 
 func (e *UnknownOutcomeError) Unwrap() error { return e.Err }
 
-// UnreachableError says that no answer came from the server.
+// UnreachableError means that the server did not respond.
 type UnreachableError struct {
 	Host string
 	Err  error
@@ -45,23 +45,22 @@ func (e *UnreachableError) Error() string {
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// MalformedError says that the server sent something that is not what was
-// asked for.
+// MalformedError means that the server returned a response of the wrong form.
 type MalformedError struct{ Err error }
 
-func (e *MalformedError) Error() string { return fmt.Sprintf("malformed answer: %v", e.Err) }
+func (e *MalformedError) Error() string { return fmt.Sprintf("malformed response: %v", e.Err) }
 func (e *MalformedError) Unwrap() error { return e.Err }
 
-// TimeoutError says that the server was silent for too long.
+// TimeoutError means that the server was silent for too long.
 type TimeoutError struct{ After time.Duration }
 
-func (e *TimeoutError) Error() string { return fmt.Sprintf("no answer within %v", e.After) }
+func (e *TimeoutError) Error() string { return fmt.Sprintf("no response within %v", e.After) }
 
-// Timeout makes it one of Go's timeout errors.
+// Timeout returns true. It implements the method of net.Error.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// Refused is the status that the server answered with, if it was an error of
-// that kind and not one of the connection.
+// Refused returns the status that the server returned as an error. It returns false for
+// other errors, such as connection errors.
 func Refused(err error) (metav1.Status, bool) {
 	var s *apierrors.StatusError
 	if errors.As(err, &s) {
@@ -70,8 +69,8 @@ func Refused(err error) (metav1.Status, bool) {
 	return metav1.Status{}, false
 }
 
-// Unavailable tells that the server, or the way to it, does not work now: what
-// was asked for has nothing to do with it.
+// Unavailable reports whether err means that the server is unreachable or overloaded,
+// independently of the request.
 func Unavailable(err error) bool {
 	if s, refused := Refused(err); refused {
 		return s.Code == http.StatusTooManyRequests || s.Code >= 500
@@ -86,7 +85,7 @@ const (
 	maxErrorText = 256
 )
 
-// statusError makes an error of an answer that is none of success.
+// statusError converts an unsuccessful response into an error.
 func statusError(r *call, resp *http.Response) *apierrors.StatusError {
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	generic := apierrors.NewGenericServerResponse(resp.StatusCode, r.method, r.target.Info.GVR().GroupResource(),
@@ -111,8 +110,8 @@ func statusError(r *call, resp *http.Response) *apierrors.StatusError {
 	return generic
 }
 
-// completed fills in what a server left out of its status. The code is always
-// that of the answer.
+// completed fills in the fields that the server left out of its status. The code is
+// always the HTTP status.
 func completed(s, generic metav1.Status) metav1.Status {
 	s.Code = generic.Code
 	s.Status = metav1.StatusFailure
@@ -132,8 +131,8 @@ func cutText(s string) string {
 	return s
 }
 
-// retryAfter reads the header of that name: whole seconds, fractions of which
-// are dropped, or a date.
+// retryAfter parses the Retry-After header: seconds, whose fraction is dropped, or a
+// date.
 func retryAfter(h http.Header, now time.Time) (seconds int32, ok bool) {
 	text := h.Get("Retry-After")
 	if text == "" {
@@ -149,11 +148,11 @@ func retryAfter(h http.Header, now time.Time) (seconds int32, ok bool) {
 	return 0, false
 }
 
-// maxRetryAfter is the longest pause that a server may ask for.
+// maxRetryAfter limits the pause that a server may request.
 const maxRetryAfter = 5 * time.Minute
 
-// RetryAfter returns the pause that the server asked for with an error, at most 5
-// minutes. 0 means that it asked for none.
+// RetryAfter returns the pause that the server requested with an error, at most 5
+// minutes. 0 means that it requested none.
 func RetryAfter(err error) time.Duration {
 	if s, ok := Refused(err); ok && s.Details != nil {
 		return min(time.Duration(s.Details.RetryAfterSeconds)*time.Second, maxRetryAfter)
@@ -161,8 +160,8 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
-// neverSent tells errors of establishing a connection: the request cannot
-// have reached the server.
+// neverSent reports whether err occurred while connecting, when the request cannot have
+// reached the server.
 func neverSent(err error) bool {
 	var dns *net.DNSError
 	if errors.As(err, &dns) {

@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-func TestMessagesOfErrors(t *testing.T) {
+func TestErrorMessages(t *testing.T) {
 	long := strings.Repeat("ä", 300)
 	cases := map[string]struct {
 		code   int
@@ -17,14 +17,14 @@ func TestMessagesOfErrors(t *testing.T) {
 		want   string
 		wantIs func(error) bool
 	}{
-		"a status":                            {409, `{"kind":"Status","reason":"AlreadyExists","message":"it is there"}`, "it is there", apierrors.IsAlreadyExists},
-		"a status without a reason":           {404, `{"kind":"Status","message":"not there"}`, "not there", apierrors.IsNotFound},
-		"a status with another code":          {403, `{"kind":"Status","code":404,"reason":"Forbidden","message":"no"}`, "no", apierrors.IsForbidden},
-		"a status that claims success":        {422, `{"kind":"Status","status":"Success","message":"no"}`, "no", apierrors.IsInvalid},
-		"text":                                {400, "  go away\n", "go away", apierrors.IsBadRequest},
-		"long text":                           {400, long, strings.Repeat("ä", 253) + "...", apierrors.IsBadRequest},
-		"nothing":                             {404, "", "the server could not find the requested resource (get pods a)", apierrors.IsNotFound},
-		"JSON of another kind is never shown": {404, `{"kind":"Secret"}`, "the server could not find the requested resource (get pods a)", apierrors.IsNotFound},
+		"a status":                       {409, `{"kind":"Status","reason":"AlreadyExists","message":"it is there"}`, "it is there", apierrors.IsAlreadyExists},
+		"a status without a reason":      {404, `{"kind":"Status","message":"not there"}`, "not there", apierrors.IsNotFound},
+		"a status with another code":     {403, `{"kind":"Status","code":404,"reason":"Forbidden","message":"no"}`, "no", apierrors.IsForbidden},
+		"a status that claims success":   {422, `{"kind":"Status","status":"Success","message":"no"}`, "no", apierrors.IsInvalid},
+		"text":                           {400, "  go away\n", "go away", apierrors.IsBadRequest},
+		"long text":                      {400, long, strings.Repeat("ä", 253) + "...", apierrors.IsBadRequest},
+		"nothing":                        {404, "", "the server could not find the requested resource (get pods a)", apierrors.IsNotFound},
+		"JSON of another kind is hidden": {404, `{"kind":"Secret"}`, "the server could not find the requested resource (get pods a)", apierrors.IsNotFound},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestMessagesOfErrors(t *testing.T) {
 				t.Errorf("got %d %q, want %d %q", status.Code, status.Message, c.code, c.want)
 			}
 			if !c.wantIs(err) {
-				t.Errorf("the reason %q is not that of the code", status.Reason)
+				t.Errorf("the reason %q does not match the code", status.Reason)
 			}
 		})
 	}

@@ -24,7 +24,7 @@ var (
 	nodes    = kind.Info{Version: "v1", Plural: "nodes", Kind: "Node"}
 )
 
-// fake answers requests by a script, the last answer again and again.
+// fake responds to requests by a script. It repeats the last response.
 type fake struct {
 	mu       sync.Mutex
 	started  time.Time
@@ -59,7 +59,7 @@ func (f *fake) times() (times []string) {
 	return times
 }
 
-// client makes a client that talks to the script, and the log of it.
+// client returns a client of the script, and its log.
 func (f *fake) client(t testing.TB, adjust ...func(*Options)) (*Client, *logLines) {
 	t.Helper()
 	f.started = time.Now()
@@ -98,7 +98,7 @@ func refusal(code int, reason string) scripted {
 	return reply(code, fmt.Sprintf(`{"kind":"Status","status":"Failure","code":%d,"reason":%q,"message":"no way"}`, code, reason))
 }
 
-// cutShort breaks the connection within the answer.
+// cutShort breaks the connection within the response.
 func cutShort(body string) scripted {
 	return func(req *http.Request) (*http.Response, error) {
 		return respond(req, http.StatusOK, io.MultiReader(strings.NewReader(body), failing{syscall.ECONNRESET})), nil
@@ -120,7 +120,7 @@ var (
 	errReset = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 )
 
-// never does not answer.
+// never does not respond.
 func never(req *http.Request) (*http.Response, error) {
 	<-req.Context().Done()
 	return nil, req.Context().Err()
@@ -130,11 +130,10 @@ const onePod = `{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"ns","na
 
 var podA = Target{Info: pods, Namespace: "ns", Name: "a"}
 
-// logLines collects what is logged: at info level and above, and failed attempts at
-// any level.
+// logLines collects log lines: those at INFO and above, and failed attempts at any level.
 type logLines struct {
 	mu    sync.Mutex
-	lines []string // at info level and above
+	lines []string // at INFO and above
 	all   []string // failed attempts
 	last  map[string]slog.Value
 }

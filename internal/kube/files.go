@@ -9,19 +9,18 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// client-go reads token files about once a minute, and not earlier when a
-// token is refused. Certificates of clients are read for each connection, so
-// that those which are open keep the former ones; the authorities to trust are
-// fixed when a transport is made. So when one of the files has changed, new
-// connections are made, for new requests.
+// client-go reads token files about once a minute, but not earlier if a token is
+// rejected. It reads client certificates for each new connection, so open connections
+// keep the previous ones. It fixes the trusted authorities when a transport is created.
+// Therefore new connections replace the old ones when one of these files changes.
 
-// filesCheck is how often the files are looked at for requests that succeed.
+// filesCheck is the interval of checking the files while requests succeed.
 const filesCheck = time.Minute
 
-// files are those of tokens, certificates, keys and authorities, at one
-// moment.
+// files are the files with tokens, certificates, keys and authorities, with a digest of
+// their contents.
 type files struct {
-	paths []string // none if all is given as data
+	paths []string // empty if all credentials are inline data
 
 	mu      sync.Mutex
 	digest  [sha256.Size]byte
@@ -47,15 +46,15 @@ func (f *files) note(cfg *rest.Config) {
 	}
 }
 
-// changed tells whether they have other contents now. They are not read more
-// often than once in the duration. What cannot be read has not changed: it may
-// just be about to.
+// changed reports whether the contents of the files have changed. It reads them at most
+// once per within. Unreadable files count as unchanged: they may be in the middle of an
+// update.
 func (f *files) changed(within time.Duration) bool {
 	if len(f.paths) == 0 {
 		return false
 	}
 	if !f.mu.TryLock() {
-		return false // nobody waits for somebody who looks already
+		return false // another goroutine is checking already
 	}
 	defer f.mu.Unlock()
 	if time.Since(f.checked) < within {
@@ -80,7 +79,7 @@ func digest(paths []string) (sum [sha256.Size]byte, ok bool) {
 	return sum, true
 }
 
-// current are the connections to use, which are made anew if their files have
+// current returns the connections to use. It replaces them first if their files have
 // changed.
 func (c *Client) current() *conns {
 	conns := c.shared.conns.Load()
@@ -90,9 +89,9 @@ func (c *Client) current() *conns {
 	return conns
 }
 
-// renew makes new connections with the same credentials if the files behind
-// them have changed, which is looked at once in the duration at most. It tells
-// whether it did. Requests and watches on the former ones stay.
+// renew replaces the connections, with the same credentials, if the files behind them
+// have changed. It checks the files at most once per within. It reports whether the
+// connections were replaced. Requests and watches on the old connections continue.
 func (c *Client) renew(old *conns, within time.Duration) bool {
 	if !old.files.changed(within) {
 		return false
@@ -104,12 +103,12 @@ func (c *Client) renew(old *conns, within time.Duration) bool {
 	}
 	fresh, err := connect(old.given, c.shared.opts)
 	if err != nil {
-		c.opts.Log.Warn("The files of the credentials have changed, but cannot be used.", "files", old.files.paths, "error", err)
+		c.opts.Log.Warn("The files of the credentials have changed but cannot be used.", "files", old.files.paths, "error", err)
 		return false
 	}
 	fresh.generation = old.generation
 	c.shared.conns.Store(fresh)
 	old.retire()
-	c.opts.Log.Info("The files of the credentials have changed; new connections are made.", "files", old.files.paths)
+	c.opts.Log.Info("The files of the credentials have changed; reconnecting.", "files", old.files.paths)
 	return true
 }

@@ -10,7 +10,7 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// Whatever a server sends as a page, it is objects, skipped objects or an error.
+// Any page that a server sends results in objects, skipped objects or an error.
 func FuzzPage(f *testing.F) {
 	for _, s := range []string{
 		page("9", "x", "a", "b"), `{"items":null,"metadata":{"resourceVersion":"1"}}`, `{"metadata":1,"items":[1]}`, `{"items":[{"metadata":{"name":"a"},"x":[}]}`,
@@ -26,14 +26,14 @@ func FuzzPage(f *testing.F) {
 			return nil
 		}, func(e *object.UnreadableError) {
 			if e.Name == "" {
-				t.Fatal("a skipped object without a name")
+				t.Fatal("skipped an object without a name")
 			}
 		})
 		known(t, err)
 	})
 }
 
-// Whatever a server sends as a watch, it is events or an error.
+// Any watch that a server sends results in events or an error.
 func FuzzWatch(f *testing.F) {
 	for _, s := range []string{
 		`{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"5"}}}` + "\n" + `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}`,
@@ -50,14 +50,13 @@ func FuzzWatch(f *testing.F) {
 				return
 			}
 			if e.known() && e.Type != Error && e.Body == nil || e.Type == Error && e.Status == nil {
-				t.Fatalf("an incomplete event: %+v", e)
+				t.Fatalf("incomplete event: %+v", e)
 			}
 		}
 	})
 }
 
-// known fails for errors that do not say whether the connection or the server is
-// to blame.
+// known fails the test for errors that blame neither the connection nor the server.
 func known(t *testing.T, err error) {
 	t.Helper()
 	var bad *MalformedError

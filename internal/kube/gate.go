@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// GatedError says that a write was refused by [Options.Gate] and not sent. As
-// the cause of an [UnknownOutcomeError] it says that the gate closed while the
-// write was under way.
+// GatedError means that [Options.Gate] refused a write, which was not sent. As the
+// cause of an [UnknownOutcomeError] it means that the gate closed while the write was
+// in flight.
 type GatedError struct{ Err error }
 
 func (e *GatedError) Error() string { return fmt.Sprintf("the write is not allowed now: %v", e.Err) }
 func (e *GatedError) Unwrap() error { return e.Err }
 
-var errGateClosed = errors.New("the time for it is over")
+var errGateClosed = errors.New("the permission to write has expired")
 
-// passGate asks the gate, if there is one, and whether the method needs it.
+// passGate calls the gate if there is one and the method is a write.
 func (c *Client) passGate(method string) (until time.Time, err error) {
 	if c.opts.Gate == nil || !writes(method) {
 		return time.Time{}, nil
@@ -41,8 +41,8 @@ func writes(method string) bool {
 	return true
 }
 
-// closeAt ends a request at the time, unless that is zero or stop is called
-// before.
+// closeAt cancels a request at the given time, unless the time is zero or stop is
+// called first.
 func closeAt(until time.Time, cancel context.CancelCauseFunc) (stop func()) {
 	if until.IsZero() {
 		return func() {}

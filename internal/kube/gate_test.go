@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-func TestTheGateIsAskedBeforeEveryAttemptOfAWrite(t *testing.T) {
+func TestTheGateIsCalledBeforeEveryAttemptOfAWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		closed := errors.New("not the leader")
 		opened := time.Now().Add(1500 * time.Millisecond)
@@ -67,7 +67,7 @@ func TestAWriteMayTakeUntilTheGateCloses(t *testing.T) {
 		if !unknown || !gated || !time.Now().Equal(until) {
 			t.Errorf("got %v, %v after the end", err, time.Since(until))
 		}
-		err = patchIt(t.Context(), client) // the gate does not say no, but its time is over
+		err = patchIt(t.Context(), client) // the gate returns no error, but its time has passed
 		if _, unknown := errors.AsType[*UnknownOutcomeError](err); unknown {
 			t.Errorf("after the end: got %v", err)
 		}
@@ -102,7 +102,7 @@ func TestWritesWaitForTheirSlotBeforeTheGate(t *testing.T) {
 		synctest.Wait()
 		all.Go(func() {
 			if err := patchIt(t.Context(), client); err == nil {
-				t.Error("the write went through")
+				t.Error("the write was sent")
 			}
 		})
 		synctest.Wait()
@@ -114,7 +114,7 @@ func TestWritesWaitForTheirSlotBeforeTheGate(t *testing.T) {
 	})
 }
 
-func TestTheGateIsForClientsOfUsersToo(t *testing.T) {
+func TestTheGateAppliesToUsersClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := answers(ok("{}"))
 		var gate atomic.Pointer[func() (time.Time, error)]
@@ -135,7 +135,7 @@ func TestTheGateIsForClientsOfUsersToo(t *testing.T) {
 		no := func() (time.Time, error) { return time.Time{}, errors.New("no") }
 		gate.Store(&no)
 		if _, gated := errors.AsType[*GatedError](post()); !gated {
-			t.Error("the write went through")
+			t.Error("the write was sent")
 		}
 		if _, err := theirs.Get("https://server/base/api/v1/pods"); err != nil {
 			t.Error(err)
@@ -156,7 +156,7 @@ func TestTheGateIsForClientsOfUsersToo(t *testing.T) {
 }
 
 func TestTheGateMayChangeAtAnyTime(t *testing.T) {
-	// For the race detector.
+	// This test is for the race detector.
 	var open atomic.Bool
 	cfg := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Write([]byte(onePod))

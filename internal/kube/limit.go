@@ -5,39 +5,38 @@ import (
 	"sync"
 )
 
-// InFlight limits the requests under way at the same time, adaptively: the
-// limit is halved when the server says that it is overloaded and grows slowly
-// while requests that use it up succeed.
+// InFlight limits concurrent requests adaptively. The limit is halved when the server
+// is overloaded, and grows slowly while successful requests use it up.
 type InFlight struct {
-	Start    int // 32
-	Min, Max int // 1, 256
+	Start    int // Default: 32.
+	Min, Max int // Default: 1 and 256.
 }
 
-// adapt decides on the next limit after one request: it came back while busy
-// requests, itself included, were under way.
+// adapt returns the limit after a request has finished. busy is the number of requests
+// in flight, including this one.
 func (b InFlight) adapt(limit float64, busy int, overloaded bool) float64 {
 	if overloaded {
 		return max(limit/2, float64(b.Min))
 	}
-	// A success says something about the limit only if it was being used.
+	// A success proves something about the limit only if the limit was used.
 	if float64(busy) < limit/2 {
 		return limit
 	}
 	return min(limit+1/limit, float64(b.Max))
 }
 
-// limiter hands out slots for requests, first come first served.
+// limiter hands out slots for requests in order of arrival.
 type limiter struct {
 	bounds InFlight
 
 	mu      sync.Mutex
 	limit   float64
 	busy    int
-	cuts    int             // how often the limit was halved
+	cuts    int             // number of times that the limit was halved
 	waiting []chan struct{} // each is closed when its slot is granted
 }
 
-// slot is the permission for one request.
+// slot is the permission to send one request.
 type slot struct{ cuts int }
 
 func newLimiter(b InFlight) *limiter {
@@ -47,7 +46,7 @@ func newLimiter(b InFlight) *limiter {
 	return &limiter{bounds: b, limit: float64(b.Start)}
 }
 
-// acquire waits for a slot; the caller must release it.
+// acquire waits for a slot. The caller must release it.
 func (l *limiter) acquire(ctx context.Context) (slot, error) {
 	l.mu.Lock()
 	if l.busy < int(l.limit) && len(l.waiting) == 0 {
@@ -70,7 +69,7 @@ func (l *limiter) acquire(ctx context.Context) (slot, error) {
 	}
 }
 
-// load returns the limit, the requests in flight and those that wait.
+// load returns the limit, the requests in flight and the waiting requests.
 func (l *limiter) load() (limit float64, busy, waiting int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,19 +85,19 @@ func (l *limiter) abandon(granted chan struct{}) {
 			return
 		}
 	}
-	// Granted in the same moment: pass it on.
+	// The slot was granted at the same moment; pass it on.
 	l.busy--
 	l.grant()
 }
 
-// release gives a slot back with what was learnt from its request.
+// release returns a slot and adapts the limit to the result of its request.
 func (l *limiter) release(s slot, learnt learnt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case learnt == overloaded && s.cuts == l.cuts:
-		// Of the requests sent under one limit only the first one counts, or
-		// one burst of refusals would cut the limit to the ground.
+		// Only the first rejection under one limit counts, or one burst of rejections
+		// would reduce the limit to its minimum.
 		l.cuts++
 		l.limit = l.bounds.adapt(l.limit, l.busy, true)
 	case learnt == succeeded:
@@ -116,7 +115,7 @@ func (l *limiter) grant() {
 	}
 }
 
-// learnt is what a finished request says about the server's load.
+// learnt is the conclusion about the server's load from a finished request.
 type learnt int
 
 const (

@@ -35,7 +35,7 @@ func TestTheLimitAdapts(t *testing.T) {
 	}
 }
 
-func TestBoundsAreMadeSane(t *testing.T) {
+func TestBoundsAreNormalized(t *testing.T) {
 	for _, b := range []InFlight{{}, {Start: 10}, {Min: 5, Max: 3}, {Start: -1, Min: -1, Max: -1}} {
 		l := newLimiter(b)
 		if l.limit < 1 || l.bounds.Min < 1 || l.bounds.Max < l.bounds.Min {
@@ -44,7 +44,7 @@ func TestBoundsAreMadeSane(t *testing.T) {
 	}
 }
 
-func TestRequestsWaitForSlotsInTurn(t *testing.T) {
+func TestRequestsGetSlotsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(InFlight{Start: 1, Min: 1, Max: 1})
 		first, _ := l.acquire(t.Context())
@@ -54,7 +54,7 @@ func TestRequestsWaitForSlotsInTurn(t *testing.T) {
 			time.Sleep(time.Second)
 			all.Go(func() {
 				ctx := t.Context()
-				if i == 2 { // loses patience
+				if i == 2 { // is canceled
 					var cancel context.CancelFunc
 					ctx, cancel = context.WithTimeout(ctx, 3*time.Second)
 					defer cancel()
@@ -75,12 +75,12 @@ func TestRequestsWaitForSlotsInTurn(t *testing.T) {
 			t.Errorf("order: got %v", order)
 		}
 		if l.busy != 0 || len(l.waiting) != 0 {
-			t.Errorf("in the end %d are busy and %d wait", l.busy, len(l.waiting))
+			t.Errorf("at the end %d slots are busy and %d requests wait", l.busy, len(l.waiting))
 		}
 	})
 }
 
-func TestOneBurstOfRefusalsHalvesOnce(t *testing.T) {
+func TestOneBurstOfRejectionsHalvesTheLimitOnce(t *testing.T) {
 	l := newLimiter(InFlight{Start: 16, Min: 1, Max: 16})
 	var slots []slot
 	for range 16 {
@@ -131,7 +131,7 @@ func TestRequestsInFlightAreLimited(t *testing.T) {
 	})
 }
 
-func TestAListDoesNotKeepOthersWaiting(t *testing.T) {
+func TestAListDoesNotBlockOtherRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := answers(ok(`{"metadata":{"resourceVersion":"9"},"items":[`+onePod+`]}`), ok(onePod)).
 			client(t, func(o *Options) { o.InFlight = InFlight{Start: 1, Min: 1, Max: 1} })
@@ -144,7 +144,7 @@ func TestAListDoesNotKeepOthersWaiting(t *testing.T) {
 	})
 }
 
-func TestReservedCapacityIsNotUsedUpByOthers(t *testing.T) {
+func TestReservedCapacityIsNotUsedByOtherClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		busy, most := 0, 0

@@ -15,31 +15,30 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// PageSize is how many objects are asked for at a time.
+// PageSize is the default number of objects per page of a list.
 const PageSize = 500
 
 // ListOptions narrow a list.
 type ListOptions struct {
-	Selector string // of labels, as kubectl takes it
-	Fields   string // a selector of fields, where the resource has them
-	Limit    int    // objects per page; 0 is PageSize, negative is all at once
-	Max      int    // stop after as many objects; 0 is no limit
+	Selector string // label selector, in kubectl's syntax
+	Fields   string // field selector, where the resource supports it
+	Limit    int    // objects per page; 0 means PageSize, negative means no paging
+	Max      int    // stop after this many objects; 0 means no limit
 
-	// Skipped is told of items that cannot be read. Each is logged once, and the
-	// others are listed. May be nil.
+	// Skipped is called for items that cannot be read. Each of them is logged once, and
+	// the other items are listed. May be nil.
 	Skipped func(object.Identity)
 }
 
-// List reads all objects of a resource, in one namespace or (if ns is empty)
-// in all, and hands each to the function as soon as it has arrived. Only the
-// object at hand is in memory. The function may be slow; its error ends the
-// list and is returned.
+// List reads all objects of a resource in one namespace, or in all if ns is empty. It
+// calls each for every object as soon as it has arrived. Only one object is in memory
+// at a time. The callback may be slow. Its error ends the list and is returned.
 //
-// What comes back is the version of the list as a whole, from which changes
-// can be followed. It is a consistent read: as new as when it was asked for.
+// List returns the resource version of the list, from which a watch can start. It is a
+// consistent read.
 //
-// Requests for pages are retried like others, but once an object of a page was
-// handed on, an error ends the list. A page asked for too late answers 410.
+// Requests for pages are retried, but once an object of a page was delivered, an error
+// ends the list. A page that is requested too late fails with 410.
 func (c *Client) List(ctx context.Context, info kind.Info, ns string, o ListOptions, each func(*object.Body) error) (resourceVersion string, err error) {
 	target := Target{Info: info, Namespace: ns}
 	query := o.query()
@@ -96,8 +95,8 @@ type listMeta struct {
 	Continue        string `json:"continue"`
 }
 
-// readPage decodes one response while it arrives. Items that cannot be read are
-// handed to skip, and the others are served.
+// readPage decodes one response while it arrives. It passes items that cannot be read
+// to skip, and the others to each.
 func (c *Client) readPage(body io.Reader, info kind.Info, each func(*object.Body) error, skip func(*object.UnreadableError)) (meta listMeta, err error) {
 	s := jsonvalue.NewStream(body, jsonvalue.MaxObject)
 	item := func() error {
@@ -128,7 +127,7 @@ func (c *Client) readPage(body io.Reader, info kind.Info, each func(*object.Body
 			return nil
 		case `"items"`:
 			if c, err := s.Peek(); err != nil || c != '[' {
-				return errors.Join(err, s.Skip()) // null stands for none
+				return errors.Join(err, s.Skip()) // null means empty
 			}
 			return s.Array(item)
 		}
@@ -137,8 +136,8 @@ func (c *Client) readPage(body io.Reader, info kind.Info, each func(*object.Body
 	return meta, malformed(err)
 }
 
-// readItem reads the object that comes next. An [*object.UnreadableError] concerns
-// only that object, if it has a name.
+// readItem reads the next object. An [*object.UnreadableError] with a name concerns
+// only that object.
 func (c *Client) readItem(s *jsonvalue.Stream) (*object.Body, error) {
 	value, err := s.Value()
 	var long *jsonvalue.TooLongError
@@ -151,7 +150,7 @@ func (c *Client) readItem(s *jsonvalue.Stream) (*object.Body, error) {
 	return c.parse(value)
 }
 
-// typed fills in the type, which items of lists need not have.
+// typed fills in the type, which list items may lack.
 func typed(id object.Identity, info kind.Info) object.Identity {
 	if id.APIVersion == "" {
 		id.APIVersion = info.APIVersion()
@@ -162,10 +161,11 @@ func typed(id object.Identity, info kind.Info) object.Identity {
 	return id
 }
 
-// malformed tells bad JSON from a broken connection.
+// malformed wraps errors about bad JSON in a MalformedError. Connection errors stay as
+// they are.
 func malformed(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return err // the connection broke; what came before was fine
+		return err // the connection broke; the data before was valid
 	}
 	if errors.Is(err, io.EOF) {
 		return io.EOF

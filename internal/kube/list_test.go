@@ -64,14 +64,14 @@ func TestListsOfOtherShapes(t *testing.T) {
 		query   string
 		err     string
 	}{
-		"no items":            {body: `{"items":null,"metadata":{"resourceVersion":"9"}}`, query: "?limit=500"},
-		"items first":         {body: `{"items":[{"metadata":{"name":"a"}}],"metadata":{"resourceVersion":"9"}}`, want: []string{"a"}, query: "?limit=500"},
-		"all at once":         {options: ListOptions{Limit: -1}, body: page("9", "", "a"), want: []string{"a"}},
-		"the first few":       {options: ListOptions{Max: 2}, body: page("9", "more", "a", "b"), want: []string{"a", "b"}, query: "?limit=2"},
-		"without a version":   {body: `{"items":[]}`, query: "?limit=500", err: "list pods.v1: malformed answer: the list has no resourceVersion"},
-		"an item of nonsense": {body: `{"items":[{"metadata":{"name":"a"}},1]}`, want: []string{"a"}, query: "?limit=500", err: "list pods.v1: malformed answer: read the object: not a JSON object"},
-		"broken JSON":         {body: `{"items":[{"metadata":{"name":"a"}},]}`, want: []string{"a"}, query: "?limit=500", err: "list pods.v1: malformed answer: invalid JSON: unexpected ']'"},
-		"cut":                 {body: `{"items":[{"metadata":{"name":"a"}},{"me`, want: []string{"a"}, query: "?limit=500", err: "list pods.v1: unexpected EOF"},
+		"no items":          {body: `{"items":null,"metadata":{"resourceVersion":"9"}}`, query: "?limit=500"},
+		"items first":       {body: `{"items":[{"metadata":{"name":"a"}}],"metadata":{"resourceVersion":"9"}}`, want: []string{"a"}, query: "?limit=500"},
+		"all at once":       {options: ListOptions{Limit: -1}, body: page("9", "", "a"), want: []string{"a"}},
+		"the first two":     {options: ListOptions{Max: 2}, body: page("9", "more", "a", "b"), want: []string{"a", "b"}, query: "?limit=2"},
+		"without a version": {body: `{"items":[]}`, query: "?limit=500", err: "list pods.v1: malformed response: the list has no resourceVersion"},
+		"an invalid item":   {body: `{"items":[{"metadata":{"name":"a"}},1]}`, want: []string{"a"}, query: "?limit=500", err: "list pods.v1: malformed response: read the object: not a JSON object"},
+		"broken JSON":       {body: `{"items":[{"metadata":{"name":"a"}},]}`, want: []string{"a"}, query: "?limit=500", err: "list pods.v1: malformed response: invalid JSON: unexpected ']'"},
+		"truncated":         {body: `{"items":[{"metadata":{"name":"a"}},{"me`, want: []string{"a"}, query: "?limit=500", err: "list pods.v1: unexpected EOF"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestTheConsumerOfAListMayFail(t *testing.T) {
 	}
 }
 
-func TestObjectsAreHandedOnWhileTheListArrives(t *testing.T) {
+func TestObjectsAreDeliveredWhileTheListArrives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		text := page("9", "", "a", "b", "c")
 		cut := strings.Index(text, `{"metadata":{"name":"b"`)
@@ -123,7 +123,7 @@ func TestObjectsAreHandedOnWhileTheListArrives(t *testing.T) {
 		var got []string
 		_, err := client.List(t.Context(), pods, "", ListOptions{}, func(b *object.Body) error {
 			got = append(got, fmt.Sprint(b.Name, " ", time.Since(started)))
-			time.Sleep(time.Minute) // longer than a request may take
+			time.Sleep(time.Minute) // longer than RequestTimeout
 			return nil
 		})
 		if err != nil {
@@ -135,7 +135,7 @@ func TestObjectsAreHandedOnWhileTheListArrives(t *testing.T) {
 	})
 }
 
-func TestASilentListIsGivenUp(t *testing.T) {
+func TestASilentListTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := answers(func(req *http.Request) (*http.Response, error) {
 			return respond(req, http.StatusOK, io.MultiReader(strings.NewReader(`{"items":[{"metadata":{"name":"a"}},`), &silent{req})), nil
@@ -149,7 +149,7 @@ func TestASilentListIsGivenUp(t *testing.T) {
 	})
 }
 
-// silent is a body that nothing comes of.
+// silent is a body that never returns data.
 type silent struct{ req *http.Request }
 
 func (s *silent) Read([]byte) (int, error) {
@@ -157,7 +157,7 @@ func (s *silent) Read([]byte) (int, error) {
 	return 0, s.req.Context().Err()
 }
 
-func TestUnreadableItemsAreSkippedAndNamedOnce(t *testing.T) {
+func TestUnreadableItemsAreSkippedAndLoggedOnce(t *testing.T) {
 	deep := strings.Repeat("[", 9_994) + strings.Repeat("]", 9_994)
 	items := `{"metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"a"}},` +
 		`{"metadata":{"name":"deep","namespace":"ns","uid":"u1"},"spec":` + deep + `},` +

@@ -7,31 +7,31 @@ import (
 	"time"
 )
 
-// Outages limits log lines about an API server that does not work: one line per
-// minute for each kind of failure, with the number of failures in between. A kind
-// is the code of the response, or that none came. Without it, every object that is
-// being handled writes lines of its own. nil limits nothing.
+// Outages limits log lines about a failing API server to one line per minute for each
+// kind of failure, with the number of omitted failures. The kind is the HTTP status, or
+// 0 if there was no response. Without it, every object being handled would log the same
+// failure. A nil *Outages does not limit.
 //
-// It is safe for concurrent use, and needs no goroutine: the count goes with the
+// It is safe for concurrent use. It has no goroutine: the count is logged with the
 // first failure after the minute.
 type Outages struct {
 	mu    sync.Mutex
-	kinds map[int]*failureKind // by the code of the response; 0 if none came
+	kinds map[int]*failureKind // by HTTP status; 0 if there was no response
 }
 
-// failureKind is one kind of failure.
+// failureKind is the log state of one kind of failure.
 type failureKind struct {
-	logged  time.Time // the last line about it
+	logged  time.Time // time of the last failure line
 	omitted int       // failures since then
-	over    time.Time // the last line about its end
+	over    time.Time // time of the last recovery line
 }
 
-// outageInterval is the time between two lines about one kind of failure.
+// outageInterval is the interval of log lines about one kind of failure.
 const outageInterval = time.Minute
 
-// Failed notes a failure. It reports whether a line must be written about it, and
-// how many failures were omitted since the last line. Errors that are not about
-// the server as a whole always get a line; see [Unavailable].
+// Failed records a failure. It reports whether the caller must log it, and how many
+// failures were omitted since the last line. Errors that are not about the server as a
+// whole are always logged; see [Unavailable].
 func (o *Outages) Failed(err error) (log bool, omitted int) {
 	if o == nil || !Unavailable(err) {
 		return true, 0
@@ -61,8 +61,8 @@ func (o *Outages) failed(code int) (log bool, omitted int) {
 	return false, 0
 }
 
-// Over notes that an object got over the failure. It reports whether a line must be
-// written about that: once per minute for each kind of failure.
+// Over records that an object recovered from the failure. It reports whether the caller
+// must log that, which is once per minute for each kind of failure.
 func (o *Outages) Over(err error) (log bool) {
 	if o == nil || !Unavailable(err) {
 		return true
@@ -81,7 +81,7 @@ func (o *Outages) Over(err error) (log bool) {
 	return log
 }
 
-// codeOf returns the code of the response that the error is about; 0 if none came.
+// codeOf returns the HTTP status that err is about, or 0 if there was no response.
 func codeOf(err error) int {
 	if status, refused := Refused(err); refused {
 		return int(status.Code)

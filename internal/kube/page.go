@@ -8,14 +8,13 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// Page reads one page of a list: the first one, or that which the former one
-// was followed by. No next one is the end.
+// Page reads one page of a list: the first if page is empty, else the page that an
+// earlier call returned as next. An empty next means that it was the last page.
 //
-// Unlike [Client.List] it keeps all of the page in memory and no connection
-// open, so that the caller may take any time before it asks for the next one;
-// and since nothing was handed on before, every failure is retried. A page that
-// is asked for too late is answered with a 410, which tells in its list metadata
-// where to go on in newer state.
+// Unlike [Client.List] it keeps the whole page in memory and no connection open, so the
+// caller may wait before requesting the next page. Since no object was delivered
+// before, every failure is retried. A page that is requested too late fails with 410;
+// its list metadata has a token to continue with newer data.
 func (c *Client) Page(ctx context.Context, info kind.Info, ns string, o ListOptions, page string) (items []*object.Body, next string, err error) {
 	query := o.query()
 	if page != "" {

@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-func TestPagesAreReadOneByOneAndRetriedAsAWhole(t *testing.T) {
+func TestPagesAreReadOneByOneAndRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := page("9", "more", "a", "b")
 		f := answers(cutShort(first[:len(first)-30]), ok(first), ok(page("9", "", "c")))
@@ -38,12 +38,12 @@ func TestPagesAreReadOneByOneAndRetriedAsAWhole(t *testing.T) {
 	})
 }
 
-func TestAPageThatIsAskedForTooLateTellsWhereToGoOn(t *testing.T) {
+func TestAnExpiredPageReturnsAContinueToken(t *testing.T) {
 	f := answers(reply(410, `{"kind":"Status","status":"Failure","code":410,"reason":"Expired","metadata":{"continue":"later"}}`))
 	client, _ := f.client(t)
 	_, _, err := client.Page(t.Context(), pods, "ns", ListOptions{}, "old")
 	status, _ := Refused(err)
 	if !apierrors.IsResourceExpired(err) || status.Continue != "later" {
-		t.Errorf("got %v, to go on at %q", err, status.Continue)
+		t.Errorf("got %v, continue %q", err, status.Continue)
 	}
 }

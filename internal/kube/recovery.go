@@ -6,31 +6,30 @@ import (
 	"time"
 )
 
-// recovery shortens the pauses of requests that have failed, so that an outage
-// is over for them soon after it is, however long it was and however long their
-// pauses have become.
+// recovery shortens the pauses of failed requests, however long they have become, so
+// that requests succeed soon after an outage ends.
 //
-// No pause lasts for much longer than patience once the server answers any request.
-// As long as it does not, one request at a time goes ahead of its pause to find
-// out: the number of those that wait makes no difference to the server. The patience
-// is short with a server that cannot be reached, because trying costs it nothing.
+// Once the server responds to any request, no pause lasts much longer than the
+// patience. Until then, one request at a time retries early as a probe, so the load on
+// the server does not depend on the number of waiting requests. The patience is short
+// if the server is unreachable, because probing costs it nothing.
 type recovery struct {
 	mu       sync.Mutex
 	waiting  int
-	answered chan struct{} // closed at the next answer; nil if nobody waits
-	ahead    time.Time     // when a request last went ahead
+	answered chan struct{} // closed at the next response; nil while no request waits
+	ahead    time.Time     // when the last early probe was sent
 }
 
-// patience is how long a pause lasts that may be cut short, and the time between
-// requests that go ahead: after errors that the server has returned, and after
-// attempts that got no response.
+// patience is the minimum length of a pause that may be cut short, and the interval of
+// early probes. patience applies after error responses, unreachablePatience after
+// attempts without a response.
 const (
 	patience            = 5 * time.Second
 	unreachablePatience = time.Second
 )
 
-// pause waits, and returns what is left of the pause if it was cut short. Its
-// only error is that of ctx.
+// pause waits, and returns the rest of the pause if it was cut short. It returns an
+// error only if ctx ends.
 func (r *recovery) pause(ctx context.Context, d, patience time.Duration) (left time.Duration, err error) {
 	if d <= patience {
 		return 0, sleep(ctx, d, nil)
@@ -52,7 +51,7 @@ func (r *recovery) pause(ctx context.Context, d, patience time.Duration) (left t
 	}
 }
 
-// hasAnswered notes that the server does its work.
+// hasAnswered records that the server responds.
 func (r *recovery) hasAnswered() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,7 +77,7 @@ func (r *recovery) leave() {
 	r.waiting--
 }
 
-// goAhead tells a request that it is the one to find out.
+// goAhead reports whether the calling request must probe the server now.
 func (r *recovery) goAhead(patience time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

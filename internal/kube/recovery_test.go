@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// after makes a request and tells when it was answered.
+// after sends a request and returns the time until its response.
 func after(t *testing.T, c *Client) time.Duration {
 	began := time.Now()
 	if err := patchIt(t.Context(), c); err != nil {
@@ -38,14 +38,14 @@ func TestALongPauseEndsSoonAfterAnOutage(t *testing.T) {
 				})
 				client, _ := f.client(t)
 				if got := after(t, client); got != c.answered {
-					t.Errorf("answered after %v, want %v", got, c.answered)
+					t.Errorf("response after %v, want %v", got, c.answered)
 				}
 			})
 		})
 	}
 }
 
-// A server that cannot be reached is tried every second.
+// An unreachable server is probed every second.
 func TestPausesAreShortWhileTheServerCannotBeReached(t *testing.T) {
 	for _, lasts := range []time.Duration{3 * time.Second, 34 * time.Second, 50 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -58,13 +58,13 @@ func TestPausesAreShortWhileTheServerCannotBeReached(t *testing.T) {
 			})
 			client, _ := f.client(t)
 			if got := after(t, client); got > lasts+2*time.Second {
-				t.Errorf("answered after %v, but the server was back after %v", got, lasts)
+				t.Errorf("response after %v, but the server was back after %v", got, lasts)
 			}
 		})
 	}
 }
 
-func TestOneRequestGoesAheadForAll(t *testing.T) {
+func TestOneRequestProbesForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		const lasts = 40 * time.Second
@@ -80,20 +80,19 @@ func TestOneRequestGoesAheadForAll(t *testing.T) {
 		for range many {
 			waiting.Go(func() {
 				if got := after(t, client); got > lasts+patience {
-					t.Errorf("answered after %v", got)
+					t.Errorf("response after %v", got)
 				}
 			})
 		}
 		waiting.Wait()
-		// Eight numbered attempts each by then, one more each with success, and not
-		// many more.
+		// Eight counted attempts and one success per request, plus a few probes.
 		if n := len(f.times()); n > 9*many+10 {
 			t.Errorf("%d requests were made", n)
 		}
 	})
 }
 
-func TestAnAnswerToOneRequestEndsThePausesOfOthers(t *testing.T) {
+func TestAResponseToOneRequestEndsThePausesOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		f := deciding(func() scripted {
@@ -103,12 +102,12 @@ func TestAnAnswerToOneRequestEndsThePausesOfOthers(t *testing.T) {
 			return ok(onePod)
 		})
 		client, _ := f.client(t, func(o *Options) { o.Backoffs = slices.Values([]time.Duration{time.Hour}) })
-		// Somebody else has gone ahead just now: this one does not.
+		// Another request has just probed the server, so this one waits.
 		client.shared.recovery.ahead = time.Now().Add(time.Hour)
 		var waiting sync.WaitGroup
 		waiting.Go(func() {
 			if got, want := after(t, client), 20*time.Second; got != want {
-				t.Errorf("answered after %v, want %v", got, want)
+				t.Errorf("response after %v, want %v", got, want)
 			}
 		})
 		time.Sleep(20 * time.Second)
@@ -119,37 +118,37 @@ func TestAnAnswerToOneRequestEndsThePausesOfOthers(t *testing.T) {
 	})
 }
 
-func TestThePauseThatTheServerAsksForIsMade(t *testing.T) {
+func TestRetryAfterIsObeyed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := answers(reply(429, "", "Retry-After", "30"), ok(onePod)).client(t)
 		if got, want := after(t, client), 30*time.Second; got != want {
-			t.Errorf("answered after %v, want %v", got, want)
+			t.Errorf("response after %v, want %v", got, want)
 		}
 	})
 }
 
-func TestThePauseThatTheServerAsksForIsLimited(t *testing.T) {
+func TestRetryAfterIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := answers(reply(429, "", "Retry-After", "3600"), ok(onePod)).client(t)
 		if got, want := after(t, client), 5*time.Minute; got != want {
-			t.Errorf("answered after %v, want %v", got, want)
+			t.Errorf("response after %v, want %v", got, want)
 		}
 	})
 }
 
-func TestEarlyAttemptsAreNotCounted(t *testing.T) {
+func TestProbesAreNotCountedAsAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, log := answers(refusal(503, "")).client(t)
 		if err := get(t.Context(), client); err == nil {
-			t.Error("there is no error")
+			t.Error("got no error")
 		}
 		if n := len(log.all); n != 9 || !strings.Contains(log.all[8], "Request attempt #9 failed; escalating") {
-			t.Errorf("the log is %q", log.all)
+			t.Errorf("log: got %q", log.all)
 		}
 	})
 }
 
-// deciding answers each request as the function says.
+// deciding responds to each request as the function decides.
 func deciding(decide func() scripted) *fake {
 	return answers(func(r *http.Request) (*http.Response, error) { return decide()(r) })
 }

@@ -14,9 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestCredentialsAreReplacedUnderLoad revokes the token again and again, while
-// requests of all kinds are made: none may fail, and no watch may outlive its
-// token.
+// The token is revoked repeatedly while requests of all kinds are sent. None may fail,
+// and no watch may outlive its token.
 func TestCredentialsAreReplacedUnderLoad(t *testing.T) {
 	var mu sync.Mutex
 	valid := "0"
@@ -95,7 +94,7 @@ func TestCredentialsAreReplacedUnderLoad(t *testing.T) {
 		mu.Unlock()
 		for refused := range told {
 			if refused == current {
-				break // others are late
+				break // other requests are late
 			}
 		}
 		current = rest.CopyConfig(cfg)
@@ -108,7 +107,7 @@ func TestCredentialsAreReplacedUnderLoad(t *testing.T) {
 	all.Wait()
 }
 
-func TestOtherProtocolsAreLeftAlone(t *testing.T) {
+func TestUpgradedConnectionsAreLeftAlone(t *testing.T) {
 	cfg := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("a request went elsewhere") })
 	o := DefaultOptions()
 	closed := false
@@ -123,7 +122,7 @@ func TestOtherProtocolsAreLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	// As client-go does it to run commands in pods.
+	// client-go does this to run commands in pods.
 	upgrader := answers(refusal(401, ""))
 	rt, err := rest.HTTPWrappersForConfig(client.RESTConfig(), upgrader)
 	if err != nil {

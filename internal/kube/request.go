@@ -15,53 +15,53 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// call is one request with all that its attempts have in common.
+// call is one request, with everything that its attempts share.
 type call struct {
 	verb   string // as in RBAC rules
 	method string
 	target Target
-	path   string // the target's, unless it is about no resource
+	path   string // empty means the target's
 	query  url.Values
 
-	accept      string // application/json if empty
+	accept      string // empty means application/json
 	contentType string
 	body        []byte
 
-	repeatable bool // may be sent again if the answer was lost
+	repeatable bool // may be sent again if the response was lost
 	route      route
 
-	recognized func(*object.Body) bool // tells the effect of a write; may be nil
+	recognized func(*object.Body) bool // recognizes the effect of a write; may be nil
 	confirmed  *object.Body            // the object with that effect, if there was no response
 
-	// read takes the answer of a success. Its errors are those of a broken
-	// answer, except for a callbackError.
+	// read consumes a successful response. An error means that the response is broken,
+	// unless it is a callbackError.
 	read func(a *response) error
 }
 
-// route says on which connection a request goes and what limits it.
+// route selects the connection and the time limits of a request.
 type route int
 
 const (
-	whole    route = iota // answer read in one go: a deadline for all of it
-	streamed              // answer handed on while it arrives: a deadline for its silence
-	followed              // a watch: a connection of its own, a deadline for its beginning
-	probed                // a watch among the requests
-	aside                 // read in one go, on another connection than the others
+	whole    route = iota // response read at once: a deadline for all of it
+	streamed              // response passed on while it arrives: a deadline for its silence
+	followed              // a watch: its own connection, a deadline for the start of the response
+	probed                // a watch on the connection of the requests
+	aside                 // response read at once, on a separate connection
 )
 
 func (r route) isWatch() bool { return r == followed || r == probed }
 
-// response is the answer of a successful attempt.
+// response is the response to a successful attempt.
 type response struct {
 	*http.Response
-	cancel context.CancelCauseFunc // ends the request
-	cause  func() error            // why the request was ended, if it was
-	conns  *conns                  // that it came over
+	cancel context.CancelCauseFunc // cancels the request
+	cause  func() error            // why the request was canceled; nil means that it was not
+	conns  *conns                  // the connections that it came over
 	kept   bool                    // the reader closes the body and cancels later
-	used   bool                    // a part was handed on: too late to try again
+	used   bool                    // a part was delivered: too late to retry
 }
 
-// callbackError is the error of a function of the caller's.
+// callbackError is an error of the caller's callback.
 type callbackError struct{ error }
 
 func (r *call) String() string {
@@ -71,7 +71,7 @@ func (r *call) String() string {
 	return r.verb + " " + r.target.String()
 }
 
-// do sends the request until there is an answer to give to the caller.
+// do sends the request, with retries, until there is a result for the caller.
 func (c *Client) do(ctx context.Context, r *call) (err error) {
 	if r.path == "" {
 		if r.path, err = r.target.Path(); err != nil {
@@ -88,8 +88,8 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 	pauses := pauses{seq: c.opts.Backoffs, jitter: c.opts.Jitter}
 	defer pauses.close()
 	var auth authWait
-	var unauthorized error // the last refusal of the credentials, if nothing else came since
-	var left time.Duration // of a pause that was cut short
+	var unauthorized error // the last 401, if no other response came since
+	var left time.Duration // rest of a pause that was cut short
 	for attempt := 1; ; attempt++ {
 		conns, err := c.admitted(ctx)
 		if err != nil {
@@ -106,7 +106,7 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 			unauthorized = nil
 		}
 		if unauthorized != nil && ctx.Err() != nil {
-			return fmt.Errorf("%w, while the credentials are refused: %w", context.Cause(ctx), unauthorized)
+			return fmt.Errorf("%w, while the API server rejects the credentials: %w", context.Cause(ctx), unauthorized)
 		}
 		switch verdict {
 		case answer:
@@ -128,7 +128,7 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 			continue
 		}
 		if o.code == 0 {
-			c.renew(conns, time.Second) // the server may have a certificate of another authority now
+			c.renew(conns, time.Second) // the server's certificate may be signed by another authority now
 		}
 		pause := left
 		if pause == 0 {
@@ -141,7 +141,7 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 			}
 			c.logFailure(ctx, r, attempt, "will retry", o)
 		} else {
-			attempt-- // it came early, and does not count: the pause goes on
+			attempt-- // an early probe does not count; the pause continues
 		}
 		if err := pausing(ctx, func() (err error) { left, err = c.wait(ctx, pause, o); return err }); err != nil {
 			return fmt.Errorf("%w, while waiting to retry after: %w", err, o.err)
@@ -149,8 +149,8 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 	}
 }
 
-// wait makes a pause, and returns the rest of it if it was cut short. A Retry-After
-// of the server is obeyed.
+// wait pauses before a retry, and returns the rest of the pause if it was cut short. A
+// Retry-After of the server is never cut short.
 func (c *Client) wait(ctx context.Context, pause time.Duration, o outcome) (left time.Duration, err error) {
 	if hint := RetryAfter(o.err); hint > 0 {
 		return 0, sleep(ctx, max(pause, hint), nil)
@@ -161,8 +161,8 @@ func (c *Client) wait(ctx context.Context, pause time.Duration, o outcome) (left
 	return c.shared.recovery.pause(ctx, pause, c.opts.Jitter.Shorten(patience, jitter.Slight))
 }
 
-// logFailure logs a failed attempt: at ERROR once a minute for each kind of failure,
-// else at DEBUG.
+// logFailure logs a failed attempt: once per minute and kind of failure at ERROR,
+// otherwise at DEBUG.
 func (c *Client) logFailure(ctx context.Context, r *call, attempt int, then string, o outcome) {
 	attrs := []any{"attempt", attempt, "method", r.method, "path", r.path, "error", o.err}
 	level := slog.LevelDebug
@@ -175,7 +175,7 @@ func (c *Client) logFailure(ctx context.Context, r *call, attempt int, then stri
 	c.opts.Log.Log(ctx, level, fmt.Sprintf("Request attempt #%d failed; %s: %s %s -> %v", attempt, then, r.method, r.path, o.err), attrs...)
 }
 
-// explain is the error of an outcome as the caller shall see it.
+// explain returns the error of an outcome for the caller.
 func (c *conns) explain(o outcome) error {
 	if callback, ok := o.err.(callbackError); ok {
 		return callback.error
@@ -205,7 +205,7 @@ func (c *conns) request(ctx context.Context, r *call) *http.Request {
 		Method: r.method, URL: &u, Host: u.Host, Header: http.Header{"Accept": {accept}},
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}
-	if c.cfg.UserAgent != "" { // or else client-go copies the request for it
+	if c.cfg.UserAgent != "" { // otherwise client-go copies the request to add it
 		req.Header["User-Agent"] = []string{c.cfg.UserAgent}
 	}
 	if r.body != nil {

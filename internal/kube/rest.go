@@ -12,15 +12,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// RESTConfig configures other clients of the same cluster, such as those that
-// users make in their handlers: with our credentials, user agent and transport
-// wrappers, under our limit of requests in flight instead of client-go's
-// limits of rates, and behind our gate for writes.
+// RESTConfig returns a configuration for other clients of the same cluster, such as
+// those that users create in handlers. They use our credentials, user agent, transport
+// wrappers, limit of requests in flight (instead of client-go's rate limits) and write
+// gate.
 //
-// Such clients follow [Client.Use], and wait like us while the credentials are
-// refused. Those that talk something else than plain HTTP, as for running
-// commands in pods, do not. Whoever sets other credentials in it is only
-// limited and gated.
+// Such clients follow [Client.Use], and wait while the credentials are rejected.
+// Clients that upgrade the connection, for example to run commands in pods, do neither.
+// Clients with other credentials are only limited and gated.
 func (c *Client) RESTConfig() *rest.Config {
 	made := c.shared.conns.Load()
 	cfg := rest.CopyConfig(made.cfg)
@@ -30,12 +29,12 @@ func (c *Client) RESTConfig() *rest.Config {
 	return cfg
 }
 
-// guest sends the requests of others. It is inside of client-go's wrappers, so
-// that credentials are in the headers already.
+// guest sends the requests of clients made from RESTConfig. client-go's wrappers are
+// around it, so the headers already have the credentials.
 type guest struct {
-	http.RoundTripper // with the connections of client-go
+	http.RoundTripper // on client-go's connections
 	client            *Client
-	made              *conns // what it was configured with
+	made              *conns // the connections that the configuration was made from
 }
 
 func (g *guest) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -54,7 +53,7 @@ func (g *guest) RoundTrip(req *http.Request) (*http.Response, error) {
 		if conns == g.made && auth.conns == nil {
 			resp, err = g.send(g.RoundTripper, body)
 		} else {
-			// The wrappers around us cannot renew the credentials any more.
+			// The wrappers around us still have the old credentials.
 			resp, err = g.send(conns.viaFor(req), g.redirect(body, conns))
 		}
 		if err != nil {
@@ -78,8 +77,8 @@ func (g *guest) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// send makes one attempt under the limit and behind the gate. The slot is
-// given back when the answer begins, as nobody knows when it is read.
+// send makes one attempt, subject to the limit and the gate. It releases the slot when
+// the response starts, because the end of reading cannot be observed.
 func (g *guest) send(via http.RoundTripper, req *http.Request) (*http.Response, error) {
 	var o outcome
 	if !endless(req) {
@@ -112,7 +111,7 @@ func (g *guest) send(via http.RoundTripper, req *http.Request) (*http.Response, 
 	return resp, err
 }
 
-// sendUntil limits the time in which the answer must begin.
+// sendUntil cancels the request if the response does not start by the given time.
 func sendUntil(via http.RoundTripper, req *http.Request, until time.Time) (*http.Response, error) {
 	if until.IsZero() {
 		return via.RoundTrip(req)
@@ -129,7 +128,7 @@ func sendUntil(via http.RoundTripper, req *http.Request, until time.Time) (*http
 		return nil, err
 	}
 	if _, both := resp.Body.(io.Writer); both {
-		// A connection that was taken over: its new owner ends it.
+		// The connection was upgraded; its new owner closes it.
 		context.AfterFunc(req.Context(), func() { cancel(nil) })
 		return resp, nil
 	}
@@ -137,7 +136,7 @@ func sendUntil(via http.RoundTripper, req *http.Request, until time.Time) (*http
 	return resp, nil
 }
 
-// endingBody ends the request's context with the answer.
+// endingBody cancels the request's context when the body is closed.
 type endingBody struct {
 	io.ReadCloser
 	cancel context.CancelCauseFunc
@@ -148,8 +147,8 @@ func (b *endingBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// redirect makes a request go to the server of the connections, with the
-// credentials that they add.
+// redirect returns a copy of the request for the server of the given connections,
+// without credentials. The connections add theirs.
 func (g *guest) redirect(req *http.Request, to *conns) *http.Request {
 	r := req.Clone(req.Context())
 	r.Header.Del("Authorization")
@@ -167,8 +166,8 @@ func (c *conns) viaFor(req *http.Request) http.RoundTripper {
 	return c.requests
 }
 
-// madeHeaders tells whether the credentials in the headers are those of the
-// configuration, and not others that somebody has put in instead.
+// madeHeaders reports whether the credentials in the headers are those of the
+// configuration, and not others set by the user.
 func (c *conns) madeHeaders(req *http.Request) bool {
 	switch user, password, basic := req.BasicAuth(); {
 	case c.cfg.BearerTokenFile != "", c.cfg.ExecProvider != nil, c.cfg.AuthProvider != nil:
@@ -181,7 +180,7 @@ func (c *conns) madeHeaders(req *http.Request) bool {
 	return req.Header.Get("Authorization") == ""
 }
 
-// plain tells transports of ordinary HTTP, which can be replaced by ours.
+// plain reports whether rt is ordinary HTTP, which our connections can replace.
 func plain(rt http.RoundTripper, made *conns) bool {
 	for {
 		if _, ok := rt.(*http.Transport); ok || made.cfg.Transport != nil {
@@ -195,7 +194,7 @@ func plain(rt http.RoundTripper, made *conns) bool {
 	}
 }
 
-// endless tells requests whose answer takes as long as somebody wants it.
+// endless reports whether the response to the request has no natural end.
 func endless(req *http.Request) bool {
 	q := req.URL.Query()
 	return q.Has("watch") || q.Has("follow") || req.Header.Get("Upgrade") != ""
@@ -207,7 +206,7 @@ func closeBody(req *http.Request) {
 	}
 }
 
-// WrappedRoundTripper lets client-go find the transport within.
+// WrappedRoundTripper returns the inner transport. client-go calls it.
 func (g *guest) WrappedRoundTripper() http.RoundTripper { return g.RoundTripper }
 
 type requestName struct{ *http.Request }

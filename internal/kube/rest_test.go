@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-func TestClientsOfUsersShareTheLimit(t *testing.T) {
+func TestUsersClientsShareTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := answers(func(req *http.Request) (*http.Response, error) {
 			if ua := req.Header.Get("User-Agent"); ua != "me/1" {
@@ -53,7 +53,7 @@ func TestClientsOfUsersShareTheLimit(t *testing.T) {
 	})
 }
 
-// tokens answers 401 to all requests but those with one of the tokens.
+// tokens returns 401 to all requests without one of the tokens.
 func tokens(accepted ...string) (*fake, func(...string)) {
 	var mu sync.Mutex
 	f := answers(func(req *http.Request) (*http.Response, error) {
@@ -71,7 +71,7 @@ func tokens(accepted ...string) (*fake, func(...string)) {
 	}
 }
 
-func TestClientsOfUsersFollowTheCredentials(t *testing.T) {
+func TestUsersClientsFollowTheCredentials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, accept := tokens("old")
 		client, err := NewClient(&rest.Config{Host: "https://server/base", BearerToken: "old", Transport: f}, DefaultOptions())
@@ -113,7 +113,7 @@ func TestClientsOfUsersFollowTheCredentials(t *testing.T) {
 	})
 }
 
-func TestCredentialsOfUsersAreTheirs(t *testing.T) {
+func TestCredentialsSetByUsersAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, _ := tokens("ours")
 		client, err := NewClient(&rest.Config{Host: "https://server", BearerToken: "ours", Transport: f}, DefaultOptions())

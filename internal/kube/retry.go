@@ -12,29 +12,29 @@ import (
 	"gopf.dev/gopf/internal/jitter"
 )
 
-// outcome is what became of one attempt of a request.
+// outcome is the result of one attempt of a request.
 type outcome struct {
 	err   error
-	code  int       // of the answer; 0 if none came
-	began time.Time // when it was sent, at the earliest
+	code  int       // HTTP status; 0 if there was no response
+	began time.Time // earliest time at which it was sent
 	sent  bool      // the request may have reached the server
-	mine  bool      // the error is the caller's own: ctx ended, or a callback failed
-	used  bool      // the caller has got a part of the answer
-	lost  bool      // the response did not come, but is known from a read
+	mine  bool      // the caller caused the error: ctx ended, or a callback failed
+	used  bool      // the caller has received a part of the response
+	lost  bool      // the response was lost, but the result is known from a read
 }
 
-// verdict is what follows from an outcome.
+// verdict is the consequence of an outcome.
 type verdict int
 
 const (
-	answer  verdict = iota // success or error, the caller gets it
-	again                  // after a pause, if there is one left
-	login                  // the credentials were refused
-	unknown                // a write of which nobody knows whether it was applied
+	answer  verdict = iota // return the success or error to the caller
+	again                  // retry, if there is a pause left
+	login                  // the credentials were rejected
+	unknown                // a write that may or may not have been applied
 )
 
-// decide judges an attempt. A request that may be repeated is one that can be
-// sent twice without doing more than once: reads, and deletions by uid.
+// decide returns the consequence of an attempt. A repeatable request has the same
+// effect if it is sent twice: reads, and deletions by uid.
 func decide(o outcome, repeatable bool) verdict {
 	if o.err == nil {
 		return answer
@@ -64,8 +64,8 @@ func decide(o outcome, repeatable bool) verdict {
 	return answer
 }
 
-// maybeApplied tells the errors after which the server or something before it
-// may still be busy with the request, or has done it.
+// maybeApplied reports whether the server may have applied the request, or may still
+// apply it, despite the error.
 func maybeApplied(s metav1.Status) bool {
 	switch {
 	case s.Code == http.StatusBadGateway, s.Code == http.StatusGatewayTimeout:
@@ -76,7 +76,8 @@ func maybeApplied(s metav1.Status) bool {
 	return strings.Contains(s.Message, "etcdserver: request timed out")
 }
 
-// pauses walks through the backoffs of one request, started when needed.
+// pauses iterates over the backoffs of one request. The iteration starts with the first
+// failure.
 type pauses struct {
 	seq    iter.Seq[time.Duration]
 	jitter jitter.Source
@@ -84,7 +85,8 @@ type pauses struct {
 	stop   func()
 }
 
-// take returns the next pause; the server's hint lengthens it, or replaces it.
+// take returns the next pause, and false if none is left. The server's hint lengthens
+// the pause, or replaces it if enforce is set.
 func (p *pauses) take(hint time.Duration, enforce bool) (time.Duration, bool) {
 	if p.seq == nil {
 		return 0, false
@@ -106,8 +108,8 @@ func (p *pauses) close() {
 	}
 }
 
-// sleep waits for d, for a closing channel (which may be nil), or for the end
-// of ctx, which is the only error.
+// sleep waits for d, for wake to be closed (may be nil), or for the end of ctx. It
+// returns an error only if ctx ends.
 func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -120,17 +122,17 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
 	return nil
 }
 
-// Sleep waits for d, by means of the function given to [WithPauses] if there is
-// one. It returns an error only if ctx ends before.
+// Sleep waits for d, inside the function given to [WithPauses] if there is one. It
+// returns an error only if ctx ends first.
 func Sleep(ctx context.Context, d time.Duration) error {
 	return pausing(ctx, func() error { return sleep(ctx, d, nil) })
 }
 
-// pausesKey is where a context has what makes pauses.
+// pausesKey is the context key of the function given to [WithPauses].
 type pausesKey struct{}
 
-// WithPauses has the pauses between attempts of a request made by the function,
-// so that somebody else can go on meanwhile. It must call what it is given.
+// WithPauses runs the pauses between the attempts of a request inside the function
+// within, which may release a resource meanwhile. It must call its argument.
 func WithPauses(ctx context.Context, within func(pause func())) context.Context {
 	return context.WithValue(ctx, pausesKey{}, within)
 }

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The requests of the tests.
+// Requests of the tests.
 func get(ctx context.Context, c *Client) error {
 	_, err := c.Get(ctx, podA)
 	return err
@@ -50,16 +50,16 @@ func TestRetries(t *testing.T) {
 		script  []scripted
 		adjust  func(*Options)
 		at      []string // when requests were made
-		want    string   // the beginning of the error
+		want    string   // prefix of the error
 	}{
 		"read: server errors":            {request: get, script: []scripted{refusal(500, ""), refusal(503, ""), refusal(504, ""), success}, at: []string{"0s", "1s", "2s", "4s"}},
 		"read: connection errors":        {request: get, script: []scripted{breaks(errDial), breaks(errReset), cutShort(notEnd), success}, at: []string{"0s", "1s", "2s", "4s"}},
-		"read: no answer":                {request: get, script: []scripted{never, success}, at: []string{"0s", "31s"}},
-		"read: malformed answer":         {request: get, script: []scripted{ok("nonsense"), success}, at: []string{"0s", "1s"}},
-		"read: all in vain":              {request: get, script: []scripted{refusal(503, "")}, at: []string{"0s", "1s", "2s", "4s", "7s", "12s", "17s", "20s", "25s", "30s", "33s", "38s", "43s", "48s", "53s", "54s"}, want: "get pods.v1 ns/a: no way"},
+		"read: no response":              {request: get, script: []scripted{never, success}, at: []string{"0s", "31s"}},
+		"read: malformed response":       {request: get, script: []scripted{ok("nonsense"), success}, at: []string{"0s", "1s"}},
+		"read: all attempts fail":        {request: get, script: []scripted{refusal(503, "")}, at: []string{"0s", "1s", "2s", "4s", "7s", "12s", "17s", "20s", "25s", "30s", "33s", "38s", "43s", "48s", "53s", "54s"}, want: "get pods.v1 ns/a: no way"},
 		"read: unreachable":              {request: get, script: []scripted{breaks(errDial)}, adjust: noRetries, at: []string{"0s"}, want: "get pods.v1 ns/a: the API server https://server/base/ cannot be reached: dial tcp: connection refused"},
-		"read: forbidden is an answer":   {request: get, script: []scripted{refusal(403, "Forbidden")}, at: []string{"0s"}, want: "get pods.v1 ns/a: no way"},
-		"read: not found is an answer":   {request: get, script: []scripted{refusal(404, "NotFound")}, at: []string{"0s"}, want: "get pods.v1 ns/a: no way"},
+		"read: forbidden is not retried": {request: get, script: []scripted{refusal(403, "Forbidden")}, at: []string{"0s"}, want: "get pods.v1 ns/a: no way"},
+		"read: not found is not retried": {request: get, script: []scripted{refusal(404, "NotFound")}, at: []string{"0s"}, want: "get pods.v1 ns/a: no way"},
 		"read: odd status":               {request: get, script: []scripted{reply(302, "elsewhere")}, at: []string{"0s"}, want: "get pods.v1 ns/a: elsewhere"},
 		"too many: header":               {request: get, script: []scripted{reply(429, "", "Retry-After", "3.9"), success}, at: []string{"0s", "3s"}},
 		"too many: details":              {request: get, script: []scripted{reply(429, `{"kind":"Status","details":{"retryAfterSeconds":7}}`), success}, at: []string{"0s", "7s"}},
@@ -68,20 +68,20 @@ func TestRetries(t *testing.T) {
 		"too many: short hint, obeyed":   {request: get, script: []scripted{reply(429, ""), reply(429, ""), reply(429, "", "Retry-After", "1"), success}, adjust: func(o *Options) { o.EnforceRetryAfter = true }, at: []string{"0s", "1s", "2s", "3s"}},
 		"patch: explicit refusals":       {request: patchIt, script: []scripted{refusal(500, ""), refusal(503, ""), refusal(429, ""), success}, at: []string{"0s", "1s", "2s", "4s"}},
 		"patch: never sent":              {request: patchIt, script: []scripted{breaks(errDial), success}, at: []string{"0s", "1s"}},
-		"patch: answer lost":             {request: patchIt, script: []scripted{breaks(errReset), success}, at: []string{"0s"}, want: "patch pods.v1 ns/a: the write may have been applied or not: read tcp"},
-		"patch: answer cut":              {request: patchIt, script: []scripted{cutShort(notEnd), success}, at: []string{"0s"}, want: "patch pods.v1 ns/a: the write was applied, but its answer could not be read: connection reset"},
-		"patch: answer malformed":        {request: patchIt, script: []scripted{ok("nonsense"), success}, at: []string{"0s"}, want: "patch pods.v1 ns/a: the write was applied, but its answer could not be read: malformed answer"},
-		"patch: no answer":               {request: patchIt, script: []scripted{never, success}, at: []string{"0s"}, want: "patch pods.v1 ns/a: the write may have been applied or not: no answer within 30s"},
+		"patch: response lost":           {request: patchIt, script: []scripted{breaks(errReset), success}, at: []string{"0s"}, want: "patch pods.v1 ns/a: the write may have been applied or not: read tcp"},
+		"patch: response truncated":      {request: patchIt, script: []scripted{cutShort(notEnd), success}, at: []string{"0s"}, want: "patch pods.v1 ns/a: the write was applied, but its response could not be read: connection reset"},
+		"patch: response malformed":      {request: patchIt, script: []scripted{ok("nonsense"), success}, at: []string{"0s"}, want: "patch pods.v1 ns/a: the write was applied, but its response could not be read: malformed response"},
+		"patch: no response":             {request: patchIt, script: []scripted{never, success}, at: []string{"0s"}, want: "patch pods.v1 ns/a: the write may have been applied or not: no response within 30s"},
 		"patch: gateway timeout":         {request: patchIt, script: []scripted{refusal(504, "Timeout"), success}, at: []string{"0s"}, want: "patch pods.v1 ns/a: the write may have been applied or not: no way"},
 		"patch: bad gateway":             {request: patchIt, script: []scripted{reply(502, ""), success}, at: []string{"0s"}, want: "patch pods.v1 ns/a: the write may have been applied or not"},
 		"patch: storage timeout":         {request: patchIt, script: []scripted{reply(500, `{"kind":"Status","message":"etcdserver: request timed out"}`), success}, at: []string{"0s"}, want: "patch pods.v1 ns/a: the write may have been applied or not"},
-		"patch: conflict is an answer":   {request: patchIt, script: []scripted{refusal(409, "Conflict")}, at: []string{"0s"}, want: "patch pods.v1 ns/a: no way"},
-		"create: answer lost":            {request: create, script: []scripted{breaks(errReset), success}, at: []string{"0s"}, want: "create pods.v1 in ns: the write may have been applied or not"},
-		"delete: answer lost":            {request: remove, script: []scripted{breaks(errReset), success}, at: []string{"0s"}, want: "delete pods.v1 ns/a: the write may have been applied or not"},
-		"delete by uid: answer lost":     {request: removeByUID, script: []scripted{breaks(errReset), success}, at: []string{"0s", "1s"}},
+		"patch: conflict is not retried": {request: patchIt, script: []scripted{refusal(409, "Conflict")}, at: []string{"0s"}, want: "patch pods.v1 ns/a: no way"},
+		"create: response lost":          {request: create, script: []scripted{breaks(errReset), success}, at: []string{"0s"}, want: "create pods.v1 in ns: the write may have been applied or not"},
+		"delete: response lost":          {request: remove, script: []scripted{breaks(errReset), success}, at: []string{"0s"}, want: "delete pods.v1 ns/a: the write may have been applied or not"},
+		"delete by uid: response lost":   {request: removeByUID, script: []scripted{breaks(errReset), success}, at: []string{"0s", "1s"}},
 		"list: before the first object":  {request: list, script: []scripted{cutShort(`{"items":[`), ok(`{"metadata":{"resourceVersion":"9"},"items":[]}`)}, at: []string{"0s", "1s"}},
 		"no retries at all":              {request: get, script: []scripted{refusal(503, "")}, adjust: noRetries, at: []string{"0s"}, want: "get pods.v1 ns/a: no way"},
-		"a different sequence, for ever": {request: get, script: append(slices.Repeat([]scripted{refusal(503, "")}, 4), success), adjust: forEver, at: []string{"0s", "5s", "10s", "15s", "20s"}},
+		"an infinite sequence":           {request: get, script: append(slices.Repeat([]scripted{refusal(503, "")}, 4), success), adjust: forEver, at: []string{"0s", "5s", "10s", "15s", "20s"}},
 		"a request that cannot be written": {request: func(ctx context.Context, c *Client) error {
 			_, err := c.Get(ctx, Target{Info: pods, Name: "n"})
 			return err
@@ -123,7 +123,7 @@ func forEver(o *Options) {
 	}
 }
 
-func TestErrorsKeepTheirTypeThroughAllWrappings(t *testing.T) {
+func TestWrappedErrorsKeepTheirTypes(t *testing.T) {
 	client, _ := answers(refusal(404, "NotFound")).client(t)
 	if err := get(t.Context(), client); !apierrors.IsNotFound(err) {
 		t.Errorf("not found: got %v", err)
@@ -139,17 +139,17 @@ func TestErrorsKeepTheirTypeThroughAllWrappings(t *testing.T) {
 	}
 }
 
-func TestTheCallerEndsARequest(t *testing.T) {
+func TestTheCallerCancelsARequest(t *testing.T) {
 	leaving := errors.New("leaving")
 	for name, c := range map[string]struct {
 		script  scripted
 		request func(context.Context, *Client) error
 		unknown bool
 	}{
-		"waiting for an answer":             {never, get, false},
-		"waiting for the answer to a write": {never, patchIt, true},
-		"waiting to retry":                  {refusal(503, ""), patchIt, false},
-		"waiting for credentials":           {refusal(401, ""), patchIt, false},
+		"waiting for a response":              {never, get, false},
+		"waiting for the response to a write": {never, patchIt, true},
+		"waiting to retry":                    {refusal(503, ""), patchIt, false},
+		"waiting for credentials":             {refusal(401, ""), patchIt, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -7,11 +7,11 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// maxSkipped is the number of unreadable objects that are named in the log.
+// maxSkipped limits the number of unreadable objects that are named in the log.
 const maxSkipped = 4096
 
-// skipped remembers which unreadable objects were named in the log: they come again
-// with every list.
+// skipped remembers which unreadable objects were logged. Without it, every list would
+// log them again.
 type skipped struct {
 	mu    sync.Mutex
 	named map[skippedKey]bool
@@ -22,7 +22,8 @@ type skippedKey struct {
 	key      string
 }
 
-// first reports whether the object is to be named, and whether it is the last one.
+// first reports whether the object must be logged, and whether it is the last one that
+// is.
 func (s *skipped) first(k skippedKey) (first, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,16 +37,16 @@ func (s *skipped) first(k skippedKey) (first, last bool) {
 	return true, len(s.named) == maxSkipped
 }
 
-// skipper returns a function that is told of objects that cannot be read. It names
-// each one in the log once.
+// skipper returns a callback for objects that cannot be read. It logs each of them
+// once, and then calls then, which may be nil.
 func (c *Client) skipper(info kind.Info, then func(object.Identity)) func(*object.UnreadableError) {
 	return func(e *object.UnreadableError) {
 		if first, last := c.shared.skipped.first(skippedKey{info.String(), e.Key()}); first {
 			log := c.shared.opts.Log.With("resource", info.String())
-			log.Error("Skipping an object that cannot be read; other objects of the kind are served.",
+			log.Error("Skipping an object that cannot be read; other objects of this kind are served.",
 				"namespace", e.Namespace, "name", e.Name, "uid", e.UID, "error", e.Err)
 			if last {
-				log.Error("Too many objects cannot be read; further ones are skipped without being named.")
+				log.Error("Too many objects cannot be read; skipping further ones without logging them.")
 			}
 		}
 		if then != nil {

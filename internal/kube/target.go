@@ -7,26 +7,26 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// Target is the endpoint that a request is about: a collection of objects if
-// it has no name, else an object or a subresource of it.
+// Target is the endpoint of a request: a collection if Name is empty, else an object or
+// one of its subresources.
 type Target struct {
 	Info        kind.Info
-	Namespace   string // "" for cluster-scoped resources and for all namespaces
+	Namespace   string // empty for cluster-scoped resources and for all namespaces
 	Name        string
 	Subresource string
 }
 
-// Path is the path of the endpoint below the server's URL.
+// Path returns the path of the endpoint below the server's URL.
 func (t Target) Path() (string, error) {
 	switch {
 	case t.Info.Plural == "" || t.Info.Version == "":
-		return "", fmt.Errorf("the resource %q has no plural name or no version", t.Info)
+		return "", fmt.Errorf("resource %q has no plural name or no version", t.Info)
 	case t.Subresource != "" && t.Name == "":
-		return "", fmt.Errorf("the subresource %q of %s is asked for without a name", t.Subresource, t.Info)
+		return "", fmt.Errorf("subresource %q of %s requires an object name", t.Subresource, t.Info)
 	case t.Namespace != "" && !t.Info.Namespaced:
-		return "", fmt.Errorf("%s is cluster-scoped, it has nothing in the namespace %q", t.Info, t.Namespace)
+		return "", fmt.Errorf("%s is cluster-scoped, but the namespace %q is given", t.Info, t.Namespace)
 	case t.Namespace == "" && t.Name != "" && t.Info.Namespaced:
-		return "", fmt.Errorf("%s is namespaced, a namespace is needed for the name %q", t.Info, t.Name)
+		return "", fmt.Errorf("%s is namespaced, but no namespace is given for the name %q", t.Info, t.Name)
 	}
 	prefix := "apis"
 	if t.Info.Group == "" && t.Info.Version == "v1" {
@@ -41,7 +41,7 @@ func (t Target) Path() (string, error) {
 		if s == "" {
 			continue
 		}
-		// Names may come from users' data: they must not lead elsewhere.
+		// Names may come from user data and must not lead to another path.
 		if s == "." || s == ".." || strings.ContainsAny(s, "/%") {
 			return "", fmt.Errorf("%q cannot be a part of the URL of %s", s, t.Info)
 		}
@@ -51,7 +51,7 @@ func (t Target) Path() (string, error) {
 	return path.String(), nil
 }
 
-// String names the endpoint in messages: "pods.v1 default/web/status".
+// String returns the endpoint for messages: "pods.v1 default/web/status".
 func (t Target) String() string {
 	s := t.Info.String()
 	switch {

@@ -23,7 +23,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-func TestImpossibleTargets(t *testing.T) {
+func TestInvalidTargets(t *testing.T) {
 	for name, target := range map[string]Target{
 		"a namespace of a cluster-scoped resource": {Info: nodes, Namespace: "ns"},
 		"a name without a namespace":               {Info: pods, Name: "n"},

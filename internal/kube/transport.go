@@ -13,22 +13,23 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// conns are the two ways to one server with one set of credentials.
+// conns are the connections to one server with one set of credentials: one transport
+// for requests, one for watches.
 type conns struct {
-	given      *rest.Config // by whoever chose the credentials
-	generation int          // of the credentials: how often others took over
-	files      files        // that they come from
+	given      *rest.Config // by the caller of Use
+	generation int          // number of earlier sets of credentials
+	files      files        // with the credentials
 	outage     atomic.Pointer[outage]
 
-	cfg      *rest.Config // completed
+	cfg      *rest.Config // completed copy
 	base     *url.URL
 	requests http.RoundTripper
 	watches  http.RoundTripper
 
-	// traced says that the transports are net/http's own, which tell when a
-	// request got a connection.
+	// traced is true if the transports are net/http's, which report when a request got
+	// a connection.
 	traced   bool
-	replaced chan struct{} // closed when others took over
+	replaced chan struct{} // closed when other connections replace these
 	idlers   []*http.Transport
 }
 
@@ -40,8 +41,8 @@ const (
 	watchReadBuffer  = 64 << 10
 )
 
-// keepAlive makes the kernel notice within 9 s that the other end of a silent
-// connection is gone. Watches have HTTP/1.1, which knows no pings.
+// keepAlive lets the kernel detect a dead peer on a silent connection within 9 s.
+// Watches use HTTP/1.1, which has no pings.
 func keepAlive() net.KeepAliveConfig {
 	return net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 2}
 }
@@ -65,7 +66,7 @@ func connect(cfg *rest.Config, o Options) (*conns, error) {
 		return c, err
 	}
 
-	// Noted first: if they change meanwhile, that is noticed later.
+	// Note the files first: a change during the setup is then detected later.
 	c.files.note(cfg)
 	requests, rt, err := newTransport(cfg, o)
 	if err != nil {
@@ -73,8 +74,8 @@ func connect(cfg *rest.Config, o Options) (*conns, error) {
 	}
 	requests.Protocols.SetHTTP2(true)
 	requests.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout}
-	// Where the server speaks only HTTP/1.1, a connection per concurrent
-	// request must survive, or each costs a handshake.
+	// If the server supports only HTTP/1.1, keep one idle connection per concurrent
+	// request. Otherwise each request costs a handshake.
 	requests.MaxIdleConnsPerHost = max(o.InFlight.Max, http.DefaultMaxIdleConnsPerHost)
 	c.requests = rt
 
@@ -90,11 +91,11 @@ func connect(cfg *rest.Config, o Options) (*conns, error) {
 	return c, nil
 }
 
-// newTransport returns a transport for HTTP/1.1, yet to be adjusted, and what
-// client-go wraps around it: credentials, impersonation, the user agent.
+// newTransport returns an HTTP/1.1 transport for further adjustment, and the same with
+// client-go's wrappers for credentials, impersonation and the user agent.
 func newTransport(cfg *rest.Config, o Options) (*http.Transport, http.RoundTripper, error) {
-	// The configuration is made for each transport anew: exec plugins hang
-	// their own dialler into it, to cut connections when certificates rotate.
+	// Each transport needs a new configuration: exec plugins install their own dialer
+	// in it, to close connections when certificates rotate.
 	tc, err := cfg.TransportConfig()
 	if err != nil {
 		return nil, nil, err
@@ -104,7 +105,7 @@ func newTransport(cfg *rest.Config, o Options) (*http.Transport, http.RoundTripp
 		return nil, nil, err
 	}
 	if tc.TLS.ReloadTLSFiles {
-		// They would be read only when a server asks for them.
+		// Otherwise a bad pair is found only when a server requests a certificate.
 		if _, err := tls.LoadX509KeyPair(tc.TLS.CertFile, tc.TLS.KeyFile); err != nil {
 			return nil, nil, err
 		}
@@ -147,8 +148,7 @@ func dialWithin(limit time.Duration, dial dialFunc) dialFunc {
 	}
 }
 
-// retire lets those go on who wait for the replacement, while requests under
-// way come to their end.
+// retire releases requests that wait for other connections. Requests in flight continue.
 func (c *conns) retire() {
 	close(c.replaced)
 	c.closeIdle()
@@ -163,11 +163,11 @@ func (c *conns) isReplaced() bool {
 	}
 }
 
-// leave makes new requests use new connections, because there was no answer in
-// time on these: they may be dead, or their end at the server may be.
+// leave replaces connections on which a response timed out: they, or the server behind
+// them, may be dead.
 func (c *Client) leave(suspect *conns) {
 	if !suspect.traced {
-		return // they are none of ours
+		return // a custom transport
 	}
 	c.shared.using.Lock()
 	defer c.shared.using.Unlock()
@@ -176,7 +176,7 @@ func (c *Client) leave(suspect *conns) {
 	}
 	fresh, err := connect(suspect.given, c.shared.opts)
 	if err != nil {
-		return // the old ones are better than none
+		return // the old connections are better than none
 	}
 	fresh.generation = suspect.generation // the credentials are the same
 	c.shared.conns.Store(fresh)

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// serve starts a real server of HTTP/2 and HTTP/1.1.
+// serve starts a real server for HTTP/2 and HTTP/1.1.
 func serve(t *testing.T, handler http.HandlerFunc) *rest.Config {
 	t.Helper()
 	s := httptest.NewUnstartedServer(handler)
@@ -28,7 +28,7 @@ func serve(t *testing.T, handler http.HandlerFunc) *rest.Config {
 	return &rest.Config{Host: s.URL, BearerToken: "secret", TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
 }
 
-func TestWatchesAndRequestsHaveTheirOwnConnections(t *testing.T) {
+func TestWatchesAndRequestsUseSeparateConnections(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string]string{} // what → protocol and address
 	cfg := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -117,7 +117,7 @@ func TestAWriteWhoseConnectionBreaksHasAnUnknownOutcome(t *testing.T) {
 	}
 }
 
-func TestAConnectionWithoutAnAnswerIsNotUsedAgain(t *testing.T) {
+func TestAConnectionWithoutAResponseIsNotReused(t *testing.T) {
 	var mu sync.Mutex
 	var dead string // the first connection
 	cfg := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -148,7 +148,7 @@ func TestAConnectionWithoutAnAnswerIsNotUsedAgain(t *testing.T) {
 		t.Errorf("got %v after %d attempts", err, attempts)
 	}
 	if !before.isReplaced() {
-		t.Error("requests that wait for other credentials would not be told of them")
+		t.Error("the old connections were not replaced")
 	}
 }
 
@@ -157,7 +157,7 @@ func TestAWriteThatWasNeverSentIsRetried(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Close() // nobody listens there now
+	l.Close() // nothing listens there now
 	o := DefaultOptions()
 	o.Backoffs = slices.Values([]time.Duration{0, 0})
 	attempts := 0
@@ -209,7 +209,7 @@ func TestBadConfigurations(t *testing.T) {
 	}
 }
 
-func TestProxyVariablesCountUnlessTheyAreIgnored(t *testing.T) {
+func TestProxyVariablesAreUsedUnlessIgnored(t *testing.T) {
 	for _, ignored := range []bool{false, true} {
 		o := DefaultOptions()
 		o.IgnoreProxyVariables = ignored

@@ -14,25 +14,25 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// Param is a parameter of a write.
+// Param is a query parameter of a write.
 type Param struct{ Name, Value string }
 
-// FieldManager names the owner of the fields that are written.
+// FieldManager sets the field manager of a write.
 func FieldManager(name string) Param { return Param{"fieldManager", name} }
 
-// Force makes a server-side apply take over fields that others own.
+// Force makes a server-side apply take over fields of other managers.
 func Force() Param { return Param{"force", "true"} }
 
-// DryRun has a write checked without storing it.
+// DryRun makes the server validate a write without storing it.
 func DryRun() Param { return Param{"dryRun", metav1.DryRunAll} }
 
-// Get reads one object. Lost answers are asked for again.
+// Get reads one object. It is retried if the response is lost.
 func (c *Client) Get(ctx context.Context, t Target) (*object.Body, error) {
 	return c.object(ctx, &call{verb: "get", method: http.MethodGet, target: t, repeatable: true})
 }
 
-// Managers reads the field managers of one object. Other reads leave them out by
-// default; see [Options].
+// Managers reads the field managers of one object. Other reads drop them by default;
+// see [Options].
 func (c *Client) Managers(ctx context.Context, t Target) (managers []metav1.ManagedFieldsEntry, err error) {
 	err = c.do(ctx, &call{verb: "get", method: http.MethodGet, target: t, repeatable: true, read: func(a *response) error {
 		return c.slurp(a, func(raw []byte) error {
@@ -51,26 +51,25 @@ func (c *Client) Managers(ctx context.Context, t Target) (managers []metav1.Mana
 	return managers, err
 }
 
-// Create makes an object in the collection that t is, or posts to a
-// subresource of an object. A lost answer is an [UnknownOutcomeError].
+// Create creates an object in the collection t, or posts to a subresource. A lost
+// response is an [UnknownOutcomeError].
 func (c *Client) Create(ctx context.Context, t Target, body []byte, params ...Param) (*object.Body, error) {
 	return c.object(ctx, &call{verb: "create", method: http.MethodPost, target: t,
 		contentType: "application/json", body: body, query: query(params)})
 }
 
-// Patch changes one object and returns it as it is afterwards. A lost answer
-// is an [UnknownOutcomeError]; whatever surely was not applied is retried
-// here.
+// Patch changes one object and returns the result. A lost response is an
+// [UnknownOutcomeError]. Failures that cannot have been applied are retried.
 func (c *Client) Patch(ctx context.Context, t Target, how types.PatchType, body []byte, params ...Param) (*object.Body, error) {
 	return c.object(ctx, patch(ctx, t, how, body, params))
 }
 
-// PatchBriefly is [Client.Patch] for those who only need to know the version
-// that came out of it, which is a good deal cheaper for both sides.
+// PatchBriefly is [Client.Patch] but returns only the new resource version, which is
+// much cheaper for both sides.
 func (c *Client) PatchBriefly(ctx context.Context, t Target, how types.PatchType, body []byte, params ...Param) (resourceVersion string, err error) {
 	r := patch(ctx, t, how, body, slices.Concat(params, []Param{{"includeObject", "None"}}))
 	r.accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
-	// The version of a table stands where that of an object does.
+	// The resource version of a Table is in the same place as that of an object.
 	b, err := c.object(ctx, r)
 	if err != nil {
 		return "", err
@@ -84,17 +83,18 @@ func patch(ctx context.Context, t Target, how types.PatchType, body []byte, para
 		contentType: string(how), body: body, query: query(params), recognized: recognized}
 }
 
-// DeleteOptions narrow a deletion. The zero value deletes whatever has the
-// name, in the way that is the default for its kind.
+// DeleteOptions restrict a deletion. The zero value deletes any object with the name,
+// with the default propagation of its kind.
 type DeleteOptions struct {
-	UID             string // delete only this object, not another of the same name
-	ResourceVersion string // delete only this version of it
+	UID             string // delete only the object with this uid
+	ResourceVersion string // delete only this version
 	Propagation     metav1.DeletionPropagation
 }
 
-// Delete deletes one object. With a uid it is asked for again if the answer
-// was lost, so that not-found may mean that we did it; without one, this might
-// hit another object of the same name and is an [UnknownOutcomeError].
+// Delete deletes one object. With a uid it is retried if the response was lost, so
+// not-found may mean that an earlier attempt succeeded. Without a uid, a retry might
+// delete another object of the same name; a lost response is then an
+// [UnknownOutcomeError].
 func (c *Client) Delete(ctx context.Context, t Target, o DeleteOptions) error {
 	options := metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}}
 	if o.UID != "" || o.ResourceVersion != "" {
@@ -115,7 +115,7 @@ func (c *Client) Delete(ctx context.Context, t Target, o DeleteOptions) error {
 	}
 	return c.do(ctx, &call{verb: "delete", method: http.MethodDelete, target: t,
 		contentType: "application/json", body: body, repeatable: o.UID != "",
-		// The answer is the object or a status; neither matters.
+		// The response is the object or a status; both are ignored.
 		read: func(a *response) error { return c.slurp(a, func([]byte) error { return nil }) }})
 }
 
@@ -127,7 +127,7 @@ func query(params []Param) url.Values {
 	return q
 }
 
-// object makes a request whose answer is an object.
+// object sends a request whose response is an object.
 func (c *Client) object(ctx context.Context, r *call) (body *object.Body, err error) {
 	r.read = c.readObject(&body)
 	if err := c.do(ctx, r); err != nil {
@@ -139,7 +139,7 @@ func (c *Client) object(ctx context.Context, r *call) (body *object.Body, err er
 	return body, nil
 }
 
-// readObject takes a response that is an object.
+// readObject returns a reader for a response that is an object.
 func (c *Client) readObject(into **object.Body) func(*response) error {
 	return func(a *response) error {
 		return c.slurp(a, func(raw []byte) error {
@@ -153,7 +153,7 @@ func (c *Client) readObject(into **object.Body) func(*response) error {
 	}
 }
 
-// parse reads an object, with managedFields if the client was made for them.
+// parse reads an object. It keeps managedFields if [Options.ManagedFields] is set.
 func (c *Client) parse(raw []byte) (*object.Body, error) {
 	if c.opts.ManagedFields {
 		return object.ParseWhole(raw)
@@ -161,7 +161,7 @@ func (c *Client) parse(raw []byte) (*object.Body, error) {
 	return object.Parse(raw)
 }
 
-// slurp reads an answer into a buffer that is used again afterwards.
+// slurp reads a response into a pooled buffer, which use must not keep.
 func (c *Client) slurp(a *response, use func([]byte) error) error {
 	buf, _ := c.shared.buffers.Get().(*bytes.Buffer)
 	if buf == nil {

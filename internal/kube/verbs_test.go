@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestRequestsOfVerbs(t *testing.T) {
+func TestRequestsOfEachVerb(t *testing.T) {
 	f := answers(ok(onePod))
 	client, _ := f.client(t)
 	ctx := t.Context()

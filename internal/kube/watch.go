@@ -30,38 +30,38 @@ const (
 	Error    = "ERROR"
 )
 
-// Event is what a watch delivers.
+// Event is a watch event.
 type Event struct {
-	Type string // one of the constants, or whatever the server makes up
+	Type string // one of the constants, or a type unknown to us
 
-	// Body is the object; of a bookmark only its version counts. It is nil for
-	// errors and for unknown types.
+	// Body is the object. Bookmarks have only a resource version. Errors and unknown
+	// types have none (nil).
 	Body *object.Body
 
-	// Unreadable marks an event about an object that cannot be read, which was
-	// logged. The body has only its identity.
+	// Unreadable marks an event about an object that cannot be read, which was logged.
+	// Body has only its identity.
 	Unreadable bool
 
-	InitialEnd bool           // of a bookmark: all initial events were sent
-	Status     *metav1.Status // of an error
+	InitialEnd bool           // bookmarks: all initial events were sent
+	Status     *metav1.Status // errors only
 }
 
-// WatchOptions say what to watch.
+// WatchOptions select the events of a watch.
 type WatchOptions struct {
-	ResourceVersion string // changes after this version
-	Selector        string // of labels, as kubectl takes it
-	Fields          string // a selector of fields, where the resource has them
+	ResourceVersion string // start after this version
+	Selector        string // label selector, in kubectl's syntax
+	Fields          string // field selector, where the resource supports it
 
-	// SendInitialEvents asks for all existing objects first, as of at least
-	// ResourceVersion or, if it is empty, as of now. Servers that cannot do it
-	// answer 400 or 422.
+	// SendInitialEvents requests all existing objects first, at ResourceVersion or
+	// newer; at the latest version if it is empty. Servers without support return 400
+	// or 422.
 	SendInitialEvents bool
 
-	// ServerTimeout is after how long the server shall end the watch, in whole
-	// seconds. 0 leaves it to the server (half an hour to an hour).
+	// ServerTimeout is the time after which the server ends the watch, in whole
+	// seconds. 0 means the server's default (30 to 60 minutes).
 	ServerTimeout time.Duration
 
-	// Probe takes the watch to the connections of ordinary requests.
+	// Probe opens the watch on the connection of ordinary requests.
 	Probe bool
 }
 
@@ -76,9 +76,9 @@ type Watch struct {
 	closed   func() // logs the end; may be nil
 }
 
-// Watch follows the changes of a resource in one namespace or (if ns is empty)
-// in all. The watch ends with ctx, and must be closed. Nothing but refused
-// credentials is retried: that is for the caller, who knows where to resume.
+// Watch watches a resource in one namespace, or in all if ns is empty. The watch ends
+// with ctx and must be closed. Only rejected credentials are retried; the caller knows
+// where to resume.
 func (c *Client) Watch(ctx context.Context, info kind.Info, ns string, o WatchOptions) (*Watch, error) {
 	query := url.Values{"watch": {"true"}, "allowWatchBookmarks": {"true"}}
 	if o.ResourceVersion != "" {
@@ -121,14 +121,14 @@ func (c *Client) Watch(ctx context.Context, info kind.Info, ns string, o WatchOp
 	return w, nil
 }
 
-// openWatches are those of a client.
+// openWatches are the open watches of a client.
 type openWatches struct {
 	mu         sync.Mutex
 	generation int // of the credentials in use
 	open       map[*Watch]struct{}
 }
 
-// add fails if other credentials took over while the watch was opened.
+// add returns false if the credentials were replaced while the watch was opened.
 func (o *openWatches) add(w *Watch) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -148,7 +148,7 @@ func (o *openWatches) remove(w *Watch) {
 	delete(o.open, w)
 }
 
-// replace ends the watches with former credentials.
+// replace ends all watches that use the previous credentials.
 func (o *openWatches) replace(generation int) {
 	o.mu.Lock()
 	former := o.open
@@ -159,30 +159,29 @@ func (o *openWatches) replace(generation int) {
 	}
 }
 
-// ErrReplaced is what Next returns after [Client.Use]. Nothing has failed: the
-// watch is to be resumed with the new credentials.
-var ErrReplaced = errors.New("the watch was ended, as other credentials are used now")
+// ErrReplaced is returned by Next after [Client.Use]. It is not a failure: resume the
+// watch with the new credentials.
+var ErrReplaced = errors.New("the watch was closed because the credentials were replaced")
 
-// ErrClosed is what Next returns after Close.
+// ErrClosed is returned by Next after Close.
 var ErrClosed = errors.New("the watch was closed")
 
-// Close ends the watch, also while Next waits.
+// Close ends the watch, even while Next waits.
 func (w *Watch) Close() { w.CloseWith(ErrClosed) }
 
-// CloseWith ends the watch with an error of the caller's, which Next returns.
+// CloseWith ends the watch with an error, which Next returns.
 func (w *Watch) CloseWith(err error) {
 	w.all.remove(w)
 	w.response.cancel(err)
-	// Bodies that did not come over the network may not know of the context.
+	// Bodies of custom transports may ignore the context.
 	w.response.Body.Close()
 	if w.closed != nil {
 		w.closed()
 	}
 }
 
-// Next waits for the next event. Any error is the end of the watch: io.EOF if
-// the server ended it between two events, a [MalformedError] if it sent
-// something that is no event.
+// Next waits for the next event. Every error ends the watch: io.EOF if the server
+// closed it between two events, a [MalformedError] if it sent an invalid event.
 func (w *Watch) Next() (Event, error) {
 	e, err := w.next()
 	if err == nil {
@@ -197,7 +196,7 @@ func (w *Watch) Next() (Event, error) {
 	return Event{}, err
 }
 
-// Torn tells an end of a watch that came within an event.
+// Torn reports whether the watch ended in the middle of an event.
 func Torn(err error) bool {
 	var torn tornError
 	return errors.As(err, &torn)
@@ -225,7 +224,7 @@ func (w *Watch) next() (e Event, err error) {
 			switch {
 			case errors.As(err, &long):
 				if !e.unread(object.Unreadable(long.Head, &long.LimitError), long.Head, w.skip) {
-					return &MalformedError{fmt.Errorf("the object of an event %s: %w", e.Type, err)}
+					return &MalformedError{fmt.Errorf("object of %s event: %w", e.Type, err)}
 				}
 				return nil
 			case err != nil:
@@ -242,17 +241,17 @@ func (w *Watch) next() (e Event, err error) {
 	case err != nil:
 		return e, err
 	case e.Type == "":
-		return e, &MalformedError{errors.New("an event without a type")}
+		return e, &MalformedError{errors.New("event without a type")}
 	case early != nil:
 		err = w.read(&e, early)
 	}
 	if err == nil && e.known() && !e.complete() {
-		err = &MalformedError{fmt.Errorf("an event %s without an object", e.Type)}
+		err = &MalformedError{fmt.Errorf("%s event without an object", e.Type)}
 	}
 	return e, err
 }
 
-// complete reports whether the event has what its type requires.
+// complete reports whether the event has everything that its type requires.
 func (e *Event) complete() bool {
 	switch e.Type {
 	case Error:
@@ -271,7 +270,7 @@ func (e *Event) known() bool {
 	return false
 }
 
-// read takes the object of an event of known type.
+// read parses the object of an event of known type.
 func (w *Watch) read(e *Event, value []byte) (err error) {
 	switch e.Type {
 	case Added, Modified, Deleted, Bookmark:
@@ -284,7 +283,7 @@ func (w *Watch) read(e *Event, value []byte) (err error) {
 		err = json.Unmarshal(value, e.Status)
 	}
 	if err != nil {
-		return &MalformedError{fmt.Errorf("the object of an event %s: %w", e.Type, err)}
+		return &MalformedError{fmt.Errorf("object of %s event: %w", e.Type, err)}
 	}
 	if e.Type == Bookmark {
 		e.InitialEnd = e.Body.Annotations()[metav1.InitialEventsAnnotationKey] == "true"
@@ -292,10 +291,10 @@ func (w *Watch) read(e *Event, value []byte) (err error) {
 	return nil
 }
 
-// unread turns the event into one about an object that cannot be read. It returns
-// false if the event does not name the object, or if the value spans lines. The API
-// server sends each event as one line: a line break within a value means that the
-// rest of an event is missing, and that the value may hide the events after it.
+// unread marks the event as one about an object that cannot be read. It returns false
+// if the object is unknown, or if the value spans lines. The API server sends each
+// event as one line: a line break within a value means that the rest of an event is
+// missing, and that the value may hide the events after it.
 func (e *Event) unread(err *object.UnreadableError, value []byte, skip func(*object.UnreadableError)) bool {
 	if err.Name == "" || e.Type == Bookmark || bytes.IndexByte(value, '\n') >= 0 {
 		return false
@@ -305,7 +304,7 @@ func (e *Event) unread(err *object.UnreadableError, value []byte, skip func(*obj
 	return true
 }
 
-// eventType spares a string per event.
+// eventType avoids allocating a string per event.
 func eventType(quoted []byte) string {
 	switch string(quoted) {
 	case `"ADDED"`:

@@ -37,12 +37,12 @@ func TestWatchEvents(t *testing.T) {
 		"an error of another shape":   {`{"type":"ERROR","object":{}}`, []string{"ERROR 0 ", "EOF"}},
 		"an unknown type":             {`{"type":"WOW","object":1}`, []string{"WOW", "EOF"}},
 		"the object before the type":  {`{"object":` + meta + `,"more":[],"type":"ADDED"}`, []string{"ADDED a@5", "EOF"}},
-		"no object":                   {`{"type":"ADDED"}`, []string{"malformed answer: an event ADDED without an object"}},
-		"no type":                     {`{"object":{}}`, []string{"malformed answer: an event without a type"}},
-		"an object that is none":      {`{"type":"ADDED","object":[]}`, []string{"malformed answer: the object of an event ADDED: read the object: not a JSON object"}},
-		"not an event":                {`[]`, []string{"malformed answer: invalid JSON: unexpected '['"}},
-		"not JSON":                    {`{"type":"ADDED","object":` + meta + `}` + "\nHello!", []string{"ADDED a@5", "malformed answer: invalid JSON: unexpected 'H'"}},
-		"cut within an event":         {`{"type":"ADDED","object":` + meta, []string{"unexpected EOF"}},
+		"no object":                   {`{"type":"ADDED"}`, []string{"malformed response: ADDED event without an object"}},
+		"no type":                     {`{"object":{}}`, []string{"malformed response: event without a type"}},
+		"an invalid object":           {`{"type":"ADDED","object":[]}`, []string{"malformed response: object of ADDED event: read the object: not a JSON object"}},
+		"not an event":                {`[]`, []string{"malformed response: invalid JSON: unexpected '['"}},
+		"not JSON":                    {`{"type":"ADDED","object":` + meta + `}` + "\nHello!", []string{"ADDED a@5", "malformed response: invalid JSON: unexpected 'H'"}},
+		"truncated event":             {`{"type":"ADDED","object":` + meta, []string{"unexpected EOF"}},
 		"nothing":                     {``, []string{"EOF"}},
 		"a type that is not a string": {`{"type":1,"object":{}}`, []string{"1", "EOF"}},
 		"an object nested too deeply": {`{"type":"ADDED","object":` + deep + `}{"type":"MODIFIED","object":` + meta + `}`, []string{"ADDED bad@4 unreadable", "MODIFIED a@5", "EOF"}},
@@ -50,10 +50,10 @@ func TestWatchEvents(t *testing.T) {
 		"an event whose end is missing": {
 			`{"type":"ADDED","object":{"metadata":{"name":"cut","resourceVersion":"4"},"spec":{"a":"x` + "\n" +
 				`{"type":"MODIFIED","object":` + meta + `}` + "\n" + `y"}}}`,
-			[]string{"malformed answer: the object of an event ADDED: read the object cut: jsontext: invalid character '\\n' in string (expecting non-control character) within \"/spec/a\" after offset 63"},
+			[]string{"malformed response: object of ADDED event: read the object cut: jsontext: invalid character '\\n' in string (expecting non-control character) within \"/spec/a\" after offset 63"},
 		},
-		"an unreadable bookmark":       {`{"object":` + deep + `,"type":"BOOKMARK"}`, []string{"malformed answer: the object of an event BOOKMARK: read the object bad: it has more than 1000 levels"}},
-		"managed fields are left out ": {`{"type":"ADDED","object":{"metadata":{"name":"a","managedFields":[1],"resourceVersion":"5"}}}`, []string{"ADDED a@5", "EOF"}},
+		"an unreadable bookmark":     {`{"object":` + deep + `,"type":"BOOKMARK"}`, []string{"malformed response: object of BOOKMARK event: read the object bad: it has more than 1000 levels"}},
+		"managed fields are dropped": {`{"type":"ADDED","object":{"metadata":{"name":"a","managedFields":[1],"resourceVersion":"5"}}}`, []string{"ADDED a@5", "EOF"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestWatchesAreNotRetried(t *testing.T) {
 	}
 }
 
-func TestAWatchMayBeSilentAfterItsBeginning(t *testing.T) {
+func TestAWatchMayBeSilentAfterItsStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := answers(never, func(req *http.Request) (*http.Response, error) {
 			return respond(req, http.StatusOK, &silent{req}), nil
@@ -154,7 +154,7 @@ func TestAWatchMayBeSilentAfterItsBeginning(t *testing.T) {
 		_, err := client.Watch(t.Context(), pods, "", WatchOptions{})
 		var timeout *TimeoutError
 		if !errors.As(err, &timeout) || time.Since(started) != 30*time.Second {
-			t.Errorf("without an answer: got %v after %v", err, time.Since(started))
+			t.Errorf("without a response: got %v after %v", err, time.Since(started))
 		}
 
 		w, err := client.Watch(t.Context(), pods, "", WatchOptions{})

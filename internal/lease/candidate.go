@@ -9,9 +9,9 @@ import (
 	"gopf.dev/gopf/internal/stream"
 )
 
-// acquire waits until the lease is ours; it is not when ctx is done. Requests
-// that are under way then are waited for, to know whether there is something
-// to release.
+// acquire waits until this replica holds the lease, and returns false if ctx ends
+// first. It waits for a request in flight even then, to know whether the lease must be
+// released.
 func (e *Elector) acquire(ctx, requests context.Context) bool {
 	ctx, stop := context.WithCancel(ctx)
 	var follower sync.WaitGroup
@@ -39,12 +39,12 @@ func (e *Elector) acquire(ctx, requests context.Context) bool {
 	return false
 }
 
-// pause is the retry period, with jitter.
+// pause returns the retry period with jitter.
 func (e *Elector) pause() time.Duration {
 	return e.client.Jitter().Shorten(e.RetryPeriod, jitter.Slight)
 }
 
-// try looks at the lease and takes it if it may.
+// try reads the lease and takes it if it is free.
 func (e *Elector) try(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, e.attempt())
 	defer cancel()
@@ -62,7 +62,7 @@ func (e *Elector) try(ctx context.Context) bool {
 	next := record{holder: e.Identity, duration: e.Duration, acquired: timestamp(now), renewed: timestamp(now), transitions: r.transitions}
 	switch {
 	case mine:
-		next.acquired = e.acquired // a term of which we did not hear, or that we lost and nobody took
+		next.acquired = e.acquired // a term whose response we missed, or that we lost but no other replica took
 	case e.seen.version != "" || r.holder != "":
 		next.transitions++
 	}
@@ -75,12 +75,11 @@ func (e *Elector) try(ctx context.Context) bool {
 	return true
 }
 
-// attempt is how long one attempt may take, so that another one is possible
-// before the deadline.
+// attempt limits one attempt, which leaves time for another one before the deadline.
 func (e *Elector) attempt() time.Duration { return e.RenewDeadline / 2 }
 
-// follow tells when the lease is given up. It only makes things faster: if the
-// lease cannot be followed, it is looked at every now and then.
+// follow signals when the lease is released. It is only an optimization: if watching
+// fails, the lease is read periodically.
 func (e *Elector) follow(ctx context.Context, free chan<- struct{}) {
 	c := stream.DefaultConfig(leases, e.Namespace)
 	c.Log = quiet
@@ -88,7 +87,7 @@ func (e *Elector) follow(ctx context.Context, free chan<- struct{}) {
 	c.Status = func(s stream.Status) {
 		if s.State == stream.Failing && !told {
 			told = true
-			e.Log.Debug("The lease cannot be watched, only looked at: taking over takes a moment longer.", "error", s.Err)
+			e.Log.Debug("Cannot watch the lease; it is read periodically instead, and a takeover is slightly slower.", "error", s.Err)
 		}
 	}
 	_ = stream.New(e.client, c).Run(ctx, func(ev stream.Event) {

@@ -13,8 +13,8 @@ import (
 	"gopf.dev/gopf/internal/kube"
 )
 
-// cluster is a client of a real control plane, if there is one to test with,
-// and a namespace for the test.
+// cluster returns a client of a real control plane and a namespace for the test. It
+// skips the test if there is none.
 func cluster(t *testing.T) (client *kube.Client, ns string) {
 	t.Helper()
 	return kit.Client(t, kit.Existing(t), "lease-test-")
@@ -58,7 +58,7 @@ func (p *contender) wins(t *testing.T) time.Time {
 	case at := <-p.elected:
 		return at
 	case <-time.After(20 * time.Second):
-		t.Fatalf("%s does not win", p.Identity)
+		t.Fatalf("%s was not elected", p.Identity)
 		panic("unreachable")
 	}
 }
@@ -92,7 +92,7 @@ func TestClusterHandsOverAtOnce(t *testing.T) {
 	}
 }
 
-func TestClusterReplacesAHolderThatVanished(t *testing.T) {
+func TestClusterReplacesALostHolder(t *testing.T) {
 	client, ns := cluster(t)
 	r := record{holder: "ghost", duration: 2 * time.Second, acquired: timestamp(time.Now()), renewed: timestamp(time.Now())}
 	ghost := &Elector{Config: DefaultConfig(client, ns, "op", "ghost"), client: client}
@@ -107,14 +107,14 @@ func TestClusterReplacesAHolderThatVanished(t *testing.T) {
 	}
 }
 
-// Of many who want it at the same moment, one gets it; and again when it goes.
+// One of many concurrent candidates is elected, and another one when it stops.
 func TestClusterElectsOneOfMany(t *testing.T) {
 	client, ns := cluster(t)
 	all := map[*contender]bool{}
 	for _, id := range strings.Split("abcdef", "") {
 		all[contend(t, client, ns, id)] = true
 	}
-	var mu sync.Mutex // of all
+	var mu sync.Mutex // guards all elections
 	overlaps := make(chan int, 1)
 	stopped := make(chan struct{})
 	go func() {
@@ -148,7 +148,7 @@ func TestClusterElectsOneOfMany(t *testing.T) {
 				}
 			}
 			if time.Now().After(limit) {
-				t.Fatal("nobody leads")
+				t.Fatal("there is no leader")
 			}
 		}
 		leader.stop()
@@ -158,11 +158,11 @@ func TestClusterElectsOneOfMany(t *testing.T) {
 	}
 	close(stopped)
 	if n, bad := <-overlaps; bad {
-		t.Errorf("%d may write at the same time", n)
+		t.Errorf("%d replicas may write at the same time", n)
 	}
 }
 
-func TestClusterNamesWhatIsMissing(t *testing.T) {
+func TestClusterNamesTheMissingPermission(t *testing.T) {
 	client, _ := cluster(t)
 	p := contend(t, client, "no-such-namespace", "a")
 	for limit := time.Now().Add(10 * time.Second); len(p.log.Lines("WARN")) == 0 && time.Now().Before(limit); {

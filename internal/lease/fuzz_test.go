@@ -6,7 +6,7 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// A lease that another client wrote is read or refused, and can be taken over.
+// A lease written by another client is read or rejected, and can be taken over.
 func FuzzLease(f *testing.F) {
 	f.Add([]byte(`{"spec":{"holderIdentity":"a","leaseDurationSeconds":15,"acquireTime":"2026-01-01T00:00:00.000000Z","renewTime":null,"leaseTransitions":-1}}`))
 	f.Add([]byte(`{"spec":{"leaseDurationSeconds":2147483647}}`))

@@ -11,11 +11,10 @@ import (
 	"gopf.dev/gopf/internal/kube"
 )
 
-// farewell is how long it may take to release the lease.
-const farewell = 5 * time.Second
+// releaseLimit limits the time for releasing the lease.
+const releaseLimit = 5 * time.Second
 
-// serve has the work done while the lease is ours, and tells whether that was
-// all.
+// serve runs lead while this replica holds the lease. It reports whether Run must end.
 func (e *Elector) serve(ctx context.Context, lead func(context.Context)) (over bool) {
 	work, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -24,19 +23,19 @@ func (e *Elector) serve(ctx context.Context, lead func(context.Context)) (over b
 		defer close(done)
 		lead(work)
 	}()
-	// The work may need the lease for some time after ctx is done.
+	// The work may need the lease for some time after ctx ends.
 	lost := e.keep(context.WithoutCancel(ctx), done)
 	if lost == nil {
 		return true
 	}
-	e.Log.Warn("The lease is lost: this replica stops its work.", "reason", lost)
+	e.Log.Warn("The lease is lost; this replica stops its work.", "reason", lost)
 	cancel(lost)
 	<-done
 	return ctx.Err() != nil
 }
 
-// keep renews the lease until the work is done. Its error says that the lease
-// is lost; nobody may write any more then.
+// keep renews the lease until the work is done. It returns an error if the lease is
+// lost; this replica must then stop writing.
 func (e *Elector) keep(ctx context.Context, done <-chan struct{}) *LostError {
 	deadline := *e.until.Load()
 	timer := time.NewTimer(e.pause())
@@ -63,8 +62,8 @@ func (e *Elector) keep(ctx context.Context, done <-chan struct{}) *LostError {
 	}
 }
 
-// renew makes one attempt to write that we are there. It is begun anew if
-// somebody else has changed something of the lease, or if it was lost.
+// renew writes one renewal. It repeats the write if another client changed the Lease,
+// or if the response was lost.
 func (e *Elector) renew(ctx context.Context, deadline time.Time) (lost bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, min(e.attempt(), time.Until(deadline)))
 	defer cancel()
@@ -83,7 +82,7 @@ func (e *Elector) renew(ctx context.Context, deadline time.Time) (lost bool, err
 		}
 		switch r := e.seen.record; {
 		case r == next && e.seen.version != "":
-			e.leads(sent) // only the answer was lost
+			e.leads(sent) // only the response was lost
 			return false, nil
 		case !r.holds(e.Identity, e.acquired):
 			return true, nil
@@ -92,17 +91,17 @@ func (e *Elector) renew(ctx context.Context, deadline time.Time) (lost bool, err
 	return false, err
 }
 
-// maxRounds is how often a renewal is begun anew without a pause.
+// maxRounds limits the writes of one renewal without a pause.
 const maxRounds = 3
 
-// settled tells errors after which reading the lease says more than waiting.
+// settled reports whether reading the lease can resolve the error.
 func settled(err error) bool {
 	var unknown *kube.UnknownOutcomeError
 	return errors.As(err, &unknown) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)
 }
 
-// leads takes note that the lease is ours as of a moment at which that was
-// asked for.
+// leads records that this replica holds the lease as of the given time, when the
+// request was sent.
 func (e *Elector) leads(asked time.Time) {
 	until := asked.Add(e.RenewDeadline)
 	clear(e.told)
@@ -111,10 +110,10 @@ func (e *Elector) leads(asked time.Time) {
 	}
 }
 
-// release gives the lease up, if it is or may be ours.
+// release releases the lease if this replica holds it or may hold it.
 func (e *Elector) release(ctx context.Context) {
 	e.until.Store(nil)
-	ctx, cancel := context.WithTimeout(ctx, farewell)
+	ctx, cancel := context.WithTimeout(ctx, releaseLimit)
 	defer cancel()
 	for {
 		var err error
@@ -126,18 +125,18 @@ func (e *Elector) release(ctx context.Context) {
 				return
 			}
 			if err = e.write(ctx, e.seen.record.released(timestamp(time.Now()))); err == nil {
-				e.Log.Info("The lease is released.")
+				e.Log.Info("Released the lease.")
 				return
 			}
 		}
-		e.unsure = true // somebody may have changed something of it
+		e.unsure = true // another client may have changed it
 		pause := e.client.Jitter().Shorten(min(e.RetryPeriod, time.Second), jitter.Slight)
 		if apierrors.IsConflict(err) {
 			pause = 0
 		}
 		select {
 		case <-ctx.Done():
-			e.Log.Warn("The lease cannot be released: the others must wait until it expires.", "error", err)
+			e.Log.Warn("Cannot release the lease; other replicas must wait until it expires.", "error", err)
 			return
 		case <-time.After(pause):
 		}

@@ -11,30 +11,30 @@ import (
 	"gopf.dev/gopf/internal/kube"
 )
 
-// Config says which lease is meant, and who we are. Begin with
-// [DefaultConfig]: here zero means zero, not the default.
+// Config identifies the lease and this replica. Start with [DefaultConfig]: a zero
+// field means zero, not the default.
 type Config struct {
 	Client          *kube.Client
-	Namespace, Name string // of the Lease, which is made if it does not exist
+	Namespace, Name string // of the Lease, which is created if it does not exist
 	Identity        string // unique among all replicas
 
-	// Duration is for how long after a renewal nobody else may take over. In
-	// whole seconds, rounded up. 15 s.
+	// Duration is the time after a renewal during which no other replica may take over.
+	// It is rounded up to whole seconds. Default: 15s.
 	Duration time.Duration
 
-	// RenewDeadline is for how long after the last renewal the leader works.
-	// It must be shorter than Duration: the rest is for writes that are on their
-	// way. 10 s.
+	// RenewDeadline is the time after its last renewal during which the leader works.
+	// It must be shorter than Duration; the difference is for writes in flight.
+	// Default: 10s.
 	RenewDeadline time.Duration
 
-	// RetryPeriod is the pause between renewals, and between looks at the
-	// lease of another one, less up to a fifth of it at random. 2 s.
+	// RetryPeriod is the interval of renewals, and of reading the lease while another
+	// replica holds it, minus up to 20 % jitter. Default: 2s.
 	RetryPeriod time.Duration
 
 	Log *slog.Logger
 }
 
-// DefaultConfig has the defaults named at the fields.
+// DefaultConfig returns the defaults that are documented at the fields.
 func DefaultConfig(client *kube.Client, namespace, name, identity string) Config {
 	return Config{
 		Client: client, Namespace: namespace, Name: name, Identity: identity,
@@ -46,33 +46,33 @@ func DefaultConfig(client *kube.Client, namespace, name, identity string) Config
 func (c Config) check() error {
 	switch {
 	case c.Namespace == "" || c.Name == "" || c.Identity == "":
-		return fmt.Errorf("the lease needs a namespace, a name and an identity, got %q, %q and %q", c.Namespace, c.Name, c.Identity)
+		return fmt.Errorf("the lease requires a namespace, a name and an identity, got %q, %q and %q", c.Namespace, c.Name, c.Identity)
 	case c.RetryPeriod <= 0:
 		return errors.New("the retry period of the lease must be positive")
 	case c.RenewDeadline < 2*c.RetryPeriod:
-		return fmt.Errorf("the renew deadline of the lease, %v, must be twice the retry period, %v, at least: one renewal may fail", c.RenewDeadline, c.RetryPeriod)
+		return fmt.Errorf("the renew deadline of the lease, %v, must be at least twice the retry period, %v: one renewal may fail", c.RenewDeadline, c.RetryPeriod)
 	case c.Duration <= c.RenewDeadline:
-		return fmt.Errorf("the duration of the lease, %v, must be longer than its renew deadline, %v: else two replicas might work", c.Duration, c.RenewDeadline)
+		return fmt.Errorf("the duration of the lease, %v, must be longer than its renew deadline, %v: otherwise two replicas might work", c.Duration, c.RenewDeadline)
 	}
 	return nil
 }
 
-// Elector takes part in the election of one lease.
+// Elector takes part in the election for one lease.
 type Elector struct {
 	Config
 	client *kube.Client
 
-	until  atomic.Pointer[time.Time] // nil if we do not lead
+	until  atomic.Pointer[time.Time] // nil means that this replica is not the leader
 	holder atomic.Pointer[string]
 
-	// What follows belongs to the goroutine of Run.
+	// The fields below belong to the goroutine of Run.
 	seen     sight
-	acquired time.Time // what we have written as the beginning of our term, or tried to
-	unsure   bool      // a write of ours may still take effect, or has
+	acquired time.Time // start of our term, as we wrote it or tried to
+	unsure   bool      // a write of ours may have taken effect, or still may
 	told     map[string]bool
 }
 
-// New makes an elector; Run lets it take part.
+// New returns an elector. Run starts it.
 func New(c Config) (*Elector, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -82,20 +82,20 @@ func New(c Config) (*Elector, error) {
 	}
 	c.Duration = (c.Duration + time.Second - 1).Truncate(time.Second)
 	c.Log = c.Log.With("lease", c.Namespace+"/"+c.Name, "identity", c.Identity)
-	// Requests have little time, and pauses of our own.
+	// Requests must be fast, and Run has its own pauses.
 	return &Elector{Config: c, client: c.Client.WithBackoffs(nil), told: map[string]bool{}}, nil
 }
 
-// Until is the time until which this replica may write; it moves on while it
-// leads, and is zero if it does not. Requests must be ended by then. It may be
-// called from anywhere.
+// Until returns the time until which this replica may write. It advances while the
+// replica is the leader, and is zero otherwise. Requests must end by then. It is safe
+// for concurrent use.
 func (e *Elector) Until() time.Time {
 	until := e.until.Load()
 	if until == nil {
 		return time.Time{}
 	}
-	// The monotonic clock may have stood still while the machine slept, and the
-	// other one may have been set back.
+	// The monotonic clock may have stopped while the machine was asleep, and the wall
+	// clock may have been set back.
 	now := time.Now()
 	if !now.Before(*until) || !now.Round(0).Before(until.Round(0)) {
 		return time.Time{}
@@ -103,8 +103,8 @@ func (e *Elector) Until() time.Time {
 	return *until
 }
 
-// Holder is the identity that the lease was last seen with; "" if nobody had
-// it, or if it was not seen yet. It may be called from anywhere.
+// Holder returns the identity of the last known holder. It is empty if the lease was
+// free or was not read yet. It is safe for concurrent use.
 func (e *Elector) Holder() string {
 	if h := e.holder.Load(); h != nil {
 		return *h
@@ -112,10 +112,10 @@ func (e *Elector) Holder() string {
 	return ""
 }
 
-// LostError is why the work of a leader is cancelled.
+// LostError is the cause of canceling the work of a leader.
 type LostError struct {
-	Holder string // who has the lease now, if that is known
-	Err    error  // why it could not be renewed, if that is the reason
+	Holder string // the new holder, if known
+	Err    error  // the error of the renewal, if that was the reason
 }
 
 func (e *LostError) Error() string {
@@ -127,14 +127,14 @@ func (e *LostError) Error() string {
 
 func (e *LostError) Unwrap() error { return e.Err }
 
-// Run takes part in the election until ctx is done. Whenever this replica is
-// elected, lead is called; its context ends when ctx does, or with a
-// [LostError] as the cause when the lease is lost. It must return soon then:
-// with ctx done, the lease is kept until it does, and released afterwards;
-// when it was lost, this replica is no candidate until it does. If lead
-// returns before it must, the lease is released and Run ends.
+// Run takes part in the election until ctx ends. It calls lead whenever this replica is
+// elected. The context of lead ends with ctx, or with a [LostError] as the cause when
+// the lease is lost. Then lead must return soon. If ctx has ended, the lease is kept
+// until lead returns, and released afterwards. If the lease was lost, this replica is
+// not a candidate until lead returns. If lead returns earlier, the lease is released
+// and Run ends.
 func (e *Elector) Run(ctx context.Context, lead func(context.Context)) {
-	requests, cancel := outlive(ctx, farewell)
+	requests, cancel := outlive(ctx, releaseLimit)
 	defer cancel()
 	for e.acquire(ctx, requests) {
 		if e.serve(ctx, lead) {
@@ -144,7 +144,7 @@ func (e *Elector) Run(ctx context.Context, lead func(context.Context)) {
 	e.release(context.WithoutCancel(ctx))
 }
 
-// outlive makes a context that ends some time later than another one.
+// outlive returns a context that ends some time after ctx.
 func outlive(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

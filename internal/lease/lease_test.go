@@ -31,12 +31,12 @@ func leader(t *testing.T, what string, all ...*replica) *replica {
 		}
 	}
 	if found == nil {
-		t.Fatalf("%s: nobody leads", what)
+		t.Fatalf("%s: there is no leader", what)
 	}
 	return found
 }
 
-func TestTheRecordIsThatOfClientGo(t *testing.T) {
+func TestTheRecordHasTheFormatOfClientGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
 		a := s.join(t, "a")
@@ -63,8 +63,8 @@ func TestTheRecordIsThatOfClientGo(t *testing.T) {
 	})
 }
 
-// The others may have seen the renewal long before we know of it.
-func TestTheTimeToWriteCountsFromWhenTheRenewalWasSent(t *testing.T) {
+// Other replicas may have seen the renewal long before we get its response.
+func TestUntilCountsFromWhenTheRenewalWasSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
 		a := s.join(t, "a", func(r *replica) {
@@ -77,7 +77,7 @@ func TestTheTimeToWriteCountsFromWhenTheRenewalWasSent(t *testing.T) {
 		})
 		settle(4 * time.Second)
 		if got := time.Until(a.Until()); got != 6*time.Second {
-			t.Errorf("elected: %v are left", got)
+			t.Errorf("elected: %v left", got)
 		}
 		for range 1000 {
 			settle(10 * time.Millisecond)
@@ -100,7 +100,7 @@ func TestAReleasedLeaseIsTakenAtOnce(t *testing.T) {
 		b := s.join(t, "b")
 		settle(time.Minute)
 		if got := leader(t, "first", a, b); got != a || b.Holder() != "a" {
-			t.Errorf("got %s, b thinks %q", got.Identity, b.Holder())
+			t.Errorf("got %s, b sees %q", got.Identity, b.Holder())
 		}
 		a.stop()
 		settle(0)
@@ -110,7 +110,7 @@ func TestAReleasedLeaseIsTakenAtOnce(t *testing.T) {
 	})
 }
 
-// Without permission to watch, the standby looks at the lease now and then.
+// Without permission to watch, the standby reads the lease periodically.
 func TestAReleasedLeaseIsTakenWithinTheRetryPeriodWithoutWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
@@ -134,7 +134,7 @@ func TestAReleasedLeaseIsTakenWithinTheRetryPeriodWithoutWatches(t *testing.T) {
 	})
 }
 
-func TestAHolderThatVanishedIsReplacedWhenItsTimeIsOver(t *testing.T) {
+func TestALostHolderIsReplacedWhenItsLeaseExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
 		a := s.join(t, "a")
@@ -145,7 +145,7 @@ func TestAHolderThatVanishedIsReplacedWhenItsTimeIsOver(t *testing.T) {
 		first.way.set(func(*http.Request) fault { return fault{drop: true} })
 		settle(10 * time.Second)
 		if first.leading() {
-			t.Error("it still leads")
+			t.Error("it is still the leader")
 		}
 		settle(7 * time.Second)
 		if got := leader(t, "second", a, b); got != other {
@@ -154,7 +154,7 @@ func TestAHolderThatVanishedIsReplacedWhenItsTimeIsOver(t *testing.T) {
 		if last := first.history()[len(first.history())-1]; !strings.HasSuffix(last, " lost") {
 			t.Errorf("got %q", first.history())
 		}
-		// It goes back to be a candidate.
+		// It becomes a candidate again.
 		first.way.set(nil)
 		settle(10 * time.Second)
 		other.stop()
@@ -165,7 +165,7 @@ func TestAHolderThatVanishedIsReplacedWhenItsTimeIsOver(t *testing.T) {
 	})
 }
 
-func TestALeaderThatWasCutOffLeadsAgainIfNobodyElseDoes(t *testing.T) {
+func TestADisconnectedLeaderLeadsAgainIfTheLeaseIsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
 		a := s.join(t, "a")
@@ -183,7 +183,7 @@ func TestALeaderThatWasCutOffLeadsAgainIfNobodyElseDoes(t *testing.T) {
 	})
 }
 
-func TestALostAnswerLosesNothing(t *testing.T) {
+func TestALostResponseDoesNotLoseTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
 		n := 0
@@ -204,9 +204,9 @@ func TestALostAnswerLosesNothing(t *testing.T) {
 	})
 }
 
-// The answer to the write that takes the lease is lost, and then the replica
-// stops: the others must not wait until the lease expires.
-func TestALeaseThatWasTakenUnknowinglyIsReleased(t *testing.T) {
+// The response to the write that takes the lease is lost, and then the replica stops.
+// The others must not have to wait until the lease expires.
+func TestALeaseTakenWithALostResponseIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
 		a := s.join(t, "a", func(r *replica) {
@@ -234,7 +234,7 @@ func TestTheLeaseIsKeptWhileTheWorkEnds(t *testing.T) {
 				for range 30 {
 					time.Sleep(time.Second)
 					if r.Until().IsZero() {
-						t.Error("it must not write any more, but has not ended yet")
+						t.Error("it may not write although it has not ended yet")
 					}
 				}
 			}
@@ -278,7 +278,7 @@ func TestALeaseTakenByForceIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestOthersChangesOfTheLeaseDoNoHarm(t *testing.T) {
+func TestOtherClientsChangesOfTheLeaseAreTolerated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
 		a := s.join(t, "a")
@@ -292,7 +292,7 @@ func TestOthersChangesOfTheLeaseDoNoHarm(t *testing.T) {
 	})
 }
 
-func TestADeletedLeaseIsMadeAgainByItsHolder(t *testing.T) {
+func TestADeletedLeaseIsRecreatedByItsHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
 		a := s.join(t, "a")
@@ -302,7 +302,7 @@ func TestADeletedLeaseIsMadeAgainByItsHolder(t *testing.T) {
 			settle(5 * time.Second)
 			s.Delete(leasePath)
 			if b.leading() {
-				t.Fatal("the standby has taken the lease although its holder works")
+				t.Fatal("the standby took the lease although its holder works")
 			}
 		}
 		settle(5 * time.Second)
@@ -312,8 +312,8 @@ func TestADeletedLeaseIsMadeAgainByItsHolder(t *testing.T) {
 	})
 }
 
-// Such as a pod's name that is used again while the former pod still runs.
-func TestASecondProcessOfTheSameNameWaits(t *testing.T) {
+// For example a pod name that is reused while the earlier pod still runs.
+func TestASecondProcessWithTheSameIdentityWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
 		a := s.join(t, "same")
@@ -321,7 +321,7 @@ func TestASecondProcessOfTheSameNameWaits(t *testing.T) {
 		b := s.join(t, "same")
 		settle(10 * time.Minute)
 		if leader(t, "one", a, b) != a {
-			t.Error("the second one leads")
+			t.Error("the second process is the leader")
 		}
 		a.stop()
 		settle(0)
@@ -329,7 +329,7 @@ func TestASecondProcessOfTheSameNameWaits(t *testing.T) {
 	})
 }
 
-func TestWhatIsMissingIsNamedOnce(t *testing.T) {
+func TestMissingPermissionsAreLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
 		a := s.join(t, "a", func(r *replica) {
@@ -356,25 +356,25 @@ func TestStoppingIsBounded(t *testing.T) {
 		a.way.set(func(*http.Request) fault { return fault{before: time.Hour} })
 		began := time.Now()
 		a.stop()
-		if took := time.Since(began); took > 2*farewell {
+		if took := time.Since(began); took > 2*releaseLimit {
 			t.Errorf("it took %v", took)
 		}
 	})
 }
 
-func TestALeaderCostsOneWriteInARetryPeriod(t *testing.T) {
+func TestALeaderWritesOncePerRetryPeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
 		s.join(t, "a")
 		s.join(t, "b")
 		settle(time.Hour)
 		if n := s.Writes(); n < 3600/2 || n > 3600*10/16+10 {
-			t.Errorf("%d writes in an hour", n)
+			t.Errorf("%d writes in one hour", n)
 		}
 	})
 }
 
-func TestConfigurationsThatCannotWorkAreRefused(t *testing.T) {
+func TestInvalidConfigurationsAreRejected(t *testing.T) {
 	good := Config{Namespace: "ns", Name: "op", Identity: "a", Duration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}
 	if err := good.check(); err != nil {
 		t.Error(err)
@@ -394,7 +394,7 @@ func TestConfigurationsThatCannotWorkAreRefused(t *testing.T) {
 	}
 }
 
-// The clock of one machine is never compared with that of another one.
+// Clocks of different machines are never compared.
 func TestOnlyTheTimeSinceTheLastChangeCounts(t *testing.T) {
 	now := time.Now()
 	held := record{holder: "x", duration: 15 * time.Second, renewed: now.Add(-time.Hour)}
@@ -411,21 +411,21 @@ func TestOnlyTheTimeSinceTheLastChangeCounts(t *testing.T) {
 	held.renewed = now.Add(-59 * time.Minute)
 	renewed := s.look(held, "2", now.Add(10*time.Second))
 	if free, _ := renewed.free(now.Add(24*time.Second), 0); free {
-		t.Error("a renewal does not count")
+		t.Error("a renewal did not extend the lease")
 	}
 	if free, _ := s.vanished().free(now, 0); free {
-		t.Error("the lease vanished, but its holder may work")
+		t.Error("a deleted lease is free although its holder may work")
 	}
 	if free, _ := (sight{}).free(now, time.Hour); !free {
-		t.Error("a lease that never was is not free")
+		t.Error("a lease that never existed is not free")
 	}
 	held.duration = 0
 	if free, at := (sight{}).look(held, "1", now).free(now, time.Hour); free || !at.Equal(now.Add(time.Hour)) {
-		t.Error("a record without a duration has ours")
+		t.Error("a record without a duration does not use ours")
 	}
 }
 
-// Many replicas, a network from hell, and never two that may write.
+// With many replicas and an unreliable network, no two may ever write.
 func TestNoTwoReplicasMayEverWrite(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -440,7 +440,7 @@ func storm(t *testing.T, random *rand.Rand) {
 	var steps, led int
 	names := 0
 	faulty := func(level float64) func(*http.Request) fault {
-		// Each replica has randomness of its own: requests come concurrently.
+		// Each replica has its own random source, because requests are concurrent.
 		source := rand.New(&lockedSource{source: rand.NewPCG(random.Uint64(), 1)})
 		return func(*http.Request) (f fault) {
 			if source.Float64() > level {
@@ -511,7 +511,7 @@ func storm(t *testing.T, random *rand.Rand) {
 		}
 	}
 	if led == 0 {
-		t.Error("nobody ever led")
+		t.Error("there was never a leader")
 	}
 	for _, r := range running {
 		r.way.set(nil)
@@ -525,6 +525,6 @@ func storm(t *testing.T, random *rand.Rand) {
 		<-stopped
 	}
 	if got := s.spec()["holderIdentity"]; got != "" {
-		t.Errorf("in the end, the holder is %q", got)
+		t.Errorf("at the end, the holder is %q", got)
 	}
 }

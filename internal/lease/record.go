@@ -11,9 +11,9 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// record is what a Lease says.
+// record is the content of a Lease.
 type record struct {
-	holder            string // "" if it is free
+	holder            string // empty if it is free
 	duration          time.Duration
 	acquired, renewed time.Time // by the holder's clock
 	transitions       int32
@@ -53,20 +53,20 @@ func (r record) spec() coordinationv1.LeaseSpec {
 	}
 }
 
-// released is the record of a lease that is given up. It has a duration
-// because the server wants one.
+// released returns the record of a released lease. It has a duration because the API
+// server requires one.
 func (r record) released(now time.Time) record {
 	return record{duration: time.Second, acquired: now, renewed: now, transitions: r.transitions}
 }
 
-// sight is what is known of the lease.
+// sight is the last known state of the lease.
 type sight struct {
-	record  record // as it was when it was last there
-	version string // "" if it is not there
+	record  record // as of when the lease last existed
+	version string // empty if it does not exist
 	at      time.Time
 }
 
-// look takes note of a record. What counts is when it was first seen.
+// look records a state of the lease. at is the time at which the record was first seen.
 func (s sight) look(r record, version string, now time.Time) sight {
 	if r != s.record {
 		s.record, s.at = r, now
@@ -75,15 +75,14 @@ func (s sight) look(r record, version string, now time.Time) sight {
 	return s
 }
 
-// vanished takes note that there is no lease. Its last holder may still work.
+// vanished records that the lease does not exist. Its last holder may still work.
 func (s sight) vanished() sight {
 	s.version = ""
 	return s
 }
 
-// free tells whether somebody else may take the lease now, and otherwise when,
-// unless it is renewed before. The holder's time is what it says, or ours if it
-// says nothing.
+// free reports whether another replica may take the lease now. Otherwise it returns
+// when, unless the lease is renewed before. duration applies if the record has none.
 func (s sight) free(now time.Time, duration time.Duration) (bool, time.Time) {
 	if s.record.holder == "" {
 		return true, now
@@ -95,12 +94,12 @@ func (s sight) free(now time.Time, duration time.Duration) (bool, time.Time) {
 	return !now.Before(expiry), expiry
 }
 
-// holds tells whether the lease is held by the process that has taken it under
-// that name and at that time. The name alone would not do: another process may
-// have the same.
+// holds reports whether the lease is held by the process that took it with this
+// identity at this time. The identity is not enough, because another process may have
+// the same.
 func (r record) holds(identity string, acquired time.Time) bool {
 	return r.holder == identity && !acquired.IsZero() && r.acquired.Equal(acquired)
 }
 
-// timestamp is the time as a Lease can hold it.
+// timestamp returns the time with the precision of a Lease.
 func timestamp(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond).Round(0) }

@@ -23,7 +23,7 @@ var (
 	quiet  = slog.New(slog.DiscardHandler)
 )
 
-// read looks at the lease.
+// read reads the lease.
 func (e *Elector) read(ctx context.Context) error {
 	b, err := e.client.Get(ctx, kube.Target{Info: leases, Namespace: e.Namespace, Name: e.Name})
 	if apierrors.IsNotFound(err) {
@@ -36,7 +36,7 @@ func (e *Elector) read(ctx context.Context) error {
 	return e.take(b)
 }
 
-// take notes what the server has told of the lease.
+// take records the state of the lease from a response.
 func (e *Elector) take(b *object.Body) error {
 	r, err := parse(b)
 	if err != nil {
@@ -49,8 +49,8 @@ func (e *Elector) take(b *object.Body) error {
 	return nil
 }
 
-// write puts a record into the lease, if nobody has changed it since it was
-// read, or makes the lease, if there was none.
+// write stores a record in the lease if the lease has not changed since it was read. It
+// creates the lease if there was none.
 func (e *Elector) write(ctx context.Context, r record) error {
 	l := coordinationv1.Lease{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
@@ -74,18 +74,18 @@ func (e *Elector) write(ctx context.Context, r record) error {
 		e.unsure = e.unsure || errors.As(err, &unknown)
 		return err
 	}
-	e.unsure = false // and nothing that was sent before can take effect now
+	e.unsure = false // no earlier write can take effect now
 	return e.take(b)
 }
 
-// tell logs each kind of failure once until there is a success.
+// tell logs each kind of failure once until a success.
 func (e *Elector) tell(ctx context.Context, err error) {
 	status, refused := kube.Refused(err)
 	kind := fmt.Sprint(status.Code, status.Reason)
 	var unknown *kube.UnknownOutcomeError
 	switch {
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
-		return // another one was faster
+		return // another replica was faster
 	case errors.As(err, &unknown):
 		kind = "unknown"
 	case !refused && ctx.Err() != nil:
@@ -102,5 +102,5 @@ func (e *Elector) tell(ctx context.Context, err error) {
 	case apierrors.IsNotFound(err):
 		attrs = append(attrs, "needed", fmt.Sprintf("the namespace %s must exist", e.Namespace))
 	}
-	e.Log.Warn("The lease cannot be got or renewed now; trying again.", attrs...)
+	e.Log.Warn("Cannot acquire or renew the lease; retrying.", attrs...)
 }

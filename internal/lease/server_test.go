@@ -15,7 +15,7 @@ import (
 	"gopf.dev/gopf/internal/fakeobject"
 )
 
-// server keeps leases in memory and can be unreliable, in virtual time.
+// server keeps leases in memory and may be unreliable, in virtual time.
 type server struct {
 	*fakeobject.Server
 	packets sync.WaitGroup
@@ -27,26 +27,25 @@ func newServer(t *testing.T) *server {
 	return s
 }
 
-// way is the way of one elector to the server.
+// way is the network between one elector and the server.
 type way struct {
 	*server
 	mu    sync.Mutex
-	fault func(*http.Request) fault // says what happens to a request
+	fault func(*http.Request) fault // decides about a request
 }
 
-// set makes the way as it is to be from now on.
+// set replaces the fault function.
 func (w *way) set(f func(*http.Request) fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.fault = f
 }
 
-// fault is something that happens to a request on its way; the zero value is
-// none.
+// fault is a network or server fault of one request. The zero value is no fault.
 type fault struct {
-	before, after time.Duration // delays on the way there and back
-	drop, lose    bool          // it never arrives; its answer never does
-	refuse        int           // the server answers with that code instead
+	before, after time.Duration // delays of request and response
+	drop, lose    bool          // the request is lost; the response is lost
+	refuse        int           // the server responds with this code
 }
 
 var errReset = errors.New("connection reset by peer")
@@ -64,7 +63,7 @@ func (w *way) RoundTrip(req *http.Request) (*http.Response, error) {
 		body, _ = io.ReadAll(req.Body)
 	}
 	answer := make(chan *http.Response, 1)
-	w.packets.Go(func() { // what was sent arrives, whether the sender still waits or not
+	w.packets.Go(func() { // a sent request arrives even if the sender no longer waits
 		time.Sleep(f.before)
 		var resp *http.Response
 		switch {
@@ -95,13 +94,13 @@ func (w *way) RoundTrip(req *http.Request) (*http.Response, error) {
 
 const leasePath = "/apis/coordination.k8s.io/v1/namespaces/ns/leases/op"
 
-// edit is a change that somebody makes by hand.
+// edit changes the lease like another client.
 func (s *server) edit(t *testing.T, patch string) {
 	t.Helper()
 	s.Merge(t, leasePath, patch)
 }
 
-// spec is that of the lease now.
+// spec returns the current spec of the lease.
 func (s *server) spec() map[string]any {
 	spec, _ := s.Object(leasePath)["spec"].(map[string]any)
 	return spec
@@ -165,7 +164,7 @@ func newLog() *fakeobject.Log { return &fakeobject.Log{Detail: "needed"} }
 
 func (r *replica) leading() bool { return !r.Until().IsZero() }
 
-// lockedSource makes a source of randomness safe for concurrent use.
+// lockedSource makes a random source safe for concurrent use.
 type lockedSource struct {
 	mu     sync.Mutex
 	source rand.Source

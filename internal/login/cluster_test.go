@@ -27,7 +27,7 @@ var (
 	roleBindings    = kind.Info{Group: "rbac.authorization.k8s.io", Version: "v1", Plural: "rolebindings", Kind: "RoleBinding", Namespaced: true}
 )
 
-// realm is a namespace of a real cluster, seen by an administrator.
+// realm is a namespace of a real cluster, with an administrator's client.
 type realm struct {
 	t     *testing.T
 	ctx   context.Context
@@ -40,7 +40,7 @@ func newRealm(t *testing.T) *realm {
 	t.Helper()
 	path := os.Getenv("GOPF_TEST_KUBECONFIG")
 	if path == "" {
-		t.Skip("GOPF_TEST_KUBECONFIG names no cluster")
+		t.Skip("GOPF_TEST_KUBECONFIG is not set")
 	}
 	cfg, _, err := kube.LoadConfig(path, "")
 	if err != nil {
@@ -81,14 +81,14 @@ func (r *realm) delete(info kind.Info, name string) {
 	}
 }
 
-// account makes a service account that may read and write.
+// account creates a service account that may read and write.
 func (r *realm) account(name string) {
 	r.create(serviceAccounts, `{"metadata":{"name":%q}}`, name)
 	r.create(roleBindings, `{"metadata":{"name":%q},"subjects":[{"kind":"ServiceAccount","name":%q}],
 		"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"edit"}}`, name, name)
 }
 
-// token makes a token that is valid as long as the secret exists.
+// token creates a token that is valid as long as its secret exists.
 func (r *realm) token(account, secret string) string {
 	r.t.Helper()
 	r.create(secrets, `{"metadata":{"name":%q}}`, secret)
@@ -101,10 +101,10 @@ func (r *realm) token(account, secret string) string {
 	return token.(string)
 }
 
-// until makes objects and has them read by the client, until it is over.
+// until creates objects and reads them with the client until over returns true.
 func (r *realm) until(client *kube.Client, over func() bool) (made []string) {
 	r.t.Helper()
-	for after := 5; after > 0; { // and some more when it is over
+	for after := 5; after > 0; { // and some more afterwards
 		if over() {
 			after--
 		}
@@ -119,8 +119,8 @@ func (r *realm) until(client *kube.Client, over func() bool) (made []string) {
 	return made
 }
 
-// follow runs a stream; the function ends it and returns what it delivered,
-// when all of the objects were.
+// follow runs a stream. The returned function ends it when all objects were delivered,
+// and returns the events.
 func (r *realm) follow(client *kube.Client) (end func(made []string) []string) {
 	var mu sync.Mutex
 	var got []string
@@ -206,7 +206,7 @@ func TestATokenFileOfARealClusterIsReplaced(t *testing.T) {
 		t.Errorf("events: -want +got\n%s", diff)
 	}
 	if codes[401] != 1 || refused != 0 {
-		t.Errorf("%d answers were 401, and refused credentials were told %d times", codes[401], refused)
+		t.Errorf("%d responses were 401, and Unauthorized was called %d times", codes[401], refused)
 	}
 }
 
@@ -229,7 +229,7 @@ func TestATokenOfARealClusterBecomesInvalid(t *testing.T) {
 		Login: func(context.Context) (map[string]*Credentials, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			if logins++; logins <= 2 { // at first the same again
+			if logins++; logins <= 2 { // the same token at first
 				return first, nil
 			}
 			return second, nil

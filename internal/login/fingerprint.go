@@ -8,12 +8,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// fingerprint tells credentials apart without keeping their secrets.
+// fingerprint identifies credentials without keeping their secrets.
 type fingerprint [sha256.Size]byte
 
-// fingerprintOf takes everything into account by which a server may tell who
-// is calling, and which server that is. What is in files counts by contents,
-// but for tokens: those are read again all the time.
+// fingerprintOf includes everything that identifies the client to a server, and the
+// server. Files are included by content, except tokens, which client-go reads again
+// periodically.
 func fingerprintOf(c *rest.Config) fingerprint {
 	h := sha256.New()
 	put := func(name string, value any) { fmt.Fprintf(h, "%s %q\n", name, fmt.Sprint(value)) }
@@ -30,7 +30,7 @@ func fingerprintOf(c *rest.Config) fingerprint {
 	put("impersonated user", c.Impersonate.UserName)
 	put("impersonated uid", c.Impersonate.UID)
 	put("impersonated groups", c.Impersonate.Groups)
-	put("impersonated extra", c.Impersonate.Extra) // maps are printed in order
+	put("impersonated extra", c.Impersonate.Extra) // fmt prints maps in order
 	if e := c.ExecProvider; e != nil {
 		put("plugin", e.Command)
 		put("arguments", e.Args)
@@ -50,6 +50,6 @@ func content(data []byte, path string) string {
 	if len(data) > 0 || path == "" {
 		return string(data)
 	}
-	read, _ := os.ReadFile(path) // if not, whoever uses it will tell
+	read, _ := os.ReadFile(path) // the user of the file reports the error
 	return path + "\n" + string(read)
 }

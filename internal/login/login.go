@@ -1,21 +1,22 @@
-// Package login keeps an operator supplied with credentials.
+// Package login provides an operator with credentials.
 //
 // # Flow
 //
-//  1. [Vault.Login] logs in before anything else and chooses credentials: those
-//     of the highest priority, any of them if there are several. An operator
-//     without credentials does not start.
-//  2. [Vault.Run] waits until they are refused or about to expire. Others that
-//     are left are used at once; otherwise it logs in again.
-//  3. What a login brings is compared with what was refused before. If all of
-//     it was, the refused ones are tried again in turn, with logins at growing
-//     pauses, until something is accepted: the server may be at fault, too.
+//  1. [Vault.Login] logs in at startup and chooses credentials: a random one of
+//     those with the highest priority. An operator without credentials does not
+//     start.
+//  2. [Vault.Run] waits until the credentials are rejected or about to expire.
+//     If other credentials are left, it uses them at once; otherwise it logs in
+//     again.
+//  3. The result of a login is compared with the credentials rejected before. If
+//     all of it was rejected, these credentials are retried in turn, with logins
+//     at growing pauses, until some are accepted: the fault may be the server's.
 //
 // # Guarantees
 //
-// Once started, nothing that a login or a server does ends the operator.
-// Meanwhile requests wait, and [Status] says why. If a login answers in time,
-// no request has to wait for the end of credentials that expire.
+// After startup, no failure of a login or a server ends the operator. Requests wait
+// meanwhile, and [Status] has the reason. If a login completes in time, no request
+// waits because credentials expire.
 package login
 
 import (
@@ -28,22 +29,22 @@ import (
 	"gopf.dev/gopf/internal/kube"
 )
 
-// Credentials are what a login brings.
+// Credentials are the result of a login.
 type Credentials struct {
-	Config    *rest.Config // where the server is and who we are
-	Namespace string       // to work in by default; may be empty
+	Config    *rest.Config // the server and our identity
+	Namespace string       // default namespace; may be empty
 	Priority  int          // the highest one is used
-	Expires   time.Time    // not to be used from then on; zero: never
+	Expires   time.Time    // must not be used from then on; zero means never
 }
 
-// Source logs in: it returns what each login function has brought, by their
-// ids, leaving out those that had nothing. With an error, the start of an
-// operator fails; later on, what is returned along with it is used.
+// Source logs in. It returns the credentials by the id of the login function, without
+// functions that had none. An error makes the start of an operator fail. Later,
+// credentials that are returned with an error are used.
 type Source func(ctx context.Context) (map[string]*Credentials, error)
 
-// Default is the login of operators without login functions: with the
-// kubeconfig at the path, or what [kube.LoadConfig] finds without one. It is
-// read anew at each login, so that changes are taken up.
+// Default returns the login of operators without login functions. It uses the
+// kubeconfig at the path, or the result of [kube.LoadConfig] if the path is empty. It
+// is read again at each login, so changes take effect.
 func Default(kubeconfig, kubeContext string) Source {
 	return func(context.Context) (map[string]*Credentials, error) {
 		cfg, namespace, err := kube.LoadConfig(kubeconfig, kubeContext)
@@ -54,21 +55,21 @@ func Default(kubeconfig, kubeContext string) Source {
 	}
 }
 
-// Fixed is the login of operators whose credentials were given to them.
+// Fixed returns the login of operators that were given their credentials.
 func Fixed(cfg *rest.Config, namespace string) Source {
 	return func(context.Context) (map[string]*Credentials, error) {
 		return map[string]*Credentials{"fixed": {Config: cfg, Namespace: namespace}}, nil
 	}
 }
 
-// Error says that an operator cannot start for want of credentials.
+// Error means that an operator cannot start because it has no credentials.
 type Error struct {
-	Err error // of the login; nil if it brought nothing that could be used
+	Err error // of the login; nil means that it returned no usable credentials
 }
 
 func (e *Error) Error() string {
 	if e.Err == nil {
-		return "the login brought no usable credentials: a login handler must return some that have not expired; " +
+		return "the login returned no usable credentials: a login handler must return credentials that have not expired; " +
 			"without login handlers, a kubeconfig or the service account of the pod is used"
 	}
 	return fmt.Sprintf("log in: %v", e.Err)
@@ -76,16 +77,16 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// ExpiredError says that requests wait because the credentials have expired
-// and no others have come yet.
+// ExpiredError means that requests wait because the credentials have expired and no
+// others are available yet.
 type ExpiredError struct{ At time.Time }
 
 func (e *ExpiredError) Error() string {
-	return fmt.Sprintf("the credentials have expired at %s and the login has brought no others yet", e.At.Format(time.RFC3339))
+	return fmt.Sprintf("the credentials expired at %s and the login has not returned others yet", e.At.Format(time.RFC3339))
 }
 
-// Status says whether there are credentials to work with.
+// Status reports whether there are usable credentials.
 type Status struct {
-	Err   error     // why requests wait for credentials; nil if they do not
-	Since time.Time // since when
+	Err   error     // why requests wait for credentials; nil means that they do not
+	Since time.Time // start of the wait
 }

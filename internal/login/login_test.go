@@ -59,27 +59,27 @@ func TestFingerprints(t *testing.T) {
 		"exec arguments": func(c *rest.Config) { c.ExecProvider = &clientcmdapi.ExecConfig{Args: []string{"other"}} },
 		"provider":       func(c *rest.Config) { c.AuthProvider = &clientcmdapi.AuthProviderConfig{Name: "oidc"} },
 	}
-	seen := map[fingerprint]string{fingerprintOf(&rest.Config{Host: "https://server"}): "nothing"}
+	seen := map[fingerprint]string{fingerprintOf(&rest.Config{Host: "https://server"}): "no credentials"}
 	for name, change := range changes {
 		c := &rest.Config{Host: "https://server"}
 		change(c)
 		mark := fingerprintOf(c)
 		if other, same := seen[mark]; same {
-			t.Errorf("%s is the same as %s", name, other)
+			t.Errorf("%s has the same fingerprint as %s", name, other)
 		}
 		seen[mark] = name
 		if fingerprintOf(rest.CopyConfig(c)) != mark {
-			t.Errorf("%s: a copy is not the same", name)
+			t.Errorf("%s: a copy has another fingerprint", name)
 		}
 	}
 	c := &rest.Config{Host: "https://server", QPS: 5, UserAgent: "me", TLSClientConfig: rest.TLSClientConfig{CertFile: file}}
 	if seen[fingerprintOf(c)] != "cert file" {
-		t.Error("what is not about credentials makes a difference")
+		t.Error("unrelated settings change the fingerprint")
 	}
 	if err := os.WriteFile(file, []byte("two"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, same := seen[fingerprintOf(c)]; same {
-		t.Error("the contents of the certificate make no difference")
+		t.Error("the content of the certificate does not change the fingerprint")
 	}
 }

@@ -8,23 +8,23 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// store is what logins have brought and what is known about it.
+// store contains the credentials from logins, and which of them were rejected.
 type store struct {
 	items map[string]*item         // by the id of the login function
-	bad   map[string][]fingerprint // those refused last, the newest at the end
+	bad   map[string][]fingerprint // rejected last, newest at the end
 }
 
-// maxBad is how many refused credentials are remembered for each id.
+// maxBad is the number of rejected credentials that are remembered per id.
 const maxBad = 3
 
-// item are credentials of one login function.
+// item contains the credentials of one login function.
 type item struct {
 	id    string
 	creds Credentials
 	mark  fingerprint
-	since time.Time // when they came
+	since time.Time // time of the login
 
-	// refused says that the server does not accept them, as far as is known.
+	// refused is true if the server rejects them, as far as is known.
 	refused bool
 }
 
@@ -32,8 +32,8 @@ func newStore() *store {
 	return &store{items: map[string]*item{}, bad: map[string][]fingerprint{}}
 }
 
-// populate takes in what a login has brought, unless it has expired or was
-// refused before. It returns those that were refused, in the order of ids.
+// populate stores the result of a login, except credentials that have expired or were
+// rejected before. It returns the rejected ones, ordered by id.
 func (s *store) populate(found map[string]*Credentials, now time.Time) (known []*item) {
 	for _, id := range slices.Sorted(maps.Keys(found)) {
 		creds := found[id]
@@ -41,7 +41,7 @@ func (s *store) populate(found map[string]*Credentials, now time.Time) (known []
 			continue
 		}
 		it := &item{id: id, creds: *creds, mark: fingerprintOf(creds.Config), since: now}
-		it.creds.Config = rest.CopyConfig(creds.Config) // its address tells them apart
+		it.creds.Config = rest.CopyConfig(creds.Config) // its address identifies them
 		switch former := s.items[id]; {
 		case it.expired(now):
 		case slices.Contains(s.bad[id], it.mark):
@@ -56,7 +56,7 @@ func (s *store) populate(found map[string]*Credentials, now time.Time) (known []
 	return known
 }
 
-// invalidate drops refused credentials and remembers them.
+// invalidate removes rejected credentials and remembers them.
 func (s *store) invalidate(it *item) {
 	it.refused = true
 	if s.items[it.id] == it {
@@ -67,23 +67,23 @@ func (s *store) invalidate(it *item) {
 	s.bad[it.id] = bad[max(0, len(bad)-maxBad):]
 }
 
-// accept forgets that credentials were refused.
+// accept forgets that the credentials were rejected.
 func (s *store) accept(it *item) {
 	it.refused = false
 	s.items[it.id] = it
 	s.bad[it.id] = slices.DeleteFunc(s.bad[it.id], func(p fingerprint) bool { return p == it.mark })
 }
 
-// expire drops what has expired.
+// expire removes expired credentials.
 func (s *store) expire(now time.Time) {
 	maps.DeleteFunc(s.items, func(_ string, it *item) bool { return it.expired(now) })
 }
 
-// has tells whether credentials may be used.
+// has reports whether the credentials may be used.
 func (s *store) has(it *item) bool { return it != nil && s.items[it.id] == it }
 
-// choose selects from those of the highest priority: the current ones if they
-// are among them, else any. It returns nil if there are none.
+// choose returns credentials of the highest priority: the current ones if they qualify,
+// else a random one. nil means that there are none.
 func (s *store) choose(current *item, random func(n int) int) *item {
 	var best []*item
 	for _, id := range slices.Sorted(maps.Keys(s.items)) {
@@ -104,8 +104,8 @@ func (s *store) choose(current *item, random func(n int) int) *item {
 	return best[random(len(best))]
 }
 
-// nextInTurn is the one to be tried after the current one, of those that were
-// all refused before; nil if there are none.
+// nextInTurn returns the credentials to try after the current ones, when all were
+// rejected before. nil means that there are none.
 func nextInTurn(refused []*item, current *item) *item {
 	for _, it := range refused {
 		if current != nil && it.id > current.id {
@@ -122,11 +122,11 @@ func (it *item) expired(now time.Time) bool {
 	return !it.creds.Expires.IsZero() && !it.creds.Expires.After(now)
 }
 
-// maxLead is how long before the expiry a login is made, at the most.
+// maxLead limits how long before the expiry a login is made.
 const maxLead = time.Minute
 
-// renewal is when to log in so that others are there before these expire;
-// zero for never.
+// renewal returns the time of the login that replaces these credentials before they
+// expire. Zero means never.
 func (it *item) renewal() time.Time {
 	if it.creds.Expires.IsZero() {
 		return time.Time{}

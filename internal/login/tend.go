@@ -9,8 +9,8 @@ import (
 	"gopf.dev/gopf/internal/kube"
 )
 
-// tend does what is to be done now, and returns when to look again if nothing
-// happens before; zero for never.
+// tend does the work that is due, and returns when to check again if nothing happens
+// before. Zero means never.
 func (v *Vault) tend(ctx context.Context, client *kube.Client) time.Time {
 	v.mu.Lock()
 	need, at := v.judge(time.Now())
@@ -26,7 +26,7 @@ func (v *Vault) tend(ctx context.Context, client *kube.Client) time.Time {
 	switch need {
 	case another:
 		v.switchOver(client)
-		return time.Now() // to see how that went
+		return time.Now() // check the result
 	case fresh:
 		v.login(ctx, client)
 		return time.Now()
@@ -34,16 +34,16 @@ func (v *Vault) tend(ctx context.Context, client *kube.Client) time.Time {
 	return at
 }
 
-// need is what a vault must do.
+// need is the next action of a vault.
 type need int
 
 const (
 	nothing need = iota
-	another      // use others that are there
+	another      // use other stored credentials
 	fresh        // log in
 )
 
-// judge decides what to do now, or else when to look again.
+// judge decides what to do now, or when to check again.
 func (v *Vault) judge(now time.Time) (need, time.Time) {
 	v.store.expire(now)
 	good := v.store.has(v.current)
@@ -54,7 +54,7 @@ func (v *Vault) judge(now time.Time) (need, time.Time) {
 	case !good && v.store.choose(nil, first) != nil:
 		return another, time.Time{}
 	}
-	// Of the logins in a row, the first is made at once.
+	// The first of several logins in a row has no pause.
 	next := v.last.Add(min(v.rest, loginPause(v.rounds)))
 	if now.Before(next) {
 		if good && v.current.creds.Expires.Before(next) {
@@ -67,7 +67,7 @@ func (v *Vault) judge(now time.Time) (need, time.Time) {
 
 func first(int) int { return 0 }
 
-// loginPause is how long to wait after n logins in a row that did not help.
+// loginPause returns the pause after n useless logins in a row.
 func loginPause(n int) time.Duration {
 	const first, most = time.Second, time.Minute
 	switch {
@@ -79,11 +79,11 @@ func loginPause(n int) time.Duration {
 	return min(first<<(n-1), most)
 }
 
-// quiet is how long it takes after a login until the next one is not one in a
-// row any more.
+// quiet is the time after a login from which the next one no longer counts as one in a
+// row.
 const quiet = 2 * time.Minute
 
-// login makes another login and uses what it brings.
+// login logs in again and uses the result.
 func (v *Vault) login(ctx context.Context, client *kube.Client) {
 	v.mu.Lock()
 	if time.Since(v.last) > quiet {
@@ -93,7 +93,7 @@ func (v *Vault) login(ctx context.Context, client *kube.Client) {
 	v.rest = v.cfg.Jitter.Shorten(loginPause(v.rounds), jitter.Slight)
 	level := slog.LevelInfo
 	if v.rounds > 1 {
-		level = slog.LevelDebug // it was told
+		level = slog.LevelDebug // the first one was logged
 	}
 	v.mu.Unlock()
 
@@ -103,9 +103,9 @@ func (v *Vault) login(ctx context.Context, client *kube.Client) {
 		return
 	}
 	if err != nil {
-		v.cfg.Log.Error("The login has failed; it is tried again.", "error", err)
+		v.cfg.Log.Error("The login failed; retrying.", "error", err)
 	} else if len(found) == 0 {
-		v.cfg.Log.Warn("The login brought no credentials; it is tried again.")
+		v.cfg.Log.Warn("The login returned no credentials; retrying.")
 	}
 	v.mu.Lock()
 	v.last = time.Now()
@@ -113,11 +113,11 @@ func (v *Vault) login(ctx context.Context, client *kube.Client) {
 	refused := v.store.populate(found, v.last)
 	chosen := v.store.choose(v.current, v.cfg.Random)
 	if chosen == nil && !v.store.has(v.current) {
-		// The current ones may have been accepted meanwhile; if not, those are
-		// tried again which were refused.
+		// The current credentials may have been accepted meanwhile. If not, retry those
+		// that were rejected.
 		chosen = nextInTurn(refused, v.current)
 		if chosen != nil && v.current.refused && chosen.mark == v.current.mark {
-			chosen = v.current // the client is trying already
+			chosen = v.current // the client is retrying already
 		}
 	}
 	v.mu.Unlock()
@@ -125,7 +125,7 @@ func (v *Vault) login(ctx context.Context, client *kube.Client) {
 	v.use(client, chosen)
 }
 
-// switchOver uses others that are there, and of those that are equal any.
+// switchOver switches to other stored credentials.
 func (v *Vault) switchOver(client *kube.Client) {
 	v.mu.Lock()
 	chosen := v.store.choose(v.current, v.cfg.Random)
@@ -133,7 +133,7 @@ func (v *Vault) switchOver(client *kube.Client) {
 	v.use(client, chosen)
 }
 
-// use makes the client use the credentials, unless it does already.
+// use switches the client to the credentials, unless it uses them already.
 func (v *Vault) use(client *kube.Client, chosen *item) {
 	v.mu.Lock()
 	former := v.current
@@ -142,7 +142,7 @@ func (v *Vault) use(client *kube.Client, chosen *item) {
 		v.mu.Unlock()
 		return
 	}
-	// Noted before the client may complain about them.
+	// Set this first: the client may call Unauthorized at once.
 	v.current = chosen
 	v.store.items[chosen.id] = chosen
 	if held {
@@ -150,7 +150,7 @@ func (v *Vault) use(client *kube.Client, chosen *item) {
 	}
 	v.mu.Unlock()
 	if err := client.Use(chosen.creds.Config); err != nil {
-		v.cfg.Log.Error("The credentials cannot be used.", "login", chosen.id, "error", err)
+		v.cfg.Log.Error("Cannot use the credentials.", "login", chosen.id, "error", err)
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		v.store.invalidate(chosen)
@@ -163,5 +163,5 @@ func (v *Vault) use(client *kube.Client, chosen *item) {
 		}
 		return
 	}
-	v.cfg.Log.Info("Other credentials are used now.", "login", chosen.id)
+	v.cfg.Log.Info("Switched to other credentials.", "login", chosen.id)
 }

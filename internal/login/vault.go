@@ -14,38 +14,39 @@ import (
 	"gopf.dev/gopf/internal/kube"
 )
 
-// Config says how an operator logs in.
+// Config configures the logins of an operator.
 type Config struct {
 	Login Source
-	Log   *slog.Logger // slog.Default
+	Log   *slog.Logger // Default: slog.Default().
 
 	// Jitter shortens the delays between logins that did not help. nil means exact
 	// delays.
 	Jitter jitter.Source
 
-	// Random chooses among n equals. rand.IntN.
+	// Random returns a number below n, to choose among credentials of equal priority.
+	// Default: rand.IntN.
 	Random func(n int) int
 
-	// Status, if set, is told whenever the status changes. It must be quick
-	// and must not use the vault or the client.
+	// Status is called when the status changes. It must not block and must not use the
+	// vault or the client. May be nil.
 	Status func(Status)
 }
 
-// Vault holds the credentials of one operator.
+// Vault manages the credentials of one operator.
 type Vault struct {
 	cfg  Config
-	wake chan struct{} // holds a token if there is something to look at
+	wake chan struct{} // holds a token if Run must check
 
 	mu      sync.Mutex
 	store   *store
 	current *item // in use; nil before the first login
 	status  Status
-	rounds  int           // logins in a row that did not help
+	rounds  int           // useless logins in a row
 	last    time.Time     // end of the last login
-	rest    time.Duration // after it, before the next login, if that did not help
+	rest    time.Duration // delay after a useless login, before the next one
 }
 
-// New makes an empty vault.
+// New returns an empty vault.
 func New(cfg Config) *Vault {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
@@ -56,8 +57,8 @@ func New(cfg Config) *Vault {
 	return &Vault{cfg: cfg, wake: make(chan struct{}, 1), store: newStore()}
 }
 
-// Login logs in for the first time and returns the credentials to begin with.
-// The error is a [Error], or that of ctx if it has ended.
+// Login logs in for the first time and returns the chosen credentials. The error is an
+// [*Error], or the cause of ctx if it has ended.
 func (v *Vault) Login(ctx context.Context) (*Credentials, error) {
 	v.cfg.Log.Info("Initial authentication has been initiated.")
 	found, err := v.cfg.Login(ctx)
@@ -79,11 +80,12 @@ func (v *Vault) Login(ctx context.Context) (*Credentials, error) {
 	return &creds, nil
 }
 
-// Unauthorized is to be told by the client: see [kube.Options].
+// Unauthorized records that the server rejects (err) or accepts (nil) the credentials
+// in cfg. It is the callback for [kube.Options].
 func (v *Vault) Unauthorized(cfg *rest.Config, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	used := v.current != nil && v.current.creds.Config == cfg // no others yet
+	used := v.current != nil && v.current.creds.Config == cfg // they are still in use
 	switch {
 	case err == nil && used:
 		v.store.accept(v.current)
@@ -100,7 +102,8 @@ func (v *Vault) Unauthorized(cfg *rest.Config, err error) {
 	}
 }
 
-// Namespace is that of the credentials in use.
+// Namespace returns the namespace of the credentials in use. It is empty before the
+// first login.
 func (v *Vault) Namespace() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -110,14 +113,14 @@ func (v *Vault) Namespace() string {
 	return v.current.creds.Namespace
 }
 
-// Status says whether there are credentials to work with.
+// Status reports whether there are usable credentials.
 func (v *Vault) Status() Status {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.status
 }
 
-// setStatus notes why requests wait, or that they do not (nil).
+// setStatus records why requests wait. nil means that they do not.
 func (v *Vault) setStatus(err error) {
 	switch {
 	case err == nil && v.status.Err == nil:
@@ -134,8 +137,8 @@ func (v *Vault) setStatus(err error) {
 	}
 }
 
-// Run keeps the client supplied until ctx is done. The client must have been
-// made with the credentials that Login has returned, and tell Unauthorized.
+// Run provides the client with credentials until ctx ends. The client must have been
+// created with the credentials from Login, and must call Unauthorized.
 func (v *Vault) Run(ctx context.Context, client *kube.Client) {
 	for ctx.Err() == nil {
 		next := v.tend(ctx, client)

@@ -23,7 +23,7 @@ import (
 
 var pods = kind.Info{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
 
-// world is a server, a client and the logins of it, in virtual time.
+// world is a server, a client and its logins, in virtual time.
 type world struct {
 	t       *testing.T
 	started time.Time
@@ -76,7 +76,7 @@ func (w *world) accept(tokens ...string) {
 	w.accepted = tokens
 }
 
-// creds makes credentials of a token.
+// creds returns credentials with a token.
 func (w *world) creds(token string, adjust ...func(*Credentials)) *Credentials {
 	c := &Credentials{Config: &rest.Config{Host: "https://server", BearerToken: token, Transport: w}}
 	for _, a := range adjust {
@@ -99,7 +99,7 @@ func expires(in time.Duration) func(*Credentials) {
 
 type found = map[string]*Credentials
 
-// inWorld runs a test with a vault that was started with what the login brings.
+// inWorld runs a test with a vault that was started with the result of the first login.
 func inWorld(t *testing.T, begin func(w *world) found, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -142,13 +142,13 @@ func (w *world) get() {
 
 func (w *world) want(what string, want []string, got *[]string) {
 	w.t.Helper()
-	synctest.Wait() // for what the vault is about to do
+	synctest.Wait() // until the vault is idle
 	if diff := cmp.Diff(want, *got); diff != "" {
 		w.t.Errorf("%s: -want +got\n%s", what, diff)
 	}
 }
 
-// lines collects what is logged at info level and above.
+// lines collects log lines at INFO and above.
 type lines struct {
 	mu   sync.Mutex
 	text []string
@@ -178,7 +178,7 @@ func TestTheHighestPriorityIsUsed(t *testing.T) {
 	})
 }
 
-func TestOthersThatAreLeftAreTriedBeforeALogin(t *testing.T) {
+func TestRemainingCredentialsAreUsedBeforeALogin(t *testing.T) {
 	inWorld(t, func(w *world) found {
 		return found{"a": w.creds("one", priority(2)), "b": w.creds("two", priority(1)), "c": w.creds("three")}
 	}, func(w *world) {
@@ -190,7 +190,7 @@ func TestOthersThatAreLeftAreTriedBeforeALogin(t *testing.T) {
 	})
 }
 
-func TestALoginBringsNewCredentialsForAllWhoWait(t *testing.T) {
+func TestALoginReleasesAllWaitingRequests(t *testing.T) {
 	inWorld(t, func(w *world) found { return found{"a": w.creds("old")} }, func(w *world) {
 		w.accept("old", "new")
 		w.get()
@@ -215,11 +215,11 @@ func TestALoginBringsNewCredentialsForAllWhoWait(t *testing.T) {
 			t.Errorf("the watch: got %v", err)
 		}
 		w.want("log", []string{"INFO Initial authentication has been initiated.", "INFO Initial authentication has finished.",
-			"INFO Re-authentication has been initiated.", "INFO Re-authentication has finished.", "INFO Other credentials are used now."}, &w.log.text)
+			"INFO Re-authentication has been initiated.", "INFO Re-authentication has finished.", "INFO Switched to other credentials."}, &w.log.text)
 	})
 }
 
-func TestRefusedCredentialsAreTriedAgainWhileLoginsBringNoOthers(t *testing.T) {
+func TestRejectedCredentialsAreRetriedWhileLoginsReturnNoOthers(t *testing.T) {
 	inWorld(t, func(w *world) found { return found{"a": w.creds("same")} }, func(w *world) {
 		time.AfterFunc(150*time.Second, func() { w.accept("same") })
 		w.get()
@@ -228,23 +228,23 @@ func TestRefusedCredentialsAreTriedAgainWhileLoginsBringNoOthers(t *testing.T) {
 		if s := w.vault.Status(); s.Err != nil {
 			t.Errorf("status: got %v", s)
 		}
-		// They are not bad any more, and pauses begin anew.
+		// They are good again, and the pauses restart.
 		w.accept("other")
 		w.bring(found{"a": w.creds("same"), "b": w.creds("other")})
 		w.get()
 		if waited := w.now(); waited != "2m32.75s" {
-			t.Errorf("got the answer after %s", waited)
+			t.Errorf("got the response after %s", waited)
 		}
 	})
 }
 
-func TestAllThatIsRefusedIsTriedAgainInTurn(t *testing.T) {
+func TestRejectedCredentialsAreRetriedInTurn(t *testing.T) {
 	inWorld(t, func(w *world) found { return found{"a": w.creds("one"), "b": w.creds("two")} }, func(w *world) {
-		// A login that begins when both are refused, and both are known.
+		// This login starts when both are rejected, and both are known.
 		time.AfterFunc(2*time.Second, func() { w.accept("two") })
 		w.get()
 		if now := time.Since(w.started); now > 5*time.Second {
-			t.Errorf("it took %v to find the good ones", now)
+			t.Errorf("it took %v to find the accepted ones", now)
 		}
 		if got := w.seen[len(w.seen)-1]; !strings.HasSuffix(got, "s two") {
 			t.Errorf("the last request was %s", got)
@@ -252,7 +252,7 @@ func TestAllThatIsRefusedIsTriedAgainInTurn(t *testing.T) {
 	})
 }
 
-func TestLoginsThatBringBadCredentialsAreMadeWithPauses(t *testing.T) {
+func TestLoginsThatReturnBadCredentialsArePaced(t *testing.T) {
 	inWorld(t, func(w *world) found { return found{"a": w.creds("0")} }, func(w *world) {
 		n := 0
 		w.mu.Lock()
@@ -295,8 +295,8 @@ func TestFailedLoginsAreRepeated(t *testing.T) {
 				bad = append(bad, line)
 			}
 		}
-		w.want("log", []string{"ERROR The login has failed; it is tried again.", "WARN The login brought no credentials; it is tried again.",
-			"ERROR The credentials cannot be used.", "ERROR The login has failed; it is tried again."}, &bad)
+		w.want("log", []string{"ERROR The login failed; retrying.", "WARN The login returned no credentials; retrying.",
+			"ERROR Cannot use the credentials.", "ERROR The login failed; retrying."}, &bad)
 	})
 }
 
@@ -376,7 +376,7 @@ func TestRequestsWaitWhenCredentialsHaveExpired(t *testing.T) {
 	})
 }
 
-func TestExpiredCredentialsGiveWayToOthers(t *testing.T) {
+func TestExpiredCredentialsAreReplacedByOthers(t *testing.T) {
 	inWorld(t, func(w *world) found {
 		return found{"a": w.creds("one", priority(1), expires(10*time.Second)), "b": w.creds("two")}
 	}, func(w *world) {
@@ -397,10 +397,10 @@ func TestAnOperatorWithoutCredentialsDoesNotStart(t *testing.T) {
 		err   error
 		want  error
 	}{
-		"nothing":      {},
-		"only nothing": {found: found{"a": nil, "b": {}}},
-		"expired":      {found: found{"a": {Config: &rest.Config{}, Expires: time.Now()}}},
-		"an error":     {found: found{"a": {Config: &rest.Config{}}}, err: own, want: own},
+		"nothing":    {},
+		"only empty": {found: found{"a": nil, "b": {}}},
+		"expired":    {found: found{"a": {Config: &rest.Config{}, Expires: time.Now()}}},
+		"an error":   {found: found{"a": {Config: &rest.Config{}}}, err: own, want: own},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package loglimit bounds what other parties can write into the log of an operator:
-// how often, and how much of their own words.
+// Package loglimit limits what other parties can write into the operator's log: the
+// rate of lines, and the length of quoted texts.
 package loglimit
 
 import (
@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	burst    = 5           // lines of one kind in an interval
-	interval = time.Minute // after which more are logged
-	quoted   = 200         // characters of texts that are not our own
+	burst    = 5           // lines of one kind per interval
+	interval = time.Minute // after which more lines are logged
+	quoted   = 200         // characters of quoted texts
 )
 
-// Limiter lets a few log lines of each kind pass in a minute. Its zero value is ready
-// for use. Its methods may be called concurrently.
+// Limiter allows a few log lines of each kind per minute. The zero value is ready for
+// use. It is safe for concurrent use.
 type Limiter struct {
 	mu    sync.Mutex
 	kinds map[string]*count
@@ -27,7 +27,8 @@ type count struct {
 }
 
 // Allow reports whether a line may be logged now, and how many lines of its kind were
-// suppressed since the last one. Kinds must be few: they are kept for good.
+// suppressed since the last one. There must be few kinds, because they are kept
+// forever.
 func (l *Limiter) Allow(kind string) (ok bool, suppressed int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +52,7 @@ func (l *Limiter) Allow(kind string) (ok bool, suppressed int) {
 	return true, suppressed
 }
 
-// Cut returns at most 200 characters of a text of others.
+// Cut returns at most 200 characters of a text from another party.
 func Cut(text string) string {
 	n := 0
 	for i := range text {

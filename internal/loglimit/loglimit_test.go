@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestFewLinesOfAKindPassInAMinute(t *testing.T) {
+func TestAFewLinesOfEachKindPassPerMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l Limiter
 		passed := 0
@@ -32,7 +32,7 @@ func TestFewLinesOfAKindPassInAMinute(t *testing.T) {
 	})
 }
 
-func TestTextsOfOthersAreCut(t *testing.T) {
+func TestLongTextsAreCut(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "short": "short", strings.Repeat("x", 200): strings.Repeat("x", 200),
 		strings.Repeat("ü", 201): strings.Repeat("ü", 200) + "…",

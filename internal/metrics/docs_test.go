@@ -23,7 +23,7 @@ func readPage(t *testing.T) string {
 	return string(page)
 }
 
-// served are the types and labels of all metrics, as the page tells them.
+// served returns the types and labels of all metrics, in the format of the page.
 func served(t *testing.T) map[string]string {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -76,7 +76,7 @@ func TestTheDocumentationHasAllValuesOfLabels(t *testing.T) {
 	}())
 	for _, m := range regexp.MustCompile(`(?:type|state|outcome)="([^"]+)"`).FindAllStringSubmatch(text, -1) {
 		if !strings.Contains(page, "`"+m[1]+"`") {
-			t.Errorf("docs/metrics.md does not tell of %s", m[0])
+			t.Errorf("docs/metrics.md does not mention %s", m[0])
 		}
 	}
 }

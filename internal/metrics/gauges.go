@@ -8,58 +8,58 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Gauges are what an operator is like at one moment.
+// Gauges describe an operator at one moment.
 type Gauges struct {
-	// Resources are those being served. Several entries for one are summed up.
+	// Resources are the served resources. Several entries of one resource are added up.
 	Resources []ResourceGauges
-	// Indices are the numbers of entries of the indices, by their ids.
+	// Indices are the numbers of entries in the indices, by id.
 	Indices map[string]int
-	// Load is what the operator is busy with.
+	// Load is the current load of the operator.
 	Load LoadGauges
 
 	Paused  bool // by another operator
-	Leading bool // true also where nobody else could lead
+	Leading bool // also true without leader election
 
-	// Problems is how many declarations cannot be served: forbidden, missing and
-	// ambiguous resources.
+	// Problems is the number of declarations that cannot be served: forbidden, missing
+	// and ambiguous resources.
 	Problems int
 
 	// Reviews are the admission reviews at this moment.
 	Reviews ReviewGauges
 }
 
-// ReviewGauges are what is going on with admission reviews.
+// ReviewGauges describe the current admission reviews.
 type ReviewGauges struct {
 	Waiting  int           // for capacity
-	Oldest   time.Duration // how long the first of those has waited
+	Oldest   time.Duration // age of the first of them
 	InFlight int           // being handled
-	Bytes    int64         // of the bodies of all reviews, those that arrive included
+	Bytes    int64         // of the bodies of all reviews, including incoming ones
 
 	// CertificateExpiry is when the certificate of the webhook server expires. Zero if
 	// there is none.
 	CertificateExpiry time.Time
 }
 
-// ResourceGauges are what is going on with the objects of one resource.
+// ResourceGauges describe the objects of one resource.
 type ResourceGauges struct {
 	Resource string
 
 	Listing, Watching, Failing int           // streams
-	Silence                    time.Duration // of the stream that the server last said something on the longest ago
+	Silence                    time.Duration // of the stream that has been silent for the longest time
 
 	Queued      int           // objects that wait for a turn or have one
-	QueuedBytes int           // of events that wait
-	Oldest      time.Duration // how long the first of those has waited
+	QueuedBytes int           // of waiting events
+	Oldest      time.Duration // age of the first of them
 
 	Retries     int           // objects with handlers that will be called again later
-	OldestRetry time.Duration // how long the first of those has waited
+	OldestRetry time.Duration // age of the first of them
 
 	Daemons int // running
 	Timers  int // waiting for their next call
 }
 
-// Observe says where to look at the moment of a scrape. The function must not
-// block, and may be called by several scrapes at a time. Nil ends that.
+// Observe sets the function that returns the gauges for each scrape. It must not block,
+// and may be called concurrently. nil removes it.
 func (m *Metrics) Observe(look func() Gauges) {
 	switch {
 	case m == nil:
@@ -70,10 +70,10 @@ func (m *Metrics) Observe(look func() Gauges) {
 	}
 }
 
-// gaugeCollector asks for gauges at each scrape.
+// gaugeCollector collects the gauges at each scrape.
 type gaugeCollector struct{ m *Metrics }
 
-// gauge is one number of a resource, and how it is told.
+// gauge is one number of a resource with its metric.
 type gauge struct {
 	desc   *prometheus.Desc
 	labels []string // besides the resource
@@ -85,33 +85,33 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	streamsDesc = describe("gopf_streams", "Streams by what they are doing now.", "resource", "state")
+	streamsDesc = describe("gopf_streams", "Streams by state.", "resource", "state")
 	indexDesc   = describe("gopf_index_entries", "Entries of an index.", "index")
-	pausedDesc  = describe("gopf_paused", "Whether the operator is paused because of another one.")
-	leadingDesc = describe("gopf_leading", "Whether the operator may act; 0 while it stands by.")
+	pausedDesc  = describe("gopf_paused", "1 while the operator is paused by a peer.")
+	leadingDesc = describe("gopf_leading", "1 if the operator may act, 0 while it is on standby.")
 	problemDesc = describe("gopf_unserved_declarations", "Declarations that cannot be served because their resources are forbidden, missing or ambiguous.")
 
 	reviewsWaitingDesc = describe("gopf_webhook_reviews_waiting", "Admission reviews that wait for capacity.")
-	reviewsOldestDesc  = describe("gopf_webhook_reviews_oldest_age_seconds", "How long the first of the waiting admission reviews has waited.")
+	reviewsOldestDesc  = describe("gopf_webhook_reviews_oldest_age_seconds", "Age of the first waiting admission review.")
 	reviewsFlightDesc  = describe("gopf_webhook_reviews_in_flight", "Admission reviews that are being handled.")
-	reviewBytesDesc    = describe("gopf_webhook_review_bytes", "Size of the admission reviews that arrive, wait or are being handled.")
+	reviewBytesDesc    = describe("gopf_webhook_review_bytes", "Size of the admission reviews that are received, wait or are being handled.")
 	certificateDesc    = describe("gopf_webhook_certificate_expiry_timestamp_seconds", "When the certificate of the webhook server expires, in seconds since 1970.")
 
 	resourceGauges = []gauge{
 		{streamsDesc, []string{"listing"}, func(r ResourceGauges) float64 { return float64(r.Listing) }},
 		{streamsDesc, []string{"watching"}, func(r ResourceGauges) float64 { return float64(r.Watching) }},
 		{streamsDesc, []string{"failing"}, func(r ResourceGauges) float64 { return float64(r.Failing) }},
-		{describe("gopf_stream_silence_seconds", "How long ago the server said something on the stream that is the most silent.", "resource"),
+		{describe("gopf_stream_silence_seconds", "Time since the server last sent data on the most silent stream.", "resource"),
 			nil, func(r ResourceGauges) float64 { return r.Silence.Seconds() }},
-		{describe("gopf_queue_depth", "Objects that wait for their turn, or have it.", "resource"),
+		{describe("gopf_queue_depth", "Objects that wait for a turn or have one.", "resource"),
 			nil, func(r ResourceGauges) float64 { return float64(r.Queued) }},
 		{describe("gopf_queue_bytes", "Size of the events that wait.", "resource"),
 			nil, func(r ResourceGauges) float64 { return float64(r.QueuedBytes) }},
-		{describe("gopf_queue_oldest_age_seconds", "How long the first of the waiting events has waited.", "resource"),
+		{describe("gopf_queue_oldest_age_seconds", "Age of the first waiting event.", "resource"),
 			nil, func(r ResourceGauges) float64 { return r.Oldest.Seconds() }},
 		{describe("gopf_retries_waiting", "Objects with handlers that will be called again later.", "resource"),
 			nil, func(r ResourceGauges) float64 { return float64(r.Retries) }},
-		{describe("gopf_retries_oldest_age_seconds", "How long the first of the waiting retries has waited.", "resource"),
+		{describe("gopf_retries_oldest_age_seconds", "Age of the first waiting retry.", "resource"),
 			nil, func(r ResourceGauges) float64 { return r.OldestRetry.Seconds() }},
 		{describe("gopf_daemons_running", "Daemons that are running.", "resource"),
 			nil, func(r ResourceGauges) float64 { return float64(r.Daemons) }},
@@ -120,7 +120,7 @@ var (
 	}
 )
 
-// Describe tells of all gauges.
+// Describe sends the descriptions of all gauges.
 func (c *gaugeCollector) Describe(to chan<- *prometheus.Desc) {
 	for _, g := range loadGauges {
 		to <- g.desc
@@ -136,7 +136,7 @@ func (c *gaugeCollector) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect looks at the operator.
+// Collect sends the current gauges.
 func (c *gaugeCollector) Collect(to chan<- prometheus.Metric) {
 	look := c.m.gauges.Load()
 	if look == nil {
@@ -169,8 +169,7 @@ func (c *gaugeCollector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// sum makes one entry for each resource: the same series twice would spoil the
-// whole scrape.
+// sum returns one entry per resource: a duplicate series would break the whole scrape.
 func sum(all []ResourceGauges) []ResourceGauges {
 	byName := map[string]int{}
 	var sums []ResourceGauges

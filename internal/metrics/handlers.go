@@ -8,40 +8,39 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Outcome is what came of a call of a handler.
+// Outcome is the outcome of a call of a handler.
 type Outcome int
 
-// The outcomes of calls.
+// Outcomes of calls.
 const (
 	Succeeded Outcome = iota
 	Retried           // it failed and will be called again
-	Failed            // it failed for good
+	Failed            // it failed permanently
 	Waiting           // it waits for something, without having failed
-	Ignored           // it failed, and that does not matter
-	Stopped           // it was interrupted because something stops: the operator, or a daemon
-	outcomes          // how many there are
+	Ignored           // it failed, and the error is ignored
+	Stopped           // it was interrupted because the operator or the daemon stops
+	outcomes          // number of outcomes
 )
 
 var outcomeNames = [outcomes]string{"succeeded", "retried", "failed", "waiting", "ignored", "stopped"}
 
-// Handlers are the counters of the declared handlers of a resource, or of
-// activities.
+// Handlers are the counters of the declared handlers of a resource, or of activities.
 type Handlers struct {
 	m        *Metrics
 	resource string
 	declared map[string]*Handler
 
 	mu     sync.RWMutex
-	folded map[string]*Handler // of sub-handlers, by the declared id of their parents; "" for others
+	folded map[string]*Handler // of sub-handlers, by the declared id of their parents; "" is for others
 }
 
-// Handler counts the calls of one handler, or of all sub-handlers of one.
+// Handler counts the calls of one handler, or of all its sub-handlers.
 type Handler struct {
 	runs  [outcomes]prometheus.Counter
 	times prometheus.Observer
 }
 
-// Activities makes the counters of what belongs to no resource: startup,
+// Activities returns the counters of handlers that belong to no resource: startup,
 // cleanup, login, probes.
 func (m *Metrics) Activities(declared ...string) *Handlers {
 	if m == nil {
@@ -66,10 +65,9 @@ func (m *Metrics) handler(resource, label string) *Handler {
 	return h
 }
 
-// Handler finds the counters of a handler. Ids of sub-handlers may be made from
-// data, so that those of one declared parent, however deep, are counted
-// together, as "parent/*". Ids that have nothing to do with declared ones are
-// counted as "*".
+// Handler returns the counters of a handler. Ids of sub-handlers may be made from data.
+// Therefore all sub-handlers of one declared parent, at any depth, are counted together
+// as "parent/*". Other undeclared ids are counted as "*".
 func (h *Handlers) Handler(id string) *Handler {
 	if h == nil {
 		return nil
@@ -93,7 +91,7 @@ func (h *Handlers) Handler(id string) *Handler {
 	return h.folded[parent]
 }
 
-// Ran counts a call that took so long.
+// Ran counts a call and its duration.
 func (h *Handler) Ran(o Outcome, took time.Duration) {
 	if h != nil && o >= 0 && o < outcomes {
 		h.runs[o].Inc()

@@ -1,14 +1,14 @@
 // Package metrics counts and measures what an operator does, for Prometheus.
 //
-// What happens is counted as it happens, through [Resource], [Handler] and
-// [Webhook], whose series are looked up once and not with every call. What is
-// at a moment is asked for when somebody scrapes: see [Gauges].
+// Events are counted as they happen, through [Resource], [Handler] and [Webhook], which
+// look up their series once and not with every call. The current state is collected at
+// each scrape: see [Gauges].
 //
-// All labels are bounded: resources are those that are served, ids of handlers
-// those that are declared. Neither namespaces nor names of objects are labels.
+// All labels are bounded: resources are the served ones, ids of handlers the declared
+// ones. Namespaces and names of objects are never labels.
 //
-// Every method of a nil pointer does nothing, so that operators whose metrics
-// nobody asks for need no metrics.
+// Every method of a nil pointer does nothing, so operators without a metrics endpoint
+// need no metrics.
 package metrics
 
 import (
@@ -24,29 +24,28 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Options say whose metrics they are. The zero value is fine.
+// Options configure the metrics. The zero value is usable.
 type Options struct {
-	// Operator, if set, is the label "operator" of all metrics. It is needed where
-	// several operators share one Registerer.
+	// Operator is the label "operator" of all metrics. It is required if several
+	// operators share one Registerer. Empty means no label.
 	Operator string
 
-	// Version of the framework, for the build information.
+	// Version is the version of the framework, for the build information.
 	Version string
 
-	// Registerer, if set, takes the metrics beside those that the program has
-	// already, and Gatherer is where all are read from; it may be left out if the
-	// Registerer is a Gatherer, too, as registries are. Metrics of the Go runtime
-	// and of the process are the program's affair then. Without it the metrics
-	// have a registry of their own, with those.
+	// Registerer receives the metrics, in addition to the program's own. Gatherer reads
+	// them all; it may be omitted if the Registerer is also a Gatherer, as registries
+	// are. The program is then responsible for metrics of the Go runtime and the
+	// process. If Registerer is nil, the metrics have a separate registry, which
+	// includes those.
 	Registerer prometheus.Registerer
 	Gatherer   prometheus.Gatherer
 
-	// Collectors are the program's own, served beside those of the operator.
+	// Collectors are the program's own collectors, served with those of the operator.
 	Collectors []prometheus.Collector
 }
 
-// Metrics are those of one operator. All methods may be called at any time
-// from anywhere.
+// Metrics are the metrics of one operator. All methods are safe for concurrent use.
 type Metrics struct {
 	registerer prometheus.Registerer
 	gatherer   prometheus.Gatherer
@@ -57,7 +56,7 @@ type Metrics struct {
 	gauges   atomic.Pointer[func() Gauges]
 }
 
-// counted are the metrics that are counted as things happen.
+// counted are the metrics that are counted as events happen.
 type counted struct {
 	events              *prometheus.CounterVec
 	reconnects, relists *prometheus.CounterVec
@@ -72,7 +71,7 @@ type counted struct {
 	buildInfo           *prometheus.GaugeVec
 }
 
-// Handlers take from milliseconds to half an hour, requests and reviews less.
+// Handlers take milliseconds to half an hour; requests and reviews take less.
 var (
 	runBuckets     = []float64{.005, .025, .1, .5, 1, 5, 15, 60, 300, 1800}
 	requestBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
@@ -90,29 +89,29 @@ func newCounted() counted {
 	}
 	return counted{
 		events: counter("gopf_stream_events_total",
-			"Events that streams have delivered; type missed is for deletions that were noticed later.", "resource", "type"),
+			"Events delivered by streams; type missed is for deletions that were detected later.", "resource", "type"),
 		reconnects: counter("gopf_stream_reconnects_total",
-			"Watches that were begun anew from where the one before had ended.", "resource"),
+			"Watches that resumed where the previous one ended.", "resource"),
 		relists: counter("gopf_stream_relists_total",
-			"Lists that were needed because a watch could not go on; the first one does not count.", "resource"),
+			"Lists that were needed because a watch could not resume; the first list does not count.", "resource"),
 		foreign: counter("gopf_foreign_writes_total",
-			"Changes of the operator's state on objects that this process did not make.", "resource"),
+			"Changes to the operator's state on objects that were not made by this process.", "resource"),
 		runs: counter("gopf_handler_runs_total",
-			"Calls of handlers by their outcome. The resource of activities is empty.", "resource", "handler", "outcome"),
+			"Calls of handlers by outcome. The resource of activities is empty.", "resource", "handler", "outcome"),
 		runTimes: histogram("gopf_handler_duration_seconds",
-			"How long calls of handlers took.", runBuckets, "resource", "handler"),
+			"Duration of calls of handlers.", runBuckets, "resource", "handler"),
 		requests: counter("gopf_api_requests_total",
-			"Requests to the Kubernetes API by HTTP status; code 0 is for those without an answer.", "verb", "resource", "code"),
+			"Requests to the Kubernetes API by HTTP status; code 0 means no response.", "verb", "resource", "code"),
 		requestTimes: histogram("gopf_api_request_duration_seconds",
-			"How long the Kubernetes API took to answer; of watches, until they began.", requestBuckets, "verb"),
+			"Response time of the Kubernetes API; for watches, until they started.", requestBuckets, "verb"),
 		posted:  single("gopf_posted_events_total", "Kubernetes events that were posted."),
 		dropped: single("gopf_dropped_events_total", "Kubernetes events that were lost because they could not be posted, or not fast enough."),
 		reviews: counter("gopf_webhook_reviews_total",
 			"Admission reviews by handler and outcome.", "handler", "outcome"),
 		reviewTimes: histogram("gopf_webhook_review_duration_seconds",
-			"How long handlers of admission reviews took.", requestBuckets, "handler"),
+			"Duration of handlers of admission reviews.", requestBuckets, "handler"),
 		buildInfo: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "gopf_build_info",
-			Help: "Always 1; the labels tell the versions of the framework and of Go."}, []string{"version", "go_version"}),
+			Help: "Always 1; the labels are the versions of the framework and of Go."}, []string{"version", "go_version"}),
 	}
 }
 
@@ -121,8 +120,8 @@ func (c *counted) all() []prometheus.Collector {
 		c.posted, c.dropped, c.reviews, c.reviewTimes, c.buildInfo}
 }
 
-// New makes the metrics of an operator. It fails only if a given Registerer
-// refuses them.
+// New returns the metrics of an operator. It returns an error if a collector cannot be
+// registered, or if the Registerer has no Gatherer.
 func New(o Options) (*Metrics, error) {
 	m := &Metrics{registerer: o.Registerer, gatherer: o.Gatherer, counted: newCounted()}
 	if o.Registerer == nil {
@@ -132,7 +131,7 @@ func New(o Options) (*Metrics, error) {
 	} else if m.gatherer == nil {
 		var ok bool
 		if m.gatherer, ok = o.Registerer.(prometheus.Gatherer); !ok {
-			return nil, errors.New("set up metrics: the given Registerer needs a Gatherer beside it")
+			return nil, errors.New("set up metrics: the given Registerer requires a Gatherer")
 		}
 	}
 	if o.Operator != "" {
@@ -144,7 +143,7 @@ func New(o Options) (*Metrics, error) {
 		if err := m.registerer.Register(c); err != nil {
 			m.Close()
 			if _, twice := errors.AsType[prometheus.AlreadyRegisteredError](err); twice {
-				err = fmt.Errorf("%w; if several operators share the Registerer, each needs a name of its own", err)
+				err = fmt.Errorf("%w; if several operators share the Registerer, each needs a unique name", err)
 			}
 			return nil, fmt.Errorf("set up metrics: %w", err)
 		}
@@ -153,17 +152,17 @@ func New(o Options) (*Metrics, error) {
 	for i, c := range o.Collectors {
 		if c == nil {
 			m.Close()
-			return nil, fmt.Errorf("set up metrics: the collector %d in the settings is nil", i)
+			return nil, fmt.Errorf("set up metrics: collector %d in the settings is nil", i)
 		}
 		if err := o.register(m, c); err != nil {
 			m.Close()
-			return nil, fmt.Errorf("set up metrics: the collector %d in the settings (%T): %w; it must be there only once, and its metrics must not begin with gopf_, go_ or process_", i, c, err)
+			return nil, fmt.Errorf("set up metrics: collector %d in the settings (%T): %w; list it only once, and its metrics must not start with gopf_, go_ or process_", i, c, err)
 		}
 	}
 	return m, nil
 }
 
-// register adds a collector of the program, without the label of the operator.
+// register adds a collector of the program, without the operator label.
 func (o Options) register(m *Metrics, c prometheus.Collector) error {
 	to := o.Registerer
 	if to == nil {
@@ -172,8 +171,8 @@ func (o Options) register(m *Metrics, c prometheus.Collector) error {
 	return to.Register(c)
 }
 
-// Close takes the metrics out of the Registerer, so that another operator may
-// use it. They can be counted further, but not read.
+// Close removes the metrics from the Registerer, for example to let another operator
+// use it. They may still be counted, but not read.
 func (m *Metrics) Close() {
 	if m == nil {
 		return
@@ -184,11 +183,10 @@ func (m *Metrics) Close() {
 	m.registered = nil
 }
 
-// scrapeTime is how long a scrape may take: as long as Prometheus waits for it
-// by default.
+// scrapeTime limits a scrape: it is the default timeout of Prometheus.
 const scrapeTime = 10 * time.Second
 
-// Handler serves the metrics. Of nil, it serves nothing but an error.
+// Handler returns a handler that serves the metrics. For nil, it responds with 404.
 func (m *Metrics) Handler() http.Handler {
 	if m == nil {
 		return http.NotFoundHandler()
@@ -196,7 +194,7 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.gatherer, promhttp.HandlerOpts{
 		Timeout:             scrapeTime,
 		MaxRequestsInFlight: 10,
-		ErrorHandling:       promhttp.ContinueOnError, // one bad metric, of the program's own maybe, does not hide the others
+		ErrorHandling:       promhttp.ContinueOnError, // one bad metric, perhaps of the program, does not hide the others
 	})
 }
 
@@ -207,7 +205,7 @@ func (m *Metrics) EventPosted() {
 	}
 }
 
-// EventsDropped counts Kubernetes events that are lost.
+// EventsDropped counts lost Kubernetes events.
 func (m *Metrics) EventsDropped(n int) {
 	if m != nil {
 		m.counted.dropped.Add(float64(n))

@@ -31,7 +31,7 @@ func create(t *testing.T, o metrics.Options) *metrics.Metrics {
 	return m
 }
 
-// use does everything once that can be counted.
+// use counts everything once.
 func use(m *metrics.Metrics) {
 	r := m.Resource("pods.v1", "create_fn", "update_fn/spec.size")
 	for e := range metrics.Missed + 1 {
@@ -82,7 +82,7 @@ func scrape(t *testing.T, m *metrics.Metrics) string {
 var goVersion = regexp.MustCompile(`go_version="[^"]*"`)
 
 func TestExposition(t *testing.T) {
-	// A registry of the test's own leaves out what is about the process.
+	// A separate registry leaves out the metrics of the process.
 	m := create(t, metrics.Options{Version: "1.2.3", Operator: "example", Registerer: prometheus.NewRegistry()})
 	use(m)
 	got := goVersion.ReplaceAllString(scrape(t, m), `go_version="go"`)
@@ -97,7 +97,7 @@ func TestExposition(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("-update writes it anew: %s", diff)
+		t.Errorf("run with -update to write it: %s", diff)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestUnknownEnumsAreNotCounted(t *testing.T) {
 	}
 }
 
-func TestSeriesOfForgottenResourcesEnd(t *testing.T) {
+func TestSeriesOfForgottenResourcesAreRemoved(t *testing.T) {
 	m := create(t, metrics.Options{Registerer: prometheus.NewRegistry()})
 	m.Resource("pods.v1", "fn").Handler("fn").Ran(metrics.Failed, time.Second)
 	kept := m.Resource("apps.v1", "fn")
@@ -199,7 +199,7 @@ func TestSeriesOfForgottenResourcesEnd(t *testing.T) {
 	}
 }
 
-func TestEntriesOfOneResourceAreSummedUp(t *testing.T) {
+func TestEntriesOfOneResourceAreAddedUp(t *testing.T) {
 	m := create(t, metrics.Options{Registerer: prometheus.NewRegistry()})
 	one := metrics.ResourceGauges{Resource: "pods.v1", Listing: 1, Watching: 1, Failing: 1, Silence: time.Second,
 		Queued: 1, QueuedBytes: 1, Oldest: time.Second, Retries: 1, OldestRetry: time.Second, Daemons: 1, Timers: 1}
@@ -228,7 +228,7 @@ func TestEntriesOfOneResourceAreSummedUp(t *testing.T) {
 	}
 	m.Observe(nil)
 	if text := scrape(t, m); strings.Contains(text, "gopf_streams") {
-		t.Error("the operator is looked at although it has ended")
+		t.Error("gauges are collected after the operator has ended")
 	}
 }
 
@@ -244,15 +244,15 @@ func TestOperatorsShareARegistererByName(t *testing.T) {
 			t.Errorf("%s is missing", want)
 		}
 	}
-	if _, err := metrics.New(metrics.Options{Registerer: registry, Operator: "b"}); err == nil || !strings.Contains(err.Error(), "each needs a name of its own") {
+	if _, err := metrics.New(metrics.Options{Registerer: registry, Operator: "b"}); err == nil || !strings.Contains(err.Error(), "each needs a unique name") {
 		t.Errorf("one name twice: %v", err)
 	}
 	if scrape(t, a) != text {
-		t.Error("the failed attempt has left something")
+		t.Error("the failed attempt left collectors behind")
 	}
 	b.Close()
 	if text := scrape(t, a); strings.Contains(text, `operator="b"`) {
-		t.Error("closed metrics are told")
+		t.Error("closed metrics are served")
 	}
 	create(t, metrics.Options{Registerer: registry, Operator: "b"})
 }
@@ -300,7 +300,7 @@ func TestCountingWhileScraping(t *testing.T) {
 	}
 }
 
-// hot is what is counted with every event.
+// hot counts what occurs with every event.
 func hot(m *metrics.Metrics) func() {
 	r := m.Resource("pods.v1", "create_fn")
 	h := r.Handler("create_fn")

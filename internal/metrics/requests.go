@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// verbNames are those of requests, as in RBAC rules, with what is needed to
-// find out what there is. The last one is for all others.
+// verbNames are the verbs of requests, as in RBAC rules, plus discovery. The last one
+// is for all others.
 var verbNames = [...]string{"get", "list", "watch", "create", "update", "patch", "delete", "discover", "other"}
 
 func verbNumber(name string) int {
@@ -21,12 +21,12 @@ func verbNumber(name string) int {
 	return len(verbNames) - 1
 }
 
-// mostResources is of how many resources requests are told apart. Users may ask
-// for whatever they like; beyond this it is all "other".
+// mostResources limits the resources that have their own series. Users may request any
+// resource; further ones are counted as "other".
 const mostResources = 300
 
-// requests counts requests. Their series come into being when they are needed:
-// not every verb is used with every resource, and few codes are seen.
+// requests counts requests. It creates series on demand: not every verb is used with
+// every resource, and few codes occur.
 type requests struct {
 	counts *prometheus.CounterVec
 	times  *prometheus.HistogramVec
@@ -51,9 +51,9 @@ func newRequests(counts *prometheus.CounterVec, times *prometheus.HistogramVec) 
 	return &requests{counts: counts, times: times, series: map[requestKey]requestSeries{}, resources: map[string]bool{}}
 }
 
-// Request counts an attempt of a request to the API, and how long it took until
-// the answer was there; of a watch, until it began. Code is the HTTP status, or
-// 0 if there was no answer. The resource is empty if it is about none.
+// Request counts an attempt of a request to the API with its duration until the
+// response was read; for a watch, until it started. code is the HTTP status, or 0 if
+// there was no response. resource may be empty.
 func (m *Metrics) Request(verb, resource string, code int, took time.Duration) {
 	if m == nil {
 		return

@@ -2,22 +2,22 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Event is what a stream has delivered.
+// Event is the type of a delivered event.
 type Event int
 
-// The events of streams.
+// Types of events.
 const (
 	Listed   Event = iota // an object that exists
 	Added                 // an object was created
 	Modified              // an object was changed
 	Deleted               // an object was deleted
-	Missed                // an object was deleted, which was noticed later
-	events                // how many there are
+	Missed                // an object was deleted, which was detected later
+	events                // number of types
 )
 
 var eventNames = [events]string{"listed", "added", "modified", "deleted", "missed"}
 
-// Resource counts what happens to the objects of one resource.
+// Resource counts events and calls for the objects of one resource.
 type Resource struct {
 	events              [events]prometheus.Counter
 	reconnects, relists prometheus.Counter
@@ -25,9 +25,8 @@ type Resource struct {
 	handlers            *Handlers
 }
 
-// Resource makes the counters of a resource with its declared handlers, by
-// their ids. The name is as people know it. Equal names and ids share their
-// series.
+// Resource returns the counters of a resource with its declared handlers, by id. name
+// is the resource's name for users. Equal names and ids share their series.
 func (m *Metrics) Resource(name string, declared ...string) *Resource {
 	if m == nil {
 		return nil
@@ -44,8 +43,8 @@ func (m *Metrics) Resource(name string, declared ...string) *Resource {
 	return r
 }
 
-// Forget ends the series of a resource that is not served any more. What is
-// counted of it later is lost, unless it is made anew.
+// Forget removes the series of a resource that is no longer served. Later counts are
+// lost until Resource is called again.
 func (m *Metrics) Forget(resource string) {
 	if m == nil {
 		return
@@ -59,37 +58,36 @@ func (m *Metrics) Forget(resource string) {
 	m.counted.runTimes.DeletePartialMatch(label)
 }
 
-// Event counts something that a stream has delivered.
+// Event counts an event that a stream has delivered.
 func (r *Resource) Event(e Event) {
 	if r != nil && e >= 0 && e < events {
 		r.events[e].Inc()
 	}
 }
 
-// Reconnected counts a watch that was begun anew from where the one before had
-// ended.
+// Reconnected counts a watch that resumed where the previous one ended.
 func (r *Resource) Reconnected() {
 	if r != nil {
 		r.reconnects.Inc()
 	}
 }
 
-// Relisted counts a list that was needed because a watch could not go on.
+// Relisted counts a list that was needed because a watch could not resume.
 func (r *Resource) Relisted() {
 	if r != nil {
 		r.relists.Inc()
 	}
 }
 
-// ForeignWrite counts a change of the operator's state on an object that this process
-// did not make.
+// ForeignWrite counts a change to the operator's state on an object that was not made
+// by this process.
 func (r *Resource) ForeignWrite() {
 	if r != nil {
 		r.foreign.Inc()
 	}
 }
 
-// Handler finds the counters of a handler: see [Handlers.Handler].
+// Handler returns the counters of a handler: see [Handlers.Handler].
 func (r *Resource) Handler(id string) *Handler {
 	if r == nil {
 		return nil

@@ -6,15 +6,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Review is what came of an admission review.
+// Review is the outcome of an admission review.
 type Review int
 
-// The outcomes of reviews.
+// Outcomes of reviews.
 const (
 	Allowed      Review = iota
 	Denied              // by the handler, on purpose
-	ReviewFailed        // the handler failed, in whatever way
-	reviews             // how many there are
+	ReviewFailed        // the handler failed in any way
+	reviews             // number of outcomes
 )
 
 var reviewNames = [reviews]string{"allowed", "denied", "failed"}
@@ -25,7 +25,7 @@ type Webhook struct {
 	times   prometheus.Observer
 }
 
-// Webhook makes the counters of a declared handler of reviews.
+// Webhook returns the counters of a declared admission handler.
 func (m *Metrics) Webhook(id string) *Webhook {
 	if m == nil {
 		return nil
@@ -37,7 +37,7 @@ func (m *Metrics) Webhook(id string) *Webhook {
 	return w
 }
 
-// Reviewed counts a review that took so long.
+// Reviewed counts a review and its duration.
 func (w *Webhook) Reviewed(r Review, took time.Duration) {
 	if w != nil && r >= 0 && r < reviews {
 		w.reviews[r].Inc()

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// handled is an object of typical size and shape: some fields, a copy of them in
-// an annotation, and managedFields.
+// handled is an object of typical size and shape: some fields, a copy of them in an
+// annotation, and managedFields.
 var handled = []byte(`{"apiVersion":"bench.gopf.dev/v1","kind":"Widget","metadata":{"annotations":{"kopf.zalando.org/last-handled-configuration":"{\"spec\":{\"payload\":[` +
 	strings.Repeat(`{\"name\":\"entry\",\"value\":\"volume1 claim2 namespace3 replica4 image5 port6 secret7\"},`, 9) + `{}]}}\n"},` +
 	`"creationTimestamp":"2026-01-01T00:00:00Z","generation":1,"labels":{"app":"bench"},"managedFields":[{"manager":"gopf","operation":"Update","fieldsV1":{` +
@@ -43,7 +43,7 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-func TestPartsAreDecodedAsTheWholeIs(t *testing.T) {
+func TestPartsAreDecodedLikeTheWholeObject(t *testing.T) {
 	t.Parallel()
 	body, err := Parse([]byte(`{"metadata":{"name":"n","labels":{"a":"b"}},"spec":{"n":1,"f":1.5,"l":[null]},"null":null,"status":"s"}`))
 	if err != nil {
@@ -58,6 +58,6 @@ func TestPartsAreDecodedAsTheWholeIs(t *testing.T) {
 		}
 	}
 	if len(body.Map()) != 4 {
-		t.Errorf("the whole is %v after its parts were looked at", body.Map())
+		t.Errorf("got %v after looking up its parts", body.Map())
 	}
 }

@@ -1,5 +1,5 @@
-// Package object holds Kubernetes objects as the bytes they came in, with
-// their identity read at once and everything else decoded when asked for.
+// Package object represents Kubernetes objects as the bytes that were received. It
+// reads their identity at once and decodes everything else on demand.
 package object
 
 import (
@@ -13,22 +13,22 @@ import (
 	"gopf.dev/gopf/internal/jsonvalue"
 )
 
-// Body is one version of one object. It is immutable: whatever it returns is
-// shared and must not be changed by the caller.
+// Body is one version of one object. It is immutable and safe for concurrent use:
+// returned values are shared, and callers must not change them.
 type Body struct {
 	Identity
 
 	raw    []byte
-	memory int // what it takes when decoded; 0 if that was not worth an estimate
+	memory int // estimated size when decoded; 0 for small objects
 	parts  parts
 	stale  bool
 
 	mu      sync.Mutex
-	decoded bool           // all of it
-	fields  map[string]any // what was decoded
+	decoded bool           // fields is complete
+	fields  map[string]any // decoded members
 }
 
-// Identity is what is known of an object without decoding it.
+// Identity contains the fields of an object that are known without decoding it.
 type Identity struct {
 	APIVersion, Kind     string
 	Namespace, Name, UID string
@@ -36,8 +36,9 @@ type Identity struct {
 	Deleting             bool // has a deletion timestamp
 }
 
-// Key tells objects of one resource apart, also re-created ones of one name.
-// It is the uid; only odd sources have objects without.
+// Key returns a key that is unique among the objects of one resource, including
+// recreated ones with the same name. It is the uid, or the namespace and name if there
+// is none.
 func (i Identity) Key() string {
 	if i.UID != "" {
 		return i.UID
@@ -45,22 +46,22 @@ func (i Identity) Key() string {
 	return i.Namespace + "/" + i.Name
 }
 
-// Version is the resource version as a number, by which versions of one
-// resource are ordered; ok is false if the server uses something else.
+// Version returns the resource version as a number, which orders the versions of one
+// resource. ok is false if it is not a number.
 func (i Identity) Version() (v uint64, ok bool) {
 	v, err := strconv.ParseUint(i.ResourceVersion, 10, 64)
 	return v, err == nil
 }
 
-// Newer reports whether it is a newer version than another one of the same object.
-// Versions that are not numbers cannot be compared: then it is not.
+// Newer reports whether i is a newer version than another one of the same object. It
+// returns false if a version is not a number.
 func (i Identity) Newer(than Identity) bool {
 	a, okA := i.Version()
 	b, okB := than.Version()
 	return okA && okB && a > b
 }
 
-// String is the object's name as logs show it.
+// String returns the name of the object for logs.
 func (i Identity) String() string {
 	if i.Namespace == "" {
 		return i.Name
@@ -68,13 +69,13 @@ func (i Identity) String() string {
 	return i.Namespace + "/" + i.Name
 }
 
-// Parse reads the identity from the JSON of an object and keeps a copy of the
-// JSON without managedFields, which few handlers need and which often make up
-// half of an object. The error is an [*UnreadableError]; objects that exceed the
-// limits of package jsonvalue count as unreadable.
+// Parse reads the identity from the JSON of an object and keeps a copy of the JSON
+// without managedFields, which few handlers need and which are often half of an object.
+// The error is an [*UnreadableError]; objects that exceed the limits of package
+// jsonvalue count as unreadable.
 func Parse(json []byte) (*Body, error) { return parse(json, false) }
 
-// ParseWhole is [Parse] for those who need the managedFields.
+// ParseWhole is like [Parse] but keeps managedFields.
 func ParseWhole(json []byte) (*Body, error) { return parse(json, true) }
 
 func parse(json []byte, whole bool) (*Body, error) {
@@ -94,7 +95,7 @@ func parse(json []byte, whole bool) (*Body, error) {
 	return &Body{Identity: id, raw: raw, memory: estimate(raw), parts: found}, nil
 }
 
-// FromMap makes a body of decoded JSON, which the caller gives away.
+// FromMap returns a body with the fields. The caller must not use them afterwards.
 func FromMap(fields map[string]any) (*Body, error) {
 	raw, err := kjsonMarshal(fields)
 	if err != nil {
@@ -103,8 +104,8 @@ func FromMap(fields map[string]any) (*Body, error) {
 	return Parse(raw)
 }
 
-// WithType returns the body with apiVersion and kind filled in where they are
-// absent, as they are in items of lists.
+// WithType returns the body with apiVersion and kind filled in if they are absent, as
+// in list items.
 func (b *Body) WithType(apiVersion, kind string) *Body {
 	if b.Kind != "" && b.APIVersion != "" {
 		return b
@@ -133,26 +134,26 @@ func (b *Body) WithType(apiVersion, kind string) *Body {
 	return &Body{Identity: id, raw: typed, memory: b.memory, parts: parts{b.parts.metadata.shifted(added), b.parts.status.shifted(added)}}
 }
 
-// At is the body with the number of a later version, of which nothing else is
-// known.
+// At returns the body with the resource version of a later version whose content is
+// unknown. See [Body.Stale].
 func (b *Body) At(resourceVersion string) *Body {
 	id := b.Identity
 	id.ResourceVersion = resourceVersion
 	return &Body{Identity: id, raw: b.raw, memory: b.memory, parts: b.parts, stale: b.stale || resourceVersion != b.ResourceVersion}
 }
 
-// Stale tells that the body is older than its version: see [Body.At].
+// Stale reports whether the body is older than its resource version: see [Body.At].
 func (b *Body) Stale() bool { return b.stale }
 
-// Undecoded is the same body without what was decoded of it: for keeping.
+// Undecoded returns the same body without decoded values, for keeping it in memory.
 func (b *Body) Undecoded() *Body {
 	return &Body{Identity: b.Identity, raw: b.raw, memory: b.memory, parts: b.parts, stale: b.stale}
 }
 
-// Raw is the JSON of the object.
+// Raw returns the JSON of the object. Callers must not change it.
 func (b *Body) Raw() []byte { return b.raw }
 
-// Size is how many bytes the body keeps in memory before it is decoded.
+// Size returns the bytes that the body keeps in memory before it is decoded.
 func (b *Body) Size() int { return len(b.raw) }
 
 // Memory estimates the number of bytes that the object takes when it is decoded once.
@@ -162,9 +163,9 @@ func (b *Body) Memory() int { return b.memory }
 // smallest is the size of the smallest object whose memory is estimated.
 const smallest = 16 << 10
 
-// estimate returns about what JSON takes when decoded; 0 if it is short. It errs on
-// the high side: brackets and commas inside of strings count. A JSON object of one
-// member takes about fifty times its text.
+// estimate returns the approximate memory of the decoded JSON, or 0 if raw is short.
+// It errs on the high side: brackets and commas inside strings count. A JSON object of
+// one member takes about fifty times its text.
 func estimate(raw []byte) int {
 	if len(raw) < smallest {
 		return 0
@@ -174,19 +175,19 @@ func estimate(raw []byte) int {
 	return 2*len(raw) + 400*objects + 40*others
 }
 
-// Map returns the decoded object. Numbers are as [jsonvalue.Number] has them.
+// Map returns the decoded object. See [jsonvalue.Number] for the types of numbers.
 func (b *Body) Map() map[string]any {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.decoded {
-		v, _ := jsonvalue.Decode(b.raw) // it was scanned
+		v, _ := jsonvalue.Decode(b.raw) // cannot fail: Parse has scanned it
 		b.fields, _ = v.(map[string]any)
 		b.decoded = true
 	}
 	return b.fields
 }
 
-// member is one of the top level. Nothing else is decoded for it.
+// member returns one top-level member. It decodes only that member.
 func (b *Body) member(name string) (v any, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -208,7 +209,7 @@ func (b *Body) member(name string) (v any, ok bool) {
 	return v, true
 }
 
-// find returns the JSON of a member.
+// find returns the JSON of a top-level member.
 func (b *Body) find(name string) (value []byte, ok bool) {
 	switch name {
 	case "metadata":
@@ -219,13 +220,13 @@ func (b *Body) find(name string) (value []byte, ok bool) {
 	return find(b.raw, name)
 }
 
-// Members are the wanted ones of the top level, decoded for the caller, who may
-// change them.
+// Members decodes the top-level members for which wanted returns true. The caller may
+// change the result.
 func (b *Body) Members(wanted func(name string) bool) map[string]any {
 	r := jsonvalue.Read(b.raw)
 	defer r.Close()
 	fields := make(map[string]any, 4)
-	_ = r.Each(func(name []byte) error { // it was scanned
+	_ = r.Each(func(name []byte) error { // cannot fail: Parse has scanned it
 		if !wanted(string(name)) {
 			return r.SkipValue()
 		}
@@ -234,20 +235,19 @@ func (b *Body) Members(wanted func(name string) bool) map[string]any {
 	return fields
 }
 
-// Fields decodes the object for the caller, who may change it. Numbers are as in
+// Fields decodes the object. The caller may change the result. Numbers are as in
 // [Body.Map].
 func (b *Body) Fields() (map[string]any, error) { return jsonvalue.Object(b.raw) }
 
-// Decode reads the object into a user's type. In its values of any type, integers
-// beyond int64 become float64, as everywhere in Kubernetes libraries. Numbers that
-// come from API servers written in Go survive that. Field names are
-// case-sensitive, as they are for the API server.
+// Decode decodes the object into a user's type. In fields of type any, integers beyond
+// int64 become float64, as everywhere in Kubernetes libraries; numbers from API servers
+// written in Go survive that. Field names are case-sensitive, as for the API server.
 func (b *Body) Decode(into any) error {
 	return kjson.UnmarshalCaseSensitivePreserveInts(b.raw, into)
 }
 
-// Lookup finds a value by its path; a null that is there is found. Only the part
-// of the object that the path begins with is decoded.
+// Lookup returns the value at a path. A null value is found, with ok set. It decodes
+// only the top-level member in which the path starts.
 func (b *Body) Lookup(path ...string) (v any, ok bool) {
 	if len(path) == 0 {
 		return b.Map(), true
@@ -265,10 +265,10 @@ func (b *Body) Lookup(path ...string) (v any, ok bool) {
 	return v, ok
 }
 
-// Labels are the object's labels, nil if there are none.
+// Labels returns the object's labels. nil means that there are none.
 func (b *Body) Labels() map[string]any { return b.stringMap("labels") }
 
-// Annotations are the object's annotations, nil if there are none.
+// Annotations returns the object's annotations. nil means that there are none.
 func (b *Body) Annotations() map[string]any { return b.stringMap("annotations") }
 
 func (b *Body) stringMap(name string) map[string]any {
@@ -277,7 +277,7 @@ func (b *Body) stringMap(name string) map[string]any {
 	return m
 }
 
-// Finalizers are the object's finalizers in their order.
+// Finalizers returns the object's finalizers in order.
 func (b *Body) Finalizers() []string {
 	v, _ := b.Lookup("metadata", "finalizers")
 	list, _ := v.([]any)

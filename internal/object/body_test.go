@@ -20,7 +20,7 @@ func TestIdentityIsReadWithoutDecoding(t *testing.T) {
 	}
 }
 
-func TestManagedFieldsAreLeftOut(t *testing.T) {
+func TestManagedFieldsAreDropped(t *testing.T) {
 	cases := map[string]struct{ in, want string }{
 		"in the middle": {`{"metadata":{"name":"a","managedFields":[{"x":"}"}],"uid":"u"},"spec":{}}`, `{"metadata":{"name":"a","uid":"u"},"spec":{}}`},
 		"first":         {`{"metadata":{"managedFields":[],"uid":"u"}}`, `{"metadata":{"uid":"u"}}`},
@@ -39,13 +39,13 @@ func TestManagedFieldsAreLeftOut(t *testing.T) {
 				t.Errorf("raw: -want +got\n%s", diff)
 			}
 			if b.Map() == nil {
-				t.Error("what is left does not decode")
+				t.Error("the remaining JSON cannot be decoded")
 			}
 		})
 	}
 }
 
-func TestMalformedObjectsAreRefused(t *testing.T) {
+func TestMalformedObjectsAreRejected(t *testing.T) {
 	for _, in := range []string{``, `[]`, `null`, `{"metadata":`, `{"metadata":{"name":"a"}`, `{"a":1,}`} {
 		if b, err := Parse([]byte(in)); err == nil {
 			t.Errorf("%q: got %+v, want an error", in, b.Identity)

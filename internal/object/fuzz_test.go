@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// An object is either refused or can be used in all its parts.
+// An object is either rejected, or all its parts can be used.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		``, `{}`, `null`, `{"metadata":{"name":"a","managedFields":[{}],"uid":"u"},"spec":{"n":1e999},"status":{}}`,
@@ -45,7 +45,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// The identity of a readable object is found by the way for unreadable ones, too.
+// For a readable object, identify returns the same identity as Parse.
 func FuzzIdentify(f *testing.F) {
 	f.Add([]byte(`{"apiVersion":"v1","kind":"K","metadata":{"name":"a","namespace":"b","uid":"c","resourceVersion":"1"}}`))
 	f.Add([]byte(`{"metadata":{"name":"a"},"spec":[[[[`))

@@ -8,19 +8,19 @@ import (
 	"gopf.dev/gopf/internal/jsonvalue"
 )
 
-// span is a part of the JSON; empty for none.
+// span is a part of the JSON. The zero value means none.
 type span struct{ from, to int }
 
 func (s span) of(raw []byte) (part []byte, ok bool) { return raw[s.from:s.to], s.to > s.from }
 
-// without is the JSON without the part.
+// without returns the JSON without the part.
 func (s span) without(raw []byte) []byte {
 	kept := make([]byte, 0, len(raw)-(s.to-s.from))
 	return append(append(kept, raw[:s.from]...), raw[s.to:]...)
 }
 
-// after is where the part is when another one was left out, of which it may have
-// been the whole.
+// after returns the position of the part after the part cut was removed from the JSON.
+// cut may be the content of s.
 func (s span) after(cut span) span {
 	move := func(at int) int {
 		if at >= cut.to {
@@ -38,11 +38,11 @@ func (s span) shifted(by int) span {
 	return span{s.from + by, s.to + by}
 }
 
-// parts are where the most wanted members of an object are.
+// parts are the positions of the most used members of an object.
 type parts struct{ metadata, status span }
 
-// scan reads the identity in one pass, skipping all values it does not need,
-// and finds the parts and the managedFields.
+// scan reads the identity in one pass and skips all other values. It also finds the
+// parts and the managedFields.
 func scan(raw []byte) (id Identity, found parts, managed span, err error) {
 	r := jsonvalue.Read(raw)
 	defer r.Close()
@@ -75,13 +75,13 @@ func scan(raw []byte) (id Identity, found parts, managed span, err error) {
 		}
 		return r.SkipValue()
 	})
-	if err == nil && int(r.InputOffset()) < len(raw) { // spaces were trimmed
-		err = errors.New("something follows after the JSON object")
+	if err == nil && int(r.InputOffset()) < len(raw) { // trailing spaces were trimmed
+		err = errors.New("unexpected data after the JSON object")
 	}
 	return id, found, managed, err
 }
 
-// find returns the JSON of a member of an object; the last one counts.
+// find returns the JSON of a member of an object. The last one counts.
 func find(raw []byte, name string) (value []byte, ok bool) {
 	r := jsonvalue.Read(raw)
 	defer r.Close()
@@ -110,8 +110,8 @@ func scanMetadata(r *jsonvalue.Reader, raw []byte, id *Identity, managed *span) 
 		case "deletionTimestamp":
 			id.Deleting = r.PeekKind() != 'n'
 		case "managedFields":
-			// The reader stands behind the name: step back over it, and take
-			// one comma along, the one before or else the one after.
+			// The reader is behind the name: step back over it, and remove one comma as
+			// well, the one before or else the one after.
 			from := bytes.LastIndexByte(raw[:r.InputOffset()-1], '"')
 			err := r.SkipValue()
 			to := int(r.InputOffset())

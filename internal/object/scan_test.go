@@ -10,8 +10,8 @@ func TestScanningOddObjects(t *testing.T) {
 	cases := map[string]struct{ in, name string }{
 		"escaped names":        {`{"meta\u0064ata":{"n\u0061me":"a"}}`, "a"},
 		"duplicate names":      {`{"metadata":{"name":"a","name":"b"},"spec":{"x":1,"x":2}}`, "b"},
-		"metadata of no use":   {`{"metadata":1}`, ""},
-		"a name of no use":     {`{"metadata":{"name":1}}`, ""},
+		"invalid metadata":     {`{"metadata":1}`, ""},
+		"invalid name":         {`{"metadata":{"name":1}}`, ""},
 		"an escaped last name": {`{"metadata":{"name":"\u00e4","\"":1}}`, "ä"},
 	}
 	for name, c := range cases {
@@ -35,7 +35,7 @@ func TestPartsAreFoundWhereverTheyAre(t *testing.T) {
 		"managed alone":    `{"status":"before","metadata":{"managedFields":[]}}`,
 		"escaped":          `{"meta\u0064ata":{"name":"a"},"st\u0061tus":null}`,
 		"twice":            `{"status":1,"metadata":{"name":"a"},"status":2,"metadata":{"name":"b"}}`,
-		"of no use":        `{"metadata":1,"status":[]}`,
+		"wrong types":      `{"metadata":1,"status":[]}`,
 		"with types added": `{"kind":"K","metadata":{"name":"a","managedFields":[]},"status":{"s":1}}`,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"gopf.dev/gopf/internal/jsonvalue"
 )
 
-// UnreadableError says that the JSON of an object is malformed or exceeds a limit.
-// The identity has what could be read of it.
+// UnreadableError means that the JSON of an object is malformed or exceeds a limit.
+// Identity contains the fields that could be read.
 type UnreadableError struct {
 	Identity
 	Err error
@@ -25,15 +25,15 @@ func (e *UnreadableError) Error() string {
 
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
-// Unreadable makes the error about an object of which only the beginning of the
-// JSON is known.
+// Unreadable returns the error for an object of which only the start of the JSON is
+// known.
 func Unreadable(head []byte, err error) *UnreadableError { return unreadable(head, err) }
 
 func unreadable(head []byte, err error) *UnreadableError {
 	return &UnreadableError{identify(head), err}
 }
 
-// Stub is a body with the identity of an object and nothing else.
+// Stub returns a body that has only the identity.
 func (i Identity) Stub() *Body {
 	metadata := map[string]any{"name": i.Name, "uid": i.UID}
 	if i.Namespace != "" {
@@ -51,13 +51,13 @@ func (i Identity) Stub() *Body {
 	}
 	b, err := FromMap(fields)
 	if err != nil {
-		return &Body{Identity: i} // strings can be encoded, so never
+		return &Body{Identity: i} // unreachable: strings can always be encoded
 	}
 	return b
 }
 
-// identify reads the identity from JSON that may be malformed, cut or nested to
-// any depth. What cannot be read stays empty.
+// identify reads the identity from JSON that may be malformed, truncated or nested to
+// any depth. Unreadable fields stay empty.
 func identify(head []byte) (id Identity) {
 	s := jsonvalue.NewStream(bytes.NewReader(head), len(head))
 	text := func(into *string) error {
@@ -98,6 +98,6 @@ func identify(head []byte) (id Identity) {
 		}
 		return s.Skip()
 	})
-	_ = err // it ends where the JSON does
+	_ = err // the end of the JSON
 	return id
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestUnreadableObjectsAreNamed(t *testing.T) {
+func TestUnreadableObjectsAreIdentified(t *testing.T) {
 	t.Parallel()
 	nested := func(depth int) string { return strings.Repeat(`{"a":`, depth) + "1" + strings.Repeat("}", depth) }
 	want := Identity{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "a", UID: "u1", ResourceVersion: "42", Deleting: true}

@@ -8,15 +8,15 @@ import (
 	"gopf.dev/gopf/diff"
 )
 
-// has tells whether an object has all that was asked for, both as decoded JSON.
-// The predicate tells what need not be there. What the server writes in another
-// way than it was sent is not recognised.
-func has(object, asked any, needless func(any) bool) bool {
+// has reports whether an object contains everything in asked, both as decoded JSON.
+// optional reports which values may be absent. Values that the server writes in another
+// form are not recognized.
+func has(object, asked any, optional func(any) bool) bool {
 	switch wanted := asked.(type) {
 	case map[string]any:
 		if fields, ok := object.(map[string]any); ok {
 			for key, value := range wanted {
-				if !has(fields[key], value, needless) {
+				if !has(fields[key], value, optional) {
 					return false
 				}
 			}
@@ -24,13 +24,13 @@ func has(object, asked any, needless func(any) bool) bool {
 		}
 	case []any:
 		if items, ok := object.([]any); ok {
-			return slices.EqualFunc(items, wanted, func(item, value any) bool { return has(item, value, needless) })
+			return slices.EqualFunc(items, wanted, func(item, value any) bool { return has(item, value, optional) })
 		}
 	}
-	return object == nil && needless(asked) || same(object, asked)
+	return object == nil && optional(asked) || same(object, asked)
 }
 
-// isEmpty tells what servers leave out of objects.
+// isEmpty reports whether servers omit the value from objects.
 func isEmpty(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -41,7 +41,7 @@ func isEmpty(v any) bool {
 	return v == nil || reflect.ValueOf(v).IsZero()
 }
 
-// isNull tells what patches take out of objects.
+// isNull reports whether the value removes fields in a merge patch.
 func isNull(v any) bool {
 	if fields, ok := v.(map[string]any); ok && len(fields) > 0 {
 		return !slices.ContainsFunc(slices.Collect(maps.Values(fields)), func(inner any) bool { return !isNull(inner) })
@@ -49,8 +49,8 @@ func isNull(v any) bool {
 	return v == nil
 }
 
-// same reports whether two scalars are equal: 1 and 1.0 are the same to JSON. It
-// is false for maps and lists.
+// same reports whether two scalars are equal. 1 and 1.0 are equal in JSON. It returns
+// false for maps and lists.
 func same(a, b any) bool {
 	switch a.(type) {
 	case map[string]any, []any:
@@ -59,8 +59,7 @@ func same(a, b any) bool {
 	return diff.Equal(a, b)
 }
 
-// chosen are the fields that are up to whoever writes: not those by which the
-// server tells versions of objects from one another.
+// chosen returns the fields that the writer controls, without those that the server sets.
 func chosen(fields map[string]any) map[string]any {
 	metadata, ok := fields["metadata"].(map[string]any)
 	if !ok {

@@ -6,7 +6,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-func TestOurOwnEffectIsRecognised(t *testing.T) {
+func TestOurOwnEffectIsRecognized(t *testing.T) {
 	for name, test := range map[string]struct {
 		object, asked    string
 		created, patched bool // whether it counts as the effect of a creation, and of a patch

@@ -1,5 +1,5 @@
-// Package objects reads and writes objects of any kind on behalf of handlers.
-// Writes whose answers got lost are settled by reading.
+// Package objects reads and writes objects of any kind for handlers. If the response to
+// a write is lost, it confirms the write by reading the object.
 package objects
 
 import (
@@ -14,7 +14,7 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// API is the part of the cluster's API that is needed.
+// API is the part of the API client that is needed.
 type API interface {
 	Discover(ctx context.Context, groups ...string) (kube.Discovery, error)
 	Get(context.Context, kube.Target) (*object.Body, error)
@@ -24,15 +24,15 @@ type API interface {
 	Delete(context.Context, kube.Target, kube.DeleteOptions) error
 }
 
-// Client is the cluster as handlers use it. It is safe for concurrent use.
+// Client is the API for handlers. It is safe for concurrent use.
 type Client struct {
-	// API is the cluster; nil to look up only what is known of it already.
+	// API is the API client. nil means that only known resources can be looked up.
 	API API
-	// Known are the resources that the cluster has, as far as is known.
+	// Known returns the known resources of the cluster.
 	Known func() []kind.Info
 }
 
-// Offline only looks up what is known already.
+// Offline returns a client that only looks up known resources.
 func (c *Client) Offline() *Client { return &Client{Known: c.Known} }
 
 // Get reads one object.
@@ -40,9 +40,9 @@ func (c *Client) Get(ctx context.Context, t kube.Target) (*object.Body, error) {
 	return c.API.Get(ctx, t)
 }
 
-// List reads all objects of a resource, in one namespace or in all, page by
-// page: the next one is asked for when it is needed. The consumer may take any
-// time; after some minutes the rest of the list is newer than its beginning.
+// List reads all objects of a resource, in one namespace or in all, page by page. It
+// requests the next page when it is needed. The consumer may be slow, but after some
+// minutes the rest of the list is newer than its start.
 func (c *Client) List(ctx context.Context, info kind.Info, namespace string, o kube.ListOptions) iter.Seq2[*object.Body, error] {
 	return func(yield func(*object.Body, error) bool) {
 		for page, more := "", true; more; more = page != "" {
@@ -61,8 +61,8 @@ func (c *Client) List(ctx context.Context, info kind.Info, namespace string, o k
 	}
 }
 
-// page reads one page. If the server does not remember the state of the list
-// anymore, it goes on in the present one.
+// page reads one page. If the server no longer has the snapshot of the list, it
+// continues with the current state.
 func (c *Client) page(ctx context.Context, info kind.Info, namespace string, o kube.ListOptions, page string) ([]*object.Body, string, error) {
 	items, next, err := c.API.Page(ctx, info, namespace, o, page)
 	if status, _ := kube.Refused(err); page != "" && status.Continue != "" && apierrors.IsResourceExpired(err) {

@@ -14,8 +14,7 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// fake is a cluster that answers by functions; what has none is not to be asked
-// for.
+// fake is an API with functions as responses. A nil function must not be called.
 type fake struct {
 	API
 	discover func(groups []string) ([]kind.Info, error)
@@ -44,7 +43,7 @@ var (
 
 func known(infos ...kind.Info) func() []kind.Info { return func() []kind.Info { return infos } }
 
-func TestResourcesAreFoundAndAskedForWhenTheyAreNew(t *testing.T) {
+func TestUnknownResourcesAreDiscovered(t *testing.T) {
 	var asked []string
 	c := &Client{Known: known(pods), API: fake{discover: func(groups []string) ([]kind.Info, error) {
 		asked = append(asked, strings.Join(groups, "+"))
@@ -61,7 +60,7 @@ func TestResourcesAreFoundAndAskedForWhenTheyAreNew(t *testing.T) {
 		}
 	}
 	if len(asked) != 0 {
-		t.Errorf("asked for %q", asked)
+		t.Errorf("discovered %q", asked)
 	}
 	for _, find := range []func() (kind.Info, error){
 		func() (kind.Info, error) {
@@ -77,7 +76,7 @@ func TestResourcesAreFoundAndAskedForWhenTheyAreNew(t *testing.T) {
 		}
 	}
 	if got := strings.Join(asked, " "); got != "a.example.com  a.example.com" {
-		t.Errorf("asked for %q", got)
+		t.Errorf("discovered %q", got)
 	}
 }
 
@@ -101,7 +100,7 @@ func TestResourcesThatCannotBeFound(t *testing.T) {
 	}
 }
 
-func TestGeneratedNamesThatAreTakenAreReplaced(t *testing.T) {
+func TestGeneratedNamesInUseAreReplaced(t *testing.T) {
 	names := map[string]bool{}
 	c := &Client{Known: known(pods), API: fake{create: func(body string) (*object.Body, error) {
 		b, err := object.Parse([]byte(body))
@@ -124,17 +123,17 @@ func TestGeneratedNamesThatAreTakenAreReplaced(t *testing.T) {
 	}
 }
 
-func TestLostCreationsThatCannotBeSettled(t *testing.T) {
+func TestLostCreationsThatCannotBeConfirmed(t *testing.T) {
 	lostAnswer := &kube.UnknownOutcomeError{Err: errWorld}
 	for name, test := range map[string]struct {
 		fields map[string]any
 		get    func(kube.Target) (*object.Body, error)
 		sent   int
 	}{
-		"no name to look for": {map[string]any{}, nil, 1},
-		"nobody answers": {map[string]any{"metadata": map[string]any{"name": "a"}},
+		"no name": {map[string]any{}, nil, 1},
+		"no response to the read": {map[string]any{"metadata": map[string]any{"name": "a"}},
 			func(kube.Target) (*object.Body, error) { return nil, errWorld }, 1},
-		"lost again and again": {map[string]any{"metadata": map[string]any{"name": "a"}},
+		"lost repeatedly": {map[string]any{"metadata": map[string]any{"name": "a"}},
 			func(kube.Target) (*object.Body, error) {
 				return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "a")
 			}, sends},
@@ -153,7 +152,7 @@ func TestLostCreationsThatCannotBeSettled(t *testing.T) {
 	}
 }
 
-func TestACreationThatWasCertainlyMadeIsOursWhateverTheServerMadeOfIt(t *testing.T) {
+func TestAnAppliedCreationIsOursEvenIfTheServerChangedIt(t *testing.T) {
 	c := &Client{Known: known(pods), API: fake{
 		create: func(string) (*object.Body, error) { return nil, &kube.UnknownOutcomeError{Code: 201, Err: errWorld} },
 		get: func(kube.Target) (*object.Body, error) {

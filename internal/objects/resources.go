@@ -12,25 +12,25 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// UnknownError tells that the cluster has no such resource.
+// UnknownError means that the cluster does not have the resource.
 type UnknownError struct{ Name string }
 
 func (e *UnknownError) Error() string {
-	return fmt.Sprintf("the cluster has no resource %s; is its definition installed?", e.Name)
+	return fmt.Sprintf("the cluster has no resource %s; is its CRD installed?", e.Name)
 }
 
-// AmbiguousError tells that a name means several resources.
+// AmbiguousError means that a name matches several resources.
 type AmbiguousError struct {
 	Name  string
 	Found []string
 }
 
 func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("%s means several resources, be more specific: %s", e.Name, strings.Join(e.Found, ", "))
+	return fmt.Sprintf("%s is ambiguous, be more specific: %s", e.Name, strings.Join(e.Found, ", "))
 }
 
-// ByKind finds the resource of a kind as manifests name it. What is not known
-// yet is asked for: its definition may have been made a moment ago.
+// ByKind returns the resource of a kind. If it is not known, it runs discovery: its CRD
+// may have just been created.
 func (c *Client) ByKind(ctx context.Context, gvk schema.GroupVersionKind) (kind.Info, error) {
 	is := func(i kind.Info) bool { return i.Group == gvk.Group && i.Version == gvk.Version && i.Kind == gvk.Kind }
 	known := c.Known()
@@ -48,8 +48,9 @@ func (c *Client) ByKind(ctx context.Context, gvk schema.GroupVersionKind) (kind.
 	return known[i], nil
 }
 
-// Select finds the one resource that is meant. What is not known yet is asked
-// for.
+// Select returns the resource that matches the selector. If it is not known, it runs
+// discovery. The error is an [*UnknownError] or an [*AmbiguousError] if there is not
+// exactly one.
 func (c *Client) Select(ctx context.Context, of kind.Selector) (kind.Info, error) {
 	found := of.Select(c.Known())
 	if len(found) == 0 {
@@ -75,7 +76,7 @@ func (c *Client) Select(ctx context.Context, of kind.Selector) (kind.Info, error
 	return found[0], nil
 }
 
-// discover asks which resources there are, if it may.
+// discover runs discovery. An offline client finds nothing.
 func (c *Client) discover(ctx context.Context, groups ...string) (kube.Discovery, error) {
 	if c.API == nil {
 		return kube.Discovery{}, nil
@@ -83,7 +84,7 @@ func (c *Client) discover(ctx context.Context, groups ...string) (kube.Discovery
 	return c.API.Discover(ctx, groups...)
 }
 
-// Name is how a resource is named in code: "v1/pods", "apps/v1/deployments".
+// Name returns the name of a resource as in code: "v1/pods", "apps/v1/deployments".
 func Name(i kind.Info) string { return i.APIVersion() + "/" + i.Plural }
 
 func unknown(name string, why error) error {

@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	names = 8 // how many random names are tried before it is given up
-	sends = 3 // how many times a write is sent whose answers get lost
+	names = 8 // maximum number of generated names to try
+	sends = 3 // maximum number of sends of a write with lost responses
 )
 
-// Create makes an object of the fields in the collection t.
+// Create creates an object with the fields in the collection t.
 //
-// If the answer gets lost, the object is looked for: one with all that was asked
-// for is taken for ours, another one is an "already exists" error, and if there
-// is none it is sent again. So that this is possible, a name that is to be
-// generated is generated here rather than by the server. Objects without a name
-// cannot be looked for: then it is a [kube.UnknownOutcomeError].
+// If the response is lost, Create reads the object. An object with all the fields is
+// taken as ours; another one is an "already exists" error; if there is none, the write
+// is sent again. To make this possible, names with generateName are generated here and
+// not by the server. Objects without a name cannot be read: the error is then a
+// [kube.UnknownOutcomeError].
 func (c *Client) Create(ctx context.Context, t kube.Target, fields map[string]any, params ...kube.Param) (*object.Body, error) {
 	prefix := text(fields, "generateName")
 	if text(fields, "name") != "" || prefix == "" {
@@ -59,8 +59,9 @@ func (c *Client) create(ctx context.Context, t kube.Target, fields map[string]an
 	})
 }
 
-// Apply makes the object have the fields, and makes it if it does not exist. An
-// apply whose answer got lost is made again, unless its effect is there.
+// Apply applies the fields to the object (server-side apply), and creates it if it does
+// not exist. If the response is lost, it is sent again unless the object has the
+// fields.
 func (c *Client) Apply(ctx context.Context, t kube.Target, fields map[string]any, params ...kube.Param) (*object.Body, error) {
 	raw, err := json.Marshal(fields)
 	if err != nil {
@@ -72,8 +73,8 @@ func (c *Client) Apply(ctx context.Context, t kube.Target, fields map[string]any
 		})
 }
 
-// Merge changes the object by a merge patch. One whose answer got lost is made
-// again, unless its effect is there.
+// Merge sends a merge patch. If the response is lost, it is sent again unless the
+// object shows its effect.
 func (c *Client) Merge(ctx context.Context, t kube.Target, patch map[string]any, params ...kube.Param) (*object.Body, error) {
 	raw, err := json.Marshal(patch)
 	if err != nil {
@@ -88,9 +89,10 @@ func (c *Client) Merge(ctx context.Context, t kube.Target, patch map[string]any,
 		})
 }
 
-// Delete deletes an object. What does not exist is no error: with a uid, that is
-// also an object whose name another one has now. Without a uid, a lost answer is
-// a [kube.UnknownOutcomeError], unless the object is found to be gone.
+// Delete deletes an object. It is not an error if the object does not exist; with a
+// uid, that includes an object whose name is now used by another one. Without a uid, a
+// lost response is a [kube.UnknownOutcomeError], unless the object is gone or being
+// deleted.
 func (c *Client) Delete(ctx context.Context, t kube.Target, o kube.DeleteOptions) error {
 	err := c.API.Delete(ctx, t, o)
 	switch {
@@ -111,10 +113,10 @@ func (c *Client) Delete(ctx context.Context, t kube.Target, o kube.DeleteOptions
 
 func lost(err error) bool { return errors.As(err, new(*kube.UnknownOutcomeError)) }
 
-// settled sends a write. If its answer gets lost, judge is given what is there
-// now (nil for nothing), and whether the write was certainly made: it tells
-// whether that is the effect of the write, or else an error, or that it is to be
-// sent again.
+// settled sends a write. If the response is lost, it reads the object and calls judge
+// with it; nil means that it does not exist. applied is true if the write is known to
+// have been applied. judge reports whether the object shows the effect of the write, or
+// returns an error; otherwise the write is sent again.
 func (c *Client) settled(ctx context.Context, t kube.Target, send func() (*object.Body, error), judge func(now *object.Body, applied bool) (bool, error)) (*object.Body, error) {
 	for attempt := 1; ; attempt++ {
 		body, err := send()
@@ -128,7 +130,7 @@ func (c *Client) settled(ctx context.Context, t kube.Target, send func() (*objec
 		}
 		now, missing := c.API.Get(ctx, read)
 		if missing != nil && !apierrors.IsNotFound(missing) {
-			return nil, fmt.Errorf("%w; and it could not be found out: %w", err, missing)
+			return nil, fmt.Errorf("%w; reading the object failed: %w", err, missing)
 		}
 		if ours, failed := judge(now, unknown.Code/100 == 2); ours || failed != nil {
 			return now, failed
@@ -136,7 +138,7 @@ func (c *Client) settled(ctx context.Context, t kube.Target, send func() (*objec
 	}
 }
 
-// generated is a name as the server would generate it.
+// generated returns a name as the server would generate it.
 func generated(prefix string) string {
 	const longest, end = 63, 5
 	return prefix[:min(len(prefix), longest-end)] + rand.String(end)

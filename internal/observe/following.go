@@ -16,57 +16,57 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// Following follows which namespaces of the cluster match patterns.
+// Following tracks the namespaces of the cluster that match patterns.
 //
 // # Guarantees
 //
-// A namespace is told from when it is first seen until it is gone, also while
-// it is being deleted: its deletion waits for the finalizers of what is in it.
-// One that vanished while nobody was watching is noticed. When namespaces may
-// not be listed, those given by plain names are told, and all others as soon
-// as it is allowed; when it is forbidden later on, what was told stays.
+// A namespace is reported from when it is first seen until it is gone. It counts as
+// existing while it is being deleted, because its deletion waits for the finalizers of
+// its objects. Deletions that the watch missed are detected. If listing namespaces is
+// forbidden, namespaces given by plain names are reported; the others follow as soon as
+// listing is allowed. If listing is forbidden later, the reported namespaces stay.
 type Following struct {
 	Client   *kube.Client
-	Stream   stream.Config // how to follow; what is filled in here
+	Stream   stream.Config // how to watch; the resource and the callbacks are set here
 	Patterns Namespaces
 	Log      *slog.Logger
 
-	// Serve is told which namespaces are to be served, and which not any more.
+	// Serve is called when a namespace must be served, and when it no longer must.
 	Serve func(namespace string, exists bool)
 
-	// Complete is called when all namespaces that exist were told, or cannot be
-	// for now. It may be called many times.
+	// Complete is called when all existing namespaces were reported, or cannot be
+	// listed for now. It may be called many times.
 	Complete func()
 
-	mu        sync.Mutex
-	known     map[string]*known
-	farewells *alarm.Clock[string]
-	listed    bool // at least once
-	refused   bool // and told
+	mu         sync.Mutex
+	known      map[string]*known
+	departures *alarm.Clock[string]
+	listed     bool // at least once
+	refused    bool // listing is forbidden, and that was logged
 }
 
 // known is a namespace that is being served.
 type known struct {
-	uid     string // "" if it was never seen
+	uid     string // empty if it was never seen
 	leaving bool
 }
 
-// farewell is how long a namespace that is gone is served still: the deletion
-// of the last objects in it is told by other streams, which may be behind.
-const farewell = 5 * time.Second
+// leaveDelay is the time during which a deleted namespace is still served. The deletion
+// of its last objects comes from other streams, which may be behind.
+const leaveDelay = 5 * time.Second
 
-// NamespaceInfo is the kind of namespaces, which all clusters have.
+// NamespaceInfo returns the resource of namespaces, which every cluster has.
 func NamespaceInfo() kind.Info { return namespaces }
 
 var namespaces = kind.Info{Version: "v1", Plural: "namespaces", Kind: "Namespace"}
 
-// Run follows until the context is done.
+// Run tracks namespaces until ctx is done.
 func (f *Following) Run(ctx context.Context) {
 	f.known = map[string]*known{}
-	f.farewells = alarm.New(f.part)
+	f.departures = alarm.New(f.part)
 	var done sync.WaitGroup
 	defer done.Wait()
-	done.Go(func() { f.farewells.Run(ctx) })
+	done.Go(func() { f.departures.Run(ctx) })
 
 	config := f.Stream
 	config.Info, config.Namespace, config.Log = namespaces, "", f.Log
@@ -74,7 +74,7 @@ func (f *Following) Run(ctx context.Context) {
 	_ = stream.New(f.Client, config).Run(ctx, f.take)
 }
 
-// take takes an event of the stream.
+// take handles an event of the stream.
 func (f *Following) take(e stream.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -88,7 +88,7 @@ func (f *Following) take(e stream.Event) {
 	}
 	verdict := JudgeNamespace(e)
 	for _, b := range verdict.Blockers {
-		f.Log.Debug("The deletion of the namespace waits.", "namespace", e.Body.Name, "reason", b.Reason, "message", b.Message)
+		f.Log.Debug("The deletion of the namespace is blocked.", "namespace", e.Body.Name, "reason", b.Reason, "message", b.Message)
 	}
 	if verdict.Served {
 		f.meet(e.Body.Name, e.Body.UID)
@@ -97,7 +97,7 @@ func (f *Following) take(e stream.Event) {
 	}
 }
 
-// meet begins to serve a namespace, or goes on with it if it has come back.
+// meet starts to serve a namespace, or continues to if it was created again.
 func (f *Following) meet(name, uid string) {
 	k := f.known[name]
 	if k == nil {
@@ -107,21 +107,21 @@ func (f *Following) meet(name, uid string) {
 	}
 	if k.leaving {
 		k.leaving = false
-		f.farewells.Cancel(name)
+		f.departures.Cancel(name)
 	}
 	k.uid = uid
 }
 
-// leave makes the namespace part soon, if it is this one that is gone and not
-// a former one of the same name.
+// leave schedules the end of serving a namespace. It ignores the deletion of an earlier
+// namespace of the same name.
 func (f *Following) leave(name, uid string) {
 	if k := f.known[name]; k != nil && !k.leaving && (k.uid == uid || k.uid == "") {
 		k.leaving = true
-		f.farewells.Set(name, time.Now().Add(farewell))
+		f.departures.Set(name, time.Now().Add(leaveDelay))
 	}
 }
 
-// part ends to serve a namespace, unless it has come back.
+// part stops serving a namespace, unless it was created again.
 func (f *Following) part(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -131,7 +131,7 @@ func (f *Following) part(name string) {
 	}
 }
 
-// observe makes do with plain names where namespaces may not be listed.
+// observe falls back to plain names if listing namespaces is forbidden.
 func (f *Following) observe(s stream.Status) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,14 +139,14 @@ func (f *Following) observe(s stream.Status) {
 		return
 	}
 	f.refused = true
-	f.Log.Warn("Namespaces may not be listed, so that patterns cannot be matched: only those given by plain names are served. Allow the operator to list and watch namespaces, or name them.")
+	f.Log.Warn("The operator may not list namespaces, so patterns cannot be matched; only namespaces given by plain names are served. Allow the operator to list and watch namespaces, or give plain names.")
 	for _, name := range f.Patterns.Plain() {
 		f.meet(name, "")
 	}
 	f.Complete()
 }
 
-// identities are the namespaces that are believed to exist.
+// identities returns the namespaces that are believed to exist.
 func (f *Following) identities() iter.Seq[object.Identity] {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -26,11 +26,11 @@ import (
 	"gopf.dev/gopf/internal/stream"
 )
 
-// cluster has namespaces, and knows lists in pages only.
+// cluster is a server with namespaces. It supports only paged lists.
 type cluster struct {
 	mu        sync.Mutex
 	version   int
-	uids      map[string]string // of the namespaces
+	uids      map[string]string // by name of the namespace
 	forbidden bool
 	down      bool
 	watches   map[*io.PipeWriter]bool
@@ -45,7 +45,7 @@ func (c *cluster) RoundTrip(r *http.Request) (*http.Response, error) {
 	query := r.URL.Query()
 	switch {
 	case c.down:
-		return nil, errors.New("nobody is there")
+		return nil, errors.New("connection refused")
 	case c.forbidden:
 		return answer(403, io.NopCloser(strings.NewReader("no")))
 	case query.Has("sendInitialEvents"):
@@ -75,10 +75,10 @@ func (c *cluster) object(name string) map[string]any {
 		"metadata": map[string]any{"name": name, "uid": c.uids[name], "resourceVersion": fmt.Sprint(c.version)}}
 }
 
-// add makes a namespace, another one if there is one of the name.
+// add creates a namespace. An existing one of that name gets a new uid.
 func (c *cluster) add(name string) { c.change("ADDED", name) }
 
-// remove makes a namespace be gone.
+// remove deletes a namespace.
 func (c *cluster) remove(name string) { c.change("DELETED", name) }
 
 func (c *cluster) change(how, name string) {
@@ -94,17 +94,17 @@ func (c *cluster) change(how, name string) {
 	watches := slices.Collect(maps.Keys(c.watches))
 	c.mu.Unlock()
 	for _, w := range watches {
-		_, _ = w.Write(event) // if nobody reads it any more, so be it
+		_, _ = w.Write(event) // the reader may be gone
 	}
 	time.Sleep(time.Millisecond)
 	synctest.Wait()
 }
 
-// cut breaks all connections; nothing is answered meanwhile.
+// cut breaks all connections. The server does not respond until meanwhile returns.
 func (c *cluster) cut(meanwhile func()) {
 	c.mu.Lock()
 	for w := range c.watches {
-		_ = w.Close() // a pipe's never fails
+		_ = w.Close() // a pipe never fails to close
 	}
 	c.watches, c.down = map[*io.PipeWriter]bool{}, true
 	c.mu.Unlock()
@@ -122,20 +122,20 @@ func (c *cluster) forbid(yes bool) {
 	c.forbidden = yes
 }
 
-// followed is what was told.
+// followed records the calls of Serve and Complete.
 type followed struct {
 	mu       sync.Mutex
 	told     []string
 	complete int
 }
 
-// news are what was told since the last time.
-func (f *followed) news() []string {
+// served returns the calls of Serve since the last time.
+func (f *followed) served() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	news := f.told
+	calls := f.told
 	f.told = nil
-	return news
+	return calls
 }
 
 func following(t *testing.T, c *cluster, patterns Namespaces, test func(*followed)) {
@@ -179,62 +179,62 @@ func expect(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-func TestNamespacesAreServedUntilALittleAfterTheyAreGone(t *testing.T) {
+func TestNamespacesAreServedUntilShortlyAfterTheirDeletion(t *testing.T) {
 	c := &cluster{}
 	following(t, c, Namespaces{Globs("app-*")}, func(f *followed) {
-		expect(t, "at first", f.news(), "+app-1")
+		expect(t, "at first", f.served(), "+app-1")
 		c.add("app-2")
 		c.add("other")
-		expect(t, "later", f.news(), "+app-2")
+		expect(t, "later", f.served(), "+app-2")
 		c.remove("app-1")
 		c.remove("other")
-		expect(t, "just gone", f.news())
-		time.Sleep(farewell)
+		expect(t, "just gone", f.served())
+		time.Sleep(leaveDelay)
 		synctest.Wait()
-		expect(t, "gone for a while", f.news(), "-app-1")
+		expect(t, "gone for a while", f.served(), "-app-1")
 		c.add("app-1")
-		expect(t, "come back", f.news(), "+app-1")
+		expect(t, "come back", f.served(), "+app-1")
 		c.remove("app-2")
 		c.add("app-2")
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		expect(t, "replaced at once", f.news())
+		expect(t, "replaced at once", f.served())
 	})
 }
 
-func TestNamespacesThatVanishWhileNobodyWatchesAreNoticed(t *testing.T) {
+func TestMissedDeletionsOfNamespacesAreDetected(t *testing.T) {
 	c := &cluster{}
 	following(t, c, Namespaces{Globs("app-*")}, func(f *followed) {
 		c.add("app-2")
-		f.news()
+		f.served()
 		c.cut(func() { c.remove("app-1"); c.remove("app-2"); c.add("app-2"); c.add("app-3") })
-		expect(t, "after the gap", f.news(), "+app-3", "-app-1")
+		expect(t, "after the gap", f.served(), "+app-3", "-app-1")
 	})
 }
 
 func TestNamespacesMayBeForbiddenAndAllowedAtAnyTime(t *testing.T) {
 	c := &cluster{forbidden: true}
 	following(t, c, Namespaces{Globs("app-*"), Globs("plain"), Regexp(regexp.MustCompile("app-[12]"))}, func(f *followed) {
-		expect(t, "forbidden", f.news(), "+plain")
+		expect(t, "forbidden", f.served(), "+plain")
 		if f.complete != 1 {
-			t.Errorf("it is said %d times that this is all", f.complete)
+			t.Errorf("Complete was called %d times", f.complete)
 		}
 		c.forbid(false)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		expect(t, "allowed", f.news(), "+app-1")
+		expect(t, "allowed", f.served(), "+app-1")
 		c.forbid(true)
 		c.cut(func() {})
-		expect(t, "forbidden again", f.news())
+		expect(t, "forbidden again", f.served())
 		c.remove("app-1")
 		c.forbid(false)
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
-		expect(t, "allowed again", f.news(), "-app-1")
+		expect(t, "allowed again", f.served(), "-app-1")
 	})
 }
 
-func TestTerminatingNamespacesAreServedAsLongAsSomethingIsInThem(t *testing.T) {
+func TestTerminatingNamespacesAreServedUntilTheyAreEmpty(t *testing.T) {
 	body := func(conditions ...string) *object.Body {
 		list := []any{}
 		for _, status := range conditions {
@@ -252,12 +252,12 @@ func TestTerminatingNamespacesAreServedAsLongAsSomethingIsInThem(t *testing.T) {
 		event stream.Event
 		want  Verdict
 	}{
-		"just asked for":              {stream.Event{Type: stream.Modified, Body: body()}, Verdict{Served: true}},
-		"something is left":           {stream.Event{Type: stream.Modified, Body: body("False", "True")}, Verdict{true, blocked}},
-		"something is left at start":  {stream.Event{Type: stream.Listed, Body: body("True")}, Verdict{true, blocked}},
-		"nothing is left":             {stream.Event{Type: stream.Modified, Body: body("False", "False")}, Verdict{}},
-		"gone with an old condition":  {stream.Event{Type: stream.Deleted, Body: body("True")}, Verdict{}},
-		"gone while nobody was there": {stream.Event{Type: stream.Deleted, Body: body(), Missed: true}, Verdict{}},
+		"deletion requested":       {stream.Event{Type: stream.Modified, Body: body()}, Verdict{Served: true}},
+		"not empty":                {stream.Event{Type: stream.Modified, Body: body("False", "True")}, Verdict{true, blocked}},
+		"not empty at start":       {stream.Event{Type: stream.Listed, Body: body("True")}, Verdict{true, blocked}},
+		"empty":                    {stream.Event{Type: stream.Modified, Body: body("False", "False")}, Verdict{}},
+		"deleted, stale condition": {stream.Event{Type: stream.Deleted, Body: body("True")}, Verdict{}},
+		"deletion missed":          {stream.Event{Type: stream.Deleted, Body: body(), Missed: true}, Verdict{}},
 	} {
 		if diff := cmp.Diff(c.want, JudgeNamespace(c.event)); diff != "" {
 			t.Errorf("%s: -want +got\n%s", name, diff)
@@ -265,7 +265,7 @@ func TestTerminatingNamespacesAreServedAsLongAsSomethingIsInThem(t *testing.T) {
 	}
 }
 
-func TestPatternsNeedToSeeTheNamespaces(t *testing.T) {
+func TestPatternsRequireWatchingNamespaces(t *testing.T) {
 	if err := (Namespaces{Globs("a"), Globs("b")}).RequireFixed(); err != nil {
 		t.Error(err)
 	}

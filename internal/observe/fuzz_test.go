@@ -2,7 +2,7 @@ package observe
 
 import "testing"
 
-// Names of namespaces are chosen by tenants.
+// Tenants choose the names of namespaces.
 func FuzzGlobs(f *testing.F) {
 	f.Add("a*,!ab*,[x-z]?", "abc")
 	f.Add("*a*a*a*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")

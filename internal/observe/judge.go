@@ -2,21 +2,21 @@ package observe
 
 import "gopf.dev/gopf/internal/stream"
 
-// Verdict is what an event says about a namespace.
+// Verdict is the conclusion from an event about a namespace.
 type Verdict struct {
-	// Served is whether the namespace is to be served. It is until it is gone or
-	// the cluster says that nothing is left in it: what is in it may wait for our
-	// handlers to be deleted.
+	// Served reports whether the namespace must be served. It must until it is deleted,
+	// or until its conditions show that it is empty: the deletion of its objects may
+	// depend on our handlers.
 	Served bool
 
-	// Blockers are what its deletion waits for, if it is being deleted.
+	// Blockers are the reasons why its deletion is blocked, if it is being deleted.
 	Blockers []Blocker
 }
 
-// Blocker is something that the deletion of a namespace waits for.
+// Blocker is a condition that blocks the deletion of a namespace.
 type Blocker struct{ Reason, Message string }
 
-// JudgeNamespace decides about a namespace by an event. It is pure.
+// JudgeNamespace returns the conclusion from an event about a namespace. It is pure.
 func JudgeNamespace(e stream.Event) Verdict {
 	if e.Type == stream.Deleted {
 		return Verdict{}
@@ -26,7 +26,7 @@ func JudgeNamespace(e stream.Event) Verdict {
 	}
 	found, _ := e.Body.Lookup("status", "conditions")
 	conditions, _ := found.([]any)
-	v := Verdict{Served: len(conditions) == 0} // nobody has looked into it yet
+	v := Verdict{Served: len(conditions) == 0} // without conditions, the contents are not known yet
 	for _, c := range conditions {
 		if condition, _ := c.(map[string]any); condition["status"] == "True" {
 			reason, _ := condition["reason"].(string)

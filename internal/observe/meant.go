@@ -8,9 +8,9 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// meant returns " (did you mean X?)" for the resource of the cluster that is most
-// like the one that a handler asks for; "" if none is like it. Either the name is
-// misspelt, or the group or the version, but not all of them.
+// meant returns " (did you mean X?)" with the resource of the cluster whose name is
+// closest to the requested one, or an empty string if none is close. It considers one
+// misspelled part: the name, the group or the version.
 func meant(asked string, cluster []kind.Info) string {
 	words := map[string]kind.Info{}
 	var known []string
@@ -29,9 +29,9 @@ func meant(asked string, cluster []kind.Info) string {
 			case scope == "", scope == in, scope == info.Group:
 				in = scope
 			case strings.EqualFold(n, name) && info.Group != "" && strings.HasPrefix(scope, info.Group+"/"):
-				in = scope // versions may be less alike
+				in = scope // another version is a small difference
 			case !strings.EqualFold(n, name):
-				continue // it is enough that one of them is misspelt
+				continue // only one part may be misspelled
 			}
 			word := strings.TrimPrefix(in+"/"+n, "/")
 			if _, there := words[word]; !there {

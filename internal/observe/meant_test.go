@@ -6,7 +6,7 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-func TestMisspeltResourcesAreRecognized(t *testing.T) {
+func TestMisspelledResourcesAreRecognized(t *testing.T) {
 	cluster := []kind.Info{
 		{Version: "v1", Plural: "pods", Singular: "pod", Kind: "Pod", ShortNames: []string{"po"}},
 		{Group: "apps", Version: "v1", Plural: "deployments", Singular: "deployment", Kind: "Deployment", ShortNames: []string{"deploy"}},

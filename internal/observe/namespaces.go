@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Namespaces are patterns of the namespaces to be served; see [Globs]. None
-// at all stands for the whole cluster.
+// Namespaces are patterns for the namespaces to serve; see [Globs]. An empty list means
+// the whole cluster.
 type Namespaces []Pattern
 
-// Match tells whether a namespace is to be served.
+// Match reports whether one of the patterns matches the name.
 func (ns Namespaces) Match(name string) bool {
 	for _, p := range ns {
 		if p.Match(name) {
@@ -21,7 +21,7 @@ func (ns Namespaces) Match(name string) bool {
 	return false
 }
 
-// String is how people write them.
+// String returns the patterns for messages.
 func (ns Namespaces) String() string {
 	texts := make([]string, len(ns))
 	for i, p := range ns {
@@ -30,8 +30,8 @@ func (ns Namespaces) String() string {
 	return strings.Join(texts, " or ")
 }
 
-// Fixed are the patterns if all of them are plain names, so that there is no
-// need to know which namespaces exist.
+// Fixed returns the names if all patterns are plain names. Then the existing namespaces
+// need not be known.
 func (ns Namespaces) Fixed() (names []string, ok bool) {
 	for _, p := range ns {
 		if !p.Plain() {
@@ -42,7 +42,7 @@ func (ns Namespaces) Fixed() (names []string, ok bool) {
 	return names, true
 }
 
-// Plain are those of the patterns that are just names.
+// Plain returns those patterns that are plain names.
 func (ns Namespaces) Plain() (names []string) {
 	for _, p := range ns {
 		if p.Plain() {
@@ -52,34 +52,34 @@ func (ns Namespaces) Plain() (names []string) {
 	return names
 }
 
-// RequireFixed is an error if some of the patterns are more than plain names,
-// for operators that must not look which namespaces there are.
+// RequireFixed returns an error if a pattern is not a plain name. It is for operators
+// that must not list namespaces.
 func (ns Namespaces) RequireFixed() error {
 	for _, p := range ns {
 		if !p.Plain() {
-			return fmt.Errorf("the pattern %q cannot be matched, because the observation of namespaces is disabled: give plain names, or do not disable it", p)
+			return fmt.Errorf("pattern %q cannot be matched because watching namespaces is disabled: give plain names, or enable it", p)
 		}
 	}
 	return nil
 }
 
-// Pattern tells which namespaces are meant.
+// Pattern matches names of namespaces.
 type Pattern struct {
 	globs string
-	re    *regexp.Regexp // instead of globs, if there is one
+	re    *regexp.Regexp // nil means that globs is used
 }
 
-// Globs is a comma-separated list of globs. The first one decides what can
-// match at all; those that follow take out names, if they begin with "!", or
-// bring them back: "myapp-*,!myapp-pr-*,myapp-pr-123".
+// Globs returns a pattern from a comma-separated list of globs. The first glob selects
+// candidates. Each further glob excludes names if it starts with "!", or else includes
+// candidates again: "myapp-*,!myapp-pr-*,myapp-pr-123".
 func Globs(text string) Pattern { return Pattern{globs: text} }
 
-// Regexp is a regular expression that whole names match.
+// Regexp returns a pattern that matches whole names.
 func Regexp(re *regexp.Regexp) Pattern {
 	return Pattern{re: regexp.MustCompile(`\A(?:` + re.String() + `)\z`)}
 }
 
-// String is the pattern as it was given.
+// String returns the pattern as it was given.
 func (p Pattern) String() string {
 	if p.re != nil {
 		return strings.TrimSuffix(strings.TrimPrefix(p.re.String(), `\A(?:`), `)\z`)
@@ -87,10 +87,10 @@ func (p Pattern) String() string {
 	return p.globs
 }
 
-// Plain tells whether the pattern is just a name.
+// Plain reports whether the pattern is a plain name.
 func (p Pattern) Plain() bool { return p.re == nil && !strings.ContainsAny(p.globs, "!*?,[") }
 
-// Match tells whether the name fits.
+// Match reports whether the pattern matches the name.
 func (p Pattern) Match(name string) bool {
 	if p.re != nil {
 		return p.re.MatchString(name)
@@ -114,8 +114,8 @@ func (p Pattern) Match(name string) bool {
 	return matched
 }
 
-// glob matches as a shell does. Negated classes are written [!a] there and [^a]
-// in Go; a class that is not closed is taken literally.
+// glob matches like a shell. Shells write negated classes as [!a], Go as [^a]. An
+// unclosed class is matched literally.
 func glob(pattern, name string) bool {
 	ok, err := path.Match(strings.ReplaceAll(pattern, "[!", "[^"), name)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package observe finds out which resources and namespaces there are to be
-// served, now and as they come and go.
+// Package observe determines the resources and namespaces to serve, and tracks their
+// changes.
 package observe
 
 import (
@@ -15,30 +15,30 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// Plan is which resources are to be served, by which handlers.
+// Plan assigns handlers to the resources of the cluster.
 type Plan struct {
 	Kinds    map[schema.GroupVersionResource]Served
-	Problems []string // what is declared and cannot be served, in words
-	Notes    []string // what is served otherwise than it may look, in words
+	Problems []string // declarations that cannot be served, as messages
+	Notes    []string // declarations with a surprising effect, as messages
 
-	// Conflict is why the operator must not run like this at all; nil if it may.
+	// Conflict is the reason why the operator must not run. nil means that it may.
 	Conflict error
 }
 
-// Served is one resource and its handlers in the order of declaration.
+// Served is one resource with its handlers in order of declaration.
 type Served struct {
 	Info     kind.Info
 	Handlers registry.Set
-	Select   string // of labels: what the server is asked for; "" for everything
-	Managed  bool   // objects are needed with their managedFields
+	Select   string // label selector for the server; empty means everything
+	Managed  bool   // a handler needs managedFields
 }
 
-// Match makes a plan from what handlers ask for and what the cluster has. It
-// is pure. A handler that cannot be served does not affect the others, unless it
-// contradicts them: see [Plan.Conflict].
+// Match returns the plan for the handlers and the resources of the cluster. It is pure.
+// A handler that cannot be served does not affect the others, unless it contradicts
+// them: see [Plan.Conflict].
 func Match(handlers registry.Set, cluster []kind.Info) Plan {
 	p := Plan{Kinds: map[schema.GroupVersionResource]Served{}}
-	missing := map[string]string{} // what may be meant instead
+	missing := map[string]string{} // missing resource to suggestion
 	reviewed := map[schema.GroupVersionResource]bool{}
 	for _, h := range handlers {
 		found := h.Of.Select(cluster)
@@ -50,9 +50,9 @@ func Match(handlers registry.Set, cluster []kind.Info) Plan {
 			for _, info := range found {
 				reviewed[info.GVR()] = true
 			}
-			continue // the cluster asks by itself: nothing is to be followed
+			continue // the API server calls the webhook; nothing is watched
 		case len(found) > 1 && h.Of.Specific():
-			p.problem("handler %q (%s): %q means several resources: %s; add a group or a version", h.ID, h.Where, h.Of, names(found))
+			p.problem("handler %q (%s): %q is ambiguous: %s; add a group or a version", h.ID, h.Where, h.Of, names(found))
 			continue
 		}
 		for _, info := range found {
@@ -62,7 +62,7 @@ func Match(handlers registry.Set, cluster []kind.Info) Plan {
 	p.Conflict = errors.Join(p.twoVersions(), p.selections())
 	p.selectIndexed(reviewed)
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
-		p.problem("the cluster does not have the resource %q%s; its handlers will start working as soon as it does", name, missing[name])
+		p.problem("the cluster does not have the resource %q%s; its handlers start when it does", name, missing[name])
 	}
 	return p
 }
@@ -70,12 +70,12 @@ func Match(handlers registry.Set, cluster []kind.Info) Plan {
 func (p *Plan) add(h *registry.Handler, info kind.Info) {
 	verbs := []string{"list", "watch"}
 	if h.Family == registry.Changes || h.Family == registry.Background {
-		verbs = append(verbs, "patch") // the others only look
+		verbs = append(verbs, "patch") // the others only read
 	}
 	for _, verb := range verbs {
 		if !info.Can(verb) && !(verb == "patch" && ending(info)) {
 			if h.Of.Specific() {
-				p.problem("handler %q (%s): the cluster cannot %s the resource %q", h.ID, h.Where, verb, info)
+				p.problem("handler %q (%s): %s does not support the verb %s", h.ID, h.Where, info, verb)
 			}
 			return
 		}
@@ -90,32 +90,33 @@ func (p *Plan) add(h *registry.Handler, info kind.Info) {
 	p.Kinds[info.GVR()] = s
 }
 
-// shares reports whether the handler can be served beside those that are served for
-// the resource already, and notes if one of them has its id. Handlers of changes and
-// events with one id are alternatives: the first that matches is called. Daemons,
-// timers and indices have state in memory under their ids, so the first stays alone.
+// shares reports whether the handler can be served together with the handlers that the
+// resource already has. It adds a note if one of them has the same id. Handlers of
+// changes and events with the same id are alternatives: the first that matches is
+// called. Daemons, timers and indices keep state in memory by id, so only the first of
+// them is served.
 func (p *Plan) shares(s Served, h *registry.Handler, info kind.Info) bool {
 	for _, other := range s.Handlers {
 		if other.ID != h.ID || !other.Overlaps(h) {
 			continue
 		}
 		if h.Family != registry.Changes && h.Family != registry.Events {
-			p.note("handler %q (%s) is not served for %q: the one at %s has the same id and is served", h.ID, h.Where, info, other.Where)
+			p.note("handler %q (%s) is ignored for %q: the handler at %s has the same id", h.ID, h.Where, info, other.Where)
 			return false
 		}
-		p.note("handler %q (%s) has the same id for %q as the one at %s: it is called for what only itself matches", h.ID, h.Where, info, other.Where)
+		p.note("handler %q (%s) for %q has the same id as the handler at %s: it is called only for objects that the other does not match", h.ID, h.Where, info, other.Where)
 		return true
 	}
 	return true
 }
 
-// ending reports whether the definition of a resource is being deleted. Discovery
-// then has neither create nor update nor patch, but the server still takes patches:
-// finalizers must be released, or the definition never goes.
+// ending reports whether the CRD of a resource is being deleted. Discovery then lists
+// neither create nor update nor patch, but the server still accepts patches. Finalizers
+// must be released, or the CRD is never deleted.
 func ending(i kind.Info) bool { return i.Can("delete") && !i.Can("create") && !i.Can("update") }
 
-// twoVersions finds resources whose changes would be handled in two versions of
-// the same kind: each would take what the other has stored for a change.
+// twoVersions returns an error if changes of a resource are handled in two versions.
+// The records of the one would look like changes to the other.
 func (p *Plan) twoVersions() error {
 	versions := map[schema.GroupResource]Served{}
 	for _, gvr := range slices.SortedFunc(maps.Keys(p.Kinds), func(a, b schema.GroupVersionResource) int {
@@ -126,7 +127,7 @@ func (p *Plan) twoVersions() error {
 			continue
 		}
 		if other, found := versions[gvr.GroupResource()]; found {
-			return fmt.Errorf("changes of %s are handled in two versions, by %s and %s, which would take each other's notes for changes: use one version for both",
+			return fmt.Errorf("changes of %s are handled in two versions, by %s and %s, which would handle each other's records as changes: use one version for both",
 				gvr.GroupResource(), where(other), where(s))
 		}
 		versions[gvr.GroupResource()] = s
@@ -134,9 +135,9 @@ func (p *Plan) twoVersions() error {
 	return nil
 }
 
-// selections makes the selection of each resource that of its handlers, which
-// must be one. An object that leaves a selection looks as if it were deleted, so
-// that handlers which count on seeing real deletions exclude any.
+// selections sets the label selector of each resource, which all its handlers must
+// share. An object that stops matching a selector looks like a deleted one, so handlers
+// that rely on real deletions exclude selectors.
 func (p *Plan) selections() error {
 	for gvr, s := range p.Kinds {
 		first := s.Handlers[0]

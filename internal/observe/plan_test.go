@@ -23,7 +23,7 @@ func handler(id, resource string) *registry.Handler {
 	return &registry.Handler{ID: id, Of: of, Where: "main.go:1", Reasons: map[cause.Reason]bool{cause.Create: true}}
 }
 
-func TestHandlersAreServedByTheResourcesTheyMean(t *testing.T) {
+func TestHandlersAreAssignedToTheirResources(t *testing.T) {
 	cluster := []kind.Info{
 		info("", "v1", "pods"), info("metrics.k8s.io", "v1", "pods"),
 		info("a.dev", "v1", "things"), info("b.dev", "v1", "things"),
@@ -40,22 +40,22 @@ func TestHandlersAreServedByTheResourcesTheyMean(t *testing.T) {
 		t.Errorf("pods of the core group have %d handlers, want 2", got)
 	}
 	if _, served := plan.Kinds[cluster[1].GVR()]; served {
-		t.Error("pods of another group are served")
+		t.Error("pods of another group have handlers")
 	}
 	if got := len(plan.Kinds[cluster[2].GVR()].Handlers); got != 1 {
-		t.Errorf("an ambiguous selector disables a clear one: %d handlers", got)
+		t.Errorf("an ambiguous selector affects an unambiguous one: %d handlers", got)
 	}
 	if got := plan.Kinds[cluster[4].GVR()].Handlers; len(got) != 1 || got[0].ID != "look" {
-		t.Errorf("a resource that cannot be written to has %d handlers, want the one that only looks", len(got))
+		t.Errorf("a read-only resource has %d handlers, want the one that only reads", len(got))
 	}
 	problems := strings.Join(plan.Problems, "\n")
 	for _, words := range []string{
-		`handler "ambiguous" (main.go:1): "things" means several resources: things.v1.a.dev, things.v1.b.dev`,
+		`handler "ambiguous" (main.go:1): "things" is ambiguous: things.v1.a.dev, things.v1.b.dev`,
 		`the cluster does not have the resource "nothings"`,
-		`handler "writing" (main.go:1): the cluster cannot patch the resource "readonly.v1.c.dev"`,
+		`handler "writing" (main.go:1): readonly.v1.c.dev does not support the verb patch`,
 	} {
 		if !strings.Contains(problems, words) {
-			t.Errorf("the problems do not tell %q:\n%s", words, problems)
+			t.Errorf("the problems do not contain %q:\n%s", words, problems)
 		}
 	}
 	if plan.Conflict != nil {
@@ -78,7 +78,7 @@ func TestTheSameIDThroughDifferentSelectorsIsNoProblem(t *testing.T) {
 	}
 }
 
-func TestTwoVersionsOfOneKindExcludeEachOther(t *testing.T) {
+func TestTwoVersionsOfOneKindConflict(t *testing.T) {
 	cluster := []kind.Info{info("a.dev", "v1", "things"), info("a.dev", "v1beta1", "things")}
 	plan := Match(registry.Set{handler("a", "a.dev/v1/things"), handler("b", "a.dev/v1beta1/things")}, cluster)
 	if plan.Conflict == nil || !strings.Contains(plan.Conflict.Error(), "two versions") {
@@ -87,11 +87,11 @@ func TestTwoVersionsOfOneKindExcludeEachOther(t *testing.T) {
 	look := handler("b", "a.dev/v1beta1/things")
 	look.Family = registry.Events
 	if plan := Match(registry.Set{handler("a", "a.dev/v1/things"), look}, cluster); plan.Conflict != nil {
-		t.Errorf("looking at another version is no conflict: %v", plan.Conflict)
+		t.Errorf("reading another version is a conflict: %v", plan.Conflict)
 	}
 }
 
-// Of a definition that is being deleted, discovery tells only these verbs.
+// Discovery returns only these verbs for a CRD that is being deleted.
 func TestAResourceIsServedWhileItsDefinitionIsBeingDeleted(t *testing.T) {
 	things := info("a.dev", "v1", "things")
 	things.Verbs = []string{"delete", "deletecollection", "get", "list", "watch"}

@@ -14,33 +14,33 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// Resources follows which resources the cluster has.
+// Resources tracks the resources of the cluster.
 type Resources struct {
 	Client *kube.Client
-	Stream stream.Config // how to follow; what is filled in here
+	Stream stream.Config // how to watch; the resource is set here
 	Log    *slog.Logger
 
-	// Disabled makes what is known at the start stay: nothing is followed, and
-	// the cluster is asked again only while groups are out of order.
+	// Disabled keeps the resources that are known at the start. CRDs are not watched,
+	// and discovery is repeated only while it fails for some groups.
 	Disabled bool
 
-	told    map[schema.GroupVersion]bool              // groups that were reported as out of order
-	missing map[schema.GroupVersionResource]time.Time // since when what was known is not listed
+	told    map[schema.GroupVersion]bool              // groups whose failure was logged
+	missing map[schema.GroupVersionResource]time.Time // since when a known resource is not in discovery
 }
 
-// settling are the moments after a change of a definition at which the cluster
-// is asked again: the API serves it some time after it is stored.
+// settling are the delays of discovery after a change of a CRD: the API server serves
+// it some time after it is stored.
 var settling = []time.Duration{0, 300 * time.Millisecond, time.Second, 5 * time.Second}
 
-// vanishing is how long a resource must be missing to be gone: a server that has
-// just started does not list custom resources at once.
+// vanishing is the time that a resource must be missing in discovery before it counts
+// as removed. A server that has just started does not list custom resources at once.
 const vanishing = 5 * time.Second
 
-// blind is how often the cluster is asked when definitions cannot be followed.
+// blind is the interval of discovery if CRDs cannot be watched.
 const blind = time.Minute
 
-// Run calls found with all resources of the cluster whenever some may have
-// come or gone, until the context is done. It takes those known at the start.
+// Run calls found with all resources of the cluster whenever they may have changed,
+// until ctx is done. known are the resources at the start.
 func (r *Resources) Run(ctx context.Context, known []kind.Info, found func([]kind.Info)) {
 	if r.Disabled {
 		r.repair(ctx, known, found)
@@ -70,7 +70,7 @@ func (r *Resources) Run(ctx context.Context, known []kind.Info, found func([]kin
 				found(known)
 			}
 			if !ok || len(r.missing) > 0 {
-				stage = min(stage, len(settling)-2) // to be asked again soon
+				stage = min(stage, len(settling)-2) // retry soon
 			}
 			stage++
 			if failures++; len(r.told) == 0 {
@@ -81,7 +81,7 @@ func (r *Resources) Run(ctx context.Context, known []kind.Info, found func([]kin
 	}
 }
 
-// repair asks again until no group is out of order.
+// repair repeats discovery until it succeeds for all groups.
 func (r *Resources) repair(ctx context.Context, known []kind.Info, found func([]kind.Info)) {
 	for len(r.told) > 0 {
 		select {
@@ -97,41 +97,40 @@ func (r *Resources) repair(ctx context.Context, known []kind.Info, found func([]
 	<-ctx.Done()
 }
 
-// jittered returns the delay of a discovery with jitter: a changed definition makes
-// all operators of a cluster ask.
+// jittered returns the delay of a discovery with jitter. A changed CRD makes all
+// operators of a cluster run discovery at the same time.
 func (r *Resources) jittered(d time.Duration) time.Duration {
 	return r.Client.Jitter().Shorten(d, jitter.Slight)
 }
 
-// ask finds out what the cluster has now.
+// ask runs discovery.
 func (r *Resources) ask(ctx context.Context, known []kind.Info) (now []kind.Info, ok bool) {
 	discovered, err := r.Client.Discover(ctx)
 	switch {
 	case ctx.Err() != nil:
 		return nil, false
 	case err != nil:
-		r.Log.Warn("The resources of the cluster cannot be found out; trying again.", "error", err)
+		r.Log.Warn("Discovery failed; retrying.", "error", err)
 		return nil, false
 	}
 	r.Tell(discovered)
 	return r.keepMissing(known, Merge(known, discovered)), true
 }
 
-// Tell reports groups that are out of order: each once until it is in order
-// again.
+// Tell logs groups whose discovery failed, each once until it succeeds again.
 func (r *Resources) Tell(d kube.Discovery) {
 	told := map[schema.GroupVersion]bool{}
 	for gv, err := range d.Failed {
 		if !r.told[gv] {
-			r.Log.Warn("A group of the API is out of order: what it has cannot be found out now; trying again.", "group", gv.String(), "error", err)
+			r.Log.Warn("Discovery of an API group failed; retrying.", "group", gv.String(), "error", err)
 		}
 		told[gv] = true
 	}
 	r.told = told
 }
 
-// Merge is what the cluster has by what was known before and what is found now:
-// what belongs to groups that are out of order may still be there.
+// Merge returns the discovered resources, plus the known resources of groups whose
+// discovery failed: they may still exist.
 func Merge(known []kind.Info, now kube.Discovery) []kind.Info {
 	merged := slices.Clone(now.Resources)
 	for _, i := range known {
@@ -145,8 +144,8 @@ func Merge(known []kind.Info, now kube.Discovery) []kind.Info {
 	return merged
 }
 
-// keepMissing adds what was known and is missing, but not for long enough. If
-// another version of the same resource is there, the missing one was replaced by it:
+// keepMissing adds known resources that have been missing only for a short time. If
+// another version of the same resource is served, it has replaced the missing one:
 // keeping both would make selectors ambiguous.
 func (r *Resources) keepMissing(known, now []kind.Info) []kind.Info {
 	missing := map[schema.GroupVersionResource]time.Time{}
@@ -167,8 +166,8 @@ func (r *Resources) keepMissing(known, now []kind.Info) []kind.Info {
 	return now
 }
 
-// pause is the time until the cluster is asked again. While groups are out of order,
-// it begins with seconds, and grows.
+// pause returns the time until the next discovery. While groups fail, it starts with
+// seconds and grows.
 func pause(stage, failures int) time.Duration {
 	switch {
 	case stage < len(settling):
@@ -179,7 +178,7 @@ func pause(stage, failures int) time.Duration {
 	return blind
 }
 
-// follow reports changes of custom resource definitions.
+// follow signals changes of custom resource definitions.
 func (r *Resources) follow(ctx context.Context, known []kind.Info, changed chan<- struct{}) {
 	definitions := kind.Plural("customresourcedefinitions").InGroup("apiextensions.k8s.io").Select(known)
 	if len(definitions) == 0 {
@@ -189,8 +188,8 @@ func (r *Resources) follow(ctx context.Context, known []kind.Info, changed chan<
 	config.Info, config.Namespace, config.Log = definitions[0], "", r.Log
 	synced := false
 	_ = stream.New(r.Client, config).Run(ctx, func(e stream.Event) {
-		// The first listing is of what is known; but whatever was changed between
-		// asking and listing is told by nobody else.
+		// The first list contains only known definitions. A change between discovery
+		// and the list would be missed, so Synced signals as well.
 		if e.Type == stream.Listed && !synced {
 			return
 		}

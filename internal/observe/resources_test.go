@@ -19,7 +19,7 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-func TestAGroupThatIsOutOfOrderDoesNotHideWhatWasKnownOfIt(t *testing.T) {
+func TestAFailingGroupKeepsItsKnownResources(t *testing.T) {
 	known := []kind.Info{info("a.dev", "v1", "apples"), info("b.dev", "v1", "bees"), info("c.dev", "v1", "cows")}
 	now := Merge(known, kube.Discovery{
 		Resources: []kind.Info{info("a.dev", "v1", "apples"), info("d.dev", "v1", "dogs")},
@@ -30,11 +30,11 @@ func TestAGroupThatIsOutOfOrderDoesNotHideWhatWasKnownOfIt(t *testing.T) {
 		got = append(got, i.Plural)
 	}
 	if len(got) != 3 || got[0] != "apples" || got[1] != "dogs" || got[2] != "bees" {
-		t.Errorf("got %q, want apples, dogs and bees; cows are really gone", got)
+		t.Errorf("got %q, want apples, dogs and bees; cows no longer exist", got)
 	}
 }
 
-func TestWhatIsMissingIsGoneOnlyAfterAWhile(t *testing.T) {
+func TestMissingResourcesAreKeptForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &Resources{}
 		known := []kind.Info{info("a.dev", "v1", "apples"), info("b.dev", "v1", "bees")}
@@ -47,19 +47,19 @@ func TestWhatIsMissingIsGoneOnlyAfterAWhile(t *testing.T) {
 			t.Errorf("later: %v", now)
 		}
 		if now := r.keepMissing(known, known); len(now) != 2 || len(r.missing) != 0 {
-			t.Errorf("there again: %v, missing %v", now, r.missing)
+			t.Errorf("served again: %v, missing %v", now, r.missing)
 		}
 		if now := r.keepMissing(known, listed); len(now) != 2 {
 			t.Errorf("missing again: %v", now)
 		}
 		time.Sleep(vanishing)
 		if now := r.keepMissing(known, listed); len(now) != 1 || len(r.missing) != 0 {
-			t.Errorf("in the end: %v, missing %v", now, r.missing)
+			t.Errorf("at the end: %v, missing %v", now, r.missing)
 		}
 	})
 }
 
-func TestWhatWasReplacedByAnotherVersionIsGoneAtOnce(t *testing.T) {
+func TestAVersionReplacedByAnotherIsGoneAtOnce(t *testing.T) {
 	r := &Resources{}
 	listed := []kind.Info{info("a.dev", "v2", "apples")}
 	if now := r.keepMissing([]kind.Info{info("a.dev", "v1", "apples")}, listed); len(now) != 1 || len(r.missing) != 0 {
@@ -67,7 +67,7 @@ func TestWhatWasReplacedByAnotherVersionIsGoneAtOnce(t *testing.T) {
 	}
 }
 
-func TestBrokenGroupsAreAskedForLessAndLessOften(t *testing.T) {
+func TestFailingGroupsAreDiscoveredWithBackoff(t *testing.T) {
 	var got []time.Duration
 	for failures := range 7 {
 		got = append(got, pause(len(settling), failures)/time.Second)
@@ -77,10 +77,10 @@ func TestBrokenGroupsAreAskedForLessAndLessOften(t *testing.T) {
 	}
 }
 
-// roots answers requests for discovery.
+// roots responds to discovery requests.
 type roots struct {
 	asked  []string
-	broken int // how many times a group is out of order
+	broken int // how many times the discovery of a group fails
 }
 
 func (d *roots) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -98,7 +98,7 @@ func (d *roots) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: code, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
 }
 
-func TestWithoutObservationTheClusterIsAskedOnlyWhileItIsOutOfOrder(t *testing.T) {
+func TestWithoutWatchingDiscoveryIsRepeatedOnlyWhileItFails(t *testing.T) {
 	for _, c := range []struct{ broken, asked, found int }{{0, 0, 0}, {3, 9, 3}} {
 		synctest.Test(t, func(t *testing.T) {
 			cluster := &roots{broken: c.broken}
@@ -118,7 +118,7 @@ func TestWithoutObservationTheClusterIsAskedOnlyWhileItIsOutOfOrder(t *testing.T
 			found := 0
 			r.Run(ctx, first.Resources, func([]kind.Info) { found++ })
 			if len(cluster.asked) != c.asked || found != c.found {
-				t.Errorf("out of order %d times: found %d times, asked for %q", c.broken, found, cluster.asked)
+				t.Errorf("failed %d times: found %d times, requests %q", c.broken, found, cluster.asked)
 			}
 		})
 	}

@@ -15,8 +15,8 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// cluster is a real control plane, if there is one to test with, with the
-// resources of peering.yaml, and a namespace for the test.
+// cluster returns a client of a real control plane with the resources of peering.yaml,
+// and a namespace for the test. It skips the test if there is none.
 func cluster(t *testing.T) (client *kube.Client, resources []kind.Info, ns string) {
 	t.Helper()
 	client, ns = kit.Client(t, kit.Existing(t, "../../peering.yaml"), "peering-test-")
@@ -59,7 +59,7 @@ func (p *participant) awaits(t *testing.T, paused bool) {
 		select {
 		case <-p.changes:
 		case <-limit:
-			t.Fatalf("%s is not paused=%v in time", p.Identity, paused)
+			t.Fatalf("%s did not reach paused=%v in time", p.Identity, paused)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestClusterPeering(t *testing.T) {
 	low := join(t, client, place, "low@host/1", 0, func(c *Config) { c.Mandatory = true })
 	low.awaits(t, true)
 
-	// The object comes with somebody who is dead.
+	// The object is created with an expired record.
 	dead := Record{Identity: "dead@host/x", Priority: 1000, Lifetime: 3 * time.Second, LastSeen: time.Now().Add(-time.Hour)}
 	body, _ := json.Marshal(map[string]any{"apiVersion": "kopf.dev/v1", "kind": "KopfPeering", "metadata": map[string]any{"name": "default"},
 		"status": map[string]any{dead.Identity: dead.Value()}})
@@ -113,7 +113,7 @@ func TestClusterPeering(t *testing.T) {
 	equal.stop()
 	low.awaits(t, false)
 
-	// A peer that dies without a word.
+	// A peer dies without removing its record.
 	ghost := Record{Identity: "ghost", Priority: 5, Lifetime: 3 * time.Second, LastSeen: time.Now()}
 	if err := Freeze(t.Context(), client, "default", []Place{place}, ghost); err != nil {
 		t.Fatal(err)
@@ -127,13 +127,13 @@ func TestClusterPeering(t *testing.T) {
 			break
 		}
 		if time.Now().After(limit) {
-			t.Fatalf("the dead are still there: %v", s)
+			t.Fatalf("expired records remain: %v", s)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 	low.stop()
 	if s := statusOnCluster(t, client, place); len(s) != 0 {
-		t.Errorf("records are left: %v", s)
+		t.Errorf("records remain: %v", s)
 	}
 }
 
@@ -153,7 +153,7 @@ spec:
     schema: {openAPIV3Schema: {type: object, properties: {status: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}
 `
 
-// Also there the removal of the dead is bound to the version.
+// The removal of expired records requires the version there, too.
 func TestClusterPeeringWithStatusAsASubresource(t *testing.T) {
 	client, _, ns := cluster(t)
 	file := filepath.Join(t.TempDir(), "crd.yaml")
@@ -181,12 +181,12 @@ func TestClusterPeeringWithStatusAsASubresource(t *testing.T) {
 			t.Fatalf("got %v", s)
 		}
 	}
-	// What was seen to be dead is not removed in a later state.
+	// A record that was seen as expired is not removed in a later version.
 	w := newWriter(m.Config)
 	w.dead = order{dead: []string{"me@host/5"}, version: "1"}
 	w.tidy(t.Context())
 	if s := statusOnCluster(t, client, place); s["me@host/5"] == nil {
-		t.Error("the version does not count")
+		t.Error("the version was ignored")
 	}
 }
 
@@ -205,6 +205,6 @@ func TestClusterWidePeering(t *testing.T) {
 	m.awaits(t, false)
 	m.stop()
 	if s := statusOnCluster(t, client, place); len(s) != 0 {
-		t.Errorf("records are left: %v", s)
+		t.Errorf("records remain: %v", s)
 	}
 }

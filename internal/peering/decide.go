@@ -6,35 +6,34 @@ import (
 	"time"
 )
 
-// Decision is what follows from the status of a peering object.
+// Decision is the conclusion from the status of a peering object.
 type Decision struct {
-	// Higher and Same are the living others of a higher and of the same
-	// priority. We pause while there are any.
+	// Higher and Same are the other live operators with a higher and with the same
+	// priority. This operator pauses while there are any.
 	Higher, Same []Record
 
-	// Dead are the identities of others whose records are to be removed. Our
-	// own is never among them: a late renewal is better than a removal, after
-	// which the others would not know of us until the next one.
+	// Dead are the identities of other operators whose records must be removed. Our own
+	// is never included: a late renewal is better than a removal, after which the
+	// others would not know about us until the next renewal.
 	Dead []string
 
-	// Absent says that our own record is not there, or dead: nobody knows that
-	// we live.
+	// Absent reports that our own record is missing or expired, so the others do not
+	// know that we are alive.
 	Absent bool
 
-	// Again is when the first of Higher and Same is dead, unless it renews its
-	// record before; zero if there are none.
+	// Again is the time of the next expiry in Higher and Same, unless the record is
+	// renewed. Zero if there are none.
 	Again time.Time
 
-	// Unreadable are the identities whose records are none, and why. They are
-	// ignored.
+	// Unreadable are the invalid records by identity. They are ignored.
 	Unreadable map[string]error
 }
 
-// Pause tells whether we must pause.
+// Pause reports whether this operator must pause.
 func (d Decision) Pause() bool { return len(d.Higher)+len(d.Same) > 0 }
 
-// Decide finds out what to do in view of a status. It is the priority given
-// that counts, not the one in our own record.
+// Decide evaluates the status of a peering object. It uses the given priority, not the
+// one in our own record.
 func Decide(now time.Time, identity string, priority int, status map[string]any) Decision {
 	records, unreadable := Parse(status, now)
 	d := Decision{Absent: true, Unreadable: unreadable}
@@ -60,7 +59,7 @@ func Decide(now time.Time, identity string, priority int, status map[string]any)
 	return d
 }
 
-// list shows records in messages.
+// list formats records for messages.
 func list(records []Record) string {
 	texts := make([]string, len(records))
 	for i, r := range records {
@@ -69,16 +68,15 @@ func list(records []Record) string {
 	return fmt.Sprintf("[%s]", strings.Join(texts, ", "))
 }
 
-// Interval is the time from one renewal of a record to the next: sooner than
-// the lifetime ends by the ahead, in whole seconds, but never sooner than after
-// a second.
+// Interval returns the time between two renewals of a record: the lifetime minus ahead,
+// in whole seconds, and at least one second.
 func Interval(lifetime, ahead time.Duration) time.Duration {
 	lifetime = lifetime.Truncate(time.Second)
 	return max(time.Second, min(lifetime, max(time.Second, lifetime-ahead)))
 }
 
-// The renewals are ahead by a random time between these, in whole seconds, so
-// that operators that were started together do not write together.
+// Renewals are early by a random number of whole seconds between these, which spreads
+// the writes of operators that were started together.
 const (
 	leastAhead = 5 * time.Second
 	mostAhead  = 10 * time.Second

@@ -11,11 +11,11 @@ import (
 	"gopf.dev/gopf/internal/kube"
 )
 
-// MissingError says that there is no peering object where one was to be
-// changed, so that no operator there has noticed anything.
+// MissingError means that there is no peering object to change, so the operators there
+// were not notified.
 type MissingError struct {
 	Name   string
-	Places []Place // of one namespace
+	Places []Place // in one namespace
 }
 
 func (e *MissingError) Error() string {
@@ -23,17 +23,17 @@ func (e *MissingError) Error() string {
 	for i, p := range e.Places {
 		kinds[i] = p.Info.String()
 	}
-	return fmt.Sprintf("there is no peering object '%s' %s (%s): nobody is told of anything there; create it, or name another one with --peering",
+	return fmt.Sprintf("there is no peering object '%s' %s (%s), so operators there are not notified; create it, or name another one with --peering",
 		e.Name, e.Places[0], strings.Join(kinds, ", "))
 }
 
-// ErrNoPlaces says that the cluster has no peering resource, or that no
-// namespace was given.
-var ErrNoPlaces = errors.New("the cluster has no peerings, or none in these namespaces: apply peering.yaml first")
+// ErrNoPlaces is returned if the cluster has no peering resource, or if no namespace
+// was given.
+var ErrNoPlaces = errors.New("the cluster has no peering resources, or no namespaces are given; apply peering.yaml first")
 
-// Freeze puts a record into the peering objects of that name, so that all
-// operators of a lower or the same priority pause until its lifetime ends, or
-// until [Resume]. All places are tried; the error joins those of each.
+// Freeze writes a record into the peering objects with that name. All operators with
+// the same or a lower priority pause until its lifetime ends, or until [Resume]. It
+// tries all places and joins their errors.
 func Freeze(ctx context.Context, client *kube.Client, name string, places []Place, r Record) error {
 	if r.Value() == nil {
 		return fmt.Errorf("freeze for %v: the lifetime must be positive", r.Lifetime)
@@ -41,14 +41,14 @@ func Freeze(ctx context.Context, client *kube.Client, name string, places []Plac
 	return everywhere(ctx, client, name, places, r.Identity, r.Value())
 }
 
-// Resume takes the record of that identity away from the peering objects, also
-// where there is none.
+// Resume removes the record of the identity from the peering objects. It is not an
+// error if there is none.
 func Resume(ctx context.Context, client *kube.Client, name string, places []Place, identity string) error {
 	return everywhere(ctx, client, name, places, identity, nil)
 }
 
-// everywhere writes one value to all places. In each namespace at least one
-// of the resources must have the peering object.
+// everywhere writes one value to all places. In each namespace, at least one of the
+// resources must have the peering object.
 func everywhere(ctx context.Context, client *kube.Client, name string, places []Place, identity string, value any) error {
 	if len(places) == 0 {
 		return ErrNoPlaces
@@ -64,7 +64,7 @@ func everywhere(ctx context.Context, client *kube.Client, name string, places []
 		}
 		_, err := write(ctx, client, p, name, map[string]any{"status": map[string]any{identity: value}})
 		if lost := new(kube.UnknownOutcomeError); errors.As(err, &lost) && ctx.Err() == nil {
-			// It is the same when it is written twice.
+			// Writing it twice has the same effect.
 			_, err = write(ctx, client, p, name, map[string]any{"status": map[string]any{identity: value}})
 		}
 		switch {
@@ -73,7 +73,7 @@ func everywhere(ctx context.Context, client *kube.Client, name string, places []
 		case apierrors.IsNotFound(err):
 			missing[p.Namespace] = append(missing[p.Namespace], p)
 		default:
-			found[p.Namespace] = true // or so it seems: one error is enough
+			found[p.Namespace] = true // assume so: one error per namespace is enough
 			failed = append(failed, fmt.Errorf("change the peering object '%s' %s (%s): %w", name, p, p.Info, err))
 		}
 	}

@@ -39,7 +39,7 @@ func TestFreezingAndResuming(t *testing.T) {
 	})
 }
 
-func TestMissingPeeringObjectsAreErrors(t *testing.T) {
+func TestFreezingWithoutAPeeringObjectIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		old := namespacedKind
@@ -74,7 +74,7 @@ func TestMissingPeeringObjectsAreErrors(t *testing.T) {
 	})
 }
 
-func TestFreezingNowhereOrForNoTimeIsAnError(t *testing.T) {
+func TestFreezingWithoutPlacesOrLifetimeIsAnError(t *testing.T) {
 	if err := Resume(t.Context(), nil, "default", nil, "human"); !errors.Is(err, ErrNoPlaces) {
 		t.Errorf("got %v", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"gopf.dev/gopf/internal/jsonvalue"
 )
 
-// A record is read or named as unreadable, and what is read is written as a record.
+// A record is parsed or reported as unreadable, and a parsed record can be written.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		`{}`, `{"a":null}`, `{"a":{"priority":"7","lifetime":1e300,"lastseen":"2026-01-01"}}`, `{"a":{"priority":-1.5,"lifetime":-5}}`, `{"a":{"lastseen":1}}`, `{"":{"lifetime":9223372036854775807}}`,

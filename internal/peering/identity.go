@@ -12,32 +12,32 @@ import (
 	"time"
 )
 
-// System is what an identity is made of.
+// System provides the parts of an identity.
 type System struct {
 	LookupEnv func(name string) (string, bool)
 	Hostname  func() (string, error)
-	// Account is the name of the account that the process runs under, if there
-	// is one of that name: containers often have only numbers.
+	// Account returns the name of the account of the process. Containers often have
+	// only a numeric id.
 	Account func() (string, error)
-	// Resolve finds the names and addresses of a host, the best first.
+	// Resolve returns the names and addresses of a host, best first.
 	Resolve func(ctx context.Context, host string) ([]string, error)
 }
 
-// ThisSystem is the one that we run on.
+// ThisSystem returns the system that the process runs on.
 func ThisSystem() System {
 	return System{LookupEnv: os.LookupEnv, Hostname: os.Hostname, Account: account, Resolve: resolve}
 }
 
-// Identity names one process, for as long as it runs: the value of POD_ID, or
-// "user@host/20261115002445/43h" with the time and some random characters.
+// Identity returns a name for this process: the value of POD_ID, or
+// "user@host/20261115002445/43h" with the time and random characters. Each call returns
+// another name unless POD_ID is set.
 //
-// An empty POD_ID is none: with one identity for all of them, operators would
-// not see each other.
+// An empty POD_ID is ignored: operators with the same identity would not see each other.
 func (s System) Identity(ctx context.Context, now time.Time) string {
 	if id, _ := s.LookupEnv("POD_ID"); id != "" {
 		return id
 	}
-	const alphabet = "abcdefhijklmnopqrstuvwxyz0123456789" // as Kopf has it
+	const alphabet = "abcdefhijklmnopqrstuvwxyz0123456789" // same as Kopf's
 	var random [3]byte
 	for i := range random {
 		random[i] = alphabet[rand.N(len(alphabet))]
@@ -45,8 +45,8 @@ func (s System) Identity(ctx context.Context, now time.Time) string {
 	return s.Person(ctx) + "/" + now.UTC().Format("20060102150405") + "/" + string(random[:])
 }
 
-// Person names whoever is at the keyboard, the same each time: "user@host".
-// It is the identity for [Freeze] and [Resume], unless another one is given.
+// Person returns a stable name for the user: "user@host", or the value of POD_ID. It is
+// the default identity for [Freeze] and [Resume].
 func (s System) Person(ctx context.Context) string {
 	if id, _ := s.LookupEnv("POD_ID"); id != "" {
 		return id
@@ -66,8 +66,8 @@ func (s System) user() string {
 	return strconv.Itoa(os.Getuid())
 }
 
-// resolving is how long the names of a host are looked for. They are only an
-// ornament, and a broken resolver must not hold up the operator.
+// resolving limits the lookup of host names. They are only informative, and a broken
+// resolver must not delay the operator.
 const resolving = 2 * time.Second
 
 func (s System) host(ctx context.Context) string {
@@ -84,10 +84,9 @@ func (s System) host(ctx context.Context) string {
 	return DescriptiveHostname(raw, names)
 }
 
-// DescriptiveHostname chooses the name that says most about a host: the first
-// with dots, else the first that is not "localhost", else what the host calls
-// itself. Addresses and names of reverse zones say nothing, and neither do the
-// suffixes of local networks.
+// DescriptiveHostname returns the most descriptive name of a host: the first with dots,
+// else the first that is not "localhost", else raw. It ignores addresses and names of
+// reverse zones, and strips suffixes of local networks.
 func DescriptiveHostname(raw string, names []string) string {
 	chosen := raw
 	if name, ok := first(names, func(n string) bool { return strings.Contains(n, ".") }); ok {
@@ -124,8 +123,8 @@ func account() (string, error) {
 	return u.Username, nil
 }
 
-// resolve asks for the canonical name of a host, for its addresses, and for
-// the names of the first of them.
+// resolve looks up the canonical name of a host, the names of its first address, and
+// its addresses.
 func resolve(ctx context.Context, host string) ([]string, error) {
 	addresses, err := net.DefaultResolver.LookupHost(ctx, host)
 	if err != nil {

@@ -7,23 +7,23 @@ import (
 	"gopf.dev/gopf/diff"
 )
 
-// LongestLifetime is for how long a record of another operator counts if it is not
-// renewed, whatever it says. A record with a lifetime of years, or one that was last
-// seen in the future, would otherwise pause this operator for ever.
+// LongestLifetime limits how long a record of another operator counts without a
+// renewal, whatever its lifetime. Otherwise a record with a lifetime of years, or with
+// a last-seen time in the future, would pause this operator forever.
 const LongestLifetime = 7 * 24 * time.Hour
 
-// sightings are the records of others, and since when each has been as it is.
+// sightings are the records of other operators, with the time of their last change.
 type sightings map[string]sighting
 
 type sighting struct {
 	value any
 	since time.Time
-	told  bool // that it does not count any more
+	told  bool // it was logged that it no longer counts
 }
 
-// limit returns the status without the records of others that were not renewed for
-// too long, and the identities of those that are dropped for the first time. What is
-// not a record stays.
+// limit returns the status without the records of others that were not renewed for too
+// long, and the identities of those that are dropped for the first time. Values that
+// are not records stay.
 func (s sightings) limit(status map[string]any, own string, now time.Time) (counting map[string]any, dropped []string) {
 	maps.DeleteFunc(s, func(id string, _ sighting) bool { return status[id] == nil })
 	for id, value := range status {

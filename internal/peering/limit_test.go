@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-func TestNoRecordPausesOthersForEver(t *testing.T) {
+func TestNoRecordPausesOthersForever(t *testing.T) {
 	for name, forged := range map[string]map[string]any{
-		"a lifetime of centuries":  {"priority": 100, "lifetime": math.MaxInt32},
-		"no moment":                {"priority": 100, "lifetime": 1_000_000},
+		"centuries of lifetime":    {"priority": 100, "lifetime": math.MaxInt32},
+		"no last-seen time":        {"priority": 100, "lifetime": 1_000_000},
 		"last seen in the future":  {"priority": 100, "lifetime": 60, "lastseen": "9999-01-01T00:00:00Z"},
 		"last seen in five months": {"priority": 100, "lifetime": 60, "lastseen": "2000-06-01T00:00:00Z"},
 	} {
@@ -23,18 +23,18 @@ func TestNoRecordPausesOthersForEver(t *testing.T) {
 					return Decide(time.Now(), "me", 0, counting).Pause(), len(dropped)
 				}
 				if paused, _ := pauses(); !paused {
-					t.Fatal("the record does not count at all")
+					t.Fatal("the record never counted")
 				}
 				time.Sleep(LongestLifetime - time.Minute)
 				if paused, _ := pauses(); !paused {
-					t.Error("the record counts no more before its limit")
+					t.Error("the record stopped counting before its limit")
 				}
 				time.Sleep(time.Minute)
 				if paused, dropped := pauses(); paused || dropped != 1 {
-					t.Errorf("after the limit: paused %v, %d are dropped", paused, dropped)
+					t.Errorf("after the limit: paused %v, %d dropped", paused, dropped)
 				}
 				if paused, dropped := pauses(); paused || dropped != 0 {
-					t.Errorf("it is told again: paused %v, %d", paused, dropped)
+					t.Errorf("reported again: paused %v, %d dropped", paused, dropped)
 				}
 			})
 		})
@@ -53,14 +53,14 @@ func TestRenewedRecordsCountForever(t *testing.T) {
 			time.Sleep(24 * time.Hour)
 		}
 		if counting, _ := seen.limit(nil, "me", time.Now()); len(counting) != 0 || len(seen) != 0 {
-			t.Error("records that are gone are remembered")
+			t.Error("removed records are still remembered")
 		}
 	})
 }
 
-func TestAnOldRecordOfALongLifetimeDoesNotCountAtFirstSight(t *testing.T) {
+func TestAnOldRecordWithALongLifetimeNeverCounts(t *testing.T) {
 	old := Record{Priority: 100, Lifetime: 300 * 24 * time.Hour, LastSeen: noon.Add(-LongestLifetime)}.Value()
 	if counting, dropped := (sightings{}).limit(map[string]any{"other": old}, "me", noon); len(counting) != 0 || len(dropped) != 1 {
-		t.Errorf("%v counts, %v are dropped", counting, dropped)
+		t.Errorf("%v counts, %v dropped", counting, dropped)
 	}
 }

@@ -16,42 +16,42 @@ import (
 	"gopf.dev/gopf/internal/stream"
 )
 
-// Config says who we are and where we meet the others. Begin with
-// [DefaultConfig]: here zero means zero, not the default.
+// Config configures a [Member]. Start with [DefaultConfig]: a zero field means zero,
+// not the default.
 type Config struct {
 	Client *kube.Client
 	Place  Place
-	Name   string // of the peering object. "default"
+	Name   string // of the peering object. Default: "default".
 
 	Identity string // unique; see [System.Identity]
 	Priority int
 
-	// Lifetime is for how long the others believe that we live after our last
-	// renewal. In whole seconds, rounded up; 60 s. Without one, nobody is told
-	// of us.
+	// Lifetime is the time after our last renewal during which other operators consider
+	// us alive. It is rounded up to whole seconds. Default: 60s. 0 means that no record
+	// is written.
 	Lifetime time.Duration
 
-	// Mandatory makes the member pause until it has seen the peering object
-	// without anybody to pause for.
+	// Mandatory makes the member pause until it has seen the peering object and no
+	// reason to pause.
 	Mandatory bool
 
-	// Stealth keeps renewals out of the log, except those that found no
-	// peering object.
+	// Stealth keeps successful renewals out of the log.
 	Stealth bool
 
-	// Toggle is told to pause and to go on, and why, whenever one of them
-	// changes, from the goroutine of Run. It must not wait for what it sets
-	// going: meanwhile nothing is decided.
+	// Toggle is called when the member pauses or resumes, or when the reason for the
+	// pause changes, from the goroutine of Run. No decisions are made while it runs, so
+	// it must not wait for the effects.
 	Toggle func(paused bool, why string)
 
-	// Stream says how the peering object is followed; what it follows is
-	// filled in here.
+	// Stream configures the watch of the peering object. The resource and the namespace
+	// are set here.
 	Stream stream.Config
 
 	Log *slog.Logger
 }
 
-// DefaultConfig has the defaults named at the fields. The rest is to be set.
+// DefaultConfig returns the defaults that are documented at the fields. The caller must
+// set the rest.
 func DefaultConfig(client *kube.Client, place Place) Config {
 	return Config{
 		Client: client, Place: place, Name: "default", Lifetime: defaultLifetime,
@@ -59,21 +59,21 @@ func DefaultConfig(client *kube.Client, place Place) Config {
 	}
 }
 
-// Member takes part in one peering: it announces us, follows the others, and
-// pauses and resumes us.
+// Member takes part in one peering: it writes our record, watches the others, and
+// pauses and resumes this operator.
 type Member struct {
 	Config
 	paused atomic.Bool
 
-	// What follows belongs to the goroutine of judge.
+	// The fields below belong to the goroutine of judge.
 	why    reason            // for the pause
-	told   bool              // that there is no object
+	told   bool              // it was logged that there is no object
 	noted  map[string]string // unreadable records that were logged
-	rivals []string          // of the same priority, that were warned of
-	seen   sightings         // the records of others
+	rivals []string          // with the same priority, already logged
+	seen   sightings         // records of others
 }
 
-// New makes a member; Run lets it take part.
+// New returns a member. Run starts it.
 func New(c Config) *Member {
 	m := &Member{Config: c, noted: map[string]string{}, seen: sightings{}}
 	if c.Mandatory {
@@ -83,15 +83,15 @@ func New(c Config) *Member {
 	return m
 }
 
-// Paused tells whether we must pause now. It may be asked at any time, also
-// before Run: a mandatory member begins so.
+// Paused reports whether this operator must pause now. It is safe for concurrent use,
+// even before Run: a mandatory member starts paused.
 func (m *Member) Paused() bool { return m.paused.Load() }
 
-// Run takes part until ctx is done, and then takes our record away, for which
-// it has 5 seconds. It does not end before.
+// Run takes part until ctx ends. Then it removes our record, which may take up to 5
+// seconds, and returns.
 func (m *Member) Run(ctx context.Context) {
 	if m.why == waiting {
-		m.Toggle(true, fmt.Sprintf("the peering object '%s' %s was not seen yet", m.Name, m.Place))
+		m.Toggle(true, fmt.Sprintf("the peering object '%s' %s has not been seen yet", m.Name, m.Place))
 	}
 	sights := newLatest[sight]()
 	w := newWriter(m.Config)
@@ -102,12 +102,12 @@ func (m *Member) Run(ctx context.Context) {
 	m.judge(ctx, sights, w)
 }
 
-// sight is what was last seen of the peering object.
+// sight is the last known state of the peering object.
 type sight struct {
-	body *object.Body // nil if it does not exist, or no more
+	body *object.Body // nil means that it does not exist
 }
 
-// follow reports every state of the peering object.
+// follow sends every state of the peering object to sights.
 func (m *Member) follow(ctx context.Context, sights latest[sight]) {
 	c := m.Stream
 	c.Info, c.Namespace, c.Selector = m.Place.Info, m.Place.Namespace, ""
@@ -138,16 +138,16 @@ func (m *Member) follow(ctx context.Context, sights latest[sight]) {
 	})
 }
 
-// glance is after how long at most it is decided again: the clock may have been
-// set, or stood still while the machine slept.
+// glance is the maximum time between two decisions: the clock may have been set, or may
+// have stopped while the machine was asleep.
 const glance = time.Minute
 
-// judge decides again whenever something is seen, and when the time comes. It
-// goes by the last state of an object that is gone: those who are in it may
-// live, and cannot tell any more.
+// judge decides again for every state of the peering object, and when a record expires.
+// If the object was deleted, it uses the last state: the operators in it may be alive
+// but can no longer renew their records.
 func (m *Member) judge(ctx context.Context, sights latest[sight], w *writer) {
-	var last *object.Body // as it was when it was there
-	var version string    // of the object; "" if it is not there
+	var last *object.Body // the last existing state
+	var version string    // empty if the object does not exist
 	timer := time.NewTimer(glance)
 	defer timer.Stop()
 	for {
@@ -165,7 +165,7 @@ func (m *Member) judge(ctx context.Context, sights latest[sight], w *writer) {
 		if last != nil {
 			counting, dropped := m.seen.limit(status(last), m.Identity, time.Now())
 			for _, id := range dropped {
-				m.Log.Warn("A record in the peering object was not renewed for too long and is ignored, whatever its lifetime.",
+				m.Log.Warn("Ignoring a record in the peering object that was not renewed for too long, whatever its lifetime.",
 					append(m.where(), "identity", id, "limit", LongestLifetime)...)
 			}
 			d := Decide(time.Now(), m.Identity, m.Priority, counting)
@@ -179,29 +179,29 @@ func (m *Member) judge(ctx context.Context, sights latest[sight], w *writer) {
 	}
 }
 
-// status is the part of the object that holds the records.
+// status returns the records of the object.
 func status(b *object.Body) map[string]any {
 	v, _ := b.Lookup("status")
-	status, _ := v.(map[string]any) // anything else holds none
+	status, _ := v.(map[string]any) // other types contain no records
 	return status
 }
 
-// tellOfObject tells, once, that the peering object does not exist.
+// tellOfObject logs, once, that the peering object does not exist.
 func (m *Member) tellOfObject(exists, existed bool) {
 	told := m.told
 	m.told = !exists
 	switch {
 	case exists || told:
 	case existed:
-		m.Log.Warn("The peering object is gone. Those who were in it count until their lifetimes end.", m.where()...)
+		m.Log.Warn("The peering object is gone. The operators in it count as alive until their lifetimes end.", m.where()...)
 	case m.Mandatory:
 		m.Log.Info("Waiting for the peering object to be created, because the peering is mandatory.", m.where()...)
 	default:
-		m.Log.Debug("There is no peering object, so nobody can be told of this operator.", m.where()...)
+		m.Log.Debug("There is no peering object, so other operators are not notified of this one.", m.where()...)
 	}
 }
 
-// where are the attributes that name the peering object.
+// where returns log attributes that identify the peering object.
 func (m *Member) where() []any {
 	attrs := []any{"peering", m.Name, "resource", m.Place.Info.String()}
 	if m.Place.Namespace != "" {
@@ -210,7 +210,7 @@ func (m *Member) where() []any {
 	return attrs
 }
 
-// act makes us pause or go on.
+// act pauses or resumes this operator.
 func (m *Member) act(d Decision) {
 	m.note(d.Unreadable)
 	m.warn(d)
@@ -221,24 +221,24 @@ func (m *Member) act(d Decision) {
 	switch why {
 	case higher:
 		m.Log.Info(fmt.Sprintf("Pausing operations in favour of %s.", list(d.Higher)), m.where()...)
-		m.toggle(why, "an operator of a higher priority is there: "+d.Higher[0].Identity)
+		m.toggle(why, "an operator with a higher priority is running: "+d.Higher[0].Identity)
 	case same:
 		m.Log.Warn(fmt.Sprintf("Pausing all operators, including self: %s", list(d.Same)), m.where()...)
-		m.toggle(why, "an operator of the same priority is there: "+d.Same[0].Identity)
+		m.toggle(why, "an operator with the same priority is running: "+d.Same[0].Identity)
 	default:
-		m.Log.Info("Resuming operations after the pause. Nobody of the same or a higher priority is there.", m.where()...)
-		m.toggle(why, "nobody of the same or a higher priority is there")
+		m.Log.Info("Resuming operations after the pause. No operator with the same or a higher priority is running.", m.where()...)
+		m.toggle(why, "no operator with the same or a higher priority is running")
 	}
 }
 
-// reason is why we pause.
+// reason is the reason for the pause.
 type reason int
 
 const (
-	none    reason = iota // we do not
-	higher                // somebody of a higher priority is there
-	same                  // somebody of the same priority is there
-	waiting               // the peering object was not seen yet
+	none    reason = iota // not paused
+	higher                // an operator with a higher priority is alive
+	same                  // an operator with the same priority is alive
+	waiting               // the peering object has not been seen yet
 )
 
 func reasonOf(d Decision) reason {
@@ -257,8 +257,8 @@ func (m *Member) toggle(why reason, text string) {
 	m.Toggle(why != none, text)
 }
 
-// warn tells of operators of the same priority, again when others join them.
-// While somebody of a higher priority is there, they all pause anyway.
+// warn logs operators with the same priority, and again when others join them. While an
+// operator with a higher priority is alive, they all pause anyway.
 func (m *Member) warn(d Decision) {
 	var rivals []string
 	if len(d.Higher) == 0 {
@@ -274,7 +274,7 @@ func (m *Member) warn(d Decision) {
 	m.rivals = rivals
 }
 
-// note tells of records that cannot be read, again when the reason changes.
+// note logs unreadable records, and again when the reason changes.
 func (m *Member) note(unreadable map[string]error) {
 	for id, err := range unreadable {
 		if m.noted[id] != err.Error() {
@@ -285,8 +285,7 @@ func (m *Member) note(unreadable map[string]error) {
 	maps.DeleteFunc(m.noted, func(id string, _ string) bool { return unreadable[id] == nil })
 }
 
-// latest is a channel of which only the newest value counts. One goroutine may
-// put.
+// latest is a channel that keeps only the newest value. Only one goroutine may call put.
 type latest[T any] chan T
 
 func newLatest[T any]() latest[T] { return make(latest[T], 1) }

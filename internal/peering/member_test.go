@@ -33,7 +33,7 @@ func start(t *testing.T, s *server, identity string, priority int, adjust ...fun
 	c.Identity, c.Priority, c.Log = identity, priority, slog.New(r.log)
 	c.Toggle = func(paused bool, why string) {
 		if why == "" {
-			t.Error("no reason was told")
+			t.Error("Toggle got no reason")
 		}
 		r.told = append(r.told, fmt.Sprint(paused))
 	}
@@ -52,7 +52,7 @@ func start(t *testing.T, s *server, identity string, priority int, adjust ...fun
 	return r
 }
 
-// expect waits, and compares who is paused then.
+// expect waits, and compares which members are paused.
 func expect(t *testing.T, after time.Duration, what string, want map[*running]bool) {
 	t.Helper()
 	time.Sleep(after)
@@ -88,12 +88,12 @@ func TestAHigherPriorityTakesOverAndGivesBack(t *testing.T) {
 		}
 		low.stop()
 		if left := s.status(clusterPlace, "default"); len(left) != 0 {
-			t.Errorf("records are left: %v", left)
+			t.Errorf("records remain: %v", left)
 		}
 	})
 }
 
-func TestEqualPrioritiesAllPauseAndAreToldHowToGoOn(t *testing.T) {
+func TestEqualPrioritiesAllPauseAndLogTheRemedy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		s.create(clusterPlace, "default", nil)
@@ -110,8 +110,8 @@ func TestEqualPrioritiesAllPauseAndAreToldHowToGoOn(t *testing.T) {
 	})
 }
 
-// The one who died does nothing any more, so that no event tells of it.
-func TestTheDeathOfAPeerIsNoticedWithoutAnyEvent(t *testing.T) {
+// A dead operator writes nothing, so no event reports its death.
+func TestAnExpiredPeerIsDetectedWithoutAnEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		s.create(clusterPlace, "default", map[string]any{"ghost": record(100, 20, 0)})
@@ -125,7 +125,7 @@ func TestTheDeathOfAPeerIsNoticedWithoutAnyEvent(t *testing.T) {
 	})
 }
 
-func TestOneOfManyRemovesTheDeadAndNobodyFights(t *testing.T) {
+func TestOneOfManyRemovesExpiredRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		s.create(clusterPlace, "default", map[string]any{"dead1": record(100, 10, time.Minute), "dead2": record(0, 10, time.Minute)})
@@ -151,8 +151,8 @@ func TestOneOfManyRemovesTheDeadAndNobodyFights(t *testing.T) {
 	})
 }
 
-// Between the decision and the removal, the owner of the record comes back.
-func TestAPeerThatComesBackKeepsItsRecord(t *testing.T) {
+// The owner of the record returns between the decision and the removal.
+func TestAReturningPeerKeepsItsRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		s.create(clusterPlace, "default", map[string]any{"late": record(100, 10, time.Minute)})
@@ -198,13 +198,13 @@ func TestOnlyKeepAlivesAreWrittenWhenNothingChanges(t *testing.T) {
 	})
 }
 
-func TestAMandatoryPeeringIsWaitedFor(t *testing.T) {
+func TestAMandatoryMemberWaitsForThePeeringObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		mandatory := func(c *Config) { c.Mandatory = true }
 		m := start(t, s, "me", 0, mandatory)
 		if !m.Paused() {
-			t.Error("it does not begin with a pause")
+			t.Error("it does not start paused")
 		}
 		expect(t, 10*time.Minute, "no object", map[*running]bool{m: true})
 		if lines := m.log.Take("INFO"); len(lines) != 1 || !strings.Contains(lines[0], "Waiting for the peering object") {
@@ -213,7 +213,7 @@ func TestAMandatoryPeeringIsWaitedFor(t *testing.T) {
 		s.create(clusterPlace, "default", map[string]any{"boss": record(1, 30, 0)})
 		expect(t, time.Second, "with a conflict", map[*running]bool{m: true})
 		if s.status(clusterPlace, "default")["me"] == nil {
-			t.Error("the new object has no record of ours yet")
+			t.Error("our record is not in the new object yet")
 		}
 		expect(t, 30*time.Second, "without", map[*running]bool{m: false})
 		if d := cmp.Diff([]string{"true", "true", "false"}, m.told); d != "" {
@@ -222,7 +222,7 @@ func TestAMandatoryPeeringIsWaitedFor(t *testing.T) {
 	})
 }
 
-func TestWithoutAnObjectNobodyPauses(t *testing.T) {
+func TestWithoutAPeeringObjectNoMemberPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		m := start(t, s, "me", 0, func(c *Config) { c.Stealth = true })
@@ -234,7 +234,7 @@ func TestWithoutAnObjectNobodyPauses(t *testing.T) {
 		s.create(clusterPlace, "default", nil)
 		expect(t, time.Second, "created", map[*running]bool{m: false})
 		if s.status(clusterPlace, "default")["me"] == nil {
-			t.Error("the new object has no record of ours")
+			t.Error("our record is not in the new object")
 		}
 		if lines := m.log.Take("DEBUG Keep-alive"); len(lines) != 0 {
 			t.Errorf("stealth: got %q", lines)
@@ -242,7 +242,7 @@ func TestWithoutAnObjectNobodyPauses(t *testing.T) {
 	})
 }
 
-func TestAVanishedObjectKillsNobody(t *testing.T) {
+func TestADeletedObjectKeepsItsPeersAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		s.create(clusterPlace, "default", map[string]any{"boss": record(1, 300, 0)})
@@ -257,7 +257,7 @@ func TestAVanishedObjectKillsNobody(t *testing.T) {
 		s.create(clusterPlace, "default", nil)
 		expect(t, time.Second, "again", map[*running]bool{m: false})
 		if s.status(clusterPlace, "default")["me"] == nil {
-			t.Error("the new object has no record of ours")
+			t.Error("our record is not in the new object")
 		}
 	})
 }
@@ -286,9 +286,8 @@ func TestErrorsAreLoggedOnceAndRetriedInTime(t *testing.T) {
 	})
 }
 
-// A short failure at the wrong time must not make the others believe that we
-// are dead.
-func TestARenewalThatFailsIsTriedAgainBeforeTheLifetimeEnds(t *testing.T) {
+// A short failure at the wrong time must not make us look dead to the others.
+func TestAFailedRenewalIsRetriedBeforeTheLifetimeEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		s.create(clusterPlace, "default", nil)
@@ -307,7 +306,7 @@ func TestARenewalThatFailsIsTriedAgainBeforeTheLifetimeEnds(t *testing.T) {
 	})
 }
 
-func TestARecordRemovedByOthersIsPutBackCalmly(t *testing.T) {
+func TestARecordRemovedByOthersIsRestoredAfterAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		s.create(clusterPlace, "default", nil)
@@ -316,9 +315,9 @@ func TestARecordRemovedByOthersIsPutBackCalmly(t *testing.T) {
 		s.merge(t, clusterPlace, "default", `{"status":{"me":null}}`)
 		expect(t, time.Second, "put back", map[*running]bool{m: false})
 		if s.status(clusterPlace, "default")["me"] == nil {
-			t.Error("the record was not put back")
+			t.Error("the record was not written again")
 		}
-		// Somebody whose clock is ahead removes it each time.
+		// An operator whose clock is ahead removes it each time.
 		s.sent()
 		for range 60 {
 			if s.status(clusterPlace, "default")["me"] != nil {
@@ -332,7 +331,7 @@ func TestARecordRemovedByOthersIsPutBackCalmly(t *testing.T) {
 	})
 }
 
-func TestGarbageIsReportedOnceAndIgnored(t *testing.T) {
+func TestInvalidRecordsAreLoggedOnceAndIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		s.create(clusterPlace, "default", map[string]any{"text": "hello", "list": []any{1}, "odd": map[string]any{"lastseen": "yesterday"}, "null": nil,
@@ -345,12 +344,12 @@ func TestGarbageIsReportedOnceAndIgnored(t *testing.T) {
 			t.Errorf("got %q", lines)
 		}
 		if left := s.status(clusterPlace, "default"); left["text"] != "hello" || left["list"] == nil {
-			t.Errorf("others' garbage was removed: %v", left)
+			t.Errorf("invalid records of others were removed: %v", left)
 		}
 	})
 }
 
-func TestAStatusThatIsNoObjectIsNone(t *testing.T) {
+func TestAStatusThatIsNotAnObjectIsEmpty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		s.create(clusterPlace, "default", nil)
@@ -360,7 +359,7 @@ func TestAStatusThatIsNoObjectIsNone(t *testing.T) {
 	})
 }
 
-func TestTheStatusIsWrittenWhereTheResourceHasIt(t *testing.T) {
+func TestTheStatusSubresourceIsUsedIfItExists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		place := Place{Info: namespacedKind, Namespace: "ns1"}
@@ -397,7 +396,7 @@ func TestStoppingIsBounded(t *testing.T) {
 		})
 		began := time.Now()
 		m.stop()
-		if took := time.Since(began); took != farewell {
+		if took := time.Since(began); took != removeLimit {
 			t.Errorf("it took %v", took)
 		}
 		if lines := m.log.Take("WARN"); len(lines) != 1 || !strings.Contains(lines[0], "stays in the peering object") {
@@ -406,8 +405,8 @@ func TestStoppingIsBounded(t *testing.T) {
 	})
 }
 
-// A renewal under way when the member stops must not arrive after the removal.
-func TestARenewalUnderWayIsWaitedFor(t *testing.T) {
+// A renewal in flight when the member stops must not arrive after the removal.
+func TestStoppingWaitsForARenewalInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		s.create(clusterPlace, "default", nil)
@@ -416,12 +415,12 @@ func TestARenewalUnderWayIsWaitedFor(t *testing.T) {
 		time.Sleep(time.Second)
 		m.stop()
 		if left := s.status(clusterPlace, "default"); len(left) != 0 {
-			t.Errorf("left: %v", left)
+			t.Errorf("records remain: %v", left)
 		}
 	})
 }
 
-func TestWhoeverHasNoLifetimeIsNotAnnounced(t *testing.T) {
+func TestWithoutALifetimeNoRecordIsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		s.create(clusterPlace, "default", map[string]any{"boss": record(1, 30, 0)})
@@ -434,7 +433,7 @@ func TestWhoeverHasNoLifetimeIsNotAnnounced(t *testing.T) {
 	})
 }
 
-func TestARecordThatIsNotKeptIsReported(t *testing.T) {
+func TestARecordDroppedByTheServerIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		s.create(clusterPlace, "default", nil)

@@ -39,20 +39,20 @@ func TestRecordsAreReadInAllForms(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoRecordIsNamed(t *testing.T) {
+func TestInvalidRecordsAreReported(t *testing.T) {
 	for problem, value := range map[string]any{
 		"must be an object":             "text",
 		"not <nil>":                     nil,
 		"not []":                        []any{},
-		"the priority":                  map[string]any{"priority": "high"},
-		"\"\" is no integer":            map[string]any{"priority": ""},
-		"true is no integer":            map[string]any{"priority": true},
-		"the lifetime":                  map[string]any{"lifetime": map[string]any{}},
-		"can be counted with":           map[string]any{"lifetime": math.Inf(1)},
+		"priority: ":                    map[string]any{"priority": "high"},
+		"\"\" is not an integer":        map[string]any{"priority": ""},
+		"true is not an integer":        map[string]any{"priority": true},
+		"lifetime: ":                    map[string]any{"lifetime": map[string]any{}},
+		"is out of range":               map[string]any{"lifetime": math.Inf(1)},
 		"NaN":                           map[string]any{"priority": math.NaN()},
 		"\"yesterday\" is not":          map[string]any{"lastseen": "yesterday"},
-		"must be a text, not float64":   map[string]any{"lastseen": 12.5},
-		"the time it was last seen: \"": map[string]any{"lastseen": "2026-13-13T00:00:00Z"},
+		"must be a string, not float64": map[string]any{"lastseen": 12.5},
+		"lastseen: \"":                  map[string]any{"lastseen": "2026-13-13T00:00:00Z"},
 	} {
 		records, unreadable := Parse(map[string]any{"a": map[string]any{}, "b": value}, noon)
 		if err := unreadable["b"]; len(records) != 1 || err == nil || !strings.Contains(err.Error(), problem) {
@@ -61,8 +61,8 @@ func TestWhatIsNoRecordIsNamed(t *testing.T) {
 	}
 }
 
-// What we write is what we read.
-func TestRecordsSurviveTheWire(t *testing.T) {
+// Written records are read back unchanged.
+func TestRecordsSurviveARoundTrip(t *testing.T) {
 	for _, r := range []Record{
 		{Identity: "a", Priority: math.MinInt32, Lifetime: time.Second, LastSeen: noon},
 		{Identity: "b", Priority: 100, Lifetime: 100 * 24 * time.Hour, LastSeen: noon.Truncate(time.Second)},
@@ -82,7 +82,7 @@ func TestRecordsSurviveTheWire(t *testing.T) {
 	}
 }
 
-func TestWhoeverIsOfNoConsequenceIsNotWaitedFor(t *testing.T) {
+func TestLowerPrioritiesAreNotWaitedFor(t *testing.T) {
 	status := map[string]any{
 		"me":   map[string]any{"priority": 1000, "lastseen": formatTime(noon)},
 		"low":  map[string]any{"priority": 4, "lifetime": 1, "lastseen": formatTime(noon)},

@@ -6,8 +6,8 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// The names of the resources of peering objects. The second group is that of
-// old installations; where there are both, both are used.
+// Names of the peering resources. The second group is that of old installations. If the
+// cluster has both, both are used.
 const (
 	version           = "v1"
 	clusterPlural     = "clusterkopfpeerings"
@@ -15,8 +15,8 @@ const (
 	group, groupOfOld = "kopf.dev", "zalando.org"
 )
 
-// Resources are the peering resources among those that a cluster serves:
-// cluster-wide ones or namespaced ones.
+// Resources returns the peering resources among infos: the cluster-wide or the
+// namespaced ones.
 func Resources(infos []kind.Info, clusterwide bool) []kind.Info {
 	plural := namespacedPlural
 	if clusterwide {
@@ -34,14 +34,14 @@ func Resources(infos []kind.Info, clusterwide bool) []kind.Info {
 	return found
 }
 
-// Place is where a peering object may be.
+// Place is a possible location of a peering object.
 type Place struct {
 	Info      kind.Info
-	Namespace string // "" for cluster-wide ones
+	Namespace string // empty for cluster-wide resources
 }
 
-// Places are all places in the namespaces; cluster-wide resources have one
-// each, whatever the namespaces.
+// Places returns all places in the namespaces. A cluster-wide resource has one place,
+// whatever the namespaces.
 func Places(resources []kind.Info, namespaces []string) []Place {
 	var places []Place
 	for _, info := range resources {
@@ -56,7 +56,7 @@ func Places(resources []kind.Info, namespaces []string) []Place {
 	return places
 }
 
-// String is the end of a message about the place.
+// String returns the place for the end of a message.
 func (p Place) String() string {
 	if p.Namespace == "" {
 		return "cluster-wide"

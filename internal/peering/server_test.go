@@ -18,14 +18,13 @@ var (
 	clusterPlace   = Place{Info: clusterKind}
 )
 
-// server keeps peering objects in memory and notes what is asked of it, in virtual
-// time.
+// server keeps peering objects in memory and records requests, in virtual time.
 type server struct {
 	*fakeobject.Server
 	mu       sync.Mutex
 	requests []string // "5s PATCH /path {body}" of all but watches
 
-	// fault, if set, may answer a request other than a watch instead.
+	// fault may respond instead to a request other than a watch. May be nil.
 	fault func(*http.Request) (*http.Response, error)
 }
 
@@ -62,7 +61,7 @@ func path(p Place, name string) string {
 	return path
 }
 
-// create makes a peering object with records of "priority lifetime lastseen".
+// create creates a peering object with the given records.
 func (s *server) create(p Place, name string, status map[string]any) {
 	meta := map[string]any{"name": name}
 	if p.Namespace != "" {
@@ -75,19 +74,19 @@ func (s *server) create(p Place, name string, status map[string]any) {
 	s.Create(path(p, name), o)
 }
 
-// merge is a change made by somebody else.
+// merge changes the object like another client.
 func (s *server) merge(t *testing.T, p Place, name string, format string, args ...any) {
 	t.Helper()
 	s.Merge(t, path(p, name), fmt.Sprintf(format, args...))
 }
 
-// status is that of a peering object now.
+// status returns the current status of a peering object.
 func (s *server) status(p Place, name string) map[string]any {
 	status, _ := s.Object(path(p, name))["status"].(map[string]any)
 	return status
 }
 
-// sent are the requests so far, and forgets them.
+// sent returns the requests since the last call.
 func (s *server) sent() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

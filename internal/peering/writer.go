@@ -18,69 +18,69 @@ import (
 )
 
 const (
-	// farewell is how long taking our record away may take in all.
-	farewell = 5 * time.Second
+	// removeLimit limits the removal of our record, including retries.
+	removeLimit = 5 * time.Second
 
-	// calm is after which time our record is written again if it was removed by
-	// somebody else. Sooner than that, two operators whose clocks disagree would
-	// write and remove it as fast as they can.
+	// calm is the pause before our record is written again after another operator
+	// removed it. Without it, two operators whose clocks disagree would write and
+	// remove it in a tight loop.
 	calm = 5 * time.Second
 
-	// tidying is by how much removing the dead is put off at random, so that
-	// usually one of several operators does it and the others see it done.
+	// tidying is the maximum random delay before expired records are removed. Usually
+	// one of several operators removes them, and the others see the result.
 	tidying = time.Second
 
-	// maxAttempt limits a request, the first pause after a failed one is
-	// firstPause. Both are shorter for short lifetimes.
+	// maxAttempt limits a request. For short lifetimes the limit is lower. firstPause
+	// is the first pause after a failure.
 	maxAttempt = 10 * time.Second
 	firstPause = time.Second
 )
 
-// order is what the newest state of the object asks for.
+// order is the work that follows from the newest state of the object.
 type order struct {
-	absent  bool     // our record is not there
-	dead    []string // to be removed
-	version string   // of the object in which they were seen
+	absent  bool     // our record is missing
+	dead    []string // records to remove
+	version string   // resource version in which they were seen
 }
 
 func orderOf(d Decision, version string) order {
 	if version == "" {
-		return order{} // there is nothing to write to
+		return order{} // there is no object to write to
 	}
 	return order{absent: d.Absent, dead: d.Dead, version: version}
 }
 
-// writer sends all writes of one member, one after the other.
+// writer sends all writes of one member sequentially.
 type writer struct {
 	Config
 	client *kube.Client
 	orders latest[order]
 
 	renewAt  time.Time
-	absentAt time.Time // when to renew because our record is not there; zero if it is
-	dead     order     // what to remove
-	deadAt   time.Time // when; zero if nothing
+	absentAt time.Time // when to renew because our record is missing; zero if it is not
+	dead     order     // records to remove
+	deadAt   time.Time // when to remove them; zero if there are none
 	tidied   string    // the version in which that was tried
 
-	renewed  time.Time       // when it last succeeded
+	renewed  time.Time       // time of the last success
 	missing  bool            // there was no object at the last attempt
-	written  bool            // our record may be there
-	failures int             // of renewals, in a row
+	written  bool            // our record may be in the object
+	failures int             // failed renewals in a row
 	told     map[string]bool // kinds of failures since the last success
-	dropped  bool            // it was told that our record is not kept
+	dropped  bool            // it was logged that the server drops our record
 }
 
 func newWriter(c Config) *writer {
-	// A writer has pauses of its own: requests would be retried for longer
-	// than a record lives.
+	// A writer has its own pauses: the client's retries would outlast the lifetime of a
+	// record.
 	return &writer{Config: c, client: c.Client.WithBackoffs(nil), orders: newLatest[order](), told: map[string]bool{}}
 }
 
-// run renews our record and removes the dead until ctx is done; then it takes
-// our record away. A renewal that is under way in that moment is waited for:
-// otherwise it might arrive after the removal.
+// run renews our record and removes expired ones until ctx ends. Then it removes our
+// record. It waits for a renewal in flight first: otherwise it might arrive after the
+// removal.
 func (w *writer) run(ctx context.Context) {
-	writes, cancel := outlive(ctx, farewell)
+	writes, cancel := outlive(ctx, removeLimit)
 	defer cancel()
 	defer func() { w.leave(writes) }()
 	w.renewAt = time.Now()
@@ -102,14 +102,14 @@ func (w *writer) run(ctx context.Context) {
 	}
 }
 
-// take puts an order on the schedule in place of the former one.
+// take schedules an order. It replaces the previous one.
 func (w *writer) take(o order) {
 	now := time.Now()
 	switch {
 	case !o.absent:
 		w.absentAt = time.Time{}
 	case w.missing:
-		w.absentAt = now // the object was made after all
+		w.absentAt = now // the object has been created
 	case w.absentAt.IsZero() && w.failures == 0:
 		w.absentAt = w.renewed.Add(calm)
 	}
@@ -123,7 +123,7 @@ func (w *writer) take(o order) {
 	w.dead = o
 }
 
-// next is when there is something to do.
+// next returns the time of the next write.
 func (w *writer) next() time.Time {
 	next := w.renewAt
 	for _, at := range []time.Time{w.absentAt, w.deadAt} {
@@ -151,7 +151,7 @@ func (w *writer) renew(ctx context.Context, now time.Time) {
 	w.renewAt = now.Add(Interval(w.Lifetime, leastAhead+time.Second*time.Duration(rand.N(6))))
 	record := Record{Identity: w.Identity, Priority: w.Priority, Lifetime: w.Lifetime, LastSeen: now}
 	if record.Value() == nil {
-		return // nobody shall know of us
+		return // no record without a lifetime
 	}
 	w.written = true
 	body, err := w.patch(ctx, map[string]any{"status": map[string]any{w.Identity: record.Value()}})
@@ -165,11 +165,11 @@ func (w *writer) renew(ctx context.Context, now time.Time) {
 		w.written, w.missing, w.failures = false, true, 0
 		w.say("not found")
 	default:
-		// Soon enough to be in time, if that is possible at all.
+		// Retry soon enough to be in time, if possible.
 		pause := min(firstPause<<min(w.failures, 10), max(w.Lifetime/6, firstPause))
 		w.failures++
 		w.renewAt = time.Now().Add(w.jittered(pause))
-		w.tell(err, "The operator cannot tell the others that it lives; trying again.")
+		w.tell(err, "Cannot renew the record of this operator in the peering object; retrying.")
 	}
 }
 
@@ -185,7 +185,7 @@ func (w *writer) say(result string) {
 	w.Log.Debug(fmt.Sprintf("Keep-alive in '%s' %s: %s.", w.Name, w.Place, result), "resource", w.Place.Info.String())
 }
 
-// verify tells of a server that takes our record and does not keep it.
+// verify logs if the server accepted our record but did not store it.
 func (w *writer) verify(body *object.Body) {
 	if _, kept := body.Lookup("status", w.Identity); kept || w.dropped {
 		return
@@ -195,9 +195,9 @@ func (w *writer) verify(body *object.Body) {
 		"peering", w.Name, "resource", w.Place.Info.String())
 }
 
-// tidy removes the dead, if nobody has changed the object since they were
-// seen: one of them may have come back, or is removed already. Whatever has
-// changed will be seen.
+// tidy removes expired records, unless the object has changed since they were seen: an
+// operator may have returned, or the records were removed already. The changed object
+// is evaluated again.
 func (w *writer) tidy(ctx context.Context) {
 	w.deadAt, w.tidied = time.Time{}, w.dead.version
 	nulls := map[string]any{}
@@ -209,11 +209,11 @@ func (w *writer) tidy(ctx context.Context) {
 		"status":   nulls,
 	})
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-		w.tell(err, "Records of operators that are gone cannot be removed from the peering object.")
+		w.tell(err, "Cannot remove expired records from the peering object.")
 	}
 }
 
-// leave takes our record away.
+// leave removes our record.
 func (w *writer) leave(ctx context.Context) {
 	for w.written {
 		_, err := w.patch(ctx, map[string]any{"status": map[string]any{w.Identity: nil}})
@@ -222,7 +222,7 @@ func (w *writer) leave(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-			w.Log.Warn("The record of this operator stays in the peering object until its lifetime ends: it cannot be removed.",
+			w.Log.Warn("Cannot remove the record of this operator; it stays in the peering object until its lifetime ends.",
 				"peering", w.Name, "error", err)
 			return
 		case <-time.After(w.jittered(firstPause)):
@@ -230,8 +230,8 @@ func (w *writer) leave(ctx context.Context) {
 	}
 }
 
-// patch changes the peering object. What is written is the same when it is
-// written twice, so that lost answers need no care.
+// patch changes the peering object. All changes are idempotent, so a lost response
+// needs no special handling.
 func (w *writer) patch(ctx context.Context, change map[string]any) (*object.Body, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(min(w.Lifetime/4, maxAttempt), firstPause))
 	defer cancel()
@@ -246,7 +246,7 @@ func write(ctx context.Context, client *kube.Client, place Place, name string, c
 	return client.Patch(ctx, target(place, name), types.MergePatchType, body)
 }
 
-// tell logs each kind of failure once until there is a success.
+// tell logs each kind of failure once until a success.
 func (w *writer) tell(err error, message string) {
 	kind := message + failure(err)
 	if w.told[kind] {
@@ -260,7 +260,7 @@ func (w *writer) tell(err error, message string) {
 	w.Log.Warn(message, attrs...)
 }
 
-// resource is how roles name what is written to.
+// resource returns the written resources as RBAC roles name them.
 func resource(t kube.Target) string {
 	name := t.Info.Plural
 	if t.Subresource != "" {
@@ -269,7 +269,7 @@ func resource(t kube.Target) string {
 	return name + " in the group " + t.Info.Group
 }
 
-// failure tells different failures from repetitions.
+// failure returns the kind of a failure.
 func failure(err error) string {
 	if s, ok := kube.Refused(err); ok {
 		return http.StatusText(int(s.Code))
@@ -281,7 +281,7 @@ func failure(err error) string {
 	return "other"
 }
 
-// outlive makes a context that ends some time later than another one.
+// outlive returns a context that ends some time after ctx.
 func outlive(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

@@ -9,7 +9,7 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// Body is the event as the cluster takes it.
+// Body returns the event as a Kubernetes object.
 func (c Config) Body(e Event, now time.Time) map[string]any {
 	namespace := cmp.Or(e.About.Namespace, c.Namespace, "default")
 	involved := Reference(e.About)
@@ -26,7 +26,7 @@ func (c Config) Body(e Event, now time.Time) map[string]any {
 	}
 }
 
-// Reference is what tells an object from all others; what is empty is left out.
+// Reference returns the fields that identify an object, without empty ones.
 func Reference(i object.Identity) map[string]any {
 	ref := map[string]any{}
 	for key, value := range map[string]string{
@@ -39,15 +39,15 @@ func Reference(i object.Identity) map[string]any {
 	return ref
 }
 
-// longest is the number of characters that the message of an event may have. The
-// ellipse replaces the middle of a longer one.
+// longest is the maximum number of characters of a message. ellipse replaces the middle
+// of longer ones.
 const (
 	longest = 1024
 	ellipse = "..."
 )
 
-// Cut shortens a message to the characters that an event may have, as Kopf does: a
-// longer one loses its middle.
+// Cut shortens a message that is too long for an event, by removing its middle, as Kopf
+// does.
 func Cut(message string) string {
 	runes := []rune(message)
 	if len(runes) <= longest {
@@ -58,8 +58,9 @@ func Cut(message string) string {
 	return string(runes[:head]) + ellipse + string(runes[len(runes)-tail:])
 }
 
-// fit shortens a message to as many bytes as it may have characters. No character
-// is torn apart. Servers that count bytes refuse longer ones.
+// fit limits a message to as many bytes as it may have characters, for servers that
+// count bytes and reject longer messages. It does not change ASCII messages that Cut
+// has shortened, and never splits a character.
 func fit(message string) string {
 	if len(message) <= longest {
 		return message

@@ -11,9 +11,9 @@ import (
 	"gopf.dev/gopf/logs"
 )
 
-// FromLogs makes a handler of log lines that passes all of them on, and posts
-// those about objects as events if they are of the level at least. The object
-// must be attached to the logger under [logs.Object].
+// FromLogs returns a log handler that passes all records on, and posts records about
+// objects as events if they have at least the given level. The object must be attached
+// to the logger as [logs.Object].
 func FromLogs(next slog.Handler, level slog.Level, post func(Event)) slog.Handler {
 	text := &sink{}
 	return &logHandler{
@@ -26,9 +26,9 @@ type logHandler struct {
 	next  slog.Handler
 	level slog.Level
 	post  func(Event)
-	about object.Identity // nobody if it has no name
+	about object.Identity // no object if the name is empty
 
-	// The text of an event is that of the line in the plain format.
+	// The text of an event is the record in the plain format.
 	sink *sink
 	text slog.Handler
 }
@@ -98,7 +98,7 @@ func eventType(level slog.Level) string {
 	return "Error"
 }
 
-// sink takes lines as they are printed, one at a time.
+// sink collects formatted records, one at a time.
 type sink struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

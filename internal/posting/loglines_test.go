@@ -17,7 +17,7 @@ func TestLogLinesAboutObjectsBecomeEvents(t *testing.T) {
 	next := logs.New(&printed, logs.Options{Format: logs.Plain, Prefix: true, Level: slog.LevelWarn})
 	log := slog.New(FromLogs(next, slog.LevelInfo, func(e Event) { posted = append(posted, e) }))
 
-	log.Error("about nobody")
+	log.Error("about no object")
 	about := log.With(slog.Group(logs.Object, "apiVersion", "v1", "kind", "Pod", "name", "a", "namespace", "ns", "uid", "u"))
 	about.Debug("below the level")
 	about.Info("Handler 'fn' succeeded.", "handler", "fn")
@@ -33,7 +33,7 @@ func TestLogLinesAboutObjectsBecomeEvents(t *testing.T) {
 	if diff := cmp.Diff(want, posted); diff != "" {
 		t.Errorf("events: -want +got\n%s", diff)
 	}
-	const lines = "about nobody\n[ns/a] slow attempt=2 pvc=x\n[ns/a] broken\n"
+	const lines = "about no object\n[ns/a] slow attempt=2 pvc=x\n[ns/a] broken\n"
 	if diff := cmp.Diff(lines, printed.String()); diff != "" {
 		t.Errorf("lines: -want +got\n%s", diff)
 	}

@@ -1,5 +1,5 @@
-// Package posting posts Kubernetes events about objects: in the background, in
-// order, and never at the cost of anything else.
+// Package posting posts Kubernetes events about objects: in the background, in order,
+// and without ever delaying the callers.
 package posting
 
 import (
@@ -17,44 +17,45 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// Config says who posts.
+// Config configures a [Poster].
 type Config struct {
 	Enabled    bool
-	Loggers    bool       // log lines about objects are posted, too
-	Level      slog.Level // the least of them, and of what handlers tell by level
-	Component  string     // the operator, as events tell it
-	Instance   string     // which of its processes
-	NamePrefix string     // of the events' own names
-	Namespace  string     // for events about cluster-scoped objects; "" is "default"
+	Loggers    bool       // also post log records about objects
+	Level      slog.Level // minimum level of log records, and of events that handlers post by level
+	Component  string     // name of the operator in events
+	Instance   string     // identity of the process
+	NamePrefix string     // of the names of events
+	Namespace  string     // for events about cluster-scoped objects; empty means "default"
 	Log        *slog.Logger
 
-	// Posted and Dropped, if set, are told of events that were posted, and of how
-	// many are lost. They must be quick.
+	// Posted is called for each posted event, Dropped with the number of lost events.
+	// They must not block. May be nil.
 	Posted  func()
 	Dropped func(n int)
 }
 
-// Event is something to be told about an object.
+// Event is a Kubernetes event about an object.
 type Event struct {
 	About   object.Identity
-	Type    string // "Normal", "Warning", or whatever
+	Type    string // "Normal", "Warning", or any other
 	Reason  string // one word
 	Message string
 }
 
-// backlog is how many events may wait to be posted. Beyond that they are lost,
-// and it is told how many.
+// backlog limits the events that wait to be posted. Further ones are lost; their number
+// is logged.
 const backlog = 1000
 
-// repeats is for how long equal events are posted as one.
+// repeats is the time during which equal events are posted as one.
 const repeats = time.Minute
 
-// Creator is the part of the cluster's API that is needed.
+// Creator is the part of the API client that is needed.
 type Creator interface {
 	Create(ctx context.Context, t kube.Target, body []byte, params ...kube.Param) (*object.Body, error)
 }
 
-// Poster posts events. Its methods may be called from anywhere.
+// Poster posts events. Its methods are safe for concurrent use. A nil *Poster posts
+// nothing.
 type Poster struct {
 	config Config
 	api    Creator
@@ -66,21 +67,21 @@ type Poster struct {
 	seen map[Event]*repeated
 }
 
-// repeated is an event that was posted lately.
+// repeated is a recently posted event.
 type repeated struct {
 	since time.Time
-	more  int // how many times it came since
+	more  int // repeats since then
 }
 
-// New makes a poster; Run makes it post.
+// New returns a poster. Run starts it.
 func New(api Creator, c Config) *Poster {
 	return &Poster{config: c, api: api, queue: make(chan Event, backlog), seen: map[Event]*repeated{}}
 }
 
-// Post queues a Kubernetes event. It does not wait. Repeats within a minute are
-// posted once, with their number, when the minute is over.
+// Post queues a Kubernetes event. It does not block. Repeats within a minute are posted
+// once, with their number, when the minute is over.
 //
-// Events about Event objects are never posted: each would cause the next one.
+// Events about Event objects are never posted: each would cause another one.
 func (p *Poster) Post(e Event) {
 	if p == nil || !p.config.Enabled || isEvent(e.About) {
 		return
@@ -92,18 +93,18 @@ func (p *Poster) Post(e Event) {
 		r.more++
 		return
 	}
-	if p.put(e) { // so that what is remembered is bounded, too
+	if p.put(e) { // bounds seen as well
 		p.seen[e] = &repeated{since: time.Now()}
 	}
 }
 
-// isEvent reports whether the object is a Kubernetes event. The API server has
-// each of them in two groups: an event created in one appears in the other.
+// isEvent reports whether the object is a Kubernetes event. The API server serves each
+// of them in two groups: an event created in one appears in the other.
 func isEvent(i object.Identity) bool {
 	return i.Kind == "Event" && (i.APIVersion == "v1" || strings.HasPrefix(i.APIVersion, "events.k8s.io/"))
 }
 
-// put has an event posted, if there is room.
+// put queues an event and reports whether there was room.
 func (p *Poster) put(e Event) bool {
 	select {
 	case p.queue <- e:
@@ -121,7 +122,7 @@ func (p *Poster) dropped() {
 	}
 }
 
-// Run posts events until the context is done; what waits then is lost.
+// Run posts events until ctx ends. Events that wait then are lost.
 func (p *Poster) Run(ctx context.Context) {
 	tidy := time.NewTicker(repeats)
 	defer tidy.Stop()
@@ -137,7 +138,7 @@ func (p *Poster) Run(ctx context.Context) {
 	}
 }
 
-// tidy tells repetitions by their number, and losses by theirs.
+// tidy posts repeated events with their number, and logs the number of lost ones.
 func (p *Poster) tidy() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,14 +153,14 @@ func (p *Poster) tidy() {
 		}
 	}
 	if p.lost > 0 {
-		p.config.Log.Warn("There are more events to be posted than the cluster takes: some are lost.", "lost", p.lost)
+		p.config.Log.Warn("Kubernetes events were lost because they could not be posted fast enough.", "lost", p.lost)
 		p.lost = 0
 	}
 }
 
-// send posts one event. API servers promise 1,024 characters for a message, but
-// those of today count bytes. So a wide message that is refused is posted again
-// with fewer characters, and the ones after it are shortened at once.
+// send posts one event. API servers document a limit of 1,024 characters for a message,
+// but current versions count bytes. If the server rejects a message for that reason,
+// send posts it again with fewer characters and shortens all later messages.
 func (p *Poster) send(ctx context.Context, e Event) {
 	wide := len(Cut(e.Message)) > longest
 	err := p.create(ctx, e, p.short)
@@ -175,7 +176,7 @@ func (p *Poster) send(ctx context.Context, e Event) {
 		}
 	case ctx.Err() == nil:
 		p.dropped()
-		p.config.Log.Warn("An event cannot be posted and is lost.", "about", e.About.String(), "reason", e.Reason, "error", err)
+		p.config.Log.Warn("A Kubernetes event could not be posted and was lost.", "about", e.About.String(), "reason", e.Reason, "error", err)
 	}
 }
 

@@ -60,7 +60,7 @@ func run(t *testing.T, a *api, test func(p *Poster)) {
 	})
 }
 
-func TestRepetitionsArePostedByTheirNumber(t *testing.T) {
+func TestRepeatedEventsArePostedWithTheirNumber(t *testing.T) {
 	a := &api{}
 	run(t, a, func(p *Poster) {
 		for range 5 {
@@ -76,7 +76,7 @@ func TestRepetitionsArePostedByTheirNumber(t *testing.T) {
 	})
 }
 
-func TestPostingNeverWaitsAndIsBounded(t *testing.T) {
+func TestPostingNeverBlocksAndIsBounded(t *testing.T) {
 	a := &api{slow: time.Hour, fail: errors.New("no")}
 	run(t, a, func(p *Poster) {
 		begun := time.Now()
@@ -84,7 +84,7 @@ func TestPostingNeverWaitsAndIsBounded(t *testing.T) {
 			p.Post(Event{about, "Normal", "Made", fmt.Sprint(i)})
 		}
 		if time.Since(begun) > 0 || len(p.queue) != backlog {
-			t.Errorf("it took %s, and %d wait", time.Since(begun), len(p.queue))
+			t.Errorf("it took %s, and %d events wait", time.Since(begun), len(p.queue))
 		}
 	})
 }
@@ -101,7 +101,7 @@ func TestPostedAndLostEventsAreCounted(t *testing.T) {
 			p.Post(Event{about, "Normal", "Made", fmt.Sprint(i)})
 		}
 		if len(p.seen) > backlog {
-			t.Errorf("%d events are remembered, want no more than can wait", len(p.seen))
+			t.Errorf("%d events are remembered, want at most the backlog", len(p.seen))
 		}
 		go p.Run(t.Context())
 		synctest.Wait()
@@ -136,7 +136,7 @@ func TestEventsAboutEventsAreNotPosted(t *testing.T) {
 	})
 }
 
-func TestNobodyPostsWhenItIsOff(t *testing.T) {
+func TestNothingIsPostedWhenItIsDisabled(t *testing.T) {
 	New(&api{}, Config{}).Post(Event{about, "Normal", "Made", ""})
 	(*Poster)(nil).Post(Event{about, "Normal", "Made", ""})
 }
@@ -180,7 +180,7 @@ func TestMessagesAreCutByCharactersUnlessTheServerCountsBytes(t *testing.T) {
 	}
 }
 
-func TestEventsThatTheServerRefusesOtherwiseAreNotPostedTwice(t *testing.T) {
+func TestEventsRejectedForOtherReasonsAreNotPostedTwice(t *testing.T) {
 	for name, c := range map[string]struct {
 		message string
 		code    int

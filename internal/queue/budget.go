@@ -9,15 +9,15 @@ import (
 // queues may share it. A nil Budget has no limit.
 //
 // A turn that costs more than the whole budget runs while no other costly turn does.
-// If no costly turn ends for the time of Patience, one more may begin: turns that take
-// very long must not keep the others waiting for ever.
+// If no costly turn ends for the time of Patience, one more may start: turns that take
+// very long must not block the others forever.
 type Budget struct {
 	Size     int
 	Patience time.Duration
 
 	mu      sync.Mutex
 	used    int
-	extra   bool      // one more turn may begin
+	extra   bool      // one more turn may start
 	ended   time.Time // when a turn last ended or was let in as an extra one
 	watch   *time.Timer
 	waiting map[any]func() // by queue or caller
@@ -44,7 +44,7 @@ func (b *Budget) take(cost int, owner any, notify func()) bool {
 	return true
 }
 
-// wait notes who waits. The lock must be held.
+// wait records a waiting owner. The lock must be held.
 func (b *Budget) wait(owner any, notify func()) {
 	if b.waiting == nil {
 		b.waiting = map[any]func(){}
@@ -66,7 +66,7 @@ func (b *Budget) arm() {
 	b.watch = time.AfterFunc(max(0, time.Until(b.ended.Add(b.Patience))), b.overtime)
 }
 
-// overtime lets one more turn begin if none has ended for long.
+// overtime admits one more turn if none has ended for the time of Patience.
 func (b *Budget) overtime() {
 	b.mu.Lock()
 	if len(b.waiting) == 0 {
@@ -82,7 +82,7 @@ func (b *Budget) overtime() {
 	b.tell()
 }
 
-// tell notifies all that wait, and unlocks.
+// tell notifies all waiting owners, and unlocks.
 func (b *Budget) tell() {
 	waiting := b.waiting
 	b.waiting = nil
@@ -104,8 +104,8 @@ func (b *Budget) release(cost int) {
 	b.tell()
 }
 
-// Acquire waits for room outside of queues, until one of the channels is closed: then
-// it proceeds without. It returns the function that gives the room back.
+// Acquire waits for room outside of queues. If one of the channels is closed first, it
+// returns without room. It returns the function that gives the room back.
 func (b *Budget) Acquire(cost int, done, stopping <-chan struct{}) (release func()) {
 	owner := new(int)
 	for {

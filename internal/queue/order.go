@@ -1,12 +1,12 @@
 package queue
 
-// patience is how many urgent turns in a row may begin before another one does.
+// patience is the maximum number of urgent turns in a row while others wait.
 const patience = 7
 
-// ready holds the actors whose turns can begin, in their order.
+// ready contains the actors whose turns wait to start, in order.
 type ready[E any] struct {
 	urgent, others fifo[*actor[E]]
-	row            int // urgent ones in a row
+	row            int // urgent turns in a row
 	costly         fifo[*actor[E]]
 }
 
@@ -18,8 +18,8 @@ func (r *ready[E]) push(a *actor[E], urgent bool) {
 	}
 }
 
-// pop returns the actor whose turn begins now. Costly turns wait in a line of their
-// own until admit lets the first of them begin, so that others overtake them.
+// pop returns the actor whose turn starts next. Costly turns wait in a separate line
+// until admit returns true for the first of them. Other turns overtake them.
 func (r *ready[E]) pop(admit func(*actor[E]) bool) (next *actor[E], ok bool) {
 	if first, some := r.costly.first(); some && admit(first) {
 		return r.costly.pop()
@@ -53,7 +53,7 @@ func (r *ready[E]) popAny() (a *actor[E], ok bool) {
 	return r.urgent.pop()
 }
 
-// fifo gives things back in the order in which it got them.
+// fifo is a first-in first-out queue.
 type fifo[T any] struct{ items []T }
 
 func (f *fifo[T]) push(item T) { f.items = append(f.items, item) }
@@ -72,7 +72,7 @@ func (f *fifo[T]) pop() (item T, ok bool) {
 	var none T
 	item, f.items[0] = f.items[0], none
 	if f.items = f.items[1:]; len(f.items) == 0 {
-		f.items = nil // so that what a storm has needed does not stay
+		f.items = nil // release the memory that a burst needed
 	}
 	return item, true
 }

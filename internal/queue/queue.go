@@ -1,5 +1,5 @@
-// Package queue runs one sequential actor for each key: entries of one key are
-// taken one after another, those of different keys at the same time.
+// Package queue runs one sequential actor per key: entries of one key are handled in
+// order, those of different keys concurrently.
 package queue
 
 import (
@@ -8,70 +8,70 @@ import (
 	"time"
 )
 
-// Config says what actors do.
+// Config configures a [Queue].
 type Config[K comparable, E any] struct {
-	// Turn handles one entry. It is never called twice at a time for one key.
+	// Turn handles one entry. Calls for one key are never concurrent.
 	Turn func(ctx context.Context, key K, entry E)
 
-	// Add puts a new entry to those that wait, and may replace some of them.
-	// Nil stands for appending.
+	// Add adds a new entry to the waiting ones, and may replace some of them. nil means
+	// append.
 	Add func(waiting []E, entry E) []E
 
-	// Weigh returns the number of bytes that a waiting entry keeps in memory, and
-	// Limit is the number that may wait before Put blocks; 0 is no limit. Entries of
-	// costly turns have a limit of their own, CostlyLimit.
+	// Weigh returns the bytes that a waiting entry keeps in memory. Put blocks while
+	// Limit bytes or more wait. Limit 0 means no limit; a nil Weigh means that entries
+	// weigh nothing. Entries of costly turns count toward CostlyLimit instead.
 	Weigh              func(entry E) int
 	Limit, CostlyLimit int
 
-	// Cost estimates the memory that the turn of an entry takes. Turns of no cost
-	// overtake others, which begin only if Budget has room for them. nil means that
-	// no turn is costly.
+	// Cost estimates the memory that the turn of an entry takes. Turns that cost
+	// nothing overtake the others, which start only if Budget has room for them. nil
+	// means that no turn is costly.
 	Cost   func(key K, entry E) int
 	Budget *Budget
 
-	// Urgent tells whether an entry that begins to wait for a turn goes before those
-	// that do not hurry; nil for none. One in eight turns is theirs even so.
+	// Urgent reports whether a key that starts to wait for a turn with this entry goes
+	// ahead of those that are not urgent. One in eight turns is theirs nevertheless.
+	// nil means that no entry is urgent.
 	Urgent func(entry E) bool
 
-	// Workers is how many turns may run at the same time; 0 is no limit. Those
-	// that wait take what is newest when they begin.
+	// Workers limits concurrent turns. 0 means no limit. A turn takes the newest entry
+	// when it starts.
 	Workers int
 
-	// Active is how many of them may be on our side of the work, which is all but
-	// what they do in [Queue.Aside]; 0 is no limit. It bounds what turns need in
-	// memory when there are many at once, whatever time those take that are aside.
+	// Active limits the concurrent turns that execute framework code; time spent in
+	// [Queue.Aside] does not count. 0 means no limit. It bounds the memory of many
+	// concurrent turns, however long they stay aside.
 	Active int
 }
 
-// Queue holds the entries that wait. An actor exists only while its key has
-// entries, so that an idle key costs nothing, and a goroutine only while it has
-// its turn.
+// Queue contains the waiting entries. An actor exists only while its key has entries,
+// so an idle key needs no memory. It has a goroutine only during its turn.
 type Queue[K comparable, E any] struct {
 	config Config[K, E]
 
 	mu        sync.Mutex
-	space     sync.Cond // entries were taken, or the queue was closed
-	weight    int       // of entries that wait, without those of costly turns
-	costly    int       // the weight of those
+	space     sync.Cond // signaled when entries were taken, or the queue was closed
+	weight    int       // of waiting entries, without those of costly turns
+	costly    int       // weight of waiting entries of costly turns
 	actors    map[K]*actor[E]
-	ready     ready[E]            // turns that wait for their beginning
-	returning fifo[chan struct{}] // turns that were aside, and wait for being active again
-	turns     int                 // that run
-	active    int                 // of them
+	ready     ready[E]            // turns that wait to start
+	returning fifo[chan struct{}] // turns that were aside and wait to become active again
+	turns     int                 // running turns
+	active    int                 // running turns that are not aside
 	closed    bool
 	wait      sync.WaitGroup
 }
 
 type actor[E any] struct {
 	waiting []E
-	since   time.Time  // when the first of them came
+	since   time.Time  // when the first of them arrived
 	turn    func()     // nil before the first entry
 	cost    func() int // of the next turn; the lock must be held
-	taken   int        // what the turn that runs took of the budget
-	here    bool       // its turn is had by [Queue.Try]
+	taken   int        // bytes of the budget that the running turn takes
+	here    bool       // [Queue.Try] runs its turn
 }
 
-// New makes an empty queue.
+// New returns an empty queue.
 func New[K comparable, E any](c Config[K, E]) *Queue[K, E] {
 	if c.Add == nil {
 		c.Add = func(waiting []E, entry E) []E { return append(waiting, entry) }
@@ -87,10 +87,10 @@ func New[K comparable, E any](c Config[K, E]) *Queue[K, E] {
 	return q
 }
 
-// Put gives an entry to the actor of the key. It blocks while too much is
-// waiting, unless the entry weighs nothing. After Close, entries are dropped.
+// Put adds an entry for the key. It blocks while too much is waiting, unless the entry
+// weighs nothing. After Close, entries are dropped.
 //
-// The context is what the actor's turns get.
+// ctx is passed to the turns of the actor.
 func (q *Queue[K, E]) Put(ctx context.Context, key K, entry E) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -102,9 +102,9 @@ func (q *Queue[K, E]) Put(ctx context.Context, key K, entry E) {
 	}
 }
 
-// Offer is a Put that does not wait, for entries that should not be kept behind
-// those which have filled the queue: it may hold the same weight once more of
-// them. It returns whether the entry was taken.
+// Offer is Put without blocking, for entries that should not wait behind those that
+// have filled the queue. It accepts up to twice the limit. It reports whether the entry
+// was taken.
 func (q *Queue[K, E]) Offer(ctx context.Context, key K, entry E) (taken bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -151,8 +151,8 @@ func (q *Queue[K, E]) put(ctx context.Context, key K, entry E) {
 	q.advance()
 }
 
-// advance lets turns go on and begin, as many as may. Those that were aside go
-// first: what has begun is to come to its end.
+// advance resumes and starts as many turns as the limits allow. Turns that were aside
+// go first, because started turns should finish.
 func (q *Queue[K, E]) advance() {
 	for q.config.Active == 0 || q.active < q.config.Active {
 		if back, ok := q.returning.pop(); ok {
@@ -173,7 +173,7 @@ func (q *Queue[K, E]) advance() {
 	}
 }
 
-// admit takes what the next turn of the actor costs from the budget.
+// admit takes the cost of the next turn of the actor from the budget.
 func (q *Queue[K, E]) admit(a *actor[E]) bool {
 	cost := a.cost()
 	if !q.config.Budget.take(cost, q, q.resume) {
@@ -183,7 +183,7 @@ func (q *Queue[K, E]) admit(a *actor[E]) bool {
 	return true
 }
 
-// resume lets turns begin that waited for room in the budget.
+// resume starts turns that waited for room in the budget.
 func (q *Queue[K, E]) resume() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -192,9 +192,9 @@ func (q *Queue[K, E]) resume() {
 	}
 }
 
-// one has one turn of a key, if there is still an entry for it.
+// one runs one turn of a key, if it still has an entry.
 func (q *Queue[K, E]) one(ctx context.Context, key K, a *actor[E]) {
-	taken := a.taken // by this turn: only [Queue.advance] began it
+	taken := a.taken // by this turn, which [Queue.advance] started
 	a.taken = 0
 	if entry, some := q.take(key, a); some {
 		q.config.Turn(ctx, key, entry)
@@ -224,14 +224,14 @@ func (q *Queue[K, E]) take(key K, a *actor[E]) (entry E, some bool) {
 	a.waiting[0] = none
 	a.waiting = a.waiting[1:]
 	if len(a.waiting) > 0 {
-		a.since = time.Now() // or a bit before
+		a.since = time.Now() // approximately
 	}
 	q.space.Broadcast()
 	return entry, true
 }
 
-// Aside does something within a turn that may take any time, and lets others be
-// active meanwhile.
+// Aside runs a blocking call within a turn without occupying an active slot, so other
+// turns proceed.
 func (q *Queue[K, E]) Aside(fn func()) {
 	if q.config.Active == 0 {
 		fn()
@@ -267,9 +267,10 @@ func (q *Queue[K, E]) weigh(key K, entries []E, sign int) {
 	}
 }
 
-// Try has a turn of the key in the goroutine of the caller, if nothing waits or
-// is being handled for it, and returns whether it had one and what fn returned.
-// It is for what is quick: it counts for no limit. Whatever is put meanwhile waits.
+// Try runs fn as a turn of the key in the caller's goroutine, if no entry of the key
+// waits or is being handled. It returns the result of fn, or false if fn was not
+// called. fn must be quick: the turn does not count toward any limit. Entries that are
+// put meanwhile wait.
 func (q *Queue[K, E]) Try(key K, fn func() bool) (done bool) {
 	q.mu.Lock()
 	if q.closed || q.actors[key] != nil {
@@ -292,8 +293,8 @@ func (q *Queue[K, E]) Try(key K, fn func() bool) (done bool) {
 	return fn()
 }
 
-// Depth tells how many keys have an actor now, how many bytes wait, and for how
-// long the first of the entries has waited, about.
+// Depth returns the number of keys with an actor, the waiting bytes, and the
+// approximate age of the first waiting entry.
 func (q *Queue[K, E]) Depth() (actors, bytes int, oldest time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -305,8 +306,7 @@ func (q *Queue[K, E]) Depth() (actors, bytes int, oldest time.Duration) {
 	return len(q.actors), q.weight + q.costly, oldest
 }
 
-// Close drops what waits, takes no more entries, and waits until the turns
-// that are running have ended.
+// Close drops the waiting entries, rejects new ones, and waits for the running turns.
 func (q *Queue[K, E]) Close() {
 	q.mu.Lock()
 	q.closed = true

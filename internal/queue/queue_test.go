@@ -64,19 +64,19 @@ func TestPuttingBlocksWhileTooMuchWaits(t *testing.T) {
 		}()
 		synctest.Wait()
 		if got := put.Load(); got != 3 { // one is being handled, two wait
-			t.Errorf("%d entries are in, want 3", got)
+			t.Errorf("%d entries were put, want 3", got)
 		}
 		q.Put(t.Context(), "a", 0) // weightless entries never wait
 		close(release)
 		synctest.Wait()
 		if got := put.Load(); got != 5 {
-			t.Errorf("%d entries are in, want all 5", got)
+			t.Errorf("%d entries were put, want all 5", got)
 		}
 		q.Close()
 	})
 }
 
-func TestWhatIsOfferedHasRoomBehindWhatHasFilledTheQueue(t *testing.T) {
+func TestOfferAcceptsUpToTwiceTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		var waited atomic.Bool
@@ -103,16 +103,16 @@ func TestWhatIsOfferedHasRoomBehindWhatHasFilledTheQueue(t *testing.T) {
 			t.Error("a weightless entry was refused")
 		}
 		if waited.Load() {
-			t.Error("putting did not wait")
+			t.Error("Put did not block")
 		}
 		close(release)
 		synctest.Wait()
 		if !waited.Load() || !q.Offer(t.Context(), 30, 5) {
-			t.Error("there is no room again")
+			t.Error("Offer was refused although there is room again")
 		}
 		q.Close()
 		if q.Offer(t.Context(), 40, 0) {
-			t.Error("an entry was taken after the end")
+			t.Error("an entry was taken after Close")
 		}
 	})
 }
@@ -184,7 +184,7 @@ func TestNoMoreTurnsRunThanThereAreWorkers(t *testing.T) {
 	})
 }
 
-func TestTurnsThatAreAsideLetOthersBeActive(t *testing.T) {
+func TestTurnsAsideDoNotOccupyActiveSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var active, most, aside, mostAside atomic.Int32
 		note := func(n, most *atomic.Int32) {
@@ -222,7 +222,7 @@ func TestTurnsThatAreAsideLetOthersBeActive(t *testing.T) {
 	})
 }
 
-func TestWhatHasBegunComesToItsEndFirst(t *testing.T) {
+func TestStartedTurnsFinishFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var begun, most atomic.Int32
 		var q *Queue[int, int]
@@ -230,7 +230,7 @@ func TestWhatHasBegunComesToItsEndFirst(t *testing.T) {
 			if n := begun.Add(1); n > most.Load() {
 				most.Store(n)
 			}
-			q.Aside(func() {}) // quick as most handlers are
+			q.Aside(func() {}) // quick, as most handlers are
 			time.Sleep(time.Second)
 			begun.Add(-1)
 		}})
@@ -240,7 +240,7 @@ func TestWhatHasBegunComesToItsEndFirst(t *testing.T) {
 		time.Sleep(time.Hour)
 		q.Close()
 		if most.Load() > 12 {
-			t.Errorf("%d turns were under way at a time with 4 active ones", most.Load())
+			t.Errorf("%d concurrent turns with 4 active ones", most.Load())
 		}
 	})
 }
@@ -273,13 +273,13 @@ func BenchmarkTurns(b *testing.B) {
 	q.Close()
 }
 
-func TestATurnIsHadAtOnceOnlyIfNobodyElseHasOne(t *testing.T) {
+func TestTryRunsOnlyIfTheKeyIsIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var taken []int
 		q := New(Config[string, int]{Turn: func(_ context.Context, _ string, n int) { time.Sleep(time.Second); taken = append(taken, n) }})
 		q.Put(t.Context(), "a", 1)
 		if q.Try("a", func() bool { t.Error("two turns at a time"); return true }) {
-			t.Error("a turn was had while another was due")
+			t.Error("Try ran although an entry was waiting")
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -288,29 +288,29 @@ func TestATurnIsHadAtOnceOnlyIfNobodyElseHasOne(t *testing.T) {
 			q.Put(t.Context(), "a", 3)
 			synctest.Wait()
 			if !slices.Equal(taken, []int{1}) {
-				t.Errorf("something was taken meanwhile: %v", taken)
+				t.Errorf("an entry was taken meanwhile: %v", taken)
 			}
 			return true
 		})
 		if !had {
-			t.Error("no turn was had although nobody else had one")
+			t.Error("Try did not run although the key was idle")
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if !slices.Equal(taken, []int{1, 2, 3}) {
-			t.Errorf("taken are %v", taken)
+			t.Errorf("got %v", taken)
 		}
 		if actors, _, _ := q.Depth(); actors != 0 {
-			t.Errorf("%d actors are left", actors)
+			t.Errorf("%d actors remain", actors)
 		}
 		q.Close()
 		if q.Try("a", func() bool { return true }) {
-			t.Error("a turn was had after the end")
+			t.Error("Try ran after Close")
 		}
 	})
 }
 
-func TestWhatIsUrgentGoesFirstButNotAlways(t *testing.T) {
+func TestUrgentEntriesGoFirstButNotAlways(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var taken []int
 		q := New(Config[int, int]{Workers: 1, Urgent: func(n int) bool { return n < 100 }, Turn: func(_ context.Context, _ int, n int) {

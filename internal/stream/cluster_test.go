@@ -16,7 +16,7 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// place is a namespace of a real cluster, for config maps.
+// place is a namespace of a real cluster, used for config maps.
 type place struct {
 	t         *testing.T
 	client    *kube.Client
@@ -28,7 +28,7 @@ var configMaps = kind.Info{Version: "v1", Plural: "configmaps", Kind: "ConfigMap
 func newPlace(t *testing.T) *place {
 	path := os.Getenv("GOPF_TEST_KUBECONFIG")
 	if path == "" {
-		t.Skip("GOPF_TEST_KUBECONFIG names no cluster")
+		t.Skip("GOPF_TEST_KUBECONFIG is not set")
 	}
 	cfg, _, err := kube.LoadConfig(path, "")
 	if err != nil {
@@ -124,8 +124,8 @@ func TestAStreamOfARealCluster(t *testing.T) {
 	}
 }
 
-// While the receiver is stuck in a list, it hears of what is created meanwhile,
-// and does not hear it again behind the list.
+// While the receiver is stuck in a list, it receives objects that are created
+// meanwhile, and does not receive them again after the list.
 func TestNewcomersOfARealCluster(t *testing.T) {
 	p := newPlace(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -169,7 +169,7 @@ func TestNewcomersOfARealCluster(t *testing.T) {
 					t.Errorf("got %q, want %q", got, want)
 				}
 			case <-ctx.Done():
-				t.Fatalf("%s does not come", want)
+				t.Fatalf("no %s event", want)
 			}
 		}
 	}
@@ -183,10 +183,10 @@ func TestNewcomersOfARealCluster(t *testing.T) {
 	p.delete("brief")
 	take(early, "ADDED new", "MODIFIED new", "ADDED brief", "DELETED brief")
 	close(unstick)
-	first := <-events // some servers tell of changes before the list has ended
+	first := <-events // some servers send changes before the end of the list
 	for ; first != "SYNCED"; first = <-events {
 		if strings.Contains(first, "new") || strings.Contains(first, "brief") {
-			t.Errorf("told again: %s", first)
+			t.Errorf("delivered again: %s", first)
 		}
 	}
 	p.delete("new")
@@ -203,7 +203,7 @@ func TestNewcomersOfARealCluster(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff([]string{"DELETED new", "ADDED last"}, got); diff != "" {
-		t.Errorf("events behind the list: -want +got\n%s", diff)
+		t.Errorf("events after the list: -want +got\n%s", diff)
 	}
 	stop()
 	run.Wait()

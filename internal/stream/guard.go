@@ -10,38 +10,38 @@ import (
 	"gopf.dev/gopf/internal/kube"
 )
 
-// Why a watch was ended from our side.
+// Reasons for closing a watch from our side.
 var (
 	errInactive     = errors.New("no event, not even a bookmark, within the inactivity timeout")
-	errDead         = errors.New("the watch is dead: another one got events that it did not")
-	errUnanswered   = errors.New("the watch is silent, and a probe got no response although the server answers other requests")
-	errOver         = errors.New("the time of a watch is over")
-	errNoInitialEnd = errors.New("the list was streamed, but its end is not told")
-	errRewound      = errors.New("the versions of the server went back")
+	errDead         = errors.New("the watch is dead: a probe received events that it did not")
+	errUnanswered   = errors.New("the watch is silent, and a probe got no response although the server responds to other requests")
+	errOver         = errors.New("the watch reached its time limit")
+	errNoInitialEnd = errors.New("the streamed list has no end")
+	errRewound      = errors.New("the server's resource versions went back")
 )
 
 const (
 	probeFor   = time.Second
-	probeGrace = 250 * time.Millisecond // for the watch to deliver what the probe did
-	probeLimit = 10 * time.Second       // for a probe to end at all
-	probeEvery = time.Minute            // between probes of the same silence
+	probeGrace = 250 * time.Millisecond // for the watch to deliver the events of the probe
+	probeLimit = 10 * time.Second       // maximum duration of a probe
+	probeEvery = time.Minute            // interval of probes during the same silence
 )
 
-// guard ends a watch that is silent for too long.
+// guard closes a watch that is silent for too long.
 type guard struct {
 	run    *run
-	limit  time.Duration // how long the watch may last after its list; 0 is for ever
+	limit  time.Duration // maximum duration of the watch after its list; 0 means no limit
 	cancel context.CancelFunc
 	done   chan struct{}
 
 	mu      sync.Mutex
-	began   time.Time // when there was no list any more; zero before
-	since   time.Time // when we began to wait; zero while we do not
-	version string    // where the watch has got to; "" within a list
-	count   int       // of events
+	began   time.Time // when the list was complete; zero before
+	since   time.Time // when we started to wait for an event; zero while one is processed
+	version string    // last version of the watch; empty during a list
+	count   int       // number of events
 }
 
-// startGuard starts a goroutine, for which stop waits.
+// startGuard starts the guard's goroutine. The caller must call stop, which waits for it.
 func (r *run) startGuard(ctx context.Context, w *kube.Watch, limit time.Duration) *guard {
 	ctx, cancel := context.WithCancel(ctx)
 	g := &guard{run: r, limit: limit, cancel: cancel, done: make(chan struct{})}
@@ -75,7 +75,8 @@ func (g *guard) busy() {
 	g.count++
 }
 
-// silence tells for how long the watch has been silent, and where.
+// silence returns how long the watch has been silent, its last version, and the number
+// of events so far.
 func (g *guard) silence() (silence time.Duration, version string, count int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -85,7 +86,7 @@ func (g *guard) silence() (silence time.Duration, version string, count int) {
 	return silence, g.version, g.count
 }
 
-// age is how long the watch has lasted after its list.
+// age returns the duration of the watch after its list.
 func (g *guard) age() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -95,7 +96,7 @@ func (g *guard) age() time.Duration {
 	return time.Since(g.began)
 }
 
-// observe returns why the watch must be ended, or nil when ctx is done.
+// observe returns the reason to close the watch, or nil when ctx is done.
 func (g *guard) observe(ctx context.Context) error {
 	cfg, probes := &g.run.Config, 0
 	rewound := cfg.Shared.after(g.run.epoch)
@@ -129,7 +130,7 @@ func (g *guard) observe(ctx context.Context) error {
 		next := time.Duration(1<<63 - 1)
 		if cfg.ProbeAfter > 0 {
 			next = min(next, probeAt-silence)
-			if silence < cfg.ProbeAfter { // the list may end before that
+			if silence < cfg.ProbeAfter { // the list may be complete before that
 				next = min(next, cfg.ProbeAfter-silence)
 			}
 		}
@@ -145,18 +146,18 @@ func (g *guard) observe(ctx context.Context) error {
 		case <-rewound:
 			timer.Stop()
 			return errRewound
-		case <-ctx.Done(): // the watch is over by itself: nothing is wrong with it
+		case <-ctx.Done(): // the watch has ended, not by us
 			timer.Stop()
 			return nil
 		}
 	}
 }
 
-// probe asks for changes since the last version on another connection. If there
-// are any, and the watch still has not delivered them, the watch is dead. If there
-// is no response, the watch may be as dead as that connection; but it is replaced
-// only if the server has answered another request meanwhile. If it has not, it is
-// slow or away, and another watch would not help. A refusal proves nothing.
+// probe opens a second watch from the last version on another connection. If it
+// receives events that the watch still has not delivered, the watch is dead. If it gets
+// no response, the watch may be as dead as that connection. Then the watch is replaced
+// only if the server has responded to another request meanwhile: otherwise the server
+// is slow or down, and a new watch would not help. A refusal proves nothing.
 func (g *guard) probe(outer context.Context) error {
 	_, version, before := g.silence()
 	answered := g.run.client.Answers()
@@ -169,7 +170,7 @@ func (g *guard) probe(outer context.Context) error {
 	}
 	w, err := open()
 	if _, refused := kube.Refused(err); err != nil && !refused && ctx.Err() == nil {
-		w, err = open() // the connection had been dead; the next one is new
+		w, err = open() // the connection was dead; the next one is new
 	}
 	if err != nil {
 		_, _, after := g.silence()
@@ -182,7 +183,7 @@ func (g *guard) probe(outer context.Context) error {
 	for {
 		e, err := w.Next()
 		if err != nil {
-			return nil // it was answered, that is all
+			return nil // a response without events
 		}
 		switch e.Type {
 		case kube.Added, kube.Modified, kube.Deleted:

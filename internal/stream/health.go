@@ -9,30 +9,30 @@ import (
 	"gopf.dev/gopf/internal/kube"
 )
 
-// State is what a stream is doing.
+// State is the state of a stream.
 type State string
 
-// The states of a stream.
+// States of a stream.
 const (
 	Listing  State = "listing"
 	Watching State = "watching"
-	Failing  State = "failing" // to list or to watch; it is tried again and again
+	Failing  State = "failing" // to list or to watch; it keeps retrying
 )
 
-// Status is how a stream is doing.
+// Status is the state of a stream with its start and error.
 type Status struct {
 	State State
 	Since time.Time
-	Err   error // why it fails
+	Err   error // set if State is Failing
 }
 
-// health reports the states of a stream and its errors, each kind of them once
-// until there is progress.
+// health reports the states of a stream and logs its errors, each kind once until there
+// is progress.
 type health struct {
 	cfg    *Config
 	status Status
 	logged map[string]bool // kinds of errors since the last progress
-	loud   bool            // the present failure was logged
+	loud   bool            // the current failure was logged
 }
 
 func (h *health) listing() {
@@ -43,7 +43,7 @@ func (h *health) listing() {
 
 func (h *health) watching() {
 	if h.loud {
-		h.cfg.Log.Info("The resource is followed again.", "after", time.Since(h.status.Since))
+		h.cfg.Log.Info("Watching the resource again.", "after", time.Since(h.status.Since))
 		h.loud = false
 	}
 	h.enter(Watching, nil)
@@ -55,14 +55,14 @@ func (h *health) failing(err error) {
 	}
 	if h.first(err) {
 		h.loud = true
-		h.cfg.Log.Warn("The resource cannot be followed now; trying again.", "error", err)
+		h.cfg.Log.Warn("Cannot list or watch the resource; retrying.", "error", err)
 	}
 }
 
-// odd reports an end of a watch that needs no more than another one.
+// odd logs an abnormal end of a watch that only requires a new watch.
 func (h *health) odd(err error) {
 	if h.first(err) {
-		h.cfg.Log.Warn("The watch has failed and is replaced.", "error", err)
+		h.cfg.Log.Warn("The watch failed; opening a new one.", "error", err)
 	}
 }
 
@@ -74,7 +74,7 @@ func (h *health) enter(state State, err error) {
 	}
 	since := time.Now()
 	if h.status.State == state {
-		since = h.status.Since // another error, the same failure
+		since = h.status.Since // another error of the same failure
 	}
 	h.status = Status{State: state, Since: since, Err: err}
 	if h.cfg.Status != nil {
@@ -94,8 +94,8 @@ func (h *health) first(err error) bool {
 	return true
 }
 
-// errorKind tells distinct errors from repetitions, whose texts may differ by
-// ports, versions or times.
+// errorKind returns the kind of an error. Errors of one kind may have different texts,
+// with other ports, versions or times.
 func errorKind(err error) string {
 	if s, ok := kube.Refused(err); ok {
 		return fmt.Sprintf("%d %s", s.Code, s.Reason)

@@ -11,31 +11,31 @@ import (
 	"gopf.dev/gopf/internal/kube"
 )
 
-// step is what a stream does after something has ended.
+// step is the next action of a stream after a list or watch has ended.
 type step int
 
 const (
-	resume    step = iota // watch from the last version, or try the same list again
-	relist                // forget the version
-	listPages             // the server cannot stream lists: never ask for it again
+	resume    step = iota // watch from the last version, or retry the same list
+	relist                // drop the version and list
+	listPages             // the server cannot stream lists: use pages from now on
 )
 
-// trouble is an ERROR event, or an event that is none: the watch was opened
-// and then went wrong in a way that may repeat itself at the same place.
+// trouble is an ERROR event or a malformed event. The watch was open, and the same
+// failure may repeat at the same version.
 type trouble struct{ error }
 
 func (t trouble) Unwrap() error { return t.error }
 
-// maxStrikes is how often trouble at the same version is answered by resuming
-// there.
+// maxStrikes is the number of failures at the same version after which the stream
+// relists instead of resuming.
 const maxStrikes = 2
 
-// maxTorn is how many connections may break within the same event until that is
-// trouble, too: something may be wrong with it, as its size.
+// maxTorn is the number of connections that may break within the same event before that
+// counts as trouble: the event itself may be the cause, for example its size.
 const maxTorn = 5
 
-// judge decides how to go on after an end. Strikes count the trouble in a row
-// since the version has last changed, this one included.
+// judge decides how to continue after a list or watch has ended. strikes is the number
+// of troubles in a row at the same version, including this one.
 func judge(err error, streamingList bool, strikes int) step {
 	var odd trouble
 	_, refused := kube.Refused(err)
@@ -52,8 +52,7 @@ func judge(err error, streamingList bool, strikes int) step {
 	return resume
 }
 
-// cannotStream tells a server that does not know the parameters, or forbids
-// them.
+// cannotStream reports whether the server rejects the parameters of a streamed list.
 func cannotStream(err error) bool {
 	switch s, _ := kube.Refused(err); s.Code {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusMethodNotAllowed, http.StatusNotImplemented:
@@ -62,9 +61,9 @@ func cannotStream(err error) bool {
 	return false
 }
 
-// versionIsUseless tells errors that would come again for the same version:
-// it is too old, or in the future (after a restore of the cluster's data), or
-// it belongs to a kind that was removed, and perhaps added again.
+// versionIsUseless reports whether the error would repeat for the same version: it is
+// too old, or in the future (after a restore), or of a kind that was removed and
+// perhaps added again.
 func versionIsUseless(err error) bool {
 	s, refused := kube.Refused(err)
 	if !refused {
@@ -78,14 +77,14 @@ func versionIsUseless(err error) bool {
 		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
 }
 
-// serverFailed tells errors of which another kind of list might be spared.
-// Nobody is spared a refusal or a broken connection.
+// serverFailed reports whether another kind of list might avoid the error. Refusals and
+// broken connections affect all lists.
 func serverFailed(err error) bool {
 	s, _ := kube.Refused(err)
 	return s.Code >= 500
 }
 
-// backoff makes pauses that grow: none, the base, twice the base, …, the most.
+// backoff computes exponential backoff: 0, base, twice the base, and so on up to most.
 type backoff struct {
 	base, most time.Duration
 	jitter     func(time.Duration) time.Duration

@@ -6,11 +6,11 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// listing is one list under way: which of the known objects have not come up.
+// listing tracks which known objects have not appeared yet in the current list.
 type listing struct {
-	unseen map[name]string // uids
-	// extra has the further uids of names that had several objects: the
-	// receiver may be busy yet with the end of former ones.
+	unseen map[name]string // name to uid
+	// extra has further uids of names with several known objects: the receiver may
+	// still be processing the deletion of earlier ones.
 	extra map[string]name
 }
 
@@ -32,8 +32,8 @@ func newListing(known func() iter.Seq[object.Identity]) *listing {
 	return l
 }
 
-// saw notes that an object is there. If another one was known by its name,
-// that one is not any more, which should be said first.
+// saw records that an object is in the list. If another object was known under its
+// name, it returns that one: its deletion must be delivered first.
 func (l *listing) saw(id object.Identity) (former object.Identity, replaced bool) {
 	n := name{id.Namespace, id.Name}
 	if _, ok := l.extra[id.UID]; ok {
@@ -48,7 +48,7 @@ func (l *listing) saw(id object.Identity) (former object.Identity, replaced bool
 	return object.Identity{Namespace: n.namespace, Name: n.name, UID: uid}, uid != id.UID
 }
 
-// gone notes that the deletion of an object was seen.
+// gone records the deletion of an object.
 func (l *listing) gone(id object.Identity) {
 	n := name{id.Namespace, id.Name}
 	delete(l.extra, id.UID)
@@ -57,7 +57,7 @@ func (l *listing) gone(id object.Identity) {
 	}
 }
 
-// missing are the known objects that did not come up.
+// missing returns the known objects that are not in the list.
 func (l *listing) missing() iter.Seq[object.Identity] {
 	return func(yield func(object.Identity) bool) {
 		for n, uid := range l.unseen {
@@ -73,7 +73,7 @@ func (l *listing) missing() iter.Seq[object.Identity] {
 	}
 }
 
-// tombstone is the event for an object whose deletion was not seen.
+// tombstone returns a Deleted event for an object whose deletion was missed.
 func (s *Stream) tombstone(id object.Identity, mark uint64) Event {
 	metadata := map[string]any{"name": id.Name, "uid": id.UID}
 	if id.Namespace != "" {
@@ -83,7 +83,7 @@ func (s *Stream) tombstone(id object.Identity, mark uint64) Event {
 		"apiVersion": s.Info.APIVersion(), "kind": s.Info.Kind, "metadata": metadata,
 	})
 	if err != nil {
-		b = &object.Body{Identity: id} // strings can be encoded, so never
+		b = &object.Body{Identity: id} // unreachable: strings can always be encoded
 	}
 	return Event{Type: Deleted, Body: b, Missed: true, Mark: mark}
 }

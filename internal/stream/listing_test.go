@@ -10,18 +10,18 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-func TestWhatAListMisses(t *testing.T) {
+func TestObjectsMissingInAList(t *testing.T) {
 	cases := map[string]struct {
 		known, seen, gone []string // name/uid
 		wantReplaced      []string
 		wantMissing       []string
 	}{
 		"nothing known":            {seen: []string{"a/1"}},
-		"all there":                {known: []string{"a/1", "b/2"}, seen: []string{"b/2", "a/1"}},
+		"all listed":               {known: []string{"a/1", "b/2"}, seen: []string{"b/2", "a/1"}},
 		"some missing":             {known: []string{"a/1", "b/2"}, seen: []string{"b/2"}, wantMissing: []string{"a/1"}},
 		"replaced":                 {known: []string{"a/1"}, seen: []string{"a/2"}, wantReplaced: []string{"a/1"}},
-		"deleted before our eyes":  {known: []string{"a/1", "b/2"}, seen: []string{"a/1", "b/2"}, gone: []string{"a/1"}},
-		"deleted without coming":   {known: []string{"a/1", "b/2"}, seen: []string{"b/2"}, gone: []string{"a/1"}},
+		"deleted after its item":   {known: []string{"a/1", "b/2"}, seen: []string{"a/1", "b/2"}, gone: []string{"a/1"}},
+		"deleted without an item":  {known: []string{"a/1", "b/2"}, seen: []string{"b/2"}, gone: []string{"a/1"}},
 		"another one was deleted":  {known: []string{"a/1"}, gone: []string{"a/2"}, wantMissing: []string{"a/1"}},
 		"several of one name":      {known: []string{"a/1", "a/2", "a/3"}, seen: []string{"a/2"}, wantMissing: []string{"a/1", "a/3"}},
 		"several, and a new one":   {known: []string{"a/1", "a/2"}, seen: []string{"a/3"}, wantReplaced: []string{"a/1"}, wantMissing: []string{"a/2"}},

@@ -9,71 +9,72 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// longList is how many objects a list has brought when it is taken for a long
-// one, and slowList how long it takes. Others are over in a moment, and ask for
-// nothing more; what is created before is no newcomer, and waits for the end.
+// longList is the number of objects, and slowList the duration, after which a list
+// counts as long. Shorter lists open no second watch: objects that are created during
+// them wait for the end of the list.
 const (
 	longList = 50
 	slowList = time.Second
 )
 
-// headStart is how long a list waits for the watch beside it, at most.
+// headStart limits how long a list waits for the second watch to open.
 const headStart = time.Second
 
-// maxNewcomers is how many objects are told of ahead of one list: what is
-// remembered of them is to be bounded.
+// maxNewcomers limits the objects that are delivered ahead of one list, and with them
+// the memory that they need.
 const maxNewcomers = 10_000
 
-// newcomers are the objects that are created while a long list is being
-// delivered. The server has them on the same connection, behind the list, so
-// that they would wait for as long as the receiver needs for all the others. A
-// second watch, which begins early within the list, brings them ahead. It ends
-// when a list has come to its end, not when one fails: then another one follows.
+// newcomers delivers objects that are created while a long list is being delivered. The
+// server sends them on the same connection after the list, so they would wait until the
+// receiver has processed the whole list. A second watch, opened early during the list,
+// delivers them ahead. It closes when a list is complete. If a list fails, it stays
+// open for the next one.
 //
-// It only accelerates. The stream brings everything, and the watch only what is
-// about objects whose creation it saw; what it told is dropped when the stream
-// brings it. What it cannot tell at once, or leaves out for any reason, is left
-// to the stream, and so is from then on everything about that object: each
-// object's events come in their order. If it fails, nothing but time is lost.
+// The second watch is only an optimization. It delivers only events of objects whose
+// creation it saw, and the stream drops those events when it receives them. Events
+// that it cannot deliver at once are left to the stream, and with them all later events
+// of the object, which keeps each object's events in order. If the second watch fails,
+// only time is lost.
 type newcomers struct {
-	// tell hands on an event without waiting, or refuses it. Nil for no watch.
+	// tell delivers an event without blocking, and reports whether it was taken. nil
+	// disables the second watch.
 	tell func(Event) (taken bool)
 
-	count int            // of objects in this list
-	began time.Time      // this list
-	end   func()         // of the watch; nil if there is none
-	done  sync.WaitGroup // for its goroutine
+	count int            // objects in this list so far
+	began time.Time      // start of this list
+	end   func()         // closes the watch; nil means that there is none
+	done  sync.WaitGroup // for the goroutine of the watch
 
-	mu      sync.Mutex           // held while something is told, too
-	over    bool                 // the watch has ended by itself
-	reached uint64               // the highest version that the stream brought since the watch began, and some time before
-	current string               // the uid of what the stream delivers now, or did last
-	told    uint64               // the highest version that was told
+	mu      sync.Mutex           // also held during tell
+	over    bool                 // the watch has ended, not by us
+	reached uint64               // highest version that the stream received since shortly before the watch was opened
+	current string               // uid of the object that the stream delivers or delivered last
+	told    uint64               // highest version that was delivered ahead
 	met     map[string]*newcomer // by uid
-	former  map[name]bool        // whose former objects' ends are left to the stream
+	former  map[name]bool        // names whose earlier objects are left to the stream
 }
 
 type newcomer struct {
-	version uint64 // of the last event, told by either
-	deleted bool   // it was its deletion
-	left    bool   // all the rest is left to the stream
+	version uint64 // of the last event, delivered by either watch
+	deleted bool   // that event was the deletion
+	left    bool   // the stream delivers the rest
 }
 
-// begin prepares for another list.
+// begin prepares for the next list.
 func (n *newcomers) begin() {
 	n.count, n.began = 0, time.Now()
 	if n.end == nil || n.ended() {
 		n.close()
 		n.reached, n.former = 0, map[name]bool{}
 		for _, o := range n.met {
-			o.left = true // the next watch does not know what has happened meanwhile
+			o.left = true // the next watch misses events in between
 		}
 	}
 }
 
-// listed counts the objects of the list, and opens the watch when it is long. The
-// list waits for that a little, or else it would be slow to begin while all
-// are busy with what the list brings.
+// listed counts the objects of the list, and opens the second watch when the list is
+// long. The list waits briefly for it: otherwise the watch would start slowly while all
+// goroutines are busy with the list.
 func (n *newcomers) listed(ctx context.Context, s *Stream) {
 	if n.count++; n.tell == nil || n.end != nil || !n.long() {
 		return
@@ -84,7 +85,7 @@ func (n *newcomers) listed(ctx context.Context, s *Stream) {
 	n.done.Go(func() {
 		defer opened()
 		if err := n.watch(ctx, s, opened); err != nil && ctx.Err() == nil {
-			s.Log.Debug("What is created during the list is not followed ahead of it.", "error", err)
+			s.Log.Debug("Cannot watch for objects that are created during the list; they are delivered after it.", "error", err)
 		}
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -93,7 +94,7 @@ func (n *newcomers) listed(ctx context.Context, s *Stream) {
 	<-opening.Done()
 }
 
-// long tells whether the list has come to be a long one.
+// long reports whether the list counts as long.
 func (n *newcomers) long() bool {
 	return n.count >= longList || n.count > 0 && time.Since(n.began) >= slowList
 }
@@ -104,7 +105,7 @@ func (n *newcomers) ended() bool {
 	return n.over
 }
 
-// close ends the watch, if there is one, and waits for that.
+// close closes the watch, if there is one, and waits for its goroutine.
 func (n *newcomers) close() {
 	if n.end != nil {
 		n.end()
@@ -113,7 +114,7 @@ func (n *newcomers) close() {
 	}
 }
 
-// watch tells of newcomers until ctx is done. Its error says why it ended before.
+// watch delivers newcomers until ctx is done. It returns an error if it ends earlier.
 func (n *newcomers) watch(ctx context.Context, s *Stream, opened func()) error {
 	now, err := s.client.List(ctx, s.Info, s.Namespace, kube.ListOptions{Selector: s.Selector, Fields: s.Fields, Max: 1}, func(*object.Body) error { return nil })
 	if err != nil {
@@ -150,7 +151,7 @@ func (n *newcomers) room() bool {
 	return len(n.met)+len(n.former) < maxNewcomers
 }
 
-// leave lets the stream tell everything else about an object that cannot be read.
+// leave leaves all further events of an unreadable object to the stream.
 func (n *newcomers) leave(id object.Identity) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -160,7 +161,7 @@ func (n *newcomers) leave(id object.Identity) {
 	n.former[name{id.Namespace, id.Name}] = true
 }
 
-// take tells an event of the watch, if that is for it to tell.
+// take delivers an event of the second watch, unless it belongs to the stream.
 func (n *newcomers) take(e Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -168,8 +169,8 @@ func (n *newcomers) take(e Event) {
 	place := name{id.Namespace, id.Name}
 	o := n.met[id.UID]
 	if o == nil {
-		// Of objects that existed before, others by the same name included, the
-		// stream must tell first.
+		// If the object, or another one of the same name, existed before, its events
+		// belong to the stream.
 		o = &newcomer{left: e.Type != Added || n.former[place]}
 	}
 	version, valid := id.Version()
@@ -186,9 +187,9 @@ func (n *newcomers) take(e Event) {
 	n.met[id.UID], n.told = o, max(n.told, version)
 }
 
-// check tells whether an event of the stream is about an object that is known
-// ahead of it, and whether the event itself was told, too. If not, the stream goes
-// on with that object alone.
+// check is called for every event of the stream. ahead reports whether the object was
+// delivered ahead and still exists; stale, whether this event was delivered already. If
+// it was not, the rest of the object's events belong to the stream.
 func (n *newcomers) check(t Type, id object.Identity) (ahead, stale bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -198,7 +199,7 @@ func (n *newcomers) check(t Type, id object.Identity) (ahead, stale bool) {
 	if o == nil {
 		return false, false
 	}
-	// Servers may send deletions with the version of the last change.
+	// Servers may send a deletion with the version of the last change.
 	ahead = !o.deleted
 	stale = valid && (version < o.version || version == o.version && (t != Deleted || o.deleted))
 	if !stale {
@@ -207,9 +208,9 @@ func (n *newcomers) check(t Type, id object.Identity) (ahead, stale bool) {
 	return ahead, stale
 }
 
-// settled tells whether it needs no tombstone of an object that a list of the
-// version did not bring: its deletion was told, or it is known to exist after
-// that, having come back into the selection. If not, its end is told by the stream.
+// settled reports whether an object that is missing in a list of the given version
+// needs no tombstone: its deletion was delivered, or it was seen in a later version
+// because it matched the selector again. Otherwise the stream delivers its deletion.
 func (n *newcomers) settled(uid, version string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -223,16 +224,16 @@ func (n *newcomers) settled(uid, version string) bool {
 	return settled
 }
 
-// passed forgets the newcomers once the stream has come to where the watch had
-// got.
+// passed forgets the newcomers once the stream has reached the last version that was
+// delivered ahead.
 func (n *newcomers) passed(version uint64) {
 	if len(n.met) > 0 && version >= n.told {
 		n.met = nil
 	}
 }
 
-// forget drops all that was told: the versions of the server went back, so that
-// they mean nothing any more.
+// forget drops everything, because the server's versions went back and known versions
+// are meaningless.
 func (n *newcomers) forget() {
 	n.close()
 	n.mu.Lock()

@@ -25,11 +25,11 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// world is an API server with objects that come, change and go. Streamed lists
-// are as quick as they are read; some other watches lag behind.
+// world is an API server with objects that are created, changed and deleted. Streamed
+// lists are as fast as their reader; some other watches lag behind.
 type world struct {
-	cuts  float64 // how likely a watch is cut after an event
-	pages bool    // it does not stream lists
+	cuts  float64 // probability that a watch breaks after an event
+	pages bool    // it cannot stream lists
 
 	mu      sync.Mutex
 	rand    *rand.Rand
@@ -57,8 +57,8 @@ func (w *world) apply(typ, name, uid string) {
 	}
 }
 
-// live lets things happen: names are used again and again. If objects may return,
-// they come back with the same uid, as into a selection.
+// live makes random changes. Names are reused. If returning is set, objects come back
+// with the same uid, as if they matched a selector again.
 func (w *world) live(dice *rand.Rand, changes int, returning bool) {
 	var away []change
 	for i := range changes {
@@ -70,7 +70,7 @@ func (w *world) live(dice *rand.Rand, changes int, returning bool) {
 			return slices.ContainsFunc(existing, func(c change) bool { return c.name == name })
 		}
 		at := existing[dice.IntN(len(existing))]
-		if dice.IntN(2) == 0 { // rather the newest
+		if dice.IntN(2) == 0 { // prefer the newest
 			at = slices.MaxFunc(existing, func(a, b change) int { return cmp.Compare(a.version, b.version) })
 		}
 		name := fmt.Sprint("name", dice.IntN(20))
@@ -126,12 +126,12 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 	return respond(200, &watching{world: w, ctx: req.Context(), at: from, lag: lag})
 }
 
-// watching is the body of a watch: only what was read was sent.
+// watching is the body of a watch. Events are sent as they are read.
 type watching struct {
 	*world
 	ctx     context.Context
 	lines   []string
-	at      int // the version of the last change sent
+	at      int // version of the last change sent
 	listing bool
 	lag     time.Duration
 }
@@ -170,7 +170,7 @@ func (w *watching) next() {
 	}
 }
 
-// receiver notes what it was told of each object.
+// receiver records the events of each object.
 type receiver struct {
 	mu    sync.Mutex
 	rand  *rand.Rand
@@ -200,8 +200,7 @@ func (r *receiver) known() iter.Seq[object.Identity] {
 	return slices.Values(slices.Collect(maps.Values(r.exist)))
 }
 
-// follow runs a stream of the world with a slow receiver until nothing happens
-// anymore.
+// follow runs a stream of the world with a slow receiver until there are no more events.
 func (w *world) follow(t *testing.T, changes int, returning bool) *receiver {
 	r := &receiver{rand: rand.New(rand.NewPCG(1, w.rand.Uint64())), told: map[string][]string{}, exist: map[string]object.Identity{}}
 	for i := range 2 * longList {
@@ -251,9 +250,8 @@ func seeds(t *testing.T, n uint64, test func(t *testing.T, w *world)) {
 	}
 }
 
-// Of an unbroken stream the receiver learns everything once and in order,
-// whichever way it comes.
-func TestEverythingAboutNewcomersIsToldOnceAndInOrder(t *testing.T) {
+// An unbroken stream delivers everything once and in order, by either watch.
+func TestNewcomersAreDeliveredOnceAndInOrder(t *testing.T) {
 	early := 0
 	seeds(t, 40, func(t *testing.T, w *world) {
 		r := w.follow(t, 150, false)
@@ -266,17 +264,17 @@ func TestEverythingAboutNewcomersIsToldOnceAndInOrder(t *testing.T) {
 			want[c.uid] = append(want[c.uid], what)
 		}
 		if diff := gocmp.Diff(want, r.told); diff != "" {
-			t.Errorf("-happened +told\n%s", diff)
+			t.Errorf("-happened +delivered\n%s", diff)
 		}
 		early += r.early
 	})
 	if early < 500 {
-		t.Errorf("only %d events came ahead of their lists", early)
+		t.Errorf("only %d events were delivered ahead of their lists", early)
 	}
 }
 
-// Whatever breaks, nothing is told twice by the two ways, nothing is told that is
-// older than what was told, and in the end everything is known.
+// Whatever breaks, no event is delivered twice by the two watches, no event is older
+// than an earlier one, and at the end all objects are known.
 func TestBrokenStreamsLoseNoNewcomers(t *testing.T) {
 	early := 0
 	seeds(t, 40, func(t *testing.T, w *world) {
@@ -305,6 +303,6 @@ func TestBrokenStreamsLoseNoNewcomers(t *testing.T) {
 		early += r.early
 	})
 	if early < 500 {
-		t.Errorf("only %d events came ahead of their lists", early)
+		t.Errorf("only %d events were delivered ahead of their lists", early)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// olds are so many initial objects, as events or as items of a list.
+// olds returns n initial objects, as events and as list items.
 func olds(n int) (events []part, items []string) {
 	for i := range n {
 		events = append(events, event("ADDED", fmt.Sprint("old", i), fmt.Sprint("o", i), "5"))
@@ -24,8 +24,8 @@ func olds(n int) (events []part, items []string) {
 	return events, items
 }
 
-// ahead runs a stream with a slow receiver: each object of a list takes 10 ms.
-// What comes ahead of the list has an arrow; old objects are left out.
+// ahead runs a stream with a slow receiver: each list item takes 10 ms. Events that are
+// delivered ahead of the list are marked with an arrow; old objects are left out.
 func ahead(t *testing.T, s *server, adjust func(*Config)) (events []string, o observed) {
 	t.Helper()
 	var mu sync.Mutex
@@ -53,7 +53,7 @@ func ahead(t *testing.T, s *server, adjust func(*Config)) (events []string, o ob
 	return events, o
 }
 
-func TestWhatIsCreatedDuringALongListIsToldAheadOfIt(t *testing.T) {
+func TestObjectsCreatedDuringALongListAreDeliveredAheadOfIt(t *testing.T) {
 	const n = longList + 20
 	events, items := olds(n)
 	_, few := olds(longList - 1)
@@ -78,13 +78,13 @@ func TestWhatIsCreatedDuringALongListIsToldAheadOfIt(t *testing.T) {
 			want:         []string{"-> ADDED new/n@21", "SYNCED", "MODIFIED new/n@23", "DELETED new/n@25", "ADDED other/x@40"},
 			wantRequests: []string{"0s watchlist", "0s list", "500ms list", "500ms watch 20", "700ms watch 10"},
 		},
-		"what happened to others is left to the stream": {
+		"events of other objects are left to the stream": {
 			script: []answer{some(initialEnd("19"), event("MODIFIED", "b", "b", "21"), event("DELETED", "c", "c", "22"), event("ADDED", "c", "c2", "23")),
 				list("20", "more", "{}"), side(event("MODIFIED", "b", "b", "21"), event("DELETED", "c", "c", "22"), event("ADDED", "c", "c2", "23"))},
 			want:         []string{"SYNCED", "MODIFIED b/b@21", "DELETED c/c@22", "ADDED c/c2@23"},
 			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20"},
 		},
-		"what is not taken comes behind the list, and so does the rest": {
+		"an event that is not taken is delivered after the list, with the rest": {
 			script: []answer{some(slices.Concat([]part{initialEnd("19")}, life)...), list("20", "more", "{}"), side(life...)},
 			adjust: func(c *Config) {
 				tell := c.Newcomers
@@ -93,7 +93,7 @@ func TestWhatIsCreatedDuringALongListIsToldAheadOfIt(t *testing.T) {
 			want:         []string{"-> ADDED new/n@21", "SYNCED", "MODIFIED new/n@23", "DELETED new/n@25"},
 			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20"},
 		},
-		"a watch that lags behind the stream tells nothing": {
+		"a watch that lags behind the stream delivers nothing": {
 			script: []answer{some(life[0], event("ADDED", "other", "x", "22"), later(3*time.Second, life[1]), initialEnd("24")),
 				list("20", "more", "{}"), side(later(2*time.Second, life[0]), life[1])},
 			want:         []string{"LISTED new/n@21", "LISTED other/x@22", "MODIFIED new/n@23", "SYNCED"},
@@ -116,20 +116,20 @@ func TestWhatIsCreatedDuringALongListIsToldAheadOfIt(t *testing.T) {
 			want:         []string{"-> ADDED new/n@21", "MODIFIED new/n@23", "SYNCED", "DELETED new/n@28"},
 			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20", "700ms list", "1.2s list", "1.2s watch 27", "1.4s watch 26"},
 		},
-		"an object that came back into the selection needs no tombstone": {
+		"an object that matches the selector again needs no tombstone": {
 			script: []answer{some(initialEnd("19"), event("ADDED", "back", "b", "21"), event("DELETED", "back", "b", "22")),
 				list("20", "more", "{}"), side(event("ADDED", "back", "b", "21"))},
 			adjust:       func(c *Config) { c.Known = func() iter.Seq[object.Identity] { return slices.Values(known("back/b")) } },
 			want:         []string{"-> ADDED back/b@21", "SYNCED", "DELETED back/b@22"},
 			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20"},
 		},
-		"an object whose deletion was told needs no tombstone": {
+		"an object whose deletion was delivered needs no tombstone": {
 			script:       []answer{closed(events...), list("20", "more", "{}"), side(life...), pages("30")},
 			adjust:       func(c *Config) { c.Known = func() iter.Seq[object.Identity] { return slices.Values(known("new/n")) } },
 			want:         []string{"-> ADDED new/n@21", "-> MODIFIED new/n@23", "-> DELETED new/n@25", "SYNCED"},
 			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20", "700ms list", "1.4s watch 30"},
 		},
-		"nor does one that was replaced": {
+		"an object that was replaced needs no tombstone": {
 			script: []answer{closed(events...), list("20", "more", "{}"), side(life[0], life[2], event("ADDED", "new", "n2", "26")),
 				pages("30", pod("new", "n2", "26"))},
 			adjust:       func(c *Config) { c.Known = func() iter.Seq[object.Identity] { return slices.Values(known("new/n")) } },
@@ -142,12 +142,12 @@ func TestWhatIsCreatedDuringALongListIsToldAheadOfIt(t *testing.T) {
 			want:         []string{"LISTED a/a@5", "LISTED b/b@6", "-> ADDED new/n@21", "SYNCED"},
 			wantRequests: []string{"0s watchlist", "1.02s list", "1.02s watch 20"},
 		},
-		"a short list asks for nothing more": {
+		"a short list opens no second watch": {
 			script:       []answer{status(422, "Invalid"), list("10", "", few...), open()},
 			want:         []string{"SYNCED"},
 			wantRequests: []string{"0s watchlist", "0s list", "490ms watch 10"},
 		},
-		"nobody wants to know": {
+		"Newcomers is nil": {
 			script:       []answer{some(slices.Concat([]part{initialEnd("19")}, life[:1])...)},
 			adjust:       func(c *Config) { c.Newcomers = nil },
 			want:         []string{"SYNCED", "ADDED new/n@21"},
@@ -167,19 +167,19 @@ func TestWhatIsCreatedDuringALongListIsToldAheadOfIt(t *testing.T) {
 	}
 }
 
-func TestWithoutAWatchAheadTheStreamIsAsEver(t *testing.T) {
+func TestAFailingSecondWatchDoesNotAffectTheStream(t *testing.T) {
 	events, _ := olds(longList + 20)
 	main := open(slices.Concat(events, []part{initialEnd("19"), event("ADDED", "new", "n", "21")})...)
 	for name, script := range map[string][]answer{
-		"the list is refused":         {status(403, "Forbidden")},
-		"the list fails":              {status(500, "InternalError")},
-		"the list has no answer":      {never},
-		"the watch is refused":        {list("20", "more", "{}"), status(410, "Expired")},
-		"the watch has no answer":     {list("20", "more", "{}"), never},
-		"the watch breaks":            {list("20", "more", "{}"), open(cut(0, io.ErrUnexpectedEOF))},
-		"the watch has an error":      {list("20", "more", "{}"), open(errorEvent(410, "Expired"), event("ADDED", "new", "n", "21"))},
-		"the watch is nonsense":       {list("20", "more", "{}"), open(line("nonsense"))},
-		"versions that are no number": {list("20", "more", "{}"), open(event("ADDED", "new", "n", "abc"))},
+		"list refused":                  {status(403, "Forbidden")},
+		"list fails":                    {status(500, "InternalError")},
+		"list without a response":       {never},
+		"watch refused":                 {list("20", "more", "{}"), status(410, "Expired")},
+		"watch without a response":      {list("20", "more", "{}"), never},
+		"watch breaks":                  {list("20", "more", "{}"), open(cut(0, io.ErrUnexpectedEOF))},
+		"watch with an error event":     {list("20", "more", "{}"), open(errorEvent(410, "Expired"), event("ADDED", "new", "n", "21"))},
+		"malformed watch":               {list("20", "more", "{}"), open(line("nonsense"))},
+		"versions that are not numbers": {list("20", "more", "{}"), open(event("ADDED", "new", "n", "abc"))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, o := ahead(t, &server{script: append([]answer{main}, script...)}, nil)
@@ -193,7 +193,7 @@ func TestWithoutAWatchAheadTheStreamIsAsEver(t *testing.T) {
 				t.Errorf("log: -want +got\n%s", diff)
 			}
 			if last := slices.Max(o.times); last > 3*time.Second {
-				t.Errorf("the last event came after %v", last)
+				t.Errorf("the last event was delivered after %v", last)
 			}
 		})
 	}

@@ -13,7 +13,7 @@ import (
 	"gopf.dev/gopf/internal/kube"
 )
 
-func TestReplacedCredentialsAreNoFailure(t *testing.T) {
+func TestReplacedCredentialsAreNotAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{started: time.Now(), script: []answer{
 			open(event("ADDED", "a", "1", "5")), // replaced within the streamed list

@@ -14,7 +14,7 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// run is the state of one Run.
+// run is the state of one call of Run.
 type run struct {
 	*Stream
 	deliver func(Event)
@@ -22,40 +22,40 @@ type run struct {
 	pause   backoff
 	early   newcomers
 
-	version string // where to resume; "" is to list first
-	mark    uint64 // when the last list began
-	floor   uint64 // the highest version seen of the resource before that
+	version string // where to resume; empty means list first
+	mark    uint64 // Shared.Mark at the start of the last list
+	floor   uint64 // highest version of the resource seen before that
 	of      schema.GroupResource
 	epoch   int    // see [Shared]
 	restore bool   // the next list is authoritative
-	listed  string // the version of the last list
-	strikes int    // trouble in a row at this version
-	torn    int    // watches in a row that broke within the first event after it
-	watched bool   // since the last list
+	listed  string // version of the last list
+	strikes int    // troubles in a row at this version
+	torn    int    // watches in a row that broke within the first event after version
+	watched bool   // a watch was opened since the last list
 	relists backoff
 
 	pagesOnly bool // the server cannot stream lists
-	failed    int  // streamed lists in a row that failed
-	unpaged   bool // pages expired: ask for all at once
+	failed    int  // failed streamed lists in a row
+	unpaged   bool // pages expired: request everything at once
 
-	unknown map[string]bool // types of events that were warned of
+	unknown map[string]bool // unknown event types that were logged
 }
 
-// end is how a turn ended.
+// end describes the end of a turn.
 type end struct {
 	err       error
-	opened    bool // there was a watch
+	opened    bool // a watch was open
 	streaming bool // it ended within a streamed list
-	progress  bool // there was something new, or the watch stayed for a while
-	beyond    bool // that was so after the last list, too
+	progress  bool // the version advanced, or the watch stayed open for a while
+	beyond    bool // same, but counted after the last list
 	lasted    time.Duration
 }
 
-// maxStreamedLists is how many streamed lists may fail in a row before one in
-// pages is made.
+// maxStreamedLists is the number of failed streamed lists in a row after which pages
+// are used.
 const maxStreamedLists = 2
 
-// turn lists, if it must, and watches until that ends.
+// turn lists if necessary, and watches until the watch ends.
 func (r *run) turn(ctx context.Context) end {
 	listed := false
 	if epoch := r.Shared.currentEpoch(); epoch != r.epoch {
@@ -80,8 +80,7 @@ func (r *run) turn(ctx context.Context) end {
 	return e
 }
 
-// watch follows the changes since the version; without one, it begins with a
-// streamed list.
+// watch watches from the last version. Without one, it starts with a streamed list.
 func (r *run) watch(ctx context.Context) end {
 	o := kube.WatchOptions{ResourceVersion: r.version, Selector: r.Selector, Fields: r.Fields, ServerTimeout: r.ServerTimeout}
 	limit := r.ClientTimeout
@@ -89,7 +88,7 @@ func (r *run) watch(ctx context.Context) end {
 	if r.version == "" {
 		list = r.beginList()
 		o.SendInitialEvents = true
-		// The server would count the time of the list, too, and cut it short.
+		// The server would count the time of the list as well, and cut the watch short.
 		o.ServerTimeout = 0
 		if limit == 0 || r.ServerTimeout > 0 && r.ServerTimeout < limit {
 			limit = r.ServerTimeout
@@ -136,8 +135,8 @@ func (r *run) listPages(ctx context.Context) error {
 		return ctx.Err()
 	})
 	if err != nil {
-		// The server keeps the state behind the pages for some minutes only,
-		// which was not enough for us.
+		// The server keeps the snapshot behind the pages only for some minutes, and we
+		// were too slow.
 		r.unpaged = apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 		return err
 	}
@@ -145,7 +144,7 @@ func (r *run) listPages(ctx context.Context) error {
 	return nil
 }
 
-// startOver makes the next list authoritative: the server's versions went back.
+// startOver makes the next list authoritative, because the server's versions went back.
 func (r *run) startOver() {
 	r.version, r.restore = "", true
 	r.early.forget()
@@ -153,15 +152,15 @@ func (r *run) startOver() {
 	r.relists.reset()
 }
 
-// beginList prepares for a list, of which no request was sent yet.
+// beginList prepares for a list. It must be called before the first request.
 func (r *run) beginList() *listing {
 	list := newListing(r.Known)
 	r.mark, r.floor = r.Shared.Mark(), r.Shared.reached(r.of)
 	return list
 }
 
-// skip notes that a list has an object that cannot be read. It exists, so its
-// deletion is not reported.
+// skip handles an unreadable object of a list. The object exists, so its deletion is
+// not delivered.
 func (r *run) skip(list *listing, id object.Identity) {
 	if former, replaced := list.saw(id); replaced && !r.early.settled(former.UID, "") {
 		r.deliver(r.tombstone(former, r.mark))
@@ -175,7 +174,7 @@ func (r *run) deliverListed(ctx context.Context, list *listing, b *object.Body) 
 	ahead, stale := r.early.check(Listed, b.Identity)
 	switch {
 	case stale:
-	case ahead: // it was not there when the operator came
+	case ahead: // it was created after the operator started
 		r.deliver(Event{Type: Modified, Body: b, Mark: r.Shared.Mark()})
 	default:
 		r.deliver(Event{Type: Listed, Body: b, Mark: r.mark, Authoritative: r.restore})
@@ -197,8 +196,8 @@ func (r *run) finishList(list *listing, version string) {
 	}
 }
 
-// follow delivers the events of a watch until it ends. While the list is not
-// nil, the initial events are still coming.
+// follow delivers the events of a watch until it ends. While *list is not nil, initial
+// events are being received.
 func (r *run) follow(ctx context.Context, w *kube.Watch, guard *guard, list **listing) error {
 	for {
 		guard.waiting(r.version)
@@ -228,8 +227,8 @@ func (r *run) follow(ctx context.Context, w *kube.Watch, guard *guard, list **li
 			r.warnOfType(e.Type)
 			continue
 		}
-		// The initial events come in no order of versions, so that none of
-		// them is a point to resume at.
+		// Initial events are not ordered by version, so none of them is a point to
+		// resume at.
 		if *list == nil && e.Body.ResourceVersion != "" {
 			r.version = e.Body.ResourceVersion
 			if v, valid := e.Body.Version(); valid {
@@ -240,8 +239,8 @@ func (r *run) follow(ctx context.Context, w *kube.Watch, guard *guard, list **li
 	}
 }
 
-// take delivers an event about an object. Of an object that cannot be read, only
-// the deletion is delivered: the receiver may know an earlier, readable state.
+// take delivers an event of an object. For an unreadable object it delivers only the
+// deletion, because the receiver may know an earlier, readable version.
 func (r *run) take(ctx context.Context, e kube.Event, list *listing) {
 	b := e.Body.WithType(r.Info.APIVersion(), r.Info.Kind)
 	switch {
@@ -261,7 +260,7 @@ func (r *run) take(ctx context.Context, e kube.Event, list *listing) {
 	}
 }
 
-// statusError is what an event of an error says.
+// statusError converts an ERROR event into an error.
 func statusError(info kind.Info, e kube.Event) error {
 	return fmt.Errorf("watch %s: the server sent an error: %w", info, &apierrors.StatusError{ErrStatus: *e.Status})
 }

@@ -24,12 +24,12 @@ import (
 
 var pods = kind.Info{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
 
-// server is an API server that answers by a script, in virtual time.
+// server is an API server that follows a script, in virtual time.
 type server struct {
 	mu       sync.Mutex
 	started  time.Time
-	script   []answer // to lists and watches, in turn; afterwards watches stay silent
-	probes   []answer // to probes
+	script   []answer // responses to lists and watches, in order; later watches stay silent
+	probes   []answer // responses to probes
 	requests []string
 }
 
@@ -73,7 +73,7 @@ func (s *server) RoundTrip(req *http.Request) (*http.Response, error) {
 	return next(req)
 }
 
-// part is a piece of an answer that comes after a while.
+// part is a piece of a response, sent after a delay.
 type part struct {
 	after time.Duration
 	text  string
@@ -84,14 +84,14 @@ func line(format string, args ...any) part  { return part{text: fmt.Sprintf(form
 func later(d time.Duration, p part) part    { p.after = d; return p }
 func cut(after time.Duration, e error) part { return part{after: after, err: e} }
 
-// open answers with the parts, and then with silence.
+// open responds with the parts, followed by silence.
 func open(parts ...part) answer {
 	return func(req *http.Request) (*http.Response, error) {
 		return respond(req, http.StatusOK, parts), nil
 	}
 }
 
-// closed answers with the parts, and then ends properly.
+// closed responds with the parts and a proper end.
 func closed(parts ...part) answer { return open(append(parts, cut(0, io.EOF))...) }
 
 func status(code int, reason string) answer {
@@ -109,7 +109,7 @@ func tooMany(seconds int) answer {
 	}
 }
 
-// future is the answer to a version that the server does not have yet.
+// future is the response to a version that the server does not have yet.
 func future() answer {
 	return func(req *http.Request) (*http.Response, error) {
 		body := `{"kind":"Status","status":"Failure","code":504,"reason":"Timeout","message":"Timeout: Too large resource version: 9, current: 3",
@@ -178,7 +178,7 @@ func errorEvent(code int, reason string) part {
 	return line(`{"type":"ERROR","object":{"kind":"Status","code":%d,"reason":%q,"message":"no way"}}`, code, reason)
 }
 
-// observed is what came out of a run.
+// observed is the result of a run.
 type observed struct {
 	events   []string // "DELETED a/1@5 missed"
 	times    []time.Duration
@@ -187,8 +187,8 @@ type observed struct {
 	states   []string
 }
 
-// observe runs a stream for some virtual time against a script, and hands the
-// events to the receivers, too.
+// observe runs a stream for some virtual time against a script. It passes the events to
+// the receivers as well.
 func observe(t *testing.T, d time.Duration, s *server, adjust func(*Config), receivers ...func(Event)) (o observed) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -247,7 +247,7 @@ func text(e Event) string {
 	return s
 }
 
-// known makes the identities of objects of "name/uid".
+// known returns the identities of objects given as "name/uid".
 func known(objects ...string) []object.Identity {
 	var ids []object.Identity
 	for _, o := range objects {
@@ -257,7 +257,7 @@ func known(objects ...string) []object.Identity {
 	return ids
 }
 
-// logLines collects what is logged at info level and above.
+// logLines collects log lines at INFO and above.
 type logLines struct {
 	mu    sync.Mutex
 	lines []string

@@ -10,8 +10,8 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// settle decides how to go on after a turn, and pauses. Its only error is
-// that of ctx.
+// settle decides how to continue after a turn, and pauses. It returns an error only if
+// ctx ends.
 func (r *run) settle(ctx context.Context, e end) error {
 	var odd trouble
 	isTrouble := errors.As(e.err, &odd)
@@ -45,9 +45,8 @@ func (r *run) settle(ctx context.Context, e end) error {
 		r.failed++
 	}
 	if errors.Is(e.err, errNoInitialEnd) || e.streaming && r.early.long() {
-		// There is no sense in waiting for that long again. Servers cut off those who
-		// read slowly, as we do when there is a lot to do about a list; pages are read
-		// at any speed.
+		// Do not wait that long again. Servers disconnect slow readers, and we read
+		// slowly while a list causes a lot of work. Pages can be read at any speed.
 		r.failed = maxStreamedLists
 	}
 	r.report(e, isTrouble)
@@ -61,8 +60,9 @@ func (r *run) settle(ctx context.Context, e end) error {
 	var pause time.Duration
 	switch {
 	case next == relist && versionIsUseless(e.err):
-		// The server asked for it, so it is there: no backoff of connections applies.
-		// But lists are dear, and pauses between them grow although they succeed.
+		// The server asked for a new list, so it is up and the reconnect backoff does
+		// not apply. But lists are expensive, so the pauses between them grow even
+		// though they succeed.
 		r.pause.reset()
 		pause = r.relists.next()
 		r.version, r.strikes = "", 0
@@ -81,7 +81,7 @@ func (r *run) settle(ctx context.Context, e end) error {
 	return r.wait(ctx, pause, recovered)
 }
 
-// wait makes a pause, which the end of an outage of the server ends early.
+// wait pauses. The end of an outage cuts the pause short.
 func (r *run) wait(ctx context.Context, pause time.Duration, recovered <-chan struct{}) error {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -96,21 +96,22 @@ func (r *run) wait(ctx context.Context, pause time.Duration, recovered <-chan st
 	}
 }
 
-// maxRush is the time within which all streams come back after an outage.
+// maxRush is the time over which all streams reconnect after an outage.
 const maxRush = 500 * time.Millisecond
 
-// usualLife is how long watches last at least before a server ends them. It is half
-// an hour by default.
+// usualLife is a lower bound for how long servers keep watches open. Their default is
+// 30 minutes or more.
 const usualLife = 20 * time.Minute
 
-// suspicious reports whether the server may have been replaced by one with older
-// data: a connection has failed, or a watch has ended before its time.
+// suspicious reports whether the server may have been replaced by one with older data:
+// a connection failed, or a watch ended early. asked is the timeout that the server was
+// asked to apply; 0 means none.
 func (e end) suspicious(asked time.Duration) bool {
 	var odd trouble
 	s, refused := kube.Refused(e.err)
 	switch {
 	case e.err == nil, errors.As(e.err, &odd), errors.Is(e.err, errOver), errors.Is(e.err, errDead), errors.Is(e.err, errNoInitialEnd),
-		errors.Is(e.err, errInactive): // then this stream checks by itself
+		errors.Is(e.err, errInactive): // this stream checks the version itself
 		return false
 	case refused:
 		return s.Code >= 500
@@ -120,7 +121,7 @@ func (e end) suspicious(asked time.Duration) bool {
 	return true
 }
 
-// report makes an end visible, unless it is a usual one.
+// report logs the end of a turn and updates the status.
 func (r *run) report(e end, isTrouble bool) {
 	switch {
 	case !e.opened && judge(e.err, e.streaming, 0) == listPages:
@@ -130,15 +131,15 @@ func (r *run) report(e end, isTrouble bool) {
 	case isTrouble || errors.Is(e.err, errDead) || errors.Is(e.err, errUnanswered):
 		r.health.odd(e.err)
 	case errors.Is(e.err, io.EOF):
-		r.Log.Debug("The server has ended the watch; resuming.")
+		r.Log.Debug("The server closed the watch; resuming.")
 	default:
-		r.Log.Debug("The watch has ended; resuming.", "error", e.err)
+		r.Log.Debug("The watch ended; resuming.", "error", e.err)
 	}
 }
 
-// checkVersion finds out whether the server is behind this stream. [Shared.Run] has
-// done so after connection failures, but for one resource only, and not all
-// resources must have their versions from the same storage.
+// checkVersion checks whether the server is behind this stream. [Shared.Run] does that
+// after connection failures, but only for one resource, and other resources may be in
+// another storage.
 func (r *run) checkVersion(ctx context.Context) {
 	now, err := r.client.List(ctx, r.Info, r.Namespace, kube.ListOptions{Selector: r.Selector, Fields: r.Fields, Max: 1}, func(*object.Body) error { return nil })
 	if err != nil {

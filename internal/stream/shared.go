@@ -17,36 +17,36 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// Shared is what all streams of one API server and one process have in common. The
-// zero value is ready for use. It must not be copied.
+// Shared is the state that all streams of one API server share in a process. The zero
+// value is ready for use. It must not be copied.
 //
-// It finds out whether the server's versions went back, as they do after a restore
-// from a backup. Then a watch from the last version would be silent until the server
-// has come to that version again, and would have missed all changes before. So after
-// a connection failure, one small list reads the server's version; and the version
-// of every list is compared with what was seen before the list began. If a version
-// went back, all streams list again, and those lists are authoritative.
+// It detects that the server's resource versions went back, as they do after a restore
+// from a backup. A watch from the last version would then be silent until the server
+// reaches that version again, and would miss all changes before. Therefore one small
+// list reads the server's version after a connection failure, and the version of every
+// list is compared with the versions seen before the list started. If a version went
+// back, all streams relist, and those lists are authoritative.
 //
-// Versions are compared within one resource: others may be kept elsewhere and have
-// versions of their own.
+// Versions are compared per resource, because other resources may be in another storage
+// with independent versions.
 type Shared struct {
 	marks atomic.Uint64
 
 	mu        sync.Mutex
-	epoch     int                              // how often versions went back
-	turned    chan struct{}                    // closed, and replaced, when they do
-	recovered chan struct{}                    // closed, and replaced, at the end of an outage
-	suspect   chan struct{}                    // has an entry if a connection has failed since the last check began
+	epoch     int                              // number of times that versions went back
+	turned    chan struct{}                    // closed and replaced when they do
+	recovered chan struct{}                    // closed and replaced at the end of an outage
+	suspect   chan struct{}                    // has an entry if a connection failed since the last check started
 	highest   map[schema.GroupResource]uint64  // versions seen in this epoch
 	running   map[*Stream]schema.GroupResource // streams that have listed in this epoch
 }
 
-// Mark returns the next value of a counter that orders what one process learns and
-// does: watch events as they arrive, lists as they begin, writes as they end. A
-// clock would not do: a list may take any time.
+// Mark returns the next value of a counter that orders the observations and actions of
+// a process: watch events on arrival, lists at their start, writes at their end. A
+// clock would not do, because a list may take any time.
 func (s *Shared) Mark() uint64 { return s.marks.Add(1) }
 
-// lock prepares the fields; the caller unlocks mu.
+// lock locks mu and initializes the fields. The caller must unlock mu.
 func (s *Shared) lock() {
 	s.mu.Lock()
 	if s.turned == nil {
@@ -61,7 +61,7 @@ func (s *Shared) currentEpoch() int {
 	return s.epoch
 }
 
-// after returns a channel that is closed once the epoch is over.
+// after returns a channel that is closed when the epoch is over.
 func (s *Shared) after(epoch int) <-chan struct{} {
 	s.lock()
 	defer s.mu.Unlock()
@@ -73,22 +73,22 @@ func (s *Shared) after(epoch int) <-chan struct{} {
 	return s.turned
 }
 
-// outageEnds returns a channel that is closed when the server answers again after
-// an outage.
+// outageEnds returns a channel that is closed when the server responds again after an
+// outage.
 func (s *Shared) outageEnds() <-chan struct{} {
 	s.lock()
 	defer s.mu.Unlock()
 	return s.recovered
 }
 
-// reached is the highest version seen of a resource in this epoch.
+// reached returns the highest version of a resource seen in this epoch.
 func (s *Shared) reached(of schema.GroupResource) uint64 {
 	s.lock()
 	defer s.mu.Unlock()
 	return s.highest[of]
 }
 
-// passed notes a version that a stream has seen in the epoch.
+// passed records a version that a stream has seen in the epoch.
 func (s *Shared) passed(epoch int, of schema.GroupResource, version uint64) {
 	s.lock()
 	defer s.mu.Unlock()
@@ -97,8 +97,8 @@ func (s *Shared) passed(epoch int, of schema.GroupResource, version uint64) {
 	}
 }
 
-// listed notes the version of a whole list, and that the resource can be listed.
-// floor is what had been reached when the list began.
+// listed records the version of a complete list, and that the resource can be listed.
+// floor is the highest version seen before the list started.
 func (s *Shared) listed(from *Stream, epoch int, version, floor uint64) {
 	of := from.Info.GVR().GroupResource()
 	s.passed(epoch, of, version)
@@ -112,15 +112,14 @@ func (s *Shared) listed(from *Stream, epoch int, version, floor uint64) {
 	}
 }
 
-// ended forgets a stream.
+// ended removes a stream.
 func (s *Shared) ended(from *Stream) {
 	s.lock()
 	defer s.mu.Unlock()
 	delete(s.running, from)
 }
 
-// failed notes that a connection has failed: the server may come back as another
-// one.
+// failed records a connection failure: the server may return with older data.
 func (s *Shared) failed() {
 	s.lock()
 	defer s.mu.Unlock()
@@ -130,14 +129,14 @@ func (s *Shared) failed() {
 	}
 }
 
-// wentBack begins a new epoch, unless that was done already.
+// wentBack starts a new epoch, unless that has happened already.
 func (s *Shared) wentBack(epoch int, log *slog.Logger, now, seen uint64) {
 	s.lock()
 	defer s.mu.Unlock()
 	if epoch != s.epoch {
 		return
 	}
-	log.Warn("The versions of the API server went back, as after a restore from a backup; listing everything again.", "seen", seen, "now", now)
+	log.Warn("Resource versions of the API server went back, as after a restore from a backup; relisting everything.", "seen", seen, "now", now)
 	s.epoch++
 	close(s.turned)
 	s.turned = make(chan struct{})
@@ -146,20 +145,21 @@ func (s *Shared) wentBack(epoch int, log *slog.Logger, now, seen uint64) {
 }
 
 const (
-	// gatherTime is how long a check waits for other streams to notice the same failure.
+	// gatherTime is the time that a check waits for other streams to see the same
+	// failure.
 	gatherTime = 50 * time.Millisecond
-	// checkInterval is the least time between two checks.
+	// checkInterval is the minimum interval of checks.
 	checkInterval = time.Second
-	// checkLimit is how long a check may take.
+	// checkLimit limits the duration of a check.
 	checkLimit = 5 * time.Second
-	// maxOutagePause is the longest pause between checks of a server that cannot be
-	// reached, and maxOverloadPause of one that answers with errors.
+	// maxOutagePause limits the pause between checks of an unreachable server,
+	// maxOverloadPause of a server that returns errors.
 	maxOutagePause   = time.Second
 	maxOverloadPause = 5 * time.Second
 )
 
-// Run checks the server's version after each connection failure, until ctx is done.
-// The end of an outage also ends the pauses of all streams.
+// Run checks the server's version after each connection failure until ctx is done. When
+// an outage ends, it also ends the pauses of all streams.
 func (s *Shared) Run(ctx context.Context, client *kube.Client, log *slog.Logger) {
 	client = client.Derive(func(o *kube.Options) {
 		o.Backoffs, o.Log = nil, slog.New(slog.DiscardHandler)
@@ -183,7 +183,7 @@ func (s *Shared) Run(ctx context.Context, client *kube.Client, log *slog.Logger)
 			}
 		}
 		select {
-		case <-suspect: // this check is about that failure, too
+		case <-suspect: // this check covers that failure as well
 		default:
 		}
 		pause := checkInterval
@@ -208,7 +208,7 @@ func (s *Shared) endOutage() {
 	s.recovered = make(chan struct{})
 }
 
-// outagePause is the pause after a check that has failed, with jitter.
+// outagePause returns the pause after a failed check, with jitter.
 func outagePause(failures int, err error, random jitter.Source) time.Duration {
 	longest := maxOutagePause
 	if _, answered := kube.Refused(err); answered {
@@ -218,14 +218,14 @@ func outagePause(failures int, err error, random jitter.Source) time.Duration {
 	return max(random.Shorten(pause, jitter.Slight), kube.RetryAfter(err))
 }
 
-// maxCandidates is how many resources a check lists at most.
+// maxCandidates limits the resources that a check lists.
 const maxCandidates = 3
 
-// check reads the server's version with a list of at most one object. Its error
-// says that the server does not answer.
+// check reads the server's version with a list of at most one object. It returns an
+// error if the server does not respond.
 //
-// A server that has just started may not serve all resources yet. Then others are
-// tried; but only the one with the highest version seen can tell that nothing went
+// A server that has just started may not serve all resources yet, so check tries
+// others. But only the resource with the highest version can prove that nothing went
 // back.
 func (s *Shared) check(ctx context.Context, client *kube.Client, log *slog.Logger) (failed error) {
 	epoch, candidates := s.candidates()
@@ -234,7 +234,7 @@ func (s *Shared) check(ctx context.Context, client *kube.Client, log *slog.Logge
 		refusal, refused := kube.Refused(err)
 		switch {
 		case refused && refusal.Code < 500 && refusal.Code != http.StatusTooManyRequests:
-			continue // it is not to be listed any more: another one will tell
+			continue // it can no longer be listed; try another one
 		case refused:
 			failed = cmp.Or(failed, err)
 			continue
@@ -255,14 +255,14 @@ func (s *Shared) check(ctx context.Context, client *kube.Client, log *slog.Logge
 
 type candidate struct {
 	stream  *Stream
-	version uint64 // the highest seen
+	version uint64 // the highest version seen
 }
 
-// candidates are resources that can be listed, that with the highest version first.
+// candidates returns the resources that can be listed, highest version first.
 func (s *Shared) candidates() (epoch int, all []candidate) {
 	s.lock()
 	defer s.mu.Unlock()
-	streams := map[schema.GroupResource]*Stream{} // any of each
+	streams := map[schema.GroupResource]*Stream{} // any stream of each resource
 	for from, of := range s.running {
 		streams[of] = from
 	}

@@ -14,7 +14,7 @@ import (
 	"gopf.dev/gopf/internal/kube"
 )
 
-func TestSilence(t *testing.T) {
+func TestSilentWatches(t *testing.T) {
 	const s = time.Second
 	nothing := func() answer { return open(cut(s, io.EOF)) } // to a probe
 	cases := map[string]struct {
@@ -46,7 +46,7 @@ func TestSilence(t *testing.T) {
 			lasting:      19 * s,
 			wantEvents:   []string{"SYNCED", "ADDED a/1@10"},
 			wantRequests: []string{"0s watchlist", "10s probe 9", "10.25s watch 9"},
-			wantLog:      []string{"WARN The watch has failed and is replaced."},
+			wantLog:      []string{"WARN The watch failed; opening a new one."},
 		},
 		"an event during a probe proves nothing": {
 			script:       []answer{open(initialEnd("9"), later(10500*time.Millisecond, event("ADDED", "a", "1", "10")))},
@@ -62,22 +62,22 @@ func TestSilence(t *testing.T) {
 			wantEvents:   []string{"SYNCED"},
 			wantRequests: []string{"0s watchlist", "10s probe 9"},
 		},
-		"a probe without a response proves nothing if the server answers nobody": {
+		"a probe without a response proves nothing if the server does not respond at all": {
 			script:       []answer{open(initialEnd("9")), list("20", ""), open(event("ADDED", "a", "1", "10"))},
 			probes:       []answer{never},
 			lasting:      75 * s,
 			wantEvents:   []string{"SYNCED", "ADDED a/1@10"},
 			wantRequests: []string{"0s watchlist", "10s probe 9", "1m10s list", "1m10s watch 9"},
 		},
-		"a probe whose connection had died is made again at once": {
+		"a probe on a dead connection is repeated at once": {
 			script:       []answer{open(initialEnd("9")), open(event("ADDED", "a", "1", "10"))},
 			probes:       []answer{broken(io.ErrUnexpectedEOF), open(event("ADDED", "a", "1", "10"))},
 			lasting:      19 * s,
 			wantEvents:   []string{"SYNCED", "ADDED a/1@10"},
 			wantRequests: []string{"0s watchlist", "10s probe 9", "10s probe 9", "10.25s watch 9"},
-			wantLog:      []string{"WARN The watch has failed and is replaced."},
+			wantLog:      []string{"WARN The watch failed; opening a new one."},
 		},
-		"an event during a probe without an answer shows that the stream is alive": {
+		"an event during a probe without a response shows that the stream is alive": {
 			script:       []answer{open(initialEnd("9"), later(15*s, event("ADDED", "a", "1", "10")))},
 			probes:       []answer{never},
 			lasting:      22 * s,
@@ -95,7 +95,7 @@ func TestSilence(t *testing.T) {
 			lasting:      79 * s,
 			wantEvents:   []string{"SYNCED", "LISTED a/1@4", "SYNCED"},
 			wantRequests: []string{"0s watchlist", "10s probe 9", "1m10s list", "1m10s watchlist"},
-			wantLog:      []string{"WARN The versions of the API server went back, as after a restore from a backup; listing everything again."},
+			wantLog:      []string{"WARN Resource versions of the API server went back, as after a restore from a backup; relisting everything."},
 		},
 		"without probes": {
 			script:       []answer{open(initialEnd("9")), list("20", "")},
@@ -118,12 +118,12 @@ func TestSilence(t *testing.T) {
 			wantEvents:   []string{"SYNCED"},
 			wantRequests: []string{"0s watchlist", "25s probe 9", "27s watch 9 for 12", "37s probe 9"},
 		},
-		"an answer that never begins": {
+		"a response that never starts": {
 			script:       []answer{closed(initialEnd("9")), never, open(event("ADDED", "a", "1", "10"))},
 			lasting:      35 * s,
 			wantEvents:   []string{"SYNCED", "ADDED a/1@10"},
 			wantRequests: []string{"0s watchlist", "0s watch 9", "30.1s watch 9"},
-			wantLog:      []string{"WARN The resource cannot be followed now; trying again.", "INFO The resource is followed again."},
+			wantLog:      []string{"WARN Cannot list or watch the resource; retrying.", "INFO Watching the resource again."},
 		},
 	}
 	for name, c := range cases {
@@ -142,13 +142,13 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// never does not answer.
+// never does not respond.
 func never(req *http.Request) (*http.Response, error) {
 	<-req.Context().Done()
 	return nil, req.Context().Err()
 }
 
-func TestASlowReceiverIsNoSilence(t *testing.T) {
+func TestASlowReceiverIsNotASilentWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{started: time.Now(), script: []answer{open(initialEnd("9"), event("ADDED", "a", "1", "10"), event("ADDED", "b", "2", "11"))}}
 		client, err := kube.NewClient(&rest.Config{Host: "http://server", Transport: s}, kube.DefaultOptions())
@@ -173,9 +173,9 @@ func TestASlowReceiverIsNoSilence(t *testing.T) {
 	})
 }
 
-// The server answers another request while a probe gets no response: then it is not
-// slow, and the watch is as dead as the probe's connection.
-func TestAProbeWithoutAResponseReplacesTheWatchIfTheServerAnswersOthers(t *testing.T) {
+// The server responds to another request while a probe gets no response. So the server
+// is not slow, and the watch is as dead as the probe's connection.
+func TestAnUnansweredProbeReplacesTheWatchIfTheServerIsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{started: time.Now(), script: []answer{
 			open(initialEnd("9")), closed(line(`{}`)), open(event("ADDED", "a", "1", "10")),

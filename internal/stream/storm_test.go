@@ -39,8 +39,8 @@ func TestAStormIsOutlived(t *testing.T) {
 			if diff := cmp.Diff(want, withoutProbes(o.requests)[:len(want)]); diff != "" {
 				t.Errorf("requests: -want +got\n%s", diff)
 			}
-			if diff := cmp.Diff([]string{"WARN The resource cannot be followed now; trying again.", "INFO The resource is followed again."}, o.log); diff != "" {
-				t.Errorf("one line per error and one for the end: -want +got\n%s", diff)
+			if diff := cmp.Diff([]string{"WARN Cannot list or watch the resource; retrying.", "INFO Watching the resource again."}, o.log); diff != "" {
+				t.Errorf("log, want one line per error and one for the end: -want +got\n%s", diff)
 			}
 			if len(o.states) != 4 || o.states[0] != "listing" || o.states[1] != "watching" ||
 				!strings.HasPrefix(o.states[2], "failing: ") || o.states[3] != "watching" {
@@ -50,7 +50,7 @@ func TestAStormIsOutlived(t *testing.T) {
 	}
 }
 
-func TestPausesStartAnewAfterProgress(t *testing.T) {
+func TestPausesRestartAfterProgress(t *testing.T) {
 	bad := status(500, "InternalError")
 	script := slices.Concat([]answer{closed(initialEnd("9"))}, repeated(3, bad),
 		[]answer{closed(bookmark("10"))}, repeated(2, bad), []answer{open()})
@@ -62,7 +62,7 @@ func TestPausesStartAnewAfterProgress(t *testing.T) {
 	}
 }
 
-func TestAWatchThatEndsAtOnceIsNotAskedForInALoop(t *testing.T) {
+func TestAWatchThatEndsAtOnceIsNotRepeatedInALoop(t *testing.T) {
 	script := append([]answer{closed(initialEnd("9"))}, repeated(100, closed(bookmark("9")))...)
 	o := observe(t, time.Minute, &server{script: script}, nil)
 	if n := len(o.requests); n > 20 {
@@ -85,7 +85,7 @@ func TestListsThatEndAtOnceAreNotRepeatedInALoop(t *testing.T) {
 	}
 }
 
-func TestForbiddenFromTheBeginning(t *testing.T) {
+func TestForbiddenFromTheStart(t *testing.T) {
 	script := append(repeated(5, status(403, "Forbidden")), open(event("ADDED", "a", "1", "5"), initialEnd("9")))
 	o := observe(t, 10*time.Second, &server{script: script}, nil)
 	if diff := cmp.Diff([]string{"LISTED a/1@5", "SYNCED"}, o.events); diff != "" {
@@ -150,20 +150,20 @@ func TestJudge(t *testing.T) {
 		strikes   int
 		want      step
 	}{
-		"a broken connection":                    {err: errors.New("reset"), want: resume},
-		"an expired version":                     {err: refusal(410, "Expired"), want: relist},
-		"gone by its reason only":                {err: trouble{refusal(0, "Expired")}, want: relist},
-		"a missing kind":                         {err: refusal(404, "NotFound"), want: relist},
-		"a bad version":                          {err: refusal(400, "BadRequest"), want: relist},
-		"forbidden":                              {err: refusal(403, "Forbidden"), want: resume},
-		"unavailable":                            {err: refusal(503, "ServiceUnavailable"), want: resume},
-		"an odd event":                           {err: trouble{refusal(500, "InternalError")}, strikes: 1, want: resume},
-		"an odd event again":                     {err: trouble{refusal(500, "InternalError")}, strikes: 2, want: relist},
-		"a streamed list not understood":         {err: refusal(400, "BadRequest"), streaming: true, want: listPages},
-		"a streamed list forbidden by its gate":  {err: refusal(422, "Invalid"), streaming: true, want: listPages},
-		"a streamed list forbidden":              {err: refusal(403, "Forbidden"), streaming: true, want: resume},
-		"an error within a streamed list":        {err: trouble{refusal(504, "Timeout")}, streaming: true, strikes: 5, want: resume},
-		"a refusal in an event of streamed list": {err: trouble{refusal(400, "BadRequest")}, streaming: true, want: resume},
+		"broken connection":                  {err: errors.New("reset"), want: resume},
+		"expired version":                    {err: refusal(410, "Expired"), want: relist},
+		"expired by its reason only":         {err: trouble{refusal(0, "Expired")}, want: relist},
+		"missing kind":                       {err: refusal(404, "NotFound"), want: relist},
+		"bad version":                        {err: refusal(400, "BadRequest"), want: relist},
+		"forbidden":                          {err: refusal(403, "Forbidden"), want: resume},
+		"unavailable":                        {err: refusal(503, "ServiceUnavailable"), want: resume},
+		"error event":                        {err: trouble{refusal(500, "InternalError")}, strikes: 1, want: resume},
+		"error event again":                  {err: trouble{refusal(500, "InternalError")}, strikes: 2, want: relist},
+		"streamed list not supported":        {err: refusal(400, "BadRequest"), streaming: true, want: listPages},
+		"streamed list disabled":             {err: refusal(422, "Invalid"), streaming: true, want: listPages},
+		"streamed list forbidden":            {err: refusal(403, "Forbidden"), streaming: true, want: resume},
+		"error event within a streamed list": {err: trouble{refusal(504, "Timeout")}, streaming: true, strikes: 5, want: resume},
+		"bad request within a streamed list": {err: trouble{refusal(400, "BadRequest")}, streaming: true, want: resume},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

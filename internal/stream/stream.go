@@ -1,29 +1,28 @@
-// Package stream makes one endless stream of events of lists and watches of
-// one resource, in one namespace or in all of them.
+// Package stream combines lists and watches of one resource, in one namespace or in
+// all, into an endless stream of events.
 //
 // # Flow
 //
-//  1. List: as a watch that begins with all objects, where the server can do
+//  1. List: as a watch that starts with all objects where the server supports
 //     that, else in pages. Every object is delivered as Listed.
-//  2. Tombstones for objects that were known and are not there any more, then
-//     Synced.
-//  3. Watch from there; after any disconnection go on from the last version.
-//  4. When the server does not have that version any more: all over again.
+//  2. Deliver tombstones for known objects that no longer exist, then Synced.
+//  3. Watch from there. After a disconnection, resume from the last version.
+//  4. If the server no longer has that version, start over.
 //
-// What is created during a long list need not wait for its end: see
+// Objects that are created during a long list need not wait for its end: see
 // [Config.Newcomers].
 //
 // # Guarantees
 //
-// Nothing that a server or a connection does ends a stream; all errors are
-// logged, reported through [Config.Status], and tried again with pauses of at
-// most [Config.MaxBackoff]. No change of an object is missed for good, except
-// for intermediate states while the stream is disconnected for too long to
-// resume. Deletions that happened meanwhile are delivered as tombstones.
+// No error of a server or a connection ends a stream. All errors are logged, reported
+// through [Config.Status], and retried with pauses of at most [Config.MaxBackoff]. The
+// stream delivers every change, except for intermediate states while it was
+// disconnected for too long to resume. Deletions that happened meanwhile are delivered
+// as tombstones.
 //
 // # Caveats
 //
-// An object may be delivered again with the same version, e.g. by a re-list.
+// An object may be delivered again with the same version, for example by a relist.
 package stream
 
 import (
@@ -38,16 +37,16 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// Type is what an event says about its object.
+// Type is the type of an event.
 type Type int
 
-// The types of events.
+// Types of events.
 const (
-	Listed   Type = iota + 1 // it exists; its version may be lower than one seen before
+	Listed   Type = iota + 1 // the object exists; its version may be lower than one seen before
 	Added                    // it was created
 	Modified                 // it was changed
-	Deleted                  // it exists no more
-	Synced                   // no object: all existing ones were listed
+	Deleted                  // it no longer exists
+	Synced                   // no object: the list is complete
 )
 
 func (t Type) String() string {
@@ -66,89 +65,88 @@ func (t Type) String() string {
 	return "UNKNOWN"
 }
 
-// Event is something that happened to an object.
+// Event is a change of an object, a list item, or the end of a list.
 type Event struct {
 	Type Type
 	Body *object.Body // nil only for Synced
 
-	// Missed marks a deletion that was noticed by its result. The body is a
-	// tombstone: type, namespace, name and uid, no version.
+	// Missed marks a deletion that the watch did not report. The body is a tombstone:
+	// type, namespace, name and uid, but no version.
 	Missed bool
 
-	// Mark is the value of the counter in [Shared] when a watch event arrived; of a
-	// list item or tombstone, when the first request of its list was sent.
+	// Mark is [Shared.Mark] when a watch event arrived. For a list item or tombstone,
+	// it is the mark before the first request of the list.
 	Mark uint64
 
 	// Authoritative marks items of the first list after the server's versions went
-	// back: they replace whatever was known before the list began.
+	// back. They replace everything known before the list started.
 	Authoritative bool
 }
 
-// Config says what to follow and how. Begin with [DefaultConfig]: here zero
-// means zero, not the default.
+// Config configures a stream. Start with [DefaultConfig]: a zero field means zero, not
+// the default.
 type Config struct {
 	Info      kind.Info
-	Namespace string // "" for all namespaces, and for cluster-scoped resources
-	Selector  string // of labels, as kubectl takes it
-	Fields    string // a selector of fields, where the resource has them
+	Namespace string // empty for all namespaces and for cluster-scoped resources
+	Selector  string // label selector, in kubectl's syntax
+	Fields    string // field selector, where the resource supports it
 
-	// ProbeAfter is the silence of a watch after which it is probed: another watch on
-	// another connection asks whether there is something that it should have
-	// delivered. The same silence is probed again at most once a minute.
-	// Default: 10s. 0 means never.
+	// ProbeAfter is the silence of a watch after which it is probed: a second watch on
+	// another connection checks for events that the first should have delivered. The
+	// same silence is probed at most once per minute. Default: 10s. 0 means never.
 	ProbeAfter time.Duration
 
-	// InactivityTimeout is the silence after which a watch is replaced; the
-	// server's bookmarks, about one a minute, break the silence. 70 s; 0 is
-	// never.
+	// InactivityTimeout is the silence after which a watch is replaced. Bookmarks,
+	// about one per minute, end a silence. Default: 70s. 0 means never.
 	InactivityTimeout time.Duration
 
-	// ServerTimeout is after how long the server is asked to end a watch, and
-	// ClientTimeout after how long we do. 0, the default, leaves it to the
-	// server, or never does it.
+	// ServerTimeout is the time after which the server should close a watch; 0 means
+	// the server's default. ClientTimeout is the time after which the stream closes it;
+	// 0 means never. Default: 0.
 	ServerTimeout, ClientTimeout time.Duration
 
-	// ReconnectBackoff is the first pause between attempts that fail, doubled
-	// up to MaxBackoff with each. 100 ms and 5 s.
+	// ReconnectBackoff is the first pause between failed attempts. It doubles with each
+	// attempt, up to MaxBackoff. Default: 100ms and 5s.
 	ReconnectBackoff, MaxBackoff time.Duration
 
-	// Known, if set, tells which objects the receiver believes to exist, so
-	// that it can be told of those that do not. Everything delivered counts
-	// from the moment that deliver returns. It is asked at the beginning of
-	// each list, from the goroutine of Run.
+	// Known returns the objects that the receiver believes to exist. The stream
+	// delivers deletions of those that no longer do. An object must be included once
+	// deliver has returned for it. It is called at the start of each list from the
+	// goroutine of Run. May be nil.
 	Known func() iter.Seq[object.Identity]
 
-	// Newcomers, if set, is told of objects that are created while a long list is
-	// being delivered, ahead of it: of their creation, changes and deletion, from
-	// another goroutine than that of Run, one at a time. It must not wait. What it
-	// does not take comes behind the list, what it takes does not come again. No
-	// object has events from both goroutines at the same time.
+	// Newcomers receives the events of objects that are created while a long list is
+	// being delivered, ahead of the list: their creation, changes and deletion. It is
+	// called from another goroutine than that of Run, one event at a time, and must not
+	// block. Events that it does not take are delivered after the list; events that it
+	// takes are not delivered again. An object never has events from both goroutines at
+	// the same time. May be nil.
 	Newcomers func(Event) (taken bool)
 
-	// Status, if set, is told how the stream is doing whenever that changes,
-	// from the goroutine of Run.
+	// Status is called when the status of the stream changes, from the goroutine of
+	// Run. May be nil.
 	Status func(Status)
 
-	// Signs, if set, is told of signs of life, from the goroutine of Run. It must
-	// be quick.
+	// Signs is called for signs of life, from the goroutine of Run. It must not block.
+	// May be nil.
 	Signs func(Sign)
 
-	// Shared is what this stream has in common with the others of the API server and
-	// the process. nil means that there are no others.
+	// Shared is the state shared with the other streams of the API server. nil means
+	// that there are no others.
 	Shared *Shared
 
-	Log *slog.Logger // slog.Default
+	Log *slog.Logger // Default: slog.Default().
 }
 
 // Sign is a sign of life of a stream.
 type Sign int
 
-// The signs.
+// Signs of life.
 const (
-	Moved    Sign = iota // it does something, if only to try again
-	Heard                // the server said something: an object, a bookmark, that a watch has begun
-	Resumed              // a watch went on from where the one before had ended
-	Relisted             // everything is listed again because a watch could not go on
+	Moved    Sign = iota // the stream makes progress, or at least retries
+	Heard                // the server sent an object, a bookmark, or the start of a watch
+	Resumed              // a watch resumed where the previous one ended
+	Relisted             // everything is listed again because a watch could not resume
 )
 
 func (c *Config) sign(s Sign) {
@@ -157,7 +155,7 @@ func (c *Config) sign(s Sign) {
 	}
 }
 
-// DefaultConfig has the defaults named at the fields.
+// DefaultConfig returns the defaults that are documented at the fields.
 func DefaultConfig(info kind.Info, namespace string) Config {
 	return Config{
 		Info:              info,
@@ -170,14 +168,14 @@ func DefaultConfig(info kind.Info, namespace string) Config {
 	}
 }
 
-// Stream follows one resource.
+// Stream is an endless stream of the events of one resource.
 type Stream struct {
 	Config
 	client *kube.Client
 	jitter func(time.Duration) time.Duration
 }
 
-// New makes a stream; Run starts it.
+// New returns a stream. Run starts it.
 func New(client *kube.Client, cfg Config) *Stream {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
@@ -189,16 +187,15 @@ func New(client *kube.Client, cfg Config) *Stream {
 	if cfg.Namespace != "" {
 		cfg.Log = cfg.Log.With("namespace", cfg.Namespace)
 	}
-	// A stream has pauses of its own, shorter than those of requests.
+	// A stream has its own pauses, which are shorter than those of requests.
 	return &Stream{Config: cfg, client: client.WithBackoffs(nil), jitter: func(d time.Duration) time.Duration {
 		return client.Jitter().Shorten(d, jitter.Strong)
 	}}
 }
 
-// Run delivers events until ctx is done, and returns why it is. Every Run
-// begins with a list. The function is called from this goroutine, one event at
-// a time; while it blocks nothing is read, and silence is not counted. It must
-// return when ctx is done.
+// Run delivers events until ctx is done, and returns its cause. Every Run starts with a
+// list. deliver is called from this goroutine, one event at a time. While it blocks,
+// nothing is read, and silence is not counted. It must return when ctx is done.
 func (s *Stream) Run(ctx context.Context, deliver func(Event)) error {
 	r := &run{
 		Stream:  s,

@@ -14,7 +14,7 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// cuts are answers that break after the parts.
+// cuts returns n responses that break after the parts.
 func cuts(n int, parts ...part) (all []answer) {
 	for range n {
 		all = append(all, open(append(slices.Clone(parts), cut(0, io.ErrUnexpectedEOF))...))
@@ -22,7 +22,7 @@ func cuts(n int, parts ...part) (all []answer) {
 	return all
 }
 
-// deep is an object that is nested too deeply to be read.
+// deep returns an object that is nested too deeply to be read.
 func deep(name, uid, rv string) string {
 	return strings.TrimSuffix(pod(name, uid, rv), "}") + `,"spec":` + strings.Repeat("[", 9_994) + strings.Repeat("]", 9_994) + "}"
 }
@@ -59,13 +59,13 @@ func TestEventsOfAStream(t *testing.T) {
 			known:        known("b/2", "c/3"),
 			wantEvents:   []string{"LISTED a/1@5", "DELETED c/3@ missed", "SYNCED", "MODIFIED d/5@11", "DELETED b/2@12 missed"},
 			wantRequests: []string{"0s watchlist", "0s watch 12"},
-			wantLog:      slices.Repeat([]string{"ERROR Skipping an object that cannot be read; other objects of the kind are served."}, 3),
+			wantLog:      slices.Repeat([]string{"ERROR Skipping an object that cannot be read; other objects of this kind are served."}, 3),
 		},
 		"unreadable objects in pages": {
 			script:       []answer{status(422, "Invalid"), list("9", "", pod("a", "1", "5"), deep("b", "2", "6"), pod("c", "3", "7")), open()},
 			known:        known("b/2"),
 			wantEvents:   []string{"LISTED a/1@5", "LISTED c/3@7", "SYNCED"},
-			wantLog:      []string{"ERROR Skipping an object that cannot be read; other objects of the kind are served."},
+			wantLog:      []string{"ERROR Skipping an object that cannot be read; other objects of this kind are served."},
 			wantRequests: []string{"0s watchlist", "0s list", "0s watch 9"},
 		},
 		"a server that cannot stream lists": {
@@ -84,21 +84,21 @@ func TestEventsOfAStream(t *testing.T) {
 			wantEvents:   []string{"SYNCED", "ADDED a/1@10"},
 			wantRequests: []string{"0s watchlist", "0s watch 20"},
 		},
-		"a connection cut within an event": {
+		"connection broken within an event": {
 			script: []answer{open(initialEnd("9"), event("ADDED", "a", "1", "10"), part{text: `{"type":"MODIFIED","obj`}, cut(0, io.ErrUnexpectedEOF)),
 				open(event("MODIFIED", "a", "1", "11"))},
 			wantEvents:   []string{"SYNCED", "ADDED a/1@10", "MODIFIED a/1@11"},
 			wantRequests: []string{"0s watchlist", "0s watch 10"},
 		},
-		"connections cut within the same event again and again": {
+		"connections broken within the same event repeatedly": {
 			script: slices.Concat([]answer{closed(initialEnd("9"))},
 				cuts(maxTorn, part{text: `{"type":"ADDED","object":{"metadata":{"na`}),
 				[]answer{open(event("ADDED", "a", "1", "10"), initialEnd("20"))}),
 			wantEvents:   []string{"SYNCED", "LISTED a/1@10", "SYNCED"},
 			wantRequests: []string{"0s watchlist", "0s watch 9", "100ms watch 9", "300ms watch 9", "700ms watch 9", "1.5s watch 9", "3.1s watchlist"},
-			wantLog:      []string{"WARN The watch has failed and is replaced."},
+			wantLog:      []string{"WARN The watch failed; opening a new one."},
 		},
-		"connections cut between events again and again": {
+		"connections broken between events repeatedly": {
 			script: slices.Concat([]answer{closed(initialEnd("9"))},
 				cuts(maxTorn), []answer{open(event("ADDED", "a", "1", "10"))}),
 			wantEvents:   []string{"SYNCED", "ADDED a/1@10"},
@@ -115,18 +115,18 @@ func TestEventsOfAStream(t *testing.T) {
 			wantRequests: []string{"0s watchlist", "0s watch 9"},
 			wantLog:      []string{"WARN Ignoring events of an unknown type."},
 		},
-		"a version that is gone, as an event": {
+		"expired version, as an event": {
 			script:       []answer{closed(initialEnd("9")), closed(errorEvent(410, "Expired")), open(event("ADDED", "a", "1", "15"), initialEnd("20"))},
 			known:        known("b/2"),
 			wantEvents:   []string{"DELETED b/2@ missed", "SYNCED", "LISTED a/1@15", "DELETED b/2@ missed", "SYNCED"},
 			wantRequests: []string{"0s watchlist", "0s watch 9", "0s watchlist"},
-			wantLog:      []string{"WARN The watch has failed and is replaced."},
+			wantLog:      []string{"WARN The watch failed; opening a new one."},
 		},
-		"a version that is gone, as an answer": {
+		"expired version, as a response": {
 			script:       []answer{closed(initialEnd("9")), status(410, "Gone"), open(initialEnd("20"))},
 			wantEvents:   []string{"SYNCED", "SYNCED"},
 			wantRequests: []string{"0s watchlist", "0s watch 9", "0s watchlist"},
-			wantLog:      []string{"WARN The resource cannot be followed now; trying again.", "INFO The resource is followed again."},
+			wantLog:      []string{"WARN Cannot list or watch the resource; retrying.", "INFO Watching the resource again."},
 		},
 		"an object that was replaced by another of its name": {
 			script:       []answer{open(event("ADDED", "a", "2", "15"), event("ADDED", "c", "3", "16"), initialEnd("20"))},
@@ -145,56 +145,56 @@ func TestEventsOfAStream(t *testing.T) {
 				open(initialEnd("20"))},
 			wantEvents:   []string{"SYNCED", "SYNCED"},
 			wantRequests: []string{"0s watchlist", "0s watch 9", "100ms watch 9", "300ms watchlist"},
-			wantLog:      []string{"WARN The watch has failed and is replaced."},
+			wantLog:      []string{"WARN The watch failed; opening a new one."},
 		},
 		"a malformed event once": {
 			script:       []answer{open(initialEnd("9"), line(`{"type":"ADDED","object":{"metadata":,}}`)), open(event("ADDED", "a", "1", "10"))},
 			wantEvents:   []string{"SYNCED", "ADDED a/1@10"},
 			wantRequests: []string{"0s watchlist", "0s watch 9"},
-			wantLog:      []string{"WARN The watch has failed and is replaced."},
+			wantLog:      []string{"WARN The watch failed; opening a new one."},
 		},
-		"a malformed event for ever": {
+		"a malformed event that repeats forever": {
 			script: []answer{closed(initialEnd("9")), open(line(`nonsense`)), open(line(`{"type":"ADDED","object":[]}`)),
 				open(event("ADDED", "a", "1", "10"), initialEnd("10"))},
 			wantEvents:   []string{"SYNCED", "LISTED a/1@10", "SYNCED"},
 			wantRequests: []string{"0s watchlist", "0s watch 9", "100ms watch 9", "300ms watchlist"},
-			wantLog:      []string{"WARN The watch has failed and is replaced."},
+			wantLog:      []string{"WARN The watch failed; opening a new one."},
 		},
-		"a kind that vanished and came back": {
+		"a kind that was removed and added again": {
 			script:       []answer{closed(initialEnd("9")), status(404, "NotFound"), status(404, "NotFound"), open(initialEnd("20"))},
 			known:        known("a/1"),
 			wantEvents:   []string{"DELETED a/1@ missed", "SYNCED", "DELETED a/1@ missed", "SYNCED"},
 			wantRequests: []string{"0s watchlist", "0s watch 9", "0s watchlist", "0s watchlist"},
-			wantLog:      []string{"WARN The resource cannot be followed now; trying again.", "INFO The resource is followed again."},
+			wantLog:      []string{"WARN Cannot list or watch the resource; retrying.", "INFO Watching the resource again."},
 		},
-		"a streamed list that fails within is tried again, then made in pages": {
+		"a streamed list that breaks is retried, then read in pages": {
 			script: []answer{closed(event("ADDED", "a", "1", "5"), errorEvent(504, "Timeout")), closed(event("ADDED", "a", "1", "5")),
 				list("9", "", pod("a", "1", "5")), open()},
 			wantEvents:   []string{"LISTED a/1@5", "LISTED a/1@5", "LISTED a/1@5", "SYNCED"},
 			wantRequests: []string{"0s watchlist", "0s watchlist", "100ms list", "100ms watch 9"},
-			wantLog: []string{"WARN The resource cannot be followed now; trying again.", "WARN The resource cannot be followed now; trying again.",
-				"INFO The resource is followed again."},
+			wantLog: []string{"WARN Cannot list or watch the resource; retrying.", "WARN Cannot list or watch the resource; retrying.",
+				"INFO Watching the resource again."},
 		},
-		"a streamed list without an end is made in pages": {
+		"a streamed list without an end is read in pages": {
 			script:       []answer{open(event("ADDED", "a", "1", "5")), list("9", "", pod("a", "1", "5")), open()},
 			wantEvents:   []string{"LISTED a/1@5", "LISTED a/1@5", "SYNCED"},
 			wantRequests: []string{"0s watchlist", "20s list", "20s watch 9"},
-			wantLog:      []string{"WARN The resource cannot be followed now; trying again.", "INFO The resource is followed again."},
+			wantLog:      []string{"WARN Cannot list or watch the resource; retrying.", "INFO Watching the resource again."},
 		},
-		"pages that expire are asked for at once": {
+		"pages that expire are replaced by one request": {
 			script: []answer{status(422, "Invalid"), list("8", "more", pod("a", "1", "5")), status(410, "Expired"),
 				list("9", "", pod("a", "1", "5"), pod("b", "2", "6")), open()},
 			wantEvents:   []string{"LISTED a/1@5", "LISTED a/1@5", "LISTED b/2@6", "SYNCED"},
 			wantRequests: []string{"0s watchlist", "0s list", "0s list more", "0s list", "0s watch 9"},
-			wantLog:      []string{"WARN The resource cannot be followed now; trying again.", "INFO The resource is followed again."},
+			wantLog:      []string{"WARN Cannot list or watch the resource; retrying.", "INFO Watching the resource again."},
 		},
 		"a refused connection and a version in the future": {
 			script:       []answer{closed(initialEnd("9")), broken(refused), future(), open(initialEnd("3")), open(initialEnd("3"))},
 			wantEvents:   []string{"SYNCED", "SYNCED", "SYNCED"},
 			wantRequests: []string{"0s watchlist", "0s watch 9", "100ms watch 9", "1.1s watchlist", "1.1s watchlist"},
-			wantLog: []string{"WARN The resource cannot be followed now; trying again.", "WARN The resource cannot be followed now; trying again.",
-				"WARN The versions of the API server went back, as after a restore from a backup; listing everything again.",
-				"INFO The resource is followed again."},
+			wantLog: []string{"WARN Cannot list or watch the resource; retrying.", "WARN Cannot list or watch the resource; retrying.",
+				"WARN Resource versions of the API server went back, as after a restore from a backup; relisting everything.",
+				"INFO Watching the resource again."},
 		},
 	}
 	for name, c := range cases {

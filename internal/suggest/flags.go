@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// DidYouMean returns " (did you mean X?)" for the known word that is most like the
-// typed one, with the format around the word; "" if none is like it.
+// DidYouMean returns " (did you mean X?)" with the known word that is closest to the
+// typed one, formatted with format. It is empty if none is close.
 func DidYouMean(typed string, known []string, format string) string {
 	word := Closest(typed, known)
 	if word == "" {
@@ -18,9 +18,8 @@ func DidYouMean(typed string, known []string, format string) string {
 	return fmt.Sprintf(" (did you mean "+format+"?)", word)
 }
 
-// FlagError makes an error of package pflag say what to do: it names the flag that
-// an unknown one was meant to be, or the values that a flag takes. Other errors stay
-// as they are.
+// FlagError adds advice to an error of package pflag: the flag that was probably meant,
+// or the values that the flag accepts. Other errors are returned unchanged.
 func FlagError(flags *pflag.FlagSet, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedShortnames() == "" {
 		var names []string
@@ -37,13 +36,13 @@ func FlagError(flags *pflag.FlagSet, err error) error {
 	return err
 }
 
-// Values says which values the flag takes.
+// Values describes the values that the flag accepts.
 func Values(bad *pflag.InvalidValueError) string {
 	if _, strange := errors.AsType[*strconv.NumError](bad); !strange {
 		return bad.Unwrap().Error()
 	}
 	if bad.GetFlag().Value.Type() == "bool" {
-		return "give true or false"
+		return "use true or false"
 	}
-	return "give a whole number"
+	return "use a whole number"
 }

@@ -1,12 +1,12 @@
-// Package suggest finds the known word that a misspelt one was meant to be.
+// Package suggest finds the known word that a misspelled one was probably meant to be.
 package suggest
 
 import "strings"
 
-// Closest returns the known word that is most like the typed one; "" if none is
-// like it. Upper and lower case are the same. Up to a third of the letters may
-// differ, at most three of them. A word that begins with the other one counts as well,
-// if that has at least three letters.
+// Closest returns the known word that is closest to the typed one, or an empty string
+// if none is close. Case is ignored. Up to a third of the letters may differ, at most
+// three. A word that is a prefix of the other one also counts, if it has at least three
+// letters.
 func Closest(typed string, known []string) string {
 	best, least := "", min(3, max(1, len(typed)/3))+1
 	for _, word := range known {
@@ -22,8 +22,8 @@ func Closest(typed string, known []string) string {
 	return best
 }
 
-// Distance returns how many letters must be inserted, removed, replaced or swapped
-// with their neighbor to make b of a.
+// Distance returns the number of letters to insert, remove, replace or swap with their
+// neighbor to turn a into b.
 func Distance(a, b string) int {
 	from, to := []rune(a), []rune(b)
 	before, above, row := make([]int, len(to)+1), make([]int, len(to)+1), make([]int, len(to)+1)

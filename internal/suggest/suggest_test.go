@@ -2,7 +2,7 @@ package suggest
 
 import "testing"
 
-func TestMisspeltWordsAreRecognized(t *testing.T) {
+func TestMisspelledWordsAreRecognized(t *testing.T) {
 	known := []string{"run", "freeze", "resume", "version", "namespace", "all-namespaces", "priority"}
 	for typed, want := range map[string]string{
 		"rnu": "run", "frezee": "freeze", "resum": "resume", "Version": "version", "namspace": "namespace", "prioritty": "priority",

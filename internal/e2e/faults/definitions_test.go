@@ -91,7 +91,7 @@ func TestADefinitionThatIsDeletedAndReplaced(t *testing.T) {
 	began := time.Now()
 	kit.Eventually(t, called("create v1 #0", "delete v1 #0", "create v2 #0"))
 	t.Logf("the other version was handled %.1f s after its first object was created", time.Since(began).Seconds())
-	if o.Log.Has("means several resources") {
+	if o.Log.Has("is ambiguous") {
 		t.Error("the two versions were ambiguous")
 	}
 	if err := definitions.Delete(s.ctx(), "wards.faults.gopf.dev", metav1.DeleteOptions{}); err != nil {

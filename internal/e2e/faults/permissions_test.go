@@ -114,6 +114,6 @@ func TestATokenThatIsRefusedForAWhile(t *testing.T) {
 		x.r.Header.Set("Authorization", "Bearer "+strings.Repeat("x", 20))
 		x.pass()
 	}, 2*time.Second))
-	f.seen = "refuses the credentials"
+	f.seen = "rejects the credentials"
 	o.live(f)
 }

@@ -66,7 +66,7 @@ func TestTheServerRestarts(t *testing.T) {
 		t.Logf("%s: done %.1f s after the server was there again", p, time.Since(began).Seconds())
 		o.checkWell(p)
 	}
-	if !o.Log.Has("The resource is followed again.") {
+	if !o.Log.Has("Watching the resource again.") {
 		t.Error("nothing in the log says that it was not followed")
 	}
 

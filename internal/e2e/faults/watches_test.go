@@ -18,7 +18,7 @@ func on(e effect) func(*proxy) {
 
 func TestFaultsOfStreams(t *testing.T) {
 	t.Parallel()
-	const notNow, replaced = "The resource cannot be followed now", "The watch has failed and is replaced"
+	const notNow, replaced = "Cannot list or watch the resource", "The watch failed"
 	for name, f := range map[string]fault{
 		"410 as an answer":           {begin: on(answers(410)), seen: notNow},
 		"410 in the stream":          {begin: on(events(breaking(1, errorEvent(410)))), seen: replaced},

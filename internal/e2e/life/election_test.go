@@ -229,7 +229,7 @@ func TestAReplicaThatIsCutOffGivesUpAndComesBack(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("the handler runs on without the lease")
 	}
-	o.Log.WaitFor(t, "The lease is lost: this replica stops its work.")
+	o.Log.WaitFor(t, "The lease is lost; this replica stops its work.")
 	if body := waitCode(t, "http://"+health+"/readyz", 200); !strings.Contains(body, "stands by") {
 		t.Errorf("it says:\n%s", body)
 	}
@@ -258,7 +258,7 @@ func TestALeaderThatWasStoppedCallsNothingWhenItContinues(t *testing.T) {
 	kit.Await(t, "the second one works", func() bool { return madeBy("two") > 10 })
 	continued := time.Now().UnixMicro()
 	one.Signal(syscall.SIGCONT)
-	one.Log.WaitFor(t, "The lease is lost: this replica stops its work.")
+	one.Log.WaitFor(t, "The lease is lost; this replica stops its work.")
 	time.Sleep(500 * time.Millisecond)
 	for _, c := range parseCalls(t, to.all()) {
 		if c.who == "one" && c.began > continued {

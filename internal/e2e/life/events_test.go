@@ -109,7 +109,7 @@ func TestWhatMayNotBePostedHarmsNobody(t *testing.T) {
 	o := s.start(op, gopf.Cluster(s.token("ours", "s1"))).serving()
 	s.Create(examples, "x", spec("a"))
 	s.waitHandled("x", "a")
-	o.Log.WaitFor(t, "An event cannot be posted and is lost.", "forbidden")
+	o.Log.WaitFor(t, "A Kubernetes event could not be posted and was lost.", "forbidden")
 	s.Patch(examples, "x", spec("b"))
 	s.waitHandled("x", "b")
 	kit.Await(t, "losses are counted", func() bool { return scrape(t, address)["gopf_dropped_events_total"] > 0 })

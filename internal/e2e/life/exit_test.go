@@ -117,7 +117,7 @@ func TestNothingIsLeftOfAnOperator(t *testing.T) {
 			s.Create(examples, "x", spec("a"))
 			d.WaitFor(o.t, "ours create a")
 			way.cut()
-			o.Log.WaitFor(o.t, "The resource cannot be followed now")
+			o.Log.WaitFor(o.t, "Cannot list or watch the resource")
 		}},
 	} {
 		t.Run(c.when, func(t *testing.T) {

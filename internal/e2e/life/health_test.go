@@ -83,7 +83,7 @@ func TestAnOutageOfTheAPINeverAsksForARestart(t *testing.T) {
 	lively := watchful(t, "http://"+health+"/livez")
 	way.cut()
 	body := waitCode(t, "http://"+health+"/readyz", 503)
-	if !strings.Contains(body, "could not be followed") || !strings.Contains(body, "the line is broken") {
+	if !strings.Contains(body, "could not be watched") || !strings.Contains(body, "the line is broken") {
 		t.Errorf("it does not say why:\n%s", body)
 	}
 	s.Patch(examples, "x", spec("b"))
@@ -209,7 +209,7 @@ func TestATakenAddressIsRefusedAtTheStart(t *testing.T) {
 		op.OnCleanup("cleanup", func(context.Context, *gopf.Activity) error { d.Add("cleanup"); return nil })
 	}
 	s.start(one).serving()
-	if err := s.start(two).Wait(); err == nil || !strings.Contains(err.Error(), "another operator, listens there") {
+	if err := s.start(two).Wait(); err == nil || !strings.Contains(err.Error(), "another program or operator is listening there") {
 		t.Errorf("got %v", err)
 	}
 	d.Check(t, "cleanup")

@@ -90,10 +90,10 @@ func TestARefusedTokenIsReplacedByTheLogin(t *testing.T) {
 		time.Sleep(200 * time.Millisecond)
 		return logins.Load() > 1
 	})
-	if body := waitCode(t, "http://"+health+"/readyz", 503); !strings.Contains(body, "refused the credentials") {
+	if body := waitCode(t, "http://"+health+"/readyz", 503); !strings.Contains(body, "rejected the credentials") {
 		t.Errorf("while nobody can log in:\n%s", body)
 	}
-	o.Log.WaitFor(t, "The login has failed; it is tried again.", "is broken")
+	o.Log.WaitFor(t, "The login failed; retrying.", "is broken")
 	broken.Store(false)
 	s.waitHandled("x", fmt.Sprint(fields))
 	waitCode(t, "http://"+health+"/readyz", 200)
