@@ -127,6 +127,9 @@ func (h handler) perform(ctx context.Context, p *process, id string, c *change, 
 		if err := c.API.Merge(ctx, me, map[string]any{"status": map[string]any{"op": map[string]any{ownKey(id): "Working"}}}, h.mergeOptions(p)...); err != nil {
 			return err
 		}
+		if me.GetUID() != c.Object.GetUID() {
+			p.oracle.strayed(string(me.GetUID()), ownKey(id))
+		}
 	}
 	if !sleep(ctx, h.work) {
 		return ctx.Err()

@@ -34,6 +34,7 @@ type oracle struct {
 	abort    func()                     // ends the world early
 	aborted  bool
 	dropped  map[string]bool // stored ids of handlers that the next version does not have
+	strays   map[string]bool // uids and keys that handlers of former objects have written to
 	lost     []lostCall      // of killed processes
 	unsaved  map[string]int  // the number of calls until the last one, by uid and id, whose outcome was not saved
 	replays  bool            // streams have told old events again
@@ -79,7 +80,7 @@ func newOracle(h *history, d declaration) *oracle {
 	return &oracle{
 		history: h, declaration: d, states: map[string][]state{}, calls: map[string][]*call{}, running: map[*call]bool{},
 		versions: map[string]int64{}, finished: map[string]int{}, events: map[string]map[string]seen{}, daemons: map[string]int{},
-		flushes: map[string]string{}, unsaved: map[string]int{}, ticks: map[string][]time.Time{},
+		flushes: map[string]string{}, strays: map[string]bool{}, unsaved: map[string]int{}, ticks: map[string][]time.Time{},
 	}
 }
 
@@ -114,6 +115,14 @@ func (o *oracle) wasKilled(p *process) {
 			return unsaved
 		})
 	}
+}
+
+// strayed is called when a handler wrote through the API by the name of its object, and
+// so to another object that has that name now.
+func (o *oracle) strayed(uid, key string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.strays[uid+" "+key] = true
 }
 
 // lostCall is a call that counts as never made.

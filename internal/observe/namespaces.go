@@ -72,7 +72,7 @@ type Pattern struct {
 // Globs returns a pattern from a comma-separated list of globs. The first glob selects
 // candidates. Each further glob excludes names if it starts with "!", or else includes
 // candidates again: "myapp-*,!myapp-pr-*,myapp-pr-123".
-func Globs(text string) Pattern { return Pattern{globs: text} }
+func Globs(text string) Pattern { return Pattern{globs: strings.TrimSpace(text)} }
 
 // Regexp returns a pattern that matches whole names.
 func Regexp(re *regexp.Regexp) Pattern {
