@@ -14,12 +14,12 @@ type result struct {
 	due         delay
 }
 
-// step is how a turn continues after a write.
+// step is the continuation of a turn after a write.
 type step int
 
 const (
 	thenHandleState    step = iota // handle the state that the write returned
-	thenHandleOccasion             // the same, for what the turn was started for
+	thenHandleOccasion             // the same, for the occasion of the turn
 	thenWait                       // end the turn; handlers may be due later
 	thenStop                       // end the turn, because the operator stops
 	thenBackOff                    // end the turn; continuing at once would loop
