@@ -8,7 +8,7 @@ import (
 	"gopf.dev/gopf/internal/patch"
 )
 
-func TestABoundChangeIsMadeOnlyIfItFitsTheObject(t *testing.T) {
+func TestABoundChangeIsSentOnlyIfItFitsTheObject(t *testing.T) {
 	version := func(want ...string) func(*object.Body) bool {
 		return func(now *object.Body) bool {
 			for _, v := range want {

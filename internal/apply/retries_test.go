@@ -16,7 +16,7 @@ import (
 	"gopf.dev/gopf/internal/patch"
 )
 
-func TestAChangeThatAStaleBodyHasAlreadyIsSent(t *testing.T) {
+func TestAChangeIsSentAlthoughAStaleBodyHasIt(t *testing.T) {
 	s := newServer(t)
 	s.object["status"] = map[string]any{"fn": "hello"}
 	stale := s.body()
@@ -28,7 +28,7 @@ func TestAChangeThatAStaleBodyHasAlreadyIsSent(t *testing.T) {
 	}
 }
 
-func TestConflictsAreRetriedWithinATurnAndThenLeftToTheNext(t *testing.T) {
+func TestConflictsAreRetriedAndThenReturned(t *testing.T) {
 	for conflicts, want := range map[int]struct {
 		took time.Duration
 		done bool
@@ -75,7 +75,7 @@ func TestAForbiddenChangeIsSentTwiceASecondApart(t *testing.T) {
 	}
 }
 
-func TestTheRemovalOfAFinalizerIsDecidedAgainAfterAConflict(t *testing.T) {
+func TestFinalizerRemovalIsDecidedAgainAfterAConflict(t *testing.T) {
 	for name, still := range map[string]bool{"still right": true, "not any more": false} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t)
@@ -93,7 +93,7 @@ func TestTheRemovalOfAFinalizerIsDecidedAgainAfterAConflict(t *testing.T) {
 	}
 }
 
-func TestWhatCountsAsRefused(t *testing.T) {
+func TestRefused(t *testing.T) {
 	code := func(code int32) error {
 		return fmt.Errorf("patch: %w", &apierrors.StatusError{ErrStatus: metav1.Status{Code: code}})
 	}
