@@ -5,14 +5,13 @@ import (
 	"runtime/debug"
 )
 
-// PanicStack returns the stack of a panic that is being recovered, with the user's
-// frames first: those of the recovering function, which called it, and those of the
-// runtime are left out. It must be called by the deferred function that recovers.
+// PanicStack returns the stack of a panic that is being recovered. The user's frames
+// come first: frames of the recovering function and of the runtime are omitted. It must
+// be called by the deferred function that recovers.
 func PanicStack() []byte { return fromPanic(debug.Stack()) }
 
-// fromPanic cuts off the frames above the place of the panic. They are those of the
-// deferred functions and of the runtime, which say nothing about the error. A stack
-// without a panic stays as it is.
+// fromPanic removes the frames above the panic: those of deferred functions and of the
+// runtime. A stack without a panic is returned unchanged.
 func fromPanic(stack []byte) []byte {
 	head, rest, ok := bytes.Cut(stack, []byte("\n"))
 	if !ok {
@@ -20,7 +19,7 @@ func fromPanic(stack []byte) []byte {
 	}
 	lines := bytes.SplitAfter(rest, []byte("\n"))
 	at := -1
-	for i := 0; i+1 < len(lines); i += 2 { // a function, and its place
+	for i := 0; i+1 < len(lines); i += 2 { // two lines per frame: the function and its position
 		if bytes.HasPrefix(lines[i], []byte("panic(")) {
 			at = i + 2
 			break

@@ -23,7 +23,7 @@ func (a Attempt) panicking() error {
 	return err
 }
 
-func TestTheStackOfAPanicBeginsWithTheFramesOfTheUser(t *testing.T) {
+func TestPanicStackStartsWithTheUsersFrames(t *testing.T) {
 	for name, fn := range map[string]func(){
 		"brokenByAValue": brokenByAValue, "brokenByTheRuntime": brokenByTheRuntime, "brokenByNil": brokenByNil,
 		"brokenAgain": brokenAgain,
@@ -39,7 +39,7 @@ func TestTheStackOfAPanicBeginsWithTheFramesOfTheUser(t *testing.T) {
 	}
 }
 
-func TestAStackWithoutAPanicStaysWhole(t *testing.T) {
+func TestAStackWithoutAPanicIsUnchanged(t *testing.T) {
 	for _, stack := range []string{"", "goroutine 1 [running]:", "goroutine 1 [running]:\nmain.f()\n\t/f.go:1\n", "panic("} {
 		if got := string(fromPanic([]byte(stack))); got != stack {
 			t.Errorf("%q became %q", stack, got)
