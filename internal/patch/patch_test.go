@@ -113,6 +113,23 @@ func TestBetweenIsThePatchFromOneObjectToAnother(t *testing.T) {
 	}
 }
 
+func TestApply(t *testing.T) {
+	for name, c := range map[string]struct{ fields, merge, want fields }{
+		"nothing":                {fields{"a": 1}, fields{}, fields{"a": 1}},
+		"a value":                {fields{"a": 1, "b": 2}, fields{"a": 3}, fields{"a": 3, "b": 2}},
+		"a deletion":             {fields{"a": 1, "b": 2}, fields{"a": nil}, fields{"b": 2}},
+		"a deletion of nothing":  {fields{"b": 2}, fields{"a": nil}, fields{"b": 2}},
+		"inside":                 {fields{"o": fields{"a": 1, "b": 2}}, fields{"o": fields{"a": nil, "c": 3}}, fields{"o": fields{"b": 2, "c": 3}}},
+		"the last key inside":    {fields{"o": fields{"a": 1}}, fields{"o": fields{"a": nil}}, fields{"o": fields{}}},
+		"a new map":              {fields{}, fields{"o": fields{"p": fields{"a": 1, "b": nil}}}, fields{"o": fields{"p": fields{"a": 1}}}},
+		"a map replaces a value": {fields{"o": 1}, fields{"o": fields{"a": 1}}, fields{"o": fields{"a": 1}}},
+		"a list is replaced":     {fields{"l": []any{1, 2}}, fields{"l": []any{3}}, fields{"l": []any{3}}},
+	} {
+		Apply(c.fields, c.merge)
+		same(t, name, c.fields, c.want)
+	}
+}
+
 func TestMinusRemovesTheFieldsOfTheOtherPatch(t *testing.T) {
 	for name, c := range map[string]struct{ merge, other, want fields }{
 		"nothing":         {fields{"a": 1}, fields{}, fields{"a": 1}},
@@ -139,6 +156,8 @@ func TestOpsHaveTheEffectOfTheMergePatch(t *testing.T) {
 		"sorted and escaped":              {fields{}, fields{"b~/": 2, "a": 1}, all, []Op{{"add", "/a", 1}, {"add", "/b~0~1", 2}}},
 		"inside":                          {fields{"o": fields{"a": 1}}, fields{"o": fields{"b": 2}}, all, []Op{{"add", "/o/b", 2}}},
 		"the last key":                    {fields{"o": fields{"a": 1}}, fields{"o": fields{"a": nil}}, all, []Op{{"remove", "/o", nil}}},
+		"one of two keys":                 {fields{"o": fields{"a": 1, "b": 2}}, fields{"o": fields{"a": nil}}, all, []Op{{"remove", "/o/a", nil}}},
+		"one key removed, one set":        {fields{"o": fields{"a": 1}}, fields{"o": fields{"a": nil, "b": 2}}, all, []Op{{"remove", "/o/a", nil}, {"add", "/o/b", 2}}},
 		"the last key, and the map stays": {fields{"o": fields{"a": 1}}, fields{"o": fields{"a": nil}}, none, []Op{{"remove", "/o/a", nil}}},
 		"a deletion in an empty map":      {fields{"o": fields{}}, fields{"o": fields{"a": nil}}, all, nil},
 		"a new map without nulls":         {fields{}, fields{"o": fields{"a": nil, "b": 1}}, all, []Op{{"add", "/o", fields{"b": 1}}}},
