@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// pauses grow with what goes wrong in a row.
+// pauses has the exponential backoff after failures and restorations.
 type pauses struct {
-	failures     int
-	restorations int
-	last         time.Time // restoration
+	failures     int       // consecutive failures
+	restorations int       // consecutive restorations
+	last         time.Time // the time of the last restoration
 }
 
-// nextRestoration is the earliest time to restore what others have changed: others
-// may insist, and then two operators would go on for ever as fast as they can.
+// nextRestoration returns the earliest time of the next restoration. Without a backoff,
+// two operators that revert each other's changes would write in a tight loop.
 func (p *pauses) nextRestoration() time.Time {
 	if time.Since(p.last) >= peace {
 		p.restorations = 0
@@ -29,13 +29,13 @@ func (p *pauses) restored() {
 	p.last = time.Now()
 }
 
-// afterFailure waits before the next attempt.
+// afterFailure waits before the next retry.
 func (p *pauses) afterFailure(ctx context.Context) {
 	sleep(ctx, grown(failurePause, p.failures), nil)
 	p.failures++
 }
 
-// grown is a pause doubled n times, up to the longest.
+// grown returns the pause doubled n times, but at most maxPause.
 func grown(pause time.Duration, n int) time.Duration {
 	for range n {
 		if pause *= 2; pause >= maxPause {
@@ -45,8 +45,8 @@ func grown(pause time.Duration, n int) time.Duration {
 	return pause
 }
 
-// sleep waits for the time or for wake, which may be nil; it is false if ctx ended
-// first.
+// sleep waits for the duration or for wake, which may be nil. It returns false if ctx is
+// done first.
 func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
