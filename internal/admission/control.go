@@ -182,6 +182,8 @@ func (c *Control) identify(ctx context.Context) {
 	c.reviewer.Exempt(own)
 }
 
+// announce passes the address of the server to the configurations. It returns when they
+// have it.
 func (c *Control) announce(ctx context.Context, s webhook.ClientConfig) {
 	c.cfg.Log.Debug("The webhook server is announced.", "url", s.URL, "service", s.Service)
 	if c.configurations != nil {

@@ -55,6 +55,7 @@ func (p Plan) Persistent() Plan {
 	return p
 }
 
+// entry returns the webhook of one handler.
 func (p Plan) entry(h *registry.Handler) Entry {
 	a := h.Admission
 	resources := h.Of.Select(p.Resources)
@@ -83,6 +84,8 @@ func (p Plan) entry(h *registry.Handler) Entry {
 // would block its own start.
 func vital(i kind.Info) bool { return i.Group == "" || i.Group == "apps" }
 
+// outsideOfSystem returns a namespace selector that excludes kube-system and the
+// operator's own namespace.
 func (p Plan) outsideOfSystem() map[string]any {
 	values := []any{kubeSystem}
 	if p.Namespace != "" && p.Namespace != kubeSystem {
@@ -128,6 +131,7 @@ func endpoints(plural, subresource string) []any {
 	return []any{plural + "/" + subresource}
 }
 
+// objectSelector returns the selector for the labels. nil means all objects.
 func objectSelector(labels []metav1.LabelSelectorRequirement) any {
 	if len(labels) == 0 {
 		return nil

@@ -24,6 +24,7 @@ func (p *pauses) nextRestoration() time.Time {
 	return p.last.Add(grown(restorePause, p.restorations-1))
 }
 
+// restored notes a restoration.
 func (p *pauses) restored() {
 	p.restorations++
 	p.last = time.Now()

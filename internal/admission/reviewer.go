@@ -141,6 +141,7 @@ type httpError struct {
 
 func (e *httpError) Error() string { return e.err.Error() }
 
+// refuse returns an [httpError].
 func refuse(code int, format string, args ...any) error {
 	return &httpError{code, fmt.Errorf(format, args...)}
 }
@@ -198,6 +199,8 @@ func (v *Reviewer) complain(ctx context.Context, level slog.Level, hint string, 
 	v.Log.Log(ctx, level, "Refused an admission review.", attrs...)
 }
 
+// serve answers one request. Errors are of type [httpError]. hint is the path of the
+// URL: the id of a webhook, or empty.
 func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Request, table *table, hint string) (outgoing, error) {
 	switch {
 	case r.Method != http.MethodPost:

@@ -62,6 +62,8 @@ func (r *reviewed) choose(id string, req *registry.Request) registry.Set {
 	return chosen
 }
 
+// matches reports whether a handler matches the operation, the subresource and the
+// object of a review.
 func matches(h *registry.Handler, req *registry.Request) bool {
 	review := req.Review
 	switch {

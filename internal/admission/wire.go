@@ -101,6 +101,7 @@ func (r *request) review() (*registry.Review, error) {
 	return rv, nil
 }
 
+// parse returns the body of an object. nil means that the review has none.
 func parse(raw jsontext.Value) (*object.Body, error) {
 	if absent(raw) {
 		return nil, nil

@@ -138,6 +138,7 @@ func (a Applier) Apply(ctx context.Context, body *object.Body, asked, notes *pat
 	}
 }
 
+// once sends the changes for one state of the object, without retries after conflicts.
 func (a Applier) once(ctx context.Context, body *object.Body, asked, notes *patch.Patch, f Finalizer) (*object.Body, error) {
 	steps := a.plan(fold(body, asked), notes, f)
 	edited := len(asked.Edits()) > 0 || a.Bound != nil // the patch fits this version only
@@ -164,6 +165,7 @@ type step struct {
 	brief       bool // the response body may be skipped
 }
 
+// needed reports whether the step changes anything.
 func (s step) needed() bool { return len(s.fields) > 0 || s.finalizer.Add || s.finalizer.Remove }
 
 // plan orders the changes into requests.

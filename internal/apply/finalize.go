@@ -58,6 +58,7 @@ func metadataOnly(path string) bool {
 	return path == "/metadata/annotations" || path == "/metadata/labels"
 }
 
+// ops returns the operations for the finalizer. There are none if the body is as wanted.
 func (f Finalizer) ops(body *object.Body) []patch.Op {
 	there := body.Finalizers()
 	switch {

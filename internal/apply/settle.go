@@ -97,6 +97,7 @@ func kept(fields map[string]any, body *object.Body) bool {
 	return true
 }
 
+// satisfied reports whether a value has everything that a merge patch wants.
 func satisfied(want, has any) bool {
 	fields, ok := want.(map[string]any)
 	switch {

@@ -76,6 +76,8 @@ func Clean(o storage.Object, essence map[string]any, base storage.Base, progress
 	progress.Clean(essence)
 }
 
+// buildMetadata returns the labels, and the annotations that belong to no operator and
+// not to kubectl.
 func buildMetadata(metadata map[string]any) map[string]any {
 	built := make(map[string]any, 2)
 	if labels, ok := metadata["labels"]; ok {

@@ -80,6 +80,7 @@ func (s Secrets) Renew(stored, plain map[string]any) map[string]any {
 // secretFields are the fields of a Secret that contain its values.
 var secretFields = [...]string{"data", "stringData"}
 
+// eachValue calls fn for each value of a Secret. fn may replace it.
 func eachValue(essence map[string]any, fn func(values map[string]any, key string)) {
 	for _, field := range secretFields {
 		values, _ := essence[field].(map[string]any)
@@ -89,6 +90,7 @@ func eachValue(essence map[string]any, fn func(values map[string]any, key string
 	}
 }
 
+// digest returns the digest of a value with the key, or with the uid if key is empty.
 func (s Secrets) digest(value any, key []byte) string {
 	raw, err := json.Marshal(value)
 	if err != nil {

@@ -179,6 +179,7 @@ func (s *scratch) owned() bool {
 // prefix as an operator's.
 const managedName = "kopf-managed"
 
+// own reports whether a prefix of annotations belongs to the storages.
 func (g *SettledTest) own(prefix []byte) bool {
 	for _, p := range g.prefixes {
 		if p == string(prefix) {

@@ -135,6 +135,7 @@ func (a *Attempt) enter(ctx context.Context) (leave func(), waited time.Duration
 
 func (a *Attempt) name() string { return a.Title + " '" + a.ID + "'" }
 
+// exhausted reports whether a limit forbids the call, with the error for the record.
 func (a *Attempt) exhausted() (bool, error) {
 	spent := time.Since(a.Started)
 	switch {
@@ -198,6 +199,7 @@ func (a *Attempt) conclude(ctx context.Context, result any, err error) Outcome {
 // as if the handler had returned this error.
 func (a Attempt) Refused(err error) Outcome { return a.conclude(context.Background(), nil, err) }
 
+// permanent returns the outcome of an error that is not retried.
 func (a *Attempt) permanent(err error) Outcome {
 	level := slog.LevelError
 	if denied := (*registry.DeniedError)(nil); errors.As(err, &denied) {
@@ -207,6 +209,8 @@ func (a *Attempt) permanent(err error) Outcome {
 	return Outcome{Final: true, Err: err, Message: cut(err.Error())}
 }
 
+// temporary returns the outcome of an error that is retried, unless the next attempt
+// would exceed a limit.
 func (a *Attempt) temporary(err *registry.TemporaryError) Outcome {
 	verb := " failed temporarily"
 	if err.Wait {
@@ -225,6 +229,8 @@ func (a *Attempt) temporary(err *registry.TemporaryError) Outcome {
 	return Outcome{Err: err, Message: message(err), Delay: err.Delay}
 }
 
+// unclassified returns the outcome of an error that is neither temporary nor permanent,
+// by the error mode of the handler.
 func (a *Attempt) unclassified(err error) Outcome {
 	failure := a.name() + " failed with an exception and will "
 	attrs := []any{"handler", a.ID}

@@ -116,6 +116,7 @@ func (r *Runner) Parts(handlers registry.Set) []Part {
 	return parts
 }
 
+// top returns the call of the top-level handler.
 func (c *call) top() *call {
 	for c.parent != nil {
 		c = c.parent
@@ -130,6 +131,8 @@ func (r *Runner) Pass(ctx context.Context, handlers registry.Set) error {
 	return r.pass(ctx, nil, handlers, r.Lifecycle, 1)
 }
 
+// pass calls the chosen handlers on behalf of the parent call, which is nil for
+// top-level handlers. At most parallel calls run concurrently.
 func (r *Runner) pass(ctx context.Context, parent *call, handlers registry.Set, lifecycle registry.Lifecycle, parallel int) error {
 	byID := map[string]*registry.Handler{}
 	for _, h := range handlers {
@@ -156,6 +159,7 @@ func (r *Runner) pass(ctx context.Context, parent *call, handlers registry.Set, 
 	return r.failure
 }
 
+// due returns the handlers that are due now, including urgent ones.
 func (r *Runner) due(handlers registry.Set) []registry.Due {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -98,6 +98,7 @@ func (s *Stream) Object(fn func(name []byte) error) error {
 // consume the item.
 func (s *Stream) Array(fn func() error) error { return s.each('[', ']', fn) }
 
+// each calls fn for each element between the brackets of the next value.
 func (s *Stream) each(opening, closing byte, fn func() error) error {
 	switch c, err := s.Peek(); {
 	case err != nil:

@@ -72,6 +72,7 @@ func emptied(fields, merge map[string]any) bool {
 	return len(fields) > 0
 }
 
+// put returns the operation that sets a value, which replaces one that is there.
 func put(there bool, path string, value any) Op {
 	if there {
 		return Op{Op: "replace", Path: path, Value: value}

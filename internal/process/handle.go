@@ -97,6 +97,8 @@ func (h *handling) tryEdits(runner *execute.Runner) {
 	}
 }
 
+// runner returns a runner for one pass over the handlers. key returns the key of the
+// handling.
 func (h *handling) runner(key func() string) *execute.Runner {
 	return &execute.Runner{
 		Reason: h.reason, Lifecycle: h.Config.Lifecycle, DefaultBackoff: h.Config.DefaultBackoff,
@@ -206,6 +208,7 @@ func (h *handling) saveBase(ctx context.Context, c *change, base map[string]any)
 	return base, nil
 }
 
+// without returns the ids that are not in except.
 func without(ids, except []string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return slices.Contains(except, id) })
 }

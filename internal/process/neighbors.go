@@ -148,6 +148,7 @@ func (p *Processor) traces(body *object.Body) uint64 {
 	return max(1, sum)
 }
 
+// isTrace reports whether an annotation belongs to the operator's storages.
 func isTrace(annotation string, prefixes []string) bool {
 	prefix, name, ok := strings.Cut(annotation, "/")
 	return ok && name != "pause" && slices.Contains(prefixes, prefix)

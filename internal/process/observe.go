@@ -126,6 +126,7 @@ func (p *Processor) callWatcher(ctx context.Context, log *slog.Logger, h *regist
 	}
 }
 
+// attempt makes the only attempt of an event handler. Its errors are logged and ignored.
 func (p *Processor) attempt(ctx context.Context, log *slog.Logger, h *registry.Handler, request *registry.Request) execute.Outcome {
 	return execute.Attempt{
 		Title: "Handler", ID: h.ID, Started: request.Started,

@@ -200,6 +200,7 @@ func (p *Processor) aside(fn func()) {
 	p.Aside(fn)
 }
 
+// pend returns the pending work of the object, and creates it if necessary.
 func (m *Memory) pend() *pending {
 	if m.busy == nil {
 		m.busy = &pending{}

@@ -80,6 +80,8 @@ func (p *Processor) throttle(m *Memory, body *object.Body, pause time.Duration) 
 	p.Alarm(body.Key(), w.until)
 }
 
+// errorDelay returns the backoff after this many earlier failures; see
+// [Config.ErrorDelays].
 func (p *Processor) errorDelay(failures int) time.Duration {
 	delays := p.Config.ErrorDelays
 	if len(delays) == 0 {

@@ -40,6 +40,8 @@ func (p *Processor) forHandlers(c *cause.Cause) *cause.Cause {
 	return &masked
 }
 
+// maskedDiff returns the diff of two masked essences. old may be nil: the diff is then
+// that of a creation.
 func maskedDiff(old, new map[string]any) diff.Diff {
 	if old == nil {
 		return diff.Of(nil, new)

@@ -136,6 +136,7 @@ func (m *Memory) seen() string {
 	return m.version
 }
 
+// throttled reports whether the backoff after an error has not ended yet.
 func (m *Memory) throttled() bool { return m.busy != nil && time.Now().Before(m.busy.until) }
 
 // recovering keeps a panic in a user's filter from ending the process. The call is

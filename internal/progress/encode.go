@@ -100,6 +100,7 @@ func (n *Note) digested() *Note {
 	return c
 }
 
+// text encodes the note as JSON, which is compressed if it is longer than 1 KiB.
 func (n *Note) text() (string, error) {
 	stored := storedNote{Version: noteVersion, Key: n.Key, Base: n.Base, Saw: map[string]storedSighting{}}
 	places := map[int]int{} // only referenced essences are written
@@ -180,6 +181,7 @@ func DecodeNote(r storage.Record, records map[string]storage.Record) (*Note, err
 	return n, nil
 }
 
+// decode reads the contents of a note of the current version.
 func (n *Note) decode(stored storedNote) error {
 	n.saw = make(map[string]sighting, len(stored.Saw))
 	for _, raw := range stored.Essences {

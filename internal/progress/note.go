@@ -67,6 +67,7 @@ func (n *Note) Saw(id string, essence map[string]any, stopped time.Time) {
 	n.saw[id] = sighting{n.index(essence), stopped}
 }
 
+// index returns the index of an essence, which is added if it is new.
 func (n *Note) index(essence map[string]any) int {
 	for i, known := range n.essences {
 		if diff.Equal(known, essence) {
@@ -255,6 +256,7 @@ func (n *Note) earliestLate(final map[string]any) *sighting {
 	return earliest
 }
 
+// sameMoment compares times with the precision of stored records.
 func sameMoment(a, b time.Time) bool {
 	return a.Truncate(time.Microsecond).Equal(b.Truncate(time.Microsecond))
 }
