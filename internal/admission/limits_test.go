@@ -152,7 +152,7 @@ func TestLargeReviewsTakeBoundedMemory(t *testing.T) {
 			var handled atomic.Int32
 			v := newTestReviewer(calling("v", registry.Admission{}, func(_ context.Context, r *registry.Request) error {
 				handled.Add(1)
-				_ = r.Review.Diff()               // of the decoded objects
+				_ = r.Review.Diff()               // decodes both objects
 				time.Sleep(20 * time.Millisecond) // keeps the memory in use
 				return nil
 			}))

@@ -11,8 +11,8 @@ import (
 // Own describes the operator's own writes to objects: finalizers and records. The
 // operator's webhooks must not block them.
 //
-// An UPDATE is allowed without calling handlers if, and only if, the old and the
-// new object differ in nothing but one of these:
+// An UPDATE is allowed without calling handlers if and only if the old and the new
+// object differ only by one of these changes:
 //
 //   - Finalizers are removed while the object is being deleted, by any account.
 //   - The operator's own account changes annotations of the operator's prefixes, the

@@ -400,7 +400,7 @@ func TestConcurrentReviewsAreLimited(t *testing.T) {
 		if most.Load() != 3 {
 			t.Errorf("%d ran at the same time", most.Load())
 		}
-		// 3.6 s are enough for four rounds of one second to begin.
+		// In 3.6 s, four rounds of one second can start.
 		if d := cmp.Diff(map[int]int{200: 12}, got); d != "" {
 			t.Error(d)
 		}

@@ -20,7 +20,7 @@ func TestABoundChangeIsSentOnlyIfItFitsTheObject(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		touched bool // between the read and the write
+		touched bool // another client writes between the read and the write
 		bound   func(*object.Body) bool
 		f       Finalizer
 		made    bool

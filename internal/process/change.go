@@ -27,7 +27,7 @@ type change struct {
 
 	handling    *handling // nil means that no handler could be called
 	ran         bool      // at least one handler was called
-	acted       bool      // the pass made progress although the object may stay as it is
+	acted       bool      // stored changes are sent: that is progress even if the object does not change
 	interrupted bool      // the operator stopped before all handlers were called
 	todo        bool      // this write stores the parts in the note; they are sent later
 
@@ -299,14 +299,14 @@ func (m *Memory) actOn(version string) {
 }
 
 // lasting returns a context for recording outcomes. It outlives the handlers' context
-// by the configured grace.
+// by [Config.WriteGrace].
 func (p *Processor) lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(p.Config.WriteGrace, cancel) })
 	return lasting, func() { stop(); cancel() }
 }
 
-// stopping reports whether no new work may start, at least for now.
+// stopping reports whether the operator is stopping or paused. No new work may start then.
 func (p *Processor) stopping() bool {
 	select {
 	case <-p.Stopping:

@@ -165,8 +165,8 @@ func (h *handling) causeAgainst(seen map[string]any) *cause.Cause {
 	return &c
 }
 
-// declaredWithin reports whether a sub-handler belongs to a declared handler whose id
-// only looks like that of a sub-handler of id, as that of a field handler does.
+// declaredWithin reports whether a declared handler below id owns the sub-handler. Field
+// handlers have such ids: "fn/spec.size" is not a sub-handler of "fn".
 func (h *handling) declaredWithin(sub, id string) bool {
 	return slices.ContainsFunc(h.Handlers, func(handler *registry.Handler) bool {
 		return len(handler.ID) > len(id) && within(sub, handler.ID)

@@ -15,7 +15,7 @@ func (p *Processor) secret() bool {
 	return p.Resource.Kind == "Secret" && p.Resource.Group == "" && !p.Config.PlainSecrets
 }
 
-// secrets hides the values of a Secret.
+// secrets returns the [essence.Secrets] that hides the values of this Secret.
 func (p *Processor) secrets(body *object.Body) essence.Secrets {
 	return essence.Secrets{Key: p.Config.SecretKey, UID: body.UID}
 }
