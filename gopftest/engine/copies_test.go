@@ -82,7 +82,7 @@ func TestACopyOfAnObjectIsHandledAsANewOne(t *testing.T) {
 				if got := diary.all(); !slices.Equal(got, want) {
 					t.Errorf("calls: %q, want %q", got, want)
 				}
-				if n := log.count("a copy of another one"); n != 1 && !test.trusted || n > 0 && test.trusted {
+				if n := log.count("has the stored state of another object"); n != 1 && !test.trusted || n > 0 && test.trusted {
 					t.Errorf("%d log lines about the copy", n)
 				}
 				stop()

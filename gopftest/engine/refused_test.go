@@ -196,7 +196,7 @@ func TestRefusedRecordsAreNoReasonToCallHandlersAgainNorToHoldUpADeletion(t *tes
 		if got := diary.all(); !slices.Equal(got, []string{"make create a"}) {
 			t.Errorf("got %q", got)
 		}
-		if !log.has("cannot be saved") {
+		if !log.has("save the progress of handlers") {
 			t.Error("the log does not say that progress cannot be saved")
 		}
 		c.Delete(t, resource, "default", "x")

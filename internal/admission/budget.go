@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// budget is a semaphore with weights. Those who wait are served in their order.
+// budget is a weighted semaphore. Waiters are served in the order of arrival.
 type budget struct {
 	size  int64
-	queue int // how many may wait; 0 means no limit
+	queue int // the maximum number of waiters; 0 means no limit
 
-	// pressed is called while there is no room, and returns when to be called again.
-	// nil means that nothing can be done about it.
+	// pressed is called while there is no room. It tries to make room and returns the
+	// time until it must be called again. May be nil.
 	pressed func() time.Duration
 
 	mu      sync.Mutex
@@ -25,11 +25,12 @@ type budget struct {
 type waiter struct {
 	weight int64
 	since  time.Time
-	ready  chan struct{} // closed when it is served
+	ready  chan struct{} // closed when the weight is acquired
 }
 
-// acquire waits until there is room for the weight, or until ctx is done. A weight
-// above the size counts as the size. It returns what to release.
+// acquire waits until there is room for the weight. A weight above the size counts as
+// the size. acquire returns the weight to release. It returns errNoRoom if ctx is done
+// first or if too many callers wait.
 func (b *budget) acquire(ctx context.Context, weight int64) (int64, error) {
 	weight = min(weight, b.size)
 	b.mu.Lock()
@@ -51,7 +52,7 @@ func (b *budget) acquire(ctx context.Context, weight int64) (int64, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	select {
-	case <-w.ready: // just now
+	case <-w.ready: // acquired after await gave up
 		b.used -= weight
 	default:
 		b.waiting = slices.DeleteFunc(b.waiting, func(other *waiter) bool { return other == w })
@@ -60,7 +61,7 @@ func (b *budget) acquire(ctx context.Context, weight int64) (int64, error) {
 	return 0, errNoRoom
 }
 
-// await waits for a turn. It is false if ctx is done first.
+// await waits until w is served. It returns false if ctx is done first.
 func (b *budget) await(ctx context.Context, w *waiter) bool {
 	for {
 		var again <-chan time.Time
@@ -86,7 +87,7 @@ func (b *budget) release(weight int64) {
 	b.serve()
 }
 
-// serve lets those begin for whom there is room. The lock must be held.
+// serve serves the waiters for whom there is room. The lock must be held.
 func (b *budget) serve() {
 	for len(b.waiting) > 0 && b.used+b.waiting[0].weight <= b.size {
 		b.used += b.waiting[0].weight
@@ -95,7 +96,7 @@ func (b *budget) serve() {
 	}
 }
 
-// load adds those who wait.
+// load adds the waiters to the load.
 func (b *budget) load(of *Load) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -104,23 +105,24 @@ func (b *budget) load(of *Load) {
 	}
 }
 
-// smallCost is the cost of a review up to which it need not wait for costly ones.
+// smallCost is the highest cost of an ordinary review; see [lanes].
 const smallCost = 2 << 20
 
-// cost estimates the memory that a review takes when it is decoded, in bytes. It errs
-// on the high side: commas and brackets in texts count, too. A JSON object of one
-// member takes about fifty times its bytes.
+// cost estimates the memory of a decoded review, in bytes. It is rather too high:
+// commas and brackets inside of strings count as well. A JSON object with one member
+// takes about fifty times its bytes.
 func cost(body []byte) int64 {
 	objects := bytes.Count(body, []byte("{"))
 	others := bytes.Count(body, []byte(",")) + bytes.Count(body, []byte("["))
 	return int64(2*len(body) + 400*objects + 40*others)
 }
 
-// lanes bound the reviews that are decoded and handled at the same time. Ordinary
-// reviews have a lane of their own, and never wait for costly ones.
+// lanes limits the reviews that are decoded and handled concurrently. Ordinary reviews
+// have their own lane, so they never wait for costly ones.
 type lanes struct{ ordinary, costly, slots budget }
 
-// enter waits for a turn; leave must follow.
+// enter waits until a review of this cost may be handled. The caller must call leave
+// afterwards.
 func (l *lanes) enter(ctx context.Context, cost int64) (leave func(), err error) {
 	lane := &l.ordinary
 	if cost > smallCost {
@@ -137,13 +139,13 @@ func (l *lanes) enter(ctx context.Context, cost int64) (leave func(), err error)
 	return func() { l.slots.release(1); lane.release(weight) }, nil
 }
 
-// Load is how busy a [Reviewer] is.
+// Load is the current load of a [Reviewer].
 type Load struct {
-	Receiving int       // reviews whose bodies arrive
+	Receiving int       // reviews whose bodies are being received
 	Waiting   int       // reviews that wait for capacity
-	Since     time.Time // when the first of those began to wait; zero if none waits
-	InFlight  int       // reviews that are handled
-	Bytes     int64     // of all of them
+	Since     time.Time // the start of the longest wait; zero means that none waits
+	InFlight  int       // reviews that are being handled
+	Bytes     int64     // memory for the bodies of all reviews
 }
 
 func (l *Load) wait(since time.Time) {

@@ -11,24 +11,24 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// operations are those that Kubernetes has reviews of.
+// operations are the operations of admission requests.
 var operations = []string{"CREATE", "UPDATE", "DELETE", "CONNECT"}
 
-// Check tells what is wrong with the declarations of handlers of reviews. The
-// name of the managed configuration is "" if there is none.
+// Check validates the declarations of review handlers. managed is the name of the
+// managed webhook configurations; "" means none. The error has all problems.
 func Check(handlers registry.Set, managed string) error {
 	var problems []error
 	if managed != "" && len(validation.IsDNS1123Subdomain(managed)) > 0 || managed != "" && strings.Count(managed, ".") < 1 {
-		problems = append(problems, fmt.Errorf("the name of the managed configuration, %q, is no domain name with a dot; choose one like \"auto.kopf.dev\"", managed))
+		problems = append(problems, fmt.Errorf("the name of the managed configuration, %q, is not a domain name with a dot; choose a name like \"auto.kopf.dev\"", managed))
 	}
 	seen := map[string]*registry.Handler{}
 	for _, h := range handlers.Of(registry.Reviews) {
 		problems = append(problems, checkHandler(h)...)
-		// Kubernetes takes each name once. One that validates and one that mutates
-		// would be called at the same URL, and validation must not change anything.
+		// Kubernetes requires unique names. A validating and a mutating webhook would
+		// have the same URL, and validation must not change anything.
 		name := Name(h.ID, "")
 		if first := seen[name]; first != nil && managed != "" {
-			problems = append(problems, fmt.Errorf("the ids %q (%s) and %q (%s) have the same webhook: choose another for one of them",
+			problems = append(problems, fmt.Errorf("the ids %q (%s) and %q (%s) result in the same webhook: choose another id for one of them",
 				first.ID, first.Where, h.ID, h.Where))
 		}
 		seen[name] = h
@@ -42,20 +42,20 @@ func checkHandler(h *registry.Handler) (problems []error) {
 		problems = append(problems, fmt.Errorf("the id %q (%s) cannot be the name of a webhook: %s", h.ID, h.Where, strings.Join(faults, "; ")))
 	}
 	if a.Operations != nil && len(a.Operations) == 0 {
-		problems = append(problems, fmt.Errorf("the handler %q (%s) is for no operation: name some, or leave the option out for all", h.ID, h.Where))
+		problems = append(problems, fmt.Errorf("the handler %q (%s) has an empty list of operations: name some, or omit the option to get all", h.ID, h.Where))
 	}
 	for _, o := range a.Operations {
 		if !slices.Contains(operations, o) {
-			problems = append(problems, fmt.Errorf("the handler %q (%s) is for the unknown operation %q: there are %s",
+			problems = append(problems, fmt.Errorf("the handler %q (%s) has the unknown operation %q; valid are %s",
 				h.ID, h.Where, o, strings.Join(operations, ", ")))
 		}
 	}
 	if c := h.Change; c != nil && (c.Old != nil || c.New != nil) {
-		problems = append(problems, fmt.Errorf("the handler %q (%s) is for changes of a field, but reviews are matched by what is wanted: compare the values in the handler",
+		problems = append(problems, fmt.Errorf("the handler %q (%s) filters by the change of a field, but reviews are matched only by the proposed object: compare the values in the handler",
 			h.ID, h.Where))
 	}
 	if a.Typed && !slices.Contains([]string{"", "status", anything}, a.Subresource) {
-		problems = append(problems, fmt.Errorf("the handler %q (%s) is for the subresource %q, whose objects are of another kind: declare it for untyped objects",
+		problems = append(problems, fmt.Errorf("the handler %q (%s) has the subresource %q, whose objects are of another kind: declare it for untyped objects",
 			h.ID, h.Where, a.Subresource))
 	}
 	return problems

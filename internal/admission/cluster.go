@@ -14,13 +14,13 @@ import (
 	"gopf.dev/gopf/internal/kube"
 )
 
-// cluster is what servers can find out about the cluster.
+// cluster gives webhook servers information about the cluster.
 type cluster struct{ client *kube.Client }
 
 const certificateTimeout = 10 * time.Second
 
-// Certificate asks the API server for its certificate, whoever signed it: it is
-// only looked at in order to recognise the cluster.
+// Certificate returns the certificate of the API server without verifying it. It serves
+// only to recognize the type of cluster.
 func (c cluster) Certificate(ctx context.Context) (*x509.Certificate, error) {
 	u, err := url.Parse(c.client.Host())
 	if err != nil {
@@ -37,11 +37,11 @@ func (c cluster) Certificate(ctx context.Context) (*x509.Certificate, error) {
 		return nil, fmt.Errorf("get the certificate of the API server: %w", err)
 	}
 	cert := conn.(*tls.Conn).ConnectionState().PeerCertificates[0]
-	_ = conn.Close() // there is nothing more to say
+	_ = conn.Close() // an error does not matter: nothing was written
 	return cert, nil
 }
 
-// Version asks the API server for its version.
+// Version returns the version of the API server.
 func (c cluster) Version(ctx context.Context) (string, error) {
 	v, err := c.client.Version(ctx)
 	if err != nil {

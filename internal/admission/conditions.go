@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// The API server stops an expression that costs too much, and then refuses the
-// request. Objects with more members than this are therefore left to the webhook,
-// which has no such limit: see [Own].
+// The API server aborts expressions that cost too much and then refuses the request.
+// Larger objects are therefore left to the webhook, which applies the same rule without
+// these limits: see [Own].
 const (
-	maxMembers     = 100 // of an object at its top level
+	maxMembers     = 100 // members at the top level of an object
 	maxFinalizers  = 50
 	maxAnnotations = 500
 	maxStatusKeys  = 500
@@ -24,11 +24,11 @@ const (
 	notOwn      = "not-only-own-records"
 )
 
-// Conditions returns the match conditions of a webhook that make the API server not
-// call it for the updates that [Own] describes. Without an account there is no
+// Conditions returns the match conditions of a webhook. With them, the API server does
+// not call it for the updates that [Own] describes. Without an account there is no
 // condition about the operator's own writes.
 //
-// They use only what API servers of version 1.28 know.
+// They use only features of API server version 1.28.
 func (o Own) Conditions() []any {
 	conditions := []any{map[string]any{"name": notReleased, "expression": not(releasedExpression())}}
 	if o.Account != "" {
@@ -57,8 +57,8 @@ func releasedExpression() []string {
 	)
 }
 
-// coversExpression is [Own.covers] in CEL, term by term. The account comes first:
-// the writes of all others cost nothing.
+// coversExpression is [Own.covers] in CEL, term by term. The account comes first, so
+// that the writes of other accounts cost nothing.
 func (o Own) coversExpression() []string {
 	terms := []string{
 		"request.userInfo.username == " + text(o.Account),
@@ -116,5 +116,5 @@ func finalizersOf(object string) string {
 
 func mapAt(path string) string { return fmt.Sprintf("(has(%[1]s) ? %[1]s : {})", path) }
 
-// text is a string literal of CEL, whose escapes are those of Go.
+// text returns a string literal of CEL, which has the same escapes as Go.
 func text(s string) string { return strconv.QuoteToASCII(s) }

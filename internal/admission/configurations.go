@@ -17,15 +17,15 @@ import (
 	"gopf.dev/gopf/webhook"
 )
 
-// ConfigurationsOptions say which webhook configurations are managed.
+// ConfigurationsOptions configure [Configurations].
 type ConfigurationsOptions struct {
 	Managed   string // the name of both configurations
 	Handlers  registry.Set
-	Namespace string // the operator's own; "" if unknown
+	Namespace string // the operator's own namespace; "" means unknown
 	Log       *slog.Logger
 
-	// Own returns what the operator writes for itself. It is called when the server is
-	// announced. nil means nothing, and then webhooks have no match conditions.
+	// Own describes the operator's own writes. It is called when the server is
+	// announced. nil means that webhooks have no match conditions.
 	Own func() Own
 
 	// Jitter shortens the delays of retries. nil means exact delays.
@@ -34,21 +34,21 @@ type ConfigurationsOptions struct {
 	// Stay leaves all webhooks in place at the end, because other replicas serve them.
 	Stay bool
 
-	// Status, if set, is told when a configuration cannot be written, and (nil)
-	// when it can again.
+	// Status is called with an error when a configuration cannot be written, and with
+	// nil when it can be written again. May be nil.
 	Status func(error)
 }
 
-// Configurations keeps the two webhook configurations of a cluster, validating and
-// mutating, as handlers want them.
+// Configurations manages the operator's validating and mutating webhook configurations
+// in the cluster.
 //
 // # Guarantees
 //
-// Only webhooks whose names end with that of the configuration are touched, others
-// in it stay as they are. Nothing is written that is there already. What somebody
-// else changes is restored: at once the first time, with growing pauses if that
-// goes on. Errors of the cluster are retried for ever. At the end, only persistent
-// webhooks are left, or all of them with Stay; the configurations themselves stay.
+// Only webhooks whose names end with the name of the configuration are touched; others
+// in it are preserved. Nothing is written without a difference. Changes by other clients
+// are reverted: at once the first time, then with exponential backoff. Failed requests
+// are retried until Run ends. At the end, only persistent webhooks remain, or all of
+// them with Stay. The configurations themselves are never deleted.
 type Configurations struct {
 	ConfigurationsOptions
 	keepers []*keeper
@@ -56,10 +56,10 @@ type Configurations struct {
 	mu        sync.Mutex
 	server    *webhook.ClientConfig // nil until announced
 	resources []kind.Info
-	known     bool // the resources are
+	known     bool // resources is set
 }
 
-// NewConfigurations makes a manager; Run starts it.
+// NewConfigurations returns a manager. Call [Configurations.Run] to start it.
 func NewConfigurations(client *kube.Client, o ConfigurationsOptions) *Configurations {
 	return newConfigurations(client, follower(client, o.Managed, o.Log), o)
 }
@@ -72,11 +72,12 @@ func newConfigurations(api API, follow follow, o ConfigurationsOptions) *Configu
 	return c
 }
 
-// follow tells of all changes of the objects of a resource until ctx is done; the
-// body of one that is gone has only its name.
+// follow calls changed for all changes of the objects of a resource until ctx is done.
+// The body of a deleted object may have only its name.
 type follow func(ctx context.Context, info kind.Info, changed func(b *object.Body, gone bool))
 
-// follower follows the configuration of one name: permissions may be limited to it.
+// follower watches only the configuration with this name, because the operator's
+// permissions may be limited to it.
 func follower(client *kube.Client, name string, log *slog.Logger) follow {
 	return func(ctx context.Context, info kind.Info, changed func(*object.Body, bool)) {
 		cfg := stream.DefaultConfig(info, "")
@@ -89,10 +90,11 @@ func follower(client *kube.Client, name string, log *slog.Logger) follow {
 	}
 }
 
-// cleanupTime is how long the cluster may take at the end.
+// cleanupTime limits the cleanup at the end.
 const cleanupTime = 10 * time.Second
 
-// Run keeps the configurations until ctx is done, and then cleans them up.
+// Run manages the configurations until ctx is done, and then cleans them up. The error
+// is that of the cleanup.
 func (c *Configurations) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	failures := make([]error, len(c.keepers))
@@ -103,27 +105,28 @@ func (c *Configurations) Run(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// Absent reports whether a configuration was found not to exist, so that it must be
-// created.
+// Absent reports whether a configuration did not exist when it was last read. The
+// operator then needs the permission to create it.
 func (c *Configurations) Absent(mutating bool) bool {
 	return slices.ContainsFunc(c.keepers, func(k *keeper) bool { return k.mutating == mutating && k.absent.Load() })
 }
 
-// Announce tells where the webhook server is, and returns when the cluster knows
-// it, or when ctx is done.
+// Announce sets the address of the webhook server. It returns when the configurations
+// have it, or when ctx is done.
 func (c *Configurations) Announce(ctx context.Context, server webhook.ClientConfig) {
 	c.change(func() { c.server = &server })
 	for _, k := range c.keepers {
-		k.settled(ctx)
+		k.waitApplied(ctx)
 	}
 }
 
-// Discovered tells which resources the cluster has now.
+// Discovered sets the resources of the cluster.
 func (c *Configurations) Discovered(resources []kind.Info) {
 	c.change(func() { c.resources, c.known = resources, true })
 }
 
-// change makes a new plan for the keepers, as soon as there can be one.
+// change applies a change and passes a new plan to the keepers, if server and resources
+// are known.
 func (c *Configurations) change(apply func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

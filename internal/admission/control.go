@@ -16,58 +16,56 @@ import (
 	"gopf.dev/gopf/webhook"
 )
 
-// Config is all that admission control needs.
+// Config configures a [Control].
 type Config struct {
 	Client    *kube.Client
 	Server    webhook.Server
-	Managed   string // the name of the managed configurations; "" if there are none
+	Managed   string // the name of the managed configurations; "" means none
 	Handlers  registry.Set
-	Namespace string // the operator's own; "" if unknown
+	Namespace string // the operator's own namespace; "" means unknown
 	Reviewer  ReviewerOptions
 
-	// Own is what the operator writes on objects for itself. Its account is found out
-	// when Run begins. nil means that all updates are reviewed.
+	// Own describes the operator's own writes. Run sets its account. nil means that all
+	// updates are reviewed.
 	Own *Own
 
 	// Stay leaves all webhooks in the managed configurations at the end, because other
 	// replicas serve them.
 	Stay bool
 
-	// Linger is for how long reviews are still answered at the end, after the
-	// cluster was told that we are not there anymore: API servers notice it a
-	// little later, and so do Services that lead to a pod that stops.
+	// Linger is the time for which reviews are still answered at the end, after the
+	// webhooks were removed. API servers and Services need a moment to notice.
 	Linger time.Duration
 
-	// Status, if set, is told when the managed configurations cannot be written,
-	// and (nil) when they can again.
+	// Status is called with an error when a managed configuration cannot be written,
+	// and with nil when it can be written again. May be nil.
 	Status func(error)
 	Log    *slog.Logger
 }
 
-// ErrNoServer says that there is no webhook server although there are handlers
-// that need one.
+// ErrNoServer means that there are admission handlers, but no webhook server.
 var ErrNoServer = errors.New("there are admission handlers, but no webhook server: set Settings.Admission.Server " +
 	"to webhook.Service{…} inside of a cluster, to webhook.Local{…} or webhook.Auto{…} for a cluster that can reach this machine, " +
-	"or to a tunnel; with --dev, a local server is used by itself")
+	"or to a tunnel; with --dev, a local server is the default")
 
-// ChooseServer is the server to use: the given one, or in development, without
-// one, a local one with a self-signed certificate.
+// ChooseServer returns the given server. If it is nil, the result is [webhook.Auto] in
+// development, and [ErrNoServer] otherwise.
 func ChooseServer(given webhook.Server, dev bool, log *slog.Logger) (webhook.Server, error) {
 	switch {
 	case given != nil:
 		return given, nil
 	case dev:
-		log.Info("No webhook server is configured: a local one with a self-signed certificate is used for development.")
+		log.Info("No webhook server is configured; using a local one with a self-signed certificate for development.")
 		return webhook.Auto{}, nil
 	}
 	return nil, ErrNoServer
 }
 
-// Control answers reviews, and makes the cluster ask for them.
+// Control runs the webhook server and manages the webhook configurations.
 type Control struct {
 	cfg            Config
 	reviewer       *Reviewer
-	configurations *Configurations // nil if they are not managed
+	configurations *Configurations // nil means that they are not managed
 
 	once  sync.Once
 	ready chan struct{} // closed when the resources are known
@@ -75,7 +73,8 @@ type Control struct {
 	certificate atomic.Pointer[time.Time] // when the server's certificate expires; nil if unknown
 }
 
-// New makes an admission control; Run starts it.
+// New returns a control. Call [Control.Run] to start it. New fails if the declarations
+// are invalid or if there is no server.
 func New(cfg Config) (*Control, error) {
 	if err := Check(cfg.Handlers, cfg.Managed); err != nil {
 		return nil, err
@@ -104,13 +103,13 @@ func New(cfg Config) (*Control, error) {
 	return c, nil
 }
 
-// Absent reports whether a managed configuration was found not to exist, so that it
-// must be created.
+// Absent reports whether a managed configuration did not exist when it was last read.
+// The operator then needs the permission to create it.
 func (c *Control) Absent(mutating bool) bool {
 	return c.configurations != nil && c.configurations.Absent(mutating)
 }
 
-// Load returns how busy the reviewer is now.
+// Load returns the current load of the reviewer.
 func (c *Control) Load() Load { return c.reviewer.Load() }
 
 // CertificateExpiry returns when the certificate of the webhook server expires. It is
@@ -122,7 +121,7 @@ func (c *Control) CertificateExpiry() time.Time {
 	return time.Time{}
 }
 
-// Discovered tells which resources the cluster has now: all of them.
+// Discovered sets the resources of the cluster. It must have all of them.
 func (c *Control) Discovered(resources []kind.Info) {
 	c.reviewer.Discovered(resources)
 	if c.configurations != nil {
@@ -131,10 +130,10 @@ func (c *Control) Discovered(resources []kind.Info) {
 	c.once.Do(func() { close(c.ready) })
 }
 
-// Run serves from when the resources are known until ctx is done. At the end, the
-// cluster is told first, and the server is stopped after that, so that nobody asks
-// in vain. An error means that the server has failed, or that the cluster could not
-// be told.
+// Run waits for the first call of [Control.Discovered] and then serves until ctx is
+// done. At the end, it first removes the webhooks from the cluster and then stops the
+// server, so no review remains unanswered. An error means that the server failed, or
+// that the webhooks could not be removed.
 func (c *Control) Run(ctx context.Context) error {
 	select {
 	case <-c.ready:
@@ -162,9 +161,9 @@ func (c *Control) Run(ctx context.Context) error {
 
 	select {
 	case err := <-served:
-		unmanage() // what nobody answers should not be asked
+		unmanage() // without a server, webhooks must not stay in the cluster
 		if err == nil {
-			err = errors.New("it returned before it was told to")
+			err = errors.New("it returned before it was told to stop")
 		}
 		return errors.Join(fmt.Errorf("the webhook server has ended: %w", err), <-managed)
 	case <-ctx.Done():
@@ -176,11 +175,11 @@ func (c *Control) Run(ctx context.Context) error {
 	return errors.Join(unmanaged, <-served)
 }
 
-// identifyTime is how long the API server may take to tell the operator's account.
+// identifyTime limits the request for the operator's account.
 const identifyTime = 10 * time.Second
 
-// identify asks the API server once for the operator's account. Without it, the
-// operator's own writes are reviewed like those of others.
+// identify requests the operator's account from the API server, once. Without it, the
+// operator's own writes are reviewed like all others.
 func (c *Control) identify(ctx context.Context) {
 	if c.cfg.Own == nil {
 		return
@@ -191,13 +190,15 @@ func (c *Control) identify(ctx context.Context) {
 	account, err := access.WhoAmI(ctx, c.cfg.Client)
 	switch {
 	case err != nil:
-		c.cfg.Log.Info("The operator's account is not known; its own writes are reviewed, too.", "error", err)
+		c.cfg.Log.Info("The operator's account is unknown, so its own writes are reviewed like all others.", "error", err)
 	case account != anonymous:
 		own.Account = account
 	}
 	c.reviewer.Exempt(own)
 }
 
+// announce passes the address of the server to the configurations. It returns when they
+// have it.
 func (c *Control) announce(ctx context.Context, s webhook.ClientConfig) {
 	c.cfg.Log.Debug("The webhook server is announced.", "url", s.URL, "service", s.Service)
 	if c.configurations != nil {

@@ -13,7 +13,8 @@ import (
 	"gopf.dev/gopf/webhook"
 )
 
-// until is a server that ends with the error, or with ctx if there is none.
+// until returns a server that returns the error, or that runs until ctx is done if err
+// is nil.
 func until(end error) webhook.Server {
 	return webhook.Func(func(ctx context.Context, _ http.Handler, announce func(webhook.ClientConfig)) error {
 		announce(webhook.ClientConfig{URL: "https://x"})
@@ -24,7 +25,7 @@ func until(end error) webhook.Server {
 	})
 }
 
-func TestControlLivesAsLongAsItsServer(t *testing.T) {
+func TestRunEndsWithItsServer(t *testing.T) {
 	early := errors.New("broken")
 	returns := webhook.Func(func(context.Context, http.Handler, func(webhook.ClientConfig)) error { return nil })
 	for name, c := range map[string]struct {
@@ -53,7 +54,7 @@ func TestControlLivesAsLongAsItsServer(t *testing.T) {
 				if c.want == "" {
 					select {
 					case err := <-ended:
-						t.Fatalf("it has ended: %v", err)
+						t.Fatalf("the control ended early: %v", err)
 					default:
 					}
 				}
@@ -67,7 +68,7 @@ func TestControlLivesAsLongAsItsServer(t *testing.T) {
 	}
 }
 
-func TestAServerIsChosen(t *testing.T) {
+func TestChooseServer(t *testing.T) {
 	given := webhook.Local{Port: 1}
 	if s, err := ChooseServer(given, false, discard()); err != nil || s.(webhook.Local).Port != 1 {
 		t.Errorf("the given one: got %v, %v", s, err)
@@ -83,7 +84,7 @@ func TestAServerIsChosen(t *testing.T) {
 	}
 	broken := registry.Set{validating("x.", "pods", registry.Admission{})}
 	if _, err := New(Config{Server: given, Handlers: broken}); err == nil {
-		t.Error("broken declarations are accepted")
+		t.Error("invalid declarations are accepted")
 	}
 }
 

@@ -2,7 +2,7 @@ package admission
 
 import "testing"
 
-func TestEntriesAreComparedAsTheServerCompletesThem(t *testing.T) {
+func TestEntriesAreComparedWithTheServersDefaults(t *testing.T) {
 	wanted := func() Entry {
 		return Entry{"name": "check.auto.kopf.dev", "rules": []any{}, "objectSelector": nil, "failurePolicy": "Fail"}
 	}

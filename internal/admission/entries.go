@@ -13,29 +13,29 @@ import (
 	"gopf.dev/gopf/webhook"
 )
 
-// Entry is one of the webhooks in a configuration, as decoded JSON.
+// Entry is one webhook in a configuration, as decoded JSON.
 type Entry = map[string]any
 
-// Plan is all that the webhooks in a configuration depend on.
+// Plan has everything that the webhooks in a configuration depend on.
 type Plan struct {
 	Managed   string // the name of the configuration
 	Handlers  registry.Set
-	Resources []kind.Info // those of the cluster that handlers may be for
+	Resources []kind.Info // the resources of the cluster
 	Server    webhook.ClientConfig
-	Namespace string // the operator's own; "" if unknown
+	Namespace string // the operator's own namespace; "" means unknown
 
-	// Conditions are the match conditions of webhooks for updates: those of [Own].
+	// Conditions are the match conditions of webhooks for updates; see
+	// [Own.Conditions].
 	Conditions []any
 }
 
 const (
-	timeoutSeconds = 30 // of one review; the most that Kubernetes allows
+	timeoutSeconds = 30 // the timeout of one review; the maximum in Kubernetes
 	anything       = "*"
 	kubeSystem     = "kube-system"
 )
 
-// Entries are the webhooks of the handlers that mutate, or of those that do not,
-// in the order of their declaration.
+// Entries returns the mutating or the validating webhooks, in the order of declaration.
 func (p Plan) Entries(mutating bool) []Entry {
 	entries := []Entry{}
 	for _, h := range p.Handlers.Of(registry.Reviews) {
@@ -46,7 +46,7 @@ func (p Plan) Entries(mutating bool) []Entry {
 	return entries
 }
 
-// Persistent is the plan for the time when the operator is not running.
+// Persistent returns the plan for the time when the operator is not running.
 func (p Plan) Persistent() Plan {
 	p.Handlers = slices.Clone(p.Handlers)
 	p.Handlers = slices.DeleteFunc(p.Handlers, func(h *registry.Handler) bool {
@@ -55,6 +55,7 @@ func (p Plan) Persistent() Plan {
 	return p
 }
 
+// entry returns the webhook of one handler.
 func (p Plan) entry(h *registry.Handler) Entry {
 	a := h.Admission
 	resources := h.Of.Select(p.Resources)
@@ -78,11 +79,13 @@ func (p Plan) entry(h *registry.Handler) Entry {
 	return e
 }
 
-// vital tells the kinds that clusters, and the operator itself, are made of. If
-// these could be refused where they are needed, an operator that is not running
-// would lock out itself for good.
+// vital reports whether a resource is one that clusters, and the operator itself, consist
+// of. Its webhooks must not apply to system namespaces: an operator that is not running
+// would block its own start.
 func vital(i kind.Info) bool { return i.Group == "" || i.Group == "apps" }
 
+// outsideOfSystem returns a namespace selector that excludes kube-system and the
+// operator's own namespace.
 func (p Plan) outsideOfSystem() map[string]any {
 	values := []any{kubeSystem}
 	if p.Namespace != "" && p.Namespace != kubeSystem {
@@ -93,8 +96,8 @@ func (p Plan) outsideOfSystem() map[string]any {
 	}}
 }
 
-// rules say what the webhook is for. They are sorted: the order of discovery must
-// not make a difference.
+// rules returns the rules of a webhook. They are sorted, because the order of discovery
+// must not cause a write.
 func rules(a *registry.Admission, resources []kind.Info) []any {
 	operations := []any{anything}
 	if len(a.Operations) > 0 {
@@ -116,8 +119,8 @@ func rules(a *registry.Admission, resources []kind.Info) []any {
 	return rules
 }
 
-// endpoints of an object: to Kubernetes, an asterisk for subresources does not
-// mean the object itself.
+// endpoints returns the resources of a rule. In Kubernetes, an asterisk for subresources
+// does not include the object itself.
 func endpoints(plural, subresource string) []any {
 	switch subresource {
 	case "":
@@ -128,6 +131,7 @@ func endpoints(plural, subresource string) []any {
 	return []any{plural + "/" + subresource}
 }
 
+// objectSelector returns the selector for the labels. nil means all objects.
 func objectSelector(labels []metav1.LabelSelectorRequirement) any {
 	if len(labels) == 0 {
 		return nil
@@ -159,10 +163,10 @@ func clientConfig(c webhook.ClientConfig) map[string]any {
 	return fields
 }
 
-// defaulted returns the entry as the API server completes it: with the default
-// values, and without an empty list of rules. A handler has no rules while the
-// cluster does not have its resource. Both sides of a comparison are completed,
-// because some servers do it only in part, such as those in memory.
+// defaulted returns a copy of the entry as the API server completes it: with default
+// values, and without an empty list of rules. A handler has no rules while the cluster
+// does not have its resource. Both sides of a comparison must be completed, because some
+// servers set only some defaults, such as test servers in memory.
 func defaulted(e Entry, mutating bool) Entry {
 	e = maps.Clone(e)
 	if rules, _ := e["rules"].([]any); len(rules) == 0 {

@@ -21,7 +21,7 @@ var (
 	deployments = kind.Info{Group: "apps", Version: "v1", Plural: "deployments", Kind: "Deployment", Singular: "deployment", Namespaced: true, Preferred: true}
 )
 
-// validating is a handler that grants everything.
+// validating returns a handler that allows everything.
 func validating(id, of string, a registry.Admission) *registry.Handler {
 	selector, err := kind.Parse(of)
 	if err != nil {
@@ -50,7 +50,7 @@ func throughJSON(t *testing.T, v any) any {
 	return asJSON(t, string(raw))
 }
 
-func TestEntriesAreKopfs(t *testing.T) {
+func TestEntriesEqualThoseOfKopf(t *testing.T) {
 	labelled := validating("validate1", "kopfexamples", registry.Admission{Persistent: true, Labels: []metav1.LabelSelectorRequirement{
 		{Key: "somelabel", Operator: "In", Values: []string{"somevalue"}},
 		{Key: "other", Operator: "Exists"},
@@ -89,20 +89,20 @@ func TestEntriesAreKopfs(t *testing.T) {
 	}
 }
 
-func TestEntriesOfVitalKindsLeaveOutSystemNamespaces(t *testing.T) {
+func TestEntriesOfVitalKindsExcludeSystemNamespaces(t *testing.T) {
 	for name, c := range map[string]struct {
 		of        string
 		every     bool
 		namespace string
 		want      []any
 	}{
-		"core kinds":               {"configmaps", false, "operators", []any{"kube-system", "operators"}},
-		"apps kinds":               {"deployments", false, "operators", []any{"kube-system", "operators"}},
-		"own namespace unknown":    {"configmaps", false, "", []any{"kube-system"}},
-		"operator in kube-system":  {"configmaps", false, "kube-system", []any{"kube-system"}},
-		"custom kinds":             {"kopfexamples", false, "operators", nil},
-		"every namespace, by wish": {"configmaps", true, "operators", nil},
-		"everything":               {"*", false, "operators", []any{"kube-system", "operators"}},
+		"core kinds":              {"configmaps", false, "operators", []any{"kube-system", "operators"}},
+		"apps kinds":              {"deployments", false, "operators", []any{"kube-system", "operators"}},
+		"own namespace unknown":   {"configmaps", false, "", []any{"kube-system"}},
+		"operator in kube-system": {"configmaps", false, "kube-system", []any{"kube-system"}},
+		"custom kinds":            {"kopfexamples", false, "operators", nil},
+		"every namespace":         {"configmaps", true, "operators", nil},
+		"everything":              {"*", false, "operators", []any{"kube-system", "operators"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := Plan{
@@ -148,7 +148,7 @@ func TestEntriesDoNotDependOnTheOrderOfDiscovery(t *testing.T) {
 	}
 }
 
-func TestNamesAreWhatKubernetesAccepts(t *testing.T) {
+func TestKubernetesAcceptsWebhookNames(t *testing.T) {
 	for id, want := range map[string]string{
 		"Class.Method": "class.method.auto.kopf.dev",
 		"größe":        "grc3b6c39fe.auto.kopf.dev",
@@ -164,7 +164,7 @@ func TestDeclarationsAreChecked(t *testing.T) {
 	for name, c := range map[string]struct {
 		handlers registry.Set
 		managed  string
-		want     string // part of the message; "" for none
+		want     string // a part of the error; "" means no error
 	}{
 		"fine": {registry.Set{
 			validating("a", "pods", registry.Admission{}),
@@ -183,8 +183,8 @@ func TestDeclarationsAreChecked(t *testing.T) {
 			h.Change = &filter.Change{Path: []string{"spec"}, Old: filter.Absent}
 			return h
 		}()}, "", "compare the values in the handler"},
-		"a configuration without dot": {nil, "gopf", "no domain name with a dot"},
-		"a configuration with spaces": {nil, "my hooks.dev", "no domain name"},
+		"a configuration without dot": {nil, "gopf", "not a domain name with a dot"},
+		"a configuration with spaces": {nil, "my hooks.dev", "not a domain name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := Check(c.handlers, c.managed)
@@ -195,14 +195,14 @@ func TestDeclarationsAreChecked(t *testing.T) {
 	}
 }
 
-func TestOthersWebhooksStay(t *testing.T) {
+func TestMergedKeepsForeignWebhooks(t *testing.T) {
 	entry := func(name string) any { return Entry{"name": name} }
 	wanted := []Entry{{"name": "a.auto.dev"}, {"name": "b.auto.dev"}}
 	for name, c := range map[string]struct{ present, want []any }{
-		"an empty list":         {nil, []any{entry("a.auto.dev"), entry("b.auto.dev")}},
-		"others before":         {[]any{entry("x.org.dev")}, []any{entry("x.org.dev"), entry("a.auto.dev"), entry("b.auto.dev")}},
-		"others around":         {[]any{entry("x.org.dev"), entry("b.auto.dev"), entry("y.org.dev")}, []any{entry("x.org.dev"), entry("a.auto.dev"), entry("b.auto.dev"), entry("y.org.dev")}},
-		"handlers of yesterday": {[]any{entry("old.auto.dev"), entry("y.org.dev"), entry("older.auto.dev")}, []any{entry("a.auto.dev"), entry("b.auto.dev"), entry("y.org.dev")}},
+		"an empty list":   {nil, []any{entry("a.auto.dev"), entry("b.auto.dev")}},
+		"others before":   {[]any{entry("x.org.dev")}, []any{entry("x.org.dev"), entry("a.auto.dev"), entry("b.auto.dev")}},
+		"others around":   {[]any{entry("x.org.dev"), entry("b.auto.dev"), entry("y.org.dev")}, []any{entry("x.org.dev"), entry("a.auto.dev"), entry("b.auto.dev"), entry("y.org.dev")}},
+		"former handlers": {[]any{entry("old.auto.dev"), entry("y.org.dev"), entry("older.auto.dev")}, []any{entry("a.auto.dev"), entry("b.auto.dev"), entry("y.org.dev")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if d := cmp.Diff(c.want, merged(c.present, wanted, "auto.dev")); d != "" {

@@ -12,43 +12,43 @@ import (
 )
 
 const (
-	// smallBody is the size up to which a body is received in the room for small
-	// ones. Most reviews are smaller.
+	// smallBody is the size up to which a body uses the room for small ones. Most
+	// reviews are smaller.
 	smallBody = 64 << 10
 
-	// firstChunk is how much memory a body of unknown size takes at first.
+	// firstChunk is the size of the first buffer of a body of unknown size.
 	firstChunk = 8 << 10
 
-	// A body that arrives for longer than slowAfter, at a lower rate than slowRate, is
-	// dropped for others that wait for room. An API server sends it at once, but shares
-	// a connection, and a processor, with others. At this rate, small bodies are never
-	// in the way for much longer than slowAfter.
+	// A body that takes longer than slowAfter and arrives more slowly than slowRate is
+	// dropped if others wait for room. An API server sends a body at once, but its
+	// connection and its processor are shared. At this rate, small bodies occupy room
+	// for hardly longer than slowAfter.
 	slowAfter = 500 * time.Millisecond
-	slowRate  = 256 << 10 // bytes in a second
+	slowRate  = 256 << 10 // bytes per second
 	slowCheck = 100 * time.Millisecond
 
-	// maxBodies is how many bodies arrive, or wait for room, at the same time. Each
-	// may fill a buffer of its connection besides.
+	// maxBodies limits the bodies that are being received or wait for room. Each may
+	// fill a buffer of its connection in addition.
 	maxBodies = 512
 
-	// maxWaitingBodies is how many large bodies wait for room; more are refused.
+	// maxWaitingBodies limits the large bodies that wait for room; more are refused.
 	maxWaitingBodies = 64
 )
 
-// inbox bounds the bytes of all reviews that are received, wait or are handled.
+// inbox limits the memory for the bodies of all reviews: those that are being received,
+// that wait and that are being handled.
 //
-// There is room for small bodies and room for large ones. A body is small until more
-// of it arrives; then it takes room for all that it announced. So no two bodies wait
-// for the rest of each other's room.
+// There is separate room for small and for large bodies. A body counts as small until it
+// exceeds smallBody; then it takes room for its whole announced size. So two bodies
+// cannot block each other by waiting for more room.
 //
 // # Guarantees
 //
-// Slow senders do not keep others waiting: as soon as a body waits for room, those are
-// dropped that are slow: see [slowAfter]. Time that a body waits for room does not
-// count.
+// Slow senders do not block others: as soon as a body waits for room, slow ones are
+// dropped; see [slowAfter]. The time for which a body waits for room does not count.
 type inbox struct {
-	small, large budget // of bytes
-	places       budget // of letters that are not received yet
+	small, large budget // bytes
+	places       budget // letters that are being received
 
 	mu      sync.Mutex
 	letters map[*letter]struct{}
@@ -56,15 +56,15 @@ type inbox struct {
 
 // letter is the body of one review.
 type letter struct {
-	control *http.ResponseController // of the connection that it arrives on
-	timeout time.Duration            // for its arrival
+	control *http.ResponseController // controls the connection
+	timeout time.Duration            // the limit for receiving the body
 
-	small, large int64 // bytes of room that it has
-	place        int64 // 1 while it arrives
+	small, large int64 // acquired bytes of either budget
+	place        int64 // 1 while the body is being received
 
-	arrived  atomic.Int64 // bytes
-	began    time.Time    // or later, by the time that it waited for room
-	blocked  bool         // it waits for room
+	arrived  atomic.Int64 // received bytes
+	began    time.Time    // the start, moved forward by the time spent waiting for room
+	blocked  bool         // waits for room
 	received bool
 	dropped  bool
 }
@@ -78,7 +78,7 @@ func newInbox(bytes int64) *inbox {
 	return b
 }
 
-// open begins a letter; close must follow.
+// open registers a letter. The caller must call close afterwards.
 func (b *inbox) open(control *http.ResponseController, timeout time.Duration) *letter {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,7 +87,7 @@ func (b *inbox) open(control *http.ResponseController, timeout time.Duration) *l
 	return l
 }
 
-// close gives the letter's room to others.
+// close releases the room of the letter.
 func (b *inbox) close(l *letter) {
 	b.mu.Lock()
 	delete(b.letters, l)
@@ -98,14 +98,14 @@ func (b *inbox) close(l *letter) {
 }
 
 var (
-	// errNoRoom says that reviews take all of the capacity.
-	errNoRoom = errors.New("too many reviews at the same time")
-	// errSlow says that a body was not received in time.
-	errSlow = errors.New("it was not sent in time")
+	// errNoRoom means that the capacity for reviews is exhausted.
+	errNoRoom = errors.New("too many concurrent reviews")
+	// errSlow means that a body was not received in time.
+	errSlow = errors.New("timeout while receiving the body")
 )
 
-// dropSlow interrupts the letters with the given room that arrive slowly, and returns
-// when to look again.
+// dropSlow drops slow letters that has selects. It returns the time until it must be
+// called again.
 func (b *inbox) dropSlow(has func(*letter) bool) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -124,17 +124,17 @@ func (b *inbox) dropSlow(has func(*letter) bool) time.Duration {
 			continue
 		}
 		l.dropped = true
-		_ = l.control.SetReadDeadline(time.Now()) // where that is not supported, the body arrives or not
+		_ = l.control.SetReadDeadline(time.Now()) // without support for deadlines, the letter is not interrupted
 	}
 	return next
 }
 
-// take gets room for a letter, and waits for it until ctx is done.
+// take acquires room for a letter. It waits until there is room or ctx is done.
 func (b *inbox) take(ctx context.Context, l *letter, from *budget, of *int64, n int64) error {
 	since := time.Now()
 	b.mu.Lock()
 	l.blocked = true
-	_ = l.control.SetReadDeadline(time.Time{}) // it must not pass while nothing is read
+	_ = l.control.SetReadDeadline(time.Time{}) // must not expire while nothing is read
 	b.mu.Unlock()
 	got, err := from.acquire(ctx, n)
 	b.mu.Lock()
@@ -145,19 +145,19 @@ func (b *inbox) take(ctx context.Context, l *letter, from *budget, of *int64, n 
 	return err
 }
 
-// expect sets the deadline for the rest of a letter.
+// expect sets the deadline for receiving the rest of a letter.
 func (b *inbox) expect(l *letter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	_ = l.control.SetReadDeadline(l.began.Add(l.timeout)) // servers of users may know no deadlines
+	_ = l.control.SetReadDeadline(l.began.Add(l.timeout)) // custom servers may not support deadlines
 }
 
-// room makes the buffer larger.
+// room returns the body in a larger buffer.
 func (b *inbox) room(ctx context.Context, l *letter, body []byte, announced, limit int64) ([]byte, error) {
 	if announced < 0 {
 		announced = limit
 	}
-	full := announced + 1 // one more, so that the end is seen without another buffer
+	full := announced + 1 // one more byte to detect the end without another buffer
 	size := min(full, max(2*int64(cap(body)), firstChunk))
 	switch {
 	case int64(cap(body)) >= full:
@@ -180,7 +180,8 @@ func (b *inbox) room(ctx context.Context, l *letter, body []byte, announced, lim
 	return append(make([]byte, 0, size), body...), nil
 }
 
-// receive reads the body of a request. Its room is taken until the letter is closed.
+// receive reads the body of a request. Its room stays acquired until the letter is
+// closed.
 func (b *inbox) receive(ctx context.Context, l *letter, r *http.Request, limit int64) (body []byte, err error) {
 	if r.ContentLength > limit {
 		return nil, &http.MaxBytesError{Limit: limit}
@@ -207,7 +208,8 @@ func (b *inbox) receive(ctx context.Context, l *letter, r *http.Request, limit i
 	}
 }
 
-// end says what the end of reading means.
+// end finishes a letter after the read error err and returns the body or the final
+// error.
 func (b *inbox) end(l *letter, body []byte, err error) ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -216,7 +218,7 @@ func (b *inbox) end(l *letter, body []byte, err error) ([]byte, error) {
 		l.received = true
 		b.places.release(l.place)
 		l.place = 0
-		_ = l.control.SetReadDeadline(time.Time{}) // or else the connection counts as broken while the handler runs
+		_ = l.control.SetReadDeadline(time.Time{}) // an expired deadline would cancel the request while the handler runs
 		return body, nil
 	case l.dropped:
 		return nil, errNoRoom
@@ -226,7 +228,7 @@ func (b *inbox) end(l *letter, body []byte, err error) ([]byte, error) {
 	return nil, err
 }
 
-// load adds what the inbox knows.
+// load adds the letters to the load.
 func (b *inbox) load(of *Load) {
 	b.places.load(of)
 	b.small.load(of)

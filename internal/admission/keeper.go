@@ -20,15 +20,14 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// API is the part of the cluster's API that is needed.
+// API is the part of the Kubernetes API that this package needs.
 type API interface {
 	Get(context.Context, kube.Target) (*object.Body, error)
 	Create(context.Context, kube.Target, []byte, ...kube.Param) (*object.Body, error)
 	Patch(context.Context, kube.Target, types.PatchType, []byte, ...kube.Param) (*object.Body, error)
 }
 
-// keeper keeps one of the two configurations. All writes are made by one
-// goroutine, the one of run.
+// keeper manages one of the two configurations. Only the goroutine of run writes.
 type keeper struct {
 	*ConfigurationsOptions
 	api      API
@@ -37,16 +36,16 @@ type keeper struct {
 	info     kind.Info
 	log      *slog.Logger
 
-	wake chan struct{} // of size 1: there is something to look at
+	wake chan struct{} // wakes run; its capacity is 1
 
-	absent atomic.Bool // it was not there when it was read last
+	absent atomic.Bool // the configuration did not exist when it was last read
 	plain  atomic.Bool // the API server drops match conditions
 
 	mu      sync.Mutex
-	wanted  *Plan         // nil if there is none yet
+	wanted  *Plan         // nil means that there is none yet
 	fresh   bool          // wanted has changed since it was applied
-	applied chan struct{} // closed when wanted is applied; then made anew
-	broken  bool          // somebody else has changed something
+	applied chan struct{} // closed when wanted is applied; a new plan gets a new channel
+	broken  bool          // another client has changed our webhooks
 }
 
 func newKeeper(api API, follow follow, mutating bool, o *ConfigurationsOptions) *keeper {
@@ -66,25 +65,25 @@ func newKeeper(api API, follow follow, mutating bool, o *ConfigurationsOptions) 
 }
 
 const (
-	restorePause    = time.Second      // before the second restoration in a row, doubled with each
-	failurePause    = time.Second      // after a failure, doubled with each
-	maxPause        = time.Minute      // of both
-	peace           = 10 * time.Minute // without restorations: they are not in a row
+	restorePause    = time.Second      // backoff before the second consecutive restoration, doubled each time
+	failurePause    = time.Second      // backoff after a failure, doubled each time
+	maxPause        = time.Minute      // limits both
+	peace           = 10 * time.Minute // the time without restorations after which they are no longer consecutive
 	conflictsInARow = 5
 )
 
-// plan replaces what is wanted.
+// plan sets the wanted plan.
 func (k *keeper) plan(p Plan) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.wanted != nil && !k.fresh { // somebody may wait for the one before
+	if k.wanted != nil && !k.fresh { // the current channel is closed
 		k.applied = make(chan struct{})
 	}
 	k.wanted, k.fresh = &p, true
 	k.ring()
 }
 
-// ring makes the keeper look.
+// ring wakes run.
 func (k *keeper) ring() {
 	select {
 	case k.wake <- struct{}{}:
@@ -92,8 +91,8 @@ func (k *keeper) ring() {
 	}
 }
 
-// settled waits until what is wanted is so.
-func (k *keeper) settled(ctx context.Context) {
+// waitApplied waits until the wanted plan is applied, or until ctx is done.
+func (k *keeper) waitApplied(ctx context.Context) {
 	k.mu.Lock()
 	waiting := k.applied
 	k.mu.Unlock()
@@ -103,14 +102,14 @@ func (k *keeper) settled(ctx context.Context) {
 	}
 }
 
-// run applies what is wanted, again and again, until ctx is done.
+// run applies the wanted plan, again and again, until ctx is done. It then cleans up.
 func (k *keeper) run(ctx context.Context) error {
 	following, stop := context.WithCancel(ctx)
 	var follower sync.WaitGroup
 	defer follower.Wait()
 	defer stop()
 
-	var done *Plan // the last that was applied
+	var done *Plan // the last applied plan
 	pauses := pauses{jitter: k.Jitter}
 	for {
 		select {
@@ -118,35 +117,36 @@ func (k *keeper) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return k.clean(ctx, done)
 		}
-		plan, settle := k.due(ctx, &pauses)
+		plan, noteApplied := k.due(ctx, &pauses)
 		if plan == nil {
 			continue
 		}
 		err := k.apply(ctx, *plan)
 		if ctx.Err() != nil {
-			done = plan // it may be there
+			done = plan // it may have been applied
 			continue
 		}
 		if k.Status != nil && (err != nil || pauses.failures > 0) {
 			k.Status(err)
 		}
 		if err != nil {
-			k.log.Error("The webhook configuration cannot be written; will try again.", "error", err)
+			k.log.Error("The webhook configuration cannot be written; retrying.", "error", err)
 			pauses.afterFailure(ctx)
 			k.ring()
 			continue
 		}
 		pauses.failures = 0
-		if done == nil && !k.idle() { // before that, there is nothing that others could change
+		if done == nil && !k.idle() { // before the first write, there is nothing to protect
 			follower.Go(func() { k.follow(following, k.info, k.changed) })
 		}
 		done = plan
-		settle()
+		noteApplied()
 	}
 }
 
-// due returns what is to be applied now, if anything, and what to call when it is.
-// Restorations wait their time, unless something else comes up.
+// due returns the plan to apply now, and a function to call when it is applied. A nil
+// plan means that nothing is due. Restorations wait for their backoff, unless a new plan
+// arrives.
 func (k *keeper) due(ctx context.Context, p *pauses) (*Plan, func()) {
 	for {
 		k.mu.Lock()
@@ -163,10 +163,10 @@ func (k *keeper) due(ctx context.Context, p *pauses) (*Plan, func()) {
 			k.broken = false
 			k.mu.Unlock()
 			if broken && !fresh {
-				k.log.Warn("Somebody else has changed our webhooks; they are restored.")
+				k.log.Warn("Another client has changed the operator's webhooks; restoring them.")
 				p.restored()
 			}
-			return plan, func() { k.settle(plan, applied) }
+			return plan, func() { k.noteApplied(plan, applied) }
 		}
 		k.mu.Unlock()
 		if !sleep(ctx, wait, k.wake) {
@@ -175,8 +175,8 @@ func (k *keeper) due(ctx context.Context, p *pauses) (*Plan, func()) {
 	}
 }
 
-// settle notes that the plan is applied.
-func (k *keeper) settle(p *Plan, applied chan struct{}) {
+// noteApplied notes that the plan is applied.
+func (k *keeper) noteApplied(p *Plan, applied chan struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.wanted == p && k.fresh {
@@ -185,15 +185,15 @@ func (k *keeper) settle(p *Plan, applied chan struct{}) {
 	}
 }
 
-// idle tells that there are no handlers for this configuration. There may still be
-// webhooks in it of an earlier version of the operator.
+// idle reports whether there are no handlers for this configuration. It may still have
+// webhooks of an earlier version of the operator.
 func (k *keeper) idle() bool {
 	return !slices.ContainsFunc(k.Handlers.Of(registry.Reviews), func(h *registry.Handler) bool {
 		return h.Admission.Mutating == k.mutating
 	})
 }
 
-// changed looks at news of a configuration.
+// changed handles a watch event. It wakes run if our webhooks are not as wanted.
 func (k *keeper) changed(b *object.Body, gone bool) {
 	if b.Name != k.Managed {
 		return
@@ -201,7 +201,7 @@ func (k *keeper) changed(b *object.Body, gone bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.wanted == nil || k.fresh {
-		return // it will be looked at anyway
+		return // run will read the configuration anyway
 	}
 	wanted := k.entries(*k.wanted)
 	if gone && len(wanted) == 0 || !gone && asWanted(webhooks(b), wanted, k.Managed, k.mutating) {
@@ -217,8 +217,8 @@ func webhooks(b *object.Body) []any {
 	return list
 }
 
-// clean leaves only what is persistent, if there ever was anything, and unless other
-// replicas serve it.
+// clean removes all webhooks that are not persistent. It does nothing if none was
+// written, or if other replicas serve the webhooks.
 func (k *keeper) clean(ctx context.Context, done *Plan) error {
 	if done == nil || k.Stay {
 		return nil
@@ -231,7 +231,7 @@ func (k *keeper) clean(ctx context.Context, done *Plan) error {
 	return nil
 }
 
-// apply makes the configuration as planned, if it is not already.
+// apply writes the planned webhooks, unless they are there already.
 func (k *keeper) apply(ctx context.Context, p Plan) error {
 	var err error
 	for range conflictsInARow {
@@ -239,7 +239,7 @@ func (k *keeper) apply(ctx context.Context, p Plan) error {
 		var present, written *object.Body
 		present, err = k.read(ctx)
 		if apierrors.IsForbidden(err) && k.idle() {
-			return nil // what we may not see was not made by us
+			return nil // without the permission to read, we cannot have written it
 		}
 		if err != nil {
 			return err
@@ -263,13 +263,12 @@ func (k *keeper) apply(ctx context.Context, p Plan) error {
 		if err == nil || lost == nil && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
 			return err
 		}
-		// Others were faster, or it is not known what has happened: look again.
+		// Another client was faster, or the response was lost: read it again.
 	}
 	return err
 }
 
-// entries returns the webhooks that the plan wants, as far as the API server keeps
-// them.
+// entries returns the webhooks of the plan, without fields that the API server drops.
 func (k *keeper) entries(p Plan) []Entry {
 	if k.plain.Load() {
 		p.Conditions = nil
@@ -277,9 +276,9 @@ func (k *keeper) entries(p Plan) []Entry {
 	return p.Entries(k.mutating)
 }
 
-// checkConditions notes whether the API server dropped the match conditions: servers
-// of versions 1.28 and 1.29 do if the feature is switched off there. Without that,
-// the keeper would take them for removed by another client, and restore them forever.
+// checkConditions notes whether the API server dropped the match conditions. Versions
+// 1.28 and 1.29 do so if the feature is disabled. Without this check, the keeper would
+// conclude that another client removed them, and restore them forever.
 func (k *keeper) checkConditions(wanted []Entry, written *object.Body) {
 	i := slices.IndexFunc(wanted, func(e Entry) bool { return e["matchConditions"] != nil })
 	if i < 0 || written == nil {
@@ -290,12 +289,12 @@ func (k *keeper) checkConditions(wanted []Entry, written *object.Body) {
 		return hook["name"] == wanted[i]["name"] && hook["matchConditions"] != nil
 	})
 	if !kept && !k.plain.Swap(true) {
-		k.log.Warn("The API server drops match conditions of webhooks; it asks the operator about its own writes, too.")
+		k.log.Warn("The API server drops match conditions of webhooks; it also sends the operator's own writes for review.")
 	}
 }
 
-// read returns the configuration as it is now; nil if there is none. Those who may
-// only patch it, as Kopf's operators, read it by a patch of nothing.
+// read returns the current configuration. nil means that there is none. An operator that
+// has only the permission to patch, as with Kopf, reads it with an empty patch.
 func (k *keeper) read(ctx context.Context) (*object.Body, error) {
 	b, err := k.api.Get(ctx, k.target())
 	if apierrors.IsForbidden(err) {
@@ -310,7 +309,7 @@ func (k *keeper) read(ctx context.Context) (*object.Body, error) {
 
 func (k *keeper) target() kube.Target { return kube.Target{Info: k.info, Name: k.Managed} }
 
-// body is what is sent. A patch is bound to the version that it was made for.
+// body returns the body of the request. A patch is bound to the version of present.
 func (k *keeper) body(wanted []Entry, present *object.Body) []byte {
 	var metadata map[string]any
 	var others []any
@@ -322,7 +321,7 @@ func (k *keeper) body(wanted []Entry, present *object.Body) []byte {
 	}
 	raw, err := json.Marshal(map[string]any{"metadata": metadata, "webhooks": merged(others, wanted, k.Managed)})
 	if err != nil {
-		panic(err) // there is nothing in it that JSON cannot hold
+		panic(err) // cannot happen: all values are JSON
 	}
 	return raw
 }

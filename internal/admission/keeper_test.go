@@ -24,16 +24,16 @@ import (
 	"gopf.dev/gopf/webhook"
 )
 
-// fakeAPI has configurations, and does to them what an API server does.
+// fakeAPI is an API server with webhook configurations.
 type fakeAPI struct {
 	mu       sync.Mutex
 	objects  map[string]map[string]any // by plural
 	version  int
-	requests []string                          // verbs and plurals, reads left out
-	fault    func(verb, plural string) error   // before anything else
-	lost     func(verb, plural string) error   // after it was done
-	watchers []func(b *object.Body, gone bool) // of everything
-	before   func(plural string, f *fakeAPI)   // a write, with the lock held
+	requests []string                          // verbs and plurals of all writes
+	fault    func(verb, plural string) error   // called before a request; its error is returned
+	lost     func(verb, plural string) error   // called after a write; its error is returned
+	watchers []func(b *object.Body, gone bool) // called for every change
+	before   func(plural string, f *fakeAPI)   // called before a write, with the lock held
 }
 
 func newFakeAPI() *fakeAPI { return &fakeAPI{objects: map[string]map[string]any{}} }
@@ -67,7 +67,7 @@ func (f *fakeAPI) body(plural string) *object.Body {
 	return b
 }
 
-// store puts an object, completed as by the server, if that changes anything.
+// store stores an object, with the server's defaults, if that changes anything.
 func (f *fakeAPI) store(info kind.Info, name string, list []any) {
 	for i, e := range list {
 		list[i] = defaulted(e.(map[string]any), info.Kind == "MutatingWebhookConfiguration")
@@ -147,7 +147,7 @@ func (f *fakeAPI) write(verb string, t kube.Target, raw []byte) (*object.Body, e
 
 const managedName = "auto.kopf.dev"
 
-// names are those of the webhooks in a configuration.
+// names returns the names of the webhooks in a configuration.
 func (f *fakeAPI) names(plural string) (names []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -158,7 +158,7 @@ func (f *fakeAPI) names(plural string) (names []string) {
 	return names
 }
 
-// wrote are the writes since the last question.
+// wrote returns the writes since the last call.
 func (f *fakeAPI) wrote() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -172,7 +172,7 @@ const (
 	mutatings   = "mutatingwebhookconfigurations"
 )
 
-// configure runs configurations in a bubble; stop ends them.
+// configure runs configurations in a synctest bubble; stop ends them.
 func configure(t *testing.T, f *fakeAPI, handlers ...*registry.Handler) (c *Configurations, stop func()) {
 	t.Helper()
 	c = newConfigurations(f, f.follow, ConfigurationsOptions{
@@ -198,7 +198,7 @@ func same(t *testing.T, what string, got, want []string) {
 
 var server = webhook.ClientConfig{URL: "https://here", CABundle: []byte("PEM")}
 
-func TestConfigurationsLiveWithTheOperator(t *testing.T) {
+func TestConfigurationsExistWhileTheOperatorRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeAPI()
 		c, stop := configure(t, f,
@@ -224,7 +224,7 @@ func TestConfigurationsLiveWithTheOperator(t *testing.T) {
 		same(t, "at the end", f.names(validatings), []string{"p.auto.kopf.dev"})
 		same(t, "requests", f.wrote(), []string{"patch " + validatings})
 
-		// The next start finds what the last one left.
+		// The next start finds the webhooks of the last one.
 		c, stop = configure(t, f, validating("p", "kopfexamples", registry.Admission{Persistent: true}))
 		c.Discovered([]kind.Info{examples})
 		c.Announce(t.Context(), webhook.ClientConfig{URL: "https://there"})
@@ -233,18 +233,18 @@ func TestConfigurationsLiveWithTheOperator(t *testing.T) {
 	})
 }
 
-func TestReplicasThatStopLeaveTheirWebhooks(t *testing.T) {
+func TestStoppingReplicasLeaveTheirWebhooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeAPI()
 		c, stop := configure(t, f, validating("a", "kopfexamples", registry.Admission{}))
 		c.Stay = true
 		c.Discovered([]kind.Info{examples})
 		if c.Absent(false) {
-			t.Error("absent before it was read")
+			t.Error("the configuration counts as absent before it was read")
 		}
 		c.Announce(t.Context(), server)
 		if !c.Absent(false) {
-			t.Error("not absent, though it had to be created")
+			t.Error("the configuration does not count as absent, but had to be created")
 		}
 		f.wrote()
 		stop()
@@ -253,7 +253,7 @@ func TestReplicasThatStopLeaveTheirWebhooks(t *testing.T) {
 	})
 }
 
-func TestOnlyOurOwnWebhooksAreWritten(t *testing.T) {
+func TestOnlyOwnWebhooksAreWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeAPI()
 		k := newKeeper(f, f.follow, true, &ConfigurationsOptions{Managed: managedName, Log: slog.New(slog.DiscardHandler)})
@@ -270,7 +270,7 @@ func TestOnlyOurOwnWebhooksAreWritten(t *testing.T) {
 	})
 }
 
-func TestWhatOthersChangeIsRestored(t *testing.T) {
+func TestChangesByOtherClientsAreRestored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeAPI()
 		c, stop := configure(t, f, validating("a", "kopfexamples", registry.Admission{}))
@@ -285,7 +285,7 @@ func TestWhatOthersChangeIsRestored(t *testing.T) {
 			f.store(info, managedName, []any{Entry{"name": "a.auto.kopf.dev", "failurePolicy": "Ignore"}})
 		}
 		synctest.Wait()
-		for i, want := range []time.Duration{0, time.Second, 2 * time.Second, 4 * time.Second} { // somebody insists
+		for i, want := range []time.Duration{0, time.Second, 2 * time.Second, 4 * time.Second} { // another client keeps reverting
 			spoil()
 			synctest.Wait()
 			if want > 0 {
@@ -300,13 +300,13 @@ func TestWhatOthersChangeIsRestored(t *testing.T) {
 				t.Fatalf("%d: got %v after %s", i, got, want)
 			}
 		}
-		// But a change of our own does not wait.
+		// A new plan does not wait for the backoff.
 		spoil()
 		synctest.Wait()
 		c.Announce(t.Context(), webhook.ClientConfig{URL: "https://there"})
 		same(t, "our own change", f.wrote(), []string{"patch " + validatings})
 
-		// Changes of others' webhooks are none of our business.
+		// Changes of foreign webhooks are ignored.
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		f.mu.Lock()
@@ -316,7 +316,7 @@ func TestWhatOthersChangeIsRestored(t *testing.T) {
 		synctest.Wait()
 		same(t, "others' own", f.wrote(), nil)
 
-		// Nor does a deletion last.
+		// A deleted configuration is restored.
 		f.mu.Lock()
 		gone := f.body(validatings)
 		delete(f.objects, validatings)
@@ -329,26 +329,26 @@ func TestWhatOthersChangeIsRestored(t *testing.T) {
 	})
 }
 
-func TestConflictsAndLostAnswersAreSettled(t *testing.T) {
+func TestConflictsAndLostResponsesAreResolved(t *testing.T) {
 	lost := &kube.UnknownOutcomeError{Err: errors.New("lost")}
 	for name, c := range map[string]struct {
 		prepare func(f *fakeAPI, info kind.Info)
 		want    []string
 	}{
-		"somebody else creates it": {func(f *fakeAPI, info kind.Info) {
+		"another client creates it": {func(f *fakeAPI, info kind.Info) {
 			f.before = func(string, *fakeAPI) {
 				f.before = nil
 				f.store(info, managedName, []any{Entry{"name": "x.org.dev"}})
 			}
 		}, []string{"create " + validatings, "patch " + validatings}},
-		"somebody else changes it": {func(f *fakeAPI, info kind.Info) {
+		"another client changes it": {func(f *fakeAPI, info kind.Info) {
 			f.store(info, managedName, nil)
 			f.before = func(string, *fakeAPI) {
 				f.before = nil
 				f.store(info, managedName, []any{Entry{"name": "x.org.dev"}})
 			}
 		}, []string{"patch " + validatings, "patch " + validatings}},
-		"the answer is lost": {func(f *fakeAPI, _ kind.Info) {
+		"the response is lost": {func(f *fakeAPI, _ kind.Info) {
 			f.lost = func(string, string) error { return lost }
 		}, []string{"create " + validatings}},
 	} {
@@ -361,7 +361,7 @@ func TestConflictsAndLostAnswersAreSettled(t *testing.T) {
 				conf.Discovered([]kind.Info{examples})
 				conf.Announce(t.Context(), server)
 				same(t, "requests", f.wrote(), c.want)
-				if got := strings.Join(f.names(validatings), " "); !strings.Contains(got, "a.auto.kopf.dev") || strings.HasPrefix(name, "somebody") && !strings.Contains(got, "x.org") {
+				if got := strings.Join(f.names(validatings), " "); !strings.Contains(got, "a.auto.kopf.dev") || strings.HasPrefix(name, "another client") && !strings.Contains(got, "x.org") {
 					t.Errorf("got %s", got)
 				}
 			})
@@ -369,7 +369,7 @@ func TestConflictsAndLostAnswersAreSettled(t *testing.T) {
 	}
 }
 
-func TestFailuresAreRetriedForEver(t *testing.T) {
+func TestFailedWritesAreRetriedWithoutLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeAPI()
 		f.fault = func(_, plural string) error {
@@ -390,12 +390,12 @@ func TestFailuresAreRetriedForEver(t *testing.T) {
 		synctest.Wait()
 		select {
 		case <-announced:
-			t.Fatal("it is announced although the cluster does not know")
+			t.Fatal("Announce returned before the configuration was written")
 		default:
 		}
 		mu.Lock()
 		if n := len(told); n < 60 || n > 70 || told[n-1] == nil {
-			t.Errorf("it was tried %d times in an hour", n)
+			t.Errorf("there were %d attempts in an hour", n)
 		}
 		mu.Unlock()
 		f.mu.Lock()
@@ -405,12 +405,12 @@ func TestFailuresAreRetriedForEver(t *testing.T) {
 		same(t, "in the end", f.names(validatings), []string{"a.auto.kopf.dev"})
 		synctest.Wait()
 		if told[len(told)-1] != nil {
-			t.Error("the recovery is not told")
+			t.Error("Status was not called after the recovery")
 		}
 	})
 }
 
-func TestThePermissionsOfKopfAreEnough(t *testing.T) {
+func TestThePermissionsOfKopfSuffice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeAPI()
 		f.fault = func(verb, plural string) error {
@@ -428,7 +428,7 @@ func TestThePermissionsOfKopfAreEnough(t *testing.T) {
 	})
 }
 
-func TestNoPermissionsAreNeededForWhatIsNotUsed(t *testing.T) {
+func TestUnusedConfigurationsNeedNoPermissions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeAPI()
 		f.fault = func(_, plural string) error {
@@ -442,13 +442,13 @@ func TestNoPermissionsAreNeededForWhatIsNotUsed(t *testing.T) {
 		c.Announce(t.Context(), server)
 		synctest.Wait()
 		if len(f.watchers) != 1 {
-			t.Errorf("%d configurations are followed", len(f.watchers))
+			t.Errorf("%d configurations are watched", len(f.watchers))
 		}
 		stop()
 	})
 }
 
-func TestAnnouncementsEndWithTheirContext(t *testing.T) {
+func TestAnnounceEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeAPI()
 		f.fault = func(string, string) error { return errors.New("unreachable") }
@@ -457,7 +457,7 @@ func TestAnnouncementsEndWithTheirContext(t *testing.T) {
 		defer cancel()
 		c.Announce(ctx, server)
 		if ctx.Err() == nil {
-			t.Error("it has ended too early")
+			t.Error("Announce returned too early")
 		}
 	})
 }

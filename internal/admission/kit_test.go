@@ -26,7 +26,7 @@ import (
 	"gopf.dev/gopf/webhook"
 )
 
-// world is a real cluster with a kind of its own for one test.
+// world is a real cluster with a custom resource for one test.
 type world struct {
 	*kube.Client
 	t         *testing.T
@@ -87,7 +87,7 @@ func newWorld(t *testing.T) *world {
 			{Info: crds, Name: "things." + group},
 			{Info: namespaces, Name: w.namespace},
 		} {
-			_ = client.Delete(forever, target, kube.DeleteOptions{}) // some are never made
+			_ = client.Delete(forever, target, kube.DeleteOptions{}) // some may not exist
 		}
 		cancel()
 		client.Close()
@@ -132,7 +132,7 @@ func (w *world) eventually(what string, is func() bool) {
 	for !is() {
 		select {
 		case <-w.ctx.Done():
-			w.t.Fatalf("it did not happen that %s", what)
+			w.t.Fatalf("timeout while waiting for: %s", what)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -147,10 +147,11 @@ func (w *world) create(t kube.Target, body string, params ...kube.Param) *object
 	return b
 }
 
-// thing is the JSON of a custom resource with more fields, which begin with a comma.
+// thing returns the JSON of a custom resource. more has further fields and starts with a
+// comma.
 func (w *world) thing(name, more string) string { return w.described(`{"name":"`+name+`"}`, more) }
 
-// described is a thing with all of its metadata.
+// described returns a thing with the given metadata.
 func (w *world) described(metadata, more string) string {
 	return fmt.Sprintf(`{"apiVersion":"%s","kind":"Thing","metadata":%s%s}`, w.things.APIVersion(), metadata, more)
 }
@@ -159,14 +160,14 @@ func (w *world) target(name string) kube.Target {
 	return kube.Target{Info: w.things, Namespace: w.namespace, Name: name}
 }
 
-// handler is one for reviews of things.
+// handler returns a review handler for things.
 func (w *world) handler(id string, a registry.Admission, fn handlerFunc) *registry.Handler {
 	h := calling(id, a, fn)
 	h.Of = kind.Plural("things").InGroup(w.things.Group)
 	return h
 }
 
-// probes are handlers by which the test sees that the API server asks us.
+// probes returns handlers that show whether the API server calls our webhooks.
 func (w *world) probes() registry.Set {
 	var all registry.Set
 	for id, mutating := range map[string]bool{"probe-validating": false, "probe-mutating": true} {
@@ -182,8 +183,7 @@ func (w *world) probes() registry.Set {
 	return all
 }
 
-// control runs an admission control until stop is called, at the latest at the end
-// of the test.
+// control runs a [Control] until stop is called or the test ends.
 func (w *world) control(server webhook.Server, handlers ...*registry.Handler) (c *Control, stop func()) {
 	w.t.Helper()
 	o := DefaultReviewerOptions()
@@ -202,7 +202,7 @@ func (w *world) control(server webhook.Server, handlers ...*registry.Handler) (c
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			w.t.Errorf("it ended with %v", err)
+			w.t.Errorf("the control ended with %v", err)
 		}
 	})
 	w.t.Cleanup(stop)
@@ -211,17 +211,17 @@ func (w *world) control(server webhook.Server, handlers ...*registry.Handler) (c
 	return c, stop
 }
 
-// asks waits until the API server asks us, or does not anymore.
+// asks waits until the API server calls our webhooks, or no longer does.
 func (w *world) asks(probe string, want bool) {
 	w.t.Helper()
 	body := fmt.Sprintf(`{"metadata":{"name":"probe","labels":{"probe":"%s"}}}`, probe)
-	w.eventually(fmt.Sprintf("%s is asked: %v", probe, want), func() bool {
+	w.eventually(fmt.Sprintf("%s is called: %v", probe, want), func() bool {
 		_, err := w.WithBackoffs(nil).Create(w.ctx, kube.Target{Info: configMaps, Namespace: w.namespace}, []byte(body), kube.DryRun())
 		return want == (err != nil && strings.Contains(err.Error(), "probed")) && (want || err == nil)
 	})
 }
 
-// configuration is one of ours as it is in the cluster.
+// configuration returns one of our configurations from the cluster.
 func (w *world) configuration(mutating bool) *object.Body {
 	w.t.Helper()
 	k := newKeeper(w.Client, nil, mutating, &ConfigurationsOptions{Managed: w.managed, Log: slog.Default()})
@@ -232,7 +232,7 @@ func (w *world) configuration(mutating bool) *object.Body {
 	return b
 }
 
-// raw makes a request whose headers can be seen.
+// raw sends a request and returns the response with its headers.
 func (w *world) raw(method, path, body string) (*http.Response, string) {
 	w.t.Helper()
 	client, err := rest.HTTPClientFor(w.config)

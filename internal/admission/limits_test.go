@@ -22,13 +22,13 @@ import (
 	"gopf.dev/gopf/webhook"
 )
 
-// listener is a webhook server that listens.
+// listener is a running webhook server.
 type listener struct {
 	URL, address string
 	trust        *tls.Config
 }
 
-// listening serves a reviewer over HTTPS.
+// listening starts an HTTPS server with the reviewer.
 func listening(t *testing.T, v *Reviewer) listener {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -50,8 +50,7 @@ func (l listener) client() *http.Client {
 	return &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: l.trust.Clone()}}
 }
 
-// slowly opens a connection that announces a review and sends only the beginning of
-// it.
+// slowly opens a connection that announces a review but sends only the beginning.
 func slowly(t *testing.T, server listener, announced, sent int) net.Conn {
 	t.Helper()
 	conn, err := tls.Dial("tcp", server.address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
@@ -67,9 +66,9 @@ func slowly(t *testing.T, server listener, announced, sent int) net.Conn {
 
 func TestSlowConnectionsDoNotStallReviews(t *testing.T) {
 	for name, c := range map[string]struct{ connections, sent int }{
-		"that send almost nothing":          {64, 1},
-		"that send almost all of a review":  {64, 4<<20 - 1},
-		"that are many and send a bit more": {512, 100 << 10},
+		"few bytes":             {64, 1},
+		"almost a whole review": {64, 4<<20 - 1},
+		"many connections":      {512, 100 << 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := newTestReviewer(validating("v", "kopfexamples", registry.Admission{}))
@@ -101,7 +100,7 @@ func TestSlowConnectionsDoNotStallReviews(t *testing.T) {
 	}
 }
 
-func TestSlowBodiesAreGivenUp(t *testing.T) {
+func TestSlowBodiesTimeOut(t *testing.T) {
 	v := newTestReviewer(validating("v", "kopfexamples", registry.Admission{}))
 	v.ReadTimeout = 100 * time.Millisecond
 	server := listening(t, v)
@@ -112,7 +111,7 @@ func TestSlowBodiesAreGivenUp(t *testing.T) {
 	}
 }
 
-// A deadline for the body must not end the request while the handler runs.
+// The deadline for the body must not cancel the request while the handler runs.
 func TestHandlersMayTakeLongerThanTheBody(t *testing.T) {
 	v := newTestReviewer(calling("v", registry.Admission{}, func(ctx context.Context, _ *registry.Request) error {
 		select {
@@ -153,8 +152,8 @@ func TestLargeReviewsTakeBoundedMemory(t *testing.T) {
 			var handled atomic.Int32
 			v := newTestReviewer(calling("v", registry.Admission{}, func(_ context.Context, r *registry.Request) error {
 				handled.Add(1)
-				_ = r.Review.Diff()               // of the decoded objects
-				time.Sleep(20 * time.Millisecond) // the memory is held
+				_ = r.Review.Diff()               // decodes both objects
+				time.Sleep(20 * time.Millisecond) // keeps the memory in use
 				return nil
 			}))
 			server := listening(t, v)
@@ -239,7 +238,7 @@ func TestABurstOfLargeReviewsIsServed(t *testing.T) {
 	})
 }
 
-func TestWaitingReviewsAreKnown(t *testing.T) {
+func TestLoadReportsWaitingReviews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newTestReviewer(calling("v", registry.Admission{}, func(context.Context, *registry.Request) error {
 			time.Sleep(10 * time.Second)
@@ -289,7 +288,7 @@ func TestOrdinaryReviewsDoNotWaitForCostlyOnes(t *testing.T) {
 			t.Errorf("got %+v after %v", out.Response, time.Since(began))
 		}
 		if load := v.Load(); load.InFlight+load.Waiting != 3 || load.Waiting == 0 {
-			t.Errorf("%+v, want that some of the costly ones wait", load)
+			t.Errorf("%+v, want some of the costly reviews to wait", load)
 		}
 	})
 }

@@ -7,16 +7,16 @@ import (
 	"gopf.dev/gopf/diff"
 )
 
-// ours tells whether an entry was made by this operator, also by an earlier
-// version of it with other handlers: by the end of its name.
+// ours reports whether an entry belongs to this operator or to an earlier version of it.
+// The name of the entry ends with that of the configuration.
 func ours(e any, managed string) bool {
 	entry, _ := e.(Entry)
 	name, _ := entry["name"].(string)
 	return strings.HasSuffix(name, "."+managed)
 }
 
-// merged is a configuration's list of webhooks with ours as they should be. Those
-// of others stay as and where they are.
+// merged returns the list of webhooks with ours replaced by the wanted ones. Other
+// webhooks are preserved in their order.
 func merged(present []any, wanted []Entry, managed string) []any {
 	at := slices.IndexFunc(present, func(e any) bool { return ours(e, managed) })
 	if at < 0 {
@@ -34,7 +34,7 @@ func merged(present []any, wanted []Entry, managed string) []any {
 	return all
 }
 
-// ownOf are those of the webhooks that are ours, in their order.
+// ownOf returns our webhooks, in the same order.
 func ownOf(present []any, managed string) []any {
 	var own []any
 	for _, e := range present {
@@ -45,7 +45,7 @@ func ownOf(present []any, managed string) []any {
 	return own
 }
 
-// asWanted tells whether our webhooks need no writing.
+// asWanted reports whether our webhooks are as wanted.
 func asWanted(present []any, wanted []Entry, managed string, mutating bool) bool {
 	own := ownOf(present, managed)
 	return slices.EqualFunc(own, wanted, func(there any, want Entry) bool {

@@ -6,11 +6,11 @@ import (
 	"gopf.dev/gopf/internal/patch"
 )
 
-// mutation is what a patch does to the object under review, as operations of a
-// JSON patch. Maps that lose their last key go with it, as in Kopf.
+// mutation returns the JSON patch operations that apply the patch to the proposed
+// object. Maps that become empty are removed, as in Kopf.
 func mutation(body *object.Body, p *patch.Patch) []patch.Op {
 	if p.Empty() {
-		return nil // without decoding the object
+		return nil // avoids decoding the object
 	}
 	fields, merge := body.Map(), p.Fields()
 	if len(p.Edits()) > 0 {

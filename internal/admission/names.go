@@ -1,5 +1,6 @@
-// Package admission answers reviews of requests to the API with the help of
-// handlers, and keeps the cluster's webhook configurations so that it is asked.
+// Package admission serves validating and mutating admission webhooks. A [Reviewer]
+// answers admission reviews by calling handlers, [Configurations] manages the webhook
+// configurations in the cluster, and a [Control] runs both together with the server.
 package admission
 
 import (
@@ -11,12 +12,12 @@ import (
 	"gopf.dev/gopf/webhook"
 )
 
-// Name is the name of a handler's webhook in the configuration of the given
-// name: a domain name.
+// Name returns the name of a handler's webhook in the managed configuration: a domain
+// name. managed may be empty.
 //
-// Those that Kubernetes accepts are the same as Kopf's. Capital letters and
-// letters of other alphabets, which Kopf keeps and Kubernetes refuses, become
-// small letters and hexadecimal codes.
+// Where Kubernetes accepts Kopf's name, it is the same. Kopf keeps capital letters and
+// letters of other alphabets, which Kubernetes refuses. They become lower-case letters
+// and hexadecimal codes.
 func Name(id, managed string) string {
 	name := domain(id)
 	if managed == "" {
@@ -25,7 +26,7 @@ func Name(id, managed string) string {
 	return name + "." + managed
 }
 
-// domain is an id without what a domain name cannot have.
+// domain returns an id with the characters replaced that a domain name cannot have.
 func domain(id string) string {
 	var name strings.Builder
 	for _, r := range strings.ToLower(id) {
@@ -43,7 +44,7 @@ func domain(id string) string {
 	return name.String()
 }
 
-// For tells how to reach the webhook of one handler of a server.
+// For returns the client configuration of one handler's webhook on the server.
 func For(server webhook.ClientConfig, id string) webhook.ClientConfig {
 	if server.URL != "" {
 		server.URL = strings.TrimRight(server.URL, "/") + "/" + escape(id)
@@ -56,8 +57,8 @@ func For(server webhook.ClientConfig, id string) webhook.ClientConfig {
 	return server
 }
 
-// servicePath is the id as a path behind a Service. Kubernetes takes only those
-// whose parts are domain names; other ids are made one.
+// servicePath returns the id as a path of a Service. Kubernetes accepts only paths whose
+// parts are domain names; other ids are converted to a domain name.
 func servicePath(id string) string {
 	for part := range strings.SplitSeq(id, "/") {
 		if len(validation.IsDNS1123Subdomain(part)) > 0 {
@@ -67,7 +68,7 @@ func servicePath(id string) string {
 	return id
 }
 
-// escape writes an id as the path of a URL.
+// escape returns the id as an escaped path of a URL.
 func escape(id string) string {
 	const upper = "0123456789ABCDEF"
 	var path strings.Builder

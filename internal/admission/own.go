@@ -8,11 +8,11 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// Own describes what an operator writes on objects for itself, so that its own
-// webhooks never block these writes.
+// Own describes the operator's own writes to objects: finalizers and records. The
+// operator's webhooks must not block them.
 //
-// An UPDATE is allowed without calling handlers if, and only if, the old and the
-// new object differ in nothing but one of these:
+// An UPDATE is allowed without calling handlers if and only if the old and the new
+// object differ only by one of these changes:
 //
 //   - Finalizers are removed while the object is being deleted, by any account.
 //   - The operator's own account changes annotations of the operator's prefixes, the
@@ -23,10 +23,10 @@ import (
 //
 // [Own.Conditions] is the same rule for the API server.
 type Own struct {
-	Account   string   // the user name of the operator; "" if unknown, and then its writes are reviewed
-	Finalizer string   // may be ""
-	Prefixes  []string // of annotations, without the slash
-	Keys      []string // of the status, at its top level
+	Account   string   // the user name of the operator; "" means unknown: its writes are then reviewed
+	Finalizer string   // may be empty
+	Prefixes  []string // the prefixes of the operator's annotations, without the slash
+	Keys      []string // the operator's keys at the top level of the status
 }
 
 // anonymous is the user name of requests without credentials.
@@ -44,7 +44,7 @@ func (o Own) exempts(r *registry.Review) bool {
 		}
 	case "status":
 	default:
-		return false // it may be of another kind, which shows only a part of the object
+		return false // the objects may be of another kind, with only a part of the fields
 	}
 	return o.Account != "" && r.User.Username == o.Account && o.covers(r.Old.Map(), r.New.Map())
 }
@@ -67,8 +67,7 @@ func released(before, after map[string]any) bool {
 	return slices.Equal(kept, left)
 }
 
-// covers reports whether the objects differ only by what the operator writes for
-// itself.
+// covers reports whether the objects differ only by the operator's own writes.
 func (o Own) covers(before, after map[string]any) bool {
 	if !equalExcept(before, after, is("metadata", "status")) {
 		return false
@@ -91,19 +90,19 @@ func (o Own) prefixed(key string) bool {
 	return slices.ContainsFunc(o.Prefixes, func(p string) bool { return strings.HasPrefix(key, p+"/") })
 }
 
-// is returns a function that reports whether a key is one of the given.
+// is returns a function that reports whether its argument is one of the keys.
 func is(keys ...string) func(string) bool {
 	return func(key string) bool { return slices.Contains(keys, key) }
 }
 
-// part returns a member that is an object; nil if it is none.
+// part returns a member that is an object. nil means that it is missing or not an object.
 func part(of map[string]any, name string) map[string]any {
 	m, _ := of[name].(map[string]any)
 	return m
 }
 
-// finalizers returns the list of an object's finalizers. It is false if there is
-// something else than a list of strings.
+// finalizers returns the list of an object's finalizers. It returns false if the field is
+// not a list of strings.
 func finalizers(metadata map[string]any) ([]any, bool) {
 	v, present := metadata["finalizers"]
 	if !present {
@@ -113,8 +112,8 @@ func finalizers(metadata map[string]any) ([]any, bool) {
 	return list, ok && !slices.ContainsFunc(list, func(f any) bool { _, text := f.(string); return !text })
 }
 
-// equalParts compares two members that are objects, except for some of their keys.
-// A missing member is the same as an empty one.
+// equalParts reports whether the members of this name are equal except for some keys. A
+// missing member is equal to an empty object.
 func equalParts(before, after map[string]any, name string, except func(string) bool) bool {
 	for _, of := range []map[string]any{before, after} {
 		if v, present := of[name]; present {
@@ -126,7 +125,7 @@ func equalParts(before, after map[string]any, name string, except func(string) b
 	return equalExcept(part(before, name), part(after, name), except)
 }
 
-// equalExcept reports whether two JSON objects are the same, except for some keys.
+// equalExcept reports whether two JSON objects are equal except for some keys.
 func equalExcept(before, after map[string]any, except func(string) bool) bool {
 	for key, v := range after {
 		if except(key) {

@@ -39,7 +39,7 @@ type tree = map[string]any
 
 func metadata(of tree) tree { return tree{"metadata": of} }
 
-// both joins two changes.
+// both merges two changes.
 func both(a, b tree) tree {
 	joined := tree{}
 	for key, v := range a {
@@ -55,7 +55,7 @@ func both(a, b tree) tree {
 	return joined
 }
 
-func TestOnlyOwnRecordsAndReleasedFinalizersNeedNoReview(t *testing.T) {
+func TestOwnRecordsAndReleasedFinalizersAreExempt(t *testing.T) {
 	live := tree{
 		"apiVersion": "kopf.dev/v1", "kind": "KopfExample",
 		"metadata": tree{
@@ -141,7 +141,7 @@ func TestOnlyOwnRecordsAndReleasedFinalizersNeedNoReview(t *testing.T) {
 	}
 }
 
-func TestOtherOperationsAreReviewedWhoeverSendsThem(t *testing.T) {
+func TestOtherOperationsAreAlwaysReviewed(t *testing.T) {
 	v := newTestReviewer(calling("v", registry.Admission{}, func(context.Context, *registry.Request) error {
 		return &registry.DeniedError{Err: errors.New("reviewed")}
 	}))
@@ -161,7 +161,7 @@ func TestWithoutAnAccountOwnWritesAreReviewed(t *testing.T) {
 	}))
 	v.Exempt(own)
 	if out := answered(t, v, "/v", reviewOf("UPDATE", map[string]any{"userInfo": map[string]any{"username": ""}})); out.Response.Allowed {
-		t.Error("a user without a name counts as the operator")
+		t.Error("a user with an empty name counts as the operator")
 	}
 	if got := own.Conditions(); len(got) != 1 {
 		t.Errorf("conditions: %v", got)

@@ -7,17 +7,17 @@ import (
 	"gopf.dev/gopf/internal/jitter"
 )
 
-// pauses grow with what goes wrong in a row.
+// pauses has the exponential backoff after failures and restorations.
 type pauses struct {
 	jitter       jitter.Source
-	failures     int
-	restorations int
-	last         time.Time     // restoration
-	rest         time.Duration // after it, before the next one
+	failures     int           // consecutive failures
+	restorations int           // consecutive restorations
+	last         time.Time     // the time of the last restoration
+	rest         time.Duration // the delay between the last restoration and the next one
 }
 
-// nextRestoration is the earliest time to restore what others have changed: others
-// may insist, and then two operators would go on for ever as fast as they can.
+// nextRestoration returns the earliest time of the next restoration. Without a backoff,
+// two operators that revert each other's changes would write in a tight loop.
 func (p *pauses) nextRestoration() time.Time {
 	if time.Since(p.last) >= peace {
 		p.restorations = 0
@@ -28,19 +28,20 @@ func (p *pauses) nextRestoration() time.Time {
 	return p.last.Add(p.rest)
 }
 
+// restored notes a restoration.
 func (p *pauses) restored() {
 	p.rest = p.jitter.Shorten(grown(restorePause, p.restorations), jitter.Slight)
 	p.restorations++
 	p.last = time.Now()
 }
 
-// afterFailure waits before the next attempt.
+// afterFailure waits before the next retry.
 func (p *pauses) afterFailure(ctx context.Context) {
 	sleep(ctx, p.jitter.Shorten(grown(failurePause, p.failures), jitter.Slight), nil)
 	p.failures++
 }
 
-// grown is a pause doubled n times, up to the longest.
+// grown returns the pause doubled n times, but at most maxPause.
 func grown(pause time.Duration, n int) time.Duration {
 	for range n {
 		if pause *= 2; pause >= maxPause {
@@ -50,8 +51,8 @@ func grown(pause time.Duration, n int) time.Duration {
 	return pause
 }
 
-// sleep waits for the time or for wake, which may be nil; it is false if ctx ended
-// first.
+// sleep waits for the duration or for wake, which may be nil. It returns false if ctx is
+// done first.
 func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -47,7 +47,7 @@ func TestClusterShowsDenialsAndWarnings(t *testing.T) {
 	}
 }
 
-func TestClusterMutatesAndKnowsDryRuns(t *testing.T) {
+func TestClusterAppliesMutationsAndDryRuns(t *testing.T) {
 	w := newWorld(t)
 	var effects atomic.Int32
 	w.control(webhook.Local{Path: "/some/path"},
@@ -95,7 +95,7 @@ func TestClusterReviewsSubresources(t *testing.T) {
 	for name, c := range map[string]struct {
 		subresource string
 		dryRun      bool
-		want        []string // any of them; none for a success
+		want        []string // possible errors; nil means success
 	}{
 		"the object":                  {"", false, nil},
 		"status":                      {"status", false, []string{"status: UPDATE of a Thing"}},
@@ -120,7 +120,7 @@ func TestClusterReviewsSubresources(t *testing.T) {
 	}
 }
 
-func TestClusterFiltersByLabelsItself(t *testing.T) {
+func TestClusterFiltersByLabels(t *testing.T) {
 	w := newWorld(t)
 	var asked atomic.Int32
 	w.control(webhook.Local{}, w.handler("labelled", registry.Admission{
@@ -130,11 +130,11 @@ func TestClusterFiltersByLabelsItself(t *testing.T) {
 		w.create(kube.Target{Info: w.things, Namespace: w.namespace}, w.described(`{"name":"`+name+`","labels":`+labels+`}`, ""))
 	}
 	if asked.Load() != 1 {
-		t.Errorf("it was asked %d times", asked.Load())
+		t.Errorf("the handler was called %d times", asked.Load())
 	}
 }
 
-func TestClusterKeepsSystemNamespacesFree(t *testing.T) {
+func TestClusterExemptsSystemNamespaces(t *testing.T) {
 	w := newWorld(t)
 	h := calling("no-configmaps", registry.Admission{Labels: []metav1.LabelSelectorRequirement{{Key: w.managed, Operator: "Exists"}}},
 		func(context.Context, *registry.Request) error { return errors.New("refused") })
@@ -149,7 +149,7 @@ func TestClusterKeepsSystemNamespacesFree(t *testing.T) {
 	}
 }
 
-func TestClusterRefusesWhatWeAvoid(t *testing.T) {
+func TestClusterRefusesTheNamesAndPathsThatWeReplace(t *testing.T) {
 	w := newWorld(t)
 	k := newKeeper(w.Client, nil, false, &ConfigurationsOptions{Managed: w.managed, Log: discard()})
 	entry := func(name string, client webhook.ClientConfig) Entry {
@@ -168,7 +168,7 @@ func TestClusterRefusesWhatWeAvoid(t *testing.T) {
 	}{
 		"capital letters":         {entry("Check."+w.managed, url), false},
 		"other alphabets":         {entry("größe."+w.managed, url), false},
-		"our name for them":       {entry(Name("Größe", w.managed), url), true},
+		"our name for those":      {entry(Name("Größe", w.managed), url), true},
 		"two parts":               {entry("check.managed", url), false},
 		"paths with underscores":  {entry("a.b.c", behind("/some_id")), false},
 		"paths with escapes":      {entry("a.b.c", behind("/some%21id")), false},
@@ -188,7 +188,7 @@ func TestClusterRefusesWhatWeAvoid(t *testing.T) {
 	}
 }
 
-func TestClusterConfigurationsAreOurs(t *testing.T) {
+func TestClusterConfigurationsAreManaged(t *testing.T) {
 	w := newWorld(t)
 	grant := func(context.Context, *registry.Request) error { return nil }
 	handlers := registry.Set{
@@ -197,15 +197,15 @@ func TestClusterConfigurationsAreOurs(t *testing.T) {
 	}
 	c, stop := w.control(webhook.Local{}, handlers...)
 
-	// Whatever the server adds to our entries is not seen as a change.
-	time.Sleep(time.Second) // the streams have begun, and nothing comes of it
+	// Defaults that the server adds to our entries are not changes.
+	time.Sleep(time.Second) // the watches have started and find no difference
 	c.Discovered(slices.Clone(w.all))
 	time.Sleep(100 * time.Millisecond)
 	if d := cmp.Diff(map[string]int{"create": 2}, w.written()); d != "" {
 		t.Error(d)
 	}
 
-	// Others add theirs, and change ours.
+	// Another client adds its own webhook and changes ours.
 	before := w.configuration(false)
 	list := webhooks(before)
 	other := Entry{
@@ -224,10 +224,10 @@ func TestClusterConfigurationsAreOurs(t *testing.T) {
 		t.Error(d)
 	}
 	if first := webhooks(restored)[0].(map[string]any); first["name"] != "theirs.example.com" {
-		t.Errorf("theirs is not where it was: %v", first["name"])
+		t.Errorf("the foreign webhook was moved: %v", first["name"])
 	}
 
-	// They are deleted altogether.
+	// Another client deletes the configurations.
 	if err := w.Delete(w.ctx, k.target(), kube.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -243,8 +243,8 @@ func TestClusterConfigurationsAreOurs(t *testing.T) {
 	if got := webhooks(w.configuration(true)); len(got) != 0 {
 		t.Errorf("left at the end: %v", got)
 	}
-	// Two to make them, one to spoil and one to restore, one to make it again, and
-	// two to clean up.
+	// Two creations, one foreign change and its restoration, one creation after the
+	// deletion, and two cleanups.
 	if d := cmp.Diff(map[string]int{"create": 3, "patch": 4}, w.written()); d != "" {
 		t.Error(d)
 	}

@@ -23,45 +23,43 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// ReviewerOptions bound what reviews can cost. Begin with
+// ReviewerOptions limit the resources that reviews may use. Start with
 // [DefaultReviewerOptions]: here zero means zero, not the default.
 type ReviewerOptions struct {
-	// MaxBody is the size of the largest review that is received, in bytes. A review
-	// carries the old and the new object, and the API server stores at most 1.5 MiB of
-	// an object: two of them, and the request around them, fit. Larger reviews are
-	// refused. Default: 4 MiB.
+	// MaxBody limits the size of a review in bytes. A review contains the old and the
+	// new object, and the API server stores at most 1.5 MiB of each, so the default has
+	// room for both. Larger reviews are refused. Default: 4 MiB.
 	MaxBody int64
-	// ReadTimeout is how long the body of a review may take to arrive, not counting
-	// the time for which it waits for room. Default: 5s.
+	// ReadTimeout limits the time for receiving the body of a review, not counting the
+	// time for which it waits for room. Default: 5s.
 	ReadTimeout time.Duration
-	// Timeout is how long a review may take in all; if the API server gives less
-	// time, that counts. Default: 30s.
+	// Timeout limits the total time of a review. If the API server requests a shorter
+	// timeout, that one applies. Default: 30s.
 	Timeout time.Duration
-	// InFlight is how many reviews are handled at the same time. Default: 64.
+	// InFlight limits the reviews that are handled concurrently. Default: 64.
 	InFlight int
-	// Bytes limits the bodies that are received, wait or are handled at the same
-	// time. If there is no room, bodies that arrive slowly are dropped.
-	// Default: 48 MiB.
+	// Bytes limits the memory for the bodies of all reviews. If there is no room, bodies
+	// that arrive slowly are dropped. Default: 48 MiB.
 	Bytes int64
-	// Memory limits what reviews that are handled at the same time take when they
-	// are decoded, in bytes, as estimated from their bodies. A fifth of it is kept
-	// for ordinary reviews. A review that needs more is handled while no other costly
-	// one is. Default: 160 MiB.
+	// Memory limits the memory for decoded reviews that are handled concurrently, in
+	// bytes, as estimated from their bodies. A fifth of it is reserved for ordinary
+	// reviews. A review that exceeds the rest is handled alone among the costly ones.
+	// Default: 160 MiB.
 	Memory int64
 
-	// Memos returns what is kept in memory with an object, nil if nothing is. It
-	// is not asked about creations. Nil is as if it always returned nil.
+	// Memos returns the values that handlers keep with an object; nil means none. It is
+	// not called for creations. May be nil.
 	Memos func(resource kind.Info, uid string) *registry.Memos
-	// API is how handlers reach the cluster. Nil is not at all.
+	// API gives handlers access to the cluster. May be nil.
 	API registry.API
-	// Observe, if set, is told of every review, for metrics. It is called
-	// concurrently and must be quick.
+	// Observe is called after every review, for metrics. It is called concurrently and
+	// must be quick. May be nil.
 	Observe func(Observation)
 
 	Log *slog.Logger
 }
 
-// DefaultReviewerOptions are the options with the defaults named at the fields.
+// DefaultReviewerOptions returns the options with all defaults.
 func DefaultReviewerOptions() ReviewerOptions {
 	return ReviewerOptions{
 		MaxBody: 4 << 20, ReadTimeout: 5 * time.Second, Timeout: 30 * time.Second,
@@ -69,30 +67,30 @@ func DefaultReviewerOptions() ReviewerOptions {
 	}
 }
 
-// Observation is one review that was answered.
+// Observation describes one answered review.
 type Observation struct {
-	ID       string // of the handler; "" if there is none of this name, or none was named
+	ID       string // the id of the handler; "" means that the URL has none or an unknown one
 	Allowed  bool
-	Code     int // of the HTTP response, or of the denial
+	Code     int // the code of the HTTP response, or of the denial
 	Duration time.Duration
 }
 
-// Reviewer answers reviews: POST requests whose path is the id of a handler. It
-// is an [http.Handler].
+// Reviewer is an [http.Handler] that answers admission reviews: POST requests whose path
+// is the id of a handler.
 type Reviewer struct {
 	ReviewerOptions
 	handlers registry.Set
 	table    atomic.Pointer[table]
 	inbox    *inbox
 	lanes    lanes
-	busy     atomic.Int32 // reviews that are handled
+	busy     atomic.Int32 // reviews that are being handled
 	limiter  loglimit.Limiter
 	leaving  atomic.Bool
-	own      atomic.Pointer[Own] // nil until known
+	own      atomic.Pointer[Own] // see Exempt; may be nil
 }
 
-// NewReviewer makes a reviewer of those of the handlers that are for reviews. It
-// refuses all reviews until it is told of the resources.
+// NewReviewer returns a reviewer with the review handlers among the handlers. It refuses
+// all reviews until [Reviewer.Discovered] is called.
 func NewReviewer(handlers registry.Set, o ReviewerOptions) *Reviewer {
 	return &Reviewer{
 		ReviewerOptions: o,
@@ -105,10 +103,10 @@ func NewReviewer(handlers registry.Set, o ReviewerOptions) *Reviewer {
 	}
 }
 
-// Discovered tells which resources the cluster has now.
+// Discovered sets the resources of the cluster.
 func (v *Reviewer) Discovered(resources []kind.Info) { v.table.Store(newTable(v.handlers, resources)) }
 
-// Load returns how busy the reviewer is now.
+// Load returns the current load.
 func (v *Reviewer) Load() Load {
 	load := Load{InFlight: int(v.busy.Load())}
 	v.inbox.load(&load)
@@ -118,17 +116,15 @@ func (v *Reviewer) Load() Load {
 	return load
 }
 
-// Leave makes clients look for somebody else: their connections are closed, each
-// after the reviews that are under way on it. An API server would otherwise keep
-// the one that it has to a replica that stops, and send the next review just when
-// the replica is gone.
+// Leave makes clients open new connections: each connection is closed after the reviews
+// that are in progress on it. Otherwise an API server would keep its connection to a
+// replica that stops, and lose the next review.
 func (v *Reviewer) Leave() { v.leaving.Store(true) }
 
-// Exempt makes the reviewer allow updates that only concern what the operator
-// writes for itself, without calling handlers.
+// Exempt makes the reviewer allow the operator's own writes without calling handlers.
 func (v *Reviewer) Exempt(own Own) { v.own.Store(&own) }
 
-// Own returns what [Reviewer.Exempt] was told last.
+// Own returns the argument of the last call of [Reviewer.Exempt].
 func (v *Reviewer) Own() Own {
 	if own := v.own.Load(); own != nil {
 		return *own
@@ -136,7 +132,7 @@ func (v *Reviewer) Own() Own {
 	return Own{}
 }
 
-// httpError is a review that cannot be answered as such.
+// httpError refuses a request with an HTTP status code instead of a review response.
 type httpError struct {
 	code int
 	err  error
@@ -144,6 +140,7 @@ type httpError struct {
 
 func (e *httpError) Error() string { return e.err.Error() }
 
+// refuse returns an [httpError].
 func refuse(code int, format string, args ...any) error {
 	return &httpError{code, fmt.Errorf(format, args...)}
 }
@@ -165,7 +162,7 @@ func (v *Reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if refusal, ok := errors.AsType[*httpError](err); ok {
 		o.Code = refusal.code
 		level := slog.LevelWarn
-		if r.Method != http.MethodPost { // somebody who just looks around, such as a probe
+		if r.Method != http.MethodPost { // such as a probe
 			level = slog.LevelDebug
 		}
 		v.complain(ctx, level, hint, refusal)
@@ -176,7 +173,7 @@ func (v *Reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			o.Code = s.Code
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(answer) // nobody is left to be told
+		_ = json.NewEncoder(w).Encode(answer) // an error means that the client is gone
 	}
 	if v.Observe != nil {
 		o.Duration = time.Since(began)
@@ -184,7 +181,8 @@ func (v *Reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// complain logs a refusal. Any client can cause it, so there are few of each code.
+// complain logs a refusal. Any client can cause refusals, so the lines of each code are
+// rate-limited.
 func (v *Reviewer) complain(ctx context.Context, level slog.Level, hint string, refusal *httpError) {
 	if !v.Log.Enabled(ctx, level) {
 		return
@@ -197,14 +195,16 @@ func (v *Reviewer) complain(ctx context.Context, level slog.Level, hint string, 
 	if suppressed > 0 {
 		attrs = append(attrs, "suppressed", suppressed)
 	}
-	v.Log.Log(ctx, level, "A review cannot be answered.", attrs...)
+	v.Log.Log(ctx, level, "Refused an admission review.", attrs...)
 }
 
+// serve answers one request. Errors are of type [httpError]. hint is the path of the
+// URL: the id of a webhook, or empty.
 func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Request, table *table, hint string) (outgoing, error) {
 	switch {
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
-		return outgoing{}, refuse(http.StatusMethodNotAllowed, "reviews are to be sent by POST")
+		return outgoing{}, refuse(http.StatusMethodNotAllowed, "reviews must be sent by POST")
 	case table == nil:
 		return outgoing{}, refuse(http.StatusServiceUnavailable, "the resources of the cluster are not known yet")
 	case hint != "" && table.ids[hint] == "":
@@ -242,8 +242,8 @@ func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Req
 	return in.answer(v.judge(ctx, reviewed, table.ids[hint], req)), nil
 }
 
-// receive takes the body of a review from the wire. No capacity for handling is taken
-// before it is complete.
+// receive reads the body of a review. It occupies no capacity for handling before it is
+// complete.
 func (v *Reviewer) receive(ctx context.Context, l *letter, r *http.Request) ([]byte, error) {
 	body, err := v.inbox.receive(ctx, l, r, v.MaxBody)
 	if err == nil {
@@ -258,12 +258,12 @@ func (v *Reviewer) receive(ctx context.Context, l *letter, r *http.Request) ([]b
 	case errors.Is(err, errSlow):
 		return nil, refuse(http.StatusRequestTimeout, "receive the review: %w", err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		err = errors.New("it is cut")
+		err = errors.New("the body is truncated")
 	}
 	return nil, refuse(http.StatusBadRequest, "receive the review: %w", err)
 }
 
-// request is what the handlers are given.
+// request returns the request for the handlers.
 func (v *Reviewer) request(in *request, of *reviewed, r *http.Request) (*registry.Request, error) {
 	review, err := in.review(of.managed)
 	if err != nil {
@@ -280,7 +280,7 @@ func (v *Reviewer) request(in *request, of *reviewed, r *http.Request) (*registr
 	req := &registry.Request{
 		Body: body, Resource: of.info, Review: review, Started: time.Now(), Key: func() string { return review.UID },
 		Patch: &patch.Patch{}, API: v.API,
-		Post: func(string, string, string) {}, // the object may never come to exist
+		Post: func(string, string, string) {}, // the object may never be created
 		Log:  v.logger(in, of.info, body),
 	}
 	if v.Memos != nil && review.Operation != "CREATE" {
@@ -292,7 +292,7 @@ func (v *Reviewer) request(in *request, of *reviewed, r *http.Request) (*registr
 	return req, nil
 }
 
-// logger attaches the object to all lines about it.
+// logger returns a logger that adds the object to all lines.
 func (v *Reviewer) logger(in *request, info kind.Info, body *object.Body) *slog.Logger {
 	return v.Log.With(slog.Group("object",
 		slog.String("apiVersion", info.APIVersion()),
@@ -303,11 +303,11 @@ func (v *Reviewer) logger(in *request, info kind.Info, body *object.Body) *slog.
 	))
 }
 
-// judge asks the handlers, one after the other, all of them.
+// judge calls all matching handlers, one after the other.
 func (v *Reviewer) judge(ctx context.Context, r *reviewed, id string, req *registry.Request) (result verdict) {
 	defer func() {
-		if p := recover(); p != nil { // in a filter or an edit; handlers have their own
-			req.Log.Error("A review is denied because of a panic.", "webhook", id, "panic", p, "stack", string(execute.PanicStack()))
+		if p := recover(); p != nil { // in a filter or an edit; Attempt recovers panics of handlers
+			req.Log.Error("Denied an admission review because of a panic.", "webhook", id, "panic", p, "stack", string(execute.PanicStack()))
 			result = verdict{denial: denied(&execute.PanicError{Value: p}), warnings: req.Review.Warnings}
 		}
 	}()
@@ -323,7 +323,7 @@ func (v *Reviewer) judge(ctx context.Context, r *reviewed, id string, req *regis
 	}
 	raw, err := encodePatch(mutation(req.Body, changes))
 	if err != nil {
-		req.Log.Error("A review is denied because its changes are no JSON.", "webhook", id, "error", err)
+		req.Log.Error("Denied an admission review because its changes cannot be encoded as JSON.", "webhook", id, "error", err)
 		result.add(denied(err))
 	}
 	result.patch = raw
@@ -339,7 +339,7 @@ func (v *Reviewer) ask(ctx context.Context, h *registry.Handler, req *registry.R
 		Call: func(ctx context.Context) (any, error) {
 			err := h.Call(ctx, &call)
 			if denied, ok := err.(*registry.DeniedError); ok {
-				return nil, &registry.PermanentError{Err: denied} // to the log it is one
+				return nil, &registry.PermanentError{Err: denied} // log it like a permanent error
 			}
 			return nil, err
 		},
@@ -356,13 +356,13 @@ func (v *Reviewer) ask(ctx context.Context, h *registry.Handler, req *registry.R
 	case h.Admission.Mutating:
 		changes.Absorb(call.Patch)
 	case !call.Patch.Empty():
-		req.Log.Error("Webhook '"+h.ID+"' only validates: its changes to the object are dropped.", "handler", h.ID)
+		req.Log.Error("Webhook '"+h.ID+"' only validates, so its changes to the object are dropped.", "handler", h.ID)
 	}
 	return nil
 }
 
-// timeLeft is how long a review may take: a little less than the API server says
-// it waits, so that the answer comes in time.
+// timeLeft returns the time limit of a review: a little less than the timeout of the API
+// server, because the response must arrive in time.
 func timeLeft(most time.Duration, r *http.Request) time.Duration {
 	if asked, err := time.ParseDuration(r.URL.Query().Get("timeout")); err == nil && asked > 0 {
 		return min(most, asked-min(asked/10, time.Second))

@@ -27,7 +27,7 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// reviewOf is a review of an operation on an example.
+// reviewOf returns a review of an operation on an example.
 func reviewOf(operation string, fields map[string]any) map[string]any {
 	object := map[string]any{
 		"apiVersion": "kopf.dev/v1", "kind": "KopfExample",
@@ -60,7 +60,7 @@ func reviewOf(operation string, fields map[string]any) map[string]any {
 
 type handlerFunc = func(ctx context.Context, r *registry.Request) error
 
-// calling is a handler that does something.
+// calling returns a review handler that calls the function.
 func calling(id string, a registry.Admission, fn handlerFunc) *registry.Handler {
 	h := validating(id, "kopfexamples", a)
 	h.Call = fn
@@ -91,7 +91,7 @@ func ask(t *testing.T, v http.Handler, path string, review any) (int, string) {
 	return w.Code, strings.TrimSpace(w.Body.String())
 }
 
-// answered asks and expects an answer that is a review.
+// answered sends a review and expects a review as the response.
 func answered(t *testing.T, v http.Handler, path string, review any) outgoing {
 	t.Helper()
 	code, body := ask(t, v, path, review)
@@ -102,7 +102,7 @@ func answered(t *testing.T, v http.Handler, path string, review any) outgoing {
 	return out
 }
 
-func TestAnswersAreKopfs(t *testing.T) {
+func TestResponsesEqualThoseOfKopf(t *testing.T) {
 	v := newTestReviewer(
 		calling("warn", registry.Admission{}, func(_ context.Context, r *registry.Request) error {
 			r.Review.Warnings = append(r.Review.Warnings, "careful")
@@ -135,7 +135,7 @@ func TestAnswersAreKopfs(t *testing.T) {
 	}
 }
 
-func TestTheOlderVersionOfReviewsIsEchoed(t *testing.T) {
+func TestResponsesHaveTheVersionOfTheReview(t *testing.T) {
 	v := newTestReviewer(validating("v", "kopfexamples", registry.Admission{}))
 	review := reviewOf("CREATE", nil)
 	review["apiVersion"] = "admission.k8s.io/v1beta1"
@@ -144,7 +144,7 @@ func TestTheOlderVersionOfReviewsIsEchoed(t *testing.T) {
 	}
 }
 
-func TestHandlersSeeAllOfTheReview(t *testing.T) {
+func TestHandlersSeeTheWholeReview(t *testing.T) {
 	var seen *registry.Request
 	v := newTestReviewer(calling("v", registry.Admission{Subresource: "status"}, func(_ context.Context, r *registry.Request) error {
 		seen = r
@@ -173,7 +173,7 @@ func TestHandlersSeeAllOfTheReview(t *testing.T) {
 	}
 }
 
-func TestOnlyMatchingHandlersAreAsked(t *testing.T) {
+func TestOnlyMatchingHandlersAreCalled(t *testing.T) {
 	no := registry.DeniedError{Err: errors.New("asked")}
 	deny := func(context.Context, *registry.Request) error { return &no }
 	with := func(change func(*registry.Handler), a registry.Admission) *registry.Handler {
@@ -190,19 +190,19 @@ func TestOnlyMatchingHandlersAreAsked(t *testing.T) {
 		fields    map[string]any
 		asked     bool
 	}{
-		"all operations":           {with(nil, registry.Admission{}), "DELETE", nil, true},
-		"declared operations":      {with(nil, registry.Admission{Operations: []string{"CREATE", "UPDATE"}}), "UPDATE", nil, true},
-		"undeclared operations":    {with(nil, registry.Admission{Operations: []string{"CREATE"}}), "UPDATE", nil, false},
-		"nothing to mutate":        {with(nil, registry.Admission{Mutating: true}), "DELETE", nil, false},
-		"nothing to mutate either": {with(nil, registry.Admission{Mutating: true, Operations: []string{"CREATE", "DELETE"}}), "DELETE", nil, false},
-		"mutation of deletions":    {with(nil, registry.Admission{Mutating: true, Operations: []string{"DELETE"}}), "DELETE", nil, true},
-		"no subresources":          {with(nil, registry.Admission{}), "UPDATE", map[string]any{"subResource": "status"}, false},
-		"this subresource":         {with(nil, registry.Admission{Subresource: "status"}), "UPDATE", map[string]any{"subResource": "status"}, true},
-		"not the object itself":    {with(nil, registry.Admission{Subresource: "status"}), "UPDATE", nil, false},
-		"any subresource":          {with(nil, registry.Admission{Subresource: "*"}), "UPDATE", scale, true},
-		"and the object itself":    {with(nil, registry.Admission{Subresource: "*"}), "UPDATE", nil, true},
-		"no scales for types":      {with(nil, registry.Admission{Subresource: "*", Typed: true}), "UPDATE", scale, false},
-		"types":                    {with(nil, registry.Admission{Subresource: "*", Typed: true}), "UPDATE", map[string]any{"subResource": "status"}, true},
+		"all operations":                       {with(nil, registry.Admission{}), "DELETE", nil, true},
+		"declared operations":                  {with(nil, registry.Admission{Operations: []string{"CREATE", "UPDATE"}}), "UPDATE", nil, true},
+		"undeclared operations":                {with(nil, registry.Admission{Operations: []string{"CREATE"}}), "UPDATE", nil, false},
+		"mutating, for a deletion":             {with(nil, registry.Admission{Mutating: true}), "DELETE", nil, false},
+		"mutating, for deletions among others": {with(nil, registry.Admission{Mutating: true, Operations: []string{"CREATE", "DELETE"}}), "DELETE", nil, false},
+		"mutation of deletions":                {with(nil, registry.Admission{Mutating: true, Operations: []string{"DELETE"}}), "DELETE", nil, true},
+		"no subresources":                      {with(nil, registry.Admission{}), "UPDATE", map[string]any{"subResource": "status"}, false},
+		"this subresource":                     {with(nil, registry.Admission{Subresource: "status"}), "UPDATE", map[string]any{"subResource": "status"}, true},
+		"not the object itself":                {with(nil, registry.Admission{Subresource: "status"}), "UPDATE", nil, false},
+		"any subresource":                      {with(nil, registry.Admission{Subresource: "*"}), "UPDATE", scale, true},
+		"and the object itself":                {with(nil, registry.Admission{Subresource: "*"}), "UPDATE", nil, true},
+		"no scales for types":                  {with(nil, registry.Admission{Subresource: "*", Typed: true}), "UPDATE", scale, false},
+		"types":                                {with(nil, registry.Admission{Subresource: "*", Typed: true}), "UPDATE", map[string]any{"subResource": "status"}, true},
 		"labels": {with(func(h *registry.Handler) {
 			h.Criteria.Labels = []filter.Key{{Name: "a", Match: filter.Absent}}
 		}, registry.Admission{}), "CREATE", nil, false},
@@ -225,7 +225,7 @@ func TestOnlyMatchingHandlersAreAsked(t *testing.T) {
 	}
 }
 
-func TestOfSeveralErrorsTheMostDeliberateOneIsTold(t *testing.T) {
+func TestTheMostDeliberateErrorIsReported(t *testing.T) {
 	failing := func(mutating bool, err error) *registry.Handler {
 		return calling("v", registry.Admission{Mutating: mutating}, func(context.Context, *registry.Request) error { return err })
 	}
@@ -244,14 +244,14 @@ func TestOfSeveralErrorsTheMostDeliberateOneIsTold(t *testing.T) {
 		"denials before all":         {[]error{permanent, temporary, denial}, status{"denied", 403}},
 		"without a code":             {[]error{&registry.DeniedError{Err: errors.New("no")}}, status{"no", 500}},
 		"the first of its class":     {[]error{denial, &registry.DeniedError{Err: errors.New("later")}}, status{"denied", 403}},
-		"what does not fit":          {[]error{&registry.UndecodableError{Err: errors.New("spec.size")}}, status{"the object does not fit the handler's type: spec.size", 422}},
+		"undecodable":                {[]error{&registry.UndecodableError{Err: errors.New("spec.size")}}, status{"the object does not fit the handler's type: spec.size", 422}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var handlers registry.Set
 			for _, err := range c.errs {
 				handlers = append(handlers, failing(false, err))
 			}
-			for _, path := range []string{"/v", "/"} { // by id, and all of them
+			for _, path := range []string{"/v", "/"} { // one by id, and all handlers
 				out := answered(t, newTestReviewer(handlers...), path, reviewOf("CREATE", nil))
 				if out.Response.Allowed || *out.Response.Status != c.want {
 					t.Errorf("got %+v", out.Response.Status)
@@ -261,7 +261,7 @@ func TestOfSeveralErrorsTheMostDeliberateOneIsTold(t *testing.T) {
 	}
 }
 
-func TestPanicsDeny(t *testing.T) {
+func TestPanicsDenyTheReview(t *testing.T) {
 	inHandler := calling("v", registry.Admission{}, func(context.Context, *registry.Request) error { panic("oops") })
 	inFilter := validating("v", "kopfexamples", registry.Admission{})
 	inFilter.When = []func(*registry.Request) bool{func(*registry.Request) bool { panic("oops") }}
@@ -277,11 +277,11 @@ func TestPanicsDeny(t *testing.T) {
 			v := NewReviewer(registry.Set{h}, o)
 			v.Discovered([]kind.Info{examples})
 			out := answered(t, v, "/v", reviewOf("CREATE", nil))
-			if out.Response.Allowed || *out.Response.Status != (status{"the handler of the review has panicked; see the operator's log", 500}) {
+			if out.Response.Allowed || *out.Response.Status != (status{"the admission handler panicked; see the operator's log", 500}) {
 				t.Errorf("got %+v", out.Response)
 			}
 			if !strings.Contains(lines.String(), "oops") || !strings.Contains(lines.String(), "reviewer_test.go") {
-				t.Errorf("the log does not say where: %s", lines.String())
+				t.Errorf("the log has no stack: %s", lines.String())
 			}
 			_, stack, _ := strings.Cut(lines.String(), "[running]:\\n")
 			if first, _, _ := strings.Cut(stack, "\\n"); !strings.Contains(first, "TestPanicsDeny") {
@@ -312,7 +312,7 @@ func TestADenialIsLoggedAtInfoAndOtherFailuresAsErrors(t *testing.T) {
 	}
 }
 
-func TestPatchesOfDeniedReviewsAndOfValidationsAreNotSent(t *testing.T) {
+func TestPatchesOfDeniedReviewsAndValidationsAreDropped(t *testing.T) {
 	change := func(err error) handlerFunc {
 		return func(_ context.Context, r *registry.Request) error {
 			r.Patch.Set("y", "metadata", "labels", "x")
@@ -344,22 +344,22 @@ func TestMalformedReviewsAreRefused(t *testing.T) {
 		review any
 		want   int
 	}{
-		"fine":                  {"/some_id", reviewOf("CREATE", nil), 200},
-		"as behind a service":   {"/some-id", reviewOf("CREATE", nil), 200},
-		"no id":                 {"/", reviewOf("CREATE", nil), 200},
-		"an unknown id":         {"/other", reviewOf("CREATE", nil), 404},
-		"an unknown resource":   {"/some_id", reviewOf("CREATE", elsewhere), 404},
-		"no JSON":               {"/some_id", "{", 400},
-		"nothing":               {"/some_id", "", 400},
-		"a list":                {"/some_id", "[]", 400},
-		"a number for a name":   {"/some_id", reviewOf("CREATE", map[string]any{"operation": 1}), 400},
-		"no request":            {"/some_id", `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`, 400},
-		"something else":        {"/some_id", `{"apiVersion":"v1","kind":"Pod"}`, 400},
-		"no user":               {"/some_id", without("userInfo"), 400},
-		"no object":             {"/some_id", without("object"), 400},
-		"no operation":          {"/some_id", without("operation"), 400},
-		"an object that is not": {"/some_id", reviewOf("CREATE", map[string]any{"object": "x"}), 400},
-		"too long":              {"/some_id", reviewOf("CREATE", map[string]any{"name": strings.Repeat("x", 2000)}), 413},
+		"fine":                   {"/some_id", reviewOf("CREATE", nil), 200},
+		"as behind a service":    {"/some-id", reviewOf("CREATE", nil), 200},
+		"no id":                  {"/", reviewOf("CREATE", nil), 200},
+		"an unknown id":          {"/other", reviewOf("CREATE", nil), 404},
+		"an unknown resource":    {"/some_id", reviewOf("CREATE", elsewhere), 404},
+		"no JSON":                {"/some_id", "{", 400},
+		"an empty body":          {"/some_id", "", 400},
+		"a list":                 {"/some_id", "[]", 400},
+		"a number for a name":    {"/some_id", reviewOf("CREATE", map[string]any{"operation": 1}), 400},
+		"no request":             {"/some_id", `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`, 400},
+		"another kind":           {"/some_id", `{"apiVersion":"v1","kind":"Pod"}`, 400},
+		"no user":                {"/some_id", without("userInfo"), 400},
+		"no object":              {"/some_id", without("object"), 400},
+		"no operation":           {"/some_id", without("operation"), 400},
+		"a string as the object": {"/some_id", reviewOf("CREATE", map[string]any{"object": "x"}), 400},
+		"too long":               {"/some_id", reviewOf("CREATE", map[string]any{"name": strings.Repeat("x", 2000)}), 413},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if code, body := ask(t, v, c.path, c.review); code != c.want {
@@ -377,10 +377,10 @@ func TestMalformedReviewsAreRefused(t *testing.T) {
 	}
 }
 
-func TestReviewsEndInTime(t *testing.T) {
+func TestReviewsTimeOut(t *testing.T) {
 	for path, want := range map[string]time.Duration{
-		"/v":              30 * time.Second, // ours
-		"/v?timeout=10s":  9 * time.Second,  // the server's, with some time for the way back
+		"/v":              30 * time.Second, // the reviewer's own limit
+		"/v?timeout=10s":  9 * time.Second,  // that of the API server, minus time for the response
 		"/v?timeout=5s":   4500 * time.Millisecond,
 		"/v?timeout=100s": 30 * time.Second,
 		"/v?timeout=oops": 30 * time.Second,
@@ -399,7 +399,7 @@ func TestReviewsEndInTime(t *testing.T) {
 	}
 }
 
-func TestFewReviewsRunAtTheSameTime(t *testing.T) {
+func TestConcurrentReviewsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var running, most atomic.Int32
 		v := newTestReviewer(calling("v", registry.Admission{}, func(context.Context, *registry.Request) error {
@@ -425,14 +425,14 @@ func TestFewReviewsRunAtTheSameTime(t *testing.T) {
 		if most.Load() != 3 {
 			t.Errorf("%d ran at the same time", most.Load())
 		}
-		// 3.6 s are enough for four rounds of one second to begin.
+		// In 3.6 s, four rounds of one second can start.
 		if d := cmp.Diff(map[int]int{200: 12}, got); d != "" {
 			t.Error(d)
 		}
 
 		var others sync.WaitGroup
 		defer others.Wait()
-		for range 3 { // these do not end in time
+		for range 3 { // these reviews time out
 			others.Go(func() { ask(t, v, "/v", reviewOf("CREATE", nil)) })
 		}
 		synctest.Wait()
@@ -442,7 +442,7 @@ func TestFewReviewsRunAtTheSameTime(t *testing.T) {
 	})
 }
 
-func TestMemosAreSharedButForCreations(t *testing.T) {
+func TestMemosAreSharedExceptForCreations(t *testing.T) {
 	shared := &registry.Memos{}
 	var seen *registry.Memos
 	v := newTestReviewer(calling("v", registry.Admission{}, func(_ context.Context, r *registry.Request) error {
@@ -484,7 +484,7 @@ func TestClientsCannotFloodTheLog(t *testing.T) {
 		}
 		ask(t, v, "/v", `{"apiVersion":"`+strings.Repeat("y", 5000)+`"}`)
 	}
-	if n := strings.Count(text.String(), "A review cannot be answered."); n != 10 {
+	if n := strings.Count(text.String(), "Refused an admission review."); n != 10 {
 		t.Errorf("%d lines", n)
 	}
 	for line := range strings.Lines(text.String()) {
@@ -507,7 +507,7 @@ func TestReviewsAreObserved(t *testing.T) {
 	}
 }
 
-func TestLeavingReviewersAreAskedOnNewConnections(t *testing.T) {
+func TestLeaveClosesConnections(t *testing.T) {
 	v := newTestReviewer(calling("check", registry.Admission{}, func(context.Context, *registry.Request) error { return nil }))
 	var connections atomic.Int32
 	server := httptest.NewUnstartedServer(v)
@@ -542,6 +542,6 @@ func TestLeavingReviewersAreAskedOnNewConnections(t *testing.T) {
 		ask()
 	}
 	if connections.Load() == 1 {
-		t.Error("the connection is kept")
+		t.Error("the connection was not closed")
 	}
 }

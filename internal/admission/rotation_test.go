@@ -19,7 +19,7 @@ import (
 	"gopf.dev/gopf/webhook"
 )
 
-// load creates things until it is stopped, and counts those that were refused.
+// load creates things until it is stopped, and counts refused requests.
 func (w *world) load() (stop func() (made, refused int)) {
 	ctx, cancel := context.WithCancel(w.ctx)
 	var made, refused atomic.Int32
@@ -27,7 +27,7 @@ func (w *world) load() (stop func() (made, refused int)) {
 	for worker := range 2 {
 		running.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
-				// In a dry run nothing is left behind, but all reviews are made.
+				// A dry run stores nothing, but triggers all reviews.
 				_, err := w.WithBackoffs(nil).Create(context.WithoutCancel(ctx), kube.Target{Info: w.things, Namespace: w.namespace},
 					[]byte(w.thing(fmt.Sprintf("load-%d-%d", worker, i), "")), kube.DryRun())
 				if made.Add(1); err != nil && refused.Add(1) == 1 {
@@ -43,18 +43,18 @@ func (w *world) load() (stop func() (made, refused int)) {
 	}
 }
 
-// bundle is whom the API server is told to trust.
+// bundle returns the CA bundle in the configuration.
 func (w *world) bundle() any {
 	w.t.Helper()
 	client := webhooks(w.configuration(false))[0].(map[string]any)["clientConfig"].(map[string]any)
 	return client["caBundle"]
 }
 
-func TestClusterDoesNotNoticeRotations(t *testing.T) {
+func TestClusterReviewsDuringCertificateRotation(t *testing.T) {
 	w := newWorld(t)
 	var asked atomic.Int32
-	// A certificate is backdated by 5 min, so that a third of all its time is more
-	// than its life: it is renewed at once, and again and again.
+	// A certificate is backdated by 5 minutes. A third of its whole validity is therefore
+	// more than its remaining time, so it is renewed all the time.
 	_, stop := w.control(webhook.Local{Lifetime: 140 * time.Second, CheckEvery: 100 * time.Millisecond, Overlap: 3 * time.Second},
 		w.handler("check", registry.Admission{}, func(context.Context, *registry.Request) error { asked.Add(1); return nil }),
 		w.handler("change", registry.Admission{Mutating: true}, func(context.Context, *registry.Request) error { return nil }))
@@ -72,9 +72,9 @@ func TestClusterDoesNotNoticeRotations(t *testing.T) {
 	stop()
 }
 
-func TestClusterDoesNotNoticeTheEnd(t *testing.T) {
+func TestClusterLosesNoReviewAtShutdown(t *testing.T) {
 	w := newWorld(t)
-	w.linger = 3 * time.Second // an API server may be slow to notice, on a busy machine
+	w.linger = 3 * time.Second // on a busy machine, an API server may notice late
 	_, stop := w.control(webhook.Local{},
 		w.handler("check", registry.Admission{}, func(context.Context, *registry.Request) error { return nil }),
 		w.handler("change", registry.Admission{Mutating: true}, func(context.Context, *registry.Request) error { return nil }))
@@ -86,7 +86,7 @@ func TestClusterDoesNotNoticeTheEnd(t *testing.T) {
 	}
 }
 
-// freePort is one that nobody listens at, for now.
+// freePort returns a port that is not in use now.
 func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -114,10 +114,10 @@ func TestClusterReachesServices(t *testing.T) {
 	}))
 	_, err := w.WithBackoffs(nil).Create(w.ctx, kube.Target{Info: w.things, Namespace: w.namespace}, []byte(w.thing("bad", "")))
 	if err == nil {
-		t.Error("what should be refused is not")
+		t.Error("a request that must be denied was allowed")
 	}
 
-	// Replicas share the certificates, and nobody notices when they are renewed.
+	// Replicas share the certificates, and renewals do not disturb reviews.
 	store := NewSecretStore(w.Client, w.namespace, "operator-webhook")
 	first, _, err := store.Load(w.ctx)
 	if err != nil || len(first["tls.key"]) == 0 {
@@ -126,7 +126,7 @@ func TestClusterReachesServices(t *testing.T) {
 	finish := w.load()
 	ctx, cancel := context.WithCancel(w.ctx)
 	other := server
-	other.Listen.Port = 0 // only there to renew certificates, too
+	other.Listen.Port = 0 // it only renews certificates
 	ended := make(chan error, 1)
 	go func() {
 		ended <- other.Bind(webhook.Environment{Log: discard(), Secrets: func(namespace, name string) webhook.KeyStore {
@@ -186,7 +186,7 @@ func TestClusterSecretsAreSavedOnce(t *testing.T) {
 	}
 }
 
-func TestClusterIsRecognisedAsNothingSpecial(t *testing.T) {
+func TestClusterHasAnOrdinaryCertificate(t *testing.T) {
 	w := newWorld(t)
 	c := cluster{w.Client}
 	cert, err := c.Certificate(w.ctx)

@@ -15,19 +15,19 @@ import (
 	"gopf.dev/gopf/webhook"
 )
 
-// SecretStore keeps keys in a Secret of the cluster. It is a [webhook.KeyStore].
+// SecretStore is a [webhook.KeyStore] that stores keys in a Secret.
 type SecretStore struct {
 	api             API
 	namespace, name string
 }
 
-// NewSecretStore makes a store in the Secret, which is created when something is
-// saved.
+// NewSecretStore returns a store in the Secret. The first call of [SecretStore.Save]
+// creates it.
 func NewSecretStore(api API, namespace, name string) *SecretStore {
 	return &SecretStore{api, namespace, name}
 }
 
-// secret is the endpoint of a Secret, or of all of a namespace.
+// secret returns the endpoint of a Secret. Without a name, it is that of the namespace.
 func secret(namespace, name string) kube.Target {
 	return kube.Target{
 		Info:      kind.Info{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true},
@@ -35,7 +35,8 @@ func secret(namespace, name string) kube.Target {
 	}
 }
 
-// Load reads the Secret.
+// Load returns the data and the version of the Secret. The version is empty if the Secret
+// does not exist.
 func (s *SecretStore) Load(ctx context.Context) (map[string][]byte, string, error) {
 	b, err := s.api.Get(ctx, secret(s.namespace, s.name))
 	if apierrors.IsNotFound(err) {
@@ -51,7 +52,8 @@ func (s *SecretStore) Load(ctx context.Context) (map[string][]byte, string, erro
 	return read.Data, b.ResourceVersion, nil
 }
 
-// Save replaces what is in the Secret.
+// Save replaces the data of the Secret. version is the one from [SecretStore.Load]. The
+// error is [webhook.ErrConflict] if the Secret has another version.
 func (s *SecretStore) Save(ctx context.Context, items map[string][]byte, version string) error {
 	err := s.save(ctx, items, version)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || version != "" && apierrors.IsNotFound(err) {
@@ -64,7 +66,7 @@ func (s *SecretStore) save(ctx context.Context, items map[string][]byte, version
 	var content any = map[string]any{"metadata": map[string]any{"name": s.name}, "type": corev1.SecretTypeOpaque, "data": items}
 	if version != "" {
 		content = []patch.Op{
-			{Op: "replace", Path: "/metadata/resourceVersion", Value: version}, // a stale one is a conflict
+			{Op: "replace", Path: "/metadata/resourceVersion", Value: version}, // a stale version causes a conflict
 			{Op: "add", Path: "/data", Value: items},
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// table is who is asked about what, as of one discovery of the cluster.
+// table has the handlers of all resources that were found by one discovery.
 type table struct {
-	ids       map[string]string // of webhooks, by how they are called in URLs
+	ids       map[string]string // ids of webhooks, by their names in URLs
 	resources map[schema.GroupVersionResource]*reviewed
 }
 
@@ -46,14 +46,14 @@ func newTable(handlers registry.Set, resources []kind.Info) *table {
 	return t
 }
 
-// Covered are those of the resources that any of the handlers is for.
+// Covered returns the resources that have review handlers.
 func Covered(handlers registry.Set, resources []kind.Info) []kind.Info {
 	t := newTable(handlers.Of(registry.Reviews), resources)
 	return slices.DeleteFunc(slices.Clone(resources), func(i kind.Info) bool { return t.resources[i.GVR()] == nil })
 }
 
-// choose returns the handlers to be asked, in their order. Without an id of a
-// webhook, these are all that match.
+// choose returns the handlers that match the request, in the order of declaration. If id
+// is not empty, only the handler with this id is considered.
 func (r *reviewed) choose(id string, req *registry.Request) registry.Set {
 	var chosen registry.Set
 	for _, h := range r.handlers {
@@ -64,13 +64,15 @@ func (r *reviewed) choose(id string, req *registry.Request) registry.Set {
 	return chosen
 }
 
+// matches reports whether a handler matches the operation, the subresource and the
+// object of a review.
 func matches(h *registry.Handler, req *registry.Request) bool {
 	review := req.Review
 	switch {
 	case !h.Admission.Takes(review.Operation, review.Subresource):
 		return false
 	case h.Admission.Typed && review.Kind.Kind != "" && review.Kind.Kind != req.Resource.Kind:
-		return false // a subresource of another kind, which would decode into nonsense
+		return false // a subresource of another kind does not fit the handler's Go type
 	}
 	if c := h.Change; c != nil {
 		v, present := fieldpath.Lookup(req.Body.Map(), c.Path...)

@@ -9,22 +9,22 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// verdict is what handlers have made of a review.
+// verdict is the combined result of all handlers of a review.
 type verdict struct {
-	denial   *denial // nil if it is granted
+	denial   *denial // nil means that the request is allowed
 	warnings []string
-	patch    []byte // JSON; nil for none
+	patch    []byte // a JSON patch; nil means none
 }
 
-// denial is why, with the code to answer with.
+// denial is the reason for denying a request, with the code of the response.
 type denial struct {
 	message string
 	code    int
-	rank    int // of several denials, the one of the lowest rank is told
+	rank    int // of several denials, the one with the lowest rank is reported
 }
 
-// denied makes a denial of a handler's error. The classes of errors are always
-// outermost: see package registry.
+// denied converts a handler's error to a denial. The error types of package registry
+// that classify an error are always outermost.
 func denied(err error) *denial {
 	d := &denial{message: err.Error(), code: http.StatusInternalServerError, rank: 3}
 	switch e := err.(type) {
@@ -43,8 +43,8 @@ func denied(err error) *denial {
 		d.rank = 2
 	}
 	if _, panicked := errors.AsType[*execute.PanicError](err); panicked {
-		// The value may be anything, secrets included; the log has it.
-		d.message = "the handler of the review has panicked; see the operator's log"
+		// The value may contain secrets, so it goes only to the log.
+		d.message = "the admission handler panicked; see the operator's log"
 	}
 	if d.message == "" {
 		d.message = fmt.Sprintf("%T", err)
@@ -52,7 +52,7 @@ func denied(err error) *denial {
 	return d
 }
 
-// add takes one more denial into account.
+// add adds a denial. The first one with the lowest rank counts.
 func (v *verdict) add(d *denial) {
 	if v.denial == nil || d.rank < v.denial.rank {
 		v.denial = d

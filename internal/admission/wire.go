@@ -16,8 +16,8 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// incoming is an AdmissionReview of version v1 or v1beta1, which are the same in
-// all that matters here. Objects stay bytes.
+// incoming is an AdmissionReview of version v1 or v1beta1, which have the same fields
+// here. Objects are not decoded.
 type incoming struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
@@ -56,13 +56,13 @@ const (
 	reviewVersion = reviewGroup + "v1"
 )
 
-// decode reads a review, and complains about what is missing.
+// decode decodes a review. It fails if required fields are missing.
 func decode(body []byte) (*incoming, error) {
 	in := &incoming{}
-	// Looking for duplicate names takes half of the time, and API servers do not
-	// send them.
+	// Detecting duplicate names would double the time, and API servers do not send
+	// them.
 	if err := jsonv2.Unmarshal(body, in, jsontext.AllowDuplicateNames(true)); err != nil {
-		return nil, fmt.Errorf("read the review: %w", err)
+		return nil, fmt.Errorf("decode the review: %w", err)
 	}
 	if in.APIVersion == "" {
 		in.APIVersion = reviewVersion
@@ -72,7 +72,7 @@ func decode(body []byte) (*incoming, error) {
 	}
 	switch r := in.Request; {
 	case in.Kind != reviewKind || !strings.HasPrefix(in.APIVersion, reviewGroup):
-		return nil, fmt.Errorf("not a review but a %s of %s", in.Kind, in.APIVersion)
+		return nil, fmt.Errorf("not an AdmissionReview but a %s of %s", in.Kind, in.APIVersion)
 	case r == nil:
 		return nil, errors.New("the review has no request")
 	case r.UserInfo == nil:
@@ -85,8 +85,8 @@ func decode(body []byte) (*incoming, error) {
 	return in, nil
 }
 
-// review is the request as handlers see it. Objects have their managedFields only
-// if managed.
+// review returns the request as handlers see it. Objects have their managedFields only
+// if managed is true.
 func (r *request) review(managed bool) (*registry.Review, error) {
 	rv := &registry.Review{
 		UID: r.UID, Operation: r.Operation, Subresource: r.SubResource, DryRun: r.DryRun, User: *r.UserInfo,
@@ -102,6 +102,7 @@ func (r *request) review(managed bool) (*registry.Review, error) {
 	return rv, nil
 }
 
+// parse returns the body of an object. nil means that the review has none.
 func parse(raw jsontext.Value, managed bool) (*object.Body, error) {
 	if absent(raw) {
 		return nil, nil
@@ -114,7 +115,7 @@ func parse(raw jsontext.Value, managed bool) (*object.Body, error) {
 
 func absent(raw jsontext.Value) bool { return len(raw) == 0 || raw.Kind() == 'n' }
 
-// outgoing is the answer.
+// outgoing is the AdmissionReview with the response.
 type outgoing struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
@@ -135,7 +136,7 @@ type status struct {
 	Code    int    `json:"code"`
 }
 
-// answer puts a verdict into the form of the review that it is about.
+// answer returns the response with the verdict, in the version of the incoming review.
 func (in *incoming) answer(v verdict) outgoing {
 	out := outgoing{APIVersion: in.APIVersion, Kind: in.Kind, Response: response{
 		UID: in.Request.UID, Allowed: v.denial == nil, Warnings: oneLine(v.warnings),
@@ -149,8 +150,8 @@ func (in *incoming) answer(v verdict) outgoing {
 	return out
 }
 
-// oneLine puts warnings into the form in which they can be passed on: as headers,
-// which API servers drop without a word if they have line breaks.
+// oneLine replaces line breaks in warnings, in place. API servers send warnings as
+// headers and silently drop those with line breaks.
 func oneLine(warnings []string) []string {
 	for i, w := range warnings {
 		warnings[i] = strings.Join(strings.FieldsFunc(w, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
@@ -158,7 +159,7 @@ func oneLine(warnings []string) []string {
 	return warnings
 }
 
-// encodePatch is the JSON patch of the operations; nil if there are none.
+// encodePatch returns the JSON patch of the operations. nil means that there are none.
 func encodePatch(ops []patch.Op) ([]byte, error) {
 	if len(ops) == 0 {
 		return nil, nil

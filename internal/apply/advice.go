@@ -8,12 +8,12 @@ import (
 	"gopf.dev/gopf/internal/kube"
 )
 
-// deniedBy finds the webhook in the message of the API server.
+// deniedBy finds the name of the webhook in a message of the API server.
 var deniedBy = regexp.MustCompile(`admission webhook "([^"]+)" denied the request`)
 
-// Advice returns what to do about a change that the API server refused for good, as
-// the end of a sentence; "" if there is nothing to say. managed is the name of the
-// operator's own webhook configurations; "" if there are none.
+// Advice returns advice about a change that the API server refused, as the end of a
+// sentence. It is empty if there is none. managed is the name of the operator's own
+// webhook configurations; "" means none.
 func Advice(err error, managed string) string {
 	status, responded := kube.Refused(err)
 	if !responded {
@@ -25,15 +25,15 @@ func Advice(err error, managed string) string {
 	}
 	switch {
 	case webhook != "" && managed != "" && strings.HasSuffix(webhook, "."+managed):
-		return "; this is the operator's own webhook: let its handler allow changes that the operator makes itself, which Review.User tells"
+		return "; this is the operator's own webhook: let its handler allow the operator's own writes (check Review.User)"
 	case webhook != "":
-		return "; change what the handler asks for, or let that webhook allow it"
+		return "; change the handler's patch, or configure that webhook to allow it"
 	case status.Code == http.StatusForbidden:
-		return "; grant the operator this permission, or change what the handler asks for"
+		return "; grant the operator this permission, or change the handler's patch"
 	case status.Code == http.StatusRequestEntityTooLarge:
 		return "; make the handler store less on the object"
 	case status.Code == http.StatusUnprocessableEntity, status.Code == http.StatusBadRequest:
-		return "; make the handler ask for what the schema of the resource allows, or change the schema"
+		return "; make the handler's patch fit the schema of the resource, or change the schema"
 	}
 	return ""
 }

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestRefusalsSayWhatToDo(t *testing.T) {
+func TestAdviceForRefusals(t *testing.T) {
 	status := func(code int32, message string) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Message: message}}
 	}
@@ -18,7 +18,7 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 		want string
 	}{
 		"own webhook":     {status(403, `admission webhook "check.auto.kopf.dev" denied the request: no`), "the operator's own webhook"},
-		"another webhook": {status(403, `admission webhook "policy.example.com" denied the request: no`), "let that webhook allow it"},
+		"another webhook": {status(403, `admission webhook "policy.example.com" denied the request: no`), "configure that webhook to allow it"},
 		"permission":      {status(403, `pods "a" is forbidden: User "x" cannot patch`), "grant the operator this permission"},
 		"schema":          {status(422, "spec.size: Invalid value"), "the schema of the resource"},
 		"bad request":     {status(400, "bad"), "the schema of the resource"},

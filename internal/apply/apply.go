@@ -1,6 +1,6 @@
-// Package apply sends the changes of one turn to the cluster: as few requests
-// as possible, in an order that loses nothing if one of them is the last, and
-// with the answers that got lost found out.
+// Package apply sends the changes of one pass to the API server. It uses as few
+// requests as possible, in an order that is safe if the process crashes between two of
+// them. If the response to a write is lost, it reads the object to confirm the write.
 package apply
 
 import (
@@ -23,13 +23,14 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// API is the part of the cluster's API that is needed.
+// API is the part of the Kubernetes API that an [Applier] needs.
 type API interface {
 	Get(context.Context, kube.Target) (*object.Body, error)
 	Patch(context.Context, kube.Target, types.PatchType, []byte, ...kube.Param) (*object.Body, error)
 }
 
-// BriefAPI is an API that can answer with nothing but the version.
+// BriefAPI is an [API] that can patch an object without transferring the response
+// body. PatchBriefly returns only the new version of the object.
 type BriefAPI interface {
 	PatchBriefly(context.Context, kube.Target, types.PatchType, []byte, ...kube.Param) (resourceVersion string, err error)
 }
@@ -53,53 +54,52 @@ type Applier struct {
 	// nil means exact delays.
 	Jitter jitter.Source
 
-	// Fresh says that the body passed to [Applier.Apply] is the server's response
-	// to our own last write. Only then may a change that a handler asked for be
-	// skipped because the body has it already: any other body may be stale.
+	// Fresh means that the body passed to [Applier.Apply] is the server's response
+	// to our own last write. Only then may a change of a handler be skipped because
+	// the body has it already: any other body may be stale.
 	Fresh bool
 
-	// Brief says that the caller does not need the object as it is after the last
-	// write, so [Applier.Apply] may return a stale body. What the API server kept
-	// of that write is then not checked.
+	// Brief means that the caller does not need the response to the last write, so
+	// [Applier.Apply] may return a stale body. It then does not verify that write.
 	Brief bool
 
 	// Bound, if set, binds the change to the version of the object. It reports
-	// whether the change still fits a newer version; if not, the change is not
-	// made, and [Applier.Apply] returns [ErrSuperseded] and the newer version.
+	// whether the change still fits a newer version. If not, [Applier.Apply] sends
+	// nothing and returns [ErrSuperseded] and the newer version. May be nil.
 	Bound func(now *object.Body) bool
 }
 
-// ErrSuperseded means that the change was not made because it no longer fits the
+// ErrSuperseded means that the change was not sent because it no longer fits the
 // object; see [Applier.Bound].
 var ErrSuperseded = errors.New("the change no longer fits the object")
 
-// ErrGone says that the object no longer exists, so there was nothing to change.
+// ErrGone means that the object no longer exists, so there was nothing to change.
 var ErrGone = errors.New("the object no longer exists")
 
-// conflictDelays are the delays before a change is made again after a conflict.
-// The caller continues after one more conflict, in the object's next turn.
+// conflictDelays are the delays before the retries after conflicts. After one more
+// conflict, the caller continues in the object's next turn.
 var conflictDelays = [...]time.Duration{0, 50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond}
 
 // ConflictDelay is the delay after the last conflict of a call of [Applier.Apply].
 const ConflictDelay = 400 * time.Millisecond
 
-// forbiddenDelay is the delay before a forbidden write is sent once more: quotas
-// and permissions take a moment to be updated.
+// forbiddenDelay is the delay before the one retry of a forbidden write: updates of
+// quotas and permissions take a moment.
 const forbiddenDelay = time.Second
 
-// Apply makes the changes and returns the object as it is after them. The changes
-// that handlers asked for are sent first. The records are sent last or in the same
-// request, so a record never says "done" without the changes. A finalizer goes with
-// the rest of the object in one request. A write that would change nothing is not
-// sent; see [Applier.Fresh].
+// Apply sends the changes and returns the object after them. asked has the changes
+// that handlers requested, and notes has the framework's records. asked is sent first.
+// notes is sent last or in the same request, so a record never says "done" without the
+// changes. A change of the finalizer is sent in one request with the rest of the
+// object. A write that would change nothing is not sent; see [Applier.Fresh].
 //
-// After a conflict the object is read, and the changes are made on the newest
-// state. If conflicts go on, the last of them is returned, and the caller should
-// continue after [ConflictDelay]. A forbidden write is sent twice, a second apart.
+// After a conflict, Apply reads the object and applies the changes to its newest
+// state. If conflicts continue, Apply returns the last one, and the caller should
+// continue after [ConflictDelay]. A forbidden write is retried once, after a second.
 //
 // After an error, the requests that succeeded have taken effect; sending them again
-// is harmless. The object is then returned as it was last seen, and [Changed]
-// reports whether another client had changed it.
+// is harmless. Apply then returns the last state that it has seen, and [Changed]
+// reports whether another client had changed the object.
 func (a Applier) Apply(ctx context.Context, body *object.Body, asked, notes *patch.Patch, f Finalizer) (*object.Body, error) {
 	current, changed, forbidden := body, false, false
 	if a.Bound != nil && !a.Bound(body) {
@@ -142,9 +142,10 @@ func (a Applier) Apply(ctx context.Context, body *object.Body, asked, notes *pat
 	}
 }
 
+// once sends the changes for one state of the object, without retries after conflicts.
 func (a Applier) once(ctx context.Context, body *object.Body, asked, notes *patch.Patch, f Finalizer) (*object.Body, error) {
 	steps := a.plan(fold(body, asked), notes, f)
-	edited := len(asked.Edits()) > 0 || a.Bound != nil // for this version only
+	edited := len(asked.Edits()) > 0 || a.Bound != nil // the patch fits this version only
 	for i, s := range steps {
 		s.brief = a.Brief && len(asked.Edits()) == 0 && !slices.ContainsFunc(steps[i+1:], step.needed)
 		after, sent, err := a.step(ctx, body, s, edited)
@@ -153,7 +154,7 @@ func (a Applier) once(ctx context.Context, body *object.Body, asked, notes *patc
 		}
 		body, a.Fresh = after, a.Fresh || sent
 		if body.Deleting && f.Remove && len(body.Finalizers()) == 0 {
-			return body, nil // it is gone, and so is its status
+			return body, nil // the object is gone, and so is its status
 		}
 	}
 	return body, nil
@@ -163,11 +164,12 @@ func (a Applier) once(ctx context.Context, body *object.Body, asked, notes *patc
 type step struct {
 	subresource string
 	fields      map[string]any
-	asked       bool // some of the fields were asked for by handlers
+	asked       bool // handlers requested some of the fields
 	finalizer   Finalizer
-	brief       bool // the response does not matter
+	brief       bool // the response body may be skipped
 }
 
+// needed reports whether the step changes anything.
 func (s step) needed() bool { return len(s.fields) > 0 || s.finalizer.Add || s.finalizer.Remove }
 
 // plan orders the changes into requests.
@@ -219,7 +221,7 @@ func (a Applier) step(ctx context.Context, body *object.Body, s step, edited boo
 	return after, true, nil
 }
 
-// fold returns the patch with the edits as explicit changes of the body.
+// fold returns the patch with its edits converted to explicit changes of the body.
 func fold(body *object.Body, p *patch.Patch) *patch.Patch {
 	if len(p.Edits()) == 0 {
 		return p
@@ -229,12 +231,12 @@ func fold(body *object.Body, p *patch.Patch) *patch.Patch {
 	return folded
 }
 
-// merge sends one merge patch and checks what became of it. It is guarded
-// against being taken by another object of the same name, which may have been
-// created meanwhile, and if it was made for one version, against any other.
+// merge sends one merge patch and checks that the server kept it. The patch contains
+// the uid, because it must not change a new object with the same name. If it fits only
+// one version of the object, it contains that version instead.
 func (a Applier) merge(ctx context.Context, body *object.Body, s step, edited bool) (*object.Body, error) {
 	key, value := "uid", body.UID
-	if edited || s.subresource != "" { // there the server does not look at the uid
+	if edited || s.subresource != "" { // the server ignores the uid in patches of subresources
 		key, value = "resourceVersion", body.ResourceVersion
 	}
 	raw, err := json.Marshal(guarded(s.fields, key, value))
@@ -248,7 +250,7 @@ func (a Applier) merge(ctx context.Context, body *object.Body, s step, edited bo
 			if err != nil {
 				return body, err
 			}
-			if version == "" { // a server that does not tell it, though it should
+			if version == "" { // the server should return it, but did not
 				return a.reread(ctx, body)
 			}
 			return body.At(version), nil
@@ -257,9 +259,9 @@ func (a Applier) merge(ctx context.Context, body *object.Body, s step, edited bo
 	}
 	after, err := send()
 	if lost(err) {
-		after, err = a.settle(ctx, body, s.fields, err, send)
+		after, err = a.confirm(ctx, body, s.fields, err, send)
 	}
-	if apierrors.IsInvalid(err) { // is it another object that does not take our uid?
+	if apierrors.IsInvalid(err) { // another object of the same name refuses our uid
 		if _, gone := a.reread(ctx, body); apierrors.IsNotFound(gone) {
 			return body, gone
 		}
@@ -277,7 +279,8 @@ func (a Applier) merge(ctx context.Context, body *object.Body, s step, edited bo
 	return after, nil
 }
 
-// guarded is a merge patch with something to be the same in the metadata.
+// guarded returns a copy of a merge patch with a precondition in the metadata: the
+// server refuses the patch if the object has another value there.
 func guarded(fields map[string]any, key, value string) map[string]any {
 	asked, _ := fields["metadata"].(map[string]any)
 	metadata := make(map[string]any, len(asked)+1)
@@ -289,7 +292,7 @@ func guarded(fields map[string]any, key, value string) map[string]any {
 	return whole
 }
 
-// shown is what logs show of a change: nothing of secrets.
+// shown returns a change as a log value. It hides Secrets.
 func (a Applier) shown(v any) any {
 	if a.Resource.Kind == "Secret" && a.Resource.Group == "" {
 		return "(of a secret)"

@@ -22,13 +22,13 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// server is a cluster of one object, on which things can go wrong.
+// server is an API server with one object, whose writes can fail.
 type server struct {
 	t        *testing.T
 	object   map[string]any
 	requests []string
-	before   func(n int) error // of the n-th write: its error refuses it
-	after    func(n int) error // of the n-th write: its error loses the answer
+	before   func(n int) error // called before the n-th write; its error refuses the write
+	after    func(n int) error // called after the n-th write; its error loses the response
 }
 
 func (s *server) Get(context.Context, kube.Target) (*object.Body, error) {
@@ -102,7 +102,7 @@ func (s *server) version() string {
 	return s.object["metadata"].(map[string]any)["resourceVersion"].(string)
 }
 
-// touch is a change by somebody.
+// touch increments the version, as a write of another client does.
 func (s *server) touch() {
 	n, _ := strconv.Atoi(s.version())
 	s.object["metadata"].(map[string]any)["resourceVersion"] = strconv.Itoa(n + 1)
@@ -140,7 +140,7 @@ const (
 	record = `merge  {"metadata":{"annotations":{"record":"done"},"uid":"u"}}`
 )
 
-func TestResultsGoBeforeTheRecordOfThem(t *testing.T) {
+func TestResultsAreSentBeforeTheirRecords(t *testing.T) {
 	s := newServer(t)
 	asked, notes := changes()
 	if _, err := s.applier().Apply(t.Context(), s.body(), asked, notes, Finalizer{}); err != nil {
@@ -149,7 +149,7 @@ func TestResultsGoBeforeTheRecordOfThem(t *testing.T) {
 	s.check(status, record)
 }
 
-func TestRecordsInTheStatusGoAfterEverythingElse(t *testing.T) {
+func TestRecordsInTheStatusAreSentLast(t *testing.T) {
 	s := newServer(t)
 	asked, notes := changes()
 	notes.Set(nil, "status", "progress")
@@ -160,7 +160,7 @@ func TestRecordsInTheStatusGoAfterEverythingElse(t *testing.T) {
 	s.check(status, record, `merge status {"metadata":{"resourceVersion":"3"},"status":{"progress":null}}`)
 }
 
-func TestWhatIsSoAlreadyIsNotSent(t *testing.T) {
+func TestAWriteThatChangesNothingIsNotSent(t *testing.T) {
 	s := newServer(t)
 	s.object["status"] = map[string]any{"fn": "hello"}
 	asked, _ := changes()
@@ -174,7 +174,7 @@ func TestWhatIsSoAlreadyIsNotSent(t *testing.T) {
 	s.check()
 }
 
-// silent answers briefly, and not even with the version.
+// silent returns no version from PatchBriefly.
 type silent struct{ *server }
 
 func (s silent) PatchBriefly(ctx context.Context, t kube.Target, how types.PatchType, raw []byte, p ...kube.Param) (string, error) {
@@ -182,7 +182,7 @@ func (s silent) PatchBriefly(ctx context.Context, t kube.Target, how types.Patch
 	return "", err
 }
 
-func TestAVersionThatIsNotToldIsReadSoThatOlderOnesAreKnownAsSuch(t *testing.T) {
+func TestAMissingVersionInTheResponseIsRead(t *testing.T) {
 	s := newServer(t)
 	asked, notes := changes()
 	a := s.applier()
@@ -194,7 +194,7 @@ func TestAVersionThatIsNotToldIsReadSoThatOlderOnesAreKnownAsSuch(t *testing.T) 
 	s.check(status, record, "get")
 }
 
-func TestALostAnswerIsSettledByReading(t *testing.T) {
+func TestALostResponseIsConfirmedByReading(t *testing.T) {
 	s := newServer(t)
 	s.after = func(n int) error { return map[bool]error{true: errors.New("broken")}[n == 1] }
 	asked, notes := changes()
@@ -204,7 +204,7 @@ func TestALostAnswerIsSettledByReading(t *testing.T) {
 	s.check(status, "get", record)
 }
 
-func TestALostWriteIsMadeAgain(t *testing.T) {
+func TestALostWriteIsSentAgain(t *testing.T) {
 	s := newServer(t)
 	s.before = func(n int) error {
 		if n == 1 {
@@ -219,7 +219,7 @@ func TestALostWriteIsMadeAgain(t *testing.T) {
 	s.check(status, "get", status, record)
 }
 
-func TestAFinalizerWhoseAnswerWasLostIsNotAddedTwice(t *testing.T) {
+func TestAFinalizerIsNotAddedTwiceAfterALostResponse(t *testing.T) {
 	s := newServer(t)
 	s.after = func(int) error { return errors.New("broken") }
 	after, err := s.applier().Apply(t.Context(), s.body(), &patch.Patch{}, &patch.Patch{}, Finalizer{Name: "f", Add: true})
@@ -251,7 +251,7 @@ func TestNoFinalizerIsAddedToAnObjectThatIsBeingDeleted(t *testing.T) {
 	}
 }
 
-func TestAFinalizerGoesInOneRequestWithTheRecord(t *testing.T) {
+func TestAFinalizerIsRemovedInOneRequestWithTheRecord(t *testing.T) {
 	s := newServer(t)
 	s.object["metadata"].(map[string]any)["finalizers"] = []any{"f"}
 	s.object["metadata"].(map[string]any)["annotations"] = map[string]any{"record": "half"}
@@ -263,7 +263,7 @@ func TestAFinalizerGoesInOneRequestWithTheRecord(t *testing.T) {
 	s.check(`json  [{"op":"test","path":"/metadata/resourceVersion","value":"1"},{"op":"remove","path":"/metadata/annotations"},{"op":"remove","path":"/metadata/finalizers"}]`)
 }
 
-func TestEditsAreMadeAnewOnANewerObject(t *testing.T) {
+func TestEditsRunAgainOnANewerObject(t *testing.T) {
 	s := newServer(t)
 	body := s.body()
 	s.object["spec"].(map[string]any)["size"] = "5Gi"
@@ -283,7 +283,7 @@ func TestEditsAreMadeAnewOnANewerObject(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatIsGoneIsNoError(t *testing.T) {
+func TestAMissingObjectIsReportedAsGone(t *testing.T) {
 	s := newServer(t)
 	s.before = func(int) error { return apierrors.NewNotFound(schema.GroupResource{}, "x") }
 	asked, notes := changes()
@@ -292,7 +292,7 @@ func TestAnObjectThatIsGoneIsNoError(t *testing.T) {
 	}
 }
 
-func TestAnotherObjectOfTheSameNameIsNotTakenForOurs(t *testing.T) {
+func TestANewObjectWithTheSameNameIsNotPatched(t *testing.T) {
 	s := newServer(t)
 	body := s.body()
 	s.before = func(int) error {
@@ -314,7 +314,7 @@ func TestOtherRefusalsAreErrors(t *testing.T) {
 	}
 }
 
-func TestARefusalAfterAConflictTellsThatTheObjectHasChanged(t *testing.T) {
+func TestARefusalAfterAConflictReportsThatTheObjectChanged(t *testing.T) {
 	refusal := apierrors.NewInvalid(schema.GroupKind{}, "x", nil)
 	for name, f := range map[string]Finalizer{"without a finalizer": {}, "with a finalizer": {Name: "f", Add: true}} {
 		for outcome, touched := range map[string]bool{"changed": true, "unchanged": false} {
@@ -326,7 +326,7 @@ func TestARefusalAfterAConflictTellsThatTheObjectHasChanged(t *testing.T) {
 				s.before = func(n int) error {
 					if touched && n == 1 {
 						s.touch()
-						return nil // it is made for another version
+						return nil // the patch is bound to the older version
 					}
 					return refusal
 				}

@@ -8,7 +8,7 @@ import (
 	"gopf.dev/gopf/internal/patch"
 )
 
-func TestABoundChangeIsMadeOnlyIfItFitsTheObject(t *testing.T) {
+func TestABoundChangeIsSentOnlyIfItFitsTheObject(t *testing.T) {
 	version := func(want ...string) func(*object.Body) bool {
 		return func(now *object.Body) bool {
 			for _, v := range want {
@@ -20,7 +20,7 @@ func TestABoundChangeIsMadeOnlyIfItFitsTheObject(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		touched bool // between the read and the write
+		touched bool // another client writes between the read and the write
 		bound   func(*object.Body) bool
 		f       Finalizer
 		made    bool

@@ -13,13 +13,13 @@ import (
 	"gopf.dev/gopf/internal/patch"
 )
 
-// finalize adds or removes the finalizer along with the other changes, in one
-// JSON patch that is bound to the version of the body. If the object is newer, the
-// error is a conflict: the caller reads the object and decides again.
+// finalize adds or removes the finalizer and makes the other changes of the step, in
+// one JSON patch that is bound to the version of the body. If the object is newer, it
+// returns a conflict: the caller reads the object and decides again.
 func (a Applier) finalize(ctx context.Context, body *object.Body, s step) (*object.Body, error) {
 	ops := append(patch.Ops(body.Map(), s.fields, metadataOnly), s.finalizer.ops(body)...)
 	if len(ops) == 0 {
-		return body, nil // it is so already, or it is no longer right
+		return body, nil // the object is as wanted, or the removal is no longer right
 	}
 	ops = append([]patch.Op{patch.Unchanged(body.ResourceVersion)}, ops...)
 	a.Log.Debug("JSON-patching the resource with:", "patch", a.shown(ops))
@@ -38,8 +38,8 @@ func (a Applier) finalize(ctx context.Context, body *object.Body, s step) (*obje
 	if !apierrors.IsInvalid(err) && !lost(err) {
 		return body, refusal
 	}
-	// A test of the version that failed looks like any other invalid patch, and a
-	// write whose response was lost may have been made: the object itself tells.
+	// A failed test of the version looks like any other invalid patch, and a write
+	// whose response was lost may have succeeded. Read the object to find out.
 	now, err := a.reread(ctx, body)
 	switch {
 	case err != nil:
@@ -47,20 +47,22 @@ func (a Applier) finalize(ctx context.Context, body *object.Body, s step) (*obje
 	case len(s.finalizer.ops(now)) == 0 && kept(s.fields, now):
 		return now, nil
 	case now.ResourceVersion == body.ResourceVersion && apierrors.IsInvalid(refusal):
-		return body, refusal // it is not the version that is wrong
+		return body, refusal // the version matches, so something else is invalid
 	}
 	return body, apierrors.NewConflict(a.Resource.GVR().GroupResource(), body.Name, refusal)
 }
 
-// metadataOnly lets maps of metadata go with their last key, as they do anyway.
+// metadataOnly reports whether the API server drops the map at the path when it
+// becomes empty.
 func metadataOnly(path string) bool {
 	return path == "/metadata/annotations" || path == "/metadata/labels"
 }
 
+// ops returns the operations for the finalizer. There are none if the body is as wanted.
 func (f Finalizer) ops(body *object.Body) []patch.Op {
 	there := body.Finalizers()
 	switch {
-	case f.Add && !body.Deleting: // the server takes no new finalizers for a deletion under way
+	case f.Add && !body.Deleting: // the server refuses new finalizers during a deletion
 		return patch.AddFinalizer(there, f.Name)
 	case f.Remove && (f.Still == nil || f.Still(body)):
 		return patch.RemoveFinalizer(there, f.Name)

@@ -7,7 +7,7 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// value is a random one of few, so that they are often the same.
+// value returns one of few random values, so that equal ones are frequent.
 func value(r *rand.Rand, depth int) any {
 	switch n := r.IntN(8); {
 	case n < 3 && depth > 0:
@@ -26,7 +26,7 @@ func value(r *rand.Rand, depth int) any {
 	return "x"
 }
 
-func TestWhatIsKeptIsWhatIsNotMissing(t *testing.T) {
+func TestKeptAgreesWithMissing(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	kepts := 0
@@ -38,13 +38,13 @@ func TestWhatIsKeptIsWhatIsNotMissing(t *testing.T) {
 		}
 		left := missing(fields, body)
 		if kept(fields, body) != (len(left) == 0) {
-			t.Fatalf("%v is not in %s, or is it? missing: %v", fields, body.Raw(), left)
+			t.Fatalf("the patch %v of %s: kept disagrees with missing: %v", fields, body.Raw(), left)
 		}
 		if len(left) == 0 {
 			kepts++
 		}
 	}
 	if kepts < 500 {
-		t.Errorf("only %d of the patches were kept: that tells nothing", kepts)
+		t.Errorf("only %d of the patches were kept, which is too few for a meaningful test", kepts)
 	}
 }

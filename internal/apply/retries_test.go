@@ -17,7 +17,7 @@ import (
 	"gopf.dev/gopf/internal/patch"
 )
 
-func TestAChangeThatAStaleBodyHasAlreadyIsSent(t *testing.T) {
+func TestAChangeIsSentAlthoughAStaleBodyHasIt(t *testing.T) {
 	s := newServer(t)
 	s.object["status"] = map[string]any{"fn": "hello"}
 	stale := s.body()
@@ -29,7 +29,7 @@ func TestAChangeThatAStaleBodyHasAlreadyIsSent(t *testing.T) {
 	}
 }
 
-func TestConflictsAreRetriedWithinATurnAndThenLeftToTheNext(t *testing.T) {
+func TestConflictsAreRetriedAndThenReturned(t *testing.T) {
 	half := func() float64 { return 0.5 }
 	for _, want := range []struct {
 		conflicts int
@@ -86,7 +86,7 @@ func TestAForbiddenChangeIsSentTwiceASecondApart(t *testing.T) {
 	}
 }
 
-func TestTheRemovalOfAFinalizerIsDecidedAgainAfterAConflict(t *testing.T) {
+func TestFinalizerRemovalIsDecidedAgainAfterAConflict(t *testing.T) {
 	for name, still := range map[string]bool{"still right": true, "not any more": false} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t)
@@ -104,7 +104,7 @@ func TestTheRemovalOfAFinalizerIsDecidedAgainAfterAConflict(t *testing.T) {
 	}
 }
 
-func TestWhatCountsAsRefused(t *testing.T) {
+func TestRefused(t *testing.T) {
 	code := func(code int32) error {
 		return fmt.Errorf("patch: %w", &apierrors.StatusError{ErrStatus: metav1.Status{Code: code}})
 	}

@@ -15,15 +15,15 @@ import (
 	"gopf.dev/gopf/internal/patch"
 )
 
-// lost tells that nobody knows whether a write was made.
+// lost reports whether the response to a write was lost: its outcome is then unknown.
 func lost(err error) bool {
 	var unknown *kube.UnknownOutcomeError
 	return errors.As(err, &unknown)
 }
 
-// Refused reports whether the API server will never accept a change, however often
-// it is sent: any 4xx except those about credentials, missing objects, timeouts,
-// conflicts and overload. A patch that cannot be encoded as JSON counts, too.
+// Refused reports whether sending a change again is pointless. That holds for any 4xx
+// except those about credentials, missing objects, timeouts, conflicts and overload.
+// It also holds for a patch that cannot be encoded as JSON.
 func Refused(err error) bool {
 	var unencodable *encodingError
 	if errors.As(err, &unencodable) {
@@ -40,14 +40,13 @@ func Refused(err error) bool {
 	return responded && status.Code/100 == 4
 }
 
-// encodingError tells that JSON cannot hold what was asked for.
+// encodingError means that a patch cannot be encoded as JSON.
 type encodingError struct{ err error }
 
 func (e *encodingError) Error() string { return "encode the patch: " + e.err.Error() }
 func (e *encodingError) Unwrap() error { return e.err }
 
-// Changed tells that somebody else had changed the object while a change was made
-// that failed then.
+// Changed reports whether another client had changed the object before the error.
 func Changed(err error) bool {
 	var changed *changedError
 	return errors.As(err, &changed)
@@ -58,21 +57,21 @@ type changedError struct{ err error }
 func (e *changedError) Error() string { return e.err.Error() }
 func (e *changedError) Unwrap() error { return e.err }
 
-// settle finds out whether a write whose answer was lost had its effect, and
-// makes it again if not.
-func (a Applier) settle(ctx context.Context, body *object.Body, fields map[string]any, lost error, send func() (*object.Body, error)) (*object.Body, error) {
+// confirm reads the object after the response to a write was lost. It sends the write
+// again if the object does not have the fields.
+func (a Applier) confirm(ctx context.Context, body *object.Body, fields map[string]any, lost error, send func() (*object.Body, error)) (*object.Body, error) {
 	now, err := a.reread(ctx, body)
 	switch {
 	case err != nil:
-		return body, fmt.Errorf("find out what became of a write (%w): %w", lost, err)
+		return body, fmt.Errorf("confirm a write without a response (%w): %w", lost, err)
 	case kept(fields, now):
 		return now, nil
 	}
 	return send()
 }
 
-// reread reads the newest version of the object. Another object of its name is
-// not it.
+// reread reads the newest version of the object. If another object has its name, the
+// error is NotFound.
 func (a Applier) reread(ctx context.Context, body *object.Body) (*object.Body, error) {
 	now, err := a.API.Get(ctx, a.target(body, ""))
 	if err != nil {
@@ -84,13 +83,13 @@ func (a Applier) reread(ctx context.Context, body *object.Body) (*object.Body, e
 	return now, nil
 }
 
-// Kept tells whether the object has what the patch asked for.
+// Kept reports whether the object has all fields of the patch. Edits are ignored.
 func Kept(p *patch.Patch, body *object.Body) bool { return kept(p.Fields(), body) }
 
-// kept tells whether nothing is [missing].
+// kept reports whether nothing is [missing].
 func kept(fields map[string]any, body *object.Body) bool {
 	for key, want := range fields {
-		has, _ := body.Lookup(key) // the rest need not be decoded
+		has, _ := body.Lookup(key) // decodes only this member
 		if !satisfied(want, has) {
 			return false
 		}
@@ -98,6 +97,7 @@ func kept(fields map[string]any, body *object.Body) bool {
 	return true
 }
 
+// satisfied reports whether a value has everything that a merge patch wants.
 func satisfied(want, has any) bool {
 	fields, ok := want.(map[string]any)
 	switch {
@@ -118,10 +118,11 @@ func satisfied(want, has any) bool {
 	return true
 }
 
-// missing is what a merge patch asks for and the object does not have. Maps of
-// metadata that vanish with their last key are no news.
+// missing returns the changes of a merge patch that the object does not have. A part
+// that only deletes is not missing from an absent map: the server may have dropped the
+// map with its last key.
 func missing(fields map[string]any, body *object.Body) diff.Diff {
-	has := make(map[string]any, len(fields)) // the rest need not be decoded
+	has := make(map[string]any, len(fields)) // only these members are decoded
 	for key := range fields {
 		if v, ok := body.Lookup(key); ok {
 			has[key] = v
@@ -135,8 +136,8 @@ func missing(fields map[string]any, body *object.Body) diff.Diff {
 	})
 }
 
-// onlyNulls tells whether a part of a merge patch only deletes: where there is
-// nothing, there is nothing to delete. An empty map is a value, too.
+// onlyNulls reports whether a part of a merge patch only deletes. An empty map is a
+// value, so it does not count.
 func onlyNulls(v any) bool {
 	fields, ok := v.(map[string]any)
 	if !ok || len(fields) == 0 {

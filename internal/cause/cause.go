@@ -1,31 +1,32 @@
-// Package cause decides why an object is to be handled: what is known of it
-// before, what it is now and what the stream said make a reason. It is pure.
+// Package cause decides why an object must be handled. The reason follows from a few
+// facts: whether the object is being deleted, whether it was handled before, whether it
+// has changed since, and whether this process has just started. It is pure.
 package cause
 
 import "gopf.dev/gopf/diff"
 
-// Reason is why an object is handled. The first four are what handlers are
-// declared for, and what is stored as the purpose of their progress.
+// Reason is the reason for handling an object. Handlers are declared for the first four
+// reasons, and records store them as their purpose.
 type Reason string
 
 // The reasons.
 const (
 	Create Reason = "create" // seen for the first time
 	Update Reason = "update" // changed since it was last handled
-	Delete Reason = "delete" // marked for deletion and waiting for us
+	Delete Reason = "delete" // being deleted, and has our finalizer
 	Resume Reason = "resume" // unchanged, but new to this process
 
-	Noop Reason = "noop" // nothing of interest has changed
-	Free Reason = "free" // marked for deletion, but not waiting for us
-	Gone Reason = "gone" // deleted for good
+	Noop Reason = "noop" // the essence is unchanged
+	Free Reason = "free" // being deleted, without our finalizer
+	Gone Reason = "gone" // no longer exists
 )
 
-// Handled tells whether there can be handlers for the reason.
+// Handled reports whether handlers can be declared for the reason.
 func (r Reason) Handled() bool {
 	return r == Create || r == Update || r == Delete || r == Resume
 }
 
-// Title is the reason as a noun at the beginning of a sentence.
+// Title returns the reason as a capitalized noun for log lines.
 func (r Reason) Title() string {
 	switch r {
 	case Create:
@@ -40,18 +41,18 @@ func (r Reason) Title() string {
 	return string(r)
 }
 
-// Facts are all that the reason depends on.
+// Facts has everything that the reason depends on.
 type Facts struct {
-	Gone     bool // the stream reported the deletion as done
+	Gone     bool // the object no longer exists
 	Deleting bool // the object has a deletion timestamp
 	Blocked  bool // the object has our finalizer
 	Known    bool // there is a last-handled configuration
 	Changed  bool // the last-handled configuration differs from the object
-	Initial  bool // the object came with a listing and this process has not handled it yet
+	Initial  bool // the object is a list item that this process has not handled yet
 }
 
-// Detect tells the reason, and whether handlers for resuming take part too:
-// they do when an object is new to this process but not to the operator.
+// Detect returns the reason. initial reports whether resuming handlers take part: the
+// object is then new to this process, but was handled before.
 func Detect(f Facts) (reason Reason, initial bool) {
 	switch {
 	case f.Gone:
@@ -61,7 +62,7 @@ func Detect(f Facts) (reason Reason, initial bool) {
 	case f.Deleting:
 		return Delete, f.Initial
 	case !f.Known:
-		return Create, false // never handled: there is nothing to resume
+		return Create, false // an object that was never handled cannot be resumed
 	case f.Changed:
 		return Update, f.Initial
 	case f.Initial:
@@ -70,14 +71,14 @@ func Detect(f Facts) (reason Reason, initial bool) {
 	return Noop, f.Initial
 }
 
-// Cause is a reason with its circumstances.
+// Cause is a reason with the change that it is about.
 type Cause struct {
 	Reason   Reason
-	Initial  bool // handlers for resuming take part
-	Deleting bool
+	Initial  bool // resuming handlers take part
+	Deleting bool // the object has a deletion timestamp
 
-	Old   map[string]any // the essence last handled; nil if never
-	New   map[string]any // the essence now
+	Old   map[string]any // the last-handled essence; nil means that there is none
+	New   map[string]any // the current essence
 	Diff  diff.Diff      // from Old to New
-	Field []string       // the field that Old, New and Diff are narrowed to; empty for the whole
+	Field []string       // the field that Diff is narrowed to; empty means the whole essence
 }

@@ -8,19 +8,19 @@ func TestDetect(t *testing.T) {
 		reason  Reason
 		initial bool
 	}{
-		"a new object":                           {Facts{}, Create, false},
-		"a listed object that was never handled": {Facts{Initial: true}, Create, false},
-		"a changed object":                       {Facts{Known: true, Changed: true}, Update, false},
-		"a listed object that has changed":       {Facts{Known: true, Changed: true, Initial: true}, Update, true},
-		"a listed object":                        {Facts{Known: true, Initial: true}, Resume, true},
-		"an unchanged object":                    {Facts{Known: true}, Noop, false},
-		"a deletion that waits for us":           {Facts{Deleting: true, Blocked: true, Known: true, Changed: true}, Delete, false},
-		"a listed one that waits for us":         {Facts{Deleting: true, Blocked: true, Initial: true}, Delete, true},
-		"a deletion that waits for others":       {Facts{Deleting: true, Known: true}, Free, false},
-		"a listed one that waits for others":     {Facts{Deleting: true, Known: true, Initial: true}, Free, true},
-		"our finalizer without a deletion":       {Facts{Blocked: true, Known: true}, Noop, false},
-		"a deleted object":                       {Facts{Gone: true, Deleting: true, Blocked: true}, Gone, false},
-		"a deleted object from a list":           {Facts{Gone: true, Initial: true}, Gone, true},
+		"a new object":                            {Facts{}, Create, false},
+		"a listed object that was never handled":  {Facts{Initial: true}, Create, false},
+		"a changed object":                        {Facts{Known: true, Changed: true}, Update, false},
+		"a listed object that has changed":        {Facts{Known: true, Changed: true, Initial: true}, Update, true},
+		"a listed object":                         {Facts{Known: true, Initial: true}, Resume, true},
+		"an unchanged object":                     {Facts{Known: true}, Noop, false},
+		"deleting, with our finalizer":            {Facts{Deleting: true, Blocked: true, Known: true, Changed: true}, Delete, false},
+		"listed, deleting, with our finalizer":    {Facts{Deleting: true, Blocked: true, Initial: true}, Delete, true},
+		"deleting, without our finalizer":         {Facts{Deleting: true, Known: true}, Free, false},
+		"listed, deleting, without our finalizer": {Facts{Deleting: true, Known: true, Initial: true}, Free, true},
+		"our finalizer without a deletion":        {Facts{Blocked: true, Known: true}, Noop, false},
+		"a deleted object":                        {Facts{Gone: true, Deleting: true, Blocked: true}, Gone, false},
+		"a deleted object from a list":            {Facts{Gone: true, Initial: true}, Gone, true},
 	}
 	for name, c := range cases {
 		if reason, initial := Detect(c.facts); reason != c.reason || initial != c.initial {
@@ -29,7 +29,7 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-func TestReasonsOfHandlersHaveTitles(t *testing.T) {
+func TestReasonTitles(t *testing.T) {
 	cases := map[Reason]struct {
 		handled bool
 		title   string

@@ -7,12 +7,11 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// digestKey is the only key of an essence that stands for one too large to be
-// kept.
+// digestKey is the only key of a digest.
 const digestKey = "gopf.dev/digest"
 
-// Digest stands for an essence that is too large to be kept: it tells whether
-// another one is the same, but not what it was.
+// Digest returns a small stand-in for an essence that is too large to store. It can be
+// compared with an essence, but does not contain its values.
 func Digest(essence map[string]any) (map[string]any, error) {
 	text, err := storage.EncodeEssence(essence)
 	if err != nil {
@@ -22,15 +21,15 @@ func Digest(essence map[string]any) (map[string]any, error) {
 	return map[string]any{digestKey: hex.EncodeToString(sum[:])}, nil
 }
 
-// IsDigest reports whether an essence is a digest of one that was too large.
+// IsDigest reports whether an essence is a result of [Digest].
 func IsDigest(essence map[string]any) bool {
 	_, digested := essence[digestKey]
 	return digested && len(essence) == 1
 }
 
-// Undigest replaces a digest by what can be said about the essence that it
-// stands for: it is the one at hand, or an unknown one, which shows as empty.
-// Other essences are returned as they are.
+// Undigest returns the essence behind a digest: now, if the digest matches it, or else
+// an empty essence, because the old values are unknown. If old is not a digest, Undigest
+// returns old.
 func Undigest(old, now map[string]any) map[string]any {
 	if !IsDigest(old) {
 		return old

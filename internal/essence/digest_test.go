@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestADigestTellsWhetherAnEssenceIsTheSame(t *testing.T) {
+func TestADigestMatchesOnlyItsEssence(t *testing.T) {
 	one, two := map[string]any{"a": "1"}, map[string]any{"a": "2"}
 	digest, err := Digest(one)
 	if err != nil || !IsDigest(digest) || IsDigest(one) || IsDigest(map[string]any{digestKey: "x", "a": "1"}) {
@@ -21,11 +21,11 @@ func TestADigestTellsWhetherAnEssenceIsTheSame(t *testing.T) {
 		t.Errorf("no digest: got %v", got)
 	}
 	if got, err := Digest(map[string]any{"a": math.NaN()}); err == nil {
-		t.Errorf("what JSON cannot hold: got %v", got)
+		t.Errorf("a value that is not JSON: got %v", got)
 	}
 }
 
-func TestTextsAreComparedAsJSON(t *testing.T) {
+func TestCanonicalComparesTextsAsJSON(t *testing.T) {
 	cases := []struct {
 		a, b string
 		want bool
@@ -48,6 +48,6 @@ func TestTextsAreComparedAsJSON(t *testing.T) {
 	}
 	kept := []byte(`{"b":1,"a":2}`)
 	if canonical([]byte(`{"a":2,"b":1}`), kept); string(kept) != `{"b":1,"a":2}` {
-		t.Errorf("the stored text was changed to %s", kept)
+		t.Errorf("the stored text was modified: %s", kept)
 	}
 }

@@ -1,7 +1,7 @@
-// Package essence extracts from an object the part whose changes are handled.
+// Package essence extracts the essence of an object: the part whose changes are handled.
 //
-// Two steps make an essence: [Build] takes from the object what matters to any
-// operator, [Clean] removes what the storages of this one have left there.
+// This takes two steps: [Build] or [Of] extracts the fields that matter to every
+// operator, and [Clean] removes the traces of this operator's storages.
 package essence
 
 import (
@@ -12,16 +12,16 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// lastApplied is where kubectl keeps another copy of the whole object.
+// lastApplied is the annotation in which kubectl stores a copy of the object.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// Build returns the essence of the object: everything but its identity, status
-// and metadata; of the latter, only labels and annotations, without those of
-// kubectl and of operators. Fields of interest, which are those that handlers
-// have asked for, are kept also if they are outside of that.
+// Build returns the essence of a decoded object. It consists of all members except
+// apiVersion, kind, metadata and status. Of the metadata, it has labels and annotations,
+// without the annotations of kubectl and of operators. It also has the given fields,
+// for which handlers are declared, wherever they are.
 //
-// The essence shares nothing with the body, which is not changed, and what is
-// dropped is not copied.
+// The essence shares no values with the body, and the body is not modified. Members
+// outside of the essence are not copied.
 func Build(body map[string]any, fields []fieldpath.Path) map[string]any {
 	kept := make(map[string]any, len(body))
 	for key, value := range body {
@@ -33,12 +33,12 @@ func Build(body map[string]any, fields []fieldpath.Path) map[string]any {
 	return complete(kept, lookup, fields)
 }
 
-// Of is the essence of an object of which nothing is decoded but what is kept.
+// Of returns the same essence as [Build], but decodes only the necessary members.
 func Of(b *object.Body, fields []fieldpath.Path) map[string]any {
 	return complete(b.Members(essential), b.Lookup, fields)
 }
 
-// essential tells the members of objects that are kept as they are.
+// essential reports whether a member of an object belongs to the essence as it is.
 func essential(member string) bool {
 	switch member {
 	case "apiVersion", "kind", "metadata", "status":
@@ -47,7 +47,7 @@ func essential(member string) bool {
 	return true
 }
 
-// complete adds the metadata and the fields of interest.
+// complete adds the metadata and the given fields to the essence.
 func complete(essence map[string]any, lookup func(path ...string) (any, bool), fields []fieldpath.Path) map[string]any {
 	value, _ := lookup("metadata")
 	if metadata, ok := value.(map[string]any); ok {
@@ -58,16 +58,15 @@ func complete(essence map[string]any, lookup func(path ...string) (any, bool), f
 		if !ok || len(field) == 0 {
 			continue
 		}
-		// It cannot be blocked: in the body the same parents are objects.
+		// Set cannot fail: in the body, the same parents are objects.
 		_ = fieldpath.Set(essence, fieldpath.Clone(value), field...)
 	}
 	storage.Tidy(essence)
 	return essence
 }
 
-// Clean removes from a new essence the traces of both storages. An essence that
-// was loaded from the base needs only the Clean of progress, in case that it
-// was saved when the storages were others.
+// Clean removes the traces of both storages from a new essence. An essence from the base
+// needs only progress.Clean, in case it was saved with another storage.
 func Clean(o storage.Object, essence map[string]any, base storage.Base, progress storage.Progress) {
 	if cleaner, ok := base.(storage.ObjectCleaner); ok {
 		cleaner.CleanObject(o, essence)
@@ -77,6 +76,8 @@ func Clean(o storage.Object, essence map[string]any, base storage.Base, progress
 	progress.Clean(essence)
 }
 
+// buildMetadata returns the labels, and the annotations that belong to no operator and
+// not to kubectl.
 func buildMetadata(metadata map[string]any) map[string]any {
 	built := make(map[string]any, 2)
 	if labels, ok := metadata["labels"]; ok {
@@ -98,9 +99,8 @@ func buildMetadata(metadata map[string]any) map[string]any {
 	return built
 }
 
-// managedPrefixes finds the prefixes of annotations that belong to operators,
-// those of other operators included: what these note down must not wake us,
-// nor what we do them.
+// managedPrefixes returns the prefixes of annotations that belong to operators,
+// including other operators. Their records must not look like changes to each other.
 func managedPrefixes(annotations map[string]any) map[string]bool {
 	managed := make(map[string]bool)
 	for key := range annotations {

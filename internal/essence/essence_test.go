@@ -8,6 +8,7 @@ import (
 
 	"gopf.dev/gopf/internal/essence"
 	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/storage"
 	"gopf.dev/gopf/storage/storagetest"
 )
@@ -21,7 +22,7 @@ func parse(t *testing.T, text string) map[string]any {
 	return object
 }
 
-func TestEssencesAreWhatUsersChange(t *testing.T) {
+func TestBuildKeepsTheFieldsThatUsersChange(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct{ body, want string }{
 		"everything": {
@@ -30,14 +31,14 @@ func TestEssencesAreWhatUsersChange(t *testing.T) {
 				"spec": {"a": [1, {"b": null}], "c": {}}, "data": {"k": "v"}, "status": {"phase": "Ready"}}`,
 			want: `{"metadata": {"labels": {"a": "b"}, "annotations": {"note": "keep"}}, "spec": {"a": [1, {"b": null}], "c": {}}, "data": {"k": "v"}}`,
 		},
-		"nothing":                    {body: `{}`, want: `{}`},
-		"only the system's":          {body: `{"apiVersion": "v1", "kind": "X", "metadata": {"name": "n"}, "status": {}}`, want: `{}`},
-		"empty stanzas":              {body: `{"metadata": {"labels": {}, "annotations": {}}, "spec": {}}`, want: `{"spec": {}}`},
-		"null stanzas":               {body: `{"metadata": {"labels": null, "annotations": null}, "spec": null, "status": null}`, want: `{"spec": null}`},
-		"null metadata":              {body: `{"metadata": null, "spec": 1}`, want: `{"spec": 1}`},
-		"kubectl's copy":             {body: `{"metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}", "kubectl.kubernetes.io/restartedAt": "x"}}}`, want: `{"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "x"}}}`},
-		"Kopf's own":                 {body: `{"metadata": {"annotations": {"kopf.zalando.org/x": "1", "a.b.kopf.zalando.org/x": "1"}}}`, want: `{}`},
-		"those who only sound alike": {body: `{"metadata": {"annotations": {"notkopf.zalando.org/x": "1", "kopf.dev/x": "1", "kopf.zalando.org": "1"}}}`, want: `{"metadata": {"annotations": {"notkopf.zalando.org/x": "1", "kopf.dev/x": "1", "kopf.zalando.org": "1"}}}`},
+		"nothing":          {body: `{}`, want: `{}`},
+		"no essence":       {body: `{"apiVersion": "v1", "kind": "X", "metadata": {"name": "n"}, "status": {}}`, want: `{}`},
+		"empty stanzas":    {body: `{"metadata": {"labels": {}, "annotations": {}}, "spec": {}}`, want: `{"spec": {}}`},
+		"null stanzas":     {body: `{"metadata": {"labels": null, "annotations": null}, "spec": null, "status": null}`, want: `{"spec": null}`},
+		"null metadata":    {body: `{"metadata": null, "spec": 1}`, want: `{"spec": 1}`},
+		"kubectl's copy":   {body: `{"metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}", "kubectl.kubernetes.io/restartedAt": "x"}}}`, want: `{"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "x"}}}`},
+		"Kopf's own":       {body: `{"metadata": {"annotations": {"kopf.zalando.org/x": "1", "a.b.kopf.zalando.org/x": "1"}}}`, want: `{}`},
+		"similar prefixes": {body: `{"metadata": {"annotations": {"notkopf.zalando.org/x": "1", "kopf.dev/x": "1", "kopf.zalando.org": "1"}}}`, want: `{"metadata": {"annotations": {"notkopf.zalando.org/x": "1", "kopf.dev/x": "1", "kopf.zalando.org": "1"}}}`},
 		"marked as managed": {
 			body: `{"metadata": {"annotations": {"op.example.com/kopf-managed": "no", "op.example.com/a/b": "1", "op.example.com.other/x": "1", "kopf-managed": "yes"}}}`,
 			want: `{"metadata": {"annotations": {"op.example.com.other/x": "1", "kopf-managed": "yes"}}}`,
@@ -53,7 +54,7 @@ func TestEssencesAreWhatUsersChange(t *testing.T) {
 	}
 }
 
-func TestFieldsOfInterestAreKept(t *testing.T) {
+func TestBuildKeepsTheFieldsOfHandlers(t *testing.T) {
 	t.Parallel()
 	body := `{"kind": "X", "metadata": {"name": "n", "labels": {"a": "b"}, "annotations": {"note": "keep", "kopf.zalando.org/x": "1"}},
 		"spec": {"text": "s", "null": null}, "status": {"phase": "Ready", "zero": 0, "conditions": [{"type": "x"}]}}`
@@ -85,7 +86,7 @@ func TestFieldsOfInterestAreKept(t *testing.T) {
 	}
 }
 
-func TestEssencesShareNothingWithTheBody(t *testing.T) {
+func TestEssencesShareNoValuesWithTheBody(t *testing.T) {
 	t.Parallel()
 	text := `{"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}, "spec": {"list": [{"x": 1}]}, "status": {"x": {"y": 1}}}`
 	body := parse(t, text)
@@ -107,11 +108,11 @@ func TestEssencesShareNothingWithTheBody(t *testing.T) {
 	}
 	spoil(built)
 	if diff := cmp.Diff(parse(t, text), body); diff != "" {
-		t.Errorf("the body was changed: -want, +got:\n%s", diff)
+		t.Errorf("the body was modified: -want, +got:\n%s", diff)
 	}
 }
 
-func TestTracesOfStoragesAreCleanedOff(t *testing.T) {
+func TestCleanRemovesTheTracesOfStorages(t *testing.T) {
 	t.Parallel()
 	body := storagetest.Body(parse(t, `{"metadata": {"annotations": {
 		"base.op/last-handled-configuration": "{}", "base.op/other": "x", "progress.op/fn": "{}", "note": "keep"}},
@@ -126,7 +127,7 @@ func TestTracesOfStoragesAreCleanedOff(t *testing.T) {
 	}
 }
 
-func TestReplicaSetsKeepWhatIsTheDeployments(t *testing.T) {
+func TestReplicaSetsKeepTheStateOfTheirDeployment(t *testing.T) {
 	t.Parallel()
 	body := storagetest.Body(parse(t, `{"kind": "ReplicaSet", "metadata": {"ownerReferences": [{"kind": "Deployment"}], "annotations": {
 		"my.op/last-handled-configuration": "{}", "my.op/last-handled-configuration-ofDRS": "{}"}},
@@ -144,13 +145,31 @@ func TestReplicaSetsKeepWhatIsTheDeployments(t *testing.T) {
 	}
 }
 
-func TestWhatIsDroppedIsNotCopied(t *testing.T) {
+func TestDroppedMembersAreNotCopied(t *testing.T) {
 	body := parse(t, `{"metadata": {"name": "n", "managedFields": [{"a": {"b": {"c": {}}}}]}, "spec": 1, "status": {"a": {"b": [{}, {}, {}]}}}`)
 	small := parse(t, `{"metadata": {"name": "n"}, "spec": 1, "status": {}}`)
 	cost := func(body map[string]any) float64 {
 		return testing.AllocsPerRun(100, func() { essence.Build(body, nil) })
 	}
 	if got, want := cost(body), cost(small); got != want {
-		t.Errorf("got %v allocations, want %v as without what is dropped", got, want)
+		t.Errorf("got %v allocations, want %v, as without the dropped members", got, want)
+	}
+}
+
+func TestOfReturnsTheEssenceOfBuild(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"a typical object": `{"apiVersion": "v1", "kind": "X", "metadata": {"name": "n", "labels": {"a": "b"}, "annotations": {"note": "keep", "kopf.zalando.org/x": "1"}}, "spec": {"a": [1, null]}, "status": {"phase": "Ready", "other": 1}}`,
+		"no metadata":      `{"spec": {}, "data": {"k": "v"}}`,
+		"only a status":    `{"status": {"phase": "Ready"}}`,
+	} {
+		b, err := object.Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields := []fieldpath.Path{{"status", "phase"}}
+		if diff := cmp.Diff(essence.Build(b.Map(), fields), essence.Of(b, fields)); diff != "" {
+			t.Errorf("%s: -Build, +Of:\n%s", name, diff)
+		}
 	}
 }

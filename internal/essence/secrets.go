@@ -11,31 +11,29 @@ import (
 	"gopf.dev/gopf/internal/fieldpath"
 )
 
-// digested begins the digest of a value of a Secret. It cannot begin a value, which
-// is base64. Digests are either "hmac-sha256:<digest>", salted with the object's uid,
-// or "hmac-sha256:<key id>:<digest>", made with a key of the user's.
+// digested is the prefix of digests of values of a Secret. Values are base64 and cannot
+// have it. Digests are either "hmac-sha256:<digest>", salted with the object's uid, or
+// "hmac-sha256:<key id>:<digest>", made with the user's key.
 const digested = "hmac-sha256:"
 
-// Secrets hides the values of one Secret in its essences. A digest shows whether a
-// value has changed, but not what it is. Equal values of different objects have
-// different digests.
+// Secrets hides the values of one Secret in its essences. A digest shows whether a value
+// has changed, but not the value. Equal values of different objects have different
+// digests.
 type Secrets struct {
-	// Key makes the digests. Without it, they are salted with the uid only: whoever
-	// can read a digest can try guesses.
+	// Key is the key of the digests. If it is empty, digests are salted with the uid
+	// only: a client that can read a digest can then verify guesses.
 	Key []byte
-	// UID is that of the object.
+	// UID is the uid of the object.
 	UID string
 }
 
-// Hide replaces the values in the essence of the present object by digests. It
-// changes the essence.
+// Hide replaces the values in the essence of the current object with digests, in place.
 func (s Secrets) Hide(essence map[string]any) {
 	eachValue(essence, func(values map[string]any, key string) { values[key] = s.digest(values[key], s.Key) })
 }
 
-// HidePlain replaces plain values in a stored essence by digests, and reports
-// whether there were any: Kopf stores plain values. Digests stay. It changes the
-// essence.
+// HidePlain replaces plain values in a stored essence with digests, in place, and
+// reports whether it found any. Kopf stores plain values.
 func (s Secrets) HidePlain(stored map[string]any) (found bool) {
 	eachValue(stored, func(values map[string]any, key string) {
 		if text, ok := values[key].(string); !ok || !strings.HasPrefix(text, digested) {
@@ -45,14 +43,14 @@ func (s Secrets) HidePlain(stored map[string]any) (found bool) {
 	return found
 }
 
-// Renew makes a stored essence comparable with the present one, which has its values
-// in plain. It returns a copy in which digests that were made without the key, or
-// with another one, are made with the present key. It returns the essence itself if
-// there are none.
+// Renew makes a stored essence comparable with the current one. plain has the current
+// values in plain text. Renew returns a copy in which digests that were made without a
+// key, or with another one, are replaced with digests of the current key. If there are
+// none, it returns stored itself.
 //
-// A value behind a digest without a key can be compared with the present one. A value
-// behind a digest with an unknown key cannot: it counts as unchanged, because a new
-// key must not call handlers.
+// A digest without a key can be compared with the current value. A digest with an
+// unknown key cannot: it counts as unchanged, because a new key must not trigger
+// handlers.
 func (s Secrets) Renew(stored, plain map[string]any) map[string]any {
 	foreign := false
 	eachValue(stored, func(values map[string]any, key string) {
@@ -71,7 +69,7 @@ func (s Secrets) Renew(stored, plain map[string]any) map[string]any {
 			value, present := now[key]
 			of := s.keyOf(text)
 			if !present || of == s.keyID() || of == "" && text != s.digest(value, nil) {
-				continue // removed, or made with the present key, or changed
+				continue // the value was removed or changed, or the digest has the current key
 			}
 			values[key] = s.digest(value, s.Key)
 		}
@@ -79,9 +77,10 @@ func (s Secrets) Renew(stored, plain map[string]any) map[string]any {
 	return renewed
 }
 
-// secretFields are the fields of a Secret whose members are secret.
+// secretFields are the fields of a Secret that contain its values.
 var secretFields = [...]string{"data", "stringData"}
 
+// eachValue calls fn for each value of a Secret. fn may replace it.
 func eachValue(essence map[string]any, fn func(values map[string]any, key string)) {
 	for _, field := range secretFields {
 		values, _ := essence[field].(map[string]any)
@@ -91,10 +90,11 @@ func eachValue(essence map[string]any, fn func(values map[string]any, key string
 	}
 }
 
+// digest returns the digest of a value with the key, or with the uid if key is empty.
 func (s Secrets) digest(value any, key []byte) string {
 	raw, err := json.Marshal(value)
 	if err != nil {
-		raw = nil // not JSON: it cannot be in an object
+		raw = nil // cannot happen: the value was decoded from JSON
 	}
 	if len(key) == 0 {
 		return digested + sum([]byte(s.UID), raw)
@@ -108,7 +108,7 @@ func sum(key, text []byte) string {
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// keyID identifies the key without telling anything about it; "" without a key.
+// keyID returns an id of the key that does not reveal it. It is empty without a key.
 func (s Secrets) keyID() string {
 	if len(s.Key) == 0 {
 		return ""
@@ -118,7 +118,7 @@ func (s Secrets) keyID() string {
 
 func idOf(key []byte) string { return sum(key, []byte("gopf.dev/key-id"))[:8] }
 
-// keyOf returns the id of the key that made a digest; "" if none did.
+// keyOf returns the id of the key of a digest. It is empty for a digest without a key.
 func (s Secrets) keyOf(digest string) string {
 	id, _, keyed := strings.Cut(strings.TrimPrefix(digest, digested), ":")
 	if !keyed {
@@ -127,16 +127,15 @@ func (s Secrets) keyOf(digest string) string {
 	return id
 }
 
-// What handlers and logs are shown instead of digests. Neither is base64, so that
-// neither is taken for a value.
+// The words that handlers and logs see instead of digests.
 const (
 	hiddenValue  = "hidden"
 	changedValue = "changed"
 )
 
-// Mask returns two essences of a Secret for handlers and logs, with words instead of
-// digests: what differs is "changed" in the new one, or in the only one that has it.
-// All else is "hidden". The given essences stay as they are, and may be nil.
+// Mask returns copies of two essences of a Secret for handlers and logs, with words
+// instead of digests. A value that differs is "changed" in the new essence, or in the
+// only one that has it. All others are "hidden". Either essence may be nil.
 func Mask(old, new map[string]any) (maskedOld, maskedNew map[string]any) {
 	maskedOld, maskedNew = copyOf(old), copyOf(new)
 	for _, field := range secretFields {

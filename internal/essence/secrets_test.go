@@ -22,7 +22,7 @@ func hidden(s Secrets, values ...string) map[string]any {
 	return e
 }
 
-func TestStoredDigestsAreComparedWithThePresentValues(t *testing.T) {
+func TestStoredDigestsAreComparedWithTheCurrentValues(t *testing.T) {
 	unkeyed, keyed, other := Secrets{UID: "u"}, Secrets{Key: []byte("0123456789abcdef"), UID: "u"}, Secrets{Key: []byte("fedcba9876543210"), UID: "u"}
 	for name, c := range map[string]struct {
 		now     Secrets
@@ -30,20 +30,20 @@ func TestStoredDigestsAreComparedWithThePresentValues(t *testing.T) {
 		changed bool
 		plain   bool
 	}{
-		"without a key":                             {now: unkeyed, stored: hidden(unkeyed, "a", "1")},
-		"without a key, changed":                    {now: unkeyed, stored: hidden(unkeyed, "a", "2"), changed: true},
-		"with the key":                              {now: keyed, stored: hidden(keyed, "a", "1")},
-		"with the key, changed":                     {now: keyed, stored: hidden(keyed, "a", "2"), changed: true},
-		"plain":                                     {now: keyed, stored: secretOf("a", "1"), plain: true},
-		"plain, changed":                            {now: keyed, stored: secretOf("a", "2"), plain: true, changed: true},
-		"plain, without a key":                      {now: unkeyed, stored: secretOf("a", "1"), plain: true},
-		"from without a key to a key":               {now: keyed, stored: hidden(unkeyed, "a", "1")},
-		"from without a key to a key, changed":      {now: keyed, stored: hidden(unkeyed, "a", "2"), changed: true},
-		"from a key to none":                        {now: unkeyed, stored: hidden(keyed, "a", "1")},
-		"from another key":                          {now: keyed, stored: hidden(other, "a", "1")},
-		"from another key, changed: cannot be told": {now: keyed, stored: hidden(other, "a", "2")},
-		"from another key, removed":                 {now: keyed, stored: hidden(other, "a", "1", "b", "1"), changed: true},
-		"from another key, added":                   {now: keyed, stored: hidden(other), changed: true},
+		"without a key":                                 {now: unkeyed, stored: hidden(unkeyed, "a", "1")},
+		"without a key, changed":                        {now: unkeyed, stored: hidden(unkeyed, "a", "2"), changed: true},
+		"with the key":                                  {now: keyed, stored: hidden(keyed, "a", "1")},
+		"with the key, changed":                         {now: keyed, stored: hidden(keyed, "a", "2"), changed: true},
+		"plain":                                         {now: keyed, stored: secretOf("a", "1"), plain: true},
+		"plain, changed":                                {now: keyed, stored: secretOf("a", "2"), plain: true, changed: true},
+		"plain, without a key":                          {now: unkeyed, stored: secretOf("a", "1"), plain: true},
+		"from without a key to a key":                   {now: keyed, stored: hidden(unkeyed, "a", "1")},
+		"from without a key to a key, changed":          {now: keyed, stored: hidden(unkeyed, "a", "2"), changed: true},
+		"from a key to none":                            {now: unkeyed, stored: hidden(keyed, "a", "1")},
+		"from another key":                              {now: keyed, stored: hidden(other, "a", "1")},
+		"from another key, changed: cannot be detected": {now: keyed, stored: hidden(other, "a", "2")},
+		"from another key, removed":                     {now: keyed, stored: hidden(other, "a", "1", "b", "1"), changed: true},
+		"from another key, added":                       {now: keyed, stored: hidden(other), changed: true},
 	} {
 		before, _ := json.Marshal(c.stored)
 		plain := c.now.HidePlain(c.stored)
@@ -52,7 +52,7 @@ func TestStoredDigestsAreComparedWithThePresentValues(t *testing.T) {
 		}
 		renewed := c.now.Renew(c.stored, secretOf("a", "1"))
 		if after, _ := json.Marshal(c.stored); !plain && string(after) != string(before) {
-			t.Errorf("%s: the stored essence has changed", name)
+			t.Errorf("%s: the stored essence was modified", name)
 		}
 		now := hidden(c.now, "a", "1")
 		if changed := !diff.Equal(renewed, now); changed != c.changed {
@@ -61,7 +61,7 @@ func TestStoredDigestsAreComparedWithThePresentValues(t *testing.T) {
 	}
 }
 
-func TestDigestsShowTheirKeyAndNoRelationBetweenObjects(t *testing.T) {
+func TestDigestsNameTheirKeyAndDifferBetweenObjects(t *testing.T) {
 	keyed := Secrets{Key: []byte("0123456789abcdef"), UID: "u"}
 	digest := func(s Secrets, value string) string {
 		return hidden(s, "a", value)["data"].(map[string]any)["a"].(string)
@@ -76,7 +76,7 @@ func TestDigestsShowTheirKeyAndNoRelationBetweenObjects(t *testing.T) {
 	}
 }
 
-func TestMaskedEssencesShowKeysAndThatTheyChanged(t *testing.T) {
+func TestMaskShowsWhichKeysChanged(t *testing.T) {
 	s := Secrets{UID: "u"}
 	old, now := Mask(hidden(s, "same", "1", "changed", "1", "gone", "1"), hidden(s, "same", "1", "changed", "2", "new", "1"))
 	text := diff.Of(old, now).String()
@@ -88,5 +88,5 @@ func TestMaskedEssencesShowKeysAndThatTheyChanged(t *testing.T) {
 		t.Errorf("on creation: %v, %v", old, now)
 	}
 	forged := map[string]any{"data": map[string]any{"a": []any{map[string]any{}}}}
-	Mask(forged, forged) // values that cannot be compared with == do not panic
+	Mask(forged, forged) // must not panic on values that == cannot compare
 }

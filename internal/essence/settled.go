@@ -9,22 +9,23 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// Glancer finds out from the bytes of objects whether they are as they were
-// handled last, with nothing decoded. It says so only if it is sure: most
-// objects most of the time are, and decoding them costs ten times as much.
+// SettledTest finds settled objects from their bytes, without decoding them: objects
+// that are unchanged since they were last handled and have no progress records. Most
+// objects are settled most of the time, and decoding them costs ten times as much. It is
+// safe for concurrent use.
 type SettledTest struct {
-	// TrustCopies turns off that copies of other objects are not settled.
+	// TrustCopies means that an object with the state of another one may be settled.
 	TrustCopies bool
 
-	noted    string   // the annotation with the essence
-	bound    string   // the annotation that begins with the uid of the object that the essence was noted for
-	prefixes []string // of annotations that storages leave while something is being handled
-	keys     [][]byte // of the status, in quotes, the same
+	noted    string   // the annotation with the base
+	bound    string   // the annotation that starts with the uid of the object that the base is for
+	prefixes []string // the prefixes of annotations of the storages
+	keys     [][]byte // the quoted keys of the progress storage in the status
 	scratch  sync.Pool
 }
 
-// NewGlancer makes one for the storages; nil if they are of a kind that does not
-// allow for it.
+// NewSettledTest returns a test for objects with these storages. nil means that the
+// storages do not allow one.
 func NewSettledTest(base storage.Base, progress storage.Progress) *SettledTest {
 	plain, ok := base.(*storage.AnnotationBase)
 	if !ok {
@@ -49,30 +50,30 @@ func NewSettledTest(base storage.Base, progress storage.Progress) *SettledTest {
 	return g
 }
 
-// Glance is what the bytes of an object tell.
+// Glance is the result of [SettledTest.Run].
 type Glance struct {
-	// Settled is that the object is as it was handled last, and that nothing is
-	// stored on it but what it was like then. If not, nobody knows.
+	// Settled reports that the object is unchanged since it was last handled and has
+	// no progress records. False means unknown: decode the object.
 	Settled bool
-	// Finalizers are the object's, as JSON; nil if there are none. They are known
-	// only of what is settled.
+	// Finalizers are the finalizers of a settled object, as JSON. nil means none. If
+	// Settled is false, it is not meaningful.
 	Finalizers []byte
 }
 
-// scratch is memory to be used again, and one object that is being scanned.
+// scratch is the state of one test, with reusable buffers.
 type scratch struct {
 	raw    []byte
 	source bytes.Buffer
 	dec    jsontext.Decoder
-	now    []byte // the essence as it would be noted
-	kept   []byte // its annotations
+	now    []byte // the current essence, encoded like a base
+	kept   []byte // the annotations of the current essence
 	labels []byte
-	old    []byte // the essence as it was noted
-	uid    []byte // of the object, in quotes
-	bound  []byte // what binds the essence to the object, in quotes; nil for nothing
+	old    []byte // the base
+	uid    []byte // the quoted uid of the object
+	bound  []byte // the quoted value of the bound annotation; may be nil
 }
 
-// Look glances at an object.
+// Run tests an object. It does not modify raw.
 func (g *SettledTest) Run(raw []byte) Glance {
 	s, _ := g.scratch.Get().(*scratch)
 	if s == nil {
@@ -85,7 +86,7 @@ func (g *SettledTest) Run(raw []byte) Glance {
 	return found
 }
 
-// start takes another object, without copying it.
+// start resets the scratch for another object, which it does not copy.
 func (s *scratch) start(raw []byte) {
 	s.raw, s.source = raw, *bytes.NewBuffer(raw)
 	s.dec.Reset(&s.source, jsontext.AllowDuplicateNames(true))
@@ -93,8 +94,8 @@ func (s *scratch) start(raw []byte) {
 	s.now, s.kept, s.labels, s.old = append(s.now[:0], '{'), s.kept[:0], nil, s.old[:0]
 }
 
-// scan collects the parts of the essence in the order in which it is noted. It
-// returns false if something is there that has to be looked at closely.
+// scan collects the parts of the essence in the order of a base. It returns false if the
+// object must be decoded.
 func (g *SettledTest) scan(s *scratch, found *Glance) bool {
 	return s.eachMember(func(name []byte) bool {
 		switch string(name) {
@@ -137,7 +138,7 @@ func (g *SettledTest) scanMetadata(s *scratch, found *Glance) bool {
 func (g *SettledTest) scanAnnotations(s *scratch) bool {
 	return s.eachMember(func(quoted []byte) bool {
 		value, ok := s.value()
-		if !ok || bytes.IndexByte(quoted, '\\') >= 0 { // nobody has such keys
+		if !ok || bytes.IndexByte(quoted, '\\') >= 0 { // valid annotation keys have no escapes
 			return false
 		}
 		name := quoted[1 : len(quoted)-1]
@@ -153,9 +154,9 @@ func (g *SettledTest) scanAnnotations(s *scratch) bool {
 		case string(name) == lastApplied:
 			return true
 		case prefixed && g.own(prefix):
-			return string(rest) == managedName // else something is being handled
+			return string(rest) == managedName // any other annotation is a progress record
 		case prefixed && string(rest) == managedName:
-			return false // of another operator, whose other annotations may have come before
+			return false // another operator's, and its other annotations may have come before
 		case prefixed && managed(prefix):
 			return true
 		}
@@ -164,20 +165,21 @@ func (g *SettledTest) scanAnnotations(s *scratch) bool {
 	})
 }
 
-// owned reports whether the essence was noted for this object, as far as that is
-// known. A false answer means that the object must be decoded.
+// owned reports whether the base was saved for this object, or is not bound to any
+// object. False means that the object must be decoded.
 func (s *scratch) owned() bool {
 	if s.bound == nil {
 		return true
 	}
-	n := len(s.uid) - 1 // without the quote at its end
+	n := len(s.uid) - 1 // without the closing quote
 	return n > 1 && len(s.bound) > n && bytes.Equal(s.bound[:n], s.uid[:n]) && s.bound[n] == '.'
 }
 
-// managedName is that of annotations that mark others with the same prefix as an
-// operator's.
+// managedName is the name of an annotation that marks all annotations with the same
+// prefix as an operator's.
 const managedName = "kopf-managed"
 
+// own reports whether a prefix of annotations belongs to the storages.
 func (g *SettledTest) own(prefix []byte) bool {
 	for _, p := range g.prefixes {
 		if p == string(prefix) {
@@ -187,12 +189,12 @@ func (g *SettledTest) own(prefix []byte) bool {
 	return false
 }
 
-// managed tells whether annotations with the prefix belong to operators.
+// managed reports whether annotations with the prefix belong to operators by default.
 func managed(prefix []byte) bool {
 	return string(prefix) == storage.DefaultPrefix || bytes.HasSuffix(prefix, []byte("."+storage.DefaultPrefix))
 }
 
-// same completes the essence as it would be noted, and compares it with what was.
+// same completes the current essence and compares it with the base.
 func (s *scratch) same() bool {
 	hasLabels := len(s.labels) > 0 && string(s.labels) != "{}" && string(s.labels) != "null"
 	if hasLabels || len(s.kept) > 0 {
@@ -211,8 +213,8 @@ func (s *scratch) same() bool {
 	return bytes.Equal(s.now, old) || canonical(s.now, old)
 }
 
-// canonical compares JSON whose strings may be escaped and whose objects may be
-// ordered differently.
+// canonical reports whether two JSON texts are equal, regardless of string escapes and
+// the order of members. It may modify a, but not b.
 func canonical(a, b []byte) bool {
 	if len(a) == 0 || len(b) == 0 || b[0] != '{' {
 		return false
@@ -233,8 +235,8 @@ func appendComma(b []byte) []byte {
 	return b
 }
 
-// eachMember calls fn with the names, in quotes, of the members of the object
-// that comes next, until it returns false; fn consumes the values.
+// eachMember calls fn with the quoted name of each member of the next value, which must
+// be an object, until fn returns false. fn must consume the member's value.
 func (s *scratch) eachMember(fn func(name []byte) bool) bool {
 	if token, err := s.dec.ReadToken(); err != nil || token.Kind() != '{' {
 		return false
@@ -248,8 +250,8 @@ func (s *scratch) eachMember(fn func(name []byte) bool) bool {
 	return err == nil && token.Kind() == '}'
 }
 
-// value is the bytes of the next value; unlike those that the decoder returns,
-// they stay.
+// value returns the bytes of the next value. Unlike those from the decoder, they stay
+// valid.
 func (s *scratch) value() (value []byte, ok bool) {
 	v, err := s.dec.ReadValue()
 	end := int(s.dec.InputOffset())

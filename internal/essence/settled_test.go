@@ -11,7 +11,7 @@ import (
 	"gopf.dev/gopf/storage/storagetest"
 )
 
-// noted is the object with what it is like noted on it.
+// noted returns the object with its essence stored as the base.
 func noted(t testing.TB, text string) []byte {
 	t.Helper()
 	var fields map[string]any
@@ -36,21 +36,21 @@ func noted(t testing.TB, text string) []byte {
 	return raw
 }
 
-func TestSettledObjectsAreToldByTheirBytes(t *testing.T) {
+func TestSettledObjectsAreRecognizedByTheirBytes(t *testing.T) {
 	t.Parallel()
 	g := essence.NewSettledTest(storage.DefaultBase(), storage.DefaultProgress())
 	for name, text := range map[string]string{
-		"plain":             `{"apiVersion":"v1","kind":"X","metadata":{"name":"n","uid":"u"},"spec":{"a":[1,2.5,null,true],"b":"c"},"status":{"x":1}}`,
-		"labels":            `{"metadata":{"labels":{"a":"b"}},"data":{"k":"v"},"spec":{}}`,
-		"empty labels":      `{"metadata":{"labels":{},"name":"n"},"spec":{}}`,
-		"annotations":       `{"metadata":{"annotations":{"note":"keep","z/y":"x","kubectl.kubernetes.io/last-applied-configuration":"{}"},"labels":{"a":"b"}},"spec":1}`,
-		"other operators'":  `{"metadata":{"annotations":{"my.kopf.zalando.org/fn":"{}"}},"spec":1}`,
-		"escapes":           `{"metadata":{"name":"n"},"spec":{"text":"<a> & \"b\" \\ ü 😀 \n"}}`,
-		"odd order":         `{"spec":{"z":1,"a":{"y":2,"b":3}},"metadata":{"name":"n"},"data":{"k":1}}`,
-		"nothing":           `{"metadata":{"name":"n"}}`,
-		"large integers":    `{"metadata":{"name":"n"},"spec":{"n":9007199254740993}}`,
-		"finalizers":        `{"metadata":{"finalizers":["f"]},"spec":1}`,
-		"status like ours?": `{"metadata":{"name":"n"},"spec":1,"status":{"kopfs":1}}`,
+		"plain":                `{"apiVersion":"v1","kind":"X","metadata":{"name":"n","uid":"u"},"spec":{"a":[1,2.5,null,true],"b":"c"},"status":{"x":1}}`,
+		"labels":               `{"metadata":{"labels":{"a":"b"}},"data":{"k":"v"},"spec":{}}`,
+		"empty labels":         `{"metadata":{"labels":{},"name":"n"},"spec":{}}`,
+		"annotations":          `{"metadata":{"annotations":{"note":"keep","z/y":"x","kubectl.kubernetes.io/last-applied-configuration":"{}"},"labels":{"a":"b"}},"spec":1}`,
+		"other operators'":     `{"metadata":{"annotations":{"my.kopf.zalando.org/fn":"{}"}},"spec":1}`,
+		"escapes":              `{"metadata":{"name":"n"},"spec":{"text":"<a> & \"b\" \\ ü 😀 \n"}}`,
+		"odd order":            `{"spec":{"z":1,"a":{"y":2,"b":3}},"metadata":{"name":"n"},"data":{"k":1}}`,
+		"nothing":              `{"metadata":{"name":"n"}}`,
+		"large integers":       `{"metadata":{"name":"n"},"spec":{"n":9007199254740993}}`,
+		"finalizers":           `{"metadata":{"finalizers":["f"]},"spec":1}`,
+		"a similar status key": `{"metadata":{"name":"n"},"spec":1,"status":{"kopfs":1}}`,
 	} {
 		raw := noted(t, text)
 		if name == "large integers" {
@@ -62,7 +62,7 @@ func TestSettledObjectsAreToldByTheirBytes(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotSurelySettledIsNotSettled(t *testing.T) {
+func TestChangedObjectsAreNotSettled(t *testing.T) {
 	t.Parallel()
 	g := essence.NewSettledTest(storage.DefaultBase(), storage.DefaultProgress())
 	base := `{"metadata":{"name":"n","labels":{"a":"b"},"annotations":{"note":"x"}},"spec":{"a":1,"b":9007199254740993}}`
@@ -72,14 +72,14 @@ func TestWhatIsNotSurelySettledIsNotSettled(t *testing.T) {
 		"a label":          {`"labels":{"a":"b"}`, `"labels":{"a":"c"}`},
 		"no labels":        {`"labels":{"a":"b"},`, ``},
 		"an annotation":    {`"note":"x"`, `"note":"y"`},
-		"a further one":    {`"note":"x"`, `"note":"x","z":"y"`},
+		"a new annotation": {`"note":"x"`, `"note":"x","z":"y"`},
 		"progress":         {`"note":"x"`, `"note":"x","kopf.zalando.org/fn":"{}"`},
 		"a touch":          {`"note":"x"`, `"note":"x","kopf.zalando.org/touch-dummy":"1"`},
 		"progress, status": {`"spec":`, `"status":{"kopf":{"progress":{"fn":{}}}},"spec":`},
 		"another stanza":   {`"spec":`, `"more":1,"spec":`},
 		"another operator": {`"note":"x"`, `"note":"x","other.op/kopf-managed":"yes"`},
-		"nothing noted":    {`last-handled-configuration`, `something-else`},
-		"cut off":          {`"spec":{"a":1`, `"spec":{"a":`},
+		"no base":          {`last-handled-configuration`, `something-else`},
+		"truncated":        {`"spec":{"a":1`, `"spec":{"a":`},
 	} {
 		raw := noted(t, base)
 		changed := strings.Replace(string(raw), change[0], change[1], 1)
@@ -91,7 +91,7 @@ func TestWhatIsNotSurelySettledIsNotSettled(t *testing.T) {
 		}
 	}
 	if g.Run(nil).Settled || g.Run([]byte(`[]`)).Settled {
-		t.Error("what is no object is settled")
+		t.Error("an empty text or an array is settled")
 	}
 }
 
@@ -113,7 +113,7 @@ func TestCopiesAreNotSettled(t *testing.T) {
 	}
 }
 
-func TestOnlyKnownStoragesAllowForGlances(t *testing.T) {
+func TestOnlyKnownStoragesAllowASettledTest(t *testing.T) {
 	t.Parallel()
 	ignoring := storage.NewAnnotationBase("my.op")
 	ignoring.Ignored = [][]string{{"spec", "replicas"}}
@@ -129,7 +129,7 @@ func TestOnlyKnownStoragesAllowForGlances(t *testing.T) {
 		"progress in spec": {storage.DefaultBase(), elsewhere},
 	} {
 		if essence.NewSettledTest(c.base, c.progress) != nil {
-			t.Errorf("%s: allowed", name)
+			t.Errorf("%s: got a test, want nil", name)
 		}
 	}
 }
@@ -159,7 +159,7 @@ func BenchmarkGlance(b *testing.B) {
 	}
 }
 
-// BenchmarkCompare is what a glance saves: two essences are decoded and compared.
+// BenchmarkCompare measures the work that SettledTest saves: decoding and comparing.
 func BenchmarkCompare(b *testing.B) {
 	raw := noted(b, typical)
 	base, progress := storage.DefaultBase(), storage.DefaultProgress()

@@ -13,73 +13,71 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// Attempt is one call of one handler, about to be made.
+// Attempt is one call of one handler. Call [Attempt.Make] once.
 type Attempt struct {
-	Title   string // "Handler", "Daemon", …: what logs call it
+	Title   string // the word for it in logs, such as "Handler" or "Daemon"
 	ID      string
 	Limits  registry.Limits
-	Retries int       // calls made before
-	Started time.Time // when it became due for the first time
+	Retries int       // the number of earlier calls
+	Started time.Time // the start of the first attempt; the timeout counts from it
 
 	DefaultBackoff time.Duration
 	DefaultMode    registry.ErrorMode
 
 	Log     *slog.Logger
-	Observe Observer // nil for nobody
+	Observe Observer // may be nil
 	Call    func(context.Context) (result any, err error)
 
 	// Quiet reports whether a success with this result changed nothing: then it is
 	// logged at DEBUG. nil means that every success is logged at INFO.
 	Quiet func(result any) bool
 
-	// Enter waits until the call may begin; see [Entrance.For]. Its error means
-	// that the handler must not be called. nil means at once.
+	// Enter waits until the call may start; see [Entrance.For]. Its error means that
+	// the handler must not be called. nil means that the call starts at once.
 	Enter func(context.Context) (leave func(), err error)
 }
 
-// Observer is told of calls that were made, and how long they took, for
-// metrics. It must be quick.
+// Observer is called after each handler call, for metrics. It must be quick.
 type Observer func(id string, o Outcome, took time.Duration)
 
-// Outcome is what came of an attempt.
+// Outcome is the outcome of an attempt.
 type Outcome struct {
-	Final   bool                        // no further attempts
-	Err     error                       // nil for a success, ignored errors included
-	Message string                      // of the error, as it is recorded
-	Delay   registry.Opt[time.Duration] // until the next attempt, if not final; unset: at once
-	Result  any                         // nil for none
-	Ignored error                       // the error that counts as a success
-	Waited  time.Duration               // before the call began; the timeout is extended by it
+	Final   bool                        // there are no further attempts
+	Err     error                       // nil means success, also with an ignored error
+	Message string                      // the text of the error for the record
+	Delay   registry.Opt[time.Duration] // until the next attempt, if not final; unset means at once
+	Result  any                         // the handler's result as JSON; nil means none
+	Ignored error                       // the error that counts as a success; may be nil
+	Waited  time.Duration               // the wait before the call; it extends the timeout
 
-	// Void attempts do not count: nothing is recorded of them. They are due
-	// again after the delay, or at the next start if the operator is stopping.
+	// Void means that the attempt does not count and is not recorded. The handler is
+	// due again after the delay, or at the next start if the operator is stopping.
 	Void bool
 }
 
-// ErrStopping is the cause of the cancellation of a handler's context when
-// the operator exits.
+// ErrStopping is the cause of a handler's canceled context when the operator stops.
 var ErrStopping = errors.New("the operator is stopping")
 
-// What a handler's limits are told by.
+// Errors for exceeded limits of a handler, for use with [errors.Is].
 var (
 	ErrTimeout = errors.New("the handler has run out of time")
 	ErrRetries = errors.New("the handler has run out of attempts")
 )
 
-// TimeoutError tells that a handler had no time left. It is an [ErrTimeout].
+// TimeoutError means that a handler had no time left. It matches [ErrTimeout].
 type TimeoutError struct{ Message string }
 
 func (e *TimeoutError) Error() string { return e.Message }
 
-// Is tells that it is an ErrTimeout.
+// Is reports whether target is [ErrTimeout].
 func (e *TimeoutError) Is(target error) bool { return target == ErrTimeout }
 
-// RetriesError tells that a handler had no attempts left. It is an [ErrRetries].
+// RetriesError means that a handler had no attempts left. It matches [ErrRetries].
 type RetriesError struct{ Message string }
 
 func (e *RetriesError) Error() string { return e.Message }
 
-// Is tells that it is an ErrRetries.
+// Is reports whether target is [ErrRetries].
 func (e *RetriesError) Is(target error) bool { return target == ErrRetries }
 
 // PanicError is a panic of a handler.
@@ -90,8 +88,8 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// Make makes the attempt, unless the limits forbid it, and logs how it went. It
-// is void if the handler may not be called.
+// Make calls the handler, unless its limits are exceeded, and logs the outcome. The
+// outcome is void if [Attempt.Enter] failed.
 func (a Attempt) Make(ctx context.Context) (o Outcome) {
 	leave, waited, err := a.enter(ctx)
 	if err != nil {
@@ -107,16 +105,16 @@ func (a Attempt) Make(ctx context.Context) (o Outcome) {
 		result, err := a.call(ctx)
 		return a.conclude(ctx, result, err)
 	}
-	begun := time.Now()
+	start := time.Now()
 	result, err := a.call(ctx)
-	took := time.Since(begun)
+	took := time.Since(start)
 	o = a.conclude(ctx, result, err)
 	a.Observe(a.ID, o, took)
 	return o
 }
 
-// enter waits until the handler may be called. What it uses of the stack is given
-// back before the call.
+// enter waits until the handler may be called. It is not inlined, so its stack frame is
+// released before the call.
 //
 //go:noinline
 func (a *Attempt) enter(ctx context.Context) (leave func(), waited time.Duration, err error) {
@@ -137,6 +135,7 @@ func (a *Attempt) enter(ctx context.Context) (leave func(), waited time.Duration
 
 func (a *Attempt) name() string { return a.Title + " '" + a.ID + "'" }
 
+// exhausted reports whether a limit forbids the call, with the error for the record.
 func (a *Attempt) exhausted() (bool, error) {
 	spent := time.Since(a.Started)
 	switch {
@@ -148,8 +147,7 @@ func (a *Attempt) exhausted() (bool, error) {
 	return false, nil
 }
 
-// call runs the user's code under the handler's deadline, and makes an error
-// of its panics.
+// call calls the handler with its deadline, and turns a panic into a [PanicError].
 func (a *Attempt) call(ctx context.Context) (result any, err error) {
 	if a.Limits.Timeout.Set {
 		var cancel context.CancelFunc
@@ -165,8 +163,8 @@ func (a *Attempt) call(ctx context.Context) (result any, err error) {
 	return a.Call(ctx)
 }
 
-// conclude tells the outcome from what the handler returned. The classes of
-// errors are always outermost: see package registry.
+// conclude derives the outcome from the result and the error of the handler. The error
+// types of package registry that classify an error are always outermost.
 func (a *Attempt) conclude(ctx context.Context, result any, err error) Outcome {
 	if err != nil && errors.Is(context.Cause(ctx), ErrStopping) {
 		a.Log.Warn(a.name()+" is interrupted by the stop and will be called again at the next start.", "handler", a.ID, "error", err)
@@ -197,19 +195,22 @@ func (a *Attempt) conclude(ctx context.Context, result any, err error) Outcome {
 	return a.unclassified(err)
 }
 
-// Refused is the outcome of an attempt whose change the API server refused: the
-// handler failed with this error, whatever it returned.
+// Refused returns the outcome of an attempt whose change the API server refused: it is
+// as if the handler had returned this error.
 func (a Attempt) Refused(err error) Outcome { return a.conclude(context.Background(), nil, err) }
 
+// permanent returns the outcome of an error that is not retried.
 func (a *Attempt) permanent(err error) Outcome {
 	level := slog.LevelError
 	if denied := (*registry.DeniedError)(nil); errors.As(err, &denied) {
-		level = slog.LevelInfo // to deny a request is what a validator is for
+		level = slog.LevelInfo // denying requests is the normal work of a validating webhook
 	}
 	a.Log.Log(context.Background(), level, a.name()+" failed permanently: "+text(err), "handler", a.ID)
 	return Outcome{Final: true, Err: err, Message: cut(err.Error())}
 }
 
+// temporary returns the outcome of an error that is retried, unless the next attempt
+// would exceed a limit.
 func (a *Attempt) temporary(err *registry.TemporaryError) Outcome {
 	verb := " failed temporarily"
 	if err.Wait {
@@ -228,6 +229,8 @@ func (a *Attempt) temporary(err *registry.TemporaryError) Outcome {
 	return Outcome{Err: err, Message: message(err), Delay: err.Delay}
 }
 
+// unclassified returns the outcome of an error that is neither temporary nor permanent,
+// by the error mode of the handler.
 func (a *Attempt) unclassified(err error) Outcome {
 	failure := a.name() + " failed with an exception and will "
 	attrs := []any{"handler", a.ID}
@@ -253,12 +256,14 @@ func (a *Attempt) unclassified(err error) Outcome {
 	return Outcome{Err: err, Message: cut(err.Error()), Delay: registry.Some(backoff)}
 }
 
-// limit is what an attempt after the next pause would run into.
+// limit is a limit that the next attempt would exceed.
 type limit struct {
 	temporarily, unclassified string
 	err                       func(msg string) error
 }
 
+// lookAhead returns the limit that an attempt after the delay would exceed. nil means
+// that the attempt is possible.
 func (a *Attempt) lookAhead(pause time.Duration) *limit {
 	timeout, retries := a.Limits.Timeout, a.Limits.Retries
 	switch {
@@ -278,8 +283,8 @@ func (a *Attempt) lookAhead(pause time.Duration) *limit {
 	return nil
 }
 
-// message is the text that is recorded: "None" is what other implementations
-// write for an error without a text.
+// message returns the text for the record. An error without a text becomes "None", as
+// in Kopf.
 func message(err error) string {
 	if err == nil || err.Error() == "" {
 		return "None"
@@ -287,7 +292,7 @@ func message(err error) string {
 	return cut(err.Error())
 }
 
-// text is the error in a log line; one without a text shows its type.
+// text returns the error for a log line. An error without a text is shown by its type.
 func text(err error) string {
 	if s := err.Error(); s != "" {
 		return cut(s)
@@ -295,7 +300,7 @@ func text(err error) string {
 	return fmt.Sprintf("%T", err)
 }
 
-// longest is how many characters of an error's text are recorded and logged.
+// longest is the number of characters to which the text of an error is cut.
 const longest = 1024
 
 // cut shortens the text of an error: a record must fit on the object.
@@ -317,7 +322,7 @@ func seconds(d time.Duration) string {
 	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64)
 }
 
-// clock prints a duration as H:MM:SS with a fraction if there is one.
+// clock formats a duration as H:MM:SS, with six decimals if it has a fraction.
 func clock(d time.Duration) string {
 	d = d.Truncate(time.Microsecond)
 	s := fmt.Sprintf("%d:%02d:%02d", int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60)

@@ -13,7 +13,7 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// printed is a log without times.
+// printed is a text log without timestamps.
 func printed(into *bytes.Buffer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(into, &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
@@ -25,7 +25,7 @@ func printed(into *bytes.Buffer) *slog.Logger {
 
 func some(d time.Duration) registry.Opt[time.Duration] { return registry.Some(d) }
 
-func TestTheOutcomeOfAnAttempt(t *testing.T) {
+func TestAttemptOutcomes(t *testing.T) {
 	boom := errors.New("boom")
 	limits := func(timeout time.Duration, retries int) (l registry.Limits) {
 		if timeout > 0 {
@@ -42,7 +42,7 @@ func TestTheOutcomeOfAnAttempt(t *testing.T) {
 		retries int
 		age     time.Duration
 		err     error
-		want    Outcome // without its errors
+		want    Outcome // without Err and Ignored
 		failed  bool
 		log     string
 	}{
@@ -123,7 +123,7 @@ func TestAPanicIsAnErrorWithItsStack(t *testing.T) {
 	}
 }
 
-func TestAnErrorAtTheStopIsNoAttempt(t *testing.T) {
+func TestAnErrorDuringShutdownIsNotAnAttempt(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(ErrStopping)
 	make := func(err error) Outcome {
@@ -140,10 +140,10 @@ func TestAnErrorAtTheStopIsNoAttempt(t *testing.T) {
 	}
 }
 
-func TestLongTextsAreCutAtCharacters(t *testing.T) {
+func TestLongErrorTextsAreCutAtCharacters(t *testing.T) {
 	exact := strings.Repeat("ж", longest)
 	if got := cut(exact); got != exact {
-		t.Errorf("a text of the greatest length is cut to %d bytes", len(got))
+		t.Errorf("a text of the maximum length is cut to %d bytes", len(got))
 	}
 	if got := cut(exact + "ж"); got != strings.Repeat("ж", longest-1)+"…" {
 		t.Errorf("got %d characters", len([]rune(got)))

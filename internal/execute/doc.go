@@ -1,4 +1,5 @@
-// Package execute runs the handlers that were chosen, once: attempts, their
-// limits, panics, sub-handlers. Users' handlers are called here and nowhere else
-// (their filters, lifecycles and edits are where they are asked for).
+// Package execute calls handlers. It is the only place that does: a [Runner] makes one
+// pass over the handlers of an object, and an [Attempt] is one call with its limits,
+// its panic recovery and its outcome. An [Entrance] limits concurrent calls. Filters,
+// lifecycles and edits are the user's code as well, but other packages call them.
 package execute

@@ -8,24 +8,22 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// Entrance is what every call of a handler passes right before it begins: it
-// waits for a free slot, and then until the gate is open. nil lets every call
-// pass at once.
+// Entrance holds back handler calls right before they start: each waits for a free
+// slot, and then until the gate is open. A nil Entrance lets every call start at once.
 //
-// Waiting is not running: no attempt is counted while a call waits, and the
-// handler's timeout is extended by the time it waited.
+// A waiting call does not count as an attempt, and the wait extends the timeout of the
+// handler.
 type Entrance struct {
-	// Open reports whether handlers may be called now. It is asked last, so that
-	// there is nothing to wait for between its answer and the call. It must be
-	// quick and do no I/O. nil means always.
+	// Open reports whether the gate is open. It is called last, immediately before
+	// the handler. It must be quick and do no I/O. nil means always open.
 	Open func() bool
 
-	slots   chan struct{} // one element for each call in progress; nil for no limit
+	slots   chan struct{} // one element for each call in progress; nil means no limit
 	limited map[*registry.Handler]bool
 	running atomic.Int64
 }
 
-// Running returns the number of calls in progress. Of nil, it is 0.
+// Running returns the number of calls in progress. e may be nil.
 func (e *Entrance) Running() int {
 	if e == nil {
 		return 0
@@ -33,9 +31,9 @@ func (e *Entrance) Running() int {
 	return int(e.running.Load())
 }
 
-// NewEntrance makes an entrance with at most that many calls of the handlers in
-// progress at the same time; 0 means no limit. Other handlers, such as
-// sub-handlers, which run within the calls of their parents, need no slot.
+// NewEntrance returns an entrance that allows at most this many concurrent calls of the
+// limited handlers; 0 means no limit. Other handlers need no slot. That holds for
+// sub-handlers, which run within the calls of their parents.
 func NewEntrance(limited registry.Set, most int) *Entrance {
 	e := &Entrance{}
 	if most > 0 {
@@ -47,8 +45,8 @@ func NewEntrance(limited registry.Set, most int) *Entrance {
 	return e
 }
 
-// For returns the entrance as one handler passes it, for [Attempt.Enter]. The
-// handler stops waiting when the context or the channel is done. stop may be nil.
+// For returns the value of [Attempt.Enter] for one handler. The wait ends with an error
+// when the context is done or stop is closed. stop may be nil.
 func (e *Entrance) For(h *registry.Handler, stop <-chan struct{}) func(context.Context) (leave func(), err error) {
 	if e == nil {
 		return nil
@@ -75,7 +73,7 @@ func (e *Entrance) For(h *registry.Handler, stop <-chan struct{}) func(context.C
 	}
 }
 
-// gatePolling is how often a closed gate is asked again. A gate is closed for
+// gatePolling is the interval at which a closed gate is checked. A gate is closed for
 // seconds at most: then it opens, or all work is canceled.
 const gatePolling = 100 * time.Millisecond
 

@@ -15,12 +15,12 @@ import (
 func TestACallWaitsAtAClosedGate(t *testing.T) {
 	why := errors.New("the lease is lost")
 	for name, c := range map[string]struct {
-		opens, cancels, stops time.Duration // 0 for never
+		opens, cancels, stops time.Duration // 0 means never
 		called                bool
 	}{
 		"until it opens":           {opens: 5 * time.Second, called: true},
 		"until it is canceled":     {opens: time.Minute, cancels: 5 * time.Second},
-		"until it is to stop":      {opens: time.Minute, stops: 5 * time.Second},
+		"until it is stopped":      {opens: time.Minute, stops: 5 * time.Second},
 		"whichever comes first":    {opens: 5 * time.Second, cancels: time.Minute, called: true},
 		"not if it is open anyway": {opens: time.Nanosecond, called: true},
 	} {
@@ -58,7 +58,7 @@ func TestACallWaitsAtAClosedGate(t *testing.T) {
 					t.Errorf("called: %v, want %v; the outcome is %+v", called, c.called, outcome)
 				}
 				if waited := time.Since(begun); waited > 7*time.Second {
-					t.Errorf("it waited for %s", waited)
+					t.Errorf("the call waited for %s", waited)
 				}
 				if c.called && (outcome.Err != nil || outcome.Waited < c.opens-time.Nanosecond) {
 					t.Errorf("the timeout is not extended by the time it waited: %+v", outcome)
@@ -92,7 +92,7 @@ func TestOnlyLimitedHandlersNeedASlot(t *testing.T) {
 	})
 }
 
-func TestACallThatIsRefusedAtTheGateGivesItsSlotBack(t *testing.T) {
+func TestACallThatGivesUpAtTheGateReleasesItsSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &registry.Handler{ID: "h"}
 		e := NewEntrance(registry.Set{h}, 1)
@@ -101,7 +101,7 @@ func TestACallThatIsRefusedAtTheGateGivesItsSlotBack(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := e.For(h, nil)(ctx); err == nil {
-			t.Error("a closed gate lets a call pass")
+			t.Error("a call passed a closed gate")
 		}
 		open.Store(true)
 		if _, err := e.For(h, nil)(t.Context()); err != nil {

@@ -17,32 +17,32 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// Runner runs the handlers of one object for one cause.
+// Runner runs the handlers of one object for one cause. It is used for one pass.
 type Runner struct {
 	Reason         cause.Reason
 	Lifecycle      registry.Lifecycle
 	DefaultBackoff time.Duration
 	Log            *slog.Logger
-	Observe        Observer  // nil for nobody
-	Entrance       *Entrance // that every call passes; may be nil
+	Observe        Observer  // may be nil
+	Entrance       *Entrance // may be nil
 
-	State *progress.State // of all handlers; updated
+	State *progress.State // the records of all handlers; the runner updates it
 
-	// Urgent tells which handlers are to be called now even if they are delayed;
-	// nil for none.
+	// Urgent reports whether a delayed handler must be called now. nil means never.
 	Urgent func(id string) bool
 
-	// Load reads the records of sub-handlers, which are known only when they
-	// are declared.
+	// Load loads the records of sub-handlers, whose ids are known only when their
+	// parent declares them.
 	Load func(ctx context.Context, ids []string) (map[string]storage.Record, error)
-	// Request makes the request for one call, with everything except what belongs to
-	// the call.
+	// Request returns a new request. The runner sets the fields that belong to the
+	// individual call.
 	Request func() *registry.Request
-	// Cause is the cause as a handler sees it. parent is that of the handler which
-	// declared it; nil for top-level handlers. nil means that all see the same.
+	// Cause returns the cause as a handler sees it. parent is the cause of the parent
+	// handler; nil means a top-level handler. A nil Cause means that all handlers
+	// see the cause of the request.
 	Cause func(id string, parent *cause.Cause) *cause.Cause
 
-	mu      sync.Mutex // of the state and the calls, while handlers run in parallel
+	mu      sync.Mutex // protects State, calls and failure while handlers run in parallel
 	calls   []*call
 	failure error
 }
@@ -51,32 +51,31 @@ type Runner struct {
 type call struct {
 	handler *registry.Handler
 	cause   *cause.Cause
-	parent  *call // whose sub-handler it is; nil for top-level handlers
+	parent  *call // the call of the parent handler; nil means a top-level handler
 	subs    *subs
 	attempt Attempt
 	before  storage.Record // the record before the call
-	patch   *patch.Patch   // what the handler asked for
-	result  *patch.Patch   // what it returned; nil for nothing
+	patch   *patch.Patch   // the changes that the handler requested
+	result  *patch.Patch   // the handler's result in the status; nil means none
 }
 
-// Part is the change that one call asked for.
+// Part is the change that one call requested, with its result.
 type Part struct {
-	Handler string // its id
+	Handler string // the id
 	Patch   patch.Patch
-	// Refuse makes the refusal of the change the outcome of the call: the handler
-	// failed with this error. nil means that the change is only dropped.
+	// Refuse turns the outcome of the call into this error, because the API server
+	// refused the change. nil means that the refused change is only dropped.
 	Refuse func(error)
 }
 
-// Ran returns how many calls were made, sub-handlers included.
+// Ran returns the number of calls, including those of sub-handlers.
 func (r *Runner) Ran() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.calls)
 }
 
-// Finished returns the ids of the handlers that finished in this pass,
-// sub-handlers included.
+// Finished returns the ids of the handlers and sub-handlers that finished in this pass.
 func (r *Runner) Finished() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,9 +88,9 @@ func (r *Runner) Finished() []string {
 	return ids
 }
 
-// Parts returns the changes that the calls asked for, with their results, in the
-// order of declaration; those of sub-handlers before those of their parents.
-// handlers are the declared ones.
+// Parts returns the changes that the calls requested, with their results. They are in
+// the order of declaration; sub-handlers precede their parents. handlers has the
+// declared handlers.
 func (r *Runner) Parts(handlers registry.Set) []Part {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,6 +116,7 @@ func (r *Runner) Parts(handlers registry.Set) []Part {
 	return parts
 }
 
+// top returns the call of the top-level handler.
 func (c *call) top() *call {
 	for c.parent != nil {
 		c = c.parent
@@ -124,13 +124,15 @@ func (c *call) top() *call {
 	return c
 }
 
-// Pass runs once those of the handlers, which must be selected in the state,
-// that are due and chosen by the lifecycle. An error means that the framework
-// failed, not a handler.
+// Pass calls each handler once that is due and that the lifecycle chooses. All handlers
+// must be selected in the state. Pass does not return the errors of handlers: its error
+// means that the framework failed.
 func (r *Runner) Pass(ctx context.Context, handlers registry.Set) error {
 	return r.pass(ctx, nil, handlers, r.Lifecycle, 1)
 }
 
+// pass calls the chosen handlers on behalf of the parent call, which is nil for
+// top-level handlers. At most parallel calls run concurrently.
 func (r *Runner) pass(ctx context.Context, parent *call, handlers registry.Set, lifecycle registry.Lifecycle, parallel int) error {
 	byID := map[string]*registry.Handler{}
 	for _, h := range handlers {
@@ -157,6 +159,7 @@ func (r *Runner) pass(ctx context.Context, parent *call, handlers registry.Set, 
 	return r.failure
 }
 
+// due returns the handlers that are due now, including urgent ones.
 func (r *Runner) due(handlers registry.Set) []registry.Due {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -175,7 +178,7 @@ func (r *Runner) due(handlers registry.Set) []registry.Due {
 	return due
 }
 
-// call makes one attempt of one handler and notes its outcome.
+// call makes one attempt of one handler and records its outcome.
 func (r *Runner) call(ctx context.Context, parent *call, h *registry.Handler) {
 	c := &call{handler: h, parent: parent}
 	c.subs = &subs{runner: r, parent: c}
@@ -216,7 +219,7 @@ func (r *Runner) call(ctx context.Context, parent *call, h *registry.Handler) {
 	r.note(c, req, c.attempt.Make(ctx))
 }
 
-// note keeps the outcome of a call.
+// note records the outcome of a call.
 func (r *Runner) note(c *call, req *registry.Request, outcome Outcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -232,7 +235,7 @@ func (r *Runner) note(c *call, req *registry.Request, outcome Outcome) {
 	}
 }
 
-// conclude makes the outcome of a call a part of the state.
+// conclude updates the state with the outcome of a call.
 func (r *Runner) conclude(c *call, outcome Outcome) {
 	now := time.Now()
 	if outcome.Void || c.subs.failed {
@@ -246,9 +249,9 @@ func (r *Runner) conclude(c *call, outcome Outcome) {
 	}, now)
 }
 
-// refuse makes an error the outcome of a call whose change the API server refused.
-// Its patch and its result are dropped. Handlers that have it as a sub-handler are
-// unfinished if it is.
+// refuse turns the outcome of a call into an error, because the API server refused its
+// change. Its patch and its result are dropped. If the handler is retried, its parents
+// become unfinished.
 func (r *Runner) refuse(c *call, err error) {
 	outcome := c.attempt.Refused(err)
 	r.mu.Lock()
@@ -267,8 +270,8 @@ func (r *Runner) refuse(c *call, err error) {
 	}
 }
 
-// waited returns for how long the call waited without running, as far as that
-// counts: for the timeout only.
+// waited returns the wait before the call. It is 0 for handlers without a timeout,
+// because only the timeout depends on it.
 func waited(h *registry.Handler, o Outcome) time.Duration {
 	if !h.Limits.Timeout.Set {
 		return 0
@@ -276,8 +279,8 @@ func waited(h *registry.Handler, o Outcome) time.Duration {
 	return o.Waited
 }
 
-// Deliver puts a handler's result into the status. The fields of an object are
-// merged with those that other calls have put there.
+// Deliver puts a handler's result into the status, under the handler's id. The fields
+// of an object are merged with those of earlier calls.
 func Deliver(p *patch.Patch, id string, result any) {
 	if fields, ok := result.(map[string]any); ok {
 		for key, v := range fields {
@@ -290,7 +293,8 @@ func Deliver(p *patch.Patch, id string, result any) {
 	p.Set(result, "status", id)
 }
 
-// ToJSON makes what JSON decodes to of a user's value.
+// ToJSON converts a user's value to the value that its JSON decodes to. A value that
+// cannot be encoded is a [registry.PermanentError].
 func ToJSON(v any) (any, error) {
 	if v == nil {
 		return nil, nil

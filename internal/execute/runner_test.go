@@ -20,7 +20,7 @@ import (
 
 func everything(due []registry.Due) []registry.Due { return due }
 
-// newRunner makes a runner for creation handlers, which are selected.
+// newRunner returns a runner with the creation handlers selected.
 func newRunner(handlers registry.Set) *Runner {
 	state := progress.New(nil)
 	state.Select(handlers.IDs(), cause.Create, time.Now())
@@ -45,7 +45,7 @@ func asking(id string, err error) *registry.Handler {
 	})
 }
 
-func TestAPassCallsWhatTheLifecycleChooses(t *testing.T) {
+func TestAPassCallsTheHandlersThatTheLifecycleChooses(t *testing.T) {
 	var calls []string
 	note := func(_ context.Context, r *registry.Request) error {
 		calls = append(calls, r.Handler.ID+" "+r.Key())
@@ -92,7 +92,7 @@ func TestDelayedHandlersAreCalledWhenTheyAreUrgent(t *testing.T) {
 	})
 }
 
-func TestThePartsAreInTheOrderOfDeclarationWithSubHandlersFirst(t *testing.T) {
+func TestPartsAreInTheOrderOfDeclarationWithSubHandlersFirst(t *testing.T) {
 	parent := handler("p", func(ctx context.Context, r *registry.Request) error {
 		r.Patch.Set("p", "spec", "by")
 		return r.RunSubs(ctx, []*registry.Handler{asking("p/s", nil)}, registry.SubOptions{})
@@ -115,7 +115,7 @@ func TestThePartsAreInTheOrderOfDeclarationWithSubHandlersFirst(t *testing.T) {
 	}
 	by := func(id string) map[string]any { return map[string]any{"by": id} }
 	want := []part{
-		{"z", map[string]any{"spec": by("z")}}, // its result is dropped
+		{"z", map[string]any{"spec": by("z")}}, // the handler failed, so its result is dropped
 		{"p/s", map[string]any{"spec": by("p/s"), "status": map[string]any{"p/s": map[string]any{"of": "p/s"}}}},
 		{"p", map[string]any{"spec": by("p")}},
 		{"a", map[string]any{"spec": by("a"), "status": map[string]any{"a": map[string]any{"of": "a"}}}},
@@ -128,7 +128,7 @@ func TestThePartsAreInTheOrderOfDeclarationWithSubHandlersFirst(t *testing.T) {
 	}
 }
 
-func TestARefusedChangeIsTheOutcomeOfItsHandlerAndOfItsParents(t *testing.T) {
+func TestARefusedChangeFailsItsHandlerAndReopensItsParents(t *testing.T) {
 	parent := handler("p", func(ctx context.Context, r *registry.Request) error {
 		r.Result = "done"
 		return r.RunSubs(ctx, []*registry.Handler{asking("p/s", nil), asking("p/t", nil)}, registry.SubOptions{})
@@ -202,8 +202,8 @@ func TestAParentWaitsForItsSubHandlers(t *testing.T) {
 	})
 }
 
-// The records of sub-handlers are found by the record of their parent only.
-func TestAParentThatIsInterruptedByTheStopRefersToItsSubHandlers(t *testing.T) {
+// The records of sub-handlers can be found only through the record of their parent.
+func TestAnInterruptedParentRefersToItsSubHandlers(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	inner := handler("p/a/b", func(context.Context, *registry.Request) error {
 		stop(ErrStopping)
@@ -232,7 +232,7 @@ func TestSubHandlersThatAreUpToDateAreNotCalled(t *testing.T) {
 	top := &cause.Cause{Reason: cause.Create}
 	r.Cause = func(id string, parent *cause.Cause) *cause.Cause {
 		if (parent == top) != (id != "p") {
-			t.Errorf("the cause of %s is asked for with %v", id, parent)
+			t.Errorf("the cause of %s is requested with the parent %v", id, parent)
 		}
 		switch id {
 		case "p":
@@ -247,7 +247,7 @@ func TestSubHandlersThatAreUpToDateAreNotCalled(t *testing.T) {
 	}
 }
 
-func TestTheFrameworkFailsIfSubHandlersCannotBeLoaded(t *testing.T) {
+func TestAPassFailsIfSubHandlersCannotBeLoaded(t *testing.T) {
 	down := errors.New("the storage is down")
 	declared := registry.Set{handler("p", func(ctx context.Context, r *registry.Request) error {
 		return r.RunSubs(ctx, []*registry.Handler{asking("p/a", nil)}, registry.SubOptions{})
@@ -285,7 +285,7 @@ func TestResultsAreDeliveredToTheStatus(t *testing.T) {
 	}
 }
 
-// recorded is the message of a record.
+// recorded returns the message of a record.
 func recorded(r storage.Record) string {
 	if r.Message == nil {
 		return ""
@@ -293,7 +293,7 @@ func recorded(r storage.Record) string {
 	return *r.Message
 }
 
-func TestTheTimeoutOfAHandlerDoesNotCountWhatItWaited(t *testing.T) {
+func TestWaitingDoesNotCountForTheTimeout(t *testing.T) {
 	for _, timeout := range []registry.Opt[time.Duration]{{}, some(time.Minute)} {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
@@ -312,7 +312,7 @@ func TestTheTimeoutOfAHandlerDoesNotCountWhatItWaited(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatDoesNotFitIsReportedAsAnEvent(t *testing.T) {
+func TestAnUndecodableObjectIsReportedAsAnEvent(t *testing.T) {
 	h := asking("a", &registry.UndecodableError{Err: errors.New("spec.size is a text")})
 	r := newRunner(registry.Set{h})
 	var posted []string
@@ -329,6 +329,6 @@ func TestAnObjectThatDoesNotFitIsReportedAsAnEvent(t *testing.T) {
 		t.Errorf("got %q", posted)
 	}
 	if record := r.State.Record("a"); record.Retries != 0 || len(r.State.Due([]string{"a"}, time.Now())) != 0 {
-		t.Errorf("it counts, or is due at once: %+v", record)
+		t.Errorf("the attempt counts, or the handler is due at once: %+v", record)
 	}
 }

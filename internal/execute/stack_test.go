@@ -23,7 +23,7 @@ func (a Attempt) panicking() error {
 	return err
 }
 
-func TestTheStackOfAPanicBeginsWithTheFramesOfTheUser(t *testing.T) {
+func TestPanicStackStartsWithTheUsersFrames(t *testing.T) {
 	for name, fn := range map[string]func(){
 		"brokenByAValue": brokenByAValue, "brokenByTheRuntime": brokenByTheRuntime, "brokenByNil": brokenByNil,
 		"brokenAgain": brokenAgain,

@@ -9,7 +9,7 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// subs are the sub-handlers that one call has run.
+// subs has the sub-handlers that one call has run.
 type subs struct {
 	runner *Runner
 	parent *call
@@ -17,14 +17,14 @@ type subs struct {
 	failed bool // the framework could not run them
 }
 
-// manySubs is where sub-handlers become too many for one object: each has a
-// record on it, and annotations have a limit.
+// manySubs is the number of sub-handlers from which a warning is logged: each has a
+// record on the object, and the size of annotations is limited.
 const manySubs = 900
 
 // run makes a pass over sub-handlers on behalf of the call.
 func (s *subs) run(ctx context.Context, handlers []*registry.Handler, how registry.SubOptions) error {
 	if len(handlers) >= manySubs {
-		s.runner.Log.Warn("So many sub-handlers may not fit on one object: make the parts objects of their own, with handlers of their own.",
+		s.runner.Log.Warn("So many sub-handlers may not fit on one object: split the work into child objects with their own handlers.",
 			"handler", s.parent.handler.ID, "sub-handlers", len(handlers))
 	}
 	handlers = s.runner.concerned(handlers, s.parent.cause)
@@ -41,8 +41,8 @@ func (s *subs) run(ctx context.Context, handlers []*registry.Handler, how regist
 	return s.unfinished()
 }
 
-// concerned returns the sub-handlers that are not up to date: those that saw the
-// present state already, in a handling before this one, are left out.
+// concerned returns the sub-handlers that are not up to date. Sub-handlers that saw the
+// current state in an earlier handling are omitted.
 func (r *Runner) concerned(handlers registry.Set, parent *cause.Cause) registry.Set {
 	if r.Cause == nil {
 		return handlers
@@ -56,7 +56,7 @@ func (r *Runner) concerned(handlers registry.Set, parent *cause.Cause) registry.
 	return concerned
 }
 
-// enlist makes the sub-handlers take part in the handling.
+// enlist loads the records of the sub-handlers and adds them to the handling.
 func (s *subs) enlist(ctx context.Context, handlers registry.Set) error {
 	r := s.runner
 	records, err := r.Load(ctx, handlers.IDs())
@@ -80,8 +80,8 @@ func (s *subs) enlist(ctx context.Context, handlers registry.Set) error {
 	return nil
 }
 
-// unfinished tells that some of the sub-handlers must be called again; nil if
-// none.
+// unfinished returns a [registry.UnfinishedError] if some of the sub-handlers must be
+// called again, and nil otherwise.
 func (s *subs) unfinished() error {
 	s.runner.mu.Lock()
 	defer s.runner.mu.Unlock()
@@ -92,7 +92,7 @@ func (s *subs) unfinished() error {
 	return &registry.UnfinishedError{Delay: delay.Is}
 }
 
-// refs are the ids of the sub-handlers on all levels.
+// refs returns the ids of the sub-handlers on all levels.
 func (s *subs) refs() []string {
 	return append(s.runner.State.Subs(s.ids), s.ids...)
 }

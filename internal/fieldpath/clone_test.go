@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestACloneIsEqualAndSharesNothing(t *testing.T) {
+func TestCloneIsADeepCopy(t *testing.T) {
 	original := func() map[string]any {
 		return map[string]any{"a": map[string]any{"b": []any{"c", map[string]any{"d": 1.5}}}, "e": true, "f": nil}
 	}
@@ -19,6 +19,6 @@ func TestACloneIsEqualAndSharesNothing(t *testing.T) {
 	list[1].(map[string]any)["d"] = "changed"
 	delete(clone, "e")
 	if !reflect.DeepEqual(given, original()) {
-		t.Errorf("a change of the clone changes the original: %v", given)
+		t.Errorf("modifying the clone modified the original: %v", given)
 	}
 }

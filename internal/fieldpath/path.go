@@ -1,8 +1,8 @@
-// Package fieldpath names places inside of JSON objects and reads, writes and
-// removes what is there.
+// Package fieldpath reads, sets and removes values at paths inside of decoded JSON
+// objects.
 //
-// A path is a list of keys. Only objects are descended into: items of lists
-// have no paths, in the same way as a merge patch cannot address them.
+// A path is a list of keys. It leads only through objects: list items have no paths,
+// and merge patches cannot address them either.
 package fieldpath
 
 import (
@@ -11,17 +11,16 @@ import (
 	"strings"
 )
 
-// Path is the keys that lead from the root of an object to a value, outermost
-// first. The empty path is the root itself.
+// Path has the keys from the root of an object to a value, outermost first. The empty
+// path is the root itself.
 type Path []string
 
-// Parse reads a path as people write it: keys joined by dots ("spec.size"), or
-// a JSON pointer when it begins with a slash, which is the form for keys that
-// contain dots ("/metadata/labels/app.kubernetes.io~1name"; "~1" is a slash,
-// "~0" a tilde).
+// Parse parses a path in one of two forms: keys joined by dots ("spec.size"), or a JSON
+// pointer, which starts with a slash. The pointer is for keys that contain dots, as in
+// "/metadata/labels/app.kubernetes.io~1name"; "~1" is a slash, "~0" a tilde.
 //
-// Unlike [Split] it is strict: the empty path, empty keys, and other uses of
-// the tilde in a pointer are errors, as each of them is a slip of the pen.
+// Unlike [Split] it is strict: the empty path, empty keys, and other uses of the tilde
+// in a pointer are errors, because they are most likely typos.
 func Parse(s string) (Path, error) {
 	if s == "" {
 		return nil, fmt.Errorf("the path is empty")
@@ -39,20 +38,20 @@ func Parse(s string) (Path, error) {
 	return path, nil
 }
 
-// Split cuts a dotted path at every dot, with no escapes and no checks: it is
-// Kopf's reading of such strings. The empty string is one empty key.
+// Split splits a dotted path at every dot, without escapes and checks, as Kopf does. The
+// empty string is one empty key.
 func Split(s string) Path {
 	return strings.Split(s, ".")
 }
 
-// String joins the keys by dots, as Kopf does in handler ids. The result is
-// ambiguous if keys contain dots; see [Path.Pointer] for the form that is not.
+// String joins the keys with dots, as Kopf does in handler ids. The result is ambiguous
+// if keys contain dots; [Path.Pointer] is not.
 func (p Path) String() string {
 	return strings.Join(p, ".")
 }
 
-// Pointer returns the path as a JSON pointer, from which [Parse] makes the same
-// path again, except for the root and empty keys, which it does not accept.
+// Pointer returns the path as a JSON pointer. [Parse] returns the same path for it,
+// except for the root and for empty keys, which it rejects.
 func (p Path) Pointer() string {
 	var b strings.Builder
 	for _, key := range p {
@@ -62,7 +61,7 @@ func (p Path) Pointer() string {
 	return b.String()
 }
 
-// HasPrefix tells whether the path is at, or anywhere below, the given one.
+// HasPrefix reports whether the path equals prefix or is below it.
 func (p Path) HasPrefix(prefix ...string) bool {
 	return len(p) >= len(prefix) && slices.Equal(p[:len(prefix)], prefix)
 }

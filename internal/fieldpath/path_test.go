@@ -68,7 +68,7 @@ func TestPathsPrintInBothForms(t *testing.T) {
 	}
 }
 
-func TestPrefixesAreOfWholeKeys(t *testing.T) {
+func TestHasPrefixComparesWholeKeys(t *testing.T) {
 	t.Parallel()
 	path := fieldpath.Path{"spec", "size"}
 	cases := map[string]struct {

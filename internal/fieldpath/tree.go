@@ -2,9 +2,8 @@ package fieldpath
 
 import "fmt"
 
-// Lookup returns the value at the path. A missing key, or anything but an
-// object on the way, is "not found"; a null at the path itself is found.
-// The empty path finds the root.
+// Lookup returns the value at the path. It is not found if a key is missing or if a
+// parent is not an object. A null at the path is found. The empty path finds the root.
 func Lookup(root any, path ...string) (any, bool) {
 	for _, key := range path {
 		parent, ok := root.(map[string]any)
@@ -18,9 +17,8 @@ func Lookup(root any, path ...string) (any, bool) {
 	return root, true
 }
 
-// Set puts the value at the path and makes the objects on the way that are
-// missing. It fails and changes nothing if something on the way is not an
-// object, or if the path is empty.
+// Set sets the value at the path and creates missing parents. It fails and changes
+// nothing if a parent is not an object, or if the path is empty.
 func Set(root map[string]any, value any, path ...string) error {
 	if err := passable(root, path); err != nil {
 		return err
@@ -38,10 +36,10 @@ func Set(root map[string]any, value any, path ...string) error {
 	return nil
 }
 
-// Remove deletes what is at the path, and then every parent that is an empty
-// object, also if it was empty before. A path that leads nowhere is no error.
-// Remove fails and changes nothing if something on the way is not an object,
-// or if the path is empty: the root cannot be removed.
+// Remove deletes the value at the path, and then every parent that is an empty object,
+// even if it was empty before. A missing value is not an error. Remove fails and changes
+// nothing if a parent is not an object, or if the path is empty: the root cannot be
+// removed.
 func Remove(root map[string]any, path ...string) error {
 	if err := passable(root, path); err != nil {
 		return err
@@ -50,8 +48,7 @@ func Remove(root map[string]any, path ...string) error {
 	return nil
 }
 
-// Drop is [Remove] for those to whom a path that is blocked by something other
-// than an object is a path with nothing at its end.
+// Drop is [Remove] without errors: if a parent is not an object, it does nothing.
 func Drop(root map[string]any, path ...string) {
 	if passable(root, path) == nil {
 		remove(root, path)
@@ -73,8 +70,7 @@ func remove(root map[string]any, path Path) {
 	}
 }
 
-// passable tells why the path cannot be followed: it checks all before
-// anything is changed.
+// passable returns an error if the path is empty or if a parent is not an object.
 func passable(root map[string]any, path Path) error {
 	if len(path) == 0 {
 		return fmt.Errorf("the path is empty: the root can be neither set nor removed")
@@ -91,7 +87,7 @@ func passable(root map[string]any, path Path) error {
 	return nil
 }
 
-// Clone is a deep copy of decoded JSON.
+// Clone returns a deep copy of decoded JSON.
 func Clone(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -18,7 +18,7 @@ func object(t *testing.T, text string) map[string]any {
 	return m
 }
 
-func TestLookupTellsNullFromAbsent(t *testing.T) {
+func TestLookupDistinguishesNullFromAbsent(t *testing.T) {
 	t.Parallel()
 	root := object(t, `{"spec": {"size": "1G", "none": null, "list": [{"a": 1}]}}`)
 	cases := map[string]struct {
@@ -44,11 +44,11 @@ func TestLookupTellsNullFromAbsent(t *testing.T) {
 		}
 	}
 	if _, found := fieldpath.Lookup(nil, "a"); found {
-		t.Error("something is found in nothing")
+		t.Error("Lookup found a value in nil")
 	}
 }
 
-func TestSetMakesParents(t *testing.T) {
+func TestSetCreatesParents(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		root, want string
@@ -78,7 +78,7 @@ func TestSetMakesParents(t *testing.T) {
 	}
 }
 
-func TestRemoveTakesEmptiedParentsAlong(t *testing.T) {
+func TestRemoveDeletesEmptyParents(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		root, want string
@@ -115,7 +115,7 @@ func TestRemoveTakesEmptiedParentsAlong(t *testing.T) {
 	}
 }
 
-func TestErrorsNameTheBlockingPart(t *testing.T) {
+func TestErrorsNameTheBlockingParent(t *testing.T) {
 	t.Parallel()
 	err := fieldpath.Remove(object(t, `{"spec": {"a": "s"}}`), "spec", "a", "b")
 	if want := "spec.a.b: spec.a is string, not an object"; err == nil || err.Error() != want {

@@ -1,40 +1,43 @@
-// Package filter matches objects and their changes against the criteria of a
-// handler. It is pure.
+// Package filter matches objects and changes against the criteria of a handler. It is
+// pure.
 package filter
 
 import (
 	"gopf.dev/gopf/diff"
 )
 
-// Matcher tells whether a value will do; present is false if there is none.
+// Matcher reports whether a value matches. present is false if there is no value; a
+// JSON null is present.
 type Matcher func(value any, present bool) bool
 
-// Any accepts everything, and nothing.
+// Any matches every value and also a missing one.
 func Any(any, bool) bool { return true }
 
-// Present accepts whatever is there.
+// Present matches every value, including null, but not a missing one.
 func Present(_ any, present bool) bool { return present }
 
-// Absent accepts only nothing.
+// Absent matches only a missing value.
 func Absent(_ any, present bool) bool { return !present }
 
-// Equal accepts values equal to want as JSON; numbers are compared by value.
+// Equal returns a matcher of values that are equal to want as JSON. Numbers are
+// compared by value.
 func Equal(want any) Matcher {
 	return func(v any, present bool) bool { return present && diff.Equal(v, want) }
 }
 
-// Object is what filters look at.
+// Object is the view of an object that criteria need.
 type Object interface {
 	Labels() map[string]any
 	Annotations() map[string]any
 	Lookup(path ...string) (any, bool)
 }
 
-// Criteria are the filters of one handler. All of them must match.
+// Criteria has the filters of one handler. All of them must match. The zero value
+// matches every object.
 type Criteria struct {
 	Labels      []Key
 	Annotations []Key
-	Fields      []Field // of the current object
+	Fields      []Field
 }
 
 // Key is a criterion for a label or an annotation.
@@ -43,13 +46,13 @@ type Key struct {
 	Match Matcher
 }
 
-// Field is a criterion for a value inside of the object.
+// Field is a criterion for the value at a path.
 type Field struct {
 	Path  []string
 	Match Matcher
 }
 
-// Match tells whether the object as it is now meets the criteria.
+// Match reports whether the object meets all criteria.
 func (c Criteria) Match(o Object) bool {
 	return matchKeys(c.Labels, o.Labels) && matchKeys(c.Annotations, o.Annotations) && matchFields(c.Fields, o)
 }
@@ -73,21 +76,20 @@ func matchFields(fields []Field, o Object) bool {
 	return true
 }
 
-// Value is something found at a path, or the lack of it.
+// Value is the value at a path. The zero value means that there is none.
 type Value struct {
 	Is      any
 	Present bool
 }
 
-// Change is a criterion for a field over time.
+// Change is a criterion for the change of a field.
 type Change struct {
 	Path     []string
-	Value    Matcher // of the value before or after; nil asks for any value there
-	Old, New Matcher // of the value before, and after; nil for whatever
+	Value    Matcher // matches the old or the new value; nil means [Present]
+	Old, New Matcher // match the old and the new value; nil means [Any]
 }
 
-// Touches tells whether any of the values will do, whichever side of the
-// change it is on.
+// Touches reports whether c.Value matches at least one of the values.
 func (c Change) Touches(values ...Value) bool {
 	match := c.Value
 	if match == nil {
@@ -101,8 +103,8 @@ func (c Change) Touches(values ...Value) bool {
 	return false
 }
 
-// Happened tells whether the field went from a fitting value to a fitting
-// value. With moved, it must have changed, too: a null is not nothing.
+// Happened reports whether c.Old matches the old value and c.New the new one. If moved
+// is true, the values must also differ; null and a missing value are different.
 func (c Change) Happened(old, new Value, moved bool) bool {
 	if moved && old.Present == new.Present && diff.Equal(old.Is, new.Is) {
 		return false

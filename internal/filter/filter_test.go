@@ -15,8 +15,8 @@ func (o thing) Lookup(path ...string) (any, bool) {
 func TestMatchers(t *testing.T) {
 	cases := map[string]struct {
 		match         Matcher
-		one, null     bool // of the value 1, and of a null
-		other, absent bool // of the value 2, and of nothing
+		one, null     bool // the results for the value 1 and for null
+		other, absent bool // the results for the value 2 and for a missing value
 	}{
 		"Any":     {Any, true, true, true, true},
 		"Present": {Present, true, true, true, false},
@@ -60,13 +60,13 @@ func TestAChangeTouchesAValueOnEitherSide(t *testing.T) {
 		values []Value
 		want   bool
 	}{
-		"any value":         {Change{}, []Value{none, y}, true},
-		"no value":          {Change{}, []Value{none, none}, false},
-		"the value before":  {Change{Value: Equal("x")}, []Value{x, y}, true},
-		"the value after":   {Change{Value: Equal("x")}, []Value{y, x}, true},
-		"another value":     {Change{Value: Equal("x")}, []Value{y, none}, false},
-		"nothing asked for": {Change{Value: Absent}, []Value{y, none}, true},
-		"no values at all":  {Change{Value: Any}, nil, false},
+		"any value":        {Change{}, []Value{none, y}, true},
+		"no value":         {Change{}, []Value{none, none}, false},
+		"the value before": {Change{Value: Equal("x")}, []Value{x, y}, true},
+		"the value after":  {Change{Value: Equal("x")}, []Value{y, x}, true},
+		"another value":    {Change{Value: Equal("x")}, []Value{y, none}, false},
+		"a missing value":  {Change{Value: Absent}, []Value{y, none}, true},
+		"no values at all": {Change{Value: Any}, nil, false},
 	}
 	for name, c := range cases {
 		if got := c.change.Touches(c.values...); got != c.want {
@@ -84,16 +84,16 @@ func TestAChangeHappensFromOneValueToAnother(t *testing.T) {
 		want     bool
 	}{
 		"anything":                   {Change{}, x, y, true, true},
-		"it must move, and does not": {Change{}, x, x, true, false},
-		"it need not move":           {Change{}, x, x, false, true},
-		"a null is not nothing":      {Change{}, null, none, true, true},
+		"unchanged, but must change": {Change{}, x, x, true, false},
+		"unchanged, and may be":      {Change{}, x, x, false, true},
+		"from null to missing":       {Change{}, null, none, true, true},
 		"from x":                     {Change{Old: Equal("x")}, x, y, true, true},
 		"not from x":                 {Change{Old: Equal("x")}, y, x, true, false},
 		"to x":                       {Change{New: Equal("x")}, y, x, true, true},
 		"not to x":                   {Change{New: Equal("x")}, x, y, true, false},
 		"from x to y":                {Change{Old: Equal("x"), New: Equal("y")}, x, y, true, true},
-		"from x to nothing":          {Change{Old: Equal("x"), New: Equal("y")}, x, none, true, false},
-		"from nothing to y":          {Change{Old: Equal("x"), New: Equal("y")}, none, y, true, false},
+		"from x to missing":          {Change{Old: Equal("x"), New: Equal("y")}, x, none, true, false},
+		"from missing to y":          {Change{Old: Equal("x"), New: Equal("y")}, none, y, true, false},
 	}
 	for name, c := range cases {
 		if got := c.change.Happened(c.old, c.new, c.moved); got != c.want {

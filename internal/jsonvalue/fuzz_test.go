@@ -14,8 +14,7 @@ var seeds = []string{
 	`[[[[[[[[]]]]]]]]`, `{"metadata":{"name":"a"}}`, "\xff", `"\xff"`, `{"\u0061":9223372036854775808}`,
 }
 
-// Valid JSON is decoded as the standard library decodes it, and encoded again as
-// the same value.
+// Valid JSON must decode as with the standard library, and must encode to the same value.
 func FuzzDecode(f *testing.F) {
 	for _, s := range seeds {
 		f.Add([]byte(s))
@@ -44,8 +43,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// A stream cuts texts at the same places however they arrive, and valid ones
-// into valid values.
+// A stream must split a text in the same way however it arrives, and valid JSON into
+// valid values.
 func FuzzStream(f *testing.F) {
 	for _, s := range seeds {
 		f.Add([]byte(s))
@@ -62,7 +61,7 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// A text within the limits stays within them when it is decoded.
+// A text that passes Check must be within the limits when it is decoded.
 func FuzzCheck(f *testing.F) {
 	for _, s := range seeds {
 		f.Add([]byte(s), uint16(1), uint16(1))

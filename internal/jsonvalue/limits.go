@@ -5,30 +5,29 @@ import (
 	"fmt"
 )
 
-// Bounds on JSON that comes from objects. They are checked before anything is
-// decoded, because decoded values take up to a hundred times as much memory as
-// their text, and because a deep nesting is expensive for everything that
-// descends into it.
+// Limits of JSON texts from objects. They are checked before decoding: decoded values
+// take up to a hundred times the memory of their text, and recursion into deeply nested
+// values is expensive.
 const (
-	// MaxStored is the number of bytes that a stored text may have, unpacked: the
-	// base, a record or the handling note. An API server stores no larger objects.
+	// MaxStored limits the bytes of stored text after decompression: the base, a
+	// record or the handling note. API servers do not store larger objects.
 	MaxStored = 2 << 20
-	// MaxObject is the number of bytes that an object may have. It is more than API
-	// servers store, because JSON is longer than their own formats.
+	// MaxObject limits the bytes of an object. It is higher than the limit of API
+	// servers, because JSON is longer than their storage formats.
 	MaxObject = 16 << 20
-	// MaxDepth is the number of levels.
+	// MaxDepth limits the levels of nesting.
 	MaxDepth = 1000
-	// MaxValues is the number of values on all levels. A JSON object counts as four,
-	// because decoded ones take the most memory.
+	// MaxValues limits the number of values on all levels. A JSON object counts as four,
+	// because decoded objects take the most memory.
 	MaxValues = 1 << 18
 
 	// objectValues is the number of values that a JSON object counts as.
 	objectValues = 4
 )
 
-// LimitError says that a JSON text exceeds a bound.
+// LimitError means that a JSON text exceeds a limit.
 type LimitError struct {
-	What  string // bytes, levels or values
+	What  string // "bytes", "levels" or "values"
 	Limit int
 }
 
@@ -36,9 +35,9 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("it has more than %d %s", e.Limit, e.What)
 }
 
-// Check returns a [*LimitError] if the text has more bytes than the limit, or more
-// levels or values than are allowed. It does not decode the text and does not
-// notice syntax errors. Ordinary texts cost little more than counting brackets.
+// Check returns a [*LimitError] if the text has more bytes than the limit, more levels
+// than [MaxDepth], or more values than [MaxValues]. It does not decode the text and
+// ignores syntax errors. For ordinary texts it costs little more than counting brackets.
 func Check(text []byte, limit int) error {
 	if len(text) > limit {
 		return &LimitError{"bytes", limit}
@@ -47,7 +46,7 @@ func Check(text []byte, limit int) error {
 		return nil
 	}
 	if len(text) < 2*MaxValues && bytes.Count(text, []byte("{"))+bytes.Count(text, []byte("[")) <= MaxDepth {
-		return nil // a value takes two bytes at least
+		return nil // a value takes at least two bytes
 	}
 	depth, values := 0, 1
 	for i := 0; i < len(text); i++ {
@@ -80,8 +79,8 @@ func Check(text []byte, limit int) error {
 	return nil
 }
 
-// stringEnd returns the number of bytes up to the end of a JSON string, the closing
-// quote included; -1 if it has none. The text begins behind the opening quote.
+// stringEnd returns the length of a JSON string, including the closing quote. It is -1
+// if the string has no end. The text must start after the opening quote.
 func stringEnd(text []byte) int {
 	for at := 0; ; {
 		quote := bytes.IndexByte(text[at:], '"')

@@ -10,9 +10,9 @@ import (
 //
 //   - An integer that fits becomes an int64.
 //   - A number with a fraction or an exponent becomes a float64.
-//   - An integer beyond int64 becomes a float64 if Go writes that float64 with the
-//     same digits. API servers written in Go send no other ones: they keep such
-//     integers as float64. This is also what the Kubernetes libraries decode.
+//   - An integer beyond int64 becomes a float64 if Go formats that float64 with the
+//     same digits. API servers written in Go send no others, because they keep such
+//     integers as float64. The Kubernetes libraries decode them in the same way.
 //   - Any other integer becomes a [json.Number], which keeps all of its digits.
 //
 // It fails if the number exceeds the range of float64.
@@ -24,7 +24,7 @@ func Number(text string) (any, error) {
 		return n, nil
 	}
 	f, err := strconv.ParseFloat(text, 64)
-	// From 22 digits on, Go writes an exponent. With the sign, those are more characters.
+	// Go formats floats from 22 digits on with an exponent; 22 characters include a sign.
 	if err == nil && len(text) <= 22 && strconv.FormatFloat(f, 'f', -1, 64) == text && f < 1e21 {
 		return f, nil
 	}

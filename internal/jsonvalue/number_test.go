@@ -26,7 +26,7 @@ func TestIntegersKeepAllDigits(t *testing.T) {
 		"18446744073709551615":           json.Number("18446744073709551615"),
 		"18446744073709552000":           18446744073709552000.0,
 		"100000000000000000000":          1e20,
-		"1000000000000000000000":         json.Number("1000000000000000000000"), // Go writes 1e+21
+		"1000000000000000000000":         json.Number("1000000000000000000000"), // Go formats it as 1e+21
 		"123456789012345678901234567890": json.Number("123456789012345678901234567890"),
 		"1.0":                            1.0,
 		"1e3":                            1e3,
@@ -42,9 +42,9 @@ func TestIntegersKeepAllDigits(t *testing.T) {
 	}
 }
 
-// Integers of any length come out as they went in. What an API server sends for
-// numbers comes out as the same text.
-func TestNumbersAreWrittenAsTheyWereRead(t *testing.T) {
+// Integers of any length, and all numbers that an API server sends, must encode to the
+// same text.
+func TestNumbersEncodeToTheSameText(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	roundTrip := func(text string) {
@@ -73,7 +73,7 @@ func TestNumbersAreWrittenAsTheyWereRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var stored any // as API servers do
+		var stored any // API servers store it like this
 		if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &stored); err != nil {
 			t.Fatal(err)
 		}

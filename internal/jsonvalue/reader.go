@@ -1,5 +1,5 @@
-// Package jsonvalue reads JSON: piece by piece without decoding, or into maps,
-// lists and plain values.
+// Package jsonvalue reads JSON, either piece by piece without decoding, or into maps,
+// lists and plain values. It preserves the values of all numbers.
 package jsonvalue
 
 import (
@@ -12,19 +12,20 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Reader reads one JSON text. It is from a pool: making one costs more than most
-// readings. Names that occur twice in an object are not noticed, and the last
-// one counts: servers send none, and looking for them takes half of the time.
+// Reader reads one JSON text. Readers are pooled, because creating one costs more than
+// most reads. Of duplicate names in an object, the last one counts: servers send none,
+// and detecting them would double the time.
 type Reader struct {
 	jsontext.Decoder
 
 	buf   bytes.Buffer
-	names [256]string // of fields, by a hash
+	names [256]string // cached field names, by a hash
 }
 
 var readers = sync.Pool{New: func() any { return new(Reader) }}
 
-// Read begins to read the text, without copying it. The reader is to be closed.
+// Read returns a reader of the text, which it does not copy. The caller must close the
+// reader, and must not modify the text before.
 func Read(text []byte) *Reader {
 	r := readers.Get().(*Reader)
 	r.buf = *bytes.NewBuffer(text)
@@ -32,15 +33,15 @@ func Read(text []byte) *Reader {
 	return r
 }
 
-// Close lets go of the text.
+// Close returns the reader to the pool. It must not be used afterwards.
 func (r *Reader) Close() {
 	r.buf = bytes.Buffer{} //mutate:skip it only frees the text earlier
 	r.Reset(&r.buf)        //mutate:skip it only frees the text earlier
 	readers.Put(r)         //mutate:skip it only saves memory
 }
 
-// Each calls fn for every field of the object that comes next; fn consumes the
-// value, with which the name becomes invalid.
+// Each calls fn for every field of the next value, which must be an object. fn must
+// consume the field's value; the name is valid only until then.
 func (r *Reader) Each(fn func(name []byte) error) error {
 	if _, err := r.ReadToken(); err != nil {
 		return err
@@ -58,23 +59,23 @@ func (r *Reader) Each(fn func(name []byte) error) error {
 	return err
 }
 
-// unquoted is the text of a JSON string, in place unless it has escapes.
+// unquoted returns the text of a JSON string. It allocates only if there are escapes.
 func unquoted(s jsontext.Value) []byte {
 	if bytes.IndexByte(s, '\\') < 0 { //mutate:skip the first byte is a quote, and unquoting is only slower
 		return s[1 : len(s)-1]
 	}
-	text, _ := jsontext.AppendUnquote(nil, s) // the decoder has checked it
+	text, _ := jsontext.AppendUnquote(nil, s) // the decoder has validated it
 	return text
 }
 
-// Decode returns the first JSON value of the text.
+// Decode decodes the first JSON value of the text and ignores the rest.
 func Decode(text []byte) (any, error) {
 	r := Read(text)
 	defer r.Close()
 	return r.Value()
 }
 
-// Object returns the JSON object that the text consists of; nil for null.
+// Object decodes a text that consists of one JSON object. For null it returns nil.
 func Object(text []byte) (map[string]any, error) {
 	r := Read(text)
 	defer r.Close()
@@ -83,17 +84,17 @@ func Object(text []byte) (map[string]any, error) {
 		return nil, err
 	}
 	if _, err := r.ReadToken(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows after the JSON value")
+		return nil, errors.New("unexpected text after the JSON value")
 	}
 	fields, ok := v.(map[string]any)
 	if !ok && v != nil {
-		return nil, errors.New("it is not a JSON object")
+		return nil, errors.New("not a JSON object")
 	}
 	return fields, nil
 }
 
-// Of returns what decoding the JSON of v yields. Struct tags and MarshalJSON
-// count, and no number changes its value.
+// Of encodes v as JSON and decodes it. It respects struct tags and MarshalJSON, and
+// preserves the values of numbers.
 func Of(v any) (any, error) {
 	text, err := json.Marshal(v)
 	if err != nil {

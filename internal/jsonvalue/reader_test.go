@@ -9,7 +9,7 @@ import (
 	"gopf.dev/gopf/internal/jsonvalue"
 )
 
-func TestObjectTakesNothingButOneObject(t *testing.T) {
+func TestObjectAcceptsOnlyOneObject(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("n", 40)
 	for text, want := range map[string]map[string]any{
@@ -17,7 +17,7 @@ func TestObjectTakesNothingButOneObject(t *testing.T) {
 		` {"a": [1, {"b": null}]} `:    {"a": []any{int64(1), map[string]any{"b": nil}}},
 		`{"": true, "` + long + `":2}`: {"": true, long: int64(2)},
 		`{"a\u0062\"": "\u0063"}`:      {`ab"`: "c"},
-		`{"a":1e999}`:                  {"a": json.Number("1e999")}, // it must not hide the other fields
+		`{"a":1e999}`:                  {"a": json.Number("1e999")}, // this number must not hide the other fields
 	} {
 		if got, err := jsonvalue.Object([]byte(text)); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %v, %v", text, got, err)
@@ -30,7 +30,7 @@ func TestObjectTakesNothingButOneObject(t *testing.T) {
 	}
 }
 
-func TestNamesOfFieldsAreTheirOwn(t *testing.T) {
+func TestCachedFieldNamesAreNotConfused(t *testing.T) {
 	t.Parallel()
 	r := jsonvalue.Read([]byte(`{"abc":1,"adc":2,"x":3}{"acb":4,"abc":5}`))
 	defer r.Close()
@@ -41,7 +41,7 @@ func TestNamesOfFieldsAreTheirOwn(t *testing.T) {
 	}
 }
 
-func TestOfIsWhatDecodingTheJSONYields(t *testing.T) {
+func TestOfDecodesTheEncodedValue(t *testing.T) {
 	t.Parallel()
 	type value struct {
 		N uint64 `json:"n"`
@@ -56,7 +56,7 @@ func TestOfIsWhatDecodingTheJSONYields(t *testing.T) {
 	}
 }
 
-func TestNegativeIntegersOf22DigitsKeepThem(t *testing.T) {
+func TestNegativeIntegersOf22DigitsKeepAllDigits(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"-1000000000000000000000", "-999999999999999999999", "999999999999999999999", "1000000000000000000000"} {
 		if got, err := jsonvalue.Number(text); err != nil || got != json.Number(text) {

@@ -7,52 +7,49 @@ import (
 	"slices"
 )
 
-// Stream cuts JSON that arrives over a connection into values. It checks only the
-// structure around them: what is inside of a value is for the caller to check. So
-// one value that cannot be decoded does not hide the values behind it, and there is
-// no limit of their depth.
+// Stream splits JSON that arrives over a connection into values. It checks only the
+// structure around them; the caller must check the values. One value that cannot be
+// decoded therefore does not hide the values after it, and their depth is not limited.
 type Stream struct {
 	source io.Reader
-	max    int    // bytes of a value
-	buf    []byte // what was read
-	pos    int    // what was consumed of it
-	name   []byte // of the field at hand
-	depth  int    // objects and arrays that were entered
-	err    error  // of the source
+	max    int    // the maximum number of bytes of a value
+	buf    []byte // bytes from the source
+	pos    int    // the number of consumed bytes of buf
+	name   []byte // the name of the current field
+	depth  int    // the number of objects and arrays around the current position
+	err    error  // the error of the source
 }
 
-// NewStream cuts what the source delivers into values of at most so many bytes.
+// NewStream returns a stream of the values of the source. Values with more bytes than
+// largest are skipped; see [TooLongError].
 func NewStream(source io.Reader, largest int) *Stream {
 	return &Stream{source: source, max: largest}
 }
 
-// SyntaxError says that the structure of a JSON text is wrong.
+// SyntaxError means that the structure of a JSON text is wrong.
 type SyntaxError struct{ text string }
 
 func (e *SyntaxError) Error() string { return "invalid JSON: " + e.text }
 
-// TooLongError says that a value was skipped because of its length. Head is how it
-// begins.
+// TooLongError means that a value was skipped because of its length.
 type TooLongError struct {
-	Head []byte
+	Head []byte // the first bytes of the value, at most 1 MiB
 	LimitError
 }
 
-// maxHead bounds the head of values that are too long: the metadata of an object.
+// maxHead limits the head of skipped values. It should cover the metadata of an object.
 const maxHead = 1 << 20
 
-// smallBuffer is the size of the buffer to begin with, and largeBuffer the size
-// from which on it is not kept when it is empty.
 const (
-	smallBuffer = 16 << 10  //mutate:skip any size will do
-	largeBuffer = 256 << 10 //mutate:skip any size will do
+	smallBuffer = 16 << 10  //mutate:skip any initial size works
+	largeBuffer = 256 << 10 //mutate:skip an empty buffer above this size is released
 )
 
-// Inside reports whether an object or array was entered whose end has not come.
+// Inside reports whether the current position is inside of an object or array.
 func (s *Stream) Inside() bool { return s.depth > 0 }
 
-// Peek returns the first byte of what comes next. At the end of the text it returns
-// io.EOF, within an object or array io.ErrUnexpectedEOF.
+// Peek returns the next byte that is not white space. At the end of the text it returns
+// io.EOF, or io.ErrUnexpectedEOF inside of an object or array.
 func (s *Stream) Peek() (byte, error) {
 	for {
 		for s.pos < len(s.buf) {
@@ -72,8 +69,8 @@ func (s *Stream) Peek() (byte, error) {
 	}
 }
 
-// Object calls fn for every field of the object that comes next, with the name as
-// it is written, in quotes. fn must consume the value.
+// Object calls fn for every field of the next value, which must be an object. The name
+// is quoted, as in the text. fn must consume the field's value.
 func (s *Stream) Object(fn func(name []byte) error) error {
 	return s.each('{', '}', func() error {
 		if c, err := s.Peek(); err != nil {
@@ -97,10 +94,11 @@ func (s *Stream) Object(fn func(name []byte) error) error {
 	})
 }
 
-// Array calls fn before every value of the array that comes next. fn must consume
-// the value.
+// Array calls fn for every item of the next value, which must be an array. fn must
+// consume the item.
 func (s *Stream) Array(fn func() error) error { return s.each('[', ']', fn) }
 
+// each calls fn for each element between the brackets of the next value.
 func (s *Stream) each(opening, closing byte, fn func() error) error {
 	switch c, err := s.Peek(); {
 	case err != nil:
@@ -136,7 +134,7 @@ func (s *Stream) unexpected(c byte) error {
 	return &SyntaxError{fmt.Sprintf("unexpected %q", c)}
 }
 
-// Skip consumes the next value.
+// Skip consumes the next value, which may be too long.
 func (s *Stream) Skip() error {
 	_, err := s.Value()
 	var long *TooLongError
@@ -146,9 +144,8 @@ func (s *Stream) Skip() error {
 	return err
 }
 
-// Value returns the next value as it is written. It is valid until something else
-// is read. A value that is too long is consumed all the same; the error is then a
-// [*TooLongError].
+// Value returns the bytes of the next value. They are valid until the next call of a
+// method. A value that is too long is consumed, and the error is a [*TooLongError].
 func (s *Stream) Value() ([]byte, error) {
 	switch c, err := s.Peek(); {
 	case err != nil:
@@ -157,7 +154,7 @@ func (s *Stream) Value() ([]byte, error) {
 		return nil, s.unexpected(c)
 	}
 	cut := cutter{}
-	length := 0 // of the value so far
+	length := 0 // the length of the value so far
 	var long *TooLongError
 	for {
 		n, ended := cut.next(s.buf[s.pos+length:])
@@ -190,7 +187,7 @@ func (s *Stream) Value() ([]byte, error) {
 	return value, nil
 }
 
-// more reads more bytes. What was not consumed stays.
+// more reads more bytes and keeps those that were not consumed.
 func (s *Stream) more() error {
 	if s.err != nil {
 		return s.err
@@ -221,17 +218,17 @@ func (s *Stream) more() error {
 	return s.err
 }
 
-// cutter finds the end of a value in a text that comes in pieces.
+// cutter finds the end of a value in a text that arrives in pieces.
 type cutter struct {
 	depth    int
-	begun    bool
+	started  bool
 	scalar   bool // neither an object, nor an array, nor a string
 	inString bool
 	escaped  bool
 }
 
-// next consumes another piece. It returns how much of it belongs to the value, and
-// whether that is its end.
+// next consumes another piece. It returns the number of bytes that belong to the value,
+// and whether the value ends there.
 func (c *cutter) next(piece []byte) (n int, ended bool) {
 	for i := 0; i < len(piece); i++ {
 		if c.inString {
@@ -269,14 +266,14 @@ func (c *cutter) next(piece []byte) (n int, ended bool) {
 				return i, true
 			}
 		default:
-			c.scalar = c.scalar || !c.begun
+			c.scalar = c.scalar || !c.started
 		}
-		c.begun = true
+		c.started = true
 	}
 	return len(piece), false
 }
 
-// rest consumes the rest of a string. It returns its length with the closing quote.
+// rest consumes the rest of a string. It returns the length with the closing quote.
 func (c *cutter) rest(piece []byte) (n int, closed bool) {
 	for i, b := range piece {
 		switch {

@@ -13,8 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// cut returns the values of a text: the items of arrays and the fields of objects
-// on the first level.
+// cut returns the items of arrays and the fields of objects on the first level.
 func cut(source io.Reader, largest int) (values []string, err error) {
 	s := NewStream(source, largest)
 	take := func() error {
@@ -52,7 +51,7 @@ func cut(source io.Reader, largest int) (values []string, err error) {
 	}
 }
 
-func TestStreamsAreCutIntoValues(t *testing.T) {
+func TestStreamSplitsTextsIntoValues(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("[", 50_000) + strings.Repeat("]", 50_000)
 	var numbers, large []string // larger than the first buffer, and than one that is kept
@@ -74,11 +73,11 @@ func TestStreamsAreCutIntoValues(t *testing.T) {
 		"fields":               {text: `{"a":1,"b" : "\"}\\","c":{"d":"\\"}}`, want: []string{`"a":`, "1", `"b":`, `"\"}\\"`, `"c":`, `{"d":"\\"}`}},
 		"texts in a row":       {text: `{"a":1}{"b":2}` + "\n3 true", want: []string{`"a":`, "1", `"b":`, "2", "3", "true"}},
 		"any depth":            {text: "[" + deep + ",1]", want: []string{deep, "1"}},
-		"damage inside":        {text: `[{"a":nul,,},1]`, want: []string{`{"a":nul,,}`, "1"}},
+		"invalid inside":       {text: `[{"a":nul,,},1]`, want: []string{`{"a":nul,,}`, "1"}},
 		"no comma":             {text: `[1 2]`, want: []string{"1"}, err: `invalid JSON: unexpected '2'`},
 		"a comma too many":     {text: `[1,]`, want: []string{"1"}, err: `invalid JSON: unexpected ']'`},
 		"a comma first":        {text: `[,1]`, err: `invalid JSON: unexpected ','`},
-		"a name that is none":  {text: `{1:2}`, err: `invalid JSON: unexpected '1'`},
+		"a number as a name":   {text: `{1:2}`, err: `invalid JSON: unexpected '1'`},
 		"no colon":             {text: `{"a" 1}`, err: `invalid JSON: unexpected '1'`},
 		"the wrong bracket":    {text: `[1}`, want: []string{"1"}, err: `invalid JSON: unexpected '}'`},
 		"the end in a string":  {text: `["a`, err: "unexpected EOF"},
@@ -97,12 +96,12 @@ func TestStreamsAreCutIntoValues(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for way, source := range map[string]io.Reader{
-				"at once":          strings.NewReader(c.text),
-				"byte by byte":     iotest.OneByteReader(strings.NewReader(c.text)),
-				"with its end":     iotest.DataErrReader(strings.NewReader(c.text)),
-				"in halves":        iotest.HalfReader(strings.NewReader(c.text)),
-				"long spaces":      io.MultiReader(strings.NewReader(strings.Repeat(" ", 100_000)), strings.NewReader(c.text)),
-				"as it is written": bytes.NewBufferString(c.text),
+				"at once":       strings.NewReader(c.text),
+				"byte by byte":  iotest.OneByteReader(strings.NewReader(c.text)),
+				"with io.EOF":   iotest.DataErrReader(strings.NewReader(c.text)),
+				"in halves":     iotest.HalfReader(strings.NewReader(c.text)),
+				"long spaces":   io.MultiReader(strings.NewReader(strings.Repeat(" ", 100_000)), strings.NewReader(c.text)),
+				"from a buffer": bytes.NewBufferString(c.text),
 			} {
 				got, err := cut(source, 1<<20)
 				if diff := cmp.Diff(c.want, got); diff != "" {
@@ -149,7 +148,7 @@ func TestLimitsAreChecked(t *testing.T) {
 		"most objects":        {"[" + strings.Repeat("{},", MaxValues/5-1) + "{}]", ""},
 		"too many objects":    {"[" + strings.Repeat("{},", MaxValues/5) + "{}]", "it has more than 262144 values"},
 		"brackets in strings": {`["` + strings.Repeat(`[{\"`, 100_000) + `\\","` + strings.Repeat(",", 500_000) + `"]`, ""},
-		"damaged":             {`["` + strings.Repeat("[", 10_000), ""},
+		"invalid":             {`["` + strings.Repeat("[", 10_000), ""},
 	} {
 		text := ""
 		if err := Check([]byte(c.text), MaxStored); err != nil {
@@ -159,8 +158,8 @@ func TestLimitsAreChecked(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, text, c.want)
 		}
 		var v any
-		if err := json.Unmarshal([]byte(c.text), &v); err != nil && name != "damaged" {
-			t.Errorf("%s: the test is wrong: %v", name, err)
+		if err := json.Unmarshal([]byte(c.text), &v); err != nil && name != "invalid" {
+			t.Errorf("%s: the text of the test is not valid JSON: %v", name, err)
 		}
 	}
 }

@@ -2,8 +2,8 @@ package jsonvalue
 
 import "encoding/json"
 
-// Value decodes the next value. No number changes its value: see [Number]. Numbers
-// beyond the range of float64 become a [json.Number].
+// Value decodes the next value. Numbers keep their values: see [Number]. Numbers beyond
+// the range of float64 become a [json.Number].
 func (r *Reader) Value() (any, error) {
 	switch r.PeekKind() {
 	case '{':
@@ -32,10 +32,9 @@ func (r *Reader) object() (map[string]any, error) {
 	return fields, err
 }
 
-// Field decodes the value that comes next into a map, under a name from
-// [Reader.Each].
+// Field decodes the next value into a map, under the name from [Reader.Each].
 func (r *Reader) Field(into map[string]any, name []byte) error {
-	key := r.name(name) // before the value makes it invalid
+	key := r.name(name) // reading the value invalidates the name
 	v, err := r.Value()
 	into[key] = v
 	return err
@@ -64,14 +63,14 @@ func (r *Reader) number() (any, error) {
 	}
 	n, err := Number(string(raw))
 	if err != nil {
-		// Its syntax is right, and one number must not hide the other values.
+		// The syntax is valid, and one number must not hide the other values.
 		return json.Number(raw), nil
 	}
 	return n, nil
 }
 
-// name makes a string of the name of a field. Objects of a kind have the same
-// ones, so that most are there from before.
+// name returns the name of a field as a string. Objects of one kind have the same
+// fields, so most names are cached.
 func (r *Reader) name(raw []byte) string {
 	n := len(raw)
 	if n == 0 || n > 32 { //mutate:skip long names only take more room

@@ -9,7 +9,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// The cluster's own library says how values are to be decoded.
+// The Kubernetes library is the reference for decoding.
 func TestValuesAreDecodedAsKubernetesDoes(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -23,7 +23,7 @@ func TestValuesAreDecodedAsKubernetesDoes(t *testing.T) {
 		if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &want); err != nil {
 			t.Fatal(err)
 		}
-		for range 2 { // the second time with names from before
+		for range 2 { // the second time with cached names
 			got, err := Decode([]byte(text))
 			if diff := cmp.Diff(want, got); err != nil || diff != "" {
 				t.Errorf("%s: %v, -want +got\n%s", text, err, diff)
@@ -37,7 +37,7 @@ func TestValuesAreDecodedAsKubernetesDoes(t *testing.T) {
 	}
 }
 
-func TestANumberBeyondFloatsHidesNothing(t *testing.T) {
+func TestANumberBeyondFloat64HidesNoOtherValues(t *testing.T) {
 	t.Parallel()
 	got, err := Decode([]byte(`{"a":[1e999,-1e999],"b":1}`))
 	want := map[string]any{"a": []any{json.Number("1e999"), json.Number("-1e999")}, "b": int64(1)}

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// AddFinalizer makes the operations that append the finalizer to those there
-// are; none if it is there already.
+// AddFinalizer returns the operations that append a finalizer to the current ones. It
+// returns none if the finalizer is already there.
 func AddFinalizer(there []string, finalizer string) []Op {
 	switch {
 	case slices.Contains(there, finalizer):
@@ -17,8 +17,9 @@ func AddFinalizer(there []string, finalizer string) []Op {
 	return []Op{{Op: "add", Path: "/metadata/finalizers/-", Value: finalizer}}
 }
 
-// RemoveFinalizer makes the operations that take out all occurrences of the
-// finalizer, and the list once it is empty; none if it is not there.
+// RemoveFinalizer returns the operations that remove all occurrences of a finalizer
+// from the current ones, or the whole list if it becomes empty. It returns none if the
+// finalizer is not there.
 func RemoveFinalizer(there []string, finalizer string) []Op {
 	switch {
 	case !slices.Contains(there, finalizer):
@@ -27,7 +28,7 @@ func RemoveFinalizer(there []string, finalizer string) []Op {
 		return []Op{{Op: "remove", Path: "/metadata/finalizers"}}
 	}
 	var ops []Op
-	for i, f := range slices.Backward(there) { // backwards, so that the indices stay true
+	for i, f := range slices.Backward(there) { // backwards, because removals shift later indexes
 		if f == finalizer {
 			ops = append(ops, Op{Op: "remove", Path: "/metadata/finalizers/" + strconv.Itoa(i)})
 		}

@@ -7,19 +7,19 @@ import (
 	"gopf.dev/gopf/internal/fieldpath"
 )
 
-func TestTheInverseOfAPatchPutsBackWhatItChanged(t *testing.T) {
+func TestInverseRestoresTheFieldsOfAPatch(t *testing.T) {
 	type fields = map[string]any
 	for name, c := range map[string]struct{ merge, before, since, want fields }{
-		"nothing":                    {fields{}, fields{"a": "1"}, fields{}, fields{"a": "1"}},
-		"a value":                    {fields{"a": "2"}, fields{"a": "1"}, fields{}, fields{"a": "1"}},
-		"a new value":                {fields{"b": "2"}, fields{"a": "1"}, fields{}, fields{"a": "1"}},
-		"a deletion":                 {fields{"a": nil}, fields{"a": "1"}, fields{}, fields{"a": "1"}},
-		"a deletion of nothing":      {fields{"b": nil}, fields{"a": "1"}, fields{}, fields{"a": "1"}},
-		"inside of an object":        {fields{"o": fields{"a": "2", "b": "3"}}, fields{"o": fields{"a": "1", "c": "4"}}, fields{}, fields{"o": fields{"a": "1", "c": "4"}}},
-		"a list":                     {fields{"l": []any{"x"}}, fields{"l": []any{"y", "z"}}, fields{}, fields{"l": []any{"y", "z"}}},
-		"but not what was changed":   {fields{"a": "2", "b": "2"}, fields{"a": "1", "b": "1"}, fields{"a": "3"}, fields{"a": "3", "b": "1"}},
-		"nor what was deleted since": {fields{"a": "2"}, fields{"a": "1"}, fields{"a": nil}, fields{}},
-		"nor what was put back":      {fields{"a": nil}, fields{"a": "1"}, fields{"a": "3"}, fields{"a": "3"}},
+		"nothing":                   {fields{}, fields{"a": "1"}, fields{}, fields{"a": "1"}},
+		"a value":                   {fields{"a": "2"}, fields{"a": "1"}, fields{}, fields{"a": "1"}},
+		"a new value":               {fields{"b": "2"}, fields{"a": "1"}, fields{}, fields{"a": "1"}},
+		"a deletion":                {fields{"a": nil}, fields{"a": "1"}, fields{}, fields{"a": "1"}},
+		"a deletion of nothing":     {fields{"b": nil}, fields{"a": "1"}, fields{}, fields{"a": "1"}},
+		"inside of an object":       {fields{"o": fields{"a": "2", "b": "3"}}, fields{"o": fields{"a": "1", "c": "4"}}, fields{}, fields{"o": fields{"a": "1", "c": "4"}}},
+		"a list":                    {fields{"l": []any{"x"}}, fields{"l": []any{"y", "z"}}, fields{}, fields{"l": []any{"y", "z"}}},
+		"a field changed since":     {fields{"a": "2", "b": "2"}, fields{"a": "1", "b": "1"}, fields{"a": "3"}, fields{"a": "3", "b": "1"}},
+		"a field deleted since":     {fields{"a": "2"}, fields{"a": "1"}, fields{"a": nil}, fields{}},
+		"a deleted field set since": {fields{"a": nil}, fields{"a": "1"}, fields{"a": "3"}, fields{"a": "3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := fieldpath.Clone(c.before).(map[string]any)

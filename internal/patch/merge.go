@@ -2,8 +2,9 @@ package patch
 
 import "gopf.dev/gopf/diff"
 
-// Between is the merge patch that turns one decoded object into another. It
-// is empty if they are equal.
+// Between returns the merge patch that turns one decoded object into another. It is
+// empty if they are equal. A merge patch cannot add a null, so such a difference is
+// ignored.
 func Between(before, after map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, old := range before {
@@ -24,14 +25,14 @@ func Between(before, after map[string]any) map[string]any {
 			continue
 		}
 		if !was && now == nil {
-			continue // a merge patch cannot add a null
+			continue
 		}
 		out[key] = now
 	}
 	return out
 }
 
-// Apply makes the changes of a merge patch to decoded JSON, in place.
+// Apply applies a merge patch to decoded JSON, in place.
 func Apply(fields, merge map[string]any) {
 	for key, v := range merge {
 		inner, ok := v.(map[string]any)
@@ -51,9 +52,9 @@ func Apply(fields, merge map[string]any) {
 	}
 }
 
-// Inverse is the merge patch that undoes another one: each field gets the value that
-// it had before. Fields that do not have the value of the other patch now are left
-// alone, because they were changed since.
+// Inverse returns the merge patch that undoes merge: each field gets the value that it
+// has in before. Fields that no longer have the value of merge are not touched, because
+// they were changed since.
 func Inverse(merge, before, now map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, v := range merge {
@@ -80,7 +81,7 @@ func Inverse(merge, before, now map[string]any) map[string]any {
 	return out
 }
 
-// Minus is a merge patch without the fields that another one has.
+// Minus returns a merge patch without the fields that another one has.
 func Minus(merge, other map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, v := range merge {

@@ -15,15 +15,15 @@ type Op struct {
 	Value any    `json:"value,omitzero"`
 }
 
-// Unchanged is the operation that makes a patch fail if the object is not of
-// the version any more.
+// Unchanged returns a test operation: the patch fails if the object has another
+// resource version.
 func Unchanged(version string) Op {
 	return Op{Op: "test", Path: "/metadata/resourceVersion", Value: version}
 }
 
-// Ops makes the operations that do to the decoded JSON what the merge patch
-// does. Maps that lose their last key go with it where vanishing says so; it is
-// asked with their JSON pointers.
+// Ops converts a merge patch to JSON patch operations for the decoded object fields,
+// which it does not modify. vanishing takes the JSON pointer of a map and reports
+// whether the map is removed when it loses its last key.
 func Ops(fields, merge map[string]any, vanishing func(path string) bool) []Op {
 	return ops("", fields, merge, vanishing)
 }
@@ -57,7 +57,7 @@ func ops(path string, fields, merge map[string]any, vanishing func(string) bool)
 	return out
 }
 
-// emptied tells whether a merge patch takes the last keys out of a map.
+// emptied reports whether a merge patch removes the last keys of a map.
 func emptied(fields, merge map[string]any) bool {
 	for _, v := range merge {
 		if v != nil {
@@ -72,6 +72,7 @@ func emptied(fields, merge map[string]any) bool {
 	return len(fields) > 0
 }
 
+// put returns the operation that sets a value, which replaces one that is there.
 func put(there bool, path string, value any) Op {
 	if there {
 		return Op{Op: "replace", Path: path, Value: value}

@@ -1,5 +1,5 @@
-// Package patch collects the changes to one object and puts them into the
-// forms the API takes: merge patches, and JSON patches for finalizers.
+// Package patch collects the changes to one object and converts them to merge patches,
+// or to JSON patches for finalizers. It is pure.
 package patch
 
 import (
@@ -8,18 +8,18 @@ import (
 	"gopf.dev/gopf/internal/fieldpath"
 )
 
-// Edit changes a decoded object in place. It may be called several times,
-// each time on a fresh copy of the newest object.
+// Edit modifies a decoded object in place. It may be called several times, each time
+// with a new copy of the newest object.
 type Edit func(fields map[string]any)
 
-// Patch is what is to change in one object. The zero value changes nothing.
-// It is not safe for concurrent use.
+// Patch has the changes to one object. The zero value changes nothing. It is not safe
+// for concurrent use.
 type Patch struct {
 	merge map[string]any
 	edits []Edit
 }
 
-// Set makes the value at the path; nil deletes what is there.
+// Set sets the value at the path; nil deletes the field. The path must not be empty.
 func (p *Patch) Set(v any, path ...string) {
 	if p.merge == nil {
 		p.merge = map[string]any{}
@@ -36,10 +36,9 @@ func (p *Patch) Set(v any, path ...string) {
 	at[path[len(path)-1]] = v
 }
 
-// Merge makes v, the JSON of a value, part of what is at the path: maps are
-// merged key by key, anything else is replaced.
-//
-// Without a path, v must be a map, and becomes part of the whole patch.
+// Merge merges v, a decoded JSON value, into the patch at the path: maps are merged key
+// by key, other values are replaced. Without a path, v must be a map and is merged into
+// the whole patch.
 func (p *Patch) Merge(v any, path ...string) {
 	fields, ok := v.(map[string]any)
 	if len(path) == 0 {
@@ -62,8 +61,8 @@ func (p *Patch) Merge(v any, path ...string) {
 	}
 }
 
-// Remove takes the path out of the patch, so that it leaves it alone, along
-// with parents that become empty. It does not delete anything in the object.
+// Remove removes the path from the patch, and parents that become empty. The patch then
+// does not touch the field; use [Patch.Set] with nil to delete it from the object.
 func (p *Patch) Remove(path ...string) { remove(p.merge, path) }
 
 func remove(at map[string]any, path []string) {
@@ -81,7 +80,7 @@ func remove(at map[string]any, path []string) {
 	}
 }
 
-// Lookup finds what the patch says about the path; a deletion is a nil found.
+// Lookup returns the value of the patch at the path. A deletion is found as nil.
 func (p *Patch) Lookup(path ...string) (any, bool) {
 	var v any = p.merge
 	for _, key := range path {
@@ -96,14 +95,14 @@ func (p *Patch) Lookup(path ...string) (any, bool) {
 	return v, true
 }
 
-// Edit adds a function to be run on the newest object before sending.
+// Edit adds a function that runs on the newest object before the patch is sent.
 func (p *Patch) Edit(fn Edit) { p.edits = append(p.edits, fn) }
 
-// Edits are the functions added, in their order.
+// Edits returns the added functions, in the order of addition.
 func (p *Patch) Edits() []Edit { return p.edits }
 
-// Fold runs the edits on a copy of the decoded object and returns the merge patch
-// that has their effect as well. The explicit changes come first.
+// Fold returns one merge patch with the explicit changes and the effect of the edits.
+// It runs the edits on a copy of the decoded object, after the explicit changes.
 func (p *Patch) Fold(object map[string]any) map[string]any {
 	if len(p.edits) == 0 {
 		return p.merge
@@ -120,10 +119,10 @@ func (p *Patch) Fold(object map[string]any) map[string]any {
 	return folded.merge
 }
 
-// Empty tells whether there is nothing to send.
+// Empty reports whether the patch has neither changes nor edits.
 func (p *Patch) Empty() bool { return len(p.merge) == 0 && len(p.edits) == 0 }
 
-// Absorb adds the changes of another patch behind those of this one.
+// Absorb adds the changes and edits of another patch after those of p.
 func (p *Patch) Absorb(other *Patch) {
 	for key, v := range other.merge {
 		p.Merge(v, key)
@@ -131,12 +130,12 @@ func (p *Patch) Absorb(other *Patch) {
 	p.edits = append(p.edits, other.edits...)
 }
 
-// Fields is the merge patch as decoded JSON, without the edits. It is the
-// caller's only to read.
+// Fields returns the merge patch as decoded JSON, without the edits. The caller must
+// not modify it.
 func (p *Patch) Fields() map[string]any { return p.merge }
 
-// Split separates the part for the status endpoint from the rest; either may
-// be empty.
+// Split returns the merge patch in two: for the status subresource, and for the rest of
+// the object. Either may be empty. Edits are ignored.
 func (p *Patch) Split() (main, status map[string]any) {
 	main = maps.Clone(p.merge)
 	if v, ok := main["status"]; ok {

@@ -34,7 +34,7 @@ func TestAPatchCollectsChanges(t *testing.T) {
 		"fields instead of a value": {func(p *Patch) { p.Set(1, "o"); p.Merge(fields{"a": 2}, "o") }, fields{"o": fields{"a": 2}}},
 		"removed again":             {func(p *Patch) { p.Set(1, "o", "a"); p.Set(2, "b"); p.Remove("o", "a") }, fields{"b": 2}},
 		"removed beside others":     {func(p *Patch) { p.Set(1, "o", "a"); p.Set(2, "o", "b"); p.Remove("o", "a") }, fields{"o": fields{"b": 2}}},
-		"removed what is not there": {func(p *Patch) { p.Set(1, "a"); p.Remove("o", "a"); p.Remove("a", "b") }, fields{"a": 1}},
+		"removed a missing path":    {func(p *Patch) { p.Set(1, "a"); p.Remove("o", "a"); p.Remove("a", "b") }, fields{"a": 1}},
 		"absorbed":                  {func(p *Patch) { p.Set(1, "o", "a"); var q Patch; q.Set(2, "o", "b"); p.Absorb(&q) }, fields{"o": fields{"a": 1, "b": 2}}},
 	}
 	for name, c := range cases {
@@ -47,7 +47,7 @@ func TestAPatchCollectsChanges(t *testing.T) {
 	}
 }
 
-func TestAPatchTellsWhatItSays(t *testing.T) {
+func TestLookupFindsValuesAndDeletions(t *testing.T) {
 	var p Patch
 	p.Set(nil, "o", "a")
 	for path, want := range map[[2]string]bool{{"o", "a"}: true, {"o", "b"}: false, {"x", "a"}: false} {
@@ -97,55 +97,74 @@ func TestTheStatusIsSplitOff(t *testing.T) {
 
 func TestBetweenIsThePatchFromOneObjectToAnother(t *testing.T) {
 	for name, c := range map[string]struct{ before, after, want fields }{
-		"equal":                  {fields{"a": 1}, fields{"a": 1}, fields{}},
-		"changed":                {fields{"a": 1}, fields{"a": 2}, fields{"a": 2}},
-		"added":                  {fields{}, fields{"a": fields{"b": 1}}, fields{"a": fields{"b": 1}}},
-		"removed":                {fields{"a": 1}, fields{}, fields{"a": nil}},
-		"a null removed":         {fields{"a": nil}, fields{}, fields{}},
-		"a null added":           {fields{}, fields{"a": nil}, fields{}},
-		"changed to a null":      {fields{"a": 1}, fields{"a": nil}, fields{"a": nil}},
-		"inside":                 {fields{"o": fields{"a": 1, "b": 2}}, fields{"o": fields{"a": 1, "b": 3}}, fields{"o": fields{"b": 3}}},
-		"inside, but for a null": {fields{"o": fields{"a": 1}}, fields{"o": fields{"a": 1, "b": nil}}, fields{}},
-		"a value becomes a map":  {fields{"o": 1}, fields{"o": fields{"a": 1}}, fields{"o": fields{"a": 1}}},
-		"a map becomes a value":  {fields{"o": fields{"a": 1}}, fields{"o": 1}, fields{"o": 1}},
+		"equal":                 {fields{"a": 1}, fields{"a": 1}, fields{}},
+		"changed":               {fields{"a": 1}, fields{"a": 2}, fields{"a": 2}},
+		"added":                 {fields{}, fields{"a": fields{"b": 1}}, fields{"a": fields{"b": 1}}},
+		"removed":               {fields{"a": 1}, fields{}, fields{"a": nil}},
+		"a null removed":        {fields{"a": nil}, fields{}, fields{}},
+		"a null added":          {fields{}, fields{"a": nil}, fields{}},
+		"changed to a null":     {fields{"a": 1}, fields{"a": nil}, fields{"a": nil}},
+		"inside":                {fields{"o": fields{"a": 1, "b": 2}}, fields{"o": fields{"a": 1, "b": 3}}, fields{"o": fields{"b": 3}}},
+		"a null added inside":   {fields{"o": fields{"a": 1}}, fields{"o": fields{"a": 1, "b": nil}}, fields{}},
+		"a value becomes a map": {fields{"o": 1}, fields{"o": fields{"a": 1}}, fields{"o": fields{"a": 1}}},
+		"a map becomes a value": {fields{"o": fields{"a": 1}}, fields{"o": 1}, fields{"o": 1}},
 	} {
 		same(t, name, Between(c.before, c.after), c.want)
 	}
 }
 
-func TestMinusLeavesWhatTheOtherPatchDoesNotHave(t *testing.T) {
+func TestApply(t *testing.T) {
+	for name, c := range map[string]struct{ fields, merge, want fields }{
+		"nothing":                {fields{"a": 1}, fields{}, fields{"a": 1}},
+		"a value":                {fields{"a": 1, "b": 2}, fields{"a": 3}, fields{"a": 3, "b": 2}},
+		"a deletion":             {fields{"a": 1, "b": 2}, fields{"a": nil}, fields{"b": 2}},
+		"a deletion of nothing":  {fields{"b": 2}, fields{"a": nil}, fields{"b": 2}},
+		"inside":                 {fields{"o": fields{"a": 1, "b": 2}}, fields{"o": fields{"a": nil, "c": 3}}, fields{"o": fields{"b": 2, "c": 3}}},
+		"the last key inside":    {fields{"o": fields{"a": 1}}, fields{"o": fields{"a": nil}}, fields{"o": fields{}}},
+		"a new map":              {fields{}, fields{"o": fields{"p": fields{"a": 1, "b": nil}}}, fields{"o": fields{"p": fields{"a": 1}}}},
+		"a map replaces a value": {fields{"o": 1}, fields{"o": fields{"a": 1}}, fields{"o": fields{"a": 1}}},
+		"a list is replaced":     {fields{"l": []any{1, 2}}, fields{"l": []any{3}}, fields{"l": []any{3}}},
+	} {
+		Apply(c.fields, c.merge)
+		same(t, name, c.fields, c.want)
+	}
+}
+
+func TestMinusRemovesTheFieldsOfTheOtherPatch(t *testing.T) {
 	for name, c := range map[string]struct{ merge, other, want fields }{
-		"nothing":     {fields{"a": 1}, fields{}, fields{"a": 1}},
-		"a value":     {fields{"a": 1, "b": 2}, fields{"a": 3}, fields{"b": 2}},
-		"inside":      {fields{"o": fields{"a": 1, "b": 2}}, fields{"o": fields{"a": nil}}, fields{"o": fields{"b": 2}}},
-		"all of it":   {fields{"o": fields{"a": 1}}, fields{"o": fields{"a": 1}}, fields{}},
-		"a whole map": {fields{"o": fields{"a": 1}}, fields{"o": nil}, fields{}},
+		"nothing":         {fields{"a": 1}, fields{}, fields{"a": 1}},
+		"a value":         {fields{"a": 1, "b": 2}, fields{"a": 3}, fields{"b": 2}},
+		"inside":          {fields{"o": fields{"a": 1, "b": 2}}, fields{"o": fields{"a": nil}}, fields{"o": fields{"b": 2}}},
+		"the whole patch": {fields{"o": fields{"a": 1}}, fields{"o": fields{"a": 1}}, fields{}},
+		"a whole map":     {fields{"o": fields{"a": 1}}, fields{"o": nil}, fields{}},
 	} {
 		same(t, name, Minus(c.merge, c.other), c.want)
 	}
 }
 
-func TestOpsDoWhatTheMergePatchDoes(t *testing.T) {
+func TestOpsHaveTheEffectOfTheMergePatch(t *testing.T) {
 	all, none := func(string) bool { return true }, func(string) bool { return false }
 	for name, c := range map[string]struct {
 		fields, merge fields
 		vanishing     func(string) bool
 		want          []Op
 	}{
-		"nothing":                    {fields{"a": 1}, fields{"a": 1, "b": nil}, all, nil},
-		"add":                        {fields{}, fields{"a": 1}, all, []Op{{"add", "/a", 1}}},
-		"replace":                    {fields{"a": 1}, fields{"a": 2}, all, []Op{{"replace", "/a", 2}}},
-		"remove":                     {fields{"a": 1}, fields{"a": nil}, all, []Op{{"remove", "/a", nil}}},
-		"in their order, escaped":    {fields{}, fields{"b~/": 2, "a": 1}, all, []Op{{"add", "/a", 1}, {"add", "/b~0~1", 2}}},
-		"inside":                     {fields{"o": fields{"a": 1}}, fields{"o": fields{"b": 2}}, all, []Op{{"add", "/o/b", 2}}},
-		"the last key":               {fields{"o": fields{"a": 1}}, fields{"o": fields{"a": nil}}, all, []Op{{"remove", "/o", nil}}},
-		"the last key, but it stays": {fields{"o": fields{"a": 1}}, fields{"o": fields{"a": nil}}, none, []Op{{"remove", "/o/a", nil}}},
-		"nothing in an empty map":    {fields{"o": fields{}}, fields{"o": fields{"a": nil}}, all, nil},
-		"a new map without nulls":    {fields{}, fields{"o": fields{"a": nil, "b": 1}}, all, []Op{{"add", "/o", fields{"b": 1}}}},
-		"a new map of nulls":         {fields{}, fields{"o": fields{"a": nil}}, none, nil},
-		"a new map of nothing":       {fields{}, fields{"o": fields{}}, none, []Op{{"add", "/o", fields{}}}},
-		"no new map of nothing":      {fields{}, fields{"o": fields{}}, all, nil},
-		"a map for a value":          {fields{"o": 1}, fields{"o": fields{"a": 1}}, all, []Op{{"replace", "/o", fields{"a": 1}}}},
+		"nothing":                         {fields{"a": 1}, fields{"a": 1, "b": nil}, all, nil},
+		"add":                             {fields{}, fields{"a": 1}, all, []Op{{"add", "/a", 1}}},
+		"replace":                         {fields{"a": 1}, fields{"a": 2}, all, []Op{{"replace", "/a", 2}}},
+		"remove":                          {fields{"a": 1}, fields{"a": nil}, all, []Op{{"remove", "/a", nil}}},
+		"sorted and escaped":              {fields{}, fields{"b~/": 2, "a": 1}, all, []Op{{"add", "/a", 1}, {"add", "/b~0~1", 2}}},
+		"inside":                          {fields{"o": fields{"a": 1}}, fields{"o": fields{"b": 2}}, all, []Op{{"add", "/o/b", 2}}},
+		"the last key":                    {fields{"o": fields{"a": 1}}, fields{"o": fields{"a": nil}}, all, []Op{{"remove", "/o", nil}}},
+		"one of two keys":                 {fields{"o": fields{"a": 1, "b": 2}}, fields{"o": fields{"a": nil}}, all, []Op{{"remove", "/o/a", nil}}},
+		"one key removed, one set":        {fields{"o": fields{"a": 1}}, fields{"o": fields{"a": nil, "b": 2}}, all, []Op{{"remove", "/o/a", nil}, {"add", "/o/b", 2}}},
+		"the last key, and the map stays": {fields{"o": fields{"a": 1}}, fields{"o": fields{"a": nil}}, none, []Op{{"remove", "/o/a", nil}}},
+		"a deletion in an empty map":      {fields{"o": fields{}}, fields{"o": fields{"a": nil}}, all, nil},
+		"a new map without nulls":         {fields{}, fields{"o": fields{"a": nil, "b": 1}}, all, []Op{{"add", "/o", fields{"b": 1}}}},
+		"a new map of nulls":              {fields{}, fields{"o": fields{"a": nil}}, none, nil},
+		"a new empty map":                 {fields{}, fields{"o": fields{}}, none, []Op{{"add", "/o", fields{}}}},
+		"a new empty map that vanishes":   {fields{}, fields{"o": fields{}}, all, nil},
+		"a map replaces a value":          {fields{"o": 1}, fields{"o": fields{"a": 1}}, all, []Op{{"replace", "/o", fields{"a": 1}}}},
 	} {
 		before := fieldpath.Clone(c.fields)
 		same(t, name, Ops(c.fields, c.merge, c.vanishing), c.want)
@@ -153,17 +172,17 @@ func TestOpsDoWhatTheMergePatchDoes(t *testing.T) {
 	}
 }
 
-func TestFinalizersAreAddedOnceAndRemovedAltogether(t *testing.T) {
+func TestFinalizerOperations(t *testing.T) {
 	for name, c := range map[string]struct {
 		got  []Op
 		want string
 	}{
 		"add the first":      {AddFinalizer(nil, "f"), `[{"op":"add","path":"/metadata/finalizers","value":["f"]}]`},
 		"add another":        {AddFinalizer([]string{"x"}, "f"), `[{"op":"add","path":"/metadata/finalizers/-","value":"f"}]`},
-		"it is there":        {AddFinalizer([]string{"f"}, "f"), `null`},
-		"remove the only":    {RemoveFinalizer([]string{"f", "f"}, "f"), `[{"op":"remove","path":"/metadata/finalizers"}]`},
+		"already there":      {AddFinalizer([]string{"f"}, "f"), `null`},
+		"remove the last":    {RemoveFinalizer([]string{"f", "f"}, "f"), `[{"op":"remove","path":"/metadata/finalizers"}]`},
 		"remove from others": {RemoveFinalizer([]string{"f", "x", "f"}, "f"), `[{"op":"remove","path":"/metadata/finalizers/2"},{"op":"remove","path":"/metadata/finalizers/0"}]`},
-		"it is not there":    {RemoveFinalizer([]string{"x"}, "f"), `null`},
+		"not there":          {RemoveFinalizer([]string{"x"}, "f"), `null`},
 		"only this version":  {[]Op{Unchanged("7")}, `[{"op":"test","path":"/metadata/resourceVersion","value":"7"}]`},
 	} {
 		raw, err := json.Marshal(c.got)

@@ -17,19 +17,19 @@ import (
 // delay is the time until something is due. Unset means that nothing is.
 type delay = registry.Opt[time.Duration]
 
-// change is what one pass over an object writes to it.
+// change has everything that one pass writes to an object.
 type change struct {
-	parts     []execute.Part // the patches that handlers asked for, with their results
+	parts     []execute.Part // the patches that handlers requested, with their results
 	notes     patch.Patch    // framework records: progress, handling note, base
 	finalizer apply.Finalizer
 	due       delay        // the time until handlers are due again
-	from      *object.Body // the state that the change was made for
+	from      *object.Body // the state that the change was computed from
 
-	handling    *handling // nil if no handler could be called
+	handling    *handling // nil means that no handler could be called
 	ran         bool      // at least one handler was called
-	acted       bool      // the pass made progress although the object may stay as it is
+	acted       bool      // stored changes are sent: that is progress even if the object does not change
 	interrupted bool      // the operator stopped before all handlers were called
-	todo        bool      // the parts are stored in the note now, and sent later
+	todo        bool      // this write stores the parts in the note; they are sent later
 
 	sent  bool // an earlier attempt to send it failed
 	apart bool // the parts are sent one by one, because the API server refused them together
@@ -38,11 +38,11 @@ type change struct {
 	accepted patch.Patch    // the status fields of the parts that were not refused
 	brief    bool           // the response body of the last write may be skipped
 
-	// current returns the parts that are left after some were refused: a handler
-	// has no result if one of its sub-handlers failed. May be nil.
+	// current returns the parts that remain after some were refused: a handler has
+	// no result if one of its sub-handlers failed. May be nil.
 	current func() []execute.Part
-	// conclude decides again which records are written, after the API server refused
-	// some of the parts. May be nil.
+	// conclude computes the records again after the API server refused some of the
+	// parts. May be nil.
 	conclude func(context.Context) error
 	// written is called when everything is written. May be nil.
 	written func()
@@ -56,7 +56,7 @@ func (c *change) asked() *patch.Patch {
 	return joint(c.parts)
 }
 
-// joint returns one patch of all parts.
+// joint returns one patch with the changes of all parts.
 func joint(parts []execute.Part) *patch.Patch {
 	if len(parts) == 1 {
 		return &parts[0].Patch
@@ -68,20 +68,20 @@ func joint(parts []execute.Part) *patch.Patch {
 	return all
 }
 
-// maxPasses is the number of writes in one turn after which the object lets others go
-// first.
+// maxPasses limits the passes of one turn. After that, other objects get their turns.
 const maxPasses = 20
 
-// change handles the object until nothing is due now: it calls handlers, writes what
-// they asked for, and continues with the state that the write returned. It returns the
-// last state and the delay until something is due again. Changes that event handlers
-// asked for are sent with the first write; asked is nil afterwards.
+// change handles the object until nothing is due now: it calls handlers, writes the
+// changes that they requested, and continues with the state that the write returned. It
+// returns the last state and the delay until something is due again. asked has the
+// changes that event handlers requested. They are sent with the first write; *asked is
+// nil afterwards.
 func (p *Processor) change(ctx context.Context, m *Memory, state *object.Body, why Occasion, asked *[]execute.Part) (last *object.Body, due delay, err error) {
 	last = state
 	var spent cost
 	defer func() { p.report(m, state, &spent) }()
 	defer func() {
-		if v := recover(); v != nil { // filters, lifecycles and storages are users' code
+		if v := recover(); v != nil { // filters, lifecycles and storages may be the user's code
 			err = &panicError{v, execute.PanicStack()}
 		}
 	}()
@@ -129,8 +129,8 @@ func (p *Processor) change(ctx context.Context, m *Memory, state *object.Body, w
 	return last, registry.Some(time.Duration(0)), nil
 }
 
-// begin prepares one pass over the object. It returns true if the bytes of the object
-// show that nothing is due, so that no pass is necessary.
+// begin starts one pass over the object. It returns true if the bytes of the object
+// show that nothing is due: then no pass is necessary.
 func (p *Processor) begin(ctx context.Context, m *Memory, body *object.Body, why *Occasion, asked *[]execute.Part) (settled bool) {
 	m.actOn(body.ResourceVersion)
 	m.unchecked = false
@@ -148,11 +148,11 @@ func (p *Processor) begin(ctx context.Context, m *Memory, body *object.Body, why
 		*asked = append(m.busy.asked, *asked...)
 		m.busy.asked = nil
 	}
-	p.noteMarks(m, body)
+	p.noteTraces(m, body)
 	return false
 }
 
-// result collects what decides how a turn continues after a write.
+// result collects the facts from which [next] decides how the turn continues.
 func (p *Processor) result(before, after *object.Body, c *change, resent bool) result {
 	r := result{
 		stale: after.Stale(), resent: resent, stopping: p.stopping(),
@@ -166,7 +166,7 @@ func (p *Processor) result(before, after *object.Body, c *change, resent bool) r
 
 // brief reports whether the response body of this write may be skipped. It may if the
 // write has only framework records and nothing is due: the watch event then confirms it.
-// A change that a handler asked for is verified in the response.
+// A change that a handler requested is verified in the response.
 func (p *Processor) brief(c *change, body *object.Body) bool {
 	if c.due.Set || c.interrupted || body.Deleting || c.finalizer.Add || c.finalizer.Remove || !p.hasBytesTest() || p.stopping() {
 		return false
@@ -177,7 +177,7 @@ func (p *Processor) brief(c *change, body *object.Body) bool {
 	return len(asked.Edits()) == 0 && len(main) == 0 && (len(status) == 0 || len(notes) > 0 && p.Resource.HasStatus())
 }
 
-// writeAsked writes the changes that event handlers asked for, and nothing else.
+// writeAsked writes the changes that event handlers requested, and nothing else.
 func (p *Processor) writeAsked(ctx context.Context, m *Memory, body *object.Body, asked []execute.Part) {
 	ctx, cancel := p.lasting(ctx)
 	defer cancel()
@@ -185,7 +185,7 @@ func (p *Processor) writeAsked(ctx context.Context, m *Memory, body *object.Body
 	for _, part := range asked {
 		after, err := p.apply(ctx, applier, body, &part.Patch, &patch.Patch{}, apply.Finalizer{})
 		if err != nil && !errors.Is(err, apply.ErrGone) {
-			applier.Log.Error("The change that an event handler asked for cannot be written, and is dropped.", "handler", part.Handler, "error", err)
+			applier.Log.Error("Dropped the change of an event handler, because it could not be written.", "handler", part.Handler, "error", err)
 			continue
 		}
 		body = after
@@ -205,7 +205,7 @@ func (p *Processor) prepare(ctx context.Context, m *Memory, body *object.Body, w
 			return nil, err
 		}
 		m.busy.unsaved = nil
-		if err != nil { // the deletion does not wait for the storage: the outcomes stay in memory
+		if err != nil { // a deletion does not wait for the storage: the outcomes stay in memory
 			m.busy.refused, *asked, c = c.handling, append(c.parts, *asked...), nil
 		}
 	}
@@ -222,13 +222,13 @@ func (p *Processor) prepare(ctx context.Context, m *Memory, body *object.Body, w
 	defer func() { spent.add(s, time.Since(began)) }()
 	s.wake, s.fresh, s.asked = why.Wake, why.Event != nil, *asked
 	if c, err = s.decide(ctx, s.updateDaemons(why.Event != nil)); err == nil || m.busy != nil && m.busy.unsaved != nil {
-		*asked = nil // they are in the change
+		*asked = nil // the change contains them
 	}
 	return c, err
 }
 
-// unsent returns the change that could not be written in an earlier turn; nil if there
-// is none. If the API server refused its records, a new state of the object is handled
+// unsent returns the change that could not be written in an earlier turn. nil means
+// none. If the API server refused its records, a new state of the object is handled
 // instead, with these records in memory. The same holds for an object that is being
 // deleted, in any state: its deletion must not depend on being able to save.
 func (m *Memory) unsent(isEvent bool) *change {
@@ -267,7 +267,7 @@ func (p *Processor) write(ctx context.Context, m *Memory, body *object.Body, c *
 		err = errors.New("the API server did not keep the finalizer: an admission webhook may remove it")
 	}
 	if after != body && (err == nil || !newer(m.version, after.ResourceVersion)) {
-		m.version, m.responded = after.ResourceVersion, true // also after an error: a part may have been written
+		m.version, m.responded = after.ResourceVersion, true // even after an error, because a part may have been written
 	}
 	if err != nil {
 		return after, err
@@ -300,14 +300,14 @@ func (m *Memory) actOn(version string) {
 }
 
 // lasting returns a context for recording outcomes. It outlives the handlers' context
-// by the configured grace.
+// by [Config.WriteGrace].
 func (p *Processor) lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(p.Config.WriteGrace, cancel) })
 	return lasting, func() { stop(); cancel() }
 }
 
-// stopping reports whether no new work may start, at least for now.
+// stopping reports whether the operator is stopping or paused. No new work may start then.
 func (p *Processor) stopping() bool {
 	select {
 	case <-p.Stopping:

@@ -9,21 +9,19 @@ import (
 )
 
 const (
-	// costlyTime and costlyMemory are what a turn may take before it is logged with
-	// its object.
+	// costlyTime and costlyMemory are the thresholds above which a turn is logged.
 	costlyTime   = 10 * time.Second
 	costlyMemory = 64 << 20
-	// smallBody is the size of an object that cannot take much memory as decoded
-	// values.
+	// smallBody is the size below which the memory for decoded values does not matter.
 	smallBody = 256 << 10
 )
 
-// cost is what a turn took in the framework's own code.
+// cost is the time and memory that a turn took in the framework's own code.
 //
-// Go does not tell the CPU time of a goroutine. The time on the clock stands for
-// it, without the time of handlers and requests; filters and storages count. Nor
-// does Go tell the memory of a goroutine, so that is an estimate: the size of the
-// object, and of its essence and its base as decoded values.
+// Go does not measure the CPU time of a goroutine. The elapsed time stands for it,
+// without the time of handlers and requests; filters and storages count. Go does not
+// measure the memory of a goroutine either. It is estimated: the size of the object,
+// plus its essence and its base as decoded values.
 type cost struct {
 	time   time.Duration
 	memory int
@@ -34,12 +32,13 @@ func (c *cost) add(s *view, took time.Duration) {
 	c.time += took - s.handlerTime
 	memory := s.body.Size() + footprint(s.base)
 	if s.body.Size() >= smallBody {
-		memory += 2 * footprint(s.cause.New) // for handlers all of the object is decoded
+		memory += 2 * footprint(s.cause.New) // handlers get the whole object decoded
 	}
-	c.memory = max(c.memory, memory) // the next pass begins with other values
+	c.memory = max(c.memory, memory) // each pass decodes its own values
 }
 
-// report logs the object of an expensive turn, once as a warning.
+// report logs an expensive turn with its object: the first one as a warning, later
+// ones at DEBUG.
 func (p *Processor) report(m *Memory, body *object.Body, c *cost) {
 	if c.time < costlyTime && c.memory < costlyMemory {
 		return

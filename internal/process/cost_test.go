@@ -8,8 +8,8 @@ import (
 	"gopf.dev/gopf/internal/jsonvalue"
 )
 
-// Not parallel: it counts what the process allocates.
-func TestTheMemoryOfDecodedValuesIsEstimated(t *testing.T) {
+// Not parallel: it measures the allocations of the process.
+func TestFootprintEstimatesTheMemoryOfDecodedValues(t *testing.T) {
 	for name, text := range map[string]string{
 		"objects": `[` + strings.Repeat(`{"a":0},`, 100_000) + `{}]`,
 		"wide":    `[{"a":1,"b":2,"c":3,"d":"text","e":5,"f":6,"g":7,"h":8}` + strings.Repeat(`,{"a":1,"b":2,"c":3,"d":"text","e":5,"f":6,"g":7,"h":8}`, 20_000) + `]`,

@@ -13,8 +13,8 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// decide determines what is due for the object, has it done, and returns the change
-// to be written. stopping is the time until the next stage of stopping daemons.
+// decide runs the handlers that are due and returns the change to write. stopping is
+// the time until the next stage of stopping daemons.
 func (v *view) decide(ctx context.Context, stopping delay) (*change, error) {
 	v.staying = stopping
 	v.asking = v.request()
@@ -22,7 +22,7 @@ func (v *view) decide(ctx context.Context, stopping delay) (*change, error) {
 	interested, mustBlock := v.interested()
 	switch {
 	case mustBlock && !v.blocked && !v.body.Deleting:
-		return v.addFinalizer(c), nil // it must be there before anything is done
+		return v.addFinalizer(c), nil // it must precede all side effects
 	case !mustBlock && v.blocked:
 		if !v.memory.guarded {
 			v.Notices.removesFinalizer(v.log, v.Config.Finalizer, v.base != nil, false)
@@ -32,8 +32,8 @@ func (v *view) decide(ctx context.Context, stopping delay) (*change, error) {
 		c.finalizer.Still = func(now *object.Body) bool { return v.unblocks(ctx, now) }
 		return c, nil
 	case interested && v.cause.Reason == cause.Create && v.memory.handled:
-		v.memory.handled = false // until it is again
-		if c.due = v.undone("What the operator had stored on the object is gone, so it is handled as a new one. If another operator handles the same objects, stop one of them or let them meet at a peering; if another client removes annotations, let it keep those of the operator."); c.due.Set {
+		v.memory.handled = false // until the next handling completes
+		if c.due = v.undone("What the operator had stored on the object is gone, so it is handled as a new object. If another operator handles the same objects, stop one of them or use a peering; if another client removes annotations, configure it to keep the operator's annotations."); c.due.Set {
 			return c, nil
 		}
 	}
@@ -50,7 +50,7 @@ func (v *view) decide(ctx context.Context, stopping delay) (*change, error) {
 	}
 	c.conclude = func(ctx context.Context) error { return v.conclude(ctx, c, conclude) }
 	if err = c.conclude(ctx); err != nil && c.ran {
-		v.memory.pend().unsaved = c // its handlers must not run again for that
+		v.memory.pend().unsaved = c // a failed save must not repeat the handlers
 	}
 	return c, err
 }
@@ -76,9 +76,9 @@ func (v *view) unblocks(ctx context.Context, now *object.Body) bool {
 	return !mustBlock
 }
 
-// conclude completes a change after handlers have run: their outcomes are saved,
-// and the finalizer is removed if nothing requires it any more. It is called again
-// if the API server refused a change that a handler asked for.
+// conclude completes a change after handlers have run: it saves their outcomes, and
+// removes the finalizer if nothing requires it. It is called again if the API server
+// refused the change of a handler.
 func (v *view) conclude(ctx context.Context, c *change, handled func(context.Context) error) error {
 	c.notes, c.due, c.finalizer.Remove, c.written = patch.Patch{}, delay{}, false, nil
 	if err := v.removeForeign(ctx, c); err != nil {
@@ -88,8 +88,7 @@ func (v *view) conclude(ctx context.Context, c *change, handled func(context.Con
 		return err
 	}
 	if v.staying.Set {
-		// They go on by themselves and wake the object when they end: there is no
-		// need to look more often than this.
+		// Daemons wake the object when they end, so polling may be slow.
 		c.due = sooner(c.due, registry.Some(max(v.staying.Is, 100*time.Millisecond)))
 	}
 	if v.body.Deleting && v.blocked && !c.due.Set && !c.interrupted {
@@ -105,12 +104,12 @@ func (v *view) conclude(ctx context.Context, c *change, handled func(context.Con
 	return nil
 }
 
-// guard puts the finalizer on the object; if another client removed it, with delays
-// that grow each time.
+// addFinalizer puts the finalizer on the object. If another client removed it, the
+// delay before it is restored grows each time.
 func (v *view) addFinalizer(c *change) *change {
 	if v.memory.guarded {
 		v.memory.guarded = false
-		if c.due = v.undone("The finalizer of the operator is gone, and is put on the object again. If another operator handles the same objects, stop one of them or let them meet at a peering; if another client removes finalizers, let it keep that of the operator."); c.due.Set {
+		if c.due = v.undone("The finalizer of the operator is gone; restoring it. If another operator handles the same objects, stop one of them or use a peering; if another client removes finalizers, configure it to keep the operator's finalizer."); c.due.Set {
 			return c
 		}
 	}
@@ -120,7 +119,7 @@ func (v *view) addFinalizer(c *change) *change {
 	return c
 }
 
-// sooner is the shorter of two delays, of which either may be unset.
+// sooner returns the shorter of two delays. Either may be unset.
 func sooner(a, b delay) delay {
 	if !a.Set || b.Set && b.Is < a.Is {
 		return b
@@ -128,8 +127,9 @@ func sooner(a, b delay) delay {
 	return a
 }
 
-// undone handles the removal of our finalizer or annotations by another client.
-// They are restored with growing delays, so that the two do not fight in a loop.
+// undone handles the removal of our finalizer or annotations by another client. It
+// returns a growing delay before they are restored. Without it, the operator and the
+// client would fight in a loop.
 func (v *view) undone(complaint string) delay {
 	v.memory.undone = min(v.memory.undone, 253) + 1
 	v.log.Warn(complaint, "times", v.memory.undone)
@@ -139,8 +139,8 @@ func (v *view) undone(complaint string) delay {
 	return registry.Some(v.errorDelay(int(v.memory.undone) - 2))
 }
 
-// handleCause does what the reason asks for. It returns how to save the outcomes;
-// nil if there is nothing to save.
+// handleCause handles the cause. It returns a function that puts the outcomes into
+// the change; nil means that there is nothing to save.
 func (v *view) handleCause(ctx context.Context, c *change) (conclude func(context.Context) error, err error) {
 	if v.cause.Reason == cause.Free {
 		v.log.Debug("Deletion, but we are done with it, and we do not care.")
@@ -155,16 +155,16 @@ func (v *view) handleCause(ctx context.Context, c *change) (conclude func(contex
 	}
 	if v.cause.Reason == cause.Noop || v.cause.Reason == cause.Resume {
 		switch {
-		case h.behind(): // first: their update may be in progress
+		case h.behind(): // checked first, because the update of these handlers may be in progress
 			h.reason = cause.Update
 		case len(h.state.Recorded(cause.Update)) > 0:
-			// A change was taken back before all handlers had seen it; but some had.
-			v.log.Info("A change was taken back while it was handled.")
+			// The object is as before the change, but some handlers have seen the change.
+			v.log.Info("A change was reverted while it was handled.")
 			return func(ctx context.Context) error { return h.takeBack(ctx, c) }, nil
 		case v.plain && v.cause.Reason == cause.Noop:
 			return func(ctx context.Context) error { return h.hideBase(ctx, c) }, nil
 		case h.stale(), h.note.Followed():
-			v.log.Debug("Removing the note about a handling that another operator has finished.")
+			v.log.Debug("Removing the note of a handling that another operator has finished.")
 			return func(ctx context.Context) error { return h.saveProgress(ctx, c, nil, []string{progress.HandlingID}) }, nil
 		case v.cause.Reason == cause.Noop:
 			v.log.Debug("Something has changed, but we are not interested (the essence is the same).")

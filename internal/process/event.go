@@ -4,36 +4,35 @@ import "gopf.dev/gopf/internal/object"
 
 // Event is one state of an object, or its deletion, as a stream delivers it.
 type Event struct {
-	Type   string // "ADDED", "MODIFIED", "DELETED", or "" for a list item
+	Type   string // "ADDED", "MODIFIED" or "DELETED"; "" marks a list item
 	Body   *object.Body
-	Missed bool // its deletion was not seen, but found out: only the identity is known
+	Missed bool // the deletion was detected by a list, not watched: only the identity is known
 
-	// Mark orders lists, watch events and writes of this process: it is the value of
-	// one counter when the event arrived, or of a list item, when the list began.
-	// What has a higher mark than a list may be newer than its items.
+	// Mark orders lists, watch events and writes of this process. It is the value of
+	// one counter when the watch event arrived; for a list item, when the list began.
+	// Events and writes with a higher mark than a list may be newer than its items.
 	Mark uint64
 
-	// List is the mark of the list that brought the object; 0 if none did. A watch
-	// event that took the place of a waiting list item has that list's mark here, and
-	// its own in Mark.
+	// List is the mark of the list that the object is from; 0 for watch events. A
+	// watch event that replaced a queued list item has that list's mark here, and its
+	// own in Mark.
 	List uint64
 
 	// Authoritative marks items of the first list after the server's versions went
 	// back. Their versions are not comparable with those known before.
 	Authoritative bool
 
-	unsettled bool // a glance did not do
+	unsettled bool // TurnIfSettled found that the object needs a turn
 }
 
-// Listed reports whether the object came with a list rather than with a change.
+// Listed reports whether the event is a list item rather than a watch event.
 func (e *Event) Listed() bool { return e.Type == "" }
 
-// Gone reports whether the object does not exist any more.
+// Gone reports whether the object no longer exists.
 func (e *Event) Gone() bool { return e.Type == "DELETED" }
 
-// Join returns the one event that stands for two of the same object, of which next
-// came last. Neither is a deletion. The newer state survives, and the fact that it
-// was listed, whichever of the two was.
+// Join merges two queued events of one object, of which next arrived last. Neither may
+// be a deletion. The newer state survives. The result counts as listed if either is.
 func (e *Event) Join(next *Event) *Event {
 	joined := *e
 	if next.supersedes(e) {
@@ -47,9 +46,9 @@ func (e *Event) Join(next *Event) *Event {
 	return &joined
 }
 
-// supersedes reports whether e, which came after former, is at least as new. A list
-// item is newer than all that came before its list began. Watch events arrive in
-// their order, but a replayed one has a lower version.
+// supersedes reports whether e, which arrived after former, is at least as new. A list
+// item is newer than everything that arrived before its list began. Watch events
+// arrive in order, but a replayed one has a lower version.
 func (e *Event) supersedes(former *Event) bool {
 	if e.Listed() && (e.Authoritative || !numeric(e.Body.ResourceVersion, former.Body.ResourceVersion)) {
 		return former.Mark < e.List
@@ -66,8 +65,8 @@ func numeric(a, b string) bool {
 	return okA && okB
 }
 
-// newer compares versions of one object. Of versions that are not numbers, any
-// other one counts as newer.
+// newer reports whether version a of an object is newer than version b. If either is
+// not a number, every other version counts as newer.
 func newer(a, b string) bool {
 	x, okX := object.Identity{ResourceVersion: a}.Version()
 	y, okY := object.Identity{ResourceVersion: b}.Version()
@@ -77,38 +76,38 @@ func newer(a, b string) bool {
 	return x > y
 }
 
-// note remembers the mark of something that was learned or done about the object.
+// note notes the mark of a list item, watch event or write of the object.
 func (m *Memory) note(mark uint64) { m.mark = max(m.mark, mark) }
 
-// wrote notes that a write of this process to the object has ended. Lists that
-// began before may not contain it.
+// wrote notes that a write of this process to the object has ended. Lists that began
+// earlier may not contain the write.
 func (p *Processor) wrote(m *Memory) {
 	if p.Mark != nil {
 		m.note(p.Mark())
 	}
 }
 
-// Mark is that of the last write, watch event or list of the object.
+// Mark returns the mark of the last write, watch event or list of the object.
 func (m *Memory) Mark() uint64 { return m.mark }
 
-// precedes reports whether e is from a list that began after everything that is
-// known of the object.
+// precedes reports whether everything known about the object precedes the list that e
+// is from.
 func (m *Memory) precedes(e *Event) bool { return e.Listed() && m.mark < e.List }
 
-// isNews reports whether the state of an event was not acted on yet.
+// isNew reports whether the state of an event was not acted on yet.
 func (m *Memory) isNew(e *Event) bool {
 	v, seen := e.Body.ResourceVersion, m.seen()
 	switch {
 	case m.version == "":
 		return true
 	case e.Listed() && m.mark > e.Mark && !numeric(v, seen):
-		return false // only the order of arrival counts, and something came after the list began
+		return false // only the order of arrival counts, and something arrived after the list began
 	case newer(v, seen):
 		return true
 	case v == m.version:
 		return m.unchecked
 	}
-	// What was read anew when a write met a conflict is known, but was not acted on.
+	// A state that was read after a write conflict is known, but was not acted on.
 	return v == seen && newer(v, m.version)
 }
 

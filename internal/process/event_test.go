@@ -24,8 +24,7 @@ func watched(version string, mark uint64) *Event {
 	return &Event{Type: "MODIFIED", Body: bodyAt(version), Mark: mark}
 }
 
-// Of two events of one object that wait, the newer one survives.
-func TestJoinedEvents(t *testing.T) {
+func TestJoinKeepsTheNewerOfTwoEvents(t *testing.T) {
 	for name, c := range map[string]struct {
 		first, next *Event
 		version     string
@@ -54,15 +53,15 @@ func TestJoinedEvents(t *testing.T) {
 	}
 }
 
-// A list item with a lower version than the known one counts only if nothing was
-// written or heard of the object after the list began.
-func TestWhichStatesCount(t *testing.T) {
+// A list item with a lower version than the known one counts only if there was no
+// write and no watch event of the object after the list began.
+func TestStaleStatesAreIgnored(t *testing.T) {
 	at5 := func(mark uint64) *Memory { return &Memory{version: "5", mark: mark} }
 	atB := func(mark uint64) *Memory { return &Memory{version: "b", mark: mark} }
 	for name, c := range map[string]struct {
-		m             *Memory
-		e             *Event
-		news, rewound bool
+		m              *Memory
+		e              *Event
+		isNew, rewound bool
 	}{
 		"a newer event":                           {at5(3), watched("6", 4), true, false},
 		"an older event":                          {at5(3), watched("4", 4), false, false},
@@ -80,8 +79,8 @@ func TestWhichStatesCount(t *testing.T) {
 		"no numbers: a change after an old list":  {atB(3), item("c", 2).Join(watched("a", 4)), true, false},
 		"no numbers: nothing but the list before": {&Memory{}, item("a", 2), true, true},
 	} {
-		if news, rewound := c.m.isNew(c.e), c.m.rewound(c.e); news != c.news || rewound != c.rewound {
-			t.Errorf("%s: news %v, rewound %v", name, news, rewound)
+		if isNew, rewound := c.m.isNew(c.e), c.m.rewound(c.e); isNew != c.isNew || rewound != c.rewound {
+			t.Errorf("%s: isNew %v, rewound %v", name, isNew, rewound)
 		}
 	}
 }

@@ -18,7 +18,8 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// handle runs the handlers that are due. It returns how to save their outcomes.
+// run calls the handlers that are due. It returns a function that puts their outcomes
+// into the change.
 func (h *handling) run(ctx context.Context, c *change) (conclude func(context.Context) error, err error) {
 	title := h.reason.Title()
 	h.note.Continue(h.reason)
@@ -43,7 +44,7 @@ func (h *handling) run(ctx context.Context, c *change) (conclude func(context.Co
 	if len(h.cause.Diff) > 0 && h.cause.Old != nil {
 		h.log.Debug(title+" diff:", "diff", h.shownDiff())
 	}
-	key := sync.OnceValue(func() string { // few handlers ask for it
+	key := sync.OnceValue(func() string { // computed on demand: few handlers use it
 		if h.note.Key != "" {
 			return h.note.Key
 		}
@@ -60,8 +61,8 @@ func (h *handling) run(ctx context.Context, c *change) (conclude func(context.Co
 	if failure != nil && !c.ran {
 		return nil, failure
 	}
-	if failure != nil { // the outcomes so far are saved all the same
-		h.log.Error("The progress of sub-handlers cannot be read; trying again.", "error", failure)
+	if failure != nil { // the outcomes so far must be saved
+		h.log.Error("Failed to load the progress of sub-handlers; retrying.", "error", failure)
 	}
 	c.handling = h
 	if h.state.Done(ids) && c.ran {
@@ -78,8 +79,8 @@ func (h *handling) run(ctx context.Context, c *change) (conclude func(context.Co
 	}, nil
 }
 
-// tryEdits makes the edits that handlers asked for on the present state. One that
-// panics is the outcome of its handler.
+// tryEdits runs the edits of handlers on the current state. A panic of an edit becomes
+// the error of its handler.
 func (h *handling) tryEdits(runner *execute.Runner) {
 	for _, part := range runner.Parts(h.Handlers) {
 		if len(part.Patch.Edits()) == 0 {
@@ -96,6 +97,8 @@ func (h *handling) tryEdits(runner *execute.Runner) {
 	}
 }
 
+// runner returns a runner for one pass over the handlers. key returns the key of the
+// handling.
 func (h *handling) runner(key func() string) *execute.Runner {
 	return &execute.Runner{
 		Reason: h.reason, Lifecycle: h.Config.Lifecycle, DefaultBackoff: h.Config.DefaultBackoff,
@@ -104,7 +107,7 @@ func (h *handling) runner(key func() string) *execute.Runner {
 			if c := h.causeOf(id, parent); c != parent {
 				return h.forHandlers(c)
 			}
-			return parent // it is for handlers already
+			return parent // forHandlers was applied to it before
 		},
 		Request: func() *registry.Request {
 			r := h.request()
@@ -113,7 +116,7 @@ func (h *handling) runner(key func() string) *execute.Runner {
 		},
 		Load: func(ctx context.Context, ids []string) (map[string]storage.Record, error) {
 			if h.copied {
-				return nil, nil // they are another object's
+				return nil, nil // the records belong to another object
 			}
 			records, err := h.Config.Progress.Load(ctx, h.stored, ids)
 			return records, h.ignoreMalformed(err)
@@ -121,8 +124,8 @@ func (h *handling) runner(key func() string) *execute.Runner {
 	}
 }
 
-// saveProgress puts into the patch the records that have changed, the note unless
-// it is nil, and the removal of records that are not needed any more.
+// saveProgress puts the changed records into c, the note unless it is nil, and the
+// removal of the records named in purge.
 func (h *handling) saveProgress(ctx context.Context, c *change, note *progress.Note, purge []string) error {
 	changed := h.state.Changed()
 	if note != nil && !(h.noted && note.Equal(h.loaded)) {
@@ -138,16 +141,16 @@ func (h *handling) saveProgress(ctx context.Context, c *change, note *progress.N
 	return nil
 }
 
-// takeBack ends the handling of an update because the object is again as it was
-// before. Handlers that finished are told of the way back by another update.
+// takeBack ends the handling of an update that was reverted. Handlers that finished
+// have seen the change, so another update shows them the way back.
 func (h *handling) takeBack(ctx context.Context, c *change) error {
 	return h.saveEnd(ctx, c, h.note)
 }
 
-// saveEnd puts into the patch that the handling is over: the records are removed,
-// and the base is saved. If some handlers did not see the final essence, the note
-// stays, and the object is due at once for the update that follows. Of an object
-// that is being deleted no base is saved: there may be no space for it.
+// saveEnd ends the handling: it removes the records and saves the base. If some
+// handlers did not see the final essence, the note stays, and the object is due at
+// once for the update that follows. An object that is being deleted gets no base:
+// there may be no space for it.
 func (h *handling) saveEnd(ctx context.Context, c *change, note *progress.Note) error {
 	end, saved := h.end(note), h.base
 	if !h.body.Deleting { // a deletion must not depend on being able to save
@@ -163,11 +166,11 @@ func (h *handling) saveEnd(ctx context.Context, c *change, note *progress.Note) 
 		end.Note.Base, end.Note.Started = progress.BaseID(saved), time.Now()
 	}
 	if h.body.Deleting && h.elsewhere.Load() {
-		// The records go after the finalizer: without them, the deletion would be
-		// handled again after a crash between the two.
+		// The finalizer is removed before the records. In the opposite order, a crash
+		// between the two would repeat the handling of the deletion.
 		c.written = func() {
 			if err := h.saveProgress(ctx, &change{}, nil, purge); err != nil {
-				h.log.Warn("The progress of a deleted object could not be removed from its storage.", "error", err)
+				h.log.Warn("Failed to remove the progress of a deleted object from its storage.", "error", err)
 			}
 		}
 		return nil
@@ -181,8 +184,8 @@ func (h *handling) saveEnd(ctx context.Context, c *change, note *progress.Note) 
 	return nil
 }
 
-// saveBase puts the base into the patch, unless it is saved already. It returns the
-// base that is saved then, which is a digest if the base is too large.
+// saveBase puts the base into c, unless the same base is stored. It returns the stored
+// base, which is a digest if the base is too large.
 func (h *handling) saveBase(ctx context.Context, c *change, base map[string]any) (saved map[string]any, err error) {
 	if h.base != nil && !h.plain && diff.Equal(h.cause.Old, essence.Undigest(base, h.cause.Old)) {
 		return h.base, nil
@@ -193,8 +196,8 @@ func (h *handling) saveBase(ctx context.Context, c *change, base map[string]any)
 	err = h.Config.Base.Save(ctx, h.stored, &c.notes, base)
 	var large *storage.TooLargeError
 	if errors.As(err, &large) {
-		h.log.Error("The object is too large for remembering what it was like: its next change will be handled without a diff. Exclude fields that do not matter from the base, or keep it elsewhere.", "error", err)
-		h.poster(h.body)("Warning", "TooLarge", "The object is too large for remembering what it was like: its next change will be handled without a diff.")
+		h.log.Error("The object is too large to store its last-handled configuration: its next change will be handled without a diff. Exclude irrelevant fields from the base, or store the base outside of the object.", "error", err)
+		h.poster(h.body)("Warning", "TooLarge", "The object is too large to store its last-handled configuration: its next change will be handled without a diff.")
 		if base, err = essence.Digest(base); err == nil {
 			err = h.Config.Base.Save(ctx, h.stored, &c.notes, base)
 		}
@@ -205,6 +208,7 @@ func (h *handling) saveBase(ctx context.Context, c *change, base map[string]any)
 	return base, nil
 }
 
+// without returns the ids that are not in except.
 func without(ids, except []string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return slices.Contains(except, id) })
 }

@@ -17,13 +17,13 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// handling is one handling of an object as one turn sees it: the records of its
-// handlers, the note, and the cause as each handler sees it.
+// handling is the state of one handling in one pass: the records of the handlers, the
+// note, and the cause as each handler sees it.
 type handling struct {
 	*view
 	reason  cause.Reason
 	state   *progress.State
-	records map[string]storage.Record // the stored ones, sub-handlers included
+	records map[string]storage.Record // the stored records, including those of sub-handlers
 	note    *progress.Note
 	noted   bool           // a note is stored, valid or not
 	loaded  *progress.Note // the note as it is stored
@@ -32,7 +32,7 @@ type handling struct {
 	causes map[string]*cause.Cause // by the ids of the handlers that were selected for them
 }
 
-// open reads the records and the note.
+// open loads the records and the note.
 func (v *view) open(ctx context.Context) (*handling, error) {
 	if w := v.memory.busy; w != nil && w.refused != nil {
 		return w.refused.reopen(v), nil
@@ -54,7 +54,7 @@ func (v *view) open(ctx context.Context) (*handling, error) {
 	}
 	h.records = all
 	if h.note, err = progress.DecodeNote(stored, all); err != nil {
-		_ = v.ignoreMalformed(err) // it is malformed, which counts as absent
+		_ = v.ignoreMalformed(err) // DecodeNote returns no other errors
 	}
 	h.note.Verify(progress.BaseID(v.base), all)
 	if v.secret() {
@@ -73,8 +73,8 @@ func (v *view) open(ctx context.Context) (*handling, error) {
 	return h, nil
 }
 
-// withSubs returns the records together with those of their sub-handlers, if there
-// is a note that may tell of them.
+// withSubs returns the records, plus those of sub-handlers if a note is stored: only
+// the note needs them.
 func (h *handling) withSubs(ctx context.Context, records map[string]storage.Record) (map[string]storage.Record, error) {
 	var ids []string
 	for _, r := range records {
@@ -92,8 +92,8 @@ func (h *handling) withSubs(ctx context.Context, records map[string]storage.Reco
 	return all, nil
 }
 
-// reopen continues the handling in a new state of the object, because its records
-// could not be stored.
+// reopen continues the handling for a new state of the object, with the records and
+// the note from memory: the API server refused to store them.
 func (h *handling) reopen(s *view) *handling {
 	note := h.note
 	if h.saved != nil {
@@ -102,14 +102,14 @@ func (h *handling) reopen(s *view) *handling {
 	return &handling{view: s, reason: s.cause.Reason, state: h.state.Clone(), records: h.records, note: note.Clone(), noted: h.noted, loaded: h.loaded}
 }
 
-// stale reports whether a note is stored that says nothing: another operator has
-// finished the handling that it is of.
+// stale reports whether the stored note is obsolete, because another operator has
+// finished its handling.
 func (h *handling) stale() bool {
 	return h.noted && h.note.Empty() && len(h.state.IDs()) == 0
 }
 
-// behind reports whether some handler, or one of its sub-handlers, saw another state
-// than the present one when it finished in the previous handling.
+// behind reports whether some handler or sub-handler finished in the previous handling
+// with another essence than the current one.
 func (h *handling) behind() bool {
 	for _, handler := range h.Handlers {
 		if h.causeOf(handler.ID, nil).Reason == cause.Update {
@@ -158,7 +158,7 @@ func (h *handling) causesOf(id string, parent *cause.Cause) []*cause.Cause {
 	return causes
 }
 
-// causeAgainst returns the cause as a handler sees it that saw the essence.
+// causeAgainst returns the cause for a handler that last saw the given essence.
 func (h *handling) causeAgainst(seen map[string]any) *cause.Cause {
 	c := *h.cause
 	c.Old = essence.Undigest(seen, c.New)
@@ -169,15 +169,15 @@ func (h *handling) causeAgainst(seen map[string]any) *cause.Cause {
 	return &c
 }
 
-// declaredWithin reports whether a sub-handler belongs to a declared handler whose id
-// only looks like that of a sub-handler of id, as that of a field handler does.
+// declaredWithin reports whether a declared handler below id owns the sub-handler. Field
+// handlers have such ids: "fn/spec.size" is not a sub-handler of "fn".
 func (h *handling) declaredWithin(sub, id string) bool {
 	return slices.ContainsFunc(h.Handlers, func(handler *registry.Handler) bool {
 		return len(handler.ID) > len(id) && within(sub, handler.ID)
 	})
 }
 
-// selected are the handlers that take part in the handling.
+// selected returns the handlers that take part in the handling.
 func (h *handling) selected() registry.Set {
 	if !h.note.Followed() {
 		return h.Handlers.Select(h.asking)
@@ -196,8 +196,8 @@ func (h *handling) selected() registry.Set {
 	})
 }
 
-// end decides how the handling ends: what becomes the base, and the note for an
-// update that follows; nil if no handler would take part in it.
+// end returns the new base and the note for the update that follows. The note is nil
+// if no handler would take part in that update.
 func (h *handling) end(note *progress.Note) progress.End {
 	final := h.cause.New
 	if h.body.Deleting {
@@ -224,7 +224,7 @@ func (h *handling) end(note *progress.Note) progress.End {
 	return end
 }
 
-// declared are the ids of the handlers for the reason.
+// declared returns the ids of the handlers that are declared for the reason.
 func (h *handling) declared(reason cause.Reason) []string {
 	var ids []string
 	for _, handler := range h.Handlers {
@@ -235,8 +235,8 @@ func (h *handling) declared(reason cause.Reason) []string {
 	return ids
 }
 
-// absorb makes the changes that are about to be written a part of what all
-// finished handlers saw.
+// absorb adds the changes of this write to the essences that the finished handlers
+// saw. The write then does not look like a change to them.
 func (h *handling) absorb(note *progress.Note, asked *patch.Patch) {
 	if asked.Empty() || note.Empty() {
 		return
@@ -245,7 +245,7 @@ func (h *handling) absorb(note *progress.Note, asked *patch.Patch) {
 	patch.Apply(fields, asked.Fold(h.body.Map()))
 	body, err := object.FromMap(fields)
 	if err != nil {
-		return // it cannot be sent either
+		return // the same error will prevent the write
 	}
 	note.Absorb(h.cause.New, h.essence(body))
 }

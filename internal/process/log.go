@@ -7,8 +7,8 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// objectLog attaches an object to lines when there are any: most objects have
-// their turns without.
+// objectLog is a handler that adds an object to log lines. It builds the attributes
+// only when a line is logged: most turns log none.
 type objectLog struct {
 	to   slog.Handler
 	kind *Processor

@@ -16,34 +16,33 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// The marks of an operator on an object are its finalizer and its annotations: the
+// The traces of an operator on an object are its finalizer and its annotations: the
 // base, the records and the note. Only this process should change them. If they
-// change without a write of this process, another writer is at work: most likely a
+// change without a write of this process, there is another writer: most likely a
 // second operator with the same names.
 
-// witness is what this process knows of the marks on one object. It exists only for
-// objects that this process has looked at closely since they last settled.
+// witness has the traces that this process expects on one object. It exists only for
+// objects that had a pass since they last settled.
 type witness struct {
-	marks   uint64 // of the newest known state; 0 if they are not known
-	version string // of that state
-	pauses  uint32 // the number of pauses so far: others may write in a pause
+	traces  uint64 // a hash of the traces of the newest known state; 0 means not known
+	version string // the version of that state
+	pauses  uint32 // the number of pauses so far: other operators may write in a pause
 
-	// The marks and the version before the last write, and the value of the counter
-	// of [Event.Mark] when it was sent; 0 if there was none. An event that arrived
-	// before that cannot be about the write.
-	before uint64
-	since  string
-	sent   uint64
+	before uint64 // the traces before the last write
+	since  string // the version before the last write
+	// sent is the value of the counter of [Event.Mark] when the last write was sent;
+	// 0 if there was none. An event with a lower mark cannot show the write.
+	sent uint64
 }
 
-// learn notes the marks of a state that is about to be acted on. They stay unknown
-// while a write is unsent or failed: it may have been made.
-func (p *Processor) noteMarks(m *Memory, body *object.Body) {
+// noteTraces notes the traces of a state that is about to be acted on. They are unknown
+// while a write is unsent or failed: the API server may have executed it.
+func (p *Processor) noteTraces(m *Memory, body *object.Body) {
 	if m.unfinished() || body.Stale() {
 		m.witness = nil
 		return
 	}
-	if w := m.witness; w != nil && w.version == body.ResourceVersion && w.marks != 0 {
+	if w := m.witness; w != nil && w.version == body.ResourceVersion && w.traces != 0 {
 		return
 	}
 	w := m.witness
@@ -51,20 +50,19 @@ func (p *Processor) noteMarks(m *Memory, body *object.Body) {
 		w = &witness{}
 		m.witness = w
 	}
-	w.marks, w.version, w.pauses = p.marks(body), body.ResourceVersion, p.pauses()
+	w.traces, w.version, w.pauses = p.traces(body), body.ResourceVersion, p.pauses()
 }
 
-// sends notes that a write is about to be sent.
+// noteSending notes that a write is about to be sent.
 func (p *Processor) noteSending(m *Memory) {
 	w := m.witness
 	if w == nil || p.Mark == nil {
 		return
 	}
-	w.before, w.since, w.sent = w.marks, w.version, p.Mark()
+	w.before, w.since, w.sent = w.traces, w.version, p.Mark()
 }
 
-// sent notes the response to a write. After an error it is not known what was
-// written.
+// noteResponse notes the response to a write. After an error the traces are unknown.
 func (p *Processor) noteResponse(m *Memory, after *object.Body, err error) {
 	w := m.witness
 	switch {
@@ -72,14 +70,14 @@ func (p *Processor) noteResponse(m *Memory, after *object.Body, err error) {
 	case err != nil:
 		m.witness = nil
 	case after.Stale():
-		w.marks, w.version = 0, after.ResourceVersion
+		w.traces, w.version = 0, after.ResourceVersion
 	default:
-		w.marks, w.version = p.marks(after), after.ResourceVersion
+		w.traces, w.version = p.traces(after), after.ResourceVersion
 	}
 }
 
-// compare looks for changes of the marks that this process did not make. After a
-// pause or a restore, it knows nothing.
+// detectForeignWrite reports changes of the traces that this process did not make.
+// After a pause of the operator or a restore of the cluster, the traces are unknown.
 func (p *Processor) detectForeignWrite(ctx context.Context, m *Memory, e *Event) {
 	w := m.witness
 	switch {
@@ -92,20 +90,21 @@ func (p *Processor) detectForeignWrite(ctx context.Context, m *Memory, e *Event)
 	foreign := false
 	switch v := e.Body.ResourceVersion; {
 	case newer(v, w.version):
-		foreign = w.marks != 0 && p.marks(e.Body) != w.marks
+		foreign = w.traces != 0 && p.traces(e.Body) != w.traces
 		m.witness = nil
 	case e.List == 0 && !e.Listed() && e.Mark < w.sent && numeric(v, w.since) && newer(v, w.since):
-		// It arrived before the last write was sent, and is newer than what was known
-		// then. The write may have changed nothing, because another one had made the
-		// same change.
-		foreign = w.before != 0 && p.marks(e.Body) != w.before
+		// The event arrived before the last write was sent, and is newer than the state
+		// known then. The write may have changed nothing, because another writer had
+		// made the same change.
+		foreign = w.before != 0 && p.traces(e.Body) != w.before
 	}
 	if foreign {
 		p.reportForeignWrite(ctx, e.Body)
 	}
 }
 
-// suspect counts a change of the marks by another writer, and says so if it goes on.
+// reportForeignWrite counts a change of the traces by another writer. It warns if such
+// changes continue.
 func (p *Processor) reportForeignWrite(ctx context.Context, body *object.Body) {
 	if p.Foreign != nil {
 		p.Foreign()
@@ -123,22 +122,22 @@ func (p *Processor) reportForeignWrite(ctx context.Context, body *object.Body) {
 		}
 	})
 	p.Logger(body).Warn("Another writer changes the state of this operator on objects. If it is an operator with the same names, "+
-		"give one of them a finalizer and storages with a prefix of its own, or let only one of them run.", "manager", manager)
+		"give one of them its own finalizer and its own storage prefix, or run only one of them.", "manager", manager)
 	p.Notices.name(fmt.Sprintf("Another writer changes the state of this operator on objects, such as %s %s; the field manager is %s.",
 		p.Resource.String(), body.Identity.String(), manager))
 }
 
-// marks returns a hash of the operator's marks on a state of the object; 0 if they
-// cannot be told from those of others. Annotations that pause an object are not
-// marks, and those of ReplicaSets are copies that Kubernetes makes.
-func (p *Processor) marks(body *object.Body) uint64 {
+// traces returns a hash of the operator's traces in a body; 0 means unknown.
+// Annotations that pause an object are not traces. The traces of ReplicaSets are
+// unknown, because Kubernetes copies annotations to them.
+func (p *Processor) traces(body *object.Body) uint64 {
 	if p.Resource.Kind == "ReplicaSet" {
 		return 0
 	}
 	prefixes := p.prefixes()
-	sum := uint64(0) // of the hashes of all marks, in any order
+	sum := uint64(0) // the sum of the hashes does not depend on their order
 	for key, value := range body.Annotations() {
-		if isMark(key, prefixes) {
+		if isTrace(key, prefixes) {
 			text, _ := value.(string)
 			sum += maphash.Comparable(p.seed, [2]string{key, text})
 		}
@@ -149,12 +148,13 @@ func (p *Processor) marks(body *object.Body) uint64 {
 	return max(1, sum)
 }
 
-func isMark(annotation string, prefixes []string) bool {
+// isTrace reports whether an annotation belongs to the operator's storages.
+func isTrace(annotation string, prefixes []string) bool {
 	prefix, name, ok := strings.Cut(annotation, "/")
 	return ok && name != "pause" && slices.Contains(prefixes, prefix)
 }
 
-// prefixes are those of the annotations that the storages keep their state in.
+// prefixes returns the prefixes of the annotations that the storages use.
 func (p *Processor) prefixes() []string {
 	p.prefixesOnce.Do(func() {
 		p.seed = maphash.MakeSeed()
@@ -168,7 +168,7 @@ func (p *Processor) prefixes() []string {
 	return p.prefixList
 }
 
-// managers returns the field managers that own marks on the object, the last writer
+// managers returns the field managers that own traces on the object, the last writer
 // first.
 func (p *Processor) managers(ctx context.Context, body *object.Body) []string {
 	if p.Managers == nil {
@@ -176,7 +176,7 @@ func (p *Processor) managers(ctx context.Context, body *object.Body) []string {
 	}
 	entries, err := p.Managers(ctx, kube.Target{Info: p.Resource, Namespace: body.Namespace, Name: body.Name})
 	if err != nil {
-		p.Logger(body).Debug("The field managers of the object cannot be read.", "error", err)
+		p.Logger(body).Debug("Failed to read the field managers of the object.", "error", err)
 		return nil
 	}
 	return owners(entries, p.prefixes(), p.Config.Finalizer)

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestTheLastWriterOfMarksIsNamedFirst(t *testing.T) {
+func TestOwnersNamesTheLastWriterFirst(t *testing.T) {
 	entry := func(manager, fields string, minute int) metav1.ManagedFieldsEntry {
 		at := metav1.NewTime(time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC))
 		return metav1.ManagedFieldsEntry{Manager: manager, Time: &at, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
@@ -23,13 +23,13 @@ func TestTheLastWriterOfMarksIsNamedFirst(t *testing.T) {
 	}
 }
 
-func TestAnotherWriterIsReportedOnceIfItGoesOn(t *testing.T) {
-	n, begun := &Notices{}, time.Now()
+func TestAnotherWriterIsReportedOnceAfterADelay(t *testing.T) {
+	n, start := &Notices{}, time.Now()
 	for i, c := range []struct {
 		after time.Duration
 		warn  bool
 	}{{0, false}, {time.Minute, false}, {62 * time.Minute, false}, {63 * time.Minute, false}, {64 * time.Minute, true}, {65 * time.Minute, false}} {
-		if got := n.suspect(begun.Add(c.after)); got != c.warn {
+		if got := n.suspect(start.Add(c.after)); got != c.warn {
 			t.Errorf("%d: got %v", i, got)
 		}
 	}

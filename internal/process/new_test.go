@@ -18,11 +18,11 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-func TestWhatWasReadAnewAndNotActedOnIsNewsWhenTheStreamBringsIt(t *testing.T) {
+func TestAStateReadAfterAConflictIsNewUntilItIsHandled(t *testing.T) {
 	at := func(version string) *object.Body {
 		return &object.Body{Identity: object.Identity{ResourceVersion: version}}
 	}
-	m := &Memory{version: "5", busy: &pending{body: at("7")}} // a write met a conflict, and failed then
+	m := &Memory{version: "5", busy: &pending{body: at("7")}} // a write had a conflict and then failed
 	for version, want := range map[string]bool{"4": false, "5": false, "6": false, "7": true, "8": true} {
 		if got := m.isNew(&Event{Type: "MODIFIED", Body: at(version)}); got != want {
 			t.Errorf("version %s: got %v, want %v", version, got, want)
@@ -30,10 +30,10 @@ func TestWhatWasReadAnewAndNotActedOnIsNewsWhenTheStreamBringsIt(t *testing.T) {
 	}
 }
 
-// picky takes no labels, and the first write to it meets somebody else's.
+// picky refuses patches with labels. Its next write conflicts with another client's.
 type picky struct {
 	*cluster
-	others func() // what somebody else does before the next write; nil for nothing
+	others func() // a write of another client before the next one; may be nil
 }
 
 func (p *picky) Patch(ctx context.Context, target kube.Target, how types.PatchType, raw []byte, params ...kube.Param) (*object.Body, error) {
@@ -49,7 +49,7 @@ func (p *picky) Patch(ctx context.Context, target kube.Target, how types.PatchTy
 	return p.cluster.Patch(ctx, target, how, raw, params...)
 }
 
-func TestARefusedPatchIsTheOutcomeOfItsHandlerAndOthersGoOn(t *testing.T) {
+func TestARefusedPatchFailsOnlyItsOwnHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var creations, others int
 		var alarms []time.Duration
@@ -76,17 +76,17 @@ func TestARefusedPatchIsTheOutcomeOfItsHandlerAndOthersGoOn(t *testing.T) {
 		event := &Event{Type: "ADDED", Body: c.body()}
 		m := NewMemory(event)
 		k.Turn(t.Context(), m, Occasion{Event: event})
-		// The stream brings the state that was read after the conflict.
+		// The watch event has the state that was read after the conflict.
 		k.Turn(t.Context(), m, Occasion{Event: &Event{Type: "MODIFIED", Body: c.body()}})
 		for range 3 {
 			time.Sleep(alarms[len(alarms)-1])
 			k.Turn(t.Context(), m, Occasion{Alarm: true})
 		}
 		if creations != 2 || others != 1 || m.Waiting() {
-			t.Errorf("%d and %d calls, waiting %v; want the refused one to be out of retries", creations, others, m.Waiting())
+			t.Errorf("%d and %d calls, waiting %v; want the refused handler to run out of retries", creations, others, m.Waiting())
 		}
 		if c.object["data"].(map[string]any)["kept"] != "yes" || c.object["status"] != nil {
-			t.Errorf("the object is %v, want the accepted change and no result of the refused call", c.object)
+			t.Errorf("the object is %v, want the accepted change and no result of the refused handler", c.object)
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package process
 
-// result describes a pass whose change was written, as far as it decides how the turn
-// continues.
+// result has the facts about a pass that decide how the turn continues after its write.
 type result struct {
 	stale       bool // the response had no body: the watch event will show the object
 	ended       bool // the object has no finalizers left and is gone
@@ -14,12 +13,12 @@ type result struct {
 	due         delay
 }
 
-// step is how a turn continues after a write.
+// step is the continuation of a turn after a write.
 type step int
 
 const (
 	thenHandleState    step = iota // handle the state that the write returned
-	thenHandleOccasion             // the same, for what the turn was started for
+	thenHandleOccasion             // the same, for the occasion of the turn
 	thenWait                       // end the turn; handlers may be due later
 	thenStop                       // end the turn, because the operator stops
 	thenBackOff                    // end the turn; continuing at once would loop
@@ -27,7 +26,9 @@ const (
 	thenEnd                        // the object is gone
 )
 
-// next decides how a turn continues.
+// next decides how a turn continues. The first case that applies counts: without a known
+// state there is nothing to handle, and an earlier change must not delay the occasion of
+// this turn.
 func next(r result) step {
 	dueNow := r.due.Set && r.due.Is == 0
 	switch {

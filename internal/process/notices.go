@@ -6,28 +6,29 @@ import (
 	"time"
 )
 
-// Notices are log lines that an operator writes once, whichever object comes first.
-// It is safe for concurrent use.
+// Notices writes log lines that an operator needs only once, for the first object
+// concerned. It is safe for concurrent use.
 type Notices struct {
 	plainSecrets, strangers, leftovers sync.Once
 
 	mu      sync.Mutex
-	first   time.Time // since when another writer has been suspected
-	last    time.Time // the last time
+	first   time.Time // when the other writer was first seen
+	last    time.Time // when it was last seen
 	warned  bool
-	warning string // about the other writer
+	warning string // see Warning
 }
 
-// Another writer is reported if it has been seen for at least this long: when one
-// process takes over from another, both write for a moment. It is forgotten if it is
-// not seen for a while.
 const (
-	suspicionDelay  = 2 * time.Minute
+	// suspicionDelay is the time that another writer must be active before it is
+	// reported. When one process takes over from another, both write for a moment.
+	suspicionDelay = 2 * time.Minute
+	// suspicionMemory is the time without a foreign write after which the other writer
+	// is forgotten.
 	suspicionMemory = time.Hour
 )
 
-// suspect notes a change that another writer made. It reports whether a warning must
-// be written now: once in the life of the operator.
+// suspect notes a change that another writer made. It reports whether the warning must
+// be logged now. That happens once per process.
 func (n *Notices) suspect(now time.Time) (warn bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -42,14 +43,15 @@ func (n *Notices) suspect(now time.Time) (warn bool) {
 	return true
 }
 
-// name keeps what is known of the other writer.
+// name sets the warning about the other writer.
 func (n *Notices) name(warning string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.warning = warning
 }
 
-// Warning returns a warning about another writer; "" if none was seen lately.
+// Warning returns a warning about another writer. It is empty if none was seen in the
+// last hour.
 func (n *Notices) Warning() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -59,31 +61,31 @@ func (n *Notices) Warning() string {
 	return n.warning
 }
 
-// replacesPlain says that plain values of Secrets are replaced by digests.
+// replacesPlain logs that digests replace plain values of Secrets. n may be nil.
 func (n *Notices) replacesPlain(log *slog.Logger) {
 	if n == nil {
 		return
 	}
 	n.plainSecrets.Do(func() {
-		log.Info("Last-handled configurations of Secrets have plain values, as Kopf stores them. The operator replaces them by digests.")
+		log.Info("Last-handled configurations of Secrets contain plain values, as Kopf stores them. The operator replaces them with digests.")
 	})
 }
 
-// removesFinalizer says that the operator is about to remove a finalizer of its name
-// that this process did not put on the object. That is usual after a restart, if the
-// object has state of the operator. Without state, it may be that of another operator
-// with the same names.
+// removesFinalizer logs that the operator is about to remove a finalizer that this
+// process did not add. That is usual after a restart, if the object has state of the
+// operator. Without state, the finalizer may belong to another operator with the same
+// names. n may be nil.
 func (n *Notices) removesFinalizer(log *slog.Logger, finalizer string, hasState, deleting bool) {
 	switch {
 	case n == nil || hasState && deleting:
 	case hasState:
 		n.leftovers.Do(func() {
-			log.Info("Removing a finalizer that an earlier process of the operator put on the object: no handler requires it now.", "finalizer", finalizer)
+			log.Info("Removing a finalizer that an earlier process of the operator put on the object, because no handler requires it now.", "finalizer", finalizer)
 		})
 	default:
 		n.strangers.Do(func() {
 			log.Warn("Removing a finalizer that this process did not put on the object, which has no state of this operator. "+
-				"If another operator uses the same name, give one of them a finalizer of its own.", "finalizer", finalizer)
+				"If another operator uses the same finalizer, configure a different one.", "finalizer", finalizer)
 		})
 	}
 }

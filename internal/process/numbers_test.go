@@ -23,8 +23,8 @@ import (
 	"gopf.dev/gopf/storage/storagetest"
 )
 
-// Random numbers, in the text that a server may send, pass through everything
-// that lies between reading an object and writing it.
+// Random numbers, as a server may encode them, pass through all code between reading
+// an object and writing it.
 func TestNoNumberChangesItsValue(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2000) {
@@ -108,9 +108,8 @@ func checkNumbers(t *testing.T, seed uint64, raw []byte, text string) {
 	}
 }
 
-// exact reports whether two JSON texts are the same, with integers in the same
-// digits and other numbers as the same float64. It shares no code with what is
-// tested.
+// exact reports whether two JSON texts are equal: integers must have the same digits,
+// other numbers the same float64 value. It shares no code with the tested packages.
 func exact(t *testing.T, a, b string) bool {
 	t.Helper()
 	var x, y any
@@ -128,7 +127,7 @@ func exact(t *testing.T, a, b string) bool {
 	}))
 }
 
-// numeral is a random JSON number.
+// numeral returns a random JSON number.
 func numeral(random *rand.Rand) string {
 	switch random.IntN(6) {
 	case 0:

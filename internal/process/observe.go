@@ -12,15 +12,15 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// Index does nothing about an event but to keep indices up to date. It returns
-// whether the object is to be forgotten.
+// Index updates the indexes from an event and does nothing else. It reports whether
+// the object is gone and its memory must be dropped.
 func (p *Processor) Index(ctx context.Context, m *Memory, event *Event) (forget bool) {
 	defer m.note(event.Mark)
 	p.recovering(event.Body, func() { p.index(ctx, m, event) })
 	return event.Gone()
 }
 
-// index keeps what the object has in indices up to date. Old news do not count.
+// index updates the index entries of the object. It ignores stale events.
 func (p *Processor) index(ctx context.Context, m *Memory, event *Event) {
 	switch {
 	case p.Indexers == nil:
@@ -30,12 +30,13 @@ func (p *Processor) index(ctx context.Context, m *Memory, event *Event) {
 	default:
 		p.Indexers.Update(ctx, func() *registry.Request { return p.plainRequest(m, event.Body) })
 		if p.onlyObserves() {
-			m.version = event.Body.ResourceVersion // nobody else notes it
+			m.version = event.Body.ResourceVersion // otherwise, begin notes it
 		}
 	}
 }
 
-// plainRequest is for handlers that are about the object as it is.
+// plainRequest returns the request of handlers that see the current object and no
+// change: indexers, daemons and timers.
 func (p *Processor) plainRequest(m *Memory, body *object.Body) *registry.Request {
 	return &registry.Request{
 		Body: body, Resource: p.Resource, Log: p.Logger(body), Memos: &m.memos, Patch: &patch.Patch{},
@@ -44,15 +45,16 @@ func (p *Processor) plainRequest(m *Memory, body *object.Body) *registry.Request
 	}
 }
 
-// daemonRequest is for daemons and timers, whose lines may become events.
+// daemonRequest returns the request of daemons and timers. Their log lines may be
+// posted as Kubernetes events.
 func (p *Processor) daemonRequest(m *Memory, body *object.Body) *registry.Request {
 	r := p.plainRequest(m, body)
 	r.Log = p.handlerLogger(body)
 	return r
 }
 
-// accompany spawns and stops daemons and timers as the object demands. It
-// returns the time until more is done about those that are to stop.
+// updateDaemons starts and stops daemons and timers to match the object. It returns
+// the time until the next stage of stopping daemons.
 func (v *view) updateDaemons(isEvent bool) delay {
 	if v.Daemons == nil {
 		return delay{}
@@ -68,8 +70,8 @@ func (v *view) updateDaemons(isEvent bool) delay {
 	return due
 }
 
-// accompanyOnly does nothing about a new state except to spawn and stop daemons and
-// timers.
+// updateDaemonsOnly starts and stops daemons and timers for a new state, and does
+// nothing else.
 func (p *Processor) updateDaemonsOnly(ctx context.Context, m *Memory, state *object.Body) {
 	if p.Daemons == nil {
 		return
@@ -81,12 +83,12 @@ func (p *Processor) updateDaemonsOnly(ctx context.Context, m *Memory, state *obj
 	}
 }
 
-// observe calls the event handlers that the event is for: each once, whatever
-// comes of it. Of several with one id, only the first that matches is called. What
-// they ask for is added to the patch.
+// observe calls the event handlers that match the event, each once. Of several handlers
+// with one id, it calls the first that matches. Errors are not retried. The changes that
+// the handlers request are added to asked.
 //
-// An object whose deletion was missed has nothing for filters to look at: it is
-// told to those that it was for when it was seen last.
+// If the deletion of an object was missed, its filters have no object to check. The
+// event then goes to the handlers that matched the previous event.
 func (p *Processor) observe(ctx context.Context, m *Memory, event *Event, asked *[]execute.Part) {
 	if len(p.Watchers) == 0 {
 		return
@@ -98,7 +100,7 @@ func (p *Processor) observe(ctx context.Context, m *Memory, event *Event, asked 
 		if called.Has(h.ID) {
 			continue
 		}
-		bit := uint64(1) << min(i, 63) // the rest shares the last one
+		bit := uint64(1) << min(i, 63) // handlers beyond 63 share the last bit
 		request := &registry.Request{
 			Body: event.Body, Resource: p.Resource, Event: event.Type, Missed: event.Missed, Log: log, Memos: &m.memos,
 			Post: p.poster(event.Body), PostFrom: p.PostFrom, API: p.Cluster,
@@ -116,7 +118,7 @@ func (p *Processor) observe(ctx context.Context, m *Memory, event *Event, asked 
 	m.watched = matched
 }
 
-// tell calls one event handler.
+// callWatcher calls one event handler.
 func (p *Processor) callWatcher(ctx context.Context, log *slog.Logger, h *registry.Handler, request *registry.Request, asked *[]execute.Part) {
 	var outcome execute.Outcome
 	p.aside(func() { outcome = p.attempt(ctx, log, h, request) })
@@ -130,6 +132,7 @@ func (p *Processor) callWatcher(ctx context.Context, log *slog.Logger, h *regist
 	}
 }
 
+// attempt makes the only attempt of an event handler. Its errors are logged and ignored.
 func (p *Processor) attempt(ctx context.Context, log *slog.Logger, h *registry.Handler, request *registry.Request) execute.Outcome {
 	return execute.Attempt{
 		Title: "Handler", ID: h.ID, Started: request.Started,

@@ -13,7 +13,7 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// pass is one pass over the handlers of an object, whose outcomes are to be saved.
+// pass is one pass over the handlers of an object, whose outcomes must be saved.
 type pass struct {
 	*handling
 	change    *change
@@ -21,12 +21,12 @@ type pass struct {
 	leftovers []string // ids of records of other reasons
 	key       func() string
 	runner    *execute.Runner
-	failure   error          // of the framework, while handlers ran
-	events    []execute.Part // what event handlers asked for
+	failure   error          // a framework error while handlers ran; may be nil
+	events    []execute.Part // the changes that event handlers requested
 }
 
 // save puts the outcomes into the change. It is called again if outcomes have
-// changed, because the API server refused what a handler asked for.
+// changed because the API server refused the change of a handler.
 func (p *pass) save(ctx context.Context) error {
 	c := p.change
 	note := p.note.Clone()
@@ -34,7 +34,7 @@ func (p *pass) save(ctx context.Context) error {
 		note.Saw(id, p.cause.New, p.state.Record(id).Stopped)
 	}
 	if !p.state.Done(p.ids) {
-		// What this turn writes is no change for the handlers that finished.
+		// The write of this pass must not look like a change to the finished handlers.
 		p.absorb(note, joint(p.parts()))
 	}
 	c.todo, p.saved = false, note
@@ -55,8 +55,8 @@ func (p *pass) save(ctx context.Context) error {
 	if err != nil || c.apart || !c.ran || !p.recordsInStatus() {
 		return err
 	}
-	// The rest of the object needs a request of its own. The records come first, so
-	// that no finished handler is called again after a crash between the two.
+	// The status and the rest of the object need separate requests. The records are
+	// sent first: otherwise a crash between the two would repeat finished handlers.
 	todo := todoOf(c.parts, p.body)
 	if !outsideOfStatus(todo) {
 		todo = nil
@@ -77,8 +77,8 @@ func (p *pass) save(ctx context.Context) error {
 	return p.saveOutcomes(ctx, note)
 }
 
-// saveTodo puts into the change the records, and a note with the changes that
-// handlers asked for. The changes themselves are sent later.
+// saveTodo puts the records into the change, and a note with the changes that
+// handlers requested. These changes are sent later.
 func (p *pass) saveTodo(ctx context.Context, note *progress.Note, todo []progress.Todo) error {
 	unsent := note.Clone()
 	unsent.Todo = todo
@@ -89,14 +89,14 @@ func (p *pass) saveTodo(ctx context.Context, note *progress.Note, todo []progres
 	return nil
 }
 
-// restart forgets what was decided so far.
+// restart discards the records that were put into the change so far.
 func (p *pass) restart(ctx context.Context) error {
 	c := p.change
 	c.notes, c.due, c.written, c.todo = patch.Patch{}, delay{}, nil, false
 	return p.removeForeign(ctx, c)
 }
 
-// parts are the changes that handlers ask for in this turn, apart from refused ones.
+// parts returns the changes that handlers requested in this pass, without refused ones.
 func (p *pass) parts() []execute.Part { return append(p.runner.Parts(p.Handlers), p.events...) }
 
 // saveOutcomes puts the outcomes into the change as if all of it were written in
@@ -113,10 +113,9 @@ func (p *pass) saveOutcomes(ctx context.Context, note *progress.Note) error {
 	staying := p.reason == cause.Delete && p.staying.Set
 	switch {
 	case staying && len(p.ids) == 0:
-		return nil // there is nothing to remember
+		return nil // there are no outcomes to record
 	case staying, !p.state.Done(p.ids):
-		// An object that stays for its daemons keeps the records of its handlers
-		// until it goes.
+		// An object whose deletion waits for daemons keeps its records until the end.
 		return p.saveUnfinished(ctx, note)
 	}
 	c.written = func() { p.memory.handled = true }
@@ -126,12 +125,12 @@ func (p *pass) saveOutcomes(ctx context.Context, note *progress.Note) error {
 // saveUnfinished puts the records and the note into the change.
 func (p *pass) saveUnfinished(ctx context.Context, note *progress.Note) error {
 	note.Key, note.Started = p.key(), p.state.Started(p.reason)
-	// Sub-handlers may have taken part in both handlings.
+	// A sub-handler may take part in both handlings; its record must stay.
 	return p.saveProgress(ctx, p.change, note, without(p.leftovers, p.state.Recorded(p.reason)))
 }
 
-// recordsInStatus reports whether records are written to the status and nowhere
-// else, by an endpoint of its own.
+// recordsInStatus reports whether records are stored only in the status, and the
+// status is a subresource.
 func (p *Processor) recordsInStatus() bool {
 	placed, ok := p.Config.Progress.(storage.Placed)
 	return ok && placed.InStatus() && p.Resource.HasStatus()

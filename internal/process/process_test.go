@@ -26,7 +26,8 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// cluster is one object that takes merge patches, unless it is out of order.
+// cluster is an API server with one object. It accepts merge patches unless broken is
+// set.
 type cluster struct {
 	object  map[string]any
 	version int
@@ -87,7 +88,7 @@ func on(reason cause.Reason, calls *int) *registry.Handler {
 	}}
 }
 
-func TestAnIdleObjectKeepsNothingOfItself(t *testing.T) {
+func TestAnIdleObjectKeepsNoBody(t *testing.T) {
 	var calls int
 	var alarms []time.Duration
 	c := newCluster()
@@ -98,16 +99,16 @@ func TestAnIdleObjectKeepsNothingOfItself(t *testing.T) {
 	if calls != 1 || c.writes != 1 || m.Waiting() || len(alarms) > 0 {
 		t.Errorf("%d calls, %d writes, waiting %v, alarms %v", calls, c.writes, m.Waiting(), alarms)
 	}
-	// The echo of its own write is not even looked at.
+	// The watch event of its own write is ignored.
 	k.Turn(t.Context(), m, Occasion{Event: &Event{Type: "MODIFIED", Body: c.body()}})
 	k.Turn(t.Context(), m, Occasion{Event: event})
 	k.Turn(t.Context(), m, Occasion{Alarm: true})
 	if calls != 1 || c.writes != 1 {
-		t.Errorf("after the echo: %d calls, %d writes", calls, c.writes)
+		t.Errorf("after the watch event: %d calls, %d writes", calls, c.writes)
 	}
 }
 
-func TestWhatCannotBeWrittenIsKeptAndTheHandlerIsNotCalledAgain(t *testing.T) {
+func TestAFailedWriteIsRetriedWithoutCallingTheHandlerAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls int
 		var alarms []time.Duration
@@ -125,12 +126,12 @@ func TestWhatCannotBeWrittenIsKeptAndTheHandlerIsNotCalledAgain(t *testing.T) {
 			t.Errorf("%d calls and %d writes, want 1 and 4", calls, c.writes)
 		}
 		if alarms[0] != time.Second || alarms[1] != 2*time.Second || alarms[3] != 2*time.Second {
-			t.Errorf("pauses do not grow as configured: %v", alarms)
+			t.Errorf("delays do not grow as configured: %v", alarms)
 		}
-		// A known state does not end a pause, but a new one does.
+		// A known state does not end the backoff, but a new one does.
 		k.Turn(t.Context(), m, Occasion{Event: &Event{Type: "MODIFIED", Body: c.body()}})
 		if c.writes != 4 {
-			t.Error("an event with a known state has ended the pause")
+			t.Error("an event with a known state ended the backoff")
 		}
 		c.version++
 		k.Turn(t.Context(), m, Occasion{Event: &Event{Type: "MODIFIED", Body: c.body()}})
@@ -146,7 +147,7 @@ func TestWhatCannotBeWrittenIsKeptAndTheHandlerIsNotCalledAgain(t *testing.T) {
 	})
 }
 
-func TestAnObjectThatIsSaidToBeGoneIsTriedAgainUntilItsDeletionIsSeen(t *testing.T) {
+func TestANotFoundWriteIsRetriedUntilTheDeletionEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls int
 		var alarms []time.Duration
@@ -156,25 +157,25 @@ func TestAnObjectThatIsSaidToBeGoneIsTriedAgainUntilItsDeletionIsSeen(t *testing
 		event := &Event{Type: "ADDED", Body: c.body()}
 		m := NewMemory(event)
 		k.Turn(t.Context(), m, Occasion{Event: event})
-		k.Turn(t.Context(), m, Occasion{Event: &Event{Type: "MODIFIED", Body: c.body()}}) // from before its end, if it was one
+		k.Turn(t.Context(), m, Occasion{Event: &Event{Type: "MODIFIED", Body: c.body()}}) // stale if the object is gone
 		if c.writes != 1 {
-			t.Errorf("%d writes to what is gone", c.writes)
+			t.Errorf("got %d writes to a missing object, want 1", c.writes)
 		}
 		time.Sleep(alarms[len(alarms)-1])
 		k.Turn(t.Context(), m, Occasion{Alarm: true})
-		c.broken = nil // it was not gone
+		c.broken = nil // the object was not gone
 		time.Sleep(alarms[len(alarms)-1])
 		k.Turn(t.Context(), m, Occasion{Alarm: true})
 		if calls != 1 || c.writes != 3 || m.Waiting() || c.body().Annotations()["kopf.zalando.org/last-handled-configuration"] == "" {
 			t.Errorf("%d calls, %d writes, waiting %v, annotations %v", calls, c.writes, m.Waiting(), c.body().Annotations())
 		}
 		if !k.Turn(t.Context(), m, Occasion{Event: &Event{Type: "DELETED", Body: c.body()}}) {
-			t.Error("its end is not the end")
+			t.Error("the deletion event did not end the object")
 		}
 	})
 }
 
-func TestOldNewsNeitherReplaceWhatWaitsNorWhatIsIndexed(t *testing.T) {
+func TestStaleEventsReplaceNeitherPendingStatesNorIndexEntries(t *testing.T) {
 	for name, handled := range map[string]bool{"with handlers": true, "only indexed": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -192,7 +193,7 @@ func TestOldNewsNeitherReplaceWhatWaitsNorWhatIsIndexed(t *testing.T) {
 				}}}}}
 				older := &Event{Type: "ADDED", Body: c.body()}
 				m := NewMemory(older)
-				k.Turn(t.Context(), m, Occasion{Event: older}) // the handler's outcome cannot be written
+				k.Turn(t.Context(), m, Occasion{Event: older}) // writing the handler's outcome fails
 				c.object["data"], c.version = map[string]any{"a": "c"}, 3
 				newer := &Event{Type: "MODIFIED", Body: c.body()}
 				c.object["data"], c.version = map[string]any{"a": "between"}, 2
@@ -202,17 +203,17 @@ func TestOldNewsNeitherReplaceWhatWaitsNorWhatIsIndexed(t *testing.T) {
 				k.Turn(t.Context(), m, Occasion{Event: old})
 				k.Turn(t.Context(), m, Occasion{Event: older})
 				if got, _ := fields.One("x"); got != "c" {
-					t.Errorf("in the index is %v", got)
+					t.Errorf("the index has %v, want c", got)
 				}
 				if handled && m.busy.body.ResourceVersion != "3" {
-					t.Errorf("version %s waits for its turn", m.busy.body.ResourceVersion)
+					t.Errorf("version %s is pending, want 3", m.busy.body.ResourceVersion)
 				}
 			})
 		})
 	}
 }
 
-func TestPausesDoNotGrowInAnOutage(t *testing.T) {
+func TestBackoffIsLimitedDuringAnOutage(t *testing.T) {
 	for name, c := range map[string]struct {
 		err    error
 		random jitter.Source
@@ -241,14 +242,14 @@ func TestPausesDoNotGrowInAnOutage(t *testing.T) {
 					k.Turn(t.Context(), m, Occasion{Alarm: true})
 				}
 				if got := alarms[len(alarms)-1]; got != c.want {
-					t.Errorf("the third pause is %v, want %v", got, c.want)
+					t.Errorf("the third delay is %v, want %v", got, c.want)
 				}
 			})
 		})
 	}
 }
 
-func TestWhoeverStripsAnnotationsIsNotRaced(t *testing.T) {
+func TestRemovedAnnotationsAreRestoredWithBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls int
 		var alarms []time.Duration
@@ -257,7 +258,7 @@ func TestWhoeverStripsAnnotationsIsNotRaced(t *testing.T) {
 		event := &Event{Type: "ADDED", Body: c.body()}
 		m := NewMemory(event)
 		k.Turn(t.Context(), m, Occasion{Event: event})
-		for range 3 { // somebody else puts the object back to what it was
+		for range 3 { // another client reverts the object
 			delete(c.object["metadata"].(map[string]any), "annotations")
 			c.version++
 			k.Turn(t.Context(), m, Occasion{Event: &Event{Type: "MODIFIED", Body: c.body()}})
@@ -267,12 +268,12 @@ func TestWhoeverStripsAnnotationsIsNotRaced(t *testing.T) {
 			}
 		}
 		if calls != 4 || len(alarms) != 2 || alarms[1] <= alarms[0] {
-			t.Errorf("%d calls with pauses %v, want 4 with growing ones", calls, alarms)
+			t.Errorf("%d calls with delays %v, want 4 calls and growing delays", calls, alarms)
 		}
 	})
 }
 
-func TestSecretsStaySecret(t *testing.T) {
+func TestSecretValuesAreNeitherStoredNorLogged(t *testing.T) {
 	var calls int
 	var alarms []time.Duration
 	c := newCluster()
@@ -296,11 +297,11 @@ func TestSecretsStaySecret(t *testing.T) {
 		t.Errorf("%d calls, want one for the creation and one for the change", calls)
 	}
 	if strings.Contains(out.String(), "c2VjcmV0") || strings.Contains(out.String(), "b3RoZXI=") {
-		t.Errorf("the log tells the secret:\n%s", out.String())
+		t.Errorf("the log contains the secret:\n%s", out.String())
 	}
 }
 
-func TestVersionsAreComparedAsNumbersWhereTheyAre(t *testing.T) {
+func TestNewerComparesNumericVersionsAsNumbers(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want bool
@@ -311,14 +312,14 @@ func TestVersionsAreComparedAsNumbersWhereTheyAre(t *testing.T) {
 	}
 }
 
-func TestWakingIsForHandlersAndTheirSubHandlers(t *testing.T) {
-	var nobody *Wake
+func TestAWakeIncludesSubHandlers(t *testing.T) {
+	var none *Wake
 	some := &Wake{IDs: []string{"a"}}
 	for _, c := range []struct {
 		w    *Wake
 		id   string
 		want bool
-	}{{nobody, "a", false}, {&Wake{All: true}, "b", true}, {some, "a", true}, {some, "a/b", true}, {some, "ab", false}, {some.Join(&Wake{IDs: []string{"c"}}), "c", true}, {nobody.Join(some), "a", true}} {
+	}{{none, "a", false}, {&Wake{All: true}, "b", true}, {some, "a", true}, {some, "a/b", true}, {some, "ab", false}, {some.Join(&Wake{IDs: []string{"c"}}), "c", true}, {none.Join(some), "a", true}} {
 		if got := c.w.urgent(c.id); got != c.want {
 			t.Errorf("%+v, %s: %v", c.w, c.id, got)
 		}

@@ -1,5 +1,35 @@
-// Package process handles objects: one turn takes one object from what is
-// known of it to the patch that records what was done.
+// Package process handles objects. One turn takes one object from its newest
+// known state to a state in which no handler is due.
+//
+// The code reads in the order in which a turn runs:
+//
+//  1. [Processor.Turn] (turn.go) updates the indexes and calls the event handlers
+//     (observe.go). It then chooses the newest known state of the object.
+//  2. change (change.go) is the main loop. One iteration is a pass: begin, prepare,
+//     write, and next (next.go), which decides how the turn continues.
+//  3. prepare derives a view from the state (view.go), starts and stops daemons,
+//     and calls decide (decide.go). decide adds or removes the finalizer, or it
+//     opens a handling (handling.go) and runs the handlers that are due (handle.go).
+//  4. save (pass.go) puts the outcomes into the change. write sends the change
+//     (send.go); todo.go covers changes that need more than one request.
+//  5. schedule (schedule.go) sets the alarm for the next turn, if one is needed.
+//
+// [Processor.TurnIfSettled] (settled.go) replaces a turn if the bytes of the object
+// show that nothing is due. [Memory] is what remains between turns.
+//
+// The terms:
+//
+//   - turn: one run of the processor over one object, with one or more passes.
+//   - pass: one iteration; handlers are called once, and one change is written.
+//   - view: one version of an object plus everything derived from it, such as the cause.
+//   - handling: the work on one cause. It may take many turns until all handlers finish.
+//   - change: everything that one pass writes to the object.
+//   - part: the patch that one handler requested, with its result.
+//   - record: the stored progress of one handler.
+//   - note: the stored state of a handling as a whole; see [progress.Note].
+//   - base: the last-handled configuration.
+//   - traces: the operator's finalizer and annotations on an object; see neighbors.go.
+//   - mark: a number that orders lists, watch events and writes; see [Event.Mark].
 package process
 
 import (
@@ -28,44 +58,45 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// Processor is what the turns of all objects of one resource share.
+// Processor runs the turns of all objects of one resource. Turns of different
+// objects may run concurrently; those of one object must not.
 type Processor struct {
 	Resource kind.Info
-	Handlers registry.Set     // of changes
-	Watchers registry.Set     // of events
-	Daemons  *daemon.Set      // and timers; nil if there are none
-	Indexers *index.Indexers  // nil if there are none
-	Fields   []fieldpath.Path // what handlers are about, so that it counts as a change
+	Handlers registry.Set     // change handlers
+	Watchers registry.Set     // event handlers
+	Daemons  *daemon.Set      // daemons and timers; nil means none
+	Indexers *index.Indexers  // nil means none
+	Fields   []fieldpath.Path // fields of handlers; they count as changes even outside of the essence
 	Config   Config
 	API      apply.API
 	Log      *slog.Logger
 
-	// Post has a Kubernetes event posted; it does not wait. Handlers post by
-	// themselves what is of the level at least.
+	// Post queues a Kubernetes event and does not block. Handlers post events of
+	// level PostFrom or higher.
 	Post     func(posting.Event)
 	PostFrom slog.Level
-	// PostLog is the log for handlers of changes, daemons and timers, where events
-	// are made of lines; nil if they are not.
+	// PostLog is the logger of change handlers, daemons and timers if log lines are
+	// posted as Kubernetes events. nil means that they are not posted.
 	PostLog *slog.Logger
-	// Cluster is how handlers reach the cluster.
+	// Cluster gives handlers access to the API.
 	Cluster registry.API
-	// Observe is told of calls of handlers; nil for nobody.
+	// Observe is called after each handler call. May be nil.
 	Observe execute.Observer
-	// Entrance is what calls of handlers of changes and events pass. May be nil.
+	// Entrance limits the calls of change handlers and event handlers. May be nil.
 	Entrance *execute.Entrance
-	// Aside does what may take any time, and lets other objects have their turns
-	// meanwhile; nil if they need not be let.
+	// Aside runs a blocking call without occupying an active slot: other objects
+	// proceed meanwhile. nil means that slots are unlimited.
 	Aside func(func())
-	// Alarm makes the object get another turn at the moment, and at no other.
+	// Alarm schedules another turn of the object. It replaces an earlier alarm.
 	Alarm func(key string, at time.Time)
 	// Mark returns the next value of the counter that also numbers lists and watch
 	// events; see [Event.Mark]. nil means that list items never replace newer states.
 	Mark func() uint64
 	// Outages limits log lines about failures of the API server. May be nil.
 	Outages *kube.Outages
-	// Stopping is closed when no new work is to be begun.
+	// Stopping is closed when the operator stops. No new work may start then.
 	Stopping <-chan struct{}
-	// Paused tells that none is for now; nil for never.
+	// Paused reports whether the operator is paused. nil means never.
 	Paused func() bool
 	// Pauses returns how many pauses there were so far. nil means none.
 	Pauses func() uint32
@@ -82,87 +113,87 @@ type Processor struct {
 
 	bytesTestOnce sync.Once
 	bytesTest     bytesTest
-	elsewhere     atomic.Bool // the progress storage was seen to keep nothing on objects
+	elsewhere     atomic.Bool // the progress storage was found to store nothing on objects
 	prefixesOnce  sync.Once
 	prefixList    []string     // see prefixes
-	seed          maphash.Seed // of the hashes of marks
+	seed          maphash.Seed // of the hashes of traces
 }
 
-// Config is how objects are handled, whatever their resource.
+// Config configures the handling of objects. All resources of an operator share it.
 type Config struct {
 	Progress       storage.Progress
 	Base           storage.Base
 	Finalizer      string
 	Lifecycle      registry.Lifecycle
 	DefaultBackoff time.Duration
-	ErrorDelays    []time.Duration // pauses after errors that are not the handlers'; the last repeats
+	ErrorDelays    []time.Duration // backoff after framework errors; the last one repeats
 	Jitter         jitter.Source   // shortens ErrorDelays, never the delays of handlers; nil means exact delays
-	WriteGrace     time.Duration   // for recording outcomes after the handlers were cancelled
-	PlainSecrets   bool            // keep the values of Secrets in plain rather than as digests
-	SecretKey      []byte          // makes the digests; nil means that they are salted with the uid only
-	TrustCopies    bool            // believe state that was stored for another object
-	Webhooks       string          // the name of the operator's webhook configurations; "" for none
+	WriteGrace     time.Duration   // time to record outcomes after the handlers' context is canceled
+	PlainSecrets   bool            // store values of Secrets in plain text rather than as digests
+	SecretKey      []byte          // the key of the digests; nil means that they are salted with the uid only
+	TrustCopies    bool            // use state that was stored for another object
+	Webhooks       string          // the name of the operator's webhook configurations; "" means none
 }
 
-// Memory is what is kept of one object between its turns. It is small: there
-// is one for every object of the cluster that is served.
+// Memory is the state of one object between its turns. It is kept small: every
+// object that the operator serves has one.
 type Memory struct {
 	UID, Namespace, Name string
 
-	version   string // the newest state that was acted on
-	mark      uint64 // the last write, watch event or list of it; see [Event.Mark]
-	listed    bool   // the first that was acted on came with a listing
-	handled   bool   // this process has handled it completely once
-	watched   uint64 // the event handlers, by their numbers, that matched last
-	undone    uint8  // how many times what was stored on it was found removed
-	guarded   bool   // this process has put the finalizer on it
-	unchecked bool   // the result of the last write is not known yet
-	responded bool   // the version is that of the server's response to our own last write
-	ended     bool   // it exists no more, though the stream has not said so yet
-	wroteIn   uint32 // the number of pauses before the last write, or before it was created
+	version   string // the newest version that was acted on
+	mark      uint64 // the mark of the last write, watch event or list; see [Event.Mark]
+	listed    bool   // the first version that was acted on was a list item
+	handled   bool   // this process has completed a handling of the object
+	watched   uint64 // bit set of the event handlers that matched the last event
+	undone    uint8  // how often another client removed state that was stored on the object
+	guarded   bool   // this process has added the finalizer
+	unchecked bool   // the last write has no verified result yet
+	responded bool   // our own last write returned this version
+	ended     bool   // the object is gone, but its deletion event has not arrived yet
+	wroteIn   uint32 // the number of pauses before the last write, or before the creation
 
-	malformed atomic.Bool // damaged state was reported
-	copied    bool        // that it is a copy was reported
+	malformed atomic.Bool // malformed state was reported
+	copied    bool        // the object was reported as a copy
 	costly    bool        // an expensive turn was reported
 
-	witness *witness       // nil if nothing is known of the operator's marks on it
-	daemons *daemon.Object // nil for objects without daemons and timers
+	witness *witness       // nil means that the traces on the object are not known
+	daemons *daemon.Object // nil means no daemons and timers
 	memos   registry.Memos
-	busy    *pending // nil for objects with nothing to do
+	busy    *pending // nil means that the object is idle
 }
 
-// business is what is kept only while there is something to do later.
+// pending is the part of [Memory] that exists only while something is due later.
 type pending struct {
-	body     *object.Body   // the newest known
-	asked    []execute.Part // what event handlers asked for meanwhile
-	wake     *Wake          // who asked for what is delayed meanwhile
-	failures int            // errors of the framework in a row
-	failure  error          // the last of them
-	until    time.Time      // the pause after the last of them
+	body     *object.Body   // the newest known state
+	asked    []execute.Part // changes that event handlers requested and that are not written yet
+	wake     *Wake          // a request to call delayed handlers that is not served yet
+	failures int            // consecutive errors of the framework
+	failure  error          // the last of these errors
+	until    time.Time      // the end of the backoff after the last error
 
-	unsaved *change   // its handlers have run, but their storage did not take their outcomes yet
-	unsent  *change   // what could not be written yet
-	refused *handling // its records were refused by the API server; nil if they were not
-	fresh   bool      // the object has changed since
+	unsaved *change   // its handlers have run, but the storage has not accepted their outcomes
+	unsent  *change   // a change that could not be written yet
+	refused *handling // the handling whose records the API server refused; may be nil
+	fresh   bool      // the object has changed since the last attempt to write
 
-	todo *todo // the changes that the note has; nil if none, or if they are not known yet
+	todo *todo // the changes stored in the note; nil means none or not loaded
 
-	// postponed are handlers that are not to be called before a moment of which
-	// nothing is recorded.
+	// postponed has the handlers that must not be called before a moment that is
+	// not recorded on the object.
 	postponed map[string]time.Time
 	delays    progress.Delays // when recorded delays end by the monotonic clock
 }
 
-// NewMemory begins to remember the object of an event.
+// NewMemory returns the memory of an object that was not seen before.
 func NewMemory(e *Event) *Memory {
-	// All objects of a namespace share its name, and the two others need less in
-	// one piece.
+	// The namespace is interned, because many objects share it. One string holds
+	// uid and name, which saves an allocation per object.
 	namespace := unique.Make(e.Body.Namespace).Value()
 	both, length := e.Body.UID+e.Body.Name, len(e.Body.UID)
 	return &Memory{UID: both[:length], Namespace: namespace, Name: both[length:], listed: e.Listed()}
 }
 
-// aside does what may take any time.
+// aside runs a call that may block; see [Processor.Aside].
 func (p *Processor) aside(fn func()) {
 	if p.Aside == nil {
 		fn()
@@ -171,6 +202,7 @@ func (p *Processor) aside(fn func()) {
 	p.Aside(fn)
 }
 
+// pend returns the pending work of the object, and creates it if necessary.
 func (m *Memory) pend() *pending {
 	if m.busy == nil {
 		m.busy = &pending{}
@@ -178,18 +210,18 @@ func (m *Memory) pend() *pending {
 	return m.busy
 }
 
-// Memos are what handlers keep with the object.
+// Memos returns the values that handlers keep with the object.
 func (m *Memory) Memos() *registry.Memos { return &m.memos }
 
-// Waiting tells whether the object's bytes are kept for something due later.
+// Waiting reports whether something is due later. The object's bytes are kept until then.
 func (m *Memory) Waiting() bool { return m.busy != nil }
 
-// Forget ends all that goes on beside the object, which is not served anymore.
+// Forget stops the daemons and timers of an object that is no longer served.
 func (m *Memory) Forget(why error) {
 	m.daemons.Forget(why) // the field stays: a turn may be running
 }
 
-// poster posts events about the object.
+// poster returns a function that posts Kubernetes events about the object.
 func (p *Processor) poster(b *object.Body) func(kind, reason, message string) {
 	about := b.Identity
 	about.APIVersion, about.Kind = p.Resource.APIVersion(), p.Resource.Kind
@@ -198,10 +230,10 @@ func (p *Processor) poster(b *object.Body) func(kind, reason, message string) {
 	}
 }
 
-// Logger attaches the object to all lines about it.
+// Logger returns a logger that adds the object to all lines.
 func (p *Processor) Logger(b *object.Body) *slog.Logger { return p.attach(p.Log, b) }
 
-// handlerLogger is what handlers of changes, daemons and timers log with.
+// handlerLogger returns the logger of change handlers, daemons and timers.
 func (p *Processor) handlerLogger(b *object.Body) *slog.Logger {
 	if p.PostLog == nil {
 		return p.Logger(b)

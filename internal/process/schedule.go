@@ -15,20 +15,20 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// rest notes when the object is to be looked at again.
+// schedule sets the alarm for the next turn of the object after a turn that ended with
+// the delay or the error. Without either, the object becomes idle.
 func (p *Processor) schedule(m *Memory, body *object.Body, due delay, err error) {
 	switch {
 	case errors.Is(err, apply.ErrGone):
-		// Its deletion is about to be seen, and is the end of all this. If it is not
-		// seen, the server was wrong: what is unsent is tried again.
+		// The deletion event should arrive soon and end everything. If it does not, the
+		// server was wrong, and the unsent change is sent again.
 		m.ended = true
 		p.throttle(m, body, p.jittered(p.errorDelay(m.pend().failures)))
 	case apierrors.IsConflict(err):
-		// Another client changes the object all the time. That is no error: the
-		// change is made again soon.
+		// Another client keeps changing the object. That is not an error: retry soon.
 		w := m.pend()
 		w.body, w.until = body, time.Now().Add(p.jittered(apply.ConflictDelay))
-		p.Logger(body).Debug("The object changes while it is written to; trying again.", "error", err)
+		p.Logger(body).Debug("Other clients keep changing the object; retrying the write.", "error", err)
 		p.Alarm(body.Key(), w.until)
 	case err != nil:
 		w := m.pend()
@@ -52,8 +52,9 @@ func (p *Processor) schedule(m *Memory, body *object.Body, due delay, err error)
 	}
 }
 
-// logThrottling logs the pause after an error. An outage of the API server throttles
-// all objects that are being handled: it is one ERROR line per minute with a count.
+// logThrottling logs the backoff after an error. An outage of the API server throttles
+// all objects that are being handled, so it is logged at ERROR once a minute, with the
+// number of omitted lines.
 func (p *Processor) logThrottling(body *object.Body, pause time.Duration, err error) {
 	var attrs []any
 	level := slog.LevelDebug
@@ -70,18 +71,19 @@ func (p *Processor) logThrottling(body *object.Body, pause time.Duration, err er
 		fmt.Sprintf("Throttling for %g seconds due to an unexpected error: %v", pause.Seconds(), err), attrs...)
 }
 
-// outage is the longest pause of an object when the API as a whole does not work:
-// its requests have made pauses of their own, and what ends with the outage is not
-// to last much longer.
+// maxOutageDelay limits the backoff of an object while the API server is unavailable.
+// The requests have their own backoff, and objects should recover soon after the outage.
 const maxOutageDelay = 5 * time.Second
 
-// throttle has the object looked at again after a pause, and not before.
+// throttle delays the next turn of the object by the pause.
 func (p *Processor) throttle(m *Memory, body *object.Body, pause time.Duration) {
 	w := m.pend()
 	w.body, w.failures, w.until = body, w.failures+1, time.Now().Add(pause)
 	p.Alarm(body.Key(), w.until)
 }
 
+// errorDelay returns the backoff after this many earlier failures; see
+// [Config.ErrorDelays].
 func (p *Processor) errorDelay(failures int) time.Duration {
 	delays := p.Config.ErrorDelays
 	if len(delays) == 0 {
@@ -90,13 +92,13 @@ func (p *Processor) errorDelay(failures int) time.Duration {
 	return delays[min(failures, len(delays)-1)]
 }
 
-// jittered returns a delay of the framework's own with jitter.
+// jittered shortens a delay of the framework's own retries at random.
 func (p *Processor) jittered(d time.Duration) time.Duration {
 	return p.Config.Jitter.Shorten(d, jitter.Slight)
 }
 
-// forgotten is the pause before handlers are called again whose progress the
-// cluster does not keep. It grows.
+// lostRecordsDelay returns the delay before handlers are called again whose records
+// the API server did not keep. It grows with every call.
 func (p *Processor) lostRecordsDelay(m *Memory) time.Duration {
 	m.undone = min(m.undone, 253) + 1
 	return p.jittered(p.errorDelay(int(m.undone) - 1))

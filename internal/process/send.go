@@ -13,8 +13,8 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// send sends the change. If the API server refuses it, the parts are sent one by
-// one: a refused part is the outcome of its handler.
+// send sends the change. If the API server refuses it, send sends the parts one by one.
+// The refusal of a part becomes the error of its handler.
 func (p *Processor) send(ctx context.Context, applier apply.Applier, body *object.Body, c *change) (*object.Body, error) {
 	if !c.apart {
 		after, err := p.apply(ctx, applier, body, c.asked(), &c.notes, c.finalizer)
@@ -39,8 +39,7 @@ func (p *Processor) send(ctx context.Context, applier apply.Applier, body *objec
 			return body, err
 		}
 	}
-	// The status was sent with all parts together: that of the refused ones is put
-	// back.
+	// The first request wrote the status of all parts. Undo that of the refused parts.
 	var back patch.Patch
 	back.Merge(patch.Inverse(patch.Minus(c.together, c.accepted.Fields()), c.from.Map(), body.Map()))
 	after, err := p.apply(ctx, applier, body, &back, &c.notes, c.finalizer)
@@ -50,8 +49,8 @@ func (p *Processor) send(ctx context.Context, applier apply.Applier, body *objec
 	return after, err
 }
 
-// makeRoom sends records again that were refused, without the base if the object is
-// being deleted: it needs none any more, and the annotations may be full.
+// makeRoom sends refused records again without the base if the object is being deleted.
+// Such an object needs no base, and its annotations may be full.
 func (p *Processor) makeRoom(ctx context.Context, applier apply.Applier, body *object.Body, c *change, refusal error) (*object.Body, error) {
 	base, ok := p.Config.Base.(storage.Discarder)
 	if !ok || !body.Deleting {
@@ -68,9 +67,8 @@ func (p *Processor) makeRoom(ctx context.Context, applier apply.Applier, body *o
 	return after, err
 }
 
-// sendPart sends the first part of a change that was refused as a whole. What it
-// changes outside of the status goes first, so that nothing of a refused part is
-// kept.
+// sendPart sends the first part of a change that was refused as a whole. The status is
+// sent last: a refused part must leave no status behind.
 func (p *Processor) sendPart(ctx context.Context, applier apply.Applier, body *object.Body, c *change) (*object.Body, error) {
 	part := c.parts[0]
 	steps := []execute.Part{part}
@@ -86,7 +84,7 @@ func (p *Processor) sendPart(ctx context.Context, applier apply.Applier, body *o
 		case !refused(err):
 			return after, err
 		case part.Refuse == nil:
-			applier.Log.Error("The API server refused the change that an event handler asked for, which is dropped"+apply.Advice(err, p.Config.Webhooks)+".", "handler", part.Handler, "error", err)
+			applier.Log.Error("Dropped the change of an event handler, because the API server refused it"+apply.Advice(err, p.Config.Webhooks)+".", "handler", part.Handler, "error", err)
 		default:
 			part.Refuse(fmt.Errorf("the API server refused the change: %w%s", err, apply.Advice(err, p.Config.Webhooks)))
 		}
@@ -98,8 +96,8 @@ func (p *Processor) sendPart(ctx context.Context, applier apply.Applier, body *o
 	return body, nil
 }
 
-// next goes on to the next part. The parts may have changed, because the last one
-// was refused.
+// next removes the first part. It also updates the remaining parts, because a refusal
+// may have changed them.
 func (c *change) next() {
 	done := c.parts[0].Handler
 	c.parts = c.parts[1:]
@@ -119,7 +117,7 @@ func (c *change) next() {
 	}
 }
 
-// apply sends a change. A panic of a user's edit is returned as an error.
+// apply sends a patch. A panic in a user's edit is returned as an error.
 func (p *Processor) apply(ctx context.Context, a apply.Applier, body *object.Body, asked, notes *patch.Patch, f apply.Finalizer) (after *object.Body, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -129,21 +127,21 @@ func (p *Processor) apply(ctx context.Context, a apply.Applier, body *object.Bod
 	return a.Apply(ctx, body, asked, notes, f)
 }
 
-// refused reports whether a change will never be accepted, however often it is sent.
+// refused reports whether sending the change again is pointless.
 func refused(err error) bool {
 	var panicked *panicError
 	return errors.As(err, &panicked) || apply.Refused(err)
 }
 
-// unsavedError says that the API server refused the records of the operator.
+// unsavedError means that the API server refused the records of the operator.
 type unsavedError struct{ err error }
 
 func (e *unsavedError) Error() string {
-	return "the progress of handlers cannot be saved: the API server refused it: " + e.err.Error()
+	return "save the progress of handlers: the API server refused it: " + e.err.Error()
 }
 func (e *unsavedError) Unwrap() error { return e.err }
 
-// panicError is a panic of users' code outside of their handlers.
+// panicError is a panic of a user's code outside of handlers, such as a filter.
 type panicError struct {
 	value any
 	stack []byte

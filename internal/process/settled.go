@@ -10,16 +10,16 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// glancing is how objects are found to need nothing without being decoded.
+// bytesTest finds settled objects without decoding them.
 type bytesTest struct {
-	settled   *essence.SettledTest // nil if they must be decoded
-	finalizer []byte               // in quotes
+	settled   *essence.SettledTest // nil means that objects must be decoded
+	finalizer []byte               // the quoted name
 	guarded   bool                 // settled objects have the finalizer
 }
 
-// settled tells, by its bytes alone, that there is nothing to do about an
-// object: it is as it was handled last, nothing is being handled, and its
-// finalizer is as it should be. If not, it has to be looked at.
+// settled reports, from its bytes alone, that an object is unchanged since it was last
+// handled, has no progress records, and has the finalizer if and only if it needs it.
+// False means unknown: decode the object.
 func (p *Processor) settled(b *object.Body) bool {
 	if !p.hasBytesTest() || b.Deleting || b.Stale() {
 		return false
@@ -28,14 +28,14 @@ func (p *Processor) settled(b *object.Body) bool {
 	return seen.Settled && bytes.Contains(seen.Finalizers, p.bytesTest.finalizer) == p.bytesTest.guarded
 }
 
-// glances tells whether objects can be looked at without being decoded.
+// hasBytesTest reports whether objects of the resource can be tested without decoding.
 func (p *Processor) hasBytesTest() bool {
 	p.bytesTestOnce.Do(func() { p.bytesTest = p.newBytesTest() })
 	return p.bytesTest.settled != nil
 }
 
-// glance is how objects of this kind can be looked at. Wherever anything but
-// their essence counts, they are decoded.
+// newBytesTest returns the test for the resource. It is empty if more than the essence
+// counts: daemons, resuming, or filters of mandatory handlers, for example.
 func (p *Processor) newBytesTest() (g bytesTest) {
 	if p.Daemons != nil || len(p.Fields) > 0 || p.secret() || p.Resource.Kind == "ReplicaSet" {
 		return g
@@ -54,8 +54,9 @@ func (p *Processor) newBytesTest() (g bytesTest) {
 	return g
 }
 
-// Skim is a turn for which nothing is decoded, written or called but to keep
-// indices up to date. It returns false, with nothing done, if that is not enough.
+// TurnIfSettled is a turn for objects on which nothing is due. It only updates the
+// indexes: it decodes nothing, calls no handler and writes nothing. If the object may
+// need more, it does nothing and returns false.
 func (p *Processor) TurnIfSettled(ctx context.Context, m *Memory, e *Event) bool {
 	if len(p.Watchers) > 0 || p.Daemons != nil || len(p.Handlers) == 0 || m.busy != nil || m.ended || e.Gone() {
 		return false
@@ -80,8 +81,7 @@ func (p *Processor) TurnIfSettled(ctx context.Context, m *Memory, e *Event) bool
 	return true
 }
 
-// sayUnchanged tells those who want to know it all what a whole turn would have
-// told.
+// logUnchanged logs at DEBUG the line that a full turn would have logged.
 func (p *Processor) logUnchanged(ctx context.Context, m *Memory, b *object.Body) {
 	switch {
 	case !p.Log.Enabled(ctx, slog.LevelDebug):
@@ -92,7 +92,7 @@ func (p *Processor) logUnchanged(ctx context.Context, m *Memory, b *object.Body)
 	}
 }
 
-// settle notes that a state needs nothing.
+// settle notes that a state was found settled.
 func (m *Memory) settle(b *object.Body) {
 	m.actOn(b.ResourceVersion)
 	m.unchecked = false
@@ -100,8 +100,8 @@ func (m *Memory) settle(b *object.Body) {
 	m.witness = nil
 }
 
-// pending tells whether something is left from before that must be done
-// whatever the object is like.
+// unfinished reports whether earlier turns left work that must be done in any state of
+// the object.
 func (m *Memory) unfinished() bool {
 	return m.busy != nil && (m.busy.unsent != nil || m.busy.unsaved != nil || m.busy.failures > 0 || len(m.busy.asked) > 0 || m.busy.todo != nil)
 }

@@ -16,9 +16,9 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// TestWhatAGlanceCallsSettledNeedsNothing compares glances with whole looks, at
-// objects that were changed at random after they were handled.
-func TestWhatAGlanceCallsSettledNeedsNothing(t *testing.T) {
+// TestSettledObjectsNeedNoTurn compares the test on bytes with a full pass, on objects
+// that were changed at random after they were handled.
+func TestSettledObjectsNeedNoTurn(t *testing.T) {
 	storages := map[string]func(*Config){
 		"default": func(*Config) {},
 		"own prefix": func(c *Config) {
@@ -98,7 +98,7 @@ func randomObject(t *testing.T, rnd *rand.Rand, k *Processor) *object.Body {
 		}
 		return b
 	}
-	// It is handled.
+	// The operator handles it.
 	b := body()
 	now := essence.Of(b, nil)
 	essence.Clean(stored{b}, now, k.Config.Base, k.Config.Progress)
@@ -108,14 +108,14 @@ func randomObject(t *testing.T, rnd *rand.Rand, k *Processor) *object.Body {
 	}
 	base := k.Config.Base.(*storage.AnnotationBase)
 	annotations[base.Prefix+"/"+base.Key] = text + pick("", "\n")
-	if rnd.IntN(2) == 0 { // by this version, maybe on another object
+	if rnd.IntN(2) == 0 { // by this version of the framework, maybe for another object
 		sum := sha256.Sum256([]byte(text))
 		annotations[base.Bound()] = pick("u", "u", "u", "v") + "." + pick(hex.EncodeToString(sum[:4]), "00000000")
 	}
 	if rnd.IntN(2) == 0 && base.Prefix != storage.DefaultPrefix {
 		annotations[base.Prefix+"/kopf-managed"] = "yes"
 	}
-	// It changes.
+	// Then it changes.
 	for range rnd.IntN(3) {
 		switch rnd.IntN(5) {
 		case 0:

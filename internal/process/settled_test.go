@@ -13,8 +13,8 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// briefCluster answers briefly where it is asked to, and may lose annotations
-// of what it is sent.
+// briefCluster supports responses without a body. If forgetful is set, it drops the
+// annotations of each patch.
 type briefCluster struct {
 	*cluster
 	brief     int
@@ -33,7 +33,7 @@ func (c *briefCluster) PatchBriefly(ctx context.Context, t kube.Target, how type
 	return b.ResourceVersion, nil
 }
 
-func TestTheLastWriteIsBriefAndTheStreamShowsWhatBecameOfIt(t *testing.T) {
+func TestABriefWriteIsConfirmedByItsWatchEvent(t *testing.T) {
 	var calls int
 	var alarms []time.Duration
 	c := &briefCluster{cluster: newCluster()}
@@ -46,22 +46,22 @@ func TestTheLastWriteIsBriefAndTheStreamShowsWhatBecameOfIt(t *testing.T) {
 		t.Fatalf("%d calls, %d brief writes, unchecked %v, waiting %v", calls, c.brief, m.unchecked, m.Waiting())
 	}
 	if !k.TurnIfSettled(t.Context(), m, &Event{Type: "MODIFIED", Body: c.body()}) || m.unchecked {
-		t.Error("the echo of the write was not enough")
+		t.Error("the watch event of the write needs a turn")
 	}
 	if !k.TurnIfSettled(t.Context(), m, event) {
-		t.Error("what is older needs a turn")
+		t.Error("an older event needs a turn")
 	}
 	c.object["data"] = map[string]any{"a": "c"}
 	c.version++
 	if k.TurnIfSettled(t.Context(), m, &Event{Type: "MODIFIED", Body: c.body()}) {
-		t.Error("a change needs no turn")
+		t.Error("a changed object needs no turn")
 	}
 	if calls != 1 || c.writes != 1 {
 		t.Errorf("%d calls, %d writes", calls, c.writes)
 	}
 }
 
-func TestWhatWasLostOfABriefWriteIsNoticed(t *testing.T) {
+func TestALostBriefWriteIsDetected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls int
 		var alarms []time.Duration
@@ -71,10 +71,10 @@ func TestWhatWasLostOfABriefWriteIsNoticed(t *testing.T) {
 		event := &Event{Type: "ADDED", Body: c.body()}
 		m := NewMemory(event)
 		k.Turn(t.Context(), m, Occasion{Event: event})
-		for range 3 { // the echoes
+		for range 3 { // the watch events of the writes
 			echo := &Event{Type: "MODIFIED", Body: c.body()}
 			if k.TurnIfSettled(t.Context(), m, echo) {
-				t.Fatal("nobody has noticed that nothing was kept")
+				t.Fatal("the lost write was not detected")
 			}
 			k.Turn(t.Context(), m, Occasion{Event: echo})
 			if m.Waiting() {
@@ -83,12 +83,12 @@ func TestWhatWasLostOfABriefWriteIsNoticed(t *testing.T) {
 			}
 		}
 		if calls != 4 || len(alarms) != 2 || alarms[1] <= alarms[0] {
-			t.Errorf("%d calls with pauses %v, want 4 with growing ones", calls, alarms)
+			t.Errorf("%d calls with delays %v, want 4 calls and growing delays", calls, alarms)
 		}
 	})
 }
 
-func TestListedObjectsAreSkimmedOnlyIfNothingElseCounts(t *testing.T) {
+func TestTurnIfSettledNeedsAKindWithoutOtherConditions(t *testing.T) {
 	var calls int
 	var alarms []time.Duration
 	c := newCluster()
@@ -96,7 +96,7 @@ func TestListedObjectsAreSkimmedOnlyIfNothingElseCounts(t *testing.T) {
 	event := &Event{Type: "ADDED", Body: c.body()}
 	k.Turn(t.Context(), NewMemory(event), Occasion{Event: event})
 	listed := &Event{Body: c.body()}
-	skim := func(change func(*Processor)) bool {
+	settled := func(change func(*Processor)) bool {
 		k := newKind(c, &alarms, on(cause.Create, &calls))
 		change(k)
 		return k.TurnIfSettled(t.Context(), NewMemory(listed), listed)
@@ -104,12 +104,12 @@ func TestListedObjectsAreSkimmedOnlyIfNothingElseCounts(t *testing.T) {
 	mandatory := on(cause.Delete, &calls)
 	mandatory.Mandatory = true
 	for name, got := range map[string]struct{ got, want bool }{
-		"nothing else":      {skim(func(*Processor) {}), true},
-		"event handlers":    {skim(func(k *Processor) { k.Watchers = k.Handlers }), false},
-		"resuming handlers": {skim(func(k *Processor) { k.Handlers = append(k.Handlers, on(cause.Resume, &calls)) }), false},
-		"no finalizer yet":  {skim(func(k *Processor) { k.Handlers = append(k.Handlers, mandatory) }), false},
-		"fields":            {skim(func(k *Processor) { k.Fields = append(k.Fields, []string{"status"}) }), false},
-		"a secret":          {skim(func(k *Processor) { k.Resource.Kind = "Secret" }), false},
+		"nothing else":      {settled(func(*Processor) {}), true},
+		"event handlers":    {settled(func(k *Processor) { k.Watchers = k.Handlers }), false},
+		"resuming handlers": {settled(func(k *Processor) { k.Handlers = append(k.Handlers, on(cause.Resume, &calls)) }), false},
+		"no finalizer yet":  {settled(func(k *Processor) { k.Handlers = append(k.Handlers, mandatory) }), false},
+		"fields":            {settled(func(k *Processor) { k.Fields = append(k.Fields, []string{"status"}) }), false},
+		"a secret":          {settled(func(k *Processor) { k.Resource.Kind = "Secret" }), false},
 	} {
 		if got.got != got.want {
 			t.Errorf("%s: got %v, want %v", name, got.got, got.want)
@@ -117,7 +117,7 @@ func TestListedObjectsAreSkimmedOnlyIfNothingElseCounts(t *testing.T) {
 	}
 }
 
-func TestWhatEventHandlersAskForIsChecked(t *testing.T) {
+func TestChangesOfEventHandlersAreVerifiedInTheResponse(t *testing.T) {
 	var calls int
 	var alarms []time.Duration
 	c := &briefCluster{cluster: newCluster()}
@@ -134,6 +134,6 @@ func TestWhatEventHandlersAskForIsChecked(t *testing.T) {
 	}}}
 	k.Turn(t.Context(), m, Occasion{Event: &Event{Type: "MODIFIED", Body: c.body()}})
 	if c.writes != 2 || c.brief != brief {
-		t.Errorf("%d writes, of which the last was brief: %v", c.writes, c.brief != brief)
+		t.Errorf("%d writes, want 2; the last one was brief: %v", c.writes, c.brief != brief)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// stored shows an object to storages.
+// stored adapts a body to [storage.Object].
 type stored struct{ body *object.Body }
 
 func (s stored) Identity() storage.Identity {
@@ -19,8 +19,8 @@ func (s stored) Identity() storage.Identity {
 
 func (s stored) Lookup(path ...string) (any, bool) { return s.body.Lookup(path...) }
 
-// shown is an object in logs, without cost if the line is not printed. Secrets
-// stay secret.
+// shown returns an object as a log value that is built only if the line is printed. It
+// hides Secrets.
 func (p *Processor) shown(b *object.Body) slog.LogValuer {
 	if p.Resource.Kind == "Secret" && p.Resource.Group == "" {
 		return lazyText(func() string { return "(a secret)" })
@@ -28,7 +28,7 @@ func (p *Processor) shown(b *object.Body) slog.LogValuer {
 	return lazyText(func() string { return string(b.Raw()) })
 }
 
-// shownDiff is a diff in logs. Secrets stay secret.
+// shownDiff returns the diff as a log value. It hides Secrets.
 func (v *view) shownDiff() slog.LogValuer {
 	return lazyText(func() string {
 		if v.Resource.Kind == "Secret" && v.Resource.Group == "" && v.Config.PlainSecrets {

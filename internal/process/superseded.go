@@ -18,10 +18,10 @@ func (p *Processor) pauses() uint32 {
 	return p.Pauses()
 }
 
-// bound returns what [apply.Applier.Bound] is for a write of records to the
-// object: nil, unless it is the first write since a pause. Another operator may
-// have handled the object in the pause. Records that were made of the state from
-// before must not replace those of the other operator.
+// bound returns the value of [apply.Applier.Bound] for a write of records. It is nil
+// unless this is the first write since a pause of the operator. Another operator may
+// have handled the object in the pause. Records that are based on an older state must
+// not replace those of the other operator.
 func (p *Processor) bound(ctx context.Context, m *Memory, c *change) func(now *object.Body) bool {
 	if m.wroteIn == p.pauses() {
 		return nil
@@ -31,9 +31,8 @@ func (p *Processor) bound(ctx context.Context, m *Memory, c *change) func(now *o
 	}
 }
 
-// sameRecords reports whether the operator's records on both states of the
-// object are the same: base, progress and handling note. Records that cannot be
-// read count as different.
+// sameRecords reports whether both states have equal base, records and note. State that
+// cannot be read counts as different.
 func (p *Processor) sameRecords(ctx context.Context, a, b *object.Body) bool {
 	oldA, knownA, errA := p.Config.Base.Load(ctx, stored{a})
 	oldB, knownB, errB := p.Config.Base.Load(ctx, stored{b})
@@ -46,10 +45,10 @@ func (p *Processor) sameRecords(ctx context.Context, a, b *object.Body) bool {
 	return errA == nil && errB == nil && maps.EqualFunc(recordsA, recordsB, storage.Record.Equal)
 }
 
-// supersede drops a change because another operator has handled the object
-// meanwhile. What handlers asked for goes along with the next change.
+// supersede drops a change because another operator has handled the object meanwhile.
+// The changes that handlers requested are sent with the next change.
 func (p *Processor) supersede(m *Memory, now *object.Body, c *change) {
-	p.Logger(now).Info("Another operator has handled the object in the pause: its records stay, and those of this operator are dropped.")
+	p.Logger(now).Info("Another operator handled the object during the pause; its records are kept and those of this operator are dropped.")
 	w := m.pend()
 	w.unsent, w.refused, w.fresh = nil, nil, false
 	w.asked = append(w.asked, c.parts...)

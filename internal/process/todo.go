@@ -14,15 +14,19 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// Where records are in the status, the rest of the object needs a request of its
-// own. What handlers asked for is then stored in the note with their records. The
-// next request sends what is outside of the status. The one after that sends what is
-// in the status, and removes it all from the note. Where records are not on the
-// object, they are saved with the note, then the changes are sent, and then the
-// handling ends. A process that finds changes in a note sends them first: the process
-// before it may have ended too early.
+// Some progress storages cannot save records and requested changes in one request.
+// The changes are then stored in the note first, together with the records:
+//
+//   - Records in the status: the first request writes records and note, the second
+//     one sends the changes outside of the status, and the third one sends the
+//     status changes and clears the note.
+//   - Records outside of the object: records and note are saved, then the changes
+//     are sent, and then the handling ends.
+//
+// A process that finds changes in a note sends them first, because the process that
+// stored them may have crashed.
 
-// todoOf is what the parts change.
+// todoOf returns the changes of the parts as merge patches.
 func todoOf(parts []execute.Part, body *object.Body) []progress.Todo {
 	var todo []progress.Todo
 	for _, p := range parts {
@@ -33,7 +37,7 @@ func todoOf(parts []execute.Part, body *object.Body) []progress.Todo {
 	return todo
 }
 
-// outsideOfStatus reports whether some of the changes are not only in the status.
+// outsideOfStatus reports whether some of the changes are outside of the status.
 func outsideOfStatus(todo []progress.Todo) bool {
 	return slices.ContainsFunc(todo, func(t progress.Todo) bool {
 		_, status := t.Patch["status"]
@@ -41,7 +45,7 @@ func outsideOfStatus(todo []progress.Todo) bool {
 	})
 }
 
-// statusFields is what a patch changes in the status.
+// statusFields returns the part of a patch that changes the status.
 func statusFields(p *patch.Patch, body *object.Body) map[string]any {
 	var folded patch.Patch
 	folded.Merge(p.Fold(body.Map()))
@@ -49,7 +53,7 @@ func statusFields(p *patch.Patch, body *object.Body) map[string]any {
 	return status
 }
 
-// statusOnly is the part of a change for the status.
+// statusOnly returns the part reduced to its status changes.
 func statusOnly(p execute.Part, body *object.Body) execute.Part {
 	status := statusFields(&p.Patch, body)
 	p.Patch = patch.Patch{}
@@ -57,8 +61,8 @@ func statusOnly(p execute.Part, body *object.Body) execute.Part {
 	return p
 }
 
-// mainOnly is the part of a change for everything else. Edits are made again on the
-// newest state, but what they do to the status is left to statusOnly.
+// mainOnly returns the part reduced to its changes outside of the status. Edits run
+// again on the newest state, with their status changes undone: statusOnly sends them.
 func mainOnly(p execute.Part) execute.Part {
 	whole := p.Patch
 	p.Patch = patch.Patch{}
@@ -79,18 +83,18 @@ func mainOnly(p execute.Part) execute.Part {
 	return p
 }
 
-// todo is the way of changes that are stored in the note.
+// todo tracks how far the changes in the note have been sent.
 type todo struct {
-	main   []execute.Part // to be sent first
-	status []execute.Part // to be sent then
-	sent   bool           // the first ones are
+	main   []execute.Part // sent first
+	status []execute.Part // sent next
+	sent   bool           // main was sent
 }
 
-// newTodo divides the parts of a change.
+// newTodo divides the parts into those for the status and the others.
 func (p *Processor) newTodo(parts []execute.Part, body *object.Body) *todo {
 	t := &todo{}
 	if !p.recordsInStatus() {
-		t.main = slices.Clone(parts) // all at once
+		t.main = slices.Clone(parts) // one request sends all of them
 		return t
 	}
 	for _, part := range parts {
@@ -104,14 +108,13 @@ func (p *Processor) newTodo(parts []execute.Part, body *object.Body) *todo {
 	return t
 }
 
-// drop removes what a handler changes in the status.
+// drop removes the status changes of the handlers.
 func (t *todo) drop(ids ...string) {
 	t.status = slices.DeleteFunc(t.status, func(p execute.Part) bool { return slices.Contains(ids, p.Handler) })
 }
 
-// sendTodo sends the changes that are stored in the note, if there are any, and if
-// they were not sent by this process already. It returns nil if there are none; what
-// is left for the status is then among the parts.
+// sendTodo adds the changes in the note to c, unless this process has sent them. A nil
+// result means that at most status changes are left; c has these in its parts.
 func (h *handling) sendTodo(c *change) (conclude func(context.Context) error) {
 	stored := h.note.Todo
 	h.note.Todo = nil // the next write of the note removes them
@@ -155,9 +158,9 @@ func (h *handling) sendTodo(c *change) (conclude func(context.Context) error) {
 	}
 }
 
-// refuse makes an error the outcome of a handler whose record says that it is done,
-// because the API server refused what it had asked for. It returns the handlers that
-// are unfinished for that reason, because it is their sub-handler.
+// refuse turns the recorded success of a handler into an error, because the API server
+// refused the handler's change. It returns the parents of a sub-handler that become
+// unfinished with it.
 func (h *handling) refuse(id string, err error) (parents []string) {
 	limits := registry.Limits{}
 	for _, handler := range h.Handlers {
@@ -170,7 +173,7 @@ func (h *handling) refuse(id string, err error) (parents []string) {
 		h.state.Add(records)
 	}
 	if !slices.Contains(h.state.IDs(), id) {
-		h.Logger(h.body).Error("The API server refused a change, which is dropped.", "handler", id, "error", err)
+		h.Logger(h.body).Error("Dropped a change that the API server refused.", "handler", id, "error", err)
 		return nil
 	}
 	undo := func(r storage.Record) storage.Record {
@@ -187,7 +190,7 @@ func (h *handling) refuse(id string, err error) (parents []string) {
 	if outcome.Final {
 		return nil
 	}
-	for parent, r := range h.state.Records() { // they are unfinished, too
+	for parent, r := range h.state.Records() { // its parents become unfinished
 		if slices.Contains(r.Subrefs, id) && r.Finished() {
 			h.state.Restore(parent, undo(r))
 			h.state.Attempted(parent, progress.Attempt{Failed: true, Message: outcome.Message, Delay: outcome.Delay}, now)
@@ -197,7 +200,7 @@ func (h *handling) refuse(id string, err error) (parents []string) {
 	return parents
 }
 
-// leave does what is left to do for an object that no handler is interested in.
+// finishTodo sends the changes in the note of an object that no handler matches now.
 func (v *view) finishTodo(ctx context.Context, c *change) (conclude func(context.Context) error, err error) {
 	if w := v.memory.busy; w == nil || w.todo == nil {
 		return nil, nil

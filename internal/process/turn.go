@@ -10,27 +10,27 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// Occasion is why an object has its turn; it may have several at once.
+// Occasion is the reason for a turn. Several may apply at once.
 type Occasion struct {
-	Event *Event // what the stream says; nil for nothing
-	Wake  *Wake  // who asked not to wait for what is delayed; nil for nobody
-	Alarm bool   // the moment has come that the object waited for
-	Hurry bool   // the cause of errors may be gone: their pause is over
+	Event *Event // the event from the stream; nil means none
+	Wake  *Wake  // a request to call delayed handlers now; nil means none
+	Alarm bool   // the alarm of the object fired
+	Hurry bool   // the cause of errors may be gone: their backoff ends now
 }
 
-// Turn handles what is new about one object. It returns whether the object is to
-// be forgotten.
+// Turn handles one object until nothing is due now. It reports whether the object
+// is gone and its memory must be dropped.
 //
-// The context is for handlers; what they have done is written even after it is
-// cancelled.
+// The context is passed to handlers. Their outcomes are written even after it is
+// canceled, within [Config.WriteGrace].
 func (p *Processor) Turn(ctx context.Context, m *Memory, why Occasion) (forget bool) {
 	var asked []execute.Part
 	if event := why.Event; event != nil {
 		p.detectForeignWrite(ctx, m, event)
-		defer m.note(event.Mark) // only now: the event is compared with what was known before it
+		defer m.note(event.Mark) // deferred, because the turn compares the event with earlier marks
 		m.noteOrigin(event)
 		if m.version == "" && event.Type == "ADDED" {
-			m.wroteIn = p.pauses() // no other operator has had it in a pause
+			m.wroteIn = p.pauses() // a new object cannot have been handled by another operator in a pause
 		}
 		p.recovering(event.Body, func() { p.index(ctx, m, event) })
 		p.observe(ctx, m, event, &asked)
@@ -41,7 +41,7 @@ func (p *Processor) Turn(ctx context.Context, m *Memory, why Occasion) (forget b
 		}
 	}
 	if m.ended = m.ended && !m.revived(why); m.ended {
-		return false // what else the stream tells is from before its end
+		return false // the event is from before the end of the object
 	}
 	if why.Wake != nil {
 		m.daemons.Hurry(why.Wake.urgent)
@@ -52,16 +52,16 @@ func (p *Processor) Turn(ctx context.Context, m *Memory, why Occasion) (forget b
 	if why.Hurry && m.busy != nil {
 		m.busy.until = time.Time{}
 	}
-	state, news := m.newest(why)
+	state, actionable := m.newest(why)
 	switch {
-	case !news && !p.needsTurn(m, why, &asked):
-	case !news && m.outdated(state):
+	case !actionable && !p.needsTurn(m, why, &asked):
+	case !actionable && m.outdated(state):
 		p.writeAsked(ctx, m, state, asked)
-	case m.throttled() && (!news || why.Event == nil): // a new state ends the pause
+	case m.throttled() && (!actionable || why.Event == nil): // a new state ends the backoff
 		m.busy.asked = append(m.busy.asked, asked...)
 		m.busy.wake = m.busy.wake.Join(why.Wake)
 	default:
-		if m.unfinished() && news && why.Event != nil { // daemons need not wait for the rest
+		if m.unfinished() && actionable && why.Event != nil { // daemons do not wait for unfinished writes
 			p.recovering(state, func() { p.updateDaemonsOnly(ctx, m, state) })
 		}
 		after, due, err := p.change(ctx, m, state, why, &asked)
@@ -73,22 +73,21 @@ func (p *Processor) Turn(ctx context.Context, m *Memory, why Occasion) (forget b
 	return false
 }
 
-// meet notes how the object came to those who act on it: before, it may have been
-// indexed only.
+// noteOrigin notes whether the first version that is acted on is a list item.
+// Versions that were only indexed do not count.
 func (m *Memory) noteOrigin(e *Event) { m.listed = m.listed || m.version == "" && e.Listed() }
 
-// revived reports whether there is a reason to look at an object that exists no
-// more: a list that began after its end has it, or its deletion should have been
-// seen by now.
+// revived reports whether an object that seemed to be gone needs a turn: a list that
+// began after its end contains it, or its deletion event should have arrived by now.
 func (m *Memory) revived(why Occasion) bool {
 	return why.Event != nil && m.precedes(why.Event) || why.Alarm && m.busy != nil && m.busy.unsent != nil
 }
 
-// onlyLooks tells that there are no handlers but those of events and indices.
+// onlyObserves reports whether there are only event handlers and indexes.
 func (p *Processor) onlyObserves() bool { return len(p.Handlers) == 0 && p.Daemons == nil }
 
-// onlyLook ends the turn of an object that there are no handlers for but those
-// of events and indices.
+// finishObserving ends the turn of an object for which there are only event handlers
+// and indexes.
 func (p *Processor) finishObserving(ctx context.Context, m *Memory, why Occasion, asked *[]execute.Part) (forget bool) {
 	if why.Event != nil && len(*asked) > 0 {
 		p.writeAsked(ctx, m, why.Event.Body, *asked)
@@ -96,29 +95,27 @@ func (p *Processor) finishObserving(ctx context.Context, m *Memory, why Occasion
 	return false
 }
 
-// worthALook tells whether there is something to do about a state that was
-// acted on already: to write what event handlers asked for, or to look whether
-// daemons still fit.
+// needsTurn reports whether a state that was acted on before needs work: event
+// handlers requested changes, or daemons may have to start or stop.
 func (p *Processor) needsTurn(m *Memory, why Occasion, asked *[]execute.Part) bool {
 	current := why.Event != nil && why.Event.Body.ResourceVersion == m.version
 	return len(*asked) > 0 || current && p.Daemons != nil
 }
 
-// newest is the newest known state of the object, and whether it is one to act
-// on: one that was not acted on yet, or that was acted on with something left for
-// this moment.
-func (m *Memory) newest(why Occasion) (state *object.Body, news bool) {
+// newest returns the newest known state of the object. The state is actionable if
+// it was not acted on yet, or if something was left to do at this moment.
+func (m *Memory) newest(why Occasion) (state *object.Body, actionable bool) {
 	due := m.busy != nil && m.busy.body != nil && (why.Alarm || why.Hurry || why.Wake != nil)
 	switch event := why.Event; {
 	case event == nil && !due:
-		state = m.daemons.Body() // one that ran has ended; nil: what it was for is done
+		state = m.daemons.Body() // a daemon has ended; nil means that nothing waited for it
 		return state, state != nil && why.Alarm
 	case event == nil:
 		return m.busy.body, true
 	case m.isNew(event):
 		return event.Body, true
 	case m.rewound(event):
-		// The restore removed what the operator had stored, and not another client.
+		// A restore of the cluster removed our state; no other client did.
 		m.version, m.guarded, m.undone = "", false, 0
 		m.daemons.Outdate()
 		return event.Body, true
@@ -131,8 +128,7 @@ func (m *Memory) newest(why Occasion) (state *object.Body, news bool) {
 	}
 }
 
-// seen is the version of the newest known state, whether it was acted on or waits
-// for that.
+// seen returns the version of the newest known state, whether or not it was acted on.
 func (m *Memory) seen() string {
 	if m.busy != nil && m.busy.body != nil && newer(m.busy.body.ResourceVersion, m.version) {
 		return m.busy.body.ResourceVersion
@@ -140,14 +136,15 @@ func (m *Memory) seen() string {
 	return m.version
 }
 
+// throttled reports whether the backoff after an error has not ended yet.
 func (m *Memory) throttled() bool { return m.busy != nil && time.Now().Before(m.busy.until) }
 
-// guard keeps a panic of users' filters from ending the process. There is no
-// second attempt: an event is told once.
+// recovering keeps a panic in a user's filter from ending the process. The call is
+// not repeated: an event is delivered once.
 func (p *Processor) recovering(body *object.Body, fn func()) {
 	defer func() {
 		if v := recover(); v != nil {
-			p.Logger(body).Error(fmt.Sprintf("A filter has panicked: %v", v), "stack", string(execute.PanicStack()))
+			p.Logger(body).Error(fmt.Sprintf("A filter panicked: %v", v), "stack", string(execute.PanicStack()))
 		}
 	}()
 	fn()

@@ -19,30 +19,30 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// sight is one state of an object and what is to be thought of it.
+// view is one version of an object plus everything derived from it: the cause, the
+// finalizer state and the base.
 type view struct {
 	*Processor
 	memory      *Memory
 	body        *object.Body
 	stored      stored
-	blocked     bool     // it has our finalizer
-	copied      bool     // the stored state is another object's
-	foreign     []string // the records that came with it
+	blocked     bool     // the object has our finalizer
+	copied      bool     // the stored state belongs to another object
+	foreign     []string // the ids of the records of that other object
 	cause       *cause.Cause
-	base        map[string]any    // as it was stored, with secret values hidden; nil if there is none
-	plain       bool              // the stored base has plain values of a Secret
-	asked       []execute.Part    // what event handlers asked for
-	wrote       atomic.Bool       // a handler has written to the cluster by itself
-	fresh       bool              // the stream says that the object has changed
-	staying     delay             // the time until more is done about daemons that the deletion waits for
-	handlerTime time.Duration     // that handlers took
-	wake        *Wake             // who asked not to wait for what is delayed; nil for nobody
-	asking      *registry.Request // what filters are given
+	base        map[string]any    // the stored base, with secret values hidden; nil means none
+	plain       bool              // the stored base contains plain values of a Secret
+	asked       []execute.Part    // the changes that event handlers requested
+	wrote       atomic.Bool       // a handler has written to the cluster directly
+	fresh       bool              // the turn was started by an event
+	staying     delay             // the time until the next stage of stopping daemons
+	handlerTime time.Duration     // the time spent in handlers
+	wake        *Wake             // a request to call delayed handlers now; nil means none
+	asking      *registry.Request // the argument of filters
 	log         *slog.Logger
 }
 
-// look reads what was stored about the object and finds out why it is to be
-// handled.
+// view loads the base and detects the cause.
 func (p *Processor) view(ctx context.Context, m *Memory, body *object.Body) (*view, error) {
 	s := &view{Processor: p, memory: m, body: body, stored: stored{body}, log: p.Logger(body)}
 	old, known, err := p.Config.Base.Load(ctx, s.stored)
@@ -81,7 +81,7 @@ func (p *Processor) view(ctx context.Context, m *Memory, body *object.Body) (*vi
 	return s, nil
 }
 
-// essence is the essence of a state of an object.
+// essence returns the essence of a body: the fields whose changes are handled.
 func (p *Processor) essence(body *object.Body) map[string]any {
 	e := essence.Of(body, p.Fields)
 	essence.Clean(stored{body}, e, p.Config.Base, p.Config.Progress)
@@ -91,8 +91,9 @@ func (p *Processor) essence(body *object.Body) map[string]any {
 	return e
 }
 
-// excuse drops the error about stored state that is malformed: this state counts
-// as absent and must not hold up the object. What could be read still counts.
+// ignoreMalformed drops errors about malformed stored state and returns all others.
+// Malformed state counts as absent: it must not block the object. The parts that could
+// be read are used.
 func (v *view) ignoreMalformed(err error) error {
 	var malformed *storage.MalformedError
 	if !errors.As(err, &malformed) {
@@ -100,13 +101,13 @@ func (v *view) ignoreMalformed(err error) error {
 	}
 	level := slog.LevelWarn
 	if v.memory.malformed.Swap(true) {
-		level = slog.LevelDebug // the damage may stay until its handler is due
+		level = slog.LevelDebug // the state stays malformed until its handler is due
 	}
-	v.log.Log(context.Background(), level, "Some of the state that is stored on the object cannot be read, and counts as absent.", "error", err)
+	v.log.Log(context.Background(), level, "Some of the state that is stored on the object cannot be read and is ignored.", "error", err)
 	return nil
 }
 
-// request is what handlers and filters are given about the object.
+// request returns the argument of handlers and filters.
 func (v *view) request() *registry.Request {
 	return &registry.Request{
 		Body: v.body, Resource: v.Resource, Cause: v.forHandlers(v.cause), Log: v.handlerLogger(v.body), Memos: &v.memory.memos,

@@ -9,12 +9,12 @@ import (
 // requests are bounded by the number of declared handlers; see [Processor.Waking].
 type Wake struct {
 	All bool
-	IDs []string // if not All: the handlers, which stand for their sub-handlers, too
+	IDs []string // if not All: the handlers; each includes its sub-handlers
 }
 
 // Waking returns a request to call the delayed handlers with the ids, or all
 // delayed handlers if there are no ids. The id of a sub-handler stands for the
-// handler that declares it. Waking returns nil if no handler, daemon or timer of
+// handler that declares it. A nil result means that no handler, daemon or timer of
 // the resource has any of the ids.
 func (p *Processor) Waking(ids []string) *Wake {
 	if len(ids) == 0 {
@@ -64,7 +64,7 @@ func (w *Wake) Join(other *Wake) *Wake {
 	return joined
 }
 
-// urgent reports whether a handler is among those to be called now.
+// urgent reports whether the request includes a handler. w may be nil.
 func (w *Wake) urgent(id string) bool {
 	if w == nil || w.All {
 		return w != nil
@@ -72,8 +72,7 @@ func (w *Wake) urgent(id string) bool {
 	return slices.ContainsFunc(w.IDs, func(known string) bool { return within(id, known) })
 }
 
-// within reports whether id is that of the handler or of one of its
-// sub-handlers.
+// within reports whether id belongs to the handler or one of its sub-handlers.
 func within(id, handler string) bool {
 	rest, ok := strings.CutPrefix(id, handler)
 	return ok && (rest == "" || rest[0] == '/')

@@ -9,7 +9,7 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-func TestAWakeNamesDeclaredHandlersOnly(t *testing.T) {
+func TestWakingNamesOnlyDeclaredHandlers(t *testing.T) {
 	k := &Processor{
 		Handlers: registry.Set{{ID: "make"}, {ID: "fn/spec.a"}, {ID: "fn/spec.b"}, {ID: "make"}},
 		Daemons:  &daemon.Set{Config: daemon.Config{Specs: []*daemon.Spec{{Handler: &registry.Handler{ID: "tick"}}}}},
@@ -44,11 +44,11 @@ func TestJoinedWakesAreBoundedByTheNumberOfHandlers(t *testing.T) {
 		joined = joined.Join(k.Waking([]string{fmt.Sprintf("h%d/sub%d", i%7, i), fmt.Sprint("h", i%7)}))
 	}
 	if len(joined.IDs) != handlers {
-		t.Errorf("%d ids wait, want one for each of %d handlers: %q", len(joined.IDs), handlers, joined.IDs)
+		t.Errorf("got %d ids, want one for each of %d handlers: %q", len(joined.IDs), handlers, joined.IDs)
 	}
 }
 
-func TestJoiningWakesChangesNeitherOfThem(t *testing.T) {
+func TestJoiningWakesModifiesNeither(t *testing.T) {
 	a, b := &Wake{IDs: []string{"a"}}, &Wake{IDs: []string{"b", "a"}}
 	joined := a.Join(b)
 	if !slices.Equal(joined.IDs, []string{"a", "b"}) || len(a.IDs) != 1 || len(b.IDs) != 2 {

@@ -9,7 +9,7 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// BenchmarkHandling is one handling with one handler, from nothing to done.
+// BenchmarkHandling runs one handling with one handler.
 func BenchmarkHandling(b *testing.B) {
 	ids, now := []string{"create"}, time.Now()
 	b.ReportAllocs()
@@ -26,7 +26,7 @@ func BenchmarkHandling(b *testing.B) {
 	}
 }
 
-// BenchmarkStored reads a handling that is under way.
+// BenchmarkStored loads an unfinished handling.
 func BenchmarkStored(b *testing.B) {
 	ids, now := []string{"a", "b", "c"}, time.Now()
 	stored := map[string]storage.Record{}

@@ -15,8 +15,8 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// Not parallel: it counts what the process allocates.
-func TestBombsAreNoNotes(t *testing.T) {
+// Not parallel: it measures the allocations of the process.
+func TestDecodeNoteRejectsDecompressionBombs(t *testing.T) {
 	for name, text := range map[string]string{
 		"zeros":   `{"v":2,"essences":[` + strings.Repeat("0,", 30<<20) + `0]}`,
 		"objects": `{"v":2,"essences":[` + strings.Repeat("{},", 650_000) + `{}]}`,
@@ -25,7 +25,7 @@ func TestBombsAreNoNotes(t *testing.T) {
 	} {
 		var b bytes.Buffer
 		w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
-		_, _ = w.Write([]byte(text)) // into memory
+		_, _ = w.Write([]byte(text)) // writing to memory cannot fail
 		_ = w.Close()
 		for way, message := range map[string]string{"compressed": "gz:" + base64.StdEncoding.EncodeToString(b.Bytes()), "plain": text} {
 			var before, after runtime.MemStats
@@ -43,8 +43,8 @@ func TestBombsAreNoNotes(t *testing.T) {
 	}
 }
 
-// What Encode writes is read again.
-func TestEssencesBeyondTheBoundsAreNotedAsDigests(t *testing.T) {
+// DecodeNote must accept the result of Encode.
+func TestEncodeReplacesTooLargeEssencesWithDigests(t *testing.T) {
 	t.Parallel()
 	deep := map[string]any{}
 	for range 999 {

@@ -6,9 +6,9 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// Delays remember when the delays of handlers end by the monotonic clock of this
-// process. Recorded moments are those of a wall clock, which may be set back or
-// forward, and may be the clock of another machine.
+// Delays has the ends of handler delays by the monotonic clock of this process.
+// Records have wall-clock times, and that clock may be adjusted, or may be the clock
+// of another machine.
 type Delays map[string]wait
 
 type wait struct {
@@ -16,16 +16,16 @@ type wait struct {
 	until    time.Time // the end by the monotonic clock
 }
 
-// Remember makes the state use what an earlier turn of the same object has
-// returned from [State.Delays].
+// Remember restores the delays that [State.Delays] returned in an earlier turn of the
+// same object.
 func (s *State) Remember(d Delays) {
 	for id, w := range d {
 		s.delays[id] = w
 	}
 }
 
-// Delays returns the ends of all delays that are recorded now, for the next turn
-// of the object; nil if there are none.
+// Delays returns the ends of all recorded delays, for the next turn of the object. nil
+// means that there are none.
 func (s *State) Delays(now time.Time) Delays {
 	var delays Delays
 	for id, e := range s.entries {
@@ -41,7 +41,7 @@ func (s *State) Delays(now time.Time) Delays {
 	return delays
 }
 
-// until returns when the recorded delay of a handler ends; zero if there is none.
+// until returns the end of the recorded delay of a handler. Zero means no delay.
 func (s *State) until(id string, now time.Time) time.Time {
 	r := s.entries[id].now
 	if r.Delayed.IsZero() {
@@ -55,9 +55,8 @@ func (s *State) until(id string, now time.Time) time.Time {
 	return w.until
 }
 
-// left returns how long a process that reads a record now for the first time
-// waits for the end of its delay: until the recorded moment, but no longer than
-// the delay was when it was recorded.
+// left returns the remaining delay of a record that this process reads for the first
+// time: until the recorded end, but never longer than the original delay.
 func left(r storage.Record, now time.Time) time.Duration {
 	d := max(0, r.Delayed.Sub(now))
 	if r.Delay > 0 {
@@ -66,8 +65,8 @@ func left(r storage.Record, now time.Time) time.Duration {
 	return d
 }
 
-// Begun returns the moment from which a handler's timeout counts: when it started,
-// or now if that is in the future by the clock of this process.
+// Begun returns the time from which a handler's timeout counts: its start, or now if
+// the start is in the future by the clock of this process.
 func Begun(started, now time.Time) time.Time {
 	if started.After(now) {
 		return now

@@ -9,10 +9,10 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// wall is a moment as it is read from a record: without the monotonic clock.
+// wall strips the monotonic clock from a time, as storing it does.
 func wall(t time.Time) time.Time { return t.Round(0).Truncate(time.Microsecond) }
 
-func TestAProcessThatReadsARecordWaitsNoLongerThanItsDelay(t *testing.T) {
+func TestARecordDelaysNoLongerThanItsDelay(t *testing.T) {
 	now := time.Now()
 	for name, c := range map[string]struct {
 		delayed time.Time
@@ -24,8 +24,8 @@ func TestAProcessThatReadsARecordWaitsNoLongerThanItsDelay(t *testing.T) {
 		"the delay is over":                     {now.Add(-time.Second), time.Minute, 0},
 		"the clock was set back by an hour":     {now.Add(time.Hour + 50*time.Second), time.Minute, time.Minute},
 		"the clock was set forward":             {now.Add(-time.Hour), time.Minute, 0},
-		"of Kopf, or of a former version":       {now.Add(time.Hour), 0, time.Hour},
-		"of Kopf, over":                         {now.Add(-time.Hour), 0, 0},
+		"from Kopf, or from an earlier version": {now.Add(time.Hour), 0, time.Hour},
+		"from Kopf, over":                       {now.Add(-time.Hour), 0, 0},
 		"the delay is longer than what is left": {now.Add(time.Minute), time.Hour, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestAProcessThatReadsARecordWaitsNoLongerThanItsDelay(t *testing.T) {
 	}
 }
 
-func TestTheDelayCountsFromTheFirstReading(t *testing.T) {
+func TestADelayCountsFromTheFirstReading(t *testing.T) {
 	first := time.Now()
 	stored := map[string]storage.Record{"h": {Delayed: wall(first.Add(time.Hour)), Delay: time.Minute, Purpose: "create"}}
 	var known Delays
@@ -59,7 +59,7 @@ func TestTheDelayCountsFromTheFirstReading(t *testing.T) {
 		}
 		known = state.Delays(now)
 	}
-	// Another delay of the same handler counts anew.
+	// Another delay of the same handler counts from its own first reading.
 	stored["h"] = storage.Record{Delayed: wall(first.Add(2 * time.Hour)), Delay: time.Minute, Purpose: "create"}
 	state := New(stored)
 	state.Remember(known)
@@ -68,7 +68,7 @@ func TestTheDelayCountsFromTheFirstReading(t *testing.T) {
 	}
 }
 
-func TestAClockSetBackDoesNotProlongTheDelayOfItsOwnProcess(t *testing.T) {
+func TestAClockSetBackDoesNotProlongADelay(t *testing.T) {
 	now := time.Now()
 	state := New(nil)
 	state.Select([]string{"h"}, cause.Create, now)
@@ -79,7 +79,7 @@ func TestAClockSetBackDoesNotProlongTheDelayOfItsOwnProcess(t *testing.T) {
 	}
 	record.Started, record.Delayed = wall(record.Started), wall(record.Delayed)
 
-	// As if the clock had been set back: what is recorded is far in the future.
+	// After the clock is set back, the recorded end is far in the future.
 	record.Delayed = record.Delayed.Add(time.Hour)
 	shifted := Delays{"h": {recorded: record.Delayed, until: known["h"].until}}
 	for later, want := range map[time.Duration]bool{59 * time.Second: false, 60 * time.Second: true} {
@@ -91,7 +91,7 @@ func TestAClockSetBackDoesNotProlongTheDelayOfItsOwnProcess(t *testing.T) {
 	}
 }
 
-func TestNothingIsRememberedOfDelaysThatAreOver(t *testing.T) {
+func TestDelaysOmitsHandlersWithoutADelay(t *testing.T) {
 	now := time.Now()
 	state := New(map[string]storage.Record{"done": {Success: true, Delayed: now}, "ready": {}, "delayed": {Delayed: now.Add(time.Hour)}})
 	if got := state.Delays(now); len(got) != 1 || got["delayed"].until.IsZero() {

@@ -25,7 +25,7 @@ import (
 // have no number; notes of other versions count as absent.
 const noteVersion = 2
 
-// storedNote is a note as it is written, as JSON in the message of a record.
+// storedNote is the stored form of a note: JSON in the message of a record.
 type storedNote struct {
 	Version  int                       `json:"v,omitempty"`
 	Key      string                    `json:"key,omitempty"`
@@ -34,7 +34,7 @@ type storedNote struct {
 	Saw      map[string]storedSighting `json:"saw,omitempty"`
 	Todo     []storedTodo              `json:"todo,omitempty"`
 
-	// Seen is of version 1: the essence before the first handler that finished.
+	// Seen belongs to version 1: the essence that the finished handlers saw.
 	Seen json.RawMessage `json:"seen,omitempty"`
 }
 
@@ -49,17 +49,17 @@ type storedTodo struct {
 }
 
 const (
-	// largestNote bounds the stored text: there is little space on an object, and
-	// others need it as well.
+	// largestNote limits the stored text in bytes: other clients need the limited
+	// space for annotations as well.
 	largestNote = 32 << 10
-	// compressed begins a text that is base64 of gzip.
+	// compressed is the prefix of gzipped and base64-encoded text.
 	compressed = "gz:"
 )
 
-// ErrNoteTooLarge says that the changes to be sent do not fit into the note.
-var ErrNoteTooLarge = errors.New("the changes to be sent do not fit into the handling note")
+// ErrNoteTooLarge means that the unsent changes do not fit into the note.
+var ErrNoteTooLarge = errors.New("the unsent changes do not fit into the handling note")
 
-// BaseID identifies a base.
+// BaseID returns a hash that identifies a base. It is empty if base is nil.
 func BaseID(base map[string]any) string {
 	if base == nil {
 		return ""
@@ -72,7 +72,8 @@ func BaseID(base map[string]any) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Encode makes a record of the note. Essences that do not fit become digests.
+// Encode encodes the note as a record. Essences that do not fit become digests. The
+// error is [ErrNoteTooLarge] if even that does not help.
 func (n *Note) Encode() (storage.Record, error) {
 	message, err := n.text()
 	var limit *jsonvalue.LimitError
@@ -88,7 +89,7 @@ func (n *Note) Encode() (storage.Record, error) {
 	return storage.Record{Started: n.Started, Purpose: string(n.Reason), Message: &message}, nil
 }
 
-// digested is the note with digests in place of essences.
+// digested returns a copy of the note with digests in place of essences.
 func (n *Note) digested() *Note {
 	c := n.Clone()
 	for i, e := range c.essences {
@@ -99,9 +100,10 @@ func (n *Note) digested() *Note {
 	return c
 }
 
+// text encodes the note as JSON, which is compressed if it is longer than 1 KiB.
 func (n *Note) text() (string, error) {
 	stored := storedNote{Version: noteVersion, Key: n.Key, Base: n.Base, Saw: map[string]storedSighting{}}
-	places := map[int]int{} // only essences that are referred to are written
+	places := map[int]int{} // only referenced essences are written
 	for _, id := range slices.Sorted(maps.Keys(n.saw)) {
 		s := n.saw[id]
 		if _, ok := places[s.essence]; !ok {
@@ -134,16 +136,16 @@ func (n *Note) text() (string, error) {
 	}
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	_, _ = w.Write(raw) // into memory
+	_, _ = w.Write(raw) // writing to memory cannot fail
 	_ = w.Close()
 	return compressed + base64.StdEncoding.EncodeToString(b.Bytes()), nil
 }
 
-// DecodeNote reads a note from its record. A record that cannot be read makes an
-// empty note and an error, which is a [*storage.MalformedError]. A note of an
-// unknown version makes an empty note. records has the stored records of the
-// handlers: the key is that of a handling in which one of them began at the moment
-// that the note has, and another handling has another key.
+// DecodeNote decodes a note from its record. If the record is malformed, it returns an
+// empty note and a [*storage.MalformedError]. For a note of an unknown version it
+// returns an empty note. records has the stored records of the handlers. The key of
+// the note is used only if one of them started at the same time as the note: otherwise
+// the note belongs to another handling.
 func DecodeNote(r storage.Record, records map[string]storage.Record) (*Note, error) {
 	empty := &Note{Reason: cause.Reason(r.Purpose)}
 	if r.Message == nil {
@@ -179,6 +181,7 @@ func DecodeNote(r storage.Record, records map[string]storage.Record) (*Note, err
 	return n, nil
 }
 
+// decode reads the contents of a note of the current version.
 func (n *Note) decode(stored storedNote) error {
 	n.saw = make(map[string]sighting, len(stored.Saw))
 	for _, raw := range stored.Essences {
@@ -212,8 +215,8 @@ func (n *Note) decode(stored storedNote) error {
 	return nil
 }
 
-// decodeFirst reads a note of version 1. It has one essence for all handlers that
-// finished.
+// decodeFirst decodes a note of version 1, which has one essence for all finished
+// handlers.
 func (n *Note) decodeFirst(stored storedNote, records map[string]storage.Record) {
 	seen, found, err := storage.DecodeEssence(string(stored.Seen))
 	if n.Started.IsZero() || err != nil || !found {
@@ -226,8 +229,7 @@ func (n *Note) decodeFirst(stored storedNote, records map[string]storage.Record)
 	}
 }
 
-// unpack returns the JSON of a note. It fails if that exceeds the limits of what
-// an object can hold.
+// unpack returns the JSON of a note. It fails if the JSON exceeds [jsonvalue.MaxStored].
 func unpack(message string) ([]byte, error) {
 	raw := []byte(message)
 	if text, packed := strings.CutPrefix(message, compressed); packed {

@@ -9,7 +9,7 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// A note is read or malformed, and can be used.
+// Every text decodes to a usable note, or to an empty one with a MalformedError.
 func FuzzNote(f *testing.F) {
 	for _, s := range []string{
 		``, `{}`, `{"key":"k","seen":{"spec":{}}}`, `{"v":2,"key":"k","essences":[{"spec":{"a":1}}],"saw":{"h":{"essence":0,"stopped":"2026-01-01"},"g":{"essence":0}},"todo":[{"handler":"h","patch":{"spec":{}}}]}`,

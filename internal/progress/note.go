@@ -14,51 +14,52 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// HandlingID is the id under which the handling note is stored, beside the records
-// of handlers. Kopf has no handler of that name and leaves it alone.
+// HandlingID is the id under which the handling note is stored, next to the records of
+// handlers. Kopf has no handler with this id and does not touch the note.
 const HandlingID = "gopf.handling"
 
-// Note is the handling note: what the operator stores about one handling beside the
+// Note is the handling note: the stored state of one handling as a whole, next to the
 // records of its handlers.
 //
 // Handlers of one handling may finish in different turns, and the object may change
-// in between. The note tells which essence each finished handler saw. If the
-// handling ends and some of them did not see the final essence, the note stays, and
-// each handler of the update that follows is selected by the essence that it saw.
+// in between. The note keeps the essence that each finished handler saw. If some of
+// them did not see the final essence when the handling ends, the note stays, and an
+// update follows. Each handler of that update is selected by the essence that it saw.
 type Note struct {
 	// Key identifies the handling. It is empty before the handling is first saved.
 	Key string
 	// Reason is the reason of the handling.
 	Reason cause.Reason
-	// Started is when the handling began; zero before it is first saved.
+	// Started is the start of the handling. It is zero before the handling is first
+	// saved.
 	Started time.Time
-	// Base identifies the base that was saved when the previous handling ended and
-	// the note stayed; see [BaseID]. It is empty if it did not.
+	// Base identifies the base that was saved together with this note at the end of
+	// the previous handling; see [BaseID]. It is empty if there was no such note.
 	Base string
-	// Todo are changes that handlers asked for and that are stored before they are
-	// sent, in the order in which they are sent.
+	// Todo has the changes that handlers requested and that are stored before they
+	// are sent, in the order of sending.
 	Todo []Todo
 
-	essences []map[string]any // each distinct one once
+	essences []map[string]any // without duplicates
 	saw      map[string]sighting
 }
 
-// sighting is what one handler saw when it finished.
+// sighting is the essence that one handler saw when it finished.
 type sighting struct {
-	essence int // its index
-	// stopped is when the handler finished, as its record says. It is zero if the
-	// handler finished in the previous handling, whose records are gone.
+	essence int // the index in Note.essences
+	// stopped is the time of the record at which the handler finished. It is zero if
+	// the handler finished in the previous handling, whose records are gone.
 	stopped time.Time
 }
 
-// Todo is a change that a handler asked for and that is still to be sent.
+// Todo is a change that a handler requested and that is not sent yet.
 type Todo struct {
 	Handler string
 	Patch   map[string]any // a merge patch
 }
 
-// Saw notes that a handler finished with an essence before it, at the moment that
-// its record has. The essence must not be changed afterwards.
+// Saw notes that a handler saw the essence and finished. stopped is the time in its
+// record. The caller must not modify the essence afterwards.
 func (n *Note) Saw(id string, essence map[string]any, stopped time.Time) {
 	if n.saw == nil {
 		n.saw = map[string]sighting{}
@@ -66,6 +67,7 @@ func (n *Note) Saw(id string, essence map[string]any, stopped time.Time) {
 	n.saw[id] = sighting{n.index(essence), stopped}
 }
 
+// index returns the index of an essence, which is added if it is new.
 func (n *Note) index(essence map[string]any) int {
 	for i, known := range n.essences {
 		if diff.Equal(known, essence) {
@@ -77,7 +79,7 @@ func (n *Note) index(essence map[string]any) int {
 }
 
 // Earlier returns the essence that a handler saw when it finished in the previous
-// handling; nil if the note does not tell. The handler then saw the base.
+// handling. nil means that the handler saw the base.
 func (n *Note) Earlier(id string) map[string]any {
 	if s, ok := n.saw[id]; ok && s.stopped.IsZero() {
 		return n.essences[s.essence]
@@ -85,8 +87,8 @@ func (n *Note) Earlier(id string) map[string]any {
 	return nil
 }
 
-// Followed reports whether the note is of a previous handling and has handlers that
-// saw something else than the base.
+// Followed reports whether the note remained from the previous handling, because some
+// of its handlers did not see the base.
 func (n *Note) Followed() bool {
 	for _, s := range n.saw {
 		if s.stopped.IsZero() {
@@ -96,7 +98,7 @@ func (n *Note) Followed() bool {
 	return false
 }
 
-// Renew replaces each essence in the note by what fn returns for it.
+// Renew replaces each essence in the note with the result of fn. Digests stay.
 func (n *Note) Renew(fn func(essence map[string]any) map[string]any) {
 	for i, e := range n.essences {
 		if !essence.IsDigest(e) {
@@ -105,10 +107,10 @@ func (n *Note) Renew(fn func(essence map[string]any) map[string]any) {
 	}
 }
 
-// Empty reports whether the note says nothing about any handler.
+// Empty reports whether the note has neither essences of handlers nor unsent changes.
 func (n *Note) Empty() bool { return len(n.saw) == 0 && len(n.Todo) == 0 }
 
-// Clone returns a copy that can be changed without changing n.
+// Clone returns a copy that can be modified without modifying n.
 func (n *Note) Clone() *Note {
 	c := *n
 	c.essences, c.Todo = slices.Clone(n.essences), slices.Clone(n.Todo)
@@ -119,10 +121,10 @@ func (n *Note) Clone() *Note {
 	return &c
 }
 
-// Verify drops the sightings that belong to another handling, which another
-// operator has finished or begun. Those of this handling must have a finished
-// record with the same moment; those of the previous one are valid for the base
-// that was saved with them. records are the stored ones, sub-handlers included.
+// Verify drops the sightings that are obsolete because another operator has started or
+// finished a handling. A sighting of this handling must have a finished record with
+// the same time. A sighting of the previous handling is valid only with the base that
+// was saved with it. records must include those of sub-handlers.
 func (n *Note) Verify(base string, records map[string]storage.Record) {
 	for id, s := range n.saw {
 		valid := n.Base != "" && n.Base == base
@@ -136,8 +138,8 @@ func (n *Note) Verify(base string, records map[string]storage.Record) {
 	}
 }
 
-// Continue makes n the note of a handling of the reason: if it is of another one,
-// only what is known of the previous handling stays.
+// Continue makes n the note of a handling of the reason. If n belongs to a handling of
+// another reason, only the sightings of the previous handling stay.
 func (n *Note) Continue(reason cause.Reason) {
 	if n.Reason == reason {
 		return
@@ -150,9 +152,9 @@ func (n *Note) Continue(reason cause.Reason) {
 	}
 }
 
-// Absorb makes a change of the essence that the operator itself wrote a part of
-// what all handlers saw, so that it is no change for them. now is the essence
-// before the change, and patched the essence after it.
+// Absorb adds a write of the operator itself to the essences that the handlers saw, so
+// the write is not a change for them. now is the essence before the write, and patched
+// is the one after it.
 func (n *Note) Absorb(now, patched map[string]any) {
 	change := patch.Between(now, patched)
 	if len(change) == 0 {
@@ -173,22 +175,21 @@ func (n *Note) Absorb(now, patched map[string]any) {
 	}
 }
 
-// End is the result of a handling: what becomes the base, and the note for the
-// update that follows; nil if nothing follows.
+// End is the result of a handling.
 type End struct {
-	Base map[string]any
-	Note *Note
+	Base map[string]any // the new base
+	Note *Note          // the note for the update that follows; nil means that none does
 }
 
-// End ends the handling with the final essence. Every handler that saw it, or of
-// which nothing is known, is up to date. If all are, the final essence becomes the
-// base. Otherwise the base becomes what the earliest of the others saw.
+// End ends the handling with the final essence. A handler is late if it saw another
+// essence. If none is late, the final essence becomes the base. Otherwise the base is
+// the essence that the earliest late handler saw, and an update follows.
 //
-// records has the records of all handlers, sub-handlers included. old is the base
-// so far, nil if there is none: it is what handlers saw that have a record but did
-// not finish. declared are the ids of the handlers for the reason: if they have
-// neither finished nor a record, or if there was no base, the final essence counts
-// as what they saw, as if it were the base.
+// records has the records of all handlers, including sub-handlers. old is the current
+// base; nil means none. declared has the ids of the handlers for the reason. Handlers
+// without a sighting count as follows: an unfinished handler with a record saw old, if
+// there is an old base. For a handler that another operator finished, nothing is noted.
+// All others saw the final essence.
 func (n *Note) End(final, old map[string]any, records map[string]storage.Record, declared []string) End {
 	late := n.earliestLate(final)
 	if late == nil {
@@ -201,15 +202,15 @@ func (n *Note) End(final, old map[string]any, records map[string]storage.Record,
 		case finished:
 			return n.essences[s.essence]
 		case records[id].Finished():
-			return nil // by another operator: nothing is known of it
+			return nil // another operator called it with an unknown essence
 		case old != nil && !records[id].Started.IsZero():
 			return old
 		}
 		return final
 	}
-	// A handler without a sighting in the note counts as one that saw the base. A
-	// late sub-handler needs a sighting although it saw the base, if its parent did
-	// not: otherwise the parent would not be called, and so neither would it.
+	// In the next note, a handler without a sighting counts as one that saw the base.
+	// But a late sub-handler that saw the base needs a sighting if its parent saw
+	// something else. Otherwise neither of them would be called.
 	hidden := func(id string) bool {
 		for parent, r := range records {
 			if slices.Contains(r.Subrefs, id) && !diff.Equal(own(parent), base) {
@@ -229,8 +230,8 @@ func (n *Note) End(final, old map[string]any, records map[string]storage.Record,
 	return End{Base: base, Note: next}
 }
 
-// EarlierWithin returns the ids that begin with that of the handler and a slash, and
-// for which [Note.Earlier] knows an essence; sorted.
+// EarlierWithin returns the ids of sub-handlers of the handler for which
+// [Note.Earlier] returns an essence, sorted.
 func (n *Note) EarlierWithin(handler string) []string {
 	var ids []string
 	for id, s := range n.saw {
@@ -242,8 +243,8 @@ func (n *Note) EarlierWithin(handler string) []string {
 	return ids
 }
 
-// earliestLate returns the earliest sighting of something else than the final
-// essence by any handler; nil if there is none.
+// earliestLate returns the earliest sighting of an essence other than the final one.
+// nil means that there is none.
 func (n *Note) earliestLate(final map[string]any) *sighting {
 	var earliest *sighting
 	for _, s := range n.saw {
@@ -255,11 +256,12 @@ func (n *Note) earliestLate(final map[string]any) *sighting {
 	return earliest
 }
 
+// sameMoment compares times with the precision of stored records.
 func sameMoment(a, b time.Time) bool {
 	return a.Truncate(time.Microsecond).Equal(b.Truncate(time.Microsecond))
 }
 
-// Equal reports whether both notes say the same.
+// Equal reports whether both notes have the same contents.
 func (n *Note) Equal(other *Note) bool {
 	same := n.Key == other.Key && n.Reason == other.Reason && n.Base == other.Base && sameMoment(n.Started, other.Started) && len(n.saw) == len(other.saw) &&
 		slices.EqualFunc(n.Todo, other.Todo, func(a, b Todo) bool { return a.Handler == b.Handler && diff.Equal(a.Patch, b.Patch) })
@@ -270,8 +272,8 @@ func (n *Note) Equal(other *Note) bool {
 	return same
 }
 
-// Rename makes what is known of a former id known of the present one, unless
-// something is known of that.
+// Rename moves the sighting of a former handler id to the current one, unless that has
+// its own.
 func (n *Note) Rename(former, id string) {
 	s, ok := n.saw[former]
 	if _, known := n.saw[id]; ok && !known {

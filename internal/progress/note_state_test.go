@@ -15,7 +15,7 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// sightings are the ids of the handlers that a note knows of.
+// sightings returns the ids of the handlers with a sighting.
 func (n *Note) sightings() (ids []string) {
 	for id := range n.saw {
 		ids = append(ids, id)
@@ -43,10 +43,10 @@ func TestANoteIsVerifiedByTheBaseAndTheRecords(t *testing.T) {
 		records map[string]storage.Record
 		want    []string
 	}{
-		"all is as it was":           {"b1", with(func(*storage.Record) {}), []string{"before", "now"}},
+		"nothing has changed":        {"b1", with(func(*storage.Record) {}), []string{"before", "now"}},
 		"another base":               {"b2", with(func(*storage.Record) {}), []string{"now"}},
 		"no record":                  {"b1", nil, []string{"before"}},
-		"a record of another moment": {"b1", with(func(r *storage.Record) { r.Stopped = second(2) }), []string{"before"}},
+		"a record with another time": {"b1", with(func(r *storage.Record) { r.Stopped = second(2) }), []string{"before"}},
 		"the same microsecond":       {"b1", with(func(r *storage.Record) { r.Stopped = second(1).Add(999) }), []string{"before", "now"}},
 		"another purpose":            {"b1", with(func(r *storage.Record) { r.Purpose = "create" }), []string{"before"}},
 		"an unfinished record":       {"b1", with(func(r *storage.Record) { *r = storage.Record{Purpose: "update", Stopped: second(1)} }), []string{"before"}},
@@ -65,7 +65,7 @@ func TestANoteIsVerifiedByTheBaseAndTheRecords(t *testing.T) {
 	}
 }
 
-func TestANoteOfAnotherReasonKeepsWhatWasBefore(t *testing.T) {
+func TestANoteOfAnotherReasonKeepsThePreviousHandling(t *testing.T) {
 	note := func() *Note {
 		n := &Note{Key: "k", Reason: cause.Create, Started: second(1), Base: "b"}
 		n.Saw("before", state("a"), time.Time{})
@@ -83,15 +83,15 @@ func TestANoteOfAnotherReasonKeepsWhatWasBefore(t *testing.T) {
 		t.Errorf("got %+v", other)
 	}
 	if !other.Followed() || other.Earlier("before") == nil || note().Earlier("now") != nil || note().Earlier("nobody") != nil {
-		t.Errorf("what was seen before is not told: %+v", other)
+		t.Errorf("the sighting of the previous handling is lost: %+v", other)
 	}
 	now := &Note{}
 	if now.Saw("now", state("b"), second(1)); now.Followed() {
-		t.Error("a note of this handling is taken for one of the previous")
+		t.Error("a note of this handling counts as one of the previous")
 	}
 }
 
-func TestNotesAreEqualIfTheySayTheSame(t *testing.T) {
+func TestEqualComparesTheContentsOfNotes(t *testing.T) {
 	note := func(changes ...func(*Note)) *Note {
 		n := &Note{Key: "k", Reason: cause.Update, Started: second(1), Base: "b", Todo: []Todo{{"h", map[string]any{"a": "1"}}}}
 		n.Saw("x", state("a"), second(1))
@@ -104,32 +104,32 @@ func TestNotesAreEqualIfTheySayTheSame(t *testing.T) {
 		t.Error("equal notes differ")
 	}
 	for name, change := range map[string]func(*Note){
-		"key":             func(n *Note) { n.Key = "" },
-		"reason":          func(n *Note) { n.Reason = cause.Create },
-		"base":            func(n *Note) { n.Base = "" },
-		"start":           func(n *Note) { n.Started = second(2) },
-		"a handler":       func(n *Note) { n.Saw("y", state("a"), second(1)) },
-		"other handlers":  func(n *Note) { n.Rename("x", "y") },
-		"a moment":        func(n *Note) { n.Saw("x", state("a"), second(2)) },
-		"an essence":      func(n *Note) { n.Saw("x", state("b"), second(1)) },
-		"to be sent":      func(n *Note) { n.Todo = nil },
-		"to be sent by":   func(n *Note) { n.Todo[0].Handler = "i" },
-		"what is to send": func(n *Note) { n.Todo[0].Patch = map[string]any{"a": "2"} },
+		"key":                 func(n *Note) { n.Key = "" },
+		"reason":              func(n *Note) { n.Reason = cause.Create },
+		"base":                func(n *Note) { n.Base = "" },
+		"start":               func(n *Note) { n.Started = second(2) },
+		"a handler":           func(n *Note) { n.Saw("y", state("a"), second(1)) },
+		"other handlers":      func(n *Note) { n.Rename("x", "y") },
+		"a time":              func(n *Note) { n.Saw("x", state("a"), second(2)) },
+		"an essence":          func(n *Note) { n.Saw("x", state("b"), second(1)) },
+		"no unsent change":    func(n *Note) { n.Todo = nil },
+		"handler of a change": func(n *Note) { n.Todo[0].Handler = "i" },
+		"patch of a change":   func(n *Note) { n.Todo[0].Patch = map[string]any{"a": "2"} },
 	} {
 		if note().Equal(note(change)) || note(change).Equal(note()) {
 			t.Errorf("%s: different notes are equal", name)
 		}
 		clone := note()
 		copied := clone.Clone()
-		if change(copied); name != "what is to send" && !clone.Equal(note()) {
-			t.Errorf("%s: a change of the copy changes the note", name)
+		if change(copied); !clone.Equal(note()) {
+			t.Errorf("%s: modifying the copy modified the note", name)
 		}
 	}
 }
 
 func TestANoteIsEmptyWithoutHandlersAndChanges(t *testing.T) {
 	if !(&Note{Key: "k"}).Empty() || (&Note{Todo: []Todo{{}}}).Empty() {
-		t.Error("only what is to be sent makes a note worth keeping here")
+		t.Error("Empty ignores unsent changes, or reports an empty note as not empty")
 	}
 	n := &Note{}
 	if n.Saw("x", state("a"), second(1)); n.Empty() {
@@ -149,7 +149,7 @@ func TestANoteFollowsRenamedHandlers(t *testing.T) {
 	}
 }
 
-func TestOwnChangesAreAbsorbedByDigestsOfTheSameEssence(t *testing.T) {
+func TestAbsorbUpdatesDigestsOfTheSameEssence(t *testing.T) {
 	digestOf := func(fields map[string]any) map[string]any {
 		d, err := essence.Digest(fields)
 		if err != nil {
@@ -169,7 +169,7 @@ func TestOwnChangesAreAbsorbedByDigestsOfTheSameEssence(t *testing.T) {
 	}
 }
 
-func TestNoMoreIsUnpackedThanAnObjectCanHold(t *testing.T) {
+func TestUnpackLimitsTheSize(t *testing.T) {
 	for size, fits := range map[int]bool{2 << 20: true, 2<<20 + 1: false} {
 		var packed bytes.Buffer
 		encoder := base64.NewEncoder(base64.StdEncoding, &packed)

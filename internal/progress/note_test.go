@@ -16,7 +16,7 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// decode reads a note, whatever is wrong with it.
+// decode decodes a note and ignores errors.
 func decode(r storage.Record, records map[string]storage.Record) *Note {
 	n, _ := DecodeNote(r, records)
 	return n
@@ -32,13 +32,13 @@ func finished(n int, subs ...string) storage.Record {
 	return storage.Record{Started: second(0), Stopped: second(n), Purpose: "create", Success: true, Subrefs: subs}
 }
 
-func TestTheBaseIsWhatTheEarliestLateHandlerSaw(t *testing.T) {
+func TestTheBaseIsTheEssenceOfTheEarliestLateHandler(t *testing.T) {
 	type saw map[string]string // field by handler, in the order of finishing: a, b, c …
 	for name, c := range map[string]struct {
 		saw     saw
 		final   string
 		base    string
-		earlier saw // what the note for the update that follows tells
+		earlier saw // the sightings in the note for the update that follows
 	}{
 		"all saw the final state":           {saw{"a": "1", "b": "1"}, "1", "1", nil},
 		"nothing is known of any handler":   {saw{}, "1", "1", nil},
@@ -68,7 +68,7 @@ func TestTheBaseIsWhatTheEarliestLateHandlerSaw(t *testing.T) {
 				}
 			}
 			if !maps.Equal(got, c.earlier) {
-				t.Errorf("the note tells %v, want %v", got, c.earlier)
+				t.Errorf("the note has %v, want %v", got, c.earlier)
 			}
 		})
 	}
@@ -102,7 +102,7 @@ func TestALateSubHandlerIsNamedIfItsParentIsNotLate(t *testing.T) {
 	}
 }
 
-func TestAnUnfinishedParentSawTheBaseBeforeButItsSubHandlerDidNot(t *testing.T) {
+func TestAnUnfinishedParentKeepsTheOldBase(t *testing.T) {
 	n := &Note{Reason: cause.Update}
 	n.Saw("parent/sub/sub", state("2"), second(1))
 	waiting := func(subs ...string) storage.Record {
@@ -121,7 +121,7 @@ func TestAnUnfinishedParentSawTheBaseBeforeButItsSubHandlerDidNot(t *testing.T) 
 	}
 }
 
-func TestAHandlerThatDidNotFinishHasSeenTheBaseBefore(t *testing.T) {
+func TestAnUnfinishedHandlerKeepsTheOldBase(t *testing.T) {
 	n := &Note{Reason: cause.Update}
 	n.Saw("done", state("2"), second(1))
 	end := n.End(state("1"), state("1"), map[string]storage.Record{"done": finished(1), "waiting": {Started: second(0), Purpose: "update"}}, nil)
@@ -130,7 +130,7 @@ func TestAHandlerThatDidNotFinishHasSeenTheBaseBefore(t *testing.T) {
 	}
 }
 
-func TestAHandlerThatTookNoPartHasSeenTheFinalState(t *testing.T) {
+func TestAHandlerWithoutARecordSawTheFinalState(t *testing.T) {
 	n := &Note{Reason: cause.Create}
 	n.Saw("done", state("1"), second(1))
 	records := map[string]storage.Record{"done": finished(1), "waiting": {Started: second(0), Purpose: "create"}}
@@ -142,7 +142,7 @@ func TestAHandlerThatTookNoPartHasSeenTheFinalState(t *testing.T) {
 	}
 }
 
-func TestOwnChangesAreNoChangesForFinishedHandlers(t *testing.T) {
+func TestAbsorbHidesOwnWritesFromFinishedHandlers(t *testing.T) {
 	n := &Note{Reason: cause.Create}
 	n.Saw("a", state("1"), second(1))
 	n.Saw("b", state("2"), second(2))
@@ -155,13 +155,13 @@ func TestOwnChangesAreNoChangesForFinishedHandlers(t *testing.T) {
 	if end := n.End(labelled("2"), nil, nil, nil); !diff.Equal(end.Base, labelled("1")) {
 		t.Errorf("the base is %v", end.Base)
 	}
-	n.Absorb(labelled("2"), state("2")) // and back: nothing empty is left
+	n.Absorb(labelled("2"), state("2")) // the reverse change leaves no empty maps
 	if end := n.End(state("2"), nil, nil, nil); !diff.Equal(end.Base, state("1")) {
 		t.Errorf("the base is %v", end.Base)
 	}
 }
 
-func TestANoteIsReadAsItWasWritten(t *testing.T) {
+func TestANoteSurvivesEncodingAndDecoding(t *testing.T) {
 	big := map[string]any{"spec": map[string]any{"n": int64(1<<62 + 1), "text": strings.Repeat("x", 5000)}}
 	n := &Note{Key: "K", Reason: cause.Update, Started: second(0), Base: "b", Todo: []Todo{{"a", map[string]any{"metadata": map[string]any{"labels": map[string]any{"x": nil}}}}}}
 	n.Saw("a", big, second(1))
@@ -177,7 +177,7 @@ func TestANoteIsReadAsItWasWritten(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, n)
 	}
 	if again, _ := got.Encode(); !again.Equal(record) {
-		t.Error("it is written in another way the second time")
+		t.Error("encoding the decoded note gives another result")
 	}
 	got.Verify("another base", map[string]storage.Record{"a": {Started: second(0), Stopped: second(5), Purpose: "update", Success: true}})
 	if got.Followed() || len(got.saw) > 0 {
@@ -199,16 +199,16 @@ func TestALargeNoteKeepsDigests(t *testing.T) {
 	}
 	got := decode(record, nil)
 	if late := got.End(huge, nil, nil, nil); diff.Equal(late.Base, huge) {
-		t.Error("the second handler is late, but is not told")
+		t.Error("the note lost the sighting of the second handler")
 	}
 	got = decode(record, nil)
 	delete(got.saw, "b")
 	if end := got.End(huge, nil, nil, nil); end.Note != nil {
-		t.Error("a digest is not recognized as that of the final state")
+		t.Error("the digest of the final state is not recognized")
 	}
 	n.Todo = []Todo{{"a", huge}}
 	if _, err = n.Encode(); err == nil {
-		t.Error("changes that do not fit are no error")
+		t.Error("changes that do not fit cause no error")
 	}
 }
 
@@ -219,16 +219,16 @@ func TestUnreadableAndUnknownNotesCountAsAbsent(t *testing.T) {
 	_ = z.Close()
 	records := map[string]storage.Record{"a": {Started: second(0), Stopped: second(1), Purpose: "update", Success: true}}
 	for name, message := range map[string]string{
-		"a later version":     `{"v":3,"key":"K","essences":[{}],"saw":{"a":{"essence":0}}}`,
-		"no JSON":             `{"v":2`,
-		"not packed":          "gz:not base64",
-		"a bomb":              compressed + base64.StdEncoding.EncodeToString(bomb.Bytes()),
-		"a missing essence":   `{"v":2,"saw":{"a":{"essence":1}}}`,
-		"an odd essence":      `{"v":2,"essences":[1],"saw":{"a":{"essence":0}}}`,
-		"an odd moment":       `{"v":2,"essences":[{}],"saw":{"a":{"essence":0,"stopped":"now"}}}`,
-		"an odd patch":        `{"v":2,"todo":[{"handler":"a","patch":1}]}`,
-		"a negative essence":  `{"v":2,"essences":[{}],"saw":{"a":{"essence":-1}}}`,
-		"nothing of interest": `{}`,
+		"a later version":    `{"v":3,"key":"K","essences":[{}],"saw":{"a":{"essence":0}}}`,
+		"no JSON":            `{"v":2`,
+		"not packed":         "gz:not base64",
+		"a bomb":             compressed + base64.StdEncoding.EncodeToString(bomb.Bytes()),
+		"a missing essence":  `{"v":2,"saw":{"a":{"essence":1}}}`,
+		"an odd essence":     `{"v":2,"essences":[1],"saw":{"a":{"essence":0}}}`,
+		"an odd moment":      `{"v":2,"essences":[{}],"saw":{"a":{"essence":0,"stopped":"now"}}}`,
+		"an odd patch":       `{"v":2,"todo":[{"handler":"a","patch":1}]}`,
+		"a negative essence": `{"v":2,"essences":[{}],"saw":{"a":{"essence":-1}}}`,
+		"no contents":        `{}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := decode(storage.Record{Started: second(0), Purpose: "update", Message: &message}, records)
@@ -239,7 +239,7 @@ func TestUnreadableAndUnknownNotesCountAsAbsent(t *testing.T) {
 	}
 }
 
-func TestANoteOfVersionOneTellsWhatAllFinishedHandlersSaw(t *testing.T) {
+func TestANoteOfVersionOneHasOneEssenceForAllHandlers(t *testing.T) {
 	message := `{"key":"K","seen":{"spec":{"field":"1"}}}`
 	record := storage.Record{Started: second(0), Purpose: "create", Message: &message}
 	n := decode(record, map[string]storage.Record{"a": finished(1), "b": finished(2), "c": {Started: second(0), Purpose: "create"}})
@@ -248,6 +248,6 @@ func TestANoteOfVersionOneTellsWhatAllFinishedHandlersSaw(t *testing.T) {
 	}
 	other := storage.Record{Started: second(9), Stopped: second(10), Purpose: "create", Success: true}
 	if n = decode(record, map[string]storage.Record{"a": other}); n.Key != "" || len(n.saw) != 0 {
-		t.Errorf("it is taken for a note of another handling: %+v", n)
+		t.Errorf("the note is used for another handling: %+v", n)
 	}
 }

@@ -1,6 +1,6 @@
-// Package progress keeps the state of each handler of one object while a
-// change is being handled, and decides what is due next. It is pure: the time
-// is always an argument.
+// Package progress keeps the state of each handler of one object during a handling,
+// and decides which handlers are due and when. It is pure: the current time is always
+// an argument.
 package progress
 
 import (
@@ -13,8 +13,9 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// State is the records of all handlers of an object: those stored, and what
-// has become of them since.
+// State has the records of all handlers of an object, as they are stored and with the
+// changes since. It is not safe for concurrent use. Methods that take ids of handlers
+// panic for ids that were neither stored nor selected, except where noted.
 type State struct {
 	entries map[string]*entry
 	delays  Delays
@@ -24,18 +25,18 @@ type entry struct {
 	stored    storage.Record
 	isStored  bool
 	now       storage.Record
-	postponed time.Time // not due before, though nothing of it is recorded
-	renamed   bool      // it is stored under a former id
+	postponed time.Time // the handler is not due before; this is not recorded
+	renamed   bool      // the record is stored under a former id
 }
 
-// New makes a state of stored records.
+// New returns a state with the stored records.
 func New(stored map[string]storage.Record) *State {
 	s := &State{entries: map[string]*entry{}, delays: Delays{}}
 	s.Add(stored)
 	return s
 }
 
-// Add brings in further stored records. What is known already stays.
+// Add adds more stored records. Records of known handlers are ignored.
 func (s *State) Add(stored map[string]storage.Record) {
 	for id, record := range stored {
 		if s.entries[id] == nil {
@@ -44,8 +45,8 @@ func (s *State) Add(stored map[string]storage.Record) {
 	}
 }
 
-// Rename makes the record of a former id that of the present one, if that has
-// none of its own.
+// Rename copies the record of a former handler id to the current one, unless that has
+// its own. Either may be unknown.
 func (s *State) Rename(former, id string) {
 	old := s.entries[former]
 	if old == nil || s.entries[id] != nil {
@@ -54,9 +55,9 @@ func (s *State) Rename(former, id string) {
 	s.entries[id] = &entry{now: old.now, renamed: true}
 }
 
-// Select makes the handlers take part in the handling of the reason. Those
-// without a record, or with one for another reason, start anew: what was done
-// for one reason says nothing about the next.
+// Select adds the handlers to the handling of the reason. Handlers without a record, or
+// with one for another reason, start from the beginning: progress for one reason does
+// not count for another.
 func (s *State) Select(ids []string, reason cause.Reason, now time.Time) {
 	for _, id := range ids {
 		e := s.entries[id]
@@ -73,10 +74,10 @@ func (s *State) Select(ids []string, reason cause.Reason, now time.Time) {
 	}
 }
 
-// Record is the present record of a handler.
+// Record returns the current record of a handler.
 func (s *State) Record(id string) storage.Record { return s.entries[id].now }
 
-// Hasten makes the handlers due now, whatever delay was recorded for them.
+// Hasten makes unfinished handlers due now by dropping their delays.
 func (s *State) Hasten(ids []string) {
 	for _, id := range ids {
 		e := s.entries[id]
@@ -86,7 +87,7 @@ func (s *State) Hasten(ids []string) {
 	}
 }
 
-// Due returns those of the handlers that may be called now, in their order.
+// Due returns the handlers that may be called now, in the given order.
 func (s *State) Due(ids []string, now time.Time) []string {
 	var due []string
 	for _, id := range ids {
@@ -98,17 +99,17 @@ func (s *State) Due(ids []string, now time.Time) []string {
 	return due
 }
 
-// Attempt is how one attempt of a handler ended.
+// Attempt is the outcome of one attempt of a handler.
 type Attempt struct {
-	Final   bool
-	Failed  bool                        // ended with an error
-	Message string                      // of the error
-	Delay   registry.Opt[time.Duration] // until the next one
-	Subs    []string                    // the sub-handlers it has on all levels
-	Waited  time.Duration               // before it began, which must not count for the timeout
+	Final   bool                        // the handler is finished
+	Failed  bool                        // the attempt ended with an error
+	Message string                      // the text of the error
+	Delay   registry.Opt[time.Duration] // until the next attempt; unset means at once
+	Subs    []string                    // the ids of sub-handlers on all levels
+	Waited  time.Duration               // the wait before the call, which does not count for the timeout
 }
 
-// Attempted notes an attempt that counts.
+// Attempted records an attempt that counts as a retry.
 func (s *State) Attempted(id string, a Attempt, now time.Time) {
 	r := &s.entries[id].now
 	if a.Final && r.Stopped.IsZero() {
@@ -129,15 +130,15 @@ func (s *State) Attempted(id string, a Attempt, now time.Time) {
 	s.Refer(id, a.Subs)
 }
 
-// Refer adds sub-handlers, on all levels, to the record of a handler. The record
-// is the only place that names their records, so this also holds for an attempt
-// that does not count: without it, their records could never be purged.
+// Refer adds sub-handlers, on all levels, to the record of a handler. It must be called
+// even after an attempt that does not count: without the reference, the records of
+// sub-handlers could never be purged.
 func (s *State) Refer(id string, subs []string) {
 	r := &s.entries[id].now
 	r.Subrefs = slices.Compact(slices.Sorted(slices.Values(slices.Concat(r.Subrefs, subs))))
 }
 
-// PostponeAll postpones those of the handlers that are known.
+// PostponeAll postpones the handlers. Unknown ids are ignored.
 func (s *State) PostponeAll(until map[string]time.Time) {
 	for id, moment := range until {
 		if s.entries[id] != nil {
@@ -146,8 +147,7 @@ func (s *State) PostponeAll(until map[string]time.Time) {
 	}
 }
 
-// Postponed are the handlers that are postponed beyond the moment; nil if none
-// is.
+// Postponed returns the handlers that are postponed beyond now. nil means none.
 func (s *State) Postponed(now time.Time) map[string]time.Time {
 	var postponed map[string]time.Time
 	for id, e := range s.entries {
@@ -161,10 +161,10 @@ func (s *State) Postponed(now time.Time) map[string]time.Time {
 	return postponed
 }
 
-// Postpone makes a handler due again at the moment without an attempt counted.
+// Postpone delays a handler without counting an attempt and without recording it.
 func (s *State) Postpone(id string, until time.Time) { s.entries[id].postponed = until }
 
-// Done tells whether all the handlers are finished.
+// Done reports whether all the handlers are finished.
 func (s *State) Done(ids []string) bool {
 	for _, id := range ids {
 		if !s.entries[id].now.Finished() {
@@ -174,8 +174,8 @@ func (s *State) Done(ids []string) bool {
 	return true
 }
 
-// Delay is the time until the next of the handlers is due; 0 if one is now. It
-// is unset if all are finished.
+// Delay returns the time until the next of the handlers is due; 0 means now. It is
+// unset if all are finished.
 func (s *State) Delay(ids []string, now time.Time) registry.Opt[time.Duration] {
 	var least registry.Opt[time.Duration]
 	for _, id := range ids {
@@ -191,7 +191,7 @@ func (s *State) Delay(ids []string, now time.Time) registry.Opt[time.Duration] {
 	return least
 }
 
-// Subs are the sub-handlers of the handlers, and theirs.
+// Subs returns the sub-handlers of the handlers, on all levels.
 func (s *State) Subs(ids []string) []string {
 	var subs []string
 	for _, id := range ids {
@@ -200,7 +200,7 @@ func (s *State) Subs(ids []string) []string {
 	return subs
 }
 
-// Changed are the records that differ from what is stored.
+// Changed returns the records that differ from the stored ones.
 func (s *State) Changed() map[string]storage.Record {
 	changed := map[string]storage.Record{}
 	for id, e := range s.entries {
@@ -211,7 +211,7 @@ func (s *State) Changed() map[string]storage.Record {
 	return changed
 }
 
-// IDs are all ids that anything is known of, sub-handlers included, sorted.
+// IDs returns the ids of all handlers with a record, and of their sub-handlers, sorted.
 func (s *State) IDs() []string {
 	ids := slices.Collect(maps.Keys(s.entries))
 	for _, e := range s.entries {
@@ -221,7 +221,7 @@ func (s *State) IDs() []string {
 	return slices.Compact(ids)
 }
 
-// Counts tell how far a handling has come.
+// Counts has the numbers of succeeded, failed and unfinished handlers.
 type Counts struct{ Succeeded, Failed, Left int }
 
 func (c *Counts) add(r storage.Record) {
@@ -235,7 +235,7 @@ func (c *Counts) add(r storage.Record) {
 	}
 }
 
-// Counts tell how far the handling of the reason has come.
+// Counts counts the handlers that take part in the handling of the reason.
 func (s *State) Counts(reason cause.Reason) Counts {
 	var counts Counts
 	for _, e := range s.entries {
@@ -246,8 +246,8 @@ func (s *State) Counts(reason cause.Reason) Counts {
 	return counts
 }
 
-// Superseded tells how far the handling of other reasons had come when this
-// one took over, and which records are left over from it. Ask before Select.
+// Superseded returns the counts of unfinished handlings of other reasons, and the ids
+// of their records. Call it before [State.Select], which resets such records.
 func (s *State) Superseded(reason cause.Reason) (counts map[cause.Reason]Counts, ids []string) {
 	counts = map[cause.Reason]Counts{}
 	for id, e := range s.entries {
@@ -264,8 +264,7 @@ func (s *State) Superseded(reason cause.Reason) (counts map[cause.Reason]Counts,
 	return counts, slices.Compact(ids)
 }
 
-// Recorded are the handlers that take part in the handling of the reason, by
-// what is stored of them; sorted.
+// Recorded returns the ids of the handlers with a record for the reason, sorted.
 func (s *State) Recorded(reason cause.Reason) []string {
 	var ids []string
 	for id, e := range s.entries {
@@ -277,8 +276,8 @@ func (s *State) Recorded(reason cause.Reason) []string {
 	return ids
 }
 
-// Started returns when the first handler began that takes part in the handling of
-// the reason; zero if none does.
+// Started returns the earliest start of a handler with a record for the reason. Zero
+// means that there is none.
 func (s *State) Started(reason cause.Reason) time.Time {
 	var first time.Time
 	for _, e := range s.entries {
@@ -289,13 +288,13 @@ func (s *State) Started(reason cause.Reason) time.Time {
 	return first
 }
 
-// Restore puts back the record that a handler had before its last attempt, which
-// turned out to be another one than was noted.
+// Restore restores the record that a handler had before its last attempt. The caller
+// can then record another outcome of the attempt.
 func (s *State) Restore(id string, before storage.Record) {
 	s.entries[id].now, s.entries[id].postponed = before, time.Time{}
 }
 
-// Records returns the present records of all handlers.
+// Records returns the current records of all handlers.
 func (s *State) Records() map[string]storage.Record {
 	records := make(map[string]storage.Record, len(s.entries))
 	for id, e := range s.entries {
@@ -304,7 +303,7 @@ func (s *State) Records() map[string]storage.Record {
 	return records
 }
 
-// Clone returns a copy that can be changed without changing s.
+// Clone returns a copy that can be modified without modifying s.
 func (s *State) Clone() *State {
 	c := &State{entries: make(map[string]*entry, len(s.entries)), delays: make(Delays, len(s.delays))}
 	maps.Copy(c.delays, s.delays)

@@ -11,7 +11,7 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// of is a record with the purpose.
+// of returns a record with the purpose.
 func of(reason cause.Reason, started int) storage.Record {
 	return storage.Record{Purpose: string(reason), Started: second(started)}
 }
@@ -24,12 +24,12 @@ func succeededAt(r storage.Record, n int) storage.Record {
 func TestHandlersOfAnotherReasonStartOver(t *testing.T) {
 	s := New(map[string]storage.Record{
 		"same": succeededAt(of(cause.Create, 1), 2), "other": succeededAt(of(cause.Update, 1), 2),
-		"any": {Retries: 3}, "begun": {Retries: 3, Started: second(1)},
+		"any": {Retries: 3}, "started": {Retries: 3, Started: second(1)},
 	})
-	s.Select([]string{"same", "other", "any", "begun", "new"}, cause.Create, second(9))
+	s.Select([]string{"same", "other", "any", "started", "new"}, cause.Create, second(9))
 	want := map[string]storage.Record{
 		"same": succeededAt(of(cause.Create, 1), 2), "other": of(cause.Create, 9),
-		"any": {Retries: 3, Started: second(9)}, "begun": {Retries: 3, Started: second(1)}, "new": of(cause.Create, 9),
+		"any": {Retries: 3, Started: second(9)}, "started": {Retries: 3, Started: second(1)}, "new": of(cause.Create, 9),
 	}
 	if got := s.Records(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -82,7 +82,7 @@ func TestAnAttemptIsRecorded(t *testing.T) {
 	}
 }
 
-func TestHandlersAreDueUnlessTheyAreFinishedDelayedOrPostponed(t *testing.T) {
+func TestDueSkipsFinishedDelayedAndPostponedHandlers(t *testing.T) {
 	now := second(10)
 	s := New(map[string]storage.Record{"done": succeededAt(of(cause.Create, 1), 2)})
 	all := []string{"done", "due", "delayed", "postponed"}
@@ -117,7 +117,7 @@ func TestHandlersAreDueUnlessTheyAreFinishedDelayedOrPostponed(t *testing.T) {
 		t.Errorf("postponed until now: got %v", got)
 	}
 	if !s.Done(all[:1]) || s.Done(all) {
-		t.Error("not all are done, but the first is")
+		t.Error("Done is wrong: the first handler is done, but not all are")
 	}
 	s.Hasten(all)
 	if got := s.Due(all, now); !slices.Equal(got, all[1:]) {
@@ -128,7 +128,7 @@ func TestHandlersAreDueUnlessTheyAreFinishedDelayedOrPostponed(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftOfOtherReasonsIsToldApart(t *testing.T) {
+func TestSupersededCountsHandlingsOfOtherReasons(t *testing.T) {
 	failed := of(cause.Update, 1)
 	failed.Failure, failed.Subrefs = true, []string{"f/sub"}
 	s := New(map[string]storage.Record{
@@ -155,7 +155,7 @@ func TestWhatIsLeftOfOtherReasonsIsToldApart(t *testing.T) {
 	}
 }
 
-func TestARecordOfAFormerIdIsTakenOver(t *testing.T) {
+func TestARecordOfAFormerIDIsTakenOver(t *testing.T) {
 	old, own := of(cause.Create, 1), of(cause.Create, 2)
 	s := New(map[string]storage.Record{"old": old, "own": own})
 	s.Rename("old", "new")
@@ -173,13 +173,13 @@ func TestARecordOfAFormerIdIsTakenOver(t *testing.T) {
 	}
 }
 
-func TestACopyOfTheStateIsIndependent(t *testing.T) {
+func TestCloneIsIndependent(t *testing.T) {
 	s := New(map[string]storage.Record{"h": of(cause.Create, 1)})
 	s.Attempted("h", Attempt{Failed: true, Delay: registry.Some(5 * time.Second)}, second(1))
 	before := s.Record("h")
 	c := s.Clone()
 	if got := c.Due([]string{"h"}, second(3)); got != nil {
-		t.Errorf("the copy has forgotten a delay: due are %q", got)
+		t.Errorf("the copy lost a delay: due are %q", got)
 	}
 	c.Attempted("h", Attempt{Failed: true, Delay: registry.Some(time.Second)}, second(6))
 	if got := s.Record("h"); !got.Equal(before) || c.Record("h").Retries != 2 {

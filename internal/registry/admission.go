@@ -12,28 +12,29 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// Admission is what was said about a handler of reviews in particular.
+// Admission has the options of a review handler.
 type Admission struct {
 	Mutating    bool
-	Operations  []string // "CREATE", "UPDATE", "DELETE", "CONNECT"; none for all
-	Subresource string   // "" for the object itself, "*" for it and all subresources
+	Operations  []string // "CREATE", "UPDATE", "DELETE" or "CONNECT"; empty means all
+	Subresource string   // "" means the object itself, "*" the object and all subresources
 
-	SideEffects    bool // it has some, but not in dry runs
-	IgnoreFailures bool // whatever fails, denials included, is as good as a yes
-	Persistent     bool // requests wait for it also while the operator is not running
-	EveryNamespace bool // system namespaces are not left out
+	SideEffects    bool // the handler has side effects, but not in dry runs
+	IgnoreFailures bool // the API server accepts the request if the webhook fails
+	Persistent     bool // the webhook configuration stays while the operator is not running
+	EveryNamespace bool // system namespaces are included
 
-	// Typed handlers cannot read subresources of other kinds, such as scales.
+	// Typed means that the handler decodes objects into a Go type. It cannot decode
+	// subresources of another kind, such as Scale.
 	Typed bool
-	// Labels are those criteria for labels that the server can check by itself.
+	// Labels are the label criteria that the API server can check itself.
 	Labels []metav1.LabelSelectorRequirement
 }
 
-// Takes tells whether the handler is declared for reviews of this operation on
-// this subresource.
+// Takes reports whether the handler is declared for reviews of this operation on this
+// subresource.
 //
-// Mutating handlers get deletions only if they are for nothing else: there is
-// nothing to be changed in them.
+// Mutating handlers get deletions only if they are declared for nothing else: there is
+// nothing to mutate in a deletion.
 func (a *Admission) Takes(operation, subresource string) bool {
 	switch {
 	case len(a.Operations) > 0 && !slices.Contains(a.Operations, operation):
@@ -53,25 +54,25 @@ func onlyDeletes(operations []string) bool {
 	return len(operations) > 0 && !slices.ContainsFunc(operations, func(o string) bool { return o != "DELETE" })
 }
 
-// Review is a request to the API that waits for our consent.
+// Review is an admission request.
 type Review struct {
-	UID         string // of the review
+	UID         string // the uid of the request, not of the object
 	Operation   string
 	Subresource string
-	Kind        schema.GroupVersionKind // of the object in the request: a Scale for the subresource of that name
-	DryRun      bool                    // nothing will be stored
+	Kind        schema.GroupVersionKind // the kind of the object in the request, such as Scale for a subresource
+	DryRun      bool                    // the object will not be stored
 	User        authenticationv1.UserInfo
 
-	Old *object.Body // before; nil for creations
-	New *object.Body // as wanted; nil for deletions
+	Old *object.Body // the current object; nil means a creation
+	New *object.Body // the proposed object; nil means a deletion
 
-	Header map[string][]string // of the HTTP request
-	Client *x509.Certificate   // of the API server, if it showed one that was verified
+	Header map[string][]string // the headers of the HTTP request
+	Client *x509.Certificate   // the verified client certificate; may be nil
 
-	Warnings []string // for the user; the handler adds to them
+	Warnings []string // warnings for the user, which handlers append
 }
 
-// Diff is what the request changes.
+// Diff returns the difference between the current and the proposed object.
 func (r *Review) Diff() diff.Diff { return diff.Of(fields(r.Old), fields(r.New)) }
 
 func fields(b *object.Body) any {
@@ -81,7 +82,7 @@ func fields(b *object.Body) any {
 	return b.Map()
 }
 
-// DeniedError is the refusal of a review, with the code to answer with; 0 is 500.
+// DeniedError denies a review with an HTTP status code; 0 means 500.
 type DeniedError struct {
 	Code int
 	Err  error

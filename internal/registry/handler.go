@@ -1,5 +1,5 @@
-// Package registry describes handlers with the types of their objects erased,
-// and decides which of them match a cause. It is pure.
+// Package registry describes declared handlers without their Go types, and decides
+// which of them match a cause. It is pure.
 package registry
 
 import (
@@ -11,62 +11,62 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// Family is what a handler is about.
+// Family is the type of a handler: when it is called, and how its outcome is recorded.
 type Family int
 
 // The families.
 const (
-	Changes    Family = iota // changes of objects, with state and attempts
-	Events                   // events of the stream, each once
-	Background               // daemons and timers beside the object
-	Indexing                 // what the object has in an index
-	Reviews                  // requests to the API, before they are granted
+	Changes    Family = iota // called for changes of objects, with recorded progress and retries
+	Events                   // called for watch events, once each
+	Background               // daemons and timers, which run as long as the object exists
+	Indexing                 // called to compute the index entries of an object
+	Reviews                  // called for admission requests
 )
 
-// Handler is one declared function and all that was said about it.
+// Handler is one declared function with all of its options.
 type Handler struct {
 	Family   Family
-	ID       string // as stored: with the field's or the parent's name in it
-	Formerly []string
-	Where    string // file:line of the declaration
+	ID       string   // the id in records; contains the field's or the parent's name
+	Formerly []string // former ids, whose records are taken over
+	Where    string   // file:line of the declaration
 
 	Of        kind.Selector
-	Select    string                // of labels: what the server is asked for; "" for everything
-	Labels    Requirements          // of indexing handlers: those criteria for labels that the API server can check
+	Select    string                // label selector for lists and watches; "" means all objects
+	Labels    Requirements          // indexing handlers: the label criteria that the API server can check
 	Managed   bool                  // its objects must have metadata.managedFields
-	Reasons   map[cause.Reason]bool // what it is declared for
-	Deleted   bool                  // when resuming: also objects being deleted
-	Mandatory bool                  // deletion must wait for it: it asks for the finalizer
+	Reasons   map[cause.Reason]bool // the reasons that it is declared for
+	Deleted   bool                  // resuming handlers: include objects that are being deleted
+	Mandatory bool                  // deletions must wait for it, so it requires the finalizer
 
 	Criteria filter.Criteria
-	Change   *filter.Change // a field it is about; nil for whole objects
-	AnyMove  bool           // the field must have changed whatever the reason, not only on updates
+	Change   *filter.Change // the field that it handles; nil means the whole object
+	AnyMove  bool           // the field must have changed for every reason, not only for updates
 	When     []func(*Request) bool
 
-	Admission *Admission // of handlers of reviews; nil for others
+	Admission *Admission // the options of a review handler; nil means another family
 
 	Limits Limits
 	Call   func(context.Context, *Request) error
 }
 
-// Limits pace the attempts of a handler.
+// Limits has the limits and the retry policy of a handler.
 type Limits struct {
-	Timeout Opt[time.Duration] // since the first attempt, pauses included
-	Retries Opt[int]           // calls at the most
-	Backoff Opt[time.Duration] // pause after an unclassified error
+	Timeout Opt[time.Duration] // from the start of the first attempt, including delays; unset means no limit
+	Retries Opt[int]           // the maximum number of calls; unset means no limit
+	Backoff Opt[time.Duration] // the delay after an unclassified error
 	OnError Opt[ErrorMode]
 }
 
-// Opt is a setting that may be left to its default.
+// Opt is an optional setting. The zero value means the default.
 type Opt[T any] struct {
 	Set bool
 	Is  T
 }
 
-// Some is a setting that is made.
+// Some returns a setting with the value v.
 func Some[T any](v T) Opt[T] { return Opt[T]{true, v} }
 
-// Or is the setting, or else the default.
+// Or returns the value of the setting, or fallback if it is not set.
 func (o Opt[T]) Or(fallback T) T {
 	if o.Set {
 		return o.Is
@@ -74,17 +74,18 @@ func (o Opt[T]) Or(fallback T) T {
 	return fallback
 }
 
-// ErrorMode says what an error that is neither temporary nor permanent means.
+// ErrorMode is the effect of an error that is neither temporary nor permanent.
 type ErrorMode int
 
 // The modes.
 const (
-	Retry  ErrorMode = iota // try again after the backoff
-	Ignore                  // as if the handler had succeeded
-	Fail                    // as if the error were permanent
+	Retry  ErrorMode = iota // retry after the backoff
+	Ignore                  // treat the call as a success
+	Fail                    // treat the error as permanent
 )
 
-// Overlaps tells whether both may be called for the same thing.
+// Overlaps reports whether both handlers may be called for the same cause, event or
+// review. They must then have different ids.
 func (h *Handler) Overlaps(other *Handler) bool {
 	if h.Family != other.Family {
 		return false

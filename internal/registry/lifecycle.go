@@ -2,19 +2,19 @@ package registry
 
 import "time"
 
-// Due is a handler that is due.
+// Due describes a handler that is due.
 type Due struct {
 	ID      string
-	Retries int
-	Started time.Time
+	Retries int       // the number of earlier attempts
+	Started time.Time // the start of the first attempt
 }
 
-// Lifecycle chooses which of the due handlers are run in this turn, and in
-// which order. The rest stays due for the next one.
+// Lifecycle chooses which of the due handlers run in this pass, and in which order. The
+// others stay due.
 type Lifecycle func(due []Due) []Due
 
-// SubOptions say how sub-handlers are run.
+// SubOptions configures a pass over sub-handlers.
 type SubOptions struct {
-	Lifecycle Lifecycle // nil for that of the operator
-	Parallel  int       // how many run at the same time; 0 and 1 are one after another
+	Lifecycle Lifecycle // nil means the operator's lifecycle
+	Parallel  int       // the number of concurrent calls; 0 and 1 mean one at a time
 }

@@ -8,11 +8,10 @@ import (
 	"gopf.dev/gopf/internal/filter"
 )
 
-// Set is handlers in the order of their declaration; of one resource and of
-// changes, where it matters.
+// Set is a list of handlers in the order of their declaration.
 type Set []*Handler
 
-// Of returns the handlers of one family, in their order.
+// Of returns the handlers of one family, in the same order.
 func (s Set) Of(f Family) Set {
 	var found Set
 	for _, h := range s {
@@ -23,8 +22,8 @@ func (s Set) Of(f Family) Set {
 	return found
 }
 
-// Interested tells whether any handler could ever be for this object, whatever
-// the reason. If none is, the object is left alone altogether.
+// Interested reports whether some handler matches the object, regardless of the reason.
+// If none does, the operator does not touch the object.
 func (s Set) Interested(r *Request) bool {
 	for _, h := range s {
 		if h.prematches(r) {
@@ -34,7 +33,7 @@ func (s Set) Interested(r *Request) bool {
 	return false
 }
 
-// Blocking tells whether any handler wants deletions to wait for it.
+// Blocking reports whether some matching handler requires the finalizer.
 func (s Set) Blocking(r *Request) bool {
 	for _, h := range s {
 		if h.Mandatory && h.prematches(r) {
@@ -44,8 +43,8 @@ func (s Set) Blocking(r *Request) bool {
 	return false
 }
 
-// Select returns the handlers to be run for the cause. Of several with one id, it
-// is the one that was declared first: they share a record.
+// Select returns the handlers that match the cause of the request. Of several handlers
+// with one id, which share a record, it returns the one that was declared first.
 func (s Set) Select(r *Request) Set {
 	return s.SelectBy(func(h *Handler) bool { return h.Matches(r) })
 }
@@ -66,7 +65,7 @@ func (s Set) Has(id string) bool {
 	return slices.ContainsFunc(s, func(h *Handler) bool { return h.ID == id })
 }
 
-// IDs are the stored ids of the handlers, former ones included.
+// IDs returns the ids of the handlers, including former ids.
 func (s Set) IDs() []string {
 	ids := make([]string, 0, len(s))
 	for _, h := range s {
@@ -75,8 +74,8 @@ func (s Set) IDs() []string {
 	return ids
 }
 
-// Fields are the paths of the fields that handlers are about; they are part
-// of what counts as a change.
+// Fields returns the paths of the fields that handlers are declared for. Changes of
+// these fields are handled even outside of the essence.
 func (s Set) Fields() []fieldpath.Path {
 	var paths []fieldpath.Path
 	for _, h := range s {
@@ -87,13 +86,13 @@ func (s Set) Fields() []fieldpath.Path {
 	return paths
 }
 
-// Matches tells whether the handler is to be run for the cause.
+// Matches reports whether the handler matches the cause and the object of the request.
 func (h *Handler) Matches(r *Request) bool {
 	return h.reasoned(r.Cause) && h.prematches(r)
 }
 
-// reasoned checks what depends on the reason: a handler declared for several
-// may match by any of them.
+// reasoned reports whether the handler matches the reason. A handler that is declared
+// for several reasons may match by any of them.
 func (h *Handler) reasoned(c *cause.Cause) bool {
 	if h.Reasons[c.Reason] && h.moved(c, h.AnyMove || c.Reason == cause.Update) {
 		return true
@@ -102,11 +101,13 @@ func (h *Handler) reasoned(c *cause.Cause) bool {
 	return resumes && h.moved(c, h.AnyMove)
 }
 
+// moved reports whether the field of the handler has changed as declared. needed means
+// that an unchanged field does not match.
 func (h *Handler) moved(c *cause.Cause, needed bool) bool {
 	return h.Change == nil || h.Change.Happened(value(c.Old, h.Change), value(c.New, h.Change), needed)
 }
 
-// prematches checks all that does not depend on the reason.
+// prematches checks all conditions that do not depend on the reason.
 func (h *Handler) prematches(r *Request) bool {
 	if h.Change != nil && !h.Change.Touches(value(r.Cause.New, h.Change), value(r.Cause.Old, h.Change)) {
 		return false
@@ -114,8 +115,8 @@ func (h *Handler) prematches(r *Request) bool {
 	return h.MatchesObject(r)
 }
 
-// MatchesEvent reports whether an event handler is for the object as it is now,
-// its field included.
+// MatchesEvent reports whether an event handler matches the current object. If the
+// handler has a field, the object must have it, with a matching value.
 func (h *Handler) MatchesEvent(r *Request) bool {
 	if c := h.Change; c != nil {
 		v, present := r.Body.Lookup(c.Path...)
@@ -126,7 +127,8 @@ func (h *Handler) MatchesEvent(r *Request) bool {
 	return h.MatchesObject(r)
 }
 
-// MatchesObject checks what depends only on the object as it is now.
+// MatchesObject reports whether the current object meets the criteria and all When
+// functions of the handler.
 func (h *Handler) MatchesObject(r *Request) bool {
 	if !h.Criteria.Match(r.Body) {
 		return false
@@ -144,7 +146,8 @@ func value(essence map[string]any, c *filter.Change) filter.Value {
 	return filter.Value{Is: v, Present: present}
 }
 
-// Narrow is the cause as the handler is told it: reduced to its field.
+// Narrow returns the cause as the handler sees it: with the diff narrowed to the
+// handler's field. It does not modify c.
 func (h *Handler) Narrow(c *cause.Cause) *cause.Cause {
 	if h.Change == nil || len(h.Change.Path) == 0 {
 		return c

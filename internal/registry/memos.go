@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// Memos are values that users keep with an object while it exists, one of each
-// type. The zero value is ready for use, from any goroutine.
+// Memos has the values that handlers keep in memory with an object, one of each type.
+// The zero value is ready for use. It is safe for concurrent use.
 type Memos struct {
 	mu     sync.Mutex
 	values map[reflect.Type]any
 }
 
-// Get returns the pointer to the value of the type, which is zero at first.
+// Get returns a pointer to the value of the type. The value is zero at first.
 func (m *Memos) Get(t reflect.Type) any {
 	m.mu.Lock()
 	defer m.mu.Unlock()

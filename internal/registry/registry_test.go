@@ -43,19 +43,19 @@ func TestHandlersAreSelectedByReasonAndField(t *testing.T) {
 		cause   cause.Cause
 		want    bool
 	}{
-		"the reason":                           {Handler{Reasons: on(cause.Update)}, update, true},
-		"another reason":                       {Handler{Reasons: on(cause.Create)}, update, false},
-		"a field that moved":                   {Handler{Reasons: on(cause.Update), Change: field}, update, true},
-		"a field that did not move":            {Handler{Reasons: on(cause.Update), Change: field}, still, false},
-		"a field that need not move":           {Handler{Reasons: on(cause.Delete), Change: field}, deleted, true},
-		"a field that must move":               {Handler{Reasons: every, AnyMove: true, Change: field}, deleted, false},
-		"resuming":                             {Handler{Reasons: on(cause.Resume)}, resumed, true},
-		"resuming, and the field did not move": {Handler{Reasons: on(cause.Resume), AnyMove: true, Change: field}, resumed, false},
-		"resuming with an update":              {Handler{Reasons: on(cause.Resume)}, cause.Cause{Reason: cause.Update, Initial: true, New: spec("a")}, true},
-		"resuming after the start":             {Handler{Reasons: on(cause.Resume)}, update, false},
-		"resuming with a deletion":             {Handler{Reasons: on(cause.Resume)}, deleted, false},
-		"resuming with a deletion, as asked":   {Handler{Reasons: on(cause.Resume), Deleted: true}, deleted, true},
-		"a field that is not there":            {Handler{Reasons: on(cause.Create), Change: &filter.Change{Path: []string{"x"}}}, cause.Cause{Reason: cause.Create, New: spec("a")}, false},
+		"the reason":                                 {Handler{Reasons: on(cause.Update)}, update, true},
+		"another reason":                             {Handler{Reasons: on(cause.Create)}, update, false},
+		"a changed field":                            {Handler{Reasons: on(cause.Update), Change: field}, update, true},
+		"an unchanged field":                         {Handler{Reasons: on(cause.Update), Change: field}, still, false},
+		"an unchanged field, for a deletion":         {Handler{Reasons: on(cause.Delete), Change: field}, deleted, true},
+		"an unchanged field, with AnyMove":           {Handler{Reasons: every, AnyMove: true, Change: field}, deleted, false},
+		"resuming":                                   {Handler{Reasons: on(cause.Resume)}, resumed, true},
+		"resuming, an unchanged field, with AnyMove": {Handler{Reasons: on(cause.Resume), AnyMove: true, Change: field}, resumed, false},
+		"resuming with an update":                    {Handler{Reasons: on(cause.Resume)}, cause.Cause{Reason: cause.Update, Initial: true, New: spec("a")}, true},
+		"resuming after the start":                   {Handler{Reasons: on(cause.Resume)}, update, false},
+		"resuming with a deletion":                   {Handler{Reasons: on(cause.Resume)}, deleted, false},
+		"resuming with a deletion, with Deleted":     {Handler{Reasons: on(cause.Resume), Deleted: true}, deleted, true},
+		"a missing field":                            {Handler{Reasons: on(cause.Create), Change: &filter.Change{Path: []string{"x"}}}, cause.Cause{Reason: cause.Create, New: spec("a")}, false},
 	}
 	for name, c := range cases {
 		request := &Request{Body: body(t, spec("b")), Cause: &c.cause}
@@ -81,7 +81,7 @@ func TestHandlersAreFilteredByTheObject(t *testing.T) {
 		"mandatory":               {Handler{Mandatory: true}, true, true, true},
 		"mandatory, but filtered": {Handler{Mandatory: true, Criteria: labelled}, false, false, false},
 		"functions":               {Handler{When: []func(*Request) bool{yes, yes}}, true, false, true},
-		"a function that is not":  {Handler{When: []func(*Request) bool{yes, no}}, false, false, false},
+		"a function that rejects": {Handler{When: []func(*Request) bool{yes, no}}, false, false, false},
 		"the field of the object": {Handler{Change: field}, false, false, true},
 		"another field":           {Handler{Change: &filter.Change{Path: []string{"spec", "g"}}}, false, false, false},
 	}
@@ -92,11 +92,11 @@ func TestHandlersAreFilteredByTheObject(t *testing.T) {
 		}
 	}
 	if (Set{}).Interested(request) || (Set{}).Blocking(request) {
-		t.Error("no handlers are interested")
+		t.Error("an empty set is interested")
 	}
 }
 
-func TestSetsTellTheirHandlers(t *testing.T) {
+func TestSetListsIDsFieldsAndFamilies(t *testing.T) {
 	a := &Handler{ID: "a", Formerly: []string{"x", "y"}}
 	b := &Handler{ID: "b", Family: Events, Change: &filter.Change{Path: []string{"spec", "f"}}}
 	set := Set{a, b}
@@ -111,11 +111,11 @@ func TestSetsTellTheirHandlers(t *testing.T) {
 	}
 }
 
-func TestHandlersOfAFieldAreToldOfTheField(t *testing.T) {
+func TestNarrowReducesTheDiffToTheField(t *testing.T) {
 	c := &cause.Cause{Old: spec("a"), New: spec("b"), Diff: diff.Of(spec("a"), spec("b"))}
 	for _, h := range []*Handler{{}, {Change: &filter.Change{}}} {
 		if h.Narrow(c) != c {
-			t.Error("a cause is narrowed to no field")
+			t.Error("a cause was narrowed without a field")
 		}
 	}
 	h := &Handler{Change: &filter.Change{Path: []string{"spec", "f"}}}
@@ -124,7 +124,7 @@ func TestHandlersOfAFieldAreToldOfTheField(t *testing.T) {
 		t.Errorf("got %+v", narrowed)
 	}
 	if len(c.Field) != 0 || len(c.Diff[0].Path) != 2 {
-		t.Errorf("the cause itself was changed: %+v", c)
+		t.Errorf("the original cause was modified: %+v", c)
 	}
 }
 
@@ -134,12 +134,12 @@ func TestHandlersOverlap(t *testing.T) {
 		a, b Handler
 		want bool
 	}{
-		"one reason":          {Handler{Reasons: on(cause.Create, cause.Update)}, Handler{Reasons: on(cause.Update)}, true},
-		"other reasons":       {Handler{Reasons: on(cause.Create)}, Handler{Reasons: on(cause.Update)}, false},
-		"two families":        {Handler{Family: Events}, Handler{Family: Indexing}, false},
-		"events":              {Handler{Family: Events}, Handler{Family: Events}, true},
-		"reviews":             {Handler{Family: Reviews, Admission: mutating}, Handler{Family: Reviews, Admission: mutating}, true},
-		"reviews of two ways": {Handler{Family: Reviews, Admission: mutating}, Handler{Family: Reviews, Admission: validating}, false},
+		"one reason":              {Handler{Reasons: on(cause.Create, cause.Update)}, Handler{Reasons: on(cause.Update)}, true},
+		"other reasons":           {Handler{Reasons: on(cause.Create)}, Handler{Reasons: on(cause.Update)}, false},
+		"two families":            {Handler{Family: Events}, Handler{Family: Indexing}, false},
+		"events":                  {Handler{Family: Events}, Handler{Family: Events}, true},
+		"reviews":                 {Handler{Family: Reviews, Admission: mutating}, Handler{Family: Reviews, Admission: mutating}, true},
+		"mutating and validating": {Handler{Family: Reviews, Admission: mutating}, Handler{Family: Reviews, Admission: validating}, false},
 	}
 	for name, c := range cases {
 		if got := c.a.Overlaps(&c.b); got != c.want {
@@ -174,7 +174,7 @@ func TestReviewsAreTakenByOperationAndSubresource(t *testing.T) {
 	}
 }
 
-func TestAReviewTellsWhatItChanges(t *testing.T) {
+func TestReviewDiff(t *testing.T) {
 	old, now := body(t, spec("a")), body(t, spec("b"))
 	for name, c := range map[string]struct {
 		review Review
@@ -188,7 +188,7 @@ func TestAReviewTellsWhatItChanges(t *testing.T) {
 	}
 }
 
-func TestErrorsOfHandlersTellTheirCauses(t *testing.T) {
+func TestHandlerErrorsWrapTheirCauses(t *testing.T) {
 	boom := errors.New("boom")
 	for _, err := range []error{&TemporaryError{Err: boom}, &PermanentError{Err: boom}, &UndecodableError{Err: boom}, &DeniedError{Err: boom}} {
 		if !errors.Is(err, boom) || err.Error() != "boom" {
@@ -214,7 +214,7 @@ func TestMemosAreKeptByType(t *testing.T) {
 	n := m.Get(reflect.TypeFor[int]()).(*int)
 	*n = 5
 	if again := m.Get(reflect.TypeFor[int]()).(*int); again != n {
-		t.Error("the value is not kept")
+		t.Error("the second call returned another value")
 	}
 	if s := m.Get(reflect.TypeFor[string]()).(*string); *s != "" {
 		t.Errorf("got %q", *s)

@@ -56,9 +56,9 @@ var operators = map[metav1.LabelSelectorOperator]selection.Operator{
 	metav1.LabelSelectorOpIn:           selection.Equals, // there is one value
 }
 
-// CheckSelect returns why the handler cannot be used with its selection at the
-// server; nil if it can. An object that leaves a selection looks deleted, so
-// handlers that depend on seeing real deletions exclude one.
+// CheckSelect returns an error if the handler cannot be used with its label selector.
+// An object that leaves the selection looks deleted. Handlers that depend on real
+// deletions therefore do not allow a selector.
 func (h *Handler) CheckSelect() error {
 	if h.Select == "" || !h.Mandatory && h.Family != Background && h.Family != Events {
 		return nil
@@ -67,8 +67,8 @@ func (h *Handler) CheckSelect() error {
 		h.ID, h.Where, h.Select)
 }
 
-// CheckSameSelect returns why the two handlers of one resource cannot share its
-// stream; nil if they can. Reviews need no stream.
+// CheckSameSelect returns an error if two handlers of one resource have different label
+// selectors: they share one watch. Review handlers need no watch.
 func (h *Handler) CheckSameSelect(other *Handler) error {
 	if h.Select == other.Select || h.Family == Reviews || other.Family == Reviews {
 		return nil

@@ -119,7 +119,7 @@ func TestWrongDeclarationsAreErrors(t *testing.T) {
 	}{
 		"a type for objects of another kind": {gopf.Subresource("scale"), "declare it for untyped objects"},
 		"an unknown operation":               {gopf.Operations("PATCH"), `unknown operation "PATCH"`},
-		"no operation":                       {gopf.Operations(), "no operation"},
+		"no operation":                       {gopf.Operations(), "empty list of operations"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := w.within(t)

@@ -379,7 +379,7 @@ func TestDevelopersNeedNoServer(t *testing.T) { // and share one name: not paral
 	w.probes(op)
 	op.Settings.Admission.Dev = true
 	o := w.run(op)
-	if len(o.Log.With("[INFO", "a local one with a self-signed certificate is used for development")) == 0 {
+	if len(o.Log.With("[INFO", "using a local one with a self-signed certificate for development")) == 0 {
 		t.Error("it is not said")
 	}
 	o.Stop()

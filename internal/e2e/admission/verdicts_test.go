@@ -79,7 +79,7 @@ func TestAllErrorsRefuse(t *testing.T) {
 	u := w.try(cluster)
 	for field, text := range map[string]string{
 		"error": "something is wrong", "permanent": "something is wrong for good",
-		"temporary": "something is not there yet", "panic": "the handler of the review has panicked",
+		"temporary": "something is not there yet", "panic": "the admission handler panicked",
 	} {
 		_, err := u.create("a", spec(fields{"field": field}))
 		denied(t, err, http.StatusInternalServerError, text)
