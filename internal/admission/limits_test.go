@@ -146,7 +146,7 @@ func TestLargeReviewsTakeBoundedMemory(t *testing.T) {
 	for name, c := range map[string]struct {
 		item    string
 		reviews int
-	}{"of text": {`"` + strings.Repeat("x", 1000) + `"`, 32}, "of small objects": {`{"a":1,"some":"text to come below the limit"}`, 5}} {
+	}{"of text": {`"` + strings.Repeat("x", 1000) + `"`, 32}, "of small objects": {`{"a":1,"some":"` + strings.Repeat("x", 60) + `"}`, 5}} {
 		t.Run(name, func(t *testing.T) {
 			const size, bound = 3 << 20, 512 << 20
 			var handled atomic.Int32
@@ -271,13 +271,14 @@ func TestOrdinaryReviewsDoNotWaitForCostlyOnes(t *testing.T) {
 			}
 			return nil
 		}))
-		wide := make([]any, 110_000)
+		const costly = 8
+		wide := make([]any, 50_000)
 		for i := range wide {
 			wide[i] = map[string]any{"a": "twenty characters..."}
 		}
 		var all sync.WaitGroup
 		defer all.Wait()
-		for range 3 {
+		for range costly {
 			all.Go(func() {
 				ask(t, v, "/v", reviewOf("CREATE", map[string]any{"dryRun": true, "object": map[string]any{"metadata": map[string]any{"name": "x"}, "spec": wide}}))
 			})
@@ -287,7 +288,7 @@ func TestOrdinaryReviewsDoNotWaitForCostlyOnes(t *testing.T) {
 		if out := answered(t, v, "/v", reviewOf("CREATE", nil)); !out.Response.Allowed || time.Since(began) > 0 {
 			t.Errorf("got %+v after %v", out.Response, time.Since(began))
 		}
-		if load := v.Load(); load.InFlight+load.Waiting != 3 || load.Waiting == 0 {
+		if load := v.Load(); load.InFlight+load.Waiting != costly || load.Waiting == 0 {
 			t.Errorf("%+v, want some of the costly reviews to wait", load)
 		}
 	})

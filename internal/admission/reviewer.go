@@ -44,7 +44,7 @@ type ReviewerOptions struct {
 	// Memory limits the memory for decoded reviews that are handled concurrently, in
 	// bytes, as estimated from their bodies. A fifth of it is reserved for ordinary
 	// reviews. A review that exceeds the rest is handled alone among the costly ones.
-	// Default: 160 MiB.
+	// Default: 96 MiB.
 	Memory int64
 
 	// Memos returns the values that handlers keep with an object; nil means none. It is
@@ -63,7 +63,7 @@ type ReviewerOptions struct {
 func DefaultReviewerOptions() ReviewerOptions {
 	return ReviewerOptions{
 		MaxBody: 4 << 20, ReadTimeout: 5 * time.Second, Timeout: 30 * time.Second,
-		InFlight: 64, Bytes: 48 << 20, Memory: 160 << 20, Log: slog.Default(),
+		InFlight: 64, Bytes: 48 << 20, Memory: 96 << 20, Log: slog.Default(),
 	}
 }
 
