@@ -2,12 +2,14 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/gopftest"
+	"gopf.dev/gopf/storage"
 )
 
 // The state from before the handler ran has the phase Ready already, but the handler
@@ -38,6 +40,37 @@ func TestTheLastChangeOfAHandlerIsWrittenWhateverItWroteItself(t *testing.T) {
 		time.Sleep(time.Hour)
 		if s := get(t, c, "x").Object["status"]; fmt.Sprint(s) != "map[phase:Ready]" {
 			t.Errorf("after the update: %v, want Ready", s)
+		}
+	})
+}
+
+// With state in the status, changes of both handlers are stored in the note, and sent in
+// the turn after it. By then the first handler is due again: its newer value must win.
+func TestANewerChangeOfAHandlerIsWrittenAfterItsStoredOne(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		op := gopf.New()
+		op.Settings.Persistence.Progress, op.Settings.Persistence.Base = storage.NewStatusProgress("op"), storage.NewStatusBase("op")
+		x := gopf.For[*Example](op, resource)
+		x.OnCreate("phase", func(_ context.Context, ch *gopf.Change[*Example]) error {
+			ch.Patch.Set("status.phase", fmt.Sprint("attempt ", ch.Retry))
+			if ch.Retry == 0 {
+				return gopf.RetryAfter(time.Second, errors.New("later"))
+			}
+			return nil
+		})
+		x.OnCreate("label", func(_ context.Context, ch *gopf.Change[*Example]) error {
+			time.Sleep(10 * time.Second) // the other one is due at the end
+			ch.Patch.Label("made", "yes")
+			return nil
+		})
+		op.Settings.Execution.Lifecycle = gopf.AllAtOnce
+		gopftest.Start(t, op, c)
+		settle()
+		c.Create(t, example("x", "a"))
+		time.Sleep(time.Hour)
+		got := get(t, c, "x")
+		if status, _ := got.Object["status"].(map[string]any); status["phase"] != "attempt 1" || got.GetLabels()["made"] != "yes" {
+			t.Errorf("got %v, %v", status["phase"], got.GetLabels())
 		}
 	})
 }

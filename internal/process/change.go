@@ -20,6 +20,7 @@ type delay = registry.Opt[time.Duration]
 // change has everything that one pass writes to an object.
 type change struct {
 	parts     []execute.Part // the patches that handlers requested, with their results
+	stored    int            // the number of parts that were stored in the note; they come first
 	notes     patch.Patch    // framework records: progress, handling note, base
 	finalizer apply.Finalizer
 	due       delay        // the time until handlers are due again

@@ -70,7 +70,8 @@ func (h *handling) run(ctx context.Context, c *change) (conclude func(context.Co
 		h.log.Info(fmt.Sprintf("%s is processed: %d succeeded; %d failed.", title, n.Succeeded, n.Failed))
 	}
 	h.tryEdits(runner)
-	pass := &pass{handling: h, change: c, ids: ids, leftovers: leftovers, key: key, runner: runner, failure: failure, events: c.parts}
+	pass := &pass{handling: h, change: c, ids: ids, leftovers: leftovers, key: key, runner: runner, failure: failure,
+		stored: c.parts[:c.stored:c.stored], events: c.parts[c.stored:]}
 	c.parts, c.current = pass.parts(), pass.parts
 	interrupted := func() bool { return !h.state.Done(ids) && ctx.Err() != nil }
 	return func(ctx context.Context) error {

@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"gopf.dev/gopf/internal/cause"
@@ -22,6 +23,7 @@ type pass struct {
 	key       func() string
 	runner    *execute.Runner
 	failure   error          // a framework error while handlers ran; may be nil
+	stored    []execute.Part // changes of earlier turns that were stored in the note
 	events    []execute.Part // the changes that event handlers requested
 }
 
@@ -97,7 +99,9 @@ func (p *pass) restart(ctx context.Context) error {
 }
 
 // parts returns the changes that handlers requested in this pass, without refused ones.
-func (p *pass) parts() []execute.Part { return append(p.runner.Parts(p.Handlers), p.events...) }
+func (p *pass) parts() []execute.Part {
+	return slices.Concat(p.stored, p.runner.Parts(p.Handlers), p.events)
+}
 
 // saveOutcomes puts the outcomes into the change as if all of it were written in
 // one request.

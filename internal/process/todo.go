@@ -133,7 +133,7 @@ func (h *handling) sendTodo(c *change) (conclude func(context.Context) error) {
 	}
 	t := w.todo
 	if t.sent || len(t.main) == 0 {
-		c.parts, w.todo = append(t.status, c.parts...), nil
+		c.parts, c.stored, w.todo = append(t.status, c.parts...), len(t.status), nil
 		return nil
 	}
 	refused := false
