@@ -22,7 +22,7 @@ func TestBadInputGetsOneClearLine(t *testing.T) {
 		code       int
 		want       []string
 	}{
-		"nothing to do":   {nil, "", 2, []string{"say what to do", "run --all-namespaces", "--help"}},
+		"nothing to do":   {nil, "", 2, []string{"the command is missing", "run --all-namespaces", "--help"}},
 		"unknown command": {[]string{"runn"}, "", 2, []string{`unknown command or argument "runn"`, "--help"}},
 		"unknown flag":    {[]string{"run", "--verbos"}, "", 2, []string{"unknown flag: --verbos", "run --help"}},
 		"an argument":     {[]string{"run", "-A", "operator.py"}, "", 2, []string{`unknown command or argument "operator.py"`}},
