@@ -40,7 +40,7 @@ func TestBadInputGetsOneClearLine(t *testing.T) {
 		"no module":              {[]string{"dev", dir}, 2, "there is no go.mod in " + dir + " or above"},
 		"no main package":        {[]string{"dev", library}, 2, "is package library, not a main package"},
 		"missing manifest":       {[]string{"dev", operator, "--apply", dir + "/none"}, 2, "--apply: stat " + dir + "/none: no such file"},
-		"malformed manifest":     {[]string{"dev", operator, "--apply", broken}, 1, "--apply: " + broken + ", document 1: it is not a Kubernetes object"},
+		"malformed manifest":     {[]string{"dev", operator, "--apply", broken}, 1, "--apply: " + broken + ", document 1: not a Kubernetes object"},
 		"missing kubeconfig":     {[]string{"dev", operator, "--kubeconfig", dir + "/none"}, 2, "--kubeconfig: stat " + dir + "/none: no such file"},
 		"malformed kubeconfig":   {[]string{"dev", operator, "--kubeconfig", broken, "--apply", "testdata/manifests.yaml"}, 1, "the kubeconfig " + broken + " cannot be read"},
 		"two clusters":           {[]string{"dev", operator, "--kubeconfig", broken, "--data", dir}, 2, "--data and --kubeconfig exclude each other"},

@@ -116,15 +116,15 @@ func TestApplyNamesWhatFailed(t *testing.T) {
 	}{
 		"unknown kind": {
 			"{apiVersion: v1, kind: Confmap, metadata: {name: a}}",
-			[]string{"apply Confmap a from ", "bad.yaml: the cluster has no kind Confmap in v1"},
+			[]string{"apply Confmap a from ", "bad.yaml: the cluster does not serve the kind Confmap in v1"},
 		},
 		"unknown group": {
 			"{apiVersion: none.test/v1, kind: None, metadata: {name: a}}",
-			[]string{"the cluster has no kind None in none.test/v1", "apply its CustomResourceDefinition too"},
+			[]string{"the cluster does not serve the kind None in none.test/v1", "also apply its CustomResourceDefinition"},
 		},
 		"namespace on a cluster-wide object": {
 			"{apiVersion: v1, kind: Namespace, metadata: {name: a, namespace: b}}",
-			[]string{`metadata.namespace is "b", but a Namespace belongs to no namespace`},
+			[]string{`metadata.namespace is "b", but the kind Namespace is cluster-scoped`},
 		},
 		"rejected by the server": {
 			"{apiVersion: v1, kind: ConfigMap, metadata: {name: A_B}}",
