@@ -147,7 +147,7 @@ func (a *applier) awaitServed(ctx context.Context, crd Object) error {
 	}
 }
 
-// served returns what is missing before the kind of the definition can be used.
+// served returns an error if the kind of the definition cannot be used yet.
 func (a *applier) served(ctx context.Context, crd *unstructured.Unstructured) error {
 	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
 	for _, kind := range []string{"NamesAccepted", "Established"} {

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// Everything depends on something that comes later in the file.
+// Every object depends on a later one in the file.
 const manifest = `
 apiVersion: manifests.test/v2
 kind: Fruit
@@ -65,7 +65,7 @@ spec:
   - {name: v2, served: true, storage: true, schema: *any}
 `
 
-func TestApplyInAnOrderThatWorks(t *testing.T) {
+func TestApplySortsTheObjects(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "all.yaml", manifest)
 	objects, err := Read(dir)
@@ -81,7 +81,7 @@ func TestApplyInAnOrderThatWorks(t *testing.T) {
 		}
 	})
 
-	for _, color := range []string{"red", "green"} { // the second time it is an update
+	for _, color := range []string{"red", "green"} { // the second time is an update
 		if err := unstructured.SetNestedField(objects[0].Object, color, "spec", "color"); err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func TestApplyInAnOrderThatWorks(t *testing.T) {
 	}
 }
 
-func TestApplyNamesWhatFailed(t *testing.T) {
+func TestErrorsOfApplyNameTheObject(t *testing.T) {
 	cases := map[string]struct {
 		text string
 		want []string

@@ -41,7 +41,7 @@ func TestReadFilesAndFolders(t *testing.T) {
 	}
 }
 
-func TestBadManifestsAreNamed(t *testing.T) {
+func TestErrorsNameTheManifest(t *testing.T) {
 	const good = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 	cases := map[string]struct{ text, want string }{
 		"no YAML":            {good + "---\nx: {\n", "bad.yaml, document 2: "},

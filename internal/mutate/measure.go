@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// measure tests the mutants of one target and prints those that survive.
+// measure tests the mutants of one target, and prints those that survive.
 func measure(ctx context.Context, t target, o options) (score, error) {
 	s := score{pkg: t.pkg}
 	scratch, err := os.MkdirTemp("", "mutate")
@@ -58,7 +58,7 @@ func measure(ctx context.Context, t target, o options) (score, error) {
 	return s, nil
 }
 
-// verdict is what the tests make of a mutant.
+// verdict is the result of testing a mutant.
 type verdict int
 
 const (
@@ -118,7 +118,7 @@ func find(ctx context.Context, pkg string) (all []mutant, importPath string, err
 	return all, listed.ImportPath, nil
 }
 
-// sample chooses up to n mutants; the same ones for the same seed and package.
+// sample selects up to n mutants. The same seed and package give the same sample.
 func sample(all []mutant, n int, seed uint64, pkg string) []mutant {
 	if n == 0 || n >= len(all) {
 		return all
@@ -134,7 +134,7 @@ func sample(all []mutant, n int, seed uint64, pkg string) []mutant {
 	return some
 }
 
-// covered runs the tests without any mutant. They must pass.
+// covered runs the tests without mutants, which must pass, and returns their coverage.
 func covered(ctx context.Context, t target, importPath, scratch string) (coverage, error) {
 	all := coverage{}
 	for i, p := range t.tests {
@@ -152,7 +152,7 @@ func covered(ctx context.Context, t target, importPath, scratch string) (coverag
 	return all, nil
 }
 
-// build compiles a mutant. It survives that if it can be tested.
+// build compiles a mutant. It returns survivor if the mutant can be tested.
 func build(ctx context.Context, pkg string, m mutant, folder string) verdict {
 	overlay, err := m.overlay(folder)
 	if err != nil {
@@ -169,7 +169,7 @@ func build(ctx context.Context, pkg string, m mutant, folder string) verdict {
 	return survivor
 }
 
-// try runs the tests on a mutant that was built.
+// try runs the tests on a built mutant.
 func try(ctx context.Context, t target, folder string, timeout time.Duration) verdict {
 	for _, p := range t.tests {
 		cmd := exec.CommandContext(ctx, "go", "-C", p.folder, "test", "-count=1", "-vet=off", "-failfast", "-p=1",
@@ -188,7 +188,7 @@ func try(ctx context.Context, t target, folder string, timeout time.Duration) ve
 
 func overlayIn(folder string) string { return filepath.Join(folder, "overlay.json") }
 
-// overlay writes the mutant where the compiler finds it.
+// overlay writes the mutant and an overlay file for the compiler.
 func (m mutant) overlay(folder string) (path string, err error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", err
