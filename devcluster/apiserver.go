@@ -13,21 +13,21 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 )
 
-// issuer is what service-account tokens are issued as and for.
+// issuer is the issuer and the audience of service account tokens.
 const issuer = "https://kubernetes.default.svc.cluster.local"
 
-// serviceNetwork is the range of cluster IPs; its first address is the API server's.
+// serviceNetwork is the range of cluster IPs. Its first address belongs to the API server.
 const serviceNetwork = "10.0.0.0/16"
 
-// startAPIServer starts kube-apiserver on the listener. It avoids kube-apiserver's
-// command, which seizes the signals of the process and exists only once in it. With
-// history, old versions of objects are kept.
+// startAPIServer starts kube-apiserver on the listener. It does not use the command of
+// kube-apiserver, because that takes over the signals of the process and can exist only
+// once in it. With history, old versions of objects are kept.
 func startAPIServer(etcd string, listener net.Listener, f *folder, k *keys, history bool) (*component, error) {
 	s := options.NewServerRunOptions()
 	args := []string{
 		"--etcd-servers=" + etcd,
 		"--bind-address=127.0.0.1",
-		// Endpoints must not be loopback addresses, so publish none; finding another
+		// Endpoints must not be loopback addresses, so publish none. Detecting another
 		// address would fail on machines without a network.
 		"--advertise-address=127.0.0.1",
 		"--endpoint-reconciler-type=none",
@@ -52,7 +52,7 @@ func startAPIServer(etcd string, listener net.Listener, f *folder, k *keys, hist
 	s.SecureServing.Listener = listener
 	s.SecureServing.BindPort = listener.Addr().(*net.TCPAddr).Port
 
-	// Both components configure logging; in one process the second would refuse to.
+	// Both components configure logging; in one process, the second one would fail.
 	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
 	if err := s.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
 		return nil, fmt.Errorf("set the features of kube-apiserver: %w", err)
@@ -72,8 +72,8 @@ func startAPIServer(etcd string, listener net.Listener, f *folder, k *keys, hist
 	}), nil
 }
 
-// parseFlags gives a component its settings the way its command line does, because
-// flags are a stable interface and the structs behind them are not.
+// parseFlags configures a component by command line flags, because flags are a stable
+// interface, and the structs behind them are not.
 func parseFlags(name string, sets cliflag.NamedFlagSets, args []string) error {
 	flags := pflag.NewFlagSet(name, pflag.ContinueOnError)
 	for _, set := range sets.FlagSets {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
 )
 
-// startControllers starts kube-controller-manager with its default controllers.
-// It uses the administrator's kubeconfig and needs no port of its own.
+// startControllers starts kube-controller-manager with its default controllers. It uses the
+// administrator's kubeconfig and listens on no port.
 func startControllers(ctx context.Context, kubeconfig string, f *folder, k *keys) (*component, error) {
 	s, err := options.NewKubeControllerManagerOptions()
 	if err != nil {
@@ -27,7 +27,7 @@ func startControllers(ctx context.Context, kubeconfig string, f *folder, k *keys
 		"--cluster-signing-cert-file=" + k.caCert,
 		"--cluster-signing-key-file=" + k.caKey,
 		"--service-cluster-ip-range=" + serviceNetwork,
-		// The defaults spare a busy production server; here somebody waits.
+		// The defaults protect a busy production server; here, the user is waiting.
 		"--kube-api-qps=300",
 		"--kube-api-burst=600",
 		"--pvclaimbinder-sync-period=1s",

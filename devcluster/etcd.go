@@ -10,8 +10,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// quota is the size up to which the database may grow; etcd's default of 2 GB is
-// soon full in load tests.
+// quota is the maximum size of the database. Load tests soon fill etcd's default of 2 GB.
 const quota = 8 << 30
 
 // etcd is the running database.
@@ -21,12 +20,12 @@ type etcd struct {
 	server   *embed.Etcd
 }
 
-// startEtcd starts a single-member etcd and waits until it takes requests. It has
-// no authentication, so it listens on a socket in a folder that only this user can
-// enter, and for peers not at all. What is volatile does not wait for the disk.
+// startEtcd starts a single-member etcd and waits until it accepts requests. It has no
+// authentication, so it listens on a socket in a folder that only this user can enter, and
+// not at all for peers. A volatile database does not wait for the disk.
 func startEtcd(ctx context.Context, f *folder, volatile bool) (*etcd, error) {
 	socket := url.URL{Scheme: "unix", Path: filepath.Join(f.run, "etcd.sock")}
-	// Nobody dials the peer address, but it is stored with the member: keep it constant.
+	// The peer address is not used, but it is stored with the member. Keep it constant.
 	peer := url.URL{Scheme: "http", Host: "127.0.0.1:1"}
 
 	config := embed.NewConfig()
@@ -37,7 +36,7 @@ func startEtcd(ctx context.Context, f *folder, volatile bool) (*etcd, error) {
 	config.LogLevel, config.LogOutputs = "warn", []string{embed.StdErrLogOutput}
 	config.QuotaBackendBytes = quota
 	config.UnsafeNoFsync = volatile
-	// A lone member votes for itself after the election timeout: make that short.
+	// A single member elects itself after the election timeout. Make that short.
 	config.TickMs, config.ElectionMs = 20, 100
 
 	server, err := embed.StartEtcd(config)
@@ -57,9 +56,9 @@ func startEtcd(ctx context.Context, f *folder, volatile bool) (*etcd, error) {
 	}
 }
 
-// stop closes the database, so that it is whole on disk. The listener is left to
-// the end of the process, because closing it waits for clients, and an API server
-// that was left behind still has some.
+// stop closes the database, so it is consistent on disk. The listener stays open until the
+// process ends, because closing it waits for clients, and an abandoned API server still has
+// some.
 func (e *etcd) stop() {
 	closed := make(chan struct{})
 	go func() {

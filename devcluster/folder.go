@@ -11,28 +11,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runPrefix begins the names of folders for sockets and temporary data.
+// runPrefix is the name prefix of folders for sockets and temporary data.
 const runPrefix = "gopf-devcluster-"
 
-// staleAge is how long an unlocked folder of ours is taken for one that is just
-// being made by another devcluster.
+// staleAge is the age up to which an unlocked folder may belong to another devcluster that
+// is just creating it.
 const staleAge = 10 * time.Second
 
-// folder is where a control plane keeps its things. Only one devcluster at a time
-// has it: a lock says so, and goes away with the process however that ends.
+// folder is the folder of a control plane. Only one devcluster at a time can use it. This
+// is ensured by a lock that ends with the process in any case.
 type folder struct {
 	data      string // objects, keys, port, kubeconfig
-	run       string // sockets; gone after the run
-	temporary bool   // data is run
+	run       string // sockets; removed after the run
+	temporary bool   // data and run are the same folder
 	locks     []*os.File
 }
 
-// openFolder makes and locks the data folder; an empty name stands for a temporary one.
+// openFolder creates and locks the data folder. An empty name means a temporary one.
 func openFolder(data string) (*folder, error) {
 	removeStale()
 	run, err := os.MkdirTemp(runParent(), runPrefix)
 	if err != nil {
-		return nil, fmt.Errorf("make a temporary folder: %w", err)
+		return nil, fmt.Errorf("create a temporary folder: %w", err)
 	}
 	f := &folder{run: run, data: run, temporary: data == ""}
 	if err := f.lock(run); err != nil {
@@ -48,7 +48,7 @@ func openFolder(data string) (*folder, error) {
 	}
 	if err := os.MkdirAll(f.data, 0o700); err != nil {
 		f.remove()
-		return nil, fmt.Errorf("make the data folder: %w", err)
+		return nil, fmt.Errorf("create the data folder: %w", err)
 	}
 	if err := f.lock(f.data); err != nil {
 		f.remove()
@@ -57,8 +57,8 @@ func openFolder(data string) (*folder, error) {
 	return f, nil
 }
 
-// runParent is the folder for temporary files, unless the paths of sockets, which
-// systems limit to about a hundred bytes, would get too long there.
+// runParent returns the folder for temporary files, unless the paths of sockets would get
+// too long there: systems limit them to about a hundred bytes.
 func runParent() string {
 	const limit = 60
 	if dir := os.TempDir(); len(dir) <= limit {
@@ -67,16 +67,17 @@ func runParent() string {
 	return "/tmp"
 }
 
-// path is the place of a file in the data folder.
+// path returns the path of a file in the data folder.
 func (f *folder) path(name string) string { return filepath.Join(f.data, name) }
 
-// remove deletes what must not outlive the run; with a data folder, only the sockets.
+// remove deletes everything that must not outlive the run. With a data folder, that is only
+// the sockets.
 func (f *folder) remove() {
 	os.RemoveAll(f.run)
 }
 
-// keepLog saves the log of a failed run from being removed and returns its place,
-// or "" if nothing was logged.
+// keepLog saves the log of a failed run from removal and returns its path, or "" if the log
+// is empty.
 func (f *folder) keepLog(path string) string {
 	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
 		return ""
@@ -94,7 +95,7 @@ func (f *folder) keepLog(path string) string {
 func (f *folder) lock(dir string) error {
 	file, err := tryLock(filepath.Join(dir, "lock"))
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return fmt.Errorf("folder %s is in use by another devcluster: stop that one or give another --data", dir)
+		return fmt.Errorf("folder %s is in use by another devcluster; stop that one or use another --data", dir)
 	}
 	if err != nil {
 		return fmt.Errorf("lock folder %s: %w", dir, err)
@@ -103,7 +104,7 @@ func (f *folder) lock(dir string) error {
 	return nil
 }
 
-// tryLock takes the lock that lasts until the file is closed or the process ends.
+// tryLock takes a lock that lasts until the file is closed or the process ends.
 func tryLock(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -116,8 +117,8 @@ func tryLock(path string) (*os.File, error) {
 	return file, nil
 }
 
-// removeStale deletes temporary folders of devclusters that were killed. What
-// cannot be judged or deleted is left alone: it may be another user's.
+// removeStale deletes temporary folders of killed devclusters. It ignores folders that it
+// cannot check or delete, because they may belong to other users.
 func removeStale() {
 	found, _ := filepath.Glob(filepath.Join(runParent(), runPrefix+"*", "lock"))
 	for _, path := range found {
@@ -134,7 +135,7 @@ func removeStale() {
 	}
 }
 
-// writeFile replaces a private file at once, so that a crash leaves the old or the new.
+// writeFile replaces a private file atomically: after a crash, it is the old or the new one.
 func writeFile(path string, content []byte) error {
 	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
 		return err
@@ -142,7 +143,7 @@ func writeFile(path string, content []byte) error {
 	return os.Rename(path+".new", path)
 }
 
-// exists tells whether all files are there.
+// exists reports whether all files exist.
 func exists(paths ...string) (bool, error) {
 	for _, path := range paths {
 		_, err := os.Stat(path)

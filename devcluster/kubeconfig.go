@@ -9,12 +9,12 @@ import (
 	api "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// contextName is what cluster, user and context are called in the kubeconfig.
+// contextName is the name of the cluster, the user and the context in the kubeconfig.
 const contextName = "devcluster"
 
-// writeKubeconfig writes the administrator's kubeconfig into the data folder and,
-// if asked, to a second place. It contains the keys, so it may be copied anywhere.
-// The same keys and address make the same file.
+// writeKubeconfig writes the administrator's kubeconfig into the data folder and, if
+// requested, to a second path. It contains the keys, so it may be copied anywhere. The same
+// keys and address result in the same file.
 func writeKubeconfig(f *folder, k *keys, address, second string) (string, error) {
 	config := api.NewConfig()
 	cluster, user := api.NewCluster(), api.NewAuthInfo()
@@ -26,7 +26,7 @@ func writeKubeconfig(f *folder, k *keys, address, second string) (string, error)
 	} {
 		content, err := os.ReadFile(path)
 		if err != nil {
-			return "", fmt.Errorf("make the kubeconfig: %w", err)
+			return "", fmt.Errorf("create the kubeconfig: %w", err)
 		}
 		*into = content
 	}
@@ -36,7 +36,7 @@ func writeKubeconfig(f *folder, k *keys, address, second string) (string, error)
 	config.CurrentContext = contextName
 	text, err := clientcmd.Write(*config)
 	if err != nil {
-		return "", fmt.Errorf("make the kubeconfig: %w", err)
+		return "", fmt.Errorf("create the kubeconfig: %w", err)
 	}
 
 	path := f.path("kubeconfig")

@@ -1,13 +1,13 @@
 // Command devcluster runs a Kubernetes control plane (etcd, kube-apiserver and
 // kube-controller-manager) in one process, for developing and testing operators.
 //
-// It serves on 127.0.0.1 only and runs no scheduler and no kubelet: pods stay
-// pending. Clients verify TLS with a certificate authority of its own, RBAC is
-// on, service-account tokens work, and the default controllers run (garbage
-// collection, namespaces, volumes, workloads and the rest).
+// It listens only on 127.0.0.1, and runs no scheduler and no kubelet, so pods stay pending.
+// It has its own certificate authority for TLS. RBAC is on, service account tokens work, and
+// the default controllers run (garbage collection, namespaces, volumes, workloads and
+// others).
 //
-// Package internal/controlplane of module gopf.dev/gopf builds, starts and stops
-// it; by hand it is useful too:
+// Package internal/controlplane of the module gopf.dev/gopf builds, starts and stops it. It
+// can also be run by hand:
 //
 //	devcluster --data ./cluster
 //
@@ -30,7 +30,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Exit codes besides 0: a failure and a wrong command line.
+// Exit codes besides 0: a failure, and an invalid command line.
 const (
 	exitFailure = 1
 	exitUsage   = 2
@@ -50,7 +50,7 @@ Examples:
 Flags:
 `
 
-// settings are the command line.
+// settings are the values of the command line flags.
 type settings struct {
 	data       string
 	port       int
@@ -63,12 +63,12 @@ type settings struct {
 func main() {
 	var o settings
 	flags := pflag.NewFlagSet("devcluster", pflag.ContinueOnError)
-	flags.StringVar(&o.data, "data", "", "`folder` that keeps objects, keys and port; temporary and removed at the end by default")
-	flags.IntVar(&o.port, "port", 0, "`port` to serve on; by default the one kept in the data folder, else a free one")
-	flags.StringVar(&o.log, "log", "", "`file` for the components' logs; by default devcluster.log in the data folder")
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "`file` to write the kubeconfig to, besides the one in the data folder")
+	flags.StringVar(&o.data, "data", "", "`folder` for objects, keys and port; default: a temporary folder, which is removed at the end")
+	flags.IntVar(&o.port, "port", 0, "`port` to listen on; default: the port stored in the data folder, or else a free one")
+	flags.StringVar(&o.log, "log", "", "`file` for the logs of the components; default: devcluster.log in the data folder")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "`file` to write a second copy of the kubeconfig to")
 	flags.BoolVar(&o.supervised, "supervised", false, "report in JSON on stdout and stop when stdin ends (for programs that start this one)")
-	flags.BoolVar(&o.bench, "bench", false, "for measurements: wait for no disk, and keep all versions of objects")
+	flags.BoolVar(&o.bench, "bench", false, "for measurements: do not wait for the disk, and keep all versions of objects")
 	flags.Usage = func() {}
 	if err := parse(flags, &o, os.Args[1:]); err != nil {
 		if errors.Is(err, pflag.ErrHelp) {
@@ -95,13 +95,13 @@ func parse(flags *pflag.FlagSet, o *settings, args []string) error {
 		return fmt.Errorf("unexpected argument %q", strings.Join(flags.Args(), " "))
 	}
 	if o.port < 0 || o.port > 65535 {
-		return fmt.Errorf("--port %d is not a port: give 1 to 65535, or 0 for a free one", o.port)
+		return fmt.Errorf("--port %d is not a port; use 1 to 65535, or 0 for a free one", o.port)
 	}
 	return nil
 }
 
-// untilEOF returns a context that ends with ctx or when in does. The parent holds
-// the other end of in and never writes: its death, however violent, closes it.
+// untilEOF returns a context that ends with ctx or at the end of in. The parent holds the
+// other end of in and never writes to it. When the parent dies in any way, it is closed.
 func untilEOF(ctx context.Context, in io.Reader) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {

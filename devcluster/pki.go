@@ -16,23 +16,23 @@ import (
 	"time"
 )
 
-// validity of all certificates: longer than any development cluster lives.
+// validity of all certificates, which is longer than the life of any development cluster.
 const validity = 10 * 365 * 24 * time.Hour
 
-// keys are the files with which the control plane proves who it is. They are made
-// once per data folder, so that kubeconfigs and tokens stay valid across restarts.
+// keys are the certificates and keys of the control plane. They are created once per data
+// folder, so kubeconfigs and tokens stay valid across restarts.
 type keys struct {
-	caCert, caKey           string // signs all certificates, also those of CertificateSigningRequests
-	servingCert, servingKey string // the API server's
-	adminCert, adminKey     string // a client in group system:masters
-	serviceAccounts         string // signs service-account tokens
+	caCert, caKey           string // signs all certificates, including those of CertificateSigningRequests
+	servingCert, servingKey string // of the API server
+	adminCert, adminKey     string // of a client in the group system:masters
+	serviceAccounts         string // signs service account tokens
 }
 
-// loadKeys makes what the folder lacks.
+// loadKeys creates the files that the folder lacks.
 func loadKeys(f *folder) (*keys, error) {
 	dir := f.path("pki")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder for keys: %w", err)
+		return nil, fmt.Errorf("create the folder for keys: %w", err)
 	}
 	k := &keys{
 		caCert: dir + "/ca.crt", caKey: dir + "/ca.key",
@@ -41,23 +41,23 @@ func loadKeys(f *folder) (*keys, error) {
 		serviceAccounts: dir + "/service-accounts.key",
 	}
 	if err := ensurePair(k.caCert, k.caKey, caTemplate(), nil); err != nil {
-		return nil, fmt.Errorf("make the certificate authority: %w", err)
+		return nil, fmt.Errorf("create the certificate authority: %w", err)
 	}
 	ca, err := loadPair(k.caCert, k.caKey)
 	if err != nil {
 		return nil, fmt.Errorf("read the certificate authority: %w", err)
 	}
 	if err := ensurePair(k.servingCert, k.servingKey, servingTemplate(), ca); err != nil {
-		return nil, fmt.Errorf("make the API server's certificate: %w", err)
+		return nil, fmt.Errorf("create the certificate of the API server: %w", err)
 	}
 	if err := ensurePair(k.adminCert, k.adminKey, adminTemplate(), ca); err != nil {
-		return nil, fmt.Errorf("make the administrator's certificate: %w", err)
+		return nil, fmt.Errorf("create the certificate of the administrator: %w", err)
 	}
 	if there, err := exists(k.serviceAccounts); err != nil || there {
 		return k, err
 	}
 	if _, err := newKey(k.serviceAccounts); err != nil {
-		return nil, fmt.Errorf("make the key for service-account tokens: %w", err)
+		return nil, fmt.Errorf("create the key for service account tokens: %w", err)
 	}
 	return k, nil
 }
@@ -97,8 +97,8 @@ type pair struct {
 	key  crypto.Signer
 }
 
-// ensurePair writes a certificate made from the template unless there is one; with
-// a nil signer it signs itself.
+// ensurePair creates a certificate from the template unless it exists. With a nil signer, it
+// is self-signed.
 func ensurePair(certPath, keyPath string, template *x509.Certificate, signer *pair) error {
 	if there, err := exists(certPath, keyPath); err != nil || there {
 		return err
@@ -114,7 +114,7 @@ func ensurePair(certPath, keyPath string, template *x509.Certificate, signer *pa
 	if err != nil {
 		return err
 	}
-	// Clocks of containers and virtual machines may lag behind.
+	// Backdate it, because clocks of containers and virtual machines may lag behind.
 	template.NotBefore = time.Now().Add(-time.Hour)
 	template.NotAfter = template.NotBefore.Add(validity)
 	der, err := x509.CreateCertificate(rand.Reader, template, signer.cert, key.Public(), signer.key)

@@ -12,10 +12,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// client asks the control plane how far it is.
+// client checks whether the control plane is ready.
 type client struct {
 	kubernetes.Interface
-	probed bool // the orphan for the garbage collector has been made
+	probed bool // the orphan for the garbage collector was created
 }
 
 func newClient(kubeconfig string) (*client, error) {
@@ -23,23 +23,23 @@ func newClient(kubeconfig string) (*client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)
 	}
-	config.QPS = -1 // no client-side limit: probes are few
+	config.QPS = -1 // no client-side rate limit: there are few requests
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client: %w", err)
+		return nil, fmt.Errorf("create a client: %w", err)
 	}
 	return &client{Interface: clients}, nil
 }
 
-// apiServerReady has no objection once all of the API server's own checks pass.
+// apiServerReady returns no error once all checks of the API server pass.
 func (c *client) apiServerReady(ctx context.Context) error {
 	_, err := c.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
 	return err
 }
 
-// controllersReady has no objection once pods could be created in the default
-// namespace and the garbage collector, the last controller to get going, works. On
-// a data folder with history only the collector tells a running set of controllers.
+// controllersReady returns no error once pods can be created in the default namespace, and
+// the garbage collector, which starts last, works. On an existing data folder, only the
+// garbage collector proves that the controllers run.
 func (c *client) controllersReady(ctx context.Context) error {
 	if _, err := c.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{}); err != nil {
 		return err
@@ -68,5 +68,5 @@ func (c *client) controllersReady(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	return errors.New("the garbage collector is not at work yet")
+	return errors.New("the garbage collector does not work yet")
 }

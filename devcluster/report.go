@@ -8,27 +8,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// report is the one line that a supervised devcluster prints on stdout: either it
-// is ready, or Error says why it will not be. A failure after that is told by a
-// second line.
+// report is the line that a supervised devcluster prints on stdout: it is ready, or Error is
+// the reason why it is not. A second line reports a later failure.
 type report struct {
 	Ready      bool   `json:"ready"`
 	Kubeconfig string `json:"kubeconfig,omitempty"` // path
 	Server     string `json:"server,omitempty"`     // URL
 	Version    string `json:"version,omitempty"`    // of Kubernetes
-	Log        string `json:"log,omitempty"`        // path; empty if there is none
-	Etcd       string `json:"etcd,omitempty"`       // the address of its socket
+	Log        string `json:"log,omitempty"`        // path; empty if there is no log
+	Etcd       string `json:"etcd,omitempty"`       // address of its socket
 	Error      string `json:"error,omitempty"`
 }
 
-// reporter talks to whoever started the process, in JSON or in words.
+// reporter reports to the parent process, in JSON or as text.
 type reporter struct {
 	supervised     bool
 	stdout, stderr *os.File
 }
 
-// newReporter keeps the two streams for itself, so that redirectLogs can give
-// their numbers to the components.
+// newReporter duplicates stdout and stderr for itself, because redirectLogs gives their file
+// descriptors to the components.
 func newReporter(supervised bool) (*reporter, error) {
 	stdout, err := duplicate(os.Stdout)
 	if err != nil {
@@ -41,7 +40,7 @@ func newReporter(supervised bool) (*reporter, error) {
 	return &reporter{supervised: supervised, stdout: stdout, stderr: stderr}, nil
 }
 
-// starting tells a person where to look if the process crashes.
+// starting prints where the log is, in case the process crashes.
 func (r *reporter) starting(log string) {
 	if !r.supervised {
 		fmt.Fprintf(r.stdout, "Starting Kubernetes; its logs are in %s.\n", log)
@@ -62,7 +61,7 @@ func (r *reporter) ready(line report, f *folder) {
 		line.Version, line.Server, kept, line.Kubeconfig)
 }
 
-// failed tells the error and returns the exit code for it.
+// failed prints the error and returns the exit code.
 func (r *reporter) failed(err error, log string) int {
 	if r.supervised {
 		r.print(report{Error: err.Error(), Log: log})
@@ -77,12 +76,12 @@ func (r *reporter) failed(err error, log string) int {
 }
 
 func (r *reporter) print(line report) {
-	// Nobody is left to be told when the pipe is broken; stdin says so too.
+	// A broken pipe means that the parent is gone. The end of stdin reports that as well.
 	_ = json.NewEncoder(r.stdout).Encode(line)
 }
 
-// redirectLogs sends everything that components print, a panic of the process
-// included, to the file, which it empties first.
+// redirectLogs redirects all output of the components, including a panic of the process, to
+// the file, which it truncates first.
 func redirectLogs(path string) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC|os.O_APPEND, 0o600)
 	if err != nil {

@@ -10,15 +10,15 @@ import (
 	"k8s.io/component-base/version"
 )
 
-// How long the stages of stopping may take. Their sum stays below stopLimit, and
-// that below the 5 s within which devcluster promises to be gone.
+// Time limits of the steps of a shutdown. Their sum is below stopLimit, and that is below the
+// 5 s within which devcluster promises to exit.
 const (
 	stopComponent = 1200 * time.Millisecond
 	stopLimit     = 4200 * time.Millisecond
 )
 
-// run brings the control plane up, reports that it is ready, keeps it until ctx
-// ends or a component fails, and takes it down. It returns the exit code.
+// run starts the control plane, reports that it is ready, waits until ctx ends or a
+// component fails, and stops it. It returns the exit code.
 func run(ctx context.Context, o settings) int {
 	out, err := newReporter(o.supervised)
 	if err != nil {
@@ -39,7 +39,7 @@ func run(ctx context.Context, o settings) int {
 	}
 	out.starting(logPath)
 
-	// Components may hang while they stop, or be stopped halfway through their start.
+	// Components may hang during the shutdown, or be stopped during their start.
 	go func() {
 		<-ctx.Done()
 		time.Sleep(stopLimit)
@@ -49,7 +49,7 @@ func run(ctx context.Context, o settings) int {
 
 	err = serve(ctx, o, f, out, logPath)
 	if ctx.Err() != nil {
-		// Whatever failed after the request to stop failed because of it.
+		// Failures after the request to stop are caused by it.
 		f.remove()
 		return 0
 	}

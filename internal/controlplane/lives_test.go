@@ -59,8 +59,8 @@ func TestAnOccupiedPortIsNamed(t *testing.T) {
 	defer listener.Close()
 	port := listener.Addr().(*net.TCPAddr).Port
 	_, err = Start(t.Context(), Options{Port: port})
-	if err == nil || !strings.Contains(err.Error(), "port "+strconv.Itoa(port)+" on 127.0.0.1 is taken") {
-		t.Errorf("got %v, want that the port is taken", err)
+	if err == nil || !strings.Contains(err.Error(), "port "+strconv.Itoa(port)+" on 127.0.0.1 is in use") {
+		t.Errorf("got %v, want that the port is in use", err)
 	}
 
 	data := t.TempDir()
@@ -68,8 +68,8 @@ func TestAnOccupiedPortIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Start(t.Context(), Options{Data: data})
-	if err == nil || !strings.Contains(err.Error(), "which the kubeconfig in "+data+" names, is taken") {
-		t.Errorf("got %v, want that the kept port is taken", err)
+	if err == nil || !strings.Contains(err.Error(), "which the kubeconfig in "+data+" refers to, is in use") {
+		t.Errorf("got %v, want that the stored port is in use", err)
 	}
 }
 
