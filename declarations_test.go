@@ -147,7 +147,7 @@ func TestAWebhookServerThatContradictsItselfIsADeclarationError(t *testing.T) {
 	op := New()
 	op.Settings.Admission.Server = webhook.Local{ClientAuth: tls.RequireAndVerifyClientCert}
 	for _, err := range []error{op.Err(), op.Run(t.Context())} {
-		if _, ok := errors.AsType[*DeclarationError](err); !ok || !strings.Contains(err.Error(), "no ClientCAFile") {
+		if _, ok := errors.AsType[*DeclarationError](err); !ok || !strings.Contains(err.Error(), "requires a ClientCAFile") {
 			t.Errorf("got %v", err)
 		}
 	}

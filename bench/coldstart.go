@@ -11,7 +11,7 @@ import (
 	"gopf.dev/gopf/bench/report"
 )
 
-// start is what a cold start has cost.
+// start is the cost of a cold start.
 type start struct {
 	ready  time.Duration // from the start of the process until the last object was looked at
 	cpu    time.Duration
@@ -20,8 +20,8 @@ type start struct {
 	writes float64
 }
 
-// coldStart starts a program on handled objects, of which there are so many, and
-// a new one that comes last, whose handling is not counted.
+// coldStart starts a program on the given number of handled objects, plus a new one that
+// comes last. The handling of the new one is not counted.
 func (b *bench) coldStart(ctx context.Context, c *cluster.Cluster, name, resource, does string, objects int, then func(*process) error) (s start, err error) {
 	if err := c.Fresh(ctx, resource, sentinel, sentinel+1); err != nil {
 		return s, err
@@ -59,7 +59,7 @@ func (b *bench) coldStart(ctx context.Context, c *cluster.Cluster, name, resourc
 	return s, err
 }
 
-// sentinelWrites are those for the one new object.
+// sentinelWrites returns the number of writes for the new object.
 func sentinelWrites(name string) float64 {
 	if name == gopfName || name == kopfName {
 		return 2
@@ -67,7 +67,7 @@ func sentinelWrites(name string) float64 {
 	return 1
 }
 
-// cold is B3: the cold start, less what the start costs without objects.
+// cold is B3: the cost of a cold start, minus that of a start without objects.
 func (b *bench) cold(ctx context.Context, c *cluster.Cluster, name string, objects int, then func(*process) error) error {
 	empty, err := b.coldStart(ctx, c, name, "gears", "create,update", 0, nil)
 	if err != nil {
@@ -91,7 +91,7 @@ func (b *bench) cold(ctx context.Context, c *cluster.Cluster, name string, objec
 	return nil
 }
 
-// bareList is what B3 is compared to.
+// bareList measures the baseline of B3.
 func (b *bench) bareList(c *cluster.Cluster, objects int) error {
 	return b.run(c, bareName, "widgets", "list", func(p *process) error {
 		s, err := p.await(5*time.Minute, "list", func(s proto.Stats) bool { return s.Calls > 0 })
@@ -113,10 +113,10 @@ func (b *bench) bareList(c *cluster.Cluster, objects int) error {
 	})
 }
 
-// memory is the check of 20,000 objects with and without an index.
+// memory measures the memory for 20,000 objects with and without an index.
 func (b *bench) memory(ctx context.Context, c *cluster.Cluster, objects int) error {
 	for note, does := range map[string]string{"": "create,update", "with an index": "create,update,index"} {
-		// The index sees all objects, as controller-runtime's reconcilers do.
+		// The index contains all objects, as the cache of controller-runtime does.
 		s, err := b.coldStart(ctx, c, gopfName, "widgets", does, objects, nil)
 		if err != nil {
 			return err

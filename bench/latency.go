@@ -10,8 +10,8 @@ import (
 	"gopf.dev/gopf/bench/report"
 )
 
-// latency is B6: one object is updated again and again while the program runs,
-// beside a bare watch.
+// latency is B6: one object is updated repeatedly while the program runs, and a bare watch
+// for comparison.
 func (b *bench) latency(ctx context.Context, c *cluster.Cluster, name string, p *process, objects, updates int) error {
 	return b.run(c, bareName, "widgets", "watch", func(bare *process) error {
 		if _, err := bare.await(10*time.Second, "watch", func(s proto.Stats) bool { return s.Seen > 0 }); err != nil {
@@ -42,14 +42,14 @@ func (b *bench) latency(ctx context.Context, c *cluster.Cluster, name string, p 
 		}
 		b.results.Add(report.Row{ID: "B6", Program: name, Objects: objects, Values: append(quantiles(handled.Latencies),
 			report.Value{Name: "calls per update", Is: float64(len(handled.Latencies)) / float64(updates), Unit: "calls"})})
-		// The watch sees the operator's own writes, too: the first one counts.
+		// The watch also sees the writes of the operator. The first event of a stamp counts.
 		b.results.Add(report.Row{ID: "B6", Program: bareName, Objects: objects, Note: "watch beside " + name, Values: quantiles(firsts(watched.Latencies))})
 		return nil
 	})
 }
 
-// firsts drops latencies of later sights of the same stamp: they grow until the
-// next one.
+// firsts drops the latencies of later events with the same stamp. They grow until the next
+// stamp.
 func firsts(all []int64) []int64 {
 	var kept []int64
 	for i, l := range all {

@@ -1,5 +1,5 @@
-// Command bench measures what operators cost: written with Gopf, with
-// controller-runtime and, if there is one, with Kopf. See README.md.
+// Command bench measures the cost of operators written with Gopf, with controller-runtime
+// and, if it is available, with Kopf. See README.md.
 package main
 
 import (
@@ -21,11 +21,11 @@ import (
 
 func main() {
 	mode := flag.String("mode", "bench", "how much to measure: quick, bench or full")
-	only := flag.String("only", "", "what to measure of it, like B1,B3; all by default")
-	with := flag.String("with", "", "the programs to measure, like gopf,typed,unstructured,kopf,bare; all by default")
-	sizes := flag.String("n", "", "numbers of objects instead of the usual ones, like 1000,5000")
-	out := flag.String("out", "results", "the folder for results")
-	profiles := flag.String("profiles", "", "a folder for profiles of B1, B2 and B7; none by default")
+	only := flag.String("only", "", "measurements, like B1,B3; default: all")
+	with := flag.String("with", "", "programs to measure, like gopf,typed,unstructured,kopf,bare; default: all")
+	sizes := flag.String("n", "", "numbers of objects, like 1000,5000; default: those of the mode")
+	out := flag.String("out", "results", "folder for the results")
+	profiles := flag.String("profiles", "", "folder for profiles of B1, B2 and B7; default: no profiles")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -80,7 +80,7 @@ func run(ctx context.Context, mode string, p plan, out, profiles string) error {
 	return failure
 }
 
-// describe says what the results are of.
+// describe returns empty results with a description of the environment.
 func describe(mode string) *report.Results {
 	r := &report.Results{
 		Mode: mode, Date: time.Now().Format(time.DateOnly), Machine: proc.Machine(), Cores: runtime.NumCPU(), Go: runtime.Version(), Commit: "unknown",

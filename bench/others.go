@@ -12,8 +12,7 @@ import (
 	"gopf.dev/gopf/bench/report"
 )
 
-// idle is B5: a program that has nothing to do, beside what the control plane
-// does by itself.
+// idle is B5: the cost of an idle program, minus the requests of the control plane itself.
 func (b *bench) idle(ctx context.Context, c *cluster.Cluster, name string, objects int, watch time.Duration) error {
 	alone, err := b.requestsDuring(ctx, c, watch)
 	if err != nil {
@@ -43,7 +42,7 @@ func (b *bench) idle(ctx context.Context, c *cluster.Cluster, name string, objec
 	return err
 }
 
-// requestsDuring are the requests that the API server gets in the time.
+// requestsDuring returns the requests to the API server within d.
 func (b *bench) requestsDuring(ctx context.Context, c *cluster.Cluster, d time.Duration) (requests, error) {
 	before, err := c.Requests(ctx)
 	if err != nil {
@@ -57,8 +56,8 @@ func (b *bench) requestsDuring(ctx context.Context, c *cluster.Cluster, d time.D
 // requests are counted by verb and resource.
 type requests cluster.Counts
 
-// sumBut leaves out the kinds of requests that the control plane makes by itself,
-// too, more often or less: discovery, and renewals of leases.
+// sumBut sums up the requests, except those that the control plane also makes by itself,
+// such as discovery and lease renewals.
 func (r requests) sumBut(alone requests) (sum float64) {
 	for what, n := range r {
 		if alone[what] == 0 && what != "LIST services" { // which it repeats every few minutes
@@ -68,8 +67,7 @@ func (r requests) sumBut(alone requests) (sum float64) {
 	return sum
 }
 
-// resuming is B7: new objects come while the program looks at all that there
-// were before.
+// resuming is B7: new objects are created while the program processes all existing ones.
 func (b *bench) resuming(ctx context.Context, c *cluster.Cluster, name string, objects int) error {
 	return b.run(c, name, "widgets", "create,resume", func(p *process) error {
 		if _, err := p.await(time.Minute, "begin to resume", func(s proto.Stats) bool { return s.Seen > 0 }); err != nil {
@@ -108,7 +106,7 @@ func (b *bench) resuming(ctx context.Context, c *cluster.Cluster, name string, o
 	})
 }
 
-// deletions is B8: all objects are being deleted, and have handlers for that.
+// deletions is B8: all objects are being deleted, and have deletion handlers.
 func (b *bench) deletions(ctx context.Context, c *cluster.Cluster, name string, objects int) error {
 	return b.run(c, name, "sprockets", "delete", func(p *process) error {
 		if _, err := p.quiet(); err != nil {
@@ -163,8 +161,8 @@ func (b *bench) deletions(ctx context.Context, c *cluster.Cluster, name string, 
 	})
 }
 
-// relisting is B9: the program is stopped while objects change and the control
-// plane starts anew, so that the program's version is too old for it.
+// relisting is B9: the program is suspended while objects change and the control plane
+// restarts. The program's resource version is then too old.
 func (b *bench) relisting(ctx context.Context, c *cluster.Cluster, name string, objects int) error {
 	_, err := b.coldStart(ctx, c, name, "widgets", "create,update", objects, func(p *process) error {
 		before, err := p.settled()
@@ -279,7 +277,7 @@ func (b *bench) background(ctx context.Context, c *cluster.Cluster, timers, daem
 	})
 }
 
-// sizes is B4: memory against the number and the size of objects.
+// sizes is B4: memory by the number and the size of objects.
 func (b *bench) sizes(ctx context.Context, name string, numbers []int, entries int) error {
 	for _, n := range numbers {
 		err := b.on(ctx, n, entries, func(c *cluster.Cluster) error {

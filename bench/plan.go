@@ -12,20 +12,20 @@ import (
 	"gopf.dev/gopf/bench/cluster"
 )
 
-// The entries that make objects of about 1.3 and 10 KB.
+// The numbers of entries for objects of about 1.3 and 10 KB.
 const (
 	small = 10
 	large = 95
 )
 
-// plan narrows what is measured.
+// plan selects the measurements.
 type plan struct{ only, with, sizes string }
 
 func (p plan) wants(id string) bool {
 	return p.only == "" || slices.Contains(strings.Split(p.only, ","), id)
 }
 
-// without is the plan less one measurement.
+// without returns the plan minus one measurement.
 func (p plan) without(id string) plan {
 	if p.only == "" {
 		p.only = "M,B1,B2,B3,B4,B5,B6,B7,B8,B9,B10"
@@ -49,7 +49,7 @@ func (p plan) numbers(usual ...int) ([]int, error) {
 	return numbers, nil
 }
 
-// operators are the names of those to measure.
+// operators returns the names of the operators to measure.
 func (p plan) operators(all map[string]program) []string {
 	short := map[string]string{gopfName: "gopf", typedName: "typed", untypedName: "unstructured", kopfName: "kopf"}
 	var names []string
@@ -72,10 +72,10 @@ func (b *bench) measure(ctx context.Context, mode string, p plan) error {
 	case "full":
 		return b.usual(ctx, p, 100000)
 	}
-	return fmt.Errorf("there is no mode %q", mode)
+	return fmt.Errorf("unknown mode %q; use quick, bench or full", mode)
 }
 
-// quick is what finds out within minutes whether something got worse.
+// quick detects regressions within minutes.
 func (b *bench) quick(ctx context.Context, p plan) error {
 	if err := b.memories(ctx, p); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (b *bench) quick(ctx context.Context, p plan) error {
 	return b.compare(ctx, p, sizes, 60)
 }
 
-// usual is all of it, with most objects as many as that.
+// usual makes all measurements, with up to most objects.
 func (b *bench) usual(ctx context.Context, p plan, most int) error {
 	const many = 20000
 	if err := b.memories(ctx, p); err != nil {
@@ -130,7 +130,7 @@ func (b *bench) usual(ctx context.Context, p plan, most int) error {
 	})
 }
 
-// rest is what is measured with many objects only.
+// rest makes the measurements that need many objects.
 func (b *bench) rest(ctx context.Context, c *cluster.Cluster, p plan, name string, objects int) error {
 	for _, part := range []struct {
 		id string
@@ -151,7 +151,7 @@ func (b *bench) rest(ctx context.Context, c *cluster.Cluster, p plan, name strin
 	return nil
 }
 
-// memories is the check of 20,000 objects with and without an index.
+// memories measures the memory for 20,000 objects with and without an index.
 func (b *bench) memories(ctx context.Context, p plan) error {
 	if !p.wants("M") {
 		return nil
@@ -160,7 +160,7 @@ func (b *bench) memories(ctx context.Context, p plan) error {
 	return b.on(ctx, 20000, small, func(c *cluster.Cluster) error { return b.memory(ctx, c, 20000) })
 }
 
-// compare is B1, B2, B3 and B6 of all programs.
+// compare makes B1, B2, B3 and B6 for all programs.
 func (b *bench) compare(ctx context.Context, p plan, sizes []int, updates int) error {
 	if !p.wants("B1") && !p.wants("B2") && !p.wants("B3") && !p.wants("B6") {
 		return nil
@@ -189,7 +189,7 @@ func (b *bench) compare(ctx context.Context, p plan, sizes []int, updates int) e
 	return nil
 }
 
-// basics are B1, B2, B3 and B6 for one operator.
+// basics makes B1, B2, B3 and B6 for one operator.
 func (b *bench) basics(ctx context.Context, c *cluster.Cluster, p plan, name string, objects, updates int) error {
 	if p.wants("B3") || p.wants("B6") {
 		err := b.cold(ctx, c, name, objects, func(running *process) error {
@@ -214,7 +214,7 @@ func (b *bench) basics(ctx context.Context, c *cluster.Cluster, p plan, name str
 	return b.storms(ctx, c, name, objects, storms...)
 }
 
-// floor is what operators are compared to.
+// floor measures the baseline for operators.
 func (b *bench) floor(ctx context.Context, c *cluster.Cluster, p plan, objects int) error {
 	if p.wants("B3") {
 		if err := b.bareList(c, objects); err != nil {

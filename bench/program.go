@@ -16,13 +16,13 @@ import (
 	"gopf.dev/gopf/bench/proto"
 )
 
-// program is an operator under measurement, or what it is compared to.
+// program is a measured operator, or a baseline.
 type program struct {
 	name    string
 	command []string
 }
 
-// The programs by their names in results.
+// The names of the programs in results.
 const (
 	gopfName    = "Gopf"
 	typedName   = "controller-runtime, typed"
@@ -31,7 +31,7 @@ const (
 	bareName    = "bare client"
 )
 
-// programs are built into the folder. Kopf takes part if the environment says
+// programs builds the programs into the folder. Kopf is included if the environment defines
 // how to run it.
 func programs(ctx context.Context, folder string) (map[string]program, error) {
 	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", folder+"/", "./operators/...")
@@ -66,7 +66,7 @@ func (p program) start(kubeconfig, resource, does string) (*process, error) {
 	args := append(p.command[1:len(p.command):len(p.command)], "--resource", resource, "--does", does)
 	cmd := exec.Command(p.command[0], args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
-	// It ends with us, however we do.
+	// It ends when this process ends in any way.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -92,7 +92,7 @@ func (p program) start(kubeconfig, resource, does string) (*process, error) {
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
-// stop ends it.
+// stop stops the program.
 func (p *process) stop() {
 	_ = p.stdin.Close()
 	select {
@@ -105,13 +105,13 @@ func (p *process) stop() {
 	_ = os.Remove(p.errs.Name())
 }
 
-// problem is what the program has said last.
+// problem returns the last output of the program.
 func (p *process) problem() string {
 	text, _ := os.ReadFile(p.errs.Name())
 	return string(text[max(0, len(text)-2000):])
 }
 
-// await asks the program for its counts until they are as wanted.
+// await requests the counts of the program until they fit.
 func (p *process) await(limit time.Duration, what string, fits func(proto.Stats) bool) (proto.Stats, error) {
 	deadline := time.Now().Add(limit)
 	for {
@@ -129,8 +129,7 @@ func (p *process) await(limit time.Duration, what string, fits func(proto.Stats)
 	}
 }
 
-// quiet waits until the program computes nothing anymore, and returns what it
-// has computed in all.
+// quiet waits until the program uses no more CPU time, and returns its total CPU time.
 func (p *process) quiet() (time.Duration, error) {
 	last, err := proc.CPU(p.pid())
 	for since := time.Now(); err == nil && time.Since(since) < 400*time.Millisecond; {
@@ -143,13 +142,13 @@ func (p *process) quiet() (time.Duration, error) {
 	return last, err
 }
 
-// settled is the memory after a forced collection of garbage.
+// settled returns the memory after a forced garbage collection.
 func (p *process) settled() (proc.Memory, error) {
 	before, err := proc.MemoryOf(p.pid())
 	if err != nil {
 		return before, err
 	}
-	for range 2 { // what has a finalizer goes with the second one
+	for range 2 { // objects with finalizers are freed by the second one
 		if _, err := p.harness.Ask("gc"); err != nil {
 			return before, err
 		}

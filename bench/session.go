@@ -13,8 +13,8 @@ import (
 	"gopf.dev/gopf/bench/report"
 )
 
-// sentinel is the number of an object that comes last in every list and is new:
-// when it is handled, all others were looked at.
+// sentinel is the number of a new object that comes last in every list. When it is handled,
+// all others have been seen.
 const sentinel = 9_999_999
 
 // bench is one run of measurements.
@@ -26,7 +26,7 @@ type bench struct {
 	seeds    map[[2]int]string // folders by number of objects and entries
 }
 
-// seed is a folder with as many handled objects, made when it is first needed.
+// seed returns a folder with the given number of handled objects. It is created on first use.
 func (b *bench) seed(ctx context.Context, objects, entries int) (string, error) {
 	wanted := [2]int{objects, entries}
 	if folder := b.seeds[wanted]; folder != "" {
@@ -60,7 +60,7 @@ func (b *bench) seed(ctx context.Context, objects, entries int) (string, error) 
 	return folder, c.Stop()
 }
 
-// found makes the kinds and the mould.
+// found creates the kinds and the mould.
 func (b *bench) found(ctx context.Context, c *cluster.Cluster, entries int) error {
 	if err := c.DefineKinds(ctx); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (b *bench) on(ctx context.Context, objects, entries int, fn func(*cluster.C
 	return fn(c)
 }
 
-// run starts the program and has it used.
+// run starts the program and calls fn with it.
 func (b *bench) run(c *cluster.Cluster, name, resource, does string, fn func(*process) error) error {
 	p, err := b.programs[name].start(c.Kubeconfig(), resource, does)
 	if err != nil {

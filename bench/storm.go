@@ -31,8 +31,7 @@ func (b *bench) storms(ctx context.Context, c *cluster.Cluster, name string, obj
 	})
 }
 
-// storm measures what a program does about many events at once, until it has
-// done it.
+// storm measures how a program processes many events at the same time.
 func (b *bench) storm(ctx context.Context, c *cluster.Cluster, p *process, id, name string, objects int, begin func() error) error {
 	if _, err := p.harness.Ask("reset"); err != nil {
 		return err
@@ -71,7 +70,7 @@ func (b *bench) storm(ctx context.Context, c *cluster.Cluster, p *process, id, n
 	if _, err := p.await(10*time.Minute, "handle all objects", func(s proto.Stats) bool { return s.Calls >= objects }); err != nil {
 		return err
 	}
-	// Handlers may be called long before what became of them is written.
+	// Handlers may be called long before their outcomes are written.
 	last, err := c.Written(ctx)
 	if err != nil {
 		return err
@@ -118,7 +117,7 @@ func (b *bench) storm(ctx context.Context, c *cluster.Cluster, p *process, id, n
 	return nil
 }
 
-// profile has the program profile itself, if profiles are wanted.
+// profile makes the program profile itself, if profiles are requested.
 func (b *bench) profile(p *process, id, name string) (stop func() error, err error) {
 	if b.profiles == "" || name == kopfName {
 		return func() error { return nil }, nil
@@ -136,7 +135,7 @@ func (b *bench) profile(p *process, id, name string) (stop func() error, err err
 	}, nil
 }
 
-// bareStorm makes the writes of B1 and nothing else.
+// bareStorm makes only the writes of B1.
 func (b *bench) bareStorm(ctx context.Context, c *cluster.Cluster, objects int) error {
 	if err := c.Fresh(ctx, "gadgets", 0, objects); err != nil {
 		return err

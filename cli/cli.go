@@ -1,5 +1,5 @@
-// Package cli puts a command line around an operator: flags and variables,
-// signals, log formats, exit codes.
+// Package cli provides the command line of an operator: flags, environment variables,
+// signals, log formats and exit codes.
 //
 //	func main() {
 //		op := gopf.New()
@@ -7,10 +7,10 @@
 //		cli.Main(op)
 //	}
 //
-// The commands are run, freeze, resume, version and completion; docs/cli.md has
-// all their flags and variables. What they say is put into [gopf.Operator.Settings]
-// before the operator runs; what they do not say is left as the program has set
-// it. Startup handlers have the last word.
+// The commands are run, freeze, resume, policy, version and completion. docs/cli.md lists
+// all flags and environment variables. Flags and variables change [gopf.Operator.Settings]
+// before the operator runs. Settings without a flag or variable stay as the program has set
+// them. Startup handlers can still change them.
 package cli
 
 import (
@@ -38,20 +38,20 @@ import (
 // Exit codes.
 const (
 	ok          = 0
-	failed      = 1   // the operator could not do its work
-	misused     = 2   // the command line is wrong
-	interrupted = 130 // it was told to stop twice, or before a command was done
-	overdue     = 137 // it did not stop in time, and was ended as if by SIGKILL
+	failed      = 1   // the operator failed
+	misused     = 2   // the command line is invalid
+	interrupted = 130 // stopped by a second signal, or before a command was complete
+	overdue     = 137 // not stopped in time, and ended as if by SIGKILL
 )
 
-// Main runs the operator as the command line says, and exits the process: with
-// 0 after a clean stop, with 1 after a failure, with 2 if the command line is
-// wrong. SIGINT and SIGTERM stop the operator; a second one ends the process at
-// once, with 130. A stop that takes longer than
-// [gopf.ProcessSettings.UltimateExitingTimeout] ends the process with 137.
+// Main runs the operator according to the command line, and exits the process. The exit
+// code is 0 after a graceful shutdown, 1 after a failure, and 2 if the command line is
+// invalid. SIGINT and SIGTERM stop the operator gracefully. A second signal exits
+// immediately with 130. A shutdown that takes longer than
+// [gopf.ProcessSettings.UltimateExitingTimeout] exits with 137.
 //
-// In a container with a memory limit, the Go runtime gets 90 % of it as its soft
-// limit, unless the variable GOMEMLIMIT is set.
+// In a container with a memory limit, Main sets the soft memory limit of the Go runtime to
+// 90 % of it, unless the environment variable GOMEMLIMIT is set.
 func Main(op *gopf.Operator) {
 	if limit := memoryLimit(os.DirFS("/sys/fs/cgroup"), os.Getenv("GOMEMLIMIT")); limit > 0 {
 		debug.SetMemoryLimit(limit)
@@ -62,9 +62,9 @@ func Main(op *gopf.Operator) {
 	os.Exit(p.main(op, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// Run runs the operator as the arguments say until it ends or the context is
-// done, and returns the exit code. It is [Main] for programs that have their
-// own: it neither listens for signals nor ends the process.
+// Run runs the operator according to the arguments until it ends or the context is done,
+// and returns the exit code; see [Main]. Use it in programs with their own signal
+// handling: it neither handles signals nor exits the process.
 func Run(ctx context.Context, op *gopf.Operator, args []string, stdout, stderr io.Writer) int {
 	return execute(ctx, command(op, nil), args, stdout, stderr)
 }
@@ -82,7 +82,7 @@ func execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 	switch {
 	case err == nil:
 		return ok
-	case errors.As(err, &wrong), !started: // the latter are cobra's own complaints
+	case errors.As(err, &wrong), !started: // the latter are errors of cobra
 		fmt.Fprintf(stderr, "Error: %v. See '%s --help'.\n", err, cmd.CommandPath())
 		return misused
 	case errors.As(err, &stopped):
@@ -93,8 +93,7 @@ func execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 	return failed
 }
 
-// report tells of a failure, in JSON if the lines before it are: whoever reads
-// them can read this one, too.
+// report prints a failure. If the log is in JSON, it is a JSON line as well.
 func report(cmd *cobra.Command, stderr io.Writer, failure string) {
 	if f := cmd.Flags().Lookup("log-format"); f != nil && strings.EqualFold(f.Value.String(), string(logs.JSON)) {
 		slog.New(logs.New(stderr, logs.Options{Format: logs.JSON})).Error(failure)
@@ -103,25 +102,25 @@ func report(cmd *cobra.Command, stderr io.Writer, failure string) {
 	fmt.Fprintf(stderr, "Error: %s\n", failure)
 }
 
-// advice says what to do about an error that does not say so itself, because only
-// the command line knows how the cluster was chosen.
+// advice returns what to do about errors whose own text cannot say it, because only the
+// command line knows how the cluster was chosen.
 func advice(err error) string {
 	var unreachable *kube.UnreachableError
 	var config *kube.ConfigError
 	switch {
 	case errors.As(err, &unreachable):
-		return "; check that the cluster is running and that the kubeconfig names it, or wait for it with --wait=2m"
+		return "; check that the cluster is running and that the kubeconfig is for this cluster, or wait for it with --wait=2m"
 	case errors.As(err, &config) && config.Problem == kube.ConfigBroken:
-		return "; correct it, or name another with --kubeconfig"
+		return "; correct it, or choose another file with --kubeconfig"
 	case errors.As(err, &config) && config.Problem == kube.ConfigDangling:
-		return "; 'kubectl config get-contexts' lists those that it has: name one with --context"
+		return "; list the contexts with 'kubectl config get-contexts', and choose one with --context"
 	case apierrors.IsForbidden(err):
-		return "; check the credentials in the kubeconfig, or allow this user what is missing"
+		return "; check the credentials in the kubeconfig, or grant this user the missing permission"
 	}
 	return ""
 }
 
-// usageError is a mistake in the command line.
+// usageError is an error in the command line.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
@@ -131,17 +130,17 @@ func misuse(format string, args ...any) error {
 	return &usageError{fmt.Errorf(format, args...)}
 }
 
-// command is the whole command line. exit ends the process; nil if that is not
-// for us to do.
+// command returns the root command. exit ends the process; nil means that the caller
+// handles the exit.
 func command(op *gopf.Operator, exit func(code int)) *cobra.Command {
 	name := filepath.Base(os.Args[0])
 	root := &cobra.Command{
 		Use:   name,
 		Short: "A Kubernetes operator",
-		Long: `A Kubernetes operator. It watches the resources that it has handlers for, and calls them.
+		Long: `A Kubernetes operator. It watches the resources of its handlers, and calls the handlers.
 
-Flags of the commands may also be given as variables: --log-format of 'run' is
-GOPF_RUN_LOG_FORMAT, or KOPF_RUN_LOG_FORMAT.`,
+Flags can also be set by environment variables: GOPF_RUN_LOG_FORMAT, or
+KOPF_RUN_LOG_FORMAT, sets --log-format of the command 'run'.`,
 		Example: "  " + name + " run --all-namespaces\n  " + name + " run --namespace myapp --verbose\n" +
 			"  " + name + " freeze --all-namespaces --peering default --lifetime 10m",
 		Version:       version(),
@@ -149,27 +148,27 @@ GOPF_RUN_LOG_FORMAT, or KOPF_RUN_LOG_FORMAT.`,
 		SilenceErrors: true,
 		Args:          noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			return misuse("say what to do, for example '%s run --all-namespaces'", name)
+			return misuse("the command is missing; use, for example, '%s run --all-namespaces'", name)
 		},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return suggest.FlagError(cmd.Flags(), err) })
-	root.Flags().Bool("version", false, "print the versions of the operator and of the framework") // or else it would have -v
+	root.Flags().Bool("version", false, "print the versions of the operator and of the framework") // cobra's own flag would occupy -v
 	root.SetVersionTemplate("{{.Version}}")
 	root.AddCommand(runCommand(op, name, exit), freezeCommand(op, name), resumeCommand(op, name), policyCommand(op, name), versionCommand())
 	return root
 }
 
-// addCompletion adds cobra's command for completion, once it is known where its
-// output goes.
+// addCompletion adds cobra's command for shell completion. It must be called after the
+// output is set.
 func addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	cmd, _, err := root.Find([]string{"completion"})
 	if err != nil {
 		return
 	}
-	cmd.Args = noArguments // or else it would print its help for shells that it does not know
+	cmd.Args = noArguments // otherwise it prints its help for unknown shells
 	cmd.RunE = func(*cobra.Command, []string) error {
-		return misuse("name the shell: bash, zsh, fish or powershell, for example '%s bash'", cmd.CommandPath())
+		return misuse("the shell is missing; use bash, zsh, fish or powershell, for example '%s bash'", cmd.CommandPath())
 	}
 }
 

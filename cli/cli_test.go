@@ -16,13 +16,13 @@ import (
 	"gopf.dev/gopf/logs"
 )
 
-// result is what a call of the command line has done.
+// result is the outcome of a command line.
 type result struct {
 	code           int
 	stdout, stderr string
 }
 
-// call runs an operator where no cluster is to be found.
+// call runs an operator without a cluster.
 func call(t *testing.T, args ...string) result {
 	t.Helper()
 	t.Setenv("HOME", t.TempDir())
@@ -40,17 +40,17 @@ func TestExitCodesAndStreams(t *testing.T) {
 	cases := map[string]struct {
 		args   []string
 		code   int
-		stdout string // what it contains; nothing if empty
-		stderr string // likewise
+		stdout string // expected part; empty means no output
+		stderr string // expected part; empty means no output
 	}{
 		"help":                  {[]string{"--help"}, 0, "run         Serve the cluster until stopped", ""},
 		"help of a command":     {[]string{"help", "run"}, 0, "--all-namespaces", ""},
 		"version":               {[]string{"version"}, 0, "go1.", ""},
-		"nothing to do":         {nil, 2, "", "say what to do"},
+		"nothing to do":         {nil, 2, "", "the command is missing"},
 		"unknown command":       {[]string{"runn"}, 2, "", `unknown command or argument "runn" (did you mean "run"?). See 'cli.test --help'.`},
 		"strange command":       {[]string{"delete"}, 2, "", `unknown command or argument "delete". See 'cli.test --help'.`},
 		"a word for a number":   {[]string{"run", "--priority", "high"}, 2, "", `--priority is "high": use a whole number. See 'cli.test run --help'.`},
-		"a word for a time":     {[]string{"freeze", "--lifetime", "long"}, 2, "", `--lifetime is "long": give seconds, or a time with its unit, as 60 or 10m. See`},
+		"a word for a time":     {[]string{"freeze", "--lifetime", "long"}, 2, "", `--lifetime is "long": use seconds, or a duration with a unit, like 60 or 10m. See`},
 		"a word for a switch":   {[]string{"run", "--dev=perhaps"}, 2, "", `--dev is "perhaps": use true or false. See`},
 		"unknown flag":          {[]string{"run", "--verbos"}, 2, "", "unknown flag: --verbos (did you mean --verbose?). See 'cli.test run --help'."},
 		"unknown short flag":    {[]string{"run", "-x"}, 2, "", "unknown shorthand flag: 'x' in -x. See 'cli.test run --help'."},
@@ -66,18 +66,18 @@ func TestExitCodesAndStreams(t *testing.T) {
 		"a module":              {[]string{"run", "-m", "x"}, 2, "", "use 'gopf run PKG…'. See 'cli.test run --help'."},
 		"no and some peering":   {[]string{"run", "--standalone", "-P", "x"}, 2, "", "--standalone and --peering exclude each other"},
 		"nameless peering":      {[]string{"run", "-P", ""}, 2, "", "--peering needs a name"},
-		"unknown election":      {[]string{"run", "--election", "poll"}, 2, "", `--election is "poll": use lease or none`},
+		"unknown election":      {[]string{"run", "--election", "poll"}, 2, "", `--election is "poll"; use lease or none`},
 		"profiles nowhere":      {[]string{"run", "--pprof=somewhere"}, 2, "", `--pprof: serve profiles at "somewhere"`},
-		"unknown format":        {[]string{"run", "--log-format", "xml"}, 2, "", `--log-format is "xml": use plain, full or json`},
+		"unknown format":        {[]string{"run", "--log-format", "xml"}, 2, "", `--log-format is "xml"; use plain, full or json`},
 		"freeze nothing":        {[]string{"freeze", "-A", "-t", "1"}, 2, "", "--peering is missing"},
 		"freeze for ever":       {[]string{"freeze", "-A", "-P", "x"}, 2, "", "--lifetime is missing"},
-		"freeze for no time":    {[]string{"freeze", "-A", "-P", "x", "-t", "0"}, 2, "", "it must be one second at least"},
+		"freeze for no time":    {[]string{"freeze", "-A", "-P", "x", "-t", "0"}, 2, "", "it must be at least one second"},
 		"freeze two scopes":     {[]string{"freeze", "-A", "-n", "a", "-P", "x", "-t", "1"}, 2, "", "exclude each other"},
 		"freeze no cluster":     {[]string{"freeze", "-A", "-q", "-P", "x", "-t", "1"}, 1, "", "no kubeconfig and not in a cluster"},
 		"resume nothing":        {[]string{"resume", "-A"}, 2, "", "--peering is missing"},
 		"resume no cluster":     {[]string{"resume", "-A", "-q", "-P", "x"}, 1, "", "no kubeconfig and not in a cluster"},
 		"completion":            {[]string{"completion", "bash"}, 0, "bash completion", ""},
-		"completion of nothing": {[]string{"completion"}, 2, "", "name the shell"},
+		"completion of nothing": {[]string{"completion"}, 2, "", "the shell is missing"},
 		"unknown shell":         {[]string{"completion", "sh"}, 2, "", `unknown command or argument "sh"`},
 		"no cluster":            {[]string{"run", "-A", "-q"}, 1, "", "no kubeconfig and not in a cluster"},
 		"no such kubeconfig":    {[]string{"run", "-A", "-q", "--kubeconfig", none}, 1, "", none + " does not exist"},
@@ -101,7 +101,7 @@ func TestExitCodesAndStreams(t *testing.T) {
 	}
 }
 
-func TestWrongDeclarationsAreFailures(t *testing.T) {
+func TestInvalidDeclarationsAreFailures(t *testing.T) {
 	op := gopf.New()
 	op.Resource("kopfexamples").OnCreate("", func(context.Context, *gopf.Change[gopf.Unstructured]) error { return nil })
 	var stdout, stderr bytes.Buffer
@@ -115,7 +115,7 @@ func TestWrongDeclarationsAreFailures(t *testing.T) {
 	}
 }
 
-func TestFailuresAreInTheFormatOfTheLog(t *testing.T) {
+func TestFailuresUseTheLogFormat(t *testing.T) {
 	got := call(t, "run", "-A", "--log-format=json", "--kubeconfig=/nowhere")
 	if got.code != 1 {
 		t.Errorf("got exit code %d", got.code)
@@ -131,7 +131,7 @@ func TestFailuresAreInTheFormatOfTheLog(t *testing.T) {
 	}
 }
 
-func TestAnOperatorWithoutHandlersSaysSo(t *testing.T) {
+func TestAnOperatorWithoutHandlersWarns(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	Run(t.Context(), gopf.New(), []string{"run", "-A", "--quiet", "--kubeconfig=/nowhere"}, &stdout, &stderr)
 	if !strings.Contains(stderr.String(), "The operator has no handlers") {
@@ -139,7 +139,7 @@ func TestAnOperatorWithoutHandlersSaysSo(t *testing.T) {
 	}
 }
 
-func TestServingEverythingByDefaultIsTold(t *testing.T) {
+func TestServingAllNamespacesByDefaultWarns(t *testing.T) {
 	const warning = "Neither --all-namespaces nor --namespace is given: serving the whole cluster."
 	for name, args := range map[string][]string{"by default": nil, "also quietly": {"--quiet"}} {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestServingEverythingByDefaultIsTold(t *testing.T) {
 	}
 }
 
-func TestTheShellOffersValues(t *testing.T) {
+func TestCompletionSuggestsValues(t *testing.T) {
 	for flag, want := range map[string]string{"--log-format": "plain\nfull\njson\nshort\n", "--election": "lease\nnone\n"} {
 		if got := call(t, "__complete", "run", flag, ""); !strings.HasPrefix(got.stdout, want) {
 			t.Errorf("%s: got %q, want %q", flag, got.stdout, want)

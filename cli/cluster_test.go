@@ -20,15 +20,15 @@ import (
 	"gopf.dev/gopf/internal/manifests"
 )
 
-// place is where the peerings of a test are.
+// place is the location of the peerings of a test.
 type place struct {
 	t         *testing.T
 	client    dynamic.Interface
 	namespace string
 }
 
-// cluster is a real control plane, if there is one to test with, with the
-// resources of peering.yaml, and a namespace for the test.
+// cluster is a real control plane, if the tests run with one. It has the resources of
+// peering.yaml, and a namespace for the test.
 func cluster(t *testing.T) place {
 	t.Helper()
 	path := os.Getenv("GOPF_TEST_KUBECONFIG")
@@ -71,8 +71,8 @@ func (p place) create(resource schema.GroupVersionResource, ns string, o *unstru
 	return created.GetName()
 }
 
-// peering makes one, of the namespace or of the cluster, and returns how to read
-// its records.
+// peering creates a peering in the namespace or in the cluster, and returns a function that
+// reads its records.
 func (p place) peering(kind, name string) (records func() map[string]any) {
 	p.t.Helper()
 	resource := schema.GroupVersionResource{Group: "kopf.dev", Version: "v1", Resource: strings.ToLower(kind) + "s"}
@@ -199,7 +199,7 @@ func TestTheOperatorServesUntilItIsStopped(t *testing.T) {
 		t.Errorf("got exit code %d: %s", code, stderr.String())
 	}
 	if len(records()) > 0 {
-		t.Errorf("left behind: %v", records())
+		t.Errorf("leftover records: %v", records())
 	}
 	told := 0
 	for line := range strings.Lines(stderr.String()) {
@@ -212,6 +212,6 @@ func TestTheOperatorServesUntilItIsStopped(t *testing.T) {
 		}
 	}
 	if told != 1 {
-		t.Errorf("it told %d times that it stops: %s", told, stderr.String())
+		t.Errorf("it logged %d times that it stops: %s", told, stderr.String())
 	}
 }

@@ -30,7 +30,7 @@ func TestAllFlagsAndVariablesAreInTheDocs(t *testing.T) {
 			}
 			for _, want := range wants {
 				if !strings.Contains(string(page), want) {
-					t.Errorf("docs/cli.md does not tell of %s of %s", want, cmd.Name())
+					t.Errorf("docs/cli.md does not mention %s of %s", want, cmd.Name())
 				}
 			}
 			checked++

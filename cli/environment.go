@@ -15,17 +15,17 @@ import (
 
 // Annotations of flags.
 const (
-	parameter = "parameter" // what its variables end with, if not with its name
-	origin    = "origin"    // the variable that it was set by
+	parameter = "parameter" // suffix of its variables, if it is not the name of the flag
+	origin    = "origin"    // the variable that set the flag
 )
 
-// unnamed is the parameter of flags that have no variables.
+// unnamed is the parameter of flags without variables.
 const unnamed = "-"
 
-// prefixes begin the names of variables; the first that is set counts.
+// prefixes are the prefixes of variables. The first one that is set counts.
 var prefixes = [...]string{"GOPF", "KOPF"}
 
-// variables are the names of those that set the flag of the command.
+// variables returns the names of the variables that set the flag of the command.
 func variables(cmd *cobra.Command, f *pflag.Flag) []string {
 	name := strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 	if p := f.Annotations[parameter]; len(p) > 0 {
@@ -41,8 +41,8 @@ func variables(cmd *cobra.Command, f *pflag.Flag) []string {
 	return names
 }
 
-// readEnvironment sets the flags that are not on the command line by variables.
-// Those that are empty count as not set.
+// readEnvironment sets flags that are not on the command line from environment variables.
+// Empty variables count as not set.
 func readEnvironment(cmd *cobra.Command, _ []string) (err error) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if f.Changed || err != nil {
@@ -58,9 +58,8 @@ func readEnvironment(cmd *cobra.Command, _ []string) (err error) {
 	return err
 }
 
-// unknownVariables are those of the environment that look as if they were for the
-// command, but set nothing: misspelt ones. Those of Kopf's may be for a version of
-// it with other flags, and are not looked at.
+// unknownVariables returns misspelled variables: they look like those of the command, but
+// set no flag. Kopf's variables are not checked, because its versions have other flags.
 func unknownVariables(cmd *cobra.Command, environment []string) []string {
 	known := map[string]bool{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -79,10 +78,10 @@ func unknownVariables(cmd *cobra.Command, environment []string) []string {
 	return unknown
 }
 
-// warnOfVariables tells of variables that have no meaning.
+// warnOfVariables warns about unknown variables.
 func warnOfVariables(cmd *cobra.Command, log *slog.Logger) {
 	for _, name := range unknownVariables(cmd, os.Environ()) {
-		log.Warn("A variable has no meaning and is ignored: see --help for those that have.", "variable", name)
+		log.Warn("Ignored an unknown environment variable; see --help for the known ones.", "variable", name)
 	}
 }
 
@@ -92,7 +91,7 @@ func setFlag(flags *pflag.FlagSet, f *pflag.Flag, name, value string) error {
 	case "bool":
 		b, known := boolean(value)
 		if !known {
-			return misuse("the variable %s is %q: use 1 or 0, true or false, yes or no, on or off", name, value)
+			return misuse("the variable %s is %q; use 1 or 0, true or false, yes or no, on or off", name, value)
 		}
 		values[0] = b
 	case "stringArray":
@@ -109,7 +108,7 @@ func setFlag(flags *pflag.FlagSet, f *pflag.Flag, name, value string) error {
 	return flags.SetAnnotation(f.Name, origin, []string{name})
 }
 
-// boolean is what Kopf takes for true and false, as flags have it.
+// boolean converts the words that Kopf accepts for true and false to the values of flags.
 func boolean(s string) (value string, known bool) {
 	s = strings.ToLower(strings.TrimSpace(s))
 	switch {
@@ -121,7 +120,7 @@ func boolean(s string) (value string, known bool) {
 	return "", false
 }
 
-// source is how the user has given the flag, for messages about it.
+// source returns the name of the flag or variable that the user has set, for messages.
 func source(flags *pflag.FlagSet, name string) string {
 	if o := flags.Lookup(name).Annotations[origin]; len(o) > 0 {
 		return o[0]
@@ -129,19 +128,20 @@ func source(flags *pflag.FlagSet, name string) string {
 	return "--" + name
 }
 
-// annotate gives the variables of a flag a name other than the flag's.
+// annotate sets the suffix of a flag's variables.
 func annotate(flags *pflag.FlagSet, flag, name string) {
 	if err := flags.SetAnnotation(flag, parameter, []string{name}); err != nil {
-		panic(err) // there is no such flag
+		panic(err) // programming error: there is no such flag
 	}
 }
 
-// aboutVariables is the paragraph on them for the help of a command.
+// aboutVariables returns the paragraph about variables for the help of a command.
 func aboutVariables(command string, more ...string) string {
-	text := `Flags may also be given as variables, which flags on the command line override:
-GOPF_COMMAND_ and the name of the flag in capitals, as GOPF_COMMAND_LOG_FORMAT=json.
-KOPF_COMMAND_… of Kopf's counts as well. These differ from their flags: …_CLUSTERWIDE
-is --all-namespaces, …_NAMESPACES is --namespace (with blanks between several)`
+	text := `Flags can also be set by environment variables; the command line takes precedence.
+The name of a variable is GOPF_COMMAND_ and the flag in capitals, for example
+GOPF_COMMAND_LOG_FORMAT=json. Kopf's KOPF_COMMAND_… also works. Some names differ from
+their flags: …_CLUSTERWIDE is --all-namespaces, …_NAMESPACES is --namespace (several
+are separated by spaces)`
 	text = strings.ReplaceAll(text, "COMMAND", strings.ToUpper(command))
 	return text + strings.Join(more, "") + "."
 }

@@ -13,7 +13,7 @@ import (
 	"gopf.dev/gopf"
 )
 
-// parse gives flags and variables to the command run, up to the settings.
+// parse applies flags and variables of the command run to the settings.
 func parse(t *testing.T, s *gopf.Settings, env map[string]string, args ...string) (*runFlags, error) {
 	t.Helper()
 	for name, value := range env {
@@ -38,7 +38,7 @@ func parse(t *testing.T, s *gopf.Settings, env map[string]string, args ...string
 func TestFlagsAndVariablesSetTheSettings(t *testing.T) {
 	type env = map[string]string
 	cases := map[string]struct {
-		code func(*gopf.Settings) // what the program sets itself
+		code func(*gopf.Settings) // settings made by the program
 		env  env
 		args []string
 		want func(*gopf.Settings)
@@ -144,7 +144,7 @@ func TestSeveralNamespacesInAVariable(t *testing.T) {
 	}
 }
 
-func TestBooleansAreKopfs(t *testing.T) {
+func TestBooleanWordsAreThoseOfKopf(t *testing.T) {
 	for want, values := range map[string]string{"true": "1 true t yes y on TRUE Yes", "false": "0 false f no n off OFF"} {
 		for value := range strings.FieldsSeq(values) {
 			if got, known := boolean(value); got != want || !known {
@@ -153,25 +153,25 @@ func TestBooleansAreKopfs(t *testing.T) {
 		}
 	}
 	if _, known := boolean("maybe"); known {
-		t.Error("maybe is known")
+		t.Error("maybe was accepted")
 	}
 }
 
-func TestMistakesInVariablesNameThem(t *testing.T) {
+func TestErrorsNameTheVariable(t *testing.T) {
 	cases := map[string]struct {
 		env  map[string]string
 		args []string
 		want []string
 	}{
-		"boolean":        {map[string]string{"GOPF_RUN_VERBOSE": "maybe"}, []string{"run"}, []string{`the variable GOPF_RUN_VERBOSE is "maybe": use 1 or 0`}},
+		"boolean":        {map[string]string{"GOPF_RUN_VERBOSE": "maybe"}, []string{"run"}, []string{`the variable GOPF_RUN_VERBOSE is "maybe"; use 1 or 0`}},
 		"number":         {map[string]string{"KOPF_RUN_PRIORITY": "high"}, []string{"run"}, []string{`the variable KOPF_RUN_PRIORITY is "high": use a whole number`}},
-		"duration":       {map[string]string{"KOPF_FREEZE_LIFETIME": "soon"}, []string{"freeze", "-P", "x"}, []string{"the variable KOPF_FREEZE_LIFETIME is \"soon\": give seconds", "give seconds"}},
-		"log format":     {map[string]string{"GOPF_RUN_LOG_FORMAT": "xml"}, []string{"run"}, []string{`GOPF_RUN_LOG_FORMAT is "xml": use plain, full or json`}},
-		"election":       {map[string]string{"GOPF_RUN_ELECTION": "poll"}, []string{"run"}, []string{`GOPF_RUN_ELECTION is "poll": use lease or none`}},
+		"duration":       {map[string]string{"KOPF_FREEZE_LIFETIME": "soon"}, []string{"freeze", "-P", "x"}, []string{"the variable KOPF_FREEZE_LIFETIME is \"soon\": use seconds", "use seconds"}},
+		"log format":     {map[string]string{"GOPF_RUN_LOG_FORMAT": "xml"}, []string{"run"}, []string{`GOPF_RUN_LOG_FORMAT is "xml"; use plain, full or json`}},
+		"election":       {map[string]string{"GOPF_RUN_ELECTION": "poll"}, []string{"run"}, []string{`GOPF_RUN_ELECTION is "poll"; use lease or none`}},
 		"scope":          {map[string]string{"KOPF_RUN_CLUSTERWIDE": "1"}, []string{"run", "-n", "a"}, []string{"KOPF_RUN_CLUSTERWIDE and --namespace exclude each other"}},
 		"old scope":      {map[string]string{"KOPF_RUN_NAMESPACE": "a"}, []string{"run", "-A"}, []string{"--all-namespaces and KOPF_RUN_NAMESPACE exclude each other"}},
 		"peering":        {map[string]string{"KOPF_RUN_PEERING": "x"}, []string{"run", "--standalone"}, []string{"--standalone and KOPF_RUN_PEERING exclude each other"}},
-		"modules":        {map[string]string{"KOPF_RUN_MODULES": "a b"}, []string{"run"}, []string{"KOPF_RUN_MODULES has no meaning here", "gopf run PKG"}},
+		"modules":        {map[string]string{"KOPF_RUN_MODULES": "a b"}, []string{"run"}, []string{"KOPF_RUN_MODULES is not supported", "gopf run PKG"}},
 		"profiles":       {map[string]string{"GOPF_RUN_PPROF": "here"}, []string{"run"}, []string{`GOPF_RUN_PPROF: serve profiles at "here"`}},
 		"probes":         {map[string]string{"GOPF_RUN_LIVENESS_ENDPOINT": "localhost:80"}, []string{"run"}, []string{`GOPF_RUN_LIVENESS_ENDPOINT: serve the probes at "localhost:80"`, "http://0.0.0.0:8080/healthz"}},
 		"health":         {nil, []string{"run", "--health=8080"}, []string{`--health: serve health at "8080": missing port in address; use something like :8080`}},
@@ -196,14 +196,14 @@ func TestMistakesInVariablesNameThem(t *testing.T) {
 	}
 }
 
-func TestTheOldVariableAddsANamespace(t *testing.T) {
+func TestTheLegacyVariableAddsANamespace(t *testing.T) {
 	t.Setenv("KOPF_RUN_NAMESPACE", "legacy")
 	if got := call(t, "run"); strings.Contains(got.stderr, "Neither") || got.code != 1 {
 		t.Errorf("got %d and %q", got.code, got.stderr)
 	}
 }
 
-func TestLifetimesAreSecondsOrHaveUnits(t *testing.T) {
+func TestLifetimesAreInSecondsOrHaveUnits(t *testing.T) {
 	for value, want := range map[string]time.Duration{"60": time.Minute, "10m": 10 * time.Minute, "1h30m": 90 * time.Minute, "0": 0, "-1": 0, "1ms": 0, "x": 0, "": 0} {
 		var l lifetime
 		if err := l.Set(value); time.Duration(l) != want || (err == nil) != (want > 0) {
@@ -212,7 +212,7 @@ func TestLifetimesAreSecondsOrHaveUnits(t *testing.T) {
 	}
 }
 
-func TestMisspeltVariablesAreTold(t *testing.T) {
+func TestMisspelledVariablesAreLogged(t *testing.T) {
 	cmd := &cobra.Command{Use: "run"}
 	new(runFlags).add(cmd)
 	got := unknownVariables(cmd, []string{

@@ -13,10 +13,10 @@ import (
 	"gopf.dev/gopf"
 )
 
-// freezePriority is more than operators usually have.
+// freezePriority is higher than the usual priority of operators.
 const freezePriority = 100
 
-// peeringFlags are those of commands that change a peering.
+// peeringFlags are the flags of commands that change a peering.
 type peeringFlags struct {
 	scope    scopeFlags
 	logging  logFlags
@@ -27,23 +27,23 @@ type peeringFlags struct {
 func (p *peeringFlags) add(cmd *cobra.Command, verb string) {
 	flags := cmd.Flags()
 	p.scope.add(flags, verb)
-	flags.StringVarP(&p.peering, "peering", "P", "", "the `name` of the peering; required")
-	flags.StringVarP(&p.identity, "id", "i", "", "the `identity` under which the pause is asked for; default: POD_ID, or user@host")
+	flags.StringVarP(&p.peering, "peering", "P", "", "`name` of the peering; required")
+	flags.StringVarP(&p.identity, "id", "i", "", "`identity` of this command in the peering; default: POD_ID, or user@host")
 	p.logging.add(cmd)
 }
 
 func (p *peeringFlags) check() error {
 	if p.peering == "" {
-		return misuse("--peering is missing: name the peering that the operators meet at, as --peering=default")
+		return misuse("--peering is missing; name the peering of the operators, for example --peering=default")
 	}
 	return p.scope.check()
 }
 
-// settle makes the error of a command that was stopped tell so.
+// settle names the signal in the error of a command that was interrupted.
 func settle(ctx context.Context, err error) error {
 	var signal *signalError
 	if err != nil && errors.As(context.Cause(ctx), &signal) {
-		return fmt.Errorf("%w before it was done", signal)
+		return fmt.Errorf("%w before it was complete", signal)
 	}
 	return err
 }
@@ -59,15 +59,15 @@ func freezeCommand(op *gopf.Operator, program string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "freeze",
 		Short: "Make the operators of a peering pause",
-		Long: `Make the operators of a peering pause, as if one with a higher priority were
-there. The pause ends with its lifetime, or by the command 'resume'. Operators
-that take part in no peering, or have a higher priority, go on.
+		Long: `Make the operators of a peering pause, as if an operator with a higher priority
+joined. The pause ends after its lifetime, or by the command 'resume'. Operators
+without a peering, or with a higher priority, continue.
 
 ` + aboutVariables("freeze"),
-		Example: strings.ReplaceAll(`  # all that serve the whole cluster, for ten minutes
+		Example: strings.ReplaceAll(`  # pause the operators of the whole cluster for ten minutes
   PROGRAM freeze --all-namespaces --peering default --lifetime 10m
 
-  # those of one namespace, for a minute
+  # pause the operators of one namespace for a minute
   PROGRAM freeze --namespace myapp --peering default --lifetime 60 --message "moving the data"`, "PROGRAM", program),
 		Args:    noArguments,
 		PreRunE: readEnvironment,
@@ -76,7 +76,7 @@ that take part in no peering, or have a higher priority, go on.
 				return err
 			}
 			if life == 0 {
-				return misuse("--lifetime is missing: say how long the pause may last, as --lifetime=10m")
+				return misuse("--lifetime is missing; limit the duration of the pause, for example --lifetime=10m")
 			}
 			log, err := p.logging.logger(cmd.ErrOrStderr())
 			if err != nil {
@@ -104,10 +104,10 @@ that take part in no peering, or have a higher priority, go on.
 	}
 	p.add(cmd, "freeze the operators of")
 	flags := cmd.Flags()
-	flags.VarP(&life, "lifetime", "t", "`how long` the pause may last, in seconds or as 10m; required")
-	flags.IntVarP(&priority, "priority", "p", freezePriority, "operators with this or a lower `number` pause")
+	flags.VarP(&life, "lifetime", "t", "maximum `duration` of the pause, in seconds or with a unit like 10m; required")
+	flags.IntVarP(&priority, "priority", "p", freezePriority, "`number`: operators with this priority or a lower one pause")
 	flags.BoolVar(&dev, "dev", false, "use the priority 666")
-	flags.StringVarP(&message, "message", "m", "", "`why`, for the log")
+	flags.StringVarP(&message, "message", "m", "", "`text` for the log, such as the reason")
 	return cmd
 }
 
@@ -115,8 +115,8 @@ func resumeCommand(op *gopf.Operator, program string) *cobra.Command {
 	var p peeringFlags
 	cmd := &cobra.Command{
 		Use:   "resume",
-		Short: "End the pause that was begun by freeze",
-		Long: `End the pause that was begun by the command 'freeze', under the same identity.
+		Short: "End a pause started by freeze",
+		Long: `End a pause that was started by the command 'freeze' with the same identity.
 
 ` + aboutVariables("resume"),
 		Example: strings.ReplaceAll(`  PROGRAM resume --all-namespaces --peering default
@@ -139,7 +139,7 @@ func resumeCommand(op *gopf.Operator, program string) *cobra.Command {
 			if err := op.ResumePeers(cmd.Context(), p.identity, append(p.scope.options(), gopf.Log(log))...); err != nil {
 				return settle(cmd.Context(), err)
 			}
-			log.Info("The operators may go on.", "peering", p.peering)
+			log.Info("The operators are resumed.", "peering", p.peering)
 			return nil
 		},
 	}
@@ -147,7 +147,7 @@ func resumeCommand(op *gopf.Operator, program string) *cobra.Command {
 	return cmd
 }
 
-// lifetime is a flag for a time in seconds, or with a unit.
+// lifetime is a flag value: a duration in seconds, or with a unit.
 type lifetime time.Duration
 
 func (l *lifetime) Set(s string) error {
@@ -157,9 +157,9 @@ func (l *lifetime) Set(s string) error {
 	}
 	switch {
 	case err != nil:
-		return errors.New("give seconds, or a time with its unit, as 60 or 10m")
+		return errors.New("use seconds, or a duration with a unit, like 60 or 10m")
 	case d < time.Second:
-		return errors.New("it must be one second at least")
+		return errors.New("it must be at least one second")
 	}
 	*l = lifetime(d)
 	return nil

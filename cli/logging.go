@@ -18,8 +18,7 @@ import (
 // formats are the values of --log-format.
 var formats = [...]logs.Format{logs.Plain, logs.Full, logs.JSON, logs.Short}
 
-// logFlags are the flags about logging, which all commands have that reach out to
-// a cluster.
+// logFlags are the logging flags of all commands that connect to a cluster.
 type logFlags struct {
 	verbose, debug, quiet bool
 	format                string
@@ -31,11 +30,11 @@ type logFlags struct {
 
 func (l *logFlags) add(cmd *cobra.Command) {
 	l.flags = cmd.Flags()
-	l.flags.BoolVarP(&l.verbose, "verbose", "v", false, "log what the framework does")
+	l.flags.BoolVarP(&l.verbose, "verbose", "v", false, "also log debug messages of the framework")
 	l.flags.BoolVarP(&l.debug, "debug", "d", false, "the same as --verbose, and log every request to the API server")
 	l.flags.BoolVarP(&l.quiet, "quiet", "q", false, "log only warnings and errors")
-	l.flags.StringVar(&l.format, "log-format", "", "the `format` of lines: plain, full, json or short; default: short on a terminal, full elsewhere")
-	l.flags.BoolVar(&l.prefix, "log-prefix", true, "begin lines about objects with their names; off for json unless given")
+	l.flags.StringVar(&l.format, "log-format", "", "`format` of log lines: plain, full, json or short; default: short on a terminal, full elsewhere")
+	l.flags.BoolVar(&l.prefix, "log-prefix", true, "begin lines about objects with their names; default for json: off")
 	l.flags.BoolFunc("no-log-prefix", "the opposite of --log-prefix", func(s string) error {
 		no, err := strconv.ParseBool(s)
 		if err != nil {
@@ -44,7 +43,7 @@ func (l *logFlags) add(cmd *cobra.Command) {
 		return l.flags.Set("log-prefix", strconv.FormatBool(!no))
 	})
 	annotate(l.flags, "no-log-prefix", unnamed)
-	l.flags.StringVar(&l.refkey, "log-refkey", logs.Object, "the `key` of the object in json lines")
+	l.flags.StringVar(&l.refkey, "log-refkey", logs.Object, "`key` of the object reference in json lines")
 	var values []cobra.Completion
 	for _, f := range formats {
 		values = append(values, string(f))
@@ -52,10 +51,10 @@ func (l *logFlags) add(cmd *cobra.Command) {
 	complete(cmd, "log-format", values...)
 }
 
-// complete makes the shell offer the values for the flag.
+// complete makes the shell suggest the values of the flag.
 func complete(cmd *cobra.Command, flag string, values ...cobra.Completion) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // there is no such flag
+		panic(err) // programming error: there is no such flag
 	}
 }
 
@@ -67,7 +66,7 @@ func (l *logFlags) logger(w io.Writer) (*slog.Logger, error) {
 	return slog.New(logs.New(w, o)), err
 }
 
-// options are how lines look like, on a terminal or elsewhere.
+// options returns the log options for a terminal or another output.
 func (l *logFlags) options(terminal bool) (logs.Options, error) {
 	o := logs.Options{Format: logs.Format(strings.ToLower(l.format)), Level: slog.LevelInfo, Prefix: l.prefix, RefKey: l.refkey}
 	switch {
@@ -82,7 +81,7 @@ func (l *logFlags) options(terminal bool) (logs.Options, error) {
 	}
 	switch {
 	case !known:
-		return o, misuse("%s is %q: use plain, full or json; short is for terminals", source(l.flags, "log-format"), l.format)
+		return o, misuse("%s is %q; use plain, full or json, or short on terminals", source(l.flags, "log-format"), l.format)
 	case l.debug:
 		o.Level = kube.TrafficLevel
 	case l.verbose:

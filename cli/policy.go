@@ -12,8 +12,8 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// policyCommand prints the policy that reserves the operator's annotations. It does
-// not reach the cluster.
+// policyCommand prints the policy that reserves the operator's annotations. It does not
+// connect to the cluster.
 func policyCommand(op *gopf.Operator, program string) *cobra.Command {
 	var (
 		name, account string
@@ -22,9 +22,9 @@ func policyCommand(op *gopf.Operator, program string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
 		Short: "Print a policy that protects the operator's state on objects",
-		Long: `Print a ValidatingAdmissionPolicy and its binding. They let only the operator
-change its annotations on objects, and accounts with the verb 'operate' on the
-resource. Kubernetes 1.30 or newer enforces them.
+		Long: `Print a ValidatingAdmissionPolicy and its binding as YAML. They allow changes of the
+operator's annotations on objects only to the operator itself, and to accounts with
+the RBAC verb 'operate' on the resource. Kubernetes 1.30 or newer enforces them.
 
 ` + aboutVariables("policy"),
 		Example: strings.ReplaceAll(`  PROGRAM policy --account system:serviceaccount:databases:operator \
@@ -33,10 +33,10 @@ resource. Kubernetes 1.30 or newer enforces them.
 		PreRunE: readEnvironment,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if account == "" {
-				return misuse("--account is missing: name the operator's account, as --account=system:serviceaccount:NAMESPACE:NAME")
+				return misuse("--account is missing; name the operator's account, for example --account=system:serviceaccount:NAMESPACE:NAME")
 			}
 			if len(resources) == 0 {
-				return misuse("--resource is missing: name what the operator handles, as --resource=PLURAL.GROUP")
+				return misuse("--resource is missing; name the resources of the operator, for example --resource=PLURAL.GROUP")
 			}
 			prefixes, err := reservedPrefixes(op.Settings.Persistence)
 			if err != nil {
@@ -59,24 +59,23 @@ resource. Kubernetes 1.30 or newer enforces them.
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&account, "account", "", "the user `name` of the operator in the cluster; required")
-	flags.StringSliceVar(&resources, "resource", nil, "a `resource` that the operator handles, as PLURAL.GROUP; may be repeated; required")
-	flags.StringVar(&name, "name", program+"-state", "the `name` of the policy and of its binding")
+	flags.StringVar(&account, "account", "", "user `name` of the operator in the cluster; required")
+	flags.StringSliceVar(&resources, "resource", nil, "`resource` that the operator handles, as PLURAL.GROUP; may be repeated; required")
+	flags.StringVar(&name, "name", program+"-state", "`name` of the policy and of its binding")
 	return cmd
 }
 
-// reservedPrefixes returns the prefixes of the annotations in which the storages keep
-// their state.
+// reservedPrefixes returns the prefixes of the annotations that the storages write.
 func reservedPrefixes(s gopf.PersistenceSettings) ([]string, error) {
 	var prefixes []string
 	for _, one := range []any{s.Progress, s.Base} {
 		tracer, ok := one.(storage.Tracer)
 		if !ok {
-			return nil, errors.New("the storage of the operator is not one of package storage: its annotations are not known")
+			return nil, errors.New("the operator uses a storage that is not from package storage, so its annotations are unknown")
 		}
 		traces, ok := tracer.Traces()
 		if !ok {
-			return nil, errors.New("the storage of the operator does not tell where its annotations are")
+			return nil, errors.New("the storage of the operator does not report its annotations")
 		}
 		prefixes = append(prefixes, traces.Prefixes...)
 	}

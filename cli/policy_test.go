@@ -9,7 +9,7 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// printed runs the command 'policy' and returns what it prints.
+// printed runs the command 'policy' and returns its output.
 func printed(t *testing.T, op *gopf.Operator, args ...string) (string, error) {
 	t.Helper()
 	cmd := command(op, nil)
@@ -20,7 +20,7 @@ func printed(t *testing.T, op *gopf.Operator, args ...string) (string, error) {
 	return out.String(), err
 }
 
-func TestThePolicyIsPrintedForTheStoragesOfTheOperator(t *testing.T) {
+func TestThePolicyProtectsTheStoragesOfTheOperator(t *testing.T) {
 	op := gopf.New()
 	op.Settings.Persistence.Base = storage.MultiBase(storage.NewAnnotationBase("b.example.com"), storage.DefaultBase())
 	text, err := printed(t, op, "--account", "system:serviceaccount:x:y", "--resource", "databases.example.com", "--resource", "pods", "--name", "mine")

@@ -1,10 +1,10 @@
 package cli
 
-// profilesAddress is where profiles are served by --pprof without an address.
+// profilesAddress is the address of --pprof without a value.
 const profilesAddress = "localhost:6060"
 
-// profiles is a flag for an address. Words for yes stand for the usual one, words
-// for no for none, so that its variable may be a switch.
+// profiles is a flag value with an address. Words for "yes" mean the default address, words
+// for "no" mean none, so the variable can be used as a switch.
 type profiles string
 
 func (p *profiles) Set(s string) error {

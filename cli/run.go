@@ -16,13 +16,13 @@ import (
 	"gopf.dev/gopf/internal/health"
 )
 
-// devPriority is that of people who try something on a cluster that is in use.
+// devPriority is the priority of developers who test on a cluster that is in use.
 const devPriority = 666
 
-// legacyNamespace is a variable of Kopf's for one more namespace.
+// legacyNamespace is Kopf's variable for one more namespace.
 const legacyNamespace = "KOPF_RUN_NAMESPACE"
 
-// runFlags are those of the command run.
+// runFlags are the flags of the command run.
 type runFlags struct {
 	scope   scopeFlags
 	logging logFlags
@@ -46,24 +46,24 @@ func runCommand(op *gopf.Operator, program string, exit func(code int)) *cobra.C
 		Short: "Serve the cluster until stopped",
 		Long: `Serve the cluster until stopped.
 
-The cluster is found through --kubeconfig, the variable KUBECONFIG, the service
-account of the pod, or ~/.kube/config. Ctrl-C or SIGTERM stop the operator: it
-finishes what it is doing, and exits with 0. A second one ends it at once.
+The operator connects to the cluster of --kubeconfig, of the variable KUBECONFIG, of
+the service account of its pod, or of ~/.kube/config, in this order. Ctrl-C or SIGTERM
+stop it gracefully, with the exit code 0. A second signal stops it immediately.
 
-` + aboutVariables("run", ",\n…_LIVENESS_ENDPOINT is --liveness; "+legacyNamespace+" is one more namespace.\nPOD_ID names the process among its peers"),
-		Example: strings.ReplaceAll(`  # everything in the cluster
+` + aboutVariables("run", ", …_LIVENESS_ENDPOINT is --liveness; "+legacyNamespace+" adds one namespace.\nPOD_ID is the identity of the operator in a peering"),
+		Example: strings.ReplaceAll(`  # all namespaces
   PROGRAM run --all-namespaces
 
-  # one namespace, with all details in the log
+  # one namespace, with debug messages in the log
   PROGRAM run --namespace myapp --verbose
 
-  # all namespaces of an application but those of pull requests
+  # the namespaces of an application, except those of pull requests
   PROGRAM run --namespace 'myapp-*,!myapp-pr-*'
 
-  # on a cluster where the same operator runs already: that one pauses meanwhile
+  # on a cluster where the same operator already runs; it pauses meanwhile
   PROGRAM run --all-namespaces --dev
 
-  # several replicas, of which one works at a time
+  # several replicas with leader election
   PROGRAM run --all-namespaces --election=lease --health=:8080 --metrics=:9090`, "PROGRAM", program),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -78,30 +78,30 @@ finishes what it is doing, and exits with 0. A second one ends it at once.
 	return cmd
 }
 
-// compiledIn is the advice for those who are used to Kopf's arguments.
+// compiledIn is the advice for users who pass Kopf's arguments.
 const compiledIn = "the handlers are compiled into this program; to run packages that have no main function, use 'gopf run PKG…'"
 
 func (f *runFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.flags = flags
 	f.scope.add(flags, "serve")
-	flags.BoolVar(&f.standalone, "standalone", false, "neither look for other operators to take turns with, nor tell them of this one")
-	flags.StringVarP(&f.peering, "peering", "P", "", "the `name` of the peering to meet other operators at; wait until it exists")
-	flags.IntVarP(&f.priority, "priority", "p", 0, "which operator of a peering works: the one with the highest `number`")
-	flags.BoolVar(&f.dev, "dev", false, "use the priority 666, so that operators with usual priorities pause, and a local webhook server if none is set")
-	flags.StringVarP(&f.liveness, "liveness", "L", "", "the `URL` to serve the results of probes at, as http://0.0.0.0:8080/healthz")
+	flags.BoolVar(&f.standalone, "standalone", false, "ignore other operators, and do not join a peering")
+	flags.StringVarP(&f.peering, "peering", "P", "", "`name` of the peering to join; the operator waits until it exists")
+	flags.IntVarP(&f.priority, "priority", "p", 0, "`number`: the operator with the highest priority in a peering works, the others pause")
+	flags.BoolVar(&f.dev, "dev", false, "for development: use the priority 666, so other operators pause, and a local webhook server if none is set")
+	flags.StringVarP(&f.liveness, "liveness", "L", "", "`URL` of the liveness endpoint with the results of probes, like http://0.0.0.0:8080/healthz")
 	annotate(flags, "liveness", "LIVENESS_ENDPOINT")
-	flags.StringVar(&f.election, "election", "", "`how` replicas choose the one that works: lease or none")
-	flags.StringVar(&f.electionName, "election-name", "", "the `name` of the lease; default: that of the program")
-	flags.StringVar(&f.electionNamespace, "election-namespace", "", "the `namespace` of the lease; default: that of the pod or of the context")
-	flags.StringVar(&f.health, "health", "", "the `address` to serve /livez and /readyz at, as :8080")
-	flags.StringVar(&f.metrics, "metrics", "", "the `address` to serve /metrics at, as :9090; may be the same")
-	flags.Var(&f.pprof, "pprof", "the `address` to serve profiles of the program at, as :6060; for this machine only, unless it has a host")
+	flags.StringVar(&f.election, "election", "", "leader election of replicas by this `method`: lease or none")
+	flags.StringVar(&f.electionName, "election-name", "", "`name` of the lease; default: the name of the program")
+	flags.StringVar(&f.electionNamespace, "election-namespace", "", "`namespace` of the lease; default: that of the pod or of the context")
+	flags.StringVar(&f.health, "health", "", "listen `address` of /livez and /readyz, like :8080")
+	flags.StringVar(&f.metrics, "metrics", "", "listen `address` of /metrics, like :9090; may be the same")
+	flags.Var(&f.pprof, "pprof", "listen `address` of pprof profiles, like :6060; without a host, only this machine can connect")
 	flags.Lookup("pprof").NoOptDefVal = profilesAddress
-	flags.BoolVar(&f.strict, "strict", false, "be not ready while some handlers cannot be served")
+	flags.BoolVar(&f.strict, "strict", false, "report not ready while some handlers cannot be served")
 	flags.StringArrayVarP(&f.modules, "module", "m", nil, "Kopf's modules with handlers")
 	annotate(flags, "module", "MODULES")
-	_ = flags.MarkHidden("module") // it is there for its advice
+	_ = flags.MarkHidden("module") // it exists only for its advice
 	f.logging.add(cmd)
 	complete(cmd, "election", "lease", "none")
 }
@@ -124,7 +124,7 @@ func (f *runFlags) run(cmd *cobra.Command, op *gopf.Operator, exit func(code int
 	if f.scope.unsaid() {
 		log.Warn("Neither --all-namespaces nor --namespace is given: serving the whole cluster.")
 	}
-	// Startup handlers may change it while others look at it here.
+	// Startup handlers may change it concurrently.
 	var limit atomic.Int64
 	readLimit := func() { limit.Store(int64(op.Settings.Process.UltimateExitingTimeout)) }
 	readLimit()
@@ -137,13 +137,13 @@ func (f *runFlags) run(cmd *cobra.Command, op *gopf.Operator, exit func(code int
 func (f *runFlags) check() error {
 	switch {
 	case len(f.modules) > 0:
-		return misuse("%s has no meaning here: %s", source(f.flags, "module"), compiledIn)
+		return misuse("%s is not supported: %s", source(f.flags, "module"), compiledIn)
 	case f.standalone && f.peering != "":
-		return misuse("%s and %s exclude each other: use either a peering or none", source(f.flags, "standalone"), source(f.flags, "peering"))
+		return misuse("%s and %s exclude each other; use only one of them", source(f.flags, "standalone"), source(f.flags, "peering"))
 	case f.flags.Changed("peering") && f.peering == "":
-		return misuse("--peering needs a name")
+		return misuse("--peering needs a name, for example --peering=default")
 	case f.flags.Changed("election") && f.election != "lease" && f.election != "none":
-		return misuse("%s is %q: use lease or none", source(f.flags, "election"), f.election)
+		return misuse("%s is %q; use lease or none", source(f.flags, "election"), f.election)
 	}
 	if err := f.checkAddresses(); err != nil {
 		return err
@@ -151,8 +151,8 @@ func (f *runFlags) check() error {
 	return f.scope.check()
 }
 
-// checkAddresses finds what is written wrongly. Whether somebody else listens
-// there is found when the operator runs.
+// checkAddresses checks the syntax of addresses. Whether they are free is known only when
+// the operator listens.
 func (f *runFlags) checkAddresses() error {
 	check := map[string]error{}
 	if f.liveness != "" {
@@ -175,7 +175,7 @@ func (f *runFlags) checkAddresses() error {
 	return nil
 }
 
-// apply puts what was given into the settings, and leaves the rest as it is.
+// apply copies the given flags to the settings, and leaves the rest unchanged.
 func (f *runFlags) apply(s *gopf.Settings) {
 	given := f.flags.Changed
 	if given("standalone") {

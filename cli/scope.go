@@ -9,7 +9,7 @@ import (
 	"gopf.dev/gopf"
 )
 
-// scopeFlags say which cluster is meant, and how much of it.
+// scopeFlags select the cluster and the namespaces.
 type scopeFlags struct {
 	everywhere bool
 	namespaces []string
@@ -22,18 +22,18 @@ type scopeFlags struct {
 
 func (s *scopeFlags) add(flags *pflag.FlagSet, verb string) {
 	s.flags = flags
-	flags.BoolVarP(&s.everywhere, "all-namespaces", "A", false, verb+" the whole cluster")
+	flags.BoolVarP(&s.everywhere, "all-namespaces", "A", false, verb+" all namespaces")
 	annotate(flags, "all-namespaces", "CLUSTERWIDE")
-	flags.StringArrayVarP(&s.namespaces, "namespace", "n", nil, verb+" the namespaces with this `name or pattern`; may be repeated")
+	flags.StringArrayVarP(&s.namespaces, "namespace", "n", nil, verb+" the namespaces that match this `name or pattern`; may be repeated")
 	annotate(flags, "namespace", "NAMESPACES")
-	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "the `file` that tells where the cluster is")
-	flags.StringVar(&s.context, "context", "", "the `name` of the context in the kubeconfig; default: the current one")
-	flags.Var(&s.wait, "wait", "`how long` to wait for an API server that is not up yet, in seconds or as 2m; default: a few attempts")
+	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "kubeconfig `file` of the cluster")
+	flags.StringVar(&s.context, "context", "", "`name` of the context in the kubeconfig; default: the current context")
+	flags.Var(&s.wait, "wait", "maximum `duration` to wait for the API server at startup, in seconds or with a unit like 2m; default: a few attempts")
 }
 
 func (s *scopeFlags) check() error {
 	if s.everywhere && len(s.namespaces) > 0 {
-		return misuse("%s and %s exclude each other: use one of them", source(s.flags, "all-namespaces"), source(s.flags, "namespace"))
+		return misuse("%s and %s exclude each other; use only one of them", source(s.flags, "all-namespaces"), source(s.flags, "namespace"))
 	}
 	for _, n := range s.namespaces {
 		if strings.TrimSpace(n) == "" {
@@ -43,7 +43,7 @@ func (s *scopeFlags) check() error {
 	return nil
 }
 
-// unsaid is whether the whole cluster is meant only because nothing else is said.
+// unsaid reports whether neither flag is given, which means all namespaces.
 func (s *scopeFlags) unsaid() bool { return !s.everywhere && len(s.namespaces) == 0 }
 
 func (s *scopeFlags) options() []gopf.RunOption {

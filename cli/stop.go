@@ -14,14 +14,14 @@ import (
 	"gopf.dev/gopf"
 )
 
-// process is the one that the operator has for itself.
+// process is the operating system process of the operator.
 type process struct {
-	signals <-chan os.Signal // those that stop the operator
+	signals <-chan os.Signal // signals that stop the operator
 	exit    func(code int)   // ends the process
 }
 
-// main runs the operator until it ends, or until a signal: the first stops it, the
-// second ends the process.
+// main runs the operator until it ends. The first signal stops it gracefully, the second
+// one exits the process.
 func (p process) main(op *gopf.Operator, args []string, stdout, stderr io.Writer) int {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
@@ -37,7 +37,7 @@ func (p process) main(op *gopf.Operator, args []string, stdout, stderr io.Writer
 		p.ignoreEchoes(ended)
 		select {
 		case <-p.signals:
-			fmt.Fprintln(stderr, "Stopped at once by the second signal.")
+			fmt.Fprintln(stderr, "The second signal stopped the process immediately.")
 			p.exit(interrupted)
 		case <-ended:
 		}
@@ -47,8 +47,8 @@ func (p process) main(op *gopf.Operator, args []string, stdout, stderr io.Writer
 	return execute(ctx, command(op, p.exit), args, stdout, stderr)
 }
 
-// echo is for how long a signal may come again without anybody having meant it:
-// some programs send it to the process and then to its group.
+// echo is the time within which a repeated signal is ignored: some programs send a signal
+// to the process and then to its group.
 const echo = 200 * time.Millisecond
 
 func (p process) ignoreEchoes(ended <-chan struct{}) {
@@ -64,7 +64,7 @@ func (p process) ignoreEchoes(ended <-chan struct{}) {
 	}
 }
 
-// signalError is why a context is done after a signal.
+// signalError is the cause of a context canceled by a signal.
 type signalError struct{ signal os.Signal }
 
 func (e *signalError) Error() string { return "stopped by " + e.name() }
@@ -79,16 +79,15 @@ func (e *signalError) name() string {
 	return e.signal.String()
 }
 
-// stopping is how an operator stops when its context is done.
+// stopping controls the shutdown of an operator when its context is done.
 type stopping struct {
 	log   *slog.Logger
-	limit func() time.Duration // how long it may take; 0 is without a limit
-	exit  func(code int)       // ends the process; nil for never
+	limit func() time.Duration // maximum duration of the shutdown; 0 means no limit
+	exit  func(code int)       // ends the process; nil means never
 }
 
-// supervise runs a function until it returns. When the context is done, it first
-// tells why, then lets the function know, and then sees to it that it does not
-// take too long.
+// supervise runs a function until it returns. When the context is done, it logs the
+// reason, cancels the context of the function, and enforces the time limit.
 func (s stopping) supervise(ctx context.Context, run func(context.Context) error) error {
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
@@ -124,7 +123,7 @@ func (s stopping) enforce(ended <-chan struct{}) {
 	select {
 	case <-ended:
 	case <-late.C:
-		s.log.Error("The operator has not stopped in time: the process ends now, whatever is unfinished.", "limit", limit)
+		s.log.Error("The operator did not stop in time; exiting with unfinished work.", "limit", limit)
 		s.exit(overdue)
 	}
 }

@@ -32,17 +32,16 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-// run is an operator that is started, and stops no sooner than some time after it
-// was asked to.
+// run is a started operator that takes some time to stop.
 type run struct {
 	signals chan os.Signal
-	exits   chan int // of the process, in the middle of it
+	exits   chan int // exit codes of the process
 	stderr  buffer
 	code    chan int
-	stopped time.Duration // after its start
+	stopped time.Duration // time from the start to the end
 }
 
-// begin runs it. That no goroutine is left is checked by the bubble that it runs in.
+// begin starts it. The bubble checks that no goroutine is left.
 func begin(t *testing.T, slowness time.Duration, settings func(*gopf.Settings), args ...string) *run {
 	t.Helper()
 	r := &run{signals: make(chan os.Signal, 2), exits: make(chan int, 10), code: make(chan int, 1)}
@@ -50,7 +49,7 @@ func begin(t *testing.T, slowness time.Duration, settings func(*gopf.Settings), 
 	settings(&op.Settings)
 	op.OnStartup("slow", func(ctx context.Context, _ *gopf.Activity) error {
 		<-ctx.Done()
-		time.Sleep(slowness) // of virtual time
+		time.Sleep(slowness) // virtual time
 		return nil
 	})
 	p := process{signals: r.signals, exit: func(code int) { r.exits <- code }}
@@ -106,7 +105,7 @@ func TestASecondSignalEndsTheProcess(t *testing.T) {
 		r.signals <- os.Interrupt // sent to the process, and then to its group
 		synctest.Wait()
 		if len(r.exits) != 0 {
-			t.Error("an echo of the first signal has ended the process")
+			t.Error("a repetition of the first signal ended the process")
 		}
 		time.Sleep(time.Second)
 		r.signals <- syscall.SIGTERM
@@ -115,14 +114,14 @@ func TestASecondSignalEndsTheProcess(t *testing.T) {
 			t.Error("the second signal did nothing")
 		}
 		r.wants(t, ok, []int{interrupted}, 20*time.Second)
-		if want := "Stopped at once by the second signal.\n"; strings.Count(r.stderr.String(), want) != 1 {
+		if want := "The second signal stopped the process immediately.\n"; strings.Count(r.stderr.String(), want) != 1 {
 			t.Errorf("got %q", r.stderr.String())
 		}
 	})
 }
 
-func TestAStopThatTakesTooLongEndsTheProcess(t *testing.T) {
-	const late = "The operator has not stopped in time: the process ends now, whatever is unfinished."
+func TestAShutdownThatTakesTooLongEndsTheProcess(t *testing.T) {
+	const late = "The operator did not stop in time; exiting with unfinished work."
 	limit := func(d time.Duration) func(*gopf.Settings) {
 		return func(s *gopf.Settings) { s.Process.UltimateExitingTimeout = d }
 	}
@@ -155,7 +154,7 @@ func TestRunNeverEndsTheProcess(t *testing.T) {
 		op := gopf.New()
 		op.Settings.Process.UltimateExitingTimeout = time.Second
 		op.OnStartup("slow", func(context.Context, *gopf.Activity) error {
-			time.Sleep(time.Hour) // of virtual time
+			time.Sleep(time.Hour) // virtual time
 			return nil
 		})
 		ctx, cancel := context.WithCancel(t.Context())

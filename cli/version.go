@@ -18,7 +18,7 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// version is what the program was built of, a line each.
+// version returns the versions of the program and of the framework, one per line.
 func version() string {
 	info := buildinfo.Read()
 	if info.Go == "" {

@@ -5,12 +5,11 @@ import (
 	"slices"
 )
 
-// comparison finds the differences in two steps. The first one visits every value
-// once and makes a tree of what differs. The second one makes items of the tree.
-// So no value is compared again on every level above it, and equal values cost no
-// memory.
+// comparison finds the differences in two steps. The first step visits every value once,
+// and builds a tree of the differences. The second step converts the tree to items. In this
+// way, no value is compared again on every level above it, and equal values cost no memory.
 type comparison struct {
-	ignoreAdded bool // keys that only the new object has are no difference
+	ignoreAdded bool // ignore keys that only the new object has
 }
 
 func (c comparison) of(old, new any) Diff {
@@ -23,18 +22,17 @@ func (c comparison) of(old, new any) Diff {
 	return l.found
 }
 
-// place is a place where two values differ. If both are objects, the differences
-// are inside of them.
+// place is a path at which two values differ. If both values are objects, inside contains
+// the differences within them.
 type place struct {
 	op       Op
-	key      string // the last one of the path
+	key      string // the last key of the path
 	group    group
 	old, new any
-	inside   []place // nil if the values differ as a whole
+	inside   []place // nil means that the values differ as a whole
 }
 
-// group is which of the objects on both sides have the key. Groups of differences
-// come in this order.
+// group is the set of objects that have the key: old, new or both. Differences are ordered by group.
 type group uint8
 
 const (
@@ -43,7 +41,7 @@ const (
 	both
 )
 
-// compare returns the place of a difference, if there is one.
+// compare returns the difference of two values, if there is one.
 func (c comparison) compare(old, new any) (p place, differ bool) {
 	oldMap, oldIsMap := old.(map[string]any)
 	newMap, newIsMap := new.(map[string]any)
@@ -93,16 +91,16 @@ func (c comparison) compareMaps(old, new map[string]any) (inside []place) {
 }
 
 const (
-	// freeDepth is the number of levels on which paths do not count.
+	// freeDepth is the number of levels on which paths are not counted.
 	freeDepth = 16
-	// maxSteps is the number of keys that all paths below may have together.
+	// maxSteps is the maximum number of keys in all paths below these levels.
 	maxSteps = 1 << 20
 )
 
-// lister makes items of places.
+// lister converts places to items.
 type lister struct {
-	path  []string // from the root to the place at hand
-	steps int      // keys in the paths of the items so far, and of those to come on the levels above
+	path  []string // from the root to the current place
+	steps int      // keys in the paths of the items so far, and of pending ones on the levels above
 	found Diff
 }
 

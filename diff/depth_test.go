@@ -8,8 +8,7 @@ import (
 	"gopf.dev/gopf/diff"
 )
 
-// nested returns objects inside of each other, each with one more value beside
-// the next one.
+// nested returns nested objects, each with one more value next to the inner object.
 func nested(depth, beside, bottom int) map[string]any {
 	v := map[string]any{"bottom": bottom}
 	for range depth {
@@ -18,7 +17,7 @@ func nested(depth, beside, bottom int) map[string]any {
 	return v
 }
 
-func TestDepthCostsTimeOnlyOnce(t *testing.T) {
+func TestTimeIsLinearInTheDepth(t *testing.T) {
 	t.Parallel()
 	const depth = 10_000
 	for name, run := range map[string]func() int{
@@ -40,7 +39,7 @@ func TestDepthCostsTimeOnlyOnce(t *testing.T) {
 	}
 }
 
-func TestPathsAreBoundedTogether(t *testing.T) {
+func TestTheTotalLengthOfPathsIsLimited(t *testing.T) {
 	t.Parallel()
 	wide := func(depth, value int) any {
 		fields := map[string]any{}

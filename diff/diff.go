@@ -1,67 +1,65 @@
-// Package diff finds what changed between two JSON values, in the way Kopf
-// does: objects are compared key by key, everything else, lists included, as a
-// whole.
+// Package diff computes the differences between two JSON values like Kopf does: objects are
+// compared key by key, and all other values, including lists, as a whole.
 //
-// Values are what JSON decodes into: map[string]any, []any, string, bool, nil,
-// and any of Go's number types or [encoding/json.Number]. Other types, named
-// ones of these included, are compared as a whole. Nothing is copied: items
-// refer to parts of the compared values.
+// Values are the types of decoded JSON: map[string]any, []any, string, bool, nil, and any
+// of Go's number types or [encoding/json.Number]. Other types, including named variants of
+// these, are compared as a whole. Nothing is copied: items refer to parts of the compared
+// values.
 //
-// Time and memory are proportional to the size of the values, however deeply
-// they are nested. To keep that, objects below the 16th level are compared as a
-// whole once the paths of the items take more than 16 MiB.
+// Time and memory are proportional to the size of the values, regardless of their depth.
+// To guarantee that, objects below the 16th level are compared as a whole once the paths of
+// the items take more than 16 MiB.
 package diff
 
 import "gopf.dev/gopf/internal/fieldpath"
 
-// Op says what happened to a value.
+// Op is the type of a difference.
 type Op string
 
-// What can happen to a value.
+// The types of differences.
 const (
-	Add    Op = "add"    // it was absent or null
-	Change Op = "change" // it was there with another value
+	Add    Op = "add"    // it was absent or null before
+	Change Op = "change" // it had another value before
 	Remove Op = "remove" // it is absent or null now
 )
 
 // Item is one difference.
 type Item struct {
-	// Op says what happened.
+	// Op is the type of the difference.
 	Op Op
-	// Path is the keys that lead to the value; it is empty for the whole.
+	// Path is the list of keys to the value. Empty means the whole value.
 	Path []string
-	// Old is the value before; nil if added.
+	// Old is the former value. nil means that the value was added.
 	Old any
-	// New is the value after; nil if removed.
+	// New is the new value. nil means that the value was removed.
 	New any
 }
 
-// Diff is all differences between two values; it is empty if there are none.
+// Diff lists all differences between two values. It is empty if there are none.
 //
 // Within one object the added keys come first, then the removed ones, then
 // those with differences inside; each group is sorted by key.
 type Diff []Item
 
-// Of returns what must happen to old for it to become new.
+// Of returns the differences that turn old into new.
 //
-// A key that is null on one side and absent on the other is no difference. A
-// whole subtree that is added or removed is one item; so is the creation of the
-// whole value, that is, Of(nil, new). Of two equal values nothing is allocated.
+// A key that is null on one side and absent on the other is not a difference. A subtree
+// that is added or removed as a whole is one item, and so is Of(nil, new). Equal values
+// cost no allocation.
 func Of(old, new any) Diff {
 	return comparison{}.of(old, new)
 }
 
-// Left is [Of] without the keys that only new has, on all levels: it tells
-// where new does not have what old asks for, for example where an object does
-// not have what was patched into it. A null in old asks for absence.
+// Left is [Of] without the keys that only new has, on all levels. It returns where new
+// lacks the values of old, for example where an object lacks the values of a patch. A null
+// in old requires absence.
 func Left(old, new any) Diff {
 	return comparison{ignoreAdded: true}.of(old, new)
 }
 
-// At reduces the differences to those at the path and below, with paths
-// relative to it. If a whole that contains the path was added, changed or
-// removed, the difference at the path is found inside of that whole.
-// At with no path returns d.
+// At returns the differences at the path and below it, with paths relative to it. If an item
+// above the path was added, changed or removed as a whole, At compares the values at the
+// path within that item. Without a path, it returns d.
 func (d Diff) At(path ...string) Diff {
 	if len(path) == 0 {
 		return d

@@ -68,14 +68,14 @@ func TestOrderIsAddedRemovedCommonAndSorted(t *testing.T) {
 	new := parse(t, `{"a2": 1, "a1": 1, "c2": 2, "c1": {"y": 1, "k": 2}}`)
 	want := "add a1: 1; add a2: 1; remove r1: 1; remove r2: 1; " +
 		"add c1.y: 1; remove c1.z: 1; change c1.k: 1 -> 2; change c2: 1 -> 2"
-	for range 20 { // the order of Go's maps differs from time to time
+	for range 20 { // the order of Go's maps is random
 		if got := diff.Of(old, new).String(); got != want {
 			t.Fatalf("got  %s\nwant %s", got, want)
 		}
 	}
 }
 
-func TestLeftIgnoresWhatOnlyTheOtherHas(t *testing.T) {
+func TestLeftIgnoresKeysThatOnlyNewHas(t *testing.T) {
 	t.Parallel()
 	patch := parse(t, `{"metadata": {"labels": {"gone": null, "kept": "x"}}, "spec": {"a": 1}}`)
 	cases := map[string]struct{ object, want string }{
@@ -92,7 +92,7 @@ func TestLeftIgnoresWhatOnlyTheOtherHas(t *testing.T) {
 	}
 }
 
-func TestReductionToAField(t *testing.T) {
+func TestAtReducesTheDiffToAField(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		old, new string
@@ -127,7 +127,7 @@ func TestPathsOfItemsAreIndependent(t *testing.T) {
 	}
 }
 
-func TestEqualValuesCostNoMemory(t *testing.T) {
+func TestEqualValuesAllocateNothing(t *testing.T) {
 	old := parse(t, `{"a": {"b": [1, 2, {"c": "d"}], "n": null}, "t": true}`)
 	new := parse(t, `{"a": {"b": [1, 2, {"c": "d"}], "n": null}, "t": true}`)
 	if n := testing.AllocsPerRun(100, func() { diff.Of(old, new) }); n != 0 {

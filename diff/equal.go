@@ -8,11 +8,10 @@ import (
 	"strings"
 )
 
-// Equal reports whether two JSON values are the same. Numbers are compared by
-// the value that their JSON has, whatever their Go types: 1, 1.0 and
-// json.Number("1") are equal. Integers of any length are compared exactly. A
-// float64 beyond 2^53 counts as the integer that Go writes for it. A key with a
-// null is not the same as no key, in contrast to what [Of] reports.
+// Equal reports whether two JSON values are equal. Numbers are compared by value, whatever
+// their Go types: 1, 1.0 and json.Number("1") are equal. Integers of any length are compared
+// exactly. A float64 beyond 2^53 counts as the integer that Go writes for it. A key with a
+// null differs from an absent key, in contrast to [Of].
 func Equal(a, b any) bool {
 	switch a := a.(type) {
 	case nil:
@@ -34,7 +33,7 @@ func Equal(a, b any) bool {
 		y, ok := numberOf(b)
 		return ok && x == y
 	}
-	// Values that no JSON decodes into; better a slow answer than a wrong one.
+	// Other types do not come from JSON. The result must be correct, even if it is slow.
 	return reflect.DeepEqual(a, b)
 }
 
@@ -63,9 +62,8 @@ func equalLists(a, b []any) bool {
 	return true
 }
 
-// number is the exact value of a number, in a form that can be compared by ==:
-// as an integer, else as a fraction, else as the digits of an integer that
-// takes more than 64 bits.
+// number is the exact value of a number, in a form that is comparable by ==: an integer, a
+// fraction, or the digits of an integer of more than 64 bits.
 type number struct {
 	integer  int64
 	fraction float64
@@ -113,16 +111,16 @@ func ofUnsigned(v uint64) number {
 
 func ofFloat(v float64) number {
 	switch {
-	case v != math.Trunc(v): // NaN, too: it equals nothing
+	case v != math.Trunc(v): // including NaN, which equals nothing
 		return number{fraction: v}
 	case v > -1<<53 && v < 1<<53:
 		return number{integer: int64(v)}
 	}
-	// JSON has the shortest digits that stand for this float, and zeros.
+	// JSON contains the shortest digits for this float, and zeros.
 	return ofDigits(strconv.FormatFloat(v, 'f', -1, 64))
 }
 
-// ofDigits reads an integer of any length.
+// ofDigits parses an integer of any length.
 func ofDigits(text string) number {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return number{integer: n}
@@ -133,7 +131,7 @@ func ofDigits(text string) number {
 func ofText(v json.Number) number {
 	text := v.String()
 	if !strings.ContainsAny(text, ".eE") {
-		return ofDigits(text) // as a float, a long integer would lose digits
+		return ofDigits(text) // a float would lose digits of a long integer
 	}
 	n, err := v.Float64()
 	if err != nil {

@@ -43,7 +43,7 @@ func TestNumbersAreComparedByValue(t *testing.T) {
 	}
 }
 
-func TestOtherValuesAreEqualOnlyToTheirLike(t *testing.T) {
+func TestValuesOfDifferentTypesAreNotEqual(t *testing.T) {
 	t.Parallel()
 	values := []any{
 		nil, true, false, 1, 0, "", "1", "true", []any{}, []any{nil}, []any{1}, []any{1, 2}, []any{2, 1},
@@ -58,7 +58,7 @@ func TestOtherValuesAreEqualOnlyToTheirLike(t *testing.T) {
 	}
 }
 
-func TestValuesOutsideOfJSONAreComparedToo(t *testing.T) {
+func TestOtherGoTypesAreCompared(t *testing.T) {
 	t.Parallel()
 	if !diff.Equal(map[string]string{"a": "b"}, map[string]string{"a": "b"}) {
 		t.Error("equal maps of strings differ")

@@ -7,8 +7,8 @@ import (
 	"gopf.dev/gopf/diff"
 )
 
-// A diff is empty for equal values, says nothing but what differs, and is the
-// reverse of the diff in the other direction.
+// A diff is empty for equal values, contains only differences, and is the reverse of the
+// diff in the other direction.
 func FuzzOf(f *testing.F) {
 	for _, s := range [][2]string{
 		{`null`, `{}`}, {`{"a":1}`, `{"a":1.0}`}, {`{"a":null}`, `{}`}, {`{"a":{"b":[1]}}`, `{"a":{"b":[2],"c":null},"d":{}}`}, {`[1]`, `{"a":1}`}, {`{"":{"":0}}`, `{"":{"":""}}`},

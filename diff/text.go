@@ -8,7 +8,7 @@ import (
 	"gopf.dev/gopf/internal/fieldpath"
 )
 
-// String renders the differences for people, one after another:
+// String formats the differences as text, one after another:
 //
 //	change spec.size: "1G" -> "2G"; remove spec.class: "fast"
 func (d Diff) String() string {
@@ -19,7 +19,7 @@ func (d Diff) String() string {
 	return strings.Join(items, "; ")
 }
 
-// String renders the difference for people, values as JSON.
+// String formats the difference as text, with the values as JSON.
 func (i Item) String() string {
 	what := string(i.Op)
 	if len(i.Path) > 0 {

@@ -15,35 +15,38 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// operator is who makes requests that are made in nobody's name.
+// operator is the user name of requests that impersonate no user.
 const operator = "gopftest"
 
-// access is what Allow and Deny have said, for everybody.
+// access holds the rules of Allow and Deny. They apply to all users.
 type access struct {
 	mu            sync.Mutex
 	allowed, shut []*accessRule
 }
 
-// accessRule is about requests; "*" and "" are any.
+// accessRule matches requests. "*" and "" match everything.
 type accessRule struct{ verb, resource, namespace string }
 
-// Deny refuses requests as the real server does when there is no permission. The
-// verb is one of those in roles, the resource a plural with the group after a
-// dot or the subresource after a slash if need be, such as "deployments",
-// "deployments.apps" or "pods/status"; requests for all namespaces have the
-// namespace "-". "*" and "" are any. It holds until it is lifted.
+// Deny makes the cluster answer matching requests with 403 Forbidden, as the real API
+// server does when a permission is missing.
+//
+// verb is an RBAC verb such as "list" or "patch". resource is the plural name,
+// optionally with the API group or the subresource: "deployments",
+// "deployments.apps" or "pods/status". namespace "-" matches requests for all
+// namespaces and for cluster-scoped objects. "*" and "" match everything.
+//
+// The rule applies until lift is called.
 func (c *Cluster) Deny(verb, resource, namespace string) (lift func()) {
 	c.memoryOnly("Deny")
 	return c.access.add(&c.access.shut, &accessRule{verb, resource, namespace})
 }
 
-// Allow refuses all requests but those that this or another Allow is about, as
-// for an operator with few permissions; see [Cluster.Deny], which has the last
-// word. It holds until it is lifted.
+// Allow denies every request that neither this nor another Allow matches. Use it to
+// test an operator with few permissions. The arguments are those of [Cluster.Deny],
+// and Deny takes precedence. The rule applies until lift is called.
 //
-// Permissions as they are in manifests can be tested, too: requests in the name
-// of a user, as of rest.Config's Impersonate, are judged by the roles and
-// bindings in the cluster.
+// To test the RBAC manifests of an operator, let it act as its service account
+// instead: see [Cluster.As].
 func (c *Cluster) Allow(verb, resource, namespace string) (lift func()) {
 	c.memoryOnly("Allow")
 	return c.access.add(&c.access.allowed, &accessRule{verb, resource, namespace})
@@ -60,7 +63,7 @@ func (a *access) add(to *[]*accessRule, rule *accessRule) (lift func()) {
 	}
 }
 
-// permits says that the rules let a request pass.
+// permits reports whether Allow and Deny let the request pass.
 func (a *access) permits(rt route) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -78,7 +81,7 @@ func (r *accessRule) matches(rt route) bool {
 	return about && is(r.verb, rt.verb) && is(r.namespace, cmp.Or(rt.namespace, "-"))
 }
 
-// authorize refuses a request that is not allowed.
+// authorize returns a Forbidden error if the request is not allowed.
 func (x *exchange) authorize(rt route) error {
 	rt = rt.asJudged(x.r)
 	user, judged := userOf(x.r)
@@ -96,8 +99,8 @@ func (x *exchange) authorize(rt route) error {
 		fmt.Errorf("User %q cannot %s resource %q in API group %q %s", user.Username, rt.verb, resource, rt.group, where))
 }
 
-// asJudged is the request as permissions see it: a namespace is in itself, and a
-// list of one name is about that one.
+// asJudged returns the route as the authorizer sees it: a Namespace object is in the
+// namespace of its own name, and a list selected by one name is about that object.
 func (rt route) asJudged(r *http.Request) route {
 	if rt.group == "" && rt.resource == "namespaces" {
 		rt.namespace = rt.name
@@ -108,8 +111,8 @@ func (rt route) asJudged(r *http.Request) route {
 	return rt
 }
 
-// userOf tells in whose name a request is made, and whether that is somebody with
-// limited permissions.
+// userOf returns the user of a request, and whether roles limit what that user may
+// do. Members of system:masters may do everything.
 func userOf(r *http.Request) (user authenticationv1.UserInfo, judged bool) {
 	name := r.Header.Get("Impersonate-User")
 	if name == "" {
@@ -124,7 +127,7 @@ func userOf(r *http.Request) (user authenticationv1.UserInfo, judged bool) {
 	return user, !slices.Contains(user.Groups, "system:masters")
 }
 
-// granted judges by the roles in the cluster.
+// granted reports whether the roles and bindings in the cluster permit the request.
 func (c *Cluster) granted(user authenticationv1.UserInfo, rt route) bool {
 	for _, b := range objectsOf[rbacv1.ClusterRoleBinding](c, rbacv1.GroupName, "clusterrolebindings", "") {
 		if bound(b.Subjects, "", user) && slices.ContainsFunc(c.rulesOf(b.RoleRef, ""), covers(rt)) {

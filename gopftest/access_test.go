@@ -7,29 +7,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestDeniedRequestsAreRefusedUntilItIsLifted(t *testing.T) {
+func TestDenyForbidsRequestsUntilLifted(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Cluster) {
 		c.Create(t, example("a"))
 		lift := c.Deny("list", "kopfexamples", "*")
 		_, err := client(t, c).List(t.Context(), metav1.ListOptions{})
 		if !apierrors.IsForbidden(err) {
-			t.Errorf("the list is not refused: %v", err)
+			t.Errorf("the list was not forbidden: %v", err)
 		}
 		want := `kopfexamples.kopf.dev is forbidden: User "gopftest" cannot list resource "kopfexamples" in API group "kopf.dev" in the namespace "default"`
 		if err.Error() != want {
-			t.Errorf("refused with %q, want %q", err, want)
+			t.Errorf("forbidden with %q, want %q", err, want)
 		}
 		if _, err := client(t, c).Get(t.Context(), "a", metav1.GetOptions{}); err != nil {
-			t.Errorf("another verb is refused, too: %v", err)
+			t.Errorf("another verb was also forbidden: %v", err)
 		}
 		lift()
 		if _, err := client(t, c).List(t.Context(), metav1.ListOptions{}); err != nil {
-			t.Errorf("the list is still refused: %v", err)
+			t.Errorf("the list is still forbidden: %v", err)
 		}
 	})
 }
 
-func TestOnlyWhatIsAllowedIsServed(t *testing.T) {
+func TestAllowForbidsAllOtherRequests(t *testing.T) {
 	for _, tt := range []struct {
 		verb, resource, namespace string
 		get, status               bool // whether these are served
@@ -57,15 +57,15 @@ func TestOnlyWhatIsAllowedIsServed(t *testing.T) {
 	}
 }
 
-func TestDenyHasTheLastWord(t *testing.T) {
+func TestDenyTakesPrecedenceOverAllow(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Cluster) {
 		c.Allow("*", "*", "*")
 		c.Deny("list", "kopfexamples", "-")
 		if _, err := client(t, c).List(t.Context(), metav1.ListOptions{}); err != nil {
-			t.Errorf("a list of one namespace is refused: %v", err)
+			t.Errorf("a list of one namespace was forbidden: %v", err)
 		}
 		if _, err := everywhere(t, c).List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
-			t.Errorf("a list of all namespaces is not refused: %v", err)
+			t.Errorf("a list of all namespaces was not forbidden: %v", err)
 		}
 	})
 }

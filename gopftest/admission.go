@@ -14,25 +14,25 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// review is a write that webhooks are asked about.
+// review is a write that admission webhooks must approve.
 type review struct {
 	operation admissionv1.Operation
-	object    *unstructured.Unstructured // nil for deletions
-	old       *unstructured.Unstructured // nil for creations
+	object    *unstructured.Unstructured // nil means a deletion
+	old       *unstructured.Unstructured // nil means a creation
 }
 
-// hook is a webhook that is to be asked.
+// hook is a webhook to call for a write.
 type hook struct {
 	name    string
 	client  admissionregistrationv1.WebhookClientConfig
-	ignore  bool // its failures
+	ignore  bool // errors of the webhook do not block the write
 	timeout int32
-	version string // of the object, as it wants it
+	version string // API version of the objects to send
 
 	conditions []admissionregistrationv1.MatchCondition
 }
 
-// mutators are the webhooks that may change what is written.
+// mutators returns the mutating webhooks that match the write.
 func (s *scope) mutators(r review) []hook {
 	var hooks []hook
 	for _, c := range objectsOfLocked[admissionregistrationv1.MutatingWebhookConfiguration](s.cluster, admissionregistrationv1.GroupName, "mutatingwebhookconfigurations", "") {
@@ -46,7 +46,7 @@ func (s *scope) mutators(r review) []hook {
 	return hooks
 }
 
-// validators are the webhooks that may refuse what is written.
+// validators returns the validating webhooks that match the write.
 func (s *scope) validators(r review) []hook {
 	var hooks []hook
 	for _, c := range objectsOfLocked[admissionregistrationv1.ValidatingWebhookConfiguration](s.cluster, admissionregistrationv1.GroupName, "validatingwebhookconfigurations", "") {
@@ -71,12 +71,12 @@ func newHook(name string, client admissionregistrationv1.WebhookClientConfig, fa
 	return h
 }
 
-// concerns says whether a webhook is to be asked, and in which version.
+// concerns reports whether a webhook must be called, and with which API version.
 func (s *scope) concerns(r review, rules []admissionregistrationv1.RuleWithOperations, policy *admissionregistrationv1.MatchPolicyType,
 	namespaces, objects *metav1.LabelSelector,
 ) (version string, ok bool) {
 	if s.resource.Group == admissionregistrationv1.GroupName || s.unasked {
-		return "", false // they could lock themselves out
+		return "", false // webhooks could block the repair of their own configuration
 	}
 	if version, ok = s.ruled(r.operation, rules, policy); !ok {
 		return "", false
@@ -84,8 +84,8 @@ func (s *scope) concerns(r review, rules []admissionregistrationv1.RuleWithOpera
 	return version, s.inChosenNamespace(r, namespaces) && chosenObject(r, objects)
 }
 
-// ruled finds the version in which the rules are about the write: that of the
-// request, or else another one of the same objects if the policy allows that.
+// ruled returns the API version under which the rules match the write: that of the
+// request or, if the match policy is Equivalent, another version of the resource.
 func (s *scope) ruled(operation admissionv1.Operation, rules []admissionregistrationv1.RuleWithOperations, policy *admissionregistrationv1.MatchPolicyType) (string, bool) {
 	versions := []string{s.version.name}
 	if policy == nil || *policy == admissionregistrationv1.Equivalent {
@@ -121,8 +121,8 @@ func (s *scope) matches(rule admissionregistrationv1.RuleWithOperations, operati
 		has(rule.APIVersions, version, "*") && has(rule.Resources, resources...)
 }
 
-// inChosenNamespace looks at the labels of the namespace; those of a namespace are
-// its own. The lock of the store must be held.
+// inChosenNamespace matches the labels of the object's namespace. For a Namespace,
+// these are its own labels. The store must be locked.
 func (s *scope) inChosenNamespace(r review, selector *metav1.LabelSelector) bool {
 	chosen, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil || selector == nil || chosen.Empty() {
@@ -141,7 +141,7 @@ func (s *scope) inChosenNamespace(r review, selector *metav1.LabelSelector) bool
 	return ok && chosen.Matches(ns.labels)
 }
 
-// chosenObject looks at the labels of the object, before or after.
+// chosenObject matches the labels of the object before or after the write.
 func chosenObject(r review, selector *metav1.LabelSelector) bool {
 	chosen, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil || selector == nil || chosen.Empty() {
@@ -152,7 +152,7 @@ func chosenObject(r review, selector *metav1.LabelSelector) bool {
 	})
 }
 
-// question is the review as the webhook is sent it.
+// question returns the AdmissionReview to send to the webhook.
 func (s *scope) question(r review, h hook) *admissionv1.AdmissionReview {
 	kind := func(version string) metav1.GroupVersionKind {
 		return metav1.GroupVersionKind{Group: s.resource.Group, Version: version, Kind: s.resource.Kind.Kind}
@@ -186,8 +186,8 @@ func (s *scope) question(r review, h hook) *admissionv1.AdmissionReview {
 	return &admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"}, Request: req}
 }
 
-// writeOptions are those of the request, as far as they matter. Patches are
-// creations or updates here.
+// writeOptions returns the options of the request that webhooks can see. A patch is
+// presented as a creation or an update.
 func (s *scope) writeOptions(operation admissionv1.Operation) runtime.RawExtension {
 	verb := string(operation)
 	kind := verb[:1] + strings.ToLower(verb[1:]) + "Options"
@@ -201,8 +201,8 @@ func (s *scope) writeOptions(operation admissionv1.Operation) runtime.RawExtensi
 	return runtime.RawExtension{Raw: encode(options)}
 }
 
-// mutate lets webhooks change what is written. The lock of the store must be held;
-// it is given up while they are asked.
+// mutate calls the mutating webhooks and returns the object with their patches
+// applied. The store must be locked; the lock is released during the calls.
 func (s *scope) mutate(r review, hooks []hook) (*unstructured.Unstructured, error) {
 	var err error
 	s.unlocked(func() {
@@ -223,8 +223,8 @@ func (s *scope) mutate(r review, hooks []hook) (*unstructured.Unstructured, erro
 	return r.object, err
 }
 
-// validateBy lets webhooks refuse what is written. The lock of the store must be
-// held; it is given up while they are asked.
+// validateBy calls the validating webhooks and returns the first denial. The store
+// must be locked; the lock is released during the calls.
 func (s *scope) validateBy(r review, hooks []hook) (err error) {
 	s.unlocked(func() {
 		for _, h := range hooks {
@@ -236,7 +236,7 @@ func (s *scope) validateBy(r review, hooks []hook) (err error) {
 	return err
 }
 
-// unlocked gives up the lock of the store while do runs: webhooks may use the API.
+// unlocked releases the lock of the store while do runs, because webhooks may use the API.
 func (s *scope) unlocked(do func()) {
 	s.store().mu.Unlock()
 	defer s.store().mu.Lock()

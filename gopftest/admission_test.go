@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// checks makes the cluster ask a webhook about examples.
+// checks registers a validating webhook for examples.
 func checks(t *testing.T, c *Cluster, client admissionregistrationv1.WebhookClientConfig, operations ...admissionregistrationv1.OperationType) {
 	t.Helper()
 	c.Define(t, Kind{Group: admissionregistrationv1.GroupName, Version: "v1", Plural: "validatingwebhookconfigurations"})
@@ -35,7 +35,7 @@ func checks(t *testing.T, c *Cluster, client admissionregistrationv1.WebhookClie
 	})
 }
 
-// answering makes a webhook of a function.
+// answering returns a webhook that responds with the result of a function.
 func answering(respond func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		review := &admissionv1.AdmissionReview{}
@@ -53,7 +53,7 @@ func refusing(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	return &admissionv1.AdmissionResponse{Result: &metav1.Status{Message: "no"}}
 }
 
-// denied says that it was the webhook that refused.
+// denied reports whether err is a denial by the webhook.
 func denied(err error) bool {
 	return err != nil && strings.Contains(err.Error(), `admission webhook "check.gopf.dev" denied the request: no`)
 }
@@ -63,7 +63,7 @@ func TestWebhooksOfServicesAreCalledInProcess(t *testing.T) {
 		path := "/path"
 		c.ServeWebhooks("hooks.system.svc", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != path {
-				t.Errorf("asked at %s", r.URL)
+				t.Errorf("called at %s", r.URL)
 			}
 			answering(refusing).ServeHTTP(w, r)
 		}))
@@ -71,7 +71,7 @@ func TestWebhooksOfServicesAreCalledInProcess(t *testing.T) {
 			Service: &admissionregistrationv1.ServiceReference{Namespace: "system", Name: "hooks", Path: &path}}, "CREATE")
 		_, err := client(t, c).Create(t.Context(), example("a"), metav1.CreateOptions{})
 		if !denied(err) {
-			t.Errorf("not refused: %v", err)
+			t.Errorf("not denied: %v", err)
 		}
 	})
 }
@@ -103,7 +103,7 @@ func TestWebhooksMayUseTheAPI(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := client(t, c).Create(t.Context(), example("b"), metav1.CreateOptions{}); !denied(err) {
-			t.Errorf("the second one is not refused: %v", err)
+			t.Errorf("the second one was not denied: %v", err)
 		}
 	})
 }
@@ -136,11 +136,11 @@ func TestWebhooksElsewhereAreCalledOverHTTPS(t *testing.T) {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	checks(t, c, admissionregistrationv1.WebhookClientConfig{URL: &server.URL, CABundle: ca}, "CREATE")
 	if _, err := client(t, c).Create(t.Context(), example("a"), metav1.CreateOptions{}); !denied(err) {
-		t.Errorf("not refused: %v", err)
+		t.Errorf("not denied: %v", err)
 	}
 }
 
-func TestWebhooksDoNotKeepStreamsFromTelling(t *testing.T) {
+func TestWatchesGetEventsWhileWebhooksRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := NewCluster(t, examples)
 		url := "https://hooks.test/"
@@ -152,11 +152,11 @@ func TestWebhooksDoNotKeepStreamsFromTelling(t *testing.T) {
 		lines := follow(t, c, now(c))
 		go func() { _, _ = client(t, c).Create(t.Context(), example("a"), metav1.CreateOptions{}) }()
 		if got := drain(lines); len(got) != 0 {
-			t.Errorf("told before it was admitted: %v", got)
+			t.Errorf("sent before it was admitted: %v", got)
 		}
 		time.Sleep(2 * time.Second)
 		if got := drain(lines); len(got) != 1 || got[0] != "ADDED a value" {
-			t.Errorf("told %v", got)
+			t.Errorf("sent %v", got)
 		}
 	})
 }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// answer makes the answer of a result, if there is no error.
+// answer returns a function that writes the result of an operation as the response.
 func (x *exchange) answer(code int, view *view) func(*entry, error) error {
 	return func(e *entry, err error) error {
 		if err == nil {
@@ -32,6 +32,6 @@ func (x *exchange) writeAs(mediaType string, code int, body []byte) {
 	x.w.Header().Set("Content-Type", mediaType)
 	x.w.WriteHeader(code)
 	if x.r.Method != http.MethodHead {
-		_, _ = x.w.Write(append(body[:len(body):len(body)], '\n')) // a client that is gone needs no answer
+		_, _ = x.w.Write(append(body[:len(body):len(body)], '\n')) // the client may have disconnected
 	}
 }

@@ -21,9 +21,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// apply makes the fields of the patch the manager's own, creating the object if it
-// is not there. Fields are only tracked from an object's first apply on: what was
-// written before belongs to "before-first-apply".
+// apply does a server-side apply: the manager takes ownership of the fields in the
+// patch. It creates the object if it does not exist. Ownership is tracked from the
+// object's first apply on; fields written earlier belong to "before-first-apply".
 func (s *scope) apply(patch []byte, force *bool) (e *entry, created bool, err error) {
 	options := &metav1.PatchOptions{FieldManager: s.manager, Force: force}
 	if errs := metav1validation.ValidatePatchOptions(options, types.ApplyYAMLPatchType); len(errs) > 0 {
@@ -65,7 +65,7 @@ func (s *scope) apply(patch []byte, force *bool) (e *entry, created bool, err er
 	return e, true, err
 }
 
-// track keeps the owners of fields up to date in a change other than an apply.
+// track updates the field ownership after a write that is not an apply.
 func (s *scope) track(obj, old *unstructured.Unstructured) *unstructured.Unstructured {
 	if len(old.GetManagedFields()) == 0 {
 		obj.SetManagedFields(nil)
@@ -78,7 +78,7 @@ func (s *scope) track(obj, old *unstructured.Unstructured) *unstructured.Unstruc
 	return fields.UpdateNoErrors(old.DeepCopy(), obj, s.manager).(*unstructured.Unstructured)
 }
 
-// keepTimes undoes changes of nothing but the times in the managed fields.
+// keepTimes reverts obj to old if they differ only in the times of managed fields.
 func keepTimes(obj, old *unstructured.Unstructured) {
 	timeless := func(u *unstructured.Unstructured) *unstructured.Unstructured {
 		u = u.DeepCopy()
@@ -94,11 +94,11 @@ func keepTimes(obj, old *unstructured.Unstructured) {
 	}
 }
 
-// fieldManager makes the real server's merger for this endpoint.
+// fieldManager returns the real API server's merger for this endpoint.
 func (s *scope) fieldManager() (*managedfields.FieldManager, error) {
 	gvk := s.groupKind().WithVersion(s.version.name)
 	plain := asTheyAre{gvk: gvk}
-	// The status is not the main endpoint's, nor the rest the status endpoint's.
+	// The main endpoint ignores the status, and the status endpoint ignores the rest.
 	reset := map[fieldpath.APIVersion]fieldpath.Filter{}
 	switch {
 	case s.subresource == "status":
@@ -118,8 +118,8 @@ func (s *scope) fieldManager() (*managedfields.FieldManager, error) {
 	return managedfields.NewDefaultCRDFieldManager(types, plain, plain, plain, gvk, gvk.GroupVersion(), s.subresource, reset)
 }
 
-// typeConverter knows how fields of a custom resource merge: as its schema says,
-// and its metadata as everybody's.
+// typeConverter returns the merge rules of a custom resource: those of its schema,
+// plus those that are common to all metadata.
 func (s *scope) typeConverter() (managedfields.TypeConverter, error) {
 	model := &spec.Schema{}
 	if s.version.schema != nil {
@@ -140,7 +140,7 @@ func (s *scope) typeConverter() (managedfields.TypeConverter, error) {
 	return managedfields.NewTypeConverter(map[string]*spec.Schema{strings.ToLower(gvk.Kind): model}, s.version.schema == nil)
 }
 
-// metadataSchema tells how lists in metadata merge.
+// metadataSchema defines how lists in metadata merge.
 const metadataSchema = `{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{
 	"labels":{"type":"object","additionalProperties":{"type":"string"}},
 	"annotations":{"type":"object","additionalProperties":{"type":"string"}},
@@ -150,7 +150,7 @@ const metadataSchema = `{"type":"object","x-kubernetes-preserve-unknown-fields":
 			"apiVersion":{"type":"string"},"kind":{"type":"string"},"name":{"type":"string"},"uid":{"type":"string"},
 			"controller":{"type":"boolean"},"blockOwnerDeletion":{"type":"boolean"}}}}}}`
 
-// asTheyAre converts nothing: all objects are untyped, and versions differ by name.
+// asTheyAre does no conversion: all objects are untyped, and versions differ only in name.
 type asTheyAre struct{ gvk schema.GroupVersionKind }
 
 // Convert implements runtime.ObjectConvertor.

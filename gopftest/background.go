@@ -13,15 +13,15 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// DaemonCall is a call of a daemon.
+// DaemonCall is one call of a daemon in a test; see [Daemon].
 type DaemonCall[T gopf.Object] struct {
 	*gopf.Daemon[T]
 	*Call[T]
 	accompanied
 }
 
-// Daemon makes the argument of a daemon; see [Change]. The daemon is called with the
-// context of the call, which Stop cancels:
+// Daemon returns the argument for one call of a daemon; see [Change]. Pass the call's
+// context to the daemon. Stop cancels that context:
 //
 //	call := gopftest.Daemon(t, cluster, database)
 //	go func() { done <- watchDatabase(call.Context(), call.Daemon) }()
@@ -39,14 +39,14 @@ func Daemon[T gopf.Object](t testing.TB, c *Cluster, obj T, opts ...CallOption) 
 	return &DaemonCall[T]{arg, call, beside}
 }
 
-// TickCall is a call of a timer.
+// TickCall is one call of a timer in a test; see [Tick].
 type TickCall[T gopf.Object] struct {
 	*gopf.Tick[T]
 	*Call[T]
 	accompanied
 }
 
-// Tick makes the argument of a timer; see [Change].
+// Tick returns the argument for one call of a timer; see [Change].
 func Tick[T gopf.Object](t testing.TB, c *Cluster, obj T, opts ...CallOption) *TickCall[T] {
 	t.Helper()
 	call, o := newCall(t, c, obj, opts)
@@ -58,25 +58,26 @@ func Tick[T gopf.Object](t testing.TB, c *Cluster, obj T, opts ...CallOption) *T
 	return &TickCall[T]{arg, call, beside}
 }
 
-// accompanied is a daemon or timer that the operator's own code has called; what it
-// calls waits until the test is over with it.
+// accompanied is a daemon or timer call made by the framework's own code. The
+// framework's side of the call blocks until the test ends.
 type accompanied struct {
 	context func() context.Context
 	call    *daemon.Call
 	see     func(deleted bool)
 }
 
-// Context is that of the call. [context.Cause] tells why it was cancelled.
+// Context returns the context of the call. [context.Cause] returns why it was canceled.
 func (a accompanied) Context() context.Context { return a.context() }
 
-// Stop tells the daemon or timer to stop, as the deletion of its object does.
+// Stop asks the daemon or timer to stop, as the deletion of its object does.
 func (a accompanied) Stop() { a.see(true) }
 
-// See lets the call know the object as it is in the cluster now: Current tells it.
+// See shows the call the present state of the object in the cluster: from then on,
+// Current returns it.
 func (a accompanied) See() { a.see(false) }
 
-// accompany has a daemon or timer called that does nothing but give away what it is
-// given, until the test ends.
+// accompany starts a daemon or timer that only hands out its arguments, and keeps it
+// running until the test ends.
 func (c *Call[T]) accompany(o callOptions, timer bool) accompanied {
 	c.t.Helper()
 	var given accompanied

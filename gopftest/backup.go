@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Backup is the content of a cluster at one moment.
+// Backup holds all objects of a cluster at one moment. Restore it by [Cluster.Restore].
 type Backup struct {
 	version int64
 	objects map[schema.GroupResource]map[objectKey]*entry
@@ -27,17 +27,16 @@ func (c *Cluster) Backup() *Backup {
 	return b
 }
 
-// Restore makes all objects be as they were at the backup, as a restore of the real
-// cluster's database does. The resourceVersion goes back, too: new changes get
-// versions that were used before. Nothing is known of the time before the backup,
-// and the connections of all watches break.
+// Restore resets all objects to their state in the backup, as a restore of etcd does.
+// The resourceVersion also goes back, so new changes get versions that were used
+// before. The watch history is lost, and all watch connections break.
 //
-// Definitions of custom resources must be the same as at the backup.
+// Restore fails the test if custom resource definitions changed since the backup.
 func (c *Cluster) Restore(t testing.TB, b *Backup) {
 	t.Helper()
 	c.memoryOnly("Restore")
 	if !c.restore(b) {
-		t.Fatal("Restore: the definitions of custom resources have changed since the backup")
+		t.Fatal("Restore: custom resource definitions changed since the backup; restore supports only backups with the same definitions")
 	}
 	c.CutStreams()
 }

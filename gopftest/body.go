@@ -11,7 +11,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// maxBody is the real server's limit for request bodies.
+// maxBody is the real API server's limit for request bodies, in bytes.
 const maxBody = 3 << 20
 
 func readBody(r *http.Request) ([]byte, error) {
@@ -25,7 +25,7 @@ func readBody(r *http.Request) ([]byte, error) {
 	return body, err
 }
 
-// object decodes the body.
+// object decodes the request body as an object.
 func (x *exchange) object() (*unstructured.Unstructured, error) {
 	if media, _, _ := strings.Cut(x.r.Header.Get("Content-Type"), ";"); media != "" && media != mediaJSON {
 		return nil, errUnsupportedMediaType(mediaJSON)

@@ -4,24 +4,24 @@ package gopftest
 type builtin struct {
 	Kind
 
-	// generation says that metadata.generation is kept; it is not for kinds
-	// without a desired state, such as config maps.
+	// generation enables metadata.generation. Kinds without a desired state, such
+	// as config maps, have none.
 	generation bool
 
-	// locked says that an update must name the version that it replaces.
+	// locked requires that updates name the resourceVersion they replace.
 	locked bool
 
-	// custom says that it is known for its names only, and otherwise a custom
-	// resource, with a definition.
+	// custom marks a kind that is served as a custom resource with a definition.
+	// Only its names are known here.
 	custom bool
 
-	// fields can be used in field selectors besides name and namespace.
+	// fields are the field selectors besides name and namespace.
 	fields []string
 
-	// scales says that it has a number of replicas.
+	// scales enables the scale subresource.
 	scales bool
 
-	// always says that the kind is served without being asked for.
+	// always serves the kind in every cluster.
 	always bool
 }
 
@@ -34,8 +34,8 @@ func lookupBuiltin(match func(*builtin) bool) (*builtin, bool) {
 	return nil, false
 }
 
-// builtins is the table of well-known kinds. It is a function to have no
-// package-level state, and is asked only when kinds are defined.
+// builtins returns the well-known kinds. It is a function because the package has no
+// globals; it runs only when kinds are defined.
 func builtins() []builtin {
 	// n: namespaced, c: cluster-wide; s: with a status subresource.
 	n := func(group, version, plural, kind string, short ...string) Kind {

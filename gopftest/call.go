@@ -32,8 +32,9 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// Call is one call of a handler in a test: around the argument that the handler is
-// given, what became of it.
+// Call is one call of a handler in a test. The calls of all handler types embed it.
+// Its methods return the effects of the handler: the written object, the result, the
+// Kubernetes events and the log lines.
 type Call[T gopf.Object] struct {
 	t       testing.TB
 	cluster *Cluster
@@ -46,10 +47,10 @@ type Call[T gopf.Object] struct {
 	posted []Posted
 }
 
-// Posted is a Kubernetes event that a handler has posted.
+// Posted is a Kubernetes event posted by a handler. Type is "Normal" or "Warning".
 type Posted struct{ Type, Reason, Message string }
 
-// CallOption says what a call is about.
+// CallOption sets the circumstances of a call.
 type CallOption func(*callOptions)
 
 type callOptions struct {
@@ -60,37 +61,37 @@ type callOptions struct {
 	retry   int
 	started time.Time
 
-	// Of reviews.
+	// For admission reviews only.
 	operation gopf.Operation
 	user      authenticationv1.UserInfo
 	dry       bool
 	part      string
 }
 
-// HandlerID is the id that the handler is declared with, under which its result is
-// stored. "handler".
+// HandlerID sets the id that the handler is declared with. The result of the handler
+// is stored under it. Default: "handler".
 func HandlerID(id string) CallOption { return func(o *callOptions) { o.id = id } }
 
-// Because is why the handler is called. By default that is [gopf.Update] with
-// [Was], [gopf.Delete] if the object is being deleted, and else [gopf.Create]. An
-// object whose deletion the handler is called for is marked as deleted.
+// Because sets the reason of the call. Default: [gopf.Update] with the option [Was],
+// [gopf.Delete] if the object is being deleted, otherwise [gopf.Create]. With
+// [gopf.Delete], the object is marked as deleted in the cluster.
 func Because(reason gopf.Reason) CallOption { return func(o *callOptions) { o.reason = reason } }
 
-// Was is the object as it was last handled: what has changed since is found out as
-// the operator does.
+// Was sets the object's last-handled state. The framework's own code computes the
+// difference between it and the present state.
 func Was(old gopf.Object) CallOption { return func(o *callOptions) { o.old = old } }
 
-// AboutField is the path of the field that the handler is declared for.
+// AboutField sets the field path that the handler is declared for.
 func AboutField(path string) CallOption { return func(o *callOptions) { o.field = path } }
 
-// Tried says that as many attempts were made before, and how long ago the first
-// one was.
+// Tried sets how many times the handler was called before for the same change, and how
+// long ago the first call was. A handler sees these as its retry count and runtime.
 func Tried(times int, ago time.Duration) CallOption {
 	return func(o *callOptions) { o.retry, o.started = times, time.Now().Add(-ago) }
 }
 
-// newCall makes what all calls have: the object is in the cluster, and so is what
-// the handler asks of the API.
+// newCall returns a call about obj. It creates obj in the cluster unless it exists
+// there, and connects the handler's client to the cluster.
 func newCall[T gopf.Object](t testing.TB, c *Cluster, obj T, opts []CallOption) (*Call[T], callOptions) {
 	t.Helper()
 	call, o := bareCall[T](t, c, opts)
@@ -99,7 +100,7 @@ func newCall[T gopf.Object](t testing.TB, c *Cluster, obj T, opts []CallOption) 
 	return call, o
 }
 
-// bareCall makes a call that is about no object yet.
+// bareCall returns a call that has no object yet.
 func bareCall[T gopf.Object](t testing.TB, c *Cluster, opts []CallOption) (*Call[T], callOptions) {
 	t.Helper()
 	o := callOptions{id: "handler", started: time.Now(), user: authenticationv1.UserInfo{Username: "user"}}
@@ -121,7 +122,7 @@ func bareCall[T gopf.Object](t testing.TB, c *Cluster, opts []CallOption) (*Call
 	return &Call[T]{t: t, cluster: c, client: client, lines: lines, log: log}, o
 }
 
-// prepare makes what the handler is given about the object.
+// prepare builds the request that the handler's argument is made of.
 func (c *Call[T]) prepare(info kind.Info, body *object.Body, o callOptions) {
 	c.req = &registry.Request{
 		Body: body, Resource: info, Log: c.log, Memos: c.cluster.memosOf(body.UID),
@@ -132,7 +133,7 @@ func (c *Call[T]) prepare(info kind.Info, body *object.Body, o callOptions) {
 	}
 }
 
-// find tells which resource the object is of.
+// find returns obj in untyped form and the resource that serves its kind.
 func (c *Call[T]) find(obj T) (*unstructured.Unstructured, kind.Info) {
 	c.t.Helper()
 	u, err := untyped(obj)
@@ -142,13 +143,13 @@ func (c *Call[T]) find(obj T) (*unstructured.Unstructured, kind.Info) {
 	gvk := u.GroupVersionKind()
 	found, err := c.client.Discover(c.t.Context(), gvk.Group)
 	if err != nil {
-		c.t.Fatalf("find out what the cluster has: %v", err)
+		c.t.Fatalf("discover the resources of the cluster: %v", err)
 	}
 	i := slices.IndexFunc(found.Resources, func(info kind.Info) bool {
 		return info.Group == gvk.Group && info.Version == gvk.Version && strings.EqualFold(info.Kind, gvk.Kind)
 	})
 	if i < 0 {
-		c.t.Fatalf("the cluster does not serve the kind %s: name its resource in NewCluster", gvk)
+		c.t.Fatalf("the cluster does not serve the kind %s; add its resource to the arguments of NewCluster", gvk)
 	}
 	info := found.Resources[i]
 	if info.Namespaced && u.GetNamespace() == "" {
@@ -157,8 +158,8 @@ func (c *Call[T]) find(obj T) (*unstructured.Unstructured, kind.Info) {
 	return u, info
 }
 
-// place makes sure that the object is in the cluster, and returns it as the
-// operator would see it.
+// place creates the object in the cluster unless it exists there, and returns it as
+// the operator would receive it.
 func (c *Call[T]) place(obj T, deleting bool) (kind.Info, *object.Body) {
 	c.t.Helper()
 	u, info := c.find(obj)
@@ -166,7 +167,7 @@ func (c *Call[T]) place(obj T, deleting bool) (kind.Info, *object.Body) {
 	if _, exists := c.cluster.Lookup(c.t, name, u.GetNamespace(), u.GetName()); !exists {
 		created := c.cluster.Create(c.t, u)
 		u.SetName(created.GetName())
-		info.Kind = created.GetKind() // settled by the first object
+		info.Kind = created.GetKind() // the first object sets the spelling of a guessed kind
 		if status, ok := u.Object["status"].(map[string]any); ok && info.HasStatus() && len(status) > 0 {
 			c.cluster.PatchStatus(c.t, name, u.GetNamespace(), u.GetName(), map[string]any{"status": status})
 		}
@@ -183,7 +184,7 @@ func (c *Call[T]) place(obj T, deleting bool) (kind.Info, *object.Body) {
 	return info, body
 }
 
-// causeOf finds out what has changed, by the operator's own code.
+// causeOf detects the change by the framework's own code.
 func (c *Call[T]) causeOf(o callOptions) *cause.Cause {
 	c.t.Helper()
 	settings := gopf.DefaultSettings()
@@ -226,9 +227,9 @@ func (c *Call[T]) causeOf(o callOptions) *cause.Cause {
 	return found
 }
 
-// Apply writes what the handler asked for by now, its result included, as the
-// operator does after the handler has returned. It returns the object as it is
-// then; it fails the test if that cannot be written.
+// Apply writes the handler's changes and its result to the cluster, as the operator
+// does when the handler returns. It returns the object as stored after the write, and
+// fails the test if the write fails.
 func (c *Call[T]) Apply() T {
 	c.t.Helper()
 	result, err := execute.ToJSON(c.req.Result)
@@ -243,7 +244,7 @@ func (c *Call[T]) Apply() T {
 	}
 	after, err := c.write(c.t.Context(), c.req.Body, &asked)
 	if err != nil {
-		c.t.Fatalf("write what the handler asked for: %v", err)
+		c.t.Fatalf("write the changes of the handler: %v", err)
 	}
 	c.req.Body = after
 	u := &unstructured.Unstructured{}
@@ -258,7 +259,7 @@ func (c *Call[T]) write(ctx context.Context, body *object.Body, asked *patch.Pat
 	return applier.Apply(ctx, body, asked, &patch.Patch{}, apply.Finalizer{})
 }
 
-// now is the object as it is in the cluster.
+// now returns the present state of the object in the cluster.
 func (c *Call[T]) now() *object.Body {
 	c.t.Helper()
 	b := c.req.Body
@@ -269,7 +270,7 @@ func (c *Call[T]) now() *object.Body {
 	return body
 }
 
-// deleted is the object as it would be while its deletion waits.
+// deleted returns the object with a deletion timestamp.
 func (c *Call[T]) deleted(b *object.Body) *object.Body {
 	c.t.Helper()
 	fields := fieldpath.Clone(b.Map()).(map[string]any)
@@ -281,18 +282,18 @@ func (c *Call[T]) deleted(b *object.Body) *object.Body {
 	return marked
 }
 
-// Result is what the handler has given to SetResult; nil for nothing.
+// Result returns the value that the handler passed to SetResult, or nil.
 func (c *Call[T]) Result() any { return c.req.Result }
 
-// Posted are the Kubernetes events that the handler has posted, in order. They are
-// in the cluster, too.
+// Posted returns the Kubernetes events posted by the handler, in order. They are also
+// stored in the cluster.
 func (c *Call[T]) Posted() []Posted {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.posted)
 }
 
-// Logged are the messages that were logged, with the attributes after them.
+// Logged returns the log lines of the call: each message followed by its attributes.
 func (c *Call[T]) Logged() []string {
 	text := strings.TrimSuffix(c.lines.String(), "\n")
 	if text == "" {
@@ -301,8 +302,8 @@ func (c *Call[T]) Logged() []string {
 	return strings.Split(text, "\n")
 }
 
-// post notes an event and puts it into the cluster. That is done at once rather
-// than in the background, so that tests need not wait.
+// post records a Kubernetes event and creates it in the cluster. It does not wait for
+// a background queue, so tests see the event immediately.
 func (c *Call[T]) post(kindOf, reason, message string) {
 	c.mu.Lock()
 	c.posted = append(c.posted, Posted{kindOf, reason, message})
@@ -322,11 +323,11 @@ func (c *Call[T]) postEvent(e posting.Event) {
 		Namespace: body["metadata"].(map[string]any)["namespace"].(string),
 	}
 	if _, err := c.client.Create(context.Background(), target, encode(body)); err != nil {
-		c.t.Errorf("post an event: %v", err)
+		c.t.Errorf("post a Kubernetes event: %v", err)
 	}
 }
 
-// protect makes errors of panics, as the operator does.
+// protect turns a panic of fn into an error, as the operator does.
 func protect(fn func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -336,7 +337,7 @@ func protect(fn func() error) (err error) {
 	return fn()
 }
 
-// api is what the handler reaches the cluster with.
+// api returns the handler's client for the cluster.
 func (c *Call[T]) api(info kind.Info, log *slog.Logger) registry.API {
 	c.t.Helper()
 	of, err := kind.Parse(resourceName(info))
@@ -347,7 +348,7 @@ func (c *Call[T]) api(info kind.Info, log *slog.Logger) registry.API {
 	return gopf.TestArguments[T]{}.API(all, of, c.postEvent, c.client.RESTConfig, log)
 }
 
-// resourceName is how the resource is named in [NewCluster].
+// resourceName returns the name of the resource in the form used by [NewCluster].
 func resourceName(info kind.Info) string {
 	if info.Group == "" {
 		return info.Version + "/" + info.Plural
@@ -355,7 +356,7 @@ func resourceName(info kind.Info) string {
 	return info.Group + "/" + info.Version + "/" + info.Plural
 }
 
-// placed is an object as storages see it.
+// placed adapts an object to the interface of storages.
 type placed struct{ body *object.Body }
 
 // Identity implements storage.Object.

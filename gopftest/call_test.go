@@ -41,7 +41,7 @@ func newExample(name string, size int) *example {
 	}
 }
 
-// both runs a test in virtual time, and out of it.
+// both runs a test in virtual time and in real time.
 func both(t *testing.T, test func(t *testing.T, c *gopftest.Cluster)) {
 	t.Helper()
 	t.Run("virtual time", func(t *testing.T) {
@@ -50,19 +50,19 @@ func both(t *testing.T, test func(t *testing.T, c *gopftest.Cluster)) {
 	t.Run("real time", func(t *testing.T) { test(t, gopftest.NewCluster(t, examples)) })
 }
 
-func TestHandlersAreCalledWithWhatTheClusterHas(t *testing.T) {
+func TestChangeReturnsTheObjectInTheCluster(t *testing.T) {
 	both(t, func(t *testing.T, c *gopftest.Cluster) {
 		call := gopftest.Change(t, c, newExample("a", 3))
 		if call.Reason != gopf.Create || call.Object.UID == "" || call.Object.Spec.Size != 3 || call.Resource.Plural != "kopfexamples" || call.Retry != 0 {
 			t.Errorf("called with %s, %+v of %s", call.Reason, call.Object, call.Resource)
 		}
 		if len(call.Diff) == 0 || call.Old == nil {
-			t.Errorf("there is nothing new: %v, %v", call.Diff, call.Old)
+			t.Errorf("want a diff and a non-nil old state: %v, %v", call.Diff, call.Old)
 		}
 	})
 }
 
-func TestWhatHandlersAskForIsWrittenByTheOperatorsCode(t *testing.T) {
+func TestApplyWritesTheChangesOfTheHandler(t *testing.T) {
 	both(t, func(t *testing.T, c *gopftest.Cluster) {
 		call := gopftest.Change(t, c, newExample("a", 3), gopftest.HandlerID("create"))
 		handler := func(_ context.Context, ch *gopf.Change[*example]) error {
@@ -89,12 +89,12 @@ func TestWhatHandlersAskForIsWrittenByTheOperatorsCode(t *testing.T) {
 			}
 		}
 		if n := c.Count(gopftest.Writes("kopfexamples")); n != 2 {
-			t.Errorf("written by %d requests, want 2: the status and the rest", n)
+			t.Errorf("made %d writes, want 2: the status and the rest", n)
 		}
 	})
 }
 
-func TestUpdatesTellWhatHasChanged(t *testing.T) {
+func TestUpdatesHaveADiff(t *testing.T) {
 	both(t, func(t *testing.T, c *gopftest.Cluster) {
 		call := gopftest.Change(t, c, newExample("a", 3), gopftest.Was(newExample("a", 2)))
 		if call.Reason != gopf.Update || call.Old.Spec.Size != 2 || len(call.Diff) != 1 || call.Diff[0].String() == "" {
@@ -109,7 +109,7 @@ func TestUpdatesTellWhatHasChanged(t *testing.T) {
 	})
 }
 
-func TestDeletionsAreOfMarkedObjects(t *testing.T) {
+func TestDeletionsMarkTheObjectAsDeleted(t *testing.T) {
 	both(t, func(t *testing.T, c *gopftest.Cluster) {
 		call := gopftest.Change(t, c, newExample("a", 3), gopftest.Because(gopf.Delete))
 		if call.Reason != gopf.Delete || call.Object.DeletionTimestamp == nil || len(call.Diff) != 0 {
@@ -118,7 +118,7 @@ func TestDeletionsAreOfMarkedObjects(t *testing.T) {
 	})
 }
 
-func TestAttemptsAreToldOf(t *testing.T) {
+func TestTriedSetsTheRetryCount(t *testing.T) {
 	both(t, func(t *testing.T, c *gopftest.Cluster) {
 		call := gopftest.Change(t, c, newExample("a", 3), gopftest.Tried(3, time.Hour))
 		if call.Retry != 3 || time.Since(call.Started) < time.Hour {
@@ -127,7 +127,7 @@ func TestAttemptsAreToldOf(t *testing.T) {
 	})
 }
 
-func TestRunCallsSubHandlersAndTellsErrors(t *testing.T) {
+func TestRunCallsSubHandlersAndReturnsErrors(t *testing.T) {
 	both(t, func(t *testing.T, c *gopftest.Cluster) {
 		call := gopftest.Change(t, c, newExample("a", 2), gopftest.HandlerID("create"))
 		err := call.Run(func(_ context.Context, ch *gopf.Change[*example]) error {
@@ -143,7 +143,7 @@ func TestRunCallsSubHandlersAndTellsErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := gopftest.Get[*example](t, c, examples, "default", "a").Annotations; got["one"] != "done" || got["two"] != "done" {
-			t.Errorf("sub-handlers have left %v", got)
+			t.Errorf("sub-handlers wrote %v", got)
 		}
 
 		wrong := errors.New("wrong")
@@ -158,22 +158,22 @@ func TestRunCallsSubHandlersAndTellsErrors(t *testing.T) {
 		}
 		after := gopftest.Get[*example](t, c, examples, "default", "a")
 		if after.Labels["kept"] != "yes" || after.Status["create"] != nil {
-			t.Errorf("a failed handler has left %+v", after)
+			t.Errorf("a failed handler left %+v", after)
 		}
 		if err := call.Run(func(context.Context, *gopf.Change[*example]) error { panic("ouch") }); err == nil || !strings.Contains(err.Error(), "ouch") {
-			t.Errorf("a panic is %v", err)
+			t.Errorf("a panic was returned as %v", err)
 		}
 		err = call.Run(func(_ context.Context, ch *gopf.Change[*example]) error {
 			ch.Sub("never", func(context.Context, *gopf.Change[*example]) error { return gopf.RetryAfter(time.Hour, wrong) })
 			return nil
 		})
 		if err == nil {
-			t.Error("an unfinished sub-handler is no error")
+			t.Error("an unfinished sub-handler returned no error")
 		}
 	})
 }
 
-func TestEventsLogsAndMemosAreKept(t *testing.T) {
+func TestCallsReturnEventsLogLinesAndMemos(t *testing.T) {
 	both(t, func(t *testing.T, c *gopftest.Cluster) {
 		call := gopftest.Change(t, c, newExample("a", 3))
 		call.Info("Made", "it is made")
@@ -193,10 +193,10 @@ func TestEventsLogsAndMemosAreKept(t *testing.T) {
 		gopf.Memo[counter](call.Change).n++
 		again := gopftest.Event(t, c, "MODIFIED", newExample("a", 3))
 		if gopf.Memo[counter](again).n != 1 || again.Type != "MODIFIED" {
-			t.Errorf("the memo of the same object is another one")
+			t.Errorf("two calls for one object have different memos")
 		}
 		if gopf.Memo[counter](gopftest.Subject(t, c, newExample("b", 3))).n != 0 {
-			t.Errorf("the memo of another object is the same one")
+			t.Errorf("calls for different objects share a memo")
 		}
 	})
 }
@@ -216,7 +216,7 @@ func TestHandlersReachTheCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, ok := c.Lookup(t, examples, "default", "child"); !ok || c.Count(gopftest.Requests("create", "kopfexamples")) != 1 {
-			t.Errorf("what the handler created is not in the cluster, or not in the log of requests")
+			t.Errorf("the object created by the handler is missing in the cluster or in the request log")
 		}
 	})
 }
@@ -262,7 +262,7 @@ func TestTimersAreCalled(t *testing.T) {
 	})
 }
 
-func TestIndicesCanBeFilled(t *testing.T) {
+func TestFillAddsValuesToAnIndex(t *testing.T) {
 	op := gopf.New()
 	names := gopf.Index(gopf.For[*example](op, examples), "names", func(_ context.Context, s *gopf.Subject[*example]) (map[string]int, error) {
 		return map[string]int{s.Object.Name: s.Object.Spec.Size}, nil

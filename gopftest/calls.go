@@ -13,21 +13,22 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// ChangeCall is a call of a handler of changes.
+// ChangeCall is one call of a change handler in a test; see [Change].
 type ChangeCall[T gopf.Object] struct {
 	*gopf.Change[T]
 	*Call[T]
 }
 
-// Change makes the argument of a handler of changes for an object, which is created
-// in the cluster unless it is there. The handler can be called with it directly, or
-// by Run:
+// Change returns the argument for one call of a change handler: OnCreate, OnUpdate,
+// OnDelete, OnResume or OnField. It creates obj in the cluster unless it exists there.
+// Call the handler directly, or by Run:
 //
 //	call := gopftest.Change(t, cluster, database)
 //	if err := createDatabase(t.Context(), call.Change); err != nil { … }
 //	after := call.Apply()
 //
-// Calls for the same object share its memos.
+// By default, the reason is Create; see [Because] and [Was]. Calls for the same object
+// share its memos. The test fails if the cluster does not serve the kind of obj.
 func Change[T gopf.Object](t testing.TB, c *Cluster, obj T, opts ...CallOption) *ChangeCall[T] {
 	t.Helper()
 	call, o := newCall(t, c, obj, opts)
@@ -40,9 +41,9 @@ func Change[T gopf.Object](t testing.TB, c *Cluster, obj T, opts ...CallOption) 
 	return &ChangeCall[T]{arg, call}
 }
 
-// Run calls a handler as the operator does: its sub-handlers are run, too, a panic
-// is an error, and what it asked for is written. The result is written only if
-// there is no error. It returns what the handler returned.
+// Run calls a handler as the operator does: it also runs the sub-handlers, turns a
+// panic into an error, and writes the handler's changes. It writes the result only if
+// the handler succeeds. It returns the error of the handler.
 func (c *ChangeCall[T]) Run(fn gopf.ChangeFunc[T]) error {
 	c.t.Helper()
 	err := protect(func() error { return gopf.TestArguments[T]{}.Handler(fn)(c.t.Context(), c.req) })
@@ -53,7 +54,7 @@ func (c *ChangeCall[T]) Run(fn gopf.ChangeFunc[T]) error {
 	return plain(err)
 }
 
-// plain is the error as the handler returned it.
+// plain returns the error in the form in which the handler returned it.
 func plain(err error) error {
 	switch e := err.(type) {
 	case *registry.TemporaryError:
@@ -66,7 +67,7 @@ func plain(err error) error {
 	return err
 }
 
-// runSubs runs sub-handlers once, without any memory of earlier attempts.
+// runSubs runs sub-handlers once, as if they were never tried before.
 func (c *Call[T]) runSubs(ctx context.Context, subs []*registry.Handler, how registry.SubOptions) error {
 	lifecycle := how.Lifecycle
 	if lifecycle == nil {
@@ -100,14 +101,14 @@ func (c *Call[T]) runSubs(ctx context.Context, subs []*registry.Handler, how reg
 	return nil
 }
 
-// EventCall is a call of a handler of events.
+// EventCall is one call of an event handler in a test; see [Event].
 type EventCall[T gopf.Object] struct {
 	*gopf.Event[T]
 	*Call[T]
 }
 
-// Event makes the argument of a handler of events: "ADDED", "MODIFIED", "DELETED",
-// or "" for an object that was found in a listing. See [Change].
+// Event returns the argument for one call of an event handler; see [Change]. eventType
+// is "ADDED", "MODIFIED" or "DELETED"; an empty eventType means a list item.
 func Event[T gopf.Object](t testing.TB, c *Cluster, eventType string, obj T, opts ...CallOption) *EventCall[T] {
 	t.Helper()
 	call, _ := newCall(t, c, obj, opts)
@@ -119,14 +120,14 @@ func Event[T gopf.Object](t testing.TB, c *Cluster, eventType string, obj T, opt
 	return &EventCall[T]{arg, call}
 }
 
-// SubjectCall is a call of a function that is told about an object as it is.
+// SubjectCall is one call of a function that takes a Subject; see [Subject].
 type SubjectCall[T gopf.Object] struct {
 	*gopf.Subject[T]
 	*Call[T]
 }
 
-// Subject makes the argument of filters, index functions and the like; see
-// [Change].
+// Subject returns the argument for one call of a filter, an index function or another
+// function that takes a Subject; see [Change].
 func Subject[T gopf.Object](t testing.TB, c *Cluster, obj T, opts ...CallOption) *SubjectCall[T] {
 	t.Helper()
 	call, _ := newCall(t, c, obj, opts)

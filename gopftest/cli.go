@@ -18,7 +18,7 @@ import (
 	"gopf.dev/gopf/cli"
 )
 
-// CommandLine is an operator that runs as its program would.
+// CommandLine is an operator that runs like its compiled program; see [RunCommand].
 type CommandLine struct {
 	stop   context.CancelFunc
 	done   chan struct{}
@@ -26,18 +26,16 @@ type CommandLine struct {
 	code   int
 }
 
-// RunCommand runs the operator as its program does when it is called with the
-// arguments, on the cluster, until it ends, [CommandLine.Stop] is called or the
-// test ends:
+// RunCommand runs the operator's command line with the given arguments. The program
+// runs until it exits by itself, [CommandLine.Stop] is called, or the test ends:
 //
 //	program := gopftest.RunCommand(t, op, cluster, "run", "--all-namespaces")
 //
-// The commands run, freeze and resume get the kubeconfig of the cluster. They act
-// neither on the cluster of the developer's kubeconfig nor on one that a login
-// handler of the operator names.
+// The commands run, freeze and resume receive a kubeconfig of the cluster. They use
+// neither the developer's own kubeconfig nor a login handler of the operator.
 //
-// A cluster in memory is reached through a socket then, so this cannot be in a
-// testing/synctest bubble.
+// An in-memory cluster is then served on a local port. Therefore RunCommand does not
+// work in a testing/synctest bubble.
 func RunCommand(t testing.TB, op *gopf.Operator, c *Cluster, args ...string) *CommandLine {
 	t.Helper()
 	if at := slices.IndexFunc(args, reachesCluster); at >= 0 {
@@ -51,7 +49,7 @@ func RunCommand(t testing.TB, op *gopf.Operator, c *Cluster, args ...string) *Co
 	}()
 	t.Cleanup(func() {
 		r.Stop()
-		t.Logf("the program's output:\n%s", r.Output())
+		t.Logf("output of the program:\n%s", r.Output())
 	})
 	return r
 }
@@ -65,24 +63,24 @@ func reachesCluster(arg string) bool {
 // writes.
 const contextName = "test"
 
-// Stop ends the program as a signal does, and returns its exit code. It may be
-// called more than once.
+// Stop shuts the program down as a termination signal does, and returns its exit code.
+// It may be called more than once.
 func (r *CommandLine) Stop() (exitCode int) {
 	r.stop()
 	return r.ExitCode()
 }
 
-// ExitCode waits until the program has ended by itself or by Stop.
+// ExitCode waits until the program has exited, and returns its exit code.
 func (r *CommandLine) ExitCode() int {
 	<-r.done
 	return r.code
 }
 
-// Output is what the program has printed so far.
+// Output returns everything that the program has printed so far.
 func (r *CommandLine) Output() string { return r.output.String() }
 
-// Kubeconfig writes a kubeconfig file that tells of the cluster, for programs. One
-// in memory is served on a socket from then on.
+// Kubeconfig writes a kubeconfig file for the cluster into a temporary directory and
+// returns its path. An in-memory cluster is served on a local port until the test ends.
 func (c *Cluster) Kubeconfig(t testing.TB) (path string) {
 	t.Helper()
 	cfg := &rest.Config{}
@@ -116,7 +114,7 @@ func (c *Cluster) Kubeconfig(t testing.TB) (path string) {
 	return path
 }
 
-// output may be written and read at the same time.
+// output is a buffer that is safe for concurrent use.
 type output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

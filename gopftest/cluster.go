@@ -10,13 +10,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Cluster is an in-memory Kubernetes API, or a real one; see [RealCluster]. One in
-// memory uses no sockets, so that it works inside a testing/synctest bubble; it
-// works outside of one, too. It ends with the test that made it: streams are closed
-// then, and later requests fail.
+// Cluster is an in-memory Kubernetes API, or a real one; see [RealCluster].
+//
+// An in-memory cluster uses no sockets, so it works inside and outside of a
+// testing/synctest bubble. It is safe for concurrent use. When its test ends, it closes
+// all watches, and later requests fail.
 type Cluster struct {
 	hand     hand
-	config   *rest.Config // of a real cluster; nil for one in memory, to which all else belongs
+	config   *rest.Config // of a real cluster; nil means in memory. The fields below are for in-memory clusters.
 	kinds    *servedKinds
 	store    *store
 	requests *requestLog
@@ -24,10 +25,10 @@ type Cluster struct {
 	access   *access
 
 	reactions *reactions
-	minor     atomic.Int32 // of the version that it plays; 0: the latest
-	missing   sync.Map     // features that it does without
+	minor     atomic.Int32 // minor version of Kubernetes to imitate; 0: the latest
+	missing   sync.Map     // features of the API that are switched off
 
-	memos    sync.Map // of objects that handlers are called for, by uid
+	memos    sync.Map // memos of objects, by UID
 	webhooks sync.Map // handlers by host
 	matchers matchers // of webhooks
 
@@ -38,14 +39,17 @@ type Cluster struct {
 	streams map[*stream]context.CancelCauseFunc
 }
 
-// NewCluster makes a cluster that serves the given resources, named as
-// "group/version/plural" or, in the core group, "version/plural". Kinds that the
-// name does not tell enough of can be given by [Cluster.Define], or created as a
-// definition of a custom resource through the API.
+// NewCluster returns an in-memory cluster that serves the given resources. A resource
+// is named "group/version/plural", or "version/plural" in the core group, or by the
+// bare plural if it is a well-known kind such as "pods".
 //
-// Namespaces, events, leases, definitions of custom resources and webhook
-// configurations are always served, and the namespaces default, kube-system,
-// kube-public and kube-node-lease exist.
+// Custom resources named this way are namespaced, have a status subresource, and accept
+// all fields. For anything else, use [Cluster.Define], load the custom resource
+// definition by [Cluster.Load], or create it through the API.
+//
+// Every cluster serves namespaces, events, leases, custom resource definitions and
+// webhook configurations. The namespaces default, kube-system, kube-public and
+// kube-node-lease exist.
 func NewCluster(t testing.TB, resources ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{
@@ -81,8 +85,8 @@ func NewCluster(t testing.TB, resources ...string) *Cluster {
 	return c
 }
 
-// RESTConfig is how clients reach the cluster. There is no client-side rate limit.
-// Every call returns a new one, to be changed freely.
+// RESTConfig returns the client configuration of the cluster, without a client-side
+// rate limit. Every call returns a new copy, which the caller may change.
 func (c *Cluster) RESTConfig() *rest.Config {
 	if c.Real() {
 		return rest.CopyConfig(c.config)
@@ -90,29 +94,30 @@ func (c *Cluster) RESTConfig() *rest.Config {
 	return &rest.Config{Host: "https://cluster.test", Transport: c.Transport(), QPS: -1}
 }
 
-// As is [Cluster.RESTConfig] in the name of a user, such as
-// "system:serviceaccount:NAMESPACE:NAME": what that one may do is judged by the
-// roles and bindings in the cluster. So manifests with permissions can be tested.
+// As returns [Cluster.RESTConfig] with impersonation of a user, such as
+// "system:serviceaccount:NAMESPACE:NAME". The roles and bindings in the cluster decide
+// what this user may do, so a test can check the RBAC manifests of an operator.
 func (c *Cluster) As(user string) *rest.Config {
 	cfg := c.RESTConfig()
 	cfg.Impersonate.UserName = user
 	return cfg
 }
 
-// Transport passes requests to the cluster, whatever host they are for.
+// Transport returns a RoundTripper that sends all requests to the cluster, whatever
+// their host.
 func (c *Cluster) Transport() http.RoundTripper {
 	c.memoryOnly("Transport")
 	return transport{c, c.handle}
 }
 
-// Handler is the cluster's API for a server of the test's own, such as those of
+// Handler returns the cluster's API as an HTTP handler, for servers such as those of
 // net/http/httptest.
 func (c *Cluster) Handler() http.Handler {
 	c.memoryOnly("Handler")
 	return http.HandlerFunc(c.handle)
 }
 
-// begin counts a request in; false after the end of the test.
+// begin registers a request. It returns false after the end of the test.
 func (c *Cluster) begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,7 +130,7 @@ func (c *Cluster) begin() bool {
 
 func (c *Cluster) end() { c.serving.Done() }
 
-// close ends everything that is being served, and waits for it.
+// close ends all requests and waits for them.
 func (c *Cluster) close() {
 	c.mu.Lock()
 	c.closing = true
@@ -137,8 +142,8 @@ func (c *Cluster) close() {
 	c.serving.Wait()
 }
 
-// open returns the context of a new stream, which ends with the request, by
-// [Cluster.CutStreams], or with the cluster; and what to call at its end.
+// open returns the context of a new stream, and a function to call when the stream
+// ends. The request, [Cluster.CutStreams] or the end of the cluster cancel the context.
 func (c *Cluster) open(ctx context.Context, st *stream) (context.Context, func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	c.mu.Lock()
@@ -155,8 +160,7 @@ func (c *Cluster) open(ctx context.Context, st *stream) (context.Context, func()
 	}
 }
 
-// CutStreams breaks the connections of all watches that are being served. New ones
-// can be opened at once.
+// CutStreams breaks the connections of all watches. Clients can reconnect immediately.
 func (c *Cluster) CutStreams() {
 	c.memoryOnly("CutStreams")
 	c.mu.Lock()
@@ -166,9 +170,9 @@ func (c *Cluster) CutStreams() {
 	}
 }
 
-// Expire forgets the history, as the real server does every few minutes: watches
-// and pages that want to go on from an older version are told that it is expired.
-// Streams that are being served are not affected.
+// Expire discards the watch history, as the real API server does every few minutes.
+// A watch or a list page that continues from an older version fails with 410 Expired.
+// Open watches are not affected.
 func (c *Cluster) Expire() {
 	c.memoryOnly("Expire")
 	c.store.compact()

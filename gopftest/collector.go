@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// location is where an object is.
+// location identifies an object: its resource, namespace and name.
 type location struct {
 	gr  schema.GroupResource
 	key objectKey
 }
 
-// ownership knows who depends on whom.
+// ownership maps owners to their dependents.
 type ownership struct {
 	objects    map[types.UID]location
 	dependents map[types.UID]map[location]struct{}
@@ -27,7 +27,7 @@ func newOwnership() ownership {
 	return ownership{objects: map[types.UID]location{}, dependents: map[types.UID]map[location]struct{}{}}
 }
 
-// record keeps up with a change.
+// record updates the maps after a change.
 func (o *ownership) record(gr schema.GroupResource, ev *event) {
 	if ev.old != nil {
 		at := location{gr, ev.old.key}
@@ -51,14 +51,14 @@ func (o *ownership) record(gr schema.GroupResource, ev *event) {
 	}
 }
 
-// collect deletes what nobody owns any more, as the garbage collector does.
+// collect deletes objects whose owners are gone, as the garbage collector does.
 func (r *reactions) collect(gr schema.GroupResource, ev *event) {
 	if ev.kind == watch.Deleted {
 		for _, at := range r.dependentsOf(ev.old.uid) {
 			r.judge(at)
 		}
 		for _, ref := range ev.old.owners {
-			r.release(ref.UID) // it may have waited for this dependent
+			r.release(ref.UID) // the owner may have waited for this dependent
 		}
 		return
 	}
@@ -72,12 +72,13 @@ func (r *reactions) collect(gr schema.GroupResource, ev *event) {
 	}
 }
 
-// dependentsOf returns, in order, those who name the object as their owner.
+// dependentsOf returns the objects that name uid as an owner, sorted.
 func (r *reactions) dependentsOf(uid types.UID) []location {
 	return slices.SortedFunc(maps.Keys(r.owners.dependents[uid]), func(a, b location) int { return a.key.compare(b.key) })
 }
 
-// judge deletes an object whose owners are all gone, or forgets those that are.
+// judge deletes the object if all of its owners are gone. If only some are gone, it
+// removes their references.
 func (r *reactions) judge(at location) {
 	e := r.cluster.store.table(at.gr).objects[at.key]
 	if e == nil || e.deleted {
@@ -98,7 +99,8 @@ func (r *reactions) judge(at location) {
 	}
 }
 
-// absent says that an owner is known to be gone: of a kind that is served.
+// absent reports whether the owner does not exist. If its kind is not served, the
+// answer is unknown, and absent returns false.
 func (r *reactions) absent(ref metav1.OwnerReference) bool {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
@@ -117,8 +119,8 @@ func (r *reactions) disown(gr schema.GroupResource, e *entry, owners ...types.UI
 	})
 }
 
-// release works off the finalizers by which a deleted owner's dependents are dealt
-// with: those of an orphaning one are let go; in the foreground they go first.
+// release processes the finalizers of a deleted owner. For "orphan", it removes the
+// owner references of the dependents. For "foregroundDeletion", it deletes them first.
 func (r *reactions) release(uid types.UID) {
 	at, ok := r.owners.objects[uid]
 	if !ok {
@@ -149,7 +151,7 @@ func (r *reactions) release(uid types.UID) {
 	}
 }
 
-// blocked says that dependents are left which the owner has to wait for.
+// blocked reports whether dependents exist that block the deletion of their owner.
 func (r *reactions) blocked(uid types.UID) bool {
 	for _, child := range r.dependentsOf(uid) {
 		dep := r.cluster.store.table(child.gr).objects[child.key]

@@ -18,9 +18,9 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// matchers are compiled match conditions of webhooks. They are evaluated by the code
-// of the real API server, with its limits. Conditions that use the authorizer fail:
-// there is none.
+// matchers compiles and caches the match conditions of webhooks. The code of the real
+// API server evaluates them, with its limits. Conditions that use the authorizer fail,
+// because the in-memory cluster has none.
 type matchers struct {
 	once     sync.Once
 	compiler celplugin.ConditionCompiler
@@ -53,8 +53,8 @@ func (m *matchers) of(h hook) matchconditions.Matcher {
 	return matcher
 }
 
-// askIfMatched asks a webhook whose match conditions are true; the others have no
-// objection.
+// askIfMatched calls the webhook if its match conditions are true. Otherwise it returns
+// nil, which allows the write.
 func (s *scope) askIfMatched(h hook, r review) (*admissionv1.AdmissionResponse, error) {
 	if len(h.conditions) > 0 {
 		result := s.cluster.matchers.of(h).Match(context.Background(), s.attributes(h, r), nil, nil)
@@ -68,11 +68,11 @@ func (s *scope) askIfMatched(h hook, r review) (*admissionv1.AdmissionResponse, 
 	return s.ask(h, r)
 }
 
-// attributes are what match conditions see of a write.
+// attributes returns the variables of match conditions for a write.
 func (s *scope) attributes(h hook, r review) *admission.VersionedAttributes {
 	kind := schema.GroupVersionKind{Group: s.resource.Group, Version: h.version, Kind: s.resource.Kind.Kind}
 	resource := schema.GroupVersionResource{Group: s.resource.Group, Version: s.version.name, Resource: s.resource.Plural}
-	var object, old runtime.Object // not pointers that are nil
+	var object, old runtime.Object // interfaces that are nil, not typed nil pointers
 	if r.object != nil {
 		object = r.object
 	}

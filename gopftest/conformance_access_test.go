@@ -13,8 +13,8 @@ const (
 	asUser              = "Impersonate-User: {ns}-user"
 )
 
-// grant lets somebody do what the rules say; kind is Role or ClusterRole, as is
-// the binding.
+// grant creates a role with the rules and binds it to a user. kind is Role or
+// ClusterRole, and also determines the binding.
 func (s *script) grant(role, binding, rules, subject string) {
 	s.t.Helper()
 	rolePath, bindingPath := roles, roleBindings
@@ -39,8 +39,8 @@ func (s *script) grant(role, binding, rules, subject string) {
 	}
 }
 
-// takes waits until the server, which learns of roles in the background, answers a
-// request with the code.
+// takes repeats a request until the API server, which learns of roles in the background,
+// responds with the code.
 func (s *script) takes(code int, method, path string, headers ...string) {
 	s.t.Helper()
 	for range 600 {
@@ -49,7 +49,7 @@ func (s *script) takes(code int, method, path string, headers ...string) {
 		}
 		pause()
 	}
-	s.t.Fatalf("%s %s: never answered with %d", method, path, code)
+	s.t.Fatalf("%s %s: no response with %d", method, path, code)
 }
 
 func rule(groups, resources, verbs string) string {

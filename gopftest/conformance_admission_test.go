@@ -21,12 +21,12 @@ func serveTLS(t *testing.T, h http.Handler) (clientConfig string) {
 	return `{"url":"` + server.URL + `/","caBundle":"` + base64.StdEncoding.EncodeToString(ca) + `"}`
 }
 
-// webhook answers reviews as a behaviour wants it, and remembers them.
+// webhook responds to reviews as a test case requires, and records them.
 type webhook struct {
 	mu      sync.Mutex
 	asked   []map[string]any
 	probed  bool
-	respond func(request reply) string // fields of the response; nil for yes to all
+	respond func(request reply) string // fields of the response; nil allows everything
 	broken  bool
 }
 
@@ -39,7 +39,7 @@ func (w *webhook) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	request := reply{body: review["request"].(map[string]any)}
 	answer := `"allowed":true`
 	switch {
-	case request.get("resource", "resource") == "configmaps": // asked about only to see that it is
+	case request.get("resource", "resource") == "configmaps": // only detects whether the webhook is active
 		w.probed = w.probed || request.get("name") == "probe"
 	case w.broken:
 		http.Error(rw, "broken", http.StatusInternalServerError)
@@ -54,9 +54,8 @@ func (w *webhook) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(rw, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":%q,%s}}`, request.get("uid"), answer)
 }
 
-// register makes the API ask the webhook about what the rule says, in the script's
-// namespace only, and waits until it does. A rule may say more than a rule, after
-// its end.
+// register registers the webhook for the rule in the script's namespace, and waits until
+// the API server calls it. rule may contain further fields after its end.
 func (s *script) register(w *webhook, kind, name, rule string) {
 	s.t.Helper()
 	rule, more, _ := strings.Cut(rule, ";")
@@ -78,10 +77,11 @@ func (s *script) register(w *webhook, kind, name, rule string) {
 		}
 		pause()
 	}
-	s.t.Fatal("the webhook is never asked")
+	s.t.Fatal("the API server never called the webhook")
 }
 
-// tell writes down what the webhook was asked, all but what depends on the cluster.
+// tell records the reviews that the webhook received, without the parts that depend on
+// the cluster.
 func (s *script) tell(w *webhook) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

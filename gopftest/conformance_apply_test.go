@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// as applies a patch in somebody's name.
+// as applies a patch as a given field manager.
 func (s *script) as(manager, path, patch string) reply {
 	s.t.Helper()
 	return s.call("PATCH", path+"fieldManager="+manager, patch, "Content-Type: application/apply-patch+yaml")

@@ -14,7 +14,7 @@ const (
 	events     = "/api/v1/namespaces/{ns}/events"
 )
 
-// chosen writes down which objects a field selector chooses.
+// chosen records which objects a field selector selects.
 func (s *script) chosen(path string, selectors ...string) {
 	s.t.Helper()
 	for _, sel := range selectors {

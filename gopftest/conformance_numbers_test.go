@@ -7,9 +7,10 @@ import (
 	"testing"
 )
 
-// numbering is what the API server does to numbers in custom resources. It keeps
-// integers that fit into 64 bits. Every other number is kept as a float64, so long
-// integers lose digits, and fractions end after 17 of them. The text matters, so nothing is decoded here.
+// numbering checks how the API server stores numbers in custom resources. It keeps
+// integers that fit into 64 bits. It converts all other numbers to float64: long
+// integers lose digits, and fractions are cut after 17 digits. The exact text matters,
+// so nothing is decoded here.
 func numbering() []behaviour {
 	const numbers = `"small":1,"negative":-7,"whole":1.0,"exponent":1e3,"half":0.5,"tiny":1e-7,"precise":0.1234567890123456789,` +
 		`"above53":9007199254740993,"nanos":1763217600123456789,"maximum":9223372036854775807,"minimum":-9223372036854775808,` +
@@ -36,8 +37,8 @@ func numbering() []behaviour {
 	}
 }
 
-// spell makes a request and writes down spec and status as they are spelled in
-// the response.
+// spell makes a request, and records spec and status exactly as they are spelled in the
+// response.
 func (s *script) spell(method, path, body string) {
 	s.t.Helper()
 	resp, err := s.open(context.Background(), method, path, body)

@@ -8,7 +8,7 @@ import (
 )
 
 func listing() []behaviour {
-	// Labels keep objects of other runs out of lists across namespaces.
+	// Labels exclude objects of other runs from lists across namespaces.
 	few := func(s *script, names ...string) {
 		for i, name := range names {
 			s.send("POST", widgets, widget(name, fmt.Sprintf(`"labels":{"run":"{ns}","n":"%d"}`, i), ""))
@@ -96,8 +96,8 @@ func listing() []behaviour {
 	}
 }
 
-// caughtUp waits until what the server answers from its cache has all that was
-// written: reads at version 0 or 1 may otherwise be of any time before.
+// caughtUp waits until the API server's cache contains all writes. Otherwise reads at
+// version 0 or 1 may return any earlier state.
 func caughtUp(s *script) {
 	s.send("GET", widgets+"?resourceVersion="+s.send("GET", widgets, "").version(), "")
 }

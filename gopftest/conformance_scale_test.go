@@ -8,7 +8,7 @@ import (
 
 const fleets = "/apis/conformance.gopf.dev/v1/namespaces/{ns}/fleets"
 
-// fleet is the JSON of an object of a kind that can be scaled.
+// fleet returns the JSON of an object of a scalable custom resource.
 func fleet(name, metadata, rest string) string {
 	return strings.Replace(widget(name, metadata, rest), "Widget", "Fleet", 1)
 }
@@ -116,8 +116,8 @@ func scaling() []behaviour {
 	}
 }
 
-// scaleBuiltin scales an object of a well-known kind; that of controllers which
-// may be running is not looked at.
+// scaleBuiltin scales an object of a well-known kind. It ignores fields that a running
+// controller may set.
 func scaleBuiltin(s *script, path, selector string) {
 	s.send("POST", path, `{"metadata":{"name":"a"},"spec":{"replicas":0,"serviceName":"s","selector":`+selector+`,
 		"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`)

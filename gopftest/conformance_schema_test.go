@@ -6,7 +6,7 @@ import (
 )
 
 func validating() []behaviour {
-	// with defines things of a schema for spec, and runs the behaviour on them.
+	// with defines a custom resource with a schema for spec, and runs a function on it.
 	with := func(properties string, run func(s *script, path string, thing func(name, spec string) string)) func(*testing.T, *script) {
 		return func(t *testing.T, s *script) {
 			path := "/apis/{ns}.gopf.dev/v1/namespaces/{ns}/things"
@@ -24,7 +24,7 @@ func validating() []behaviour {
 			s.eventually("GET", crds+"/things.{ns}.gopf.dev", func(r reply) bool { return r.code == 404 })
 		}
 	}
-	// each creates an object of every spec.
+	// each creates one object for every spec.
 	each := func(specs ...string) func(*script, string, func(string, string) string) {
 		return func(s *script, path string, thing func(string, string) string) {
 			for i, spec := range specs {
@@ -76,8 +76,7 @@ func validating() []behaviour {
 	}
 }
 
-// awaitRefusal waits until a new schema counts, which takes the real server a
-// moment.
+// awaitRefusal waits until a new schema is active. The real API server needs a moment.
 func (s *script) awaitRefusal(path, body string) {
 	s.t.Helper()
 	for range 600 {
@@ -87,5 +86,5 @@ func (s *script) awaitRefusal(path, body string) {
 		}
 		pause()
 	}
-	s.t.Fatalf("%s: the new schema never counts", path)
+	s.t.Fatalf("%s: the new schema did not become active", path)
 }

@@ -16,9 +16,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// behaviour is something that the API does. It must do so here and in a real
-// control plane: what a behaviour writes down is compared with what a real
-// Kubernetes 1.37.1 answered, kept in testdata/conformance.
+// behaviour is one test case of the API. Its recorded responses must be the same on the
+// in-memory cluster and on a real control plane. Those of a real Kubernetes 1.37.1 are
+// in testdata/conformance.
 type behaviour struct {
 	name string
 	run  func(t *testing.T, s *script)
@@ -36,8 +36,8 @@ func behaviours() []behaviour {
 	return all
 }
 
-// TestConformance compares the in-memory cluster with the recorded behaviour of
-// the real one.
+// TestConformance compares the in-memory cluster with the recorded responses of a real
+// control plane.
 func TestConformance(t *testing.T) {
 	for _, b := range behaviours() {
 		t.Run(b.name, func(t *testing.T) {
@@ -58,16 +58,16 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// atATime is how many behaviours of the real API are looked at at the same time:
-// most of them wait for it most of the time.
+// atATime limits the parallel test cases on a real control plane. Most of them spend
+// most of their time waiting.
 const atATime = 6
 
-// TestConformanceOfTheRealAPI compares a real control plane, whose kubeconfig is
-// named by GOPF_TEST_KUBECONFIG, with what was recorded; with GOPF_TEST_RECORD=1,
-// it is recorded anew.
+// TestConformanceOfTheRealAPI compares a real control plane with the recorded responses.
+// GOPF_TEST_KUBECONFIG is the path of its kubeconfig. GOPF_TEST_RECORD=1 records new
+// responses.
 //
-// The namespaces stay. To empty so many keeps the real API busy for minutes, and
-// there are tests that wait for that; "gopf exec" throws away the whole cluster.
+// The namespaces stay. Deleting them all would keep the API server busy for minutes, and
+// other tests wait for namespace deletions. "gopf exec" discards the whole cluster.
 func TestConformanceOfTheRealAPI(t *testing.T) {
 	kubeconfig := os.Getenv(Variable)
 	if kubeconfig == "" {
@@ -96,7 +96,7 @@ func TestConformanceOfTheRealAPI(t *testing.T) {
 	running.Wait()
 }
 
-// wellKnownKinds are those that behaviours use.
+// wellKnownKinds are the built-in kinds that the test cases use.
 func wellKnownKinds() []string {
 	return []string{
 		"v1/configmaps", "v1/secrets", "v1/pods", "v1/replicationcontrollers",
@@ -106,7 +106,7 @@ func wellKnownKinds() []string {
 	}
 }
 
-// conform runs a behaviour in a namespace of its own.
+// conform runs a test case in a new namespace.
 func conform(t *testing.T, b behaviour, cfg *rest.Config, equip func(*script)) string {
 	t.Helper()
 	s := newScript(t, cfg, fmt.Sprintf("conformance-%08x", rand.Uint32()))
@@ -148,7 +148,7 @@ func compare(t *testing.T, b behaviour, transcript string) {
 	recorded, now := strings.Split(string(want), "\n"), strings.Split(transcript, "\n")
 	for i := range max(len(recorded), len(now)) {
 		if i >= len(recorded) || i >= len(now) || recorded[i] != now[i] {
-			t.Errorf("not what the real API does:\n%s\nrecorded: %s\nnow:      %s",
+			t.Errorf("differs from the real API server:\n%s\nrecorded: %s\nnow:      %s",
 				strings.Join(now[max(0, i-1):min(i, len(now))], "\n"), at(recorded, i), at(now, i))
 		}
 	}
@@ -161,9 +161,9 @@ func at(lines []string, i int) string {
 	return lines[i]
 }
 
-// definitions are the custom resources that behaviours use: widgets with and
-// gadgets without a status subresource, the latter cluster-wide, orders with a
-// schema and two versions, and fleets that can be scaled.
+// definitions returns the custom resources that the test cases use: widgets with a
+// status subresource, gadgets without one and cluster-scoped, orders with a schema and
+// two versions, and fleets with a scale subresource.
 func definitions() []string {
 	anything := `{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}`
 	return []string{

@@ -11,8 +11,8 @@ const (
 	orders  = "/apis/conformance.gopf.dev/v1/namespaces/{ns}/orders"
 )
 
-// widget is the JSON of an object of that name, with more fields of metadata and
-// of the top level.
+// widget returns the JSON of a widget, with extra fields in the metadata and at the top
+// level.
 func widget(name, metadata, rest string) string {
 	join := func(s string) string {
 		if s == "" {

@@ -14,33 +14,32 @@ import (
 	"gopf.dev/gopf"
 )
 
-// Life is what happens in a cluster while an operator serves it.
+// Life is a scenario for [CrashAtEveryWrite]: a cluster, an operator, and users.
 type Life struct {
-	// Cluster makes the cluster, a new one for every run.
+	// Cluster returns a new cluster. It is called for every run.
 	Cluster func(testing.TB) *Cluster
-	// Operator declares the operator, anew for every start.
+	// Operator declares the operator. It is called for every start of the operator.
 	Operator func() *gopf.Operator
-	// Live does what users do, and checks what has become of it. The operator is
-	// running. It is called inside of a testing/synctest bubble: time.Sleep costs
-	// nothing.
+	// Live does what users do and checks the outcome, while the operator is running.
+	// It runs inside a testing/synctest bubble, where time.Sleep takes no real time.
 	Live func(testing.TB, *Cluster)
 }
 
-// CrashAtEveryWrite finds out whether anything is lost when the operator crashes:
-// the life is lived once in peace, and then twice for each write that the operator
-// makes in it: it crashes right before the write, or right after it without having
-// seen the answer. Then it is started again.
+// CrashAtEveryWrite checks that the operator loses nothing when it crashes. It runs the
+// scenario once without a crash, to count the operator's writes. Then it runs it twice
+// for each write: with a crash right before the write, and with a crash right after it,
+// before the response arrives. After a crash, the operator starts again.
 func CrashAtEveryWrite(t *testing.T, life Life) {
 	t.Helper()
 	writes := 0
-	alright := t.Run("in peace", func(t *testing.T) {
+	alright := t.Run("without a crash", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { writes = life.run(t, 0, false) })
 	})
 	if !alright {
-		return // there is no sense in crashing what does not work
+		return // the scenario itself fails; crashes would only repeat the failure
 	}
 	if writes == 0 {
-		t.Error("the operator has written nothing: there is nothing to crash at")
+		t.Error("the operator wrote nothing, so there is no write to crash at")
 	}
 	for n := 1; n <= writes; n++ {
 		for _, written := range []bool{false, true} {
@@ -52,8 +51,8 @@ func CrashAtEveryWrite(t *testing.T, life Life) {
 	}
 }
 
-// run lives the life with a crash at the n-th write; 0 for none. It returns how many
-// there were.
+// run executes the scenario with a crash at the n-th write, 0 for no crash. It returns
+// the number of writes.
 func (life Life) run(t *testing.T, n int, written bool) (writes int) {
 	t.Helper()
 	c := life.Cluster(t)
@@ -80,7 +79,7 @@ func (life Life) run(t *testing.T, n int, written bool) (writes int) {
 	life.Live(t, c)
 	end()
 	if n > 0 && !wire.isDead() {
-		t.Errorf("there were only %d writes: the life is another one each time", wire.count())
+		t.Errorf("the operator made only %d writes; the scenario must make the same writes in every run", wire.count())
 	}
 	return wire.count()
 }
@@ -90,18 +89,18 @@ func (life Life) operate(ctx context.Context, t *testing.T, reached http.RoundTr
 	cfg := (&Cluster{}).RESTConfig()
 	cfg.Transport = reached
 	if err := life.Operator().Run(ctx, gopf.Cluster(cfg), gopf.Log(logger(t))); err != nil {
-		t.Errorf("the operator has failed: %v", err)
+		t.Errorf("the operator failed: %v", err)
 	}
 }
 
-// errDead is what an operator gets that has crashed.
-var errDead = errors.New("gopftest: the operator has crashed")
+// errDead is the error of all requests after the crash.
+var errDead = errors.New("gopftest: the operator crashed")
 
-// wire is how an operator reaches the cluster until it crashes.
+// wire is the transport of an operator that crashes at a given write.
 type wire struct {
 	next    http.RoundTripper
-	at      int  // the write that it crashes at
-	written bool // after it rather than before
+	at      int  // number of the write to crash at
+	written bool // crash after the write instead of before
 
 	mu     sync.Mutex
 	writes int
@@ -118,7 +117,7 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	case fatal:
 		if w.written {
 			if resp, err := w.next.RoundTrip(r); err == nil {
-				_ = resp.Body.Close() // nobody is there to read it
+				_ = resp.Body.Close() // the crashed operator never reads it
 			}
 		}
 		close(w.died)
@@ -127,15 +126,15 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.next.RoundTrip(r)
 }
 
-// judge counts a request, and says whether the operator crashes with it, or has
-// crashed before.
+// judge counts a request. fatal means that the operator crashes at this request, dead
+// that it crashed earlier.
 func (w *wire) judge(r *http.Request) (fatal, dead bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.dead {
 		return false, true
 	}
-	// Reviews of permissions are asked by creating something that is not stored.
+	// Access reviews are POST requests, but they store nothing.
 	question := strings.HasSuffix(r.URL.Path, "reviews")
 	if !question && !slices.Contains([]string{http.MethodGet, http.MethodHead}, r.Method) {
 		w.writes++

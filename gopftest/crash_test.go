@@ -9,7 +9,7 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
-func TestLivesAreLivedWithACrashBeforeAndAfterEveryWrite(t *testing.T) {
+func TestCrashAtEveryWriteCrashesBeforeAndAfterEachWrite(t *testing.T) {
 	lives, starts, calls := 0, 0, 0
 	gopftest.CrashAtEveryWrite(t, gopftest.Life{
 		Cluster: func(t testing.TB) *gopftest.Cluster { return gopftest.NewCluster(t, examples) },
@@ -33,12 +33,12 @@ func TestLivesAreLivedWithACrashBeforeAndAfterEveryWrite(t *testing.T) {
 			}
 		},
 	})
-	// Two writes: the result in the status, then that it is handled.
+	// The operator makes two writes: the result in the status, then the base.
 	if lives != 1+2*2 || starts != 1+2*4 {
-		t.Errorf("%d lives with %d starts", lives, starts)
+		t.Errorf("%d runs with %d starts", lives, starts)
 	}
-	// Only a crash before the outcome was recorded calls the handler again: before
-	// and after the first write, and before the second.
+	// Only a crash before the outcome is recorded repeats the handler: before and after
+	// the first write, and before the second.
 	if calls != 1+3*2+1 {
 		t.Errorf("%d calls", calls)
 	}

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// derivedKindAnnotation marks definitions made of a name alone, whose kind is a
-// guess until the first object comes.
+// derivedKindAnnotation marks definitions that were made from a resource name only.
+// Their kind is a guess until the first object is created.
 const derivedKindAnnotation = "gopftest.gopf.dev/derived-kind"
 
 func crdResource() schema.GroupResource {
@@ -34,8 +34,8 @@ func (c *Cluster) serveBuiltin(b *builtin) {
 	c.kinds.put(res)
 }
 
-// define makes the cluster serve a kind; custom resources get a definition that
-// accepts everything.
+// define makes the cluster serve a kind. A custom resource gets a definition that
+// accepts all fields.
 func (c *Cluster) define(k Kind) error {
 	if k.Version == "" || k.Plural == "" {
 		return fmt.Errorf("kind %+v: version or plural is missing", k)
@@ -47,12 +47,12 @@ func (c *Cluster) define(k Kind) error {
 		c.serveBuiltin(known)
 		return nil
 	case !strings.Contains(k.Group, "."):
-		return fmt.Errorf("kind %s in group %q is not known, and cannot be a custom resource", k.Plural, k.Group)
+		return fmt.Errorf("kind %s in group %q is unknown; the group of a custom resource must contain a dot", k.Plural, k.Group)
 	}
 	return c.applyCRD(k.named(), k.Kind == "")
 }
 
-// applyCRD creates the definition, or adds the version to it.
+// applyCRD creates the definition, or adds the version to an existing one.
 func (c *Cluster) applyCRD(k Kind, derived bool) error {
 	crd := newCRD(k)
 	if derived {
@@ -100,11 +100,11 @@ func newCRD(k Kind) *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// decodeCRD decodes a stored definition, which was found good.
+// decodeCRD decodes a stored definition. It was validated when it was stored.
 func decodeCRD(obj *unstructured.Unstructured) *apiextensionsv1.CustomResourceDefinition {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, crd); err != nil {
-		panic(fmt.Sprintf("gopftest: a stored definition: %v", err))
+		panic(fmt.Sprintf("gopftest: decode a stored custom resource definition: %v", err))
 	}
 	return crd
 }
@@ -117,8 +117,8 @@ func mustUnstructured(obj any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: content}
 }
 
-// establish serves what a definition says, and tells so in its status. The lock of
-// the store must be held.
+// establish serves the resource of a definition and sets the definition's status. The
+// store must be locked.
 func (c *Cluster) establish(e *entry) {
 	crd := decodeCRD(e.object())
 	c.kinds.put(resourceOf(crd))
@@ -158,7 +158,7 @@ func resourceOf(crd *apiextensionsv1.CustomResourceDefinition) *resource {
 		}
 		schema, err := newVersionSchema(v.Schema)
 		if err != nil {
-			panic(fmt.Sprintf("gopftest: the schema of %s was found good, but: %v", crd.Name, err))
+			panic(fmt.Sprintf("gopftest: the schema of %s passed validation but cannot be used: %v", crd.Name, err))
 		}
 		served := &servedVersion{
 			name:   v.Name,
@@ -180,7 +180,7 @@ func resourceOf(crd *apiextensionsv1.CustomResourceDefinition) *resource {
 	return res
 }
 
-// settleKind makes the spelling of a guessed kind that of the first object.
+// settleKind replaces a guessed kind by the kind of the first object.
 func (s *scope) settleKind(kind string) {
 	if !s.resource.derivedKind || !strings.EqualFold(kind, s.resource.Kind.Kind) {
 		return

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// create stores a new object. The body is the caller's to give away.
+// create stores a new object. It takes ownership of obj.
 func (s *scope) create(obj *unstructured.Unstructured) (*entry, error) {
 	s.settleKind(obj.GetKind())
 	if err := s.checkType(obj); err != nil {
@@ -22,7 +22,7 @@ func (s *scope) create(obj *unstructured.Unstructured) (*entry, error) {
 	if err := normalizeMetadata(obj); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	obj.SetManagedFields(nil) // kept from the first apply on
+	obj.SetManagedFields(nil) // tracked from the first apply on
 	s.store().mu.Lock()
 	defer s.store().mu.Unlock()
 	return s.createLocked(obj)
@@ -81,7 +81,7 @@ func (s *scope) createLocked(obj *unstructured.Unstructured) (*entry, error) {
 	return s.store().put(s.resource.groupResource(), obj), nil
 }
 
-// wipe takes out what only the server may set.
+// wipe removes the fields that only the API server may set.
 func wipe(obj *unstructured.Unstructured) {
 	obj.SetDeletionTimestamp(nil)
 	obj.SetDeletionGracePeriodSeconds(nil)
@@ -89,10 +89,10 @@ func wipe(obj *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(obj.Object, "metadata", "creationTimestamp")
 }
 
-// table returns the objects of the scope's resource. The lock must be held.
+// table returns the objects of the scope's resource. The store must be locked.
 func (s *scope) table() *table { return s.store().table(s.resource.groupResource()) }
 
-// prepareNew sets what the server sets, and takes out what it does not accept.
+// prepareNew sets the fields that the API server sets, and removes those that it ignores.
 func (s *scope) prepareNew(obj *unstructured.Unstructured) {
 	obj.SetUID(uuid.NewUUID())
 	obj.SetCreationTimestamp(metav1.NewTime(time.Now().UTC().Truncate(time.Second)))
@@ -107,19 +107,18 @@ func (s *scope) prepareNew(obj *unstructured.Unstructured) {
 	s.prepareBuiltin(obj)
 }
 
-// prepareSchema prunes and sets defaults by the schema of the version that is
-// spoken.
+// prepareSchema prunes and defaults obj by the schema of the requested version.
 func (s *scope) prepareSchema(obj *unstructured.Unstructured) { s.version.schema.prepare(obj) }
 
-// prepareStored does so by the schema of the version that is stored.
+// prepareStored prunes and defaults obj by the schema of the storage version.
 func (s *scope) prepareStored(obj *unstructured.Unstructured) {
 	if stored, ok := s.resource.version(s.resource.Version); ok && stored != s.version {
 		stored.schema.prepare(obj)
 	}
 }
 
-// checkOpenNamespace refuses objects in namespaces that do not exist or are going
-// away. The lock must be held.
+// checkOpenNamespace returns an error if the namespace does not exist or is being
+// deleted. The store must be locked.
 func (s *scope) checkOpenNamespace(name string) error {
 	if !s.resource.Namespaced {
 		return nil
@@ -140,8 +139,8 @@ func (s *scope) checkOpenNamespace(name string) error {
 	return err
 }
 
-// generateName makes a name as the real server does: cut to leave room, with five
-// letters or digits after it.
+// generateName returns a name as the real API server generates it: the base, cut to
+// leave room, plus five random characters.
 func generateName(base string) string {
 	const longest, random = 63, 5
 	return base[:min(len(base), longest-random)] + utilrand.String(random)

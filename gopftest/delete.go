@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// delete removes an object at once, or marks it as deleted if it has finalizers.
-// It returns the marked object, or nil and the uid if the object is gone.
+// delete removes an object, or marks it as deleted if it has finalizers. It returns the
+// marked object, or nil and a Status with the UID if the object is removed.
 func (s *scope) delete(options *metav1.DeleteOptions) (*entry, *metav1.Status, error) {
 	if errs := metav1validation.ValidateDeleteOptions(options); len(errs) > 0 {
 		return nil, nil, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
@@ -27,8 +27,8 @@ func (s *scope) delete(options *metav1.DeleteOptions) (*entry, *metav1.Status, e
 	return s.deleteLocked(options)
 }
 
-// askForDeletion asks webhooks. The deletions that the API makes by itself, of
-// dependents and of what is in namespaces, are not asked for here.
+// askForDeletion calls the webhooks for a deletion. They are not called for deletions
+// made by the cluster itself: of dependents, and of the contents of namespaces.
 func (s *scope) askForDeletion() error {
 	asked := review{operation: admissionv1.Delete}
 	if hooks := s.mutators(asked); len(hooks) > 0 {
@@ -93,7 +93,7 @@ func (s *scope) checkPreconditions(obj *unstructured.Unstructured, p *metav1.Pre
 	return nil
 }
 
-// finalizersFor adds or removes the finalizers by which dependents are dealt with.
+// finalizersFor adds or removes the finalizers that control the deletion of dependents.
 func finalizersFor(obj *unstructured.Unstructured, options *metav1.DeleteOptions) []string {
 	finalizers := obj.GetFinalizers()
 	if obj.GetDeletionTimestamp() != nil || options.PropagationPolicy == nil {
@@ -122,14 +122,14 @@ func markDeleted(obj *unstructured.Unstructured) {
 	obj.SetDeletionGracePeriodSeconds(new(int64))
 }
 
-// success is the answer for an object that is gone.
+// success returns the response for a removed object.
 func (s *scope) success(obj *unstructured.Unstructured) *metav1.Status {
 	return &metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 		Status:   metav1.StatusSuccess,
 		Details: &metav1.StatusDetails{
 			Name: obj.GetName(), UID: obj.GetUID(),
-			Group: s.resource.Group, Kind: s.resource.Plural, // the resource, in the real server's words too
+			Group: s.resource.Group, Kind: s.resource.Plural, // the resource, as in the real API server's responses
 		},
 	}
 }

@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// aggregatedType is the media type of the answer that has all groups at once.
+// aggregatedType returns the media type of aggregated discovery.
 func aggregatedType(version string) string {
 	return mediaJSON + ";g=apidiscovery.k8s.io;v=" + version + ";as=APIGroupDiscoveryList"
 }
 
-// serveOther answers what is not about objects: what the API has, and how it is.
+// serveOther serves the endpoints that are not about objects: discovery, version and health.
 func (x *exchange) serveOther() {
 	if x.r.Method != http.MethodGet && x.r.Method != http.MethodHead {
 		http.NotFound(x.w, x.r)
@@ -48,13 +48,13 @@ func (x *exchange) serveOther() {
 	}
 }
 
-// version is what the server tells of itself.
+// version returns the response of /version.
 func (c *Cluster) version() version.Info {
 	minor, git := c.gitVersion()
 	return version.Info{Major: "1", Minor: minor, GitVersion: git, Platform: "linux/amd64"}
 }
 
-// serveGroups answers /api and /apis, in the form that the client prefers.
+// serveGroups serves /api and /apis, in the form that the client prefers.
 func (x *exchange) serveGroups(core bool) {
 	params, ok := acceptable(x.r, func(p map[string]string) bool {
 		return p["as"] == "" && p["g"] == "" && p["v"] == "" ||
@@ -81,7 +81,7 @@ func (x *exchange) serveGroups(core bool) {
 	}
 }
 
-// groupNames lists the core group, or all others.
+// groupNames returns the core group, or all other groups.
 func (c *Cluster) groupNames(core bool) []string {
 	var names []string
 	for _, res := range c.kinds.all() {
@@ -92,7 +92,7 @@ func (c *Cluster) groupNames(core bool) []string {
 	return names
 }
 
-// versionsOf lists the versions of a group, the preferred one first.
+// versionsOf returns the versions of a group, the preferred version first.
 func (c *Cluster) versionsOf(group string) []string {
 	var names []string
 	for _, res := range c.kinds.all() {
@@ -106,7 +106,7 @@ func (c *Cluster) versionsOf(group string) []string {
 	return names
 }
 
-// group describes a group; nil if there is none of that name.
+// group returns the description of a group, or nil if the group does not exist.
 func (c *Cluster) group(name string) *metav1.APIGroup {
 	g := &metav1.APIGroup{Name: name}
 	for _, v := range c.versionsOf(name) {
@@ -121,7 +121,7 @@ func (c *Cluster) group(name string) *metav1.APIGroup {
 	return g
 }
 
-// serveResources lists what is served in one version of a group.
+// serveResources lists the resources in one version of a group.
 func (x *exchange) serveResources(gv schema.GroupVersion) {
 	list := metav1.APIResourceList{
 		TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv.String(), APIResources: []metav1.APIResource{},
@@ -153,7 +153,7 @@ func (x *exchange) serveResources(gv schema.GroupVersion) {
 	x.write(http.StatusOK, encode(list))
 }
 
-// aggregated describes the core group, or all others, at once.
+// aggregated returns aggregated discovery of the core group, or of all other groups.
 func (c *Cluster) aggregated(core bool) *apidiscoveryv2.APIGroupDiscoveryList {
 	list := &apidiscoveryv2.APIGroupDiscoveryList{
 		TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: apidiscoveryv2.SchemeGroupVersion.String()},
@@ -195,8 +195,8 @@ func (r *resource) aggregated(v *servedVersion) apidiscoveryv2.APIResourceDiscov
 	return d
 }
 
-// verbs lists what can be done with objects. Of a definition that is being deleted,
-// discovery does not tell that objects can still be changed.
+// verbs returns the verbs of the resource for discovery. While its definition is being
+// deleted, discovery omits the verbs for writing, although writes still work.
 func (r *resource) verbs() []string {
 	if r.terminating {
 		return []string{"delete", "deletecollection", "get", "list", "watch"}

@@ -1,55 +1,64 @@
-// Package gopftest tests operators in milliseconds: handlers on their own, and
-// whole operators on an in-memory Kubernetes API with the semantics of the real
-// one, reached without sockets, so that they run in the virtual time of
-// testing/synctest. The guide is docs/testing.md.
+// Package gopftest is a test kit for operators. It calls single handlers, and runs whole
+// operators on an in-memory Kubernetes API with the semantics of the real one. The API
+// is reached without sockets, so tests run in the virtual time of testing/synctest and
+// take milliseconds. The guide is docs/testing.md.
 //
-// A handler is called with an argument that [Change], [Event], [Tick], [Daemon] or
-// [Subject] makes, by the operator's own code:
+// To test a handler, call it with an argument from [Change], [Event], [Tick], [Daemon],
+// [Subject] or [Review]. The framework's own code builds these arguments:
 //
 //	call := gopftest.Change(t, cluster, database)
 //	err := createDatabase(t.Context(), call.Change)
-//	after := call.Apply() // what the handler asked for is written
+//	after := call.Apply() // writes the handler's changes
 //
-// An operator is run by [Start]:
+// To test a whole operator, run it by [Start]:
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		cluster := gopftest.NewCluster(t, "kopf.dev/v1/kopfexamples", "v1/pods")
 //		gopftest.Start(t, newOperator(), cluster)
 //		cluster.Create(t, object)
-//		synctest.Wait()         // everybody has reacted
-//		time.Sleep(time.Hour)   // timers and retries, at no cost
+//		synctest.Wait()       // all reactions are complete
+//		time.Sleep(time.Hour) // timers and retries run in virtual time
 //	})
 //
-// The same test can be run on a real control plane; see [AnyCluster].
+// The same test can run on a real control plane; see [AnyCluster].
 //
-// # What is true to the real API
+// # What behaves like the real API
 //
-// Discovery; lists with selectors, pages and versions; watches with resuming,
-// bookmarks and streamed initial lists; creation, replacement, and patches of all
-// four kinds; the subresources status and scale; generations; optimistic locking;
-// finalizers and deletion marks; namespaces; definitions of custom resources, with
-// pruning, defaulting and validation by their schemas; permissions by roles, for
-// requests in the name of a user; admission webhooks; errors with the code, reason,
-// message and details that clients look at; tables and partial metadata by the
-// Accept header. A list of behaviours, conformance_test.go, runs against this
-// cluster and against a real control plane and must agree.
+//   - discovery
+//   - lists with selectors, pages and resource versions
+//   - watches with resuming, bookmarks and streamed initial lists
+//   - create, update, and all four types of patch
+//   - the status and scale subresources
+//   - metadata.generation, optimistic locking, finalizers, deletion timestamps
+//   - namespaces and their deletion
+//   - custom resource definitions, with pruning, defaulting and validation by schema
+//   - RBAC, for requests that impersonate a user
+//   - validating and mutating admission webhooks, with match conditions
+//   - errors with the code, reason, message and details that clients rely on
+//   - tables and partial metadata by the Accept header
 //
-// # What is not
+// The conformance tests of this package run against this cluster and against a real
+// control plane, and must agree.
 //
-// Only JSON is spoken. There are no admission plugins, and no controllers but the
-// few that belong to the API itself: definitions become established, namespaces are
-// emptied, dependents of deleted owners are collected. These act at once, in the
-// same write, rather than a moment later, and without asking webhooks. Webhooks are
-// not asked about scaling; their match conditions and reinvocation policies do not
-// count. There are no roles but those that tests create. Scales cannot be applied.
-// Well-known kinds get hardly any defaults. Unknown fields are pruned whatever the
-// field validation of the request. Managed fields are kept from an object's first
-// apply on.
+// # What differs from the real API
+//
+//   - Only JSON is supported, no protobuf and no CBOR.
+//   - There are no admission plugins.
+//   - The only controllers are those that belong to the API itself: custom resource
+//     definitions become established, deleted namespaces are emptied, and dependents of
+//     deleted owners are collected. They act immediately, within the same write, and do
+//     not call webhooks.
+//   - Webhooks are not called for the scale subresource. Reinvocation policies are ignored.
+//   - There are no predefined roles.
+//   - Server-side apply does not support the scale subresource.
+//   - Built-in kinds get hardly any defaults.
+//   - Unknown fields are always pruned, whatever the fieldValidation of the request.
+//   - Managed fields are tracked from an object's first apply on.
 //
 // # Faults
 //
-// [Cluster.Fault] makes chosen requests fail, vanish, hang or lose their answer,
-// and chosen streams stall, stutter or break; it also calls the test back at any
-// request, so that an operator can be stopped exactly there. [CrashAtEveryWrite]
-// does that for every write. What was asked of the API is in [Cluster.Requests].
+// [Cluster.Fault] makes selected requests fail, hang, or lose their response, and makes
+// selected watches stall, repeat events, or break. It can also call the test back at a
+// request, to stop an operator exactly there. [CrashAtEveryWrite] crashes the operator
+// at each of its writes. [Cluster.Requests] returns all requests that were made.
 package gopftest

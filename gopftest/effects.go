@@ -10,29 +10,29 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Effect is what a [Fault] does to the requests that it strikes.
+// Effect changes how the cluster serves matching requests, or how it sends the events of
+// matching watches. Effects are the arguments of [Cluster.Fault].
 type Effect struct {
-	// around serves a request, by calling serve at most once.
+	// around serves a request. It calls serve at most once.
 	around func(x *exchange, f *Fault, serve func())
-	// pass sends an event, by calling send any number of times.
+	// pass sends an event. It calls send any number of times.
 	pass func(ctx context.Context, st *stream, f *Fault, event frame, send func(frame) error) error
-	// freeze says that bookmarks are withheld with the events.
+	// freeze also withholds bookmarks.
 	freeze bool
 }
 
-// Fail answers with an error of the API, of that HTTP status, without doing what
-// was asked.
+// Fail responds with an API error of the given HTTP status. The request is not executed.
 func Fail(code int) Effect {
 	return FailWith(apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", "the fault of a test", 0, false))
 }
 
-// FailWith answers with that error, as made by k8s.io/apimachinery/pkg/api/errors,
-// without doing what was asked.
+// FailWith responds with the given error, usually one made by the package
+// k8s.io/apimachinery/pkg/api/errors. The request is not executed.
 func FailWith(err error) Effect {
 	return Effect{around: func(x *exchange, _ *Fault, _ func()) { x.fail(err) }}
 }
 
-// FailInStream lets a watch begin, and tells the error as its only event.
+// FailInStream accepts a watch, and sends the error as its only event.
 func FailInStream(err error) Effect {
 	return Effect{around: func(x *exchange, _ *Fault, _ func()) {
 		x.w.Header().Set("Content-Type", mediaJSON)
@@ -41,18 +41,18 @@ func FailInStream(err error) Effect {
 	}}
 }
 
-// Drop breaks the connection without doing what was asked.
+// Drop breaks the connection. The request is not executed.
 func Drop() Effect {
 	return Effect{around: func(*exchange, *Fault, func()) { panic(http.ErrAbortHandler) }}
 }
 
-// LoseAnswer does what was asked, and then breaks the connection. It does nothing
-// to watches.
+// LoseAnswer executes the request, and breaks the connection before the response.
+// Watches are not affected.
 func LoseAnswer() Effect {
 	return afterwards(func(*exchange, *Fault, *held) { panic(http.ErrAbortHandler) })
 }
 
-// Hold lets requests wait before they are served.
+// Hold delays requests by d before they are executed.
 func Hold(d time.Duration) Effect {
 	return Effect{around: func(x *exchange, f *Fault, serve func()) {
 		f.mustWait(x, time.After(d))
@@ -60,7 +60,7 @@ func Hold(d time.Duration) Effect {
 	}}
 }
 
-// HoldAnswer does what was asked, but answers later. It does nothing to watches.
+// HoldAnswer executes the request, and delays the response by d. Watches are not affected.
 func HoldAnswer(d time.Duration) Effect {
 	return afterwards(func(x *exchange, f *Fault, h *held) {
 		f.mustWait(x, time.After(d))
@@ -68,8 +68,7 @@ func HoldAnswer(d time.Duration) Effect {
 	})
 }
 
-// Hang lets requests wait, unserved, until the fault is stopped or its time is
-// over.
+// Hang blocks requests before they are executed, until the fault is stopped or expires.
 func Hang() Effect {
 	return Effect{around: func(x *exchange, f *Fault, serve func()) {
 		f.mustWait(x, f.end())
@@ -77,8 +76,8 @@ func Hang() Effect {
 	}}
 }
 
-// HangAnswer does what was asked, but does not answer until the fault is stopped
-// or its time is over. It does nothing to watches.
+// HangAnswer executes the request, and blocks the response until the fault is stopped or
+// expires. Watches are not affected.
 func HangAnswer() Effect {
 	return afterwards(func(x *exchange, f *Fault, h *held) {
 		f.mustWait(x, f.end())
@@ -86,8 +85,8 @@ func HangAnswer() Effect {
 	})
 }
 
-// Garble does what was asked, but cuts the answer's JSON in the middle. It does
-// nothing to watches.
+// Garble executes the request, and cuts the JSON of the response in the middle. Watches
+// are not affected.
 func Garble() Effect {
 	return afterwards(func(x *exchange, _ *Fault, h *held) {
 		h.body.Truncate(h.body.Len() / 2)
@@ -95,7 +94,7 @@ func Garble() Effect {
 	})
 }
 
-// Before calls fn before the request is served; the client waits meanwhile.
+// Before calls fn before a request is executed. The client waits until fn returns.
 func Before(fn func(Request)) Effect {
 	return Effect{around: func(x *exchange, _ *Fault, serve func()) {
 		fn(x.log.snapshot())
@@ -103,9 +102,9 @@ func Before(fn func(Request)) Effect {
 	}}
 }
 
-// After calls fn when the request is served and nobody knows it yet, but for
-// watchers; the client waits meanwhile. Request.Code is what the answer will be.
-// It does nothing to watches.
+// After calls fn after a request is executed and before the client gets the response.
+// Watchers may already have received the event. Request.Code is the status code of the
+// response. Watches are not affected.
 func After(fn func(Request)) Effect {
 	return Effect{around: func(x *exchange, _ *Fault, serve func()) {
 		called := false
@@ -129,14 +128,14 @@ func After(fn func(Request)) Effect {
 	}}
 }
 
-// mustWait waits, and ends the request if there is nobody to answer any more.
+// mustWait waits. It aborts the request if the client or the cluster is gone.
 func (f *Fault) mustWait(x *exchange, until <-chan time.Time) {
 	if !f.wait(x.r.Context(), x.Cluster, until) {
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// afterwards makes an effect on the answer of a request that is served.
+// afterwards returns an effect on the response of an executed request.
 func afterwards(then func(x *exchange, f *Fault, h *held)) Effect {
 	return Effect{around: func(x *exchange, f *Fault, serve func()) {
 		if x.log.snapshot().Verb == "watch" {
@@ -147,7 +146,7 @@ func afterwards(then func(x *exchange, f *Fault, h *held)) Effect {
 	}}
 }
 
-// held is an answer that is kept back.
+// held is a response that is kept back.
 type held struct {
 	header http.Header
 	code   int
@@ -170,7 +169,7 @@ func (h *held) Write(b []byte) (int, error) {
 	return h.body.Write(b)
 }
 
-// hold serves the request, keeping the answer back.
+// hold executes the request and keeps the response back.
 func (x *exchange) hold(serve func()) *held {
 	outer := x.w
 	h := &held{header: http.Header{}}
@@ -180,7 +179,7 @@ func (x *exchange) hold(serve func()) *held {
 	return h
 }
 
-// release sends an answer that was kept back.
+// release sends a response that was kept back.
 func (x *exchange) release(h *held) {
 	for name, values := range h.header {
 		x.w.Header()[name] = values

@@ -10,12 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// modified is the real server's text for a lost optimistic lock; some clients
-// look for it.
+// modified is the real API server's text for a failed optimistic lock. Some clients
+// search for it.
 const modified = "the object has been modified; please apply your changes to the latest version and try again"
 
-// statusOf makes the answer for an error: that of the API if it is one, otherwise
-// one without a reason.
+// statusOf converts an error to the response body. Errors that are not from the API
+// become 500 without a reason.
 func statusOf(err error) *metav1.Status {
 	s := metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}
 	if status, ok := err.(apierrors.APIStatus); ok || errors.As(err, &status) {
@@ -36,12 +36,12 @@ func (s *scope) conflict(err error) error {
 
 func (s *scope) modified() error { return s.conflict(errors.New(modified)) }
 
-// badVersion is the error of a list or watch at a version that is not a number.
+// badVersion is the error for a list or watch at a version that is not a number.
 func badVersion(version string, err error) error {
 	return fmt.Errorf("resourceVersion: Invalid value: %q: %w", version, err)
 }
 
-// errTooLarge says that the asked version is not reached yet.
+// errTooLarge is the error for a resource version that is not reached yet.
 func errTooLarge(asked, current int64) error {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, current), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{
@@ -50,8 +50,8 @@ func errTooLarge(asked, current int64) error {
 	return err
 }
 
-// errUID says that a request is about another object of the same name. The text
-// is that of the real server's storage.
+// errUID is the error for a request about another object of the same name. The text is
+// that of the real API server's storage.
 func errUID(s *scope, asked, found any) error {
 	return s.conflict(fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: "+
 		"Precondition failed: UID in precondition: %v, UID in object meta: %v", s.storageKey(), asked, found))

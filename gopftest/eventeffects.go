@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// DelayEvents sends events that long after the change, in order.
+// DelayEvents delays each event until d after its change. The order is kept.
 func DelayEvents(d time.Duration) Effect {
 	return Effect{pass: func(ctx context.Context, st *stream, f *Fault, event frame, send func(frame) error) error {
 		if !event.time.IsZero() && !f.wait(ctx, st.cluster, time.After(time.Until(event.time.Add(d)))) {
@@ -17,7 +17,7 @@ func DelayEvents(d time.Duration) Effect {
 	}}
 }
 
-// DuplicateEvents sends events twice.
+// DuplicateEvents sends each event twice.
 func DuplicateEvents() Effect {
 	return Effect{pass: func(_ context.Context, _ *stream, _ *Fault, event frame, send func(frame) error) error {
 		if err := send(event); err != nil {
@@ -27,8 +27,8 @@ func DuplicateEvents() Effect {
 	}}
 }
 
-// ReplayEvents sends, after each event, the state before it once more: what a
-// client may see that reconnects to a server lagging behind.
+// ReplayEvents sends each event, and then the object's previous state again. A client
+// can see this when it reconnects to an API server that lags behind.
 func ReplayEvents() Effect {
 	return Effect{pass: func(_ context.Context, _ *stream, _ *Fault, event frame, send func(frame) error) error {
 		if err := send(event); err != nil || event.older == nil {
@@ -38,13 +38,13 @@ func ReplayEvents() Effect {
 	}}
 }
 
-// SkipEvents does not send events. No real server does that within one stream; it
-// stands for what happens while nobody watches.
+// SkipEvents drops events. No real API server does so within one watch; use it to
+// imitate changes that happen while the operator is not watching.
 func SkipEvents() Effect {
 	return Effect{pass: func(context.Context, *stream, *Fault, frame, func(frame) error) error { return nil }}
 }
 
-// GarbleEvents cuts the JSON of events in the middle; the stream goes on.
+// GarbleEvents cuts the JSON of events in the middle. The watch stays open.
 func GarbleEvents() Effect {
 	return Effect{pass: func(_ context.Context, st *stream, _ *Fault, event frame, _ func(frame) error) error {
 		line := event.line()
@@ -68,8 +68,8 @@ func CutInsideEvents() Effect {
 	}}
 }
 
-// FreezeStreams sends nothing until the fault is stopped or its time is over, and
-// then everything; the connections stay open.
+// FreezeStreams withholds all events until the fault is stopped or expires, and then
+// sends them. The connections stay open.
 func FreezeStreams() Effect {
 	return Effect{freeze: true, pass: func(ctx context.Context, st *stream, f *Fault, event frame, send func(frame) error) error {
 		if !f.wait(ctx, st.cluster, f.end()) {
@@ -79,7 +79,7 @@ func FreezeStreams() Effect {
 	}}
 }
 
-// deliver sends an event through the faults that strike it.
+// deliver sends an event through all matching faults.
 func (st *stream) deliver(ctx context.Context, event frame) error {
 	switch event.kind {
 	case watch.Added, watch.Modified, watch.Deleted:

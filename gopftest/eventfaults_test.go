@@ -8,7 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// A stream is open; then the fault is set, an object is created and changed twice.
+// A watch is open. Then the fault is set, and an object is created and changed twice.
 func TestEffectsOnEvents(t *testing.T) {
 	events := Requests("watch", "kopfexamples")
 	whole := []string{"ADDED a value", "MODIFIED a 1", "MODIFIED a 2"}
@@ -39,7 +39,7 @@ func TestEffectsOnEvents(t *testing.T) {
 				c.Patch(t, examples, "default", "a", `{"spec":{"field":"1"}}`)
 				c.Patch(t, examples, "default", "a", `{"spec":{"field":"2"}}`)
 				if diff := cmp.Diff(tt.atOnce, drain(lines)); diff != "" {
-					t.Errorf("at once: -want, +got:\n%s", diff)
+					t.Errorf("immediately: -want, +got:\n%s", diff)
 				}
 				if tt.later == nil {
 					return
@@ -53,7 +53,7 @@ func TestEffectsOnEvents(t *testing.T) {
 	}
 }
 
-func TestAFrozenStreamHasNoBookmarksEither(t *testing.T) {
+func TestFrozenStreamsSendNoBookmarks(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Cluster) {
 		lines := follow(t, c, "allowWatchBookmarks=true&timeoutSeconds=7200&"+now(c))
 		f := c.Fault(Requests("watch", ""), FreezeStreams())
@@ -69,7 +69,7 @@ func TestAFrozenStreamHasNoBookmarksEither(t *testing.T) {
 	})
 }
 
-func TestDelayedEventsKeepTheirDistance(t *testing.T) {
+func TestDelayedEventsKeepTheirIntervals(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Cluster) {
 		lines := follow(t, c, now(c))
 		c.Fault(Requests("watch", ""), DelayEvents(8*time.Second))
@@ -86,7 +86,7 @@ func TestDelayedEventsKeepTheirDistance(t *testing.T) {
 	})
 }
 
-func TestStreamsCanFailAfterTheyBegin(t *testing.T) {
+func TestFailInStreamSendsTheErrorAsAnEvent(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Cluster) {
 		c.Fault(Requests("watch", "kopfexamples").First(1), FailInStream(apierrors.NewResourceExpired("gone")))
 		if diff := cmp.Diff([]string{"ERROR Expired", "end"}, drain(follow(t, c, now(c)))); diff != "" {

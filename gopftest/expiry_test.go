@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestExpiredVersionsCannotBeResumedFrom(t *testing.T) {
+func TestWatchesCannotResumeFromExpiredVersions(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Cluster) {
 		old := now(c)
 		c.Create(t, example("a"))
@@ -32,7 +32,7 @@ func TestExpiredVersionsCannotBeResumedFrom(t *testing.T) {
 	})
 }
 
-func TestExpiredPagesOfferToGoOn(t *testing.T) {
+func TestExpiredPagesReturnANewContinueToken(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Cluster) {
 		for _, name := range []string{"a", "b", "c"} {
 			c.Create(t, example(name))
@@ -55,7 +55,7 @@ func TestExpiredPagesOfferToGoOn(t *testing.T) {
 	})
 }
 
-func TestExpiredVersionsCannotBeListed(t *testing.T) {
+func TestListsCannotReadExpiredVersions(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Cluster) {
 		list, err := client(t, c).List(t.Context(), metav1.ListOptions{})
 		if err != nil {

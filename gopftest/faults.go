@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Fault is something that goes wrong, from [Cluster.Fault] until it is stopped.
+// Fault is a failure injected by [Cluster.Fault]. It lasts until Stop is called or the
+// time of [Match.During] is over.
 type Fault struct {
 	match   Match
 	effects []Effect
@@ -15,18 +16,22 @@ type Fault struct {
 	stopped chan struct{}
 
 	mu       sync.Mutex
-	requests int // that fit so far
+	requests int // matching requests so far
 	events   int
 	struck   int
 	over     bool
 }
 
-// Fault makes requests that match go wrong. With several effects, the first is the
-// outermost: Hold, then Fail waits and then fails. Of several faults that match
-// the same request, the older one is the outer one.
+// Fault injects a failure into the requests selected by m:
 //
-// Effects on events of streams look at the request that opened the stream, which
-// may be older than the fault; what they count are the objects in such streams.
+//	cluster.Fault(gopftest.Writes("pods").First(2), gopftest.Fail(503))
+//
+// The first effect is the outermost: with Hold and Fail, a request waits and then fails.
+// If several faults match one request, the oldest is the outermost.
+//
+// Effects on events apply to the watches whose opening request matches, even if they
+// were opened before the fault. For these effects, Nth, First and From count the objects
+// in the watches.
 func (c *Cluster) Fault(m Match, effects ...Effect) *Fault {
 	c.memoryOnly("Fault")
 	f := &Fault{match: m, effects: effects, since: time.Now(), stopped: make(chan struct{})}
@@ -36,7 +41,7 @@ func (c *Cluster) Fault(m Match, effects ...Effect) *Fault {
 	return f
 }
 
-// Stop ends the fault: no further request is struck, and those that it holds go on.
+// Stop ends the fault: later requests are not affected, and held requests continue.
 func (f *Fault) Stop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -46,31 +51,31 @@ func (f *Fault) Stop() {
 	}
 }
 
-// Struck returns how many requests, or events, the fault has struck so far.
+// Struck returns how many requests or events the fault has affected so far.
 func (f *Fault) Struck() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.struck
 }
 
-// faults are all that were set in a cluster.
+// faults holds all faults of a cluster.
 type faults struct {
 	mu  sync.Mutex
 	set []*Fault
 }
 
-// strike is an effect that is to happen now.
+// strike is one effect to apply now.
 type strike struct {
 	Effect
 	fault *Fault
 }
 
-// onRequest returns what is to happen to a request, outermost first.
+// onRequest returns the effects to apply to a request, outermost first.
 func (fs *faults) onRequest(r Request) []strike {
 	return fs.collect(r, func(f *Fault) *int { return &f.requests }, func(e Effect) bool { return e.around != nil })
 }
 
-// onEvent returns what is to happen to an event of the stream that r opened.
+// onEvent returns the effects to apply to an event of the watch opened by r.
 func (fs *faults) onEvent(r Request) []strike {
 	return fs.collect(r, func(f *Fault) *int { return &f.events }, func(e Effect) bool { return e.pass != nil })
 }
@@ -92,7 +97,7 @@ func (fs *faults) collect(r Request, counter func(*Fault) *int, kind func(Effect
 	return strikes
 }
 
-// hits counts the request in, and says whether it is struck.
+// hits counts the request, and reports whether it is affected.
 func (f *Fault) hits(r Request, counter func(*Fault) *int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,8 +113,8 @@ func (f *Fault) hits(r Request, counter func(*Fault) *int) bool {
 	return true
 }
 
-// freezes says whether bookmarks in the stream that r opened are withheld, too.
-// They are not counted, so that only faults that count nothing withhold them.
+// freezes returns the fault that withholds the bookmarks of the watch opened by r, or nil.
+// Bookmarks are not counted, so faults with Nth, First or From never withhold them.
 func (fs *faults) freezes(r Request) *Fault {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -127,7 +132,7 @@ func (f *Fault) lasts() bool {
 	return !f.over && (f.match.during == 0 || time.Since(f.since) < f.match.during)
 }
 
-// wait waits until the time is over or the fault is stopped; false if the client or
+// wait waits for until or for the end of the fault. It returns false if the client or
 // the cluster is gone before.
 func (f *Fault) wait(ctx context.Context, c *Cluster, until <-chan time.Time) bool {
 	select {
@@ -142,7 +147,7 @@ func (f *Fault) wait(ctx context.Context, c *Cluster, until <-chan time.Time) bo
 	}
 }
 
-// end is when a fault that lasts for a time is over; it never comes for others.
+// end returns a channel that fires when the fault expires. nil means that it does not expire.
 func (f *Fault) end() <-chan time.Time {
 	if f.match.during == 0 {
 		return nil

@@ -12,13 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Every effect, on a patch: what the client sees, whether it was applied, and when
-// the answer came.
+// For each effect on a patch: the error of the client, whether the patch was applied,
+// and when the response arrived.
 func TestEffectsOnRequests(t *testing.T) {
 	tests := map[string]struct {
 		effects []Effect
 		failed  bool
-		code    int // in the log
+		code    int // in the request log
 		applied bool
 		took    time.Duration
 	}{
@@ -56,7 +56,7 @@ func TestEffectsOnRequests(t *testing.T) {
 	}
 }
 
-func TestFaultsStrikeWhatMatches(t *testing.T) {
+func TestFaultsAffectMatchingRequests(t *testing.T) {
 	five := func(t *testing.T, c *Cluster) (codes []int) {
 		for _, r := range []struct{ name, sub string }{{"a", ""}, {"a", "status"}, {"b", ""}, {"a", ""}, {"b", "status"}} {
 			var sub []string
@@ -112,7 +112,7 @@ func TestFaultsStrikeWhatMatches(t *testing.T) {
 	}
 }
 
-func TestAStoppedFaultLetsRequestsGo(t *testing.T) {
+func TestAStoppedFaultReleasesRequests(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Cluster) {
 		c.Create(t, example("a"))
 		f := c.Fault(Writes(), Hang())
@@ -129,7 +129,7 @@ func TestAStoppedFaultLetsRequestsGo(t *testing.T) {
 	})
 }
 
-func TestAFaultWithATimeLetsRequestsGo(t *testing.T) {
+func TestAnExpiredFaultReleasesRequests(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Cluster) {
 		c.Create(t, example("a"))
 		c.Fault(Writes().During(time.Minute), HangAnswer())
@@ -140,7 +140,7 @@ func TestAFaultWithATimeLetsRequestsGo(t *testing.T) {
 	})
 }
 
-func TestHooksSeeTheWorldBeforeAndAfterAWrite(t *testing.T) {
+func TestBeforeAndAfterRunAroundAWrite(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Cluster) {
 		c.Create(t, example("a"))
 		var got []string
@@ -161,7 +161,7 @@ func TestHooksSeeTheWorldBeforeAndAfterAWrite(t *testing.T) {
 	})
 }
 
-// An operator can be stopped exactly at its n-th write, before or after it counts.
+// A test can stop an operator exactly at its n-th write, before or after the write.
 func TestAClientCrashesAtAWrite(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		for name, effects := range map[string]func(crash func(Request)) []Effect{

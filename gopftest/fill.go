@@ -8,8 +8,8 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// Fill puts values into an index, as if each were of an object of its own; so
-// handlers that look things up can be tested without a running operator.
+// Fill adds values to an index under key, as if each came from a separate object. Use it
+// to test a handler that looks up an index without a running operator.
 func Fill[K comparable, V any](of *gopf.IndexOf[K, V], key K, values ...V) {
 	gopf.TestIndex(of, func(kept *index.Index[K, V]) {
 		for _, v := range values {
@@ -18,7 +18,7 @@ func Fill[K comparable, V any](of *gopf.IndexOf[K, V], key K, values ...V) {
 	})
 }
 
-// memosOf are what handlers keep with an object, the same for all calls.
+// memosOf returns the memos of an object, which all calls share.
 func (c *Cluster) memosOf(uid string) *registry.Memos {
 	memos, _ := c.memos.LoadOrStore(uid, &registry.Memos{})
 	return memos.(*registry.Memos)

@@ -12,8 +12,8 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
-// everywhere runs a test on a cluster in memory, and on the real one if there is
-// one: the test's own hand must do the same in both.
+// everywhere runs a test on an in-memory cluster and, if there is one, on a real
+// cluster. The methods of the cluster must behave the same on both.
 func everywhere(t *testing.T, test func(t *testing.T, c *gopftest.Cluster)) {
 	t.Helper()
 	t.Run("memory", func(t *testing.T) {
@@ -43,7 +43,7 @@ const (
 	inJars = "jars-for-tests"
 )
 
-func TestConformingHandsInObjects(t *testing.T) {
+func TestConformingObjectMethods(t *testing.T) {
 	everywhere(t, func(t *testing.T, c *gopftest.Cluster) {
 		c.Load(t, "testdata/crd.yaml")
 		created := c.Create(t, jar("a", 2))
@@ -80,7 +80,7 @@ func TestConformingHandsInObjects(t *testing.T) {
 		c.Delete(t, jars, inJars, "a")
 		c.WaitGone(t, jars, inJars, "a")
 		if _, ok := c.Lookup(t, jars, inJars, "a"); ok {
-			t.Error("it is still there")
+			t.Error("the object still exists")
 		}
 	})
 }
@@ -123,7 +123,7 @@ func TestConformingPrograms(t *testing.T) {
 		c.Delete(t, jars, inJars, "a")
 		c.WaitGone(t, jars, inJars, "a")
 		if code := program.Stop(); code != 0 {
-			t.Errorf("the program has ended with %d", code)
+			t.Errorf("the program exited with %d", code)
 		}
 		if !strings.Contains(program.Output(), "Handler 'fill' succeeded.") {
 			t.Errorf("the output is %q", program.Output())
@@ -161,7 +161,7 @@ func jarOperator() *gopf.Operator {
 	return op
 }
 
-func TestProgramsThatAreCalledWronglyTellIt(t *testing.T) {
+func TestProgramsReportWrongArguments(t *testing.T) {
 	c := gopftest.NewCluster(t)
 	program := gopftest.RunCommand(t, gopf.New(), c, "run", "--what")
 	if code := program.ExitCode(); code != 2 || !strings.Contains(program.Output(), "--what") {
@@ -169,10 +169,10 @@ func TestProgramsThatAreCalledWronglyTellIt(t *testing.T) {
 	}
 }
 
-func TestMemoryOnlyMethodsSayIt(t *testing.T) {
+func TestMemoryOnlyMethodsPanicOnRealClusters(t *testing.T) {
 	defer func() {
-		if v := recover(); v == nil || !strings.Contains(v.(string), "in memory only") {
-			t.Errorf("told by %v", v)
+		if v := recover(); v == nil || !strings.Contains(v.(string), "only on in-memory clusters") {
+			t.Errorf("panicked with %v", v)
 		}
 	}()
 	path := gopftest.NewCluster(t).Kubeconfig(t)

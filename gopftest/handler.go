@@ -28,7 +28,7 @@ func (x *exchange) through(strikes []strike) {
 	strikes[0].around(x, strikes[0].fault, func() { x.through(strikes[1:]) })
 }
 
-// request is what the log, and tests, get to know of the request.
+// request describes the request for the request log.
 func (x *exchange) request() Request {
 	rt, _ := parseRoute(x.r)
 	return Request{
@@ -39,7 +39,7 @@ func (x *exchange) request() Request {
 	}
 }
 
-// recorder notes the status of the answer in the log.
+// recorder records the status code of the response in the request log.
 type recorder struct {
 	http.ResponseWriter
 	log *logged

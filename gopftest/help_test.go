@@ -18,7 +18,7 @@ import (
 
 const examples = "kopf.dev/v1/kopfexamples"
 
-// inBubble runs a test in virtual time with a cluster that serves examples.
+// inBubble runs a test in virtual time on a cluster that serves examples.
 func inBubble(t *testing.T, test func(t *testing.T, c *Cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -34,13 +34,13 @@ func example(name string) *unstructured.Unstructured {
 	}}
 }
 
-// client is the dynamic client for examples in the default namespace.
+// client returns the dynamic client for examples in the default namespace.
 func client(t *testing.T, c *Cluster) dynamic.ResourceInterface {
 	t.Helper()
 	return everywhere(t, c).Namespace("default")
 }
 
-// everywhere is the dynamic client for examples in all namespaces.
+// everywhere returns the dynamic client for examples in all namespaces.
 func everywhere(t *testing.T, c *Cluster) dynamic.NamespaceableResourceInterface {
 	t.Helper()
 	d, err := dynamic.NewForConfig(c.RESTConfig())
@@ -54,8 +54,8 @@ func mergePatch(ctx context.Context, c dynamic.ResourceInterface, name, patch st
 	return c.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, sub...)
 }
 
-// follow reads a raw stream in the background; the channel is closed at its end,
-// with the last line saying why.
+// follow reads a raw watch in the background. The channel is closed at the end of the
+// watch; the last line is the error.
 func follow(t *testing.T, c *Cluster, query string) <-chan string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
@@ -88,7 +88,7 @@ func follow(t *testing.T, c *Cluster, query string) <-chan string {
 	return lines
 }
 
-// summary tells a line of a stream in a few words.
+// summary shortens a line of a watch to a few words.
 func summary(line string) string {
 	var ev struct {
 		Type   string
@@ -110,7 +110,7 @@ func summary(line string) string {
 	return ev.Type + " " + ev.Object.Metadata.Name + " " + ev.Object.Spec.Field
 }
 
-// drain returns what has come by now.
+// drain returns all lines received so far.
 func drain(lines <-chan string) []string {
 	synctest.Wait()
 	got := []string{}
@@ -127,7 +127,7 @@ func drain(lines <-chan string) []string {
 	}
 }
 
-// now is the version from which a watch sees everything that follows.
+// now returns a version from which a watch receives all later changes.
 func now(c *Cluster) string { return "resourceVersion=" + itoa(c.store.current()) }
 
 func itoa(n int64) string { b, _ := json.Marshal(n); return string(b) }

@@ -12,8 +12,8 @@ import (
 	webhooks "gopf.dev/gopf/webhook"
 )
 
-// webhookServer returns the server for an operator that [Start] runs on the
-// cluster. declared is the one of the operator's settings; it may be nil.
+// webhookServer returns the webhook server for an operator that [Start] runs on the
+// cluster. declared is the server in the operator's settings and may be nil.
 func (c *Cluster) webhookServer(declared webhooks.Server, managed string) webhooks.Server {
 	if c.Real() {
 		if declared == nil {
@@ -36,17 +36,17 @@ func (c *Cluster) webhookServer(declared webhooks.Server, managed string) webhoo
 	return s
 }
 
-// inProcess answers the reviews of one operator without sockets, at the address
-// that the declared server would announce. Replicas of an operator have one address.
+// inProcess serves the admission reviews of one operator without sockets. It announces
+// the address that the declared server would announce. Replicas of an operator share it.
 type inProcess struct {
 	cluster *Cluster
 	managed string
 	local   webhooks.Local
-	service *webhooks.Service // nil if there is none
+	service *webhooks.Service // nil means that no Service is declared
 }
 
-// Bind implements webhook.Binder: a Service is in the operator's own namespace by
-// default.
+// Bind implements webhook.Binder: by default, the Service is in the namespace of the
+// operator.
 func (s inProcess) Bind(e webhooks.Environment) webhooks.Server {
 	if s.service != nil {
 		bound := *s.service
@@ -70,8 +70,8 @@ func (s inProcess) Serve(ctx context.Context, reviews http.Handler, announce fun
 	return nil
 }
 
-// address returns the host for [Cluster.ServeWebhooks], and what the cluster is told
-// of the server.
+// address returns the host for [Cluster.ServeWebhooks], and the client configuration to
+// announce.
 func (s inProcess) address(root string) (host string, config webhooks.ClientConfig) {
 	if s.service != nil {
 		return s.service.Name + "." + s.service.Namespace + ".svc", webhooks.ClientConfig{Service: &webhooks.ServiceRef{
@@ -85,18 +85,18 @@ func (s inProcess) address(root string) (host string, config webhooks.ClientConf
 	return host, webhooks.ClientConfig{URL: "https://" + host + root}
 }
 
-// replicasAt returns the operators that answer webhooks for the host.
+// replicasAt returns the operators that serve webhooks for the host.
 func (c *Cluster) replicasAt(host string) *replicas {
 	found, _ := c.webhooks.LoadOrStore(host, &replicas{})
 	if r, ok := found.(*replicas); ok {
 		return r
 	}
-	r := &replicas{} // the test's own server is replaced
+	r := &replicas{} // replaces a server that the test registered
 	c.webhooks.Store(host, r)
 	return r
 }
 
-// replicas are the operators at one address. The one that began last answers.
+// replicas holds the operators at one address. The last one started serves the reviews.
 type replicas struct {
 	mu   sync.Mutex
 	live []*answerer
@@ -119,23 +119,23 @@ func (r *replicas) leave(a *answerer) {
 	}
 }
 
-// ServeHTTP implements http.Handler. Without an operator the webhook fails, as one
-// whose server cannot be reached.
+// ServeHTTP implements http.Handler. Without an operator, the webhook fails as if its
+// server were unreachable.
 func (r *replicas) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.mu.Lock()
 	if len(r.live) == 0 {
 		r.mu.Unlock()
-		http.Error(w, "no operator answers at this address", http.StatusServiceUnavailable)
+		http.Error(w, "no operator serves this address", http.StatusServiceUnavailable)
 		return
 	}
 	a := r.live[len(r.live)-1]
-	a.underWay.Add(1) // it waits for the reviews under way only after it left
+	a.underWay.Add(1) // before unlocking: Serve waits for these requests after it left the list
 	r.mu.Unlock()
 	defer a.underWay.Done()
 	a.reviews.ServeHTTP(w, req)
 }
 
-// answerer is one operator that answers reviews.
+// answerer is one operator that serves reviews.
 type answerer struct {
 	reviews  http.Handler
 	underWay sync.WaitGroup

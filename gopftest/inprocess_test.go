@@ -20,7 +20,7 @@ import (
 	"gopf.dev/gopf/webhook"
 )
 
-// reviewingOperator has a validating and a mutating handler.
+// reviewingOperator returns an operator with a validating and a mutating handler.
 func reviewingOperator(server webhook.Server) *gopf.Operator {
 	op := gopf.New()
 	op.Settings.Admission.Server = server
@@ -43,7 +43,7 @@ func reviewingOperator(server webhook.Server) *gopf.Operator {
 	return op
 }
 
-// send creates an example as a client does.
+// send creates an example through the API, as a client does.
 func send(t *testing.T, c *gopftest.Cluster, name string, size int) (*unstructured.Unstructured, error) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(c.RESTConfig())
@@ -78,14 +78,14 @@ func TestWebhooksOfStartedOperatorsAreServedInProcess(t *testing.T) {
 				}
 				stop()
 				if _, err := send(t, c, "later", 200); err != nil {
-					t.Errorf("reviewed after the operator has stopped: %v", err)
+					t.Errorf("reviewed after the operator stopped: %v", err)
 				}
 			})
 		})
 	}
 }
 
-func TestOperatorsDoNotFightThemselvesOverWebhookConfigurations(t *testing.T) {
+func TestOperatorsDoNotOverwriteTheirOwnWebhookConfigurations(t *testing.T) {
 	for name, resources := range map[string][]string{"served": {examples}, "missing": nil} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestOperatorsDoNotFightThemselvesOverWebhookConfigurations(t *testing.T) {
 	}
 }
 
-func TestReplicasShareOneAddressOfWebhooks(t *testing.T) {
+func TestReplicasShareOneWebhookAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := gopftest.NewCluster(t, examples)
 		gopftest.Start(t, reviewingOperator(nil), c)

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kind describes a kind of objects to serve, in one version. Group, Version and
-// Plural are required; Kind and Singular are derived from Plural if empty.
+// Kind describes one version of a kind for [Cluster.Define]. Group, Version and Plural
+// are required. Kind and Singular are derived from Plural if empty.
 type Kind struct {
 	Group, Version, Plural string
 
@@ -16,12 +16,12 @@ type Kind struct {
 	ShortNames     []string
 	Categories     []string
 
-	// Namespaced says that objects live in namespaces; otherwise they belong to
-	// the cluster as a whole.
+	// Namespaced reports whether objects belong to namespaces. Otherwise they are
+	// cluster-scoped.
 	Namespaced bool
 
-	// StatusSubresource separates status from the rest: it is then written
-	// through /status only.
+	// StatusSubresource separates the status from the rest: it can then be written
+	// only through /status.
 	StatusSubresource bool
 }
 
@@ -33,10 +33,9 @@ func (k Kind) apiVersion() string {
 	return schema.GroupVersion{Group: k.Group, Version: k.Version}.String()
 }
 
-// parseKind reads "group/version/plural", "version/plural" for the core group, or
-// the bare plural of a well-known kind. What the string does not tell comes from
-// the table of well-known kinds; the kinds not listed there are namespaced, have
-// a status subresource, and a kind guessed from the plural.
+// parseKind parses "group/version/plural", "version/plural" for the core group, or the
+// bare plural of a well-known kind. The table of well-known kinds provides the rest.
+// Other kinds are namespaced, have a status subresource, and a kind guessed from the plural.
 func parseKind(name string) (Kind, error) {
 	parts := strings.Split(name, "/")
 	var k Kind
@@ -45,13 +44,13 @@ func parseKind(name string) (Kind, error) {
 		if b, ok := lookupBuiltin(func(b *builtin) bool { return b.Plural == name }); ok {
 			return b.Kind, nil
 		}
-		return k, fmt.Errorf("resource %q: give it as group/version/plural", name)
+		return k, fmt.Errorf("resource %q: not a well-known kind; use the form group/version/plural", name)
 	case 2:
 		k = Kind{Version: parts[0], Plural: parts[1]}
 	case 3:
 		k = Kind{Group: parts[0], Version: parts[1], Plural: parts[2]}
 	default:
-		return k, fmt.Errorf("resource %q: want group/version/plural", name)
+		return k, fmt.Errorf("resource %q: use the form group/version/plural", name)
 	}
 	if k.Version == "" || k.Plural == "" {
 		return k, fmt.Errorf("resource %q: version or plural is empty", name)
@@ -65,7 +64,7 @@ func parseKind(name string) (Kind, error) {
 	return k, nil
 }
 
-// named has the names that are not given.
+// named returns k with the missing names filled in.
 func (k Kind) named() Kind {
 	if k.Singular == "" {
 		k.Singular = singular(k.Plural)
@@ -76,7 +75,7 @@ func (k Kind) named() Kind {
 	return k
 }
 
-// singular undoes the usual English plural.
+// singular reverses the usual English plural.
 func singular(plural string) string {
 	for _, es := range []string{"sses", "xes", "ches", "shes"} {
 		if strings.HasSuffix(plural, es) {
@@ -89,7 +88,7 @@ func singular(plural string) string {
 	return strings.TrimSuffix(plural, "s")
 }
 
-// capitalized makes a kind of a singular name, as far as that can be guessed.
+// capitalized guesses the kind from a singular name.
 func capitalized(s string) string {
 	if s == "" {
 		return s

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// served tells what discovery has of a plural.
+// served returns the discovery entry of a plural.
 func served(t *testing.T, c *Cluster, plural string) *metav1.APIResource {
 	t.Helper()
 	_, lists, err := discovery.NewDiscoveryClientForConfigOrDie(c.RESTConfig()).ServerGroupsAndResources()
@@ -61,7 +61,7 @@ func TestKindsAreDerivedFromNames(t *testing.T) {
 	}
 }
 
-func TestSomeKindsAreServedWithoutBeingAskedFor(t *testing.T) {
+func TestSomeKindsAreAlwaysServed(t *testing.T) {
 	c := NewCluster(t)
 	for _, plural := range []string{"namespaces", "events", "leases", "customresourcedefinitions"} {
 		if served(t, c, plural) == nil {
@@ -73,7 +73,7 @@ func TestSomeKindsAreServedWithoutBeingAskedFor(t *testing.T) {
 	}
 }
 
-func TestAGuessedKindIsSpeltAsTheFirstObject(t *testing.T) {
+func TestTheFirstObjectCorrectsAGuessedKind(t *testing.T) {
 	c := NewCluster(t, "example.com/v1/volumeclaims")
 	obj := example("a")
 	obj.SetAPIVersion("example.com/v1")
@@ -116,11 +116,11 @@ func TestMistakesFailTheTest(t *testing.T) {
 		"no version":        {func(t testing.TB) { NewCluster(t, "kopfexamplez") }, "group/version/plural"},
 		"too many parts":    {func(t testing.TB) { NewCluster(t, "a/b/c/d") }, "group/version/plural"},
 		"empty part":        {func(t testing.TB) { NewCluster(t, "a//c") }, "empty"},
-		"unknown core kind": {func(t testing.TB) { NewCluster(t, "v1/things") }, "not known"},
+		"unknown core kind": {func(t testing.TB) { NewCluster(t, "v1/things") }, "is unknown"},
 		"not served":        {func(t testing.TB) { NewCluster(t).Get(t, "pods", "default", "a") }, "NewCluster"},
 		"kind not served":   {func(t testing.TB) { NewCluster(t).Create(t, example("a")) }, "NewCluster"},
 		"not there":         {func(t testing.TB) { NewCluster(t, examples).Get(t, examples, "default", "a") }, "not found"},
-		"cluster-wide":      {func(t testing.TB) { NewCluster(t).Get(t, "namespaces", "default", "a") }, "cluster-wide"},
+		"cluster-scoped":    {func(t testing.TB) { NewCluster(t).Get(t, "namespaces", "default", "a") }, "cluster-scoped"},
 		"refused": {func(t testing.TB) { c := NewCluster(t, examples); c.Create(t, example("a")); c.Create(t, example("a")) },
 			"already exists"},
 		"no type": {func(t testing.TB) { NewCluster(t, examples).Create(t, &struct{ metav1.ObjectMeta }{}) }, "TypeMeta"},
@@ -138,7 +138,7 @@ func TestMistakesFailTheTest(t *testing.T) {
 	}
 }
 
-// failing notes how a test fails.
+// failing records the failure of a test.
 type failing struct {
 	testing.TB
 	message string

@@ -30,14 +30,14 @@ type page struct {
 	items []*entry
 }
 
-// continuation is what the token in a page's metadata says.
+// continuation is the decoded continue token of a page.
 type continuation struct {
 	Format  string `json:"v"`
-	Version int64  `json:"rv"` // -1: whatever is current
+	Version int64  `json:"rv"` // -1: the current version
 	Start   string `json:"start"`
 }
 
-// The real server's words; clients show them.
+// The texts of the real API server, which clients show.
 const (
 	continueFormat  = "meta.k8s.io/v1"
 	continueExpired = "The provided continue parameter is too old to display a consistent list result. " +
@@ -47,8 +47,8 @@ const (
 	listExpired = "The resourceVersion for the provided list is too old."
 )
 
-// list returns the chosen objects, or a page of them. All pages of a list show
-// the same moment.
+// list returns the selected objects, or one page of them. All pages of a list show
+// the same version.
 func (s *scope) list(ctx context.Context, options *internalversion.ListOptions) (*page, error) {
 	sel, err := s.selection(options)
 	if err != nil {
@@ -82,8 +82,8 @@ func (s *scope) list(ctx context.Context, options *internalversion.ListOptions) 
 	return p, nil
 }
 
-// moment tells which version to show, 0 for the newest, and the object to start
-// after. It waits a little for a version that is not reached yet.
+// moment returns the version to show, 0 for the newest, and the key to start after. It
+// waits a little for a version that is not reached yet.
 func (s *scope) moment(ctx context.Context, options *internalversion.ListOptions) (int64, *objectKey, error) {
 	if options.Continue != "" {
 		return parseToken(options)
@@ -98,14 +98,14 @@ func (s *scope) moment(ctx context.Context, options *internalversion.ListOptions
 	if err := s.await(ctx, asked); err != nil {
 		return 0, nil, err
 	}
-	// With a limit, a version without a rule has always meant exactly that one.
+	// With a limit, a version without a match rule means exactly that version.
 	if options.ResourceVersionMatch == metav1.ResourceVersionMatchExact || options.ResourceVersionMatch == "" && options.Limit > 0 {
 		return asked, nil, nil
 	}
 	return 0, nil, nil
 }
 
-// await waits until the version is reached, for as long as the real server does.
+// await waits until the version is reached, as long as the real API server does.
 func (s *scope) await(ctx context.Context, version int64) error {
 	const patience, pause = 3 * time.Second, 50 * time.Millisecond
 	for start := time.Now(); ; {
@@ -124,7 +124,7 @@ func (s *scope) await(ctx context.Context, version int64) error {
 	}
 }
 
-// token names the moment and the last object of a page.
+// token returns a continue token for the version and the last object of a page.
 func token(version int64, last objectKey) string {
 	return base64.RawURLEncoding.EncodeToString(encode(continuation{continueFormat, version, last.namespace + "/" + last.name}))
 }
@@ -151,8 +151,8 @@ func parseToken(options *internalversion.ListOptions) (int64, *objectKey, error)
 	return c.Version, &after, nil
 }
 
-// expired says that the version is gone; for a page, with a token that goes on
-// from the present state.
+// expired is the error for a version that is no longer available. For a page, it
+// contains a token that continues from the present state.
 func expired(after *objectKey) error {
 	if after == nil {
 		return apierrors.NewResourceExpired(listExpired)

@@ -9,13 +9,13 @@ import (
 	"gopf.dev/gopf/logs"
 )
 
-// logger writes to the log of the test, which shows it only if the test fails
-// or is run with -v.
+// logger returns a logger that writes to the test's log, which is shown only if the
+// test fails or runs with -v.
 func logger(t testing.TB) *slog.Logger {
 	return slog.New(logs.New(t.Output(), logs.Options{Format: logs.Full, Level: slog.LevelDebug, Prefix: true}))
 }
 
-// teeHandler passes log lines to several others.
+// teeHandler passes log records to several handlers.
 type teeHandler []slog.Handler
 
 // Enabled implements slog.Handler.

@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Load creates what is in manifests, files of YAML or JSON, such as definitions of
-// custom resources: then schemas hold for objects as in production. It waits until
-// the definitions count.
+// Load creates the objects in the given YAML or JSON files. Load your custom resource
+// definitions this way, and objects are defaulted and validated as in production. Load
+// waits until the definitions are served. On a real cluster, existing objects are kept.
 func (c *Cluster) Load(t testing.TB, paths ...string) {
 	t.Helper()
 	for _, path := range paths {

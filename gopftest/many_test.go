@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Many writers and watchers at once: every watcher sees every change of every
-// object, in order, and the versions are those of the answers.
+// With many concurrent writers and watchers, every watcher receives every change of every
+// object, in order, with the versions from the responses.
 func TestManyWritersAndWatchers(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Cluster) {
 		const writers, watchers, changes = 20, 5, 10

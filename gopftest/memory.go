@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// inMemory is the test's hand in a cluster in memory.
+// inMemory implements hand for in-memory clusters.
 type inMemory struct{ *Cluster }
 
 func (m inMemory) create(obj metav1.Object) (*unstructured.Unstructured, error) {
@@ -79,7 +79,7 @@ func (m inMemory) delete(resource, namespace, name string) error {
 
 func (m inMemory) define(k Kind) error { return m.Cluster.define(k) }
 
-// await looks after every change, so that no time passes in between.
+// await checks after every change, so no time passes in between.
 func (m inMemory) await(ctx context.Context, resource string, look func() bool) error {
 	s, err := m.scopeFor(resource, "", "")
 	if err != nil {
@@ -100,7 +100,7 @@ func (m inMemory) await(ctx context.Context, resource string, look func() bool) 
 	}
 }
 
-// shown is an object as clients of the scope's version see it.
+// shown returns the object in the API version of the scope.
 func (s *scope) shown(e *entry, err error) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
@@ -113,20 +113,19 @@ func (s *scope) shown(e *entry, err error) (*unstructured.Unstructured, error) {
 func (c *Cluster) scopeFor(resource, namespace, name string) (*scope, error) {
 	res, versionName, ok := c.kinds.byText(resource)
 	if !ok {
-		return nil, fmt.Errorf("resource %q is not served; name it in NewCluster", resource)
+		return nil, fmt.Errorf("resource %q is not served; add it to the arguments of NewCluster", resource)
 	}
 	version, ok := res.version(versionName)
 	if !ok {
 		return nil, fmt.Errorf("resource %q: version %q is not served", resource, versionName)
 	}
 	if !res.Namespaced && namespace != "" {
-		return nil, fmt.Errorf("resource %q is cluster-wide, but the namespace %q is given", resource, namespace)
+		return nil, fmt.Errorf("resource %q is cluster-scoped; pass an empty namespace instead of %q", resource, namespace)
 	}
 	return &scope{cluster: c, resource: res, version: version, namespace: namespace, name: name}, nil
 }
 
-// scopeOf finds the resource of an object by its type, and turns the object into
-// the untyped form.
+// scopeOf returns the scope for the kind of obj, and obj in untyped form.
 func (c *Cluster) scopeOf(obj metav1.Object) (*scope, *unstructured.Unstructured, error) {
 	u, err := untyped(obj)
 	if err != nil {
@@ -135,11 +134,11 @@ func (c *Cluster) scopeOf(obj metav1.Object) (*scope, *unstructured.Unstructured
 	gvk := u.GroupVersionKind()
 	res, ok := c.kinds.byKind(gvk.GroupKind())
 	if !ok {
-		return nil, nil, fmt.Errorf("kind %s is not served; name its resource in NewCluster", gvk)
+		return nil, nil, fmt.Errorf("kind %s is not served; add its resource to the arguments of NewCluster", gvk)
 	}
 	version, ok := res.version(gvk.Version)
 	if !ok {
-		return nil, nil, fmt.Errorf("kind %s is not served in that version", gvk)
+		return nil, nil, fmt.Errorf("kind %s is not served in this version; define it by Cluster.Define", gvk)
 	}
 	if res.Namespaced && u.GetNamespace() == "" {
 		u.SetNamespace("default")
@@ -147,14 +146,14 @@ func (c *Cluster) scopeOf(obj metav1.Object) (*scope, *unstructured.Unstructured
 	return &scope{cluster: c, resource: res, version: version, namespace: u.GetNamespace(), name: u.GetName()}, u, nil
 }
 
-// objectsOf decodes the stored objects of a resource, in order.
+// objectsOf decodes the stored objects of a resource, sorted by namespace and name.
 func objectsOf[T any](c *Cluster, group, plural, namespace string) []T {
 	c.store.mu.Lock()
 	defer c.store.mu.Unlock()
 	return objectsOfLocked[T](c, group, plural, namespace)
 }
 
-// objectsOfLocked is objectsOf where the lock of the store is held.
+// objectsOfLocked is objectsOf for callers that hold the lock of the store.
 func objectsOfLocked[T any](c *Cluster, group, plural, namespace string) []T {
 	entries := slices.Collect(maps.Values(c.store.table(schema.GroupResource{Group: group, Resource: plural}).objects))
 	slices.SortFunc(entries, func(a, b *entry) int { return a.key.compare(b.key) })
@@ -165,7 +164,7 @@ func objectsOfLocked[T any](c *Cluster, group, plural, namespace string) []T {
 		}
 		var obj T
 		if err := json.Unmarshal(e.raw, &obj); err != nil {
-			panic(fmt.Sprintf("gopftest: a stored object: %v", err)) // it went through its type
+			panic(fmt.Sprintf("gopftest: decode a stored object: %v", err)) // it was encoded from this type
 		}
 		objects = append(objects, obj)
 	}

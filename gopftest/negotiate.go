@@ -13,9 +13,9 @@ import (
 
 const mediaJSON = "application/json"
 
-// acceptable finds the first media type in the Accept header that ok agrees to;
-// without a header, that is JSON as it is. The order of the header counts, not
-// its q-values, which no client of the API uses.
+// acceptable returns the parameters of the first media type in the Accept header that
+// ok accepts. Without a header, that is plain JSON. The order in the header counts; q
+// values are ignored, because no client of the API uses them.
 func acceptable(r *http.Request, ok func(params map[string]string) bool) (map[string]string, bool) {
 	header := r.Header.Get("Accept")
 	if header == "" {
@@ -33,8 +33,7 @@ func acceptable(r *http.Request, ok func(params map[string]string) bool) (map[st
 	return nil, false
 }
 
-// negotiate finds the form of the answer that the client prefers among those that
-// the verb has.
+// negotiate returns the form of the response that the client prefers.
 func (s *scope) negotiate(r *http.Request, verb string) (*view, error) {
 	forms := []string{"", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"}
 	params, ok := acceptable(r, func(p map[string]string) bool {
@@ -58,8 +57,8 @@ func (s *scope) negotiate(r *http.Request, verb string) (*view, error) {
 	return v, nil
 }
 
-// check says what is wrong with the form, given whether a list is to be shown. The
-// real server finds that out when it has done what was asked, and so do we.
+// check returns an error if the form does not suit the response: a list or an object.
+// The real API server checks this only after it has executed the request.
 func (v *view) check(list bool) error {
 	switch v.as {
 	case "Table":

@@ -24,16 +24,16 @@ func newEntry(obj *unstructured.Unstructured, version int64) *entry {
 	}
 }
 
-// object decodes a copy that the caller may change.
+// object returns a decoded copy, which the caller may change.
 func (e *entry) object() *unstructured.Unstructured {
 	var content map[string]any
 	if err := utiljson.Unmarshal(e.raw, &content); err != nil {
-		panic(fmt.Sprintf("gopftest: a stored object is not JSON: %v", err)) // we encoded it
+		panic(fmt.Sprintf("gopftest: a stored object is not JSON: %v", err)) // the store encoded it
 	}
 	return &unstructured.Unstructured{Object: content}
 }
 
-// in returns the JSON of the object in a version of its resource.
+// in returns the JSON of the object in an API version of its resource.
 func (e *entry) in(version string, res *resource) []byte {
 	if version == res.Version {
 		return e.raw
@@ -43,18 +43,18 @@ func (e *entry) in(version string, res *resource) []byte {
 	return encode(obj.Object)
 }
 
-// encode gives the same bytes for equal objects, so that writes that change
-// nothing can be told by comparing them.
+// encode returns the same bytes for equal objects. A comparison of the bytes therefore
+// detects writes without effect.
 func encode(v any) []byte {
 	raw, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("gopftest: encode: %v", err)) // it was decoded from JSON
+		panic(fmt.Sprintf("gopftest: encode: %v", err)) // all values here are decoded JSON or API types
 	}
 	return raw
 }
 
-// normalizeMetadata passes the metadata through its Go type, as the real server
-// does: unknown fields and empty values vanish, wrong types are errors.
+// normalizeMetadata converts the metadata to its Go type and back, as the real API
+// server does: this drops unknown fields and empty values, and rejects wrong types.
 func normalizeMetadata(obj *unstructured.Unstructured) error {
 	var meta metav1.ObjectMeta
 	switch m := obj.Object["metadata"].(type) {
@@ -64,9 +64,9 @@ func normalizeMetadata(obj *unstructured.Unstructured) error {
 			return err
 		}
 	default:
-		return fmt.Errorf("metadata is a %T, not an object", m)
+		return fmt.Errorf("the metadata has type %T; want an object", m)
 	}
-	meta.SelfLink = "" //nolint:staticcheck // the server clears it, too
+	meta.SelfLink = "" //nolint:staticcheck // the real API server also clears it
 	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&meta)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func normalizeMetadata(obj *unstructured.Unstructured) error {
 	return nil
 }
 
-// parseVersion reads a resourceVersion; empty is 0.
+// parseVersion parses a resourceVersion. Empty means 0.
 func parseVersion(s string) (int64, error) {
 	if s == "" {
 		return 0, nil
@@ -87,7 +87,7 @@ func parseVersion(s string) (int64, error) {
 	return int64(v), err
 }
 
-// lookup finds the value at a dotted path as text; "" if there is none.
+// lookup returns the value at a dotted path as text, or "".
 func lookup(obj *unstructured.Unstructured, path string) string {
 	v, ok, err := unstructured.NestedFieldNoCopy(obj.Object, strings.Split(path, ".")...)
 	if err != nil || !ok || v == nil {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// hand does what a test asks for to objects: in memory, or in a real cluster.
+// hand executes the test's own reads and writes, in memory or on a real cluster.
 // Resources are named as in [NewCluster] or shorter.
 type hand interface {
 	create(obj metav1.Object) (*unstructured.Unstructured, error)
@@ -25,27 +25,28 @@ type hand interface {
 	patch(resource, namespace, name, subresource string, patch []byte) (*unstructured.Unstructured, error)
 	delete(resource, namespace, name string) error
 	define(Kind) error
-	// await returns when an object of the resource may have changed since the last
-	// look, or the context is done.
+	// await calls look until it returns true or the context is done. It calls look
+	// again whenever an object of the resource may have changed.
 	await(ctx context.Context, resource string, look func() bool) error
 }
 
-// The methods of clusters in this file are the test's own hand in the cluster.
-// They follow the rules of the API, but in memory they are not requests: they are
-// not logged, no fault strikes them, and no permission is needed. They fail the
-// test when the API refuses.
+// The methods in this file read and write objects on behalf of the test. They follow
+// the rules of the API. On an in-memory cluster they are not requests: they are not
+// logged, not subject to faults, and need no permission. They fail the test if the API
+// returns an error.
 //
-// Resources are named as in [NewCluster], or shorter where it is clear: by the
-// plural, singular, short name or kind. The namespace is "" for cluster-wide ones.
+// A resource is named as in [NewCluster], or by its plural, singular, short name or
+// kind if that is unambiguous. The namespace of cluster-scoped resources is "".
 
-// Create creates an object; without a namespace, in "default". It returns the
-// object as the API answers.
+// Create creates an object and returns it as stored. An object without a namespace is
+// created in "default". The type of obj must be registered in client-go's scheme, or its
+// TypeMeta must be set.
 func (c *Cluster) Create(t testing.TB, obj metav1.Object) *unstructured.Unstructured {
 	t.Helper()
 	return must(t, "create "+nameOf(obj))(c.hand.create(obj))
 }
 
-// CreateNamespace creates a namespace.
+// CreateNamespace creates a namespace and returns it.
 func (c *Cluster) CreateNamespace(t testing.TB, name string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{}}
@@ -55,13 +56,13 @@ func (c *Cluster) CreateNamespace(t testing.TB, name string) *unstructured.Unstr
 	return c.Create(t, u)
 }
 
-// Get returns an object; it must exist.
+// Get returns an object. It fails the test if the object does not exist.
 func (c *Cluster) Get(t testing.TB, resource, namespace, name string) *unstructured.Unstructured {
 	t.Helper()
 	return must(t, "get "+resource+" "+namespace+"/"+name)(c.hand.get(resource, namespace, name))
 }
 
-// Lookup returns an object, if it exists.
+// Lookup returns an object, and whether it exists.
 func (c *Cluster) Lookup(t testing.TB, resource, namespace, name string) (*unstructured.Unstructured, bool) {
 	t.Helper()
 	obj, err := c.hand.get(resource, namespace, name)
@@ -71,13 +72,15 @@ func (c *Cluster) Lookup(t testing.TB, resource, namespace, name string) (*unstr
 	return must(t, "get "+resource+" "+namespace+"/"+name)(obj, err), true
 }
 
-// Get returns an object as a T, a pointer to a struct; it must exist.
+// Get returns an object decoded as T, which must be a pointer to a struct. It fails the
+// test if the object does not exist.
 func Get[T metav1.Object](t testing.TB, c *Cluster, resource, namespace, name string) T {
 	t.Helper()
 	return decodeAs[T](t, c.Get(t, resource, namespace, name))
 }
 
-// List returns the objects of a namespace, or of all for "", in order.
+// List returns the objects of a namespace, sorted by namespace and name. "" means all
+// namespaces.
 func (c *Cluster) List(t testing.TB, resource, namespace string) []*unstructured.Unstructured {
 	t.Helper()
 	items, err := c.hand.list(resource, namespace)
@@ -87,32 +90,33 @@ func (c *Cluster) List(t testing.TB, resource, namespace string) []*unstructured
 	return items
 }
 
-// Update replaces an object, all but its status if that is a subresource.
+// Update replaces an object, and returns it as stored. If the kind has a status
+// subresource, the status is not changed.
 func (c *Cluster) Update(t testing.TB, obj metav1.Object) *unstructured.Unstructured {
 	t.Helper()
 	return must(t, "update "+nameOf(obj))(c.hand.update(obj, ""))
 }
 
-// UpdateStatus replaces the status of an object.
+// UpdateStatus replaces the status of an object, and returns the object as stored.
 func (c *Cluster) UpdateStatus(t testing.TB, obj metav1.Object) *unstructured.Unstructured {
 	t.Helper()
 	return must(t, "update the status of "+nameOf(obj))(c.hand.update(obj, "status"))
 }
 
-// Patch applies a merge patch, given as JSON (string, []byte) or as a value to be
-// encoded.
+// Patch applies a merge patch, and returns the object as stored. The patch is JSON in a
+// string or []byte, or a value to encode as JSON.
 func (c *Cluster) Patch(t testing.TB, resource, namespace, name string, patch any) *unstructured.Unstructured {
 	t.Helper()
 	return must(t, "patch "+resource+" "+namespace+"/"+name)(c.hand.patch(resource, namespace, name, "", patchBytes(patch)))
 }
 
-// PatchStatus applies a merge patch through the status subresource.
+// PatchStatus is [Cluster.Patch] through the status subresource.
 func (c *Cluster) PatchStatus(t testing.TB, resource, namespace, name string, patch any) *unstructured.Unstructured {
 	t.Helper()
 	return must(t, "patch the status of "+resource+" "+namespace+"/"+name)(c.hand.patch(resource, namespace, name, "status", patchBytes(patch)))
 }
 
-// Delete deletes an object; one with finalizers is only marked.
+// Delete deletes an object. An object with finalizers is only marked as deleted.
 func (c *Cluster) Delete(t testing.TB, resource, namespace, name string) {
 	t.Helper()
 	if err := c.hand.delete(resource, namespace, name); err != nil {
@@ -120,8 +124,8 @@ func (c *Cluster) Delete(t testing.TB, resource, namespace, name string) {
 	}
 }
 
-// Define makes the cluster serve more kinds, or further versions of those it has.
-// Kinds outside of Kubernetes' own groups become custom resources.
+// Define makes the cluster serve further kinds, or further versions of a kind. Kinds
+// outside of the API groups of Kubernetes become custom resources.
 func (c *Cluster) Define(t testing.TB, kinds ...Kind) {
 	t.Helper()
 	for _, k := range kinds {
@@ -168,7 +172,7 @@ func patchBytes(patch any) []byte {
 	}
 }
 
-// untyped turns an object into JSON with its kind in it.
+// untyped converts an object to unstructured form, including its kind.
 func untyped(obj metav1.Object) (*unstructured.Unstructured, error) {
 	var content map[string]any
 	if err := utiljson.Unmarshal(encode(obj), &content); err != nil {
@@ -192,5 +196,5 @@ func kindOf(obj metav1.Object, u *unstructured.Unstructured) (schema.GroupVersio
 			return kinds[0], nil
 		}
 	}
-	return schema.GroupVersionKind{}, fmt.Errorf("%T: set its TypeMeta (apiVersion and kind)", obj)
+	return schema.GroupVersionKind{}, fmt.Errorf("%T: unknown kind; set its TypeMeta (apiVersion and kind)", obj)
 }

@@ -11,7 +11,7 @@ import (
 
 var sprintf = fmt.Sprintf
 
-// KopfExample is a type of a test's own, without generated code.
+// KopfExample is a type defined by the test, without generated code.
 type KopfExample struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -21,7 +21,7 @@ type KopfExample struct {
 	Status map[string]any `json:"status,omitempty"`
 }
 
-func TestTestsActOnObjects(t *testing.T) {
+func TestClusterMethodsReadAndWriteObjects(t *testing.T) {
 	c := NewCluster(t, examples, "v1/configmaps")
 	kex := &KopfExample{TypeMeta: metav1.TypeMeta{APIVersion: "kopf.dev/v1", Kind: "KopfExample"}, ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	kex.Spec.Field = "one"
@@ -53,17 +53,17 @@ func TestTestsActOnObjects(t *testing.T) {
 	}
 	c.Delete(t, "kopfexamples", "default", "a")
 	if _, ok := c.Lookup(t, "kopfexamples", "default", "a"); ok {
-		t.Error("still there")
+		t.Error("the object still exists")
 	}
 
-	// Types of Kubernetes' own need no TypeMeta.
+	// Built-in types of Kubernetes need no TypeMeta.
 	c.Create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "m"}, Data: map[string]string{"x": "y"}})
 	if m := Get[*corev1.ConfigMap](t, c, "v1/configmaps", "default", "m"); m.Data["x"] != "y" {
 		t.Errorf("got %+v", m)
 	}
 }
 
-func TestWhatTestsDoIsNoRequest(t *testing.T) {
+func TestClusterMethodsAreNotLoggedAsRequests(t *testing.T) {
 	c := NewCluster(t, examples)
 	c.Fault(Requests("", ""), Fail(500))
 	c.Create(t, example("a"))

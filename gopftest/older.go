@@ -11,22 +11,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Feature is something that not all API servers have.
+// Feature is a feature of the API server that some versions do not have.
 type Feature string
 
-// The features that a cluster in memory can do without; see [Cluster.Without].
+// The features that can be switched off by [Cluster.Without].
 const (
-	// WatchList is the list that comes as the first events of a watch. It is on by
-	// default in Kubernetes 1.32, and from 1.34 on.
+	// WatchList streams the initial list as the first events of a watch. It is on by
+	// default in Kubernetes 1.32, and since 1.34.
 	WatchList Feature = "WatchList"
-	// Discovery is the discovery of all groups at once in its final version. Kubernetes
-	// has it from 1.30 on.
+	// Discovery is aggregated discovery in its final version, v2. Kubernetes has it
+	// since 1.30.
 	Discovery Feature = "discovery v2"
-	// BetaDiscovery is the same in its beta version, v2beta1. Kubernetes has it before
-	// 1.35. Without both, every version of every group has a document of its own.
+	// BetaDiscovery is aggregated discovery in its beta version, v2beta1. Kubernetes has
+	// it before 1.35. Without both, clients request each API group version separately.
 	BetaDiscovery Feature = "discovery v2beta1"
-	// SelfSubjectReviews tell clients who they are. Kubernetes has them from 1.28 on,
-	// but they can be switched off.
+	// SelfSubjectReviews report to clients which user they are. Kubernetes has them
+	// since 1.28, but an administrator can switch them off.
 	SelfSubjectReviews Feature = "SelfSubjectReview"
 	// MatchConditions decide in the API server whether a webhook is called. Kubernetes
 	// has them from 1.28 on, but they can be switched off before 1.30: the server then
@@ -34,12 +34,12 @@ const (
 	MatchConditions Feature = "matchConditions"
 )
 
-// latestMinor is the version that clusters in memory are like.
+// latestMinor is the minor version of Kubernetes that clusters imitate by default.
 const latestMinor = 37
 
-// PlayVersion makes a cluster in memory have the version 1.MINOR of Kubernetes, and
-// only those of the features that this version has by default. It must be called
-// before there are clients. Everything else stays as in 1.37.
+// PlayVersion makes an in-memory cluster report the version 1.MINOR of Kubernetes, and
+// switches off the features that are not on by default in this version. All else stays
+// as in 1.37. Call it before any client connects.
 func (c *Cluster) PlayVersion(minor int) {
 	c.memoryOnly("PlayVersion")
 	c.minor.Store(int32(minor))
@@ -51,7 +51,7 @@ func (c *Cluster) PlayVersion(minor int) {
 	}
 }
 
-// Without makes a cluster in memory do without features.
+// Without switches features of an in-memory cluster off.
 func (c *Cluster) Without(features ...Feature) {
 	c.memoryOnly("Without")
 	for _, f := range features {
@@ -59,13 +59,13 @@ func (c *Cluster) Without(features ...Feature) {
 	}
 }
 
-// has reports whether the cluster has the feature.
+// has reports whether the feature is on.
 func (c *Cluster) has(f Feature) bool {
 	_, missing := c.missing.Load(f)
 	return !missing
 }
 
-// gitVersion is the version that the cluster reports.
+// gitVersion returns the version that the cluster reports.
 func (c *Cluster) gitVersion() (minor, git string) {
 	n := c.minor.Load()
 	if n == 0 {
@@ -74,7 +74,7 @@ func (c *Cluster) gitVersion() (minor, git string) {
 	return fmt.Sprint(n), fmt.Sprintf("v1.%d.1", n)
 }
 
-// checkFeatures refuses requests that need a feature which the cluster does without.
+// checkFeatures returns an error if the request needs a feature that is switched off.
 func (x *exchange) checkFeatures(rt route) error {
 	switch {
 	case rt.group == authenticationv1.GroupName && rt.resource == "selfsubjectreviews" && !x.has(SelfSubjectReviews):
@@ -87,7 +87,7 @@ func (x *exchange) checkFeatures(rt route) error {
 	return nil
 }
 
-// dropMissing removes the fields of features which the cluster does without.
+// dropMissing removes the fields of features that the cluster lacks.
 func (s *scope) dropMissing(obj *unstructured.Unstructured) {
 	if s.resource.Group != "admissionregistration.k8s.io" || s.cluster.has(MatchConditions) {
 		return
@@ -101,7 +101,7 @@ func (s *scope) dropMissing(obj *unstructured.Unstructured) {
 	}
 }
 
-// discoveryVersion reports whether the cluster has this version of discovery.
+// discoveryVersion reports whether the cluster serves this version of discovery.
 func (c *Cluster) discoveryVersion(asked string) bool {
 	minor := c.minor.Load()
 	return asked == "v2" && c.has(Discovery) || asked == "v2beta1" && c.has(BetaDiscovery) && minor > 0 && minor < 35

@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// maxJSONPatchOperations is the real server's limit.
+// maxJSONPatchOperations is the limit of the real API server.
 const maxJSONPatchOperations = 10000
 
-// patch changes an object, or its status, by a merge patch, a JSON patch or, for
+// patch changes an object or its status by a merge patch, a JSON patch or, for
 // well-known kinds, a strategic merge patch.
 func (s *scope) patch(kind types.PatchType, patch []byte) (*entry, error) {
 	apply, err := s.patcher(kind, patch)
@@ -25,7 +25,7 @@ func (s *scope) patch(kind types.PatchType, patch []byte) (*entry, error) {
 		return nil, err
 	}
 	return s.change("", func(old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-		old.SetAPIVersion(s.apiVersion()) // the patch is about what its sender sees
+		old.SetAPIVersion(s.apiVersion()) // the patch refers to the version that its sender sees
 		patched, err := apply(encode(old.Object))
 		if err != nil {
 			return nil, err
@@ -38,7 +38,7 @@ func (s *scope) patch(kind types.PatchType, patch []byte) (*entry, error) {
 	})
 }
 
-// received decodes and checks what a patch has made.
+// received decodes and checks the result of a patch.
 func (s *scope) received(patched []byte) (*unstructured.Unstructured, error) {
 	var content map[string]any
 	if err := utiljson.Unmarshal(patched, &content); err != nil {
@@ -61,7 +61,8 @@ func (s *scope) received(patched []byte) (*unstructured.Unstructured, error) {
 	}
 }
 
-// patcher reads the patch, so that a broken one is told from an unfitting one.
+// patcher parses the patch before the object is locked. An invalid patch is thus a
+// different error than one that does not apply.
 func (s *scope) patcher(kind types.PatchType, patch []byte) (func(doc []byte) ([]byte, error), error) {
 	switch kind {
 	case types.JSONPatchType:
@@ -109,7 +110,7 @@ func (s *scope) patcher(kind types.PatchType, patch []byte) (func(doc []byte) ([
 	}
 }
 
-// patchTypes are the kinds of patches that the resource takes.
+// patchTypes returns the media types of the patches that the resource supports.
 func (s *scope) patchTypes() []string {
 	if s.resource.custom() {
 		return []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.ApplyYAMLPatchType)}

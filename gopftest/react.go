@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// reactions are the few controllers that belong to the API itself. They act at
-// once, in the same write, with the lock of the store held.
+// reactions are the few controllers that belong to the API itself. They act immediately,
+// within the same write, while the store is locked.
 type reactions struct {
 	cluster *Cluster
 	owners  ownership
@@ -21,7 +21,7 @@ type change struct {
 	ev *event
 }
 
-// add takes in a change; changes made in reaction wait for their turn.
+// add reacts to a change. Changes made by a reaction are queued behind it.
 func (r *reactions) add(gr schema.GroupResource, ev *event) {
 	r.owners.record(gr, ev)
 	r.pending = append(r.pending, change{gr, ev})
@@ -51,8 +51,8 @@ func (r *reactions) react(gr schema.GroupResource, ev *event) {
 	}
 }
 
-// current returns the newest state of the object that a change was about; nil if
-// it is gone, or another one has its name.
+// current returns the newest state of the object of a change. It returns nil if the object
+// is deleted or replaced by another object of the same name.
 func (r *reactions) current(gr schema.GroupResource, e *entry) *entry {
 	if now := r.cluster.store.table(gr).objects[e.key]; now != nil && now.uid == e.uid {
 		return now
@@ -60,11 +60,11 @@ func (r *reactions) current(gr schema.GroupResource, e *entry) *entry {
 	return nil
 }
 
-// rewrite changes an object that may lose its last finalizer by that.
+// rewrite changes an object. It removes a deleted object that loses its last finalizer.
 func (r *reactions) rewrite(gr schema.GroupResource, e *entry, edit func(*unstructured.Unstructured)) {
 	obj := e.object()
 	edit(obj)
-	_ = normalizeMetadata(obj) // it was good before
+	_ = normalizeMetadata(obj) // the metadata was valid before
 	if emptied(obj, e.object()) {
 		r.cluster.store.remove(gr, e)
 		return
@@ -79,5 +79,5 @@ func (r *reactions) discard(gr schema.GroupResource, e *entry, policy metav1.Del
 		return
 	}
 	s := &scope{cluster: r.cluster, resource: res, version: res.versions[0], namespace: e.key.namespace, name: e.key.name}
-	_, _, _ = s.deleteLocked(&metav1.DeleteOptions{PropagationPolicy: &policy}) // it exists: there is nothing to refuse
+	_, _, _ = s.deleteLocked(&metav1.DeleteOptions{PropagationPolicy: &policy}) // cannot fail: the object exists, and there are no preconditions
 }

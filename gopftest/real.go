@@ -23,18 +23,18 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Variable is the environment variable that names the kubeconfig of the cluster
-// for [AnyCluster]. "gopf exec" sets it.
+// Variable is the environment variable with the path of the kubeconfig for
+// [AnyCluster]. "gopf exec" sets it.
 const Variable = "GOPF_TEST_KUBECONFIG"
 
-// AnyCluster is a cluster in memory, or the real one whose kubeconfig is named by
-// the environment variable GOPF_TEST_KUBECONFIG: so the same tests run in
-// milliseconds while one works, and on a real control plane by
+// AnyCluster returns an in-memory cluster, or a real one if the environment variable
+// GOPF_TEST_KUBECONFIG contains the path of a kubeconfig. The same tests then run in
+// milliseconds during development, and on a real control plane by
 //
 //	gopf exec -- go test ./...
 //
-// Such tests cannot be in a testing/synctest bubble, nor use what only a cluster
-// in memory can do, such as faults; [Cluster.Wait] is made for both.
+// Such tests cannot use a testing/synctest bubble or the features of in-memory clusters,
+// such as faults. [Cluster.Wait] works on both.
 func AnyCluster(t testing.TB, resources ...string) *Cluster {
 	t.Helper()
 	if kubeconfig := os.Getenv(Variable); kubeconfig != "" {
@@ -43,10 +43,10 @@ func AnyCluster(t testing.TB, resources ...string) *Cluster {
 	return NewCluster(t, resources...)
 }
 
-// RealCluster is the cluster that a kubeconfig tells of, in its current context.
-// Resources that it does not have are defined, as in [NewCluster]. What the test
-// creates through the methods of the cluster is deleted at its end, finalizers or
-// not.
+// RealCluster returns the cluster of the current context of a kubeconfig. It creates
+// custom resource definitions for resources that the cluster does not serve; see
+// [NewCluster]. When the test ends, all objects that it created through the methods of
+// the cluster are deleted, and their finalizers removed.
 func RealCluster(t testing.TB, kubeconfig string, resources ...string) *Cluster {
 	t.Helper()
 	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -72,22 +72,22 @@ func RealCluster(t testing.TB, kubeconfig string, resources ...string) *Cluster 
 	return c
 }
 
-// Real says that the cluster is not in memory.
+// Real reports whether the cluster is a real one.
 func (c *Cluster) Real() bool { return c.config != nil }
 
-// memoryOnly keeps tests from believing that they have done something to a real
-// cluster.
+// memoryOnly panics on a real cluster. Otherwise a test could rely on an effect that
+// does not happen there.
 func (c *Cluster) memoryOnly(what string) {
 	if c.Real() {
-		panic("gopftest: " + what + " is for clusters in memory only: use NewCluster, or ask Cluster.Real")
+		panic("gopftest: " + what + " works only on in-memory clusters: use NewCluster, or check Cluster.Real")
 	}
 }
 
-// remote is the test's hand in a real cluster.
+// remote implements hand for real clusters.
 type remote struct {
 	client dynamic.Interface
 	mapper meta.ResettableRESTMapper
-	names  meta.RESTMapper // knows short names, too
+	names  meta.RESTMapper // also resolves short names
 
 	mu      sync.Mutex
 	created []made
@@ -120,7 +120,7 @@ func (r *remote) serves(k Kind) bool {
 	return err == nil
 }
 
-// resource finds a resource as tests name it.
+// resource resolves the name of a resource in the form used by tests.
 func (r *remote) resource(text, namespace string) (dynamic.ResourceInterface, error) {
 	parts := strings.Split(text, "/")
 	var gvr schema.GroupVersionResource
@@ -139,8 +139,8 @@ func (r *remote) resource(text, namespace string) (dynamic.ResourceInterface, er
 	return r.client.Resource(gvr).Namespace(namespace), nil
 }
 
-// resourceOf finds the resource of an object, which is put into the namespace
-// "default" if it needs one.
+// resourceOf returns the resource for the kind of obj. A namespaced object without a
+// namespace goes to "default".
 func (r *remote) resourceOf(obj metav1.Object) (dynamic.ResourceInterface, *unstructured.Unstructured, error) {
 	u, err := untyped(obj)
 	if err != nil {
@@ -149,7 +149,7 @@ func (r *remote) resourceOf(obj metav1.Object) (dynamic.ResourceInterface, *unst
 	gvk := u.GroupVersionKind()
 	mapping, err := r.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {
-		r.mapper.Reset() // it may have been defined since
+		r.mapper.Reset() // the kind may be new
 		mapping, err = r.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	}
 	if err != nil {
@@ -230,10 +230,10 @@ func (r *remote) delete(resource, namespace, name string) error {
 	return found.Delete(context.Background(), name, metav1.DeleteOptions{})
 }
 
-// define creates the definition of a custom resource, and waits until it counts.
+// define creates a custom resource definition, and waits until it is served.
 func (r *remote) define(k Kind) error {
 	if !strings.Contains(k.Group, ".") {
-		return fmt.Errorf("kind %s in group %q is not served, and cannot be a custom resource", k.Plural, k.Group)
+		return fmt.Errorf("kind %s in group %q is not served; the group of a custom resource must contain a dot", k.Plural, k.Group)
 	}
 	if _, err := r.create(newCRD(k.named())); err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
@@ -246,7 +246,7 @@ func (r *remote) define(k Kind) error {
 	})
 }
 
-// await looks every now and then.
+// await polls every 50 ms.
 func (r *remote) await(ctx context.Context, _ string, look func() bool) error {
 	for !look() {
 		select {
@@ -258,9 +258,9 @@ func (r *remote) await(ctx context.Context, _ string, look func() bool) error {
 	return nil
 }
 
-// tidy deletes what the test has created, the newest first, and waits until it is
-// gone, so that the next test may use the same names. Whoever is to remove
-// finalizers may be gone already.
+// tidy deletes the objects that the test created, newest first, and waits until they are
+// gone. The next test can then use the same names. It removes finalizers, because the
+// operator that would remove them may have stopped.
 func (r *remote) tidy() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -269,13 +269,13 @@ func (r *remote) tidy() {
 	for i := len(r.created) - 1; i >= 0; i-- {
 		one := r.created[i]
 		err := one.resource.Delete(ctx, one.name, metav1.DeleteOptions{})
-		if own := one.kind == "Namespace" || one.kind == "CustomResourceDefinition"; err == nil && !own { // these have the server's own
-			// An error means that it is gone, which is what is wanted.
+		if own := one.kind == "Namespace" || one.kind == "CustomResourceDefinition"; err == nil && !own { // their finalizers belong to the API server
+			// An error means that the object is already gone.
 			_, _ = one.resource.Patch(ctx, one.name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 		}
 	}
 	for _, one := range r.created {
-		_ = r.await(ctx, "", func() bool { // what does not go is nobody's fault here
+		_ = r.await(ctx, "", func() bool { // an object that stays is not a failure of this test
 			_, err := one.resource.Get(ctx, one.name, metav1.GetOptions{})
 			return apierrors.IsNotFound(err)
 		})

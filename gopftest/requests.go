@@ -7,40 +7,40 @@ import (
 	"time"
 )
 
-// Request is what a client asked of the API.
+// Request is a request that a client sent to the cluster.
 type Request struct {
-	Verb        string // as in roles: get, list, watch, create, update, patch, delete, deletecollection; empty for other paths
+	Verb        string // RBAC verb: get, list, watch, create, update, patch, delete, deletecollection; empty for other paths
 	Method      string
-	Path        string // with the query
+	Path        string // including the query
 	Group       string
 	Version     string
-	Resource    string // the plural
+	Resource    string // plural name
 	Subresource string
 	Namespace   string
 	Name        string
 	Header      http.Header
 	Body        []byte
-	Time        time.Time // when it came
+	Time        time.Time // of arrival
 
-	// Code is the status of the answer; 0 if there is none yet, or none was sent.
+	// Code is the status code of the response. 0 means that none was sent so far.
 	Code int
 }
 
-// Write says that the request is to change something.
+// Write reports whether the request is meant to change objects. Access reviews are not.
 func (r Request) Write() bool {
 	if r.Group == "authorization.k8s.io" || r.Group == "authentication.k8s.io" {
-		return false // questions that are asked by creating something that is not stored
+		return false // reviews are POST requests, but nothing is stored
 	}
 	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb)
 }
 
-// requestLog remembers all requests.
+// requestLog records all requests.
 type requestLog struct {
 	mu      sync.Mutex
 	entries []*logged
 }
 
-// logged is a request in the log; the lock of the log protects it.
+// logged is a request in the log. The lock of the log protects it.
 type logged struct {
 	log *requestLog
 	Request
@@ -66,8 +66,8 @@ func (e *logged) snapshot() Request {
 	return e.Request
 }
 
-// Requests returns all requests so far, in the order in which they came. What a
-// test does through the methods of the cluster is not among them.
+// Requests returns all requests so far, in order of arrival. The test's own reads and
+// writes through the methods of the cluster are not included.
 func (c *Cluster) Requests() []Request {
 	c.memoryOnly("Requests")
 	c.requests.mu.Lock()
@@ -79,8 +79,8 @@ func (c *Cluster) Requests() []Request {
 	return all
 }
 
-// Writes returns the requests that were to change something, of the given
-// resources (plurals) or of all.
+// Writes returns the requests so far that were meant to change objects of the given
+// resources (plural names). No arguments mean all resources.
 func (c *Cluster) Writes(resources ...string) []Request {
 	return slices.DeleteFunc(c.Requests(), func(r Request) bool {
 		return !r.Write() || len(resources) > 0 && !slices.Contains(resources, r.Resource)

@@ -14,34 +14,36 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// ReviewCall is a call of a handler of reviews.
+// ReviewCall is one call of an admission handler in a test; see [Review].
 type ReviewCall[T gopf.Object] struct {
 	*gopf.Review[T]
 	*Call[T]
 }
 
-// Requested is the operation of a review. By default that is
-// [gopf.OperationUpdate] with [Was], and else [gopf.OperationCreate].
+// Requested sets the operation under review. Default: [gopf.OperationUpdate] with the
+// option [Was], otherwise [gopf.OperationCreate].
 func Requested(operation gopf.Operation) CallOption {
 	return func(o *callOptions) { o.operation = operation }
 }
 
-// RequestedBy is the user who has sent the request under review; "user".
+// RequestedBy sets the user who sent the request under review. Default: "user", in no
+// groups.
 func RequestedBy(name string, groups ...string) CallOption {
 	return func(o *callOptions) { o.user = authenticationv1.UserInfo{Username: name, Groups: groups} }
 }
 
-// RequestedDry makes the request under review one for which nothing is stored.
+// RequestedDry marks the request under review as a dry run.
 func RequestedDry() CallOption { return func(o *callOptions) { o.dry = true } }
 
-// RequestedPart is the subresource that the request under review is about.
+// RequestedPart sets the subresource of the request under review. Default: none.
 func RequestedPart(subresource string) CallOption {
 	return func(o *callOptions) { o.part = subresource }
 }
 
-// Review makes the argument of a handler of reviews, for a request that wants the
-// object to be like this; with [Was], it exists already. Nothing is stored in the
-// cluster: what the handler asks for is in [ReviewCall.Mutated].
+// Review returns the argument for one call of a validating or mutating admission
+// handler. obj is the proposed object. The option [Was] sets the existing object.
+// Nothing is stored in the cluster; [ReviewCall.Mutated] returns the object with the
+// handler's changes.
 func Review[T gopf.Object](t testing.TB, c *Cluster, obj T, opts ...CallOption) *ReviewCall[T] {
 	t.Helper()
 	call, o := bareCall[T](t, c, opts)
@@ -84,7 +86,7 @@ func Review[T gopf.Object](t testing.TB, c *Cluster, obj T, opts ...CallOption) 
 	return &ReviewCall[T]{arg, call}
 }
 
-// body is an object as it comes with a review.
+// body converts an object to the form in which reviews contain it.
 func (c *Call[T]) body(u *unstructured.Unstructured) *object.Body {
 	c.t.Helper()
 	b, err := object.FromMap(u.Object)
@@ -94,16 +96,16 @@ func (c *Call[T]) body(u *unstructured.Unstructured) *object.Body {
 	return b
 }
 
-// Run calls a handler as the operator does: a panic is an error. It returns what
-// the handler returned.
+// Run calls a handler as the operator does: a panic becomes an error. It returns the
+// error of the handler.
 func (c *ReviewCall[T]) Run(fn gopf.ReviewFunc[T]) error {
 	return plain(protect(func() error { return gopf.TestArguments[T]{}.ReviewHandler(fn)(c.t.Context(), c.req) }))
 }
 
-// Warnings are what the handler has told the user.
+// Warnings returns the handler's warnings for the user.
 func (c *ReviewCall[T]) Warnings() []string { return c.req.Review.Warnings }
 
-// Mutated is the object as it would be stored: with what the handler asked for.
+// Mutated returns the object with the handler's changes, as it would be stored.
 func (c *ReviewCall[T]) Mutated() T {
 	c.t.Helper()
 	after := fieldpath.Clone(c.req.Body.Map()).(map[string]any)

@@ -25,7 +25,7 @@ func limitSize(_ context.Context, r *gopf.Review[*example]) error {
 	return nil
 }
 
-func TestReviewsAreMadeForHandlers(t *testing.T) {
+func TestReviewReturnsTheArgumentOfAdmissionHandlers(t *testing.T) {
 	c := gopftest.NewCluster(t, examples)
 
 	defaulted := gopftest.Review(t, c, newExample("a", 0), gopftest.RequestedBy("jane"))
@@ -52,7 +52,7 @@ func TestReviewsAreMadeForHandlers(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if _, exists := c.Lookup(t, examples, "default", "a"); exists {
-		t.Error("a review has stored its object")
+		t.Error("a review stored its object")
 	}
 }
 

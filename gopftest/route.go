@@ -6,18 +6,17 @@ import (
 	"strings"
 )
 
-// route is what a URL of the API is about, before it is known whether that exists.
+// route is a parsed URL of the API. The resource may not exist.
 type route struct {
 	group, version string
 	resource       string // plural
 	subresource    string
 	namespace      string
 	name           string
-	verb           string // as in roles: get, list, watch, create, update, patch, delete, deletecollection
+	verb           string // RBAC verb: get, list, watch, create, update, patch, delete, deletecollection
 }
 
-// parseRoute reads the path of an object or of a list of objects; false for all
-// other paths.
+// parseRoute parses the path of an object or a list. It returns false for other paths.
 func parseRoute(r *http.Request) (route, bool) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	var rt route
@@ -47,7 +46,7 @@ func verbOf(r *http.Request, name string) string {
 	case http.MethodGet, http.MethodHead:
 		switch watch := r.URL.Query().Get("watch"); {
 		case name != "":
-			return "get" // whatever it asks for
+			return "get" // with a name, the parameter is ignored
 		case watch == "1" || watch == "true":
 			return "watch"
 		default:
@@ -69,10 +68,10 @@ func verbOf(r *http.Request, name string) string {
 	}
 }
 
-// errNoSuchPath says that nothing is served at a path.
+// errNoSuchPath is the error for a path where nothing is served.
 var errNoSuchPath = errors.New("404 page not found")
 
-// scope finds what the route is about.
+// scope resolves the route.
 func (c *Cluster) scope(rt route) (*scope, error) {
 	res, ok := c.kinds.find(func(res *resource) bool { return res.Group == rt.group && res.Plural == rt.resource })
 	if !ok || !res.Namespaced && rt.namespace != "" {

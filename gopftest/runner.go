@@ -8,22 +8,21 @@ import (
 	"gopf.dev/gopf/internal/engine"
 )
 
-// Start runs the operator on the cluster until the test ends or stop is
-// called, whichever comes first. It may be stopped more than once. If the
-// operator fails, so does the test.
+// Start runs the operator on the cluster until the test ends or stop is called. stop
+// waits for the shutdown and may be called more than once. The test fails if the
+// operator returns an error.
 //
-// Inside of a testing/synctest bubble all its work is done in virtual time:
-// synctest.Wait returns when nothing is left to be done now.
+// In a testing/synctest bubble, the operator runs in virtual time: synctest.Wait returns
+// when nothing is left to do now.
 //
 // The framework's own retries have no jitter: tests may assert their exact times.
 //
-// On a cluster in memory, the reviews of the operator's webhooks are answered in
-// process, whichever server of package webhook its settings name, or none. Without
-// [gopf.AdmissionSettings.Managed], the operator keeps webhook configurations under
-// a name for development if it has no server either. Servers of the test's own are
-// used as they are. On a real cluster, an operator without a server gets
-// [gopf.dev/gopf/webhook.Auto]. Different operators on one cluster need different names in
-// Managed.
+// On an in-memory cluster, admission webhooks are served in process, whichever server of
+// package webhook the settings declare, or none. If neither a server nor
+// [gopf.AdmissionSettings.Managed] is set, the operator keeps its webhook configurations
+// under a name for development. A server type defined by the test is used as it is. On a
+// real cluster, an operator without a server uses [gopf.dev/gopf/webhook.Auto].
+// Different operators on one cluster need different names in Managed.
 func Start(t testing.TB, op *gopf.Operator, c *Cluster, opts ...gopf.RunOption) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -40,7 +39,7 @@ func Start(t testing.TB, op *gopf.Operator, c *Cluster, opts ...gopf.RunOption) 
 		t.Helper()
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("the operator has failed: %v", err)
+			t.Errorf("the operator failed: %v", err)
 		}
 	}
 	t.Cleanup(stop)

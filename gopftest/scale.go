@@ -16,15 +16,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// scalePaths are where the numbers of the scale subresource are in an object, as paths
-// that begin with a dot.
+// scalePaths are the paths of the scale subresource's fields in an object. They begin
+// with a dot.
 type scalePaths struct {
 	wanted, there string
-	selector      string // a string for custom resources, a selector for well-known kinds
+	selector      string // of a string in custom resources, of a label selector in well-known kinds
 }
 
-// serveScale serves the scale subresource, which shows and changes the number of
-// replicas of any kind of object in the same way.
+// serveScale serves the scale subresource, which presents the number of replicas of all
+// kinds in the same form.
 func (x *exchange) serveScale(s *scope, verb string) error {
 	var e *entry
 	var err error
@@ -62,10 +62,10 @@ func (x *exchange) serveScale(s *scope, verb string) error {
 	return nil
 }
 
-// scale changes the number of replicas as next changes the JSON of the scale.
+// scale changes the number of replicas. next transforms the JSON of the Scale.
 func (s *scope) scale(next func([]byte) ([]byte, error)) (*entry, error) {
 	whole := *s
-	whole.subresource, whole.unasked = "", true // it is the object that changes
+	whole.subresource, whole.unasked = "", true // the write goes to the object itself
 	return whole.change("", func(old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		before, err := s.scaleOf(old)
 		if err != nil {
@@ -106,7 +106,7 @@ func (s *scope) checkScale(scale *autoscalingv1.Scale) error {
 	return nil
 }
 
-// scaleOf is what the scale subresource shows of an object.
+// scaleOf returns the Scale of an object.
 func (s *scope) scaleOf(obj *unstructured.Unstructured) (*autoscalingv1.Scale, error) {
 	paths := s.scalePaths()
 	selector, err := paths.labels(obj)
@@ -115,7 +115,7 @@ func (s *scope) scaleOf(obj *unstructured.Unstructured) (*autoscalingv1.Scale, e
 	}
 	wanted, found := paths.replicas(obj)
 	if !found && !s.resource.custom() {
-		wanted = 1 // what the real server sets where nothing is said
+		wanted = 1 // the default of the real API server
 	}
 	there, _, err := unstructured.NestedInt64(obj.Object, paths.at(paths.there)...)
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *scope) scaleOf(obj *unstructured.Unstructured) (*autoscalingv1.Scale, e
 
 func (s *scope) scalePaths() *scalePaths { return s.version.scale }
 
-// at splits a path.
+// at splits a path into its fields.
 func (p *scalePaths) at(path string) []string {
 	return strings.Split(strings.TrimPrefix(path, "."), ".")
 }
@@ -144,7 +144,7 @@ func (p *scalePaths) replicas(obj *unstructured.Unstructured) (int64, bool) {
 	return n, found && err == nil
 }
 
-// labels is the selector of the pods that are counted, as text.
+// labels returns the label selector of the counted pods as text.
 func (p *scalePaths) labels(obj *unstructured.Unstructured) (string, error) {
 	if p.selector == "" {
 		return "", nil

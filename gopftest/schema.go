@@ -19,13 +19,13 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// versionSchema is the schema of one version of a custom resource, and does what
-// the real server does with it, by its own code. A nil one lets everything pass.
+// versionSchema applies the schema of one version of a custom resource, by the code of
+// the real API server. nil accepts everything.
 type versionSchema struct {
 	structural *structuralschema.Structural
 	whole      validation.SchemaValidator
 	status     validation.SchemaValidator
-	rules      *cel.Validator // nil if there are none
+	rules      *cel.Validator // nil means no CEL rules
 }
 
 func newVersionSchema(v *apiextensionsv1.CustomResourceValidation) (*versionSchema, error) {
@@ -58,15 +58,15 @@ func newVersionSchema(v *apiextensionsv1.CustomResourceValidation) (*versionSche
 	return s, nil
 }
 
-// isAnything says that a schema is the one of kinds defined by their names only;
-// there is no need to look at their objects again and again.
+// isAnything reports whether the schema is that of kinds defined by name only. Their
+// objects need no validation.
 func isAnything(s *apiextensionsv1.JSONSchemaProps) bool {
 	return s.Type == "object" && s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields &&
 		len(s.Properties) == 0 && len(s.Required) == 0 && len(s.XValidations) == 0 && s.Default == nil &&
 		len(s.AllOf)+len(s.AnyOf)+len(s.OneOf) == 0 && s.Not == nil && s.MinProperties == nil && s.MaxProperties == nil
 }
 
-// prepare prunes unknown fields, and sets defaults.
+// prepare prunes unknown fields and sets defaults.
 func (s *versionSchema) prepare(obj *unstructured.Unstructured) {
 	if s == nil {
 		return
@@ -76,7 +76,7 @@ func (s *versionSchema) prepare(obj *unstructured.Unstructured) {
 	defaulting.Default(obj.Object, s.structural)
 }
 
-// validate checks a new state; old is nil for a new object.
+// validate checks a new state. A nil old state means a new object.
 func (s *versionSchema) validate(obj, old *unstructured.Unstructured, subresource string) field.ErrorList {
 	if s == nil {
 		return nil
@@ -88,7 +88,7 @@ func (s *versionSchema) validate(obj, old *unstructured.Unstructured, subresourc
 		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, obj.Object)...)
 		return append(errs, s.checkRules(ctx, errs, obj.Object, nil)...)
 	}
-	// What was wrong before, and is as it was, is put up with.
+	// Unchanged values that were invalid before are accepted.
 	both := common.NewCorrelatedObject(obj.Object, old.Object, &model.Structural{Structural: s.structural})
 	var errs field.ErrorList
 	if status, ok := obj.Object["status"]; subresource != "status" {
@@ -103,7 +103,7 @@ func (s *versionSchema) validate(obj, old *unstructured.Unstructured, subresourc
 	return append(errs, s.checkRules(ctx, errs, obj.Object, old.Object, cel.WithRatcheting(both))...)
 }
 
-// checkRules checks what the schema says in expressions, if all else is well.
+// checkRules evaluates the CEL rules of the schema if there are no other errors.
 func (s *versionSchema) checkRules(ctx context.Context, errs field.ErrorList, obj, old map[string]any, options ...cel.Option) field.ErrorList {
 	if len(errs) > 0 || s.rules == nil {
 		return nil

@@ -10,22 +10,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// scope is what a request is about. Its methods are the verbs of the API; they
-// know nothing of HTTP, so that tests' own writes take the same way.
+// scope is the target of a request. Its methods are the verbs of the API. They do not
+// depend on HTTP, because they also serve the test's own writes.
 type scope struct {
 	cluster     *Cluster
 	resource    *resource
 	version     *servedVersion
-	namespace   string // empty: all of them
-	name        string // empty: all of them
+	namespace   string // empty: all namespaces
+	name        string // empty: all objects
 	subresource string
 	dryRun      bool
-	manager     string // who writes, for the owners of fields
-	managed     bool   // the request names the manager
-	unasked     bool   // webhooks are not asked
+	manager     string // field manager of the write
+	managed     bool   // the request names the manager explicitly
+	unasked     bool   // do not call webhooks
 
-	user authenticationv1.UserInfo // who writes, for webhooks
-	warn func(string)              // tells the client; nil if there is none
+	user authenticationv1.UserInfo // user of the write, for webhooks
+	warn func(string)              // sends a warning to the client; may be nil
 }
 
 func (s *scope) store() *store { return s.cluster.store }
@@ -40,11 +40,11 @@ func (s *scope) groupKind() schema.GroupKind {
 	return schema.GroupKind{Group: s.resource.Group, Kind: s.resource.Kind.Kind}
 }
 
-// checkType makes sure that a body is what the endpoint serves, and turns it into
-// the version that is stored.
+// checkType checks that obj is of the type that the endpoint serves, and converts it to
+// the storage version.
 func (s *scope) checkType(obj *unstructured.Unstructured) error {
 	if obj.GetKind() == "" && !s.resource.custom() {
-		obj.SetKind(s.resource.Kind.Kind) // built-in types are known by the endpoint
+		obj.SetKind(s.resource.Kind.Kind) // the endpoint implies the type of built-in kinds
 	}
 	if obj.GetAPIVersion() == "" && !s.resource.custom() {
 		obj.SetAPIVersion(s.apiVersion())
@@ -66,7 +66,7 @@ func (s *scope) checkType(obj *unstructured.Unstructured) error {
 	return s.throughType(obj)
 }
 
-// checkNamespace makes sure that the body belongs into the namespace of the URL.
+// checkNamespace checks that obj belongs to the namespace of the URL.
 func (s *scope) checkNamespace(obj *unstructured.Unstructured) error {
 	switch {
 	case obj.GetNamespace() == s.namespace:
@@ -78,14 +78,14 @@ func (s *scope) checkNamespace(obj *unstructured.Unstructured) error {
 	return nil
 }
 
-// validate checks a new state; old is nil for a new object.
+// validate checks a new state. A nil old state means a new object.
 func (s *scope) validate(obj, old *unstructured.Unstructured) error {
 	at := field.NewPath("metadata")
 	errs := validation.ValidateObjectMetaAccessor(obj, s.resource.Namespaced, s.validateName(old == nil), at)
 	if old != nil {
 		errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(obj, old, at)...)
 		if s.resource.custom() {
-			// The real server looks twice, and says so.
+			// The real API server checks this twice, and reports errors twice.
 			errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(obj, old, at)...)
 		}
 	}
@@ -101,15 +101,16 @@ func (s *scope) validate(obj, old *unstructured.Unstructured) error {
 	return nil
 }
 
-// validateName returns the rule for new names; old ones are not judged again.
+// validateName returns the rule for the name. Names of existing objects are not checked
+// again.
 func (s *scope) validateName(created bool) validation.ValidateNameFunc {
 	switch {
 	case !created:
-		return path.ValidatePathSegmentName //nolint:staticcheck // the server uses it still
+		return path.ValidatePathSegmentName //nolint:staticcheck // the real API server still uses it
 	case s.isNamespace():
 		return validation.ValidateNamespaceName
 	case s.resource.Group == "rbac.authorization.k8s.io":
-		return path.ValidatePathSegmentName //nolint:staticcheck // the server uses it still
+		return path.ValidatePathSegmentName //nolint:staticcheck // the real API server still uses it
 	default:
 		return validation.NameIsDNSSubdomain
 	}

@@ -18,9 +18,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// script talks to an API, and writes down what it answers in a form that does not
-// depend on the cluster: uids, versions and times become names in the order in
-// which they appear, so that "the same as before" still shows.
+// script sends requests to an API, and records the responses in a form that does not
+// depend on the cluster: UIDs, versions and times become names in order of appearance.
+// "The same as before" therefore stays visible.
 type script struct {
 	t         *testing.T
 	client    *http.Client
@@ -30,9 +30,9 @@ type script struct {
 	counts    map[string]int
 	lines     []string
 
-	// serve makes a webhook of the handler, and returns how the API reaches it.
+	// serve starts a webhook with the handler, and returns its client configuration.
 	serve func(http.Handler) (clientConfig string)
-	// expire makes older versions unreadable, where that can be asked for.
+	// expire makes older versions unreadable, on clusters where a test can do that.
 	expire func()
 }
 
@@ -46,7 +46,7 @@ func newScript(t *testing.T, cfg *rest.Config, namespace string) *script {
 		seen: map[string]string{}, counts: map[string]int{}, expire: func() {}}
 }
 
-// reply is an answer, with helpers for what scripts need of it.
+// reply is a response, with helpers for scripts.
 type reply struct {
 	code int
 	head http.Header
@@ -66,8 +66,8 @@ func (r reply) get(path ...string) any {
 func (r reply) version() string { return fmt.Sprint(r.get("metadata", "resourceVersion")) }
 func (r reply) uid() string     { return fmt.Sprint(r.get("metadata", "uid")) }
 
-// send makes a request without writing it down. {ns} in path and body is the
-// script's namespace; headers are given as "Name: value".
+// send makes a request without recording it. {ns} in path and body is the namespace of
+// the script. Headers have the form "Name: value".
 func (s *script) send(method, path, body string, headers ...string) reply {
 	s.t.Helper()
 	r, err := s.try(method, path, body, headers...)
@@ -117,7 +117,7 @@ func (s *script) open(ctx context.Context, method, path, body string, headers ..
 
 func (s *script) in(text string) string { return strings.ReplaceAll(text, "{ns}", s.namespace) }
 
-// call makes a request and writes the answer down.
+// call makes a request and records the response.
 func (s *script) call(method, path, body string, headers ...string) reply {
 	s.t.Helper()
 	r := s.send(method, path, body, headers...)
@@ -129,8 +129,8 @@ func (s *script) call(method, path, body string, headers ...string) reply {
 	return r
 }
 
-// pick makes a request and writes down only the code and the given fields, for
-// kinds of which the real server knows more than matters.
+// pick makes a request and records only the code and the given fields. Use it for kinds
+// of which the real API server returns irrelevant fields.
 func (s *script) pick(fields []string, method, path, body string, headers ...string) reply {
 	s.t.Helper()
 	r := s.send(method, path, body, headers...)
@@ -145,8 +145,8 @@ func (s *script) pick(fields []string, method, path, body string, headers ...str
 	return r
 }
 
-// watch reads n events of a stream, and writes them down. While it is open, do is
-// called, after the first skip events have been read.
+// watch reads n events of a watch and records them. It calls do after the first skip
+// events, while the watch is open.
 func (s *script) watch(path string, n, skip int, do func(), headers ...string) []map[string]any {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -189,8 +189,8 @@ func (s *script) watch(path string, n, skip int, do func(), headers ...string) [
 	return events
 }
 
-// eventually repeats a request, unwritten, until it is as wanted. The real server
-// breaks connections when a definition changes.
+// eventually repeats a request, unrecorded, until the response is as wanted. The real API
+// server breaks connections when a definition changes.
 func (s *script) eventually(method, path string, ok func(reply) bool) reply {
 	s.t.Helper()
 	for range 600 {
@@ -199,18 +199,18 @@ func (s *script) eventually(method, path string, ok func(reply) bool) reply {
 		}
 		pause()
 	}
-	s.t.Fatalf("%s %s: not as wanted", method, path)
+	s.t.Fatalf("%s %s: no wanted response", method, path)
 	return reply{}
 }
 
-// pause lets the real server, which does some things in the background, go on.
+// pause gives the real API server time for its background work.
 func pause() { time.Sleep(50 * time.Millisecond) }
 
 func (s *script) note(parts ...any) {
 	s.lines = append(s.lines, strings.TrimRight(fmt.Sprintln(parts...), " \n"))
 }
 
-// quietly writes nothing down of what do does.
+// quietly runs do without recording anything.
 func (s *script) quietly(do func()) {
 	written := s.lines
 	do()
@@ -221,7 +221,7 @@ func (s *script) transcript() string {
 	return strings.ReplaceAll(strings.Join(s.lines, "\n"), s.namespace, "{ns}") + "\n"
 }
 
-// stable renders JSON independently of the cluster that it comes from.
+// stable renders JSON independently of the cluster.
 func (s *script) stable(v any) string {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -247,11 +247,11 @@ func (s *script) rename(key string, v any) any {
 		for _, k := range slices.Sorted(maps.Keys(v)) { // names depend on the order
 			switch x := v[k]; {
 			case k == "managedFields" || k == "storageVersionHash":
-				// Not kept in memory, or nobody's concern.
+				// Not stored in memory, or irrelevant.
 			case k == "metadata" && v["items"] != nil, k == "object" && v["type"] == "BOOKMARK":
 				out[k] = s.rename("current", x)
 			case key == "current" && k == "resourceVersion":
-				out[k] = "rv-current" // depends on what else goes on in the cluster
+				out[k] = "rv-current" // depends on other activity in the cluster
 			case key == "current":
 				out[k] = s.rename(key, x)
 			default:

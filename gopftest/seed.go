@@ -9,14 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// Seed stores an object exactly as given, as if the API server's own storage
-// were restored from a backup: the uid, the creation time, the status, finalizers
-// and the deletion mark stay. Only the resource version is a new one. Use it to
-// start an operator on objects that were dumped from another cluster.
+// Seed stores an object exactly as given, as a restore of etcd would: the UID, creation
+// time, status, finalizers and deletion timestamp stay. Only the resource version is
+// new. Use it to start an operator on objects that were dumped from another cluster.
 //
-// An object without a uid gets one, an object without a namespace goes into
-// "default". Admission webhooks are not called. Seed fails the test if the
-// object exists already. It is for clusters in memory only.
+// An object without a UID gets one. An object without a namespace goes to "default".
+// Admission webhooks are not called. Seed fails the test if the object already exists.
+// It works only on in-memory clusters.
 func (c *Cluster) Seed(t testing.TB, obj metav1.Object) *unstructured.Unstructured {
 	t.Helper()
 	c.memoryOnly("Seed")

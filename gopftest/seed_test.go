@@ -9,7 +9,7 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
-func TestASeededObjectIsExactlyTheDumpedOne(t *testing.T) {
+func TestSeedStoresTheDumpedObjectUnchanged(t *testing.T) {
 	const kexes = "kopf.dev/v1/kopfexamples"
 	before := gopftest.NewCluster(t, kexes)
 	before.Create(t, &unstructured.Unstructured{Object: map[string]any{

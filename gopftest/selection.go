@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// listOptions reads the parameters of a list or watch.
+// listOptions parses the parameters of a list or watch.
 func (s *scope) listOptions(query url.Values) (*internalversion.ListOptions, error) {
 	options := &internalversion.ListOptions{}
 	if err := metainternalversionscheme.ParameterCodec.DecodeParameters(query, metav1.SchemeGroupVersion, options); err != nil {
@@ -28,12 +28,12 @@ func (s *scope) listOptions(query url.Values) (*internalversion.ListOptions, err
 	return options, nil
 }
 
-// selection chooses objects of a resource.
+// selection selects objects of a resource.
 type selection struct {
-	namespace string // empty: all
+	namespace string // empty: all namespaces
 	labels    labels.Selector
 	fields    fields.Selector
-	paths     []string // the paths that fields may be about
+	paths     []string // allowed paths of the field selector
 }
 
 func (s *scope) selection(options *internalversion.ListOptions) (*selection, error) {
@@ -52,8 +52,8 @@ func (s *scope) selection(options *internalversion.ListOptions) (*selection, err
 	return sel, nil
 }
 
-// unknownField is the real server's text, which depends on whether the kind has any
-// fields to choose by.
+// unknownField returns the real API server's error text. It depends on whether the kind
+// has any selectable fields.
 func (s *scope) unknownField(name string) string {
 	if !s.resource.custom() && len(s.version.fields) == 0 {
 		return fmt.Sprintf("%q is not a known field selector: only %q, %q", name, "metadata.name", "metadata.namespace")
@@ -61,10 +61,10 @@ func (s *scope) unknownField(name string) string {
 	return "field label not supported: " + name
 }
 
-// everything says that there are no selectors.
+// everything reports whether there are no selectors.
 func (sel *selection) everything() bool { return sel.labels.Empty() && sel.fields.Empty() }
 
-// has says whether the state is among the chosen; nil never is.
+// has reports whether the object is selected. nil never is.
 func (sel *selection) has(e *entry) bool {
 	if e == nil || sel.namespace != "" && sel.namespace != e.key.namespace || !sel.labels.Matches(e.labels) {
 		return false

@@ -24,7 +24,7 @@ type exchange struct {
 	log  *logged
 }
 
-// serve answers a request as a healthy server does.
+// serve executes a request and writes the response.
 func (x *exchange) serve() {
 	rt, ok := parseRoute(x.r)
 	if !ok {
@@ -53,7 +53,7 @@ func (x *exchange) serve() {
 	}
 }
 
-// serveSelf tells in whose name the request is made.
+// serveSelf serves SelfSubjectReviews, which report the user of the request.
 func (x *exchange) serveSelf() {
 	user, _ := userOf(x.r)
 	x.write(http.StatusCreated, encode(&authenticationv1.SelfSubjectReview{
@@ -130,20 +130,20 @@ func (x *exchange) serveObjects(s *scope, verb string) error {
 	}
 }
 
-// manager is who writes: as the request says, or the program that makes it.
+// manager returns the field manager: that of the request, or the program in the user agent.
 func (x *exchange) manager() string {
 	program, _, _ := strings.Cut(x.r.UserAgent(), "/")
 	return cmp.Or(x.r.URL.Query().Get("fieldManager"), program)
 }
 
-// warn tells the client something besides the answer.
+// warn adds a warning header to the response.
 func (x *exchange) warn(text string) {
 	if header, err := net.NewWarningHeader(299, "-", text); err == nil {
 		x.w.Header().Add("Warning", header)
 	}
 }
 
-// nameless is the error of a change to a whole collection.
+// nameless is the error for a change of a whole collection.
 func (s *scope) nameless(verb string) error {
 	if s.resource.custom() {
 		return apierrors.NewBadRequest("name must be provided")
@@ -151,7 +151,7 @@ func (s *scope) nameless(verb string) error {
 	return apierrors.NewMethodNotSupported(s.resource.groupResource(), verb)
 }
 
-// setDryRun checks the parameter for those verbs that have it.
+// setDryRun checks the dryRun parameter of the verbs that support it.
 func (s *scope) setDryRun(verb string, values []string) error {
 	kind, ok := map[string]string{"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions",
 		"delete": "DeleteOptions", "deletecollection": "DeleteOptions"}[verb]

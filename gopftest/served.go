@@ -9,29 +9,29 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// resource is one kind of objects in all its versions, and the rules for it.
-// It is never changed once registered, but replaced by another one.
+// resource is one kind in all of its versions, and the rules for it. It is immutable
+// once registered; changes replace it.
 type resource struct {
-	Kind // Version is the one that objects are stored in
+	Kind // Version is the storage version
 
 	versions []*servedVersion // in the order of discovery
-	builtin  *builtin         // nil for custom resources
-	crd      string           // the name of the definition, for custom resources
+	builtin  *builtin         // nil means a custom resource
+	crd      string           // name of the definition, if it is a custom resource
 
-	// terminating says that the definition is being deleted: nothing new comes in.
+	// terminating means that the definition is being deleted: new objects are rejected.
 	terminating bool
 
-	// derivedKind says that the kind's spelling was guessed from the plural and
-	// is settled by the first object created.
+	// derivedKind means that the kind was guessed from the plural. The first object
+	// corrects the spelling.
 	derivedKind bool
 }
 
-// servedVersion is what is special to one version of a resource.
+// servedVersion holds the properties of one version of a resource.
 type servedVersion struct {
 	name   string
 	status bool
-	scale  *scalePaths    // nil if it cannot be scaled
-	schema *versionSchema // nil if there is none
+	scale  *scalePaths    // nil means no scale subresource
+	schema *versionSchema // nil means no schema
 	fields []string       // dotted paths usable in field selectors
 	table  *tableLayout
 }
@@ -45,13 +45,13 @@ func (r *resource) version(name string) (*servedVersion, bool) {
 	return nil, false
 }
 
-// custom says that the rules of custom resources apply.
+// custom reports whether the resource is a custom resource.
 func (r *resource) custom() bool { return r.builtin == nil }
 
-// counts says that metadata.generation is kept.
+// counts reports whether objects have a metadata.generation.
 func (r *resource) counts() bool { return r.custom() || r.builtin.generation }
 
-// servedKinds knows which resources are served now.
+// servedKinds is the registry of the resources that are served now.
 type servedKinds struct {
 	mu        sync.RWMutex
 	resources []*resource
@@ -98,15 +98,15 @@ func (r *servedKinds) byName(gr schema.GroupResource) (*resource, bool) {
 	return r.find(func(res *resource) bool { return res.groupResource() == gr })
 }
 
-// byKind finds the resource of an object. Kinds whose spelling was guessed match
-// in any spelling.
+// byKind returns the resource of a kind. Kinds whose spelling was guessed match in any
+// spelling.
 func (r *servedKinds) byKind(gk schema.GroupKind) (*resource, bool) {
 	return r.find(func(res *resource) bool {
 		return res.Group == gk.Group && (res.Kind.Kind == gk.Kind || res.derivedKind && strings.EqualFold(res.Kind.Kind, gk.Kind))
 	})
 }
 
-// byText finds the resource meant in a test: "group/version/plural",
+// byText returns the resource that a test names: "group/version/plural",
 // "version/plural", "plural.group", or a plural, singular, short name or kind.
 func (r *servedKinds) byText(text string) (*resource, string, bool) {
 	if parts := strings.Split(text, "/"); len(parts) > 1 {

@@ -11,7 +11,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// servePatch changes an object in one of the ways that the body can tell.
+// servePatch serves all types of patches, including server-side apply.
 func (x *exchange) servePatch(s *scope, view *view) error {
 	media, _, _ := strings.Cut(x.r.Header.Get("Content-Type"), ";")
 	if media != string(types.ApplyYAMLPatchType) {
@@ -21,7 +21,7 @@ func (x *exchange) servePatch(s *scope, view *view) error {
 	if err := metainternalversionscheme.ParameterCodec.DecodeParameters(x.r.URL.Query(), metav1.SchemeGroupVersion, options); err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}
-	s.manager = options.FieldManager // the user agent will not do here
+	s.manager = options.FieldManager // apply requires an explicit field manager
 	e, created, err := s.apply(x.body, options.Force)
 	code := http.StatusOK
 	if created {
@@ -30,7 +30,7 @@ func (x *exchange) servePatch(s *scope, view *view) error {
 	return x.answer(code, view)(e, err)
 }
 
-// serveDelete deletes an object, and shows it if it stays for a while.
+// serveDelete deletes an object. The response contains the object if finalizers keep it.
 func (x *exchange) serveDelete(s *scope, view *view) error {
 	options, err := x.deleteOptions()
 	if err != nil {
@@ -77,7 +77,7 @@ func (x *exchange) serveDeleteCollection(s *scope, view *view) error {
 	return nil
 }
 
-// deleteOptions come in the body, or in the query.
+// deleteOptions reads the options from the body or from the query.
 func (x *exchange) deleteOptions() (*metav1.DeleteOptions, error) {
 	options := &metav1.DeleteOptions{}
 	if len(x.body) > 0 {

@@ -17,39 +17,38 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// store keeps all objects and what happened to them, under one lock and one
-// increasing version.
+// store holds all objects and their history, under one lock and one increasing version.
 type store struct {
 	mu        sync.Mutex
 	version   int64
-	compacted int64 // versions below cannot be read or resumed from any more
+	compacted int64 // older versions cannot be read or resumed from
 	tables    map[schema.GroupResource]*table
 
-	// committed is called, with the lock held, after every change.
+	// committed is called after every change, while the lock is held.
 	committed func(gr schema.GroupResource, ev *event)
 }
 
-// table is the objects of one resource, and their history.
+// table holds the objects of one resource, and their history.
 type table struct {
 	objects map[objectKey]*entry
 	history []*event
-	dropped int64         // the version of the last event that history has lost
-	changed chan struct{} // closed, and replaced, at every event
+	dropped int64         // version of the last event that was removed from the history
+	changed chan struct{} // closed and replaced at every event
 }
 
-// objectKey orders objects as the storage of the real server does.
+// objectKey sorts like the keys in the storage of the real API server.
 type objectKey struct{ namespace, name string }
 
 func (k objectKey) compare(o objectKey) int {
 	return cmp.Or(cmp.Compare(k.namespace, o.namespace), cmp.Compare(k.name, o.name))
 }
 
-// entry is one state of one object; it is never changed.
+// entry is one immutable state of one object.
 type entry struct {
 	key     objectKey
 	version int64
 	uid     types.UID
-	deleted bool // marked as such
+	deleted bool // has a deletion timestamp
 	labels  labels.Set
 	owners  []metav1.OwnerReference
 	raw     []byte // JSON in the storage version
@@ -60,19 +59,19 @@ type event struct {
 	kind     watch.EventType
 	version  int64
 	time     time.Time
-	old, new *entry // nil for added, and for deleted objects
-	last     *entry // deleted: the last state under the version of the deletion
+	old, new *entry // nil old means added, nil new means deleted
+	last     *entry // deleted: the last state, with the version of the deletion
 }
 
-// maxHistory is how many events a table keeps, about as many as the real
-// server's cache does.
+// maxHistory limits the events kept per resource, to about the size of the real API
+// server's cache.
 const maxHistory = 100_000
 
 func newStore() *store {
 	return &store{version: 1, tables: map[schema.GroupResource]*table{}}
 }
 
-// table returns the table of a resource. The lock must be held.
+// table returns the table of a resource. The store must be locked.
 func (s *store) table(gr schema.GroupResource) *table {
 	t, ok := s.tables[gr]
 	if !ok {
@@ -89,8 +88,8 @@ func (s *store) current() int64 {
 	return s.version
 }
 
-// put stores a new state of an object under a new version, and returns it. The
-// lock must be held.
+// put stores a new state of an object under a new version, and returns it. The store
+// must be locked.
 func (s *store) put(gr schema.GroupResource, obj *unstructured.Unstructured) *entry {
 	t := s.table(gr)
 	s.version++
@@ -105,8 +104,8 @@ func (s *store) put(gr schema.GroupResource, obj *unstructured.Unstructured) *en
 	return e
 }
 
-// remove deletes an object; its last state is reported under a new version. The
-// lock must be held.
+// remove deletes an object. Its last state is reported under a new version. The store
+// must be locked.
 func (s *store) remove(gr schema.GroupResource, e *entry) {
 	t := s.table(gr)
 	s.version++
@@ -127,8 +126,8 @@ func (s *store) record(gr schema.GroupResource, t *table, ev *event) {
 	}
 }
 
-// compact makes everything older than now unreadable. The history itself stays, for
-// the streams that have not sent all of it yet.
+// compact makes all versions before the current one unreadable. The history stays for
+// the watches that have not yet sent all of it.
 func (s *store) compact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,8 +159,7 @@ func (t *table) after(version int64) int {
 // since returns the events newer than the version.
 func (t *table) since(version int64) []*event { return t.history[t.after(version):] }
 
-// at returns the objects as they were at a version, in order; the history must
-// reach back that far.
+// at returns the objects as of a version, sorted. The history must reach back to it.
 func (t *table) at(version int64) []*entry {
 	objects := maps.Clone(t.objects)
 	for _, ev := range slices.Backward(t.since(version)) {
@@ -175,7 +173,7 @@ func (t *table) at(version int64) []*entry {
 	return slices.SortedFunc(maps.Values(objects), func(a, b *entry) int { return a.key.compare(b.key) })
 }
 
-// parseKey undoes "namespace/name".
+// parseKey parses "namespace/name".
 func parseKey(s string) objectKey {
 	namespace, name, _ := strings.Cut(s, "/")
 	return objectKey{namespace, name}

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// errCut ends a stream by breaking its connection.
-var errCut = errors.New("the connection breaks")
+// errCut ends a watch by breaking its connection.
+var errCut = errors.New("connection cut by the test")
 
-// serveWatch sends events until either side has enough.
+// serveWatch sends events until the watch ends or the client disconnects.
 func (x *exchange) serveWatch(s *scope, view *view) error {
 	options, err := s.listOptions(x.r.URL.Query())
 	if err != nil {
@@ -27,7 +27,7 @@ func (x *exchange) serveWatch(s *scope, view *view) error {
 	x.w.Header().Set("Content-Type", mediaJSON)
 	x.w.WriteHeader(http.StatusOK)
 	control := http.NewResponseController(x.w)
-	// At once: a client waits for the headers, not for the first event.
+	// Flush now: the client waits for the headers, not for the first event.
 	if err := control.Flush(); err != nil {
 		return nil
 	}
@@ -42,17 +42,17 @@ func (x *exchange) serveWatch(s *scope, view *view) error {
 	}
 	ctx, done := x.open(x.r.Context(), st)
 	defer done()
-	// A client that does not read must not keep the stream from ending.
+	// A client that does not read must not block the end of the watch.
 	stop := context.AfterFunc(ctx, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) })
 	defer stop()
 	err = st.run(ctx)
 	if errors.Is(err, errCut) || errors.Is(context.Cause(ctx), errCut) {
 		panic(http.ErrAbortHandler)
 	}
-	return nil // the client is gone, or has been told
+	return nil // the client is gone, or the error was sent as an event
 }
 
-// line is the event on the wire.
+// line returns the event in its wire format.
 func (f frame) line() []byte {
 	return bytes.Join([][]byte{[]byte(`{"type":"` + string(f.kind) + `","object":`), f.object, []byte("}\n")}, nil)
 }

@@ -10,14 +10,14 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// tableLayout is how objects of a resource are shown in tables.
+// tableLayout defines how objects of a resource are shown in tables.
 type tableLayout struct {
 	columns []metav1.TableColumnDefinition
-	extra   []*jsonpath.JSONPath // of the columns after the name
+	extra   []*jsonpath.JSONPath // paths of the columns after the name
 }
 
-// newTableLayout makes the columns: the name, then those of the definition, or the
-// age if it has none.
+// newTableLayout returns the columns: the name, then those of the definition. Without
+// the latter, the second column is the age.
 func newTableLayout(extra []apiextensionsv1.CustomResourceColumnDefinition) *tableLayout {
 	doc := metav1.ObjectMeta{}.SwaggerDoc()
 	if len(extra) == 0 {
@@ -38,14 +38,14 @@ func newTableLayout(extra []apiextensionsv1.CustomResourceColumnDefinition) *tab
 		})
 		path := jsonpath.New(c.Name).AllowMissingKeys(true)
 		if err := path.Parse("{" + c.JSONPath + "}"); err != nil {
-			path = nil // the definition was found good; be lenient
+			path = nil // leave the cell empty
 		}
 		l.extra = append(l.extra, path)
 	}
 	return l
 }
 
-// cells renders an object.
+// cells returns the row of an object.
 func (l *tableLayout) cells(e *entry) []any {
 	obj := e.object()
 	cells := []any{e.key.name}
@@ -55,7 +55,7 @@ func (l *tableLayout) cells(e *entry) []any {
 	return cells
 }
 
-// cell finds the value of a column, nil if there is none of its type.
+// cell returns the value of a column, or nil if there is no value of the column's type.
 func cell(content map[string]any, path *jsonpath.JSONPath, kind string) any {
 	if path == nil {
 		return nil

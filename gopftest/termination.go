@@ -10,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// cleanupFinalizer keeps a definition until its objects are gone.
+// cleanupFinalizer keeps a definition until all of its objects are gone.
 const cleanupFinalizer = "customresourcecleanup.apiextensions.k8s.io"
 
 func namespaceResource() schema.GroupResource { return schema.GroupResource{Resource: "namespaces"} }
 
-// terminate begins the end of a namespace or a definition: it stays, marked, until
-// what is in it is gone. False for all other objects.
+// terminate starts the deletion of a namespace or a definition: it stays, marked as
+// deleted, until its contents are gone. It returns false for all other objects.
 func (s *scope) terminate(existing *entry) (*entry, bool) {
 	if gr := s.resource.groupResource(); gr != namespaceResource() && gr != crdResource() {
 		return nil, false
@@ -40,7 +40,8 @@ func (s *scope) terminate(existing *entry) (*entry, bool) {
 
 func (s *scope) isNamespace() bool { return s.resource.groupResource() == namespaceResource() }
 
-// onDefinition serves what definitions say. A deleted one takes its objects with it.
+// onDefinition serves the resource of a definition. The deletion of a definition deletes
+// its objects.
 func (r *reactions) onDefinition(ev *event) {
 	if ev.kind == watch.Deleted {
 		r.cluster.kinds.remove(schema.ParseGroupResource(ev.old.key.name))
@@ -59,7 +60,7 @@ func (r *reactions) onDefinition(ev *event) {
 	}
 }
 
-// finishDefinition lets a deleted definition go when its last object is gone.
+// finishDefinition removes a deleted definition when its last object is gone.
 func (r *reactions) finishDefinition(gr schema.GroupResource) {
 	crd := r.cluster.store.table(crdResource()).objects[objectKey{name: gr.String()}]
 	if crd == nil || !crd.deleted || len(r.cluster.store.table(gr).objects) > 0 {
@@ -70,7 +71,7 @@ func (r *reactions) finishDefinition(gr schema.GroupResource) {
 	})
 }
 
-// onNamespace empties a deleted namespace.
+// onNamespace deletes the contents of a deleted namespace.
 func (r *reactions) onNamespace(ev *event) {
 	if ev.new == nil || !ev.new.deleted || ev.old != nil && ev.old.deleted {
 		return
@@ -82,7 +83,7 @@ func (r *reactions) onNamespace(ev *event) {
 	r.finishNamespace(namespace)
 }
 
-// finishNamespace lets a deleted namespace go when it is empty.
+// finishNamespace removes a deleted namespace when it is empty.
 func (r *reactions) finishNamespace(name string) {
 	ns := r.cluster.store.table(namespaceResource()).objects[objectKey{name: name}]
 	if name == "" || ns == nil || !ns.deleted {
@@ -105,7 +106,7 @@ func (r *reactions) finishNamespace(name string) {
 	}
 }
 
-// discardAll deletes the objects of a resource whose keys are chosen, in order.
+// discardAll deletes the objects of a resource whose keys are chosen, sorted by key.
 func (r *reactions) discardAll(gr schema.GroupResource, chosen func(objectKey) bool) {
 	t := r.cluster.store.table(gr)
 	for _, e := range t.at(r.cluster.store.version) {

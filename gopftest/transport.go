@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// errClosed is what clients get that outlive the test's cluster.
+// errClosed is the error for clients that are used after the end of the test.
 var errClosed = errors.New("gopftest: the cluster is closed")
 
-// transport serves requests in the same process, without sockets: whoever waits
-// for a request or for the next event of a stream then waits for something inside
-// the bubble of testing/synctest, so that the clock can move on.
+// transport serves requests in the same process, without sockets. A goroutine in a
+// testing/synctest bubble that waits for a response or for an event is then durably
+// blocked, so the virtual clock can advance.
 type transport struct {
 	cluster *Cluster
 	handle  http.HandlerFunc
 }
 
-// RoundTrip implements http.RoundTripper. It returns when the headers are there.
+// RoundTrip implements http.RoundTripper. It returns when the headers are written.
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	body, err := takeBody(req)
 	if err == nil {
@@ -57,7 +57,7 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return a.response()
 }
 
-// takeBody reads the body at once: the client may use it again after RoundTrip.
+// takeBody reads the body immediately: the client may reuse it after RoundTrip.
 func takeBody(req *http.Request) ([]byte, error) {
 	if req.Body == nil {
 		return nil, nil
@@ -66,18 +66,18 @@ func takeBody(req *http.Request) ([]byte, error) {
 	return io.ReadAll(req.Body)
 }
 
-// answer is the server's side of a response. What is written before the first
-// flush is kept back, as a real connection does; a response that is never flushed
-// is whole, and its server needs not wait for the reader.
+// answer is the server side of a response. Writes before the first flush are buffered,
+// as on a real connection. A response that is never flushed is complete in the buffer,
+// so its handler does not wait for the reader.
 type answer struct {
 	req    *http.Request
 	cancel context.CancelFunc
 	header http.Header
-	ready  chan struct{} // closed when status and headers are settled
+	ready  chan struct{} // closed when the status and the headers are final
 
 	mu       sync.Mutex
 	code     int
-	sent     http.Header // the headers as they were when settled
+	sent     http.Header // the headers when they became final
 	buffer   bytes.Buffer
 	flushed  bool
 	aborted  bool
@@ -119,7 +119,7 @@ func (a *answer) Write(b []byte) (int, error) {
 	return a.writer.Write(b)
 }
 
-// FlushError implements what http.ResponseController looks for.
+// FlushError implements an interface of http.ResponseController.
 func (a *answer) FlushError() error {
 	a.WriteHeader(http.StatusOK)
 	a.mu.Lock()
@@ -138,8 +138,8 @@ func (a *answer) FlushError() error {
 	return err
 }
 
-// SetWriteDeadline implements what http.ResponseController looks for: a time that
-// is over ends writes that wait for the reader. No other is asked for here.
+// SetWriteDeadline implements an interface of http.ResponseController. A deadline in the
+// past aborts writes that wait for the reader. Future deadlines are not supported.
 func (a *answer) SetWriteDeadline(t time.Time) error {
 	if t.After(time.Now()) {
 		return http.ErrNotSupported
@@ -150,8 +150,8 @@ func (a *answer) SetWriteDeadline(t time.Time) error {
 	return a.writer.CloseWithError(io.ErrUnexpectedEOF)
 }
 
-// finish ends the response when the handler has returned, or has aborted it by
-// panicking as net/http allows.
+// finish completes the response when the handler has returned, or has aborted it with
+// the panic of net/http.
 func (a *answer) finish() {
 	if p := recover(); p != nil {
 		if p != http.ErrAbortHandler { //nolint:errorlint // a panic, compared as net/http does
@@ -176,10 +176,10 @@ func (a *answer) finish() {
 	a.cancel()
 }
 
-// response is the client's side; it must not be called before ready is closed.
+// response returns the client side. It must not be called before ready is closed.
 func (a *answer) response() (*http.Response, error) {
 	if a.finished && a.aborted {
-		return nil, io.EOF // what a client sees of a connection closed without an answer
+		return nil, io.EOF // as for a connection that is closed without a response
 	}
 	resp := &http.Response{
 		Status: strconv.Itoa(a.code) + " " + http.StatusText(a.code), StatusCode: a.code,
@@ -195,14 +195,14 @@ func (a *answer) response() (*http.Response, error) {
 	return resp, nil
 }
 
-// streamBody is the body of a response that goes on.
+// streamBody is the body of a response that is still being written.
 type streamBody struct{ a *answer }
 
 // Read implements io.Reader.
 func (b streamBody) Read(p []byte) (int, error) { return b.a.reader.Read(p) }
 
-// Close implements io.Closer. It tells the server that the client has enough.
+// Close implements io.Closer. It cancels the request.
 func (b streamBody) Close() error {
-	defer b.a.cancel() // after the reason is settled
+	defer b.a.cancel() // last, to keep the reason of the closing
 	return b.a.writer.CloseWithError(http.ErrBodyReadAfterClose)
 }

@@ -31,7 +31,7 @@ func request(ctx context.Context, t *testing.T, method, url, body string) *http.
 	return req
 }
 
-func TestHeadersOfAStreamComeAtOnce(t *testing.T) {
+func TestWatchHeadersArriveImmediately(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Cluster) {
 		start := time.Now()
 		resp, err := c.Transport().RoundTrip(request(t.Context(), t, "GET", listURL+"?watch=true&"+now(c), ""))
@@ -42,8 +42,8 @@ func TestHeadersOfAStreamComeAtOnce(t *testing.T) {
 	})
 }
 
-// When the client has the headers, the stream has begun: it sees all that follows.
-func TestAnOpenStreamMissesNothing(t *testing.T) {
+// When the client has the headers, the watch is active: it receives all later changes.
+func TestAnOpenWatchMissesNothing(t *testing.T) {
 	c := NewCluster(t, examples)
 	for i := range 100 {
 		resp, err := c.Transport().RoundTrip(request(t.Context(), t, "GET",
@@ -61,7 +61,7 @@ func TestAnOpenStreamMissesNothing(t *testing.T) {
 	}
 }
 
-func TestStreamsEndWithTheirDefinition(t *testing.T) {
+func TestWatchesEndWithTheirDefinition(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Cluster) {
 		c.Create(t, example("a"))
 		lines := follow(t, c, now(c))
@@ -72,17 +72,17 @@ func TestStreamsEndWithTheirDefinition(t *testing.T) {
 	})
 }
 
-func TestAWholeAnswerNeedsNoReader(t *testing.T) {
+func TestACompleteResponseNeedsNoReader(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Cluster) {
 		resp, err := c.Transport().RoundTrip(request(t.Context(), t, "GET", listURL, ""))
 		if err != nil || resp.ContentLength <= 0 {
 			t.Fatal(resp, err)
 		}
-		// It is never read, nor closed: the bubble ends anyway.
+		// It is never read or closed, and still the bubble ends.
 	})
 }
 
-func TestReadingEndsWithTheReasonForTheEnd(t *testing.T) {
+func TestReadersGetTheReasonOfTheEnd(t *testing.T) {
 	tests := map[string]struct {
 		end  func(c *Cluster, body io.Closer, cancel context.CancelFunc)
 		want error
@@ -116,7 +116,7 @@ func TestReadingEndsWithTheReasonForTheEnd(t *testing.T) {
 	}
 }
 
-func TestTheClusterEndsWithStalledReaders(t *testing.T) {
+func TestTheClusterClosesDespiteStalledReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := NewCluster(t, examples)
 		c.Create(t, example("a"))
@@ -125,11 +125,11 @@ func TestTheClusterEndsWithStalledReaders(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		synctest.Wait() // all block, writing the first event
+		synctest.Wait() // all block in writing the first event
 	})
 }
 
-func TestRequestsFailAfterTheEnd(t *testing.T) {
+func TestRequestsFailAfterTheEndOfTheTest(t *testing.T) {
 	var c *Cluster
 	t.Run("a test", func(t *testing.T) { c = NewCluster(t, examples) })
 	if _, err := c.Transport().RoundTrip(request(t.Context(), t, "GET", listURL, "")); !errors.Is(err, errClosed) {
@@ -137,7 +137,7 @@ func TestRequestsFailAfterTheEnd(t *testing.T) {
 	}
 }
 
-func TestACancelledRequestIsNotMade(t *testing.T) {
+func TestACanceledRequestIsNotSent(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Cluster) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -170,7 +170,7 @@ func TestTheHandlerWorksOverARealListener(t *testing.T) {
 	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request(t.Context(), t, "GET", server.URL+"/apis/kopf.dev/v1/namespaces/default/kopfexamples/a", ""))
 	if err == nil {
 		resp.Body.Close()
-		t.Error("the connection is not broken")
+		t.Error("the connection was not broken")
 	}
 	c.CutStreams()
 	for range w.ResultChan() {

@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// throughType passes an object of a well-known kind through its Go type, as the
-// real server does: unknown fields vanish, wrong types are errors. Defaults are
-// set for secrets and definitions of custom resources only.
+// throughType converts an object of a well-known kind to its Go type and back, as the
+// real API server does: this drops unknown fields and rejects wrong types. It sets
+// defaults only for secrets and custom resource definitions.
 func (s *scope) throughType(obj *unstructured.Unstructured) error {
 	typed, err := s.newType()
 	if err != nil {
@@ -38,7 +38,7 @@ func (s *scope) throughType(obj *unstructured.Unstructured) error {
 	return nil
 }
 
-// takePlainText makes data of what clients give as text, for their convenience.
+// takePlainText moves the stringData of a secret to its data.
 func takePlainText(secret *corev1.Secret) {
 	if len(secret.StringData) > 0 && secret.Data == nil {
 		secret.Data = map[string][]byte{}
@@ -59,8 +59,8 @@ func (s *scope) newType() (runtime.Object, error) {
 	return scheme.Scheme.New(s.groupKind().WithVersion(s.resource.Version))
 }
 
-// validateDefinition checks definitions of custom resources by the real server's
-// code.
+// validateDefinition validates a custom resource definition by the code of the real API
+// server.
 func (s *scope) validateDefinition(obj, old *unstructured.Unstructured) field.ErrorList {
 	if s.resource.groupResource() != crdResource() || s.subresource != "" {
 		return nil
@@ -68,7 +68,7 @@ func (s *scope) validateDefinition(obj, old *unstructured.Unstructured) field.Er
 	internal := func(u *unstructured.Unstructured) *apiextensions.CustomResourceDefinition {
 		out := &apiextensions.CustomResourceDefinition{}
 		if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(decodeCRD(u), out, nil); err != nil {
-			panic("gopftest: convert a definition: " + err.Error()) // it was decoded
+			panic("gopftest: convert a custom resource definition: " + err.Error()) // it was decoded before
 		}
 		return out
 	}
@@ -78,7 +78,7 @@ func (s *scope) validateDefinition(obj, old *unstructured.Unstructured) field.Er
 	return validation.ValidateCustomResourceDefinitionUpdate(context.Background(), internal(obj), internal(old))
 }
 
-// prepareBuiltin fills in what clients of well-known kinds rely on.
+// prepareBuiltin sets the fields that clients of well-known kinds rely on.
 func (s *scope) prepareBuiltin(obj *unstructured.Unstructured) {
 	switch s.resource.groupResource().String() {
 	case "namespaces":
@@ -95,7 +95,7 @@ func (s *scope) prepareBuiltin(obj *unstructured.Unstructured) {
 	case crdResource().String():
 		crd := decodeCRD(obj)
 		crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
-		apiextensionsv1.SetDefaults_CustomResourceDefinition(crd) // the stored versions
+		apiextensionsv1.SetDefaults_CustomResourceDefinition(crd) // sets the stored versions
 		obj.Object = mustUnstructured(crd).Object
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// update replaces an object, or its status. The body is the caller's to give away.
+// update replaces an object or its status. It takes ownership of obj.
 func (s *scope) update(obj *unstructured.Unstructured) (*entry, error) {
 	if err := s.checkType(obj); err != nil {
 		return nil, err
@@ -38,17 +38,17 @@ func (s *scope) otherName(obj *unstructured.Unstructured) error {
 	return apierrors.NewBadRequest("the name of the object (" + obj.GetName() + ") does not match the name on the URL (" + s.name + ")")
 }
 
-// change is the common part of updates and patches: next makes the new state of
-// the current one, then the rules of the API apply. A change that changes nothing
-// keeps the version and is not reported to anybody.
+// change is the common part of updates and patches. next computes the new state from the
+// current one; then the rules of the API apply. A change without effect keeps the
+// resource version and causes no event.
 func (s *scope) change(uid types.UID, next func(old *unstructured.Unstructured) (*unstructured.Unstructured, error)) (*entry, error) {
 	s.store().mu.Lock()
 	defer s.store().mu.Unlock()
 	return s.changeLocked(uid, next)
 }
 
-// changeLocked is change where the lock of the store is held. It is given up while
-// webhooks are asked; if the object changes meanwhile, all is done again.
+// changeLocked is change for callers that hold the lock of the store. The lock is
+// released while webhooks are called. If the object changes meanwhile, it starts again.
 func (s *scope) changeLocked(uid types.UID, next func(old *unstructured.Unstructured) (*unstructured.Unstructured, error)) (*entry, error) {
 	for range conflictRetries {
 		if e, err := s.changeOnce(uid, next); !errors.Is(err, errOvertaken) {
@@ -58,11 +58,11 @@ func (s *scope) changeLocked(uid types.UID, next func(old *unstructured.Unstruct
 	return nil, s.modified()
 }
 
-// conflictRetries is how often the real server makes a change anew.
+// conflictRetries limits the attempts of one change, as in the real API server.
 const conflictRetries = 5
 
-// errOvertaken says that the object has changed while webhooks were asked.
-var errOvertaken = errors.New("the object has changed meanwhile")
+// errOvertaken means that the object changed while webhooks were called.
+var errOvertaken = errors.New("the object changed while webhooks were called")
 
 func (s *scope) changeOnce(uid types.UID, next func(old *unstructured.Unstructured) (*unstructured.Unstructured, error)) (*entry, error) {
 	existing, ok := s.table().objects[s.key()]
@@ -116,7 +116,7 @@ func (s *scope) changeOnce(uid types.UID, next func(old *unstructured.Unstructur
 	case s.dryRun:
 		return newEntry(obj, existing.version), nil
 	case emptied(obj, old):
-		// The answer is the new state, which was never stored; watchers are told
+		// The response contains the new state, which is never stored. Watchers receive
 		// the stored one.
 		s.store().remove(s.resource.groupResource(), existing)
 		return newEntry(obj, existing.version), nil
@@ -125,7 +125,7 @@ func (s *scope) changeOnce(uid types.UID, next func(old *unstructured.Unstructur
 	}
 }
 
-// checkVersion is the optimistic lock.
+// checkVersion implements optimistic locking.
 func (s *scope) checkVersion(obj, old *unstructured.Unstructured) error {
 	asked, err := parseVersion(obj.GetResourceVersion())
 	if err != nil {
@@ -136,7 +136,7 @@ func (s *scope) checkVersion(obj, old *unstructured.Unstructured) error {
 		return nil
 	}
 	if asked == 0 {
-		// The kind is that of the resource here, as the real server has it.
+		// Like the real API server, put the resource into the kind here.
 		kind := s.groupKind()
 		kind.Kind = s.resource.Plural
 		return apierrors.NewInvalid(kind, s.name, field.ErrorList{
@@ -148,7 +148,7 @@ func (s *scope) checkVersion(obj, old *unstructured.Unstructured) error {
 	return nil
 }
 
-// prepareChange keeps what this endpoint or no client at all may change.
+// prepareChange restores the fields that this endpoint must not change.
 func (s *scope) prepareChange(obj, old *unstructured.Unstructured) {
 	s.prepareSchema(obj)
 	setOrRemove(obj, "generation", old.GetGeneration() != 0, old.GetGeneration())
@@ -159,7 +159,7 @@ func (s *scope) prepareChange(obj, old *unstructured.Unstructured) {
 		obj.Object = old.DeepCopy().Object
 		setField(obj, "status", status, ok)
 		if len(managed) > 0 {
-			obj.SetManagedFields(managed) // they tell who set the status
+			obj.SetManagedFields(managed) // they name the manager of the status
 		}
 	case s.subresource == "status":
 		keepAllBut(obj, old, "metadata", "status")
@@ -183,8 +183,7 @@ func (s *scope) prepareChange(obj, old *unstructured.Unstructured) {
 	}
 }
 
-// wantsMore says that the change is one of the desired state, so that it makes a
-// new generation.
+// wantsMore reports whether the desired state changes and the generation must increase.
 func (s *scope) wantsMore(obj, old *unstructured.Unstructured) bool {
 	if s.resource.custom() {
 		return !reflect.DeepEqual(without(obj.Object, "metadata"), without(old.Object, "metadata"))
@@ -195,7 +194,7 @@ func (s *scope) wantsMore(obj, old *unstructured.Unstructured) bool {
 	return !reflect.DeepEqual(without(obj.Object, "metadata", "status"), without(old.Object, "metadata", "status"))
 }
 
-// emptied says that the last finalizer of a deleted object is gone.
+// emptied reports whether the last finalizer of a deleted object is gone.
 func emptied(obj, old *unstructured.Unstructured) bool {
 	grace := old.GetDeletionGracePeriodSeconds()
 	return len(obj.GetFinalizers()) == 0 && old.GetDeletionTimestamp() != nil && (grace == nil || *grace == 0)

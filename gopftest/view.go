@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// view is the form in which a client wants objects: as they are, their metadata
-// only, or rows of a table.
+// view is the form in which a client requests objects: complete, metadata only, or as
+// rows of a table.
 type view struct {
 	scope   *scope
 	as      string // empty, PartialObjectMetadata, PartialObjectMetadataList or Table
-	version string // of that form
+	version string // API version of the form
 	include metav1.IncludeObjectPolicy
-	headers bool // tables still have to tell their columns
+	headers bool // the column definitions are still to be sent
 }
 
 func (v *view) apiVersion() string {
@@ -48,11 +48,11 @@ func (v *view) list(p *page) []byte {
 	case "Table":
 		return encode(v.table(p.ListMeta, p.items...))
 	}
-	// The bodies are as they were stored; joining them saves encoding all again.
+	// The stored bodies are joined as they are, which avoids encoding them again.
 	var buf bytes.Buffer
 	meta := mustUnstructured(&p.ListMeta).Object
 	if v.scope.resource.custom() {
-		meta["continue"] = p.Continue // the real server says so even if it is empty
+		meta["continue"] = p.Continue // the real API server includes it even if it is empty
 	}
 	head := encode(map[string]any{"kind": v.scope.resource.Kind.Kind + "List", "apiVersion": v.scope.apiVersion(), "metadata": meta})
 	buf.Write(head[:len(head)-1])
@@ -67,7 +67,7 @@ func (v *view) list(p *page) []byte {
 	return buf.Bytes()
 }
 
-// bookmark renders an object that has nothing but a version.
+// bookmark renders an object with nothing but a resource version.
 func (v *view) bookmark(version int64, initialEventsEnd bool) []byte {
 	obj := &unstructured.Unstructured{Object: map[string]any{}}
 	obj.SetAPIVersion(v.scope.apiVersion())
@@ -79,7 +79,7 @@ func (v *view) bookmark(version int64, initialEventsEnd bool) []byte {
 	e := newEntry(obj, version)
 	switch {
 	case v.as == "Table" && initialEventsEnd && v.include == metav1.IncludeNone:
-		// The mark must reach the client even if it wants no objects.
+		// The annotation must reach the client even if it wants no objects.
 		v := *v
 		v.include = metav1.IncludeMetadata
 		return v.object(e)

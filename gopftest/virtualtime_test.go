@@ -54,7 +54,7 @@ func TestBookmarksComeEveryMinuteAndBeforeTheEnd(t *testing.T) {
 	})
 }
 
-func TestStreamsWithoutATimeoutEndAnyway(t *testing.T) {
+func TestWatchesWithoutATimeoutEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Cluster) {
 		lines := follow(t, c, now(c))
 		time.Sleep(44 * time.Minute)
@@ -68,8 +68,8 @@ func TestStreamsWithoutATimeoutEndAnyway(t *testing.T) {
 	})
 }
 
-// Informers list by a stream, reconnect, and list anew after an expiry.
-func TestInformersStayInTouch(t *testing.T) {
+// Informers list by a watch, reconnect, and list again after an expiry.
+func TestInformersStayInSync(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *Cluster) {
 		c.Create(t, example("a"))
 		d := dynamic.NewForConfigOrDie(c.RESTConfig())

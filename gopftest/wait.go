@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// patience is how long helpers wait for what should happen.
+// patience limits how long helpers wait.
 const patience = time.Minute
 
-// Wait waits until an object exists and is as wanted, and returns it. It fails the
-// test after a minute: a virtual one inside of a testing/synctest bubble.
+// Wait waits until an object exists and wanted returns true for it, and returns it. It
+// fails the test after one minute, in virtual time inside a testing/synctest bubble.
 func (c *Cluster) Wait(t testing.TB, resource, namespace, name string, wanted func(*unstructured.Unstructured) bool) *unstructured.Unstructured {
 	t.Helper()
 	var last *unstructured.Unstructured
@@ -29,14 +29,14 @@ func (c *Cluster) Wait(t testing.TB, resource, namespace, name string, wanted fu
 		return err == nil && wanted(obj)
 	}, func() {
 		if last == nil {
-			t.Fatalf("%s %s/%s does not exist, after %s", resource, namespace, name, patience)
+			t.Fatalf("%s %s/%s does not exist after %s", resource, namespace, name, patience)
 		}
-		t.Fatalf("%s %s/%s is not as wanted after %s; it is: %s", resource, namespace, name, patience, encode(last.Object))
+		t.Fatalf("%s %s/%s did not reach the wanted state within %s; it is: %s", resource, namespace, name, patience, encode(last.Object))
 	})
 	return last
 }
 
-// Wait waits until an object, as a T, exists and is as wanted; see [Cluster.Wait].
+// Wait is [Cluster.Wait] with the object decoded as T.
 func Wait[T metav1.Object](t testing.TB, c *Cluster, resource, namespace, name string, wanted func(T) bool) T {
 	t.Helper()
 	var found T
@@ -47,7 +47,7 @@ func Wait[T metav1.Object](t testing.TB, c *Cluster, resource, namespace, name s
 	return found
 }
 
-// WaitGone waits until an object does not exist; see [Cluster.Wait].
+// WaitGone waits until an object no longer exists. It fails the test after one minute.
 func (c *Cluster) WaitGone(t testing.TB, resource, namespace, name string) {
 	t.Helper()
 	var last *unstructured.Unstructured
@@ -60,8 +60,8 @@ func (c *Cluster) WaitGone(t testing.TB, resource, namespace, name string) {
 	})
 }
 
-// WaitList waits until the objects of a namespace, or of all for "", are as
-// wanted, and returns them; see [Cluster.Wait].
+// WaitList waits until wanted returns true for the list of objects in a namespace, and
+// returns the list. "" means all namespaces. It fails the test after one minute.
 func (c *Cluster) WaitList(t testing.TB, resource, namespace string, wanted func([]*unstructured.Unstructured) bool) []*unstructured.Unstructured {
 	t.Helper()
 	var last []*unstructured.Unstructured
@@ -70,13 +70,14 @@ func (c *Cluster) WaitList(t testing.TB, resource, namespace string, wanted func
 		last = items
 		return err == nil && wanted(items)
 	}, func() {
-		t.Fatalf("the %s in namespace %q are not as wanted after %s; they are: %s", resource, namespace, patience, encode(last))
+		t.Fatalf("the %s in namespace %q did not reach the wanted state within %s; they are: %s", resource, namespace, patience, encode(last))
 	})
 	return last
 }
 
-// Until waits until something else than an object is as wanted; it looks again
-// whenever 10 milliseconds have passed. It fails the test after a minute.
+// Until polls wanted every 10 milliseconds until it returns true. Use it for conditions
+// that are not about objects. It fails the test after one minute. The failure message
+// contains what, which names the condition in words.
 func Until(t testing.TB, what string, wanted func() bool) {
 	t.Helper()
 	over := time.After(patience)
@@ -84,7 +85,7 @@ func Until(t testing.TB, what string, wanted func() bool) {
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-over:
-			t.Fatalf("not within %s: %s", patience, what)
+			t.Fatalf("condition not met within %s: %s", patience, what)
 		}
 	}
 }

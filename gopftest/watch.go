@@ -12,34 +12,34 @@ import (
 )
 
 const (
-	// bookmarkInterval is how often a silent stream tells its version.
+	// bookmarkInterval is the interval of bookmarks.
 	bookmarkInterval = time.Minute
-	// farewell is how long before its end a stream does so for the last time.
+	// farewell is the time between the last bookmark and the end of a watch.
 	farewell = 2 * time.Second
-	// defaultWatchTime is how long streams live that name no time. The real server
-	// chooses between 30 and 60 minutes; tests want the same each time.
+	// defaultWatchTime is the duration of watches without a timeout. The real API server
+	// chooses one between 30 and 60 minutes at random; tests need a fixed one.
 	defaultWatchTime = 45 * time.Minute
 )
 
-// errStreamEnds ends a stream in good order.
-var errStreamEnds = errors.New("the stream ends")
+// errStreamEnds ends a watch normally.
+var errStreamEnds = errors.New("the watch ends")
 
-// stream is one watch being served.
+// stream is one watch.
 type stream struct {
 	*scope
 	view     *view
 	chosen   *selection
-	position int64 // the version up to which everything is sent
+	position int64 // all changes up to this version are sent
 
-	initial []*entry // what exists, if the client wants that first
-	listed  bool     // it does
-	failure error    // to be told in the stream
+	initial []*entry // existing objects, if the client wants them first
+	listed  bool     // the client wants the existing objects first
+	failure error    // to send as an event
 
 	bookmarks bool      // the client wants them
-	bookmark  time.Time // the next one
+	bookmark  time.Time // time of the next one
 	deadline  time.Time
 
-	request Request // that opened it, for faults
+	request Request // request that opened the watch, for faults
 	write   func(line []byte) error
 }
 
@@ -47,13 +47,12 @@ type stream struct {
 type frame struct {
 	kind   watch.EventType
 	object []byte
-	time   time.Time // of the change; zero if it is none
-	older  []byte    // the object before the change, if it was visible
+	time   time.Time // time of the change; zero if the frame is not a change
+	older  []byte    // the object before the change, if it was selected
 }
 
-// watch opens a stream: what changes from now on will be told. What is wrong with
-// the request itself is an error; what is wrong with the version is told in the
-// stream.
+// watch starts a watch. An invalid request is returned as an error. An invalid resource
+// version is reported as an event of the watch.
 func (s *scope) watch(ctx context.Context, options *internalversion.ListOptions, view *view) (*stream, error) {
 	chosen, err := s.selection(options)
 	if err != nil {
@@ -80,7 +79,7 @@ func (s *scope) watch(ctx context.Context, options *internalversion.ListOptions,
 	return st, nil
 }
 
-// begin settles where the stream begins.
+// begin determines the version from which the watch starts.
 func (st *stream) begin(asked int64) {
 	st.store().mu.Lock()
 	defer st.store().mu.Unlock()
@@ -97,8 +96,8 @@ func (st *stream) begin(asked int64) {
 	}
 }
 
-// run serves the stream until its time is over, the client is gone, or the
-// resource is not served any more.
+// run sends events until the watch times out, the client disconnects, or the resource is
+// no longer served.
 func (st *stream) run(ctx context.Context) error {
 	ctx, cancel := context.WithDeadlineCause(ctx, st.deadline, errStreamEnds)
 	defer cancel()
@@ -118,7 +117,7 @@ func (st *stream) run(ctx context.Context) error {
 	return err
 }
 
-// list sends what exists, if it is asked for, and marks the end of it.
+// list sends the existing objects and the bookmark after them, if the client wants them.
 func (st *stream) list(ctx context.Context) error {
 	for _, e := range st.initial {
 		if st.chosen.has(e) {
@@ -134,7 +133,7 @@ func (st *stream) list(ctx context.Context) error {
 	return nil
 }
 
-// advance sends what is new, then waits for more.
+// advance sends new events, and then waits for more.
 func (st *stream) advance(ctx context.Context) error {
 	st.store().mu.Lock()
 	t := st.table()
@@ -146,7 +145,7 @@ func (st *stream) advance(ctx context.Context) error {
 	res, served := st.cluster.kinds.byName(st.resource.groupResource())
 	if served {
 		if _, ok := res.version(st.version.name); !ok {
-			return errStreamEnds // its definition was replaced by one with other versions
+			return errStreamEnds // the definition no longer has this version
 		}
 	}
 	for _, ev := range events {
@@ -159,7 +158,7 @@ func (st *stream) advance(ctx context.Context) error {
 	if !served {
 		return errStreamEnds
 	}
-	// A position in the future stays there: older changes are not for this client.
+	// A position in the future stays: the client does not want older changes.
 	st.position = max(st.position, current)
 
 	if st.bookmarks && !time.Now().Before(st.bookmark) {
@@ -180,8 +179,8 @@ func (st *stream) advance(ctx context.Context) error {
 	}
 }
 
-// frame tells an event as this client sees it: an object that comes to be chosen
-// is added for it, one that ceases to be is deleted.
+// frame converts an event to the client's view: an object that becomes selected is
+// added, an object that is no longer selected is deleted.
 func (st *stream) frame(ev *event) (frame, bool) {
 	was, is := st.chosen.has(ev.old), st.chosen.has(ev.new)
 	f := frame{kind: watch.Modified, time: ev.time}
@@ -203,14 +202,14 @@ func (st *stream) frame(ev *event) (frame, bool) {
 	return f, true
 }
 
-// reversioned is a state under the version of a later change.
+// reversioned returns a state with the version of a later change.
 func reversioned(e *entry, version int64) *entry {
 	obj := e.object()
 	obj.SetResourceVersion(fmt.Sprint(version))
 	return newEntry(obj, version)
 }
 
-// nextBookmark is due every minute and shortly before the end.
+// nextBookmark returns the time of the next bookmark: in a minute, or shortly before the end.
 func (st *stream) nextBookmark() time.Time {
 	next, last := time.Now().Add(bookmarkInterval), st.deadline.Add(-farewell)
 	if last.After(time.Now()) && next.After(last) {

@@ -25,19 +25,19 @@ import (
 	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
 )
 
-// ServeWebhooks makes the handler answer webhooks for the host: that of their URL,
-// or NAME.NAMESPACE.svc for those of a service. It is called in process, so that
-// it works inside of a testing/synctest bubble, too. Webhooks for other hosts are
+// ServeWebhooks registers a handler for the admission webhooks of a host: the host of
+// their URL, or NAME.NAMESPACE.svc if they use a service. The handler is called in
+// process, so it works inside a testing/synctest bubble. Webhooks of other hosts are
 // called over HTTPS.
 //
-// Which writes they are asked about is told by objects of the kinds
-// ValidatingWebhookConfiguration and MutatingWebhookConfiguration in the cluster.
+// As usual, ValidatingWebhookConfiguration and MutatingWebhookConfiguration objects in
+// the cluster define which writes the webhooks are called for.
 func (c *Cluster) ServeWebhooks(host string, h http.Handler) {
 	c.memoryOnly("ServeWebhooks")
 	c.webhooks.Store(host, h)
 }
 
-// ask asks a webhook. There is no answer if its failure is to be ignored.
+// ask calls a webhook. It returns nil if the call fails and the failure policy is Ignore.
 func (s *scope) ask(h hook, r review) (*admissionv1.AdmissionResponse, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(h.timeout)*time.Second)
 	defer cancel()
@@ -87,7 +87,7 @@ func (s *scope) send(ctx context.Context, h hook, q *admissionv1.AdmissionReview
 	return verified(raw, q)
 }
 
-// verified checks that the answer is one to the question.
+// verified checks that the response is valid and belongs to the review.
 func verified(raw []byte, q *admissionv1.AdmissionReview) (*admissionv1.AdmissionResponse, error) {
 	answer := &admissionv1.AdmissionReview{}
 	if err := json.Unmarshal(raw, answer); err != nil {
@@ -107,7 +107,7 @@ func verified(raw []byte, q *admissionv1.AdmissionReview) (*admissionv1.Admissio
 	return answer.Response, nil
 }
 
-// target is where a webhook is.
+// target returns the URL of a webhook.
 func target(h hook) (*url.URL, error) {
 	if h.client.URL != nil {
 		return url.Parse(*h.client.URL)
@@ -126,7 +126,7 @@ func target(h hook) (*url.URL, error) {
 	return u, nil
 }
 
-// webhookTransport reaches a webhook: in process, or over HTTPS.
+// webhookTransport returns the transport to a webhook: in process, or HTTPS.
 func (c *Cluster) webhookTransport(target *url.URL, client admissionregistrationv1.WebhookClientConfig) http.RoundTripper {
 	for _, host := range []string{target.Host, target.Hostname()} {
 		if h, ok := c.webhooks.Load(host); ok {
@@ -141,7 +141,7 @@ func (c *Cluster) webhookTransport(target *url.URL, client admissionregistration
 	return &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}
 }
 
-// patched is the object after what a webhook has changed.
+// patched returns the object with the patch of a webhook applied.
 func patched(obj *unstructured.Unstructured, patch []byte) (*unstructured.Unstructured, error) {
 	ops, err := jsonpatch.DecodePatch(patch)
 	if err != nil {
@@ -158,7 +158,7 @@ func patched(obj *unstructured.Unstructured, patch []byte) (*unstructured.Unstru
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// writer is who writes: the test itself if it is no request.
+// writer returns the user of the write. The test's own writes are not limited.
 func (s *scope) writer() authenticationv1.UserInfo {
 	if s.user.Username != "" {
 		return s.user

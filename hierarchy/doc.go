@@ -1,23 +1,22 @@
-// Package hierarchy makes objects the children of others: with owner
-// references, so that they are deleted together, and with names, namespaces
-// and labels that show where they belong.
+// Package hierarchy makes objects children of other objects. It sets owner references, so
+// Kubernetes deletes children with their owners, and it sets names, namespaces and labels
+// like those of the owner.
 //
-// In handlers, the method Adopt of what the handler is given does all of it at
-// once for the object that is being handled; this package is for the single
-// steps, and for other owners.
+// In handlers, the method Adopt of the handler's argument does all of this for the object
+// being handled. Use this package for the single steps, or for other owners.
 //
 // Children are changed in place, before they are created. A child is
 //
 //   - a pointer to a struct that embeds metav1.ObjectMeta, such as *corev1.Pod,
 //   - an *unstructured.Unstructured,
 //   - decoded JSON or YAML: a map[string]any,
-//   - a slice of these, or of such slices; nil is no child at all.
+//   - a slice of these, or of such slices; nil means no children.
 //
-// An owner is one of the first three. Nothing here talks to a cluster.
+// An owner is one of the first three. Nothing in this package accesses a cluster.
 package hierarchy
 
-// Option changes how children are treated. Functions that have no use for an
-// option ignore it.
+// Option changes how children are treated. Functions ignore options that do not apply to
+// them.
 type Option func(*options)
 
 type options struct {
@@ -34,27 +33,26 @@ func chosen(opts []Option) (o options) {
 	return o
 }
 
-// Forced replaces names, namespaces and labels that children have already. By
-// default only those are set that are missing.
+// Forced replaces existing names, namespaces and labels of children. By default, only
+// missing ones are set.
 func Forced() Option { return func(o *options) { o.forced = true } }
 
-// Strict names a child exactly like its owner. By default the name only begins
-// like that, and ends at random.
+// Strict gives a child the same name as its owner. By default, the child gets a
+// generateName: the name of the owner and a random suffix.
 func Strict() Option { return func(o *options) { o.strict = true } }
 
-// Nested puts the labels also on parts of children that have metadata of their
-// own, such as "spec.template" of deployments and jobs. Children that have no
-// such part are left alone.
+// Nested also sets the labels on parts of children with their own metadata, such as
+// "spec.template" of Deployments and Jobs. Children without such a part are not changed.
 func Nested(paths ...string) Option {
 	return func(o *options) { o.nested = append(o.nested, paths...) }
 }
 
-// NotController makes the owner one of several, rather than the one that
-// controls the child. A child can have one controller at the most.
+// NotController adds the owner without making it the controller of the child. A child can
+// have at most one controller.
 func NotController() Option { return func(o *options) { o.notController = true } }
 
-// NotBlocking lets the owner vanish before the child does, also when it is
-// deleted in the foreground.
+// NotBlocking sets blockOwnerDeletion to false: the owner can be deleted before the child,
+// even by a foreground deletion.
 func NotBlocking() Option { return func(o *options) { o.notBlocking = true } }
 
 // OmitController leaves the flag "controller" out of the owner reference, instead

@@ -17,8 +17,8 @@ import (
 // fields is an object as decoded JSON.
 type fields map[string]any
 
-// asJSON makes those parts of the metadata that we change be what decoding JSON
-// makes of them: people write map[string]string for labels.
+// asJSON converts the metadata that this package changes to the types of decoded JSON. Users
+// may have written map[string]string for labels.
 func (f fields) asJSON() error {
 	metadata := map[string]any(nil)
 	if err := convert(f, "metadata", &metadata); err != nil || metadata == nil {
@@ -29,7 +29,7 @@ func (f fields) asJSON() error {
 	return errors.Join(convert(metadata, "labels", &labels), convert(metadata, "ownerReferences", &references))
 }
 
-// convert makes the value under the key, if there is one, be of the type.
+// convert converts the value under the key, if there is one, to the type.
 func convert[T any](in map[string]any, key string, as *T) error {
 	value := in[key]
 	if value == nil {
@@ -52,7 +52,7 @@ func convert[T any](in map[string]any, key string, as *T) error {
 
 func (f fields) metadata() map[string]any { return inner(f, "metadata") }
 
-// inner is the map under the key, made if there is none.
+// inner returns the map under the key, and creates it if it does not exist.
 func inner(of map[string]any, key string) map[string]any {
 	m, ok := of[key].(map[string]any)
 	if !ok {
@@ -84,7 +84,7 @@ func (f fields) labelNested(paths []string, labels map[string]string, forced boo
 	return nil
 }
 
-// parts are those of the paths that are there.
+// parts returns the existing parts at the paths.
 func (f fields) parts(paths []string) (found []fields, err error) {
 	for _, text := range paths {
 		path, err := fieldpath.Parse(text)
@@ -109,8 +109,7 @@ func (f fields) parts(paths []string) (found []fields, err error) {
 	return found, nil
 }
 
-// isNamed tells that somebody has thought of the name, even if he decided on
-// none.
+// isNamed reports whether the object has a name or a generateName, even an empty one.
 func (f fields) isNamed() bool {
 	metadata, _ := f["metadata"].(map[string]any)
 	_, named := metadata["name"]
@@ -136,7 +135,7 @@ func (f fields) isPlaced() bool {
 
 func (f fields) place(namespace string) { f.set("namespace", namespace) }
 
-// set leaves nothing behind for an empty value.
+// set removes the key if the value is empty.
 func (f fields) set(key, value string) {
 	if value == "" {
 		delete(f.metadata(), key)

@@ -7,20 +7,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Adopt makes children belong to the owner: it appends an owner reference, and
-// gives them a name, the namespace and the labels of the owner where they have
-// none. With an error, nothing is changed in the child that it is about and in
-// those after it.
+// Adopt makes objects children of the owner. It appends an owner reference, and sets the
+// name, the namespace and the labels from the owner where the child has none. On error, the
+// child in question and those after it are not changed.
 //
-// A namespaced owner cannot have children outside of its namespace: see
-// [OutsideError].
+// Owner and child must be in the same namespace, or the owner must be cluster-scoped;
+// otherwise Adopt returns an [OutsideError].
 func Adopt(children, owner any, opts ...Option) error {
 	parent, err := identify(owner)
 	if err != nil {
 		return err
 	}
 	if parent.Name == "" {
-		return errors.New("adopt: the owner has no name to name children after")
+		return errors.New("adopt: the owner has no name; set it before adopting children")
 	}
 	o := chosen(opts)
 	return each(children, func(c child) error {
@@ -39,15 +38,14 @@ func Adopt(children, owner any, opts ...Option) error {
 	})
 }
 
-// Label gives labels to children.
+// Label sets labels on children. Existing labels are kept unless [Forced] is set.
 func Label(children any, labels map[string]string, opts ...Option) error {
 	o := chosen(opts)
 	return each(children, func(c child) error { return label(c, labels, o) })
 }
 
-// HarmonizeNaming names children that have neither a name nor a prefix for one:
-// with a name of their own that begins like the given one, or, if [Strict], with
-// exactly that.
+// HarmonizeNaming sets the name of children that have neither a name nor a generateName: to
+// a generateName that begins with the given name or, with [Strict], to exactly that name.
 func HarmonizeNaming(children any, name string, opts ...Option) error {
 	if name == "" {
 		return errors.New("harmonize the naming: the name is empty")
@@ -56,15 +54,15 @@ func HarmonizeNaming(children any, name string, opts ...Option) error {
 	return each(children, func(c child) error { rename(c, name, o); return nil })
 }
 
-// AdjustNamespace puts children that have no namespace into the given one; if
-// [Forced], also those that have one. "" is none.
+// AdjustNamespace sets the namespace of children that have none. With [Forced], it replaces
+// existing namespaces. An empty namespace removes it.
 func AdjustNamespace(children any, namespace string, opts ...Option) error {
 	o := chosen(opts)
 	return each(children, func(c child) error { move(c, namespace, o); return nil })
 }
 
-// AppendOwnerReference makes children be deleted with their owner. Those that
-// refer to it already are left as they are.
+// AppendOwnerReference adds an owner reference to children, so Kubernetes deletes them with
+// the owner. Children that already refer to the owner are not changed.
 func AppendOwnerReference(children, owner any, opts ...Option) error {
 	parent, err := identify(owner)
 	if err != nil {
@@ -80,7 +78,7 @@ func AppendOwnerReference(children, owner any, opts ...Option) error {
 	})
 }
 
-// RemoveOwnerReference undoes what [AppendOwnerReference] did.
+// RemoveOwnerReference removes the owner reference that [AppendOwnerReference] added.
 func RemoveOwnerReference(children, owner any) error {
 	parent, err := identify(owner)
 	if err != nil {
@@ -89,7 +87,7 @@ func RemoveOwnerReference(children, owner any) error {
 	return each(children, func(c child) error { c.disown(parent.UID); return nil })
 }
 
-// OwnerReference is what children have in their metadata of an owner.
+// OwnerReference returns the owner reference that children of the owner have.
 func OwnerReference(owner any, opts ...Option) (metav1.OwnerReference, error) {
 	parent, err := identify(owner)
 	if err != nil {
@@ -98,12 +96,12 @@ func OwnerReference(owner any, opts ...Option) (metav1.OwnerReference, error) {
 	return parent.reference(chosen(opts)), nil
 }
 
-// OutsideError tells that an object cannot own another one, because that is not
-// in the same namespace.
+// OutsideError is returned if an object cannot own another one because they are not in the
+// same namespace.
 type OutsideError struct {
-	Owner     string // its kind and name
-	Namespace string // the owner's
-	Child     string // the namespace of the child; "" if it is cluster-scoped
+	Owner     string // kind and name of the owner
+	Namespace string // namespace of the owner
+	Child     string // namespace of the child; empty if it is cluster-scoped
 }
 
 func (e *OutsideError) Error() string {
@@ -115,8 +113,8 @@ func (e *OutsideError) Error() string {
 		"so Kubernetes would take the owner for deleted and delete the child", e.Owner, e.Namespace, child)
 }
 
-// mayOwn refuses children in other namespaces. A child without a namespace will
-// get one.
+// mayOwn returns an error for children in other namespaces. A child without a namespace is
+// accepted, because it gets one later.
 func (p parent) mayOwn(c child) error {
 	if other := c.namespace(); p.namespace != "" && other != "" && other != p.namespace {
 		return &OutsideError{Owner: p.Kind + " " + p.Name, Namespace: p.namespace, Child: other}
@@ -124,7 +122,7 @@ func (p parent) mayOwn(c child) error {
 	return nil
 }
 
-// label begins with the parts: only they can be other than expected.
+// label starts with the nested parts, because only they can be of an unexpected type.
 func label(c child, labels map[string]string, o options) error {
 	if err := c.labelNested(o.nested, labels, o.forced); err != nil {
 		return fmt.Errorf("label nested metadata: %w", err)

@@ -13,7 +13,7 @@ import (
 	"gopf.dev/gopf/hierarchy"
 )
 
-// Job is a kind with metadata inside of its spec.
+// Job is a kind with nested metadata in its spec.
 type Job struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -42,7 +42,7 @@ func owner() *Job {
 	}
 }
 
-// adopted is what any form of a child without anything becomes.
+// adopted is the result for an empty child of any form.
 const adopted = `{"generateName":"parent-","namespace":"ns","labels":{"app":"x"},"ownerReferences":[
 	{"apiVersion":"example.com/v1","kind":"Job","name":"parent","uid":"u1","controller":true,"blockOwnerDeletion":true}]}`
 
@@ -90,7 +90,7 @@ func TestChildrenOfEveryFormAreAdopted(t *testing.T) {
 	}
 }
 
-func TestListsOfChildrenAreAdoptedHoweverNested(t *testing.T) {
+func TestNestedListsOfChildrenAreAdopted(t *testing.T) {
 	one, two, three := &Job{}, map[string]any{}, &Job{}
 	if err := hierarchy.Adopt([]any{one, nil, []map[string]any{two}, []*Job{three}}, owner()); err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func TestAdoptingTwiceChangesNothing(t *testing.T) {
 	}
 }
 
-func TestWhatChildrenHaveStaysUnlessForced(t *testing.T) {
+func TestExistingMetadataIsKeptUnlessForced(t *testing.T) {
 	for name, test := range map[string]struct {
 		opts []hierarchy.Option
 		want string // the name, the prefix, the label
@@ -136,7 +136,7 @@ func TestWhatChildrenHaveStaysUnlessForced(t *testing.T) {
 	}
 }
 
-func TestNestedMetadataOfTypedChildrenIsLabelled(t *testing.T) {
+func TestNestedMetadataOfTypedChildrenIsLabeled(t *testing.T) {
 	child := &Job{Secret: "kept", Extra: map[string]any{"n": int64(7), "part": map[string]any{"a": int64(1)}}}
 	child.Spec = Spec{Template: Template{Image: "i"}, Size: 3, Names: []string{"a", "b"}}
 	child.Spec.Template.Labels = map[string]string{"own": "1", "app": "mine"}
@@ -156,7 +156,7 @@ func TestNestedMetadataOfTypedChildrenIsLabelled(t *testing.T) {
 	}
 }
 
-func TestMapsAsPeopleWriteThemInGoAreUnderstood(t *testing.T) {
+func TestGoMapsInMetadataAreAccepted(t *testing.T) {
 	child := map[string]any{"metadata": map[string]any{
 		"labels":          map[string]string{"own": "1"},
 		"ownerReferences": []map[string]any{{"uid": "other"}},
@@ -173,7 +173,7 @@ func TestMapsAsPeopleWriteThemInGoAreUnderstood(t *testing.T) {
 	}
 }
 
-func TestAnOwnerHasNoChildrenInOtherNamespaces(t *testing.T) {
+func TestAnOwnerCannotHaveChildrenInOtherNamespaces(t *testing.T) {
 	for name, adopt := range map[string]func(child any) error{
 		"adopt":  func(child any) error { return hierarchy.Adopt(child, owner()) },
 		"append": func(child any) error { return hierarchy.AppendOwnerReference(child, owner()) },
@@ -195,7 +195,7 @@ func TestAnOwnerHasNoChildrenInOtherNamespaces(t *testing.T) {
 	}
 }
 
-func TestAClusterScopedOwnerHasChildrenAnywhere(t *testing.T) {
+func TestAClusterScopedOwnerCanHaveChildrenAnywhere(t *testing.T) {
 	parent := owner()
 	parent.Namespace = ""
 	for _, namespace := range []string{"", "anywhere"} {
@@ -248,7 +248,7 @@ func TestFlagsOfReferencesAreFalseOrLeftOut(t *testing.T) {
 	}
 }
 
-func TestMistakesAreExplained(t *testing.T) {
+func TestErrorsExplainMistakes(t *testing.T) {
 	nameless := owner()
 	nameless.Name = ""
 	for name, test := range map[string]struct {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// child is an object of any form, to be changed.
+// child is an object in any supported form.
 type child interface {
 	object() metav1.Object
 	label(labels map[string]string, forced bool)
@@ -19,16 +19,15 @@ type child interface {
 	isNamed() bool
 	name(name, prefix string)
 	namespace() string
-	isPlaced() bool // has a namespace, if only an empty one
+	isPlaced() bool // has a namespace, even if it is empty
 	place(namespace string)
 	refersTo(owner types.UID) bool
 	own(metav1.OwnerReference)
 	disown(owner types.UID)
 }
 
-// Objects are the children one by one, however they come. Those that are maps
-// are put around by an [unstructured.Unstructured], and can be changed through
-// it.
+// Objects returns all children in one list. Maps are wrapped by an
+// [unstructured.Unstructured], through which they can be changed.
 func Objects(children any) (all []metav1.Object, err error) {
 	err = each(children, func(c child) error {
 		all = append(all, c.object())
@@ -37,7 +36,7 @@ func Objects(children any) (all []metav1.Object, err error) {
 	return all, err
 }
 
-// each finds the objects in whatever users have them in.
+// each calls do for all objects in children.
 func each(children any, do func(child) error) error {
 	if children == nil {
 		return nil
@@ -61,12 +60,12 @@ func each(children any, do func(child) error) error {
 	return nil
 }
 
-// asChild is nil for what is no object.
+// asChild returns nil if v is not an object.
 func asChild(v any) (child, error) {
 	switch v := v.(type) {
 	case map[string]any:
 		if v == nil {
-			return nil, errors.New("the object is a nil map: there is no place for changes in it")
+			return nil, errors.New("the object is a nil map, which cannot be changed")
 		}
 		return fields(v), fields(v).asJSON()
 	case *unstructured.Unstructured:
@@ -99,7 +98,7 @@ func unsupported(v any) error {
 		"or a map[string]any", v)
 }
 
-// parent is what children need to know of their owner.
+// parent holds the properties of an owner that children need.
 type parent struct {
 	metav1.OwnerReference
 	namespace string

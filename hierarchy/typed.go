@@ -13,8 +13,7 @@ import (
 	"gopf.dev/gopf/internal/jsonvalue"
 )
 
-// typed is an object with a Go type of its own. What is empty in it is not
-// there.
+// typed is an object of a Go type. Its empty fields count as absent.
 type typed struct{ metav1.Object }
 
 func (t typed) object() metav1.Object { return t.Object }
@@ -32,8 +31,8 @@ func (t typed) label(labels map[string]string, forced bool) {
 	t.SetLabels(all)
 }
 
-// labelNested goes through JSON, as paths do. What JSON does not have of the
-// object stays as it is.
+// labelNested converts the object to JSON, because paths refer to JSON. Fields of the object
+// that are not in JSON stay unchanged.
 func (t typed) labelNested(paths []string, labels map[string]string, forced bool) error {
 	if len(paths) == 0 {
 		return nil
@@ -50,12 +49,12 @@ func (t typed) labelNested(paths []string, labels map[string]string, forced bool
 	if err := f.labelNested(paths, labels, forced); err != nil {
 		return err
 	}
-	delete(f, "metadata") // it is not a part, and has not changed
+	delete(f, "metadata") // it is not a nested part, and has not changed
 	if raw, err = json.Marshal(f); err == nil {
 		err = kjson.UnmarshalCaseSensitivePreserveInts(raw, t.Object)
 	}
 	if err != nil {
-		return fmt.Errorf("decode the labelled %T: %w", t.Object, err)
+		return fmt.Errorf("decode the labeled %T: %w", t.Object, err)
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// A selector is refused, or can be used and reads the same again.
+// A selector is rejected, or it is usable and its text parses to the same selector.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{``, `pods`, `v1/pods`, `kopf.dev/v1/kopfexamples`, `kopfexamples.kopf.dev`, `pods.v1.`, `a.b.c.d`, `*`, `///`, `.`} {
 		f.Add(s)

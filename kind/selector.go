@@ -8,12 +8,11 @@ import (
 	"strings"
 )
 
-// Selector says which resources of a cluster are meant. Make one with [Parse]
-// or with one of the constructors, and narrow it with [Selector.InGroup] and
-// [Selector.InVersion].
+// Selector selects resources of a cluster. Create one by [Parse] or by a constructor, and
+// narrow it by [Selector.InGroup] and [Selector.InVersion].
 //
-// Without a version, only the preferred version of each group is meant (but
-// [Matching] is asked about all of them).
+// Without a version, it selects only the preferred version of each group. [Matching] is
+// called for all versions.
 type Selector struct {
 	group, version opt
 
@@ -43,14 +42,13 @@ const (
 	byEverything
 )
 
-// Named selects by any of the names a resource has: plural, singular, kind or
-// a short name; never by category.
+// Named selects by plural, singular, kind or short name, but not by category.
 func Named(name string) Selector { return Selector{by: byAnyName, name: name} }
 
-// Kind selects by the kind as in manifests.
+// Kind selects by the kind in manifests.
 func Kind(name string) Selector { return Selector{by: byKind, name: name} }
 
-// Plural selects by the name as in URLs.
+// Plural selects by the name in URLs.
 func Plural(name string) Selector { return Selector{by: byPlural, name: name} }
 
 // Singular selects by the singular name.
@@ -62,26 +60,26 @@ func ShortName(name string) Selector { return Selector{by: byShortName, name: na
 // Category selects all resources of a category, such as "all".
 func Category(name string) Selector { return Selector{by: byCategory, name: name} }
 
-// Everything selects all resources but Kubernetes events.
+// Everything selects all resources except Kubernetes events.
 func Everything() Selector { return Selector{by: byEverything} }
 
-// Matching selects the resources, in whatever version, for which fn returns
-// true; Kubernetes events are never among them.
+// Matching selects the resources, in all versions, for which fn returns true. It never
+// selects Kubernetes events.
 func Matching(fn func(Info) bool) Selector { return Selector{by: byFunc, fn: fn} }
 
-// InGroup narrows the selector to one API group; "" is the core group.
+// InGroup narrows the selector to one API group. An empty group means the core group.
 func (s Selector) InGroup(group string) Selector { s.group = opt{true, group}; return s }
 
 // InVersion narrows the selector to one version, preferred or not.
 func (s Selector) InVersion(version string) Selector { s.version = opt{true, version}; return s }
 
-// Group is the API group the selector is narrowed to, if it is.
+// Group returns the API group of the selector. ok is false if it is not narrowed to one.
 func (s Selector) Group() (group string, ok bool) { return s.group.is, s.group.set }
 
 var versioned = regexp.MustCompile(`^[^.]*\.v\d+((alpha|beta)\d+)?(\..*)?$`)
 
-// Parse reads a selector from its text. In all forms the name may be a plural,
-// a singular, a kind or a short name, or "*" for everything:
+// Parse parses a selector. In all forms, the name may be a plural, a singular, a kind, a
+// short name, or "*" for everything:
 //
 //	pods                       any group; core wins if there are several
 //	deployments.apps           name.group
@@ -94,7 +92,7 @@ func Parse(text string) (Selector, error) {
 	var s Selector
 	switch {
 	case slices.Contains(parts, ""):
-		return s, fmt.Errorf("the resource %q has an empty part; write it like \"kopf.dev/v1/kopfexamples\", \"v1/pods\" or \"pods\"", text)
+		return s, fmt.Errorf("the resource %q has an empty part; use a form like \"kopf.dev/v1/kopfexamples\", \"v1/pods\" or \"pods\"", text)
 	case len(parts) == 1:
 		return parseDotted(text), nil
 	case len(parts) == 2 && parts[0] == "v1":
@@ -104,7 +102,7 @@ func Parse(text string) (Selector, error) {
 	case len(parts) == 3:
 		return named(parts[2]).InGroup(parts[0]).InVersion(parts[1]), nil
 	}
-	return s, fmt.Errorf("the resource %q has too many parts; write it like \"kopf.dev/v1/kopfexamples\"", text)
+	return s, fmt.Errorf("the resource %q has too many parts; use a form like \"kopf.dev/v1/kopfexamples\"", text)
 }
 
 func parseDotted(text string) Selector {
@@ -130,7 +128,7 @@ func named(name string) Selector {
 	return Named(name)
 }
 
-// Err tells what is wrong with a selector made by hand, if anything.
+// Err returns an error if a selector that was not made by [Parse] is invalid.
 func (s Selector) Err() error {
 	switch {
 	case s.by == byNothing:
@@ -143,8 +141,8 @@ func (s Selector) Err() error {
 	return nil
 }
 
-// Specific tells whether one resource is meant rather than a set of them; more
-// than one match is then an ambiguity.
+// Specific reports whether the selector is meant for one resource. Several matches are then
+// ambiguous.
 func (s Selector) Specific() bool {
 	switch s.by {
 	case byAnyName, byKind, byPlural, bySingular, byShortName:
@@ -153,8 +151,8 @@ func (s Selector) Specific() bool {
 	return false
 }
 
-// Matches tells whether the selector covers the resource, regardless of the
-// other resources of the cluster.
+// Matches reports whether the selector matches the resource, regardless of the other
+// resources of the cluster.
 func (s Selector) Matches(i Info) bool {
 	if !s.group.matches(i.Group) || !s.version.matches(i.Version) {
 		return false
@@ -183,9 +181,8 @@ func (s Selector) Matches(i Info) bool {
 	return false
 }
 
-// Select returns the resources that are meant out of all that the cluster
-// has. Of several matches of a specific selector, those of the core group
-// win, as in kubectl.
+// Select returns the selected resources out of all resources of the cluster. If a specific
+// selector matches several, those of the core group win, as in kubectl.
 func (s Selector) Select(all []Info) []Info {
 	var found, core []Info
 	for _, i := range all {
@@ -202,7 +199,7 @@ func (s Selector) Select(all []Info) []Info {
 	return found
 }
 
-// String describes the selector in messages.
+// String returns the selector for messages.
 func (s Selector) String() string {
 	var name string
 	switch s.by {

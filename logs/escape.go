@@ -7,15 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// longestText is how many bytes of a message, or of one attribute, are printed.
-// longestBlock is the same for a text that is printed below its line.
+// longestText is the maximum length of a message or of one attribute, in bytes.
+// longestBlock is that of a text that is printed below its line.
 const (
 	longestText  = 8 << 10
 	longestBlock = 64 << 10
 )
 
-// cut shortens s to at most limit bytes, with an ellipsis in place of the rest.
-// It does not split characters.
+// cut shortens s to at most limit bytes, with an ellipsis in place of the rest. It does not
+// split characters.
 func cut(s string, limit int) string {
 	const ellipsis = "…"
 	if len(s) <= limit {
@@ -28,10 +28,9 @@ func cut(s string, limit int) string {
 	return s[:end] + ellipsis
 }
 
-// escape replaces what a terminal or a reader of lines could take for something
-// else than text: newlines, control characters (and with them escape sequences),
-// marks that change the direction of writing, and bytes that are not UTF-8.
-// Otherwise the text of an object could forge log lines.
+// escape escapes everything that a terminal or a line reader could misinterpret: newlines,
+// control characters (and thus escape sequences), marks that change the writing direction,
+// and bytes that are not UTF-8. Otherwise, the text of an object could forge log lines.
 func escape(s string) string {
 	if !strings.ContainsFunc(s, unprintable) {
 		return s
@@ -56,7 +55,7 @@ func unprintable(r rune) bool {
 	return r != '\t' && !unicode.IsPrint(r) || r == utf8.RuneError
 }
 
-// escapeLines escapes everything but the newlines.
+// escapeLines escapes everything except newlines.
 func escapeLines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {

@@ -41,7 +41,7 @@ func TestLongTextsAreCut(t *testing.T) {
 			t.Errorf("%d of 4 texts are marked as cut", got)
 		}
 		if format == JSON && !json.Valid(out.Bytes()) {
-			t.Error("not JSON any more")
+			t.Error("the line is not valid JSON")
 		}
 	}
 }

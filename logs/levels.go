@@ -26,7 +26,7 @@ func severity(l slog.Level) string {
 	return "error"
 }
 
-// Sequences for terminals.
+// Escape sequences of terminals.
 const (
 	reset  = "\x1b[0m"
 	faint  = "\x1b[2m"

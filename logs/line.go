@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// line is one log line, sorted out.
+// line is a log record with its parts separated.
 type line struct {
 	time    time.Time
 	level   slog.Level
@@ -21,8 +21,8 @@ type line struct {
 	attrs   []slog.Attr
 }
 
-// isBlock reports whether the value of an attribute has several lines: text formats
-// print it below the line. These are stack traces, and manifests to be applied.
+// isBlock reports whether the value of an attribute has several lines, such as stack traces
+// and manifests. Text formats print it below the line.
 func isBlock(key string) bool { return key == "stack" || key == "manifest" }
 
 func (l line) text(o Options) []byte {
@@ -70,7 +70,7 @@ func (l line) loggerName() string {
 	return "gopf"
 }
 
-// appendText writes an attribute, unless the message says the same already.
+// appendText writes an attribute, unless the message already contains its value.
 func (l line) appendText(b *bytes.Buffer, group string, a slog.Attr) {
 	value := a.Value.Resolve()
 	if value.Kind() == slog.KindGroup {
@@ -101,12 +101,12 @@ func textOf(v slog.Value) string {
 		return x.String()
 	}
 	if text := reflect.ValueOf(v.Any()); text.Kind() == reflect.String {
-		return text.String() // of a type of its own
+		return text.String() // of a named string type
 	}
 	return string(jsonOf(v))
 }
 
-// prefix names the object that the line is about.
+// prefix returns the name of the object of the line.
 func (l line) prefix() string {
 	var namespace, name string
 	for _, a := range l.object {
@@ -160,8 +160,7 @@ func (l line) json(o Options) []byte {
 	return []byte("{" + b.String() + "}\n")
 }
 
-// reference is the object that the line is about; one without a namespace has
-// it null.
+// reference returns the reference to the object of the line. An empty namespace is null.
 func (l line) reference() []byte {
 	fields := map[string]any{}
 	for _, a := range l.object {

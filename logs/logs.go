@@ -1,12 +1,12 @@
-// Package logs prints log lines of operators: as text for people, or as JSON
-// for machines. It can be used wherever a [slog.Handler] can:
+// Package logs formats the log lines of operators, as text for people or as JSON for
+// machines. Its handler works with any [slog.Logger]:
 //
 //	log := slog.New(logs.New(os.Stderr, logs.Options{Format: logs.Full, Prefix: true}))
 //
-// Messages and attributes are cut at 8 KiB each. In text formats, newlines, control
-// characters and escape sequences are escaped as in Go strings, so that the text of
-// an object cannot forge a line or control a terminal. Only the attributes "stack"
-// and "manifest" keep their newlines: they are printed below the line.
+// Messages and attributes are cut at 8 KiB each. Text formats escape newlines, control
+// characters and escape sequences as in Go strings, because the text of an object must not
+// forge a line or control a terminal. Only the attributes "stack" and "manifest" keep their
+// newlines: they are printed below the line.
 package logs
 
 import (
@@ -17,34 +17,34 @@ import (
 	"sync"
 )
 
-// Format is how lines look like.
+// Format is the format of log lines.
 type Format string
 
 // The formats.
 const (
 	Plain Format = "plain" // only the message
 	Full  Format = "full"  // with the time, the logger and the level
-	JSON  Format = "json"  // one JSON object a line
+	JSON  Format = "json"  // one JSON object per line
 	Short Format = "short" // with the time of day and the level, for terminals
 )
 
-// Object is the key under which the framework puts a reference to the object
-// that a line is about: a group of apiVersion, kind, name, namespace and uid.
+// Object is the attribute key of the reference to the object of a line: a group of
+// apiVersion, kind, name, namespace and uid.
 const Object = "object"
 
-// Logger is the key under which the name of the logger is put, if it has one.
+// Logger is the attribute key of the logger's name.
 const Logger = "logger"
 
-// Options say how lines look like. The zero value prints only messages.
+// Options configure the handler. The zero value prints only messages.
 type Options struct {
 	Format Format
-	Level  slog.Leveler // the least to be printed; nil is slog.LevelInfo
+	Level  slog.Leveler // minimum level; nil means slog.LevelInfo
 	Prefix bool         // begin messages about objects with "[namespace/name] "
-	RefKey string       // where JSON lines have the object; "" is "object"
-	Colour bool         // colour levels, prefixes and the like, for terminals
+	RefKey string       // key of the object in JSON lines; empty means "object"
+	Colour bool         // color levels and prefixes, for terminals
 }
 
-// New makes a handler that prints to w, one line at a time.
+// New returns a handler that writes to w, one line per call. It is safe for concurrent use.
 func New(w io.Writer, o Options) slog.Handler {
 	if o.Level == nil {
 		o.Level = slog.LevelInfo
@@ -58,9 +58,9 @@ func New(w io.Writer, o Options) slog.Handler {
 type handler struct {
 	options Options
 	attrs   []slog.Attr
-	groups  []string // open ones, for attributes to come
+	groups  []string // open groups for later attributes
 
-	mu  *sync.Mutex // of out; shared by all handlers made from one
+	mu  *sync.Mutex // protects out; shared by all derived handlers
 	out io.Writer
 }
 

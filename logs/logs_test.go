@@ -24,7 +24,7 @@ func lines(o Options) []string {
 	return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 }
 
-func TestPlainLinesAreMessagesWithWhatTheyDoNotSayThemselves(t *testing.T) {
+func TestPlainLinesAreMessagesWithTheirOtherAttributes(t *testing.T) {
 	want := []string{
 		"Hello.",
 		"[ns/kex] Handler 'create_fn' succeeded.",
@@ -106,7 +106,7 @@ func TestLinesBelowTheLevelAreNotPrinted(t *testing.T) {
 	}
 }
 
-func TestTextsOfTypesOfTheirOwnAreTexts(t *testing.T) {
+func TestNamedStringTypesArePrintedAsText(t *testing.T) {
 	type operation string
 	var out bytes.Buffer
 	slog.New(New(&out, Options{Format: Plain})).Info("wanted", "operation", operation("CREATE"))

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Adviser is implemented by storages that can be set up in a way that works, but
-// hardly as the user expects. The operator logs the advice once at its start.
+// Adviser is implemented by storages that accept settings which work, but probably not as
+// the user expects. The operator logs the advice once at startup.
 type Adviser interface {
-	// Advice returns one sentence for each problem, with the place in the user's
-	// code in front if it is known. It is empty if there are none.
+	// Advice returns one sentence per problem. Each begins with the place in the user's
+	// code, if known. No problems mean an empty list.
 	Advice() []string
 }
 
@@ -44,9 +44,9 @@ func advice[S any](storages []S) (all []string) {
 	return slices.Compact(all)
 }
 
-// adviseOnPrefix warns of prefixes that look like Kopf's own one. Kopf takes all
-// prefixes that begin with "kopf." for its own when it writes, and does not mark
-// them. When it reads, it knows only its real ones. We do the same.
+// adviseOnPrefix warns of prefixes that look like those of Kopf. When Kopf writes, it
+// considers all prefixes that begin with "kopf." as its own, and adds no marker. When it
+// reads, it recognizes only its real ones. Gopf does the same.
 func adviseOnPrefix(prefix, place string) []string {
 	if !strings.HasPrefix(prefix, "kopf.") || prefix == DefaultPrefix || strings.HasSuffix(prefix, "."+DefaultPrefix) {
 		return nil
@@ -54,11 +54,11 @@ func adviseOnPrefix(prefix, place string) []string {
 	if place != "" {
 		place += ": "
 	}
-	return []string{fmt.Sprintf("%sannotations with the prefix %q are not marked as an operator's, because it begins with \"kopf.\": "+
+	return []string{fmt.Sprintf("%sannotations with the prefix %q get no marker, because it begins with \"kopf.\": "+
 		"other operators on the same objects see them as changes; use another prefix", place, prefix)}
 }
 
-// callerOf returns the file and the line of the code that called a constructor.
+// callerOf returns the file and the line of the caller of a constructor.
 func callerOf() string {
 	_, file, line, ok := runtime.Caller(2)
 	if !ok {

@@ -9,40 +9,39 @@ import (
 	"gopf.dev/gopf/internal/jsonvalue"
 )
 
-// AnnotationsLimit is how many bytes the annotations of an object may have
-// together, keys and values; the API server accepts no more.
+// AnnotationsLimit is the maximum size of all annotations of an object, keys and values, in
+// bytes. The API server rejects more.
 const AnnotationsLimit = 256 << 10
 
-// AnnotationBase keeps the essence in an annotation of the object itself:
-// <prefix>/last-handled-configuration. Make one with [NewAnnotationBase], and
-// change the fields before its use.
+// AnnotationBase stores the essence in an annotation of the object itself:
+// <prefix>/last-handled-configuration. Create one by [NewAnnotationBase], and change the
+// fields only before its first use.
 //
-// An essence that is too large for that is compressed and kept in an annotation
-// with another name, <prefix>/last-handled-configuration-gz, which Kopf does not
-// know. If even that does not fit, Save returns a [*TooLargeError].
+// An essence that is too large for this is compressed, and stored in another annotation,
+// <prefix>/last-handled-configuration-gz, which Kopf does not read. If even that does not
+// fit, Save returns a [*TooLargeError].
 //
-// A second annotation, <prefix>/gopf.bound, is written along with it. It tells
-// copies of the object from the original; see [CopyDetector].
+// A second annotation, <prefix>/gopf.bound, identifies the object that the base belongs to.
+// It distinguishes copies of the object from the original; see [CopyDetector].
 type AnnotationBase struct {
-	// Prefix is the domain of the annotation. Operators that handle the same
-	// objects must have different ones.
+	// Prefix is the domain of the annotation. Operators that handle the same objects must
+	// use different prefixes.
 	Prefix string
-	// Key is the name of the annotation after the prefix. By default
+	// Key is the name of the annotation after the prefix. Default:
 	// "last-handled-configuration".
 	Key string
-	// V1 says to write and read the key of old versions of Kopf, too, if it
-	// differs. By default on.
+	// V1 also writes and reads the key of old versions of Kopf, if it differs. Default:
+	// true.
 	V1 bool
-	// Ignored are paths, as lists of keys, whose changes are of no interest:
-	// they are removed from essences. By default none.
+	// Ignored are paths, as lists of keys. They are removed from essences, so changes in
+	// them are not handled. Default: none.
 	Ignored [][]string
-	// CompressAbove is how many bytes the annotations of an object may have
-	// together, with the essence as it is; above that it is compressed. By
-	// default 32 KiB less than [AnnotationsLimit], which leaves room for records
-	// of handlers.
+	// CompressAbove is the size of all annotations of an object, in bytes, above which the
+	// essence is compressed. Default: 32 KiB less than [AnnotationsLimit], which leaves
+	// room for the records of handlers.
 	CompressAbove int
 
-	place string // where it was made
+	place string // of the constructor call, for Advice
 }
 
 var (
@@ -51,8 +50,8 @@ var (
 	_ Validator     = (*AnnotationBase)(nil)
 )
 
-// NewAnnotationBase returns a storage in an annotation of the prefix, with
-// everything else as in Kopf by default.
+// NewAnnotationBase returns a storage in annotations with the prefix. The other fields
+// have Kopf's defaults.
 func NewAnnotationBase(prefix string) *AnnotationBase {
 	return &AnnotationBase{
 		Prefix:        prefix,
@@ -63,18 +62,18 @@ func NewAnnotationBase(prefix string) *AnnotationBase {
 	}
 }
 
-// TooLargeError says that an essence does not fit into annotations, even
+// TooLargeError is returned if an essence does not fit into annotations even when it is
 // compressed.
 type TooLargeError struct {
 	Size       int // of the essence as JSON, in bytes
-	Compressed int // the same when compressed
-	Room       int // that other annotations of the object leave; negative if these are too many already
+	Compressed int // compressed size, in bytes
+	Room       int // bytes that the other annotations leave; negative if they already exceed the limit
 }
 
 // Error implements error.
 func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("the last-handled configuration is too large for annotations: "+
-		"%d bytes, compressed %d, while there is room for %d", e.Size, e.Compressed, e.Room)
+		"%d bytes, %d compressed, but only %d are available", e.Size, e.Compressed, e.Room)
 }
 
 // Load implements [Base].
@@ -97,16 +96,16 @@ func (s *AnnotationBase) Load(_ context.Context, o Object) (essence map[string]a
 	return essence, found, nil
 }
 
-// Save implements [Base]. If it fails, nothing is put into the patch.
+// Save implements [Base]. On error, the patch is not changed.
 func (s *AnnotationBase) Save(_ context.Context, o Object, p Patch, essence map[string]any) error {
 	text, err := encodeEssence(essence, "\n")
 	if err != nil {
-		return fmt.Errorf("write the last-handled configuration: %w", err)
+		return fmt.Errorf("encode the last-handled configuration: %w", err)
 	}
 	a := annotations{prefix: s.Prefix, v1: s.V1}
 	plain, compressed := s.keys(Marked(o))
 	taken := annotationsSize(o, p, append(plain, compressed, s.boundKey(Marked(o)))) + s.boundSize(o)
-	if jsonvalue.Check([]byte(text), jsonvalue.MaxStored) != nil { // Load would not read it
+	if jsonvalue.Check([]byte(text), jsonvalue.MaxStored) != nil { // Load would reject it
 		return &TooLargeError{Size: len(text), Compressed: len(text), Room: min(AnnotationsLimit-taken, jsonvalue.MaxStored)}
 	}
 	if taken+sizeOf(plain, text) <= s.CompressAbove {
@@ -128,16 +127,16 @@ func (s *AnnotationBase) Save(_ context.Context, o Object, p Patch, essence map[
 	return nil
 }
 
-// Clean implements [Base]. The names that are used on ReplicaSets of Deployments
-// are removed, too; see CleanObject.
+// Clean implements [Base]. It also removes the names used on ReplicaSets of Deployments;
+// see CleanObject.
 func (s *AnnotationBase) Clean(essence map[string]any) {
 	plain, compressed := s.keys(false)
 	markedPlain, markedCompressed := s.keys(true)
 	s.clean(essence, slices.Concat(plain, markedPlain, []string{compressed, markedCompressed, s.boundKey(false), s.boundKey(true)}))
 }
 
-// CleanObject implements [ObjectCleaner]: what a Deployment's annotation looks
-// like on its ReplicaSet is not a trace of this storage there, and counts.
+// CleanObject implements [ObjectCleaner]. A Deployment's annotation that Kubernetes copied
+// to a ReplicaSet was not written by this storage for the ReplicaSet, so it stays.
 func (s *AnnotationBase) CleanObject(o Object, essence map[string]any) {
 	plain, compressed := s.keys(Marked(o))
 	s.clean(essence, append(plain, compressed, s.boundKey(Marked(o))))
@@ -159,8 +158,8 @@ func (s *AnnotationBase) Validate() error {
 	return checkKeys(s.Prefix, s.Key, s.V1)
 }
 
-// keys returns the annotations for essences as they are, and the one for those
-// that are compressed. Kopf does not look for the latter under any key.
+// keys returns the annotations for plain essences, and the one for compressed ones. Kopf
+// never reads the latter.
 func (s *AnnotationBase) keys(marked bool) (plain []string, compressed string) {
 	return Keys(s.Prefix, s.Key, marked, s.V1), Keys(s.Prefix, s.Key+"-gz", marked, false)[0]
 }

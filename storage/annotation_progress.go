@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// AnnotationProgress keeps records in annotations of the objects, one for each
-// handler: <prefix>/<id>. Make one with [NewAnnotationProgress], and change the
-// fields before its use.
+// AnnotationProgress stores the records of handlers in annotations of the objects, one
+// for each handler: <prefix>/<id>. Create one by [NewAnnotationProgress], and change the
+// fields only before its first use.
 type AnnotationProgress struct {
-	// Prefix is the domain of the annotations. Operators that handle the same
-	// objects must have different ones.
+	// Prefix is the domain of the annotations. Operators that handle the same objects must
+	// use different prefixes.
 	Prefix string
-	// V1 says to write and read the keys of old versions of Kopf, too, where
-	// they differ. By default on.
+	// V1 also writes and reads the keys of old versions of Kopf, where they differ.
+	// Default: true.
 	V1 bool
-	// Verbose says to write nulls for what is not in a record. By default off.
+	// Verbose writes nulls for the absent fields of a record. Default: false.
 	Verbose bool
 	// TouchKey is the name of the annotation by which Kopf wakes itself; see
-	// [Untoucher]. By default "touch-dummy".
+	// [Untoucher]. Default: "touch-dummy".
 	TouchKey string
 
-	place string // where it was made
+	place string // of the constructor call, for Advice
 }
 
 var (
@@ -34,8 +34,8 @@ var (
 	_ Placed    = (*AnnotationProgress)(nil)
 )
 
-// NewAnnotationProgress returns a storage in annotations of the prefix, with
-// everything else as in Kopf by default.
+// NewAnnotationProgress returns a storage in annotations with the prefix. The other fields
+// have Kopf's defaults.
 func NewAnnotationProgress(prefix string) *AnnotationProgress {
 	return &AnnotationProgress{Prefix: prefix, V1: true, TouchKey: "touch-dummy", place: callerOf()}
 }
@@ -47,7 +47,7 @@ func (s *AnnotationProgress) InStatus() bool { return false }
 func (s *AnnotationProgress) Load(_ context.Context, o Object, ids []string) (map[string]Record, error) {
 	records := make(map[string]Record)
 	if !s.annotations().in(o) {
-		return records, nil // which is so of all new objects
+		return records, nil // as for all new objects
 	}
 	var damaged damage
 	for _, id := range ids {
@@ -55,7 +55,7 @@ func (s *AnnotationProgress) Load(_ context.Context, o Object, ids []string) (ma
 			record, found, err := decodeRecord([]byte(value))
 			if err != nil {
 				damaged.add(id, "the annotation "+key, err)
-				continue // the other key may have it
+				continue // the other key may have a readable one
 			}
 			if found {
 				records[id] = record
@@ -71,7 +71,7 @@ func (s *AnnotationProgress) Load(_ context.Context, o Object, ids []string) (ma
 func (s *AnnotationProgress) Save(_ context.Context, o Object, p Patch, changed map[string]Record, purge []string) error {
 	a := s.annotations()
 	for _, id := range slices.Sorted(maps.Keys(changed)) {
-		if slices.Contains(purge, id) { // nothing of it would stay
+		if slices.Contains(purge, id) { // purge wins, so there is nothing to write
 			a.mark(o, p)
 			continue
 		}
@@ -86,7 +86,7 @@ func (s *AnnotationProgress) Save(_ context.Context, o Object, p Patch, changed 
 	return nil
 }
 
-// Clean implements [Progress]. All annotations of the prefix are removed.
+// Clean implements [Progress]. It removes all annotations with the prefix.
 func (s *AnnotationProgress) Clean(essence map[string]any) {
 	dropAnnotations(essence, func(key string) bool { return strings.HasPrefix(key, s.Prefix+"/") })
 	Tidy(essence)
@@ -106,7 +106,7 @@ func (s *AnnotationProgress) Validate() error {
 	return checkPrefix(s.Prefix)
 }
 
-// CheckID implements [IDChecker]: names of annotations are restricted.
+// CheckID implements [IDChecker], because the names of annotations are restricted.
 func (s *AnnotationProgress) CheckID(id string) error {
 	return checkKeys(s.Prefix, id, s.V1)
 }

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// DefaultPrefix is the domain under which Kopf keeps its annotations.
+// DefaultPrefix is the prefix of Kopf's annotations.
 const DefaultPrefix = "kopf.zalando.org"
 
-// managedMarker is the name of the annotation that tells other operators to
-// ignore all annotations with the same prefix.
+// managedMarker is the name of the annotation that makes other operators ignore all
+// annotations with the same prefix.
 const managedMarker = "kopf-managed"
 
-// annotations reads and writes the annotations of one prefix.
+// annotations reads and writes the annotations with one prefix.
 type annotations struct {
 	prefix string
 	v1     bool
@@ -22,7 +22,7 @@ func (a annotations) keys(o Object, id string) []string {
 	return Keys(a.prefix, id, Marked(o), a.v1)
 }
 
-// values yields the keys that the object has, in their order, with their values.
+// values yields those keys that the object has, in order, with their values.
 func values(o Object, keys []string) iter.Seq2[string, string] {
 	return func(yield func(key, value string) bool) {
 		for _, key := range keys {
@@ -34,12 +34,12 @@ func values(o Object, keys []string) iter.Seq2[string, string] {
 	}
 }
 
-// lookuper is what objects and patches have in common.
+// lookuper is the common part of Object and Patch.
 type lookuper interface {
 	Lookup(path ...string) (value any, found bool)
 }
 
-// in tells whether an object or a patch has any.
+// in reports whether an object or a patch has any annotation with the prefix.
 func (a annotations) in(o lookuper) bool {
 	value, _ := o.Lookup("metadata", "annotations")
 	all, _ := value.(map[string]any)
@@ -59,15 +59,15 @@ func (a annotations) put(o Object, p Patch, keys []string, value string) {
 	a.mark(o, p)
 }
 
-// purge forgets each of the keys on its own.
+// purge removes each of the keys.
 func (a annotations) purge(o Object, p Patch, keys []string) {
 	for _, key := range keys {
 		purge(o, p, "metadata", "annotations", key)
 	}
 }
 
-// mark says on the object that the prefix belongs to an operator. Kopf takes
-// prefixes like its own one for known, though only a few of these really are; see
+// mark adds the marker that the prefix belongs to an operator. Kopf omits it for all
+// prefixes that begin like its own, although it recognizes only a few of them; see
 // [Adviser].
 func (a annotations) mark(o Object, p Patch) {
 	if strings.HasPrefix(a.prefix, "kopf.") {

@@ -18,7 +18,7 @@ func annotating(pairs ...string) storagetest.Patch {
 	return storagetest.Patch{"metadata": map[string]any{"annotations": pairwise(pairs)}}
 }
 
-// pairwise makes an object of keys and values; the value "null" is a null.
+// pairwise returns an object with annotations from keys and values. "null" means a null.
 func pairwise(pairs []string) map[string]any {
 	object := make(map[string]any)
 	for i := 0; i < len(pairs); i += 2 {
@@ -32,7 +32,7 @@ func pairwise(pairs []string) map[string]any {
 
 const zeroRecord = `{"retries":0,"success":false,"failure":false}`
 
-func TestPrefixesOfOthersAreMarkedOnce(t *testing.T) {
+func TestOtherPrefixesGetAMarkerOnce(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		prefix      string
@@ -85,11 +85,11 @@ func TestOldKeysAreReadAndPurged(t *testing.T) {
 
 	s.V1 = false
 	if records, err := s.Load(t.Context(), body, []string{id}); err != nil || len(records) > 0 {
-		t.Errorf("old keys are off: got %v, error %v", records, err)
+		t.Errorf("without old keys: got %v, error %v", records, err)
 	}
 }
 
-func TestUnreadableAnnotationsAreNamed(t *testing.T) {
+func TestErrorsNameUnreadableAnnotations(t *testing.T) {
 	t.Parallel()
 	body := annotated("kopf.zalando.org/id", "oops", "kopf.zalando.org/last-handled-configuration", "oops")
 	_, err := storage.DefaultProgress().Load(t.Context(), body, []string{"id"})
@@ -102,7 +102,7 @@ func TestUnreadableAnnotationsAreNamed(t *testing.T) {
 	}
 }
 
-func TestAnnotationsOfDeploymentsAreNotTakenForOwn(t *testing.T) {
+func TestAnnotationsCopiedFromDeploymentsAreIgnored(t *testing.T) {
 	t.Parallel()
 	body := annotated("my.op/id", `{"retries":1}`, "my.op/last-handled-configuration", `{"of":"the deployment"}`)
 	body["kind"] = "ReplicaSet"

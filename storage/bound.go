@@ -6,18 +6,17 @@ import (
 	"strings"
 )
 
-// boundName is the annotation that binds a base to its object. Its value is the
-// uid of the object, a dot, and 8 hex digits of a hash of the base. Kopf drops it
-// from essences with all annotations of the prefix.
+// boundName is the annotation that binds a base to its object. Its value is the UID of the
+// object, a dot, and 8 hex digits of a hash of the base. Kopf removes it from essences,
+// like all annotations with the prefix.
 const boundName = "gopf.bound"
 
-// CopyDetector is implemented by base storages that keep the base where other
-// clients can copy it along with the object, for example by
-// "kubectl get -o yaml | kubectl create". An operator handles such a copy as a new
-// object; see Settings.Persistence.TrustCopies.
+// CopyDetector is implemented by base storages whose state can be copied together with
+// the object, for example by "kubectl get -o yaml | kubectl create". An operator handles
+// such a copy as a new object; see Settings.Persistence.TrustCopies.
 type CopyDetector interface {
-	// Copied reports whether the base on the object was saved for another object,
-	// and returns the uid of that one.
+	// Copied reports whether the base on the object was saved for another object, and
+	// returns the UID of the other object.
 	Copied(o Object) (uid string, copied bool)
 
 	// Discard is called before anything else is saved for a copy.
@@ -29,9 +28,9 @@ var (
 	_ CopyDetector = multiBase(nil)
 )
 
-// Copied implements [CopyDetector]. A base without the annotation gopf.bound, or
-// with one that was made for another base, is trusted: an operator that does not
-// know the annotation has written it.
+// Copied implements [CopyDetector]. A base without the annotation gopf.bound, or whose
+// annotation belongs to another base, is trusted: it was written by an operator that does
+// not know the annotation.
 func (s *AnnotationBase) Copied(o Object) (uid string, copied bool) {
 	marked := Marked(o)
 	for _, value := range values(o, []string{s.boundKey(marked)}) {
@@ -56,8 +55,8 @@ func (s *AnnotationBase) Discard(o Object, p Patch) {
 	annotations{prefix: s.Prefix, v1: s.V1}.purge(o, p, append(plain, compressed, s.boundKey(marked)))
 }
 
-// bind writes that the base, as it is written, belongs to the object. Objects
-// without a uid do not exist on servers.
+// bind writes the annotation for a base in its stored form. Objects without a UID do not
+// exist on API servers; for them, it removes the annotation.
 func (s *AnnotationBase) bind(o Object, p Patch, base string) {
 	key := s.boundKey(Marked(o))
 	if uid := o.Identity().UID; uid != "" {
@@ -67,7 +66,7 @@ func (s *AnnotationBase) bind(o Object, p Patch, base string) {
 	annotations{prefix: s.Prefix}.purge(o, p, []string{key})
 }
 
-// boundSize is how many bytes the annotation takes.
+// boundSize returns the size of the annotation, in bytes.
 func (s *AnnotationBase) boundSize(o Object) int {
 	if o.Identity().UID == "" {
 		return 0
@@ -79,14 +78,14 @@ func (s *AnnotationBase) boundKey(marked bool) string {
 	return Keys(s.Prefix, boundName, marked, false)[0]
 }
 
-// Bound returns the annotation that tells copies from originals. Its value begins
-// with the uid of the object that it was written for, and a dot.
+// Bound returns the key of the annotation that distinguishes copies from originals. Its
+// value begins with the UID of its object and a dot.
 func (s *AnnotationBase) Bound() (key string) { return s.boundKey(false) }
 
 const hashDigits = 8
 
-// hashOf makes the digits that stand for a base. White space at the end does not
-// count: tools that copy objects may lose it.
+// hashOf returns the hash digits of a base. Trailing white space does not count, because
+// tools that copy objects may drop it.
 func hashOf(base string) string {
 	sum := sha256.Sum256([]byte(strings.TrimRight(base, " \n")))
 	return hex.EncodeToString(sum[:])[:hashDigits]

@@ -15,7 +15,7 @@ func objectOf(uid, kind string, annotations map[string]any) storagetest.Body {
 	}}
 }
 
-func TestCopiesAreToldFromOriginals(t *testing.T) {
+func TestCopiesAreDetected(t *testing.T) {
 	t.Parallel()
 	const prefix = "my.example.com"
 	compressing := storage.NewAnnotationBase(prefix)
@@ -29,17 +29,17 @@ func TestCopiesAreToldFromOriginals(t *testing.T) {
 			value, _ := p.Lookup("metadata", "annotations")
 			stored := value.(map[string]any)
 			if uid, copied := base.Copied(objectOf("one", kind, stored)); copied {
-				t.Errorf("%s %s: the original is a copy of %s", name, kind, uid)
+				t.Errorf("%s %s: the original was reported as a copy of %s", name, kind, uid)
 			}
 			twin := objectOf("two", kind, stored)
 			if uid, copied := base.Copied(twin); !copied || uid != "one" {
-				t.Errorf("%s %s: the copy is not told: %q, %v, %v", name, kind, uid, copied, stored)
+				t.Errorf("%s %s: the copy was not detected: %q, %v, %v", name, kind, uid, copied, stored)
 			}
-			for key, value := range stored { // another tool may lose the line break
+			for key, value := range stored { // another tool may drop the line break
 				stored[key] = strings.TrimSpace(value.(string))
 			}
 			if _, copied := base.Copied(twin); !copied {
-				t.Errorf("%s %s: the copy without a line break is not told", name, kind)
+				t.Errorf("%s %s: the copy without a line break was not detected", name, kind)
 			}
 			discard := storagetest.Patch{}
 			base.Discard(twin, discard)
@@ -52,15 +52,15 @@ func TestCopiesAreToldFromOriginals(t *testing.T) {
 				}
 			}
 			if _, copied := base.Copied(twin); copied {
-				t.Errorf("%s %s: a base of another operator is not trusted", name, kind)
+				t.Errorf("%s %s: a base of another operator was not trusted", name, kind)
 			}
 		}
 	}
 }
 
-// A Deployment's annotations are copied to its ReplicaSets by Kubernetes. They
-// say nothing about those.
-func TestAReplicaSetIsNoCopyOfItsDeployment(t *testing.T) {
+// Kubernetes copies a Deployment's annotations to its ReplicaSets. They do not apply to
+// the ReplicaSets.
+func TestAReplicaSetIsNotACopyOfItsDeployment(t *testing.T) {
 	t.Parallel()
 	base := storage.NewAnnotationBase(storage.DefaultPrefix)
 	p := storagetest.Patch{}
@@ -69,11 +69,11 @@ func TestAReplicaSetIsNoCopyOfItsDeployment(t *testing.T) {
 	}
 	value, _ := p.Lookup("metadata", "annotations")
 	if uid, copied := base.Copied(objectOf("two", "ReplicaSet", value.(map[string]any))); copied {
-		t.Errorf("it is a copy of %s", uid)
+		t.Errorf("reported as a copy of %s", uid)
 	}
 }
 
-func TestBindingsCountForTheLimit(t *testing.T) {
+func TestBindingsCountTowardsTheLimit(t *testing.T) {
 	t.Parallel()
 	base := storage.NewAnnotationBase(storage.DefaultPrefix)
 	size := func(filler int) (int, storagetest.Patch) {

@@ -26,13 +26,13 @@ func packed(t *testing.T, text string) string {
 	return base64.StdEncoding.EncodeToString(b.Bytes())
 }
 
-// annotation is an object with one annotation.
+// annotation returns an object with one annotation.
 func annotation(key, value string) storagetest.Body {
 	return storagetest.Body{"metadata": map[string]any{"annotations": map[string]any{"x.dev/" + key: value}}}
 }
 
-// Not parallel: it counts what the process allocates.
-func TestBombsCountAsMalformed(t *testing.T) {
+// Not parallel, because it measures the allocations of the process.
+func TestDecompressionBombsAreMalformed(t *testing.T) {
 	base := storage.NewAnnotationBase("x.dev")
 	for name, text := range map[string]string{
 		"zeros":   `{"a":[` + strings.Repeat("0,", 8<<20) + `0]}`,
@@ -72,7 +72,7 @@ func TestBombsCountAsMalformed(t *testing.T) {
 			}
 			limit := uint64(16 << 20)
 			if way != "compressed base" {
-				limit += 4 * uint64(len(text)) // it is copied
+				limit += 4 * uint64(len(text)) // the text is copied
 			}
 			if took := after.TotalAlloc - before.TotalAlloc; took > limit {
 				t.Errorf("%s as a %s of %d bytes: %d bytes allocated", name, way, len(zipped), took)
@@ -92,15 +92,15 @@ func TestTooManySubHandlersAreMalformed(t *testing.T) {
 	}
 }
 
-// What Save accepts is read again.
-func TestEssencesBeyondTheBoundsAreNotSaved(t *testing.T) {
+// Load accepts everything that Save accepts.
+func TestEssencesAboveTheLimitsAreNotSaved(t *testing.T) {
 	t.Parallel()
 	deep := map[string]any{}
 	for range 1_000 {
 		deep = map[string]any{"a": deep}
 	}
 	for name, essence := range map[string]map[string]any{
-		"long": {"text": strings.Repeat("ж", 400_000)}, // six bytes each
+		"long": {"text": strings.Repeat("ж", 400_000)}, // six bytes each when escaped
 		"wide": {"list": make([]any, 300_000)},
 		"deep": deep,
 	} {

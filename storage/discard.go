@@ -1,10 +1,10 @@
 package storage
 
-// Discarder is implemented by base storages that can remove the base from an
-// object. The operator does so for copies of other objects, and while an object is
-// being deleted if otherwise there is no space for the records of its handlers.
+// Discarder is implemented by base storages that can remove the base from an object. The
+// operator does so for copies of other objects. It also does so while an object is being
+// deleted, if the records of its handlers need the space.
 type Discarder interface {
-	// Discard adds to the patch the removal of the base, if the object has one.
+	// Discard adds the removal of the base to the patch, if the object has one.
 	Discard(o Object, p Patch)
 }
 

@@ -12,17 +12,16 @@ import (
 	"gopf.dev/gopf/internal/jsonvalue"
 )
 
-// EncodeEssence writes an essence as JSON in the very bytes that Kopf writes for
-// objects whose keys arrive sorted, which those of custom resources do: compact,
-// in ASCII only, keys sorted, but metadata and then status at the end, as Kopf
-// takes these in last, and in metadata labels and then annotations first.
+// EncodeEssence encodes an essence as JSON, in the same bytes as Kopf does for objects
+// whose keys arrive sorted, such as custom resources. The JSON is compact and in ASCII.
+// Keys are sorted, with two exceptions: metadata and status come last, and within metadata,
+// labels and annotations come first.
 //
-// Nothing depends on the bytes being the same, but that neither framework sees
-// a difference in what the other has written is easier to trust when there is
-// none.
+// Nothing depends on identical bytes. But if they are identical, neither framework can see
+// a difference in an essence that the other one wrote.
 func EncodeEssence(essence map[string]any) (string, error) { return encodeEssence(essence, "") }
 
-// encodeEssence adds an ending to the text, which is costly to do afterwards.
+// encodeEssence is EncodeEssence with a suffix. Appending it later would copy the text.
 func encodeEssence(essence map[string]any, ending string) (string, error) {
 	buf := buffers.Get().(*[]byte)
 	b, err := appendEssence((*buf)[:0], essence)
@@ -34,7 +33,7 @@ func encodeEssence(essence map[string]any, ending string) (string, error) {
 	return text, err
 }
 
-// buffers are used again: most of what is encoded is of the same size.
+// buffers are reused, because most essences have about the same size.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 const maxKeptBuffer = 64 << 10
@@ -50,11 +49,11 @@ func appendEssence(b []byte, essence map[string]any) ([]byte, error) {
 	})
 }
 
-// DecodeEssence reads an essence from JSON, with any white space around it. A
-// null is not found. Integers become int64, other numbers float64. An integer
-// beyond int64 becomes a [json.Number] unless a float64 has the same digits.
+// DecodeEssence decodes an essence from JSON, ignoring white space around it. It returns
+// found false for null. Integers become int64, other numbers float64. An integer beyond
+// int64 becomes a [json.Number] unless a float64 has the same digits.
 //
-// It fails before anything is decoded if the text has more than 2 MiB, 1,000
+// It returns an error, without decoding anything, if the text has more than 2 MiB, 1,000
 // levels or 262,144 values. No object has such an essence.
 func DecodeEssence(text string) (essence map[string]any, found bool, err error) {
 	raw := []byte(text)
@@ -65,7 +64,7 @@ func DecodeEssence(text string) (essence map[string]any, found bool, err error) 
 	return essence, essence != nil, err
 }
 
-// sortedBut lists the keys of an object except for the given ones.
+// sortedBut returns the sorted keys of an object, except for the given ones.
 func sortedBut(object map[string]any, except ...string) []string {
 	return slices.DeleteFunc(sortedKeys(object), func(key string) bool {
 		return slices.Contains(except, key)
@@ -81,7 +80,7 @@ func sortedKeys[V any](object map[string]V) []string {
 	return keys
 }
 
-// appendObject writes those of the keys that the object has, in their order.
+// appendObject appends the given keys of an object, in this order, if they exist.
 func appendObject(
 	b []byte, object map[string]any, keys []string, member func(b []byte, key string, value any) ([]byte, error),
 ) ([]byte, error) {
@@ -129,7 +128,7 @@ func appendValue(b []byte, value any) ([]byte, error) {
 	case []any:
 		return appendList(b, value)
 	}
-	// Anything else comes from Go code, not from JSON: it is made so first.
+	// Other types come from Go code, not from JSON. Convert them first.
 	plain, err := jsonvalue.Of(value)
 	if err != nil {
 		return nil, err
@@ -151,19 +150,18 @@ func appendList(b []byte, list []any) ([]byte, error) {
 	return append(b, ']'), nil
 }
 
-// appendFloat writes whole numbers as integers: so the API server does, and so
-// Kopf reads and writes them.
+// appendFloat writes whole numbers as integers, like the API server and Kopf.
 func appendFloat(b []byte, f float64) ([]byte, error) {
 	switch {
 	case math.IsNaN(f) || math.IsInf(f, 0):
-		return nil, fmt.Errorf("%v cannot be written as JSON", f)
+		return nil, fmt.Errorf("%v cannot be encoded as JSON", f)
 	case f == math.Trunc(f) && math.Abs(f) < 1e21:
 		return strconv.AppendFloat(b, f, 'f', -1, 64), nil
 	}
 	return appendPythonFloat(b, f), nil
 }
 
-// appendNumber writes integers as they are, others as Python does.
+// appendNumber writes integers unchanged, and other numbers like Python.
 func appendNumber(b []byte, n json.Number) []byte {
 	f, err := n.Float64()
 	if err != nil || !strings.ContainsAny(n.String(), ".eE") {
@@ -183,8 +181,8 @@ func appendPythonFloat(b []byte, f float64) []byte {
 	return b
 }
 
-// appendString escapes everything outside of printable ASCII, in pairs of
-// surrogates where needed, and nothing else that need not be.
+// appendString escapes everything outside of printable ASCII, as surrogate pairs where
+// needed, and nothing else unnecessarily.
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	if isPlain(s) {
@@ -217,7 +215,7 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// isPlain tells whether nothing in a text needs to be escaped.
+// isPlain reports whether the text needs no escaping.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {

@@ -12,7 +12,7 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-func TestEssencesAreWrittenAsKopfDoes(t *testing.T) {
+func TestEssencesAreEncodedLikeInKopf(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		essence map[string]any
@@ -58,18 +58,18 @@ func TestEssencesAreWrittenAsKopfDoes(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoJSONIsNotWritten(t *testing.T) {
+func TestValuesThatAreNotJSONAreErrors(t *testing.T) {
 	t.Parallel()
 	for _, value := range []any{math.NaN(), math.Inf(1), func() {}, make(chan int), []any{math.NaN()}} {
 		if got, err := storage.EncodeEssence(map[string]any{"spec": map[string]any{"x": value}}); err == nil {
 			t.Errorf("%T: got %s, want an error", value, got)
 		} else if !strings.HasPrefix(err.Error(), "spec: x: ") {
-			t.Errorf("%T: the error does not say where: %v", value, err)
+			t.Errorf("%T: the error does not name the path: %v", value, err)
 		}
 	}
 }
 
-func TestEssencesAreReadWithTheirNumbers(t *testing.T) {
+func TestDecodedEssencesKeepTheirNumbers(t *testing.T) {
 	t.Parallel()
 	got, found, err := storage.DecodeEssence("\n " + `{"i": 9007199254740993, "f": 1.5, "e": 1e3, "b": 123456789012345678901234567890, "l": [1, {"x": -1}], "n": null}` + " \n")
 	if err != nil || !found {

@@ -14,11 +14,11 @@ import (
 	"gopf.dev/gopf/storage/storagetest"
 )
 
-// Files keeps everything in a folder instead of on the objects: one file for
-// each object, named by its uid. A storage in a database looks much the same.
+// Files stores everything in a folder instead of on the objects: one file per object,
+// named by its UID. A storage in a database looks much the same.
 type Files struct{ Folder string }
 
-// FileProgress and FileBase are two views at such folders.
+// FileProgress and FileBase are two views of such folders.
 type (
 	FileProgress struct{ Files }
 	FileBase     struct{ Files }
@@ -76,7 +76,7 @@ func (f FileProgress) Save(_ context.Context, o storage.Object, _ storage.Patch,
 	return f.write(o, all)
 }
 
-// Clean has nothing to do: the objects themselves are left alone.
+// Clean does nothing, because nothing is stored on the objects.
 func (FileProgress) Clean(map[string]any) {}
 
 func (f FileBase) Load(_ context.Context, o storage.Object) (map[string]any, bool, error) {
@@ -95,10 +95,10 @@ func (f FileBase) Save(_ context.Context, o storage.Object, _ storage.Patch, ess
 	return f.write(o, text)
 }
 
-// Clean has nothing to do: the objects themselves are left alone.
+// Clean does nothing, because nothing is stored on the objects.
 func (FileBase) Clean(map[string]any) {}
 
-func TestStoragesOfUsersConform(t *testing.T) {
+func TestTheExampleStoragesConform(t *testing.T) {
 	t.Parallel()
 	t.Run("progress", func(t *testing.T) {
 		t.Parallel()
@@ -111,8 +111,8 @@ func TestStoragesOfUsersConform(t *testing.T) {
 }
 
 func ExampleMultiProgress() {
-	// Moving from Kopf's annotations into files: both are read, files first, and
-	// nothing new is written to the objects.
+	// A move from Kopf's annotations to files: both are read, files first, and nothing new
+	// is written to the objects.
 	folder, err := os.MkdirTemp("", "progress")
 	if err != nil {
 		fmt.Println(err)

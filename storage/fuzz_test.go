@@ -11,7 +11,7 @@ import (
 	"gopf.dev/gopf/storage/storagetest"
 )
 
-// An essence that can be read is written and read again without a difference.
+// A readable essence does not change when it is written and read again.
 func FuzzEssence(f *testing.F) {
 	for _, s := range []string{
 		``, `null`, `{}`, `[]`, `{"spec":{"a":[1,1.5,1e300,1e-7,null,true,"ж😀\u0000"]},"metadata":{"labels":{"a":"b"},"annotations":{}}}`,
@@ -35,7 +35,7 @@ func FuzzEssence(f *testing.F) {
 	})
 }
 
-// A record is read or malformed, and written again without a difference.
+// A record is readable or malformed. A readable one does not change when it is written.
 func FuzzRecord(f *testing.F) {
 	for _, s := range []string{
 		``, `null`, `{}`, `{"started":"2026-01-01T00:00:00.000001+00:00","retries":3,"success":true,"message":"x","subrefs":["a"],"delayed":"2026-01-01","delay":"1.5/3"}`,
@@ -60,7 +60,7 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// A compressed base is read or malformed.
+// A compressed base is readable or malformed.
 func FuzzCompressedBase(f *testing.F) {
 	for _, s := range []string{``, `x`, `H4sIAAAAAAAC/6quBQQAAP//Q7+mowIAAAA=`, `H4sIAAAAAAAC/6quBQQ`, "H4sI\n"} {
 		f.Add(s)
@@ -78,8 +78,8 @@ func FuzzCompressedBase(f *testing.F) {
 	})
 }
 
-// A timestamp that can be read is written and read again as the same moment, if it
-// is within the years that have four digits.
+// A readable timestamp does not change when it is written and read again, if its year has
+// four digits.
 func FuzzTime(f *testing.F) {
 	for _, s := range []string{``, `2026`, `2026-01-01T00:00:00.000001+00:00`, `20260101T000000Z`, `0000-01-01T00:00:00+23:59`, `9999-12-31T23:59:59.9999999-23:59`, `2026-02-30`} {
 		f.Add(s)

@@ -11,23 +11,22 @@ import (
 )
 
 const (
-	// nameLimit is how many characters Kubernetes allows after the slash.
+	// nameLimit is the maximum length of an annotation name after the slash.
 	nameLimit = 63
 
-	// ownedMark is added to the names on ReplicaSets of Deployments: Kubernetes
-	// copies annotations of a Deployment there, and they must not be taken for
-	// those of the ReplicaSet.
+	// ownedMark is a suffix of names on ReplicaSets of Deployments. Kubernetes copies the
+	// annotations of a Deployment to its ReplicaSets; they must not be mistaken for those
+	// of the ReplicaSet.
 	ownedMark = "-ofDRS"
 )
 
-// Keys returns the annotation keys under which something is kept by its id, in
-// the order in which they are read; all of them are written and purged.
+// Keys returns the annotation keys for an id, in the order in which they are read. All of
+// them are written and purged.
 //
-// The first key is of the current form, with up to 63 characters after the
-// slash. If v1 is on and makes a difference, the second one is of the form in
-// which old versions of Kopf counted the prefix in. In both, ids that are too
-// long are cut and get a hash instead. Marked says that the object is a
-// ReplicaSet of a Deployment; see [Marked].
+// The first key has the current form, with up to 63 characters after the slash. If v1 is
+// true and the result differs, the second key has the form of old versions of Kopf, which
+// also counted the prefix. In both forms, an id that is too long is cut and gets a hash.
+// marked means that the object is a ReplicaSet of a Deployment; see [Marked].
 func Keys(prefix, id string, marked, v1 bool) []string {
 	if marked {
 		id += ownedMark
@@ -42,8 +41,8 @@ func Keys(prefix, id string, marked, v1 bool) []string {
 	return keys
 }
 
-// Marked tells whether names on the object are marked as those of a ReplicaSet
-// that belongs to a Deployment.
+// Marked reports whether the object is a ReplicaSet that belongs to a Deployment. Its
+// annotation names then get a suffix.
 func Marked(o Object) bool {
 	if o.Identity().Kind != "ReplicaSet" {
 		return false
@@ -58,19 +57,19 @@ func Marked(o Object) bool {
 	return false
 }
 
-// Suffix returns the seven characters that stand for the part of a name which
-// was cut off: a dash and a hash of the whole.
+// Suffix returns the seven characters that replace the end of a name that is too long: a
+// dash and a hash of the whole name.
 func Suffix(name string) string {
 	hash, err := blake2b.New(4, nil)
 	if err != nil {
-		panic(err) // only for sizes and keys out of range, and these are constant
+		panic(err) // impossible: the size and the key are constants
 	}
 	hash.Write([]byte(name))
 	return "-" + hashReplacer.Replace(base64.RawStdEncoding.EncodeToString(hash.Sum(nil)))
 }
 
-// nameV2 hashes the id as it is, nameV1 what is left of it after replacing: the
-// suffixes differ if there was something to replace.
+// nameV2 hashes the original id, nameV1 the id after replacements. The suffixes differ if
+// there was something to replace.
 func nameV2(id string) string {
 	name := nameReplacer.Replace(id)
 	if utf8.RuneCountInString(name) <= nameLimit {
@@ -89,19 +88,19 @@ func nameV1(prefix, id string) string {
 	runes, suffix := []rune(name), Suffix(name)
 	kept := room - len(suffix)
 	if kept < 0 {
-		// Kopf cuts with Python's negative indices, which count from the end. Its
-		// operators look for exactly such names.
+		// Kopf uses Python's negative indices here, which count from the end. Its operators
+		// look for exactly these names.
 		kept = max(0, len(runes)+kept)
 	}
 	return string(runes[:min(kept, len(runes))]) + suffix
 }
 
-// checkKeys tells why the API server would refuse the keys of the id.
+// checkKeys returns an error if the API server would reject the keys of the id.
 func checkKeys(prefix, id string, v1 bool) error {
 	for _, marked := range []bool{false, true} {
 		for _, key := range Keys(prefix, id, marked, v1) {
 			if name := strings.TrimPrefix(key, prefix+"/"); !validName.MatchString(name) {
-				return fmt.Errorf("id %q cannot be kept in annotations: %q is not a valid name: "+
+				return fmt.Errorf("id %q cannot be stored in annotations: %q is not a valid name: "+
 					"it must consist of letters, digits, '-', '_', '.', and begin and end with a letter or a digit", id, name)
 			}
 		}
@@ -111,7 +110,7 @@ func checkKeys(prefix, id string, v1 bool) error {
 
 func checkPrefix(prefix string) error {
 	if prefix == "" || strings.Contains(prefix, "/") {
-		return fmt.Errorf("%q cannot be the prefix of annotations: it must be a domain name", prefix)
+		return fmt.Errorf("invalid annotation prefix %q: it must be a domain name", prefix)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"gopf.dev/gopf/storage/storagetest"
 )
 
-func TestKeysOfAnnotations(t *testing.T) {
+func TestAnnotationKeys(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 64)
 	cases := map[string]struct {
@@ -88,7 +88,7 @@ func TestIDsAreCheckedForAnnotations(t *testing.T) {
 		"-dash":                        false,
 		"create/":                      false,
 		"<locals>":                     false,
-		strings.Repeat("x", 100) + "é": true, // it is cut off
+		strings.Repeat("x", 100) + "é": true, // the last character is cut off
 	} {
 		if err := s.CheckID(id); (err == nil) != valid {
 			t.Errorf("CheckID(%q): error %v, want one: %v", id, err, !valid)
@@ -96,7 +96,7 @@ func TestIDsAreCheckedForAnnotations(t *testing.T) {
 	}
 }
 
-func TestWrongPrefixesAreReported(t *testing.T) {
+func TestInvalidPrefixesAreErrors(t *testing.T) {
 	t.Parallel()
 	badKey := storage.NewAnnotationBase("example.com")
 	badKey.Key = "with space"

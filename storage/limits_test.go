@@ -7,7 +7,7 @@ import (
 	"gopf.dev/gopf/internal/jsonvalue"
 )
 
-func TestNoMoreIsDecompressedThanTheLimit(t *testing.T) {
+func TestDecompressionIsLimited(t *testing.T) {
 	for size, fits := range map[int]bool{jsonvalue.MaxStored: true, jsonvalue.MaxStored + 1: false} {
 		packed, err := compress(strings.Repeat("x", size))
 		if err != nil {
@@ -37,7 +37,7 @@ func TestProgressIsInTheStatusIfItsFieldIs(t *testing.T) {
 	}
 }
 
-func TestAdviceNamesThePlaceOfTheMistake(t *testing.T) {
+func TestAdviceNamesTheLineOfTheConstructor(t *testing.T) {
 	advice := NewAnnotationProgress("kopf.example.com").Advice()
 	if len(advice) != 1 || !strings.HasPrefix(advice[0], "storage/limits_test.go:") {
 		t.Errorf("got %q", advice)

@@ -6,30 +6,30 @@ import (
 	"strings"
 )
 
-// MalformedError reports state on an object that no operator can have written: it
-// was damaged by another client. Damaged state counts as absent, with a warning in
-// the log; it never holds up the object.
+// MalformedError reports state on an object that no operator can have written: another
+// client damaged it. Damaged state counts as absent, with a warning in the log. It never
+// blocks the object.
 //
-// [Progress].Load returns it together with the records that it could read.
-// [Base].Load returns it alone.
+// [Progress].Load returns it together with all readable records. [Base].Load returns it
+// alone.
 type MalformedError struct {
 	Where string   // for example "the annotation kopf.zalando.org/create_fn"
-	IDs   []string // the ids of the records that cannot be read, sorted; nil for a base
+	IDs   []string // ids of the unreadable records, sorted; nil means a base
 	Err   error
 }
 
 // Error implements error.
 func (e *MalformedError) Error() string {
-	return "what is stored in " + e.Where + " is malformed: " + e.Err.Error()
+	return "malformed state in " + e.Where + ": " + e.Err.Error()
 }
 
 // Unwrap returns the cause.
 func (e *MalformedError) Unwrap() error { return e.Err }
 
-// damage collects the records that cannot be read, by their ids.
+// damage collects the unreadable records by id.
 type damage map[string]*MalformedError
 
-// add notes a record that cannot be read.
+// add adds an unreadable record.
 func (d *damage) add(id, where string, err error) {
 	d.join(&MalformedError{Where: where, IDs: []string{id}, Err: err})
 }
@@ -43,7 +43,7 @@ func (d *damage) join(e *MalformedError) {
 	}
 }
 
-// err returns one error for all of them; nil if there are none.
+// err returns one error for all records. It returns nil if there are none.
 func (d damage) err() error {
 	var all MalformedError
 	var where []string

@@ -7,44 +7,44 @@ import (
 	"slices"
 )
 
-// DefaultProgress returns the storage that Kopf has by default: records are kept
-// in annotations, and those that its older versions have left in the status
-// are still found, and purged in their time.
+// DefaultProgress returns Kopf's default storage of progress: records are stored in
+// annotations. Records that older versions of Kopf left in the status are read, and purged
+// when their handling ends.
 func DefaultProgress() Progress {
 	return SmartProgress(NewAnnotationProgress(DefaultPrefix), NewStatusProgress(DefaultName))
 }
 
-// DefaultBase returns the storage that Kopf has by default: in an annotation.
+// DefaultBase returns Kopf's default storage of the base: an annotation.
 func DefaultBase() Base {
 	return NewAnnotationBase(DefaultPrefix)
 }
 
-// SmartProgress keeps records in annotations; what is in the status is found
-// and purged, but nothing is added to it.
+// SmartProgress stores records in annotations. It also reads and purges records in the
+// status, but writes none there.
 func SmartProgress(annotations *AnnotationProgress, status *StatusProgress) Progress {
 	return MultiProgress(annotations, RetiredProgress(status))
 }
 
-// MultiProgress keeps records in all of the storages and takes each of them
-// from the first one that has it.
+// MultiProgress stores records in all of the storages, and reads each record from the
+// first storage that has it.
 //
-// To move from one storage to another: first run with the new and the old one,
-// in this order, until no handling is left that began before; then with the
-// new one alone. With the old one in [RetiredProgress], nothing more is written
-// into it in the meantime, but then there is no way back.
+// To move from one storage to another, first run with the new and the old one, in this
+// order, until all handlings that began before are complete. Then run with the new one
+// alone. With the old one in [RetiredProgress], nothing is written to it meanwhile, but
+// then you cannot go back.
 func MultiProgress(storages ...Progress) Progress {
 	return multiProgress(storages)
 }
 
-// RetiredProgress is a storage that is not used any more: its records are found,
-// purged, and cleaned off, but no new ones are kept there.
+// RetiredProgress wraps a storage that is being phased out: its records are read, purged
+// and cleaned, but no new ones are written.
 func RetiredProgress(storage Progress) Progress {
 	return retiredProgress{storage}
 }
 
-// MultiBase keeps essences in all of the storages and takes them from the first
-// one that has any. To move from one storage to another, run with the new and
-// the old one, in this order, until all objects have been handled.
+// MultiBase stores essences in all of the storages, and reads them from the first storage
+// that has one. To move from one storage to another, run with the new and the old one, in
+// this order, until all objects have been handled.
 func MultiBase(storages ...Base) Base {
 	return multiBase(storages)
 }
@@ -71,7 +71,7 @@ func (m multiProgress) Load(ctx context.Context, o Object, ids []string) (map[st
 		}
 		maps.Copy(records, found)
 	}
-	maps.DeleteFunc(damaged, func(id string, _ *MalformedError) bool { // another storage has it
+	maps.DeleteFunc(damaged, func(id string, _ *MalformedError) bool { // another storage has a readable one
 		_, found := records[id]
 		return found
 	})

@@ -30,7 +30,7 @@ func TestRecordsOfOldVersionsAreFoundInTheStatus(t *testing.T) {
 	}
 }
 
-func TestNothingIsAddedToTheStatusButMuchIsPurged(t *testing.T) {
+func TestRecordsInTheStatusAreOnlyPurged(t *testing.T) {
 	t.Parallel()
 	body := inStatus(storagetest.Body{}, "old", map[string]any{"retries": int64(3)})
 	patch := storagetest.Patch{}
@@ -45,7 +45,7 @@ func TestNothingIsAddedToTheStatusButMuchIsPurged(t *testing.T) {
 	}
 }
 
-func TestAStatusThatIsNoObjectHasNoRecords(t *testing.T) {
+func TestAStatusThatIsNotAnObjectHasNoRecords(t *testing.T) {
 	t.Parallel()
 	body := storagetest.Body{"status": "oops"}
 	if records, err := storage.DefaultProgress().Load(t.Context(), body, []string{"id"}); err != nil || len(records) > 0 {
@@ -58,9 +58,9 @@ func TestAStatusThatIsNoObjectHasNoRecords(t *testing.T) {
 	}
 }
 
-func TestALaterStorageIsNotAskedForWhatIsFound(t *testing.T) {
+func TestLaterStoragesAreNotReadForFoundRecords(t *testing.T) {
 	t.Parallel()
-	// The record in the status is broken, but nobody needs it.
+	// The record in the status is damaged, but it is not needed.
 	body := inStatus(annotated("kopf.zalando.org/id", `{"retries":1}`), "id", map[string]any{"retries": "many"})
 	records, err := storage.DefaultProgress().Load(t.Context(), body, []string{"id"})
 	if err != nil || records["id"].Retries != 1 {
@@ -87,7 +87,7 @@ func TestBasesMoveFromOneStorageToAnother(t *testing.T) {
 	}
 }
 
-func TestAStatusWithSomethingElseIsAnError(t *testing.T) {
+func TestAMalformedStatusIsAnError(t *testing.T) {
 	t.Parallel()
 	s := storage.NewStatusBase("kopf")
 	for name, value := range map[string]any{"number": int64(1), "broken": "oops", "list": "[]"} {
@@ -123,7 +123,7 @@ func (brokenBase) Save(context.Context, storage.Object, storage.Patch, map[strin
 	return errDown
 }
 
-func TestOneBrokenStorageStopsAll(t *testing.T) {
+func TestTheErrorOfOneStorageIsReturned(t *testing.T) {
 	t.Parallel()
 	progress := storage.MultiProgress(storage.DefaultProgress(), storage.RetiredProgress(broken{}))
 	if _, err := progress.Load(t.Context(), storagetest.Body{}, []string{"id"}); !errors.Is(err, errDown) {
@@ -141,7 +141,7 @@ func TestOneBrokenStorageStopsAll(t *testing.T) {
 	}
 }
 
-func TestADamagedRecordIsTakenFromTheNextStorage(t *testing.T) {
+func TestADamagedRecordIsReadFromTheNextStorage(t *testing.T) {
 	t.Parallel()
 	first, second := storage.NewStatusProgress("first"), storage.NewStatusProgress("second")
 	both := storage.MultiProgress(first, second)

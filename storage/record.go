@@ -12,44 +12,41 @@ import (
 	"gopf.dev/gopf/internal/jsonvalue"
 )
 
-// Record is what is remembered about one handler of one object, or about one of
-// its sub-handlers, while a change is being handled. Moments are kept to the
-// microsecond.
+// Record is the stored progress of one handler or sub-handler for one object, while a
+// change is being handled. Times have a resolution of one microsecond.
 type Record struct {
-	// Started is when the handler was selected for the first time, which may be
-	// before it was called. It is zero only in records of other origin.
+	// Started is the time of the first selection, which may be before the first call.
+	// It is zero only in records of other tools.
 	Started time.Time
-	// Stopped is when the handler succeeded or failed for good; zero before that.
+	// Stopped is the time of the final success or failure. Zero means not yet.
 	Stopped time.Time
-	// Delayed is when the handler may be called again at the earliest; zero if
-	// at once.
+	// Delayed is the earliest time of the next call. Zero means immediately.
 	Delayed time.Time
-	// Delay is the length of the delay that ends at Delayed, to the microsecond. A
-	// process whose clock differs from that of the writer waits no longer than this
-	// after it has read the record. 0 means unknown, as in records of Kopf, which
-	// ignores it.
+	// Delay is the length of the delay that ends at Delayed. A process whose clock differs
+	// from that of the writer waits no longer than this after it has read the record. 0
+	// means unknown, as in records of Kopf, which ignores this field.
 	Delay time.Duration
-	// Purpose is the reason why the handler runs: create, update, delete or
-	// resume. It is empty in records of other origin: those suit every reason.
+	// Purpose is the reason of the call: create, update, delete or resume. It is empty in
+	// records of other tools, which then match every reason.
 	Purpose string
-	// Retries is how many attempts were made.
+	// Retries is the number of attempts made so far.
 	Retries int
-	// Success says that the handler is done.
+	// Success reports that the handler succeeded.
 	Success bool
-	// Failure says that the handler was given up.
+	// Failure reports that the handler failed finally and will not be retried.
 	Failure bool
-	// Message is the text of the last error, possibly empty; nil if there was none.
+	// Message is the text of the last error, possibly empty. nil means no error.
 	Message *string
-	// Subrefs are the ids of all sub-handlers ever seen, on all levels below, sorted.
+	// Subrefs are the ids of all sub-handlers ever seen, on all levels, sorted.
 	Subrefs []string
 }
 
-// Finished tells whether the handler is not to be called any more.
+// Finished reports whether the handler succeeded or failed finally.
 func (r Record) Finished() bool {
 	return r.Success || r.Failure
 }
 
-// Equal tells whether both are written in the same way.
+// Equal reports whether both records are encoded in the same way.
 func (r Record) Equal(other Record) bool {
 	return sameTime(r.Started, other.Started) &&
 		sameTime(r.Stopped, other.Stopped) &&
@@ -68,10 +65,10 @@ func sameTime(a, b time.Time) bool {
 	return a.Truncate(time.Microsecond).Equal(b.Truncate(time.Microsecond))
 }
 
-// delay returns the length of the delay as it is written: in seconds, with the
-// number of attempts after which it was asked for. Kopf leaves the key as it is
-// where it merges its records into the status: then the numbers differ, and the
-// delay is known to be outdated. It returns "" if there is none.
+// delay returns the encoded length of the delay: in seconds, plus the number of attempts
+// after which it was requested. When Kopf merges its records into the status, it keeps
+// this unknown key. The numbers of attempts then differ, which shows that the delay is
+// outdated. It returns "" without a delay.
 func (r Record) delay() string {
 	d := r.Delay.Truncate(time.Microsecond)
 	if d <= 0 || r.Delayed.IsZero() {
@@ -80,8 +77,8 @@ func (r Record) delay() string {
 	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "/" + strconv.Itoa(r.Retries)
 }
 
-// parseDelay reads the length of the delay. Anything but what [Record.delay]
-// writes for so many attempts counts as unknown.
+// parseDelay parses the length of the delay. Everything except the output of
+// [Record.delay] for this number of attempts counts as unknown.
 func parseDelay(text string, retries int) time.Duration {
 	length, attempts, _ := strings.Cut(text, "/")
 	seconds, err := strconv.ParseFloat(length, 64)
@@ -91,11 +88,11 @@ func parseDelay(text string, retries int) time.Duration {
 	return time.Duration(math.Round(seconds*1e6)) * time.Microsecond
 }
 
-// maxDelay is the longest delay that is read: a century.
+// maxDelay is the longest delay that is accepted: a century.
 const maxDelay = 100 * 365 * 24 * time.Hour
 
-// Encode writes the record as Kopf does, in its order of fields. What is not
-// there is omitted, or written as null if verbose.
+// Encode returns the record as JSON, with the fields in Kopf's order. Absent fields are
+// omitted, or written as null if verbose is true.
 func (r Record) Encode(verbose bool) string {
 	b := []byte{'{'}
 	for _, field := range r.fields() {
@@ -116,33 +113,32 @@ func (r Record) Encode(verbose bool) string {
 		case int64:
 			b = strconv.AppendInt(b, value, 10)
 		case []any:
-			b, _ = appendList(b, value) // strings only: nothing to go wrong
+			b, _ = appendList(b, value) // only strings, so there is no error
 		}
 	}
 	return string(append(b, '}'))
 }
 
-// Fields returns the record as a JSON object with all fields, those that are not
-// there as nulls: in a merge patch these delete what was there before.
+// Fields returns the record as a JSON object with all fields. Absent fields are nil, which
+// deletes their former values in a merge patch.
 func (r Record) Fields() map[string]any {
 	fields := make(map[string]any, 10)
 	for _, field := range r.fields() {
 		if field.name == delayKey && field.value == nil {
-			continue // what is left of an earlier one is known to be outdated
+			continue // an earlier one is recognized as outdated
 		}
 		fields[field.name] = field.value
 	}
 	return fields
 }
 
-// MarshalJSON is [Record.Encode] without nulls, for storages that write JSON by
-// the means of the standard library.
+// MarshalJSON implements json.Marshaler by [Record.Encode] without nulls.
 func (r Record) MarshalJSON() ([]byte, error) {
 	return []byte(r.Encode(false)), nil
 }
 
-// UnmarshalJSON reads a record, whoever has written it: fields may be absent or
-// null, unknown ones are ignored.
+// UnmarshalJSON implements json.Unmarshaler. Fields may be absent or null, and unknown
+// fields are ignored, so records of any origin are accepted.
 func (r *Record) UnmarshalJSON(text []byte) error {
 	if err := jsonvalue.Check(text, jsonvalue.MaxStored); err != nil {
 		return err
@@ -160,7 +156,7 @@ func (r *Record) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	if len(wire.Subrefs) > maxSubrefs {
-		return fmt.Errorf("it has more than %d sub-handlers", maxSubrefs)
+		return fmt.Errorf("more than %d sub-handlers", maxSubrefs)
 	}
 	read := Record{
 		Purpose: wire.Purpose,
@@ -194,8 +190,8 @@ func (r *Record) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// maxSubrefs is the number of sub-handlers that are read. An object has no space for
-// the records of so many.
+// maxSubrefs limits the sub-handlers that are read. An object has no space for the records
+// of so many.
 const maxSubrefs = 1 << 14
 
 // delayKey is the only key that Kopf does not know.
@@ -206,7 +202,7 @@ type field struct {
 	value any // nil, string, bool, int64, or []any of strings
 }
 
-// fields lists the record in the order in which it is written.
+// fields returns the fields in the order in which they are encoded.
 func (r Record) fields() [10]field {
 	moment := func(t time.Time) any {
 		if t.IsZero() {
@@ -245,7 +241,7 @@ func (r Record) fields() [10]field {
 	return fields
 }
 
-// decodeRecord reads a record from JSON; null is none.
+// decodeRecord decodes a record from JSON. found is false for null.
 func decodeRecord(text []byte) (record Record, found bool, err error) {
 	var read *Record
 	if err := json.Unmarshal(text, &read); err != nil || read == nil {

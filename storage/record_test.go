@@ -12,7 +12,7 @@ import (
 
 var moment = time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
 
-func TestRecordsAreWrittenAsKopfDoes(t *testing.T) {
+func TestRecordsAreEncodedLikeInKopf(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		record        storage.Record
@@ -59,7 +59,7 @@ func TestRecordsAreWrittenAsKopfDoes(t *testing.T) {
 	}
 }
 
-func TestRecordsAreReadWhoeverHasWrittenThem(t *testing.T) {
+func TestRecordsOfAnyOriginAreDecoded(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		text    string
@@ -93,7 +93,7 @@ func TestRecordsAreReadWhoeverHasWrittenThem(t *testing.T) {
 	}
 }
 
-func TestRecordsAreEqualIfWrittenTheSame(t *testing.T) {
+func TestRecordsAreEqualIfEncodedTheSame(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	record := storage.Record{Started: now, Purpose: "create", Message: new("m")}
@@ -102,7 +102,7 @@ func TestRecordsAreEqualIfWrittenTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !read.Equal(record) {
-		t.Errorf("a record is not equal to itself after it was written: %v, %v", read, record)
+		t.Errorf("a record differs after encoding and decoding: %v, %v", read, record)
 	}
 	for name, change := range map[string]func(*storage.Record){
 		"started": func(r *storage.Record) { r.Started = now.Add(time.Second) },
@@ -124,7 +124,7 @@ func TestRecordsAreEqualIfWrittenTheSame(t *testing.T) {
 	}
 }
 
-func TestFieldsOfARecordDeleteWhatWasThere(t *testing.T) {
+func TestFieldsDeleteFormerValues(t *testing.T) {
 	t.Parallel()
 	want := map[string]any{
 		"started": "2026-01-02T03:04:05.000006+00:00", "stopped": nil, "delayed": nil, "purpose": "create",
@@ -136,7 +136,7 @@ func TestFieldsOfARecordDeleteWhatWasThere(t *testing.T) {
 	}
 }
 
-func TestHandlersAreFinishedEitherWay(t *testing.T) {
+func TestSuccessAndFailureFinishAHandler(t *testing.T) {
 	t.Parallel()
 	if (storage.Record{Retries: 1}).Finished() || !(storage.Record{Success: true}).Finished() || !(storage.Record{Failure: true}).Finished() {
 		t.Error("only success and failure finish a handler")

@@ -11,7 +11,7 @@ import (
 	"gopf.dev/gopf/internal/jsonvalue"
 )
 
-// compress makes a text fit for an annotation that is a fraction of its size.
+// compress returns the text gzipped and in base64.
 func compress(text string) (string, error) {
 	var b strings.Builder
 	encoder := base64.NewEncoder(base64.StdEncoding, &b)
@@ -28,7 +28,7 @@ func compress(text string) (string, error) {
 	return b.String(), nil
 }
 
-// decompress unpacks at most as many bytes as an essence may have.
+// decompress reverses compress. It rejects results that are larger than any essence.
 func decompress(packed string) (string, error) {
 	reader, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(packed)))
 	if err != nil {
@@ -39,13 +39,13 @@ func decompress(packed string) (string, error) {
 		return "", err
 	}
 	if text.Len() > jsonvalue.MaxStored {
-		return "", errors.New("it is too large when decompressed")
+		return "", errors.New("too large after decompression")
 	}
 	return text.String(), nil
 }
 
-// annotationsSize counts the bytes that the object's annotations will have when
-// the patch is applied, as the API server does, those under the keys aside.
+// annotationsSize returns the size of the object's annotations after the patch, in bytes,
+// counted like the API server does. The keys in except do not count.
 func annotationsSize(o Object, p Patch, except []string) int {
 	present, _ := o.Lookup("metadata", "annotations")
 	patched, _ := p.Lookup("metadata", "annotations")
@@ -69,7 +69,7 @@ func annotationsSize(o Object, p Patch, except []string) int {
 	return size
 }
 
-// sizeOf counts the bytes of the value under all keys.
+// sizeOf returns the size of all keys with the value, in bytes.
 func sizeOf(keys []string, value string) int {
 	size := 0
 	for _, key := range keys {

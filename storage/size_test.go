@@ -18,12 +18,12 @@ const (
 	compressedKey = plainKey + "-gz"
 )
 
-// sized is an essence of about so many bytes that compress well.
+// sized returns an essence of about so many bytes that compresses well.
 func sized(bytes int) map[string]any {
 	return map[string]any{"data": strings.Repeat("0123456789abcdef", bytes/16)}
 }
 
-// noise is an essence of so many bytes that do not compress.
+// noise returns an essence of so many bytes that does not compress.
 func noise(bytes int) map[string]any {
 	random := rand.NewChaCha8([32]byte{})
 	data := make([]byte, bytes*3/4)
@@ -31,8 +31,8 @@ func noise(bytes int) map[string]any {
 	return map[string]any{"data": base64.StdEncoding.EncodeToString(data)}
 }
 
-// applied is what the API server makes of the patch; it fails if there are more
-// annotations than it accepts.
+// applied returns the object after the patch. It fails if the annotations exceed the limit
+// of the API server.
 func applied(t *testing.T, body storagetest.Body, patch storagetest.Patch) map[string]any {
 	t.Helper()
 	value, _ := body.Apply(patch).Lookup("metadata", "annotations")
@@ -42,7 +42,7 @@ func applied(t *testing.T, body storagetest.Body, patch storagetest.Patch) map[s
 		size += len(key) + len(value.(string))
 	}
 	if size > storage.AnnotationsLimit {
-		t.Errorf("the API server would refuse %d bytes of annotations", size)
+		t.Errorf("the API server would reject %d bytes of annotations", size)
 	}
 	return annotations
 }
@@ -85,13 +85,13 @@ func TestLargeEssencesAreCompressed(t *testing.T) {
 			}
 			got, found, err := s.Load(t.Context(), tc.body.Apply(patch))
 			if err != nil || !found || !cmp.Equal(tc.essence, got) {
-				t.Errorf("it does not come back: found %v, error %v", found, err)
+				t.Errorf("the essence cannot be loaded: found %v, error %v", found, err)
 			}
 		})
 	}
 }
 
-func TestEssencesBeyondAllLimitsAreRefused(t *testing.T) {
+func TestEssencesThatDoNotFitAreErrors(t *testing.T) {
 	t.Parallel()
 	patch := storagetest.Patch{}
 	body := annotated("x", strings.Repeat("x", 100<<10), plainKey, "{}")
@@ -108,7 +108,7 @@ func TestEssencesBeyondAllLimitsAreRefused(t *testing.T) {
 	}
 }
 
-func TestBothKeysOfOldVersionsCount(t *testing.T) {
+func TestOldKeysCountTowardsTheSize(t *testing.T) {
 	t.Parallel()
 	s := storage.NewAnnotationBase(strings.Repeat("p", 50))
 	patch := storagetest.Patch{}
@@ -118,9 +118,9 @@ func TestBothKeysOfOldVersionsCount(t *testing.T) {
 	applied(t, storagetest.Body{}, patch)
 }
 
-func TestThePlainEssenceWinsOverTheCompressed(t *testing.T) {
+func TestThePlainEssenceTakesPrecedence(t *testing.T) {
 	t.Parallel()
-	// Kopf does not know the compressed one: what it has written is newer.
+	// Kopf does not know the compressed one, so the plain one is newer.
 	s := storage.NewAnnotationBase(storage.DefaultPrefix)
 	patch := storagetest.Patch{}
 	if err := s.Save(t.Context(), storagetest.Body{}, patch, sized(250<<10)); err != nil {

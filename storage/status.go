@@ -11,19 +11,18 @@ import (
 	"gopf.dev/gopf/internal/jsonvalue"
 )
 
-// DefaultName is the key in the status under which Kopf keeps its values.
+// DefaultName is the key in the status under which Kopf stores its values.
 const DefaultName = "kopf"
 
-// StatusProgress keeps records in the status of the objects, one for each
-// handler. The kind's schema must let unknown fields through there, or nothing
-// is kept. Make one with [NewStatusProgress], and change the fields before its
-// use.
+// StatusProgress stores the records of handlers in the status of the objects. The schema
+// of the kind must preserve unknown fields there; otherwise nothing is stored. Create one
+// by [NewStatusProgress], and change the fields only before its first use.
 type StatusProgress struct {
-	// Field is the path of the object with all records, as a list of keys. By
-	// default status.<name>.progress.
+	// Field is the path of the object with all records, as a list of keys. Default:
+	// status.<name>.progress.
 	Field []string
-	// TouchField is the path by which Kopf wakes itself; see [Untoucher]. By
-	// default status.<name>.dummy.
+	// TouchField is the path by which Kopf wakes itself; see [Untoucher]. Default:
+	// status.<name>.dummy.
 	TouchField []string
 }
 
@@ -33,8 +32,8 @@ var (
 	_ Placed    = (*StatusProgress)(nil)
 )
 
-// NewStatusProgress returns a storage in the part of the status that has the
-// name. Operators that handle the same objects must have different ones.
+// NewStatusProgress returns a storage in status.<name>. Operators that handle the same
+// objects must use different names.
 func NewStatusProgress(name string) *StatusProgress {
 	return &StatusProgress{
 		Field:      []string{"status", name, "progress"},
@@ -106,22 +105,22 @@ func (s *StatusProgress) path(id string) []string {
 	return append(slices.Clone(s.Field), id)
 }
 
-// StatusBase keeps the essence in the status of the object itself, as a text.
-// The kind's schema must let unknown fields through there, or nothing is kept.
-// Make one with [NewStatusBase], and change the fields before its use.
+// StatusBase stores the essence as text in the status of the object. The schema of the
+// kind must preserve unknown fields there; otherwise nothing is stored. Create one by
+// [NewStatusBase], and change the fields only before its first use.
 type StatusBase struct {
-	// Field is the path of the text, as a list of keys. By default
+	// Field is the path of the text, as a list of keys. Default:
 	// status.<name>.last-handled-configuration.
 	Field []string
-	// Ignored are paths, as lists of keys, whose changes are of no interest:
-	// they are removed from essences. By default none.
+	// Ignored are paths, as lists of keys. They are removed from essences, so changes in
+	// them are not handled. Default: none.
 	Ignored [][]string
 }
 
 var _ Base = (*StatusBase)(nil)
 
-// NewStatusBase returns a storage in the part of the status that has the name.
-// Operators that handle the same objects must have different ones.
+// NewStatusBase returns a storage in status.<name>. Operators that handle the same objects
+// must use different names.
 func NewStatusBase(name string) *StatusBase {
 	return &StatusBase{Field: []string{"status", name, "last-handled-configuration"}}
 }
@@ -134,7 +133,7 @@ func (s *StatusBase) Load(_ context.Context, o Object) (essence map[string]any, 
 	}
 	text, ok := value.(string)
 	if !ok {
-		return nil, false, &MalformedError{Where: fieldpath.Path(s.Field).String(), Err: fmt.Errorf("it is %T, not a text", value)}
+		return nil, false, &MalformedError{Where: fieldpath.Path(s.Field).String(), Err: fmt.Errorf("the value is of type %T; want a string", value)}
 	}
 	essence, found, err = DecodeEssence(text)
 	if err != nil {
@@ -147,9 +146,9 @@ func (s *StatusBase) Load(_ context.Context, o Object) (essence map[string]any, 
 func (s *StatusBase) Save(_ context.Context, _ Object, p Patch, essence map[string]any) error {
 	text, err := EncodeEssence(essence)
 	if err != nil {
-		return fmt.Errorf("write the last-handled configuration: %w", err)
+		return fmt.Errorf("encode the last-handled configuration: %w", err)
 	}
-	if jsonvalue.Check([]byte(text), jsonvalue.MaxStored) != nil { // Load would not read it
+	if jsonvalue.Check([]byte(text), jsonvalue.MaxStored) != nil { // Load would reject it
 		return &TooLargeError{Size: len(text), Compressed: len(text), Room: jsonvalue.MaxStored}
 	}
 	p.Set(text, s.Field...)

@@ -1,132 +1,127 @@
-// Package storage keeps what an operator must remember about objects: how far
-// each handler has come (progress), and what an object was like when it was
-// handled last (base).
+// Package storage stores the state that an operator keeps about objects: the progress of
+// each handler, and the base, which is the last-handled configuration of an object.
 //
-// The built-in storages keep both on the objects themselves, in annotations or
-// in the status, byte for byte as Kopf does: an operator written with either
-// framework can take over from the other at any moment. Everything else, a
-// database for example, is added by implementing [Progress] or [Base]; package
-// storagetest has the tests that such a storage must pass.
+// The built-in storages store both on the objects themselves, in annotations or in the
+// status, byte for byte as Kopf does. An operator written with either framework can
+// therefore take over from the other at any time. To store state elsewhere, for example in
+// a database, implement [Progress] and [Base]. Test your implementation by package
+// storagetest.
 //
-// An "essence" is the part of an object whose changes are handled: all of it
-// except the status, the system's metadata, and the traces of operators.
+// An essence is the part of an object whose changes are handled: everything except the
+// status, the system's metadata, and the traces of operators.
 package storage
 
 import "context"
 
-// Identity tells which object is meant.
+// Identity identifies an object.
 type Identity struct {
 	APIVersion string
 	Kind       string
-	Namespace  string // empty for cluster-scoped objects
+	Namespace  string // empty if the object is cluster-scoped
 	Name       string
 	UID        string // unique over time, unlike namespace and name
 }
 
-// Object is the object that something is remembered about, as it was last seen.
+// Object is the object whose state is stored, as it was last seen.
 type Object interface {
 	Identity() Identity
 
-	// Lookup returns the decoded JSON value at the path, a list of keys. A null
-	// is found, a missing key or a parent that is not an object is not.
-	// The value is shared and must not be changed.
+	// Lookup returns the decoded JSON value at the path, a list of keys. A null is found.
+	// A missing key, or a parent that is not an object, is not found. The value is shared,
+	// and the caller must not change it.
 	Lookup(path ...string) (any, bool)
 }
 
-// Patch is the merge patch (RFC 7386) that will be sent for the object at the
-// end of the turn, with everything that handlers and storages put there.
+// Patch is the merge patch (RFC 7386) for the object. It is sent at the end of the turn,
+// with the changes of handlers and storages.
 type Patch interface {
-	// Set puts a value into the patch, and the parents that are missing. A nil
-	// is sent as null, which deletes the path from the object.
+	// Set adds a value to the patch, with its parents. nil is sent as null, which deletes
+	// the path from the object.
 	Set(v any, path ...string)
 
-	// Remove takes the path out of the patch, and then the parents that are left
-	// empty: the object keeps what it has there. It deletes nothing from the
-	// object; that is Set with nil.
+	// Remove removes the path from the patch, and then the parents that are left empty. It
+	// does not delete anything from the object; use Set with nil for that.
 	Remove(path ...string)
 
-	// Lookup returns what the patch has at the path, as [Object].Lookup does.
+	// Lookup returns the value of the patch at the path, as [Object].Lookup does.
 	Lookup(path ...string) (any, bool)
 }
 
-// Progress remembers what became of handlers, by their ids, until the handling
-// of a change is over.
+// Progress stores the records of handlers, by their ids, until the handling of a change is
+// complete.
 //
-// Calls for one object never overlap; calls for different objects do.
+// Calls for one object never overlap. Calls for different objects may be concurrent.
 type Progress interface {
-	// Load returns the records that exist for the ids. An id without a record is
-	// left out.
+	// Load returns the existing records for the ids. Ids without a record are omitted.
 	//
 	// If some records are damaged, Load returns the others together with a
-	// [*MalformedError] that lists the ids of the damaged ones. Only those count as
-	// absent: their handlers start over, and Save replaces the records. Any other
-	// error means that the storage does not work now: the records are ignored,
-	// no handler is called, and the object is tried again later.
+	// [*MalformedError] that lists the damaged ids. Only those count as absent: their
+	// handlers start over, and Save replaces the records. Any other error means that the
+	// storage is unavailable. The operator then calls no handler, and retries the object
+	// later.
 	Load(ctx context.Context, o Object, ids []string) (map[string]Record, error)
 
-	// Save keeps the changed records and forgets those in purge; an id in both
-	// is forgotten. Ids without a record are no error. What is to be kept on the
-	// object goes into the patch; what is kept elsewhere must be safely there
-	// when Save returns, because the patch is sent after that.
+	// Save stores the changed records and deletes those in purge. An id in both is deleted.
+	// Ids without a record are not an error. State on the object goes into the patch, which
+	// is sent afterwards. State elsewhere must be durable when Save returns.
 	Save(ctx context.Context, o Object, p Patch, changed map[string]Record, purge []string) error
 
-	// Clean removes the storage's own traces from an essence, and nothing else,
-	// so that they neither count as changes nor become a part of the base.
-	// A storage that leaves nothing on objects does nothing here.
+	// Clean removes the storage's own traces from an essence, and nothing else. Otherwise
+	// they would count as changes and become part of the base. A storage that writes
+	// nothing to objects does nothing here.
 	Clean(essence map[string]any)
 }
 
-// Base remembers the essence of an object as it was handled last.
+// Base stores the essence of an object as of its last handling.
 //
-// Calls for one object never overlap; calls for different objects do.
+// Calls for one object never overlap. Calls for different objects may be concurrent.
 type Base interface {
-	// Load returns the essence that was saved last. Not found means that the
-	// object has never been handled; an empty essence is found. A
-	// [*MalformedError] counts as not found. After any other error, the object is
-	// tried again later.
+	// Load returns the essence that was saved last. found false means that the object was
+	// never handled; an empty essence is found. A [*MalformedError] counts as not found.
+	// After any other error, the operator retries the object later.
 	Load(ctx context.Context, o Object) (essence map[string]any, found bool, err error)
 
-	// Save keeps the essence, which must not be changed. For where to, see
-	// [Progress].Save.
+	// Save stores the essence, which it must not change. See [Progress].Save for what goes
+	// into the patch.
 	Save(ctx context.Context, o Object, p Patch, essence map[string]any) error
 
 	// Clean removes the storage's own traces from an essence; see [Progress].
 	Clean(essence map[string]any)
 }
 
-// ObjectCleaner is implemented by base storages whose traces have other names
-// on some objects than on others: where it is, it is called instead of Clean.
+// ObjectCleaner is implemented by base storages whose traces have different names on
+// different objects. CleanObject is then called instead of Clean.
 type ObjectCleaner interface {
 	CleanObject(o Object, essence map[string]any)
 }
 
-// Untoucher is implemented by progress storages of objects which Kopf may have
-// touched. Kopf wakes its own delayed handlers by changing a meaningless value
-// on the object; we do not, but remove what it has left.
+// Untoucher is implemented by progress storages for objects that Kopf may have touched.
+// Kopf wakes its delayed handlers by changing a dummy value on the object. Gopf does not,
+// but removes the value.
 type Untoucher interface {
-	// Untouch adds to the patch the removal of such a value if the object has
-	// one. It is not worth a patch of its own.
+	// Untouch adds the removal of this value to the patch, if the object has one. The
+	// operator does not send a patch for this alone.
 	Untouch(o Object, p Patch)
 }
 
-// Placed is implemented by progress storages that keep all records on the objects.
-// A storage that does not implement it may keep them elsewhere. Records and changes
-// of the object are then two writes: the records are written first, together with
-// the changes that are still to be sent. The same holds for records in the status,
-// where the status has an endpoint of its own.
+// Placed is implemented by progress storages that store all records on the objects. A
+// storage that does not implement it may store them elsewhere. Then records and changes of
+// the object are two writes: the records go first, together with the changes that are
+// still to be sent. The same applies to records in the status, if the kind has a status
+// subresource.
 type Placed interface {
 	// InStatus reports whether all new records go to the status.
 	InStatus() bool
 }
 
-// Validator is implemented by storages that can be set up wrongly. It is asked
-// once, before the operator starts.
+// Validator is implemented by storages that check their settings. The operator calls
+// Validate once, before it starts.
 type Validator interface {
 	Validate() error
 }
 
-// IDChecker is implemented by progress storages that cannot keep records under
-// every id.
+// IDChecker is implemented by progress storages that do not support all handler ids.
+// CheckID returns an error if the id cannot be used.
 type IDChecker interface {
 	CheckID(id string) error
 }

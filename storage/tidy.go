@@ -2,10 +2,9 @@ package storage
 
 import "gopf.dev/gopf/internal/fieldpath"
 
-// Tidy removes the parts of an essence that mean nothing when they are empty:
-// metadata.annotations, metadata.labels, metadata, status. An essence is tidy
-// after it is built, and Clean of every storage leaves it so. Other parts stay
-// also when they are empty.
+// Tidy removes parts of an essence that are empty: metadata.annotations, metadata.labels,
+// metadata and status. Other empty parts stay. A newly built essence is tidy, and Clean of
+// every storage keeps it so.
 func Tidy(essence map[string]any) {
 	if metadata, ok := essence["metadata"].(map[string]any); ok {
 		dropEmpty(metadata, "annotations")
@@ -43,8 +42,8 @@ func dropAnnotations(essence map[string]any, drop func(key string) bool) {
 	}
 }
 
-// purge forgets what is at the path: it is deleted from the object if it is
-// there, or it is not sent if it was only about to be.
+// purge deletes the path from the object if it exists there. Otherwise it removes the path
+// from the patch.
 func purge(o Object, p Patch, path ...string) {
 	if _, ok := o.Lookup(path...); ok {
 		p.Set(nil, path...)

@@ -7,7 +7,7 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-func TestTimesAreReadInManyForms(t *testing.T) {
+func TestTimestampsAreParsedInManyForms(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"2026-01-02T03:04:05.000006+00:00": "2026-01-02T03:04:05.000006+00:00",
@@ -37,7 +37,7 @@ func TestTimesAreReadInManyForms(t *testing.T) {
 	}
 }
 
-func TestOtherTextsAreNoTimes(t *testing.T) {
+func TestInvalidTimestampsAreErrors(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"", "now", "202601", "2026-13-01", "2026-02-30", "2026-01-02T24:00:00", "2026-01-02T03:60:00", "2026-01-02T03:04:61",
@@ -49,7 +49,7 @@ func TestOtherTextsAreNoTimes(t *testing.T) {
 	}
 }
 
-func TestTimesAreWrittenInUTC(t *testing.T) {
+func TestTimestampsAreFormattedInUTC(t *testing.T) {
 	t.Parallel()
 	local := time.Date(2026, 1, 2, 5, 4, 5, 123456789, time.FixedZone("", 7200))
 	if got, want := storage.FormatTime(local), "2026-01-02T03:04:05.123456+00:00"; got != want {

@@ -1,18 +1,18 @@
 package storage
 
-// Tracer is a storage that can tell where it leaves something on objects. Those
-// without need not be decoded to know that nothing is there. It is for storages
-// of this package and for those made of them: others do without.
+// Tracer is implemented by storages that know where they write on objects. The operator
+// need not decode objects without such traces. Only the storages of this package and
+// their combinations implement it; other storages work without it.
 type Tracer interface {
-	// Traces returns the places where the storage keeps something. ok reports whether
-	// these are all.
+	// Traces returns the places where the storage writes. ok reports whether the list is
+	// complete.
 	Traces() (t Traces, ok bool)
 }
 
 // Traces are places on objects.
 type Traces struct {
-	Prefixes []string // of annotations
-	Keys     []string // of the status
+	Prefixes []string // prefixes of annotations
+	Keys     []string // keys in the status
 }
 
 func (t *Traces) add(more Traces) {
@@ -82,9 +82,9 @@ func (s *StatusBase) Traces() (t Traces, ok bool) {
 
 func (m multiBase) Traces() (t Traces, ok bool) { return tracesOfAll(m) }
 
-// Plain is the annotation that has the essence as it is, unless it is too large
-// for that. It is not ok if there are several, or if what is in it depends on
-// more than the object.
+// Plain returns the key of the annotation with the uncompressed essence. ok is false if
+// there are several such annotations, or if paths are ignored, because the essence then
+// does not depend on the object alone.
 func (s *AnnotationBase) Plain() (key string, ok bool) {
 	keys, _ := s.keys(false)
 	return keys[0], len(keys) == 1 && len(s.Ignored) == 0

@@ -10,17 +10,19 @@ import (
 	"strings"
 )
 
-// Auto is a [Local] server for whatever local cluster it is: its Host is found out.
+// Auto is a [Local] server that detects which local cluster it serves (k3d, minikube,
+// Docker Desktop), and sets Local.Host to the name under which the cluster reaches this
+// machine.
 type Auto struct {
 	Local Local
-	// Otherwise is the server for clusters that are not recognised, such as a
-	// tunnel. Nil is Local as it is.
+	// Otherwise is the server for clusters that are not recognized, for example a tunnel.
+	// nil means Local, with its Host unchanged.
 	Otherwise Server
-	// Cluster is where to look; nil is the operator's.
+	// Cluster is the cluster to detect. nil means the operator's cluster.
 	Cluster Cluster
 }
 
-// Bind lets it look at the operator's cluster.
+// Bind implements [Binder].
 func (a Auto) Bind(e Environment) Server {
 	if a.Cluster == nil {
 		a.Cluster = e.Cluster
@@ -32,12 +34,13 @@ func (a Auto) Bind(e Environment) Server {
 	return a
 }
 
-// Serve serves reviews until ctx is done; see [Server].
+// Serve serves reviews until ctx is done; see [Server]. It returns an error if the API
+// server does not report its version.
 func (a Auto) Serve(ctx context.Context, reviews http.Handler, announce func(ClientConfig)) error {
 	host, err := a.detect(ctx)
 	switch {
 	case err != nil:
-		return fmt.Errorf("find out what cluster it is: %w", err)
+		return fmt.Errorf("detect the type of the cluster: %w", err)
 	case host != "":
 		a.Local = a.Local.reachedAs(host)
 	case a.Otherwise != nil:
@@ -46,7 +49,7 @@ func (a Auto) Serve(ctx context.Context, reviews http.Handler, announce func(Cli
 	return a.Local.Serve(ctx, reviews, announce)
 }
 
-// Validate returns what is wrong with the configuration; see [Validator].
+// Validate implements [Validator].
 func (a Auto) Validate() error {
 	if err := a.Local.Validate(); err != nil {
 		return err
@@ -59,9 +62,9 @@ func (a Auto) Validate() error {
 
 func (a Auto) detect(ctx context.Context) (host string, err error) {
 	if a.Cluster == nil {
-		return "", errors.New("no cluster is given")
+		return "", errors.New("no cluster is set; set Auto.Cluster, or let an operator run the server")
 	}
-	// A certificate may be out of reach, behind a proxy for example.
+	// The certificate may be unavailable, for example behind a proxy.
 	if cert, err := a.Cluster.Certificate(ctx); err == nil {
 		if host := Detect(cert, ""); host != "" {
 			return host, nil
@@ -71,9 +74,9 @@ func (a Auto) detect(ctx context.Context) (host string, err error) {
 	return Detect(nil, version), err
 }
 
-// Detect recognises local clusters by the certificate of the API server, which may
-// be nil, and by its version. It returns the name by which the cluster reaches the
-// machine that it runs on; "" if it is not known.
+// Detect recognizes local clusters by the certificate of the API server, which may be nil,
+// and by its version. It returns the host name under which the cluster reaches the machine
+// that it runs on. An empty host means that the cluster is not recognized.
 func Detect(cert *x509.Certificate, version string) (host string) {
 	if cert != nil {
 		subject, issuer := cert.Subject, cert.Issuer

@@ -15,18 +15,16 @@ import (
 	"time"
 )
 
-// identity is a certificate with its key, and whom to trust so that it is
-// trusted; all in PEM.
+// identity is a certificate, its private key, and the CA certificates that clients must
+// trust, all in PEM.
 type identity struct {
 	ca, cert, key []byte
 }
 
-// backdated is by how much certificates are valid earlier than they are made, for
-// clocks that differ.
+// backdated moves the start of the validity into the past, to tolerate clock skew.
 const backdated = 5 * time.Minute
 
-// selfSigned makes a certificate for the names, which is its own authority. It is
-// trusted for as long as somebody trusts exactly this one.
+// selfSigned creates a self-signed certificate for the names. It is its own CA.
 func selfSigned(names []string, now time.Time, lifetime time.Duration) (identity, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -53,7 +51,7 @@ func selfSigned(names []string, now time.Time, lifetime time.Duration) (identity
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
-		return identity{}, fmt.Errorf("make a self-signed certificate: %w", err)
+		return identity{}, fmt.Errorf("create a self-signed certificate: %w", err)
 	}
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
@@ -63,15 +61,15 @@ func selfSigned(names []string, now time.Time, lifetime time.Duration) (identity
 	return identity{ca: cert, cert: cert, key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})}, nil
 }
 
-// subject is the names of a certificate by their kinds.
+// subject holds the names of a certificate by type.
 type subject struct {
-	common string // the first that is not an address, or else the first address
+	common string // the first DNS name; without DNS names, the first address
 	ips    []netip.Addr
-	dns    []string // addresses are here too, as texts, for clients that look for them there
+	dns    []string // also contains the addresses as text, for clients that look for them here
 }
 
-// sortNames tells addresses from other names. Addresses that mean all of them, and
-// repetitions, are left out.
+// sortNames separates IP addresses from DNS names. It drops duplicates and unspecified
+// addresses such as 0.0.0.0.
 func sortNames(names []string) (s subject) {
 	for _, name := range names {
 		ip, err := netip.ParseAddr(name)
@@ -97,25 +95,25 @@ func sortNames(names []string) (s subject) {
 	return s
 }
 
-// pair is the certificate ready for use.
+// pair returns the certificate and its key for use in a TLS configuration.
 func (id identity) pair() (*tls.Certificate, error) {
 	pair, err := tls.X509KeyPair(id.cert, id.key)
 	if err != nil {
-		return nil, fmt.Errorf("use the certificate: %w", err)
+		return nil, fmt.Errorf("load the certificate and its key: %w", err)
 	}
 	return &pair, nil
 }
 
-// leaf is the certificate itself.
+// leaf returns the parsed certificate.
 func (id identity) leaf() (*x509.Certificate, error) {
 	block, _ := pem.Decode(id.cert)
 	if block == nil {
-		return nil, fmt.Errorf("the certificate is no PEM")
+		return nil, fmt.Errorf("the certificate is not in PEM format")
 	}
 	return x509.ParseCertificate(block.Bytes)
 }
 
-// covers tells whether the certificate is for all of the names.
+// covers reports whether the certificate is valid for all of the names.
 func covers(cert *x509.Certificate, names []string) bool {
 	wanted := sortNames(names)
 	for _, name := range wanted.dns {

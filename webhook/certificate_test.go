@@ -55,13 +55,13 @@ func TestSelfSignedCertificatesHaveTheRightNames(t *testing.T) {
 				}
 			}
 			if !leaf.IsCA || !covers(leaf, c.local.names()) || covers(leaf, []string{"another"}) {
-				t.Error("it is no CA, or does not cover what it should")
+				t.Error("it is not a CA, or does not cover all names")
 			}
 		})
 	}
 }
 
-func TestURLsSayHowToReachTheServer(t *testing.T) {
+func TestAnnouncedURLs(t *testing.T) {
 	for want, c := range map[string]struct {
 		local Local
 		port  int
@@ -82,7 +82,7 @@ func TestURLsSayHowToReachTheServer(t *testing.T) {
 	}
 }
 
-func TestClustersAreRecognised(t *testing.T) {
+func TestClustersAreRecognized(t *testing.T) {
 	cert := func(change func(*x509.Certificate)) *x509.Certificate {
 		c := &x509.Certificate{DNSNames: []string{"kubernetes"}}
 		change(c)
@@ -109,7 +109,7 @@ func TestClustersAreRecognised(t *testing.T) {
 	}
 }
 
-func TestKeysWithPasswordsAreRead(t *testing.T) {
+func TestEncryptedKeysAreDecrypted(t *testing.T) {
 	openssl, err := exec.LookPath("openssl")
 	if err != nil {
 		t.Skip("there is no openssl")
@@ -137,11 +137,11 @@ func TestKeysWithPasswordsAreRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			if string(id.ca) != string(id.cert) {
-				t.Error("the certificate is not the CA")
+				t.Error("the CA is not the certificate")
 			}
 			text, _ := os.ReadFile(key)
 			if _, err := (files{cert: cert, key: key, password: "wrong"}).read(); err == nil && strings.Contains(string(text), "ENCRYPTED") {
-				t.Error("a wrong password is accepted")
+				t.Error("a wrong password was accepted")
 			}
 		})
 	}

@@ -17,7 +17,7 @@ import (
 	"gopf.dev/gopf/internal/jitter"
 )
 
-// endpoint is a listening server with certificates that change while it runs.
+// endpoint is a listening server whose certificates can change at runtime.
 type endpoint struct {
 	Local
 	store    KeyStore
@@ -26,10 +26,10 @@ type endpoint struct {
 
 	config atomic.Pointer[tls.Config] // for new connections
 	served ring
-	client []byte // CAs of clients' certificates, in PEM
+	client []byte // the CAs of client certificates, in PEM
 }
 
-// storePause is the delay before certificates are read again from a store that failed.
+// storePause is the delay between attempts after the store has failed.
 const storePause = 5 * time.Second
 
 func (e *endpoint) serve(ctx context.Context, reviews http.Handler, announce func(ClientConfig)) error {
@@ -45,7 +45,7 @@ func (e *endpoint) serve(ctx context.Context, reviews http.Handler, announce fun
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", e.address())
 	switch {
-	case ctx.Err() != nil: // there is no need for success anymore
+	case ctx.Err() != nil: // stopped meanwhile: an error no longer matters
 		if err == nil {
 			listener.Close()
 		}
@@ -86,7 +86,7 @@ func (e *endpoint) serve(ctx context.Context, reviews http.Handler, announce fun
 	return err
 }
 
-// begin gets the first certificate. A store that fails is asked again and again.
+// begin loads or creates the first certificate. It retries while the store fails.
 func (e *endpoint) begin(ctx context.Context, k keeper) error {
 	switch {
 	case e.Insecure:
@@ -97,7 +97,7 @@ func (e *endpoint) begin(ctx context.Context, k keeper) error {
 	for {
 		r, err := k.turn(ctx, announcement{})
 		if _, ok := errors.AsType[storeError](err); ok {
-			e.log.Error("The certificates of the webhook server are not available; will try again.", "error", err)
+			e.log.Error("Loading the certificates of the webhook server failed; retrying.", "error", err)
 			if !pause(ctx, e.random.Shorten(storePause, jitter.Slight)) {
 				return context.Cause(ctx)
 			}
@@ -106,11 +106,11 @@ func (e *endpoint) begin(ctx context.Context, k keeper) error {
 		if err != nil && r.current.empty() {
 			return fmt.Errorf("get the certificate of the webhook server: %w", err)
 		}
-		return e.use(r) // what is wrong with the next one is found out again later
+		return e.use(r) // an error about the next certificate is reported by keep
 	}
 }
 
-// keep announces the server, and follows its certificates.
+// keep announces the server, and renews its certificates until ctx is done.
 func (e *endpoint) keep(ctx context.Context, k keeper, announce func(bundle []byte)) {
 	switch {
 	case e.Insecure:
@@ -130,9 +130,9 @@ func (e *endpoint) keep(ctx context.Context, k keeper, announce func(bundle []by
 			}
 			told = announcement{bundle, time.Now()}
 		}
-		// Only now, as it is trusted now.
+		// Serve it only now: clients trust it since the announcement.
 		if err := e.use(r); err != nil {
-			e.log.Error("A certificate for the webhook server cannot be used; the former one stays.", "error", err)
+			e.log.Error("The new certificate of the webhook server cannot be used; keeping the former one.", "error", err)
 		}
 		wait := cmp.Or(e.CheckEvery, defaultCheckEvery)
 		if at, ok := r.due(told.of(r), k.overlap); ok {
@@ -143,8 +143,8 @@ func (e *endpoint) keep(ctx context.Context, k keeper, announce func(bundle []by
 		}
 		fresh, err := k.turn(ctx, told)
 		if err != nil && ctx.Err() == nil {
-			e.log.Error("The certificates of the webhook server cannot be renewed; will try again.", "error", err)
-			pause(ctx, e.random.Shorten(storePause, jitter.Slight)) // something may be overdue, but not more often
+			e.log.Error("Renewing the certificates of the webhook server failed; retrying.", "error", err)
+			pause(ctx, e.random.Shorten(storePause, jitter.Slight)) // an overdue renewal must not be retried in a tight loop
 		}
 		if !fresh.current.empty() {
 			r = fresh
@@ -157,6 +157,6 @@ func (e *endpoint) dump(bundle []byte) {
 		return
 	}
 	if err := os.WriteFile(e.CADump, bundle, 0o644); err != nil {
-		e.log.Error("The CA of the webhook server cannot be dumped.", "error", err)
+		e.log.Error("Writing the CA of the webhook server to CADump failed.", "error", err)
 	}
 }

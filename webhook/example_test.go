@@ -8,8 +8,8 @@ import (
 	"gopf.dev/gopf/webhook"
 )
 
-// A tunnel has a server on this machine, and announces its own address instead of
-// that server's.
+// A tunnel runs a server on this machine, and announces its public address instead of
+// that of the server.
 type tunnel struct {
 	local  webhook.Local
 	public string
@@ -17,7 +17,7 @@ type tunnel struct {
 
 func (t tunnel) Serve(ctx context.Context, reviews http.Handler, announce func(webhook.ClientConfig)) error {
 	return t.local.Serve(ctx, reviews, func(c webhook.ClientConfig) {
-		// Here the tunnel from t.public to c.URL would be made.
+		// Here, create the tunnel from t.public to c.URL.
 		announce(webhook.ClientConfig{URL: t.public})
 	})
 }
@@ -37,7 +37,7 @@ func Example_tunnel() {
 
 func ExampleFunc() {
 	server := webhook.Func(func(ctx context.Context, reviews http.Handler, announce func(webhook.ClientConfig)) error {
-		// Somebody else listens, and calls reviews.ServeHTTP.
+		// Another listener calls reviews.ServeHTTP.
 		announce(webhook.ClientConfig{URL: "https://hooks.example.com/root"})
 		<-ctx.Done()
 		return nil

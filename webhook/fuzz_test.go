@@ -13,7 +13,7 @@ func seedIdentity(f *testing.F) identity {
 	return id
 }
 
-// Keys, certificates and bundles in PEM are read or refused.
+// Keys, certificates and bundles in PEM are parsed or rejected, without a panic.
 func FuzzPEM(f *testing.F) {
 	id := seedIdentity(f)
 	f.Add([]byte(``), "")
@@ -29,13 +29,13 @@ func FuzzPEM(f *testing.F) {
 			renewal(leaf)
 		}
 		if more := extra(extra(text, nil), text); len(more) > 0 {
-			t.Fatalf("a bundle has more than itself: %s", more)
+			t.Fatalf("a bundle has extra certificates compared with itself: %s", more)
 		}
 	})
 }
 
-// A ring that another client has damaged is read as far as it makes sense, and
-// what is kept is read again as the same.
+// A ring damaged by another client is read as far as it is usable. Storing and reading the
+// result does not change it.
 func FuzzRing(f *testing.F) {
 	id := seedIdentity(f)
 	f.Add([]byte(nil), []byte(nil), []byte(nil), []byte(nil), []byte(nil), []byte(nil))
@@ -52,7 +52,7 @@ func FuzzRing(f *testing.F) {
 		after := r.step(now, now, time.Minute)
 		after.bundle()
 		if again := readRing(r.items()); !again.current.equal(r.current) || !again.next.equal(r.next) {
-			t.Fatal("the ring changes when it is kept")
+			t.Fatal("the ring changed when it was stored")
 		}
 	})
 }

@@ -12,25 +12,26 @@ import (
 	"gopf.dev/gopf/internal/loglimit"
 )
 
-// The limits of a server.
+// Limits of the HTTP server.
 const (
-	drainTime         = 5 * time.Second // for reviews under way at the end
+	drainTime         = 5 * time.Second // for reviews in progress at shutdown
 	readHeaderTimeout = 5 * time.Second
-	readTimeout       = 60 * time.Second // a body may wait for room; slow ones are given up much earlier
-	writeTimeout      = 60 * time.Second // the longest review, and then some
+	readTimeout       = 60 * time.Second // a body may wait for memory; slow clients are disconnected much earlier
+	writeTimeout      = 60 * time.Second // longer than the longest review timeout of 30 s
 	idleTimeout       = 2 * time.Minute
 	maxHeader         = 64 << 10
 
-	// A body that waits for room fills its stream's buffer. The buffer of the
-	// connection has room for those of all streams, or else the streams that wait would
-	// stall the others. API servers open another connection if they need more streams.
-	maxStreams   = 100 // of one connection
+	// A body that waits for memory fills the buffer of its stream. The buffer of the
+	// connection must hold those of all streams; otherwise waiting streams would stall the
+	// others. API servers open another connection if they need more streams.
+	maxStreams   = 100 // per connection
 	streamBuffer = 64 << 10
 )
 
-// ServeListener serves reviews below a root path on any listener, without TLS,
-// until ctx is done and the reviews under way are answered, or until the listener
-// fails, which is an error. The listener is closed. It is for tunnels.
+// ServeListener serves reviews on a listener, without TLS, below a root path. Use it in
+// implementations of tunnels. It runs until ctx is done and the reviews in progress are
+// complete, or returns an error if the listener fails. It closes the listener. log may be
+// nil, which means slog.Default().
 func ServeListener(ctx context.Context, l net.Listener, path string, reviews http.Handler, log *slog.Logger) error {
 	if log == nil {
 		log = slog.Default()
@@ -64,7 +65,7 @@ func newServer(handler http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// rootOf is a root path without slashes at its end.
+// rootOf returns a root path without trailing slashes.
 func rootOf(path string) string {
 	if path = strings.Trim(path, "/"); path == "" {
 		return ""
@@ -72,7 +73,7 @@ func rootOf(path string) string {
 	return "/" + path
 }
 
-// below serves what is below the root path, as if that were the root.
+// below serves requests below the root path, with the root path removed.
 func below(root string, reviews http.Handler) http.Handler {
 	stripped := http.StripPrefix(root, reviews)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -84,18 +85,18 @@ func below(root string, reviews http.Handler) http.Handler {
 	})
 }
 
-// drain stops the server, and lets it answer what it is asked already.
+// drain shuts the server down gracefully: reviews in progress are completed.
 func drain(ctx context.Context, server *http.Server, log *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
-		log.Warn("Some reviews were not answered in time when the webhook server stopped.", "error", err)
+		log.Warn("Some admission reviews were aborted at the shutdown of the webhook server.", "error", err)
 		return server.Close()
 	}
 	return nil
 }
 
-// pause waits; it is false if ctx ended first.
+// pause waits for d. It returns false if ctx is done first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -107,15 +108,15 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// quiet limits the lines of the HTTP server. Any client can cause them, for example by
-// handshakes that fail. Connections that are opened and closed, as by probes, are
-// logged at debug level.
+// quiet limits the log lines of the HTTP server, because any client can cause them, for
+// example by failed TLS handshakes. Connections that are opened and closed, as by probes,
+// are logged at debug level.
 type quiet struct {
 	slog.Handler
 	limiter *loglimit.Limiter
 }
 
-// Handle passes lines on.
+// Handle implements [slog.Handler].
 func (q quiet) Handle(ctx context.Context, r slog.Record) error {
 	level := r.Level
 	if strings.HasSuffix(r.Message, "EOF") {

@@ -8,35 +8,35 @@ import (
 	"sync"
 )
 
-// KeyStore keeps certificates and their keys for all replicas of an operator.
-// What it keeps is secret.
+// KeyStore stores certificates and their private keys for all replicas of an operator. Its
+// contents are secret. Implementations must be safe for use by several replicas.
 type KeyStore interface {
-	// Load reads what was saved last, and its version. If nothing ever was, there
-	// are no items.
+	// Load returns the items saved last, and their version. Without any save so far,
+	// there are no items and no error.
 	Load(ctx context.Context) (items map[string][]byte, version string, err error)
-	// Save replaces everything, if the version is still the one that was loaded.
-	// Otherwise the error is an [ErrConflict], and nothing is saved.
+	// Save replaces all items if version is still the current one. Otherwise it returns
+	// [ErrConflict] and saves nothing.
 	Save(ctx context.Context, items map[string][]byte, version string) error
 }
 
-// ErrConflict tells that somebody else has saved something meanwhile.
-var ErrConflict = errors.New("somebody else has changed it meanwhile")
+// ErrConflict is returned by [KeyStore.Save] if the items changed since they were loaded.
+var ErrConflict = errors.New("the stored items changed since they were loaded")
 
-// MemoryStore keeps keys in memory. The zero value is empty and ready for use.
+// MemoryStore is a KeyStore in memory. The zero value is empty and ready for use.
 type MemoryStore struct {
 	mu      sync.Mutex
 	items   map[string][]byte
 	version int
 }
 
-// Load returns what is kept.
+// Load implements [KeyStore].
 func (s *MemoryStore) Load(context.Context) (map[string][]byte, string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.items), strconv.Itoa(s.version), nil
 }
 
-// Save replaces what is kept.
+// Save implements [KeyStore].
 func (s *MemoryStore) Save(_ context.Context, items map[string][]byte, version string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,75 +17,76 @@ import (
 	"gopf.dev/gopf/internal/jitter"
 )
 
-// Local is a server that listens on this machine. The zero value does so on any
-// free port of all interfaces, for a cluster on this machine, with a self-signed
-// certificate.
+// Local is a server that listens on this machine with HTTPS. The zero value listens on any
+// free port of all interfaces, with a self-signed certificate for a cluster on this
+// machine.
 type Local struct {
-	Addr string // to listen at; "" is all interfaces
-	Port int    // to listen at; 0 is any free one
-	Path string // the root path of all webhooks
+	Addr string // address to listen on; empty means all interfaces
+	Port int    // port to listen on; 0 means any free port
+	Path string // root path of all webhooks
 
-	// Host is the name or address by which the API server reaches this machine.
-	// If empty, it is Addr, or "localhost" for all interfaces.
+	// Host is the name or address under which the API server reaches this machine.
+	// Default: Addr, or "localhost" if Addr means all interfaces.
 	Host string
 
-	// CertFile and KeyFile have the server's certificate and its key, in PEM. They
-	// are read again when they change. Without them, there is a self-signed
-	// certificate.
+	// CertFile and KeyFile are the files of the server's certificate and its private key,
+	// in PEM. They are read again when they change. Set both or neither. Without them, the
+	// server creates and renews a self-signed certificate.
 	CertFile, KeyFile string
-	KeyPassword       string // of the key in KeyFile, if it is encrypted
-	// CA is whom the API server shall trust, in PEM; else it is what is in CAFile,
-	// which is read again when it changes, or else what is in CertFile. It has no
-	// meaning for self-signed certificates.
+	KeyPassword       string // password of the key in KeyFile, if it is encrypted
+	// CA is the CA certificate that the API server must trust, in PEM. If nil, the file
+	// CAFile is used, which is read again when it changes. If that is also empty, the
+	// contents of CertFile are used. All of them are ignored with self-signed certificates.
 	CA     []byte
 	CAFile string
-	// CADump is a file that is written with whom to trust, for tools like curl.
+	// CADump is a file into which the server writes the CA, for tools like curl.
 	CADump string
 
-	// ExtraNames are names or addresses of which the self-signed certificate is
-	// too, besides Host and Addr.
+	// ExtraNames are further DNS names or addresses for the self-signed certificate,
+	// besides Host and Addr.
 	ExtraNames []string
-	Lifetime   time.Duration // of self-signed certificates; 0 is a year
+	Lifetime   time.Duration // of self-signed certificates; 0 means one year
 
-	// ClientCA, ClientCAFile and ClientCADir have the CAs, in PEM, that sign the
-	// certificates of clients: API servers show one only if they are configured for
-	// it. All CAs that are given count. Of ClientCADir, files that are no PEM are
-	// skipped. Files are read again when they change. ClientAuth says whether
-	// clients must show certificates; with a CA, they may. A ClientAuth that asks
-	// for certificates without a CA is an error.
+	// ClientCA, ClientCAFile and ClientCADir contain the CAs of client certificates, in
+	// PEM. All of them are trusted. Files of ClientCADir that are not in PEM format are
+	// skipped. Files are read again when they change. API servers present a certificate
+	// only if they are configured to. ClientAuth defines whether clients must present one.
+	// With a CA, the default is "may". A ClientAuth that requires or verifies certificates
+	// requires a CA here or in TLS.
 	ClientCA                  []byte
 	ClientCAFile, ClientCADir string
 	ClientAuth                tls.ClientAuthType
 
 	// TLS is the base configuration of connections. The server does not change it: it
-	// sets the certificate, the CAs of clients, ClientAuth, MinVersion and
-	// CipherSuites, where given, in a copy. If TLS has Certificates or
+	// copies it, and sets the certificate, the CAs of clients, ClientAuth, MinVersion
+	// and CipherSuites in the copy, if they are given. If TLS has Certificates or
 	// GetCertificate, the server generates no self-signed certificate. The API server
 	// then trusts CA or CAFile, or else the CAs of its system. May be nil.
 	TLS *tls.Config
 
-	// MinVersion is the lowest version of TLS that clients may use: tls.VersionTLS12
-	// or tls.VersionTLS13. Default: tls.VersionTLS12. 0 means the default.
+	// MinVersion is the lowest version of TLS that clients may use: tls.VersionTLS12 or
+	// tls.VersionTLS13. Default: tls.VersionTLS12. 0 means the default.
 	MinVersion uint16
-	// CipherSuites are the ones that may be used with TLS 1.2, of those that
-	// [tls.CipherSuites] returns. TLS 1.3 has its own. nil means all of them that
-	// crypto/tls uses by default.
+	// CipherSuites are the allowed cipher suites of TLS 1.2, a subset of those returned by
+	// [tls.CipherSuites]. Those of TLS 1.3 are not configurable. nil means the defaults of
+	// crypto/tls.
 	CipherSuites []uint16
 
-	// MaxConnections is the number of connections that may be open at the same time.
-	// Beyond it, a connection of the peer with the most of them is closed.
+	// MaxConnections limits the connections that are open at the same time. Beyond it, the
+	// server closes a connection of the peer that has the most of them.
 	// Default: 1024. 0 means the default.
 	MaxConnections int
 
-	// Insecure serves HTTP without TLS, which API servers never use: for tunnels,
+	// Insecure serves HTTP without TLS. API servers never use that; it is meant for tunnels
 	// and for development.
 	Insecure bool
 
-	// CheckEvery is how often files are looked at for changes. 0 is a minute.
+	// CheckEvery is the interval at which files are checked for changes. Default: 1
+	// minute. 0 means the default.
 	CheckEvery time.Duration
-	// Overlap is for how long a new certificate is announced before it is served,
-	// and the old one is trusted after that. All API servers must have noticed
-	// the announcement by then. 0 is 10 minutes.
+	// Overlap is the time between the announcement of a new certificate and its use. For as
+	// long, the old certificate stays trusted afterwards. All API servers must receive the
+	// announcement within this time. Default: 10 minutes. 0 means the default.
 	Overlap time.Duration
 
 	log       *slog.Logger
@@ -98,20 +99,22 @@ const (
 	defaultOverlap    = 10 * time.Minute
 )
 
-// The names by which local clusters reach the machine that they run on.
+// The host names under which local clusters reach the machine that they run on.
 const (
 	HostK3d           = "host.k3d.internal"
 	HostMinikube      = "host.minikube.internal"
 	HostDockerDesktop = "host.docker.internal"
 )
 
-// K3d is the server for clusters of K3d and K3s on this machine.
+// K3d returns l with the Host of k3d and k3s clusters on this machine. A Host in l is kept.
 func K3d(l Local) Local { return l.reachedAs(HostK3d) }
 
-// Minikube is the server for clusters of Minikube on this machine.
+// Minikube returns l with the Host of minikube clusters on this machine. A Host in l is
+// kept.
 func Minikube(l Local) Local { return l.reachedAs(HostMinikube) }
 
-// DockerDesktop is the server for the cluster of Docker Desktop on this machine.
+// DockerDesktop returns l with the Host of the cluster of Docker Desktop on this machine.
+// A Host in l is kept.
 func DockerDesktop(l Local) Local { return l.reachedAs(HostDockerDesktop) }
 
 func (l Local) reachedAs(host string) Local {
@@ -119,7 +122,7 @@ func (l Local) reachedAs(host string) Local {
 	return l
 }
 
-// Bind makes it log where the operator does, and report the expiry of its certificate.
+// Bind implements [Binder].
 func (l Local) Bind(e Environment) Server {
 	l.bind(e)
 	return l
@@ -146,19 +149,19 @@ func (l Local) files() files {
 	return files{cert: l.CertFile, key: l.KeyFile, password: l.KeyPassword, ca: l.CA, caFile: l.CAFile}
 }
 
-// Validate returns what is wrong with the configuration; see [Validator].
+// Validate implements [Validator].
 func (l Local) Validate() error {
 	switch {
 	case l.MaxConnections < 0:
-		return fmt.Errorf("the webhook server has MaxConnections %d: use a positive number, or 0 for the default", l.MaxConnections)
+		return fmt.Errorf("invalid webhook server: MaxConnections is %d; use a positive number, or 0 for the default", l.MaxConnections)
 	case (l.CertFile == "") != (l.KeyFile == ""):
-		return errors.New("the webhook server needs both CertFile and KeyFile, or neither for a self-signed certificate")
+		return errors.New("invalid webhook server: set both CertFile and KeyFile, or neither for a self-signed certificate")
 	case l.Insecure && (l.CertFile != "" || l.verifies() || l.TLS != nil):
-		return errors.New("the webhook server is Insecure and has certificates or a TLS configuration: choose one")
+		return errors.New("invalid webhook server: Insecure excludes CertFile, TLS and the CAs of clients")
 	case l.CertFile != "" && l.ownCertificates():
-		return errors.New("the webhook server has a CertFile, and certificates in TLS: choose one")
+		return errors.New("invalid webhook server: CertFile excludes certificates in TLS")
 	case l.ClientAuth != tls.NoClientCert && l.ClientAuth != tls.RequestClientCert && !l.verifies() && (l.TLS == nil || l.TLS.ClientCAs == nil):
-		return fmt.Errorf("the webhook server has the ClientAuth %s, but no ClientCAFile: name the CA that signs the certificates of clients", l.ClientAuth)
+		return fmt.Errorf("invalid webhook server: ClientAuth %s requires a ClientCAFile with the CA of the client certificates", l.ClientAuth)
 	}
 	return l.checkTLS()
 }
@@ -178,22 +181,22 @@ func (l Local) checkTLS() error {
 	case 0, tls.VersionTLS12:
 	case tls.VersionTLS13:
 		if len(l.CipherSuites) > 0 {
-			return errors.New("the webhook server has CipherSuites, but its MinVersion is TLS 1.3, which has its own: leave them out")
+			return errors.New("invalid webhook server: CipherSuites have no effect with MinVersion TLS 1.3; leave them out")
 		}
 	default:
-		return fmt.Errorf("the webhook server has the MinVersion %s: choose tls.VersionTLS12 or tls.VersionTLS13", tls.VersionName(l.MinVersion))
+		return fmt.Errorf("invalid webhook server: MinVersion %s; use tls.VersionTLS12 or tls.VersionTLS13", tls.VersionName(l.MinVersion))
 	}
 	for _, id := range l.CipherSuites {
 		if !slices.ContainsFunc(tls.CipherSuites(), func(s *tls.CipherSuite) bool {
 			return s.ID == id && slices.Contains(s.SupportedVersions, tls.VersionTLS12)
 		}) {
-			return fmt.Errorf("the webhook server has the cipher suite %s, which is insecure, unknown or not of TLS 1.2", tls.CipherSuiteName(id))
+			return fmt.Errorf("invalid webhook server: the cipher suite %s is insecure, unknown or not for TLS 1.2", tls.CipherSuiteName(id))
 		}
 	}
 	return nil
 }
 
-// reachable is an address by which what listens at Addr can be reached from here.
+// reachable returns an address under which this machine reaches the server itself.
 func (l Local) reachable() string {
 	switch l.Addr {
 	case "":
@@ -206,12 +209,12 @@ func (l Local) reachable() string {
 	return l.Addr
 }
 
-// names are those that a self-signed certificate is for.
+// names returns the names of the self-signed certificate.
 func (l Local) names() []string {
 	return append([]string{cmp.Or(l.Host, l.reachable()), l.reachable()}, l.ExtraNames...)
 }
 
-// describe tells how to reach what listens at the port.
+// describe returns the client configuration for the server on the port.
 func (l Local) describe(port int, bundle []byte) ClientConfig {
 	return ClientConfig{URL: l.url(cmp.Or(l.Host, l.reachable()), port), CABundle: bundle}
 }
@@ -232,7 +235,7 @@ func (l Local) url(host string, port int) string {
 
 func (l Local) root() string { return rootOf(l.Path) }
 
-// listening is the address for the log.
+// listening returns the address for the log.
 func (l Local) listening() string { return cmp.Or(l.Addr, "*") }
 
 func (l Local) address() string { return net.JoinHostPort(l.Addr, strconv.Itoa(l.Port)) }

@@ -19,8 +19,7 @@ import (
 	"time"
 )
 
-// run starts a server, which is stopped at the end of the test, and returns what
-// it announces.
+// run starts a server, which stops at the end of the test. It returns the announcements.
 func run(t *testing.T, s Server, reviews http.HandlerFunc) <-chan ClientConfig {
 	t.Helper()
 	return runWith(t, s, slog.New(slog.DiscardHandler), reviews)
@@ -38,13 +37,13 @@ func runWith(t *testing.T, s Server, log *slog.Logger, reviews http.HandlerFunc)
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			t.Errorf("the server ended with %v", err)
+			t.Errorf("the server returned %v", err)
 		}
 	})
 	return announced
 }
 
-// echo tells what it was asked for, and by whom.
+// echo responds with the path and the client of the request.
 func echo(w http.ResponseWriter, r *http.Request) {
 	name := "nobody"
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
@@ -73,7 +72,7 @@ func post(t *testing.T, client *http.Client, url string) (int, string) {
 	return resp.StatusCode, string(text)
 }
 
-func TestReviewsComeWithTheirIDs(t *testing.T) {
+func TestReviewPathsAreWebhookIDs(t *testing.T) {
 	dump := filepath.Join(t.TempDir(), "ca.pem")
 	c := <-run(t, Local{Path: "/hooks/", CADump: dump}, echo)
 	client := clientOf(c)
@@ -87,23 +86,23 @@ func TestReviewsComeWithTheirIDs(t *testing.T) {
 		}
 	}
 	if code, _ := post(t, client, c.URL+"x/check"); code != http.StatusNotFound {
-		t.Errorf("beside the root path: got %d", code)
+		t.Errorf("outside of the root path: got %d", code)
 	}
 	if dumped, err := os.ReadFile(dump); err != nil || !bytes.Equal(dumped, c.CABundle) {
 		t.Errorf("the dump is %s (%v)", dumped, err)
 	}
 }
 
-func TestOldTLSIsRefused(t *testing.T) {
+func TestOldTLSIsRejected(t *testing.T) {
 	c := <-run(t, Local{Addr: "127.0.0.1"}, echo)
 	client := clientOf(c)
 	client.Transport.(*http.Transport).TLSClientConfig.MaxVersion = tls.VersionTLS11
 	if _, err := client.Get(c.URL); err == nil {
-		t.Error("TLS 1.1 is accepted")
+		t.Error("TLS 1.1 was accepted")
 	}
 }
 
-func TestHandshakesThatFailCannotFloodTheLog(t *testing.T) {
+func TestFailedHandshakesCannotFloodTheLog(t *testing.T) {
 	var lines atomic.Int32
 	c := <-runWith(t, Local{Addr: "127.0.0.1"}, slog.New(counting{slog.DiscardHandler, &lines}), echo)
 	for range 100 {
@@ -112,7 +111,7 @@ func TestHandshakesThatFailCannotFloodTheLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		fmt.Fprint(conn, "no handshake at all\r\n\r\n")
-		_, _ = io.Copy(io.Discard, conn) // until the server gives up
+		_, _ = io.Copy(io.Discard, conn) // until the server closes the connection
 		conn.Close()
 	}
 	if n := lines.Load(); n == 0 || n > 6 {
@@ -120,7 +119,7 @@ func TestHandshakesThatFailCannotFloodTheLog(t *testing.T) {
 	}
 }
 
-// counting counts lines that are warnings at least.
+// counting counts log lines of level WARN and above.
 type counting struct {
 	slog.Handler
 	lines *atomic.Int32
@@ -133,14 +132,14 @@ func (c counting) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-func TestInsecureServersSpeakPlainHTTP(t *testing.T) {
+func TestInsecureServersUsePlainHTTP(t *testing.T) {
 	c := <-run(t, Local{Insecure: true}, echo)
 	if code, text := post(t, http.DefaultClient, c.URL+"/id"); code != 200 || text != "HTTP/1.1 POST /id nobody" || c.CABundle != nil {
 		t.Errorf("got %d %s at %+v", code, text, c)
 	}
 }
 
-// write puts an identity into files.
+// write writes an identity to files.
 func write(t *testing.T, dir string, id identity) (cert, key string) {
 	t.Helper()
 	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
@@ -195,7 +194,7 @@ func TestClientsAreVerified(t *testing.T) {
 	}
 }
 
-func TestOldVersionsAndOtherCiphersAreRefused(t *testing.T) {
+func TestOldVersionsAndOtherCiphersAreRejected(t *testing.T) {
 	for name, c := range map[string]struct {
 		server Local
 		client *tls.Config
@@ -224,26 +223,26 @@ func TestOldVersionsAndOtherCiphersAreRefused(t *testing.T) {
 	}
 }
 
-func TestServersThatContradictThemselvesAreInvalid(t *testing.T) {
+func TestContradictorySettingsAreInvalid(t *testing.T) {
 	for name, c := range map[string]struct {
 		server Validator
-		want   string // "" if it is valid
+		want   string // empty means valid
 	}{
 		"nothing set":                      {Local{}, ""},
 		"requested certificates":           {Local{ClientAuth: tls.RequestClientCert}, ""},
 		"required certificates with a CA":  {Local{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAFile: "ca.pem"}, ""},
-		"required certificates, no CA":     {Local{ClientAuth: tls.RequireAndVerifyClientCert}, "no ClientCAFile"},
-		"any certificates, no CA":          {Local{ClientAuth: tls.RequireAnyClientCert}, "no ClientCAFile"},
-		"verified certificates, no CA":     {Local{ClientAuth: tls.VerifyClientCertIfGiven}, "no ClientCAFile"},
-		"behind a Service":                 {Service{Name: "x", Listen: Local{ClientAuth: tls.RequireAndVerifyClientCert}}, "no ClientCAFile"},
-		"found out automatically":          {Auto{Local: Local{ClientAuth: tls.RequireAndVerifyClientCert}}, "no ClientCAFile"},
+		"required certificates, no CA":     {Local{ClientAuth: tls.RequireAndVerifyClientCert}, "requires a ClientCAFile"},
+		"any certificates, no CA":          {Local{ClientAuth: tls.RequireAnyClientCert}, "requires a ClientCAFile"},
+		"verified certificates, no CA":     {Local{ClientAuth: tls.VerifyClientCertIfGiven}, "requires a ClientCAFile"},
+		"behind a Service":                 {Service{Name: "x", Listen: Local{ClientAuth: tls.RequireAndVerifyClientCert}}, "requires a ClientCAFile"},
+		"found out automatically":          {Auto{Local: Local{ClientAuth: tls.RequireAndVerifyClientCert}}, "requires a ClientCAFile"},
 		"required certificates, CA data":   {Local{ClientAuth: tls.RequireAndVerifyClientCert, ClientCA: []byte("pem")}, ""},
 		"required certificates, CA folder": {Local{ClientAuth: tls.RequireAndVerifyClientCert, ClientCADir: "/cas"}, ""},
 		"required certificates, own TLS":   {Local{ClientAuth: tls.RequireAndVerifyClientCert, TLS: &tls.Config{ClientCAs: x509.NewCertPool()}}, ""},
-		"own TLS without CAs":              {Local{ClientAuth: tls.RequireAndVerifyClientCert, TLS: &tls.Config{}}, "no ClientCAFile"},
-		"own TLS and none":                 {Local{Insecure: true, TLS: &tls.Config{}}, "choose one"},
-		"own certificates and files":       {Local{CertFile: "c", KeyFile: "k", TLS: &tls.Config{Certificates: make([]tls.Certificate, 1)}}, "choose one"},
-		"otherwise":                        {Auto{Otherwise: Service{}}, "no name of a Service"},
+		"own TLS without CAs":              {Local{ClientAuth: tls.RequireAndVerifyClientCert, TLS: &tls.Config{}}, "requires a ClientCAFile"},
+		"own TLS but insecure":             {Local{Insecure: true, TLS: &tls.Config{}}, "Insecure excludes"},
+		"own certificates and files":       {Local{CertFile: "c", KeyFile: "k", TLS: &tls.Config{Certificates: make([]tls.Certificate, 1)}}, "CertFile excludes"},
+		"otherwise":                        {Auto{Otherwise: Service{}}, "set the Name of the Service"},
 		"an old version":                   {Local{MinVersion: tls.VersionTLS11}, "MinVersion TLS 1.1"},
 		"ciphers of TLS 1.3":               {Local{CipherSuites: []uint16{tls.TLS_AES_128_GCM_SHA256}}, "TLS_AES_128_GCM_SHA256"},
 		"insecure ciphers":                 {Local{CipherSuites: []uint16{tls.TLS_RSA_WITH_RC4_128_SHA}}, "insecure"},
@@ -262,7 +261,7 @@ func TestChangedFilesAreServedWithoutDroppingConnections(t *testing.T) {
 	announced := run(t, Local{CertFile: cert, KeyFile: key, CheckEvery: time.Millisecond, Overlap: 50 * time.Millisecond}, echo)
 	c := <-announced
 	if !bytes.Equal(c.CABundle, first.cert) {
-		t.Fatal("the first certificate is not announced")
+		t.Fatal("the first certificate was not announced")
 	}
 	old := clientOf(c)
 	connections := 0
@@ -275,9 +274,9 @@ func TestChangedFilesAreServedWithoutDroppingConnections(t *testing.T) {
 	write(t, dir, second)
 	both := <-announced
 	if !bytes.Contains(both.CABundle, first.cert) || !bytes.Contains(both.CABundle, second.cert) || both.URL != c.URL {
-		t.Fatal("not both certificates are announced")
+		t.Fatal("the bundle does not contain both certificates")
 	}
-	for { // all who heard the announcement can connect, whatever is served
+	for { // all clients that received the announcement can connect, whichever is served
 		if code, _ := post(t, clientOf(both), c.URL); code != 200 {
 			t.Fatalf("got %d", code)
 		}
@@ -312,19 +311,19 @@ func TestHalfReplacedFilesAreNotServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r, err = f.renew(r, time.Now()); err == nil || !r.next.empty() {
-		t.Error("a key of another certificate is accepted")
+		t.Error("a key of another certificate was accepted")
 	}
 	k := keeper{&MemoryStore{}, f, time.Minute}
 	if _, err := k.turn(t.Context(), announcement{}); err == nil {
-		t.Error("it begins with a key of another certificate")
+		t.Error("the server started with a key of another certificate")
 	}
 	k.store.Save(t.Context(), r.items(), "0")
 	if r, err := k.turn(t.Context(), announcement{}); err == nil || !bytes.Equal(r.current.cert, first.cert) {
-		t.Errorf("the former certificate is given up (%v)", err)
+		t.Errorf("the former certificate was dropped (%v)", err)
 	}
 }
 
-func TestServersEndAfterTheirReviews(t *testing.T) {
+func TestServersStopAfterTheirReviews(t *testing.T) {
 	asked, release := make(chan struct{}), make(chan struct{})
 	s := Local{log: slog.New(slog.DiscardHandler)}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -346,7 +345,7 @@ func TestServersEndAfterTheirReviews(t *testing.T) {
 	cancel()
 	select {
 	case <-ended:
-		t.Fatal("it has ended too early")
+		t.Fatal("the server stopped too early")
 	case <-time.After(50 * time.Millisecond):
 	}
 	close(release)
@@ -358,7 +357,7 @@ func TestServersEndAfterTheirReviews(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeServedIsSaid(t *testing.T) {
+func TestServeReturnsConfigurationErrors(t *testing.T) {
 	busy := <-run(t, Local{Addr: "127.0.0.1"}, echo)
 	_, port, _ := net.SplitHostPort(strings.TrimPrefix(busy.URL, "https://"))
 	var taken int
@@ -369,16 +368,16 @@ func TestWhatCannotBeServedIsSaid(t *testing.T) {
 	}{
 		"a key is missing":     {Local{CertFile: "x"}, "both CertFile and KeyFile"},
 		"a file is missing":    {Local{CertFile: "/no/such", KeyFile: "/no/such"}, "read the certificate"},
-		"insecure with files":  {Local{Insecure: true, CertFile: "x", KeyFile: "y"}, "choose one"},
+		"insecure with files":  {Local{Insecure: true, CertFile: "x", KeyFile: "y"}, "Insecure excludes"},
 		"the port is taken":    {Local{Addr: "127.0.0.1", Port: taken}, "listen for webhooks"},
-		"a service, no name":   {Service{Namespace: "x"}, "no name of a Service"},
-		"a service, nowhere":   {Service{Name: "x"}, "namespace of its Service"},
+		"a service, no name":   {Service{Namespace: "x"}, "set the Name of the Service"},
+		"a service, nowhere":   {Service{Name: "x"}, "the namespace of the Service is unknown"},
 		"a service, insecure":  {Service{Name: "x", Namespace: "y", Listen: Local{Insecure: true}}, "only HTTPS"},
 		"a service, no keys":   {Service{Name: "x", Namespace: "y"}, "set Keys"},
-		"no cluster to detect": {Auto{}, "no cluster is given"},
+		"no cluster to detect": {Auto{}, "no cluster is set"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := c.server.Serve(t.Context(), http.HandlerFunc(echo), func(ClientConfig) { t.Error("it is announced") })
+			err := c.server.Serve(t.Context(), http.HandlerFunc(echo), func(ClientConfig) { t.Error("the server was announced") })
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
@@ -410,7 +409,7 @@ type fakeCluster struct {
 func (f fakeCluster) Certificate(context.Context) (*x509.Certificate, error) { return f.cert, f.err }
 func (f fakeCluster) Version(context.Context) (string, error)                { return f.version, f.err }
 
-func TestAutoServersSuitTheCluster(t *testing.T) {
+func TestAutoAnnouncesTheHostOfTheDetectedCluster(t *testing.T) {
 	tunnel := Func(func(ctx context.Context, _ http.Handler, announce func(ClientConfig)) error {
 		announce(ClientConfig{URL: "https://tunnel"})
 		<-ctx.Done()

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// ring is the certificates of one server, over time: the one that is served, the
-// one that will be, and whoever must be trusted still. Its methods are pure.
+// ring holds the certificates of one server over time: the one being served, the next
+// one, and the CA that must still be trusted. Its methods are pure.
 //
 //	next appears          trust: current, next       serve: current
-//	an overlap later      trust: previous, current   serve: what was next
+//	an overlap later      trust: previous, current   serve: the former next
 //	an overlap later      trust: current             serve: current
 type ring struct {
 	current identity
 	next    identity
 
 	nextSince     time.Time
-	previous      []byte // whom to trust for the one before
+	previous      []byte // the CA of the former certificate
 	previousSince time.Time
 }
 
@@ -28,8 +28,8 @@ func (id identity) equal(other identity) bool {
 	return bytes.Equal(id.cert, other.cert) && bytes.Equal(id.key, other.key) && bytes.Equal(id.ca, other.ca)
 }
 
-// propose makes the identity the next one. Without a current one, or with one that
-// is not valid anymore, there is nothing to wait for.
+// propose sets the next identity. If the current one is missing or expired, the new one
+// replaces it immediately.
 func (r ring) propose(id identity, now time.Time) ring {
 	if !r.current.valid(now) {
 		r.current, r.next = id, identity{}
@@ -39,9 +39,9 @@ func (r ring) propose(id identity, now time.Time) ring {
 	return r
 }
 
-// step makes the changes that are due. The next certificate is not due before it
-// has been announced for the time of the overlap; the zero time means that it has
-// not been at all.
+// step makes the changes that are due. The next certificate is served once it was
+// announced for the time of the overlap. A zero announced time means that it was not
+// announced yet.
 func (r ring) step(now, announced time.Time, overlap time.Duration) ring {
 	if !r.next.empty() && r.promotable(now, announced, overlap) {
 		if len(extra(r.next.ca, r.current.ca)) > 0 || len(extra(r.current.ca, r.next.ca)) > 0 {
@@ -60,14 +60,14 @@ func (r ring) promotable(now, announced time.Time, overlap time.Duration) bool {
 	case !r.current.valid(now):
 		return true
 	case len(extra(r.next.ca, r.current.ca)) == 0:
-		return true // it is trusted already
+		return true // its CA is already trusted
 	case announced.IsZero():
 		return false
 	}
 	return !now.Before(latest(r.nextSince, announced).Add(overlap))
 }
 
-// due is when step has something to do next; ok is false if it has nothing.
+// due returns the time of the next change by step. ok is false if there is none.
 func (r ring) due(announced time.Time, overlap time.Duration) (at time.Time, ok bool) {
 	if !r.next.empty() {
 		at, ok = latest(r.nextSince, announced).Add(overlap), true
@@ -83,8 +83,8 @@ func (r ring) due(announced time.Time, overlap time.Duration) (at time.Time, ok 
 	return at, ok
 }
 
-// bundle is whom to trust, the oldest first, so that it stays the same when the
-// next one takes over.
+// bundle returns the CAs to trust, oldest first. In this order, the bundle does not change
+// when the next certificate takes over.
 func (r ring) bundle() []byte {
 	var all []byte
 	for _, ca := range [][]byte{r.previous, r.current.ca, r.next.ca} {
@@ -93,7 +93,7 @@ func (r ring) bundle() []byte {
 	return all
 }
 
-// extra is the certificates in one bundle that are not in the other.
+// extra returns the certificates in bundle that are not in other.
 func extra(bundle, other []byte) (found []byte) {
 	there := map[string]bool{}
 	for block := range blocks(other) {
@@ -119,13 +119,13 @@ func blocks(bundle []byte) func(yield func(*pem.Block) bool) {
 	}
 }
 
-// valid tells whether the certificate can be served.
+// valid reports whether the certificate is readable and not expired.
 func (id identity) valid(now time.Time) bool {
 	leaf, err := id.leaf()
 	return err == nil && now.Before(leaf.NotAfter)
 }
 
-// renewal is when a certificate should be replaced: long before it expires.
+// renewal returns the time to replace a certificate, well before it expires.
 func renewal(leaf *x509.Certificate) time.Time {
 	return leaf.NotAfter.Add(-leaf.NotAfter.Sub(leaf.NotBefore) / 3)
 }
@@ -137,7 +137,7 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// The names under which a ring is kept.
+// The names of the stored items.
 const (
 	itemCert          = "tls.crt"
 	itemKey           = "tls.key"
@@ -150,7 +150,7 @@ const (
 	itemPreviousSince = "previous-since"
 )
 
-// items is the ring as it is kept.
+// items returns the ring in its stored form.
 func (r ring) items() map[string][]byte {
 	items := map[string][]byte{itemCert: r.current.cert, itemKey: r.current.key, itemCA: r.current.ca}
 	if !r.next.empty() {
@@ -164,8 +164,7 @@ func (r ring) items() map[string][]byte {
 	return items
 }
 
-// readRing is the ring that was kept. What makes no sense is left out: it is made
-// anew.
+// readRing parses the stored form. It drops unusable parts; they are then created again.
 func readRing(items map[string][]byte) ring {
 	r := ring{
 		current: identity{ca: items[itemCA], cert: items[itemCert], key: items[itemKey]},

@@ -19,7 +19,7 @@ type replica struct {
 	keeper   keeper
 
 	mu      sync.Mutex
-	bundles []announcement // the newest last
+	bundles []announcement // newest last
 }
 
 func newReplica(store KeyStore, lifetime, check, overlap time.Duration) *replica {
@@ -35,14 +35,14 @@ func (r *replica) run(ctx context.Context, t *testing.T) {
 		return
 	}
 	r.endpoint.keep(ctx, r.keeper, func(bundle []byte) {
-		pause(ctx, 3*time.Second) // the cluster takes its time
+		pause(ctx, 3*time.Second) // the cluster takes a while to respond
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.bundles = append(r.bundles, announcement{bundle, time.Now()})
 	})
 }
 
-// serving is the certificate that a new connection is shown, in PEM.
+// serving returns the certificate for new connections, in PEM.
 func (r *replica) serving() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,8 +53,8 @@ func (r *replica) serving() []byte {
 	return pemOf(config.Certificates[0].Certificate[0])
 }
 
-// trusted is what API servers may believe now: what was announced last, and what
-// was announced before if that was only just replaced.
+// trusted returns the bundles that API servers may trust now: the last announcement, and
+// the one before if it was replaced a moment ago.
 func (r *replica) trusted(lag time.Duration) (bundles [][]byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,7 +66,7 @@ func (r *replica) trusted(lag time.Duration) (bundles [][]byte) {
 	return bundles
 }
 
-func TestCertificatesAreTrustedAtAllTimes(t *testing.T) {
+func TestServedCertificatesAreAlwaysTrusted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const (
 			lifetime = 3 * time.Hour
@@ -89,30 +89,30 @@ func TestCertificatesAreTrustedAtAllTimes(t *testing.T) {
 		time.Sleep(17 * time.Second)
 
 		served := map[string]bool{}
-		for tick := range 18 * 120 { // 18 hours of half minutes
+		for tick := range 18 * 120 { // 18 hours in steps of 30 s
 			time.Sleep(30 * time.Second)
 			if tick == 1000 {
-				start() // somewhere in the middle
+				start() // at some point in between
 				time.Sleep(10 * time.Second)
 			}
 			for _, server := range replicas {
 				cert := server.serving()
 				served[string(cert)] = true
-				for _, announcer := range replicas { // any of them may have written last
+				for _, announcer := range replicas { // any of them may have announced last
 					for _, bundle := range announcer.trusted(lag) {
 						if !bytes.Contains(bundle, cert) {
-							t.Fatalf("at %s a certificate is served that is not trusted", time.Now())
+							t.Fatalf("an untrusted certificate is served at %s", time.Now())
 						}
 					}
 				}
 				leaf := server.endpoint.config.Load().Certificates[0].Leaf
 				if left := time.Until(leaf.NotAfter); left < lifetime/4 {
-					t.Fatalf("a certificate is served with %s left", left)
+					t.Fatalf("a certificate is served that expires in %s", left)
 				}
 			}
 		}
 		if len(served) < 8 || len(served) > 10 {
-			t.Errorf("%d certificates were served in 18 hours, of which each is for 2 of its 3", len(served))
+			t.Errorf("%d certificates were served in 18 hours; each should serve for 2 of its 3 hours", len(served))
 		}
 		items, _, _ := store.Load(ctx)
 		if r := readRing(items); len(extra(r.bundle(), nil)) > 3*len(r.current.ca) {
@@ -135,7 +135,7 @@ func TestABlockedAnnouncementKeepsTheOldCertificate(t *testing.T) {
 		running.Go(func() {
 			r.endpoint.keep(ctx, r.keeper, func([]byte) {
 				if announced.Add(1) == 2 {
-					pause(ctx, 10*time.Minute) // the cluster cannot be reached
+					pause(ctx, 10*time.Minute) // the cluster is unreachable
 				}
 			})
 		})
@@ -143,12 +143,12 @@ func TestABlockedAnnouncementKeepsTheOldCertificate(t *testing.T) {
 		time.Sleep(time.Hour - time.Hour/3 + 8*time.Minute)
 		synctest.Wait()
 		if announced.Load() != 2 || r.endpoint.config.Load() != first {
-			t.Error("the next certificate is served although nobody knows of it")
+			t.Error("the next certificate is served before it was announced")
 		}
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
 		if r.endpoint.config.Load() == first {
-			t.Error("the next certificate is not served although it is known")
+			t.Error("the next certificate is not served although it was announced")
 		}
 		cancel()
 		running.Wait()
@@ -174,7 +174,7 @@ func TestTheExpiryOfEachServedCertificateIsReported(t *testing.T) {
 	})
 }
 
-func TestReplicasAskAStoreThatFailsAtDifferentInstants(t *testing.T) {
+func TestReplicasRetryAFailingStoreAtDifferentTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReplica(&faulty{KeyStore: &MemoryStore{}, failures: 3}, time.Hour, time.Minute, time.Minute)
 		r.endpoint.random = func() float64 { return 0.5 }
@@ -183,12 +183,12 @@ func TestReplicasAskAStoreThatFailsAtDifferentInstants(t *testing.T) {
 			t.Fatal(err)
 		}
 		if took := time.Since(began); took != 3*storePause*9/10 {
-			t.Errorf("it took %s", took)
+			t.Errorf("starting took %s", took)
 		}
 	})
 }
 
-func TestAStoreThatFailsIsAskedAgain(t *testing.T) {
+func TestAFailingStoreIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &faulty{KeyStore: &MemoryStore{}, failures: 3}
 		r := newReplica(store, time.Hour, time.Minute, time.Minute)
@@ -199,13 +199,13 @@ func TestAStoreThatFailsIsAskedAgain(t *testing.T) {
 		if took := time.Since(began); took != 3*storePause {
 			t.Errorf("it took %s", took)
 		}
-		// It does not stop serving, nor asks too often, when that happens later.
+		// If the store fails later, the server keeps serving, and retries at intervals.
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
 		defer cancel()
 		store.failures, store.asked = 1_000_000, 0
 		r.endpoint.keep(ctx, r.keeper, func([]byte) {})
 		if store.asked > 2*60+1 {
-			t.Errorf("it was asked %d times in two hours", store.asked)
+			t.Errorf("the store was called %d times in two hours", store.asked)
 		}
 	})
 }
@@ -242,12 +242,12 @@ func TestReplicasThatStartTogetherAgree(t *testing.T) {
 	first := <-certs
 	for other := range certs {
 		if other != first {
-			t.Fatal("they have different certificates")
+			t.Fatal("the replicas have different certificates")
 		}
 	}
 }
 
-func TestRingSurvivesBeingKept(t *testing.T) {
+func TestTheStoredRingIsReadUnchanged(t *testing.T) {
 	now := time.Now().UTC()
 	a, _ := selfSigned([]string{"a"}, now, time.Hour)
 	b, _ := selfSigned([]string{"a"}, now, time.Hour)
@@ -263,11 +263,11 @@ func TestRingSurvivesBeingKept(t *testing.T) {
 	broken[itemKey] = []byte("oops")
 	broken[itemNextSince] = []byte("oops")
 	if kept := readRing(broken); !kept.current.empty() || !kept.next.empty() {
-		t.Error("what makes no sense is kept")
+		t.Error("unusable items were not dropped")
 	}
 }
 
-func TestACertificateOfTheSameAuthorityIsServedAtOnce(t *testing.T) {
+func TestACertificateOfTheSameCAIsServedImmediately(t *testing.T) {
 	now := time.Now()
 	ca, _ := selfSigned([]string{"ca"}, now, time.Hour)
 	a, _ := selfSigned([]string{"a"}, now, time.Hour)
@@ -279,25 +279,25 @@ func TestACertificateOfTheSameAuthorityIsServedAtOnce(t *testing.T) {
 	}
 }
 
-func TestAnExpiredCertificateIsReplacedAtOnce(t *testing.T) {
+func TestAnExpiredCertificateIsReplacedImmediately(t *testing.T) {
 	now := time.Now()
 	a, _ := selfSigned([]string{"a"}, now, time.Hour)
 	b, _ := selfSigned([]string{"a"}, now.Add(time.Hour), time.Hour)
 	if r := (ring{}).propose(a, now).propose(b, now.Add(2*time.Hour)); !r.current.equal(b) {
-		t.Error("the old one is still served")
+		t.Error("the expired certificate is still served")
 	}
 	r := ring{}.propose(a, now).propose(b, now.Add(59*time.Minute))
 	if at, ok := r.due(time.Time{}, time.Hour); !ok || at.After(now.Add(time.Hour)) {
 		t.Errorf("due at %v", at)
 	}
 	if r = r.step(now.Add(61*time.Minute), time.Time{}, time.Hour); !r.current.equal(b) {
-		t.Error("the old one is still served")
+		t.Error("the expired certificate is still served")
 	}
 }
 
 func pemOf(der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}) }
 
-func TestAStopWhileTheStoreFailsIsNoFailure(t *testing.T) {
+func TestAStopWhileTheStoreFailsIsNotAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

@@ -7,29 +7,29 @@ import (
 	"net/http"
 )
 
-// Service is a server inside of the cluster, reached through a Kubernetes Service
-// that is there already, such as one of a Deployment's manifest. All replicas of
-// the operator share one certificate, which they make, keep in a Secret, and renew.
+// Service is a server inside the cluster, reached through an existing Kubernetes Service,
+// usually from the manifest of the operator's Deployment. All replicas of the operator
+// share one self-signed certificate. They create it, store it in a Secret, and renew it.
 //
-// The operator needs the permissions to get, create and patch that Secret.
+// The operator needs RBAC permissions to get, create and patch this Secret.
 type Service struct {
-	Name      string // of the Service
-	Namespace string // of the Service; "" is the operator's own
-	Port      int    // of the Service; 0 is 443
+	Name      string // name of the Service; required
+	Namespace string // namespace of the Service; empty means that of the operator
+	Port      int    // port of the Service; 0 means 443
 
-	// Secret is the name of the Secret, in the Service's namespace. It is created
-	// if it is not there. If empty, it is the Service's with "-webhook" behind.
+	// Secret is the name of the Secret, in the namespace of the Service. The operator
+	// creates it if it does not exist. Default: the name of the Service plus "-webhook".
 	Secret string
-	// Keys replaces the Secret by something else.
+	// Keys replaces the Secret by another store. May be nil.
 	Keys KeyStore
 
-	// Listen says where and how to listen. Its Addr and Port are those that the
-	// Service forwards to; Host has no meaning. With a CertFile or
-	// certificates in TLS, the Secret is not used.
+	// Listen configures the listener. Its Addr and Port must be the target of the Service;
+	// its Host is ignored. If it has a CertFile or certificates in TLS, the Secret is not
+	// used.
 	Listen Local
 }
 
-// Bind lets it find the operator's namespace and the Secret.
+// Bind implements [Binder].
 func (s Service) Bind(e Environment) Server {
 	s.Namespace = cmp.Or(s.Namespace, e.Namespace)
 	if s.Keys == nil && e.Secrets != nil {
@@ -45,7 +45,7 @@ func (s Service) Serve(ctx context.Context, reviews http.Handler, announce func(
 		return err
 	}
 	if s.Namespace == "" {
-		return errors.New("the webhook server does not know the namespace of its Service: set it, or run inside of the cluster")
+		return errors.New("invalid webhook server: the namespace of the Service is unknown; set Namespace, or run the operator inside the cluster")
 	}
 	e := endpoint{Local: s.Listen, store: s.Keys, source: maker{names: s.names(), lifetime: s.Listen.Lifetime}, describe: s.describe}
 	switch {
@@ -55,23 +55,23 @@ func (s Service) Serve(ctx context.Context, reviews http.Handler, announce func(
 		e.source, e.store = nil, &MemoryStore{}
 	}
 	if e.store == nil {
-		return errors.New("the webhook server has nowhere to keep its certificates: set Keys")
+		return errors.New("invalid webhook server: there is no store for certificates; set Keys")
 	}
 	return e.serve(ctx, reviews, announce)
 }
 
-// Validate returns what is wrong with the configuration; see [Validator].
+// Validate implements [Validator].
 func (s Service) Validate() error {
 	switch {
 	case s.Name == "":
-		return errors.New("the webhook server has no name of a Service")
+		return errors.New("invalid webhook server: set the Name of the Service")
 	case s.Listen.Insecure:
-		return errors.New("webhooks behind a Service must not be Insecure: the API server speaks only HTTPS")
+		return errors.New("invalid webhook server: a Service cannot be Insecure, because API servers use only HTTPS")
 	}
 	return s.Listen.Validate()
 }
 
-// names are those by which a Service is called; the API server uses the first.
+// names returns the DNS names of the Service. The API server uses the first one.
 func (s Service) names() []string {
 	qualified := s.Name + "." + s.Namespace
 	return append([]string{qualified + ".svc", qualified + ".svc.cluster.local", qualified, s.Name}, s.Listen.ExtraNames...)

@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// source brings new certificates.
+// source provides new certificates.
 type source interface {
-	// renew proposes the next certificate if it is time for one.
+	// renew adds the next certificate to the ring if a renewal is due.
 	renew(r ring, now time.Time) (ring, error)
 }
 
-// maker makes self-signed certificates.
+// maker creates self-signed certificates.
 type maker struct {
 	names    []string
 	lifetime time.Duration
@@ -40,7 +40,7 @@ func (m maker) renew(r ring, now time.Time) (ring, error) {
 	return r.propose(id, now), nil
 }
 
-// files are certificates that somebody else makes.
+// files reads certificates that another program provides.
 type files struct {
 	cert, key, password string
 	ca                  []byte
@@ -81,32 +81,31 @@ func (f files) read() (id identity, err error) {
 		id.ca = id.cert
 	}
 	if block, _ := pem.Decode(id.ca); block == nil {
-		return id, fmt.Errorf("the CA %s is no PEM", cmp.Or(f.caFile, f.cert))
+		return id, fmt.Errorf("the CA %s is not in PEM format", cmp.Or(f.caFile, f.cert))
 	}
-	// The files may be in the middle of a replacement: then the key is not the
-	// certificate's, and the next look finds better ones.
+	// While the files are being replaced, the key may not match the certificate. The next
+	// check reads the complete files.
 	_, err = id.pair()
 	return id, err
 }
 
-// keeper keeps a ring up to date together with other replicas.
+// keeper keeps a ring up to date, together with other replicas.
 type keeper struct {
 	store   KeyStore
 	source  source
 	overlap time.Duration
 }
 
-// storeError is a failure of the store rather than of the certificates.
+// storeError is an error of the store, in contrast to one of the certificates.
 type storeError struct{ error }
 
 func (e storeError) Unwrap() error { return e.error }
 
-// conflicts is how many times others may be faster before it is an error.
+// conflicts limits the attempts to save when other replicas save at the same time.
 const conflicts = 10
 
-// turn loads the ring, makes what is due, and saves it if that was anything. If
-// there are no new certificates although it is time for them, the old ones come
-// with an error.
+// turn loads the ring, makes the changes that are due, and saves it if it changed. If a
+// renewal is due but fails, it returns the old certificates and an error.
 func (k keeper) turn(ctx context.Context, announced announcement) (ring, error) {
 	for range conflicts {
 		items, version, err := k.store.Load(ctx)
@@ -117,7 +116,7 @@ func (k keeper) turn(ctx context.Context, announced announcement) (ring, error) 
 		r := readRing(items)
 		r = r.step(now, announced.of(r), k.overlap)
 		r, failure := k.source.renew(r, now)
-		// What is proposed may be trusted already, and then needs no waiting.
+		// The proposed certificate may already be trusted. Then it needs no waiting.
 		r = r.step(now, announced.of(r), k.overlap)
 		if r.current.empty() {
 			return r, failure
@@ -137,13 +136,14 @@ func (k keeper) turn(ctx context.Context, announced announcement) (ring, error) 
 	return ring{}, storeError{fmt.Errorf("save the certificates: %w", ErrConflict)}
 }
 
-// announcement is what the cluster was told last.
+// announcement is the bundle that the cluster received last.
 type announcement struct {
 	bundle []byte
 	at     time.Time
 }
 
-// of is since when the cluster trusts all of the ring; zero if it does not.
+// of returns the time since when the cluster trusts all of the ring. Zero means that it
+// does not.
 func (a announcement) of(r ring) time.Time {
 	if !bytes.Equal(a.bundle, r.bundle()) {
 		return time.Time{}

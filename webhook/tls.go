@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 )
 
-// use serves the current certificate to new connections from now on.
+// use serves the current certificate to new connections.
 func (e *endpoint) use(r ring) error {
 	clients, err := e.clientCAs()
 	if err != nil {
@@ -42,8 +42,8 @@ func (e *endpoint) use(r ring) error {
 	return nil
 }
 
-// useOwn serves the certificates of the user's TLS configuration, and the CAs of
-// clients as they are now.
+// useOwn serves the certificates of the user's TLS configuration, with the current CAs
+// of clients.
 func (e *endpoint) useOwn() error {
 	clients, err := e.clientCAs()
 	if err != nil {
@@ -64,13 +64,14 @@ func (e *endpoint) useOwn() error {
 	return nil
 }
 
-// keepOwn announces the CA of the user's certificates, and follows the files of CAs.
+// keepOwn announces the CA of the user's certificates, and reads CA files again when they
+// change.
 func (e *endpoint) keepOwn(ctx context.Context, announce func(bundle []byte)) {
 	var told []byte
 	for first := true; ; first = false {
 		bundle, err := e.bundle()
 		if err != nil {
-			e.log.Error("The CA of the webhook server cannot be read; will try again.", "error", err)
+			e.log.Error("Reading the CA of the webhook server failed; retrying.", "error", err)
 		} else if first || !bytes.Equal(told, bundle) {
 			told = bundle
 			e.dump(bundle)
@@ -80,13 +81,13 @@ func (e *endpoint) keepOwn(ctx context.Context, announce func(bundle []byte)) {
 			return
 		}
 		if err := e.useOwn(); err != nil {
-			e.log.Error("The CAs of clients cannot be used; the former ones stay.", "error", err)
+			e.log.Error("Loading the CAs of clients failed; keeping the former ones.", "error", err)
 		}
 	}
 }
 
-// bundle returns the CA that the API server must trust if the certificates are the
-// user's. nil means the authorities of its system.
+// bundle returns the CA that the API server must trust if the user supplies the
+// certificates. nil means the CAs of its system.
 func (e *endpoint) bundle() ([]byte, error) {
 	if e.CA != nil || e.CAFile == "" {
 		return e.CA, nil
@@ -94,7 +95,7 @@ func (e *endpoint) bundle() ([]byte, error) {
 	return os.ReadFile(e.CAFile)
 }
 
-// tlsConfig is the configuration of connections, without a certificate of ours.
+// tlsConfig returns the configuration of connections, without the server's certificate.
 func (e *endpoint) tlsConfig(clients []byte) (*tls.Config, error) {
 	config := &tls.Config{}
 	if e.TLS != nil {
@@ -117,25 +118,25 @@ func (e *endpoint) tlsConfig(clients []byte) (*tls.Config, error) {
 		config.ClientCAs = e.TLS.ClientCAs.Clone()
 	}
 	if !config.ClientCAs.AppendCertsFromPEM(clients) {
-		return nil, errors.New("the CAs of clients are no PEM")
+		return nil, errors.New("the CAs of clients are not in PEM format")
 	}
 	return config, nil
 }
 
-// clientCAs is the PEM of all CAs that sign the certificates of clients. It is
-// empty if there are none.
+// clientCAs returns all CAs of client certificates, in PEM. The result is empty if there
+// are none.
 func (e *endpoint) clientCAs() ([]byte, error) {
 	all := e.ClientCA
 	if len(all) > 0 && !isPEM(all) {
-		return nil, errors.New("the ClientCA is no PEM")
+		return nil, errors.New("ClientCA is not in PEM format")
 	}
 	if e.ClientCAFile != "" {
 		pem, err := os.ReadFile(e.ClientCAFile)
 		if err != nil {
-			return nil, fmt.Errorf("read the CA of clients: %w", err)
+			return nil, fmt.Errorf("read ClientCAFile: %w", err)
 		}
 		if !isPEM(pem) {
-			return nil, fmt.Errorf("the CA of clients in %s is no PEM", e.ClientCAFile)
+			return nil, fmt.Errorf("ClientCAFile %s is not in PEM format", e.ClientCAFile)
 		}
 		all = joinPEM(all, pem)
 	}
@@ -145,7 +146,7 @@ func (e *endpoint) clientCAs() ([]byte, error) {
 	// Mounted Secrets contain symbolic links and folders in addition to the files.
 	entries, err := os.ReadDir(e.ClientCADir)
 	if err != nil {
-		return nil, fmt.Errorf("read the CAs of clients: %w", err)
+		return nil, fmt.Errorf("read ClientCADir: %w", err)
 	}
 	before := len(all)
 	for _, entry := range entries {
@@ -155,7 +156,7 @@ func (e *endpoint) clientCAs() ([]byte, error) {
 		}
 	}
 	if len(all) == before {
-		return nil, fmt.Errorf("the folder %s has no CAs of clients in PEM", e.ClientCADir)
+		return nil, fmt.Errorf("ClientCADir %s contains no CA in PEM format", e.ClientCADir)
 	}
 	return all, nil
 }
@@ -170,8 +171,8 @@ func joinPEM(a, b []byte) []byte {
 	return bytes.Join([][]byte{bytes.TrimRight(a, "\n"), b}, []byte("\n"))
 }
 
-// configForClient is the configuration for a new connection. A user's function has
-// the first word.
+// configForClient returns the configuration for a new connection. The user's
+// GetConfigForClient takes precedence.
 func (e *endpoint) configForClient(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	if e.TLS != nil && e.TLS.GetConfigForClient != nil {
 		if own, err := e.TLS.GetConfigForClient(hello); own != nil || err != nil {

@@ -1,18 +1,17 @@
-// Package webhook has the servers that take admission reviews from Kubernetes,
-// and the interface for servers and tunnels of your own.
+// Package webhook provides servers for validating and mutating admission webhooks, and
+// the interface for your own servers and tunnels.
 //
-//   - [Local] listens with HTTPS: with certificates from files, or with
-//     self-signed ones that it makes and renews itself. [K3d], [Minikube] and
-//     [DockerDesktop] are for clusters on the same machine, [Auto] finds out
-//     which of them it is.
-//   - [Service] is for operators inside of the cluster: reached through a Service,
-//     with certificates that all replicas share in a Secret.
+//   - [Local] listens with HTTPS: with certificates from files, or with self-signed
+//     ones that it creates and renews itself. [K3d], [Minikube] and [DockerDesktop] are
+//     for clusters on the same machine; [Auto] detects which of them it is.
+//   - [Service] is for operators inside the cluster. It is reached through a Kubernetes
+//     Service, and its replicas share one certificate in a Secret.
 //
 // # Certificates
 //
-// A new certificate is announced before it is served, and an old one is trusted
-// until nobody serves it anymore, so that a renewal is never noticed by anyone.
-// Nothing restarts: connections stay open.
+// A new certificate is announced to the API server before it is served, and the old one
+// stays trusted until no replica serves it. Requests therefore never fail because of a
+// renewal. Nothing restarts, and connections stay open.
 package webhook
 
 import (
@@ -23,59 +22,55 @@ import (
 	"time"
 )
 
-// Server receives reviews and has them answered.
+// Server receives admission reviews and passes them to the operator.
 type Server interface {
-	// Serve runs the server until ctx is done, and returns after the reviews
-	// under way are answered. Returning earlier is a failure of the server, and
-	// stops the operator.
+	// Serve runs the server until ctx is done, and returns when the reviews in progress
+	// are complete. If it returns earlier, the server has failed, and the operator stops.
 	//
-	// reviews answers POST requests, whose path is the id of a webhook after a
-	// slash; a server with a root path of its own must strip it. Headers and the
-	// verified certificate of the client are passed on to handlers.
+	// reviews handles POST requests. Their path must be a slash and the id of a webhook, so
+	// a server with a root path must strip it. Handlers can see the headers and the
+	// verified certificate of the client.
 	//
-	// announce tells where the server can be reached by the API server, and whom
-	// to trust there. It must be called once reviews are served, and again
-	// whenever any of that changes. Ids of webhooks are appended to the path. It
-	// returns when the cluster's configuration is as announced, if the operator
-	// manages it; this may last as long as the cluster cannot be reached, but not
-	// longer than ctx.
+	// Serve must call announce once reviews can be served, and again when the address or
+	// the CA changes. Webhook ids are appended to the path of the address. announce
+	// returns when the webhook configurations in the cluster are updated, if the operator
+	// manages them. It blocks while the cluster is unreachable, at most until ctx is done.
 	Serve(ctx context.Context, reviews http.Handler, announce func(ClientConfig)) error
 }
 
-// Func makes a server of a function.
+// Func adapts a function to a [Server].
 type Func func(ctx context.Context, reviews http.Handler, announce func(ClientConfig)) error
 
-// Serve calls the function.
+// Serve implements [Server].
 func (f Func) Serve(ctx context.Context, reviews http.Handler, announce func(ClientConfig)) error {
 	return f(ctx, reviews, announce)
 }
 
-// ClientConfig tells an API server how to reach a webhook: either by URL or
-// through a Service.
+// ClientConfig defines how the API server reaches a webhook: by URL or through a Service.
 type ClientConfig struct {
-	URL      string      // of HTTPS, without a query or a fragment
-	Service  *ServiceRef // nil if there is a URL
-	CABundle []byte      // PEM of whom to trust; none for the authorities that the API server trusts anyway
+	URL      string      // HTTPS URL without a query or a fragment
+	Service  *ServiceRef // nil means that URL is used
+	CABundle []byte      // CA certificates in PEM; empty means the CAs that the API server trusts by default
 }
 
-// ServiceRef is a way through a Kubernetes Service.
+// ServiceRef refers to a Kubernetes Service.
 type ServiceRef struct {
 	Namespace, Name string
-	Path            string // "" for the root
-	Port            int    // of the service; 0 is 443
+	Path            string // empty means the root
+	Port            int    // port of the Service; 0 means 443
 }
 
-// Environment is what an operator knows about where it runs.
+// Environment describes where an operator runs.
 type Environment struct {
-	Namespace string // the operator's own; "" if unknown
+	Namespace string // namespace of the operator; empty means unknown
 	Cluster   Cluster
-	// Secrets gives access to what is kept in a Secret.
+	// Secrets returns a KeyStore that uses a Secret. May be nil.
 	Secrets func(namespace, name string) KeyStore
-	Log     *slog.Logger // nil is slog.Default
+	Log     *slog.Logger // nil means slog.Default()
 
-	// Certified takes the time at which the certificate being served expires. A server
-	// with a certificate calls it for its first one and for each new one. The operator
-	// reports the time as a metric. May be nil.
+	// Certified receives the expiry time of the certificate being served. A server calls
+	// it for its first certificate and for each new one. The operator reports the time as
+	// a metric. May be nil.
 	Certified func(expires time.Time)
 
 	// Random returns random numbers from 0 up to, but not including, 1. A server uses
@@ -84,22 +79,22 @@ type Environment struct {
 	Random func() float64
 }
 
-// Binder is a server that wants to know where it runs. The operator calls Bind
-// before anything else, and serves with what it returns.
+// Binder is implemented by servers that need the [Environment]. The operator calls Bind
+// before anything else, and runs the returned server.
 type Binder interface {
 	Bind(Environment) Server
 }
 
-// Validator is a server that can be set up wrongly. The operator calls Validate before
-// it starts anything else.
+// Validator is implemented by servers that check their configuration. The operator calls
+// Validate before it starts anything else. The error says what is wrong.
 type Validator interface {
 	Validate() error
 }
 
-// Cluster is what can be learnt about a cluster in order to recognise it.
+// Cluster provides the properties of a cluster by which [Auto] recognizes it.
 type Cluster interface {
-	// Certificate is that of the API server.
+	// Certificate returns the certificate of the API server.
 	Certificate(ctx context.Context) (*x509.Certificate, error)
-	// Version is the API server's version, such as "v1.37.1+k3s1".
+	// Version returns the version of the API server, such as "v1.37.1+k3s1".
 	Version(ctx context.Context) (string, error)
 }

@@ -1,6 +1,6 @@
-// Package cluster is the control plane that operators are measured on: with
-// objects put into its database directly, so that making them costs nobody
-// anything, and with counts of the requests that it was sent.
+// Package cluster runs the control plane on which operators are measured. It writes objects
+// directly to etcd, so their creation does not disturb the measurement, and it counts the
+// requests to the API server.
 package cluster
 
 import (
@@ -30,7 +30,7 @@ type Cluster struct {
 	mould  *mould
 }
 
-// Start runs a control plane on the folder.
+// Start starts a control plane on the folder.
 func Start(ctx context.Context, folder string) (*Cluster, error) {
 	plane, err := controlplane.Start(ctx, controlplane.Options{Data: folder, Bench: true, Progress: os.Stderr})
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *Cluster) connect() error {
 	return err
 }
 
-// Stop ends it. The folder stays.
+// Stop stops the control plane. The folder stays.
 func (c *Cluster) Stop() error {
 	if c.etcd != nil {
 		_ = c.etcd.Close()
@@ -73,16 +73,16 @@ func (c *Cluster) Stop() error {
 	return c.plane.Stop()
 }
 
-// Kubeconfig is the path of the file with which it can be reached.
+// Kubeconfig returns the path of the kubeconfig.
 func (c *Cluster) Kubeconfig() string { return c.plane.Kubeconfig() }
 
-// PID is the number of its process.
+// PID returns the process id.
 func (c *Cluster) PID() int { return c.plane.PID() }
 
-// Version is that of Kubernetes.
+// Version returns the version of Kubernetes.
 func (c *Cluster) Version() string { return c.plane.Version() }
 
-// Copy makes a copy of a folder that no control plane runs on.
+// Copy copies a folder that no control plane uses.
 func Copy(from, to string) error {
 	if out, err := exec.Command("cp", "-r", "--reflink=auto", from, to).CombinedOutput(); err != nil {
 		return fmt.Errorf("copy %s: %w: %s", from, err, out)
@@ -90,7 +90,7 @@ func Copy(from, to string) error {
 	return nil
 }
 
-// DefineKinds makes all kinds known to the cluster.
+// DefineKinds defines all kinds in the cluster.
 func (c *Cluster) DefineKinds(ctx context.Context) error {
 	for plural, name := range widget.Kinds {
 		target := kube.Target{Info: kind.Info{Group: "apiextensions.k8s.io", Version: "v1", Plural: "customresourcedefinitions"}}
@@ -120,7 +120,7 @@ func (c *Cluster) awaitKind(ctx context.Context, plural string) (err error) {
 	return fmt.Errorf("the kind is not served: %w", err)
 }
 
-// Info is what discovery would tell of the kind.
+// Info returns the discovery information of the kind.
 func Info(plural string) kind.Info {
 	return kind.Info{Group: widget.GroupVersion.Group, Version: widget.GroupVersion.Version, Kind: widget.Kinds[plural], Plural: plural, Namespaced: true}
 }
@@ -144,7 +144,7 @@ func definition(plural, name string) map[string]any {
 	}
 }
 
-// mouldFile keeps the mould in the folder of a control plane.
+// mouldFile returns the file of the mould in the folder of a control plane.
 func mouldFile(folder string) string { return filepath.Join(folder, "mould.json") }
 
 // Restart stops the control plane and starts it again on the same port.

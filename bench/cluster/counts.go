@@ -12,14 +12,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Counts are the requests that the API server was sent, by verb and resource
-// with its subresource, like "PATCH gadgets/status".
+// Counts are the requests to the API server, by verb and resource with its subresource, like
+// "PATCH gadgets/status".
 type Counts map[string]float64
 
 var sample = regexp.MustCompile(`^apiserver_request_total\{(.*)\} (\S+)$`)
 var label = regexp.MustCompile(`(\w+)="([^"]*)"`)
 
-// Requests reads the counts.
+// Requests reads the counts from the metrics of the API server.
 func (c *Cluster) Requests(ctx context.Context) (Counts, error) {
 	client, err := rest.HTTPClientFor(c.api.RESTConfig())
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *Cluster) Requests(ctx context.Context) (Counts, error) {
 	return counts, lines.Err()
 }
 
-// Since is what was added since.
+// Since returns the difference to earlier counts.
 func (c Counts) Since(before Counts) Counts {
 	added := Counts{}
 	for what, n := range c {
@@ -71,7 +71,7 @@ func (c Counts) Since(before Counts) Counts {
 	return added
 }
 
-// Writes are those to a resource and its subresources.
+// Writes returns the number of writes to a resource and its subresources.
 func (c Counts) Writes(plural string) (n float64) {
 	for what, count := range c {
 		verb, resource, _ := strings.Cut(what, " ")

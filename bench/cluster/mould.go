@@ -18,24 +18,23 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// mould is an object as the API server has stored it, from which others are cast.
+// mould is an object as stored by the API server. It is the template for other objects.
 type mould struct {
 	Entries int             `json:"entries"` // of the payload
 	Fresh   json.RawMessage `json:"fresh"`   // as it was created
 	Handled json.RawMessage `json:"handled"` // as operators have left it
 }
 
-// mouldKind and mouldName are what is replaced in casts, beside the uid and the
-// payload.
+// mouldKind and mouldName are replaced in copies, together with the UID and the payload.
 const (
 	mouldKind = "widgets"
 	mouldName = "o-template"
 )
 
-// payloadSeed is of the payload of the mould.
+// payloadSeed is the seed of the payload of the mould.
 const payloadSeed = 1 << 60
 
-// MakeMould creates an object with as many entries, and has it handled.
+// MakeMould creates an object with the given number of entries, and lets handle handle it.
 func (c *Cluster) MakeMould(ctx context.Context, entries int, handle func(ctx context.Context, handled func() bool) error) error {
 	raw, err := json.Marshal(map[string]any{
 		"apiVersion": widget.GroupVersion.String(), "kind": widget.Kinds[mouldKind],
@@ -53,7 +52,7 @@ func (c *Cluster) MakeMould(ctx context.Context, entries int, handle func(ctx co
 	if m.Fresh, err = c.stored(ctx, mouldKind, mouldName); err != nil {
 		return err
 	}
-	// As other operators would leave it, too.
+	// Leave it as other operators would.
 	target.Name, target.Subresource = mouldName, "status"
 	observed := []byte(`{"status":{"observedGeneration":1,"create":{"message":"created","size":1}}}`)
 	if _, err := c.api.Patch(ctx, target, types.MergePatchType, observed); err != nil {
@@ -81,8 +80,7 @@ func (c *Cluster) MakeMould(ctx context.Context, entries int, handle func(ctx co
 	return os.WriteFile(mouldFile(c.folder), text, 0o600)
 }
 
-// Sizes are those of a new object and of a handled one, in bytes of JSON as it
-// is stored.
+// Sizes returns the sizes of a new and of a handled object, in bytes of stored JSON.
 func (c *Cluster) Sizes() (fresh, handled int) { return len(c.mould.Fresh), len(c.mould.Handled) }
 
 func readMould(folder string) (*mould, error) {
@@ -97,7 +95,7 @@ func readMould(folder string) (*mould, error) {
 	return m, err
 }
 
-// cast is an object of its own name, uid and payload.
+// cast returns a copy with a different name, UID and payload.
 func (m *mould) cast(from []byte, plural string, number int) (raw []byte, err error) {
 	old, err := payloadText(m.Entries, payloadSeed)
 	if err != nil {
@@ -127,24 +125,23 @@ func payloadText(entries int, seed uint64) (string, error) {
 	return string(text), err
 }
 
-// escaped is JSON as it is within a string of JSON.
+// escaped returns JSON in the form of a string within JSON.
 func escaped(text string) string { return strings.ReplaceAll(text, `"`, `\"`) }
 
-// Name is that of an object by its number.
+// Name returns the name of an object by its number.
 func Name(number int) string { return fmt.Sprintf("o-%07d", number) }
 
 func uid(plural string, number int) string {
 	return fmt.Sprintf("%08x-0000-4000-8000-%012x", crc32.ChecksumIEEE([]byte(plural)), number)
 }
 
-// Updated is an object with another size, as the API server would have stored
-// it.
+// Updated returns an object with another size, as the API server would store it.
 func Updated(raw []byte) []byte {
 	raw = bytes.Replace(raw, []byte(`"generation":1,`), []byte(`"generation":2,`), 1)
 	return bytes.Replace(raw, []byte(`"size":1,"stamp"`), []byte(`"size":2,"stamp"`), 1)
 }
 
-// Deleting is an object whose deletion was requested.
+// Deleting returns an object with a deletion timestamp.
 func Deleting(raw []byte) []byte {
 	return bytes.Replace(raw, []byte(`"generation":1,`), []byte(`"deletionGracePeriodSeconds":0,"deletionTimestamp":"2026-01-01T00:00:00Z","generation":2,`), 1)
 }

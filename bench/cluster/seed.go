@@ -16,14 +16,14 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// writers is how many objects are put into the database at the same time.
+// writers is the number of parallel writes to the database.
 const writers = 32
 
 func key(plural, name string) string {
 	return "/registry/" + widget.GroupVersion.Group + "/" + plural + "/default/" + name
 }
 
-// stored is an object as it is in the database.
+// stored returns an object as stored in the database.
 func (c *Cluster) stored(ctx context.Context, plural, name string) ([]byte, error) {
 	found, err := c.etcd.Get(ctx, key(plural, name))
 	if err != nil {
@@ -35,12 +35,12 @@ func (c *Cluster) stored(ctx context.Context, plural, name string) ([]byte, erro
 	return found.Kvs[0].Value, nil
 }
 
-// Fresh puts new objects into the database, numbered from … to.
+// Fresh writes new objects with the numbers from … to into the database.
 func (c *Cluster) Fresh(ctx context.Context, plural string, from, to int) error {
 	return c.put(ctx, plural, c.mould.Fresh, from, to)
 }
 
-// Handled puts objects into the database as operators leave them.
+// Handled writes objects into the database as operators leave them.
 func (c *Cluster) Handled(ctx context.Context, plural string, from, to int) error {
 	return c.put(ctx, plural, c.mould.Handled, from, to)
 }
@@ -76,7 +76,7 @@ func (c *Cluster) Change(ctx context.Context, plural string, from, to int, chang
 	})
 }
 
-// Count is how many objects there are.
+// Count returns the number of objects.
 func (c *Cluster) Count(ctx context.Context, plural string) (int64, error) {
 	found, err := c.etcd.Get(ctx, key(plural, ""), clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil {
@@ -85,11 +85,11 @@ func (c *Cluster) Count(ctx context.Context, plural string) (int64, error) {
 	return found.Count, nil
 }
 
-// Served waits until the API server's cache has all objects, so that what
-// follows is not measured with its start.
+// Served waits until the cache of the API server has all objects. Otherwise the start of the
+// API server would be part of the measurement.
 func (c *Cluster) Served(ctx context.Context, plural string, want int) error {
 	for range 300 {
-		// It may refuse to answer while it starts.
+		// It may reject requests while it starts.
 		if seen, err := c.watched(ctx, plural); err == nil && seen >= want {
 			return nil
 		}
@@ -101,7 +101,7 @@ func (c *Cluster) Served(ctx context.Context, plural string, want int) error {
 	return fmt.Errorf("the API server does not serve %d %s", want, plural)
 }
 
-// watched is how many objects a watch begins with.
+// watched returns the number of initial objects of a watch.
 func (c *Cluster) watched(ctx context.Context, plural string) (seen int, err error) {
 	w, err := c.api.Watch(ctx, Info(plural), "", kube.WatchOptions{SendInitialEvents: true})
 	if err != nil {
@@ -119,7 +119,7 @@ func (c *Cluster) watched(ctx context.Context, plural string) (seen int, err err
 
 func ignore(*object.Body) error { return nil }
 
-// parallel calls fn with the numbers below n and returns the first error.
+// parallel calls fn with the numbers below n, and returns the first error.
 func parallel(n int, fn func(int) error) error {
 	numbers := make(chan int)
 	errs := make(chan error, writers)
@@ -149,7 +149,7 @@ func parallel(n int, fn func(int) error) error {
 	}
 }
 
-// Stamp updates an object, with the moment in it at which that was done.
+// Stamp updates an object, with the current time as its stamp.
 func (c *Cluster) Stamp(ctx context.Context, plural, name string, size int64) error {
 	patch := fmt.Sprintf(`{"spec":{"stamp":%d,"size":%d}}`, time.Now().UnixNano(), size)
 	target := kube.Target{Info: Info(plural), Namespace: "default", Name: name}
@@ -157,9 +157,8 @@ func (c *Cluster) Stamp(ctx context.Context, plural, name string, size int64) er
 	return err
 }
 
-// Written waits until nobody has written for a while, and returns when the last
-// write was seen, within a few hundredths of a second. Single writes in between
-// are the control plane's own.
+// Written waits until there are no writes for a while, and returns the time of the last
+// write, within a few hundredths of a second. It ignores single writes of the control plane.
 func (c *Cluster) Written(ctx context.Context) (last time.Time, err error) {
 	const poll, patience = 50 * time.Millisecond, 1500 * time.Millisecond
 	var revision, before int64
@@ -177,14 +176,13 @@ func (c *Cluster) Written(ctx context.Context) (last time.Time, err error) {
 	return last, nil
 }
 
-// Labelled puts new objects with another label into the database.
+// Labelled writes new objects with another label into the database.
 func (c *Cluster) Labelled(ctx context.Context, plural string, from, to int) error {
 	mould := bytes.Replace(c.mould.Fresh, []byte(`"app":"bench"`), []byte(`"app":"bench","daemon":"yes"`), 1)
 	return c.put(ctx, plural, mould, from, to)
 }
 
-// CreateStamped creates an object by the API, with the moment in it at which
-// that was done.
+// CreateStamped creates an object through the API, with the current time as its stamp.
 func (c *Cluster) CreateStamped(ctx context.Context, plural string, number int) error {
 	raw, err := json.Marshal(map[string]any{
 		"apiVersion": widget.GroupVersion.String(), "kind": widget.Kinds[plural],

@@ -1,4 +1,4 @@
-// Package proc reads from the system what processes cost.
+// Package proc reads the resource usage of processes from the system.
 package proc
 
 import (
@@ -12,7 +12,7 @@ import (
 // tick is the unit of CPU times, the same on all Linux systems.
 const tick = 10 * time.Millisecond
 
-// CPU is the time that a process has computed, in and for it.
+// CPU returns the CPU time of a process, in user and system mode.
 func CPU(pid int) (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -31,11 +31,10 @@ func CPU(pid int) (time.Duration, error) {
 	return sum, nil
 }
 
-// Memory is what a process has in memory now, and had at most since ResetPeak,
-// in bytes.
+// Memory is the resident memory of a process now, and its peak since ResetPeak, in bytes.
 type Memory struct{ RSS, Peak int64 }
 
-// MemoryOf reads the memory of a process.
+// MemoryOf returns the memory of a process.
 func MemoryOf(pid int) (m Memory, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -56,16 +55,16 @@ func MemoryOf(pid int) (m Memory, err error) {
 	return m, nil
 }
 
-// ResetPeak makes the peak be what it is now.
+// ResetPeak resets the peak to the current memory.
 func ResetPeak(pid int) error {
 	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0)
 }
 
-// Busy is the share of all CPU time since the boot that was not idle, and that
-// was stolen by other machines, in ticks.
+// Busy is the CPU time since the boot, in ticks: in total, idle, and stolen by other virtual
+// machines.
 type Busy struct{ Total, Idle, Stolen float64 }
 
-// Load reads how busy the machine is.
+// Load returns the CPU times of the machine.
 func Load() (b Busy, err error) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {

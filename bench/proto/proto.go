@@ -1,7 +1,6 @@
-// Package proto is how operators under measurement and the harness talk: the
-// harness writes a command in a line to the operator's standard input, and gets
-// an answer in a line of JSON from its standard output. When the input ends, the
-// operator does.
+// Package proto is the protocol between measured operators and the harness. The harness
+// writes a command as a line to the operator's standard input, and reads the response as a
+// line of JSON from its standard output. The operator stops at the end of its input.
 package proto
 
 import (
@@ -19,7 +18,7 @@ import (
 	"time"
 )
 
-// Stats are what an operator knows of its own work.
+// Stats are the statistics of an operator about its own work.
 type Stats struct {
 	Calls     int     `json:"calls"`     // of handlers
 	Seen      int     `json:"seen"`      // objects that were looked at, by programs that know
@@ -38,7 +37,7 @@ type Counter struct {
 	stats Stats
 }
 
-// Called notes a call for an object with the stamp; 0 is no stamp.
+// Called records a call for an object with the stamp. 0 means no stamp.
 func (c *Counter) Called(stamp int64) {
 	now := time.Now().UnixNano()
 	c.mu.Lock()
@@ -53,7 +52,7 @@ func (c *Counter) Called(stamp int64) {
 	}
 }
 
-// Late notes a call that was due at a moment.
+// Late records the delay of a call that was due at a certain time.
 func (c *Counter) Late(by time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,7 +60,7 @@ func (c *Counter) Late(by time.Duration) {
 	c.stats.Latencies = append(c.stats.Latencies, int64(by))
 }
 
-// Seen notes that an object was looked at.
+// Seen records that an object was seen.
 func (c *Counter) Seen() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,7 +68,7 @@ func (c *Counter) Seen() {
 	c.stats.LastSeen = time.Now().UnixNano()
 }
 
-// Fail notes an error, which the harness reports.
+// Fail records an error, which the harness reports.
 func (c *Counter) Fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +85,7 @@ func (c *Counter) take() Stats {
 	return s
 }
 
-// counts are the stats without what is costly to tell.
+// counts returns the stats without the expensive ones.
 func (c *Counter) counts() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,8 +100,8 @@ func (c *Counter) reset() {
 	c.stats = Stats{}
 }
 
-// Serve answers commands until the input ends, and then cancels the context that
-// it returns. More are commands of the program's own.
+// Serve responds to commands until the input ends, and then cancels the returned context.
+// more are additional commands of the program.
 func Serve(c *Counter, more map[string]func() any) context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -111,7 +110,7 @@ func Serve(c *Counter, more map[string]func() any) context.Context {
 		lines := bufio.NewScanner(os.Stdin)
 		for lines.Scan() {
 			command, argument, _ := strings.Cut(lines.Text(), " ")
-			_ = answers.Encode(c.answer(command, argument, more)) // nobody is left to be told
+			_ = answers.Encode(c.answer(command, argument, more)) // the harness may be gone
 		}
 	}()
 	return ctx
@@ -140,7 +139,7 @@ func (c *Counter) answer(command, argument string, more map[string]func() any) a
 	return Stats{}
 }
 
-// profile begins a CPU profile into the file, or ends it if there is no name.
+// profile starts a CPU profile into the file. An empty path stops it.
 func profile(path string) any {
 	if path == "" {
 		pprof.StopCPUProfile()
@@ -169,18 +168,18 @@ func failed(err error) Stats {
 	return Stats{Error: err.Error()}
 }
 
-// Client is the harness's side.
+// Client is the side of the harness.
 type Client struct {
 	in  io.Writer
 	out *bufio.Reader
 }
 
-// NewClient talks over the pipes of a process.
+// NewClient returns a client for the pipes of a process.
 func NewClient(in io.Writer, out io.Reader) *Client {
 	return &Client{in, bufio.NewReaderSize(out, 1<<20)}
 }
 
-// Ask sends a command and returns the answer.
+// Ask sends a command and returns the response.
 func (c *Client) Ask(command string) (s Stats, err error) {
 	if _, err = fmt.Fprintln(c.in, command); err != nil {
 		return s, fmt.Errorf("send %q: %w", command, err)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Chart is the results as bars in an SVG: one group for each measurement with
-// several programs, each to its own scale.
+// Chart returns the results as an SVG with bars: one group per measurement with several
+// programs, each with its own scale.
 func (r *Results) Chart() string {
 	const width, bar, left, right = 860, 18, 300, 90
 	var b strings.Builder
@@ -45,8 +45,7 @@ type entry struct {
 	value float64
 }
 
-// groups are the values of rows with the same id, number and name, where there
-// are several.
+// groups returns the values of rows with the same id, number and name, if there are several.
 func (r *Results) groups() []*group {
 	var found []*group
 	byTitle := map[string]*group{}

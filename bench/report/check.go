@@ -1,6 +1,6 @@
 package report
 
-// Check is a budget and what became of it.
+// Check is a budget and its outcome.
 type Check struct {
 	Name  string  `json:"name"`
 	Is    float64 `json:"is"`

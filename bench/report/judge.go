@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// The programs that budgets are about.
+// The programs that have budgets.
 const (
 	gopf    = "Gopf"
 	typed   = "controller-runtime, typed"
@@ -15,8 +15,7 @@ const (
 	bare    = "bare client"
 )
 
-// Judge compares what was measured with the budgets. What was not measured is
-// not judged.
+// Judge compares the results with the budgets. It ignores measurements that were not made.
 func (r *Results) Judge() {
 	r.Checks = nil
 	slices.SortStableFunc(r.Rows, func(a, b Row) int {
@@ -114,7 +113,7 @@ func (r *Results) judgeOthers(n int) {
 	}
 }
 
-// judgeSlope is about the memory for each further object.
+// judgeSlope checks the memory per additional object.
 func (r *Results) judgeSlope() {
 	empty, found := r.Find("B4", gopf, 0, "10 entries", "settled")
 	if !found {
@@ -130,13 +129,13 @@ func (r *Results) judgeSlope() {
 	}
 }
 
-// order is that of the measurements: M, then B1 to B10.
+// order returns the order of measurements: M, then B1 to B10.
 func order(id string) (n int) {
 	_, _ = fmt.Sscanf(id, "B%d", &n) // else it is 0
 	return n
 }
 
-// judgeFlatness is about the memory for larger objects.
+// judgeFlatness checks the memory for larger objects.
 func (r *Results) judgeFlatness() {
 	small, found := r.Find("B4", gopf, 5000, "10 entries", "settled")
 	if large, also := r.Find("B4", gopf, 5000, "95 entries", "settled"); found && also {

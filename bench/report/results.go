@@ -1,4 +1,4 @@
-// Package report shows what was measured, and whether it is within the budgets.
+// Package report presents the results, and checks them against the budgets.
 package report
 
 import (
@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// Results are all that was measured in one run.
+// Results are the results of one run.
 type Results struct {
 	Mode       string  `json:"mode"`
 	Date       string  `json:"date"`
@@ -24,7 +24,7 @@ type Results struct {
 	Checks     []Check `json:"checks"`
 }
 
-// Size is that of the objects, in bytes of JSON as they are stored.
+// Size is the size of the objects, in bytes of stored JSON.
 type Size struct {
 	Entries int `json:"entries"`
 	Fresh   int `json:"fresh"`
@@ -50,7 +50,7 @@ type Value struct {
 // Add appends a row.
 func (r *Results) Add(row Row) { r.Rows = append(r.Rows, row) }
 
-// Find is a value of a row, or none.
+// Find returns a value of a row. It returns false if there is none.
 func (r *Results) Find(id, program string, objects int, note, name string) (float64, bool) {
 	for _, row := range r.Rows {
 		if row.ID != id || row.Program != program || row.Objects != objects || row.Note != note {
@@ -65,7 +65,7 @@ func (r *Results) Find(id, program string, objects int, note, name string) (floa
 	return 0, false
 }
 
-// Write puts the results into the folder: as JSON, as a table and as a chart.
+// Write writes the results into the folder, as JSON, as a table and as a chart.
 func (r *Results) Write(folder string) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Table is the results as Markdown.
+// Table returns the results as Markdown.
 func (r *Results) Table() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Results of %s, %s\n\n", r.Mode, r.Date)
@@ -50,7 +50,7 @@ func (r *Results) Table() string {
 	return b.String()
 }
 
-// Titles are what is measured.
+// Titles returns the titles of the measurements.
 var Titles = map[string]string{
 	"M":   "memory with and without an index",
 	"B1":  "new objects, one create handler with a result",

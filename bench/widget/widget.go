@@ -1,4 +1,4 @@
-// Package widget is the kind of objects that everything is measured with.
+// Package widget defines the kinds of objects for all measurements.
 package widget
 
 import (
@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion of all kinds.
+// GroupVersion is the API group and version of all kinds.
 var GroupVersion = schema.GroupVersion{Group: "bench.gopf.dev", Version: "v1"}
 
-// Kinds are alike. There are several so that what is measured with one does not
-// meet what is left of another.
+// Kinds are equal kinds. Several of them prevent measurements from finding objects of earlier
+// ones.
 var Kinds = map[string]string{"widgets": "Widget", "gadgets": "Gadget", "sprockets": "Sprocket", "gears": "Gear"}
 
-// Resource is a kind by its plural.
+// Resource returns the resource of a kind by its plural.
 func Resource(plural string) schema.GroupVersionResource { return GroupVersion.WithResource(plural) }
 
 // Widget is an object of any of the kinds.
@@ -28,7 +28,7 @@ type Widget struct {
 	Status            Status `json:"status,omitzero"`
 }
 
-// Spec is what users write.
+// Spec is the desired state.
 type Spec struct {
 	Group   string  `json:"group"`
 	Payload []Entry `json:"payload"`
@@ -42,20 +42,20 @@ type Entry struct {
 	Value string `json:"value"`
 }
 
-// Status is what operators write.
+// Status is written by operators.
 type Status struct {
 	ObservedGeneration int64   `json:"observedGeneration,omitempty"`
 	Create             *Result `json:"create,omitempty"`
 }
 
-// Result is what handlers return.
+// Result is the result of handlers.
 type Result struct {
 	Message string `json:"message"`
 	Size    int64  `json:"size"`
 }
 
-// Payload is made of words that compress as text does. Each entry has about a
-// hundred bytes of JSON; the same seed gives the same.
+// Payload returns words that compress like text. Each entry has about a hundred bytes of
+// JSON. The same seed gives the same payload.
 func Payload(entries int, seed uint64) []Entry {
 	random := rand.New(rand.NewPCG(seed, 1))
 	payload := make([]Entry, entries)
@@ -74,7 +74,7 @@ var words = []string{"volume", "claim", "namespace", "replica", "image", "port",
 // DeepCopyObject makes it an object for controller-runtime.
 func (w *Widget) DeepCopyObject() runtime.Object { return w.DeepCopy() }
 
-// DeepCopy copies all of it.
+// DeepCopy returns a deep copy.
 func (w *Widget) DeepCopy() *Widget {
 	c := *w
 	w.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
@@ -86,7 +86,7 @@ func (w *Widget) DeepCopy() *Widget {
 	return &c
 }
 
-// List is many of them.
+// List is a list of widgets.
 type List struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`

@@ -18,33 +18,32 @@ import (
 	"time"
 )
 
-var errNoGo = errors.New("the go command is not in PATH: install Go to build the operator")
+var errNoGo = errors.New("the go command is not in PATH; install Go to build the operator")
 
-// build is how packages become an operator.
+// build describes how to build an operator from packages.
 type build struct {
-	given   string   // the packages, as the user calls them
+	given   string   // the packages, as the user names them
 	name    string   // of the executable
-	dir     string   // where the go command runs
-	targets []string // what it builds
-	source  []byte   // of one more file, with func main; nil for none
-	path    string   // where that file would be; there is none really
+	dir     string   // working directory of the go command
+	targets []string // arguments of go build
+	source  []byte   // source of one more file with func main; may be nil
+	path    string   // where that file would be; it exists only in the build overlay
 }
 
-// planBuild decides how packages become one operator: a main package is one
-// already; those that export Register get a main function that calls them in
-// their order.
+// planBuild decides how to build one operator from packages. A main package is built as it
+// is. Packages that export Register get a main function that calls them in order.
 func planBuild(module string, packages []*goPackage) (*build, error) {
 	var names []string
 	for _, p := range packages {
 		names = append(names, p.given)
 		switch {
 		case p.Name == "main" && len(packages) > 1:
-			return nil, usagef("%s is a main package, which runs alone: give only that, or only packages that export Register", p.given)
+			return nil, usagef("%s is a main package, which runs alone; name only this one, or only packages that export Register", p.given)
 		case p.main && p.Name == "main":
 		case p.register == nil && p.Name == "main":
-			return nil, usagef("%s has neither func main nor func Register(op *gopf.Operator): add one of them", p.given)
+			return nil, usagef("%s has neither func main nor func Register(op *gopf.Operator); add one of them", p.given)
 		case p.register == nil:
-			return nil, usagef("%s is package %s, not a main package, and has no func Register(op *gopf.Operator): add that, or give the folder with the operator's func main", p.given, p.Name)
+			return nil, usagef("%s is package %s, not a main package, and has no func Register(op *gopf.Operator); add it, or name the folder with the operator's func main", p.given, p.Name)
 		case p.problem != "":
 			return nil, usagef("%s", p.problem)
 		}
@@ -71,7 +70,7 @@ func planBuild(module string, packages []*goPackage) (*build, error) {
 
 var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
 
-// executableName is what go build would call it.
+// executableName returns the name that go build would choose.
 func executableName(p *goPackage) string {
 	name := path.Base(p.ImportPath)
 	if majorVersion.MatchString(name) {
@@ -86,14 +85,14 @@ func executableName(p *goPackage) string {
 	return name
 }
 
-// neighbour is a folder in the module from where all of the packages may be
-// imported: that of the innermost "internal" is the place for it.
+// neighbour returns a folder in the module from which all of the packages may be imported:
+// next to the innermost "internal".
 func neighbour(module string, packages []*goPackage) string {
 	dir := module
 	for _, p := range packages {
 		rel, err := filepath.Rel(module, p.Dir)
 		if err != nil || strings.HasPrefix(rel, "..") {
-			continue // it is of another module
+			continue // it is in another module
 		}
 		parts := strings.Split(filepath.ToSlash(rel), "/")
 		for i, part := range parts {
@@ -105,8 +104,8 @@ func neighbour(module string, packages []*goPackage) string {
 	return filepath.Join(dir, "gopf-run-main")
 }
 
-// mainFile is a main function for the packages. What the compiler has to say about
-// a call of Register, it says about its declaration.
+// mainFile returns a main function for the packages. Its line directives make the compiler
+// report errors in a call of Register at the declaration of Register.
 func mainFile(packages []*goPackage) []byte {
 	var imports, calls strings.Builder
 	for i, p := range packages {
@@ -135,8 +134,8 @@ func main() {
 `, imports.String(), calls.String())
 }
 
-// into builds the executable into the folder, which takes all other files, too.
-// What the compiler has to say goes to stderr.
+// into builds the executable in the folder temp, which also gets all other files. The
+// output of the compiler goes to stderr.
 func (b *build) into(ctx context.Context, temp string, stderr io.Writer) (executable string, err error) {
 	executable = filepath.Join(temp, b.name)
 	args := []string{"build", "-buildvcs=false", "-o", executable}
@@ -148,16 +147,16 @@ func (b *build) into(ctx context.Context, temp string, stderr io.Writer) (execut
 			return "", err
 		}
 		if err := errors.Join(os.WriteFile(source, b.source, 0o600), os.WriteFile(overlay, replace, 0o600)); err != nil {
-			return "", fmt.Errorf("write the main function: %w", err)
+			return "", fmt.Errorf("write the generated main function: %w", err)
 		}
 		args = append(args, "-overlay="+overlay)
 	}
-	over := patiently(stderr, patience, fmt.Sprintf("Building the operator in %s. The first time takes a minute or two.", b.given))
+	over := patiently(stderr, patience, fmt.Sprintf("Building the operator in %s. The first build takes a minute or two.", b.given))
 	defer over()
 	out, err := b.goBuild(ctx, args)
 	if err != nil && b.source != nil && bytes.Contains(out, []byte("go.sum")) {
-		// The module has never needed what the command line needs, and 'go mod tidy'
-		// would take it out again: so it is added to a copy.
+		// The module has never needed the dependencies of the command line, and 'go mod
+		// tidy' would remove them again. So they are added to a copy of go.mod.
 		var modfile string
 		if modfile, err = copyModule(b.dir, temp); err != nil {
 			return "", err
@@ -178,11 +177,11 @@ func (b *build) into(ctx context.Context, temp string, stderr io.Writer) (execut
 	return executable, nil
 }
 
-// patience is how long nothing need be said of work that goes on.
+// patience is how long work may take before a message explains it.
 const patience = 3 * time.Second
 
-// patiently tells of work that takes longer than the limit, until it is said to be
-// over. Whoever says that may write to the same writer then.
+// patiently prints a message if work takes longer than the limit. The caller must call over
+// when the work ends; after that, it may write to w.
 func patiently(w io.Writer, limit time.Duration, what string) (over func()) {
 	ended := make(chan struct{})
 	var teller sync.WaitGroup
@@ -196,10 +195,10 @@ func patiently(w io.Writer, limit time.Duration, what string) (over func()) {
 	return sync.OnceFunc(func() { close(ended); teller.Wait() })
 }
 
-// advice says what to do about errors of the go command that only gopf can cause.
+// advice explains errors of the go command that only gopf can cause.
 func advice(output string) string {
 	if strings.Contains(output, "gopf.dev/gopf/cli") && strings.Contains(output, "-mod=vendor") {
-		return `; the vendor folder has no command line: add 'import _ "gopf.dev/gopf/cli"' to a package of the module and run 'go mod vendor'`
+		return `; the vendor folder lacks package cli; add 'import _ "gopf.dev/gopf/cli"' to a package of the module and run 'go mod vendor'`
 	}
 	return ""
 }
@@ -208,7 +207,7 @@ func (b *build) goBuild(ctx context.Context, args []string) (output []byte, err 
 	return goCommand(ctx, b.dir, append(args, b.targets...)...).CombinedOutput()
 }
 
-// copyModule copies the go.mod and go.sum that count in dir.
+// copyModule copies the go.mod and go.sum of the module of dir.
 func copyModule(dir, temp string) (modfile string, err error) {
 	for ; ; dir = filepath.Dir(dir) {
 		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))

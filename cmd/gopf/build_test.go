@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestPackagesAreToldFromFlags(t *testing.T) {
+func TestSplitArgsSeparatesPackagesFromFlags(t *testing.T) {
 	type split struct{ Packages, Flags []string }
 	cases := map[string]split{
 		"./a":                {[]string{"./a"}, []string{}},
@@ -32,7 +32,7 @@ func TestPackagesAreToldFromFlags(t *testing.T) {
 	}
 }
 
-func TestTheMainFunctionIsWhereAllPackagesMayBeImported(t *testing.T) {
+func TestTheMainFunctionCanImportAllPackages(t *testing.T) {
 	const module = "/m"
 	cases := map[string]struct {
 		dirs []string
@@ -57,7 +57,7 @@ func TestTheMainFunctionIsWhereAllPackagesMayBeImported(t *testing.T) {
 	}
 }
 
-func TestTheMainFunctionIsGo(t *testing.T) {
+func TestTheMainFunctionIsValidGo(t *testing.T) {
 	at := &token.Position{Filename: "/m/a/a.go", Line: 7}
 	text := mainFile([]*goPackage{{Name: "a", ImportPath: "example.com/m/a", register: at}, {Name: "b", ImportPath: "example.com/m/b", register: at}})
 	if _, err := parser.ParseFile(token.NewFileSet(), "main.go", text, parser.AllErrors); err != nil {
@@ -65,11 +65,11 @@ func TestTheMainFunctionIsGo(t *testing.T) {
 	}
 	a, b := strings.Index(string(text), "gopfRun0.Register(op)"), strings.Index(string(text), "gopfRun1.Register(op)")
 	if a < 0 || b < a {
-		t.Errorf("they are not called in their order:\n%s", text)
+		t.Errorf("the packages are not called in order:\n%s", text)
 	}
 }
 
-func TestExecutablesAreNamedAsByGo(t *testing.T) {
+func TestExecutablesAreNamedLikeByGoBuild(t *testing.T) {
 	for path, want := range map[string]string{"example.com/op": "op", "example.com/op/v2": "op", "op": "op", "example.com/v2x": "v2x"} {
 		if got := strings.TrimSuffix(executableName(&goPackage{ImportPath: path}), ".exe"); got != want {
 			t.Errorf("%s: got %s, want %s", path, got, want)
@@ -87,7 +87,7 @@ func TestVendoredModulesGetAdvice(t *testing.T) {
 	}
 }
 
-func TestLongWorkIsToldOfAndShortIsNot(t *testing.T) {
+func TestOnlyLongWorkPrintsAMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for took, want := range map[time.Duration]string{time.Second: "", time.Minute: "Building.\n"} {
 			var said strings.Builder

@@ -16,16 +16,16 @@ import (
 	"gopf.dev/gopf/internal/manifests"
 )
 
-// defaultArgs are given to an operator when the user gives none.
+// defaultArgs are the operator's arguments if the user passes none.
 var defaultArgs = []string{"run", "--all-namespaces", "--standalone", "--dev", "--verbose"}
 
-// dev is one call of "gopf dev".
+// dev is one run of "gopf dev".
 type dev struct {
 	operator   string   // folder of its main package
 	args       []string // its command line
-	apply      []string // files and folders
+	apply      []string // files and folders with manifests
 	data       string
-	kubeconfig string // of an existing cluster; empty means to start one
+	kubeconfig string // of an existing cluster; empty means to start a control plane
 
 	stop   *interrupt
 	stderr io.Writer
@@ -35,20 +35,20 @@ func newDev(stop *interrupt) *cobra.Command {
 	d := &dev{stop: stop}
 	cmd := &cobra.Command{
 		Use:   "dev PATH [flags] [-- ARGS]",
-		Short: "Run an operator on a Kubernetes control plane of its own",
-		Long: `Start a real Kubernetes control plane (etcd, API server and controllers, but no
-nodes: pods stay pending), apply manifests to it, build the operator whose main
-package is in the folder PATH, and run it until Ctrl-C. Instead of a main function,
-the package may export func Register(op *gopf.Operator), as for "gopf run".
+		Short: "Run an operator on a local Kubernetes control plane",
+		Long: `Build the operator whose main package is in the folder PATH, start a real Kubernetes
+control plane, apply manifests to it, and run the operator until Ctrl-C. Instead of a
+main function, the package may export func Register(op *gopf.Operator); see "gopf run".
 
-The first start ever builds the control plane from source, which takes minutes;
-after that it is ready within seconds.
+The control plane consists of etcd, the API server and the controllers. It has no
+nodes, so pods stay pending. The first start builds it from source, which takes a few
+minutes. Later starts take seconds.
 
-ARGS are the operator's own arguments; by default they are
+ARGS are the arguments of the operator. Default:
 "run --all-namespaces --standalone --dev --verbose".
 
-The exit code is the operator's, and 0 after Ctrl-C. A second Ctrl-C ends
-everything at once.`,
+The exit code is that of the operator, or 0 after Ctrl-C. A second Ctrl-C stops
+everything immediately.`,
 		Example: `  gopf dev ./examples/01-minimal --apply examples/crd.yaml
   gopf dev . --apply deploy/ --apply sample.yaml --data .cluster
   gopf dev . --kubeconfig ~/.kube/config -- run --namespace=staging`,
@@ -59,11 +59,11 @@ everything at once.`,
 			}
 			switch {
 			case len(before) == 0:
-				return errors.New("PATH is missing: give the folder of the operator's main package")
+				return errors.New("PATH is missing; name the folder of the operator's main package")
 			case len(before) > 1:
-				return fmt.Errorf("unexpected argument %q: the operator's own arguments go after --", before[1])
+				return fmt.Errorf("unexpected argument %q; put the operator's own arguments after --", before[1])
 			case d.data != "" && d.kubeconfig != "":
-				return errors.New("--data and --kubeconfig exclude each other: an existing cluster keeps its own data")
+				return errors.New("--data and --kubeconfig exclude each other; --data is for the control plane that gopf starts")
 			}
 			return nil
 		},
@@ -77,21 +77,21 @@ everything at once.`,
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&d.apply, "apply", nil, "`file` or folder with manifests (YAML or JSON) to apply first; may be repeated")
-	flags.StringVar(&d.data, "data", "", "`folder` that keeps the cluster for the next time; by default it is gone at the end")
-	flags.StringVar(&d.kubeconfig, "kubeconfig", "", "`file` that names an existing cluster to use instead of starting one")
+	flags.StringVar(&d.data, "data", "", "`folder` to keep the cluster in for the next run; default: the cluster is deleted at the end")
+	flags.StringVar(&d.kubeconfig, "kubeconfig", "", "kubeconfig `file` of an existing cluster to use instead of starting one")
 	return cmd
 }
 
-// run does everything that can fail because of the input before it starts anything.
+// run checks all input before it starts anything.
 func (d *dev) run(ctx context.Context) error {
 	if d.kubeconfig != "" {
 		if _, err := os.Stat(d.kubeconfig); err != nil {
-			return usagef("--kubeconfig: %w: give the path of a kubeconfig file", err)
+			return usagef("--kubeconfig: %w; name an existing kubeconfig file", err)
 		}
 	}
 	objects, err := manifests.Read(d.apply...)
 	if errors.Is(err, fs.ErrNotExist) {
-		return usagef("--apply: %w: give the path of a file or folder with manifests", err)
+		return usagef("--apply: %w; name an existing file or folder with manifests", err)
 	}
 	if err != nil {
 		return fmt.Errorf("--apply: %w", err)
@@ -105,7 +105,7 @@ func (d *dev) run(ctx context.Context) error {
 	}
 	temp, err := os.MkdirTemp("", "gopf-dev-")
 	if err != nil {
-		return fmt.Errorf("make a temporary folder: %w", err)
+		return fmt.Errorf("create a temporary folder: %w", err)
 	}
 	defer os.RemoveAll(temp)
 	executable, err := build.into(ctx, temp, d.stderr)
@@ -119,7 +119,7 @@ func (d *dev) run(ctx context.Context) error {
 	}
 	if cluster != nil {
 		defer stopCluster(cluster, d.stderr)
-		// Once more before that, because an impatient user may not let it finish.
+		// Also remove it before that, because the user may interrupt the shutdown.
 		defer os.RemoveAll(temp)
 	}
 	if err := d.applyTo(ctx, kubeconfig, objects); err != nil {
@@ -134,7 +134,7 @@ func (d *dev) run(ctx context.Context) error {
 	}, d.stderr)
 }
 
-// stopCluster stops a control plane that was started.
+// stopCluster stops a control plane that gopf started, and prints errors.
 func stopCluster(cluster *controlplane.ControlPlane, stderr io.Writer) {
 	if err := cluster.Stop(); err != nil {
 		fmt.Fprintln(stderr, "gopf:", err)
@@ -169,10 +169,10 @@ func (d *dev) applyTo(ctx context.Context, kubeconfig string, objects []manifest
 	return err
 }
 
-// explain says how to reach the cluster from elsewhere.
+// explain prints how to reach the cluster from another terminal.
 func (d *dev) explain(kubeconfig string, cluster *controlplane.ControlPlane) {
 	if cluster != nil {
-		kept := "gone when this ends"
+		kept := "deleted at the end"
 		if d.data != "" {
 			kept = "kept in " + d.data
 		}

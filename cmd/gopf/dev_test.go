@@ -49,7 +49,7 @@ func TestDevRunsTheOperatorOnAClusterUntilInterrupted(t *testing.T) {
 	}
 }
 
-func TestExistingClusterIsUsed(t *testing.T) {
+func TestDevUsesAnExistingCluster(t *testing.T) {
 	g := start(t, "dev", operator, "--kubeconfig", existing, "--", "wait", "--flag", "value")
 	begun := g.operator()
 	if diff := cmp.Diff([]string{"wait", "--flag", "value"}, begun.Args); diff != "" {
@@ -65,20 +65,20 @@ func TestExistingClusterIsUsed(t *testing.T) {
 	g.leavesNothing()
 }
 
-func TestExitCodeIsTheOperators(t *testing.T) {
+func TestDevReturnsTheExitCodeOfTheOperator(t *testing.T) {
 	for _, want := range []int{0, 7} {
 		g := start(t, "dev", operator, "--kubeconfig", existing, "--", "exit", strconv.Itoa(want))
 		if code := g.wait(); code != want {
 			t.Errorf("got exit code %d, want %d: %s", code, want, g.stderr.String())
 		}
 		if want != 0 {
-			g.says("gopf: the operator ended with exit status 7")
+			g.says("gopf: the operator exited with exit status 7")
 		}
 		g.leavesNothing()
 	}
 }
 
-func TestSecondInterruptEndsAtOnce(t *testing.T) {
+func TestASecondInterruptStopsImmediately(t *testing.T) {
 	g := start(t, "dev", operator, "--", "stubborn")
 	begun := g.operator()
 	g.signal(os.Interrupt)
@@ -94,7 +94,7 @@ func TestSecondInterruptEndsAtOnce(t *testing.T) {
 	g.leavesNothing()
 }
 
-func TestDeathOfTheControlPlaneIsTold(t *testing.T) {
+func TestTheEndOfTheControlPlaneIsReported(t *testing.T) {
 	g := start(t, "dev", operator)
 	begun := g.operator()
 	if err := syscall.Kill(controlPlane(t, g.cmd.Process.Pid), syscall.SIGKILL); err != nil {
@@ -106,7 +106,7 @@ func TestDeathOfTheControlPlaneIsTold(t *testing.T) {
 	if code := g.wait(); code != exitFailure {
 		t.Errorf("got exit code %d, want %d", code, exitFailure)
 	}
-	g.says("gopf: the control plane ended: ", "killed", "; see "+strings.TrimSuffix(begun.Kubeconfig, "kubeconfig")+"devcluster.log")
+	g.says("gopf: the control plane stopped unexpectedly: ", "killed", "; see "+strings.TrimSuffix(begun.Kubeconfig, "kubeconfig")+"devcluster.log")
 }
 
 func TestNothingSurvivesAKilledGopf(t *testing.T) {
@@ -122,7 +122,7 @@ func TestNothingSurvivesAKilledGopf(t *testing.T) {
 	eventually(t, "the control plane is gone", func() bool { return !alive(plane) && gone(begun.Kubeconfig) })
 }
 
-func TestInterruptedStartIsNoSuccess(t *testing.T) {
+func TestAnInterruptedStartIsNotASuccess(t *testing.T) {
 	g := start(t, "dev", operator)
 	eventually(t, "it builds the operator", func() bool {
 		entries, _ := os.ReadDir(g.temp)
@@ -135,7 +135,7 @@ func TestInterruptedStartIsNoSuccess(t *testing.T) {
 	g.leavesNothing()
 }
 
-func TestBrokenOperatorIsNotRun(t *testing.T) {
+func TestAnOperatorThatDoesNotCompileIsNotRun(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"go.mod": "module broken\n\ngo 1.26\n", "main.go": "package main\n\nfunc main() { undefined() }\n"} {
 		if err := os.WriteFile(dir+"/"+name, []byte(text), 0o600); err != nil {
@@ -158,7 +158,7 @@ func TestExecSharesAControlPlane(t *testing.T) {
 	g.leavesNothing()
 }
 
-// controlPlane is the process id of the control plane that a gopf started.
+// controlPlane returns the process id of the control plane that gopf started.
 func controlPlane(t *testing.T, parent int) int {
 	t.Helper()
 	out, err := exec.Command("ps", "-A", "-o", "pid=,ppid=,args=").Output()
@@ -179,8 +179,7 @@ func controlPlane(t *testing.T, parent int) int {
 	return 0
 }
 
-// alive tells whether the process runs; one that waits for its parent to take note
-// of its end does not.
+// alive reports whether the process runs. A zombie does not.
 func alive(pid int) bool {
 	out, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
 	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(out)), "Z")
@@ -195,7 +194,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
+			t.Fatalf("timed out waiting until %s", what)
 		}
 	}
 }

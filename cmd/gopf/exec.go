@@ -10,19 +10,20 @@ import (
 	"gopf.dev/gopf/internal/controlplane"
 )
 
-// newExec is for makefiles: all test packages that run under it share one control
-// plane.
+// newExec returns the command "exec". Makefiles use it: all test packages that run under it
+// share one control plane.
 func newExec(stop *interrupt) *cobra.Command {
 	var data string
 	cmd := &cobra.Command{
 		Use:   "exec [flags] -- COMMAND [ARGS]",
-		Short: "Run a command while a Kubernetes control plane is up",
-		Long: `Start a Kubernetes control plane, run the command with KUBECONFIG and ` + controlplane.KubeconfigVariable + `
-set to its kubeconfig, and stop it. The exit code is the command's.`,
+		Short: "Run a command with a local Kubernetes control plane",
+		Long: `Start a local Kubernetes control plane, run the command, and stop the control plane.
+The environment variables KUBECONFIG and ` + controlplane.KubeconfigVariable + ` contain the path of its
+kubeconfig. The exit code is that of the command.`,
 		Example: "  gopf exec -- go test ./...\n  gopf exec --data ./cluster -- kubectl get namespaces",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || cmd.ArgsLenAtDash() != 0 {
-				return errors.New("give the command after --")
+				return errors.New("the command is missing; put it after --, as in 'gopf exec -- go test ./...'")
 			}
 			return nil
 		},
@@ -46,6 +47,6 @@ set to its kubeconfig, and stop it. The exit code is the command's.`,
 			}, stderr)
 		},
 	}
-	cmd.Flags().StringVar(&data, "data", "", "`folder` that keeps the cluster for the next time; by default it is gone at the end")
+	cmd.Flags().StringVar(&data, "data", "", "`folder` to keep the cluster in for the next run; default: the cluster is deleted at the end")
 	return cmd
 }

@@ -9,23 +9,22 @@ import (
 	"time"
 )
 
-// errInterrupted is why a context ends at the first signal.
+// errInterrupted is the cause of a context canceled by the first signal.
 var errInterrupted = errors.New("interrupted")
 
-// impatience is how long after the second request gopf may live to kill what it started.
+// impatience is the time after the second signal to kill the processes that gopf started.
 const impatience = 500 * time.Millisecond
 
-// interrupt counts the user's requests to stop: the first asks for an orderly end,
-// the second for an immediate one.
+// interrupt counts the signals of the user. The first one requests a graceful shutdown, the
+// second one an immediate exit.
 type interrupt struct {
 	signals chan os.Signal
-	first   chan struct{} // closed at the first request
-	second  chan struct{} // closed at the second
-	signal  os.Signal     // of the first; not to be read before
+	first   chan struct{} // closed at the first signal
+	second  chan struct{} // closed at the second signal
+	signal  os.Signal     // the first signal; read it only after first is closed
 }
 
-// newInterrupt makes SIGINT, SIGTERM and SIGHUP such requests, for the rest of the
-// process's life.
+// newInterrupt handles SIGINT, SIGTERM and SIGHUP until the process exits.
 func newInterrupt() *interrupt {
 	i := &interrupt{signals: make(chan os.Signal, 2), first: make(chan struct{}), second: make(chan struct{})}
 	signal.Notify(i.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -34,15 +33,15 @@ func newInterrupt() *interrupt {
 		close(i.first)
 		<-i.signals
 		close(i.second)
-		// Whatever is still being waited for, the control plane for example, ends by
-		// itself when this process has.
+		// Whatever still runs, for example the control plane, ends by itself when this
+		// process has exited.
 		time.Sleep(impatience)
 		os.Exit(exitInterrupted)
 	}()
 	return i
 }
 
-// received is the first signal, for a process that knows SIGINT and SIGTERM.
+// received returns the first signal, reduced to SIGINT or SIGTERM.
 func (i *interrupt) received() os.Signal {
 	if i.signal == os.Interrupt {
 		return os.Interrupt
@@ -50,7 +49,7 @@ func (i *interrupt) received() os.Signal {
 	return syscall.SIGTERM
 }
 
-// context ends with errInterrupted at the first request.
+// context returns a context that is canceled with errInterrupted at the first signal.
 func (i *interrupt) context() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	go func() {

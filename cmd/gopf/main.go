@@ -1,6 +1,6 @@
-// Command gopf helps to develop operators: "gopf run" builds and runs one, main
-// function or not; "gopf dev" does so on a real Kubernetes control plane that it
-// brings along.
+// Command gopf helps to develop operators. "gopf new" creates a project, "gopf run" builds
+// and runs an operator, with or without a main function, and "gopf dev" runs it on a real
+// Kubernetes control plane that it starts itself.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 const (
 	exitFailure     = 1
 	exitUsage       = 2
-	exitInterrupted = 130 // by a signal before there was anything to run, or by a second one
+	exitInterrupted = 130 // by a signal before the operator started, or by a second signal
 )
 
 func main() {
@@ -56,7 +56,7 @@ func run(stop *interrupt, args []string, stdout, stderr io.Writer) int {
 	case errors.As(err, &usage):
 		fmt.Fprintln(stderr, "gopf:", err)
 		return exitUsage
-	case !started: // cobra's own complaints, about flags and commands
+	case !started: // errors of cobra about flags and commands
 		fmt.Fprintf(stderr, "gopf: %v; see %s --help\n", err, command.CommandPath())
 		return exitUsage
 	}
@@ -64,14 +64,14 @@ func run(stop *interrupt, args []string, stdout, stderr io.Writer) int {
 	return exitFailure
 }
 
-// usageError is about what the user typed.
+// usageError is an error in the command line.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// exitError ends gopf with the code, and a line if there is a reason.
+// exitError makes gopf exit with the code. If reason is not nil, it is printed.
 type exitError struct {
 	code   int
 	reason error
@@ -85,12 +85,12 @@ func newRoot(stop *interrupt) *cobra.Command {
 		Short: "Develop Kubernetes operators with gopf",
 		Long: `Gopf helps to develop Kubernetes operators that are written with gopf.dev/gopf.
 
-"gopf run" makes an operator of packages with handlers and runs it. "gopf dev" runs
-an operator on a real Kubernetes control plane of its own: nothing but Go needs to
-be installed.`,
+"gopf new" creates a project for a new operator. "gopf run" builds an operator from
+packages with handlers, and runs it on your cluster. "gopf dev" runs it on a local
+Kubernetes control plane, for which only Go must be installed.`,
 		SilenceErrors:      true,
 		SilenceUsage:       true,
-		DisableSuggestions: true, // cobra's take more than the one line
+		DisableSuggestions: true, // they take more than one line
 		Version:            version(),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -105,7 +105,7 @@ be installed.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.Flags().Bool("version", false, "print the version of gopf") // or else it would have -v
+	root.Flags().Bool("version", false, "print the version of gopf") // cobra's own flag would occupy -v
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return suggest.FlagError(cmd.Flags(), err) })
 	root.AddCommand(newNew(), newRun(stop), newDev(stop), newExec(stop), newVersion())
 	return root
@@ -120,7 +120,7 @@ func newVersion() *cobra.Command {
 	}
 }
 
-// version names what this executable was built of.
+// version returns the version and the platform of this executable.
 func version() string {
 	info := buildinfo.Read()
 	return fmt.Sprintf("gopf %s%s %s %s/%s", info.Version, info.Source(), runtime.Version(), runtime.GOOS, runtime.GOARCH)

@@ -14,10 +14,10 @@ import (
 	"gopf.dev/gopf/internal/e2e/kit"
 )
 
-// asGopf makes the test executable be gopf.
+// asGopf makes the test executable behave like gopf.
 const asGopf = "GOPF_TEST_AS_GOPF"
 
-// existing is the kubeconfig of a cluster that is there already.
+// existing is the kubeconfig of an existing cluster.
 var existing string
 
 func TestMain(m *testing.M) {
@@ -27,16 +27,16 @@ func TestMain(m *testing.M) {
 	os.Exit(kit.Main(m, 0, func(c kit.Cluster) { existing = c.Kubeconfig }))
 }
 
-// gopf is a running one.
+// gopf is a running gopf process.
 type gopf struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	temp   string // for its temporary files
 	stdout *bufio.Scanner
-	stderr bytes.Buffer // to be read after wait
+	stderr bytes.Buffer // read it only after wait
 }
 
-// told is what operators in testdata tell about themselves.
+// told is the output of the operators in testdata.
 type told struct {
 	PID        int
 	Args       []string
@@ -49,7 +49,7 @@ type told struct {
 // start runs gopf with the arguments.
 func start(t *testing.T, args ...string) *gopf {
 	t.Helper()
-	// Not the test's folder: its path leaves no room for the names of sockets.
+	// Not the test's folder: its path is too long for the names of sockets.
 	temp, err := os.MkdirTemp("", "")
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func (g *gopf) operator() told {
 	g.t.Helper()
 	if !g.stdout.Scan() {
 		code := g.wait()
-		g.t.Fatalf("gopf ended with %d: %s", code, g.stderr.String())
+		g.t.Fatalf("gopf exited with %d: %s", code, g.stderr.String())
 	}
 	var line told
 	if err := json.Unmarshal(g.stdout.Bytes(), &line); err != nil {
@@ -91,7 +91,7 @@ func (g *gopf) signal(s os.Signal) {
 	}
 }
 
-// wait returns the exit code, -1 if a signal killed it.
+// wait returns the exit code, or -1 if a signal killed gopf.
 func (g *gopf) wait() int {
 	g.t.Helper()
 	for g.stdout.Scan() {
@@ -104,7 +104,7 @@ func (g *gopf) wait() int {
 	return g.cmd.ProcessState.ExitCode()
 }
 
-// says checks what gopf printed on stderr; it must have ended.
+// says checks the output on stderr. gopf must have exited.
 func (g *gopf) says(wants ...string) {
 	g.t.Helper()
 	for _, want := range wants {
@@ -117,6 +117,6 @@ func (g *gopf) says(wants ...string) {
 func (g *gopf) leavesNothing() {
 	g.t.Helper()
 	if left, err := filepath.Glob(filepath.Join(g.temp, "gopf-*")); err != nil || len(left) > 0 {
-		g.t.Errorf("left behind: %v %v", left, err)
+		g.t.Errorf("leftover files: %v %v", left, err)
 	}
 }

@@ -20,12 +20,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// templates are the files of a new project; "dot" begins the names of hidden ones.
+// templates are the files of a new project. The names of hidden files begin with "dot".
 //
 //go:embed template
 var templates embed.FS
 
-// project is what is made of the templates.
+// project contains the values for the templates.
 type project struct {
 	Name   string // of the operator, its folder and its image
 	Module string
@@ -34,22 +34,22 @@ type project struct {
 	Plural string
 
 	folder   string
-	checkout string // of gopf, to be used instead of the published module; empty for that
+	checkout string // folder with gopf's sources to use; empty means the published module
 }
 
 func newNew() *cobra.Command {
 	var p project
 	cmd := &cobra.Command{
 		Use:   "new NAME",
-		Short: "Begin a new operator",
-		Long: `Write a new operator into the folder NAME: a kind of objects with its definition,
-handlers, tests at all levels, manifests and a Dockerfile. It builds, its tests
-pass, and "gopf dev" runs it.`,
+		Short: "Create a project for a new operator",
+		Long: `Create a project for a new operator in the folder NAME. It has a custom resource
+definition, handlers, tests at all levels, manifests and a Dockerfile. The project
+builds, its tests pass, and "gopf dev" runs it.`,
 		Example: `  gopf new demo
   gopf new cert-bot --kind Certificate --group certs.example.com --module github.com/me/cert-bot`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return errors.New("give one name for the operator")
+				return errors.New("name exactly one operator, as in 'gopf new demo'")
 			}
 			return nil
 		},
@@ -69,10 +69,10 @@ pass, and "gopf dev" runs it.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&p.Module, "module", "", "the `path` of the Go module; default: example.com/NAME")
-	flags.StringVar(&p.Group, "group", "", "the API `group` of the objects; default: NAME.example.com")
-	flags.StringVar(&p.Kind, "kind", "", "the `kind` of the objects, such as Database; default: made of NAME")
-	flags.StringVar(&p.checkout, "gopf", "", "the `folder` of a checkout of gopf to be used; default: the version of this command")
+	flags.StringVar(&p.Module, "module", "", "`path` of the Go module; default: example.com/NAME")
+	flags.StringVar(&p.Group, "group", "", "API `group` of the custom resource; default: NAME.example.com")
+	flags.StringVar(&p.Kind, "kind", "", "`kind` of the custom resource, such as Database; default: NAME in camel case")
+	flags.StringVar(&p.checkout, "gopf", "", "use gopf from this `folder` with its sources; default: the published version of this command")
 	return cmd
 }
 
@@ -82,25 +82,25 @@ var (
 	groups = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$`)
 )
 
-// complete checks what is given and fills in the rest.
+// complete checks the input and fills in the rest.
 func (p *project) complete() error {
 	p.folder = p.Name
 	p.Name = filepath.Base(p.Name)
 	if !names.MatchString(p.Name) {
-		return usagef("%q cannot be the name of an operator: use lower-case letters, digits and -", p.Name)
+		return usagef("%q is not a valid name for an operator; use lower-case letters, digits and -", p.Name)
 	}
 	p.Module = cmp.Or(p.Module, "example.com/"+p.Name)
 	p.Group = cmp.Or(p.Group, p.Name+".example.com")
 	p.Kind = cmp.Or(p.Kind, camelCase(p.Name))
 	if !kinds.MatchString(p.Kind) {
-		return usagef("%q cannot be a kind: begin with a capital letter, and use letters and digits", p.Kind)
+		return usagef("%q is not a valid kind; use letters and digits, and begin with a capital letter", p.Kind)
 	}
 	if !groups.MatchString(p.Group) {
-		return usagef("%q cannot be an API group: use a name as of a domain, such as example.com", p.Group)
+		return usagef("%q is not a valid API group; use a domain name, such as example.com", p.Group)
 	}
 	p.Plural = plural(strings.ToLower(p.Kind))
 	if entries, err := os.ReadDir(p.folder); err == nil && len(entries) > 0 {
-		return usagef("the folder %s exists already and is not empty", p.folder)
+		return usagef("the folder %s already exists and is not empty; choose another name or remove it", p.folder)
 	}
 	if p.checkout == "" {
 		p.checkout = ownCheckout()
@@ -113,13 +113,13 @@ func (p *project) complete() error {
 		_, err = os.Stat(filepath.Join(checkout, "gopftest", "go.mod"))
 	}
 	if err != nil {
-		return usagef("%s is no checkout of gopf: %w", p.checkout, err)
+		return usagef("--gopf: %s does not contain the sources of gopf: %w", p.checkout, err)
 	}
 	p.checkout = checkout
 	return nil
 }
 
-// ownCheckout is the folder that this command was built in, unless it is of a
+// ownCheckout returns the folder in which this command was built. It returns "" for a
 // published version.
 func ownCheckout() string {
 	if info, ok := debug.ReadBuildInfo(); ok && publishedVersion(info) != "" {
@@ -133,7 +133,7 @@ func ownCheckout() string {
 	return root
 }
 
-// publishedVersion is empty for what was built in a checkout.
+// publishedVersion returns "" if the command was built from a checkout.
 func publishedVersion(info *debug.BuildInfo) string {
 	if v := info.Main.Version; strings.HasPrefix(v, "v") && !strings.Contains(v, "-0.") && !strings.Contains(v, "+dirty") {
 		return v
@@ -141,7 +141,7 @@ func publishedVersion(info *debug.BuildInfo) string {
 	return ""
 }
 
-// camelCase makes a kind of a name: "cert-bot" is "CertBot".
+// camelCase converts a name to a kind: "cert-bot" becomes "CertBot".
 func camelCase(name string) string {
 	var b strings.Builder
 	for part := range strings.SplitSeq(name, "-") {
@@ -152,7 +152,7 @@ func camelCase(name string) string {
 	return b.String()
 }
 
-// plural is the usual English one.
+// plural returns the usual English plural.
 func plural(word string) string {
 	for _, end := range []string{"s", "x", "ch", "sh"} {
 		if strings.HasSuffix(word, end) {
@@ -165,7 +165,7 @@ func plural(word string) string {
 	return word + "s"
 }
 
-// write makes the files of the templates.
+// write creates the files of the project from the templates.
 func (p *project) write() error {
 	return fs.WalkDir(templates, "template", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -212,13 +212,13 @@ func (p *project) require(ctx context.Context) error {
 		return fmt.Errorf("get gopf %s: %w\n%s", version, err, out)
 	}
 	if out, err := p.run(ctx, "go", "mod", "tidy"); err != nil {
-		return fmt.Errorf("find the modules that the project needs: %w\n%s", err, out)
+		return fmt.Errorf("resolve the dependencies of the project: %w\n%s", err, out)
 	}
 	return nil
 }
 
-// requireCheckout uses the modules that gopf's own tests use, so that nothing needs
-// to be downloaded that is there.
+// requireCheckout uses the same dependencies as gopf's own tests, so nothing is downloaded
+// that is already in the module cache.
 func (p *project) requireCheckout(ctx context.Context, mod string) error {
 	nested := filepath.Join(p.checkout, "gopftest")
 	theirs, err := os.ReadFile(filepath.Join(nested, "go.mod"))
@@ -244,7 +244,7 @@ func (p *project) requireCheckout(ctx context.Context, mod string) error {
 			return err
 		}
 	}
-	// What is not needed may stay if it cannot be found out.
+	// If tidy fails, for example offline, unneeded dependencies may stay.
 	if _, err := p.run(ctx, "go", "mod", "tidy"); err != nil {
 		for name, content := range files {
 			if err := os.WriteFile(filepath.Join(p.folder, name), content, 0o644); err != nil {

@@ -14,7 +14,7 @@ import (
 	"gopf.dev/gopf/internal/controlplane"
 )
 
-// newProject calls "gopf new" in an empty folder and returns the project's.
+// newProject runs "gopf new" in an empty folder and returns the folder of the project.
 func newProject(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), name)
@@ -23,7 +23,7 @@ func newProject(t *testing.T, name string, args ...string) string {
 		t.Fatalf("gopf new: exit code %d, %s", code, stderr.String())
 	}
 	if !strings.Contains(stdout.String(), "make test") {
-		t.Errorf("it does not say what is next: %q", stdout.String())
+		t.Errorf("the output does not name the next steps: %q", stdout.String())
 	}
 	return folder
 }
@@ -41,7 +41,7 @@ func goIn(t *testing.T, folder string, args ...string) {
 func TestNewProjectPassesItsTestsAndRuns(t *testing.T) {
 	folder := newProject(t, "cert-policy", "--kind", "Policy", "--group", "certs.example.com", "--module", "github.com/me/cert-policy")
 	goIn(t, folder, "vet", "./...")
-	goIn(t, folder, "test", "./...") // the third level is on the real control plane here
+	goIn(t, folder, "test", "./...") // the third level runs on the real control plane here
 
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -61,7 +61,7 @@ func TestNewProjectPassesItsTestsAndRuns(t *testing.T) {
 		n, err := stderr.Read(buf)
 		said = append(said, buf[:n]...)
 		if err != nil {
-			t.Fatalf("gopf dev has ended: %v\n%s", err, said)
+			t.Fatalf("gopf dev exited: %v\n%s", err, said)
 		}
 	}
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
@@ -75,7 +75,7 @@ func TestNewProjectPassesItsTestsAndRuns(t *testing.T) {
 	}
 }
 
-func TestNewProjectHasEverything(t *testing.T) {
+func TestNewProjectHasAllFiles(t *testing.T) {
 	folder := newProject(t, "demo")
 	for _, name := range []string{
 		"main.go", "types.go", "operator.go", "operator_test.go", "go.mod", "go.sum", "Makefile", "Dockerfile", "README.md", "sample.yaml",
@@ -115,19 +115,19 @@ func TestNamesBecomeKindsAndPlurals(t *testing.T) {
 	}
 }
 
-func TestBadProjectsAreRefused(t *testing.T) {
+func TestInvalidProjectsAreUsageErrors(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct {
 		args []string
 		want string
 	}{
-		"no name":       {nil, "give one name for the operator"},
-		"bad name":      {[]string{"My_Operator"}, `"My_Operator" cannot be the name of an operator`},
-		"bad kind":      {[]string{dir + "/a", "--kind", "lower"}, `"lower" cannot be a kind`},
-		"bad group":     {[]string{dir + "/a", "--group", "plain"}, `"plain" cannot be an API group`},
-		"taken":         {[]string{"testdata"}, "the folder testdata exists already"},
-		"no checkout":   {[]string{dir + "/a", "--gopf", dir}, "is no checkout of gopf"},
-		"too many":      {[]string{"a", "b"}, "give one name for the operator"},
+		"no name":       {nil, "name exactly one operator"},
+		"bad name":      {[]string{"My_Operator"}, `"My_Operator" is not a valid name for an operator`},
+		"bad kind":      {[]string{dir + "/a", "--kind", "lower"}, `"lower" is not a valid kind`},
+		"bad group":     {[]string{dir + "/a", "--group", "plain"}, `"plain" is not a valid API group`},
+		"taken":         {[]string{"testdata"}, "the folder testdata already exists"},
+		"no checkout":   {[]string{dir + "/a", "--gopf", dir}, "does not contain the sources of gopf"},
+		"too many":      {[]string{"a", "b"}, "name exactly one operator"},
 		"unknown flags": {[]string{"a", "--what"}, "unknown flag"},
 	} {
 		var stdout, stderr bytes.Buffer
@@ -137,6 +137,6 @@ func TestBadProjectsAreRefused(t *testing.T) {
 		}
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) > 0 {
-		t.Errorf("something was written: %v", entries)
+		t.Errorf("files were written: %v", entries)
 	}
 }

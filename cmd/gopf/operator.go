@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// checkFolder finds out whether there is a folder where the operator should be.
+// checkFolder checks that the folder of the operator exists.
 func checkFolder(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
-		return usagef("PATH: %w: give the folder of the operator's main package", err)
+		return usagef("PATH: %w; name the folder of the operator's main package", err)
 	}
 	if !info.IsDir() {
-		return usagef("PATH: %s is not a folder: give the folder of the operator's main package, like %s", dir, filepath.Dir(dir))
+		return usagef("PATH: %s is not a folder; name the folder of the operator's main package, for example %s", dir, filepath.Dir(dir))
 	}
 	return nil
 }
 
-// goCommand is a call of the go command in dir, so that dir's module counts.
+// goCommand returns a go command that runs in dir, and thus in the module of dir.
 func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
@@ -28,7 +28,7 @@ func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// firstLine is the first line of text, or err if there is none.
+// firstLine returns the first line of text, or the text of err if there is none.
 func firstLine(text string, err error) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	if line == "" {

@@ -17,42 +17,42 @@ import (
 	"strings"
 )
 
-// goPackage is what there is to know of a package that handlers are in.
+// goPackage describes a package with handlers.
 type goPackage struct {
 	ImportPath, Name, Dir string
 	GoFiles, CgoFiles     []string
-	Match                 []string // the patterns that it was found by
+	Match                 []string // patterns that matched it
 	Error                 *struct{ Pos, Err string }
 
-	given    string          // what the user calls it
-	files    bool            // only the files in GoFiles are meant, not the folder
+	given    string          // the name that the user gave
+	files    bool            // build only GoFiles, not the whole folder
 	main     bool            // has func main
-	register *token.Position // of Register, nil if there is none
-	problem  string          // why Register cannot be called, if that can be seen
+	register *token.Position // position of Register; may be nil
+	problem  string          // why Register cannot be called, if the syntax shows it
 }
 
-// place is where the go command looks for packages.
+// place is the input for the go command to find packages.
 type place struct {
-	dir      string            // where it runs, so that the module there counts
-	patterns []string          // its arguments
-	given    map[string]string // what the user calls these
+	dir      string            // working directory, which selects the module
+	patterns []string          // arguments
+	given    map[string]string // the names that the user gave for them
 }
 
-// locate finds out what is meant by packages: import paths, folders or files.
-// Files of a main package are that package; any other file stands for its folder.
+// locate resolves the packages in args: import paths, folders or files. Files of a main
+// package are built as that package. Any other file stands for its folder.
 func locate(args []string) (place, error) {
 	p := place{given: map[string]string{}}
 	files := 0
 	for _, arg := range args {
 		if strings.Contains(arg, "...") {
-			return place{}, usagef("%s stands for many packages: name those to run", arg)
+			return place{}, usagef("the pattern %s matches many packages; name the packages to run", arg)
 		}
 		info, err := os.Stat(arg)
 		local := filepath.IsAbs(arg) || arg == "." || strings.HasPrefix(filepath.ToSlash(arg), "./") || strings.HasPrefix(filepath.ToSlash(arg), "..")
 		switch {
 		case err != nil && (local || strings.HasSuffix(arg, ".go")):
-			return place{}, usagef("%w: give import paths, folders or files of packages", err)
-		case err != nil: // an import path, to be found by the go command
+			return place{}, usagef("%w; name packages by import path, folder or file", err)
+		case err != nil: // an import path, which the go command resolves
 			p.patterns = append(p.patterns, arg)
 			p.given[arg] = arg
 			continue
@@ -82,15 +82,15 @@ func locate(args []string) (place, error) {
 		}
 	}
 	if files > 0 && (files < len(p.patterns) || slices.ContainsFunc(p.patterns, func(f string) bool { return filepath.Dir(f) != p.dir })) {
-		return place{}, usagef("files of a main package run alone: give all files of one folder, and nothing else")
+		return place{}, usagef("files of a main package run alone; name files of one folder only, and nothing else")
 	}
 	return p, nil
 }
 
-// packageOf is the name of the package that the file belongs to.
+// packageOf returns the name of the package of the file.
 func packageOf(path string) (string, error) {
 	if !strings.HasSuffix(path, ".go") {
-		return "", usagef("%s is not a Go file: give import paths, folders or files of packages", path)
+		return "", usagef("%s is not a Go file; name packages by import path, folder or file", path)
 	}
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.PackageClauseOnly)
 	if err != nil {
@@ -99,7 +99,7 @@ func packageOf(path string) (string, error) {
 	return file.Name.Name, nil
 }
 
-// findPackages asks the go command for the packages, and looks at what they have.
+// findPackages resolves the packages by the go command, and inspects them.
 func findPackages(ctx context.Context, args []string) (module string, packages []*goPackage, err error) {
 	where, err := locate(args)
 	if err != nil {
@@ -111,7 +111,7 @@ func findPackages(ctx context.Context, args []string) (module string, packages [
 	}
 	gomod := strings.TrimSpace(string(out))
 	if gomod == "" || gomod == os.DevNull {
-		return "", nil, usagef("there is no go.mod in %s or above: run 'go mod init' there, or go to your module", describeFolder(where.dir))
+		return "", nil, usagef("there is no go.mod in %s or above; run 'go mod init' there, or change to the folder of your module", describeFolder(where.dir))
 	}
 	list := append([]string{"list", "-e", "-json=ImportPath,Name,Dir,GoFiles,CgoFiles,Match,Error", "--"}, where.patterns...)
 	if out, err = goOutput(ctx, where.dir, list...); err != nil {
@@ -123,7 +123,7 @@ func findPackages(ctx context.Context, args []string) (module string, packages [
 		if err := decoder.Decode(p); errors.Is(err, io.EOF) {
 			return filepath.Dir(gomod), packages, nil
 		} else if err != nil {
-			return "", nil, fmt.Errorf("read the answer of go list: %w", err)
+			return "", nil, fmt.Errorf("decode the output of go list: %w", err)
 		}
 		if p.Error != nil {
 			return "", nil, usagef("%s", p.failure())
@@ -142,7 +142,7 @@ func findPackages(ctx context.Context, args []string) (module string, packages [
 	}
 }
 
-// failure is the error of the go command in one line, with the file if it has one.
+// failure returns the error of the go command in one line, with the file if known.
 func (p *goPackage) failure() string {
 	text := strings.Join(strings.Fields(p.Error.Err), " ")
 	if p.Error.Pos != "" && !strings.Contains(text, p.Error.Pos) {
@@ -151,7 +151,7 @@ func (p *goPackage) failure() string {
 	return text
 }
 
-// goOutput is what the go command prints.
+// goOutput returns the output of a go command.
 func goOutput(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := goCommand(ctx, dir, args...)
 	var stderr bytes.Buffer
@@ -203,7 +203,7 @@ func (p *goPackage) inspect() error {
 	return nil
 }
 
-// note takes a function, or a variable that may hold one, into account.
+// note records a function, or a variable that may hold one.
 func (p *goPackage) note(name *ast.Ident, signature *ast.FuncType, files *token.FileSet) {
 	switch {
 	case name.Name == "main" && signature != nil:
@@ -211,7 +211,7 @@ func (p *goPackage) note(name *ast.Ident, signature *ast.FuncType, files *token.
 	case name.Name == "Register":
 		at := files.Position(name.Pos())
 		p.register = &at
-		// The compiler knows the types, and says at this place what is wrong with them.
+		// The compiler checks the types, and reports errors at this position.
 		if signature != nil && (signature.Params.NumFields() != 1 || signature.Results.NumFields() > 0 || signature.TypeParams.NumFields() > 0) {
 			p.problem = fmt.Sprintf("%s: Register must be func Register(op *gopf.Operator)", at)
 		}

@@ -13,33 +13,34 @@ func newRun(stop *interrupt) *cobra.Command {
 	return &cobra.Command{
 		Use:   "run PKG… [flags]",
 		Short: "Build an operator from packages and run it",
-		Long: `Build an operator from packages and run it on the cluster of the kubeconfig.
+		Long: `Build an operator from packages, and run it on the cluster of your kubeconfig.
 
 PKG is an import path, a folder, or a .go file. It is either one main package, or
-one or several packages that export
+one or more packages that export
 
   func Register(op *gopf.Operator)
 
-which are called in this order; then no main function is needed. Nothing is written
-into your module.
+In the latter case, no main function is needed: the Register functions are called in
+the given order. Nothing is written into your module.
 
-The flags are those of the operator's command "run": after the packages, they are
-passed on to it as they are. "gopf run PKG --help" lists them. The usual ones:
+The flags are those of the operator's own command "run". All arguments from the first
+flag on are passed to the operator. "gopf run PKG --help" lists its flags. The most
+common ones:
 
-  -A, --all-namespaces      serve the whole cluster
-  -n, --namespace name      serve the namespaces with this name or pattern
-  -v, --verbose             log what the framework does
-      --standalone          do not look for other operators
-      --kubeconfig file     tells where the cluster is
+  -A, --all-namespaces      serve all namespaces
+  -n, --namespace name      serve the namespaces that match this name or pattern
+  -v, --verbose             also log debug messages of the framework
+      --standalone          ignore other operators, and do not join a peering
+      --kubeconfig file     kubeconfig of the cluster
 
-Signals are passed on, and the exit code is the operator's.
+Signals are forwarded to the operator, and the exit code is that of the operator.
 
-There is no cluster? "gopf dev" starts one.`,
+No cluster? "gopf dev" starts one.`,
 		Example: `  gopf run ./handlers --all-namespaces --verbose
   gopf run ./handlers example.com/shared/cleanup -n myapp
   gopf run handlers.go -A
   gopf run ./cmd/myoperator -A`,
-		DisableFlagParsing: true, // the flags are for the operator
+		DisableFlagParsing: true, // the flags belong to the operator
 		RunE: func(cmd *cobra.Command, args []string) error {
 			packages, flags, err := splitArgs(args)
 			if err != nil {
@@ -53,9 +54,9 @@ There is no cluster? "gopf dev" starts one.`,
 	}
 }
 
-// splitArgs tells packages from the operator's own flags, which begin with the
-// first dash: which of them have values, only the operator knows. No packages at
-// all mean that the user asks for help.
+// splitArgs separates packages from the operator's flags, which begin at the first dash.
+// Only the operator knows which of its flags have values. It returns no packages if the
+// user requests help.
 func splitArgs(args []string) (packages, flags []string, err error) {
 	n := 0
 	for n < len(args) && !strings.HasPrefix(args[n], "-") {
@@ -66,9 +67,9 @@ func splitArgs(args []string) (packages, flags []string, err error) {
 	case n == 0 && len(flags) > 0 && (flags[0] == "--help" || flags[0] == "-h"):
 		return nil, nil, nil
 	case n == 0 && len(flags) > 0:
-		return nil, nil, usagef("give the packages before the flags, as in 'gopf run ./handlers %s'", flags[0])
+		return nil, nil, usagef("name the packages before the flags, as in 'gopf run ./handlers %s'", flags[0])
 	case n == 0:
-		return nil, nil, usagef("PKG is missing: give the packages with handlers, as in 'gopf run ./handlers --all-namespaces'")
+		return nil, nil, usagef("PKG is missing; name the packages with handlers, as in 'gopf run ./handlers --all-namespaces'")
 	}
 	if len(flags) > 0 && flags[0] == "--" {
 		flags = flags[1:]
@@ -83,7 +84,7 @@ func runPackages(ctx context.Context, stop *interrupt, packages, flags []string,
 	}
 	temp, err := os.MkdirTemp("", "gopf-run-")
 	if err != nil {
-		return fmt.Errorf("make a temporary folder: %w", err)
+		return fmt.Errorf("create a temporary folder: %w", err)
 	}
 	defer os.RemoveAll(temp)
 	executable, err := b.into(ctx, temp, cmd.ErrOrStderr())
@@ -95,7 +96,7 @@ func runPackages(ctx context.Context, stop *interrupt, packages, flags []string,
 	}, cmd.ErrOrStderr())
 }
 
-// prepareBuild finds out how to build an operator from packages.
+// prepareBuild resolves the packages and decides how to build an operator from them.
 func prepareBuild(ctx context.Context, args []string) (*build, error) {
 	module, packages, err := findPackages(ctx, args)
 	if err != nil {

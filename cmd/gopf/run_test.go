@@ -40,7 +40,7 @@ func TestAMainPackageIsRun(t *testing.T) {
 	}
 }
 
-func TestTheExitCodeOfRunIsTheOperators(t *testing.T) {
+func TestRunReturnsTheExitCodeOfTheOperator(t *testing.T) {
 	g := start(t, "run", operator+"/main.go", "--", "--exit", "7")
 	if code := g.wait(); code != 7 || g.stderr.Len() > 0 {
 		t.Errorf("got exit code %d, want 7, and %q", code, g.stderr.String())
@@ -69,7 +69,7 @@ func TestPackagesWithoutMainAreRunAsOneOperator(t *testing.T) {
 	g.says("Signal SIGTERM is received. Operator is stopping.")
 	g.leavesNothing()
 	if _, err := os.Stat("../../gopf-run-main"); !os.IsNotExist(err) {
-		t.Errorf("the main function is in the module: %v", err)
+		t.Errorf("the main function was written into the module: %v", err)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestAFileOfAMainPackageWithoutMainIsRun(t *testing.T) {
 	g.leavesNothing()
 }
 
-func TestRunTellsHowToGetACluster(t *testing.T) {
+func TestRunExplainsHowToGetACluster(t *testing.T) {
 	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH"} {
 		value, err := exec.Command("go", "env", name).Output()
 		if err != nil {
@@ -126,7 +126,7 @@ func TestRunTellsHowToGetACluster(t *testing.T) {
 	g.says("no kubeconfig and not in a cluster", "or run `gopf dev`")
 }
 
-func TestTheCompilerTellsWhatIsWrongWithRegister(t *testing.T) {
+func TestTheCompilerReportsAWrongRegister(t *testing.T) {
 	g := start(t, "run", "testdata/signature")
 	if code := g.wait(); code != exitFailure {
 		t.Errorf("got exit code %d, want %d", code, exitFailure)
@@ -144,10 +144,10 @@ func TestRunNeedsGo(t *testing.T) {
 	if code := g.wait(); code != exitFailure {
 		t.Errorf("got exit code %d, want %d", code, exitFailure)
 	}
-	g.says("gopf: the go command is not in PATH: install Go to build the operator")
+	g.says("gopf: the go command is not in PATH; install Go to build the operator")
 }
 
-func TestASecondSignalEndsRunAtOnce(t *testing.T) {
+func TestASecondSignalStopsRunImmediately(t *testing.T) {
 	g := start(t, "run", "testdata/stubborn")
 	begun := g.operator()
 	g.signal(os.Interrupt)
@@ -162,8 +162,8 @@ func TestASecondSignalEndsRunAtOnce(t *testing.T) {
 	g.leavesNothing()
 }
 
-// newModule is a module that uses this one through a replacement, and has never
-// needed its command line: what that needs is neither in go.mod nor in go.sum.
+// newModule creates a module that uses this one through a replace directive and has never
+// needed its command line: those dependencies are neither in go.mod nor in go.sum.
 func newModule(t *testing.T, files map[string]string) (dir string) {
 	t.Helper()
 	root, err := filepath.Abs("../..")
@@ -194,14 +194,14 @@ func newModule(t *testing.T, files map[string]string) (dir string) {
 			t.Fatal(err)
 		}
 	}
-	// What is missing is in the cache: this module needs it.
+	// The missing dependencies are in the module cache, because this module needs them.
 	t.Setenv("GOPROXY", "off")
 	t.Setenv("GONOSUMDB", "*")
 	t.Setenv("GOFLAGS", "")
 	t.Cleanup(func() {
 		for name, want := range files {
 			if readFile(t, filepath.Join(dir, name)) != want {
-				t.Errorf("%s has changed", name)
+				t.Errorf("%s changed", name)
 			}
 		}
 	})
@@ -217,10 +217,10 @@ func readFile(t *testing.T, path string) string {
 	return string(text)
 }
 
-// fruits are objects for handlers.
+// fruits are the custom resources of the handlers.
 type fruits struct{ dynamic.ResourceInterface }
 
-// fruitsOf makes the existing cluster have fruits.
+// fruitsOf defines fruits in the existing cluster.
 func fruitsOf(t *testing.T) fruits {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", existing)
@@ -231,7 +231,7 @@ func fruitsOf(t *testing.T) fruits {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Only the definition, which is the last one: an apple would be handled as well.
+	// Only the definition, which is the last document: an apple would also be handled.
 	if err := manifests.Apply(t.Context(), config, objects[1:], func(manifests.Object) {}); err != nil {
 		t.Fatal(err)
 	}
@@ -247,11 +247,11 @@ func (f fruits) create(t *testing.T, name string) {
 	}
 }
 
-func TestDevRunsPackagesWithoutMainToo(t *testing.T) {
+func TestDevRunsPackagesWithoutMain(t *testing.T) {
 	g := start(t, "dev", "testdata/waver", "--kubeconfig", existing, "--", "run", "-n", "default", "--standalone", "--bad")
 	if code := g.wait(); code != 2 {
 		t.Errorf("got exit code %d, want 2", code)
 	}
-	g.says("Error: unknown flag: --bad. See 'waver run --help'.", "gopf: the operator ended with exit status 2")
+	g.says("Error: unknown flag: --bad. See 'waver run --help'.", "gopf: the operator exited with exit status 2")
 	g.leavesNothing()
 }

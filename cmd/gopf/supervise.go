@@ -12,23 +12,23 @@ import (
 	"gopf.dev/gopf/internal/controlplane"
 )
 
-// grace is how long a process may take to end after it was asked to.
+// grace is the time that a process has to stop after the signal.
 const grace = 10 * time.Second
 
-// process is a command to run on a cluster. Its output is this process's, its input empty.
+// process is a command to run. It shares this process's output; its input is empty.
 type process struct {
 	path string
 	args []string
-	env  []string // besides this process's own
-	name string   // for people
+	env  []string // in addition to this process's environment
+	name string   // for messages
 
-	// transparent makes it look as if the process were this one: it gets the signals
-	// that this one gets, takes its time to stop, and its exit code counts.
+	// transparent makes gopf behave like the process: gopf forwards its signals, waits
+	// without a time limit, and exits with the exit code of the process.
 	transparent bool
 }
 
-// supervise runs the process until it ends, the user wants to stop, or the control
-// plane (which may be nil) dies. The error carries the exit code.
+// supervise runs the process until it exits, the user interrupts, or the control plane
+// fails. cluster may be nil. The error contains the exit code.
 func (i *interrupt) supervise(cluster *controlplane.ControlPlane, p process, stderr io.Writer) error {
 	cmd := exec.Command(p.path, p.args...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
@@ -37,7 +37,7 @@ func (i *interrupt) supervise(cluster *controlplane.ControlPlane, p process, std
 	ended := make(chan error, 1)
 	begun := make(chan error, 1)
 	go func() {
-		// The kernel ties the process to this thread: it is killed when the thread ends.
+		// The kernel ties the process to this thread and kills it when the thread ends.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		if err := cmd.Start(); err != nil {
@@ -59,20 +59,20 @@ func (i *interrupt) supervise(cluster *controlplane.ControlPlane, p process, std
 	case err := <-ended:
 		return exited(p, err)
 	case <-died:
-		reason := fmt.Errorf("the control plane ended: %w", cluster.Err())
-		fmt.Fprintf(stderr, "gopf: the control plane ended; stopping %s\n", p.name)
-		_ = i.end(cmd, ended, p) // what counts is why
+		reason := fmt.Errorf("the control plane stopped unexpectedly: %w", cluster.Err())
+		fmt.Fprintf(stderr, "gopf: the control plane stopped unexpectedly; stopping %s\n", p.name)
+		_ = i.end(cmd, ended, p) // the reason above is more important
 		return exitError{exitFailure, reason}
 	case <-i.first:
 		if !p.transparent {
-			fmt.Fprintf(stderr, "\nStopping %s; Ctrl-C again ends everything at once.\n", p.name)
+			fmt.Fprintf(stderr, "\nStopping %s; press Ctrl-C again to stop everything immediately.\n", p.name)
 		}
 		return i.end(cmd, ended, p)
 	}
 }
 
-// end asks the process to stop, and kills it if it takes too long or the user does
-// not want to wait.
+// end signals the process to stop. It kills the process after the grace period, or at the
+// second signal of the user.
 func (i *interrupt) end(cmd *exec.Cmd, ended <-chan error, p process) error {
 	asked := os.Interrupt
 	var late <-chan time.Time
@@ -84,7 +84,7 @@ func (i *interrupt) end(cmd *exec.Cmd, ended <-chan error, p process) error {
 		late = timer.C
 	}
 	if err := signalGroup(cmd, asked); err != nil {
-		_ = signalGroup(cmd, os.Kill) // where it cannot be asked
+		_ = signalGroup(cmd, os.Kill) // on systems without this signal
 	}
 	select {
 	case err := <-ended:
@@ -93,7 +93,7 @@ func (i *interrupt) end(cmd *exec.Cmd, ended <-chan error, p process) error {
 		}
 		return nil
 	case <-i.second:
-		_ = signalGroup(cmd, os.Kill) // it fails only if it is gone
+		_ = signalGroup(cmd, os.Kill) // it fails only if the process has exited
 		<-ended
 		return exitError{code: exitInterrupted}
 	case <-late:
@@ -103,16 +103,16 @@ func (i *interrupt) end(cmd *exec.Cmd, ended <-chan error, p process) error {
 	}
 }
 
-// exited makes gopf's outcome from that of a process that ended by itself.
+// exited converts the outcome of a process that exited by itself.
 func exited(p process, err error) error {
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &exit) && exit.ExitCode() >= 0 && p.transparent:
-		return exitError{code: exit.ExitCode()} // it has said why
+		return exitError{code: exit.ExitCode()} // the process has printed the reason
 	case errors.As(err, &exit) && exit.ExitCode() >= 0:
-		return exitError{exit.ExitCode(), fmt.Errorf("%s ended with %w", p.name, err)}
+		return exitError{exit.ExitCode(), fmt.Errorf("%s exited with %w", p.name, err)}
 	}
-	return exitError{exitFailure, fmt.Errorf("%s ended: %w", p.name, err)}
+	return exitError{exitFailure, fmt.Errorf("%s failed: %w", p.name, err)}
 }

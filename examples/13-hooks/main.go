@@ -105,7 +105,7 @@ func (t *tasks) serve(log *slog.Logger) {
 func (t *tasks) cleanup(_ context.Context, a *gopf.Activity) error {
 	a.Log.Info("Cleaning up...")
 	close(t.stop)
-	a.Log.Info("All tasks are asked to stop.")
+	a.Log.Info("Waiting until all tasks have stopped.")
 	t.running.Wait()
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
-func TestStartupComesBeforeEverythingAndCleanupAfterIt(t *testing.T) {
+func TestStartupRunsFirstAndCleanupLast(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
@@ -57,7 +57,7 @@ func TestStartupComesBeforeEverythingAndCleanupAfterIt(t *testing.T) {
 	})
 }
 
-func TestAFailedStartupStopsTheStartButNotTheCleanup(t *testing.T) {
+func TestCleanupRunsAfterAFailedStartup(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
@@ -83,7 +83,7 @@ func TestAFailedStartupStopsTheStartButNotTheCleanup(t *testing.T) {
 	})
 }
 
-func TestAStopDuringStartupIsNoFailure(t *testing.T) {
+func TestAStopDuringStartupIsNotAnError(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		op := gopf.New()
 		op.OnStartup("endless", func(context.Context, *gopf.Activity) error { return errors.New("never") })
@@ -95,11 +95,11 @@ func TestAStopDuringStartupIsNoFailure(t *testing.T) {
 	})
 }
 
-func TestDoubleActivitiesAreDeclarationErrors(t *testing.T) {
+func TestDuplicateActivitiesAreDeclarationErrors(t *testing.T) {
 	op := gopf.New()
 	nothing := func(context.Context, *gopf.Activity) error { return nil }
 	op.OnStartup("a", nothing)
-	op.OnCleanup("a", nothing) // another activity
+	op.OnCleanup("a", nothing) // the same id, but another activity
 	op.OnStartup("a", nothing)
 	op.OnStartup("", nothing)
 	op.OnProbe("b", nil)
@@ -108,7 +108,7 @@ func TestDoubleActivitiesAreDeclarationErrors(t *testing.T) {
 	}
 }
 
-func TestCleanupHasCredentialsThatAreKeptFresh(t *testing.T) {
+func TestCredentialsAreRenewedUntilTheEndOfTheCleanup(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var logins atomic.Int32
 		var cleaned error
@@ -152,7 +152,7 @@ func TestCleanupHasCredentialsThatAreKeptFresh(t *testing.T) {
 	})
 }
 
-func TestLoginHandlersHaveNoAPIThatWouldWaitForThem(t *testing.T) {
+func TestLoginHandlersHaveNoAPI(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()

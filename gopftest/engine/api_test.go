@@ -20,8 +20,8 @@ import (
 	"gopf.dev/gopf/hierarchy"
 )
 
-// handled runs a function as the handler of a new object default/x, on a cluster
-// with config maps and secrets, of which only the type of the former is declared.
+// handled runs a function as the handler of a new object default/x. The cluster serves
+// config maps and secrets; only the Go type of config maps is declared.
 func handled(t *testing.T, fn func(ctx context.Context, t *testing.T, c *gopftest.Cluster, ch *gopf.Change[*Example])) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -33,7 +33,7 @@ func handled(t *testing.T, fn func(ctx context.Context, t *testing.T, c *gopftes
 		called := false
 		gopf.For[*Example](op, resource).OnCreate("c", func(ctx context.Context, ch *gopf.Change[*Example]) error {
 			if ch.Object.Name != "x" {
-				return nil // made by the test itself
+				return nil // created by the test itself
 			}
 			called = true
 			fn(ctx, t, c, ch)
@@ -87,14 +87,14 @@ func TestHandlersAdoptAndCreateAndChangeTypedChildren(t *testing.T) {
 			t.Errorf("merged: %+v, %v", read, err)
 		}
 		must(t, ch.API.Delete(ctx, read))
-		must(t, ch.API.Delete(ctx, read)) // it is gone, as it should be
+		must(t, ch.API.Delete(ctx, read)) // deleting a missing object is not an error
 		if _, err := gopf.Get[*corev1.ConfigMap](ctx, ch.API, child.Name); !apierrors.IsNotFound(err) {
 			t.Errorf("deleted: %v", err)
 		}
 	})
 }
 
-func TestReadingReplacesAllThatWasInTheObject(t *testing.T) {
+func TestGetReplacesTheWholeContentOfTheObject(t *testing.T) {
 	handled(t, func(ctx context.Context, t *testing.T, c *gopftest.Cluster, ch *gopf.Change[*Example]) {
 		c.Create(t, &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "cm"}, Data: map[string]string{"new": "1"}})
@@ -107,7 +107,7 @@ func TestReadingReplacesAllThatWasInTheObject(t *testing.T) {
 	})
 }
 
-func TestUntypedObjectsAreMadeAndRead(t *testing.T) {
+func TestUntypedObjectsAreCreatedAndRead(t *testing.T) {
 	handled(t, func(ctx context.Context, t *testing.T, c *gopftest.Cluster, ch *gopf.Change[*Example]) {
 		secret := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": map[string]string{"k": "v"}}}
 		must(t, ch.Adopt(secret, hierarchy.Strict()))
@@ -126,7 +126,7 @@ func TestUntypedObjectsAreMadeAndRead(t *testing.T) {
 	})
 }
 
-func TestAnExistingObjectIsNotCreatedAgain(t *testing.T) {
+func TestCreateFailsIfTheObjectExists(t *testing.T) {
 	handled(t, func(ctx context.Context, t *testing.T, c *gopftest.Cluster, ch *gopf.Change[*Example]) {
 		must(t, ch.API.Create(ctx, configMap("cm")))
 		if err := ch.API.Create(ctx, configMap("cm")); !apierrors.IsAlreadyExists(err) {
@@ -135,7 +135,7 @@ func TestAnExistingObjectIsNotCreatedAgain(t *testing.T) {
 	})
 }
 
-func TestListsAreNarrowedAndPaged(t *testing.T) {
+func TestListsSupportSelectorsAndPages(t *testing.T) {
 	handled(t, func(ctx context.Context, t *testing.T, c *gopftest.Cluster, ch *gopf.Change[*Example]) {
 		for i := range 1203 {
 			cm := configMap(fmt.Sprintf("cm-%04d", i))
@@ -172,7 +172,7 @@ func TestListsAreNarrowedAndPaged(t *testing.T) {
 	})
 }
 
-func TestAListGoesOnThoughTheServerForgotItsBeginning(t *testing.T) {
+func TestAListContinuesAfterItsVersionExpired(t *testing.T) {
 	handled(t, func(ctx context.Context, t *testing.T, c *gopftest.Cluster, ch *gopf.Change[*Example]) {
 		for i := range 1100 {
 			cm := configMap(fmt.Sprintf("cm-%04d", i))
@@ -192,12 +192,12 @@ func TestAListGoesOnThoughTheServerForgotItsBeginning(t *testing.T) {
 			}
 		}
 		if len(seen) != 1099 {
-			t.Errorf("%d objects are seen", len(seen))
+			t.Errorf("%d objects were listed", len(seen))
 		}
 	})
 }
 
-func TestAnswersThatGetLostAreSettled(t *testing.T) {
+func TestWritesWithLostResponsesAreConfirmed(t *testing.T) {
 	const maps = "configmaps"
 	for name, test := range map[string]struct {
 		fault  gopftest.Match
@@ -221,7 +221,7 @@ func TestAnswersThatGetLostAreSettled(t *testing.T) {
 				cm.GenerateName = "cm-"
 				err := api.Create(ctx, cm)
 				if cm.UID == "" {
-					return fmt.Errorf("it was not read: %w", err)
+					return fmt.Errorf("it was not created: %w", err)
 				}
 				return err
 			},
@@ -274,7 +274,7 @@ func TestAnswersThatGetLostAreSettled(t *testing.T) {
 				fault := c.Fault(test.fault, test.effect)
 				must(t, test.act(ctx, ch.API))
 				if fault.Struck() != 1 {
-					t.Errorf("the fault has struck %d times", fault.Struck())
+					t.Errorf("the fault affected %d requests", fault.Struck())
 				}
 				if n := len(c.Writes(maps)) - before; n != test.made {
 					t.Errorf("%d writes, want %d", n, test.made)
@@ -295,7 +295,7 @@ func TestAnswersThatGetLostAreSettled(t *testing.T) {
 	}
 }
 
-func TestALostCreationThatSomebodyElseWonIsToldSo(t *testing.T) {
+func TestCreateFailsIfAnotherClientWonAfterALostResponse(t *testing.T) {
 	handled(t, func(ctx context.Context, t *testing.T, c *gopftest.Cluster, ch *gopf.Change[*Example]) {
 		c.Fault(gopftest.Requests("create", "configmaps").Nth(1), gopftest.Before(func(gopftest.Request) {
 			other := configMap("cm", "k", "theirs")
@@ -308,7 +308,7 @@ func TestALostCreationThatSomebodyElseWonIsToldSo(t *testing.T) {
 	})
 }
 
-func TestADeletionByNameThatMayHaveBeenMadeIsNotRepeated(t *testing.T) {
+func TestADeletionByNameIsNotRepeatedAfterALostResponse(t *testing.T) {
 	handled(t, func(ctx context.Context, t *testing.T, c *gopftest.Cluster, ch *gopf.Change[*Example]) {
 		must(t, ch.API.Create(ctx, configMap("cm")))
 		c.Fault(gopftest.Requests("delete", "configmaps").Nth(1), gopftest.Drop())
@@ -319,13 +319,13 @@ func TestADeletionByNameThatMayHaveBeenMadeIsNotRepeated(t *testing.T) {
 	})
 }
 
-func TestOnlyTheVeryObjectIsDeleted(t *testing.T) {
+func TestDeleteIsBoundToTheUID(t *testing.T) {
 	handled(t, func(ctx context.Context, t *testing.T, c *gopftest.Cluster, ch *gopf.Change[*Example]) {
 		first, second := configMap("cm"), configMap("cm")
 		must(t, ch.API.Create(ctx, first))
 		must(t, ch.API.Delete(ctx, configMap("cm")))
 		must(t, ch.API.Create(ctx, second))
-		must(t, ch.API.Delete(ctx, first)) // gone already
+		must(t, ch.API.Delete(ctx, first)) // already deleted
 		now, err := gopf.Get[*corev1.ConfigMap](ctx, ch.API, "cm")
 		if err != nil || now.UID != second.UID {
 			t.Errorf("got %v, %v", now, err)
@@ -340,7 +340,7 @@ func TestOnlyTheVeryObjectIsDeleted(t *testing.T) {
 func TestAppliedFieldsBelongToTheOperator(t *testing.T) {
 	handled(t, func(ctx context.Context, t *testing.T, c *gopftest.Cluster, ch *gopf.Change[*Example]) {
 		must(t, ch.API.Apply(ctx, configMap("cm", "a", "1", "b", "1")))
-		must(t, ch.API.Apply(ctx, configMap("cm", "a", "2"))) // which takes b back
+		must(t, ch.API.Apply(ctx, configMap("cm", "a", "2"))) // removes b
 		must(t, ch.API.Apply(ctx, configMap("cm", "c", "3"), gopf.FieldManager("another")))
 		now, err := gopf.Get[*corev1.ConfigMap](ctx, ch.API, "cm")
 		if err != nil {
@@ -370,9 +370,9 @@ func TestAppliedFieldsBelongToTheOperator(t *testing.T) {
 	})
 }
 
-func TestTheStatusIsWrittenWhereItIs(t *testing.T) {
+func TestTheStatusIsWrittenWithAndWithoutASubresource(t *testing.T) {
 	handled(t, func(ctx context.Context, t *testing.T, c *gopftest.Cluster, ch *gopf.Change[*Example]) {
-		// Of another object of the same kind as well as of a kind without an endpoint for it.
+		// For another object of the same kind, and for a kind without a status subresource.
 		y := example("y", "b")
 		must(t, ch.API.Create(ctx, y))
 		must(t, ch.API.Merge(ctx, y, map[string]any{"status": map[string]any{"a": "1"}}, gopf.Status()))
@@ -414,8 +414,8 @@ func TestEventsArePostedAboutOtherObjects(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotKnownIsExplained(t *testing.T) {
-	type Node struct { // not named anywhere, and without TypeMeta
+func TestErrorsExplainUnknownKinds(t *testing.T) {
+	type Node struct { // not registered anywhere, and without TypeMeta
 		metav1.ObjectMeta `json:"metadata"`
 	}
 	type Widget struct{ metav1.ObjectMeta }
@@ -447,7 +447,7 @@ func TestWhatIsNotKnownIsExplained(t *testing.T) {
 	})
 }
 
-func TestANamespacedObjectAdoptsNothingClusterScoped(t *testing.T) {
+func TestNamespacedObjectsCannotAdoptClusterScopedOnes(t *testing.T) {
 	handled(t, func(_ context.Context, t *testing.T, _ *gopftest.Cluster, ch *gopf.Change[*Example]) {
 		node := &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}}
 		err := ch.Adopt([]any{node})
@@ -466,7 +466,7 @@ func TestANamespacedObjectAdoptsNothingClusterScoped(t *testing.T) {
 	})
 }
 
-func TestKindsThatAreDefinedWhileTheOperatorRunsAreFound(t *testing.T) {
+func TestKindsDefinedAtRuntimeAreFound(t *testing.T) {
 	handled(t, func(ctx context.Context, t *testing.T, c *gopftest.Cluster, ch *gopf.Change[*Example]) {
 		c.Define(t, gopftest.Kind{Group: "example.com", Version: "v1", Plural: "gadgets", Kind: "Gadget", Namespaced: true})
 		gadget := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": map[string]any{"name": "g"}}}
@@ -477,7 +477,7 @@ func TestKindsThatAreDefinedWhileTheOperatorRunsAreFound(t *testing.T) {
 	})
 }
 
-func TestActivitiesReachTheCluster(t *testing.T) {
+func TestActivitiesHaveAnAPI(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		op := gopf.New()
 		gopf.For[*Example](op, resource).OnCreate("c", func(context.Context, *gopf.Change[*Example]) error { return nil })
@@ -496,12 +496,12 @@ func TestActivitiesReachTheCluster(t *testing.T) {
 		settle()
 		stop()
 		if seen != 1 {
-			t.Errorf("%d objects are seen", seen)
+			t.Errorf("%d objects were listed", seen)
 		}
 	})
 }
 
-func TestANilOfAnyTypeTellsWhatIsListed(t *testing.T) {
+func TestATypedNilSelectsTheKindToList(t *testing.T) {
 	handled(t, func(ctx context.Context, t *testing.T, _ *gopftest.Cluster, ch *gopf.Change[*Example]) {
 		if err := ch.API.Create(ctx, configMap("one")); err != nil {
 			t.Error(err)

@@ -12,8 +12,8 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// The state from before the handler ran has the phase Ready already, but the handler
-// itself has changed it since.
+// The state before the handler ran already has the phase Ready, but the handler itself
+// has changed it since.
 func TestTheLastChangeOfAHandlerIsWrittenWhateverItWroteItself(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		op := gopf.New()
@@ -75,15 +75,15 @@ func TestANewerChangeOfAHandlerIsWrittenAfterItsStoredOne(t *testing.T) {
 	})
 }
 
-// The stream has not shown the second flush yet when the third one is made, and what
-// it has shown is equal to the third.
+// When the third flush is made, the watch has not shown the second one yet, and the state
+// that it has shown equals the third.
 func TestTheLastFlushOfADaemonIsWrittenThoughTheStreamLags(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		op := gopf.New()
 		x := gopf.For[*Example](op, resource)
 		x.Daemon("d", func(ctx context.Context, d *gopf.Daemon[*Example]) error {
 			for _, phase := range []string{"Ready", "", "Checking", "Ready"} {
-				if phase == "" { // the stream has shown Ready
+				if phase == "" { // the watch has shown Ready
 					time.Sleep(time.Minute)
 					continue
 				}
@@ -97,7 +97,7 @@ func TestTheLastFlushOfADaemonIsWrittenThoughTheStreamLags(t *testing.T) {
 		}, gopf.Optional())
 		gopftest.Start(t, op, c)
 		settle()
-		// Any lag of the stream will do: 50 ms here.
+		// Any lag of the watch reproduces this: 50 ms here.
 		c.Fault(gopftest.Requests("watch", "kopfexamples"), gopftest.DelayEvents(50*time.Millisecond))
 		c.Create(t, example("x", "a"))
 		time.Sleep(time.Hour)

@@ -12,8 +12,8 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
-// The field goes from A to B and back to A. One handler finishes with A, the other
-// one with B: only the latter must be called again.
+// The field changes from A to B and back to A. One handler finishes with A, the other
+// with B. Only the latter must be called again.
 func TestAChangeBackIsHandledByTheHandlerThatRanInBetween(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
@@ -31,9 +31,9 @@ func TestAChangeBackIsHandledByTheHandlerThatRanInBetween(t *testing.T) {
 		gopftest.Start(t, op, c, gopf.Log(quiet()))
 		settle()
 		c.Create(t, example("x", "A"))
-		time.Sleep(30 * time.Second) // quick has seen A
+		time.Sleep(30 * time.Second) // the quick handler has seen A
 		c.Patch(t, resource, "default", "x", spec(map[string]any{"field": "B"}))
-		time.Sleep(35 * time.Second) // slow is working on B
+		time.Sleep(35 * time.Second) // the slow handler is working on B
 		c.Patch(t, resource, "default", "x", spec(map[string]any{"field": "A"}))
 		time.Sleep(time.Hour)
 		var slow []string
@@ -43,12 +43,12 @@ func TestAChangeBackIsHandledByTheHandlerThatRanInBetween(t *testing.T) {
 			}
 		}
 		if last := slow[len(slow)-1]; !strings.HasSuffix(last, " A") {
-			t.Errorf("slow believes that the field is B, but it is A: %q", diary.all())
+			t.Errorf("slow saw the field last as B, but it is A: %q", diary.all())
 		}
 	})
 }
 
-// Which handlers are selected changes during the handling, because their fields do.
+// The handlers are for fields, so the selected handlers change while the handling runs.
 func TestAFieldChangedBackIsHandledByTheHandlerThatSawIt(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
@@ -84,15 +84,15 @@ func TestAFieldChangedBackIsHandledByTheHandlerThatSawIt(t *testing.T) {
 		time.Sleep(time.Hour)
 		got := diary.all()
 		if len(got) == 0 || got[len(got)-1] != "a1 old" {
-			t.Errorf("a1 was told %q; the last state is a=old", got)
+			t.Errorf("a1 saw %q; the last state is a=old", got)
 		}
 		t.Log(get(t, c, "x").GetAnnotations())
 	})
 }
 
-// A handler stops matching before it has finished. When it matches again, with the
-// state that others saw first, it must be called.
-func TestAHandlerThatMatchesAgainIsCalledThoughOthersSawThatState(t *testing.T) {
+// A handler stops matching before it has finished. When it matches again, with a state
+// that other handlers have already seen, it must be called.
+func TestAHandlerThatMatchesAgainIsCalled(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
@@ -122,9 +122,9 @@ func TestAHandlerThatMatchesAgainIsCalledThoughOthersSawThatState(t *testing.T) 
 		c.Create(t, example("x", "A"))
 		time.Sleep(5 * time.Second)
 		c.Patch(t, resource, "default", "x", spec(map[string]any{"field": "B"}))
-		time.Sleep(6 * time.Second) // the creation has ended without the picky one
+		time.Sleep(6 * time.Second) // the creation is complete without the picky handler
 		c.Patch(t, resource, "default", "x", spec(map[string]any{"field": "C"}))
-		time.Sleep(5 * time.Second) // which is called, and does not finish
+		time.Sleep(5 * time.Second) // now the picky handler is called, and does not finish
 		c.Patch(t, resource, "default", "x", spec(map[string]any{"field": "A"}))
 		time.Sleep(time.Hour)
 		if got := diary.all(); !slices.Contains(got, "picky A") {

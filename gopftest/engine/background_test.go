@@ -13,7 +13,7 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
-func TestADaemonAccompaniesItsObjectAndTheDeletionWaitsForIt(t *testing.T) {
+func TestADeletionWaitsForTheDaemonOfTheObject(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
@@ -37,12 +37,12 @@ func TestADaemonAccompaniesItsObjectAndTheDeletionWaitsForIt(t *testing.T) {
 		c.Delete(t, resource, "default", "x")
 		time.Sleep(5 * time.Second)
 		if _, exists := c.Lookup(t, resource, "default", "x"); !exists {
-			t.Error("the object is gone before its daemon has stopped")
+			t.Error("the object was deleted before its daemon stopped")
 		}
 		time.Sleep(6 * time.Second)
 		synctest.Wait()
 		if _, exists := c.Lookup(t, resource, "default", "x"); exists {
-			t.Error("the object is still there after its daemon has stopped")
+			t.Error("the object still exists after its daemon stopped")
 		}
 		want := []string{"start a", "stop b: the object is being deleted"}
 		if got := diary.all(); !slices.Equal(got, want) {
@@ -51,7 +51,7 @@ func TestADaemonAccompaniesItsObjectAndTheDeletionWaitsForIt(t *testing.T) {
 	})
 }
 
-func TestADaemonThatIgnoresItsContextIsAbandonedAfterItsTimeout(t *testing.T) {
+func TestADaemonThatIgnoresItsContextIsAbandoned(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		release := make(chan struct{})
 		op := gopf.New()
@@ -66,18 +66,18 @@ func TestADaemonThatIgnoresItsContextIsAbandonedAfterItsTimeout(t *testing.T) {
 		c.Delete(t, resource, "default", "x")
 		time.Sleep(6 * time.Second)
 		if _, exists := c.Lookup(t, resource, "default", "x"); !exists {
-			t.Error("the object is gone too early")
+			t.Error("the object was deleted too early")
 		}
 		time.Sleep(2 * time.Second)
 		if _, exists := c.Lookup(t, resource, "default", "x"); exists {
-			t.Error("the object is held by a daemon that was abandoned")
+			t.Error("an abandoned daemon blocks the deletion")
 		}
 		close(release)
 		stop()
 	})
 }
 
-func TestDaemonsComeAndGoWithTheirFilters(t *testing.T) {
+func TestDaemonsStartAndStopWithTheirFilters(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
@@ -129,7 +129,7 @@ func TestAnHourOfTimers(t *testing.T) {
 			tick.Next(time.Hour)
 			return nil
 		})
-		kex.OnUpdate("u", func(context.Context, *gopf.Change[*Example]) error { return nil }) // so that there is a base
+		kex.OnUpdate("u", func(context.Context, *gopf.Change[*Example]) error { return nil }) // to have a base
 		gopftest.Start(t, op, c)
 		settle()
 		c.Create(t, example("x", "a"))
@@ -154,7 +154,7 @@ func TestAnHourOfTimers(t *testing.T) {
 
 type traffic struct{ pings int }
 
-func TestMemosAreSharedByTheHandlersOfAnObjectAndGoneWithIt(t *testing.T) {
+func TestMemosAreSharedByHandlersAndRemovedWithTheObject(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
@@ -217,10 +217,10 @@ func TestTheInitialDelayMayDependOnTheObject(t *testing.T) {
 	})
 }
 
-func TestStopPollingIsTheTimeBetweenLinesAboutADaemonThatDoesNotStop(t *testing.T) {
+func TestStopPollingIsTheLogIntervalForDaemonsThatDoNotStop(t *testing.T) {
 	cases := map[string]struct {
 		opts []gopf.DaemonOption
-		want int // lines in 65 s
+		want int // log lines within 65 s
 	}{
 		"by default, a minute": {nil, 2},
 		"ten seconds":          {[]gopf.DaemonOption{gopf.StopPolling(10 * time.Second)}, 7},

@@ -16,10 +16,10 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
-// TestWhateverChangesAllIsServedInTheEnd lets everything change at random while
-// an operator pauses, loses its lease, and comes back: what is served in the end
-// is what is there, each object by one handler and one daemon at a time.
-func TestWhateverChangesAllIsServedInTheEnd(t *testing.T) {
+// TestRandomChangesAreAllServedInTheEnd changes the cluster at random while an operator
+// pauses, loses its lease, and comes back. At the end, the operator must serve exactly
+// the objects that exist, each by one handler and one daemon at a time.
+func TestRandomChangesAreAllServedInTheEnd(t *testing.T) {
 	for seed := range uint64(10) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
@@ -41,7 +41,7 @@ type chaos struct {
 	made    int
 
 	mu      sync.Mutex
-	calls   map[string]int // handlers that run, by object
+	calls   map[string]int // running handlers, by object
 	daemons map[string]int
 }
 
@@ -77,14 +77,14 @@ func newChaos(t *testing.T, c *gopftest.Cluster, seed uint64) *chaos {
 	return ch
 }
 
-// number is a random one, also for handlers.
+// number returns a random number. Handlers may call it concurrently.
 func (ch *chaos) number(n int) int {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	return ch.rand.IntN(n)
 }
 
-// enter notes that something runs for an object, of which there may be one.
+// enter records that a handler or daemon runs for an object, and fails if there are two.
 func (ch *chaos) enter(running map[string]int, what, uid string) (leave func()) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
@@ -102,7 +102,7 @@ func (ch *chaos) enter(running map[string]int, what, uid string) (leave func()) 
 
 func (ch *chaos) run() {
 	stop := gopftest.Start(ch.t, ch.op, ch.c, gopf.Cluster(ch.cut.config(ch.c)), gopf.Namespaces("default", "app-*"))
-	settle() // at the start, an unreachable cluster is an error
+	settle() // an unreachable cluster at startup is an error
 	actions := []func(){
 		func() { ch.op.Freeze("chaos") }, ch.op.Resume, ch.op.Resume,
 		func() { ch.cut.cut.Store(true) }, func() { ch.cut.cut.Store(false) }, func() { ch.cut.cut.Store(false) },
@@ -128,7 +128,7 @@ func (ch *chaos) run() {
 	ch.check()
 	stop()
 	if len(ch.calls)+len(ch.daemons) > 0 {
-		ch.t.Errorf("after the stop, handlers run for %v and daemons for %v", ch.calls, ch.daemons)
+		ch.t.Errorf("after the stop, handlers still run for %v and daemons for %v", ch.calls, ch.daemons)
 	}
 }
 
@@ -141,7 +141,7 @@ func (ch *chaos) redefine() {
 		ch.c.Define(ch.t, gadgetKind)
 	} else {
 		ch.c.Delete(ch.t, definitions, "", "gadgets.moving.dev")
-		time.Sleep(time.Second) // until its objects are gone, too
+		time.Sleep(time.Second) // until its objects are also gone
 	}
 }
 
@@ -175,7 +175,7 @@ func (ch *chaos) toggleNamespace() {
 	ch.c.Delete(ch.t, "v1/namespaces", "", name)
 }
 
-// somewhere is a namespace that exists.
+// somewhere returns an existing namespace.
 func (ch *chaos) somewhere() string {
 	name := fmt.Sprint("app-", ch.number(2))
 	ns, exists := ch.c.Lookup(ch.t, "v1/namespaces", "", name)
@@ -215,7 +215,7 @@ func (ch *chaos) remove() {
 	}
 }
 
-// check compares what is served with what there is.
+// check compares the served objects with the existing ones.
 func (ch *chaos) check() {
 	var names, uids []string
 	for _, g := range ch.c.List(ch.t, gadgets, "") {

@@ -14,11 +14,11 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
-func TestTheLifecycleDecidesWhichDueHandlerRunsNext(t *testing.T) {
+func TestTheLifecycleSelectsTheNextHandlers(t *testing.T) {
 	fair := []string{"a create x #0", "b create x", "a create x #1", "a create x #2"}
 	inOrder := []string{"a create x #0", "a create x #1", "a create x #2", "b create x"}
 	cases := map[string]struct {
-		lifecycle gopf.Lifecycle // nil for the default
+		lifecycle gopf.Lifecycle // nil means the default
 		want      []string
 	}{
 		"by default, those with fewer attempts go first": {nil, fair},
@@ -49,7 +49,7 @@ func TestTheLifecycleDecidesWhichDueHandlerRunsNext(t *testing.T) {
 	}
 }
 
-func TestMaxWorkersLimitsTheHandlersThatRunAtTheSameTime(t *testing.T) {
+func TestMaxWorkersLimitsConcurrentHandlers(t *testing.T) {
 	for limit, want := range map[int]int32{0: 4, 2: 2} {
 		bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 			var running, most, done atomic.Int32
@@ -77,7 +77,7 @@ func TestMaxWorkersLimitsTheHandlersThatRunAtTheSameTime(t *testing.T) {
 	}
 }
 
-func TestSecretsAreKeptAsDigestsUnlessPlainOnesAreAskedFor(t *testing.T) {
+func TestSecretsAreStoredAsDigestsUnlessPlainSecretsIsSet(t *testing.T) {
 	const value = "aHVudGVyMg==" // an encoded password
 	for _, plain := range []bool{false, true} {
 		bubble(t, func(t *testing.T, _ *gopftest.Cluster) {
@@ -99,7 +99,7 @@ func TestSecretsAreKeptAsDigestsUnlessPlainOnesAreAskedFor(t *testing.T) {
 	}
 }
 
-func TestNamespacesMatchingServesThoseWhoseWholeNamesMatch(t *testing.T) {
+func TestNamespacesMatchingMatchesWholeNames(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
@@ -122,7 +122,7 @@ func TestNamespacesMatchingServesThoseWhoseWholeNamesMatch(t *testing.T) {
 	})
 }
 
-func TestOldFieldFindsWhatTheObjectWasLike(t *testing.T) {
+func TestOldFieldMatchesTheLastHandledState(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
@@ -147,7 +147,7 @@ func TestOldFieldFindsWhatTheObjectWasLike(t *testing.T) {
 	})
 }
 
-func TestManySubHandlersAreAdvisedAgainst(t *testing.T) {
+func TestManySubHandlersLogAWarning(t *testing.T) {
 	for count, want := range map[int]int{899: 0, 900: 1} {
 		bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 			op := gopf.New()

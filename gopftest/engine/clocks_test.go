@@ -15,7 +15,7 @@ import (
 
 const progressOfCreate = "kopf.zalando.org/create"
 
-// recorded is an object with a record of the handler "create".
+// recorded returns an object with a record of the handler "create".
 func recorded(t *testing.T, r storage.Record) map[string]string {
 	t.Helper()
 	text, err := json.Marshal(r)
@@ -25,10 +25,10 @@ func recorded(t *testing.T, r storage.Record) map[string]string {
 	return map[string]string{progressOfCreate: string(text)}
 }
 
-func TestARecordOfAnotherClockDelaysNoLongerThanItsDelay(t *testing.T) {
+func TestClockSkewDoesNotProlongARecordedDelay(t *testing.T) {
 	for name, c := range map[string]struct {
-		ahead time.Duration // of the clock that wrote the record
-		delay time.Duration // as it is recorded
+		ahead time.Duration // skew of the clock that wrote the record
+		delay time.Duration // the recorded delay
 		want  time.Duration // from the start of the operator to the call
 	}{
 		"the same clock":                {0, time.Minute, time.Minute},
@@ -54,7 +54,7 @@ func TestARecordOfAnotherClockDelaysNoLongerThanItsDelay(t *testing.T) {
 				gopftest.Start(t, op, c2, gopf.Log(quiet()))
 				time.Sleep(3 * time.Hour)
 				synctest.Wait()
-				if name == "an hour behind" { // its timeout is over
+				if name == "an hour behind" { // its timeout is exceeded
 					if len(called) != 0 {
 						t.Errorf("called after %v, want never", called)
 					}
@@ -68,7 +68,7 @@ func TestARecordOfAnotherClockDelaysNoLongerThanItsDelay(t *testing.T) {
 	}
 }
 
-func TestARecordThatIsMovedByAClockDoesNotStopRetries(t *testing.T) {
+func TestClockSkewDoesNotStopRetries(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
@@ -90,7 +90,7 @@ func TestARecordThatIsMovedByAClockDoesNotStopRetries(t *testing.T) {
 	})
 }
 
-func TestAStartInTheFutureDoesNotProlongATimeout(t *testing.T) {
+func TestARecordedStartInTheFutureDoesNotProlongATimeout(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		attempts := 0
 		begun := time.Now()

@@ -11,8 +11,8 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
-// The finalizer is about to be removed from an object that matches no filter, when
-// another client makes it match again.
+// The operator is about to remove the finalizer from an object that matches no filter.
+// At this moment, another client makes it match again.
 func TestTheFinalizerStaysOnAnObjectThatMatchesAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
@@ -29,7 +29,7 @@ func TestTheFinalizerStaysOnAnObjectThatMatchesAgain(t *testing.T) {
 		label := func(v any) {
 			c.Patch(t, resource, "default", "x", map[string]any{"metadata": map[string]any{"labels": map[string]any{"managed": v}}})
 		}
-		// Another client puts the label back while the removal of the finalizer is on its way …
+		// Another client restores the label while the removal of the finalizer is in flight …
 		c.Fault(gopftest.Requests("patch", "kopfexamples").Where(ours).Nth(1), gopftest.Before(func(gopftest.Request) { label("yes") }))
 		// … and deletes the object a moment later, before the finalizer is back.
 		c.Fault(gopftest.Requests("patch", "kopfexamples").Where(ours).Nth(3), gopftest.Before(func(gopftest.Request) { c.Delete(t, resource, "default", "x") }))
@@ -40,13 +40,13 @@ func TestTheFinalizerStaysOnAnObjectThatMatchesAgain(t *testing.T) {
 			t.Logf("%s %d %s", r.Verb, r.Code, r.Body)
 		}
 		if got := diary.all(); !there && !slices.Contains(got, "drop delete a") {
-			t.Errorf("the object matched whenever it was looked at from outside after the label was back, and is gone without its deletion having been handled: %q", got)
+			t.Errorf("the object matched again before its deletion, but the deletion was not handled: %q", got)
 		}
 	})
 }
 
 // Another client changes the status of the object before each of the first 30 writes.
-func TestConflictsAreRetriedQuicklyAndAreNoErrors(t *testing.T) {
+func TestConflictsAreRetriedQuicklyWithoutErrors(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var n atomic.Int32
 		op := gopf.New()

@@ -13,7 +13,7 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// copied makes the twin y of the object x, with all its annotations:
+// copied creates the copy y of the object x, with all of its annotations:
 // kubectl get -o yaml | sed s/x/y/ | kubectl create.
 func copied(t *testing.T, c *gopftest.Cluster) {
 	t.Helper()
@@ -30,7 +30,7 @@ func TestACopyOfAnObjectIsHandledAsANewOne(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		set     func(*gopf.Operator)
-		beside  func(x *gopf.Resource[*Example]) // what keeps objects from being skipped by their bytes
+		beside  func(x *gopf.Resource[*Example]) // declarations that prevent skipping unchanged objects by their bytes
 		trusted bool
 	}{
 		"by default":     {},
@@ -106,8 +106,8 @@ func TestACopyOfAnObjectIsHandledAsANewOne(t *testing.T) {
 	}
 }
 
-// A copy that is made while the original is handled brings records and the note
-// along. They are removed with the first write.
+// A copy that is made while the original is being handled contains records and the note.
+// They are removed by the first write.
 func TestACopyOfAnObjectThatIsBeingHandledStartsOver(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
@@ -140,8 +140,8 @@ func TestACopyOfAnObjectThatIsBeingHandledStartsOver(t *testing.T) {
 	})
 }
 
-// Objects that were handled before there were bindings, or by Kopf since, are
-// trusted as they are: no call, no write.
+// Objects without a binding were handled by an earlier version, or later by Kopf. Their
+// state is trusted: no call, no write.
 func TestStateWithoutItsBindingIsTrusted(t *testing.T) {
 	for name, annotations := range map[string]map[string]string{
 		"no binding":                  {},

@@ -20,7 +20,7 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// mishap is what happens to a write.
+// mishap is a fault at a write.
 type mishap string
 
 const (
@@ -29,23 +29,22 @@ const (
 	answerLost  mishap = "answer lost"
 )
 
-// wire is an operator's connection to the cluster, on which something happens
-// at one of its writes.
+// wire is an operator's connection to the cluster, with a mishap at one of its writes.
 type wire struct {
 	next http.RoundTripper
 	kill func()
 
 	mu     sync.Mutex
 	writes int
-	at     int // the write that something happens to; 0 for none
+	at     int // the number of the write; 0 means no mishap
 	mishap mishap
 	dead   bool
 
-	finished int  // handlers that finished since the last write
-	first    bool // something happened to the first write after a handler finished
+	finished int  // handlers finished since the last write
+	first    bool // the mishap was at the first write after a handler finished
 }
 
-// finish notes that a handler finishes.
+// finish records that a handler finishes.
 func (w *wire) finish() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,7 +52,7 @@ func (w *wire) finish() {
 }
 
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method == http.MethodGet || strings.HasSuffix(r.URL.Path, "reviews") { // questions store nothing
+	if r.Method == http.MethodGet || strings.HasSuffix(r.URL.Path, "reviews") { // access reviews store nothing
 		if w.isDead() {
 			return nil, &net.OpError{Op: "dial", Err: errors.New("the process is dead")}
 		}
@@ -86,7 +85,7 @@ func (w *wire) isDead() bool {
 	return w.dead
 }
 
-// fate counts a write and tells what happens to it.
+// fate counts a write and returns what happens to it.
 func (w *wire) fate() mishap {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,21 +103,21 @@ func (w *wire) fate() mishap {
 	return w.mishap
 }
 
-// story is what was seen of the reference life.
+// story is the observed course of the reference life.
 type story struct {
 	writes    int
 	first     bool // see wire
 	successes map[string]int
-	keys      map[string]map[string]bool // of the successes
-	phases    []string                   // the object at the end of each
+	keys      map[string]map[string]bool // keys of the successful calls
+	phases    []string                   // the object at the end of each phase
 }
 
-// placement is where the operator keeps its state.
+// placement is the storage of the operator's state.
 type placement struct {
 	name   string
 	choose func(*gopf.PersistenceSettings)
-	strict bool // a crash after the first write of a turn repeats nothing
-	always bool // no crash at any write to the object repeats anything
+	strict bool // a crash after the first write of a turn repeats no handler
+	always bool // a crash at any write to the object repeats no handler
 }
 
 var placements = []placement{
@@ -139,8 +138,8 @@ func elsewherePlacement() placement {
 	}}
 }
 
-// reference declares the operator of the reference life: results, retries,
-// sub-handlers, changes of the status and of the rest of the object, and edits.
+// reference declares the operator of the reference life: results, retries, sub-handlers,
+// changes of the status and of the rest of the object, and edits.
 func reference(done func(name, key string)) *gopf.Operator {
 	op := gopf.New()
 	kex := gopf.For[*Example](op, resource)
@@ -179,8 +178,8 @@ func reference(done func(name, key string)) *gopf.Operator {
 	return op
 }
 
-// live lets an object live through creation, update and deletion under an
-// operator that is restarted whenever it dies.
+// live takes an object through creation, update and deletion. The operator is restarted
+// whenever it crashes.
 func live(t *testing.T, c *gopftest.Cluster, where placement, at int, what mishap) story {
 	s := story{successes: map[string]int{}, keys: map[string]map[string]bool{}}
 	w := &wire{next: c.Transport(), at: at, mishap: what}
@@ -211,7 +210,7 @@ func live(t *testing.T, c *gopftest.Cluster, where placement, at int, what misha
 			cfg := c.RESTConfig()
 			cfg.Transport = w
 			if err := declare().Run(life, gopf.Cluster(cfg), gopf.Log(testLog(t))); err != nil && life.Err() == nil {
-				t.Errorf("the operator has failed: %v", err)
+				t.Errorf("the operator failed: %v", err)
 			}
 			kill()
 		}
@@ -251,7 +250,7 @@ func TestNothingIsLostOrRepeatedWhateverHappensToAnyWrite(t *testing.T) {
 	t.Run("elsewhere", func(t *testing.T) { sweep(t, elsewherePlacement) })
 }
 
-// sweep lets each of the mishaps happen to each write of the reference life.
+// sweep applies each mishap to each write of the reference life.
 func sweep(t *testing.T, choose func() placement) {
 	var undisturbed story
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) { undisturbed = live(t, c, choose(), 0, "") })
@@ -277,7 +276,7 @@ func sweep(t *testing.T, choose func() placement) {
 					case what == answerLost || where.always:
 					case where.strict && (what == crashAfter || !got.first):
 					default:
-						allowed = 1 // and its sub-handlers
+						allowed = 1 // plus its sub-handlers
 					}
 					checkRepeats(t, allowed, undisturbed, got)
 				})
@@ -286,8 +285,8 @@ func sweep(t *testing.T, choose func() placement) {
 	}
 }
 
-// checkRepeats allows so many handlers to be called again, each with the key that
-// it had before.
+// checkRepeats checks that at most so many handlers are called again, each with the same
+// key as before.
 func checkRepeats(t *testing.T, allowed int, want, got story) {
 	t.Helper()
 	repeated := 0
@@ -298,7 +297,7 @@ func checkRepeats(t *testing.T, allowed int, want, got story) {
 		if len(got.keys[name]) != len(want.keys[name]) {
 			t.Errorf("%s was called with %d keys, want %d", name, len(got.keys[name]), len(want.keys[name]))
 		}
-		if !strings.HasPrefix(name, "update") || allowed == 0 { // a parent goes with its sub-handler
+		if !strings.HasPrefix(name, "update") || allowed == 0 { // a parent is repeated with its sub-handler
 			repeated += max(0, got.successes[name]-n)
 		}
 	}

@@ -11,8 +11,7 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
-// One damaged record costs one call of its own handler. The others continue where
-// they were.
+// A damaged record costs one call of its own handler. The other handlers continue.
 func TestADamagedRecordRestartsOnlyItsHandler(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
@@ -57,7 +56,7 @@ func TestADamagedRecordRestartsOnlyItsHandler(t *testing.T) {
 			t.Errorf("calls after the damage: %q, want %q; before: %q", again, want, before)
 		}
 		if !log.has("cannot be read", "kopf.zalando.org/damaged") {
-			t.Error("the damage is not reported")
+			t.Error("the damage was not logged")
 		}
 	})
 }

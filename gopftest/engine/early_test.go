@@ -12,12 +12,12 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
-// While an operator is busy for long with all that existed when it came, and has
-// no room for more of it, what is created meanwhile is handled at once; and what
-// is told ahead of the listing is not told again behind it.
-func TestNewObjectsDoNotWaitForAllThatExistedBefore(t *testing.T) {
+// At startup, the operator is busy for long with existing objects, and its backlog is
+// full. Objects created meanwhile are handled immediately. Their early events are not
+// delivered again after the list.
+func TestNewObjectsGoAheadOfALongInitialList(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
-		const olds = 64 // of 100 KB each: only about 40 of them may wait
+		const olds = 64 // of 100 KB each: only about 40 of them fit into the backlog
 		for i := range olds {
 			o := example(fmt.Sprint("old", i), "a")
 			o.SetAnnotations(map[string]string{"example.com/big": strings.Repeat("x", 100_000)})
@@ -54,20 +54,20 @@ func TestNewObjectsDoNotWaitForAllThatExistedBefore(t *testing.T) {
 
 		early := told.all()
 		if n := len(met.all()); n > olds/2 {
-			t.Fatalf("%d objects were handled already: the test proves nothing", n)
+			t.Fatalf("%d objects were already handled, so the test proves nothing", n)
 		}
 		if got, want := handled.all(), []string{"create a", "update update b"}; !slices.Equal(got, want) {
 			t.Errorf("handled by then: %q, want %q", got, want)
 		}
 		if len(early) < 3 || !strings.HasPrefix(early[0], "ADDED a@") || !strings.HasPrefix(early[len(early)-1], "DELETED b@") {
-			t.Errorf("told by then: %q", early)
+			t.Errorf("events so far: %q", early)
 		}
 		time.Sleep(5 * time.Minute)
 		if all := told.all(); !slices.Equal(all, early) {
-			t.Errorf("told again: %q after %q", all[len(early):], early)
+			t.Errorf("repeated events: %q after %q", all[len(early):], early)
 		}
 		if n := len(slices.Compact(slices.Sorted(slices.Values(early)))); n != len(early) {
-			t.Errorf("told twice: %q", early)
+			t.Errorf("duplicate events: %q", early)
 		}
 		names := met.all()
 		slices.Sort(names)

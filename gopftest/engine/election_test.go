@@ -20,7 +20,7 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
-// replica is one of several equal operators.
+// replica is one of several replicas of an operator.
 func replica(diary *calls, name string) (*gopf.Operator, *gopf.Resource[*Example]) {
 	op := gopf.New()
 	op.Settings.Election.Enabled = true
@@ -33,7 +33,7 @@ func replica(diary *calls, name string) (*gopf.Operator, *gopf.Resource[*Example
 	return op, x
 }
 
-// line is a way to the cluster that can be cut.
+// line is a connection to the cluster that a test can cut.
 type line struct {
 	cut   atomic.Bool
 	inner http.RoundTripper
@@ -70,7 +70,7 @@ func (l *line) config(c *gopftest.Cluster) *rest.Config {
 	return config
 }
 
-func TestOneReplicaWorksAndTheNextTakesOverAtOnce(t *testing.T) {
+func TestOneReplicaLeadsAndTheNextTakesOverImmediately(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		one, _ := replica(&diary, "one")
@@ -89,7 +89,7 @@ func TestOneReplicaWorksAndTheNextTakesOverAtOnce(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		if v, _ := seen.One("x"); v != "a" {
-			t.Errorf("the standby has %q in its index, want it warm", v)
+			t.Errorf("the index of the standby has %q; it must be filled before the takeover", v)
 		}
 		stop()
 		c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "b"}})
@@ -114,7 +114,7 @@ func TestAReplicaThatLosesTheLeaseWritesNothingAnymore(t *testing.T) {
 			}
 			<-ctx.Done()
 			ended = time.Now()
-			// A handler that does not care, with a client of its own.
+			// A handler that ignores its context and uses a separate client.
 			client, err := rest.HTTPClientFor(ch.API.RESTConfig())
 			if err != nil {
 				return err
@@ -139,10 +139,10 @@ func TestAReplicaThatLosesTheLeaseWritesNothingAnymore(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
 		if d := ended.Sub(began); d <= 0 || d > 10*time.Second {
-			t.Errorf("the handler was cancelled after %s, want within the deadline", d)
+			t.Errorf("the handler was canceled after %s, want within the deadline", d)
 		}
 		if late == nil || !strings.Contains(late.Error(), "lease") {
-			t.Errorf("the write of the former leader: got %v, want a refusal", late)
+			t.Errorf("the write of the former leader: got %v, want an error", late)
 		}
 		cut.cut.Store(false)
 		c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "c"}})
@@ -156,7 +156,7 @@ func TestAReplicaThatLosesTheLeaseWritesNothingAnymore(t *testing.T) {
 	})
 }
 
-func TestAReplicaThatLostTheLeaseWorksAgainWhenItIsElected(t *testing.T) {
+func TestAReelectedReplicaWorksAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		cut := &line{}
@@ -177,7 +177,7 @@ func TestAReplicaThatLostTheLeaseWorksAgainWhenItIsElected(t *testing.T) {
 	})
 }
 
-func TestAnElectionWithoutANameIsRefusedAtTheStart(t *testing.T) {
+func TestAnElectionWithoutANameIsAnErrorAtStartup(t *testing.T) {
 	args := os.Args
 	defer func() { os.Args = args }()
 	os.Args = []string{"/usr/bin/---"} // the lease is named after the program
@@ -194,7 +194,7 @@ func TestAnElectionWithoutANameIsRefusedAtTheStart(t *testing.T) {
 	})
 }
 
-func TestAReplicaThatLostTheLeaseStopsAlsoWithAHandlerThatNeverEnds(t *testing.T) {
+func TestAReplicaThatLostTheLeaseStopsDespiteARunningHandler(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		cut := &line{}
@@ -218,7 +218,7 @@ func TestAReplicaThatLostTheLeaseStopsAlsoWithAHandlerThatNeverEnds(t *testing.T
 	})
 }
 
-func TestALeaderThatPausesForAPeerHandsNothingOver(t *testing.T) {
+func TestALeaderThatPausesForAPeerKeepsItsLease(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		meet(t, c)
 		var diary calls
@@ -229,7 +229,7 @@ func TestALeaderThatPausesForAPeerHandsNothingOver(t *testing.T) {
 			op.Settings.Peering.Identity = op.Settings.Election.Identity
 			op.Settings.Peering.Priority = 1
 		}
-		two.Settings.Peering.Priority = 0 // of two equal ones, both would pause
+		two.Settings.Peering.Priority = 0 // with equal priorities, both would pause
 		gopftest.Start(t, one, c)
 		settle()
 		stopTwo := gopftest.Start(t, two, c)
@@ -250,7 +250,7 @@ func TestALeaderThatPausesForAPeerHandsNothingOver(t *testing.T) {
 	})
 }
 
-func TestAReplicaThatLosesTheLeaseWhileItStopsEndsItsHandlers(t *testing.T) {
+func TestLosingTheLeaseDuringShutdownCancelsHandlers(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		cut := &line{}
@@ -282,7 +282,7 @@ func TestAReplicaThatLosesTheLeaseWhileItStopsEndsItsHandlers(t *testing.T) {
 	})
 }
 
-func TestAReplicaIsElectedWhileAnIndexFunctionAsksTheCluster(t *testing.T) {
+func TestAReplicaCanBeElectedWhileAnIndexFunctionCallsTheAPI(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		one, _ := replica(&diary, "one")
@@ -311,7 +311,7 @@ func TestAReplicaIsElectedWhileAnIndexFunctionAsksTheCluster(t *testing.T) {
 	})
 }
 
-func TestAReplicaThatIsElectedAgainWaitsForItsIndices(t *testing.T) {
+func TestAReelectedReplicaWaitsForItsIndices(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		cut := &line{}
@@ -340,7 +340,7 @@ func TestAReplicaThatIsElectedAgainWaitsForItsIndices(t *testing.T) {
 	})
 }
 
-func TestTheNextReplicaResumesWhatItHasOnlyIndexedSoFar(t *testing.T) {
+func TestANewLeaderResumesObjectsThatItOnlyIndexed(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		one, _ := replica(&diary, "one")
@@ -367,7 +367,7 @@ func TestTheNextReplicaResumesWhatItHasOnlyIndexedSoFar(t *testing.T) {
 	})
 }
 
-func TestAReplicaThatIsElectedAgainDoesNotWaitForIndicesOfNothing(t *testing.T) {
+func TestAReelectedReplicaDoesNotWaitForIndicesWithoutResources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := gopftest.NewCluster(t)
 		var diary calls
@@ -385,7 +385,7 @@ func TestAReplicaThatIsElectedAgainDoesNotWaitForIndicesOfNothing(t *testing.T) 
 		cut.cut.Store(false)
 		time.Sleep(3 * time.Minute)
 		if !log.has("The lease is lost") || log.has("some indices are not filled") {
-			t.Error("the lease was not lost, or indices are waited for")
+			t.Error("the lease was not lost, or the replica waits for indices")
 		}
 	})
 }
@@ -413,7 +413,7 @@ func TestABusyLeaderKeepsItsLease(t *testing.T) {
 		for i := range objects {
 			c.Create(t, example(fmt.Sprint("o", i), "a"))
 		}
-		c.Fault(gopftest.Requests("get", "kopfexamples"), gopftest.Hold(time.Second)) // far from the timeout of 30 s
+		c.Fault(gopftest.Requests("get", "kopfexamples"), gopftest.Hold(time.Second)) // well below the timeout of 30 s
 		gopftest.Start(t, op, c, gopf.Log(log.logger()))
 		time.Sleep(10 * time.Minute)
 		if log.has("lease is lost") {

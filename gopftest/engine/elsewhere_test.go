@@ -72,8 +72,8 @@ func (e elsewhereBase) Save(_ context.Context, o storage.Object, _ storage.Patch
 
 func (e elsewhereBase) Clean(map[string]any) {}
 
-// Nothing on the object changes when the handling ends, so no event comes.
-func TestAChangeDuringAHandlingIsHandledWithStoragesElsewhere(t *testing.T) {
+// The object does not change when the handling ends, so there is no event.
+func TestAChangeDuringAHandlingIsHandledWithAnExternalStorage(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		t.Run(fmt.Sprint("restart ", restart), func(t *testing.T) {
 			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
@@ -95,7 +95,7 @@ func TestAChangeDuringAHandlingIsHandledWithStoragesElsewhere(t *testing.T) {
 				}
 				time.Sleep(time.Hour)
 				if got := diary.all(); !slices.Contains(got, "quick update v2") {
-					t.Errorf("quick was never told of v2: %q", got)
+					t.Errorf("quick never saw v2: %q", got)
 				}
 			})
 		})

@@ -61,7 +61,7 @@ func TestFaultsOfTheClusterNeitherLoseNorRepeatWork(t *testing.T) {
 				c.Delete(t, resource, "default", "x")
 				time.Sleep(10 * time.Minute)
 				if _, exists := c.Lookup(t, resource, "default", "x"); exists {
-					t.Error("the object is still there")
+					t.Error("the object still exists")
 				}
 				want := []string{"a", "b create v1 #0", "b create v1 #1", "u update v2", "d delete v2"}
 				if got := diary.all(); !slices.Equal(got, want) {
@@ -106,13 +106,13 @@ func TestADeletionThatWasMissedIsToldToEventHandlers(t *testing.T) {
 	})
 }
 
-func TestEventHandlersSeeEveryChangeAndTheirErrorsAreForgotten(t *testing.T) {
+func TestEventHandlersSeeEveryChangeAndAreNotRetried(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
 		gopf.For[*Example](op, resource).OnEvent("ev", func(_ context.Context, e *gopf.Event[*Example]) error {
 			diary.add("%s %s", e.Type, e.Object.Spec.Field)
-			return fmt.Errorf("nobody cares")
+			return fmt.Errorf("ignored")
 		})
 		gopftest.Start(t, op, c)
 		settle()
@@ -127,7 +127,7 @@ func TestEventHandlersSeeEveryChangeAndTheirErrorsAreForgotten(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		if got := patches(c); got != 0 {
-			t.Errorf("%d patches of a handler that only looks", got)
+			t.Errorf("%d patches by an operator that only watches", got)
 		}
 	})
 }

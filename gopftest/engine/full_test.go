@@ -12,13 +12,13 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
-// annotationsLimit is how many bytes the API server accepts in all annotations.
+// annotationsLimit is the API server's limit for all annotations of an object, in bytes.
 const annotationsLimit = 256 << 10
 
 // filler is an annotation that is not part of the essence.
 const filler = "tenant.kopf.zalando.org/filler"
 
-// fill adds an annotation that leaves so many bytes free.
+// fill adds an annotation that leaves the given number of bytes free.
 func fill(t *testing.T, c *gopftest.Cluster, free int) {
 	t.Helper()
 	size := len(filler)
@@ -41,9 +41,9 @@ func annotationsOf(t *testing.T, c *gopftest.Cluster) map[string]string {
 	return maps.Clone(o.GetAnnotations())
 }
 
-// A tenant fills the annotations of an object, so that nothing can be saved there,
-// and deletes it. The cleanup runs and is retried, and the object goes.
-func TestFullAnnotationsDoNotHoldUpADeletion(t *testing.T) {
+// A tenant fills the annotations of an object, so the operator can save nothing there, and
+// deletes it. The deletion handler runs and is retried, and the object is deleted.
+func TestFullAnnotationsDoNotBlockADeletion(t *testing.T) {
 	for name, when := range map[string]string{"after the creation": "handled", "while handlers are retried": "retried", "from the beginning": "new"} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
@@ -80,7 +80,7 @@ func TestFullAnnotationsDoNotHoldUpADeletion(t *testing.T) {
 				c.Delete(t, resource, "default", "x")
 				time.Sleep(10 * time.Minute)
 				if o, there := c.Lookup(t, resource, "default", "x"); there {
-					t.Errorf("10 minutes after the deletion the object is still there, with the finalizers %v", o.GetFinalizers())
+					t.Errorf("the object still exists 10 minutes after the deletion, with the finalizers %v", o.GetFinalizers())
 				}
 				if attempts != 4 {
 					t.Errorf("%d attempts of the cleanup, want 4: %q", attempts, diary.all())
@@ -90,8 +90,8 @@ func TestFullAnnotationsDoNotHoldUpADeletion(t *testing.T) {
 	}
 }
 
-// There is space for a record once the base is gone.
-func TestTheBaseMakesRoomForRecordsOfADeletion(t *testing.T) {
+// A record fits once the base is removed.
+func TestTheBaseIsRemovedIfDeletionRecordsNeedTheSpace(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		op := gopf.New()
 		x := gopf.For[*Example](op, resource)
@@ -112,12 +112,12 @@ func TestTheBaseMakesRoomForRecordsOfADeletion(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour)
 		if _, there := c.Lookup(t, resource, "default", "x"); there {
-			t.Error("the object is still there")
+			t.Error("the object still exists")
 		}
 	})
 }
 
-func TestADeletionSavesNoBase(t *testing.T) {
+func TestADeletionDoesNotSaveABase(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		op := gopf.New()
 		x := gopf.For[*Example](op, resource)

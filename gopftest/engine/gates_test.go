@@ -18,9 +18,8 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
-// stuck is a way to the cluster on which requests for leases get stuck, without
-// heeding their contexts: as if the part of the process that sends them did not
-// run for a while.
+// stuck is a connection to the cluster on which lease requests block and ignore their
+// contexts, as if the sending part of the process did not run for a while.
 type stuck struct {
 	inner http.RoundTripper
 	until atomic.Pointer[chan struct{}]
@@ -40,8 +39,7 @@ func (s *stuck) config(c *gopftest.Cluster) *rest.Config {
 	return config
 }
 
-// freeze makes requests for leases get stuck until the returned function is
-// called.
+// freeze blocks lease requests until the returned function is called.
 func (s *stuck) freeze() (thaw func()) {
 	until := make(chan struct{})
 	s.until.Store(&until)
@@ -116,7 +114,7 @@ func TestALeaderThatCannotKnowThatItLostTheLeaseCallsNothing(t *testing.T) {
 	})
 }
 
-func TestWaitingForAFreeWorkerIsNotRunning(t *testing.T) {
+func TestWaitingForAWorkerDoesNotCountAsRunning(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var running, most atomic.Int32
 		var diary calls
@@ -151,7 +149,7 @@ func TestWaitingForAFreeWorkerIsNotRunning(t *testing.T) {
 	})
 }
 
-func TestTheTimeThatACallWaitedDoesNotCountForItsRetries(t *testing.T) {
+func TestWaitingForAWorkerDoesNotCountAgainstTheTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
@@ -172,7 +170,7 @@ func TestTheTimeThatACallWaitedDoesNotCountForItsRetries(t *testing.T) {
 		c.Create(t, example("x", "a"))
 		time.Sleep(10 * time.Minute)
 		if n := len(diary.all()); n != 30 {
-			t.Errorf("%d attempts, want one every 4 s for 2 minutes, beside the minute of waiting", n)
+			t.Errorf("%d attempts, want one every 4 s for 2 minutes, plus the minute of waiting", n)
 		}
 	})
 }

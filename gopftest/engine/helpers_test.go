@@ -1,5 +1,4 @@
-// Package engine_test runs whole operators on the cluster in memory, in virtual
-// time.
+// Package engine_test runs whole operators on the in-memory cluster, in virtual time.
 package engine_test
 
 import (
@@ -47,7 +46,7 @@ func example(name, field string) *unstructured.Unstructured {
 	}}
 }
 
-// calls is the diary of handlers.
+// calls records the calls of handlers.
 type calls struct {
 	mu    sync.Mutex
 	lines []string
@@ -65,7 +64,7 @@ func (c *calls) all() []string {
 	return append([]string{}, c.lines...)
 }
 
-// handler is a function that notes what it saw.
+// handler returns a handler that records its argument.
 func (c *calls) handler(name string) gopf.ChangeFunc[*Example] {
 	return func(_ context.Context, ch *gopf.Change[*Example]) error {
 		c.add("%s %s %s", name, ch.Reason, ch.Object.Spec.Field)
@@ -73,7 +72,7 @@ func (c *calls) handler(name string) gopf.ChangeFunc[*Example] {
 	}
 }
 
-// failing is a handler that fails as many times before it succeeds.
+// failing returns a handler that fails the given number of times before it succeeds.
 func (c *calls) failing(name string, times int, pause time.Duration) gopf.ChangeFunc[*Example] {
 	return func(_ context.Context, ch *gopf.Change[*Example]) error {
 		c.add("%s %s %s #%d", name, ch.Reason, ch.Object.Spec.Field, ch.Retry)
@@ -84,7 +83,7 @@ func (c *calls) failing(name string, times int, pause time.Duration) gopf.Change
 	}
 }
 
-// bubble runs a test with a cluster in virtual time.
+// bubble runs a test in virtual time with a cluster.
 func bubble(t *testing.T, test func(t *testing.T, c *gopftest.Cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -92,7 +91,7 @@ func bubble(t *testing.T, test func(t *testing.T, c *gopftest.Cluster)) {
 	})
 }
 
-// settle lets the operator do what it has to do now.
+// settle waits until the operator has nothing left to do now.
 func settle() {
 	time.Sleep(100 * time.Millisecond)
 	synctest.Wait()
@@ -102,7 +101,7 @@ func testLog(t *testing.T) *slog.Logger {
 	return slog.New(logs.New(t.Output(), logs.Options{Format: logs.Full, Level: slog.LevelDebug, Prefix: true}))
 }
 
-// lines are log lines to be looked at.
+// lines records log lines.
 type lines struct {
 	mu   sync.Mutex
 	text []string
@@ -119,7 +118,7 @@ func (l *lines) logger() *slog.Logger {
 	return slog.New(logs.New(l, logs.Options{Level: slog.LevelDebug, Prefix: true}))
 }
 
-// has tells whether there is a line with all the words.
+// has reports whether a line contains all of the words.
 func (l *lines) has(words ...string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,7 +134,7 @@ func get(t *testing.T, c *gopftest.Cluster, name string) *unstructured.Unstructu
 	return c.Get(t, resource, "default", name)
 }
 
-// ours reports whether a request was made in the operator's account.
+// ours reports whether the request came from the operator's account.
 func ours(r gopftest.Request) bool { return r.Header.Get("Impersonate-User") == "" }
 
 func patches(c *gopftest.Cluster) int {

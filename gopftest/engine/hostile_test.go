@@ -17,7 +17,7 @@ import (
 	"gopf.dev/gopf/logs"
 )
 
-// bomb is base64 of a gzipped text that is much longer.
+// bomb returns the base64 of gzipped text that is much longer.
 func bomb(t *testing.T, text string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -25,15 +25,15 @@ func bomb(t *testing.T, text string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _ = w.Write([]byte(text)) // into memory
+	_, _ = w.Write([]byte(text)) // cannot fail: it is written into memory
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return base64.StdEncoding.EncodeToString(b.Bytes())
 }
 
-// A tenant puts bombs where the operator stores its state. They count as absent,
-// one warning names the object, and it is handled in the end.
+// A tenant puts decompression bombs where the operator stores its state. They count as
+// absent, one warning names the object, and the object is handled.
 func TestBombsInStoredStateCountAsAbsent(t *testing.T) {
 	wide := `{"spec":[` + strings.Repeat(`{"a":0},`, 2<<20) + `{}]}`
 	deep := strings.Repeat(`{"a":`, 9_990) + "{}" + strings.Repeat("}", 9_990)
@@ -70,7 +70,7 @@ func TestBombsInStoredStateCountAsAbsent(t *testing.T) {
 				}
 				for key := range annotations {
 					if _, there := annotationsOf(t, c)[key]; there {
-						t.Errorf("%s is still there", key)
+						t.Errorf("%s still exists", key)
 					}
 				}
 			})
@@ -78,8 +78,8 @@ func TestBombsInStoredStateCountAsAbsent(t *testing.T) {
 	}
 }
 
-// One object that cannot be read does not stop its kind: neither when it is listed
-// nor when it is watched. When it becomes readable, it is served.
+// One unreadable object does not block its kind, neither in a list nor in a watch. When
+// it becomes readable, it is served.
 func TestAnObjectThatCannotBeReadIsNamedAndOthersAreServed(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		// Just beyond the limit of 1,000 levels: each level more is copied many times.

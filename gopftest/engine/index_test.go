@@ -29,7 +29,7 @@ func TestIndicesAreCompleteBeforeTheFirstHandler(t *testing.T) {
 		for i := range 50 {
 			c.Create(t, example(fmt.Sprintf("x%02d", i), "a"))
 		}
-		c.Fault(gopftest.Requests("watch", "kopfexamples").First(3), gopftest.Fail(503)) // listing takes its time
+		c.Fault(gopftest.Requests("watch", "kopfexamples").First(3), gopftest.Fail(503)) // delays the list
 		var diary calls
 		op := gopf.New()
 		kex := gopf.For[*Example](op, resource)
@@ -62,7 +62,7 @@ func TestIndicesFollowTheirObjects(t *testing.T) {
 		gopftest.Start(t, op, c)
 		settle()
 		if got := values(index, "a"); !slices.Equal(got, []string{"x", "y"}) {
-			t.Errorf("at first: %q", got)
+			t.Errorf("initially: %q", got)
 		}
 		c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "b"}})
 		settle()
@@ -105,7 +105,7 @@ func TestADeletionMissedDuringABrokenWatchLeavesTheIndex(t *testing.T) {
 	})
 }
 
-func TestAnIndexedKindThatCannotBeListedIsNamedAndHoldsUpOnlyTheStart(t *testing.T) {
+func TestAnIndexedKindThatCannotBeListedIsLoggedAndBlocksOnlyTheStart(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		f := c.Fault(gopftest.Requests("", "kopfexamples").Where(func(r gopftest.Request) bool { return r.Verb == "list" || r.Verb == "watch" }), gopftest.Fail(403))
 		var diary calls
@@ -120,15 +120,15 @@ func TestAnIndexedKindThatCannotBeListedIsNamedAndHoldsUpOnlyTheStart(t *testing
 		gopftest.Start(t, op, c, gopf.Log(log.logger()))
 		time.Sleep(30 * time.Second)
 		if len(diary.all()) != 0 {
-			t.Errorf("handlers are called before the indices are filled: %q", diary.all())
+			t.Errorf("handlers were called before the indices were filled: %q", diary.all())
 		}
 		if !log.has("kopfexamples.v1.kopf.dev", "waiting") {
-			t.Error("nobody tells what is waited for")
+			t.Error("the log does not name the index that is waited for")
 		}
 		f.Stop()
 		time.Sleep(time.Minute)
 		if len(diary.all()) == 0 {
-			t.Error("handlers are not called after the indices are filled")
+			t.Error("handlers were not called after the indices were filled")
 		}
 	})
 }
@@ -160,7 +160,7 @@ func TestAPauseDoesNotInterruptIndexFunctions(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if v, _ := names.One("x"); v != "a" {
-			t.Errorf("the index has %q in the pause, want what the object has", v)
+			t.Errorf("the index has %q in the pause; want the value of the object", v)
 		}
 	})
 }

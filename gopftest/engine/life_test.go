@@ -13,7 +13,7 @@ import (
 	"gopf.dev/gopf/webhook"
 )
 
-func TestACreationIsHandledOnceAndRememberedOverRestarts(t *testing.T) {
+func TestACreationIsHandledOnceAcrossRestarts(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		declare := func() *gopf.Operator {
@@ -48,7 +48,7 @@ func TestACreationIsHandledOnceAndRememberedOverRestarts(t *testing.T) {
 	})
 }
 
-func TestAResultCostsOneMorePatchWhereStatusIsASubresource(t *testing.T) {
+func TestAResultCostsOneMorePatchWithAStatusSubresource(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		op := gopf.New()
 		gopf.For[*Example](op, resource).OnCreate("create_fn", gopf.WithResult(
@@ -127,7 +127,7 @@ func TestTheWholeLifeOfAnObject(t *testing.T) {
 			t.Errorf("calls:\ngot  %q\nwant %q", got, want)
 		}
 		if _, exists := c.Lookup(t, resource, "default", "x"); exists {
-			t.Error("the object is still there")
+			t.Error("the object still exists")
 		}
 	})
 }
@@ -159,12 +159,12 @@ func TestDelaysSurviveRestarts(t *testing.T) {
 			t.Errorf("calls: %q", got)
 		}
 		if got[0][len(got[0])-4:] != got[2][len(got[2])-4:] {
-			t.Errorf("the key has changed over attempts: %q", got)
+			t.Errorf("the key changed between attempts: %q", got)
 		}
 	})
 }
 
-// reviewing is a webhook server that nobody asks.
+// reviewing is a webhook server that gets no requests.
 type reviewing struct{}
 
 func (reviewing) Serve(ctx context.Context, _ http.Handler, _ func(webhook.ClientConfig)) error {
@@ -172,7 +172,7 @@ func (reviewing) Serve(ctx context.Context, _ http.Handler, _ func(webhook.Clien
 	return nil
 }
 
-func TestNothingIsBegunWhileTheLastReviewsAreAnswered(t *testing.T) {
+func TestNoHandlerStartsWhileTheLastReviewsAreServed(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
@@ -191,7 +191,7 @@ func TestNothingIsBegunWhileTheLastReviewsAreAnswered(t *testing.T) {
 			t.Error(err)
 		}
 		if got := diary.all(); len(got) != 0 {
-			t.Errorf("begun after the stop: %q", got)
+			t.Errorf("started after the stop: %q", got)
 		}
 	})
 }

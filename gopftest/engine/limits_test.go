@@ -14,7 +14,7 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
-func TestTheCurrentObjectOfADaemonIsNotItsOwn(t *testing.T) {
+func TestCurrentOfADaemonReturnsACopy(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
@@ -37,7 +37,7 @@ func TestTheCurrentObjectOfADaemonIsNotItsOwn(t *testing.T) {
 	})
 }
 
-func TestWhoeverRemovesTheFinalizerIsNotRaced(t *testing.T) {
+func TestARemovedFinalizerIsRestoredWithGrowingDelays(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		op := gopf.New()
 		gopf.For[*Example](op, resource).OnDelete("d", func(context.Context, *gopf.Change[*Example]) error { return nil })
@@ -57,13 +57,13 @@ func TestWhoeverRemovesTheFinalizerIsNotRaced(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		if n.Load() > 100 {
-			t.Error("an unthrottled war about the finalizer")
+			t.Error("the finalizer is restored without a delay")
 		}
 		synctest.Wait()
 	})
 }
 
-func TestARelistWhileAHandlerRunsDoesNotLoseItsRetryBesideEventHandlers(t *testing.T) {
+func TestARelistDuringAHandlerKeepsItsRetryWithEventHandlers(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
@@ -90,7 +90,7 @@ func TestARelistWhileAHandlerRunsDoesNotLoseItsRetryBesideEventHandlers(t *testi
 	})
 }
 
-func TestALifecycleThatChoosesNothingDoesNotSpin(t *testing.T) {
+func TestALifecycleThatSelectsNothingDoesNotLoop(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		var asked atomic.Int32
@@ -112,7 +112,7 @@ func TestALifecycleThatChoosesNothingDoesNotSpin(t *testing.T) {
 	})
 }
 
-// a handler that changes its object each time starves events of the object
+// A handler that changes its object in every call must not starve the events of the object.
 func TestAHandlerThatKeepsChangingItsObjectDoesNotStarveIndices(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		op := gopf.New()
@@ -132,7 +132,7 @@ func TestAHandlerThatKeepsChangingItsObjectDoesNotStarveIndices(t *testing.T) {
 		time.Sleep(30 * time.Minute)
 		o, _ := idx.One(gopf.Name{Namespace: "default", Name: "x"})
 		if o.GetAnnotations()["n"] == "" {
-			t.Error("the index is half an hour behind")
+			t.Error("the index is stale after half an hour")
 		}
 	})
 }
@@ -148,7 +148,7 @@ func TestAnEmptyNamespaceIsNotTheWholeCluster(t *testing.T) {
 	})
 }
 
-func TestEmptyMatchersAreMistakes(t *testing.T) {
+func TestEmptyMatchersAreDeclarationErrors(t *testing.T) {
 	op := gopf.New()
 	x := gopf.For[*Example](op, resource)
 	x.WithLabel("a", gopf.Matcher{}).OnCreate("c", func(context.Context, *gopf.Change[*Example]) error { return nil })
@@ -157,10 +157,10 @@ func TestEmptyMatchersAreMistakes(t *testing.T) {
 	op.Settings.Execution.Lifecycle = nil
 	op.Settings.Persistence.Finalizer = ""
 	if op.Err() == nil {
-		t.Error("none of it is noticed")
+		t.Error("the declaration error is missing")
 	}
 }
-func TestMalformedStateDoesNotHoldUpTheObject(t *testing.T) {
+func TestMalformedStateDoesNotBlockTheObject(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
@@ -178,12 +178,12 @@ func TestMalformedStateDoesNotHoldUpTheObject(t *testing.T) {
 		time.Sleep(time.Hour)
 		_, ex := c.Lookup(t, resource, "default", "x")
 		if ex {
-			t.Error("stuck")
+			t.Error("the object was not handled")
 		}
 	})
 }
 
-func TestLargeIntegersStayWhatTheyAre(t *testing.T) {
+func TestLargeIntegersKeepTheirValue(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		op := gopf.New()
 		gopf.For[*Example](op, resource).OnCreate("c", func(_ context.Context, ch *gopf.Change[*Example]) error {
@@ -215,7 +215,7 @@ func TestFieldHandlersMayBeRenamed(t *testing.T) {
 		time.Sleep(time.Hour)
 	})
 }
-func TestAnIndexedResourceThatGoesDoesNotHoldUpTheOthers(t *testing.T) {
+func TestARemovedIndexedResourceDoesNotBlockTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := gopftest.NewCluster(t, resource, "kopf.dev/v1/others")
 		var diary calls
@@ -231,11 +231,11 @@ func TestAnIndexedResourceThatGoesDoesNotHoldUpTheOthers(t *testing.T) {
 		c.Delete(t, "apiextensions.k8s.io/v1/customresourcedefinitions", "", "others.kopf.dev")
 		time.Sleep(time.Hour)
 		if len(diary.all()) == 0 {
-			t.Error("the gate waits for a resource that does not exist anymore")
+			t.Error("the index barrier waits for a resource that no longer exists")
 		}
 	})
 }
-func TestBuiltInKindsThatTimersFinalizeAreAnnounced(t *testing.T) {
+func TestFinalizersOfTimersOnBuiltInKindsAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := gopftest.NewCluster(t, "v1/pods")
 		var log lines
@@ -244,7 +244,7 @@ func TestBuiltInKindsThatTimersFinalizeAreAnnounced(t *testing.T) {
 		gopftest.Start(t, op, c, gopf.Log(log.logger()))
 		settle()
 		if !log.has("built-in kind") {
-			t.Error("pods will be finalized, and nobody says so")
+			t.Error("pods get finalizers, but the log does not mention it")
 		}
 	})
 }

@@ -14,12 +14,12 @@ import (
 	"gopf.dev/gopf/logs"
 )
 
-// leveled logs lines with their levels in front.
+// leveled formats log lines with their levels in front.
 func (l *lines) leveled() *slog.Logger {
 	return slog.New(logs.New(l, logs.Options{Format: logs.Full, Level: slog.LevelDebug, Prefix: true}))
 }
 
-// count returns the number of lines with all the words.
+// count returns the number of lines that contain all of the words.
 func (l *lines) count(words ...string) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -35,7 +35,7 @@ func (l *lines) count(words ...string) (n int) {
 	return n
 }
 
-func TestAnOutageWithManyObjectsInHandlingWritesFewLines(t *testing.T) {
+func TestAnOutageWithManyObjectsLogsFewLines(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		const objects = 60
 		var log lines
@@ -74,7 +74,7 @@ func TestAnOutageWithManyObjectsInHandlingWritesFewLines(t *testing.T) {
 	})
 }
 
-func TestSuccessesThatChangedNothingAreLoggedAtDebugLevel(t *testing.T) {
+func TestSuccessesWithoutChangesAreLoggedAtDebugLevel(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var log lines
 		op := gopf.New()
@@ -99,7 +99,7 @@ func TestSuccessesThatChangedNothingAreLoggedAtDebugLevel(t *testing.T) {
 	})
 }
 
-func TestAPanicShowsTheFramesOfTheUserFirst(t *testing.T) {
+func TestAPanicLogsTheFramesOfTheUserFirst(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var log lines
 		op := gopf.New()

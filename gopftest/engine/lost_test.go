@@ -11,8 +11,8 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
-// twoHandlers makes an operator with a quick and a slow handler for creation,
-// and the same for updating, with or without sub-handlers in their places.
+// twoHandlers declares a quick and a slow handler for creation and for updates, with or
+// without sub-handlers.
 func twoHandlers(diary *calls, subs bool) *gopf.Operator {
 	op := gopf.New()
 	kex := gopf.For[*Example](op, resource)
@@ -61,7 +61,7 @@ func TestNoChangeIsLostToAHandlerThatAlreadyRan(t *testing.T) {
 					want = append(want, "slow create v1", "quick update v2", "slow update v2")
 				}
 				time.Sleep(10 * time.Second)
-				// The quick one is done; now the object changes under the slow one.
+				// The quick handler is done. Now the object changes while the slow one runs.
 				c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "v3"}})
 				if test.restart {
 					stop()
@@ -72,7 +72,7 @@ func TestNoChangeIsLostToAHandlerThatAlreadyRan(t *testing.T) {
 				if test.update {
 					reason = "update"
 				}
-				// The slow one has seen the final state, and is not called for it again.
+				// The slow handler has seen the final state, and is not called again for it.
 				want = append(want, "slow "+reason+" v3", "quick update v3")
 				if got := diary.all(); !slices.Equal(got, want) {
 					t.Errorf("calls:\ngot  %q\nwant %q", got, want)
@@ -96,15 +96,16 @@ func TestAChangeTakenBackWhileHandledIsToldToThoseWhoSawIt(t *testing.T) {
 		time.Sleep(time.Hour)
 		got := diary.all()
 		if i := slices.Index(got, "quick update v2"); i < 0 || !slices.Contains(got[i:], "quick update v1") {
-			t.Errorf("the quick handler was not told of the way back: %q", got)
+			t.Errorf("the quick handler did not see the change back: %q", got)
 		}
 		checkSettled(t, c, "v1")
 	})
 }
 
-// One sub-handler saw the change, the other did not, and the change is taken back. It
-// is made again just before the operator records that: the base is then what the first
-// one saw, so that only the note says that the second one is behind.
+// One sub-handler saw the change, the other did not, and the change is reverted. It is
+// made again just before the operator records the reversal. The base then equals the
+// state that the first sub-handler saw: only the note records that the second one missed
+// the change.
 func TestAChangeTakenBackAndMadeAgainReachesTheSubHandlerThatMissedIt(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
@@ -128,8 +129,8 @@ func TestAChangeTakenBackAndMadeAgainReachesTheSubHandlerThatMissedIt(t *testing
 	})
 }
 
-// The parent is a field handler, and what it writes at the end does not concern its
-// field. It must be called all the same for the sub-handler that missed the change.
+// The parent is a field handler, and the last write does not change its field. The parent
+// must still be called for the sub-handler that missed the change.
 func TestAFieldHandlerIsCalledForASubHandlerThatMissedAChange(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
@@ -158,7 +159,7 @@ func TestAFieldHandlerIsCalledForASubHandlerThatMissedAChange(t *testing.T) {
 	})
 }
 
-// checkSettled checks that nothing is left to be done about the object.
+// checkSettled checks that nothing is left to do for the object.
 func checkSettled(t *testing.T, c *gopftest.Cluster, field string) {
 	t.Helper()
 	annotations := get(t, c, "x").GetAnnotations()
@@ -167,8 +168,8 @@ func checkSettled(t *testing.T, c *gopftest.Cluster, field string) {
 	}
 }
 
-// The server makes a write, but its response never comes, and the connection stays
-// open. The handling goes on after 5 s, and not after the deadline of the request.
+// The API server executes a write, but its response never arrives, and the connection
+// stays open. The handling continues after 5 s, not after the deadline of the request.
 func TestAWriteWithoutAResponseIsConfirmedWithinSeconds(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
@@ -189,7 +190,7 @@ func TestAWriteWithoutAResponseIsConfirmedWithinSeconds(t *testing.T) {
 		c.Delete(t, resource, "default", "x")
 		time.Sleep(6 * time.Second)
 		if _, there := c.Lookup(t, resource, "default", "x"); there {
-			t.Error("the object is still there")
+			t.Error("the object still exists")
 		}
 		f.Stop()
 		time.Sleep(time.Hour)

@@ -16,8 +16,8 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
-// What the cluster has, and what is served of it, changes while operators pause,
-// stand by, and stop.
+// The resources and namespaces of the cluster change while operators pause, stand by,
+// and stop.
 
 const (
 	gadgets     = "moving.dev/v1/gadgets"
@@ -34,14 +34,14 @@ func gadget(name, namespace string) *unstructured.Unstructured {
 
 var gadgetKind = gopftest.Kind{Group: "moving.dev", Version: "v1", Plural: "gadgets", Kind: "Gadget", Namespaced: true}
 
-func TestIndicesAreCompleteAlsoAfterAPauseAtTheStart(t *testing.T) {
+func TestIndicesAreCompleteAfterAPauseAtStartup(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		c.Define(t, gadgetKind)
 		for i := range 10 {
 			c.Create(t, gadget(fmt.Sprint("g", i), "default"))
 		}
 		c.Create(t, example("x", "a"))
-		c.Fault(gopftest.Requests("", "gadgets").From(1), gopftest.Hold(5*time.Second)) // listing takes its time
+		c.Fault(gopftest.Requests("", "gadgets").From(1), gopftest.Hold(5*time.Second)) // delays the list
 		var diary calls
 		op := gopf.New()
 		index := gopf.Index(gopf.For[*Example](op, gadgets), "by-field", byField)
@@ -61,7 +61,7 @@ func TestIndicesAreCompleteAlsoAfterAPauseAtTheStart(t *testing.T) {
 	})
 }
 
-func TestNamespacesThatGoDuringAPauseAreForgotten(t *testing.T) {
+func TestNamespacesDeletedDuringAPauseAreForgotten(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		c.Define(t, gadgetKind)
 		c.CreateNamespace(t, "app-one")
@@ -89,10 +89,10 @@ func TestNamespacesThatGoDuringAPauseAreForgotten(t *testing.T) {
 	})
 }
 
-func TestTheGateDoesNotWaitForWhatGoesDuringAPause(t *testing.T) {
+func TestTheIndexBarrierIgnoresResourcesRemovedDuringAPause(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		c.Define(t, gadgetKind)
-		c.Fault(gopftest.Requests("", "gadgets").From(1), gopftest.Hang()) // the gate stays closed
+		c.Fault(gopftest.Requests("", "gadgets").From(1), gopftest.Hang()) // keeps the index barrier closed
 		var diary calls
 		op := gopf.New()
 		gopf.Index(gopf.For[*Example](op, gadgets), "by-field", byField)
@@ -125,7 +125,7 @@ func TestAChangedResourceIsServedAnewByOneActorAndStaysIndexed(t *testing.T) {
 		slow := func(context.Context, *gopf.Change[*Example]) error {
 			most.Store(max(most.Load(), running.Add(1)))
 			defer running.Add(-1)
-			time.Sleep(4 * time.Second) // more than it is given
+			time.Sleep(4 * time.Second) // longer than its grace period
 			return nil
 		}
 		x.OnCreate("create", slow)
@@ -160,7 +160,7 @@ func TestAChangedResourceIsServedAnewByOneActorAndStaysIndexed(t *testing.T) {
 	})
 }
 
-func TestAResourceIsServedAnewEvenBesideAHandlerThatNeverEnds(t *testing.T) {
+func TestAResourceIsServedAgainDespiteAHandlerThatNeverEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		c.Define(t, gadgetKind)
 		c.Create(t, gadget("stuck", "default"))
@@ -190,7 +190,7 @@ func TestAResourceIsServedAnewEvenBesideAHandlerThatNeverEnds(t *testing.T) {
 	})
 }
 
-func TestPausingAndStoppingMayMeet(t *testing.T) {
+func TestPauseAndStopAtTheSameTime(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		c.Create(t, example("x", "a"))
 		for i := range 20 {
@@ -217,8 +217,8 @@ func TestPausingAndStoppingMayMeet(t *testing.T) {
 	})
 }
 
-// The definition is deleted; discovery tells then that its objects cannot be changed.
-// They can, and must be: their finalizers hold up the end of the definition.
+// When a definition is deleted, discovery reports that its objects cannot be changed. They
+// can, and must be changed: their finalizers block the deletion of the definition.
 func TestObjectsAreReleasedWhenTheirDefinitionIsDeleted(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		c.Define(t, gadgetKind)
@@ -243,9 +243,9 @@ func TestObjectsAreReleasedWhenTheirDefinitionIsDeleted(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		if _, there := c.Lookup(t, definitions, "", "gadgets.moving.dev"); there {
-			t.Error("the definition is still there")
+			t.Error("the definition still exists")
 		}
-		// It comes back in another version, and is served at once.
+		// It is created again with another version, and is served immediately.
 		second := gadgetKind
 		second.Version = "v2"
 		c.Define(t, second)
@@ -254,12 +254,12 @@ func TestObjectsAreReleasedWhenTheirDefinitionIsDeleted(t *testing.T) {
 		c.Create(t, again)
 		time.Sleep(2 * time.Second)
 		if got := diary.all(); len(got) != 3 || got[2] != "make create a" {
-			t.Errorf("after the return: %q", got)
+			t.Errorf("after the definition was created again: %q", got)
 		}
 	})
 }
 
-func TestADefinitionThatIsReplacedByAnotherVersionIsNotAmbiguous(t *testing.T) {
+func TestADefinitionReplacedByAnotherVersionIsNotAmbiguous(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		c.Define(t, gadgetKind)
 		var diary calls
@@ -280,7 +280,7 @@ func TestADefinitionThatIsReplacedByAnotherVersionIsNotAmbiguous(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 		if log.has("is ambiguous") {
-			t.Error("it was ambiguous for a while")
+			t.Error("the resource was ambiguous for a while")
 		}
 	})
 }

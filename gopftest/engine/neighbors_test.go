@@ -27,7 +27,7 @@ func working(took time.Duration) *gopf.Operator {
 
 const anotherWriter = "Another writer changes the state"
 
-// edit changes the objects again and again.
+// edit changes the objects repeatedly.
 func edit(t *testing.T, c *gopftest.Cluster, times int) {
 	t.Helper()
 	for i := range times {
@@ -36,7 +36,7 @@ func edit(t *testing.T, c *gopftest.Cluster, times int) {
 	}
 }
 
-func TestTwoOperatorsWithTheSameNamesAreNoticed(t *testing.T) {
+func TestTwoOperatorsWithTheSameIdentityAreDetected(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var one, two lines
 		gopftest.Start(t, working(time.Second), c, gopf.Log(one.logger()))
@@ -54,7 +54,7 @@ func TestTwoOperatorsWithTheSameNamesAreNoticed(t *testing.T) {
 	})
 }
 
-func TestOneOperatorIsNotTakenForTwo(t *testing.T) {
+func TestOneOperatorIsNotMistakenForTwo(t *testing.T) {
 	for name, disturb := range map[string]func(t *testing.T, c *gopftest.Cluster){
 		"in peace": func(*testing.T, *gopftest.Cluster) {},
 		"lost responses": func(_ *testing.T, c *gopftest.Cluster) {
@@ -93,14 +93,14 @@ func TestOneOperatorIsNotTakenForTwo(t *testing.T) {
 				disturb(t, c)
 				edit(t, c, 10)
 				if log.has(anotherWriter) || log.has("without a write of this process") {
-					t.Error("another writer is suspected")
+					t.Error("the operator warned about another writer")
 				}
 			})
 		})
 	}
 }
 
-// every calls fn again and again until the end of the test.
+// every calls fn repeatedly until the test ends.
 func every(t *testing.T, interval time.Duration, fn func()) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	t.Cleanup(func() { close(stop); <-stopped })
@@ -117,11 +117,11 @@ func every(t *testing.T, interval time.Duration, fn func()) {
 	}()
 }
 
-func TestASuccessionIsNotTakenForTwoOperators(t *testing.T) {
+func TestARollingUpdateIsNotMistakenForTwoOperators(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var log lines
 		c.Create(t, example("x", "a"))
-		for range 6 { // each of them overlaps with the next for a while, as in rolling updates
+		for range 6 { // each overlaps with the next for a while, as in rolling updates
 			stop := gopftest.Start(t, working(time.Second), c, gopf.Log(log.logger()))
 			time.Sleep(time.Minute)
 			edit(t, c, 3)
@@ -132,12 +132,12 @@ func TestASuccessionIsNotTakenForTwoOperators(t *testing.T) {
 			next()
 		}
 		if log.has(anotherWriter) {
-			t.Error("another writer is suspected")
+			t.Error("the operator warned about another writer")
 		}
 	})
 }
 
-func TestARestoreIsNotTakenForAnotherOperator(t *testing.T) {
+func TestARestoreIsNotMistakenForAnotherOperator(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var log lines
 		gopftest.Start(t, working(time.Second), c, gopf.Log(log.logger()))
@@ -151,7 +151,7 @@ func TestARestoreIsNotTakenForAnotherOperator(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 		if log.has(anotherWriter) {
-			t.Error("another writer is suspected")
+			t.Error("the operator warned about another writer")
 		}
 	})
 }
@@ -179,7 +179,7 @@ func TestAFinalizerOfAnUnknownOperatorIsRemovedWithAWarning(t *testing.T) {
 	})
 }
 
-func TestOwnFinalizersAreRemovedQuietlyAfterARestart(t *testing.T) {
+func TestOwnFinalizersAreRemovedWithoutWarningAfterARestart(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		stop := gopftest.Start(t, working(0), c, gopf.Log(quiet()))
 		settle()
@@ -192,7 +192,7 @@ func TestOwnFinalizersAreRemovedQuietlyAfterARestart(t *testing.T) {
 		c.Delete(t, resource, "default", "x")
 		time.Sleep(time.Minute)
 		if log.has("Removing a finalizer") {
-			t.Error("the log warns of the operator's own finalizer")
+			t.Error("the log warns about the operator's own finalizer")
 		}
 	})
 }

@@ -16,9 +16,9 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
-// Two handlers, one of them with a retry, put the numbers of the object through
-// the base, the note, the diff, patches and results. No number changes on the
-// server, and no handler is called because of a number.
+// Two handlers, one of them with a retry, pass the numbers of the object through the
+// base, the note, the diff, patches and results. No number changes on the server, and no
+// number causes a handler call.
 func TestNumbersOfAnyLengthAreHandledOnce(t *testing.T) {
 	for seed := range uint64(25) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -60,7 +60,7 @@ func handleNumbers(t *testing.T, c *gopftest.Cluster, random *rand.Rand) {
 		t.Fatal(err)
 	}
 	c.Create(t, object)
-	before := encoded(t, get(t, c, "x").Object["spec"]) // the server keeps numbers beyond int64 as floats
+	before := encoded(t, get(t, c, "x").Object["spec"]) // the server stores numbers beyond int64 as floats
 	time.Sleep(10 * time.Minute)
 	c.Patch(t, resource, "default", "x", `{"spec":{"change":9007199254740994}}`)
 	time.Sleep(10 * time.Minute)

@@ -11,8 +11,8 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
-// What the operator itself writes before the last turn of a handling is known to
-// all its handlers. What it writes in the last turn is an update, as in Kopf.
+// All handlers know the operator's own writes before the last turn of a handling. Its
+// writes in the last turn are an update, as in Kopf.
 func TestALabelSetDuringAHandlingIsNoUpdate(t *testing.T) {
 	for _, where := range placements {
 		t.Run(where.name, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestALabelSetDuringAHandlingIsNoUpdate(t *testing.T) {
 							t.Errorf("got %q, want %q", got, test.want)
 						}
 						if get(t, c, "x").GetLabels()["made-by"] == "" {
-							t.Error("the label is not there")
+							t.Error("the label is missing")
 						}
 					})
 				})
@@ -61,9 +61,9 @@ func TestALabelSetDuringAHandlingIsNoUpdate(t *testing.T) {
 	}
 }
 
-// The first request stores the result in the note. The rest of the change is there
-// already, so nothing is sent for it; the result must be sent all the same.
-func TestAResultIsWrittenThoughTheRestOfTheChangeIsThereAlready(t *testing.T) {
+// The first request stores the result in the note. The rest of the change is already on
+// the object, so there is no second request for it. The result must still be sent.
+func TestAResultIsWrittenIfTheRestOfTheChangeHasNoEffect(t *testing.T) {
 	for _, where := range placements {
 		t.Run(where.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
@@ -94,7 +94,7 @@ func TestAResultIsWrittenThoughTheRestOfTheChangeIsThereAlready(t *testing.T) {
 	}
 }
 
-func TestATimerThatAsksForWhatIsThereWritesOnce(t *testing.T) {
+func TestATimerWithoutNewChangesWritesOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		op := gopf.New()
 		gopf.For[*Example](op, resource).Timer("tick", time.Minute, func(_ context.Context, tick *gopf.Tick[*Example]) error {
@@ -112,8 +112,8 @@ func TestATimerThatAsksForWhatIsThereWritesOnce(t *testing.T) {
 	})
 }
 
-// The records of a resuming are removed when an update supersedes it. Sub-handlers
-// that take part in both must keep theirs.
+// An update supersedes a resume handling and removes its records. Sub-handlers that take
+// part in both must keep theirs.
 func TestASubHandlerOfASupersededHandlingIsNotCalledTwice(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls

@@ -60,7 +60,7 @@ func TestAPausedOperatorHandlesNothingAndCatchesUp(t *testing.T) {
 	})
 }
 
-func TestWhatIsDelayedWaitsForTheEndOfThePause(t *testing.T) {
+func TestDelayedHandlersWaitForTheEndOfThePause(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
@@ -124,7 +124,7 @@ func TestDaemonsAndTimersStopForAPause(t *testing.T) {
 	})
 }
 
-func TestAPauseComesBetweenTheHandlersOfOneObject(t *testing.T) {
+func TestAPauseTakesEffectBetweenTheHandlersOfOneObject(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
@@ -156,7 +156,7 @@ func TestAPauseComesBetweenTheHandlersOfOneObject(t *testing.T) {
 	})
 }
 
-func TestAChangeBeforeTheLastWriteInAPauseIsHandledAfterIt(t *testing.T) {
+func TestAChangeBeforeTheLastWriteIsHandledAfterThePause(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
@@ -183,7 +183,7 @@ func TestAChangeBeforeTheLastWriteInAPauseIsHandledAfterIt(t *testing.T) {
 	})
 }
 
-func TestAPauseAfterTheFinalizerIsPutKeepsTheHandlersForLater(t *testing.T) {
+func TestAPauseAfterAddingTheFinalizerDelaysTheHandlers(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
@@ -207,7 +207,7 @@ func TestAPauseAfterTheFinalizerIsPutKeepsTheHandlersForLater(t *testing.T) {
 	})
 }
 
-func TestPausesThatFollowEachOtherAtOnceLoseNothing(t *testing.T) {
+func TestConsecutivePausesLoseNothing(t *testing.T) {
 	const objects, changes = 20, 10
 	for gap := range 2 {
 		t.Run(fmt.Sprint(gap), func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 
 const peerings = "kopf.dev/v1/clusterkopfpeerings"
 
-// meet makes the cluster have a peering.
+// meet creates a peering in the cluster.
 func meet(t *testing.T, c *gopftest.Cluster) {
 	t.Helper()
 	c.Define(t, gopftest.Kind{Group: "kopf.dev", Version: "v1", Plural: "clusterkopfpeerings", Kind: "ClusterKopfPeering"})
@@ -23,7 +23,7 @@ func meet(t *testing.T, c *gopftest.Cluster) {
 	}})
 }
 
-// peer is an operator that notes what it handles.
+// peer is an operator that records its handler calls.
 func peer(diary *calls, name string, priority int) *gopf.Operator {
 	op := gopf.New()
 	op.Settings.Peering.Identity = name
@@ -77,7 +77,7 @@ func TestOperatorsOfDifferentPrioritiesHandOverAndBack(t *testing.T) {
 	})
 }
 
-func TestOperatorsOfEqualPrioritiesAllPauseAndSayHowToGoOn(t *testing.T) {
+func TestOperatorsOfEqualPriorityPauseAndLogHowToContinue(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		meet(t, c)
 		var diary calls
@@ -93,7 +93,7 @@ func TestOperatorsOfEqualPrioritiesAllPauseAndSayHowToGoOn(t *testing.T) {
 			t.Errorf("handled: %q", got)
 		}
 		if !log.has("give one of them another --priority") {
-			t.Error("no advice in the log")
+			t.Error("the log does not tell how to continue")
 		}
 		stop()
 		time.Sleep(5 * time.Second)
@@ -104,7 +104,7 @@ func TestOperatorsOfEqualPrioritiesAllPauseAndSayHowToGoOn(t *testing.T) {
 	})
 }
 
-func TestAMandatoryPeeringIsWaitedFor(t *testing.T) {
+func TestOperatorsWaitForAMandatoryPeering(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := peer(&diary, "one", 0)
@@ -125,7 +125,7 @@ func TestAMandatoryPeeringIsWaitedFor(t *testing.T) {
 	})
 }
 
-func TestAStandaloneOperatorLeavesPeeringsAlone(t *testing.T) {
+func TestAStandaloneOperatorIgnoresPeerings(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		meet(t, c)
 		var diary calls
@@ -141,7 +141,7 @@ func TestAStandaloneOperatorLeavesPeeringsAlone(t *testing.T) {
 	})
 }
 
-func TestAPeeringThatIsMadeAnewPausesAsTheFormerOneDid(t *testing.T) {
+func TestARecreatedPeeringPausesOperatorsAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		meet(t, c)
 		var diary calls
@@ -150,7 +150,7 @@ func TestAPeeringThatIsMadeAnewPausesAsTheFormerOneDid(t *testing.T) {
 		high := map[string]any{"high": map[string]any{"priority": 100, "lifetime": 3600, "lastseen": time.Now().UTC().Format(time.RFC3339)}}
 		slow := c.Fault(gopftest.Requests("patch", "clusterkopfpeerings").From(1), gopftest.Hold(4*time.Second))
 		c.Delete(t, definitions, "", "clusterkopfpeerings.kopf.dev")
-		time.Sleep(3 * time.Second) // the operator is taking leave still
+		time.Sleep(3 * time.Second) // the operator is still removing its record
 		meet(t, c)
 		c.Patch(t, peerings, "", "default", map[string]any{"status": high})
 		time.Sleep(time.Minute)
@@ -159,7 +159,7 @@ func TestAPeeringThatIsMadeAnewPausesAsTheFormerOneDid(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if got := diary.all(); len(got) != 0 {
-			t.Errorf("handled beside one of a higher priority: %q", got)
+			t.Errorf("handled although a peer has a higher priority: %q", got)
 		}
 		if got := records(t, c); !slices.Equal(got, []string{"high", "low"}) {
 			t.Errorf("records: %q", got)
@@ -189,7 +189,7 @@ func TestReplicasOfOneElectionAreOnePeer(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		if got, want := diary.all(), []string{"one create a", "two update b"}; !slices.Equal(got, want) {
-			t.Errorf("after the first has stopped: got %q, want %q", got, want)
+			t.Errorf("after the first stopped: got %q, want %q", got, want)
 		}
 		if got := records(t, c); len(got) != 1 {
 			t.Errorf("records of %q, want one", got)

@@ -44,7 +44,7 @@ func TestHandlersPostEventsAboutTheirObjects(t *testing.T) {
 	})
 }
 
-func TestAnObjectThatDoesNotFitItsHandlerGetsAWarning(t *testing.T) {
+func TestAnObjectThatCannotBeDecodedGetsAWarningEvent(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
@@ -62,7 +62,7 @@ func TestAnObjectThatDoesNotFitItsHandlerGetsAWarning(t *testing.T) {
 	})
 }
 
-func TestAFailureIsPostedWithTheTextOfItsError(t *testing.T) {
+func TestAFailureIsPostedWithItsErrorText(t *testing.T) {
 	for level, want := range map[slog.Level][]string{slog.LevelError: {"Error Broken: out of order"}, slog.LevelError + 1: nil} {
 		bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 			op := gopf.New()
@@ -83,7 +83,7 @@ func TestAFailureIsPostedWithTheTextOfItsError(t *testing.T) {
 	}
 }
 
-func TestPostedEventsNameTheOperatorAsItsSettingsSay(t *testing.T) {
+func TestPostedEventsNameTheOperatorFromTheSettings(t *testing.T) {
 	type names struct{ component, instance, prefix string }
 	cases := map[string]struct {
 		set  func(*gopf.PostingSettings)

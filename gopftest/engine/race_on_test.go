@@ -2,6 +2,5 @@
 
 package engine_test
 
-// The race detector makes everything ten times slower; the full number is
-// counted without it.
+// The race detector slows everything down tenfold. The full number is tested without it.
 const many = 1_000

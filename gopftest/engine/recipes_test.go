@@ -37,7 +37,7 @@ func recipeNeverAgain(examples *gopf.Resource[*Example]) {
 	})
 }
 
-func TestAHandlerIsExcludedForEverByAnAnnotation(t *testing.T) {
+func TestAnAnnotationExcludesAHandlerForever(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		change := func(field string) {
 			c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": field}})
@@ -55,15 +55,15 @@ func TestAHandlerIsExcludedForEverByAnAnnotation(t *testing.T) {
 		c.Create(t, example("x", "a"))
 		settle()
 		if !l.has("Daemon 'monitor' is invoked") {
-			t.Error("the daemon has not begun")
+			t.Error("the daemon was not started")
 		}
 		change("b")
 		if !l.has("Handler 'update' failed permanently") || !l.has("Daemon 'monitor' has exited on request") {
-			t.Error("the handler was not called, or the daemon goes on")
+			t.Error("the handler was not called, or the daemon still runs")
 		}
 		stop()
 
-		l, _ = start() // not even then
+		l, _ = start() // not even after a restart
 		change("c")
 		if l.has("is invoked") {
 			t.Error("it was called again")
@@ -94,7 +94,7 @@ func recipeMoved(op *gopf.Operator) {
 	op.Settings.Persistence.Base = storage.NewAnnotationBase("new.example.com")
 }
 
-func TestMovingToAnotherStorageHandlesNothingTwice(t *testing.T) {
+func TestAMoveToAnotherStorageCallsNoHandlerAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		run := func(configure func(*gopf.Operator), then func()) {
@@ -144,7 +144,7 @@ func TestSeveralOperatorsHandleOneKind(t *testing.T) {
 			op := gopf.New()
 			recipeOwnName(op, name)
 			examples := gopf.For[*Example](op, resource)
-			// The same ids in both: what one has done is not taken for the other's.
+			// Both use the same ids. The work of one is not mistaken for that of the other.
 			examples.On(gopf.Create|gopf.Update, "handle", diary.failing(name, 1, time.Second))
 			examples.OnDelete("delete", diary.handler(name))
 			gopftest.Start(t, op, c)
@@ -255,10 +255,10 @@ func TestAnOwnerIsWokenByItsChild(t *testing.T) {
 		c.PatchStatus(t, "v1/pods", "default", "x", map[string]any{"status": map[string]any{"phase": "Running"}})
 		time.Sleep(time.Minute)
 		if status := get(t, c, "x").Object["status"]; status != nil {
-			t.Errorf("it is done too early: %v", status)
+			t.Errorf("it was done too early: %v", status)
 		}
 		c.PatchStatus(t, "v1/pods", "default", "x", map[string]any{"status": map[string]any{"phase": "Succeeded"}})
-		settle() // and not an hour
+		settle() // and not an hour later
 		if got := fmt.Sprint(get(t, c, "x").Object["status"]); got != "map[message:It is done.]" {
 			t.Errorf("the status is %s", got)
 		}
@@ -293,7 +293,7 @@ func recipeLevels(op *gopf.Operator) {
 	}, gopf.Optional()) // no cleanup: deletions do not wait
 }
 
-func TestReconciliationPutsRightWhatOthersDo(t *testing.T) {
+func TestReconciliationRevertsChangesOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := gopftest.NewCluster(t, resource, "v1/configmaps")
 		op := gopf.New()
@@ -321,10 +321,10 @@ func TestReconciliationPutsRightWhatOthersDo(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if after := len(c.Writes("kopfexamples", "configmaps")); after-before > 7 {
-			t.Errorf("%d requests in an hour of rest", after-before)
+			t.Errorf("%d requests in an idle hour", after-before)
 		}
 		if get(t, c, "x").GetResourceVersion() != rv {
-			t.Error("the object is written to in an hour of rest")
+			t.Error("the object was written in an idle hour")
 		}
 		if finalizers := get(t, c, "x").GetFinalizers(); len(finalizers) > 0 {
 			t.Errorf("finalizers are %q", finalizers)
@@ -355,10 +355,10 @@ func TestRecipesAreInTheDocumentation(t *testing.T) {
 		found++
 		code := string(source[set.Position(fn.Pos()).Offset:set.Position(fn.End()).Offset])
 		if !strings.Contains(string(text), code) {
-			t.Errorf("docs/recipes.md lacks this:\n%s", code)
+			t.Errorf("docs/recipes.md does not contain this code:\n%s", code)
 		}
 	}
 	if found < 6 {
-		t.Errorf("there are %d recipes only", found)
+		t.Errorf("there are only %d recipes", found)
 	}
 }

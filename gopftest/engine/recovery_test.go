@@ -43,7 +43,7 @@ func TestARelistWhileAHandlerRunsDoesNotLoseItsRetry(t *testing.T) {
 	})
 }
 
-func TestAValueThatJSONCannotHoldDoesNotHoldUpTheDeletion(t *testing.T) {
+func TestAValueThatJSONCannotEncodeDoesNotBlockTheDeletion(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
@@ -63,12 +63,12 @@ func TestAValueThatJSONCannotHoldDoesNotHoldUpTheDeletion(t *testing.T) {
 		time.Sleep(time.Hour)
 		_, exists := c.Lookup(t, resource, "default", "x")
 		if exists {
-			t.Error("stuck")
+			t.Error("the object was not deleted")
 		}
 	})
 }
 
-func TestTheOperatorStopsAfterAResourceHasGoneUnderARunningHandler(t *testing.T) {
+func TestTheOperatorStopsAfterAResourceIsRemovedDuringAHandler(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		op := gopf.New()
 		gopf.For[*Example](op, resource).OnCreate("slow", func(ctx context.Context, ch *gopf.Change[*Example]) error {
@@ -95,7 +95,7 @@ func TestAResourceThatIsServedAnewHasOneActorPerObject(t *testing.T) {
 		})
 		x.OnCreate("slow", func(_ context.Context, ch *gopf.Change[*Example]) error {
 			diary.add("begin")
-			time.Sleep(5 * time.Second) // whatever becomes of the context
+			time.Sleep(5 * time.Second) // ignores its context
 			diary.add("end")
 			return nil
 		})
@@ -114,12 +114,12 @@ func TestAResourceThatIsServedAnewHasOneActorPerObject(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		if !names.Has("x") {
-			t.Error("the object is not in the index any more")
+			t.Error("the object is no longer in the index")
 		}
 	})
 }
 
-func TestAHandlerMayWakeOthersWhileItsResourceGoes(t *testing.T) {
+func TestAHandlerMayWakeOthersWhileItsResourceIsRemoved(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		op := gopf.New()
 		x := gopf.For[*Example](op, resource)
@@ -189,12 +189,12 @@ func TestTheKeyStaysTheSameOverACrashBetweenTwoWrites(t *testing.T) {
 		gopftest.Start(t, mk(), c)
 		time.Sleep(time.Minute)
 		if l := diary.all(); len(l) != 2 || l[0] != l[1] {
-			t.Error("keys differ")
+			t.Error("the keys differ")
 		}
 	})
 }
 
-func TestAChangeAfterOneThatWasTakenBackIsHandledAnew(t *testing.T) {
+func TestAChangeAfterARevertedOneIsHandled(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
@@ -225,7 +225,7 @@ func TestAChangeAfterOneThatWasTakenBackIsHandledAnew(t *testing.T) {
 	})
 }
 
-func TestNoChangeIsLostThatBeganWithAnEmptyObject(t *testing.T) {
+func TestNoChangeOfAnEmptyObjectIsLost(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
@@ -244,7 +244,7 @@ func TestNoChangeIsLostThatBeganWithAnEmptyObject(t *testing.T) {
 		c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "b"}})
 		time.Sleep(time.Hour)
 		if !strings.Contains(fmt.Sprint(diary.all()), `quick update "b"`) {
-			t.Error("quick has missed the change")
+			t.Error("quick missed the change")
 		}
 	})
 }
@@ -265,7 +265,7 @@ func TestAParentWithAResultMayHaveSubHandlers(t *testing.T) {
 		c.Create(t, example("x", "a"))
 		time.Sleep(time.Hour)
 		if log.has("belongs to the handler") || len(diary.all()) != 1 {
-			t.Errorf("a false complaint, or calls: %q", diary.all())
+			t.Errorf("an unexpected warning, or calls: %q", diary.all())
 		}
 	})
 }

@@ -21,9 +21,9 @@ func gr() schema.GroupResource {
 	return schema.GroupResource{Group: "kopf.dev", Resource: "kopfexamples"}
 }
 
-// An admission plugin forbids what the handler asks for. Neither a correction of the
-// object nor its deletion may wait for that.
-func TestAForbiddenPatchFailsItsHandlerAndHoldsUpNothing(t *testing.T) {
+// An admission plugin denies the patch of the handler. This must block neither a
+// correction of the object nor its deletion.
+func TestAForbiddenPatchFailsItsHandlerAndBlocksNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
@@ -31,7 +31,7 @@ func TestAForbiddenPatchFailsItsHandlerAndHoldsUpNothing(t *testing.T) {
 		x.On(gopf.Create|gopf.Update, "work", func(_ context.Context, ch *gopf.Change[*Example]) error {
 			diary.add("work %s", ch.Object.Spec.Field)
 			if ch.Object.Spec.Field == "bad" {
-				ch.Patch.Set("spec.replicas", 1000000) // the policy says no
+				ch.Patch.Set("spec.replicas", 1000000) // denied by the policy
 			}
 			return nil
 		})
@@ -51,12 +51,12 @@ func TestAForbiddenPatchFailsItsHandlerAndHoldsUpNothing(t *testing.T) {
 		c.Delete(t, resource, "default", "x")
 		time.Sleep(time.Hour)
 		if _, there := c.Lookup(t, resource, "default", "x"); there {
-			t.Errorf("an hour after the deletion the object is still there; calls %q", diary.all())
+			t.Errorf("the object still exists an hour after the deletion; calls %q", diary.all())
 		}
 	})
 }
 
-// The text of the error would not fit on the object.
+// The text of the error does not fit into the annotations of the object.
 func TestAHandlerWithALongErrorIsRetried(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
@@ -79,7 +79,7 @@ func TestAHandlerWithALongErrorIsRetried(t *testing.T) {
 	})
 }
 
-// refuse makes the API server refuse patches that have the text in them.
+// refuse makes the API server reject patches that contain the text.
 func refuse(c *gopftest.Cluster, text string) *gopftest.Fault {
 	return c.Fault(gopftest.Requests("patch", "kopfexamples").Where(func(r gopftest.Request) bool {
 		return strings.Contains(string(r.Body), text)
@@ -163,7 +163,7 @@ func TestARefusedPatchOfASubHandlerLeavesItsParentUnfinished(t *testing.T) {
 				c.Create(t, example("x", "a"))
 				time.Sleep(90 * time.Second)
 				if s, _ := get(t, c, "x").Object["status"].(map[string]any); s["parent"] != nil {
-					t.Errorf("the parent has a result already: %v", s)
+					t.Errorf("the parent already has a result: %v", s)
 				}
 				c.Patch(t, resource, "default", "x", spec(map[string]any{"field": "b"}))
 				time.Sleep(time.Hour)
@@ -171,14 +171,14 @@ func TestARefusedPatchOfASubHandlerLeavesItsParentUnfinished(t *testing.T) {
 					t.Errorf("got %q, want %q first", got, want)
 				}
 				if s, _ := get(t, c, "x").Object["status"].(map[string]any); s["parent"] != "done" {
-					t.Errorf("the result is not there: %v", s)
+					t.Errorf("the result is missing: %v", s)
 				}
 			})
 		})
 	}
 }
 
-func TestRefusedRecordsAreNoReasonToCallHandlersAgainNorToHoldUpADeletion(t *testing.T) {
+func TestRejectedRecordsNeitherRepeatHandlersNorBlockADeletion(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
@@ -202,12 +202,12 @@ func TestRefusedRecordsAreNoReasonToCallHandlersAgainNorToHoldUpADeletion(t *tes
 		c.Delete(t, resource, "default", "x")
 		time.Sleep(time.Second)
 		if _, there := c.Lookup(t, resource, "default", "x"); there || !slices.Contains(diary.all(), "drop delete b") {
-			t.Errorf("the deletion waits: %v %q", there, diary.all())
+			t.Errorf("the deletion is blocked: %v %q", there, diary.all())
 		}
 	})
 }
 
-func TestARefusedPatchOfAnEventHandlerIsDroppedAndNamed(t *testing.T) {
+func TestARejectedPatchOfAnEventHandlerIsDroppedAndLogged(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()

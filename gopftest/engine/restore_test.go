@@ -13,7 +13,7 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
-// restoring is an operator that keeps up with the field of each object.
+// restoring is an operator that tracks a field of each object.
 func restoring(diary *calls) (op *gopf.Operator, fields func() map[string]string) {
 	op = gopf.New()
 	x := gopf.For[*Example](op, resource)
@@ -41,8 +41,8 @@ func setField(t *testing.T, c *gopftest.Cluster, name, field string) {
 	c.Patch(t, resource, "default", name, map[string]any{"spec": map[string]any{"field": field}})
 }
 
-// checkHandled checks that the last state of each object was handled, and that the
-// index has all objects and no others.
+// checkHandled checks that the last state of each object was handled, and that the index
+// contains exactly the existing objects.
 func checkHandled(t *testing.T, c *gopftest.Cluster, fields map[string]string) {
 	t.Helper()
 	there := map[string]bool{}
@@ -56,7 +56,7 @@ func checkHandled(t *testing.T, c *gopftest.Cluster, fields map[string]string) {
 			t.Errorf("%s is %s, but the index has %q", o.GetName(), field, fields[o.GetName()])
 		}
 		if o.GetDeletionTimestamp() != nil {
-			t.Errorf("%s is being deleted for ever", o.GetName())
+			t.Errorf("%s is still being deleted", o.GetName())
 		}
 	}
 	for name := range fields {
@@ -69,14 +69,14 @@ func checkHandled(t *testing.T, c *gopftest.Cluster, fields map[string]string) {
 func TestARestoreFromABackupIsNoticedWithinSeconds(t *testing.T) {
 	for name, story := range map[string]struct {
 		after func(t *testing.T, c *gopftest.Cluster) // right after the restore
-		want  []string                                // handled because of it
+		want  []string                                // handled because of the restore
 	}{
 		"a change is undone": {
 			after: func(*testing.T, *gopftest.Cluster) {},
 		},
 		"a change is undone and another one gets its version": {
 			after: func(t *testing.T, c *gopftest.Cluster) {
-				for range 3 { // what the operator wrote after the backup
+				for range 3 { // writes of the operator after the backup
 					c.Create(t, example(fmt.Sprintf("filler%d", rand.Uint32()), "f"))
 				}
 				setField(t, c, "changed", "c")
@@ -136,7 +136,7 @@ func TestARestoreFromABackupIsNoticedWithinSeconds(t *testing.T) {
 						t.Errorf("the index has %q for %s, want %q", now[o.GetName()], o.GetName(), want)
 					}
 				}
-				// From now on everything goes on as usual, deletions included.
+				// From now on, everything works as usual, including deletions.
 				setField(t, c, "deleted", "d")
 				c.Delete(t, resource, "default", "changed")
 				time.Sleep(time.Minute)
@@ -150,7 +150,7 @@ func TestARestoreFromABackupIsNoticedWithinSeconds(t *testing.T) {
 	}
 }
 
-// One small list tells, whatever the number of streams.
+// One small list detects it, whatever the number of watches.
 func TestAConnectionFailureCostsOneSmallList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kinds := []string{resource, "kopf.dev/v1/others", "kopf.dev/v1/more"}
@@ -170,9 +170,9 @@ func TestAConnectionFailureCostsOneSmallList(t *testing.T) {
 	})
 }
 
-// A server that has just started refuses what it does not serve yet. Other resources
-// tell that its versions went back.
-func TestARestoreIsNoticedBeforeAllResourcesAreServed(t *testing.T) {
+// An API server that has just started rejects requests for resources that it does not
+// serve yet. Other resources show that its versions went back.
+func TestARestoreIsDetectedBeforeAllResourcesAreServed(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		var log lines
@@ -181,20 +181,20 @@ func TestARestoreIsNoticedBeforeAllResourcesAreServed(t *testing.T) {
 		settle()
 		backup := c.Backup()
 		c.Create(t, example("x", "a"))
-		time.Sleep(2 * time.Minute) // bookmarks tell all streams the version
+		time.Sleep(2 * time.Minute) // bookmarks bring all watches to the newest version
 		c.Fault(gopftest.Requests("", "kopfexamples"), gopftest.Fail(503))
 		c.Restore(t, backup)
 		time.Sleep(time.Second)
 		if !log.has("Resource versions of the API server went back") {
-			t.Error("the restore was not noticed within a second")
+			t.Error("the restore was not detected within a second")
 		}
 	})
 }
 
-// At random, objects come, change and go; backups are made; the cluster is restored,
-// with and without an outage before the operator can look. Nobody can tell that a
-// server was restored if its version has come to where it was before; so users wait
-// for two seconds.
+// At random, objects are created, changed and deleted, backups are made, and the cluster
+// is restored, with and without an outage before the operator can look. A restore cannot
+// be detected once the version has reached its former value; therefore users wait for two
+// seconds.
 func TestRandomRestores(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -237,9 +237,9 @@ func TestRandomRestores(t *testing.T) {
 	}
 }
 
-// The server is away, for any time. Then it does not have the versions any more from
-// which the watches want to go on.
-func TestTheOperatorIsBackSoonAfterAnOutage(t *testing.T) {
+// The API server is unavailable for some time. Afterwards, it no longer has the versions
+// from which the watches want to resume.
+func TestTheOperatorRecoversQuicklyAfterAnOutage(t *testing.T) {
 	for _, lasts := range []time.Duration{time.Second, 7 * time.Second, 20 * time.Second, 3 * time.Minute, time.Hour} {
 		t.Run(lasts.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, c *gopftest.Cluster) {

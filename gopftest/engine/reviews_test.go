@@ -31,7 +31,7 @@ const (
 
 type fields = map[string]any
 
-// hooked is a webhook server that the cluster in memory reaches without a network.
+// hooked is a webhook server that the in-memory cluster calls without a network.
 func hooked(c *gopftest.Cluster, asked *atomic.Int32) webhook.Server {
 	return webhook.Func(func(ctx context.Context, reviews http.Handler, announce func(webhook.ClientConfig)) error {
 		c.ServeWebhooks("hooks.test", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -44,7 +44,7 @@ func hooked(c *gopftest.Cluster, asked *atomic.Int32) webhook.Server {
 	})
 }
 
-// user makes requests about examples in the name of an account.
+// user makes requests about examples as a given account.
 func user(name string, config *rest.Config) func(t *testing.T, object string, change fields, parts ...string) error {
 	if name != "" {
 		config.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: []string{"system:masters"}}
@@ -61,7 +61,7 @@ func user(name string, config *rest.Config) func(t *testing.T, object string, ch
 	}
 }
 
-// Without match conditions, the webhook server decides alone.
+// Without match conditions, only the webhook server decides.
 func TestOwnWebhooksBlockNeitherRecordsNorDeletions(t *testing.T) {
 	for name, conditional := range map[string]bool{"by match conditions": true, "by the server": false} {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestOwnWebhooksBlockNeitherRecordsNorDeletions(t *testing.T) {
 						t.Errorf("%s: %v", w.name, err)
 					}
 					if called := asked.Load() > before; called == (w.passes && conditional && w.object != "wider") {
-						t.Errorf("%s: the server was asked: %t", w.name, called)
+						t.Errorf("%s: the server was called: %t", w.name, called)
 					}
 				}
 				cancel()
@@ -132,8 +132,8 @@ func TestOwnWebhooksBlockNeitherRecordsNorDeletions(t *testing.T) {
 	}
 }
 
-// wide is an object in deletion with many members everywhere. The API server stops
-// expressions that cost too much: these must not be evaluated in the first place.
+// wide returns an object in deletion with many fields everywhere. The API server aborts
+// expensive expressions, so these must not be evaluated at all.
 func wide(name string, n int) *unstructured.Unstructured {
 	o := example(name, "value")
 	annotations, status := map[string]string{}, fields{}
@@ -165,10 +165,10 @@ func conditionsOf(configuration *unstructured.Unstructured) []any {
 	return conditions
 }
 
-// ownWrite is a change of an object, and whether it passes without a handler.
+// ownWrite is a write to an object, and whether it is allowed without a handler.
 type ownWrite struct {
 	name   string
-	us     bool // the operator's account sends it
+	us     bool // sent by the operator's account
 	object string
 	change fields
 	parts  []string // the subresource

@@ -11,7 +11,7 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
-func TestTheServerIsAskedOnlyForWhatIsSelected(t *testing.T) {
+func TestSelectorsAreSentToTheServer(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
@@ -28,7 +28,7 @@ func TestTheServerIsAskedOnlyForWhatIsSelected(t *testing.T) {
 	})
 }
 
-func TestASelectionExcludesWhatCountsOnDeletions(t *testing.T) {
+func TestSelectorsExcludeHandlersThatReactToDeletions(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		for name, declare := range map[string]func(x *gopf.Resource[*Example]){
 			"a deletion handler": func(x *gopf.Resource[*Example]) {
@@ -51,7 +51,7 @@ func TestASelectionExcludesWhatCountsOnDeletions(t *testing.T) {
 	})
 }
 
-func TestWithoutPermissionForNamespacesPlainNamesAreServed(t *testing.T) {
+func TestExactNamespacesAreServedWithoutPermissionToListNamespaces(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		c.Fault(gopftest.Requests("", "namespaces").From(1), gopftest.Fail(403))
 		var diary calls
@@ -66,12 +66,12 @@ func TestWithoutPermissionForNamespacesPlainNamesAreServed(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 		if !log.has("The operator may not list namespaces") {
-			t.Error("nobody was told")
+			t.Error("the log has no warning")
 		}
 	})
 }
 
-func TestNamespacesThatDoNotExistAreToldOfAndServedLater(t *testing.T) {
+func TestMissingNamespacesAreLoggedAndServedLater(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
@@ -80,7 +80,7 @@ func TestNamespacesThatDoNotExistAreToldOfAndServedLater(t *testing.T) {
 		gopftest.Start(t, op, c, gopf.Namespaces("default", "nowhere"), gopf.Log(log.logger()))
 		settle()
 		if !log.has("The namespace 'nowhere' does not exist") || log.has("'default' does not exist") {
-			t.Error("a namespace that does not exist is not told of, or one that does")
+			t.Error("the log does not name the missing namespace, or names an existing one")
 		}
 		c.CreateNamespace(t, "nowhere")
 		x := example("x", "a")
@@ -93,7 +93,7 @@ func TestNamespacesThatDoNotExistAreToldOfAndServedLater(t *testing.T) {
 	})
 }
 
-func TestOfNamespacesOnlyThoseWithMatchingNamesAreHandled(t *testing.T) {
+func TestOnlyNamespacesWithMatchingNamesAreHandled(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
@@ -113,8 +113,8 @@ func TestOfNamespacesOnlyThoseWithMatchingNamesAreHandled(t *testing.T) {
 	})
 }
 
-// A refusal of anything has permissions reviewed, but not that of the review.
-func TestForbiddenReviewsAreNotAskedForAgainAndAgain(t *testing.T) {
+// A forbidden request triggers an access review, but a forbidden access review does not.
+func TestForbiddenAccessReviewsAreNotRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		reviews := gopftest.Requests("create", "selfsubjectaccessreviews")
 		c.Fault(reviews.From(1), gopftest.Fail(403))
@@ -123,7 +123,7 @@ func TestForbiddenReviewsAreNotAskedForAgainAndAgain(t *testing.T) {
 		gopftest.Start(t, op, c)
 		time.Sleep(time.Hour)
 		if n := c.Count(reviews); n == 0 || n > 20 {
-			t.Errorf("there were %d reviews within an hour", n)
+			t.Errorf("%d access reviews within an hour", n)
 		}
 	})
 }

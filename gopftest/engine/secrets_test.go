@@ -26,8 +26,7 @@ func secretObject(name, password string) *unstructured.Unstructured {
 	}}
 }
 
-// watching is an operator for Secrets whose handlers note and log all that they are
-// given.
+// watching is an operator for Secrets whose handlers record and log their arguments.
 func watching(diary *calls, key string) *gopf.Operator {
 	op := gopf.New()
 	if key != "" {
@@ -49,12 +48,12 @@ func watching(diary *calls, key string) *gopf.Operator {
 	return op
 }
 
-// secretive runs a test in virtual time with a cluster that has Secrets.
+// secretive runs a test in virtual time on a cluster with Secrets.
 func secretive(t *testing.T, test func(t *testing.T, c *gopftest.Cluster)) {
 	synctest.Test(t, func(t *testing.T) { test(t, gopftest.NewCluster(t, secrets)) })
 }
 
-func TestDigestsOfSecretsAreShownToNoHandlerAndNoLog(t *testing.T) {
+func TestDigestsOfSecretsAppearInNoHandlerAndNoLog(t *testing.T) {
 	secretive(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		var log lines
@@ -75,7 +74,7 @@ func TestDigestsOfSecretsAreShownToNoHandlerAndNoLog(t *testing.T) {
 	})
 }
 
-func TestAPlainBaseOfASecretIsReplacedAtFirstSight(t *testing.T) {
+func TestAPlainBaseOfASecretIsReplacedWhenFirstSeen(t *testing.T) {
 	for _, plain := range []bool{false, true} {
 		t.Run(fmt.Sprintf("PlainSecrets %v", plain), func(t *testing.T) {
 			secretive(t, func(t *testing.T, c *gopftest.Cluster) {
@@ -120,7 +119,7 @@ func TestAPlainBaseOfASecretIsReplacedAtFirstSight(t *testing.T) {
 	}
 }
 
-func TestANewSecretKeyCallsNoHandlerAndCountsFromTheNextWrite(t *testing.T) {
+func TestANewSecretKeyCallsNoHandlerAndIsUsedByTheNextWrite(t *testing.T) {
 	const one, two = "0123456789abcdef", "fedcba9876543210"
 	secretive(t, func(t *testing.T, c *gopftest.Cluster) {
 		base := func() string { return c.Get(t, secrets, "default", "x").GetAnnotations()[annotated] }
@@ -147,7 +146,7 @@ func TestANewSecretKeyCallsNoHandlerAndCountsFromTheNextWrite(t *testing.T) {
 				t.Errorf("key %d: calls after another change: %q", i, got)
 			}
 			if base() == before || strings.Count(base(), "hmac-sha256:") != 2 {
-				t.Errorf("key %d: digests are not made with it: %s", i, base())
+				t.Errorf("key %d: it is not used for the digests: %s", i, base())
 			}
 			password := fmt.Sprintf(`{"data":{"password":"c2VjcmV%d"}}`, i+1)
 			if got := run(key, func() { c.Patch(t, secrets, "default", "x", password) }); len(got) != 2 {

@@ -16,8 +16,8 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
-// TestOperatorsWorkOnOlderServers runs the same life on every supported version, and on
-// servers where features are switched off.
+// TestOperatorsWorkOnOlderServers runs the same scenario on every supported version, and
+// on servers with features switched off.
 func TestOperatorsWorkOnOlderServers(t *testing.T) {
 	servers := map[string]func(*gopftest.Cluster){
 		"bare": func(c *gopftest.Cluster) {
@@ -58,11 +58,11 @@ func TestOperatorsWorkOnOlderServers(t *testing.T) {
 	}
 }
 
-func TestServersAreAskedForNoMoreThanTheyHave(t *testing.T) {
+func TestOperatorsUseTheFeaturesOfTheServer(t *testing.T) {
 	for name, c := range map[string]struct {
 		minor     int
-		refused   bool // the list in the watch
-		documents bool // one for each group and version
+		refused   bool // the streamed list is rejected
+		documents bool // one discovery document per group version
 	}{
 		"1.28": {28, true, false}, "1.31": {31, true, false}, "1.33": {33, true, false}, "1.34": {34, false, false}, "1.37": {37, false, false},
 	} {
@@ -84,10 +84,10 @@ func TestServersAreAskedForNoMoreThanTheyHave(t *testing.T) {
 					}
 				}
 				if (refused > 0) != c.refused || refused > 5 {
-					t.Errorf("%d lists in watches are refused", refused)
+					t.Errorf("%d streamed lists were rejected", refused)
 				}
 				if (documents > 0) != c.documents {
-					t.Errorf("%d documents of groups are read", documents)
+					t.Errorf("%d discovery documents were read", documents)
 				}
 			})
 		})

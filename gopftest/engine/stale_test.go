@@ -13,8 +13,8 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
-// A list in pages (servers before 1.32, or after a streamed list has failed) takes
-// more than a minute. Its items are older than what was written meanwhile.
+// A paged list takes more than a minute (API servers before 1.32, or after a failed
+// streamed list). Its items are older than the writes made meanwhile.
 func TestASlowListDoesNotRunHandlersAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
@@ -34,12 +34,12 @@ func TestASlowListDoesNotRunHandlersAgain(t *testing.T) {
 			c.Create(t, example(fmt.Sprintf("o%04d", i), "a"))
 		}
 		c.Fault(gopftest.Requests("watch", "kopfexamples").Where(func(r gopftest.Request) bool { return strings.Contains(r.Path, "sendInitialEvents") }), gopftest.Fail(422))
-		// As in any real cluster, a watch takes a moment to be opened.
+		// As in any real cluster, opening a watch takes a moment.
 		c.Fault(gopftest.Requests("watch", "kopfexamples"), gopftest.Hold(20*time.Millisecond))
 		var log lines
 		gopftest.Start(t, op, c, gopf.Log(log.logger()))
 		time.Sleep(10 * time.Minute)
-		c.Create(t, example("zz", "a")) // to be called again in a minute
+		c.Create(t, example("zz", "a")) // is due again in a minute
 		time.Sleep(55 * time.Second)
 		// The API is slow: 25 s for a page of 500. Then the watch expires.
 		c.Fault(gopftest.Requests("list", "kopfexamples").Where(func(r gopftest.Request) bool { return strings.Contains(r.Path, "continue") }), gopftest.Hold(25*time.Second))
@@ -82,8 +82,8 @@ func TestAReplayedEventDoesNotReplaceANewerOneThatWaits(t *testing.T) {
 	})
 }
 
-// What is listed while the handler of a deletion runs is from before the removal
-// of the finalizer.
+// Items listed while a deletion handler runs are from before the removal of the
+// finalizer.
 func TestADeletionIsHandledOnceAlthoughAListComesMeanwhile(t *testing.T) {
 	for _, how := range []string{"relist", "pause"} {
 		t.Run(how, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestADeletionIsHandledOnceAlthoughAListComesMeanwhile(t *testing.T) {
 					return nil
 				})
 				x.Timer("tick", time.Hour, func(context.Context, *gopf.Tick[*Example]) error { return nil }, gopf.Optional())
-				// As in any real cluster, an event comes a bit later than the response to the write.
+				// As in any real cluster, an event arrives a bit later than the response to the write.
 				c.Fault(gopftest.Requests("watch", "kopfexamples"), gopftest.DelayEvents(20*time.Millisecond))
 				gopftest.Start(t, op, c, gopf.Log(quiet()))
 				settle()
@@ -118,7 +118,7 @@ func TestADeletionIsHandledOnceAlthoughAListComesMeanwhile(t *testing.T) {
 					t.Errorf("the deletion was handled %d times: %q", len(got), got)
 				}
 				if _, there := c.Lookup(t, resource, "default", "x"); there {
-					t.Error("the object is still there")
+					t.Error("the object still exists")
 				}
 			})
 		})

@@ -13,8 +13,8 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// In Kopf, the field of an event handler is part of the last-handled
-// configuration. An object that Kopf handled must not look changed.
+// In Kopf, the field of an event handler is part of the last-handled configuration. An
+// object that Kopf handled must not look changed.
 func TestFieldsOfEventHandlersArePartOfTheEssence(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
@@ -43,7 +43,7 @@ func TestFieldsOfEventHandlersArePartOfTheEssence(t *testing.T) {
 		x.Field("status.phase").Value(gopf.Is("Done")).OnEvent("done", event("done"))
 		gopftest.Start(t, op, c, gopf.Log(quiet()))
 		time.Sleep(time.Hour)
-		// The handler's own result is an event, too. The field is the same.
+		// The handler's own result also causes an event. The field is unchanged.
 		if got, want := diary.all(), []string{"any x ", "any x MODIFIED"}; !slices.Equal(got, want) {
 			t.Errorf("after the takeover: %q, want %q", got, want)
 		}
@@ -60,7 +60,7 @@ func TestFieldsOfEventHandlersArePartOfTheEssence(t *testing.T) {
 	})
 }
 
-// Kopf purges the records of a handling that it finishes, but not our note.
+// Kopf removes the records of a handling that it finishes, but not Gopf's note.
 func TestANoteOfAHandlingThatKopfFinishedIsRemoved(t *testing.T) {
 	const note = "kopf.zalando.org/gopf.handling"
 	for name, resumes := range map[string]bool{"changes": false, "resuming, too": true} {
@@ -83,7 +83,7 @@ func TestANoteOfAHandlingThatKopfFinishedIsRemoved(t *testing.T) {
 				time.Sleep(time.Minute)
 				stop()
 				if get(t, c, "x").GetAnnotations()[note] == "" {
-					t.Fatal("there is no note: nothing is tested")
+					t.Fatal("there is no note, so the test proves nothing")
 				}
 				writes := patches(c)
 				stop = gopftest.Start(t, declare(), c, gopf.Log(quiet()))
@@ -92,7 +92,7 @@ func TestANoteOfAHandlingThatKopfFinishedIsRemoved(t *testing.T) {
 				if patches(c) != writes {
 					t.Errorf("%d writes at a plain restart", patches(c)-writes)
 				}
-				// Kopf takes over, finishes, and leaves.
+				// Kopf takes over, finishes the handling, and stops.
 				c.Patch(t, resource, "default", "x", map[string]any{"metadata": map[string]any{"annotations": map[string]any{
 					"kopf.zalando.org/first": nil, "kopf.zalando.org/second": nil, annotated: `{"spec":{"field":"a"}}` + "\n"}}})
 				before := len(diary.all())
@@ -107,7 +107,7 @@ func TestANoteOfAHandlingThatKopfFinishedIsRemoved(t *testing.T) {
 					t.Errorf("calls %q, %d writes", got, patches(c)-writes)
 				}
 				if left := get(t, c, "x").GetAnnotations()[note]; left != "" && !resumes {
-					t.Errorf("the note is still there: %s", left)
+					t.Errorf("the note still exists: %s", left)
 				}
 				gopftest.Start(t, declare(), c, gopf.Log(quiet()))
 				time.Sleep(time.Hour)

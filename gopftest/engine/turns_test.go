@@ -19,7 +19,7 @@ func base(t *testing.T, c *gopftest.Cluster, name string) string {
 	return get(t, c, name).GetAnnotations()[annotated]
 }
 
-// checkTakenOver checks that nothing was handled twice although another operator
+// checkTakenOver checks that nothing was handled twice, although another operator
 // finished the work of the first one.
 func checkTakenOver(t *testing.T, c *gopftest.Cluster, diary *calls, want ...string) {
 	t.Helper()
@@ -63,7 +63,7 @@ func TestWorkThatAPeerFinishedInAPauseIsNotDoneAgain(t *testing.T) {
 	})
 }
 
-func TestWorkThatAnotherOperatorFinishedInAFreezeIsNotDoneAgain(t *testing.T) {
+func TestWorkThatAnotherOperatorFinishedDuringAFreezeIsNotRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		delayed := func(name string) *gopf.Operator {
@@ -84,7 +84,7 @@ func TestWorkThatAnotherOperatorFinishedInAFreezeIsNotDoneAgain(t *testing.T) {
 		c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "b"}})
 		time.Sleep(10 * time.Second)
 		stop()
-		c.Fault(gopftest.Requests("list", "kopfexamples"), gopftest.Hold(20*time.Second)) // alarms do not wait for it by luck
+		c.Fault(gopftest.Requests("list", "kopfexamples"), gopftest.Hold(20*time.Second)) // longer than the alarms
 		c.Fault(gopftest.Requests("watch", "kopfexamples"), gopftest.Hold(20*time.Second))
 		op.Resume()
 		time.Sleep(time.Hour)
@@ -92,7 +92,7 @@ func TestWorkThatAnotherOperatorFinishedInAFreezeIsNotDoneAgain(t *testing.T) {
 	})
 }
 
-func TestAnAlarmRightAfterAPauseWaitsForTheList(t *testing.T) {
+func TestAnAlarmAfterAPauseWaitsForTheList(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
@@ -106,7 +106,7 @@ func TestAnAlarmRightAfterAPauseWaitsForTheList(t *testing.T) {
 		c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "b"}})
 		c.Fault(gopftest.Requests("list", "kopfexamples"), gopftest.Hold(30*time.Second))
 		c.Fault(gopftest.Requests("watch", "kopfexamples"), gopftest.Hold(30*time.Second))
-		op.Resume() // the alarm comes in ten seconds, and the list in thirty
+		op.Resume() // the alarm fires in ten seconds, the list arrives in thirty
 		time.Sleep(time.Hour)
 		if got, want := diary.all(), []string{"create create a #0", "create create b #1"}; !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
@@ -114,7 +114,7 @@ func TestAnAlarmRightAfterAPauseWaitsForTheList(t *testing.T) {
 	})
 }
 
-func TestAHandlerThatRanThroughAPauseDoesNotOverwriteWhatAnotherOperatorRecorded(t *testing.T) {
+func TestAHandlerThatRanDuringAPauseKeepsTheRecordsOfAnotherOperator(t *testing.T) {
 	for name, handlers := range map[string][]string{"one handler": {"create"}, "several handlers": {"create", "another"}} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
@@ -152,7 +152,7 @@ func TestAHandlerThatRanThroughAPauseDoesNotOverwriteWhatAnotherOperatorRecorded
 				before := len(diary.all())
 				time.Sleep(time.Hour)
 				synctest.Wait()
-				// What the handler asked for is written, and is a change for update handlers.
+				// The changes of the handler are written, and are a change for update handlers.
 				if got, want := diary.all()[before:], []string{"one update, the spec has changed: false"}; !slices.Equal(got, want) {
 					t.Errorf("got %q, want %q", got, want)
 				}
@@ -160,7 +160,7 @@ func TestAHandlerThatRanThroughAPauseDoesNotOverwriteWhatAnotherOperatorRecorded
 				if b := annotations[annotated]; !strings.Contains(b, `"field":"b"`) || !strings.Contains(b, `"by":"one"`) {
 					t.Errorf("the last-handled configuration is %s", b)
 				}
-				if len(annotations) != 3 { // with the binding
+				if len(annotations) != 3 { // including the binding
 					t.Errorf("left over: %v", annotations)
 				}
 			})
@@ -168,7 +168,7 @@ func TestAHandlerThatRanThroughAPauseDoesNotOverwriteWhatAnotherOperatorRecorded
 	}
 }
 
-func TestAChangeByAUserInAPauseDoesNotUndoWhatAHandlerDid(t *testing.T) {
+func TestAUserChangeDuringAPauseDoesNotUndoTheHandler(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()

@@ -10,7 +10,7 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
-func TestAnAPIServerThatIsNotUpYetCanBeWaitedFor(t *testing.T) {
+func TestTheOperatorCanWaitForTheAPIServer(t *testing.T) {
 	for name, c := range map[string]struct {
 		down, wait time.Duration
 		want       bool
@@ -53,7 +53,7 @@ func TestAnAPIServerThatIsNotUpYetCanBeWaitedFor(t *testing.T) {
 	}
 }
 
-func TestWaitingForTheAPIServerEndsWithTheContext(t *testing.T) {
+func TestWaitingForTheAPIServerStopsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := gopftest.NewCluster(t, resource)
 		cluster.Fault(gopftest.Requests("", "").From(1), gopftest.Drop())

@@ -12,8 +12,8 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
-// processorTime returns the processor time that this process has used. Virtual
-// time does not count it, and other processes do not add to it.
+// processorTime returns the CPU time used by this process. Unlike real time, other
+// processes do not affect it, and virtual time does not hide it.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var used syscall.Rusage
@@ -23,7 +23,7 @@ func processorTime(t *testing.T) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-func TestWakesOfABusyObjectDoNotPileUp(t *testing.T) {
+func TestWakesOfABusyObjectAreMerged(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		op := gopf.New()
 		x := gopf.For[*Example](op, resource)
@@ -47,7 +47,7 @@ func TestWakesOfABusyObjectDoNotPileUp(t *testing.T) {
 			return max(least, 5*time.Millisecond) // less cannot be measured reliably
 		}
 		few, many := cost(2_000), cost(20_000)
-		for range 5 { // a busy machine disturbs the measurement
+		for range 5 { // other load on the machine disturbs the measurement
 			if many > 12*few {
 				few, many = max(few, cost(2_000)), min(many, cost(20_000))
 			}

@@ -1,10 +1,10 @@
-// Package formats_test holds every version of the framework to what earlier
-// versions left on objects: annotations, statuses and finalizers.
+// Package formats_test checks that every version of the framework reads the state that
+// earlier versions left on objects: annotations, statuses and finalizers.
 //
-// A situation is an operator and a point in the life of an object. The files in
-// testdata are dumps of the object at that point, one folder for each version
-// whose formats differ. A test restores a dump into an empty cluster, at the
-// moment of the dump, and starts the operator there as a new process would.
+// A situation is an operator and a point in the life of an object. The files in testdata are
+// dumps of the object at that point, in one folder for each version with different formats. A
+// test restores a dump into an empty cluster, at the time of the dump, and starts the
+// operator like a new process.
 package formats_test
 
 import (

@@ -8,7 +8,7 @@ import (
 	"gopf.dev/gopf"
 )
 
-// event is told that a handler of events is called.
+// event records the call of an event handler.
 func (o *oracle) event(p *process, e *gopf.Event[thing]) {
 	if p.isDead() {
 		return
@@ -22,7 +22,7 @@ func (o *oracle) event(p *process, e *gopf.Event[thing]) {
 	}
 	last, known := o.events[at][uid]
 	if version == 0 {
-		version = last.version // a deletion that was missed
+		version = last.version // a missed deletion
 	}
 	o.events[at][uid] = seen{max(version, last.version), e.Type, e.Object.GetName()}
 	o.mu.Unlock()
@@ -35,7 +35,7 @@ func (o *oracle) event(p *process, e *gopf.Event[thing]) {
 	}
 }
 
-// daemon is told that a daemon begins; leave is to be called at its end.
+// daemon records the start of a daemon. The daemon must call leave at its end.
 func (o *oracle) daemon(p *process, h handler, d *gopf.Daemon[thing]) (leave func()) {
 	name, at := d.Object.GetName(), daemonKey(p, string(d.Object.GetUID()))
 	if p.isDead() {
@@ -61,7 +61,7 @@ func (o *oracle) daemon(p *process, h handler, d *gopf.Daemon[thing]) (leave fun
 
 func daemonKey(p *process, uid string) string { return fmt.Sprint(p.n, " ", uid) }
 
-// flushed is told what a daemon has written; "" if it is not known whether it has.
+// flushed records a write of a daemon. "" means that the outcome is unknown.
 func (o *oracle) flushed(p *process, d *gopf.Daemon[thing], value string) {
 	if p.isDead() {
 		value = ""
@@ -73,7 +73,7 @@ func (o *oracle) flushed(p *process, d *gopf.Daemon[thing], value string) {
 	o.flushes[string(d.Object.GetUID())] = value
 }
 
-// tick is told that a timer is called.
+// tick records the call of a timer.
 func (o *oracle) tick(p *process, t *gopf.Tick[thing]) {
 	if p.isDead() {
 		return

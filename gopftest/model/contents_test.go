@@ -10,16 +10,15 @@ import (
 	"strings"
 )
 
-// content is what users put into an object: raw JSON values of fields of the
-// spec, labels and annotations.
+// content is the part of an object that users write: raw JSON values of spec fields, labels
+// and annotations.
 type content struct {
 	spec        map[string]string
 	labels      map[string]string
 	annotations map[string]string
 }
 
-// pools are the values that users choose from. They are few, so that changes are
-// often taken back.
+// pools are the values that users choose from. They are few, so changes are often reverted.
 var pools = map[string][]string{
 	"a":   {`"x0"`, `"x1"`, `"x2"`},
 	"b":   {`"y0"`, `"y1"`, ``, `""`},
@@ -31,8 +30,8 @@ var pools = map[string][]string{
 
 var fields = []string{"a", "b", "big", "odd"}
 
-// chosen are the fields that users of one world write: always the plain ones, and
-// rarely those with contents that are hard to keep.
+// chosen returns the fields that the users of one world write: always the plain ones, and
+// rarely those with contents that are hard to store.
 func chosen(r *rand.Rand) []string {
 	some := []string{"a", "b"}
 	for _, f := range fields[2:] {
@@ -56,7 +55,7 @@ func randomContent(r *rand.Rand, fields []string) content {
 	return c
 }
 
-// changed is another content, with one or two differences in the spec.
+// changed returns another content, with one or two differences in the spec.
 func (c content) changed(r *rand.Rand, fields []string) content {
 	n := c.clone()
 	for range 1 + r.IntN(2) {
@@ -69,7 +68,7 @@ func (c content) changed(r *rand.Rand, fields []string) content {
 	return n
 }
 
-// relabeled is another content, with a difference in the metadata.
+// relabeled returns another content, with a difference in the metadata.
 func (c content) relabeled(r *rand.Rand) content {
 	n := c.clone()
 	if r.IntN(4) == 0 {
@@ -84,7 +83,7 @@ func (c content) clone() content {
 	return content{spec: maps.Clone(c.spec), labels: maps.Clone(c.labels), annotations: maps.Clone(c.annotations)}
 }
 
-// patch is a merge patch that makes an object have the content.
+// patch returns a merge patch that gives an object this content.
 func (c content) patch() map[string]any {
 	spec := map[string]any{}
 	for _, f := range fields {
@@ -117,14 +116,14 @@ func (c content) String() string {
 	return strings.Join(parts, " ")
 }
 
-// Names of what the operator's handlers write. Users never write these.
+// Keys written by the operator's handlers. Users never write these.
 const (
 	ownPrefix  = "op-"
 	ownSpec    = "made"
 	storageKey = "kopf.zalando.org/"
 )
 
-// userState is the part of an object that users write, as JSON.
+// userState returns the part of an object that users write, as JSON.
 func userState(obj map[string]any) string {
 	metadata, _ := obj["metadata"].(map[string]any)
 	spec, _ := obj["spec"].(map[string]any)
@@ -156,7 +155,7 @@ func asMap(v any) map[string]any {
 	return m
 }
 
-// digest is a short text that depends on the whole of another.
+// digest returns a short hash of a text.
 func digest(text string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(text))

@@ -9,19 +9,19 @@ import (
 	"gopf.dev/gopf"
 )
 
-// declaration is everything that is said about one operator before it runs.
+// declaration is the complete declaration of one operator.
 type declaration struct {
 	handlers    []handler
 	lifecycle   string
 	storage     string
 	workerLimit int
 	maxWorkers  int
-	statusSub   bool // the kind has the status subresource
-	scanning    bool // the operator looks for resources all the time
+	statusSub   bool // the kind has a status subresource
+	scanning    bool // the operator discovers resources continuously
 }
 
-// handler is one declared handler. Its behavior depends on nothing but this, the
-// object, and the number of attempts.
+// handler is one declared handler. Its behavior depends only on this declaration, the object,
+// and the number of attempts.
 type handler struct {
 	id       string
 	kind     string // change, field, event, daemon, timer, index
@@ -30,21 +30,21 @@ type handler struct {
 	filter   filter
 	optional bool
 	formerly string
-	added    bool          // it was not there in the version before
+	added    bool          // it did not exist in the version before
 	fails    int           // attempts that fail before the last one
 	how      string        // how they fail: retry, wait, error, permanent
-	retries  int           // the limit of attempts; 0 is none
+	retries  int           // maximum number of attempts; 0 means no limit
 	delay    time.Duration // between attempts; the interval of a timer
-	work     time.Duration // how long a call takes
+	work     time.Duration // duration of a call
 	result   bool
 	patch    string // where it writes: status, label, annotation, spec, edit, twice, or nowhere
 	subs     []handler
 	parallel int
 }
 
-// filter narrows a handler to some objects.
+// filter restricts a handler to some objects.
 type filter struct {
-	by    string // label, field, when; "" for all objects
+	by    string // label, field, when; empty means all objects
 	value string
 }
 
@@ -153,7 +153,7 @@ func randomBackground(r *rand.Rand, kind string) handler {
 	return h
 }
 
-// matches reports whether the handler is for objects like this one.
+// matches reports whether the handler matches the object.
 func (f filter) matches(obj map[string]any) bool {
 	metadata, spec := asMap(obj["metadata"]), asMap(obj["spec"])
 	switch f.by {

@@ -10,7 +10,7 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
-// randomPlan is what happens in a world, in episodes. After each, the world comes
+// randomPlan returns the actions in a world, in episodes. After each episode, the world comes
 // to rest.
 func randomPlan(r *rand.Rand, th theme, u *users) [][]action {
 	names := u.names
@@ -48,7 +48,7 @@ func randomPlan(r *rand.Rand, th theme, u *users) [][]action {
 	return plan
 }
 
-// randomTrouble is something that makes the operator's life harder.
+// randomTrouble returns a fault for the operator.
 func randomTrouble(r *rand.Rand, th theme, u *users) action {
 	switch weighted(r, th.kinds) {
 	case 0:
@@ -82,7 +82,7 @@ func randomTrouble(r *rand.Rand, th theme, u *users) action {
 	return randomRequestFault(r)
 }
 
-// randomEnd ends the process: at once, at one of its next writes, or gracefully.
+// randomEnd ends the process: immediately, at one of its next writes, or gracefully.
 func randomEnd(r *rand.Rand, u *users) action {
 	slot := r.IntN(u.slots)
 	down := pick(r, []time.Duration{0, 0, time.Second, 30 * time.Second, 2 * time.Minute})
@@ -102,7 +102,7 @@ func randomEnd(r *rand.Rand, u *users) action {
 	}
 }
 
-// randomPartition separates one process from the cluster for some time.
+// randomPartition disconnects one process from the cluster for some time.
 func randomPartition(r *rand.Rand, u *users) action {
 	slot := r.IntN(u.slots)
 	d := pick(r, []time.Duration{time.Second, 45 * time.Second, 3 * time.Minute})

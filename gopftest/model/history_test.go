@@ -10,7 +10,7 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
-// history is what has happened, to be printed when something is wrong.
+// history records all actions, to print them if a check fails.
 type history struct {
 	cluster *gopftest.Cluster
 	began   time.Time
@@ -32,7 +32,7 @@ func (h *history) add(format string, args ...any) {
 	h.lines = append(h.lines, line{time.Now(), fmt.Sprintf(format, args...)})
 }
 
-// String lists everything in its order, the requests included.
+// String lists everything in order, including the requests.
 func (h *history) String() string {
 	h.mu.Lock()
 	lines := slices.Clone(h.lines)
@@ -50,7 +50,7 @@ func (h *history) String() string {
 	return b.String()
 }
 
-// describe is a request in the history; "" if it is of no interest.
+// describe returns a line for a request. "" means that it is irrelevant.
 func describe(r gopftest.Request) string {
 	who := "user"
 	if p := r.Header.Get(processHeader); p != "" {

@@ -1,10 +1,10 @@
-// Package model_test runs random operators with random users and faults on the
-// cluster in memory, in virtual time, and checks what must be true of all of them.
+// Package model_test runs random operators with random users and faults on the in-memory
+// cluster, in virtual time, and checks invariants that hold for all of them.
 //
-// Everything derives from a seed. A seed that fails prints its declarations and
-// its history. GOPF_MODEL_SEED=7 runs one seed only, GOPF_MODEL_SEEDS=1000 runs
-// more seeds than by default, GOPF_MODEL_FROM=300 begins with another one, and
-// GOPF_MODEL_LOG=1 adds the log of the operators.
+// Everything derives from a seed. A failing seed prints its declarations and its history.
+// GOPF_MODEL_SEED=7 runs only one seed, GOPF_MODEL_SEEDS=1000 runs more seeds than by
+// default, GOPF_MODEL_FROM=300 starts with another seed, and GOPF_MODEL_LOG=1 adds the log of
+// the operators.
 package model_test
 
 import (
@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// seeds is how many seeds all tests of this package have together by default.
+// seeds is the default number of seeds of all tests in this package together.
 const seeds = 300
 
 // forSeeds runs a test with its share of the seeds, in percent.
@@ -52,8 +52,8 @@ func number(t *testing.T, variable string, fallback int) int {
 	return n
 }
 
-// TestNothingIsLostOrRepeated runs one operator, which is killed, stopped and
-// paused at random.
+// TestNothingIsLostOrRepeated runs one operator, which is killed, stopped and paused at
+// random.
 func TestNothingIsLostOrRepeated(t *testing.T) {
 	forSeeds(t, 60, func(t *testing.T, r *rand.Rand) *world {
 		th := pick(r, themes)
@@ -70,7 +70,7 @@ func TestNothingIsLostOrRepeated(t *testing.T) {
 	})
 }
 
-// finish checks what takes long: idle hours, and a restart.
+// finish makes the checks that take long: idle hours, and a restart.
 func (w *world) finish() {
 	if w.isEnding() {
 		w.end()

@@ -13,8 +13,8 @@ import (
 
 const definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things." + group
 
-// TestKindsAndNamespacesComeAndGo lets the definition of the kind and namespaces
-// be deleted and created again, while users go on.
+// TestKindsAndNamespacesComeAndGo deletes and recreates the definition of the kind and
+// namespaces, while users continue.
 func TestKindsAndNamespacesComeAndGo(t *testing.T) {
 	forSeeds(t, 15, func(t *testing.T, r *rand.Rand) *world {
 		th := pick(r, themes)
@@ -41,7 +41,7 @@ func TestKindsAndNamespacesComeAndGo(t *testing.T) {
 	})
 }
 
-// randomMove deletes or creates what objects live in.
+// randomMove deletes or creates a kind or a namespace.
 func randomMove(r *rand.Rand) action {
 	name := fmt.Sprint("app-", r.IntN(2))
 	a := pick(r, []action{
@@ -54,7 +54,7 @@ func randomMove(r *rand.Rand) action {
 	return a
 }
 
-// isDefined reports whether the kind exists, be it on its way out.
+// isDefined reports whether the kind exists, even if it is being deleted.
 func (w *world) isDefined() bool {
 	_, there := w.cluster.Lookup(w.t, "customresourcedefinitions", "", "things."+group)
 	return there
@@ -88,7 +88,7 @@ func (w *world) leave(namespace string) {
 	w.request(http.MethodDelete, "/api/v1/namespaces/"+namespace, nil)
 }
 
-// doom tells the oracle that the objects of a namespace, or all, are deleted.
+// doom tells the oracle that the objects of a namespace, or all objects, are deleted.
 func (w *world) doom(namespace string) {
 	if !w.isDefined() {
 		return
@@ -101,7 +101,7 @@ func (w *world) doom(namespace string) {
 	}
 }
 
-// restore waits until what was deleted is gone, and creates it again.
+// restore waits until the deletion is complete, and creates the kind or namespace again.
 func (w *world) restore() {
 	if crd, there := w.cluster.Lookup(w.t, "customresourcedefinitions", "", "things."+group); there && crd.GetDeletionTimestamp() != nil {
 		w.oracle.wrong("the definition is still there; its objects are %v", w.cluster.List(w.t, resource, ""))

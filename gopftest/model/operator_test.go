@@ -22,7 +22,7 @@ type (
 	change = gopf.Change[thing]
 )
 
-// declare makes the operator of a process.
+// declare declares the operator of a process.
 func (d declaration) declare(p *process) *gopf.Operator {
 	op := gopf.New()
 	s := &op.Settings
@@ -77,7 +77,7 @@ func (h handler) declare(p *process, x *gopf.Resource[thing]) {
 	}
 }
 
-// storedID is the id under which records and results are stored.
+// storedID returns the id under which records and results are stored.
 func (h handler) storedID(parent string) string {
 	switch {
 	case parent != "":
@@ -102,7 +102,7 @@ func (h handler) options() []gopf.ChangeOption {
 	return opts
 }
 
-// changeFunc does what the handler is to do, and tells the oracle.
+// changeFunc returns a change handler that acts as declared, and reports to the oracle.
 func (h handler) changeFunc(p *process, id string, top bool) gopf.ChangeFunc[thing] {
 	return func(ctx context.Context, c *change) error {
 		call := p.oracle.begin(p, h, id, top, c)
@@ -168,7 +168,7 @@ func (h handler) mergeOptions(p *process) []gopf.MergeOption {
 	return nil
 }
 
-// ask asks for the handler's patch: a value that depends on what users wrote.
+// ask adds the handler's change to the patch: a value that depends on the users' state.
 func (h handler) ask(p *process, id string, c *change, call *call) {
 	key, value := ownKey(id), digest(call.state)
 	switch h.patch {
@@ -192,7 +192,7 @@ func (h handler) ask(p *process, id string, c *change, call *call) {
 	p.oracle.asks(call, map[string]string{"twice": "status", "edit": "annotation"}[h.patch], value)
 }
 
-// ownKey returns the last part of the path that a handler writes to. A renamed handler
+// ownKey returns the last key of the path that a handler writes. A renamed handler
 // writes to the same path as before: otherwise its first call after a restart would
 // change the object, and so cause an update.
 func ownKey(id string) string { return strings.NewReplacer("/", "-", ".", "-", "-new", "").Replace(id) }
@@ -238,7 +238,7 @@ func (h handler) timer(p *process, x *gopf.Resource[thing]) {
 	}, opts...)
 }
 
-// sleep reports whether the time is over before the context is.
+// sleep waits for d. It returns false if the context is done first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d == 0 {
 		return ctx.Err() == nil

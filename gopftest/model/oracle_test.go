@@ -11,8 +11,8 @@ import (
 	"gopf.dev/gopf"
 )
 
-// oracle knows what must be true of an operator. It is told what users write and
-// which handlers are called.
+// oracle checks the invariants of an operator. It receives the writes of users and the calls
+// of handlers.
 type oracle struct {
 	history     *history
 	declaration declaration
@@ -55,13 +55,13 @@ type seen struct {
 	name    string
 }
 
-// call is one call of a handler of changes.
+// call is one call of a change handler.
 type call struct {
 	number  int
 	process *process
 	handler handler
 	id      string
-	top     bool // no sub-handler
+	top     bool // not a sub-handler
 	uid     string
 	name    string
 	version int64
@@ -84,7 +84,7 @@ func newOracle(h *history, d declaration) *oracle {
 	}
 }
 
-// wrong notes that something is not as it must be.
+// wrong records a violated invariant.
 func (o *oracle) wrong(format string, args ...any) {
 	text := cutText(fmt.Sprintf(format, args...), 300)
 	o.mu.Lock()
@@ -95,9 +95,8 @@ func (o *oracle) wrong(format string, args ...any) {
 	o.history.add("!! %s", text)
 }
 
-// wasKilled is called when a process has ended without saving anything more. Calls
-// whose outcomes it had not saved count as never made: no other process can know of
-// them.
+// wasKilled records that a process ended without saving anything more. Calls with unsaved
+// outcomes count as never made, because no process can know of them.
 func (o *oracle) wasKilled(p *process) {
 	if o.declaration.storage == "elsewhere" {
 		return // saved before the object is written
@@ -129,11 +128,11 @@ func (o *oracle) strayed(uid, key string) {
 type lostCall struct {
 	*call
 	uid     string
-	unsaved int // the entry in oracle.unsaved before
+	unsaved int // the previous entry in oracle.unsaved
 }
 
-// wroteLate is called when a write of a killed process reached the server all the
-// same: it was on its way. The calls whose outcomes it saved were made.
+// wroteLate records that a write of a killed process still reached the server, because it
+// was in flight. The calls whose outcomes it saved were made.
 func (o *oracle) wroteLate(p *process, name string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -148,14 +147,13 @@ func (o *oracle) wroteLate(p *process, name string) {
 	})
 }
 
-// mostCalls is how many calls of handlers there may be in one world. Plans need
-// far less.
+// mostCalls limits the handler calls in one world. Plans need far fewer.
 const mostCalls = 1000
 
-// mostWrites is how many writes the operator may try in one world.
+// mostWrites limits the writes of the operator in one world.
 const mostWrites = 3000
 
-// written is told that the operator is about to write.
+// written records that the operator is about to write.
 func (o *oracle) written() {
 	o.mu.Lock()
 	o.writes++
@@ -168,7 +166,7 @@ func (o *oracle) written() {
 	}
 }
 
-// begin is told that a handler is called.
+// begin records the start of a handler call.
 func (o *oracle) begin(p *process, h handler, id string, top bool, c *change) *call {
 	version, _ := strconv.ParseInt(c.Object.GetResourceVersion(), 10, 64)
 	k := &call{
@@ -218,14 +216,14 @@ func (o *oracle) begin(p *process, h handler, id string, top bool, c *change) *c
 	return k
 }
 
-// activity is a number that grows with each call and each end of one.
+// activity returns a number that grows with each start and end of a call.
 func (o *oracle) activity() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return 2*o.called - len(o.running)
 }
 
-// end is told that a call is over.
+// end records the end of a handler call.
 func (o *oracle) end(k *call, final bool, err error) {
 	o.mu.Lock()
 	delete(o.running, k)
@@ -253,7 +251,7 @@ func (o *oracle) end(k *call, final bool, err error) {
 	}
 }
 
-// asks is told what a handler writes; "" if it is not known whether it does.
+// asks records the change of a handler. "" means that it is unknown whether it is written.
 func (o *oracle) asks(k *call, where, value string) {
 	if where == "" {
 		where = k.handler.patch
@@ -263,7 +261,7 @@ func (o *oracle) asks(k *call, where, value string) {
 	k.asked[where] = value
 }
 
-// result is what a handler stores in the status.
+// result records the result that a handler stores in the status.
 func (o *oracle) result(k *call) []any {
 	return []any{digest(k.state), asMap(k.object["spec"])["big"]}
 }

@@ -11,7 +11,7 @@ import (
 	"gopf.dev/gopf"
 )
 
-// settled checks what must be true of all objects when nothing happens any more.
+// settled checks the invariants of all objects at rest.
 func (o *oracle) settled(w *world) {
 	objects := map[string]*unstructured.Unstructured{}
 	for _, obj := range w.cluster.List(w.t, resource, "") {
@@ -64,7 +64,7 @@ func (o *oracle) everyHandlerSawTheLastState(obj *unstructured.Unstructured) {
 	}
 }
 
-// former is the stored id that a handler had before, if it was renamed.
+// former returns the stored id of a handler before it was renamed.
 func (h handler) former(id string) string {
 	if h.formerly == "" {
 		return ""
@@ -78,7 +78,7 @@ type declared struct {
 	sub bool
 }
 
-// all are the handlers of changes by their stored ids, sub-handlers included.
+// all returns the change handlers by their stored ids, including sub-handlers.
 func (d declaration) all() map[string]declared {
 	found := map[string]declared{}
 	var add func(h handler, parent string)
@@ -151,7 +151,7 @@ func (o *oracle) everythingIsWritten(obj *unstructured.Unstructured) {
 	}
 }
 
-// own is what a handler has written somewhere on an object.
+// own returns the value that a handler has written to an object.
 func own(obj *unstructured.Unstructured, where, key string) any {
 	switch where {
 	case "status":
@@ -164,11 +164,10 @@ func own(obj *unstructured.Unstructured, where, key string) any {
 	return asMap(asMap(obj.Object["spec"])[ownSpec])[key]
 }
 
-// nothingIsLeftOver checks that only the base, and a finalizer that is needed,
-// are left on an object.
+// nothingIsLeftOver checks that only the base and a needed finalizer are left on an object.
 //
-// Records of a handling stay, as in Kopf, while the object matches no handler any
-// more: the handling goes on when it matches again.
+// As in Kopf, records of a handling stay while the object matches no handler. The handling
+// continues when it matches again.
 func (o *oracle) nothingIsLeftOver(w *world, obj *unstructured.Unstructured) {
 	defer o.finalizersAreRight(obj)
 	if !o.isHandled(obj) {
@@ -194,7 +193,7 @@ func (o *oracle) nothingIsLeftOver(w *world, obj *unstructured.Unstructured) {
 	}
 }
 
-// isHandled reports whether some handler of changes is for the object as it is.
+// isHandled reports whether a change handler matches the object.
 func (o *oracle) isHandled(obj *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(o.declaration.handlers, func(h handler) bool {
 		_, there := asMap(obj.Object["spec"])[h.field]
@@ -202,8 +201,8 @@ func (o *oracle) isHandled(obj *unstructured.Unstructured) bool {
 	})
 }
 
-// finalizersAreRight checks that an object has the finalizer if, and only if, some
-// handler needs it.
+// finalizersAreRight checks that an object has the finalizer if and only if a handler needs
+// it.
 func (o *oracle) finalizersAreRight(obj *unstructured.Unstructured) {
 	needed := slices.ContainsFunc(o.declaration.handlers, func(h handler) bool {
 		mandatory := h.on&gopf.Delete != 0 || h.kind == "daemon" || h.kind == "timer"
@@ -214,7 +213,7 @@ func (o *oracle) finalizersAreRight(obj *unstructured.Unstructured) {
 	}
 }
 
-// deletionsAreHandled checks an object that is gone.
+// deletionsAreHandled checks an object that is deleted.
 func (o *oracle) deletionsAreHandled(uid string) {
 	states := o.states[uid]
 	first := slices.IndexFunc(states, func(s state) bool { return s.deleting })
@@ -238,5 +237,5 @@ func (o *oracle) deletionsAreHandled(uid string) {
 	}
 }
 
-// annotationName is the end of the name of the annotation with a record.
+// annotationName returns the end of the annotation name of a record.
 func annotationName(id string) string { return strings.ReplaceAll(id, "/", ".") }

@@ -51,7 +51,7 @@ func newWorld(t *testing.T, d declaration, e environment) *world {
 	return w
 }
 
-// abort kills all processes: there is no end otherwise.
+// abort kills all processes, because otherwise the world would not end.
 func (w *world) abort() {
 	w.mu.Lock()
 	w.ending = true
@@ -71,8 +71,7 @@ func (w *world) logger(p *process) *slog.Logger {
 	return slog.New(logs.New(w.t.Output(), logs.Options{Format: logs.Full, Level: slog.LevelDebug, Prefix: true})).With("process", p.n)
 }
 
-// supervise keeps a number of replicas running until the world ends, as
-// Kubernetes does.
+// supervise keeps the replicas running until the world ends, as Kubernetes does.
 func (w *world) supervise(replicas int) {
 	w.election = replicas > 1
 	w.slots, w.versions = make([]*process, replicas), make([]int, replicas)
@@ -96,7 +95,7 @@ func (w *world) supervise(replicas int) {
 	}
 }
 
-// version is the declaration that a replica is started with.
+// version returns the declaration with which a replica is started.
 func (w *world) version(slot int) declaration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,7 +105,7 @@ func (w *world) version(slot int) declaration {
 	return w.declaration
 }
 
-// current is the process of a replica that runs, or the last one that did.
+// current returns the running process of a replica, or its last one.
 func (w *world) current(slot int) *process {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -131,8 +130,8 @@ func (w *world) end() {
 	w.running.Wait()
 }
 
-// fault adds a fault. Behind it, writes are counted that the server has made, so
-// that a lost response is not taken for a lost write.
+// fault adds a fault. Behind it, executed writes are counted, so a lost response is not
+// mistaken for a lost write.
 func (w *world) fault(m gopftest.Match, effects ...gopftest.Effect) {
 	f := w.cluster.Fault(m, append(effects, gopftest.After(w.served))...)
 	w.mu.Lock()
@@ -168,14 +167,13 @@ func (w *world) calm() {
 	w.history.add("-- calm")
 }
 
-// quiet lets all that is due soon happen.
+// quiet waits until everything that is due soon has happened.
 func quiet(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// rest waits until no handler has been called for longer than the longest delay
-// after an error.
+// rest waits until no handler was called for longer than the longest delay after an error.
 func (w *world) rest() {
 	for range 20 {
 		before := w.oracle.activity()
@@ -186,7 +184,7 @@ func (w *world) rest() {
 	}
 }
 
-// perform does what was planned, and checks the outcome of each episode.
+// perform executes the plan, and checks the outcome of each episode.
 func (w *world) perform(plan [][]action) {
 	for _, episode := range plan {
 		for _, a := range episode {

@@ -11,18 +11,19 @@ import (
 	"time"
 )
 
-// binaryVariable names an environment variable with the path of a control plane
+// binaryVariable is the environment variable with the path of an executable control plane
 // that was built elsewhere.
 const binaryVariable = "GOPF_DEVCLUSTER"
 
-// Build returns the path of the control plane's executable and makes it if needed.
+// Build returns the path of the control plane's executable, and builds it if needed.
 //
-// It is built once, from source, into the user's cache folder; that takes minutes,
-// and lines on progress (which may be nil) say so. The cache is keyed by everything
-// that goes into it. Callers in any number of processes share one build: the first
-// builds, the others wait. Executables that nobody used for a month are removed.
+// It is built once, from source, into the user's cache folder. This takes minutes; progress
+// (which may be nil) receives lines about it. The cache key depends on all inputs of the
+// build. Any number of processes share one build: the first one builds, the others wait.
+// Executables that were not used for a month are removed.
 //
-// The environment variable GOPF_DEVCLUSTER names an executable to use instead.
+// If the environment variable GOPF_DEVCLUSTER is set, it is the path of an executable to
+// use instead.
 func Build(ctx context.Context, progress io.Writer) (path string, err error) {
 	if path := os.Getenv(binaryVariable); path != "" {
 		return given(path)
@@ -48,7 +49,7 @@ func Build(ctx context.Context, progress io.Writer) (path string, err error) {
 	}
 	path, err = cached(ctx, filepath.Join(cache, key), progress, func(ctx context.Context, path string) error {
 		fmt.Fprintf(progress, "Building the Kubernetes %s control plane. This happens once, takes about 8 minutes on 2 cores "+
-			"and is kept in %s; then it goes on.\n", src.version, cache)
+			"and is cached in %s.\n", src.version, cache)
 		return compile(ctx, src, tools, path, progress)
 	})
 	if err != nil {
@@ -58,7 +59,7 @@ func Build(ctx context.Context, progress io.Writer) (path string, err error) {
 	return path, nil
 }
 
-// given checks the executable that the environment names.
+// given checks the executable in the environment variable.
 func given(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -74,15 +75,15 @@ func given(path string) (string, error) {
 	return path, nil
 }
 
-// cached returns the executable in dir and has it made if it is not there. Of
-// several callers, in this process and others, one makes it and the rest wait.
+// cached returns the executable in dir, and builds it if it does not exist. Of several
+// callers, in this process and others, one builds it and the others wait.
 func cached(ctx context.Context, dir string, progress io.Writer, build func(ctx context.Context, path string) error) (string, error) {
 	path := filepath.Join(dir, "devcluster"+executableSuffix)
 	if used(path) {
 		return path, nil
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", fmt.Errorf("make the cache folder: %w", err)
+		return "", fmt.Errorf("create the cache folder: %w", err)
 	}
 	unlock, err := lock(ctx, filepath.Join(dir, "lock"), func() {
 		fmt.Fprintln(progress, "Another process is building the Kubernetes control plane; waiting for it.")
@@ -102,20 +103,20 @@ func cached(ctx context.Context, dir string, progress io.Writer, build func(ctx 
 	return path, os.Rename(unfinished, path)
 }
 
-// used tells whether the executable is there, and marks it as used now.
+// used reports whether the executable exists, and marks it as used now.
 func used(path string) bool {
 	if _, err := os.Stat(path); err != nil {
 		return false
 	}
-	_ = os.Chtimes(path, time.Time{}, time.Now()) // only prune needs it
+	_ = os.Chtimes(path, time.Time{}, time.Now()) // only prune needs the time
 	return true
 }
 
-// lockPause is the time between two tries to get the lock that another process has.
+// lockPause is the time between two attempts to take a lock that another process has.
 const lockPause = 200 * time.Millisecond
 
-// lock takes the lock file at path, and waits while somebody else has it, who need
-// not release it: the lock ends with its process. It calls waiting if it has to.
+// lock takes the lock file at path. While another process has the lock, it waits, after
+// calling waiting once. The lock of a process ends with that process.
 func lock(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
 	for first := true; ; first = false {
 		unlock, err := tryLock(path)

@@ -23,7 +23,7 @@ func TestParallelCallersShareOneBuild(t *testing.T) {
 		close(building)
 		for range others {
 			if line := <-waiting; !strings.Contains(line, "Another process is building") {
-				t.Errorf("a waiting caller said %q", line)
+				t.Errorf("a waiting caller printed %q", line)
 			}
 		}
 		return os.WriteFile(path, []byte("x"), 0o700)
@@ -46,7 +46,7 @@ func TestParallelCallersShareOneBuild(t *testing.T) {
 	}
 }
 
-// saying passes on what is written.
+// saying passes all writes to a function.
 type saying chan string
 
 func (s saying) Write(p []byte) (int, error) {
@@ -54,7 +54,7 @@ func (s saying) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestFailedBuildLeavesNothingAndIsTriedAgain(t *testing.T) {
+func TestAFailedBuildLeavesNoFilesAndIsRetried(t *testing.T) {
 	dir, broken := t.TempDir(), errors.New("broken")
 	_, err := cached(t.Context(), dir, io.Discard, func(_ context.Context, path string) error {
 		return errors.Join(os.WriteFile(path, []byte("half"), 0o700), broken)
@@ -72,7 +72,7 @@ func TestFailedBuildLeavesNothingAndIsTriedAgain(t *testing.T) {
 		t.Errorf("got %q, %v", text, err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*.unfinished")); left != nil {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("leftover files: %v", left)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestCacheFolderWithoutHome(t *testing.T) {
 	}
 }
 
-func TestBuildOutputIsDigested(t *testing.T) {
+func TestBuildOutputIsParsed(t *testing.T) {
 	var out buildOutput
 	out.problems.limit = 100
 	for _, part := range []string{"go: downloading k8s.io/api v0.37.1\n", "k8s.io/a", "pi/core/v1\nk8s.io/api/apps/v1\n", "# k8s.io/x\nx.go:1: bro", "ken"} {

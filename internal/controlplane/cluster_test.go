@@ -16,14 +16,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// cluster is a client made from nothing but a kubeconfig, which it thereby tests:
-// the server's certificate must be verified by the authority in the file.
+// cluster is a client made only from a kubeconfig, which it thereby tests: the CA in the
+// file must verify the certificate of the server.
 type cluster struct {
 	t      *testing.T
 	server string
 	ca     *x509.CertPool
 	http   *http.Client
-	token  string // instead of the certificate, if not empty
+	token  string // used instead of the certificate if not empty
 }
 
 func connect(t *testing.T, kubeconfig string) *cluster {
@@ -61,7 +61,7 @@ func connect(t *testing.T, kubeconfig string) *cluster {
 	return c
 }
 
-// as is the same cluster for the bearer of a token.
+// as returns a client of the same cluster with a bearer token.
 func (c *cluster) as(token string) *cluster {
 	return &cluster{t: c.t, server: c.server, ca: c.ca, token: token, http: client(c.t, &tls.Config{RootCAs: c.ca})}
 }
@@ -72,10 +72,10 @@ func client(t *testing.T, config *tls.Config) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// do sends a request and returns the status code and the object in the answer.
+// do sends a request, and returns the status code and the object in the response.
 func (c *cluster) do(method, path, body string) (int, map[string]any) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.t.Context()), 30*time.Second) // cleanups use it too
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.t.Context()), 30*time.Second) // cleanups also use it
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, c.server+path, strings.NewReader(body))
 	if err != nil {
@@ -101,7 +101,7 @@ func (c *cluster) do(method, path, body string) (int, map[string]any) {
 	return response.StatusCode, object
 }
 
-// create makes an object and returns it.
+// create creates an object and returns it.
 func (c *cluster) create(path, body string) map[string]any {
 	c.t.Helper()
 	code, object := c.do("POST", path, body)
@@ -111,7 +111,7 @@ func (c *cluster) create(path, body string) map[string]any {
 	return object
 }
 
-// await asks for an object until the condition holds for the answer.
+// await repeats a GET request until the condition holds for the response.
 func (c *cluster) await(path string, holds func(code int, object map[string]any) bool) {
 	c.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
@@ -127,7 +127,7 @@ func (c *cluster) await(path string, holds func(code int, object map[string]any)
 
 func gone(code int, _ map[string]any) bool { return code == http.StatusNotFound }
 
-// lookup is the string at the path of an object, "" if there is none.
+// lookup returns the string at the path of an object, or "".
 func lookup(object any, path ...string) string {
 	for _, name := range path {
 		fields, _ := object.(map[string]any)

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// progressPause is the time between two lines about a build that is under way.
+// progressPause is the time between two lines about a running build.
 const progressPause = 30 * time.Second
 
-// toolchain is what compiles: its version, and the platform it runs on, for which
-// the control plane is built even if the environment asks for cross-compilation.
+// toolchain is the Go toolchain: its version, and its host platform. The control plane is
+// built for the host even if the environment sets another target platform.
 type toolchain struct {
 	Version string `json:"GOVERSION"`
 	OS      string `json:"GOHOSTOS"`
@@ -32,18 +32,18 @@ func findToolchain(ctx context.Context, dir string) (toolchain, error) {
 	}
 	var t toolchain
 	if err := json.Unmarshal(out, &t); err != nil {
-		return toolchain{}, fmt.Errorf("read the answer of go env: %w", err)
+		return toolchain{}, fmt.Errorf("decode the output of go env: %w", err)
 	}
 	return t, nil
 }
 
-// goTool runs the go command in dir and returns what it prints, also when it fails.
-// Flags and workspaces that the environment sets for other builds do not apply.
+// goTool runs the go command in dir and returns its output, even on error. It ignores flags
+// and workspaces that the environment sets for other builds.
 func goTool(ctx context.Context, dir string, env []string, args ...string) ([]byte, error) {
 	cmd := goCommand(ctx, dir, env, args...)
 	out, err := cmd.Output()
 	if errors.Is(err, exec.ErrNotFound) {
-		return nil, errors.New("the go command is not in PATH: install Go, or set " + binaryVariable + " to a built control plane")
+		return nil, errors.New("the go command is not in PATH; install Go, or set " + binaryVariable + " to a built control plane")
 	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
@@ -63,11 +63,11 @@ func goCommand(ctx context.Context, dir string, env []string, args ...string) *e
 	return cmd
 }
 
-// compile builds the sources into the file path and reports progress.
+// compile builds the sources into the file path, and reports progress.
 func compile(ctx context.Context, src source, t toolchain, path string, progress io.Writer) error {
 	cmd := goCommand(ctx, src.dir, []string{"GOOS=" + t.OS, "GOARCH=" + t.Arch},
 		"build", "-v", "-buildvcs=false", "-ldflags", src.linkerFlags(), "-o", path, ".")
-	// The go command passes an interrupt on to its compilers, unlike a kill.
+	// The go command forwards an interrupt to its compilers, but not a kill.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 5 * time.Second
 	output := &buildOutput{problems: tail{limit: 4 << 10}}
@@ -94,8 +94,8 @@ func compile(ctx context.Context, src source, t toolchain, path string, progress
 	}
 }
 
-// buildOutput digests what go build -v prints: a line for each package that it
-// compiles, "go: downloading …", and problems.
+// buildOutput parses the output of go build -v: one line per compiled package, "go:
+// downloading …", and problems.
 type buildOutput struct {
 	mu                   sync.Mutex
 	rest                 []byte
@@ -119,7 +119,7 @@ func (b *buildOutput) Write(p []byte) (int, error) {
 		case !strings.ContainsAny(text, " \t#"):
 			b.compiled++
 		default:
-			_, _ = b.problems.Write([]byte(text + "\n")) // never fails
+			_, _ = b.problems.Write([]byte(text + "\n")) // cannot fail
 		}
 	}
 }

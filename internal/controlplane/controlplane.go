@@ -1,8 +1,8 @@
-// Package controlplane builds, starts and stops a real Kubernetes control plane as
-// a child process, for tests and development.
+// Package controlplane builds, starts and stops a real Kubernetes control plane as a child
+// process, for tests and development.
 //
-// The process is the command devcluster, a module of its own in this repository,
-// so that nothing here depends on Kubernetes. See Build for how it comes to be.
+// The process is the command devcluster. It is a separate module in this repository, so
+// nothing here depends on Kubernetes. See Build for how it is built.
 package controlplane
 
 import (
@@ -20,49 +20,49 @@ import (
 	"time"
 )
 
-// stopLimit is how long the process may take to stop. It promises 5 s.
+// stopLimit is the time that the process has to stop. It should need at most 5 s.
 const stopLimit = 10 * time.Second
 
-// Options say what kind of control plane to start.
+// Options configure a control plane.
 type Options struct {
-	// Data is the folder that keeps objects, keys and port: stopping and starting on
-	// the same folder gives the same cluster with the same kubeconfig. Empty means a
-	// temporary one, removed at the end.
+	// Data is the folder with objects, keys and port. A control plane that is stopped and
+	// started with the same folder is the same cluster with the same kubeconfig. Empty
+	// means a temporary folder, which is removed at the end.
 	Data string
 
-	// Port to serve on, on 127.0.0.1. Zero means the one that Data keeps, else a free one.
+	// Port is the port on 127.0.0.1. 0 means the port stored in Data, or else a free one.
 	Port int
 
-	// LogFile gets the components' logs, from its beginning. Empty means
-	// devcluster.log in the data folder; a temporary folder's log survives failures only.
+	// LogFile receives the logs of the components; it is overwritten. Empty means
+	// devcluster.log in the data folder. The log in a temporary folder is kept only after
+	// a failure.
 	LogFile string
 
-	// Bench makes it fit for measurements: it waits for no disk, and keeps all
-	// versions of objects.
+	// Bench is for measurements: the control plane does not wait for the disk, and keeps
+	// all versions of objects.
 	Bench bool
 
-	// Progress gets a few lines in case the control plane must be built first.
-	// Nil means nobody is interested.
+	// Progress receives a few lines if the control plane must be built first. May be nil.
 	Progress io.Writer
 }
 
-// ControlPlane is a running control plane. It ends when Stop is called or when this
-// process ends, however violently.
+// ControlPlane is a running control plane. It ends when Stop is called, or when this
+// process ends in any way.
 type ControlPlane struct {
 	cmd   *exec.Cmd
-	pipe  io.Closer // the process ends when this is closed
+	pipe  io.Closer // closing it ends the process
 	ready report
-	temp  bool // the data folder is the process's own, to be removed after it
+	temp  bool // the data folder is temporary and must be removed
 
-	done   chan struct{} // closed when the process is gone
-	failed report        // what it said last, if it failed; to be read after done
-	exit   error         // how it exited; to be read after done
+	done   chan struct{} // closed when the process has exited
+	failed report        // its last line, if it failed; read it only after done is closed
+	exit   error         // its exit status; read it only after done is closed
 
 	stop    sync.Once
 	stopErr error
 }
 
-// report is a line that the process prints: it is ready, or it failed.
+// report is a line printed by the process: it is ready, or it failed.
 type report struct {
 	Ready      bool   `json:"ready"`
 	Kubeconfig string `json:"kubeconfig"`
@@ -73,9 +73,9 @@ type report struct {
 	Error      string `json:"error"`
 }
 
-// Start builds the control plane if that was not done before, starts it, and waits
-// until its API server and controllers are ready. The context bounds these steps,
-// not the life of the result.
+// Start builds the control plane if needed, starts it, and waits until its API server and
+// controllers are ready. The context limits these steps, but not the lifetime of the
+// control plane.
 func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	path, err := Build(ctx, o.Progress)
 	if err != nil {
@@ -102,7 +102,7 @@ func start(ctx context.Context, path string, o Options) (*ControlPlane, error) {
 		temp: o.Data == "",
 		done: make(chan struct{}),
 	}
-	// Until the process tells, and in case it crashes before.
+	// For the case that the process crashes before it reports the path.
 	switch {
 	case o.LogFile != "":
 		c.ready.Log = o.LogFile
@@ -137,7 +137,7 @@ func start(ctx context.Context, path string, o Options) (*ControlPlane, error) {
 	}
 }
 
-// follow reads what the process says until it is gone.
+// follow reads the output of the process until it exits.
 func (c *ControlPlane) follow(stdout io.Reader, ready chan<- report, stderr *tail) {
 	defer close(c.done)
 	lines := bufio.NewScanner(stdout)
@@ -145,7 +145,7 @@ func (c *ControlPlane) follow(stdout io.Reader, ready chan<- report, stderr *tai
 		var line report
 		switch err := json.Unmarshal(lines.Bytes(), &line); {
 		case err != nil:
-			c.failed.Error = "it said: " + lines.Text()
+			c.failed.Error = "unexpected output: " + lines.Text()
 		case line.Ready:
 			ready <- line
 		default:
@@ -158,34 +158,34 @@ func (c *ControlPlane) follow(stdout io.Reader, ready chan<- report, stderr *tai
 	}
 }
 
-// Kubeconfig is the path of the administrator's kubeconfig. The file contains all
+// Kubeconfig returns the path of the administrator's kubeconfig. The file contains all
 // keys, so it may be copied.
 func (c *ControlPlane) Kubeconfig() string { return c.ready.Kubeconfig }
 
-// Server is the URL of the API server.
+// Server returns the URL of the API server.
 func (c *ControlPlane) Server() string { return c.ready.Server }
 
-// Version of Kubernetes, like v1.37.1.
+// Version returns the version of Kubernetes, like v1.37.1.
 func (c *ControlPlane) Version() string { return c.ready.Version }
 
-// Log is the path of the components' log.
+// Log returns the path of the components' log.
 func (c *ControlPlane) Log() string { return c.ready.Log }
 
-// Etcd is the address of the database's socket, for clients that only this user
-// can be.
+// Etcd returns the address of the socket of etcd. Only this user can connect to it.
 func (c *ControlPlane) Etcd() string { return c.ready.Etcd }
 
-// PID is the number of the process.
+// PID returns the process id.
 func (c *ControlPlane) PID() int { return c.cmd.Process.Pid }
 
-// Done is closed when the process is gone: by itself, which Err explains, or by Stop.
+// Done returns a channel that is closed when the process has exited: after a failure, which
+// Err explains, or after Stop.
 func (c *ControlPlane) Done() <-chan struct{} { return c.done }
 
-// Err tells why the process ended, once Done is closed.
+// Err returns why the process exited. Call it only after Done is closed.
 func (c *ControlPlane) Err() error {
 	text, log := c.failed.Error, c.failed.Log
 	if text == "" {
-		text = "the process ended"
+		text = "the process exited"
 		if c.exit != nil {
 			text += " with " + c.exit.Error()
 		}
@@ -199,15 +199,15 @@ func (c *ControlPlane) Err() error {
 	return fmt.Errorf("%s; see %s", text, log)
 }
 
-// Stop ends the process and waits for it, at most 10 s; then it is killed. Calling
-// it again, or after the process ended by itself, is allowed.
+// Stop ends the process and waits for it. After 10 s, it kills the process. Stop may be
+// called again, and after the process has exited by itself.
 func (c *ControlPlane) Stop() error {
 	c.stop.Do(func() { c.stopErr = c.end() })
 	return c.stopErr
 }
 
 func (c *ControlPlane) end() error {
-	_ = c.pipe.Close() // it fails only if the process closed it before
+	_ = c.pipe.Close() // it fails only if the process has closed it
 	late := time.NewTimer(stopLimit)
 	defer late.Stop()
 	select {
@@ -215,10 +215,10 @@ func (c *ControlPlane) end() error {
 		return nil
 	case <-late.C:
 	}
-	_ = c.cmd.Process.Kill() // it fails only if the process is gone
+	_ = c.cmd.Process.Kill() // it fails only if the process has exited
 	<-c.done
 	if c.temp && c.ready.Kubeconfig != "" {
 		_ = os.RemoveAll(filepath.Dir(c.ready.Kubeconfig))
 	}
-	return fmt.Errorf("stop the control plane: it took longer than %v and was killed", stopLimit)
+	return fmt.Errorf("stop the control plane: it did not stop within %v and was killed", stopLimit)
 }

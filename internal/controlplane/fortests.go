@@ -6,13 +6,13 @@ import (
 	"os"
 )
 
-// KubeconfigVariable names an environment variable with the kubeconfig of a control
-// plane that is already running, for tests that share one.
+// KubeconfigVariable is the environment variable with the kubeconfig of a running control
+// plane that tests share.
 const KubeconfigVariable = "GOPF_TEST_KUBECONFIG"
 
-// ForTests returns the kubeconfig of a control plane for the tests of a package, to
-// be called in TestMain: the running one that GOPF_TEST_KUBECONFIG names, or else a
-// temporary one of its own. The caller calls stop at the end in both cases.
+// ForTests returns the kubeconfig of a control plane for the tests of a package. Call it in
+// TestMain. It uses the running control plane in GOPF_TEST_KUBECONFIG, or else starts a
+// temporary one. The caller must call stop at the end in both cases.
 func ForTests(progress io.Writer) (kubeconfig string, stop func(), err error) {
 	if kubeconfig := os.Getenv(KubeconfigVariable); kubeconfig != "" {
 		_, err := os.Stat(kubeconfig)

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// promised is within what time devcluster ends after SIGTERM. Tests do not judge
-// speed, but this one is a promise, because supervisors kill what takes longer.
+// promised is the maximum time that devcluster needs to stop after SIGTERM. Supervisors kill
+// processes that need longer.
 const promised = 5 * time.Second
 
 func TestDataFolderKeepsObjectsAndKubeconfig(t *testing.T) {
@@ -42,7 +42,7 @@ func TestDataFolderKeepsObjectsAndKubeconfig(t *testing.T) {
 	}
 }
 
-func TestSecondStartOnAFolderSaysItIsInUse(t *testing.T) {
+func TestASecondStartOnADataFolderIsAnError(t *testing.T) {
 	data := t.TempDir()
 	begin(t, Options{Data: data})
 	_, err := Start(t.Context(), Options{Data: data})
@@ -51,7 +51,7 @@ func TestSecondStartOnAFolderSaysItIsInUse(t *testing.T) {
 	}
 }
 
-func TestTakenPortIsNamed(t *testing.T) {
+func TestAnOccupiedPortIsNamed(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -69,11 +69,11 @@ func TestTakenPortIsNamed(t *testing.T) {
 	}
 	_, err = Start(t.Context(), Options{Data: data})
 	if err == nil || !strings.Contains(err.Error(), "which the kubeconfig in "+data+" names, is taken") {
-		t.Errorf("got %v, want that the kept port is taken", err)
+		t.Errorf("got %v, want that the stored port is taken", err)
 	}
 }
 
-func TestDiesWithAKilledParentAndLeavesNothing(t *testing.T) {
+func TestItExitsWithAKilledParentAndLeavesNoFiles(t *testing.T) {
 	if _, err := Build(t.Context(), os.Stderr); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestDiesWithAKilledParentAndLeavesNothing(t *testing.T) {
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = parent.Wait() // it was killed
+	_ = parent.Wait() // its error is that it was killed
 
 	for deadline := time.Now().Add(2 * promised); alive(c.PID); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -108,7 +108,7 @@ func TestDiesWithAKilledParentAndLeavesNothing(t *testing.T) {
 	noFiles(t, temp)
 }
 
-func TestTerminationIsPromptAndLeavesNothing(t *testing.T) {
+func TestTerminationIsQuickAndLeavesNoFiles(t *testing.T) {
 	temp := shortTemp(t)
 	t.Setenv("TMPDIR", temp)
 	c := begin(t, Options{})
@@ -127,7 +127,7 @@ func TestTerminationIsPromptAndLeavesNothing(t *testing.T) {
 	noFiles(t, temp)
 }
 
-func TestCrashIsTold(t *testing.T) {
+func TestACrashIsReported(t *testing.T) {
 	t.Setenv("TMPDIR", shortTemp(t))
 	c := begin(t, Options{})
 	if err := c.cmd.Process.Kill(); err != nil {
@@ -142,7 +142,7 @@ func TestCrashIsTold(t *testing.T) {
 	}
 }
 
-func TestFoldersOfKilledOnesAreRemovedByTheNext(t *testing.T) {
+func TestTheNextStartRemovesFoldersOfKilledProcesses(t *testing.T) {
 	temp := shortTemp(t)
 	t.Setenv("TMPDIR", temp)
 	stale := filepath.Join(temp, "gopf-devcluster-1")
@@ -178,7 +178,7 @@ func begin(t *testing.T, o Options) *ControlPlane {
 	return c
 }
 
-// watch opens a stream that does not end by itself and waits for its beginning.
+// watch opens a watch without an end, and waits until it is open.
 func watch(t *testing.T, c *cluster) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.server+"/api/v1/namespaces?watch=1", nil)
@@ -195,7 +195,7 @@ func watch(t *testing.T, c *cluster) {
 	}
 }
 
-// shortTemp makes a folder for temporary files whose path leaves room for sockets.
+// shortTemp creates a temporary folder whose path is short enough for sockets.
 func shortTemp(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "")
@@ -210,12 +210,12 @@ func noFiles(t *testing.T, dir string) {
 	t.Helper()
 	left, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v %v", left, err)
+		t.Errorf("leftover files: %v %v", left, err)
 	}
 }
 
-// alive tells whether the process runs. One that ended but whose end nobody took
-// note of, as happens to orphans in containers without an init, does not.
+// alive reports whether the process runs. A zombie, as orphans become in containers without
+// an init process, does not.
 func alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false

@@ -12,7 +12,7 @@ import (
 // parentVariable makes the test executable start a control plane and wait to be killed.
 const parentVariable = "GOPF_CONTROLPLANE_TEST_PARENT"
 
-// running is the control plane that tests share if they only look at what it serves.
+// running is the control plane that read-only tests share.
 var running struct {
 	once       sync.Once
 	kubeconfig string
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// shared is the kubeconfig of the shared control plane.
+// shared returns the kubeconfig of the shared control plane.
 func shared(t *testing.T) string {
 	t.Helper()
 	running.once.Do(func() { running.kubeconfig, running.stop, running.err = ForTests(os.Stderr) })
@@ -41,13 +41,13 @@ func shared(t *testing.T) string {
 	return running.kubeconfig
 }
 
-// child is what the parent tells about the control plane that it started.
+// child is the parent's report about the control plane that it started.
 type child struct {
 	PID        int
 	Kubeconfig string
 }
 
-// beParent is the life of a process that starts a control plane and is then killed.
+// beParent starts a control plane and waits to be killed.
 func beParent() {
 	c, err := Start(context.Background(), Options{})
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestVersionIsThatOfKubernetes(t *testing.T) {
+func TestTheVersionIsThatOfKubernetes(t *testing.T) {
 	c := connect(t, shared(t))
 	_, version := c.do("GET", "/version", "")
 	src, err := findSource(t.Context())
@@ -95,7 +95,7 @@ func TestDeploymentsAndJobsMakePods(t *testing.T) {
 	})
 }
 
-// namespace makes one for the test.
+// namespace creates a namespace for the test.
 func namespace(t *testing.T, c *cluster) string {
 	t.Helper()
 	return lookup(c.create("/api/v1/namespaces", `{"metadata":{"generateName":"controlplane-"}}`), "metadata", "name")

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// The module that the control plane is built from lies in this one's repository.
+// The module of the control plane is in the same repository as this one.
 const (
 	rootModule       = "gopf.dev/gopf"
 	devclusterModule = rootModule + "/devcluster"
@@ -27,10 +27,10 @@ type source struct {
 	version string // of Kubernetes, like v1.37.1
 }
 
-// findSource looks for the sources beside those of this package, then in the
-// checkout that contains the working directory. In a module that merely requires
-// gopf there are none: a nested module is not part of what is downloaded. They are
-// then downloaded in the version of the root module.
+// findSource looks for the sources next to those of this package, then in the checkout that
+// contains the working directory. A module that only requires gopf has none, because a
+// nested module is not part of the download. Then it downloads them in the version of the
+// root module.
 func findSource(ctx context.Context) (source, error) {
 	var candidates []string
 	if _, file, _, ok := runtime.Caller(0); ok {
@@ -64,7 +64,7 @@ var (
 	kubernetesVersion = regexp.MustCompile(`(?m)^\s*(?:require\s+)?k8s\.io/kubernetes\s+(v(\d+)\.(\d+)\.\S+)`)
 )
 
-// readSource checks that dir holds the module, and reads its Kubernetes version.
+// readSource checks that dir contains the module, and reads its Kubernetes version.
 func readSource(dir string) (source, error) {
 	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil {
@@ -80,8 +80,8 @@ func readSource(dir string) (source, error) {
 	return source{dir: dir, version: string(m[1])}, nil
 }
 
-// download gets the module from the module proxy. It is built in the place where
-// the go command puts it, because its replacements count only in the main module.
+// download downloads the module from the module proxy. It is built in the module cache,
+// because its replace directives apply only in the main module.
 func download(ctx context.Context, wd string) (source, error) {
 	version, err := ownVersion(ctx, wd)
 	if err != nil {
@@ -92,7 +92,7 @@ func download(ctx context.Context, wd string) (source, error) {
 	if jsonErr := json.Unmarshal(out, &module); err == nil {
 		err = jsonErr
 	}
-	if module.Error != "" { // it says more than the exit code
+	if module.Error != "" { // more precise than the exit code
 		err = errors.New(module.Error)
 	}
 	if err != nil {
@@ -101,8 +101,8 @@ func download(ctx context.Context, wd string) (source, error) {
 	return readSource(module.Dir)
 }
 
-// ownVersion is the version of the root module in this executable, or in the module
-// around the working directory (test executables may not know it).
+// ownVersion returns the version of the root module in this executable, or in the module
+// of the working directory, because test executables may not know it.
 func ownVersion(ctx context.Context, wd string) (string, error) {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, module := range append([]*debug.Module{&info.Main}, info.Deps...) {
@@ -122,7 +122,7 @@ func ownVersion(ctx context.Context, wd string) (string, error) {
 		"or set %s to a built control plane", rootModule, binaryVariable)
 }
 
-// linkerFlags tell Kubernetes its version, which it does not know by itself.
+// linkerFlags set the version of Kubernetes, which is otherwise unknown in the executable.
 func (s source) linkerFlags() string {
 	const variables = "k8s.io/component-base/version."
 	part := strings.SplitN(strings.TrimPrefix(s.version, "v"), ".", 3)
@@ -130,7 +130,7 @@ func (s source) linkerFlags() string {
 		variables, s.version, part[0], part[1])
 }
 
-// key is different for executables that may differ.
+// key returns a cache key, which is different for executables that may differ.
 func (s source) key(t toolchain) (string, error) {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%s %s %s %s\n", t.Version, t.OS, t.Arch, s.linkerFlags())

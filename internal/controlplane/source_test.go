@@ -21,7 +21,7 @@ func TestSourcesOfTheCheckoutAreFound(t *testing.T) {
 	}
 }
 
-func TestKeyFollowsEverythingThatIsBuilt(t *testing.T) {
+func TestTheCacheKeyDependsOnAllInputs(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "go.mod"), sourceMod)
 	write(t, filepath.Join(dir, "main.go"), "package main")
@@ -62,7 +62,7 @@ func TestKeyFollowsEverythingThatIsBuilt(t *testing.T) {
 	differs("another Kubernetes", key(host))
 }
 
-func TestOtherModulesAreNotTakenForSources(t *testing.T) {
+func TestOtherModulesAreNotUsedAsSources(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "go.mod"), "module example.com/devcluster\n")
 	for _, dir := range []string{dir, filepath.Join(dir, "none")} {
@@ -72,7 +72,7 @@ func TestOtherModulesAreNotTakenForSources(t *testing.T) {
 	}
 }
 
-// A module that requires gopf has no sources of the control plane beside it.
+// A module that requires gopf has no sources of the control plane next to it.
 func TestSourcesAreDownloadedInTheVersionOfTheRootModule(t *testing.T) {
 	dir := t.TempDir()
 	proxy, user := filepath.Join(dir, "proxy"), filepath.Join(dir, "user")
@@ -137,7 +137,7 @@ func zipped(t *testing.T, path, name, text string) {
 	}
 }
 
-// makeWritable lets the test's cleanup delete a module cache, which is read-only.
+// makeWritable makes a module cache, which is read-only, deletable for the test's cleanup.
 func makeWritable(t *testing.T, dir string) {
 	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
 		if err == nil && entry.IsDir() {

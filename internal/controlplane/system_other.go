@@ -12,16 +12,16 @@ import (
 
 const executableSuffix = ".exe"
 
-// errLocked says that somebody else has the lock.
+// errLocked means that another process has the lock.
 var errLocked = errors.New("locked")
 
-// staleLock is how old a lock file must be to be one that a killed process left.
+// staleLock is the age of a lock file from which on it counts as left by a killed process.
 const staleLock = time.Hour
 
 // tryLock takes the lock file at path by creating it.
 func tryLock(path string) (unlock func(), err error) {
 	if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > staleLock {
-		_ = os.Remove(path) // a failure shows in the next step
+		_ = os.Remove(path) // the next step reports an error
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if errors.Is(err, fs.ErrExist) {

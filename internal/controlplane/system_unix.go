@@ -11,7 +11,7 @@ import (
 
 const executableSuffix = ""
 
-// errLocked says that another process, or another file of this one, has the lock.
+// errLocked means that another process, or another open file of this process, has the lock.
 var errLocked = errors.New("locked")
 
 // tryLock takes the lock file at path. The lock ends with the process at the latest.
@@ -30,13 +30,13 @@ func tryLock(path string) (unlock func(), err error) {
 	return func() { _ = file.Close() }, nil
 }
 
-// detach keeps signals of the terminal away from the process: Ctrl-C is for this
-// one, which stops things in their order.
+// detach puts the process into a new process group, so it gets no signals of the terminal.
+// Ctrl-C is for this process, which stops everything in order.
 func detach(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }
 
-// private checks that dir is the user's own and nobody else can write to it.
+// private checks that dir belongs to the user, and that no other user can write to it.
 func private(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
@@ -44,7 +44,7 @@ func private(dir string) error {
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if !info.IsDir() || !ok || int(owner.Uid) != os.Getuid() || info.Mode().Perm()&0o022 != 0 {
-		return errors.New("it is not a folder that only this user can write to")
+		return errors.New("other users can write to it, or it is not a folder of this user")
 	}
 	return nil
 }

@@ -2,7 +2,7 @@ package controlplane
 
 import "strings"
 
-// tail is a writer that remembers the end of what is written, up to limit bytes.
+// tail is a writer that keeps the last limit bytes.
 type tail struct {
 	limit int
 	text  []byte

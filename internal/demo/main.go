@@ -1,6 +1,6 @@
-// Command demo is what "make demo" runs: the first example on a control plane
-// of its own, with an object created and shown handled. With ONCE=1 it ends by
-// itself, successfully only if the object really was handled.
+// Command demo is run by "make demo". It runs the first example on a local control plane,
+// creates an object, and shows it after it was handled. With ONCE=1, it exits by itself,
+// successfully only if the object was handled.
 package main
 
 import (
@@ -64,7 +64,7 @@ func run(ctx context.Context, once bool) error {
 	process := exec.Command(operator, args...)
 	process.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig())
 	process.Stdout, process.Stderr = os.Stdout, os.Stderr
-	process.SysProcAttr = ownGroup() // Ctrl-C is for us: we stop it in our order
+	process.SysProcAttr = ownGroup() // Ctrl-C is for this process, which stops everything in order
 	if err := process.Start(); err != nil {
 		return err
 	}
@@ -83,13 +83,13 @@ func run(ctx context.Context, once bool) error {
 	if once {
 		return nil
 	}
-	say("The operator goes on. In another terminal:\n\n  export KUBECONFIG=%s\n  kubectl get kex    # no kubectl? make kubectl, then bin/kubectl\n\nCtrl-C ends it.", cluster.Kubeconfig())
+	say("The operator is still running. In another terminal:\n\n  export KUBECONFIG=%s\n  kubectl get kex    # no kubectl? make kubectl, then bin/kubectl\n\nStop it with Ctrl-C.", cluster.Kubeconfig())
 	select {
 	case <-ctx.Done():
 		return nil
 	case err := <-exited:
 		exited <- err
-		return fmt.Errorf("the operator has ended: %w", err)
+		return fmt.Errorf("the operator exited: %w", err)
 	case <-cluster.Done():
 		return cluster.Err()
 	}
@@ -109,8 +109,8 @@ func apply(ctx context.Context, cluster *controlplane.ControlPlane, path string)
 	return manifests.Apply(ctx, config, objects, func(o manifests.Object) { say("Applied %v from %s.", o, path) })
 }
 
-// await reads the object until it is handled: its status has the handler's
-// result, and the last-handled configuration is what the object is like.
+// await reads the object until it is handled: its status contains the handler's result, and
+// the last-handled configuration matches the object.
 func await(ctx context.Context, cluster *controlplane.ControlPlane, exited chan error) (*object.Body, error) {
 	config, _, err := kube.LoadConfig(cluster.Kubeconfig(), "")
 	if err != nil {
@@ -139,7 +139,7 @@ func await(ctx context.Context, cluster *controlplane.ControlPlane, exited chan 
 			return nil, ctx.Err()
 		case err := <-exited:
 			exited <- err
-			return nil, fmt.Errorf("the operator has ended: %w", err)
+			return nil, fmt.Errorf("the operator exited: %w", err)
 		case <-deadline:
 			return nil, errors.New("the object was not handled within 30 seconds")
 		case <-time.After(100 * time.Millisecond):
@@ -155,12 +155,12 @@ func isHandled(body *object.Body) bool {
 }
 
 const (
-	own         = "kopf.zalando.org/" // begins the operator's own annotations
+	own         = "kopf.zalando.org/" // prefix of the operator's annotations
 	lastHandled = own + "last-handled-configuration"
 )
 
-// essence is what of the object must have been handled: its spec, labels, and
-// annotations but the operator's own.
+// essence returns the part of the object that must have been handled: its spec, labels, and
+// annotations, except those of the operator.
 func essence(body *object.Body) any {
 	spec, _ := body.Lookup("spec")
 	labels, _ := body.Lookup("metadata", "labels")

@@ -22,19 +22,19 @@ func TestBadInputGetsOneClearLine(t *testing.T) {
 		code       int
 		want       []string
 	}{
-		"nothing to do":   {nil, "", 2, []string{"say what to do", "run --all-namespaces", "--help"}},
+		"nothing to do":   {nil, "", 2, []string{"the command is missing", "run --all-namespaces", "--help"}},
 		"unknown command": {[]string{"runn"}, "", 2, []string{`unknown command or argument "runn"`, "--help"}},
 		"unknown flag":    {[]string{"run", "--verbos"}, "", 2, []string{"unknown flag: --verbos", "run --help"}},
 		"an argument":     {[]string{"run", "-A", "operator.py"}, "", 2, []string{`unknown command or argument "operator.py"`}},
 		"everywhere and somewhere": {[]string{"run", "-A", "-n", "ns"}, "", 2,
-			[]string{"--all-namespaces and --namespace exclude each other: use one of them"}},
+			[]string{"--all-namespaces and --namespace exclude each other; use only one of them"}},
 		"no namespace":         {[]string{"run", "-n", ""}, "", 2, []string{"--namespace needs a name or a pattern"}},
-		"unknown log format":   {append(everywhere, "--log-format", "xml"), "", 2, []string{`--log-format is "xml": use plain, full or json`}},
+		"unknown log format":   {append(everywhere, "--log-format", "xml"), "", 2, []string{`--log-format is "xml"; use plain, full or json`}},
 		"no kubeconfig":        {everywhere, "", 1, []string{"no kubeconfig and not in a cluster", "set KUBECONFIG", "--kubeconfig", "gopf dev"}},
 		"missing kubeconfig":   {everywhere, empty + "/none", 1, []string{"the kubeconfig " + empty + "/none does not exist", "check KUBECONFIG or --kubeconfig"}},
-		"malformed kubeconfig": {everywhere, broken, 1, []string{"the kubeconfig " + broken + " cannot be read", "correct it, or name another"}},
+		"malformed kubeconfig": {everywhere, broken, 1, []string{"the kubeconfig " + broken + " cannot be read", "correct it, or choose another file"}},
 		"unknown context":      {append(everywhere, "--context", "none"), kubeconfig, 1, []string{`has no such context: "none"`}},
-		"unreachable server":   {everywhere, unreachable, 1, []string{"https://127.0.0.1:1 cannot be reached", "connection refused", "check that the cluster is running and that the kubeconfig names it"}},
+		"unreachable server":   {everywhere, unreachable, 1, []string{"https://127.0.0.1:1 cannot be reached", "connection refused", "check that the cluster is running and that the kubeconfig is for this cluster"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

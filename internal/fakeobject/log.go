@@ -7,26 +7,26 @@ import (
 	"sync"
 )
 
-// Log is a handler that keeps what is logged, as lines of level and message. The
-// zero value can be used.
+// Log is a slog.Handler that records lines of level and message. The zero value is ready
+// for use.
 type Log struct {
-	// Detail is the key of an attribute whose value is kept, too.
+	// Detail is the key of an attribute whose value is also recorded.
 	Detail string
 
 	mu    sync.Mutex
 	lines []string
 }
 
-// Enabled says that all levels are.
+// Enabled implements slog.Handler. All levels are enabled.
 func (l *Log) Enabled(context.Context, slog.Level) bool { return true }
 
-// WithAttrs ignores them.
+// WithAttrs implements slog.Handler. It ignores the attributes.
 func (l *Log) WithAttrs([]slog.Attr) slog.Handler { return l }
 
-// WithGroup ignores it.
+// WithGroup implements slog.Handler. It ignores the group.
 func (l *Log) WithGroup(string) slog.Handler { return l }
 
-// Handle keeps a line.
+// Handle implements slog.Handler.
 func (l *Log) Handle(_ context.Context, r slog.Record) error {
 	line := r.Level.String() + " " + r.Message
 	r.Attrs(func(a slog.Attr) bool {
@@ -41,7 +41,7 @@ func (l *Log) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// Lines are those so far that begin so: "WARN".
+// Lines returns the lines so far that begin with the text, for example "WARN".
 func (l *Log) Lines(beginning string) (lines []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,7 +53,7 @@ func (l *Log) Lines(beginning string) (lines []string) {
 	return lines
 }
 
-// Take are the lines so far that begin so; all lines are forgotten.
+// Take returns the lines so far that begin with the text, and removes all lines.
 func (l *Log) Take(beginning string) []string {
 	lines := l.Lines(beginning)
 	l.mu.Lock()

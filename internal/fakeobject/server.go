@@ -1,9 +1,8 @@
-// Package fakeobject is an API server of one object, for tests: of one, or of the
-// few that some code has to do with.
+// Package fakeobject is an API server with one or a few objects, for tests.
 //
-// It does what the real one does about versions, merge patches and watches, in the
-// time of the process: tests move it with testing/synctest. What happens to requests
-// on their way is left to the transports of the tests, which end in Answer.
+// It implements versions, merge patches and watches like the real one. It uses the clock
+// of the process, so tests can run in the virtual time of testing/synctest. Tests inject
+// faults by their own transports, which call Answer in the end.
 package fakeobject
 
 import (
@@ -27,10 +26,10 @@ import (
 	"gopf.dev/gopf/internal/kube"
 )
 
-// Object is one as it is in JSON.
+// Object is a decoded JSON object.
 type Object = map[string]any
 
-// Server keeps objects by their paths.
+// Server holds objects by path.
 type Server struct {
 	Started time.Time
 
@@ -40,15 +39,15 @@ type Server struct {
 	watches map[*watch]bool
 }
 
-// NewServer makes a server without objects.
+// NewServer returns a server without objects.
 func NewServer() *Server {
 	return &Server{Started: time.Now(), objects: map[string]Object{}, watches: map[*watch]bool{}}
 }
 
-// Second is how long the server is there, in whole seconds.
+// Second returns the age of the server in whole seconds.
 func (s *Server) Second() time.Duration { return time.Since(s.Started).Truncate(time.Second) }
 
-// Client makes a client whose requests go through the transport. It logs nothing.
+// Client returns a client whose requests go through the transport. It logs nothing.
 func Client(t *testing.T, transport http.RoundTripper) *kube.Client {
 	t.Helper()
 	o := kube.DefaultOptions()
@@ -60,10 +59,10 @@ func Client(t *testing.T, transport http.RoundTripper) *kube.Client {
 	return c
 }
 
-// IsWatch tells whether the request is for a watch.
+// IsWatch reports whether the request is a watch.
 func IsWatch(req *http.Request) bool { return req.URL.Query().Has("watch") }
 
-// Answer is the server's to a request with the body: a watch of a collection, or a
+// Answer returns the response to a request with the body: a watch of a collection, or a
 // POST, GET or merge PATCH of an object or of its status.
 func (s *Server) Answer(req *http.Request, body []byte) *http.Response {
 	s.mu.Lock()
@@ -75,7 +74,7 @@ func (s *Server) Answer(req *http.Request, body []byte) *http.Response {
 	var sent struct {
 		Metadata struct{ Name, ResourceVersion string }
 	}
-	_ = json.Unmarshal(body, &sent) // what is no object names none
+	_ = json.Unmarshal(body, &sent) // an invalid body has no name
 	if req.Method == http.MethodPost {
 		name += "/" + sent.Metadata.Name
 	}
@@ -102,7 +101,7 @@ func (s *Server) Answer(req *http.Request, body []byte) *http.Response {
 		}
 		if !jsonpatch.Equal(before, after) {
 			var changed Object
-			_ = json.Unmarshal(after, &changed) // it was made of JSON just now
+			_ = json.Unmarshal(after, &changed) // it is valid JSON
 			s.store("MODIFIED", name, changed)
 		}
 	case req.Method != http.MethodGet:
@@ -112,14 +111,14 @@ func (s *Server) Answer(req *http.Request, body []byte) *http.Response {
 	return respond(req, http.StatusOK, io.NopCloser(bytes.NewReader(raw)))
 }
 
-// Create makes an object at the path, as somebody else does.
+// Create creates an object at the path on behalf of another client.
 func (s *Server) Create(at string, o Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.store("ADDED", at, o)
 }
 
-// Merge changes the object at the path by a merge patch, as somebody else does.
+// Merge applies a merge patch to the object at the path on behalf of another client.
 func (s *Server) Merge(t *testing.T, at, patch string) {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodPatch, "http://server"+at, nil)
@@ -133,7 +132,7 @@ func (s *Server) Merge(t *testing.T, at, patch string) {
 	}
 }
 
-// Delete removes the object at the path, if it is there.
+// Delete deletes the object at the path, if it exists.
 func (s *Server) Delete(at string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,21 +141,22 @@ func (s *Server) Delete(at string) {
 	}
 }
 
-// Object is the one at the path now; nil if there is none. It is not to be changed.
+// Object returns the object at the path. It returns nil if there is none. The caller must
+// not change it.
 func (s *Server) Object(at string) Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.objects[at]
 }
 
-// Writes is how many changes were made, by whomever.
+// Writes returns the number of changes by all clients.
 func (s *Server) Writes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.version
 }
 
-// store keeps an object as the next version, and tells the watches. The mutex is
+// store saves an object as the next version, and notifies the watches. The mutex must be
 // held.
 func (s *Server) store(event, at string, o Object) {
 	s.version++
@@ -165,7 +165,7 @@ func (s *Server) store(event, at string, o Object) {
 	if event == "ADDED" {
 		meta["uid"] = fmt.Sprintf("uid-%d", s.version)
 	}
-	o = maps.Clone(o) // whoever has the last version goes on reading it
+	o = maps.Clone(o) // readers may still use the last version
 	o["metadata"] = meta
 	if s.objects[at] = o; event == "DELETED" {
 		delete(s.objects, at)
@@ -177,10 +177,10 @@ func (s *Server) store(event, at string, o Object) {
 	}
 }
 
-// Refuse is an answer with a code and the status that goes with it.
+// Refuse returns a response with an error code and a matching Status.
 func Refuse(req *http.Request, code int) *http.Response {
 	reason := map[int]string{403: "Forbidden", 404: "NotFound", 409: "Conflict"}[code]
-	status := fmt.Sprintf(`{"kind":"Status","status":"Failure","code":%d,"reason":%q,"message":"no way"}`, code, reason)
+	status := fmt.Sprintf(`{"kind":"Status","status":"Failure","code":%d,"reason":%q,"message":"rejected by the test"}`, code, reason)
 	return respond(req, code, io.NopCloser(strings.NewReader(status)))
 }
 

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// watch is an open watch of a collection, and the body of its answer.
+// watch is an open watch of a collection, and the body of its response.
 type watch struct {
 	path   string
 	events chan []byte
@@ -16,10 +16,10 @@ type watch struct {
 	rest   []byte
 }
 
-// watch opens a watch. The mutex is held.
+// watch opens a watch. The mutex must be held.
 func (s *Server) watch(req *http.Request) *http.Response {
 	w := &watch{path: req.URL.Path, events: make(chan []byte, 100000), req: req}
-	if req.URL.Query().Get("timeoutSeconds") == "" { // no probe
+	if req.URL.Query().Get("timeoutSeconds") == "" { // not a probe
 		s.watches[w] = true
 		context.AfterFunc(req.Context(), func() {
 			s.mu.Lock()
@@ -44,7 +44,7 @@ func (w *watch) send(event string, o Object) {
 	w.events <- raw
 }
 
-// Read waits for the next event.
+// Read implements io.Reader. It waits for the next event.
 func (w *watch) Read(p []byte) (int, error) {
 	if len(w.rest) == 0 {
 		select {

@@ -1,4 +1,4 @@
-// Package layers keeps the code as ARCHITECTURE.md says it is.
+// Package layers tests that the code follows the layers in ARCHITECTURE.md.
 package layers
 
 import (
@@ -22,12 +22,12 @@ const (
 
 // layer is one row of the table.
 type layer struct {
-	rank int // the higher, the further up
+	rank int // position in the table; higher rows have higher ranks
 	name string
 	pure bool
 }
 
-// readTable reads which package is in which layer.
+// readTable returns the layer of each package.
 func readTable(t *testing.T) map[string]layer {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
@@ -53,14 +53,14 @@ func readTable(t *testing.T) map[string]layer {
 		}
 	}
 	if len(layers) < 10 {
-		t.Fatalf("only %d packages are found in the table of ARCHITECTURE.md", len(layers))
+		t.Fatalf("found only %d packages in the table of ARCHITECTURE.md", len(layers))
 	}
 	return layers
 }
 
 // source is a parsed file of production code.
 type source struct {
-	path string // from the root
+	path string // relative to the root
 	pkg  string // as in the table
 	file *ast.File
 	set  *token.FileSet
@@ -107,7 +107,7 @@ func readSources(t *testing.T) []source {
 	return sources
 }
 
-// onlyTests are packages without production code.
+// onlyTests lists packages without production code.
 var onlyTests = []string{"internal/layers", "internal/vectors", "internal/e2e"}
 
 func TestImportsGoDownOnly(t *testing.T) {
@@ -141,13 +141,13 @@ func TestImportsGoDownOnly(t *testing.T) {
 	}
 	for pkg := range layers {
 		if !seen[pkg] {
-			t.Errorf("the table has the package %s, but there is none", pkg)
+			t.Errorf("the package %s of the table does not exist", pkg)
 		}
 	}
 }
 
 func TestOnlyTheClientImportsClientGo(t *testing.T) {
-	allowed := []string{"internal/kube", "internal/manifests", "internal/e2e/kit"} // tests look at clusters past our client
+	allowed := []string{"internal/kube", "internal/manifests", "internal/e2e/kit"} // tests access clusters without our client
 	for _, s := range readSources(t) {
 		for _, i := range s.file.Imports {
 			path, _ := strconv.Unquote(i.Path.Value)
@@ -158,7 +158,7 @@ func TestOnlyTheClientImportsClientGo(t *testing.T) {
 	}
 }
 
-// The library has no v1: see ARCHITECTURE.md.
+// The library has no v1; see ARCHITECTURE.md.
 const jsonLibrary = "github.com/go-json-experiment/json"
 
 func TestFewPackagesImportTheJSONLibrary(t *testing.T) {
@@ -195,7 +195,7 @@ func TestDecisionsArePure(t *testing.T) {
 	layers := readTable(t)
 	forbidden := map[string][]string{
 		"time": {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick"},
-		"os":   nil, "net": nil, "net/http": nil, // nil: everything
+		"os":   nil, "net": nil, "net/http": nil, // nil means all functions
 	}
 	for _, s := range readSources(t) {
 		if !layers[s.pkg].pure {

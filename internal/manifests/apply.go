@@ -13,10 +13,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// fieldManager is who owns the applied fields.
+// fieldManager is the field manager of the applied fields.
 const fieldManager = "gopf"
 
-// How long a new kind may take to be served, and how often it is looked for.
+// How long a new kind may take to be served, and how often this is checked.
 const (
 	servedLimit = 30 * time.Second
 	servedPause = 50 * time.Millisecond
@@ -27,16 +27,16 @@ var (
 	namespaceKind = schema.GroupKind{Kind: "Namespace"}
 )
 
-// Apply makes the cluster have the objects, by server-side apply as field manager
-// "gopf", with force: what the manifests say wins. Definitions of custom resources
-// go first and are awaited until they are served, then namespaces, then the rest in
-// the given order. Namespaced objects without a namespace go to "default"; objects
-// with only a generateName are created. It calls applied, if not nil, after each
-// object. Errors name the object and where it comes from.
+// Apply applies the objects to the cluster by server-side apply, as field manager "gopf"
+// and with force: the manifests win conflicts. Custom resource definitions go first, and
+// Apply waits until they are served. Then come namespaces, then the rest in the given
+// order. Namespaced objects without a namespace go to "default". Objects with only a
+// generateName are created. Apply calls applied, which may be nil, after each object.
+// Errors name the object and its source.
 func Apply(ctx context.Context, config *rest.Config, objects []Object, applied func(Object)) error {
 	a, err := newApplier(config)
 	if err != nil {
-		return fmt.Errorf("make a client: %w", err)
+		return fmt.Errorf("create a client: %w", err)
 	}
 	for _, stage := range stages(objects) {
 		for _, o := range stage {
@@ -59,7 +59,7 @@ func Apply(ctx context.Context, config *rest.Config, objects []Object, applied f
 	return nil
 }
 
-// stages sorts the objects by what must be there first.
+// stages groups the objects by the order in which they must be applied.
 func stages(objects []Object) [3][]Object {
 	var stages [3][]Object
 	for _, o := range objects {
@@ -83,7 +83,7 @@ type applier struct {
 
 func newApplier(config *rest.Config) (*applier, error) {
 	config = rest.CopyConfig(config)
-	config.QPS = -1 // no client-side limit: the objects are few, and somebody waits
+	config.QPS = -1 // no client-side rate limit: there are few objects, and the user is waiting
 	http, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (a *applier) apply(ctx context.Context, o Object) error {
 	case resource.namespaced:
 		into = a.client.Resource(resource.GroupVersionResource).Namespace(o.GetNamespace())
 	case o.GetNamespace() != "":
-		return fmt.Errorf("metadata.namespace is %q, but a %s belongs to no namespace", o.GetNamespace(), o.GetKind())
+		return fmt.Errorf("metadata.namespace is %q, but the kind %s is cluster-scoped; remove the namespace", o.GetNamespace(), o.GetKind())
 	}
 	if o.GetName() == "" {
 		_, err = into.Create(ctx, o.Unstructured, metav1.CreateOptions{FieldManager: fieldManager})
@@ -129,7 +129,7 @@ func (a *applier) awaitServed(ctx context.Context, crd Object) error {
 		return err
 	}
 	definitions := a.client.Resource(resource.GroupVersionResource)
-	ctx, cancel := context.WithTimeoutCause(ctx, servedLimit, fmt.Errorf("%v have passed", servedLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, servedLimit, fmt.Errorf("timed out after %v", servedLimit))
 	defer cancel()
 	for {
 		current, err := definitions.Get(ctx, crd.GetName(), metav1.GetOptions{})
@@ -147,7 +147,7 @@ func (a *applier) awaitServed(ctx context.Context, crd Object) error {
 	}
 }
 
-// served tells what is missing until the kind that the definition makes can be used.
+// served returns an error if the kind of the definition cannot be used yet.
 func (a *applier) served(ctx context.Context, crd *unstructured.Unstructured) error {
 	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
 	for _, kind := range []string{"NamesAccepted", "Established"} {
@@ -176,7 +176,7 @@ func (a *applier) served(ctx context.Context, crd *unstructured.Unstructured) er
 		if err != nil {
 			return err
 		}
-		// It is discovered a moment before its storage is ready.
+		// The kind is discovered a moment before its storage is ready.
 		if _, err := a.client.Resource(found.GroupVersionResource).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
 			return err
 		}

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// Everything depends on something that comes later in the file.
+// Every object depends on a later one in the file.
 const manifest = `
 apiVersion: manifests.test/v2
 kind: Fruit
@@ -65,7 +65,7 @@ spec:
   - {name: v2, served: true, storage: true, schema: *any}
 `
 
-func TestApplyInAnOrderThatWorks(t *testing.T) {
+func TestApplySortsTheObjects(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "all.yaml", manifest)
 	objects, err := Read(dir)
@@ -81,7 +81,7 @@ func TestApplyInAnOrderThatWorks(t *testing.T) {
 		}
 	})
 
-	for _, color := range []string{"red", "green"} { // the second time it is an update
+	for _, color := range []string{"red", "green"} { // the second time is an update
 		if err := unstructured.SetNestedField(objects[0].Object, color, "spec", "color"); err != nil {
 			t.Fatal(err)
 		}
@@ -109,22 +109,22 @@ func TestApplyInAnOrderThatWorks(t *testing.T) {
 	}
 }
 
-func TestApplyNamesWhatFailed(t *testing.T) {
+func TestErrorsOfApplyNameTheObject(t *testing.T) {
 	cases := map[string]struct {
 		text string
 		want []string
 	}{
 		"unknown kind": {
 			"{apiVersion: v1, kind: Confmap, metadata: {name: a}}",
-			[]string{"apply Confmap a from ", "bad.yaml: the cluster has no kind Confmap in v1"},
+			[]string{"apply Confmap a from ", "bad.yaml: the cluster does not serve the kind Confmap in v1"},
 		},
 		"unknown group": {
 			"{apiVersion: none.test/v1, kind: None, metadata: {name: a}}",
-			[]string{"the cluster has no kind None in none.test/v1", "apply its CustomResourceDefinition too"},
+			[]string{"the cluster does not serve the kind None in none.test/v1", "also apply its CustomResourceDefinition"},
 		},
 		"namespace on a cluster-wide object": {
 			"{apiVersion: v1, kind: Namespace, metadata: {name: a, namespace: b}}",
-			[]string{`metadata.namespace is "b", but a Namespace belongs to no namespace`},
+			[]string{`metadata.namespace is "b", but the kind Namespace is cluster-scoped`},
 		},
 		"rejected by the server": {
 			"{apiVersion: v1, kind: ConfigMap, metadata: {name: A_B}}",

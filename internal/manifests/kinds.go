@@ -14,16 +14,16 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// kinds finds the resource under which a kind is served. It asks discovery for
-// single versions and remembers what it found; client-go's discovery would bring
-// all types of Kubernetes into the executable.
+// kinds finds the resource of a kind. It requests discovery of single group versions and
+// caches the result. client-go's discovery would link all types of Kubernetes into the
+// executable.
 type kinds struct {
 	base   *url.URL
 	client *http.Client
 	known  map[schema.GroupVersionKind]resource
 }
 
-// resource is where objects of a kind are read and written.
+// resource is the resource of a kind.
 type resource struct {
 	schema.GroupVersionResource
 	namespaced bool
@@ -37,11 +37,11 @@ func newKinds(config *rest.Config, client *http.Client) (*kinds, error) {
 	return &kinds{base: base, client: client, known: map[schema.GroupVersionKind]resource{}}, nil
 }
 
-// unknownKindError says that the cluster does not serve a kind.
+// unknownKindError means that the cluster does not serve a kind.
 type unknownKindError struct{ schema.GroupVersionKind }
 
 func (e unknownKindError) Error() string {
-	return fmt.Sprintf("the cluster has no kind %s in %s: correct the spelling, or apply its CustomResourceDefinition too",
+	return fmt.Sprintf("the cluster does not serve the kind %s in %s; correct the spelling, or also apply its CustomResourceDefinition",
 		e.Kind, e.GroupVersion())
 }
 
@@ -65,7 +65,7 @@ func (k *kinds) find(ctx context.Context, kind schema.GroupVersionKind) (resourc
 	return resource{}, unknownKindError{kind}
 }
 
-// list asks which resources the kind's version of its group has.
+// list requests the resources in the group version of the kind.
 func (k *kinds) list(ctx context.Context, kind schema.GroupVersionKind) (*metav1.APIResourceList, error) {
 	path := k.base.JoinPath("apis", kind.Group, kind.Version)
 	if kind.Group == "" {
@@ -78,21 +78,21 @@ func (k *kinds) list(ctx context.Context, kind schema.GroupVersionKind) (*metav1
 	request.Header.Set("Accept", "application/json")
 	response, err := k.client.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("ask the cluster for its kinds: %w", err)
+		return nil, fmt.Errorf("discover the kinds of the cluster: %w", err)
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("ask the cluster for its kinds: %w", err)
+		return nil, fmt.Errorf("discover the kinds of the cluster: %w", err)
 	case response.StatusCode == http.StatusNotFound:
 		return nil, unknownKindError{kind}
 	case response.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("ask the cluster for its kinds: %s: %s", response.Status, text)
+		return nil, fmt.Errorf("discover the kinds of the cluster: %s: %s", response.Status, text)
 	}
 	list := &metav1.APIResourceList{}
 	if err := json.Unmarshal(text, list); err != nil {
-		return nil, fmt.Errorf("ask the cluster for its kinds: %w", err)
+		return nil, fmt.Errorf("discover the kinds of the cluster: %w", err)
 	}
 	return list, nil
 }

@@ -1,5 +1,5 @@
-// Package manifests reads Kubernetes manifests and applies them to a cluster in an
-// order that works.
+// Package manifests reads Kubernetes manifests, and applies them to a cluster in a working
+// order.
 package manifests
 
 import (
@@ -22,8 +22,8 @@ import (
 type Object struct {
 	*unstructured.Unstructured
 
-	// Source tells a person where it comes from: the file, and which document of
-	// it if there are several.
+	// Source is the origin for messages: the file, and the number of the document if the
+	// file has several.
 	Source string
 }
 
@@ -39,13 +39,13 @@ func (o Object) String() string {
 	return o.GetKind() + " " + name
 }
 
-// extensions of the files that are read from folders.
+// extensions are the extensions of files that are read from folders.
 var extensions = []string{".yaml", ".yml", ".json"}
 
-// Read returns the objects in the files, in order. Files contain JSON or YAML, the
-// latter with any number of documents; lists count as their items. Of a folder all
-// files with such names are read, in lexical order, without its subfolders. Errors
-// name file and document, and match [fs.ErrNotExist] if a path does not exist.
+// Read returns the objects in the files, in order. Files contain JSON or YAML, the latter
+// with any number of documents. A list stands for its items. In a folder, it reads all
+// files with the known extensions, in lexical order, but no subfolders. Errors name the
+// file and the document, and match [fs.ErrNotExist] if a path does not exist.
 func Read(paths ...string) ([]Object, error) {
 	var objects []Object
 	for _, path := range paths {
@@ -64,7 +64,7 @@ func Read(paths ...string) ([]Object, error) {
 	return objects, nil
 }
 
-// expand returns the files that a path stands for.
+// expand returns the files of a path.
 func expand(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {
@@ -104,7 +104,7 @@ func readFile(path string) ([]Object, error) {
 		objects = append(objects, found...)
 	}
 	if len(objects) == 0 {
-		return nil, fmt.Errorf("%s: there are no objects in it", path)
+		return nil, fmt.Errorf("%s: the file contains no objects", path)
 	}
 	return objects, nil
 }
@@ -129,7 +129,7 @@ func split(path string) ([][]byte, error) {
 	}
 }
 
-// parse reads one document, which may be empty.
+// parse parses one document, which may be empty.
 func parse(document []byte, source string) ([]Object, error) {
 	encoded, err := yaml.YAMLToJSONStrict(document)
 	if err != nil {
@@ -160,10 +160,10 @@ func parse(document []byte, source string) ([]Object, error) {
 	return objects, nil
 }
 
-// errNoObject says that a document is something else.
-var errNoObject = errors.New("it is not a Kubernetes object, which has apiVersion, kind and metadata")
+// errNoObject means that a document is not a Kubernetes object.
+var errNoObject = errors.New("not a Kubernetes object: apiVersion, kind and metadata are required")
 
-// check finds what the API server would reject without a hint at the file.
+// check rejects objects that the API server would reject without naming the file.
 func check(object *unstructured.Unstructured, source string) ([]Object, error) {
 	if object.GetKind() == "" || object.GetAPIVersion() == "" {
 		return nil, errNoObject

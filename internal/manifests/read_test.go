@@ -41,17 +41,17 @@ func TestReadFilesAndFolders(t *testing.T) {
 	}
 }
 
-func TestBadManifestsAreNamed(t *testing.T) {
+func TestErrorsNameTheManifest(t *testing.T) {
 	const good = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 	cases := map[string]struct{ text, want string }{
 		"no YAML":            {good + "---\nx: {\n", "bad.yaml, document 2: "},
-		"no object":          {"just text", "bad.yaml: it is not a Kubernetes object"},
-		"no kind":            {good + "---\napiVersion: v1\nmetadata: {name: a}\n", "bad.yaml, document 2: it is not a Kubernetes object"},
+		"no object":          {"just text", "bad.yaml: not a Kubernetes object"},
+		"no kind":            {good + "---\napiVersion: v1\nmetadata: {name: a}\n", "bad.yaml, document 2: not a Kubernetes object"},
 		"no name":            {"apiVersion: v1\nkind: ConfigMap\n", "bad.yaml: metadata.name of the ConfigMap is missing"},
 		"no name in a list":  {"apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Pod}]\n", "bad.yaml: item 1: metadata.name of the Pod is missing"},
 		"a field twice":      {good + "metadata: {name: b}\n", `key "metadata" already set`},
-		"nothing":            {"# only a comment\n", "bad.yaml: there are no objects in it"},
-		"an empty file":      {"", "bad.yaml: there are no objects in it"},
+		"nothing":            {"# only a comment\n", "bad.yaml: the file contains no objects"},
+		"an empty file":      {"", "bad.yaml: the file contains no objects"},
 		"a scalar as a list": {"apiVersion: v1\nkind: List\nitems: [1]\n", "bad.yaml: "},
 	}
 	for name, c := range cases {

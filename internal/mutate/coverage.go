@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// coverage is what tests reach, by files named as in profiles of go test.
+// coverage lists the code that tests reach, by file name as in profiles of go test.
 type coverage map[string][]block
 
 type block struct {
@@ -22,14 +22,14 @@ func (c coverage) read(profile string) {
 	for _, parts := range profileLine.FindAllStringSubmatch(profile, -1) {
 		var n [5]int
 		for i := range n {
-			n[i], _ = strconv.Atoi(parts[i+2]) // digits, by the expression
+			n[i], _ = strconv.Atoi(parts[i+2]) // the expression matches only digits
 		}
 		c[parts[1]] = append(c[parts[1]], block{n[0], n[1], n[2], n[3], n[4] > 0})
 	}
 }
 
-// reaches reports whether tests run the code of a mutant. They may if it is in no
-// block at all, as declarations are.
+// reaches reports whether tests run the code of a mutant. Code outside of all blocks, such
+// as declarations, counts as reached.
 func (c coverage) reaches(m mutant, pkg string) bool {
 	inside := false
 	for _, b := range c[path.Join(pkg, filepath.Base(m.file))] {

@@ -1,18 +1,18 @@
-// Command mutate measures what the tests of a package notice. It makes one small
-// mistake at a time in the code (a mutant), runs the tests, and reports the
-// mutants that survive: mistakes that no test fails for.
+// Command mutate measures which mistakes the tests of a package detect. It makes one small
+// change at a time in the code (a mutant), runs the tests, and reports the mutants that
+// survive because no test fails.
 //
 //	go run ./internal/mutate [flags] TARGET...
 //
-// A target is a package, with the packages whose tests must notice mistakes in
-// it, separated by "+". Without any, they are its own tests. A package of a
-// nested module is written as FOLDER:PACKAGE:
+// A target is a package, plus the packages whose tests must detect its mutants, separated
+// by "+". The default is its own tests. A package of a nested module is written as
+// FOLDER:PACKAGE:
 //
 //	./diff
 //	./internal/execute+./internal/execute+./internal/vectors
 //	.+.+gopftest:./engine
 //
-// The code on disk is never changed: the compiler is given mutants by an overlay.
+// The code on disk is never changed: the compiler gets mutants by an overlay.
 package main
 
 import (
@@ -39,12 +39,12 @@ type options struct {
 
 func main() {
 	var o options
-	flag.IntVar(&o.sample, "sample", 0, "how many mutants of each target to test; 0 means all")
-	flag.Uint64Var(&o.seed, "seed", 1, "the seed that chooses the sample")
-	flag.IntVar(&o.parallel, "parallel", max(1, runtime.NumCPU()/2), "how many mutants to test at the same time")
-	flag.DurationVar(&o.budget, "budget", 0, "after how long no more mutants are tested; 0 means never")
-	flag.DurationVar(&o.timeout, "timeout", time.Minute, "how long the tests of one mutant may take")
-	flag.Float64Var(&o.least, "least", 0, "how many percent must be killed in each target")
+	flag.IntVar(&o.sample, "sample", 0, "number of mutants to test per target; 0 means all")
+	flag.Uint64Var(&o.seed, "seed", 1, "seed of the random sample")
+	flag.IntVar(&o.parallel, "parallel", max(1, runtime.NumCPU()/2), "number of mutants to test in parallel")
+	flag.DurationVar(&o.budget, "budget", 0, "time limit of the whole run; 0 means no limit")
+	flag.DurationVar(&o.timeout, "timeout", time.Minute, "time limit of the tests of one mutant")
+	flag.Float64Var(&o.least, "least", 0, "percentage of mutants that must be killed in each target")
 	flag.StringVar(&o.only, "only", "", "a regular expression: test only mutants whose lines in the report match, such as former survivors")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -78,7 +78,7 @@ func main() {
 	}
 }
 
-// target is a package with the tests that must notice mistakes in it.
+// target is a package, and the tests that must detect its mutants.
 type target struct {
 	pkg   string
 	tests []testPackage
@@ -110,7 +110,7 @@ type score struct {
 	left                     int // not tested within the budget
 }
 
-// rate is how many percent of the tested mutants were killed; 100 if there were none.
+// rate returns the percentage of killed mutants, or 100 if none were tested.
 func (s score) rate() float64 {
 	if s.killed+s.survived == 0 {
 		return 100

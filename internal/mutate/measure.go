@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// measure tests the mutants of one target and prints those that survive.
+// measure tests the mutants of one target, and prints those that survive.
 func measure(ctx context.Context, t target, o options) (score, error) {
 	s := score{pkg: t.pkg}
 	scratch, err := os.MkdirTemp("", "mutate")
@@ -60,7 +60,7 @@ func measure(ctx context.Context, t target, o options) (score, error) {
 	return s, nil
 }
 
-// verdict is what the tests make of a mutant.
+// verdict is the result of testing a mutant.
 type verdict int
 
 const (
@@ -115,7 +115,7 @@ func find(ctx context.Context, pkg string) (all []mutant, importPath string, err
 	return all, listed.ImportPath, nil
 }
 
-// short returns the mutant with the path of its file from here.
+// short returns the mutant with its file relative to the current directory.
 func (m mutant) short() mutant {
 	if here, err := os.Getwd(); err == nil {
 		if short, err := filepath.Rel(here, m.file); err == nil {
@@ -137,7 +137,7 @@ func matching(all []mutant, expression string) ([]mutant, error) {
 	return slices.DeleteFunc(all, func(m mutant) bool { return !re.MatchString(m.short().String()) }), nil
 }
 
-// sample chooses up to n mutants; the same ones for the same seed and package.
+// sample selects up to n mutants. The same seed and package give the same sample.
 func sample(all []mutant, n int, seed uint64, pkg string) []mutant {
 	if n == 0 || n >= len(all) {
 		return all
@@ -153,7 +153,7 @@ func sample(all []mutant, n int, seed uint64, pkg string) []mutant {
 	return some
 }
 
-// covered runs the tests without any mutant. They must pass.
+// covered runs the tests without mutants, which must pass, and returns their coverage.
 func covered(ctx context.Context, t target, importPath, scratch string) (coverage, error) {
 	all := coverage{}
 	for i, p := range t.tests {
@@ -184,7 +184,7 @@ func judge(ctx context.Context, t target, m mutant, folder string, reached bool,
 	return build(ctx, t.pkg, overlay)
 }
 
-// build compiles a mutant. It survives that if it can be tested.
+// build compiles a mutant. It returns survivor if the mutant can be tested.
 func build(ctx context.Context, pkg, overlay string) verdict {
 	err := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-p=1", "-overlay="+overlay, "-o", os.DevNull, pkg).Run()
 	switch {
@@ -196,7 +196,7 @@ func build(ctx context.Context, pkg, overlay string) verdict {
 	return survivor
 }
 
-// try runs the tests on a mutant. The tests compile it, too.
+// try runs the tests on a mutant. The tests also compile it.
 func try(ctx context.Context, t target, folder string, timeout time.Duration) verdict {
 	for _, p := range t.tests {
 		cmd := exec.CommandContext(ctx, "go", "-C", p.folder, "test", "-count=1", "-vet=off", "-failfast", "-p=1",
@@ -222,7 +222,7 @@ func notBuilt(out []byte) bool {
 
 func overlayIn(folder string) string { return filepath.Join(folder, "overlay.json") }
 
-// overlay writes the mutant where the compiler finds it.
+// overlay writes the mutant and an overlay file for the compiler.
 func (m mutant) overlay(folder string) (path string, err error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", err

@@ -15,7 +15,7 @@ import (
 type mutant struct {
 	file       string
 	line, col  int
-	start, end int // what is replaced, as offsets in the file
+	start, end int // offsets of the replaced text in the file
 	from, to   string
 }
 
@@ -27,7 +27,7 @@ func (m mutant) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s -> %s", m.file, m.line, m.col, oneLine(m.from), to)
 }
 
-// oneLine is a text as it is shown in a report.
+// oneLine shortens a text for the report.
 func oneLine(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if runes := []rune(s); len(runes) > 60 {
@@ -36,12 +36,12 @@ func oneLine(s string) string {
 	return s
 }
 
-// apply makes the mutant of the source.
+// apply returns the source with the change.
 func (m mutant) apply(source []byte) []byte {
 	return slices.Concat(source[:m.start], []byte(m.to), source[m.end:])
 }
 
-// swapped are the operators that one may take for another.
+// swapped maps operators to those that they are commonly confused with.
 var swapped = map[token.Token]token.Token{
 	token.EQL: token.NEQ, token.NEQ: token.EQL,
 	token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR,
@@ -49,7 +49,7 @@ var swapped = map[token.Token]token.Token{
 	token.ADD: token.SUB, token.SUB: token.ADD, token.MUL: token.QUO, token.QUO: token.MUL,
 }
 
-// mutate finds all mutants of a file, in the order of the source.
+// mutate returns all mutants of a file, in the order of the source.
 func mutate(name string, source []byte) ([]mutant, error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, name, source, parser.ParseComments|parser.SkipObjectResolution)
@@ -66,11 +66,11 @@ func mutate(name string, source []byte) ([]mutant, error) {
 	return f.found, nil
 }
 
-// skip begins a comment on a line in which no mistake can be noticed, because it only
-// makes the code faster, for example. It says why.
+// skip is the beginning of a comment on a line whose mutants cannot be detected, for example
+// because it only makes the code faster. The comment states the reason.
 const skip = "//mutate:skip "
 
-// skipped are the lines with such comments.
+// skipped returns the lines with such comments.
 func (f *finder) skipped(comments []*ast.CommentGroup) map[int]bool {
 	lines := map[int]bool{}
 	for _, group := range comments {
@@ -89,7 +89,7 @@ type finder struct {
 	files  *token.FileSet
 	found  []mutant
 
-	ignored map[ast.Node]bool // literals that are no mutants
+	ignored map[ast.Node]bool // literals that are not mutated
 }
 
 func (f *finder) text(n ast.Node) string {
@@ -153,8 +153,8 @@ func (f *finder) body(within ast.Node, results *ast.FieldList) {
 	})
 }
 
-// ignoreFormats leaves out bases, precisions and bit sizes in calls of strconv: most
-// others mean the same.
+// ignoreFormats ignores bases, precisions and bit sizes in calls of strconv, because most
+// other values have the same effect.
 func (f *finder) ignoreFormats(call *ast.CallExpr) {
 	fn, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || f.text(fn.X) != "strconv" {
@@ -178,7 +178,7 @@ func (f *finder) literal(n *ast.BasicLit) {
 	}
 }
 
-// condition negates a condition, unless another mutant does the same by its operator.
+// condition negates a condition, unless the mutant of its operator has the same effect.
 func (f *finder) condition(cond ast.Expr) {
 	if b, ok := cond.(*ast.BinaryExpr); ok && (b.Op == token.EQL || b.Op == token.NEQ) {
 		return
@@ -186,7 +186,7 @@ func (f *finder) condition(cond ast.Expr) {
 	f.add(cond.Pos(), cond.End(), "!("+f.text(cond)+")")
 }
 
-// statements removes what is done for its effect.
+// statements removes statements that only have side effects.
 func (f *finder) statements(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {
@@ -206,8 +206,8 @@ func (f *finder) statements(list []ast.Stmt) {
 	}
 }
 
-// unnoticed reports whether a call is one that no test should look for: lines for
-// debugging, and panics, which the compiler may need.
+// unnoticed reports whether a call should not be tested: debug log lines, and panics, which
+// the compiler may need.
 func (f *finder) unnoticed(call *ast.CallExpr) bool {
 	switch fn := call.Fun.(type) {
 	case *ast.SelectorExpr:
@@ -218,7 +218,7 @@ func (f *finder) unnoticed(call *ast.CallExpr) bool {
 	return false
 }
 
-// result makes a function return nothing.
+// result makes a function return zero values.
 func (f *finder) result(n *ast.ReturnStmt, results *ast.FieldList) {
 	if results == nil || len(n.Results) == 0 {
 		return
@@ -229,7 +229,7 @@ func (f *finder) result(n *ast.ReturnStmt, results *ast.FieldList) {
 			zeros = append(zeros, "*new("+f.text(field.Type)+")")
 		}
 	}
-	if len(zeros) != len(n.Results) { // another function's results are passed on
+	if len(zeros) != len(n.Results) { // returns the results of another call
 		f.add(n.Results[0].Pos(), n.End(), strings.Join(zeros, ", "))
 		return
 	}

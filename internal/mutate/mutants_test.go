@@ -47,7 +47,7 @@ func TestMutantsAreSmallMistakes(t *testing.T) {
 	}
 }
 
-func TestAMutantReplacesItsOwnPlace(t *testing.T) {
+func TestAMutantReplacesOnlyItsPart(t *testing.T) {
 	source := []byte("package p\n\nvar a = 1 + 2\n")
 	found, err := mutate("f.go", source)
 	if err != nil || len(found) != 3 {
@@ -74,7 +74,7 @@ func TestTargetsNameTheirTests(t *testing.T) {
 	}
 }
 
-func TestTheRateCountsMutantsThatWereTested(t *testing.T) {
+func TestTheRateCountsTestedMutants(t *testing.T) {
 	s := score{pkg: "p", killed: 3, survived: 1, unmade: 5, left: 2}
 	if got := s.String(); got != "p: killed 3 of 4 mutants (75.0 %); 2 were not tested in time" {
 		t.Errorf("got %q", got)
@@ -112,11 +112,11 @@ func TestOnlyMatchingMutantsAreTested(t *testing.T) {
 		}
 	}
 	if _, err := matching(all, "("); err == nil {
-		t.Error("an expression that is none is accepted")
+		t.Error("an invalid expression is accepted")
 	}
 }
 
-func TestCoverageTellsWhichMutantsATestReaches(t *testing.T) {
+func TestCoverageFindsTheMutantsThatTestsReach(t *testing.T) {
 	const profile = "mode: set\ngopf.dev/gopf/p/f.go:3.10,5.2 1 1\ngopf.dev/gopf/p/f.go:7.1,9.20 2 0\ngopf.dev/gopf/p/f.go:7.1,9.20 2 0\n"
 	c := coverage{}
 	c.read(profile)

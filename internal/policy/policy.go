@@ -1,6 +1,6 @@
-// Package policy makes manifests that protect the state of an operator on objects:
-// a ValidatingAdmissionPolicy with its binding. The API server enforces it by
-// itself, from Kubernetes 1.30 on. It is pure.
+// Package policy generates manifests that protect the state of an operator on objects: a
+// ValidatingAdmissionPolicy and its binding. The API server enforces them since Kubernetes
+// 1.30. The package is pure.
 package policy
 
 import (
@@ -12,14 +12,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Verb is the verb that an account needs on a resource to change the reserved
-// annotations of its objects. It belongs into roles of people and tools that repair
-// or migrate the state of an operator.
+// Verb is the RBAC verb that an account needs on a resource to change the reserved
+// annotations of its objects. Grant it to people and tools that repair or migrate the state
+// of an operator.
 const Verb = "operate"
 
 // Reservation reserves annotations for an operator.
 type Reservation struct {
-	// Name is that of the policy and of its binding.
+	// Name is the name of the policy and of its binding.
 	Name string
 	// Prefixes are the domains of the reserved annotations, such as
 	// "databases.example.com".
@@ -27,37 +27,35 @@ type Reservation struct {
 	// Account is the user name of the operator, such as
 	// "system:serviceaccount:databases:operator".
 	Account string
-	// Resources are those whose objects have the annotations.
+	// Resources are the resources whose objects have the annotations.
 	Resources []Resource
 }
 
 // Resource is a resource of the API, in all of its versions.
 type Resource struct {
-	Group  string // "" for the core group
+	Group  string // empty means the core group
 	Plural string
 }
 
-// ParseResource reads a resource written as PLURAL.GROUP; without a group it is of
-// the core group.
+// ParseResource parses PLURAL.GROUP. Without a group, the resource is in the core group.
 func ParseResource(text string) (Resource, error) {
 	plural, group, _ := strings.Cut(text, ".")
 	if plural == "" || strings.ContainsAny(text, "/* ") {
-		return Resource{}, fmt.Errorf("%q is not a resource: write PLURAL.GROUP, or PLURAL for the core group", text)
+		return Resource{}, fmt.Errorf("%q is not a resource; use PLURAL.GROUP, or PLURAL for the core group", text)
 	}
 	return Resource{Group: group, Plural: plural}, nil
 }
 
-// pauseKeys are the names of annotations that pause an object: every editor of the
-// object may set them.
+// pauseKeys are the names of annotations that pause an object. Every editor of the object
+// may set them.
 var pauseKeys = []string{"pause"}
 
 // Objects returns the policy and its binding, as decoded JSON.
 //
-// A request that adds, changes or removes an annotation of a prefix is refused with
-// 403. It is allowed if it comes from the operator's account, from a controller of
-// Kubernetes itself, which may copy annotations from one object to another, or from
-// an account with the verb [Verb] on the resource. The annotations that pause an
-// object are not reserved.
+// A request that adds, changes or removes an annotation with a prefix is denied with 403.
+// It is allowed for the operator's account, for controllers of Kubernetes itself, which may
+// copy annotations between objects, and for accounts with the verb [Verb] on the resource.
+// The annotations that pause an object are not reserved.
 func (r Reservation) Objects() ([]map[string]any, error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -113,19 +111,19 @@ func (r Reservation) check() error {
 	case r.Name == "":
 		return errors.New("the policy has no name")
 	case r.Account == "":
-		return errors.New("the account of the operator is not known: everything would be refused to it")
+		return errors.New("the account of the operator is missing; the policy would deny its writes")
 	case len(r.Resources) == 0:
 		return errors.New("there are no resources to protect")
 	case len(r.Prefixes) == 0:
-		return errors.New("the operator stores nothing in annotations: there is nothing to reserve")
+		return errors.New("the operator stores nothing in annotations, so there is nothing to reserve")
 	case slices.Contains(r.Prefixes, ""):
-		return errors.New("a prefix is empty: all annotations without a domain would be reserved")
+		return errors.New("a prefix is empty; it would reserve all annotations without a domain")
 	}
 	return nil
 }
 
-// rules match creations and updates of the resources. Subresources are included:
-// annotations of some kinds can be changed through them.
+// rules match the creation and updates of the resources. They include subresources, because
+// some of them can change annotations.
 func (r Reservation) rules() []any {
 	var rules []any
 	for _, one := range r.Resources {
@@ -137,14 +135,14 @@ func (r Reservation) rules() []any {
 	return rules
 }
 
-// unchanged is an expression: no reserved annotation is added, changed or removed.
+// unchanged returns an expression: no reserved annotation is added, changed or removed.
 func (r Reservation) unchanged() string {
 	reserved := r.reserved("k")
 	return fmt.Sprintf("(variables.now.all(k, !%s || k in variables.before && variables.before[k] == variables.now[k])"+
 		" && variables.before.all(k, !%s || k in variables.now))", reserved, reserved)
 }
 
-// reserved is an expression: the annotation in the variable is reserved.
+// reserved returns an expression: the annotation in the variable is reserved.
 func (r Reservation) reserved(variable string) string {
 	var begins, pauses []string
 	for _, prefix := range r.Prefixes {
@@ -156,8 +154,8 @@ func (r Reservation) reserved(variable string) string {
 	return fmt.Sprintf("((%s) && !(%s in [%s]))", strings.Join(begins, " || "), variable, strings.Join(pauses, ", "))
 }
 
-// operates is an expression: the account of the request has the verb on the object.
-// The subresource does not count, and the names are missing in some requests.
+// operates is an expression: the account of the request has the verb on the object. The
+// subresource is ignored, and some requests have no names.
 const operates = "authorizer.group(request.resource.group).resource(request.resource.resource)" +
 	".namespace(has(request.namespace) ? request.namespace : '').name(has(request.name) ? request.name : '').check('" + Verb + "').allowed()"
 
@@ -170,7 +168,7 @@ func (r Reservation) message() string {
 		strings.Join(r.Prefixes, "/, "), Verb, strings.Join(names, ", "))
 }
 
-// quote writes a string of CEL.
+// quote returns a CEL string literal.
 func quote(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`).Replace(s) + "'"
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestAPolicyThatWouldProtectNothingOrTooMuchIsAnError(t *testing.T) {
+func TestIncompleteReservationsAreErrors(t *testing.T) {
 	good := Reservation{Name: "x", Prefixes: []string{"a.example.com"}, Account: "op", Resources: []Resource{{"g", "r"}}}
 	if _, err := good.YAML(); err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func TestNamesCannotBreakOutOfExpressions(t *testing.T) {
 	}
 }
 
-func TestResourcesAreReadAsPluralAndGroup(t *testing.T) {
+func TestParseResource(t *testing.T) {
 	for text, want := range map[string]Resource{"pods": {"", "pods"}, "databases.example.com": {"example.com", "databases"}} {
 		if got, err := ParseResource(text); err != nil || got != want {
 			t.Errorf("%s: %v, %v", text, got, err)

@@ -1,9 +1,9 @@
-// Package vectors holds what Kopf itself has computed for given inputs, as JSON
-// files in testdata, and the test that our code computes the same.
+// Package vectors contains inputs and Kopf's own results for them, as JSON files in
+// testdata, and the test that Gopf computes the same results.
 //
-// The table in table_test.go says for every file what runs its cases and how
-// they are judged. The environment variable GOPF_VECTORS names another folder
-// with files of the same names and formats, which are then judged instead:
+// The table in table_test.go defines for every file the runner of its cases and the
+// comparison. The environment variable GOPF_VECTORS is the path of another folder with
+// files of the same names and formats, which are then tested instead:
 //
 //	GOPF_VECTORS=/path/to/vectors go test -v ./internal/vectors
 package vectors

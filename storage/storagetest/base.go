@@ -11,8 +11,8 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// Base tests that the storage keeps the contract of [storage.Base].
-// The storage may be in use by others: the tests have objects of their own.
+// Base tests that the storage fulfills the contract of [storage.Base]. The storage may
+// contain other data: the tests use their own objects.
 func Base(t *testing.T, s storage.Base) {
 	t.Run("NothingIsKnownAtFirst", func(t *testing.T) {
 		newBase(t, s).absent()
@@ -25,7 +25,7 @@ func Base(t *testing.T, s storage.Base) {
 			sameEssence(t, want, o.load())
 		}
 	})
-	t.Run("TheLastOneCounts", func(t *testing.T) {
+	t.Run("TheLastEssenceCounts", func(t *testing.T) {
 		o := newBase(t, s)
 		o.save(essences()["rich"])
 		o.save(essences()["plain"])
@@ -33,13 +33,13 @@ func Base(t *testing.T, s storage.Base) {
 		o.save(map[string]any{})
 		sameEssence(t, map[string]any{}, o.load())
 	})
-	t.Run("ALargeOneIsKeptOrRefused", func(t *testing.T) {
+	t.Run("ALargeEssenceIsStoredOrRejected", func(t *testing.T) {
 		o := newBase(t, s)
 		o.save(essences()["plain"])
 		large := map[string]any{"data": map[string]any{"file": strings.Repeat("0123456789", 50_000)}}
 		patch := Patch{}
 		if err := s.Save(t.Context(), o.body, patch, large); err != nil {
-			t.Logf("refused: %v", err)
+			t.Logf("rejected: %v", err)
 			return
 		}
 		o.body = o.body.Apply(patch)
@@ -48,14 +48,14 @@ func Base(t *testing.T, s storage.Base) {
 		sameEssence(t, essences()["plain"], o.load())
 	})
 	t.Run("ObjectsAreKeptApart", func(t *testing.T) {
-		// The name is the same, as if one was deleted and created again.
+		// The name is the same, as if the object were deleted and created again.
 		one, two := newBase(t, s), newBase(t, s)
 		one.save(essences()["plain"])
 		two.absent()
 		two.save(essences()["rich"])
 		sameEssence(t, essences()["plain"], one.load())
 	})
-	t.Run("ObjectsAreServedAtOnce", func(t *testing.T) {
+	t.Run("ConcurrentObjectsAreSupported", func(t *testing.T) {
 		for i := range 8 {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
 				t.Parallel()
@@ -66,7 +66,7 @@ func Base(t *testing.T, s storage.Base) {
 			})
 		}
 	})
-	t.Run("WhatIsSavedIsNoPartOfTheEssence", func(t *testing.T) {
+	t.Run("SavedStateIsNotPartOfTheEssence", func(t *testing.T) {
 		o := newBase(t, s)
 		clean := func(fields ...fieldpath.Path) map[string]any {
 			e := essence.Build(o.body, fields)
@@ -78,13 +78,13 @@ func Base(t *testing.T, s storage.Base) {
 		sameEssence(t, before, clean())
 		sameEssence(t, beforeStatus, clean(fieldpath.Path{"status"}))
 
-		// Somebody interested in all annotations must not be woken by ours.
+		// A handler for all annotations must not be called because of ours.
 		annotations := fieldpath.Path{"metadata", "annotations"}
 		before = clean(annotations)
 		o.save(essences()["rich"])
 		sameEssence(t, before, clean(annotations))
 		if _, ok := fieldpath.Lookup(before, "metadata", "annotations", "example.com/note"); !ok {
-			t.Errorf("too much is cleaned off: %v", before)
+			t.Errorf("Clean removed too much: %v", before)
 		}
 	})
 }
@@ -114,11 +114,11 @@ func essences() map[string]map[string]any {
 func sameEssence(t *testing.T, want, got map[string]any) {
 	t.Helper()
 	if !diff.Equal(want, got) {
-		t.Errorf("another essence: %s", diff.Of(want, got))
+		t.Errorf("the essence differs: %s", diff.Of(want, got))
 	}
 }
 
-// base is an object that gets every patch applied at once.
+// base is an object to which every patch is applied immediately.
 type base struct {
 	t       *testing.T
 	storage storage.Base

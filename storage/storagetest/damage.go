@@ -8,7 +8,7 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// damagedRecords tests that one unreadable record costs no other one.
+// damagedRecords tests that one unreadable record does not affect the others.
 func damagedRecords(t *testing.T, s storage.Progress, damage func(storage.Object, string)) {
 	o := newProgress(t, s)
 	all := map[string]storage.Record{"a": samples()["done"], "b": samples()["full"], "c": samples()["fresh"]}
@@ -22,7 +22,7 @@ func damagedRecords(t *testing.T, s storage.Progress, damage func(storage.Object
 		patch := Patch{}
 		o.saveInto(patch, map[string]storage.Record{id: samples()["delayed"]})
 		if len(patch) == 0 {
-			t.Log("The records are not on the object: pass Damage to have this tested.")
+			t.Log("Skipped, because the records are not on the object. Pass the option Damage to test this.")
 			return
 		}
 		o.body = o.body.Apply(spoilt(map[string]any(patch)).(map[string]any))
@@ -38,13 +38,12 @@ func damagedRecords(t *testing.T, s storage.Progress, damage func(storage.Object
 	sameRecords(t, map[string]storage.Record{"b": all["b"]}, records)
 	sameRecords(t, map[string]storage.Record{"b": all["b"]}, o.load("b", "unknown"))
 
-	// They can be replaced, and purged.
+	// Damaged records can be replaced and purged.
 	o.save(map[string]storage.Record{"a": samples()["fresh"]}, "c")
 	sameRecords(t, map[string]storage.Record{"a": samples()["fresh"], "b": all["b"]}, o.load("a", "b", "c"))
 }
 
-// spoilt returns a patch that writes unreadable values wherever the given one
-// writes records.
+// spoilt returns a patch that writes unreadable values in place of records.
 func spoilt(v any) any {
 	switch v := v.(type) {
 	case string:

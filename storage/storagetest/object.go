@@ -1,7 +1,7 @@
-// Package storagetest has the tests that a storage of progress or bases must
-// pass, and the simple objects and patches that these tests run on.
+// Package storagetest provides the tests that implementations of [storage.Progress] and
+// [storage.Base] must pass, and simple objects and patches for these tests.
 //
-// A storage of one's own is tested like this:
+// Test your own storage like this:
 //
 //	func TestMyProgress(t *testing.T) {
 //		storagetest.Progress(t, myStorage)
@@ -15,12 +15,12 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// Body is an object as decoded from JSON.
+// Body is an object decoded from JSON.
 type Body map[string]any
 
 var _ storage.Object = Body{}
 
-// Identity implements [storage.Object]: what is missing is empty.
+// Identity implements [storage.Object]. Missing fields are empty.
 func (b Body) Identity() storage.Identity {
 	text := func(path ...string) string {
 		value, _ := b.Lookup(path...)
@@ -41,18 +41,18 @@ func (b Body) Lookup(path ...string) (any, bool) {
 	return fieldpath.Lookup(map[string]any(b), path...)
 }
 
-// Apply returns the object as it is after the patch; neither is changed.
+// Apply returns the object after the patch. It changes neither of them.
 func (b Body) Apply(p Patch) Body {
 	return merge(b, p)
 }
 
-// Patch is a merge patch that is empty at first.
+// Patch is a merge patch. An empty map is an empty patch.
 type Patch map[string]any
 
 var _ storage.Patch = Patch{}
 
-// Set implements [storage.Patch]. It panics if a parent has a value other than
-// an object, and for the empty path.
+// Set implements [storage.Patch]. It panics if the path is empty, or if a parent exists
+// and is not an object.
 func (p Patch) Set(v any, path ...string) {
 	if err := fieldpath.Set(p, v, path...); err != nil {
 		panic(err)
@@ -69,7 +69,7 @@ func (p Patch) Lookup(path ...string) (any, bool) {
 	return fieldpath.Lookup(map[string]any(p), path...)
 }
 
-// merge applies a merge patch as RFC 7386 has it.
+// merge applies a merge patch according to RFC 7386.
 func merge(object, patch map[string]any) map[string]any {
 	merged := maps.Clone(object)
 	if merged == nil {

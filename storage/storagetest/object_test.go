@@ -9,7 +9,7 @@ import (
 	"gopf.dev/gopf/storage/storagetest"
 )
 
-func TestPatchesAreMerged(t *testing.T) {
+func TestApplyMergesPatches(t *testing.T) {
 	t.Parallel()
 	body := storagetest.Body{"keep": 1, "gone": 1, "in": map[string]any{"keep": 1, "gone": 1}, "list": []any{1}}
 	patch := storagetest.Patch{}
@@ -32,7 +32,7 @@ func TestPatchesAreMerged(t *testing.T) {
 	}
 }
 
-func TestBodiesTellWhoTheyAre(t *testing.T) {
+func TestIdentityOfABody(t *testing.T) {
 	t.Parallel()
 	body := storagetest.Body{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "n", "namespace": "ns", "uid": "u"}}
 	want := storage.Identity{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "n", UID: "u"}

@@ -10,22 +10,22 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// Option adds to what a suite can do to a storage.
+// Option configures a suite.
 type Option func(*options)
 
 type options struct {
 	damage func(o storage.Object, id string)
 }
 
-// Damage tells the suite how to make the stored record of an id unreadable, so
-// that it can test how Load reports that. Storages that keep records on the object
-// itself do not need it. Without it, other storages are not tested for damage.
+// Damage sets a function that makes the stored record of an id unreadable. The suite then
+// tests how Load reports this. Storages that store records on the object itself do not
+// need it. Other storages are not tested for damage without it.
 func Damage(fn func(o storage.Object, id string)) Option {
 	return func(o *options) { o.damage = fn }
 }
 
-// Progress tests that the storage keeps the contract of [storage.Progress].
-// The storage may be in use by others: the tests have objects of their own.
+// Progress tests that the storage fulfills the contract of [storage.Progress]. The storage
+// may contain other data: the tests use their own objects.
 func Progress(t *testing.T, s storage.Progress, opts ...Option) {
 	var with options
 	for _, o := range opts {
@@ -44,7 +44,7 @@ func Progress(t *testing.T, s storage.Progress, opts ...Option) {
 			sameRecords(t, want, o.load(name))
 		}
 	})
-	t.Run("FieldsThatAreGoneAreForgotten", func(t *testing.T) {
+	t.Run("RemovedFieldsAreDeleted", func(t *testing.T) {
 		o := newProgress(t, s)
 		o.save(map[string]storage.Record{"id": samples()["full"]})
 		want := map[string]storage.Record{"id": samples()["fresh"]}
@@ -80,7 +80,7 @@ func Progress(t *testing.T, s storage.Progress, opts ...Option) {
 		o.save(nil, ids...)
 		sameRecords(t, map[string]storage.Record{"kept": samples()["full"]}, o.load(append(ids, "kept")...))
 	})
-	t.Run("PurgingWinsOverChanging", func(t *testing.T) {
+	t.Run("PurgingTakesPrecedenceOverChanging", func(t *testing.T) {
 		o := newProgress(t, s)
 		o.save(map[string]storage.Record{"new": samples()["full"]}, "new")
 		sameRecords(t, nil, o.load("new"))
@@ -98,10 +98,10 @@ func Progress(t *testing.T, s storage.Progress, opts ...Option) {
 		o.body = o.body.Apply(patch)
 		sameRecords(t, nil, o.load("a", "b"))
 		if value, _ := o.body.Lookup("status", "phase"); value != "by a handler" {
-			t.Errorf("what a handler has put into the patch is lost: %v", patch)
+			t.Errorf("the handler's change in the patch is lost: %v", patch)
 		}
 	})
-	t.Run("PurgingTheUnknownChangesNothing", func(t *testing.T) {
+	t.Run("PurgingUnknownIDsChangesNothing", func(t *testing.T) {
 		o := newProgress(t, s)
 		patch := Patch{}
 		o.saveInto(patch, nil, ids...)
@@ -110,7 +110,7 @@ func Progress(t *testing.T, s storage.Progress, opts ...Option) {
 		}
 	})
 	t.Run("ObjectsAreKeptApart", func(t *testing.T) {
-		// The name is the same, as if one was deleted and created again.
+		// The name is the same, as if the object were deleted and created again.
 		one, two := newProgress(t, s), newProgress(t, s)
 		one.save(map[string]storage.Record{"id": samples()["full"]})
 		sameRecords(t, nil, two.load("id"))
@@ -118,7 +118,7 @@ func Progress(t *testing.T, s storage.Progress, opts ...Option) {
 		one.save(nil, "id")
 		sameRecords(t, map[string]storage.Record{"id": samples()["fresh"]}, two.load("id"))
 	})
-	t.Run("ObjectsAreServedAtOnce", func(t *testing.T) {
+	t.Run("ConcurrentObjectsAreSupported", func(t *testing.T) {
 		for i := range 8 {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
 				t.Parallel()
@@ -129,7 +129,7 @@ func Progress(t *testing.T, s storage.Progress, opts ...Option) {
 			})
 		}
 	})
-	t.Run("RecordsAreNoPartOfTheEssence", func(t *testing.T) {
+	t.Run("RecordsAreNotPartOfTheEssence", func(t *testing.T) {
 		o := newProgress(t, s)
 		clean := func() map[string]any {
 			e := essence.Build(o.body, []fieldpath.Path{{"metadata", "annotations"}, {"status"}})
@@ -142,14 +142,14 @@ func Progress(t *testing.T, s storage.Progress, opts ...Option) {
 		o.save(map[string]storage.Record{"a": samples()["done"]}, "b")
 		sameEssence(t, before, clean())
 		if _, ok := fieldpath.Lookup(before, "metadata", "annotations", "example.com/note"); !ok {
-			t.Errorf("too much is cleaned off: %v", before)
+			t.Errorf("Clean removed too much: %v", before)
 		}
 	})
 }
 
 var moment = time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
 
-// samples are records of handlers in different states.
+// samples returns records of handlers in different states.
 func samples() map[string]storage.Record {
 	return map[string]storage.Record{
 		"zero":  {},
@@ -164,7 +164,7 @@ func samples() map[string]storage.Record {
 	}
 }
 
-// progress is an object that gets every patch applied at once.
+// progress is an object to which every patch is applied immediately.
 type progress struct {
 	t       *testing.T
 	storage storage.Progress

@@ -12,7 +12,7 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// ids are those that operators really have, and some that nobody should.
+// ids are realistic ids, and some unusual ones.
 var ids = []string{
 	"create",
 	"create/sub",
@@ -27,10 +27,10 @@ var ids = []string{
 	"a_name_that_is_longer_than_what_fits_into_the_name_of_an_annotation.sub",
 }
 
-// count makes objects of all suites different, as a storage may outlive one.
+// count makes the objects of all suites different, because a storage may outlive a suite.
 var count atomic.Int64
 
-// newBody makes an object that nothing is remembered about.
+// newBody returns an object without stored state.
 func newBody(name string) Body {
 	return Body{
 		"apiVersion": "storagetest.gopf.dev/v1",
@@ -40,14 +40,14 @@ func newBody(name string) Body {
 			"namespace":   "default",
 			"uid":         fmt.Sprintf("00000000-0000-0000-0000-%012d", count.Add(1)),
 			"labels":      map[string]any{"app": "demo"},
-			"annotations": map[string]any{"note": "keep", "example.com/note": "keep, too"},
+			"annotations": map[string]any{"note": "keep", "example.com/note": "also keep"},
 		},
 		"spec":   map[string]any{"size": "1Gi"},
 		"status": map[string]any{"phase": "Ready"},
 	}
 }
 
-// unchanged fails the test if the value is not as it was when this was called.
+// unchanged fails the test if the value changes after this call.
 func unchanged(t *testing.T, what string, value map[string]any) {
 	t.Helper()
 	before := decoded(t, value)
@@ -58,7 +58,7 @@ func unchanged(t *testing.T, what string, value map[string]any) {
 	})
 }
 
-// decoded is a copy of the value, with numbers as JSON has them.
+// decoded returns a copy of the value, with numbers as in JSON.
 func decoded(t *testing.T, value map[string]any) any {
 	t.Helper()
 	text, err := json.Marshal(value)
@@ -76,14 +76,14 @@ func sameRecords(t *testing.T, want, got map[string]storage.Record) {
 	t.Helper()
 	for _, id := range slices.Sorted(maps.Keys(want)) {
 		if record, ok := got[id]; !ok {
-			t.Errorf("%s: there is no record", id)
+			t.Errorf("%s: the record is missing", id)
 		} else if !record.Equal(want[id]) {
 			t.Errorf("%s: got %s, want %s", id, record.Encode(false), want[id].Encode(false))
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(got)) {
 		if _, ok := want[id]; !ok {
-			t.Errorf("%s: there is a record: %s", id, got[id].Encode(false))
+			t.Errorf("%s: unexpected record: %s", id, got[id].Encode(false))
 		}
 	}
 }

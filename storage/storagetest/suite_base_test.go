@@ -11,7 +11,7 @@ import (
 	"gopf.dev/gopf/storage/storagetest"
 )
 
-// memoryBase is a storage of bases that is right, except for one flaw.
+// memoryBase is a correct storage of bases, except for one flaw.
 type memoryBase struct {
 	flaw     string
 	mu       sync.Mutex
@@ -70,22 +70,22 @@ func (m *memoryBase) Clean(essence map[string]any) {
 	}
 }
 
-// baseFlaws are names of tests that must fail for each flaw.
+// baseFlaws maps flaws to the tests that must fail.
 var baseFlaws = map[string]string{
 	"":                            "",
 	"by name":                     "ObjectsAreKeptApart",
 	"makes up essences":           "NothingIsKnownAtFirst",
 	"rounds numbers":              "EveryValueIsKept",
 	"takes empty for absent":      "EveryValueIsKept",
-	"keeps the first":             "TheLastOneCounts",
-	"cuts off":                    "ALargeOneIsKeptOrRefused",
-	"leaves traces":               "WhatIsSavedIsNoPartOfTheEssence",
-	"leaves traces in the status": "WhatIsSavedIsNoPartOfTheEssence",
+	"keeps the first":             "TheLastEssenceCounts",
+	"cuts off":                    "ALargeEssenceIsStoredOrRejected",
+	"leaves traces":               "SavedStateIsNotPartOfTheEssence",
+	"leaves traces in the status": "SavedStateIsNotPartOfTheEssence",
 	"spoils the essence":          "EveryValueIsKept",
-	"cleans too much":             "WhatIsSavedIsNoPartOfTheEssence",
+	"cleans too much":             "SavedStateIsNotPartOfTheEssence",
 }
 
-// TestMemoryBase runs the suite on one flawed storage. On its own it has none.
+// TestMemoryBase runs the suite on a storage with one flaw. Run directly, it has none.
 func TestMemoryBase(t *testing.T) {
 	storagetest.Base(t, &memoryBase{flaw: os.Getenv(flawVariable), essences: map[string]string{}})
 }

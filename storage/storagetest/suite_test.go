@@ -16,7 +16,7 @@ import (
 	"gopf.dev/gopf/storage/storagetest"
 )
 
-// memory is a storage of progress that is right, except for one flaw.
+// memory is a correct storage of progress, except for one flaw.
 type memory struct {
 	flaw    string
 	mu      sync.Mutex
@@ -108,7 +108,7 @@ func (m *memory) Clean(essence map[string]any) {
 	}
 }
 
-// flaws are names of tests that must fail for each flaw.
+// flaws maps flaws to the tests that must fail.
 var flaws = map[string]string{
 	"":                    "",
 	"by name":             "ObjectsAreKeptApart",
@@ -117,20 +117,20 @@ var flaws = map[string]string{
 	"keeps only the last": "OnlyChangedRecordsAreReplaced",
 	"forgets messages":    "EveryFieldIsKept",
 	"never purges":        "PurgedRecordsAreGone",
-	"changes win":         "PurgingWinsOverChanging",
-	"patches in vain":     "PurgingTheUnknownChangesNothing",
-	"leaves traces":       "RecordsAreNoPartOfTheEssence",
+	"changes win":         "PurgingTakesPrecedenceOverChanging",
+	"patches in vain":     "PurgingUnknownIDsChangesNothing",
+	"leaves traces":       "RecordsAreNotPartOfTheEssence",
 	"spoils the object":   "EveryFieldIsKept",
 	"clears the patch":    "RecordsCanBePurgedBeforeThePatchIsSent",
-	"cleans too much":     "RecordsAreNoPartOfTheEssence",
+	"cleans too much":     "RecordsAreNotPartOfTheEssence",
 	"drops the readable":  "OnlyDamagedRecordsAreMissing",
 	"names nothing":       "OnlyDamagedRecordsAreMissing",
 }
 
-// flawVariable tells the process that is started for a flaw which one it is.
+// flawVariable is the environment variable that selects the flaw in the child process.
 const flawVariable = "GOPF_STORAGETEST_FLAW"
 
-// TestMemory runs the suite on one flawed storage. On its own it has none.
+// TestMemory runs the suite on a storage with one flaw. Run directly, it has none.
 func TestMemory(t *testing.T) {
 	m := &memory{flaw: os.Getenv(flawVariable), records: map[string]map[string]storage.Record{}, damaged: map[string]bool{}}
 	storagetest.Progress(t, m, storagetest.Damage(func(o storage.Object, id string) {
@@ -140,7 +140,7 @@ func TestMemory(t *testing.T) {
 	}))
 }
 
-func TestFlawsAreFound(t *testing.T) {
+func TestTheSuiteFindsFlaws(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(flawVariable) != "" {
 		t.Skip("this process is about one flaw only")
@@ -154,7 +154,7 @@ func TestFlawsAreFound(t *testing.T) {
 				output, err := run.CombinedOutput()
 				failed := strings.Contains(string(output), "--- FAIL: "+suite+"/"+want+" ")
 				if want == "" && err != nil || want != "" && !failed {
-					t.Errorf("the suite has not failed in %q: %v\n%s", want, err, output)
+					t.Errorf("the suite did not fail in %q: %v\n%s", want, err, output)
 				}
 			})
 		}

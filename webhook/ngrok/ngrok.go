@@ -1,7 +1,7 @@
-// Package ngrok brings admission reviews from any cluster to an operator on a
-// developer's machine: through a tunnel of ngrok.com.
+// Package ngrok provides a webhook server behind a tunnel of ngrok.com. With it, any
+// cluster can send admission reviews to an operator on a developer's machine.
 //
-// It is a module of its own, so that nobody else has to have its dependencies.
+// It is a separate module, because of its dependencies.
 package ngrok
 
 import (
@@ -20,18 +20,18 @@ import (
 	"gopf.dev/gopf/webhook"
 )
 
-// Tunnel is a [webhook.Server] behind a public address at ngrok. The zero value
-// uses the token in the environment variable NGROK_AUTHTOKEN.
+// Tunnel is a [webhook.Server] behind a public address at ngrok. The zero value uses the
+// token in the environment variable NGROK_AUTHTOKEN.
 //
-// TLS ends at ngrok, which sees all reviews; they are forwarded to this process
+// TLS ends at ngrok, so ngrok can read all reviews. They are forwarded to this process
 // without a local port.
 type Tunnel struct {
-	Token  string // of the account at ngrok; "" is that in NGROK_AUTHTOKEN
-	Region string // "" is the nearest
-	Domain string // a reserved one; "" is any
-	Path   string // the root path of all webhooks
+	Token  string // token of the ngrok account; empty means the value of NGROK_AUTHTOKEN
+	Region string // empty means the nearest region
+	Domain string // reserved domain; empty means a random one
+	Path   string // root path of all webhooks
 
-	// Open opens an endpoint; nil opens one at ngrok. It ends with ctx.
+	// Open opens an endpoint, which ends when ctx is done. nil means an endpoint at ngrok.
 	Open func(ctx context.Context) (Endpoint, error)
 
 	log    *slog.Logger
@@ -40,27 +40,27 @@ type Tunnel struct {
 
 var _ webhook.Server = Tunnel{}
 
-// Endpoint is the public end of a tunnel: what comes in there is accepted here.
+// Endpoint is the public end of a tunnel. Accept returns the connections made there.
 type Endpoint interface {
 	net.Listener
 	URL() string
 }
 
-// The pause before a tunnel that broke is opened anew, doubled with each attempt.
+// The delay before a broken tunnel is opened again. It doubles with each attempt.
 const (
 	firstPause = time.Second
 	maxPause   = time.Minute
 )
 
-// Bind makes it log where the operator does.
+// Bind implements [webhook.Binder].
 func (t Tunnel) Bind(e webhook.Environment) webhook.Server {
 	t.log, t.random = e.Log, e.Random
 	return t
 }
 
-// Serve opens the tunnel and serves reviews until ctx is done. A tunnel that breaks
-// is opened anew, maybe at another address; only if it cannot be opened at first,
-// that is an error.
+// Serve opens the tunnel and serves reviews until ctx is done. It opens a broken tunnel
+// again, maybe at another address. It returns an error only if the first tunnel cannot be
+// opened.
 func (t Tunnel) Serve(ctx context.Context, reviews http.Handler, announce func(webhook.ClientConfig)) error {
 	if t.log == nil {
 		t.log = slog.Default()
@@ -88,7 +88,7 @@ func (t Tunnel) Serve(ctx context.Context, reviews http.Handler, announce func(w
 		if time.Since(began) > maxPause {
 			pause = firstPause
 		}
-		t.log.Warn("The tunnel for webhooks is broken and will be opened anew.", "error", err, "pause", pause)
+		t.log.Warn("The tunnel for webhooks broke; reopening it.", "error", err, "pause", pause)
 		select {
 		case <-time.After(t.random.Shorten(pause, jitter.Slight)):
 		case <-ctx.Done():
@@ -98,7 +98,7 @@ func (t Tunnel) Serve(ctx context.Context, reviews http.Handler, announce func(w
 	}
 }
 
-// through serves what comes through one tunnel until that breaks.
+// through serves reviews from one tunnel until it breaks.
 func (t Tunnel) through(ctx context.Context, end Endpoint, reviews http.Handler, announce func(webhook.ClientConfig)) error {
 	announced := make(chan struct{})
 	go func() {
@@ -111,7 +111,7 @@ func (t Tunnel) through(ctx context.Context, end Endpoint, reviews http.Handler,
 	return err
 }
 
-// open opens a tunnel with the SDK.
+// open opens a tunnel with the SDK of ngrok.
 func (t Tunnel) open(ctx context.Context) (Endpoint, error) {
 	options := []config.HTTPEndpointOption{config.WithScheme(config.SchemeHTTPS), config.WithForwardsTo("gopf")}
 	if t.Domain != "" {

@@ -20,7 +20,7 @@ type fake struct{ net.Listener }
 
 func (f fake) URL() string { return "http://" + f.Addr().String() + "/" }
 
-// opener opens fakes, after the errors.
+// opener returns the errors first, and then opens fake endpoints.
 type opener struct {
 	failures []error
 	opened   chan fake
@@ -53,7 +53,7 @@ func post(t *testing.T, url string) string {
 	return string(text)
 }
 
-func TestReviewsComeThroughTheTunnelAndItsSuccessors(t *testing.T) {
+func TestReviewsArriveThroughReopenedTunnels(t *testing.T) {
 	o := &opener{opened: make(chan fake, 5)}
 	ctx, cancel := context.WithCancel(t.Context())
 	announced := make(chan webhook.ClientConfig, 5)
@@ -72,7 +72,7 @@ func TestReviewsComeThroughTheTunnelAndItsSuccessors(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 
-	first.Close() // it breaks, and is opened anew
+	first.Close() // it breaks, and is opened again
 	<-o.opened
 	again := <-announced
 	if got := post(t, again.URL+"/again"); again.URL == c.URL || got != "POST /again" {
@@ -87,9 +87,9 @@ func TestReviewsComeThroughTheTunnelAndItsSuccessors(t *testing.T) {
 	}
 }
 
-func TestATunnelThatCannotBeOpenedIsAnError(t *testing.T) {
+func TestAnErrorAtTheFirstTunnelIsReturned(t *testing.T) {
 	o := &opener{failures: []error{errors.New("wrong token")}}
-	err := Tunnel{Open: o.open}.Serve(t.Context(), http.HandlerFunc(echo), func(webhook.ClientConfig) { t.Error("it is announced") })
+	err := Tunnel{Open: o.open}.Serve(t.Context(), http.HandlerFunc(echo), func(webhook.ClientConfig) { t.Error("the server was announced") })
 	if err == nil || !strings.Contains(err.Error(), "wrong token") {
 		t.Errorf("got %v", err)
 	}
@@ -97,9 +97,9 @@ func TestATunnelThatCannotBeOpenedIsAnError(t *testing.T) {
 
 func TestTheTunnelOfTheSDKNeedsAnAccount(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // nothing is reached from tests, and nothing should be
+	cancel() // tests must not reach ngrok
 	if end, err := (Tunnel{Token: "none", Region: "eu", Domain: "x.example"}).open(ctx); err == nil {
 		end.Close()
-		t.Error("it is open")
+		t.Error("the tunnel was opened")
 	}
 }

@@ -1,5 +1,5 @@
-// Command bare does with client-go what an operator cannot do without, and
-// nothing else: it is what operators are compared to.
+// Command bare does only the requests that every operator needs, with client-go. It is the
+// baseline for operators.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 	"gopf.dev/gopf/bench/widget"
 )
 
-// writers is how many requests are under way at a time.
+// writers is the number of parallel requests.
 const writers = 32
 
 func main() {
@@ -89,7 +89,7 @@ func (b *bare) list(ctx context.Context) error {
 	}
 }
 
-// watch notes when changes arrive.
+// watch records when changes arrive.
 func (b *bare) watch(ctx context.Context) error {
 	page, err := b.objects.List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
@@ -112,8 +112,8 @@ func (b *bare) watch(ctx context.Context) error {
 	return errors.New("the watch has ended")
 }
 
-// patch makes the two writes of a handled creation for every object: the result
-// into the status, and what the object is like into an annotation.
+// patch makes the two writes of a handled creation for every object: the result in the
+// status, and the essence of the object in an annotation.
 func (b *bare) patch(ctx context.Context, count int) error {
 	base, err := noted()
 	if err != nil {
@@ -151,7 +151,7 @@ func (b *bare) write(ctx context.Context, name string, base []byte) error {
 	return nil
 }
 
-// noted is a patch with what an object is like.
+// noted returns a patch with the essence of an object.
 func noted() ([]byte, error) {
 	spec, err := json.Marshal(map[string]any{"spec": widget.Spec{Group: "g", Payload: widget.Payload(10, 1), Size: 1}})
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command gopf is the operator under measurement, written with Gopf.
+// Command gopf is the measured operator, written with Gopf.
 package main
 
 import (
@@ -82,14 +82,14 @@ func declare(widgets *gopf.Resource[*widget.Widget], what string, interval time.
 	}
 }
 
-// schedule knows when calls for objects are due.
+// schedule records when calls for objects are due.
 type schedule struct {
 	interval time.Duration
 	mu       sync.Mutex
 	last     map[string]time.Time
 }
 
-// lateness is how late the call that begins now is; 0 for the first.
+// lateness returns the delay of the current call. It is 0 at the first call.
 func (s *schedule) lateness(name string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

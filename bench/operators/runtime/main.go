@@ -1,7 +1,6 @@
-// Command runtime is the operator under measurement, written with
-// controller-runtime as its documentation advises: one reconciler, the
-// generation decides, the status is patched, managedFields are not cached, and
-// no limits on the client's side.
+// Command runtime is the measured operator, written with controller-runtime according to its
+// documentation: one reconciler, a generation predicate, patches of the status, no
+// managedFields in the cache, and no client-side rate limit.
 package main
 
 import (
@@ -30,8 +29,8 @@ import (
 	"gopf.dev/gopf/bench/widget"
 )
 
-// workers is how many objects are reconciled at a time; the default of 1 would
-// be no comparison.
+// workers is the number of parallel reconciliations. The default of 1 would not be
+// comparable.
 const workers = 32
 
 func main() {
@@ -75,7 +74,7 @@ func run(resource, does string, typed bool) error {
 		u.SetGroupVersionKind(kind)
 		of, r = u, &plainReconciler{base, kind}
 	}
-	// A change of nothing but the metadata is one for deletions only.
+	// Changes of only the metadata matter only for deletions.
 	changed := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.NewPredicateFuncs(func(o client.Object) bool {
 		return o.GetDeletionTimestamp() != nil
 	}))
@@ -95,7 +94,7 @@ func scheme(kind schema.GroupVersionKind) *runtime.Scheme {
 	return s
 }
 
-// finalizer makes deletions wait.
+// finalizer blocks deletions.
 const finalizer = "bench.gopf.dev/runtime"
 
 type reconciler struct {
@@ -104,7 +103,7 @@ type reconciler struct {
 	deletes bool
 }
 
-// guard sees to the finalizer. It returns whether there is nothing else to do.
+// guard adds or removes the finalizer. done means that there is nothing else to do.
 func (r *reconciler) guard(ctx context.Context, o client.Object) (done bool, err error) {
 	if !r.deletes {
 		return false, nil

@@ -44,7 +44,7 @@ func TestMissingPermissionsAreNamed(t *testing.T) {
 				o.Log.WaitFor(t, "[WARNING ]", plural, `by=["`+id+`"]`, "the cluster is not told to ask this operator")
 			}
 			if op.Settings.Admission.Server != nil {
-				o.Log.WaitFor(t, "The certificates of the webhook server are not available", "secrets", "forbidden")
+				o.Log.WaitFor(t, "Loading the certificates of the webhook server failed", "secrets", "forbidden")
 			} else {
 				o.Log.WaitFor(t, "The webhook configuration cannot be written", "forbidden")
 			}

@@ -18,14 +18,13 @@ import (
 
 // Cluster is a control plane that the tests of a package share.
 type Cluster struct {
-	Config     *rest.Config // without a limit of requests
-	Kubeconfig string       // its path
+	Config     *rest.Config // without a rate limit
+	Kubeconfig string       // path of the kubeconfig
 }
 
-// Main runs the tests of a package with a control plane that has what the files
-// say, and returns the code to exit with. Before the tests, begin is told the control
-// plane. So many tests run in parallel, unless the command line says how many; 0
-// leaves it to Go.
+// Main runs the tests of a package on a control plane with the objects in the files, and
+// returns the exit code. It calls begin with the control plane before the tests. parallel
+// sets the number of parallel tests, unless the command line does. 0 means Go's default.
 func Main(m *testing.M, parallel int, begin func(Cluster), files ...string) (code int) {
 	flag.Parse()
 	beParallel(parallel)
@@ -44,18 +43,18 @@ func Main(m *testing.M, parallel int, begin func(Cluster), files ...string) (cod
 	return m.Run()
 }
 
-// beParallel makes more tests run at the same time than there are processors: they
-// mostly wait.
+// beParallel allows more parallel tests than there are processors, because they mostly
+// wait.
 func beParallel(n int) {
 	chosen := n == 0
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
 	if !chosen {
-		_ = flag.Set("test.parallel", strconv.Itoa(n)) // it exists in every test
+		_ = flag.Set("test.parallel", strconv.Itoa(n)) // the flag exists in every test
 	}
 }
 
-// Prepare reaches a control plane without a limit of requests, and makes it have what
-// the files say.
+// Prepare returns the configuration of a control plane without a rate limit, after applying
+// the files.
 func Prepare(ctx context.Context, kubeconfig string, files ...string) (*rest.Config, error) {
 	config, _, err := kube.LoadConfig(kubeconfig, "")
 	if err != nil {
@@ -72,13 +71,13 @@ func Prepare(ctx context.Context, kubeconfig string, files ...string) (*rest.Con
 	return config, manifests.Apply(ctx, config, objects, nil)
 }
 
-// Existing is the control plane that is there already, which must have what the
-// files say. Without one, the test is skipped.
+// Existing returns the running control plane, after applying the files. It skips the test
+// if there is none.
 func Existing(t *testing.T, files ...string) *rest.Config {
 	t.Helper()
 	path := os.Getenv(controlplane.KubeconfigVariable)
 	if path == "" {
-		t.Skip(controlplane.KubeconfigVariable + " names no cluster")
+		t.Skip(controlplane.KubeconfigVariable + " is not set")
 	}
 	config, err := Prepare(t.Context(), path, files...)
 	if err != nil {
@@ -87,7 +86,7 @@ func Existing(t *testing.T, files ...string) *rest.Config {
 	return config
 }
 
-// Client makes a client, and a namespace whose name begins so, until the test ends.
+// Client returns a client, and a namespace with the name prefix. Both end with the test.
 func Client(t *testing.T, config *rest.Config, prefix string) (client *kube.Client, namespace string) {
 	t.Helper()
 	client, err := kube.NewClient(config, kube.DefaultOptions())

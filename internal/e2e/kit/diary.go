@@ -7,27 +7,27 @@ import (
 	"testing"
 )
 
-// Diary is what handlers note down, line by line. The zero value is an empty one.
+// Diary records lines of handlers. The zero value is empty and ready for use.
 type Diary struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-// Add notes a line.
+// Add adds a line.
 func (d *Diary) Add(format string, args ...any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lines = append(d.lines, fmt.Sprintf(format, args...))
 }
 
-// All are the lines so far.
+// All returns the lines so far.
 func (d *Diary) All() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.lines)
 }
 
-// Take are the lines so far, which are forgotten.
+// Take returns the lines so far, and removes them.
 func (d *Diary) Take() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -35,10 +35,10 @@ func (d *Diary) Take() []string {
 	return d.lines
 }
 
-// Has tells whether the line was noted.
+// Has reports whether the diary contains the line.
 func (d *Diary) Has(line string) bool { return slices.Contains(d.All(), line) }
 
-// Count is how many times the line was noted.
+// Count returns how many times the diary contains the line.
 func (d *Diary) Count(line string) (n int) {
 	for _, l := range d.All() {
 		if l == line {
@@ -48,7 +48,7 @@ func (d *Diary) Count(line string) (n int) {
 	return n
 }
 
-// WaitFor waits until the line is noted.
+// WaitFor waits until the diary contains the line.
 func (d *Diary) WaitFor(t *testing.T, line string) {
 	t.Helper()
 	Eventually(t, func() error {
@@ -59,7 +59,7 @@ func (d *Diary) WaitFor(t *testing.T, line string) {
 	})
 }
 
-// Check compares the whole diary.
+// Check compares all lines.
 func (d *Diary) Check(t *testing.T, want ...string) {
 	t.Helper()
 	if got := d.All(); !slices.Equal(got, want) {
@@ -67,10 +67,10 @@ func (d *Diary) Check(t *testing.T, want ...string) {
 	}
 }
 
-// CheckNew compares what was noted since the last time that it was looked at so.
+// CheckNew compares the lines since the last CheckNew or Take.
 func (d *Diary) CheckNew(t *testing.T, want ...string) {
 	t.Helper()
 	if got := d.Take(); !slices.Equal(got, want) {
-		t.Errorf("noted:\ngot  %q\nwant %q", got, want)
+		t.Errorf("new calls:\ngot  %q\nwant %q", got, want)
 	}
 }

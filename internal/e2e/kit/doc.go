@@ -1,6 +1,6 @@
-// Package kit is what end-to-end tests share: a control plane, a namespace, an
-// operator under test.
+// Package kit is shared by the end-to-end tests: it provides a control plane, a namespace,
+// and an operator under test.
 //
-// Only tests import it. It does not know operators, but functions that run them:
-// so that packages below the operator can test with it, too.
+// Only tests import it. It does not import operators, but takes functions that run them.
+// Packages below the operator can therefore use it for their tests.
 package kit

@@ -13,20 +13,20 @@ import (
 	"gopf.dev/gopf/logs"
 )
 
-// Logbook keeps what an operator prints.
+// Logbook records the output of an operator.
 type Logbook struct {
 	also io.Writer
 	mu   sync.Mutex
 	all  bytes.Buffer
 }
 
-// NewLogbook makes one that belongs to the output of the test line by line, for
-// tests with one operator at a time.
+// NewLogbook returns a Logbook that also writes each line to the output of the test. Use
+// it in tests with one operator at a time.
 func NewLogbook(t *testing.T) *Logbook { return &Logbook{also: t.Output()} }
 
-// NewTitledLogbook makes one that is printed as a whole if the test fails, for tests
-// with several operators. It must be made before what ends the operator with the
-// test, so as to have all of it.
+// NewTitledLogbook returns a Logbook that is printed as a whole if the test fails. Use it
+// in tests with several operators. Create it before the operator starts, so that it is
+// printed after the operator has stopped.
 func NewTitledLogbook(t *testing.T, title string) *Logbook {
 	l := &Logbook{also: io.Discard}
 	t.Cleanup(func() {
@@ -37,12 +37,12 @@ func NewTitledLogbook(t *testing.T, title string) *Logbook {
 	return l
 }
 
-// Logger makes a logger of all levels that writes here.
+// Logger returns a logger for all levels that writes to the Logbook.
 func (l *Logbook) Logger() *slog.Logger {
 	return slog.New(logs.New(l, logs.Options{Format: logs.Full, Level: slog.LevelDebug, Prefix: true}))
 }
 
-// Write keeps what is printed.
+// Write implements io.Writer.
 func (l *Logbook) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,14 +50,14 @@ func (l *Logbook) Write(p []byte) (int, error) {
 	return l.also.Write(p)
 }
 
-// String is all that was printed.
+// String returns the whole output.
 func (l *Logbook) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.all.String()
 }
 
-// With are the lines that contain all of the texts.
+// With returns the lines that contain all of the texts.
 func (l *Logbook) With(texts ...string) (found []string) {
 	for line := range strings.Lines(l.String()) {
 		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) }) {
@@ -67,7 +67,7 @@ func (l *Logbook) With(texts ...string) (found []string) {
 	return found
 }
 
-// Has tells whether a line contains all of the texts.
+// Has reports whether a line contains all of the texts.
 func (l *Logbook) Has(texts ...string) bool { return len(l.With(texts...)) > 0 }
 
 // WaitFor waits for a line that contains all of the texts.

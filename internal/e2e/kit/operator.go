@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Operator is one that runs in the process of the test.
+// Operator is an operator that runs in the process of the test.
 type Operator struct {
 	Log    *Logbook
-	Cancel context.CancelFunc // asks it to end
-	Ended  chan struct{}      // closed at its end
-	Err    error              // what it ended with; after its end
+	Cancel context.CancelFunc // stops it
+	Ended  chan struct{}      // closed when it has stopped
+	Err    error              // its error; read it only after Ended is closed
 	t      *testing.T
 }
 
-// Start runs an operator until it is stopped, at the latest at the end of the test.
-// It may end with an error.
+// Start runs an operator until it is stopped, or until the test ends. The operator may
+// return an error.
 func Start(t *testing.T, log *Logbook, run func(context.Context, *slog.Logger) error) *Operator {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -30,36 +30,36 @@ func Start(t *testing.T, log *Logbook, run func(context.Context, *slog.Logger) e
 	return o
 }
 
-// Run is Start of an operator that must not fail.
+// Run is Start for an operator that must not fail.
 func Run(t *testing.T, log *Logbook, run func(context.Context, *slog.Logger) error) *Operator {
 	t.Helper()
 	return Start(t, log, func(ctx context.Context, log *slog.Logger) error {
 		err := run(ctx, log)
 		if err != nil {
-			t.Errorf("the operator has failed: %v", err)
+			t.Errorf("the operator failed: %v", err)
 		}
 		return err
 	})
 }
 
-// Stop ends the operator gracefully and waits for that.
+// Stop stops the operator gracefully and waits for it.
 func (o *Operator) Stop() {
 	o.t.Helper()
 	o.Cancel()
 	select {
 	case <-o.Ended:
 	case <-time.After(Patience):
-		o.t.Errorf("the operator does not end within %v", Patience)
+		o.t.Errorf("the operator did not stop within %v", Patience)
 	}
 }
 
-// Wait waits for the end of the operator, and returns what it ended with.
+// Wait waits until the operator stops, and returns its error.
 func (o *Operator) Wait() error {
 	o.t.Helper()
 	select {
 	case <-o.Ended:
 	case <-time.After(Patience):
-		o.t.Fatalf("the operator does not end within %v", Patience)
+		o.t.Fatalf("the operator did not stop within %v", Patience)
 	}
 	return o.Err
 }

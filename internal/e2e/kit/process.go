@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Process is an operator in a process of its own.
+// Process is an operator in a separate process.
 type Process struct {
 	Log   *Logbook // stdout and stderr
 	Ended chan struct{}
@@ -15,12 +15,12 @@ type Process struct {
 	cmd   *exec.Cmd
 }
 
-// Launch starts a program, with KUBECONFIG set unless the variables say otherwise.
-// It is killed at the end of the test at the latest.
+// Launch starts a program, with KUBECONFIG set unless the variables override it. It kills
+// the process when the test ends.
 func Launch(t *testing.T, kubeconfig string, log *Logbook, variables []string, path string, args ...string) *Process {
 	t.Helper()
 	p := &Process{Log: log, t: t, cmd: exec.Command(path, args...), Ended: make(chan struct{})}
-	// The race detector would make every end last a second.
+	// The race detector would delay every exit by a second.
 	p.cmd.Env = append(append(os.Environ(), "KUBECONFIG="+kubeconfig, "GORACE=atexit_sleep_ms=0"), variables...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	if err := p.cmd.Start(); err != nil {
@@ -28,10 +28,10 @@ func Launch(t *testing.T, kubeconfig string, log *Logbook, variables []string, p
 	}
 	go func() {
 		defer close(p.Ended)
-		_ = p.cmd.Wait() // its outcome is in the exit code
+		_ = p.cmd.Wait() // the exit code tells the outcome
 	}()
 	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // it fails only if the process is gone
+		_ = p.cmd.Process.Kill() // it fails only if the process has exited
 		<-p.Ended
 	})
 	return p
@@ -48,14 +48,14 @@ func (p *Process) Signal(s os.Signal) {
 	}
 }
 
-// Wait waits for the end of the process, and returns its exit code: -1 if a signal
-// killed it.
+// Wait waits until the process exits, and returns its exit code, or -1 if a signal killed
+// it.
 func (p *Process) Wait() int {
 	p.t.Helper()
 	select {
 	case <-p.Ended:
 	case <-time.After(Patience):
-		p.t.Fatalf("the process does not end within %v", Patience)
+		p.t.Fatalf("the process did not exit within %v", Patience)
 	}
 	return p.cmd.ProcessState.ExitCode()
 }

@@ -15,17 +15,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Fields are those of an object, or of a part of it.
+// Fields are the fields of an object or of a part of it.
 type Fields = map[string]any
 
-// Kinds are those of the resources that tests make objects of, by resource:
-// "apps/v1/deployments", "v1/secrets". Resources of neither are in namespaces.
+// Kinds maps resources to kinds: "apps/v1/deployments", "v1/secrets". Unknown resources
+// count as namespaced.
 type Kinds struct {
 	Namespaced, Global map[string]string
 }
 
-// Space is a namespace of a test's own. Its requests do not end with the test:
-// cleanups need them, too.
+// Space is the namespace of one test. Its requests do not end with the test's context,
+// because cleanups need them.
 type Space struct {
 	T      *testing.T
 	Name   string
@@ -33,8 +33,8 @@ type Space struct {
 	kinds  Kinds
 }
 
-// NewSpace makes a namespace whose name begins so. It is left behind, as is the
-// control plane.
+// NewSpace creates a namespace with the name prefix. It is not deleted, because the control
+// plane is discarded.
 func NewSpace(t *testing.T, config *rest.Config, prefix string, kinds Kinds) *Space {
 	t.Helper()
 	client, err := dynamic.NewForConfig(config)
@@ -52,12 +52,12 @@ func NewSpace(t *testing.T, config *rest.Config, prefix string, kinds Kinds) *Sp
 	return s
 }
 
-// As returns the same namespace as another client sees it, with resources of its own.
+// As returns the same namespace through another client, which has its own resources.
 func (s *Space) As(client dynamic.Interface, kinds Kinds) *Space {
 	return &Space{T: s.T, Name: s.Name, Client: client, kinds: kinds}
 }
 
-// GVR is a resource as clients know it.
+// GVR parses the name of a resource.
 func GVR(resource string) schema.GroupVersionResource {
 	parts := strings.Split(resource, "/")
 	gvr := schema.GroupVersionResource{Version: parts[0], Resource: parts[len(parts)-1]}
@@ -67,7 +67,7 @@ func GVR(resource string) schema.GroupVersionResource {
 	return gvr
 }
 
-// Of reaches objects of a resource, in the namespace if they are in any.
+// Of returns the client of a resource, in the namespace if the resource is namespaced.
 func (s *Space) Of(resource string) dynamic.ResourceInterface {
 	all := s.Client.Resource(GVR(resource))
 	if _, global := s.kinds.Global[resource]; global {
@@ -76,7 +76,7 @@ func (s *Space) Of(resource string) dynamic.ResourceInterface {
 	return all.Namespace(s.Name)
 }
 
-// Create makes an object of the fields, with the name unless it is empty.
+// Create creates an object with the fields. An empty name is not set.
 func (s *Space) Create(resource, name string, of Fields) *unstructured.Unstructured {
 	s.T.Helper()
 	made, err := s.TryCreate(resource, name, of)
@@ -86,17 +86,17 @@ func (s *Space) Create(resource, name string, of Fields) *unstructured.Unstructu
 	return made
 }
 
-// TryCreate is Create that may fail.
+// TryCreate is Create with an error instead of a failure.
 func (s *Space) TryCreate(resource, name string, of Fields) (*unstructured.Unstructured, error) {
 	raw, err := json.Marshal(of)
 	if err != nil {
 		return nil, err
 	}
-	body := Fields{} // of the types that JSON has
+	body := Fields{} // with the types of decoded JSON
 	if err := json.Unmarshal(raw, &body); err != nil {
 		return nil, err
 	}
-	if body == nil { // of no fields
+	if body == nil { // if there are no fields
 		body = Fields{}
 	}
 	obj := &unstructured.Unstructured{Object: body}
@@ -112,7 +112,7 @@ func (s *Space) TryCreate(resource, name string, of Fields) (*unstructured.Unstr
 	return s.Of(resource).Create(context.Background(), obj, metav1.CreateOptions{})
 }
 
-// Get reads an object; nil if there is none.
+// Get returns an object. It returns nil if the object does not exist.
 func (s *Space) Get(resource, name string) *unstructured.Unstructured {
 	s.T.Helper()
 	obj, err := s.Of(resource).Get(context.Background(), name, metav1.GetOptions{})
@@ -125,7 +125,7 @@ func (s *Space) Get(resource, name string) *unstructured.Unstructured {
 	return obj
 }
 
-// Patch changes an object by a merge patch.
+// Patch applies a merge patch to an object.
 func (s *Space) Patch(resource, name string, change Fields, subresources ...string) {
 	s.T.Helper()
 	if err := s.TryPatch(resource, name, change, subresources...); err != nil {
@@ -133,7 +133,7 @@ func (s *Space) Patch(resource, name string, change Fields, subresources ...stri
 	}
 }
 
-// TryPatch is Patch that may fail.
+// TryPatch is Patch with an error instead of a failure.
 func (s *Space) TryPatch(resource, name string, change Fields, subresources ...string) error {
 	raw, err := json.Marshal(change)
 	if err != nil {
@@ -143,7 +143,7 @@ func (s *Space) TryPatch(resource, name string, change Fields, subresources ...s
 	return err
 }
 
-// Delete asks for the deletion of an object, which must be there.
+// Delete deletes an object, which must exist.
 func (s *Space) Delete(resource, name string) {
 	s.T.Helper()
 	if err := s.Of(resource).Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
@@ -151,7 +151,7 @@ func (s *Space) Delete(resource, name string) {
 	}
 }
 
-// Remove asks for the deletion of an object, if it is there.
+// Remove deletes an object if it exists.
 func (s *Space) Remove(resource, name string) {
 	s.T.Helper()
 	if err := s.Of(resource).Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Patience is how long anything may take that is waited for. Nothing should come
-// near it, but machines may have much else to do.
+// Patience limits all waiting. Nothing should come near it, unless the machine is
+// overloaded.
 const Patience = 60 * time.Second
 
-// Eventually waits until there is no error any more.
+// Eventually waits until check returns no error.
 func Eventually(t *testing.T, check func() error) {
 	t.Helper()
 	if err := retry(check); err != nil {
@@ -18,7 +18,7 @@ func Eventually(t *testing.T, check func() error) {
 	}
 }
 
-// Await waits until something holds. What it is, is told if it never does.
+// Await waits until holds returns true. The failure message contains what.
 func Await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	notYet := errors.New("not yet")
@@ -28,12 +28,11 @@ func Await(t *testing.T, what string, holds func() bool) {
 		}
 		return notYet
 	}) != nil {
-		t.Fatalf("not within %v: %s", Patience, what)
+		t.Fatalf("timed out after %v: %s", Patience, what)
 	}
 }
 
-// retry checks until there is no error, or patience is at its end: first often,
-// then less so.
+// retry calls check until it returns no error, or Patience is over. The interval grows.
 func retry(check func() error) error {
 	pause := 5 * time.Millisecond
 	for end := time.Now().Add(Patience); ; pause = min(pause*3/2, 50*time.Millisecond) {
@@ -41,6 +40,6 @@ func retry(check func() error) error {
 		if err == nil || time.Now().After(end) {
 			return err
 		}
-		time.Sleep(pause) //nolint:forbidigo // nothing tells when a cluster is as it should be
+		time.Sleep(pause) //nolint:forbidigo // there is no event to wait for
 	}
 }
