@@ -25,6 +25,7 @@ var list = []attack{
 	{"1500 connections", (*scene).slowHeaders},
 	{"big reviews", (*scene).bigReviews},
 	{"noise", (*scene).noise},
+	{"odd objects", (*scene).oddities},
 }
 
 // The attacks come one after another, because they share the memory of the operator.
