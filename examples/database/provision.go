@@ -46,7 +46,7 @@ func enableBackups(ctx context.Context, s *gopf.Subject[*Database]) error {
 	return apply(ctx, s, backupJob(s.Object))
 }
 
-// findSet reads the StatefulSet of a database. It returns nil if there is none.
+// findSet reads the StatefulSet of a database. nil means that it does not exist.
 func findSet(ctx context.Context, s *gopf.Subject[*Database]) (*appsv1.StatefulSet, error) {
 	set, err := gopf.Get[*appsv1.StatefulSet](ctx, s.API, childName(s.Object))
 	switch {

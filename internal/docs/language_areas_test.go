@@ -20,10 +20,10 @@ var areas = []area{
 	{path: "cli", pages: 0, comments: 29, messages: 10},
 	{path: "cmd", pages: 2, comments: 39, messages: 3},
 	{path: "devcluster", pages: 0, comments: 25, messages: 0},
-	{path: "docs", pages: 17, comments: 0, messages: 0},
-	{path: "examples", pages: 3, comments: 16, messages: 1},
+	{path: "docs", pages: 1, comments: 0, messages: 0},
+	{path: "examples", pages: 0, comments: 1, messages: 1},
 	{path: "gopftest", pages: 0, comments: 185, messages: 0},
-	{path: "internal", pages: 0, comments: 641, messages: 24},
+	{path: "internal", pages: 0, comments: 641, messages: 23},
 	{path: "storage", pages: 0, comments: 60, messages: 2},
 	{path: "webhook", pages: 0, comments: 58, messages: 2},
 }

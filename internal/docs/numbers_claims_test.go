@@ -121,6 +121,7 @@ func claims(t *testing.T) map[string][]string {
 			"an estimated " + costlyMemory + " MiB",
 			"delay after an error is " + seconds(s.Execution.DefaultBackoff) + " s",
 		},
+		"docs/tutorial.md": {"The delay is " + inWords(t, s.Execution.DefaultBackoff) + " by default"},
 		"SECURITY.md": {
 			"at most " + mib(jsonvalue.MaxStored) + " MiB uncompressed",
 			levels + " levels and " + values + " values",
@@ -200,6 +201,7 @@ func inWords(t *testing.T, d time.Duration) string {
 		time.Second:            "one second",
 		2 * time.Second:        "two seconds",
 		10 * time.Second:       "ten seconds",
+		time.Minute:            "one minute",
 		2 * time.Minute:        "two minutes",
 	}[d]
 	if !ok {
