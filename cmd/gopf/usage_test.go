@@ -16,7 +16,7 @@ func TestBadInputGetsOneClearLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	unparsable := filepath.Join(dir, "unparsable")
-	for name, text := range map[string]string{"go.mod": "module example.com/x\n\ngo 1.26\n", "x.go": "packge x\n"} {
+	for name, text := range map[string]string{"go.mod": "module example.com/x\n\ngo 1.26\n", "x.go": "pack x\n"} {
 		if err := errors.Join(os.MkdirAll(unparsable, 0o755), os.WriteFile(filepath.Join(unparsable, name), []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}

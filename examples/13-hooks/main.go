@@ -104,8 +104,8 @@ func (t *tasks) serve(log *slog.Logger) {
 // cleanup is called after all other handlers have stopped.
 func (t *tasks) cleanup(_ context.Context, a *gopf.Activity) error {
 	a.Log.Info("Cleaning up...")
+	a.Log.Info("Stopping all background tasks.")
 	close(t.stop)
-	a.Log.Info("Waiting until all tasks have stopped.")
 	t.running.Wait()
 	return nil
 }

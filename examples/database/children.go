@@ -8,12 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// engine has the differences between kinds of databases.
+// engine holds the parameters of one database engine.
 type engine struct {
 	port     int32
-	data     string // the folder of its files
+	data     string // the directory of the data files
 	password string // the environment variable with the password
-	dump     string // writes everything to its output; $HOST is the database
+	dump     string // a shell command that writes a dump to stdout; $HOST is the database
 }
 
 var engines = map[string]engine{
@@ -27,10 +27,10 @@ var engines = map[string]engine{
 
 const (
 	dataVolume = "data"
-	runAs      = 1001 // the user of these images, who must be able to write to the volumes
+	runAs      = 1001 // the user id of these images; it must be able to write to the volumes
 )
 
-// childName is the name of the StatefulSet, of its Service and of the Secret.
+// childName returns the name of the StatefulSet, the Service and the Secret.
 func childName(db *Database) string { return db.Name + "-db" }
 
 func image(db *Database) string { return "bitnami/" + db.Spec.Engine + ":" + db.Spec.Version }

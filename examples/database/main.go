@@ -1,5 +1,6 @@
-// Command database is an operator for databases: each has a StatefulSet, a Service,
-// a password, and, unless it is not wanted, a nightly backup.
+// Command database is an operator for databases. Each Database has a StatefulSet, a
+// Service and a Secret with a password. A CronJob backs it up every night, unless
+// backups are disabled.
 package main
 
 import "gopf.dev/gopf/cli"

@@ -33,15 +33,15 @@ func newOperator() *gopf.Operator {
 	return op
 }
 
-// create makes everything that a database consists of. If this fails, users see
-// the error in the status, and the timer tries again every minute.
+// create creates the children of a database. If it fails, the status contains the error,
+// and the timer retries every minute.
 func create(ctx context.Context, c *gopf.Change[*Database]) error {
 	db := c.Object
 	c.Log.Info(fmt.Sprintf("Creating database %s in %s", db.Name, db.Namespace))
 	set, err := provision(ctx, c.Subject)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return err // the operator is stopping: the next one calls this handler again
+		return err // the operator is shutting down: its successor calls this handler again
 	case err != nil:
 		c.Log.Error(fmt.Sprintf("Failed to create database %s: %v", db.Name, err))
 		c.Warn("ProvisionFailed", err.Error())
@@ -54,8 +54,8 @@ func create(ctx context.Context, c *gopf.Change[*Database]) error {
 	return nil
 }
 
-// update changes the children. The timer reports the state: events of the children
-// make it due.
+// update updates the children. It does not report the state: events of the children make
+// the timer due, which does.
 func update(ctx context.Context, c *gopf.Change[*Database]) error {
 	db := c.Object
 	c.Log.Info(fmt.Sprintf("Updating database %s: %s", db.Name, c.Diff))
@@ -75,7 +75,7 @@ func update(ctx context.Context, c *gopf.Change[*Database]) error {
 			if err != nil {
 				return err
 			}
-			if pending == "" { // the change was taken back
+			if pending == "" { // the change was reverted
 				c.Patch.Remove("status.pendingAction")
 				continue
 			}
@@ -87,8 +87,8 @@ func update(ctx context.Context, c *gopf.Change[*Database]) error {
 	return nil
 }
 
-// stopBackups deletes the job before the database: no backup begins during the
-// deletion. The garbage collector deletes the other children.
+// stopBackups deletes the CronJob before the database is deleted, so no backup starts
+// during the deletion. The garbage collector deletes the other children.
 func stopBackups(ctx context.Context, c *gopf.Change[*Database]) error {
 	db := c.Object
 	c.Log.Info(fmt.Sprintf("Deleting database %s from %s", db.Name, db.Namespace))

@@ -28,7 +28,7 @@ const (
 	cronjobs  = "batch/v1/cronjobs"
 )
 
-// lines is a log that tests read while the operator writes it.
+// lines is a log that tests may read while the operator writes to it.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -40,7 +40,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// world is the operator on a cluster in memory, in virtual time.
+// world is an operator on an in-memory cluster in virtual time.
 type world struct {
 	t       *testing.T
 	cluster *gopftest.Cluster
@@ -91,7 +91,7 @@ func (w world) change(spec map[string]any) {
 	time.Sleep(time.Second)
 }
 
-// setReady plays the kubelet and the controller of StatefulSets.
+// setReady simulates the kubelet and the StatefulSet controller.
 func (w world) setReady(replicas int) {
 	w.t.Helper()
 	w.cluster.PatchStatus(w.t, sets, "default", "orders-db", map[string]any{"status": map[string]any{"readyReplicas": replicas, "replicas": replicas}})
@@ -128,7 +128,7 @@ func (w world) condition(kind string, status metav1.ConditionStatus, reason, mes
 	}
 }
 
-func TestCreationMakesAllChildren(t *testing.T) {
+func TestCreationCreatesAllChildren(t *testing.T) {
 	run(t, nil, func(t *testing.T, w world) {
 		w.logged("INFO", "Database operator starting up")
 		w.logged("INFO", "Creating database orders in default")
@@ -171,7 +171,7 @@ func TestCreationMakesAllChildren(t *testing.T) {
 	})
 }
 
-func TestACreationThatFailsIsReportedAndTriedAgainByTheTimer(t *testing.T) {
+func TestFailedCreationIsReportedAndRetriedByTheTimer(t *testing.T) {
 	for _, child := range []string{"secrets", "services", "statefulsets", "persistentvolumeclaims", "cronjobs"} {
 		t.Run(child, func(t *testing.T) {
 			var fault *gopftest.Fault
@@ -203,7 +203,7 @@ func TestACreationThatFailsIsReportedAndTriedAgainByTheTimer(t *testing.T) {
 	}
 }
 
-func TestAnOperatorThatStopsDuringTheCreationReportsNoFailure(t *testing.T) {
+func TestShutdownDuringCreationReportsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newCluster(t)
 		fault := cluster.Fault(gopftest.Writes("statefulsets"), gopftest.Hang())
@@ -228,7 +228,7 @@ func TestAnOperatorThatStopsDuringTheCreationReportsNoFailure(t *testing.T) {
 	})
 }
 
-func TestTheStateFollowsTheReadyReplicas(t *testing.T) {
+func TestStateFollowsTheReadyReplicas(t *testing.T) {
 	run(t, nil, func(t *testing.T, w world) {
 		for _, step := range []struct {
 			ready     int
@@ -255,7 +255,7 @@ func TestTheStateFollowsTheReadyReplicas(t *testing.T) {
 	})
 }
 
-func TestAChangeOfTheNumberOfReplicasScales(t *testing.T) {
+func TestChangedReplicasScaleTheStatefulSet(t *testing.T) {
 	run(t, nil, func(t *testing.T, w world) {
 		w.change(map[string]any{"replicas": 4})
 		w.logged("INFO", "Updating database orders: ")
@@ -269,23 +269,23 @@ func TestAChangeOfTheNumberOfReplicasScales(t *testing.T) {
 	})
 }
 
-func TestAChangeOfTheStorageIsLeftToPeople(t *testing.T) {
+func TestStorageResizeIsLeftToTheUser(t *testing.T) {
 	run(t, nil, func(t *testing.T, w world) {
 		w.change(map[string]any{"storage": "200Gi"})
 		w.logged("WARNING", "Storage resize for orders requires manual PVC expansion")
 		w.posted("Warning", "StorageResize", "from 100Gi to 200Gi")
-		time.Sleep(5 * time.Minute) // the timer keeps it
+		time.Sleep(5 * time.Minute) // the timer must keep the pending action
 		if got := w.database().Status.PendingAction; got != "Resize storage to 200Gi" {
 			t.Fatalf("the pending action is %q", got)
 		}
 		set := w.set()
 		if got := templateSize(set); got.String() != "100Gi" {
-			t.Errorf("the template asks for %s; the API server would refuse that", got.String())
+			t.Errorf("the template requests %s; the API server would reject it", got.String())
 		}
 
-		for i := range 2 { // a person expands the claims, one after the other
+		for i := range 2 { // a user expands the PVCs, one after the other
 			if got := w.database().Status.PendingAction; got == "" {
-				t.Errorf("with %d claims resized nothing is pending", i)
+				t.Errorf("nothing is pending after %d PVCs were resized", i)
 			}
 			claim := set.Spec.VolumeClaimTemplates[0].DeepCopy()
 			claim.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}
@@ -295,12 +295,12 @@ func TestAChangeOfTheStorageIsLeftToPeople(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 		if got := w.database().Status.PendingAction; got != "" {
-			t.Errorf("all claims are resized, and %q is pending", got)
+			t.Errorf("all PVCs are resized, but %q is pending", got)
 		}
 	})
 }
 
-func TestAStorageChangeThatIsTakenBackLeavesNothingPending(t *testing.T) {
+func TestRevertedStorageChangeLeavesNothingPending(t *testing.T) {
 	run(t, nil, func(t *testing.T, w world) {
 		w.change(map[string]any{"storage": "200Gi"})
 		w.change(map[string]any{"storage": "100Gi"})
@@ -310,7 +310,7 @@ func TestAStorageChangeThatIsTakenBackLeavesNothingPending(t *testing.T) {
 	})
 }
 
-func TestAMissingStatefulSetIsMadeAgain(t *testing.T) {
+func TestMissingStatefulSetIsRecreated(t *testing.T) {
 	run(t, nil, func(t *testing.T, w world) {
 		w.cluster.Delete(t, sets, "default", "orders-db")
 		time.Sleep(time.Second)
@@ -319,32 +319,32 @@ func TestAMissingStatefulSetIsMadeAgain(t *testing.T) {
 	})
 }
 
-func TestBackupsAreTurnedOffAndOn(t *testing.T) {
+func TestBackupsAreDisabledAndEnabled(t *testing.T) {
 	run(t, nil, func(t *testing.T, w world) {
 		w.change(map[string]any{"backupEnabled": false})
 		w.logged("INFO", "Disabled backups for orders")
 		if _, found := w.cluster.Lookup(t, cronjobs, "default", "orders-backup"); found {
-			t.Error("the job is still there")
+			t.Error("the CronJob still exists")
 		}
 		time.Sleep(2 * time.Minute)
 		if _, found := w.cluster.Lookup(t, cronjobs, "default", "orders-backup"); found {
-			t.Error("the timer made the job again")
+			t.Error("the timer recreated the CronJob")
 		}
 		w.change(map[string]any{"backupEnabled": true})
 		w.cluster.Get(t, cronjobs, "default", "orders-backup")
 	})
 }
 
-func TestADeletionEndsTheBackupsFirst(t *testing.T) {
+func TestDeletionStopsBackupsFirst(t *testing.T) {
 	run(t, nil, func(t *testing.T, w world) {
 		fault := w.cluster.Fault(gopftest.Requests("delete", "cronjobs").First(1), gopftest.Fail(422))
 		w.cluster.Delete(t, databases, "default", "orders")
 		time.Sleep(time.Second)
 		w.logged("INFO", "Deleting database orders from default")
 		if fault.Struck() != 1 {
-			t.Error("the deletion of the job was not tried")
+			t.Error("the operator did not try to delete the CronJob")
 		}
-		w.database() // waits for its backups to end
+		w.database() // still exists: the CronJob could not be deleted
 		time.Sleep(2 * time.Minute)
 		w.cluster.WaitGone(t, databases, "default", "orders")
 		w.logged("INFO", "Database orders cleanup complete")

@@ -13,15 +13,15 @@ import (
 	"gopf.dev/gopf"
 )
 
-// provision makes all children as the spec wants them, whatever exists already. It
-// returns the StatefulSet as the API server has it now.
+// provision creates or updates all children to match the spec. It may be called at any
+// time. It returns the StatefulSet as stored by the API server.
 func provision(ctx context.Context, s *gopf.Subject[*Database]) (*appsv1.StatefulSet, error) {
 	set := statefulSet(s.Object)
 	existing, err := findSet(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	if existing != nil && len(existing.Spec.VolumeClaimTemplates) > 0 { // the API server refuses to change templates
+	if existing != nil && len(existing.Spec.VolumeClaimTemplates) > 0 { // the API server rejects changes of templates
 		set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage] = templateSize(existing)
 	}
 	if err := createOnce(ctx, s, password(s.Object, rand.Text())); err != nil {
@@ -46,7 +46,7 @@ func enableBackups(ctx context.Context, s *gopf.Subject[*Database]) error {
 	return apply(ctx, s, backupJob(s.Object))
 }
 
-// findSet reads the StatefulSet of a database. nil means that there is none.
+// findSet reads the StatefulSet of a database. nil means that it does not exist.
 func findSet(ctx context.Context, s *gopf.Subject[*Database]) (*appsv1.StatefulSet, error) {
 	set, err := gopf.Get[*appsv1.StatefulSet](ctx, s.API, childName(s.Object))
 	switch {
@@ -58,8 +58,8 @@ func findSet(ctx context.Context, s *gopf.Subject[*Database]) (*appsv1.StatefulS
 	return set, nil
 }
 
-// pendingAction describes what a person must do: Kubernetes does not resize the
-// claims of a StatefulSet when its template changes. Empty means nothing.
+// pendingAction returns the manual step that a change of the storage size requires, or
+// "". Kubernetes does not resize the PVCs of a StatefulSet when its template changes.
 func pendingAction(ctx context.Context, s *gopf.Subject[*Database], set *appsv1.StatefulSet) (string, error) {
 	wanted := resource.MustParse(s.Object.Spec.Storage)
 	if size := templateSize(set); size.Cmp(wanted) == 0 {
@@ -90,8 +90,8 @@ func templateSize(set *appsv1.StatefulSet) resource.Quantity {
 	return resource.Quantity{}
 }
 
-// apply makes a child as it is wanted and reads its state back into the argument.
-// Fields that are not set here keep their values.
+// apply creates or updates a child with server-side apply, and stores the response in
+// child. Fields that child does not set keep their values.
 func apply(ctx context.Context, s *gopf.Subject[*Database], child gopf.Object) error {
 	if err := s.Adopt(child); err != nil {
 		return err
@@ -99,8 +99,8 @@ func apply(ctx context.Context, s *gopf.Subject[*Database], child gopf.Object) e
 	return s.API.Apply(ctx, child, gopf.Force()) // its errors name the child
 }
 
-// createOnce is for children that must not change any more: a password, and a
-// volume whose size the API server does not let change freely.
+// createOnce creates a child if it does not exist, and never updates it. It is for the
+// password, and for the backup volume, whose size the API server restricts.
 func createOnce(ctx context.Context, s *gopf.Subject[*Database], child gopf.Object) error {
 	if err := s.Adopt(child); err != nil {
 		return err

@@ -42,7 +42,8 @@ func observe(db *Database, set *appsv1.StatefulSet) DatabaseStatus {
 	return s
 }
 
-// stateOf is pure: a database is degraded only after it had a ready replica.
+// stateOf returns the state for a number of ready replicas. A database is degraded only
+// after it had a ready replica.
 func stateOf(db *Database, readyReplicas int32) string {
 	started := db.Status.State == ready || db.Status.State == degraded
 	switch {
@@ -55,7 +56,7 @@ func stateOf(db *Database, readyReplicas int32) string {
 	}
 }
 
-// failure is the status of a database that could not be created.
+// failure returns the status of a database whose creation failed.
 func failure(db *Database, err error) DatabaseStatus {
 	s := db.Status
 	s.State, s.Error = failed, err.Error()
@@ -65,17 +66,17 @@ func failure(db *Database, err error) DatabaseStatus {
 	return s
 }
 
-// set keeps the time of the last transition if the status of the condition is the
-// same as before.
+// set sets a condition. The time of the last transition changes only with the status of
+// the condition.
 func (s *DatabaseStatus) set(db *Database, kind string, value metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
 		Type: kind, Status: value, Reason: reason, Message: message, ObservedGeneration: db.Generation,
 	})
 }
 
-// report writes the status after the handler returns, on the newest version of the
-// object. A timer may be late: if the spec has changed since it was called, the
-// update handler is responsible, and an older status must not overwrite its own.
+// report sets the status. The operator writes it after the handler returns, on the latest
+// version of the object. If the spec has changed since the call, report keeps the status:
+// it must not overwrite the status from the update handler with an older one.
 func report(s *gopf.Subject[*Database], status DatabaseStatus) {
 	seen := s.Object.Generation
 	s.Patch.Edit(func(db *Database) {

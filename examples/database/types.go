@@ -24,12 +24,12 @@ type DatabaseSpec struct {
 // DatabaseStatus is the observed state.
 type DatabaseStatus struct {
 	State         string             `json:"state,omitempty"`         // Provisioning, Ready, Degraded or Failed
-	Error         string             `json:"error,omitempty"`         // why the state is Failed
+	Error         string             `json:"error,omitempty"`         // the reason for the state Failed
 	PendingAction string             `json:"pendingAction,omitempty"` // the manual step that is due, if any
 	Engine        string             `json:"engine,omitempty"`
 	Version       string             `json:"version,omitempty"`
 	Endpoint      string             `json:"endpoint,omitempty"`
-	Replicas      int32              `json:"replicas"` // as asked of the StatefulSet
+	Replicas      int32              `json:"replicas"` // desired replicas of the StatefulSet
 	ReadyReplicas int32              `json:"readyReplicas"`
 	Conditions    []metav1.Condition `json:"conditions,omitempty"`
 }
@@ -38,8 +38,8 @@ type DatabaseStatus struct {
 const (
 	provisioning = "Provisioning" // no replica has been ready yet
 	ready        = "Ready"        // all replicas are ready
-	degraded     = "Degraded"     // the number of ready replicas is another one than desired
-	failed       = "Failed"       // the creation failed; the timer tries again
+	degraded     = "Degraded"     // some replicas are not ready, or too many are
+	failed       = "Failed"       // the creation failed; the timer retries
 )
 
 // Types of conditions.

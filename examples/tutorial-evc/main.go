@@ -1,5 +1,5 @@
-// Command tutorial-evc is the operator of docs/tutorial.md: claims for volumes that
-// vanish with their owners.
+// Command tutorial-evc is the operator of docs/tutorial.md. It creates a PVC for each
+// EphemeralVolumeClaim; both are deleted together.
 package main
 
 import "gopf.dev/gopf/cli"

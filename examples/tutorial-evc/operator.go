@@ -12,7 +12,7 @@ import (
 	"gopf.dev/gopf/hierarchy"
 )
 
-// storageClass is where the volumes come from.
+// storageClass is the storage class of all PVCs.
 const storageClass = "standard"
 
 func newOperator() *gopf.Operator {
@@ -37,9 +37,9 @@ func create(ctx context.Context, c *gopf.Change[*EphemeralVolumeClaim]) error {
 		return gopf.Permanent(err)
 	}
 	if err := c.API.Apply(ctx, pvc); err != nil {
-		return fmt.Errorf("make the PVC: %w", err)
+		return fmt.Errorf("apply the PVC: %w", err)
 	}
-	c.Log.Info("The PVC is made.", "pvc", pvc.Name, "size", size.String())
+	c.Log.Info("Applied the PVC.", "pvc", pvc.Name, "size", size.String())
 	c.Patch.Status(EphemeralVolumeClaimStatus{Claim: pvc.Name})
 	return nil
 }
@@ -53,14 +53,14 @@ func resize(ctx context.Context, c *gopf.Change[*EphemeralVolumeClaim]) error {
 	if err := c.API.Merge(ctx, pvcOf(c.Object), patch); err != nil {
 		return fmt.Errorf("resize the PVC: %w", err)
 	}
-	c.Log.Info("The PVC is resized.", "from", c.Old.Spec.Size, "to", c.Object.Spec.Size)
+	c.Log.Info("Resized the PVC.", "from", c.Old.Spec.Size, "to", c.Object.Spec.Size)
 	return nil
 }
 
 func relabel(ctx context.Context, c *gopf.Change[*EphemeralVolumeClaim]) error {
 	labels := map[string]any{}
 	for key := range c.Old.Labels {
-		labels[key] = nil // which removes it, unless it is set again below
+		labels[key] = nil // null removes the label, unless it is set again below
 	}
 	for key, value := range c.Object.Labels {
 		labels[key] = value
@@ -69,11 +69,12 @@ func relabel(ctx context.Context, c *gopf.Change[*EphemeralVolumeClaim]) error {
 	if err := c.API.Merge(ctx, pvcOf(c.Object), patch); err != nil {
 		return fmt.Errorf("relabel the PVC: %w", err)
 	}
-	c.Log.Info("The PVC is relabelled.", "diff", c.Diff.String())
+	c.Log.Info("Updated the labels of the PVC.", "diff", c.Diff.String())
 	return nil
 }
 
-// pvcOf names the PVC of an object: it has the same name.
+// pvcOf returns the PVC of an EVC, with only its namespace and name set. Both have the
+// same name.
 func pvcOf(evc *EphemeralVolumeClaim) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: evc.Namespace, Name: evc.Name}}
 }

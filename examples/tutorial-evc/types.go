@@ -4,7 +4,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 const resourceName = "kopf.dev/v1/ephemeralvolumeclaims"
 
-// EphemeralVolumeClaim is a claim for a volume that is needed for a while only.
+// EphemeralVolumeClaim is a request for a volume that is deleted together with it.
 type EphemeralVolumeClaim struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -13,12 +13,12 @@ type EphemeralVolumeClaim struct {
 	Status EphemeralVolumeClaimStatus `json:"status"`
 }
 
-// EphemeralVolumeClaimSpec is what its owner wants.
+// EphemeralVolumeClaimSpec is the desired state.
 type EphemeralVolumeClaimSpec struct {
 	Size string `json:"size,omitempty"`
 }
 
-// EphemeralVolumeClaimStatus is what the operator tells.
+// EphemeralVolumeClaimStatus is the observed state.
 type EphemeralVolumeClaimStatus struct {
 	Claim string `json:"claim,omitempty"` // the name of the PersistentVolumeClaim
 }

@@ -28,7 +28,7 @@ func apply(ctx context.Context, c *gopf.Change[*Website]) error {
 	return reconcile(ctx, c.Subject)
 }
 
-// reconcile makes it so, whatever there is.
+// reconcile creates or updates the Deployment. It may be called at any time.
 func reconcile(ctx context.Context, s *gopf.Subject[*Website]) error {
 	labels := map[string]string{"website": s.Object.Name}
 	deployment := &appsv1.Deployment{}
@@ -44,7 +44,7 @@ func reconcile(ctx context.Context, s *gopf.Subject[*Website]) error {
 		return err
 	}
 	if deployment.Status.ReadyReplicas < s.Object.Spec.Replicas {
-		return gopf.Wait(time.Minute, "only %d replicas are ready", deployment.Status.ReadyReplicas) // or until it is woken
+		return gopf.Wait(time.Minute, "only %d replicas are ready", deployment.Status.ReadyReplicas) // called earlier if it is woken
 	}
 	s.Patch.Status(map[string]any{"phase": "Ready"})
 	return nil

@@ -214,7 +214,7 @@ func (b *inbox) end(l *letter, body []byte, err error) ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		l.received = true
 		b.places.release(l.place)
 		l.place = 0

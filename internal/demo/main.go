@@ -83,7 +83,7 @@ func run(ctx context.Context, once bool) error {
 	if once {
 		return nil
 	}
-	say("The operator is still running. In another terminal:\n\n  export KUBECONFIG=%s\n  kubectl get kex    # no kubectl? make kubectl, then bin/kubectl\n\nStop it with Ctrl-C.", cluster.Kubeconfig())
+	say("The operator keeps running. In another terminal:\n\n  export KUBECONFIG=%s\n  kubectl get kex    # no kubectl? make kubectl, then bin/kubectl\n\nPress Ctrl-C to stop it.", cluster.Kubeconfig())
 	select {
 	case <-ctx.Done():
 		return nil
@@ -174,5 +174,5 @@ func show(body *object.Body) {
 	if err != nil {
 		text = body.Raw()
 	}
-	say("The object was handled. This is what it looks like now:\n\n%s", text)
+	say("The operator has handled the object:\n\n%s", text)
 }

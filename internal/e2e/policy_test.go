@@ -120,7 +120,7 @@ func TestThePolicyRefusesForgedStateAndNothingElse(t *testing.T) {
 	})
 	kit.Eventually(t, func() error { // the policy takes a moment to count
 		if err := merge(tenant, annotate(map[string]any{prefix + "probe": fmt.Sprint(time.Now())})); !apierrors.IsForbidden(err) {
-			return fmt.Errorf("a tenant got %v", err)
+			return fmt.Errorf("a tenant got %w", err)
 		}
 		return nil
 	})

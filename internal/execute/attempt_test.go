@@ -126,16 +126,16 @@ func TestAPanicIsAnErrorWithItsStack(t *testing.T) {
 func TestAnErrorDuringShutdownIsNotAnAttempt(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(ErrStopping)
-	make := func(err error) Outcome {
+	attempt := func(err error) Outcome {
 		return Attempt{
 			Title: "Handler", ID: "h", Log: slog.New(slog.DiscardHandler), Started: time.Now(),
 			Call: func(context.Context) (any, error) { return nil, err },
 		}.Make(ctx)
 	}
-	if o := make(context.Canceled); !o.Void || o.Final {
+	if o := attempt(context.Canceled); !o.Void || o.Final {
 		t.Errorf("with an error: got %+v", o)
 	}
-	if o := make(nil); o.Void || !o.Final {
+	if o := attempt(nil); o.Void || !o.Final {
 		t.Errorf("without an error: got %+v", o)
 	}
 }

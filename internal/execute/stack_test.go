@@ -8,7 +8,7 @@ import (
 )
 
 func brokenByAValue()                  { panic("broken") }
-func brokenByTheRuntime()              { var m map[string]int; m["x"]++ }
+func brokenByTheRuntime()              { var m map[string]int; m["x"]++ } //nolint:staticcheck // the panic is intended
 func brokenByNil()                     { var p *Attempt; p.ID = "x" }
 func brokenAgain()                     { defer func() { panic(recover()) }(); brokenByAValue() }
 func brokenWith(fn func()) (err error) { return Attempt{ID: "h", Call: calling(fn)}.panicking() }

@@ -64,7 +64,7 @@ func (r *Reader) number() (any, error) {
 	n, err := Number(string(raw))
 	if err != nil {
 		// The syntax is valid, and one number must not hide the other values.
-		return json.Number(raw), nil
+		return json.Number(raw), nil //nolint:nilerr // see above
 	}
 	return n, nil
 }

@@ -45,7 +45,7 @@ func TestAnOutageIsLoggedOncePerMinuteWithACount(t *testing.T) {
 
 func TestFailuresAreLimitedByKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		unreachable, busy := error(&UnreachableError{Err: errDial}), error(statusError(&call{}, &http.Response{StatusCode: 503, Body: http.NoBody}))
+		unreachable, busy := error(&UnreachableError{Err: errDial}), error(statusError(&call{}, &http.Response{StatusCode: http.StatusServiceUnavailable, Body: http.NoBody}))
 		own := errors.New("not about the server")
 		var o Outages
 		for i, c := range []struct {

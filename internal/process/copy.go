@@ -25,12 +25,10 @@ func (v *view) isCopy() bool {
 	return copied
 }
 
-// ignoreRecords notes the ids of another object's records for removeForeign. It returns
-// the records of this object: none.
-func (v *view) ignoreRecords(records map[string]storage.Record) map[string]storage.Record {
+// ignoreRecords notes the ids of another object's records for removeForeign.
+func (v *view) ignoreRecords(records map[string]storage.Record) {
 	v.foreign = append(v.Handlers.IDs(), progress.New(records).IDs()...)
 	v.foreign = append(v.foreign, progress.HandlingID)
-	return nil
 }
 
 // removeForeign removes the state of another object in the same write that saves the

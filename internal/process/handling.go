@@ -43,7 +43,8 @@ func (v *view) open(ctx context.Context) (*handling, error) {
 		return nil, fmt.Errorf("load the progress: %w", err)
 	}
 	if v.copied {
-		records = v.ignoreRecords(records)
+		v.ignoreRecords(records)
+		records = nil
 	}
 	stored, noted := records[progress.HandlingID]
 	delete(records, progress.HandlingID)

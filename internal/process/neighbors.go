@@ -1,7 +1,6 @@
 package process
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"hash/maphash"
@@ -189,10 +188,10 @@ func owners(entries []metav1.ManagedFieldsEntry, prefixes []string, finalizer st
 		if e.FieldsV1 == nil {
 			return false
 		}
-		if bytes.Contains(e.FieldsV1.Raw, []byte(`"v:\"`+finalizer+`\""`)) {
+		if strings.Contains(e.FieldsV1.GetRawString(), `"v:\"`+finalizer+`\""`) {
 			return true
 		}
-		return slices.ContainsFunc(prefixes, func(p string) bool { return bytes.Contains(e.FieldsV1.Raw, []byte(`"f:`+p+`/`)) })
+		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.Contains(e.FieldsV1.GetRawString(), `"f:`+p+`/`) })
 	}
 	entries = slices.Clone(entries)
 	slices.SortStableFunc(entries, func(a, b metav1.ManagedFieldsEntry) int {

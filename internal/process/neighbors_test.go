@@ -11,7 +11,7 @@ import (
 func TestOwnersNamesTheLastWriterFirst(t *testing.T) {
 	entry := func(manager, fields string, minute int) metav1.ManagedFieldsEntry {
 		at := metav1.NewTime(time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC))
-		return metav1.ManagedFieldsEntry{Manager: manager, Time: &at, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+		return metav1.ManagedFieldsEntry{Manager: manager, Time: &at, FieldsV1: metav1.NewFieldsV1(fields)}
 	}
 	const ours, finalizer = `{"f:metadata":{"f:annotations":{"f:a.example.com/last-handled-configuration":{}}}}`, `{"f:metadata":{"f:finalizers":{"v:\"a.example.com/x\"":{}}}}`
 	entries := []metav1.ManagedFieldsEntry{

@@ -56,7 +56,7 @@ func (s *scene) slowReviews(n int) []string {
 				if _, err := conn.Write([]byte(" ")); err != nil {
 					return
 				}
-				time.Sleep(300 * time.Millisecond) //nolint:forbidigo // to be slow is the attack
+				time.Sleep(300 * time.Millisecond) // to be slow is the attack
 			}
 		})
 	}
@@ -67,19 +67,17 @@ func (s *scene) slowReviews(n int) []string {
 // slowHeaders opens connections that never come to the end of the headers, or do not
 // even begin a handshake.
 func (s *scene) slowHeaders() []string {
-	var conns []net.Conn
 	for i := range 1500 {
 		conn, err := net.DialTimeout("tcp", s.webhooks, inTime)
 		if err != nil {
 			continue
 		}
 		defer conn.Close()
-		conns = append(conns, conn)
 		if i%2 == 0 {
 			_, _ = conn.Write([]byte{22, 3, 1, 2, 0, 1}) // the beginning of a handshake
 		}
 	}
-	time.Sleep(3 * time.Second) //nolint:forbidigo // the connections stay open
+	time.Sleep(3 * time.Second) // the connections stay open
 	return nil
 }
 

@@ -88,7 +88,7 @@ func (s *scene) fullAnnotations() []string {
 		s.check(s.attacker.TryPatch(resource, "full", fields{"metadata": fields{"annotations": fields{"filler": strings.Repeat("x", left)}}, "spec": fields{"field": "y"}}))
 		s.check(s.attacker.sendRaw(context.Background(), resource, "born-full", `{"field":"x"}`, fmt.Sprintf(`"annotations":{"filler":%q}`, strings.Repeat("x", 256<<10-len("filler")))))
 	}
-	time.Sleep(time.Second) //nolint:forbidigo // the operator tries to save something
+	time.Sleep(time.Second) // the operator tries to save something
 	s.attacker.clear()
 	return []string{"full", "born-full"}
 }

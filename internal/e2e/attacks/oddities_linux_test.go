@@ -48,7 +48,7 @@ func (s *scene) oddities() []string {
 	}
 	// Foreign finalizers hold the deletion until their owner removes them.
 	s.check(s.attacker.Of(plains).Delete(context.Background(), "finalizers", metav1.DeleteOptions{}))
-	time.Sleep(500 * time.Millisecond) //nolint:forbidigo // the deletion is handled meanwhile
+	time.Sleep(500 * time.Millisecond) // the deletion is handled meanwhile
 	for _, resource := range []string{targets, plains} {
 		if s.attacker.Get(resource, "finalizers") != nil {
 			s.check(s.attacker.TryPatch(resource, "finalizers", fields{"metadata": fields{"finalizers": nil}}))

@@ -118,7 +118,7 @@ func (s *scene) serve() error {
 			s.Logf("an object of another tenant was handled within %v", time.Since(began).Round(time.Millisecond))
 			return s.reviewed()
 		}
-		time.Sleep(20 * time.Millisecond) //nolint:forbidigo // nothing else tells when a cluster is as it should be
+		time.Sleep(20 * time.Millisecond) // nothing else tells when a cluster is as it should be
 	}
 	return fmt.Errorf("an object of another tenant was not handled within %v", limit)
 }

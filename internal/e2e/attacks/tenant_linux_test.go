@@ -109,7 +109,7 @@ func (n tenant) await(what, resource, name string, holds func(*unstructured.Unst
 		if o := n.Get(resource, name); o != nil && holds(o) {
 			return
 		}
-		time.Sleep(50 * time.Millisecond) //nolint:forbidigo // nothing else tells when a cluster is as it should be
+		time.Sleep(50 * time.Millisecond) // nothing else tells when a cluster is as it should be
 	}
 	n.T.Errorf("it is not so that %s: %s", what, name)
 }

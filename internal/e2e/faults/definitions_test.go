@@ -82,7 +82,7 @@ func TestADefinitionThatIsDeletedAndReplaced(t *testing.T) {
 	kit.Eventually(t, called("create v1 #0", "delete v1 #0"))
 	kit.Eventually(t, func() error {
 		if _, err := definitions.Get(s.ctx(), "wards.faults.gopf.dev", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("the definition is still there: %v", err)
+			return fmt.Errorf("the definition is still there: %w", err)
 		}
 		return nil
 	})
