@@ -54,7 +54,7 @@ func TestBadInputGetsOneClearLine(t *testing.T) {
 		"run no such package":    {[]string{"run", "gopf.dev/gopf/none"}, 2, "gopf.dev/gopf/none"},
 		"run no Go files":        {[]string{"run", "testdata"}, 2, "no Go files in "},
 		"run no module":          {[]string{"run", dir}, 2, "there is no go.mod in " + dir + " or above; run 'go mod init' there"},
-		"run no Go at all":       {[]string{"run", unparsable}, 2, "x.go:1:1: expected 'package', found packge"},
+		"run no Go at all":       {[]string{"run", unparsable}, 2, "x.go:1:1: expected 'package', found pack"},
 		"run a pattern":          {[]string{"run", "./..."}, 2, "the pattern ./... matches many packages; name the packages to run"},
 		"run no Register":        {[]string{"run", library}, 2, "testdata/library is package library, not a main package, and has no func Register(op *gopf.Operator)"},
 		"run no Register there":  {[]string{"run", greeter, library}, 2, "testdata/library is package library"},
