@@ -98,6 +98,10 @@ func TestNewProjectHasAllFiles(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+	manifest, err := os.ReadFile(filepath.Join(folder, "deploy/operator.yaml"))
+	if err != nil || !bytes.Contains(manifest, []byte("--log-format=json")) {
+		t.Errorf("the Deployment does not log JSON, which collectors expect: %s %v", manifest, err)
+	}
 	out, err := exec.CommandContext(t.Context(), "gofmt", "-l", folder).CombinedOutput()
 	if err != nil || len(out) > 0 {
 		t.Errorf("not formatted: %s %v", out, err)
