@@ -58,8 +58,8 @@ func findSet(ctx context.Context, s *gopf.Subject[*Database]) (*appsv1.StatefulS
 	return set, nil
 }
 
-// pendingAction describes what a person must do: Kubernetes does not resize the
-// claims of a StatefulSet when its template changes. Empty means nothing.
+// pendingAction describes a manual step that is left: Kubernetes does not resize the
+// claims of a StatefulSet when its template changes. Empty means that there is none.
 func pendingAction(ctx context.Context, s *gopf.Subject[*Database], set *appsv1.StatefulSet) (string, error) {
 	wanted := resource.MustParse(s.Object.Spec.Storage)
 	if size := templateSize(set); size.Cmp(wanted) == 0 {
@@ -90,8 +90,8 @@ func templateSize(set *appsv1.StatefulSet) resource.Quantity {
 	return resource.Quantity{}
 }
 
-// apply makes a child as it is wanted and reads its state back into the argument.
-// Fields that are not set here keep their values.
+// apply brings a child to its desired state by server-side apply and reads the result
+// into the argument. Fields that are not set here keep their values.
 func apply(ctx context.Context, s *gopf.Subject[*Database], child gopf.Object) error {
 	if err := s.Adopt(child); err != nil {
 		return err
@@ -99,8 +99,8 @@ func apply(ctx context.Context, s *gopf.Subject[*Database], child gopf.Object) e
 	return s.API.Apply(ctx, child, gopf.Force()) // its errors name the child
 }
 
-// createOnce is for children that must not change any more: a password, and a
-// volume whose size the API server does not let change freely.
+// createOnce creates a child that must never change: a password, or a volume, whose size
+// the API server does not allow to change freely.
 func createOnce(ctx context.Context, s *gopf.Subject[*Database], child gopf.Object) error {
 	if err := s.Adopt(child); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"gopf.dev/gopf/hierarchy"
 )
 
-// storageClass is where the volumes come from.
+// storageClass is the StorageClass of the volumes.
 const storageClass = "standard"
 
 func newOperator() *gopf.Operator {

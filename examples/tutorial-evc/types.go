@@ -13,12 +13,12 @@ type EphemeralVolumeClaim struct {
 	Status EphemeralVolumeClaimStatus `json:"status"`
 }
 
-// EphemeralVolumeClaimSpec is what its owner wants.
+// EphemeralVolumeClaimSpec is the desired state, written by users.
 type EphemeralVolumeClaimSpec struct {
 	Size string `json:"size,omitempty"`
 }
 
-// EphemeralVolumeClaimStatus is what the operator tells.
+// EphemeralVolumeClaimStatus is the observed state, written by the operator.
 type EphemeralVolumeClaimStatus struct {
 	Claim string `json:"claim,omitempty"` // the name of the PersistentVolumeClaim
 }
