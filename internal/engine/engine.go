@@ -125,8 +125,8 @@ type Handle interface {
 	Post(posting.Event)
 }
 
-// patience is the time that handlers have to return after their contexts are
-// canceled. Then the operator abandons them.
+// patience is the grace period of handlers between the cancellation of their contexts
+// and the moment when the operator abandons them.
 const patience = 5 * time.Second
 
 // Run runs the operator until the context is done, and returns nil then. It returns
