@@ -106,7 +106,7 @@ func (c *Cluster) versionsOf(group string) []string {
 	return names
 }
 
-// group returns the description of a group, or nil if the group does not exist.
+// group returns the description of a group. nil means that the group does not exist.
 func (c *Cluster) group(name string) *metav1.APIGroup {
 	g := &metav1.APIGroup{Name: name}
 	for _, v := range c.versionsOf(name) {

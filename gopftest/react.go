@@ -51,7 +51,7 @@ func (r *reactions) react(gr schema.GroupResource, ev *event) {
 	}
 }
 
-// current returns the newest state of the object of a change. It returns nil if the object
+// current returns the newest state of the object of a change. nil means that the object
 // is deleted or replaced by another object of the same name.
 func (r *reactions) current(gr schema.GroupResource, e *entry) *entry {
 	if now := r.cluster.store.table(gr).objects[e.key]; now != nil && now.uid == e.uid {

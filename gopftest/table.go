@@ -55,7 +55,7 @@ func (l *tableLayout) cells(e *entry) []any {
 	return cells
 }
 
-// cell returns the value of a column, or nil if there is no value of the column's type.
+// cell returns the value of a column. nil means that there is no value of its type.
 func cell(content map[string]any, path *jsonpath.JSONPath, kind string) any {
 	if path == nil {
 		return nil

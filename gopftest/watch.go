@@ -14,8 +14,8 @@ import (
 const (
 	// bookmarkInterval is the interval of bookmarks.
 	bookmarkInterval = time.Minute
-	// farewell is the time between the last bookmark and the end of a watch.
-	farewell = 2 * time.Second
+	// lastBookmarkDelay is the time between the last bookmark and the end of a watch.
+	lastBookmarkDelay = 2 * time.Second
 	// defaultWatchTime is the duration of watches without a timeout. The real API server
 	// chooses one between 30 and 60 minutes at random; tests need a fixed one.
 	defaultWatchTime = 45 * time.Minute
@@ -211,7 +211,7 @@ func reversioned(e *entry, version int64) *entry {
 
 // nextBookmark returns the time of the next bookmark: in a minute, or shortly before the end.
 func (st *stream) nextBookmark() time.Time {
-	next, last := time.Now().Add(bookmarkInterval), st.deadline.Add(-farewell)
+	next, last := time.Now().Add(bookmarkInterval), st.deadline.Add(-lastBookmarkDelay)
 	if last.After(time.Now()) && next.After(last) {
 		return last
 	}

@@ -37,7 +37,8 @@ func (c *Cluster) ServeWebhooks(host string, h http.Handler) {
 	c.webhooks.Store(host, h)
 }
 
-// ask calls a webhook. It returns nil if the call fails and the failure policy is Ignore.
+// ask calls a webhook. A nil response means that the call failed and the failure policy
+// is Ignore.
 func (s *scope) ask(h hook, r review) (*admissionv1.AdmissionResponse, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(h.timeout)*time.Second)
 	defer cancel()

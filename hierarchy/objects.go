@@ -60,7 +60,7 @@ func each(children any, do func(child) error) error {
 	return nil
 }
 
-// asChild returns nil if v is not an object.
+// asChild returns v as a child. nil without an error means that v is not an object.
 func asChild(v any) (child, error) {
 	switch v := v.(type) {
 	case map[string]any:

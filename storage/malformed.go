@@ -43,7 +43,7 @@ func (d *damage) join(e *MalformedError) {
 	}
 }
 
-// err returns one error for all records. It returns nil if there are none.
+// err returns one error for all records. nil means that there are none.
 func (d damage) err() error {
 	var all MalformedError
 	var where []string

@@ -40,7 +40,7 @@ type Patch interface {
 	Set(v any, path ...string)
 
 	// Remove removes the path from the patch, and then the parents that are left empty. It
-	// does not delete anything from the object; use Set with nil for that.
+	// does not delete anything from the object. To do that, call Set with a nil value.
 	Remove(path ...string)
 
 	// Lookup returns the value of the patch at the path, as [Object].Lookup does.

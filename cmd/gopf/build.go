@@ -177,7 +177,7 @@ func (b *build) into(ctx context.Context, temp string, stderr io.Writer) (execut
 	return executable, nil
 }
 
-// patience is how long work may take before a message explains it.
+// patience is the duration of work after which a message explains the wait.
 const patience = 3 * time.Second
 
 // patiently prints a message if work takes longer than the limit. The caller must call over

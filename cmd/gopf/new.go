@@ -119,8 +119,8 @@ func (p *project) complete() error {
 	return nil
 }
 
-// ownCheckout returns the folder in which this command was built. It returns "" for a
-// published version.
+// ownCheckout returns the folder in which this command was built. An empty string means
+// that it is a published version, or that the folder is gone.
 func ownCheckout() string {
 	if info, ok := debug.ReadBuildInfo(); ok && publishedVersion(info) != "" {
 		return ""
@@ -133,7 +133,8 @@ func ownCheckout() string {
 	return root
 }
 
-// publishedVersion returns "" if the command was built from a checkout.
+// publishedVersion returns the version of the command. An empty string means that it was
+// built from a checkout.
 func publishedVersion(info *debug.BuildInfo) string {
 	if v := info.Main.Version; strings.HasPrefix(v, "v") && !strings.Contains(v, "-0.") && !strings.Contains(v, "+dirty") {
 		return v

@@ -70,7 +70,7 @@ type Control struct {
 	once  sync.Once
 	ready chan struct{} // closed when the resources are known
 
-	certificate atomic.Pointer[time.Time] // when the server's certificate expires; nil if unknown
+	certificate atomic.Pointer[time.Time] // when the server's certificate expires; nil means unknown
 }
 
 // New returns a control. Call [Control.Run] to start it. New fails if the declarations

@@ -50,7 +50,7 @@ type Applier struct {
 	API      API
 	Resource kind.Info
 	Log      *slog.Logger
-	// Jitter shortens the delays after conflicts, so that two writers do not meet again.
+	// Jitter shortens the delays after conflicts. It keeps two writers from colliding again.
 	// nil means exact delays.
 	Jitter jitter.Source
 

@@ -18,13 +18,13 @@ var areas = []area{
 	{path: ".", pages: 0, comments: 229, messages: 3},
 	{path: "bench", pages: 9, comments: 0, messages: 6},
 	{path: "cli", pages: 0, comments: 0, messages: 0},
-	{path: "cmd", pages: 0, comments: 6, messages: 0},
+	{path: "cmd", pages: 0, comments: 3, messages: 0},
 	{path: "devcluster", pages: 0, comments: 25, messages: 0},
 	{path: "docs", pages: 0, comments: 0, messages: 0},
 	{path: "examples", pages: 0, comments: 1, messages: 1},
-	{path: "gopftest", pages: 0, comments: 7, messages: 0},
-	{path: "internal", pages: 0, comments: 180, messages: 11},
-	{path: "storage", pages: 0, comments: 4, messages: 0},
+	{path: "gopftest", pages: 0, comments: 2, messages: 0},
+	{path: "internal", pages: 0, comments: 18, messages: 5},
+	{path: "storage", pages: 0, comments: 2, messages: 0},
 	{path: "webhook", pages: 0, comments: 2, messages: 0},
 }
 

@@ -11,7 +11,8 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// review tells which permissions are missing, until the context is done.
+// review reports missing permissions, in the log and in health, until the context is
+// done.
 func (s *server) review(ctx context.Context) {
 	_, fixed := s.Namespaces.Fixed()
 	framework := access.Framework{Definitions: !s.ScanningDisabled, Namespaces: !fixed, Posting: s.Posting.Enabled}
@@ -31,7 +32,7 @@ func (s *server) review(ctx context.Context) {
 	reviewer.Run(ctx)
 }
 
-// needs are those of meeting other operators.
+// needs returns the permissions for leader election, admission webhooks and peering.
 func (s *server) needs() (all []access.Need) {
 	if s.Election.Enabled {
 		all = append(all, access.Lease(s.leaseNamespace()))
@@ -48,7 +49,7 @@ func (s *server) needs() (all []access.Need) {
 	return all
 }
 
-// uses are what handlers do with the resources that are served.
+// uses returns how handlers use the served resources, sorted by resource.
 func (s *server) uses() (uses []access.Use) {
 	for _, r := range *s.served.Load() {
 		use := access.Use{Info: r.kind.Resource}
@@ -65,8 +66,8 @@ func (s *server) uses() (uses []access.Use) {
 	return uses
 }
 
-// hurry ends the pauses of all objects after errors: what was refused may be
-// allowed now.
+// hurry ends the error backoff of all objects. It is called when a missing permission
+// is granted, so requests that were forbidden may succeed now.
 func (s *server) hurry() {
 	for _, r := range *s.served.Load() {
 		r.mu.Lock()

@@ -9,7 +9,7 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// forHandlers is how handlers reach the cluster.
+// forHandlers returns the API that handlers use.
 func (s *server) forHandlers() registry.API {
 	if s.ForHandlers == nil {
 		return s
@@ -17,18 +17,18 @@ func (s *server) forHandlers() registry.API {
 	return s.ForHandlers(s)
 }
 
-// RESTConfig configures other clients of the cluster.
+// RESTConfig returns a configuration for other clients of the cluster.
 func (s *server) RESTConfig() *rest.Config { return s.client.RESTConfig() }
 
-// Objects reads and writes objects of any kind.
+// Objects returns a client for objects of any kind.
 func (s *server) Objects() *objects.Client { return &objects.Client{API: s.client, Known: s.found} }
 
-// found is all that the cluster has, as far as is known.
+// found returns the resources of the last discovery.
 func (s *server) found() []kind.Info {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cluster
 }
 
-// Post has a Kubernetes event posted.
+// Post queues a Kubernetes event. It does not wait for the API server.
 func (s *server) Post(e posting.Event) { s.poster.Post(e) }

@@ -12,7 +12,7 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// daemonsOf are the daemons and timers of a resource; nil if it has none.
+// daemonsOf returns the daemons and timers of a resource. nil means that it has none.
 func (s *server) daemonsOf(r *resource, handlers registry.Set) *daemon.Set {
 	if len(handlers) == 0 {
 		return nil
@@ -35,7 +35,7 @@ func (s *server) daemonsOf(r *resource, handlers registry.Set) *daemon.Set {
 	return daemon.NewSet(config)
 }
 
-// indexersOf are the index functions of a resource; nil if it has none.
+// indexersOf returns the index functions of a resource. nil means that it has none.
 func (s *server) indexersOf(r *resource, handlers registry.Set) *index.Indexers {
 	if len(handlers) == 0 {
 		return nil
@@ -47,14 +47,14 @@ func (s *server) indexersOf(r *resource, handlers registry.Set) *index.Indexers 
 	return x
 }
 
-// What must be known before the gate can open, beside the indexed resources.
+// Sources that the index barrier waits for, in addition to the indexed resources.
 const (
 	discovery = "the resources of the cluster"
 	patterns  = "the namespaces of the cluster"
 )
 
-// newGate makes the gate before the first handler: it is open from the start if
-// there are no indices.
+// newGate returns the index barrier. It opens when all indices are filled, and before
+// that no handler is called. Without indices, it is open from the start.
 func newGate(c Config) *index.Gate {
 	if len(c.Indices) == 0 {
 		return index.NewGate()
@@ -65,16 +65,17 @@ func newGate(c Config) *index.Gate {
 	return index.NewGate(discovery, patterns)
 }
 
-// reminding is how often is told what the operator waits for.
+// reminding is the interval of log lines about a wait.
 const reminding = 10 * time.Second
 
-// openGate waits until all indices are filled, and then lets all handlers work.
+// openGate waits until all indices are filled, and then starts all other handlers. It
+// returns early if ctx is done.
 func (s *server) openGate(ctx, work context.Context) {
 	err := s.gate.Await(ctx, reminding, func(waiting []string) {
 		if s.paused.Load() {
 			return
 		}
-		s.Log.Warn("No handler is called yet, because some indices are not filled: these resources cannot be listed so far.", "waiting", waiting)
+		s.Log.Warn("No handler is called yet, because some indices are not filled: these resources are not listed yet.", "waiting", waiting)
 	})
 	if err != nil {
 		return

@@ -11,19 +11,18 @@ import (
 	"gopf.dev/gopf/internal/peering"
 )
 
-// RefusedError tells that a command cannot be carried out with these
-// credentials. Operators wait for better ones; whoever gives a command does not.
+// RefusedError reports that the API server rejected the credentials of a command.
+// Commands fail with it at once; operators wait for new credentials instead.
 type RefusedError struct{ Err error }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("the cluster refuses the credentials: %v", e.Err)
+	return fmt.Sprintf("the API server rejects the credentials: %v", e.Err)
 }
 
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// Freeze puts a record into the peerings of what the operator would serve, so
-// that operators of lower or the same priority pause. An identity that is empty
-// is that of whoever is at the keyboard.
+// Freeze adds a record to all peerings of the operator's scope. It pauses operators of
+// the same or a lower priority. An empty identity means that of the current user.
 func Freeze(ctx context.Context, c Config, r peering.Record) error {
 	if r.Identity == "" {
 		r.Identity = peering.ThisSystem().Person(ctx)
@@ -33,7 +32,8 @@ func Freeze(ctx context.Context, c Config, r peering.Record) error {
 	})
 }
 
-// Unfreeze takes a record away that [Freeze] has put there.
+// Unfreeze removes the record of [Freeze]. An empty identity means that of the current
+// user.
 func Unfreeze(ctx context.Context, c Config, identity string) error {
 	if identity == "" {
 		identity = peering.ThisSystem().Person(ctx)
@@ -43,7 +43,8 @@ func Unfreeze(ctx context.Context, c Config, identity string) error {
 	})
 }
 
-// atPeerings does something at all places where the operator would meet others.
+// atPeerings calls do with all peerings of the operator's scope. It fails if no
+// namespace matches.
 func atPeerings(ctx context.Context, c Config, do func(context.Context, *kube.Client, []peering.Place) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -71,7 +72,8 @@ func atPeerings(ctx context.Context, c Config, do func(context.Context, *kube.Cl
 	return do(ctx, client, peering.Places(resources, namespaces))
 }
 
-// matching are the namespaces that the patterns stand for.
+// matching returns the sorted names of the namespaces that match the patterns. Plain
+// names are returned without a request.
 func matching(ctx context.Context, client *kube.Client, patterns observe.Namespaces) (names []string, err error) {
 	if names, fixed := patterns.Fixed(); fixed {
 		return names, nil
@@ -84,7 +86,7 @@ func matching(ctx context.Context, client *kube.Client, patterns observe.Namespa
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("find the namespaces that match: %w", err)
+		return nil, fmt.Errorf("list namespaces: %w", err)
 	}
 	slices.Sort(names)
 	return names, nil

@@ -6,27 +6,27 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// A turn of a large object takes much more memory than the object has bytes. These
-// limits are for all costly turns of the operator together. Turns of ordinary objects
-// do not count, and overtake them.
+// A turn of a large object needs several times the memory of the object. These limits
+// apply to all such costly turns of the operator together. Turns of ordinary objects
+// do not count and may overtake them.
 const (
-	// costlyTurns is the memory that costly turns may take at the same time, as
-	// estimated. One of the largest objects fits at a time.
+	// costlyTurns limits the estimated memory of concurrent costly turns, in bytes. One
+	// of the largest possible objects fits.
 	costlyTurns = 96 << 20
-	// costlyTurn is the least that a costly turn takes.
+	// costlyTurn is the estimate in bytes from which a turn is costly.
 	costlyTurn = 2 << 20
-	// costlyBacklog is the number of bytes of costly objects of one resource that may
-	// wait before its stream does.
+	// costlyBacklog limits the queued bytes of costly objects of one resource. Its watch
+	// waits at the limit.
 	costlyBacklog = 24 << 20
-	// costlyPatience is the time after which one more costly turn begins if none has
-	// ended: handlers may take any time.
+	// costlyPatience is the time after which another costly turn starts although none
+	// has ended. Otherwise slow handlers would block all large objects.
 	costlyPatience = 10 * time.Second
-	// copies is how often a turn decodes an object: its essence, the base, and the
+	// copies is the number of decoded copies in a turn: the essence, the base, and the
 	// old and the new object for a handler.
 	copies = 4
 )
 
-// costOf estimates the memory of a turn of an object; 0 if it is not costly.
+// costOf estimates the memory of a turn of an object, in bytes. 0 means not costly.
 func costOf(b *object.Body) int {
 	if cost := copies * b.Memory(); cost >= costlyTurn {
 		return cost
@@ -34,7 +34,7 @@ func costOf(b *object.Body) int {
 	return 0
 }
 
-// cost is [costOf] for an entry. Without an event, the object is as large as in its
+// cost returns [costOf] for an entry. Without an event, it is the cost of the object's
 // last turn.
 func (r *resource) cost(key string, e entry) int {
 	if e.event != nil {
@@ -46,7 +46,7 @@ func (r *resource) cost(key string, e entry) int {
 	return 0
 }
 
-// noteCost remembers the cost of turns of an object.
+// noteCost stores the cost of turns of an object, for entries without an event.
 func (r *resource) noteCost(key string, e entry) {
 	if e.event == nil {
 		return

@@ -2,16 +2,16 @@ package engine
 
 import "sync"
 
-// crew are functions that run, and may grow while somebody waits for its end:
-// unlike a sync.WaitGroup, which must not be joined in the moment in which it is
-// empty and waited for.
+// crew is a group of goroutines that allows new members while another goroutine
+// waits. A sync.WaitGroup forbids that at the moment when it is empty. The zero value is
+// ready to use.
 type crew struct {
 	mu      sync.Mutex
 	members int
-	empty   chan struct{} // closed when nobody is left; nil if nobody waits for that
+	empty   chan struct{} // closed when no member is left; nil means that no goroutine waits
 }
 
-// Go runs a function.
+// Go runs a function in a new goroutine.
 func (c *crew) Go(fn func()) {
 	c.mu.Lock()
 	c.members++
@@ -31,7 +31,7 @@ func (c *crew) leave() {
 	}
 }
 
-// Empty is closed when nobody is left.
+// Empty returns a channel that is closed when no member is left.
 func (c *crew) Empty() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestACrewMayGrowWhileItIsWaitedFor(t *testing.T) {
+func TestCrewMayGrowDuringWait(t *testing.T) {
 	var c crew
 	<-c.Empty()
 	var waiting sync.WaitGroup
@@ -17,6 +17,6 @@ func TestACrewMayGrowWhileItIsWaitedFor(t *testing.T) {
 	}
 	waiting.Wait()
 	if <-c.Empty(); c.members != 0 {
-		t.Errorf("%d are left", c.members)
+		t.Errorf("%d members are left", c.members)
 	}
 }

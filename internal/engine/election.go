@@ -11,33 +11,35 @@ import (
 	"gopf.dev/gopf/internal/lease"
 )
 
-// Election says how one of several replicas is chosen to work.
+// Election configures the leader election among replicas.
 type Election struct {
 	Enabled         bool
-	Namespace, Name string // of the lease; the namespace is that of the login if it is empty
-	Identity        string // "" for one that is made up
+	Namespace, Name string // of the lease; an empty namespace means that of the login
+	Identity        string // "" means a generated one
 	Duration        time.Duration
 	RenewDeadline   time.Duration
 	RetryPeriod     time.Duration
 }
 
-// Requests that must not queue behind those of handlers have capacity of their
-// own: this many may be in flight. Otherwise a busy operator with a slow API
-// would lose its lease, or be taken for dead by its peers.
+// Requests in flight that are reserved for framework tasks, which must not queue
+// behind the requests of handlers. Without them, a busy operator with a slow API
+// server would lose its lease, or its peering record would expire.
 const (
-	forLease     = 2 // one at a time, beside one that got no response
+	forLease     = 2 // one at a time, plus one that got no response
 	forPeering   = 8 // all peerings together
 	forDiscovery = 8
 	forProbes    = 1
 )
 
-// ErrStandby is why nothing may be written by a replica that is not elected.
+// ErrStandby is the error of writes by a replica that is not the leader.
 var ErrStandby = errors.New("another replica holds the lease")
 
-// gate lets writes through as long as the replica is elected.
+// gate is the write gate of leader election. It is open while this replica is the
+// leader.
 type gate struct{ elector atomic.Pointer[lease.Elector] }
 
-// ask returns until when a write may take.
+// ask returns the time at which the current lease expires; a write must end before. It
+// returns [ErrStandby] if this replica is not the leader.
 func (g *gate) ask() (until time.Time, err error) {
 	if elector := g.elector.Load(); elector != nil {
 		until = elector.Until()
@@ -48,8 +50,8 @@ func (g *gate) ask() (until time.Time, err error) {
 	return until, nil
 }
 
-// candidate makes this replica one of those who can be elected; nil without an
-// election.
+// candidate creates the elector of this replica and connects it to the write gate.
+// nil means that leader election is disabled.
 func (s *server) candidate(ctx context.Context) (*lease.Elector, error) {
 	if !s.Election.Enabled {
 		return nil, nil
@@ -62,9 +64,9 @@ func (s *server) candidate(ctx context.Context) (*lease.Elector, error) {
 		Log: s.Log,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("take part in the election: %w", err)
+		return nil, fmt.Errorf("leader election: %w", err)
 	}
-	s.gateOfWrites.elector.Store(elector)
+	s.writeGate.elector.Store(elector)
 	return elector, nil
 }
 
@@ -72,7 +74,7 @@ func (s *server) leaseNamespace() string {
 	return cmp.Or(s.Election.Namespace, s.Posting.Namespace, "default")
 }
 
-// elect takes part in the election until the context is done, and lets go of the
+// elect takes part in the leader election until the context is done. It releases the
 // lease after the operator has stopped.
 func (s *server) elect(ctx, work context.Context, elector *lease.Elector) {
 	if elector == nil {
@@ -89,12 +91,12 @@ func (s *server) elect(ctx, work context.Context, elector *lease.Elector) {
 	})
 }
 
-// leaveInTime waits until the operator has stopped. The lease is kept so long; if
-// it is lost nevertheless, handlers have no more time: another replica may be at
-// work.
+// leaveInTime waits until the operator has stopped; the elector renews the lease
+// meanwhile. If the lease is lost nevertheless, the remaining handlers are canceled at
+// once, because another replica may be the leader.
 func (s *server) leaveInTime() {
 	for {
-		until, err := s.gateOfWrites.ask()
+		until, err := s.writeGate.ask()
 		if err != nil {
 			close(s.evicted)
 			<-s.stopped

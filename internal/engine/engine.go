@@ -1,5 +1,38 @@
-// Package engine starts, supervises and stops everything: it wires the other
-// packages together and is the only one that does.
+// Package engine runs an operator. It is the only package that wires the others
+// together. Read engine.go first, then server.go and resource.go.
+//
+// Start. [Run] opens the health and metrics endpoints, logs in, and discovers the
+// resources of the cluster (start.go). Then serve starts the goroutines below. It
+// stops them in a fixed order and is the owner of all of them:
+//
+//   - clock, daemons and poster: alarms for retries, the schedule of daemons and
+//     timers, and Kubernetes events. They run until all handlers have stopped.
+//   - resources.Run: discovery. It calls server.serve when the resources change.
+//   - followNamespaces, openGate and followResuming: namespaces that match a
+//     pattern, the index barrier, and the restart of watches after a pause.
+//   - elect and meetPeers: the lease and the peerings.
+//   - answerReviews, review and inquire: admission, permissions and API probes.
+//
+// A server has one resource for each served kind, guarded by server.mu. A resource
+// owns one watch goroutine per namespace, a queue that runs the turns of its objects,
+// its daemons, and the memories of its objects. Nothing waits for a handler or for a
+// watch while it holds server.mu, because the shutdown needs that lock.
+//
+// Two contexts are passed around. ctx ends when the operator must stop. work is the
+// parent of all handler contexts and ends later, after [Config.ExitTimeout].
+//
+// The states of a replica:
+//
+//   - Indexing: the resources with indices are listed, and no handler is called.
+//     begin (pause.go) starts everything else when the barrier opens.
+//   - Standby: the same, until this replica gets the lease (election.go).
+//   - Paused: the watches are closed and daemons stop, but running handlers finish
+//     (pause.go). Resume lists all objects again.
+//   - Lease lost: the write gate rejects writes at once, and standDown cancels all
+//     handlers. The replica is a candidate again when they have returned.
+//   - Stopping: stop (stop.go) starts no new turns, waits, cancels, and abandons the
+//     handlers that do not return. After that, the lease is released and the peers
+//     are notified.
 package engine
 
 import (
@@ -25,23 +58,23 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// Config is all that an operator is.
+// Config describes an operator: its handlers, scope and settings.
 type Config struct {
 	Login      login.Source
 	Handlers   registry.Set                       // of all families
-	Daemons    map[*registry.Handler]*daemon.Spec // of the handlers in the background
+	Daemons    map[*registry.Handler]*daemon.Spec // of the daemons and timers
 	Indices    map[*registry.Handler]index.Target // of the indexing handlers
-	Namespaces observe.Namespaces                 // none for the whole cluster
+	Namespaces observe.Namespaces                 // empty means the whole cluster
 	Log        *slog.Logger
 
-	// ScanningDisabled keeps the operator from looking which custom resources and
-	// namespaces come and go: namespaces must be plain names then.
+	// ScanningDisabled turns off the watches of custom resource definitions and
+	// namespaces. Namespaces must then be plain names; [Run] rejects patterns.
 	ScanningDisabled bool
 
 	Version string // of the framework
 
-	// Wait is how long the operator waits at the start for an API server that is not
-	// up yet. 0 means a few attempts only.
+	// Wait limits the time that the operator waits at startup for an API server that is
+	// not up yet. 0 means only a few attempts.
 	Wait time.Duration
 
 	Posting     posting.Config
@@ -52,53 +85,52 @@ type Config struct {
 	Kube        kube.Options
 	Stream      stream.Config // the resource and the namespace are filled in
 	Process     process.Config
-	ExitTimeout time.Duration // for handlers to return before they are cancelled
+	ExitTimeout time.Duration // for handlers to return before their contexts are canceled
 	Polling     time.Duration // between log lines about daemons that do not stop
-	WorkerLimit int           // turns at the same time, for each resource; 0 for any number
-	MaxWorkers  int           // calls of handlers of changes and events at the same time; 0 for any number
-	Backlog     int           // bytes of events that may wait for their turn, for each resource
+	WorkerLimit int           // limits concurrent turns of each resource; 0 means no limit
+	MaxWorkers  int           // limits concurrent calls of change and event handlers; 0 means no limit
+	Backlog     int           // limits the bytes of queued events of each resource
 
-	// Activities are the ids of handlers that belong to no resource, and Counting
-	// is given what counts their calls, if anybody wants to know; may be nil.
+	// Activities lists the ids of the handlers that belong to no resource. Counting
+	// receives the observer of their calls if metrics are enabled. It may be nil.
 	Activities []string
 	Counting   func(execute.Observer)
 
-	// Ready is called when the operator has begun to serve; may be nil.
+	// Ready is called once, when the operator serves its resources. May be nil.
 	Ready func()
-	// Stopped is called when all handlers have stopped, while there still are
-	// credentials; may be nil.
+	// Stopped is called once, when all handlers have stopped. The client still has
+	// its credentials. May be nil.
 	Stopped func()
-	// Running is given the means to influence the operator while it runs; may be
-	// nil.
+	// Running is called once with the handle of the operator, before it serves
+	// anything. May be nil.
 	Running func(Handle)
-	// ForHandlers makes what handlers reach the cluster by; nil for the handle
-	// itself.
+	// ForHandlers returns the API that handlers use. nil means the handle itself.
 	ForHandlers func(Handle) registry.API
 }
 
-// Handle influences a running operator.
+// Handle controls a running operator. It is safe for concurrent use.
 type Handle interface {
-	// Wake makes delayed handlers of an object due now: those with the ids, or
-	// all.
+	// Wake calls delayed handlers of an object now. No ids means all handlers.
+	// Unknown objects are ignored.
 	Wake(of kind.Selector, namespace, name string, ids []string)
-	// Pause makes the operator handle nothing, and Resume ends the pause that the
-	// same one has asked for.
+	// Pause stops the handling of objects until Resume is called with the same who.
+	// The operator works again when no pause is left. why is shown in logs and health.
 	Pause(who, why string)
 	Resume(who string)
-	// RESTConfig configures other clients of the cluster.
+	// RESTConfig returns a configuration for other clients of the cluster.
 	RESTConfig() *rest.Config
-	// Objects reads and writes objects of any kind.
+	// Objects returns a client for objects of any kind.
 	Objects() *objects.Client
-	// Post has a Kubernetes event posted; it does not wait.
+	// Post queues a Kubernetes event. It does not wait for the API server.
 	Post(posting.Event)
 }
 
-// patience is how long the operator waits for handlers that neither return nor
-// heed their cancelled contexts, before it leaves them behind.
+// patience is the grace period of handlers between the cancellation of their contexts
+// and the moment when the operator abandons them.
 const patience = 5 * time.Second
 
-// Run serves the cluster until the context is done. It returns an error only
-// if it could not start.
+// Run runs the operator until the context is done, and returns nil then. It returns
+// an error if the operator cannot start, or if its admission webhooks fail.
 func Run(ctx context.Context, c Config) error {
 	if c.ScanningDisabled {
 		if err := c.Namespaces.RequireFixed(); err != nil {
@@ -118,7 +150,7 @@ func Run(ctx context.Context, c Config) error {
 	}
 	client, vault, err := connect(ctx, &c, v)
 	if ctx.Err() != nil {
-		return nil // stopped before it began
+		return nil // stopped during startup
 	}
 	if err != nil {
 		return err
@@ -127,7 +159,7 @@ func Run(ctx context.Context, c Config) error {
 	defer background(ctx, func(ctx context.Context) { vault.Run(ctx, client) })()
 
 	resources := &observe.Resources{Client: client.Reserved(forDiscovery), Stream: c.Stream, Log: c.Log, Disabled: c.ScanningDisabled}
-	v.begin("the cluster is asked what it has")
+	v.begin("discovering the resources of the cluster")
 	discovered, err := discover(ctx, c, resources.Client, resources)
 	if ctx.Err() != nil {
 		return nil
@@ -140,7 +172,7 @@ func Run(ctx context.Context, c Config) error {
 	}
 	c.Log.Info("Client is configured.", "server", client.Host())
 	s := newServer(c, client, v)
-	s.gateOfWrites = writes
+	s.writeGate = writes
 	if s.control, err = s.newControl(); err != nil {
 		return err
 	}
@@ -150,7 +182,8 @@ func Run(ctx context.Context, c Config) error {
 	return serve(ctx, s, resources, discovered)
 }
 
-// serve serves what was found, and all that comes, until the context is done.
+// serve serves the discovered resources, and later ones, until the context is done.
+// It returns when all goroutines of the operator have ended.
 func serve(ctx context.Context, s *server, resources *observe.Resources, discovered []kind.Info) error {
 	ctx, halt := context.WithCancelCause(ctx)
 	defer halt(nil)
@@ -167,10 +200,10 @@ func serve(ctx context.Context, s *server, resources *observe.Resources, discove
 	checks := func(ctx context.Context) { s.Stream.Shared.Run(ctx, s.client, s.Log) }
 	defer background(work, s.clock.Run, s.daemons.Run, s.poster.Run, checks)()
 	if s.Peering.Mandatory && !s.Peering.Standalone {
-		s.Pause(noPeering, "the peering is mandatory, and was not seen yet; if the cluster has none, apply peering.yaml")
+		s.Pause(noPeering, "the peering is mandatory but was not found yet; if the cluster has no peering, apply peering.yaml")
 	}
 	s.serve(work, discovered)
-	defer background(ctx, s.meetPeers)() // until all has stopped: then others may begin
+	defer background(ctx, s.meetPeers)() // ends after all handlers: only then may a peer start
 	if s.Ready != nil {
 		s.Ready()
 	}
@@ -178,7 +211,7 @@ func serve(ctx context.Context, s *server, resources *observe.Resources, discove
 	election.Go(func() { s.elect(ctx, work, elector) })
 	tasks.Go(func() { resources.Run(ctx, discovered, func(now []kind.Info) { s.serve(work, now) }) })
 	tasks.Go(func() { s.followNamespaces(ctx, work) })
-	if elector == nil { // or else it is opened for the one that is elected
+	if elector == nil { // otherwise lead opens it
 		tasks.Go(func() { s.openGate(ctx, work) })
 	}
 	tasks.Go(func() { s.followResuming(ctx, work) })
@@ -189,27 +222,27 @@ func serve(ctx context.Context, s *server, resources *observe.Resources, discove
 	<-ctx.Done()
 	level := slog.LevelInfo
 	if !errors.Is(context.Cause(ctx), context.Canceled) {
-		level = slog.LevelDebug // whoever gave a cause has told it
+		level = slog.LevelDebug // the cause of the cancellation was logged already
 	}
 	s.Log.Log(ctx, level, "The operator is stopping.")
 	tasks.Wait()
 	s.stop(cancel)
 	close(s.stopped)
 	election.Wait()
-	reviews.Wait() // the cluster may go on asking for a while, but the rest does not go on meanwhile
+	reviews.Wait() // webhooks linger, because the API server still sends requests
 	if failed, ok := context.Cause(ctx).(*failure); ok {
 		return failed.err
 	}
 	return nil
 }
 
-// failure is why an operator cannot go on.
+// failure is the cause of a cancellation that serve returns as its error.
 type failure struct{ err error }
 
 func (f *failure) Error() string { return f.err.Error() }
 
-// background runs functions until the returned one is called, which waits for
-// them. The end of the context is none for them.
+// background runs each function in a goroutine. The caller must call end, which
+// cancels their context and waits for them. Cancellation of ctx does not end them.
 func background(ctx context.Context, functions ...func(context.Context)) (end func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// An API that has not answered for a minute counts as one that does not. Nobody
-// knows that of an operator which has nothing to ask, so it asks for something
-// small: at such times, after such a silence.
+// Health treats an API server that was silent for a minute as unreachable. An idle
+// operator sends no requests, so it probes the API server after a shorter silence.
 const (
-	inquiring  = 15 * time.Second
-	longEnough = 30 * time.Second
-	inquiry    = 10 * time.Second // how long that may take
+	probeInterval = 15 * time.Second // of the checks for silence
+	probeAfter    = 30 * time.Second // of silence
+	probeTimeout  = 10 * time.Second
 )
 
-// inquire keeps it known whether the API answers, until the context is done.
+// inquire calls ask whenever the API server was silent for probeAfter, until the context
+// is done. ask must send a request that [vitals.request] observes.
 func (v *vitals) inquire(ctx context.Context, ask func(context.Context)) {
-	ticker := time.NewTicker(inquiring)
+	ticker := time.NewTicker(probeInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -24,22 +24,22 @@ func (v *vitals) inquire(ctx context.Context, ask func(context.Context)) {
 			return
 		case <-ticker.C:
 		}
-		if time.Since(moment(v.answered.Load())) >= longEnough {
-			limited, cancel := context.WithTimeout(ctx, inquiry)
+		if time.Since(moment(v.answered.Load())) >= probeAfter {
+			limited, cancel := context.WithTimeout(ctx, probeTimeout)
 			ask(limited)
 			cancel()
 		}
 	}
 }
 
-// inquire keeps health from taking silence for an outage, where anybody looks at
-// it.
+// inquire probes the API server while the operator is idle. Otherwise health would
+// report an outage. It does nothing without health endpoints.
 func (s *server) inquire(ctx context.Context) {
 	if s.Health.Address == "" && s.Health.Liveness == "" {
 		return
 	}
 	client := s.client.WithBackoffs(nil).Reserved(forProbes)
 	s.vitals.inquire(ctx, func(ctx context.Context) {
-		_, _ = client.Version(ctx) // whatever it says, it was observed
+		_, _ = client.Version(ctx) // the client's observer notes any response
 	})
 }

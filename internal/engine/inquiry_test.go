@@ -10,7 +10,7 @@ import (
 	"gopf.dev/gopf/internal/kube"
 )
 
-func TestAQuietOperatorKnowsThatTheAPIAnswers(t *testing.T) {
+func TestIdleOperatorProbesTheAPI(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVitals(Config{}, nil)
 		v.request(kube.Observation{Code: 200})
@@ -33,23 +33,23 @@ func TestAQuietOperatorKnowsThatTheAPIAnswers(t *testing.T) {
 			time.Sleep(time.Second)
 			synctest.Wait()
 			if age := time.Since(v.snapshot().Answered); age >= time.Minute {
-				t.Fatalf("the last answer is %s old", age)
+				t.Fatalf("the last response is %s old", age)
 			}
 		}
 		if n := asked.Load(); n > 120 {
-			t.Errorf("asked %d times in an hour, want every 30 s at most", n)
+			t.Errorf("%d probes in an hour, want at most one every 30 s", n)
 		}
 		down.Store(true)
 		time.Sleep(time.Hour)
 		if age := time.Since(v.snapshot().Answered); age < 59*time.Minute {
-			t.Errorf("the last answer is %s old, although there was none", age)
+			t.Errorf("the last response is %s old, but there was none for an hour", age)
 		}
 		cancel()
 		<-ended
 	})
 }
 
-func TestABusyOperatorAsksForNothing(t *testing.T) {
+func TestBusyOperatorDoesNotProbeTheAPI(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVitals(Config{}, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -62,7 +62,7 @@ func TestABusyOperatorAsksForNothing(t *testing.T) {
 				time.Sleep(10 * time.Second)
 			}
 		}()
-		v.inquire(ctx, func(context.Context) { t.Error("asked") })
+		v.inquire(ctx, func(context.Context) { t.Error("unexpected probe") })
 		<-ended
 	})
 }

@@ -11,7 +11,8 @@ import (
 	"gopf.dev/gopf/internal/process"
 )
 
-// abandon ends what goes on beside the objects, which are not served anymore.
+// abandon stops the daemons of all objects and removes the objects from indices. The
+// resource is no longer served.
 func (r *resource) abandon() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -20,7 +21,8 @@ func (r *resource) abandon() {
 	}
 }
 
-// leave ends what goes on beside an object that is not served anymore.
+// leave does the same for one object that is no longer served. The caller must hold
+// r.mu.
 func (r *resource) leave(key string, m *process.Memory) {
 	m.Forget(daemon.ErrUnmatched)
 	if r.kind.Indexers != nil {
@@ -30,8 +32,9 @@ func (r *resource) leave(key string, m *process.Memory) {
 	r.costly.Delete(key)
 }
 
-// find returns the key of the object with the name. Only few operators ask, so
-// that the names are sorted when the first one does.
+// find returns the key of the object with the name, which is namespace/name. "" means
+// that it is unknown. Few operators look up names, so the first call builds the map.
+// The caller must hold r.mu.
 func (r *resource) find(name string) (key string) {
 	if r.named == nil {
 		r.named, r.shared = map[string]string{}, map[string]bool{}
@@ -42,6 +45,9 @@ func (r *resource) find(name string) (key string) {
 	return r.named[name]
 }
 
+// recall returns the memory of an object. For an event about a new object, it creates
+// one. nil means that the turn must be skipped: the object is deleted, is unknown, or is
+// in a namespace that is no longer served.
 func (r *resource) recall(key string, e entry) *process.Memory {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,7 +67,7 @@ func (r *resource) recall(key string, e entry) *process.Memory {
 		}
 		m = process.NewMemory(e.event)
 		if m.UID == key {
-			key = m.UID // not to keep it twice
+			key = m.UID // store one copy of the string
 		}
 		r.memories[key] = m
 		r.enroll(key, m)
@@ -69,7 +75,8 @@ func (r *resource) recall(key string, e entry) *process.Memory {
 	return m
 }
 
-// enroll makes an object be found by its name, if anybody asks for names.
+// enroll adds an object to the map of names, if that map is used. The caller must hold
+// r.mu.
 func (r *resource) enroll(key string, m *process.Memory) {
 	if r.named == nil {
 		return
@@ -81,23 +88,24 @@ func (r *resource) enroll(key string, m *process.Memory) {
 	r.named[name] = key
 }
 
-// strike makes an object not be found anymore. A successor of the same name came
-// after it, most likely, or before it, ahead of a listing.
+// strike removes an object from the map of names. An object of the same name may have
+// been added after it, or before it if a watch event overtook the list. The caller must
+// hold r.mu.
 func (r *resource) strike(key string, m *process.Memory) {
 	name := m.Namespace + "/" + m.Name
 	switch {
 	case r.named[name] != key:
 		delete(r.shared, name)
 	case r.shared[name]:
-		r.named = nil // to be sorted again
+		r.named = nil // the next find builds it again
 	default:
 		delete(r.named, name)
 	}
 }
 
-// skim deals with an event at once, if there is next to nothing to do about it,
-// and returns whether it did. Such is most of what a stream brings: objects that
-// are as they were, and our own writes.
+// skim handles an event without a turn if there is almost nothing to do, and reports
+// whether it did. Most events are like that: unchanged objects of a list, and the
+// operator's own writes.
 func (r *resource) skim(ctx context.Context, e *process.Event) bool {
 	if r.paused.Load() || e.Gone() {
 		return false
@@ -109,8 +117,8 @@ func (r *resource) skim(ctx context.Context, e *process.Event) bool {
 	})
 }
 
-// setLeft notes whether a namespace is not served anymore: what still waits of it
-// is dropped.
+// setLeft stores whether a namespace is no longer served. Queued events of such a
+// namespace are dropped.
 func (r *resource) setLeft(namespace string, left bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,8 +132,8 @@ func (r *resource) setLeft(namespace string, left bool) {
 	r.left[namespace] = true
 }
 
-// forget drops what is remembered of an object that is gone. The event is that of
-// its deletion; it may be nil.
+// forget drops the memory of a deleted object and stores its deletion. event is the
+// deletion event. It may be nil.
 func (r *resource) forget(key string, m *process.Memory, event *process.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,7 +147,8 @@ func (r *resource) forget(key string, m *process.Memory, event *process.Event) {
 	r.strike(key, m)
 }
 
-// known are the objects that are believed to exist in the namespace.
+// known returns the objects that exist in the namespace, as far as the operator knows.
+// An empty namespace means all.
 func (r *resource) known(namespace string) iter.Seq[object.Identity] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -156,8 +165,8 @@ func (r *resource) known(namespace string) iter.Seq[object.Identity] {
 	}
 }
 
-// forgetNamespace drops what is remembered of a namespace not served anymore,
-// unless it is again.
+// forgetNamespace drops the memories of a namespace that is no longer served. It does
+// nothing if the namespace is served again.
 func (r *resource) forgetNamespace(namespace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,13 +8,13 @@ import (
 	"gopf.dev/gopf/internal/process"
 )
 
-// An object that was created ahead of a listing may be met before a former one of
-// its name, which is gone but was listed.
-func TestASuccessorIsFoundByItsNameWhicheverIsMetFirst(t *testing.T) {
+// The event of a new object may overtake a list that has a deleted object of the same
+// name.
+func TestNewObjectIsFoundByNameInAnyOrder(t *testing.T) {
 	for _, order := range [][]string{{"former", "successor"}, {"successor", "former"}} {
 		t.Run(fmt.Sprint(order), func(t *testing.T) {
 			r := &resource{memories: map[string]*process.Memory{}}
-			if key := r.find("ns/a"); key != "" { // from now on names are kept
+			if key := r.find("ns/a"); key != "" { // the first call builds the map of names
 				t.Fatalf("found %s", key)
 			}
 			met := map[string]*process.Memory{}
@@ -31,7 +31,7 @@ func TestASuccessorIsFoundByItsNameWhicheverIsMetFirst(t *testing.T) {
 			}
 			r.forget("successor", met["successor"], nil)
 			if key := r.find("ns/a"); key != "" {
-				t.Errorf("found %q after the end", key)
+				t.Errorf("found %q after the deletion of both", key)
 			}
 			if len(r.shared) > 0 {
 				t.Errorf("left over: %v", r.shared)

@@ -10,8 +10,8 @@ import (
 	"gopf.dev/gopf/internal/observe"
 )
 
-// followNamespaces keeps up with the namespaces that match the patterns, until
-// the context is done. Plain names need not be followed.
+// followNamespaces watches the namespaces that match the patterns, until the context is
+// done. For plain names, it only warns about those that do not exist.
 func (s *server) followNamespaces(ctx, work context.Context) {
 	if names, fixed := s.Namespaces.Fixed(); fixed {
 		if !s.ScanningDisabled {
@@ -27,19 +27,19 @@ func (s *server) followNamespaces(ctx, work context.Context) {
 	following.Run(ctx)
 }
 
-// tellOfMissing tells of namespaces that do not exist: servers list nothing in them
-// without a word, and a name may be mistyped.
+// tellOfMissing logs a warning for each namespace that does not exist. The name may be
+// mistyped, and API servers return an empty list for such a namespace, not an error.
 func (s *server) tellOfMissing(ctx context.Context, names []string) {
-	client := s.client.WithBackoffs(nil) // others find out what else is wrong
+	client := s.client.WithBackoffs(nil) // other errors show up in the watches
 	for _, name := range names {
 		_, err := client.Get(ctx, kube.Target{Info: observe.NamespaceInfo(), Name: name})
 		if apierrors.IsNotFound(err) {
-			s.Log.Warn(fmt.Sprintf("The namespace '%s' does not exist. What is created in it will be handled once it does.", name))
+			s.Log.Warn(fmt.Sprintf("The namespace '%s' does not exist. Its objects will be handled when it is created.", name))
 		}
 	}
 }
 
-// serveNamespace begins or ends to serve a namespace.
+// serveNamespace starts or stops serving a namespace in all resources.
 func (s *server) serveNamespace(work context.Context, name string, exists bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,8 +24,8 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// emptyCluster has kinds of objects, but none of these. It notes which paths it
-// is asked for.
+// emptyCluster serves resources without objects. It records the paths of all requests,
+// except for access reviews.
 type emptyCluster struct {
 	mu    sync.Mutex
 	paths map[string]bool
@@ -35,7 +35,7 @@ func (c *emptyCluster) RoundTrip(r *http.Request) (*http.Response, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	text, code := `{"metadata":{"resourceVersion":"1"},"items":[]}`, http.StatusOK
-	if strings.HasSuffix(r.URL.Path, "reviews") { // of permissions, which are not what this is about
+	if strings.HasSuffix(r.URL.Path, "reviews") { // access reviews
 		text = `{"status":{"allowed":true}}`
 	} else {
 		c.paths[r.URL.Path] = true
@@ -53,13 +53,13 @@ func (c *emptyCluster) RoundTrip(r *http.Request) (*http.Response, error) {
 		code = 422
 	case r.URL.Query().Has("watch"):
 		reader, writer := io.Pipe()
-		context.AfterFunc(r.Context(), func() { _ = writer.Close() }) // a pipe's never fails
+		context.AfterFunc(r.Context(), func() { _ = writer.Close() }) // Close of a pipe never fails
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: reader, Request: r}, nil
 	}
 	return &http.Response{StatusCode: code, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
 }
 
-// asked are the paths that an operator of pods asks for.
+// asked returns the sorted paths that an operator of pods requests.
 func asked(t *testing.T, c Config) (paths []string) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := &emptyCluster{paths: map[string]bool{}}
@@ -78,7 +78,7 @@ func asked(t *testing.T, c Config) (paths []string) {
 	return paths
 }
 
-func TestWithoutObservationOnlyWhatIsServedIsAskedFor(t *testing.T) {
+func TestOperatorRequestsOnlyThePathsItNeeds(t *testing.T) {
 	discovered := []string{"/api", "/api/v1", "/apis", "/apis/apiextensions.k8s.io/v1"}
 	definitions := "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	for name, c := range map[string]struct {
@@ -97,7 +97,7 @@ func TestWithoutObservationOnlyWhatIsServedIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestPatternsAreAnErrorWithoutObservation(t *testing.T) {
+func TestNamespacePatternsFailWithoutScanning(t *testing.T) {
 	err := Run(t.Context(), Config{ScanningDisabled: true, Namespaces: observe.Namespaces{observe.Globs("a*")}})
 	if err == nil || !strings.Contains(err.Error(), `"a*"`) {
 		t.Errorf("got %v", err)

@@ -9,10 +9,10 @@ import (
 	"gopf.dev/gopf/internal/execute"
 )
 
-// Pause makes the operator handle nothing until everybody who asked for a pause
-// has asked for its end: streams are closed, daemons and timers stop, what is
-// delayed stays so. Handlers that are running finish. What happens meanwhile to
-// objects is found out afterwards.
+// Pause stops the handling of objects until Resume is called for every requester (who).
+// It closes the watches and stops daemons and timers. Running handlers finish, and
+// delayed handlers stay delayed. Changes during the pause are detected afterwards,
+// when the objects are listed again.
 func (s *server) Pause(who, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -28,7 +28,8 @@ func (s *server) Pause(who, why string) {
 	}
 }
 
-// Resume ends the pause that somebody asked for.
+// Resume ends the pause of one requester. It does nothing if there is no such pause.
+// When no pause is left, followResuming restarts the watches.
 func (s *server) Resume(who string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,22 +46,22 @@ func (s *server) Resume(who string) {
 		return
 	default:
 	}
-	s.Log.Info("Handling goes on after the pause.")
+	s.Log.Info("Handling is resumed.")
 	select {
 	case s.resumed <- struct{}{}:
 	default:
 	}
 }
 
-// Pauses are the reasons for which nothing is handled now.
+// Pauses returns the sorted reasons of the current pauses.
 func (s *server) Pauses() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Sorted(maps.Values(s.pauses))
 }
 
-// followResuming takes up the work again after each pause, until the context is
-// done.
+// followResuming restarts the watches and daemons after each pause, until the context
+// is done.
 func (s *server) followResuming(ctx, work context.Context) {
 	for {
 		select {
@@ -86,8 +87,8 @@ func (s *server) takeUp(work context.Context) {
 	}
 }
 
-// pause ends the streams, which nobody waits for, and what runs beside the
-// objects.
+// pause ends the watches and stops daemons and timers, without waiting for either. The
+// caller must hold server.mu.
 func (r *resource) pause() {
 	r.mu.Lock()
 	r.pauses.Add(1)
@@ -102,10 +103,9 @@ func (r *resource) pause() {
 	}
 }
 
-// isNow reports whether an object may have a turn now, and for what. In a pause,
-// and after it until the object is listed again, it may not: the state that is
-// known of it is from before the pause, and another operator may have handled the
-// object since.
+// isNow reports whether an object may have a turn now, and returns the entry for it.
+// It may not during a pause, nor after a pause until the object is listed again: the
+// cached state is stale, and another operator may have handled the object since.
 func (r *resource) isNow(key string, e entry) (_ entry, now bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,8 +125,8 @@ func (r *resource) isNow(key string, e entry) (_ entry, now bool) {
 	return e, e.wake != nil || e.alarm || e.hurry
 }
 
-// fresh returns the entry without an event from before the last pause: the state
-// that it tells is listed again. Deletions stay.
+// fresh removes an event from before the last pause from the entry: the next list has
+// the newer state. Deletions stay.
 func (r *resource) fresh(e entry) entry {
 	if e.event != nil && e.since != r.pauses.Load() && !e.event.Gone() {
 		e.event = nil
@@ -134,14 +134,15 @@ func (r *resource) fresh(e entry) entry {
 	return e
 }
 
-// isUnlisted reports whether an object was not listed since the last pause.
+// isUnlisted reports whether an object was not listed since the last pause. The caller
+// must hold r.mu.
 func (r *resource) isUnlisted(key string) bool {
 	m := r.memories[key]
 	return m != nil && len(r.unlisted) > 0 && (r.unlisted[""] || r.unlisted[m.Namespace])
 }
 
-// miss notes a turn that has to wait for the end of a pause and for the list after
-// it. Events are not noted: whatever they tell is listed again.
+// miss keeps a turn that must wait for the end of a pause and for the list after it.
+// Its event is dropped, because the list has the newer state. The caller must hold r.mu.
 func (r *resource) miss(key string, e entry) {
 	if e.wake == nil && !e.alarm && !e.hurry {
 		return
@@ -153,14 +154,15 @@ func (r *resource) miss(key string, e entry) {
 	r.missed[key] = e.join(r.missed[key])
 }
 
-// join adds the reasons of another entry, except for its event.
+// join returns e with the reasons of the other entry added, except for its event.
 func (e entry) join(other entry) entry {
 	e.wake, e.alarm, e.hurry = e.wake.Join(other.wake), e.alarm || other.alarm, e.hurry || other.hurry
 	return e
 }
 
-// catchUp gives the objects of a namespace the turns that they missed. It is
-// called when they are listed, by a stream that began after so many pauses.
+// catchUp queues the turns that the objects of a namespace missed during a pause. A
+// watch calls it after its list. since is the number of pauses before the watch
+// started; the call has no effect if there was another pause.
 func (r *resource) catchUp(namespace string, since uint32) {
 	var missed map[string]entry
 	r.mu.Lock()
@@ -171,12 +173,12 @@ func (r *resource) catchUp(namespace string, since uint32) {
 	}
 	r.mu.Unlock()
 	for key, e := range missed {
-		r.put(key, e) // those of other namespaces are missed again
+		r.put(key, e) // isNow misses those of other namespaces again
 	}
 }
 
-// lead makes the operator work because it was elected, as soon as its indices are
-// filled.
+// lead starts the work of a new leader, as soon as the indices are filled. It waits for
+// that until the term ends.
 func (s *server) lead(term, work context.Context) {
 	s.mu.Lock()
 	s.standby = false
@@ -184,15 +186,15 @@ func (s *server) lead(term, work context.Context) {
 	s.openGate(term, work)
 }
 
-// standDown makes the operator stop working at once because another one may
-// have been elected, and waits until nothing of it runs anymore. Then it only
-// fills its indices again. Nothing is remembered: when it works again, it begins
-// anew.
+// standDown stops all work at once after the loss of the lease, because another replica
+// may be the leader. It returns when all handlers and daemons have ended. From then on,
+// the replica only keeps its indices filled. The memories of objects are dropped: a
+// later term starts like a new process.
 func (s *server) standDown(work context.Context) {
 	s.mu.Lock()
 	s.standby = true
 	if len(s.Indices) > 0 {
-		s.gate.Close(discovery) // they are filled anew
+		s.gate.Close(discovery) // the new resources fill them again
 	}
 	for gvr, r := range s.resources {
 		delete(s.resources, gvr)
@@ -203,23 +205,23 @@ func (s *server) standDown(work context.Context) {
 		s.retire(work, r)
 	}
 	s.served.Store(new([]*resource))
-	if len(s.leaving) == 0 { // or else the last of them does it
+	if len(s.leaving) == 0 { // otherwise the last retiring resource calls arrange
 		s.arrange(work)
 	}
 	s.mu.Unlock()
 	late := time.AfterFunc(reminding, func() {
-		s.Log.Warn("The lease is lost, but some handlers do not end: this replica is no candidate until they do.")
+		s.Log.Warn("The lease is lost, but some handlers have not returned; this replica is not a candidate until they do.")
 	})
 	defer late.Stop()
 	select {
 	case <-s.retiring.Empty():
-	case <-s.stopped: // with what does not end left behind
+	case <-s.stopped: // the operator stopped and abandoned the rest
 	}
 }
 
-// begin makes all handlers work that were waiting for the gate or for the
-// election: resources that were followed only for their indices are listed again
-// for their other handlers.
+// begin starts all handlers that were waiting for the index barrier or for the lease.
+// Resources that were watched only for their indices are listed again for their other
+// handlers. The caller must hold s.mu.
 func (s *server) begin(work context.Context) {
 	if !s.working() {
 		return
@@ -236,9 +238,9 @@ func (s *server) begin(work context.Context) {
 	}
 }
 
-// widen ends the streams that only fill indices, and then begins them anew for
-// all handlers. Index functions may take their time, and ask for what the server
-// knows, so they are not waited for here.
+// widen ends the watches that only fill indices, and then starts them again for all
+// handlers. It does not wait: index functions may be slow, and may call methods that
+// need s.mu. The caller must hold s.mu.
 func (s *server) widen(work context.Context, r *resource) {
 	r.widening = true
 	ending := slices.Collect(maps.Values(r.streams))
@@ -249,7 +251,7 @@ func (s *server) widen(work context.Context, r *resource) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.resources[r.kind.Resource.GVR()] != r {
-			return // it is closed by whoever has taken it away
+			return // it was retired meanwhile, and retire or stop closes it
 		}
 		r.widening = false
 		r.indexOnly.Store(false)
@@ -258,8 +260,9 @@ func (s *server) widen(work context.Context, r *resource) {
 	})
 }
 
-// working tells whether handlers may be called, pauses aside: indices are
-// filled, and nobody else is elected.
+// working reports whether handlers may be called: the indices are filled, and this
+// replica is the leader or needs no election. Pauses do not count. The caller must hold
+// s.mu.
 func (s *server) working() bool {
 	if s.standby {
 		return false

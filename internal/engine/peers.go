@@ -12,23 +12,23 @@ import (
 	"gopf.dev/gopf/internal/peering"
 )
 
-// Peering says how the operator takes turns with others.
+// Peering configures the coordination with other operators through peering objects.
 type Peering struct {
-	Standalone  bool // it does not
-	Clusterwide bool // by a cluster-scoped object rather than by one in each namespace
-	Mandatory   bool // it pauses until it has found the object
-	Stealth     bool
+	Standalone  bool   // no peering
+	Clusterwide bool   // one cluster-scoped object instead of one in each namespace
+	Mandatory   bool   // pause until the object exists
+	Stealth     bool   // do not log successful renewals
 	Name        string // of the object
-	Identity    string // "" for one that is made up
+	Identity    string // "" means a generated one
 	Priority    int
-	Lifetime    time.Duration
+	Lifetime    time.Duration // of our record without renewal
 }
 
-// noPeering is who asks for a pause while there is nothing to meet others by.
+// noPeering is the requester of the pause while a mandatory peering does not exist.
 const noPeering = "mandatory peering"
 
-// meetPeers takes part in all peerings of what is served, until the context is
-// done: then it takes leave of them.
+// meetPeers takes part in all peerings of the served scope. When the context is done,
+// it removes the records of this operator and returns.
 func (s *server) meetPeers(ctx context.Context) {
 	if s.Peering.Standalone {
 		return
@@ -38,11 +38,11 @@ func (s *server) meetPeers(ctx context.Context) {
 	var members sync.WaitGroup
 	defer members.Wait()
 	leave := map[string]func(){}
-	left := map[string]chan struct{}{} // by those who have been there before
+	left := map[string]chan struct{}{} // closed when the previous member of the place has ended
 	for n := 0; ; {
 		places := s.peeringPlaces()
 		if s.Peering.Mandatory && len(places) == 0 {
-			s.Pause(noPeering, "there is no peering to take part in, although it is mandatory: install peering.yaml")
+			s.Pause(noPeering, "the peering is mandatory, but the cluster has no peering resource; apply peering.yaml")
 		}
 		wanted := map[string]bool{}
 		for _, place := range places {
@@ -52,10 +52,10 @@ func (s *server) meetPeers(ctx context.Context) {
 				continue
 			}
 			n++
-			who := fmt.Sprintf("peering %s #%d", where, n) // its pauses end with it, and no others
+			who := fmt.Sprintf("peering %s #%d", where, n) // unique, so Resume ends only the pause of this member
 			member := s.member(client, place, identity(), who)
 			if member.Paused() {
-				s.Pause(who, "the peering object was not seen yet")
+				s.Pause(who, "the peering object was not read yet")
 			}
 			taking, end := context.WithCancel(ctx)
 			former, over := left[where], make(chan struct{})
@@ -63,7 +63,7 @@ func (s *server) meetPeers(ctx context.Context) {
 			members.Go(func() {
 				defer close(over)
 				if former != nil {
-					<-former // it may still be taking our record away
+					<-former // it may still be removing our record
 				}
 				member.Run(taking)
 				s.Resume(who)
@@ -86,9 +86,8 @@ func (s *server) meetPeers(ctx context.Context) {
 	}
 }
 
-// identity is under what the others know this operator. Replicas of which one is
-// elected are one operator to them: otherwise all would pause because of each
-// other.
+// identity returns the identity of this operator in peerings. Replicas with leader
+// election share one identity, otherwise they would pause each other.
 func (s *server) identity(ctx context.Context) string {
 	if s.Election.Enabled {
 		return "replicas of " + s.leaseNamespace() + "/" + s.Election.Name
@@ -96,7 +95,7 @@ func (s *server) identity(ctx context.Context) string {
 	return identify(ctx, s.Peering.Identity)
 }
 
-// identify names this process, unless it has a name already.
+// identify returns the name, or a generated identity of this process if it is empty.
 func identify(ctx context.Context, name string) string {
 	if name != "" {
 		return name
@@ -120,14 +119,15 @@ func (s *server) member(client *kube.Client, place peering.Place, identity, who 
 	})
 }
 
-// peeringPlaces are where the operator meets others now.
+// peeringPlaces returns the peerings of the resources and namespaces served now.
 func (s *server) peeringPlaces() []peering.Place {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return peering.Places(peering.Resources(s.cluster, s.Peering.Clusterwide), slices.Sorted(maps.Keys(s.namespaces)))
 }
 
-// move tells that other resources or namespaces are served than before.
+// move signals a change of the served resources or namespaces: permissions are checked
+// again, and meetPeers looks for new peerings.
 func (s *server) move() {
 	if reviewer := s.vitals.reviewer.Load(); reviewer != nil {
 		reviewer.Recheck()

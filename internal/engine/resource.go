@@ -17,8 +17,8 @@ import (
 	"gopf.dev/gopf/internal/stream"
 )
 
-// resource is one kind of objects being served: its streams, the turns of its
-// objects, and what is remembered of them.
+// resource is one served kind of objects: its watches, the turns of its objects, and
+// their memories.
 type resource struct {
 	config Config
 	client *kube.Client
@@ -26,52 +26,53 @@ type resource struct {
 	budget *queue.Budget // shared by all resources
 	served observe.Served
 	vitals *vitals
-	counts *metrics.Resource // nil if nobody asks for them
+	counts *metrics.Resource // nil means that metrics are disabled
 	queue  *queue.Queue[string, entry]
 	put    func(key string, e entry)
 	offer  func(key string, e entry) (taken bool)
-	take   func(e *process.Event) (taken bool) // without a turn of its own; see [resource.skim]
+	take   func(e *process.Event) (taken bool) // handles an event without a turn; see [resource.skim]
 	gate   *index.Gate
 	cancel context.CancelCauseFunc // of handlers
-	ending *crew                   // of streams that were told to end
-	paused *atomic.Bool            // nothing is to be handled now
-	pauses atomic.Uint32           // how many pauses there were; events from before the last one are dropped
+	ending *crew                   // of watches that are shutting down; shared by all resources
+	paused *atomic.Bool            // the operator is paused; shared by all resources
+	pauses atomic.Uint32           // the number of pauses so far; events from before the last one are dropped
 
-	// indexOnly tells that nothing but indices is to be filled yet.
+	// indexOnly means that the watches only fill indices, and no handler is called.
 	indexOnly atomic.Bool
 
-	// Guarded by the server, as long as that knows the resource.
-	places   map[string]bool   // the namespaces that are served, also in pauses
-	streams  map[string]func() // how to end them, by namespace; they do not mind being told twice
-	widening bool              // they end, and are to be begun anew
+	// Guarded by server.mu while the resource is in server.resources.
+	places   map[string]bool   // the served namespaces, even during a pause
+	streams  map[string]func() // functions that end the watches, by namespace; they may be called twice
+	widening bool              // the watches are being restarted; see [server.widen]
 
-	active sync.Map // keys of objects whose turn it is, to their names
-	costly sync.Map // keys of objects whose turns take much memory, to how much
+	active sync.Map // maps the keys of objects in a turn to their names
+	costly sync.Map // maps the keys of large objects to the cost of a turn
 
 	mu       sync.Mutex
 	memories map[string]*process.Memory
-	named    map[string]string // keys by namespace/name; nil until somebody asks
-	shared   map[string]bool   // names by which there are several objects, all but one of them gone
+	named    map[string]string // keys by namespace/name; nil until the first lookup
+	shared   map[string]bool   // names of several objects, of which at most one exists
 	gone     gone
-	left     map[string]bool  // namespaces that are not served anymore
-	missed   map[string]entry // turns that fell into a pause, by key
-	unlisted map[string]bool  // namespaces that were not listed yet since the last pause; "" for all
+	left     map[string]bool  // namespaces that are no longer served
+	missed   map[string]entry // turns that were due during a pause, by key
+	unlisted map[string]bool  // namespaces that were not listed since the last pause; "" means all
 }
 
-// entry is a reason for a turn, or several.
+// entry holds the reasons of a turn; there may be several.
 type entry struct {
 	event *process.Event
 	wake  *process.Wake
 	alarm bool
-	hurry bool   // do not wait out the pause after an error
-	since uint32 // of the event: the number of pauses before its stream began
+	hurry bool   // skip the backoff after an error
+	since uint32 // of the event: the number of pauses before its watch started
 }
 
-// activeTurns is how many objects of a resource are being looked at or written
-// at the same time, beside any number of those whose handlers are running. More
-// than requests may be under way would only need memory.
+// activeTurns limits the concurrent turns of a resource that execute framework code or
+// write to the API. Turns whose handlers are running do not count. A higher limit
+// would only cost memory, because the client limits the requests in flight.
 const activeTurns = 64
 
+// open creates the queue. work is the parent of the contexts of all turns.
 func (r *resource) open(work context.Context) {
 	r.memories = map[string]*process.Memory{}
 	r.queue = queue.New(queue.Config[string, entry]{
@@ -81,32 +82,33 @@ func (r *resource) open(work context.Context) {
 	r.kind.Aside = r.queue.Aside
 	r.put = func(key string, e entry) { r.queue.Put(work, key, e) }
 	r.offer = func(key string, e entry) bool { return r.queue.Offer(work, key, e) }
-	r.take = func(e *process.Event) bool { // the end of a stream is no reason to interrupt index functions
+	r.take = func(e *process.Event) bool { // with work: index functions outlive their watch
 		if r.indexOnly.Load() {
-			r.index(work, e) // at once: when all are delivered, all are indexed
+			r.index(work, e) // synchronously: after the last list item, the index is complete
 			return true
 		}
 		return r.skim(work, e)
 	}
 }
 
-// close ends the streams and waits for the turns that are running.
+// close ends the watches and waits for the running turns.
 func (r *resource) close() {
 	var turns sync.WaitGroup
-	turns.Go(r.queue.Close) // streams that wait for room go on
+	turns.Go(r.queue.Close) // this releases watches that wait for room in the queue
 	r.unfollow()
 	turns.Wait()
 }
 
-// serves tells whether the resource is served as it is now: with the same
-// handlers, and with the same endpoint for its status.
+// serves reports whether the resource can stay as it is: it has the same handlers,
+// scope and label selector, and the status subresource has not come or gone.
 func (r *resource) serves(now observe.Served) bool {
 	return r.served.Info.HasStatus() == now.Info.HasStatus() && r.served.Info.Namespaced == now.Info.Namespaced &&
 		r.served.Select == now.Select && slices.Equal(r.served.Handlers, now.Handlers)
 }
 
-// settle makes the places be the namespaces. Cluster-scoped objects are in
-// none.
+// settle sets the served namespaces. It ends the watches of the others, and drops their
+// objects. Cluster-scoped resources ignore the argument. It starts no watches; see
+// [resource.follow].
 func (r *resource) settle(namespaces map[string]bool) {
 	if !r.kind.Resource.Namespaced {
 		namespaces = map[string]bool{"": true}
@@ -121,7 +123,7 @@ func (r *resource) settle(namespaces map[string]bool) {
 		r.gate.Drop(r.source(namespace))
 		r.setLeft(namespace, true)
 		r.ending.Go(func() {
-			if end != nil { // otherwise there is a pause
+			if end != nil { // nil during a pause
 				end()
 			}
 			r.forgetNamespace(namespace)
@@ -139,7 +141,7 @@ func (r *resource) settle(namespaces map[string]bool) {
 	}
 }
 
-// follow begins the streams that are missing.
+// follow starts the missing watches.
 func (r *resource) follow(ctx context.Context) {
 	for namespace := range r.places {
 		if r.streams[namespace] == nil {
@@ -148,7 +150,8 @@ func (r *resource) follow(ctx context.Context) {
 	}
 }
 
-// start begins a stream and returns what ends it.
+// start starts the watch of a namespace. end stops it and waits for its goroutine; it
+// may be called twice.
 func (r *resource) start(ctx context.Context, namespace string) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	config := r.config.Stream
@@ -173,9 +176,9 @@ func (r *resource) start(ctx context.Context, namespace string) (end func()) {
 	return func() { cancel(); done.Wait() }
 }
 
-// deliver takes an event of a stream that began after so many pauses. If there
-// was another pause since, the stream is about to end, and its events are
-// dropped: the next one lists all objects again.
+// deliver handles or queues an event of a watch. since is the number of pauses before
+// the watch started. If there was another pause, the watch is about to end, and its
+// events are dropped: the next watch lists all objects again.
 func (r *resource) deliver(namespace string, e stream.Event, since uint32) {
 	if e.Body != nil && !r.isServed(e.Body) || since != r.pauses.Load() {
 		return
@@ -191,8 +194,9 @@ func (r *resource) deliver(namespace string, e stream.Event, since uint32) {
 	}
 }
 
-// hasten takes what a stream tells ahead of a long listing, unless there is no
-// room even for news, or nobody waits for them yet: then they come behind it.
+// hasten handles or queues a watch event ahead of a list that is still being delivered.
+// It returns false if the queue is full or only indices are being filled. The watch
+// then delivers the event after the list.
 func (r *resource) hasten(e stream.Event, since uint32) (taken bool) {
 	if r.indexOnly.Load() || !r.isServed(e.Body) || since != r.pauses.Load() {
 		return false
@@ -212,8 +216,8 @@ func eventOf(e stream.Event) *process.Event {
 	return event
 }
 
-// isServed tells whether an object belongs to what is served: of namespaces as
-// objects, only those do whose own names match.
+// isServed reports whether an object is in the served scope. Only Namespace objects may
+// be outside: their names must match the patterns.
 func (r *resource) isServed(b *object.Body) bool {
 	patterns := r.config.Namespaces
 	if len(patterns) == 0 || r.kind.Resource.Group != "" || r.kind.Resource.Plural != "namespaces" {
@@ -222,7 +226,7 @@ func (r *resource) isServed(b *object.Body) bool {
 	return patterns.Match(b.Name)
 }
 
-// source is the name of a stream in messages.
+// source returns the name of a watch for the index barrier and its log lines.
 func (r *resource) source(namespace string) string {
 	if namespace == "" {
 		return r.kind.Resource.String()
@@ -230,7 +234,7 @@ func (r *resource) source(namespace string) string {
 	return r.kind.Resource.String() + " in " + namespace
 }
 
-// index only fills indices with an object.
+// index updates the indices for an event and calls no other handler.
 func (r *resource) index(ctx context.Context, event *process.Event) {
 	key := event.Body.Key()
 	if m := r.recall(key, entry{event: event}); m != nil && r.kind.Index(ctx, m, event) {
@@ -238,12 +242,12 @@ func (r *resource) index(ctx context.Context, event *process.Event) {
 	}
 }
 
-// hasOthers tells whether there are handlers besides those that fill indices.
+// hasOthers reports whether there are handlers other than index functions.
 func (r *resource) hasOthers() bool {
 	return len(r.kind.Handlers)+len(r.kind.Watchers) > 0 || r.kind.Daemons != nil
 }
 
-// unfollow ends all streams, to be begun anew.
+// unfollow ends all watches and waits for them.
 func (r *resource) unfollow() {
 	for namespace, end := range r.streams {
 		delete(r.streams, namespace)
@@ -251,11 +255,11 @@ func (r *resource) unfollow() {
 	}
 }
 
-// ring gives an object a turn because its alarm has come.
+// ring queues a turn because the alarm of the object is due.
 func (r *resource) ring(key string) { r.put(key, entry{alarm: true}) }
 
-// wake gives an object a turn because its delayed handlers are to be called now.
-// nil means that the resource has none of the handlers.
+// wake queues a turn that calls delayed handlers now. It ignores unknown objects. A nil
+// w means that the resource has none of the handlers.
 func (r *resource) wake(namespace, name string, w *process.Wake) {
 	if w == nil {
 		return
@@ -268,7 +272,7 @@ func (r *resource) wake(namespace, name string, w *process.Wake) {
 	}
 }
 
-// turn gives one object its turn.
+// turn runs a turn of one object, or keeps it for the end of the pause.
 func (r *resource) turn(ctx context.Context, key string, e entry) {
 	if e, now := r.isNow(key, e); now {
 		r.turnNow(ctx, key, e)
@@ -278,7 +282,7 @@ func (r *resource) turn(ctx context.Context, key string, e entry) {
 func (r *resource) turnNow(ctx context.Context, key string, e entry) {
 	m := r.recall(key, e)
 	if m == nil {
-		return // it is about an object that is gone
+		return // the object is deleted or unknown
 	}
 	r.noteCost(key, e)
 	r.active.Store(key, m.Namespace+"/"+m.Name)
@@ -288,7 +292,7 @@ func (r *resource) turnNow(ctx context.Context, key string, e entry) {
 	}
 }
 
-// running are the names of the objects whose turn it is.
+// running returns the names of the objects in a turn.
 func (r *resource) running() []string {
 	var names []string
 	r.active.Range(func(_, name any) bool {
@@ -298,10 +302,10 @@ func (r *resource) running() []string {
 	return names
 }
 
-// add appends an entry to those that wait, or merges it with the last of them.
-// Change handlers need only the newest state of an object, so of two waiting events
-// the newer one stays, unless there are event handlers. Deletions are never
-// replaced and never dropped.
+// add appends an entry to the queued ones of an object, or merges it with the last.
+// Change handlers need only the newest state, so the newer of two queued events
+// replaces the older one. With event handlers, all events stay. Deletions are never
+// replaced or dropped.
 func (r *resource) add(waiting []entry, e entry) []entry {
 	e = r.fresh(e)
 	if len(waiting) == 0 {
@@ -310,7 +314,7 @@ func (r *resource) add(waiting []entry, e entry) []entry {
 	last := &waiting[len(waiting)-1]
 	e = e.join(*last)
 	switch {
-	case e.event == nil: // whatever waits makes for a turn anyway
+	case e.event == nil: // the queued entry leads to a turn in any case
 		last.wake, last.alarm, last.hurry = e.wake, e.alarm, e.hurry
 	case last.event == nil || e.event.Gone() && len(r.kind.Watchers) == 0:
 		*last = e
@@ -323,10 +327,11 @@ func (r *resource) add(waiting []entry, e entry) []entry {
 	return waiting
 }
 
-// urgent tells news from what a listing brings: there is a lot of the latter when
-// the operator starts, and nobody waits for it.
+// urgent reports whether an entry goes ahead of list items. At startup, long lists are
+// queued, and users wait for the effects of live events.
 func urgent(e entry) bool { return e.event == nil || !e.event.Listed() }
 
+// weigh returns the size of an entry in bytes, for the limit of the backlog.
 func weigh(e entry) int {
 	if e.event == nil {
 		return 0

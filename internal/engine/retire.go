@@ -7,10 +7,11 @@ import (
 	"gopf.dev/gopf/internal/execute"
 )
 
-// retire ends a resource that is not served anymore, or is to be served anew.
-// Its handlers have the usual time to return, and its daemons theirs. Only then
-// the same objects are served again, maybe in another version: each has one
-// actor, and what the former one takes out of indices does not get lost.
+// retire stops a resource that is gone or must be restarted. It does not wait. Its
+// handlers and daemons have the same grace periods as in a shutdown. Only after that
+// may another resource serve the same objects, for example in another version. This
+// keeps two processors from handling an object at the same time, and the removal from
+// indices comes before the new entries. The caller must hold s.mu.
 func (s *server) retire(work context.Context, r *resource) {
 	s.leaving[r.name()]++
 	s.retiring.Go(func() {
@@ -24,7 +25,7 @@ func (s *server) retire(work context.Context, r *resource) {
 		case <-closed:
 		case <-limit.C:
 			for _, name := range r.running() {
-				s.Log.Warn("A handler of a resource that is not served anymore does not stop, and is not waited for.",
+				s.Log.Warn("A handler of a resource that is no longer served did not stop in time and was abandoned.",
 					"resource", r.kind.Resource.String(), "name", name)
 			}
 		}
@@ -39,7 +40,8 @@ func (s *server) retire(work context.Context, r *resource) {
 	})
 }
 
-// succeed serves what has waited for the end of a resource.
+// succeed starts the resources that waited for the end of r, and removes r from the
+// index barrier and the metrics unless a successor has the same name.
 func (s *server) succeed(work context.Context, r *resource) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

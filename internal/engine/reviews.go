@@ -15,28 +15,28 @@ import (
 	"gopf.dev/gopf/webhook"
 )
 
-// Admission says how the cluster asks the operator for its consent.
+// Admission configures the admission webhooks.
 type Admission struct {
-	Server  webhook.Server // nil for none
-	Managed string         // the name of the configurations to be kept; "" for none
-	Dev     bool           // without a server, use one for development
+	Server  webhook.Server // nil means none, unless Dev is set
+	Managed string         // the name of the webhook configurations to maintain; "" means none
+	Dev     bool           // use a server for development if Server is nil
 
 	Substitute Substitute // replaces the server in tests
 }
 
-// Substitute replaces the webhook server of an operator in tests, whose cluster may
-// be in memory.
+// Substitute replaces the webhook server in tests, for example with an in-memory one.
 type Substitute struct {
-	// Server returns the server that is used in place of the declared one, which may
-	// be nil. managed is the name of the configurations. nil means no replacement.
+	// Server returns the replacement of the declared server. declared may be nil.
+	// managed is the name of the webhook configurations. nil means no replacement.
 	Server func(declared webhook.Server, managed string) webhook.Server
 }
 
-// lingering is how long reviews are answered still after the cluster was told not
-// to ask anymore, or a Service not to lead here.
+// lingering is the time that the webhook server still responds after its configuration
+// or the endpoint of its Service is removed. The API server notices that with a delay.
 const lingering = 2 * time.Second
 
-// newControl makes what answers reviews; nil if there are no handlers for them.
+// newControl returns the admission control. nil means that there are no admission
+// handlers.
 func (s *server) newControl() (*admission.Control, error) {
 	handlers := s.Handlers.Of(registry.Reviews)
 	if len(handlers) == 0 {
@@ -61,13 +61,13 @@ func (s *server) newControl() (*admission.Control, error) {
 	})
 }
 
-// own is what the operator writes on objects for itself, as far as its storages
-// tell.
+// own describes the fields that the framework writes on objects: the finalizer and the
+// keys of the storages that implement [storage.Tracer].
 func (s *server) own() *admission.Own {
 	own := &admission.Own{Finalizer: s.Process.Finalizer}
 	for _, kept := range []any{s.Process.Progress, s.Process.Base} {
 		if tracer, ok := kept.(storage.Tracer); ok {
-			places, _ := tracer.Traces() // there may be more elsewhere, for example in a database
+			places, _ := tracer.Traces() // records outside the object, such as in a database, do not matter here
 			own.Prefixes, own.Keys = append(own.Prefixes, places.Prefixes...), append(own.Keys, places.Keys...)
 		}
 	}
@@ -77,8 +77,9 @@ func (s *server) own() *admission.Own {
 	return own
 }
 
-// managed is the name of the configurations to be kept; "" for none. Nobody else
-// tells the cluster of a server for development.
+// managed returns the name of the webhook configurations that the operator maintains.
+// An empty name means none. The server for development always has configurations,
+// because users cannot write them in advance.
 func (s *server) managed() string {
 	if s.Admission.Managed == "" && s.Admission.Server == nil {
 		return "dev.gopf.dev"
@@ -86,7 +87,7 @@ func (s *server) managed() string {
 	return s.Admission.Managed
 }
 
-// reviewed counts a review of a webhook that there is.
+// reviewed counts a review in the metrics. Reviews for unknown webhooks are ignored.
 func (s *server) reviewed(o admission.Observation) {
 	if o.ID == "" {
 		return
@@ -101,7 +102,7 @@ func (s *server) reviewed(o admission.Observation) {
 	s.vitals.metrics.Webhook(o.ID).Reviewed(outcome, o.Duration)
 }
 
-// memos are what is kept in memory with an object; nil if it is not known.
+// memos returns the memos of an object. nil means that the object is unknown.
 func (s *server) memos(info kind.Info, uid string) *registry.Memos {
 	served := s.served.Load()
 	if served == nil {
@@ -120,7 +121,7 @@ func (s *server) memos(info kind.Info, uid string) *registry.Memos {
 	return nil
 }
 
-// admissionNeeds are what keeping the configurations of webhooks takes.
+// admissionNeeds returns the permissions for maintaining webhook configurations.
 func (s *server) admissionNeeds() (all []access.Need) {
 	if s.managed() == "" {
 		return nil
@@ -129,7 +130,7 @@ func (s *server) admissionNeeds() (all []access.Need) {
 		mutating := plural == "mutatingwebhookconfigurations"
 		need := access.Need{
 			Info: kind.Info{Group: "admissionregistration.k8s.io", Version: "v1", Plural: plural}, Name: s.managed(),
-			Verbs: []string{"get", "list", "watch", "patch"}, Without: "the cluster is not told to ask this operator",
+			Verbs: []string{"get", "list", "watch", "patch"}, Without: "the API server does not call the webhooks of this operator",
 		}
 		for _, h := range s.Handlers.Of(registry.Reviews) {
 			if h.Admission.Mutating == mutating {
@@ -140,7 +141,7 @@ func (s *server) admissionNeeds() (all []access.Need) {
 			continue
 		}
 		all = append(all, need)
-		if s.control != nil && s.control.Absent(mutating) { // a creation cannot be limited to a name
+		if s.control != nil && s.control.Absent(mutating) { // RBAC cannot limit create to a name
 			need.Name, need.Verbs = "", []string{"create"}
 			all = append(all, need)
 		}
@@ -148,8 +149,8 @@ func (s *server) admissionNeeds() (all []access.Need) {
 	return all
 }
 
-// answerReviews answers reviews until the context is done. It calls fail if it
-// cannot any longer.
+// answerReviews responds to admission reviews until the context is done. It calls fail
+// if the webhook server fails before that.
 func (s *server) answerReviews(ctx context.Context, fail func(error)) {
 	if s.control == nil || !s.awaitIndices(ctx) {
 		return
@@ -157,16 +158,16 @@ func (s *server) answerReviews(ctx context.Context, fail func(error)) {
 	if err := s.control.Run(ctx); err != nil && ctx.Err() == nil {
 		fail(err)
 	} else if err != nil {
-		s.Log.Error("Admission control has not ended well.", "error", err)
+		s.Log.Error("Admission webhooks failed to shut down cleanly.", "error", err)
 	}
 }
 
-// longPause is how long a pause lasts, at the least, in which reviews are answered
-// without indices.
+// longPause is the interval at which awaitIndices checks for a pause.
 const longPause = 5 * time.Second
 
-// awaitIndices waits until handlers of reviews can rely on indices; it is false if
-// the context is done. In pauses they are not filled, but reviews are answered.
+// awaitIndices waits until the indices are filled, because admission handlers may use
+// them. During a pause they are not filled; then it stops waiting, because reviews must
+// get a response. It returns false if the context is done.
 func (s *server) awaitIndices(ctx context.Context) bool {
 	ticker := time.NewTicker(longPause)
 	defer ticker.Stop()

@@ -27,8 +27,8 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// server is a running operator: the resources that are being served now, and
-// the namespaces they are served in.
+// server is a running operator. It holds the resources that are served now, and the
+// namespaces in which they are served.
 type server struct {
 	Config
 	client   *kube.Client
@@ -36,41 +36,41 @@ type server struct {
 	daemons  *alarm.Clock[*daemon.Task]
 	gate     *index.Gate
 	poster   *posting.Poster
-	control  *admission.Control // of reviews; nil without
+	control  *admission.Control // nil means that there are no admission handlers
 	vitals   *vitals
-	stopping chan struct{} // closed when no new work is to be begun
-	stopped  chan struct{} // closed when none is left
-	evicted  chan struct{} // closed when the rest is to be ended at once
+	stopping chan struct{} // closed when no new turn may start
+	stopped  chan struct{} // closed when all handlers have stopped
+	evicted  chan struct{} // closed when the lease is lost during shutdown
 
-	gateOfWrites *gate // nil without an election
-	entry        *execute.Entrance
-	notices      *process.Notices
+	writeGate *gate // open while this replica is the leader
+	entry     *execute.Entrance
+	notices   *process.Notices
 
-	// served is what is being served, for those who must not wait for the lock.
+	// served is a copy of the values of resources, to be read without the lock.
 	served   atomic.Pointer[[]*resource]
-	retiring crew // resources and streams that are not served anymore and still end
+	retiring crew // resources and watches that are shutting down
 
-	// Nobody waits for handlers, or for streams that wait for handlers, under this
-	// lock: the stop of the operator needs it.
+	// Do not wait for handlers under this lock, nor for watches that wait for
+	// handlers: the shutdown needs the lock.
 	mu         sync.Mutex
-	cluster    []kind.Info // all that there is
-	agreed     []kind.Info // the last of that in which no two resources were meant by one handler
+	cluster    []kind.Info // all resources of the cluster
+	agreed     []kind.Info // the last version of cluster without ambiguous handlers
 	resources  map[schema.GroupVersionResource]*resource
-	leaving    map[string]int    // how many resources of the name still end
-	ended      bool              // nothing is to be served anymore
-	namespaces map[string]bool   // "" for all
-	told       map[string]bool   // problems that were logged already
-	noted      map[string]bool   // notes that were logged already
-	budget     *queue.Budget     // for the memory of turns
-	pauses     map[string]string // why nothing is handled now, by who asked for it
-	standby    bool              // another one is elected
+	leaving    map[string]int    // the number of retiring resources by name
+	ended      bool              // the operator is stopping: start no resources
+	namespaces map[string]bool   // "" means all
+	told       map[string]bool   // problems that are logged already
+	noted      map[string]bool   // notes that are logged already
+	budget     *queue.Budget     // limits the memory of large turns
+	pauses     map[string]string // the reasons of the current pauses, by requester
+	standby    bool              // this replica is not the leader
 
-	paused  atomic.Bool   // there are pauses
-	resumed chan struct{} // there are none anymore
-	moved   chan struct{} // other resources or namespaces are served than before
+	paused  atomic.Bool   // pauses is not empty
+	resumed chan struct{} // signaled when the last pause ends
+	moved   chan struct{} // signaled when the resources or namespaces change
 }
 
-// appointment is an object that gets a turn at some moment.
+// appointment is an object that needs a turn at a set time.
 type appointment struct {
 	resource *resource
 	key      string
@@ -101,12 +101,12 @@ func newServer(c Config, client *kube.Client, v *vitals) *server {
 	return s
 }
 
-// serve makes the resources that are served those that the cluster has. The
-// context is for handlers.
+// serve starts and stops resources to match those of the cluster. work is the parent
+// of the contexts of handlers.
 func (s *server) serve(work context.Context, cluster []kind.Info) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	moved := !reflect.DeepEqual(s.cluster, cluster) // it is discovered time and again, mostly in vain
+	moved := !reflect.DeepEqual(s.cluster, cluster) // periodic discovery usually finds no change
 	s.cluster = cluster
 	if s.control != nil {
 		s.control.Discovered(cluster)
@@ -117,14 +117,15 @@ func (s *server) serve(work context.Context, cluster []kind.Info) {
 	s.arrange(work)
 }
 
-// arrange begins and ends to serve resources as the cluster has them.
+// arrange starts new resources and retires those that are gone or changed. The caller
+// must hold s.mu.
 func (s *server) arrange(work context.Context) {
 	if s.ended {
 		return
 	}
 	plan := observe.Match(s.Handlers, s.cluster)
 	problems := plan.Problems
-	if plan.Conflict != nil { // since the start: what is served stays
+	if plan.Conflict != nil { // a new CRD made a handler ambiguous: keep the resources of before
 		problems = append(problems, plan.Conflict.Error())
 		plan = observe.Match(s.Handlers, s.agreed)
 	} else {
@@ -136,9 +137,9 @@ func (s *server) arrange(work context.Context) {
 		served, stays := plan.Kinds[gvr]
 		switch {
 		case !stays:
-			s.Log.Info("The resource is gone from the cluster and is not served anymore.", "resource", r.kind.Resource.String())
+			s.Log.Info("The resource is gone from the cluster and is no longer served.", "resource", r.kind.Resource.String())
 		case !r.serves(served):
-			s.Log.Info("The resource has changed, and is served anew.", "resource", served.Info.String())
+			s.Log.Info("The resource has changed; it is restarted.", "resource", served.Info.String())
 		default:
 			continue
 		}
@@ -148,7 +149,7 @@ func (s *server) arrange(work context.Context) {
 	for gvr, served := range plan.Kinds {
 		if s.resources[gvr] == nil {
 			if s.leaving[nameOf(served.Info)] > 0 {
-				continue // its objects must not be handled twice at a time
+				continue // two processors must not handle the same objects
 			}
 			s.resources[gvr] = s.newResource(work, served)
 		}
@@ -156,14 +157,14 @@ func (s *server) arrange(work context.Context) {
 	}
 	served := slices.Collect(maps.Values(s.resources))
 	s.served.Store(&served)
-	if len(s.leaving) == 0 { // or else there are some more to be expected
+	if len(s.leaving) == 0 { // otherwise more resources follow
 		s.gate.Synced(discovery)
 	}
 }
 
-// follow makes the resource be followed in the namespaces that are served; but
-// before all indices are filled, and while another one is elected, only for
-// that, and in pauses not at all.
+// follow starts the missing watches of a resource and ends those of namespaces that
+// are not served. Until the replica works, it starts watches only for indices. During
+// a pause, it starts none. The caller must hold s.mu.
 func (s *server) follow(work context.Context, r *resource) {
 	if !s.working() && r.kind.Indexers == nil {
 		return
@@ -174,7 +175,7 @@ func (s *server) follow(work context.Context, r *resource) {
 	}
 }
 
-// tell logs problems that were not there before.
+// tell logs the problems that are new since the last call.
 func (s *server) tell(problems []string) {
 	now := map[string]bool{}
 	for _, p := range problems {
@@ -186,8 +187,8 @@ func (s *server) tell(problems []string) {
 	s.told = now
 }
 
-// note logs what users may want to know, once. It is no problem: health and metrics
-// do not show it.
+// note logs each note once. Notes are not problems: health and metrics do not
+// include them.
 func (s *server) note(notes []string) {
 	for _, n := range notes {
 		if !s.noted[n] {
@@ -230,8 +231,8 @@ func (s *server) newResource(work context.Context, served observe.Served) *resou
 	return r
 }
 
-// announce tells which objects that belong to Kubernetes itself will be written
-// to, and because of which handlers.
+// announce logs that the operator will write to objects of a built-in kind, and which
+// handlers cause that.
 func (s *server) announce(k *process.Processor) {
 	if g := k.Resource.Group; strings.Contains(g, ".") && !strings.HasSuffix(g, ".k8s.io") || len(k.Handlers) == 0 && k.Daemons == nil {
 		return
@@ -250,12 +251,12 @@ func (s *server) announce(k *process.Processor) {
 			finalized = append(finalized, h.ID)
 		}
 	}
-	s.Log.Info("Objects of a built-in kind that match the filters will be annotated, and finalized where a deletion must wait.",
+	s.Log.Info("Objects of a built-in kind that match the filters will get annotations, and finalizers if a handler must run before the deletion.",
 		"resource", k.Resource.String(), "annotated", annotated, "finalized", finalized)
 }
 
-// Wake makes delayed handlers of an object due now: those with the ids, or all.
-// Objects that are not known are none of our business.
+// Wake calls delayed handlers of an object now. No ids means all handlers. Unknown
+// objects are ignored.
 func (s *server) Wake(of kind.Selector, namespace, name string, ids []string) {
 	served := s.served.Load()
 	if served == nil {

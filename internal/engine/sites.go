@@ -9,24 +9,24 @@ import (
 	"gopf.dev/gopf/internal/metrics"
 )
 
-// Health says where the operator tells how it is.
+// Health configures the endpoints for health, metrics and profiles.
 type Health struct {
-	Liveness string // the URL of probes; "" for none
-	Address  string // of /livez and /readyz; "" for none
-	Metrics  string // the address of /metrics; "" for none
-	Pprof    string // the address of /debug/pprof/; "" for none
-	Strict   bool   // not ready if not all handlers can be served
+	Liveness string // the URL of the liveness probe; "" means none
+	Address  string // of /livez and /readyz; "" means none
+	Metrics  string // the address of /metrics; "" means none
+	Pprof    string // the address of /debug/pprof/; "" means none
+	Strict   bool   // not ready while a handler has no resource to serve
 
-	Collectors []prometheus.Collector // of the program, for /metrics
+	Collectors []prometheus.Collector // additional ones for /metrics
 
-	// Probes collects what probes find; nil for nothing.
+	// Probes calls the probe handlers and returns their results by id. nil means none.
 	Probes func(ctx context.Context) (map[string]any, error)
-	// Listening is told where everything is served; may be nil.
+	// Listening is called once with the addresses of all endpoints. May be nil.
 	Listening func(health.Addresses)
 }
 
-// listen opens what others ask at how the operator is. It returns nil if there is
-// nowhere to listen.
+// listen opens the configured endpoints. It returns nil without an error when none is
+// configured.
 func (v *vitals) listen(ctx context.Context, c Config) (*health.Server, error) {
 	h := c.Health
 	config := health.DefaultConfig()
@@ -44,7 +44,7 @@ func (v *vitals) listen(ctx context.Context, c Config) (*health.Server, error) {
 	return site, err
 }
 
-// newMetrics are what is counted, if anybody asks for it.
+// newMetrics returns the metrics. nil means that they are disabled.
 func newMetrics(c Config) (*metrics.Metrics, error) {
 	if c.Health.Metrics == "" {
 		return nil, nil

@@ -14,8 +14,8 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// open begins to tell how the operator is, to whoever asks. The function
-// answers them until its context is done.
+// open opens the listeners for health and metrics. The returned function serves
+// them until its context is done.
 func open(ctx context.Context, c Config) (*vitals, func(context.Context), error) {
 	counts, err := newMetrics(c)
 	if err != nil {
@@ -35,15 +35,15 @@ func open(ctx context.Context, c Config) (*vitals, func(context.Context), error)
 			return
 		}
 		if err := site.Run(ctx); err != nil {
-			c.Log.Error("Health and metrics are not served any more.", "error", err)
+			c.Log.Error("The server for health and metrics failed.", "error", err)
 		}
 	}, nil
 }
 
-// connect logs in and makes a client. What belongs to no namespace goes to that
-// of the login.
+// connect logs in and creates the client. It sets the namespace of the login as the
+// one for Kubernetes events about cluster-scoped objects.
 func connect(ctx context.Context, c *Config, v *vitals) (*kube.Client, *login.Vault, error) {
-	v.begin("the operator logs in")
+	v.begin("logging in")
 	vault := login.New(login.Config{
 		Login: c.Login, Log: c.Log, Jitter: c.Kube.Jitter,
 		Status: func(s login.Status) { v.unauthorized(s.Err) },
@@ -61,21 +61,21 @@ func connect(ctx context.Context, c *Config, v *vitals) (*kube.Client, *login.Va
 	return client, vault, nil
 }
 
-// firstAnswer is how long the cluster may take to answer at the start.
+// firstAnswer limits each request of the discovery at startup.
 const firstAnswer = 5 * time.Second
 
-// waitPause is the pause between attempts while the operator waits for the API
-// server.
+// waitPause is the interval of attempts while the operator waits for the API server.
 const waitPause = time.Second
 
-// discover finds out what the cluster has. An operator that waits for an unreachable
-// cluster in silence helps no user: by default it makes a few attempts and returns
-// the error. With [Config.Wait], it goes on for that long and says so once.
+// discover returns the resources of the cluster. By default, it makes a few attempts
+// and returns the error: users do not notice an operator that waits silently for an
+// unreachable cluster. With [Config.Wait], it retries for that long and logs one
+// warning.
 func discover(ctx context.Context, c Config, client *kube.Client, resources *observe.Resources) ([]kind.Info, error) {
 	client = client.Derive(func(o *kube.Options) {
 		o.Backoffs = slices.Values([]time.Duration{time.Second, time.Second})
 		o.RequestTimeout = min(o.RequestTimeout, firstAnswer)
-		o.Log = slog.New(slog.DiscardHandler) // the error tells it all
+		o.Log = slog.New(slog.DiscardHandler) // the returned error has all details
 	})
 	deadline := time.Now().Add(c.Wait)
 	for told := false; ; told = true {
@@ -85,10 +85,10 @@ func discover(ctx context.Context, c Config, client *kube.Client, resources *obs
 			return found.Resources, nil
 		}
 		if !kube.Unavailable(err) || ctx.Err() != nil || !time.Now().Before(deadline) {
-			return nil, fmt.Errorf("find out what the cluster has: %w", err)
+			return nil, fmt.Errorf("discover the resources of the cluster: %w", err)
 		}
 		if !told {
-			c.Log.Warn("The API server is not up yet; the operator waits for it.", "limit", c.Wait, "error", err)
+			c.Log.Warn("The API server is not up yet; waiting for it.", "limit", c.Wait, "error", err)
 		}
 		select {
 		case <-time.After(min(c.Kube.Jitter.Shorten(waitPause, jitter.Slight), time.Until(deadline))):

@@ -10,14 +10,15 @@ import (
 	"gopf.dev/gopf/internal/execute"
 )
 
-// stop ends the work: no more of it is begun; what is running may finish; what
-// does not in time is cancelled; what does not heed that either is left behind.
-// Daemons and timers have the time that they were declared with.
+// stop stops all resources. New turns do not start, and running handlers may finish
+// within ExitTimeout. Then their contexts are canceled. Handlers that still do not
+// return are abandoned with a warning. Daemons and timers have the grace periods of
+// their declarations.
 func (s *server) stop(cancel context.CancelCauseFunc) {
 	close(s.stopping)
 	s.mu.Lock()
 	s.ended = true
-	resources := s.resources // nobody else begins or pauses anything of them now
+	resources := s.resources // from now on, no other goroutine starts or pauses them
 	s.resources = map[schema.GroupVersionResource]*resource{}
 	s.mu.Unlock()
 
@@ -47,17 +48,17 @@ func (s *server) stop(cancel context.CancelCauseFunc) {
 		case <-s.evicted:
 			cancel(execute.ErrStopping)
 			end()
-		case <-last.Done(): // at the end of this function at the latest
+		case <-last.Done(): // when this function returns, at the latest
 		}
 	}()
-	leave := time.NewTimer(limit + time.Second) // daemons that are abandoned at the limit say so
+	leave := time.NewTimer(limit + time.Second) // at the limit, daemon sets log which daemons they abandon
 	defer leave.Stop()
 	select {
 	case <-done:
 	case <-leave.C:
 		for _, r := range resources {
 			for _, name := range r.running() {
-				s.Log.Warn("A handler does not stop and is left behind.", "resource", r.kind.Resource.String(), "name", name)
+				s.Log.Warn("A handler did not stop in time and was abandoned.", "resource", r.kind.Resource.String(), "name", name)
 			}
 		}
 	}

@@ -12,25 +12,26 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// problems are what is declared and cannot be served, in words.
+// problems returns sorted descriptions of the handlers that cannot be served.
 func (s *server) problems() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.told))
 }
 
-// idle is why nothing is handled on purpose; "" if something is.
+// idle returns the reasons why the operator intentionally handles nothing: pauses and
+// standby. An empty string means that it works.
 func (s *server) idle() string {
 	why := s.Pauses()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.standby {
-		why = append(why, "another replica holds the lease, and this one stands by")
+		why = append(why, "another replica holds the lease; this one is a standby")
 	}
 	return strings.Join(why, "; ")
 }
 
-// gauges are what metrics show of this moment.
+// gauges returns the current values for the metrics, except those of the watches.
 func (s *server) gauges() metrics.Gauges {
 	g := metrics.Gauges{Paused: s.paused.Load(), Indices: map[string]int{}}
 	g.Load.Handlers = s.entry.Running()
@@ -65,12 +66,14 @@ func (r *resource) gauges(s *server) metrics.ResourceGauges {
 	return g
 }
 
-// name is that of the resource in metrics and health.
+// name returns the name of the resource in metrics and health, such as pods or
+// widgets.example.com.
 func (r *resource) name() string { return nameOf(r.kind.Resource) }
 
 func nameOf(info kind.Info) string { return info.GVR().GroupResource().String() }
 
-// observer counts the calls of handlers; nil if nobody asks for that.
+// observer returns a function that counts the calls of handlers. A nil find means no
+// counting.
 func observer(find func(id string) *metrics.Handler) execute.Observer {
 	if find == nil {
 		return nil
@@ -97,7 +100,7 @@ func outcomeOf(o execute.Outcome) metrics.Outcome {
 	return metrics.Retried
 }
 
-// ids are those of handlers, which metrics tell apart.
+// ids returns the ids of the handlers.
 func ids(handlers registry.Set) []string {
 	all := make([]string, len(handlers))
 	for i, h := range handlers {

@@ -18,22 +18,22 @@ import (
 	"gopf.dev/gopf/internal/stream"
 )
 
-// vitals are what is known of the operator's own life, from before it serves
-// anything: for health and metrics.
+// vitals collects the state of the operator for health and metrics. It exists before
+// the server does, because startup is observed as well. It is safe for concurrent use.
 type vitals struct {
 	inactivity time.Duration
 	strict     bool
-	metrics    *metrics.Metrics // nil if nobody asks for them
-	refusal    func(error)      // told when the server refuses the credentials; may be nil
+	metrics    *metrics.Metrics // nil means that metrics are disabled
+	refusal    func(error)      // called when the API server rejects the credentials; may be nil
 
-	answered atomic.Int64 // when the API answered anything, in ns; 0 for never
-	server   atomic.Pointer[server]
-	reviewer atomic.Pointer[access.Reviewer] // of permissions; nil until there is one
+	answered atomic.Int64                    // time of the last response of the API server, in ns; 0 means never
+	server   atomic.Pointer[server]          // nil during startup
+	reviewer atomic.Pointer[access.Reviewer] // of permissions; nil during startup
 
 	mu       sync.Mutex
-	starting string // what it waits for before it serves
-	refused  time.Time
-	why      error // of the refusal
+	starting string    // the current step of the startup
+	refused  time.Time // when the API server first rejected the credentials; zero means that it accepts them
+	why      error     // of the rejection
 	pulses   map[*pulse]struct{}
 }
 
@@ -41,15 +41,15 @@ func newVitals(c Config, m *metrics.Metrics) *vitals {
 	return &vitals{inactivity: c.Stream.InactivityTimeout, strict: c.Health.Strict, metrics: m, pulses: map[*pulse]struct{}{}}
 }
 
-// begin tells what the operator waits for before it serves.
+// begin sets the current step of the startup, for health.
 func (v *vitals) begin(waitingFor string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.starting = waitingFor
 }
 
-// unauthorized notes that the server refuses the credentials, or accepts them
-// (nil).
+// unauthorized stores that the API server rejects the credentials. A nil error means
+// that it accepts them.
 func (v *vitals) unauthorized(err error) {
 	if v.refusal != nil && err != nil {
 		v.refusal(err)
@@ -63,7 +63,7 @@ func (v *vitals) unauthorized(err error) {
 	}
 }
 
-// request notes an attempt of a request.
+// request records one attempt of a request. A 403 triggers a new check of permissions.
 func (v *vitals) request(o kube.Observation) {
 	if o.Code > 0 {
 		v.answered.Store(time.Now().UnixNano())
@@ -74,19 +74,23 @@ func (v *vitals) request(o kube.Observation) {
 	v.metrics.Request(o.Verb, o.Resource.GroupResource().String(), o.Code, o.Duration)
 }
 
-// pulse is what is known of the life of one stream.
+// pulse is the state of one watch, for health and metrics.
 type pulse struct {
 	vitals              *vitals
 	counts              *metrics.Resource
 	resource, namespace string
 
-	heard, moved, blocked atomic.Int64 // in ns; 0 for never
+	// Times in ns; 0 means never.
+	heard   atomic.Int64 // the last sign of life from the API server
+	moved   atomic.Int64 // the last progress of the watch
+	blocked atomic.Int64 // the start of a delivery that is still running
 
 	mu     sync.Mutex
 	status stream.Status
 }
 
-// follow makes the pulse of a stream felt until it ends.
+// follow adds a watch to the state and sets the callbacks of its configuration. The
+// caller must call end when the watch has ended.
 func (v *vitals) follow(config *stream.Config, counts *metrics.Resource) (p *pulse, end func()) {
 	p = &pulse{vitals: v, counts: counts, resource: config.Info.GVR().GroupResource().String(), namespace: config.Namespace}
 	config.Signs, config.Status = p.sign, p.become
@@ -121,7 +125,8 @@ func (p *pulse) become(s stream.Status) {
 	p.status = s
 }
 
-// deliver hands on an event, which may have to wait until there is room.
+// deliver calls hand, which may block until the queue has room. Health shows a delivery
+// that blocks for long.
 func (p *pulse) deliver(e stream.Event, hand func(stream.Event)) {
 	p.blocked.Store(time.Now().UnixNano())
 	hand(e)
@@ -145,7 +150,7 @@ func (p *pulse) count(e stream.Event) {
 	}
 }
 
-// moment is a time kept as a number.
+// moment converts ns since 1970 to a time. 0 means the zero time.
 func moment(ns int64) time.Time {
 	if ns == 0 {
 		return time.Time{}
@@ -165,7 +170,7 @@ func (p *pulse) snapshot() health.Stream {
 	}
 }
 
-// streams are those that are meant to run now.
+// streams returns the state of all watches, sorted by resource and namespace.
 func (v *vitals) streams() []health.Stream {
 	v.mu.Lock()
 	pulses := make([]*pulse, 0, len(v.pulses))
@@ -183,7 +188,7 @@ func (v *vitals) streams() []health.Stream {
 	return streams
 }
 
-// Snapshot is all that health is judged by.
+// snapshot returns the state from which health is computed.
 func (v *vitals) snapshot() health.Snapshot {
 	s := health.Snapshot{Answered: moment(v.answered.Load()), Streams: v.streams(), Inactivity: v.inactivity, Strict: v.strict}
 	v.mu.Lock()
@@ -201,7 +206,7 @@ func (v *vitals) snapshot() health.Snapshot {
 	return s
 }
 
-// gauges are what metrics show of this moment.
+// gauges returns the current values for the metrics.
 func (v *vitals) gauges() metrics.Gauges {
 	server := v.server.Load()
 	if server == nil {

@@ -5,16 +5,16 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// entrance makes what every call of a handler, daemon or timer passes: the limit
-// of calls of handlers of changes and events, and the gate of the election. A
-// leader that was stopped and continued later finds its lease expired there,
-// before it calls anything that waited meanwhile.
+// entrance returns the check that every call of a handler, daemon or timer passes: the
+// limit of concurrent change and event handlers, and the write gate. The write gate
+// matters for a leader whose process was suspended: its lease is expired when it
+// continues, and queued calls must not start.
 func (s *server) entrance() *execute.Entrance {
 	limited := append(s.Handlers.Of(registry.Changes), s.Handlers.Of(registry.Events)...)
 	e := execute.NewEntrance(limited, s.MaxWorkers)
 	if s.Election.Enabled {
 		e.Open = func() bool {
-			_, err := s.gateOfWrites.ask()
+			_, err := s.writeGate.ask()
 			return err == nil
 		}
 	}

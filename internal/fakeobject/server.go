@@ -141,7 +141,7 @@ func (s *Server) Delete(at string) {
 	}
 }
 
-// Object returns the object at the path. It returns nil if there is none. The caller must
+// Object returns the object at the path. nil means that there is none. The caller must
 // not change it.
 func (s *Server) Object(at string) Object {
 	s.mu.Lock()

@@ -53,8 +53,8 @@ type Failure struct {
 // called.
 func (f Failure) May(now time.Time) bool { return !f.Final && !now.Before(f.Due) }
 
-// begun returns the state at the start of an attempt.
-func (f Failure) begun(now time.Time) Failure {
+// started returns the state at the start of an attempt.
+func (f Failure) started(now time.Time) Failure {
 	if f.Retries == 0 {
 		f.Started = now
 	}

@@ -74,9 +74,9 @@ func (x *Indexers) update(ctx context.Context, f Function, req *registry.Request
 		f.Into.Remove(object)
 		return
 	}
-	begun := before.begun(now)
-	outcome := x.attempt(f.Handler, req, begun).Make(ctx)
-	verdict, after := begun.After(outcome, f.Handler.Limits.OnError.Or(registry.Ignore), time.Now())
+	started := before.started(now)
+	outcome := x.attempt(f.Handler, req, started).Make(ctx)
+	verdict, after := started.After(outcome, f.Handler.Limits.OnError.Or(registry.Ignore), time.Now())
 	switch verdict {
 	case Replaced:
 		f.Into.Replace(object, outcome.Result)

@@ -1,28 +1,28 @@
 // Package jitter spreads the framework's own retries over time. Without it, all
-// operators that an outage has stopped would retry at the same instants.
+// operators would retry at the same instants after an outage.
 //
-// Delays of handlers get no jitter: they are what the user asked for.
+// Delays that handlers return get no jitter, because users expect them to be exact.
 package jitter
 
 import "time"
 
-// Parts of a delay that jitter may take off.
+// Maximum parts of a delay that jitter removes.
 const (
 	// Slight is for retries whose delays users set or read in the docs.
 	Slight = 0.2
-	// Strong is for reconnecting, where all watches of all operators begin at the
-	// same instant.
+	// Strong is for reconnects, because all watches of all operators lose their
+	// connections at the same instant.
 	Strong = 0.5
 )
 
 // Source returns random numbers from 0 up to, but not including, 1. It must be safe
-// for concurrent use. nil means no jitter: delays are exact, as tests in virtual
-// time want them.
+// for concurrent use. nil means no jitter: delays are exact, which tests in virtual time
+// rely on.
 type Source func() float64
 
-// Shorten returns the delay without a random part of it, which is at most the given
-// one. The delay is a maximum that users rely on, so jitter never lengthens it. What
-// is taken off is a whole number of milliseconds, so that log lines stay readable.
+// Shorten returns d minus a random part of it. most is the maximum of that part, from 0
+// to 1. Jitter never lengthens a delay, because users rely on it as a maximum. It removes
+// whole milliseconds to keep log lines readable. Delays up to 0 are returned unchanged.
 func (s Source) Shorten(d time.Duration, most float64) time.Duration {
 	if s == nil || d <= 0 {
 		return d

@@ -16,7 +16,7 @@ func TestJitterShortensAndNeverLengthens(t *testing.T) {
 		most   float64
 		want   time.Duration
 	}{
-		"nothing is taken off":       {0, time.Second, jitter.Slight, time.Second},
+		"no jitter":                  {0, time.Second, jitter.Slight, time.Second},
 		"half of a fifth":            {0.5, time.Second, jitter.Slight, 900 * ms},
 		"up to a fifth":              {0.9999, time.Second, jitter.Slight, 801 * ms},
 		"up to a half":               {0.9999, time.Second, jitter.Strong, 501 * ms},
@@ -24,7 +24,7 @@ func TestJitterShortensAndNeverLengthens(t *testing.T) {
 		"long delays":                {0.5, 610 * time.Second, jitter.Slight, 549 * time.Second},
 		"too short for milliseconds": {0.9999, 2 * ms, jitter.Slight, 2 * ms},
 		"no delay":                   {0.5, 0, jitter.Slight, 0},
-		"a delay that has passed":    {0.5, -time.Second, jitter.Slight, -time.Second},
+		"a negative delay":           {0.5, -time.Second, jitter.Slight, -time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := jitter.Source(func() float64 { return c.random })

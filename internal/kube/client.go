@@ -49,9 +49,9 @@ type Options struct {
 	// again. Default: 1, 1, 2, 3, 5, 8, 13, 21 s. nil means no retries.
 	Backoffs iter.Seq[time.Duration]
 
-	// Jitter shortens the client's retry delays, including those of Backoffs, so that
-	// several processes do not retry at the same time. A Retry-After of the server is
-	// never shortened. nil means exact delays.
+	// Jitter shortens the client's retry delays, including those of Backoffs. It keeps
+	// processes from retrying at the same time. A Retry-After of the server is never
+	// shortened. nil means exact delays.
 	Jitter jitter.Source
 
 	// EnforceRetryAfter uses the server's Retry-After instead of Backoffs, even if it

@@ -35,8 +35,8 @@ type ReviewGauges struct {
 	InFlight int           // being handled
 	Bytes    int64         // of the bodies of all reviews, including incoming ones
 
-	// CertificateExpiry is when the certificate of the webhook server expires. Zero if
-	// there is none.
+	// CertificateExpiry is the expiry time of the webhook server's certificate. Zero
+	// means that there is none.
 	CertificateExpiry time.Time
 }
 

@@ -34,8 +34,8 @@ func (s Set) Indexed() string {
 	return common.selector()
 }
 
-// selector is the requirements in the notation of the API. What it cannot express,
-// such as a value that no label can have, is left to the filters.
+// selector returns the requirements as a label selector of the API. It omits those that
+// the API cannot express, such as a value that no label can have; the filters check them.
 func (r Requirements) selector() string {
 	selector := metalabels.NewSelector()
 	for _, one := range r {

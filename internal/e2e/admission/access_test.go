@@ -41,7 +41,7 @@ func TestMissingPermissionsAreNamed(t *testing.T) {
 			x.Mutate("change", func(context.Context, *review) error { return nil })
 			o := w.start(op, gopf.Cluster(w.account()))
 			for plural, id := range map[string]string{"validatingwebhookconfigurations": "check", "mutatingwebhookconfigurations": "change"} {
-				o.Log.WaitFor(t, "[WARNING ]", plural, `by=["`+id+`"]`, "the cluster is not told to ask this operator")
+				o.Log.WaitFor(t, "[WARNING ]", plural, `by=["`+id+`"]`, "the API server does not call the webhooks of this operator")
 			}
 			if op.Settings.Admission.Server != nil {
 				o.Log.WaitFor(t, "Loading the certificates of the webhook server failed", "secrets", "forbidden")

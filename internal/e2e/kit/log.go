@@ -25,7 +25,7 @@ type Logbook struct {
 func NewLogbook(t *testing.T) *Logbook { return &Logbook{also: t.Output()} }
 
 // NewTitledLogbook returns a Logbook that is printed as a whole if the test fails. Use it
-// in tests with several operators. Create it before the operator starts, so that it is
+// in tests with several operators. Create it before the operator starts; then it is
 // printed after the operator has stopped.
 func NewTitledLogbook(t *testing.T, title string) *Logbook {
 	l := &Logbook{also: io.Discard}

@@ -112,7 +112,7 @@ func (s *Space) TryCreate(resource, name string, of Fields) (*unstructured.Unstr
 	return s.Of(resource).Create(context.Background(), obj, metav1.CreateOptions{})
 }
 
-// Get returns an object. It returns nil if the object does not exist.
+// Get returns an object. nil means that the object does not exist.
 func (s *Space) Get(resource, name string) *unstructured.Unstructured {
 	s.T.Helper()
 	obj, err := s.Of(resource).Get(context.Background(), name, metav1.GetOptions{})

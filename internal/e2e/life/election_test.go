@@ -230,7 +230,7 @@ func TestAReplicaThatIsCutOffGivesUpAndComesBack(t *testing.T) {
 		t.Fatal("the handler runs on without the lease")
 	}
 	o.Log.WaitFor(t, "The lease is lost; this replica stops its work.")
-	if body := waitCode(t, "http://"+health+"/readyz", 200); !strings.Contains(body, "stands by") {
+	if body := waitCode(t, "http://"+health+"/readyz", 200); !strings.Contains(body, "is a standby") {
 		t.Errorf("it says:\n%s", body)
 	}
 	s.Patch(examples, "x", spec("b"))

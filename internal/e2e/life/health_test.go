@@ -130,7 +130,7 @@ func TestHealthTellsTheWholeLifeOfAnOperator(t *testing.T) {
 	o := s.start(op, gopf.Cluster(nil))
 	readyz, livez, liveness := "http://"+health+"/readyz", "http://"+health+"/livez", op.Settings.Health.Liveness
 
-	if body := waitCode(t, readyz, 503); !strings.Contains(body, "still starting: the operator logs in") {
+	if body := waitCode(t, readyz, 503); !strings.Contains(body, "still starting: logging in") {
 		t.Errorf("while it logs in:\n%s", body)
 	}
 	if code, body := fetch(livez); code != 200 {

@@ -260,7 +260,7 @@ func TestACommandWithRefusedCredentialsFails(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
 	defer cancel()
 	err := gopf.New().FreezePeers(ctx, gopf.Freezing{Priority: 1, Lifetime: time.Minute}, gopf.Cluster(config), gopf.Namespaces(s.Name))
-	if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "refuses the credentials") {
+	if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "rejects the credentials") {
 		t.Errorf("got %v", err)
 	}
 }
