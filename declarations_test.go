@@ -32,13 +32,13 @@ func TestMistakesInDeclarationsAreReportedTogetherWithTheirPlaces(t *testing.T) 
 		"two with one id, overlapping": {func(op *Operator) { r := op.Resource("pods"); r.On(Create|Update, "a", noop); r.OnUpdate("a", noop) }, "is declared already"},
 		"one id for disjoint reasons":  {func(op *Operator) { r := op.Resource("pods"); r.OnCreate("a", noop); r.OnDelete("a", noop) }, ""},
 		"one id for two resources":     {func(op *Operator) { op.Resource("pods").OnCreate("a", noop); op.Resource("nodes").OnCreate("a", noop) }, ""},
-		"two fields":                   {func(op *Operator) { op.Resource("pods").Field("spec.a").Field("spec.b").OnUpdate("a", noop) }, "a handle can be about one field only"},
+		"two fields":                   {func(op *Operator) { op.Resource("pods").Field("spec.a").Field("spec.b").OnUpdate("a", noop) }, "a handle can have only one field"},
 		"value and change": {func(op *Operator) {
 			op.Resource("pods").Field("spec.a").Value(Present).Changed(Any, Any).OnUpdate("a", noop)
-		}, "exclude each other"},
+		}, "cannot be combined"},
 		"optional creation":             {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Optional()) }, "Optional is for deletion handlers"},
 		"resuming options elsewhere":    {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, AlsoDeleted()) }, "AlsoDeleted is for resuming handlers"},
-		"no reason":                     {func(op *Operator) { op.Resource("pods").On(0, "a", noop) }, "has no reason to be called"},
+		"no reason":                     {func(op *Operator) { op.Resource("pods").On(0, "a", noop) }, "has no valid reasons"},
 		"a bad path":                    {func(op *Operator) { op.Resource("pods").WithField("", Present).OnCreate("a", noop) }, "path"},
 		"no filter function":            {func(op *Operator) { op.Resource("pods").When(nil).OnCreate("a", noop) }, "When has no function"},
 		"a bad former id":               {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Formerly("?")) }, "cannot be stored"},
