@@ -19,7 +19,7 @@ type Gizmo struct {
 	metav1.ObjectMeta
 }
 
-func TestWhichResourceAnObjectIsOf(t *testing.T) {
+func TestResourceOfAnObject(t *testing.T) {
 	info := func(group, plural, kindName string) kind.Info {
 		return kind.Info{Group: group, Version: "v1", Plural: plural, Kind: kindName, Preferred: true}
 	}
@@ -64,7 +64,7 @@ func TestWhichResourceAnObjectIsOf(t *testing.T) {
 	}
 }
 
-func TestMistakesInDeclaredKinds(t *testing.T) {
+func TestKindReportsInvalidDeclarations(t *testing.T) {
 	op := New()
 	Kind[*Gadget](op, "a/b/c/d")
 	Kind[*Gadget](op, "*")

@@ -16,10 +16,10 @@ import (
 
 func noop(context.Context, *Change[Unstructured]) error { return nil }
 
-func TestMistakesInDeclarationsAreReportedTogetherWithTheirPlaces(t *testing.T) {
+func TestDeclarationErrorsIncludeFileAndLine(t *testing.T) {
 	cases := map[string]struct {
 		declare func(op *Operator)
-		want    string // "" for no mistake
+		want    string // "" means no error
 	}{
 		"nothing wrong":                {func(op *Operator) { op.Resource("pods").OnCreate("a", noop) }, ""},
 		"no id":                        {func(op *Operator) { op.Resource("pods").OnCreate("", noop) }, "a handler has no id"},
@@ -87,7 +87,7 @@ func TestMistakesInDeclarationsAreReportedTogetherWithTheirPlaces(t *testing.T) 
 			case c.want != "":
 				problem := err.(*DeclarationError).Problems[0].Error()
 				if !strings.Contains(strings.Fields(problem)[0], "/declarations_test.go:") {
-					t.Errorf("%v does not begin with the place of the mistake", problem)
+					t.Errorf("%v does not start with the file and line", problem)
 				}
 			}
 		})
@@ -104,7 +104,7 @@ func running(context.Context, *Daemon[Unstructured]) error { return nil }
 
 func nothing(context.Context, *Event[Unstructured]) error { return nil }
 
-func TestAnOperatorWithMistakesDoesNotRun(t *testing.T) {
+func TestRunRefusesInvalidDeclarations(t *testing.T) {
 	op := New()
 	op.Resource("pods").OnCreate("", noop)
 	op.Resource("pods").OnUpdate("b", nil)
@@ -115,7 +115,7 @@ func TestAnOperatorWithMistakesDoesNotRun(t *testing.T) {
 	}
 }
 
-func TestNarrowingAHandleLeavesTheOriginalAsItWas(t *testing.T) {
+func TestFiltersDoNotChangeTheOriginalHandle(t *testing.T) {
 	op := New()
 	pods := For[*corev1.Pod](op, "v1/pods")
 	a := pods.WithLabel("a", Present)
@@ -126,7 +126,7 @@ func TestNarrowingAHandleLeavesTheOriginalAsItWas(t *testing.T) {
 	}
 }
 
-func TestIdsCarryTheField(t *testing.T) {
+func TestStoredIDsIncludeTheField(t *testing.T) {
 	op := New()
 	op.Resource("pods").OnField("resize", "spec.size", noop)
 	op.Resource("pods").Field("/metadata/labels/app.kubernetes.io~1name").OnUpdate("rename", noop)
@@ -143,7 +143,7 @@ func TestReasonsHaveNames(t *testing.T) {
 	}
 }
 
-func TestAWebhookServerThatContradictsItselfIsADeclarationError(t *testing.T) {
+func TestInvalidWebhookServerIsADeclarationError(t *testing.T) {
 	op := New()
 	op.Settings.Admission.Server = webhook.Local{ClientAuth: tls.RequireAndVerifyClientCert}
 	for _, err := range []error{op.Err(), op.Run(t.Context())} {
