@@ -10,56 +10,61 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// Activity is what the handlers of an operator's own life are given.
+// Activity is the argument of handlers of the operator itself: startup, cleanup, login
+// and probe handlers.
 type Activity struct {
-	// Settings are the operator's. Startup handlers may change them.
+	// Settings are the operator's settings. Startup handlers may change them; later
+	// changes have no effect.
 	Settings *Settings
-	// Log names the activity in every line.
+	// Log is a logger that adds the activity to every line.
 	Log *slog.Logger
-	// API is how the handler reaches the cluster. It is nil for startup and login
-	// handlers, which run before there are credentials, and for cleanup handlers of
-	// an operator that did not get so far. After an election, cleanup handlers can
-	// only read: the lease is given up already.
+	// API is a client for the cluster. It is nil in startup and login handlers, which
+	// run before there are credentials, and in cleanup handlers if the operator failed
+	// to start. With leader election, cleanup handlers can only read, because the lease
+	// has been released.
 	API Client
-	// Retry is the number of attempts made before this one.
+	// Retry is the number of earlier attempts: 0 in the first call.
 	Retry int
 	// Started is the time of the first attempt.
 	Started time.Time
 }
 
-// ActivityFunc is a handler of the operator's own life.
+// ActivityFunc is a startup or cleanup handler. Errors have the same meaning as for
+// [ChangeFunc], but attempts are counted in memory only.
 type ActivityFunc func(ctx context.Context, a *Activity) error
 
-// LoginFunc finds credentials for the cluster; nil for none.
+// LoginFunc returns credentials for the cluster. nil means that this handler has none.
 type LoginFunc func(ctx context.Context, a *Activity) (*Login, error)
 
-// ProbeFunc measures something about the operator; nil for nothing.
+// ProbeFunc returns a value for the liveness endpoint, encodable as JSON. nil is left
+// out.
 type ProbeFunc func(ctx context.Context, a *Activity) (any, error)
 
-// Login is where the cluster is, and who we are there.
+// Login has the address of an API server and credentials for it.
 type Login struct {
-	// Config has the server and the credentials; limits of rates in it do not
-	// count. Whatever client-go can refresh by itself is refreshed: exec plugins,
-	// token files, OIDC.
+	// Config has the server and the credentials. Its rate limits are ignored. Exec
+	// plugins, token files and OIDC are refreshed by client-go.
 	Config *rest.Config
-	// Namespace is where to put what belongs to no namespace, such as events about
-	// cluster-scoped objects; "" for "default".
+	// Namespace is the namespace for objects that belong to none, such as Kubernetes
+	// events about cluster-scoped objects. "" means "default".
 	Namespace string
-	// Priority chooses among several logins: the highest one wins, and the others
-	// are there in case the cluster refuses it.
+	// Priority selects among the logins of several handlers: the highest one is used,
+	// and the others replace it if the API server rejects it.
 	Priority int
-	// Expires is when a new login is needed; zero for never.
+	// Expires is the time at which the login handlers are called again. Zero means
+	// never.
 	Expires time.Time
 }
 
-// ActivityOption tunes a handler of the operator's own life.
+// ActivityOption is an option of a startup, cleanup, login or probe handler. All
+// [RetryOption] values are valid.
 type ActivityOption interface{ activity(*activitySpec) }
 
 type activitySpec struct{ limits registry.Limits }
 
 func (o RetryOption) activity(s *activitySpec) { o(&s.limits) }
 
-// What an operator does beside handling objects.
+// activityKind is a kind of handlers that do not belong to an object.
 type activityKind string
 
 const (
@@ -76,36 +81,42 @@ type activityHandler struct {
 	call      func(context.Context, *Activity) (any, error)
 }
 
-// OnStartup calls fn before the operator does anything else, in particular
-// before it talks to the cluster. If it fails for good, the operator does not
-// start.
+// OnStartup calls fn before the operator connects to the cluster. Startup handlers run
+// one after another, in order of declaration. By default, errors are retried without
+// limit; if fn fails permanently, [Operator.Run] returns its error.
+//
+//	op.OnStartup("configure", func(ctx context.Context, a *gopf.Activity) error {
+//		a.Settings.Execution.DefaultBackoff = 10 * time.Second
+//		return nil
+//	}, gopf.Retries(5))
 func (op *Operator) OnStartup(id string, fn ActivityFunc, opts ...ActivityOption) {
 	op.declareActivity(startup, id, fn == nil, func(ctx context.Context, a *Activity) (any, error) { return nil, fn(ctx, a) }, opts)
 }
 
-// OnCleanup calls fn at the very end, after all other handlers have stopped;
-// also if the operator could not start. Its context is not cancelled by the stop
-// of the operator.
+// OnCleanup calls fn after all other handlers have stopped, even if a startup handler
+// failed. The shutdown does not cancel its context: set a [Timeout]. If fn fails
+// permanently, [Operator.Run] returns its error.
 func (op *Operator) OnCleanup(id string, fn ActivityFunc, opts ...ActivityOption) {
 	op.declareActivity(cleanup, id, fn == nil, func(ctx context.Context, a *Activity) (any, error) { return nil, fn(ctx, a) }, opts)
 }
 
-// OnLogin calls fn for credentials: at the start, when those it returned expire,
-// and when the cluster refuses them. With any login handler, the operator looks
-// nowhere else, unless it is run with [Cluster] or [Kubeconfig]; see [LoginWithKubeconfig] and [LoginWithServiceAccount].
+// OnLogin calls fn for credentials: at startup, when they expire, and when the API
+// server rejects them. Login handlers replace the default search for credentials,
+// unless the operator runs with [Cluster] or [Kubeconfig]. See also
+// [LoginWithKubeconfig] and [LoginWithServiceAccount].
 func (op *Operator) OnLogin(id string, fn LoginFunc, opts ...ActivityOption) {
 	op.declareActivity(logins, id, fn == nil, func(ctx context.Context, a *Activity) (any, error) {
 		l, err := fn(ctx, a)
 		if l == nil {
-			return nil, err // and not a nil in disguise
+			return nil, err // an untyped nil
 		}
 		return l, err
 	}, opts)
 }
 
-// OnProbe calls fn when somebody asks how the operator is, at most every 10 s.
-// What it returns is shown; if it fails, the operator counts as sick. See
-// [HealthSettings].
+// OnProbe calls fn for requests to the liveness endpoint, at most every 10 s. Its
+// result is in the response under the id. If fn fails, the response is a 500; see
+// [HealthSettings.Liveness].
 func (op *Operator) OnProbe(id string, fn ProbeFunc, opts ...ActivityOption) {
 	op.declareActivity(probing, id, fn == nil, fn, opts)
 }
@@ -126,7 +137,7 @@ func (op *Operator) declareActivity(kind activityKind, id string, empty bool, ca
 	}
 	for _, other := range op.activities[kind] {
 		if other.id == id {
-			op.problem("the %s handler %q is declared already at %s; give it another id", kind, id, other.where)
+			op.problem("duplicate %s handler %q, first declared at %s; use another id", kind, id, other.where)
 			return
 		}
 	}

@@ -10,20 +10,21 @@ import (
 	"gopf.dev/gopf/hierarchy"
 )
 
-// Adopt makes children belong to the object, before they are created: they are
-// deleted with it, and get a name that begins with its name, its namespace and
-// its labels where they have none. Children are structs, [Unstructured] or
-// maps, or slices of these; see package hierarchy for the options:
+// Adopt makes the object the owner of children that are about to be created. It adds an
+// owner reference, so Kubernetes deletes the children with the object. Where they are
+// missing, it also sets a name that starts with the object's name, the object's
+// namespace and its labels. Children are structs, [Unstructured] or maps, or slices of
+// these; see package hierarchy for the options.
 //
-//	if err := c.Adopt(pvc); err != nil {
+//	if err := c.Adopt(pvc, hierarchy.Strict()); err != nil {
 //		return err
 //	}
-//	if err := c.API.Create(ctx, pvc); err != nil {
-//		return err
-//	}
+//	return c.API.Create(ctx, pvc)
 //
-// A namespaced object cannot own cluster-scoped objects, nor objects in other
-// namespaces: then it is a [hierarchy.OutsideError], and the child is as before.
+// By default the name has a random suffix, so each attempt creates another child;
+// [hierarchy.Strict] uses the name of the object. A namespaced object cannot own
+// cluster-scoped objects, nor objects in other namespaces: Adopt then returns a
+// [hierarchy.OutsideError] and leaves the child unchanged.
 func (s *Subject[T]) Adopt(children any, opts ...hierarchy.Option) error {
 	if s.req.Body.Namespace != "" {
 		if err := s.refuseClusterScoped(children); err != nil {
@@ -33,19 +34,20 @@ func (s *Subject[T]) Adopt(children any, opts ...hierarchy.Option) error {
 	return hierarchy.Adopt(children, s.owner(), opts...)
 }
 
-// Disown undoes what [Subject.Adopt] did to the owner references of children.
+// Disown removes the owner references that [Subject.Adopt] added to the children. It
+// changes them in memory only.
 func (s *Subject[T]) Disown(children any) error {
 	return hierarchy.RemoveOwnerReference(children, s.owner())
 }
 
-// OwnerReference is the reference that adopted children have to the object.
+// OwnerReference returns an owner reference to the object.
 func (s *Subject[T]) OwnerReference(opts ...hierarchy.Option) metav1.OwnerReference {
-	ref, _ := hierarchy.OwnerReference(s.owner(), opts...) // it fails only for what is no object
+	ref, _ := hierarchy.OwnerReference(s.owner(), opts...) // it fails only for values that are no objects
 	return ref
 }
 
-// owner is the object as children know it, whatever T has of it and whatever the
-// handler has done to Object.
+// owner returns the object as an owner. It uses the received object, because T may lack
+// fields and the handler may have modified Object.
 func (s *Subject[T]) owner() *unstructured.Unstructured {
 	b := s.req.Body
 	owner := &unstructured.Unstructured{}
@@ -64,8 +66,8 @@ func (s *Subject[T]) owner() *unstructured.Unstructured {
 	return owner
 }
 
-// refuseClusterScoped looks up children whose kind is known already: only the
-// cluster knows which kinds are in namespaces.
+// refuseClusterScoped returns an error if a child is known to be cluster-scoped. It
+// uses only cached discovery results; unknown kinds are allowed.
 func (s *Subject[T]) refuseClusterScoped(children any) error {
 	c, ok := s.API.(*client)
 	if !ok {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// builtInGroups are the API groups of the folders of k8s.io/api, where they are not
-// simply the folder with ".k8s.io" behind.
+// builtInGroups has the API groups of folders in k8s.io/api whose group is not the
+// folder name followed by ".k8s.io".
 var builtInGroups = map[string]string{
 	"apps":              "apps",
 	"autoscaling":       "autoscaling",
@@ -22,8 +22,8 @@ var builtInGroups = map[string]string{
 	"apiserverinternal": "internal.apiserver.k8s.io",
 }
 
-// builtIn tells what kind the types of Kubernetes itself are of, by their package: so
-// they need neither a TypeMeta nor a declaration.
+// builtIn returns the kind of a type from k8s.io/api, derived from its package. Such
+// types need neither a TypeMeta nor a declaration.
 func builtIn(t reflect.Type) (gvk schema.GroupVersionKind, ok bool) {
 	if t.Kind() != reflect.Pointer {
 		return gvk, false

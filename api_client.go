@@ -19,11 +19,11 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// cluster is what all clients of one operator share.
+// cluster is the state that all clients of one operator share.
 type cluster struct {
 	objects *objects.Client
 	types   kinds
-	manager string // of fields
+	manager string // the field manager
 	post    func(posting.Event)
 	rest    func() *rest.Config
 	log     *slog.Logger
@@ -31,61 +31,61 @@ type cluster struct {
 
 func (op *Operator) newCluster(h engine.Handle, log *slog.Logger) *cluster {
 	manager := op.Settings.Posting.ReportingComponent
-	if manager == "" || manager == DefaultSettings().Posting.ReportingComponent { // it is not the name of this operator
+	if manager == "" || manager == DefaultSettings().Posting.ReportingComponent { // the default does not identify this operator
 		manager = cmp.Or(programName(), "gopf")
 	}
 	return &cluster{objects: h.Objects(), types: op.types, manager: manager, post: h.Post, rest: h.RESTConfig, log: log}
 }
 
-// RESTConfig makes it what the engine gives to handlers.
+// RESTConfig implements registry.API.
 func (c *cluster) RESTConfig() *rest.Config { return c.rest() }
 
-// client is the cluster as the handler of one object sees it.
+// client is a [Client] for the handlers of one object.
 type client struct {
 	*cluster
-	namespace string // of the object; "" if it has none
+	namespace string // the namespace of the object; "" means none
 	wrote     func() // called before each write. May be nil.
 }
 
-// writes notes that the handler writes to the cluster by itself.
+// writes records that the handler writes to the cluster by itself.
 func (c *client) writes() {
 	if c.wrote != nil {
 		c.wrote()
 	}
 }
 
-// RESTConfig implements [Client]. What is written by it is not known here, so it
-// counts as a write.
+// RESTConfig implements [Client]. It counts as a write, because the writes of other
+// clients are not seen here.
 func (c *client) RESTConfig() *rest.Config {
 	c.writes()
 	return c.rest()
 }
 
-// apiFor is how the handler of an object reaches the cluster; the client is made
-// in the place that is given.
+// apiFor returns the client for a handler call. It uses place for it, which saves an
+// allocation.
 func apiFor(req *registry.Request, place *client) Client {
 	switch api := req.API.(type) {
 	case *cluster:
 		*place = client{api, req.Body.Namespace, req.Wrote}
 		return place
-	case Client: // of a test
+	case Client: // from a test
 		return api
 	}
 	return nil
 }
 
-// offline knows what is known already and asks for nothing, so that nobody has
-// to wait.
+// offline returns a client that uses cached discovery results and sends no requests, so
+// it never blocks.
 func (c *client) offline() *client {
 	known := *c.cluster
 	known.objects = c.objects.Offline()
 	return &client{&known, c.namespace, c.wrote}
 }
 
-// target is the endpoint for an object.
+// target returns the endpoint of an object. Its name may be empty.
 func (c *client) target(ctx context.Context, obj Object, s *callSpec) (kube.Target, error) {
 	if isNilObject(obj) {
-		return kube.Target{}, fmt.Errorf("the object is a nil %T", obj)
+		return kube.Target{}, fmt.Errorf("the object is a nil %T; pass a pointer to an object", obj)
 	}
 	info, err := c.resource(ctx, obj, s)
 	if err != nil {
@@ -95,19 +95,19 @@ func (c *client) target(ctx context.Context, obj Object, s *callSpec) (kube.Targ
 	if info.Namespaced {
 		t.Namespace = cmp.Or(s.namespace, obj.GetNamespace(), c.namespace)
 		if t.Namespace == "" {
-			return t, fmt.Errorf("%s are namespaced: set the namespace of the object, or say gopf.InNamespace", info)
+			return t, fmt.Errorf("%s are namespaced; set the namespace of the object, or use gopf.InNamespace", info)
 		}
 	} else if ns := cmp.Or(s.namespace, obj.GetNamespace()); ns != "" {
-		return t, fmt.Errorf("%s are cluster-scoped: the object cannot be in the namespace %q", info, ns)
+		return t, fmt.Errorf("%s are cluster-scoped; remove the namespace %q from the object", info, ns)
 	}
 	return t, nil
 }
 
-// named is the endpoint for an object that has a name.
+// named returns the endpoint of an object, which must have a name.
 func (c *client) named(ctx context.Context, obj Object, s *callSpec) (kube.Target, error) {
 	t, err := c.target(ctx, obj, s)
 	if err == nil && t.Name == "" {
-		err = fmt.Errorf("the object of %s has no name", t.Info)
+		err = fmt.Errorf("the object of %s has no name; set it", t.Info)
 	}
 	return t, err
 }
@@ -129,11 +129,11 @@ func (c *client) List(ctx context.Context, obj Object, opts ...ListOption) iter.
 	s := spec(opts, ListOption.list)
 	return func(yield func(Object, error) bool) {
 		if obj == nil {
-			yield(nil, errors.New("list: the object is nil: give an empty one of the type to be listed"))
+			yield(nil, errors.New("list: the object is nil; pass an empty object of the type to list"))
 			return
 		}
 		if isNilObject(obj) {
-			obj = another(obj) // the type is all that counts
+			obj = another(obj) // only the type matters
 		}
 		info, err := c.resource(ctx, obj, &s)
 		if err != nil {
@@ -172,7 +172,7 @@ func (c *client) Create(ctx context.Context, obj Object, opts ...ObjectOption) e
 	if err != nil {
 		return fmt.Errorf("create: %w", err)
 	}
-	t.Name = "" // it is made in the collection
+	t.Name = "" // the request goes to the collection
 	body, err := c.objects.Create(ctx, t, fields, kube.FieldManager(c.manager))
 	return finish(obj, body, t.Info, err)
 }
@@ -234,7 +234,7 @@ func (c *client) Delete(ctx context.Context, obj Object, opts ...DeleteOption) e
 	o := kube.DeleteOptions{UID: string(obj.GetUID()), Propagation: s.propagation}
 	if s.unchanged {
 		if o.ResourceVersion = obj.GetResourceVersion(); o.ResourceVersion == "" {
-			return errors.New("delete: the object has no resourceVersion that could be unchanged: read it first")
+			return errors.New("delete: IfUnchanged requires a resourceVersion; read the object first")
 		}
 	}
 	return outcome(c.objects.Delete(ctx, t, o))
@@ -243,7 +243,7 @@ func (c *client) Delete(ctx context.Context, obj Object, opts ...DeleteOption) e
 func (c *client) Post(about Object, kind, reason, message string) {
 	t, err := c.offline().named(context.Background(), about, &callSpec{})
 	if err != nil {
-		c.log.Warn("An event cannot be posted: its object is not understood.", "reason", reason, "message", message, "error", err)
+		c.log.Warn("Failed to post a Kubernetes event: its object cannot be identified.", "reason", reason, "message", message, "error", err)
 		return
 	}
 	c.post(posting.Event{
@@ -255,7 +255,7 @@ func (c *client) Post(about Object, kind, reason, message string) {
 	})
 }
 
-// spec is what options say.
+// spec returns the effect of all options.
 func spec[O any](opts []O, set func(O, *callSpec)) (s callSpec) {
 	for _, o := range opts {
 		set(o, &s)
@@ -263,7 +263,7 @@ func spec[O any](opts []O, set func(O, *callSpec)) (s callSpec) {
 	return s
 }
 
-// finish takes over what became of a write.
+// finish copies the response of a write into obj, or returns its error.
 func finish(obj Object, body *object.Body, info kind.Info, err error) error {
 	if err != nil {
 		return outcome(err)
@@ -271,7 +271,7 @@ func finish(obj Object, body *object.Body, info kind.Info, err error) error {
 	return fill(obj, body, info)
 }
 
-// outcome makes errors be of types that users can test for.
+// outcome converts errors to types of this package that users can test for.
 func outcome(err error) error {
 	if errors.As(err, new(*kube.UnknownOutcomeError)) {
 		return &UnknownOutcomeError{err}

@@ -13,12 +13,12 @@ import (
 
 func isNilObject(obj Object) bool { return obj == nil || reflect.ValueOf(obj).IsNil() }
 
-// another is a new object of the same type.
+// another returns a new object of the same type.
 func another(obj Object) Object {
 	return reflect.New(reflect.TypeOf(obj).Elem()).Interface().(Object)
 }
 
-// fill makes the object be what the cluster says, and nothing of what it was.
+// fill replaces obj with the received object. No earlier field of obj is kept.
 func fill(obj Object, b *object.Body, info kind.Info) error {
 	b = b.WithType(info.APIVersion(), info.Kind)
 	if u, ok := obj.(Unstructured); ok {
@@ -34,8 +34,8 @@ func fill(obj Object, b *object.Body, info kind.Info) error {
 	return nil
 }
 
-// manifest is the object as JSON to be sent, with its kind and namespace, and
-// without what Go adds to it: the zero time of creation, and an empty status.
+// manifest returns the object as JSON for a request, with its kind and namespace. It
+// omits zero values that Go adds: the creation time and an empty status.
 func manifest(obj Object, t kube.Target) (map[string]any, error) {
 	var source any = obj
 	if u, ok := obj.(Unstructured); ok {
@@ -64,7 +64,7 @@ func manifest(obj Object, t kube.Target) (map[string]any, error) {
 	return fields, nil
 }
 
-// onlyStatus is a manifest without what the endpoint of the status ignores.
+// onlyStatus returns the parts of a manifest that the status subresource accepts.
 func onlyStatus(fields map[string]any) map[string]any {
 	metadata := map[string]any{}
 	for key, value := range fields["metadata"].(map[string]any) {
@@ -80,23 +80,23 @@ func onlyStatus(fields map[string]any) map[string]any {
 	return only
 }
 
-// mergePatch is a patch as decoded JSON.
+// mergePatch returns a patch as decoded JSON.
 func mergePatch(patch any) (map[string]any, error) {
 	switch raw := patch.(type) {
 	case nil:
-		return nil, fmt.Errorf("the patch is nil")
+		return nil, fmt.Errorf("the patch is nil; pass a map or a struct")
 	case []byte:
 		patch = json.RawMessage(raw)
 	}
 	fields, err := toFields(patch)
 	if err != nil {
-		return nil, fmt.Errorf("the patch is no JSON object: %w", err)
+		return nil, fmt.Errorf("encode the patch as a JSON object: %w", err)
 	}
 	return fields, nil
 }
 
-// toFields returns the JSON of v as a decoded object, which is a copy. No number
-// changes its value.
+// toFields returns a copy of v as a decoded JSON object. Numbers keep their exact
+// values.
 func toFields(v any) (fields map[string]any, err error) {
 	raw, err := json.Marshal(v)
 	if err == nil {

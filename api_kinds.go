@@ -14,23 +14,25 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// Kind tells the operator which resource the type T is for, so that objects of
-// it need no TypeMeta in what handlers do with their [Client]. Types that are
-// named in [For] are known already, and so are those of k8s.io/api.
+// Kind declares the resource of the type T for use with [Client]: its objects then need
+// no TypeMeta. The name is parsed as in [For]. Types passed to [For] and types of
+// k8s.io/api need no declaration.
+//
+//	gopf.Kind[*Backup](op, "example.com/v1/backups")
 func Kind[T Object](op *Operator, name string) {
 	of, err := kind.Parse(name)
 	switch {
 	case err != nil:
 		op.problem("%w", err)
 	case isUntyped[T]():
-		op.problem("Kind: objects without a type of their own have their kind in themselves")
+		op.problem("Kind: untyped objects need no declaration; set their apiVersion and kind")
 	case !of.Specific():
-		op.problem("Kind: %q does not name one resource", name)
+		op.problem("Kind: %q does not name one resource; use GROUP/VERSION/PLURAL", name)
 	}
 	op.types.add(reflect.TypeFor[T](), of)
 }
 
-// kinds are the resources that Go types are declared for.
+// kinds has the declared resources of Go types.
 type kinds map[reflect.Type][]kind.Selector
 
 func (k kinds) add(t reflect.Type, of kind.Selector) {
@@ -40,18 +42,18 @@ func (k kinds) add(t reflect.Type, of kind.Selector) {
 	}
 }
 
-// UnknownKindError tells that nobody knows which resource an object is of.
+// UnknownKindError means that the resource of an object is not known.
 type UnknownKindError struct {
-	Type string // of the object in Go
-	Fix  string // what to do
+	Type string // the Go type of the object
+	Fix  string // the advice, such as a line to add
 }
 
 func (e *UnknownKindError) Error() string {
-	return fmt.Sprintf("it is not known which resource a %s is of: %s", e.Type, e.Fix)
+	return fmt.Sprintf("unknown resource of %s: %s", e.Type, e.Fix)
 }
 
-// resource finds out which resource is meant: by the options, by what the object
-// says itself, or by its type.
+// resource returns the resource of an object by the options, the TypeMeta, or the Go
+// type, in this order.
 func (c *cluster) resource(ctx context.Context, obj Object, s *callSpec) (kind.Info, error) {
 	of, named, err := s.selector()
 	switch {
@@ -66,8 +68,8 @@ func (c *cluster) resource(ctx context.Context, obj Object, s *callSpec) (kind.I
 	return c.declared(ctx, obj)
 }
 
-// declared finds the resource that the type of the object is declared for. One
-// that the cluster does not have does not count beside one that it has.
+// declared returns the resource that the Go type is declared for. If there are several,
+// those that the cluster does not have are ignored.
 func (c *cluster) declared(ctx context.Context, obj Object) (info kind.Info, err error) {
 	selectors := c.types[reflect.TypeOf(obj)]
 	if len(selectors) == 0 {
@@ -86,7 +88,7 @@ func (c *cluster) declared(ctx context.Context, obj Object) (info kind.Info, err
 			info = found
 		case found.GVR() != info.GVR():
 			return info, &UnknownKindError{fmt.Sprintf("%T", obj), fmt.Sprintf(
-				"the type is declared for both %s and %s; set the TypeMeta of the object, or say gopf.Of(%q)", info, found, objects.Name(found))}
+				"the type is declared for both %s and %s; set the TypeMeta of the object, or use gopf.Of(%q)", info, found, objects.Name(found))}
 		}
 	}
 	if info.Plural == "" {
@@ -95,7 +97,7 @@ func (c *cluster) declared(ctx context.Context, obj Object) (info kind.Info, err
 	return info, nil
 }
 
-// kindOf is what the object says about itself.
+// kindOf returns the kind in the TypeMeta of the object.
 func kindOf(obj Object) schema.GroupVersionKind {
 	if t, ok := obj.(interface{ GetObjectKind() schema.ObjectKind }); ok {
 		return t.GetObjectKind().GroupVersionKind()
@@ -103,11 +105,11 @@ func kindOf(obj Object) schema.GroupVersionKind {
 	return schema.GroupVersionKind{}
 }
 
-// unknownKind says which line is missing, as exactly as can be.
+// unknownKind returns an error with the line to add to the declarations.
 func (c *cluster) unknownKind(obj Object) error {
 	name := fmt.Sprintf("%T", obj)
 	if _, untyped := obj.(Unstructured); untyped {
-		return &UnknownKindError{name, `set its apiVersion and kind, or say gopf.Of("GROUP/VERSION/PLURAL")`}
+		return &UnknownKindError{name, `set its apiVersion and kind, or use gopf.Of("GROUP/VERSION/PLURAL")`}
 	}
 	var lines []string
 	for _, i := range c.objects.Known() {

@@ -19,7 +19,7 @@ type Gizmo struct {
 	metav1.ObjectMeta
 }
 
-func TestWhichResourceAnObjectIsOf(t *testing.T) {
+func TestResourceOfAnObject(t *testing.T) {
 	info := func(group, plural, kindName string) kind.Info {
 		return kind.Info{Group: group, Version: "v1", Plural: plural, Kind: kindName, Preferred: true}
 	}
@@ -64,13 +64,13 @@ func TestWhichResourceAnObjectIsOf(t *testing.T) {
 	}
 }
 
-func TestMistakesInDeclaredKinds(t *testing.T) {
+func TestKindReportsInvalidDeclarations(t *testing.T) {
 	op := New()
 	Kind[*Gadget](op, "a/b/c/d")
 	Kind[*Gadget](op, "*")
 	Kind[Unstructured](op, "v1/pods")
 	err := op.Err()
-	for _, says := range []string{"too many parts", "does not name one resource", "have their kind in themselves", "api_kinds_test.go:"} {
+	for _, says := range []string{"too many parts", "does not name one resource", "untyped objects need no declaration", "api_kinds_test.go:"} {
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("got %v, want something with %q", err, says)
 		}

@@ -6,10 +6,10 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// callSpec is what the options of a call say.
+// callSpec has the options of one call of a [Client].
 type callSpec struct {
 	of          string // the resource
-	namespace   string // "" if it is not said
+	namespace   string // "" means the default
 	everywhere  bool
 	labels      string
 	fields      string
@@ -21,18 +21,17 @@ type callSpec struct {
 }
 
 type (
-	// ListOption narrows a list.
+	// ListOption is an option of [Client.List], [List] and [Each].
 	ListOption interface{ list(*callSpec) }
-	// ApplyOption tunes [Client.Apply].
+	// ApplyOption is an option of [Client.Apply].
 	ApplyOption interface{ apply(*callSpec) }
-	// MergeOption tunes [Client.Merge].
+	// MergeOption is an option of [Client.Merge].
 	MergeOption interface{ merge(*callSpec) }
-	// DeleteOption tunes [Client.Delete].
+	// DeleteOption is an option of [Client.Delete].
 	DeleteOption interface{ delete(*callSpec) }
 )
 
-// ObjectOption tells which objects are meant. It suits everything a [Client]
-// does.
+// ObjectOption is an option of all calls of a [Client].
 type ObjectOption func(*callSpec)
 
 func (o ObjectOption) list(s *callSpec)   { o(s) }
@@ -40,28 +39,30 @@ func (o ObjectOption) apply(s *callSpec)  { o(s) }
 func (o ObjectOption) merge(s *callSpec)  { o(s) }
 func (o ObjectOption) delete(s *callSpec) { o(s) }
 
-// Of names the resource for this call, as in [For]: "v1/pods". It is for objects
-// whose type and TypeMeta do not say what they are.
+// Of sets the resource of this call, with a name as in [For]: "v1/pods". Use it for
+// objects whose Go type and TypeMeta do not identify the resource.
 func Of(name string) ObjectOption { return func(s *callSpec) { s.of = name } }
 
-// InNamespace is where the objects are, whatever namespace they have themselves.
+// InNamespace sets the namespace of this call. It overrides the namespace of the
+// object. Default: the namespace of the object, or else that of the handled object.
 func InNamespace(name string) ObjectOption { return func(s *callSpec) { s.namespace = name } }
 
 type listOption func(*callSpec)
 
 func (o listOption) list(s *callSpec) { o(s) }
 
-// AllNamespaces lists objects wherever they are.
+// AllNamespaces lists the objects of all namespaces.
 func AllNamespaces() ListOption { return listOption(func(s *callSpec) { s.everywhere = true }) }
 
-// WithLabels lists only objects whose labels match, in the notation of kubectl:
-// "tier=prod,env!=test".
+// WithLabels lists only objects that match the label selector, in the syntax of
+// kubectl: "tier=prod,env!=test".
 func WithLabels(selector string) ListOption {
 	return listOption(func(s *callSpec) { s.labels = selector })
 }
 
-// WithFields lists only objects whose fields match: "spec.nodeName=node-1". The
-// server knows few fields; metadata.name and metadata.namespace for all kinds.
+// WithFields lists only objects that match the field selector, as in
+// "spec.nodeName=node-1". API servers support few fields: metadata.name and
+// metadata.namespace for all resources, and some more for built-in ones.
 func WithFields(selector string) ListOption {
 	return listOption(func(s *callSpec) { s.fields = selector })
 }
@@ -70,33 +71,34 @@ type applyOption func(*callSpec)
 
 func (o applyOption) apply(s *callSpec) { o(s) }
 
-// Force takes over the fields that others own.
+// Force takes over fields that other field managers own, instead of returning a
+// conflict.
 func Force() ApplyOption { return applyOption(func(s *callSpec) { s.force = true }) }
 
-// FieldManager is the owner of the fields, other than the operator as a whole:
-// for parts of the operator that apply different fields of the same objects.
+// FieldManager sets the field manager of this call. Use it if parts of the operator
+// apply different fields of the same object.
 func FieldManager(name string) ApplyOption {
 	return applyOption(func(s *callSpec) { s.manager = name })
 }
 
-// WriteOption suits [Client.Apply] and [Client.Merge].
+// WriteOption is an option of [Client.Apply] and [Client.Merge].
 type WriteOption func(*callSpec)
 
 func (o WriteOption) apply(s *callSpec) { o(s) }
 func (o WriteOption) merge(s *callSpec) { o(s) }
 
-// Status changes the status of an object and nothing else; without it, most
-// kinds leave the status alone. The object or patch has it under "status", as
-// ever.
+// Status writes only the status subresource; other writes ignore the status of
+// resources that have one. The object or patch has the fields under "status", as usual.
+// If the resource has no status subresource, the object itself is written.
 func Status() WriteOption { return func(s *callSpec) { s.subresource = statusEndpoint } }
 
 type mergeOption func(*callSpec)
 
 func (o mergeOption) merge(s *callSpec) { o(s) }
 
-// Scale changes the number of replicas of any kind that can be scaled, for which
-// the operator need not be allowed more: the patch is that of a Scale
-// ("spec.replicas"). The object that is passed is not read.
+// Scale writes the scale subresource: the patch sets "spec.replicas". It works for all
+// resources that can be scaled, and needs only the permission for their scale. The
+// passed object is not updated.
 func Scale() MergeOption { return mergeOption(func(s *callSpec) { s.subresource = scaleEndpoint }) }
 
 const (
@@ -108,17 +110,17 @@ type deleteOption func(*callSpec)
 
 func (o deleteOption) delete(s *callSpec) { o(s) }
 
-// Propagation says what becomes of the children of a deleted object: they go
-// after it, before it, or are left. The default is that of the kind.
+// Propagation sets the deletion propagation for the children of the object: foreground,
+// background or orphan. Default: that of the resource.
 func Propagation(p metav1.DeletionPropagation) DeleteOption {
 	return deleteOption(func(s *callSpec) { s.propagation = p })
 }
 
-// IfUnchanged deletes the object only in the version that obj has; else it is a
-// conflict.
+// IfUnchanged deletes the object only if its resource version is that of obj. Otherwise
+// Delete returns a conflict.
 func IfUnchanged() DeleteOption { return deleteOption(func(s *callSpec) { s.unchanged = true }) }
 
-// selector is the resource that the options name, if they do.
+// selector returns the resource of the option [Of]. ok is false if it is not set.
 func (s *callSpec) selector() (of kind.Selector, ok bool, err error) {
 	if s.of == "" {
 		return of, false, nil

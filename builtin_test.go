@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-func TestTheTypesOfKubernetesAreKnownByTheirPackages(t *testing.T) {
+func TestBuiltInTypesAreKnownByTheirPackages(t *testing.T) {
 	checked := 0
 	for gvk, plain := range scheme.Scheme.AllKnownTypes() {
 		pointer := reflect.PointerTo(plain)
@@ -25,7 +25,7 @@ func TestTheTypesOfKubernetesAreKnownByTheirPackages(t *testing.T) {
 		t.Errorf("only %d types are checked", checked)
 	}
 	if _, ok := builtIn(reflect.TypeFor[*kindless]()); ok {
-		t.Error("a type of somebody else is taken for one of Kubernetes")
+		t.Error("a type outside of k8s.io/api was taken for a built-in one")
 	}
 }
 

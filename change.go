@@ -15,23 +15,34 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// Change is what a handler is told about a change of its object.
+// Change is the argument of a change handler: the object, its last handled
+// configuration, and the difference between them. It belongs to one call and must not
+// be used after the handler has returned.
+//
+//	func update(ctx context.Context, c *gopf.Change[*Database]) error {
+//		if c.Old.Spec.Size > c.Object.Spec.Size {
+//			return gopf.Permanent(errors.New("a database cannot shrink"))
+//		}
+//		c.Patch.Set("status.size", c.Object.Spec.Size)
+//		return nil
+//	}
 type Change[T Object] struct {
 	*Subject[T]
 
-	// Reason is why the handler is called: one of the reasons it is declared
-	// for, or the one that a resuming handler was called along with.
+	// Reason is the reason for the call. A resume handler that is called together with
+	// an update or a deletion has that reason.
 	Reason Reason
-	// Old is the object as it was last handled, without its status and most of
-	// its metadata; never nil, and empty on creation.
+	// Old is the last handled configuration. It has no status and hardly any metadata.
+	// It is never nil; on creation it is empty, apart from the identity. Fields that do
+	// not fit T are zero.
 	Old T
-	// Diff is what has changed since; for handlers about a field, relative to
-	// the field.
+	// Diff is the difference between Old and Object. For handlers of a field, it is
+	// relative to the field.
 	Diff diff.Diff
 
 	subs    []*registry.Handler
-	ran     bool  // the sub-handlers declared so far have been run
-	mistake error // in the declaration of a sub-handler
+	ran     bool  // the sub-handlers declared so far were run
+	mistake error // in the declarations of sub-handlers. May be nil.
 }
 
 func newChange[T Object](req *registry.Request) (*Change[T], error) {
@@ -49,8 +60,7 @@ func newChange[T Object](req *registry.Request) (*Change[T], error) {
 	return change, nil
 }
 
-// run calls the handler and then those of its sub-handlers that it has not run
-// itself.
+// run calls the handler, and then those of its sub-handlers that it has not run itself.
 func (c *Change[T]) run(ctx context.Context, fn ChangeFunc[T]) error {
 	if err := fn(ctx, c); err != nil {
 		return err
@@ -61,23 +71,25 @@ func (c *Change[T]) run(ctx context.Context, fn ChangeFunc[T]) error {
 	return c.RunSubs(ctx)
 }
 
-// Key identifies this handler's work on this change: it is the same for all
-// attempts, also after restarts, and another for the next change. It makes
-// requests to other systems repeatable without doing things twice. (Two changes
-// of labels or annotations that are the same, with others in between, have the
-// same key.)
+// Key returns a string that identifies this handler's work on this change. It is the
+// same for all attempts, even after restarts, and differs for the next change. Pass it
+// to other systems as an idempotency key.
+//
+// If labels or annotations change back and forth, two changes with the same old and new
+// values have the same key.
 func (c *Change[T]) Key() string { return c.req.Key() }
 
-// OldRaw is the object as it was last handled, as decoded JSON; nil on
-// creation. It is shared: do not change it.
+// OldRaw returns the last handled configuration as decoded JSON. It is nil on creation.
+// The map is shared: do not modify it.
 func (c *Change[T]) OldRaw() map[string]any { return c.req.Cause.Old }
 
-// OldValue is the value that the handler's field had, if any; for handlers
-// about no field, that of the whole.
+// OldValue returns the value of the handler's field in the last handled configuration.
+// present is false if there is none. Without a field, it returns the whole
+// configuration.
 func (c *Change[T]) OldValue() (v any, present bool) { return c.value(c.req.Cause.Old) }
 
-// NewValue is the value that the handler's field has now, if any; for handlers
-// about no field, that of the whole.
+// NewValue returns the current value of the handler's field. present is false if there
+// is none. Without a field, it returns the whole configuration.
 func (c *Change[T]) NewValue() (v any, present bool) { return c.value(c.req.Cause.New) }
 
 func (c *Change[T]) value(essence map[string]any) (any, bool) {
@@ -98,11 +110,22 @@ func (c *Change[T]) field() []string {
 	return nil
 }
 
-// Sub declares a sub-handler: a part of this handler's work with an id,
-// attempts and a result of its own. It runs after this handler has returned
-// nil, or in RunSubs; this handler is done when all its sub-handlers are, and
-// is called again until then, so it must declare the same ones each time. A
-// sub-handler that fails for good counts as done.
+// Sub declares a sub-handler: a part of this handler's work with its own id, attempts
+// and result. Its stored id is "parent/id". It runs after this handler has returned
+// nil, or in [Change.RunSubs].
+//
+// This handler is called again until all of its sub-handlers are done, so it must
+// declare the same ones each time. Each such call counts as an attempt. Finished
+// sub-handlers are not called again. A sub-handler that fails permanently counts as
+// done.
+//
+//	for _, user := range c.Object.Spec.Users {
+//		c.Sub(user, func(ctx context.Context, c *gopf.Change[*Database]) error {
+//			return addUser(ctx, user)
+//		}, gopf.Retries(3))
+//	}
+//
+// A missing function, an invalid id or a duplicate id fails this handler permanently.
 func (c *Change[T]) Sub(id string, fn ChangeFunc[T], opts ...ChangeOption) {
 	var spec changeSpec
 	for _, o := range opts {
@@ -118,7 +141,7 @@ func (c *Change[T]) Sub(id string, fn ChangeFunc[T], opts ...ChangeOption) {
 		return
 	}
 	if slices.ContainsFunc(c.subs, func(h *registry.Handler) bool { return h.ID == full }) {
-		c.mistake = errors.Join(c.mistake, Permanent(fmt.Errorf("sub-handler %q of %q is declared twice: the two would share one record", id, parent.ID)))
+		c.mistake = errors.Join(c.mistake, Permanent(fmt.Errorf("sub-handler %q of %q is declared twice: both would share one record; use different ids", id, parent.ID)))
 		return
 	}
 	var formerly []string
@@ -136,11 +159,11 @@ func (c *Change[T]) Sub(id string, fn ChangeFunc[T], opts ...ChangeOption) {
 	})
 }
 
-// RunSubs runs the sub-handlers declared so far now rather than at the end. An
-// error means that some are not finished; return it.
+// RunSubs runs the sub-handlers declared so far now, instead of after the handler. An
+// error means that some are unfinished: return it from the handler.
 //
-// While they run, this handler's own Patch and SetResult are not to be used:
-// what a sub-handler has to say goes to the struct that it is given itself.
+// While they run, this handler's own Patch and SetResult must not be used; such changes
+// are logged and dropped. Sub-handlers must use their own argument.
 func (c *Change[T]) RunSubs(ctx context.Context, opts ...SubOption) error {
 	c.ran = true
 	if c.mistake != nil || len(c.subs) == 0 {
@@ -154,9 +177,9 @@ func (c *Change[T]) RunSubs(ctx context.Context, opts ...SubOption) error {
 	return c.req.RunSubs(ctx, c.subs, how)
 }
 
-// freeze drops what is asked for through this struct, until it is undone. A
-// sub-handler that writes to its parent's by mistake would otherwise lose its
-// changes whenever the parent is called again.
+// freeze drops all changes requested through c until undo is called. Without it, a
+// sub-handler that uses its parent's argument by mistake would lose its changes
+// whenever the parent is called again.
 func (c *Change[T]) freeze() (undo func()) {
 	patch := c.Patch.p
 	dropped := &droppedPatch{log: c.Log, handler: c.req.Handler.ID}
@@ -164,14 +187,14 @@ func (c *Change[T]) freeze() (undo func()) {
 	return func() { c.Patch.p, c.frozen = patch, nil }
 }
 
-// droppedPatch complains about changes that come from the wrong place.
+// droppedPatch logs changes that were requested through the wrong argument.
 type droppedPatch struct {
 	log     *slog.Logger
 	handler string
 }
 
 func (d *droppedPatch) complain(what string) {
-	d.log.Error("A sub-handler has used what belongs to the handler it is a part of, and it is dropped: use the struct that the sub-handler is given.",
+	d.log.Error("A sub-handler changed its parent's argument. The change was dropped; use the sub-handler's own argument.",
 		"handler", d.handler, "dropped", what)
 }
 
@@ -189,7 +212,8 @@ func checkSub(id, full string, missing bool) error {
 	return checkID(full)
 }
 
-// WithResult makes a handler of a function that returns a value for the status.
+// WithResult returns a handler that stores the result of fn in the status, under the
+// handler's id. With an error, no result is stored; see [Subject.SetResult].
 func WithResult[T Object, R any](fn func(context.Context, *Change[T]) (R, error)) ChangeFunc[T] {
 	return func(ctx context.Context, c *Change[T]) error {
 		r, err := fn(ctx, c)

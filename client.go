@@ -7,82 +7,86 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Client is how handlers reach the cluster, with the credentials of the
-// operator: its requests are limited, retried, and made to wait for new
-// credentials like those of the operator itself. With an election, writes are
-// refused while another replica works.
+// Client accesses the cluster with the operator's credentials. Requests that fail
+// because of the network or the server are retried if that is safe; see
+// [NetworkingSettings.ErrorBackoffs]. If the API server rejects the credentials,
+// requests wait for the next login. With leader election, writes are refused while
+// another replica is the leader.
 //
-// Objects are pointers to structs that embed metav1.ObjectMeta, or
-// [Unstructured]. What kind they are is known of types that are named in [For]
-// or [Kind] and of those of Kubernetes itself, in k8s.io/api; else it is said in
-// their TypeMeta, or by [Of]. Objects of namespaced kinds that have no namespace
-// are looked for and made in that of the object being handled; what the client
-// fills in is in the object afterwards.
+// Objects are pointers to structs that embed metav1.ObjectMeta, or [Unstructured].
+// Their resource is known for types passed to [For] or [Kind] and for the types of
+// k8s.io/api. Other objects need a TypeMeta or the option [Of]; otherwise the call
+// returns an [UnknownKindError]. A namespaced object without a namespace gets that of
+// the handled object.
 //
-// The errors of the cluster are those that apimachinery knows: ask
-// apierrors.IsNotFound and the like. Writes whose answers got lost are settled
-// by reading; where this fails, it is an [UnknownOutcomeError].
+// Errors of the API server are those of apimachinery: test them with
+// apierrors.IsNotFound and similar functions. If the response of a write is lost, the
+// client reads the object to confirm the outcome. If that fails, it returns an
+// [UnknownOutcomeError].
 //
-// Tests can have a client of their own: embed the interface, and have the
-// methods that are needed.
+// In tests, embed the interface in a struct and implement the methods that you need.
 type Client interface {
-	// Get reads the object with the namespace and the name that obj has, into
-	// obj. All that was in obj before is replaced, also if the object has less
-	// now. See also [Get].
+	// Get reads the object with the namespace and name of obj into obj, and replaces
+	// everything in it. It always sends a request; for lookups from memory, use
+	// [Index]. See also the function [Get].
 	Get(ctx context.Context, obj Object, opts ...ObjectOption) error
 
-	// List goes through the objects of the kind of obj, in the namespace of the
-	// object being handled, or in all if it has none; each is a new one of the
-	// type of obj. They are read page by page, as the loop goes on, which may take
-	// its time: after some minutes the rest is newer than the beginning. An error
-	// comes last. See also [List] and [Each].
+	// List returns the objects of obj's resource in the namespace of the handled
+	// object; in all namespaces if that is cluster-scoped, or with [AllNamespaces].
+	// Each is a new object of obj's type.
+	//
+	// The objects are read page by page during the loop. If the loop takes minutes,
+	// later pages may be newer than earlier ones. An error ends the loop. See also the
+	// functions [List] and [Each].
 	List(ctx context.Context, obj Object, opts ...ListOption) iter.Seq2[Object, error]
 
-	// Create makes the object, and reads it as it is then. It is an error if there
-	// is one of its name already.
+	// Create creates the object and updates obj from the response. If the name exists,
+	// the error satisfies apierrors.IsAlreadyExists.
 	//
-	// If the answer gets lost, the object is looked for. One that has all that was
-	// asked for counts as made; whether in fact somebody else has made an equal one
-	// at that moment cannot be told. A name for GenerateName is chosen here rather
-	// than by the server, so that this works with it, too.
+	// If the response is lost, an existing object that has all fields of obj counts as
+	// created, even if another client created it at that moment. The client, not the
+	// server, chooses the name for a GenerateName, so this works for it as well.
 	Create(ctx context.Context, obj Object, opts ...ObjectOption) error
 
-	// Apply makes the object have what is in obj, and makes it if there is none
-	// (server-side apply): what is empty or missing in obj is not touched, unless
-	// the operator has applied it before, which undoes it. So it should always be
-	// called with all that the operator wants, and never with an object that was
-	// read. Then obj is as the object is in the cluster.
+	// Apply creates the object, or changes its fields to those of obj, by server-side
+	// apply. It then updates obj from the response. Fields that the operator applied
+	// before and that are missing in obj are removed; other missing fields are not
+	// touched. So always pass all fields that the operator wants to set, and never an
+	// object that was read:
 	//
-	// The operator owns the fields under its name: Settings.Posting.ReportingComponent
-	// if that is set, else the name of the executable; see also [FieldManager].
-	// Where others own a field and want something else, it is a conflict, unless
+	//	cm := &corev1.ConfigMap{Data: map[string]string{"size": "10"}}
+	//	cm.Name = c.Object.Name
+	//	err := c.API.Apply(ctx, cm)
+	//
+	// The field manager is [PostingSettings.ReportingComponent] if it was changed,
+	// otherwise the name of the executable; see also [FieldManager]. If another field
+	// manager owns a field with a different value, Apply returns a conflict, unless
 	// [Force] is given.
 	Apply(ctx context.Context, obj Object, opts ...ApplyOption) error
 
-	// Merge changes the object with the namespace and the name that obj has, by a
-	// JSON merge patch: patch is a map, or anything else that JSON makes an object
-	// of; null deletes. Then obj is as the object is in the cluster. A
-	// metadata.resourceVersion in the patch makes it a conflict if the object has
-	// another one.
+	// Merge sends a JSON merge patch for the object with the namespace and name of obj,
+	// and updates obj from the response. The patch is a map, a struct, or JSON as
+	// []byte; null removes a field, and lists are replaced. A metadata.resourceVersion
+	// in the patch makes it fail with a conflict if the object has another version.
 	Merge(ctx context.Context, obj Object, patch any, opts ...MergeOption) error
 
-	// Delete deletes the object with the namespace and the name that obj has; if
-	// obj has a UID, only the very object. It is no error if there is none. The
-	// object may be there for a while, if there are finalizers.
+	// Delete deletes the object with the namespace and name of obj. If obj has a UID,
+	// another object with that name is not deleted. It is no error if there is no such
+	// object. Delete does not wait for finalizers.
 	Delete(ctx context.Context, obj Object, opts ...DeleteOption) error
 
 	// Post posts a Kubernetes event about any object; see [Subject.Post].
 	Post(about Object, kind, reason, message string)
 
-	// RESTConfig configures clients of any library that builds on client-go. There
-	// is no limit of rates in it: their requests share the operator's limit of
-	// requests under way. With an election, what they write is refused while
-	// another replica works.
+	// RESTConfig returns a configuration for clients of any library that builds on
+	// client-go. It has no rate limit: its requests share the operator's limit of
+	// requests in flight. With leader election, writes are refused while another
+	// replica is the leader.
 	RESTConfig() *rest.Config
 }
 
-// Get reads an object by its name, in the namespace of the object being handled
-// unless [InNamespace] says otherwise:
+// Get reads the object with the name, in the namespace of the handled object or in that
+// of [InNamespace]; see [Client.Get]:
 //
 //	pod, err := gopf.Get[*corev1.Pod](ctx, c.API, "web-0")
 func Get[T Object](ctx context.Context, api Client, name string, opts ...ObjectOption) (T, error) {
@@ -95,7 +99,8 @@ func Get[T Object](ctx context.Context, api Client, name string, opts ...ObjectO
 	return obj, nil
 }
 
-// List reads objects into memory; see [Client.List]:
+// List reads all objects of a resource into memory; see [Client.List]. After an error
+// it returns no objects.
 //
 //	pods, err := gopf.List[*corev1.Pod](ctx, c.API, gopf.WithLabels("app=web"))
 func List[T Object](ctx context.Context, api Client, opts ...ListOption) ([]T, error) {
@@ -109,8 +114,8 @@ func List[T Object](ctx context.Context, api Client, opts ...ListOption) ([]T, e
 	return all, nil
 }
 
-// Each goes through objects without having all of them in memory; see
-// [Client.List]:
+// Each returns the objects of a resource one by one, without keeping all of them in
+// memory; see [Client.List]. An error ends the loop.
 //
 //	for pod, err := range gopf.Each[*corev1.Pod](ctx, c.API, gopf.AllNamespaces()) {
 //		if err != nil {
@@ -129,8 +134,8 @@ func Each[T Object](ctx context.Context, api Client, opts ...ListOption) iter.Se
 	}
 }
 
-// UnknownOutcomeError tells that a write was sent and may have been made, but
-// that the answer got lost and nobody knows.
+// UnknownOutcomeError means that a write was sent, but its response was lost and its
+// outcome could not be confirmed. The write may or may not have happened.
 type UnknownOutcomeError struct{ Err error }
 
 func (e *UnknownOutcomeError) Error() string { return e.Err.Error() }

@@ -8,15 +8,15 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// Daemon is what a daemon is told about its object.
+// Daemon is the argument of a daemon.
 type Daemon[T Object] struct {
 	*Subject[T]
 	call *daemon.Call
 }
 
-// Current is a copy of the object as it was last seen; Object stays as it was
-// when the daemon was called. If the last one does not fit T, it is Object. It may
-// be used from any goroutine.
+// Current returns a copy of the newest known version of the object; Object stays as it
+// was when the daemon was called. If the newest version cannot be decoded into T,
+// Current returns Object. It is safe for concurrent use.
 func (d *Daemon[T]) Current() T {
 	if obj, err := decode[T](d.call.Current()); err == nil {
 		return obj
@@ -24,38 +24,60 @@ func (d *Daemon[T]) Current() T {
 	return d.Object
 }
 
-// Stopping is closed when the daemon should come to its end; with [StopGrace],
-// that long before its context is cancelled.
+// Stopping returns a channel that is closed when the daemon must stop. With
+// [StopGrace], the context stays valid for the grace period after that.
 func (d *Daemon[T]) Stopping() <-chan struct{} { return d.call.Stopping() }
 
-// Flush sends what is in Patch now rather than when the daemon returns. It does
-// so also while the daemon is being stopped.
+// Flush sends the changes collected in Patch now, instead of when the daemon returns.
+// It works even after ctx was canceled because the daemon must stop. After an error,
+// the changes stay in Patch, unless the API server rejected them.
 func (d *Daemon[T]) Flush(ctx context.Context) error { return d.call.Flush(ctx) }
 
-// Tick is what a timer is told about its object.
+// Tick is the argument of a timer function.
 type Tick[T Object] struct {
 	*Subject[T]
 	call *daemon.Call
 }
 
-// Next makes the next call come after d instead of the interval, once.
+// Next sets the delay until the next call, once, instead of the interval. It applies if
+// this call succeeds or fails permanently. A negative delay means 0.
 func (t *Tick[T]) Next(d time.Duration) { t.call.Next(d) }
 
 type (
-	// DaemonFunc accompanies an object for as long as it lives. It should return
-	// when its context is cancelled; [context.Cause] tells why it was.
+	// DaemonFunc runs as long as its object exists. It must return when its context is
+	// canceled; [context.Cause] has the reason, such as [ErrDeleted].
 	//
-	// One that returns nil is not called again in this process. Errors mean what
-	// they mean for [ChangeFunc], except that attempts are counted in memory only.
+	// A daemon that returns nil is done: it is not started again in this process.
+	// Errors have the same meaning as for [ChangeFunc], except that attempts are
+	// counted in memory only.
 	DaemonFunc[T Object] func(context.Context, *Daemon[T]) error
 
-	// TimerFunc is called for an object again and again.
+	// TimerFunc is called periodically for an object. After an error, the next call
+	// comes after the delay of the error or the [Backoff], instead of the interval.
 	TimerFunc[T Object] func(context.Context, *Tick[T]) error
 )
 
-// Daemon runs fn beside every object, from when it is first seen until it is
-// deleted, does not match the filters anymore, or the operator stops. Deletions
-// wait for it, unless it is [Optional].
+// Daemon runs fn in a goroutine for every matching object, from when the operator first
+// sees the object until it is deleted, no longer matches the filters, or the operator
+// pauses or stops. An object never has two running daemons with the same id.
+//
+// The object gets a finalizer: its deletion waits until fn has returned, or until
+// [StopTimeout] is over. With [Optional] there is no finalizer. fn must watch its
+// context:
+//
+//	dbs.Daemon("ping", func(ctx context.Context, d *gopf.Daemon[*Database]) error {
+//		for {
+//			select {
+//			case <-ctx.Done():
+//				return nil
+//			case <-time.After(10 * time.Second):
+//				d.Log.Info("Still here.", "size", d.Current().Spec.Size)
+//			}
+//		}
+//	}, gopf.StopTimeout(5*time.Second))
+//
+// Changes in Patch are sent when fn returns; see [Daemon.Flush]. For periodic work,
+// [Resource.Timer] is cheaper: a waiting timer needs no goroutine.
 func (r *Resource[T]) Daemon(id string, fn DaemonFunc[T], opts ...DaemonOption) {
 	var spec daemonSpec
 	for _, o := range opts {
@@ -67,7 +89,7 @@ func (r *Resource[T]) Daemon(id string, fn DaemonFunc[T], opts ...DaemonOption) 
 		Call: func(ctx context.Context, call *daemon.Call) error {
 			var s *Subject[T]
 			var err error
-			// It runs for long: what decoding leaves on the stack must not stay.
+			// A daemon runs for long; its stack must not keep the memory of decoding.
 			daemon.Apart(func() { s, err = newSubject[T](call.Request) })
 			if err != nil {
 				return &registry.UndecodableError{Err: err}
@@ -77,9 +99,19 @@ func (r *Resource[T]) Daemon(id string, fn DaemonFunc[T], opts ...DaemonOption) 
 	})
 }
 
-// Timer calls fn for every object in the interval, which counts from the end of
-// one call to the start of the next, unless it is [Sharp]. With an interval of 0
-// it is called once; with [Idle], once after each series of changes.
+// Timer calls fn periodically for every matching object, as long as the object exists.
+// The interval is the time from the end of one call to the start of the next; with
+// [Sharp], from start to start. The first call comes when the operator first sees the
+// object, or after [InitialDelay]. Calls for one object never overlap.
+//
+// An interval of 0 means a single call per process; with [Idle], one call after each
+// series of changes. A permanent failure does not end the timer: it is called again
+// after its interval. The schedule is kept in memory and starts over with each process.
+//
+// The object gets a finalizer, and its deletion waits for a running call, whose context
+// is canceled. With [Optional] there is no finalizer.
+//
+//	dbs.Timer("backup", 6*time.Hour, backup, gopf.Idle(time.Minute), gopf.Optional())
 func (r *Resource[T]) Timer(id string, every time.Duration, fn TimerFunc[T], opts ...TimerOption) {
 	var spec timerSpec
 	for _, o := range opts {
@@ -87,7 +119,7 @@ func (r *Resource[T]) Timer(id string, every time.Duration, fn TimerFunc[T], opt
 	}
 	r.op.checkSpans(id, span{"the interval", every}, span{"Idle", spec.idle})
 	if spec.sharp && every == 0 {
-		r.op.problem("timer %q: Sharp needs an interval", id)
+		r.op.problem("timer %q: Sharp requires an interval above 0", id)
 	}
 	r.background(id, fn == nil, spec.backgroundSpec, &daemon.Spec{
 		Timer: true, Interval: every, Sharp: spec.sharp, Idle: spec.idle,
@@ -101,7 +133,7 @@ func (r *Resource[T]) Timer(id string, every time.Duration, fn TimerFunc[T], opt
 	})
 }
 
-// background declares what runs beside objects.
+// background declares a daemon or a timer.
 func (r *Resource[T]) background(id string, missing bool, b backgroundSpec, spec *daemon.Spec) {
 	if missing {
 		r.op.problem("handler %q has no function", id)
@@ -118,16 +150,16 @@ func (r *Resource[T]) background(id string, missing bool, b backgroundSpec, spec
 	r.op.declare(spec.Handler)
 }
 
-// DaemonOption tunes a daemon.
+// DaemonOption is an option of [Resource.Daemon].
 type DaemonOption interface{ daemon(*daemonSpec) }
 
-// TimerOption tunes a timer.
+// TimerOption is an option of [Resource.Timer].
 type TimerOption interface{ timer(*timerSpec) }
 
 type backgroundSpec struct {
 	limits       registry.Limits
 	optional     bool
-	delay        time.Duration // of InitialDelay
+	delay        time.Duration // the value of InitialDelay
 	initialDelay func(*registry.Request) time.Duration
 }
 
@@ -143,27 +175,29 @@ type timerSpec struct {
 	idle  time.Duration
 }
 
-// SpawnOption is for what runs beside objects: daemons and timers.
+// SpawnOption is an option of daemons and timers.
 type SpawnOption func(*backgroundSpec)
 
 func (o SpawnOption) daemon(s *daemonSpec) { o(&s.backgroundSpec) }
 func (o SpawnOption) timer(s *timerSpec)   { o(&s.backgroundSpec) }
 
-// InitialDelay is the time between the first sight of an object and the first
-// call.
+// InitialDelay sets the delay between the first sight of an object in this process and
+// the first call. Default: 0.
 func InitialDelay(d time.Duration) SpawnOption {
 	return func(s *backgroundSpec) {
 		s.delay, s.initialDelay = d, func(*registry.Request) time.Duration { return d }
 	}
 }
 
-// InitialDelayBy is [InitialDelay] with the time depending on the object.
+// InitialDelayBy is [InitialDelay] with a delay that depends on the object, for example
+// to spread the first calls. fn must be quick. It is not called for an object that
+// cannot be decoded into T; the delay is then 0.
 func InitialDelayBy[T Object](fn func(*Subject[T]) time.Duration) SpawnOption {
 	return func(b *backgroundSpec) {
 		b.initialDelay = func(req *registry.Request) time.Duration {
 			s, err := newSubject[T](req)
 			if err != nil {
-				return 0 // the call will tell
+				return 0 // the call reports the error
 			}
 			return fn(s)
 		}
@@ -174,21 +208,21 @@ type daemonOption func(*daemonSpec)
 
 func (o daemonOption) daemon(s *daemonSpec) { o(s) }
 
-// StopGrace is how long a daemon that is to stop goes on with its context as it
-// is; only [Daemon.Stopping] tells it. The default is not at all.
+// StopGrace sets the time between the closing of [Daemon.Stopping] and the cancellation
+// of the context. Use it for cleanup that needs a valid context. Default: 0.
 func StopGrace(d time.Duration) DaemonOption {
 	return daemonOption(func(s *daemonSpec) { s.stopGrace = d })
 }
 
-// StopTimeout is how long a daemon may go on after its context was cancelled,
-// before it is left behind and the object is let go. The default is for as long
-// as it likes.
+// StopTimeout sets the time that a daemon has to return after its context was canceled.
+// Then it is abandoned: a warning is logged, and the deletion of the object proceeds.
+// Default: no limit, so the deletion waits for the daemon.
 func StopTimeout(d time.Duration) DaemonOption {
 	return daemonOption(func(s *daemonSpec) { s.stopTimeout = registry.Some(d) })
 }
 
-// StopPolling is the time between log lines about a daemon that does not stop;
-// the default is Settings.Background.CancellationPolling.
+// StopPolling sets the interval of log lines about a daemon that does not stop.
+// Default: [BackgroundSettings.CancellationPolling].
 func StopPolling(d time.Duration) DaemonOption {
 	return daemonOption(func(s *daemonSpec) { s.polling = d })
 }
@@ -197,9 +231,11 @@ type timerOption func(*timerSpec)
 
 func (o timerOption) timer(s *timerSpec) { o(s) }
 
-// Idle makes a timer wait until the object has not changed for that long.
+// Idle delays each call of a timer until the object has not changed for that long.
+// Changes of the status do not count if the resource has change handlers. Default: 0.
 func Idle(d time.Duration) TimerOption { return timerOption(func(s *timerSpec) { s.idle = d }) }
 
-// Sharp makes the interval count from the start of one call to the start of the
-// next, whatever time the call takes.
+// Sharp measures the interval from the start of one call to the start of the next. If a
+// call takes longer than the interval, the missed calls are skipped. It requires an
+// interval.
 func Sharp() TimerOption { return timerOption(func(s *timerSpec) { s.sharp = true }) }

@@ -16,10 +16,10 @@ import (
 
 func noop(context.Context, *Change[Unstructured]) error { return nil }
 
-func TestMistakesInDeclarationsAreReportedTogetherWithTheirPlaces(t *testing.T) {
+func TestDeclarationErrorsIncludeFileAndLine(t *testing.T) {
 	cases := map[string]struct {
 		declare func(op *Operator)
-		want    string // "" for no mistake
+		want    string // "" means no error
 	}{
 		"nothing wrong":                {func(op *Operator) { op.Resource("pods").OnCreate("a", noop) }, ""},
 		"no id":                        {func(op *Operator) { op.Resource("pods").OnCreate("", noop) }, "a handler has no id"},
@@ -28,21 +28,21 @@ func TestMistakesInDeclarationsAreReportedTogetherWithTheirPlaces(t *testing.T) 
 		"a resource with empty parts":  {func(op *Operator) { op.Resource("kopf.dev//x").OnCreate("a", noop) }, "has an empty part"},
 		"a resource with many parts":   {func(op *Operator) { op.Resource("a/b/c/d").OnCreate("a", noop) }, "has too many parts"},
 		"a selector of nothing":        {func(op *Operator) { ForSelector[Unstructured](op, kind.Selector{}) }, "names no resources"},
-		"two with one id":              {func(op *Operator) { r := op.Resource("pods"); r.OnCreate("a", noop); r.OnCreate("a", noop) }, `handler "a" is declared already at `},
-		"two with one id, overlapping": {func(op *Operator) { r := op.Resource("pods"); r.On(Create|Update, "a", noop); r.OnUpdate("a", noop) }, "is declared already"},
+		"two with one id":              {func(op *Operator) { r := op.Resource("pods"); r.OnCreate("a", noop); r.OnCreate("a", noop) }, `duplicate handler "a", first declared at `},
+		"two with one id, overlapping": {func(op *Operator) { r := op.Resource("pods"); r.On(Create|Update, "a", noop); r.OnUpdate("a", noop) }, "duplicate handler"},
 		"one id for disjoint reasons":  {func(op *Operator) { r := op.Resource("pods"); r.OnCreate("a", noop); r.OnDelete("a", noop) }, ""},
 		"one id for two resources":     {func(op *Operator) { op.Resource("pods").OnCreate("a", noop); op.Resource("nodes").OnCreate("a", noop) }, ""},
-		"two fields":                   {func(op *Operator) { op.Resource("pods").Field("spec.a").Field("spec.b").OnUpdate("a", noop) }, "a handle can be about one field only"},
+		"two fields":                   {func(op *Operator) { op.Resource("pods").Field("spec.a").Field("spec.b").OnUpdate("a", noop) }, "a handle can have only one field"},
 		"value and change": {func(op *Operator) {
 			op.Resource("pods").Field("spec.a").Value(Present).Changed(Any, Any).OnUpdate("a", noop)
-		}, "exclude each other"},
+		}, "cannot be combined"},
 		"optional creation":             {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Optional()) }, "Optional is for deletion handlers"},
 		"resuming options elsewhere":    {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, AlsoDeleted()) }, "AlsoDeleted is for resuming handlers"},
-		"no reason":                     {func(op *Operator) { op.Resource("pods").On(0, "a", noop) }, "has no reason to be called"},
+		"no reason":                     {func(op *Operator) { op.Resource("pods").On(0, "a", noop) }, "has no valid reasons"},
 		"a bad path":                    {func(op *Operator) { op.Resource("pods").WithField("", Present).OnCreate("a", noop) }, "path"},
 		"no filter function":            {func(op *Operator) { op.Resource("pods").When(nil).OnCreate("a", noop) }, "When has no function"},
 		"a bad former id":               {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Formerly("?")) }, "cannot be stored"},
-		"two event handlers, one id":    {func(op *Operator) { r := op.Resource("pods"); r.OnEvent("a", nothing); r.OnEvent("a", nothing) }, "is declared already"},
+		"two event handlers, one id":    {func(op *Operator) { r := op.Resource("pods"); r.OnEvent("a", nothing); r.OnEvent("a", nothing) }, "duplicate handler"},
 		"an event handler for a field":  {func(op *Operator) { op.Resource("pods").Field("spec").Value(Present).OnEvent("a", nothing) }, ""},
 		"an event handler for a change": {func(op *Operator) { op.Resource("pods").Field("spec").Changed(Any, Present).OnEvent("a", nothing) }, "use Value instead of Changed"},
 		"a reserved id":                 {func(op *Operator) { op.Resource("pods").OnEvent("gopf.bound", nothing) }, "reserved"},
@@ -51,10 +51,10 @@ func TestMistakesInDeclarationsAreReportedTogetherWithTheirPlaces(t *testing.T) 
 		"a negative backoff":     {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Backoff(-time.Second)) }, "Backoff is negative: -1s"},
 		"a negative timeout":     {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Timeout(-time.Second)) }, "Timeout is negative: -1s"},
 		"no backoff":             {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Backoff(0), Retries(0)) }, ""},
-		"a backoff of 30":        {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Backoff(30)) }, "Backoff is only 30ns: give the unit, as 30*time.Second"},
+		"a backoff of 30":        {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Backoff(30)) }, "Backoff is only 30ns; add the unit, as in 30*time.Second"},
 		"retries of an index":    {func(op *Operator) { Index(op.Resource("pods"), "a", indexing, Retries(-2)) }, "Retries is negative: -2"},
 		"retries of a startup":   {func(op *Operator) { op.OnStartup("a", starting, Retries(-2)) }, "Retries is negative: -2"},
-		"a timer of 30":          {func(op *Operator) { op.Resource("pods").Timer("a", 30, ticking) }, "the interval is only 30ns: give the unit, as 30*time.Second"},
+		"a timer of 30":          {func(op *Operator) { op.Resource("pods").Timer("a", 30, ticking) }, "the interval is only 30ns; add the unit, as in 30*time.Second"},
 		"a timer of the past":    {func(op *Operator) { op.Resource("pods").Timer("a", -time.Second, ticking) }, "the interval is negative: -1s"},
 		"a timer that runs once": {func(op *Operator) { op.Resource("pods").Timer("a", 0, ticking) }, ""},
 		"idle for 30":            {func(op *Operator) { op.Resource("pods").Timer("a", time.Minute, ticking, Idle(30)) }, "Idle is only 30ns"},
@@ -87,7 +87,7 @@ func TestMistakesInDeclarationsAreReportedTogetherWithTheirPlaces(t *testing.T) 
 			case c.want != "":
 				problem := err.(*DeclarationError).Problems[0].Error()
 				if !strings.Contains(strings.Fields(problem)[0], "/declarations_test.go:") {
-					t.Errorf("%v does not begin with the place of the mistake", problem)
+					t.Errorf("%v does not start with the file and line", problem)
 				}
 			}
 		})
@@ -104,7 +104,7 @@ func running(context.Context, *Daemon[Unstructured]) error { return nil }
 
 func nothing(context.Context, *Event[Unstructured]) error { return nil }
 
-func TestAnOperatorWithMistakesDoesNotRun(t *testing.T) {
+func TestRunRefusesInvalidDeclarations(t *testing.T) {
 	op := New()
 	op.Resource("pods").OnCreate("", noop)
 	op.Resource("pods").OnUpdate("b", nil)
@@ -115,7 +115,7 @@ func TestAnOperatorWithMistakesDoesNotRun(t *testing.T) {
 	}
 }
 
-func TestNarrowingAHandleLeavesTheOriginalAsItWas(t *testing.T) {
+func TestFiltersDoNotChangeTheOriginalHandle(t *testing.T) {
 	op := New()
 	pods := For[*corev1.Pod](op, "v1/pods")
 	a := pods.WithLabel("a", Present)
@@ -126,7 +126,7 @@ func TestNarrowingAHandleLeavesTheOriginalAsItWas(t *testing.T) {
 	}
 }
 
-func TestIdsCarryTheField(t *testing.T) {
+func TestStoredIDsIncludeTheField(t *testing.T) {
 	op := New()
 	op.Resource("pods").OnField("resize", "spec.size", noop)
 	op.Resource("pods").Field("/metadata/labels/app.kubernetes.io~1name").OnUpdate("rename", noop)
@@ -143,7 +143,7 @@ func TestReasonsHaveNames(t *testing.T) {
 	}
 }
 
-func TestAWebhookServerThatContradictsItselfIsADeclarationError(t *testing.T) {
+func TestInvalidWebhookServerIsADeclarationError(t *testing.T) {
 	op := New()
 	op.Settings.Admission.Server = webhook.Local{ClientAuth: tls.RequireAndVerifyClientCert}
 	for _, err := range []error{op.Err(), op.Run(t.Context())} {

@@ -9,28 +9,28 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// leastDuration is the shortest duration that a declaration may ask for. A shorter
-// one is a number without its unit: Timer("x", 30, fn) means 30 ns.
+// leastDuration is the shortest duration in a declaration. A shorter one is a number
+// without its unit: Timer("x", 30, fn) means 30 ns.
 const leastDuration = time.Millisecond
 
-// span is a duration in a declaration, with the option that it was given by.
+// span is a duration in a declaration, with the name of its option.
 type span struct {
 	option string
 	is     time.Duration
 }
 
-// problem says what is wrong with the duration; "" if nothing is.
+// problem describes an invalid duration. A valid one yields "".
 func (s span) problem() string {
 	switch {
 	case s.is < 0:
 		return fmt.Sprintf("%s is negative: %s", s.option, s.is)
 	case s.is > 0 && s.is < leastDuration:
-		return fmt.Sprintf("%s is only %s: give the unit, as %d*time.Second", s.option, s.is, s.is.Nanoseconds())
+		return fmt.Sprintf("%s is only %s; add the unit, as in %d*time.Second", s.option, s.is, s.is.Nanoseconds())
 	}
 	return ""
 }
 
-// checkSpans reports durations that cannot be meant.
+// checkSpans reports invalid durations.
 func (op *Operator) checkSpans(id string, spans ...span) {
 	for _, s := range spans {
 		if p := s.problem(); p != "" {
@@ -39,8 +39,8 @@ func (op *Operator) checkSpans(id string, spans ...span) {
 	}
 }
 
-// checkLimits returns what is wrong with the retry options of a handler, one
-// sentence each.
+// checkLimits returns the problems of the retry options of a handler, one sentence
+// each.
 func checkLimits(l registry.Limits) (problems []string) {
 	if l.Retries.Set && l.Retries.Is < 0 {
 		problems = append(problems, fmt.Sprintf("Retries is negative: %d; leave it out for no limit", l.Retries.Is))
@@ -53,7 +53,7 @@ func checkLimits(l registry.Limits) (problems []string) {
 	return problems
 }
 
-// joined makes one error of several sentences; nil of none.
+// joined returns one error for several sentences. No sentence means nil.
 func joined(problems []string) error {
 	if len(problems) == 0 {
 		return nil
@@ -61,8 +61,8 @@ func joined(problems []string) error {
 	return errors.New(strings.Join(problems, "; "))
 }
 
-// checkHandler reports options of a handler that cannot work, and selections at the
-// server that exclude each other.
+// checkHandler reports invalid options of a handler, and label selectors that
+// contradict those of other handlers.
 func (op *Operator) checkHandler(h *registry.Handler) {
 	for _, p := range checkLimits(h.Limits) {
 		op.problem("handler %q: %s", h.ID, p)

@@ -15,19 +15,20 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// isUntyped tells whether T is Unstructured.
+// isUntyped reports whether T is [Unstructured].
 func isUntyped[T Object]() bool {
 	var obj T
 	_, ok := any(obj).(Unstructured)
 	return ok
 }
 
-// untyped makes a T, which is Unstructured, of decoded JSON, which it takes over.
+// untyped converts decoded JSON to T, which must be [Unstructured]. The result owns the
+// map.
 func untyped[T Object](fields map[string]any) T {
 	return any(&unstructured.Unstructured{Object: fields}).(T)
 }
 
-// decode makes a T of an object, the caller's own.
+// decode decodes the object into a new T.
 func decode[T Object](b *object.Body) (T, error) {
 	if isUntyped[T]() {
 		fields, err := b.Fields()
@@ -40,8 +41,9 @@ func decode[T Object](b *object.Body) (T, error) {
 	return obj, nil
 }
 
-// decodeOld makes a T of a former essence with the identity of the object as it
-// is now. What does not fit stays zero: the past cannot be mended.
+// decodeOld decodes a last handled essence, with the identity of the current object.
+// Fields that do not fit T are zero: an old value cannot be corrected, and must not
+// block the handler.
 func decodeOld[T Object](essence map[string]any, b *object.Body) T {
 	var obj T
 	if isUntyped[T]() {
@@ -56,7 +58,7 @@ func decodeOld[T Object](essence map[string]any, b *object.Body) T {
 	return obj
 }
 
-// emptyObject is a T of nothing.
+// emptyObject returns an empty T.
 func emptyObject[T Object]() T {
 	if isUntyped[T]() {
 		return untyped[T](map[string]any{})
@@ -76,9 +78,8 @@ func newObject[T Object]() T {
 	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
 }
 
-// editAs runs a typed edit on decoded JSON. Only the difference that the edit
-// makes to the type's own JSON is carried over, so that fields which the type
-// does not know are not lost.
+// editAs runs a typed edit on decoded JSON. It transfers only the difference that the
+// edit makes to the JSON of T. Fields that T lacks are not lost.
 func editAs[T Object](fields map[string]any, edit func(T)) {
 	if isUntyped[T]() {
 		u := untyped[T](fields)
@@ -101,8 +102,8 @@ func editAs[T Object](fields map[string]any, edit func(T)) {
 	patch.Apply(fields, patch.Between(before, encode(obj)))
 }
 
-// dropEmptyMaps removes the labels and annotations that ensureMaps made and that
-// are still empty. To the API server, empty and absent are the same.
+// dropEmptyMaps removes empty labels and annotations that ensureMaps added. To the API
+// server, empty and absent are the same.
 func dropEmptyMaps(fields map[string]any) {
 	metadata, _ := fields["metadata"].(map[string]any)
 	for _, key := range []string{"labels", "annotations"} {
@@ -112,7 +113,7 @@ func dropEmptyMaps(fields map[string]any) {
 	}
 }
 
-// encode is the JSON of a typed object, decoded into maps.
+// encode returns the JSON of a typed object, decoded into maps.
 func encode(obj any) map[string]any {
 	fields, err := toFields(obj)
 	if err != nil {
@@ -121,8 +122,8 @@ func encode(obj any) map[string]any {
 	return fields
 }
 
-// convert makes a V of decoded JSON, if it fits without loss. In values of any
-// type, integers are int64 and other numbers float64.
+// convert converts decoded JSON to V. ok is false if that would lose data. In values of
+// type any, integers are int64 and other numbers float64.
 func convert[V any](found any) (V, bool) {
 	var v V
 	raw, err := json.Marshal(found)

@@ -32,7 +32,7 @@ func bodyOf(t *testing.T, json string) *object.Body {
 	return b
 }
 
-func TestEachCallGetsAnObjectOfItsOwn(t *testing.T) {
+func TestDecodeReturnsANewCopyEachTime(t *testing.T) {
 	b := bodyOf(t, `{"metadata":{"name":"x"},"spec":{"size":"1Gi"}}`)
 	first, err := decode[Unstructured](b)
 	if err != nil {
@@ -45,7 +45,7 @@ func TestEachCallGetsAnObjectOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatDoesNotFitIsToldByItsField(t *testing.T) {
+func TestDecodeErrorsNameTheField(t *testing.T) {
 	_, err := decode[*claim](bodyOf(t, `{"spec":{"size":"1Gi","count":"many"}}`))
 	if err == nil || !strings.Contains(err.Error(), "spec.count") {
 		t.Errorf("got %v", err)
@@ -59,7 +59,7 @@ func TestNamesOfFieldsAreCaseSensitive(t *testing.T) {
 	}
 }
 
-func TestThePastIsDecodedAsFarAsItFits(t *testing.T) {
+func TestDecodeOldSkipsFieldsThatDoNotFit(t *testing.T) {
 	b := bodyOf(t, `{"metadata":{"name":"x","namespace":"ns","uid":"u"},"spec":{}}`)
 	old := decodeOld[*claim](map[string]any{"spec": map[string]any{"size": "1Gi", "count": "many"}}, b)
 	if old.Spec.Size != "1Gi" || old.Spec.Count != 0 || old.Name != "x" || old.Namespace != "ns" || old.UID != "u" {
@@ -73,7 +73,7 @@ func TestThePastIsDecodedAsFarAsItFits(t *testing.T) {
 	}
 }
 
-func TestTypedEditsKeepWhatTheTypeDoesNotKnow(t *testing.T) {
+func TestTypedEditsKeepUnknownFields(t *testing.T) {
 	fields := bodyOf(t, `{"metadata":{"name":"x","annotations":{"a":"1"}},"spec":{"size":"1Gi","unknown":{"deep":1}},"other":[1]}`).Map()
 	editAs(fields, func(c *claim) {
 		c.Spec.Size = "2Gi"
@@ -90,7 +90,7 @@ func TestTypedEditsKeepWhatTheTypeDoesNotKnow(t *testing.T) {
 	}
 }
 
-func TestFieldsOfUntypedObjectsAreReadByTheirPaths(t *testing.T) {
+func TestFieldReadsUntypedObjectsByPath(t *testing.T) {
 	req := &registry.Request{
 		Body:  bodyOf(t, `{"spec":{"size":"1Gi","count":3,"ratio":0.5,"tags":["a","b"],"none":null}}`),
 		Patch: &patch.Patch{},

@@ -1,5 +1,5 @@
-// Package gopf is a framework for Kubernetes operators: declare plain functions
-// for what happens to the objects of a resource, and run them.
+// Package gopf is a framework for Kubernetes operators. Declare plain functions as
+// handlers for the objects of a resource, such as a custom resource (CRD), and run them.
 //
 //	func main() {
 //		op := gopf.New()
@@ -13,66 +13,64 @@
 //		return nil
 //	}
 //
-// The manual is in the folder docs of the repository. This is the map of the
+// The manual is in the folder docs of the repository. This page is an overview of the
 // package.
 //
 // # Declaring
 //
-// An [Operator] is a declaration: [New] makes one, [Operator.Err] tells what is
-// wrong with it, [Operator.Run] runs it, package cli puts a command line around
-// it. From it come handles, [For] with a Go type and [Operator.Resource] without.
+// An [Operator] is a declaration. [New] creates one, [Operator.Err] reports its
+// mistakes, [Operator.Run] runs it, and package cli adds a command line. Handles for
+// resources come from [For], with a Go type, and [Operator.Resource], without one.
 //
-// Which objects a handler is for is said on the left, by narrowing a handle:
+// Filters restrict a handle to some objects, like predicates in controller-runtime:
 // [Resource.WithLabel], [Resource.WithAnnotation], [Resource.WithField],
-// [Resource.Field], [Resource.When], [Resource.Select], with a [Matcher] for
-// values. What has happened to them is the verb. How the handler is run is said
-// on the right, by options.
+// [Resource.Field], [Resource.When] and [Resource.Select]. A [Matcher] is a condition
+// for a value. The methods of a handle declare handlers, and options tune them:
 //
 //   - [Resource.OnCreate], [Resource.OnUpdate], [Resource.OnDelete],
-//     [Resource.OnResume], [Resource.OnField] are called with a [Change], and take
-//     options for changes ([ChangeOption]).
-//   - [Resource.OnEvent] is called with an [Event].
-//   - [Resource.Daemon] is called with a [Daemon] ([DaemonOption]),
-//     [Resource.Timer] with a [Tick] ([TimerOption]).
-//   - [Resource.Validate] and [Resource.Mutate] are called with a [Review]
-//     ([ReviewOption]).
-//   - [Index], [Collect] and [Mirror] keep something of all objects in memory
+//     [Resource.OnResume] and [Resource.OnField] get a [Change] ([ChangeOption]).
+//   - [Resource.OnEvent] gets an [Event].
+//   - [Resource.Daemon] gets a [Daemon] ([DaemonOption]), and [Resource.Timer] a
+//     [Tick] ([TimerOption]).
+//   - [Resource.Validate] and [Resource.Mutate] are admission webhooks and get a
+//     [Review] ([ReviewOption]).
+//   - [Index], [Collect] and [Mirror] keep data about all objects in memory
 //     ([IndexOption]).
 //   - [Operator.OnStartup], [Operator.OnCleanup], [Operator.OnLogin] and
-//     [Operator.OnProbe] are called with an [Activity] ([ActivityOption]).
+//     [Operator.OnProbe] get an [Activity] ([ActivityOption]).
 //
-// The first argument of a verb is the handler's id, which is kept on objects.
+// The first argument is the id of the handler, which is stored on objects.
 //
 // # In handlers
 //
-// All that is about an object embeds [Subject]: the object, a [Patch] for changes
-// of it, a logger, and a [Client] for the rest of the cluster. [Memo] keeps values
-// with objects, [Field] finds values without types.
+// The arguments of all object handlers embed [Subject]: the object, a [Patch] that
+// collects changes to it, a logger, and a [Client] for the cluster. [Memo] keeps values
+// in memory with the object, and [Field] reads fields that have no Go type.
 //
-// A nil error is success. [RetryAfter], [Wait] and [Permanent] say what else is to
-// be done; [Retries], [Timeout], [Backoff] and [OnError] set limits.
+// A handler that returns nil has succeeded. [RetryAfter], [Wait] and [Permanent] decide
+// about retries; [Retries], [Timeout], [Backoff] and [OnError] limit them.
 //
 // # Running
 //
-// [Settings] has all that can be tuned. [RunOption] says where the operator runs;
-// [Operator.Freeze], [Resource.Wake] and [WakeOwner] move it while it does.
+// [Settings] has all settings, and [RunOption] the scope and the credentials of a run.
+// [Operator.Freeze] pauses a running operator. [Resource.Wake] and [WakeOwner] call
+// delayed handlers early.
 //
 // # State
 //
-// The progress of handlers is kept on the objects themselves, in the format of
-// Kopf, the framework for Python that this one takes its model from. So an
-// operator continues where it was after a restart, and one written in Go can
-// take over from one written in Python, and back. Package storage has other
-// places to keep it.
+// The progress of handlers is stored on the objects themselves, in the format of Kopf,
+// the Python framework on which this one is modeled. An operator therefore continues
+// after a restart where it stopped. An operator written in Go can take over from one
+// written in Python, and vice versa. Package storage has other places for the state.
 //
 // # Other packages
 //
 //	cli        the command line of operators
-//	diff       what has changed, as handlers are told
-//	hierarchy  children of objects
+//	diff       differences between two versions of an object
+//	hierarchy  owner references, names and labels of children
 //	kind       names of resources
-//	logs       formats of log lines
-//	storage    where state is kept
-//	webhook    servers for admission reviews
-//	gopftest   tests, in a module of its own
+//	logs       log formats
+//	storage    storages for the state
+//	webhook    servers for admission webhooks
+//	gopftest   test tools, in a separate module
 package gopf

@@ -12,10 +12,11 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// TemporaryError asks for another attempt after Delay. Make one with
+// TemporaryError makes the operator call the handler again after Delay. Create one with
 // [RetryAfter] or [Wait].
 //
-// Of several classified errors in one chain the outermost decides.
+// In a chain of errors, the outermost TemporaryError or [PermanentError] decides. Among
+// joined errors, the first one decides.
 type TemporaryError struct {
 	Err   error
 	Delay time.Duration
@@ -26,8 +27,19 @@ type TemporaryError struct {
 func (e *TemporaryError) Error() string { return e.Err.Error() }
 func (e *TemporaryError) Unwrap() error { return e.Err }
 
-// RetryAfter makes err temporary: the handler is called again after the delay. A
-// nil error stays nil, which is success.
+// RetryAfter returns a [TemporaryError]: the handler is called again after the delay,
+// and the error is logged. If err is nil, RetryAfter returns nil, so it can wrap a
+// whole call:
+//
+//	return gopf.RetryAfter(30*time.Second, reserve(ctx, c.Object.Name))
+//
+// The call counts as an attempt for [Retries], and the delay counts for [Timeout]. If
+// the next attempt would exceed a limit, the handler fails at once, without the delay.
+// The due time is stored on the object and survives restarts. [Resource.Wake] ends the
+// delay early. The deletion of the object cancels it. A delay of 0 means the next turn.
+//
+// Unlike [Backoff], the delay applies to this error only, and [OnError] has no effect
+// on it.
 func RetryAfter(delay time.Duration, err error) error {
 	if err == nil {
 		return nil
@@ -35,22 +47,39 @@ func RetryAfter(delay time.Duration, err error) error {
 	return &TemporaryError{Err: err, Delay: delay}
 }
 
-// Wait is for what is not there yet but no failure either: the handler is
-// called again after the delay, and the log says so without alarm.
+// Wait returns an error that asks for another call after the delay, because something
+// is not ready yet. It works like [RetryAfter], and counts as an attempt, but it is
+// logged at INFO: waiting is not failing. The arguments are those of [fmt.Errorf].
 //
-//	return gopf.Wait(10*time.Second, "the volume is not bound")
+//	if pvc.Status.Phase != corev1.ClaimBound {
+//		return gopf.Wait(10*time.Second, "the volume %s is not bound", pvc.Name)
+//	}
+//
+// To be called as soon as a child object changes, use [WakeOwner] and let the delay be
+// the fallback.
 func Wait(delay time.Duration, format string, args ...any) error {
 	return &TemporaryError{Err: fmt.Errorf(format, args...), Delay: delay, wait: true}
 }
 
-// PermanentError fails the handler for good. Make one with [Permanent].
+// PermanentError makes a handler fail without further attempts. Create one with
+// [Permanent].
 type PermanentError struct{ Err error }
 
 func (e *PermanentError) Error() string { return e.Err.Error() }
 func (e *PermanentError) Unwrap() error { return e.Err }
 
-// Permanent makes err permanent: the handler is not called again for this
-// change. A nil error stays nil, which is success.
+// Permanent returns a [PermanentError]: the handler has failed for this change and is
+// not called again until the next one. The error is logged. If err is nil, Permanent
+// returns nil.
+//
+//	if c.Object.Spec.Size < 0 {
+//		return gopf.Permanent(errors.New("spec.size is negative"))
+//	}
+//
+// Other handlers of the object continue. When all have finished or failed, the change
+// counts as handled. A deletion handler that fails permanently no longer blocks the
+// deletion. A daemon ends for this process, and a timer is called again after its
+// interval.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -58,20 +87,20 @@ func Permanent(err error) error {
 	return &PermanentError{err}
 }
 
-// LoginError is the error of [Operator.Run] if there are no credentials to start
-// with: a login handler failed permanently, the kubeconfig cannot be used, or no login
-// brought any. [Operator.FreezePeers] and [Operator.ResumePeers] return it as well
-// if the cluster refuses the credentials. Test for it with [errors.As]; Err has the
+// LoginError is returned by [Operator.Run] if there are no credentials at startup: a
+// login handler failed permanently, the kubeconfig is unusable, or no login returned
+// credentials. [Operator.FreezePeers] and [Operator.ResumePeers] also return it if the
+// API server rejects the credentials. Test for it with [errors.As]; Err has the
 // details.
 //
-// An operator that has started never ends for want of credentials: its requests
-// wait for the next login.
+// A running operator never ends because of missing credentials: its requests wait for
+// the next login.
 type LoginError struct{ Err error }
 
 func (e *LoginError) Error() string { return e.Err.Error() }
 func (e *LoginError) Unwrap() error { return e.Err }
 
-// explainLogin makes an error about missing or refused credentials a [LoginError].
+// explainLogin wraps an error about missing or rejected credentials in a [LoginError].
 func explainLogin(err error) error {
 	if errors.As(err, new(*login.Error)) || errors.As(err, new(*engine.RefusedError)) {
 		return &LoginError{err}
@@ -79,27 +108,30 @@ func explainLogin(err error) error {
 	return err
 }
 
-// ErrStopping is the cause of the cancellation of a handler's context when the
-// operator exits; see [context.Cause]. An error that a handler returns then
-// does not count as a failure: the handler is called again at the next start.
+// ErrStopping is the [context.Cause] of a canceled handler when the operator shuts
+// down. An error that the handler returns then is not counted as an attempt. The
+// handler is called again after the next start.
 var ErrStopping = execute.ErrStopping
 
-// Why the context of a daemon was cancelled, besides [ErrStopping]; see
-// [context.Cause].
+// These errors are the [context.Cause] of a canceled daemon or timer, besides
+// [ErrStopping].
 var (
 	ErrDeleted   = daemon.ErrDeleted   // the object is being deleted
-	ErrUnmatched = daemon.ErrUnmatched // the object does not match the filters anymore
-	ErrPaused    = daemon.ErrPaused    // the operator pauses
+	ErrUnmatched = daemon.ErrUnmatched // the object no longer matches the filters
+	ErrPaused    = daemon.ErrPaused    // the operator is paused
 )
 
-// ErrTimeout is the cause of the cancellation of a handler's context when its
-// [Timeout] is over; see [context.Cause].
+// ErrTimeout is the [context.Cause] of a canceled handler when its [Timeout] is over.
+// The error of a handler that failed because of its timeout matches it with
+// [errors.Is].
 var ErrTimeout = execute.ErrTimeout
 
-// ErrRetries tells that a handler has no attempts left; see [Retries].
+// ErrRetries matches the error of a handler that has no attempts left, with
+// [errors.Is]; see [Retries].
 var ErrRetries = execute.ErrRetries
 
-// classify turns the errors that users know into those that the engine knows.
+// classify converts the error types of this package to those of the engine. The
+// outermost classified error decides.
 func classify(err error) error {
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		switch known := e.(type) {
@@ -121,8 +153,8 @@ func classify(err error) error {
 	return err
 }
 
-// classifyJoined looks into errors that were joined: the first one that is
-// classified decides.
+// classifyJoined classifies joined errors by the first classified part. It returns nil
+// if there is none.
 func classifyJoined(whole error, parts []error) error {
 	for _, part := range parts {
 		switch found := classify(part).(type) {

@@ -9,7 +9,7 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-func TestTheOutermostClassOfAnErrorDecides(t *testing.T) {
+func TestOutermostClassifiedErrorDecides(t *testing.T) {
 	boom := errors.New("boom")
 	cases := map[string]struct {
 		err  error
@@ -41,7 +41,7 @@ func TestTheOutermostClassOfAnErrorDecides(t *testing.T) {
 					got = "waiting " + e.Delay.Is.String()
 				}
 				if e.Error() != c.err.Error() {
-					t.Errorf("the text has become %q", e)
+					t.Errorf("the text changed to %q", e)
 				}
 			case *registry.PermanentError:
 				got = "permanent"

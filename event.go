@@ -6,36 +6,46 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// Event is what a handler is told about an event of its object.
+// Event is the argument of an event handler: one watch event and its object.
 type Event[T Object] struct {
 	*Subject[T]
 
-	// Type is what happened: "ADDED", "MODIFIED", "DELETED", or "" if the object
-	// was only found in a listing, at the start or after a disconnection.
+	// Type is "ADDED", "MODIFIED" or "DELETED". List items, at startup or after a
+	// disconnection, have the type "": they may be new, changed or unchanged.
 	Type string
-	// Missed tells that the deletion happened while nobody was watching and was
-	// found out later. Then the object has only its namespace, name and uid.
+	// Missed reports that the deletion happened while the operator was not watching,
+	// and was detected by a later list. Object then has only its namespace, name and
+	// UID.
 	Missed bool
 }
 
-// EventFunc handles an event of an object.
+// EventFunc handles a watch event. Its error, or panic, is logged; it is not called
+// again for the event.
 type EventFunc[T Object] func(context.Context, *Event[T]) error
 
-// OnEvent calls fn once for every watch event, in order, including those caused
-// by the operator's own writes. Nothing is recorded; errors are logged and not
-// retried.
+// OnEvent calls fn once for every watch event, in order, including those caused by the
+// operator's own writes. Nothing is recorded; errors are logged and not retried. List
+// items at startup and after a disconnection are passed to fn as events without a type.
 //
-// On a handle that is about one field, it calls fn for objects that have the
-// field, or a field with a fitting [FieldResource.Value]. The path becomes part of
-// the stored id, and a change of the field counts as a change of the object, as
-// in Kopf. So operators of both kinds agree on what was handled.
+// Use it to observe objects cheaply: event handlers need neither a finalizer nor
+// annotations. The patch and the result of fn are written. Each write causes another
+// event, so fn must not change the object unconditionally.
+//
+//	pods.OnEvent("log", func(ctx context.Context, e *gopf.Event[*corev1.Pod]) error {
+//		e.Log.Info("Pod event.", "type", e.Type, "phase", e.Object.Status.Phase)
+//		return nil
+//	})
+//
+// On a handle for one field, fn is called for objects that have the field, or whose
+// field matches [FieldResource.Value]. As in Kopf, the path becomes part of the stored
+// id, and the field becomes part of the handled configuration.
 func (r *Resource[T]) OnEvent(id string, fn EventFunc[T]) {
 	if fn == nil {
 		r.op.problem("handler %q has no function", id)
 		return
 	}
 	if r.change != nil && (r.change.Old != nil || r.change.New != nil) {
-		r.op.problem("handler %q: an event has no old value; use Value instead of Changed", id)
+		r.op.problem("handler %q: events have no old value; use Value instead of Changed", id)
 		return
 	}
 	r.op.declare(&registry.Handler{

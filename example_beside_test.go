@@ -51,7 +51,7 @@ func ExampleResource_Timer() {
 		fmt.Println("The bell of", t.Object.Name, "rings:", memo.days)
 		rung <- struct{}{}
 		return nil
-	}, gopf.Optional()) // deletions need not wait for it
+	}, gopf.Optional()) // deletions do not wait for it
 
 	d := start(op)
 	d.create("a", `{}`)
@@ -114,7 +114,7 @@ func ExampleIndex() {
 	// rope is sold by [b]
 }
 
-// sales are kept in memory for each shop. Daemons would need the mutex, too.
+// sales is the memo of a shop. Daemons and timers must use the mutex.
 type sales struct {
 	mu   sync.Mutex
 	days int
@@ -172,7 +172,7 @@ func ExampleOperator_OnStartup() {
 		fmt.Println("starting")
 		return nil
 	})
-	op.OnCleanup("farewell", func(context.Context, *gopf.Activity) error {
+	op.OnCleanup("report", func(context.Context, *gopf.Activity) error {
 		fmt.Println("stopped")
 		return nil
 	})
@@ -196,7 +196,7 @@ func ExampleOperator_Err() {
 	// Output: handler "create" has no function
 }
 
-// An operator in a program of its own: it stops with its context.
+// A program can run an operator without package cli. It stops when its context is done.
 func ExampleOperator_Run() {
 	op := gopf.New()
 	op.Resource("kopfexamples").OnCreate("create", func(context.Context, *gopf.Change[gopf.Unstructured]) error { return nil })

@@ -23,12 +23,12 @@ import (
 	"gopf.dev/gopf"
 )
 
-// demo is an operator that runs on as much of a cluster as the examples of this
-// package need: KopfExamples and Pods in the namespace "default". Tests of operators
-// have all of it in package gopftest.
+// demo is a running operator with a minimal API server for the examples of this
+// package: KopfExamples and Pods in the namespace "default". To test operators, use
+// package gopftest.
 type demo struct {
 	server *httptest.Server
-	stop   func() // ends the operator, and waits for that
+	stop   func() // stops the operator and waits for its end
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -47,7 +47,7 @@ type watchEvent struct {
 
 const examplePath = "/apis/kopf.dev/v1/namespaces/default/kopfexamples/"
 
-// start runs an operator.
+// start runs an operator until stop is called.
 func start(op *gopf.Operator) *demo {
 	d := &demo{objects: map[string]*unstructured.Unstructured{}}
 	d.changed = sync.NewCond(&d.mu)
@@ -66,7 +66,7 @@ func start(op *gopf.Operator) *demo {
 	d.stop = func() {
 		cancel()
 		if err := <-ended; err != nil {
-			fmt.Println("The operator has failed:", err)
+			fmt.Println("The operator failed:", err)
 		}
 		d.server.CloseClientConnections()
 		d.mu.Lock()
@@ -82,7 +82,7 @@ func start(op *gopf.Operator) *demo {
 	return d
 }
 
-// create makes a KopfExample.
+// create creates a KopfExample.
 func (d *demo) create(name, fields string) {
 	object := map[string]any{}
 	must(json.Unmarshal([]byte(fields), &object))
@@ -98,7 +98,7 @@ func (d *demo) create(name, fields string) {
 	d.add(examplePath+name, object)
 }
 
-// patch changes a KopfExample by a merge patch.
+// patch applies a merge patch to a KopfExample.
 func (d *demo) patch(name, patch string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -106,7 +106,7 @@ func (d *demo) patch(name, patch string) {
 	must(err)
 }
 
-// delete deletes a KopfExample; if there are finalizers, it waits for these.
+// delete deletes a KopfExample and waits until its finalizers are removed.
 func (d *demo) delete(name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -121,8 +121,8 @@ func (d *demo) delete(name string) {
 	}
 }
 
-// handled waits until all handlers of changes are done with the KopfExample, and
-// returns it.
+// handled waits until all change handlers of the KopfExample are done, and returns the
+// object.
 func (d *demo) handled(name string) map[string]any {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -140,9 +140,9 @@ func isHandled(object *unstructured.Unstructured) bool {
 		switch {
 		case key == "kopf.zalando.org/last-handled-configuration":
 			must(json.Unmarshal([]byte(value), &last))
-		case key == "kopf.zalando.org/gopf.bound": // it stays
+		case key == "kopf.zalando.org/gopf.bound": // kept after handling
 		case strings.HasPrefix(key, "kopf.zalando.org/"):
-			return false // somebody is not done
+			return false // a handler is unfinished
 		}
 	}
 	now := plain(map[string]any{"spec": object.Object["spec"], "labels": object.GetLabels()})
@@ -150,7 +150,7 @@ func isHandled(object *unstructured.Unstructured) bool {
 	return last != nil && reflect.DeepEqual(now, plain(map[string]any{"spec": last["spec"], "labels": labels}))
 }
 
-// plain is a value as JSON has it.
+// plain returns v after a round trip through JSON.
 func plain(v any) (result any) {
 	text, err := json.Marshal(v)
 	must(err)
@@ -164,7 +164,7 @@ func must(err error) {
 	}
 }
 
-// What follows is the stand-in for the API.
+// The rest is the API server.
 
 func (d *demo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.mu.Lock()
@@ -250,7 +250,7 @@ func (d *demo) remove(path string) {
 	delete(d.objects, path)
 }
 
-// apply changes an object by a patch of either type.
+// apply applies a merge patch or a JSON patch to an object.
 func (d *demo) apply(path, contentType string, patch []byte) (map[string]any, error) {
 	there, found := d.objects[path]
 	if !found {
@@ -276,7 +276,7 @@ func (d *demo) apply(path, contentType string, patch []byte) (map[string]any, er
 	return object.Object, nil
 }
 
-// note keeps an object as it is now, and tells those who watch.
+// note stores an object and sends a watch event.
 func (d *demo) note(kind, path string, object *unstructured.Unstructured) {
 	d.version++
 	object.SetResourceVersion(strconv.Itoa(d.version))

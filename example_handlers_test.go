@@ -19,7 +19,7 @@ func Example() {
 		return nil
 	})
 
-	d := start(op) // programs have cli.Main(op)
+	d := start(op) // in a program: cli.Main(op)
 	d.create("a", `{}`)
 	fmt.Println(d.handled("a")["status"])
 	d.stop()
@@ -28,7 +28,7 @@ func Example() {
 	// map[create_fn:map[message:hello world]]
 }
 
-// Shop is a type for the objects of a resource. Nothing has to be generated.
+// Shop is the Go type of a custom resource. It needs no generated code.
 type Shop struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -114,7 +114,7 @@ func ExampleResource_OnDelete() {
 	d := start(op)
 	d.create("a", `{"spec": {"town": "Kiel"}}`)
 	fmt.Println(d.handled("a")["metadata"].(map[string]any)["finalizers"])
-	d.delete("a") // and the deletion waits for the handler
+	d.delete("a") // the deletion waits for the handler
 	fmt.Println("It is gone.")
 	d.stop()
 	// Output:
@@ -187,7 +187,7 @@ func ExamplePermanent() {
 
 	d := start(op)
 	d.create("a", `{}`)
-	d.handled("a") // the failure is logged, and nobody tries again
+	d.handled("a") // the failure is logged and not retried
 	d.stop()
 	// Output: called
 }

@@ -7,9 +7,9 @@ import (
 	"gopf.dev/gopf"
 )
 
-// Whoever creates or changes a shop is told what is wrong with it. In development
-// (gopf dev, --dev) a local server is there by itself; in production, set one of
-// package webhook in Settings.Admission.
+// The user who creates or changes an invalid shop sees the reason of the denial. In
+// development (gopf dev, --dev), the operator starts a local webhook server. In
+// production, set Settings.Admission.Server to one of package webhook.
 func ExampleResource_Validate() {
 	op := gopf.New()
 	shops := gopf.For[*Shop](op, "kopf.dev/v1/kopfexamples")
@@ -24,7 +24,7 @@ func ExampleResource_Validate() {
 	}, gopf.Operations(gopf.OperationCreate, gopf.OperationUpdate))
 }
 
-// What is patched is stored as if the user had written it.
+// The API server stores the patched object, as if the user had written it.
 func ExampleResource_Mutate() {
 	op := gopf.New()
 	shops := gopf.For[*Shop](op, "kopf.dev/v1/kopfexamples")

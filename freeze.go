@@ -6,21 +6,26 @@ import (
 	"gopf.dev/gopf/internal/engine"
 )
 
-// freezer is whether the operator is to pause, also before it runs.
+// freezer is the state of [Operator.Freeze], which may be called before the operator
+// runs.
 type freezer struct {
 	mu      sync.Mutex
 	frozen  bool
 	why     string
-	running engine.Handle // nil until it runs
+	running engine.Handle // nil before the operator runs
 }
 
-// frozen is who asks for the pauses of [Operator.Freeze].
+// frozen is the key of the pause by [Operator.Freeze].
 const frozen = "the program"
 
-// Freeze makes the operator pause: it handles nothing, and its daemons and timers
-// stop, until [Operator.Resume]. Handlers that are running finish. What happens
-// to objects meanwhile is handled afterwards. Before Run, it makes the operator
-// start with a pause. Why is for logs and health.
+// Freeze pauses the operator until [Operator.Resume] is called. It handles no objects,
+// and its daemons and timers are stopped with [ErrPaused]. Running handlers finish, and
+// changes made during the pause are handled afterwards. Admission reviews are still
+// answered.
+//
+// Freeze may be called from any goroutine, any number of times. Before [Operator.Run],
+// it makes the operator start paused. It is not persistent: after a restart, the
+// operator works again. why is shown in logs and health responses.
 func (op *Operator) Freeze(why string) {
 	op.freezer.mu.Lock()
 	defer op.freezer.mu.Unlock()
@@ -30,7 +35,8 @@ func (op *Operator) Freeze(why string) {
 	}
 }
 
-// Resume ends the pause that was begun by [Operator.Freeze].
+// Resume ends the pause of [Operator.Freeze]. Pauses for other reasons, such as another
+// operator in the peering, continue. Without a pause, it does nothing.
 func (op *Operator) Resume() {
 	op.freezer.mu.Lock()
 	defer op.freezer.mu.Unlock()
@@ -40,7 +46,7 @@ func (op *Operator) Resume() {
 	}
 }
 
-// begin tells that the operator runs.
+// begin records the running operator, and pauses it if Freeze was called before.
 func (f *freezer) begin(running engine.Handle) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

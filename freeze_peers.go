@@ -2,7 +2,6 @@ package gopf
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -12,29 +11,30 @@ import (
 	"gopf.dev/gopf/internal/peering"
 )
 
-// Freezing is a pause that is asked for in a peering, as if an operator of some
-// priority were there. It is not renewed: it ends with its lifetime, or by
+// Freezing is a temporary pause of the operators in a peering. It acts like an operator
+// with the given priority. It is not renewed: it ends after its lifetime, or by
 // [Operator.ResumePeers].
 type Freezing struct {
-	// Priority is what operators must have more of, not to pause.
+	// Priority is the priority of the pause. Operators with this priority or a lower
+	// one pause.
 	Priority int
-	// Lifetime is how long they pause at the most: 1 s to 7 days.
+	// Lifetime is the maximum duration of the pause: 1 s to 7 days.
 	Lifetime time.Duration
-	// Identity is under what the record is found again; "" is the user and the
-	// host.
+	// Identity is the name of the record in the peering. "" means the value of POD_ID,
+	// or else user@host.
 	Identity string
 }
 
-// FreezePeers makes all operators pause that take part in the peering named in
-// the settings, of the whole cluster or of the namespaces in the options. The
-// operator itself need not run; its settings and login handlers tell how the
-// cluster is reached. A peering that does not exist is an error.
+// FreezePeers pauses all operators of the peering in [PeeringSettings.Name], for the
+// whole cluster or for the namespaces in the options. The operator itself need not run:
+// only its settings and login handlers are used. It returns an error if the peering
+// does not exist, and a [LoginError] if the API server rejects the credentials.
 func (op *Operator) FreezePeers(ctx context.Context, f Freezing, opts ...RunOption) error {
 	if f.Lifetime < time.Second {
-		return errors.New("freezing needs a lifetime of one second at least")
+		return fmt.Errorf("freeze peers: the lifetime %s is too short; use at least 1s", f.Lifetime)
 	}
 	if f.Lifetime > peering.LongestLifetime {
-		return fmt.Errorf("operators pause for %s at most: freeze them again before that", peering.LongestLifetime)
+		return fmt.Errorf("freeze peers: the lifetime %s is too long; use at most %s, and freeze again before it ends", f.Lifetime, peering.LongestLifetime)
 	}
 	config, err := op.commandConfig(opts)
 	if err != nil {
@@ -44,8 +44,8 @@ func (op *Operator) FreezePeers(ctx context.Context, f Freezing, opts ...RunOpti
 	return explainLogin(engine.Freeze(ctx, config, record))
 }
 
-// ResumePeers takes back what [Operator.FreezePeers] has done under the identity;
-// "" is the user and the host.
+// ResumePeers ends the pause that [Operator.FreezePeers] started under the identity. ""
+// means the value of POD_ID, or else user@host.
 func (op *Operator) ResumePeers(ctx context.Context, identity string, opts ...RunOption) error {
 	config, err := op.commandConfig(opts)
 	if err != nil {
@@ -66,6 +66,6 @@ func (op *Operator) commandConfig(opts []RunOption) (engine.Config, error) {
 		return engine.Config{}, err
 	}
 	config, err := run.engineConfig(op)
-	config.Peering.Clusterwide = run.clusterwide() // the settings may be those of an operator that runs
+	config.Peering.Clusterwide = run.clusterwide() // the settings may belong to a running operator
 	return config, err
 }

@@ -8,25 +8,36 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// Keep leaves what an object has in an index as it is, when an index function
-// returns it as its error.
+// Keep is returned by an index function as its error to leave the values of the object
+// unchanged. It is not a failure and not logged as one.
 var Keep = index.Keep
 
-// IndexOption tunes an index function.
+// IndexOption is an option of an index function. All [RetryOption] values are valid.
 type IndexOption interface{ index(*indexSpec) }
 
 type indexSpec struct{ limits registry.Limits }
 
-// Index keeps an index of the objects of a resource in memory. fn returns what
-// one object has in it: a value for each key; nothing takes the object out. It is
-// called for every event of the object.
+// Index declares an in-memory index of the objects of a resource. Handlers of any
+// object can look it up without a request to the API server.
 //
-// If a resource has only index functions, and all of them have the same label filters,
-// the API server sends only objects with these labels.
+// fn returns the values of one object by key, which replace its earlier ones. nil or an
+// empty map removes the object. fn is called for every event of the object, before any
+// handler of the event, so it must be quick and must not send requests. Deleted objects
+// leave the index automatically.
 //
-// The index is filled with all that exists before the first handler of the
-// operator is called. By default, errors of fn are logged and leave what was
-// there; temporary and permanent ones take the object out.
+//	pods := gopf.Index(gopf.For[*corev1.Pod](op, "v1/pods"), "by-node",
+//		func(ctx context.Context, s *gopf.Subject[*corev1.Pod]) (map[string]string, error) {
+//			return map[string]string{s.Object.Spec.NodeName: s.Object.Name}, nil
+//		})
+//
+// No handler of the operator is called before all indices contain all existing objects.
+// Errors of fn are logged and leave the values unchanged; see [OnError]. After
+// [RetryAfter], the object leaves the index until its first event after the delay;
+// after [Permanent], for the rest of the process.
+//
+// If a resource has only index functions with the same label filters, the API server
+// sends only objects with these labels. [Resource.Field] is not supported; use
+// [Resource.WithField].
 func Index[T Object, K comparable, V any](r *Resource[T], id string, fn func(context.Context, *Subject[T]) (map[K]V, error), opts ...IndexOption) *IndexOf[K, V] {
 	var spec indexSpec
 	for _, o := range opts {
@@ -37,7 +48,7 @@ func Index[T Object, K comparable, V any](r *Resource[T], id string, fn func(con
 	case fn == nil:
 		r.op.problem("index %q has no function", id)
 	case r.change != nil:
-		r.op.problem("index %q: indices are about whole objects; use WithField instead of Field", id)
+		r.op.problem("index %q: Field is not supported for indices; use WithField instead", id)
 	default:
 		h := &registry.Handler{
 			Family: registry.Indexing, ID: id, Where: caller(), Of: r.of, Select: r.selected, Managed: r.managed,
@@ -58,8 +69,8 @@ func Index[T Object, K comparable, V any](r *Resource[T], id string, fn func(con
 	return &IndexOf[K, V]{kept}
 }
 
-// Collect is an [Index] without keys: fn returns the value of one object, if it
-// has one.
+// Collect is an [Index] without keys: fn returns the value of one object. ok false
+// removes the object.
 func Collect[T Object, V any](r *Resource[T], id string, fn func(context.Context, *Subject[T]) (v V, ok bool, err error), opts ...IndexOption) *IndexOf[struct{}, V] {
 	return Index(r, id, func(ctx context.Context, s *Subject[T]) (map[struct{}]V, error) {
 		v, ok, err := fn(ctx, s)
@@ -70,40 +81,42 @@ func Collect[T Object, V any](r *Resource[T], id string, fn func(context.Context
 	}, opts...)
 }
 
-// Name tells an object of one resource from the others.
+// Name identifies an object within its resource. Cluster-scoped objects have no
+// namespace.
 type Name struct{ Namespace, Name string }
 
-// Mirror is an index of whole objects by their names. Every object is kept in
-// memory: think of how many there are.
+// Mirror is an [Index] of whole objects by name. It keeps every matching object in
+// memory; restrict it by filters where there are many.
 func Mirror[T Object](r *Resource[T]) *IndexOf[Name, T] {
 	return Index(r, storedName("mirror."+r.of.String()), func(_ context.Context, s *Subject[T]) (map[Name]T, error) {
 		return map[Name]T{{s.Object.GetNamespace(), s.Object.GetName()}: s.Object}, nil
 	})
 }
 
-// IndexOf is what is in an index now. It changes as objects do, and may be used
-// from anywhere at any time. Values are shared: do not change them.
+// IndexOf is an index; see [Index]. It follows the objects as they change. All methods
+// are safe for concurrent use, inside and outside of handlers, even within loops over
+// the index. Values are shared: do not modify them.
 type IndexOf[K comparable, V any] struct{ kept *index.Index[K, V] }
 
-// Get goes through the values of a key, in no order. The loop may go on while
-// others change the index.
+// Get returns the values under the key, in no particular order. The index may change
+// during the loop.
 func (i *IndexOf[K, V]) Get(key K) iter.Seq[V] { return i.kept.Get(key) }
 
-// One is any of the values of a key.
+// One returns any one of the values under the key. ok is false if there is none.
 func (i *IndexOf[K, V]) One(key K) (V, bool) { return i.kept.One(key) }
 
-// Has tells whether there is any value for the key.
+// Has reports whether there are values under the key.
 func (i *IndexOf[K, V]) Has(key K) bool { return i.kept.Has(key) }
 
-// Count is the number of values of a key.
+// Count returns the number of values under the key.
 func (i *IndexOf[K, V]) Count(key K) int { return i.kept.Count(key) }
 
-// Len is the number of keys.
+// Len returns the number of keys.
 func (i *IndexOf[K, V]) Len() int { return i.kept.Len() }
 
-// Keys goes through the keys, in no order.
+// Keys returns all keys, in no particular order.
 func (i *IndexOf[K, V]) Keys() iter.Seq[K] { return i.kept.Keys() }
 
-// All goes through all keys and values, in no order; a key comes with each of
-// its values.
+// All returns all values with their keys, in no particular order. A key is repeated for
+// each of its values.
 func (i *IndexOf[K, V]) All() iter.Seq2[K, V] { return i.kept.All() }

@@ -13,13 +13,13 @@ import (
 	"gopf.dev/gopf/logs"
 )
 
-// live goes through the life of an operator: startup, serving, cleanup. Cleanup
-// follows whenever startup was begun.
+// live runs the startup handlers, serves the cluster, and runs the cleanup handlers.
+// Cleanup handlers run even if startup fails.
 func (op *Operator) live(ctx context.Context, run *runOptions) error {
 	if err := run.prepare(); err != nil {
 		return err
 	}
-	op.Settings.Peering.Clusterwide = run.clusterwide() // startup handlers have the last word
+	op.Settings.Peering.Clusterwide = run.clusterwide() // startup handlers may override it
 	run.log.Debug("The operator is starting.")
 	clean := sync.OnceValue(func() error {
 		_, err := op.perform(context.WithoutCancel(ctx), cleanup, run.log)
@@ -27,16 +27,16 @@ func (op *Operator) live(ctx context.Context, run *runOptions) error {
 	})
 	_, err := op.perform(ctx, startup, run.log)
 	if err == nil {
-		err = op.serve(ctx, run, func() { _ = clean() }) // while there are credentials
+		err = op.serve(ctx, run, func() { _ = clean() }) // cleanup runs while there are credentials
 	}
 	if ctx.Err() != nil && errors.As(err, new(*activity.UnfinishedError)) {
-		err = nil // it was stopped before it began
+		err = nil // stopped during startup or cleanup
 	}
 	return errors.Join(err, clean())
 }
 
-// serve serves the cluster with the settings as they are after startup, and tells
-// when no handler runs anymore.
+// serve serves the cluster with the settings after startup. It calls stopped when no
+// handler is running and none will be called.
 func (op *Operator) serve(ctx context.Context, run *runOptions, stopped func()) error {
 	if err := op.checkStorages(); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (op *Operator) perform(ctx context.Context, kind activityKind, log *slog.Lo
 			ID: h.id, Where: h.where, Limits: h.limits,
 			Call: func(ctx context.Context, c activity.Call) (any, error) {
 				a := &Activity{Settings: &op.Settings, Log: log, Retry: c.Retry, Started: c.Started}
-				if running := op.running.Load(); running != nil && kind != logins { // their requests would wait for the login
+				if running := op.running.Load(); running != nil && kind != logins { // requests of login handlers would wait for the login itself
 					a.API = &client{cluster: op.newCluster(*running, log)}
 				}
 				return h.call(ctx, a)

@@ -8,25 +8,29 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// Due is a handler whose turn it could be.
+// Due is a handler that is due for an object.
 type Due struct {
 	ID      string
-	Retries int       // attempts made so far
-	Started time.Time // when it became due for the first time
+	Retries int       // number of earlier attempts
+	Started time.Time // when it was first due
 }
 
-// Lifecycle chooses which of the handlers that are due for an object run now,
-// and in which order; the others stay due. State is saved after each choice has
-// run, so running few at a time repeats less after a crash.
+// Lifecycle selects which of the handlers that are due for an object run now, and in
+// which order. The others stay due. The progress is saved after each selection, so the
+// fewer handlers are selected at once, the fewer are repeated after a crash.
+//
+// The argument is in order of declaration and may be modified. The function must be
+// safe for concurrent use.
 type Lifecycle func(due []Due) []Due
 
-// AllAtOnce runs all that are due, in the order of declaration.
+// AllAtOnce selects all handlers, in order of declaration.
 func AllAtOnce(due []Due) []Due { return due }
 
-// OneByOne runs the first one only.
+// OneByOne selects the first handler. The next one waits until it is done, even while
+// it is retried.
 func OneByOne(due []Due) []Due { return due[:min(1, len(due))] }
 
-// Randomized runs one at random.
+// Randomized selects one handler at random.
 func Randomized(due []Due) []Due {
 	if len(due) == 0 {
 		return nil
@@ -34,15 +38,15 @@ func Randomized(due []Due) []Due {
 	return []Due{due[rand.IntN(len(due))]}
 }
 
-// Shuffled runs all that are due in a random order.
+// Shuffled selects all handlers, in random order.
 func Shuffled(due []Due) []Due {
 	due = slices.Clone(due)
 	rand.Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
 	return due
 }
 
-// ASAP runs the one with the fewest attempts, so that a handler that keeps
-// failing does not hold up the others. It is the default.
+// ASAP selects the handler with the fewest attempts, and among equals the one declared
+// first. A failing handler therefore does not block the others. It is the default.
 func ASAP(due []Due) []Due {
 	if len(due) == 0 {
 		return nil
@@ -50,7 +54,7 @@ func ASAP(due []Due) []Due {
 	return []Due{slices.MinFunc(due, func(a, b Due) int { return a.Retries - b.Retries })}
 }
 
-// inEngine is the choice in the engine's terms.
+// inEngine returns the lifecycle with the types of the engine.
 func (l Lifecycle) inEngine() registry.Lifecycle {
 	return func(candidates []registry.Due) []registry.Due {
 		due := make([]Due, len(candidates))
@@ -65,16 +69,17 @@ func (l Lifecycle) inEngine() registry.Lifecycle {
 	}
 }
 
-// SubOption says how sub-handlers are run.
+// SubOption is an option of [Change.RunSubs].
 type SubOption func(*registry.SubOptions)
 
-// Parallel runs up to n of the chosen sub-handlers at the same time.
+// Parallel runs up to n of the selected sub-handlers concurrently. Default: one at a
+// time. It needs a lifecycle that selects several, such as [AllAtOnce]; see
+// [InOrderOf].
 func Parallel(n int) SubOption {
 	return func(o *registry.SubOptions) { o.Parallel = n }
 }
 
-// InOrderOf runs the sub-handlers by a lifecycle of their own instead of the
-// operator's.
+// InOrderOf sets the lifecycle of the sub-handlers. Default: the operator's lifecycle.
 func InOrderOf(l Lifecycle) SubOption {
 	return func(o *registry.SubOptions) { o.Lifecycle = l.inEngine() }
 }

@@ -79,7 +79,7 @@ func TestShuffledRunsAllInAnyOrder(t *testing.T) {
 	}
 }
 
-func TestALifecycleSeesWhatTheEngineKnowsAndDecidesTheOrder(t *testing.T) {
+func TestLifecycleGetsDueHandlersAndSetsTheirOrder(t *testing.T) {
 	began := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	var seen []Due
 	reversed := Lifecycle(func(due []Due) []Due {

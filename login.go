@@ -9,8 +9,8 @@ import (
 	"gopf.dev/gopf/internal/login"
 )
 
-// loginSource is where the operator gets its credentials from: what it was given
-// to run with, or else its login handlers, or else what is to be found.
+// loginSource returns the source of credentials: the options of Run, the login
+// handlers, or the default search, in this order.
 func (op *Operator) loginSource(o *runOptions) login.Source {
 	switch {
 	case o.cluster != nil:
@@ -29,9 +29,9 @@ func (op *Operator) loginSource(o *runOptions) login.Source {
 	}
 }
 
-// LoginWithKubeconfig is a login handler that reads a kubeconfig, each time anew:
-// that at the path, or if it is "", those in the variable KUBECONFIG, or else
-// ~/.kube/config. The context is the current one if it is "".
+// LoginWithKubeconfig returns a login handler that reads a kubeconfig each time it is
+// called. An empty path means the files in the variable KUBECONFIG, or ~/.kube/config.
+// An empty kubeContext means the current context. The priority is 10.
 func LoginWithKubeconfig(path, kubeContext string) LoginFunc {
 	return func(context.Context, *Activity) (*Login, error) {
 		cfg, namespace, err := kube.LoadKubeconfig(path, kubeContext)
@@ -42,8 +42,8 @@ func LoginWithKubeconfig(path, kubeContext string) LoginFunc {
 	}
 }
 
-// LoginWithServiceAccount is a login handler for operators in pods. Elsewhere it
-// has nothing to offer, which is no error.
+// LoginWithServiceAccount returns a login handler for operators in pods. Outside of a
+// pod it returns no credentials and no error. The priority is 20.
 func LoginWithServiceAccount() LoginFunc { return serviceAccountLogin(kube.LoadServiceAccount) }
 
 func serviceAccountLogin(load func() (*rest.Config, string, error)) LoginFunc {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-func TestLoginWithServiceAccountOffersWhatThePodHas(t *testing.T) {
+func TestLoginWithServiceAccountReturnsThePodsCredentials(t *testing.T) {
 	failure := errors.New("no token")
 	found := &rest.Config{Host: "https://cluster"}
 	cases := map[string]struct {
@@ -40,7 +40,7 @@ func TestLoginWithServiceAccountOffersWhatThePodHas(t *testing.T) {
 	}
 }
 
-func TestLoginWithServiceAccountLooksForThePod(t *testing.T) {
+func TestLoginWithServiceAccountDetectsThePod(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	t.Setenv("KUBERNETES_SERVICE_PORT", "")
 	if got, err := LoginWithServiceAccount()(t.Context(), nil); got != nil || err != nil {
@@ -50,13 +50,13 @@ func TestLoginWithServiceAccountLooksForThePod(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_PORT", "443")
 	switch got, err := LoginWithServiceAccount()(t.Context(), nil); {
 	case err == nil && got == nil:
-		t.Error("in a pod: the service account was not looked for")
+		t.Error("in a pod: the service account was not detected")
 	case got != nil && got.Config.Host != "https://192.0.2.1:443":
 		t.Errorf("in a pod: got %+v", got.Config)
 	}
 }
 
-func TestAnOperatorWithoutCredentialsEndsWithALoginError(t *testing.T) {
+func TestRunWithoutCredentialsReturnsALoginError(t *testing.T) {
 	failure := errors.New("the vault is sealed")
 	missing := Kubeconfig(filepath.Join(t.TempDir(), "none"), "")
 	nowhere := Cluster(&rest.Config{Host: "http://127.0.0.1:1"})
@@ -67,7 +67,7 @@ func TestAnOperatorWithoutCredentialsEndsWithALoginError(t *testing.T) {
 		is    error // the cause, if any
 		want  bool
 	}{
-		"a handler that fails for good":   {login: func(context.Context, *Activity) (*Login, error) { return nil, Permanent(failure) }, is: failure, want: true},
+		"a handler fails permanently":     {login: func(context.Context, *Activity) (*Login, error) { return nil, Permanent(failure) }, is: failure, want: true},
 		"a handler with nothing to offer": {login: func(context.Context, *Activity) (*Login, error) { return nil, nil }, want: true},
 		"credentials that expired already": {login: func(context.Context, *Activity) (*Login, error) {
 			return &Login{Config: &rest.Config{}, Expires: time.Unix(1, 0)}, nil
@@ -87,7 +87,7 @@ func TestAnOperatorWithoutCredentialsEndsWithALoginError(t *testing.T) {
 	}
 }
 
-func TestACommandWithRefusedCredentialsEndsWithALoginError(t *testing.T) {
+func TestFreezePeersWithRejectedCredentialsReturnsALoginError(t *testing.T) {
 	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	defer refusing.Close()
 	opts := []RunOption{Cluster(&rest.Config{Host: refusing.URL}), Log(slog.New(slog.DiscardHandler))}

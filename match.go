@@ -7,24 +7,26 @@ import (
 	"gopf.dev/gopf/internal/jsonvalue"
 )
 
-// Matcher tells whether the value of a label, an annotation or a field will
-// do.
+// Matcher is a condition for the value of a label, an annotation or a field. Labels and
+// annotations are strings; fields are decoded JSON, with integers as int64 and other
+// numbers as float64. The zero Matcher is invalid.
 type Matcher struct {
 	match filter.Matcher
 
-	// What the cluster can check by itself of a label; "" if it cannot.
+	// The condition as a label selector for the API server. "" means none.
 	operator metav1.LabelSelectorOperator
 	value    string
 }
 
-// What need not be compared with anything.
+// Matchers that do not look at the value.
 var (
-	Any     = Matcher{match: filter.Any}                                                  // whatever there is, or nothing
-	Present = Matcher{match: filter.Present, operator: metav1.LabelSelectorOpExists}      // whatever there is
-	Absent  = Matcher{match: filter.Absent, operator: metav1.LabelSelectorOpDoesNotExist} // nothing
+	Any     = Matcher{match: filter.Any}                                                  // any value, or none
+	Present = Matcher{match: filter.Present, operator: metav1.LabelSelectorOpExists}      // any value
+	Absent  = Matcher{match: filter.Absent, operator: metav1.LabelSelectorOpDoesNotExist} // no value
 )
 
-// Is matches what equals the value as JSON. What JSON cannot hold equals nothing.
+// Is matches values that equal the given one as JSON. Is(3) matches the number, not the
+// text "3". A value that JSON cannot encode matches nothing.
 func Is(value any) Matcher {
 	wanted, err := asJSON(value)
 	if err != nil {
@@ -37,24 +39,24 @@ func Is(value any) Matcher {
 	return m
 }
 
-// Matching matches what the function says; present is false if there is no
-// value.
+// Matching matches values for which fn returns true. present is false if there is no
+// value. fn must be quick and must not modify the value.
 func Matching(fn func(value any, present bool) bool) Matcher { return Matcher{match: fn} }
 
-// problem tells what is wrong with a matcher, if anything.
+// problem describes an invalid matcher. A valid one yields "".
 func (m Matcher) problem() string {
 	if m.match == nil {
-		return "a filter has no condition: use one of Is, Present, Absent, Matching, …"
+		return "a filter has no condition; use Is, Present, Absent, Matching or a combination of them"
 	}
 	return ""
 }
 
-// Not matches what m does not.
+// Not matches values that m does not match, including absent ones.
 func Not(m Matcher) Matcher {
 	return Matcher{match: func(v any, present bool) bool { return !m.match(v, present) }}
 }
 
-// AllOf matches what all of them do.
+// AllOf matches values that all of the matchers match.
 func AllOf(ms ...Matcher) Matcher {
 	return Matcher{match: func(v any, present bool) bool {
 		for _, m := range ms {
@@ -66,7 +68,7 @@ func AllOf(ms ...Matcher) Matcher {
 	}}
 }
 
-// AnyOf matches what any of them does.
+// AnyOf matches values that at least one of the matchers matches.
 func AnyOf(ms ...Matcher) Matcher {
 	return Matcher{match: func(v any, present bool) bool {
 		for _, m := range ms {
@@ -78,9 +80,9 @@ func AnyOf(ms ...Matcher) Matcher {
 	}}
 }
 
-// NoneOf matches what none of them does.
+// NoneOf matches values that none of the matchers matches.
 func NoneOf(ms ...Matcher) Matcher { return Not(AnyOf(ms...)) }
 
-// asJSON turns a user's value into what JSON decodes to: integers as int64, other
-// numbers as float64. Integers that fit neither stay json.Number.
+// asJSON converts a Go value to decoded JSON: integers are int64, other numbers
+// float64. Integers that fit neither stay json.Number.
 func asJSON(v any) (any, error) { return jsonvalue.Of(v) }

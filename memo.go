@@ -2,10 +2,12 @@ package gopf
 
 import "reflect"
 
-// Memo returns the value of type M that is kept in memory with the object for as
-// long as it exists and the process runs. It is zero at first, and shared by all
-// handlers of the object: if daemons or timers use it, too, give M a mutex or
-// atomic fields.
+// Memo returns the value of type M that belongs to the object of the handler. It is
+// kept in memory as long as the object exists and the process runs; it is lost on
+// restarts. It is initially zero, and never nil.
+//
+// All handlers of the object share it. Daemons and timers run concurrently with other
+// handlers: if they use it, give M a mutex or atomic fields.
 func Memo[M any](of interface{ memo(reflect.Type) any }) *M {
 	return of.memo(reflect.TypeFor[M]()).(*M)
 }

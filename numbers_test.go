@@ -16,7 +16,7 @@ func TestSecretKeysNeedAsManyBytesAsThePageSays(t *testing.T) {
 	}
 	m := regexp.MustCompile(`of (\d+) bytes or more`).FindSubmatch(text)
 	if m == nil {
-		t.Fatal("the page does not say how long a key must be")
+		t.Fatal("the page does not state the minimum length of a key")
 	}
 	least, err := strconv.Atoi(string(m[1]))
 	if err != nil {

@@ -20,10 +20,14 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// Operator is the declaration of an operator: its handlers and settings. It
-// does nothing until [Operator.Run].
+// Operator is the declaration of an operator: its handlers and settings. Create one
+// with [New]. It does nothing until [Operator.Run].
+//
+// Declarations are not safe for concurrent use and must be complete before Run. While
+// the operator runs, [Operator.Freeze], [Operator.Resume], [Resource.Wake] and indices
+// may be used from any goroutine.
 type Operator struct {
-	// Settings tune how the operator works; they hold the defaults until changed.
+	// Settings has the defaults of [DefaultSettings] until changed.
 	Settings Settings
 
 	handlers   registry.Set // of all families
@@ -33,12 +37,23 @@ type Operator struct {
 	activities map[activityKind][]activityHandler
 	problems   []error
 	started    atomic.Bool
-	running    atomic.Pointer[engine.Handle]    // nil until it runs
-	counting   atomic.Pointer[execute.Observer] // of activities; nil if nobody wants to know
+	running    atomic.Pointer[engine.Handle]    // nil before the operator runs
+	counting   atomic.Pointer[execute.Observer] // metrics of activities; nil means none
 	freezer    freezer
 }
 
-// New returns an operator with no handlers and the default settings.
+// New returns an operator without handlers and with the default settings. Declare
+// handlers on handles from [For] or [Operator.Resource], then pass the operator to
+// cli.Main, or call [Operator.Run]:
+//
+//	func main() {
+//		op := gopf.New()
+//		dbs := gopf.For[*Database](op, "example.com/v1/databases")
+//		dbs.OnCreate("create", create)
+//		cli.Main(op)
+//	}
+//
+// An operator runs once. Several operators may run in one process; they share nothing.
 func New() *Operator {
 	return &Operator{
 		Settings:   DefaultSettings(),
@@ -49,14 +64,20 @@ func New() *Operator {
 	}
 }
 
-// Resource declares handlers for objects without a Go type of their own. The
-// name is read as in [For].
+// Resource returns a handle for the objects of a resource without a Go type: handlers
+// get them as [Unstructured]. The name is parsed as in [For].
+//
+//	op.Resource("kopf.dev/v1/kopfexamples").OnCreate("create", create)
+//
+// Read fields with [Field], and change them with [Patch.Set].
 func (op *Operator) Resource(name string) *Resource[Unstructured] {
 	return For[Unstructured](op, name)
 }
 
-// Err reports everything wrong with the declarations made so far, each problem
-// with the file and line that made it, as a *[DeclarationError].
+// Err returns all mistakes in the declarations so far as one *[DeclarationError], each
+// with its file and line. nil means that there are none. It covers handlers and the
+// webhook server; [Operator.Run] checks the other settings after the startup handlers.
+// Call it in a unit test to check the declarations without a cluster.
 func (op *Operator) Err() error {
 	problems := slices.Clone(op.problems)
 	if err := op.Settings.Admission.check(); err != nil {
@@ -68,30 +89,42 @@ func (op *Operator) Err() error {
 	return &DeclarationError{problems}
 }
 
-// Run serves the cluster until ctx is done, then stops gracefully and returns
-// nil. An operator runs once; several operators may run in one process.
+// Run runs the operator until ctx is done, then shuts it down gracefully and returns
+// nil. It does not handle signals and never exits the process; package cli does both.
 //
-// It returns an error if the declarations are wrong, if a startup or cleanup
-// handler fails, if there is no way to reach a cluster, or if the cluster cannot
-// be reached at the start. Later failures of the cluster do not end it.
+//	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+//	defer stop()
+//	if err := op.Run(ctx, gopf.Namespaces("team-*")); err != nil {
+//		log.Fatal(err)
+//	}
+//
+// Run returns an error if the declarations or settings are invalid, if a startup or
+// cleanup handler fails permanently, if there are no credentials ([LoginError]), if the
+// API server cannot be reached at startup (see [WaitForCluster]), or if the operator
+// has run before. Later outages of the API server do not end it: the operator waits and
+// reconnects.
+//
+// At shutdown, running handlers have [QueueingSettings.ExitTimeout] to return before
+// their contexts are canceled. Unfinished handlers continue after the next start.
 func (op *Operator) Run(ctx context.Context, opts ...RunOption) error {
 	if err := op.Err(); err != nil {
 		return err
 	}
 	if op.started.Swap(true) {
-		return errors.New("this operator has been run before: make a new one with gopf.New()")
+		return errors.New("run the operator: it has run before; create a new one with gopf.New()")
 	}
 	run := runOptions{log: slog.Default(), jitter: rand.Float64}
 	for _, o := range opts {
 		o(&run)
 	}
 	if len(op.handlers)+len(op.activities) == 0 {
-		run.log.Warn("The operator has no handlers: nothing will be done about any objects. Declare some before it runs.")
+		run.log.Warn("The operator has no handlers and does nothing. Declare handlers before it runs.")
 	}
 	return op.live(ctx, &run)
 }
 
-// checkStorages asks the storages whether they can do what they are set up for.
+// checkStorages validates the storages and whether they can store the ids of the
+// handlers.
 func (op *Operator) checkStorages() error {
 	var problems []error
 	for _, s := range []any{op.Settings.Persistence.Progress, op.Settings.Persistence.Base} {
@@ -109,7 +142,7 @@ func (op *Operator) checkStorages() error {
 	return errors.Join(problems...)
 }
 
-// adviseOnStorages logs what is doubtful about the storages.
+// adviseOnStorages logs the warnings of the storages about their configuration.
 func (op *Operator) adviseOnStorages(log *slog.Logger) {
 	var told []string
 	for _, s := range []any{op.Settings.Persistence.Progress, op.Settings.Persistence.Base} {
@@ -123,16 +156,17 @@ func (op *Operator) adviseOnStorages(log *slog.Logger) {
 	}
 }
 
-// DeclarationError tells what is wrong with the declarations of an operator.
+// DeclarationError has all mistakes in the declarations of an operator, each with the
+// file and line of the declaration.
 type DeclarationError struct{ Problems []error }
 
 func (e *DeclarationError) Error() string {
-	return fmt.Sprintf("the operator is declared wrongly:\n%v", errors.Join(e.Problems...))
+	return fmt.Sprintf("invalid operator declaration:\n%v", errors.Join(e.Problems...))
 }
 
 func (e *DeclarationError) Unwrap() []error { return e.Problems }
 
-// declare adds a handler, if nothing is wrong with it.
+// declare adds a handler, and reports its mistakes.
 func (op *Operator) declare(h *registry.Handler) {
 	for _, id := range append([]string{h.ID}, h.Formerly...) {
 		if err := checkID(id); err != nil {
@@ -142,7 +176,7 @@ func (op *Operator) declare(h *registry.Handler) {
 	}
 	for _, other := range op.handlers {
 		if other.ID == h.ID && other.Of.String() == h.Of.String() && other.Overlaps(h) {
-			op.problem("handler %q is declared already at %s for the same reasons: the two would share one record; give it another id", h.ID, other.Where)
+			op.problem("duplicate handler %q, first declared at %s for the same reasons: both would share one record; use another id", h.ID, other.Where)
 			return
 		}
 	}
@@ -154,7 +188,7 @@ func (op *Operator) problem(format string, args ...any) {
 	op.problems = append(op.problems, fmt.Errorf("%s: %w", caller(), fmt.Errorf(format, args...)))
 }
 
-// caller finds the first line of code outside of this package: the user's.
+// caller returns the file and line of the first caller outside of this package.
 func caller() string {
 	pcs := make([]uintptr, 16)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])

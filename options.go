@@ -6,8 +6,8 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// ChangeOption tunes a handler of changes: creation, updating, deletion,
-// resuming.
+// ChangeOption is an option of a change handler: OnCreate, OnUpdate, OnDelete,
+// OnResume, OnField, On and [Change.Sub].
 type ChangeOption interface{ change(*changeSpec) }
 
 type changeSpec struct {
@@ -15,10 +15,11 @@ type changeSpec struct {
 	optional bool
 	deleted  bool
 	formerly []string
-	skip     bool // a sub-handler with If(false)
+	skip     bool // declared with If(false)
 }
 
-// RetryOption limits and paces the attempts of a handler.
+// RetryOption limits the attempts of a handler and sets the delays between them. It is
+// valid for change handlers, sub-handlers, daemons, timers, indices and activities.
 type RetryOption func(*registry.Limits)
 
 func (o RetryOption) change(s *changeSpec) { o(&s.limits) }
@@ -27,37 +28,61 @@ func (o RetryOption) daemon(s *daemonSpec) { o(&s.limits) }
 func (o RetryOption) timer(s *timerSpec)   { o(&s.limits) }
 func (o RetryOption) index(s *indexSpec)   { o(&s.limits) }
 
-// Retries is how many times the handler is called at the most; the default is
-// without end. 0 means that it is never called.
+// Retries limits the number of calls of a handler for one change. Default: no limit. 0
+// means that the handler is never called and fails at once.
+//
+// The first call counts: with Retries(3), the handler fails with the error of its third
+// call, without another delay. Calls that end with [RetryAfter] or [Wait] count, and so
+// does every call of a handler whose sub-handlers are unfinished. Calls that were
+// interrupted by a shutdown do not count. The number is stored on the object and
+// survives restarts. For daemons and timers, it is kept in memory and applies to one
+// series of attempts.
+//
+// A handler that has failed this way is logged with an error that matches [ErrRetries].
+// A negative n is a declaration error.
 func Retries(n int) RetryOption {
 	return func(l *registry.Limits) { l.Retries = registry.Some(n) }
 }
 
-// Timeout is how long the handler may take in all, its pauses and the
-// operator's downtime included; the default is without end. The context of a
-// call that reaches it is cancelled.
+// Timeout limits the total time of a handler for one change, from the start of its
+// first call. Default: no limit.
+//
+// Delays between calls count, and so does the time in which the operator is not
+// running. Waiting for a free worker does not count; see
+// [ExecutionSettings.MaxWorkers]. When the time is over, the context of a running call
+// is canceled with the cause [ErrTimeout]. If the delay before the next call would
+// exceed the timeout, the handler fails at once.
+//
+// For daemons and timers, the timeout applies to one series of attempts and is kept in
+// memory. A duration below 1 ms, such as Timeout(30), is a declaration error, because
+// the unit is missing.
 func Timeout(d time.Duration) RetryOption {
 	return func(l *registry.Limits) { l.Timeout = registry.Some(d) }
 }
 
-// Backoff is the pause after an error that is neither temporary nor permanent;
-// the default is Settings.Execution.DefaultBackoff.
+// Backoff sets the delay before the next call after an error that is neither temporary
+// nor permanent. The delay is constant; it does not grow. Default:
+// [ExecutionSettings.DefaultBackoff], which is 60 s. 0 means that the handler is called
+// again at once.
+//
+// [RetryAfter] and [Wait] set the delay of a single error instead. A negative duration,
+// or one below 1 ms, is a declaration error.
 func Backoff(d time.Duration) RetryOption {
 	return func(l *registry.Limits) { l.Backoff = registry.Some(d) }
 }
 
-// ErrorMode says what an error means that is neither temporary nor permanent.
+// ErrorMode is the effect of an error that is neither temporary nor permanent.
 type ErrorMode int
 
 // The modes for [OnError].
 const (
-	Retry  = ErrorMode(registry.Retry)  // try again after the backoff
-	Ignore = ErrorMode(registry.Ignore) // go on as if the handler had succeeded
-	Fail   = ErrorMode(registry.Fail)   // do not try again
+	Retry  = ErrorMode(registry.Retry)  // call the handler again after the backoff
+	Ignore = ErrorMode(registry.Ignore) // log the error and treat the call as a success
+	Fail   = ErrorMode(registry.Fail)   // treat the error as permanent
 )
 
-// OnError says what an error means that is neither temporary nor permanent; the
-// default is [Retry], for index functions [Ignore].
+// OnError sets the effect of errors that are neither temporary nor permanent, including
+// panics. Default: [Retry]; for index functions, [Ignore].
 func OnError(mode ErrorMode) RetryOption {
 	return func(l *registry.Limits) { l.OnError = registry.Some(registry.ErrorMode(mode)) }
 }
@@ -66,30 +91,30 @@ type changeOption func(*changeSpec)
 
 func (o changeOption) change(s *changeSpec) { o(s) }
 
-// OptionalOption keeps a handler from holding up deletions; see [Optional].
+// OptionalOption is the type of [Optional].
 type OptionalOption struct{}
 
 func (OptionalOption) change(s *changeSpec) { s.optional = true }
 func (OptionalOption) daemon(s *daemonSpec) { s.optional = true }
 func (OptionalOption) timer(s *timerSpec)   { s.optional = true }
 
-// Optional keeps a deletion handler, a daemon or a timer from holding up the
-// deletion: the object gets no finalizer for it. A deletion handler is then
-// called only if it happens to be in time; daemons and timers are stopped when
-// the object is gone.
+// Optional keeps a deletion handler, daemon or timer from blocking the deletion of an
+// object: the object gets no finalizer for it. A deletion handler then runs only if the
+// object still exists when the operator sees the deletion, for example because of
+// another finalizer. Daemons and timers are stopped when the object is gone.
 func Optional() OptionalOption { return OptionalOption{} }
 
-// AlsoDeleted makes a resuming handler be called for objects that are being
-// deleted, too.
+// AlsoDeleted calls a resume handler even for objects that are being deleted.
 func AlsoDeleted() ChangeOption { return changeOption(func(s *changeSpec) { s.deleted = true }) }
 
-// Formerly names ids the handler had before: what is stored under them counts
-// for it and is cleaned up.
+// Formerly declares former ids of a renamed handler. Records under these ids are used
+// for the handler and then removed, so handlings in progress continue.
 func Formerly(ids ...string) ChangeOption {
 	return changeOption(func(s *changeSpec) { s.formerly = append(s.formerly, ids...) })
 }
 
-// If makes a sub-handler depend on a condition; without it there is none.
+// If declares a sub-handler only if the condition is true. On other handlers it is a
+// declaration error.
 func If(condition bool) ChangeOption {
 	return changeOption(func(s *changeSpec) { s.skip = s.skip || !condition })
 }

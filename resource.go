@@ -14,29 +14,52 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// Object is a pointer to a struct that embeds metav1.ObjectMeta, such as
-// *corev1.Pod or a type of your own; or [Unstructured]. No generated code is
-// needed.
+// Object is a Kubernetes object: a pointer to a struct that embeds metav1.ObjectMeta,
+// such as *corev1.Pod or your own type, or [Unstructured]. No generated code is needed.
 type Object = metav1.Object
 
-// Unstructured is the object of handlers without a Go type of their own.
+// Unstructured is an object without a Go type: its fields are in maps.
 type Unstructured = *unstructured.Unstructured
 
-// Resource declares handlers for the objects of one resource. The methods that
-// narrow it return a narrowed copy and leave the receiver as it was.
+// Resource is a handle for declaring handlers of one resource. T is the Go type of its
+// objects. Get one from [For] or [Operator.Resource].
+//
+// Filter methods such as [Resource.WithLabel] return a restricted copy and leave the
+// receiver unchanged. All filters of a handle must match. Handlers are declared by On…,
+// Daemon, Timer, Validate and Mutate, before the operator runs. Mistakes do not panic:
+// [Operator.Err] and [Operator.Run] report all of them with file and line.
+//
+//	prod := dbs.WithLabel("tier", gopf.Is("prod"))
+//	prod.OnCreate("create", create)
+//	prod.WithField("spec.backup", gopf.Is(true)).Timer("backup", time.Hour, backup)
 type Resource[T Object] struct {
 	op       *Operator
 	of       kind.Selector
 	selected string
 	criteria filter.Criteria
-	labels   []metav1.LabelSelectorRequirement // those of the criteria that the cluster can check
+	labels   []metav1.LabelSelectorRequirement // the label criteria that the API server can check
 	change   *filter.Change
 	when     []func(*registry.Request) bool
 	managed  bool
 }
 
-// For declares handlers for the objects of a resource, decoded into T. The name
-// is read by [kind.Parse]: "kopf.dev/v1/kopfexamples", "v1/pods", "pods", ….
+// For returns a handle for the objects of a resource, decoded into T. The name is
+// parsed by [kind.Parse]; "kopf.dev/v1/kopfexamples", "v1/pods" and "pods" are valid.
+// Prefer the full form: a short name becomes ambiguous when another CRD uses it.
+//
+//	type Database struct {
+//		metav1.TypeMeta   `json:",inline"`
+//		metav1.ObjectMeta `json:"metadata"`
+//		Spec              struct{ Size int } `json:"spec"`
+//	}
+//
+//	dbs := gopf.For[*Database](op, "example.com/v1/databases")
+//
+// An object that cannot be decoded into T is logged, and its handlers are not called
+// until it can; no attempt is counted. Fields that T lacks are preserved by all writes
+// of the operator. A resource that the cluster does not have is reported in the log and
+// by the health endpoint, and is served as soon as it exists. An invalid name is a
+// declaration error.
 func For[T Object](op *Operator, name string) *Resource[T] {
 	of, err := kind.Parse(name)
 	if err != nil {
@@ -46,7 +69,8 @@ func For[T Object](op *Operator, name string) *Resource[T] {
 	return &Resource[T]{op: op, of: of}
 }
 
-// ForSelector is [For] with a selector made by hand.
+// ForSelector is [For] with a selector instead of a name, for example to serve all
+// resources of a group or category.
 func ForSelector[T Object](op *Operator, of kind.Selector) *Resource[T] {
 	if err := of.Err(); err != nil {
 		op.problem("%w", err)
@@ -55,7 +79,8 @@ func ForSelector[T Object](op *Operator, of kind.Selector) *Resource[T] {
 	return &Resource[T]{op: op, of: of}
 }
 
-// WithLabel narrows to objects whose label has a fitting value.
+// WithLabel restricts the handle to objects whose label matches. In indices and
+// reviews, the API server itself evaluates [Is], [Present] and [Absent].
 func (r *Resource[T]) WithLabel(key string, value Matcher) *Resource[T] {
 	n := r.narrowed(value)
 	n.criteria.Labels = append(n.criteria.Labels, filter.Key{Name: key, Match: value.match})
@@ -65,39 +90,42 @@ func (r *Resource[T]) WithLabel(key string, value Matcher) *Resource[T] {
 	return n
 }
 
-// WithAnnotation narrows to objects whose annotation has a fitting value.
+// WithAnnotation restricts the handle to objects whose annotation matches.
 func (r *Resource[T]) WithAnnotation(key string, value Matcher) *Resource[T] {
 	n := r.narrowed(value)
 	n.criteria.Annotations = append(n.criteria.Annotations, filter.Key{Name: key, Match: value.match})
 	return n
 }
 
-// WithField narrows to objects whose field has a fitting value now. The path is
-// dotted ("spec.size") or a JSON pointer ("/spec/size").
+// WithField restricts the handle to objects whose field matches now. The path is dotted
+// ("spec.size") or a JSON pointer ("/spec/size"), and may point anywhere in the object.
+// To react to changes of a field, use [Resource.Field].
 func (r *Resource[T]) WithField(path string, value Matcher) *Resource[T] {
 	n := r.narrowed(value)
 	n.criteria.Fields = append(n.criteria.Fields, filter.Field{Path: r.path(path), Match: value.match})
 	return n
 }
 
-// Field makes handlers be about one field: they are called on updates only if
-// it has changed, their Diff is relative to it, and its path becomes part of
-// their stored ids. Fields that are otherwise no reason for handling, such as
-// those of the status, become one. A handle can be about one field at the most.
+// Field restricts handlers to one field. Update handlers are called only if it has
+// changed, [Change.Diff] is relative to it, and its path becomes part of their stored
+// ids. A field in the status or the metadata, where changes are otherwise ignored,
+// becomes part of the handled configuration. A handle can have at most one field.
 func (r *Resource[T]) Field(path string) *FieldResource[T] {
 	n := r.narrowed()
 	if n.change != nil {
-		r.op.problem("a handle can be about one field only: %s or %s", fieldpath.Path(n.change.Path), path)
+		r.op.problem("a handle can have only one field, not both %s and %s", fieldpath.Path(n.change.Path), path)
 	}
 	n.change = &filter.Change{Path: r.path(path)}
 	return &FieldResource[T]{*n}
 }
 
-// Select makes the server send only the objects whose labels match, in the
-// notation of kubectl: "tier=prod,env!=test". It saves traffic and memory, but an
-// object that leaves the selection looks deleted. So it excludes deletion
-// handlers that hold up deletions, daemons, timers and event handlers, and all
-// handlers of the resource must select the same.
+// Select restricts the handle by a label selector that the API server evaluates, in the
+// syntax of kubectl: "tier=prod,env!=test". This saves traffic and memory for large
+// resources.
+//
+// An object that leaves the selection looks deleted to the operator. Select is
+// therefore a declaration error for event handlers, daemons, timers and deletion
+// handlers without [Optional]. All handlers of a resource must have the same selector.
 func (r *Resource[T]) Select(labels string) *Resource[T] {
 	n := r.narrowed()
 	if _, err := metalabels.Parse(labels); err != nil {
@@ -107,19 +135,22 @@ func (r *Resource[T]) Select(labels string) *Resource[T] {
 	return n
 }
 
-// WithManagedFields lets handlers see metadata.managedFields: which client has set
-// which field. By default they are dropped when an object arrives, because they often
-// make up half of its size and few handlers need them. If one handle of a resource
-// asks for them, all its handlers may see them. They are no part of what counts as a
-// change.
+// WithManagedFields keeps metadata.managedFields, which lists the fields that each
+// client has set. By default they are dropped when an object arrives, because they
+// often make up half of its size. If one handle of a resource keeps them, all handlers
+// of the resource may see them. They never count as a change.
 func (r *Resource[T]) WithManagedFields() *Resource[T] {
 	n := r.narrowed()
 	n.managed = true
 	return n
 }
 
-// When narrows to objects for which fn returns true. It is asked often, so it
-// should be quick and must not have effects.
+// When restricts the handle to objects for which fn returns true. fn is called for
+// every event and every handler of the handle, so it must be quick and must not have
+// side effects. Its patch is discarded.
+//
+// If the object cannot be decoded into T, fn is not called: change handlers report the
+// error, reviews are denied, and other handlers skip the object.
 func (r *Resource[T]) When(fn func(*Subject[T]) bool) *Resource[T] {
 	n := r.narrowed()
 	if fn == nil {
@@ -129,9 +160,8 @@ func (r *Resource[T]) When(fn func(*Subject[T]) bool) *Resource[T] {
 	n.when = append(n.when, func(req *registry.Request) bool {
 		s, err := newSubject[T](req)
 		if err != nil {
-			// Handlers of changes are then reported as impossible rather than
-			// skipped in silence, and those of reviews refuse; others have nothing
-			// to lose.
+			// Match: change handlers then report the error instead of skipping
+			// the object silently, and reviews are denied.
 			return req.Cause != nil || req.Review != nil
 		}
 		return fn(s)
@@ -139,7 +169,8 @@ func (r *Resource[T]) When(fn func(*Subject[T]) bool) *Resource[T] {
 	return n
 }
 
-// narrowed is a copy, to be narrowed by the matchers.
+// narrowed returns a copy that shares no slice capacity with r. It reports invalid
+// matchers.
 func (r *Resource[T]) narrowed(by ...Matcher) *Resource[T] {
 	for _, m := range by {
 		if p := m.problem(); p != "" {
@@ -163,17 +194,18 @@ func (r *Resource[T]) path(path string) []string {
 	return p
 }
 
-// FieldResource is a handle that is about one field; see [Resource.Field].
+// FieldResource is a [Resource] handle for one field; see [Resource.Field].
 type FieldResource[T Object] struct{ Resource[T] }
 
-// Value narrows to objects whose field has a fitting value, before or after the
-// change.
+// Value restricts handlers to objects whose field matches before or after the change.
+// So Value(Absent) matches every creation. It cannot be combined with
+// [FieldResource.Changed].
 func (r *FieldResource[T]) Value(m Matcher) *FieldResource[T] {
 	return r.with(func(c *filter.Change) { c.Value = m.match })
 }
 
-// Changed narrows to changes of the field from a fitting value to a fitting
-// value.
+// Changed restricts handlers to changes of the field from a value that matches old to a
+// value that matches new. Use [Any] for a side that does not matter.
 func (r *FieldResource[T]) Changed(old, new Matcher) *FieldResource[T] {
 	return r.with(func(c *filter.Change) { c.Old, c.New = old.match, new.match })
 }
@@ -183,18 +215,23 @@ func (r *FieldResource[T]) with(set func(*filter.Change)) *FieldResource[T] {
 	change := *n.change
 	set(&change)
 	if change.Value != nil && (change.Old != nil || change.New != nil) {
-		r.op.problem("Value and Changed exclude each other")
+		r.op.problem("Value and Changed cannot be combined; use only one of them")
 	}
 	n.change = &change
 	return n
 }
 
-// ChangeFunc handles a change of an object.
+// ChangeFunc handles a change of an object. The returned error decides about further
+// calls:
 //
-// A nil error means that it is done with this change. [RetryAfter] and [Wait]
-// ask to be called again, [Permanent] not to be; after any other error it is
-// called again after the backoff. A panic is such an error.
+//   - nil: the handler is done with this change.
+//   - [RetryAfter] and [Wait]: it is called again after the given delay.
+//   - [Permanent]: it has failed and is not called again for this change.
+//   - Any other error, or a panic: it is called again after the [Backoff], unless [OnError] says otherwise.
 //
-// The context is cancelled when the handler's timeout is over or the operator
-// has to stop; see [ErrStopping].
+// Change handlers of one object never run concurrently; those of different objects do.
+// The context is canceled when the handler's [Timeout] is over, or when the operator
+// stops and [QueueingSettings.ExitTimeout] is over; see [ErrTimeout] and [ErrStopping].
+// An error returned because of a shutdown is not an attempt: the handler is called
+// again after the next start.
 type ChangeFunc[T Object] func(context.Context, *Change[T]) error

@@ -14,45 +14,46 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// Review is a request to the API of the cluster that waits for the consent of
-// the operator. Object is the object as it is wanted, or, for deletions, as it
-// is.
+// Review is the argument of an admission handler: an admission request. Object is the
+// proposed object; for deletions, it is the current one.
 type Review[T Object] struct {
 	*Subject[T]
-	// Operation is what is requested.
+	// Operation is the requested operation.
 	Operation Operation
-	// Subresource is the part of the object that is written to, such as "status";
-	// "" for the object itself.
+	// Subresource is the written subresource, such as "status". "" means the object
+	// itself.
 	Subresource string
-	// Old is the object before; an empty one, without a name or a UID, for
-	// creations.
+	// Old is the current object. For creations it is empty, without a name or UID.
 	Old T
-	// Diff is what the request changes.
+	// Diff is the requested change: the difference between Old and Object.
 	Diff diff.Diff
-	// DryRun tells that nothing will be stored: there must be no side effects.
+	// DryRun reports that nothing will be stored. The handler must then have no side
+	// effects.
 	DryRun bool
-	// User is who has sent the request.
+	// User is the user who sent the request to the API server.
 	User authenticationv1.UserInfo
-	// Header is that of the HTTP request of the API server.
+	// Header has the HTTP headers of the API server's request to the webhook.
 	Header http.Header
-	// Client is the certificate of the API server, if it has shown one that was
-	// verified; nil otherwise.
+	// Client is the verified client certificate of the API server. nil means none.
 	Client *x509.Certificate
 }
 
-// Warn tells something to the user who has sent the request; kubectl prints it.
+// Warn adds a warning to the response, which kubectl prints for the user. It does not
+// affect the decision.
 func (r *Review[T]) Warn(format string, args ...any) {
 	r.req.Review.Warnings = append(r.req.Review.Warnings, fmt.Sprintf(format, args...))
 }
 
-// ReviewFunc consents to a request by returning nil, and refuses it by returning
-// an error: best made with [Deny], whose text the user gets to see.
+// ReviewFunc decides about an admission request: nil allows it, and any error denies
+// it. The user sees the text of the error. [Deny] responds with the code 403, other
+// errors with 500. A panic denies the request with 500, and its value is only in the
+// operator's log.
 //
-// The time for an answer is short, 30 s at the most, and there is no second
-// attempt.
+// The response must arrive within the timeout of the API server, which is at most 30 s;
+// then the context is canceled. There are no retries.
 type ReviewFunc[T Object] func(context.Context, *Review[T]) error
 
-// Operation is what is requested in a review.
+// Operation is the operation of an admission request.
 type Operation string
 
 // The operations.
@@ -63,18 +64,40 @@ const (
 	OperationConnect Operation = "CONNECT"
 )
 
-// Validate calls fn before a request of anybody about the objects is granted;
-// fn may refuse it. See [AdmissionSettings] for how the cluster gets to ask.
+// Validate declares a validating admission handler: the API server calls fn before it
+// stores, changes or deletes a matching object, and fn may deny the request. It
+// requires [AdmissionSettings.Server]; see there for the webhook configurations.
 //
-// Filters look at the object as it is wanted. Those for labels that compare with
-// a value, [Present] or [Absent] are checked by the cluster already.
+//	dbs.Validate("size", func(ctx context.Context, r *gopf.Review[*Database]) error {
+//		if r.Object.Spec.Size > 1000 {
+//			return gopf.Deny("%d is too large", r.Object.Spec.Size)
+//		}
+//		return nil
+//	}, gopf.Operations(gopf.OperationCreate, gopf.OperationUpdate))
+//
+// Validating handlers run concurrently, after all mutating ones. Filters look at the
+// proposed object; the API server itself evaluates label filters with [Is], [Present]
+// and [Absent]. The patch of fn is discarded. All replicas respond, even paused ones
+// and those on standby. While the operator is unreachable, requests are denied unless
+// [IgnoreFailures] is given.
 func (r *Resource[T]) Validate(id string, fn ReviewFunc[T], opts ...ReviewOption) {
 	r.review(id, false, fn, opts)
 }
 
-// Mutate calls fn before a request of anybody about the objects is granted; fn
-// may change what is wanted, by the Patch, and may refuse it. Deletions are
-// reviewed only if [Operations] names nothing else.
+// Mutate declares a mutating admission handler. It works like [Resource.Validate], and
+// fn may also change the proposed object through Patch before it is stored:
+//
+//	dbs.Mutate("owner", func(ctx context.Context, r *gopf.Review[*Database]) error {
+//		if r.Object.Spec.Owner == "" {
+//			r.Patch.Set("spec.owner", r.User.Username)
+//		}
+//		return nil
+//	}, gopf.Operations(gopf.OperationCreate))
+//
+// Mutating handlers run one after another, and each sees the changes of the previous
+// ones. The API server may call fn again for the same request, so it must be
+// idempotent. Deletions are reviewed only if [OperationDelete] is the only operation of
+// [Operations].
 func (r *Resource[T]) Mutate(id string, fn ReviewFunc[T], opts ...ReviewOption) {
 	r.review(id, true, fn, opts)
 }
@@ -89,10 +112,10 @@ func (r *Resource[T]) review(id string, mutating bool, fn ReviewFunc[T], opts []
 		r.op.problem("handler %q has no function", id)
 		return
 	case r.selected != "":
-		r.op.problem("handler %q: Select is for what is watched; use WithLabel for reviews", id)
+		r.op.problem("handler %q: Select does not apply to reviews; use WithLabel instead", id)
 		return
 	case r.change != nil && (r.change.Old != nil || r.change.New != nil):
-		r.op.problem("handler %q: reviews know no Changed; use Value, or compare in the handler", id)
+		r.op.problem("handler %q: Changed is not supported for reviews; use Value, or compare in the handler", id)
 		return
 	}
 	r.op.declare(&registry.Handler{
@@ -102,7 +125,7 @@ func (r *Resource[T]) review(id string, mutating bool, fn ReviewFunc[T], opts []
 	})
 }
 
-// reviewer makes a handler's function one that takes any object.
+// reviewer returns a function that decodes the object of a request and calls fn.
 func reviewer[T Object](fn ReviewFunc[T]) func(context.Context, *registry.Request) error {
 	return func(ctx context.Context, req *registry.Request) error {
 		review, err := newReview[T](req)
@@ -134,34 +157,36 @@ func newReview[T Object](req *registry.Request) (*Review[T], error) {
 	return review, nil
 }
 
-// AdmissionError refuses a request. Make one with [Deny], unless a code other than
-// 403 is wanted.
+// AdmissionError denies an admission request with a response code. Create one with
+// [Deny], unless the code must be other than 403.
 type AdmissionError struct {
 	Message string
-	Code    int // of the answer to the user; 0 is 500
+	Code    int // the HTTP code of the response; 0 means 500
 }
 
 func (e *AdmissionError) Error() string { return e.Message }
 
-// Deny refuses a request with a text for the user.
+// Deny returns an error that denies an admission request with the code 403. The user
+// sees the text. The arguments are those of [fmt.Sprintf].
 func Deny(format string, args ...any) error {
 	return &AdmissionError{Message: fmt.Sprintf(format, args...), Code: http.StatusForbidden}
 }
 
-// asDenial is the refusal in the engine's terms, whatever is said around it.
+// asDenial returns the denial as an error of the engine, with the text of the whole
+// chain.
 func (e *AdmissionError) asDenial(whole error) error {
 	return &registry.DeniedError{Code: e.Code, Err: errors.New(whole.Error())}
 }
 
-// ReviewOption tunes a handler of reviews.
+// ReviewOption is an option of [Resource.Validate] and [Resource.Mutate].
 type ReviewOption interface{ review(*registry.Admission) }
 
 type reviewOption func(*registry.Admission)
 
 func (o reviewOption) review(a *registry.Admission) { o(a) }
 
-// Operations are what the handler is asked about, one at the least; the default
-// is all, but for mutating handlers, which are not asked about deletions.
+// Operations restricts the handler to these operations; at least one is required.
+// Default: all operations; for mutating handlers, all except deletions.
 func Operations(operations ...Operation) ReviewOption {
 	return reviewOption(func(a *registry.Admission) {
 		if a.Operations == nil {
@@ -173,40 +198,42 @@ func Operations(operations ...Operation) ReviewOption {
 	})
 }
 
-// Subresource makes the handler be asked about requests for a part of the object
-// only: "status", "scale", or "*" for the object and all of its parts. Those that
-// are of another kind than the object, such as "scale", need an untyped handle.
+// Subresource restricts the handler to requests for a subresource, such as "status" or
+// "scale". "*" means the object and all its subresources. Default: only the object
+// itself. A subresource of another kind than the object, such as "scale", requires an
+// untyped handle; see [Operator.Resource].
 func Subresource(name string) ReviewOption {
 	return reviewOption(func(a *registry.Admission) { a.Subresource = name })
 }
 
-// SideEffects tells that the handler does something besides answering, though
-// not in dry runs.
+// SideEffects declares that the handler has side effects, except in dry runs. Default:
+// none.
 func SideEffects() ReviewOption {
 	return reviewOption(func(a *registry.Admission) { a.SideEffects = true })
 }
 
-// IgnoreFailures grants requests when the operator cannot be asked. The default is
-// to refuse them.
+// IgnoreFailures allows requests while the operator is unreachable. Default: they are
+// denied.
 func IgnoreFailures() ReviewOption {
 	return reviewOption(func(a *registry.Admission) { a.IgnoreFailures = true })
 }
 
 // Persistent leaves the webhook in place when the operator stops: requests are then
-// refused, unless failures are ignored. By default it is removed, unless there is an
-// election: then other replicas answer, and it stays.
+// denied, unless [IgnoreFailures] is given. Default: the webhook is removed; with
+// leader election it stays, because other replicas respond.
 func Persistent() ReviewOption {
 	return reviewOption(func(a *registry.Admission) { a.Persistent = true })
 }
 
-// EveryNamespace makes the handler be asked about kinds of the core and apps groups
-// also in kube-system and in the operator's own namespace. By default these are
-// left out: an operator must not keep its own pods from being created.
+// EveryNamespace includes kube-system and the operator's own namespace for resources of
+// the core and apps groups. Default: these are excluded, because a webhook could
+// prevent the operator's own pods from starting.
 func EveryNamespace() ReviewOption {
 	return reviewOption(func(a *registry.Admission) { a.EveryNamespace = true })
 }
 
-// requirement is what the cluster can check of a matcher for a label by itself.
+// requirement returns the matcher as a label selector for the API server. ok is false
+// if there is none.
 func (m Matcher) requirement(key string) (metav1.LabelSelectorRequirement, bool) {
 	r := metav1.LabelSelectorRequirement{Key: key, Operator: m.operator}
 	if m.operator == metav1.LabelSelectorOpIn {

@@ -26,7 +26,8 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// RunOption says where and how an operator is run.
+// RunOption is an option of [Operator.Run], [Operator.FreezePeers] and
+// [Operator.ResumePeers].
 type RunOption func(*runOptions)
 
 type runOptions struct {
@@ -38,13 +39,13 @@ type runOptions struct {
 	ready      func()
 	webhooks   engine.Substitute
 	wait       time.Duration
-	jitter     jitter.Source // of the framework's own retries
+	jitter     jitter.Source // for the framework's own retries
 }
 
-// Namespaces serves only the namespaces that match any of the patterns. A
-// pattern is a name, or globs separated by commas, of which those with a "!"
-// take out names again: "myapp-*,!myapp-pr-*". Without this option the whole
-// cluster is served.
+// Namespaces restricts the operator to namespaces that match any of the patterns. A
+// pattern is a name, or a comma-separated list of globs. Globs with a "!" exclude names
+// again: "myapp-*,!myapp-pr-*". Default: the whole cluster. An empty pattern is an
+// error of Run.
 func Namespaces(patterns ...string) RunOption {
 	return func(o *runOptions) {
 		for _, p := range patterns {
@@ -53,8 +54,8 @@ func Namespaces(patterns ...string) RunOption {
 	}
 }
 
-// NamespacesMatching is [Namespaces] with regular expressions, which whole names
-// must match.
+// NamespacesMatching is [Namespaces] with regular expressions that must match the whole
+// name.
 func NamespacesMatching(expressions ...*regexp.Regexp) RunOption {
 	return func(o *runOptions) {
 		for _, re := range expressions {
@@ -63,50 +64,50 @@ func NamespacesMatching(expressions ...*regexp.Regexp) RunOption {
 	}
 }
 
-// Kubeconfig names the file, and the context in it, that tell where the cluster
-// is; "" for the current context. Without this option, it is found as kubectl
-// and programs in pods find it.
+// Kubeconfig sets the kubeconfig file and its context. An empty context means the
+// current one. Default: the credentials that kubectl or a program in a pod would use,
+// or those of the login handlers.
 func Kubeconfig(path, context string) RunOption {
 	return func(o *runOptions) { o.kubeconfig, o.context = path, context }
 }
 
-// Cluster tells where the cluster is.
+// Cluster sets the API server and the credentials. It takes precedence over
+// [Kubeconfig] and login handlers.
 func Cluster(config *rest.Config) RunOption {
 	return func(o *runOptions) { o.cluster = config }
 }
 
-// Log sets where log lines go. Package logs has handlers for the usual formats;
-// the default is [slog.Default].
+// Log sets the logger of the operator. Package logs has handlers for the usual formats.
+// Default: [slog.Default]. nil means no logging.
 func Log(log *slog.Logger) RunOption {
 	return func(o *runOptions) { o.log = log }
 }
 
-// WhenReady calls fn once when the operator has begun to serve: it has started,
-// is logged in, and knows the resources of the cluster. fn must not block.
+// WhenReady calls fn once when the operator serves the cluster: its startup handlers
+// are done, it has logged in, and it has discovered the resources. fn must not block.
 func WhenReady(fn func()) RunOption {
 	return func(o *runOptions) { o.ready = fn }
 }
 
-// WaitForCluster makes the operator wait at the start for an API server that does
-// not respond yet or is not ready, for at most this long. Default: 0, a few attempts
-// within seconds, and then Run returns an error. Once the operator has started, it
-// waits for the API server without a limit, with or without this option.
+// WaitForCluster sets how long the operator waits at startup for an API server that
+// does not respond or is not ready. Default: 0, which means a few attempts within
+// seconds; then Run returns an error. After startup, the operator waits for the API
+// server without a limit, with or without this option.
 func WaitForCluster(limit time.Duration) RunOption {
 	return func(o *runOptions) { o.wait = limit }
 }
 
-// recording is the time for writing what handlers have done after they were
-// cancelled.
+// recording is the time for writing the outcomes of handlers after they were canceled.
 const recording = 5 * time.Second
 
-// backlog is how much may wait of one resource, in bytes. When it is reached,
-// reading from the cluster pauses.
+// backlog is the maximum number of bytes of one resource that wait to be handled. When
+// it is reached, the operator stops reading its streams until the backlog shrinks.
 const backlog = 4 << 20
 
-// prepare checks the options.
+// prepare checks the options and completes them.
 func (o *runOptions) prepare() error {
 	if slices.Contains(o.namespaces, observe.Globs("")) {
-		return errors.New("a namespace to be served has an empty name: give a name or a pattern, or none at all for the whole cluster")
+		return errors.New("invalid namespaces: a pattern has an empty name; use a name or a pattern, or omit the option to serve the whole cluster")
 	}
 	if o.log == nil {
 		o.log = slog.New(slog.DiscardHandler)
@@ -114,21 +115,22 @@ func (o *runOptions) prepare() error {
 	return nil
 }
 
-// clusterwide tells whether the whole cluster is served.
+// clusterwide reports whether the operator serves the whole cluster.
 func (o *runOptions) clusterwide() bool { return len(o.namespaces) == 0 }
 
-// programName is what replicas of one operator have in common.
+// programName returns the name of the executable, which all replicas of an operator
+// share.
 func programName() string {
 	name := strings.ToLower(strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe"))
 	return strings.Trim(unnamable.ReplaceAllString(name, "-"), "-.")
 }
 
-// userAgent is the name of the operator in requests: NAME/VERSION gopf/VERSION.
+// userAgent returns the User-Agent header of requests: NAME/VERSION gopf/VERSION.
 func userAgent(program string, build buildinfo.Info) string {
 	return fmt.Sprintf("%s/%s gopf/%s", cmp.Or(program, "operator"), buildinfo.Token(build.Version), buildinfo.Token(build.Framework))
 }
 
-// unnamable is what names of objects must not have.
+// unnamable matches characters that are invalid in object names.
 var unnamable = regexp.MustCompile(`[^-a-z0-9.]+`)
 
 func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {

@@ -9,9 +9,14 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// Settings tune how an operator works. [DefaultSettings] has every default in
-// place, so a zero always means zero. They may be changed until the operator runs
-// and in startup handlers; later changes have no effect.
+// Settings has all settings of an operator. [New] sets the defaults, so a zero value
+// always means zero, never "use the default". Settings may be changed before
+// [Operator.Run] and in startup handlers; later changes have no effect. Invalid
+// settings are an error of Run.
+//
+//	op := gopf.New()
+//	op.Settings.Execution.DefaultBackoff = 10 * time.Second
+//	op.Settings.Health.Address = ":8080"
 type Settings struct {
 	Process     ProcessSettings
 	Persistence PersistenceSettings
@@ -29,151 +34,157 @@ type Settings struct {
 	Metrics     MetricsSettings
 }
 
-// ProcessSettings say how the process ends. They are for package cli: an
-// operator that is run by [Operator.Run] never ends the process.
+// ProcessSettings configure how the process ends. They are for package cli:
+// [Operator.Run] never ends the process.
 type ProcessSettings struct {
-	// UltimateExitingTimeout is how long the operator may take to stop before the
-	// command line ends the process. It is less than the 30 s that Kubernetes gives a
-	// pod, so that the process says what it was waiting for. Default: 25s. 0 means no
-	// limit.
+	// UltimateExitingTimeout limits the duration of a shutdown. When it is over, the
+	// command line kills the process. It is less than the 30 s that Kubernetes gives a
+	// pod, so the process can log the handlers that it was waiting for. Default: 25s. 0
+	// means no limit.
 	UltimateExitingTimeout time.Duration
 }
 
-// PersistenceSettings say how the state of handling is kept.
+// PersistenceSettings configure where the operator stores its state. If several
+// operators handle the same objects, each needs its own finalizer and storages.
 type PersistenceSettings struct {
-	// Finalizer is what is put on objects whose deletion must wait for the
-	// operator.
+	// Finalizer is the finalizer on objects whose deletion must wait for the operator.
+	// Default: "kopf.zalando.org/KopfFinalizerMarker". It must not be empty.
 	Finalizer string
-	// Progress keeps what became of handlers while a change is being handled.
+	// Progress stores the records of handlers while a change is being handled. Default:
+	// [storage.DefaultProgress], annotations in Kopf's format. It must not be nil.
 	Progress storage.Progress
-	// Base keeps what objects were like when they were handled last.
+	// Base stores the last handled configuration of objects. Default:
+	// [storage.DefaultBase], an annotation in Kopf's format. It must not be nil.
 	Base storage.Base
-	// TrustCopies makes a copy of an object that was handled count as handled, too.
-	// Set it for the first run after objects were restored into a new cluster with
-	// their annotations. Default: false, which handles copies as new objects. Copies
-	// are recognized only where the base is kept in annotations.
+	// TrustCopies treats a copy of a handled object as handled. Set it for the first
+	// run after objects were restored into a new cluster with their annotations. Copies
+	// are recognized only if the base is stored in annotations. Default: false, which
+	// handles copies as new objects.
 	TrustCopies bool
-	// PlainSecrets keeps the values of Secrets in the last-handled configuration in
-	// plain, as Kopf does. Otherwise each value is kept as a digest: it shows whether
-	// the value has changed, but not what it was. A configuration with plain values that
-	// Kopf left is replaced when the operator first sees the Secret, without a handler
-	// call. Default: false.
+	// PlainSecrets stores the values of Secrets in the last handled configuration in
+	// plain text, as Kopf does. Otherwise each value is stored as a digest, which shows
+	// only whether the value has changed. Plain values that Kopf stored are replaced
+	// when the operator first sees the Secret, without a handler call. Default: false.
 	PlainSecrets bool
-	// SecretKey makes the digests of values of Secrets, for example from a mounted file.
-	// It has 16 bytes or more, and is the same for all replicas. nil means that digests
-	// are salted with the uid of the object only: a client that can read them can try
-	// guesses. When the key changes, digests are made again with the next write of each
+	// SecretKey is the key of these digests, for example from a mounted file. It must
+	// have at least 16 bytes and be the same in all replicas. nil means that digests
+	// are salted only with the UID of the object: a client that can read them can try
+	// guesses. When the key changes, digests are recomputed with the next write of each
 	// Secret; no handler is called for that. Default: nil.
 	SecretKey []byte
 }
 
-// ExecutionSettings say how handlers are run.
+// ExecutionSettings configure how handlers are called.
 type ExecutionSettings struct {
-	// DefaultBackoff is the pause after an error that is neither temporary nor
-	// permanent, for handlers without a [Backoff] of their own. 60 s.
+	// DefaultBackoff is the delay before a retry after an error that is neither
+	// temporary nor permanent, for handlers without a [Backoff]. Default: 60s. 0 means
+	// at once.
 	DefaultBackoff time.Duration
-	// Lifecycle chooses which of the handlers that are due run next. [ASAP].
+	// Lifecycle selects which of the due handlers of an object run next. Default:
+	// [ASAP]. It must not be nil.
 	Lifecycle Lifecycle
-	// MaxWorkers limits the calls of change handlers and event handlers that run at
-	// the same time in all; sub-handlers run within the calls of their parents.
-	// Daemons and timers are not counted. Waiting for a free worker is not running:
-	// it does not count for the [Timeout] of a handler. Default: 0, no limit.
+	// MaxWorkers limits the concurrent calls of change and event handlers in the whole
+	// operator. Sub-handlers run within the calls of their parents. Daemons and timers
+	// do not count. Waiting for a free worker does not count for the [Timeout] of a
+	// handler. Default: 0, which means no limit.
 	MaxWorkers int
 }
 
-// BackgroundSettings say how daemons and timers are run.
+// BackgroundSettings configure daemons and timers.
 type BackgroundSettings struct {
-	// CancellationPolling is the time between log lines about a daemon that does
-	// not stop. 60 s, also for 0.
+	// CancellationPolling is the interval of log lines about a daemon that does not
+	// stop. Default: 60s. 0 means the default.
 	CancellationPolling time.Duration
 }
 
-// PostingSettings say how Kubernetes events are posted.
+// PostingSettings configure the posting of Kubernetes events.
 type PostingSettings struct {
-	// Enabled is whether they are at all. true.
+	// Enabled turns posting on. Default: true.
 	Enabled bool
-	// Loggers makes events of log lines, too: of those that handlers write with
-	// the Log they are given, and of those about their outcomes. Handlers of
-	// events, indices and admission are left out. false.
+	// Loggers also posts log lines as Kubernetes events: those that handlers write with
+	// Log, and those about the outcomes of handlers. Lines of event handlers, indices
+	// and reviews are not posted. Default: false.
 	Loggers bool
-	// Level is the least that is posted by [Subject.Info], [Subject.Warn] and from
-	// log lines. [slog.LevelInfo].
+	// Level is the minimum level for [Subject.Info], [Subject.Warn], [Subject.Failure]
+	// and log lines. [Subject.Post] ignores it. Default: [slog.LevelInfo].
 	Level slog.Level
-	// ReportingComponent names the operator in its events. "kopf".
+	// ReportingComponent is the name of the operator in its Kubernetes events. If it is
+	// changed, it is also the field manager of [Client.Apply]. Default: "kopf".
 	ReportingComponent string
-	// ReportingInstance names the process of the operator. "dev".
+	// ReportingInstance is the name of the process in Kubernetes events. Default:
+	// "dev".
 	ReportingInstance string
-	// EventNamePrefix begins the names of the events themselves. "kopf-event-".
+	// EventNamePrefix is the prefix of the names of Kubernetes events. Default:
+	// "kopf-event-".
 	EventNamePrefix string
 }
 
-// QueueingSettings say how work on objects waits and ends.
+// QueueingSettings configure how work on objects is queued and stopped.
 type QueueingSettings struct {
-	// WorkerLimit is how many objects of one resource may be worked on at the same
-	// time; 0, the default, is without a limit.
+	// WorkerLimit limits the objects of one resource that are processed concurrently.
+	// Default: 0, which means no limit.
 	WorkerLimit int
-	// ExitTimeout is how long running handlers have to return when the operator
-	// stops, before their contexts are cancelled. 2 s.
+	// ExitTimeout is the time that running handlers have to return at shutdown, before
+	// their contexts are canceled. Default: 2s. 0 cancels them at once.
 	ExitTimeout time.Duration
-	// ErrorDelays are the pauses of an object after errors that are not its
-	// handlers': those of the cluster, storages or filters. The last one repeats.
-	// Jitter shortens each by up to a fifth. An empty list means no pause; do not use
-	// it on a shared cluster.
-	// Default: 1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610 s.
+	// ErrorDelays are the delays of an object after errors outside of its handlers,
+	// such as failed writes, storages or filters. The last one repeats. Jitter shortens
+	// each by up to a fifth. Default: 1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233,
+	// 377, 610 s. An empty list means no delay; do not use it on a shared cluster.
 	ErrorDelays []time.Duration
 }
 
-// ScanningSettings say how the cluster is searched for what to serve.
+// ScanningSettings configure the discovery of resources and namespaces.
 type ScanningSettings struct {
-	// Disabled makes the operator look for resources at the start only, and never
-	// for namespaces: those to be served must be given by plain names. It then
-	// needs no permission to list either. false.
+	// Disabled discovers resources only at startup, and never lists namespaces: those
+	// to serve must be given by plain names. The operator then needs no permission to
+	// list them. Default: false.
 	Disabled bool
 }
 
-// WatchingSettings say how changes in the cluster are followed.
+// WatchingSettings configure watches.
 type WatchingSettings struct {
-	// ServerTimeout is how long the server may keep one watch request open; 0
-	// leaves it to the server.
+	// ServerTimeout limits the duration of one watch request, enforced by the API
+	// server. Default: 0, which means the server's default.
 	ServerTimeout time.Duration
-	// ClientTimeout is after how long a watch is ended by us, to be made anew; 0,
-	// the default, is never.
+	// ClientTimeout limits the duration of one watch request, enforced by the operator,
+	// which then watches again. Default: 0, which means no limit.
 	ClientTimeout time.Duration
-	// InactivityTimeout is how long a watch may be silent before it is made
-	// anew. 70 s; servers send something every minute.
+	// InactivityTimeout is the time without data after which the operator reconnects a
+	// watch. API servers send a bookmark about once a minute. Default: 70s.
 	InactivityTimeout time.Duration
-	// ReconnectBackoff is the first pause after a watch has failed; it grows to
-	// 5 s. Jitter shortens each pause by up to a half. Default: 100 ms.
+	// ReconnectBackoff is the first delay after a failed watch. It grows to 5 s. Jitter
+	// shortens each delay by up to a half. Default: 100ms.
 	ReconnectBackoff time.Duration
 }
 
-// NetworkingSettings say how the API is spoken to.
+// NetworkingSettings configure requests to the API server.
 type NetworkingSettings struct {
-	// RequestTimeout is how long one request may take, watches aside. 30 s.
+	// RequestTimeout limits the duration of one request, except watches. Default: 30s.
 	RequestTimeout time.Duration
-	// ConnectTimeout is how long it may take to establish a connection. 10 s; 0
-	// is without a limit but that of the request.
+	// ConnectTimeout limits the time to establish a connection. Default: 10s. 0 means
+	// that only the request timeout applies.
 	ConnectTimeout time.Duration
-	// ErrorBackoffs are the pauses between the attempts of a request that fails
-	// for reasons of the network or the server; see [Pauses] and
-	// [EndlessPauses]. Each request starts with the first. Jitter shortens each pause
-	// by up to a fifth. Pauses of more than 5 s end early when the cluster answers
-	// other requests again. Default: 1, 1, 2, 3, 5, 8, 13, 21 s. nil means a single
-	// attempt.
+	// ErrorBackoffs are the delays between the attempts of a request that fails because
+	// of the network or the server; see [Pauses] and [EndlessPauses]. Each request
+	// starts with the first. Jitter shortens each delay by up to a fifth. Delays above
+	// 5 s end early when the API server responds to other requests again. Default: 1,
+	// 1, 2, 3, 5, 8, 13, 21 s. nil means a single attempt.
 	ErrorBackoffs iter.Seq[time.Duration]
-	// EnforceRetryAfter makes the pause that the server asks for replace ours
-	// also when it is shorter. false.
+	// EnforceRetryAfter uses the delay in a Retry-After response even if it is shorter
+	// than the operator's own. Default: false.
 	EnforceRetryAfter bool
-	// TrustEnv makes the variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY count, as
-	// they do for kubectl. A proxy in the kubeconfig counts anyway. true.
+	// TrustEnv uses the variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY, as kubectl
+	// does. A proxy in the kubeconfig is always used. Default: true.
 	TrustEnv bool
 }
 
-// Pauses are the pauses between attempts, as many as are given.
+// Pauses returns a finite sequence of delays between attempts. After the last one, the
+// request fails.
 func Pauses(pauses ...time.Duration) iter.Seq[time.Duration] { return slices.Values(pauses) }
 
-// EndlessPauses are pauses between attempts of which the last one repeats, so
-// that there is no last attempt.
+// EndlessPauses returns a sequence of delays between attempts whose last one repeats
+// forever. Requests then fail only with their context.
 func EndlessPauses(pauses ...time.Duration) iter.Seq[time.Duration] {
 	return func(yield func(time.Duration) bool) {
 		for _, d := range pauses {

@@ -10,7 +10,7 @@ import (
 	"gopf.dev/gopf/webhook"
 )
 
-// DefaultSettings are the settings of a new operator.
+// DefaultSettings returns the settings of a new operator.
 func DefaultSettings() Settings {
 	return Settings{
 		Process: ProcessSettings{UltimateExitingTimeout: 25 * time.Second},
@@ -45,26 +45,26 @@ func DefaultSettings() Settings {
 	}
 }
 
-// check tells what is missing, if anything: the settings may have been made by
-// hand rather than from the defaults.
+// check returns the first invalid setting. Settings may have been built without the
+// defaults.
 func (s Settings) check() error {
 	switch {
 	case s.Persistence.Progress == nil, s.Persistence.Base == nil:
-		return errors.New("the settings have no storages: begin with gopf.DefaultSettings()")
+		return errors.New("invalid settings: Persistence.Progress and Persistence.Base must be set; start with gopf.DefaultSettings()")
 	case s.Persistence.Finalizer == "":
-		return errors.New("the settings have no name for the finalizer: begin with gopf.DefaultSettings()")
+		return errors.New("invalid settings: Persistence.Finalizer is empty; start with gopf.DefaultSettings()")
 	case len(s.Persistence.SecretKey) > 0 && len(s.Persistence.SecretKey) < 16:
-		return fmt.Errorf("the key for digests of Secrets has %d bytes: it must have 16 at least", len(s.Persistence.SecretKey))
+		return fmt.Errorf("invalid settings: Persistence.SecretKey has %d bytes; use at least 16", len(s.Persistence.SecretKey))
 	case s.Execution.Lifecycle == nil:
-		return errors.New("the settings have no lifecycle: begin with gopf.DefaultSettings()")
+		return errors.New("invalid settings: Execution.Lifecycle is nil; start with gopf.DefaultSettings()")
 	case s.Execution.MaxWorkers < 0, s.Queueing.WorkerLimit < 0:
-		return errors.New("the limits of workers in the settings must not be negative: 0 is without a limit")
+		return errors.New("invalid settings: Execution.MaxWorkers and Queueing.WorkerLimit must not be negative; use 0 for no limit")
 	case !s.Peering.Standalone && s.Peering.Name == "":
-		return errors.New("the settings have no name for peering: set Peering.Name, or Peering.Standalone")
+		return errors.New("invalid settings: Peering.Name is empty; set it, or set Peering.Standalone")
 	case !s.Peering.Standalone && s.Peering.Lifetime < time.Second:
-		return fmt.Errorf("the lifetime of peering is %s: it must be one second at least", s.Peering.Lifetime)
+		return fmt.Errorf("invalid settings: Peering.Lifetime is %s; use at least 1s", s.Peering.Lifetime)
 	case s.Peering.Standalone && s.Peering.Mandatory:
-		return errors.New("peering is both mandatory and switched off: use either a peering or standalone, not both")
+		return errors.New("invalid settings: Peering.Mandatory and Peering.Standalone are both set; use only one of them")
 	}
 	if err := s.Admission.check(); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (s ElectionSettings) check() error {
 	switch {
 	case !s.Enabled:
 	case s.RetryPeriod <= 0, s.RenewDeadline < 2*s.RetryPeriod, s.Duration <= s.RenewDeadline, s.Duration < time.Second:
-		return fmt.Errorf("the times of the election do not fit: there must be 0 < 2 × RetryPeriod (%s) <= RenewDeadline (%s) < Duration (%s), and that one second at least",
+		return fmt.Errorf("invalid settings: Election requires 0 < 2 × RetryPeriod (%s) <= RenewDeadline (%s) < Duration (%s), and a Duration of at least 1s; correct these times",
 			s.RetryPeriod, s.RenewDeadline, s.Duration)
 	}
 	return nil

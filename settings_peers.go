@@ -8,100 +8,105 @@ import (
 	"gopf.dev/gopf/webhook"
 )
 
-// PeeringSettings say how operators for the same objects take turns: the one
-// with the highest priority works, the others pause. They find each other
-// through an object of the kind ClusterKopfPeering or KopfPeering, if the
-// cluster has it; see peering.yaml.
+// PeeringSettings configure how different operators for the same objects take turns:
+// the one with the highest priority works, and the others pause. Operators with equal
+// priorities all pause. They find each other through a ClusterKopfPeering or
+// KopfPeering object, if it exists; see peering.yaml. For replicas of one operator, use
+// [ElectionSettings].
 type PeeringSettings struct {
-	// Name is that of the object. "default".
+	// Name is the name of the peering object. Default: "default".
 	Name string
-	// Priority is this operator's; it may be negative. 0.
+	// Priority is the priority of this operator. It may be negative. Default: 0.
 	Priority int
-	// Identity tells the operators apart. "", the default, is the variable POD_ID
-	// or else made of the user, the host and the time. Replicas with an election
-	// are one operator here, named after their Lease.
+	// Identity identifies this operator in the peering. Default: "", which means the
+	// variable POD_ID, or else a name made from user, host and time. Replicas with
+	// leader election share one identity, the name of their Lease.
 	Identity string
-	// Lifetime is after how long the others take this operator for gone if it
-	// gives no sign of life. 60 s.
+	// Lifetime is the time without renewal after which other operators treat this one
+	// as gone. It must be at least 1 s. Default: 60s.
 	Lifetime time.Duration
-	// Mandatory makes the operator pause until it has found the object. false: it
-	// works without if there is none.
+	// Mandatory pauses the operator until the peering object exists. Default: false,
+	// which works without it.
 	Mandatory bool
-	// Standalone makes the operator neither look for others nor tell of itself.
-	// false.
+	// Standalone turns peering off. Default: false.
 	Standalone bool
-	// Stealth leaves the signs of life out of the log. false.
+	// Stealth keeps the renewals out of the log. Default: false.
 	Stealth bool
-	// Clusterwide chooses ClusterKopfPeering over KopfPeering in each namespace. It
-	// is set when the operator starts: true if the whole cluster is served.
+	// Clusterwide uses a ClusterKopfPeering instead of a KopfPeering in each namespace.
+	// Run sets it before the startup handlers: true if the whole cluster is served.
 	Clusterwide bool
 }
 
-// ElectionSettings say how replicas of one operator choose the one that works,
-// by a Lease as other controllers do. Unlike with peering, all are equal, and
-// whoever loses the lease cannot write anymore, not even through clients of
-// [Client.RESTConfig].
+// ElectionSettings configure leader election among the replicas of one operator, by a
+// Lease. Only the leader handles objects. A replica that loses the lease cannot write
+// before another one may, not even through clients of [Client.RESTConfig]. The times
+// must satisfy 2 × RetryPeriod <= RenewDeadline < Duration.
 type ElectionSettings struct {
-	// Enabled is whether there is an election. false.
+	// Enabled turns leader election on. Default: false.
 	Enabled bool
-	// Name is that of the Lease, the same for all replicas. "" is the name of the
-	// program.
+	// Name is the name of the Lease, the same for all replicas. Default: "", which
+	// means the name of the program.
 	Name string
-	// Namespace is that of the Lease. "" is the namespace of the pod or of the
-	// kubeconfig's context, or else "default".
+	// Namespace is the namespace of the Lease. Default: "", which means the namespace
+	// of the pod or of the kubeconfig's context, or else "default".
 	Namespace string
-	// Identity tells the replicas apart. "" is as in [PeeringSettings].
+	// Identity identifies this replica. Default: "", which means the same as in
+	// [PeeringSettings].
 	Identity string
-	// Duration is after how long the others may take over from one that gives no
-	// sign of life. 15 s.
+	// Duration is the time without renewal after which another replica may take over.
+	// It must be at least 1 s. Default: 15s.
 	Duration time.Duration
-	// RenewDeadline is after how long without success the one that works gives
-	// up; it must be less than Duration. 10 s.
+	// RenewDeadline is the time without a successful renewal after which the leader
+	// gives up. It must be less than Duration. Default: 10s.
 	RenewDeadline time.Duration
-	// RetryPeriod is the time between attempts. 2 s.
+	// RetryPeriod is the interval between attempts to acquire or renew the Lease.
+	// Default: 2s.
 	RetryPeriod time.Duration
 }
 
-// HealthSettings say where the operator tells how it is.
+// HealthSettings configure the health endpoints. Addresses without a host listen on all
+// addresses of the machine. Endpoints with the same address share a listener.
 type HealthSettings struct {
-	// Liveness is a URL such as http://0.0.0.0:8080/healthz under which the results
-	// of probes are served. "", the default, is nowhere.
+	// Liveness is the URL of the liveness endpoint with the results of probes, such as
+	// "http://0.0.0.0:8080/healthz"; see [Operator.OnProbe]. Default: "", which means
+	// none.
 	Liveness string
-	// Address, such as ":8080", is where /livez and /readyz are served. "", the
-	// default, is nowhere.
+	// Address is the listen address for /livez and /readyz, such as ":8080". Default:
+	// "", which means none.
 	Address string
-	// Strict makes the operator not ready while it cannot serve all of its
-	// handlers: because the cluster does not have a resource, does not allow it,
-	// or has several that are meant. false: these are told, no more.
+	// Strict makes /readyz fail while some handlers cannot be served, because their
+	// resource does not exist, is forbidden, or has an ambiguous name. Default: false,
+	// which only reports a warning.
 	Strict bool
 }
 
-// MetricsSettings say where the operator tells what it does, in numbers.
+// MetricsSettings configure the metrics and profiles of the operator.
 type MetricsSettings struct {
-	// Address, such as ":9090", is where /metrics is served. It may be that of
-	// [HealthSettings]. "", the default, is nowhere.
+	// Address is the listen address for /metrics, such as ":9090". It may be the
+	// address of [HealthSettings]. Default: "", which means none.
 	Address string
-	// Pprof is the address where profiles of the program are served under
-	// /debug/pprof/. Without a host, as ":6060", it is localhost: profiles show the
-	// insides of the program. Default: "", which means nowhere.
+	// Pprof is the listen address for profiles under /debug/pprof/. Without a host, as
+	// in ":6060", it listens on localhost only, because profiles reveal the internals
+	// of the program. Default: "", which means none.
 	Pprof string
-	// Collectors are metrics of the program's own, served beside those of the
-	// operator. Their names must not begin with gopf_, go_ or process_. Default: none.
+	// Collectors are additional metrics of the program, served together with those of
+	// the operator. Their names must not start with gopf_, go_ or process_. Default:
+	// none.
 	Collectors []prometheus.Collector
 }
 
-// AdmissionSettings say how the cluster gets to ask the operator before it grants
-// requests.
+// AdmissionSettings configure the admission webhooks.
 type AdmissionSettings struct {
-	// Server is what the cluster connects to; see package webhook. It must be set
-	// if there are handlers of reviews.
+	// Server receives the reviews of the API server; see package webhook. Run returns
+	// an error if there are admission handlers but no server, unless Dev is set.
+	// Default: nil.
 	Server webhook.Server
 	// Managed is the name, such as "auto.example.com", of the
 	// ValidatingWebhookConfiguration and the MutatingWebhookConfiguration that the
-	// operator makes and keeps up to date. "", the default, leaves that to others.
+	// operator creates and keeps up to date. It must be unique in the cluster. Default:
+	// "", which means that you manage them.
 	Managed string
-	// Dev makes an operator without a Server use one on this machine, with a
-	// certificate of its own making, and manage the configurations: for development.
-	// false.
+	// Dev is for development: without a Server, the operator starts a local one with a
+	// self-signed certificate, and manages the webhook configurations. Default: false.
 	Dev bool
 }

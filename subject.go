@@ -11,27 +11,33 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// Subject is what every handler is told about its object.
+// Subject is the part that the arguments of all object handlers have in common: the
+// object, and the means to act on it. [Change], [Event], [Daemon], [Tick] and [Review]
+// embed it. Filters and index functions get a Subject.
+//
+// It belongs to one call. Its methods, and those of Patch, are not safe for concurrent
+// use.
 type Subject[T Object] struct {
-	// Object is this call's own copy of the object. Changing it has no effect:
-	// use Patch.
+	// Object is a copy of the object for this call. Modifying it has no effect: use
+	// Patch.
 	Object T
-	// Resource is what the object was found under.
+	// Resource is the resource of the object: group, version, plural, kind, scope.
 	Resource kind.Info
 	// Patch collects changes to the object. They are sent after the handler has
-	// returned, whatever it returned.
+	// returned, even with an error. Patches of filters, index functions and validating
+	// reviews are discarded.
 	Patch *Patch[T]
-	// Log attaches the object's name to every line.
+	// Log is a logger that adds the object to every line.
 	Log *slog.Logger
-	// API is how the handler reaches the cluster.
+	// API is a client for the cluster with the operator's credentials.
 	API Client
-	// Retry is the number of attempts made before this one.
+	// Retry is the number of earlier attempts: 0 in the first call.
 	Retry int
 	// Started is the time of the first attempt.
 	Started time.Time
 
 	req    *registry.Request
-	own    client        // that API is, but for tests
+	own    client        // the value of API, except in tests
 	frozen *droppedPatch // while sub-handlers run
 }
 
@@ -49,43 +55,46 @@ func newSubject[T Object](req *registry.Request) (*Subject[T], error) {
 	return s, nil
 }
 
-// Raw returns the object as decoded JSON, whatever T has of it. Integers are int64
-// and other numbers float64. An integer beyond int64 is a float64 if that has the
-// same digits, which holds for all that API servers written in Go send; otherwise
-// it is a json.Number. The map is shared: do not change it.
+// Raw returns the whole object as decoded JSON, including fields that T lacks. Integers
+// are int64 and other numbers float64. An integer beyond int64 is a float64 if that has
+// the same digits, which holds for everything that API servers written in Go send;
+// otherwise it is a json.Number. The map is shared: do not modify it.
 func (s *Subject[T]) Raw() map[string]any { return s.req.Body.Map() }
 
-// Post posts a Kubernetes event about the object, of any type; kubectl shows
-// "Normal" and "Warning" ones. It does not wait, and an event that cannot be
-// posted is only logged. Repetitions within a minute are posted as one.
+// Post posts a Kubernetes event of any type about the object, for kubectl describe. It
+// does not block, and a failure is only logged. Repetitions of an event within a minute
+// are combined into one with a count. Messages longer than 1,024 characters are
+// shortened. Post does nothing if [PostingSettings.Enabled] is false.
 func (s *Subject[T]) Post(kind, reason, message string) { s.req.Post(kind, reason, message) }
 
-// Info posts an event of the type Normal, unless Settings.Posting.Level is
-// higher; see [Subject.Post].
+// Info posts a Kubernetes event of the type Normal, unless [PostingSettings.Level] is
+// above INFO; see [Subject.Post]. To write a log line, use Log.
 func (s *Subject[T]) Info(reason, message string) {
 	if s.req.PostFrom <= slog.LevelInfo {
 		s.Post("Normal", reason, message)
 	}
 }
 
-// Warn posts an event of the type Warning, unless Settings.Posting.Level is
-// higher; see [Subject.Post].
+// Warn posts a Kubernetes event of the type Warning, unless [PostingSettings.Level] is
+// above WARN; see [Subject.Post].
 func (s *Subject[T]) Warn(reason, message string) {
 	if s.req.PostFrom <= slog.LevelWarn {
 		s.Post("Warning", reason, message)
 	}
 }
 
-// Failure posts an event of the type Error with the text of the error; see
-// [Subject.Post].
+// Failure posts a Kubernetes event of the type Error with the text of err, which must
+// not be nil, unless [PostingSettings.Level] is above ERROR; see [Subject.Post].
 func (s *Subject[T]) Failure(reason string, err error) {
 	if s.req.PostFrom <= slog.LevelError {
 		s.Post("Error", reason, err.Error())
 	}
 }
 
-// SetResult is the value to be stored in the status under the handler's id if
-// the handler succeeds. It can be anything JSON can hold.
+// SetResult sets the value that is stored in the status under the handler's id if the
+// handler succeeds. v must be encodable as JSON; otherwise the handler fails. A JSON
+// object is merged into the existing value, and any other value replaces it. The schema
+// of the custom resource must allow the field.
 func (s *Subject[T]) SetResult(v any) {
 	if s.frozen != nil {
 		s.frozen.complain("the result")
@@ -96,27 +105,38 @@ func (s *Subject[T]) SetResult(v any) {
 
 func (s *Subject[T]) lookup(path []string) (any, bool) { return s.req.Body.Lookup(path...) }
 
-// Patch collects changes to an object. Paths are dotted ("spec.size") or JSON
-// pointers ("/metadata/labels/app.kubernetes.io~1name").
+// Patch collects changes to an object. The operator sends them after the handler has
+// returned, with or without an error, in as few requests as possible and before or
+// together with the handler's record. It retries conflicts and outages without calling
+// the handler again. If the API server rejects the changes, the handler fails with that
+// error.
+//
+// Paths are dotted ("spec.size"), or JSON pointers for keys that contain dots
+// ("/metadata/labels/app.kubernetes.io~1name"). A malformed path, or a value that JSON
+// cannot encode, panics, which fails the handler.
+//
+//	c.Patch.Set("spec.size", 2)
+//	c.Patch.Status(map[string]any{"phase": "Ready"})
+//	c.Patch.Edit(func(db *Database) { db.Spec.Users = append(db.Spec.Users, "root") })
 type Patch[T Object] struct{ p patcher }
 
-// patcher is the part of the engine's patch that users' changes go to.
+// patcher is the part of the engine's patch that records the user's changes.
 type patcher interface {
 	Set(v any, path ...string)
 	Merge(v any, path ...string)
 	Edit(patch.Edit)
 }
 
-// Set makes the value at the path.
-//
-// It panics, which is the handler's failure, if the path is malformed or JSON
-// cannot hold the value.
+// Set sets the value at the path, creating parent objects if necessary. Objects are
+// merged with the existing ones, as in a JSON merge patch; lists are replaced. nil
+// removes the field.
 func (p *Patch[T]) Set(path string, v any) { p.p.Set(mustJSON(path, v), mustPath(path)...) }
 
-// Remove deletes what is at the path.
+// Remove removes the field at the path. It is no error if there is none.
 func (p *Patch[T]) Remove(path string) { p.p.Set(nil, mustPath(path)...) }
 
-// Status merges the JSON of v, which should be an object, into the status.
+// Status merges the JSON of v, a struct or a map, into the status. Keys with null
+// values are removed, and other keys of the status are kept.
 func (p *Patch[T]) Status(v any) { p.p.Merge(mustJSON("status", v), "status") }
 
 // Label sets a label.
@@ -131,26 +151,27 @@ func (p *Patch[T]) Annotate(key, value string) { p.p.Set(value, "metadata", "ann
 // Unannotate removes an annotation.
 func (p *Patch[T]) Unannotate(key string) { p.p.Set(nil, "metadata", "annotations", key) }
 
-// Edit changes the newest version of the object: fn is called with a copy of
-// it, in which labels and annotations are never nil, and what fn changes is
-// sent. If somebody else changes the object meanwhile, fn is called again. What
-// the object has and T has not, stays.
+// Edit modifies the newest version of the object, for changes that depend on its
+// current value, such as appending to a list. fn gets a copy, in which labels and
+// annotations are never nil, and its modifications are sent. On a conflict with another
+// client, fn is called again with the newer version, so it must not have other effects.
+// Edits run after all other changes of the patch. Fields that T lacks are kept.
 func (p *Patch[T]) Edit(fn func(T)) {
 	p.p.Edit(func(fields map[string]any) { editAs(fields, fn) })
 }
 
-// mustJSON is the JSON of a value; one that JSON cannot hold is a mistake in the
-// program, reported as the handler's error.
+// mustJSON returns the JSON of a value. It panics if there is none: the caller has a
+// bug, and the panic becomes the error of the handler.
 func mustJSON(path string, v any) any {
 	decoded, err := asJSON(v)
 	if err != nil {
-		panic(fmt.Errorf("the value for %s cannot be JSON: %w", path, err))
+		panic(fmt.Errorf("encode the value for %s as JSON: %w", path, err))
 	}
 	return decoded
 }
 
-// mustPath reads a path in a handler; a malformed one is a mistake in the
-// program, reported as the handler's error.
+// mustPath parses a path that a handler passed. It panics if the path is malformed,
+// which becomes the error of the handler.
 func mustPath(path string) []string {
 	p, err := fieldpath.Parse(path)
 	if err != nil {
@@ -159,15 +180,15 @@ func mustPath(path string) []string {
 	return p
 }
 
-// Field finds a value by its path in an object without a type of its own, or in
-// those of its parts that the type does not have. It is not found if it is of
-// another type than V.
+// Field returns the value at a path of the object, including fields that its Go type
+// lacks. ok is false if there is no value, or if it does not fit V.
+//
+//	size, ok := gopf.Field[int](c, "spec.size")
 func Field[V any](of interface{ lookup([]string) (any, bool) }, path string) (V, bool) {
 	return fieldAs[V](of.lookup(mustPath(path)))
 }
 
-// OldField finds a value by its path in the object as it was last handled; see
-// [Field].
+// OldField returns the value at a path of the last handled configuration; see [Field].
 func OldField[V any](of interface{ lookupOld([]string) (any, bool) }, path string) (V, bool) {
 	return fieldAs[V](of.lookupOld(mustPath(path)))
 }
@@ -183,7 +204,7 @@ func fieldAs[V any](found any, ok bool) (V, bool) {
 	return convert[V](found)
 }
 
-// ensureMaps makes labels and annotations never nil for edits.
+// ensureMaps sets nil labels and annotations to empty maps.
 func ensureMaps[T Object](obj T) {
 	if obj.GetLabels() == nil {
 		obj.SetLabels(map[string]string{})

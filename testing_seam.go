@@ -17,25 +17,25 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// TestArguments makes what handlers are given, exactly as the running operator
-// does. It is for package gopftest, which has functions for tests: nobody outside
-// of this module can name what its methods take.
+// TestArguments creates the arguments of handlers exactly as the running operator does.
+// It is for package gopftest: its methods take internal types, which other modules
+// cannot use.
 type TestArguments[T Object] struct{}
 
-// Subject is what filters and index functions are given.
+// Subject returns the argument of filters and index functions.
 func (TestArguments[T]) Subject(req *registry.Request) (*Subject[T], error) {
 	return newSubject[T](req)
 }
 
-// Change is what handlers of changes are given.
+// Change returns the argument of change handlers.
 func (TestArguments[T]) Change(req *registry.Request) (*Change[T], error) { return newChange[T](req) }
 
-// Handler calls a handler of changes, sub-handlers included.
+// Handler returns a function that calls a change handler and its sub-handlers.
 func (TestArguments[T]) Handler(fn ChangeFunc[T]) func(context.Context, *registry.Request) error {
 	return erase(fn)
 }
 
-// Event is what handlers of events are given.
+// Event returns the argument of event handlers.
 func (TestArguments[T]) Event(req *registry.Request) (*Event[T], error) {
 	s, err := newSubject[T](req)
 	if err != nil {
@@ -44,7 +44,7 @@ func (TestArguments[T]) Event(req *registry.Request) (*Event[T], error) {
 	return &Event[T]{Subject: s, Type: req.Event, Missed: req.Missed}, nil
 }
 
-// Daemon is what daemons are given.
+// Daemon returns the argument of daemons.
 func (TestArguments[T]) Daemon(call *daemon.Call) (*Daemon[T], error) {
 	s, err := newSubject[T](call.Request)
 	if err != nil {
@@ -53,7 +53,7 @@ func (TestArguments[T]) Daemon(call *daemon.Call) (*Daemon[T], error) {
 	return &Daemon[T]{s, call}, nil
 }
 
-// Tick is what timers are given.
+// Tick returns the argument of timer functions.
 func (TestArguments[T]) Tick(call *daemon.Call) (*Tick[T], error) {
 	s, err := newSubject[T](call.Request)
 	if err != nil {
@@ -62,36 +62,36 @@ func (TestArguments[T]) Tick(call *daemon.Call) (*Tick[T], error) {
 	return &Tick[T]{s, call}, nil
 }
 
-// Review is what handlers of reviews are given.
+// Review returns the argument of admission handlers.
 func (TestArguments[T]) Review(req *registry.Request) (*Review[T], error) { return newReview[T](req) }
 
-// ReviewHandler calls a handler of reviews.
+// ReviewHandler returns a function that calls an admission handler.
 func (TestArguments[T]) ReviewHandler(fn ReviewFunc[T]) func(context.Context, *registry.Request) error {
 	return reviewer(fn)
 }
 
-// API is how handlers reach a cluster; T stands for the resource.
+// API returns a client for handlers. T is declared for the resource.
 func (TestArguments[T]) API(all *objects.Client, of kind.Selector, post func(posting.Event), config func() *rest.Config, log *slog.Logger) registry.API {
 	types := kinds{}
 	types.add(reflect.TypeFor[T](), of)
 	return &cluster{objects: all, types: types, manager: "gopftest", post: post, rest: config, log: log}
 }
 
-// TestWebhooks makes an operator serve its reviews in the process of a test. Only
-// package gopftest can make the argument.
+// TestWebhooks makes the operator respond to reviews in the process of a test. Only
+// package gopftest can create the argument.
 func TestWebhooks(by engine.Substitute) RunOption {
 	return func(o *runOptions) { o.webhooks = by }
 }
 
-// TestJitter sets the random numbers that spread the framework's own retries. nil
-// makes their delays exact. Only package gopftest uses it.
+// TestJitter sets the random numbers for the jitter of the framework's own retries. nil
+// means exact delays. It is for package gopftest.
 func TestJitter(random jitter.Source) RunOption {
 	return func(o *runOptions) { o.jitter = random }
 }
 
-// TestIndex gives package gopftest what is behind an index.
+// TestIndex passes the internal index to use. It is for package gopftest.
 func TestIndex[K comparable, V any](of *IndexOf[K, V], use func(*index.Index[K, V])) { use(of.kept) }
 
-// TestHandlers gives tests the handlers that an operator has declared, as the engine
-// runs them. Like [TestArguments], it is of no use outside of this module.
+// TestHandlers passes the declared handlers to use. Like [TestArguments], it is of no
+// use in other modules.
 func TestHandlers(op *Operator, use func(registry.Set)) { use(op.handlers) }

@@ -6,7 +6,7 @@ import (
 	"gopf.dev/gopf/internal/buildinfo"
 )
 
-func TestTheUserAgentNamesProgramAndFramework(t *testing.T) {
+func TestUserAgentNamesProgramAndFramework(t *testing.T) {
 	for want, c := range map[string]struct {
 		program string
 		build   buildinfo.Info

@@ -6,22 +6,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Wake makes delayed handlers of an object due now instead of at the time they
-// asked for: those with the ids, their sub-handlers included, or all. The id of a
-// sub-handler stands for the handler that declares it.
+// Wake calls delayed handlers of an object now, instead of at their due time. Without
+// ids, it wakes all delayed handlers of the object, including daemons and timers. An id
+// includes the handler's sub-handlers; the id of a sub-handler means its parent.
 //
-// Wake may be called from any goroutine while the operator runs, as often as
-// needed: calls for one object are joined until its next turn. Unknown objects,
-// unknown ids and handlers that are not delayed are ignored.
+// Wake may be called from any goroutine while the operator runs. Calls for one object
+// are combined until its next turn. Unknown objects, unknown ids and handlers that are
+// not delayed are ignored, and before [Operator.Run] it does nothing.
 func (r *Resource[T]) Wake(namespace, name string, ids ...string) {
 	if running := r.op.running.Load(); running != nil {
 		(*running).Wake(r.of, namespace, name, ids)
 	}
 }
 
-// WakeOwner wakes the controlling owner of a child on every event of the child,
-// so that handlers which wait for their children need not wait longer than
-// necessary:
+// WakeOwner wakes the controlling owner of a child on every event of the child.
+// Handlers of the owner that return [Wait] until their children are ready are then
+// called as soon as a child changes:
 //
 //	gopf.WakeOwner(gopf.For[*corev1.Pod](op, "v1/pods"), databases)
 func WakeOwner[C, P Object](children *Resource[C], parents *Resource[P]) {

@@ -108,7 +108,7 @@ func TestInvalidDeclarationsAreFailures(t *testing.T) {
 	if code := Run(t.Context(), op, []string{"run", "-A"}, &stdout, &stderr); code != 1 {
 		t.Errorf("got exit code %d", code)
 	}
-	for _, want := range []string{"Error: the operator is declared wrongly:", "cli/cli_test.go:", "a handler has no id"} {
+	for _, want := range []string{"Error: invalid operator declaration:", "cli/cli_test.go:", "a handler has no id"} {
 		if !strings.Contains(stderr.String(), want) {
 			t.Errorf("got %q, want %q", stderr.String(), want)
 		}

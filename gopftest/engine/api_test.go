@@ -424,18 +424,18 @@ func TestErrorsExplainUnknownKinds(t *testing.T) {
 		inCore.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Confusion"}
 		var nothing *corev1.ConfigMap
 		for says, err := range map[string]error{
-			`get: it is not known which resource a *engine_test.Node is of: add gopf.Kind[*engine_test.Node](op, "v1/nodes") to the declaration`: ch.API.Get(ctx, &Node{}),
-			`add gopf.Kind[*engine_test.Widget](op, "GROUP/VERSION/PLURAL") to the declaration of the operator, or set its TypeMeta`:             ch.API.Create(ctx, &Widget{}),
-			"set its apiVersion and kind":                               ch.API.Delete(ctx, &unstructured.Unstructured{}),
-			"the cluster has no resource Confusion of v1":               ch.API.Apply(ctx, inCore),
-			"the cluster has no resource example.com/v1/widgets":        ch.API.Get(ctx, configMap("cm"), gopf.Of("example.com/v1/widgets")),
-			"the object of configmaps.v1 has no name":                   ch.API.Get(ctx, configMap("")),
-			`nodes.v1 are cluster-scoped: the object cannot be in the`:  ch.API.Get(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Namespace: "ns"}}, gopf.Of("v1/nodes")),
-			"the object is a nil *v1.ConfigMap":                         ch.API.Get(ctx, nothing),
-			"the patch is nil":                                          ch.API.Merge(ctx, configMap("cm"), nil),
-			"the patch is no JSON object":                               ch.API.Merge(ctx, configMap("cm"), []string{"a"}),
-			"too many parts":                                            ch.API.Get(ctx, configMap("cm"), gopf.Of("a/b/c/d")),
-			"no resourceVersion that could be unchanged: read it first": ch.API.Delete(ctx, configMap("cm"), gopf.IfUnchanged()),
+			`get: unknown resource of *engine_test.Node: add gopf.Kind[*engine_test.Node](op, "v1/nodes") to the declaration`:        ch.API.Get(ctx, &Node{}),
+			`add gopf.Kind[*engine_test.Widget](op, "GROUP/VERSION/PLURAL") to the declaration of the operator, or set its TypeMeta`: ch.API.Create(ctx, &Widget{}),
+			"set its apiVersion and kind":                                   ch.API.Delete(ctx, &unstructured.Unstructured{}),
+			"the cluster has no resource Confusion of v1":                   ch.API.Apply(ctx, inCore),
+			"the cluster has no resource example.com/v1/widgets":            ch.API.Get(ctx, configMap("cm"), gopf.Of("example.com/v1/widgets")),
+			"the object of configmaps.v1 has no name":                       ch.API.Get(ctx, configMap("")),
+			`nodes.v1 are cluster-scoped; remove the namespace`:             ch.API.Get(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Namespace: "ns"}}, gopf.Of("v1/nodes")),
+			"the object is a nil *v1.ConfigMap":                             ch.API.Get(ctx, nothing),
+			"the patch is nil":                                              ch.API.Merge(ctx, configMap("cm"), nil),
+			"encode the patch as a JSON object":                             ch.API.Merge(ctx, configMap("cm"), []string{"a"}),
+			"too many parts":                                                ch.API.Get(ctx, configMap("cm"), gopf.Of("a/b/c/d")),
+			"IfUnchanged requires a resourceVersion; read the object first": ch.API.Delete(ctx, configMap("cm"), gopf.IfUnchanged()),
 		} {
 			if err == nil || !strings.Contains(err.Error(), says) {
 				t.Errorf("got  %v\nwant %s", err, says)
