@@ -26,9 +26,9 @@ func encodeEssence(essence map[string]any, ending string) (string, error) {
 	buf := buffers.Get().(*[]byte)
 	b, err := appendEssence((*buf)[:0], essence)
 	text := string(append(b, ending...))
-	if cap(b) <= maxKeptBuffer {
+	if cap(b) <= maxKeptBuffer { //mutate:skip buffers only save memory
 		*buf = b
-		buffers.Put(buf)
+		buffers.Put(buf) //mutate:skip buffers only save memory
 	}
 	return text, err
 }
