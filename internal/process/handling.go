@@ -64,6 +64,7 @@ func (v *view) open(ctx context.Context) (*handling, error) {
 		})
 	}
 	h.loaded = h.note.Clone()
+	h.ignoreForgedTodo()
 	for _, handler := range v.Handlers {
 		for _, former := range handler.Formerly {
 			h.state.Rename(former, handler.ID)

@@ -113,6 +113,17 @@ func (t *todo) drop(ids ...string) {
 	t.status = slices.DeleteFunc(t.status, func(p execute.Part) bool { return slices.Contains(ids, p.Handler) })
 }
 
+// ignoreForgedTodo removes the changes from the note if the operator never stores
+// changes there. With records in annotations, only other clients can have put them into
+// the note: sending them would lend these clients the permissions of the operator.
+func (h *handling) ignoreForgedTodo() {
+	if len(h.note.Todo) == 0 || h.recordsInStatus() || h.maybeElsewhere() {
+		return
+	}
+	h.note.Todo = nil
+	h.log.Warn("The handling note has unsent changes, but this operator stores none there. They are ignored, because any client that may edit the object can have written them.")
+}
+
 // sendTodo adds the changes in the note to c, unless this process has sent them. A nil
 // result means that at most status changes are left; c has these in its parts.
 func (h *handling) sendTodo(c *change) (conclude func(context.Context) error) {
