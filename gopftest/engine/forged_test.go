@@ -1,7 +1,12 @@
 package engine_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,4 +49,69 @@ func TestChangesInAForgedNoteAreNotSent(t *testing.T) {
 			t.Error(got)
 		}
 	})
+}
+
+// A tenant forges a note of a few kilobytes in which thousands of sub-handlers saw other
+// states. The operator must neither run out of memory nor be busy for minutes with it.
+func TestAForgedNoteOfManySubHandlersIsCheapToHandle(t *testing.T) {
+	for name, essences := range map[string]int{"of one state": 1, "of a state each": 1000} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+				var diary calls
+				op := gopf.New()
+				x := gopf.For[*Example](op, resource)
+				x.On(gopf.Create|gopf.Update, "work", diary.handler("work"))
+				gopftest.Start(t, op, c, gopf.Log(quiet()))
+				settle()
+				made := example("x", "a")
+				for i := range 2000 {
+					made.Object["spec"].(map[string]any)[fmt.Sprint("f", i)] = int64(i)
+				}
+				c.Create(t, made)
+				time.Sleep(time.Minute)
+				allocated := allocations()
+				c.Patch(t, resource, "default", "x", map[string]any{
+					"metadata": map[string]any{"annotations": map[string]any{note: manySightings(t, annotationsOf(t, c)[annotated], 1000, essences)}},
+				})
+				time.Sleep(time.Minute)
+				if took := allocations() - allocated; took > 1<<30 {
+					t.Errorf("it took %d MiB", took>>20)
+				}
+				if _, there := annotationsOf(t, c)[note]; there {
+					t.Error("the note still exists")
+				}
+				c.Patch(t, resource, "default", "x", spec(map[string]any{"field": "b"}))
+				time.Sleep(time.Minute)
+				if got := diary.all(); got[len(got)-1] != "work update b" {
+					t.Errorf("calls: %q", got)
+				}
+			})
+		})
+	}
+}
+
+// manySightings returns a note for the stored base in which so many sub-handlers saw so
+// many other states.
+func manySightings(t *testing.T, base string, subs, essences int) string {
+	t.Helper()
+	sum := sha256.Sum256([]byte(strings.TrimSpace(base)))
+	states, saw := make([]any, essences), map[string]any{}
+	for i := range states {
+		states[i] = map[string]any{"spec": map[string]any{"a": i}}
+	}
+	for i := range subs {
+		saw[fmt.Sprint("work/", i)] = map[string]any{"essence": i % essences}
+	}
+	text, err := json.Marshal(map[string]any{"v": 2, "base": hex.EncodeToString(sum[:8]), "essences": states, "saw": saw})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return `{"purpose":"update","started":"2026-01-01T00:00:00","message":"gz:` + bomb(t, string(text)) + `"}`
+}
+
+// allocations returns the bytes that this process has allocated so far.
+func allocations() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
 }
