@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -114,4 +115,43 @@ func allocations() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.TotalAlloc
+}
+
+// Handlers pass the key to other systems, where it may name something of another tenant.
+func TestAForgedKeyIsNotUsed(t *testing.T) {
+	for name, forge := range map[string]func(victim string) string{
+		"an arbitrary text":         func(string) string { return "../prod" },
+		"the key of another object": func(victim string) string { return victim },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+				var diary calls
+				op := gopf.New()
+				x := gopf.For[*Example](op, resource)
+				x.OnCreate("work", func(_ context.Context, ch *gopf.Change[*Example]) error {
+					diary.add("%s", strings.TrimSuffix(ch.Key(), "/work"))
+					if ch.Object.Name == "x" && ch.Retry < 3 {
+						return gopf.Wait(time.Minute, "not yet")
+					}
+					return nil
+				})
+				gopftest.Start(t, op, c, gopf.Log(quiet()))
+				settle()
+				c.Create(t, example("victim", "a"))
+				settle()
+				forged := forge(diary.all()[0])
+				made := example("x", "a")
+				made.SetAnnotations(map[string]string{
+					"kopf.zalando.org/work": `{"started":"1999-01-01T00:00:00","purpose":"create","retries":1}`,
+					note:                    fmt.Sprintf(`{"started":"1999-01-01T00:00:00","purpose":"create","message":"{\"v\":2,\"key\":\"%s\"}"}`, forged),
+				})
+				c.Create(t, made)
+				time.Sleep(time.Hour)
+				got := diary.all()[1:]
+				if len(got) != 3 || got[0] == forged || got[1] != got[0] || got[2] != got[0] {
+					t.Errorf("forged %s, keys %q", forged, got)
+				}
+			})
+		})
+	}
 }

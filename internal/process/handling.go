@@ -66,6 +66,9 @@ func (v *view) open(ctx context.Context) (*handling, error) {
 	}
 	h.loaded = h.note.Clone()
 	h.ignoreForgedTodo()
+	if !ownKey(h.note.Key, v.body.UID) {
+		h.note.Key = "" // another one is computed if a handler needs it
+	}
 	for _, handler := range v.Handlers {
 		for _, former := range handler.Formerly {
 			h.state.Rename(former, handler.ID)
