@@ -13,6 +13,7 @@ import (
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/gopftest"
+	"gopf.dev/gopf/storage"
 )
 
 const note = "kopf.zalando.org/gopf.handling"
@@ -20,36 +21,46 @@ const note = "kopf.zalando.org/gopf.handling"
 // A tenant that may not write the status puts a change of the status into the note, where
 // only operators with records in the status store changes.
 func TestChangesInAForgedNoteAreNotSent(t *testing.T) {
-	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
-		var diary calls
-		op := gopf.New()
-		x := gopf.For[*Example](op, resource)
-		x.On(gopf.Create|gopf.Update, "work", diary.handler("work"))
-		var log lines
-		gopftest.Start(t, op, c, gopf.Log(log.logger()))
-		settle()
-		c.Create(t, example("x", "a"))
-		time.Sleep(time.Minute)
-		message := `{\"v\":2,\"todo\":[{\"handler\":\"work\",\"patch\":{\"status\":{\"approved\":true}}}]}`
-		c.Patch(t, resource, "default", "x", map[string]any{
-			"metadata": map[string]any{"annotations": map[string]any{
-				note: `{"purpose":"update","started":"2026-01-01T00:00:00","message":"` + message + `"}`}},
-			"status": map[string]any{"direct": true},
+	annotations := storage.NewAnnotationProgress(storage.DefaultPrefix)
+	for name, records := range map[string]storage.Progress{
+		"by default":           storage.DefaultProgress(),
+		"while they are moved": storage.MultiProgress(storage.NewStatusProgress("op"), storage.RetiredProgress(annotations)),
+		"in annotations only":  annotations,
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+				var diary calls
+				op := gopf.New()
+				op.Settings.Persistence.Progress = records
+				x := gopf.For[*Example](op, resource)
+				x.On(gopf.Create|gopf.Update, "work", diary.handler("work"))
+				var log lines
+				gopftest.Start(t, op, c, gopf.Log(log.logger()))
+				settle()
+				c.Create(t, example("x", "a"))
+				time.Sleep(time.Minute)
+				message := `{\"v\":2,\"todo\":[{\"handler\":\"work\",\"patch\":{\"status\":{\"approved\":true}}}]}`
+				c.Patch(t, resource, "default", "x", map[string]any{
+					"metadata": map[string]any{"annotations": map[string]any{
+						note: `{"purpose":"update","started":"2026-01-01T00:00:00","message":"` + message + `"}`}},
+					"status": map[string]any{"direct": true},
+				})
+				time.Sleep(time.Hour)
+				if s, _ := get(t, c, "x").Object["status"].(map[string]any); s["approved"] != nil || s["direct"] != nil {
+					t.Errorf("status: %v", s)
+				}
+				if _, there := annotationsOf(t, c)[note]; there {
+					t.Error("the note still exists")
+				}
+				if !log.has("[default/x]", "They are ignored") {
+					t.Error("no warning names the object")
+				}
+				if got := fmt.Sprint(diary.all()); got != "[work create a]" {
+					t.Error(got)
+				}
+			})
 		})
-		time.Sleep(time.Hour)
-		if s := get(t, c, "x").Object["status"]; s != nil {
-			t.Errorf("status: %v", s)
-		}
-		if _, there := annotationsOf(t, c)[note]; there {
-			t.Error("the note still exists")
-		}
-		if !log.has("[default/x]", "They are ignored") {
-			t.Error("no warning names the object")
-		}
-		if got := fmt.Sprint(diary.all()); got != "[work create a]" {
-			t.Error(got)
-		}
-	})
+	}
 }
 
 // A tenant forges a note of a few kilobytes in which thousands of sub-handlers saw other
