@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/storage"
 )
 
@@ -214,9 +215,10 @@ func (s *scratch) same() bool {
 }
 
 // canonical reports whether two JSON texts are equal, regardless of string escapes and
-// the order of members. It may modify a, but not b.
+// the order of members. It may modify a, but not b. A text beyond the limits of stored
+// state is different: sorting the members of each level takes long if there are many.
 func canonical(a, b []byte) bool {
-	if len(a) == 0 || len(b) == 0 || b[0] != '{' {
+	if len(a) == 0 || len(b) == 0 || b[0] != '{' || jsonvalue.Check(b, jsonvalue.MaxStored) != nil {
 		return false
 	}
 	x, y := jsontext.Value(a), jsontext.Value(append([]byte(nil), b...))

@@ -95,6 +95,25 @@ func TestChangedObjectsAreNotSettled(t *testing.T) {
 	}
 }
 
+// A forged base of 9,900 levels, each in the wrong order, would take long to sort.
+func TestABaseOfTooManyLevelsIsNotSorted(t *testing.T) {
+	t.Parallel()
+	g := essence.NewSettledTest(storage.DefaultBase(), storage.DefaultProgress())
+	for levels, settled := range map[int]bool{900: true, 9_900: false} {
+		spec := func(first, last string) string {
+			return strings.Repeat("{"+first, levels) + "0" + strings.Repeat(last+"}", levels)
+		}
+		base, err := json.Marshal(`{"spec":` + spec(`"b":0,"a":`, "") + `}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw := `{"metadata":{"annotations":{"kopf.zalando.org/last-handled-configuration":` + string(base) + `}},"spec":` + spec(`"a":`, `,"b":0`) + `}`
+		if g.Run([]byte(raw)).Settled != settled {
+			t.Errorf("%d levels: settled is %v", levels, !settled)
+		}
+	}
+}
+
 func TestCopiesAreNotSettled(t *testing.T) {
 	t.Parallel()
 	raw := string(noted(t, `{"metadata":{"name":"n","uid":"u-1","annotations":{"note":"x"}},"spec":1}`))

@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -65,6 +66,10 @@ func (v *view) open(ctx context.Context) (*handling, error) {
 		})
 	}
 	h.loaded = h.note.Clone()
+	h.ignoreForgedTodo()
+	if !ownKey(h.note.Key, v.body.UID) {
+		h.note.Key = "" // another one is computed if a handler needs it
+	}
 	for _, handler := range v.Handlers {
 		for _, former := range handler.Formerly {
 			h.state.Rename(former, handler.ID)
@@ -126,37 +131,48 @@ func (h *handling) causeOf(id string, parent *cause.Cause) *cause.Cause {
 	if known := h.causes[id]; known != nil {
 		return known
 	}
-	causes := h.causesOf(id, parent)
-	for _, c := range causes {
+	var own *cause.Cause
+	for c := range h.causesOf(id, parent) {
 		if len(c.Diff) > 0 {
 			return c
 		}
+		if own == nil {
+			own = c
+		}
 	}
-	return causes[0]
+	return own
 }
 
 // causesOf returns the causes for which a handler may be called. The first is against
 // the essence that it saw in the previous handling, or else against what its parent
 // saw, or else against the base. The others are against what its sub-handlers saw, if
 // that is another state than the present one: only their parent can call them.
-func (h *handling) causesOf(id string, parent *cause.Cause) []*cause.Cause {
-	own := h.cause
-	if parent != nil {
-		own = parent
-	}
-	if !h.note.Followed() {
-		return []*cause.Cause{own}
-	}
-	if seen := h.note.Earlier(id); seen != nil {
-		own = h.causeAgainst(seen)
-	}
-	causes := []*cause.Cause{own}
-	for _, sub := range h.note.EarlierWithin(id) {
-		if c := h.causeAgainst(h.note.Earlier(sub)); len(c.Diff) > 0 && !h.declaredWithin(sub, id) {
-			causes = append(causes, c)
+//
+// Each essence is compared once, however many sub-handlers saw it, and only when the
+// loop reaches it: the note may be forged, and a difference can be large.
+func (h *handling) causesOf(id string, parent *cause.Cause) iter.Seq[*cause.Cause] {
+	return func(yield func(*cause.Cause) bool) {
+		own := h.cause
+		if parent != nil {
+			own = parent
+		}
+		if !h.note.Followed() {
+			yield(own)
+			return
+		}
+		if seen := h.note.Earlier(id); seen != nil {
+			own = h.causeAgainst(seen)
+		}
+		if !yield(own) {
+			return
+		}
+		subs := slices.DeleteFunc(h.note.EarlierWithin(id), func(sub string) bool { return h.declaredWithin(sub, id) })
+		for _, seen := range h.note.EarlierStates(subs) {
+			if c := h.causeAgainst(seen); len(c.Diff) > 0 && !yield(c) {
+				return
+			}
 		}
 	}
-	return causes
 }
 
 // causeAgainst returns the cause for a handler that last saw the given essence.
@@ -185,7 +201,7 @@ func (h *handling) selected() registry.Set {
 	}
 	h.causes = map[string]*cause.Cause{}
 	return h.Handlers.SelectBy(func(handler *registry.Handler) bool {
-		for _, c := range h.causesOf(handler.ID, nil) {
+		for c := range h.causesOf(handler.ID, nil) {
 			asking := *h.asking
 			asking.Cause = h.forHandlers(c)
 			if handler.Matches(&asking) {

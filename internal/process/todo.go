@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"gopf.dev/gopf/internal/execute"
@@ -111,6 +112,28 @@ func (p *Processor) newTodo(parts []execute.Part, body *object.Body) *todo {
 // drop removes the status changes of the handlers.
 func (t *todo) drop(ids ...string) {
 	t.status = slices.DeleteFunc(t.status, func(p execute.Part) bool { return slices.Contains(ids, p.Handler) })
+}
+
+// ignoreForgedTodo removes the changes from the note if the operator cannot have stored
+// them there. It never stores changes in annotations: only other clients can have put
+// them there, and sending them would lend these clients the permissions of the operator.
+func (h *handling) ignoreForgedTodo() {
+	if len(h.note.Todo) == 0 || h.maybeElsewhere() || h.recordsInStatus() && !h.noteInAnnotations() {
+		return
+	}
+	h.note.Todo = nil
+	h.log.Warn("The handling note has unsent changes, but this operator stores none there. They are ignored, because any client that may edit the object can have written them.")
+}
+
+// noteInAnnotations reports whether a note is in an annotation, as it can be after a move
+// of the records to the status.
+func (h *handling) noteInAnnotations() bool {
+	for key := range h.body.Annotations() {
+		if _, name, ok := strings.Cut(key, "/"); ok && strings.HasPrefix(name, progress.HandlingID) {
+			return true
+		}
+	}
+	return false
 }
 
 // sendTodo adds the changes in the note to c, unless this process has sent them. A nil

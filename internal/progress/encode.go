@@ -183,6 +183,9 @@ func DecodeNote(r storage.Record, records map[string]storage.Record) (*Note, err
 
 // decode reads the contents of a note of the current version.
 func (n *Note) decode(stored storedNote) error {
+	if len(stored.Essences) > maxEssences || len(stored.Saw) > maxSightings {
+		return fmt.Errorf("more than %d essences or %d handlers", maxEssences, maxSightings)
+	}
 	n.saw = make(map[string]sighting, len(stored.Saw))
 	for _, raw := range stored.Essences {
 		e, found, err := storage.DecodeEssence(string(raw))

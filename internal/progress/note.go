@@ -2,6 +2,7 @@ package progress
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -67,14 +68,29 @@ func (n *Note) Saw(id string, essence map[string]any, stopped time.Time) {
 	n.saw[id] = sighting{n.index(essence), stopped}
 }
 
-// index returns the index of an essence, which is added if it is new.
+// maxEssences limits the essences of a note, because each of them may be compared with
+// the object for each handler. maxSightings limits the handlers.
+const (
+	maxEssences  = 64
+	maxSightings = 1 << 14
+)
+
+// index returns the index of an essence, which is added if it is new. If there are too
+// many, the newest one stands for it: its handler is then called once more.
 func (n *Note) index(essence map[string]any) int {
+	for i, known := range n.essences {
+		if reflect.ValueOf(known).Pointer() == reflect.ValueOf(essence).Pointer() {
+			return i // comparing the same map for each handler would be slow
+		}
+	}
 	for i, known := range n.essences {
 		if diff.Equal(known, essence) {
 			return i
 		}
 	}
-	n.essences = append(n.essences, essence)
+	if len(n.essences) < maxEssences {
+		n.essences = append(n.essences, essence)
+	}
 	return len(n.essences) - 1
 }
 
@@ -208,26 +224,62 @@ func (n *Note) End(final, old map[string]any, records map[string]storage.Record,
 		}
 		return final
 	}
+	sawBase := comparisons{with: base}
 	// In the next note, a handler without a sighting counts as one that saw the base.
 	// But a late sub-handler that saw the base needs a sighting if its parent saw
 	// something else. Otherwise neither of them would be called.
-	hidden := func(id string) bool {
-		for parent, r := range records {
-			if slices.Contains(r.Subrefs, id) && !diff.Equal(own(parent), base) {
-				return true
-			}
+	hidden := map[string]bool{}
+	for parent, r := range records {
+		if len(r.Subrefs) == 0 || sawBase.equal(own(parent)) {
+			continue
 		}
-		return false
+		for _, sub := range r.Subrefs {
+			hidden[sub] = true
+		}
 	}
 	next := &Note{Reason: cause.Update}
 	ids := slices.Concat(slices.Collect(maps.Keys(n.saw)), slices.Collect(maps.Keys(records)), declared)
 	slices.Sort(ids)
 	for _, id := range slices.Compact(ids) {
-		if e := own(id); e != nil && (!diff.Equal(e, base) || hidden(id)) {
+		if e := own(id); e != nil && (!sawBase.equal(e) || hidden[id]) {
 			next.Saw(id, e, time.Time{})
 		}
 	}
 	return End{Base: base, Note: next}
+}
+
+// comparisons compares essences with one essence. Each map is compared once, because
+// many handlers see the same.
+type comparisons struct {
+	with  map[string]any
+	known map[uintptr]bool
+}
+
+func (c *comparisons) equal(e map[string]any) bool {
+	if c.known == nil {
+		c.known = map[uintptr]bool{}
+	}
+	place := reflect.ValueOf(e).Pointer()
+	same, known := c.known[place]
+	if !known {
+		same = diff.Equal(e, c.with)
+		c.known[place] = same
+	}
+	return same
+}
+
+// EarlierStates returns the essences that the handlers saw when they finished in the
+// previous handling, each once, in the order of the ids.
+func (n *Note) EarlierStates(ids []string) []map[string]any {
+	var states []map[string]any
+	found := map[int]bool{}
+	for _, id := range ids {
+		if s, ok := n.saw[id]; ok && s.stopped.IsZero() && !found[s.essence] {
+			found[s.essence] = true
+			states = append(states, n.essences[s.essence])
+		}
+	}
+	return states
 }
 
 // EarlierWithin returns the ids of sub-handlers of the handler for which
@@ -246,10 +298,14 @@ func (n *Note) EarlierWithin(handler string) []string {
 // earliestLate returns the earliest sighting of an essence other than the final one.
 // nil means that there is none.
 func (n *Note) earliestLate(final map[string]any) *sighting {
+	isFinal := make([]bool, len(n.essences))
+	for i, e := range n.essences {
+		isFinal[i] = diff.Equal(essence.Undigest(e, final), final)
+	}
 	var earliest *sighting
 	for _, s := range n.saw {
 		earlier := earliest == nil || s.stopped.Before(earliest.stopped) || s.stopped.Equal(earliest.stopped) && s.essence < earliest.essence
-		if earlier && !diff.Equal(essence.Undigest(n.essences[s.essence], final), final) {
+		if earlier && !isFinal[s.essence] {
 			earliest = &s
 		}
 	}
@@ -265,9 +321,16 @@ func sameMoment(a, b time.Time) bool {
 func (n *Note) Equal(other *Note) bool {
 	same := n.Key == other.Key && n.Reason == other.Reason && n.Base == other.Base && sameMoment(n.Started, other.Started) && len(n.saw) == len(other.saw) &&
 		slices.EqualFunc(n.Todo, other.Todo, func(a, b Todo) bool { return a.Handler == b.Handler && diff.Equal(a.Patch, b.Patch) })
+	compared := map[[2]int]bool{} // many handlers saw the same
 	for id, s := range n.saw {
 		o, ok := other.saw[id]
-		same = same && ok && sameMoment(s.stopped, o.stopped) && diff.Equal(n.essences[s.essence], other.essences[o.essence])
+		if same = same && ok && sameMoment(s.stopped, o.stopped); !same {
+			return false
+		}
+		if pair := [2]int{s.essence, o.essence}; !compared[pair] {
+			same = diff.Equal(n.essences[s.essence], other.essences[o.essence])
+			compared[pair] = true
+		}
 	}
 	return same
 }
