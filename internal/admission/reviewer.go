@@ -17,7 +17,6 @@ import (
 
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/loglimit"
-	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/kind"
@@ -277,14 +276,20 @@ func (v *Reviewer) request(in *request, of *reviewed, r *http.Request) (*registr
 	if body == nil {
 		body = review.Old
 	}
+	// The API server calls mutating webhooks before it validates an update. So the uid of
+	// the proposed object may be that of another object.
+	uid := body.UID
+	if review.Old != nil {
+		uid = review.Old.UID
+	}
 	req := &registry.Request{
 		Body: body, Resource: of.info, Review: review, Started: time.Now(), Key: func() string { return review.UID },
 		Patch: &patch.Patch{}, API: v.API,
 		Post: func(string, string, string) {}, // the object may never be created
-		Log:  v.logger(in, of.info, body),
+		Log:  v.logger(in, of.info, uid),
 	}
 	if v.Memos != nil && review.Operation != "CREATE" {
-		req.Memos = v.Memos(of.info, body.UID)
+		req.Memos = v.Memos(of.info, uid)
 	}
 	if req.Memos == nil {
 		req.Memos = &registry.Memos{}
@@ -293,13 +298,13 @@ func (v *Reviewer) request(in *request, of *reviewed, r *http.Request) (*registr
 }
 
 // logger returns a logger that adds the object to all lines.
-func (v *Reviewer) logger(in *request, info kind.Info, body *object.Body) *slog.Logger {
+func (v *Reviewer) logger(in *request, info kind.Info, uid string) *slog.Logger {
 	return v.Log.With(slog.Group("object",
 		slog.String("apiVersion", info.APIVersion()),
 		slog.String("kind", info.Kind),
 		slog.String("name", in.Name),
 		slog.String("namespace", in.Namespace),
-		slog.String("uid", body.UID),
+		slog.String("uid", uid),
 	))
 }
 
