@@ -19,7 +19,7 @@ const (
 	readTimeout       = 60 * time.Second // a body may wait for memory; slow clients are disconnected much earlier
 	writeTimeout      = 60 * time.Second // longer than the longest review timeout of 30 s
 	idleTimeout       = 2 * time.Minute
-	maxHeader         = 64 << 10
+	maxHeader         = 16 << 10
 
 	// A body that waits for memory fills the buffer of its stream. The buffer of the
 	// connection must hold those of all streams; otherwise waiting streams would stall the
