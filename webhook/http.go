@@ -37,7 +37,7 @@ func ServeListener(ctx context.Context, l net.Listener, path string, reviews htt
 		log = slog.Default()
 	}
 	server := newServer(below(rootOf(path), reviews), log)
-	l = (&connections{max: defaultMaxConnections, log: log}).watch(server, l)
+	l = limited(defaultMaxConnections, log).Watch(server, l)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	select {
