@@ -1,13 +1,9 @@
 package webhook
 
 import (
-	"crypto/tls"
 	"log/slog"
-	"net"
-	"net/http"
-	"sync"
-	"time"
 
+	"gopf.dev/gopf/internal/connlimit"
 	"gopf.dev/gopf/internal/loglimit"
 )
 
@@ -15,127 +11,13 @@ import (
 // for all of its reviews.
 const defaultMaxConnections = 1024
 
-// connections bounds the number of open connections. A new connection is always
-// accepted: if there are too many, another one is closed. It is one of the peer with
-// the most connections, because a flood must not close those of API servers.
-type connections struct {
-	max int
-	log *slog.Logger
-
-	limiter loglimit.Limiter
-	mu      sync.Mutex
-	open    map[net.Conn]*connection
-	peers   map[string]int // the number of connections by host
-}
-
-type connection struct {
-	peer  string
-	state http.ConnState
-	since time.Time // when the state began
-}
-
-// watch makes the server use at most as many connections.
-func (c *connections) watch(server *http.Server, l net.Listener) net.Listener {
-	c.open, c.peers = map[net.Conn]*connection{}, map[string]int{}
-	server.ConnState = c.note
-	return watched{l, c}
-}
-
-// watched is a listener whose connections are counted.
-type watched struct {
-	net.Listener
-	to *connections
-}
-
-// Accept waits for a connection, and closes another one if there are too many.
-func (w watched) Accept() (net.Conn, error) {
-	conn, err := w.Listener.Accept()
-	if err == nil {
-		w.to.add(conn)
-	}
-	return conn, err
-}
-
-func (c *connections) add(conn net.Conn) {
-	peer := conn.RemoteAddr().String()
-	if host, _, err := net.SplitHostPort(peer); err == nil {
-		peer = host
-	}
-	c.mu.Lock()
-	c.open[conn] = &connection{peer, http.StateNew, time.Now()}
-	c.peers[peer]++
-	var excess net.Conn
-	if len(c.open) > c.max {
-		excess = c.choose(conn)
-		peer = c.open[excess].peer
-		c.remove(excess)
-	}
-	c.mu.Unlock()
-	if excess == nil {
-		return
-	}
-	_ = excess.Close() // it is gone in any case
-	if ok, suppressed := c.limiter.Allow("connections"); ok {
-		c.log.Warn("The webhook server has too many connections, and closed one of the peer with the most of them.",
-			"limit", c.max, "peer", peer, "suppressed", suppressed)
-	}
-}
-
-// choose returns the connection to close, which is not the new one: of the peer with
-// the most, one that has sent nothing yet, else an idle one, else a busy one; of
-// those, the one that is so for the longest time.
-func (c *connections) choose(but net.Conn) (chosen net.Conn) {
-	var best *connection
-	for conn, one := range c.open {
-		if conn != but && (best == nil || c.rather(one, best)) {
-			chosen, best = conn, one
+// limited returns a limit of connections that logs a few of those that are closed.
+func limited(most int, log *slog.Logger) *connlimit.Connections {
+	limiter := &loglimit.Limiter{}
+	return &connlimit.Connections{Max: most, Full: func(peer string) {
+		if ok, suppressed := limiter.Allow("connections"); ok {
+			log.Warn("The webhook server has too many connections, and closed one of the peer with the most of them.",
+				"limit", most, "peer", peer, "suppressed", suppressed)
 		}
-	}
-	return chosen
-}
-
-func (c *connections) rather(a, b *connection) bool {
-	if x, y := c.peers[a.peer], c.peers[b.peer]; x != y {
-		return x > y
-	}
-	if x, y := rank(a.state), rank(b.state); x != y {
-		return x < y
-	}
-	return a.since.Before(b.since)
-}
-
-func rank(s http.ConnState) int {
-	switch s {
-	case http.StateNew:
-		return 0
-	case http.StateIdle:
-		return 1
-	}
-	return 2
-}
-
-// note records the state of a connection. The HTTP server calls it.
-func (c *connections) note(conn net.Conn, state http.ConnState) {
-	if t, ok := conn.(*tls.Conn); ok {
-		conn = t.NetConn()
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	one := c.open[conn]
-	switch {
-	case one == nil: // it was closed
-	case state == http.StateClosed || state == http.StateHijacked:
-		c.remove(conn)
-	case state != one.state:
-		one.state, one.since = state, time.Now()
-	}
-}
-
-// remove forgets a connection. The lock must be held.
-func (c *connections) remove(conn net.Conn) {
-	peer := c.open[conn].peer
-	delete(c.open, conn)
-	if c.peers[peer]--; c.peers[peer] == 0 {
-		delete(c.peers, peer)
-	}
+	}}
 }

@@ -56,13 +56,13 @@ func (e *endpoint) serve(ctx context.Context, reviews http.Handler, announce fun
 	port := listener.Addr().(*net.TCPAddr).Port
 	server := newServer(below(e.root(), reviews), e.log)
 	server.TLSConfig = &tls.Config{MinVersion: cmp.Or(e.MinVersion, tls.VersionTLS12), GetConfigForClient: e.configForClient}
-	limited := (&connections{max: cmp.Or(e.MaxConnections, defaultMaxConnections), log: e.log}).watch(server, listener)
+	bounded := limited(cmp.Or(e.MaxConnections, defaultMaxConnections), e.log).Watch(server, listener)
 	ended := make(chan error, 1)
 	go func() {
 		if e.Insecure {
-			ended <- server.Serve(limited)
+			ended <- server.Serve(bounded)
 		} else {
-			ended <- server.ServeTLS(limited, "", "")
+			ended <- server.ServeTLS(bounded, "", "")
 		}
 	}()
 	e.log.Debug("Listening for webhooks at "+e.url(e.listening(), port), "port", port)

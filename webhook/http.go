@@ -19,7 +19,7 @@ const (
 	readTimeout       = 60 * time.Second // a body may wait for memory; slow clients are disconnected much earlier
 	writeTimeout      = 60 * time.Second // longer than the longest review timeout of 30 s
 	idleTimeout       = 2 * time.Minute
-	maxHeader         = 64 << 10
+	maxHeader         = 16 << 10
 
 	// A body that waits for memory fills the buffer of its stream. The buffer of the
 	// connection must hold those of all streams; otherwise waiting streams would stall the
@@ -37,7 +37,7 @@ func ServeListener(ctx context.Context, l net.Listener, path string, reviews htt
 		log = slog.Default()
 	}
 	server := newServer(below(rootOf(path), reviews), log)
-	l = (&connections{max: defaultMaxConnections, log: log}).watch(server, l)
+	l = limited(defaultMaxConnections, log).Watch(server, l)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	select {

@@ -20,6 +20,7 @@ type budget struct {
 	mu      sync.Mutex
 	used    int64
 	waiting []*waiter
+	due     time.Time // of the next call of pressed
 }
 
 type waiter struct {
@@ -63,12 +64,10 @@ func (b *budget) acquire(ctx context.Context, weight int64) (int64, error) {
 
 // await waits until w is served. It returns false if ctx is done first.
 func (b *budget) await(ctx context.Context, w *waiter) bool {
+	var again <-chan time.Time
 	for {
-		var again <-chan time.Time
 		if b.pressed != nil {
-			timer := time.NewTimer(b.pressed())
-			defer timer.Stop()
-			again = timer.C
+			again = time.After(b.press())
 		}
 		select {
 		case <-w.ready:
@@ -79,6 +78,26 @@ func (b *budget) await(ctx context.Context, w *waiter) bool {
 		}
 	}
 }
+
+// press calls pressed if it is due, and returns the time until it must be called again.
+// One call serves all waiters, because each of them would look at the same letters.
+func (b *budget) press() time.Duration {
+	b.mu.Lock()
+	if left := time.Until(b.due); left > 0 {
+		b.mu.Unlock()
+		return left
+	}
+	b.due = time.Now().Add(leastPress)
+	b.mu.Unlock()
+	next := max(b.pressed(), leastPress)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.due = time.Now().Add(next)
+	return next
+}
+
+// leastPress is the shortest time between two calls of pressed.
+const leastPress = 10 * time.Millisecond
 
 func (b *budget) release(weight int64) {
 	b.mu.Lock()

@@ -49,13 +49,18 @@ const (
 type inbox struct {
 	small, large budget // bytes
 	places       budget // letters that are being received
+	answers      budget // bytes of large responses that are being sent
 
 	mu      sync.Mutex
 	letters map[*letter]struct{}
+	peers   map[string]int // the number of letters by peer, without dropped ones
+	live    int            // the sum of peers
 }
 
-// letter is the body of one review.
+// letter is one request: first its body, at last its response.
 type letter struct {
+	peer    string                   // the host that sent it
+	cancel  context.CancelFunc       // cancels the request
 	control *http.ResponseController // controls the connection
 	timeout time.Duration            // the limit for receiving the body
 
@@ -67,34 +72,30 @@ type letter struct {
 	blocked  bool         // waits for room
 	received bool
 	dropped  bool
+
+	answer    int64        // acquired bytes of the budget for responses
+	answering time.Time    // the start of sending the response
+	sent      atomic.Int64 // sent bytes of the response
 }
 
 func newInbox(bytes int64) *inbox {
-	b := &inbox{small: budget{size: bytes / 3}, large: budget{size: bytes - bytes/3, queue: maxWaitingBodies}, letters: map[*letter]struct{}{}}
+	b := &inbox{small: budget{size: bytes / 3}, large: budget{size: bytes - bytes/3, queue: maxWaitingBodies}, letters: map[*letter]struct{}{}, peers: map[string]int{}}
 	b.small.pressed = func() time.Duration { return b.dropSlow(func(l *letter) bool { return l.small > 0 }) }
 	b.large.pressed = func() time.Duration { return b.dropSlow(func(l *letter) bool { return l.large > 0 }) }
+	b.answers = budget{size: bytes / 3, queue: maxWaitingBodies, pressed: b.dropUnread}
 	b.places.size = maxBodies
 	b.places.pressed = func() time.Duration { return b.dropSlow(func(l *letter) bool { return l.place > 0 }) }
 	return b
 }
 
-// open registers a letter. The caller must call close afterwards.
-func (b *inbox) open(control *http.ResponseController, timeout time.Duration) *letter {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	l := &letter{control: control, timeout: timeout, began: time.Now()}
-	b.letters[l] = struct{}{}
-	return l
-}
-
-// close releases the room of the letter.
-func (b *inbox) close(l *letter) {
-	b.mu.Lock()
-	delete(b.letters, l)
-	b.mu.Unlock()
+// release releases the room of the body.
+func (b *inbox) release(l *letter) {
 	b.small.release(l.small)
 	b.large.release(l.large)
 	b.places.release(l.place)
+	b.mu.Lock()
+	l.small, l.large, l.place = 0, 0, 0
+	b.mu.Unlock()
 }
 
 var (
@@ -123,8 +124,7 @@ func (b *inbox) dropSlow(has func(*letter) bool) time.Duration {
 			next = slowCheck
 			continue
 		}
-		l.dropped = true
-		_ = l.control.SetReadDeadline(time.Now()) // without support for deadlines, the letter is not interrupted
+		b.drop(l)
 	}
 	return next
 }
@@ -133,6 +133,10 @@ func (b *inbox) dropSlow(has func(*letter) bool) time.Duration {
 func (b *inbox) take(ctx context.Context, l *letter, from *budget, of *int64, n int64) error {
 	since := time.Now()
 	b.mu.Lock()
+	if l.dropped {
+		b.mu.Unlock()
+		return errNoRoom
+	}
 	l.blocked = true
 	_ = l.control.SetReadDeadline(time.Time{}) // must not expire while nothing is read
 	b.mu.Unlock()
@@ -142,6 +146,9 @@ func (b *inbox) take(ctx context.Context, l *letter, from *budget, of *int64, n 
 	l.blocked = false
 	l.began = l.began.Add(time.Since(since))
 	*of += got
+	if l.dropped {
+		return errNoRoom
+	}
 	return err
 }
 
@@ -149,7 +156,9 @@ func (b *inbox) take(ctx context.Context, l *letter, from *budget, of *int64, n 
 func (b *inbox) expect(l *letter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	_ = l.control.SetReadDeadline(l.began.Add(l.timeout)) // custom servers may not support deadlines
+	if !l.dropped {
+		_ = l.control.SetReadDeadline(l.began.Add(l.timeout)) // custom servers may not support deadlines
+	}
 }
 
 // room returns the body in a larger buffer.
@@ -186,8 +195,10 @@ func (b *inbox) receive(ctx context.Context, l *letter, r *http.Request, limit i
 	if r.ContentLength > limit {
 		return nil, &http.MaxBytesError{Limit: limit}
 	}
-	if err := b.take(ctx, l, &b.places, &l.place, 1); err != nil {
-		return nil, err
+	if b.crowded(l.peer) {
+		if err := b.take(ctx, l, &b.places, &l.place, 1); err != nil {
+			return nil, err
+		}
 	}
 	for {
 		if len(body) == cap(body) {
@@ -214,7 +225,7 @@ func (b *inbox) end(l *letter, body []byte, err error) ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case errors.Is(err, io.EOF):
+	case errors.Is(err, io.EOF) && !l.dropped:
 		l.received = true
 		b.places.release(l.place)
 		l.place = 0

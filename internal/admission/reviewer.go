@@ -17,7 +17,6 @@ import (
 
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/loglimit"
-	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/kind"
@@ -158,7 +157,13 @@ func (v *Reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if table != nil {
 		o.ID = table.ids[hint]
 	}
-	answer, err := v.serve(ctx, w, r, table, hint)
+	letter, ok := v.inbox.open(r, cancel, http.NewResponseController(w), v.ReadTimeout)
+	var out reply
+	err := refuse(http.StatusServiceUnavailable, "%w", errNoRoom)
+	if ok {
+		defer v.inbox.close(letter)
+		out, err = v.serve(ctx, w, r, letter, table, hint)
+	}
 	if refusal, ok := errors.AsType[*httpError](err); ok {
 		o.Code = refusal.code
 		level := slog.LevelWarn
@@ -168,12 +173,9 @@ func (v *Reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		v.complain(ctx, level, hint, refusal)
 		http.Error(w, loglimit.Cut(err.Error()), o.Code)
 	} else {
-		o.Code, o.Allowed = http.StatusOK, answer.Response.Allowed
-		if s := answer.Response.Status; s != nil {
-			o.Code = s.Code
-		}
+		o.Code, o.Allowed = out.code, out.allowed
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(answer) // an error means that the client is gone
+		letter.send(w, out.raw)
 	}
 	if v.Observe != nil {
 		o.Duration = time.Since(began)
@@ -200,46 +202,68 @@ func (v *Reviewer) complain(ctx context.Context, level slog.Level, hint string, 
 
 // serve answers one request. Errors are of type [httpError]. hint is the path of the
 // URL: the id of a webhook, or empty.
-func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Request, table *table, hint string) (outgoing, error) {
+func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Request, letter *letter, table *table, hint string) (reply, error) {
 	switch {
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
-		return outgoing{}, refuse(http.StatusMethodNotAllowed, "reviews must be sent by POST")
+		return reply{}, refuse(http.StatusMethodNotAllowed, "reviews must be sent by POST")
 	case table == nil:
-		return outgoing{}, refuse(http.StatusServiceUnavailable, "the resources of the cluster are not known yet")
+		return reply{}, refuse(http.StatusServiceUnavailable, "the resources of the cluster are not known yet")
 	case hint != "" && table.ids[hint] == "":
-		return outgoing{}, refuse(http.StatusNotFound, "there is no webhook %q", loglimit.Cut(hint))
+		return reply{}, refuse(http.StatusNotFound, "there is no webhook %q", loglimit.Cut(hint))
 	}
-	letter := v.inbox.open(http.NewResponseController(w), v.ReadTimeout)
-	defer v.inbox.close(letter)
+	defer v.inbox.release(letter)
 	body, err := v.receive(ctx, letter, r)
 	if err != nil {
-		return outgoing{}, err
+		return reply{}, err
 	}
 	leave, err := v.lanes.enter(ctx, cost(body))
 	if err != nil {
-		return outgoing{}, refuse(http.StatusServiceUnavailable, "%w", err)
+		return reply{}, refuse(http.StatusServiceUnavailable, "%w", err)
 	}
 	defer leave()
 	v.busy.Add(1)
 	defer v.busy.Add(-1)
 	in, err := decode(body)
 	if err != nil {
-		return outgoing{}, refuse(http.StatusBadRequest, "%w", err)
+		return reply{}, refuse(http.StatusBadRequest, "%w", err)
 	}
 	gvr := schema.GroupVersionResource(in.Request.Resource)
 	reviewed := table.resources[gvr]
 	if reviewed == nil {
-		return outgoing{}, refuse(http.StatusNotFound, "there are no handlers for reviews of %s", gvr)
+		return reply{}, refuse(http.StatusNotFound, "there are no handlers for reviews of %s", gvr)
 	}
 	req, err := v.request(in.Request, reviewed, r)
 	if err != nil {
-		return outgoing{}, err
+		return reply{}, err
 	}
 	if own := v.own.Load(); own != nil && own.exempts(req.Review) {
-		return in.answer(verdict{}), nil
+		return v.reply(ctx, letter, in.answer(verdict{}))
 	}
-	return in.answer(v.judge(ctx, reviewed, table.ids[hint], req)), nil
+	return v.reply(ctx, letter, in.answer(v.judge(ctx, reviewed, table.ids[hint], req)))
+}
+
+// reply is an encoded response.
+type reply struct {
+	raw     []byte
+	allowed bool
+	code    int
+}
+
+// reply encodes a response and waits for room for it.
+func (v *Reviewer) reply(ctx context.Context, l *letter, answer outgoing) (reply, error) {
+	raw, err := json.Marshal(answer)
+	if err != nil {
+		return reply{}, refuse(http.StatusInternalServerError, "encode the response: %w", err)
+	}
+	if err := v.inbox.reply(ctx, l, int64(len(raw))); err != nil {
+		return reply{}, refuse(http.StatusServiceUnavailable, "%w", err)
+	}
+	out := reply{raw: append(raw, '\n'), allowed: answer.Response.Allowed, code: http.StatusOK}
+	if s := answer.Response.Status; s != nil {
+		out.code = s.Code
+	}
+	return out, nil
 }
 
 // receive reads the body of a review. It occupies no capacity for handling before it is
@@ -277,14 +301,20 @@ func (v *Reviewer) request(in *request, of *reviewed, r *http.Request) (*registr
 	if body == nil {
 		body = review.Old
 	}
+	// The API server calls mutating webhooks before it validates an update. So the uid of
+	// the proposed object may be that of another object.
+	uid := body.UID
+	if review.Old != nil {
+		uid = review.Old.UID
+	}
 	req := &registry.Request{
 		Body: body, Resource: of.info, Review: review, Started: time.Now(), Key: func() string { return review.UID },
 		Patch: &patch.Patch{}, API: v.API,
 		Post: func(string, string, string) {}, // the object may never be created
-		Log:  v.logger(in, of.info, body),
+		Log:  v.logger(in, of.info, uid),
 	}
 	if v.Memos != nil && review.Operation != "CREATE" {
-		req.Memos = v.Memos(of.info, body.UID)
+		req.Memos = v.Memos(of.info, uid)
 	}
 	if req.Memos == nil {
 		req.Memos = &registry.Memos{}
@@ -293,13 +323,13 @@ func (v *Reviewer) request(in *request, of *reviewed, r *http.Request) (*registr
 }
 
 // logger returns a logger that adds the object to all lines.
-func (v *Reviewer) logger(in *request, info kind.Info, body *object.Body) *slog.Logger {
+func (v *Reviewer) logger(in *request, info kind.Info, uid string) *slog.Logger {
 	return v.Log.With(slog.Group("object",
 		slog.String("apiVersion", info.APIVersion()),
 		slog.String("kind", info.Kind),
 		slog.String("name", in.Name),
 		slog.String("namespace", in.Namespace),
-		slog.String("uid", body.UID),
+		slog.String("uid", uid),
 	))
 }
 

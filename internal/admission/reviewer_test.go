@@ -463,6 +463,20 @@ func TestMemosAreSharedExceptForCreations(t *testing.T) {
 	}
 }
 
+// The API server rejects a changed uid, but only after it has called mutating webhooks.
+func TestAForgedUIDGivesNoAccessToTheMemosOfAnotherObject(t *testing.T) {
+	var uids []string
+	v := newTestReviewer(calling("v", registry.Admission{Mutating: true}, func(context.Context, *registry.Request) error { return nil }))
+	v.Memos = func(_ kind.Info, uid string) *registry.Memos {
+		uids = append(uids, uid)
+		return nil
+	}
+	answered(t, v, "/v", reviewOf("UPDATE", map[string]any{"object": map[string]any{"metadata": map[string]any{"name": "x", "uid": "u2"}}}))
+	if !cmp.Equal(uids, []string{"u1"}) {
+		t.Errorf("the review got the memos of %q", uids)
+	}
+}
+
 func TestWarningsAreOneLine(t *testing.T) {
 	v := newTestReviewer(calling("v", registry.Admission{}, func(_ context.Context, r *registry.Request) error {
 		r.Review.Warnings = append(r.Review.Warnings, "two\r\nlines", "one")

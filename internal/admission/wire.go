@@ -56,6 +56,10 @@ const (
 	reviewVersion = reviewGroup + "v1"
 )
 
+// maxEcho limits the length of texts that the response repeats. API servers send about
+// 40 bytes.
+const maxEcho = 256
+
 // decode decodes a review. It fails if required fields are missing.
 func decode(body []byte) (*incoming, error) {
 	in := &incoming{}
@@ -75,6 +79,8 @@ func decode(body []byte) (*incoming, error) {
 		return nil, fmt.Errorf("not an AdmissionReview but a %s of %s", in.Kind, in.APIVersion)
 	case r == nil:
 		return nil, errors.New("the review has no request")
+	case len(r.UID) > maxEcho || len(in.APIVersion) > maxEcho:
+		return nil, errors.New("the uid or the apiVersion of the review is too long")
 	case r.UserInfo == nil:
 		return nil, errors.New("the request has no userInfo")
 	case r.Operation == "":

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"gopf.dev/gopf/internal/connlimit"
 )
 
 // Config configures a [Server]. Start with [DefaultConfig]: a zero field means zero,
@@ -63,6 +65,9 @@ const (
 	requestTime = 10 * time.Second // for reading; and for responding, without probes
 	idleTime    = time.Minute
 	headerBytes = 16 << 10
+
+	// maxConnections is the limit of each listener. Kubelets and Prometheus use one each.
+	maxConnections = 256
 )
 
 // Server serves the health of an operator. [Listen] creates it.
@@ -224,8 +229,9 @@ func (s *Server) Run(ctx context.Context) error {
 	for _, at := range s.sites {
 		server := s.server(ctx, at.routes)
 		servers = append(servers, server)
+		listener := (&connlimit.Connections{Max: maxConnections}).Watch(server, at.listener)
 		serving.Go(func() {
-			if err := server.Serve(at.listener); !errors.Is(err, http.ErrServerClosed) {
+			if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 				broken <- fmt.Errorf("serve health at %s: %w", at.asked, err)
 			}
 		})

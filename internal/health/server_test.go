@@ -503,3 +503,34 @@ func TestABrokenListenerEndsTheServer(t *testing.T) {
 		t.Error(log.String())
 	}
 }
+
+func TestAFloodOfConnectionsIsBounded(t *testing.T) {
+	c := health.DefaultConfig()
+	c.Health, c.Snapshot = "127.0.0.1:0", started().get
+	at := run(t, c)
+	var flood []net.Conn
+	for range 400 {
+		conn, err := net.Dial("tcp", at.Health)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		flood = append(flood, conn)
+	}
+	resp, err := http.Get("http://" + at.Health + "/livez")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	closed := 0
+	for _, conn := range flood {
+		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Millisecond)) // a socket can always do that
+		var timeout net.Error
+		if _, err := conn.Read(make([]byte, 1)); !errors.As(err, &timeout) || !timeout.Timeout() {
+			closed++
+		}
+	}
+	if closed < 400-256 {
+		t.Errorf("the server closed %d of 400 connections", closed)
+	}
+}

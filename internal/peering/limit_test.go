@@ -1,7 +1,11 @@
 package peering
 
 import (
+	"bytes"
+	"fmt"
+	"log/slog"
 	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,5 +66,20 @@ func TestAnOldRecordWithALongLifetimeNeverCounts(t *testing.T) {
 	old := Record{Priority: 100, Lifetime: 300 * 24 * time.Hour, LastSeen: noon.Add(-LongestLifetime)}.Value()
 	if counting, dropped := (sightings{}).limit(map[string]any{"other": old}, "me", noon); len(counting) != 0 || len(dropped) != 1 {
 		t.Errorf("%v counts, %v dropped", counting, dropped)
+	}
+}
+
+func TestUnreadableRecordsCannotFloodTheLog(t *testing.T) {
+	var log bytes.Buffer
+	m := New(Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	for round := range 10 {
+		status := map[string]any{}
+		for i := range 100 {
+			status[fmt.Sprint(i)] = map[string]any{"priority": fmt.Sprint("x", round, strings.Repeat("y", 10_000))}
+		}
+		m.note(Decide(time.Now(), "me", 0, status).Unreadable)
+	}
+	if lines := strings.Count(log.String(), "\n"); lines == 0 || lines > 10 || log.Len() > 10_000 {
+		t.Errorf("%d lines, %d bytes", lines, log.Len())
 	}
 }

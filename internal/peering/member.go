@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/loglimit"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/stream"
 )
@@ -68,7 +69,8 @@ type Member struct {
 	// The fields below belong to the goroutine of judge.
 	why    reason            // for the pause
 	told   bool              // it was logged that there is no object
-	noted  map[string]string // unreadable records that were logged
+	noted  map[string]string // unreadable records that were seen, with their errors
+	lines  loglimit.Limiter  // of lines about them
 	rivals []string          // with the same priority, already logged
 	seen   sightings         // records of others
 }
@@ -274,12 +276,18 @@ func (m *Member) warn(d Decision) {
 	m.rivals = rivals
 }
 
-// note logs unreadable records, and again when the reason changes.
+// note logs unreadable records, and again when the reason changes. Any client that may
+// write the peering object can cause such lines, so they are rate-limited.
 func (m *Member) note(unreadable map[string]error) {
 	for id, err := range unreadable {
-		if m.noted[id] != err.Error() {
-			m.Log.Warn("A record in the peering object cannot be read and is ignored.", append(m.where(), "identity", id, "error", err)...)
-			m.noted[id] = err.Error()
+		reason := loglimit.Cut(err.Error())
+		if m.noted[id] == reason {
+			continue
+		}
+		m.noted[id] = reason
+		if ok, suppressed := m.lines.Allow("unreadable"); ok {
+			m.Log.Warn("A record in the peering object cannot be read and is ignored.",
+				append(m.where(), "identity", loglimit.Cut(id), "error", reason, "suppressed", suppressed)...)
 		}
 	}
 	maps.DeleteFunc(m.noted, func(id string, _ string) bool { return unreadable[id] == nil })

@@ -1,0 +1,150 @@
+package admission
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gopf.dev/gopf/internal/registry"
+)
+
+// stalled is a request whose body never arrives.
+type stalled struct {
+	*httptest.ResponseRecorder
+	mu       sync.Mutex
+	deadline *time.Timer
+	cut      chan struct{} // closed at the deadline
+}
+
+func (s *stalled) Read([]byte) (int, error) {
+	<-s.cut
+	return 0, os.ErrDeadlineExceeded
+}
+
+// SetReadDeadline is called by [http.ResponseController].
+func (s *stalled) SetReadDeadline(t time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.deadline != nil {
+		s.deadline.Stop()
+	}
+	if !t.IsZero() {
+		s.deadline = time.AfterFunc(time.Until(t), func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			select {
+			case <-s.cut:
+			default:
+				close(s.cut)
+			}
+		})
+	}
+	return nil
+}
+
+// An HTTP/2 client can have 100 requests on each of 1,024 connections.
+func TestAFloodOfRequestsDoesNotStallTheReviewsOfOtherPeers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newTestReviewer(calling("v", registry.Admission{}, func(context.Context, *registry.Request) error { return nil }))
+		ctx, cancel := context.WithCancel(t.Context())
+		var flood sync.WaitGroup
+		for range 6_000 {
+			flood.Go(func() {
+				for ctx.Err() == nil {
+					s := &stalled{ResponseRecorder: httptest.NewRecorder(), cut: make(chan struct{})}
+					r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v", s)
+					r.RemoteAddr, r.ContentLength = "10.0.0.1:1234", 4000
+					v.ServeHTTP(s, r)
+					time.Sleep(time.Second)
+				}
+			})
+		}
+		time.Sleep(3 * time.Second)
+		for range 3 {
+			began := time.Now()
+			if code, text := ask(t, v, "/v", reviewOf("CREATE", nil)); code != http.StatusOK || time.Since(began) > 100*time.Millisecond {
+				t.Errorf("a review of another peer got %d %s after %v", code, text, time.Since(began))
+			}
+		}
+		cancel()
+		flood.Wait()
+		if len(v.inbox.letters)+len(v.inbox.peers)+v.inbox.live != 0 {
+			t.Errorf("%d letters of %d peers are left, %d live", len(v.inbox.letters), len(v.inbox.peers), v.inbox.live)
+		}
+	})
+}
+
+// unread is the connection of a client that does not read the response.
+type unread struct {
+	*httptest.ResponseRecorder
+	deadline context.Context
+	expire   func()
+}
+
+func (u *unread) Write([]byte) (int, error) {
+	<-u.deadline.Done()
+	return 0, os.ErrDeadlineExceeded
+}
+
+// SetWriteDeadline is called by [http.ResponseController].
+func (u *unread) SetWriteDeadline(t time.Time) error {
+	time.AfterFunc(time.Until(t), u.expire)
+	return nil
+}
+
+func TestUnreadResponsesTakeBoundedMemory(t *testing.T) {
+	long := strings.Repeat("x", 3<<20)
+	reviewed := func(text string) map[string]any {
+		return map[string]any{"object": map[string]any{"metadata": map[string]any{"name": "x"}, "spec": text}}
+	}
+	for name, fields := range map[string]map[string]any{"a long uid": {"uid": long}, "a long message": reviewed(long)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				v := newTestReviewer(calling("v", registry.Admission{}, func(_ context.Context, r *registry.Request) error {
+					spec, _ := r.Body.Lookup("spec")
+					return &registry.DeniedError{Err: errors.New(fmt.Sprint(spec))}
+				}))
+				raw := mustJSON(reviewOf("CREATE", fields))
+				ctx, cancel := context.WithCancel(t.Context())
+				before := inUse()
+				var clients sync.WaitGroup
+				for range 100 {
+					clients.Go(func() {
+						u := &unread{ResponseRecorder: httptest.NewRecorder()}
+						u.deadline, u.expire = context.WithCancel(ctx)
+						v.ServeHTTP(u, httptest.NewRequestWithContext(ctx, http.MethodPost, "/v", bytes.NewReader(raw)))
+					})
+				}
+				synctest.Wait()
+				if grown := int64(inUse()) - int64(before); grown > 192<<20 {
+					t.Errorf("100 unread responses take %d MiB", grown>>20)
+				}
+				began := time.Now()
+				code, text := ask(t, v, "/v", reviewOf("CREATE", reviewed(long[:1<<20])))
+				if code != http.StatusOK || len(text) < 1<<20 || time.Since(began) > 20*time.Second {
+					t.Errorf("a long response to another client: %d, %d bytes after %v", code, len(text), time.Since(began))
+				}
+				cancel()
+				clients.Wait()
+			})
+		})
+	}
+}
+
+// inUse returns the size of the heap without garbage.
+func inUse() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse
+}
