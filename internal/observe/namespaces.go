@@ -117,6 +117,7 @@ func (p Pattern) Match(name string) bool {
 // glob matches like a shell. Shells write negated classes as [!a], Go as [^a]. An
 // unclosed class is matched literally.
 func glob(pattern, name string) bool {
+	pattern = strings.ReplaceAll(pattern, `\`, `\\`) // Kopf's patterns have no escapes
 	ok, err := path.Match(strings.ReplaceAll(pattern, "[!", "[^"), name)
 	if err != nil {
 		ok, err = path.Match(strings.ReplaceAll(pattern, "[", `\[`), name)
