@@ -91,6 +91,21 @@ func TestAClockSetBackDoesNotProlongADelay(t *testing.T) {
 	}
 }
 
+func TestAnAttemptStartsItsDelayByTheMonotonicClock(t *testing.T) {
+	now := time.Now()
+	state := New(nil)
+	state.Select([]string{"h"}, cause.Create, now)
+	state.Attempted("h", Attempt{Failed: true, Delay: registry.Some(time.Minute)}, now)
+	later := New(map[string]storage.Record{"h": state.Record("h")})
+	later.Remember(state.Delays(now.Add(10 * time.Second)))
+	if got := later.Delay([]string{"h"}, now.Add(20*time.Second)); got.Is != 40*time.Second {
+		t.Errorf("40 s are left, got %v", got)
+	}
+	if got := state.Delays(now)["h"]; !got.until.Equal(now.Add(time.Minute)) {
+		t.Errorf("got %v", got)
+	}
+}
+
 func TestDelaysOmitsHandlersWithoutADelay(t *testing.T) {
 	now := time.Now()
 	state := New(map[string]storage.Record{"done": {Success: true, Delayed: now}, "ready": {}, "delayed": {Delayed: now.Add(time.Hour)}})

@@ -116,6 +116,7 @@ func TestDamagedNotesAreReported(t *testing.T) {
 		"a missing essence":  `{"v":2,"saw":{"a":{"essence":1}}}`,
 		"a negative essence": `{"v":2,"essences":[{}],"saw":{"a":{"essence":-1}}}`,
 		"an odd essence":     `{"v":2,"essences":[1]}`,
+		"an essence of null": `{"v":2,"essences":[null]}`,
 		"an odd moment":      `{"v":2,"essences":[{}],"saw":{"a":{"essence":0,"stopped":"now"}}}`,
 		"an odd patch":       `{"v":2,"todo":[{"handler":"a","patch":1}]}`,
 		"half of a patch":    `{"v":2,"todo":[{"handler":"a"}]}`,

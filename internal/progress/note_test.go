@@ -76,6 +76,21 @@ func TestTheBaseIsTheEssenceOfTheEarliestLateHandler(t *testing.T) {
 
 // The parent saw the final state, but one of its sub-handlers did not: the parent must
 // be called for it, so the note must name the sub-handler although it saw the base.
+func TestOfTwoHandlersThatFinishedTogetherTheFirstEssenceBecomesTheBase(t *testing.T) {
+	n := &Note{Reason: cause.Create}
+	n.Saw("early", state("0"), second(1))
+	n.Saw("first", state("1"), second(2))
+	n.Saw("second", state("2"), second(2))
+	for range 20 { // maps have no order
+		if end := n.End(state("0"), nil, map[string]storage.Record{"early": finished(1), "first": finished(2), "second": finished(2)}, nil); !diff.Equal(end.Base, state("1")) {
+			t.Fatalf("the base is %v", end.Base)
+		}
+		if end := n.End(state("3"), nil, map[string]storage.Record{"early": finished(1), "first": finished(2), "second": finished(2)}, nil); !diff.Equal(end.Base, state("0")) {
+			t.Fatalf("the base is %v, want that of the earliest", end.Base)
+		}
+	}
+}
+
 func TestALateSubHandlerIsNamedIfItsParentIsNotLate(t *testing.T) {
 	n := &Note{Reason: cause.Create}
 	n.Saw("parent/quick", state("1"), second(1))
