@@ -109,6 +109,10 @@ type Untoucher interface {
 // the object are two writes: the records go first, together with the changes that are
 // still to be sent. The same applies to records in the status, if the kind has a status
 // subresource.
+//
+// A storage that keeps records where users may edit them, such as in annotations, must
+// implement Placed and return false. Otherwise the operator sends changes that a user
+// wrote into a record, with the operator's own permissions.
 type Placed interface {
 	// InStatus reports whether all new records go to the status.
 	InStatus() bool
