@@ -42,7 +42,7 @@ func TestTheDocumentationShowsTheActualTexts(t *testing.T) {
 	s.Streams = []health.Stream{blue, green, pods}
 	r := health.Judge(now, s)
 	want := "$ curl -s localhost:8080/readyz\nnot ready\n" + strings.Join(r.Ready.Reasons, "\n") + "\nwarning: " + strings.Join(r.Warnings, "\n") + "\n"
-	if diff := cmp.Diff(want, block(t, "What the answers say", "")); diff != "" {
+	if diff := cmp.Diff(want, block(t, "Responses", "")); diff != "" {
 		t.Errorf("docs/health.md: %s", diff)
 	}
 
@@ -51,7 +51,7 @@ func TestTheDocumentationShowsTheActualTexts(t *testing.T) {
 	r = health.Judge(now, s)
 	r.Findings = nil
 	var shown health.Report
-	if err := json.Unmarshal([]byte(block(t, "What the answers say", "json")), &shown); err != nil {
+	if err := json.Unmarshal([]byte(block(t, "Responses", "json")), &shown); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(r, shown); diff != "" {
