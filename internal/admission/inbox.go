@@ -47,6 +47,7 @@ const (
 // Slow senders do not block others: as soon as a body waits for room, slow ones are
 // dropped; see [slowAfter]. The time for which a body waits for room does not count.
 type inbox struct {
+	most         int    // open requests; maxLetters, except in tests
 	small, large budget // bytes
 	places       budget // letters that are being received
 	answers      budget // bytes of large responses that are being sent
@@ -79,7 +80,7 @@ type letter struct {
 }
 
 func newInbox(bytes int64) *inbox {
-	b := &inbox{small: budget{size: bytes / 3}, large: budget{size: bytes - bytes/3, queue: maxWaitingBodies}, letters: map[*letter]struct{}{}, peers: map[string]int{}}
+	b := &inbox{most: maxLetters, small: budget{size: bytes / 3}, large: budget{size: bytes - bytes/3, queue: maxWaitingBodies}, letters: map[*letter]struct{}{}, peers: map[string]int{}}
 	b.small.pressed = func() time.Duration { return b.dropSlow(func(l *letter) bool { return l.small > 0 }) }
 	b.large.pressed = func() time.Duration { return b.dropSlow(func(l *letter) bool { return l.large > 0 }) }
 	b.answers = budget{size: bytes / 3, queue: maxWaitingBodies, pressed: b.dropUnread}

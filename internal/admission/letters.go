@@ -36,7 +36,7 @@ func (b *inbox) open(r *http.Request, cancel context.CancelFunc, control *http.R
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.live >= maxLetters && !b.displace(peer) {
+	if b.live >= b.most && !b.displace(peer) {
 		_ = control.SetWriteDeadline(time.Now().Add(lastWrite)) // without support for deadlines, the timeout of the server applies
 		return nil, false
 	}
