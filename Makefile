@@ -10,7 +10,7 @@ RACE    := $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && echo -race)
 BEGUN   := $(shell date +%s)
 STAGE   := sh hack/stage
 # Packages that start control planes of their own, or need one.
-CLUSTER := ./internal/e2e/... ./internal/kube ./internal/stream ./internal/access ./internal/peering ./internal/lease ./internal/login ./internal/admission ./cli
+CLUSTER := $(shell $(GO) list ./internal/e2e/... | grep -v /attacks$$) ./internal/kube ./internal/stream ./internal/access ./internal/peering ./internal/lease ./internal/login ./internal/admission ./cli
 # What runs for every object and every event.
 HOT     := ./diff ./storage ./internal/object ./internal/essence ./internal/filter ./internal/progress ./internal/queue ./internal/kube ./internal/index ./internal/daemon
 # What make mutate makes mistakes in: packages without I/O, and the root. After a "+" are the
@@ -50,6 +50,7 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 	@$(STAGE) "10,000 objects" -C gopftest $(GO) test -timeout 20m -run TestIdle ./engine
 	@# One control plane for all of them.
 	@bin/gopf exec -- sh -c '$(STAGE) "end to end" $(GO) test $(RACE) -count=1 -timeout 30m $(CLUSTER) && \
+		$(STAGE) "attacks" $(GO) test -count=1 -timeout 15m ./internal/e2e/attacks && \
 		$(STAGE) "conformance" -C gopftest $(GO) test $(RACE) -count=1 -timeout 30m -run Conform . && \
 		$(STAGE) "code of the pages" -C gopftest $(GO) test -count=1 -timeout 10m ./docs && \
 		$(STAGE) "blocks of the pages" $(GO) test -count=1 -timeout 10m -run ThatWrite ./internal/docs'

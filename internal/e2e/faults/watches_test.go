@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/e2e/kit"
 )
 
 // on makes the effect befall the next watch of the objects, and ends the one that
@@ -110,6 +111,7 @@ func TestAFrozenStreamIsFoundOutByAsking(t *testing.T) {
 	o := admit(t, func(op *gopf.Operator) {
 		op.Settings.Watching = gopf.DefaultSettings().Watching
 	})
+	kit.Eventually(t, func() error { return o.health("readyz") }) // the stream has sent all objects
 	o.proxy.freezeStreams(patients)
 	o.live(fault{within: 20 * time.Second}) // which is long before the timeout
 }
