@@ -76,7 +76,8 @@ const (
 )
 
 // index returns the index of an essence, which is added if it is new. If there are too
-// many, the newest one stands for it: its handler is then called once more.
+// many, an empty essence stands for all further ones: it equals no state of an object
+// with contents, so that their handlers are called once more rather than never.
 func (n *Note) index(essence map[string]any) int {
 	for i, known := range n.essences {
 		if reflect.ValueOf(known).Pointer() == reflect.ValueOf(essence).Pointer() {
@@ -88,7 +89,11 @@ func (n *Note) index(essence map[string]any) int {
 			return i
 		}
 	}
-	if len(n.essences) < maxEssences {
+	switch len(n.essences) {
+	case maxEssences:
+	case maxEssences - 1:
+		n.essences = append(n.essences, map[string]any{})
+	default:
 		n.essences = append(n.essences, essence)
 	}
 	return len(n.essences) - 1

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +88,33 @@ func TestOfTwoHandlersThatFinishedTogetherTheFirstEssenceBecomesTheBase(t *testi
 		}
 		if end := n.End(state("3"), nil, map[string]storage.Record{"early": finished(1), "first": finished(2), "second": finished(2)}, nil); !diff.Equal(end.Base, state("0")) {
 			t.Fatalf("the base is %v, want that of the earliest", end.Base)
+		}
+	}
+}
+
+// There are more states than a note keeps, and the object ends in one of those that it
+// keeps. The handlers of the others must not be taken for up to date.
+func TestHandlersOfTooManyStatesStayLate(t *testing.T) {
+	n := &Note{Reason: cause.Create}
+	records := map[string]storage.Record{}
+	name := func(i int) string { return "h" + strconv.Itoa(i) }
+	for i := range maxEssences + 10 {
+		n.Saw(name(i), state(strconv.Itoa(i)), second(i))
+		records[name(i)] = finished(i)
+	}
+	for _, final := range []int{maxEssences - 2, maxEssences - 1, maxEssences, maxEssences + 9} {
+		end := n.End(state(strconv.Itoa(final)), nil, records, nil)
+		for _, i := range []int{maxEssences - 1, maxEssences, maxEssences + 9} {
+			if seen := end.Note.Earlier(name(i)); seen == nil || diff.Equal(seen, state(strconv.Itoa(final))) {
+				t.Errorf("the object ends in state %d: handler %d saw %v", final, i, seen)
+			}
+		}
+		record, err := end.Note.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := DecodeNote(record, nil); err != nil {
+			t.Errorf("the note cannot be read: %v", err)
 		}
 	}
 }
