@@ -51,8 +51,8 @@ func NewSettledTest(base storage.Base, progress storage.Progress) *SettledTest {
 	return g
 }
 
-// Glance is the result of [SettledTest.Run].
-type Glance struct {
+// TestResult is the result of [SettledTest.Run].
+type TestResult struct {
 	// Settled reports that the object is unchanged since it was last handled and has
 	// no progress records. False means unknown: decode the object.
 	Settled bool
@@ -75,14 +75,14 @@ type scratch struct {
 }
 
 // Run tests an object. It does not modify raw.
-func (g *SettledTest) Run(raw []byte) Glance {
+func (g *SettledTest) Run(raw []byte) TestResult {
 	s, _ := g.scratch.Get().(*scratch)
 	if s == nil {
 		s = &scratch{}
 	}
 	s.start(raw)
 	defer func() { s.start(nil); g.scratch.Put(s) }() //mutate:skip it only saves memory
-	var found Glance
+	var found TestResult
 	found.Settled = g.scan(s, &found) && len(s.old) > 0 && (g.TrustCopies || s.owned()) && s.same()
 	return found
 }
@@ -97,7 +97,7 @@ func (s *scratch) start(raw []byte) {
 
 // scan collects the parts of the essence in the order of a base. It returns false if the
 // object must be decoded.
-func (g *SettledTest) scan(s *scratch, found *Glance) bool {
+func (g *SettledTest) scan(s *scratch, found *TestResult) bool {
 	return s.eachMember(func(name []byte) bool {
 		switch string(name) {
 		case `"apiVersion"`, `"kind"`:
@@ -117,7 +117,7 @@ func (g *SettledTest) scan(s *scratch, found *Glance) bool {
 	})
 }
 
-func (g *SettledTest) scanMetadata(s *scratch, found *Glance) bool {
+func (g *SettledTest) scanMetadata(s *scratch, found *TestResult) bool {
 	return s.eachMember(func(name []byte) (ok bool) {
 		switch string(name) {
 		case `"labels"`:

@@ -163,7 +163,7 @@ const typical = `{"apiVersion":"bench.gopf.dev/v1","kind":"Widget","metadata":{"
 	{"name":"entry-5","value":"volume1 claim2 namespace3 replica4 image5 port6 secret7 mount8 probe9"}],"size":1,"stamp":0},
 	"status":{"create":{"message":"created","size":1}}}`
 
-func BenchmarkGlance(b *testing.B) {
+func BenchmarkSettledTest(b *testing.B) {
 	g := essence.NewSettledTest(storage.DefaultBase(), storage.DefaultProgress())
 	for name, text := range map[string]string{"same bytes": typical, "same meaning": strings.Replace(typical, "volume1", "völume", 1)} {
 		raw := noted(b, text)

@@ -140,9 +140,9 @@ func (m *Member) follow(ctx context.Context, sights latest[sight]) {
 	})
 }
 
-// glance is the maximum time between two decisions: the clock may have been set, or may
+// maxDecisionInterval is the maximum time between two decisions: the clock may have been set, or may
 // have stopped while the machine was asleep.
-const glance = time.Minute
+const maxDecisionInterval = time.Minute
 
 // judge decides again for every state of the peering object, and when a record expires.
 // If the object was deleted, it uses the last state: the operators in it may be alive
@@ -150,7 +150,7 @@ const glance = time.Minute
 func (m *Member) judge(ctx context.Context, sights latest[sight], w *writer) {
 	var last *object.Body // the last existing state
 	var version string    // empty if the object does not exist
-	timer := time.NewTimer(glance)
+	timer := time.NewTimer(maxDecisionInterval)
 	defer timer.Stop()
 	for {
 		select {
@@ -163,7 +163,7 @@ func (m *Member) judge(ctx context.Context, sights latest[sight], w *writer) {
 			m.tellOfObject(s.body != nil, last != nil)
 		case <-timer.C:
 		}
-		wait := glance
+		wait := maxDecisionInterval
 		if last != nil {
 			counting, dropped := m.seen.limit(status(last), m.Identity, time.Now())
 			for _, id := range dropped {
@@ -174,7 +174,7 @@ func (m *Member) judge(ctx context.Context, sights latest[sight], w *writer) {
 			m.act(d)
 			w.orders.put(orderOf(d, version))
 			if !d.Again.IsZero() {
-				wait = min(glance, max(time.Until(d.Again), 0))
+				wait = min(maxDecisionInterval, max(time.Until(d.Again), 0))
 			}
 		}
 		timer.Reset(wait)
