@@ -57,8 +57,8 @@ func releasedExpression() []string {
 	)
 }
 
-// coversExpression is [Own.covers] in CEL, term by term. The account comes first, so
-// that the writes of other accounts cost nothing.
+// coversExpression is [Own.covers] in CEL, term by term. The account comes first:
+// the writes of other accounts then cost nothing.
 func (o Own) coversExpression() []string {
 	terms := []string{
 		"request.userInfo.username == " + text(o.Account),

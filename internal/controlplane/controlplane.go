@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// stopLimit is the time that the process has to stop. It should need at most 5 s.
+// stopLimit is the longest time that a stop may take. It should need at most 5 s.
 const stopLimit = 10 * time.Second
 
 // Options configure a control plane.

@@ -41,8 +41,8 @@ func (c *Call) Stopping() <-chan struct{} { return c.stopping }
 // applies if this call succeeds or fails permanently.
 func (c *Call) Next(d time.Duration) { c.next = registry.Some(max(0, d)) }
 
-// Flush sends the patch collected so far. It works even after the call was asked to
-// stop and its context was canceled for that. After an error the changes stay in the
+// Flush sends the patch collected so far. It works even after the framework
+// stops the call by canceling its context. After an error the changes stay in the
 // patch, unless the API server refused them.
 func (c *Call) Flush(ctx context.Context) error {
 	p := *c.Patch
@@ -137,8 +137,8 @@ func (t *Task) current() *object.Body {
 	return nil
 }
 
-// start records the start of a call. It returns false if the task was asked to stop
-// before.
+// start records the start of a call. It returns false if the task is already
+// stopping.
 func (t *Task) start(c *Call, r *run) bool {
 	req := c.Request
 	t.object.mu.Lock()
@@ -159,7 +159,7 @@ func (t *Task) start(c *Call, r *run) bool {
 	return true
 }
 
-// judge interprets an error that a call returns after it was asked to stop. A
+// judge interprets an error that a call returns while it is stopping. A
 // cancellation is no error then, and other errors are final because there is no further
 // attempt.
 func (t *Task) judge(ctx context.Context, err error) error {

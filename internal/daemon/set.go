@@ -168,7 +168,7 @@ func (s *Set) matching(r *registry.Request) (matching []*Spec) {
 	return matching
 }
 
-// Blocking reports whether a deletion of the object would have to wait for a task.
+// Blocking reports whether a deletion of the object must wait for a task.
 // Tasks that are over for this process do not count.
 func (s *Set) Blocking(o *Object, r *registry.Request) bool {
 	return slices.ContainsFunc(s.Specs, func(spec *Spec) bool {

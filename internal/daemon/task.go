@@ -23,7 +23,7 @@ type Task struct {
 
 	unsent *unsent // the result that could not be written yet
 	run    *run    // its goroutine; nil means that there is none
-	stop   *stop   // nil until it is asked to stop
+	stop   *stop   // nil until the task is stopping
 }
 
 // unsent is a result that could not be written, with the time of the next retry.

@@ -119,7 +119,7 @@ func (a Attempt) Make(ctx context.Context) (o Outcome) {
 //go:noinline
 func (a *Attempt) enter(ctx context.Context) (leave func(), waited time.Duration, err error) {
 	now := time.Now()
-	a.Started = progress.Begun(a.Started, now)
+	a.Started = progress.TimeoutStart(a.Started, now)
 	if a.Enter == nil {
 		return func() {}, 0, nil
 	}

@@ -131,7 +131,7 @@ func (r *Runner) Pass(ctx context.Context, handlers registry.Set) error {
 	return r.pass(ctx, nil, handlers, r.Lifecycle, 1)
 }
 
-// pass calls the chosen handlers on behalf of the parent call, which is nil for
+// pass calls the chosen handlers on behalf of the parent call. A nil parent means
 // top-level handlers. At most parallel calls run concurrently.
 func (r *Runner) pass(ctx context.Context, parent *call, handlers registry.Set, lifecycle registry.Lifecycle, parallel int) error {
 	byID := map[string]*registry.Handler{}

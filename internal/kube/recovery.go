@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// recovery shortens the pauses of failed requests, however long they have become, so
-// that requests succeed soon after an outage ends.
+// recovery shortens the pauses of failed requests, however long they have become.
+// Requests then succeed soon after an outage ends.
 //
 // Once the server responds to any request, no pause lasts much longer than the
 // patience. Until then, one request at a time retries early as a probe, so the load on

@@ -18,7 +18,7 @@ import (
 // gate.
 //
 // Such clients follow [Client.Use], and wait while the credentials are rejected.
-// Clients that upgrade the connection, for example to run commands in pods, do neither.
+// Clients that upgrade the connection, for example to run commands in pods, do not.
 // Clients with other credentials are only limited and gated.
 func (c *Client) RESTConfig() *rest.Config {
 	made := c.shared.conns.Load()

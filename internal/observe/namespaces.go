@@ -30,8 +30,8 @@ func (ns Namespaces) String() string {
 	return strings.Join(texts, " or ")
 }
 
-// Fixed returns the names if all patterns are plain names. Then the existing namespaces
-// need not be known.
+// Fixed returns the names if all patterns are plain names. Then the operator
+// does not list the existing namespaces.
 func (ns Namespaces) Fixed() (names []string, ok bool) {
 	for _, p := range ns {
 		if !p.Plain() {

@@ -213,8 +213,8 @@ func (h *handling) selected() registry.Set {
 	})
 }
 
-// end returns the new base and the note for the update that follows. The note is nil
-// if no handler would take part in that update.
+// end returns the new base and the note for the update that follows. A nil note
+// means that no handler would take part in that update.
 func (h *handling) end(note *progress.Note) progress.End {
 	final := h.cause.New
 	if h.body.Deleting {

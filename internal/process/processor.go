@@ -15,7 +15,7 @@
 //  5. schedule (schedule.go) sets the alarm for the next turn, if one is needed.
 //
 // [Processor.TurnIfSettled] (settled.go) replaces a turn if the bytes of the object
-// show that nothing is due. [Memory] is what remains between turns.
+// show that nothing is due. [Memory] remains between turns.
 //
 // The terms:
 //

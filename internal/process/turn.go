@@ -96,7 +96,7 @@ func (p *Processor) finishObserving(ctx context.Context, m *Memory, why Occasion
 }
 
 // needsTurn reports whether a state that was acted on before needs work: event
-// handlers requested changes, or daemons may have to start or stop.
+// handlers requested changes, or daemons may start or stop.
 func (p *Processor) needsTurn(m *Memory, why Occasion, asked *[]execute.Part) bool {
 	current := why.Event != nil && why.Event.Body.ResourceVersion == m.version
 	return len(*asked) > 0 || current && p.Daemons != nil

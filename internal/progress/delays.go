@@ -65,9 +65,9 @@ func left(r storage.Record, now time.Time) time.Duration {
 	return d
 }
 
-// Begun returns the time from which a handler's timeout counts: its start, or now if
+// TimeoutStart returns the time from which a handler's timeout counts: its start, or now if
 // the start is in the future by the clock of this process.
-func Begun(started, now time.Time) time.Time {
+func TimeoutStart(started, now time.Time) time.Time {
 	if started.After(now) {
 		return now
 	}

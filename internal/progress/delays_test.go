@@ -125,7 +125,7 @@ func TestAStartInTheFutureCountsAsNow(t *testing.T) {
 		"now":    {now, now},
 		"future": {now.Add(time.Hour), now},
 	} {
-		if got := Begun(c.started, now); !got.Equal(c.want) {
+		if got := TimeoutStart(c.started, now); !got.Equal(c.want) {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}

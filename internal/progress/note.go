@@ -77,7 +77,7 @@ const (
 
 // index returns the index of an essence, which is added if it is new. If there are too
 // many, an empty essence stands for all further ones: it equals no state of an object
-// with contents, so that their handlers are called once more rather than never.
+// with contents. Their handlers are then called once more rather than never.
 func (n *Note) index(essence map[string]any) int {
 	for i, known := range n.essences {
 		if reflect.ValueOf(known).Pointer() == reflect.ValueOf(essence).Pointer() {

@@ -121,7 +121,7 @@ func (s *State) Attempted(id string, a Attempt, now time.Time) {
 		s.delays[id] = wait{r.Delayed, r.Delayed}
 	}
 	r.Success, r.Failure = a.Final && !a.Failed, a.Final && a.Failed
-	r.Started = Begun(r.Started, now).Add(a.Waited)
+	r.Started = TimeoutStart(r.Started, now).Add(a.Waited)
 	r.Retries++
 	r.Message = nil
 	if a.Failed {

@@ -18,7 +18,7 @@ type Budget struct {
 	mu      sync.Mutex
 	used    int
 	extra   bool      // one more turn may start
-	ended   time.Time // when a turn last ended or was let in as an extra one
+	ended   time.Time // when a turn last ended or started as an extra one
 	watch   *time.Timer
 	waiting map[any]func() // by queue or caller
 }

@@ -104,8 +104,8 @@ const maxRush = 500 * time.Millisecond
 const usualLife = 20 * time.Minute
 
 // suspicious reports whether the server may have been replaced by one with older data:
-// a connection failed, or a watch ended early. asked is the timeout that the server was
-// asked to apply; 0 means none.
+// a connection failed, or a watch ended early. asked is the timeout in the
+// request; 0 means none.
 func (e end) suspicious(asked time.Duration) bool {
 	var odd trouble
 	s, refused := kube.Refused(e.err)

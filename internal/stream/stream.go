@@ -9,7 +9,7 @@
 //  3. Watch from there. After a disconnection, resume from the last version.
 //  4. If the server no longer has that version, start over.
 //
-// Objects that are created during a long list need not wait for its end: see
+// Objects that are created during a long list do not wait for its end: see
 // [Config.Newcomers].
 //
 // # Guarantees
