@@ -7,11 +7,13 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"gopf.dev/gopf/client"
 	"gopf.dev/gopf/internal/registry"
 )
 
 // Activity is the argument of handlers of the operator itself: startup, cleanup, login
-// and probe handlers.
+// and probe handlers. Their errors have the same meaning as those of change handlers,
+// but attempts are counted in memory only; see [ChangeFunc].
 type Activity struct {
 	// Settings are the operator's settings. Startup handlers may change them; later
 	// changes have no effect.
@@ -22,23 +24,15 @@ type Activity struct {
 	// run before there are credentials, and in cleanup handlers if the operator failed
 	// to start. With leader election, cleanup handlers can only read, because the lease
 	// has been released.
-	API Client
+	API client.Client
 	// Retry is the number of earlier attempts: 0 in the first call.
 	Retry int
 	// Started is the time of the first attempt.
 	Started time.Time
 }
 
-// ActivityFunc is a startup or cleanup handler. Errors have the same meaning as for
-// [ChangeFunc], but attempts are counted in memory only.
-type ActivityFunc func(ctx context.Context, a *Activity) error
-
 // LoginFunc returns credentials for the cluster. nil means that this handler has none.
-type LoginFunc func(ctx context.Context, a *Activity) (*Login, error)
-
-// ProbeFunc returns a value for the liveness endpoint, encodable as JSON. nil is left
-// out.
-type ProbeFunc func(ctx context.Context, a *Activity) (any, error)
+type LoginFunc func(context.Context, *Activity) (*Login, error)
 
 // Login has the address of an API server and credentials for it.
 type Login struct {
@@ -55,14 +49,6 @@ type Login struct {
 	// never.
 	Expires time.Time
 }
-
-// ActivityOption is an option of a startup, cleanup, login or probe handler. All
-// [RetryOption] values are valid.
-type ActivityOption interface{ activity(*activitySpec) }
-
-type activitySpec struct{ limits registry.Limits }
-
-func (o RetryOption) activity(s *activitySpec) { o(&s.limits) }
 
 // activityKind is a kind of handlers that do not belong to an object.
 type activityKind string
@@ -88,15 +74,15 @@ type activityHandler struct {
 //	op.OnStartup("configure", func(ctx context.Context, a *gopf.Activity) error {
 //		a.Settings.Execution.DefaultBackoff = 10 * time.Second
 //		return nil
-//	}, gopf.Retries(5))
-func (op *Operator) OnStartup(id string, fn ActivityFunc, opts ...ActivityOption) {
+//	}, gopf.MaxAttempts(5))
+func (op *Operator) OnStartup(id string, fn func(context.Context, *Activity) error, opts ...RetryOption) {
 	op.declareActivity(startup, id, fn == nil, func(ctx context.Context, a *Activity) (any, error) { return nil, fn(ctx, a) }, opts)
 }
 
 // OnCleanup calls fn after all other handlers have stopped, even if a startup handler
 // failed. The shutdown does not cancel its context: set a [Timeout]. If fn fails
 // permanently, [Operator.Run] returns its error.
-func (op *Operator) OnCleanup(id string, fn ActivityFunc, opts ...ActivityOption) {
+func (op *Operator) OnCleanup(id string, fn func(context.Context, *Activity) error, opts ...RetryOption) {
 	op.declareActivity(cleanup, id, fn == nil, func(ctx context.Context, a *Activity) (any, error) { return nil, fn(ctx, a) }, opts)
 }
 
@@ -104,7 +90,7 @@ func (op *Operator) OnCleanup(id string, fn ActivityFunc, opts ...ActivityOption
 // server rejects them. Login handlers replace the default search for credentials,
 // unless the operator runs with [Cluster] or [Kubeconfig]. See also
 // [LoginWithKubeconfig] and [LoginWithServiceAccount].
-func (op *Operator) OnLogin(id string, fn LoginFunc, opts ...ActivityOption) {
+func (op *Operator) OnLogin(id string, fn LoginFunc, opts ...RetryOption) {
 	op.declareActivity(logins, id, fn == nil, func(ctx context.Context, a *Activity) (any, error) {
 		l, err := fn(ctx, a)
 		if l == nil {
@@ -115,24 +101,21 @@ func (op *Operator) OnLogin(id string, fn LoginFunc, opts ...ActivityOption) {
 }
 
 // OnProbe calls fn for requests to the liveness endpoint, at most every 10 s. Its
-// result is in the response under the id. If fn fails, the response is a 500; see
-// [HealthSettings.Liveness].
-func (op *Operator) OnProbe(id string, fn ProbeFunc, opts ...ActivityOption) {
+// result is in the response under the id, as JSON; nil is left out. If fn fails, the
+// response is a 500; see [HealthSettings.Liveness].
+func (op *Operator) OnProbe(id string, fn func(context.Context, *Activity) (any, error), opts ...RetryOption) {
 	op.declareActivity(probing, id, fn == nil, fn, opts)
 }
 
-func (op *Operator) declareActivity(kind activityKind, id string, empty bool, call ProbeFunc, opts []ActivityOption) {
-	var spec activitySpec
-	for _, o := range opts {
-		o.activity(&spec)
-	}
+func (op *Operator) declareActivity(kind activityKind, id string, empty bool, call func(context.Context, *Activity) (any, error), opts []RetryOption) {
+	limit := limits(opts)
 	switch {
 	case id == "":
 		op.problem("a %s handler has no id", kind)
 	case empty:
 		op.problem("handler %q has no function", id)
 	}
-	for _, p := range checkLimits(spec.limits) {
+	for _, p := range checkLimits(limit) {
 		op.problem("handler %q: %s", id, p)
 	}
 	for _, other := range op.activities[kind] {
@@ -141,7 +124,7 @@ func (op *Operator) declareActivity(kind activityKind, id string, empty bool, ca
 			return
 		}
 	}
-	op.activities[kind] = append(op.activities[kind], activityHandler{id, caller(), spec.limits, func(ctx context.Context, a *Activity) (any, error) {
+	op.activities[kind] = append(op.activities[kind], activityHandler{id, caller(), limit, func(ctx context.Context, a *Activity) (any, error) {
 		result, err := call(ctx, a)
 		return result, classify(err)
 	}})

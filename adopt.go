@@ -1,13 +1,14 @@
 package gopf
 
 import (
-	"context"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"gopf.dev/gopf/hierarchy"
+	"gopf.dev/gopf/internal/apiclient"
 )
 
 // Adopt makes the object the owner of children that are about to be created. It adds an
@@ -69,7 +70,7 @@ func (s *Subject[T]) owner() *unstructured.Unstructured {
 // refuseClusterScoped returns an error if a child is known to be cluster-scoped. It
 // uses only cached discovery results; unknown kinds are allowed.
 func (s *Subject[T]) refuseClusterScoped(children any) error {
-	c, ok := s.API.(*client)
+	c, ok := s.API.(*apiclient.Client)
 	if !ok {
 		return nil
 	}
@@ -77,11 +78,8 @@ func (s *Subject[T]) refuseClusterScoped(children any) error {
 	if err != nil {
 		return err
 	}
-	known := c.offline()
-	for _, child := range all {
-		if info, err := known.resource(context.Background(), child, &callSpec{}); err == nil && !info.Namespaced {
-			return &hierarchy.OutsideError{Owner: s.Resource.Kind + " " + s.req.Body.Name, Namespace: s.req.Body.Namespace}
-		}
+	if slices.ContainsFunc(all, c.ClusterScoped) {
+		return &hierarchy.OutsideError{Owner: s.Resource.Kind + " " + s.req.Body.Name, Namespace: s.req.Body.Namespace}
 	}
 	return nil
 }

@@ -122,7 +122,7 @@ func (c *Change[T]) field() []string {
 //	for _, user := range c.Object.Spec.Users {
 //		c.Sub(user, func(ctx context.Context, c *gopf.Change[*Database]) error {
 //			return addUser(ctx, user)
-//		}, gopf.Retries(3))
+//		}, gopf.MaxAttempts(3))
 //	}
 //
 // A missing function, an invalid id or a duplicate id fails this handler permanently.
@@ -130,9 +130,6 @@ func (c *Change[T]) Sub(id string, fn ChangeFunc[T], opts ...ChangeOption) {
 	var spec changeSpec
 	for _, o := range opts {
 		o.change(&spec)
-	}
-	if spec.skip {
-		return
 	}
 	parent := c.req.Handler
 	full := parent.ID + "/" + id

@@ -43,27 +43,13 @@ type Tick[T Object] struct {
 // this call succeeds or fails permanently. A negative delay means 0.
 func (t *Tick[T]) Next(d time.Duration) { t.call.Next(d) }
 
-type (
-	// DaemonFunc runs as long as its object exists. It must return when its context is
-	// canceled; [context.Cause] has the reason, such as [ErrDeleted].
-	//
-	// A daemon that returns nil is done: it is not started again in this process.
-	// Errors have the same meaning as for [ChangeFunc], except that attempts are
-	// counted in memory only.
-	DaemonFunc[T Object] func(context.Context, *Daemon[T]) error
-
-	// TimerFunc is called periodically for an object. After an error, the next call
-	// comes after the delay of the error or the [Backoff], instead of the interval.
-	TimerFunc[T Object] func(context.Context, *Tick[T]) error
-)
-
 // Daemon runs fn in a goroutine for every matching object, from when the operator first
 // sees the object until it is deleted, no longer matches the filters, or the operator
 // pauses or stops. An object never has two running daemons with the same id.
 //
 // The object gets a finalizer: its deletion waits until fn has returned, or until
-// [StopTimeout] is over. With [Optional] there is no finalizer. fn must watch its
-// context:
+// [StopTimeout] is over. With [Optional] there is no finalizer. fn must return when its
+// context is canceled; [context.Cause] has the reason, such as [ErrDeleted]:
 //
 //	dbs.Daemon("ping", func(ctx context.Context, d *gopf.Daemon[*Database]) error {
 //		for {
@@ -76,9 +62,11 @@ type (
 //		}
 //	}, gopf.StopTimeout(5*time.Second))
 //
-// Changes in Patch are sent when fn returns; see [Daemon.Flush]. For periodic work,
+// A daemon that returns nil is done: it is not started again in this process. Errors
+// have the same meaning as for [ChangeFunc], except that attempts are counted in memory
+// only. Changes in Patch are sent when fn returns; see [Daemon.Flush]. For periodic work,
 // [Resource.Timer] is cheaper: a waiting timer needs no goroutine.
-func (r *Resource[T]) Daemon(id string, fn DaemonFunc[T], opts ...DaemonOption) {
+func (r *Resource[T]) Daemon(id string, fn func(context.Context, *Daemon[T]) error, opts ...DaemonOption) {
 	var spec daemonSpec
 	for _, o := range opts {
 		o.daemon(&spec)
@@ -105,14 +93,16 @@ func (r *Resource[T]) Daemon(id string, fn DaemonFunc[T], opts ...DaemonOption) 
 // object, or after [InitialDelay]. Calls for one object never overlap.
 //
 // An interval of 0 means a single call per process; with [Idle], one call after each
-// series of changes. A permanent failure does not end the timer: it is called again
-// after its interval. The schedule is kept in memory and starts over with each process.
+// series of changes. After an error, the next call comes after the delay of the error
+// or the [Backoff], instead of the interval. A permanent failure does not end the
+// timer: it is called again after its interval. The schedule is kept in memory and
+// starts over with each process.
 //
 // The object gets a finalizer, and its deletion waits for a running call, whose context
 // is canceled. With [Optional] there is no finalizer.
 //
 //	dbs.Timer("backup", 6*time.Hour, backup, gopf.Idle(time.Minute), gopf.Optional())
-func (r *Resource[T]) Timer(id string, every time.Duration, fn TimerFunc[T], opts ...TimerOption) {
+func (r *Resource[T]) Timer(id string, every time.Duration, fn func(context.Context, *Tick[T]) error, opts ...TimerOption) {
 	var spec timerSpec
 	for _, o := range opts {
 		o.timer(&spec)
@@ -175,25 +165,30 @@ type timerSpec struct {
 	idle  time.Duration
 }
 
-// SpawnOption is an option of daemons and timers.
-type SpawnOption func(*backgroundSpec)
+// BackgroundOption is an option of both [Resource.Daemon] and [Resource.Timer].
+type BackgroundOption interface {
+	DaemonOption
+	TimerOption
+}
 
-func (o SpawnOption) daemon(s *daemonSpec) { o(&s.backgroundSpec) }
-func (o SpawnOption) timer(s *timerSpec)   { o(&s.backgroundSpec) }
+type backgroundOption func(*backgroundSpec)
+
+func (o backgroundOption) daemon(s *daemonSpec) { o(&s.backgroundSpec) }
+func (o backgroundOption) timer(s *timerSpec)   { o(&s.backgroundSpec) }
 
 // InitialDelay sets the delay between the first sight of an object in this process and
 // the first call. Default: 0.
-func InitialDelay(d time.Duration) SpawnOption {
-	return func(s *backgroundSpec) {
+func InitialDelay(d time.Duration) BackgroundOption {
+	return backgroundOption(func(s *backgroundSpec) {
 		s.delay, s.initialDelay = d, func(*registry.Request) time.Duration { return d }
-	}
+	})
 }
 
 // InitialDelayBy is [InitialDelay] with a delay that depends on the object, for example
 // to spread the first calls. fn must be quick. It is not called for an object that
 // cannot be decoded into T; the delay is then 0.
-func InitialDelayBy[T Object](fn func(*Subject[T]) time.Duration) SpawnOption {
-	return func(b *backgroundSpec) {
+func InitialDelayBy[T Object](fn func(*Subject[T]) time.Duration) BackgroundOption {
+	return backgroundOption(func(b *backgroundSpec) {
 		b.initialDelay = func(req *registry.Request) time.Duration {
 			s, err := newSubject[T](req)
 			if err != nil {
@@ -201,7 +196,7 @@ func InitialDelayBy[T Object](fn func(*Subject[T]) time.Duration) SpawnOption {
 			}
 			return fn(s)
 		}
-	}
+	})
 }
 
 type daemonOption func(*daemonSpec)
@@ -214,7 +209,7 @@ func StopGrace(d time.Duration) DaemonOption {
 	return daemonOption(func(s *daemonSpec) { s.stopGrace = d })
 }
 
-// StopTimeout sets the time that a daemon has to return after its context was canceled.
+// StopTimeout limits the time from the cancellation of a daemon's context to its return.
 // Then it is abandoned: a warning is logged, and the deletion of the object proceeds.
 // Default: no limit, so the deletion waits for the daemon.
 func StopTimeout(d time.Duration) DaemonOption {

@@ -47,13 +47,13 @@ func TestDeclarationErrorsIncludeFileAndLine(t *testing.T) {
 		"an event handler for a change": {func(op *Operator) { op.Resource("pods").Field("spec").Changed(Any, Present).OnEvent("a", nothing) }, "use Value instead of Changed"},
 		"a reserved id":                 {func(op *Operator) { op.Resource("pods").OnEvent("gopf.bound", nothing) }, "reserved"},
 
-		"negative retries":       {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Retries(-1)) }, `handler "a": Retries is negative: -1; leave it out for no limit`},
+		"negative retries":       {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, MaxAttempts(-1)) }, `handler "a": Retries is negative: -1; leave it out for no limit`},
 		"a negative backoff":     {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Backoff(-time.Second)) }, "Backoff is negative: -1s"},
 		"a negative timeout":     {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Timeout(-time.Second)) }, "Timeout is negative: -1s"},
-		"no backoff":             {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Backoff(0), Retries(0)) }, ""},
+		"no backoff":             {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Backoff(0), MaxAttempts(0)) }, ""},
 		"a backoff of 30":        {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Backoff(30)) }, "Backoff is only 30ns; add the unit, as in 30*time.Second"},
-		"retries of an index":    {func(op *Operator) { Index(op.Resource("pods"), "a", indexing, Retries(-2)) }, "Retries is negative: -2"},
-		"retries of a startup":   {func(op *Operator) { op.OnStartup("a", starting, Retries(-2)) }, "Retries is negative: -2"},
+		"retries of an index":    {func(op *Operator) { Index(op.Resource("pods"), "a", indexing, MaxAttempts(-2)) }, "Retries is negative: -2"},
+		"retries of a startup":   {func(op *Operator) { op.OnStartup("a", starting, MaxAttempts(-2)) }, "Retries is negative: -2"},
 		"a timer of 30":          {func(op *Operator) { op.Resource("pods").Timer("a", 30, ticking) }, "the interval is only 30ns; add the unit, as in 30*time.Second"},
 		"a timer of the past":    {func(op *Operator) { op.Resource("pods").Timer("a", -time.Second, ticking) }, "the interval is negative: -1s"},
 		"a timer that runs once": {func(op *Operator) { op.Resource("pods").Timer("a", 0, ticking) }, ""},
@@ -102,7 +102,7 @@ func ticking(context.Context, *Tick[Unstructured]) error { return nil }
 
 func running(context.Context, *Daemon[Unstructured]) error { return nil }
 
-func nothing(context.Context, *Event[Unstructured]) error { return nil }
+func nothing(context.Context, *WatchEvent[Unstructured]) error { return nil }
 
 func TestRunRefusesInvalidDeclarations(t *testing.T) {
 	op := New()

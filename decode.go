@@ -2,6 +2,7 @@ package gopf
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -115,7 +116,11 @@ func dropEmptyMaps(fields map[string]any) {
 
 // encode returns the JSON of a typed object, decoded into maps.
 func encode(obj any) map[string]any {
-	fields, err := toFields(obj)
+	decoded, err := asJSON(obj)
+	fields, ok := decoded.(map[string]any)
+	if err == nil && !ok {
+		err = errors.New("it is no JSON object")
+	}
 	if err != nil {
 		panic(fmt.Errorf("encode the edited %T: %w", obj, err))
 	}

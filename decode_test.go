@@ -99,19 +99,19 @@ func TestFieldReadsUntypedObjectsByPath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v, ok := Field[string](s, "spec.size"); v != "1Gi" || !ok {
+	if v, ok := ValueAt[string](s, "spec.size"); v != "1Gi" || !ok {
 		t.Errorf("size: %q %v", v, ok)
 	}
-	if v, ok := Field[int](s, "/spec/count"); v != 3 || !ok {
+	if v, ok := ValueAt[int](s, "/spec/count"); v != 3 || !ok {
 		t.Errorf("count: %d %v", v, ok)
 	}
-	if v, ok := Field[[]string](s, "spec.tags"); len(v) != 2 || !ok {
+	if v, ok := ValueAt[[]string](s, "spec.tags"); len(v) != 2 || !ok {
 		t.Errorf("tags: %v %v", v, ok)
 	}
-	if v, ok := Field[string](s, "spec.count"); ok {
+	if v, ok := ValueAt[string](s, "spec.count"); ok {
 		t.Errorf("a number is found as the text %q", v)
 	}
-	if v, ok := Field[string](s, "spec.absent"); ok {
+	if v, ok := ValueAt[string](s, "spec.absent"); ok {
 		t.Errorf("something absent is found as %q", v)
 	}
 }
@@ -125,8 +125,8 @@ func TestPatchesCollectChanges(t *testing.T) {
 	p.Unlabel("old")
 	p.Annotate("note", "y")
 	p.Unannotate("gone")
-	p.Status(map[string]any{"phase": "Ready", "nested": map[string]int{"a": 1}})
-	p.Status(struct {
+	p.MergeStatus(map[string]any{"phase": "Ready", "nested": map[string]int{"a": 1}})
+	p.MergeStatus(struct {
 		Nested map[string]int `json:"nested"`
 	}{map[string]int{"b": 2}})
 	want := map[string]any{
@@ -206,13 +206,13 @@ func TestDecodedObjectsKeepTheirNumbers(t *testing.T) {
 	same("set in part", p.Fields()["spec"])
 
 	subject := Subject[Unstructured]{req: &registry.Request{Body: b}}
-	if free, ok := Field[map[string]any](&subject, "spec.free"); !ok || free["a"] != int64(9007199254740993) {
+	if free, ok := ValueAt[map[string]any](&subject, "spec.free"); !ok || free["a"] != int64(9007199254740993) {
 		t.Errorf("a field: %v, %v", free, ok)
 	}
-	if free, ok := Field[map[string]int64](&subject, "spec.free"); ok {
+	if free, ok := ValueAt[map[string]int64](&subject, "spec.free"); ok {
 		t.Errorf("a field that does not fit: %v", free)
 	}
-	if list, ok := Field[[]int64](&subject, "spec.list"); !ok || list[0] != 9007199254740993 {
+	if list, ok := ValueAt[[]int64](&subject, "spec.list"); !ok || list[0] != 9007199254740993 {
 		t.Errorf("a list: %v, %v", list, ok)
 	}
 	if !Is(uint64(18446744073709551615)).match(fields["spec"].(map[string]any)["total"], true) {

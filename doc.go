@@ -29,31 +29,31 @@
 //
 //   - [Resource.OnCreate], [Resource.OnUpdate], [Resource.OnDelete],
 //     [Resource.OnResume] and [Resource.OnField] get a [Change] ([ChangeOption]).
-//   - [Resource.OnEvent] gets an [Event].
+//   - [Resource.OnEvent] gets a [WatchEvent].
 //   - [Resource.Daemon] gets a [Daemon] ([DaemonOption]), and [Resource.Timer] a
 //     [Tick] ([TimerOption]).
 //   - [Resource.Validate] and [Resource.Mutate] are admission webhooks and get a
 //     [Review] ([ReviewOption]).
 //   - [Index], [Collect] and [Mirror] keep data about all objects in memory
-//     ([IndexOption]).
+//     ([RetryOption]).
 //   - [Operator.OnStartup], [Operator.OnCleanup], [Operator.OnLogin] and
-//     [Operator.OnProbe] get an [Activity] ([ActivityOption]).
+//     [Operator.OnProbe] get an [Activity] ([RetryOption]).
 //
 // The first argument is the id of the handler, which is stored on objects.
 //
 // # In handlers
 //
 // The arguments of all object handlers embed [Subject]: the object, a [Patch] that
-// collects changes to it, a logger, and a [Client] for the cluster. [Memo] keeps values
-// in memory with the object, and [Field] reads fields that have no Go type.
+// collects changes to it, a logger, and a [client.Client] for the cluster. [Memo] keeps
+// values in memory with the object, and [ValueAt] reads fields that have no Go type.
 //
 // A handler that returns nil has succeeded. [RetryAfter], [Wait] and [Permanent] decide
-// about retries; [Retries], [Timeout], [Backoff] and [OnError] limit them.
+// about retries; [MaxAttempts], [Timeout], [Backoff] and [ErrorsPermanent] limit them.
 //
 // # Running
 //
 // [Settings] has all settings, and [RunOption] the scope and the credentials of a run.
-// [Operator.Freeze] pauses a running operator. [Resource.Wake] and [WakeOwner] call
+// [Operator.Pause] pauses a running operator. [Resource.Wake] and [WakeOwner] call
 // delayed handlers early.
 //
 // # State
@@ -66,6 +66,7 @@
 // # Other packages
 //
 //	cli        the command line of operators
+//	client     access to the cluster from handlers
 //	diff       differences between two versions of an object
 //	hierarchy  owner references, names and labels of children
 //	kind       names of resources

@@ -33,13 +33,13 @@ func (e *TemporaryError) Unwrap() error { return e.Err }
 //
 //	return gopf.RetryAfter(30*time.Second, reserve(ctx, c.Object.Name))
 //
-// The call counts as an attempt for [Retries], and the delay counts for [Timeout]. If
+// The call counts as an attempt for [MaxAttempts], and the delay counts for [Timeout]. If
 // the next attempt would exceed a limit, the handler fails at once, without the delay.
 // The due time is stored on the object and survives restarts. [Resource.Wake] ends the
 // delay early. The deletion of the object cancels it. A delay of 0 means the next turn.
 //
-// Unlike [Backoff], the delay applies to this error only, and [OnError] has no effect
-// on it.
+// Unlike [Backoff], the delay applies to this error only. [ErrorsPermanent] and
+// [ErrorsIgnored] have no effect on it.
 func RetryAfter(delay time.Duration, err error) error {
 	if err == nil {
 		return nil
@@ -89,7 +89,7 @@ func Permanent(err error) error {
 
 // LoginError is returned by [Operator.Run] if there are no credentials at startup: a
 // login handler failed permanently, the kubeconfig is unusable, or no login returned
-// credentials. [Operator.FreezePeers] and [Operator.ResumePeers] also return it if the
+// credentials. [Operator.PausePeers] and [Operator.UnpausePeers] also return it if the
 // API server rejects the credentials. Test for it with [errors.As]; Err has the
 // details.
 //
@@ -126,9 +126,9 @@ var (
 // [errors.Is].
 var ErrTimeout = execute.ErrTimeout
 
-// ErrRetries matches the error of a handler that has no attempts left, with
-// [errors.Is]; see [Retries].
-var ErrRetries = execute.ErrRetries
+// ErrTooManyAttempts matches the error of a handler that has no attempts left, with
+// [errors.Is]; see [MaxAttempts].
+var ErrTooManyAttempts = execute.ErrRetries
 
 // classify converts the error types of this package to those of the engine. The
 // outermost classified error decides.
@@ -153,8 +153,8 @@ func classify(err error) error {
 	return err
 }
 
-// classifyJoined classifies joined errors by the first classified part. It returns nil
-// if there is none.
+// classifyJoined classifies joined errors by the first classified part. nil means that
+// there is none.
 func classifyJoined(whole error, parts []error) error {
 	for _, part := range parts {
 		switch found := classify(part).(type) {

@@ -6,8 +6,8 @@ import (
 	"gopf.dev/gopf/internal/registry"
 )
 
-// Event is the argument of an event handler: one watch event and its object.
-type Event[T Object] struct {
+// WatchEvent is the argument of an event handler: one watch event and its object.
+type WatchEvent[T Object] struct {
 	*Subject[T]
 
 	// Type is "ADDED", "MODIFIED" or "DELETED". List items, at startup or after a
@@ -19,10 +19,6 @@ type Event[T Object] struct {
 	Missed bool
 }
 
-// EventFunc handles a watch event. Its error, or panic, is logged; it is not called
-// again for the event.
-type EventFunc[T Object] func(context.Context, *Event[T]) error
-
 // OnEvent calls fn once for every watch event, in order, including those caused by the
 // operator's own writes. Nothing is recorded; errors are logged and not retried. List
 // items at startup and after a disconnection are passed to fn as events without a type.
@@ -31,7 +27,7 @@ type EventFunc[T Object] func(context.Context, *Event[T]) error
 // annotations. The patch and the result of fn are written. Each write causes another
 // event, so fn must not change the object unconditionally.
 //
-//	pods.OnEvent("log", func(ctx context.Context, e *gopf.Event[*corev1.Pod]) error {
+//	pods.OnEvent("log", func(ctx context.Context, e *gopf.WatchEvent[*corev1.Pod]) error {
 //		e.Log.Info("Pod event.", "type", e.Type, "phase", e.Object.Status.Phase)
 //		return nil
 //	})
@@ -39,7 +35,7 @@ type EventFunc[T Object] func(context.Context, *Event[T]) error
 // On a handle for one field, fn is called for objects that have the field, or whose
 // field matches [FieldResource.Value]. As in Kopf, the path becomes part of the stored
 // id, and the field becomes part of the handled configuration.
-func (r *Resource[T]) OnEvent(id string, fn EventFunc[T]) {
+func (r *Resource[T]) OnEvent(id string, fn func(context.Context, *WatchEvent[T]) error) {
 	if fn == nil {
 		r.op.problem("handler %q has no function", id)
 		return
@@ -56,7 +52,7 @@ func (r *Resource[T]) OnEvent(id string, fn EventFunc[T]) {
 			if err != nil {
 				return &registry.UndecodableError{Err: err}
 			}
-			return classify(fn(ctx, &Event[T]{Subject: s, Type: req.Event, Missed: req.Missed}))
+			return classify(fn(ctx, &WatchEvent[T]{Subject: s, Type: req.Event, Missed: req.Missed}))
 		},
 	})
 }

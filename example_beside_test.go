@@ -66,7 +66,7 @@ func ExampleResource_Timer() {
 func ExampleResource_OnEvent() {
 	seen := make(chan string)
 	op := gopf.New()
-	gopf.For[*Shop](op, "kopf.dev/v1/kopfexamples").OnEvent("watch", func(_ context.Context, e *gopf.Event[*Shop]) error {
+	gopf.For[*Shop](op, "kopf.dev/v1/kopfexamples").OnEvent("watch", func(_ context.Context, e *gopf.WatchEvent[*Shop]) error {
 		seen <- e.Type + " " + e.Object.Spec.Town
 		return nil
 	})

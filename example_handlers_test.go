@@ -162,7 +162,7 @@ func ExampleRetryAfter() {
 		}
 		fmt.Println("delivered")
 		return nil
-	}, gopf.Retries(5))
+	}, gopf.MaxAttempts(5))
 
 	d := start(op)
 	d.create("a", `{}`)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 
+	admissionv1 "k8s.io/api/admission/v1"
+
 	"gopf.dev/gopf"
 )
 
@@ -18,10 +20,10 @@ func ExampleResource_Validate() {
 			return gopf.Deny("a shop must be somewhere: set spec.town")
 		}
 		if len(r.Object.Spec.Goods) == 0 {
-			r.Warn("the shop %s has nothing to sell", r.Object.Name)
+			r.AddWarning("the shop %s has nothing to sell", r.Object.Name)
 		}
 		return nil
-	}, gopf.Operations(gopf.OperationCreate, gopf.OperationUpdate))
+	}, gopf.Operations(admissionv1.Create, admissionv1.Update))
 }
 
 // The API server stores the patched object, as if the user had written it.

@@ -42,7 +42,7 @@ func (r Reason) String() string {
 // that existed before the operator was first deployed.
 //
 // fn is called until it returns nil, fails permanently, or exceeds its limits; see
-// [ChangeFunc], [Retries] and [Timeout]. After that, it is never called again for this
+// [ChangeFunc], [MaxAttempts] and [Timeout]. After that, it is never called again for this
 // object, even after a restart. A crash between the call and the record of its success
 // repeats the call, so fn should be idempotent; see [Change.Key].
 //
@@ -52,7 +52,7 @@ func (r Reason) String() string {
 //	dbs.OnCreate("create", func(ctx context.Context, c *gopf.Change[*Database]) error {
 //		c.Log.Info("A new database.", "size", c.Object.Spec.Size)
 //		return nil
-//	}, gopf.Retries(5))
+//	}, gopf.MaxAttempts(5))
 func (r *Resource[T]) OnCreate(id string, fn ChangeFunc[T], opts ...ChangeOption) {
 	r.On(Create, id, fn, opts...)
 }
@@ -148,8 +148,6 @@ func (r *Resource[T]) handler(on Reason, id string, fn ChangeFunc[T], opts []Cha
 		r.op.problem("handler %q has no valid reasons; use Create, Update, Delete or Resume", id)
 	case spec.optional && on&Delete == 0:
 		r.op.problem("handler %q: Optional is for deletion handlers", id)
-	case spec.skip:
-		r.op.problem("handler %q: If works only for sub-handlers; do not declare the handler instead", id)
 	case spec.deleted && on&Resume == 0:
 		r.op.problem("handler %q: AlsoDeleted is for resuming handlers", id)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"iter"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/registry"
 )
@@ -11,11 +13,6 @@ import (
 // Keep is returned by an index function as its error to leave the values of the object
 // unchanged. It is not a failure and not logged as one.
 var Keep = index.Keep
-
-// IndexOption is an option of an index function. All [RetryOption] values are valid.
-type IndexOption interface{ index(*indexSpec) }
-
-type indexSpec struct{ limits registry.Limits }
 
 // Index declares an in-memory index of the objects of a resource. Handlers of any
 // object can look it up without a request to the API server.
@@ -31,18 +28,14 @@ type indexSpec struct{ limits registry.Limits }
 //		})
 //
 // No handler of the operator is called before all indices contain all existing objects.
-// Errors of fn are logged and leave the values unchanged; see [OnError]. After
+// Errors of fn are logged and leave the values unchanged; see [ErrorsPermanent] and [ErrorsTemporary]. After
 // [RetryAfter], the object leaves the index until its first event after the delay;
 // after [Permanent], for the rest of the process.
 //
 // If a resource has only index functions with the same label filters, the API server
 // sends only objects with these labels. [Resource.Field] is not supported; use
 // [Resource.WithField].
-func Index[T Object, K comparable, V any](r *Resource[T], id string, fn func(context.Context, *Subject[T]) (map[K]V, error), opts ...IndexOption) *IndexOf[K, V] {
-	var spec indexSpec
-	for _, o := range opts {
-		o.index(&spec)
-	}
+func Index[T Object, K comparable, V any](r *Resource[T], id string, fn func(context.Context, *Subject[T]) (map[K]V, error), opts ...RetryOption) *IndexOf[K, V] {
 	kept := index.New[K, V]()
 	switch {
 	case fn == nil:
@@ -52,7 +45,7 @@ func Index[T Object, K comparable, V any](r *Resource[T], id string, fn func(con
 	default:
 		h := &registry.Handler{
 			Family: registry.Indexing, ID: id, Where: caller(), Of: r.of, Select: r.selected, Managed: r.managed,
-			Criteria: r.criteria, Labels: r.labels, When: r.when, Limits: spec.limits,
+			Criteria: r.criteria, Labels: r.labels, When: r.when, Limits: limits(opts),
 			Call: func(ctx context.Context, req *registry.Request) error {
 				s, err := newSubject[T](req)
 				if err != nil {
@@ -71,7 +64,7 @@ func Index[T Object, K comparable, V any](r *Resource[T], id string, fn func(con
 
 // Collect is an [Index] without keys: fn returns the value of one object. ok false
 // removes the object.
-func Collect[T Object, V any](r *Resource[T], id string, fn func(context.Context, *Subject[T]) (v V, ok bool, err error), opts ...IndexOption) *IndexOf[struct{}, V] {
+func Collect[T Object, V any](r *Resource[T], id string, fn func(context.Context, *Subject[T]) (v V, ok bool, err error), opts ...RetryOption) *IndexOf[struct{}, V] {
 	return Index(r, id, func(ctx context.Context, s *Subject[T]) (map[struct{}]V, error) {
 		v, ok, err := fn(ctx, s)
 		if err != nil || !ok {
@@ -81,15 +74,11 @@ func Collect[T Object, V any](r *Resource[T], id string, fn func(context.Context
 	}, opts...)
 }
 
-// Name identifies an object within its resource. Cluster-scoped objects have no
-// namespace.
-type Name struct{ Namespace, Name string }
-
 // Mirror is an [Index] of whole objects by name. It keeps every matching object in
 // memory; restrict it by filters where there are many.
-func Mirror[T Object](r *Resource[T]) *IndexOf[Name, T] {
-	return Index(r, storedName("mirror."+r.of.String()), func(_ context.Context, s *Subject[T]) (map[Name]T, error) {
-		return map[Name]T{{s.Object.GetNamespace(), s.Object.GetName()}: s.Object}, nil
+func Mirror[T Object](r *Resource[T]) *IndexOf[types.NamespacedName, T] {
+	return Index(r, storedName("mirror."+r.of.String()), func(_ context.Context, s *Subject[T]) (map[types.NamespacedName]T, error) {
+		return map[types.NamespacedName]T{{Namespace: s.Object.GetNamespace(), Name: s.Object.GetName()}: s.Object}, nil
 	})
 }
 

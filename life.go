@@ -74,7 +74,8 @@ func (op *Operator) perform(ctx context.Context, kind activityKind, log *slog.Lo
 			Call: func(ctx context.Context, c activity.Call) (any, error) {
 				a := &Activity{Settings: &op.Settings, Log: log, Retry: c.Retry, Started: c.Started}
 				if running := op.running.Load(); running != nil && kind != logins { // requests of login handlers would wait for the login itself
-					a.API = &client{cluster: op.newCluster(*running, log)}
+					api := op.newCluster(*running, log).For("", nil)
+					a.API = &api
 				}
 				return h.call(ctx, a)
 			},

@@ -10,9 +10,9 @@ import (
 
 // Due is a handler that is due for an object.
 type Due struct {
-	ID      string
-	Retries int       // number of earlier attempts
-	Started time.Time // when it was first due
+	ID       string
+	Attempts int       // number of earlier attempts
+	Started  time.Time // when it was first due
 }
 
 // Lifecycle selects which of the handlers that are due for an object run now, and in
@@ -51,7 +51,7 @@ func ASAP(due []Due) []Due {
 	if len(due) == 0 {
 		return nil
 	}
-	return []Due{slices.MinFunc(due, func(a, b Due) int { return a.Retries - b.Retries })}
+	return []Due{slices.MinFunc(due, func(a, b Due) int { return a.Attempts - b.Attempts })}
 }
 
 // inEngine returns the lifecycle with the types of the engine.

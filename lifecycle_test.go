@@ -16,7 +16,7 @@ func dueIDs(due []Due) (ids []string) {
 }
 
 func TestLifecyclesChooseAmongTheHandlersThatAreDue(t *testing.T) {
-	tried := []Due{{ID: "a", Retries: 2}, {ID: "b", Retries: 1}, {ID: "c", Retries: 3}, {ID: "d", Retries: 1}}
+	tried := []Due{{ID: "a", Attempts: 2}, {ID: "b", Attempts: 1}, {ID: "c", Attempts: 3}, {ID: "d", Attempts: 1}}
 	cases := map[string]struct {
 		choose Lifecycle
 		due    []Due
@@ -87,11 +87,11 @@ func TestLifecycleGetsDueHandlersAndSetsTheirOrder(t *testing.T) {
 		slices.Reverse(due)
 		return due
 	})
-	got := reversed.inEngine()([]registry.Due{{ID: "a", Retries: 3, Started: began}, {ID: "b"}})
-	if want := []Due{{ID: "a", Retries: 3, Started: began}, {ID: "b"}}; !slices.Equal(seen, want) {
+	got := reversed.inEngine()([]registry.Due{{ID: "a", Attempts: 3, Started: began}, {ID: "b"}})
+	if want := []Due{{ID: "a", Attempts: 3, Started: began}, {ID: "b"}}; !slices.Equal(seen, want) {
 		t.Errorf("the lifecycle saw %v, want %v", seen, want)
 	}
-	if want := []registry.Due{{ID: "b"}, {ID: "a", Retries: 3, Started: began}}; !slices.Equal(got, want) {
+	if want := []registry.Due{{ID: "b"}, {ID: "a", Attempts: 3, Started: began}}; !slices.Equal(got, want) {
 		t.Errorf("the engine got %v, want %v", got, want)
 	}
 }

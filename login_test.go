@@ -92,8 +92,8 @@ func TestFreezePeersWithRejectedCredentialsReturnsALoginError(t *testing.T) {
 	defer refusing.Close()
 	opts := []RunOption{Cluster(&rest.Config{Host: refusing.URL}), Log(slog.New(slog.DiscardHandler))}
 	for name, err := range map[string]error{
-		"freeze": New().FreezePeers(t.Context(), Freezing{Identity: "me", Lifetime: time.Minute}, opts...),
-		"resume": New().ResumePeers(t.Context(), "me", opts...),
+		"freeze": New().PausePeers(t.Context(), PeerPause{Identity: "me", Lifetime: time.Minute}, opts...),
+		"resume": New().UnpausePeers(t.Context(), "me", opts...),
 	} {
 		if _, ok := errors.AsType[*LoginError](err); !ok {
 			t.Errorf("%s: got %v", name, err)

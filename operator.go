@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"gopf.dev/gopf/internal/apiclient"
 	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/engine"
 	"gopf.dev/gopf/internal/execute"
@@ -24,7 +25,7 @@ import (
 // with [New]. It does nothing until [Operator.Run].
 //
 // Declarations are not safe for concurrent use and must be complete before Run. While
-// the operator runs, [Operator.Freeze], [Operator.Resume], [Resource.Wake] and indices
+// the operator runs, [Operator.Pause], [Operator.Unpause], [Resource.Wake] and indices
 // may be used from any goroutine.
 type Operator struct {
 	// Settings has the defaults of [DefaultSettings] until changed.
@@ -33,7 +34,7 @@ type Operator struct {
 	handlers   registry.Set // of all families
 	daemons    map[*registry.Handler]*daemon.Spec
 	indices    map[*registry.Handler]index.Target
-	types      kinds
+	types      apiclient.Types
 	activities map[activityKind][]activityHandler
 	problems   []error
 	started    atomic.Bool
@@ -59,7 +60,7 @@ func New() *Operator {
 		Settings:   DefaultSettings(),
 		daemons:    map[*registry.Handler]*daemon.Spec{},
 		indices:    map[*registry.Handler]index.Target{},
-		types:      kinds{},
+		types:      apiclient.Types{},
 		activities: map[activityKind][]activityHandler{},
 	}
 }
@@ -69,7 +70,7 @@ func New() *Operator {
 //
 //	op.Resource("kopf.dev/v1/kopfexamples").OnCreate("create", create)
 //
-// Read fields with [Field], and change them with [Patch.Set].
+// Read fields with [ValueAt], and change them with [Patch.Set].
 func (op *Operator) Resource(name string) *Resource[Unstructured] {
 	return For[Unstructured](op, name)
 }

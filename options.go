@@ -15,33 +15,45 @@ type changeSpec struct {
 	optional bool
 	deleted  bool
 	formerly []string
-	skip     bool // declared with If(false)
 }
 
 // RetryOption limits the attempts of a handler and sets the delays between them. It is
-// valid for change handlers, sub-handlers, daemons, timers, indices and activities.
-type RetryOption func(*registry.Limits)
+// valid for all handlers except event and admission handlers, which are not retried.
+type RetryOption interface {
+	ChangeOption
+	BackgroundOption
+	retry(*registry.Limits)
+}
 
-func (o RetryOption) change(s *changeSpec) { o(&s.limits) }
+type retryOption func(*registry.Limits)
 
-func (o RetryOption) daemon(s *daemonSpec) { o(&s.limits) }
-func (o RetryOption) timer(s *timerSpec)   { o(&s.limits) }
-func (o RetryOption) index(s *indexSpec)   { o(&s.limits) }
+func (o retryOption) retry(l *registry.Limits) { o(l) }
+func (o retryOption) change(s *changeSpec)     { o(&s.limits) }
+func (o retryOption) daemon(s *daemonSpec)     { o(&s.limits) }
+func (o retryOption) timer(s *timerSpec)       { o(&s.limits) }
 
-// Retries limits the number of calls of a handler for one change. Default: no limit. 0
+// limits returns the effect of the options.
+func limits(opts []RetryOption) (l registry.Limits) {
+	for _, o := range opts {
+		o.retry(&l)
+	}
+	return l
+}
+
+// MaxAttempts limits the number of calls of a handler for one change. Default: no limit. 0
 // means that the handler is never called and fails at once.
 //
-// The first call counts: with Retries(3), the handler fails with the error of its third
+// The first call counts: with MaxAttempts(3), the handler fails with the error of its third
 // call, without another delay. Calls that end with [RetryAfter] or [Wait] count, and so
 // does every call of a handler whose sub-handlers are unfinished. Calls that were
 // interrupted by a shutdown do not count. The number is stored on the object and
 // survives restarts. For daemons and timers, it is kept in memory and applies to one
 // series of attempts.
 //
-// A handler that has failed this way is logged with an error that matches [ErrRetries].
+// A handler that has failed this way is logged with an error that matches [ErrTooManyAttempts].
 // A negative n is a declaration error.
-func Retries(n int) RetryOption {
-	return func(l *registry.Limits) { l.Retries = registry.Some(n) }
+func MaxAttempts(n int) RetryOption {
+	return retryOption(func(l *registry.Limits) { l.Retries = registry.Some(n) })
 }
 
 // Timeout limits the total time of a handler for one change, from the start of its
@@ -57,7 +69,7 @@ func Retries(n int) RetryOption {
 // memory. A duration below 1 ms, such as Timeout(30), is a declaration error, because
 // the unit is missing.
 func Timeout(d time.Duration) RetryOption {
-	return func(l *registry.Limits) { l.Timeout = registry.Some(d) }
+	return retryOption(func(l *registry.Limits) { l.Timeout = registry.Some(d) })
 }
 
 // Backoff sets the delay before the next call after an error that is neither temporary
@@ -68,41 +80,46 @@ func Timeout(d time.Duration) RetryOption {
 // [RetryAfter] and [Wait] set the delay of a single error instead. A negative duration,
 // or one below 1 ms, is a declaration error.
 func Backoff(d time.Duration) RetryOption {
-	return func(l *registry.Limits) { l.Backoff = registry.Some(d) }
+	return retryOption(func(l *registry.Limits) { l.Backoff = registry.Some(d) })
 }
 
-// ErrorMode is the effect of an error that is neither temporary nor permanent.
-type ErrorMode int
+// ErrorsTemporary retries a handler after errors that are neither temporary nor
+// permanent, including panics. The delay is the [Backoff]. It is the default, except
+// for index functions.
+func ErrorsTemporary() RetryOption { return onError(registry.Retry) }
 
-// The modes for [OnError].
-const (
-	Retry  = ErrorMode(registry.Retry)  // call the handler again after the backoff
-	Ignore = ErrorMode(registry.Ignore) // log the error and treat the call as a success
-	Fail   = ErrorMode(registry.Fail)   // treat the error as permanent
-)
+// ErrorsPermanent lets a handler fail without further attempts after errors that are
+// neither temporary nor permanent, including panics; see [Permanent].
+func ErrorsPermanent() RetryOption { return onError(registry.Fail) }
 
-// OnError sets the effect of errors that are neither temporary nor permanent, including
-// panics. Default: [Retry]; for index functions, [Ignore].
-func OnError(mode ErrorMode) RetryOption {
-	return func(l *registry.Limits) { l.OnError = registry.Some(registry.ErrorMode(mode)) }
+// ErrorsIgnored logs errors that are neither temporary nor permanent, including panics,
+// and treats the call as a success. It is the default of index functions.
+func ErrorsIgnored() RetryOption { return onError(registry.Ignore) }
+
+func onError(mode registry.ErrorMode) RetryOption {
+	return retryOption(func(l *registry.Limits) { l.OnError = registry.Some(mode) })
 }
 
 type changeOption func(*changeSpec)
 
 func (o changeOption) change(s *changeSpec) { o(s) }
 
-// OptionalOption is the type of [Optional].
-type OptionalOption struct{}
+type optional struct{}
 
-func (OptionalOption) change(s *changeSpec) { s.optional = true }
-func (OptionalOption) daemon(s *daemonSpec) { s.optional = true }
-func (OptionalOption) timer(s *timerSpec)   { s.optional = true }
+func (optional) change(s *changeSpec) { s.optional = true }
+func (optional) daemon(s *daemonSpec) { s.optional = true }
+func (optional) timer(s *timerSpec)   { s.optional = true }
 
 // Optional keeps a deletion handler, daemon or timer from blocking the deletion of an
 // object: the object gets no finalizer for it. A deletion handler then runs only if the
 // object still exists when the operator sees the deletion, for example because of
 // another finalizer. Daemons and timers are stopped when the object is gone.
-func Optional() OptionalOption { return OptionalOption{} }
+func Optional() interface {
+	ChangeOption
+	BackgroundOption
+} {
+	return optional{}
+}
 
 // AlsoDeleted calls a resume handler even for objects that are being deleted.
 func AlsoDeleted() ChangeOption { return changeOption(func(s *changeSpec) { s.deleted = true }) }
@@ -111,10 +128,4 @@ func AlsoDeleted() ChangeOption { return changeOption(func(s *changeSpec) { s.de
 // for the handler and then removed, so handlings in progress continue.
 func Formerly(ids ...string) ChangeOption {
 	return changeOption(func(s *changeSpec) { s.formerly = append(s.formerly, ids...) })
-}
-
-// If declares a sub-handler only if the condition is true. On other handlers it is a
-// declaration error.
-func If(condition bool) ChangeOption {
-	return changeOption(func(s *changeSpec) { s.skip = s.skip || !condition })
 }

@@ -65,7 +65,7 @@ func For[T Object](op *Operator, name string) *Resource[T] {
 	if err != nil {
 		op.problem("%w", err)
 	}
-	op.types.add(reflect.TypeFor[T](), of)
+	op.types.Add(reflect.TypeFor[T](), of)
 	return &Resource[T]{op: op, of: of}
 }
 
@@ -75,7 +75,7 @@ func ForSelector[T Object](op *Operator, of kind.Selector) *Resource[T] {
 	if err := of.Err(); err != nil {
 		op.problem("%w", err)
 	}
-	op.types.add(reflect.TypeFor[T](), of)
+	op.types.Add(reflect.TypeFor[T](), of)
 	return &Resource[T]{op: op, of: of}
 }
 
@@ -227,7 +227,7 @@ func (r *FieldResource[T]) with(set func(*filter.Change)) *FieldResource[T] {
 //   - nil: the handler is done with this change.
 //   - [RetryAfter] and [Wait]: it is called again after the given delay.
 //   - [Permanent]: it has failed and is not called again for this change.
-//   - Any other error, or a panic: it is called again after the [Backoff], unless [OnError] says otherwise.
+//   - Any other error, or a panic: it is called again after the [Backoff], or as [ErrorsPermanent] or [ErrorsIgnored] say.
 //
 // Change handlers of one object never run concurrently; those of different objects do.
 // The context is canceled when the handler's [Timeout] is over, or when the operator

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -19,7 +20,7 @@ import (
 type Review[T Object] struct {
 	*Subject[T]
 	// Operation is the requested operation.
-	Operation Operation
+	Operation admissionv1.Operation
 	// Subresource is the written subresource, such as "status". "" means the object
 	// itself.
 	Subresource string
@@ -34,13 +35,13 @@ type Review[T Object] struct {
 	User authenticationv1.UserInfo
 	// Header has the HTTP headers of the API server's request to the webhook.
 	Header http.Header
-	// Client is the verified client certificate of the API server. nil means none.
-	Client *x509.Certificate
+	// ClientCertificate is the verified client certificate of the API server. nil means none.
+	ClientCertificate *x509.Certificate
 }
 
-// Warn adds a warning to the response, which kubectl prints for the user. It does not
+// AddWarning adds a warning to the response, which kubectl prints for the user. It does not
 // affect the decision.
-func (r *Review[T]) Warn(format string, args ...any) {
+func (r *Review[T]) AddWarning(format string, args ...any) {
 	r.req.Review.Warnings = append(r.req.Review.Warnings, fmt.Sprintf(format, args...))
 }
 
@@ -53,17 +54,6 @@ func (r *Review[T]) Warn(format string, args ...any) {
 // then the context is canceled. There are no retries.
 type ReviewFunc[T Object] func(context.Context, *Review[T]) error
 
-// Operation is the operation of an admission request.
-type Operation string
-
-// The operations.
-const (
-	OperationCreate  Operation = "CREATE"
-	OperationUpdate  Operation = "UPDATE"
-	OperationDelete  Operation = "DELETE"
-	OperationConnect Operation = "CONNECT"
-)
-
 // Validate declares a validating admission handler: the API server calls fn before it
 // stores, changes or deletes a matching object, and fn may deny the request. It
 // requires [AdmissionSettings.Server]; see there for the webhook configurations.
@@ -73,7 +63,7 @@ const (
 //			return gopf.Deny("%d is too large", r.Object.Spec.Size)
 //		}
 //		return nil
-//	}, gopf.Operations(gopf.OperationCreate, gopf.OperationUpdate))
+//	}, gopf.Operations(admissionv1.Create, admissionv1.Update))
 //
 // Validating handlers run concurrently, after all mutating ones. Filters look at the
 // proposed object; the API server itself evaluates label filters with [Is], [Present]
@@ -92,11 +82,11 @@ func (r *Resource[T]) Validate(id string, fn ReviewFunc[T], opts ...ReviewOption
 //			r.Patch.Set("spec.owner", r.User.Username)
 //		}
 //		return nil
-//	}, gopf.Operations(gopf.OperationCreate))
+//	}, gopf.Operations(admissionv1.Create))
 //
 // Mutating handlers run one after another, and each sees the changes of the previous
 // ones. The API server may call fn again for the same request, so it must be
-// idempotent. Deletions are reviewed only if [OperationDelete] is the only operation of
+// idempotent. Deletions are reviewed only if [admissionv1.Delete] is the only operation of
 // [Operations].
 func (r *Resource[T]) Mutate(id string, fn ReviewFunc[T], opts ...ReviewOption) {
 	r.review(id, true, fn, opts)
@@ -143,8 +133,8 @@ func newReview[T Object](req *registry.Request) (*Review[T], error) {
 	}
 	r := req.Review
 	review := &Review[T]{
-		Subject: s, Operation: Operation(r.Operation), Subresource: r.Subresource,
-		DryRun: r.DryRun, User: r.User, Header: r.Header, Client: r.Client, Diff: r.Diff(),
+		Subject: s, Operation: admissionv1.Operation(r.Operation), Subresource: r.Subresource,
+		DryRun: r.DryRun, User: r.User, Header: r.Header, ClientCertificate: r.Client, Diff: r.Diff(),
 	}
 	if r.Old != nil {
 		review.Old = decodeOld[T](r.Old.Map(), r.Old)
@@ -187,7 +177,7 @@ func (o reviewOption) review(a *registry.Admission) { o(a) }
 
 // Operations restricts the handler to these operations; at least one is required.
 // Default: all operations; for mutating handlers, all except deletions.
-func Operations(operations ...Operation) ReviewOption {
+func Operations(operations ...admissionv1.Operation) ReviewOption {
 	return reviewOption(func(a *registry.Admission) {
 		if a.Operations == nil {
 			a.Operations = []string{}

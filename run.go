@@ -26,8 +26,8 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// RunOption is an option of [Operator.Run], [Operator.FreezePeers] and
-// [Operator.ResumePeers].
+// RunOption is an option of [Operator.Run], [Operator.PausePeers] and
+// [Operator.UnpausePeers].
 type RunOption func(*runOptions)
 
 type runOptions struct {
@@ -142,7 +142,7 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 	build := buildinfo.Read()
 	api.UserAgent = userAgent(programName(), build)
 	api.RequestTimeout = s.Networking.RequestTimeout
-	api.Backoffs = s.Networking.ErrorBackoffs
+	api.Backoffs = s.Networking.backoffs()
 	api.ConnectTimeout = s.Networking.ConnectTimeout
 	api.IgnoreProxyVariables = !s.Networking.TrustEnv
 	api.EnforceRetryAfter = s.Networking.EnforceRetryAfter

@@ -1,9 +1,7 @@
 package gopf
 
 import (
-	"iter"
 	"log/slog"
-	"slices"
 	"time"
 
 	"gopf.dev/gopf/storage"
@@ -105,11 +103,12 @@ type PostingSettings struct {
 	// Log, and those about the outcomes of handlers. Lines of event handlers, indices
 	// and reviews are not posted. Default: false.
 	Loggers bool
-	// Level is the minimum level for [Subject.Info], [Subject.Warn], [Subject.Failure]
-	// and log lines. [Subject.Post] ignores it. Default: [slog.LevelInfo].
+	// Level is the minimum level of Kubernetes events and log lines: [Normal] events are
+	// at INFO, [Warning] at WARN, [Failure] at ERROR. Events of other types are always
+	// posted. Default: [slog.LevelInfo].
 	Level slog.Level
 	// ReportingComponent is the name of the operator in its Kubernetes events. If it is
-	// changed, it is also the field manager of [Client.Apply]. Default: "kopf".
+	// changed, it is also the field manager of [client.Client.Apply]. Default: "kopf".
 	ReportingComponent string
 	// ReportingInstance is the name of the process in Kubernetes events. Default:
 	// "dev".
@@ -124,8 +123,8 @@ type QueueingSettings struct {
 	// WorkerLimit limits the objects of one resource that are processed concurrently.
 	// Default: 0, which means no limit.
 	WorkerLimit int
-	// ExitTimeout is the time that running handlers have to return at shutdown, before
-	// their contexts are canceled. Default: 2s. 0 cancels them at once.
+	// ExitTimeout is the time from the start of a shutdown to the cancellation of the
+	// contexts of running handlers. Default: 2s. 0 cancels them at once.
 	ExitTimeout time.Duration
 	// ErrorDelays are the delays of an object after errors outside of its handlers,
 	// such as failed writes, storages or filters. The last one repeats. Jitter shortens
@@ -165,34 +164,19 @@ type NetworkingSettings struct {
 	// ConnectTimeout limits the time to establish a connection. Default: 10s. 0 means
 	// that only the request timeout applies.
 	ConnectTimeout time.Duration
-	// ErrorBackoffs are the delays between the attempts of a request that fails because
-	// of the network or the server; see [Pauses] and [EndlessPauses]. Each request
-	// starts with the first. Jitter shortens each delay by up to a fifth. Delays above
-	// 5 s end early when the API server responds to other requests again. Default: 1,
-	// 1, 2, 3, 5, 8, 13, 21 s. nil means a single attempt.
-	ErrorBackoffs iter.Seq[time.Duration]
+	// ErrorDelays are the delays between the attempts of a request that fails because
+	// of the network or the server. Each request starts with the first. Jitter shortens
+	// each delay by up to a fifth. Delays above 5 s end early when the API server
+	// responds to other requests again. Default: 1, 1, 2, 3, 5, 8, 13, 21 s. An empty
+	// list means a single attempt.
+	ErrorDelays []time.Duration
+	// RetryForever repeats the last of the ErrorDelays, instead of giving up after it.
+	// Requests then fail only with their context. Default: false.
+	RetryForever bool
 	// EnforceRetryAfter uses the delay in a Retry-After response even if it is shorter
 	// than the operator's own. Default: false.
 	EnforceRetryAfter bool
 	// TrustEnv uses the variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY, as kubectl
 	// does. A proxy in the kubeconfig is always used. Default: true.
 	TrustEnv bool
-}
-
-// Pauses returns a finite sequence of delays between attempts. After the last one, the
-// request fails.
-func Pauses(pauses ...time.Duration) iter.Seq[time.Duration] { return slices.Values(pauses) }
-
-// EndlessPauses returns a sequence of delays between attempts whose last one repeats
-// forever. Requests then fail only with their context.
-func EndlessPauses(pauses ...time.Duration) iter.Seq[time.Duration] {
-	return func(yield func(time.Duration) bool) {
-		for _, d := range pauses {
-			if !yield(d) {
-				return
-			}
-		}
-		for len(pauses) > 0 && yield(pauses[len(pauses)-1]) {
-		}
-	}
 }

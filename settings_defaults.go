@@ -3,6 +3,7 @@ package gopf
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"time"
 
@@ -35,7 +36,7 @@ func DefaultSettings() Settings {
 		Networking: NetworkingSettings{
 			RequestTimeout: 30 * time.Second,
 			ConnectTimeout: 10 * time.Second,
-			ErrorBackoffs:  Pauses(seconds(1, 1, 2, 3, 5, 8, 13, 21)...),
+			ErrorDelays:    seconds(1, 1, 2, 3, 5, 8, 13, 21),
 			TrustEnv:       true,
 		},
 		Peering: PeeringSettings{Name: "default", Lifetime: 60 * time.Second},
@@ -59,6 +60,8 @@ func (s Settings) check() error {
 		return errors.New("invalid settings: Execution.Lifecycle is nil; start with gopf.DefaultSettings()")
 	case s.Execution.MaxWorkers < 0, s.Queueing.WorkerLimit < 0:
 		return errors.New("invalid settings: Execution.MaxWorkers and Queueing.WorkerLimit must not be negative; use 0 for no limit")
+	case s.Networking.RetryForever && len(s.Networking.ErrorDelays) == 0:
+		return errors.New("invalid settings: Networking.RetryForever needs delays; set Networking.ErrorDelays")
 	case !s.Peering.Standalone && s.Peering.Name == "":
 		return errors.New("invalid settings: Peering.Name is empty; set it, or set Peering.Standalone")
 	case !s.Peering.Standalone && s.Peering.Lifetime < time.Second:
@@ -89,6 +92,19 @@ func (s ElectionSettings) check() error {
 			s.RetryPeriod, s.RenewDeadline, s.Duration)
 	}
 	return nil
+}
+
+// backoffs returns the delays between the attempts of a request.
+func (s NetworkingSettings) backoffs() iter.Seq[time.Duration] {
+	return func(yield func(time.Duration) bool) {
+		for _, d := range s.ErrorDelays {
+			if !yield(d) {
+				return
+			}
+		}
+		for n := len(s.ErrorDelays); s.RetryForever && n > 0 && yield(s.ErrorDelays[n-1]); {
+		}
+	}
 }
 
 func seconds(ns ...int) []time.Duration {

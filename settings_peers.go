@@ -39,7 +39,7 @@ type PeeringSettings struct {
 
 // ElectionSettings configure leader election among the replicas of one operator, by a
 // Lease. Only the leader handles objects. A replica that loses the lease cannot write
-// before another one may, not even through clients of [Client.RESTConfig]. The times
+// before another one may, not even through clients of [client.Client.RESTConfig]. The times
 // must satisfy 2 × RetryPeriod <= RenewDeadline < Duration.
 type ElectionSettings struct {
 	// Enabled turns leader election on. Default: false.

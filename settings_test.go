@@ -18,17 +18,21 @@ func firstOf(n int, all iter.Seq[time.Duration]) (found []time.Duration) {
 	return found
 }
 
-func TestPausesEndAndEndlessPausesRepeatTheLast(t *testing.T) {
-	cases := map[string]struct{ got, want []time.Duration }{
-		"pauses":              {firstOf(5, Pauses(1, 2)), []time.Duration{1, 2}},
-		"endless pauses":      {firstOf(5, EndlessPauses(1, 2)), []time.Duration{1, 2, 2, 2, 2}},
-		"one endless pause":   {firstOf(3, EndlessPauses(7)), []time.Duration{7, 7, 7}},
-		"few of endless ones": {firstOf(1, EndlessPauses(1, 2)), []time.Duration{1}},
-		"no endless pauses":   {firstOf(3, EndlessPauses()), nil},
+func TestRequestsAreRetriedAfterTheErrorDelays(t *testing.T) {
+	cases := map[string]struct {
+		settings NetworkingSettings
+		want     []time.Duration // the first five
+	}{
+		"finite":                {NetworkingSettings{ErrorDelays: []time.Duration{1, 2}}, []time.Duration{1, 2}},
+		"endless":               {NetworkingSettings{ErrorDelays: []time.Duration{1, 2}, RetryForever: true}, []time.Duration{1, 2, 2, 2, 2}},
+		"one, endless":          {NetworkingSettings{ErrorDelays: []time.Duration{7}, RetryForever: true}, []time.Duration{7, 7, 7, 7, 7}},
+		"none":                  {NetworkingSettings{}, nil},
+		"more than are needed":  {NetworkingSettings{ErrorDelays: []time.Duration{1, 2, 3, 4, 5, 6}}, []time.Duration{1, 2, 3, 4, 5}},
+		"none, repeated at all": {NetworkingSettings{RetryForever: true}, nil},
 	}
 	for name, c := range cases {
-		if !slices.Equal(c.got, c.want) {
-			t.Errorf("%s: got %v, want %v", name, c.got, c.want)
+		if got := firstOf(5, c.settings.backoffs()); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}
 }

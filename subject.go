@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"time"
 
+	"gopf.dev/gopf/client"
+	"gopf.dev/gopf/internal/apiclient"
 	"gopf.dev/gopf/internal/fieldpath"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/registry"
@@ -12,7 +14,7 @@ import (
 )
 
 // Subject is the part that the arguments of all object handlers have in common: the
-// object, and the means to act on it. [Change], [Event], [Daemon], [Tick] and [Review]
+// object, and the means to act on it. [Change], [WatchEvent], [Daemon], [Tick] and [Review]
 // embed it. Filters and index functions get a Subject.
 //
 // It belongs to one call. Its methods, and those of Patch, are not safe for concurrent
@@ -30,15 +32,15 @@ type Subject[T Object] struct {
 	// Log is a logger that adds the object to every line.
 	Log *slog.Logger
 	// API is a client for the cluster with the operator's credentials.
-	API Client
+	API client.Client
 	// Retry is the number of earlier attempts: 0 in the first call.
 	Retry int
 	// Started is the time of the first attempt.
 	Started time.Time
 
 	req    *registry.Request
-	own    client        // the value of API, except in tests
-	frozen *droppedPatch // while sub-handlers run
+	own    apiclient.Client // the value of API, except in tests
+	frozen *droppedPatch    // while sub-handlers run
 }
 
 func newSubject[T Object](req *registry.Request) (*Subject[T], error) {
@@ -61,35 +63,30 @@ func newSubject[T Object](req *registry.Request) (*Subject[T], error) {
 // otherwise it is a json.Number. The map is shared: do not modify it.
 func (s *Subject[T]) Raw() map[string]any { return s.req.Body.Map() }
 
-// Post posts a Kubernetes event of any type about the object, for kubectl describe. It
-// does not block, and a failure is only logged. Repetitions of an event within a minute
-// are combined into one with a count. Messages longer than 1,024 characters are
-// shortened. Post does nothing if [PostingSettings.Enabled] is false.
-func (s *Subject[T]) Post(kind, reason, message string) { s.req.Post(kind, reason, message) }
-
-// Info posts a Kubernetes event of the type Normal, unless [PostingSettings.Level] is
-// above INFO; see [Subject.Post]. To write a log line, use Log.
-func (s *Subject[T]) Info(reason, message string) {
-	if s.req.PostFrom <= slog.LevelInfo {
-		s.Post("Normal", reason, message)
+// Event posts a Kubernetes event about the object, which kubectl describe shows. To
+// write a log line, use Log. The message is formatted as by [fmt.Sprintf].
+//
+//	c.Event(gopf.Normal, "Resized", "The size is %d.", c.Object.Spec.Size)
+//	c.Event(gopf.Failure, "ResizeFailed", "The size stays: %v", err)
+//
+// Event does not block, and a failure is only logged. Repetitions of an event within a
+// minute are combined into one with a count. Messages longer than 1,024 characters are
+// shortened. Events below [PostingSettings.Level] are not posted, and none are if
+// [PostingSettings.Enabled] is false. For events about other objects, use
+// [client.Client.Event].
+func (s *Subject[T]) Event(t client.EventType, reason, format string, args ...any) {
+	if apiclient.Posted(t, s.req.PostFrom) {
+		s.req.Post(string(t), reason, fmt.Sprintf(format, args...))
 	}
 }
 
-// Warn posts a Kubernetes event of the type Warning, unless [PostingSettings.Level] is
-// above WARN; see [Subject.Post].
-func (s *Subject[T]) Warn(reason, message string) {
-	if s.req.PostFrom <= slog.LevelWarn {
-		s.Post("Warning", reason, message)
-	}
-}
-
-// Failure posts a Kubernetes event of the type Error with the text of err, which must
-// not be nil, unless [PostingSettings.Level] is above ERROR; see [Subject.Post].
-func (s *Subject[T]) Failure(reason string, err error) {
-	if s.req.PostFrom <= slog.LevelError {
-		s.Post("Error", reason, err.Error())
-	}
-}
+// The types of Kubernetes events, for [Subject.Event]. They are posted unless
+// [PostingSettings.Level] is above INFO, WARN or ERROR, respectively.
+const (
+	Normal  = client.Normal  // for information
+	Warning = client.Warning // about possible problems
+	Failure = client.Failure // about errors; the type is "Error", as in Kopf
+)
 
 // SetResult sets the value that is stored in the status under the handler's id if the
 // handler succeeds. v must be encodable as JSON; otherwise the handler fails. A JSON
@@ -116,7 +113,7 @@ func (s *Subject[T]) lookup(path []string) (any, bool) { return s.req.Body.Looku
 // cannot encode, panics, which fails the handler.
 //
 //	c.Patch.Set("spec.size", 2)
-//	c.Patch.Status(map[string]any{"phase": "Ready"})
+//	c.Patch.MergeStatus(map[string]any{"phase": "Ready"})
 //	c.Patch.Edit(func(db *Database) { db.Spec.Users = append(db.Spec.Users, "root") })
 type Patch[T Object] struct{ p patcher }
 
@@ -135,9 +132,9 @@ func (p *Patch[T]) Set(path string, v any) { p.p.Set(mustJSON(path, v), mustPath
 // Remove removes the field at the path. It is no error if there is none.
 func (p *Patch[T]) Remove(path string) { p.p.Set(nil, mustPath(path)...) }
 
-// Status merges the JSON of v, a struct or a map, into the status. Keys with null
+// MergeStatus merges the JSON of v, a struct or a map, into the status. Keys with null
 // values are removed, and other keys of the status are kept.
-func (p *Patch[T]) Status(v any) { p.p.Merge(mustJSON("status", v), "status") }
+func (p *Patch[T]) MergeStatus(v any) { p.p.Merge(mustJSON("status", v), "status") }
 
 // Label sets a label.
 func (p *Patch[T]) Label(key, value string) { p.p.Set(value, "metadata", "labels", key) }
@@ -180,16 +177,16 @@ func mustPath(path string) []string {
 	return p
 }
 
-// Field returns the value at a path of the object, including fields that its Go type
+// ValueAt returns the value at a path of the object, including fields that its Go type
 // lacks. ok is false if there is no value, or if it does not fit V.
 //
-//	size, ok := gopf.Field[int](c, "spec.size")
-func Field[V any](of interface{ lookup([]string) (any, bool) }, path string) (V, bool) {
+//	size, ok := gopf.ValueAt[int](c, "spec.size")
+func ValueAt[V any](of interface{ lookup([]string) (any, bool) }, path string) (V, bool) {
 	return fieldAs[V](of.lookup(mustPath(path)))
 }
 
-// OldField returns the value at a path of the last handled configuration; see [Field].
-func OldField[V any](of interface{ lookupOld([]string) (any, bool) }, path string) (V, bool) {
+// OldValueAt returns the value at a path of the last handled configuration; see [ValueAt].
+func OldValueAt[V any](of interface{ lookupOld([]string) (any, bool) }, path string) (V, bool) {
 	return fieldAs[V](of.lookupOld(mustPath(path)))
 }
 

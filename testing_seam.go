@@ -7,11 +7,11 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"gopf.dev/gopf/internal/apiclient"
 	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/engine"
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/jitter"
-	"gopf.dev/gopf/internal/objects"
 	"gopf.dev/gopf/internal/posting"
 	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/kind"
@@ -36,12 +36,12 @@ func (TestArguments[T]) Handler(fn ChangeFunc[T]) func(context.Context, *registr
 }
 
 // Event returns the argument of event handlers.
-func (TestArguments[T]) Event(req *registry.Request) (*Event[T], error) {
+func (TestArguments[T]) Event(req *registry.Request) (*WatchEvent[T], error) {
 	s, err := newSubject[T](req)
 	if err != nil {
 		return nil, err
 	}
-	return &Event[T]{Subject: s, Type: req.Event, Missed: req.Missed}, nil
+	return &WatchEvent[T]{Subject: s, Type: req.Event, Missed: req.Missed}, nil
 }
 
 // Daemon returns the argument of daemons.
@@ -71,10 +71,10 @@ func (TestArguments[T]) ReviewHandler(fn ReviewFunc[T]) func(context.Context, *r
 }
 
 // API returns a client for handlers. T is declared for the resource.
-func (TestArguments[T]) API(all *objects.Client, of kind.Selector, post func(posting.Event), config func() *rest.Config, log *slog.Logger) registry.API {
-	types := kinds{}
-	types.add(reflect.TypeFor[T](), of)
-	return &cluster{objects: all, types: types, manager: "gopftest", post: post, rest: config, log: log}
+func (TestArguments[T]) API(all *apiclient.Objects, of kind.Selector, post func(posting.Event), config func() *rest.Config, log *slog.Logger) registry.API {
+	types := apiclient.Types{}
+	types.Add(reflect.TypeFor[T](), of)
+	return &apiclient.Cluster{Objects: all, Types: types, Manager: "gopftest", Post: posts(post), REST: config, Log: log}
 }
 
 // TestWebhooks makes the operator respond to reviews in the process of a test. Only

@@ -26,7 +26,7 @@ func (r *Resource[T]) Wake(namespace, name string, ids ...string) {
 //	gopf.WakeOwner(gopf.For[*corev1.Pod](op, "v1/pods"), databases)
 func WakeOwner[C, P Object](children *Resource[C], parents *Resource[P]) {
 	id := "wake-owner." + parents.of.String()
-	children.OnEvent(storedName(id), func(_ context.Context, e *Event[C]) error {
+	children.OnEvent(storedName(id), func(_ context.Context, e *WatchEvent[C]) error {
 		owner := metav1.GetControllerOfNoCopy(e.Object)
 		if owner == nil {
 			return nil

@@ -90,8 +90,8 @@ without a peering, or with a higher priority, continue.
 				priority = devPriority
 			}
 			op.Settings.Peering.Name = p.peering
-			freezing := gopf.Freezing{Priority: priority, Lifetime: time.Duration(life), Identity: p.identity}
-			if err := op.FreezePeers(cmd.Context(), freezing, append(p.scope.options(), gopf.Log(log))...); err != nil {
+			freezing := gopf.PeerPause{Priority: priority, Lifetime: time.Duration(life), Identity: p.identity}
+			if err := op.PausePeers(cmd.Context(), freezing, append(p.scope.options(), gopf.Log(log))...); err != nil {
 				return settle(cmd.Context(), err)
 			}
 			log = log.With("peering", p.peering, "priority", priority, "lifetime", time.Duration(life))
@@ -136,7 +136,7 @@ func resumeCommand(op *gopf.Operator, program string) *cobra.Command {
 				log.Warn("Neither --all-namespaces nor --namespace is given: resuming the operators of the whole cluster.")
 			}
 			op.Settings.Peering.Name = p.peering
-			if err := op.ResumePeers(cmd.Context(), p.identity, append(p.scope.options(), gopf.Log(log))...); err != nil {
+			if err := op.UnpausePeers(cmd.Context(), p.identity, append(p.scope.options(), gopf.Log(log))...); err != nil {
 				return settle(cmd.Context(), err)
 			}
 			log.Info("The operators are resumed.", "peering", p.peering)

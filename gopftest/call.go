@@ -10,11 +10,13 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/diff"
+	"gopf.dev/gopf/internal/apiclient"
 	"gopf.dev/gopf/internal/apply"
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/essence"
@@ -23,7 +25,6 @@ import (
 	"gopf.dev/gopf/internal/filter"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
-	"gopf.dev/gopf/internal/objects"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/posting"
 	"gopf.dev/gopf/internal/registry"
@@ -62,7 +63,7 @@ type callOptions struct {
 	started time.Time
 
 	// For admission reviews only.
-	operation gopf.Operation
+	operation admissionv1.Operation
 	user      authenticationv1.UserInfo
 	dry       bool
 	part      string
@@ -344,7 +345,7 @@ func (c *Call[T]) api(info kind.Info, log *slog.Logger) registry.API {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	all := &objects.Client{API: c.client, Known: func() []kind.Info { return nil }}
+	all := &apiclient.Objects{API: c.client, Known: func() []kind.Info { return nil }}
 	return gopf.TestArguments[T]{}.API(all, of, c.postEvent, c.client.RESTConfig, log)
 }
 

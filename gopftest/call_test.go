@@ -67,7 +67,7 @@ func TestApplyWritesTheChangesOfTheHandler(t *testing.T) {
 		call := gopftest.Change(t, c, newExample("a", 3), gopftest.HandlerID("create"))
 		handler := func(_ context.Context, ch *gopf.Change[*example]) error {
 			ch.Patch.Label("x", "y")
-			ch.Patch.Status(map[string]any{"phase": "Ready"})
+			ch.Patch.MergeStatus(map[string]any{"phase": "Ready"})
 			ch.Patch.Edit(func(e *example) { e.Spec.Size++ })
 			ch.SetResult(map[string]any{"id": 7})
 			return nil
@@ -176,8 +176,8 @@ func TestRunCallsSubHandlersAndReturnsErrors(t *testing.T) {
 func TestCallsReturnEventsLogLinesAndMemos(t *testing.T) {
 	both(t, func(t *testing.T, c *gopftest.Cluster) {
 		call := gopftest.Change(t, c, newExample("a", 3))
-		call.Info("Made", "it is made")
-		call.Warn("Odd", "it is odd")
+		call.Event(gopf.Normal, "Made", "it is made")
+		call.Event(gopf.Warning, "Odd", "it is odd")
 		call.Log.Info("Something was done.", "n", 1)
 		want := []gopftest.Posted{{"Normal", "Made", "it is made"}, {"Warning", "Odd", "it is odd"}}
 		if diff := cmp.Diff(want, call.Posted()); diff != "" {

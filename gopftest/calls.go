@@ -103,7 +103,7 @@ func (c *Call[T]) runSubs(ctx context.Context, subs []*registry.Handler, how reg
 
 // EventCall is one call of an event handler in a test; see [Event].
 type EventCall[T gopf.Object] struct {
-	*gopf.Event[T]
+	*gopf.WatchEvent[T]
 	*Call[T]
 }
 

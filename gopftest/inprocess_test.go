@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,7 +30,7 @@ func reviewingOperator(server webhook.Server) *gopf.Operator {
 	}
 	x := gopf.For[*example](op, examples)
 	x.Validate("check", func(_ context.Context, r *gopf.Review[*example]) error {
-		if r.Operation != gopf.OperationDelete && r.Object.Spec.Size > 100 {
+		if r.Operation != admissionv1.Delete && r.Object.Spec.Size > 100 {
 			return gopf.Deny("%d is too much", r.Object.Spec.Size)
 		}
 		return nil

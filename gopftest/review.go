@@ -3,6 +3,7 @@ package gopftest
 import (
 	"testing"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -20,9 +21,9 @@ type ReviewCall[T gopf.Object] struct {
 	*Call[T]
 }
 
-// Requested sets the operation under review. Default: [gopf.OperationUpdate] with the
-// option [Was], otherwise [gopf.OperationCreate].
-func Requested(operation gopf.Operation) CallOption {
+// Requested sets the operation under review. Default: [admissionv1.Update] with the
+// option [Was], otherwise [admissionv1.Create].
+func Requested(operation admissionv1.Operation) CallOption {
 	return func(o *callOptions) { o.operation = operation }
 }
 
@@ -65,12 +66,12 @@ func Review[T gopf.Object](t testing.TB, c *Cluster, obj T, opts ...CallOption) 
 	}
 	switch {
 	case review.Operation == "" && o.old == nil:
-		review.Operation = string(gopf.OperationCreate)
+		review.Operation = string(admissionv1.Create)
 	case review.Operation == "":
-		review.Operation = string(gopf.OperationUpdate)
+		review.Operation = string(admissionv1.Update)
 	}
 	body := call.body(wanted)
-	if review.Operation == string(gopf.OperationDelete) {
+	if review.Operation == string(admissionv1.Delete) {
 		if review.Old == nil {
 			review.Old = body
 		}

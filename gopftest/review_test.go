@@ -8,7 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	admissionv1 "k8s.io/api/admission/v1"
+
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/client"
 	"gopf.dev/gopf/gopftest"
 )
 
@@ -16,8 +19,8 @@ func limitSize(_ context.Context, r *gopf.Review[*example]) error {
 	switch {
 	case r.Object.Spec.Size > 100:
 		return gopf.Deny("%d is too much", r.Object.Spec.Size)
-	case r.Operation == gopf.OperationUpdate && r.Object.Spec.Size < r.Old.Spec.Size:
-		r.Warn("smaller than before: %d", r.Old.Spec.Size)
+	case r.Operation == admissionv1.Update && r.Object.Spec.Size < r.Old.Spec.Size:
+		r.AddWarning("smaller than before: %d", r.Old.Spec.Size)
 	case r.Object.Spec.Size == 0:
 		r.Patch.Set("spec.size", 1)
 		r.Patch.Edit(func(e *example) { e.Spec.Name = r.User.Username })
@@ -67,7 +70,7 @@ func TestHandlersReachTheClusterInTests(t *testing.T) {
 		if err := ch.API.Create(ctx, child); err != nil {
 			return err
 		}
-		ch.API.Post(child, "Normal", "Born", "a child")
+		ch.API.Event(client.About(child), client.Normal, "Born", "a child")
 		return nil
 	})
 	if err != nil {

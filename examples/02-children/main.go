@@ -20,11 +20,11 @@ func main() {
 
 func create(ctx context.Context, c *gopf.Change[gopf.Unstructured]) error {
 	// Fields of the object go into the pod. Both are optional.
-	field, found := gopf.Field[string](c, "spec.field")
+	field, found := gopf.ValueAt[string](c, "spec.field")
 	if !found {
 		field = "default-value"
 	}
-	duration, found := gopf.Field[string](c, "spec.duration")
+	duration, found := gopf.ValueAt[string](c, "spec.duration")
 	if !found {
 		duration = "0"
 	}

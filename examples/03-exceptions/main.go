@@ -16,8 +16,8 @@ func main() {
 	objects := op.Resource("kopfexamples")
 	objects.OnCreate("instant_failure_with_only_a_message", failForGood)
 	objects.OnCreate("eventual_success_with_a_few_messages", succeedAtLast)
-	objects.OnCreate("eventual_failure_with_tracebacks", fail, gopf.Retries(3), gopf.Backoff(time.Second))
-	objects.OnCreate("instant_failure_with_traceback", crash, gopf.OnError(gopf.Fail))
+	objects.OnCreate("eventual_failure_with_tracebacks", fail, gopf.MaxAttempts(3), gopf.Backoff(time.Second))
+	objects.OnCreate("instant_failure_with_traceback", crash, gopf.ErrorsPermanent())
 	cli.Main(op)
 }
 

@@ -17,11 +17,11 @@ func main() {
 }
 
 func create(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
-	c.Post("SomeType", "SomeReason", "Any type and reason will do")
+	c.Event("SomeType", "SomeReason", "Any type and reason will do")
 
-	// The usual types have their own methods.
-	c.Info("Started", "The work has started")
-	c.Warn("Slow", "It takes longer than usual")
-	c.Failure("Broken", errors.New("the work failed"))
+	// These are the usual types.
+	c.Event(gopf.Normal, "Started", "The work has started")
+	c.Event(gopf.Warning, "Slow", "It takes longer than usual")
+	c.Event(gopf.Failure, "Broken", "The work failed: %v", errors.New("out of memory"))
 	return nil
 }

@@ -15,7 +15,7 @@ func main() {
 }
 
 func create(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
-	items, _ := gopf.Field[[]any](c, "spec.items")
+	items, _ := gopf.ValueAt[[]any](c, "spec.items")
 	for _, item := range items {
 		name, ok := item.(string)
 		if !ok {

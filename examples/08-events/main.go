@@ -18,11 +18,11 @@ func main() {
 }
 
 // failing is called once for each event: its errors are logged and not retried.
-func failing(context.Context, *gopf.Event[gopf.Unstructured]) error {
+func failing(context.Context, *gopf.WatchEvent[gopf.Unstructured]) error {
 	return errors.New("oops")
 }
 
-func normal(_ context.Context, e *gopf.Event[gopf.Unstructured]) error {
+func normal(_ context.Context, e *gopf.WatchEvent[gopf.Unstructured]) error {
 	e.Log.Info("An event was received.", "type", e.Type, "version", e.Object.GetResourceVersion())
 	return nil
 }

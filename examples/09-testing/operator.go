@@ -15,7 +15,7 @@ func newOperator() *gopf.Operator {
 }
 
 func create(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
-	duration, found := gopf.Field[string](c, "spec.duration")
+	duration, found := gopf.ValueAt[string](c, "spec.duration")
 	if !found {
 		return gopf.Permanent(errors.New("spec.duration is missing"))
 	}

@@ -14,6 +14,7 @@ import (
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/cli"
+	"gopf.dev/gopf/client"
 )
 
 // lifetime returns the time after which a pod is deleted. Default: 30 s. The
@@ -54,7 +55,7 @@ func podDeleted(_ context.Context, c *gopf.Change[*corev1.Pod]) error {
 	return nil
 }
 
-func kill(log *slog.Logger, api gopf.Client, pod *corev1.Pod) {
+func kill(log *slog.Logger, api client.Client, pod *corev1.Pod) {
 	log.Info("=== Pod killing happens NOW!")
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()

@@ -56,12 +56,12 @@ func isLong(value any, present bool) bool {
 // hasField, hasItems and isGone are predicates on whole objects. If a handle has
 // several filters, all of them must match.
 func hasField(s *gopf.Subject[gopf.Unstructured]) bool {
-	_, found := gopf.Field[string](s, "spec.field")
+	_, found := gopf.ValueAt[string](s, "spec.field")
 	return found
 }
 
 func hasItems(s *gopf.Subject[gopf.Unstructured]) bool {
-	items, _ := gopf.Field[[]any](s, "spec.items")
+	items, _ := gopf.ValueAt[[]any](s, "spec.items")
 	return len(items) > 0
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/cli"
@@ -20,11 +21,11 @@ import (
 
 func main() {
 	op := gopf.New()
-	t := &tasks{stop: make(chan struct{}), of: map[gopf.Name]bool{}}
+	t := &tasks{stop: make(chan struct{}), of: map[types.NamespacedName]bool{}}
 	op.OnStartup("startup_fn_simple", startSimply)
 	op.OnStartup("startup_fn_retried", startAtLast)
 	op.OnCleanup("cleanup_fn", t.cleanup)
-	op.OnLogin("login_fn", login, gopf.OnError(gopf.Fail))
+	op.OnLogin("login_fn", login, gopf.ErrorsPermanent())
 	op.OnProbe("tasks_count", t.count)
 	op.OnProbe("monitored_objects", t.names)
 	gopf.For[*corev1.Pod](op, "v1/pods").OnEvent("pod_task", t.begin)
@@ -72,16 +73,16 @@ func login(ctx context.Context, a *gopf.Activity) (*gopf.Login, error) {
 // tasks are background goroutines, one per pod. They run until the operator stops.
 type tasks struct {
 	mu      sync.Mutex
-	of      map[gopf.Name]bool
+	of      map[types.NamespacedName]bool
 	stop    chan struct{}
 	running sync.WaitGroup
 }
 
 // begin starts the task of a pod, once.
-func (t *tasks) begin(_ context.Context, e *gopf.Event[*corev1.Pod]) error {
+func (t *tasks) begin(_ context.Context, e *gopf.WatchEvent[*corev1.Pod]) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	name := gopf.Name{Namespace: e.Object.Namespace, Name: e.Object.Name}
+	name := types.NamespacedName{Namespace: e.Object.Namespace, Name: e.Object.Name}
 	if !t.of[name] {
 		t.of[name] = true
 		t.running.Go(func() { t.serve(e.Log) })

@@ -33,7 +33,7 @@ func accompanyForAWhile(ctx context.Context, d *gopf.Daemon[gopf.Unstructured]) 
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	for ctx.Err() == nil {
-		field, _ := gopf.Field[string](d, "spec.field")
+		field, _ := gopf.ValueAt[string](d, "spec.field")
 		d.Log.Info("=> Ping from a daemon.", "field", field, "retry", d.Retry)
 		sleep(ctx, 5*time.Second)
 	}

@@ -17,9 +17,9 @@ func main() {
 	cli.Main(op)
 }
 
-func ping(message string) gopf.TimerFunc[gopf.Unstructured] {
+func ping(message string) func(context.Context, *gopf.Tick[gopf.Unstructured]) error {
 	return func(_ context.Context, t *gopf.Tick[gopf.Unstructured]) error {
-		field, _ := gopf.Field[string](t, "spec.field")
+		field, _ := gopf.ValueAt[string](t, "spec.field")
 		t.Log.Info(message, "field", field)
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/cli"
@@ -31,9 +32,9 @@ func main() {
 
 // isRunning returns the index entry of one pod. An empty map would remove the pod from
 // the index.
-func isRunning(_ context.Context, s *gopf.Subject[*corev1.Pod]) (map[gopf.Name]bool, error) {
-	name := gopf.Name{Namespace: s.Object.Namespace, Name: s.Object.Name}
-	return map[gopf.Name]bool{name: s.Object.Status.Phase == corev1.PodRunning}, nil
+func isRunning(_ context.Context, s *gopf.Subject[*corev1.Pod]) (map[types.NamespacedName]bool, error) {
+	name := types.NamespacedName{Namespace: s.Object.Namespace, Name: s.Object.Name}
+	return map[types.NamespacedName]bool{name: s.Object.Status.Phase == corev1.PodRunning}, nil
 }
 
 // byLabel indexes a pod under each of its labels. Many pods may have the same label.
@@ -47,7 +48,7 @@ func byLabel(_ context.Context, s *gopf.Subject[*corev1.Pod]) (map[label]string,
 
 // overview is a set of indices of pods, for the handlers.
 type overview struct {
-	running *gopf.IndexOf[gopf.Name, bool]
+	running *gopf.IndexOf[types.NamespacedName, bool]
 	labels  *gopf.IndexOf[label, string]
 }
 
@@ -79,6 +80,6 @@ func (o overview) report(_ context.Context, t *gopf.Tick[gopf.Unstructured]) err
 	for key, value := range t.Object.GetLabels() {
 		alike += o.labels.Count(label{key, value})
 	}
-	t.Patch.Status(map[string]any{"running-pods": running, "pods-with-these-labels": alike})
+	t.Patch.MergeStatus(map[string]any{"running-pods": running, "pods-with-these-labels": alike})
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 
+	admissionv1 "k8s.io/api/admission/v1"
+
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/cli"
 	"gopf.dev/gopf/webhook"
@@ -30,7 +32,7 @@ func main() {
 	x.Field("spec.field").Value(gopf.Is("not-allowed")).Validate("refuse", refuse)
 	x.Validate("all_parts", parts, gopf.Subresource("*"))
 	x.WithLabel("somelabel", gopf.Is("somevalue")).Mutate("defaults", defaults,
-		gopf.Operations(gopf.OperationCreate, gopf.OperationUpdate))
+		gopf.Operations(admissionv1.Create, admissionv1.Update))
 	cli.Main(op)
 }
 
@@ -43,18 +45,18 @@ func create(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
 // show logs the request and returns warnings, which kubectl prints.
 func show(_ context.Context, r *gopf.Review[gopf.Unstructured]) error {
 	r.Log.Info("Received an admission request.", "operation", r.Operation, "user", r.User.Username,
-		"dryRun", r.DryRun, "changes", len(r.Diff), "agent", r.Header.Get("User-Agent"), "certificate", r.Client != nil)
-	if r.Operation == gopf.OperationCreate {
-		r.Warn("%s is only an example", r.Object.GetName())
+		"dryRun", r.DryRun, "changes", len(r.Diff), "agent", r.Header.Get("User-Agent"), "certificate", r.ClientCertificate != nil)
+	if r.Operation == admissionv1.Create {
+		r.AddWarning("%s is only an example", r.Object.GetName())
 	}
-	r.Warn("The user agent of the API server is %s", cmp.Or(r.Header.Get("User-Agent"), "unknown"))
+	r.AddWarning("The user agent of the API server is %s", cmp.Or(r.Header.Get("User-Agent"), "unknown"))
 	switch {
-	case r.Client == nil: // see ClientCAFile of webhook.Local
-		r.Warn("The API server has shown no certificate")
-	case r.Client.Subject.CommonName == "":
-		r.Warn("The certificate of the API server has no common name")
+	case r.ClientCertificate == nil: // see ClientCAFile of webhook.Local
+		r.AddWarning("The API server has shown no certificate")
+	case r.ClientCertificate.Subject.CommonName == "":
+		r.AddWarning("The certificate of the API server has no common name")
 	default:
-		r.Warn("The API server is %s", r.Client.Subject.CommonName)
+		r.AddWarning("The API server is %s", r.ClientCertificate.Subject.CommonName)
 	}
 	return nil
 }
@@ -66,7 +68,7 @@ func refuse(context.Context, *gopf.Review[gopf.Unstructured]) error {
 
 // refuseWrong denies a value, except in dry runs.
 func refuseWrong(_ context.Context, r *gopf.Review[gopf.Unstructured]) error {
-	if field, _ := gopf.Field[string](r, "spec.field"); field == "wrong" && !r.DryRun {
+	if field, _ := gopf.ValueAt[string](r, "spec.field"); field == "wrong" && !r.DryRun {
 		return &gopf.AdmissionError{Message: "this field is wrong: change it"}
 	}
 	return nil
@@ -75,15 +77,15 @@ func refuseWrong(_ context.Context, r *gopf.Review[gopf.Unstructured]) error {
 // parts is also called for subresources such as the status. If the status repeats a
 // field of the spec, both must have the same value.
 func parts(_ context.Context, r *gopf.Review[gopf.Unstructured]) error {
-	wanted, _ := gopf.Field[string](r, "spec.field")
-	told, given := gopf.Field[string](r, "status.field")
+	wanted, _ := gopf.ValueAt[string](r, "spec.field")
+	told, given := gopf.ValueAt[string](r, "status.field")
 	switch {
 	case !given || told == wanted:
 		return nil
 	case r.Subresource == "status":
 		return &gopf.AdmissionError{Message: fmt.Sprintf("status.field must be %q, as spec.field", wanted)}
 	default:
-		r.Warn("Update status.field as well: it is %q", told)
+		r.AddWarning("Update status.field as well: it is %q", told)
 		return nil
 	}
 }
@@ -106,12 +108,12 @@ func servers() map[string]webhook.Server {
 
 // defaults sets a missing number, and reduces one that is too large.
 func defaults(_ context.Context, r *gopf.Review[gopf.Unstructured]) error {
-	copies, given := gopf.Field[int](r, "spec.copies")
+	copies, given := gopf.ValueAt[int](r, "spec.copies")
 	if !given {
 		r.Patch.Set("spec.copies", 1)
 	}
 	if copies > 10 {
-		r.Warn("10 copies are enough")
+		r.AddWarning("10 copies are enough")
 		r.Patch.Set("spec.copies", 10)
 	}
 	r.Patch.Set("spec.injected", 123)

@@ -11,6 +11,7 @@ import (
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/cli"
+	"gopf.dev/gopf/client"
 	"gopf.dev/gopf/hierarchy"
 )
 
@@ -53,8 +54,8 @@ func cleanUp(_ context.Context, a *gopf.Activity) error {
 }
 
 func create1(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
-	c.Info("AnyReason", "The first part is done")
-	c.Post("Warning", "SomeReason", "Something else is not")
+	c.Event(gopf.Normal, "AnyReason", "The first part is done")
+	c.Event(gopf.Warning, "SomeReason", "Something else is not")
 	c.SetResult(map[string]int{"job1-status": 100})
 	return nil
 }
@@ -81,7 +82,7 @@ func createPod(ctx context.Context, c *gopf.Change[gopf.Unstructured]) error {
 	if err := c.API.Create(ctx, pod); err != nil {
 		return fmt.Errorf("create the pod: %w", err)
 	}
-	c.API.Post(pod, "Normal", "SomeReason", "Created as a part of something larger")
+	c.API.Event(client.About(pod), client.Normal, "SomeReason", "Created as a part of something larger")
 	return nil
 }
 
@@ -95,7 +96,7 @@ func deleted(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
 	return nil
 }
 
-func podChanged(_ context.Context, e *gopf.Event[*corev1.Pod]) error {
+func podChanged(_ context.Context, e *gopf.WatchEvent[*corev1.Pod]) error {
 	e.Log.Info("This pod is special for us.")
 	return nil
 }

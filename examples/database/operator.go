@@ -44,12 +44,12 @@ func create(ctx context.Context, c *gopf.Change[*Database]) error {
 		return err // the operator is shutting down: its successor calls this handler again
 	case err != nil:
 		c.Log.Error(fmt.Sprintf("Failed to create database %s: %v", db.Name, err))
-		c.Warn("ProvisionFailed", err.Error())
-		c.Patch.Status(failure(db, err))
+		c.Event(gopf.Warning, "ProvisionFailed", "%v", err)
+		c.Patch.MergeStatus(failure(db, err))
 		return gopf.Permanent(fmt.Errorf("Database creation failed: %w", err))
 	}
-	c.Patch.Status(observe(db, set))
-	c.Info(provisioning, "Database is being provisioned")
+	c.Patch.MergeStatus(observe(db, set))
+	c.Event(gopf.Normal, provisioning, "Database is being provisioned")
 	c.Log.Info(fmt.Sprintf("Database %s provisioning started", db.Name))
 	return nil
 }
@@ -80,7 +80,7 @@ func update(ctx context.Context, c *gopf.Change[*Database]) error {
 				continue
 			}
 			c.Log.Warn(fmt.Sprintf("Storage resize for %s requires manual PVC expansion", db.Name))
-			c.Warn("StorageResize", fmt.Sprintf("Storage resize from %v to %v requires manual PVC expansion", item.Old, item.New))
+			c.Event(gopf.Warning, "StorageResize", "Storage resize from %v to %v requires manual PVC expansion", item.Old, item.New)
 			c.Patch.Set("status.pendingAction", pending)
 		}
 	}
@@ -142,7 +142,7 @@ func reconcile(ctx context.Context, t *gopf.Tick[*Database]) error {
 		return err
 	}
 	if status.State != db.Status.State {
-		t.Info(status.State, fmt.Sprintf("%d of %d replicas are ready", status.ReadyReplicas, db.Spec.Replicas))
+		t.Event(gopf.Normal, status.State, "%d of %d replicas are ready", status.ReadyReplicas, db.Spec.Replicas)
 	}
 	report(t.Subject, status)
 	return nil

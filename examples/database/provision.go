@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/client"
 )
 
 // provision creates or updates all children to match the spec. It may be called at any
@@ -48,7 +49,7 @@ func enableBackups(ctx context.Context, s *gopf.Subject[*Database]) error {
 
 // findSet reads the StatefulSet of a database. nil means that it does not exist.
 func findSet(ctx context.Context, s *gopf.Subject[*Database]) (*appsv1.StatefulSet, error) {
-	set, err := gopf.Get[*appsv1.StatefulSet](ctx, s.API, childName(s.Object))
+	set, err := client.Get[*appsv1.StatefulSet](ctx, s.API, childName(s.Object))
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
@@ -68,7 +69,7 @@ func pendingAction(ctx context.Context, s *gopf.Subject[*Database], set *appsv1.
 	pending := "Resize storage to " + s.Object.Spec.Storage
 	for i := range s.Object.Spec.Replicas {
 		name := fmt.Sprintf("%s-%s-%d", dataVolume, set.Name, i)
-		claim, err := gopf.Get[*corev1.PersistentVolumeClaim](ctx, s.API, name)
+		claim, err := client.Get[*corev1.PersistentVolumeClaim](ctx, s.API, name)
 		switch {
 		case apierrors.IsNotFound(err):
 			return pending, nil
@@ -96,7 +97,7 @@ func apply(ctx context.Context, s *gopf.Subject[*Database], child gopf.Object) e
 	if err := s.Adopt(child); err != nil {
 		return err
 	}
-	return s.API.Apply(ctx, child, gopf.Force()) // its errors name the child
+	return s.API.Apply(ctx, child, client.Force()) // its errors name the child
 }
 
 // createOnce creates a child if it does not exist, and never updates it. It is for the

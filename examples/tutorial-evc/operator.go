@@ -40,7 +40,7 @@ func create(ctx context.Context, c *gopf.Change[*EphemeralVolumeClaim]) error {
 		return fmt.Errorf("apply the PVC: %w", err)
 	}
 	c.Log.Info("Applied the PVC.", "pvc", pvc.Name, "size", size.String())
-	c.Patch.Status(EphemeralVolumeClaimStatus{Claim: pvc.Name})
+	c.Patch.MergeStatus(EphemeralVolumeClaimStatus{Claim: pvc.Name})
 	return nil
 }
 

@@ -37,8 +37,8 @@ func newOperator() *gopf.Operator {
 }
 
 func create(_ context.Context, c *gopf.Change[*Database]) error {
-	c.Patch.Status(map[string]any{"phase": "Ready"})
-	c.Info("Created", "the database is ready")
+	c.Patch.MergeStatus(map[string]any{"phase": "Ready"})
+	c.Event(gopf.Normal, "Created", "the database is ready")
 	c.SetResult(map[string]any{"host": c.Object.Name + ".example.com"})
 	return nil
 }

@@ -46,7 +46,7 @@ func reconcile(ctx context.Context, s *gopf.Subject[*Website]) error {
 	if deployment.Status.ReadyReplicas < s.Object.Spec.Replicas {
 		return gopf.Wait(time.Minute, "only %d replicas are ready", deployment.Status.ReadyReplicas) // called earlier if it is woken
 	}
-	s.Patch.Status(map[string]any{"phase": "Ready"})
+	s.Patch.MergeStatus(map[string]any{"phase": "Ready"})
 	return nil
 }
 

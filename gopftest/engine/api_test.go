@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/client"
 	"gopf.dev/gopf/gopftest"
 	"gopf.dev/gopf/hierarchy"
 )
@@ -29,7 +30,7 @@ func handled(t *testing.T, fn func(ctx context.Context, t *testing.T, c *gopftes
 		c.CreateNamespace(t, "other")
 		op := gopf.New()
 		op.Settings.Posting.ReportingComponent = "example-operator"
-		gopf.Kind[*corev1.ConfigMap](op, "v1/configmaps")
+		gopf.RegisterType[*corev1.ConfigMap](op, "v1/configmaps")
 		called := false
 		gopf.For[*Example](op, resource).OnCreate("c", func(ctx context.Context, ch *gopf.Change[*Example]) error {
 			if ch.Object.Name != "x" {
@@ -82,13 +83,13 @@ func TestHandlersAdoptAndCreateAndChangeTypedChildren(t *testing.T) {
 			t.Errorf("stored: %+v", stored)
 		}
 		must(t, ch.API.Merge(ctx, configMap(child.Name), map[string]any{"data": map[string]string{"k": "2"}}))
-		read, err := gopf.Get[*corev1.ConfigMap](ctx, ch.API, child.Name)
+		read, err := client.Get[*corev1.ConfigMap](ctx, ch.API, child.Name)
 		if err != nil || read.Data["k"] != "2" {
 			t.Errorf("merged: %+v, %v", read, err)
 		}
 		must(t, ch.API.Delete(ctx, read))
 		must(t, ch.API.Delete(ctx, read)) // deleting a missing object is not an error
-		if _, err := gopf.Get[*corev1.ConfigMap](ctx, ch.API, child.Name); !apierrors.IsNotFound(err) {
+		if _, err := client.Get[*corev1.ConfigMap](ctx, ch.API, child.Name); !apierrors.IsNotFound(err) {
 			t.Errorf("deleted: %v", err)
 		}
 	})
@@ -115,11 +116,11 @@ func TestUntypedObjectsAreCreatedAndRead(t *testing.T) {
 		if secret.GetName() != "x" || secret.GetUID() == "" {
 			t.Errorf("got %v", secret.Object)
 		}
-		read, err := gopf.Get[gopf.Unstructured](ctx, ch.API, "x", gopf.Of("v1/secrets"))
+		read, err := client.Get[gopf.Unstructured](ctx, ch.API, "x", client.Of("v1/secrets"))
 		if err != nil || read.GetUID() != secret.GetUID() {
 			t.Errorf("got %v, %v", read, err)
 		}
-		typed, err := gopf.Get[*corev1.Secret](ctx, ch.API, "x", gopf.Of("secrets"))
+		typed, err := client.Get[*corev1.Secret](ctx, ch.API, "x", client.Of("secrets"))
 		if err != nil || typed.UID != secret.GetUID() {
 			t.Errorf("got %v, %v", typed, err)
 		}
@@ -147,20 +148,20 @@ func TestListsSupportSelectorsAndPages(t *testing.T) {
 			cm.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
 			c.Create(t, cm)
 		}
-		count := func(want int, opts ...gopf.ListOption) {
+		count := func(want int, opts ...client.ListOption) {
 			t.Helper()
-			all, err := gopf.List[*corev1.ConfigMap](ctx, ch.API, opts...)
+			all, err := client.List[*corev1.ConfigMap](ctx, ch.API, opts...)
 			if err != nil || len(all) != want {
 				t.Errorf("got %d, %v; want %d", len(all), err, want)
 			}
 		}
 		count(601)
-		count(602, gopf.InNamespace("other"))
-		count(1203, gopf.AllNamespaces())
-		count(401, gopf.AllNamespaces(), gopf.WithLabels("third=true"))
-		count(1, gopf.WithFields("metadata.name=cm-0001"))
+		count(602, client.InNamespace("other"))
+		count(1203, client.AllNamespaces())
+		count(401, client.AllNamespaces(), client.LabelSelector("third=true"))
+		count(1, client.FieldSelector("metadata.name=cm-0001"))
 		before := c.Count(gopftest.Requests("list", "configmaps"))
-		for cm, err := range gopf.Each[*corev1.ConfigMap](ctx, ch.API, gopf.AllNamespaces()) {
+		for cm, err := range client.Each[*corev1.ConfigMap](ctx, ch.API, client.AllNamespaces()) {
 			if err != nil || cm.Name != "cm-0001" || cm.Kind != "ConfigMap" {
 				t.Errorf("got %v, %v", cm, err)
 			}
@@ -180,7 +181,7 @@ func TestAListContinuesAfterItsVersionExpired(t *testing.T) {
 			c.Create(t, cm)
 		}
 		seen := map[string]bool{}
-		for cm, err := range gopf.Each[*corev1.ConfigMap](ctx, ch.API) {
+		for cm, err := range client.Each[*corev1.ConfigMap](ctx, ch.API) {
 			if err != nil {
 				t.Error(err)
 				return
@@ -202,21 +203,21 @@ func TestWritesWithLostResponsesAreConfirmed(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault  gopftest.Match
 		effect gopftest.Effect
-		act    func(context.Context, gopf.Client) error
+		act    func(context.Context, client.Client) error
 		made   int // writes sent
 		want   map[string]string
 	}{
 		"a creation that was made": {gopftest.Requests("create", maps).Nth(1), gopftest.LoseAnswer(),
-			func(ctx context.Context, api gopf.Client) error { return api.Create(ctx, configMap("cm", "k", "1")) },
+			func(ctx context.Context, api client.Client) error { return api.Create(ctx, configMap("cm", "k", "1")) },
 			1, map[string]string{"cm": "1"}},
 		"a creation whose answer is garbled": {gopftest.Requests("create", maps).Nth(1), gopftest.Garble(),
-			func(ctx context.Context, api gopf.Client) error { return api.Create(ctx, configMap("cm", "k", "1")) },
+			func(ctx context.Context, api client.Client) error { return api.Create(ctx, configMap("cm", "k", "1")) },
 			1, map[string]string{"cm": "1"}},
 		"a creation that was not made": {gopftest.Requests("create", maps).Nth(1), gopftest.Drop(),
-			func(ctx context.Context, api gopf.Client) error { return api.Create(ctx, configMap("cm", "k", "1")) },
+			func(ctx context.Context, api client.Client) error { return api.Create(ctx, configMap("cm", "k", "1")) },
 			2, map[string]string{"cm": "1"}},
 		"a creation with a generated name": {gopftest.Requests("create", maps).Nth(1), gopftest.LoseAnswer(),
-			func(ctx context.Context, api gopf.Client) error {
+			func(ctx context.Context, api client.Client) error {
 				cm := configMap("", "k", "1")
 				cm.GenerateName = "cm-"
 				err := api.Create(ctx, cm)
@@ -227,18 +228,18 @@ func TestWritesWithLostResponsesAreConfirmed(t *testing.T) {
 			},
 			1, map[string]string{"cm-?": "1"}},
 		"a merge that was made": {gopftest.Requests("patch", maps).Nth(1), gopftest.LoseAnswer(),
-			func(ctx context.Context, api gopf.Client) error {
+			func(ctx context.Context, api client.Client) error {
 				return api.Merge(ctx, configMap("old"), map[string]any{"data": map[string]any{"k": "2", "gone": nil}})
 			},
 			1, map[string]string{"old": "2"}},
 		"a merge that was not made": {gopftest.Requests("patch", maps).Nth(1), gopftest.Drop(),
-			func(ctx context.Context, api gopf.Client) error {
+			func(ctx context.Context, api client.Client) error {
 				return api.Merge(ctx, configMap("old"), map[string]any{"data": map[string]any{"k": "2"}})
 			},
 			2, map[string]string{"old": "2"}},
 		"a merge into one version": {gopftest.Requests("patch", maps).Nth(1), gopftest.LoseAnswer(),
-			func(ctx context.Context, api gopf.Client) error {
-				old, err := gopf.Get[*corev1.ConfigMap](ctx, api, "old")
+			func(ctx context.Context, api client.Client) error {
+				old, err := client.Get[*corev1.ConfigMap](ctx, api, "old")
 				if err != nil {
 					return err
 				}
@@ -247,17 +248,17 @@ func TestWritesWithLostResponsesAreConfirmed(t *testing.T) {
 			},
 			1, map[string]string{"old": "2"}},
 		"an apply that was made": {gopftest.Requests("patch", maps).Nth(1), gopftest.LoseAnswer(),
-			func(ctx context.Context, api gopf.Client) error { return api.Apply(ctx, configMap("cm", "k", "1")) },
+			func(ctx context.Context, api client.Client) error { return api.Apply(ctx, configMap("cm", "k", "1")) },
 			1, map[string]string{"cm": "1"}},
 		"an apply that was not made": {gopftest.Requests("patch", maps).Nth(1), gopftest.Drop(),
-			func(ctx context.Context, api gopf.Client) error { return api.Apply(ctx, configMap("cm", "k", "1")) },
+			func(ctx context.Context, api client.Client) error { return api.Apply(ctx, configMap("cm", "k", "1")) },
 			2, map[string]string{"cm": "1"}},
 		"a deletion that was made": {gopftest.Requests("delete", maps).Nth(1), gopftest.LoseAnswer(),
-			func(ctx context.Context, api gopf.Client) error { return api.Delete(ctx, configMap("old")) },
+			func(ctx context.Context, api client.Client) error { return api.Delete(ctx, configMap("old")) },
 			1, nil},
 		"a deletion by uid that was not made": {gopftest.Requests("delete", maps).Nth(1), gopftest.Drop(),
-			func(ctx context.Context, api gopf.Client) error {
-				old, err := gopf.Get[*corev1.ConfigMap](ctx, api, "old")
+			func(ctx context.Context, api client.Client) error {
+				old, err := client.Get[*corev1.ConfigMap](ctx, api, "old")
 				if err != nil {
 					return err
 				}
@@ -313,7 +314,7 @@ func TestADeletionByNameIsNotRepeatedAfterALostResponse(t *testing.T) {
 		must(t, ch.API.Create(ctx, configMap("cm")))
 		c.Fault(gopftest.Requests("delete", "configmaps").Nth(1), gopftest.Drop())
 		err := ch.API.Delete(ctx, configMap("cm"))
-		if _, unknown := err.(*gopf.UnknownOutcomeError); !unknown || c.Count(gopftest.Requests("delete", "configmaps")) != 1 {
+		if _, unknown := err.(*client.UnknownOutcomeError); !unknown || c.Count(gopftest.Requests("delete", "configmaps")) != 1 {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -326,12 +327,12 @@ func TestDeleteIsBoundToTheUID(t *testing.T) {
 		must(t, ch.API.Delete(ctx, configMap("cm")))
 		must(t, ch.API.Create(ctx, second))
 		must(t, ch.API.Delete(ctx, first)) // already deleted
-		now, err := gopf.Get[*corev1.ConfigMap](ctx, ch.API, "cm")
+		now, err := client.Get[*corev1.ConfigMap](ctx, ch.API, "cm")
 		if err != nil || now.UID != second.UID {
 			t.Errorf("got %v, %v", now, err)
 		}
 		must(t, ch.API.Merge(ctx, configMap("cm"), []byte(`{"data":{"k":"2"}}`)))
-		if err := ch.API.Delete(ctx, second, gopf.IfUnchanged()); !apierrors.IsConflict(err) {
+		if err := ch.API.Delete(ctx, second, client.IfUnchanged()); !apierrors.IsConflict(err) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -341,8 +342,8 @@ func TestAppliedFieldsBelongToTheOperator(t *testing.T) {
 	handled(t, func(ctx context.Context, t *testing.T, c *gopftest.Cluster, ch *gopf.Change[*Example]) {
 		must(t, ch.API.Apply(ctx, configMap("cm", "a", "1", "b", "1")))
 		must(t, ch.API.Apply(ctx, configMap("cm", "a", "2"))) // removes b
-		must(t, ch.API.Apply(ctx, configMap("cm", "c", "3"), gopf.FieldManager("another")))
-		now, err := gopf.Get[*corev1.ConfigMap](ctx, ch.API, "cm")
+		must(t, ch.API.Apply(ctx, configMap("cm", "c", "3"), client.FieldManager("another")))
+		now, err := client.Get[*corev1.ConfigMap](ctx, ch.API, "cm")
 		if err != nil {
 			t.Error(err)
 			return
@@ -363,7 +364,7 @@ func TestAppliedFieldsBelongToTheOperator(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		forced := configMap("cm", "c", "4")
-		must(t, ch.API.Apply(ctx, forced, gopf.Force()))
+		must(t, ch.API.Apply(ctx, forced, client.Force()))
 		if diff := cmp.Diff(map[string]string{"c": "4"}, forced.Data); diff != "" {
 			t.Errorf("-want +got\n%s", diff)
 		}
@@ -375,13 +376,13 @@ func TestTheStatusIsWrittenWithAndWithoutASubresource(t *testing.T) {
 		// For another object of the same kind, and for a kind without a status subresource.
 		y := example("y", "b")
 		must(t, ch.API.Create(ctx, y))
-		must(t, ch.API.Merge(ctx, y, map[string]any{"status": map[string]any{"a": "1"}}, gopf.Status()))
+		must(t, ch.API.Merge(ctx, y, map[string]any{"status": map[string]any{"a": "1"}}, client.StatusSubresource()))
 		deployment := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment",
 			"metadata": map[string]any{"name": "d"},
 			"spec": map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"a": "b"}},
 				"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}}}}}}
 		must(t, ch.API.Create(ctx, deployment))
-		must(t, ch.API.Merge(ctx, deployment, map[string]any{"status": map[string]any{"observedGeneration": 7}}, gopf.Status()))
+		must(t, ch.API.Merge(ctx, deployment, map[string]any{"status": map[string]any{"observedGeneration": 7}}, client.StatusSubresource()))
 		if n, _, _ := unstructured.NestedInt64(deployment.Object, "status", "observedGeneration"); n != 7 {
 			t.Errorf("got %v", deployment.Object["status"])
 		}
@@ -399,16 +400,17 @@ func TestEventsArePostedAboutOtherObjects(t *testing.T) {
 	handled(t, func(ctx context.Context, t *testing.T, c *gopftest.Cluster, ch *gopf.Change[*Example]) {
 		cm := configMap("cm")
 		must(t, ch.API.Create(ctx, cm))
-		ch.API.Post(cm, "Normal", "Made", "It is made.")
-		ch.API.Post(&Example{}, "Normal", "Odd", "It has no name.")
-		ch.API.Post(&corev1.Pod{}, "Normal", "Odd", "It is of no known kind.")
+		ch.API.Event(client.About(cm), client.Normal, "Made", "It is made.")
+		ch.API.Event(client.About(&Example{}, &corev1.Pod{}), client.Normal, "Odd", "It cannot be identified.")
+		ch.API.Event(client.About(cm), "Custom", "Kept", "%d of %d", 1, 2)
 		time.Sleep(time.Second)
 		var about []string
 		for _, e := range c.List(t, "v1/events", "default") {
 			involved, _, _ := unstructured.NestedStringMap(e.Object, "involvedObject")
 			about = append(about, fmt.Sprint(e.Object["reason"], " ", involved["kind"], " ", involved["name"], " ", involved["uid"] == string(cm.UID)))
 		}
-		if diff := cmp.Diff([]string{"Made ConfigMap cm true"}, about); diff != "" {
+		slices.Sort(about)
+		if diff := cmp.Diff([]string{"Kept ConfigMap cm true", "Made ConfigMap cm true"}, about); diff != "" {
 			t.Errorf("-want +got\n%s", diff)
 		}
 	})
@@ -424,24 +426,24 @@ func TestErrorsExplainUnknownKinds(t *testing.T) {
 		inCore.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Confusion"}
 		var nothing *corev1.ConfigMap
 		for says, err := range map[string]error{
-			`get: unknown resource of *engine_test.Node: add gopf.Kind[*engine_test.Node](op, "v1/nodes") to the declaration`:        ch.API.Get(ctx, &Node{}),
-			`add gopf.Kind[*engine_test.Widget](op, "GROUP/VERSION/PLURAL") to the declaration of the operator, or set its TypeMeta`: ch.API.Create(ctx, &Widget{}),
+			`get: unknown resource of *engine_test.Node: add gopf.RegisterType[*engine_test.Node](op, "v1/nodes") to the declaration`:        ch.API.Get(ctx, &Node{}),
+			`add gopf.RegisterType[*engine_test.Widget](op, "GROUP/VERSION/PLURAL") to the declaration of the operator, or set its TypeMeta`: ch.API.Create(ctx, &Widget{}),
 			"set its apiVersion and kind":                                   ch.API.Delete(ctx, &unstructured.Unstructured{}),
 			"the cluster has no resource Confusion of v1":                   ch.API.Apply(ctx, inCore),
-			"the cluster has no resource example.com/v1/widgets":            ch.API.Get(ctx, configMap("cm"), gopf.Of("example.com/v1/widgets")),
+			"the cluster has no resource example.com/v1/widgets":            ch.API.Get(ctx, configMap("cm"), client.Of("example.com/v1/widgets")),
 			"the object of configmaps.v1 has no name":                       ch.API.Get(ctx, configMap("")),
-			`nodes.v1 are cluster-scoped; remove the namespace`:             ch.API.Get(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Namespace: "ns"}}, gopf.Of("v1/nodes")),
+			`nodes.v1 are cluster-scoped; remove the namespace`:             ch.API.Get(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Namespace: "ns"}}, client.Of("v1/nodes")),
 			"the object is a nil *v1.ConfigMap":                             ch.API.Get(ctx, nothing),
 			"the patch is nil":                                              ch.API.Merge(ctx, configMap("cm"), nil),
 			"encode the patch as a JSON object":                             ch.API.Merge(ctx, configMap("cm"), []string{"a"}),
-			"too many parts":                                                ch.API.Get(ctx, configMap("cm"), gopf.Of("a/b/c/d")),
-			"IfUnchanged requires a resourceVersion; read the object first": ch.API.Delete(ctx, configMap("cm"), gopf.IfUnchanged()),
+			"too many parts":                                                ch.API.Get(ctx, configMap("cm"), client.Of("a/b/c/d")),
+			"IfUnchanged requires a resourceVersion; read the object first": ch.API.Delete(ctx, configMap("cm"), client.IfUnchanged()),
 		} {
 			if err == nil || !strings.Contains(err.Error(), says) {
 				t.Errorf("got  %v\nwant %s", err, says)
 			}
 		}
-		if _, err := gopf.List[*Widget](ctx, ch.API); err == nil || !strings.Contains(err.Error(), "Kind[*engine_test.Widget]") {
+		if _, err := client.List[*Widget](ctx, ch.API); err == nil || !strings.Contains(err.Error(), "RegisterType[*engine_test.Widget]") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -483,9 +485,9 @@ func TestActivitiesHaveAnAPI(t *testing.T) {
 		gopf.For[*Example](op, resource).OnCreate("c", func(context.Context, *gopf.Change[*Example]) error { return nil })
 		seen := -1
 		op.OnCleanup("count", func(ctx context.Context, a *gopf.Activity) error {
-			all, err := gopf.List[*Example](ctx, a.API)
+			all, err := client.List[*Example](ctx, a.API)
 			seen = len(all)
-			if err := a.API.Create(ctx, &Example{ObjectMeta: metav1.ObjectMeta{Name: "z"}}); err == nil || !strings.Contains(err.Error(), "gopf.InNamespace") {
+			if err := a.API.Create(ctx, &Example{ObjectMeta: metav1.ObjectMeta{Name: "z"}}); err == nil || !strings.Contains(err.Error(), "client.InNamespace") {
 				t.Errorf("without a namespace: %v", err)
 			}
 			return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/client"
 	"gopf.dev/gopf/gopftest"
 	"gopf.dev/gopf/storage"
 )
@@ -21,7 +22,7 @@ func TestTheLastChangeOfAHandlerIsWrittenWhateverItWroteItself(t *testing.T) {
 		work := func(ctx context.Context, ch *gopf.Change[*Example]) error {
 			me := &Example{}
 			me.Name, me.Namespace = ch.Object.Name, ch.Object.Namespace
-			if err := ch.API.Merge(ctx, me, map[string]any{"status": map[string]any{"phase": "Working"}}, gopf.Status()); err != nil {
+			if err := ch.API.Merge(ctx, me, map[string]any{"status": map[string]any{"phase": "Working"}}, client.StatusSubresource()); err != nil {
 				return err
 			}
 			time.Sleep(5 * time.Second) // the work

@@ -114,7 +114,7 @@ func TestAnHourOfTimers(t *testing.T) {
 		start := time.Now()
 		kex.Timer("plain", time.Minute, func(_ context.Context, tick *gopf.Tick[*Example]) error {
 			plain.add("%s", time.Since(start))
-			tick.Patch.Status(map[string]any{"ticks": len(plain.all())})
+			tick.Patch.MergeStatus(map[string]any{"ticks": len(plain.all())})
 			return nil
 		})
 		kex.Timer("idle", 10*time.Minute, func(context.Context, *gopf.Tick[*Example]) error {

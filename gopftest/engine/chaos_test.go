@@ -104,7 +104,7 @@ func (ch *chaos) run() {
 	stop := gopftest.Start(ch.t, ch.op, ch.c, gopf.Cluster(ch.cut.config(ch.c)), gopf.Namespaces("default", "app-*"))
 	settle() // an unreachable cluster at startup is an error
 	actions := []func(){
-		func() { ch.op.Freeze("chaos") }, ch.op.Resume, ch.op.Resume,
+		func() { ch.op.Pause("chaos") }, ch.op.Unpause, ch.op.Unpause,
 		func() { ch.cut.cut.Store(true) }, func() { ch.cut.cut.Store(false) }, func() { ch.cut.cut.Store(false) },
 		ch.redefine, ch.toggleStatus, ch.toggleNamespace, ch.create, ch.create, ch.create, ch.change, ch.change, ch.remove,
 		func() {
@@ -118,7 +118,7 @@ func (ch *chaos) run() {
 		time.Sleep(time.Duration(ch.number(4000)) * time.Millisecond)
 	}
 	ch.cut.cut.Store(false)
-	ch.op.Resume()
+	ch.op.Unpause()
 	ch.frozen(nil)
 	if !ch.defined {
 		ch.redefine()

@@ -127,10 +127,10 @@ func TestOldFieldMatchesTheLastHandledState(t *testing.T) {
 		var diary calls
 		op := gopf.New()
 		gopf.For[*Example](op, resource).On(gopf.Create|gopf.Update, "f", func(_ context.Context, ch *gopf.Change[*Example]) error {
-			old, had := gopf.OldField[string](ch, "spec.field")
-			now, has := gopf.Field[string](ch, "spec.field")
-			_, number := gopf.OldField[int](ch, "spec.field")
-			_, other := gopf.OldField[string](ch, "spec.nothing")
+			old, had := gopf.OldValueAt[string](ch, "spec.field")
+			now, has := gopf.ValueAt[string](ch, "spec.field")
+			_, number := gopf.OldValueAt[int](ch, "spec.field")
+			_, other := gopf.OldValueAt[string](ch, "spec.nothing")
 			diary.add("%s %q %v %q %v %v %v", ch.Reason, old, had, now, has, number, other)
 			return nil
 		})

@@ -157,7 +157,7 @@ func reference(done func(name, key string)) *gopf.Operator {
 		return nil
 	})
 	kex.OnUpdate("update", func(_ context.Context, ch *gopf.Change[*Example]) error {
-		ch.Patch.Status(map[string]string{"field": ch.Object.Spec.Field})
+		ch.Patch.MergeStatus(map[string]string{"field": ch.Object.Spec.Field})
 		ch.Sub("label", func(_ context.Context, ch *gopf.Change[*Example]) error {
 			ch.Patch.Edit(func(o *Example) {
 				o.Labels["field"] = o.Spec.Field

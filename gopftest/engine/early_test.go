@@ -37,7 +37,7 @@ func TestNewObjectsGoAheadOfALongInitialList(t *testing.T) {
 			return nil
 		})
 		x.OnUpdate("update", handled.handler("update"))
-		x.OnEvent("event", func(_ context.Context, e *gopf.Event[*Example]) error {
+		x.OnEvent("event", func(_ context.Context, e *gopf.WatchEvent[*Example]) error {
 			if e.Object.Name == "new" {
 				told.add("%s %s@%s", e.Type, e.Object.Spec.Field, e.Object.ResourceVersion)
 			}

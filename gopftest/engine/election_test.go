@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/client"
 	"gopf.dev/gopf/gopftest"
 )
 
@@ -289,7 +290,7 @@ func TestAReplicaCanBeElectedWhileAnIndexFunctionCallsTheAPI(t *testing.T) {
 		two, x := replica(&diary, "two")
 		gopf.Index(x, "names", func(ctx context.Context, s *gopf.Subject[*Example]) (map[string]string, error) {
 			time.Sleep(10 * time.Second)
-			other, err := gopf.Get[*Example](ctx, s.API, s.Object.GetName())
+			other, err := client.Get[*Example](ctx, s.API, s.Object.GetName())
 			if err != nil {
 				return nil, err
 			}

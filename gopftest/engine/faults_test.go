@@ -84,7 +84,7 @@ func TestADeletionThatWasMissedIsToldToEventHandlers(t *testing.T) {
 		var diary calls
 		op := gopf.New()
 		kex := gopf.For[*Example](op, resource)
-		kex.WithField("spec.field", gopf.Is("a")).OnEvent("ev", func(_ context.Context, e *gopf.Event[*Example]) error {
+		kex.WithField("spec.field", gopf.Is("a")).OnEvent("ev", func(_ context.Context, e *gopf.WatchEvent[*Example]) error {
 			diary.add("%q %v %s", e.Type, e.Missed, e.Object.GetName())
 			return nil
 		})
@@ -110,7 +110,7 @@ func TestEventHandlersSeeEveryChangeAndAreNotRetried(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
-		gopf.For[*Example](op, resource).OnEvent("ev", func(_ context.Context, e *gopf.Event[*Example]) error {
+		gopf.For[*Example](op, resource).OnEvent("ev", func(_ context.Context, e *gopf.WatchEvent[*Example]) error {
 			diary.add("%s %s", e.Type, e.Object.Spec.Field)
 			return fmt.Errorf("ignored")
 		})

@@ -52,7 +52,7 @@ func TestALeaderThatCannotKnowThatItLostTheLeaseCallsNothing(t *testing.T) {
 		way := &stuck{}
 		one, x := replica(&diary, "one")
 		note := func(what string) { diary.add("one %s", what) }
-		x.OnEvent("event", func(_ context.Context, e *gopf.Event[*Example]) error {
+		x.OnEvent("event", func(_ context.Context, e *gopf.WatchEvent[*Example]) error {
 			note("event " + e.Object.Name)
 			return nil
 		})

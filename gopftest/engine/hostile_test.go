@@ -138,7 +138,7 @@ func TestAnExpensiveTurnIsLoggedWithItsObject(t *testing.T) {
 				x.OnCreate("make", func(context.Context, *gopf.Change[*Example]) error {
 					time.Sleep(time.Hour)
 					return errors.New("not yet")
-				}, gopf.Retries(1))
+				}, gopf.MaxAttempts(1))
 				gopftest.Start(t, op, c, gopf.Log(log.logger()))
 				settle()
 				c.Create(t, example("x", "a"))

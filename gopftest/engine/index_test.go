@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/gopftest"
 )
@@ -75,7 +77,7 @@ func TestIndicesFollowTheirObjects(t *testing.T) {
 		if index.Len() != 0 {
 			t.Errorf("%d keys are left", index.Len())
 		}
-		if obj, ok := all.One(gopf.Name{Namespace: "default", Name: "x"}); !ok || obj.Name != "x" || all.Len() != 1 {
+		if obj, ok := all.One(types.NamespacedName{Namespace: "default", Name: "x"}); !ok || obj.Name != "x" || all.Len() != 1 {
 			t.Errorf("the mirror has %d objects, x: %v", all.Len(), ok)
 		}
 		if got := len(c.Writes("kopfexamples")); got != 0 {
@@ -112,7 +114,7 @@ func TestAnIndexedKindThatCannotBeListedIsLoggedAndBlocksOnlyTheStart(t *testing
 		op := gopf.New()
 		kex := gopf.For[*Example](op, resource)
 		gopf.Index(kex, "by-field", byField)
-		op.Resource("namespaces").WithLabel("x", gopf.Absent).OnEvent("ns", func(_ context.Context, e *gopf.Event[gopf.Unstructured]) error {
+		op.Resource("namespaces").WithLabel("x", gopf.Absent).OnEvent("ns", func(_ context.Context, e *gopf.WatchEvent[gopf.Unstructured]) error {
 			diary.add("%s", e.Object.GetName())
 			return nil
 		})
@@ -149,14 +151,14 @@ func TestAPauseDoesNotInterruptIndexFunctions(t *testing.T) {
 				}
 			}
 			return map[string]string{s.Object.GetName(): s.Object.Spec.Field}, nil
-		}, gopf.OnError(gopf.Fail))
+		}, gopf.ErrorsPermanent())
 		gopftest.Start(t, op, c)
 		c.Create(t, example("x", "a"))
 		settle()
 		slow.Store(true)
 		c.Patch(t, resource, "default", "x", map[string]any{"metadata": map[string]any{"finalizers": []any{"some.io/other"}}})
 		settle()
-		op.Freeze("for a test")
+		op.Pause("for a test")
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if v, _ := names.One("x"); v != "a" {

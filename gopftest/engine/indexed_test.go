@@ -32,7 +32,7 @@ func named(_ context.Context, s *gopf.Subject[*Example]) (map[string]string, err
 func TestObjectsThatOnlyFeedIndicesAreSelectedByTheServer(t *testing.T) {
 	type kex = *gopf.Resource[*Example]
 	prod, present := gopf.Is("prod"), gopf.Present
-	noted := func(context.Context, *gopf.Event[*Example]) error { return nil }
+	noted := func(context.Context, *gopf.WatchEvent[*Example]) error { return nil }
 	for name, c := range map[string]struct {
 		declare func(x kex)
 		want    string

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/gopftest"
 )
@@ -68,7 +70,7 @@ func TestARelistDuringAHandlerKeepsItsRetryWithEventHandlers(t *testing.T) {
 		var diary calls
 		op := gopf.New()
 		x := gopf.For[*Example](op, resource)
-		x.OnEvent("ev", func(context.Context, *gopf.Event[*Example]) error { return nil })
+		x.OnEvent("ev", func(context.Context, *gopf.WatchEvent[*Example]) error { return nil })
 		x.OnCreate("slow", func(_ context.Context, ch *gopf.Change[*Example]) error {
 			diary.add("slow #%d", ch.Retry)
 			time.Sleep(30 * time.Second)
@@ -130,7 +132,7 @@ func TestAHandlerThatKeepsChangingItsObjectDoesNotStarveIndices(t *testing.T) {
 		settle()
 		c.Create(t, example("x", "a"))
 		time.Sleep(30 * time.Minute)
-		o, _ := idx.One(gopf.Name{Namespace: "default", Name: "x"})
+		o, _ := idx.One(types.NamespacedName{Namespace: "default", Name: "x"})
 		if o.GetAnnotations()["n"] == "" {
 			t.Error("the index is stale after half an hour")
 		}
@@ -152,7 +154,7 @@ func TestEmptyMatchersAreDeclarationErrors(t *testing.T) {
 	op := gopf.New()
 	x := gopf.For[*Example](op, resource)
 	x.WithLabel("a", gopf.Matcher{}).OnCreate("c", func(context.Context, *gopf.Change[*Example]) error { return nil })
-	x.WithLabel("a", gopf.Matching(nil)).OnCreate("d", func(context.Context, *gopf.Change[*Example]) error { return nil }, gopf.Retries(-1), gopf.Timeout(-1))
+	x.WithLabel("a", gopf.Matching(nil)).OnCreate("d", func(context.Context, *gopf.Change[*Example]) error { return nil }, gopf.MaxAttempts(-1), gopf.Timeout(-1))
 	gopf.For[gopf.Object](op, resource).OnCreate("e", func(context.Context, *gopf.Change[gopf.Object]) error { return nil })
 	op.Settings.Execution.Lifecycle = nil
 	op.Settings.Persistence.Finalizer = ""

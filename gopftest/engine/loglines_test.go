@@ -79,7 +79,7 @@ func TestSuccessesWithoutChangesAreLoggedAtDebugLevel(t *testing.T) {
 		var log lines
 		op := gopf.New()
 		x := gopf.For[*Example](op, resource)
-		x.OnEvent("look", func(context.Context, *gopf.Event[*Example]) error { return nil })
+		x.OnEvent("look", func(context.Context, *gopf.WatchEvent[*Example]) error { return nil })
 		x.OnCreate("make", func(context.Context, *gopf.Change[*Example]) error { return nil })
 		x.Timer("idle", time.Minute, func(context.Context, *gopf.Tick[*Example]) error { return nil })
 		x.Timer("busy", time.Minute, func(_ context.Context, tm *gopf.Tick[*Example]) error {

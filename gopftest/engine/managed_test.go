@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/gopftest"
@@ -45,7 +46,7 @@ func TestManagedFieldsAreThereForHandlersThatAskForThem(t *testing.T) {
 						return nil
 					})
 				}
-				kex.OnEvent("event", func(_ context.Context, e *gopf.Event[*Example]) error {
+				kex.OnEvent("event", func(_ context.Context, e *gopf.WatchEvent[*Example]) error {
 					if e.Type == "ADDED" {
 						diary.add("event %s %v", e.Object.Name, managed(e.Object))
 					}
@@ -63,7 +64,7 @@ func TestManagedFieldsAreThereForHandlersThatAskForThem(t *testing.T) {
 				if got := diary.all(); !slices.Equal(got, want) {
 					t.Errorf("got %q, want %q", got, want)
 				}
-				obj, _ := index.One(gopf.Name{Namespace: "default", Name: "listed"})
+				obj, _ := index.One(types.NamespacedName{Namespace: "default", Name: "listed"})
 				if got := managed(obj); got != c.want {
 					t.Errorf("in the index: %v", got)
 				}

@@ -49,10 +49,10 @@ func TestIndicesAreCompleteAfterAPauseAtStartup(t *testing.T) {
 			diary.add("%d", index.Count("a"))
 			return nil
 		})
-		op.Freeze("for a test")
+		op.Pause("for a test")
 		gopftest.Start(t, op, c)
 		time.Sleep(time.Minute)
-		op.Resume()
+		op.Unpause()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if got := diary.all(); !slices.Equal(got, []string{"10"}) {
@@ -75,12 +75,12 @@ func TestNamespacesDeletedDuringAPauseAreForgotten(t *testing.T) {
 		if n := index.Count("a"); n != 2 {
 			t.Fatalf("%d objects in the index, want 2", n)
 		}
-		op.Freeze("for a test")
+		op.Pause("for a test")
 		settle()
 		c.Delete(t, gadgets, "app-one", "g")
 		c.Delete(t, "v1/namespaces", "", "app-one")
 		time.Sleep(time.Minute)
-		op.Resume()
+		op.Unpause()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if n := index.Count("a"); n != 1 {
@@ -99,11 +99,11 @@ func TestTheIndexBarrierIgnoresResourcesRemovedDuringAPause(t *testing.T) {
 		gopf.For[*Example](op, resource).OnCreate("c", diary.handler("create"))
 		gopftest.Start(t, op, c)
 		settle()
-		op.Freeze("for a test")
+		op.Pause("for a test")
 		settle()
 		c.Delete(t, definitions, "", "gadgets.moving.dev")
 		time.Sleep(2 * time.Minute)
-		op.Resume()
+		op.Unpause()
 		c.Create(t, example("x", "a"))
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -204,8 +204,8 @@ func TestPauseAndStopAtTheSameTime(t *testing.T) {
 			go func() {
 				defer close(done)
 				for range 50 {
-					op.Freeze("for a test")
-					op.Resume()
+					op.Pause("for a test")
+					op.Unpause()
 					if i%2 == 0 {
 						time.Sleep(time.Millisecond)
 					}

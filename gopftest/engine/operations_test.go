@@ -160,7 +160,7 @@ func retried(t *testing.T, random func() float64) (writes, calls []time.Duration
 	t.Helper()
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		op := gopf.New()
-		op.Settings.Networking.ErrorBackoffs = gopf.Pauses(time.Second)
+		op.Settings.Networking.ErrorDelays = []time.Duration{time.Second}
 		op.Settings.Queueing.ErrorDelays = []time.Duration{2 * time.Second, 4 * time.Second}
 		began := time.Now()
 		x := gopf.For[*Example](op, resource)
@@ -217,7 +217,7 @@ func TestOperatorsHaveJitterUnlessATestTurnsItOff(t *testing.T) {
 	var log lines
 	x := gopf.For[*Example](op, resource)
 	x.OnCreate("make", func(context.Context, *gopf.Change[*Example]) error { return nil })
-	op.Settings.Networking.ErrorBackoffs = nil
+	op.Settings.Networking.ErrorDelays = nil
 	op.Settings.Queueing.ErrorDelays = []time.Duration{10 * time.Second}
 	c.Fault(gopftest.Requests("patch", "kopfexamples"), gopftest.Fail(http.StatusInternalServerError))
 	ctx, cancel := context.WithCancel(t.Context())

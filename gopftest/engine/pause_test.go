@@ -22,7 +22,7 @@ func TestAPausedOperatorHandlesNothingAndCatchesUp(t *testing.T) {
 		x.OnCreate("create", diary.handler("create"))
 		x.OnUpdate("update", diary.handler("update"))
 		x.OnDelete("delete", diary.handler("delete"))
-		x.OnEvent("event", func(_ context.Context, e *gopf.Event[*Example]) error {
+		x.OnEvent("event", func(_ context.Context, e *gopf.WatchEvent[*Example]) error {
 			if e.Type == "DELETED" {
 				diary.add("gone %s missed=%v", e.Object.GetName(), e.Missed)
 			}
@@ -32,7 +32,7 @@ func TestAPausedOperatorHandlesNothingAndCatchesUp(t *testing.T) {
 		c.Create(t, example("changed", "a"))
 		c.Create(t, example("vanished", "a"))
 		settle()
-		op.Freeze("for a test")
+		op.Pause("for a test")
 		settle()
 		before := len(c.Requests())
 		c.Patch(t, resource, "default", "changed", map[string]any{"spec": map[string]any{"field": "b"}})
@@ -49,7 +49,7 @@ func TestAPausedOperatorHandlesNothingAndCatchesUp(t *testing.T) {
 				t.Errorf("a request in the pause: %+v", r)
 			}
 		}
-		op.Resume()
+		op.Unpause()
 		settle()
 		got := diary.all()[2:]
 		slices.Sort(got)
@@ -68,13 +68,13 @@ func TestDelayedHandlersWaitForTheEndOfThePause(t *testing.T) {
 		gopftest.Start(t, op, c)
 		c.Create(t, example("x", "a"))
 		settle()
-		op.Freeze("for a test")
+		op.Pause("for a test")
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if got := diary.all(); len(got) != 1 {
 			t.Errorf("in the pause: %q", got)
 		}
-		op.Resume()
+		op.Unpause()
 		settle()
 		if got := diary.all(); len(got) != 2 {
 			t.Errorf("right after the pause: %q", got)
@@ -102,7 +102,7 @@ func TestDaemonsAndTimersStopForAPause(t *testing.T) {
 			diary.add("tick")
 			return nil
 		}, gopf.InitialDelay(30*time.Second))
-		op.Freeze("from the start")
+		op.Pause("from the start")
 		gopftest.Start(t, op, c)
 		c.Create(t, example("x", "a"))
 		time.Sleep(time.Hour)
@@ -110,11 +110,11 @@ func TestDaemonsAndTimersStopForAPause(t *testing.T) {
 		if got := diary.all(); len(got) != 0 {
 			t.Errorf("before the first resuming: %q", got)
 		}
-		op.Resume()
+		op.Unpause()
 		time.Sleep(100 * time.Second)
-		op.Freeze("again")
+		op.Pause("again")
 		time.Sleep(time.Hour)
-		op.Resume()
+		op.Unpause()
 		time.Sleep(40 * time.Second)
 		synctest.Wait()
 		want := []string{"start", "tick", "tick", "stop: the operator is pausing", "start", "tick"}
@@ -140,13 +140,13 @@ func TestAPauseTakesEffectBetweenTheHandlersOfOneObject(t *testing.T) {
 		gopftest.Start(t, op, c)
 		c.Create(t, example("x", "a"))
 		time.Sleep(5 * time.Second)
-		op.Freeze("for a test")
+		op.Pause("for a test")
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		if got, want := diary.all(), []string{"one begins", "one ends"}; !slices.Equal(got, want) {
 			t.Errorf("in the pause: got %q, want %q", got, want)
 		}
-		op.Resume()
+		op.Unpause()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		want := []string{"one begins", "one ends", "two begins", "two ends", "three begins", "three ends"}
@@ -170,11 +170,11 @@ func TestAChangeBeforeTheLastWriteIsHandledAfterThePause(t *testing.T) {
 		gopftest.Start(t, op, c)
 		c.Create(t, example("x", "a"))
 		time.Sleep(5 * time.Second)
-		op.Freeze("for a test")
+		op.Pause("for a test")
 		settle()
 		c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "b"}})
 		time.Sleep(time.Minute)
-		op.Resume()
+		op.Unpause()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if got, want := diary.all(), []string{"create a", "update update b"}; !slices.Equal(got, want) {
@@ -191,14 +191,14 @@ func TestAPauseAfterAddingTheFinalizerDelaysTheHandlers(t *testing.T) {
 		x.OnCreate("create", diary.handler("create"))
 		x.OnDelete("delete", diary.handler("delete"))
 		gopftest.Start(t, op, c)
-		c.Fault(gopftest.Requests("patch", "kopfexamples").Nth(1), gopftest.After(func(gopftest.Request) { op.Freeze("for a test") }))
+		c.Fault(gopftest.Requests("patch", "kopfexamples").Nth(1), gopftest.After(func(gopftest.Request) { op.Pause("for a test") }))
 		c.Create(t, example("x", "a"))
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if got := diary.all(); len(got) != 0 {
 			t.Errorf("in the pause: %q", got)
 		}
-		op.Resume()
+		op.Unpause()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if got, want := diary.all(), []string{"create create a"}; !slices.Equal(got, want) {
@@ -232,8 +232,8 @@ func TestConsecutivePausesLoseNothing(t *testing.T) {
 						c.Patch(t, resource, "default", fmt.Sprint("o", i), map[string]any{"spec": map[string]any{"field": field(v)}})
 					}
 					time.Sleep(time.Duration(gap) * time.Millisecond)
-					op.Freeze("test")
-					op.Resume()
+					op.Pause("test")
+					op.Unpause()
 				}
 				time.Sleep(time.Hour)
 				for i := range objects {

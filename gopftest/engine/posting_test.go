@@ -28,9 +28,9 @@ func TestHandlersPostEventsAboutTheirObjects(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		op := gopf.New()
 		gopf.For[*Example](op, resource).OnCreate("c", func(_ context.Context, ch *gopf.Change[*Example]) error {
-			ch.Info("Made", "It is made.")
-			ch.Warn("Odd", "But it is odd.")
-			ch.Post("Strange", "Odd", "And strange.")
+			ch.Event(gopf.Normal, "Made", "It is made.")
+			ch.Event(gopf.Warning, "Odd", "But it is odd.")
+			ch.Event("Strange", "Odd", "And strange.")
 			return nil
 		})
 		gopftest.Start(t, op, c)
@@ -68,8 +68,8 @@ func TestAFailureIsPostedWithItsErrorText(t *testing.T) {
 			op := gopf.New()
 			op.Settings.Posting.Level = level
 			gopf.For[*Example](op, resource).OnCreate("c", func(_ context.Context, ch *gopf.Change[*Example]) error {
-				ch.Warn("Odd", "This is below the level.")
-				ch.Failure("Broken", errors.New("out of order"))
+				ch.Event(gopf.Warning, "Odd", "This is below the level.")
+				ch.Event(gopf.Failure, "Broken", "%v", errors.New("out of order"))
 				return nil
 			})
 			gopftest.Start(t, op, c)
@@ -100,7 +100,7 @@ func TestPostedEventsNameTheOperatorFromTheSettings(t *testing.T) {
 				op := gopf.New()
 				test.set(&op.Settings.Posting)
 				gopf.For[*Example](op, resource).OnCreate("c", func(_ context.Context, ch *gopf.Change[*Example]) error {
-					ch.Info("Made", "It is made.")
+					ch.Event(gopf.Normal, "Made", "It is made.")
 					return nil
 				})
 				gopftest.Start(t, op, c)

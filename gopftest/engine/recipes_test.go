@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/client"
 	"gopf.dev/gopf/gopftest"
 	"gopf.dev/gopf/hierarchy"
 	"gopf.dev/gopf/storage"
@@ -272,7 +273,7 @@ func recipeLevel(ctx context.Context, s *gopf.Subject[*Example]) error {
 	if err := s.Adopt(config, hierarchy.Strict()); err != nil {
 		return gopf.Permanent(err)
 	}
-	if err := s.API.Apply(ctx, config, gopf.Force()); err != nil {
+	if err := s.API.Apply(ctx, config, client.Force()); err != nil {
 		return fmt.Errorf("apply the ConfigMap: %w", err)
 	}
 	return nil

@@ -93,9 +93,9 @@ func TestARefusedPatchFailsOnlyItsHandler(t *testing.T) {
 			calls int
 		}{
 			"retried":     {nil, 60},
-			"given up":    {[]gopf.ChangeOption{gopf.Retries(3)}, 3},
-			"failed":      {[]gopf.ChangeOption{gopf.OnError(gopf.Fail)}, 1},
-			"ignored":     {[]gopf.ChangeOption{gopf.OnError(gopf.Ignore)}, 1},
+			"given up":    {[]gopf.ChangeOption{gopf.MaxAttempts(3)}, 3},
+			"failed":      {[]gopf.ChangeOption{gopf.ErrorsPermanent()}, 1},
+			"ignored":     {[]gopf.ChangeOption{gopf.ErrorsIgnored()}, 1},
 			"own backoff": {[]gopf.ChangeOption{gopf.Backoff(30 * time.Minute)}, 2},
 		} {
 			t.Run(where.name+", "+name, func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestARejectedPatchOfAnEventHandlerIsDroppedAndLogged(t *testing.T) {
 		var diary calls
 		op := gopf.New()
 		x := gopf.For[*Example](op, resource)
-		x.OnEvent("watch", func(_ context.Context, e *gopf.Event[*Example]) error {
+		x.OnEvent("watch", func(_ context.Context, e *gopf.WatchEvent[*Example]) error {
 			e.Patch.Set("spec.size", "wrong")
 			return nil
 		})

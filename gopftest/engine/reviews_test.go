@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -77,7 +78,7 @@ func TestOwnWebhooksBlockNeitherRecordsNorDeletions(t *testing.T) {
 				op.Settings.Admission.Managed = "hooks.kopf.dev"
 				gopf.For[*Example](op, resource).Validate("never", func(context.Context, *gopf.Review[*Example]) error {
 					return gopf.Deny("reviewed")
-				}, gopf.Subresource("*"), gopf.Operations(gopf.OperationUpdate))
+				}, gopf.Subresource("*"), gopf.Operations(admissionv1.Update))
 
 				for _, name := range []string{"live", "dying"} {
 					o := example(name, "value")

@@ -25,8 +25,8 @@ func TestHandlersWithOneIDThroughDifferentSelectorsAreCalledOncePerCause(t *test
 		on := gopf.Create | gopf.Update | gopf.Delete
 		labelled.On(on, "h", diary.handler("first"))
 		all.On(on, "h", diary.handler("second"))
-		watch := func(name string) gopf.EventFunc[*Example] {
-			return func(_ context.Context, e *gopf.Event[*Example]) error {
+		watch := func(name string) func(context.Context, *gopf.WatchEvent[*Example]) error {
+			return func(_ context.Context, e *gopf.WatchEvent[*Example]) error {
 				if e.Type == "ADDED" {
 					diary.add("%s event %s", name, e.Object.Name)
 				}

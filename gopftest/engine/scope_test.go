@@ -38,7 +38,7 @@ func TestSelectorsExcludeHandlersThatReactToDeletions(t *testing.T) {
 				x.Timer("t", time.Minute, func(context.Context, *gopf.Tick[*Example]) error { return nil })
 			},
 			"an event handler": func(x *gopf.Resource[*Example]) {
-				x.OnEvent("e", func(context.Context, *gopf.Event[*Example]) error { return nil })
+				x.OnEvent("e", func(context.Context, *gopf.WatchEvent[*Example]) error { return nil })
 			},
 		} {
 			op := gopf.New()
@@ -97,7 +97,7 @@ func TestOnlyNamespacesWithMatchingNamesAreHandled(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()
-		op.Resource("v1/namespaces").OnEvent("ns", func(_ context.Context, e *gopf.Event[gopf.Unstructured]) error {
+		op.Resource("v1/namespaces").OnEvent("ns", func(_ context.Context, e *gopf.WatchEvent[gopf.Unstructured]) error {
 			diary.add("%s", e.Object.GetName())
 			return nil
 		})

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"gopf.dev/gopf"
@@ -115,7 +116,7 @@ func TestOwnWebhooksWorkOnServersWithLessThanAll(t *testing.T) {
 				x := gopf.For[*Example](op, resource)
 				x.OnDelete("delete", func(context.Context, *gopf.Change[*Example]) error { return nil })
 				x.Validate("frozen", func(_ context.Context, r *gopf.Review[*Example]) error {
-					if r.Operation == gopf.OperationUpdate {
+					if r.Operation == admissionv1.Update {
 						return errors.New("nothing may change")
 					}
 					return nil

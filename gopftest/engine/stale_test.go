@@ -109,9 +109,9 @@ func TestADeletionIsHandledOnceAlthoughAListComesMeanwhile(t *testing.T) {
 					c.Fault(gopftest.Requests("watch", "kopfexamples").First(1), gopftest.Fail(410))
 					c.CutStreams()
 				} else {
-					op.Freeze("for a moment")
+					op.Pause("for a moment")
 					time.Sleep(time.Second)
-					op.Resume()
+					op.Unpause()
 				}
 				time.Sleep(time.Hour)
 				if got := diary.all(); len(got) != 1 {

@@ -59,13 +59,13 @@ func TestWritesDuringAFreezeAreNotTakenForAnotherOperator(t *testing.T) {
 		for range 5 {
 			c.Patch(t, resource, "default", "x", `{"spec":{"field":"frozen"}}`)
 			time.Sleep(500 * time.Millisecond) // a handler runs
-			op.Freeze("another one works")
+			op.Pause("another one works")
 			time.Sleep(10 * time.Second)
 			stop := gopftest.Start(t, working(time.Second), c, gopf.Log(quiet()))
 			settle()
 			edit(t, c, 2)
 			stop()
-			op.Resume()
+			op.Unpause()
 			edit(t, c, 2)
 		}
 		suspected(t, &log)

@@ -32,8 +32,8 @@ func TestFieldsOfEventHandlersArePartOfTheEssence(t *testing.T) {
 			diary.add("update %s %s", ch.Object.Name, ch.Diff)
 			return nil
 		})
-		event := func(id string) gopf.EventFunc[*Example] {
-			return func(_ context.Context, e *gopf.Event[*Example]) error {
+		event := func(id string) func(context.Context, *gopf.WatchEvent[*Example]) error {
+			return func(_ context.Context, e *gopf.WatchEvent[*Example]) error {
 				diary.add("%s %s %s", id, e.Object.Name, e.Type)
 				e.SetResult("told")
 				return nil

@@ -9,7 +9,7 @@ import (
 )
 
 // event records the call of an event handler.
-func (o *oracle) event(p *process, e *gopf.Event[thing]) {
+func (o *oracle) event(p *process, e *gopf.WatchEvent[thing]) {
 	if p.isDead() {
 		return
 	}

@@ -56,14 +56,14 @@ func randomTrouble(r *rand.Rand, th theme, u *users) action {
 	case 1:
 		slot := r.IntN(u.slots)
 		return pick(r, []action{
-			{text: "freeze", do: func(w *world) { w.current(slot).op.Freeze("for a test") }},
-			{text: "resume", do: func(w *world) { w.current(slot).op.Resume() }},
-			{text: "freeze and resume", do: func(w *world) { op := w.current(slot).op; op.Freeze("for a test"); op.Resume() }},
+			{text: "freeze", do: func(w *world) { w.current(slot).op.Pause("for a test") }},
+			{text: "resume", do: func(w *world) { w.current(slot).op.Unpause() }},
+			{text: "freeze and resume", do: func(w *world) { op := w.current(slot).op; op.Pause("for a test"); op.Unpause() }},
 			{text: "freeze for a second", do: func(w *world) {
 				op := w.current(slot).op
-				op.Freeze("for a test")
+				op.Pause("for a test")
 				time.Sleep(time.Second)
-				op.Resume()
+				op.Unpause()
 			}},
 		})
 	case 2:

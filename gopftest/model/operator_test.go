@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/client"
 	"gopf.dev/gopf/storage"
 )
 
@@ -61,7 +62,7 @@ func (h handler) declare(p *process, x *gopf.Resource[thing]) {
 	case "field":
 		x.Field("spec."+h.field).On(h.on, h.id, h.changeFunc(p, h.storedID(""), true), h.options()...)
 	case "event":
-		x.OnEvent(h.id, func(_ context.Context, e *gopf.Event[thing]) error {
+		x.OnEvent(h.id, func(_ context.Context, e *gopf.WatchEvent[thing]) error {
 			p.oracle.event(p, e)
 			return nil
 		})
@@ -71,7 +72,7 @@ func (h handler) declare(p *process, x *gopf.Resource[thing]) {
 		h.timer(p, x)
 	case "index":
 		p.index = gopf.Index(x, h.id, func(_ context.Context, s *gopf.Subject[thing]) (map[string]string, error) {
-			a, _ := gopf.Field[string](s, "spec.a")
+			a, _ := gopf.ValueAt[string](s, "spec.a")
 			return map[string]string{a: s.Object.GetNamespace() + "/" + s.Object.GetName()}, nil
 		})
 	}
@@ -94,7 +95,7 @@ func (h handler) options() []gopf.ChangeOption {
 		opts = append(opts, gopf.Optional())
 	}
 	if h.retries > 0 {
-		opts = append(opts, gopf.Retries(h.retries))
+		opts = append(opts, gopf.MaxAttempts(h.retries))
 	}
 	if h.formerly != "" {
 		opts = append(opts, gopf.Formerly(h.formerly))
@@ -161,9 +162,9 @@ func (h handler) perform(ctx context.Context, p *process, id string, c *change, 
 	return nil
 }
 
-func (h handler) mergeOptions(p *process) []gopf.MergeOption {
+func (h handler) mergeOptions(p *process) []client.MergeOption {
 	if p.statusSub() {
-		return []gopf.MergeOption{gopf.Status()}
+		return []client.MergeOption{client.StatusSubresource()}
 	}
 	return nil
 }

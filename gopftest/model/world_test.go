@@ -162,7 +162,7 @@ func (w *world) calm() {
 	for _, p := range w.processes {
 		p.sever(false)
 		p.crash(0, false)
-		p.op.Resume()
+		p.op.Unpause()
 	}
 	w.history.add("-- calm")
 }

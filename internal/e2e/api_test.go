@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/client"
 	"gopf.dev/gopf/hierarchy"
 	"gopf.dev/gopf/internal/e2e/kit"
 )
@@ -33,8 +34,8 @@ func handledIn(o objects, fn func(ctx context.Context, c *gopf.Change[gopf.Unstr
 	o.t.Helper()
 	op := gopf.New()
 	op.Settings.Posting.ReportingComponent = "e2e-operator"
-	gopf.Kind[*corev1.ConfigMap](op, "v1/configmaps")
-	gopf.Kind[*appsv1.Deployment](op, "apps/v1/deployments")
+	gopf.RegisterType[*corev1.ConfigMap](op, "v1/configmaps")
+	gopf.RegisterType[*appsv1.Deployment](op, "apps/v1/deployments")
 	done := make(chan error, 1)
 	op.Resource(o.kind).WithLabel("app", gopf.Is("owner")).OnCreate("create", func(ctx context.Context, c *gopf.Change[gopf.Unstructured]) error {
 		done <- fn(ctx, c)
@@ -124,7 +125,7 @@ func TestAppliesConflictUnlessForced(t *testing.T) {
 			t.Errorf("not forced: %v", err)
 		}
 		forced := configMap("cm", map[string]string{"b": "2"})
-		if err := c.API.Apply(ctx, forced, gopf.Force()); err != nil {
+		if err := c.API.Apply(ctx, forced, client.Force()); err != nil {
 			return err
 		}
 		if diff := cmp.Diff(map[string]string{"b": "2"}, forced.Data); diff != "" { // a is not wanted anymore
@@ -161,13 +162,13 @@ func TestTypedObjectsOfBuiltInKindsAreAppliedAndScaled(t *testing.T) {
 				return err
 			}
 		}
-		if err := c.API.Merge(ctx, d, map[string]any{"spec": map[string]any{"replicas": 3}}, gopf.Scale()); err != nil {
+		if err := c.API.Merge(ctx, d, map[string]any{"spec": map[string]any{"replicas": 3}}, client.ScaleSubresource()); err != nil {
 			return err
 		}
-		if err := c.API.Merge(ctx, d, map[string]any{"status": map[string]any{"collisionCount": 7}}, gopf.Status()); err != nil {
+		if err := c.API.Merge(ctx, d, map[string]any{"status": map[string]any{"collisionCount": 7}}, client.StatusSubresource()); err != nil {
 			return err
 		}
-		now, err := gopf.Get[*appsv1.Deployment](ctx, c.API, "web")
+		now, err := client.Get[*appsv1.Deployment](ctx, c.API, "web")
 		if err != nil {
 			return err
 		}
@@ -176,7 +177,7 @@ func TestTypedObjectsOfBuiltInKindsAreAppliedAndScaled(t *testing.T) {
 		}
 		status := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 		status.Status.Conditions = []appsv1.DeploymentCondition{{Type: "Ours", Status: corev1.ConditionTrue}}
-		if err := c.API.Apply(ctx, status, gopf.Status(), gopf.FieldManager("conditions")); err != nil {
+		if err := c.API.Apply(ctx, status, client.StatusSubresource(), client.FieldManager("conditions")); err != nil {
 			return err
 		}
 		if len(status.Spec.Template.Spec.Containers) != 1 {
@@ -203,7 +204,7 @@ func TestListsGoOverPages(t *testing.T) {
 			t.Errorf("%d names", len(names))
 		}
 		seen := 0
-		for cm, err := range gopf.Each[*corev1.ConfigMap](ctx, c.API, gopf.WithLabels("third")) {
+		for cm, err := range client.Each[*corev1.ConfigMap](ctx, c.API, client.LabelSelector("third")) {
 			if err != nil {
 				return err
 			}
@@ -212,11 +213,11 @@ func TestListsGoOverPages(t *testing.T) {
 			}
 			seen++
 		}
-		third, err := gopf.List[*corev1.ConfigMap](ctx, c.API, gopf.WithLabels("third=true"))
+		third, err := client.List[*corev1.ConfigMap](ctx, c.API, client.LabelSelector("third=true"))
 		if err != nil {
 			return err
 		}
-		one, err := gopf.List[gopf.Unstructured](ctx, c.API, gopf.Of("v1/configmaps"), gopf.AllNamespaces(), gopf.WithFields("metadata.name="+third[0].Name))
+		one, err := client.List[gopf.Unstructured](ctx, c.API, client.Of("v1/configmaps"), client.AllNamespaces(), client.FieldSelector("metadata.name="+third[0].Name))
 		if err != nil {
 			return err
 		}
@@ -246,10 +247,10 @@ func TestDeletionsAreNarrowedAndPropagated(t *testing.T) {
 		if err := c.API.Merge(ctx, parent, map[string]any{"data": map[string]any{"a": "1"}}); err != nil {
 			return err
 		}
-		if err := c.API.Delete(ctx, old, gopf.IfUnchanged()); !apierrors.IsConflict(err) {
+		if err := c.API.Delete(ctx, old, client.IfUnchanged()); !apierrors.IsConflict(err) {
 			t.Errorf("a changed object: %v", err)
 		}
-		if err := c.API.Delete(ctx, old, gopf.Propagation(metav1.DeletePropagationOrphan)); err != nil {
+		if err := c.API.Delete(ctx, old, client.Propagation(metav1.DeletePropagationOrphan)); err != nil {
 			return err
 		}
 		again := configMap("parent", nil)
@@ -258,7 +259,7 @@ func TestDeletionsAreNarrowedAndPropagated(t *testing.T) {
 			t.Error(err)
 		}
 		for _, name := range []string{"parent", "child"} {
-			if _, err := gopf.Get[*corev1.ConfigMap](ctx, c.API, name); err != nil {
+			if _, err := client.Get[*corev1.ConfigMap](ctx, c.API, name); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -272,7 +273,7 @@ type unnamed struct{ corev1.Pod }
 func TestWhatTheOperatorDoesNotKnowIsExplained(t *testing.T) {
 	t.Parallel()
 	inHandler(t, func(ctx context.Context, c *gopf.Change[gopf.Unstructured]) error {
-		_, err := gopf.Get[*unnamed](ctx, c.API, "web")
+		_, err := client.Get[*unnamed](ctx, c.API, "web")
 		if want := "gopf.Kind[*e2e.unnamed](op, "; err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("a type that is not named: got %v, want %s", err, want)
 		}

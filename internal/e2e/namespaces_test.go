@@ -115,7 +115,7 @@ func cleaner(deleted, gone *calls) *gopf.Operator {
 		deleted.add(c.Object)
 		return nil
 	})
-	x.OnEvent("look", func(_ context.Context, e *gopf.Event[gopf.Unstructured]) error {
+	x.OnEvent("look", func(_ context.Context, e *gopf.WatchEvent[gopf.Unstructured]) error {
 		if e.Type == "DELETED" {
 			gone.add(e.Object)
 		}
@@ -187,7 +187,7 @@ func TestClusterScopedObjectsAreServedWithoutAnyNamespace(t *testing.T) {
 	unique := namespace(t)
 	seen := &calls{}
 	op := gopf.New()
-	op.Resource("priorityclasses").OnEvent("look", func(_ context.Context, e *gopf.Event[gopf.Unstructured]) error {
+	op.Resource("priorityclasses").OnEvent("look", func(_ context.Context, e *gopf.WatchEvent[gopf.Unstructured]) error {
 		seen.add(e.Object)
 		return nil
 	})

@@ -3,7 +3,7 @@ package engine
 import (
 	"k8s.io/client-go/rest"
 
-	"gopf.dev/gopf/internal/objects"
+	"gopf.dev/gopf/internal/apiclient"
 	"gopf.dev/gopf/internal/posting"
 	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/kind"
@@ -21,7 +21,9 @@ func (s *server) forHandlers() registry.API {
 func (s *server) RESTConfig() *rest.Config { return s.client.RESTConfig() }
 
 // Objects returns a client for objects of any kind.
-func (s *server) Objects() *objects.Client { return &objects.Client{API: s.client, Known: s.found} }
+func (s *server) Objects() *apiclient.Objects {
+	return &apiclient.Objects{API: s.client, Known: s.found}
+}
 
 // found returns the resources of the last discovery.
 func (s *server) found() []kind.Info {

@@ -44,12 +44,12 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"gopf.dev/gopf/internal/apiclient"
 	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/login"
-	"gopf.dev/gopf/internal/objects"
 	"gopf.dev/gopf/internal/observe"
 	"gopf.dev/gopf/internal/posting"
 	"gopf.dev/gopf/internal/process"
@@ -120,7 +120,7 @@ type Handle interface {
 	// RESTConfig returns a configuration for other clients of the cluster.
 	RESTConfig() *rest.Config
 	// Objects returns a client for objects of any kind.
-	Objects() *objects.Client
+	Objects() *apiclient.Objects
 	// Post queues a Kubernetes event. It does not wait for the API server.
 	Post(posting.Event)
 }

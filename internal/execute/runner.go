@@ -173,7 +173,7 @@ func (r *Runner) due(handlers registry.Set) []registry.Due {
 	var due []registry.Due
 	for _, id := range r.State.Due(ids, time.Now()) {
 		record := r.State.Record(id)
-		due = append(due, registry.Due{ID: id, Retries: record.Retries, Started: record.Started})
+		due = append(due, registry.Due{ID: id, Attempts: record.Retries, Started: record.Started})
 	}
 	return due
 }

@@ -4,9 +4,9 @@ import "time"
 
 // Due describes a handler that is due.
 type Due struct {
-	ID      string
-	Retries int       // the number of earlier attempts
-	Started time.Time // the start of the first attempt
+	ID       string
+	Attempts int       // the number of earlier attempts
+	Started  time.Time // the start of the first attempt
 }
 
 // Lifecycle chooses which of the due handlers run in this pass, and in which order. The

@@ -106,7 +106,7 @@ func declare(field *gopf.FieldResource[gopf.Unstructured], whole *gopf.Resource[
 	case "field":
 		field.OnChange("fn", change)
 	case "event":
-		whole.OnEvent("fn", func(context.Context, *gopf.Event[gopf.Unstructured]) error { return nil })
+		whole.OnEvent("fn", func(context.Context, *gopf.WatchEvent[gopf.Unstructured]) error { return nil })
 	default:
 		panic("there is no decorator " + kind)
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admission/v1"
+
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/internal/admission"
 	"gopf.dev/gopf/webhook"
@@ -41,11 +43,11 @@ func playAdmission(t *testing.T, _ string, at scene, _ []request) []request {
 	x.WithLabel("somelabel", gopf.Is("somevalue")).WithLabel("other", gopf.Present).WithLabel("bad", gopf.Absent).
 		WithLabel("fn", gopf.Matching(func(any, bool) bool { return true })).
 		Validate("validate1", grant, gopf.Persistent())
-	x.Field("spec.field").Validate("check/fld_x", grant, gopf.Operations(gopf.OperationCreate, gopf.OperationUpdate), gopf.IgnoreFailures())
+	x.Field("spec.field").Validate("check/fld_x", grant, gopf.Operations(admissionv1.Create, admissionv1.Update), gopf.IgnoreFailures())
 	x.Validate("temp", grant)
 	op.Resource("v1/pods").Validate("pods1", grant)
 	x.Mutate("mutate1", grant, gopf.SideEffects(), gopf.Subresource("*"))
-	x.Mutate("Mut", grant, gopf.Operations(gopf.OperationDelete))
+	x.Mutate("Mut", grant, gopf.Operations(admissionv1.Delete))
 	return playOperator(t, op, at, func(*wireCluster) {})
 }
 

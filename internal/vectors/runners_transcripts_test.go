@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/client"
 	"gopf.dev/gopf/storage"
 )
 
@@ -247,7 +248,7 @@ func playClusterWide(t *testing.T, _ string, at scene, want []request) []request
 	for id, result := range results {
 		op.Resource("kopf.dev/v1/kopfexamples").OnCreate(id, func(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
 			for _, e := range post {
-				c.Post(e["type"].(string), e["reason"].(string), uncut(e["message"].(string)))
+				c.Event(client.EventType(e["type"].(string)), e["reason"].(string), "%s", uncut(e["message"].(string)))
 			}
 			post = nil
 			c.SetResult(result)
@@ -301,9 +302,9 @@ func playFreezing(t *testing.T, scenario string, at scene, _ []request) (all []r
 		}
 		var err error
 		if f.resume {
-			err = op.ResumePeers(t.Context(), at.identity, opts...)
+			err = op.UnpausePeers(t.Context(), at.identity, opts...)
 		} else {
-			err = op.FreezePeers(t.Context(), gopf.Freezing{Identity: at.identity, Priority: f.priority, Lifetime: at.lifetime}, opts...)
+			err = op.PausePeers(t.Context(), gopf.PeerPause{Identity: at.identity, Priority: f.priority, Lifetime: at.lifetime}, opts...)
 		}
 		if missing := !slices.Contains(at.peerings, f.path()); missing != (err != nil) {
 			t.Errorf("%+v: the peering is missing: %v, got %v", f, missing, err)

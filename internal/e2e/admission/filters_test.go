@@ -90,7 +90,7 @@ func TestSubresourcesAreReviewed(t *testing.T) {
 		return nil
 	}, gopf.Subresource("status"))
 	loose.Validate("scale", func(_ context.Context, r *untyped) error {
-		if n, _ := gopf.Field[int](r, "spec.replicas"); n > 3 {
+		if n, _ := gopf.ValueAt[int](r, "spec.replicas"); n > 3 {
 			return gopf.Deny("%d are too many in a %s", n, r.Object.GetKind())
 		}
 		return nil

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -40,14 +41,14 @@ func TestReviewsShareMemosAndIndicesWithOtherHandlers(t *testing.T) {
 	x.Mutate("change", func(_ context.Context, r *review) error {
 		d.Add("mutate %s %d", r.Operation, gopf.Memo[count](r).Add(1))
 		return nil
-	}, gopf.Operations(gopf.OperationCreate, gopf.OperationUpdate))
+	}, gopf.Operations(admissionv1.Create, admissionv1.Update))
 	x.Validate("unique", func(_ context.Context, r *review) error {
 		d.Add("validate %s %d", r.Operation, gopf.Memo[count](r).Add(1))
 		if owner, taken := fieldsOf.One(r.Object.Spec.Field); taken && owner != r.Object.Name {
 			return gopf.Deny("%s has it already", owner)
 		}
 		return nil
-	}, gopf.Operations(gopf.OperationCreate, gopf.OperationUpdate, gopf.OperationDelete))
+	}, gopf.Operations(admissionv1.Create, admissionv1.Update, admissionv1.Delete))
 	w.run(op)
 	u := w.try(cluster)
 	w.must(u.create("a", spec(fields{"field": "x"})))
@@ -222,7 +223,7 @@ func TestWhatHappensWithoutTheOperator(t *testing.T) {
 func TestPausedAndWaitingOperatorsAnswer(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(w *world, op *gopf.Operator){
-		"paused": func(_ *world, op *gopf.Operator) { op.Freeze("the test wants it") },
+		"paused": func(_ *world, op *gopf.Operator) { op.Pause("the test wants it") },
 		"standby": func(w *world, op *gopf.Operator) {
 			leader := gopf.New()
 			leader.Settings.Election.Enabled = true

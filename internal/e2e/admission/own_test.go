@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -101,7 +102,7 @@ func TestOwnWebhooksBlockNeitherRecordsNorDeletions(t *testing.T) {
 			gopf.For[*Thing](op, w.things()).Validate("never", func(context.Context, *review) error {
 				called.Add(1)
 				return gopf.Deny("reviewed")
-			}, gopf.Subresource("*"), gopf.Operations(gopf.OperationUpdate))
+			}, gopf.Subresource("*"), gopf.Operations(admissionv1.Update))
 			o := w.start(op, gopf.Cluster(us))
 			t.Cleanup(func() { o.Stop() })
 			w.asked(true)

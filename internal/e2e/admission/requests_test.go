@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -36,8 +37,8 @@ func TestHandlersSeeTheWholeRequest(t *testing.T) {
 		if !strings.HasPrefix(r.Header.Get("User-Agent"), "kube-apiserver") || r.Header.Get("Content-Type") != "application/json" {
 			t.Errorf("the headers are %v", r.Header)
 		}
-		if r.Client != nil {
-			t.Errorf("a client certificate: %v", r.Client.Subject)
+		if r.ClientCertificate != nil {
+			t.Errorf("a client certificate: %v", r.ClientCertificate.Subject)
 		}
 		if _, there := r.Raw()["spec"]; !there {
 			t.Errorf("raw: %v", r.Raw())
@@ -71,8 +72,8 @@ func TestOperationsAreChosen(t *testing.T) {
 		return func(_ context.Context, r *review) error { d.Add("%s %s", id, r.Operation); return nil }
 	}
 	x.Mutate("m-all", note("m-all"))
-	x.Mutate("m-delete", note("m-delete"), gopf.Operations(gopf.OperationDelete))
-	x.Validate("v-some", note("v-some"), gopf.Operations(gopf.OperationCreate, gopf.OperationDelete))
+	x.Mutate("m-delete", note("m-delete"), gopf.Operations(admissionv1.Delete))
+	x.Validate("v-some", note("v-some"), gopf.Operations(admissionv1.Create, admissionv1.Delete))
 	w.run(op)
 	u := w.try(cluster)
 	w.must(u.create("a", fields{}))
@@ -98,11 +99,11 @@ func TestDefaultsAreMutatedIn(t *testing.T) {
 		r.Patch.Unannotate("gone")
 		r.Patch.Edit(func(thing *Thing) { thing.Spec.Field += "!" })
 		return nil
-	}, gopf.Operations(gopf.OperationCreate))
+	}, gopf.Operations(admissionv1.Create))
 	x.Validate("validates_only", func(_ context.Context, r *review) error {
 		r.Patch.Set("spec.size", 1000)
 		return nil
-	}, gopf.Operations(gopf.OperationCreate))
+	}, gopf.Operations(admissionv1.Create))
 	o := w.run(op)
 	u := w.try(cluster)
 	made := w.must(u.create("a", fields{
@@ -163,7 +164,7 @@ func TestReviewsReachTheCluster(t *testing.T) {
 		}
 		return nil
 	})
-	gopf.Kind[*corev1.ConfigMap](op, "v1/configmaps")
+	gopf.RegisterType[*corev1.ConfigMap](op, "v1/configmaps")
 	w.run(op)
 	w.make(configmaps, w.namespace, "limits", fields{"data": fields{"field": "x"}})
 	u := w.try(cluster)

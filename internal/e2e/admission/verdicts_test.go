@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
+
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/internal/e2e/kit"
 )
@@ -24,7 +26,7 @@ func TestUsersSeeWhyTheyAreRefusedAndWhatTheyAreWarnedOf(t *testing.T) {
 	w := newWorld(t)
 	op := w.operator()
 	gopf.For[*Thing](op, w.things()).Validate("Check_Field", func(_ context.Context, r *review) error {
-		r.Warn("the field is %q,\nbeware", r.Object.Spec.Field)
+		r.AddWarning("the field is %q,\nbeware", r.Object.Spec.Field)
 		switch r.Object.Spec.Field {
 		case "bad":
 			return gopf.Deny("%s is a bad field", r.Object.Name)
@@ -34,7 +36,7 @@ func TestUsersSeeWhyTheyAreRefusedAndWhatTheyAreWarnedOf(t *testing.T) {
 		return nil
 	})
 	op.Resource(w.things()).WithField("spec.untyped", gopf.Present).Validate("untyped", func(_ context.Context, r *untyped) error {
-		value, _ := gopf.Field[string](r, "spec.untyped")
+		value, _ := gopf.ValueAt[string](r, "spec.untyped")
 		return gopf.Deny("untyped: %s of %s", value, r.Object.GetName())
 	})
 	w.run(op)
@@ -97,7 +99,7 @@ func TestObjectsThatDoNotFitAreRefused(t *testing.T) {
 	x := gopf.For[*Thing](op, w.things())
 	x.Validate("check", func(context.Context, *review) error { d.Add("validate"); return nil })
 	x.When(func(s *gopf.Subject[*Thing]) bool { return s.Object.Spec.Size > 10 }).
-		Mutate("change", func(context.Context, *review) error { d.Add("mutate"); return nil }, gopf.Operations(gopf.OperationUpdate))
+		Mutate("change", func(context.Context, *review) error { d.Add("mutate"); return nil }, gopf.Operations(admissionv1.Update))
 	w.run(op)
 	u := w.try(cluster)
 	_, err := u.create("a", spec(fields{"size": "large"}))

@@ -27,7 +27,7 @@ func TestWhatHappensInAGapIsFoundOut(t *testing.T) {
 			n.index = gopf.Index(x, "fields", func(_ context.Context, s *gopf.Subject[*Patient]) (map[string]string, error) {
 				return map[string]string{s.Object.Name: s.Object.Spec.Field}, nil
 			})
-			x.OnEvent("look", func(_ context.Context, e *gopf.Event[*Patient]) error {
+			x.OnEvent("look", func(_ context.Context, e *gopf.WatchEvent[*Patient]) error {
 				if e.Type == "DELETED" && !e.Missed {
 					t.Errorf("the deletion of %s was seen", e.Object.Name)
 				}

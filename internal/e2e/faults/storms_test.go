@@ -1,7 +1,6 @@
 package faults_test
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -82,7 +81,7 @@ func TestLongPausesEndWithTheStorm(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := admit(t, func(op *gopf.Operator) {
-				op.Settings.Networking.ErrorBackoffs = slices.Values([]time.Duration{time.Second, time.Minute, time.Minute})
+				op.Settings.Networking.ErrorDelays = []time.Duration{time.Second, time.Minute, time.Minute}
 				op.Settings.Queueing.ErrorDelays = gopf.DefaultSettings().Queueing.ErrorDelays
 			})
 			o.live(storm(match, answers(503), 4*time.Second))

@@ -42,7 +42,7 @@ func (n *notes) call(c *gopf.Change[*Patient], handler string) {
 	n.calls[c.Object.Name] = append(n.calls[c.Object.Name], fmt.Sprintf("%s %s #%d", handler, c.Object.Spec.Field, c.Retry))
 }
 
-func (n *notes) event(e *gopf.Event[*Patient]) {
+func (n *notes) event(e *gopf.WatchEvent[*Patient]) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.events[e.Object.Name] = append(n.events[e.Object.Name], e.Type+" "+e.Object.Spec.Field)
@@ -75,7 +75,7 @@ func newOperator() (*gopf.Operator, *notes) {
 	op, n := gopf.New(), &notes{calls: map[string][]string{}, events: map[string][]string{}}
 	op.Settings.Posting.Enabled = false
 	op.Settings.Networking.RequestTimeout = 5 * time.Second
-	op.Settings.Networking.ErrorBackoffs = slices.Values(tenths(1, 1, 2, 3, 5, 8, 13, 21))
+	op.Settings.Networking.ErrorDelays = tenths(1, 1, 2, 3, 5, 8, 13, 21)
 	op.Settings.Queueing.ErrorDelays = tenths(1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610)
 	op.Settings.Watching.InactivityTimeout = 5 * time.Second
 
@@ -83,7 +83,7 @@ func newOperator() (*gopf.Operator, *notes) {
 	n.index = gopf.Index(x, "fields", func(_ context.Context, s *gopf.Subject[*Patient]) (map[string]string, error) {
 		return map[string]string{s.Object.Name: s.Object.Spec.Field}, nil
 	})
-	x.OnEvent("look", func(_ context.Context, e *gopf.Event[*Patient]) error {
+	x.OnEvent("look", func(_ context.Context, e *gopf.WatchEvent[*Patient]) error {
 		n.event(e)
 		return nil
 	})

@@ -20,7 +20,7 @@ func TestADeletionWaitsForDaemonsAndThenGoesThrough(t *testing.T) {
 	op := newOperator()
 	gopf.For[*Example](op, examples).Daemon("ping", func(ctx context.Context, dm *gopf.Daemon[*Example]) error {
 		d.Add("start")
-		dm.Patch.Status(map[string]string{"phase": "pinging"})
+		dm.Patch.MergeStatus(map[string]string{"phase": "pinging"})
 		if err := dm.Flush(ctx); err != nil {
 			return err
 		}

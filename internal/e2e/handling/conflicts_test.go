@@ -99,7 +99,7 @@ func testRival(t *testing.T, resource string, change func(n int) fields) {
 	})
 	for _, id := range []string{"update_a", "update_b"} { // both have to see the last state
 		x.OnUpdate(id, func(_ context.Context, c *gopf.Change[*Example]) error {
-			c.Patch.Status(map[string]any{id: essenceOf(c.Raw())})
+			c.Patch.MergeStatus(map[string]any{id: essenceOf(c.Raw())})
 			return nil
 		})
 	}

@@ -80,7 +80,7 @@ func (l *life) declare(own func() *wire) *gopf.Operator {
 		return nil
 	})
 	x.OnUpdate("update", func(_ context.Context, c *gopf.Change[*Example]) error {
-		c.Patch.Status(map[string]string{"field": c.Object.Spec.Field})
+		c.Patch.MergeStatus(map[string]string{"field": c.Object.Spec.Field})
 		l.note(own(), "update "+c.Object.Spec.Field)
 		return nil
 	})

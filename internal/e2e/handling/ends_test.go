@@ -16,13 +16,13 @@ func TestADeletionIsNotHandledAgainBecauseOfAnEchoOfTheSameVersion(t *testing.T)
 	t.Parallel()
 	for name, beside := range map[string]func(x *gopf.Resource[*Example]){
 		"an event handler writes": func(x *gopf.Resource[*Example]) {
-			x.OnEvent("writing_fn", func(_ context.Context, e *gopf.Event[*Example]) error {
-				e.Patch.Status(map[string]string{"seen": "rival " + e.Object.Labels["rival"]})
+			x.OnEvent("writing_fn", func(_ context.Context, e *gopf.WatchEvent[*Example]) error {
+				e.Patch.MergeStatus(map[string]string{"seen": "rival " + e.Object.Labels["rival"]})
 				return nil
 			})
 		},
 		"a daemon runs": func(x *gopf.Resource[*Example]) {
-			x.OnEvent("event_fn", func(context.Context, *gopf.Event[*Example]) error { return nil }) // so that all events are told
+			x.OnEvent("event_fn", func(context.Context, *gopf.WatchEvent[*Example]) error { return nil }) // so that all events are told
 			x.Daemon("daemon_fn", func(ctx context.Context, _ *gopf.Daemon[*Example]) error {
 				<-ctx.Done()
 				return nil

@@ -44,11 +44,11 @@ func TestErrorsAreRetriedAsTheyAskFor(t *testing.T) {
 			return nil
 		}, nil, []string{"#0", "#1"}, true, "will try again in 0.2 seconds: panic: oops"},
 		{"permanent", always(gopf.Permanent(oops)), nil, []string{"#0"}, false, "failed permanently: oops"},
-		{"any other, to be ignored", always(oops), []gopf.ChangeOption{gopf.OnError(gopf.Ignore)},
+		{"any other, to be ignored", always(oops), []gopf.ChangeOption{gopf.ErrorsIgnored()},
 			[]string{"#0"}, false, "failed with an exception and will ignore it: oops"},
-		{"any other, to be final", always(oops), []gopf.ChangeOption{gopf.OnError(gopf.Fail)},
+		{"any other, to be final", always(oops), []gopf.ChangeOption{gopf.ErrorsPermanent()},
 			[]string{"#0"}, false, "failed with an exception and will stop now: oops"},
-		{"too many", always(gopf.RetryAfter(50*time.Millisecond, oops)), []gopf.ChangeOption{gopf.Retries(3)},
+		{"too many", always(gopf.RetryAfter(50*time.Millisecond, oops)), []gopf.ChangeOption{gopf.MaxAttempts(3)},
 			[]string{"#0", "#1", "#2"}, false, "failed temporarily but will exceed 3 retries: oops"},
 		{"too late", func(ctx context.Context, _ int) error {
 			<-ctx.Done()

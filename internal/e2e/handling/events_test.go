@@ -29,7 +29,7 @@ func TestEventHandlersSeeEverythingThatHappens(t *testing.T) {
 	s, d := newSpace(t), &diary{}
 	op := newOperator()
 	x := gopf.For[*Example](op, examples)
-	x.OnEvent("event_fn", func(_ context.Context, e *gopf.Event[*Example]) error {
+	x.OnEvent("event_fn", func(_ context.Context, e *gopf.WatchEvent[*Example]) error {
 		switch {
 		case e.Object.Name != "x":
 			d.Add("%s %s", e.Type, e.Object.Name)
@@ -72,7 +72,7 @@ func TestWhatAnEventHandlerAsksForIsWritten(t *testing.T) {
 	t.Parallel()
 	s, d := newSpace(t), &diary{}
 	op := newOperator()
-	gopf.For[*Example](op, examples).OnEvent("event_fn", func(_ context.Context, e *gopf.Event[*Example]) error {
+	gopf.For[*Example](op, examples).OnEvent("event_fn", func(_ context.Context, e *gopf.WatchEvent[*Example]) error {
 		e.Patch.Label("seen", e.Object.Spec.Field)
 		e.SetResult(map[string]string{"field": e.Object.Spec.Field})
 		return nil
@@ -101,7 +101,7 @@ func TestAChangeIsNotMissedBecauseAnEventHandlerWrites(t *testing.T) {
 	s, d := newSpace(t), &diary{}
 	op := newOperator()
 	x := gopf.For[*Example](op, examples)
-	x.OnEvent("event_fn", func(_ context.Context, e *gopf.Event[*Example]) error {
+	x.OnEvent("event_fn", func(_ context.Context, e *gopf.WatchEvent[*Example]) error {
 		if e.Object.Annotations[lastHandled] != "" && e.Object.Labels["seen"] == "" {
 			e.Patch.Label("seen", "yes")
 		}
@@ -127,14 +127,14 @@ func TestADelayedHandlerIsNotForgottenWhileEventHandlersAreBusy(t *testing.T) {
 	s, d := newSpace(t), &diary{}
 	op := newOperator()
 	x := gopf.For[*Example](op, examples)
-	x.OnEvent("event_fn", func(context.Context, *gopf.Event[*Example]) error {
+	x.OnEvent("event_fn", func(context.Context, *gopf.WatchEvent[*Example]) error {
 		time.Sleep(time.Second) // it is slow
 		return nil
 	})
 	x.OnCreate("create_fn", func(_ context.Context, c *gopf.Change[*Example]) error {
 		d.Add("create #%d", c.Retry)
 		if c.Retry == 0 {
-			c.Patch.Status(map[string]string{"phase": "waiting"}) // so that there are two echoes
+			c.Patch.MergeStatus(map[string]string{"phase": "waiting"}) // so that there are two echoes
 			return gopf.Wait(700*time.Millisecond, "it is not there yet")
 		}
 		return nil
@@ -151,7 +151,7 @@ func TestADelayedHandlerIsNotForgottenWhenAnEventHandlerWrites(t *testing.T) {
 	s, d := newSpace(t), &diary{}
 	op := newOperator()
 	x := gopf.For[*Example](op, examples)
-	x.OnEvent("event_fn", func(_ context.Context, e *gopf.Event[*Example]) error {
+	x.OnEvent("event_fn", func(_ context.Context, e *gopf.WatchEvent[*Example]) error {
 		e.Patch.Label("seen", "yes")
 		return nil
 	})
@@ -173,11 +173,11 @@ func TestWhatEventHandlersAskForSurvivesErrors(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	op := newOperator()
-	op.Settings.Networking.ErrorBackoffs = nil
+	op.Settings.Networking.ErrorDelays = nil
 	op.Settings.Queueing.ErrorDelays = []time.Duration{time.Second}
 	x := gopf.For[*Example](op, examples)
 	var once sync.Once
-	x.OnEvent("event_fn", func(_ context.Context, e *gopf.Event[*Example]) error {
+	x.OnEvent("event_fn", func(_ context.Context, e *gopf.WatchEvent[*Example]) error {
 		if phase, ok := e.Object.Status["phase"].(string); ok {
 			once.Do(func() { e.Patch.Label("phase", phase) })
 		}

@@ -44,7 +44,7 @@ func TestObjectsThatNoHandlerIsForAreLeftAlone(t *testing.T) {
 			x.OnUpdate("update_fn", d.handler("update"))
 			x.OnDelete("delete_fn", d.handler("delete"))
 			x.OnResume("resume_fn", d.handler("resume"))
-			x.OnEvent("event_fn", func(_ context.Context, e *gopf.Event[*Example]) error {
+			x.OnEvent("event_fn", func(_ context.Context, e *gopf.WatchEvent[*Example]) error {
 				if e.Object.Name != "match" {
 					d.Add("event of %s", e.Object.Name)
 				}

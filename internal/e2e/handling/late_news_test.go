@@ -15,7 +15,7 @@ func TestADeletionIsNotHandledAgainBecauseOfNewsFromBeforeTheEnd(t *testing.T) {
 	s, d := newSpace(t), &diary{}
 	op := newOperator()
 	x := gopf.For[*Example](op, examples)
-	x.OnEvent("event_fn", func(context.Context, *gopf.Event[*Example]) error { return nil }) // so that all events are told
+	x.OnEvent("event_fn", func(context.Context, *gopf.WatchEvent[*Example]) error { return nil }) // so that all events are told
 	x.OnDelete("delete_fn", d.handler("delete"))
 	attempts := 0
 	o := s.start(op, func(_ int, w write) mishap {

@@ -43,7 +43,7 @@ func untypedLife(resource string, d *diary) *gopf.Operator {
 	op := newOperator()
 	x := op.Resource(resource)
 	field := func(c *gopf.Change[gopf.Unstructured]) string {
-		v, _ := gopf.Field[string](c, "spec.field")
+		v, _ := gopf.ValueAt[string](c, "spec.field")
 		return v
 	}
 	x.OnCreate("create_fn", func(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {

@@ -57,7 +57,7 @@ func TestHandlersChangeWhatTheyAskFor(t *testing.T) {
 		c.Patch.Set("spec.deep.number", 1)
 		c.Patch.Set("/spec/with.dots", "yes")
 		c.Patch.Remove("spec.removed")
-		c.Patch.Status(map[string]any{"phase": "Ready", "count": 1})
+		c.Patch.MergeStatus(map[string]any{"phase": "Ready", "count": 1})
 		c.Patch.Edit(func(e *Example) { e.Spec.Items = append(e.Spec.Items, "edited") })
 		return nil
 	})

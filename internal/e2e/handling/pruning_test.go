@@ -19,7 +19,7 @@ func TestResultsThatTheSchemaDropsAreReportedAndNothingElse(t *testing.T) {
 		x := gopf.For[*Example](op, pruneds)
 		for reason, id := range map[gopf.Reason]string{gopf.Create: "create_fn", gopf.Update: "update_fn"} {
 			x.On(reason, id, func(ctx context.Context, c *gopf.Change[*Example]) error {
-				c.Patch.Status(map[string]string{"kept": c.Object.Spec.Field})
+				c.Patch.MergeStatus(map[string]string{"kept": c.Object.Spec.Field})
 				return result(d, "call")(ctx, c)
 			})
 		}
@@ -76,7 +76,7 @@ func TestABaseThatTheSchemaDropsDoesNotMakeTheOperatorSpin(t *testing.T) {
 	n := 0
 	gopf.For[*Example](op, pruneds).OnCreate("create_fn", func(ctx context.Context, c *gopf.Change[*Example]) error {
 		n++
-		c.Patch.Status(map[string]string{"kept": fmt.Sprint(n)}) // so that something is written each time
+		c.Patch.MergeStatus(map[string]string{"kept": fmt.Sprint(n)}) // so that something is written each time
 		return d.handler("create")(ctx, c)
 	})
 	o := s.start(op, nil)

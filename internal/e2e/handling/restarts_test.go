@@ -206,7 +206,7 @@ func TestAHandlerCancelledByTheStopHasNotFailed(t *testing.T) {
 				t.Errorf("the cause of the cancellation is %v", context.Cause(ctx))
 			}
 			return ctx.Err()
-		}, gopf.Retries(1))
+		}, gopf.MaxAttempts(1))
 		return op
 	}
 	o := s.start(declare(true), nil)

@@ -76,7 +76,7 @@ func (s *storm) declare(own func() *wire) *gopf.Operator {
 		})
 	}
 	x.OnUpdate("update_fn", func(_ context.Context, c *gopf.Change[*Example]) error {
-		c.Patch.Status(map[string]string{"updated": essenceOf(c.Raw())})
+		c.Patch.MergeStatus(map[string]string{"updated": essenceOf(c.Raw())})
 		return nil
 	})
 	x.OnDelete("delete_fn", func(_ context.Context, c *gopf.Change[*Example]) error {

@@ -48,7 +48,6 @@ func TestSubHandlersAreDoneOneByOneWithResultsOfTheirOwn(t *testing.T) {
 							return nil
 						})
 					}
-					c.Sub("never", d.handler("never"), gopf.If(false))
 					c.SetResult("all done")
 					return nil
 				})

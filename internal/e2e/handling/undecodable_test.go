@@ -18,9 +18,9 @@ func TestAnObjectThatDoesNotDecodeWaitsUntilItDoes(t *testing.T) {
 	op := newOperator()
 	op.Settings.Execution.DefaultBackoff = time.Hour // so that only a change can help
 	x := gopf.For[*Example](op, examples)
-	x.OnCreate("create_fn", d.handler("create"), gopf.Retries(1))
-	x.OnUpdate("update_fn", d.handler("update"), gopf.Retries(1))
-	x.OnDelete("delete_fn", d.handler("delete"), gopf.Retries(1))
+	x.OnCreate("create_fn", d.handler("create"), gopf.MaxAttempts(1))
+	x.OnUpdate("update_fn", d.handler("update"), gopf.MaxAttempts(1))
+	x.OnDelete("delete_fn", d.handler("delete"), gopf.MaxAttempts(1))
 	o := s.start(op, nil)
 	told := map[string]int{} // lines so far
 	broken := fields{"spec": fields{"field": 42}}
@@ -74,7 +74,7 @@ func TestAnObjectThatDoesNotDecodeFailsIfThatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	s, d := newSpace(t), &diary{}
 	op := newOperator()
-	gopf.For[*Example](op, examples).OnCreate("create_fn", d.handler("create"), gopf.OnError(gopf.Fail))
+	gopf.For[*Example](op, examples).OnCreate("create_fn", d.handler("create"), gopf.ErrorsPermanent())
 	s.start(op, nil)
 	s.Create(examples, "x", fields{"spec": fields{"field": 42}})
 	s.waitFor(examples, "x", handled(`{"spec":{"field":42}}`))

@@ -121,10 +121,10 @@ func TestAHandlerCanBeWokenWhileItsObjectPausesAfterAnError(t *testing.T) {
 	t.Parallel()
 	s, d := newSpace(t), &diary{}
 	op := newOperator()
-	op.Settings.Networking.ErrorBackoffs = nil
+	op.Settings.Networking.ErrorDelays = nil
 	op.Settings.Queueing.ErrorDelays = []time.Duration{2 * time.Second}
 	x := gopf.For[*Example](op, examples)
-	x.OnEvent("event_fn", func(_ context.Context, e *gopf.Event[*Example]) error {
+	x.OnEvent("event_fn", func(_ context.Context, e *gopf.WatchEvent[*Example]) error {
 		if e.Object.Status["phase"] != nil {
 			e.Patch.Label("seen", "yes")
 		}

@@ -111,7 +111,7 @@ func TestSeveralOperatorsInOneProcess(t *testing.T) {
 	d.WaitFor(t, "blue create a")
 	d.WaitFor(t, "green create a")
 
-	blue.op.Freeze("for a test")
+	blue.op.Pause("for a test")
 	kit.Await(t, "blue pauses", func() bool { return scrape(t, blue.address)["gopf_paused"] == 1 })
 	if got := scrape(t, green.address)["gopf_paused"]; got != 0 {
 		t.Errorf("green pauses, too: %v", got)
@@ -119,7 +119,7 @@ func TestSeveralOperatorsInOneProcess(t *testing.T) {
 	s.Patch(examples, "x", spec("b"))
 	d.WaitFor(t, "green update b")
 	never(t, "blue works", time.Second, func() bool { return d.Has("blue update b") })
-	blue.op.Resume()
+	blue.op.Unpause()
 	d.WaitFor(t, "blue update b")
 	if err := blue.op.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "run before") {
 		t.Errorf("a second run: %v", err)

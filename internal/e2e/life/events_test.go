@@ -50,7 +50,7 @@ func TestEventsAreMadeOfLogLines(t *testing.T) {
 				c.Log.Error("broken")
 				return nil
 			})
-			x.OnEvent("event", func(_ context.Context, e *gopf.Event[*Example]) error {
+			x.OnEvent("event", func(_ context.Context, e *gopf.WatchEvent[*Example]) error {
 				e.Log.Error("what handlers of events say is not posted")
 				return nil
 			})
@@ -103,7 +103,7 @@ func TestWhatMayNotBePostedHarmsNobody(t *testing.T) {
 	op.Settings.Posting.Loggers = true
 	op.Settings.Metrics.Address = address
 	d.handles(op, "ours").OnCreate("telling", func(_ context.Context, c *gopf.Change[*Example]) error {
-		c.Warn("Told", "something")
+		c.Event(gopf.Warning, "Told", "something")
 		return nil
 	})
 	o := s.start(op, gopf.Cluster(s.token("ours", "s1"))).serving()

@@ -33,12 +33,12 @@ func everything(s *space, d *diary) *gopf.Operator {
 	gopf.Index(x, "names", func(_ context.Context, s *gopf.Subject[*Example]) (map[string]string, error) {
 		return map[string]string{s.Object.Name: s.Object.Spec.Field}, nil
 	})
-	x.OnEvent("event", func(context.Context, *gopf.Event[*Example]) error { return nil })
+	x.OnEvent("event", func(context.Context, *gopf.WatchEvent[*Example]) error { return nil })
 	x.OnCreate("later", func(context.Context, *gopf.Change[*Example]) error {
 		return gopf.RetryAfter(time.Hour, errors.New("not yet"))
 	})
 	x.Daemon("daemon", func(ctx context.Context, c *gopf.Daemon[*Example]) error {
-		c.Info("Runs", "the daemon runs")
+		c.Event(gopf.Normal, "Runs", "the daemon runs")
 		<-ctx.Done()
 		return nil
 	}, gopf.Optional())
@@ -99,7 +99,7 @@ func TestNothingIsLeftOfAnOperator(t *testing.T) {
 			s.Create(examples, "x", spec("a"))
 			d.WaitFor(o.t, "ours create a")
 			s.Patch(peerings, "default", fields{"status": fields{"human": record(100, time.Minute)}})
-			op.Freeze("for a test")
+			op.Pause("for a test")
 			o.Log.WaitFor(o.t, "Pausing operations")
 		}},
 		{when: "while standing by", prepare: func(s *space, _ *gopf.Operator, _ *line) {

@@ -159,11 +159,11 @@ func TestHealthTellsTheWholeLifeOfAnOperator(t *testing.T) {
 		t.Errorf("another path: %d", code)
 	}
 
-	op.Freeze("somebody looks at it")
+	op.Pause("somebody looks at it")
 	if body := waitCode(t, readyz, 200); !strings.Contains(body, "on purpose: somebody looks at it") {
 		t.Errorf("in a pause:\n%s", body)
 	}
-	op.Resume()
+	op.Unpause()
 	sick.Store(true)
 	if body := waitCode(t, liveness, 500); !strings.Contains(body, "no disk") { // when the former results are 10 s old
 		t.Errorf("with a sick probe:\n%s", body)

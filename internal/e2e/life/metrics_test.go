@@ -55,7 +55,7 @@ func TestMetricsTellWhatIsGoingOn(t *testing.T) {
 	x.OnCreate("parent", func(_ context.Context, c *gopf.Change[*Example]) error {
 		for _, item := range c.Object.Spec.Items { // ids from data
 			c.Sub(item, func(_ context.Context, c *gopf.Change[*Example]) error {
-				c.Info("Made", "a part is made")
+				c.Event(gopf.Normal, "Made", "a part is made")
 				return nil
 			})
 		}

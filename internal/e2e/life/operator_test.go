@@ -21,7 +21,7 @@ import (
 func newOperator() *gopf.Operator {
 	op := gopf.New()
 	op.Settings.Peering.Standalone = true
-	op.Settings.Networking.ErrorBackoffs = gopf.Pauses(50*time.Millisecond, 100*time.Millisecond, 200*time.Millisecond)
+	op.Settings.Networking.ErrorDelays = []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond}
 	op.Settings.Queueing.ErrorDelays = []time.Duration{100 * time.Millisecond, 500 * time.Millisecond}
 	op.Settings.Execution.DefaultBackoff = 200 * time.Millisecond
 	return op

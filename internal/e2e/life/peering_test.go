@@ -108,21 +108,21 @@ func TestPeersAreFrozenAndResumed(t *testing.T) {
 	d.WaitFor(t, "low create a")
 
 	someone := gopf.New()
-	freezing := gopf.Freezing{Priority: 100, Lifetime: time.Minute, Identity: "human"}
-	if err := someone.FreezePeers(t.Context(), freezing, options...); err != nil {
+	freezing := gopf.PeerPause{Priority: 100, Lifetime: time.Minute, Identity: "human"}
+	if err := someone.PausePeers(t.Context(), freezing, options...); err != nil {
 		t.Fatal(err)
 	}
 	low.Log.WaitFor(t, "Pausing operations in favour of [<Peer human")
 	s.Patch(examples, "x", spec("b"))
 	never(t, "it is handled", time.Second, func() bool { return d.Has("low update b") })
-	if err := someone.ResumePeers(t.Context(), "human", options...); err != nil {
+	if err := someone.UnpausePeers(t.Context(), "human", options...); err != nil {
 		t.Fatal(err)
 	}
 	d.WaitFor(t, "low update b")
 
 	// It ends by itself, too.
 	freezing.Lifetime = 2 * time.Second
-	if err := someone.FreezePeers(t.Context(), freezing, options...); err != nil {
+	if err := someone.PausePeers(t.Context(), freezing, options...); err != nil {
 		t.Fatal(err)
 	}
 	kit.Await(t, "it pauses", func() bool { return len(low.Log.With("Pausing operations in favour of [<Peer human")) == 2 })
@@ -132,7 +132,7 @@ func TestPeersAreFrozenAndResumed(t *testing.T) {
 
 	// What is not there cannot be frozen.
 	someone.Settings.Peering.Name = "nowhere"
-	if err := someone.FreezePeers(t.Context(), freezing, options...); err == nil || !strings.Contains(err.Error(), "there is no peering object 'nowhere'") {
+	if err := someone.PausePeers(t.Context(), freezing, options...); err == nil || !strings.Contains(err.Error(), "there is no peering object 'nowhere'") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -259,7 +259,7 @@ func TestACommandWithRefusedCredentialsFails(t *testing.T) {
 	config.BearerToken = "forged"
 	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
 	defer cancel()
-	err := gopf.New().FreezePeers(ctx, gopf.Freezing{Priority: 1, Lifetime: time.Minute}, gopf.Cluster(config), gopf.Namespaces(s.Name))
+	err := gopf.New().PausePeers(ctx, gopf.PeerPause{Priority: 1, Lifetime: time.Minute}, gopf.Cluster(config), gopf.Namespaces(s.Name))
 	if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "rejects the credentials") {
 		t.Errorf("got %v", err)
 	}

@@ -108,7 +108,7 @@ func Change[T gopf.Object](name string, fn gopf.ChangeFunc[T]) Case {
 }
 
 // Tick calls a timer and writes what it asked for.
-func Tick[T gopf.Object](name string, fn gopf.TimerFunc[T]) Case {
+func Tick[T gopf.Object](name string, fn func(context.Context, *gopf.Tick[T]) error) Case {
 	return Case{name, func(t *testing.T, c *gopftest.Cluster, namespace string) {
 		call := gopftest.Tick(t, c, typed[T](t, c, namespace))
 		handled(t, fn(t.Context(), call.Tick))

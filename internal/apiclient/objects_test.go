@@ -1,4 +1,4 @@
-package objects
+package apiclient
 
 import (
 	"context"
@@ -45,7 +45,7 @@ func known(infos ...kind.Info) func() []kind.Info { return func() []kind.Info { 
 
 func TestUnknownResourcesAreDiscovered(t *testing.T) {
 	var asked []string
-	c := &Client{Known: known(pods), API: fake{discover: func(groups []string) ([]kind.Info, error) {
+	c := &Objects{Known: known(pods), API: fake{discover: func(groups []string) ([]kind.Info, error) {
 		asked = append(asked, strings.Join(groups, "+"))
 		return []kind.Info{widgets}, nil
 	}}}
@@ -81,7 +81,7 @@ func TestUnknownResourcesAreDiscovered(t *testing.T) {
 }
 
 func TestResourcesThatCannotBeFound(t *testing.T) {
-	c := &Client{Known: known(widgets, others)}
+	c := &Objects{Known: known(widgets, others)}
 	_, err := c.Select(t.Context(), kind.Named("widgets"))
 	if ambiguous, ok := errors.AsType[*AmbiguousError](err); !ok || len(ambiguous.Found) != 2 {
 		t.Errorf("got %v", err)
@@ -102,7 +102,7 @@ func TestResourcesThatCannotBeFound(t *testing.T) {
 
 func TestGeneratedNamesInUseAreReplaced(t *testing.T) {
 	names := map[string]bool{}
-	c := &Client{Known: known(pods), API: fake{create: func(body string) (*object.Body, error) {
+	c := &Objects{Known: known(pods), API: fake{create: func(body string) (*object.Body, error) {
 		b, err := object.Parse([]byte(body))
 		if err != nil {
 			return nil, err
@@ -140,7 +140,7 @@ func TestLostCreationsThatCannotBeConfirmed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			sent := 0
-			c := &Client{Known: known(pods), API: fake{get: test.get, create: func(string) (*object.Body, error) {
+			c := &Objects{Known: known(pods), API: fake{get: test.get, create: func(string) (*object.Body, error) {
 				sent++
 				return nil, lostAnswer
 			}}}
@@ -153,7 +153,7 @@ func TestLostCreationsThatCannotBeConfirmed(t *testing.T) {
 }
 
 func TestAnAppliedCreationIsOursEvenIfTheServerChangedIt(t *testing.T) {
-	c := &Client{Known: known(pods), API: fake{
+	c := &Objects{Known: known(pods), API: fake{
 		create: func(string) (*object.Body, error) { return nil, &kube.UnknownOutcomeError{Code: 201, Err: errWorld} },
 		get: func(kube.Target) (*object.Body, error) {
 			return object.Parse([]byte(`{"metadata":{"name":"a","uid":"1"},"spec":{"memory":"1Gi"}}`))

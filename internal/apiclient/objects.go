@@ -1,6 +1,6 @@
-// Package objects reads and writes objects of any kind for handlers. If the response to
+// Package apiclient reads and writes objects of any kind for handlers. If the response to
 // a write is lost, it confirms the write by reading the object.
-package objects
+package apiclient
 
 import (
 	"context"
@@ -25,7 +25,7 @@ type API interface {
 }
 
 // Client is the API for handlers. It is safe for concurrent use.
-type Client struct {
+type Objects struct {
 	// API is the API client. nil means that only known resources can be looked up.
 	API API
 	// Known returns the known resources of the cluster.
@@ -33,17 +33,17 @@ type Client struct {
 }
 
 // Offline returns a client that only looks up known resources.
-func (c *Client) Offline() *Client { return &Client{Known: c.Known} }
+func (c *Objects) Offline() *Objects { return &Objects{Known: c.Known} }
 
 // Get reads one object.
-func (c *Client) Get(ctx context.Context, t kube.Target) (*object.Body, error) {
+func (c *Objects) Get(ctx context.Context, t kube.Target) (*object.Body, error) {
 	return c.API.Get(ctx, t)
 }
 
 // List reads all objects of a resource, in one namespace or in all, page by page. It
 // requests the next page when it is needed. The consumer may be slow, but after some
 // minutes the rest of the list is newer than its start.
-func (c *Client) List(ctx context.Context, info kind.Info, namespace string, o kube.ListOptions) iter.Seq2[*object.Body, error] {
+func (c *Objects) List(ctx context.Context, info kind.Info, namespace string, o kube.ListOptions) iter.Seq2[*object.Body, error] {
 	return func(yield func(*object.Body, error) bool) {
 		for page, more := "", true; more; more = page != "" {
 			items, next, err := c.page(ctx, info, namespace, o, page)
@@ -63,7 +63,7 @@ func (c *Client) List(ctx context.Context, info kind.Info, namespace string, o k
 
 // page reads one page. If the server no longer has the snapshot of the list, it
 // continues with the current state.
-func (c *Client) page(ctx context.Context, info kind.Info, namespace string, o kube.ListOptions, page string) ([]*object.Body, string, error) {
+func (c *Objects) page(ctx context.Context, info kind.Info, namespace string, o kube.ListOptions, page string) ([]*object.Body, string, error) {
 	items, next, err := c.API.Page(ctx, info, namespace, o, page)
 	if status, _ := kube.Refused(err); page != "" && status.Continue != "" && apierrors.IsResourceExpired(err) {
 		return c.API.Page(ctx, info, namespace, o, status.Continue)

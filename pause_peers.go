@@ -11,10 +11,10 @@ import (
 	"gopf.dev/gopf/internal/peering"
 )
 
-// Freezing is a temporary pause of the operators in a peering. It acts like an operator
+// PeerPause is a temporary pause of the operators in a peering. It acts like an operator
 // with the given priority. It is not renewed: it ends after its lifetime, or by
-// [Operator.ResumePeers].
-type Freezing struct {
+// [Operator.UnpausePeers].
+type PeerPause struct {
 	// Priority is the priority of the pause. Operators with this priority or a lower
 	// one pause.
 	Priority int
@@ -25,11 +25,11 @@ type Freezing struct {
 	Identity string
 }
 
-// FreezePeers pauses all operators of the peering in [PeeringSettings.Name], for the
-// whole cluster or for the namespaces in the options. The operator itself need not run:
+// PausePeers pauses all operators of the peering in [PeeringSettings.Name], for the
+// whole cluster or for the namespaces in the options. The operator itself may be stopped:
 // only its settings and login handlers are used. It returns an error if the peering
 // does not exist, and a [LoginError] if the API server rejects the credentials.
-func (op *Operator) FreezePeers(ctx context.Context, f Freezing, opts ...RunOption) error {
+func (op *Operator) PausePeers(ctx context.Context, f PeerPause, opts ...RunOption) error {
 	if f.Lifetime < time.Second {
 		return fmt.Errorf("freeze peers: the lifetime %s is too short; use at least 1s", f.Lifetime)
 	}
@@ -44,9 +44,9 @@ func (op *Operator) FreezePeers(ctx context.Context, f Freezing, opts ...RunOpti
 	return explainLogin(engine.Freeze(ctx, config, record))
 }
 
-// ResumePeers ends the pause that [Operator.FreezePeers] started under the identity. ""
+// UnpausePeers ends the pause that [Operator.PausePeers] started under the identity. ""
 // means the value of POD_ID, or else user@host.
-func (op *Operator) ResumePeers(ctx context.Context, identity string, opts ...RunOption) error {
+func (op *Operator) UnpausePeers(ctx context.Context, identity string, opts ...RunOption) error {
 	config, err := op.commandConfig(opts)
 	if err != nil {
 		return err

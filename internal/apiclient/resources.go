@@ -1,4 +1,4 @@
-package objects
+package apiclient
 
 import (
 	"context"
@@ -31,7 +31,7 @@ func (e *AmbiguousError) Error() string {
 
 // ByKind returns the resource of a kind. If it is not known, it runs discovery: its CRD
 // may have just been created.
-func (c *Client) ByKind(ctx context.Context, gvk schema.GroupVersionKind) (kind.Info, error) {
+func (c *Objects) ByKind(ctx context.Context, gvk schema.GroupVersionKind) (kind.Info, error) {
 	is := func(i kind.Info) bool { return i.Group == gvk.Group && i.Version == gvk.Version && i.Kind == gvk.Kind }
 	known := c.Known()
 	i := slices.IndexFunc(known, is)
@@ -51,7 +51,7 @@ func (c *Client) ByKind(ctx context.Context, gvk schema.GroupVersionKind) (kind.
 // Select returns the resource that matches the selector. If it is not known, it runs
 // discovery. The error is an [*UnknownError] or an [*AmbiguousError] if there is not
 // exactly one.
-func (c *Client) Select(ctx context.Context, of kind.Selector) (kind.Info, error) {
+func (c *Objects) Select(ctx context.Context, of kind.Selector) (kind.Info, error) {
 	found := of.Select(c.Known())
 	if len(found) == 0 {
 		var groups []string
@@ -77,7 +77,7 @@ func (c *Client) Select(ctx context.Context, of kind.Selector) (kind.Info, error
 }
 
 // discover runs discovery. An offline client finds nothing.
-func (c *Client) discover(ctx context.Context, groups ...string) (kube.Discovery, error) {
+func (c *Objects) discover(ctx context.Context, groups ...string) (kube.Discovery, error) {
 	if c.API == nil {
 		return kube.Discovery{}, nil
 	}

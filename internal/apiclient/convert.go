@@ -1,27 +1,30 @@
-package gopf
+package apiclient
 
 import (
 	"encoding/json"
 	"fmt"
 	"reflect"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"gopf.dev/gopf/client"
 	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/kind"
 )
 
-func isNilObject(obj Object) bool { return obj == nil || reflect.ValueOf(obj).IsNil() }
+func isNilObject(obj client.Object) bool { return obj == nil || reflect.ValueOf(obj).IsNil() }
 
 // another returns a new object of the same type.
-func another(obj Object) Object {
-	return reflect.New(reflect.TypeOf(obj).Elem()).Interface().(Object)
+func another(obj client.Object) client.Object {
+	return reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
 }
 
 // fill replaces obj with the received object. No earlier field of obj is kept.
-func fill(obj Object, b *object.Body, info kind.Info) error {
+func fill(obj client.Object, b *object.Body, info kind.Info) error {
 	b = b.WithType(info.APIVersion(), info.Kind)
-	if u, ok := obj.(Unstructured); ok {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
 		fields, err := b.Fields()
 		u.Object = fields
 		return err
@@ -36,9 +39,9 @@ func fill(obj Object, b *object.Body, info kind.Info) error {
 
 // manifest returns the object as JSON for a request, with its kind and namespace. It
 // omits zero values that Go adds: the creation time and an empty status.
-func manifest(obj Object, t kube.Target) (map[string]any, error) {
+func manifest(obj client.Object, t kube.Target) (map[string]any, error) {
 	var source any = obj
-	if u, ok := obj.(Unstructured); ok {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
 		source = u.Object
 	}
 	fields, err := toFields(source)

@@ -6,7 +6,7 @@ import (
 	"gopf.dev/gopf/internal/engine"
 )
 
-// freezer is the state of [Operator.Freeze], which may be called before the operator
+// freezer is the state of [Operator.Pause], which may be called before the operator
 // runs.
 type freezer struct {
 	mu      sync.Mutex
@@ -15,18 +15,18 @@ type freezer struct {
 	running engine.Handle // nil before the operator runs
 }
 
-// frozen is the key of the pause by [Operator.Freeze].
+// frozen is the key of the pause by [Operator.Pause].
 const frozen = "the program"
 
-// Freeze pauses the operator until [Operator.Resume] is called. It handles no objects,
+// Pause pauses the operator until [Operator.Unpause] is called. It handles no objects,
 // and its daemons and timers are stopped with [ErrPaused]. Running handlers finish, and
 // changes made during the pause are handled afterwards. Admission reviews are still
 // answered.
 //
-// Freeze may be called from any goroutine, any number of times. Before [Operator.Run],
+// Pause may be called from any goroutine, any number of times. Before [Operator.Run],
 // it makes the operator start paused. It is not persistent: after a restart, the
 // operator works again. why is shown in logs and health responses.
-func (op *Operator) Freeze(why string) {
+func (op *Operator) Pause(why string) {
 	op.freezer.mu.Lock()
 	defer op.freezer.mu.Unlock()
 	op.freezer.frozen, op.freezer.why = true, why
@@ -35,9 +35,9 @@ func (op *Operator) Freeze(why string) {
 	}
 }
 
-// Resume ends the pause of [Operator.Freeze]. Pauses for other reasons, such as another
+// Unpause ends the pause of [Operator.Pause]. Pauses for other reasons, such as another
 // operator in the peering, continue. Without a pause, it does nothing.
-func (op *Operator) Resume() {
+func (op *Operator) Unpause() {
 	op.freezer.mu.Lock()
 	defer op.freezer.mu.Unlock()
 	op.freezer.frozen = false

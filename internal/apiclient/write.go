@@ -1,4 +1,4 @@
-package objects
+package apiclient
 
 import (
 	"context"
@@ -28,7 +28,7 @@ const (
 // is sent again. To make this possible, names with generateName are generated here and
 // not by the server. Objects without a name cannot be read: the error is then a
 // [kube.UnknownOutcomeError].
-func (c *Client) Create(ctx context.Context, t kube.Target, fields map[string]any, params ...kube.Param) (*object.Body, error) {
+func (c *Objects) Create(ctx context.Context, t kube.Target, fields map[string]any, params ...kube.Param) (*object.Body, error) {
 	prefix := text(fields, "generateName")
 	if text(fields, "name") != "" || prefix == "" {
 		return c.create(ctx, t, fields, params)
@@ -41,7 +41,7 @@ func (c *Client) Create(ctx context.Context, t kube.Target, fields map[string]an
 	}
 }
 
-func (c *Client) create(ctx context.Context, t kube.Target, fields map[string]any, params []kube.Param) (*object.Body, error) {
+func (c *Objects) create(ctx context.Context, t kube.Target, fields map[string]any, params []kube.Param) (*object.Body, error) {
 	raw, err := json.Marshal(fields)
 	if err != nil {
 		return nil, fmt.Errorf("encode the object: %w", err)
@@ -62,7 +62,7 @@ func (c *Client) create(ctx context.Context, t kube.Target, fields map[string]an
 // Apply applies the fields to the object (server-side apply), and creates it if it does
 // not exist. If the response is lost, it is sent again unless the object has the
 // fields.
-func (c *Client) Apply(ctx context.Context, t kube.Target, fields map[string]any, params ...kube.Param) (*object.Body, error) {
+func (c *Objects) Apply(ctx context.Context, t kube.Target, fields map[string]any, params ...kube.Param) (*object.Body, error) {
 	raw, err := json.Marshal(fields)
 	if err != nil {
 		return nil, fmt.Errorf("encode the object: %w", err)
@@ -75,7 +75,7 @@ func (c *Client) Apply(ctx context.Context, t kube.Target, fields map[string]any
 
 // Merge sends a merge patch. If the response is lost, it is sent again unless the
 // object shows its effect.
-func (c *Client) Merge(ctx context.Context, t kube.Target, patch map[string]any, params ...kube.Param) (*object.Body, error) {
+func (c *Objects) Merge(ctx context.Context, t kube.Target, patch map[string]any, params ...kube.Param) (*object.Body, error) {
 	raw, err := json.Marshal(patch)
 	if err != nil {
 		return nil, fmt.Errorf("encode the patch: %w", err)
@@ -93,7 +93,7 @@ func (c *Client) Merge(ctx context.Context, t kube.Target, patch map[string]any,
 // uid, that includes an object whose name is now used by another one. Without a uid, a
 // lost response is a [kube.UnknownOutcomeError], unless the object is gone or being
 // deleted.
-func (c *Client) Delete(ctx context.Context, t kube.Target, o kube.DeleteOptions) error {
+func (c *Objects) Delete(ctx context.Context, t kube.Target, o kube.DeleteOptions) error {
 	err := c.API.Delete(ctx, t, o)
 	switch {
 	case err == nil || apierrors.IsNotFound(err):
@@ -117,7 +117,7 @@ func lost(err error) bool { return errors.As(err, new(*kube.UnknownOutcomeError)
 // with it; nil means that it does not exist. applied is true if the write is known to
 // have been applied. judge reports whether the object shows the effect of the write, or
 // returns an error; otherwise the write is sent again.
-func (c *Client) settled(ctx context.Context, t kube.Target, send func() (*object.Body, error), judge func(now *object.Body, applied bool) (bool, error)) (*object.Body, error) {
+func (c *Objects) settled(ctx context.Context, t kube.Target, send func() (*object.Body, error), judge func(now *object.Body, applied bool) (bool, error)) (*object.Body, error) {
 	for attempt := 1; ; attempt++ {
 		body, err := send()
 		unknown, isLost := errors.AsType[*kube.UnknownOutcomeError](err)

@@ -1,0 +1,45 @@
+package gopf
+
+import (
+	"cmp"
+	"log/slog"
+
+	"gopf.dev/gopf/client"
+	"gopf.dev/gopf/internal/apiclient"
+	"gopf.dev/gopf/internal/engine"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/posting"
+	"gopf.dev/gopf/internal/registry"
+)
+
+// newCluster returns what the clients of all handlers share.
+func (op *Operator) newCluster(h engine.Handle, log *slog.Logger) *apiclient.Cluster {
+	manager := op.Settings.Posting.ReportingComponent
+	if manager == "" || manager == DefaultSettings().Posting.ReportingComponent { // the default does not identify this operator
+		manager = cmp.Or(programName(), "gopf")
+	}
+	return &apiclient.Cluster{
+		Objects: h.Objects(), Types: op.types, Manager: manager, Level: op.Settings.Posting.Level,
+		Post: posts(h.Post), REST: h.RESTConfig, Log: log,
+	}
+}
+
+// posts returns a function that posts events about any object.
+func posts(post func(posting.Event)) func(object.Identity, string, string, string) {
+	return func(about object.Identity, t, reason, message string) {
+		post(posting.Event{About: about, Type: t, Reason: reason, Message: message})
+	}
+}
+
+// apiFor returns the client for a handler call. It uses place for it, which saves an
+// allocation.
+func apiFor(req *registry.Request, place *apiclient.Client) client.Client {
+	switch api := req.API.(type) {
+	case *apiclient.Cluster:
+		*place = api.For(req.Body.Namespace, req.Wrote)
+		return place
+	case client.Client: // from a test
+		return api
+	}
+	return nil
+}
