@@ -1,7 +1,7 @@
 # What there is to do: make help.
 
 GO      ?= go
-K8S      = $(shell cd devcluster && $(GO) list -m -f '{{.Version}}' k8s.io/kubernetes)
+K8S      = $(shell cd cmd/devcluster && $(GO) list -m -f '{{.Version}}' k8s.io/kubernetes)
 K8SVARS := k8s.io/component-base/version
 # Building does not depend on git being able to read the checkout.
 BUILD   := $(GO) build -buildvcs=false
@@ -10,13 +10,13 @@ RACE    := $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && echo -race)
 BEGUN   := $(shell date +%s)
 STAGE   := sh hack/stage
 # Packages that start control planes of their own, or need one.
-CLUSTER := $(shell $(GO) list ./internal/e2e/... | grep -v /attacks$$) ./internal/kube ./internal/stream ./internal/access ./internal/peering ./internal/lease ./internal/login ./internal/admission ./cli
+CLUSTER := $(shell $(GO) list ./internal/test/e2e/... | grep -v /attacks$$) ./internal/kube ./internal/stream ./internal/rbac ./internal/peering ./internal/lease ./internal/login ./internal/admission ./cli
 # What runs for every object and every event.
-HOT     := ./diff ./storage ./internal/object ./internal/essence ./internal/filter ./internal/progress ./internal/queue ./internal/kube ./internal/index ./internal/daemon
+HOT     := ./diff ./storage ./internal/object ./internal/essence ./internal/handler ./internal/progress ./internal/queue ./internal/kube ./internal/index ./internal/daemon
 # What make mutate makes mistakes in: packages without I/O, and the root. After a "+" are the
 # packages whose tests must notice, where they are others than its own.
 VECTORS := ./internal/vectors
-PURE    := ./internal/cause ./internal/filter ./internal/patch ./internal/registry ./internal/fieldpath ./internal/jsonvalue \
+PURE    := ./internal/cause ./internal/handler ./internal/patch ./internal/jsonvalue \
 	$(foreach p,./diff ./storage ./internal/progress ./internal/essence ./internal/execute,$(p)+$(p)+$(VECTORS))
 ROOT    := .+.+gopftest:./engine
 SAMPLE  ?= 0
@@ -24,7 +24,7 @@ SEED    ?= 1
 JOBS    ?= 2
 BUDGET  ?= 0
 ONLY    ?=
-OWN     := ./internal/controlplane ./internal/manifests ./cmd/gopf
+OWN     := ./internal/dev/controlplane ./internal/dev/manifests ./cmd/gopf
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test fuzz downgrade mutate bench bench-quick bench-full bench-micro lint build kubectl clean
@@ -40,7 +40,7 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 	@$(STAGE) "vet" $(GO) vet ./...
 	@$(STAGE) "vet gopftest" -C gopftest $(GO) vet ./...
 	@$(STAGE) "vet bench" -C bench $(GO) vet ./...
-	@$(STAGE) "layers" $(GO) test -count=1 ./internal/layers
+	@$(STAGE) "layers" $(GO) test -count=1 ./internal/test/layers
 	@$(STAGE) "vectors" -C internal/vectors $(GO) test $(RACE) -count=1
 	@$(STAGE) "units" $(GO) test $(RACE) -timeout 20m $$($(GO) list ./... | grep -Ev '/(internal/(e2e|controlplane|manifests|vectors|layers)|cmd/gopf)(/|$$)')
 	@$(STAGE) "cluster in memory" -C gopftest $(GO) test $(RACE) -timeout 20m $$(cd gopftest && $(GO) list ./... | grep -v '/model$$')
@@ -50,13 +50,13 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 	@$(STAGE) "10,000 objects" -C gopftest $(GO) test -timeout 20m -run TestIdle ./engine
 	@# One control plane for all of them.
 	@bin/gopf exec -- sh -c '$(STAGE) "end to end" $(GO) test $(RACE) -count=1 -timeout 30m $(CLUSTER) && \
-		$(STAGE) "attacks" $(GO) test -count=1 -timeout 15m ./internal/e2e/attacks && \
+		$(STAGE) "attacks" $(GO) test -count=1 -timeout 15m ./internal/test/e2e/attacks && \
 		$(STAGE) "conformance" -C gopftest $(GO) test $(RACE) -count=1 -timeout 30m -run Conform . && \
 		$(STAGE) "code of the pages" -C gopftest $(GO) test -count=1 -timeout 10m ./docs && \
-		$(STAGE) "blocks of the pages" $(GO) test -count=1 -timeout 10m -run ThatWrite ./internal/docs'
+		$(STAGE) "blocks of the pages" $(GO) test -count=1 -timeout 10m -run ThatWrite ./internal/test/docs'
 	@$(STAGE) "control plane" $(GO) test $(RACE) -timeout 30m -p 1 $(OWN)
 	@# As it was built, or else all of Kubernetes would be compiled once more.
-	@$(STAGE) "vet devcluster" -C devcluster env CGO_ENABLED=0 GOFLAGS=-mod=readonly $(GO) vet ./...
+	@$(STAGE) "vet devcluster" -C cmd/devcluster env CGO_ENABLED=0 GOFLAGS=-mod=readonly $(GO) vet ./...
 	@$(STAGE) "demo" env ONCE=1 bin/demo
 	@echo "== all stages passed in $$(($$(date +%s) - $(BEGUN))) s"
 
@@ -67,8 +67,8 @@ downgrade: ## Run an older version on what this one leaves on objects (BASE=COMM
 	@GO="$(GO)" sh hack/downgrade $(BASE)
 
 mutate: ## Make mistakes in the code and report those that no test notices (SAMPLE=N per package, SEED, JOBS, BUDGET=30m, ONLY=REGEXP of the report's lines)
-	$(GO) run -buildvcs=false ./internal/mutate -sample $(SAMPLE) -seed $(SEED) -parallel $(JOBS) -budget $(BUDGET) -only '$(ONLY)' -least 85 $(PURE)
-	$(GO) run -buildvcs=false ./internal/mutate -sample $(or $(filter-out 0,$(SAMPLE)),100) -seed $(SEED) -parallel $(JOBS) -budget $(BUDGET) -only '$(ONLY)' -timeout 5m $(ROOT)
+	$(GO) run -buildvcs=false ./internal/dev/mutate -sample $(SAMPLE) -seed $(SEED) -parallel $(JOBS) -budget $(BUDGET) -only '$(ONLY)' -least 85 $(PURE)
+	$(GO) run -buildvcs=false ./internal/dev/mutate -sample $(or $(filter-out 0,$(SAMPLE)),100) -seed $(SEED) -parallel $(JOBS) -budget $(BUDGET) -only '$(ONLY)' -timeout 5m $(ROOT)
 
 bench: ## Measure everything beside controller-runtime, in half an hour (KOPF_COMMAND: and beside Kopf); see bench/README.md
 	cd bench && $(GO) run -buildvcs=false . -mode bench
@@ -86,15 +86,15 @@ lint: ## Check the style (the linter is pinned in tools/go.mod and built on firs
 	$(GO) tool -modfile=tools/go.mod golangci-lint run ./...
 	cd gopftest && $(GO) tool -modfile=../tools/go.mod golangci-lint run ./...
 	cd webhook/ngrok && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
-	cd devcluster && $(GO) tool -modfile=../tools/go.mod golangci-lint run ./...
+	cd cmd/devcluster && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
 	cd bench && $(GO) tool -modfile=../tools/go.mod golangci-lint run ./...
 	cd examples/database && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
 
 build: ## Build the command gopf, and the demo, into bin/
-	@$(BUILD) -o bin/ ./cmd/gopf ./internal/demo
+	@$(BUILD) -o bin/ ./cmd/gopf ./internal/dev/demo
 
 kubectl: ## Build a kubectl that matches the control plane into bin/
-	cd devcluster && CGO_ENABLED=0 $(BUILD) -o ../bin/kubectl \
+	cd cmd/devcluster && CGO_ENABLED=0 $(BUILD) -o ../../bin/kubectl \
 		-ldflags "-s -w -X $(K8SVARS).gitVersion=$(K8S) -X $(K8SVARS).gitMajor=1 -X $(K8SVARS).gitMinor=$(word 2,$(subst ., ,$(K8S)))" \
 		k8s.io/kubernetes/cmd/kubectl
 

@@ -7,9 +7,9 @@ import (
 	"gopf.dev/gopf/client"
 	"gopf.dev/gopf/internal/apiclient"
 	"gopf.dev/gopf/internal/engine"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
-	"gopf.dev/gopf/internal/posting"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/recorder"
 )
 
 // newCluster returns what the clients of all handlers share.
@@ -25,15 +25,15 @@ func (op *Operator) newCluster(h engine.Handle, log *slog.Logger) *apiclient.Clu
 }
 
 // posts returns a function that posts events about any object.
-func posts(post func(posting.Event)) func(object.Identity, string, string, string) {
+func posts(post func(recorder.Event)) func(object.Identity, string, string, string) {
 	return func(about object.Identity, t, reason, message string) {
-		post(posting.Event{About: about, Type: t, Reason: reason, Message: message})
+		post(recorder.Event{About: about, Type: t, Reason: reason, Message: message})
 	}
 }
 
 // apiFor returns the client for a handler call. It uses place for it, which saves an
 // allocation.
-func apiFor(req *registry.Request, place *apiclient.Client) client.Client {
+func apiFor(req *handler.Request, place *apiclient.Client) client.Client {
 	switch api := req.API.(type) {
 	case *apiclient.Cluster:
 		*place = api.For(req.Body.Namespace, req.Wrote)

@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf/client"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 // Activity is the argument of handlers of the operator itself: startup, cleanup, login
@@ -63,7 +63,7 @@ const (
 // activityHandler is a declared handler of an activity.
 type activityHandler struct {
 	id, where string
-	limits    registry.Limits
+	limits    handler.Limits
 	call      func(context.Context, *Activity) (any, error)
 }
 

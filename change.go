@@ -10,9 +10,9 @@ import (
 
 	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/cause"
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/patch"
-	"gopf.dev/gopf/internal/registry"
 )
 
 // Change is the argument of a change handler: the object, its last handled
@@ -40,12 +40,12 @@ type Change[T Object] struct {
 	// relative to the field.
 	Diff diff.Diff
 
-	subs    []*registry.Handler
+	subs    []*handler.Handler
 	ran     bool  // the sub-handlers declared so far were run
 	mistake error // in the declarations of sub-handlers. May be nil.
 }
 
-func newChange[T Object](req *registry.Request) (*Change[T], error) {
+func newChange[T Object](req *handler.Request) (*Change[T], error) {
 	s, err := newSubject[T](req)
 	if err != nil {
 		return nil, err
@@ -96,11 +96,11 @@ func (c *Change[T]) value(essence map[string]any) (any, bool) {
 	if essence == nil {
 		return nil, false
 	}
-	return fieldpath.Lookup(essence, c.field()...)
+	return jsonvalue.Lookup(essence, c.field()...)
 }
 
 func (c *Change[T]) lookupOld(path []string) (any, bool) {
-	return fieldpath.Lookup(c.req.Cause.Old, path...)
+	return jsonvalue.Lookup(c.req.Cause.Old, path...)
 }
 
 func (c *Change[T]) field() []string {
@@ -137,7 +137,7 @@ func (c *Change[T]) Sub(id string, fn ChangeFunc[T], opts ...ChangeOption) {
 		c.mistake = errors.Join(c.mistake, Permanent(fmt.Errorf("sub-handler %q of %q: %w", id, parent.ID, err)))
 		return
 	}
-	if slices.ContainsFunc(c.subs, func(h *registry.Handler) bool { return h.ID == full }) {
+	if slices.ContainsFunc(c.subs, func(h *handler.Handler) bool { return h.ID == full }) {
 		c.mistake = errors.Join(c.mistake, Permanent(fmt.Errorf("sub-handler %q of %q is declared twice: both would share one record; use different ids", id, parent.ID)))
 		return
 	}
@@ -146,7 +146,7 @@ func (c *Change[T]) Sub(id string, fn ChangeFunc[T], opts ...ChangeOption) {
 		formerly = append(formerly, parent.ID+"/"+former)
 	}
 	c.ran = false
-	c.subs = append(c.subs, &registry.Handler{
+	c.subs = append(c.subs, &handler.Handler{
 		ID: full, Where: caller(), Of: parent.Of,
 		Reasons: map[cause.Reason]bool{cause.Create: true, cause.Update: true, cause.Delete: true, cause.Resume: true},
 		Deleted: true,
@@ -166,7 +166,7 @@ func (c *Change[T]) RunSubs(ctx context.Context, opts ...SubOption) error {
 	if c.mistake != nil || len(c.subs) == 0 {
 		return c.mistake
 	}
-	var how registry.SubOptions
+	var how handler.SubOptions
 	for _, o := range opts {
 		o(&how)
 	}

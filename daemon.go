@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/daemon"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 // Daemon is the argument of a daemon.
@@ -80,7 +80,7 @@ func (r *Resource[T]) Daemon(id string, fn func(context.Context, *Daemon[T]) err
 			// A daemon runs for long; its stack must not keep the memory of decoding.
 			daemon.Apart(func() { s, err = newSubject[T](call.Request) })
 			if err != nil {
-				return &registry.UndecodableError{Err: err}
+				return &handler.UndecodableError{Err: err}
 			}
 			return classify(fn(ctx, &Daemon[T]{s, call}))
 		},
@@ -116,7 +116,7 @@ func (r *Resource[T]) Timer(id string, every time.Duration, fn func(context.Cont
 		Call: func(ctx context.Context, call *daemon.Call) error {
 			s, err := newSubject[T](call.Request)
 			if err != nil {
-				return &registry.UndecodableError{Err: err}
+				return &handler.UndecodableError{Err: err}
 			}
 			return classify(fn(ctx, &Tick[T]{s, call}))
 		},
@@ -131,8 +131,8 @@ func (r *Resource[T]) background(id string, missing bool, b backgroundSpec, spec
 	}
 	r.op.checkSpans(id, span{"InitialDelay", b.delay})
 	spec.InitialDelay = b.initialDelay
-	spec.Handler = &registry.Handler{
-		Family: registry.Background, ID: storedID(id, r.change), Where: caller(), Of: r.of, Select: r.selected, Managed: r.managed,
+	spec.Handler = &handler.Handler{
+		Family: handler.Background, ID: storedID(id, r.change), Where: caller(), Of: r.of, Select: r.selected, Managed: r.managed,
 		Criteria: r.criteria, Change: r.change, When: r.when,
 		Limits: b.limits, Mandatory: !b.optional,
 	}
@@ -147,16 +147,16 @@ type DaemonOption interface{ daemon(*daemonSpec) }
 type TimerOption interface{ timer(*timerSpec) }
 
 type backgroundSpec struct {
-	limits       registry.Limits
+	limits       handler.Limits
 	optional     bool
 	delay        time.Duration // the value of InitialDelay
-	initialDelay func(*registry.Request) time.Duration
+	initialDelay func(*handler.Request) time.Duration
 }
 
 type daemonSpec struct {
 	backgroundSpec
 	stopGrace, polling time.Duration
-	stopTimeout        registry.Opt[time.Duration]
+	stopTimeout        handler.Opt[time.Duration]
 }
 
 type timerSpec struct {
@@ -180,7 +180,7 @@ func (o backgroundOption) timer(s *timerSpec)   { o(&s.backgroundSpec) }
 // the first call. Default: 0.
 func InitialDelay(d time.Duration) BackgroundOption {
 	return backgroundOption(func(s *backgroundSpec) {
-		s.delay, s.initialDelay = d, func(*registry.Request) time.Duration { return d }
+		s.delay, s.initialDelay = d, func(*handler.Request) time.Duration { return d }
 	})
 }
 
@@ -189,7 +189,7 @@ func InitialDelay(d time.Duration) BackgroundOption {
 // cannot be decoded into T; the delay is then 0.
 func InitialDelayBy[T Object](fn func(*Subject[T]) time.Duration) BackgroundOption {
 	return backgroundOption(func(b *backgroundSpec) {
-		b.initialDelay = func(req *registry.Request) time.Duration {
+		b.initialDelay = func(req *handler.Request) time.Duration {
 			s, err := newSubject[T](req)
 			if err != nil {
 				return 0 // the call reports the error
@@ -213,7 +213,7 @@ func StopGrace(d time.Duration) DaemonOption {
 // Then it is abandoned: a warning is logged, and the deletion of the object proceeds.
 // Default: no limit, so the deletion waits for the daemon.
 func StopTimeout(d time.Duration) DaemonOption {
-	return daemonOption(func(s *daemonSpec) { s.stopTimeout = registry.Some(d) })
+	return daemonOption(func(s *daemonSpec) { s.stopTimeout = handler.Some(d) })
 }
 
 // StopPolling sets the interval of log lines about a daemon that does not stop.

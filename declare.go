@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 // leastDuration is the shortest duration in a declaration. A shorter one is a number
@@ -41,7 +41,7 @@ func (op *Operator) checkSpans(id string, spans ...span) {
 
 // checkLimits returns the problems of the retry options of a handler, one sentence
 // each.
-func checkLimits(l registry.Limits) (problems []string) {
+func checkLimits(l handler.Limits) (problems []string) {
 	if l.Retries.Set && l.Retries.Is < 0 {
 		problems = append(problems, fmt.Sprintf("Retries is negative: %d; leave it out for no limit", l.Retries.Is))
 	}
@@ -63,7 +63,7 @@ func joined(problems []string) error {
 
 // checkHandler reports invalid options of a handler, and label selectors that
 // contradict those of other handlers.
-func (op *Operator) checkHandler(h *registry.Handler) {
+func (op *Operator) checkHandler(h *handler.Handler) {
 	for _, p := range checkLimits(h.Limits) {
 		op.problem("handler %q: %s", h.ID, p)
 	}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
 
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/storage"
@@ -67,7 +67,7 @@ func emptyObject[T Object]() T {
 	return newObject[T]()
 }
 
-func copied(fields map[string]any) map[string]any { return fieldpath.Clone(fields).(map[string]any) }
+func copied(fields map[string]any) map[string]any { return jsonvalue.Clone(fields).(map[string]any) }
 
 func identify[T Object](obj T, b *object.Body) {
 	obj.SetNamespace(b.Namespace)

@@ -9,9 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
-	"gopf.dev/gopf/internal/registry"
 )
 
 type claim struct {
@@ -91,7 +91,7 @@ func TestTypedEditsKeepUnknownFields(t *testing.T) {
 }
 
 func TestFieldReadsUntypedObjectsByPath(t *testing.T) {
-	req := &registry.Request{
+	req := &handler.Request{
 		Body:  bodyOf(t, `{"spec":{"size":"1Gi","count":3,"ratio":0.5,"tags":["a","b"],"none":null}}`),
 		Patch: &patch.Patch{},
 	}
@@ -205,7 +205,7 @@ func TestDecodedObjectsKeepTheirNumbers(t *testing.T) {
 	asked.Set("spec.total", uint64(18446744073709551615))
 	same("set in part", p.Fields()["spec"])
 
-	subject := Subject[Unstructured]{req: &registry.Request{Body: b}}
+	subject := Subject[Unstructured]{req: &handler.Request{Body: b}}
 	if free, ok := ValueAt[map[string]any](&subject, "spec.free"); !ok || free["a"] != int64(9007199254740993) {
 		t.Errorf("a field: %v, %v", free, ok)
 	}

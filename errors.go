@@ -8,8 +8,8 @@ import (
 	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/engine"
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/login"
-	"gopf.dev/gopf/internal/registry"
 )
 
 // TemporaryError makes the operator call the handler again after Delay. Create one with
@@ -136,12 +136,12 @@ func classify(err error) error {
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		switch known := e.(type) {
 		case *TemporaryError:
-			return &registry.TemporaryError{Err: err, Delay: registry.Some(known.Delay), Wait: known.wait}
+			return &handler.TemporaryError{Err: err, Delay: handler.Some(known.Delay), Wait: known.wait}
 		case *PermanentError:
-			return &registry.PermanentError{Err: err}
+			return &handler.PermanentError{Err: err}
 		case *AdmissionError:
 			return known.asDenial(err)
-		case *registry.UnfinishedError:
+		case *handler.UnfinishedError:
 			return known
 		case interface{ Unwrap() []error }:
 			if found := classifyJoined(err, known.Unwrap()); found != nil {
@@ -158,13 +158,13 @@ func classify(err error) error {
 func classifyJoined(whole error, parts []error) error {
 	for _, part := range parts {
 		switch found := classify(part).(type) {
-		case *registry.TemporaryError:
-			return &registry.TemporaryError{Err: whole, Delay: found.Delay, Wait: found.Wait}
-		case *registry.PermanentError:
-			return &registry.PermanentError{Err: whole}
-		case *registry.DeniedError:
-			return &registry.DeniedError{Code: found.Code, Err: whole}
-		case *registry.UnfinishedError:
+		case *handler.TemporaryError:
+			return &handler.TemporaryError{Err: whole, Delay: found.Delay, Wait: found.Wait}
+		case *handler.PermanentError:
+			return &handler.PermanentError{Err: whole}
+		case *handler.DeniedError:
+			return &handler.DeniedError{Code: found.Code, Err: whole}
+		case *handler.UnfinishedError:
 			return found
 		}
 	}

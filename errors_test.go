@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 func TestOutermostClassifiedErrorDecides(t *testing.T) {
@@ -25,7 +25,7 @@ func TestOutermostClassifiedErrorDecides(t *testing.T) {
 		"permanent made temporary":    {RetryAfter(time.Second, Permanent(boom)), "temporary 1s"},
 		"joined, the first one":       {errors.Join(boom, Permanent(boom), RetryAfter(time.Second, boom)), "permanent"},
 		"joined, none classified":     {errors.Join(boom, boom), "plain"},
-		"sub-handlers are unfinished": {fmt.Errorf("x: %w", &registry.UnfinishedError{Delay: time.Second}), "unfinished"},
+		"sub-handlers are unfinished": {fmt.Errorf("x: %w", &handler.UnfinishedError{Delay: time.Second}), "unfinished"},
 		"temporary nothing":           {RetryAfter(time.Second, nil), "none"},
 		"permanent nothing":           {Permanent(nil), "none"},
 	}
@@ -35,7 +35,7 @@ func TestOutermostClassifiedErrorDecides(t *testing.T) {
 			switch e := classify(c.err).(type) {
 			case nil:
 				got = "none"
-			case *registry.TemporaryError:
+			case *handler.TemporaryError:
 				got = "temporary " + e.Delay.Is.String()
 				if e.Wait {
 					got = "waiting " + e.Delay.Is.String()
@@ -43,9 +43,9 @@ func TestOutermostClassifiedErrorDecides(t *testing.T) {
 				if e.Error() != c.err.Error() {
 					t.Errorf("the text changed to %q", e)
 				}
-			case *registry.PermanentError:
+			case *handler.PermanentError:
 				got = "permanent"
-			case *registry.UnfinishedError:
+			case *handler.UnfinishedError:
 				got = "unfinished"
 			}
 			if got != c.want {

@@ -3,7 +3,7 @@ package gopf
 import (
 	"context"
 
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 // WatchEvent is the argument of an event handler: one watch event and its object.
@@ -44,13 +44,13 @@ func (r *Resource[T]) OnEvent(id string, fn func(context.Context, *WatchEvent[T]
 		r.op.problem("handler %q: events have no old value; use Value instead of Changed", id)
 		return
 	}
-	r.op.declare(&registry.Handler{
-		Family: registry.Events, ID: storedID(id, r.change), Where: caller(), Of: r.of, Select: r.selected, Managed: r.managed,
+	r.op.declare(&handler.Handler{
+		Family: handler.Events, ID: storedID(id, r.change), Where: caller(), Of: r.of, Select: r.selected, Managed: r.managed,
 		Criteria: r.criteria, Change: r.change, When: r.when,
-		Call: func(ctx context.Context, req *registry.Request) error {
+		Call: func(ctx context.Context, req *handler.Request) error {
 			s, err := newSubject[T](req)
 			if err != nil {
-				return &registry.UndecodableError{Err: err}
+				return &handler.UndecodableError{Err: err}
 			}
 			return classify(fn(ctx, &WatchEvent[T]{Subject: s, Type: req.Event, Missed: req.Missed}))
 		},

@@ -7,9 +7,8 @@ import (
 	"strings"
 
 	"gopf.dev/gopf/internal/cause"
-	"gopf.dev/gopf/internal/fieldpath"
-	"gopf.dev/gopf/internal/filter"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 // Reason is the reason for a call of a change handler. In declarations, reasons can be
@@ -136,7 +135,7 @@ func (r *Resource[T]) On(reasons Reason, id string, fn ChangeFunc[T], opts ...Ch
 }
 
 // handler returns the handler without its Go type: the engine knows only raw objects.
-func (r *Resource[T]) handler(on Reason, id string, fn ChangeFunc[T], opts []ChangeOption) *registry.Handler {
+func (r *Resource[T]) handler(on Reason, id string, fn ChangeFunc[T], opts []ChangeOption) *handler.Handler {
 	var spec changeSpec
 	for _, o := range opts {
 		o.change(&spec)
@@ -151,7 +150,7 @@ func (r *Resource[T]) handler(on Reason, id string, fn ChangeFunc[T], opts []Cha
 	case spec.deleted && on&Resume == 0:
 		r.op.problem("handler %q: AlsoDeleted is for resuming handlers", id)
 	}
-	h := &registry.Handler{
+	h := &handler.Handler{
 		ID: storedID(id, r.change), Formerly: storedIDs(spec.formerly, r.change), Where: caller(),
 		Of: r.of, Select: r.selected, Managed: r.managed, Reasons: map[cause.Reason]bool{},
 		Deleted:   spec.deleted,
@@ -169,24 +168,24 @@ func (r *Resource[T]) handler(on Reason, id string, fn ChangeFunc[T], opts []Cha
 }
 
 // erase returns a function that decodes the object of a request and calls fn.
-func erase[T Object](fn ChangeFunc[T]) func(context.Context, *registry.Request) error {
-	return func(ctx context.Context, req *registry.Request) error {
+func erase[T Object](fn ChangeFunc[T]) func(context.Context, *handler.Request) error {
+	return func(ctx context.Context, req *handler.Request) error {
 		c, err := newChange[T](req)
 		if err != nil {
-			return &registry.UndecodableError{Err: err}
+			return &handler.UndecodableError{Err: err}
 		}
 		return classify(c.run(ctx, fn))
 	}
 }
 
-func storedID(id string, change *filter.Change) string {
+func storedID(id string, change *handler.Change) string {
 	if change == nil {
 		return id
 	}
-	return id + "/" + fieldpath.Path(change.Path).String()
+	return id + "/" + jsonvalue.Path(change.Path).String()
 }
 
-func storedIDs(ids []string, change *filter.Change) []string {
+func storedIDs(ids []string, change *handler.Change) []string {
 	var stored []string
 	for _, id := range ids {
 		stored = append(stored, storedID(id, change))

@@ -6,8 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/index"
-	"gopf.dev/gopf/internal/registry"
 )
 
 // Keep is returned by an index function as its error to leave the values of the object
@@ -43,13 +43,13 @@ func Index[T Object, K comparable, V any](r *Resource[T], id string, fn func(con
 	case r.change != nil:
 		r.op.problem("index %q: Field is not supported for indices; use WithField instead", id)
 	default:
-		h := &registry.Handler{
-			Family: registry.Indexing, ID: id, Where: caller(), Of: r.of, Select: r.selected, Managed: r.managed,
+		h := &handler.Handler{
+			Family: handler.Indexing, ID: id, Where: caller(), Of: r.of, Select: r.selected, Managed: r.managed,
 			Criteria: r.criteria, Labels: r.labels, When: r.when, Limits: limits(opts),
-			Call: func(ctx context.Context, req *registry.Request) error {
+			Call: func(ctx context.Context, req *handler.Request) error {
 				s, err := newSubject[T](req)
 				if err != nil {
-					return &registry.UndecodableError{Err: err}
+					return &handler.UndecodableError{Err: err}
 				}
 				values, err := fn(ctx, s)
 				req.Result = values

@@ -9,7 +9,7 @@ import (
 	"gopf.dev/gopf/internal/activity"
 	"gopf.dev/gopf/internal/engine"
 	"gopf.dev/gopf/internal/execute"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/logs"
 )
 
@@ -57,7 +57,7 @@ func (op *Operator) serve(ctx context.Context, run *runOptions, stopped func()) 
 		op.running.Store(&h)
 		op.freezer.begin(h)
 	}
-	config.ForHandlers = func(h engine.Handle) registry.API { return op.newCluster(h, run.log) }
+	config.ForHandlers = func(h engine.Handle) handler.API { return op.newCluster(h, run.log) }
 	return explainLogin(engine.Run(ctx, config))
 }
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 // Due is a handler that is due for an object.
@@ -55,31 +55,31 @@ func ASAP(due []Due) []Due {
 }
 
 // inEngine returns the lifecycle with the types of the engine.
-func (l Lifecycle) inEngine() registry.Lifecycle {
-	return func(candidates []registry.Due) []registry.Due {
+func (l Lifecycle) inEngine() handler.Lifecycle {
+	return func(candidates []handler.Due) []handler.Due {
 		due := make([]Due, len(candidates))
 		for i, c := range candidates {
 			due[i] = Due(c)
 		}
-		chosen := make([]registry.Due, 0, len(due))
+		chosen := make([]handler.Due, 0, len(due))
 		for _, d := range l(due) {
-			chosen = append(chosen, registry.Due(d))
+			chosen = append(chosen, handler.Due(d))
 		}
 		return chosen
 	}
 }
 
 // SubOption is an option of [Change.RunSubs].
-type SubOption func(*registry.SubOptions)
+type SubOption func(*handler.SubOptions)
 
 // Parallel runs up to n of the selected sub-handlers concurrently. Default: one at a
 // time. It needs a lifecycle that selects several, such as [AllAtOnce]; see
 // [InOrderOf].
 func Parallel(n int) SubOption {
-	return func(o *registry.SubOptions) { o.Parallel = n }
+	return func(o *handler.SubOptions) { o.Parallel = n }
 }
 
 // InOrderOf sets the lifecycle of the sub-handlers. Default: the operator's lifecycle.
 func InOrderOf(l Lifecycle) SubOption {
-	return func(o *registry.SubOptions) { o.Lifecycle = l.inEngine() }
+	return func(o *handler.SubOptions) { o.Lifecycle = l.inEngine() }
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 func dueIDs(due []Due) (ids []string) {
@@ -87,11 +87,11 @@ func TestLifecycleGetsDueHandlersAndSetsTheirOrder(t *testing.T) {
 		slices.Reverse(due)
 		return due
 	})
-	got := reversed.inEngine()([]registry.Due{{ID: "a", Attempts: 3, Started: began}, {ID: "b"}})
+	got := reversed.inEngine()([]handler.Due{{ID: "a", Attempts: 3, Started: began}, {ID: "b"}})
 	if want := []Due{{ID: "a", Attempts: 3, Started: began}, {ID: "b"}}; !slices.Equal(seen, want) {
 		t.Errorf("the lifecycle saw %v, want %v", seen, want)
 	}
-	if want := []registry.Due{{ID: "b"}, {ID: "a", Attempts: 3, Started: began}}; !slices.Equal(got, want) {
+	if want := []handler.Due{{ID: "b"}, {ID: "a", Attempts: 3, Started: began}}; !slices.Equal(got, want) {
 		t.Errorf("the engine got %v, want %v", got, want)
 	}
 }

@@ -3,7 +3,7 @@ package gopf
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"gopf.dev/gopf/internal/filter"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/jsonvalue"
 )
 
@@ -11,7 +11,7 @@ import (
 // annotations are strings; fields are decoded JSON, with integers as int64 and other
 // numbers as float64. The zero Matcher is invalid.
 type Matcher struct {
-	match filter.Matcher
+	match handler.Matcher
 
 	// The condition as a label selector for the API server. "" means none.
 	operator metav1.LabelSelectorOperator
@@ -20,9 +20,9 @@ type Matcher struct {
 
 // Matchers that do not look at the value.
 var (
-	Any     = Matcher{match: filter.Any}                                                  // any value, or none
-	Present = Matcher{match: filter.Present, operator: metav1.LabelSelectorOpExists}      // any value
-	Absent  = Matcher{match: filter.Absent, operator: metav1.LabelSelectorOpDoesNotExist} // no value
+	Any     = Matcher{match: handler.Any}                                                  // any value, or none
+	Present = Matcher{match: handler.Present, operator: metav1.LabelSelectorOpExists}      // any value
+	Absent  = Matcher{match: handler.Absent, operator: metav1.LabelSelectorOpDoesNotExist} // no value
 )
 
 // Is matches values that equal the given one as JSON. Is(3) matches the number, not the
@@ -32,7 +32,7 @@ func Is(value any) Matcher {
 	if err != nil {
 		return Matcher{match: func(any, bool) bool { return false }}
 	}
-	m := Matcher{match: filter.Equal(wanted)}
+	m := Matcher{match: handler.Equal(wanted)}
 	if text, ok := wanted.(string); ok {
 		m.operator, m.value = metav1.LabelSelectorOpIn, text
 	}

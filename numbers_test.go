@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Other numbers of the pages are checked in internal/docs.
+// Other numbers of the pages are checked in internal/test/docs.
 func TestSecretKeysNeedAsManyBytesAsThePageSays(t *testing.T) {
 	text, err := os.ReadFile("docs/trust.md")
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/engine"
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/index"
-	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/storage"
 )
 
@@ -31,9 +31,9 @@ type Operator struct {
 	// Settings has the defaults of [DefaultSettings] until changed.
 	Settings Settings
 
-	handlers   registry.Set // of all families
-	daemons    map[*registry.Handler]*daemon.Spec
-	indices    map[*registry.Handler]index.Target
+	handlers   handler.Set // of all families
+	daemons    map[*handler.Handler]*daemon.Spec
+	indices    map[*handler.Handler]index.Target
 	types      apiclient.Types
 	activities map[activityKind][]activityHandler
 	problems   []error
@@ -58,8 +58,8 @@ type Operator struct {
 func New() *Operator {
 	return &Operator{
 		Settings:   DefaultSettings(),
-		daemons:    map[*registry.Handler]*daemon.Spec{},
-		indices:    map[*registry.Handler]index.Target{},
+		daemons:    map[*handler.Handler]*daemon.Spec{},
+		indices:    map[*handler.Handler]index.Target{},
 		types:      apiclient.Types{},
 		activities: map[activityKind][]activityHandler{},
 	}
@@ -134,7 +134,7 @@ func (op *Operator) checkStorages() error {
 		}
 	}
 	if c, ok := op.Settings.Persistence.Progress.(storage.IDChecker); ok {
-		for _, h := range op.handlers.Of(registry.Changes) {
+		for _, h := range op.handlers.Of(handler.Changes) {
 			if err := c.CheckID(h.ID); err != nil {
 				problems = append(problems, fmt.Errorf("%s: handler %q: %w", h.Where, h.ID, err))
 			}
@@ -168,7 +168,7 @@ func (e *DeclarationError) Error() string {
 func (e *DeclarationError) Unwrap() []error { return e.Problems }
 
 // declare adds a handler, and reports its mistakes.
-func (op *Operator) declare(h *registry.Handler) {
+func (op *Operator) declare(h *handler.Handler) {
 	for _, id := range append([]string{h.ID}, h.Formerly...) {
 		if err := checkID(id); err != nil {
 			op.problem("%w", err)

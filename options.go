@@ -3,7 +3,7 @@ package gopf
 import (
 	"time"
 
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 // ChangeOption is an option of a change handler: OnCreate, OnUpdate, OnDelete,
@@ -11,7 +11,7 @@ import (
 type ChangeOption interface{ change(*changeSpec) }
 
 type changeSpec struct {
-	limits   registry.Limits
+	limits   handler.Limits
 	optional bool
 	deleted  bool
 	formerly []string
@@ -22,18 +22,18 @@ type changeSpec struct {
 type RetryOption interface {
 	ChangeOption
 	BackgroundOption
-	retry(*registry.Limits)
+	retry(*handler.Limits)
 }
 
-type retryOption func(*registry.Limits)
+type retryOption func(*handler.Limits)
 
-func (o retryOption) retry(l *registry.Limits) { o(l) }
-func (o retryOption) change(s *changeSpec)     { o(&s.limits) }
-func (o retryOption) daemon(s *daemonSpec)     { o(&s.limits) }
-func (o retryOption) timer(s *timerSpec)       { o(&s.limits) }
+func (o retryOption) retry(l *handler.Limits) { o(l) }
+func (o retryOption) change(s *changeSpec)    { o(&s.limits) }
+func (o retryOption) daemon(s *daemonSpec)    { o(&s.limits) }
+func (o retryOption) timer(s *timerSpec)      { o(&s.limits) }
 
 // limits returns the effect of the options.
-func limits(opts []RetryOption) (l registry.Limits) {
+func limits(opts []RetryOption) (l handler.Limits) {
 	for _, o := range opts {
 		o.retry(&l)
 	}
@@ -53,7 +53,7 @@ func limits(opts []RetryOption) (l registry.Limits) {
 // A handler that has failed this way is logged with an error that matches [ErrTooManyAttempts].
 // A negative n is a declaration error.
 func MaxAttempts(n int) RetryOption {
-	return retryOption(func(l *registry.Limits) { l.Retries = registry.Some(n) })
+	return retryOption(func(l *handler.Limits) { l.Retries = handler.Some(n) })
 }
 
 // Timeout limits the total time of a handler for one change, from the start of its
@@ -69,7 +69,7 @@ func MaxAttempts(n int) RetryOption {
 // memory. A duration below 1 ms, such as Timeout(30), is a declaration error, because
 // the unit is missing.
 func Timeout(d time.Duration) RetryOption {
-	return retryOption(func(l *registry.Limits) { l.Timeout = registry.Some(d) })
+	return retryOption(func(l *handler.Limits) { l.Timeout = handler.Some(d) })
 }
 
 // Backoff sets the delay before the next call after an error that is neither temporary
@@ -80,24 +80,24 @@ func Timeout(d time.Duration) RetryOption {
 // [RetryAfter] and [Wait] set the delay of a single error instead. A negative duration,
 // or one below 1 ms, is a declaration error.
 func Backoff(d time.Duration) RetryOption {
-	return retryOption(func(l *registry.Limits) { l.Backoff = registry.Some(d) })
+	return retryOption(func(l *handler.Limits) { l.Backoff = handler.Some(d) })
 }
 
 // ErrorsTemporary retries a handler after errors that are neither temporary nor
 // permanent, including panics. The delay is the [Backoff]. It is the default, except
 // for index functions.
-func ErrorsTemporary() RetryOption { return onError(registry.Retry) }
+func ErrorsTemporary() RetryOption { return onError(handler.Retry) }
 
 // ErrorsPermanent lets a handler fail without further attempts after errors that are
 // neither temporary nor permanent, including panics; see [Permanent].
-func ErrorsPermanent() RetryOption { return onError(registry.Fail) }
+func ErrorsPermanent() RetryOption { return onError(handler.Fail) }
 
 // ErrorsIgnored logs errors that are neither temporary nor permanent, including panics,
 // and treats the call as a success. It is the default of index functions.
-func ErrorsIgnored() RetryOption { return onError(registry.Ignore) }
+func ErrorsIgnored() RetryOption { return onError(handler.Ignore) }
 
-func onError(mode registry.ErrorMode) RetryOption {
-	return retryOption(func(l *registry.Limits) { l.OnError = registry.Some(mode) })
+func onError(mode handler.ErrorMode) RetryOption {
+	return retryOption(func(l *handler.Limits) { l.OnError = handler.Some(mode) })
 }
 
 type changeOption func(*changeSpec)

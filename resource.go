@@ -8,9 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	metalabels "k8s.io/apimachinery/pkg/labels"
 
-	"gopf.dev/gopf/internal/fieldpath"
-	"gopf.dev/gopf/internal/filter"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/kind"
 )
 
@@ -36,10 +35,10 @@ type Resource[T Object] struct {
 	op       *Operator
 	of       kind.Selector
 	selected string
-	criteria filter.Criteria
+	criteria handler.Criteria
 	labels   []metav1.LabelSelectorRequirement // the label criteria that the API server can check
-	change   *filter.Change
-	when     []func(*registry.Request) bool
+	change   *handler.Change
+	when     []func(*handler.Request) bool
 	managed  bool
 }
 
@@ -83,7 +82,7 @@ func ForSelector[T Object](op *Operator, of kind.Selector) *Resource[T] {
 // reviews, the API server itself evaluates [Is], [Present] and [Absent].
 func (r *Resource[T]) WithLabel(key string, value Matcher) *Resource[T] {
 	n := r.narrowed(value)
-	n.criteria.Labels = append(n.criteria.Labels, filter.Key{Name: key, Match: value.match})
+	n.criteria.Labels = append(n.criteria.Labels, handler.Key{Name: key, Match: value.match})
 	if requirement, ok := value.requirement(key); ok {
 		n.labels = append(n.labels, requirement)
 	}
@@ -93,7 +92,7 @@ func (r *Resource[T]) WithLabel(key string, value Matcher) *Resource[T] {
 // WithAnnotation restricts the handle to objects whose annotation matches.
 func (r *Resource[T]) WithAnnotation(key string, value Matcher) *Resource[T] {
 	n := r.narrowed(value)
-	n.criteria.Annotations = append(n.criteria.Annotations, filter.Key{Name: key, Match: value.match})
+	n.criteria.Annotations = append(n.criteria.Annotations, handler.Key{Name: key, Match: value.match})
 	return n
 }
 
@@ -102,7 +101,7 @@ func (r *Resource[T]) WithAnnotation(key string, value Matcher) *Resource[T] {
 // To react to changes of a field, use [Resource.Field].
 func (r *Resource[T]) WithField(path string, value Matcher) *Resource[T] {
 	n := r.narrowed(value)
-	n.criteria.Fields = append(n.criteria.Fields, filter.Field{Path: r.path(path), Match: value.match})
+	n.criteria.Fields = append(n.criteria.Fields, handler.Field{Path: r.path(path), Match: value.match})
 	return n
 }
 
@@ -113,9 +112,9 @@ func (r *Resource[T]) WithField(path string, value Matcher) *Resource[T] {
 func (r *Resource[T]) Field(path string) *FieldResource[T] {
 	n := r.narrowed()
 	if n.change != nil {
-		r.op.problem("a handle can have only one field, not both %s and %s", fieldpath.Path(n.change.Path), path)
+		r.op.problem("a handle can have only one field, not both %s and %s", jsonvalue.Path(n.change.Path), path)
 	}
-	n.change = &filter.Change{Path: r.path(path)}
+	n.change = &handler.Change{Path: r.path(path)}
 	return &FieldResource[T]{*n}
 }
 
@@ -157,7 +156,7 @@ func (r *Resource[T]) When(fn func(*Subject[T]) bool) *Resource[T] {
 		r.op.problem("When has no function")
 		return n
 	}
-	n.when = append(n.when, func(req *registry.Request) bool {
+	n.when = append(n.when, func(req *handler.Request) bool {
 		s, err := newSubject[T](req)
 		if err != nil {
 			// Match: change handlers then report the error instead of skipping
@@ -187,7 +186,7 @@ func (r *Resource[T]) narrowed(by ...Matcher) *Resource[T] {
 }
 
 func (r *Resource[T]) path(path string) []string {
-	p, err := fieldpath.Parse(path)
+	p, err := jsonvalue.ParsePath(path)
 	if err != nil {
 		r.op.problem("%w", err)
 	}
@@ -201,16 +200,16 @@ type FieldResource[T Object] struct{ Resource[T] }
 // So Value(Absent) matches every creation. It cannot be combined with
 // [FieldResource.Changed].
 func (r *FieldResource[T]) Value(m Matcher) *FieldResource[T] {
-	return r.with(func(c *filter.Change) { c.Value = m.match })
+	return r.with(func(c *handler.Change) { c.Value = m.match })
 }
 
 // Changed restricts handlers to changes of the field from a value that matches old to a
 // value that matches new. Use [Any] for a side that does not matter.
 func (r *FieldResource[T]) Changed(old, new Matcher) *FieldResource[T] {
-	return r.with(func(c *filter.Change) { c.Old, c.New = old.match, new.match })
+	return r.with(func(c *handler.Change) { c.Old, c.New = old.match, new.match })
 }
 
-func (r *FieldResource[T]) with(set func(*filter.Change)) *FieldResource[T] {
+func (r *FieldResource[T]) with(set func(*handler.Change)) *FieldResource[T] {
 	n := &FieldResource[T]{*r.narrowed()}
 	change := *n.change
 	set(&change)

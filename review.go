@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gopf.dev/gopf/diff"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 // Review is the argument of an admission handler: an admission request. Object is the
@@ -93,7 +93,7 @@ func (r *Resource[T]) Mutate(id string, fn ReviewFunc[T], opts ...ReviewOption) 
 }
 
 func (r *Resource[T]) review(id string, mutating bool, fn ReviewFunc[T], opts []ReviewOption) {
-	a := &registry.Admission{Mutating: mutating, Labels: r.labels, Typed: !isUntyped[T]()}
+	a := &handler.Admission{Mutating: mutating, Labels: r.labels, Typed: !isUntyped[T]()}
 	for _, o := range opts {
 		o.review(a)
 	}
@@ -108,25 +108,25 @@ func (r *Resource[T]) review(id string, mutating bool, fn ReviewFunc[T], opts []
 		r.op.problem("handler %q: Changed is not supported for reviews; use Value, or compare in the handler", id)
 		return
 	}
-	r.op.declare(&registry.Handler{
-		Family: registry.Reviews, ID: storedID(id, r.change), Where: caller(), Of: r.of, Managed: r.managed,
+	r.op.declare(&handler.Handler{
+		Family: handler.Reviews, ID: storedID(id, r.change), Where: caller(), Of: r.of, Managed: r.managed,
 		Criteria: r.criteria, Change: r.change, When: r.when, Admission: a,
 		Call: reviewer(fn),
 	})
 }
 
 // reviewer returns a function that decodes the object of a request and calls fn.
-func reviewer[T Object](fn ReviewFunc[T]) func(context.Context, *registry.Request) error {
-	return func(ctx context.Context, req *registry.Request) error {
+func reviewer[T Object](fn ReviewFunc[T]) func(context.Context, *handler.Request) error {
+	return func(ctx context.Context, req *handler.Request) error {
 		review, err := newReview[T](req)
 		if err != nil {
-			return &registry.DeniedError{Code: http.StatusUnprocessableEntity, Err: err}
+			return &handler.DeniedError{Code: http.StatusUnprocessableEntity, Err: err}
 		}
 		return classify(fn(ctx, review))
 	}
 }
 
-func newReview[T Object](req *registry.Request) (*Review[T], error) {
+func newReview[T Object](req *handler.Request) (*Review[T], error) {
 	s, err := newSubject[T](req)
 	if err != nil {
 		return nil, err
@@ -165,20 +165,20 @@ func Deny(format string, args ...any) error {
 // asDenial returns the denial as an error of the engine, with the text of the whole
 // chain.
 func (e *AdmissionError) asDenial(whole error) error {
-	return &registry.DeniedError{Code: e.Code, Err: errors.New(whole.Error())}
+	return &handler.DeniedError{Code: e.Code, Err: errors.New(whole.Error())}
 }
 
 // ReviewOption is an option of [Resource.Validate] and [Resource.Mutate].
-type ReviewOption interface{ review(*registry.Admission) }
+type ReviewOption interface{ review(*handler.Admission) }
 
-type reviewOption func(*registry.Admission)
+type reviewOption func(*handler.Admission)
 
-func (o reviewOption) review(a *registry.Admission) { o(a) }
+func (o reviewOption) review(a *handler.Admission) { o(a) }
 
 // Operations restricts the handler to these operations; at least one is required.
 // Default: all operations; for mutating handlers, all except deletions.
 func Operations(operations ...admissionv1.Operation) ReviewOption {
-	return reviewOption(func(a *registry.Admission) {
+	return reviewOption(func(a *handler.Admission) {
 		if a.Operations == nil {
 			a.Operations = []string{}
 		}
@@ -193,33 +193,33 @@ func Operations(operations ...admissionv1.Operation) ReviewOption {
 // itself. A subresource of another kind than the object, such as "scale", requires an
 // untyped handle; see [Operator.Resource].
 func Subresource(name string) ReviewOption {
-	return reviewOption(func(a *registry.Admission) { a.Subresource = name })
+	return reviewOption(func(a *handler.Admission) { a.Subresource = name })
 }
 
 // SideEffects declares that the handler has side effects, except in dry runs. Default:
 // none.
 func SideEffects() ReviewOption {
-	return reviewOption(func(a *registry.Admission) { a.SideEffects = true })
+	return reviewOption(func(a *handler.Admission) { a.SideEffects = true })
 }
 
 // IgnoreFailures allows requests while the operator is unreachable. Default: they are
 // denied.
 func IgnoreFailures() ReviewOption {
-	return reviewOption(func(a *registry.Admission) { a.IgnoreFailures = true })
+	return reviewOption(func(a *handler.Admission) { a.IgnoreFailures = true })
 }
 
 // Persistent leaves the webhook in place when the operator stops: requests are then
 // denied, unless [IgnoreFailures] is given. Default: the webhook is removed; with
 // leader election it stays, because other replicas respond.
 func Persistent() ReviewOption {
-	return reviewOption(func(a *registry.Admission) { a.Persistent = true })
+	return reviewOption(func(a *handler.Admission) { a.Persistent = true })
 }
 
 // EveryNamespace includes kube-system and the operator's own namespace for resources of
 // the core and apps groups. Default: these are excluded, because a webhook could
 // prevent the operator's own pods from starting.
 func EveryNamespace() ReviewOption {
-	return reviewOption(func(a *registry.Admission) { a.EveryNamespace = true })
+	return reviewOption(func(a *handler.Admission) { a.EveryNamespace = true })
 }
 
 // requirement returns the matcher as a label selector for the API server. ok is false

@@ -16,12 +16,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf/internal/buildinfo"
+	"gopf.dev/gopf/internal/discovery"
 	"gopf.dev/gopf/internal/engine"
 	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
-	"gopf.dev/gopf/internal/observe"
-	"gopf.dev/gopf/internal/posting"
 	"gopf.dev/gopf/internal/process"
+	"gopf.dev/gopf/internal/recorder"
 	"gopf.dev/gopf/internal/stream"
 	"gopf.dev/gopf/kind"
 )
@@ -31,7 +31,7 @@ import (
 type RunOption func(*runOptions)
 
 type runOptions struct {
-	namespaces observe.Namespaces
+	namespaces discovery.Namespaces
 	kubeconfig string
 	context    string
 	cluster    *rest.Config
@@ -49,7 +49,7 @@ type runOptions struct {
 func Namespaces(patterns ...string) RunOption {
 	return func(o *runOptions) {
 		for _, p := range patterns {
-			o.namespaces = append(o.namespaces, observe.Globs(p))
+			o.namespaces = append(o.namespaces, discovery.Globs(p))
 		}
 	}
 }
@@ -59,7 +59,7 @@ func Namespaces(patterns ...string) RunOption {
 func NamespacesMatching(expressions ...*regexp.Regexp) RunOption {
 	return func(o *runOptions) {
 		for _, re := range expressions {
-			o.namespaces = append(o.namespaces, observe.Regexp(re))
+			o.namespaces = append(o.namespaces, discovery.Regexp(re))
 		}
 	}
 }
@@ -106,7 +106,7 @@ const backlog = 4 << 20
 
 // prepare checks the options and completes them.
 func (o *runOptions) prepare() error {
-	if slices.Contains(o.namespaces, observe.Globs("")) {
+	if slices.Contains(o.namespaces, discovery.Globs("")) {
 		return errors.New("invalid namespaces: a pattern has an empty name; use a name or a pattern, or omit the option to serve the whole cluster")
 	}
 	if o.log == nil {
@@ -158,7 +158,7 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 	return engine.Config{
 		Login: op.loginSource(o), Handlers: op.handlers, Daemons: op.daemons, Indices: op.indices,
 		Namespaces: o.namespaces, Log: o.log, Version: build.Framework,
-		Posting: posting.Config{
+		Posting: recorder.Config{
 			Enabled: s.Posting.Enabled, Loggers: s.Posting.Loggers, Level: s.Posting.Level,
 			Component: s.Posting.ReportingComponent, Instance: s.Posting.ReportingInstance,
 			NamePrefix: s.Posting.EventNamePrefix, Log: o.log,

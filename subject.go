@@ -7,9 +7,9 @@ import (
 
 	"gopf.dev/gopf/client"
 	"gopf.dev/gopf/internal/apiclient"
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/patch"
-	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/kind"
 )
 
@@ -38,12 +38,12 @@ type Subject[T Object] struct {
 	// Started is the time of the first attempt.
 	Started time.Time
 
-	req    *registry.Request
+	req    *handler.Request
 	own    apiclient.Client // the value of API, except in tests
 	frozen *droppedPatch    // while sub-handlers run
 }
 
-func newSubject[T Object](req *registry.Request) (*Subject[T], error) {
+func newSubject[T Object](req *handler.Request) (*Subject[T], error) {
 	obj, err := decode[T](req.Body)
 	if err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func mustJSON(path string, v any) any {
 // mustPath parses a path that a handler passed. It panics if the path is malformed,
 // which becomes the error of the handler.
 func mustPath(path string) []string {
-	p, err := fieldpath.Parse(path)
+	p, err := jsonvalue.ParsePath(path)
 	if err != nil {
 		panic(err)
 	}

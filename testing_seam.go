@@ -10,10 +10,10 @@ import (
 	"gopf.dev/gopf/internal/apiclient"
 	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/engine"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/jitter"
-	"gopf.dev/gopf/internal/posting"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/recorder"
 	"gopf.dev/gopf/kind"
 )
 
@@ -23,20 +23,20 @@ import (
 type TestArguments[T Object] struct{}
 
 // Subject returns the argument of filters and index functions.
-func (TestArguments[T]) Subject(req *registry.Request) (*Subject[T], error) {
+func (TestArguments[T]) Subject(req *handler.Request) (*Subject[T], error) {
 	return newSubject[T](req)
 }
 
 // Change returns the argument of change handlers.
-func (TestArguments[T]) Change(req *registry.Request) (*Change[T], error) { return newChange[T](req) }
+func (TestArguments[T]) Change(req *handler.Request) (*Change[T], error) { return newChange[T](req) }
 
 // Handler returns a function that calls a change handler and its sub-handlers.
-func (TestArguments[T]) Handler(fn ChangeFunc[T]) func(context.Context, *registry.Request) error {
+func (TestArguments[T]) Handler(fn ChangeFunc[T]) func(context.Context, *handler.Request) error {
 	return erase(fn)
 }
 
 // Event returns the argument of event handlers.
-func (TestArguments[T]) Event(req *registry.Request) (*WatchEvent[T], error) {
+func (TestArguments[T]) Event(req *handler.Request) (*WatchEvent[T], error) {
 	s, err := newSubject[T](req)
 	if err != nil {
 		return nil, err
@@ -63,15 +63,15 @@ func (TestArguments[T]) Tick(call *daemon.Call) (*Tick[T], error) {
 }
 
 // Review returns the argument of admission handlers.
-func (TestArguments[T]) Review(req *registry.Request) (*Review[T], error) { return newReview[T](req) }
+func (TestArguments[T]) Review(req *handler.Request) (*Review[T], error) { return newReview[T](req) }
 
 // ReviewHandler returns a function that calls an admission handler.
-func (TestArguments[T]) ReviewHandler(fn ReviewFunc[T]) func(context.Context, *registry.Request) error {
+func (TestArguments[T]) ReviewHandler(fn ReviewFunc[T]) func(context.Context, *handler.Request) error {
 	return reviewer(fn)
 }
 
 // API returns a client for handlers. T is declared for the resource.
-func (TestArguments[T]) API(all *apiclient.Objects, of kind.Selector, post func(posting.Event), config func() *rest.Config, log *slog.Logger) registry.API {
+func (TestArguments[T]) API(all *apiclient.Objects, of kind.Selector, post func(recorder.Event), config func() *rest.Config, log *slog.Logger) handler.API {
 	types := apiclient.Types{}
 	types.Add(reflect.TypeFor[T](), of)
 	return &apiclient.Cluster{Objects: all, Types: types, Manager: "gopftest", Post: posts(post), REST: config, Log: log}
@@ -94,4 +94,4 @@ func TestIndex[K comparable, V any](of *IndexOf[K, V], use func(*index.Index[K, 
 
 // TestHandlers passes the declared handlers to use. Like [TestArguments], it is of no
 // use in other modules.
-func TestHandlers(op *Operator, use func(registry.Set)) { use(op.handlers) }
+func TestHandlers(op *Operator, use func(handler.Set)) { use(op.handlers) }

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"gopf.dev/gopf"
-	"gopf.dev/gopf/internal/manifests"
+	"gopf.dev/gopf/internal/dev/manifests"
 )
 
 // place is the location of the peerings of a test.

@@ -11,7 +11,7 @@
 // the items take more than 16 MiB.
 package diff
 
-import "gopf.dev/gopf/internal/fieldpath"
+import "gopf.dev/gopf/internal/jsonvalue"
 
 // Op is the type of a difference.
 type Op string
@@ -66,15 +66,15 @@ func (d Diff) At(path ...string) Diff {
 	}
 	var reduced Diff
 	for _, item := range d {
-		itemPath := fieldpath.Path(item.Path)
+		itemPath := jsonvalue.Path(item.Path)
 		switch {
 		case itemPath.HasPrefix(path...):
 			item.Path = item.Path[len(path):]
 			reduced = append(reduced, item)
-		case fieldpath.Path(path).HasPrefix(item.Path...):
+		case jsonvalue.Path(path).HasPrefix(item.Path...):
 			tail := path[len(item.Path):]
-			old, _ := fieldpath.Lookup(item.Old, tail...)
-			new, _ := fieldpath.Lookup(item.New, tail...)
+			old, _ := jsonvalue.Lookup(item.Old, tail...)
+			new, _ := jsonvalue.Lookup(item.New, tail...)
 			reduced = append(reduced, Of(old, new)...)
 		}
 	}

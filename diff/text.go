@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 // String formats the differences as text, one after another:
@@ -23,7 +23,7 @@ func (d Diff) String() string {
 func (i Item) String() string {
 	what := string(i.Op)
 	if len(i.Path) > 0 {
-		what += " " + fieldpath.Path(i.Path).String()
+		what += " " + jsonvalue.Path(i.Path).String()
 	}
 	switch i.Op {
 	case Add:

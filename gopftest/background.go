@@ -8,9 +8,9 @@ import (
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/internal/alarm"
 	"gopf.dev/gopf/internal/daemon"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
-	"gopf.dev/gopf/internal/registry"
 )
 
 // DaemonCall is one call of a daemon in a test; see [Daemon].
@@ -83,7 +83,7 @@ func (c *Call[T]) accompany(o callOptions, timer bool) accompanied {
 	var given accompanied
 	called, over := make(chan struct{}), make(chan struct{})
 	spec := &daemon.Spec{
-		Handler: &registry.Handler{Family: registry.Background, ID: o.id}, Timer: timer,
+		Handler: &handler.Handler{Family: handler.Background, ID: o.id}, Timer: timer,
 		Call: func(ctx context.Context, call *daemon.Call) error {
 			given.context, given.call = func() context.Context { return ctx }, call
 			close(called)
@@ -102,7 +102,7 @@ func (c *Call[T]) accompany(o callOptions, timer bool) accompanied {
 	var running sync.WaitGroup
 	running.Go(func() { clock.Run(ctx) })
 	first := *c.req
-	request := func(b *object.Body) *registry.Request {
+	request := func(b *object.Body) *handler.Request {
 		r := first
 		r.Body = b
 		return &r

@@ -21,13 +21,12 @@ import (
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/essence"
 	"gopf.dev/gopf/internal/execute"
-	"gopf.dev/gopf/internal/fieldpath"
-	"gopf.dev/gopf/internal/filter"
+	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
-	"gopf.dev/gopf/internal/posting"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/recorder"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/logs"
 	"gopf.dev/gopf/storage"
@@ -40,7 +39,7 @@ type Call[T gopf.Object] struct {
 	t       testing.TB
 	cluster *Cluster
 	client  *kube.Client
-	req     *registry.Request
+	req     *handler.Request
 	lines   *output
 	log     *slog.Logger
 
@@ -125,10 +124,10 @@ func bareCall[T gopf.Object](t testing.TB, c *Cluster, opts []CallOption) (*Call
 
 // prepare builds the request that the handler's argument is made of.
 func (c *Call[T]) prepare(info kind.Info, body *object.Body, o callOptions) {
-	c.req = &registry.Request{
+	c.req = &handler.Request{
 		Body: body, Resource: info, Log: c.log, Memos: c.cluster.memosOf(body.UID),
 		Post: c.post, PostFrom: slog.LevelDebug, API: c.api(info, c.log),
-		Handler: &registry.Handler{ID: o.id},
+		Handler: &handler.Handler{ID: o.id},
 		Retry:   o.retry, Started: o.started, Key: func() string { return body.UID + "/" + o.id },
 		Patch: &patch.Patch{},
 	}
@@ -189,14 +188,14 @@ func (c *Call[T]) place(obj T, deleting bool) (kind.Info, *object.Body) {
 func (c *Call[T]) causeOf(o callOptions) *cause.Cause {
 	c.t.Helper()
 	settings := gopf.DefaultSettings()
-	var fields []fieldpath.Path
+	var fields []jsonvalue.Path
 	if o.field != "" {
-		path, err := fieldpath.Parse(o.field)
+		path, err := jsonvalue.ParsePath(o.field)
 		if err != nil {
 			c.t.Fatal(err)
 		}
 		fields = append(fields, path)
-		c.req.Handler.Change = &filter.Change{Path: path}
+		c.req.Handler.Change = &handler.Change{Path: path}
 	}
 	now := essence.Of(c.req.Body, fields)
 	essence.Clean(placed{c.req.Body}, now, settings.Persistence.Base, settings.Persistence.Progress)
@@ -274,7 +273,7 @@ func (c *Call[T]) now() *object.Body {
 // deleted returns the object with a deletion timestamp.
 func (c *Call[T]) deleted(b *object.Body) *object.Body {
 	c.t.Helper()
-	fields := fieldpath.Clone(b.Map()).(map[string]any)
+	fields := jsonvalue.Clone(b.Map()).(map[string]any)
 	fields["metadata"].(map[string]any)["deletionTimestamp"] = time.Now().UTC().Format(time.RFC3339)
 	marked, err := object.FromMap(fields)
 	if err != nil {
@@ -311,12 +310,12 @@ func (c *Call[T]) post(kindOf, reason, message string) {
 	c.mu.Unlock()
 	about := c.req.Body.Identity
 	about.APIVersion, about.Kind = c.req.Resource.APIVersion(), c.req.Resource.Kind
-	c.postEvent(posting.Event{About: about, Type: kindOf, Reason: reason, Message: message})
+	c.postEvent(recorder.Event{About: about, Type: kindOf, Reason: reason, Message: message})
 }
 
-func (c *Call[T]) postEvent(e posting.Event) {
+func (c *Call[T]) postEvent(e recorder.Event) {
 	settings := gopf.DefaultSettings().Posting
-	body := posting.Config{
+	body := recorder.Config{
 		Component: settings.ReportingComponent, Instance: settings.ReportingInstance, NamePrefix: settings.EventNamePrefix,
 	}.Body(e, time.Now())
 	target := kube.Target{
@@ -339,7 +338,7 @@ func protect(fn func() error) (err error) {
 }
 
 // api returns the handler's client for the cluster.
-func (c *Call[T]) api(info kind.Info, log *slog.Logger) registry.API {
+func (c *Call[T]) api(info kind.Info, log *slog.Logger) handler.API {
 	c.t.Helper()
 	of, err := kind.Parse(resourceName(info))
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/progress"
-	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/storage"
 )
 
@@ -57,28 +57,28 @@ func (c *ChangeCall[T]) Run(fn gopf.ChangeFunc[T]) error {
 // plain returns the error in the form in which the handler returned it.
 func plain(err error) error {
 	switch e := err.(type) {
-	case *registry.TemporaryError:
+	case *handler.TemporaryError:
 		return e.Err
-	case *registry.PermanentError:
+	case *handler.PermanentError:
 		return e.Err
-	case *registry.DeniedError:
+	case *handler.DeniedError:
 		return &gopf.AdmissionError{Message: e.Error(), Code: e.Code}
 	}
 	return err
 }
 
 // runSubs runs sub-handlers once, as if they were never tried before.
-func (c *Call[T]) runSubs(ctx context.Context, subs []*registry.Handler, how registry.SubOptions) error {
+func (c *Call[T]) runSubs(ctx context.Context, subs []*handler.Handler, how handler.SubOptions) error {
 	lifecycle := how.Lifecycle
 	if lifecycle == nil {
-		lifecycle = func(due []registry.Due) []registry.Due { return due }
+		lifecycle = func(due []handler.Due) []handler.Due { return due }
 	}
 	state := progress.New(nil)
 	runner := &execute.Runner{
 		Reason: c.req.Cause.Reason, Lifecycle: lifecycle, DefaultBackoff: time.Minute, Log: c.req.Log,
 		State: state,
 		Load:  func(context.Context, []string) (map[string]storage.Record, error) { return nil, nil },
-		Request: func() *registry.Request {
+		Request: func() *handler.Request {
 			sub := *c.req
 			sub.Patch, sub.Result = &patch.Patch{}, nil
 			return &sub
@@ -96,7 +96,7 @@ func (c *Call[T]) runSubs(ctx context.Context, subs []*registry.Handler, how reg
 		c.req.Patch.Absorb(&part.Patch)
 	}
 	if delay := state.Delay(ids, time.Now()); delay.Set {
-		return &registry.UnfinishedError{Delay: delay.Is}
+		return &handler.UnfinishedError{Delay: delay.Is}
 	}
 	return nil
 }

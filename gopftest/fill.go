@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/index"
-	"gopf.dev/gopf/internal/registry"
 )
 
 // Fill adds values to an index under key, as if each came from a separate object. Use it
@@ -19,7 +19,7 @@ func Fill[K comparable, V any](of *gopf.IndexOf[K, V], key K, values ...V) {
 }
 
 // memosOf returns the memos of an object, which all calls share.
-func (c *Cluster) memosOf(uid string) *registry.Memos {
-	memos, _ := c.memos.LoadOrStore(uid, &registry.Memos{})
-	return memos.(*registry.Memos)
+func (c *Cluster) memosOf(uid string) *handler.Memos {
+	memos, _ := c.memos.LoadOrStore(uid, &handler.Memos{})
+	return memos.(*handler.Memos)
 }

@@ -11,7 +11,7 @@ func (c *Cluster) handle(w http.ResponseWriter, r *http.Request) {
 	var err error
 	x.body, err = readBody(r)
 	x.log = c.requests.add(x.request())
-	x.w = &recorder{ResponseWriter: w, log: x.log}
+	x.w = &statusRecorder{ResponseWriter: w, log: x.log}
 	if err != nil {
 		x.fail(err)
 		return
@@ -39,17 +39,17 @@ func (x *exchange) request() Request {
 	}
 }
 
-// recorder records the status code of the response in the request log.
-type recorder struct {
+// statusRecorder records the status code of the response in the request log.
+type statusRecorder struct {
 	http.ResponseWriter
 	log *logged
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (w *recorder) WriteHeader(code int) {
+func (w *statusRecorder) WriteHeader(code int) {
 	w.log.answered(code)
 	w.ResponseWriter.WriteHeader(code)
 }
 
 // Unwrap lets http.ResponseController find the real one.
-func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *statusRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }

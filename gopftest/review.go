@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"gopf.dev/gopf"
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
-	"gopf.dev/gopf/internal/registry"
 )
 
 // ReviewCall is one call of an admission handler in a test; see [Review].
@@ -49,7 +49,7 @@ func Review[T gopf.Object](t testing.TB, c *Cluster, obj T, opts ...CallOption) 
 	t.Helper()
 	call, o := bareCall[T](t, c, opts)
 	wanted, info := call.find(obj)
-	review := &registry.Review{
+	review := &handler.Review{
 		UID: string(uuid.NewUUID()), Operation: string(o.operation), Subresource: o.part, DryRun: o.dry,
 		Kind: wanted.GroupVersionKind(), User: o.user,
 	}
@@ -109,7 +109,7 @@ func (c *ReviewCall[T]) Warnings() []string { return c.req.Review.Warnings }
 // Mutated returns the object with the handler's changes, as it would be stored.
 func (c *ReviewCall[T]) Mutated() T {
 	c.t.Helper()
-	after := fieldpath.Clone(c.req.Body.Map()).(map[string]any)
+	after := jsonvalue.Clone(c.req.Body.Map()).(map[string]any)
 	patch.Apply(after, c.req.Patch.Fields())
 	for _, edit := range c.req.Patch.Edits() {
 		edit(after)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
 
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 // fields is an object as decoded JSON.
@@ -87,7 +87,7 @@ func (f fields) labelNested(paths []string, labels map[string]string, forced boo
 // parts returns the existing parts at the paths.
 func (f fields) parts(paths []string) (found []fields, err error) {
 	for _, text := range paths {
-		path, err := fieldpath.Parse(text)
+		path, err := jsonvalue.ParsePath(text)
 		if err != nil {
 			return nil, err
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"gopf.dev/gopf/internal/fieldpath"
 	"gopf.dev/gopf/internal/jsonvalue"
 )
 
@@ -144,7 +143,7 @@ func (s *AnnotationBase) CleanObject(o Object, essence map[string]any) {
 
 func (s *AnnotationBase) clean(essence map[string]any, keys []string) {
 	for _, path := range s.Ignored {
-		fieldpath.Drop(essence, path...)
+		jsonvalue.Drop(essence, path...)
 	}
 	dropAnnotations(essence, func(key string) bool { return slices.Contains(keys, key) })
 	Tidy(essence)

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"gopf.dev/gopf/internal/fieldpath"
 	"gopf.dev/gopf/internal/jsonvalue"
 )
 
@@ -87,7 +86,7 @@ func (s *StatusProgress) Save(_ context.Context, o Object, p Patch, changed map[
 
 // Clean implements [Progress].
 func (s *StatusProgress) Clean(essence map[string]any) {
-	fieldpath.Drop(essence, s.Field...)
+	jsonvalue.Drop(essence, s.Field...)
 	Tidy(essence)
 }
 
@@ -133,11 +132,11 @@ func (s *StatusBase) Load(_ context.Context, o Object) (essence map[string]any, 
 	}
 	text, ok := value.(string)
 	if !ok {
-		return nil, false, &MalformedError{Where: fieldpath.Path(s.Field).String(), Err: fmt.Errorf("the value is of type %T; want a string", value)}
+		return nil, false, &MalformedError{Where: jsonvalue.Path(s.Field).String(), Err: fmt.Errorf("the value is of type %T; want a string", value)}
 	}
 	essence, found, err = DecodeEssence(text)
 	if err != nil {
-		err = &MalformedError{Where: fieldpath.Path(s.Field).String(), Err: err}
+		err = &MalformedError{Where: jsonvalue.Path(s.Field).String(), Err: err}
 	}
 	return essence, found, err
 }
@@ -158,8 +157,8 @@ func (s *StatusBase) Save(_ context.Context, _ Object, p Patch, essence map[stri
 // Clean implements [Base].
 func (s *StatusBase) Clean(essence map[string]any) {
 	for _, path := range s.Ignored {
-		fieldpath.Drop(essence, path...)
+		jsonvalue.Drop(essence, path...)
 	}
-	fieldpath.Drop(essence, s.Field...)
+	jsonvalue.Drop(essence, s.Field...)
 	Tidy(essence)
 }

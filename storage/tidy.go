@@ -1,6 +1,6 @@
 package storage
 
-import "gopf.dev/gopf/internal/fieldpath"
+import "gopf.dev/gopf/internal/jsonvalue"
 
 // Tidy removes parts of an essence that are empty: metadata.annotations, metadata.labels,
 // metadata and status. Other empty parts stay. A newly built essence is tidy, and Clean of
@@ -33,7 +33,7 @@ func dropEmpty(parent map[string]any, key string) {
 
 // dropAnnotations removes the annotations whose keys satisfy the condition.
 func dropAnnotations(essence map[string]any, drop func(key string) bool) {
-	value, _ := fieldpath.Lookup(essence, "metadata", "annotations")
+	value, _ := jsonvalue.Lookup(essence, "metadata", "annotations")
 	annotations, _ := value.(map[string]any)
 	for key := range annotations {
 		if drop(key) {

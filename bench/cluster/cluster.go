@@ -16,7 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"gopf.dev/gopf/bench/widget"
-	"gopf.dev/gopf/internal/controlplane"
+	"gopf.dev/gopf/internal/dev/controlplane"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/kind"
 )

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gopf.dev/gopf/internal/controlplane"
+	"gopf.dev/gopf/internal/dev/controlplane"
+	"gopf.dev/gopf/internal/dev/manifests"
 	"gopf.dev/gopf/internal/kube"
-	"gopf.dev/gopf/internal/manifests"
 )
 
 // defaultArgs are the operator's arguments if the user passes none.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gopf.dev/gopf/internal/controlplane"
+	"gopf.dev/gopf/internal/dev/controlplane"
 )
 
 // newExec returns the command "exec". Makefiles use it: all test packages that run under it

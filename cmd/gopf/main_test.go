@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"gopf.dev/gopf/internal/e2e/kit"
+	"gopf.dev/gopf/internal/test/e2e/kit"
 )
 
 // asGopf makes the test executable behave like gopf.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"gopf.dev/gopf/internal/controlplane"
+	"gopf.dev/gopf/internal/dev/controlplane"
 )
 
 // newProject runs "gopf new" in an empty folder and returns the folder of the project.

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"gopf.dev/gopf/internal/manifests"
+	"gopf.dev/gopf/internal/dev/manifests"
 )
 
 func TestAMainPackageIsRun(t *testing.T) {

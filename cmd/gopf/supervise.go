@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"time"
 
-	"gopf.dev/gopf/internal/controlplane"
+	"gopf.dev/gopf/internal/dev/controlplane"
 )
 
 // grace is the time that a process has to stop after the signal.

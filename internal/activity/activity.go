@@ -13,14 +13,14 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/execute"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 // Handler is one handler of an activity.
 type Handler struct {
 	ID     string
 	Where  string // file:line of the declaration
-	Limits registry.Limits
+	Limits handler.Limits
 	Call   func(ctx context.Context, c Call) (result any, err error)
 }
 
@@ -122,7 +122,7 @@ func (r *run) call(ctx context.Context, s *state) bool {
 	outcome := execute.Attempt{
 		Title: "Activity", ID: s.ID, Limits: s.Limits,
 		Retries: s.retries, Started: s.started,
-		DefaultBackoff: r.DefaultBackoff, DefaultMode: registry.Retry,
+		DefaultBackoff: r.DefaultBackoff, DefaultMode: handler.Retry,
 		Log: r.Log, Observe: r.Observe,
 		Call: func(ctx context.Context) (any, error) {
 			return s.Call(ctx, Call{Retry: s.retries, Started: s.started})

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gopf.dev/gopf/internal/execute"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 // calls records the calls with their times.
@@ -27,7 +27,7 @@ func (c *calls) note(id string, call Call) {
 }
 
 // handler returns a handler with the given results, of which the last one repeats.
-func (c *calls) handler(id string, limits registry.Limits, returns ...any) Handler {
+func (c *calls) handler(id string, limits handler.Limits, returns ...any) Handler {
 	return Handler{ID: id, Where: "op.go:1", Limits: limits, Call: func(_ context.Context, call Call) (any, error) {
 		c.note(id, call)
 		next := returns[0]
@@ -42,7 +42,7 @@ func (c *calls) handler(id string, limits registry.Limits, returns ...any) Handl
 }
 
 func temporary(delay time.Duration) error {
-	return &registry.TemporaryError{Err: errors.New("not yet"), Delay: registry.Some(delay)}
+	return &handler.TemporaryError{Err: errors.New("not yet"), Delay: handler.Some(delay)}
 }
 
 func activityOf(log *strings.Builder, handlers ...Handler) Config {
@@ -60,10 +60,10 @@ func TestHandlersRunInOrderUntilAllAreFinished(t *testing.T) {
 		c := &calls{started: time.Now()}
 		boom := errors.New("boom")
 		results, err := Run(t.Context(), activityOf(&strings.Builder{},
-			c.handler("a", registry.Limits{}, nil),
-			c.handler("b", registry.Limits{}, temporary(200*time.Millisecond), temporary(200*time.Millisecond), "done"),
-			c.handler("c", registry.Limits{OnError: registry.Some(registry.Ignore)}, boom),
-			c.handler("d", registry.Limits{Backoff: registry.Some(100 * time.Millisecond), Retries: registry.Some(2)}, boom)))
+			c.handler("a", handler.Limits{}, nil),
+			c.handler("b", handler.Limits{}, temporary(200*time.Millisecond), temporary(200*time.Millisecond), "done"),
+			c.handler("c", handler.Limits{OnError: handler.Some(handler.Ignore)}, boom),
+			c.handler("d", handler.Limits{Backoff: handler.Some(100 * time.Millisecond), Retries: handler.Some(2)}, boom)))
 		want := []string{"0s a #0", "0s b #0", "0s c #0", "0s d #0", "100ms d #1", "200ms b #1", "400ms b #2"}
 		if diff := cmp.Diff(want, c.made); diff != "" {
 			t.Errorf("calls: -want +got\n%s", diff)
@@ -83,10 +83,10 @@ func TestHandlersRunInOrderUntilAllAreFinished(t *testing.T) {
 
 func TestAllErrorsAreReturned(t *testing.T) {
 	one, two := errors.New("one"), errors.New("two")
-	fail := registry.Limits{OnError: registry.Some(registry.Fail)}
+	fail := handler.Limits{OnError: handler.Some(handler.Fail)}
 	c := &calls{started: time.Now()}
 	results, err := Run(t.Context(), activityOf(&strings.Builder{},
-		c.handler("a", registry.Limits{}, &registry.PermanentError{Err: one}), c.handler("b", fail, two), c.handler("c", fail, 3)))
+		c.handler("a", handler.Limits{}, &handler.PermanentError{Err: one}), c.handler("b", fail, two), c.handler("c", fail, 3)))
 	if !errors.Is(err, one) || !errors.Is(err, two) {
 		t.Errorf("got the error %v", err)
 	}
@@ -99,7 +99,7 @@ func TestErrorsAreRetriedWithTheDefaultBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &calls{started: time.Now()}
 		if _, err := Run(t.Context(), activityOf(&strings.Builder{},
-			c.handler("a", registry.Limits{}, errors.New("x"), errors.New("y"), nil))); err != nil {
+			c.handler("a", handler.Limits{}, errors.New("x"), errors.New("y"), nil))); err != nil {
 			t.Error(err)
 		}
 		if diff := cmp.Diff([]string{"0s a #0", "1m0s a #1", "2m0s a #2"}, c.made); diff != "" {
@@ -118,7 +118,7 @@ func TestAnActivityWithoutHandlersSucceeds(t *testing.T) {
 func TestLogLines(t *testing.T) {
 	var log strings.Builder
 	c := &calls{started: time.Now()}
-	if _, err := Run(t.Context(), activityOf(&log, c.handler("a", registry.Limits{}, temporary(0), nil))); err != nil {
+	if _, err := Run(t.Context(), activityOf(&log, c.handler("a", handler.Limits{}, temporary(0), nil))); err != nil {
 		t.Fatal(err)
 	}
 	want := `level=ERROR msg="Activity 'a' failed temporarily: not yet"` + "\n" + `level=INFO msg="Activity 'a' succeeded."` + "\n"
@@ -134,8 +134,8 @@ func TestAnEndedContextEndsTheActivity(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			time.AfterFunc(30*time.Second, func() { cancel(enough) })
 			c := &calls{started: time.Now()}
-			results, err := Run(ctx, activityOf(&strings.Builder{}, c.handler("a", registry.Limits{}, "done"),
-				c.handler("b", registry.Limits{}, errors.New("x")), c.handler("c", registry.Limits{}, errors.New("x"))))
+			results, err := Run(ctx, activityOf(&strings.Builder{}, c.handler("a", handler.Limits{}, "done"),
+				c.handler("b", handler.Limits{}, errors.New("x")), c.handler("c", handler.Limits{}, errors.New("x"))))
 			unfinished, ok := errors.AsType[*UnfinishedError](err)
 			if !ok || !errors.Is(err, enough) || time.Since(c.started) != 30*time.Second {
 				t.Fatalf("got %v after %v", err, time.Since(c.started))
@@ -155,7 +155,7 @@ func TestAnEndedContextEndsTheActivity(t *testing.T) {
 			var log strings.Builder
 			second := false
 			_, err := Run(ctx, activityOf(&log,
-				Handler{ID: "a", Limits: registry.Limits{Retries: registry.Some(1)}, Call: func(ctx context.Context, _ Call) (any, error) {
+				Handler{ID: "a", Limits: handler.Limits{Retries: handler.Some(1)}, Call: func(ctx context.Context, _ Call) (any, error) {
 					<-ctx.Done()
 					return nil, ctx.Err()
 				}},
@@ -172,7 +172,7 @@ func TestAnEndedContextEndsTheActivity(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		c := &calls{started: time.Now()}
-		if _, err := Run(ctx, activityOf(&strings.Builder{}, c.handler("a", registry.Limits{}, nil))); !errors.Is(err, context.Canceled) || len(c.made) > 0 {
+		if _, err := Run(ctx, activityOf(&strings.Builder{}, c.handler("a", handler.Limits{}, nil))); !errors.Is(err, context.Canceled) || len(c.made) > 0 {
 			t.Errorf("got %v and the calls %v", err, c.made)
 		}
 	})
@@ -183,7 +183,7 @@ func TestAFinishedActivityLeavesNothingBehind(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		c := &calls{started: time.Now()}
-		if _, err := Run(ctx, activityOf(&strings.Builder{}, c.handler("a", registry.Limits{}, nil))); err != nil {
+		if _, err := Run(ctx, activityOf(&strings.Builder{}, c.handler("a", handler.Limits{}, nil))); err != nil {
 			t.Error(err)
 		}
 	})

@@ -21,7 +21,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/webhook"
 )
@@ -76,13 +76,13 @@ func bare(w http.ResponseWriter, r *http.Request) {
 func benched(reading bool) http.Handler {
 	o := DefaultReviewerOptions()
 	o.Log = slog.New(slog.NewJSONHandler(struct{ io.Writer }{io.Discard}, nil)) // unlike slog.DiscardHandler, this encodes the lines
-	h := calling("check", registry.Admission{}, func(_ context.Context, r *registry.Request) error {
+	h := calling("check", handler.Admission{}, func(_ context.Context, r *handler.Request) error {
 		if reading {
 			_, _ = r.Body.Lookup("spec", "text")
 		}
 		return nil
 	})
-	v := NewReviewer(registry.Set{h}, o)
+	v := NewReviewer(handler.Set{h}, o)
 	v.Discovered([]kind.Info{examples})
 	return v
 }

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 // operations are the operations of admission requests.
@@ -16,13 +16,13 @@ var operations = []string{"CREATE", "UPDATE", "DELETE", "CONNECT"}
 
 // Check validates the declarations of review handlers. managed is the name of the
 // managed webhook configurations; "" means none. The error has all problems.
-func Check(handlers registry.Set, managed string) error {
+func Check(handlers handler.Set, managed string) error {
 	var problems []error
 	if managed != "" && len(validation.IsDNS1123Subdomain(managed)) > 0 || managed != "" && strings.Count(managed, ".") < 1 {
 		problems = append(problems, fmt.Errorf("the name of the managed configuration, %q, is not a domain name with a dot; choose a name like \"auto.kopf.dev\"", managed))
 	}
-	seen := map[string]*registry.Handler{}
-	for _, h := range handlers.Of(registry.Reviews) {
+	seen := map[string]*handler.Handler{}
+	for _, h := range handlers.Of(handler.Reviews) {
 		problems = append(problems, checkHandler(h)...)
 		// Kubernetes requires unique names. A validating and a mutating webhook would
 		// have the same URL, and validation must not change anything.
@@ -36,7 +36,7 @@ func Check(handlers registry.Set, managed string) error {
 	return errors.Join(problems...)
 }
 
-func checkHandler(h *registry.Handler) (problems []error) {
+func checkHandler(h *handler.Handler) (problems []error) {
 	a := h.Admission
 	if faults := validation.IsDNS1123Subdomain(Name(h.ID, "")); len(faults) > 0 {
 		problems = append(problems, fmt.Errorf("the id %q (%s) cannot be the name of a webhook: %s", h.ID, h.Where, strings.Join(faults, "; ")))

@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
-	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/internal/stream"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/webhook"
@@ -20,7 +20,7 @@ import (
 // ConfigurationsOptions configure [Configurations].
 type ConfigurationsOptions struct {
 	Managed   string // the name of both configurations
-	Handlers  registry.Set
+	Handlers  handler.Set
 	Namespace string // the operator's own namespace; "" means unknown
 	Log       *slog.Logger
 

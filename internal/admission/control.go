@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"gopf.dev/gopf/internal/access"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/kube"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/rbac"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/webhook"
 )
@@ -21,7 +21,7 @@ type Config struct {
 	Client    *kube.Client
 	Server    webhook.Server
 	Managed   string // the name of the managed configurations; "" means none
-	Handlers  registry.Set
+	Handlers  handler.Set
 	Namespace string // the operator's own namespace; "" means unknown
 	Reviewer  ReviewerOptions
 
@@ -187,7 +187,7 @@ func (c *Control) identify(ctx context.Context) {
 	own := *c.cfg.Own
 	ctx, cancel := context.WithTimeout(ctx, identifyTime)
 	defer cancel()
-	account, err := access.WhoAmI(ctx, c.cfg.Client)
+	account, err := rbac.WhoAmI(ctx, c.cfg.Client)
 	switch {
 	case err != nil:
 		c.cfg.Log.Info("The operator's account is unknown, so its own writes are reviewed like all others.", "error", err)

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/webhook"
 )
@@ -82,7 +82,7 @@ func TestChooseServer(t *testing.T) {
 	if _, err := New(Config{}); !errors.Is(err, ErrNoServer) {
 		t.Errorf("none, at last: got %v", err)
 	}
-	broken := registry.Set{validating("x.", "pods", registry.Admission{})}
+	broken := handler.Set{validating("x.", "pods", handler.Admission{})}
 	if _, err := New(Config{Server: given, Handlers: broken}); err == nil {
 		t.Error("invalid declarations are accepted")
 	}
@@ -92,7 +92,7 @@ func FuzzReviews(f *testing.F) {
 	f.Add(mustJSON(reviewOf("CREATE", nil)))
 	f.Add(mustJSON(reviewOf("UPDATE", map[string]any{"subResource": "status"})))
 	f.Add([]byte(`{"request":{"userInfo":{},"operation":"CREATE","object":{"metadata":{"labels":[]},"spec":null},"resource":{"group":"kopf.dev","version":"v1","resource":"kopfexamples"}}}`))
-	change := calling("v", registry.Admission{Mutating: true}, func(_ context.Context, r *registry.Request) error {
+	change := calling("v", handler.Admission{Mutating: true}, func(_ context.Context, r *handler.Request) error {
 		_ = r.Review.Diff()
 		_ = r.Body.Labels()
 		r.Patch.Set("x", "metadata", "labels", "y")

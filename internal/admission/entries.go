@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/webhook"
 )
@@ -19,7 +19,7 @@ type Entry = map[string]any
 // Plan has everything that the webhooks in a configuration depend on.
 type Plan struct {
 	Managed   string // the name of the configuration
-	Handlers  registry.Set
+	Handlers  handler.Set
 	Resources []kind.Info // the resources of the cluster
 	Server    webhook.ClientConfig
 	Namespace string // the operator's own namespace; "" means unknown
@@ -38,7 +38,7 @@ const (
 // Entries returns the mutating or the validating webhooks, in the order of declaration.
 func (p Plan) Entries(mutating bool) []Entry {
 	entries := []Entry{}
-	for _, h := range p.Handlers.Of(registry.Reviews) {
+	for _, h := range p.Handlers.Of(handler.Reviews) {
 		if h.Admission.Mutating == mutating {
 			entries = append(entries, p.entry(h))
 		}
@@ -49,14 +49,14 @@ func (p Plan) Entries(mutating bool) []Entry {
 // Persistent returns the plan for the time when the operator is not running.
 func (p Plan) Persistent() Plan {
 	p.Handlers = slices.Clone(p.Handlers)
-	p.Handlers = slices.DeleteFunc(p.Handlers, func(h *registry.Handler) bool {
+	p.Handlers = slices.DeleteFunc(p.Handlers, func(h *handler.Handler) bool {
 		return h.Admission == nil || !h.Admission.Persistent
 	})
 	return p
 }
 
 // entry returns the webhook of one handler.
-func (p Plan) entry(h *registry.Handler) Entry {
+func (p Plan) entry(h *handler.Handler) Entry {
 	a := h.Admission
 	resources := h.Of.Select(p.Resources)
 	e := Entry{
@@ -98,7 +98,7 @@ func (p Plan) outsideOfSystem() map[string]any {
 
 // rules returns the rules of a webhook. They are sorted, because the order of discovery
 // must not cause a write.
-func rules(a *registry.Admission, resources []kind.Info) []any {
+func rules(a *handler.Admission, resources []kind.Info) []any {
 	operations := []any{anything}
 	if len(a.Operations) > 0 {
 		operations = list(a.Operations)

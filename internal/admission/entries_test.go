@@ -9,8 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"gopf.dev/gopf/internal/filter"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/webhook"
 )
@@ -22,14 +21,14 @@ var (
 )
 
 // validating returns a handler that allows everything.
-func validating(id, of string, a registry.Admission) *registry.Handler {
+func validating(id, of string, a handler.Admission) *handler.Handler {
 	selector, err := kind.Parse(of)
 	if err != nil {
 		panic(err)
 	}
-	return &registry.Handler{
-		Family: registry.Reviews, ID: id, Of: selector, Admission: &a, Where: id + ".go:1",
-		Call: func(context.Context, *registry.Request) error { return nil },
+	return &handler.Handler{
+		Family: handler.Reviews, ID: id, Of: selector, Admission: &a, Where: id + ".go:1",
+		Call: func(context.Context, *handler.Request) error { return nil },
 	}
 }
 
@@ -51,16 +50,16 @@ func throughJSON(t *testing.T, v any) any {
 }
 
 func TestEntriesEqualThoseOfKopf(t *testing.T) {
-	labelled := validating("validate1", "kopfexamples", registry.Admission{Persistent: true, Labels: []metav1.LabelSelectorRequirement{
+	labelled := validating("validate1", "kopfexamples", handler.Admission{Persistent: true, Labels: []metav1.LabelSelectorRequirement{
 		{Key: "somelabel", Operator: "In", Values: []string{"somevalue"}},
 		{Key: "other", Operator: "Exists"},
 		{Key: "bad", Operator: "DoesNotExist"},
 	}})
-	field := validating("check/fld_x/spec.field", "kopfexamples", registry.Admission{
+	field := validating("check/fld_x/spec.field", "kopfexamples", handler.Admission{
 		Operations: []string{"CREATE", "UPDATE"}, IgnoreFailures: true})
-	mutating := validating("mutate1", "kopfexamples", registry.Admission{Mutating: true})
+	mutating := validating("mutate1", "kopfexamples", handler.Admission{Mutating: true})
 	p := Plan{
-		Managed: "auto.kopf.dev", Handlers: registry.Set{labelled, mutating, field}, Resources: []kind.Info{examples, configMaps},
+		Managed: "auto.kopf.dev", Handlers: handler.Set{labelled, mutating, field}, Resources: []kind.Info{examples, configMaps},
 		Server: webhook.ClientConfig{URL: "https://host:18443/hooks", CABundle: []byte("PEM")},
 	}
 	want := asJSON(t, `[
@@ -107,7 +106,7 @@ func TestEntriesOfVitalKindsExcludeSystemNamespaces(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := Plan{
 				Managed: "auto.kopf.dev", Resources: []kind.Info{examples, configMaps, deployments}, Namespace: c.namespace,
-				Handlers: registry.Set{validating("v", c.of, registry.Admission{EveryNamespace: c.every})},
+				Handlers: handler.Set{validating("v", c.of, handler.Admission{EveryNamespace: c.every})},
 			}
 			var want any
 			if c.want != nil {
@@ -128,7 +127,7 @@ func TestEntriesNameSubresources(t *testing.T) {
 		"*":      {"kopfexamples", "kopfexamples/*"},
 	} {
 		p := Plan{Managed: "a.b", Resources: []kind.Info{examples},
-			Handlers: registry.Set{validating("v", "kopfexamples", registry.Admission{Subresource: subresource, SideEffects: true})}}
+			Handlers: handler.Set{validating("v", "kopfexamples", handler.Admission{Subresource: subresource, SideEffects: true})}}
 		e := p.Entries(false)[0]
 		if d := cmp.Diff(want, e["rules"].([]any)[0].(map[string]any)["resources"]); d != "" {
 			t.Errorf("%q: %s", subresource, d)
@@ -140,7 +139,7 @@ func TestEntriesNameSubresources(t *testing.T) {
 }
 
 func TestEntriesDoNotDependOnTheOrderOfDiscovery(t *testing.T) {
-	h := registry.Set{validating("v", "*", registry.Admission{})}
+	h := handler.Set{validating("v", "*", handler.Admission{})}
 	one := Plan{Managed: "a.b", Handlers: h, Resources: []kind.Info{examples, configMaps, deployments}}
 	other := Plan{Managed: "a.b", Handlers: h, Resources: []kind.Info{deployments, configMaps, examples}}
 	if d := cmp.Diff(one.Entries(false), other.Entries(false)); d != "" {
@@ -162,25 +161,25 @@ func TestKubernetesAcceptsWebhookNames(t *testing.T) {
 
 func TestDeclarationsAreChecked(t *testing.T) {
 	for name, c := range map[string]struct {
-		handlers registry.Set
+		handlers handler.Set
 		managed  string
 		want     string // a part of the error; "" means no error
 	}{
-		"fine": {registry.Set{
-			validating("a", "pods", registry.Admission{}),
-			validating("b", "pods", registry.Admission{Mutating: true}),
-			validating("s", "pods", registry.Admission{Subresource: "scale"}),
+		"fine": {handler.Set{
+			validating("a", "pods", handler.Admission{}),
+			validating("b", "pods", handler.Admission{Mutating: true}),
+			validating("s", "pods", handler.Admission{Subresource: "scale"}),
 		}, "auto.kopf.dev", ""},
-		"an id that ends with a dot": {registry.Set{validating("id.", "pods", registry.Admission{})}, "", "cannot be the name of a webhook"},
-		"two ids that look the same": {registry.Set{validating("a_b", "pods", registry.Admission{}), validating("A-b", "jobs", registry.Admission{})}, "auto.kopf.dev", "the same webhook"},
-		"one id that does both":      {registry.Set{validating("a", "pods", registry.Admission{}), validating("a", "pods", registry.Admission{Mutating: true})}, "auto.kopf.dev", "the same webhook"},
-		"one id, not managed by us":  {registry.Set{validating("a", "pods", registry.Admission{}), validating("a", "jobs", registry.Admission{})}, "", ""},
-		"an unknown operation":       {registry.Set{validating("a", "pods", registry.Admission{Operations: []string{"PATCH"}})}, "", "unknown operation \"PATCH\""},
-		"a typed scale":              {registry.Set{validating("a", "pods", registry.Admission{Typed: true, Subresource: "scale"})}, "", "untyped"},
-		"a typed status":             {registry.Set{validating("a", "pods", registry.Admission{Typed: true, Subresource: "status"})}, "", ""},
-		"a change": {registry.Set{func() *registry.Handler {
-			h := validating("a", "pods", registry.Admission{})
-			h.Change = &filter.Change{Path: []string{"spec"}, Old: filter.Absent}
+		"an id that ends with a dot": {handler.Set{validating("id.", "pods", handler.Admission{})}, "", "cannot be the name of a webhook"},
+		"two ids that look the same": {handler.Set{validating("a_b", "pods", handler.Admission{}), validating("A-b", "jobs", handler.Admission{})}, "auto.kopf.dev", "the same webhook"},
+		"one id that does both":      {handler.Set{validating("a", "pods", handler.Admission{}), validating("a", "pods", handler.Admission{Mutating: true})}, "auto.kopf.dev", "the same webhook"},
+		"one id, not managed by us":  {handler.Set{validating("a", "pods", handler.Admission{}), validating("a", "jobs", handler.Admission{})}, "", ""},
+		"an unknown operation":       {handler.Set{validating("a", "pods", handler.Admission{Operations: []string{"PATCH"}})}, "", "unknown operation \"PATCH\""},
+		"a typed scale":              {handler.Set{validating("a", "pods", handler.Admission{Typed: true, Subresource: "scale"})}, "", "untyped"},
+		"a typed status":             {handler.Set{validating("a", "pods", handler.Admission{Typed: true, Subresource: "status"})}, "", ""},
+		"a change": {handler.Set{func() *handler.Handler {
+			h := validating("a", "pods", handler.Admission{})
+			h.Change = &handler.Change{Path: []string{"spec"}, Old: handler.Absent}
 			return h
 		}()}, "", "compare the values in the handler"},
 		"a configuration without dot": {nil, "gopf", "not a domain name with a dot"},

@@ -14,9 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
-	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/kind"
 )
 
@@ -188,7 +188,7 @@ func (k *keeper) noteApplied(p *Plan, applied chan struct{}) {
 // idle reports whether there are no handlers for this configuration. It may still have
 // webhooks of an earlier version of the operator.
 func (k *keeper) idle() bool {
-	return !slices.ContainsFunc(k.Handlers.Of(registry.Reviews), func(h *registry.Handler) bool {
+	return !slices.ContainsFunc(k.Handlers.Of(handler.Reviews), func(h *handler.Handler) bool {
 		return h.Admission.Mutating == k.mutating
 	})
 }

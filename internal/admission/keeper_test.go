@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
-	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/webhook"
 )
@@ -173,7 +173,7 @@ const (
 )
 
 // configure runs configurations in a synctest bubble; stop ends them.
-func configure(t *testing.T, f *fakeAPI, handlers ...*registry.Handler) (c *Configurations, stop func()) {
+func configure(t *testing.T, f *fakeAPI, handlers ...*handler.Handler) (c *Configurations, stop func()) {
 	t.Helper()
 	c = newConfigurations(f, f.follow, ConfigurationsOptions{
 		Managed: managedName, Handlers: handlers, Log: slog.New(slog.DiscardHandler),
@@ -202,8 +202,8 @@ func TestConfigurationsExistWhileTheOperatorRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeAPI()
 		c, stop := configure(t, f,
-			validating("a", "kopfexamples", registry.Admission{}),
-			validating("p", "kopfexamples", registry.Admission{Persistent: true}))
+			validating("a", "kopfexamples", handler.Admission{}),
+			validating("p", "kopfexamples", handler.Admission{Persistent: true}))
 		c.Discovered([]kind.Info{examples})
 		synctest.Wait()
 		same(t, "before the announcement", f.wrote(), nil)
@@ -225,7 +225,7 @@ func TestConfigurationsExistWhileTheOperatorRuns(t *testing.T) {
 		same(t, "requests", f.wrote(), []string{"patch " + validatings})
 
 		// The next start finds the webhooks of the last one.
-		c, stop = configure(t, f, validating("p", "kopfexamples", registry.Admission{Persistent: true}))
+		c, stop = configure(t, f, validating("p", "kopfexamples", handler.Admission{Persistent: true}))
 		c.Discovered([]kind.Info{examples})
 		c.Announce(t.Context(), webhook.ClientConfig{URL: "https://there"})
 		stop()
@@ -236,7 +236,7 @@ func TestConfigurationsExistWhileTheOperatorRuns(t *testing.T) {
 func TestStoppingReplicasLeaveTheirWebhooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeAPI()
-		c, stop := configure(t, f, validating("a", "kopfexamples", registry.Admission{}))
+		c, stop := configure(t, f, validating("a", "kopfexamples", handler.Admission{}))
 		c.Stay = true
 		c.Discovered([]kind.Info{examples})
 		if c.Absent(false) {
@@ -260,7 +260,7 @@ func TestOnlyOwnWebhooksAreWritten(t *testing.T) {
 		f.store(k.info, managedName, []any{
 			Entry{"name": "other.org.dev", "note": "mine"}, Entry{"name": "old.auto.kopf.dev"},
 		})
-		c, stop := configure(t, f, validating("m", "kopfexamples", registry.Admission{Mutating: true}))
+		c, stop := configure(t, f, validating("m", "kopfexamples", handler.Admission{Mutating: true}))
 		c.Discovered([]kind.Info{examples})
 		c.Announce(t.Context(), server)
 		same(t, "with others", f.names(mutatings), []string{"other.org.dev", "m.auto.kopf.dev"})
@@ -273,7 +273,7 @@ func TestOnlyOwnWebhooksAreWritten(t *testing.T) {
 func TestChangesByOtherClientsAreRestored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeAPI()
-		c, stop := configure(t, f, validating("a", "kopfexamples", registry.Admission{}))
+		c, stop := configure(t, f, validating("a", "kopfexamples", handler.Admission{}))
 		defer stop()
 		c.Discovered([]kind.Info{examples})
 		c.Announce(t.Context(), server)
@@ -355,7 +355,7 @@ func TestConflictsAndLostResponsesAreResolved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFakeAPI()
-				conf, stop := configure(t, f, validating("a", "kopfexamples", registry.Admission{}))
+				conf, stop := configure(t, f, validating("a", "kopfexamples", handler.Admission{}))
 				defer stop()
 				c.prepare(f, conf.keepers[0].info)
 				conf.Discovered([]kind.Info{examples})
@@ -378,7 +378,7 @@ func TestFailedWritesAreRetriedWithoutLimit(t *testing.T) {
 			}
 			return apierrors.NewInternalError(errors.New("oops"))
 		}
-		c, stop := configure(t, f, validating("a", "kopfexamples", registry.Admission{}))
+		c, stop := configure(t, f, validating("a", "kopfexamples", handler.Admission{}))
 		defer stop()
 		var mu sync.Mutex
 		var told []error
@@ -419,7 +419,7 @@ func TestThePermissionsOfKopfSuffice(t *testing.T) {
 			}
 			return nil
 		}
-		c, stop := configure(t, f, validating("a", "kopfexamples", registry.Admission{}))
+		c, stop := configure(t, f, validating("a", "kopfexamples", handler.Admission{}))
 		c.Discovered([]kind.Info{examples})
 		c.Announce(t.Context(), server)
 		same(t, "announced", f.names(validatings), []string{"a.auto.kopf.dev"})
@@ -437,7 +437,7 @@ func TestUnusedConfigurationsNeedNoPermissions(t *testing.T) {
 			}
 			return nil
 		}
-		c, stop := configure(t, f, validating("a", "kopfexamples", registry.Admission{}))
+		c, stop := configure(t, f, validating("a", "kopfexamples", handler.Admission{}))
 		c.Discovered([]kind.Info{examples})
 		c.Announce(t.Context(), server)
 		synctest.Wait()

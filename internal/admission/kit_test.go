@@ -19,9 +19,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
-	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/webhook"
 )
@@ -161,21 +161,21 @@ func (w *world) target(name string) kube.Target {
 }
 
 // handler returns a review handler for things.
-func (w *world) handler(id string, a registry.Admission, fn handlerFunc) *registry.Handler {
+func (w *world) handler(id string, a handler.Admission, fn handlerFunc) *handler.Handler {
 	h := calling(id, a, fn)
 	h.Of = kind.Plural("things").InGroup(w.things.Group)
 	return h
 }
 
 // probes returns handlers that show whether the API server calls our webhooks.
-func (w *world) probes() registry.Set {
-	var all registry.Set
+func (w *world) probes() handler.Set {
+	var all handler.Set
 	for id, mutating := range map[string]bool{"probe-validating": false, "probe-mutating": true} {
-		h := calling(id, registry.Admission{
+		h := calling(id, handler.Admission{
 			Mutating: mutating, Operations: []string{"CREATE"},
 			Labels: []metav1.LabelSelectorRequirement{{Key: "probe", Operator: "In", Values: []string{id}}},
-		}, func(context.Context, *registry.Request) error {
-			return &registry.DeniedError{Err: errors.New("probed")}
+		}, func(context.Context, *handler.Request) error {
+			return &handler.DeniedError{Err: errors.New("probed")}
 		})
 		h.Of = kind.Plural("configmaps").InGroup("")
 		all = append(all, h)
@@ -184,7 +184,7 @@ func (w *world) probes() registry.Set {
 }
 
 // control runs a [Control] until stop is called or the test ends.
-func (w *world) control(server webhook.Server, handlers ...*registry.Handler) (c *Control, stop func()) {
+func (w *world) control(server webhook.Server, handlers ...*handler.Handler) (c *Control, stop func()) {
 	w.t.Helper()
 	o := DefaultReviewerOptions()
 	o.Log = slog.New(slog.DiscardHandler)

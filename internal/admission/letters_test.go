@@ -15,7 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 // stalled is a request whose body never arrives.
@@ -55,7 +55,7 @@ func (s *stalled) SetReadDeadline(t time.Time) error {
 // An HTTP/2 client can have 100 requests on each of 1,024 connections.
 func TestAFloodOfRequestsDoesNotStallTheReviewsOfOtherPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v := newTestReviewer(calling("v", registry.Admission{}, func(context.Context, *registry.Request) error { return nil }))
+		v := newTestReviewer(calling("v", handler.Admission{}, func(context.Context, *handler.Request) error { return nil }))
 		v.inbox.most = 200 // thousands of goroutines crash the race detector
 		ctx, cancel := context.WithCancel(t.Context())
 		var flood sync.WaitGroup
@@ -111,9 +111,9 @@ func TestUnreadResponsesTakeBoundedMemory(t *testing.T) {
 	for name, fields := range map[string]map[string]any{"a long uid": {"uid": long}, "a long message": reviewed(long)} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				v := newTestReviewer(calling("v", registry.Admission{}, func(_ context.Context, r *registry.Request) error {
+				v := newTestReviewer(calling("v", handler.Admission{}, func(_ context.Context, r *handler.Request) error {
 					spec, _ := r.Body.Lookup("spec")
-					return &registry.DeniedError{Err: errors.New(fmt.Sprint(spec))}
+					return &handler.DeniedError{Err: errors.New(fmt.Sprint(spec))}
 				}))
 				raw := mustJSON(reviewOf("CREATE", fields))
 				ctx, cancel := context.WithCancel(t.Context())

@@ -18,7 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/webhook"
 )
 
@@ -71,7 +71,7 @@ func TestSlowConnectionsDoNotStallReviews(t *testing.T) {
 		"many connections":      {512, 100 << 10},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := newTestReviewer(validating("v", "kopfexamples", registry.Admission{}))
+			v := newTestReviewer(validating("v", "kopfexamples", handler.Admission{}))
 			server := listening(t, v)
 			for range c.connections {
 				slowly(t, server, 4<<20, c.sent)
@@ -101,7 +101,7 @@ func TestSlowConnectionsDoNotStallReviews(t *testing.T) {
 }
 
 func TestSlowBodiesTimeOut(t *testing.T) {
-	v := newTestReviewer(validating("v", "kopfexamples", registry.Admission{}))
+	v := newTestReviewer(validating("v", "kopfexamples", handler.Admission{}))
 	v.ReadTimeout = 100 * time.Millisecond
 	server := listening(t, v)
 	conn := slowly(t, server, 1000, 10)
@@ -113,7 +113,7 @@ func TestSlowBodiesTimeOut(t *testing.T) {
 
 // The deadline for the body must not cancel the request while the handler runs.
 func TestHandlersMayTakeLongerThanTheBody(t *testing.T) {
-	v := newTestReviewer(calling("v", registry.Admission{}, func(ctx context.Context, _ *registry.Request) error {
+	v := newTestReviewer(calling("v", handler.Admission{}, func(ctx context.Context, _ *handler.Request) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -150,7 +150,7 @@ func TestLargeReviewsTakeBoundedMemory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const size, bound = 3 << 20, 512 << 20
 			var handled atomic.Int32
-			v := newTestReviewer(calling("v", registry.Admission{}, func(_ context.Context, r *registry.Request) error {
+			v := newTestReviewer(calling("v", handler.Admission{}, func(_ context.Context, r *handler.Request) error {
 				handled.Add(1)
 				_ = r.Review.Diff()               // decodes both objects
 				time.Sleep(20 * time.Millisecond) // keeps the memory in use
@@ -212,7 +212,7 @@ func TestABurstOfLargeReviewsIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var most atomic.Int64
 		var v *Reviewer
-		v = newTestReviewer(calling("v", registry.Admission{}, func(context.Context, *registry.Request) error {
+		v = newTestReviewer(calling("v", handler.Admission{}, func(context.Context, *handler.Request) error {
 			most.Store(max(most.Load(), v.Load().Bytes))
 			time.Sleep(time.Second)
 			return nil
@@ -240,7 +240,7 @@ func TestABurstOfLargeReviewsIsServed(t *testing.T) {
 
 func TestLoadReportsWaitingReviews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v := newTestReviewer(calling("v", registry.Admission{}, func(context.Context, *registry.Request) error {
+		v := newTestReviewer(calling("v", handler.Admission{}, func(context.Context, *handler.Request) error {
 			time.Sleep(10 * time.Second)
 			return nil
 		}))
@@ -265,7 +265,7 @@ func TestLoadReportsWaitingReviews(t *testing.T) {
 
 func TestOrdinaryReviewsDoNotWaitForCostlyOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v := newTestReviewer(calling("v", registry.Admission{}, func(_ context.Context, r *registry.Request) error {
+		v := newTestReviewer(calling("v", handler.Admission{}, func(_ context.Context, r *handler.Request) error {
 			if r.Review.DryRun {
 				time.Sleep(10 * time.Second)
 			}

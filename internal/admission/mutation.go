@@ -1,7 +1,7 @@
 package admission
 
 import (
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 )
@@ -14,7 +14,7 @@ func mutation(body *object.Body, p *patch.Patch) []patch.Op {
 	}
 	fields, merge := body.Map(), p.Fields()
 	if len(p.Edits()) > 0 {
-		after := fieldpath.Clone(fields).(map[string]any)
+		after := jsonvalue.Clone(fields).(map[string]any)
 		patch.Apply(after, merge)
 		for _, edit := range p.Edits() {
 			edit(after)

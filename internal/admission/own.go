@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"gopf.dev/gopf/diff"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 // Own describes the operator's own writes to objects: finalizers and records. The
@@ -33,7 +33,7 @@ type Own struct {
 const anonymous = "system:anonymous"
 
 // exempts reports whether a review is allowed without calling handlers.
-func (o Own) exempts(r *registry.Review) bool {
+func (o Own) exempts(r *handler.Review) bool {
 	if r.Operation != "UPDATE" || r.Old == nil || r.New == nil {
 		return false
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/webhook"
 )
@@ -127,8 +127,8 @@ func TestOwnRecordsAndReleasedFinalizersAreExempt(t *testing.T) {
 		"our records through a subresource":                 {live, recorded, "us", "scale", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := newTestReviewer(calling("v", registry.Admission{Subresource: "*"}, func(context.Context, *registry.Request) error {
-				return &registry.DeniedError{Err: errors.New("reviewed")}
+			v := newTestReviewer(calling("v", handler.Admission{Subresource: "*"}, func(context.Context, *handler.Request) error {
+				return &handler.DeniedError{Err: errors.New("reviewed")}
 			}))
 			v.Exempt(ourOwn)
 			out := answered(t, v, "/v", reviewOf("UPDATE", map[string]any{
@@ -142,8 +142,8 @@ func TestOwnRecordsAndReleasedFinalizersAreExempt(t *testing.T) {
 }
 
 func TestOtherOperationsAreAlwaysReviewed(t *testing.T) {
-	v := newTestReviewer(calling("v", registry.Admission{}, func(context.Context, *registry.Request) error {
-		return &registry.DeniedError{Err: errors.New("reviewed")}
+	v := newTestReviewer(calling("v", handler.Admission{}, func(context.Context, *handler.Request) error {
+		return &handler.DeniedError{Err: errors.New("reviewed")}
 	}))
 	v.Exempt(ourOwn)
 	for _, operation := range []string{"CREATE", "DELETE"} {
@@ -156,8 +156,8 @@ func TestOtherOperationsAreAlwaysReviewed(t *testing.T) {
 func TestWithoutAnAccountOwnWritesAreReviewed(t *testing.T) {
 	own := ourOwn
 	own.Account = ""
-	v := newTestReviewer(calling("v", registry.Admission{}, func(context.Context, *registry.Request) error {
-		return &registry.DeniedError{Err: errors.New("reviewed")}
+	v := newTestReviewer(calling("v", handler.Admission{}, func(context.Context, *handler.Request) error {
+		return &handler.DeniedError{Err: errors.New("reviewed")}
 	}))
 	v.Exempt(own)
 	if out := answered(t, v, "/v", reviewOf("UPDATE", map[string]any{"userInfo": map[string]any{"username": ""}})); out.Response.Allowed {
@@ -171,10 +171,10 @@ func TestWithoutAnAccountOwnWritesAreReviewed(t *testing.T) {
 func TestWebhooksForUpdatesHaveMatchConditions(t *testing.T) {
 	p := Plan{
 		Managed: "auto.kopf.dev", Resources: []kind.Info{examples}, Server: webhook.ClientConfig{URL: "https://host"}, Conditions: ourOwn.Conditions(),
-		Handlers: registry.Set{
-			validating("all", "kopfexamples", registry.Admission{}),
-			validating("updates", "kopfexamples", registry.Admission{Operations: []string{"CREATE", "UPDATE"}}),
-			validating("deletions", "kopfexamples", registry.Admission{Operations: []string{"DELETE"}}),
+		Handlers: handler.Set{
+			validating("all", "kopfexamples", handler.Admission{}),
+			validating("updates", "kopfexamples", handler.Admission{Operations: []string{"CREATE", "UPDATE"}}),
+			validating("deletions", "kopfexamples", handler.Admission{Operations: []string{"DELETE"}}),
 		},
 	}
 	var names []string

@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/kube"
-	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/webhook"
 )
@@ -24,10 +24,10 @@ import (
 func TestClusterShowsDenialsAndWarnings(t *testing.T) {
 	w := newWorld(t)
 	w.control(webhook.Local{},
-		w.handler("Check_Field", registry.Admission{}, func(_ context.Context, r *registry.Request) error {
+		w.handler("Check_Field", handler.Admission{}, func(_ context.Context, r *handler.Request) error {
 			r.Review.Warnings = append(r.Review.Warnings, "careful,\nplease")
 			if v, _ := r.Body.Lookup("spec", "field"); v == "bad" {
-				return &registry.DeniedError{Code: http.StatusTeapot, Err: errors.New("bad field")}
+				return &handler.DeniedError{Code: http.StatusTeapot, Err: errors.New("bad field")}
 			}
 			return nil
 		}))
@@ -51,7 +51,7 @@ func TestClusterAppliesMutationsAndDryRuns(t *testing.T) {
 	w := newWorld(t)
 	var effects atomic.Int32
 	w.control(webhook.Local{Path: "/some/path"},
-		w.handler("defaults", registry.Admission{Mutating: true, SideEffects: true}, func(_ context.Context, r *registry.Request) error {
+		w.handler("defaults", handler.Admission{Mutating: true, SideEffects: true}, func(_ context.Context, r *handler.Request) error {
 			if !r.Review.DryRun {
 				effects.Add(1)
 			}
@@ -77,18 +77,18 @@ func TestClusterAppliesMutationsAndDryRuns(t *testing.T) {
 func TestClusterReviewsSubresources(t *testing.T) {
 	w := newWorld(t)
 	deny := func(what string) handlerFunc {
-		return func(_ context.Context, r *registry.Request) error {
-			return &registry.DeniedError{Code: 403, Err: fmt.Errorf("%s: %s of a %s", what, r.Review.Operation, r.Review.Kind.Kind)}
+		return func(_ context.Context, r *handler.Request) error {
+			return &handler.DeniedError{Code: 403, Err: fmt.Errorf("%s: %s of a %s", what, r.Review.Operation, r.Review.Kind.Kind)}
 		}
 	}
-	unless := func(typed bool, fn handlerFunc) *registry.Handler {
-		h := w.handler("any", registry.Admission{Subresource: "*", Typed: typed}, fn)
-		h.When = []func(*registry.Request) bool{func(r *registry.Request) bool { return r.Review.DryRun }}
+	unless := func(typed bool, fn handlerFunc) *handler.Handler {
+		h := w.handler("any", handler.Admission{Subresource: "*", Typed: typed}, fn)
+		h.When = []func(*handler.Request) bool{func(r *handler.Request) bool { return r.Review.DryRun }}
 		return h
 	}
 	w.control(webhook.Local{},
-		w.handler("status", registry.Admission{Subresource: "status"}, deny("status")),
-		w.handler("scale", registry.Admission{Subresource: "scale"}, deny("scale")),
+		w.handler("status", handler.Admission{Subresource: "status"}, deny("status")),
+		w.handler("scale", handler.Admission{Subresource: "scale"}, deny("scale")),
 		unless(false, deny("any")))
 	w.create(kube.Target{Info: w.things, Namespace: w.namespace}, w.thing("a", `,"spec":{"replicas":1}`))
 
@@ -123,9 +123,9 @@ func TestClusterReviewsSubresources(t *testing.T) {
 func TestClusterFiltersByLabels(t *testing.T) {
 	w := newWorld(t)
 	var asked atomic.Int32
-	w.control(webhook.Local{}, w.handler("labelled", registry.Admission{
+	w.control(webhook.Local{}, w.handler("labelled", handler.Admission{
 		Labels: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "In", Values: []string{"prod"}}, {Key: "skip", Operator: "DoesNotExist"}},
-	}, func(context.Context, *registry.Request) error { asked.Add(1); return nil }))
+	}, func(context.Context, *handler.Request) error { asked.Add(1); return nil }))
 	for name, labels := range map[string]string{"a": `{}`, "b": `{"tier":"test"}`, "c": `{"tier":"prod"}`, "d": `{"tier":"prod","skip":"me"}`} {
 		w.create(kube.Target{Info: w.things, Namespace: w.namespace}, w.described(`{"name":"`+name+`","labels":`+labels+`}`, ""))
 	}
@@ -136,8 +136,8 @@ func TestClusterFiltersByLabels(t *testing.T) {
 
 func TestClusterExemptsSystemNamespaces(t *testing.T) {
 	w := newWorld(t)
-	h := calling("no-configmaps", registry.Admission{Labels: []metav1.LabelSelectorRequirement{{Key: w.managed, Operator: "Exists"}}},
-		func(context.Context, *registry.Request) error { return errors.New("refused") })
+	h := calling("no-configmaps", handler.Admission{Labels: []metav1.LabelSelectorRequirement{{Key: w.managed, Operator: "Exists"}}},
+		func(context.Context, *handler.Request) error { return errors.New("refused") })
 	h.Of = kind.Plural("configmaps").InGroup("")
 	w.control(webhook.Local{}, h)
 	body := []byte(`{"metadata":{"generateName":"x-","labels":{"` + w.managed + `":""}}}`)
@@ -153,8 +153,8 @@ func TestClusterRefusesTheNamesAndPathsThatWeReplace(t *testing.T) {
 	w := newWorld(t)
 	k := newKeeper(w.Client, nil, false, &ConfigurationsOptions{Managed: w.managed, Log: discard()})
 	entry := func(name string, client webhook.ClientConfig) Entry {
-		h := w.handler("x", registry.Admission{}, nil)
-		e := Plan{Managed: w.managed, Handlers: registry.Set{h}, Resources: w.all, Server: client}.Entries(false)[0]
+		h := w.handler("x", handler.Admission{}, nil)
+		e := Plan{Managed: w.managed, Handlers: handler.Set{h}, Resources: w.all, Server: client}.Entries(false)[0]
 		e["name"], e["clientConfig"] = name, clientConfig(client)
 		return e
 	}
@@ -190,10 +190,10 @@ func TestClusterRefusesTheNamesAndPathsThatWeReplace(t *testing.T) {
 
 func TestClusterConfigurationsAreManaged(t *testing.T) {
 	w := newWorld(t)
-	grant := func(context.Context, *registry.Request) error { return nil }
-	handlers := registry.Set{
-		w.handler("kept", registry.Admission{Persistent: true}, grant),
-		w.handler("changing", registry.Admission{Mutating: true, Labels: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Exists"}}}, grant),
+	grant := func(context.Context, *handler.Request) error { return nil }
+	handlers := handler.Set{
+		w.handler("kept", handler.Admission{Persistent: true}, grant),
+		w.handler("changing", handler.Admission{Mutating: true, Labels: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Exists"}}}, grant),
 	}
 	c, stop := w.control(webhook.Local{}, handlers...)
 
@@ -254,8 +254,8 @@ func TestClusterWithoutTheOperator(t *testing.T) {
 	for name, persistent := range map[string]bool{"persistent": true, "not persistent": false} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			grant := func(context.Context, *registry.Request) error { return nil }
-			_, stop := w.control(webhook.Local{}, w.handler("check", registry.Admission{Persistent: persistent}, grant))
+			grant := func(context.Context, *handler.Request) error { return nil }
+			_, stop := w.control(webhook.Local{}, w.handler("check", handler.Admission{Persistent: persistent}, grant))
 			w.create(kube.Target{Info: w.things, Namespace: w.namespace}, w.thing("before", ""))
 			stop()
 			w.asks("probe-validating", false)

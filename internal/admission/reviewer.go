@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/loglimit"
 	"gopf.dev/gopf/internal/patch"
-	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/kind"
 )
 
@@ -48,9 +48,9 @@ type ReviewerOptions struct {
 
 	// Memos returns the values that handlers keep with an object; nil means none. It is
 	// not called for creations. May be nil.
-	Memos func(resource kind.Info, uid string) *registry.Memos
+	Memos func(resource kind.Info, uid string) *handler.Memos
 	// API gives handlers access to the cluster. May be nil.
-	API registry.API
+	API handler.API
 	// Observe is called after every review, for metrics. It is called concurrently and
 	// must be quick. May be nil.
 	Observe func(Observation)
@@ -78,7 +78,7 @@ type Observation struct {
 // is the id of a handler.
 type Reviewer struct {
 	ReviewerOptions
-	handlers registry.Set
+	handlers handler.Set
 	table    atomic.Pointer[table]
 	inbox    *inbox
 	lanes    lanes
@@ -90,10 +90,10 @@ type Reviewer struct {
 
 // NewReviewer returns a reviewer with the review handlers among the handlers. It refuses
 // all reviews until [Reviewer.Discovered] is called.
-func NewReviewer(handlers registry.Set, o ReviewerOptions) *Reviewer {
+func NewReviewer(handlers handler.Set, o ReviewerOptions) *Reviewer {
 	return &Reviewer{
 		ReviewerOptions: o,
-		handlers:        handlers.Of(registry.Reviews),
+		handlers:        handlers.Of(handler.Reviews),
 		inbox:           newInbox(max(o.Bytes, 2*o.MaxBody)),
 		lanes: lanes{
 			ordinary: budget{size: max(1, o.Memory/5)}, costly: budget{size: max(1, o.Memory-o.Memory/5)},
@@ -288,7 +288,7 @@ func (v *Reviewer) receive(ctx context.Context, l *letter, r *http.Request) ([]b
 }
 
 // request returns the request for the handlers.
-func (v *Reviewer) request(in *request, of *reviewed, r *http.Request) (*registry.Request, error) {
+func (v *Reviewer) request(in *request, of *reviewed, r *http.Request) (*handler.Request, error) {
 	review, err := in.review(of.managed)
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, "%w", err)
@@ -307,7 +307,7 @@ func (v *Reviewer) request(in *request, of *reviewed, r *http.Request) (*registr
 	if review.Old != nil {
 		uid = review.Old.UID
 	}
-	req := &registry.Request{
+	req := &handler.Request{
 		Body: body, Resource: of.info, Review: review, Started: time.Now(), Key: func() string { return review.UID },
 		Patch: &patch.Patch{}, API: v.API,
 		Post: func(string, string, string) {}, // the object may never be created
@@ -317,7 +317,7 @@ func (v *Reviewer) request(in *request, of *reviewed, r *http.Request) (*registr
 		req.Memos = v.Memos(of.info, uid)
 	}
 	if req.Memos == nil {
-		req.Memos = &registry.Memos{}
+		req.Memos = &handler.Memos{}
 	}
 	return req, nil
 }
@@ -334,7 +334,7 @@ func (v *Reviewer) logger(in *request, info kind.Info, uid string) *slog.Logger 
 }
 
 // judge calls all matching handlers, one after the other.
-func (v *Reviewer) judge(ctx context.Context, r *reviewed, id string, req *registry.Request) (result verdict) {
+func (v *Reviewer) judge(ctx context.Context, r *reviewed, id string, req *handler.Request) (result verdict) {
 	defer func() {
 		if p := recover(); p != nil { // in a filter or an edit; Attempt recovers panics of handlers
 			req.Log.Error("Denied an admission review because of a panic.", "webhook", id, "panic", p, "stack", string(execute.PanicStack()))
@@ -361,22 +361,22 @@ func (v *Reviewer) judge(ctx context.Context, r *reviewed, id string, req *regis
 }
 
 // ask calls one handler.
-func (v *Reviewer) ask(ctx context.Context, h *registry.Handler, req *registry.Request, changes *patch.Patch) *denial {
+func (v *Reviewer) ask(ctx context.Context, h *handler.Handler, req *handler.Request, changes *patch.Patch) *denial {
 	call := *req
 	call.Handler, call.Patch = h, &patch.Patch{}
 	outcome := execute.Attempt{
-		Title: "Webhook", ID: h.ID, DefaultMode: registry.Fail, Started: req.Started, Log: req.Log,
+		Title: "Webhook", ID: h.ID, DefaultMode: handler.Fail, Started: req.Started, Log: req.Log,
 		Call: func(ctx context.Context) (any, error) {
 			err := h.Call(ctx, &call)
-			if denied, ok := err.(*registry.DeniedError); ok {
-				return nil, &registry.PermanentError{Err: denied} // log it like a permanent error
+			if denied, ok := err.(*handler.DeniedError); ok {
+				return nil, &handler.PermanentError{Err: denied} // log it like a permanent error
 			}
 			return nil, err
 		},
 	}.Make(ctx)
 	err := outcome.Err
-	if permanent, ok := err.(*registry.PermanentError); ok {
-		if denied, ok := permanent.Err.(*registry.DeniedError); ok {
+	if permanent, ok := err.(*handler.PermanentError); ok {
+		if denied, ok := permanent.Err.(*handler.DeniedError); ok {
 			err = denied
 		}
 	}

@@ -22,8 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gopf.dev/gopf/diff"
-	"gopf.dev/gopf/internal/filter"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/kind"
 )
 
@@ -58,16 +57,16 @@ func reviewOf(operation string, fields map[string]any) map[string]any {
 	return map[string]any{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
 }
 
-type handlerFunc = func(ctx context.Context, r *registry.Request) error
+type handlerFunc = func(ctx context.Context, r *handler.Request) error
 
 // calling returns a review handler that calls the function.
-func calling(id string, a registry.Admission, fn handlerFunc) *registry.Handler {
+func calling(id string, a handler.Admission, fn handlerFunc) *handler.Handler {
 	h := validating(id, "kopfexamples", a)
 	h.Call = fn
 	return h
 }
 
-func newTestReviewer(handlers ...*registry.Handler) *Reviewer {
+func newTestReviewer(handlers ...*handler.Handler) *Reviewer {
 	o := DefaultReviewerOptions()
 	o.Log = slog.New(slog.DiscardHandler)
 	v := NewReviewer(handlers, o)
@@ -104,14 +103,14 @@ func answered(t *testing.T, v http.Handler, path string, review any) outgoing {
 
 func TestResponsesEqualThoseOfKopf(t *testing.T) {
 	v := newTestReviewer(
-		calling("warn", registry.Admission{}, func(_ context.Context, r *registry.Request) error {
+		calling("warn", handler.Admission{}, func(_ context.Context, r *handler.Request) error {
 			r.Review.Warnings = append(r.Review.Warnings, "careful")
 			return nil
 		}),
-		calling("deny", registry.Admission{}, func(context.Context, *registry.Request) error {
-			return &registry.DeniedError{Code: 499, Err: fmt.Errorf("%s", "Bad field.")}
+		calling("deny", handler.Admission{}, func(context.Context, *handler.Request) error {
+			return &handler.DeniedError{Code: 499, Err: fmt.Errorf("%s", "Bad field.")}
 		}),
-		calling("change", registry.Admission{Mutating: true}, func(_ context.Context, r *registry.Request) error {
+		calling("change", handler.Admission{Mutating: true}, func(_ context.Context, r *handler.Request) error {
 			r.Patch.Set(map[string]any{"a": 1}, "status")
 			r.Patch.Set(nil, "metadata", "annotations", "gone")
 			r.Patch.Set("y", "metadata", "labels", "x")
@@ -136,7 +135,7 @@ func TestResponsesEqualThoseOfKopf(t *testing.T) {
 }
 
 func TestResponsesHaveTheVersionOfTheReview(t *testing.T) {
-	v := newTestReviewer(validating("v", "kopfexamples", registry.Admission{}))
+	v := newTestReviewer(validating("v", "kopfexamples", handler.Admission{}))
 	review := reviewOf("CREATE", nil)
 	review["apiVersion"] = "admission.k8s.io/v1beta1"
 	if out := answered(t, v, "/v", review); out.APIVersion != "admission.k8s.io/v1beta1" || !out.Response.Allowed {
@@ -145,8 +144,8 @@ func TestResponsesHaveTheVersionOfTheReview(t *testing.T) {
 }
 
 func TestHandlersSeeTheWholeReview(t *testing.T) {
-	var seen *registry.Request
-	v := newTestReviewer(calling("v", registry.Admission{Subresource: "status"}, func(_ context.Context, r *registry.Request) error {
+	var seen *handler.Request
+	v := newTestReviewer(calling("v", handler.Admission{Subresource: "status"}, func(_ context.Context, r *handler.Request) error {
 		seen = r
 		return nil
 	}))
@@ -164,7 +163,7 @@ func TestHandlersSeeTheWholeReview(t *testing.T) {
 		t.Errorf("diff: got %v", got)
 	}
 
-	answered(t, newTestReviewer(calling("v", registry.Admission{}, func(_ context.Context, r *registry.Request) error {
+	answered(t, newTestReviewer(calling("v", handler.Admission{}, func(_ context.Context, r *handler.Request) error {
 		seen = r
 		return nil
 	})), "/v", reviewOf("DELETE", nil))
@@ -174,9 +173,9 @@ func TestHandlersSeeTheWholeReview(t *testing.T) {
 }
 
 func TestOnlyMatchingHandlersAreCalled(t *testing.T) {
-	no := registry.DeniedError{Err: errors.New("asked")}
-	deny := func(context.Context, *registry.Request) error { return &no }
-	with := func(change func(*registry.Handler), a registry.Admission) *registry.Handler {
+	no := handler.DeniedError{Err: errors.New("asked")}
+	deny := func(context.Context, *handler.Request) error { return &no }
+	with := func(change func(*handler.Handler), a handler.Admission) *handler.Handler {
 		h := calling("v", a, deny)
 		if change != nil {
 			change(h)
@@ -185,36 +184,36 @@ func TestOnlyMatchingHandlersAreCalled(t *testing.T) {
 	}
 	scale := map[string]any{"subResource": "scale", "kind": map[string]any{"group": "autoscaling", "version": "v1", "kind": "Scale"}}
 	for name, c := range map[string]struct {
-		handler   *registry.Handler
+		handler   *handler.Handler
 		operation string
 		fields    map[string]any
 		asked     bool
 	}{
-		"all operations":                       {with(nil, registry.Admission{}), "DELETE", nil, true},
-		"declared operations":                  {with(nil, registry.Admission{Operations: []string{"CREATE", "UPDATE"}}), "UPDATE", nil, true},
-		"undeclared operations":                {with(nil, registry.Admission{Operations: []string{"CREATE"}}), "UPDATE", nil, false},
-		"mutating, for a deletion":             {with(nil, registry.Admission{Mutating: true}), "DELETE", nil, false},
-		"mutating, for deletions among others": {with(nil, registry.Admission{Mutating: true, Operations: []string{"CREATE", "DELETE"}}), "DELETE", nil, false},
-		"mutation of deletions":                {with(nil, registry.Admission{Mutating: true, Operations: []string{"DELETE"}}), "DELETE", nil, true},
-		"no subresources":                      {with(nil, registry.Admission{}), "UPDATE", map[string]any{"subResource": "status"}, false},
-		"this subresource":                     {with(nil, registry.Admission{Subresource: "status"}), "UPDATE", map[string]any{"subResource": "status"}, true},
-		"not the object itself":                {with(nil, registry.Admission{Subresource: "status"}), "UPDATE", nil, false},
-		"any subresource":                      {with(nil, registry.Admission{Subresource: "*"}), "UPDATE", scale, true},
-		"and the object itself":                {with(nil, registry.Admission{Subresource: "*"}), "UPDATE", nil, true},
-		"no scales for types":                  {with(nil, registry.Admission{Subresource: "*", Typed: true}), "UPDATE", scale, false},
-		"types":                                {with(nil, registry.Admission{Subresource: "*", Typed: true}), "UPDATE", map[string]any{"subResource": "status"}, true},
-		"labels": {with(func(h *registry.Handler) {
-			h.Criteria.Labels = []filter.Key{{Name: "a", Match: filter.Absent}}
-		}, registry.Admission{}), "CREATE", nil, false},
-		"a field": {with(func(h *registry.Handler) {
-			h.Change = &filter.Change{Path: []string{"spec", "field"}, Value: filter.Equal("value")}
-		}, registry.Admission{}), "CREATE", nil, true},
-		"a field with another value": {with(func(h *registry.Handler) {
-			h.Change = &filter.Change{Path: []string{"spec", "field"}, Value: filter.Equal("other")}
-		}, registry.Admission{}), "CREATE", nil, false},
-		"a condition": {with(func(h *registry.Handler) {
-			h.When = []func(*registry.Request) bool{func(r *registry.Request) bool { return r.Review.User.Username != "admin" }}
-		}, registry.Admission{}), "CREATE", nil, false},
+		"all operations":                       {with(nil, handler.Admission{}), "DELETE", nil, true},
+		"declared operations":                  {with(nil, handler.Admission{Operations: []string{"CREATE", "UPDATE"}}), "UPDATE", nil, true},
+		"undeclared operations":                {with(nil, handler.Admission{Operations: []string{"CREATE"}}), "UPDATE", nil, false},
+		"mutating, for a deletion":             {with(nil, handler.Admission{Mutating: true}), "DELETE", nil, false},
+		"mutating, for deletions among others": {with(nil, handler.Admission{Mutating: true, Operations: []string{"CREATE", "DELETE"}}), "DELETE", nil, false},
+		"mutation of deletions":                {with(nil, handler.Admission{Mutating: true, Operations: []string{"DELETE"}}), "DELETE", nil, true},
+		"no subresources":                      {with(nil, handler.Admission{}), "UPDATE", map[string]any{"subResource": "status"}, false},
+		"this subresource":                     {with(nil, handler.Admission{Subresource: "status"}), "UPDATE", map[string]any{"subResource": "status"}, true},
+		"not the object itself":                {with(nil, handler.Admission{Subresource: "status"}), "UPDATE", nil, false},
+		"any subresource":                      {with(nil, handler.Admission{Subresource: "*"}), "UPDATE", scale, true},
+		"and the object itself":                {with(nil, handler.Admission{Subresource: "*"}), "UPDATE", nil, true},
+		"no scales for types":                  {with(nil, handler.Admission{Subresource: "*", Typed: true}), "UPDATE", scale, false},
+		"types":                                {with(nil, handler.Admission{Subresource: "*", Typed: true}), "UPDATE", map[string]any{"subResource": "status"}, true},
+		"labels": {with(func(h *handler.Handler) {
+			h.Criteria.Labels = []handler.Key{{Name: "a", Match: handler.Absent}}
+		}, handler.Admission{}), "CREATE", nil, false},
+		"a field": {with(func(h *handler.Handler) {
+			h.Change = &handler.Change{Path: []string{"spec", "field"}, Value: handler.Equal("value")}
+		}, handler.Admission{}), "CREATE", nil, true},
+		"a field with another value": {with(func(h *handler.Handler) {
+			h.Change = &handler.Change{Path: []string{"spec", "field"}, Value: handler.Equal("other")}
+		}, handler.Admission{}), "CREATE", nil, false},
+		"a condition": {with(func(h *handler.Handler) {
+			h.When = []func(*handler.Request) bool{func(r *handler.Request) bool { return r.Review.User.Username != "admin" }}
+		}, handler.Admission{}), "CREATE", nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := answered(t, newTestReviewer(c.handler), "/v", reviewOf(c.operation, c.fields))
@@ -226,13 +225,13 @@ func TestOnlyMatchingHandlersAreCalled(t *testing.T) {
 }
 
 func TestTheMostDeliberateErrorIsReported(t *testing.T) {
-	failing := func(mutating bool, err error) *registry.Handler {
-		return calling("v", registry.Admission{Mutating: mutating}, func(context.Context, *registry.Request) error { return err })
+	failing := func(mutating bool, err error) *handler.Handler {
+		return calling("v", handler.Admission{Mutating: mutating}, func(context.Context, *handler.Request) error { return err })
 	}
 	plain := errors.New("plain")
-	temporary := &registry.TemporaryError{Err: errors.New("temporary")}
-	permanent := &registry.PermanentError{Err: errors.New("permanent")}
-	denial := &registry.DeniedError{Code: 403, Err: errors.New("denied")}
+	temporary := &handler.TemporaryError{Err: errors.New("temporary")}
+	permanent := &handler.PermanentError{Err: errors.New("permanent")}
+	denial := &handler.DeniedError{Code: 403, Err: errors.New("denied")}
 	for name, c := range map[string]struct {
 		errs []error
 		want status
@@ -242,12 +241,12 @@ func TestTheMostDeliberateErrorIsReported(t *testing.T) {
 		"temporary before plain":     {[]error{plain, temporary}, status{"temporary", 500}},
 		"permanent before temporary": {[]error{temporary, permanent, plain}, status{"permanent", 500}},
 		"denials before all":         {[]error{permanent, temporary, denial}, status{"denied", 403}},
-		"without a code":             {[]error{&registry.DeniedError{Err: errors.New("no")}}, status{"no", 500}},
-		"the first of its class":     {[]error{denial, &registry.DeniedError{Err: errors.New("later")}}, status{"denied", 403}},
-		"undecodable":                {[]error{&registry.UndecodableError{Err: errors.New("spec.size")}}, status{"the object does not fit the handler's type: spec.size", 422}},
+		"without a code":             {[]error{&handler.DeniedError{Err: errors.New("no")}}, status{"no", 500}},
+		"the first of its class":     {[]error{denial, &handler.DeniedError{Err: errors.New("later")}}, status{"denied", 403}},
+		"undecodable":                {[]error{&handler.UndecodableError{Err: errors.New("spec.size")}}, status{"the object does not fit the handler's type: spec.size", 422}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var handlers registry.Set
+			var handlers handler.Set
 			for _, err := range c.errs {
 				handlers = append(handlers, failing(false, err))
 			}
@@ -262,19 +261,19 @@ func TestTheMostDeliberateErrorIsReported(t *testing.T) {
 }
 
 func TestPanicsDenyTheReview(t *testing.T) {
-	inHandler := calling("v", registry.Admission{}, func(context.Context, *registry.Request) error { panic("oops") })
-	inFilter := validating("v", "kopfexamples", registry.Admission{})
-	inFilter.When = []func(*registry.Request) bool{func(*registry.Request) bool { panic("oops") }}
-	inEdit := calling("v", registry.Admission{Mutating: true}, func(_ context.Context, r *registry.Request) error {
+	inHandler := calling("v", handler.Admission{}, func(context.Context, *handler.Request) error { panic("oops") })
+	inFilter := validating("v", "kopfexamples", handler.Admission{})
+	inFilter.When = []func(*handler.Request) bool{func(*handler.Request) bool { panic("oops") }}
+	inEdit := calling("v", handler.Admission{Mutating: true}, func(_ context.Context, r *handler.Request) error {
 		r.Patch.Edit(func(map[string]any) { panic("oops") })
 		return nil
 	})
-	for name, h := range map[string]*registry.Handler{"handler": inHandler, "filter": inFilter, "edit": inEdit} {
+	for name, h := range map[string]*handler.Handler{"handler": inHandler, "filter": inFilter, "edit": inEdit} {
 		t.Run(name, func(t *testing.T) {
 			var lines strings.Builder
 			o := DefaultReviewerOptions()
 			o.Log = slog.New(slog.NewTextHandler(&lines, nil))
-			v := NewReviewer(registry.Set{h}, o)
+			v := NewReviewer(handler.Set{h}, o)
 			v.Discovered([]kind.Info{examples})
 			out := answered(t, v, "/v", reviewOf("CREATE", nil))
 			if out.Response.Allowed || *out.Response.Status != (status{"the admission handler panicked; see the operator's log", 500}) {
@@ -293,14 +292,14 @@ func TestPanicsDenyTheReview(t *testing.T) {
 
 func TestADenialIsLoggedAtInfoAndOtherFailuresAsErrors(t *testing.T) {
 	for want, err := range map[string]error{
-		"level=INFO":  &registry.DeniedError{Code: 403, Err: errors.New("too small")},
+		"level=INFO":  &handler.DeniedError{Code: 403, Err: errors.New("too small")},
 		"level=ERROR": errors.New("no database"),
 	} {
 		for _, mutating := range []bool{false, true} {
 			var lines strings.Builder
 			o := DefaultReviewerOptions()
 			o.Log = slog.New(slog.NewTextHandler(&lines, nil))
-			v := NewReviewer(registry.Set{calling("v", registry.Admission{Mutating: mutating}, func(context.Context, *registry.Request) error { return err })}, o)
+			v := NewReviewer(handler.Set{calling("v", handler.Admission{Mutating: mutating}, func(context.Context, *handler.Request) error { return err })}, o)
 			v.Discovered([]kind.Info{examples})
 			if out := answered(t, v, "/v", reviewOf("CREATE", nil)); out.Response.Allowed {
 				t.Errorf("%v: allowed", err)
@@ -314,15 +313,15 @@ func TestADenialIsLoggedAtInfoAndOtherFailuresAsErrors(t *testing.T) {
 
 func TestPatchesOfDeniedReviewsAndValidationsAreDropped(t *testing.T) {
 	change := func(err error) handlerFunc {
-		return func(_ context.Context, r *registry.Request) error {
+		return func(_ context.Context, r *handler.Request) error {
 			r.Patch.Set("y", "metadata", "labels", "x")
 			return err
 		}
 	}
 	v := newTestReviewer(
-		calling("denied", registry.Admission{Mutating: true}, change(errors.New("no"))),
-		calling("validating", registry.Admission{}, change(nil)),
-		calling("same", registry.Admission{Mutating: true}, func(_ context.Context, r *registry.Request) error {
+		calling("denied", handler.Admission{Mutating: true}, change(errors.New("no"))),
+		calling("validating", handler.Admission{}, change(nil)),
+		calling("same", handler.Admission{Mutating: true}, func(_ context.Context, r *handler.Request) error {
 			r.Patch.Set("1", "metadata", "labels", "a")
 			return nil
 		}),
@@ -335,7 +334,7 @@ func TestPatchesOfDeniedReviewsAndValidationsAreDropped(t *testing.T) {
 }
 
 func TestMalformedReviewsAreRefused(t *testing.T) {
-	v := newTestReviewer(validating("some_id", "kopfexamples", registry.Admission{}))
+	v := newTestReviewer(validating("some_id", "kopfexamples", handler.Admission{}))
 	v.MaxBody = 2000
 	without := func(key string) map[string]any { return reviewOf("CREATE", map[string]any{key: nil}) }
 	elsewhere := map[string]any{"resource": map[string]any{"group": "kopf.dev", "version": "v2", "resource": "kopfexamples"}}
@@ -386,7 +385,7 @@ func TestReviewsTimeOut(t *testing.T) {
 		"/v?timeout=oops": 30 * time.Second,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			v := newTestReviewer(calling("v", registry.Admission{}, func(ctx context.Context, _ *registry.Request) error {
+			v := newTestReviewer(calling("v", handler.Admission{}, func(ctx context.Context, _ *handler.Request) error {
 				<-ctx.Done()
 				return ctx.Err()
 			}))
@@ -402,7 +401,7 @@ func TestReviewsTimeOut(t *testing.T) {
 func TestConcurrentReviewsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var running, most atomic.Int32
-		v := newTestReviewer(calling("v", registry.Admission{}, func(context.Context, *registry.Request) error {
+		v := newTestReviewer(calling("v", handler.Admission{}, func(context.Context, *handler.Request) error {
 			n := running.Add(1)
 			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 			}
@@ -443,13 +442,13 @@ func TestConcurrentReviewsAreLimited(t *testing.T) {
 }
 
 func TestMemosAreSharedExceptForCreations(t *testing.T) {
-	shared := &registry.Memos{}
-	var seen *registry.Memos
-	v := newTestReviewer(calling("v", registry.Admission{}, func(_ context.Context, r *registry.Request) error {
+	shared := &handler.Memos{}
+	var seen *handler.Memos
+	v := newTestReviewer(calling("v", handler.Admission{}, func(_ context.Context, r *handler.Request) error {
 		seen = r.Memos
 		return nil
 	}))
-	v.Memos = func(_ kind.Info, uid string) *registry.Memos {
+	v.Memos = func(_ kind.Info, uid string) *handler.Memos {
 		if uid != "u1" {
 			return nil
 		}
@@ -466,8 +465,8 @@ func TestMemosAreSharedExceptForCreations(t *testing.T) {
 // The API server rejects a changed uid, but only after it has called mutating webhooks.
 func TestAForgedUIDGivesNoAccessToTheMemosOfAnotherObject(t *testing.T) {
 	var uids []string
-	v := newTestReviewer(calling("v", registry.Admission{Mutating: true}, func(context.Context, *registry.Request) error { return nil }))
-	v.Memos = func(_ kind.Info, uid string) *registry.Memos {
+	v := newTestReviewer(calling("v", handler.Admission{Mutating: true}, func(context.Context, *handler.Request) error { return nil }))
+	v.Memos = func(_ kind.Info, uid string) *handler.Memos {
 		uids = append(uids, uid)
 		return nil
 	}
@@ -478,7 +477,7 @@ func TestAForgedUIDGivesNoAccessToTheMemosOfAnotherObject(t *testing.T) {
 }
 
 func TestWarningsAreOneLine(t *testing.T) {
-	v := newTestReviewer(calling("v", registry.Admission{}, func(_ context.Context, r *registry.Request) error {
+	v := newTestReviewer(calling("v", handler.Admission{}, func(_ context.Context, r *handler.Request) error {
 		r.Review.Warnings = append(r.Review.Warnings, "two\r\nlines", "one")
 		return errors.New("no")
 	}))
@@ -490,7 +489,7 @@ func TestWarningsAreOneLine(t *testing.T) {
 
 func TestClientsCannotFloodTheLog(t *testing.T) {
 	var text bytes.Buffer
-	v := newTestReviewer(validating("v", "kopfexamples", registry.Admission{}))
+	v := newTestReviewer(validating("v", "kopfexamples", handler.Admission{}))
 	v.Log = slog.New(slog.NewTextHandler(&text, nil))
 	for range 1000 {
 		if _, body := ask(t, v, "/"+strings.Repeat("x", 5000), "{}"); len(body) > 300 {
@@ -509,8 +508,8 @@ func TestClientsCannotFloodTheLog(t *testing.T) {
 }
 
 func TestReviewsAreObserved(t *testing.T) {
-	v := newTestReviewer(calling("v", registry.Admission{}, func(context.Context, *registry.Request) error {
-		return &registry.DeniedError{Code: 422, Err: fmt.Errorf("no")}
+	v := newTestReviewer(calling("v", handler.Admission{}, func(context.Context, *handler.Request) error {
+		return &handler.DeniedError{Code: 422, Err: fmt.Errorf("no")}
 	}))
 	var seen []Observation
 	v.Observe = func(o Observation) { o.Duration = 0; seen = append(seen, o) }
@@ -522,7 +521,7 @@ func TestReviewsAreObserved(t *testing.T) {
 }
 
 func TestLeaveClosesConnections(t *testing.T) {
-	v := newTestReviewer(calling("check", registry.Admission{}, func(context.Context, *registry.Request) error { return nil }))
+	v := newTestReviewer(calling("check", handler.Admission{}, func(context.Context, *handler.Request) error { return nil }))
 	var connections atomic.Int32
 	server := httptest.NewUnstartedServer(v)
 	server.EnableHTTP2 = true

@@ -14,8 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/kube"
-	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/webhook"
 )
 
@@ -56,8 +56,8 @@ func TestClusterReviewsDuringCertificateRotation(t *testing.T) {
 	// A certificate is backdated by 5 minutes. A third of its whole validity is therefore
 	// more than its remaining time, so it is renewed all the time.
 	_, stop := w.control(webhook.Local{Lifetime: 140 * time.Second, CheckEvery: 100 * time.Millisecond, Overlap: 3 * time.Second},
-		w.handler("check", registry.Admission{}, func(context.Context, *registry.Request) error { asked.Add(1); return nil }),
-		w.handler("change", registry.Admission{Mutating: true}, func(context.Context, *registry.Request) error { return nil }))
+		w.handler("check", handler.Admission{}, func(context.Context, *handler.Request) error { asked.Add(1); return nil }),
+		w.handler("change", handler.Admission{Mutating: true}, func(context.Context, *handler.Request) error { return nil }))
 	finish := w.load()
 	bundles := map[any]bool{}
 	w.eventually("there were three rotations", func() bool {
@@ -76,8 +76,8 @@ func TestClusterLosesNoReviewAtShutdown(t *testing.T) {
 	w := newWorld(t)
 	w.linger = 3 * time.Second // on a busy machine, an API server may notice late
 	_, stop := w.control(webhook.Local{},
-		w.handler("check", registry.Admission{}, func(context.Context, *registry.Request) error { return nil }),
-		w.handler("change", registry.Admission{Mutating: true}, func(context.Context, *registry.Request) error { return nil }))
+		w.handler("check", handler.Admission{}, func(context.Context, *handler.Request) error { return nil }),
+		w.handler("change", handler.Admission{Mutating: true}, func(context.Context, *handler.Request) error { return nil }))
 	finish := w.load()
 	time.Sleep(500 * time.Millisecond)
 	stop()
@@ -106,7 +106,7 @@ func TestClusterReachesServices(t *testing.T) {
 		Name: "operator", Namespace: w.namespace, Port: port,
 		Listen: webhook.Local{Port: port, Path: "hooks", CheckEvery: 200 * time.Millisecond, Overlap: 3 * time.Second, Lifetime: 140 * time.Second},
 	}
-	_, stop := w.control(server, w.handler("Some_Check!", registry.Admission{}, func(_ context.Context, r *registry.Request) error {
+	_, stop := w.control(server, w.handler("Some_Check!", handler.Admission{}, func(_ context.Context, r *handler.Request) error {
 		if r.Body.Name == "bad" {
 			return errors.New("refused")
 		}

@@ -5,9 +5,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"gopf.dev/gopf/internal/fieldpath"
-	"gopf.dev/gopf/internal/filter"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/kind"
 )
 
@@ -20,11 +19,11 @@ type table struct {
 // reviewed is a resource with its handlers.
 type reviewed struct {
 	info     kind.Info
-	handlers registry.Set
+	handlers handler.Set
 	managed  bool // objects are needed with their managedFields
 }
 
-func newTable(handlers registry.Set, resources []kind.Info) *table {
+func newTable(handlers handler.Set, resources []kind.Info) *table {
 	t := &table{ids: map[string]string{}, resources: map[schema.GroupVersionResource]*reviewed{}}
 	for _, h := range handlers {
 		t.ids[h.ID] = h.ID
@@ -47,15 +46,15 @@ func newTable(handlers registry.Set, resources []kind.Info) *table {
 }
 
 // Covered returns the resources that have review handlers.
-func Covered(handlers registry.Set, resources []kind.Info) []kind.Info {
-	t := newTable(handlers.Of(registry.Reviews), resources)
+func Covered(handlers handler.Set, resources []kind.Info) []kind.Info {
+	t := newTable(handlers.Of(handler.Reviews), resources)
 	return slices.DeleteFunc(slices.Clone(resources), func(i kind.Info) bool { return t.resources[i.GVR()] == nil })
 }
 
 // choose returns the handlers that match the request, in the order of declaration. If id
 // is not empty, only the handler with this id is considered.
-func (r *reviewed) choose(id string, req *registry.Request) registry.Set {
-	var chosen registry.Set
+func (r *reviewed) choose(id string, req *handler.Request) handler.Set {
+	var chosen handler.Set
 	for _, h := range r.handlers {
 		if (id == "" || h.ID == id) && matches(h, req) {
 			chosen = append(chosen, h)
@@ -66,7 +65,7 @@ func (r *reviewed) choose(id string, req *registry.Request) registry.Set {
 
 // matches reports whether a handler matches the operation, the subresource and the
 // object of a review.
-func matches(h *registry.Handler, req *registry.Request) bool {
+func matches(h *handler.Handler, req *handler.Request) bool {
 	review := req.Review
 	switch {
 	case !h.Admission.Takes(review.Operation, review.Subresource):
@@ -75,8 +74,8 @@ func matches(h *registry.Handler, req *registry.Request) bool {
 		return false // a subresource of another kind does not fit the handler's Go type
 	}
 	if c := h.Change; c != nil {
-		v, present := fieldpath.Lookup(req.Body.Map(), c.Path...)
-		if !c.Touches(filter.Value{Is: v, Present: present}) {
+		v, present := jsonvalue.Lookup(req.Body.Map(), c.Path...)
+		if !c.Touches(handler.Value{Is: v, Present: present}) {
 			return false
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"gopf.dev/gopf/internal/execute"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 // verdict is the combined result of all handlers of a review.
@@ -23,23 +23,23 @@ type denial struct {
 	rank    int // of several denials, the one with the lowest rank is reported
 }
 
-// denied converts a handler's error to a denial. The error types of package registry
+// denied converts a handler's error to a denial. The error types of package handler
 // that classify an error are always outermost.
 func denied(err error) *denial {
 	d := &denial{message: err.Error(), code: http.StatusInternalServerError, rank: 3}
 	switch e := err.(type) {
-	case *registry.DeniedError:
+	case *handler.DeniedError:
 		d.rank = 0
 		if e.Code != 0 {
 			d.code = e.Code
 		}
-	case *registry.PermanentError:
+	case *handler.PermanentError:
 		d.rank = 1
-	case *registry.UndecodableError:
+	case *handler.UndecodableError:
 		d.rank = 1
 		d.code = http.StatusUnprocessableEntity
 		d.message = "the object does not fit the handler's type: " + d.message
-	case *registry.TemporaryError:
+	case *handler.TemporaryError:
 		d.rank = 2
 	}
 	if _, panicked := errors.AsType[*execute.PanicError](err); panicked {

@@ -11,9 +11,9 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
-	"gopf.dev/gopf/internal/registry"
 )
 
 // incoming is an AdmissionReview of version v1 or v1beta1, which have the same fields
@@ -93,8 +93,8 @@ func decode(body []byte) (*incoming, error) {
 
 // review returns the request as handlers see it. Objects have their managedFields only
 // if managed is true.
-func (r *request) review(managed bool) (*registry.Review, error) {
-	rv := &registry.Review{
+func (r *request) review(managed bool) (*handler.Review, error) {
+	rv := &handler.Review{
 		UID: r.UID, Operation: r.Operation, Subresource: r.SubResource, DryRun: r.DryRun, User: *r.UserInfo,
 		Kind: schema.GroupVersionKind(r.Kind),
 	}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 )
@@ -145,7 +145,7 @@ func generated(prefix string) string {
 }
 
 func text(fields map[string]any, key string) string {
-	v, _ := fieldpath.Lookup(fields, "metadata", key)
+	v, _ := jsonvalue.Lookup(fields, "metadata", key)
 	s, _ := v.(string)
 	return s
 }

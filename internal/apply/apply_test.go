@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
@@ -40,7 +40,7 @@ func (s *server) Get(context.Context, kube.Target) (*object.Body, error) {
 }
 
 func (s *server) body() *object.Body {
-	b, err := object.FromMap(fieldpath.Clone(s.object).(map[string]any))
+	b, err := object.FromMap(jsonvalue.Clone(s.object).(map[string]any))
 	if err != nil {
 		s.t.Fatal(err)
 	}

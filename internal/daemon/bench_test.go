@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/alarm"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
-	"gopf.dev/gopf/internal/registry"
 )
 
 // BenchmarkMemoryOfWaitingTimers measures the memory per object of 100,000 objects with
@@ -129,11 +129,11 @@ func benchBody(i int) *object.Body {
 	return body
 }
 
-func request(body *object.Body) *registry.Request {
+func request(body *object.Body) *handler.Request {
 	log := slog.New(slog.NewJSONHandler(nowhere{}, nil)).With(slog.Group("object",
 		slog.String("apiVersion", body.APIVersion), slog.String("kind", body.Kind),
 		slog.String("name", body.Name), slog.String("namespace", body.Namespace), slog.String("uid", body.UID)))
-	return &registry.Request{Body: body, Key: body.Key, Log: log}
+	return &handler.Request{Body: body, Key: body.Key, Log: log}
 }
 
 // nowhere discards formatted log lines.
@@ -142,6 +142,6 @@ type nowhere struct{}
 func (nowhere) Write(line []byte) (int, error) { return len(line), nil }
 
 // requests returns what a user of the package must keep per object.
-func requests(i int) func(*object.Body) *registry.Request {
-	return func(b *object.Body) *registry.Request { _ = i; return request(b) }
+func requests(i int) func(*object.Body) *handler.Request {
+	return func(b *object.Body) *handler.Request { _ = i; return request(b) }
 }

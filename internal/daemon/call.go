@@ -9,19 +9,19 @@ import (
 
 	"gopf.dev/gopf/internal/apply"
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
-	"gopf.dev/gopf/internal/registry"
 )
 
 // Call is the argument of one call of a daemon or timer. It belongs to the goroutine of
 // the call, except Current, which is safe for concurrent use.
 type Call struct {
-	*registry.Request
+	*handler.Request
 
 	task     *Task
 	stopping <-chan struct{}
-	next     registry.Opt[time.Duration]
+	next     handler.Opt[time.Duration]
 	wrote    atomic.Bool // the call has written through the API by itself
 }
 
@@ -39,7 +39,7 @@ func (c *Call) Stopping() <-chan struct{} { return c.stopping }
 
 // Next sets the delay until the next call of a timer, instead of the interval. It
 // applies if this call succeeds or fails permanently.
-func (c *Call) Next(d time.Duration) { c.next = registry.Some(max(0, d)) }
+func (c *Call) Next(d time.Duration) { c.next = handler.Some(max(0, d)) }
 
 // Flush sends the patch collected so far. It works even after the framework
 // stops the call by canceling its context. After an error the changes stay in the
@@ -97,7 +97,7 @@ func (t *Task) call(ctx context.Context, r *run) *result {
 	attempt := execute.Attempt{
 		Title: spec.title(), ID: spec.ID, Limits: spec.Limits,
 		Retries: req.Retry, Started: req.Started,
-		DefaultBackoff: o.set.DefaultBackoff, DefaultMode: registry.Retry,
+		DefaultBackoff: o.set.DefaultBackoff, DefaultMode: handler.Retry,
 		Log: req.Log, Observe: o.set.Observe, Enter: o.set.Entrance.For(spec.Handler, r.stopping),
 		Quiet: func(result any) bool { return spec.Timer && result == nil && req.Patch.Empty() && !c.wrote.Load() },
 		Call: func(ctx context.Context) (any, error) {
@@ -114,13 +114,13 @@ func (t *Task) call(ctx context.Context, r *run) *result {
 	before := t.note(outcome, c.next)
 	return &result{req.Patch, !c.wrote.Load(), func(err error) {
 		t.restore(before)
-		t.note(attempt.Refused(err), registry.Opt[time.Duration]{})
+		t.note(attempt.Refused(err), handler.Opt[time.Duration]{})
 	}}
 }
 
 // request returns the request for a call. The stack of a daemon lives long, so the
 // request is built apart.
-func (t *Task) request() (req *registry.Request) {
+func (t *Task) request() (req *handler.Request) {
 	if t.spec.Timer {
 		return t.object.again(t.current())
 	}
@@ -174,12 +174,12 @@ func (t *Task) judge(ctx context.Context, err error) error {
 	case errors.Is(context.Cause(ctx), execute.ErrStopping):
 		return err // not counted as an attempt
 	}
-	return &registry.PermanentError{Err: err}
+	return &handler.PermanentError{Err: err}
 }
 
 // note records the outcome of an attempt. It returns the number of failed attempts
 // before it.
-func (t *Task) note(outcome execute.Outcome, next registry.Opt[time.Duration]) (before int) {
+func (t *Task) note(outcome execute.Outcome, next handler.Opt[time.Duration]) (before int) {
 	t.object.mu.Lock()
 	defer t.object.mu.Unlock()
 	before = t.retries

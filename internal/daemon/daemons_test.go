@@ -9,8 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"gopf.dev/gopf/internal/filter"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 func TestADaemonIsSpawnedOnceForEachObjectThatMatches(t *testing.T) {
@@ -34,7 +33,7 @@ func TestADaemonIsSpawnedOnceForEachObjectThatMatches(t *testing.T) {
 func TestADaemonOfAFieldNeedsTheFieldInTheObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(t, daemonOf(obedient, func(s *Spec) {
-			s.Change = &filter.Change{Path: []string{"spec", "size"}, Value: filter.Equal("big")}
+			s.Change = &handler.Change{Path: []string{"spec", "size"}, Value: handler.Equal("big")}
 		}))
 		k.see("a", sight{spec: map[string]any{"size": "small"}})
 		same(t, "", k.running("a"))
@@ -63,7 +62,7 @@ func TestADaemonIsRetriedAfterErrors(t *testing.T) {
 			j.note(fmt.Sprintf("%d %v", c.Retry, time.Since(c.Started)))
 			switch c.Retry {
 			case 0:
-				return &registry.TemporaryError{Err: errors.New("later"), Delay: registry.Some(7 * time.Second)}
+				return &handler.TemporaryError{Err: errors.New("later"), Delay: handler.Some(7 * time.Second)}
 			case 1:
 				return errors.New("oops")
 			case 2:
@@ -85,7 +84,7 @@ func TestTheInitialDelayMayDependOnTheObject(t *testing.T) {
 			j.note(c.Body.Name)
 			return obedient(ctx, c)
 		}, func(s *Spec) {
-			s.InitialDelay = func(r *registry.Request) time.Duration {
+			s.InitialDelay = func(r *handler.Request) time.Duration {
 				d, err := time.ParseDuration(r.Body.Map()["spec"].(string))
 				if err != nil {
 					t.Error(err)
@@ -214,7 +213,7 @@ func TestAPanicOfAFilterLeavesNothingLocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := true
 		k := newKit(t, daemonOf(obedient, func(s *Spec) {
-			s.When = append(s.When, func(*registry.Request) bool {
+			s.When = append(s.When, func(*handler.Request) bool {
 				if broken {
 					panic("oops")
 				}

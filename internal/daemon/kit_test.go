@@ -11,10 +11,9 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/alarm"
-	"gopf.dev/gopf/internal/filter"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
-	"gopf.dev/gopf/internal/registry"
 )
 
 // kit is a set with its environment: a clock, a server that accepts patches, and the
@@ -26,7 +25,7 @@ type kit struct {
 	turns   sync.Mutex // one turn at a time, for all objects
 	objects map[string]*Object
 	last    map[string]*object.Body
-	due     map[string]registry.Opt[time.Duration] // of the last turn
+	due     map[string]handler.Opt[time.Duration] // of the last turn
 
 	mu     sync.Mutex
 	lines  []string // "1s DEBUG …"
@@ -38,7 +37,7 @@ type kit struct {
 func newKit(t *testing.T, specs ...*Spec) *kit {
 	k := &kit{
 		start:   time.Now(),
-		objects: map[string]*Object{}, last: map[string]*object.Body{}, due: map[string]registry.Opt[time.Duration]{},
+		objects: map[string]*Object{}, last: map[string]*object.Body{}, due: map[string]handler.Opt[time.Duration]{},
 	}
 	clock := alarm.New((*Task).Ring)
 	k.Set = NewSet(Config{
@@ -112,7 +111,7 @@ func (s sight) body(name string) *object.Body {
 }
 
 // see gives the object a turn for an event.
-func (k *kit) see(name string, s sight) registry.Opt[time.Duration] {
+func (k *kit) see(name string, s sight) handler.Opt[time.Duration] {
 	k.turns.Lock()
 	defer k.turns.Unlock()
 	k.last[name] = s.body(name)
@@ -126,8 +125,8 @@ func (k *kit) turn(name string, changed, unguarded bool) {
 	})
 }
 
-func (k *kit) request(body *object.Body) *registry.Request {
-	return &registry.Request{Body: body, Key: body.Key, Log: slog.New(k)}
+func (k *kit) request(body *object.Body) *handler.Request {
+	return &handler.Request{Body: body, Key: body.Key, Log: slog.New(k)}
 }
 
 // running and over return the ids of the tasks of an object, joined.
@@ -224,7 +223,7 @@ func (j *journal) read() []string {
 type option func(*Spec)
 
 func daemonOf(call func(context.Context, *Call) error, options ...option) *Spec {
-	s := &Spec{Handler: &registry.Handler{ID: "fn", Mandatory: true}, Call: call}
+	s := &Spec{Handler: &handler.Handler{ID: "fn", Mandatory: true}, Call: call}
 	for _, o := range options {
 		o(s)
 	}
@@ -239,13 +238,13 @@ func timerOf(interval time.Duration, call func(context.Context, *Call) error, op
 
 func named(id string) option         { return func(s *Spec) { s.ID = id } }
 func grace(d time.Duration) option   { return func(s *Spec) { s.StopGrace = d } }
-func timeout(d time.Duration) option { return func(s *Spec) { s.StopTimeout = registry.Some(d) } }
+func timeout(d time.Duration) option { return func(s *Spec) { s.StopTimeout = handler.Some(d) } }
 func idle(d time.Duration) option    { return func(s *Spec) { s.Idle = d } }
-func backoff(d time.Duration) option { return func(s *Spec) { s.Limits.Backoff = registry.Some(d) } }
+func backoff(d time.Duration) option { return func(s *Spec) { s.Limits.Backoff = handler.Some(d) } }
 func optional(s *Spec)               { s.Mandatory = false }
 func labelled(key string, want any) option {
 	return func(s *Spec) {
-		s.Criteria.Labels = append(s.Criteria.Labels, filter.Key{Name: key, Match: filter.Equal(want)})
+		s.Criteria.Labels = append(s.Criteria.Labels, handler.Key{Name: key, Match: handler.Equal(want)})
 	}
 }
 

@@ -6,16 +6,16 @@ import (
 	"sync"
 	"time"
 
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
-	"gopf.dev/gopf/internal/registry"
 )
 
 // Object is the state of one object with daemons or timers. A nil *Object has none.
 type Object struct {
 	set   *Set
 	key   string
-	again func(*object.Body) *registry.Request
+	again func(*object.Body) *handler.Request
 
 	mu        sync.Mutex
 	body      *object.Body // the newest, never decoded; nil without tasks
@@ -199,7 +199,7 @@ func (o *Object) missing(matching []*Spec) (missing []*Spec) {
 }
 
 // update spawns and stops tasks to match the specs, as far as possible now.
-func (o *Object) update(seen Sighting, matching []*Spec, starts map[*Spec]time.Duration) (*Object, registry.Opt[time.Duration]) {
+func (o *Object) update(seen Sighting, matching []*Spec, starts map[*Spec]time.Duration) (*Object, handler.Opt[time.Duration]) {
 	var then actions
 	defer func() { then.do() }()
 	o.mu.Lock()
@@ -224,7 +224,7 @@ func (o *Object) update(seen Sighting, matching []*Spec, starts map[*Spec]time.D
 		}
 	}
 	if len(o.tasks)+len(o.over) == 0 && !o.gone {
-		return nil, registry.Opt[time.Duration]{}
+		return nil, handler.Opt[time.Duration]{}
 	}
 	return o, o.due(now)
 }
@@ -252,14 +252,14 @@ func (o *Object) spawn(starts map[*Spec]time.Duration, now time.Time) (spawned [
 }
 
 // due returns the time until the next stage of the stops that a deletion must wait for.
-func (o *Object) due(now time.Time) (due registry.Opt[time.Duration]) {
+func (o *Object) due(now time.Time) (due handler.Opt[time.Duration]) {
 	for _, t := range o.tasks {
 		if t.stop == nil || t.stop.abandoned || !t.spec.Mandatory {
 			continue
 		}
 		// Never 0: a stage takes some time, during which turns are useless.
 		if d := max(instant, t.stop.due().Sub(now)); !due.Set || d < due.Is {
-			due = registry.Some(d)
+			due = handler.Some(d)
 		}
 	}
 	return due

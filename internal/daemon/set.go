@@ -14,11 +14,11 @@ import (
 
 	"gopf.dev/gopf/internal/alarm"
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
-	"gopf.dev/gopf/internal/registry"
 )
 
 // Set runs the daemons and timers of one resource.
@@ -102,7 +102,7 @@ type Config struct {
 // Sighting is an observation of an object.
 type Sighting struct {
 	// Request is the request for filters. Its body is the newest version.
-	Request *registry.Request
+	Request *handler.Request
 	// Changed is true for a watch event if the essence differs from the last handled
 	// one, or was never handled. It restarts the idle time.
 	Changed bool
@@ -111,7 +111,7 @@ type Sighting struct {
 	Unguarded bool
 	// Again returns the requests for later calls. It is kept as long as the object has
 	// tasks.
-	Again func(*object.Body) *registry.Request
+	Again func(*object.Body) *handler.Request
 }
 
 // NewSet returns a set without tasks.
@@ -129,7 +129,7 @@ func NewSet(c Config) *Set {
 // due is the time until the next stage of stopping the calls that a deletion of the
 // object must wait for; it is unset if there are none. The object is also woken when
 // one of them ends or is abandoned.
-func (s *Set) Sight(o *Object, seen Sighting) (kept *Object, due registry.Opt[time.Duration]) {
+func (s *Set) Sight(o *Object, seen Sighting) (kept *Object, due handler.Opt[time.Duration]) {
 	r := seen.Request
 	var matching []*Spec
 	if !r.Body.Deleting {
@@ -159,7 +159,7 @@ func (s *Set) Sight(o *Object, seen Sighting) (kept *Object, due registry.Opt[ti
 	return o.update(seen, matching, starts)
 }
 
-func (s *Set) matching(r *registry.Request) (matching []*Spec) {
+func (s *Set) matching(r *handler.Request) (matching []*Spec) {
 	for _, spec := range s.Specs {
 		if spec.matches(r) {
 			matching = append(matching, spec)
@@ -170,7 +170,7 @@ func (s *Set) matching(r *registry.Request) (matching []*Spec) {
 
 // Blocking reports whether a deletion of the object must wait for a task.
 // Tasks that are over for this process do not count.
-func (s *Set) Blocking(o *Object, r *registry.Request) bool {
+func (s *Set) Blocking(o *Object, r *handler.Request) bool {
 	return slices.ContainsFunc(s.Specs, func(spec *Spec) bool {
 		return spec.Mandatory && !o.isOver(spec) && spec.matches(r)
 	})

@@ -6,8 +6,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/execute"
-	"gopf.dev/gopf/internal/filter"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 // Reasons for stopping a task. They are the cause of canceling its context, see
@@ -22,7 +21,7 @@ var (
 type Spec struct {
 	// Handler has the id, the filters, the limits of attempts, and whether deletions
 	// wait for it (Mandatory). Its own Call is not used.
-	*registry.Handler
+	*handler.Handler
 
 	// Call is the user's function.
 	Call func(context.Context, *Call) error
@@ -32,7 +31,7 @@ type Spec struct {
 
 	// InitialDelay returns the delay of the first call after the object was seen. It
 	// may depend on the object. nil means no delay.
-	InitialDelay func(*registry.Request) time.Duration
+	InitialDelay func(*handler.Request) time.Duration
 
 	// Interval is the time between two calls of a timer. It counts from the end of a
 	// call, or from its start if Sharp. 0 means one call, or with Idle one call after
@@ -49,7 +48,7 @@ type Spec struct {
 	StopGrace time.Duration
 	// StopTimeout is the time after canceling the context after which a call is
 	// abandoned. Unset means never.
-	StopTimeout registry.Opt[time.Duration]
+	StopTimeout handler.Opt[time.Duration]
 	// Polling is the interval of log lines about a call that does not stop. 0 means the
 	// default of the set.
 	Polling time.Duration
@@ -66,10 +65,10 @@ func (s *Spec) title() string {
 func (s *Spec) name() string { return s.title() + " '" + s.ID + "'" }
 
 // matches reports whether the spec applies to the object as it is now.
-func (s *Spec) matches(r *registry.Request) bool {
+func (s *Spec) matches(r *handler.Request) bool {
 	if c := s.Change; c != nil {
 		v, present := r.Body.Lookup(c.Path...)
-		if !c.Touches(filter.Value{Is: v, Present: present}) {
+		if !c.Touches(handler.Value{Is: v, Present: present}) {
 			return false
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/execute"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 // instant is the time for a call to stop before anything is logged about it. Most calls
@@ -17,7 +17,7 @@ type stop struct {
 	why       error
 	since     time.Time
 	grace     time.Duration
-	timeout   registry.Opt[time.Duration]
+	timeout   handler.Opt[time.Duration]
 	polling   time.Duration
 	told      bool // the grace was logged
 	cancelled bool

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 func TestTheStagesOfAStopAndTheirTimes(t *testing.T) {
@@ -23,15 +23,15 @@ func TestTheStagesOfAStopAndTheirTimes(t *testing.T) {
 			[]string{"10ms tell (3s)", "3s cancel (3s)", "3.01s poll (1m3s)", "1m3s poll (1m3s)"},
 		},
 		"timeout": {
-			stop{timeout: registry.Some(4 * time.Second)},
+			stop{timeout: handler.Some(4 * time.Second)},
 			[]string{"0s cancel (0s)", "4s abandon (4s)"},
 		},
 		"both": {
-			stop{grace: 3 * time.Second, timeout: registry.Some(4 * time.Second)},
+			stop{grace: 3 * time.Second, timeout: handler.Some(4 * time.Second)},
 			[]string{"10ms tell (3s)", "3s cancel (3s)", "7s abandon (7s)"},
 		},
 		"grace too short to be logged": {
-			stop{grace: time.Millisecond, timeout: registry.Some(time.Duration(0))},
+			stop{grace: time.Millisecond, timeout: handler.Some(time.Duration(0))},
 			[]string{"1ms cancel (1ms)", "11ms abandon (1ms)"},
 		},
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/execute"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 // hearing is a daemon that records its signals, and returns some time after its context
@@ -40,7 +40,7 @@ func TestADaemonSeesTheReasonOfItsStop(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				j := newJournal()
 				k := newKit(t, daemonOf(hearing(j, 0), func(s *Spec) {
-					s.When = append(s.When, func(r *registry.Request) bool { return r.Body.Labels()["off"] == nil })
+					s.When = append(s.When, func(r *handler.Request) bool { return r.Body.Labels()["off"] == nil })
 				}))
 				k.see("a", sight{})
 				time.Sleep(time.Minute)
@@ -193,7 +193,7 @@ func TestErrorsDuringAStopAreNotFailedAttempts(t *testing.T) {
 			[]string{"0s ERROR Daemon 'fn' failed permanently: oops"},
 		},
 		"temporary errors are not retried": {
-			&registry.TemporaryError{Err: errors.New("later")}, func(k *kit) { k.see("a", sight{deleting: true}) },
+			&handler.TemporaryError{Err: errors.New("later")}, func(k *kit) { k.see("a", sight{deleting: true}) },
 			[]string{"0s ERROR Daemon 'fn' failed permanently: later"},
 		},
 		"at exit, the next start makes another attempt": {
@@ -246,7 +246,7 @@ func TestDueIsTheTimeOfTheNextStage(t *testing.T) {
 			time.Sleep(time.Second)
 			synctest.Wait()
 		}
-		same(t, registry.Opt[time.Duration]{}, k.see("a", sight{deleting: true}))
+		same(t, handler.Opt[time.Duration]{}, k.see("a", sight{deleting: true}))
 		time.Sleep(2 * time.Hour)
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 func same[T any](t *testing.T, want, got T) {
@@ -43,7 +43,7 @@ const few = 10
 func TestWaitingTasksHaveNoGoroutine(t *testing.T) {
 	succeeding := func(context.Context, *Call) error { return nil }
 	failing := func(context.Context, *Call) error { return errors.New("oops") }
-	later := func(s *Spec) { s.InitialDelay = func(*registry.Request) time.Duration { return time.Minute } }
+	later := func(s *Spec) { s.InitialDelay = func(*handler.Request) time.Duration { return time.Minute } }
 	cases := map[string]struct {
 		spec    *Spec
 		objects int
@@ -126,7 +126,7 @@ func TestErrorsOverrideTheChosenNextCall(t *testing.T) {
 			}
 			c.Next(0)
 			if len(j.notes) > 4 {
-				c.next = registry.Opt[time.Duration]{}
+				c.next = handler.Opt[time.Duration]{}
 			}
 			return nil
 		}, backoff(5*time.Second)))
@@ -142,7 +142,7 @@ func TestAPermanentFailureDoesNotEndATimer(t *testing.T) { // Q-17
 		j := newJournal()
 		k := newKit(t, timerOf(10*time.Second, func(_ context.Context, c *Call) error {
 			j.note(c.Retry)
-			return &registry.PermanentError{Err: errors.New("no")}
+			return &handler.PermanentError{Err: errors.New("no")}
 		}))
 		k.see("a", sight{})
 		time.Sleep(25 * time.Second)
@@ -156,7 +156,7 @@ func TestTimeoutsCountFromTheFirstCall(t *testing.T) {
 		k := newKit(t, timerOf(time.Hour, func(_ context.Context, c *Call) error {
 			j.note(c.Retry)
 			return errors.New("oops")
-		}, idle(10*time.Minute), backoff(20*time.Second), func(s *Spec) { s.Limits.Timeout = registry.Some(time.Minute) }))
+		}, idle(10*time.Minute), backoff(20*time.Second), func(s *Spec) { s.Limits.Timeout = handler.Some(time.Minute) }))
 		k.see("a", sight{})
 		time.Sleep(time.Hour)
 		same(t, []string{"10m0s 0", "10m20s 1", "10m40s 2"}, j.read())
@@ -227,7 +227,7 @@ func TestAnUndecodableObjectIsRetriedOnAnyChange(t *testing.T) { // rule 14
 		k := newKit(t, timerOf(time.Hour, func(_ context.Context, c *Call) error {
 			j.note(c.Retry)
 			if c.Body.Map()["spec"] == "broken" {
-				return &registry.UndecodableError{Err: errors.New("not a number")}
+				return &handler.UndecodableError{Err: errors.New("not a number")}
 			}
 			return nil
 		}, backoff(10*time.Minute)))

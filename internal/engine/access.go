@@ -6,22 +6,22 @@ import (
 	"slices"
 	"strings"
 
-	"gopf.dev/gopf/internal/access"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/peering"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/rbac"
 )
 
 // review reports missing permissions, in the log and in health, until the context is
 // done.
 func (s *server) review(ctx context.Context) {
 	_, fixed := s.Namespaces.Fixed()
-	framework := access.Framework{Definitions: !s.ScanningDisabled, Namespaces: !fixed, Posting: s.Posting.Enabled}
+	framework := rbac.Framework{Definitions: !s.ScanningDisabled, Namespaces: !fixed, Posting: s.Posting.Enabled}
 	if len(s.Namespaces) > 0 {
 		framework.PostingIn = s.Posting.Namespace
 	}
-	reviewer := access.NewReviewer(access.Config{
+	reviewer := rbac.NewReviewer(rbac.Config{
 		API: s.client.Ungated(), Log: s.Log, Jitter: s.client.Jitter(), Granted: s.hurry,
-		Needs: func() []access.Need { return append(access.Needs(s.uses(), framework), s.needs()...) },
+		Needs: func() []rbac.Need { return append(rbac.Needs(s.uses(), framework), s.needs()...) },
 		Namespaces: func() []string {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -33,9 +33,9 @@ func (s *server) review(ctx context.Context) {
 }
 
 // needs returns the permissions for leader election, admission webhooks and peering.
-func (s *server) needs() (all []access.Need) {
+func (s *server) needs() (all []rbac.Need) {
 	if s.Election.Enabled {
-		all = append(all, access.Lease(s.leaseNamespace()))
+		all = append(all, rbac.Lease(s.leaseNamespace()))
 	}
 	all = append(all, s.admissionNeeds()...)
 	if s.Peering.Standalone {
@@ -44,17 +44,17 @@ func (s *server) needs() (all []access.Need) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, info := range peering.Resources(s.cluster, s.Peering.Clusterwide) {
-		all = append(all, access.Peering(info))
+		all = append(all, rbac.Peering(info))
 	}
 	return all
 }
 
 // uses returns how handlers use the served resources, sorted by resource.
-func (s *server) uses() (uses []access.Use) {
+func (s *server) uses() (uses []rbac.Use) {
 	for _, r := range *s.served.Load() {
-		use := access.Use{Info: r.kind.Resource}
+		use := rbac.Use{Info: r.kind.Resource}
 		for _, h := range r.served.Handlers {
-			if h.Family == registry.Changes || h.Family == registry.Background {
+			if h.Family == handler.Changes || h.Family == handler.Background {
 				use.Write = append(use.Write, h.ID)
 			} else {
 				use.Look = append(use.Look, h.ID)
@@ -62,7 +62,7 @@ func (s *server) uses() (uses []access.Use) {
 		}
 		uses = append(uses, use)
 	}
-	slices.SortFunc(uses, func(a, b access.Use) int { return strings.Compare(a.Info.String(), b.Info.String()) })
+	slices.SortFunc(uses, func(a, b rbac.Use) int { return strings.Compare(a.Info.String(), b.Info.String()) })
 	return uses
 }
 

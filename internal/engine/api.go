@@ -4,13 +4,13 @@ import (
 	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf/internal/apiclient"
-	"gopf.dev/gopf/internal/posting"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/recorder"
 	"gopf.dev/gopf/kind"
 )
 
 // forHandlers returns the API that handlers use.
-func (s *server) forHandlers() registry.API {
+func (s *server) forHandlers() handler.API {
 	if s.ForHandlers == nil {
 		return s
 	}
@@ -33,4 +33,4 @@ func (s *server) found() []kind.Info {
 }
 
 // Post queues a Kubernetes event. It does not wait for the API server.
-func (s *server) Post(e posting.Event) { s.poster.Post(e) }
+func (s *server) Post(e recorder.Event) { s.poster.Post(e) }

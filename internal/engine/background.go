@@ -6,14 +6,14 @@ import (
 
 	"gopf.dev/gopf/internal/apply"
 	"gopf.dev/gopf/internal/daemon"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
-	"gopf.dev/gopf/internal/registry"
 )
 
 // daemonsOf returns the daemons and timers of a resource. nil means that it has none.
-func (s *server) daemonsOf(r *resource, handlers registry.Set) *daemon.Set {
+func (s *server) daemonsOf(r *resource, handlers handler.Set) *daemon.Set {
 	if len(handlers) == 0 {
 		return nil
 	}
@@ -36,7 +36,7 @@ func (s *server) daemonsOf(r *resource, handlers registry.Set) *daemon.Set {
 }
 
 // indexersOf returns the index functions of a resource. nil means that it has none.
-func (s *server) indexersOf(r *resource, handlers registry.Set) *index.Indexers {
+func (s *server) indexersOf(r *resource, handlers handler.Set) *index.Indexers {
 	if len(handlers) == 0 {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (s *server) indexersOf(r *resource, handlers registry.Set) *index.Indexers 
 
 // Sources that the index barrier waits for, in addition to the indexed resources.
 const (
-	discovery = "the resources of the cluster"
+	resources = "the resources of the cluster"
 	patterns  = "the namespaces of the cluster"
 )
 
@@ -60,9 +60,9 @@ func newGate(c Config) *index.Gate {
 		return index.NewGate()
 	}
 	if _, fixed := c.Namespaces.Fixed(); fixed {
-		return index.NewGate(discovery)
+		return index.NewGate(resources)
 	}
-	return index.NewGate(discovery, patterns)
+	return index.NewGate(resources, patterns)
 }
 
 // reminding is the interval of log lines about a wait.

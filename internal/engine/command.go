@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"gopf.dev/gopf/internal/discovery"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
-	"gopf.dev/gopf/internal/observe"
 	"gopf.dev/gopf/internal/peering"
 )
 
@@ -55,7 +55,7 @@ func atPeerings(ctx context.Context, c Config, do func(context.Context, *kube.Cl
 		return err
 	}
 	defer client.Close()
-	found, err := discover(ctx, c, client, &observe.Resources{Client: client, Stream: c.Stream, Log: c.Log})
+	found, err := discover(ctx, c, client, &discovery.Resources{Client: client, Stream: c.Stream, Log: c.Log})
 	if err != nil {
 		return err
 	}
@@ -74,11 +74,11 @@ func atPeerings(ctx context.Context, c Config, do func(context.Context, *kube.Cl
 
 // matching returns the sorted names of the namespaces that match the patterns. Plain
 // names are returned without a request.
-func matching(ctx context.Context, client *kube.Client, patterns observe.Namespaces) (names []string, err error) {
+func matching(ctx context.Context, client *kube.Client, patterns discovery.Namespaces) (names []string, err error) {
 	if names, fixed := patterns.Fixed(); fixed {
 		return names, nil
 	}
-	info := observe.NamespaceInfo()
+	info := discovery.NamespaceInfo()
 	_, err = client.List(ctx, info, "", kube.ListOptions{}, func(b *object.Body) error {
 		if patterns.Match(b.Name) {
 			names = append(names, b.Name)

@@ -46,14 +46,14 @@ import (
 
 	"gopf.dev/gopf/internal/apiclient"
 	"gopf.dev/gopf/internal/daemon"
+	"gopf.dev/gopf/internal/discovery"
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/login"
-	"gopf.dev/gopf/internal/observe"
-	"gopf.dev/gopf/internal/posting"
 	"gopf.dev/gopf/internal/process"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/recorder"
 	"gopf.dev/gopf/internal/stream"
 	"gopf.dev/gopf/kind"
 )
@@ -61,10 +61,10 @@ import (
 // Config describes an operator: its handlers, scope and settings.
 type Config struct {
 	Login      login.Source
-	Handlers   registry.Set                       // of all families
-	Daemons    map[*registry.Handler]*daemon.Spec // of the daemons and timers
-	Indices    map[*registry.Handler]index.Target // of the indexing handlers
-	Namespaces observe.Namespaces                 // empty means the whole cluster
+	Handlers   handler.Set                       // of all families
+	Daemons    map[*handler.Handler]*daemon.Spec // of the daemons and timers
+	Indices    map[*handler.Handler]index.Target // of the indexing handlers
+	Namespaces discovery.Namespaces              // empty means the whole cluster
 	Log        *slog.Logger
 
 	// ScanningDisabled turns off the watches of custom resource definitions and
@@ -77,7 +77,7 @@ type Config struct {
 	// not up yet. 0 means only a few attempts.
 	Wait time.Duration
 
-	Posting     posting.Config
+	Posting     recorder.Config
 	Health      Health
 	Peering     Peering
 	Election    Election
@@ -105,7 +105,7 @@ type Config struct {
 	// anything. May be nil.
 	Running func(Handle)
 	// ForHandlers returns the API that handlers use. nil means the handle itself.
-	ForHandlers func(Handle) registry.API
+	ForHandlers func(Handle) handler.API
 }
 
 // Handle controls a running operator. It is safe for concurrent use.
@@ -122,7 +122,7 @@ type Handle interface {
 	// Objects returns a client for objects of any kind.
 	Objects() *apiclient.Objects
 	// Post queues a Kubernetes event. It does not wait for the API server.
-	Post(posting.Event)
+	Post(recorder.Event)
 }
 
 // patience is the grace period of handlers between the cancellation of their contexts
@@ -158,14 +158,14 @@ func Run(ctx context.Context, c Config) error {
 	defer client.Close()
 	defer background(ctx, func(ctx context.Context) { vault.Run(ctx, client) })()
 
-	resources := &observe.Resources{Client: client.Reserved(forDiscovery), Stream: c.Stream, Log: c.Log, Disabled: c.ScanningDisabled}
+	resources := &discovery.Resources{Client: client.Reserved(forDiscovery), Stream: c.Stream, Log: c.Log, Disabled: c.ScanningDisabled}
 	v.begin("discovering the resources of the cluster")
 	discovered, err := discover(ctx, c, resources.Client, resources)
 	if ctx.Err() != nil {
 		return nil
 	}
 	if err == nil {
-		err = observe.Match(c.Handlers, discovered).Conflict
+		err = discovery.Match(c.Handlers, discovered).Conflict
 	}
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func Run(ctx context.Context, c Config) error {
 
 // serve serves the discovered resources, and later ones, until the context is done.
 // It returns when all goroutines of the operator have ended.
-func serve(ctx context.Context, s *server, resources *observe.Resources, discovered []kind.Info) error {
+func serve(ctx context.Context, s *server, resources *discovery.Resources, discovered []kind.Info) error {
 	ctx, halt := context.WithCancelCause(ctx)
 	defer halt(nil)
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))

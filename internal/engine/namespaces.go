@@ -6,8 +6,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"gopf.dev/gopf/internal/discovery"
 	"gopf.dev/gopf/internal/kube"
-	"gopf.dev/gopf/internal/observe"
 )
 
 // followNamespaces watches the namespaces that match the patterns, until the context is
@@ -19,7 +19,7 @@ func (s *server) followNamespaces(ctx, work context.Context) {
 		}
 		return
 	}
-	following := &observe.Following{
+	following := &discovery.Following{
 		Client: s.client, Stream: s.Stream, Patterns: s.Namespaces, Log: s.Log,
 		Serve:    func(name string, exists bool) { s.serveNamespace(work, name, exists) },
 		Complete: func() { s.gate.Synced(patterns) },
@@ -32,7 +32,7 @@ func (s *server) followNamespaces(ctx, work context.Context) {
 func (s *server) tellOfMissing(ctx context.Context, names []string) {
 	client := s.client.WithBackoffs(nil) // other errors show up in the watches
 	for _, name := range names {
-		_, err := client.Get(ctx, kube.Target{Info: observe.NamespaceInfo(), Name: name})
+		_, err := client.Get(ctx, kube.Target{Info: discovery.NamespaceInfo(), Name: name})
 		if apierrors.IsNotFound(err) {
 			s.Log.Warn(fmt.Sprintf("The namespace '%s' does not exist. Its objects will be handled when it is created.", name))
 		}

@@ -16,10 +16,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 
+	"gopf.dev/gopf/internal/discovery"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/login"
-	"gopf.dev/gopf/internal/observe"
-	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/internal/stream"
 	"gopf.dev/gopf/kind"
 )
@@ -65,7 +65,7 @@ func asked(t *testing.T, c Config) (paths []string) {
 		cluster := &emptyCluster{paths: map[string]bool{}}
 		c.Login = login.Fixed(&rest.Config{Host: "http://cluster", Transport: cluster}, "")
 		c.Peering.Standalone = true
-		c.Handlers = registry.Set{{ID: "look", Family: registry.Events, Of: kind.Named("pods")}}
+		c.Handlers = handler.Set{{ID: "look", Family: handler.Events, Of: kind.Named("pods")}}
 		c.Log = slog.New(slog.DiscardHandler)
 		c.Kube, c.Stream = kube.DefaultOptions(), stream.DefaultConfig(kind.Info{}, "")
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -85,10 +85,10 @@ func TestOperatorRequestsOnlyThePathsItNeeds(t *testing.T) {
 		config Config
 		want   []string
 	}{
-		"disabled":     {Config{ScanningDisabled: true, Namespaces: observe.Namespaces{observe.Globs("a")}}, []string{"/api/v1/namespaces/a/pods"}},
+		"disabled":     {Config{ScanningDisabled: true, Namespaces: discovery.Namespaces{discovery.Globs("a")}}, []string{"/api/v1/namespaces/a/pods"}},
 		"disabled all": {Config{ScanningDisabled: true}, []string{"/api/v1/pods"}},
-		"plain names":  {Config{Namespaces: observe.Namespaces{observe.Globs("a")}}, []string{"/api/v1/namespaces/a", "/api/v1/namespaces/a/pods", definitions}},
-		"patterns":     {Config{Namespaces: observe.Namespaces{observe.Globs("a*")}}, []string{"/api/v1/namespaces", definitions}},
+		"plain names":  {Config{Namespaces: discovery.Namespaces{discovery.Globs("a")}}, []string{"/api/v1/namespaces/a", "/api/v1/namespaces/a/pods", definitions}},
+		"patterns":     {Config{Namespaces: discovery.Namespaces{discovery.Globs("a*")}}, []string{"/api/v1/namespaces", definitions}},
 	} {
 		want := slices.Sorted(slices.Values(slices.Concat(discovered, c.want)))
 		if diff := cmp.Diff(want, asked(t, c.config)); diff != "" {
@@ -98,7 +98,7 @@ func TestOperatorRequestsOnlyThePathsItNeeds(t *testing.T) {
 }
 
 func TestNamespacePatternsFailWithoutScanning(t *testing.T) {
-	err := Run(t.Context(), Config{ScanningDisabled: true, Namespaces: observe.Namespaces{observe.Globs("a*")}})
+	err := Run(t.Context(), Config{ScanningDisabled: true, Namespaces: discovery.Namespaces{discovery.Globs("a*")}})
 	if err == nil || !strings.Contains(err.Error(), `"a*"`) {
 		t.Errorf("got %v", err)
 	}

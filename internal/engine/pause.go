@@ -194,7 +194,7 @@ func (s *server) standDown(work context.Context) {
 	s.mu.Lock()
 	s.standby = true
 	if len(s.Indices) > 0 {
-		s.gate.Close(discovery) // the new resources fill them again
+		s.gate.Close(resources) // the new resources fill them again
 	}
 	for gvr, r := range s.resources {
 		delete(s.resources, gvr)

@@ -7,11 +7,11 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"gopf.dev/gopf/internal/discovery"
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/metrics"
 	"gopf.dev/gopf/internal/object"
-	"gopf.dev/gopf/internal/observe"
 	"gopf.dev/gopf/internal/process"
 	"gopf.dev/gopf/internal/queue"
 	"gopf.dev/gopf/internal/stream"
@@ -24,7 +24,7 @@ type resource struct {
 	client *kube.Client
 	kind   *process.Processor
 	budget *queue.Budget // shared by all resources
-	served observe.Served
+	served discovery.Served
 	vitals *vitals
 	counts *metrics.Resource // nil means that metrics are disabled
 	queue  *queue.Queue[string, entry]
@@ -101,7 +101,7 @@ func (r *resource) close() {
 
 // serves reports whether the resource can stay as it is: it has the same handlers,
 // scope and label selector, and the status subresource has not come or gone.
-func (r *resource) serves(now observe.Served) bool {
+func (r *resource) serves(now discovery.Served) bool {
 	return r.served.Info.HasStatus() == now.Info.HasStatus() && r.served.Info.Namespaced == now.Info.Namespaced &&
 		r.served.Select == now.Select && slices.Equal(r.served.Handlers, now.Handlers)
 }

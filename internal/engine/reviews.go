@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"gopf.dev/gopf/internal/access"
 	"gopf.dev/gopf/internal/admission"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/metrics"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/rbac"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/storage"
 	"gopf.dev/gopf/webhook"
@@ -38,7 +38,7 @@ const lingering = 2 * time.Second
 // newControl returns the admission control. nil means that there are no admission
 // handlers.
 func (s *server) newControl() (*admission.Control, error) {
-	handlers := s.Handlers.Of(registry.Reviews)
+	handlers := s.Handlers.Of(handler.Reviews)
 	if len(handlers) == 0 {
 		return nil, nil
 	}
@@ -103,7 +103,7 @@ func (s *server) reviewed(o admission.Observation) {
 }
 
 // memos returns the memos of an object. nil means that the object is unknown.
-func (s *server) memos(info kind.Info, uid string) *registry.Memos {
+func (s *server) memos(info kind.Info, uid string) *handler.Memos {
 	served := s.served.Load()
 	if served == nil {
 		return nil
@@ -122,17 +122,17 @@ func (s *server) memos(info kind.Info, uid string) *registry.Memos {
 }
 
 // admissionNeeds returns the permissions for maintaining webhook configurations.
-func (s *server) admissionNeeds() (all []access.Need) {
+func (s *server) admissionNeeds() (all []rbac.Need) {
 	if s.managed() == "" {
 		return nil
 	}
 	for _, plural := range []string{"validatingwebhookconfigurations", "mutatingwebhookconfigurations"} {
 		mutating := plural == "mutatingwebhookconfigurations"
-		need := access.Need{
+		need := rbac.Need{
 			Info: kind.Info{Group: "admissionregistration.k8s.io", Version: "v1", Plural: plural}, Name: s.managed(),
 			Verbs: []string{"get", "list", "watch", "patch"}, Without: "the API server does not call the webhooks of this operator",
 		}
-		for _, h := range s.Handlers.Of(registry.Reviews) {
+		for _, h := range s.Handlers.Of(handler.Reviews) {
 			if h.Admission.Mutating == mutating {
 				need.By = append(need.By, h.ID)
 			}

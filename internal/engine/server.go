@@ -16,14 +16,14 @@ import (
 	"gopf.dev/gopf/internal/admission"
 	"gopf.dev/gopf/internal/alarm"
 	"gopf.dev/gopf/internal/daemon"
+	"gopf.dev/gopf/internal/discovery"
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/kube"
-	"gopf.dev/gopf/internal/observe"
-	"gopf.dev/gopf/internal/posting"
 	"gopf.dev/gopf/internal/process"
 	"gopf.dev/gopf/internal/queue"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/recorder"
 	"gopf.dev/gopf/kind"
 )
 
@@ -35,7 +35,7 @@ type server struct {
 	clock    *alarm.Clock[appointment]
 	daemons  *alarm.Clock[*daemon.Task]
 	gate     *index.Gate
-	poster   *posting.Poster
+	poster   *recorder.Poster
 	control  *admission.Control // nil means that there are no admission handlers
 	vitals   *vitals
 	stopping chan struct{} // closed when no new turn may start
@@ -89,7 +89,7 @@ func newServer(c Config, client *kube.Client, v *vitals) *server {
 	s.notices = &process.Notices{}
 	s.budget = &queue.Budget{Size: costlyTurns, Patience: costlyPatience}
 	s.Posting.Posted, s.Posting.Dropped = v.metrics.EventPosted, v.metrics.EventsDropped
-	s.poster = posting.New(client.Ungated(), s.Posting)
+	s.poster = recorder.New(client.Ungated(), s.Posting)
 	if len(c.Namespaces) == 0 {
 		s.namespaces[""] = true
 	}
@@ -123,11 +123,11 @@ func (s *server) arrange(work context.Context) {
 	if s.ended {
 		return
 	}
-	plan := observe.Match(s.Handlers, s.cluster)
+	plan := discovery.Match(s.Handlers, s.cluster)
 	problems := plan.Problems
 	if plan.Conflict != nil { // a new CRD made a handler ambiguous: keep the resources of before
 		problems = append(problems, plan.Conflict.Error())
-		plan = observe.Match(s.Handlers, s.agreed)
+		plan = discovery.Match(s.Handlers, s.agreed)
 	} else {
 		s.agreed = s.cluster
 	}
@@ -158,7 +158,7 @@ func (s *server) arrange(work context.Context) {
 	served := slices.Collect(maps.Values(s.resources))
 	s.served.Store(&served)
 	if len(s.leaving) == 0 { // otherwise more resources follow
-		s.gate.Synced(discovery)
+		s.gate.Synced(resources)
 	}
 }
 
@@ -198,7 +198,7 @@ func (s *server) note(notes []string) {
 	}
 }
 
-func (s *server) newResource(work context.Context, served observe.Served) *resource {
+func (s *server) newResource(work context.Context, served discovery.Served) *resource {
 	work, cancel := context.WithCancelCause(work)
 	r := &resource{vitals: s.vitals, config: s.Config, client: s.client, gate: s.gate, budget: s.budget, cancel: cancel, ending: &s.retiring, paused: &s.paused, places: map[string]bool{}, streams: map[string]func(){}}
 	r.config.Stream.Selector = served.Select
@@ -206,8 +206,8 @@ func (s *server) newResource(work context.Context, served observe.Served) *resou
 		r.client = s.client.Derive(func(o *kube.Options) { o.ManagedFields = true })
 	}
 	r.served = served
-	changes, background := served.Handlers.Of(registry.Changes), served.Handlers.Of(registry.Background)
-	watchers := served.Handlers.Of(registry.Events)
+	changes, background := served.Handlers.Of(handler.Changes), served.Handlers.Of(handler.Background)
+	watchers := served.Handlers.Of(handler.Events)
 	r.kind = &process.Processor{
 		Resource: served.Info, Config: s.Process,
 		Handlers: changes, Watchers: watchers,
@@ -217,14 +217,14 @@ func (s *server) newResource(work context.Context, served observe.Served) *resou
 		Alarm: func(key string, at time.Time) { s.clock.Set(appointment{r, key}, at) },
 	}
 	if s.Posting.Enabled && s.Posting.Loggers {
-		r.kind.PostLog = slog.New(posting.FromLogs(s.Log.Handler(), s.Posting.Level, s.poster.Post))
+		r.kind.PostLog = slog.New(recorder.FromLogs(s.Log.Handler(), s.Posting.Level, s.poster.Post))
 	}
 	if s.vitals.metrics != nil {
 		r.counts = s.vitals.metrics.Resource(r.name(), ids(served.Handlers)...)
 		r.kind.Observe, r.kind.Foreign = observer(r.counts.Handler), r.counts.ForeignWrite
 	}
 	r.kind.Daemons = s.daemonsOf(r, background)
-	r.kind.Indexers = s.indexersOf(r, served.Handlers.Of(registry.Indexing))
+	r.kind.Indexers = s.indexersOf(r, served.Handlers.Of(handler.Indexing))
 	r.indexOnly.Store(r.kind.Indexers != nil && !s.working())
 	r.open(work)
 	s.announce(r.kind)

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
+	"gopf.dev/gopf/internal/discovery"
 	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/login"
-	"gopf.dev/gopf/internal/observe"
 	"gopf.dev/gopf/kind"
 )
 
@@ -71,7 +71,7 @@ const waitPause = time.Second
 // and returns the error: users do not notice an operator that waits silently for an
 // unreachable cluster. With [Config.Wait], it retries for that long and logs one
 // warning.
-func discover(ctx context.Context, c Config, client *kube.Client, resources *observe.Resources) ([]kind.Info, error) {
+func discover(ctx context.Context, c Config, client *kube.Client, resources *discovery.Resources) ([]kind.Info, error) {
 	client = client.Derive(func(o *kube.Options) {
 		o.Backoffs = slices.Values([]time.Duration{time.Second, time.Second})
 		o.RequestTimeout = min(o.RequestTimeout, firstAnswer)

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/metrics"
-	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/kind"
 )
 
@@ -82,9 +82,9 @@ func observer(find func(id string) *metrics.Handler) execute.Observer {
 }
 
 func outcomeOf(o execute.Outcome) metrics.Outcome {
-	temporary, _ := o.Err.(*registry.TemporaryError)
-	_, unfinished := o.Err.(*registry.UnfinishedError)
-	_, unfit := o.Err.(*registry.UndecodableError)
+	temporary, _ := o.Err.(*handler.TemporaryError)
+	_, unfinished := o.Err.(*handler.UnfinishedError)
+	_, unfit := o.Err.(*handler.UndecodableError)
 	switch {
 	case o.Void && !unfit:
 		return metrics.Stopped
@@ -101,7 +101,7 @@ func outcomeOf(o execute.Outcome) metrics.Outcome {
 }
 
 // ids returns the ids of the handlers.
-func ids(handlers registry.Set) []string {
+func ids(handlers handler.Set) []string {
 	all := make([]string, len(handlers))
 	for i, h := range handlers {
 		all[i] = h.ID

@@ -11,10 +11,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"gopf.dev/gopf/internal/access"
 	"gopf.dev/gopf/internal/health"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/metrics"
+	"gopf.dev/gopf/internal/rbac"
 	"gopf.dev/gopf/internal/stream"
 )
 
@@ -26,9 +26,9 @@ type vitals struct {
 	metrics    *metrics.Metrics // nil means that metrics are disabled
 	refusal    func(error)      // called when the API server rejects the credentials; may be nil
 
-	answered atomic.Int64                    // time of the last response of the API server, in ns; 0 means never
-	server   atomic.Pointer[server]          // nil during startup
-	reviewer atomic.Pointer[access.Reviewer] // of permissions; nil during startup
+	answered atomic.Int64                  // time of the last response of the API server, in ns; 0 means never
+	server   atomic.Pointer[server]        // nil during startup
+	reviewer atomic.Pointer[rbac.Reviewer] // of permissions; nil during startup
 
 	mu       sync.Mutex
 	starting string    // the current step of the startup
@@ -68,7 +68,7 @@ func (v *vitals) request(o kube.Observation) {
 	if o.Code > 0 {
 		v.answered.Store(time.Now().UnixNano())
 	}
-	if reviewer := v.reviewer.Load(); reviewer != nil && o.Code == http.StatusForbidden && !access.Asks(o.Resource.GroupResource()) {
+	if reviewer := v.reviewer.Load(); reviewer != nil && o.Code == http.StatusForbidden && !rbac.Asks(o.Resource.GroupResource()) {
 		reviewer.Recheck()
 	}
 	v.metrics.Request(o.Verb, o.Resource.GroupResource().String(), o.Code, o.Duration)

@@ -2,7 +2,7 @@ package engine
 
 import (
 	"gopf.dev/gopf/internal/execute"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 // entrance returns the check that every call of a handler, daemon or timer passes: the
@@ -10,7 +10,7 @@ import (
 // matters for a leader whose process was suspended: its lease is expired when it
 // continues, and queued calls must not start.
 func (s *server) entrance() *execute.Entrance {
-	limited := append(s.Handlers.Of(registry.Changes), s.Handlers.Of(registry.Events)...)
+	limited := append(s.Handlers.Of(handler.Changes), s.Handlers.Of(handler.Events)...)
 	e := execute.NewEntrance(limited, s.MaxWorkers)
 	if s.Election.Enabled {
 		e.Open = func() bool {

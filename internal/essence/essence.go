@@ -7,7 +7,7 @@ package essence
 import (
 	"strings"
 
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/storage"
 )
@@ -22,19 +22,19 @@ const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 //
 // The essence shares no values with the body, and the body is not modified. Members
 // outside of the essence are not copied.
-func Build(body map[string]any, fields []fieldpath.Path) map[string]any {
+func Build(body map[string]any, fields []jsonvalue.Path) map[string]any {
 	kept := make(map[string]any, len(body))
 	for key, value := range body {
 		if essential(key) {
-			kept[key] = fieldpath.Clone(value)
+			kept[key] = jsonvalue.Clone(value)
 		}
 	}
-	lookup := func(path ...string) (any, bool) { return fieldpath.Lookup(body, path...) }
+	lookup := func(path ...string) (any, bool) { return jsonvalue.Lookup(body, path...) }
 	return complete(kept, lookup, fields)
 }
 
 // Of returns the same essence as [Build], but decodes only the necessary members.
-func Of(b *object.Body, fields []fieldpath.Path) map[string]any {
+func Of(b *object.Body, fields []jsonvalue.Path) map[string]any {
 	return complete(b.Members(essential), b.Lookup, fields)
 }
 
@@ -48,7 +48,7 @@ func essential(member string) bool {
 }
 
 // complete adds the metadata and the given fields to the essence.
-func complete(essence map[string]any, lookup func(path ...string) (any, bool), fields []fieldpath.Path) map[string]any {
+func complete(essence map[string]any, lookup func(path ...string) (any, bool), fields []jsonvalue.Path) map[string]any {
 	value, _ := lookup("metadata")
 	if metadata, ok := value.(map[string]any); ok {
 		essence["metadata"] = buildMetadata(metadata)
@@ -59,7 +59,7 @@ func complete(essence map[string]any, lookup func(path ...string) (any, bool), f
 			continue
 		}
 		// Set cannot fail: in the body, the same parents are objects.
-		_ = fieldpath.Set(essence, fieldpath.Clone(value), field...)
+		_ = jsonvalue.Set(essence, jsonvalue.Clone(value), field...)
 	}
 	storage.Tidy(essence)
 	return essence
@@ -81,7 +81,7 @@ func Clean(o storage.Object, essence map[string]any, base storage.Base, progress
 func buildMetadata(metadata map[string]any) map[string]any {
 	built := make(map[string]any, 2)
 	if labels, ok := metadata["labels"]; ok {
-		built["labels"] = fieldpath.Clone(labels)
+		built["labels"] = jsonvalue.Clone(labels)
 	}
 	annotations, ok := metadata["annotations"].(map[string]any)
 	if !ok {
@@ -92,7 +92,7 @@ func buildMetadata(metadata map[string]any) map[string]any {
 	for key, value := range annotations {
 		prefix, _, ok := strings.Cut(key, "/")
 		if key != lastApplied && (!ok || !managed[prefix]) {
-			kept[key] = fieldpath.Clone(value)
+			kept[key] = jsonvalue.Clone(value)
 		}
 	}
 	built["annotations"] = kept

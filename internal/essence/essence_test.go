@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gopf.dev/gopf/internal/essence"
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/storage"
 	"gopf.dev/gopf/storage/storagetest"
@@ -61,24 +61,24 @@ func TestBuildKeepsTheFieldsOfHandlers(t *testing.T) {
 	plain := `"spec": {"text": "s", "null": null}`
 	metadata := `"metadata": {"labels": {"a": "b"}, "annotations": {"note": "keep"}}`
 	cases := map[string]struct {
-		field fieldpath.Path
+		field jsonvalue.Path
 		want  string
 	}{
-		"part of the status":  {field: fieldpath.Path{"status", "phase"}, want: `{` + plain + `, ` + metadata + `, "status": {"phase": "Ready"}}`},
-		"whole status":        {field: fieldpath.Path{"status"}, want: `{` + plain + `, ` + metadata + `, "status": {"phase": "Ready", "zero": 0, "conditions": [{"type": "x"}]}}`},
-		"system's metadata":   {field: fieldpath.Path{"metadata", "name"}, want: `{` + plain + `, "metadata": {"name": "n", "labels": {"a": "b"}, "annotations": {"note": "keep"}}}`},
-		"operators' metadata": {field: fieldpath.Path{"metadata", "annotations", "kopf.zalando.org/x"}, want: `{` + plain + `, "metadata": {"labels": {"a": "b"}, "annotations": {"note": "keep", "kopf.zalando.org/x": "1"}}}`},
-		"kind":                {field: fieldpath.Path{"kind"}, want: `{"kind": "X", ` + plain + `, ` + metadata + `}`},
-		"kept anyway":         {field: fieldpath.Path{"spec", "text"}, want: `{` + plain + `, ` + metadata + `}`},
-		"absent":              {field: fieldpath.Path{"status", "absent", "deep"}, want: `{` + plain + `, ` + metadata + `}`},
-		"blocked by a text":   {field: fieldpath.Path{"spec", "text", "deep"}, want: `{` + plain + `, ` + metadata + `}`},
-		"blocked by a null":   {field: fieldpath.Path{"spec", "null", "deep"}, want: `{` + plain + `, ` + metadata + `}`},
+		"part of the status":  {field: jsonvalue.Path{"status", "phase"}, want: `{` + plain + `, ` + metadata + `, "status": {"phase": "Ready"}}`},
+		"whole status":        {field: jsonvalue.Path{"status"}, want: `{` + plain + `, ` + metadata + `, "status": {"phase": "Ready", "zero": 0, "conditions": [{"type": "x"}]}}`},
+		"system's metadata":   {field: jsonvalue.Path{"metadata", "name"}, want: `{` + plain + `, "metadata": {"name": "n", "labels": {"a": "b"}, "annotations": {"note": "keep"}}}`},
+		"operators' metadata": {field: jsonvalue.Path{"metadata", "annotations", "kopf.zalando.org/x"}, want: `{` + plain + `, "metadata": {"labels": {"a": "b"}, "annotations": {"note": "keep", "kopf.zalando.org/x": "1"}}}`},
+		"kind":                {field: jsonvalue.Path{"kind"}, want: `{"kind": "X", ` + plain + `, ` + metadata + `}`},
+		"kept anyway":         {field: jsonvalue.Path{"spec", "text"}, want: `{` + plain + `, ` + metadata + `}`},
+		"absent":              {field: jsonvalue.Path{"status", "absent", "deep"}, want: `{` + plain + `, ` + metadata + `}`},
+		"blocked by a text":   {field: jsonvalue.Path{"spec", "text", "deep"}, want: `{` + plain + `, ` + metadata + `}`},
+		"blocked by a null":   {field: jsonvalue.Path{"spec", "null", "deep"}, want: `{` + plain + `, ` + metadata + `}`},
 		"no field":            {field: nil, want: `{` + plain + `, ` + metadata + `}`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := essence.Build(parse(t, body), []fieldpath.Path{tc.field})
+			got := essence.Build(parse(t, body), []jsonvalue.Path{tc.field})
 			if diff := cmp.Diff(parse(t, tc.want), got); diff != "" {
 				t.Errorf("-want, +got:\n%s", diff)
 			}
@@ -90,7 +90,7 @@ func TestEssencesShareNoValuesWithTheBody(t *testing.T) {
 	t.Parallel()
 	text := `{"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}, "spec": {"list": [{"x": 1}]}, "status": {"x": {"y": 1}}}`
 	body := parse(t, text)
-	built := essence.Build(body, []fieldpath.Path{{"status"}, {"status", "x"}})
+	built := essence.Build(body, []jsonvalue.Path{{"status"}, {"status", "x"}})
 	var spoil func(v any)
 	spoil = func(v any) {
 		switch v := v.(type) {
@@ -117,7 +117,7 @@ func TestCleanRemovesTheTracesOfStorages(t *testing.T) {
 	body := storagetest.Body(parse(t, `{"metadata": {"annotations": {
 		"base.op/last-handled-configuration": "{}", "base.op/other": "x", "progress.op/fn": "{}", "note": "keep"}},
 		"status": {"kopf": {"progress": {"fn": {}}}, "phase": "Ready"}}`))
-	built := essence.Build(body, []fieldpath.Path{{"status"}})
+	built := essence.Build(body, []jsonvalue.Path{{"status"}})
 	base := storage.NewAnnotationBase("base.op")
 	progress := storage.SmartProgress(storage.NewAnnotationProgress("progress.op"), storage.NewStatusProgress("kopf"))
 	essence.Clean(body, built, base, progress)
@@ -167,7 +167,7 @@ func TestOfReturnsTheEssenceOfBuild(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fields := []fieldpath.Path{{"status", "phase"}}
+		fields := []jsonvalue.Path{{"status", "phase"}}
 		if diff := cmp.Diff(essence.Build(b.Map(), fields), essence.Of(b, fields)); diff != "" {
 			t.Errorf("%s: -Build, +Of:\n%s", name, diff)
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"gopf.dev/gopf/diff"
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 // digested is the prefix of digests of values of a Secret. Values are base64 and cannot
@@ -60,7 +60,7 @@ func (s Secrets) Renew(stored, plain map[string]any) map[string]any {
 	if !foreign {
 		return stored
 	}
-	renewed := fieldpath.Clone(stored).(map[string]any)
+	renewed := jsonvalue.Clone(stored).(map[string]any)
 	for _, field := range secretFields {
 		values, _ := renewed[field].(map[string]any)
 		now, _ := plain[field].(map[string]any)
@@ -166,5 +166,5 @@ func copyOf(essence map[string]any) map[string]any {
 	if essence == nil {
 		return nil
 	}
-	return fieldpath.Clone(essence).(map[string]any)
+	return jsonvalue.Clone(essence).(map[string]any)
 }

@@ -9,20 +9,20 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/progress"
-	"gopf.dev/gopf/internal/registry"
 )
 
 // Attempt is one call of one handler. Call [Attempt.Make] once.
 type Attempt struct {
 	Title   string // the word for it in logs, such as "Handler" or "Daemon"
 	ID      string
-	Limits  registry.Limits
+	Limits  handler.Limits
 	Retries int       // the number of earlier calls
 	Started time.Time // the start of the first attempt; the timeout counts from it
 
 	DefaultBackoff time.Duration
-	DefaultMode    registry.ErrorMode
+	DefaultMode    handler.ErrorMode
 
 	Log     *slog.Logger
 	Observe Observer // may be nil
@@ -42,13 +42,13 @@ type Observer func(id string, o Outcome, took time.Duration)
 
 // Outcome is the outcome of an attempt.
 type Outcome struct {
-	Final   bool                        // there are no further attempts
-	Err     error                       // nil means success, also with an ignored error
-	Message string                      // the text of the error for the record
-	Delay   registry.Opt[time.Duration] // until the next attempt, if not final; unset means at once
-	Result  any                         // the handler's result as JSON; nil means none
-	Ignored error                       // the error that counts as a success; may be nil
-	Waited  time.Duration               // the wait before the call; it extends the timeout
+	Final   bool                       // there are no further attempts
+	Err     error                      // nil means success, also with an ignored error
+	Message string                     // the text of the error for the record
+	Delay   handler.Opt[time.Duration] // until the next attempt, if not final; unset means at once
+	Result  any                        // the handler's result as JSON; nil means none
+	Ignored error                      // the error that counts as a success; may be nil
+	Waited  time.Duration              // the wait before the call; it extends the timeout
 
 	// Void means that the attempt does not count and is not recorded. The handler is
 	// due again after the delay, or at the next start if the operator is stopping.
@@ -164,7 +164,7 @@ func (a *Attempt) call(ctx context.Context) (result any, err error) {
 }
 
 // conclude derives the outcome from the result and the error of the handler. The error
-// types of package registry that classify an error are always outermost.
+// types of package handler that classify an error are always outermost.
 func (a *Attempt) conclude(ctx context.Context, result any, err error) Outcome {
 	if err != nil && errors.Is(context.Cause(ctx), ErrStopping) {
 		a.Log.Warn(a.name()+" is interrupted by the stop and will be called again at the next start.", "handler", a.ID, "error", err)
@@ -178,18 +178,18 @@ func (a *Attempt) conclude(ctx context.Context, result any, err error) Outcome {
 		}
 		a.Log.Log(ctx, level, a.name()+" succeeded.", "handler", a.ID)
 		return Outcome{Final: true, Result: result}
-	case *registry.UnfinishedError:
+	case *handler.UnfinishedError:
 		a.Log.Debug(a.name()+" has unfinished sub-handlers. Will retry soon.", "handler", a.ID)
-		return Outcome{Err: err, Message: message(nil), Delay: registry.Some(e.Delay)}
-	case *registry.UndecodableError:
-		if a.Limits.OnError.Or(a.DefaultMode) == registry.Fail {
+		return Outcome{Err: err, Message: message(nil), Delay: handler.Some(e.Delay)}
+	case *handler.UndecodableError:
+		if a.Limits.OnError.Or(a.DefaultMode) == handler.Fail {
 			return a.permanent(err)
 		}
 		a.Log.Error(a.name()+" is not called, because the object does not fit its type: "+text(err), "handler", a.ID)
-		return Outcome{Void: true, Err: err, Delay: registry.Some(a.Limits.Backoff.Or(a.DefaultBackoff))}
-	case *registry.PermanentError:
+		return Outcome{Void: true, Err: err, Delay: handler.Some(a.Limits.Backoff.Or(a.DefaultBackoff))}
+	case *handler.PermanentError:
 		return a.permanent(err)
-	case *registry.TemporaryError:
+	case *handler.TemporaryError:
 		return a.temporary(e)
 	}
 	return a.unclassified(err)
@@ -202,7 +202,7 @@ func (a Attempt) Refused(err error) Outcome { return a.conclude(context.Backgrou
 // permanent returns the outcome of an error that is not retried.
 func (a *Attempt) permanent(err error) Outcome {
 	level := slog.LevelError
-	if denied := (*registry.DeniedError)(nil); errors.As(err, &denied) {
+	if denied := (*handler.DeniedError)(nil); errors.As(err, &denied) {
 		level = slog.LevelInfo // denying requests is the normal work of a validating webhook
 	}
 	a.Log.Log(context.Background(), level, a.name()+" failed permanently: "+text(err), "handler", a.ID)
@@ -211,7 +211,7 @@ func (a *Attempt) permanent(err error) Outcome {
 
 // temporary returns the outcome of an error that is retried, unless the next attempt
 // would exceed a limit.
-func (a *Attempt) temporary(err *registry.TemporaryError) Outcome {
+func (a *Attempt) temporary(err *handler.TemporaryError) Outcome {
 	verb := " failed temporarily"
 	if err.Wait {
 		verb = " is waiting"
@@ -239,10 +239,10 @@ func (a *Attempt) unclassified(err error) Outcome {
 		attrs = append(attrs, "stack", string(panicked.Stack))
 	}
 	switch a.Limits.OnError.Or(a.DefaultMode) {
-	case registry.Ignore:
+	case handler.Ignore:
 		a.Log.Error(failure+"ignore it: "+text(err), attrs...)
 		return Outcome{Final: true, Ignored: err}
-	case registry.Fail:
+	case handler.Fail:
 		a.Log.Error(failure+"stop now: "+text(err), attrs...)
 		return Outcome{Final: true, Err: err, Message: cut(err.Error())}
 	}
@@ -253,7 +253,7 @@ func (a *Attempt) unclassified(err error) Outcome {
 		return Outcome{Final: true, Err: limit.err(msg), Message: cut(msg)}
 	}
 	a.Log.Error(failure+"try again in "+seconds(backoff)+" seconds: "+text(err), attrs...)
-	return Outcome{Err: err, Message: cut(err.Error()), Delay: registry.Some(backoff)}
+	return Outcome{Err: err, Message: cut(err.Error()), Delay: handler.Some(backoff)}
 }
 
 // limit is a limit that the next attempt would exceed.

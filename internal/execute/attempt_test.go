@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 // printed is a text log without timestamps.
@@ -23,22 +23,22 @@ func printed(into *bytes.Buffer) *slog.Logger {
 	}}))
 }
 
-func some(d time.Duration) registry.Opt[time.Duration] { return registry.Some(d) }
+func some(d time.Duration) handler.Opt[time.Duration] { return handler.Some(d) }
 
 func TestAttemptOutcomes(t *testing.T) {
 	boom := errors.New("boom")
-	limits := func(timeout time.Duration, retries int) (l registry.Limits) {
+	limits := func(timeout time.Duration, retries int) (l handler.Limits) {
 		if timeout > 0 {
 			l.Timeout = some(timeout)
 		}
 		if retries > 0 {
-			l.Retries = registry.Some(retries)
+			l.Retries = handler.Some(retries)
 		}
 		return l
 	}
-	mode := func(m registry.ErrorMode) registry.Limits { return registry.Limits{OnError: registry.Some(m)} }
+	mode := func(m handler.ErrorMode) handler.Limits { return handler.Limits{OnError: handler.Some(m)} }
 	cases := map[string]struct {
-		limits  registry.Limits
+		limits  handler.Limits
 		retries int
 		age     time.Duration
 		err     error
@@ -48,26 +48,26 @@ func TestAttemptOutcomes(t *testing.T) {
 	}{
 		"success":                   {want: Outcome{Final: true, Result: "r"}, log: "level=INFO msg=\"Handler 'h' succeeded.\""},
 		"unclassified":              {err: boom, failed: true, want: Outcome{Message: "boom", Delay: some(time.Minute)}, log: "will try again in 60 seconds: boom"},
-		"with a backoff of its own": {err: boom, limits: registry.Limits{Backoff: some(1500 * time.Millisecond)}, failed: true, want: Outcome{Message: "boom", Delay: some(1500 * time.Millisecond)}, log: "in 1.5 seconds"},
-		"ignored":                   {err: boom, limits: mode(registry.Ignore), want: Outcome{Final: true}, log: "will ignore it: boom"},
-		"failed":                    {err: boom, limits: mode(registry.Fail), failed: true, want: Outcome{Final: true, Message: "boom"}, log: "will stop now: boom"},
-		"permanent":                 {err: &registry.PermanentError{Err: boom}, failed: true, want: Outcome{Final: true, Message: "boom"}, log: "failed permanently: boom"},
-		"temporary":                 {err: &registry.TemporaryError{Err: boom, Delay: some(5)}, failed: true, want: Outcome{Message: "boom", Delay: some(5)}, log: "level=ERROR msg=\"Handler 'h' failed temporarily: boom\""},
-		"temporary without a text":  {err: &registry.TemporaryError{Err: errors.New("")}, failed: true, want: Outcome{Message: "None"}, log: "failed temporarily: None"},
-		"waiting":                   {err: &registry.TemporaryError{Err: boom, Delay: some(5), Wait: true}, failed: true, want: Outcome{Message: "boom", Delay: some(5)}, log: "level=INFO msg=\"Handler 'h' is waiting: boom\""},
-		"undecodable":               {err: &registry.UndecodableError{Err: boom}, failed: true, want: Outcome{Void: true, Delay: some(time.Minute)}, log: "does not fit its type: boom"},
-		"undecodable is a failure":  {err: &registry.UndecodableError{Err: boom}, limits: mode(registry.Fail), failed: true, want: Outcome{Final: true, Message: "boom"}, log: "failed permanently: boom"},
+		"with a backoff of its own": {err: boom, limits: handler.Limits{Backoff: some(1500 * time.Millisecond)}, failed: true, want: Outcome{Message: "boom", Delay: some(1500 * time.Millisecond)}, log: "in 1.5 seconds"},
+		"ignored":                   {err: boom, limits: mode(handler.Ignore), want: Outcome{Final: true}, log: "will ignore it: boom"},
+		"failed":                    {err: boom, limits: mode(handler.Fail), failed: true, want: Outcome{Final: true, Message: "boom"}, log: "will stop now: boom"},
+		"permanent":                 {err: &handler.PermanentError{Err: boom}, failed: true, want: Outcome{Final: true, Message: "boom"}, log: "failed permanently: boom"},
+		"temporary":                 {err: &handler.TemporaryError{Err: boom, Delay: some(5)}, failed: true, want: Outcome{Message: "boom", Delay: some(5)}, log: "level=ERROR msg=\"Handler 'h' failed temporarily: boom\""},
+		"temporary without a text":  {err: &handler.TemporaryError{Err: errors.New("")}, failed: true, want: Outcome{Message: "None"}, log: "failed temporarily: None"},
+		"waiting":                   {err: &handler.TemporaryError{Err: boom, Delay: some(5), Wait: true}, failed: true, want: Outcome{Message: "boom", Delay: some(5)}, log: "level=INFO msg=\"Handler 'h' is waiting: boom\""},
+		"undecodable":               {err: &handler.UndecodableError{Err: boom}, failed: true, want: Outcome{Void: true, Delay: some(time.Minute)}, log: "does not fit its type: boom"},
+		"undecodable is a failure":  {err: &handler.UndecodableError{Err: boom}, limits: mode(handler.Fail), failed: true, want: Outcome{Final: true, Message: "boom"}, log: "failed permanently: boom"},
 
 		"no retries left":                      {limits: limits(0, 2), retries: 2, failed: true, want: Outcome{Final: true, Message: "Handler 'h' has exceeded 2 retries."}, log: "level=ERROR"},
 		"the last retry succeeds":              {limits: limits(0, 2), retries: 1, want: Outcome{Final: true, Result: "r"}, log: "succeeded"},
 		"the last retry fails":                 {limits: limits(0, 2), retries: 1, err: boom, failed: true, want: Outcome{Final: true, Message: "Handler 'h' failed with an exception and will stop now (it would exceed 2 retries on the next attempt): boom"}, log: "level=ERROR"},
-		"the last retry fails temporarily":     {limits: limits(0, 2), retries: 1, err: &registry.TemporaryError{Err: boom}, failed: true, want: Outcome{Final: true, Message: "Handler 'h' failed temporarily but will exceed 2 retries: boom"}, log: "level=ERROR"},
+		"the last retry fails temporarily":     {limits: limits(0, 2), retries: 1, err: &handler.TemporaryError{Err: boom}, failed: true, want: Outcome{Final: true, Message: "Handler 'h' failed temporarily but will exceed 2 retries: boom"}, log: "level=ERROR"},
 		"one retry is left":                    {limits: limits(0, 3), retries: 1, err: boom, failed: true, want: Outcome{Message: "boom", Delay: some(time.Minute)}, log: "try again"},
 		"no time left":                         {limits: limits(time.Hour, 0), age: time.Hour, failed: true, want: Outcome{Final: true, Message: "Handler 'h' has timed out after 1:00:00."}, log: "level=ERROR"},
 		"no time left, with a fraction":        {limits: limits(time.Hour, 0), age: time.Hour + 61*time.Second + 5*time.Microsecond, failed: true, want: Outcome{Final: true, Message: "Handler 'h' has timed out after 1:01:01.000005."}, log: "level=ERROR"},
 		"no time for the next attempt":         {limits: limits(time.Hour, 0), age: 59 * time.Minute, err: boom, failed: true, want: Outcome{Final: true, Message: "Handler 'h' failed with an exception and will stop now (it would time out in 3600 seconds on the next attempt): boom"}, log: "level=ERROR"},
 		"just enough time for the next":        {limits: limits(time.Hour, 0), age: 59*time.Minute - 1, err: boom, failed: true, want: Outcome{Message: "boom", Delay: some(time.Minute)}, log: "try again"},
-		"no time for the next, by a temporary": {limits: limits(time.Hour, 0), age: 59 * time.Minute, err: &registry.TemporaryError{Err: boom, Delay: some(time.Minute)}, failed: true, want: Outcome{Final: true, Message: "Handler 'h' failed temporarily but will time out after 3600 seconds: boom"}, log: "level=ERROR"},
+		"no time for the next, by a temporary": {limits: limits(time.Hour, 0), age: 59 * time.Minute, err: &handler.TemporaryError{Err: boom, Delay: some(time.Minute)}, failed: true, want: Outcome{Final: true, Message: "Handler 'h' failed temporarily but will time out after 3600 seconds: boom"}, log: "level=ERROR"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestAttemptOutcomes(t *testing.T) {
 				var observed []string
 				got := Attempt{
 					Title: "Handler", ID: "h", Limits: c.limits, Retries: c.retries, Started: time.Now().Add(-c.age),
-					DefaultBackoff: time.Minute, DefaultMode: registry.Retry, Log: printed(&log),
+					DefaultBackoff: time.Minute, DefaultMode: handler.Retry, Log: printed(&log),
 					Observe: func(id string, _ Outcome, took time.Duration) { observed = append(observed, id+" "+took.String()) },
 					Call:    func(context.Context) (any, error) { time.Sleep(0); return "r", c.err },
 				}.Make(t.Context())
@@ -102,7 +102,7 @@ func TestAHandlerRunsUnderItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		outcome := Attempt{
-			Title: "Handler", ID: "h", Limits: registry.Limits{Timeout: some(10 * time.Second)}, Started: start.Add(-4 * time.Second),
+			Title: "Handler", ID: "h", Limits: handler.Limits{Timeout: some(10 * time.Second)}, Started: start.Add(-4 * time.Second),
 			DefaultBackoff: time.Minute, Log: slog.New(slog.DiscardHandler),
 			Call: func(ctx context.Context) (any, error) { <-ctx.Done(); return nil, context.Cause(ctx) },
 		}.Make(t.Context())
@@ -115,7 +115,7 @@ func TestAHandlerRunsUnderItsDeadline(t *testing.T) {
 func TestAPanicIsAnErrorWithItsStack(t *testing.T) {
 	var log bytes.Buffer
 	outcome := Attempt{
-		Title: "Handler", ID: "h", DefaultBackoff: time.Minute, DefaultMode: registry.Retry, Log: printed(&log), Started: time.Now(),
+		Title: "Handler", ID: "h", DefaultBackoff: time.Minute, DefaultMode: handler.Retry, Log: printed(&log), Started: time.Now(),
 		Call: func(context.Context) (any, error) { panic("oops") },
 	}.Make(t.Context())
 	if outcome.Final || outcome.Message != "panic: oops" || !strings.Contains(log.String(), "stack=") || !strings.Contains(log.String(), "attempt_test.go") {

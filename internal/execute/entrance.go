@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 // Entrance holds back handler calls right before they start: each waits for a free
@@ -19,7 +19,7 @@ type Entrance struct {
 	Open func() bool
 
 	slots   chan struct{} // one element for each call in progress; nil means no limit
-	limited map[*registry.Handler]bool
+	limited map[*handler.Handler]bool
 	running atomic.Int64
 }
 
@@ -34,10 +34,10 @@ func (e *Entrance) Running() int {
 // NewEntrance returns an entrance that allows at most this many concurrent calls of the
 // limited handlers; 0 means no limit. Other handlers need no slot. That holds for
 // sub-handlers, which run within the calls of their parents.
-func NewEntrance(limited registry.Set, most int) *Entrance {
+func NewEntrance(limited handler.Set, most int) *Entrance {
 	e := &Entrance{}
 	if most > 0 {
-		e.slots, e.limited = make(chan struct{}, most), map[*registry.Handler]bool{}
+		e.slots, e.limited = make(chan struct{}, most), map[*handler.Handler]bool{}
 		for _, h := range limited {
 			e.limited[h] = true
 		}
@@ -47,7 +47,7 @@ func NewEntrance(limited registry.Set, most int) *Entrance {
 
 // For returns the value of [Attempt.Enter] for one handler. The wait ends with an error
 // when the context is done or stop is closed. stop may be nil.
-func (e *Entrance) For(h *registry.Handler, stop <-chan struct{}) func(context.Context) (leave func(), err error) {
+func (e *Entrance) For(h *handler.Handler, stop <-chan struct{}) func(context.Context) (leave func(), err error) {
 	if e == nil {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 func TestACallWaitsAtAClosedGate(t *testing.T) {
@@ -40,8 +40,8 @@ func TestACallWaitsAtAClosedGate(t *testing.T) {
 				called := false
 				outcome := Attempt{
 					Title: "Handler", ID: "h", Log: slog.New(slog.DiscardHandler), Started: begun,
-					Limits: registry.Limits{Timeout: registry.Some(2 * time.Second)},
-					Enter:  e.For(&registry.Handler{ID: "h"}, stop),
+					Limits: handler.Limits{Timeout: handler.Some(2 * time.Second)},
+					Enter:  e.For(&handler.Handler{ID: "h"}, stop),
 					Call: func(ctx context.Context) (any, error) {
 						called = true
 						if e.Running() != 1 {
@@ -71,8 +71,8 @@ func TestACallWaitsAtAClosedGate(t *testing.T) {
 
 func TestOnlyLimitedHandlersNeedASlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limited, other := &registry.Handler{ID: "limited"}, &registry.Handler{ID: "sub"}
-		e := NewEntrance(registry.Set{limited}, 1)
+		limited, other := &handler.Handler{ID: "limited"}, &handler.Handler{ID: "sub"}
+		e := NewEntrance(handler.Set{limited}, 1)
 		leave, err := e.For(limited, nil)(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -94,8 +94,8 @@ func TestOnlyLimitedHandlersNeedASlot(t *testing.T) {
 
 func TestACallThatGivesUpAtTheGateReleasesItsSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &registry.Handler{ID: "h"}
-		e := NewEntrance(registry.Set{h}, 1)
+		h := &handler.Handler{ID: "h"}
+		e := NewEntrance(handler.Set{h}, 1)
 		var open atomic.Bool
 		e.Open = open.Load
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -10,17 +10,17 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/progress"
-	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/storage"
 )
 
 // Runner runs the handlers of one object for one cause. It is used for one pass.
 type Runner struct {
 	Reason         cause.Reason
-	Lifecycle      registry.Lifecycle
+	Lifecycle      handler.Lifecycle
 	DefaultBackoff time.Duration
 	Log            *slog.Logger
 	Observe        Observer  // may be nil
@@ -36,7 +36,7 @@ type Runner struct {
 	Load func(ctx context.Context, ids []string) (map[string]storage.Record, error)
 	// Request returns a new request. The runner sets the fields that belong to the
 	// individual call.
-	Request func() *registry.Request
+	Request func() *handler.Request
 	// Cause returns the cause as a handler sees it. parent is the cause of the parent
 	// handler; nil means a top-level handler. A nil Cause means that all handlers
 	// see the cause of the request.
@@ -49,7 +49,7 @@ type Runner struct {
 
 // call is one call that was made.
 type call struct {
-	handler *registry.Handler
+	handler *handler.Handler
 	cause   *cause.Cause
 	parent  *call // the call of the parent handler; nil means a top-level handler
 	subs    *subs
@@ -91,7 +91,7 @@ func (r *Runner) Finished() []string {
 // Parts returns the changes that the calls requested, with their results. They are in
 // the order of declaration; sub-handlers precede their parents. handlers has the
 // declared handlers.
-func (r *Runner) Parts(handlers registry.Set) []Part {
+func (r *Runner) Parts(handlers handler.Set) []Part {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	place := map[string]int{}
@@ -127,14 +127,14 @@ func (c *call) top() *call {
 // Pass calls each handler once that is due and that the lifecycle chooses. All handlers
 // must be selected in the state. Pass does not return the errors of handlers: its error
 // means that the framework failed.
-func (r *Runner) Pass(ctx context.Context, handlers registry.Set) error {
+func (r *Runner) Pass(ctx context.Context, handlers handler.Set) error {
 	return r.pass(ctx, nil, handlers, r.Lifecycle, 1)
 }
 
 // pass calls the chosen handlers on behalf of the parent call. A nil parent means
 // top-level handlers. At most parallel calls run concurrently.
-func (r *Runner) pass(ctx context.Context, parent *call, handlers registry.Set, lifecycle registry.Lifecycle, parallel int) error {
-	byID := map[string]*registry.Handler{}
+func (r *Runner) pass(ctx context.Context, parent *call, handlers handler.Set, lifecycle handler.Lifecycle, parallel int) error {
+	byID := map[string]*handler.Handler{}
 	for _, h := range handlers {
 		byID[h.ID] = h
 	}
@@ -160,7 +160,7 @@ func (r *Runner) pass(ctx context.Context, parent *call, handlers registry.Set, 
 }
 
 // due returns the handlers that are due now, including urgent ones.
-func (r *Runner) due(handlers registry.Set) []registry.Due {
+func (r *Runner) due(handlers handler.Set) []handler.Due {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	ids := make([]string, len(handlers))
@@ -170,16 +170,16 @@ func (r *Runner) due(handlers registry.Set) []registry.Due {
 			r.State.Hasten(ids[i : i+1])
 		}
 	}
-	var due []registry.Due
+	var due []handler.Due
 	for _, id := range r.State.Due(ids, time.Now()) {
 		record := r.State.Record(id)
-		due = append(due, registry.Due{ID: id, Attempts: record.Retries, Started: record.Started})
+		due = append(due, handler.Due{ID: id, Attempts: record.Retries, Started: record.Started})
 	}
 	return due
 }
 
 // call makes one attempt of one handler and records its outcome.
-func (r *Runner) call(ctx context.Context, parent *call, h *registry.Handler) {
+func (r *Runner) call(ctx context.Context, parent *call, h *handler.Handler) {
 	c := &call{handler: h, parent: parent}
 	c.subs = &subs{runner: r, parent: c}
 	req := r.Request()
@@ -203,7 +203,7 @@ func (r *Runner) call(ctx context.Context, parent *call, h *registry.Handler) {
 	c.attempt = Attempt{
 		Title: "Handler", ID: h.ID, Limits: h.Limits,
 		Retries: c.before.Retries, Started: c.before.Started,
-		DefaultBackoff: r.DefaultBackoff, DefaultMode: registry.Retry,
+		DefaultBackoff: r.DefaultBackoff, DefaultMode: handler.Retry,
 		Log: r.Log, Observe: r.Observe, Enter: r.Entrance.For(h, nil),
 		Call: func(ctx context.Context) (any, error) {
 			err := h.Call(ctx, req)
@@ -220,12 +220,12 @@ func (r *Runner) call(ctx context.Context, parent *call, h *registry.Handler) {
 }
 
 // note records the outcome of a call.
-func (r *Runner) note(c *call, req *registry.Request, outcome Outcome) {
+func (r *Runner) note(c *call, req *handler.Request, outcome Outcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.calls = append(r.calls, c)
 	c.patch = req.Patch
-	if _, unfit := outcome.Err.(*registry.UndecodableError); unfit && outcome.Void {
+	if _, unfit := outcome.Err.(*handler.UndecodableError); unfit && outcome.Void {
 		req.Post("Warning", "Undecodable", "The object does not fit the handler '"+c.handler.ID+"': "+text(outcome.Err))
 	}
 	r.conclude(c, outcome)
@@ -266,13 +266,13 @@ func (r *Runner) refuse(c *call, err error) {
 		}
 		p.result = nil
 		r.State.Restore(p.handler.ID, p.before)
-		r.conclude(p, p.attempt.Refused(&registry.UnfinishedError{Delay: delay.Is}))
+		r.conclude(p, p.attempt.Refused(&handler.UnfinishedError{Delay: delay.Is}))
 	}
 }
 
 // waited returns the wait before the call. It is 0 for handlers without a timeout,
 // because only the timeout depends on it.
-func waited(h *registry.Handler, o Outcome) time.Duration {
+func waited(h *handler.Handler, o Outcome) time.Duration {
 	if !h.Limits.Timeout.Set {
 		return 0
 	}
@@ -294,14 +294,14 @@ func Deliver(p *patch.Patch, id string, result any) {
 }
 
 // ToJSON converts a user's value to the value that its JSON decodes to. A value that
-// cannot be encoded is a [registry.PermanentError].
+// cannot be encoded is a [handler.PermanentError].
 func ToJSON(v any) (any, error) {
 	if v == nil {
 		return nil, nil
 	}
 	decoded, err := jsonvalue.Of(v)
 	if err != nil {
-		return nil, &registry.PermanentError{Err: fmt.Errorf("the result cannot be stored as JSON: %w", err)}
+		return nil, &handler.PermanentError{Err: fmt.Errorf("the result cannot be stored as JSON: %w", err)}
 	}
 	return decoded, nil
 }

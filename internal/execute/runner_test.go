@@ -12,33 +12,33 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/progress"
-	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/storage"
 )
 
-func everything(due []registry.Due) []registry.Due { return due }
+func everything(due []handler.Due) []handler.Due { return due }
 
 // newRunner returns a runner with the creation handlers selected.
-func newRunner(handlers registry.Set) *Runner {
+func newRunner(handlers handler.Set) *Runner {
 	state := progress.New(nil)
 	state.Select(handlers.IDs(), cause.Create, time.Now())
 	return &Runner{
 		Reason: cause.Create, Lifecycle: everything, DefaultBackoff: time.Minute, Log: slog.New(slog.DiscardHandler), State: state,
 		Load: func(context.Context, []string) (map[string]storage.Record, error) { return nil, nil },
-		Request: func() *registry.Request {
-			return &registry.Request{Cause: &cause.Cause{Reason: cause.Create}, Key: func() string { return "key" }, Post: func(string, string, string) {}}
+		Request: func() *handler.Request {
+			return &handler.Request{Cause: &cause.Cause{Reason: cause.Create}, Key: func() string { return "key" }, Post: func(string, string, string) {}}
 		},
 	}
 }
 
-func handler(id string, call func(context.Context, *registry.Request) error) *registry.Handler {
-	return &registry.Handler{ID: id, Call: call}
+func newHandler(id string, call func(context.Context, *handler.Request) error) *handler.Handler {
+	return &handler.Handler{ID: id, Call: call}
 }
 
-func asking(id string, err error) *registry.Handler {
-	return handler(id, func(_ context.Context, r *registry.Request) error {
+func asking(id string, err error) *handler.Handler {
+	return newHandler(id, func(_ context.Context, r *handler.Request) error {
 		r.Patch.Set(r.Handler.ID, "spec", "by")
 		r.Result = map[string]any{"of": id}
 		return err
@@ -47,14 +47,14 @@ func asking(id string, err error) *registry.Handler {
 
 func TestAPassCallsTheHandlersThatTheLifecycleChooses(t *testing.T) {
 	var calls []string
-	note := func(_ context.Context, r *registry.Request) error {
+	note := func(_ context.Context, r *handler.Request) error {
 		calls = append(calls, r.Handler.ID+" "+r.Key())
 		return nil
 	}
-	handlers := registry.Set{handler("a", note), handler("b", note), handler("c", note)}
+	handlers := handler.Set{newHandler("a", note), newHandler("b", note), newHandler("c", note)}
 	r := newRunner(handlers)
-	r.Lifecycle = func(due []registry.Due) []registry.Due {
-		return []registry.Due{{ID: "unknown"}, due[2], due[0]}
+	r.Lifecycle = func(due []handler.Due) []handler.Due {
+		return []handler.Due{{ID: "unknown"}, due[2], due[0]}
 	}
 	if err := r.Pass(t.Context(), handlers); err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestAPassCallsTheHandlersThatTheLifecycleChooses(t *testing.T) {
 
 func TestDelayedHandlersAreCalledWhenTheyAreUrgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		handlers := registry.Set{asking("a", &registry.TemporaryError{Err: errors.New("x"), Delay: registry.Some(time.Hour)})}
+		handlers := handler.Set{asking("a", &handler.TemporaryError{Err: errors.New("x"), Delay: handler.Some(time.Hour)})}
 		r := newRunner(handlers)
 		for i, c := range []struct {
 			urgent bool
@@ -93,15 +93,15 @@ func TestDelayedHandlersAreCalledWhenTheyAreUrgent(t *testing.T) {
 }
 
 func TestPartsAreInTheOrderOfDeclarationWithSubHandlersFirst(t *testing.T) {
-	parent := handler("p", func(ctx context.Context, r *registry.Request) error {
+	parent := newHandler("p", func(ctx context.Context, r *handler.Request) error {
 		r.Patch.Set("p", "spec", "by")
-		return r.RunSubs(ctx, []*registry.Handler{asking("p/s", nil)}, registry.SubOptions{})
+		return r.RunSubs(ctx, []*handler.Handler{asking("p/s", nil)}, handler.SubOptions{})
 	})
-	silent := handler("silent", func(context.Context, *registry.Request) error { return nil })
+	silent := newHandler("silent", func(context.Context, *handler.Request) error { return nil })
 	failing := asking("z", errors.New("x"))
-	declared := registry.Set{silent, failing, parent, asking("a", nil)}
+	declared := handler.Set{silent, failing, parent, asking("a", nil)}
 	r := newRunner(declared)
-	r.Lifecycle = func(due []registry.Due) []registry.Due { slices.Reverse(due); return due }
+	r.Lifecycle = func(due []handler.Due) []handler.Due { slices.Reverse(due); return due }
 	if err := r.Pass(t.Context(), declared); err != nil {
 		t.Fatal(err)
 	}
@@ -129,11 +129,11 @@ func TestPartsAreInTheOrderOfDeclarationWithSubHandlersFirst(t *testing.T) {
 }
 
 func TestARefusedChangeFailsItsHandlerAndReopensItsParents(t *testing.T) {
-	parent := handler("p", func(ctx context.Context, r *registry.Request) error {
+	parent := newHandler("p", func(ctx context.Context, r *handler.Request) error {
 		r.Result = "done"
-		return r.RunSubs(ctx, []*registry.Handler{asking("p/s", nil), asking("p/t", nil)}, registry.SubOptions{})
+		return r.RunSubs(ctx, []*handler.Handler{asking("p/s", nil), asking("p/t", nil)}, handler.SubOptions{})
 	})
-	declared := registry.Set{parent}
+	declared := handler.Set{parent}
 	r := newRunner(declared)
 	if err := r.Pass(t.Context(), declared); err != nil || !r.State.Record("p").Success {
 		t.Fatalf("got %+v, %v", r.State.Record("p"), err)
@@ -162,15 +162,15 @@ func TestSubHandlersMayRunInParallel(t *testing.T) {
 	for _, parallel := range []int{0, 1, 2} {
 		synctest.Test(t, func(t *testing.T) {
 			var running, most atomic.Int32
-			slow := func(context.Context, *registry.Request) error {
+			slow := func(context.Context, *handler.Request) error {
 				most.Store(max(most.Load(), running.Add(1)))
 				time.Sleep(time.Second)
 				running.Add(-1)
 				return nil
 			}
-			subs := []*registry.Handler{handler("p/a", slow), handler("p/b", slow), handler("p/c", slow)}
-			declared := registry.Set{handler("p", func(ctx context.Context, r *registry.Request) error {
-				return r.RunSubs(ctx, subs, registry.SubOptions{Parallel: parallel})
+			subs := []*handler.Handler{newHandler("p/a", slow), newHandler("p/b", slow), newHandler("p/c", slow)}
+			declared := handler.Set{newHandler("p", func(ctx context.Context, r *handler.Request) error {
+				return r.RunSubs(ctx, subs, handler.SubOptions{Parallel: parallel})
 			})}
 			r := newRunner(declared)
 			if err := r.Pass(t.Context(), declared); err != nil || r.Ran() != 4 || int(most.Load()) != max(1, parallel) {
@@ -182,10 +182,10 @@ func TestSubHandlersMayRunInParallel(t *testing.T) {
 
 func TestAParentWaitsForItsSubHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		failure := &registry.TemporaryError{Err: errors.New("x"), Delay: registry.Some(5 * time.Second)}
-		declared := registry.Set{handler("p", func(ctx context.Context, r *registry.Request) error {
-			_ = r.RunSubs(ctx, []*registry.Handler{asking("p/a", failure), asking("p/b", nil)},
-				registry.SubOptions{Lifecycle: func(due []registry.Due) []registry.Due { return due[:1] }})
+		failure := &handler.TemporaryError{Err: errors.New("x"), Delay: handler.Some(5 * time.Second)}
+		declared := handler.Set{newHandler("p", func(ctx context.Context, r *handler.Request) error {
+			_ = r.RunSubs(ctx, []*handler.Handler{asking("p/a", failure), asking("p/b", nil)},
+				handler.SubOptions{Lifecycle: func(due []handler.Due) []handler.Due { return due[:1] }})
 			return errors.New("whatever it returns")
 		})}
 		r := newRunner(declared)
@@ -205,14 +205,14 @@ func TestAParentWaitsForItsSubHandlers(t *testing.T) {
 // The records of sub-handlers can be found only through the record of their parent.
 func TestAnInterruptedParentRefersToItsSubHandlers(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
-	inner := handler("p/a/b", func(context.Context, *registry.Request) error {
+	inner := newHandler("p/a/b", func(context.Context, *handler.Request) error {
 		stop(ErrStopping)
 		return context.Canceled
 	})
-	declared := registry.Set{handler("p", func(ctx context.Context, r *registry.Request) error {
-		return r.RunSubs(ctx, []*registry.Handler{handler("p/a", func(ctx context.Context, r *registry.Request) error {
-			return r.RunSubs(ctx, []*registry.Handler{inner}, registry.SubOptions{})
-		})}, registry.SubOptions{})
+	declared := handler.Set{newHandler("p", func(ctx context.Context, r *handler.Request) error {
+		return r.RunSubs(ctx, []*handler.Handler{newHandler("p/a", func(ctx context.Context, r *handler.Request) error {
+			return r.RunSubs(ctx, []*handler.Handler{inner}, handler.SubOptions{})
+		})}, handler.SubOptions{})
 	})}
 	r := newRunner(declared)
 	if err := r.Pass(ctx, declared); err != nil {
@@ -225,8 +225,8 @@ func TestAnInterruptedParentRefersToItsSubHandlers(t *testing.T) {
 }
 
 func TestSubHandlersThatAreUpToDateAreNotCalled(t *testing.T) {
-	declared := registry.Set{handler("p", func(ctx context.Context, r *registry.Request) error {
-		return r.RunSubs(ctx, []*registry.Handler{asking("p/a", nil), asking("p/b", nil)}, registry.SubOptions{})
+	declared := handler.Set{newHandler("p", func(ctx context.Context, r *handler.Request) error {
+		return r.RunSubs(ctx, []*handler.Handler{asking("p/a", nil), asking("p/b", nil)}, handler.SubOptions{})
 	})}
 	r := newRunner(declared)
 	top := &cause.Cause{Reason: cause.Create}
@@ -249,8 +249,8 @@ func TestSubHandlersThatAreUpToDateAreNotCalled(t *testing.T) {
 
 func TestAPassFailsIfSubHandlersCannotBeLoaded(t *testing.T) {
 	down := errors.New("the storage is down")
-	declared := registry.Set{handler("p", func(ctx context.Context, r *registry.Request) error {
-		return r.RunSubs(ctx, []*registry.Handler{asking("p/a", nil)}, registry.SubOptions{})
+	declared := handler.Set{newHandler("p", func(ctx context.Context, r *handler.Request) error {
+		return r.RunSubs(ctx, []*handler.Handler{asking("p/a", nil)}, handler.SubOptions{})
 	})}
 	r := newRunner(declared)
 	r.Load = func(context.Context, []string) (map[string]storage.Record, error) { return nil, down }
@@ -280,7 +280,7 @@ func TestResultsAreDeliveredToTheStatus(t *testing.T) {
 	if v, err := ToJSON(struct{ A int }{1}); err != nil || !reflect.DeepEqual(v, map[string]any{"A": int64(1)}) {
 		t.Errorf("got %v, %v", v, err)
 	}
-	if _, err := ToJSON(func() {}); !errors.As(err, new(*registry.PermanentError)) {
+	if _, err := ToJSON(func() {}); !errors.As(err, new(*handler.PermanentError)) {
 		t.Errorf("a function: got %v", err)
 	}
 }
@@ -294,14 +294,14 @@ func recorded(r storage.Record) string {
 }
 
 func TestWaitingDoesNotCountForTheTimeout(t *testing.T) {
-	for _, timeout := range []registry.Opt[time.Duration]{{}, some(time.Minute)} {
+	for _, timeout := range []handler.Opt[time.Duration]{{}, some(time.Minute)} {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
 			h := asking("a", nil)
 			h.Limits.Timeout = timeout
-			r := newRunner(registry.Set{h})
+			r := newRunner(handler.Set{h})
 			r.Entrance = &Entrance{Open: func() bool { return time.Since(start) >= 5*time.Second }}
-			if err := r.Pass(t.Context(), registry.Set{h}); err != nil {
+			if err := r.Pass(t.Context(), handler.Set{h}); err != nil {
 				t.Fatal(err)
 			}
 			shifted := r.State.Record("a").Started.Sub(start)
@@ -313,16 +313,16 @@ func TestWaitingDoesNotCountForTheTimeout(t *testing.T) {
 }
 
 func TestAnUndecodableObjectIsReportedAsAnEvent(t *testing.T) {
-	h := asking("a", &registry.UndecodableError{Err: errors.New("spec.size is a text")})
-	r := newRunner(registry.Set{h})
+	h := asking("a", &handler.UndecodableError{Err: errors.New("spec.size is a text")})
+	r := newRunner(handler.Set{h})
 	var posted []string
 	request := r.Request
-	r.Request = func() *registry.Request {
+	r.Request = func() *handler.Request {
 		req := request()
 		req.Post = func(kind, reason, message string) { posted = append(posted, kind+" "+reason+" "+message) }
 		return req
 	}
-	if err := r.Pass(t.Context(), registry.Set{h}); err != nil {
+	if err := r.Pass(t.Context(), handler.Set{h}); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"Warning Undecodable The object does not fit the handler 'a': spec.size is a text"}; !slices.Equal(posted, want) {

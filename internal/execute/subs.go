@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/cause"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 // subs has the sub-handlers that one call has run.
@@ -22,7 +22,7 @@ type subs struct {
 const manySubs = 900
 
 // run makes a pass over sub-handlers on behalf of the call.
-func (s *subs) run(ctx context.Context, handlers []*registry.Handler, how registry.SubOptions) error {
+func (s *subs) run(ctx context.Context, handlers []*handler.Handler, how handler.SubOptions) error {
 	if len(handlers) >= manySubs {
 		s.runner.Log.Warn("So many sub-handlers may not fit on one object: split the work into child objects with their own handlers.",
 			"handler", s.parent.handler.ID, "sub-handlers", len(handlers))
@@ -43,11 +43,11 @@ func (s *subs) run(ctx context.Context, handlers []*registry.Handler, how regist
 
 // concerned returns the sub-handlers that are not up to date. Sub-handlers that saw the
 // current state in an earlier handling are omitted.
-func (r *Runner) concerned(handlers registry.Set, parent *cause.Cause) registry.Set {
+func (r *Runner) concerned(handlers handler.Set, parent *cause.Cause) handler.Set {
 	if r.Cause == nil {
 		return handlers
 	}
-	var concerned registry.Set
+	var concerned handler.Set
 	for _, h := range handlers {
 		if r.Cause(h.ID, parent).Reason != cause.Noop {
 			concerned = append(concerned, h)
@@ -57,7 +57,7 @@ func (r *Runner) concerned(handlers registry.Set, parent *cause.Cause) registry.
 }
 
 // enlist loads the records of the sub-handlers and adds them to the handling.
-func (s *subs) enlist(ctx context.Context, handlers registry.Set) error {
+func (s *subs) enlist(ctx context.Context, handlers handler.Set) error {
 	r := s.runner
 	records, err := r.Load(ctx, handlers.IDs())
 	r.mu.Lock()
@@ -80,7 +80,7 @@ func (s *subs) enlist(ctx context.Context, handlers registry.Set) error {
 	return nil
 }
 
-// unfinished returns a [registry.UnfinishedError] if some of the sub-handlers must be
+// unfinished returns a [handler.UnfinishedError] if some of the sub-handlers must be
 // called again, and nil otherwise.
 func (s *subs) unfinished() error {
 	s.runner.mu.Lock()
@@ -89,7 +89,7 @@ func (s *subs) unfinished() error {
 	if !delay.Set {
 		return nil
 	}
-	return &registry.UnfinishedError{Delay: delay.Is}
+	return &handler.UnfinishedError{Delay: delay.Is}
 }
 
 // refs returns the ids of the sub-handlers on all levels.

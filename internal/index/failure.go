@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/execute"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 // Keep is returned by an index function as its error to leave the object's values in
@@ -16,7 +16,7 @@ var Keep = errors.New("keep the values in the index")
 // temporary or permanent, that class wins.
 func keeps(err error) bool {
 	switch err.(type) {
-	case *registry.TemporaryError, *registry.PermanentError:
+	case *handler.TemporaryError, *handler.PermanentError:
 		return false
 	}
 	return errors.Is(err, Keep)
@@ -73,10 +73,10 @@ func (f Failure) started(now time.Time) Failure {
 //   - An object that cannot be decoded counts as an error according to the mode,
 //     but may be retried with its next event.
 //   - An attempt that was interrupted by shutdown preserves them.
-func (f Failure) After(o execute.Outcome, mode registry.ErrorMode, now time.Time) (Verdict, Failure) {
-	_, misfit := errors.AsType[*registry.UndecodableError](o.Err)
+func (f Failure) After(o execute.Outcome, mode handler.ErrorMode, now time.Time) (Verdict, Failure) {
+	_, misfit := errors.AsType[*handler.UndecodableError](o.Err)
 	switch {
-	case o.Void && misfit && mode != registry.Ignore:
+	case o.Void && misfit && mode != handler.Ignore:
 		return Removed, f
 	case o.Void:
 		return Preserved, f

@@ -9,18 +9,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gopf.dev/gopf/internal/execute"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 func TestOutcomesDetermineTheValues(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	now := start.Add(time.Minute)
 	failed := Failure{Started: start, Retries: 2, Due: start.Add(time.Second)}
-	misfit := execute.Outcome{Void: true, Err: &registry.UndecodableError{Err: errors.New("oops")}, Delay: registry.Some(time.Minute)}
+	misfit := execute.Outcome{Void: true, Err: &handler.UndecodableError{Err: errors.New("oops")}, Delay: handler.Some(time.Minute)}
 	cases := map[string]struct {
 		before  Failure
 		outcome execute.Outcome
-		mode    registry.ErrorMode
+		mode    handler.ErrorMode
 		verdict Verdict
 		after   Failure
 	}{
@@ -34,7 +34,7 @@ func TestOutcomesDetermineTheValues(t *testing.T) {
 		},
 		"the first error with a delay": {
 			before:  Failure{Started: now},
-			outcome: execute.Outcome{Err: errors.New("oops"), Delay: registry.Some(time.Hour)},
+			outcome: execute.Outcome{Err: errors.New("oops"), Delay: handler.Some(time.Hour)},
 			verdict: Removed, after: Failure{Started: now, Retries: 1, Due: now.Add(time.Hour)},
 		},
 		"another error, retried at once": {
@@ -46,15 +46,15 @@ func TestOutcomesDetermineTheValues(t *testing.T) {
 			verdict: Removed, after: Failure{Started: start, Retries: 3, Due: now, Final: true},
 		},
 		"undecodable object, errors ignored": {
-			before: failed, outcome: misfit, mode: registry.Ignore,
+			before: failed, outcome: misfit, mode: handler.Ignore,
 			verdict: Preserved, after: failed,
 		},
 		"undecodable object, errors not ignored": {
-			before: failed, outcome: misfit, mode: registry.Retry,
+			before: failed, outcome: misfit, mode: handler.Retry,
 			verdict: Removed, after: failed,
 		},
 		"interrupted by shutdown": {
-			before: failed, outcome: execute.Outcome{Void: true, Err: errors.New("oops")}, mode: registry.Retry,
+			before: failed, outcome: execute.Outcome{Void: true, Err: errors.New("oops")}, mode: handler.Retry,
 			verdict: Preserved, after: failed,
 		},
 	}
@@ -114,8 +114,8 @@ func TestKeepIsRecognizedUnlessItIsClassifiedAsAFailure(t *testing.T) {
 		"wrapped":   {fmt.Errorf("unchanged: %w", Keep), true},
 		"other":     {errors.New("oops"), false},
 		"none":      {nil, false},
-		"temporary": {&registry.TemporaryError{Err: Keep}, false},
-		"permanent": {&registry.PermanentError{Err: Keep}, false},
+		"temporary": {&handler.TemporaryError{Err: Keep}, false},
+		"permanent": {&handler.PermanentError{Err: Keep}, false},
 	}
 	for name, c := range cases {
 		if got := keeps(c.err); got != c.want {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/execute"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 // Target is an [Index] without type parameters.
@@ -24,7 +24,7 @@ type Target interface {
 type Function struct {
 	// Handler has the id, the filters and the limits. Its Call stores the map, which
 	// may be nil, in Request.Result. Without a result the values are kept.
-	Handler *registry.Handler
+	Handler *handler.Handler
 	Into    Target
 }
 
@@ -57,7 +57,7 @@ type Indexers struct {
 //
 // If ctx ends, the remaining functions are not called, and the values in their indices
 // stay.
-func (x *Indexers) Update(ctx context.Context, request func() *registry.Request) {
+func (x *Indexers) Update(ctx context.Context, request func() *handler.Request) {
 	for _, f := range x.Functions {
 		if ctx.Err() != nil {
 			return
@@ -66,7 +66,7 @@ func (x *Indexers) Update(ctx context.Context, request func() *registry.Request)
 	}
 }
 
-func (x *Indexers) update(ctx context.Context, f Function, req *registry.Request) {
+func (x *Indexers) update(ctx context.Context, f Function, req *handler.Request) {
 	object, id, now := req.Body.Key(), f.Handler.ID, time.Now()
 	before := x.failures(object)[id]
 	req.Handler = f.Handler
@@ -76,7 +76,7 @@ func (x *Indexers) update(ctx context.Context, f Function, req *registry.Request
 	}
 	started := before.started(now)
 	outcome := x.attempt(f.Handler, req, started).Make(ctx)
-	verdict, after := started.After(outcome, f.Handler.Limits.OnError.Or(registry.Ignore), time.Now())
+	verdict, after := started.After(outcome, f.Handler.Limits.OnError.Or(handler.Ignore), time.Now())
 	switch verdict {
 	case Replaced:
 		f.Into.Replace(object, outcome.Result)
@@ -88,11 +88,11 @@ func (x *Indexers) update(ctx context.Context, f Function, req *registry.Request
 	}
 }
 
-func (x *Indexers) attempt(h *registry.Handler, req *registry.Request, f Failure) execute.Attempt {
+func (x *Indexers) attempt(h *handler.Handler, req *handler.Request, f Failure) execute.Attempt {
 	req.Retry, req.Started = f.Retries, f.Started
 	return execute.Attempt{
 		Title: "Indexer", ID: h.ID, Limits: h.Limits, Retries: f.Retries, Started: f.Started,
-		DefaultBackoff: x.DefaultBackoff, DefaultMode: registry.Ignore,
+		DefaultBackoff: x.DefaultBackoff, DefaultMode: handler.Ignore,
 		Log: terse(req.Log), Observe: x.Observe,
 		Call: func(ctx context.Context) (any, error) {
 			switch err := h.Call(ctx, req); {

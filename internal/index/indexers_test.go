@@ -11,16 +11,16 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
-	"gopf.dev/gopf/internal/registry"
 )
 
 // script is an index function with scripted results.
 type script struct {
 	t       *testing.T
 	index   *Index[string, string]
-	handler *registry.Handler
+	handler *handler.Handler
 	all     *Indexers
 	log     *bytes.Buffer
 
@@ -28,15 +28,15 @@ type script struct {
 	err     error
 	matches bool
 	calls   int
-	last    *registry.Request
+	last    *handler.Request
 }
 
-func newScript(t *testing.T, limits registry.Limits) *script {
+func newScript(t *testing.T, limits handler.Limits) *script {
 	s := &script{t: t, index: New[string, string](), matches: true, log: &bytes.Buffer{}}
-	s.handler = &registry.Handler{
+	s.handler = &handler.Handler{
 		ID: "fn", Limits: limits,
-		When: []func(*registry.Request) bool{func(*registry.Request) bool { return s.matches }},
-		Call: func(_ context.Context, req *registry.Request) error {
+		When: []func(*handler.Request) bool{func(*handler.Request) bool { return s.matches }},
+		Call: func(_ context.Context, req *handler.Request) error {
 			s.calls++
 			s.last = req
 			if s.err == nil {
@@ -58,8 +58,8 @@ func (s *script) event(ctx context.Context, uid string, result map[string]string
 	}
 	s.result, s.err = result, err
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	s.all.Update(ctx, func() *registry.Request {
-		return &registry.Request{Body: body, Log: log, Patch: &patch.Patch{}}
+	s.all.Update(ctx, func() *handler.Request {
+		return &handler.Request{Body: body, Log: log, Patch: &patch.Patch{}}
 	})
 }
 
@@ -79,7 +79,7 @@ func (s *script) expect(calls int, values ...string) {
 }
 
 func TestResultsReplaceTheValuesOfTheirObject(t *testing.T) {
-	s, ctx := newScript(t, registry.Limits{}), t.Context()
+	s, ctx := newScript(t, handler.Limits{}), t.Context()
 	s.event(ctx, "a", one("a1"), nil)
 	s.event(ctx, "b", one("b1"), nil)
 	s.expect(2, "a1", "b1")
@@ -97,8 +97,8 @@ func TestResultsReplaceTheValuesOfTheirObject(t *testing.T) {
 }
 
 func TestKeepIsNotAFailureInAnyErrorMode(t *testing.T) {
-	for _, mode := range []registry.ErrorMode{registry.Retry, registry.Ignore, registry.Fail} {
-		s, ctx := newScript(t, registry.Limits{OnError: registry.Some(mode), Retries: registry.Some(1)}), t.Context()
+	for _, mode := range []handler.ErrorMode{handler.Retry, handler.Ignore, handler.Fail} {
+		s, ctx := newScript(t, handler.Limits{OnError: handler.Some(mode), Retries: handler.Some(1)}), t.Context()
 		s.event(ctx, "a", one("a1"), nil)
 		s.event(ctx, "a", nil, Keep)
 		s.event(ctx, "a", nil, Keep)
@@ -110,9 +110,9 @@ func TestKeepIsNotAFailureInAnyErrorMode(t *testing.T) {
 }
 
 func TestADeletedObjectIsRemovedWithoutACall(t *testing.T) {
-	s, ctx := newScript(t, registry.Limits{}), t.Context()
+	s, ctx := newScript(t, handler.Limits{}), t.Context()
 	s.event(ctx, "a", one("a1"), nil)
-	s.event(ctx, "b", nil, &registry.PermanentError{Err: errors.New("oops")})
+	s.event(ctx, "b", nil, &handler.PermanentError{Err: errors.New("oops")})
 	s.expect(2, "a1")
 	s.all.Remove("a")
 	s.all.Remove("b")
@@ -125,9 +125,9 @@ func TestADeletedObjectIsRemovedWithoutACall(t *testing.T) {
 
 func TestATemporaryErrorExcludesUntilAnEventAfterItsDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, ctx := newScript(t, registry.Limits{}), t.Context()
+		s, ctx := newScript(t, handler.Limits{}), t.Context()
 		s.event(ctx, "a", one("a1"), nil)
-		s.event(ctx, "a", nil, &registry.TemporaryError{Err: errors.New("oops"), Delay: registry.Some(10 * time.Second)})
+		s.event(ctx, "a", nil, &handler.TemporaryError{Err: errors.New("oops"), Delay: handler.Some(10 * time.Second)})
 		s.expect(2)
 		first := s.last.Started
 		time.Sleep(10*time.Second - 1)
@@ -136,7 +136,7 @@ func TestATemporaryErrorExcludesUntilAnEventAfterItsDelay(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		s.expect(0) // it is called only for events
-		s.event(ctx, "a", nil, &registry.TemporaryError{Err: errors.New("again")})
+		s.event(ctx, "a", nil, &handler.TemporaryError{Err: errors.New("again")})
 		s.expect(1)
 		if s.last.Retry != 1 || !s.last.Started.Equal(first) {
 			t.Errorf("retry %d since %s, want 1 since %s", s.last.Retry, s.last.Started, first)
@@ -156,16 +156,16 @@ func TestATemporaryErrorExcludesUntilAnEventAfterItsDelay(t *testing.T) {
 func TestAPermanentErrorExcludesForever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cases := map[string]struct {
-			limits registry.Limits
+			limits handler.Limits
 			err    error
 			calls  int // until the failure is final
 		}{
-			"permanent error":     {registry.Limits{}, &registry.PermanentError{Err: errors.New("oops")}, 1},
-			"error mode":          {registry.Limits{OnError: registry.Some(registry.Fail)}, errors.New("oops"), 1},
-			"undecodable object":  {registry.Limits{OnError: registry.Some(registry.Fail)}, &registry.UndecodableError{Err: errors.New("oops")}, 1},
-			"no retries left":     {registry.Limits{Retries: registry.Some(2)}, &registry.TemporaryError{Err: errors.New("oops")}, 2},
-			"no time left":        {registry.Limits{Timeout: registry.Some(3 * time.Hour)}, &registry.TemporaryError{Err: errors.New("oops")}, 3},
-			"no retries, by mode": {registry.Limits{Retries: registry.Some(2), OnError: registry.Some(registry.Retry)}, errors.New("oops"), 2},
+			"permanent error":     {handler.Limits{}, &handler.PermanentError{Err: errors.New("oops")}, 1},
+			"error mode":          {handler.Limits{OnError: handler.Some(handler.Fail)}, errors.New("oops"), 1},
+			"undecodable object":  {handler.Limits{OnError: handler.Some(handler.Fail)}, &handler.UndecodableError{Err: errors.New("oops")}, 1},
+			"no retries left":     {handler.Limits{Retries: handler.Some(2)}, &handler.TemporaryError{Err: errors.New("oops")}, 2},
+			"no time left":        {handler.Limits{Timeout: handler.Some(3 * time.Hour)}, &handler.TemporaryError{Err: errors.New("oops")}, 3},
+			"no retries, by mode": {handler.Limits{Retries: handler.Some(2), OnError: handler.Some(handler.Retry)}, errors.New("oops"), 2},
 		}
 		for name, c := range cases {
 			s, ctx := newScript(t, c.limits), t.Context()
@@ -189,12 +189,12 @@ func TestAPermanentErrorExcludesForever(t *testing.T) {
 }
 
 func TestUndecodableObjectsAreErrorsButRetriedWithEachEvent(t *testing.T) {
-	misfit := &registry.UndecodableError{Err: errors.New("oops")}
-	ignoring, ctx := newScript(t, registry.Limits{}), t.Context()
+	misfit := &handler.UndecodableError{Err: errors.New("oops")}
+	ignoring, ctx := newScript(t, handler.Limits{}), t.Context()
 	ignoring.event(ctx, "a", one("a1"), nil)
 	ignoring.event(ctx, "a", nil, misfit)
 	ignoring.expect(2, "a1")
-	retrying := newScript(t, registry.Limits{OnError: registry.Some(registry.Retry)})
+	retrying := newScript(t, handler.Limits{OnError: handler.Some(handler.Retry)})
 	retrying.event(ctx, "a", one("a1"), nil)
 	retrying.event(ctx, "a", nil, misfit)
 	retrying.expect(2)
@@ -206,27 +206,27 @@ func TestUndecodableObjectsAreErrorsButRetriedWithEachEvent(t *testing.T) {
 }
 
 func TestAnInterruptedFunctionKeepsTheValues(t *testing.T) {
-	s := newScript(t, registry.Limits{})
+	s := newScript(t, handler.Limits{})
 	s.event(t.Context(), "a", one("a1"), nil)
 	ctx, stop := context.WithCancelCause(t.Context())
-	s.handler.When = append(s.handler.When, func(*registry.Request) bool { stop(execute.ErrStopping); return true })
-	s.event(ctx, "a", nil, &registry.TemporaryError{Err: errors.New("cancelled")})
+	s.handler.When = append(s.handler.When, func(*handler.Request) bool { stop(execute.ErrStopping); return true })
+	s.event(ctx, "a", nil, &handler.TemporaryError{Err: errors.New("cancelled")})
 	s.expect(2, "a1")
 	s.event(ctx, "a", one("a2"), nil)
 	s.expect(0, "a1") // ctx has ended: no function is called
 }
 
 func TestPanicsOfFunctionsAreErrors(t *testing.T) {
-	s, ctx := newScript(t, registry.Limits{}), t.Context()
+	s, ctx := newScript(t, handler.Limits{}), t.Context()
 	s.event(ctx, "a", one("a1"), nil)
 	call := s.handler.Call
-	s.handler.Call = func(ctx context.Context, req *registry.Request) error { _ = call(ctx, req); panic("oops") }
+	s.handler.Call = func(ctx context.Context, req *handler.Request) error { _ = call(ctx, req); panic("oops") }
 	s.event(ctx, "a", one("a2"), nil)
 	s.expect(2, "a1")
 }
 
 func TestIndexersAreLoggedTersely(t *testing.T) {
-	s, ctx := newScript(t, registry.Limits{}), t.Context()
+	s, ctx := newScript(t, handler.Limits{}), t.Context()
 	s.event(ctx, "a", one("a1"), nil)
 	s.event(ctx, "a", nil, errors.New("oops"))
 	s.last.Log.Info("the user's own line")

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"gopf.dev/gopf/internal/e2e/kit"
-	"gopf.dev/gopf/internal/fakeobject"
 	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/test/e2e/kit"
+	"gopf.dev/gopf/internal/test/fakeobject"
 )
 
 // cluster returns a client of a real control plane and a namespace for the test. It

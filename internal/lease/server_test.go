@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"gopf.dev/gopf/internal/fakeobject"
+	"gopf.dev/gopf/internal/test/fakeobject"
 )
 
 // server keeps leases in memory and may be unreliable, in virtual time.

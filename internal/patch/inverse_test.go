@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"gopf.dev/gopf/diff"
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 func TestInverseRestoresTheFieldsOfAPatch(t *testing.T) {
@@ -22,7 +22,7 @@ func TestInverseRestoresTheFieldsOfAPatch(t *testing.T) {
 		"a deleted field set since": {fields{"a": nil}, fields{"a": "1"}, fields{"a": "3"}, fields{"a": "3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			now := fieldpath.Clone(c.before).(map[string]any)
+			now := jsonvalue.Clone(c.before).(map[string]any)
 			Apply(now, c.merge)
 			Apply(now, c.since)
 			Apply(now, Inverse(c.merge, c.before, now))

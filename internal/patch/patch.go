@@ -5,7 +5,7 @@ package patch
 import (
 	"maps"
 
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 // Edit modifies a decoded object in place. It may be called several times, each time
@@ -107,9 +107,9 @@ func (p *Patch) Fold(object map[string]any) map[string]any {
 	if len(p.edits) == 0 {
 		return p.merge
 	}
-	edited := fieldpath.Clone(object).(map[string]any)
+	edited := jsonvalue.Clone(object).(map[string]any)
 	Apply(edited, p.merge)
-	before := fieldpath.Clone(edited).(map[string]any)
+	before := jsonvalue.Clone(edited).(map[string]any)
 	for _, edit := range p.edits {
 		edit(edited)
 	}

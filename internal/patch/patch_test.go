@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"testing"
 
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 type fields = map[string]any
@@ -166,7 +166,7 @@ func TestOpsHaveTheEffectOfTheMergePatch(t *testing.T) {
 		"a new empty map that vanishes":   {fields{}, fields{"o": fields{}}, all, nil},
 		"a map replaces a value":          {fields{"o": 1}, fields{"o": fields{"a": 1}}, all, []Op{{"replace", "/o", fields{"a": 1}}}},
 	} {
-		before := fieldpath.Clone(c.fields)
+		before := jsonvalue.Clone(c.fields)
 		same(t, name, Ops(c.fields, c.merge, c.vanishing), c.want)
 		same(t, name+": the object", any(c.fields), before)
 	}

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"gopf.dev/gopf/internal/e2e/kit"
 	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/test/e2e/kit"
 	"gopf.dev/gopf/kind"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gopf.dev/gopf/internal/fakeobject"
+	"gopf.dev/gopf/internal/test/fakeobject"
 	"gopf.dev/gopf/kind"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gopf.dev/gopf/internal/fakeobject"
+	"gopf.dev/gopf/internal/test/fakeobject"
 )
 
 // running is a member under test.

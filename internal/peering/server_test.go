@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"gopf.dev/gopf/internal/fakeobject"
 	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/test/fakeobject"
 	"gopf.dev/gopf/kind"
 )
 

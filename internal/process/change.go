@@ -8,14 +8,14 @@ import (
 
 	"gopf.dev/gopf/internal/apply"
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
-	"gopf.dev/gopf/internal/registry"
 )
 
 // delay is the time until something is due. Unset means that nothing is.
-type delay = registry.Opt[time.Duration]
+type delay = handler.Opt[time.Duration]
 
 // change has everything that one pass writes to an object.
 type change struct {
@@ -116,7 +116,7 @@ func (p *Processor) change(ctx context.Context, m *Memory, state *object.Body, w
 			m.ended = true
 			return last, delay{}, nil
 		case thenBackOff:
-			return last, registry.Some(max(c.due.Is, p.lostRecordsDelay(m))), nil
+			return last, handler.Some(max(c.due.Is, p.lostRecordsDelay(m))), nil
 		case thenStop:
 			m.unchecked = done.progressed // after a pause, this version must be handled although it is known
 			return last, c.due, nil
@@ -127,7 +127,7 @@ func (p *Processor) change(ctx context.Context, m *Memory, state *object.Body, w
 			why = Occasion{}
 		}
 	}
-	return last, registry.Some(time.Duration(0)), nil
+	return last, handler.Some(time.Duration(0)), nil
 }
 
 // begin starts one pass over the object. It returns true if the bytes of the object

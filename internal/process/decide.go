@@ -6,10 +6,10 @@ import (
 
 	"gopf.dev/gopf/internal/apply"
 	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/progress"
-	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/storage"
 )
 
@@ -89,7 +89,7 @@ func (v *view) conclude(ctx context.Context, c *change, handled func(context.Con
 	}
 	if v.staying.Set {
 		// Daemons wake the object when they end, so polling may be slow.
-		c.due = sooner(c.due, registry.Some(max(v.staying.Is, 100*time.Millisecond)))
+		c.due = sooner(c.due, handler.Some(max(v.staying.Is, 100*time.Millisecond)))
 	}
 	if v.body.Deleting && v.blocked && !c.due.Set && !c.interrupted {
 		if !v.memory.guarded {
@@ -136,7 +136,7 @@ func (v *view) undone(complaint string) delay {
 	if v.memory.undone == 1 {
 		return delay{}
 	}
-	return registry.Some(v.errorDelay(int(v.memory.undone) - 2))
+	return handler.Some(v.errorDelay(int(v.memory.undone) - 2))
 }
 
 // handleCause handles the cause. It returns a function that puts the outcomes into

@@ -13,8 +13,8 @@ import (
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/essence"
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/progress"
-	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/storage"
 )
 
@@ -110,7 +110,7 @@ func (h *handling) runner(key func() string) *execute.Runner {
 			}
 			return parent // forHandlers was applied to it before
 		},
-		Request: func() *registry.Request {
+		Request: func() *handler.Request {
 			r := h.request()
 			r.Key = key
 			return r
@@ -180,7 +180,7 @@ func (h *handling) saveEnd(ctx context.Context, c *change, note *progress.Note) 
 		return err
 	}
 	if !diff.Equal(end.Base, h.cause.New) {
-		c.due = registry.Some(time.Duration(0))
+		c.due = handler.Some(time.Duration(0))
 	}
 	return nil
 }

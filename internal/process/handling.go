@@ -10,11 +10,11 @@ import (
 	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/essence"
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/progress"
-	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/storage"
 )
 
@@ -189,18 +189,18 @@ func (h *handling) causeAgainst(seen map[string]any) *cause.Cause {
 // declaredWithin reports whether a declared handler below id owns the sub-handler. Field
 // handlers have such ids: "fn/spec.size" is not a sub-handler of "fn".
 func (h *handling) declaredWithin(sub, id string) bool {
-	return slices.ContainsFunc(h.Handlers, func(handler *registry.Handler) bool {
+	return slices.ContainsFunc(h.Handlers, func(handler *handler.Handler) bool {
 		return len(handler.ID) > len(id) && within(sub, handler.ID)
 	})
 }
 
 // selected returns the handlers that take part in the handling.
-func (h *handling) selected() registry.Set {
+func (h *handling) selected() handler.Set {
 	if !h.note.Followed() {
 		return h.Handlers.Select(h.asking)
 	}
 	h.causes = map[string]*cause.Cause{}
-	return h.Handlers.SelectBy(func(handler *registry.Handler) bool {
+	return h.Handlers.SelectBy(func(handler *handler.Handler) bool {
 		for c := range h.causesOf(handler.ID, nil) {
 			asking := *h.asking
 			asking.Cause = h.forHandlers(c)
@@ -258,7 +258,7 @@ func (h *handling) absorb(note *progress.Note, asked *patch.Patch) {
 	if asked.Empty() || note.Empty() {
 		return
 	}
-	fields := fieldpath.Clone(h.body.Map()).(map[string]any)
+	fields := jsonvalue.Clone(h.body.Map()).(map[string]any)
 	patch.Apply(fields, asked.Fold(h.body.Map()))
 	body, err := object.FromMap(fields)
 	if err != nil {

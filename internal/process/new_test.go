@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
-	"gopf.dev/gopf/internal/registry"
 )
 
 func TestAStateReadAfterAConflictIsNewUntilItIsHandled(t *testing.T) {
@@ -55,8 +55,8 @@ func TestARefusedPatchFailsOnlyItsOwnHandler(t *testing.T) {
 		var alarms []time.Duration
 		c := newCluster()
 		create := on(cause.Create, &creations)
-		create.Limits.Retries = registry.Some(2)
-		create.Call = func(_ context.Context, r *registry.Request) error {
+		create.Limits.Retries = handler.Some(2)
+		create.Call = func(_ context.Context, r *handler.Request) error {
 			creations++
 			r.Result = "done"
 			r.Patch.Edit(func(fields map[string]any) {
@@ -66,7 +66,7 @@ func TestARefusedPatchFailsOnlyItsOwnHandler(t *testing.T) {
 		}
 		other := on(cause.Create, &others)
 		other.ID = "other"
-		other.Call = func(_ context.Context, r *registry.Request) error {
+		other.Call = func(_ context.Context, r *handler.Request) error {
 			others++
 			r.Patch.Set("yes", "data", "kept")
 			return nil

@@ -4,11 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 func TestNext(t *testing.T) {
-	now, later := registry.Some(time.Duration(0)), registry.Some(time.Minute)
+	now, later := handler.Some(time.Duration(0)), handler.Some(time.Minute)
 	for name, c := range map[string]struct {
 		result result
 		want   step

@@ -7,9 +7,9 @@ import (
 
 	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
-	"gopf.dev/gopf/internal/registry"
 )
 
 // Index updates the indexes from an event and does nothing else. It reports whether
@@ -28,7 +28,7 @@ func (p *Processor) index(ctx context.Context, m *Memory, event *Event) {
 		p.Indexers.Remove(event.Body.Key())
 	case m.outdated(event.Body) && !m.rewound(event):
 	default:
-		p.Indexers.Update(ctx, func() *registry.Request { return p.plainRequest(m, event.Body) })
+		p.Indexers.Update(ctx, func() *handler.Request { return p.plainRequest(m, event.Body) })
 		if p.onlyObserves() {
 			m.version = event.Body.ResourceVersion // otherwise, begin notes it
 		}
@@ -37,8 +37,8 @@ func (p *Processor) index(ctx context.Context, m *Memory, event *Event) {
 
 // plainRequest returns the request of handlers that see the current object and no
 // change: indexers, daemons and timers.
-func (p *Processor) plainRequest(m *Memory, body *object.Body) *registry.Request {
-	return &registry.Request{
+func (p *Processor) plainRequest(m *Memory, body *object.Body) *handler.Request {
+	return &handler.Request{
 		Body: body, Resource: p.Resource, Log: p.Logger(body), Memos: &m.memos, Patch: &patch.Patch{},
 		Post: p.poster(body), PostFrom: p.PostFrom, API: p.Cluster,
 		Key: func() string { return body.UID },
@@ -47,7 +47,7 @@ func (p *Processor) plainRequest(m *Memory, body *object.Body) *registry.Request
 
 // daemonRequest returns the request of daemons and timers. Their log lines may be
 // posted as Kubernetes events.
-func (p *Processor) daemonRequest(m *Memory, body *object.Body) *registry.Request {
+func (p *Processor) daemonRequest(m *Memory, body *object.Body) *handler.Request {
 	r := p.plainRequest(m, body)
 	r.Log = p.handlerLogger(body)
 	return r
@@ -64,7 +64,7 @@ func (v *view) updateDaemons(isEvent bool) delay {
 		Request:   p.daemonRequest(m, v.body),
 		Changed:   isEvent && len(v.cause.Diff) > 0,
 		Unguarded: !v.blocked,
-		Again:     func(b *object.Body) *registry.Request { return p.daemonRequest(m, b) },
+		Again:     func(b *object.Body) *handler.Request { return p.daemonRequest(m, b) },
 	})
 	m.daemons = kept
 	return due
@@ -95,13 +95,13 @@ func (p *Processor) observe(ctx context.Context, m *Memory, event *Event, asked 
 	}
 	log := p.Logger(event.Body)
 	var matched uint64
-	var called registry.Set
+	var called handler.Set
 	for i, h := range p.Watchers {
 		if called.Has(h.ID) {
 			continue
 		}
 		bit := uint64(1) << min(i, 63) // handlers beyond 63 share the last bit
-		request := &registry.Request{
+		request := &handler.Request{
 			Body: event.Body, Resource: p.Resource, Event: event.Type, Missed: event.Missed, Log: log, Memos: &m.memos,
 			Post: p.poster(event.Body), PostFrom: p.PostFrom, API: p.Cluster,
 			Handler: h, Started: time.Now(), Patch: &patch.Patch{},
@@ -119,7 +119,7 @@ func (p *Processor) observe(ctx context.Context, m *Memory, event *Event, asked 
 }
 
 // callWatcher calls one event handler.
-func (p *Processor) callWatcher(ctx context.Context, log *slog.Logger, h *registry.Handler, request *registry.Request, asked *[]execute.Part) {
+func (p *Processor) callWatcher(ctx context.Context, log *slog.Logger, h *handler.Handler, request *handler.Request, asked *[]execute.Part) {
 	var outcome execute.Outcome
 	p.aside(func() { outcome = p.attempt(ctx, log, h, request) })
 	part := execute.Part{Handler: h.ID}
@@ -133,10 +133,10 @@ func (p *Processor) callWatcher(ctx context.Context, log *slog.Logger, h *regist
 }
 
 // attempt makes the only attempt of an event handler. Its errors are logged and ignored.
-func (p *Processor) attempt(ctx context.Context, log *slog.Logger, h *registry.Handler, request *registry.Request) execute.Outcome {
+func (p *Processor) attempt(ctx context.Context, log *slog.Logger, h *handler.Handler, request *handler.Request) execute.Outcome {
 	return execute.Attempt{
 		Title: "Handler", ID: h.ID, Started: request.Started,
-		DefaultBackoff: p.Config.DefaultBackoff, DefaultMode: registry.Ignore, Log: log, Observe: p.Observe, Enter: p.Entrance.For(h, nil),
+		DefaultBackoff: p.Config.DefaultBackoff, DefaultMode: handler.Ignore, Log: log, Observe: p.Observe, Enter: p.Entrance.For(h, nil),
 		Quiet: func(any) bool { return true },
 		Call: func(ctx context.Context) (any, error) {
 			if err := h.Call(ctx, request); err != nil {

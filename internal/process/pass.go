@@ -8,9 +8,9 @@ import (
 
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/progress"
-	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/storage"
 )
 
@@ -87,7 +87,7 @@ func (p *pass) saveTodo(ctx context.Context, note *progress.Note, todo []progres
 	if err := p.saveUnfinished(ctx, unsent); err != nil {
 		return err
 	}
-	p.change.todo, p.change.due = len(todo) > 0, registry.Some(time.Duration(0))
+	p.change.todo, p.change.due = len(todo) > 0, handler.Some(time.Duration(0))
 	return nil
 }
 
@@ -109,7 +109,7 @@ func (p *pass) saveOutcomes(ctx context.Context, note *progress.Note) error {
 	c := p.change
 	c.due = p.state.Delay(p.ids, time.Now())
 	if p.failure != nil {
-		c.due = registry.Some(max(c.due.Is, p.lostRecordsDelay(p.memory)))
+		c.due = handler.Some(max(c.due.Is, p.lostRecordsDelay(p.memory)))
 	}
 	now := time.Now()
 	w := p.memory.pend()

@@ -14,14 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"gopf.dev/gopf/internal/cause"
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/jitter"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
-	"gopf.dev/gopf/internal/posting"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/recorder"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/storage"
 )
@@ -52,7 +52,7 @@ func (c *cluster) Patch(_ context.Context, _ kube.Target, _ types.PatchType, raw
 }
 
 func (c *cluster) body() *object.Body {
-	fields := fieldpath.Clone(c.object).(map[string]any)
+	fields := jsonvalue.Clone(c.object).(map[string]any)
 	fields["metadata"].(map[string]any)["resourceVersion"] = string(rune('0' + c.version))
 	b, err := object.FromMap(fields)
 	if err != nil {
@@ -61,15 +61,15 @@ func (c *cluster) body() *object.Body {
 	return b
 }
 
-func newKind(c *cluster, alarms *[]time.Duration, handlers ...*registry.Handler) *Processor {
+func newKind(c *cluster, alarms *[]time.Duration, handlers ...*handler.Handler) *Processor {
 	return &Processor{
 		Resource: kind.Info{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true},
 		Handlers: handlers, API: c, Log: slog.New(slog.DiscardHandler), Stopping: make(chan struct{}),
 		Alarm: func(_ string, at time.Time) { *alarms = append(*alarms, time.Until(at)) },
-		Post:  func(posting.Event) {},
+		Post:  func(recorder.Event) {},
 		Config: Config{
 			Progress: storage.DefaultProgress(), Base: storage.DefaultBase(), Finalizer: "f",
-			Lifecycle:      func(due []registry.Due) []registry.Due { return due },
+			Lifecycle:      func(due []handler.Due) []handler.Due { return due },
 			DefaultBackoff: time.Minute, ErrorDelays: []time.Duration{time.Second, 2 * time.Second}, WriteGrace: time.Second,
 		},
 	}
@@ -81,8 +81,8 @@ func newCluster() *cluster {
 	}}
 }
 
-func on(reason cause.Reason, calls *int) *registry.Handler {
-	return &registry.Handler{ID: "fn", Reasons: map[cause.Reason]bool{reason: true}, Call: func(context.Context, *registry.Request) error {
+func on(reason cause.Reason, calls *int) *handler.Handler {
+	return &handler.Handler{ID: "fn", Reasons: map[cause.Reason]bool{reason: true}, Call: func(context.Context, *handler.Request) error {
 		*calls++
 		return nil
 	}}
@@ -184,10 +184,10 @@ func TestStaleEventsReplaceNeitherPendingStatesNorIndexEntries(t *testing.T) {
 				fields := index.New[string, any]()
 				k := newKind(c, &alarms)
 				if handled {
-					k.Handlers = registry.Set{{ID: "fn", Reasons: map[cause.Reason]bool{cause.Create: true}, Call: func(context.Context, *registry.Request) error { return nil }}}
+					k.Handlers = handler.Set{{ID: "fn", Reasons: map[cause.Reason]bool{cause.Create: true}, Call: func(context.Context, *handler.Request) error { return nil }}}
 					c.broken = errors.New("out of order")
 				}
-				k.Indexers = &index.Indexers{Functions: []index.Function{{Into: fields, Handler: &registry.Handler{ID: "ix", Call: func(_ context.Context, r *registry.Request) error {
+				k.Indexers = &index.Indexers{Functions: []index.Function{{Into: fields, Handler: &handler.Handler{ID: "ix", Call: func(_ context.Context, r *handler.Request) error {
 					r.Result = map[string]any{"x": r.Body.Map()["data"].(map[string]any)["a"]}
 					return nil
 				}}}}}

@@ -46,14 +46,14 @@ import (
 	"gopf.dev/gopf/internal/apply"
 	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/execute"
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/jitter"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
-	"gopf.dev/gopf/internal/posting"
 	"gopf.dev/gopf/internal/progress"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/recorder"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/storage"
 )
@@ -62,24 +62,24 @@ import (
 // objects may run concurrently; those of one object must not.
 type Processor struct {
 	Resource kind.Info
-	Handlers registry.Set     // change handlers
-	Watchers registry.Set     // event handlers
+	Handlers handler.Set      // change handlers
+	Watchers handler.Set      // event handlers
 	Daemons  *daemon.Set      // daemons and timers; nil means none
 	Indexers *index.Indexers  // nil means none
-	Fields   []fieldpath.Path // fields of handlers; they count as changes even outside of the essence
+	Fields   []jsonvalue.Path // fields of handlers; they count as changes even outside of the essence
 	Config   Config
 	API      apply.API
 	Log      *slog.Logger
 
 	// Post queues a Kubernetes event and does not block. Handlers post events of
 	// level PostFrom or higher.
-	Post     func(posting.Event)
+	Post     func(recorder.Event)
 	PostFrom slog.Level
 	// PostLog is the logger of change handlers, daemons and timers if log lines are
 	// posted as Kubernetes events. nil means that they are not posted.
 	PostLog *slog.Logger
 	// Cluster gives handlers access to the API.
-	Cluster registry.API
+	Cluster handler.API
 	// Observe is called after each handler call. May be nil.
 	Observe execute.Observer
 	// Entrance limits the calls of change handlers and event handlers. May be nil.
@@ -124,7 +124,7 @@ type Config struct {
 	Progress       storage.Progress
 	Base           storage.Base
 	Finalizer      string
-	Lifecycle      registry.Lifecycle
+	Lifecycle      handler.Lifecycle
 	DefaultBackoff time.Duration
 	ErrorDelays    []time.Duration // backoff after framework errors; the last one repeats
 	Jitter         jitter.Source   // shortens ErrorDelays, never the delays of handlers; nil means exact delays
@@ -158,7 +158,7 @@ type Memory struct {
 
 	witness *witness       // nil means that the traces on the object are not known
 	daemons *daemon.Object // nil means no daemons and timers
-	memos   registry.Memos
+	memos   handler.Memos
 	busy    *pending // nil means that the object is idle
 }
 
@@ -211,7 +211,7 @@ func (m *Memory) pend() *pending {
 }
 
 // Memos returns the values that handlers keep with the object.
-func (m *Memory) Memos() *registry.Memos { return &m.memos }
+func (m *Memory) Memos() *handler.Memos { return &m.memos }
 
 // Waiting reports whether something is due later. The object's bytes are kept until then.
 func (m *Memory) Waiting() bool { return m.busy != nil }
@@ -226,7 +226,7 @@ func (p *Processor) poster(b *object.Body) func(kind, reason, message string) {
 	about := b.Identity
 	about.APIVersion, about.Kind = p.Resource.APIVersion(), p.Resource.Kind
 	return func(kind, reason, message string) {
-		p.Post(posting.Event{About: about, Type: kind, Reason: reason, Message: message})
+		p.Post(recorder.Event{About: about, Type: kind, Reason: reason, Message: message})
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/kube"
-	"gopf.dev/gopf/internal/registry"
 )
 
 // briefCluster supports responses without a body. If forgetful is set, it drops the
@@ -128,7 +128,7 @@ func TestChangesOfEventHandlersAreVerifiedInTheResponse(t *testing.T) {
 	m := NewMemory(event)
 	k.Turn(t.Context(), m, Occasion{Event: event})
 	brief := c.brief
-	k.Watchers = registry.Set{{ID: "watch", Call: func(_ context.Context, r *registry.Request) error {
+	k.Watchers = handler.Set{{ID: "watch", Call: func(_ context.Context, r *handler.Request) error {
 		r.Patch.Set("yes", "status", "seen")
 		return nil
 	}}}

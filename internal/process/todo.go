@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/execute"
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/progress"
-	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/storage"
 )
 
@@ -72,7 +72,7 @@ func mainOnly(p execute.Part) execute.Part {
 	if edits := whole.Edits(); len(edits) > 0 {
 		p.Patch.Edit(func(fields map[string]any) {
 			status, had := fields["status"]
-			status = fieldpath.Clone(status)
+			status = jsonvalue.Clone(status)
 			for _, edit := range edits {
 				edit(fields)
 			}
@@ -168,7 +168,7 @@ func (h *handling) sendTodo(c *change) (conclude func(context.Context) error) {
 	}
 	c.parts, c.acted = append(t.main, c.parts...), true
 	return func(ctx context.Context) error {
-		c.due = registry.Some(time.Duration(0))
+		c.due = handler.Some(time.Duration(0))
 		c.written = func() { t.sent = true }
 		if !refused {
 			return nil
@@ -185,7 +185,7 @@ func (h *handling) sendTodo(c *change) (conclude func(context.Context) error) {
 // refused the handler's change. It returns the parents of a sub-handler that become
 // unfinished with it.
 func (h *handling) refuse(id string, err error) (parents []string) {
-	limits := registry.Limits{}
+	limits := handler.Limits{}
 	for _, handler := range h.Handlers {
 		if handler.ID == id {
 			limits = handler.Limits
@@ -205,7 +205,7 @@ func (h *handling) refuse(id string, err error) (parents []string) {
 	before := undo(h.state.Record(id))
 	outcome := execute.Attempt{
 		Title: "Handler", ID: id, Limits: limits, Retries: before.Retries, Started: before.Started,
-		DefaultBackoff: h.Config.DefaultBackoff, DefaultMode: registry.Retry, Log: h.handlerLogger(h.body),
+		DefaultBackoff: h.Config.DefaultBackoff, DefaultMode: handler.Retry, Log: h.handlerLogger(h.body),
 	}.Refused(err)
 	now := time.Now()
 	h.state.Restore(id, before)

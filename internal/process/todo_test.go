@@ -7,9 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/progress"
-	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/storage"
 )
 
@@ -132,7 +132,7 @@ func handlersOf(parts []execute.Part) (ids []string) {
 }
 
 func TestTheSoonerDelayCounts(t *testing.T) {
-	none, now, later := delay{}, registry.Some(time.Duration(0)), registry.Some(time.Minute)
+	none, now, later := delay{}, handler.Some(time.Duration(0)), handler.Some(time.Minute)
 	for _, c := range []struct{ a, b, want delay }{
 		{none, none, none}, {none, later, later}, {later, none, later}, {now, later, now}, {later, now, now}, {none, now, now}, {now, none, now},
 	} {

@@ -13,9 +13,9 @@ import (
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/essence"
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
-	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/storage"
 )
 
@@ -30,15 +30,15 @@ type view struct {
 	copied      bool     // the stored state belongs to another object
 	foreign     []string // the ids of the records of that other object
 	cause       *cause.Cause
-	base        map[string]any    // the stored base, with secret values hidden; nil means none
-	plain       bool              // the stored base contains plain values of a Secret
-	asked       []execute.Part    // the changes that event handlers requested
-	wrote       atomic.Bool       // a handler has written to the cluster directly
-	fresh       bool              // the turn was started by an event
-	staying     delay             // the time until the next stage of stopping daemons
-	handlerTime time.Duration     // the time spent in handlers
-	wake        *Wake             // a request to call delayed handlers now; nil means none
-	asking      *registry.Request // the argument of filters
+	base        map[string]any   // the stored base, with secret values hidden; nil means none
+	plain       bool             // the stored base contains plain values of a Secret
+	asked       []execute.Part   // the changes that event handlers requested
+	wrote       atomic.Bool      // a handler has written to the cluster directly
+	fresh       bool             // the turn was started by an event
+	staying     delay            // the time until the next stage of stopping daemons
+	handlerTime time.Duration    // the time spent in handlers
+	wake        *Wake            // a request to call delayed handlers now; nil means none
+	asking      *handler.Request // the argument of filters
 	log         *slog.Logger
 }
 
@@ -108,8 +108,8 @@ func (v *view) ignoreMalformed(err error) error {
 }
 
 // request returns the argument of handlers and filters.
-func (v *view) request() *registry.Request {
-	return &registry.Request{
+func (v *view) request() *handler.Request {
+	return &handler.Request{
 		Body: v.body, Resource: v.Resource, Cause: v.forHandlers(v.cause), Log: v.handlerLogger(v.body), Memos: &v.memory.memos,
 		Post: v.poster(v.body), PostFrom: v.PostFrom, API: v.Cluster,
 		Patch: &patch.Patch{}, Wrote: func() { v.wrote.Store(true) },

@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"gopf.dev/gopf/internal/daemon"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 )
 
 func TestWakingNamesOnlyDeclaredHandlers(t *testing.T) {
 	k := &Processor{
-		Handlers: registry.Set{{ID: "make"}, {ID: "fn/spec.a"}, {ID: "fn/spec.b"}, {ID: "make"}},
-		Daemons:  &daemon.Set{Config: daemon.Config{Specs: []*daemon.Spec{{Handler: &registry.Handler{ID: "tick"}}}}},
+		Handlers: handler.Set{{ID: "make"}, {ID: "fn/spec.a"}, {ID: "fn/spec.b"}, {ID: "make"}},
+		Daemons:  &daemon.Set{Config: daemon.Config{Specs: []*daemon.Spec{{Handler: &handler.Handler{ID: "tick"}}}}},
 	}
 	for _, c := range []struct {
 		ids  []string
@@ -37,7 +37,7 @@ func TestJoinedWakesAreBoundedByTheNumberOfHandlers(t *testing.T) {
 	k := &Processor{}
 	const handlers = 5
 	for i := range handlers {
-		k.Handlers = append(k.Handlers, &registry.Handler{ID: fmt.Sprint("h", i)})
+		k.Handlers = append(k.Handlers, &handler.Handler{ID: fmt.Sprint("h", i)})
 	}
 	var joined *Wake
 	for i := range 20_000 {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/cause"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/storage"
 )
 
@@ -72,7 +72,7 @@ func TestAClockSetBackDoesNotProlongADelay(t *testing.T) {
 	now := time.Now()
 	state := New(nil)
 	state.Select([]string{"h"}, cause.Create, now)
-	state.Attempted("h", Attempt{Failed: true, Delay: registry.Some(time.Minute)}, now)
+	state.Attempted("h", Attempt{Failed: true, Delay: handler.Some(time.Minute)}, now)
 	record, known := state.Record("h"), state.Delays(now)
 	if record.Delay != time.Minute {
 		t.Errorf("the length of the delay is not recorded: %+v", record)
@@ -95,7 +95,7 @@ func TestAnAttemptStartsItsDelayByTheMonotonicClock(t *testing.T) {
 	now := time.Now()
 	state := New(nil)
 	state.Select([]string{"h"}, cause.Create, now)
-	state.Attempted("h", Attempt{Failed: true, Delay: registry.Some(time.Minute)}, now)
+	state.Attempted("h", Attempt{Failed: true, Delay: handler.Some(time.Minute)}, now)
 	later := New(map[string]storage.Record{"h": state.Record("h")})
 	later.Remember(state.Delays(now.Add(10 * time.Second)))
 	if got := later.Delay([]string{"h"}, now.Add(20*time.Second)); got.Is != 40*time.Second {

@@ -10,7 +10,7 @@ import (
 	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/essence"
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/storage"
 )
@@ -184,7 +184,7 @@ func (n *Note) Absorb(now, patched map[string]any) {
 	for i, e := range n.essences {
 		switch {
 		case !essence.IsDigest(e):
-			e = fieldpath.Clone(e).(map[string]any)
+			e = jsonvalue.Clone(e).(map[string]any)
 			patch.Apply(e, change)
 			storage.Tidy(e)
 			n.essences[i] = e

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/cause"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/storage"
 )
 
@@ -101,12 +101,12 @@ func (s *State) Due(ids []string, now time.Time) []string {
 
 // Attempt is the outcome of one attempt of a handler.
 type Attempt struct {
-	Final   bool                        // the handler is finished
-	Failed  bool                        // the attempt ended with an error
-	Message string                      // the text of the error
-	Delay   registry.Opt[time.Duration] // until the next attempt; unset means at once
-	Subs    []string                    // the ids of sub-handlers on all levels
-	Waited  time.Duration               // the wait before the call, which does not count for the timeout
+	Final   bool                       // the handler is finished
+	Failed  bool                       // the attempt ended with an error
+	Message string                     // the text of the error
+	Delay   handler.Opt[time.Duration] // until the next attempt; unset means at once
+	Subs    []string                   // the ids of sub-handlers on all levels
+	Waited  time.Duration              // the wait before the call, which does not count for the timeout
 }
 
 // Attempted records an attempt that counts as a retry.
@@ -176,8 +176,8 @@ func (s *State) Done(ids []string) bool {
 
 // Delay returns the time until the next of the handlers is due; 0 means now. It is
 // unset if all are finished.
-func (s *State) Delay(ids []string, now time.Time) registry.Opt[time.Duration] {
-	var least registry.Opt[time.Duration]
+func (s *State) Delay(ids []string, now time.Time) handler.Opt[time.Duration] {
+	var least handler.Opt[time.Duration]
 	for _, id := range ids {
 		e := s.entries[id]
 		if e.now.Finished() {
@@ -185,7 +185,7 @@ func (s *State) Delay(ids []string, now time.Time) registry.Opt[time.Duration] {
 		}
 		wait := max(0, s.until(id, now).Sub(now), e.postponed.Sub(now))
 		if !least.Set || wait < least.Is {
-			least = registry.Some(wait)
+			least = handler.Some(wait)
 		}
 	}
 	return least

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/cause"
-	"gopf.dev/gopf/internal/registry"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/storage"
 )
 
@@ -59,7 +59,7 @@ func TestAnAttemptIsRecorded(t *testing.T) {
 	}{
 		"success":           {Attempt{Final: true}, storage.Record{Success: true, Stopped: second(5)}},
 		"failure":           {Attempt{Final: true, Failed: true, Message: "m"}, storage.Record{Failure: true, Stopped: second(5), Message: new("m")}},
-		"delayed":           {Attempt{Failed: true, Message: "m", Delay: registry.Some(3 * time.Second)}, storage.Record{Delayed: second(8), Delay: 3 * time.Second, Message: new("m")}},
+		"delayed":           {Attempt{Failed: true, Message: "m", Delay: handler.Some(3 * time.Second)}, storage.Record{Delayed: second(8), Delay: 3 * time.Second, Message: new("m")}},
 		"again at once":     {Attempt{Failed: true}, storage.Record{Message: new("")}},
 		"with sub-handlers": {Attempt{Final: true, Subs: []string{"h/b", "h/a", "h/b"}}, storage.Record{Success: true, Stopped: second(5), Subrefs: []string{"h/a", "h/b", "h/old"}}},
 		"after waiting":     {Attempt{Final: true, Waited: 2 * time.Second}, storage.Record{Success: true, Stopped: second(5), Started: second(3)}},
@@ -87,21 +87,21 @@ func TestDueSkipsFinishedDelayedAndPostponedHandlers(t *testing.T) {
 	s := New(map[string]storage.Record{"done": succeededAt(of(cause.Create, 1), 2)})
 	all := []string{"done", "due", "delayed", "postponed"}
 	s.Select(all, cause.Create, now)
-	s.Attempted("delayed", Attempt{Failed: true, Delay: registry.Some(4 * time.Second)}, now)
+	s.Attempted("delayed", Attempt{Failed: true, Delay: handler.Some(4 * time.Second)}, now)
 	s.Postpone("postponed", second(12))
 	s.PostponeAll(map[string]time.Time{"unknown": second(99)})
 	for _, c := range []struct {
 		at    int
 		ids   []string
 		due   []string
-		delay registry.Opt[time.Duration]
+		delay handler.Opt[time.Duration]
 	}{
-		{10, all, []string{"due"}, registry.Some(time.Duration(0))},
-		{10, all[2:], nil, registry.Some(2 * time.Second)},
-		{12, all[2:], []string{"postponed"}, registry.Some(time.Duration(0))},
-		{12, all[2:3], nil, registry.Some(2 * time.Second)},
-		{14, all, []string{"due", "delayed", "postponed"}, registry.Some(time.Duration(0))},
-		{10, all[:1], nil, registry.Opt[time.Duration]{}},
+		{10, all, []string{"due"}, handler.Some(time.Duration(0))},
+		{10, all[2:], nil, handler.Some(2 * time.Second)},
+		{12, all[2:], []string{"postponed"}, handler.Some(time.Duration(0))},
+		{12, all[2:3], nil, handler.Some(2 * time.Second)},
+		{14, all, []string{"due", "delayed", "postponed"}, handler.Some(time.Duration(0))},
+		{10, all[:1], nil, handler.Opt[time.Duration]{}},
 	} {
 		if got := s.Due(c.ids, second(c.at)); !slices.Equal(got, c.due) {
 			t.Errorf("%q at %d: due are %q, want %q", c.ids, c.at, got, c.due)
@@ -175,13 +175,13 @@ func TestARecordOfAFormerIDIsTakenOver(t *testing.T) {
 
 func TestCloneIsIndependent(t *testing.T) {
 	s := New(map[string]storage.Record{"h": of(cause.Create, 1)})
-	s.Attempted("h", Attempt{Failed: true, Delay: registry.Some(5 * time.Second)}, second(1))
+	s.Attempted("h", Attempt{Failed: true, Delay: handler.Some(5 * time.Second)}, second(1))
 	before := s.Record("h")
 	c := s.Clone()
 	if got := c.Due([]string{"h"}, second(3)); got != nil {
 		t.Errorf("the copy lost a delay: due are %q", got)
 	}
-	c.Attempted("h", Attempt{Failed: true, Delay: registry.Some(time.Second)}, second(6))
+	c.Attempted("h", Attempt{Failed: true, Delay: handler.Some(time.Second)}, second(6))
 	if got := s.Record("h"); !got.Equal(before) || c.Record("h").Retries != 2 {
 		t.Errorf("got %+v and %+v", got, c.Record("h"))
 	}

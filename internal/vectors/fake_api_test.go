@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"gopf.dev/gopf/diff"
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
@@ -28,12 +28,12 @@ type fakeAPI struct {
 }
 
 func (f *fakeAPI) Get(context.Context, kube.Target) (*object.Body, error) {
-	return object.FromMap(fieldpath.Clone(f.object).(map[string]any))
+	return object.FromMap(jsonvalue.Clone(f.object).(map[string]any))
 }
 
 func (f *fakeAPI) Patch(_ context.Context, target kube.Target, how types.PatchType, raw []byte, _ ...kube.Param) (*object.Body, error) {
 	before := settled(f.object)
-	after := fieldpath.Clone(f.object).(map[string]any)
+	after := jsonvalue.Clone(f.object).(map[string]any)
 	metadata := stringMap(after["metadata"])
 	switch how {
 	case types.MergePatchType:

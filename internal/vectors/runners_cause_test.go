@@ -9,8 +9,8 @@ import (
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
-	"gopf.dev/gopf/internal/registry"
 )
 
 const finalizer = "kopf.zalando.org/KopfFinalizerMarker"
@@ -43,7 +43,7 @@ func causeDetection(t *testing.T, v vector) {
 
 // handlerOf makes the handler that a case describes by Kopf's decorator and its
 // filters, by declaring it.
-func handlerOf(kind string, filters map[string]any) *registry.Handler {
+func handlerOf(kind string, filters map[string]any) *handler.Handler {
 	op := gopf.New()
 	r := op.Resource("kopf.dev/v1/kopfexamples")
 	for key, value := range stringMap(filters["labels"]) {
@@ -54,8 +54,8 @@ func handlerOf(kind string, filters map[string]any) *registry.Handler {
 	}
 	path, about := filters["field"]
 	declare(fieldOf(r, path, about, filters), r, kind, about)
-	var declared *registry.Handler
-	gopf.TestHandlers(op, func(all registry.Set) { declared = all[0] })
+	var declared *handler.Handler
+	gopf.TestHandlers(op, func(all handler.Set) { declared = all[0] })
 	declared.ID = "fn" // without the field
 	return declared
 }
@@ -151,7 +151,7 @@ func filters(t *testing.T, v vector) {
 	if c.Cause.Reason == "" {
 		c.Cause.Reason = cause.Update
 	}
-	request := &registry.Request{Body: body, Cause: &cause.Cause{
+	request := &handler.Request{Body: body, Cause: &cause.Cause{
 		Reason: c.Cause.Reason, Initial: c.Cause.Initial, Deleting: body.Deleting,
 		Old: c.Cause.Old, New: c.Cause.New,
 	}}
@@ -162,7 +162,7 @@ func filters(t *testing.T, v vector) {
 		}
 		return
 	}
-	set := registry.Set{h}
+	set := handler.Set{h}
 	if got := set.Interested(request); got != *c.Prematch {
 		t.Errorf("pre-matches: got %v, want %v", got, *c.Prematch)
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"gopf.dev/gopf/diff"
+	"gopf.dev/gopf/internal/discovery"
 	"gopf.dev/gopf/internal/object"
-	"gopf.dev/gopf/internal/observe"
 	"gopf.dev/gopf/internal/patch"
 )
 
@@ -19,9 +19,9 @@ func namespacePattern(t *testing.T, v vector) {
 		Matching []string
 		Specific bool `json:"is_specific_for_fallback"`
 	}](t, v.JSON)
-	p := observe.Globs(c.Pattern)
+	p := discovery.Globs(c.Pattern)
 	if c.Regex != nil {
-		p = observe.Regexp(regexp.MustCompile(*c.Regex))
+		p = discovery.Regexp(regexp.MustCompile(*c.Regex))
 	}
 	var got []string
 	for _, name := range decode[[]string](t, v.File["namespaces"]) {

@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"gopf.dev/gopf/diff"
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
-	"gopf.dev/gopf/internal/posting"
 	"gopf.dev/gopf/internal/process"
+	"gopf.dev/gopf/internal/recorder"
 	"gopf.dev/gopf/kind"
 )
 
@@ -83,7 +83,7 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 func expected(t *testing.T, cycles []cycle) (want transcript) {
 	for _, c := range cycles {
 		before := settled(c.Event.Object)
-		after := fieldpath.Clone(c.Event.Object).(map[string]any)
+		after := jsonvalue.Clone(c.Event.Object).(map[string]any)
 		at := c.At
 		for _, r := range c.Requests {
 			if r.Response != 200 {
@@ -142,7 +142,7 @@ func (tr *transcript) note(line [2]string, at float64) {
 // have the length of their delay, by rule 39, which Kopf ignores. By rule 16 no
 // base is saved of an object that is being deleted; Kopf saves one.
 func settled(fields map[string]any) map[string]any {
-	s := fieldpath.Clone(fields).(map[string]any)
+	s := jsonvalue.Clone(fields).(map[string]any)
 	metadata := stringMap(s["metadata"])
 	delete(metadata, "resourceVersion")
 	annotations := stringMap(metadata["annotations"])
@@ -231,7 +231,7 @@ func newStage(t *testing.T, s script, statusSubresource bool) *stage {
 		Log:      slog.New(&clockedLog{recorded: &st.recorded}),
 		Alarm:    func(_ string, at time.Time) { st.alarm = at },
 		Stopping: st.stop,
-		Post:     func(posting.Event) {},
+		Post:     func(recorder.Event) {},
 	}
 	return st
 }
@@ -255,13 +255,13 @@ func (s *stage) play(cycles []cycle, states int, endless bool) transcript {
 		if own && !deleted(c) && len(s.kind.Watchers) == 0 { // only event handlers are told of our own changes
 			continue
 		}
-		s.object = fieldpath.Clone(c.Event.Object).(map[string]any)
-		body, err := object.FromMap(fieldpath.Clone(c.Event.Object).(map[string]any))
+		s.object = jsonvalue.Clone(c.Event.Object).(map[string]any)
+		body, err := object.FromMap(jsonvalue.Clone(c.Event.Object).(map[string]any))
 		if err != nil {
 			s.t.Fatal(err)
 		}
 		if conflicting(c) { // somebody else was faster
-			s.object = fieldpath.Clone(cycles[i+1].Event.Object).(map[string]any)
+			s.object = jsonvalue.Clone(cycles[i+1].Event.Object).(map[string]any)
 		}
 		s.turn(&process.Event{Body: body, Type: eventType(c)})
 	}
@@ -314,7 +314,7 @@ func (l *clockedLog) Enabled(context.Context, slog.Level) bool { return true }
 func (l *clockedLog) WithAttrs([]slog.Attr) slog.Handler       { return l }
 func (l *clockedLog) WithGroup(string) slog.Handler            { return l }
 func (l *clockedLog) Handle(ctx context.Context, r slog.Record) error {
-	one := &recorder{}
+	one := &attemptLines{}
 	_ = one.Handle(ctx, r)
 	l.recorded.note(one.lines[0], time.Since(epoch).Seconds())
 	return nil

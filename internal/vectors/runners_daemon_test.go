@@ -17,11 +17,11 @@ import (
 
 	"gopf.dev/gopf/internal/alarm"
 	"gopf.dev/gopf/internal/daemon"
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/process"
-	"gopf.dev/gopf/internal/registry"
 )
 
 // companion is the production code of daemons and timers with one of them for
@@ -55,14 +55,14 @@ func inSeconds(s float64) time.Duration { return time.Duration(s * float64(time.
 func newCompanion(t *testing.T, kind string, o backgroundOptions, call func(context.Context, *daemon.Call) error) *companion {
 	c := &companion{t: t, start: time.Now(), woken: make(chan struct{}, 1)}
 	spec := &daemon.Spec{
-		Handler: &registry.Handler{ID: "fn", Mandatory: true, Limits: limitsOf(o.Timeout, o.Retries, o.Backoff, o.Errors)},
+		Handler: &handler.Handler{ID: "fn", Mandatory: true, Limits: limitsOf(o.Timeout, o.Retries, o.Backoff, o.Errors)},
 		Call:    call,
 		Timer:   kind == "timer", Interval: inSeconds(o.Interval), Sharp: o.Sharp, Idle: inSeconds(o.Idle),
-		InitialDelay: func(*registry.Request) time.Duration { return inSeconds(o.InitialDelay) },
+		InitialDelay: func(*handler.Request) time.Duration { return inSeconds(o.InitialDelay) },
 		StopGrace:    inSeconds(o.CancellationBackoff), Polling: inSeconds(o.CancellationPolling),
 	}
 	if o.CancellationTimeout != nil {
-		spec.StopTimeout = registry.Some(inSeconds(*o.CancellationTimeout))
+		spec.StopTimeout = handler.Some(inSeconds(*o.CancellationTimeout))
 	}
 	clock := alarm.New((*daemon.Task).Ring)
 	c.set = daemon.NewSet(daemon.Config{
@@ -92,7 +92,7 @@ func (c *companion) now() float64 { return time.Since(c.start).Seconds() }
 func (c *companion) sleepUntil(at float64) { time.Sleep(time.Until(c.start.Add(inSeconds(at)))) }
 
 // see is the observation of a new state of the object.
-func (c *companion) see(deleting, changed bool) (due registry.Opt[time.Duration]) {
+func (c *companion) see(deleting, changed bool) (due handler.Opt[time.Duration]) {
 	c.version++
 	metadata := map[string]any{"name": "n", "namespace": "ns", "uid": "u", "resourceVersion": fmt.Sprint(c.version)}
 	if deleting {
@@ -102,7 +102,7 @@ func (c *companion) see(deleting, changed bool) (due registry.Opt[time.Duration]
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	again := func(b *object.Body) *registry.Request { return &registry.Request{Body: b, Log: slog.New(c)} }
+	again := func(b *object.Body) *handler.Request { return &handler.Request{Body: b, Log: slog.New(c)} }
 	c.object, due = c.set.Sight(c.object, daemon.Sighting{Request: again(body), Changed: changed, Again: again})
 	return due
 }
@@ -111,7 +111,7 @@ func (c *companion) Enabled(context.Context, slog.Level) bool { return true }
 func (c *companion) WithAttrs([]slog.Attr) slog.Handler       { return c }
 func (c *companion) WithGroup(string) slog.Handler            { return c }
 func (c *companion) Handle(ctx context.Context, r slog.Record) error {
-	one := &recorder{}
+	one := &attemptLines{}
 	_ = one.Handle(ctx, r)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -249,7 +249,7 @@ func (c *companion) guarded() *stage {
 
 // see gives the object a turn for an event with its present state.
 func (s *stage) see(event string) {
-	body, err := object.FromMap(fieldpath.Clone(s.object).(map[string]any))
+	body, err := object.FromMap(jsonvalue.Clone(s.object).(map[string]any))
 	if err != nil {
 		s.t.Fatal(err)
 	}

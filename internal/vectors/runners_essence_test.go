@@ -7,7 +7,7 @@ import (
 
 	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/essence"
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/storage"
 	"gopf.dev/gopf/storage/storagetest"
@@ -23,13 +23,13 @@ func essenceOf(t *testing.T, v vector) {
 		Cleared         map[string]any
 		Error           string
 	}](t, v.JSON)
-	var fields []fieldpath.Path
+	var fields []jsonvalue.Path
 	for _, field := range c.ExtraFields {
 		fields = append(fields, kopfPath(field))
 	}
 	base, progress := baseOf(t, c.DiffbaseStorage), progressOf(t, c.ProgressStorage)
 	nowhere := storage.MultiProgress()
-	build := func(fields []fieldpath.Path, progress storage.Progress) map[string]any {
+	build := func(fields []jsonvalue.Path, progress storage.Progress) map[string]any {
 		built := essence.Build(c.Body, fields)
 		if body, err := object.FromMap(c.Body); err != nil {
 			t.Error(err)
@@ -42,8 +42,8 @@ func essenceOf(t *testing.T, v vector) {
 	if c.Error != "" {
 		// a field that is blocked by something other than an object breaks
 		// Kopf. To us it is absent: the essence is as if nobody had asked for it.
-		present := slices.DeleteFunc(slices.Clone(fields), func(field fieldpath.Path) bool {
-			_, ok := fieldpath.Lookup(map[string]any(c.Body), field...)
+		present := slices.DeleteFunc(slices.Clone(fields), func(field jsonvalue.Path) bool {
+			_, ok := jsonvalue.Lookup(map[string]any(c.Body), field...)
 			return !ok
 		})
 		sameEssence(t, build(present, nowhere), build(fields, nowhere))
@@ -85,7 +85,7 @@ func unmarked(e map[string]any) map[string]any {
 }
 
 func annotationsOf(e map[string]any) map[string]any {
-	value, _ := fieldpath.Lookup(e, "metadata", "annotations")
+	value, _ := jsonvalue.Lookup(e, "metadata", "annotations")
 	annotations, _ := value.(map[string]any)
 	return annotations
 }

@@ -15,10 +15,10 @@ import (
 	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/progress"
-	"gopf.dev/gopf/internal/registry"
 	"gopf.dev/gopf/storage"
 )
 
@@ -35,19 +35,19 @@ func (r *raised) err() error {
 	}
 	switch r.Type {
 	case "Temporary":
-		delay := registry.Some(60 * time.Second) // Kopf's default; ours is always given
+		delay := handler.Some(60 * time.Second) // Kopf's default; ours is always given
 		switch string(r.Delay) {
 		case "":
 		case "null":
-			delay = registry.Opt[time.Duration]{}
+			delay = handler.Opt[time.Duration]{}
 		default:
 			var seconds float64
 			_ = json.Unmarshal(r.Delay, &seconds)
 			delay.Is = time.Duration(seconds * float64(time.Second))
 		}
-		return &registry.TemporaryError{Err: errors.New(r.Msg), Delay: delay}
+		return &handler.TemporaryError{Err: errors.New(r.Msg), Delay: delay}
 	case "Permanent":
-		return &registry.PermanentError{Err: errors.New(r.Msg)}
+		return &handler.PermanentError{Err: errors.New(r.Msg)}
 	}
 	return errors.New(r.Msg)
 }
@@ -78,14 +78,14 @@ func executionOutcome(t *testing.T, v vector) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		time.Sleep(time.Until(start))
-		log := &recorder{}
+		log := &attemptLines{}
 		runtime := time.Duration(c.State.Runtime * float64(time.Second))
 		state := progress.New(map[string]storage.Record{"fn": {
 			Started: start.Add(-runtime), Retries: c.State.Retries, Purpose: "create",
 		}})
 		state.Select([]string{"fn"}, cause.Create, start)
 		invoked := false
-		h := &registry.Handler{ID: "fn", Limits: limitsOf(c.Handler.Timeout, c.Handler.Retries, c.Handler.Backoff, c.Handler.Errors)}
+		h := &handler.Handler{ID: "fn", Limits: limitsOf(c.Handler.Timeout, c.Handler.Retries, c.Handler.Backoff, c.Handler.Errors)}
 		outcome := execute.Attempt{
 			Title: "Handler", ID: "fn", Limits: h.Limits, Retries: c.State.Retries, Started: start.Add(-runtime),
 			DefaultBackoff: time.Duration(c.DefaultBackoff * float64(time.Second)), DefaultMode: modeOf(c.DefaultErrors),
@@ -139,39 +139,39 @@ func checkException(t *testing.T, err error, want *string) {
 	}
 }
 
-func limitsOf(timeout, retries, backoff, mode any) (l registry.Limits) {
-	seconds := func(v any) registry.Opt[time.Duration] {
+func limitsOf(timeout, retries, backoff, mode any) (l handler.Limits) {
+	seconds := func(v any) handler.Opt[time.Duration] {
 		n, ok := v.(json.Number)
 		if !ok {
-			return registry.Opt[time.Duration]{}
+			return handler.Opt[time.Duration]{}
 		}
 		f, _ := n.Float64()
-		return registry.Some(time.Duration(f * float64(time.Second)))
+		return handler.Some(time.Duration(f * float64(time.Second)))
 	}
 	l.Timeout, l.Backoff = seconds(timeout), seconds(backoff)
 	if n, ok := retries.(json.Number); ok {
 		i, _ := n.Int64()
-		l.Retries = registry.Some(int(i))
+		l.Retries = handler.Some(int(i))
 	}
 	if m, ok := mode.(string); ok {
-		l.OnError = registry.Some(modeOf(m))
+		l.OnError = handler.Some(modeOf(m))
 	}
 	return l
 }
 
-func modeOf(name string) registry.ErrorMode {
-	return map[string]registry.ErrorMode{
-		"TEMPORARY": registry.Retry, "IGNORED": registry.Ignore, "PERMANENT": registry.Fail,
+func modeOf(name string) handler.ErrorMode {
+	return map[string]handler.ErrorMode{
+		"TEMPORARY": handler.Retry, "IGNORED": handler.Ignore, "PERMANENT": handler.Fail,
 	}[name]
 }
 
-// recorder keeps log lines as vectors have them.
-type recorder struct{ lines [][2]string }
+// attemptLines keeps log lines as vectors have them.
+type attemptLines struct{ lines [][2]string }
 
-func (r *recorder) Enabled(context.Context, slog.Level) bool { return true }
-func (r *recorder) WithAttrs([]slog.Attr) slog.Handler       { return r }
-func (r *recorder) WithGroup(string) slog.Handler            { return r }
-func (r *recorder) Handle(_ context.Context, rec slog.Record) error {
+func (r *attemptLines) Enabled(context.Context, slog.Level) bool { return true }
+func (r *attemptLines) WithAttrs([]slog.Attr) slog.Handler       { return r }
+func (r *attemptLines) WithGroup(string) slog.Handler            { return r }
+func (r *attemptLines) Handle(_ context.Context, rec slog.Record) error {
 	level := map[slog.Level]string{slog.LevelDebug: "DEBUG", slog.LevelInfo: "INFO", slog.LevelWarn: "WARNING", slog.LevelError: "ERROR"}[rec.Level]
 	r.lines = append(r.lines, [2]string{level, rec.Message})
 	return nil
@@ -182,7 +182,7 @@ var noText = regexp.MustCompile(`\b[A-Z]\w*\(''\)`)
 
 // check compares the lines. An error without a text is shown by its type, which
 // is another one in Python.
-func (r *recorder) check(t *testing.T, want [][2]string) {
+func (r *attemptLines) check(t *testing.T, want [][2]string) {
 	t.Helper()
 	same := len(r.lines) == len(want)
 	for i := range want {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"gopf.dev/gopf/diff"
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 func fieldPath(t *testing.T, v vector) {
@@ -23,7 +23,7 @@ func fieldResolution(t *testing.T, v vector) {
 		D, Field, Value any
 		Found           bool
 	}](t, v.JSON)
-	got, found := fieldpath.Lookup(c.D, kopfPath(c.Field)...)
+	got, found := jsonvalue.Lookup(c.D, kopfPath(c.Field)...)
 	if found != c.Found || !diff.Equal(c.Value, got) {
 		t.Errorf("got %v, %v, want %v, %v", got, found, c.Value, c.Found)
 	}
@@ -35,7 +35,7 @@ func fieldRemoval(t *testing.T, v vector) {
 		Field     any
 		Error     string
 	}](t, v.JSON)
-	err := fieldpath.Remove(c.D, kopfPath(c.Field)...)
+	err := jsonvalue.Remove(c.D, kopfPath(c.Field)...)
 	if (err != nil) != (c.Error != "") {
 		t.Fatalf("error: got %v, want %q", err, c.Error)
 	}
@@ -46,12 +46,12 @@ func fieldRemoval(t *testing.T, v vector) {
 
 // kopfPath reads a field as Kopf has it in code: nothing, a dotted string, or a
 // list of keys.
-func kopfPath(field any) fieldpath.Path {
+func kopfPath(field any) jsonvalue.Path {
 	switch field := field.(type) {
 	case string:
-		return fieldpath.Split(field)
+		return jsonvalue.SplitPath(field)
 	case []any:
-		path := make(fieldpath.Path, len(field))
+		path := make(jsonvalue.Path, len(field))
 		for i, key := range field {
 			path[i] = key.(string)
 		}

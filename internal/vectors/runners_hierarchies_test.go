@@ -8,9 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gopf.dev/gopf/hierarchy"
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/object"
-	"gopf.dev/gopf/internal/posting"
+	"gopf.dev/gopf/internal/recorder"
 )
 
 type hierarchyCase struct {
@@ -47,8 +47,8 @@ func hierarchyOf(t *testing.T, v vector) {
 	c := decode[hierarchyCase](t, v.JSON)
 	err := c.perform(t)
 	if before, ok := c.Before.(map[string]any); ok && c.Fn == "adopt" && !c.Kwargs.Forced && errors.As(err, new(*hierarchy.OutsideError)) {
-		mine, _ := fieldpath.Lookup(before, "metadata", "namespace")
-		owners, _ := fieldpath.Lookup(c.Args[0], "metadata", "namespace")
+		mine, _ := jsonvalue.Lookup(before, "metadata", "namespace")
+		owners, _ := jsonvalue.Lookup(c.Args[0], "metadata", "namespace")
 		if mine == owners {
 			t.Errorf("both are in %v: %v", mine, err)
 		}
@@ -87,7 +87,7 @@ func (c *hierarchyCase) perform(t *testing.T) error {
 		return hierarchy.HarmonizeNaming(c.Before, name, c.options()...)
 	case "adjust_namespace":
 		if len(c.Args) == 0 {
-			c.Error, c.After = "", nowhere(fieldpath.Clone(c.Before), c.Kwargs.Forced)
+			c.Error, c.After = "", nowhere(jsonvalue.Clone(c.Before), c.Kwargs.Forced)
 		}
 		return hierarchy.AdjustNamespace(c.Before, name, c.options()...)
 	case "append_owner_reference":
@@ -176,14 +176,14 @@ func objectReference(t *testing.T, v vector) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(c.Object, posting.Reference(body.Identity)); diff != "" {
+	if diff := cmp.Diff(c.Object, recorder.Reference(body.Identity)); diff != "" {
 		t.Errorf("the reference to an object: -want +got\n%s", diff)
 	}
 	child := map[string]any{}
 	if err := hierarchy.AppendOwnerReference(child, c.Body); err != nil {
 		t.Fatal(err)
 	}
-	refs, _ := fieldpath.Lookup(child, "metadata", "ownerReferences")
+	refs, _ := jsonvalue.Lookup(child, "metadata", "ownerReferences")
 	if diff := cmp.Diff(any([]any{c.Owner}), refs); diff != "" {
 		t.Errorf("the reference to an owner: -want +got\n%s", diff)
 	}

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"testing"
 
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/object"
-	"gopf.dev/gopf/internal/registry"
 )
 
 type indexingStep struct {
@@ -46,8 +46,8 @@ func indexing(t *testing.T, v vector) {
 		if step.Op == "discard" {
 			all.Remove(body.Key())
 		} else {
-			all.Update(t.Context(), func() *registry.Request {
-				return &registry.Request{Body: body, Log: slog.New(slog.DiscardHandler)}
+			all.Update(t.Context(), func() *handler.Request {
+				return &handler.Request{Body: body, Log: slog.New(slog.DiscardHandler)}
 			})
 		}
 	}
@@ -69,17 +69,17 @@ func indexing(t *testing.T, v vector) {
 
 // indexer is an index function that does what the step says. One without an
 // outcome does not match.
-func indexer(t *testing.T, id string, step *indexingStep) *registry.Handler {
-	return &registry.Handler{
+func indexer(t *testing.T, id string, step *indexingStep) *handler.Handler {
+	return &handler.Handler{
 		ID: id,
-		When: []func(*registry.Request) bool{func(*registry.Request) bool {
+		When: []func(*handler.Request) bool{func(*handler.Request) bool {
 			_, found := step.Outcomes[id]
 			return found
 		}},
-		Call: func(_ context.Context, req *registry.Request) error {
+		Call: func(_ context.Context, req *handler.Request) error {
 			outcome := step.Outcomes[id]
 			if outcome.Error {
-				return &registry.TemporaryError{Err: errors.New("oops")}
+				return &handler.TemporaryError{Err: errors.New("oops")}
 			}
 			// Rule 21: nothing being returned keeps the values in Kopf; here it is said.
 			if outcome.Result == nil || string(outcome.Result) == "null" {

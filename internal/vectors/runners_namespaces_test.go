@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gopf.dev/gopf/internal/discovery"
 	"gopf.dev/gopf/internal/object"
-	"gopf.dev/gopf/internal/observe"
 	"gopf.dev/gopf/internal/stream"
 )
 
@@ -40,7 +40,7 @@ func namespaceDeletion(t *testing.T, v vector) {
 	if !ok {
 		t.Fatalf("the type of the event is unknown: %q", c.Event.Type)
 	}
-	verdict := observe.JudgeNamespace(stream.Event{Type: kind, Body: body})
+	verdict := discovery.JudgeNamespace(stream.Event{Type: kind, Body: body})
 	effect, _, _ := strings.Cut(c.Effect, " ") // words of explanation may follow
 	want, known := map[string]bool{"add": true, "remove": false, "none": true}[effect]
 	if !known {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"gopf.dev/gopf/internal/posting"
+	"gopf.dev/gopf/internal/recorder"
 )
 
 func eventMessage(t *testing.T, v vector) {
@@ -14,7 +14,7 @@ func eventMessage(t *testing.T, v vector) {
 		PrefixLen *int `json:"prefix_len"`
 		SuffixLen *int `json:"suffix_len"`
 	}](t, v.JSON)
-	got := posting.Cut(strings.Repeat("ж", c.Len))
+	got := recorder.Cut(strings.Repeat("ж", c.Len))
 	if n := len([]rune(got)); n != c.ResultLen {
 		t.Errorf("%d characters become %d, want %d", c.Len, n, c.ResultLen)
 	}

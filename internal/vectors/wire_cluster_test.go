@@ -13,7 +13,7 @@ import (
 	"sync"
 	"testing"
 
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/patch"
 )
 
@@ -133,7 +133,7 @@ func (c *wireCluster) answer(ctx context.Context, r request) (code int, body io.
 	case r.Method == http.MethodPost && strings.HasSuffix(r.Path, "reviews"):
 		return text(201, map[string]any{"status": map[string]any{"allowed": true}})
 	case r.Method == http.MethodPost && isConfiguration(r.Path):
-		object := fieldpath.Clone(r.Body).(map[string]any)
+		object := jsonvalue.Clone(r.Body).(map[string]any)
 		name := object["metadata"].(map[string]any)["name"].(string)
 		c.objects[r.Path+"/"+name] = object
 		return text(201, c.patched(r.Path+"/"+name, nil))

@@ -7,7 +7,7 @@ import (
 
 	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/essence"
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/storage"
 )
 
@@ -68,22 +68,22 @@ func Base(t *testing.T, s storage.Base) {
 	})
 	t.Run("SavedStateIsNotPartOfTheEssence", func(t *testing.T) {
 		o := newBase(t, s)
-		clean := func(fields ...fieldpath.Path) map[string]any {
+		clean := func(fields ...jsonvalue.Path) map[string]any {
 			e := essence.Build(o.body, fields)
 			s.Clean(e)
 			return e
 		}
-		before, beforeStatus := clean(), clean(fieldpath.Path{"status"})
+		before, beforeStatus := clean(), clean(jsonvalue.Path{"status"})
 		o.save(essences()["plain"])
 		sameEssence(t, before, clean())
-		sameEssence(t, beforeStatus, clean(fieldpath.Path{"status"}))
+		sameEssence(t, beforeStatus, clean(jsonvalue.Path{"status"}))
 
 		// A handler for all annotations must not be called because of ours.
-		annotations := fieldpath.Path{"metadata", "annotations"}
+		annotations := jsonvalue.Path{"metadata", "annotations"}
 		before = clean(annotations)
 		o.save(essences()["rich"])
 		sameEssence(t, before, clean(annotations))
-		if _, ok := fieldpath.Lookup(before, "metadata", "annotations", "example.com/note"); !ok {
+		if _, ok := jsonvalue.Lookup(before, "metadata", "annotations", "example.com/note"); !ok {
 			t.Errorf("Clean removed too much: %v", before)
 		}
 	})

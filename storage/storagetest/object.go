@@ -11,7 +11,7 @@ package storagetest
 import (
 	"maps"
 
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/storage"
 )
 
@@ -38,7 +38,7 @@ func (b Body) Identity() storage.Identity {
 
 // Lookup implements [storage.Object].
 func (b Body) Lookup(path ...string) (any, bool) {
-	return fieldpath.Lookup(map[string]any(b), path...)
+	return jsonvalue.Lookup(map[string]any(b), path...)
 }
 
 // Apply returns the object after the patch. It changes neither of them.
@@ -54,19 +54,19 @@ var _ storage.Patch = Patch{}
 // Set implements [storage.Patch]. It panics if the path is empty, or if a parent exists
 // and is not an object.
 func (p Patch) Set(v any, path ...string) {
-	if err := fieldpath.Set(p, v, path...); err != nil {
+	if err := jsonvalue.Set(p, v, path...); err != nil {
 		panic(err)
 	}
 }
 
 // Remove implements [storage.Patch].
 func (p Patch) Remove(path ...string) {
-	fieldpath.Drop(p, path...)
+	jsonvalue.Drop(p, path...)
 }
 
 // Lookup implements [storage.Patch].
 func (p Patch) Lookup(path ...string) (any, bool) {
-	return fieldpath.Lookup(map[string]any(p), path...)
+	return jsonvalue.Lookup(map[string]any(p), path...)
 }
 
 // merge applies a merge patch according to RFC 7386.

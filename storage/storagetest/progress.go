@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/essence"
-	"gopf.dev/gopf/internal/fieldpath"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/storage"
 )
 
@@ -132,7 +132,7 @@ func Progress(t *testing.T, s storage.Progress, opts ...Option) {
 	t.Run("RecordsAreNotPartOfTheEssence", func(t *testing.T) {
 		o := newProgress(t, s)
 		clean := func() map[string]any {
-			e := essence.Build(o.body, []fieldpath.Path{{"metadata", "annotations"}, {"status"}})
+			e := essence.Build(o.body, []jsonvalue.Path{{"metadata", "annotations"}, {"status"}})
 			s.Clean(e)
 			return e
 		}
@@ -141,7 +141,7 @@ func Progress(t *testing.T, s storage.Progress, opts ...Option) {
 		sameEssence(t, before, clean())
 		o.save(map[string]storage.Record{"a": samples()["done"]}, "b")
 		sameEssence(t, before, clean())
-		if _, ok := fieldpath.Lookup(before, "metadata", "annotations", "example.com/note"); !ok {
+		if _, ok := jsonvalue.Lookup(before, "metadata", "annotations", "example.com/note"); !ok {
 			t.Errorf("Clean removed too much: %v", before)
 		}
 	})

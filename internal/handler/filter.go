@@ -1,0 +1,111 @@
+package handler
+
+import (
+	"gopf.dev/gopf/diff"
+)
+
+// Matcher reports whether a value matches. present is false if there is no value; a
+// JSON null is present.
+type Matcher func(value any, present bool) bool
+
+// Any matches every value and also a missing one.
+func Any(any, bool) bool { return true }
+
+// Present matches every value, including null, but not a missing one.
+func Present(_ any, present bool) bool { return present }
+
+// Absent matches only a missing value.
+func Absent(_ any, present bool) bool { return !present }
+
+// Equal returns a matcher of values that are equal to want as JSON. Numbers are
+// compared by value.
+func Equal(want any) Matcher {
+	return func(v any, present bool) bool { return present && diff.Equal(v, want) }
+}
+
+// Object is the view of an object that criteria need.
+type Object interface {
+	Labels() map[string]any
+	Annotations() map[string]any
+	Lookup(path ...string) (any, bool)
+}
+
+// Criteria has the filters of one handler. All of them must match. The zero value
+// matches every object.
+type Criteria struct {
+	Labels      []Key
+	Annotations []Key
+	Fields      []Field
+}
+
+// Key is a criterion for a label or an annotation.
+type Key struct {
+	Name  string
+	Match Matcher
+}
+
+// Field is a criterion for the value at a path.
+type Field struct {
+	Path  []string
+	Match Matcher
+}
+
+// Match reports whether the object meets all criteria.
+func (c Criteria) Match(o Object) bool {
+	return matchKeys(c.Labels, o.Labels) && matchKeys(c.Annotations, o.Annotations) && matchFields(c.Fields, o)
+}
+
+func matchKeys(keys []Key, values func() map[string]any) bool {
+	for _, k := range keys {
+		v, present := values()[k.Name]
+		if !k.Match(v, present) {
+			return false
+		}
+	}
+	return true
+}
+
+func matchFields(fields []Field, o Object) bool {
+	for _, f := range fields {
+		if !f.Match(o.Lookup(f.Path...)) {
+			return false
+		}
+	}
+	return true
+}
+
+// Value is the value at a path. The zero value means that there is none.
+type Value struct {
+	Is      any
+	Present bool
+}
+
+// Change is a criterion for the change of a field.
+type Change struct {
+	Path     []string
+	Value    Matcher // matches the old or the new value; nil means [Present]
+	Old, New Matcher // match the old and the new value; nil means [Any]
+}
+
+// Touches reports whether c.Value matches at least one of the values.
+func (c Change) Touches(values ...Value) bool {
+	match := c.Value
+	if match == nil {
+		match = Present
+	}
+	for _, v := range values {
+		if match(v.Is, v.Present) {
+			return true
+		}
+	}
+	return false
+}
+
+// Happened reports whether c.Old matches the old value and c.New the new one. If moved
+// is true, the values must also differ; null and a missing value are different.
+func (c Change) Happened(old, new Value, moved bool) bool {
+	if moved && old.Present == new.Present && diff.Equal(old.Is, new.Is) {
+		return false
+	}
+	return (c.Old == nil || c.Old(old.Is, old.Present)) && (c.New == nil || c.New(new.Is, new.Present))
+}

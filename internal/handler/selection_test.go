@@ -1,0 +1,64 @@
+package handler
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestCheckSelectRejectsHandlersThatNeedRealDeletions(t *testing.T) {
+	cases := map[string]struct {
+		handler Handler
+		ok      bool
+	}{
+		"a change handler":                     {Handler{Select: "app=x"}, true},
+		"a mandatory change handler":           {Handler{Select: "app=x", Mandatory: true}, false},
+		"a mandatory handler without selector": {Handler{Mandatory: true}, true},
+		"an event handler":                     {Handler{Select: "app=x", Family: Events}, false},
+		"an event handler without selector":    {Handler{Family: Events}, true},
+		"a daemon":                             {Handler{Select: "app=x", Family: Background}, false},
+		"a daemon without selector":            {Handler{Family: Background}, true},
+		"an index":                             {Handler{Select: "app=x", Family: Indexing}, true},
+		"a review handler":                     {Handler{Select: "app=x", Family: Reviews}, true},
+	}
+	for name, c := range cases {
+		c.handler.ID, c.handler.Where = "fn", "main.go:7"
+		err := c.handler.CheckSelect()
+		if (err == nil) != c.ok {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), `"fn" (main.go:7)`) {
+			t.Errorf("%s: the error does not name the handler: %v", name, err)
+		}
+	}
+}
+
+func TestCheckSameSelectRejectsDifferentSelectorsOfOneWatch(t *testing.T) {
+	cases := map[string]struct {
+		a, b Handler
+		ok   bool
+	}{
+		"no selectors":          {Handler{}, Handler{Family: Events}, true},
+		"the same selector":     {Handler{Select: "x"}, Handler{Select: "x", Family: Indexing}, true},
+		"different selectors":   {Handler{Select: "x"}, Handler{Select: "y"}, false},
+		"one has no selector":   {Handler{Select: "x"}, Handler{}, false},
+		"the first is a review": {Handler{Select: "x", Family: Reviews}, Handler{}, true},
+		"the other is a review": {Handler{Select: "x"}, Handler{Family: Reviews}, true},
+	}
+	for name, c := range cases {
+		if err := c.a.CheckSameSelect(&c.b); (err == nil) != c.ok {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestUpdatesReportsTheUpdateOperation(t *testing.T) {
+	for operations, want := range map[string]bool{"": true, "UPDATE": true, "CREATE,UPDATE": true, "CREATE": false, "DELETE,CONNECT": false} {
+		a := Admission{}
+		if operations != "" {
+			a.Operations = strings.Split(operations, ",")
+		}
+		if got := a.Updates(); got != want {
+			t.Errorf("%q: got %v, want %v", operations, got, want)
+		}
+	}
+}

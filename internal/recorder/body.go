@@ -1,0 +1,77 @@
+package recorder
+
+import (
+	"cmp"
+	"time"
+	"unicode/utf8"
+
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/storage"
+)
+
+// Body returns the event as a Kubernetes object.
+func (c Config) Body(e Event, now time.Time) map[string]any {
+	namespace := cmp.Or(e.About.Namespace, c.Namespace, "default")
+	involved := Reference(e.About)
+	involved["namespace"] = namespace
+	moment := storage.FormatTime(now)
+	return map[string]any{
+		"metadata": map[string]any{"namespace": namespace, "generateName": c.NamePrefix},
+		"action":   "Action?",
+		"type":     e.Type, "reason": e.Reason, "message": Cut(e.Message),
+		"reportingComponent": c.Component, "reportingInstance": c.Instance,
+		"source":         map[string]any{"component": c.Component},
+		"involvedObject": involved,
+		"firstTimestamp": moment, "lastTimestamp": moment, "eventTime": moment,
+	}
+}
+
+// Reference returns the fields that identify an object, without empty ones.
+func Reference(i object.Identity) map[string]any {
+	ref := map[string]any{}
+	for key, value := range map[string]string{
+		"apiVersion": i.APIVersion, "kind": i.Kind, "name": i.Name, "uid": i.UID, "namespace": i.Namespace,
+	} {
+		if value != "" {
+			ref[key] = value
+		}
+	}
+	return ref
+}
+
+// longest is the maximum number of characters of a message. ellipse replaces the middle
+// of longer ones.
+const (
+	longest = 1024
+	ellipse = "..."
+)
+
+// Cut shortens a message that is too long for an event, by removing its middle, as Kopf
+// does.
+func Cut(message string) string {
+	runes := []rune(message)
+	if len(runes) <= longest {
+		return message
+	}
+	head := longest/2 - 1
+	tail := longest - head - len(ellipse)
+	return string(runes[:head]) + ellipse + string(runes[len(runes)-tail:])
+}
+
+// fit limits a message to as many bytes as it may have characters, for servers that
+// count bytes and reject longer messages. It does not change ASCII messages that Cut
+// has shortened, and never splits a character.
+func fit(message string) string {
+	if len(message) <= longest {
+		return message
+	}
+	head := longest/2 - 1
+	tail := len(message) - (longest - head - len(ellipse))
+	for head > 0 && !utf8.RuneStart(message[head]) {
+		head--
+	}
+	for tail < len(message) && !utf8.RuneStart(message[tail]) {
+		tail++
+	}
+	return message[:head] + ellipse + message[tail:]
+}

@@ -1,0 +1,198 @@
+// Package recorder posts Kubernetes events about objects: in the background, in order,
+// and without ever delaying the callers.
+package recorder
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/kind"
+)
+
+// Config configures a [Poster].
+type Config struct {
+	Enabled    bool
+	Loggers    bool       // also post log records about objects
+	Level      slog.Level // minimum level of log records, and of events that handlers post by level
+	Component  string     // name of the operator in events
+	Instance   string     // identity of the process
+	NamePrefix string     // of the names of events
+	Namespace  string     // for events about cluster-scoped objects; empty means "default"
+	Log        *slog.Logger
+
+	// Posted is called for each posted event, Dropped with the number of lost events.
+	// They must not block. May be nil.
+	Posted  func()
+	Dropped func(n int)
+}
+
+// Event is a Kubernetes event about an object.
+type Event struct {
+	About   object.Identity
+	Type    string // "Normal", "Warning", or any other
+	Reason  string // one word
+	Message string
+}
+
+// backlog limits the events that wait to be posted. Further ones are lost; their number
+// is logged.
+const backlog = 1000
+
+// repeats is the time during which equal events are posted as one.
+const repeats = time.Minute
+
+// Creator is the part of the API client that is needed.
+type Creator interface {
+	Create(ctx context.Context, t kube.Target, body []byte, params ...kube.Param) (*object.Body, error)
+}
+
+// Poster posts events. Its methods are safe for concurrent use. A nil *Poster posts
+// nothing.
+type Poster struct {
+	config Config
+	api    Creator
+	queue  chan Event
+	short  bool // the API server counts the bytes of messages; only Run uses it
+
+	mu   sync.Mutex
+	lost int
+	seen map[Event]*repeated
+}
+
+// repeated is a recently posted event.
+type repeated struct {
+	since time.Time
+	more  int // repeats since then
+}
+
+// New returns a poster. Run starts it.
+func New(api Creator, c Config) *Poster {
+	return &Poster{config: c, api: api, queue: make(chan Event, backlog), seen: map[Event]*repeated{}}
+}
+
+// Post queues a Kubernetes event. It does not block. Repeats within a minute are posted
+// once, with their number, when the minute is over.
+//
+// Events about Event objects are never posted: each would cause another one.
+func (p *Poster) Post(e Event) {
+	if p == nil || !p.config.Enabled || isEvent(e.About) {
+		return
+	}
+	e.About.ResourceVersion, e.About.Deleting = "", false
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r := p.seen[e]; r != nil && time.Since(r.since) < repeats {
+		r.more++
+		return
+	}
+	if p.put(e) { // bounds seen as well
+		p.seen[e] = &repeated{since: time.Now()}
+	}
+}
+
+// isEvent reports whether the object is a Kubernetes event. The API server serves each
+// of them in two groups: an event created in one appears in the other.
+func isEvent(i object.Identity) bool {
+	return i.Kind == "Event" && (i.APIVersion == "v1" || strings.HasPrefix(i.APIVersion, "events.k8s.io/"))
+}
+
+// put queues an event and reports whether there was room.
+func (p *Poster) put(e Event) bool {
+	select {
+	case p.queue <- e:
+		return true
+	default:
+		p.lost++
+		p.dropped()
+		return false
+	}
+}
+
+func (p *Poster) dropped() {
+	if p.config.Dropped != nil {
+		p.config.Dropped(1)
+	}
+}
+
+// Run posts events until ctx ends. Events that wait then are lost.
+func (p *Poster) Run(ctx context.Context) {
+	tidy := time.NewTicker(repeats)
+	defer tidy.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case e := <-p.queue:
+			p.send(ctx, e)
+		case <-tidy.C:
+			p.tidy()
+		}
+	}
+}
+
+// tidy posts repeated events with their number, and logs the number of lost ones.
+func (p *Poster) tidy() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for e, r := range p.seen {
+		if time.Since(r.since) < repeats {
+			continue
+		}
+		delete(p.seen, e)
+		if r.more > 0 {
+			e.Message = fmt.Sprintf("%s (×%d)", e.Message, r.more)
+			p.put(e)
+		}
+	}
+	if p.lost > 0 {
+		p.config.Log.Warn("Kubernetes events were lost because they could not be posted fast enough.", "lost", p.lost)
+		p.lost = 0
+	}
+}
+
+// send posts one event. API servers document a limit of 1,024 characters for a message,
+// but current versions count bytes. If the server rejects a message for that reason,
+// send posts it again with fewer characters and shortens all later messages.
+func (p *Poster) send(ctx context.Context, e Event) {
+	wide := len(Cut(e.Message)) > longest
+	err := p.create(ctx, e, p.short)
+	if refused, _ := kube.Refused(err); wide && !p.short && refused.Code == http.StatusUnprocessableEntity {
+		if err = p.create(ctx, e, true); err == nil {
+			p.short = true
+		}
+	}
+	switch {
+	case err == nil:
+		if p.config.Posted != nil {
+			p.config.Posted()
+		}
+	case ctx.Err() == nil:
+		p.dropped()
+		p.config.Log.Warn("A Kubernetes event could not be posted and was lost.", "about", e.About.String(), "reason", e.Reason, "error", err)
+	}
+}
+
+// create makes one request. If short, the message has at most 1,024 bytes.
+func (p *Poster) create(ctx context.Context, e Event, short bool) error {
+	body := p.config.Body(e, time.Now())
+	if short {
+		body["message"] = fit(Cut(e.Message))
+	}
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	_, err = p.api.Create(ctx, kube.Target{
+		Info:      kind.Info{Version: "v1", Plural: "events", Kind: "Event", Namespaced: true},
+		Namespace: body["metadata"].(map[string]any)["namespace"].(string),
+	}, raw)
+	return err
+}

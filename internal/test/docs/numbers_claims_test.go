@@ -1,0 +1,215 @@
+package docs
+
+import (
+	"fmt"
+	"go/importer"
+	"go/token"
+	"testing"
+	"time"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/admission"
+	"gopf.dev/gopf/internal/health"
+	"gopf.dev/gopf/internal/jsonvalue"
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/peering"
+	"gopf.dev/gopf/internal/stream"
+	"gopf.dev/gopf/kind"
+	"gopf.dev/gopf/storage"
+)
+
+// claims returns the phrases with numbers that pages must contain, by path. Their numbers
+// are those of the code. A phrase has only the words that show which number it is, so that
+// the sentence around it can be rewritten.
+func claims(t *testing.T) map[string][]string {
+	t.Helper()
+	c := constants{importer.ForCompiler(token.NewFileSet(), "source", nil)}
+	constant := func(pkg, name string) int64 { return c.value(t, pkg, name) }
+	duration := func(pkg, name string) time.Duration { return time.Duration(constant(pkg, name)) }
+	s := gopf.DefaultSettings()
+	review, probes := admission.DefaultReviewerOptions(), health.DefaultConfig()
+	watch := stream.DefaultConfig(kind.Info{}, "")
+
+	exit, ultimate := s.Queueing.ExitTimeout, s.Process.UltimateExitingTimeout
+	levels, values, object := count(jsonvalue.MaxDepth), count(jsonvalue.MaxValues), mib(jsonvalue.MaxObject)
+	recorded := count(constant("internal/execute", "longest"))
+	message := count(constant("internal/recorder", "longest"))
+	line := kib(constant("logs", "longestText"))
+	stalled := seconds(duration("internal/health", "stalledReview"))
+	costlyTime, costlyMemory := seconds(duration("internal/process", "costlyTime")), mib(constant("internal/process", "costlyMemory"))
+	lifetime := fmt.Sprint(int(peering.LongestLifetime.Hours()) / 24)
+
+	return map[string][]string{
+		"docs/admission.md": {
+			fmt.Sprintf("`Overlap`, %d minutes", duration("webhook", "defaultOverlap")/time.Minute),
+			mib(review.MaxBody) + " MiB | 413",
+			seconds(review.ReadTimeout) + " s | 408",
+			mib(review.Bytes) + " MiB | further reviews wait",
+			inWords(t, duration("internal/admission", "slowAfter")) + " at less than " + kib(constant("internal/admission", "slowRate")) + " KiB/s",
+			"`MaxConnections` of the server) | " + count(constant("webhook", "defaultMaxConnections")),
+			fmt.Sprintf("concurrently | %d, and about %s MiB when decoded", review.InFlight, mib(review.Memory)),
+			"has up to 100 | " + count(constant("internal/admission", "maxLetters")),
+			"larger than " + kib(constant("internal/admission", "smallBody")) + " KiB that are being sent | " + mib(review.Bytes/3) + " MiB",
+			fmt.Sprintf("| %s s, and %d s per MiB", seconds(review.ReadTimeout), 1<<20/constant("internal/admission", "slowRate")),
+			"HTTP headers | " + kib(constant("webhook", "maxHeader")) + " KiB",
+			"total time | " + seconds(review.Timeout) + " s",
+			"a handler takes more than " + seconds(review.Timeout) + " s",
+			"waiting for " + stalled + " seconds",
+			"responds for another " + inWords(t, duration("internal/engine", "lingering")),
+		},
+		"docs/architecture.md": {
+			"silent watch after " + seconds(watch.ProbeAfter) + " s",
+			"replaces it after " + seconds(watch.InactivityTimeout) + " s",
+			"At most " + mib(constant(".", "backlog")) + " MiB wait",
+		},
+		"docs/arguments.md":  {"`Settings.Queueing.ExitTimeout` (" + seconds(exit) + " s)"},
+		"docs/cli.md":        {"`Settings.Process.UltimateExitingTimeout`, " + seconds(ultimate) + " seconds", "truncated at " + line + " KiB"},
+		"docs/continuity.md": {inWords(t, exit) + " to finish (`Settings.Queueing.ExitTimeout`)"},
+		"docs/daemons.md":    {"`Settings.Background.CancellationPolling`, " + seconds(s.Background.CancellationPolling) + " s"},
+		"docs/differences.md": {
+			"cut to " + recorded + " characters",
+			"more than " + levels + " levels, " + values + " values",
+			"or " + object + " MiB",
+			fmt.Sprintf("delays of up to %d ms", duration("internal/apply", "ConflictDelay").Milliseconds()),
+			seconds(ultimate) + " seconds, less than the default grace period",
+			fmt.Sprintf("pages of %d objects", kube.PageSize),
+			fmt.Sprintf("lists of %d objects", constant("internal/stream", "longList")),
+			"backoff of at most " + seconds(duration("internal/stream", "maxOverloadPause")) + " s",
+			"at most " + seconds(duration("internal/process", "maxOutageDelay")) + " s once",
+			"probed after " + seconds(watch.ProbeAfter) + " s",
+			seconds(s.Networking.RequestTimeout) + " s (`Settings.Networking.RequestTimeout`)",
+			seconds(s.Networking.ConnectTimeout) + " s (`Settings.Networking.ConnectTimeout`)",
+			fmt.Sprintf("at most %d minutes", duration("internal/kube", "maxRetryAfter")/time.Minute),
+			"at most " + lifetime + " days without a renewal",
+			"canceled after " + seconds(probes.ProbeLimit) + " s",
+			"at most " + count(constant("internal/recorder", "backlog")) + "; further ones are dropped",
+			"at most " + message + " characters but more than " + message + " bytes",
+			"shortened to " + message + " bytes",
+			"cut at " + line + " KiB",
+			"larger than " + mib(review.MaxBody) + " MiB",
+			"longer than " + seconds(review.ReadTimeout) + " s to arrive",
+		},
+		"docs/errors.md":    {"`Settings.Execution.DefaultBackoff`, " + seconds(s.Execution.DefaultBackoff) + " s"},
+		"docs/events.md":    {"longer than " + message + " characters", "at most " + message + " bytes"},
+		"docs/from-kopf.md": {"time out after " + seconds(s.Networking.RequestTimeout) + " s"},
+		"docs/health.md": {
+			"at least " + inWords(t, duration("internal/health", "leastStuck")),
+			"overdue for more than " + inWords(t, duration("internal/health", "stuckAlarm")),
+			seconds(watch.InactivityTimeout) + " seconds by default",
+			"cached for " + inWords(t, probes.ProbeAge),
+			"After " + seconds(probes.ProbeLimit) + " seconds, the probes are canceled",
+			"waiting for capacity for " + stalled + " seconds",
+			"After " + inWords(t, duration("internal/health", "lateReview")) + ", there is a warning",
+		},
+		"docs/metrics.md": {"At " + stalled + " seconds and more, `/readyz` is red"},
+		"docs/peering.md": {
+			"after its lifetime, " + seconds(s.Peering.Lifetime) + " s",
+			"takes over after " + seconds(s.Election.Duration) + " s",
+			"`Peering.Lifetime` | " + seconds(s.Peering.Lifetime) + " s",
+			"`Election.Duration` | " + seconds(s.Election.Duration) + " s",
+			"`Election.RenewDeadline` | " + seconds(s.Election.RenewDeadline) + " s",
+			"`Election.RetryPeriod` | " + seconds(s.Election.RetryPeriod) + " s",
+			"at most " + lifetime + " days",
+		},
+		"docs/startup.md": {
+			"`Settings.Queueing.ExitTimeout` (" + seconds(exit) + " s)",
+			"`Settings.Process.UltimateExitingTimeout` (" + seconds(ultimate) + " seconds)",
+		},
+		"docs/timers.md": {"`Settings.Queueing.ExitTimeout` (" + seconds(exit) + " s)"},
+		"docs/troubleshooting.md": {
+			"annotations are limited to " + kib(storage.AnnotationsLimit) + " KiB",
+			levels + " levels deep",
+			"more than " + values + " values",
+			"or " + object + " MiB",
+			"more than " + costlyTime + " s without its handlers",
+			"an estimated " + costlyMemory + " MiB",
+			"delay after an error is " + seconds(s.Execution.DefaultBackoff) + " s",
+		},
+		"docs/tutorial.md": {"The delay is " + inWords(t, s.Execution.DefaultBackoff) + " by default"},
+		"SECURITY.md": {
+			"at most " + mib(jsonvalue.MaxStored) + " MiB uncompressed",
+			levels + " levels and " + values + " values",
+			"size limit of " + object + " MiB",
+			"more than " + costlyTime + " s in the framework's own code",
+			"more than " + costlyMemory + " MiB of values",
+			"at most " + mib(constant("internal/engine", "costlyTurns")) + " MiB of memory together",
+			"no such turn ends for " + inWords(t, duration("internal/engine", "costlyPatience")),
+			"memory limit of " + mib(constant("internal/test/e2e/attacks", "memoryLimit")) + " MiB",
+			"another tenant within " + seconds(duration("internal/test/e2e/attacks", "inTime")) + " seconds",
+		},
+	}
+}
+
+// foreign is a phrase whose numbers are not those of a constant, and the reason.
+type foreign struct{ phrase, why string }
+
+const (
+	kubernetes = "a property of Kubernetes"
+	kopf       = "a property of Kopf"
+	sample     = "a value in a sample"
+	otherTest  = "checked by "
+)
+
+var elsewhere = map[string][]foreign{
+	"docs/admission.md": {
+		{"`terminationGracePeriodSeconds` of 30 s", kubernetes},
+		{"objects of up to 1.5 MiB", kubernetes},
+	},
+	"docs/continuity.md": {{"`60/1` means 60 seconds", sample}},
+	"docs/differences.md": {
+		{"waits up to 5 seconds", kopf},
+		{"10 minutes |", kopf},
+		{"up to 21 s for a request, 610 s for an object", kopf},
+		{"replaced after 70 s", kopf},
+		{"retried for 54 s", kopf},
+		{"Request timeout | 300 s", kopf},
+	},
+	"docs/from-kopf.md":      {{"instead of 300 s", kopf}},
+	"docs/guarantees.md":     {{"within 5 s", otherTest + "TestARestoreFromABackupIsNoticedWithinSeconds"}},
+	"docs/reconciliation.md": {{"every ten minutes", sample}},
+	"docs/testing.md":        {{"every six hours", sample}},
+	"docs/trust.md":          {{"of 16 bytes or more", otherTest + "TestSecretKeysNeedAsManyBytesAsThePageSays"}},
+	"docs/tutorial.md":       {{"every half a minute", kubernetes}},
+	"SECURITY.md": {
+		{"five working days", "a promise of the maintainers"},
+		{"within 30 days", "a promise of the maintainers"},
+		{"each target for ten minutes", "the value of FUZZTIME in the command"},
+	},
+}
+
+func phrasesOf(list []foreign) (phrases []string) {
+	for _, f := range list {
+		phrases = append(phrases, f.phrase)
+	}
+	return phrases
+}
+
+func seconds(d time.Duration) string { return fmt.Sprint(d.Seconds()) }
+func mib(n int64) string             { return fmt.Sprint(n >> 20) }
+func kib(n int64) string             { return fmt.Sprint(n >> 10) }
+
+// count returns a number with thousands separators.
+func count(n int64) string {
+	text := fmt.Sprint(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// inWords returns a duration as pages spell it out.
+func inWords(t *testing.T, d time.Duration) string {
+	t.Helper()
+	text, ok := map[time.Duration]string{
+		500 * time.Millisecond: "half a second",
+		time.Second:            "one second",
+		2 * time.Second:        "two seconds",
+		10 * time.Second:       "ten seconds",
+		time.Minute:            "one minute",
+		2 * time.Minute:        "two minutes",
+	}[d]
+	if !ok {
+		t.Errorf("no words for %s: add them here and change the page", d)
+	}
+	return text
+}
