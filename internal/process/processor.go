@@ -223,9 +223,9 @@ func (m *Memory) Forget(why error) {
 
 // poster returns a function that posts Kubernetes events about the object.
 func (p *Processor) poster(b *object.Body) func(kind, reason, message string) {
-	about := b.Identity
-	about.APIVersion, about.Kind = p.Resource.APIVersion(), p.Resource.Kind
 	return func(kind, reason, message string) {
+		about := b.Identity
+		about.APIVersion, about.Kind = p.Resource.APIVersion(), p.Resource.Kind
 		p.Post(posting.Event{About: about, Type: kind, Reason: reason, Message: message})
 	}
 }
