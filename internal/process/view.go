@@ -99,9 +99,9 @@ func (v *view) ignoreMalformed(err error) error {
 	if _, malformed := errors.AsType[*storage.MalformedError](err); !malformed {
 		return err
 	}
-	level := slog.LevelWarn
-	if v.memory.malformed.Swap(true) {
-		level = slog.LevelDebug // the state stays malformed until its handler is due
+	level := slog.LevelDebug // the state stays malformed until its handler is due
+	if v.memory.reported.first(reportedMalformed) {
+		level = slog.LevelWarn
 	}
 	v.log.Log(context.Background(), level, "Some of the state that is stored on the object cannot be read and is ignored.", "error", err)
 	return nil
