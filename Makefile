@@ -12,7 +12,7 @@ STAGE   := sh hack/stage
 # Packages that start control planes of their own, or need one.
 CLUSTER := $(shell $(GO) list ./internal/test/e2e/... | grep -v /attacks$$) ./internal/kube ./internal/stream ./internal/rbac ./internal/peering ./internal/lease ./internal/login ./internal/admission ./cli
 # What runs for every object and every event.
-HOT     := ./diff ./storage ./internal/object ./internal/essence ./internal/handler ./internal/progress ./internal/queue ./internal/kube ./internal/index ./internal/daemon
+HOT     := ./diff ./storage ./internal/object ./internal/essence ./internal/handler ./internal/progress ./internal/process ./internal/queue ./internal/kube ./internal/index ./internal/daemon
 # What make mutate makes mistakes in: packages without I/O, and the root. After a "+" are the
 # packages whose tests must notice, where they are others than its own.
 VECTORS := ./internal/vectors

@@ -77,6 +77,9 @@ func (e *TooLargeError) Error() string {
 
 // Load implements [Base].
 func (s *AnnotationBase) Load(_ context.Context, o Object) (essence map[string]any, found bool, err error) {
+	if !s.annotations().in(o) {
+		return nil, false, nil // as for all new objects
+	}
 	plain, compressed := s.keys(Marked(o))
 	for key, value := range values(o, append(plain, compressed)) {
 		if key == compressed {
@@ -97,20 +100,21 @@ func (s *AnnotationBase) Load(_ context.Context, o Object) (essence map[string]a
 
 // Save implements [Base]. On error, the patch is not changed.
 func (s *AnnotationBase) Save(_ context.Context, o Object, p Patch, essence map[string]any) error {
-	text, err := encodeEssence(essence, "\n")
+	text, hash, fits, err := encodeBase(essence)
 	if err != nil {
 		return fmt.Errorf("encode the last-handled configuration: %w", err)
 	}
-	a := annotations{prefix: s.Prefix, v1: s.V1}
+	a := s.annotations()
 	plain, compressed := s.keys(Marked(o))
-	taken := annotationsSize(o, p, append(plain, compressed, s.boundKey(Marked(o)))) + s.boundSize(o)
-	if jsonvalue.Check([]byte(text), jsonvalue.MaxStored) != nil { // Load would reject it
+	bound := s.boundKey(Marked(o))
+	taken := annotationsSize(o, p, append(plain, compressed, bound)) + boundSize(o, bound)
+	if !fits { // Load would reject it
 		return &TooLargeError{Size: len(text), Compressed: len(text), Room: min(AnnotationsLimit-taken, jsonvalue.MaxStored)}
 	}
 	if taken+sizeOf(plain, text) <= s.CompressAbove {
 		a.put(o, p, plain, text)
 		a.purge(o, p, []string{compressed})
-		s.bind(o, p, text)
+		a.bind(o, p, bound, hash)
 		return nil
 	}
 	packed, err := compress(text)
@@ -122,31 +126,42 @@ func (s *AnnotationBase) Save(_ context.Context, o Object, p Patch, essence map[
 	}
 	a.put(o, p, []string{compressed}, packed)
 	a.purge(o, p, plain)
-	s.bind(o, p, packed)
+	a.bind(o, p, bound, hashOf([]byte(packed)))
 	return nil
 }
 
 // Clean implements [Base]. It also removes the names used on ReplicaSets of Deployments;
 // see CleanObject.
 func (s *AnnotationBase) Clean(essence map[string]any) {
-	plain, compressed := s.keys(false)
-	markedPlain, markedCompressed := s.keys(true)
-	s.clean(essence, slices.Concat(plain, markedPlain, []string{compressed, markedCompressed, s.boundKey(false), s.boundKey(true)}))
+	s.clean(essence, func() []string { return append(s.allKeys(false), s.allKeys(true)...) })
 }
 
 // CleanObject implements [ObjectCleaner]. A Deployment's annotation that Kubernetes copied
 // to a ReplicaSet was not written by this storage for the ReplicaSet, so it stays.
 func (s *AnnotationBase) CleanObject(o Object, essence map[string]any) {
-	plain, compressed := s.keys(Marked(o))
-	s.clean(essence, append(plain, compressed, s.boundKey(Marked(o))))
+	s.clean(essence, func() []string { return s.allKeys(Marked(o)) })
 }
 
-func (s *AnnotationBase) clean(essence map[string]any, keys []string) {
+// clean removes the keys from an essence. They are computed only if necessary.
+func (s *AnnotationBase) clean(essence map[string]any, keys func() []string) {
 	for _, path := range s.Ignored {
 		jsonvalue.Drop(essence, path...)
 	}
-	dropAnnotations(essence, func(key string) bool { return slices.Contains(keys, key) })
+	var known []string
+	dropAnnotations(essence, func(key string) bool {
+		if !s.annotations().own(key) {
+			return false
+		}
+		if known == nil {
+			known = keys()
+		}
+		return slices.Contains(known, key)
+	})
 	Tidy(essence)
+}
+
+func (s *AnnotationBase) annotations() annotations {
+	return annotations{prefix: s.Prefix, v1: s.V1}
 }
 
 // Validate implements [Validator].
@@ -160,5 +175,11 @@ func (s *AnnotationBase) Validate() error {
 // keys returns the annotations for plain essences, and the one for compressed ones. Kopf
 // never reads the latter.
 func (s *AnnotationBase) keys(marked bool) (plain []string, compressed string) {
-	return Keys(s.Prefix, s.Key, marked, s.V1), Keys(s.Prefix, s.Key+"-gz", marked, false)[0]
+	return Keys(s.Prefix, s.Key, marked, s.V1), firstKey(s.Prefix, s.Key+"-gz", marked)
+}
+
+// allKeys returns all annotations of the storage.
+func (s *AnnotationBase) allKeys(marked bool) []string {
+	plain, compressed := s.keys(marked)
+	return append(plain, compressed, s.boundKey(marked))
 }

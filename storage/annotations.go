@@ -25,9 +25,9 @@ func (a annotations) keys(o Object, id string) []string {
 // values yields those keys that the object has, in order, with their values.
 func values(o Object, keys []string) iter.Seq2[string, string] {
 	return func(yield func(key, value string) bool) {
+		all := annotationsOf(o)
 		for _, key := range keys {
-			value, _ := o.Lookup("metadata", "annotations", key)
-			if text, ok := value.(string); ok && !yield(key, text) {
+			if text, ok := all[key].(string); ok && !yield(key, text) {
 				return
 			}
 		}
@@ -39,12 +39,28 @@ type lookuper interface {
 	Lookup(path ...string) (value any, found bool)
 }
 
-// in reports whether an object or a patch has any annotation with the prefix.
-func (a annotations) in(o lookuper) bool {
-	value, _ := o.Lookup("metadata", "annotations")
+// annotationsPath is a variable, because a list of arguments would be allocated for
+// each lookup.
+var annotationsPath = []string{"metadata", "annotations"}
+
+// annotationsOf returns the annotations of an object or a patch. nil means none.
+func annotationsOf(o lookuper) map[string]any {
+	value, _ := o.Lookup(annotationsPath...)
 	all, _ := value.(map[string]any)
-	for key := range all {
-		if rest, ok := strings.CutPrefix(key, a.prefix); ok && strings.HasPrefix(rest, "/") {
+	return all
+}
+
+// own reports whether an annotation has the prefix.
+func (a annotations) own(key string) bool {
+	rest, ok := strings.CutPrefix(key, a.prefix)
+	return ok && strings.HasPrefix(rest, "/")
+}
+
+// in reports whether an object or a patch has any annotation with the prefix. It is
+// quick: objects without one need no further lookups.
+func (a annotations) in(o lookuper) bool {
+	for key := range annotationsOf(o) {
+		if a.own(key) {
 			return true
 		}
 	}
@@ -62,7 +78,11 @@ func (a annotations) put(o Object, p Patch, keys []string, value string) {
 // purge removes each of the keys.
 func (a annotations) purge(o Object, p Patch, keys []string) {
 	for _, key := range keys {
-		purge(o, p, "metadata", "annotations", key)
+		_, present := annotationsOf(o)[key]
+		_, patched := annotationsOf(p)[key]
+		if present || patched {
+			purge(o, p, "metadata", "annotations", key)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
@@ -32,6 +33,9 @@ var (
 // annotation belongs to another base, is trusted: it was written by an operator that does
 // not know the annotation.
 func (s *AnnotationBase) Copied(o Object) (uid string, copied bool) {
+	if !s.annotations().in(o) {
+		return "", false
+	}
 	marked := Marked(o)
 	for _, value := range values(o, []string{s.boundKey(marked)}) {
 		uid, hash, ok := cutBound(value)
@@ -40,7 +44,7 @@ func (s *AnnotationBase) Copied(o Object) (uid string, copied bool) {
 		}
 		plain, compressed := s.keys(marked)
 		for _, base := range values(o, append(plain, compressed)) {
-			if hashOf(base) == hash {
+			if hashOf([]byte(base)) == hash {
 				return uid, true
 			}
 		}
@@ -50,33 +54,28 @@ func (s *AnnotationBase) Copied(o Object) (uid string, copied bool) {
 
 // Discard implements [Discarder].
 func (s *AnnotationBase) Discard(o Object, p Patch) {
-	marked := Marked(o)
-	plain, compressed := s.keys(marked)
-	annotations{prefix: s.Prefix, v1: s.V1}.purge(o, p, append(plain, compressed, s.boundKey(marked)))
+	s.annotations().purge(o, p, s.allKeys(Marked(o)))
 }
 
-// bind writes the annotation for a base in its stored form. Objects without a UID do not
-// exist on API servers; for them, it removes the annotation.
-func (s *AnnotationBase) bind(o Object, p Patch, base string) {
-	key := s.boundKey(Marked(o))
+// bind writes the annotation for a base with the hash. Objects without a UID do not exist
+// on API servers; for them, it removes the annotation.
+func (a annotations) bind(o Object, p Patch, key, hash string) {
 	if uid := o.Identity().UID; uid != "" {
-		p.Set(uid+"."+hashOf(base), "metadata", "annotations", key)
+		p.Set(uid+"."+hash, "metadata", "annotations", key)
 		return
 	}
-	annotations{prefix: s.Prefix}.purge(o, p, []string{key})
+	a.purge(o, p, []string{key})
 }
 
 // boundSize returns the size of the annotation, in bytes.
-func (s *AnnotationBase) boundSize(o Object) int {
+func boundSize(o Object, key string) int {
 	if o.Identity().UID == "" {
 		return 0
 	}
-	return len(s.boundKey(Marked(o))) + len(o.Identity().UID) + 1 + hashDigits
+	return len(key) + len(o.Identity().UID) + 1 + hashDigits
 }
 
-func (s *AnnotationBase) boundKey(marked bool) string {
-	return Keys(s.Prefix, boundName, marked, false)[0]
-}
+func (s *AnnotationBase) boundKey(marked bool) string { return firstKey(s.Prefix, boundName, marked) }
 
 // Bound returns the key of the annotation that distinguishes copies from originals. Its
 // value begins with the UID of its object and a dot.
@@ -84,11 +83,11 @@ func (s *AnnotationBase) Bound() (key string) { return s.boundKey(false) }
 
 const hashDigits = 8
 
-// hashOf returns the hash digits of a base. Trailing white space does not count, because
-// tools that copy objects may drop it.
-func hashOf(base string) string {
-	sum := sha256.Sum256([]byte(strings.TrimRight(base, " \n")))
-	return hex.EncodeToString(sum[:])[:hashDigits]
+// hashOf returns the hash digits of a base in its stored form. Trailing white space does
+// not count, because tools that copy objects may drop it.
+func hashOf(base []byte) string {
+	sum := sha256.Sum256(bytes.TrimRight(base, " \n"))
+	return hex.EncodeToString(sum[:hashDigits/2])
 }
 
 func cutBound(value string) (uid, hash string, ok bool) {

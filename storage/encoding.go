@@ -19,18 +19,35 @@ import (
 //
 // Nothing depends on identical bytes. But if they are identical, neither framework can see
 // a difference in an essence that the other one wrote.
-func EncodeEssence(essence map[string]any) (string, error) { return encodeEssence(essence, "") }
+func EncodeEssence(essence map[string]any) (text string, err error) {
+	err = withEncoded(essence, func(b []byte) { text = string(b) })
+	return text, err
+}
 
-// encodeEssence is EncodeEssence with a suffix. Appending it later would copy the text.
-func encodeEssence(essence map[string]any, ending string) (string, error) {
+// encodeBase returns an essence as stored in an annotation, and its hash. fits reports
+// whether [DecodeEssence] accepts the text.
+func encodeBase(essence map[string]any) (text, hash string, fits bool, err error) {
+	err = withEncoded(essence, func(b []byte) {
+		b = append(b, '\n')
+		text, hash, fits = string(b), hashOf(b), jsonvalue.Check(b, jsonvalue.MaxStored) == nil
+	})
+	return text, hash, fits, err
+}
+
+// withEncoded calls fn with an essence as JSON, unless that fails. The bytes are valid only
+// during the call.
+func withEncoded(essence map[string]any, fn func([]byte)) error {
 	buf := buffers.Get().(*[]byte)
 	b, err := appendEssence((*buf)[:0], essence)
-	text := string(append(b, ending...))
+	if err != nil {
+		return err
+	}
+	fn(b)
 	if cap(b) <= maxKeptBuffer { //mutate:skip buffers only save memory
 		*buf = b
 		buffers.Put(buf) //mutate:skip buffers only save memory
 	}
-	return text, err
+	return nil
 }
 
 // buffers are reused, because most essences have about the same size.

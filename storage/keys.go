@@ -41,6 +41,14 @@ func Keys(prefix, id string, marked, v1 bool) []string {
 	return keys
 }
 
+// firstKey returns the first of [Keys].
+func firstKey(prefix, id string, marked bool) string {
+	if marked {
+		id += ownedMark
+	}
+	return prefix + "/" + nameV2(id)
+}
+
 // Marked reports whether the object is a ReplicaSet that belongs to a Deployment. Its
 // annotation names then get a suffix.
 func Marked(o Object) bool {

@@ -45,6 +45,9 @@ func (d *damage) join(e *MalformedError) {
 
 // err returns one error for all records. nil means that there are none.
 func (d damage) err() error {
+	if len(d) == 0 {
+		return nil
+	}
 	var all MalformedError
 	var where []string
 	var causes []error
@@ -55,12 +58,8 @@ func (d damage) err() error {
 		}
 		all.IDs = append(all.IDs, id)
 	}
-	switch len(causes) {
-	case 0:
-		return nil
-	case 1:
-		all.Err = causes[0]
-	default:
+	all.Err = causes[0]
+	if len(causes) > 1 {
 		all.Err = errors.Join(causes...)
 	}
 	all.Where = strings.Join(where, ", ")

@@ -55,16 +55,18 @@ func (m multiProgress) Load(ctx context.Context, o Object, ids []string) (map[st
 	records := make(map[string]Record)
 	var damaged damage
 	for _, storage := range m {
-		missing := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
-			_, ok := records[id]
-			return ok
-		})
+		missing := ids
+		if len(records) > 0 {
+			missing = slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+				_, ok := records[id]
+				return ok
+			})
+		}
 		if len(missing) == 0 {
 			break
 		}
 		found, err := storage.Load(ctx, o, missing)
-		var malformed *MalformedError
-		if errors.As(err, &malformed) {
+		if malformed, ok := errors.AsType[*MalformedError](err); ok {
 			damaged.join(malformed)
 		} else if err != nil {
 			return nil, err

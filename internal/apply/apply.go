@@ -174,29 +174,35 @@ func (s step) needed() bool { return len(s.fields) > 0 || s.finalizer.Add || s.f
 
 // plan orders the changes into requests.
 func (a Applier) plan(asked, notes *patch.Patch, f Finalizer) []step {
-	all := asked
-	if len(asked.Fields()) == 0 {
-		all = notes
-	} else if !notes.Empty() {
-		all = &patch.Patch{}
-		all.Absorb(asked)
-		all.Absorb(notes)
-	}
 	users := len(asked.Fields()) > 0
 	if !a.Resource.HasStatus() {
-		return []step{{fields: all.Fields(), asked: users, finalizer: f}}
-	}
-	main, status := all.Split()
-	if len(main) == 0 && !f.Add && !f.Remove {
-		return []step{{subresource: "status", fields: status, asked: users}}
+		return []step{{fields: joint(asked.Fields(), notes.Fields()), asked: users, finalizer: f}}
 	}
 	askedMain, results := asked.Split()
-	_, remembered := notes.Split()
+	notesMain, remembered := notes.Split()
+	main := joint(askedMain, notesMain)
+	if len(main) == 0 && !f.Add && !f.Remove {
+		return []step{{subresource: "status", fields: joint(results, remembered), asked: users}}
+	}
 	return []step{
 		{subresource: "status", fields: results, asked: true},
 		{fields: main, asked: len(askedMain) > 0, finalizer: f},
 		{subresource: "status", fields: remembered},
 	}
+}
+
+// joint returns one merge patch with the changes of both. It must not be modified.
+func joint(asked, notes map[string]any) map[string]any {
+	switch {
+	case len(asked) == 0:
+		return notes
+	case len(notes) == 0:
+		return asked
+	}
+	both := &patch.Patch{}
+	both.Merge(asked)
+	both.Merge(notes)
+	return both.Fields()
 }
 
 // step sends one request, unless it would change nothing. It reports whether it

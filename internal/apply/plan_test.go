@@ -35,7 +35,7 @@ func TestPlanSendsRecordsLast(t *testing.T) {
 		"a change with its record":         {[]fields{main}, []fields{record}, Finalizer{}, true, []sent{{"", fields{"spec": fields{"a": "1"}, "metadata": record["metadata"]}, true, false}}},
 		"a record in the status, at last":  {[]fields{main, result}, []fields{inStatus}, Finalizer{}, true, []sent{{"status", result, true, false}, {"", main, true, false}, {"status", inStatus, false, false}}},
 		"a finalizer with its record":      {nil, []fields{record}, Finalizer{Remove: true}, true, []sent{{"", record, false, true}}},
-		"a finalizer, status records last": {nil, []fields{inStatus}, Finalizer{Add: true}, true, []sent{{"", fields{}, false, true}, {"status", inStatus, false, false}}},
+		"a finalizer, status records last": {nil, []fields{inStatus}, Finalizer{Add: true}, true, []sent{{"", nil, false, true}, {"status", inStatus, false, false}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := Applier{Resource: kind.Info{Plural: "claims"}}

@@ -17,16 +17,15 @@ import (
 
 // lost reports whether the response to a write was lost: its outcome is then unknown.
 func lost(err error) bool {
-	var unknown *kube.UnknownOutcomeError
-	return errors.As(err, &unknown)
+	_, unknown := errors.AsType[*kube.UnknownOutcomeError](err)
+	return unknown
 }
 
 // Refused reports whether sending a change again is pointless. That holds for any 4xx
 // except those about credentials, missing objects, timeouts, conflicts and overload.
 // It also holds for a patch that cannot be encoded as JSON.
 func Refused(err error) bool {
-	var unencodable *encodingError
-	if errors.As(err, &unencodable) {
+	if _, unencodable := errors.AsType[*encodingError](err); unencodable {
 		return true
 	}
 	if lost(err) {

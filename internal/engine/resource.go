@@ -45,7 +45,7 @@ type resource struct {
 	streams  map[string]func() // functions that end the watches, by namespace; they may be called twice
 	widening bool              // the watches are being restarted; see [server.widen]
 
-	active sync.Map // maps the keys of objects in a turn to their names
+	active sync.Map // maps the keys of objects in a turn to their [*process.Memory]
 	costly sync.Map // maps the keys of large objects to the cost of a turn
 
 	mu       sync.Mutex
@@ -285,7 +285,7 @@ func (r *resource) turnNow(ctx context.Context, key string, e entry) {
 		return // the object is deleted or unknown
 	}
 	r.noteCost(key, e)
-	r.active.Store(key, m.Namespace+"/"+m.Name)
+	r.active.Store(key, m)
 	defer r.active.Delete(key)
 	if r.kind.Turn(ctx, m, process.Occasion{Event: e.event, Wake: e.wake, Alarm: e.alarm, Hurry: e.hurry}) {
 		r.forget(key, m, e.event)
@@ -295,8 +295,9 @@ func (r *resource) turnNow(ctx context.Context, key string, e entry) {
 // running returns the names of the objects in a turn.
 func (r *resource) running() []string {
 	var names []string
-	r.active.Range(func(_, name any) bool {
-		names = append(names, name.(string))
+	r.active.Range(func(_, memory any) bool {
+		m := memory.(*process.Memory)
+		names = append(names, m.Namespace+"/"+m.Name)
 		return true
 	})
 	return names

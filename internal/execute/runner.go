@@ -94,16 +94,8 @@ func (r *Runner) Finished() []string {
 func (r *Runner) Parts(handlers handler.Set) []Part {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	place := map[string]int{}
-	for i, h := range handlers {
-		place[h.ID] = i
-	}
-	calls := slices.Clone(r.calls)
-	slices.SortStableFunc(calls, func(a, b *call) int {
-		return cmp.Compare(place[a.top().handler.ID], place[b.top().handler.ID])
-	})
 	var parts []Part
-	for _, c := range calls {
+	for _, c := range r.declared(handlers) {
 		part := Part{Handler: c.handler.ID, Refuse: func(err error) { r.refuse(c, err) }}
 		part.Patch.Absorb(c.patch)
 		if c.result != nil {
@@ -114,6 +106,22 @@ func (r *Runner) Parts(handlers handler.Set) []Part {
 		}
 	}
 	return parts
+}
+
+// declared returns the calls in the order in which their handlers are declared.
+func (r *Runner) declared(handlers handler.Set) []*call {
+	if len(r.calls) < 2 {
+		return r.calls
+	}
+	place := map[string]int{}
+	for i, h := range handlers {
+		place[h.ID] = i
+	}
+	calls := slices.Clone(r.calls)
+	slices.SortStableFunc(calls, func(a, b *call) int {
+		return cmp.Compare(place[a.top().handler.ID], place[b.top().handler.ID])
+	})
+	return calls
 }
 
 // top returns the call of the top-level handler.

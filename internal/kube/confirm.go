@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,7 +33,7 @@ var errConfirmed = errors.New("the write was confirmed by reading the object")
 // confirmation checks whether a write without a response was applied.
 type confirmation struct {
 	timer *time.Timer
-	done  chan struct{} // closed when the timer's function has returned
+	read  sync.WaitGroup // until the timer's function has returned, or was stopped
 	body  *object.Body
 	err   error
 }
@@ -44,9 +45,10 @@ func (c *Client) confirm(ctx context.Context, conns *conns, r *call, end context
 	if r.recognized == nil {
 		return nil
 	}
-	k := &confirmation{done: make(chan struct{})}
+	k := &confirmation{}
+	k.read.Add(1)
 	k.timer = time.AfterFunc(confirmAfter, func() {
-		defer close(k.done)
+		defer k.read.Done()
 		for {
 			body, err := c.readAside(ctx, conns, r.target)
 			if ctx.Err() != nil {
@@ -71,7 +73,7 @@ func (k *confirmation) stop(o outcome) outcome {
 	if k == nil || k.timer.Stop() {
 		return o
 	}
-	<-k.done
+	k.read.Wait()
 	switch {
 	case o.err == nil, k.body == nil && k.err == nil:
 		return o

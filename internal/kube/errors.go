@@ -62,8 +62,7 @@ func (e *TimeoutError) Timeout() bool { return true }
 // Refused returns the status that the server returned as an error. It returns false for
 // other errors, such as connection errors.
 func Refused(err error) (metav1.Status, bool) {
-	var s *apierrors.StatusError
-	if errors.As(err, &s) {
+	if s, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		return s.ErrStatus, true
 	}
 	return metav1.Status{}, false

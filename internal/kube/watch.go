@@ -220,9 +220,9 @@ func (w *Watch) next() (e Event, err error) {
 		case `"object"`:
 			// The value is valid only until the next one is read.
 			value, err := w.events.Value()
-			var long *jsonvalue.TooLongError
+			long, tooLong := errors.AsType[*jsonvalue.TooLongError](err)
 			switch {
-			case errors.As(err, &long):
+			case tooLong:
 				if !e.unread(object.Unreadable(long.Head, &long.LimitError), long.Head, w.skip) {
 					return &MalformedError{fmt.Errorf("object of %s event: %w", e.Type, err)}
 				}
@@ -275,7 +275,7 @@ func (w *Watch) read(e *Event, value []byte) (err error) {
 	switch e.Type {
 	case Added, Modified, Deleted, Bookmark:
 		e.Body, err = w.parse(value)
-		if unreadable := (&object.UnreadableError{}); errors.As(err, &unreadable) && e.unread(unreadable, value, w.skip) {
+		if unreadable, ok := errors.AsType[*object.UnreadableError](err); ok && e.unread(unreadable, value, w.skip) {
 			return nil
 		}
 	case Error:

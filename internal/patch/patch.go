@@ -42,22 +42,39 @@ func (p *Patch) Set(v any, path ...string) {
 func (p *Patch) Merge(v any, path ...string) {
 	fields, ok := v.(map[string]any)
 	if len(path) == 0 {
-		for key, value := range fields {
-			p.Merge(value, key)
+		if p.merge == nil && len(fields) > 0 {
+			p.merge = make(map[string]any, len(fields))
 		}
+		merge(p.merge, fields)
 		return
 	}
 	if !ok {
 		p.Set(v, path...)
 		return
 	}
-	if at, ok := p.Lookup(path...); !ok {
-		p.Set(map[string]any{}, path...)
-	} else if _, ok := at.(map[string]any); !ok {
-		p.Set(map[string]any{}, path...)
+	found, _ := p.Lookup(path...)
+	at, ok := found.(map[string]any)
+	if !ok {
+		at = make(map[string]any, len(fields))
+		p.Set(at, path...)
 	}
-	for key, value := range fields {
-		p.Merge(value, append(path[:len(path):len(path)], key)...)
+	merge(at, fields)
+}
+
+// merge merges fields into a patch, and copies their maps.
+func merge(into, fields map[string]any) {
+	for key, v := range fields {
+		inner, ok := v.(map[string]any)
+		if !ok {
+			into[key] = v
+			continue
+		}
+		at, ok := into[key].(map[string]any)
+		if !ok {
+			at = make(map[string]any, len(inner))
+			into[key] = at
+		}
+		merge(at, inner)
 	}
 }
 
@@ -124,9 +141,7 @@ func (p *Patch) Empty() bool { return len(p.merge) == 0 && len(p.edits) == 0 }
 
 // Absorb adds the changes and edits of another patch after those of p.
 func (p *Patch) Absorb(other *Patch) {
-	for key, v := range other.merge {
-		p.Merge(v, key)
-	}
+	p.Merge(other.merge)
 	p.edits = append(p.edits, other.edits...)
 }
 
@@ -135,12 +150,16 @@ func (p *Patch) Absorb(other *Patch) {
 func (p *Patch) Fields() map[string]any { return p.merge }
 
 // Split returns the merge patch in two: for the status subresource, and for the rest of
-// the object. Either may be empty. Edits are ignored.
+// the object. Either may be empty. Edits are ignored. The caller must not modify them.
 func (p *Patch) Split() (main, status map[string]any) {
-	main = maps.Clone(p.merge)
-	if v, ok := main["status"]; ok {
-		status = map[string]any{"status": v}
-		delete(main, "status")
+	v, ok := p.merge["status"]
+	switch {
+	case !ok:
+		return p.merge, nil
+	case len(p.merge) == 1:
+		return nil, p.merge
 	}
-	return main, status
+	main = maps.Clone(p.merge)
+	delete(main, "status")
+	return main, map[string]any{"status": v}
 }

@@ -43,11 +43,10 @@ func (p *Processor) report(m *Memory, body *object.Body, c *cost) {
 	if c.time < costlyTime && c.memory < costlyMemory {
 		return
 	}
-	level := slog.LevelWarn
-	if m.costly {
-		level = slog.LevelDebug
+	level := slog.LevelDebug
+	if m.reported.first(reportedCost) {
+		level = slog.LevelWarn
 	}
-	m.costly = true
 	p.Logger(body).Log(context.Background(), level, "Processing the object is expensive for the operator.",
 		"seconds", c.time.Seconds(), "size", body.Size(), "memory", c.memory)
 }

@@ -69,10 +69,13 @@ func (h *handling) run(ctx context.Context, c *change) (conclude func(context.Co
 		n := h.state.Counts(h.reason)
 		h.log.Info(fmt.Sprintf("%s is processed: %d succeeded; %d failed.", title, n.Succeeded, n.Failed))
 	}
-	h.tryEdits(runner)
+	parts := runner.Parts(h.Handlers)
 	pass := &pass{handling: h, change: c, ids: ids, leftovers: leftovers, key: key, runner: runner, failure: failure,
 		stored: c.parts[:c.stored:c.stored], events: c.parts[c.stored:]}
-	c.parts, c.current = pass.parts(), pass.parts
+	if h.tryEdits(parts) {
+		parts = runner.Parts(h.Handlers)
+	}
+	c.parts, c.current = pass.with(parts), pass.parts
 	interrupted := func() bool { return !h.state.Done(ids) && ctx.Err() != nil }
 	return func(ctx context.Context) error {
 		c.interrupted = interrupted()
@@ -81,9 +84,10 @@ func (h *handling) run(ctx context.Context, c *change) (conclude func(context.Co
 }
 
 // tryEdits runs the edits of handlers on the current state. A panic of an edit becomes
-// the error of its handler.
-func (h *handling) tryEdits(runner *execute.Runner) {
-	for _, part := range runner.Parts(h.Handlers) {
+// the error of its handler. It reports whether there was one: then the parts of the
+// runner have changed.
+func (h *handling) tryEdits(parts []execute.Part) (refused bool) {
+	for _, part := range parts {
 		if len(part.Patch.Edits()) == 0 {
 			continue
 		}
@@ -91,11 +95,13 @@ func (h *handling) tryEdits(runner *execute.Runner) {
 			defer func() {
 				if v := recover(); v != nil {
 					part.Refuse(&execute.PanicError{Value: v, Stack: execute.PanicStack()})
+					refused = true
 				}
 			}()
 			part.Patch.Fold(h.body.Map())
 		}()
 	}
+	return refused
 }
 
 // runner returns a runner for one pass over the handlers. key returns the key of the
@@ -103,7 +109,7 @@ func (h *handling) tryEdits(runner *execute.Runner) {
 func (h *handling) runner(key func() string) *execute.Runner {
 	return &execute.Runner{
 		Reason: h.reason, Lifecycle: h.Config.Lifecycle, DefaultBackoff: h.Config.DefaultBackoff,
-		Log: h.handlerLogger(h.body), Observe: h.Observe, Entrance: h.Entrance, State: h.state, Urgent: h.wake.urgent,
+		Log: h.handlerLog, Observe: h.Observe, Entrance: h.Entrance, State: h.state, Urgent: h.wake.urgent,
 		Cause: func(id string, parent *cause.Cause) *cause.Cause {
 			if c := h.causeOf(id, parent); c != parent {
 				return h.forHandlers(c)
@@ -160,7 +166,8 @@ func (h *handling) saveEnd(ctx context.Context, c *change, note *progress.Note) 
 			return err
 		}
 	}
-	purge := append(h.Handlers.IDs(), h.state.IDs()...)
+	purge := h.Handlers.IDs()
+	purge = append(purge, without(h.state.IDs(), purge)...)
 	if end.Note == nil || end.Note.Empty() {
 		purge, end.Note = append(purge, progress.HandlingID), nil
 	} else {
@@ -195,8 +202,7 @@ func (h *handling) saveBase(ctx context.Context, c *change, base map[string]any)
 		h.Notices.replacesPlain(h.log)
 	}
 	err = h.Config.Base.Save(ctx, h.stored, &c.notes, base)
-	var large *storage.TooLargeError
-	if errors.As(err, &large) {
+	if _, large := errors.AsType[*storage.TooLargeError](err); large {
 		h.log.Error("The object is too large to store its last-handled configuration: its next change will be handled without a diff. Exclude irrelevant fields from the base, or store the base outside of the object.", "error", err)
 		h.poster(h.body)("Warning", "TooLarge", "The object is too large to store its last-handled configuration: its next change will be handled without a diff.")
 		if base, err = essence.Digest(base); err == nil {

@@ -67,7 +67,7 @@ func (v *view) open(ctx context.Context) (*handling, error) {
 	}
 	h.loaded = h.note.Clone()
 	h.ignoreForgedTodo()
-	if !ownKey(h.note.Key, v.body.UID) {
+	if h.note.Key != "" && !ownKey(h.note.Key, v.body.UID) {
 		h.note.Key = "" // another one is computed if a handler needs it
 	}
 	for _, handler := range v.Handlers {
@@ -217,7 +217,7 @@ func (h *handling) selected() handler.Set {
 // means that no handler would take part in that update.
 func (h *handling) end(note *progress.Note) progress.End {
 	final := h.cause.New
-	if h.body.Deleting {
+	if h.body.Deleting || !note.Late(final) {
 		return progress.End{Base: final}
 	}
 	records := maps.Clone(h.records)

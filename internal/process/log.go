@@ -16,7 +16,7 @@ type objectLog struct {
 }
 
 func (o *objectLog) attached() slog.Handler {
-	return o.to.WithAttrs([]slog.Attr{slog.Group("object",
+	return o.to.WithAttrs([]slog.Attr{slog.GroupAttrs("object",
 		slog.String("apiVersion", o.kind.Resource.APIVersion()),
 		slog.String("kind", o.kind.Resource.Kind),
 		slog.String("name", o.body.Name),

@@ -99,8 +99,11 @@ func (p *pass) restart(ctx context.Context) error {
 }
 
 // parts returns the changes that handlers requested in this pass, without refused ones.
-func (p *pass) parts() []execute.Part {
-	return slices.Concat(p.stored, p.runner.Parts(p.Handlers), p.events)
+func (p *pass) parts() []execute.Part { return p.with(p.runner.Parts(p.Handlers)) }
+
+// with adds the changes of earlier turns and of event handlers.
+func (p *pass) with(parts []execute.Part) []execute.Part {
+	return slices.Concat(p.stored, parts, p.events)
 }
 
 // saveOutcomes puts the outcomes into the change as if all of it were written in

@@ -142,25 +142,35 @@ type Memory struct {
 
 	version   string // the newest version that was acted on
 	mark      uint64 // the mark of the last write, watch event or list; see [Event.Mark]
-	listed    bool   // the first version that was acted on was a list item
-	handled   bool   // this process has completed a handling of the object
 	watched   uint64 // bit set of the event handlers that matched the last event
-	undone    uint8  // how often another client removed state that was stored on the object
-	guarded   bool   // this process has added the finalizer
-	unchecked bool   // the last write has no verified result yet
-	responded bool   // our own last write returned this version
-	ended     bool   // the object is gone, but its deletion event has not arrived yet
 	wroteIn   uint32 // the number of pauses before the last write, or before the creation
-
-	malformed atomic.Bool // malformed state was reported
-	copied    bool        // the object was reported as a copy
-	costly    bool        // an expensive turn was reported
+	reported  reports
+	listed    bool  // the first version that was acted on was a list item
+	handled   bool  // this process has completed a handling of the object
+	guarded   bool  // this process has added the finalizer
+	unchecked bool  // the last write has no verified result yet
+	responded bool  // our own last write returned this version
+	ended     bool  // the object is gone, but its deletion event has not arrived yet
+	undone    uint8 // how often another client removed state that was stored on the object
 
 	witness *witness       // nil means that the traces on the object are not known
 	daemons *daemon.Object // nil means no daemons and timers
 	memos   handler.Memos
 	busy    *pending // nil means that the object is idle
 }
+
+// reports is the set of the facts about an object that were logged at a high level. It
+// is safe for concurrent use.
+type reports struct{ set atomic.Uint32 }
+
+const (
+	reportedMalformed uint32 = 1 << iota // malformed state
+	reportedCopy                         // the object is a copy
+	reportedCost                         // an expensive turn
+)
+
+// first adds a fact. It reports whether the fact is new.
+func (r *reports) first(fact uint32) bool { return r.set.Or(fact)&fact == 0 }
 
 // pending is the part of [Memory] that exists only while something is due later.
 type pending struct {
@@ -223,9 +233,9 @@ func (m *Memory) Forget(why error) {
 
 // poster returns a function that posts Kubernetes events about the object.
 func (p *Processor) poster(b *object.Body) func(kind, reason, message string) {
-	about := b.Identity
-	about.APIVersion, about.Kind = p.Resource.APIVersion(), p.Resource.Kind
 	return func(kind, reason, message string) {
+		about := b.Identity
+		about.APIVersion, about.Kind = p.Resource.APIVersion(), p.Resource.Kind
 		p.Post(recorder.Event{About: about, Type: kind, Reason: reason, Message: message})
 	}
 }

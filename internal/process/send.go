@@ -129,8 +129,8 @@ func (p *Processor) apply(ctx context.Context, a apply.Applier, body *object.Bod
 
 // refused reports whether sending the change again is pointless.
 func refused(err error) bool {
-	var panicked *panicError
-	return errors.As(err, &panicked) || apply.Refused(err)
+	_, panicked := errors.AsType[*panicError](err)
+	return panicked || apply.Refused(err)
 }
 
 // unsavedError means that the API server refused the records of the operator.

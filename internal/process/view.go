@@ -40,11 +40,12 @@ type view struct {
 	wake        *Wake            // a request to call delayed handlers now; nil means none
 	asking      *handler.Request // the argument of filters
 	log         *slog.Logger
+	handlerLog  *slog.Logger // the logger of change handlers
 }
 
 // view loads the base and detects the cause.
 func (p *Processor) view(ctx context.Context, m *Memory, body *object.Body) (*view, error) {
-	s := &view{Processor: p, memory: m, body: body, stored: stored{body}, log: p.Logger(body)}
+	s := &view{Processor: p, memory: m, body: body, stored: stored{body}, log: p.Logger(body), handlerLog: p.handlerLogger(body)}
 	old, known, err := p.Config.Base.Load(ctx, s.stored)
 	if err = s.ignoreMalformed(err); err != nil {
 		return nil, fmt.Errorf("load the last-handled configuration: %w", err)
@@ -95,13 +96,12 @@ func (p *Processor) essence(body *object.Body) map[string]any {
 // Malformed state counts as absent: it must not block the object. The parts that could
 // be read are used.
 func (v *view) ignoreMalformed(err error) error {
-	var malformed *storage.MalformedError
-	if !errors.As(err, &malformed) {
+	if _, malformed := errors.AsType[*storage.MalformedError](err); !malformed {
 		return err
 	}
-	level := slog.LevelWarn
-	if v.memory.malformed.Swap(true) {
-		level = slog.LevelDebug // the state stays malformed until its handler is due
+	level := slog.LevelDebug // the state stays malformed until its handler is due
+	if v.memory.reported.first(reportedMalformed) {
+		level = slog.LevelWarn
 	}
 	v.log.Log(context.Background(), level, "Some of the state that is stored on the object cannot be read and is ignored.", "error", err)
 	return nil
@@ -110,7 +110,7 @@ func (v *view) ignoreMalformed(err error) error {
 // request returns the argument of handlers and filters.
 func (v *view) request() *handler.Request {
 	return &handler.Request{
-		Body: v.body, Resource: v.Resource, Cause: v.forHandlers(v.cause), Log: v.handlerLogger(v.body), Memos: &v.memory.memos,
+		Body: v.body, Resource: v.Resource, Cause: v.forHandlers(v.cause), Log: v.handlerLog, Memos: &v.memory.memos,
 		Post: v.poster(v.body), PostFrom: v.PostFrom, API: v.Cluster,
 		Patch: &patch.Patch{}, Wrote: func() { v.wrote.Store(true) },
 	}

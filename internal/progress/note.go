@@ -135,10 +135,7 @@ func (n *Note) Empty() bool { return len(n.saw) == 0 && len(n.Todo) == 0 }
 func (n *Note) Clone() *Note {
 	c := *n
 	c.essences, c.Todo = slices.Clone(n.essences), slices.Clone(n.Todo)
-	c.saw = make(map[string]sighting, len(n.saw))
-	for id, s := range n.saw {
-		c.saw[id] = s
-	}
+	c.saw = maps.Clone(n.saw)
 	return &c
 }
 
@@ -299,6 +296,9 @@ func (n *Note) EarlierWithin(handler string) []string {
 	slices.Sort(ids)
 	return ids
 }
+
+// Late reports whether a handler is late; see [Note.End].
+func (n *Note) Late(final map[string]any) bool { return n.earliestLate(final) != nil }
 
 // earliestLate returns the earliest sighting of an essence other than the final one.
 // nil means that there is none.

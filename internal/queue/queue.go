@@ -54,6 +54,7 @@ type Queue[K comparable, E any] struct {
 	weight    int       // of waiting entries, without those of costly turns
 	costly    int       // weight of waiting entries of costly turns
 	actors    map[K]*actor[E]
+	most      int                 // the largest number of actors since they were last none
 	ready     ready[E]            // turns that wait to start
 	returning fifo[chan struct{}] // turns that were aside and wait to become active again
 	turns     int                 // running turns
@@ -129,6 +130,7 @@ func (q *Queue[K, E]) put(ctx context.Context, key K, entry E) {
 	if a == nil {
 		a = &actor[E]{}
 		q.actors[key] = a
+		q.most = max(q.most, len(q.actors))
 	}
 	if a.turn == nil {
 		a.turn = func() { q.one(ctx, key, a) }
@@ -207,10 +209,22 @@ func (q *Queue[K, E]) one(ctx context.Context, key K, a *actor[E]) {
 	if len(a.waiting) > 0 {
 		q.ready.push(a, true)
 	} else {
-		delete(q.actors, key)
+		q.remove(key)
 	}
 	q.advance()
 }
+
+// remove removes the actor of a key. A map never shrinks, so after a storm of entries it
+// is replaced. The lock must be held.
+func (q *Queue[K, E]) remove(key K) {
+	delete(q.actors, key)
+	if len(q.actors) == 0 && q.most > fewActors {
+		q.actors, q.most = map[K]*actor[E]{}, 0
+	}
+}
+
+// fewActors is a number of actors for which a map takes little memory.
+const fewActors = 1000
 
 func (q *Queue[K, E]) take(key K, a *actor[E]) (entry E, some bool) {
 	q.mu.Lock()
@@ -284,7 +298,7 @@ func (q *Queue[K, E]) Try(key K, fn func() bool) (done bool) {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		if a.here = false; len(a.waiting) == 0 {
-			delete(q.actors, key)
+			q.remove(key)
 			return
 		}
 		q.ready.push(a, true)

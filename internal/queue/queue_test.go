@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -327,4 +328,30 @@ func TestUrgentEntriesGoFirstButNotAlways(t *testing.T) {
 			t.Errorf("taken in the order %v, want %v", taken, want)
 		}
 	})
+}
+
+func TestAnEmptyQueueReleasesTheMemoryOfAStorm(t *testing.T) {
+	release := make(chan struct{})
+	q := New(Config[int, int]{Turn: func(context.Context, int, int) { <-release }, Workers: 10})
+	before := heap()
+	const keys = 30_000
+	for n := range keys {
+		q.Put(t.Context(), n, n)
+	}
+	close(release)
+	for left := keys; left > 0; left, _, _ = q.Depth() {
+		time.Sleep(time.Millisecond)
+	}
+	if more := heap() - before; more > 300_000 {
+		t.Errorf("an empty queue takes %d bytes more than before", more)
+	}
+	q.Close()
+}
+
+// heap returns the bytes that are in use.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

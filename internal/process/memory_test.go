@@ -1,0 +1,14 @@
+package process
+
+import (
+	"testing"
+	"unsafe"
+)
+
+// TestAnIdleObjectTakesLittleMemory guards against new fields: each object that an
+// operator serves has a [Memory]. Allocations of more than 128 bytes take 144.
+func TestAnIdleObjectTakesLittleMemory(t *testing.T) {
+	if size := unsafe.Sizeof(Memory{}); size > 128 {
+		t.Errorf("the memory of an object has %d bytes", size)
+	}
+}
