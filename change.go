@@ -2,17 +2,10 @@ package gopf
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"log/slog"
-	"slices"
-	"strings"
 
 	"gopf.dev/gopf/diff"
-	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/jsonvalue"
-	"gopf.dev/gopf/internal/patch"
 )
 
 // Change is the argument of a change handler: the object, its last handled
@@ -41,8 +34,9 @@ type Change[T Object] struct {
 	Diff diff.Diff
 
 	subs    []*handler.Handler
-	ran     bool  // the sub-handlers declared so far were run
-	mistake error // in the declarations of sub-handlers. May be nil.
+	ran     bool      // the sub-handlers declared so far were run
+	mistake error     // in the declarations of sub-handlers. May be nil.
+	filter  *Operator // collects the mistakes in filters of sub-handlers. May be nil.
 }
 
 func newChange[T Object](req *handler.Request) (*Change[T], error) {
@@ -51,13 +45,7 @@ func newChange[T Object](req *handler.Request) (*Change[T], error) {
 		return nil, err
 	}
 	c := req.Handler.Narrow(req.Cause)
-	change := &Change[T]{Subject: s, Diff: c.Diff, Old: decodeOld[T](c.Old, req.Body)}
-	for known, reason := range reasons {
-		if reason == c.Reason {
-			change.Reason = known
-		}
-	}
-	return change, nil
+	return &Change[T]{Subject: s, Reason: reasonOf(c.Reason), Diff: c.Diff, Old: decodeOld[T](c.Old, req.Body)}, nil
 }
 
 // run calls the handler, and then those of its sub-handlers that it has not run itself.
@@ -66,7 +54,7 @@ func (c *Change[T]) run(ctx context.Context, fn ChangeFunc[T]) error {
 		return err
 	}
 	if c.ran {
-		return c.mistake
+		return c.mistakes()
 	}
 	return c.RunSubs(ctx)
 }
@@ -93,14 +81,17 @@ func (c *Change[T]) OldValue() (v any, present bool) { return c.value(c.req.Caus
 func (c *Change[T]) NewValue() (v any, present bool) { return c.value(c.req.Cause.New) }
 
 func (c *Change[T]) value(essence map[string]any) (any, bool) {
+	return valueAt(essence, c.field())
+}
+
+func (c *Change[T]) lookupOld(path []string) (any, bool) { return valueAt(c.req.Cause.Old, path) }
+
+// valueAt returns the value at a path of an essence. A nil essence has no values.
+func valueAt(essence map[string]any, path []string) (v any, present bool) {
 	if essence == nil {
 		return nil, false
 	}
-	return jsonvalue.Lookup(essence, c.field()...)
-}
-
-func (c *Change[T]) lookupOld(path []string) (any, bool) {
-	return jsonvalue.Lookup(c.req.Cause.Old, path...)
+	return jsonvalue.Lookup(essence, path...)
 }
 
 func (c *Change[T]) field() []string {
@@ -108,105 +99,6 @@ func (c *Change[T]) field() []string {
 		return of.Path
 	}
 	return nil
-}
-
-// Sub declares a sub-handler: a part of this handler's work with its own id, attempts
-// and result. Its stored id is "parent/id". It runs after this handler has returned
-// nil, or in [Change.RunSubs].
-//
-// This handler is called again until all of its sub-handlers are done, so it must
-// declare the same ones each time. Each such call counts as an attempt. Finished
-// sub-handlers are not called again. A sub-handler that fails permanently counts as
-// done.
-//
-//	for _, user := range c.Object.Spec.Users {
-//		c.Sub(user, func(ctx context.Context, c *gopf.Change[*Database]) error {
-//			return addUser(ctx, user)
-//		}, gopf.MaxAttempts(3))
-//	}
-//
-// A missing function, an invalid id or a duplicate id fails this handler permanently.
-func (c *Change[T]) Sub(id string, fn ChangeFunc[T], opts ...ChangeOption) {
-	var spec changeSpec
-	for _, o := range opts {
-		o.change(&spec)
-	}
-	parent := c.req.Handler
-	full := parent.ID + "/" + id
-	if err := errors.Join(checkSub(id, full, fn == nil), joined(checkLimits(spec.limits))); err != nil {
-		c.mistake = errors.Join(c.mistake, Permanent(fmt.Errorf("sub-handler %q of %q: %w", id, parent.ID, err)))
-		return
-	}
-	if slices.ContainsFunc(c.subs, func(h *handler.Handler) bool { return h.ID == full }) {
-		c.mistake = errors.Join(c.mistake, Permanent(fmt.Errorf("sub-handler %q of %q is declared twice: both would share one record; use different ids", id, parent.ID)))
-		return
-	}
-	var formerly []string
-	for _, former := range spec.formerly {
-		formerly = append(formerly, parent.ID+"/"+former)
-	}
-	c.ran = false
-	c.subs = append(c.subs, &handler.Handler{
-		ID: full, Where: caller(), Of: parent.Of,
-		Reasons: map[cause.Reason]bool{cause.Create: true, cause.Update: true, cause.Delete: true, cause.Resume: true},
-		Deleted: true,
-		Change:  parent.Change,
-		Limits:  spec.limits, Formerly: formerly,
-		Call: erase(fn),
-	})
-}
-
-// RunSubs runs the sub-handlers declared so far now, instead of after the handler. An
-// error means that some are unfinished: return it from the handler.
-//
-// While they run, this handler's own Patch and SetResult must not be used; such changes
-// are logged and dropped. Sub-handlers must use their own argument.
-func (c *Change[T]) RunSubs(ctx context.Context, opts ...SubOption) error {
-	c.ran = true
-	if c.mistake != nil || len(c.subs) == 0 {
-		return c.mistake
-	}
-	var how handler.SubOptions
-	for _, o := range opts {
-		o(&how)
-	}
-	defer c.freeze()()
-	return c.req.RunSubs(ctx, c.subs, how)
-}
-
-// freeze drops all changes requested through c until undo is called. Without it, a
-// sub-handler that uses its parent's argument by mistake would lose its changes
-// whenever the parent is called again.
-func (c *Change[T]) freeze() (undo func()) {
-	patch := c.Patch.p
-	dropped := &droppedPatch{log: c.Log, handler: c.req.Handler.ID}
-	c.Patch.p, c.frozen = dropped, dropped
-	return func() { c.Patch.p, c.frozen = patch, nil }
-}
-
-// droppedPatch logs changes that were requested through the wrong argument.
-type droppedPatch struct {
-	log     *slog.Logger
-	handler string
-}
-
-func (d *droppedPatch) complain(what string) {
-	d.log.Error("A sub-handler changed its parent's argument. The change was dropped; use the sub-handler's own argument.",
-		"handler", d.handler, "dropped", what)
-}
-
-func (d *droppedPatch) Set(_ any, path ...string)   { d.complain(strings.Join(path, ".")) }
-func (d *droppedPatch) Merge(_ any, path ...string) { d.complain(strings.Join(path, ".")) }
-func (d *droppedPatch) Edit(patch.Edit)             { d.complain("an edit") }
-
-func checkSub(id, full string, missing bool) error {
-	switch {
-	case id == "":
-		return errors.New("it has no id")
-	case missing:
-		return errors.New("it has no function")
-	}
-	return checkID(full)
 }
 
 // WithResult returns a handler that stores the result of fn in the status, under the

@@ -82,6 +82,7 @@ func (r *Resource[T]) Daemon(id string, fn func(context.Context, *Daemon[T]) err
 			if err != nil {
 				return &handler.UndecodableError{Err: err}
 			}
+			s.Patch.current = call.Current
 			return classify(fn(ctx, &Daemon[T]{s, call}))
 		},
 	})
@@ -132,8 +133,8 @@ func (r *Resource[T]) background(id string, missing bool, b backgroundSpec, spec
 	r.op.checkSpans(id, span{"InitialDelay", b.delay})
 	spec.InitialDelay = b.initialDelay
 	spec.Handler = &handler.Handler{
-		Family: handler.Background, ID: storedID(id, r.change), Where: caller(), Of: r.of, Select: r.selected, Managed: r.managed,
-		Criteria: r.criteria, Change: r.change, When: r.when,
+		Family: handler.Background, ID: storedID(id, r.field), Where: caller(), Of: r.of, Select: r.selected, Managed: r.managed,
+		Criteria: r.criteria, Change: r.field, When: r.when,
 		Limits: b.limits, Mandatory: !b.optional,
 	}
 	r.op.daemons[spec.Handler] = spec

@@ -103,6 +103,45 @@ func editAs[T Object](fields map[string]any, edit func(T)) {
 	patch.Apply(fields, patch.Between(before, encode(obj)))
 }
 
+// statusChanges returns a merge patch that turns the status of the object into v, as far
+// as the type of v knows it.
+func statusChanges(b *object.Body, v any) map[string]any {
+	t := reflect.TypeOf(v)
+	if t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t == nil || t.Kind() != reflect.Struct {
+		panic(fmt.Errorf("set the status: %T is no struct; use MergeStatus for maps", v))
+	}
+	status, _ := b.Lookup("status")
+	read, _ := status.(map[string]any)
+	known := reflect.New(t).Interface()
+	for key, value := range read { // one by one: fields that do not fit are replaced
+		if raw, err := json.Marshal(map[string]any{key: value}); err == nil {
+			_ = kjson.UnmarshalCaseSensitivePreserveInts(raw, known)
+		}
+	}
+	before, _ := common(encode(known), read).(map[string]any)
+	return patch.Between(before, encode(v))
+}
+
+// common returns v without the keys that other lacks.
+func common(v, other any) any {
+	fields, ok := v.(map[string]any)
+	others, both := other.(map[string]any)
+	if !ok {
+		return v
+	}
+	for key, value := range fields {
+		if in, found := others[key]; both && found {
+			fields[key] = common(value, in)
+		} else {
+			delete(fields, key)
+		}
+	}
+	return fields
+}
+
 // dropEmptyMaps removes empty labels and annotations that ensureMaps added. To the API
 // server, empty and absent are the same.
 func dropEmptyMaps(fields map[string]any) {

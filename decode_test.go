@@ -118,7 +118,7 @@ func TestFieldReadsUntypedObjectsByPath(t *testing.T) {
 
 func TestPatchesCollectChanges(t *testing.T) {
 	collected := &patch.Patch{}
-	p := &Patch[*claim]{collected}
+	p := &Patch[*claim]{p: collected}
 	p.Set("spec.size", "2Gi")
 	p.Remove("spec.count")
 	p.Label("app.kubernetes.io/name", "x")
@@ -199,7 +199,7 @@ func TestDecodedObjectsKeepTheirNumbers(t *testing.T) {
 		t.Errorf("old: %+v", old.Spec)
 	}
 	var p patch.Patch
-	asked := Patch[Unstructured]{&p}
+	asked := Patch[Unstructured]{p: &p}
 	asked.Set("spec", b.Map()["spec"])
 	same("set", p.Fields()["spec"])
 	asked.Set("spec.total", uint64(18446744073709551615))
@@ -218,4 +218,66 @@ func TestDecodedObjectsKeepTheirNumbers(t *testing.T) {
 	if !Is(uint64(18446744073709551615)).match(fields["spec"].(map[string]any)["total"], true) {
 		t.Error("an integer beyond int64 does not match itself")
 	}
+}
+
+func TestSetStatusReplacesTheKnownFields(t *testing.T) {
+	type inner struct {
+		A string            `json:"a,omitempty"`
+		M map[string]string `json:"m,omitempty"`
+	}
+	type status struct {
+		Phase   string   `json:"phase"`
+		Error   string   `json:"error,omitempty"`
+		Items   []string `json:"items,omitempty"`
+		Inner   *inner   `json:"inner,omitempty"`
+		Numbers int64    `json:"numbers,omitempty"`
+	}
+	for name, test := range map[string]struct {
+		read string
+		set  any
+		want string // the merge patch; "{}" means nothing to send
+	}{
+		"into nothing":            {`{}`, status{Phase: "Ready"}, `{"phase":"Ready"}`},
+		"an empty field, absent":  {`{}`, status{}, `{"phase":""}`},
+		"an empty field, present": {`{"phase":""}`, status{}, `{}`},
+		"unchanged":               {`{"phase":"Ready","error":"x"}`, &status{Phase: "Ready", Error: "x"}, `{}`},
+		"an omitted field":        {`{"phase":"Ready","error":"x"}`, status{Phase: "Ready"}, `{"error":null}`},
+		"fields of others":        {`{"phase":"a","kopf":{"progress":{}},"create_fn":{"message":"hi"}}`, status{Phase: "b"}, `{"phase":"b"}`},
+		"a list":                  {`{"phase":"","items":["a","b"]}`, status{Items: []string{"b"}}, `{"items":["b"]}`},
+		"an inner struct":         {`{"phase":"","inner":{"a":"1","b":"2"}}`, status{Inner: &inner{}}, `{"inner":{"a":null}}`},
+		"no inner struct":         {`{"phase":"","inner":{"a":"1"}}`, status{}, `{"inner":null}`},
+		"a key of a map":          {`{"phase":"","inner":{"m":{"x":"1","y":"2"}}}`, status{Inner: &inner{M: map[string]string{"y": "2"}}}, `{"inner":{"m":{"x":null}}}`},
+		"a big number":            {`{"phase":"","numbers":9007199254740993}`, status{Numbers: 9007199254740992}, `{"numbers":9007199254740992}`},
+		"fields that do not fit":  {`{"phase":{"is":"an object"},"error":"x"}`, status{Phase: "a"}, `{"phase":"a","error":null}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			collected := &patch.Patch{}
+			p := &Patch[*claim]{p: collected, body: bodyOf(t, `{"metadata":{"name":"x"},"status":`+test.read+`}`)}
+			p.SetStatus(test.set)
+			found, _ := collected.Lookup("status")
+			if found == nil {
+				found = map[string]any{}
+			}
+			got, err := json.Marshal(found)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var a, b any
+			_ = json.Unmarshal(got, &a)
+			_ = json.Unmarshal([]byte(test.want), &b)
+			if diff := cmp.Diff(b, a); diff != "" {
+				t.Errorf("got %s: -want +got\n%s", got, diff)
+			}
+		})
+	}
+}
+
+func TestSetStatusRefusesMaps(t *testing.T) {
+	defer func() {
+		if err, ok := recover().(error); !ok || !strings.Contains(err.Error(), "use MergeStatus for maps") {
+			t.Errorf("got %v", err)
+		}
+	}()
+	(&Patch[*claim]{p: &patch.Patch{}, body: bodyOf(t, `{"metadata":{"name":"x"}}`)}).SetStatus(map[string]any{"a": 1})
+	t.Error("it did not panic")
 }

@@ -40,13 +40,13 @@ func (r *Resource[T]) OnEvent(id string, fn func(context.Context, *WatchEvent[T]
 		r.op.problem("handler %q has no function", id)
 		return
 	}
-	if r.change != nil && (r.change.Old != nil || r.change.New != nil) {
+	if r.field != nil && (r.field.Old != nil || r.field.New != nil) {
 		r.op.problem("handler %q: events have no old value; use Value instead of Changed", id)
 		return
 	}
 	r.op.declare(&handler.Handler{
-		Family: handler.Events, ID: storedID(id, r.change), Where: caller(), Of: r.of, Select: r.selected, Managed: r.managed,
-		Criteria: r.criteria, Change: r.change, When: r.when,
+		Family: handler.Events, ID: storedID(id, r.field), Where: caller(), Of: r.of, Select: r.selected, Managed: r.managed,
+		Criteria: r.criteria, Change: r.field, When: r.when,
 		Call: func(ctx context.Context, req *handler.Request) error {
 			s, err := newSubject[T](req)
 			if err != nil {

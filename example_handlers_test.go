@@ -131,7 +131,7 @@ func ExampleResource_WithLabel() {
 		fmt.Println(c.Object.Name, "needs a guard")
 		return nil
 	})
-	large.When(func(s *gopf.Subject[*Shop]) bool { return s.Object.Spec.Town == "Kiel" }).
+	large.When(func(s *gopf.Candidate[*Shop]) bool { return s.Object.Spec.Town == "Kiel" }).
 		OnCreate("quay", func(_ context.Context, c *gopf.Change[*Shop]) error {
 			fmt.Println(c.Object.Name, "needs a quay")
 			return nil

@@ -27,6 +27,16 @@ var reasons = map[Reason]cause.Reason{
 	Create: cause.Create, Update: cause.Update, Delete: cause.Delete, Resume: cause.Resume,
 }
 
+// reasonOf returns the public reason. 0 means that there is nothing to handle.
+func reasonOf(of cause.Reason) Reason {
+	for known, reason := range reasons {
+		if reason == of {
+			return known
+		}
+	}
+	return 0
+}
+
 func (r Reason) String() string {
 	var names []string
 	for _, one := range []Reason{Create, Update, Delete, Resume} {
@@ -147,15 +157,17 @@ func (r *Resource[T]) handler(on Reason, id string, fn ChangeFunc[T], opts []Cha
 		r.op.problem("handler %q has no valid reasons; use Create, Update, Delete or Resume", id)
 	case spec.optional && on&Delete == 0:
 		r.op.problem("handler %q: Optional is for deletion handlers", id)
+	case spec.filters != nil:
+		r.op.problem("handler %q: a handle as an option is for sub-handlers; declare the handler on that handle", id)
 	case spec.deleted && on&Resume == 0:
 		r.op.problem("handler %q: AlsoDeleted is for resuming handlers", id)
 	}
 	h := &handler.Handler{
-		ID: storedID(id, r.change), Formerly: storedIDs(spec.formerly, r.change), Where: caller(),
+		ID: storedID(id, r.field), Formerly: storedIDs(spec.formerly, r.field), Where: caller(),
 		Of: r.of, Select: r.selected, Managed: r.managed, Reasons: map[cause.Reason]bool{},
 		Deleted:   spec.deleted,
 		Mandatory: on&Delete != 0 && !spec.optional,
-		Criteria:  r.criteria, Change: r.change, When: r.when,
+		Criteria:  r.criteria, Change: r.field, When: r.when,
 		Limits: spec.limits,
 		Call:   erase(fn),
 	}

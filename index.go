@@ -40,7 +40,7 @@ func Index[T Object, K comparable, V any](r *Resource[T], id string, fn func(con
 	switch {
 	case fn == nil:
 		r.op.problem("index %q has no function", id)
-	case r.change != nil:
+	case r.field != nil:
 		r.op.problem("index %q: Field is not supported for indices; use WithField instead", id)
 	default:
 		h := &handler.Handler{

@@ -68,18 +68,3 @@ func (l Lifecycle) inEngine() handler.Lifecycle {
 		return chosen
 	}
 }
-
-// SubOption is an option of [Change.RunSubs].
-type SubOption func(*handler.SubOptions)
-
-// Parallel runs up to n of the selected sub-handlers concurrently. Default: one at a
-// time. It needs a lifecycle that selects several, such as [AllAtOnce]; see
-// [InOrderOf].
-func Parallel(n int) SubOption {
-	return func(o *handler.SubOptions) { o.Parallel = n }
-}
-
-// InOrderOf sets the lifecycle of the sub-handlers. Default: the operator's lifecycle.
-func InOrderOf(l Lifecycle) SubOption {
-	return func(o *handler.SubOptions) { o.Lifecycle = l.inEngine() }
-}

@@ -37,6 +37,7 @@ type Operator struct {
 	types      apiclient.Types
 	activities map[activityKind][]activityHandler
 	problems   []error
+	detached   bool // it only collects the mistakes in filters of sub-handlers
 	started    atomic.Bool
 	running    atomic.Pointer[engine.Handle]    // nil before the operator runs
 	counting   atomic.Pointer[execute.Observer] // metrics of activities; nil means none
@@ -169,6 +170,10 @@ func (e *DeclarationError) Unwrap() []error { return e.Problems }
 
 // declare adds a handler, and reports its mistakes.
 func (op *Operator) declare(h *handler.Handler) {
+	if op.detached {
+		op.problem("handler %q is declared on the filters of a sub-handler; declare it on a handle of the operator", h.ID)
+		return
+	}
 	for _, id := range append([]string{h.ID}, h.Formerly...) {
 		if err := checkID(id); err != nil {
 			op.problem("%w", err)

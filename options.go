@@ -7,7 +7,8 @@ import (
 )
 
 // ChangeOption is an option of a change handler: OnCreate, OnUpdate, OnDelete,
-// OnResume, OnField, On and [Change.Sub].
+// OnResume, OnField, On and [Change.Sub]. For sub-handlers, a handle with filters is an
+// option as well; see [Change.Filter].
 type ChangeOption interface{ change(*changeSpec) }
 
 type changeSpec struct {
@@ -15,6 +16,7 @@ type changeSpec struct {
 	optional bool
 	deleted  bool
 	formerly []string
+	filters  *filters // of a sub-handler; nil means none
 }
 
 // RetryOption limits the attempts of a handler and sets the delays between them. It is

@@ -37,7 +37,7 @@ type Resource[T Object] struct {
 	selected string
 	criteria handler.Criteria
 	labels   []metav1.LabelSelectorRequirement // the label criteria that the API server can check
-	change   *handler.Change
+	field    *handler.Change                   // the field of the handle; nil means none
 	when     []func(*handler.Request) bool
 	managed  bool
 }
@@ -111,10 +111,10 @@ func (r *Resource[T]) WithField(path string, value Matcher) *Resource[T] {
 // becomes part of the handled configuration. A handle can have at most one field.
 func (r *Resource[T]) Field(path string) *FieldResource[T] {
 	n := r.narrowed()
-	if n.change != nil {
-		r.op.problem("a handle can have only one field, not both %s and %s", jsonvalue.Path(n.change.Path), path)
+	if n.field != nil {
+		r.op.problem("a handle can have only one field, not both %s and %s", jsonvalue.Path(n.field.Path), path)
 	}
-	n.change = &handler.Change{Path: r.path(path)}
+	n.field = &handler.Change{Path: r.path(path)}
 	return &FieldResource[T]{*n}
 }
 
@@ -144,26 +144,30 @@ func (r *Resource[T]) WithManagedFields() *Resource[T] {
 	return n
 }
 
-// When restricts the handle to objects for which fn returns true. fn is called for
-// every event and every handler of the handle, so it must be quick and must not have
-// side effects. Its patch is discarded.
+// When restricts the handle to objects and changes for which fn returns true. fn is
+// called for every event and every handler of the handle, so it must be quick and must
+// not have side effects. Its patch is discarded.
+//
+//	dbs.When(func(c *gopf.Candidate[*Database]) bool {
+//		return c.Reason != gopf.Update || c.Old().Spec.Size < c.Object.Spec.Size
+//	}).On(gopf.Create|gopf.Update, "grow", grow)
 //
 // If the object cannot be decoded into T, fn is not called: change handlers report the
 // error, reviews are denied, and other handlers skip the object.
-func (r *Resource[T]) When(fn func(*Subject[T]) bool) *Resource[T] {
+func (r *Resource[T]) When(fn func(*Candidate[T]) bool) *Resource[T] {
 	n := r.narrowed()
 	if fn == nil {
 		r.op.problem("When has no function")
 		return n
 	}
 	n.when = append(n.when, func(req *handler.Request) bool {
-		s, err := newSubject[T](req)
+		c, err := newCandidate[T](req)
 		if err != nil {
 			// Match: change handlers then report the error instead of skipping
 			// the object silently, and reviews are denied.
 			return req.Cause != nil || req.Review != nil
 		}
-		return fn(s)
+		return fn(c)
 	})
 	return n
 }
@@ -211,12 +215,12 @@ func (r *FieldResource[T]) Changed(old, new Matcher) *FieldResource[T] {
 
 func (r *FieldResource[T]) with(set func(*handler.Change)) *FieldResource[T] {
 	n := &FieldResource[T]{*r.narrowed()}
-	change := *n.change
+	change := *n.field
 	set(&change)
 	if change.Value != nil && (change.Old != nil || change.New != nil) {
 		r.op.problem("Value and Changed cannot be combined; use only one of them")
 	}
-	n.change = &change
+	n.field = &change
 	return n
 }
 

@@ -104,13 +104,13 @@ func (r *Resource[T]) review(id string, mutating bool, fn ReviewFunc[T], opts []
 	case r.selected != "":
 		r.op.problem("handler %q: Select does not apply to reviews; use WithLabel instead", id)
 		return
-	case r.change != nil && (r.change.Old != nil || r.change.New != nil):
+	case r.field != nil && (r.field.Old != nil || r.field.New != nil):
 		r.op.problem("handler %q: Changed is not supported for reviews; use Value, or compare in the handler", id)
 		return
 	}
 	r.op.declare(&handler.Handler{
-		Family: handler.Reviews, ID: storedID(id, r.change), Where: caller(), Of: r.of, Managed: r.managed,
-		Criteria: r.criteria, Change: r.change, When: r.when, Admission: a,
+		Family: handler.Reviews, ID: storedID(id, r.field), Where: caller(), Of: r.of, Managed: r.managed,
+		Criteria: r.criteria, Change: r.field, When: r.when, Admission: a,
 		Call: reviewer(fn),
 	})
 }

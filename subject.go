@@ -9,6 +9,7 @@ import (
 	"gopf.dev/gopf/internal/apiclient"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/jsonvalue"
+	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/kind"
 )
@@ -50,7 +51,7 @@ func newSubject[T Object](req *handler.Request) (*Subject[T], error) {
 	}
 	s := &Subject[T]{
 		Object: obj, Resource: req.Resource, Log: req.Log, Retry: req.Retry, Started: req.Started,
-		Patch: &Patch[T]{req.Patch},
+		Patch: &Patch[T]{p: req.Patch, body: req.Body},
 		req:   req,
 	}
 	s.API = apiFor(req, &s.own)
@@ -115,7 +116,11 @@ func (s *Subject[T]) lookup(path []string) (any, bool) { return s.req.Body.Looku
 //	c.Patch.Set("spec.size", 2)
 //	c.Patch.MergeStatus(map[string]any{"phase": "Ready"})
 //	c.Patch.Edit(func(db *Database) { db.Spec.Users = append(db.Spec.Users, "root") })
-type Patch[T Object] struct{ p patcher }
+type Patch[T Object] struct {
+	p       patcher
+	body    *object.Body
+	current func() *object.Body // returns a newer version than body. May be nil.
+}
 
 // patcher is the part of the engine's patch that records the user's changes.
 type patcher interface {
@@ -133,8 +138,28 @@ func (p *Patch[T]) Set(path string, v any) { p.p.Set(mustJSON(path, v), mustPath
 func (p *Patch[T]) Remove(path string) { p.p.Set(nil, mustPath(path)...) }
 
 // MergeStatus merges the JSON of v, a struct or a map, into the status. Keys with null
-// values are removed, and other keys of the status are kept.
+// values are removed, and other keys of the status are kept. It cannot empty a field
+// that v omits because of omitempty: use [Patch.SetStatus] for that.
 func (p *Patch[T]) MergeStatus(v any) { p.p.Merge(mustJSON("status", v), "status") }
+
+// SetStatus replaces the status, as far as the type of v knows it. v is a struct or a
+// pointer to one. Fields of the type that v leaves empty are removed; fields that the
+// type lacks are kept, such as results of handlers and fields of other clients. Only
+// the differences from the last known status are sent.
+//
+//	c.Patch.SetStatus(DatabaseStatus{Phase: "Ready"}) // removes status.error
+//
+// For a map, SetStatus panics, because a map has no fields to leave empty: use
+// [Patch.MergeStatus].
+func (p *Patch[T]) SetStatus(v any) {
+	body := p.body
+	if p.current != nil {
+		body = p.current()
+	}
+	if changes := statusChanges(body, v); len(changes) > 0 {
+		p.p.Merge(changes, "status")
+	}
+}
 
 // Label sets a label.
 func (p *Patch[T]) Label(key, value string) { p.p.Set(value, "metadata", "labels", key) }

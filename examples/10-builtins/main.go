@@ -35,7 +35,7 @@ func main() {
 }
 
 // ordinary reports whether the pod is not in a system namespace.
-func ordinary(s *gopf.Subject[*corev1.Pod]) bool {
+func ordinary(s *gopf.Candidate[*corev1.Pod]) bool {
 	return !strings.HasPrefix(s.Object.Namespace, "kube-")
 }
 

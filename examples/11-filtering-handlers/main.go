@@ -55,17 +55,17 @@ func isLong(value any, present bool) bool {
 
 // hasField, hasItems and isGone are predicates on whole objects. If a handle has
 // several filters, all of them must match.
-func hasField(s *gopf.Subject[gopf.Unstructured]) bool {
+func hasField(s *gopf.Candidate[gopf.Unstructured]) bool {
 	_, found := gopf.ValueAt[string](s, "spec.field")
 	return found
 }
 
-func hasItems(s *gopf.Subject[gopf.Unstructured]) bool {
+func hasItems(s *gopf.Candidate[gopf.Unstructured]) bool {
 	items, _ := gopf.ValueAt[[]any](s, "spec.items")
 	return len(items) > 0
 }
 
-func isGone(s *gopf.Subject[gopf.Unstructured]) bool { return s.Object.GetDeletionTimestamp() != nil }
+func isGone(s *gopf.Candidate[gopf.Unstructured]) bool { return s.Object.GetDeletionTimestamp() != nil }
 
 // say returns a handler that logs a message.
 func say(message string) gopf.ChangeFunc[gopf.Unstructured] {

@@ -103,7 +103,7 @@ func TestAHandlerThatMatchesAgainIsCalled(t *testing.T) {
 			}
 			return nil
 		})
-		x.When(func(s *gopf.Subject[*Example]) bool { return s.Object.Spec.Field != "B" }).
+		x.When(func(s *gopf.Candidate[*Example]) bool { return s.Object.Spec.Field != "B" }).
 			On(gopf.Create|gopf.Update, "picky", func(_ context.Context, ch *gopf.Change[*Example]) error {
 				if ch.Reason == gopf.Create || ch.Object.Spec.Field == "C" {
 					return gopf.RetryAfter(time.Minute, errors.New("later"))

@@ -129,7 +129,7 @@ func TestAnExpensiveTurnIsLoggedWithItsObject(t *testing.T) {
 			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 				var log lines
 				op := gopf.New()
-				x := gopf.For[*Example](op, resource).When(func(*gopf.Subject[*Example]) bool {
+				x := gopf.For[*Example](op, resource).When(func(*gopf.Candidate[*Example]) bool {
 					if slow {
 						time.Sleep(11 * time.Second)
 					}

@@ -54,7 +54,7 @@ func (h handler) declare(p *process, x *gopf.Resource[thing]) {
 	case "field":
 		x = x.WithField("spec.a", gopf.Is(h.filter.value))
 	case "when":
-		x = x.When(func(s *gopf.Subject[thing]) bool { return h.filter.matches(s.Raw()) })
+		x = x.When(func(s *gopf.Candidate[thing]) bool { return h.filter.matches(s.Raw()) })
 	}
 	switch h.kind {
 	case "change":

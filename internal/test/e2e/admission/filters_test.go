@@ -25,7 +25,7 @@ func TestFiltersChooseWhoIsAsked(t *testing.T) {
 	x.WithAnnotation("tier", gopf.Present).Mutate("annotation", note("annotation"))
 	x.WithField("spec.size", gopf.Is(3)).Mutate("field", note("field"))
 	x.Field("spec.size").Value(gopf.Is(4)).Mutate("value", note("value"))
-	x.When(func(s *gopf.Subject[*Thing]) bool { return s.Object.Spec.Size > 5 }).Mutate("when", note("when"))
+	x.When(func(s *gopf.Candidate[*Thing]) bool { return s.Object.Spec.Size > 5 }).Mutate("when", note("when"))
 	w.run(op)
 
 	if d := cmp.Diff(fields{"matchExpressions": []any{

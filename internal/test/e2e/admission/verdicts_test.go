@@ -98,7 +98,7 @@ func TestObjectsThatDoNotFitAreRefused(t *testing.T) {
 	op := w.operator()
 	x := gopf.For[*Thing](op, w.things())
 	x.Validate("check", func(context.Context, *review) error { d.Add("validate"); return nil })
-	x.When(func(s *gopf.Subject[*Thing]) bool { return s.Object.Spec.Size > 10 }).
+	x.When(func(s *gopf.Candidate[*Thing]) bool { return s.Object.Spec.Size > 10 }).
 		Mutate("change", func(context.Context, *review) error { d.Add("mutate"); return nil }, gopf.Operations(admissionv1.Update))
 	w.run(op)
 	u := w.try(cluster)

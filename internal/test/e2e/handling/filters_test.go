@@ -32,7 +32,7 @@ func TestObjectsThatNoHandlerIsForAreLeftAlone(t *testing.T) {
 			return x.WithField("/spec/field", gopf.Matching(func(v any, present bool) bool { return present && strings.HasPrefix(v.(string), "want") }))
 		}},
 		{"by a function for objects", func(x handle) handle {
-			return x.When(func(s *gopf.Subject[*Example]) bool { return s.Object.Spec.Field == "wanted" })
+			return x.When(func(s *gopf.Candidate[*Example]) bool { return s.Object.Spec.Field == "wanted" })
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -72,7 +72,7 @@ func TestEventsAboutWhatIsInNoNamespaceAndLongOnes(t *testing.T) {
 	op := newOperator()
 	op.Settings.Posting.Loggers = true
 	long := strings.Repeat("ä", 600) + "middle" + strings.Repeat("ö", 600) // more bytes than characters
-	gopf.For[*Example](op, globes).When(func(c *gopf.Subject[*Example]) bool { return c.Object.Name == s.Name }).
+	gopf.For[*Example](op, globes).When(func(c *gopf.Candidate[*Example]) bool { return c.Object.Name == s.Name }).
 		OnCreate("create", func(_ context.Context, c *gopf.Change[*Example]) error {
 			c.Log.Warn(long)
 			return nil
