@@ -123,6 +123,9 @@ func TestDueSkipsFinishedDelayedAndPostponedHandlers(t *testing.T) {
 	if got := s.Due(all, now); !slices.Equal(got, all[1:]) {
 		t.Errorf("hastened: due are %q", got)
 	}
+	if r := s.Record("delayed"); r.Delay != 0 || !r.Delayed.IsZero() || s.Postponed(now) != nil {
+		t.Errorf("hastened: a delay is left in %+v, or in %v", r, s.Postponed(now))
+	}
 	if !s.Record("done").Success {
 		t.Error("a finished handler was hastened")
 	}
