@@ -324,7 +324,6 @@ func seconds(d time.Duration) string {
 
 // clock formats a duration as H:MM:SS, with six decimals if it has a fraction.
 func clock(d time.Duration) string {
-	d = d.Truncate(time.Microsecond)
 	s := fmt.Sprintf("%d:%02d:%02d", int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60)
 	if us := d.Microseconds() % 1_000_000; us != 0 {
 		s += fmt.Sprintf(".%06d", us)

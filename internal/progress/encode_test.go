@@ -115,6 +115,7 @@ func TestDamagedNotesAreReported(t *testing.T) {
 		"no JSON":            `{"v":2`,
 		"not packed":         "gz:not base64",
 		"a missing essence":  `{"v":2,"saw":{"a":{"essence":1}}}`,
+		"the next essence":   `{"v":2,"essences":[{}],"saw":{"a":{"essence":1}}}`,
 		"a negative essence": `{"v":2,"essences":[{}],"saw":{"a":{"essence":-1}}}`,
 		"an odd essence":     `{"v":2,"essences":[1]}`,
 		"an essence of null": `{"v":2,"essences":[null]}`,

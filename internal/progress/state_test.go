@@ -76,7 +76,7 @@ func TestAnAttemptIsRecorded(t *testing.T) {
 		if c.want.Started.IsZero() {
 			c.want.Started = second(1)
 		}
-		if got := s.Record("h"); !got.Equal(c.want) {
+		if got := s.Record("h"); !got.Equal(c.want) || got.Delay != c.want.Delay {
 			t.Errorf("%s: got %s, want %s", name, got.Encode(true), c.want.Encode(true))
 		}
 	}
