@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"gopf.dev/gopf/internal/progress"
 	"gopf.dev/gopf/internal/registry"
@@ -305,13 +304,13 @@ const longest = 1024
 
 // cut shortens the text of an error: a record must fit on the object.
 func cut(s string) string {
-	if utf8.RuneCountInString(s) <= longest {
-		return s
-	}
-	n := 0
+	last, n := 0, 0
 	for i := range s {
-		if n == longest-1 {
-			return s[:i] + "…"
+		switch n {
+		case longest - 1:
+			last = i
+		case longest:
+			return s[:last] + "…"
 		}
 		n++
 	}

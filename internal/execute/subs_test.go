@@ -62,26 +62,31 @@ func TestRecordsOfSubHandlersAreLoaded(t *testing.T) {
 }
 
 func TestAHandlerLearnsThatItsSubHandlersCannotBeLoaded(t *testing.T) {
-	down := errors.New("the storage is down")
-	var outer, inner error
-	declared := registry.Set{handler("p", func(ctx context.Context, r *registry.Request) error {
-		sub := handler("p/a", func(ctx context.Context, r *registry.Request) error {
-			inner = r.RunSubs(ctx, []*registry.Handler{asking("p/a/b", nil)}, registry.SubOptions{})
+	synctest.Test(t, func(t *testing.T) {
+		down := errors.New("the storage is down")
+		var outer, inner error
+		declared := registry.Set{handler("p", func(ctx context.Context, r *registry.Request) error {
+			sub := handler("p/a", func(ctx context.Context, r *registry.Request) error {
+				inner = r.RunSubs(ctx, []*registry.Handler{asking("p/a/b", nil)}, registry.SubOptions{})
+				return nil
+			})
+			outer = r.RunSubs(ctx, []*registry.Handler{sub}, registry.SubOptions{})
 			return nil
-		})
-		outer = r.RunSubs(ctx, []*registry.Handler{sub}, registry.SubOptions{})
-		return nil
-	})}
-	r := newRunner(declared)
-	r.Load = func(_ context.Context, ids []string) (map[string]storage.Record, error) {
-		if slices.Contains(ids, "p/a/b") {
-			return nil, down
+		})}
+		r := newRunner(declared)
+		r.Load = func(_ context.Context, ids []string) (map[string]storage.Record, error) {
+			if slices.Contains(ids, "p/a/b") {
+				return nil, down
+			}
+			return nil, nil
 		}
-		return nil, nil
-	}
-	if err := r.Pass(t.Context(), declared); !errors.Is(err, down) || !errors.Is(inner, down) || !errors.Is(outer, down) {
-		t.Errorf("the pass got %v, the handlers got %v and %v", err, outer, inner)
-	}
+		if err := r.Pass(t.Context(), declared); !errors.Is(err, down) || !errors.Is(inner, down) || !errors.Is(outer, down) {
+			t.Errorf("the pass got %v, the handlers got %v and %v", err, outer, inner)
+		}
+		if delay := r.State.Delay([]string{"p", "p/a"}, time.Now()); delay != some(0) {
+			t.Errorf("the handlers are not due at once, but after %v", delay)
+		}
+	})
 }
 
 func TestRunSubsReportsTheTimeUntilTheNextAttempt(t *testing.T) {
