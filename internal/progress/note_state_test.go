@@ -236,3 +236,21 @@ func TestRenewReplacesEssencesButNotDigests(t *testing.T) {
 		t.Errorf("got %v and %v", n.Earlier("a"), n.Earlier("b"))
 	}
 }
+
+func TestUnpackReportsDamagedTexts(t *testing.T) {
+	const whole = "H4sIAAAAAAAC/6quBQQAAP//Q7+mowIAAAA=" // {}
+	for name, c := range map[string]struct {
+		text string
+		ok   bool
+	}{
+		"whole":     {whole, true},
+		"cut":       {whole[:24], false},
+		"no base64": {"not base64", false},
+		"no gzip":   {base64.StdEncoding.EncodeToString([]byte("{}")), false},
+		"empty":     {"", false},
+	} {
+		if raw, err := unpack(compressed + c.text); (err == nil) != c.ok || c.ok && string(raw) != "{}" {
+			t.Errorf("%s: got %q, error %v", name, raw, err)
+		}
+	}
+}
