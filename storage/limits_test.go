@@ -69,7 +69,8 @@ func TestAPrefixThatLeavesRoomForTheSuffixOnly(t *testing.T) {
 }
 
 func TestTextsOfQuotesAndBackslashesAreEscaped(t *testing.T) {
-	for text, want := range map[string]string{`"`: `{"spec":"\""}`, `\`: `{"spec":"\\"}`, "~": `{"spec":"~"}`, " ": `{"spec":" "}`, "\x7f": `{"spec":"\u007f"}`, "\x1f": `{"spec":"\u001f"}`} {
+	for text, want := range map[string]string{`"`: `{"spec":"\""}`, `\`: `{"spec":"\\"}`, "~": `{"spec":"~"}`, " ": `{"spec":" "}`, "\x7f": `{"spec":"\u007f"}`, "\x1f": `{"spec":"\u001f"}`,
+		"\uffff": `{"spec":"\uffff"}`, "\U00010000": `{"spec":"\ud800\udc00"}`, "\U0010ffff": `{"spec":"\udbff\udfff"}`} {
 		got, err := EncodeEssence(map[string]any{"spec": text})
 		if back, _, backErr := DecodeEssence(got); err != nil || backErr != nil || back["spec"] != text {
 			t.Errorf("%q becomes %s and %v", text, got, back)

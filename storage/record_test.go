@@ -87,8 +87,8 @@ func TestRecordsOfAnyOriginAreDecoded(t *testing.T) {
 		if err := json.Unmarshal([]byte(tc.text), &got); (err != nil) != tc.invalid {
 			t.Errorf("%s: error %v, want one: %v", name, err, tc.invalid)
 		}
-		if !got.Equal(tc.want) {
-			t.Errorf("%s: got %s, want %s", name, got.Encode(true), tc.want.Encode(true))
+		if !got.Equal(tc.want) || got.Delay != tc.want.Delay {
+			t.Errorf("%s: got %s and the delay %s, want %s and %s", name, got.Encode(true), got.Delay, tc.want.Encode(true), tc.want.Delay)
 		}
 	}
 }

@@ -79,7 +79,7 @@ func Clean(o storage.Object, essence map[string]any, base storage.Base, progress
 // buildMetadata returns the labels, and the annotations that belong to no operator and
 // not to kubectl.
 func buildMetadata(metadata map[string]any) map[string]any {
-	built := make(map[string]any, 2)
+	built := make(map[string]any, 2) //mutate:skip the capacity only saves memory
 	if labels, ok := metadata["labels"]; ok {
 		built["labels"] = jsonvalue.Clone(labels)
 	}
@@ -104,10 +104,7 @@ func buildMetadata(metadata map[string]any) map[string]any {
 func managedPrefixes(annotations map[string]any) map[string]bool {
 	managed := make(map[string]bool)
 	for key := range annotations {
-		prefix, name, ok := strings.Cut(key, "/")
-		if !ok {
-			continue
-		}
+		prefix, name, _ := strings.Cut(key, "/")
 		if name == "kopf-managed" || prefix == storage.DefaultPrefix || strings.HasSuffix(prefix, "."+storage.DefaultPrefix) {
 			managed[prefix] = true
 		}

@@ -92,10 +92,7 @@ func eachValue(essence map[string]any, fn func(values map[string]any, key string
 
 // digest returns the digest of a value with the key, or with the uid if key is empty.
 func (s Secrets) digest(value any, key []byte) string {
-	raw, err := json.Marshal(value)
-	if err != nil {
-		raw = nil // cannot happen: the value was decoded from JSON
-	}
+	raw, _ := json.Marshal(value) // cannot fail: the value was decoded from JSON
 	if len(key) == 0 {
 		return digested + sum([]byte(s.UID), raw)
 	}

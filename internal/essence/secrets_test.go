@@ -84,9 +84,52 @@ func TestMaskShowsWhichKeysChanged(t *testing.T) {
 	if text != want {
 		t.Errorf("the diff is %s", text)
 	}
+	if old, now := Mask(hidden(s, "a", "1"), nil); now != nil || old["data"].(map[string]any)["a"] != changedValue {
+		t.Errorf("on deletion: %v, %v", old, now)
+	}
+	before := hidden(s, "a", "1")
+	if Mask(before, before); !diff.Equal(before, hidden(s, "a", "1")) {
+		t.Errorf("the essence was modified: %v", before)
+	}
 	if old, now := Mask(nil, hidden(s, "a", "1")); old != nil || now["data"].(map[string]any)["a"] != changedValue {
 		t.Errorf("on creation: %v, %v", old, now)
 	}
 	forged := map[string]any{"data": map[string]any{"a": []any{map[string]any{}}}}
 	Mask(forged, forged) // must not panic on values that == cannot compare
+}
+
+// Digests on existing objects must stay comparable.
+func TestTheFormOfDigestsStays(t *testing.T) {
+	for name, c := range map[string]struct {
+		s    Secrets
+		want string
+	}{
+		"without a key": {Secrets{UID: "u"}, "hmac-sha256:23e6ac503eee22a5e864b1daee3ad019"},
+		"with a key":    {Secrets{Key: []byte("0123456789abcdef"), UID: "u"}, "hmac-sha256:f69792c3:3d6e8ffe3fb67de37907e7dd1e23a5d2"},
+	} {
+		values := map[string]any{"data": map[string]any{"a": "1"}, "stringData": map[string]any{"a": "1"}}
+		c.s.Hide(values)
+		for _, field := range []string{"data", "stringData"} {
+			if got := values[field].(map[string]any)["a"]; got != c.want {
+				t.Errorf("%s, %s: got %s, want %s", name, field, got, c.want)
+			}
+		}
+	}
+}
+
+func TestOnlyTheDigestsOfOtherKeysAreRenewed(t *testing.T) {
+	keyed, other := Secrets{Key: []byte("0123456789abcdef"), UID: "u"}, Secrets{Key: []byte("fedcba9876543210"), UID: "u"}
+	own := hidden(keyed, "a", "old")["data"].(map[string]any)["a"]
+	foreign := hidden(other, "b", "old")["data"].(map[string]any)["b"]
+	stored := map[string]any{"data": map[string]any{"a": own, "b": foreign}}
+	renewed := keyed.Renew(stored, secretOf("a", "1", "b", "2"))["data"].(map[string]any)
+	if want := hidden(keyed, "b", "2")["data"].(map[string]any)["b"]; renewed["a"] != own || renewed["b"] != want {
+		t.Errorf("got %v, want %v and %v", renewed, own, want)
+	}
+	for _, s := range []Secrets{keyed, {UID: "u"}} {
+		same := hidden(s, "a", "1")
+		if s.Renew(same, secretOf("a", "1"))["mark"] = true; same["mark"] != true {
+			t.Errorf("an essence without foreign digests is copied with the key %q", s.Key)
+		}
+	}
 }

@@ -83,7 +83,7 @@ func (g *SettledTest) Run(raw []byte) TestResult {
 	s.start(raw)
 	defer func() { s.start(nil); g.scratch.Put(s) }() //mutate:skip it only saves memory
 	var found TestResult
-	found.Settled = g.scan(s, &found) && len(s.old) > 0 && (g.TrustCopies || s.owned()) && s.same()
+	found.Settled = g.scan(s, &found) && (g.TrustCopies || s.owned()) && s.same()
 	return found
 }
 
@@ -139,7 +139,7 @@ func (g *SettledTest) scanMetadata(s *scratch, found *TestResult) bool {
 func (g *SettledTest) scanAnnotations(s *scratch) bool {
 	return s.eachMember(func(quoted []byte) bool {
 		value, ok := s.value()
-		if !ok || bytes.IndexByte(quoted, '\\') >= 0 { // valid annotation keys have no escapes
+		if !ok || bytes.ContainsRune(quoted, '\\') { // valid annotation keys have no escapes
 			return false
 		}
 		name := quoted[1 : len(quoted)-1]

@@ -42,6 +42,9 @@ func TestSettledObjectsAreRecognizedByTheirBytes(t *testing.T) {
 	for name, text := range map[string]string{
 		"plain":                `{"apiVersion":"v1","kind":"X","metadata":{"name":"n","uid":"u"},"spec":{"a":[1,2.5,null,true],"b":"c"},"status":{"x":1}}`,
 		"labels":               `{"metadata":{"labels":{"a":"b"}},"data":{"k":"v"},"spec":{}}`,
+		"null labels":          `{"metadata":{"labels":null,"name":"n"},"spec":{}}`,
+		"an own mark":          `{"metadata":{"annotations":{"kopf.zalando.org/kopf-managed":"yes"}},"spec":1}`,
+		"only annotations":     `{"metadata":{"annotations":{"a":"b"}}}`,
 		"empty labels":         `{"metadata":{"labels":{},"name":"n"},"spec":{}}`,
 		"annotations":          `{"metadata":{"annotations":{"note":"keep","z/y":"x","kubectl.kubernetes.io/last-applied-configuration":"{}"},"labels":{"a":"b"}},"spec":1}`,
 		"other operators'":     `{"metadata":{"annotations":{"my.kopf.zalando.org/fn":"{}"}},"spec":1}`,
@@ -79,6 +82,9 @@ func TestChangedObjectsAreNotSettled(t *testing.T) {
 		"another stanza":   {`"spec":`, `"more":1,"spec":`},
 		"another operator": {`"note":"x"`, `"note":"x","other.op/kopf-managed":"yes"`},
 		"no base":          {`last-handled-configuration`, `something-else`},
+		"no end":           {`"spec":{"a":1,"b":9007199254740992}}`, `"spec":{"a":1,"b":9007199254740992}`},
+		"an escaped key":   {`"note":"x"`, `"not\u0065":"x"`},
+		"a base as number": {`"kopf.zalando.org/last-handled-configuration":"`, `"kopf.zalando.org/last-handled-configuration":1,"z":"`},
 		"truncated":        {`"spec":{"a":1`, `"spec":{"a":`},
 	} {
 		raw := noted(t, base)
@@ -128,6 +134,56 @@ func TestCopiesAreNotSettled(t *testing.T) {
 		g.TrustCopies = true
 		if !g.Run(raw).Settled {
 			t.Errorf("%q: not settled, although copies are trusted", bound)
+		}
+	}
+}
+
+// An id of one character is an id; an empty one is none.
+func TestACopyIsRecognizedByTheWholeUID(t *testing.T) {
+	t.Parallel()
+	g := essence.NewSettledTest(storage.DefaultBase(), storage.DefaultProgress())
+	for uid, settled := range map[string]bool{`"uid":"u",`: true, `"uid":"",`: false, ``: false} {
+		raw := noted(t, `{"metadata":{"name":"n","annotations":{"note":"x"}},"spec":1}`)
+		bound := strings.TrimSuffix(strings.TrimPrefix(uid, `"uid":"`), `",`) + ".01234567"
+		text := strings.Replace(string(raw), `"note":"x"`, `"note":"x","kopf.zalando.org/gopf.bound":"`+bound+`"`, 1)
+		text = strings.Replace(text, `"name":"n"`, uid+`"name":"n"`, 1)
+		if got := g.Run([]byte(text)).Settled; got != settled {
+			t.Errorf("settled is %v: %s", got, text)
+		}
+	}
+}
+
+func TestASettledTestReturnsTheFinalizers(t *testing.T) {
+	t.Parallel()
+	g := essence.NewSettledTest(storage.DefaultBase(), storage.DefaultProgress())
+	for text, want := range map[string]string{
+		`{"metadata":{"finalizers":["f","g"],"name":"n"},"spec":1}`: `["f","g"]`,
+		`{"metadata":{"name":"n"},"spec":1}`:                        ``,
+	} {
+		if got := g.Run(noted(t, text)); !got.Settled || string(got.Finalizers) != want {
+			t.Errorf("%s: got %s, settled %v", text, got.Finalizers, got.Settled)
+		}
+	}
+}
+
+// With storages of an operator's own prefix, the state of Kopf belongs to another operator.
+func TestStateOfOtherOperatorsIsNotPartOfTheEssence(t *testing.T) {
+	t.Parallel()
+	base, progress := storage.NewAnnotationBase("my.op"), storage.NewAnnotationProgress("my.op")
+	g := essence.NewSettledTest(base, progress)
+	for annotations, settled := range map[string]bool{
+		``:                               true,
+		`,"kopf.zalando.org/fn":"{}"`:    true,
+		`,"my.kopf.zalando.org/fn":"{}"`: true,
+		`,"my.op/kopf-managed":"yes"`:    true,
+		`,"my.op/fn":"{}"`:               false,
+		`,"xkopf.zalando.org/fn":"{}"`:   false,
+		`,"other.op/fn":"{}"`:            false,
+		`,"kopf.zalando.org":"x"`:        false,
+	} {
+		raw := `{"metadata":{"annotations":{"my.op/last-handled-configuration":"{\"spec\":1}\n"` + annotations + `}},"spec":1}`
+		if got := g.Run([]byte(raw)).Settled; got != settled {
+			t.Errorf("settled is %v: %s", got, raw)
 		}
 	}
 }

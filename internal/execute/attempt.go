@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/progress"
@@ -305,13 +304,13 @@ const longest = 1024
 
 // cut shortens the text of an error: a record must fit on the object.
 func cut(s string) string {
-	if utf8.RuneCountInString(s) <= longest {
-		return s
-	}
-	n := 0
+	last, n := 0, 0
 	for i := range s {
-		if n == longest-1 {
-			return s[:i] + "…"
+		switch n {
+		case longest - 1:
+			last = i
+		case longest:
+			return s[:last] + "…"
 		}
 		n++
 	}
@@ -324,7 +323,6 @@ func seconds(d time.Duration) string {
 
 // clock formats a duration as H:MM:SS, with six decimals if it has a fraction.
 func clock(d time.Duration) string {
-	d = d.Truncate(time.Microsecond)
 	s := fmt.Sprintf("%d:%02d:%02d", int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60)
 	if us := d.Microseconds() % 1_000_000; us != 0 {
 		s += fmt.Sprintf(".%06d", us)

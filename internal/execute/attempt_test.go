@@ -51,22 +51,25 @@ func TestAttemptOutcomes(t *testing.T) {
 		"with a backoff of its own": {err: boom, limits: handler.Limits{Backoff: some(1500 * time.Millisecond)}, failed: true, want: Outcome{Message: "boom", Delay: some(1500 * time.Millisecond)}, log: "in 1.5 seconds"},
 		"ignored":                   {err: boom, limits: mode(handler.Ignore), want: Outcome{Final: true}, log: "will ignore it: boom"},
 		"failed":                    {err: boom, limits: mode(handler.Fail), failed: true, want: Outcome{Final: true, Message: "boom"}, log: "will stop now: boom"},
-		"permanent":                 {err: &handler.PermanentError{Err: boom}, failed: true, want: Outcome{Final: true, Message: "boom"}, log: "failed permanently: boom"},
+		"permanent":                 {err: &handler.PermanentError{Err: boom}, failed: true, want: Outcome{Final: true, Message: "boom"}, log: "level=ERROR msg=\"Handler 'h' failed permanently: boom\""},
 		"temporary":                 {err: &handler.TemporaryError{Err: boom, Delay: some(5)}, failed: true, want: Outcome{Message: "boom", Delay: some(5)}, log: "level=ERROR msg=\"Handler 'h' failed temporarily: boom\""},
 		"temporary without a text":  {err: &handler.TemporaryError{Err: errors.New("")}, failed: true, want: Outcome{Message: "None"}, log: "failed temporarily: None"},
 		"waiting":                   {err: &handler.TemporaryError{Err: boom, Delay: some(5), Wait: true}, failed: true, want: Outcome{Message: "boom", Delay: some(5)}, log: "level=INFO msg=\"Handler 'h' is waiting: boom\""},
+		"denied":                    {err: &handler.PermanentError{Err: &handler.DeniedError{Err: boom}}, failed: true, want: Outcome{Final: true, Message: "boom"}, log: "level=INFO msg=\"Handler 'h' failed permanently: boom\""},
 		"undecodable":               {err: &handler.UndecodableError{Err: boom}, failed: true, want: Outcome{Void: true, Delay: some(time.Minute)}, log: "does not fit its type: boom"},
 		"undecodable is a failure":  {err: &handler.UndecodableError{Err: boom}, limits: mode(handler.Fail), failed: true, want: Outcome{Final: true, Message: "boom"}, log: "failed permanently: boom"},
 
 		"no retries left":                      {limits: limits(0, 2), retries: 2, failed: true, want: Outcome{Final: true, Message: "Handler 'h' has exceeded 2 retries."}, log: "level=ERROR"},
 		"the last retry succeeds":              {limits: limits(0, 2), retries: 1, want: Outcome{Final: true, Result: "r"}, log: "succeeded"},
 		"the last retry fails":                 {limits: limits(0, 2), retries: 1, err: boom, failed: true, want: Outcome{Final: true, Message: "Handler 'h' failed with an exception and will stop now (it would exceed 2 retries on the next attempt): boom"}, log: "level=ERROR"},
+		"the last retry waits":                 {limits: limits(0, 2), retries: 1, err: &handler.TemporaryError{Err: boom, Wait: true}, failed: true, want: Outcome{Final: true, Message: "Handler 'h' is waiting but will exceed 2 retries: boom"}, log: "level=ERROR"},
 		"the last retry fails temporarily":     {limits: limits(0, 2), retries: 1, err: &handler.TemporaryError{Err: boom}, failed: true, want: Outcome{Final: true, Message: "Handler 'h' failed temporarily but will exceed 2 retries: boom"}, log: "level=ERROR"},
 		"one retry is left":                    {limits: limits(0, 3), retries: 1, err: boom, failed: true, want: Outcome{Message: "boom", Delay: some(time.Minute)}, log: "try again"},
 		"no time left":                         {limits: limits(time.Hour, 0), age: time.Hour, failed: true, want: Outcome{Final: true, Message: "Handler 'h' has timed out after 1:00:00."}, log: "level=ERROR"},
-		"no time left, with a fraction":        {limits: limits(time.Hour, 0), age: time.Hour + 61*time.Second + 5*time.Microsecond, failed: true, want: Outcome{Final: true, Message: "Handler 'h' has timed out after 1:01:01.000005."}, log: "level=ERROR"},
+		"no time left, with a fraction":        {limits: limits(time.Hour, 0), age: time.Hour + 61*time.Second + 5999*time.Nanosecond, failed: true, want: Outcome{Final: true, Message: "Handler 'h' has timed out after 1:01:01.000005."}, log: "level=ERROR"},
 		"no time for the next attempt":         {limits: limits(time.Hour, 0), age: 59 * time.Minute, err: boom, failed: true, want: Outcome{Final: true, Message: "Handler 'h' failed with an exception and will stop now (it would time out in 3600 seconds on the next attempt): boom"}, log: "level=ERROR"},
 		"just enough time for the next":        {limits: limits(time.Hour, 0), age: 59*time.Minute - 1, err: boom, failed: true, want: Outcome{Message: "boom", Delay: some(time.Minute)}, log: "try again"},
+		"just enough time, without a delay":    {limits: limits(time.Hour, 0), age: time.Hour - 1, err: &handler.TemporaryError{Err: boom}, failed: true, want: Outcome{Message: "boom"}, log: "failed temporarily"},
 		"no time for the next, by a temporary": {limits: limits(time.Hour, 0), age: 59 * time.Minute, err: &handler.TemporaryError{Err: boom, Delay: some(time.Minute)}, failed: true, want: Outcome{Final: true, Message: "Handler 'h' failed temporarily but will time out after 3600 seconds: boom"}, log: "level=ERROR"},
 	}
 	for name, c := range cases {
@@ -83,7 +86,7 @@ func TestAttemptOutcomes(t *testing.T) {
 				if (got.Err != nil) != c.failed || (got.Ignored != nil) != strings.Contains(log.String(), "ignore") {
 					t.Errorf("errors: got %v and %v", got.Err, got.Ignored)
 				}
-				if got.Final != c.want.Final || got.Message != c.want.Message || got.Delay != c.want.Delay || got.Void != c.want.Void || got.Result != c.want.Result {
+				if got.Final != c.want.Final || got.Message != c.want.Message || got.Delay != c.want.Delay || got.Void != c.want.Void || got.Result != c.want.Result || got.Waited != 0 {
 					t.Errorf("got %+v, want %+v", got, c.want)
 				}
 				if !strings.Contains(log.String(), c.log) || !strings.Contains(log.String(), "handler=h") {
@@ -126,14 +129,15 @@ func TestAPanicIsAnErrorWithItsStack(t *testing.T) {
 func TestAnErrorDuringShutdownIsNotAnAttempt(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(ErrStopping)
+	var log bytes.Buffer
 	attempt := func(err error) Outcome {
 		return Attempt{
-			Title: "Handler", ID: "h", Log: slog.New(slog.DiscardHandler), Started: time.Now(),
+			Title: "Handler", ID: "h", Log: printed(&log), Started: time.Now(),
 			Call: func(context.Context) (any, error) { return nil, err },
 		}.Make(ctx)
 	}
-	if o := attempt(context.Canceled); !o.Void || o.Final {
-		t.Errorf("with an error: got %+v", o)
+	if o := attempt(context.Canceled); !o.Void || o.Final || !strings.Contains(log.String(), "level=WARN msg=\"Handler 'h' is interrupted by the stop") {
+		t.Errorf("with an error: got %+v, and the lines %s", o, log.String())
 	}
 	if o := attempt(nil); o.Void || !o.Final {
 		t.Errorf("without an error: got %+v", o)
@@ -150,5 +154,18 @@ func TestLongErrorTextsAreCutAtCharacters(t *testing.T) {
 	}
 	if got := text(errors.New("")); got != "*errors.errorString" {
 		t.Errorf("an error without a text is shown as %q", got)
+	}
+}
+
+func TestASuccessThatChangedNothingIsLoggedAtDebug(t *testing.T) {
+	for result, want := range map[string]string{"quiet": "", "loud": "level=INFO msg=\"Handler 'h' succeeded.\" handler=h\n"} {
+		var log bytes.Buffer
+		Attempt{
+			Title: "Handler", ID: "h", Log: printed(&log), Started: time.Now(), Quiet: func(result any) bool { return result == "quiet" },
+			Call: func(context.Context) (any, error) { return result, nil },
+		}.Make(t.Context())
+		if log.String() != want {
+			t.Errorf("%s: got the lines %q, want %q", result, log.String(), want)
+		}
 	}
 }

@@ -274,6 +274,12 @@ func TestResultsAreDeliveredToTheStatus(t *testing.T) {
 			t.Errorf("%s: got %v", name, p.Fields())
 		}
 	}
+	var twice patch.Patch
+	Deliver(&twice, "id", map[string]any{"a": 1, "b": 1})
+	Deliver(&twice, "id", map[string]any{"b": 2})
+	if want := map[string]any{"status": map[string]any{"id": map[string]any{"a": 1, "b": 2}}}; !reflect.DeepEqual(twice.Fields(), want) {
+		t.Errorf("results of two calls: got %v, want %v", twice.Fields(), want)
+	}
 	if v, err := ToJSON(nil); v != nil || err != nil {
 		t.Errorf("nothing: got %v, %v", v, err)
 	}
@@ -315,6 +321,20 @@ func TestWaitingDoesNotCountForTheTimeout(t *testing.T) {
 func TestAnUndecodableObjectIsReportedAsAnEvent(t *testing.T) {
 	h := asking("a", &handler.UndecodableError{Err: errors.New("spec.size is a text")})
 	r := newRunner(handler.Set{h})
+	posted := posting(r)
+	if err := r.Pass(t.Context(), handler.Set{h}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"Warning Undecodable The object does not fit the handler 'a': spec.size is a text"}; !slices.Equal(*posted, want) {
+		t.Errorf("got %q", *posted)
+	}
+	if record := r.State.Record("a"); record.Retries != 0 || len(r.State.Due([]string{"a"}, time.Now())) != 0 {
+		t.Errorf("the attempt counts, or the handler is due at once: %+v", record)
+	}
+}
+
+// posting lets the runner collect the Kubernetes events.
+func posting(r *Runner) *[]string {
 	var posted []string
 	request := r.Request
 	r.Request = func() *handler.Request {
@@ -322,13 +342,26 @@ func TestAnUndecodableObjectIsReportedAsAnEvent(t *testing.T) {
 		req.Post = func(kind, reason, message string) { posted = append(posted, kind+" "+reason+" "+message) }
 		return req
 	}
-	if err := r.Pass(t.Context(), handler.Set{h}); err != nil {
-		t.Fatal(err)
-	}
-	if want := []string{"Warning Undecodable The object does not fit the handler 'a': spec.size is a text"}; !slices.Equal(posted, want) {
-		t.Errorf("got %q", posted)
-	}
-	if record := r.State.Record("a"); record.Retries != 0 || len(r.State.Due([]string{"a"}, time.Now())) != 0 {
-		t.Errorf("the attempt counts, or the handler is due at once: %+v", record)
+	return &posted
+}
+
+func TestOtherErrorsAreNotReportedAsUndecodable(t *testing.T) {
+	failing := asking("failing", &handler.UndecodableError{Err: errors.New("x")})
+	failing.Limits.OnError = handler.Some(handler.Fail) // a failure is recorded
+	for name, h := range map[string]*handler.Handler{"a failure": failing, "an interruption": asking("interrupted", context.Canceled)} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		r := newRunner(handler.Set{h})
+		call := h.Call
+		h.Call = func(ctx context.Context, req *handler.Request) error {
+			if h != failing {
+				cancel(ErrStopping)
+			}
+			return call(ctx, req)
+		}
+		posted := posting(r)
+		if err := r.Pass(ctx, handler.Set{h}); err != nil || len(*posted) != 0 || r.State.Record(h.ID).Finished() != (h == failing) {
+			t.Errorf("%s: posted %q, recorded %+v, %v", name, *posted, r.State.Record(h.ID), err)
+		}
+		cancel(nil)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"gopf.dev/gopf/diff"
@@ -217,5 +218,23 @@ func TestMemosAreKeptByType(t *testing.T) {
 	}
 	if s := m.Get(reflect.TypeFor[string]()).(*string); *s != "" {
 		t.Errorf("got %q", *s)
+	}
+}
+
+func TestTheFirstMatchingHandlerOfEachIDIsSelected(t *testing.T) {
+	handlers := Set{{ID: "a", Where: "1"}, {ID: "b", Where: "2"}, {ID: "a", Where: "3"}, {ID: "c", Where: "4"}, {ID: "b", Where: "5"}}
+	for name, c := range map[string]struct{ without, want string }{
+		"all match":                {"", "124"},
+		"the first does not match": {"1", "234"},
+		"the last does not match":  {"5", "124"},
+		"none of an id matches":    {"25", "14"},
+	} {
+		got := ""
+		for _, h := range handlers.SelectBy(func(h *Handler) bool { return !strings.Contains(c.without, h.Where) }) {
+			got += h.Where
+		}
+		if got != c.want {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
 	}
 }

@@ -39,11 +39,7 @@ func (s Set) Indexed() string {
 func (r Requirements) selector() string {
 	selector := metalabels.NewSelector()
 	for _, one := range r {
-		operator, known := operators[one.Operator]
-		if !known {
-			continue
-		}
-		if requirement, err := metalabels.NewRequirement(one.Key, operator, one.Values); err == nil {
+		if requirement, err := metalabels.NewRequirement(one.Key, operators[one.Operator], one.Values); err == nil {
 			selector = selector.Add(*requirement)
 		}
 	}

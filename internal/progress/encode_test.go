@@ -2,6 +2,7 @@ package progress
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"regexp"
 	"strings"
@@ -114,6 +115,7 @@ func TestDamagedNotesAreReported(t *testing.T) {
 		"no JSON":            `{"v":2`,
 		"not packed":         "gz:not base64",
 		"a missing essence":  `{"v":2,"saw":{"a":{"essence":1}}}`,
+		"the next essence":   `{"v":2,"essences":[{}],"saw":{"a":{"essence":1}}}`,
 		"a negative essence": `{"v":2,"essences":[{}],"saw":{"a":{"essence":-1}}}`,
 		"an odd essence":     `{"v":2,"essences":[1]}`,
 		"an essence of null": `{"v":2,"essences":[null]}`,
@@ -165,5 +167,33 @@ func TestAnAbsorbedChangeLeavesNoEmptyParts(t *testing.T) {
 	n.Absorb(labeled("a", "b"), labeled("a"))
 	if got := n.Earlier("a"); len(got) != 1 || got["spec"] == nil {
 		t.Errorf("got %v", got)
+	}
+}
+
+func TestNotesOfTooManyEssencesOrHandlersAreMalformed(t *testing.T) {
+	text := func(essences, handlers int) string {
+		var seen, saw []string
+		for i := range essences {
+			seen = append(seen, fmt.Sprintf(`{"n":%d}`, i))
+		}
+		for i := range handlers {
+			saw = append(saw, fmt.Sprintf(`"h%d":{"essence":0}`, i))
+		}
+		return `{"v":2,"essences":[` + strings.Join(seen, ",") + `],"saw":{` + strings.Join(saw, ",") + `}}`
+	}
+	for name, c := range map[string]struct {
+		essences, handlers int
+		malformed          bool
+	}{
+		"as many essences as possible": {64, 1, false},
+		"too many essences":            {65, 1, true},
+		"as many handlers as possible": {1, 16_384, false},
+		"too many handlers":            {1, 16_385, true},
+	} {
+		message := text(c.essences, c.handlers)
+		n, err := DecodeNote(storage.Record{Purpose: "update", Message: &message}, nil)
+		if malformed := errors.As(err, new(*storage.MalformedError)); malformed != c.malformed || n.Empty() != c.malformed {
+			t.Errorf("%s: malformed %v, %d handlers, error %v", name, malformed, len(n.saw), err)
+		}
 	}
 }

@@ -185,3 +185,72 @@ func TestUnpackLimitsTheSize(t *testing.T) {
 		}
 	}
 }
+
+func TestEarlierStatesHasEachEssenceOfThePreviousHandlingOnce(t *testing.T) {
+	n := &Note{}
+	n.Saw("a", state("1"), time.Time{})
+	n.Saw("b", state("2"), time.Time{})
+	n.Saw("c", state("1"), time.Time{})
+	n.Saw("now", state("3"), second(1))
+	for name, c := range map[string]struct {
+		ids  []string
+		want []string
+	}{
+		"in the order of the ids":  {[]string{"b", "a"}, []string{"2", "1"}},
+		"the same essence":         {[]string{"a", "c", "b", "a"}, []string{"1", "2"}},
+		"of this handling":         {[]string{"now"}, nil},
+		"of unknown handlers":      {[]string{"nobody"}, nil},
+		"of this and the previous": {[]string{"now", "c"}, []string{"1"}},
+	} {
+		var got []string
+		for _, e := range n.EarlierStates(c.ids) {
+			got = append(got, e["spec"].(map[string]any)["field"].(string))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestEarlierWithinHasOnlySubHandlersOfThePreviousHandling(t *testing.T) {
+	n := &Note{}
+	for _, id := range []string{"p", "p/b", "p/a/x", "px/a", "q/p/a"} {
+		n.Saw(id, state("1"), time.Time{})
+	}
+	n.Saw("p/now", state("1"), second(1))
+	if got, want := n.EarlierWithin("p"), []string{"p/a/x", "p/b"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestRenewReplacesEssencesButNotDigests(t *testing.T) {
+	digest, err := essence.Digest(state("1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &Note{}
+	n.Saw("a", state("1"), time.Time{})
+	n.Saw("b", digest, time.Time{})
+	n.Renew(func(map[string]any) map[string]any { return state("renewed") })
+	if !diff.Equal(n.Earlier("a"), state("renewed")) || !diff.Equal(n.Earlier("b"), digest) {
+		t.Errorf("got %v and %v", n.Earlier("a"), n.Earlier("b"))
+	}
+}
+
+func TestUnpackReportsDamagedTexts(t *testing.T) {
+	const whole = "H4sIAAAAAAAC/6quBQQAAP//Q7+mowIAAAA=" // {}
+	for name, c := range map[string]struct {
+		text string
+		ok   bool
+	}{
+		"whole":     {whole, true},
+		"cut":       {whole[:24], false},
+		"no base64": {"not base64", false},
+		"no gzip":   {base64.StdEncoding.EncodeToString([]byte("{}")), false},
+		"empty":     {"", false},
+	} {
+		if raw, err := unpack(compressed + c.text); (err == nil) != c.ok || c.ok && string(raw) != "{}" {
+			t.Errorf("%s: got %q, error %v", name, raw, err)
+		}
+	}
+}

@@ -76,7 +76,7 @@ func TestAnAttemptIsRecorded(t *testing.T) {
 		if c.want.Started.IsZero() {
 			c.want.Started = second(1)
 		}
-		if got := s.Record("h"); !got.Equal(c.want) {
+		if got := s.Record("h"); !got.Equal(c.want) || got.Delay != c.want.Delay {
 			t.Errorf("%s: got %s, want %s", name, got.Encode(true), c.want.Encode(true))
 		}
 	}
@@ -122,6 +122,9 @@ func TestDueSkipsFinishedDelayedAndPostponedHandlers(t *testing.T) {
 	s.Hasten(all)
 	if got := s.Due(all, now); !slices.Equal(got, all[1:]) {
 		t.Errorf("hastened: due are %q", got)
+	}
+	if r := s.Record("delayed"); r.Delay != 0 || !r.Delayed.IsZero() || s.Postponed(now) != nil {
+		t.Errorf("hastened: a delay is left in %+v, or in %v", r, s.Postponed(now))
 	}
 	if !s.Record("done").Success {
 		t.Error("a finished handler was hastened")

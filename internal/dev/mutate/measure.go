@@ -45,7 +45,7 @@ func measure(ctx context.Context, t target, o options) (score, error) {
 		workers.Go(func() {
 			folder := filepath.Join(scratch, fmt.Sprint(i))
 			for m := range queue {
-				v := judge(ctx, t, m, folder, reached.reaches(m, importPath), o.timeout)
+				v := judge(ctx, t.reaching(m, importPath, reached), m, folder, o.timeout)
 				mu.Lock()
 				s.count(v, m)
 				mu.Unlock()
@@ -153,9 +153,10 @@ func sample(all []mutant, n int, seed uint64, pkg string) []mutant {
 	return some
 }
 
-// covered runs the tests without mutants, which must pass, and returns their coverage.
-func covered(ctx context.Context, t target, importPath, scratch string) (coverage, error) {
-	all := coverage{}
+// covered runs the tests without mutants, which must pass, and returns the coverage of
+// each test package.
+func covered(ctx context.Context, t target, importPath, scratch string) ([]coverage, error) {
+	all := make([]coverage, len(t.tests))
 	for i, p := range t.tests {
 		profile := filepath.Join(scratch, fmt.Sprintf("profile%d", i))
 		cmd := exec.CommandContext(ctx, "go", "-C", p.folder, "test", "-count=1", "-vet=off", "-coverpkg="+importPath, "-coverprofile="+profile, p.pkg)
@@ -166,19 +167,33 @@ func covered(ctx context.Context, t target, importPath, scratch string) (coverag
 		if err != nil {
 			return nil, err
 		}
-		all.read(string(text))
+		all[i] = coverage{}
+		all[i].read(string(text))
 	}
 	return all, nil
 }
 
-// judge tests a mutant, or only compiles it if no test reaches it.
-func judge(ctx context.Context, t target, m mutant, folder string, reached bool, timeout time.Duration) verdict {
+// reaching returns the target with only those tests that run the code of the mutant. reached
+// has the coverage of each test package.
+func (t target) reaching(m mutant, importPath string, reached []coverage) target {
+	var tests []testPackage
+	for i, p := range t.tests {
+		if reached[i].reaches(m, importPath) {
+			tests = append(tests, p)
+		}
+	}
+	t.tests = tests
+	return t
+}
+
+// judge tests a mutant, or only compiles it if the target has no tests.
+func judge(ctx context.Context, t target, m mutant, folder string, timeout time.Duration) verdict {
 	overlay, err := m.overlay(folder)
 	switch {
 	case err != nil:
 		fmt.Fprintln(os.Stderr, err)
 		return untested
-	case reached:
+	case len(t.tests) > 0:
 		return try(ctx, t, folder, timeout)
 	}
 	return build(ctx, t.pkg, overlay)

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,8 +25,21 @@ func TestVerdictsTellMutantsThatDoNotCompileFromThoseThatTestsNotice(t *testing.
 	for text, want := range map[string]verdict{"*": dead, "-": survivor, "&&": unmade} {
 		m := mutant{file: filepath.Join(folder, "p.go"), start: at, end: at + 1, from: "+", to: text}
 		tests := target{pkg: ".", tests: []testPackage{{folder, "."}}}
-		if got := judge(t.Context(), tests, m, filepath.Join(t.TempDir(), "0"), true, time.Minute); got != want {
+		if got := judge(t.Context(), tests, m, filepath.Join(t.TempDir(), "0"), time.Minute); got != want {
 			t.Errorf("a %s b: got the verdict %d, want %d", text, got, want)
+		}
+	}
+}
+
+func TestOnlyTestsThatReachAMutantRun(t *testing.T) {
+	all := target{pkg: "./p", tests: []testPackage{{".", "./p"}, {".", "./far"}, {"nested", "./q"}}}
+	reached := []coverage{{}, {}, {}}
+	for i, profile := range []string{"example.com/p/p.go:1.1,9.9 1 1", "example.com/p/p.go:1.1,9.9 1 0", "example.com/p/p.go:1.1,4.9 1 0\nexample.com/p/p.go:5.1,9.9 1 1"} {
+		reached[i].read(profile)
+	}
+	for line, want := range map[int][]testPackage{3: {{".", "./p"}}, 7: {{".", "./p"}, {"nested", "./q"}}} {
+		if got := all.reaching(mutant{file: "p.go", line: line, col: 5}, "example.com/p", reached); !slices.Equal(got.tests, want) || got.pkg != all.pkg {
+			t.Errorf("line %d: got %v, want %v", line, got, want)
 		}
 	}
 }

@@ -16,7 +16,8 @@
 // Where a block has no imports, the usual packages are imported by their usual
 // names. A block of the language "go controller-runtime" is only parsed, because
 // that is no dependency of ours. The code of docs/tutorial.md is also compiled as the
-// project of a reader, chapter by chapter.
+// project of a reader, chapter by chapter. Blocks of docs/admission.md that declare handlers
+// also review requests, on a cluster in memory.
 package docs
 
 import (

@@ -34,16 +34,7 @@ func TestBlocksThatWriteAreAcceptedByTheAPIServer(t *testing.T) {
 		t.Skip("GOPF_TEST_KUBECONFIG is not set: run this with bin/gopf exec")
 	}
 	load := newLoader(t)
-	folder, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := program{folder: t.TempDir(), load: load}
-	p.write(t, "go.mod", "module example.com/blocks\n\ngo 1.26.0\n")
-	p.write(t, "go.work", fmt.Sprintf("go 1.26.0\n\nuse (\n\t.\n\t%q\n\t%q\n)\n", folder, filepath.Join(folder, "gopftest")))
-	if err := os.CopyFS(p.folder, os.DirFS("testdata/blocks")); err != nil {
-		t.Fatal(err)
-	}
+	p := newProgram(t, load)
 	for _, page := range pages(t) {
 		if slices.Contains(notRun, page.path) {
 			continue
@@ -60,8 +51,8 @@ func TestBlocksThatWriteAreAcceptedByTheAPIServer(t *testing.T) {
 			if err != nil {
 				continue // reported by another test
 			}
-			if writing.MatchString(b.text) && page.path != "docs/admission.md" { // reviews write nothing by themselves
-				p.add(t, page, b, code, known)
+			if writing.MatchString(b.text) && page.path != admissionPage { // reviews write nothing by themselves
+				p.add(t, page, b, code, known, asCase)
 			}
 			known.take(code)
 		}
@@ -69,12 +60,7 @@ func TestBlocksThatWriteAreAcceptedByTheAPIServer(t *testing.T) {
 	if len(p.cases) < 20 {
 		t.Errorf("only these are found: %v", p.cases)
 	}
-	p.finish(t)
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", ".")
-	cmd.Dir = p.folder
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
+	p.run(t, os.Environ())
 }
 
 // program is a module made of blocks.
@@ -83,6 +69,33 @@ type program struct {
 	load     *loader
 	packages []string
 	cases    []string
+}
+
+// newProgram returns a program without blocks.
+func newProgram(t *testing.T, load *loader) *program {
+	t.Helper()
+	folder, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &program{folder: t.TempDir(), load: load}
+	p.write(t, "go.mod", "module example.com/blocks\n\ngo 1.26.0\n")
+	p.write(t, "go.work", fmt.Sprintf("go 1.26.0\n\nuse (\n\t.\n\t%q\n\t%q\n)\n", folder, filepath.Join(folder, "gopftest")))
+	if err := os.CopyFS(p.folder, os.DirFS("testdata/blocks")); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// run completes the program and runs all cases.
+func (p *program) run(t *testing.T, env []string) {
+	t.Helper()
+	p.finish(t)
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", ".")
+	cmd.Dir, cmd.Env = p.folder, env
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
 }
 
 func (p *program) write(t *testing.T, name, text string) {
@@ -110,8 +123,9 @@ func (p *program) addManifest(t *testing.T, page *page, b block) {
 	p.packages, p.cases = append(p.packages, name), append(p.cases, page.path+" manifest")
 }
 
-// add makes a package of a block, with as much of the page's names as it needs.
-func (p *program) add(t *testing.T, page *page, b block, c *code, k *known) {
+// add makes a package of a block, with as much of the page's names as it needs. as returns
+// how the harness runs a function of the block, or "".
+func (p *program) add(t *testing.T, page *page, b block, c *code, k *known, as func(*ast.FuncDecl) string) {
 	t.Helper()
 	name := packageName(page, b)
 	own := map[string]bool{}
@@ -121,7 +135,7 @@ func (p *program) add(t *testing.T, page *page, b block, c *code, k *known) {
 			own[n] = true
 		}
 		if f, ok := d.(*ast.FuncDecl); ok {
-			if text := asCase(f); text != "" {
+			if text := as(f); text != "" {
 				cases = append(cases, text)
 				p.cases = append(p.cases, page.path+" "+f.Name.Name)
 			}
