@@ -55,7 +55,7 @@ func TestAttemptOutcomes(t *testing.T) {
 		"temporary":                 {err: &registry.TemporaryError{Err: boom, Delay: some(5)}, failed: true, want: Outcome{Message: "boom", Delay: some(5)}, log: "level=ERROR msg=\"Handler 'h' failed temporarily: boom\""},
 		"temporary without a text":  {err: &registry.TemporaryError{Err: errors.New("")}, failed: true, want: Outcome{Message: "None"}, log: "failed temporarily: None"},
 		"waiting":                   {err: &registry.TemporaryError{Err: boom, Delay: some(5), Wait: true}, failed: true, want: Outcome{Message: "boom", Delay: some(5)}, log: "level=INFO msg=\"Handler 'h' is waiting: boom\""},
-		"undecodable":               {err: &registry.UndecodableError{Err: boom}, failed: true, want: Outcome{Void: true, Delay: some(time.Minute)}, log: "does not fit its type: boom"},
+		"undecodable":               {err: &registry.UndecodableError{Err: boom}, failed: true, want: Outcome{Void: true, Delay: some(time.Minute)}, log: "level=ERROR msg=\"Handler 'h' is not called, because the object does not fit its type: boom\""},
 		"undecodable is a failure":  {err: &registry.UndecodableError{Err: boom}, limits: mode(registry.Fail), failed: true, want: Outcome{Final: true, Message: "boom"}, log: "failed permanently: boom"},
 
 		"no retries left":                      {limits: limits(0, 2), retries: 2, failed: true, want: Outcome{Final: true, Message: "Handler 'h' has exceeded 2 retries."}, log: "level=ERROR"},
@@ -150,5 +150,23 @@ func TestLongErrorTextsAreCutAtCharacters(t *testing.T) {
 	}
 	if got := text(errors.New("")); got != "*errors.errorString" {
 		t.Errorf("an error without a text is shown as %q", got)
+	}
+}
+
+func TestAKnownMisfitIsLoggedAtDebug(t *testing.T) {
+	for known, want := range map[bool]string{false: "level=ERROR", true: "level=DEBUG"} {
+		var log bytes.Buffer
+		var asked error
+		boom := &registry.UndecodableError{Err: errors.New("boom")}
+		Attempt{
+			Title: "Handler", ID: "h", DefaultMode: registry.Retry,
+			Log:   slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+			Call:  func(context.Context) (any, error) { return nil, boom },
+			Known: func(err *registry.UndecodableError) bool { asked = err; return known },
+		}.Make(t.Context())
+		line := want + ` msg="Handler 'h' is not called, because the object does not fit its type: boom"`
+		if !strings.Contains(log.String(), line) || asked != boom {
+			t.Errorf("known %v: got %s, asked about %v", known, log.String(), asked)
+		}
 	}
 }
