@@ -118,7 +118,7 @@ func (n tenant) await(what, resource, name string, holds func(*unstructured.Unst
 // sees watches the object for a while, and reports whether it is as wanted. To read it
 // again and again would cost the API server more than the attack.
 func (n tenant) sees(resource, name string, holds func(*unstructured.Unstructured) bool) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), kit.Patience/4)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // then it is read again
 	defer cancel()
 	w, err := n.Of(resource).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {
