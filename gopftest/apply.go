@@ -40,11 +40,15 @@ func (s *scope) apply(patch []byte, force *bool) (e *entry, created bool, err er
 	}
 	merge := func(live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		live.SetAPIVersion(s.apiVersion())
-		obj, err := fields.Apply(live, wanted.DeepCopy(), s.manager, force != nil && *force)
+		applied, err := fields.Apply(live, wanted.DeepCopy(), s.manager, force != nil && *force)
 		if err != nil {
 			return nil, err
 		}
-		return s.received(encode(obj))
+		obj, err := s.decoded(encode(applied))
+		if err != nil {
+			return nil, err
+		}
+		return obj, s.receive(obj)
 	}
 	s.store().mu.Lock()
 	defer s.store().mu.Unlock()

@@ -26,44 +26,61 @@ func (s *scope) patch(kind types.PatchType, patch []byte) (*entry, error) {
 	}
 	return s.change("", func(old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		old.SetAPIVersion(s.apiVersion()) // the patch refers to the version that its sender sees
-		patched, err := apply(encode(old.Object))
+		obj, err := apply(old)
 		if err != nil {
 			return nil, err
 		}
-		obj, err := s.received(patched)
-		if err != nil {
+		if err := s.receive(obj); err != nil {
 			return nil, err
 		}
 		return s.track(obj, old), nil
 	})
 }
 
-// received decodes and checks the result of a patch.
-func (s *scope) received(patched []byte) (*unstructured.Unstructured, error) {
+// receive checks the result of a patch.
+func (s *scope) receive(obj *unstructured.Unstructured) error {
+	if err := s.checkType(obj); err != nil {
+		return s.unusable(encode(obj.Object), err)
+	}
+	if err := normalizeMetadata(obj); err != nil {
+		return s.unusable(encode(obj.Object), err)
+	}
+	switch obj.GetName() {
+	case s.name:
+		return nil
+	case "":
+		return apierrors.NewBadRequest("the name of the object (" + s.name + " based on URL) was undeterminable: name must be provided")
+	default:
+		return s.otherName(obj)
+	}
+}
+
+// encoded turns a patch of JSON text into one of objects.
+func (s *scope) encoded(apply func(doc []byte) ([]byte, error)) patcher {
+	return func(old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		patched, err := apply(encode(old.Object))
+		if err != nil {
+			return nil, err
+		}
+		return s.decoded(patched)
+	}
+}
+
+// decoded decodes the result of a patch.
+func (s *scope) decoded(patched []byte) (*unstructured.Unstructured, error) {
 	var content map[string]any
 	if err := utiljson.Unmarshal(patched, &content); err != nil {
 		return nil, s.unusable(patched, err)
 	}
-	obj := &unstructured.Unstructured{Object: content}
-	if err := s.checkType(obj); err != nil {
-		return nil, s.unusable(patched, err)
-	}
-	if err := normalizeMetadata(obj); err != nil {
-		return nil, s.unusable(patched, err)
-	}
-	switch obj.GetName() {
-	case s.name:
-		return obj, nil
-	case "":
-		return nil, apierrors.NewBadRequest("the name of the object (" + s.name + " based on URL) was undeterminable: name must be provided")
-	default:
-		return nil, s.otherName(obj)
-	}
+	return &unstructured.Unstructured{Object: content}, nil
 }
+
+// patcher returns the patched object. It does not change the old one.
+type patcher func(old *unstructured.Unstructured) (*unstructured.Unstructured, error)
 
 // patcher parses the patch before the object is locked. An invalid patch is thus a
 // different error than one that does not apply.
-func (s *scope) patcher(kind types.PatchType, patch []byte) (func(doc []byte) ([]byte, error), error) {
+func (s *scope) patcher(kind types.PatchType, patch []byte) (patcher, error) {
 	switch kind {
 	case types.JSONPatchType:
 		ops, err := jsonpatch.DecodePatch(patch)
@@ -74,13 +91,13 @@ func (s *scope) patcher(kind types.PatchType, patch []byte) (func(doc []byte) ([
 			return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
 				"The allowed maximum operations in a JSON patch is %d, got %d", maxJSONPatchOperations, len(ops)))
 		}
-		return func(doc []byte) ([]byte, error) {
+		return s.encoded(func(doc []byte) ([]byte, error) {
 			patched, err := ops.Apply(doc)
 			if err != nil {
 				return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
 			}
 			return patched, nil
-		}, nil
+		}), nil
 	case types.MergePatchType:
 		var content map[string]any
 		if err := utiljson.Unmarshal(patch, &content); err != nil {
@@ -89,7 +106,9 @@ func (s *scope) patcher(kind types.PatchType, patch []byte) (func(doc []byte) ([
 		if content == nil {
 			return nil, apierrors.NewBadRequest("Invalid JSON Patch")
 		}
-		return func(doc []byte) ([]byte, error) { return jsonpatch.MergePatch(doc, patch) }, nil
+		return func(old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+			return &unstructured.Unstructured{Object: mergePatched(old.Object, content)}, nil
+		}, nil
 	case types.StrategicMergePatchType:
 		if s.resource.custom() {
 			return nil, errUnsupportedMediaType(s.patchTypes()...)
@@ -98,13 +117,13 @@ func (s *scope) patcher(kind types.PatchType, patch []byte) (func(doc []byte) ([
 		if err != nil {
 			return nil, errUnsupportedMediaType(s.patchTypes()...)
 		}
-		return func(doc []byte) ([]byte, error) {
+		return s.encoded(func(doc []byte) ([]byte, error) {
 			patched, err := strategicpatch.StrategicMergePatch(doc, patch, typed)
 			if err != nil {
 				return nil, apierrors.NewBadRequest(err.Error())
 			}
 			return patched, nil
-		}, nil
+		}), nil
 	default:
 		return nil, errUnsupportedMediaType(s.patchTypes()...)
 	}

@@ -43,11 +43,21 @@ func (x *exchange) serveScale(s *scope, verb string) error {
 		e, err = s.scale(func([]byte) ([]byte, error) { return encode(obj.Object), nil })
 	case "patch":
 		media, _, _ := strings.Cut(x.r.Header.Get("Content-Type"), ";")
-		var apply func([]byte) ([]byte, error)
+		var apply patcher
 		if apply, err = s.patcher(types.PatchType(media), x.body); err != nil {
 			return err
 		}
-		e, err = s.scale(apply)
+		e, err = s.scale(func(doc []byte) ([]byte, error) {
+			before, err := s.decoded(doc)
+			if err != nil {
+				return nil, err
+			}
+			after, err := apply(before)
+			if err != nil {
+				return nil, err
+			}
+			return encode(after.Object), nil
+		})
 	default:
 		return apierrors.NewMethodNotSupported(s.resource.groupResource(), verb)
 	}

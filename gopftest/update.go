@@ -73,7 +73,7 @@ func (s *scope) changeOnce(uid types.UID, next func(old *unstructured.Unstructur
 	if uid != "" && uid != old.GetUID() {
 		return nil, errUID(s, uid, old.GetUID())
 	}
-	obj, err := next(existing.object())
+	obj, err := next(old.DeepCopy())
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ import (
 func TestRandomChangesAreAllServedInTheEnd(t *testing.T) {
 	for seed := range uint64(10) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
 			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 				newChaos(t, c, seed).run()
 			})

@@ -37,6 +37,7 @@ func TestClockSkewDoesNotProlongARecordedDelay(t *testing.T) {
 		"an hour ahead, without delays": {time.Hour, 0, time.Hour + time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			bubble(t, func(t *testing.T, c2 *gopftest.Cluster) {
 				var called []time.Duration
 				begun := time.Now()

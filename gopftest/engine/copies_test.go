@@ -43,6 +43,7 @@ func TestACopyOfAnObjectIsHandledAsANewOne(t *testing.T) {
 		"copies are trusted": {set: func(op *gopf.Operator) { op.Settings.Persistence.TrustCopies = true }, trusted: true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 				var diary calls
 				var log lines

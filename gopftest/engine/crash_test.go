@@ -265,6 +265,7 @@ func sweep(t *testing.T, choose func() placement) {
 	for _, what := range []mishap{crashBefore, crashAfter, answerLost} {
 		for at := 1; at <= undisturbed.writes; at++ {
 			t.Run(fmt.Sprintf("%s write %d", what, at), func(t *testing.T) {
+				t.Parallel()
 				bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 					where := choose()
 					got := live(t, c, where, at, what)

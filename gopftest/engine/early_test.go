@@ -16,6 +16,7 @@ import (
 // full. Objects created meanwhile are handled immediately. Their early events are not
 // delivered again after the list.
 func TestNewObjectsGoAheadOfALongInitialList(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		const olds = 64 // of 100 KB each: only about 40 of them fit into the backlog
 		for i := range olds {

@@ -392,6 +392,7 @@ func TestAReelectedReplicaDoesNotWaitForIndicesWithoutResources(t *testing.T) {
 }
 
 func TestABusyLeaderKeepsItsLease(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var log lines
 		var handled atomic.Int32

@@ -39,6 +39,7 @@ func TestFaultsOfTheClusterNeitherLoseNorRepeatWork(t *testing.T) {
 		"watches are 500":               func(c *gopftest.Cluster) { c.Fault(watches.First(2), gopftest.Fail(500)) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 				fault(c)
 				var diary calls

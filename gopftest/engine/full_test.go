@@ -46,6 +46,7 @@ func annotationsOf(t *testing.T, c *gopftest.Cluster) map[string]string {
 func TestFullAnnotationsDoNotBlockADeletion(t *testing.T) {
 	for name, when := range map[string]string{"after the creation": "handled", "while handlers are retried": "retried", "from the beginning": "new"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 				var diary calls
 				op := gopf.New()
@@ -92,6 +93,7 @@ func TestFullAnnotationsDoNotBlockADeletion(t *testing.T) {
 
 // A record fits once the base is removed.
 func TestTheBaseIsRemovedIfDeletionRecordsNeedTheSpace(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		op := gopf.New()
 		x := gopf.For[*Example](op, resource)

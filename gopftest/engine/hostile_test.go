@@ -44,6 +44,7 @@ func TestBombsInStoredStateCountAsAbsent(t *testing.T) {
 		"a record":          {"kopf.zalando.org/make": `{"subrefs":[` + strings.Repeat(`"a",`, 50_000) + `"b"]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 				var diary calls
 				var log lines
@@ -81,6 +82,7 @@ func TestBombsInStoredStateCountAsAbsent(t *testing.T) {
 // One unreadable object does not block its kind, neither in a list nor in a watch. When
 // it becomes readable, it is served.
 func TestAnObjectThatCannotBeReadIsNamedAndOthersAreServed(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		// Just beyond the limit of 1,000 levels: each level more is copied many times.
 		deep := map[string]any{}
@@ -126,6 +128,7 @@ func TestAnObjectThatCannotBeReadIsNamedAndOthersAreServed(t *testing.T) {
 func TestAnExpensiveTurnIsLoggedWithItsObject(t *testing.T) {
 	for name, slow := range map[string]bool{"slow": true, "fast": false} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 				var log lines
 				op := gopf.New()

@@ -116,6 +116,7 @@ func TestALifecycleThatSelectsNothingDoesNotLoop(t *testing.T) {
 
 // A handler that changes its object in every call must not starve the events of the object.
 func TestAHandlerThatKeepsChangingItsObjectDoesNotStarveIndices(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		op := gopf.New()
 		x := gopf.For[*Example](op, resource)

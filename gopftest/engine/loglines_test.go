@@ -36,6 +36,7 @@ func (l *lines) count(words ...string) (n int) {
 }
 
 func TestAnOutageWithManyObjectsLogsFewLines(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		const objects = 60
 		var log lines

@@ -49,6 +49,7 @@ func TestNoChangeIsLostToAHandlerThatAlreadyRan(t *testing.T) {
 		"update, sub-handlers, restart between": {update: true, subs: true, restart: true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 				var diary calls
 				stop := gopftest.Start(t, twoHandlers(&diary, test.subs), c)

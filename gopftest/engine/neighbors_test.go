@@ -84,6 +84,7 @@ func TestOneOperatorIsNotMistakenForTwo(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 				var log lines
 				gopftest.Start(t, working(time.Second), c, gopf.Log(log.logger()))

@@ -22,6 +22,7 @@ import (
 func TestNumbersOfAnyLengthAreHandledOnce(t *testing.T) {
 	for seed := range uint64(25) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
 			bubble(t, func(t *testing.T, c *gopftest.Cluster) { handleNumbers(t, c, rand.New(rand.NewPCG(seed, 7))) })
 		})
 	}

@@ -24,6 +24,7 @@ func TestALabelSetDuringAHandlingIsNoUpdate(t *testing.T) {
 				"by the last handler":  {true, []string{"first create a", "second create a", "second create a", "update update a"}},
 			} {
 				t.Run(name, func(t *testing.T) {
+					t.Parallel()
 					bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 						var diary calls
 						op := gopf.New()

@@ -211,6 +211,7 @@ func TestConsecutivePausesLoseNothing(t *testing.T) {
 	const objects, changes = 20, 10
 	for gap := range 2 {
 		t.Run(fmt.Sprint(gap), func(t *testing.T) {
+			t.Parallel()
 			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 				var last sync.Map
 				op := gopf.New()

@@ -11,6 +11,7 @@ import (
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/gopftest"
+	"gopf.dev/gopf/logs"
 )
 
 func events(t *testing.T, c *gopftest.Cluster) (messages []string) {
@@ -59,6 +60,52 @@ func TestAnObjectThatCannotBeDecodedGetsAWarningEvent(t *testing.T) {
 		if len(got) != 1 || len(diary.all()) != 0 {
 			t.Errorf("events %q, calls %q", got, diary.all())
 		}
+	})
+}
+
+// The handler is due again after each backoff, and at once on any change. An ERROR line
+// for each of that would hide everything else.
+func TestAnObjectThatCannotBeDecodedIsLoggedOncePerState(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var log lines
+		op := gopf.New()
+		op.Settings.Execution.DefaultBackoff = 10 * time.Second
+		x := gopf.For[*Example](op, resource)
+		x.OnCreate("make", func(context.Context, *gopf.Change[*Example]) error {
+			return gopf.RetryAfter(time.Minute, errors.New("not yet"))
+		})
+		x.Timer("look", time.Minute, func(context.Context, *gopf.Tick[*Example]) error { return nil })
+		op.Resource(resource).OnCreate("other", func(context.Context, *gopf.Change[gopf.Unstructured]) error {
+			return gopf.RetryAfter(time.Minute, errors.New("not yet")) // it keeps writing its record
+		})
+		gopftest.Start(t, op, c, gopf.Log(slog.New(logs.New(&log, logs.Options{Format: logs.Full, Level: slog.LevelDebug}))))
+		settle()
+		const text = "is not called, because the object does not fit its type"
+		check := func(when string, want int) {
+			t.Helper()
+			time.Sleep(10 * time.Minute)
+			for _, handler := range []string{"'make'", "'look'"} {
+				if got := log.count("ERROR", handler, text); got != want {
+					t.Errorf("%s: %s has %d lines at ERROR, want %d", when, handler, got, want)
+				}
+			}
+		}
+		set := func(values map[string]any) { c.Patch(t, resource, "default", "x", values) }
+		odd := example("x", "a")
+		odd.Object["spec"] = map[string]any{"field": int64(42)}
+		c.Create(t, odd)
+		check("created", 1)
+		if got := log.count("DEBUG", text); got < 20 {
+			t.Errorf("%d repetitions at DEBUG", got)
+		}
+		set(map[string]any{"status": map[string]any{"x": "y"}})
+		check("status changed", 1)
+		set(map[string]any{"spec": map[string]any{"field": int64(43)}})
+		check("another number", 2)
+		set(map[string]any{"spec": map[string]any{"field": "a"}})
+		check("fixed", 2)
+		set(map[string]any{"spec": map[string]any{"field": int64(43)}})
+		check("broken again", 3)
 	})
 }
 

@@ -271,6 +271,7 @@ func TestAParentWithAResultMayHaveSubHandlers(t *testing.T) {
 }
 
 func TestLargeObjectsAreHandledByAllTheirHandlers(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()

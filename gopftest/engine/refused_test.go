@@ -99,6 +99,7 @@ func TestARefusedPatchFailsOnlyItsHandler(t *testing.T) {
 			"own backoff": {[]gopf.ChangeOption{gopf.Backoff(30 * time.Minute)}, 2},
 		} {
 			t.Run(where.name+", "+name, func(t *testing.T) {
+				t.Parallel()
 				bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 					var bad, good int
 					op := gopf.New()
@@ -140,6 +141,7 @@ func TestARefusedPatchFailsOnlyItsHandler(t *testing.T) {
 func TestARefusedPatchOfASubHandlerLeavesItsParentUnfinished(t *testing.T) {
 	for _, where := range placements {
 		t.Run(where.name, func(t *testing.T) {
+			t.Parallel()
 			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 				var diary calls
 				op := gopf.New()
@@ -179,6 +181,7 @@ func TestARefusedPatchOfASubHandlerLeavesItsParentUnfinished(t *testing.T) {
 }
 
 func TestRejectedRecordsNeitherRepeatHandlersNorBlockADeletion(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()

@@ -95,6 +95,7 @@ func TestARestoreFromABackupIsNoticedWithinSeconds(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 				var diary calls
 				op, fields := restoring(&diary)
@@ -198,6 +199,7 @@ func TestARestoreIsDetectedBeforeAllResourcesAreServed(t *testing.T) {
 func TestRandomRestores(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
 			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 				random := rand.New(rand.NewPCG(seed, 1))
 				var diary calls
@@ -242,6 +244,7 @@ func TestRandomRestores(t *testing.T) {
 func TestTheOperatorRecoversQuicklyAfterAnOutage(t *testing.T) {
 	for _, lasts := range []time.Duration{time.Second, 7 * time.Second, 20 * time.Second, 3 * time.Minute, time.Hour} {
 		t.Run(lasts.String(), func(t *testing.T) {
+			t.Parallel()
 			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 				var diary calls
 				op, _ := restoring(&diary)

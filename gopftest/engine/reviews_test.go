@@ -66,6 +66,7 @@ func user(name string, config *rest.Config) func(t *testing.T, object string, ch
 func TestOwnWebhooksBlockNeitherRecordsNorDeletions(t *testing.T) {
 	for name, conditional := range map[string]bool{"by match conditions": true, "by the server": false} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				c := gopftest.NewCluster(t)
 				c.Define(t, gopftest.Kind{Group: "kopf.dev", Version: "v1", Plural: "kopfexamples", Kind: "KopfExample", Namespaced: true, StatusSubresource: true})

@@ -30,6 +30,7 @@ func TestOperatorsWorkOnOlderServers(t *testing.T) {
 	}
 	for name, play := range servers {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				c := gopftest.NewCluster(t, resource)
 				play(c)
@@ -68,6 +69,7 @@ func TestOperatorsUseTheFeaturesOfTheServer(t *testing.T) {
 		"1.28": {28, true, false}, "1.31": {31, true, false}, "1.33": {33, true, false}, "1.34": {34, false, false}, "1.37": {37, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				cluster := gopftest.NewCluster(t, resource)
 				cluster.PlayVersion(c.minor)
@@ -108,6 +110,7 @@ func TestOwnWebhooksWorkOnServersWithLessThanAll(t *testing.T) {
 		"neither of the two":   {[]gopftest.Feature{gopftest.SelfSubjectReviews, gopftest.MatchConditions}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				cluster := gopftest.NewCluster(t, resource)
 				cluster.Without(c.without...)

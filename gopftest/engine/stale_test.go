@@ -16,6 +16,7 @@ import (
 // A paged list takes more than a minute (API servers before 1.32, or after a failed
 // streamed list). Its items are older than the writes made meanwhile.
 func TestASlowListDoesNotRunHandlersAgain(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
 		op := gopf.New()

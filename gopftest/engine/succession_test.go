@@ -100,6 +100,7 @@ func TestWritesOfAPreferredPeerAreNotTakenForAnotherOperator(t *testing.T) {
 }
 
 func TestWritesOfAFormerLeaderAreNotTakenForAnotherOperator(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		c.Create(t, example("x", "a"))
 		var log lines

@@ -65,6 +65,7 @@ func TestANoteOfAHandlingThatKopfFinishedIsRemoved(t *testing.T) {
 	const note = "kopf.zalando.org/gopf.handling"
 	for name, resumes := range map[string]bool{"changes": false, "resuming, too": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 				var diary calls
 				declare := func() *gopf.Operator {

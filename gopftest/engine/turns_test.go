@@ -117,6 +117,7 @@ func TestAnAlarmAfterAPauseWaitsForTheList(t *testing.T) {
 func TestAHandlerThatRanDuringAPauseKeepsTheRecordsOfAnotherOperator(t *testing.T) {
 	for name, handlers := range map[string][]string{"one handler": {"create"}, "several handlers": {"create", "another"}} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 				var diary calls
 				operator := func(name string, takes time.Duration) *gopf.Operator {

@@ -22,6 +22,7 @@ func TestTheOperatorCanWaitForTheAPIServer(t *testing.T) {
 		"never stopped": {time.Hour, 2 * time.Hour, true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				cluster := gopftest.NewCluster(t, resource)
 				if c.down > 0 {

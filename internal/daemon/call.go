@@ -12,6 +12,7 @@ import (
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/internal/progress"
 )
 
 // Call is the argument of one call of a daemon or timer. It belongs to the goroutine of
@@ -100,6 +101,7 @@ func (t *Task) call(ctx context.Context, r *run) *result {
 		DefaultBackoff: o.set.DefaultBackoff, DefaultMode: handler.Retry,
 		Log: req.Log, Observe: o.set.Observe, Enter: o.set.Entrance.For(spec.Handler, r.stopping),
 		Quiet: func(result any) bool { return spec.Timer && result == nil && req.Patch.Empty() && !c.wrote.Load() },
+		Known: func(err *handler.UndecodableError) bool { return t.known(req.Body, err) },
 		Call: func(ctx context.Context) (any, error) {
 			if err := spec.Call(ctx, c); err != nil {
 				return nil, t.judge(ctx, err)
@@ -116,6 +118,18 @@ func (t *Task) call(ctx context.Context, r *run) *result {
 		t.restore(before)
 		t.note(attempt.Refused(err), handler.Opt[time.Duration]{})
 	}}
+}
+
+// known reports whether the error was logged before for this state of the object.
+// Metadata and status are not part of it, because other controllers may write them often.
+func (t *Task) known(body *object.Body, err *handler.UndecodableError) bool {
+	rest := body.Members(func(name string) bool { return name != "metadata" && name != "status" })
+	now := misfit{progress.BaseID(rest), err.Error()}
+	t.object.mu.Lock()
+	defer t.object.mu.Unlock()
+	before := t.misfit
+	t.misfit = &now
+	return before != nil && *before == now
 }
 
 // request returns the request for a call. The stack of a daemon lives long, so the
@@ -183,6 +197,9 @@ func (t *Task) note(outcome execute.Outcome, next handler.Opt[time.Duration]) (b
 	t.object.mu.Lock()
 	defer t.object.mu.Unlock()
 	before = t.retries
+	if !outcome.Void {
+		t.misfit = nil
+	}
 	switch {
 	case outcome.Void: // not counted as an attempt
 		t.phase, t.pause, t.unfit = failed, outcome.Delay.Or(0), true

@@ -21,9 +21,17 @@ type Task struct {
 	moving bool // being called or written for; counted by the set
 	ended  bool // removed from the object's tasks
 
+	misfit *misfit // nil means that the last call could decode the object
 	unsent *unsent // the result that could not be written yet
 	run    *run    // its goroutine; nil means that there is none
 	stop   *stop   // nil until the task is stopping
+}
+
+// misfit is the last logged error of an object that could not be decoded, with the state
+// of the object.
+type misfit struct {
+	digest string // of its fields besides metadata and status
+	text   string // of the error
 }
 
 // unsent is a result that could not be written, with the time of the next retry.

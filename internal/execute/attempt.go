@@ -31,6 +31,11 @@ type Attempt struct {
 	// logged at DEBUG. nil means that every success is logged at INFO.
 	Quiet func(result any) bool
 
+	// Known reports whether it was logged before that the object does not fit the
+	// handler's Go type, with this error and for this state of the object: then it is
+	// logged at DEBUG. nil means that it was not.
+	Known func(*handler.UndecodableError) bool
+
 	// Enter waits until the call may start; see [Entrance.For]. Its error means that
 	// the handler must not be called. nil means that the call starts at once.
 	Enter func(context.Context) (leave func(), err error)
@@ -184,7 +189,11 @@ func (a *Attempt) conclude(ctx context.Context, result any, err error) Outcome {
 		if a.Limits.OnError.Or(a.DefaultMode) == handler.Fail {
 			return a.permanent(err)
 		}
-		a.Log.Error(a.name()+" is not called, because the object does not fit its type: "+text(err), "handler", a.ID)
+		level := slog.LevelError
+		if a.Known != nil && a.Known(e) {
+			level = slog.LevelDebug
+		}
+		a.Log.Log(ctx, level, a.name()+" is not called, because the object does not fit its type: "+text(err), "handler", a.ID)
 		return Outcome{Void: true, Err: err, Delay: handler.Some(a.Limits.Backoff.Or(a.DefaultBackoff))}
 	case *handler.PermanentError:
 		return a.permanent(err)

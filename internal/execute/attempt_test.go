@@ -56,7 +56,7 @@ func TestAttemptOutcomes(t *testing.T) {
 		"temporary without a text":  {err: &handler.TemporaryError{Err: errors.New("")}, failed: true, want: Outcome{Message: "None"}, log: "failed temporarily: None"},
 		"waiting":                   {err: &handler.TemporaryError{Err: boom, Delay: some(5), Wait: true}, failed: true, want: Outcome{Message: "boom", Delay: some(5)}, log: "level=INFO msg=\"Handler 'h' is waiting: boom\""},
 		"denied":                    {err: &handler.PermanentError{Err: &handler.DeniedError{Err: boom}}, failed: true, want: Outcome{Final: true, Message: "boom"}, log: "level=INFO msg=\"Handler 'h' failed permanently: boom\""},
-		"undecodable":               {err: &handler.UndecodableError{Err: boom}, failed: true, want: Outcome{Void: true, Delay: some(time.Minute)}, log: "does not fit its type: boom"},
+		"undecodable":               {err: &handler.UndecodableError{Err: boom}, failed: true, want: Outcome{Void: true, Delay: some(time.Minute)}, log: "level=ERROR msg=\"Handler 'h' is not called, because the object does not fit its type: boom\""},
 		"undecodable is a failure":  {err: &handler.UndecodableError{Err: boom}, limits: mode(handler.Fail), failed: true, want: Outcome{Final: true, Message: "boom"}, log: "failed permanently: boom"},
 
 		"no retries left":                      {limits: limits(0, 2), retries: 2, failed: true, want: Outcome{Final: true, Message: "Handler 'h' has exceeded 2 retries."}, log: "level=ERROR"},
@@ -166,6 +166,24 @@ func TestASuccessThatChangedNothingIsLoggedAtDebug(t *testing.T) {
 		}.Make(t.Context())
 		if log.String() != want {
 			t.Errorf("%s: got the lines %q, want %q", result, log.String(), want)
+		}
+	}
+}
+
+func TestAKnownMisfitIsLoggedAtDebug(t *testing.T) {
+	for known, want := range map[bool]string{false: "level=ERROR", true: "level=DEBUG"} {
+		var log bytes.Buffer
+		var asked error
+		boom := &handler.UndecodableError{Err: errors.New("boom")}
+		Attempt{
+			Title: "Handler", ID: "h", DefaultMode: handler.Retry,
+			Log:   slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+			Call:  func(context.Context) (any, error) { return nil, boom },
+			Known: func(err *handler.UndecodableError) bool { asked = err; return known },
+		}.Make(t.Context())
+		line := want + ` msg="Handler 'h' is not called, because the object does not fit its type: boom"`
+		if !strings.Contains(log.String(), line) || asked != boom {
+			t.Errorf("known %v: got %s, asked about %v", known, log.String(), asked)
 		}
 	}
 }

@@ -28,6 +28,9 @@ type Runner struct {
 
 	State *progress.State // the records of all handlers; the runner updates it
 
+	// Known is [Attempt.Known] of the handler with the id. It is not called concurrently.
+	Known func(id string, err *handler.UndecodableError) bool
+
 	// Urgent reports whether a delayed handler must be called now. nil means never.
 	Urgent func(id string) bool
 
@@ -213,6 +216,11 @@ func (r *Runner) call(ctx context.Context, parent *call, h *handler.Handler) {
 		Retries: c.before.Retries, Started: c.before.Started,
 		DefaultBackoff: r.DefaultBackoff, DefaultMode: handler.Retry,
 		Log: r.Log, Observe: r.Observe, Enter: r.Entrance.For(h, nil),
+		Known: func(err *handler.UndecodableError) bool {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return r.Known != nil && r.Known(h.ID, err)
+		},
 		Call: func(ctx context.Context) (any, error) {
 			err := h.Call(ctx, req)
 			if unfinished := c.subs.unfinished(); unfinished != nil {

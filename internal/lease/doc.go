@@ -30,7 +30,9 @@
 // before each write and ends the request by that time. No user or client deletes the
 // Lease or edits its holder while a leader works: to a candidate that has not seen the
 // lease before, it is free. Identities are unique. If two processes share one, the
-// second waits like any other.
+// second waits like any other. A leader with another configuration, or of another
+// library, gives up within ten minutes without a renewal: candidates do not believe longer
+// durations, unless their own is longer than a minute. Then they believe ten times their own.
 //
 // # Caveats
 //

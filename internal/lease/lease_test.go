@@ -528,3 +528,41 @@ func storm(t *testing.T, random *rand.Rand) {
 		t.Errorf("at the end, the holder is %q", got)
 	}
 }
+
+// A client that may write the Lease must not be able to stop all replicas for decades.
+func TestAForeignLeaseDurationCountsForTenMinutes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t)
+		a := s.join(t, "a")
+		b := s.join(t, "b")
+		settle(time.Minute)
+		leader(t, "before", a, b)
+		s.edit(t, `{"spec":{"holderIdentity":"stranger","leaseDurationSeconds":2147483647}}`)
+		settle(9*time.Minute + 50*time.Second)
+		if a.leading() || b.leading() {
+			t.Error("the lease was taken within ten minutes")
+		}
+		settle(20 * time.Second)
+		leader(t, "after", a, b)
+	})
+}
+
+func TestBelievedDurations(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	for _, test := range []struct{ claimed, own, want time.Duration }{
+		{0, 15 * time.Second, 15 * time.Second},
+		{-time.Hour, 15 * time.Second, 15 * time.Second},
+		{time.Second, 15 * time.Second, time.Second},
+		{30 * time.Second, 15 * time.Second, 30 * time.Second},
+		{10 * time.Minute, 15 * time.Second, 10 * time.Minute},
+		{10*time.Minute + 1, 15 * time.Second, 10 * time.Minute},
+		{68 * year, time.Minute, 10 * time.Minute},
+		{68 * year, 2 * time.Minute, 20 * time.Minute},
+		{15 * time.Minute, 2 * time.Minute, 15 * time.Minute},
+		{68 * year, 60 * year, 60 * year}, // ten times that is no duration
+	} {
+		if got := believed(test.claimed, test.own); got != test.want {
+			t.Errorf("claimed %v, own %v: got %v, want %v", test.claimed, test.own, got, test.want)
+		}
+	}
+}

@@ -87,11 +87,22 @@ func (s sight) free(now time.Time, duration time.Duration) (bool, time.Time) {
 	if s.record.holder == "" {
 		return true, now
 	}
-	if s.record.duration > 0 {
-		duration = s.record.duration
-	}
-	expiry := s.at.Add(duration)
+	expiry := s.at.Add(believed(s.record.duration, duration))
 	return !now.Before(expiry), expiry
+}
+
+// longestForeign limits the duration that a candidate believes. Any client that may
+// write the Lease may claim a duration of decades, and all candidates would obey.
+const longestForeign = 10 * time.Minute
+
+// believed returns how long a candidate waits for a holder that claims the duration. own
+// is the candidate's configured duration. It applies if the record has none. Candidates
+// wait at most [longestForeign], or ten times their own duration if that is longer.
+func believed(claimed, own time.Duration) time.Duration {
+	if claimed <= 0 {
+		return own
+	}
+	return min(claimed, max(longestForeign, own, 10*own)) // 10*own may overflow
 }
 
 // holds reports whether the lease is held by the process that took it with this

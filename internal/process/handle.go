@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -51,6 +52,7 @@ func (h *handling) run(ctx context.Context, c *change) (conclude func(context.Co
 		return h.key()
 	})
 	runner := h.runner(key)
+	h.forgetMisfits()
 	var failure error
 	if len(selected) > 0 {
 		began := time.Now()
@@ -109,7 +111,7 @@ func (h *handling) tryEdits(parts []execute.Part) (refused bool) {
 func (h *handling) runner(key func() string) *execute.Runner {
 	return &execute.Runner{
 		Reason: h.reason, Lifecycle: h.Config.Lifecycle, DefaultBackoff: h.Config.DefaultBackoff,
-		Log: h.handlerLog, Observe: h.Observe, Entrance: h.Entrance, State: h.state, Urgent: h.wake.urgent,
+		Log: h.handlerLog, Observe: h.Observe, Entrance: h.Entrance, State: h.state, Urgent: h.wake.urgent, Known: h.knownMisfit,
 		Cause: func(id string, parent *cause.Cause) *cause.Cause {
 			if c := h.causeOf(id, parent); c != parent {
 				return h.forHandlers(c)
@@ -128,6 +130,30 @@ func (h *handling) runner(key func() string) *execute.Runner {
 			records, err := h.Config.Progress.Load(ctx, h.stored, ids)
 			return records, h.ignoreMalformed(err)
 		},
+	}
+}
+
+// knownMisfit reports whether the error of the handler was logged before for this state of
+// the object. The state is the essence: a controller that writes the status every few
+// seconds would otherwise repeat the error as often.
+func (h *handling) knownMisfit(id string, err *handler.UndecodableError) bool {
+	w := h.memory.pend()
+	state := misfit{h.reason, progress.BaseID(h.cause.New), err.Error()}
+	if w.misfits[id] == state {
+		return true
+	}
+	if w.misfits == nil {
+		w.misfits = map[string]misfit{}
+	}
+	w.misfits[id] = state
+	return false
+}
+
+// forgetMisfits forgets the misfits of other states of the object.
+func (h *handling) forgetMisfits() {
+	if w := h.memory.busy; w != nil && len(w.misfits) > 0 {
+		now := progress.BaseID(h.cause.New)
+		maps.DeleteFunc(w.misfits, func(_ string, m misfit) bool { return m.essence != now })
 	}
 }
 

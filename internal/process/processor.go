@@ -44,6 +44,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gopf.dev/gopf/internal/apply"
+	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/handler"
@@ -192,6 +193,15 @@ type pending struct {
 	// not recorded on the object.
 	postponed map[string]time.Time
 	delays    progress.Delays // when recorded delays end by the monotonic clock
+
+	misfits map[string]misfit // the last logged misfits, by the id of the handler
+}
+
+// misfit is the state of an object that did not fit the Go type of a handler.
+type misfit struct {
+	reason  cause.Reason
+	essence string // its digest
+	text    string // of the error
 }
 
 // NewMemory returns the memory of an object that was not seen before.

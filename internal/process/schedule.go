@@ -45,7 +45,7 @@ func (p *Processor) schedule(m *Memory, body *object.Body, due delay, err error)
 		w.failure = err
 		p.throttle(m, body, pause)
 	case due.Set:
-		m.busy = &pending{body: body.Undecoded(), postponed: m.pend().postponed, delays: m.pend().delays}
+		m.busy = &pending{body: body.Undecoded(), postponed: m.pend().postponed, delays: m.pend().delays, misfits: m.pend().misfits}
 		p.Alarm(body.Key(), time.Now().Add(due.Is))
 	default:
 		m.busy = nil

@@ -37,6 +37,7 @@ func claims(t *testing.T) map[string][]string {
 	line := kib(constant("logs", "longestText"))
 	stalled := seconds(duration("internal/health", "stalledReview"))
 	costlyTime, costlyMemory := seconds(duration("internal/process", "costlyTime")), mib(constant("internal/process", "costlyMemory"))
+	foreignLease := fmt.Sprintf("at most %d minutes", duration("internal/lease", "longestForeign")/time.Minute)
 	lifetime := fmt.Sprint(int(peering.LongestLifetime.Hours()) / 24)
 
 	return map[string][]string{
@@ -110,6 +111,7 @@ func claims(t *testing.T) map[string][]string {
 			"`Election.RenewDeadline` | " + seconds(s.Election.RenewDeadline) + " s",
 			"`Election.RetryPeriod` | " + seconds(s.Election.RetryPeriod) + " s",
 			"at most " + lifetime + " days",
+			foreignLease + " for a holder",
 		},
 		"docs/startup.md": {
 			"`Settings.Queueing.ExitTimeout` (" + seconds(exit) + " s)",
@@ -134,6 +136,8 @@ func claims(t *testing.T) map[string][]string {
 			"more than " + costlyMemory + " MiB of values",
 			"at most " + mib(constant("internal/engine", "costlyTurns")) + " MiB of memory together",
 			"no such turn ends for " + inWords(t, duration("internal/engine", "costlyPatience")),
+			"counts for at most " + lifetime + " days",
+			"a Lease for " + foreignLease,
 			"memory limit of " + mib(constant("internal/test/e2e/attacks", "memoryLimit")) + " MiB",
 			"another tenant within " + seconds(duration("internal/test/e2e/attacks", "inTime")) + " seconds",
 		},

@@ -1,6 +1,10 @@
 package attacks_test
 
-import "testing"
+import (
+	"sync"
+	"testing"
+	"time"
+)
 
 // An attack returns the names of the objects to blame, which the log must name.
 type attack struct {
@@ -11,21 +15,30 @@ type attack struct {
 var list = []attack{
 	{"a bomb of 27 KB", func(s *scene) []string { return s.bombs(27_000) }},
 	{"a bomb of 245 KB", func(s *scene) []string { return s.bombs(245_000) }},
-	{"full annotations", (*scene).fullAnnotations},
+	{"full annotations, and 512 slow reviews", both((*scene).fullAnnotations, func(s *scene) []string { return s.slowReviews(512) })},
 	{"deep objects", (*scene).deepObjects},
 	{"wide objects", (*scene).wideObjects},
 	{"long objects", (*scene).longObjects},
 	{"large statuses", (*scene).largeStatuses},
 	{"a flood of patches", (*scene).patches},
 	{"a flood of objects", (*scene).many},
-	{"forged state", (*scene).forgedState},
-	{"forged state with a policy", (*scene).refusedState},
-	{"64 slow reviews", func(s *scene) []string { return s.slowReviews(64) }},
-	{"512 slow reviews", func(s *scene) []string { return s.slowReviews(512) }},
-	{"1500 connections", (*scene).slowHeaders},
+	{"forged state, and 64 slow reviews", both((*scene).forgedState, func(s *scene) []string { return s.slowReviews(64) })},
+	{"forged state with a policy, and 1500 connections", both((*scene).refusedState, (*scene).slowHeaders)},
 	{"big reviews", (*scene).bigReviews},
 	{"noise", (*scene).noise},
 	{"odd objects", (*scene).oddities},
+}
+
+// both makes two attacks at the same time. Those on the network mostly wait, so objects
+// attack meanwhile.
+func both(one, other func(*scene) []string) func(*scene) []string {
+	return func(s *scene) (blame []string) {
+		var running sync.WaitGroup
+		running.Go(func() { blame = one(s) })
+		more := other(s)
+		running.Wait()
+		return append(blame, more...)
+	}
 }
 
 // The attacks come one after another, because they share the memory of the operator.
@@ -36,8 +49,10 @@ func TestAttacksLeaveTheOperatorServingOthers(t *testing.T) {
 		t.Run(a.name, func(t *testing.T) {
 			s := s.of(t)
 			s.resetPeak()
+			began := time.Now()
 			var blame []string
 			s.during(func() { blame = a.do(s) })
+			t.Logf("the attack took %v", time.Since(began).Round(time.Millisecond))
 			s.unharmed()
 			for _, name := range blame {
 				s.blamed(name)

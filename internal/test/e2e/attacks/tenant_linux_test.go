@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -81,8 +83,7 @@ func (n tenant) sendRaw(ctx context.Context, resource, name, spec string, metada
 
 // post creates an object of JSON that Go could not decode and encode unharmed.
 func (n tenant) post(ctx context.Context, resource, body string) error {
-	url := cluster.Config.Host + "/apis/attacks.gopf.dev/v1/namespaces/" + n.Name + "/" + kit.GVR(resource).Resource
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.url(resource), strings.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -105,13 +106,40 @@ func (n tenant) annotate(resource, name string, annotations fields) error {
 // await waits until an object is as wanted.
 func (n tenant) await(what, resource, name string, holds func(*unstructured.Unstructured) bool) {
 	n.T.Helper()
-	for end := time.Now().Add(time.Duration(float64(kit.Patience) * busy())); time.Now().Before(end); {
-		if o := n.Get(resource, name); o != nil && holds(o) {
+	wait := startWatch(os.Getpid())
+	for !wait.late(kit.Patience) {
+		if n.sees(resource, name, holds) {
 			return
 		}
-		time.Sleep(50 * time.Millisecond) // nothing else tells when a cluster is as it should be
 	}
 	n.T.Errorf("it is not so that %s: %s", what, name)
+}
+
+// sees watches the object for a while, and reports whether it is as wanted. To read it
+// again and again would cost the API server more than the attack.
+func (n tenant) sees(resource, name string, holds func(*unstructured.Unstructured) bool) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // then it is read again
+	defer cancel()
+	w, err := n.Of(resource).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	if err != nil {
+		time.Sleep(50 * time.Millisecond) // the API server may be overloaded
+		return false
+	}
+	defer w.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case e, open := <-w.ResultChan():
+			o, ok := e.Object.(*unstructured.Unstructured)
+			if !open || e.Type == watch.Error {
+				return false
+			}
+			if ok && e.Type != watch.Deleted && holds(o) {
+				return true
+			}
+		}
+	}
 }
 
 // handled reports whether the operator has finished its last change of the object.
@@ -131,13 +159,40 @@ func (n tenant) clear() {
 	}
 	for resource := range kinds.Namespaced {
 		kit.Eventually(n.T, func() error {
-			left, err := n.Of(resource).List(context.Background(), metav1.ListOptions{Limit: 3})
-			if err == nil && len(left.Items) > 0 {
-				return apierrors.NewConflict(kit.GVR(resource).GroupResource(), left.Items[0].GetName(), context.DeadlineExceeded)
+			left, err := n.names(resource)
+			if err == nil && len(left) > 0 {
+				return apierrors.NewConflict(kit.GVR(resource).GroupResource(), left[0], context.DeadlineExceeded)
 			}
 			return err
 		})
 	}
+}
+
+// names returns the names of all objects, without their contents, which may be large.
+func (n tenant) names(resource string) (all []string, err error) {
+	req, err := http.NewRequest(http.MethodGet, n.url(resource), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+	resp, err := n.raw.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	var list metav1.PartialObjectMetadataList
+	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil || resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("list %s: %d %w", resource, resp.StatusCode, err)
+	}
+	for _, o := range list.Items {
+		all = append(all, o.Name)
+	}
+	return all, nil
+}
+
+// url returns the address of the tenant's objects.
+func (n tenant) url(resource string) string {
+	return cluster.Config.Host + "/apis/attacks.gopf.dev/v1/namespaces/" + n.Name + "/" + kit.GVR(resource).Resource
 }
 
 // patchUntil changes an object as fast as the API server lets it, and returns how
