@@ -6,8 +6,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"runtime"
@@ -292,4 +294,20 @@ func TestOrdinaryReviewsDoNotWaitForCostlyOnes(t *testing.T) {
 			t.Errorf("%+v, want some of the costly reviews to wait", load)
 		}
 	})
+}
+
+// Any client can send a review with a name of megabytes, which handlers' log lines contain.
+func TestLongNamesInReviewsAreCutInTheLog(t *testing.T) {
+	v := newTestReviewer(calling("v", registry.Admission{}, func(context.Context, *registry.Request) error {
+		return &registry.DeniedError{Err: errors.New("no")}
+	}))
+	var out bytes.Buffer
+	v.Log = slog.New(slog.NewTextHandler(&out, nil))
+	long := strings.Repeat("x", 1<<20)
+	review := reviewOf("CREATE", map[string]any{
+		"name": long, "namespace": long, "object": map[string]any{"metadata": map[string]any{"name": "x", "uid": long}},
+	})
+	if answered(t, v, "/v", review).Response.Allowed || out.Len() == 0 || out.Len() > 4<<10 {
+		t.Errorf("logged %d bytes: %.300s", out.Len(), out.String())
+	}
 }

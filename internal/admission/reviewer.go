@@ -322,14 +322,15 @@ func (v *Reviewer) request(in *request, of *reviewed, r *http.Request) (*registr
 	return req, nil
 }
 
-// logger returns a logger that adds the object to all lines.
+// logger returns a logger that adds the object to all lines. Any client can send
+// reviews, with names of any length.
 func (v *Reviewer) logger(in *request, info kind.Info, uid string) *slog.Logger {
 	return v.Log.With(slog.Group("object",
 		slog.String("apiVersion", info.APIVersion()),
 		slog.String("kind", info.Kind),
-		slog.String("name", in.Name),
-		slog.String("namespace", in.Namespace),
-		slog.String("uid", uid),
+		slog.String("name", loglimit.CutName(in.Name)),
+		slog.String("namespace", loglimit.CutName(in.Namespace)),
+		slog.String("uid", loglimit.CutName(uid)),
 	))
 }
 

@@ -11,6 +11,7 @@ const (
 	burst    = 5           // lines of one kind per interval
 	interval = time.Minute // after which more lines are logged
 	quoted   = 200         // characters of quoted texts
+	named    = 512         // characters of names; Kubernetes allows 253
 )
 
 // Limiter allows a few log lines of each kind per minute. The zero value is ready for
@@ -53,10 +54,16 @@ func (l *Limiter) Allow(kind string) (ok bool, suppressed int) {
 }
 
 // Cut returns at most 200 characters of a text from another party.
-func Cut(text string) string {
+func Cut(text string) string { return cut(text, quoted) }
+
+// CutName returns at most 512 characters of a name, namespace or uid from another party.
+// Names that Kubernetes accepts are never cut.
+func CutName(name string) string { return cut(name, named) }
+
+func cut(text string, limit int) string {
 	n := 0
 	for i := range text {
-		if n == quoted {
+		if n == limit {
 			return text[:i] + "…"
 		}
 		n++
