@@ -16,6 +16,9 @@ const (
 	// reviews are smaller.
 	smallBody = 64 << 10
 
+	// headSize is the size of the part that is read of a body that is too long.
+	headSize = 4 << 10
+
 	// firstChunk is the size of the first buffer of a body of unknown size.
 	firstChunk = 8 << 10
 
@@ -191,21 +194,24 @@ func (b *inbox) room(ctx context.Context, l *letter, body []byte, announced, lim
 }
 
 // receive reads the body of a request. Its room stays acquired until the letter is
-// closed.
+// closed. If the body is longer than the limit, receive returns its beginning with the
+// error, at least [headSize] bytes if they arrive in time.
 func (b *inbox) receive(ctx context.Context, l *letter, r *http.Request, limit int64) (body []byte, err error) {
-	if r.ContentLength > limit {
-		return nil, &http.MaxBytesError{Limit: limit}
-	}
 	if b.crowded(l.peer) {
 		if err := b.take(ctx, l, &b.places, &l.place, 1); err != nil {
 			return nil, err
 		}
 	}
+	if r.ContentLength > limit {
+		return b.head(ctx, l, r), &http.MaxBytesError{Limit: limit}
+	}
 	for {
 		if len(body) == cap(body) {
-			if body, err = b.room(ctx, l, body, r.ContentLength, limit); err != nil {
-				return nil, err
+			larger, err := b.room(ctx, l, body, r.ContentLength, limit)
+			if err != nil {
+				return body, err
 			}
+			body = larger
 		}
 		var n int
 		n, err = r.Body.Read(body[len(body):cap(body)])
@@ -213,11 +219,23 @@ func (b *inbox) receive(ctx context.Context, l *letter, r *http.Request, limit i
 		l.arrived.Add(int64(n))
 		switch {
 		case int64(len(body)) > limit:
-			return nil, &http.MaxBytesError{Limit: limit}
+			return body, &http.MaxBytesError{Limit: limit}
 		case err != nil:
 			return b.end(l, body, err)
 		}
 	}
+}
+
+// head reads the beginning of a body that is too long.
+func (b *inbox) head(ctx context.Context, l *letter, r *http.Request) []byte {
+	if err := b.take(ctx, l, &b.small, &l.small, headSize); err != nil {
+		return nil
+	}
+	b.expect(l)
+	head := make([]byte, headSize)
+	n, _ := io.ReadFull(r.Body, head) // what arrived may be enough
+	l.arrived.Add(int64(n))
+	return head[:n]
 }
 
 // end finishes a letter after the read error err and returns the body or the final

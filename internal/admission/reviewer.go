@@ -138,6 +138,7 @@ type httpError struct {
 }
 
 func (e *httpError) Error() string { return e.err.Error() }
+func (e *httpError) Unwrap() error { return e.err }
 
 // refuse returns an [httpError].
 func refuse(code int, format string, args ...any) error {
@@ -215,6 +216,9 @@ func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Req
 	defer v.inbox.release(letter)
 	body, err := v.receive(ctx, letter, r)
 	if err != nil {
+		if in := decodeHead(body); in != nil && in.Request.proposes() {
+			return v.refuseObject(ctx, letter, hint, in, err)
+		}
 		return reply{}, err
 	}
 	leave, err := v.lanes.enter(ctx, cost(body))
@@ -226,7 +230,11 @@ func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Req
 	defer v.busy.Add(-1)
 	in, err := decode(body)
 	if err != nil {
-		return reply{}, refuse(http.StatusBadRequest, "%w", err)
+		err = refuse(http.StatusBadRequest, "%w", err)
+		if in := decodeHead(body); in != nil && in.Request.proposes() && isMalformed(err) {
+			return v.refuseObject(ctx, letter, hint, in, err)
+		}
+		return reply{}, err
 	}
 	gvr := schema.GroupVersionResource(in.Request.Resource)
 	reviewed := table.resources[gvr]
@@ -235,12 +243,23 @@ func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Req
 	}
 	req, err := v.request(in.Request, reviewed, r)
 	if err != nil {
+		if _, refused := errors.AsType[*httpError](err); refused && in.Request.proposes() {
+			return v.refuseObject(ctx, letter, hint, in, err)
+		}
 		return reply{}, err
 	}
 	if own := v.own.Load(); own != nil && own.exempts(req.Review) {
 		return v.reply(ctx, letter, in.answer(verdict{}))
 	}
 	return v.reply(ctx, letter, in.answer(v.judge(ctx, reviewed, table.ids[hint], req)))
+}
+
+// refuseObject denies a request because its object cannot be reviewed. err is an
+// [httpError].
+func (v *Reviewer) refuseObject(ctx context.Context, l *letter, hint string, in *incoming, err error) (reply, error) {
+	refusal, _ := errors.AsType[*httpError](err)
+	v.complain(ctx, slog.LevelWarn, hint, refusal)
+	return v.reply(ctx, l, in.answer(verdict{denial: &denial{message: "the object cannot be reviewed: " + loglimit.Cut(err.Error()), code: refusal.code}}))
 }
 
 // reply is an encoded response.
@@ -267,14 +286,14 @@ func (v *Reviewer) reply(ctx context.Context, l *letter, answer outgoing) (reply
 }
 
 // receive reads the body of a review. It occupies no capacity for handling before it is
-// complete.
+// complete. If the body is too long, receive returns its beginning with the error.
 func (v *Reviewer) receive(ctx context.Context, l *letter, r *http.Request) ([]byte, error) {
 	body, err := v.inbox.receive(ctx, l, r, v.MaxBody)
 	if err == nil {
 		return body, nil
 	}
 	if _, tooLong := errors.AsType[*http.MaxBytesError](err); tooLong {
-		return nil, refuse(http.StatusRequestEntityTooLarge, "the review is longer than %d bytes", v.MaxBody)
+		return body, refuse(http.StatusRequestEntityTooLarge, "the review is longer than %d bytes", v.MaxBody)
 	}
 	switch {
 	case errors.Is(err, errNoRoom):
