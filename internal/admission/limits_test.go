@@ -311,3 +311,30 @@ func TestLongNamesInReviewsAreCutInTheLog(t *testing.T) {
 		t.Errorf("logged %d bytes: %.300s", out.Len(), out.String())
 	}
 }
+
+// Any client that reaches the server can send reviews as fast as it likes.
+func TestLinesAboutReviewsAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newTestReviewer(calling("v", registry.Admission{}, func(_ context.Context, r *registry.Request) error {
+			if r.Body.Name == "bad" {
+				return errors.New("no")
+			}
+			return nil
+		}))
+		var out bytes.Buffer
+		v.Log = slog.New(slog.NewTextHandler(&out, nil))
+		for _, name := range []string{"fine", "bad"} {
+			for range 2000 {
+				ask(t, v, "/v", reviewOf("CREATE", map[string]any{"object": map[string]any{"metadata": map[string]any{"name": name}}}))
+			}
+			if n := strings.Count(out.String(), "\n"); n < 100 || n > 1000 {
+				t.Errorf("%d lines about 2000 reviews", n)
+			}
+			out.Reset()
+		}
+		time.Sleep(time.Minute)
+		if ask(t, v, "/v", reviewOf("CREATE", nil)); !strings.Contains(out.String(), "suppressed=1500") {
+			t.Errorf("got %s", out.String())
+		}
+	})
+}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -86,6 +87,7 @@ type Reviewer struct {
 	limiter  loglimit.Limiter
 	leaving  atomic.Bool
 	own      atomic.Pointer[Own] // see Exempt; may be nil
+	lines    sync.Map            // *lines by the id of the handler
 }
 
 // NewReviewer returns a reviewer with the review handlers among the handlers. It refuses
@@ -357,7 +359,7 @@ func (v *Reviewer) logger(in *request, info kind.Info, uid string) *slog.Logger 
 func (v *Reviewer) judge(ctx context.Context, r *reviewed, id string, req *registry.Request) (result verdict) {
 	defer func() {
 		if p := recover(); p != nil { // in a filter or an edit; Attempt recovers panics of handlers
-			req.Log.Error("Denied an admission review because of a panic.", "webhook", id, "panic", p, "stack", string(execute.PanicStack()))
+			v.limited(id, req.Log).Error("Denied an admission review because of a panic.", "webhook", id, "panic", p, "stack", string(execute.PanicStack()))
 			result = verdict{denial: denied(&execute.PanicError{Value: p}), warnings: req.Review.Warnings}
 		}
 	}()
@@ -373,7 +375,7 @@ func (v *Reviewer) judge(ctx context.Context, r *reviewed, id string, req *regis
 	}
 	raw, err := encodePatch(mutation(req.Body, changes))
 	if err != nil {
-		req.Log.Error("Denied an admission review because its changes cannot be encoded as JSON.", "webhook", id, "error", err)
+		v.limited(id, req.Log).Error("Denied an admission review because its changes cannot be encoded as JSON.", "webhook", id, "error", err)
 		result.add(denied(err))
 	}
 	result.patch = raw
@@ -385,7 +387,7 @@ func (v *Reviewer) ask(ctx context.Context, h *registry.Handler, req *registry.R
 	call := *req
 	call.Handler, call.Patch = h, &patch.Patch{}
 	outcome := execute.Attempt{
-		Title: "Webhook", ID: h.ID, DefaultMode: registry.Fail, Started: req.Started, Log: req.Log,
+		Title: "Webhook", ID: h.ID, DefaultMode: registry.Fail, Started: req.Started, Log: v.limited(h.ID, req.Log),
 		Call: func(ctx context.Context) (any, error) {
 			err := h.Call(ctx, &call)
 			if denied, ok := err.(*registry.DeniedError); ok {
@@ -406,7 +408,7 @@ func (v *Reviewer) ask(ctx context.Context, h *registry.Handler, req *registry.R
 	case h.Admission.Mutating:
 		changes.Absorb(call.Patch)
 	case !call.Patch.Empty():
-		req.Log.Error("Webhook '"+h.ID+"' only validates, so its changes to the object are dropped.", "handler", h.ID)
+		v.limited(h.ID, req.Log).Error("Webhook '"+h.ID+"' only validates, so its changes to the object are dropped.", "handler", h.ID)
 	}
 	return nil
 }
