@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"sync"
@@ -337,4 +338,46 @@ func TestLinesAboutReviewsAreLimited(t *testing.T) {
 			t.Errorf("got %s", out.String())
 		}
 	})
+}
+
+// One client sends many reviews whose handlers are slow. The reviews of the API server
+// must find room for their bodies and a slot nevertheless.
+func TestAFloodOfOneClientDoesNotDelayTheReviewsOfOthers(t *testing.T) {
+	for name, padding := range map[string]int{"short reviews": 0, "longer reviews": 60_000, "large reviews": 1 << 20} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				v := newTestReviewer(calling("v", registry.Admission{}, func(ctx context.Context, r *registry.Request) error {
+					if r.Body.Name == "slow" {
+						<-ctx.Done()
+					}
+					return nil
+				}))
+				send := func(peer, name string) int {
+					raw, err := json.Marshal(reviewOf("CREATE", map[string]any{"object": map[string]any{
+						"metadata": map[string]any{"name": name}, "spec": strings.Repeat("x", padding),
+					}}))
+					if err != nil {
+						t.Error(err)
+					}
+					r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v", bytes.NewReader(raw))
+					r.RemoteAddr = peer + ":1"
+					w := httptest.NewRecorder()
+					v.ServeHTTP(w, r)
+					return w.Code
+				}
+				var flood sync.WaitGroup
+				for range 500 {
+					flood.Go(func() { send("10.0.0.1", "slow") })
+				}
+				synctest.Wait()
+				began := time.Now()
+				for range 10 {
+					if code := send("10.0.0.2", "x"); code != http.StatusOK || time.Since(began) > 0 {
+						t.Errorf("got %d after %v", code, time.Since(began))
+					}
+				}
+				flood.Wait()
+			})
+		})
+	}
 }

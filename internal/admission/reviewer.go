@@ -36,7 +36,8 @@ type ReviewerOptions struct {
 	// Timeout limits the total time of a review. If the API server requests a shorter
 	// timeout, that one applies. Default: 30s.
 	Timeout time.Duration
-	// InFlight limits the reviews that are handled concurrently. Default: 64.
+	// InFlight limits the reviews of one client that are handled concurrently. A third
+	// more can be handled for other clients. Default: 64.
 	InFlight int
 	// Bytes limits the memory for the bodies of all reviews. If there is no room, bodies
 	// that arrive slowly are dropped. Default: 48 MiB.
@@ -98,8 +99,8 @@ func NewReviewer(handlers registry.Set, o ReviewerOptions) *Reviewer {
 		handlers:        handlers.Of(registry.Reviews),
 		inbox:           newInbox(max(o.Bytes, 2*o.MaxBody)),
 		lanes: lanes{
-			ordinary: budget{size: max(1, o.Memory/5)}, costly: budget{size: max(1, o.Memory-o.Memory/5)},
-			slots: budget{size: int64(max(1, o.InFlight))},
+			ordinary: newBudget(max(1, o.Memory/5)), costly: newBudget(max(1, o.Memory-o.Memory/5)),
+			slots: budget{size: int64(max(1, o.InFlight) + max(1, o.InFlight/3)), most: int64(max(1, o.InFlight))},
 		},
 	}
 }
@@ -223,7 +224,7 @@ func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Req
 		}
 		return reply{}, err
 	}
-	leave, err := v.lanes.enter(ctx, cost(body))
+	leave, err := v.lanes.enter(ctx, letter.peer, cost(body))
 	if err != nil {
 		return reply{}, refuse(http.StatusServiceUnavailable, "%w", err)
 	}
