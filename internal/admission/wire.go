@@ -100,7 +100,8 @@ func isMalformed(err error) bool {
 }
 
 // decodeHead decodes the fields at the start of a review that cannot be read: those that a
-// denial needs. It returns nil if some of them are missing. API servers send them first.
+// denial needs. A nil result means that some of them are missing. API servers send them
+// first.
 func decodeHead(head []byte) *incoming {
 	in := &incoming{Request: &request{}}
 	r := jsonvalue.Read(head)

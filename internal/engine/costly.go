@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/fields"
+
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 )
@@ -115,7 +117,7 @@ const maxRereadPause = 10 * time.Second
 // same name, has other labels than the selected ones, or cannot be parsed. It uses a list,
 // because operators without change handlers may have no permission to get objects.
 func (r *resource) read(ctx context.Context, of object.Identity) (found *object.Body, err error) {
-	_, err = r.client.List(ctx, r.kind.Resource, of.Namespace, kube.ListOptions{Selector: r.served.Select, Fields: "metadata.name=" + of.Name},
+	_, err = r.client.List(ctx, r.kind.Resource, of.Namespace, kube.ListOptions{Selector: r.served.Select, Fields: fields.OneTermEqualSelector("metadata.name", of.Name).String()},
 		func(b *object.Body) error {
 			if b.Key() == of.Key() {
 				found = b

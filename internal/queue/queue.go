@@ -27,8 +27,7 @@ type Config[K comparable, E any] struct {
 	Weigh              func(entry E) int
 	Limit, CostlyLimit int
 
-	// Merge replaces Add while Limit bytes or more wait for the running turns of their
-	// own keys. It should keep at most one entry of each key. nil means Add.
+	// Merge replaces Add while Limit bytes or more wait for running turns. It should keep at most one entry of each key. nil means Add.
 	Merge func(waiting []E, entry E) []E
 
 	// Shed returns a form of an entry that needs almost no memory. Put uses it instead
