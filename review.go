@@ -202,8 +202,9 @@ func SideEffects() ReviewOption {
 	return reviewOption(func(a *handler.Admission) { a.SideEffects = true })
 }
 
-// IgnoreFailures allows requests while the operator is unreachable. Default: they are
-// denied.
+// IgnoreFailures allows requests while the operator is unreachable or overloaded. Objects
+// that cannot be reviewed are denied nevertheless: those that cannot be parsed, and reviews
+// of more than 4 MiB. Default: all of these requests are denied.
 func IgnoreFailures() ReviewOption {
 	return reviewOption(func(a *handler.Admission) { a.IgnoreFailures = true })
 }

@@ -24,16 +24,18 @@ func (r *Resource[T]) Wake(namespace, name string, ids ...string) {
 // called as soon as a child changes:
 //
 //	gopf.WakeOwner(gopf.For[*corev1.Pod](op, "v1/pods"), databases)
+//
+// The owner reference must have the uid of the owner. A client that may create children
+// can wake an owner whose uid it knows: one in its own namespace or a cluster-scoped one.
 func WakeOwner[C, P Object](children *Resource[C], parents *Resource[P]) {
 	id := "wake-owner." + parents.of.String()
 	children.OnEvent(storedName(id), func(_ context.Context, e *WatchEvent[C]) error {
 		owner := metav1.GetControllerOfNoCopy(e.Object)
-		if owner == nil {
+		if owner == nil || owner.UID == "" {
 			return nil
 		}
-		parents.Wake(e.Object.GetNamespace(), owner.Name)
-		if e.Object.GetNamespace() != "" {
-			parents.Wake("", owner.Name) // it may be cluster-scoped
+		if running := parents.op.running.Load(); running != nil {
+			(*running).WakeOwner(parents.of, e.Object.GetNamespace(), string(owner.UID))
 		}
 		return nil
 	})

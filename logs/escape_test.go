@@ -45,3 +45,22 @@ func TestLongTextsAreCut(t *testing.T) {
 		}
 	}
 }
+
+func TestLongNamesOfObjectsAreCut(t *testing.T) {
+	long := strings.Repeat("\x7f", 1<<20)
+	for _, format := range []Format{Plain, Full, Short, JSON} {
+		var out bytes.Buffer
+		log := slog.New(New(&out, Options{Format: format, Prefix: true}))
+		log.With(slog.Group(Object, "name", long, "namespace", long, "uid", long)).Info("Denied.")
+		if n := out.Len(); n > 16*longestName || !strings.Contains(out.String(), "…") {
+			t.Errorf("%s: a line of %d bytes", format, n)
+		}
+	}
+	const valid = 253
+	var out bytes.Buffer
+	name := strings.Repeat("x", valid)
+	slog.New(New(&out, Options{Format: Plain, Prefix: true})).With(slog.Group(Object, "name", name)).Info("Denied.")
+	if !strings.HasPrefix(out.String(), "["+name+"] ") {
+		t.Errorf("a name of %d bytes is cut: %s", valid, out.String())
+	}
+}

@@ -112,9 +112,9 @@ func (l line) prefix() string {
 	for _, a := range l.object {
 		switch a.Key {
 		case "namespace":
-			namespace = a.Value.String()
+			namespace = cut(a.Value.String(), longestName)
 		case "name":
-			name = a.Value.String()
+			name = cut(a.Value.String(), longestName)
 		}
 	}
 	switch {
@@ -164,7 +164,7 @@ func (l line) json(o Options) []byte {
 func (l line) reference() []byte {
 	fields := map[string]any{}
 	for _, a := range l.object {
-		fields[a.Key] = a.Value.String()
+		fields[a.Key] = cut(a.Value.String(), longestName)
 		if a.Key == "namespace" && a.Value.String() == "" {
 			fields[a.Key] = nil
 		}

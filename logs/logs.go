@@ -3,7 +3,7 @@
 //
 //	log := slog.New(logs.New(os.Stderr, logs.Options{Format: logs.Full, Prefix: true}))
 //
-// Messages and attributes are cut at 8 KiB each. Text formats escape newlines, control
+// Messages and attributes are cut at 8 KiB each, names of objects at 512 bytes. Text formats escape newlines, control
 // characters and escape sequences as in Go strings, because the text of an object must not
 // forge a line or control a terminal. Only the attributes "stack" and "manifest" keep their
 // newlines: they are printed below the line.

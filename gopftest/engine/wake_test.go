@@ -2,11 +2,17 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/gopftest"
@@ -77,6 +83,55 @@ func TestWakingASubHandlerCallsIt(t *testing.T) {
 		settle()
 		synctest.Wait()
 		if got, want := diary.all(), []string{"sub create a #0", "sub create a #1"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+// Any client that may create objects may put any owner reference on them.
+func TestForgedOwnerReferencesWakeNoOtherOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := gopftest.NewCluster(t, resource, "v1/configmaps")
+		c.Define(t, gopftest.Kind{Group: "kopf.dev", Version: "v1", Plural: "plans"})
+		c.CreateNamespace(t, "tenant")
+		var diary calls
+		op := gopf.New()
+		children := gopf.For[*corev1.ConfigMap](op, "v1/configmaps")
+		for _, of := range []string{resource, "kopf.dev/v1/plans"} {
+			owners := gopf.For[*Example](op, of)
+			owners.OnCreate("wait", func(_ context.Context, ch *gopf.Change[*Example]) error {
+				diary.add("%s #%d", ch.Object.Name, ch.Retry)
+				return gopf.Wait(time.Hour, "not yet")
+			})
+			gopf.WakeOwner(children, owners)
+		}
+		gopftest.Start(t, op, c, gopf.Log(quiet()))
+		settle()
+		x := c.Create(t, example("x", "a"))
+		settle()
+		plan := example("plan", "a")
+		plan.SetKind("Plan")
+		plan.SetNamespace("")
+		plan = c.Create(t, plan)
+		settle()
+		n := 0
+		child := func(namespace string, of *unstructured.Unstructured, uid types.UID) {
+			n++
+			ref := metav1.OwnerReference{APIVersion: "kopf.dev/v1", Kind: of.GetKind(), Name: of.GetName(), UID: uid, Controller: new(true)}
+			made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("child", n), Namespace: namespace, OwnerReferences: []metav1.OwnerReference{ref}}}
+			made.APIVersion, made.Kind = "v1", "ConfigMap"
+			c.Create(t, made)
+			settle()
+		}
+		child("tenant", plan, "another")
+		child("tenant", x, x.GetUID())
+		child("default", x, "another")
+		if got, want := diary.all(), []string{"x #0", "plan #0"}; !slices.Equal(got, want) {
+			t.Errorf("after forged references: got %q, want %q", got, want)
+		}
+		child("tenant", plan, plan.GetUID())
+		child("default", x, x.GetUID())
+		if got, want := diary.all(), []string{"x #0", "plan #0", "plan #1", "x #1"}; !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})

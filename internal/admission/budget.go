@@ -8,19 +8,28 @@ import (
 	"time"
 )
 
-// budget is a weighted semaphore. Waiters are served in the order of arrival.
+// budget is a weighted semaphore. Clients are served by turns: first those that have
+// the least, each in its own order of arrival. So a flood of requests of one client does
+// not delay those of others.
 type budget struct {
 	size  int64
-	queue int // the maximum number of waiters; 0 means no limit
+	most  int64 // of one client, whatever the others have; 0 means no limit
+	queue int   // the maximum number of waiters of a client; 0 means no limit
 
 	// pressed is called while there is no room. It tries to make room and returns the
 	// time until it must be called again. May be nil.
 	pressed func() time.Duration
 
-	mu      sync.Mutex
+	mu    sync.Mutex
+	used  int64
+	peers map[string]*share // by the host of the client; those with something only
+	due   time.Time         // of the next call of pressed
+}
+
+// share is the part of a budget that one client has or waits for.
+type share struct {
 	used    int64
 	waiting []*waiter
-	due     time.Time // of the next call of pressed
 }
 
 type waiter struct {
@@ -31,35 +40,55 @@ type waiter struct {
 
 // acquire waits until there is room for the weight. A weight above the size counts as
 // the size. acquire returns the weight to release. It returns errNoRoom if ctx is done
-// first or if too many callers wait.
-func (b *budget) acquire(ctx context.Context, weight int64) (int64, error) {
-	weight = min(weight, b.size)
+// first or if too many callers of the client wait.
+func (b *budget) acquire(ctx context.Context, peer string, weight int64) (int64, error) {
+	w := &waiter{min(weight, b.size), time.Now(), make(chan struct{})}
 	b.mu.Lock()
-	if len(b.waiting) == 0 && b.used+weight <= b.size {
-		b.used += weight
-		b.mu.Unlock()
-		return weight, nil
+	if b.peers == nil {
+		b.peers = map[string]*share{}
 	}
-	if b.queue > 0 && len(b.waiting) >= b.queue {
+	s := b.peers[peer]
+	if s == nil {
+		s = &share{}
+		b.peers[peer] = s
+	}
+	if b.queue > 0 && len(s.waiting) >= b.queue {
 		b.mu.Unlock()
 		return 0, errNoRoom
 	}
-	w := &waiter{weight, time.Now(), make(chan struct{})}
-	b.waiting = append(b.waiting, w)
+	s.waiting = append(s.waiting, w)
+	b.serve()
 	b.mu.Unlock()
-	if b.await(ctx, w) {
-		return weight, nil
+	if w.served() || b.await(ctx, w) {
+		return w.weight, nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	select {
-	case <-w.ready: // acquired after await gave up
-		b.used -= weight
-	default:
-		b.waiting = slices.DeleteFunc(b.waiting, func(other *waiter) bool { return other == w })
+	if w.served() { // after await gave up
+		b.used -= w.weight
+		s.used -= w.weight
+	} else {
+		s.waiting = slices.DeleteFunc(s.waiting, func(other *waiter) bool { return other == w })
 	}
+	b.tidy(peer)
 	b.serve()
 	return 0, errNoRoom
+}
+
+func (w *waiter) served() bool {
+	select {
+	case <-w.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// tidy forgets a client that has nothing and waits for nothing. The lock must be held.
+func (b *budget) tidy(peer string) {
+	if s := b.peers[peer]; s != nil && s.used == 0 && len(s.waiting) == 0 {
+		delete(b.peers, peer)
+	}
 }
 
 // await waits until w is served. It returns false if ctx is done first.
@@ -99,30 +128,60 @@ func (b *budget) press() time.Duration {
 // leastPress is the shortest time between two calls of pressed.
 const leastPress = 10 * time.Millisecond
 
-func (b *budget) release(weight int64) {
+func (b *budget) release(peer string, weight int64) {
+	if weight == 0 {
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.used -= weight
+	b.peers[peer].used -= weight
+	b.tidy(peer)
 	b.serve()
 }
 
 // serve serves the waiters for whom there is room. The lock must be held.
 func (b *budget) serve() {
-	for len(b.waiting) > 0 && b.used+b.waiting[0].weight <= b.size {
-		b.used += b.waiting[0].weight
-		close(b.waiting[0].ready)
-		b.waiting = slices.Delete(b.waiting, 0, 1)
+	for {
+		s := b.next()
+		if s == nil || b.used+s.waiting[0].weight > b.size {
+			return
+		}
+		w := s.waiting[0]
+		b.used += w.weight
+		s.used += w.weight
+		s.waiting = slices.Delete(s.waiting, 0, 1)
+		close(w.ready)
 	}
+}
+
+// next returns the share of the client that must be served next, or nil. The lock must
+// be held.
+func (b *budget) next() (next *share) {
+	for _, s := range b.peers {
+		switch {
+		case len(s.waiting) == 0:
+		case b.most > 0 && s.used > 0 && s.used+s.waiting[0].weight > b.most: // the rest is for others
+		case next == nil, s.used < next.used, s.used == next.used && s.waiting[0].since.Before(next.waiting[0].since):
+			next = s
+		}
+	}
+	return next
 }
 
 // load adds the waiters to the load.
 func (b *budget) load(of *Load) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, w := range b.waiting {
-		of.wait(w.since)
+	for _, s := range b.peers {
+		for _, w := range s.waiting {
+			of.wait(w.since)
+		}
 	}
 }
+
+// newBudget returns a budget of which one client can have three quarters.
+func newBudget(size int64) budget { return budget{size: size, most: size - size/4} }
 
 // smallCost is the highest cost of an ordinary review; see [lanes].
 const smallCost = 2 << 20
@@ -142,20 +201,20 @@ type lanes struct{ ordinary, costly, slots budget }
 
 // enter waits until a review of this cost may be handled. The caller must call leave
 // afterwards.
-func (l *lanes) enter(ctx context.Context, cost int64) (leave func(), err error) {
+func (l *lanes) enter(ctx context.Context, peer string, cost int64) (leave func(), err error) {
 	lane := &l.ordinary
 	if cost > smallCost {
 		lane = &l.costly
 	}
-	weight, err := lane.acquire(ctx, cost)
+	weight, err := lane.acquire(ctx, peer, cost)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := l.slots.acquire(ctx, 1); err != nil {
-		lane.release(weight)
+	if _, err := l.slots.acquire(ctx, peer, 1); err != nil {
+		lane.release(peer, weight)
 		return nil, err
 	}
-	return func() { l.slots.release(1); lane.release(weight) }, nil
+	return func() { l.slots.release(peer, 1); lane.release(peer, weight) }, nil
 }
 
 // Load is the current load of a [Reviewer].

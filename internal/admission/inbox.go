@@ -16,7 +16,10 @@ const (
 	// reviews are smaller.
 	smallBody = 64 << 10
 
-	// firstChunk is the size of the first buffer of a body of unknown size.
+	// headSize is the size of the part that is read of a body that is too long.
+	headSize = 4 << 10
+
+	// firstChunk is the size of the first buffer of a large body.
 	firstChunk = 8 << 10
 
 	// A body that takes longer than slowAfter and arrives more slowly than slowRate is
@@ -31,16 +34,18 @@ const (
 	// fill a buffer of its connection in addition.
 	maxBodies = 512
 
-	// maxWaitingBodies limits the large bodies that wait for room; more are refused.
+	// maxWaitingBodies limits the large bodies of a client that wait for room; more are
+	// refused.
 	maxWaitingBodies = 64
 )
 
 // inbox limits the memory for the bodies of all reviews: those that are being received,
 // that wait and that are being handled.
 //
-// There is separate room for small and for large bodies. A body counts as small until it
-// exceeds smallBody; then it takes room for its whole announced size. So two bodies
-// cannot block each other by waiting for more room.
+// There is separate room for small and for large bodies. A large body counts as small
+// until its first chunk has arrived; then it takes room for its whole announced size. So
+// two bodies cannot block each other by waiting for more room. One client can have three
+// quarters of each room.
 //
 // # Guarantees
 //
@@ -80,20 +85,19 @@ type letter struct {
 }
 
 func newInbox(bytes int64) *inbox {
-	b := &inbox{most: maxLetters, small: budget{size: bytes / 3}, large: budget{size: bytes - bytes/3, queue: maxWaitingBodies}, letters: map[*letter]struct{}{}, peers: map[string]int{}}
+	b := &inbox{most: maxLetters, small: newBudget(bytes / 3), large: newBudget(bytes - bytes/3), answers: newBudget(bytes / 3), places: newBudget(maxBodies), letters: map[*letter]struct{}{}, peers: map[string]int{}}
 	b.small.pressed = func() time.Duration { return b.dropSlow(func(l *letter) bool { return l.small > 0 }) }
 	b.large.pressed = func() time.Duration { return b.dropSlow(func(l *letter) bool { return l.large > 0 }) }
-	b.answers = budget{size: bytes / 3, queue: maxWaitingBodies, pressed: b.dropUnread}
-	b.places.size = maxBodies
+	b.large.queue, b.answers.queue, b.answers.pressed = maxWaitingBodies, maxWaitingBodies, b.dropUnread
 	b.places.pressed = func() time.Duration { return b.dropSlow(func(l *letter) bool { return l.place > 0 }) }
 	return b
 }
 
 // release releases the room of the body.
 func (b *inbox) release(l *letter) {
-	b.small.release(l.small)
-	b.large.release(l.large)
-	b.places.release(l.place)
+	b.small.release(l.peer, l.small)
+	b.large.release(l.peer, l.large)
+	b.places.release(l.peer, l.place)
 	b.mu.Lock()
 	l.small, l.large, l.place = 0, 0, 0
 	b.mu.Unlock()
@@ -141,7 +145,7 @@ func (b *inbox) take(ctx context.Context, l *letter, from *budget, of *int64, n 
 	l.blocked = true
 	_ = l.control.SetReadDeadline(time.Time{}) // must not expire while nothing is read
 	b.mu.Unlock()
-	got, err := from.acquire(ctx, n)
+	got, err := from.acquire(ctx, l.peer, n)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l.blocked = false
@@ -162,18 +166,23 @@ func (b *inbox) expect(l *letter) {
 	}
 }
 
-// room returns the body in a larger buffer.
+// room returns the body in a larger buffer. A body acquires small room only once: bodies
+// that wait for more of it could block each other.
 func (b *inbox) room(ctx context.Context, l *letter, body []byte, announced, limit int64) ([]byte, error) {
-	if announced < 0 {
-		announced = limit
+	size := int64(firstChunk)
+	switch {
+	case announced < 0:
+		announced, size = limit, smallBody
+	case announced < smallBody:
+		size = announced + 1
 	}
 	full := announced + 1 // one more byte to detect the end without another buffer
-	size := min(full, max(2*int64(cap(body)), firstChunk))
 	switch {
 	case int64(cap(body)) >= full:
 		return nil, &http.MaxBytesError{Limit: limit}
-	case size <= smallBody:
-		if err := b.take(ctx, l, &b.small, &l.small, size-int64(cap(body))); err != nil {
+	case cap(body) == 0:
+		size = min(size, full)
+		if err := b.take(ctx, l, &b.small, &l.small, size); err != nil {
 			return nil, err
 		}
 	default:
@@ -181,7 +190,7 @@ func (b *inbox) room(ctx context.Context, l *letter, body []byte, announced, lim
 		if err := b.take(ctx, l, &b.large, &l.large, size); err != nil {
 			return nil, err
 		}
-		b.small.release(l.small)
+		b.small.release(l.peer, l.small)
 		b.mu.Lock()
 		l.small = 0
 		b.mu.Unlock()
@@ -191,21 +200,24 @@ func (b *inbox) room(ctx context.Context, l *letter, body []byte, announced, lim
 }
 
 // receive reads the body of a request. Its room stays acquired until the letter is
-// closed.
+// closed. If the body is longer than the limit, receive returns its beginning with the
+// error, at least [headSize] bytes if they arrive in time.
 func (b *inbox) receive(ctx context.Context, l *letter, r *http.Request, limit int64) (body []byte, err error) {
-	if r.ContentLength > limit {
-		return nil, &http.MaxBytesError{Limit: limit}
-	}
 	if b.crowded(l.peer) {
 		if err := b.take(ctx, l, &b.places, &l.place, 1); err != nil {
 			return nil, err
 		}
 	}
+	if r.ContentLength > limit {
+		return b.head(ctx, l, r), &http.MaxBytesError{Limit: limit}
+	}
 	for {
 		if len(body) == cap(body) {
-			if body, err = b.room(ctx, l, body, r.ContentLength, limit); err != nil {
-				return nil, err
+			larger, err := b.room(ctx, l, body, r.ContentLength, limit)
+			if err != nil {
+				return body, err
 			}
+			body = larger
 		}
 		var n int
 		n, err = r.Body.Read(body[len(body):cap(body)])
@@ -213,11 +225,23 @@ func (b *inbox) receive(ctx context.Context, l *letter, r *http.Request, limit i
 		l.arrived.Add(int64(n))
 		switch {
 		case int64(len(body)) > limit:
-			return nil, &http.MaxBytesError{Limit: limit}
+			return body, &http.MaxBytesError{Limit: limit}
 		case err != nil:
 			return b.end(l, body, err)
 		}
 	}
+}
+
+// head reads the beginning of a body that is too long.
+func (b *inbox) head(ctx context.Context, l *letter, r *http.Request) []byte {
+	if err := b.take(ctx, l, &b.small, &l.small, headSize); err != nil {
+		return nil
+	}
+	b.expect(l)
+	head := make([]byte, headSize)
+	n, _ := io.ReadFull(r.Body, head) // what arrived may be enough
+	l.arrived.Add(int64(n))
+	return head[:n]
 }
 
 // end finishes a letter after the read error err and returns the body or the final
@@ -228,7 +252,7 @@ func (b *inbox) end(l *letter, body []byte, err error) ([]byte, error) {
 	switch {
 	case errors.Is(err, io.EOF) && !l.dropped:
 		l.received = true
-		b.places.release(l.place)
+		b.places.release(l.peer, l.place)
 		l.place = 0
 		_ = l.control.SetReadDeadline(time.Time{}) // an expired deadline would cancel the request while the handler runs
 		return body, nil

@@ -6,10 +6,13 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"sync"
@@ -292,4 +295,89 @@ func TestOrdinaryReviewsDoNotWaitForCostlyOnes(t *testing.T) {
 			t.Errorf("%+v, want some of the costly reviews to wait", load)
 		}
 	})
+}
+
+// Any client can send a review with a name of megabytes, which handlers' log lines contain.
+func TestLongNamesInReviewsAreCutInTheLog(t *testing.T) {
+	v := newTestReviewer(calling("v", handler.Admission{}, func(context.Context, *handler.Request) error {
+		return &handler.DeniedError{Err: errors.New("no")}
+	}))
+	var out bytes.Buffer
+	v.Log = slog.New(slog.NewTextHandler(&out, nil))
+	long := strings.Repeat("x", 1<<20)
+	review := reviewOf("CREATE", map[string]any{
+		"name": long, "namespace": long, "object": map[string]any{"metadata": map[string]any{"name": "x", "uid": long}},
+	})
+	if answered(t, v, "/v", review).Response.Allowed || out.Len() == 0 || out.Len() > 4<<10 {
+		t.Errorf("logged %d bytes: %.300s", out.Len(), out.String())
+	}
+}
+
+// Any client that reaches the server can send reviews as fast as it likes.
+func TestLinesAboutReviewsAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newTestReviewer(calling("v", handler.Admission{}, func(_ context.Context, r *handler.Request) error {
+			if r.Body.Name == "bad" {
+				return errors.New("no")
+			}
+			return nil
+		}))
+		var out bytes.Buffer
+		v.Log = slog.New(slog.NewTextHandler(&out, nil))
+		for _, name := range []string{"fine", "bad"} {
+			for range 2000 {
+				ask(t, v, "/v", reviewOf("CREATE", map[string]any{"object": map[string]any{"metadata": map[string]any{"name": name}}}))
+			}
+			if n := strings.Count(out.String(), "\n"); n < 100 || n > 1000 {
+				t.Errorf("%d lines about 2000 reviews", n)
+			}
+			out.Reset()
+		}
+		time.Sleep(time.Minute)
+		if ask(t, v, "/v", reviewOf("CREATE", nil)); !strings.Contains(out.String(), "suppressed=1500") {
+			t.Errorf("got %s", out.String())
+		}
+	})
+}
+
+// One client sends many reviews whose handlers are slow. The reviews of the API server
+// must find room for their bodies and a slot nevertheless.
+func TestAFloodOfOneClientDoesNotDelayTheReviewsOfOthers(t *testing.T) {
+	for name, padding := range map[string]int{"short reviews": 0, "longer reviews": 60_000, "large reviews": 1 << 20} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				v := newTestReviewer(calling("v", handler.Admission{}, func(ctx context.Context, r *handler.Request) error {
+					if r.Body.Name == "slow" {
+						<-ctx.Done()
+					}
+					return nil
+				}))
+				send := func(peer, name string) int {
+					raw, err := json.Marshal(reviewOf("CREATE", map[string]any{"object": map[string]any{
+						"metadata": map[string]any{"name": name}, "spec": strings.Repeat("x", padding),
+					}}))
+					if err != nil {
+						t.Error(err)
+					}
+					r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v", bytes.NewReader(raw))
+					r.RemoteAddr = peer + ":1"
+					w := httptest.NewRecorder()
+					v.ServeHTTP(w, r)
+					return w.Code
+				}
+				var flood sync.WaitGroup
+				for range 500 {
+					flood.Go(func() { send("10.0.0.1", "slow") })
+				}
+				synctest.Wait()
+				began := time.Now()
+				for range 10 {
+					if code := send("10.0.0.2", "x"); code != http.StatusOK || time.Since(began) > 0 {
+						t.Errorf("got %d after %v", code, time.Since(began))
+					}
+				}
+				flood.Wait()
+			})
+		})
+	}
 }

@@ -47,6 +47,30 @@ func TestClusterShowsDenialsAndWarnings(t *testing.T) {
 	}
 }
 
+// The handler allows nothing. With the failure policy Ignore, an HTTP error would be an
+// approval.
+func TestClusterDeniesObjectsThatCannotBeReviewed(t *testing.T) {
+	w := newWorld(t)
+	no := func(context.Context, *handler.Request) error { return &handler.DeniedError{Err: errors.New("no")} }
+	configMaps := w.handler("maps", handler.Admission{IgnoreFailures: true}, no)
+	configMaps.Of, _ = kind.Parse("v1/configmaps")
+	w.control(webhook.Local{}, w.handler("things", handler.Admission{IgnoreFailures: true}, no), configMaps)
+	things := fmt.Sprintf("/apis/%s/namespaces/%s/things", w.things.APIVersion(), w.namespace)
+	maps := "/api/v1/namespaces/" + w.namespace + "/configmaps"
+	nested := func(depth int) string { return strings.Repeat(`{"a":`, depth) + "1" + strings.Repeat("}", depth) }
+	for name, c := range map[string]struct{ path, object string }{
+		"fine":                     {things, w.thing("fine", "")},
+		"deep":                     {things, w.thing("deep", `,"spec":`+nested(1_500))},
+		"too deep for the decoder": {things, w.thing("deeper", `,"spec":`+nested(9_990))},
+		"long when escaped":        {maps, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"long"},"data":{"a":"` + strings.Repeat("<", 900<<10) + `"}}`},
+	} {
+		resp, body := w.raw(http.MethodPost, c.path, c.object)
+		if !strings.Contains(body, "denied the request") {
+			t.Errorf("%s: got %d %.300s", name, resp.StatusCode, body)
+		}
+	}
+}
+
 func TestClusterAppliesMutationsAndDryRuns(t *testing.T) {
 	w := newWorld(t)
 	var effects atomic.Int32

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,7 +36,8 @@ type ReviewerOptions struct {
 	// Timeout limits the total time of a review. If the API server requests a shorter
 	// timeout, that one applies. Default: 30s.
 	Timeout time.Duration
-	// InFlight limits the reviews that are handled concurrently. Default: 64.
+	// InFlight limits the reviews of one client that are handled concurrently. A third
+	// more can be handled for other clients. Default: 64.
 	InFlight int
 	// Bytes limits the memory for the bodies of all reviews. If there is no room, bodies
 	// that arrive slowly are dropped. Default: 48 MiB.
@@ -86,6 +88,7 @@ type Reviewer struct {
 	limiter  loglimit.Limiter
 	leaving  atomic.Bool
 	own      atomic.Pointer[Own] // see Exempt; may be nil
+	lines    sync.Map            // *lines by the id of the handler
 }
 
 // NewReviewer returns a reviewer with the review handlers among the handlers. It refuses
@@ -96,8 +99,8 @@ func NewReviewer(handlers handler.Set, o ReviewerOptions) *Reviewer {
 		handlers:        handlers.Of(handler.Reviews),
 		inbox:           newInbox(max(o.Bytes, 2*o.MaxBody)),
 		lanes: lanes{
-			ordinary: budget{size: max(1, o.Memory/5)}, costly: budget{size: max(1, o.Memory-o.Memory/5)},
-			slots: budget{size: int64(max(1, o.InFlight))},
+			ordinary: newBudget(max(1, o.Memory/5)), costly: newBudget(max(1, o.Memory-o.Memory/5)),
+			slots: budget{size: int64(max(1, o.InFlight) + max(1, o.InFlight/3)), most: int64(max(1, o.InFlight))},
 		},
 	}
 }
@@ -138,6 +141,7 @@ type httpError struct {
 }
 
 func (e *httpError) Error() string { return e.err.Error() }
+func (e *httpError) Unwrap() error { return e.err }
 
 // refuse returns an [httpError].
 func refuse(code int, format string, args ...any) error {
@@ -215,9 +219,12 @@ func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Req
 	defer v.inbox.release(letter)
 	body, err := v.receive(ctx, letter, r)
 	if err != nil {
+		if in := decodeHead(body); in != nil && in.Request.proposes() {
+			return v.refuseObject(ctx, letter, hint, in, err)
+		}
 		return reply{}, err
 	}
-	leave, err := v.lanes.enter(ctx, cost(body))
+	leave, err := v.lanes.enter(ctx, letter.peer, cost(body))
 	if err != nil {
 		return reply{}, refuse(http.StatusServiceUnavailable, "%w", err)
 	}
@@ -226,7 +233,11 @@ func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Req
 	defer v.busy.Add(-1)
 	in, err := decode(body)
 	if err != nil {
-		return reply{}, refuse(http.StatusBadRequest, "%w", err)
+		err = refuse(http.StatusBadRequest, "%w", err)
+		if in := decodeHead(body); in != nil && in.Request.proposes() && isMalformed(err) {
+			return v.refuseObject(ctx, letter, hint, in, err)
+		}
+		return reply{}, err
 	}
 	gvr := schema.GroupVersionResource(in.Request.Resource)
 	reviewed := table.resources[gvr]
@@ -235,12 +246,23 @@ func (v *Reviewer) serve(ctx context.Context, w http.ResponseWriter, r *http.Req
 	}
 	req, err := v.request(in.Request, reviewed, r)
 	if err != nil {
+		if _, refused := errors.AsType[*httpError](err); refused && in.Request.proposes() {
+			return v.refuseObject(ctx, letter, hint, in, err)
+		}
 		return reply{}, err
 	}
 	if own := v.own.Load(); own != nil && own.exempts(req.Review) {
 		return v.reply(ctx, letter, in.answer(verdict{}))
 	}
 	return v.reply(ctx, letter, in.answer(v.judge(ctx, reviewed, table.ids[hint], req)))
+}
+
+// refuseObject denies a request because its object cannot be reviewed. err is an
+// [httpError].
+func (v *Reviewer) refuseObject(ctx context.Context, l *letter, hint string, in *incoming, err error) (reply, error) {
+	refusal, _ := errors.AsType[*httpError](err)
+	v.complain(ctx, slog.LevelWarn, hint, refusal)
+	return v.reply(ctx, l, in.answer(verdict{denial: &denial{message: "the object cannot be reviewed: " + loglimit.Cut(err.Error()), code: refusal.code}}))
 }
 
 // reply is an encoded response.
@@ -267,14 +289,14 @@ func (v *Reviewer) reply(ctx context.Context, l *letter, answer outgoing) (reply
 }
 
 // receive reads the body of a review. It occupies no capacity for handling before it is
-// complete.
+// complete. If the body is too long, receive returns its beginning with the error.
 func (v *Reviewer) receive(ctx context.Context, l *letter, r *http.Request) ([]byte, error) {
 	body, err := v.inbox.receive(ctx, l, r, v.MaxBody)
 	if err == nil {
 		return body, nil
 	}
 	if _, tooLong := errors.AsType[*http.MaxBytesError](err); tooLong {
-		return nil, refuse(http.StatusRequestEntityTooLarge, "the review is longer than %d bytes", v.MaxBody)
+		return body, refuse(http.StatusRequestEntityTooLarge, "the review is longer than %d bytes", v.MaxBody)
 	}
 	switch {
 	case errors.Is(err, errNoRoom):
@@ -322,14 +344,15 @@ func (v *Reviewer) request(in *request, of *reviewed, r *http.Request) (*handler
 	return req, nil
 }
 
-// logger returns a logger that adds the object to all lines.
+// logger returns a logger that adds the object to all lines. Any client can send
+// reviews, with names of any length.
 func (v *Reviewer) logger(in *request, info kind.Info, uid string) *slog.Logger {
 	return v.Log.With(slog.Group("object",
 		slog.String("apiVersion", info.APIVersion()),
 		slog.String("kind", info.Kind),
-		slog.String("name", in.Name),
-		slog.String("namespace", in.Namespace),
-		slog.String("uid", uid),
+		slog.String("name", loglimit.CutName(in.Name)),
+		slog.String("namespace", loglimit.CutName(in.Namespace)),
+		slog.String("uid", loglimit.CutName(uid)),
 	))
 }
 
@@ -337,7 +360,7 @@ func (v *Reviewer) logger(in *request, info kind.Info, uid string) *slog.Logger 
 func (v *Reviewer) judge(ctx context.Context, r *reviewed, id string, req *handler.Request) (result verdict) {
 	defer func() {
 		if p := recover(); p != nil { // in a filter or an edit; Attempt recovers panics of handlers
-			req.Log.Error("Denied an admission review because of a panic.", "webhook", id, "panic", p, "stack", string(execute.PanicStack()))
+			v.limited(id, req.Log).Error("Denied an admission review because of a panic.", "webhook", id, "panic", p, "stack", string(execute.PanicStack()))
 			result = verdict{denial: denied(&execute.PanicError{Value: p}), warnings: req.Review.Warnings}
 		}
 	}()
@@ -353,7 +376,7 @@ func (v *Reviewer) judge(ctx context.Context, r *reviewed, id string, req *handl
 	}
 	raw, err := encodePatch(mutation(req.Body, changes))
 	if err != nil {
-		req.Log.Error("Denied an admission review because its changes cannot be encoded as JSON.", "webhook", id, "error", err)
+		v.limited(id, req.Log).Error("Denied an admission review because its changes cannot be encoded as JSON.", "webhook", id, "error", err)
 		result.add(denied(err))
 	}
 	result.patch = raw
@@ -365,7 +388,7 @@ func (v *Reviewer) ask(ctx context.Context, h *handler.Handler, req *handler.Req
 	call := *req
 	call.Handler, call.Patch = h, &patch.Patch{}
 	outcome := execute.Attempt{
-		Title: "Webhook", ID: h.ID, DefaultMode: handler.Fail, Started: req.Started, Log: req.Log,
+		Title: "Webhook", ID: h.ID, DefaultMode: handler.Fail, Started: req.Started, Log: v.limited(h.ID, req.Log),
 		Call: func(ctx context.Context) (any, error) {
 			err := h.Call(ctx, &call)
 			if denied, ok := err.(*handler.DeniedError); ok {
@@ -386,7 +409,7 @@ func (v *Reviewer) ask(ctx context.Context, h *handler.Handler, req *handler.Req
 	case h.Admission.Mutating:
 		changes.Absorb(call.Patch)
 	case !call.Patch.Empty():
-		req.Log.Error("Webhook '"+h.ID+"' only validates, so its changes to the object are dropped.", "handler", h.ID)
+		v.limited(h.ID, req.Log).Error("Webhook '"+h.ID+"' only validates, so its changes to the object are dropped.", "handler", h.ID)
 	}
 	return nil
 }

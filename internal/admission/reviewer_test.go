@@ -333,6 +333,41 @@ func TestPatchesOfDeniedReviewsAndValidationsAreDropped(t *testing.T) {
 	}
 }
 
+// With the failure policy Ignore, the API server allows requests if the webhook fails. A
+// client must not be able to evade the handlers by an object that they cannot get.
+func TestObjectsThatCannotBeReviewedAreDenied(t *testing.T) {
+	v := newTestReviewer(validating("v", "kopfexamples", handler.Admission{}))
+	v.MaxBody = 1 << 20
+	review := func(operation, object, old string) string {
+		return `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"1","kind":{"group":"kopf.dev","version":"v1","kind":"KopfExample"},` +
+			`"resource":{"group":"kopf.dev","version":"v1","resource":"kopfexamples"},"name":"x","namespace":"n","operation":"` + operation + `",` +
+			`"userInfo":{"username":"u"},"object":` + object + `,"oldObject":` + old + `}}`
+	}
+	nested := func(depth int) string { return strings.Repeat(`{"a":`, depth) + "1" + strings.Repeat("}", depth) }
+	fine, deleting := `{"metadata":{"name":"x"}}`, `{"metadata":{"name":"x","deletionTimestamp":"2026-01-01T00:00:00Z"}}`
+	for name, c := range map[string]struct {
+		operation, object, old string
+		want                   int // of the response; 0 means a denial
+	}{
+		"deep":                     {"CREATE", nested(2_000), "null", 0},
+		"too deep for the decoder": {"CREATE", nested(9_999), "null", 0},
+		"wide":                     {"UPDATE", "[" + strings.Repeat("1,", 300_000) + "1]", fine, 0},
+		"long":                     {"CREATE", `{"a":"` + strings.Repeat("x", 1<<20) + `"}`, "null", 0},
+		"damaged and repaired":     {"UPDATE", fine, nested(2_000), 0},
+		"deleted":                  {"DELETE", "null", nested(2_000), 400},
+		"long and deleted":         {"DELETE", "null", `{"a":"` + strings.Repeat("x", 1<<20) + `"}`, 413},
+		"being deleted":            {"UPDATE", nested(2_000), deleting, 400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, body := ask(t, v, "/v", review(c.operation, c.object, c.old))
+			denied := code == 200 && strings.Contains(body, `"uid":"1","allowed":false`)
+			if c.want == 0 && !denied || c.want != 0 && code != c.want {
+				t.Errorf("got %d %.300s, want %d", code, body, c.want)
+			}
+		})
+	}
+}
+
 func TestMalformedReviewsAreRefused(t *testing.T) {
 	v := newTestReviewer(validating("some_id", "kopfexamples", handler.Admission{}))
 	v.MaxBody = 2000
@@ -357,8 +392,8 @@ func TestMalformedReviewsAreRefused(t *testing.T) {
 		"no user":                {"/some_id", without("userInfo"), 400},
 		"no object":              {"/some_id", without("object"), 400},
 		"no operation":           {"/some_id", without("operation"), 400},
-		"a string as the object": {"/some_id", reviewOf("CREATE", map[string]any{"object": "x"}), 400},
-		"too long":               {"/some_id", reviewOf("CREATE", map[string]any{"name": strings.Repeat("x", 2000)}), 413},
+		"a string as the object": {"/some_id", reviewOf("CONNECT", map[string]any{"object": "x"}), 400},
+		"too long":               {"/some_id", `{"request":{` + strings.Repeat(" ", 2000), 413},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if code, body := ask(t, v, c.path, c.review); code != c.want {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 )
@@ -89,6 +90,78 @@ func decode(body []byte) (*incoming, error) {
 		return nil, errors.New("the request has neither object nor oldObject")
 	}
 	return in, nil
+}
+
+// isMalformed reports whether the error of [decode] is about the syntax of the review, such
+// as an object with too many levels.
+func isMalformed(err error) bool {
+	_, malformed := errors.AsType[*jsontext.SyntacticError](err)
+	return malformed
+}
+
+// decodeHead decodes the fields at the start of a review that cannot be read: those that a
+// denial needs. A nil result means that some of them are missing. API servers send them
+// first.
+func decodeHead(head []byte) *incoming {
+	in := &incoming{Request: &request{}}
+	r := jsonvalue.Read(head)
+	defer r.Close()
+	text := func(into *string) error {
+		token, err := r.ReadToken()
+		if err == nil && token.Kind() == '"' {
+			*into = token.String()
+		}
+		return err
+	}
+	if r.PeekKind() != '{' {
+		return nil
+	}
+	err := r.Each(func(name []byte) error {
+		switch string(name) {
+		case "apiVersion":
+			return text(&in.APIVersion)
+		case "kind":
+			return text(&in.Kind)
+		case "request":
+			if r.PeekKind() != '{' {
+				return r.SkipValue()
+			}
+			return r.Each(func(name []byte) error {
+				switch string(name) {
+				case "uid":
+					return text(&in.Request.UID)
+				case "operation":
+					return text(&in.Request.Operation)
+				}
+				return r.SkipValue()
+			})
+		}
+		return r.SkipValue()
+	})
+	_ = err // the end of the head
+	complete := in.Kind == reviewKind && strings.HasPrefix(in.APIVersion, reviewGroup) && in.Request.UID != "" && in.Request.Operation != ""
+	if !complete || len(in.Request.UID) > maxEcho || len(in.APIVersion) > maxEcho {
+		return nil
+	}
+	return in
+}
+
+// proposes reports whether the request proposes an object to store, and the handlers
+// decide about it. Without a decision, the request is denied, even if failures of the
+// webhook are ignored: otherwise clients could evade the handlers by objects that cannot
+// be read. Objects that are being deleted are left to the failure policy.
+func (r *request) proposes() bool {
+	if r.Operation != "CREATE" && r.Operation != "UPDATE" {
+		return false
+	}
+	if absent(r.OldObject) {
+		return true
+	}
+	old, err := object.Parse(r.OldObject)
+	if unreadable, ok := errors.AsType[*object.UnreadableError](err); ok {
+		return !unreadable.Deleting
+	}
+	return !old.Deleting
 }
 
 // review returns the request as handlers see it. Objects have their managedFields only

@@ -1,8 +1,12 @@
 package engine
 
 import (
+	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/fields"
+
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 )
 
@@ -15,8 +19,8 @@ const (
 	costlyTurns = 96 << 20
 	// costlyTurn is the estimate in bytes from which a turn is costly.
 	costlyTurn = 2 << 20
-	// costlyBacklog limits the queued bytes of costly objects of one resource. Its watch
-	// waits at the limit.
+	// costlyBacklog limits the queued bytes of costly objects of one resource. More of
+	// them are queued without their content, and read again when their turns start.
 	costlyBacklog = 24 << 20
 	// costlyPatience is the time after which another costly turn starts although none
 	// has ended. Otherwise slow handlers would block all large objects.
@@ -37,6 +41,9 @@ func costOf(b *object.Body) int {
 // cost returns [costOf] for an entry. Without an event, it is the cost of the object's
 // last turn.
 func (r *resource) cost(key string, e entry) int {
+	if e.shed > 0 {
+		return e.shed
+	}
 	if e.event != nil {
 		return costOf(e.event.Body)
 	}
@@ -56,4 +63,66 @@ func (r *resource) noteCost(key string, e entry) {
 	} else {
 		r.costly.Delete(key)
 	}
+}
+
+// shed returns the entry of a costly turn without the content of the object, which is
+// read again when the turn starts. Otherwise large objects whose turns wait for the
+// memory of others would block the watch, and with it all objects of the resource. A
+// deletion counts as missed: only the identity of the object is known then.
+func (r *resource) shed(_ string, e entry) entry {
+	cost, event := costOf(e.event.Body), *e.event
+	event.Body = event.Body.Identity.Stub()
+	e.event = &event
+	if event.Gone() {
+		event.Missed = true
+	} else {
+		e.shed = cost
+	}
+	return e
+}
+
+// reread reads the object of an entry that was shed. If the object is gone, the entry has
+// no event: its deletion event follows. Reading is retried until ctx is done.
+func (r *resource) reread(ctx context.Context, e entry) entry {
+	event, of := *e.event, e.event.Body.Identity
+	e.event, e.shed = nil, 0
+	for pause := time.Second; ; pause = min(2*pause, maxRereadPause) {
+		event.Mark = r.kind.Mark()
+		body, err := r.read(ctx, of)
+		switch {
+		case err == nil && body != nil:
+			event.Body = body
+			e.event = &event
+			return e
+		case err == nil:
+			return e
+		}
+		r.kind.Logger(event.Body).Debug("Failed to read a large object again; retrying.", "error", err)
+		r.queue.Aside(func() {
+			select {
+			case <-ctx.Done():
+			case <-time.After(pause):
+			}
+		})
+		if ctx.Err() != nil {
+			return e
+		}
+	}
+}
+
+// maxRereadPause limits the delay between two attempts to read an object again.
+const maxRereadPause = 10 * time.Second
+
+// read reads one object. nil means that it is gone, was replaced by another one of the
+// same name, has other labels than the selected ones, or cannot be parsed. It uses a list,
+// because operators without change handlers may have no permission to get objects.
+func (r *resource) read(ctx context.Context, of object.Identity) (found *object.Body, err error) {
+	_, err = r.client.List(ctx, r.kind.Resource, of.Namespace, kube.ListOptions{Selector: r.served.Select, Fields: fields.OneTermEqualSelector("metadata.name", of.Name).String()},
+		func(b *object.Body) error {
+			if b.Key() == of.Key() {
+				found = b
+			}
+			return nil
+		})
+	return found, err
 }

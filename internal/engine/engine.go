@@ -113,6 +113,9 @@ type Handle interface {
 	// Wake calls delayed handlers of an object now. No ids means all handlers.
 	// Unknown objects are ignored.
 	Wake(of kind.Selector, namespace, name string, ids []string)
+	// WakeOwner calls delayed handlers of the object with the uid now, if it can own
+	// objects in the namespace. Unknown objects are ignored.
+	WakeOwner(of kind.Selector, namespace, uid string)
 	// Pause stops the handling of objects until Resume is called with the same who.
 	// The operator works again when no pause is left. why is shown in logs and health.
 	Pause(who, why string)

@@ -65,6 +65,7 @@ type entry struct {
 	alarm bool
 	hurry bool   // skip the backoff after an error
 	since uint32 // of the event: the number of pauses before its watch started
+	shed  int    // the cost of the turn, if the event has only the identity; see [resource.shed]
 }
 
 // activeTurns limits the concurrent turns of a resource that execute framework code or
@@ -76,7 +77,7 @@ const activeTurns = 64
 func (r *resource) open(work context.Context) {
 	r.memories = map[string]*process.Memory{}
 	r.queue = queue.New(queue.Config[string, entry]{
-		Turn: r.turn, Add: r.add, Weigh: weigh, Urgent: urgent, Limit: r.config.Backlog, Workers: r.config.WorkerLimit, Active: activeTurns,
+		Turn: r.turn, Add: r.add, Merge: r.merge, Shed: r.shed, Weigh: weigh, Urgent: urgent, Limit: r.config.Backlog, Workers: r.config.WorkerLimit, Active: activeTurns,
 		Cost: r.cost, Budget: r.budget, CostlyLimit: costlyBacklog,
 	})
 	r.kind.Aside = r.queue.Aside
@@ -272,8 +273,22 @@ func (r *resource) wake(namespace, name string, w *process.Wake) {
 	}
 }
 
+// wakeOwner queues a turn that calls all delayed handlers of an object now, if it can own
+// objects in the namespace.
+func (r *resource) wakeOwner(namespace, uid string) {
+	r.mu.Lock()
+	m := r.memories[uid]
+	r.mu.Unlock()
+	if m != nil && (m.Namespace == "" || m.Namespace == namespace) {
+		r.put(uid, entry{wake: r.kind.Waking(nil)})
+	}
+}
+
 // turn runs a turn of one object, or keeps it for the end of the pause.
 func (r *resource) turn(ctx context.Context, key string, e entry) {
+	if e.shed > 0 && e.event != nil {
+		e = r.reread(ctx, e)
+	}
 	if e, now := r.isNow(key, e); now {
 		r.turnNow(ctx, key, e)
 	}
@@ -308,6 +323,15 @@ func (r *resource) running() []string {
 // replaces the older one. With event handlers, all events stay. Deletions are never
 // replaced or dropped.
 func (r *resource) add(waiting []entry, e entry) []entry {
+	return r.join(waiting, e, len(r.kind.Watchers) > 0)
+}
+
+// merge is add for an object whose handlers take so long that too many events wait for
+// them: then only the newest state stays, even with event handlers.
+func (r *resource) merge(waiting []entry, e entry) []entry { return r.join(waiting, e, false) }
+
+// join implements add and merge. every means that all events stay.
+func (r *resource) join(waiting []entry, e entry, every bool) []entry {
 	e = r.fresh(e)
 	if len(waiting) == 0 {
 		return append(waiting, e)
@@ -319,11 +343,14 @@ func (r *resource) add(waiting []entry, e entry) []entry {
 		last.wake, last.alarm, last.hurry = e.wake, e.alarm, e.hurry
 	case last.event == nil || e.event.Gone() && len(r.kind.Watchers) == 0:
 		*last = e
-	case last.event.Gone() || len(r.kind.Watchers) > 0:
+	case last.event.Gone() || e.event.Gone() || every && last.shed == 0:
 		return append(waiting, e)
 	default:
-		e.event = last.event.Join(e.event)
+		before := *last
 		*last = e
+		if last.event = before.event.Join(e.event); last.event.Body == before.event.Body {
+			last.shed = before.shed
+		}
 	}
 	return waiting
 }
@@ -334,7 +361,7 @@ func urgent(e entry) bool { return e.event == nil || !e.event.Listed() }
 
 // weigh returns the size of an entry in bytes, for the limit of the backlog.
 func weigh(e entry) int {
-	if e.event == nil {
+	if e.event == nil || e.shed > 0 {
 		return 0
 	}
 	return e.event.Body.Size()

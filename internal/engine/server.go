@@ -258,6 +258,18 @@ func (s *server) announce(k *process.Processor) {
 // Wake calls delayed handlers of an object now. No ids means all handlers. Unknown
 // objects are ignored.
 func (s *server) Wake(of kind.Selector, namespace, name string, ids []string) {
+	s.eachServed(of, func(r *resource) { r.wake(namespace, name, r.kind.Waking(ids)) })
+}
+
+// WakeOwner calls delayed handlers of the owner of an object in the namespace now. Owner
+// references may be forged, so the uid must be that of an object in the same namespace or
+// of a cluster-scoped one.
+func (s *server) WakeOwner(of kind.Selector, namespace, uid string) {
+	s.eachServed(of, func(r *resource) { r.wakeOwner(namespace, uid) })
+}
+
+// eachServed calls do for the served resources that the selector selects.
+func (s *server) eachServed(of kind.Selector, do func(*resource)) {
 	served := s.served.Load()
 	if served == nil {
 		return
@@ -269,7 +281,7 @@ func (s *server) Wake(of kind.Selector, namespace, name string, ids []string) {
 	for _, info := range of.Select(infos) {
 		for _, r := range *served {
 			if r.kind.Resource.GVR() == info.GVR() {
-				r.wake(namespace, name, r.kind.Waking(ids))
+				do(r)
 			}
 		}
 	}

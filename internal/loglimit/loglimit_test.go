@@ -42,3 +42,30 @@ func TestLongTextsAreCut(t *testing.T) {
 		}
 	}
 }
+
+func TestABucketAllowsABurstAndThenARate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b Bucket
+		passed := func(lines int) (n, suppressed int) {
+			for range lines {
+				ok, omitted := b.Allow()
+				if ok {
+					n++
+				}
+				suppressed += omitted
+			}
+			return n, suppressed
+		}
+		if n, _ := passed(2000); n != bucketBurst {
+			t.Errorf("%d lines at once, want %d", n, bucketBurst)
+		}
+		time.Sleep(time.Second)
+		if n, omitted := passed(2000); n != bucketRate || omitted != 2000-bucketBurst {
+			t.Errorf("%d lines after a second, and %d suppressed before", n, omitted)
+		}
+		time.Sleep(time.Hour)
+		if n, _ := passed(2000); n != bucketBurst {
+			t.Errorf("%d lines after an hour, want %d", n, bucketBurst)
+		}
+	})
+}

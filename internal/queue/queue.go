@@ -18,10 +18,21 @@ type Config[K comparable, E any] struct {
 	Add func(waiting []E, entry E) []E
 
 	// Weigh returns the bytes that a waiting entry keeps in memory. Put blocks while
-	// Limit bytes or more wait. Limit 0 means no limit; a nil Weigh means that entries
-	// weigh nothing. Entries of costly turns count toward CostlyLimit instead.
+	// Limit bytes or more wait for a slot. Limit 0 means no limit; a nil Weigh means that
+	// entries weigh nothing. Entries of costly turns count toward CostlyLimit instead.
+	//
+	// Entries of a key whose turn is running do not count, and Put does not block for
+	// them: a turn may take very long, and the entries of other keys must not wait for
+	// it.
 	Weigh              func(entry E) int
 	Limit, CostlyLimit int
+
+	// Merge replaces Add while Limit bytes or more wait for running turns. It should keep at most one entry of each key. nil means Add.
+	Merge func(waiting []E, entry E) []E
+
+	// Shed returns a form of an entry that needs almost no memory. Put uses it instead
+	// of blocking if the turn of the entry is costly. nil means that Put blocks.
+	Shed func(key K, entry E) E
 
 	// Cost estimates the memory that the turn of an entry takes. Turns that cost
 	// nothing overtake the others, which start only if Budget has room for them. nil
@@ -51,8 +62,9 @@ type Queue[K comparable, E any] struct {
 
 	mu        sync.Mutex
 	space     sync.Cond // signaled when entries were taken, or the queue was closed
-	weight    int       // of waiting entries, without those of costly turns
-	costly    int       // weight of waiting entries of costly turns
+	weight    int       // of entries that wait for a slot, without those of costly turns
+	costly    int       // weight of entries of costly turns that wait for a slot
+	parked    int       // weight of entries that wait for the running turns of their keys
 	actors    map[K]*actor[E]
 	most      int                 // the largest number of actors since they were last none
 	ready     ready[E]            // turns that wait to start
@@ -70,12 +82,20 @@ type actor[E any] struct {
 	cost    func() int // of the next turn; the lock must be held
 	taken   int        // bytes of the budget that the running turn takes
 	here    bool       // [Queue.Try] runs its turn
+	running bool       // its turn is running
+	load    load       // of the waiting entries
 }
+
+// load is the weight of the waiting entries of one key.
+type load struct{ ordinary, costly int }
 
 // New returns an empty queue.
 func New[K comparable, E any](c Config[K, E]) *Queue[K, E] {
 	if c.Add == nil {
 		c.Add = func(waiting []E, entry E) []E { return append(waiting, entry) }
+	}
+	if c.Merge == nil {
+		c.Merge = c.Add
 	}
 	if c.Weigh == nil {
 		c.Weigh = func(E) int { return 0 }
@@ -89,13 +109,18 @@ func New[K comparable, E any](c Config[K, E]) *Queue[K, E] {
 }
 
 // Put adds an entry for the key. It blocks while too much is waiting, unless the entry
-// weighs nothing. After Close, entries are dropped.
+// weighs nothing, waits for the running turn of its key, or can be shed. After Close,
+// entries are dropped.
 //
 // ctx is passed to the turns of the actor.
 func (q *Queue[K, E]) Put(ctx context.Context, key K, entry E) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for q.full(key, entry, 1) && !q.closed {
+		if q.config.Shed != nil && q.config.Cost(key, entry) > 0 {
+			entry = q.config.Shed(key, entry)
+			break
+		}
 		q.space.Wait()
 	}
 	if !q.closed {
@@ -118,6 +143,9 @@ func (q *Queue[K, E]) Offer(ctx context.Context, key K, entry E) (taken bool) {
 
 // full reports whether entries of this kind fill so many times their limit.
 func (q *Queue[K, E]) full(key K, entry E, times int) bool {
+	if a := q.actors[key]; a != nil && a.running {
+		return false
+	}
 	weight, limit := q.weight, q.config.Limit
 	if q.config.Cost(key, entry) > 0 {
 		weight, limit = q.costly, q.config.CostlyLimit
@@ -147,9 +175,14 @@ func (q *Queue[K, E]) put(ctx context.Context, key K, entry E) {
 	if len(a.waiting) == 0 {
 		a.since = time.Now()
 	}
-	q.weigh(key, a.waiting, -1)
-	a.waiting = q.config.Add(a.waiting, entry)
-	q.weigh(key, a.waiting, 1)
+	add := q.config.Add
+	if a.running && q.config.Limit > 0 && q.parked >= q.config.Limit {
+		add = q.config.Merge
+	}
+	q.count(a, -1)
+	a.waiting = add(a.waiting, entry)
+	a.load = q.weigh(key, a.waiting)
+	q.count(a, 1)
 	q.advance()
 }
 
@@ -206,6 +239,7 @@ func (q *Queue[K, E]) one(ctx context.Context, key K, a *actor[E]) {
 	defer q.mu.Unlock()
 	q.active--
 	q.turns--
+	q.run(a, false)
 	if len(a.waiting) > 0 {
 		q.ready.push(a, true)
 	} else {
@@ -233,10 +267,15 @@ func (q *Queue[K, E]) take(key K, a *actor[E]) (entry E, some bool) {
 		return entry, false
 	}
 	entry = a.waiting[0]
-	q.weigh(key, a.waiting[:1], -1)
+	first := q.weigh(key, a.waiting[:1])
+	q.count(a, -1)
 	var none E
 	a.waiting[0] = none
 	a.waiting = a.waiting[1:]
+	a.load.ordinary -= first.ordinary
+	a.load.costly -= first.costly
+	a.running = true
+	q.count(a, 1)
 	if len(a.waiting) > 0 {
 		a.since = time.Now() // approximately
 	}
@@ -269,16 +308,33 @@ func (q *Queue[K, E]) back() {
 	<-granted
 }
 
-// weigh adds the weight of entries that wait, or subtracts it.
-func (q *Queue[K, E]) weigh(key K, entries []E, sign int) {
+// weigh returns the weight of entries.
+func (q *Queue[K, E]) weigh(key K, entries []E) (l load) {
 	for _, e := range entries {
-		weight := sign * q.config.Weigh(e)
 		if q.config.Cost(key, e) > 0 {
-			q.costly += weight
+			l.costly += q.config.Weigh(e)
 		} else {
-			q.weight += weight
+			l.ordinary += q.config.Weigh(e)
 		}
 	}
+	return l
+}
+
+// count adds the load of an actor to that of the queue, or subtracts it.
+func (q *Queue[K, E]) count(a *actor[E], sign int) {
+	if a.running {
+		q.parked += sign * (a.load.ordinary + a.load.costly)
+		return
+	}
+	q.weight += sign * a.load.ordinary
+	q.costly += sign * a.load.costly
+}
+
+// run notes whether the turn of an actor is running.
+func (q *Queue[K, E]) run(a *actor[E], running bool) {
+	q.count(a, -1)
+	a.running = running
+	q.count(a, 1)
 }
 
 // Try runs fn as a turn of the key in the caller's goroutine, if no entry of the key
@@ -291,12 +347,13 @@ func (q *Queue[K, E]) Try(key K, fn func() bool) (done bool) {
 		q.mu.Unlock()
 		return false
 	}
-	a := &actor[E]{here: true}
+	a := &actor[E]{here: true, running: true}
 	q.actors[key] = a
 	q.mu.Unlock()
 	defer func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
+		q.run(a, false)
 		if a.here = false; len(a.waiting) == 0 {
 			q.remove(key)
 			return
@@ -317,7 +374,7 @@ func (q *Queue[K, E]) Depth() (actors, bytes int, oldest time.Duration) {
 			oldest = max(oldest, time.Since(a.since))
 		}
 	}
-	return len(q.actors), q.weight + q.costly, oldest
+	return len(q.actors), q.weight + q.costly + q.parked, oldest
 }
 
 // Close drops the waiting entries, rejects new ones, and waits for the running turns.
@@ -325,9 +382,9 @@ func (q *Queue[K, E]) Close() {
 	q.mu.Lock()
 	q.closed = true
 	for _, a := range q.actors {
-		a.waiting = nil
+		a.waiting, a.load = nil, load{}
 	}
-	q.weight, q.costly = 0, 0
+	q.weight, q.costly, q.parked = 0, 0, 0
 	q.space.Broadcast()
 	q.mu.Unlock()
 	q.wait.Wait()

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -52,26 +53,122 @@ func TestPuttingBlocksWhileTooMuchWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		var put atomic.Int32
-		q := New(Config[string, int]{
-			Turn:  func(context.Context, string, int) { <-release },
+		q := New(Config[int, int]{
+			Turn:  func(context.Context, int, int) { <-release },
 			Weigh: func(n int) int { return n },
-			Limit: 10,
+			Limit: 10, Workers: 1,
 		})
 		go func() {
-			for range 5 {
-				q.Put(t.Context(), "a", 5)
+			for key := range 5 {
+				q.Put(t.Context(), key, 5)
 				put.Add(1)
+				time.Sleep(time.Millisecond) // the first turn starts
 			}
 		}()
-		synctest.Wait()
+		time.Sleep(time.Second)
 		if got := put.Load(); got != 3 { // one is being handled, two wait
 			t.Errorf("%d entries were put, want 3", got)
 		}
-		q.Put(t.Context(), "a", 0) // weightless entries never wait
+		q.Put(t.Context(), 9, 0) // weightless entries never wait
 		close(release)
-		synctest.Wait()
+		time.Sleep(time.Second)
 		if got := put.Load(); got != 5 {
 			t.Errorf("%d entries were put, want all 5", got)
+		}
+		q.Close()
+	})
+}
+
+// A turn may take very long: handlers are user code. What waits for it must not block the
+// entries of other keys, and must not take more and more memory.
+func TestEntriesThatWaitForTheTurnOfTheirOwnKeyDoNotBlockOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var mu sync.Mutex
+		taken := map[string][]int{}
+		q := New(Config[string, int]{
+			Turn: func(_ context.Context, key string, n int) {
+				mu.Lock()
+				taken[key] = append(taken[key], n)
+				mu.Unlock()
+				if key == "slow" {
+					<-release
+				}
+			},
+			Weigh: func(n int) int { return n },
+			Merge: func(waiting []int, n int) []int { return append(waiting[:len(waiting)-1], n) },
+			Limit: 10,
+		})
+		q.Put(t.Context(), "slow", 3)
+		synctest.Wait()
+		for n := range 5 {
+			q.Put(t.Context(), "slow", 4+n)
+		}
+		if _, bytes, _ := q.Depth(); bytes != 4+5+8 {
+			t.Errorf("%d bytes wait, want 17", bytes)
+		}
+		q.Put(t.Context(), "other", 9)
+		synctest.Wait()
+		mu.Lock()
+		if !slices.Equal(taken["other"], []int{9}) {
+			t.Errorf("the other key had the turns %v", taken["other"])
+		}
+		mu.Unlock()
+		close(release)
+		synctest.Wait()
+		if got, want := taken["slow"], []int{3, 4, 5, 8}; !slices.Equal(got, want) {
+			t.Errorf("got the turns %v, want %v", got, want)
+		}
+		if actors, bytes, _ := q.Depth(); actors != 0 || bytes != 0 {
+			t.Errorf("%d actors and %d bytes are left", actors, bytes)
+		}
+		q.Close()
+	})
+}
+
+// Costly turns may wait for the budget for long.
+func TestEntriesOfCostlyTurnsAreShedInsteadOfBlocking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var mu sync.Mutex
+		taken := map[int]int{}
+		q := New(Config[int, int]{
+			Turn: func(_ context.Context, key int, n int) {
+				mu.Lock()
+				taken[key] = n
+				mu.Unlock()
+				if n != 1 {
+					<-release
+				}
+			},
+			Weigh: func(n int) int { return max(0, n) },
+			Cost: func(_ int, n int) int {
+				if n == 1 {
+					return 0
+				}
+				return 5
+			},
+			Shed:  func(_ int, n int) int { return -n },
+			Limit: 10, CostlyLimit: 10, Budget: &Budget{Size: 5, Patience: time.Hour},
+		})
+		for key := range 5 {
+			q.Put(t.Context(), key, 5)
+			synctest.Wait()
+		}
+		q.Put(t.Context(), 9, 1)
+		synctest.Wait()
+		mu.Lock()
+		if taken[9] != 1 {
+			t.Error("an ordinary entry waits for costly ones")
+		}
+		mu.Unlock()
+		if _, bytes, _ := q.Depth(); bytes != 10 {
+			t.Errorf("%d bytes wait, want 10", bytes)
+		}
+		close(release)
+		synctest.Wait()
+		if want := map[int]int{0: 5, 1: 5, 2: 5, 3: -5, 4: -5, 9: 1}; !maps.Equal(taken, want) {
+			t.Errorf("got %v, want %v", taken, want)
 		}
 		q.Close()
 	})

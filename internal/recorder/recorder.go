@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/loglimit"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/kind"
 )
@@ -62,6 +63,8 @@ type Poster struct {
 	queue  chan Event
 	short  bool // the API server counts the bytes of messages; only Run uses it
 
+	limiter loglimit.Limiter
+
 	mu   sync.Mutex
 	lost int
 	seen map[Event]*repeated
@@ -87,6 +90,7 @@ func (p *Poster) Post(e Event) {
 		return
 	}
 	e.About.ResourceVersion, e.About.Deleting = "", false
+	e.Message = Cut(e.Message) // messages may quote objects, and they are kept for a minute
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if r := p.seen[e]; r != nil && time.Since(r.since) < repeats {
@@ -176,8 +180,22 @@ func (p *Poster) send(ctx context.Context, e Event) {
 		}
 	case ctx.Err() == nil:
 		p.dropped()
-		p.config.Log.Warn("A Kubernetes event could not be posted and was lost.", "about", e.About.String(), "reason", e.Reason, "error", err)
+		p.complain(e, err)
 	}
+}
+
+// complain logs the loss of an event. Tenants can cause many losses, for example by deleting
+// a namespace with many objects, so the lines are rate-limited.
+func (p *Poster) complain(e Event, err error) {
+	ok, suppressed := p.limiter.Allow("lost")
+	if !ok {
+		return
+	}
+	attrs := []any{"about", e.About.String(), "reason", e.Reason, "error", err}
+	if suppressed > 0 {
+		attrs = append(attrs, "suppressed", suppressed)
+	}
+	p.config.Log.Warn("A Kubernetes event could not be posted and was lost.", attrs...)
 }
 
 // create makes one request. If short, the message has at most 1,024 bytes.

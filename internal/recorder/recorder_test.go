@@ -89,6 +89,40 @@ func TestPostingNeverBlocksAndIsBounded(t *testing.T) {
 	})
 }
 
+// A message may quote a field of an object.
+func TestWaitingEventsAreShort(t *testing.T) {
+	a := &api{slow: time.Hour}
+	run(t, a, func(p *Poster) {
+		for i := range 10 {
+			p.Post(Event{about, "Warning", "Invalid", fmt.Sprint(i, strings.Repeat("x", 1<<20))})
+		}
+		synctest.Wait()
+		if len(p.seen) != 10 {
+			t.Fatalf("%d events are known, want 10", len(p.seen))
+		}
+		for e := range p.seen {
+			if len(e.Message) > longest {
+				t.Errorf("a message of %d bytes is kept", len(e.Message))
+			}
+		}
+	})
+}
+
+func TestLinesAboutLostEventsAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		p := New(&api{fail: errors.New("the namespace is being terminated")}, Config{Enabled: true, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		for i := range 500 {
+			p.Post(Event{about, "Normal", "Made", fmt.Sprint(i)})
+		}
+		go p.Run(t.Context())
+		synctest.Wait()
+		if n := strings.Count(log.String(), "\n"); n == 0 || n > 10 {
+			t.Errorf("%d lines about 500 lost events", n)
+		}
+	})
+}
+
 func TestPostedAndLostEventsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &api{}
