@@ -27,7 +27,7 @@ ONLY    ?=
 OWN     := ./internal/dev/controlplane ./internal/dev/manifests ./cmd/gopf
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz downgrade mutate bench bench-quick bench-full bench-micro lint build kubectl clean
+.PHONY: help demo test api fuzz downgrade mutate bench bench-quick bench-full bench-micro lint build kubectl clean
 
 help: ## List what there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -41,8 +41,9 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 	@$(STAGE) "vet gopftest" -C gopftest $(GO) vet ./...
 	@$(STAGE) "vet bench" -C bench $(GO) vet ./...
 	@$(STAGE) "layers" $(GO) test -count=1 ./internal/test/layers
+	@$(STAGE) "api" env GO="$(GO)" sh hack/api
 	@$(STAGE) "vectors" -C internal/vectors $(GO) test $(RACE) -count=1
-	@$(STAGE) "units" $(GO) test $(RACE) -timeout 20m $$($(GO) list ./... | grep -Ev '/(internal/(e2e|controlplane|manifests|vectors|layers)|cmd/gopf)(/|$$)')
+	@$(STAGE) "units" $(GO) test $(RACE) -timeout 20m $$($(GO) list ./... | grep -Ev '/(internal/(test/e2e|test/layers|dev/controlplane|dev/manifests|vectors)|cmd/gopf)(/|$$)')
 	@$(STAGE) "cluster in memory" -C gopftest $(GO) test $(RACE) -timeout 20m $$(cd gopftest && $(GO) list ./... | grep -v '/model$$')
 	@$(STAGE) "model" -C gopftest $(GO) test -timeout 20m ./model
 	@$(STAGE) "downgrade" env GO="$(GO)" sh hack/downgrade
@@ -62,6 +63,9 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 
 fuzz: ## Run every fuzz target for a minute (FUZZTIME=10m: longer, FUZZ=PATTERN: only some)
 	@GO="$(GO)" FUZZTIME="$(FUZZTIME)" FUZZ="$(FUZZ)" sh hack/fuzz
+
+api: ## Print what changed in the exported API since another commit (BASE=COMMIT; default: the previous one)
+	@GO="$(GO)" sh hack/api $(BASE)
 
 downgrade: ## Run an older version on what this one leaves on objects (BASE=COMMIT: that version)
 	@GO="$(GO)" sh hack/downgrade $(BASE)
