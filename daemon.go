@@ -218,7 +218,7 @@ func StopTimeout(d time.Duration) DaemonOption {
 }
 
 // StopPolling sets the interval of log lines about a daemon that does not stop.
-// Default: [BackgroundSettings.CancellationPolling].
+// Default: Background.CancellationPolling of [Settings].
 func StopPolling(d time.Duration) DaemonOption {
 	return daemonOption(func(s *daemonSpec) { s.polling = d })
 }

@@ -80,9 +80,6 @@ func AnyOf(ms ...Matcher) Matcher {
 	}}
 }
 
-// NoneOf matches values that none of the matchers matches.
-func NoneOf(ms ...Matcher) Matcher { return Not(AnyOf(ms...)) }
-
 // asJSON converts a Go value to decoded JSON: integers are int64, other numbers
 // float64. Integers that fit neither stay json.Number.
 func asJSON(v any) (any, error) { return jsonvalue.Of(v) }

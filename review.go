@@ -17,6 +17,12 @@ import (
 
 // Review is the argument of an admission handler: an admission request. Object is the
 // proposed object; for deletions, it is the current one.
+//
+// The handler decides about the request: nil allows it, and any error denies it. The
+// user sees the text of the error. [Deny] responds with the code 403, other errors with
+// 500. A panic denies the request with 500, and its value is only in the operator's
+// log. The response must arrive within the timeout of the API server, which is at most
+// 30 s; then the context is canceled. There are no retries.
 type Review[T Object] struct {
 	*Subject[T]
 	// Operation is the requested operation.
@@ -45,15 +51,6 @@ func (r *Review[T]) AddWarning(format string, args ...any) {
 	r.req.Review.Warnings = append(r.req.Review.Warnings, fmt.Sprintf(format, args...))
 }
 
-// ReviewFunc decides about an admission request: nil allows it, and any error denies
-// it. The user sees the text of the error. [Deny] responds with the code 403, other
-// errors with 500. A panic denies the request with 500, and its value is only in the
-// operator's log.
-//
-// The response must arrive within the timeout of the API server, which is at most 30 s;
-// then the context is canceled. There are no retries.
-type ReviewFunc[T Object] func(context.Context, *Review[T]) error
-
 // Validate declares a validating admission handler: the API server calls fn before it
 // stores, changes or deletes a matching object, and fn may deny the request. It
 // requires [AdmissionSettings.Server]; see there for the webhook configurations.
@@ -70,7 +67,7 @@ type ReviewFunc[T Object] func(context.Context, *Review[T]) error
 // and [Absent]. The patch of fn is discarded. All replicas respond, even paused ones
 // and those on standby. While the operator is unreachable, requests are denied unless
 // [IgnoreFailures] is given.
-func (r *Resource[T]) Validate(id string, fn ReviewFunc[T], opts ...ReviewOption) {
+func (r *Resource[T]) Validate(id string, fn func(context.Context, *Review[T]) error, opts ...ReviewOption) {
 	r.review(id, false, fn, opts)
 }
 
@@ -88,11 +85,11 @@ func (r *Resource[T]) Validate(id string, fn ReviewFunc[T], opts ...ReviewOption
 // ones. The API server may call fn again for the same request, so it must be
 // idempotent. Deletions are reviewed only if [admissionv1.Delete] is the only operation of
 // [Operations].
-func (r *Resource[T]) Mutate(id string, fn ReviewFunc[T], opts ...ReviewOption) {
+func (r *Resource[T]) Mutate(id string, fn func(context.Context, *Review[T]) error, opts ...ReviewOption) {
 	r.review(id, true, fn, opts)
 }
 
-func (r *Resource[T]) review(id string, mutating bool, fn ReviewFunc[T], opts []ReviewOption) {
+func (r *Resource[T]) review(id string, mutating bool, fn func(context.Context, *Review[T]) error, opts []ReviewOption) {
 	a := &handler.Admission{Mutating: mutating, Labels: r.labels, Typed: !isUntyped[T]()}
 	for _, o := range opts {
 		o.review(a)
@@ -116,7 +113,7 @@ func (r *Resource[T]) review(id string, mutating bool, fn ReviewFunc[T], opts []
 }
 
 // reviewer returns a function that decodes the object of a request and calls fn.
-func reviewer[T Object](fn ReviewFunc[T]) func(context.Context, *handler.Request) error {
+func reviewer[T Object](fn func(context.Context, *Review[T]) error) func(context.Context, *handler.Request) error {
 	return func(ctx context.Context, req *handler.Request) error {
 		review, err := newReview[T](req)
 		if err != nil {

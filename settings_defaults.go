@@ -13,8 +13,7 @@ import (
 
 // DefaultSettings returns the settings of a new operator.
 func DefaultSettings() Settings {
-	return Settings{
-		Process: ProcessSettings{UltimateExitingTimeout: 25 * time.Second},
+	s := Settings{
 		Persistence: PersistenceSettings{
 			Finalizer: "kopf.zalando.org/KopfFinalizerMarker",
 			Progress:  storage.DefaultProgress(),
@@ -24,7 +23,6 @@ func DefaultSettings() Settings {
 		Posting: PostingSettings{
 			Enabled: true, Level: slog.LevelInfo, ReportingComponent: "kopf", ReportingInstance: "dev", EventNamePrefix: "kopf-event-",
 		},
-		Background: BackgroundSettings{CancellationPolling: 60 * time.Second},
 		Queueing: QueueingSettings{
 			ExitTimeout: 2 * time.Second,
 			ErrorDelays: seconds(1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610),
@@ -44,6 +42,9 @@ func DefaultSettings() Settings {
 			Duration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 		},
 	}
+	s.Background.CancellationPolling = 60 * time.Second
+	s.Process.UltimateExitingTimeout = 25 * time.Second
+	return s
 }
 
 // check returns the first invalid setting. Settings may have been built without the

@@ -11,7 +11,6 @@ import (
 	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/engine"
 	"gopf.dev/gopf/internal/handler"
-	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/recorder"
 	"gopf.dev/gopf/kind"
@@ -66,7 +65,7 @@ func (TestArguments[T]) Tick(call *daemon.Call) (*Tick[T], error) {
 func (TestArguments[T]) Review(req *handler.Request) (*Review[T], error) { return newReview[T](req) }
 
 // ReviewHandler returns a function that calls an admission handler.
-func (TestArguments[T]) ReviewHandler(fn ReviewFunc[T]) func(context.Context, *handler.Request) error {
+func (TestArguments[T]) ReviewHandler(fn func(context.Context, *Review[T]) error) func(context.Context, *handler.Request) error {
 	return reviewer(fn)
 }
 
@@ -77,21 +76,25 @@ func (TestArguments[T]) API(all *apiclient.Objects, of kind.Selector, post func(
 	return &apiclient.Cluster{Objects: all, Types: types, Manager: "gopftest", Post: posts(post), REST: config, Log: log}
 }
 
-// TestWebhooks makes the operator respond to reviews in the process of a test. Only
-// package gopftest can create the argument.
-func TestWebhooks(by engine.Substitute) RunOption {
+// TestSeam connects package gopftest with the operator. Its methods take internal types,
+// which other modules cannot use.
+type TestSeam struct{}
+
+// Webhooks makes the operator respond to reviews in the process of a test.
+func (TestSeam) Webhooks(by engine.Substitute) RunOption {
 	return func(o *runOptions) { o.webhooks = by }
 }
 
-// TestJitter sets the random numbers for the jitter of the framework's own retries. nil
-// means exact delays. It is for package gopftest.
-func TestJitter(random jitter.Source) RunOption {
+// Jitter sets the random numbers for the jitter of the framework's own retries. nil
+// means exact delays.
+func (TestSeam) Jitter(random jitter.Source) RunOption {
 	return func(o *runOptions) { o.jitter = random }
 }
 
-// TestIndex passes the internal index to use. It is for package gopftest.
-func TestIndex[K comparable, V any](of *IndexOf[K, V], use func(*index.Index[K, V])) { use(of.kept) }
+// Index returns the *index.Index of an [IndexOf].
+func (TestSeam) Index(of interface{ internal() any }) any { return of.internal() }
 
-// TestHandlers passes the declared handlers to use. Like [TestArguments], it is of no
-// use in other modules.
-func TestHandlers(op *Operator, use func(handler.Set)) { use(op.handlers) }
+func (i *IndexOf[K, V]) internal() any { return i.kept }
+
+// Handlers returns the declared handlers.
+func (TestSeam) Handlers(op *Operator) handler.Set { return op.handlers }

@@ -48,7 +48,7 @@ const (
 // code is 0 after a graceful shutdown, 1 after a failure, and 2 if the command line is
 // invalid. SIGINT and SIGTERM stop the operator gracefully. A second signal exits
 // immediately with 130. A shutdown that takes longer than
-// [gopf.ProcessSettings.UltimateExitingTimeout] exits with 137.
+// Process.UltimateExitingTimeout of [gopf.Settings] exits with 137.
 //
 // In a container with a memory limit, Main sets the soft memory limit of the Go runtime to
 // 90 % of it, unless the environment variable GOMEMLIMIT is set.

@@ -1,6 +1,7 @@
 package gopftest
 
 import (
+	"context"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -99,7 +100,7 @@ func (c *Call[T]) body(u *unstructured.Unstructured) *object.Body {
 
 // Run calls a handler as the operator does: a panic becomes an error. It returns the
 // error of the handler.
-func (c *ReviewCall[T]) Run(fn gopf.ReviewFunc[T]) error {
+func (c *ReviewCall[T]) Run(fn func(context.Context, *gopf.Review[T]) error) error {
 	return plain(protect(func() error { return gopf.TestArguments[T]{}.ReviewHandler(fn)(c.t.Context(), c.req) }))
 }
 

@@ -28,8 +28,8 @@ func Start(t testing.TB, op *gopf.Operator, c *Cluster, opts ...gopf.RunOption) 
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	opts = append([]gopf.RunOption{
-		gopf.Cluster(c.RESTConfig()), gopf.Log(logger(t)), gopf.TestWebhooks(engine.Substitute{Server: c.webhookServer}),
-		gopf.TestJitter(nil),
+		gopf.Cluster(c.RESTConfig()), gopf.Log(logger(t)), gopf.TestSeam{}.Webhooks(engine.Substitute{Server: c.webhookServer}),
+		gopf.TestSeam{}.Jitter(nil),
 	}, opts...)
 	go func() {
 		done <- op.Run(ctx, opts...)

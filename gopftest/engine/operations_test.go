@@ -175,7 +175,7 @@ func retried(t *testing.T, random func() float64) (writes, calls []time.Duration
 			return nil
 		})
 		c.Fault(gopftest.Requests("patch", "kopfexamples").Object("default", "failing").First(5), gopftest.Fail(http.StatusInternalServerError))
-		gopftest.Start(t, op, c, gopf.TestJitter(random))
+		gopftest.Start(t, op, c, gopf.TestSeam{}.Jitter(random))
 		c.Create(t, example("delayed", "a"))
 		c.Create(t, example("failing", "a"))
 		time.Sleep(time.Minute)

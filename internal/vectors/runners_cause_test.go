@@ -54,8 +54,7 @@ func handlerOf(kind string, filters map[string]any) *handler.Handler {
 	}
 	path, about := filters["field"]
 	declare(fieldOf(r, path, about, filters), r, kind, about)
-	var declared *handler.Handler
-	gopf.TestHandlers(op, func(all handler.Set) { declared = all[0] })
+	declared := gopf.TestSeam{}.Handlers(op)[0]
 	declared.ID = "fn" // without the field
 	return declared
 }

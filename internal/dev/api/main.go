@@ -3,7 +3,7 @@
 //
 //	go run ./internal/dev/api [FOLDER]
 //
-// The lines are sorted, so that the output of two versions can be compared; see hack/api.
+// The lines are sorted: the output of two versions can be compared. See hack/api.
 package main
 
 import (

@@ -17,7 +17,7 @@ func TestFiltersChooseWhoIsAsked(t *testing.T) {
 	w, d := newWorld(t), &kit.Diary{}
 	op := w.operator()
 	x := gopf.For[*Thing](op, w.things())
-	note := func(id string) gopf.ReviewFunc[*Thing] {
+	note := func(id string) func(context.Context, *gopf.Review[*Thing]) error {
 		return func(_ context.Context, r *review) error { d.Add("%s", id); return nil }
 	}
 	x.WithLabel("tier", gopf.Is("prod")).WithLabel("skip", gopf.Absent).Mutate("label", note("label"))

@@ -68,7 +68,7 @@ func TestOperationsAreChosen(t *testing.T) {
 	w, d := newWorld(t), &kit.Diary{}
 	op := w.operator()
 	x := gopf.For[*Thing](op, w.things())
-	note := func(id string) gopf.ReviewFunc[*Thing] {
+	note := func(id string) func(context.Context, *gopf.Review[*Thing]) error {
 		return func(_ context.Context, r *review) error { d.Add("%s %s", id, r.Operation); return nil }
 	}
 	x.Mutate("m-all", note("m-all"))

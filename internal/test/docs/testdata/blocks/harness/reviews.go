@@ -50,7 +50,7 @@ func Reviews(name string, handlers []string, declare func(*gopf.Operator)) Case 
 }
 
 // Scale calls a handler that reviews the scale subresource.
-func Scale(name string, fn gopf.ReviewFunc[gopf.Unstructured]) Case {
+func Scale(name string, fn func(context.Context, *gopf.Review[gopf.Unstructured]) error) Case {
 	return Case{name, func(t *testing.T, _ *gopftest.Cluster, _ string) {
 		c := gopftest.NewCluster(t, kinds["Database"][0])
 		for replicas, denied := range map[int64]string{5: "", 6: "6 replicas are too many"} {
