@@ -31,9 +31,6 @@ type Activity struct {
 	Started time.Time
 }
 
-// LoginFunc returns credentials for the cluster. nil means that this handler has none.
-type LoginFunc func(context.Context, *Activity) (*Login, error)
-
 // Login has the address of an API server and credentials for it.
 type Login struct {
 	// Config has the server and the credentials. Its rate limits are ignored. Exec
@@ -87,10 +84,10 @@ func (op *Operator) OnCleanup(id string, fn func(context.Context, *Activity) err
 }
 
 // OnLogin calls fn for credentials: at startup, when they expire, and when the API
-// server rejects them. Login handlers replace the default search for credentials,
-// unless the operator runs with [Cluster] or [Kubeconfig]. See also
-// [LoginWithKubeconfig] and [LoginWithServiceAccount].
-func (op *Operator) OnLogin(id string, fn LoginFunc, opts ...RetryOption) {
+// server rejects them. A nil result means that this handler has none. Login handlers
+// replace the default search for credentials, unless the operator runs with [Cluster]
+// or [Kubeconfig]. See also [LoginWithKubeconfig] and [LoginWithServiceAccount].
+func (op *Operator) OnLogin(id string, fn func(context.Context, *Activity) (*Login, error), opts ...RetryOption) {
 	op.declareActivity(logins, id, fn == nil, func(ctx context.Context, a *Activity) (any, error) {
 		l, err := fn(ctx, a)
 		if l == nil {

@@ -108,27 +108,27 @@ func explainLogin(err error) error {
 	return err
 }
 
-// ErrStopping is the [context.Cause] of a canceled handler when the operator shuts
-// down. An error that the handler returns then is not counted as an attempt. The
-// handler is called again after the next start.
-var ErrStopping = execute.ErrStopping
-
-// These errors are the [context.Cause] of a canceled daemon or timer, besides
-// [ErrStopping].
+// The reasons for the end of a call. Each is the [context.Cause] of a canceled handler,
+// except ErrTooManyAttempts. Test for them with [errors.Is].
 var (
-	ErrDeleted   = daemon.ErrDeleted   // the object is being deleted
-	ErrUnmatched = daemon.ErrUnmatched // the object no longer matches the filters
-	ErrPaused    = daemon.ErrPaused    // the operator is paused
+	// ErrStopping means that the operator shuts down. An error that the handler returns
+	// then is not counted as an attempt. The handler is called again after the next
+	// start.
+	ErrStopping = execute.ErrStopping
+	// ErrTimeout means that the [Timeout] of the handler is over. The error of a
+	// handler that failed because of its timeout matches it as well.
+	ErrTimeout = execute.ErrTimeout
+	// ErrTooManyAttempts matches the error of a handler that has no attempts left; see
+	// [MaxAttempts].
+	ErrTooManyAttempts = execute.ErrRetries
+	// ErrDeleted means, for daemons and timers, that the object is being deleted.
+	ErrDeleted = daemon.ErrDeleted
+	// ErrUnmatched means, for daemons and timers, that the object no longer matches
+	// the filters.
+	ErrUnmatched = daemon.ErrUnmatched
+	// ErrPaused means, for daemons and timers, that the operator is paused.
+	ErrPaused = daemon.ErrPaused
 )
-
-// ErrTimeout is the [context.Cause] of a canceled handler when its [Timeout] is over.
-// The error of a handler that failed because of its timeout matches it with
-// [errors.Is].
-var ErrTimeout = execute.ErrTimeout
-
-// ErrTooManyAttempts matches the error of a handler that has no attempts left, with
-// [errors.Is]; see [MaxAttempts].
-var ErrTooManyAttempts = execute.ErrRetries
 
 // classify converts the error types of this package to those of the engine. The
 // outermost classified error decides.

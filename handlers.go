@@ -157,6 +157,8 @@ func (r *Resource[T]) handler(on Reason, id string, fn ChangeFunc[T], opts []Cha
 		r.op.problem("handler %q has no valid reasons; use Create, Update, Delete or Resume", id)
 	case spec.optional && on&Delete == 0:
 		r.op.problem("handler %q: Optional is for deletion handlers", id)
+	case spec.skip:
+		r.op.problem("handler %q: If works only for sub-handlers; do not declare the handler instead", id)
 	case spec.filters != nil:
 		r.op.problem("handler %q: a handle as an option is for sub-handlers; declare the handler on that handle", id)
 	case spec.deleted && on&Resume == 0:

@@ -32,7 +32,7 @@ func (op *Operator) loginSource(o *runOptions) login.Source {
 // LoginWithKubeconfig returns a login handler that reads a kubeconfig each time it is
 // called. An empty path means the files in the variable KUBECONFIG, or ~/.kube/config.
 // An empty kubeContext means the current context. The priority is 10.
-func LoginWithKubeconfig(path, kubeContext string) LoginFunc {
+func LoginWithKubeconfig(path, kubeContext string) func(context.Context, *Activity) (*Login, error) {
 	return func(context.Context, *Activity) (*Login, error) {
 		cfg, namespace, err := kube.LoadKubeconfig(path, kubeContext)
 		if err != nil {
@@ -44,9 +44,11 @@ func LoginWithKubeconfig(path, kubeContext string) LoginFunc {
 
 // LoginWithServiceAccount returns a login handler for operators in pods. Outside of a
 // pod it returns no credentials and no error. The priority is 20.
-func LoginWithServiceAccount() LoginFunc { return serviceAccountLogin(kube.LoadServiceAccount) }
+func LoginWithServiceAccount() func(context.Context, *Activity) (*Login, error) {
+	return serviceAccountLogin(kube.LoadServiceAccount)
+}
 
-func serviceAccountLogin(load func() (*rest.Config, string, error)) LoginFunc {
+func serviceAccountLogin(load func() (*rest.Config, string, error)) func(context.Context, *Activity) (*Login, error) {
 	return func(context.Context, *Activity) (*Login, error) {
 		cfg, namespace, err := load()
 		if err != nil || cfg == nil {

@@ -62,7 +62,7 @@ func TestRunWithoutCredentialsReturnsALoginError(t *testing.T) {
 	nowhere := Cluster(&rest.Config{Host: "http://127.0.0.1:1"})
 	quiet := Log(slog.New(slog.DiscardHandler))
 	for name, c := range map[string]struct {
-		login LoginFunc // nil for none
+		login func(context.Context, *Activity) (*Login, error) // nil for none
 		run   []RunOption
 		is    error // the cause, if any
 		want  bool

@@ -17,6 +17,7 @@ type changeSpec struct {
 	deleted  bool
 	formerly []string
 	filters  *filters // of a sub-handler; nil means none
+	skip     bool     // declared with If(false)
 }
 
 // RetryOption limits the attempts of a handler and sets the delays between them. It is
@@ -130,4 +131,10 @@ func AlsoDeleted() ChangeOption { return changeOption(func(s *changeSpec) { s.de
 // for the handler and then removed, so handlings in progress continue.
 func Formerly(ids ...string) ChangeOption {
 	return changeOption(func(s *changeSpec) { s.formerly = append(s.formerly, ids...) })
+}
+
+// If declares a sub-handler only if the condition is true. On other handlers it is a
+// declaration error.
+func If(condition bool) ChangeOption {
+	return changeOption(func(s *changeSpec) { s.skip = s.skip || !condition })
 }

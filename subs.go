@@ -37,6 +37,9 @@ func (c *Change[T]) Sub(id string, fn ChangeFunc[T], opts ...ChangeOption) {
 	for _, o := range opts {
 		o.change(&spec)
 	}
+	if spec.skip {
+		return
+	}
 	parent := c.req.Handler
 	sub := &handler.Handler{
 		ID: parent.ID + "/" + id, Where: caller(), Of: parent.Of,

@@ -57,7 +57,7 @@ func login(ctx context.Context, a *gopf.Activity) (*gopf.Login, error) {
 		lifetime = 30 * time.Second
 	}
 	a.Log.Info("Logging in...")
-	for _, method := range []gopf.LoginFunc{gopf.LoginWithServiceAccount(), gopf.LoginWithKubeconfig("", "")} {
+	for _, method := range []func(context.Context, *gopf.Activity) (*gopf.Login, error){gopf.LoginWithServiceAccount(), gopf.LoginWithKubeconfig("", "")} {
 		credentials, err := method(ctx, a)
 		if err != nil {
 			return nil, err

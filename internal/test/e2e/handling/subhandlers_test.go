@@ -48,6 +48,7 @@ func TestSubHandlersAreDoneOneByOneWithResultsOfTheirOwn(t *testing.T) {
 							return nil
 						})
 					}
+					c.Sub("never", d.handler("never"), gopf.If(false))
 					c.SetResult("all done")
 					return nil
 				})

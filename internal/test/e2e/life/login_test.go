@@ -133,7 +133,7 @@ func TestALoginThatExpiresIsMadeAnewInTime(t *testing.T) {
 
 func TestAnOperatorThatCannotLogInDoesNotStart(t *testing.T) {
 	for name, c := range map[string]struct {
-		login gopf.LoginFunc
+		login func(context.Context, *gopf.Activity) (*gopf.Login, error)
 		says  string
 	}{
 		"the handler fails": {func(context.Context, *gopf.Activity) (*gopf.Login, error) {
