@@ -58,7 +58,7 @@ func claims(t *testing.T) map[string][]string {
 			"waiting for " + stalled + " seconds",
 			"responds for another " + inWords(t, duration("internal/engine", "lingering")),
 		},
-		"docs/architecture.md": {
+		"docs/runtime.md": {
 			"silent watch after " + seconds(watch.ProbeAfter) + " s",
 			"replaces it after " + seconds(watch.InactivityTimeout) + " s",
 			"At most " + mib(constant(".", "backlog")) + " MiB wait",
