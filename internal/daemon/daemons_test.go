@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/object"
 )
 
 func TestADaemonIsSpawnedOnceForEachObjectThatMatches(t *testing.T) {
@@ -128,9 +130,25 @@ func TestKeptBodiesAreNotDecoded(t *testing.T) {
 		}))
 		k.see("a", sight{spec: 1})
 		synctest.Wait()
-		kept := k.object("a").body
-		if kept == k.last["a"] || kept == k.object("a").Body() {
+		if first := k.object("a").Body(); first == k.last["a"] || first == k.object("a").Body() {
 			t.Error("the kept body is shared with callers that decode it")
+		}
+	})
+}
+
+func TestKeptBodiesAreCompressed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t, daemonOf(obedient))
+		for _, name := range []string{"a", "b"} {
+			b, err := object.Parse(fmt.Appendf(nil, `{"metadata":{"name":%q,"uid":%[1]q,"resourceVersion":"1"},"spec":{"text":%q}}`, name, strings.Repeat("filler", 500)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			k.see(name, sight{spec: 1})
+			k.object(name).See(b)
+		}
+		if size := k.object("b").body.Size(); size > 300 {
+			t.Errorf("%d bytes are kept", size)
 		}
 	})
 }

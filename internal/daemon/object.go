@@ -18,9 +18,9 @@ type Object struct {
 	again func(*object.Body) *handler.Request
 
 	mu        sync.Mutex
-	body      *object.Body // the newest, never decoded; nil without tasks
-	responded string       // version in the response to the last write; empty after other writes to the object
-	touched   time.Time    // last change of the essence, or first sight
+	body      *object.Packed // the newest version; nil without tasks
+	responded string         // version in the response to the last write; empty after other writes to the object
+	touched   time.Time      // last change of the essence, or first sight
 	tasks     []*Task
 	over      []*Spec // must not be spawned again
 	gone      bool    // deleted, or no longer served
@@ -44,7 +44,7 @@ func (o *Object) see(body *object.Body, now time.Time, then *actions) {
 		return
 	}
 	if o.responded == "" || o.body == nil || o.responded != o.body.ResourceVersion || !o.body.Newer(body.Identity) {
-		o.body = undecoded(body) // unless the response to our own write is newer
+		o.body = o.set.packer.Pack(body) // unless the response to our own write is newer
 	}
 	for _, t := range o.tasks {
 		if t.unfit && t.run == nil && t.stop == nil { // it may be decodable now
@@ -65,7 +65,7 @@ func (o *Object) Body() *object.Body {
 	if body == nil {
 		return nil
 	}
-	return undecoded(body)
+	return body.Body()
 }
 
 // write sends a patch of the object and records the response. body is the newest known
@@ -85,7 +85,7 @@ func (o *Object) write(ctx context.Context, body *object.Body, p *patch.Patch, f
 	case after.ResourceVersion == o.body.ResourceVersion:
 		o.responded = after.ResourceVersion
 	case after.Newer(o.body.Identity):
-		o.body, o.responded = undecoded(after), after.ResourceVersion
+		o.body, o.responded = o.set.packer.Pack(after), after.ResourceVersion
 	default: // the stream was faster
 		o.responded = ""
 	}
@@ -102,10 +102,6 @@ func (o *Object) Outdate() {
 	o.responded = ""
 	o.mu.Unlock()
 }
-
-// undecoded returns a body with the same bytes. Bodies that are kept for long must
-// never be decoded, because they would keep the decoded values in memory.
-func undecoded(b *object.Body) *object.Body { return b.Undecoded() }
 
 // Hurry calls now those waiting tasks for whose ids urgent returns true. A timer that
 // is being called is called once more afterwards.

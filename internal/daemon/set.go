@@ -64,6 +64,7 @@ type Set struct {
 	die  context.CancelFunc
 
 	halted atomic.Pointer[error] // why no task is spawned; nil means that tasks are
+	packer object.Packer         // for the bodies of all objects
 
 	mu      sync.Mutex
 	objects map[*Object]struct{} // those with tasks

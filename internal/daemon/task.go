@@ -244,7 +244,7 @@ func (t *Task) say(then *actions, at func(*slog.Logger, string, ...any), text st
 	}
 	then.add(func() {
 		if log == nil {
-			log = o.again(body).Log
+			log = o.again(body.Body()).Log
 		}
 		at(log, text, append([]any{"handler", t.spec.ID}, attrs...)...)
 	})

@@ -1,0 +1,89 @@
+package object
+
+import (
+	"bytes"
+	"compress/flate"
+	"io"
+	"sync"
+)
+
+// Packer compresses bodies of one resource that are kept for long. Objects of a resource
+// resemble each other: the first packed body is the dictionary for all others, which
+// reduces them to their differences. A Packer is safe for concurrent use. The zero value
+// is ready for use.
+type Packer struct {
+	once       sync.Once
+	dictionary []byte
+	writers    sync.Pool // of *flate.Writer; each takes about 1 MB
+	readers    sync.Pool // of io.ReadCloser
+}
+
+// Packed is a body in compressed form. It can be unpacked only by the packer that packed
+// it.
+type Packed struct {
+	Identity
+
+	packer *Packer
+	data   []byte // compressed, or the JSON itself if that is shorter
+	size   int    // of the JSON
+	memory int
+	parts  parts
+	stale  bool
+}
+
+const (
+	// largestDictionary is the longest dictionary that DEFLATE can use.
+	largestDictionary = 32 << 10
+	// smallestPacked is the size of the smallest JSON that is compressed.
+	smallestPacked = 256
+	// packLevel is the fastest level of package flate that uses a dictionary well.
+	packLevel = 4
+)
+
+// Pack compresses a body. It does not keep the body, nor its decoded values.
+func (p *Packer) Pack(b *Body) *Packed {
+	packed := &Packed{Identity: b.Identity, packer: p, data: b.raw, size: len(b.raw), memory: b.memory, parts: b.parts, stale: b.stale}
+	if len(b.raw) < smallestPacked {
+		return packed
+	}
+	p.once.Do(func() { p.dictionary = bytes.Clone(b.raw[:min(len(b.raw), largestDictionary)]) })
+	out := bytes.NewBuffer(make([]byte, 0, len(b.raw)/8))
+	w, _ := p.writers.Get().(*flate.Writer)
+	if w == nil {
+		w, _ = flate.NewWriterDict(out, packLevel, p.dictionary) // it fails only for invalid levels
+	} else {
+		w.Reset(out)
+	}
+	_, err := w.Write(b.raw)
+	if err == nil {
+		err = w.Close()
+	}
+	p.writers.Put(w)
+	if err == nil && out.Len() < len(b.raw) {
+		packed.data = bytes.Clone(out.Bytes()) // without spare capacity
+	}
+	return packed
+}
+
+// Body returns the body.
+func (k *Packed) Body() *Body {
+	b := &Body{Identity: k.Identity, raw: k.data, memory: k.memory, parts: k.parts, stale: k.stale}
+	if len(k.data) == k.size { // not compressed
+		return b
+	}
+	r, _ := k.packer.readers.Get().(io.ReadCloser)
+	if r == nil {
+		r = flate.NewReaderDict(bytes.NewReader(k.data), k.packer.dictionary)
+	} else if err := r.(flate.Resetter).Reset(bytes.NewReader(k.data), k.packer.dictionary); err != nil {
+		panic(err) // it never fails
+	}
+	b.raw = make([]byte, k.size)
+	if _, err := io.ReadFull(r, b.raw); err != nil {
+		panic(err) // the data is our own and in memory
+	}
+	k.packer.readers.Put(r)
+	return b
+}
+
+// Size returns the bytes that the packed JSON takes.
+func (k *Packed) Size() int { return len(k.data) }

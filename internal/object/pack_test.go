@@ -1,0 +1,102 @@
+package object
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// set is an object of some size that resembles others.
+func set(name string, filler string) []byte {
+	return fmt.Appendf(nil, `{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":%q,"namespace":"default","uid":"uid-%s","resourceVersion":"42",`+
+		`"labels":{"app.kubernetes.io/name":"database","app.kubernetes.io/instance":%q}},"spec":{"replicas":3,"serviceName":%q,"template":{"spec":{"containers":[`+
+		`{"name":"database","image":"registry.example.com/database:17.2","ports":[{"containerPort":5432,"protocol":"TCP"}],"resources":{"requests":{"cpu":"100m","memory":"256Mi"}},`+
+		`"volumeMounts":[{"mountPath":"/var/lib/data","name":"data"}]}],"terminationGracePeriodSeconds":30}}},"filler":%q,"status":{"phase":"Ready"}}`, name, name, name, name, filler)
+}
+
+func mustParse(t testing.TB, raw []byte) *Body {
+	t.Helper()
+	b, err := Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestPackedBodiesAreRestoredExactly(t *testing.T) {
+	for name, raws := range map[string][][]byte{
+		"similar objects":     {set("a", ""), set("b", ""), set("c", "x")},
+		"a large first one":   {set("a", strings.Repeat("0123456789abcdef", 10_000)), set("b", "")},
+		"large ones":          {set("a", ""), set("b", strings.Repeat("x", 1<<20))},
+		"tiny ones":           {[]byte(`{"metadata":{"name":"a"}}`), []byte(`{"metadata":{"name":"b"}}`), set("c", "")},
+		"a tiny one in front": {[]byte(`{"metadata":{"name":"a"}}`), set("b", "")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var p Packer
+			var kept []*Packed
+			for _, raw := range raws {
+				kept = append(kept, p.Pack(mustParse(t, raw).At("43")))
+			}
+			for i, k := range kept {
+				want := mustParse(t, raws[i]).At("43")
+				for range 2 {
+					got := k.Body()
+					if !bytes.Equal(got.Raw(), want.Raw()) || got.Identity != want.Identity || got.Memory() != want.Memory() || got.Stale() != want.Stale() {
+						t.Errorf("%d: got %+v", i, got)
+					}
+					phase, _ := got.Lookup("status", "phase")
+					if known, _ := want.Lookup("status", "phase"); phase != known {
+						t.Errorf("%d: the status is %v", i, phase)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestSimilarObjectsTakeLittleMemory(t *testing.T) {
+	var p Packer
+	first, second := mustParse(t, set("first", "")), mustParse(t, set("second", ""))
+	p.Pack(first)
+	if size := p.Pack(second).Size(); size > second.Size()/6 {
+		t.Errorf("%d of %d bytes are kept", size, second.Size())
+	}
+}
+
+func TestPackersAreSafeForConcurrentUse(t *testing.T) {
+	var p Packer
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			raw := set(fmt.Sprint(i), strings.Repeat("y", i*100))
+			for range 50 {
+				if got := p.Pack(mustParse(t, raw)).Body(); !bytes.Equal(got.Raw(), raw) {
+					t.Error("another object was returned")
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func BenchmarkPack(b *testing.B) {
+	var p Packer
+	body := mustParse(b, set("a", ""))
+	p.Pack(mustParse(b, set("b", "")))
+	b.ReportAllocs()
+	for b.Loop() {
+		p.Pack(body)
+	}
+}
+
+func BenchmarkUnpack(b *testing.B) {
+	var p Packer
+	p.Pack(mustParse(b, set("b", "")))
+	packed := p.Pack(mustParse(b, set("a", "")))
+	b.ReportAllocs()
+	for b.Loop() {
+		packed.Body()
+	}
+}
