@@ -77,8 +77,9 @@ func Timeout(d time.Duration) RetryOption {
 
 // Backoff sets the delay before the next call after an error that is neither temporary
 // nor permanent. The delay is constant; it does not grow. Default:
-// [ExecutionSettings.DefaultBackoff], which is 60 s. 0 means that the handler is called
-// again at once.
+// [ExecutionSettings.DefaultBackoff], which is 60 s, except for NotFound and Conflict
+// errors of the API server: these are retried after 1, 2, 4, … s, up to the default. 0
+// means that the handler is called again at once.
 //
 // [RetryAfter] and [Wait] set the delay of a single error instead. A negative duration,
 // or one below 1 ms, is a declaration error.

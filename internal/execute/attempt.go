@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/progress"
 )
@@ -254,7 +256,7 @@ func (a *Attempt) unclassified(err error) Outcome {
 		a.Log.Error(failure+"stop now: "+text(err), attrs...)
 		return Outcome{Final: true, Err: err, Message: cut(err.Error())}
 	}
-	backoff := a.Limits.Backoff.Or(a.DefaultBackoff)
+	backoff := a.backoff(err)
 	if limit := a.lookAhead(backoff); limit != nil {
 		msg := fmt.Sprintf("%sstop now (it would %s on the next attempt): %s", failure, limit.unclassified, text(err))
 		a.Log.Error(msg, attrs...)
@@ -263,6 +265,19 @@ func (a *Attempt) unclassified(err error) Outcome {
 	a.Log.Error(failure+"try again in "+seconds(backoff)+" seconds: "+text(err), attrs...)
 	return Outcome{Err: err, Message: cut(err.Error()), Delay: handler.Some(backoff)}
 }
+
+// backoff returns the delay after an unclassified error. Without a declared backoff,
+// errors of the API server that usually vanish soon are retried after a second, and
+// then after growing delays up to the default.
+func (a *Attempt) backoff(err error) time.Duration {
+	if a.Limits.Backoff.Set || !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return a.Limits.Backoff.Or(a.DefaultBackoff)
+	}
+	return min(a.DefaultBackoff, time.Second<<min(a.Retries, longestShift))
+}
+
+// longestShift makes a growing delay longer than any default.
+const longestShift = 30
 
 // limit is a limit that the next attempt would exceed.
 type limit struct {

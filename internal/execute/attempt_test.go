@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"gopf.dev/gopf/internal/handler"
 )
@@ -184,6 +188,34 @@ func TestAKnownMisfitIsLoggedAtDebug(t *testing.T) {
 		line := want + ` msg="Handler 'h' is not called, because the object does not fit its type: boom"`
 		if !strings.Contains(log.String(), line) || asked != boom {
 			t.Errorf("known %v: got %s, asked about %v", known, log.String(), asked)
+		}
+	}
+}
+
+func TestMissingObjectsAndConflictsAreRetriedSoon(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	missing := fmt.Errorf("read the pod: %w", apierrors.NewNotFound(pods, "web-0"))
+	for name, c := range map[string]struct {
+		err     error
+		retries int
+		limits  handler.Limits
+		want    time.Duration
+	}{
+		"missing, first attempt":     {missing, 0, handler.Limits{}, time.Second},
+		"missing, second attempt":    {missing, 1, handler.Limits{}, 2 * time.Second},
+		"missing, fifth attempt":     {missing, 4, handler.Limits{}, 16 * time.Second},
+		"missing, up to the default": {missing, 6, handler.Limits{}, time.Minute},
+		"missing, many attempts":     {missing, 1_000_000, handler.Limits{}, time.Minute},
+		"a conflict":                 {apierrors.NewConflict(pods, "web-0", errors.New("changed")), 0, handler.Limits{}, time.Second},
+		"forbidden":                  {apierrors.NewForbidden(pods, "web-0", errors.New("no")), 0, handler.Limits{}, time.Minute},
+		"with a declared backoff":    {missing, 0, handler.Limits{Backoff: some(5 * time.Minute)}, 5 * time.Minute},
+	} {
+		got := Attempt{
+			Title: "Handler", ID: "h", Limits: c.limits, Retries: c.retries, Started: time.Now(), DefaultBackoff: time.Minute,
+			Log: slog.New(slog.DiscardHandler), Call: func(context.Context) (any, error) { return nil, c.err },
+		}.Make(t.Context())
+		if got.Delay != some(c.want) || got.Final {
+			t.Errorf("%s: got %+v", name, got)
 		}
 	}
 }
