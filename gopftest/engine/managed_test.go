@@ -31,7 +31,7 @@ func TestManagedFieldsAreThereForHandlersThatAskForThem(t *testing.T) {
 				seed := func(name string) {
 					obj := example(name, name)
 					obj.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: "Apply", APIVersion: "kopf.dev/v1",
-						FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:field":{}}}`)}}})
+						FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:field":{}}}`)}})
 					cluster.Seed(t, obj)
 				}
 				seed("listed")
@@ -85,7 +85,7 @@ func TestManagedFieldsAreThereForReviewsThatAskForThem(t *testing.T) {
 			bubble(t, func(t *testing.T, cluster *gopftest.Cluster) {
 				obj := example("x", "a")
 				obj.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: "Apply", APIVersion: "kopf.dev/v1",
-					FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:field":{}}}`)}}})
+					FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:field":{}}}`)}})
 				cluster.Seed(t, obj)
 				var diary calls
 				op := gopf.New()

@@ -100,6 +100,7 @@ func (c *Client) named(ctx context.Context, obj client.Object, o *client.Options
 	return t, err
 }
 
+// Get implements [client.Client].
 func (c *Client) Get(ctx context.Context, obj client.Object, opts ...client.CallOption) error {
 	o := effect(opts, func(opt client.CallOption, o *client.Options) { opt(o) })
 	t, err := c.named(ctx, obj, &o)
@@ -113,6 +114,7 @@ func (c *Client) Get(ctx context.Context, obj client.Object, opts ...client.Call
 	return fill(obj, body, t.Info)
 }
 
+// List implements [client.Client].
 func (c *Client) List(ctx context.Context, obj client.Object, opts ...client.ListOption) iter.Seq2[client.Object, error] {
 	o := effect(opts, client.ListOption.ApplyToList)
 	return func(yield func(client.Object, error) bool) {
@@ -149,6 +151,7 @@ func (c *Client) List(ctx context.Context, obj client.Object, opts ...client.Lis
 	}
 }
 
+// Create implements [client.Client].
 func (c *Client) Create(ctx context.Context, obj client.Object, opts ...client.CallOption) error {
 	c.writes()
 	o := effect(opts, func(opt client.CallOption, o *client.Options) { opt(o) })
@@ -165,6 +168,7 @@ func (c *Client) Create(ctx context.Context, obj client.Object, opts ...client.C
 	return finish(obj, body, t.Info, err)
 }
 
+// Apply implements [client.Client].
 func (c *Client) Apply(ctx context.Context, obj client.Object, opts ...client.ApplyOption) error {
 	c.writes()
 	o := effect(opts, client.ApplyOption.ApplyToApply)
@@ -191,6 +195,7 @@ func (c *Client) Apply(ctx context.Context, obj client.Object, opts ...client.Ap
 	return finish(obj, body, t.Info, err)
 }
 
+// Merge implements [client.Client].
 func (c *Client) Merge(ctx context.Context, obj client.Object, patch any, opts ...client.MergeOption) error {
 	c.writes()
 	o := effect(opts, client.MergeOption.ApplyToMerge)
@@ -212,6 +217,7 @@ func (c *Client) Merge(ctx context.Context, obj client.Object, patch any, opts .
 	return finish(obj, body, t.Info, err)
 }
 
+// Delete implements [client.Client].
 func (c *Client) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	c.writes()
 	o := effect(opts, client.DeleteOption.ApplyToDelete)
@@ -228,6 +234,7 @@ func (c *Client) Delete(ctx context.Context, obj client.Object, opts ...client.D
 	return outcome(c.Objects.Delete(ctx, t, request))
 }
 
+// Event implements [client.Client].
 func (c *Client) Event(about []client.Object, t client.EventType, reason, format string, args ...any) {
 	if !Posted(t, c.Level) {
 		return

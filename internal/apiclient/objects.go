@@ -24,7 +24,7 @@ type API interface {
 	Delete(context.Context, kube.Target, kube.DeleteOptions) error
 }
 
-// Client is the API for handlers. It is safe for concurrent use.
+// Objects is the API for handlers, with endpoints instead of Go types. It is safe for concurrent use.
 type Objects struct {
 	// API is the API client. nil means that only known resources can be looked up.
 	API API

@@ -186,7 +186,7 @@ func TestAKnownMisfitIsLoggedAtDebug(t *testing.T) {
 			Known: func(err *handler.UndecodableError) bool { asked = err; return known },
 		}.Make(t.Context())
 		line := want + ` msg="Handler 'h' is not called, because the object does not fit its type: boom"`
-		if !strings.Contains(log.String(), line) || asked != boom {
+		if !strings.Contains(log.String(), line) || !errors.Is(asked, boom) {
 			t.Errorf("known %v: got %s, asked about %v", known, log.String(), asked)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // path is the root itself.
 type Path []string
 
-// Parse parses a path in one of two forms: keys joined by dots ("spec.size"), or a JSON
+// ParsePath parses a path in one of two forms: keys joined by dots ("spec.size"), or a JSON
 // pointer, which starts with a slash. The pointer is for keys that contain dots, as in
 // "/metadata/labels/app.kubernetes.io~1name"; "~1" is a slash, "~0" a tilde.
 //
@@ -33,7 +33,7 @@ func ParsePath(s string) (Path, error) {
 	return path, nil
 }
 
-// Split splits a dotted path at every dot, without escapes and checks, as Kopf does. The
+// SplitPath splits a dotted path at every dot, without escapes and checks, as Kopf does. The
 // empty string is one empty key.
 func SplitPath(s string) Path {
 	return strings.Split(s, ".")
