@@ -28,7 +28,7 @@ func (s *server) review(ctx context.Context) {
 			return slices.Collect(maps.Keys(s.namespaces))
 		},
 	})
-	s.vitals.reviewer.Store(reviewer)
+	s.vitals.Reviewing(reviewer)
 	reviewer.Run(ctx)
 }
 
@@ -51,9 +51,9 @@ func (s *server) needs() (all []rbac.Need) {
 
 // uses returns how handlers use the served resources, sorted by resource.
 func (s *server) uses() (uses []rbac.Use) {
-	for _, r := range *s.served.Load() {
-		use := rbac.Use{Info: r.kind.Resource}
-		for _, h := range r.served.Handlers {
+	for _, c := range *s.served.Load() {
+		use := rbac.Use{Info: c.Info()}
+		for _, h := range c.Served().Handlers {
 			if h.Family == handler.Changes || h.Family == handler.Background {
 				use.Write = append(use.Write, h.ID)
 			} else {
@@ -69,12 +69,7 @@ func (s *server) uses() (uses []rbac.Use) {
 // hurry ends the error backoff of all objects. It is called when a missing permission
 // is granted, so requests that were forbidden may succeed now.
 func (s *server) hurry() {
-	for _, r := range *s.served.Load() {
-		r.mu.Lock()
-		keys := slices.Collect(maps.Keys(r.memories))
-		r.mu.Unlock()
-		for _, key := range keys {
-			r.put(key, entry{hurry: true})
-		}
+	for _, c := range *s.served.Load() {
+		c.Hurry()
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/peering"
+	"gopf.dev/gopf/internal/vitals"
 )
 
 // RefusedError reports that the API server rejected the credentials of a command.
@@ -48,8 +49,11 @@ func Unfreeze(ctx context.Context, c Config, identity string) error {
 func atPeerings(ctx context.Context, c Config, do func(context.Context, *kube.Client, []peering.Place) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	v := newVitals(c, nil)
-	v.refusal = func(err error) { cancel(&RefusedError{err}) }
+	v, err := vitals.New(vitals.Config{})
+	if err != nil {
+		return err
+	}
+	v.Refusal = func(err error) { cancel(&RefusedError{err}) }
 	client, _, err := connect(ctx, &c, v)
 	if err != nil {
 		return err

@@ -1,5 +1,7 @@
-// Package engine runs an operator. It is the only package that wires the others
-// together. Read engine.go first, then server.go and resource.go.
+// Package engine runs an operator: it starts, pauses, elects and stops. It is the only
+// package that wires the others together. Read engine.go first, then server.go: the
+// server has the controllers of the served resources. Each of the other files has one
+// part of an operator's life: start.go, barrier.go, pause.go, election.go and stop.go.
 //
 // Start. [Run] opens the health and metrics endpoints, logs in, and discovers the
 // resources of the cluster (start.go). Then serve starts the goroutines below. It
@@ -8,15 +10,14 @@
 //   - clock, daemons and poster: alarms for retries, the schedule of daemons and
 //     timers, and Kubernetes events. They run until all handlers have stopped.
 //   - resources.Run: discovery. It calls server.serve when the resources change.
-//   - followNamespaces, openGate and followResuming: namespaces that match a
+//   - followNamespaces, openBarrier and followResuming: namespaces that match a
 //     pattern, the index barrier, and the restart of watches after a pause.
 //   - elect and meetPeers: the lease and the peerings.
-//   - answerReviews, review and inquire: admission, permissions and API probes.
+//   - answerReviews, review and probe: admission, permissions and API probes.
 //
-// A server has one resource for each served kind, guarded by server.mu. A resource
-// owns one watch goroutine per namespace, a queue that runs the turns of its objects,
-// its daemons, and the memories of its objects. Nothing waits for a handler or for a
-// watch while it holds server.mu, because the shutdown needs that lock.
+// A server has one controller for each served resource, guarded by server.mu. Nothing
+// waits for a handler or for a watch while it holds server.mu, because the shutdown
+// needs that lock.
 //
 // Two contexts are passed around. ctx ends when the operator must stop. work is the
 // parent of all handler contexts and ends later, after [Config.ExitTimeout].
@@ -24,7 +25,7 @@
 // The states of a replica:
 //
 //   - Indexing: the resources with indices are listed, and no handler is called.
-//     begin (pause.go) starts everything else when the barrier opens.
+//     begin (barrier.go) starts everything else when the barrier opens.
 //   - Standby: the same, until this replica gets the lease (election.go).
 //   - Paused: the watches are closed and daemons stop, but running handlers finish
 //     (pause.go). Resume lists all objects again.
@@ -55,6 +56,7 @@ import (
 	"gopf.dev/gopf/internal/process"
 	"gopf.dev/gopf/internal/recorder"
 	"gopf.dev/gopf/internal/stream"
+	"gopf.dev/gopf/internal/vitals"
 	"gopf.dev/gopf/kind"
 )
 
@@ -78,7 +80,7 @@ type Config struct {
 	Wait time.Duration
 
 	Posting     recorder.Config
-	Health      Health
+	Health      vitals.Config // version, inactivity and log are filled in
 	Peering     Peering
 	Election    Election
 	Admission   Admission
@@ -125,10 +127,6 @@ type Handle interface {
 	Post(recorder.Event)
 }
 
-// patience is the grace period of handlers between the cancellation of their contexts
-// and the moment when the operator abandons them.
-const patience = 5 * time.Second
-
 // Run runs the operator until the context is done, and returns nil then. It returns
 // an error if the operator cannot start, or if its admission webhooks fail.
 func Run(ctx context.Context, c Config) error {
@@ -159,7 +157,7 @@ func Run(ctx context.Context, c Config) error {
 	defer background(ctx, func(ctx context.Context) { vault.Run(ctx, client) })()
 
 	resources := &discovery.Resources{Client: client.Reserved(forDiscovery), Stream: c.Stream, Log: c.Log, Disabled: c.ScanningDisabled}
-	v.begin("discovering the resources of the cluster")
+	v.Begin("discovering the resources of the cluster")
 	discovered, err := discover(ctx, c, resources.Client, resources)
 	if ctx.Err() != nil {
 		return nil
@@ -193,7 +191,7 @@ func serve(ctx context.Context, s *server, resources *discovery.Resources, disco
 	if err != nil {
 		return err
 	}
-	s.vitals.server.Store(s)
+	s.vitals.Started(s)
 	if s.Running != nil {
 		s.Running(s)
 	}
@@ -212,12 +210,12 @@ func serve(ctx context.Context, s *server, resources *discovery.Resources, disco
 	tasks.Go(func() { resources.Run(ctx, discovered, func(now []kind.Info) { s.serve(work, now) }) })
 	tasks.Go(func() { s.followNamespaces(ctx, work) })
 	if elector == nil { // otherwise lead opens it
-		tasks.Go(func() { s.openGate(ctx, work) })
+		tasks.Go(func() { s.openBarrier(ctx, work) })
 	}
 	tasks.Go(func() { s.followResuming(ctx, work) })
 	tasks.Go(func() { s.review(ctx) })
 	reviews.Go(func() { s.answerReviews(ctx, func(err error) { halt(&failure{err}) }) })
-	tasks.Go(func() { s.inquire(ctx) })
+	tasks.Go(func() { s.probe(ctx) })
 
 	<-ctx.Done()
 	level := slog.LevelInfo

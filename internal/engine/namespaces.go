@@ -22,7 +22,7 @@ func (s *server) followNamespaces(ctx, work context.Context) {
 	following := &discovery.Following{
 		Client: s.client, Stream: s.Stream, Patterns: s.Namespaces, Log: s.Log,
 		Serve:    func(name string, exists bool) { s.serveNamespace(work, name, exists) },
-		Complete: func() { s.gate.Synced(patterns) },
+		Complete: func() { s.barrier.Synced(patterns) },
 	}
 	following.Run(ctx)
 }
@@ -39,7 +39,7 @@ func (s *server) tellOfMissing(ctx context.Context, names []string) {
 	}
 }
 
-// serveNamespace starts or stops serving a namespace in all resources.
+// serveNamespace starts or stops serving a namespace in all controllers.
 func (s *server) serveNamespace(work context.Context, name string, exists bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +49,7 @@ func (s *server) serveNamespace(work context.Context, name string, exists bool) 
 		delete(s.namespaces, name)
 	}
 	s.move()
-	for _, r := range s.resources {
-		s.follow(work, r)
+	for _, c := range s.controllers {
+		s.follow(work, c)
 	}
 }

@@ -129,9 +129,7 @@ func (s *server) peeringPlaces() []peering.Place {
 // move signals a change of the served resources or namespaces: permissions are checked
 // again, and meetPeers looks for new peerings.
 func (s *server) move() {
-	if reviewer := s.vitals.reviewer.Load(); reviewer != nil {
-		reviewer.Recheck()
-	}
+	s.vitals.Recheck()
 	select {
 	case s.moved <- struct{}{}:
 	default:

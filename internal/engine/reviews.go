@@ -2,13 +2,11 @@ package engine
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"time"
 
 	"gopf.dev/gopf/internal/admission"
 	"gopf.dev/gopf/internal/handler"
-	"gopf.dev/gopf/internal/metrics"
 	"gopf.dev/gopf/internal/rbac"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/storage"
@@ -52,8 +50,8 @@ func (s *server) newControl() (*admission.Control, error) {
 	}
 	o := admission.DefaultReviewerOptions()
 	o.Log, o.Memos, o.API = s.Log, s.memos, s.forHandlers()
-	if s.vitals.metrics != nil {
-		o.Observe = s.reviewed
+	if s.vitals.Metrics() != nil {
+		o.Observe = s.vitals.Reviewed
 	}
 	return admission.New(admission.Config{
 		Client: s.client.Ungated(), Server: chosen, Managed: s.managed(), Handlers: handlers,
@@ -87,35 +85,15 @@ func (s *server) managed() string {
 	return s.Admission.Managed
 }
 
-// reviewed counts a review in the metrics. Reviews for unknown webhooks are ignored.
-func (s *server) reviewed(o admission.Observation) {
-	if o.ID == "" {
-		return
-	}
-	outcome := metrics.Denied
-	switch {
-	case o.Allowed:
-		outcome = metrics.Allowed
-	case o.Code >= http.StatusInternalServerError:
-		outcome = metrics.ReviewFailed
-	}
-	s.vitals.metrics.Webhook(o.ID).Reviewed(outcome, o.Duration)
-}
-
 // memos returns the memos of an object. nil means that the object is unknown.
 func (s *server) memos(info kind.Info, uid string) *handler.Memos {
 	served := s.served.Load()
 	if served == nil {
 		return nil
 	}
-	for _, r := range *served {
-		if r.kind.Resource.GVR() != info.GVR() {
-			continue
-		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if m := r.memories[uid]; m != nil {
-			return m.Memos()
+	for _, c := range *served {
+		if c.Info().GVR() == info.GVR() {
+			return c.Memos(uid)
 		}
 	}
 	return nil
@@ -173,7 +151,7 @@ func (s *server) awaitIndices(ctx context.Context) bool {
 	defer ticker.Stop()
 	for {
 		select {
-		case <-s.gate.Open():
+		case <-s.barrier.Open():
 			return true
 		case <-ctx.Done():
 			return false

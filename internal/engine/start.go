@@ -11,49 +11,40 @@ import (
 	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/login"
+	"gopf.dev/gopf/internal/vitals"
 	"gopf.dev/gopf/kind"
 )
 
 // open opens the listeners for health and metrics. The returned function serves
 // them until its context is done.
-func open(ctx context.Context, c Config) (*vitals, func(context.Context), error) {
-	counts, err := newMetrics(c)
+func open(ctx context.Context, c Config) (*vitals.Vitals, func(context.Context), error) {
+	config := c.Health
+	config.Version, config.Inactivity, config.Log = c.Version, c.Stream.InactivityTimeout, c.Log
+	v, err := vitals.New(config)
 	if err != nil {
 		return nil, nil, err
 	}
-	v := newVitals(c, counts)
-	counts.Observe(v.gauges)
-	if counts != nil && c.Counting != nil {
-		c.Counting(observer(counts.Activities(c.Activities...).Handler))
+	if counts := v.Activities(c.Activities); counts != nil && c.Counting != nil {
+		c.Counting(counts)
 	}
-	site, err := v.listen(ctx, c)
-	if err != nil {
-		return nil, nil, err
-	}
-	return v, func(ctx context.Context) {
-		if site == nil {
-			return
-		}
-		if err := site.Run(ctx); err != nil {
-			c.Log.Error("The server for health and metrics failed.", "error", err)
-		}
-	}, nil
+	site, err := v.Listen(ctx)
+	return v, site, err
 }
 
 // connect logs in and creates the client. It sets the namespace of the login as the
 // one for Kubernetes events about cluster-scoped objects.
-func connect(ctx context.Context, c *Config, v *vitals) (*kube.Client, *login.Vault, error) {
-	v.begin("logging in")
+func connect(ctx context.Context, c *Config, v *vitals.Vitals) (*kube.Client, *login.Vault, error) {
+	v.Begin("logging in")
 	vault := login.New(login.Config{
 		Login: c.Login, Log: c.Log, Jitter: c.Kube.Jitter,
-		Status: func(s login.Status) { v.unauthorized(s.Err) },
+		Status: func(s login.Status) { v.Unauthorized(s.Err) },
 	})
 	begin, err := vault.Login(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	c.Posting.Namespace = begin.Namespace
-	c.Kube.Observe, c.Kube.Unauthorized = v.request, vault.Unauthorized
+	c.Kube.Observe, c.Kube.Unauthorized = v.Request, vault.Unauthorized
 	client, err := kube.NewClient(begin.Config, c.Kube)
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to the cluster: %w", err)

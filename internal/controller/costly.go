@@ -1,9 +1,10 @@
-package engine
+package controller
 
 import (
 	"time"
 
 	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/queue"
 )
 
 // A turn of a large object needs several times the memory of the object. These limits
@@ -26,6 +27,9 @@ const (
 	copies = 4
 )
 
+// NewBudget returns the budget that all controllers of an operator share.
+func NewBudget() *queue.Budget { return &queue.Budget{Size: costlyTurns, Patience: costlyPatience} }
+
 // costOf estimates the memory of a turn of an object, in bytes. 0 means not costly.
 func costOf(b *object.Body) int {
 	if cost := copies * b.Memory(); cost >= costlyTurn {
@@ -36,24 +40,24 @@ func costOf(b *object.Body) int {
 
 // cost returns [costOf] for an entry. Without an event, it is the cost of the object's
 // last turn.
-func (r *resource) cost(key string, e entry) int {
+func (c *Controller) cost(key string, e entry) int {
 	if e.event != nil {
 		return costOf(e.event.Body)
 	}
-	if cost, ok := r.costly.Load(key); ok {
+	if cost, ok := c.costly.Load(key); ok {
 		return cost.(int)
 	}
 	return 0
 }
 
 // noteCost stores the cost of turns of an object, for entries without an event.
-func (r *resource) noteCost(key string, e entry) {
+func (c *Controller) noteCost(key string, e entry) {
 	if e.event == nil {
 		return
 	}
 	if cost := costOf(e.event.Body); cost > 0 {
-		r.costly.Store(key, cost)
+		c.costly.Store(key, cost)
 	} else {
-		r.costly.Delete(key)
+		c.costly.Delete(key)
 	}
 }
