@@ -29,6 +29,7 @@ import (
 	"gopf.dev/gopf/internal/metrics"
 	"gopf.dev/gopf/internal/process"
 	"gopf.dev/gopf/internal/queue"
+	"gopf.dev/gopf/internal/rbac"
 	"gopf.dev/gopf/internal/recorder"
 	"gopf.dev/gopf/internal/stream"
 	"gopf.dev/gopf/internal/vitals"
@@ -148,9 +149,6 @@ func New(work context.Context, config Config, served discovery.Served, working b
 	return c
 }
 
-// Served returns the resource and its handlers.
-func (c *Controller) Served() discovery.Served { return c.served }
-
 // Info returns the resource.
 func (c *Controller) Info() kind.Info { return c.served.Info }
 
@@ -180,4 +178,17 @@ func (c *Controller) Gauges() metrics.ResourceGauges {
 		g.Daemons, g.Timers = c.processor.Daemons.Tally()
 	}
 	return g
+}
+
+// Use returns how the handlers use the resource, for the check of permissions.
+func (c *Controller) Use() rbac.Use {
+	use := rbac.Use{Info: c.Info()}
+	for _, h := range c.served.Handlers {
+		if h.Family == handler.Changes || h.Family == handler.Background {
+			use.Write = append(use.Write, h.ID)
+		} else {
+			use.Look = append(use.Look, h.ID)
+		}
+	}
+	return use
 }

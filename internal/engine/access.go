@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/admission"
 	"gopf.dev/gopf/internal/peering"
 	"gopf.dev/gopf/internal/rbac"
 )
@@ -37,7 +37,9 @@ func (s *server) needs() (all []rbac.Need) {
 	if s.Election.Enabled {
 		all = append(all, rbac.Lease(s.leaseNamespace()))
 	}
-	all = append(all, s.admissionNeeds()...)
+	if s.control != nil {
+		all = append(all, admission.Needs(s.Handlers, s.managed(), s.control.Absent)...)
+	}
 	if s.Peering.Standalone {
 		return all
 	}
@@ -52,15 +54,7 @@ func (s *server) needs() (all []rbac.Need) {
 // uses returns how handlers use the served resources, sorted by resource.
 func (s *server) uses() (uses []rbac.Use) {
 	for _, c := range *s.served.Load() {
-		use := rbac.Use{Info: c.Info()}
-		for _, h := range c.Served().Handlers {
-			if h.Family == handler.Changes || h.Family == handler.Background {
-				use.Write = append(use.Write, h.ID)
-			} else {
-				use.Look = append(use.Look, h.ID)
-			}
-		}
-		uses = append(uses, use)
+		uses = append(uses, c.Use())
 	}
 	slices.SortFunc(uses, func(a, b rbac.Use) int { return strings.Compare(a.Info.String(), b.Info.String()) })
 	return uses

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"gopf.dev/gopf/internal/controller"
@@ -34,25 +33,6 @@ const (
 	forProbes    = 1
 )
 
-// ErrStandby is the error of writes by a replica that is not the leader.
-var ErrStandby = errors.New("another replica holds the lease")
-
-// gate is the write gate of leader election. It is open while this replica is the
-// leader.
-type gate struct{ elector atomic.Pointer[lease.Elector] }
-
-// ask returns the time at which the current lease expires; a write must end before. It
-// returns [ErrStandby] if this replica is not the leader.
-func (g *gate) ask() (until time.Time, err error) {
-	if elector := g.elector.Load(); elector != nil {
-		until = elector.Until()
-	}
-	if until.IsZero() {
-		return until, ErrStandby
-	}
-	return until, nil
-}
-
 // candidate creates the elector of this replica and connects it to the write gate.
 // nil means that leader election is disabled.
 func (s *server) candidate(ctx context.Context) (*lease.Elector, error) {
@@ -69,7 +49,7 @@ func (s *server) candidate(ctx context.Context) (*lease.Elector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("leader election: %w", err)
 	}
-	s.writeGate.elector.Store(elector)
+	s.writeGate.Follow(elector)
 	return elector, nil
 }
 
@@ -99,7 +79,7 @@ func (s *server) elect(ctx, work context.Context, elector *lease.Elector) {
 // once, because another replica may be the leader.
 func (s *server) leaveInTime() {
 	for {
-		until, err := s.writeGate.ask()
+		until, err := s.writeGate.Ask()
 		if err != nil {
 			close(s.evicted)
 			<-s.stopped
@@ -161,7 +141,7 @@ func (s *server) entrance() *execute.Entrance {
 	e := execute.NewEntrance(limited, s.MaxWorkers)
 	if s.Election.Enabled {
 		e.Open = func() bool {
-			_, err := s.writeGate.ask()
+			_, err := s.writeGate.Ask()
 			return err == nil
 		}
 	}

@@ -4,7 +4,7 @@
 // part of an operator's life: start.go, barrier.go, pause.go, election.go and stop.go.
 //
 // Start. [Run] opens the health and metrics endpoints, logs in, and discovers the
-// resources of the cluster (start.go). Then serve starts the goroutines below. It
+// resources of the cluster (package connect). Then serve starts the goroutines below. It
 // stops them in a fixed order and is the owner of all of them:
 //
 //   - clock, daemons and poster: alarms for retries, the schedule of daemons and
@@ -46,13 +46,16 @@ import (
 	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf/internal/apiclient"
+	"gopf.dev/gopf/internal/connect"
 	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/discovery"
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/lease"
 	"gopf.dev/gopf/internal/login"
+	"gopf.dev/gopf/internal/peering"
 	"gopf.dev/gopf/internal/process"
 	"gopf.dev/gopf/internal/recorder"
 	"gopf.dev/gopf/internal/stream"
@@ -142,23 +145,25 @@ func Run(ctx context.Context, c Config) error {
 	}
 	defer background(ctx, site)()
 
-	writes := &gate{}
+	writes := &lease.Gate{}
 	if c.Election.Enabled {
-		c.Kube.Gate = writes.ask
+		c.Kube.Gate = writes.Ask
 	}
-	client, vault, err := connect(ctx, &c, v)
+	connection, err := connect.Open(ctx, c.connection(), v)
 	if ctx.Err() != nil {
 		return nil // stopped during startup
 	}
 	if err != nil {
 		return err
 	}
+	client := connection.Client
+	c.Posting.Namespace = connection.Namespace // for Kubernetes events about cluster-scoped objects
 	defer client.Close()
-	defer background(ctx, func(ctx context.Context) { vault.Run(ctx, client) })()
+	defer background(ctx, func(ctx context.Context) { connection.Vault.Run(ctx, client) })()
 
 	resources := &discovery.Resources{Client: client.Reserved(forDiscovery), Stream: c.Stream, Log: c.Log, Disabled: c.ScanningDisabled}
 	v.Begin("discovering the resources of the cluster")
-	discovered, err := discover(ctx, c, resources.Client, resources)
+	discovered, err := connect.Discover(ctx, c.connection(), resources.Client, resources)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -198,7 +203,7 @@ func serve(ctx context.Context, s *server, resources *discovery.Resources, disco
 	checks := func(ctx context.Context) { s.Stream.Shared.Run(ctx, s.client, s.Log) }
 	defer background(work, s.clock.Run, s.daemons.Run, s.poster.Run, checks)()
 	if s.Peering.Mandatory && !s.Peering.Standalone {
-		s.Pause(noPeering, "the peering is mandatory but was not found yet; if the cluster has no peering, apply peering.yaml")
+		s.Pause(peering.NoPeering, "the peering is mandatory but was not found yet; if the cluster has no peering, apply peering.yaml")
 	}
 	s.serve(work, discovered)
 	defer background(ctx, s.meetPeers)() // ends after all handlers: only then may a peer start

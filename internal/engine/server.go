@@ -20,6 +20,7 @@ import (
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/lease"
 	"gopf.dev/gopf/internal/process"
 	"gopf.dev/gopf/internal/recorder"
 	"gopf.dev/gopf/internal/vitals"
@@ -41,7 +42,7 @@ type server struct {
 	stopped  chan struct{} // closed when all handlers have stopped
 	evicted  chan struct{} // closed when the lease is lost during shutdown
 
-	writeGate *gate // open while this replica is the leader
+	writeGate *lease.Gate // open while this replica is the leader
 	entry     *execute.Entrance
 	notices   *process.Notices
 
