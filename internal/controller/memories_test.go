@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/process"
 )
@@ -23,7 +24,7 @@ func TestNewObjectIsFoundByNameInAnyOrder(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				met[uid] = c.recall(uid, entry{event: &process.Event{Type: "ADDED", Body: body}})
+				met[uid] = c.recall(uid, entry{event: &process.Event{Type: kube.Added, Body: body}})
 			}
 			c.forget("former", met["former"], nil)
 			if key := c.find("ns/a"); key != "successor" {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/process"
 	"gopf.dev/gopf/internal/stream"
@@ -149,11 +150,8 @@ func (c *Controller) hasten(e stream.Event, since uint32) (taken bool) {
 }
 
 func eventOf(e stream.Event) *process.Event {
-	event := &process.Event{Body: e.Body, Missed: e.Missed, Mark: e.Mark}
-	switch e.Type {
-	case stream.Added, stream.Modified, stream.Deleted:
-		event.Type = e.Type.String()
-	case stream.Listed:
+	event := &process.Event{Type: e.Type, Body: e.Body, Missed: e.Missed, Mark: e.Mark}
+	if e.Type == kube.Listed {
 		event.List, event.Authoritative = e.Mark, e.Authoritative
 	}
 	return event

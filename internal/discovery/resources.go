@@ -190,7 +190,7 @@ func (r *Resources) follow(ctx context.Context, known []kind.Info, changed chan<
 	_ = stream.New(r.Client, config).Run(ctx, func(e stream.Event) {
 		// The first list contains only known definitions. A change between discovery
 		// and the list would be missed, so Synced signals as well.
-		if e.Type == stream.Listed && !synced {
+		if e.Type == kube.Listed && !synced {
 			return
 		}
 		synced = synced || e.Type == stream.Synced

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/jitter"
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/stream"
 )
 
@@ -94,7 +95,7 @@ func (e *Elector) follow(ctx context.Context, free chan<- struct{}) {
 		if ev.Body == nil || ev.Body.Name != e.Name {
 			return
 		}
-		if holder, _ := ev.Body.Lookup("spec", "holderIdentity"); ev.Type == stream.Deleted || holder == nil || holder == "" {
+		if holder, _ := ev.Body.Lookup("spec", "holderIdentity"); ev.Type == kube.Deleted || holder == nil || holder == "" {
 			select {
 			case free <- struct{}{}:
 			default:

@@ -39,14 +39,15 @@ type world struct {
 }
 
 type change struct {
-	typ, name, uid string
-	version        int
-	when           time.Time
+	typ       kube.EventType
+	name, uid string
+	version   int
+	when      time.Time
 }
 
 func (c change) object() string { return pod(c.name, c.uid, strconv.Itoa(c.version)) }
 
-func (w *world) apply(typ, name, uid string) {
+func (w *world) apply(typ kube.EventType, name, uid string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.version++
@@ -187,7 +188,7 @@ func (r *receiver) take(e Event) {
 	}
 	uid := e.Body.UID
 	what := e.Body.ResourceVersion
-	if r.exist[uid] = e.Body.Identity; e.Type == Deleted {
+	if r.exist[uid] = e.Body.Identity; e.Type == kube.Deleted {
 		what += " gone"
 		delete(r.exist, uid)
 	}

@@ -171,13 +171,13 @@ func (r *run) deliverListed(ctx context.Context, list *listing, b *object.Body) 
 	if former, replaced := list.saw(b.Identity); replaced && !r.early.settled(former.UID, "") {
 		r.deliver(r.tombstone(former, r.mark))
 	}
-	ahead, stale := r.early.check(Listed, b.Identity)
+	ahead, stale := r.early.check(kube.Listed, b.Identity)
 	switch {
 	case stale:
 	case ahead: // it was created after the operator started
-		r.deliver(Event{Type: Modified, Body: b, Mark: r.Shared.Mark()})
+		r.deliver(Event{Type: kube.Modified, Body: b, Mark: r.Shared.Mark()})
 	default:
-		r.deliver(Event{Type: Listed, Body: b, Mark: r.mark, Authoritative: r.restore})
+		r.deliver(Event{Type: kube.Listed, Body: b, Mark: r.mark, Authoritative: r.restore})
 	}
 	r.early.listed(ctx, r.Stream)
 }
@@ -224,7 +224,7 @@ func (r *run) follow(ctx context.Context, w *kube.Watch, guard *guard, list **li
 		case kube.Error:
 			return trouble{statusError(r.Info, e)}
 		default:
-			r.warnOfType(e.Type)
+			r.warnOfType(string(e.Type))
 			continue
 		}
 		// Initial events are not ordered by version, so none of them is a point to
@@ -255,24 +255,14 @@ func (r *run) take(ctx context.Context, e kube.Event, list *listing) {
 	case e.Type == kube.Deleted && list != nil:
 		list.gone(b.Identity)
 	}
-	if _, stale := r.early.check(typeOf(e.Type), b.Identity); !stale {
-		r.deliver(Event{Type: typeOf(e.Type), Body: b, Mark: r.Shared.Mark(), Missed: e.Unreadable})
+	if _, stale := r.early.check(e.Type, b.Identity); !stale {
+		r.deliver(Event{Type: e.Type, Body: b, Mark: r.Shared.Mark(), Missed: e.Unreadable})
 	}
 }
 
 // statusError converts an ERROR event into an error.
 func statusError(info kind.Info, e kube.Event) error {
 	return fmt.Errorf("watch %s: the server sent an error: %w", info, &apierrors.StatusError{ErrStatus: *e.Status})
-}
-
-func typeOf(t string) Type {
-	switch t {
-	case kube.Added:
-		return Added
-	case kube.Modified:
-		return Modified
-	}
-	return Deleted
 }
 
 func (r *run) warnOfType(t string) {

@@ -162,7 +162,7 @@ func pod(name, uid, rv string) string {
 	return fmt.Sprintf(`{"metadata":{"namespace":"ns","name":%q,"uid":%q,"resourceVersion":%q}}`, name, uid, rv)
 }
 
-func event(typ, name, uid, rv string) part {
+func event(typ kube.EventType, name, uid, rv string) part {
 	return line(`{"type":%q,"object":%s}`, typ, pod(name, uid, rv))
 }
 

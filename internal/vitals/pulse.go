@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"gopf.dev/gopf/internal/health"
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/metrics"
 	"gopf.dev/gopf/internal/stream"
 )
@@ -78,13 +79,13 @@ func (p *Pulse) Count(e stream.Event) {
 	switch {
 	case e.Missed:
 		p.counts.Event(metrics.Missed)
-	case e.Type == stream.Listed:
+	case e.Type == kube.Listed:
 		p.counts.Event(metrics.Listed)
-	case e.Type == stream.Added:
+	case e.Type == kube.Added:
 		p.counts.Event(metrics.Added)
-	case e.Type == stream.Modified:
+	case e.Type == kube.Modified:
 		p.counts.Event(metrics.Modified)
-	case e.Type == stream.Deleted:
+	case e.Type == kube.Deleted:
 		p.counts.Event(metrics.Deleted)
 	}
 }
