@@ -3,7 +3,6 @@ package admission
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -259,8 +258,7 @@ func (k *keeper) apply(ctx context.Context, p Plan) error {
 		if err == nil {
 			k.checkConditions(wanted, written)
 		}
-		lost, _ := errors.AsType[*kube.UnknownOutcomeError](err)
-		if err == nil || lost == nil && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
+		if err == nil || !kube.Lost(err) && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
 			return err
 		}
 		// Another client was faster, or the response was lost: read it again.
