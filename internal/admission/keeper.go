@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
@@ -168,7 +169,7 @@ func (k *keeper) due(ctx context.Context, p *pauses) (*Plan, func()) {
 			return plan, func() { k.noteApplied(plan, applied) }
 		}
 		k.mu.Unlock()
-		if !sleep(ctx, wait, k.wake) {
+		if backoff.SleepOrWake(ctx, wait, k.wake) != nil {
 			return nil, nil
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/discovery"
 	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
@@ -85,9 +86,6 @@ func Discover(ctx context.Context, c Config, client *kube.Client, resources *dis
 		if !told {
 			c.Log.Warn("The API server is not up yet; waiting for it.", "limit", c.Wait, "error", err)
 		}
-		select {
-		case <-time.After(min(c.Kube.Jitter.Shorten(waitPause, jitter.Slight), time.Until(deadline))):
-		case <-ctx.Done():
-		}
+		_ = backoff.Sleep(ctx, min(c.Kube.Jitter.Shorten(waitPause, jitter.Slight), time.Until(deadline))) // the next attempt checks ctx
 	}
 }

@@ -14,7 +14,7 @@ import (
 func (s *server) problems() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Sorted(maps.Keys(s.told))
+	return slices.Sorted(slices.Values(s.told.Kinds()))
 }
 
 // idle returns the reasons why the operator intentionally handles nothing: pauses and
@@ -49,7 +49,7 @@ func (s *server) Gauges() metrics.Gauges {
 		g.Indices[h.ID] = target.Len()
 	}
 	s.mu.Lock()
-	g.Leading, g.Problems = !s.standby, len(s.told)
+	g.Leading, g.Problems = !s.standby, s.told.Len()
 	controllers := slices.Collect(maps.Values(s.controllers))
 	s.mu.Unlock()
 	for _, c := range controllers {

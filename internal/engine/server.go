@@ -21,6 +21,7 @@ import (
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/lease"
+	"gopf.dev/gopf/internal/loglimit"
 	"gopf.dev/gopf/internal/process"
 	"gopf.dev/gopf/internal/recorder"
 	"gopf.dev/gopf/internal/vitals"
@@ -58,13 +59,13 @@ type server struct {
 	cluster     []kind.Info // all resources of the cluster
 	agreed      []kind.Info // the last version of cluster without ambiguous handlers
 	controllers map[schema.GroupVersionResource]*controller.Controller
-	leaving     map[string]int    // the number of retiring controllers by name
-	ended       bool              // the operator is stopping: start no controllers
-	namespaces  map[string]bool   // "" means all
-	told        map[string]bool   // problems that are logged already
-	noted       map[string]bool   // notes that are logged already
-	pauses      map[string]string // the reasons of the current pauses, by requester
-	standby     bool              // this replica is not the leader
+	leaving     map[string]int        // the number of retiring controllers by name
+	ended       bool                  // the operator is stopping: start no controllers
+	namespaces  map[string]bool       // "" means all
+	told        loglimit.Once[string] // current problems
+	noted       loglimit.Once[string] // notes
+	pauses      map[string]string     // the reasons of the current pauses, by requester
+	standby     bool                  // this replica is not the leader
 
 	paused  atomic.Bool   // pauses is not empty
 	resumed chan struct{} // signaled when the last pause ends
@@ -74,7 +75,7 @@ type server struct {
 func newServer(c Config, client *kube.Client, v *vitals.Vitals) *server {
 	s := &server{
 		Config: c, client: client, vitals: v, stopping: make(chan struct{}), stopped: make(chan struct{}), evicted: make(chan struct{}), standby: c.Election.Enabled,
-		controllers: map[schema.GroupVersionResource]*controller.Controller{}, leaving: map[string]int{}, namespaces: map[string]bool{}, told: map[string]bool{}, noted: map[string]bool{},
+		controllers: map[schema.GroupVersionResource]*controller.Controller{}, leaving: map[string]int{}, namespaces: map[string]bool{},
 		pauses: map[string]string{}, resumed: make(chan struct{}, 1), moved: make(chan struct{}, 1),
 	}
 	s.clock = controller.NewClock()
@@ -126,8 +127,14 @@ func (s *server) arrange(work context.Context) {
 	} else {
 		s.agreed = s.cluster
 	}
-	s.tell(problems)
-	s.note(plan.Notes)
+	for _, p := range s.told.Update(problems) {
+		s.Log.Warn("Not everything can be served: " + p)
+	}
+	for _, n := range plan.Notes { // not problems: health and metrics do not include them
+		if s.noted.First(n) {
+			s.Log.Info("Two handlers share an id: " + n)
+		}
+	}
 	for gvr, c := range s.controllers {
 		served, stays := plan.Kinds[gvr]
 		switch {
@@ -201,29 +208,6 @@ func (s *server) succeed(work context.Context, former *controller.Controller) {
 	}
 	if !named && !s.ended {
 		s.vitals.Metrics().Forget(name)
-	}
-}
-
-// tell logs the problems that are new since the last call.
-func (s *server) tell(problems []string) {
-	now := map[string]bool{}
-	for _, p := range problems {
-		if !s.told[p] {
-			s.Log.Warn("Not everything can be served: " + p)
-		}
-		now[p] = true
-	}
-	s.told = now
-}
-
-// note logs each note once. Notes are not problems: health and metrics do not
-// include them.
-func (s *server) note(notes []string) {
-	for _, n := range notes {
-		if !s.noted[n] {
-			s.noted[n] = true
-			s.Log.Info("Two handlers share an id: " + n)
-		}
 	}
 }
 

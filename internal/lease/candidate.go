@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/stream"
@@ -31,11 +32,7 @@ func (e *Elector) acquire(ctx, requests context.Context) bool {
 		if ok, at := e.seen.free(time.Now(), e.Duration); !ok {
 			pause = min(pause, time.Until(at))
 		}
-		select {
-		case <-ctx.Done():
-		case <-free:
-		case <-time.After(pause):
-		}
+		_ = backoff.SleepOrWake(ctx, pause, free) // the loop checks ctx
 	}
 	return false
 }

@@ -21,6 +21,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 )
@@ -142,7 +143,7 @@ func (w *watching) Read(p []byte) (int, error) {
 		if err := w.ctx.Err(); err != nil {
 			return 0, err
 		}
-		if w.next(); len(w.lines) == 0 && sleep(w.ctx, 5*time.Millisecond) != nil {
+		if w.next(); len(w.lines) == 0 && backoff.Sleep(w.ctx, 5*time.Millisecond) != nil {
 			return 0, w.ctx.Err()
 		}
 	}

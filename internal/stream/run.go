@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/loglimit"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/kind"
 )
@@ -19,7 +20,7 @@ type run struct {
 	*Stream
 	deliver func(Event)
 	health  health
-	pause   backoff
+	pause   pauses
 	early   newcomers
 
 	version string // where to resume; empty means list first
@@ -32,13 +33,13 @@ type run struct {
 	strikes int    // troubles in a row at this version
 	torn    int    // watches in a row that broke within the first event after version
 	watched bool   // a watch was opened since the last list
-	relists backoff
+	relists pauses
 
 	pagesOnly bool // the server cannot stream lists
 	failed    int  // failed streamed lists in a row
 	unpaged   bool // pages expired: request everything at once
 
-	unknown map[string]bool // unknown event types that were logged
+	unknown loglimit.Once[string] // event types
 }
 
 // end describes the end of a turn.
@@ -266,12 +267,7 @@ func statusError(info kind.Info, e kube.Event) error {
 }
 
 func (r *run) warnOfType(t string) {
-	if r.unknown[t] {
-		return
+	if r.unknown.First(t) {
+		r.Log.Warn("Ignoring events of an unknown type.", "type", t)
 	}
-	if r.unknown == nil {
-		r.unknown = map[string]bool{}
-	}
-	r.unknown[t] = true
-	r.Log.Warn("Ignoring events of an unknown type.", "type", t)
 }

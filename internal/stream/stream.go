@@ -31,6 +31,7 @@ import (
 	"log/slog"
 	"time"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
@@ -175,7 +176,7 @@ func (s *Stream) Run(ctx context.Context, deliver func(Event)) error {
 	r := &run{
 		Stream:  s,
 		deliver: deliver,
-		pause:   backoff{base: s.ReconnectBackoff, most: s.MaxBackoff, jitter: s.jitter},
+		pause:   pauses{Backoff: backoff.Backoff{First: s.ReconnectBackoff, Most: s.MaxBackoff}, jitter: s.jitter},
 		health:  health{cfg: &s.Config},
 		early:   newcomers{tell: s.Newcomers},
 		of:      s.Info.GVR().GroupResource(),
