@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"gopf.dev/gopf/internal/connect"
 	"gopf.dev/gopf/internal/daemon"
-	"gopf.dev/gopf/internal/engine"
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/login"
@@ -102,7 +102,7 @@ func (e *LoginError) Unwrap() error { return e.Err }
 
 // explainLogin wraps an error about missing or rejected credentials in a [LoginError].
 func explainLogin(err error) error {
-	if errors.As(err, new(*login.Error)) || errors.As(err, new(*engine.RefusedError)) {
+	if errors.As(err, new(*login.Error)) || errors.As(err, new(*connect.RefusedError)) {
 		return &LoginError{err}
 	}
 	return err

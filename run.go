@@ -23,6 +23,7 @@ import (
 	"gopf.dev/gopf/internal/process"
 	"gopf.dev/gopf/internal/recorder"
 	"gopf.dev/gopf/internal/stream"
+	"gopf.dev/gopf/internal/vitals"
 	"gopf.dev/gopf/kind"
 )
 
@@ -174,7 +175,7 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 		Admission: engine.Admission{
 			Server: s.Admission.Server, Managed: s.Admission.Managed, Dev: s.Admission.Dev, Substitute: o.webhooks,
 		},
-		Health: engine.Health{
+		Health: vitals.Config{
 			Liveness: s.Health.Liveness, Address: s.Health.Address, Strict: s.Health.Strict,
 			Metrics: s.Metrics.Address, Pprof: s.Metrics.Pprof, Collectors: s.Metrics.Collectors,
 			Probes: func(ctx context.Context) (map[string]any, error) { return op.perform(ctx, probing, o.log) },

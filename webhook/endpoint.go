@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/jitter"
 )
 
@@ -98,7 +99,7 @@ func (e *endpoint) begin(ctx context.Context, k keeper) error {
 		r, err := k.turn(ctx, announcement{})
 		if _, ok := errors.AsType[storeError](err); ok {
 			e.log.Error("Loading the certificates of the webhook server failed; retrying.", "error", err)
-			if !pause(ctx, e.random.Shorten(storePause, jitter.Slight)) {
+			if backoff.Sleep(ctx, e.random.Shorten(storePause, jitter.Slight)) != nil {
 				return context.Cause(ctx)
 			}
 			continue
@@ -138,13 +139,13 @@ func (e *endpoint) keep(ctx context.Context, k keeper, announce func(bundle []by
 		if at, ok := r.due(told.of(r), k.overlap); ok {
 			wait = max(0, min(wait, time.Until(at)))
 		}
-		if !pause(ctx, wait) {
+		if backoff.Sleep(ctx, wait) != nil {
 			return
 		}
 		fresh, err := k.turn(ctx, told)
 		if err != nil && ctx.Err() == nil {
 			e.log.Error("Renewing the certificates of the webhook server failed; retrying.", "error", err)
-			pause(ctx, e.random.Shorten(storePause, jitter.Slight)) // an overdue renewal must not be retried in a tight loop
+			_ = backoff.Sleep(ctx, e.random.Shorten(storePause, jitter.Slight)) // an overdue renewal must not be retried in a tight loop
 		}
 		if !fresh.current.empty() {
 			r = fresh

@@ -96,18 +96,6 @@ func drain(ctx context.Context, server *http.Server, log *slog.Logger) error {
 	return nil
 }
 
-// pause waits for d. It returns false if ctx is done first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // quiet limits the log lines of the HTTP server, because any client can cause them, for
 // example by failed TLS handshakes. Connections that are opened and closed, as by probes,
 // are logged at debug level.

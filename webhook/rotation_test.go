@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"gopf.dev/gopf/internal/backoff"
 )
 
 // replica is an endpoint without a socket.
@@ -35,7 +37,7 @@ func (r *replica) run(ctx context.Context, t *testing.T) {
 		return
 	}
 	r.endpoint.keep(ctx, r.keeper, func(bundle []byte) {
-		pause(ctx, 3*time.Second) // the cluster takes a while to respond
+		_ = backoff.Sleep(ctx, 3*time.Second) // the cluster takes a while to respond
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.bundles = append(r.bundles, announcement{bundle, time.Now()})
@@ -135,7 +137,7 @@ func TestABlockedAnnouncementKeepsTheOldCertificate(t *testing.T) {
 		running.Go(func() {
 			r.endpoint.keep(ctx, r.keeper, func([]byte) {
 				if announced.Add(1) == 2 {
-					pause(ctx, 10*time.Minute) // the cluster is unreachable
+					_ = backoff.Sleep(ctx, 10*time.Minute) // the cluster is unreachable
 				}
 			})
 		})

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"gopf.dev/gopf/internal/backoff"
 )
 
 // use serves the current certificate to new connections.
@@ -77,7 +79,7 @@ func (e *endpoint) keepOwn(ctx context.Context, announce func(bundle []byte)) {
 			e.dump(bundle)
 			announce(bundle)
 		}
-		if !pause(ctx, cmp.Or(e.CheckEvery, defaultCheckEvery)) {
+		if backoff.Sleep(ctx, cmp.Or(e.CheckEvery, defaultCheckEvery)) != nil {
 			return
 		}
 		if err := e.useOwn(); err != nil {

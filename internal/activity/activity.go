@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/handler"
 )
@@ -94,13 +95,7 @@ func (r *run) sleep(ctx context.Context) error {
 			next = s.due
 		}
 	}
-	timer := time.NewTimer(time.Until(next))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	if ctx.Err() != nil {
+	if _ = backoff.Sleep(ctx, time.Until(next)); ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return nil

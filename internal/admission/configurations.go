@@ -84,7 +84,7 @@ func follower(client *kube.Client, name string, log *slog.Logger) follow {
 		cfg.Log, cfg.Fields = log, "metadata.name="+name
 		_ = stream.New(client, cfg).Run(ctx, func(e stream.Event) { // it ends only with ctx
 			if e.Body != nil {
-				changed(e.Body, e.Type == stream.Deleted)
+				changed(e.Body, e.Type == kube.Deleted)
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/rbac"
@@ -170,7 +171,7 @@ func (c *Control) Run(ctx context.Context) error {
 	}
 	c.reviewer.Leave()
 	unmanaged := <-managed
-	sleep(serving, c.cfg.Linger, nil)
+	_ = backoff.Sleep(serving, c.cfg.Linger)
 	stop()
 	return errors.Join(unmanaged, <-served)
 }

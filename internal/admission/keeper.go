@@ -3,7 +3,6 @@ package admission
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
@@ -169,7 +169,7 @@ func (k *keeper) due(ctx context.Context, p *pauses) (*Plan, func()) {
 			return plan, func() { k.noteApplied(plan, applied) }
 		}
 		k.mu.Unlock()
-		if !sleep(ctx, wait, k.wake) {
+		if backoff.SleepOrWake(ctx, wait, k.wake) != nil {
 			return nil, nil
 		}
 	}
@@ -259,8 +259,7 @@ func (k *keeper) apply(ctx context.Context, p Plan) error {
 		if err == nil {
 			k.checkConditions(wanted, written)
 		}
-		lost, _ := errors.AsType[*kube.UnknownOutcomeError](err)
-		if err == nil || lost == nil && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
+		if err == nil || !kube.Lost(err) && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
 			return err
 		}
 		// Another client was faster, or the response was lost: read it again.

@@ -6,6 +6,7 @@ import (
 
 	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/storage"
 )
 
 // Own describes the operator's own writes to objects: finalizers and records. The
@@ -27,6 +28,22 @@ type Own struct {
 	Finalizer string   // may be empty
 	Prefixes  []string // the prefixes of the operator's annotations, without the slash
 	Keys      []string // the operator's keys at the top level of the status
+}
+
+// OwnOf describes the fields that the framework writes on objects: the finalizer and the
+// keys of the storages that implement [storage.Tracer].
+func OwnOf(finalizer string, storages ...any) *Own {
+	own := &Own{Finalizer: finalizer}
+	for _, kept := range storages {
+		if tracer, ok := kept.(storage.Tracer); ok {
+			places, _ := tracer.Traces() // records outside the object, such as in a database, do not matter here
+			own.Prefixes, own.Keys = append(own.Prefixes, places.Prefixes...), append(own.Keys, places.Keys...)
+		}
+	}
+	slices.Sort(own.Prefixes)
+	slices.Sort(own.Keys)
+	own.Prefixes, own.Keys = slices.Compact(own.Prefixes), slices.Compact(own.Keys)
+	return own
 }
 
 // anonymous is the user name of requests without credentials.

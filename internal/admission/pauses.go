@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/jitter"
 )
 
@@ -30,38 +31,14 @@ func (p *pauses) nextRestoration() time.Time {
 
 // restored notes a restoration.
 func (p *pauses) restored() {
-	p.rest = p.jitter.Shorten(grown(restorePause, p.restorations), jitter.Slight)
 	p.restorations++
+	p.rest = p.jitter.Shorten(backoff.Backoff{First: restorePause, Most: maxPause}.After(p.restorations), jitter.Slight)
 	p.last = time.Now()
 }
 
 // afterFailure waits before the next retry.
 func (p *pauses) afterFailure(ctx context.Context) {
-	sleep(ctx, p.jitter.Shorten(grown(failurePause, p.failures), jitter.Slight), nil)
 	p.failures++
-}
-
-// grown returns the pause doubled n times, but at most maxPause.
-func grown(pause time.Duration, n int) time.Duration {
-	for range n {
-		if pause *= 2; pause >= maxPause {
-			return maxPause
-		}
-	}
-	return pause
-}
-
-// sleep waits for the duration or for wake, which may be nil. It returns false if ctx is
-// done first.
-func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-wake:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	delay := backoff.Backoff{First: failurePause, Most: maxPause}.After(p.failures)
+	_ = backoff.Sleep(ctx, p.jitter.Shorten(delay, jitter.Slight)) // the caller checks ctx
 }

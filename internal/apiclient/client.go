@@ -285,7 +285,7 @@ func finish(obj client.Object, body *object.Body, info kind.Info, err error) err
 
 // outcome converts errors to types of package client that users can test for.
 func outcome(err error) error {
-	if errors.As(err, new(*kube.UnknownOutcomeError)) {
+	if kube.Lost(err) {
 		return &client.UnknownOutcomeError{Err: err}
 	}
 	return err

@@ -14,6 +14,7 @@ import (
 	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/patch"
 )
 
 const (
@@ -52,7 +53,7 @@ func (c *Objects) create(ctx context.Context, t kube.Target, fields map[string]a
 		switch {
 		case now == nil:
 			return false, nil
-		case applied || has(now.Map(), chosen(fields), isEmpty):
+		case applied || patch.Landed(chosen(fields), now.Map(), patch.Created):
 			return true, nil
 		}
 		return false, apierrors.NewAlreadyExists(t.Info.GVR().GroupResource(), one.Name)
@@ -69,14 +70,14 @@ func (c *Objects) Apply(ctx context.Context, t kube.Target, fields map[string]an
 	}
 	return c.settled(ctx, t, func() (*object.Body, error) { return c.API.Patch(ctx, t, types.ApplyPatchType, raw, params...) },
 		func(now *object.Body, applied bool) (bool, error) {
-			return now != nil && (applied || has(now.Map(), chosen(fields), isNull)), nil
+			return now != nil && (applied || patch.Landed(chosen(fields), now.Map(), patch.Defaulted)), nil
 		})
 }
 
 // Merge sends a merge patch. If the response is lost, it is sent again unless the
 // object shows its effect.
-func (c *Objects) Merge(ctx context.Context, t kube.Target, patch map[string]any, params ...kube.Param) (*object.Body, error) {
-	raw, err := json.Marshal(patch)
+func (c *Objects) Merge(ctx context.Context, t kube.Target, change map[string]any, params ...kube.Param) (*object.Body, error) {
+	raw, err := json.Marshal(change)
 	if err != nil {
 		return nil, fmt.Errorf("encode the patch: %w", err)
 	}
@@ -85,7 +86,7 @@ func (c *Objects) Merge(ctx context.Context, t kube.Target, patch map[string]any
 			if now == nil {
 				return false, apierrors.NewNotFound(t.Info.GVR().GroupResource(), t.Name)
 			}
-			return applied || has(now.Map(), chosen(patch), isNull), nil
+			return applied || patch.Landed(chosen(change), now.Map(), patch.Defaulted), nil
 		})
 }
 
@@ -98,20 +99,18 @@ func (c *Objects) Delete(ctx context.Context, t kube.Target, o kube.DeleteOption
 	switch {
 	case err == nil || apierrors.IsNotFound(err):
 		return nil
-	case !lost(err) && (o.UID == "" || !apierrors.IsConflict(err)):
+	case !kube.Lost(err) && (o.UID == "" || !apierrors.IsConflict(err)):
 		return err
 	}
 	now, missing := c.API.Get(ctx, t)
 	switch {
 	case apierrors.IsNotFound(missing):
 		return nil
-	case missing == nil && (o.UID != "" && now.UID != o.UID || lost(err) && now.Deleting):
+	case missing == nil && (o.UID != "" && now.UID != o.UID || kube.Lost(err) && now.Deleting):
 		return nil
 	}
 	return err
 }
-
-func lost(err error) bool { return errors.As(err, new(*kube.UnknownOutcomeError)) }
 
 // settled sends a write. If the response is lost, it reads the object and calls judge
 // with it; nil means that it does not exist. applied is true if the write is known to
@@ -154,6 +153,21 @@ func withName(fields map[string]any, name string) map[string]any {
 	fields = maps.Clone(fields)
 	metadata := maps.Clone(fields["metadata"].(map[string]any))
 	metadata["name"] = name
+	fields["metadata"] = metadata
+	return fields
+}
+
+// chosen returns the fields that the writer controls, without those that the server sets.
+func chosen(fields map[string]any) map[string]any {
+	metadata, ok := fields["metadata"].(map[string]any)
+	if !ok {
+		return fields
+	}
+	metadata = maps.Clone(metadata)
+	for _, key := range []string{"resourceVersion", "uid", "generation", "creationTimestamp", "deletionTimestamp", "managedFields", "selfLink"} {
+		delete(metadata, key)
+	}
+	fields = maps.Clone(fields)
 	fields["metadata"] = metadata
 	return fields
 }

@@ -264,7 +264,7 @@ func (a Applier) merge(ctx context.Context, body *object.Body, s step, edited bo
 		return a.API.Patch(ctx, a.target(body, s.subresource), types.MergePatchType, raw)
 	}
 	after, err := send()
-	if lost(err) {
+	if kube.Lost(err) {
 		after, err = a.confirm(ctx, body, s.fields, err, send)
 	}
 	if apierrors.IsInvalid(err) { // another object of the same name refuses our uid

@@ -35,7 +35,7 @@ func (a Applier) finalize(ctx context.Context, body *object.Body, s step) (*obje
 		return after, nil
 	}
 	refusal := fmt.Errorf("patch the finalizers: %w", err)
-	if !apierrors.IsInvalid(err) && !lost(err) {
+	if !apierrors.IsInvalid(err) && !kube.Lost(err) {
 		return body, refusal
 	}
 	// A failed test of the version looks like any other invalid patch, and a write

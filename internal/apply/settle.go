@@ -15,12 +15,6 @@ import (
 	"gopf.dev/gopf/internal/patch"
 )
 
-// lost reports whether the response to a write was lost: its outcome is then unknown.
-func lost(err error) bool {
-	_, unknown := errors.AsType[*kube.UnknownOutcomeError](err)
-	return unknown
-}
-
 // Refused reports whether sending a change again is pointless. That holds for any 4xx
 // except those about credentials, missing objects, timeouts, conflicts and overload.
 // It also holds for a patch that cannot be encoded as JSON.
@@ -28,7 +22,7 @@ func Refused(err error) bool {
 	if _, unencodable := errors.AsType[*encodingError](err); unencodable {
 		return true
 	}
-	if lost(err) {
+	if kube.Lost(err) {
 		return false
 	}
 	status, responded := kube.Refused(err)
@@ -89,28 +83,7 @@ func Kept(p *patch.Patch, body *object.Body) bool { return kept(p.Fields(), body
 func kept(fields map[string]any, body *object.Body) bool {
 	for key, want := range fields {
 		has, _ := body.Lookup(key) // decodes only this member
-		if !satisfied(want, has) {
-			return false
-		}
-	}
-	return true
-}
-
-// satisfied reports whether a value has everything that a merge patch wants.
-func satisfied(want, has any) bool {
-	fields, ok := want.(map[string]any)
-	switch {
-	case !ok:
-		return diff.Equal(want, has)
-	case has == nil:
-		return onlyNulls(want)
-	}
-	inner, ok := has.(map[string]any)
-	if !ok {
-		return false
-	}
-	for key, value := range fields {
-		if !satisfied(value, inner[key]) {
+		if !patch.Landed(want, has, patch.Exact) {
 			return false
 		}
 	}
@@ -128,24 +101,6 @@ func missing(fields map[string]any, body *object.Body) diff.Diff {
 		}
 	}
 	return slices.DeleteFunc(diff.Left(fields, has), func(i diff.Item) bool {
-		if i.New != nil {
-			return false
-		}
-		return onlyNulls(i.Old)
+		return i.New == nil && patch.OnlyRemoves(i.Old)
 	})
-}
-
-// onlyNulls reports whether a part of a merge patch only deletes. An empty map is a
-// value, so it does not count.
-func onlyNulls(v any) bool {
-	fields, ok := v.(map[string]any)
-	if !ok || len(fields) == 0 {
-		return v == nil
-	}
-	for _, inner := range fields {
-		if !onlyNulls(inner) {
-			return false
-		}
-	}
-	return true
 }

@@ -252,12 +252,12 @@ func TestTerminatingNamespacesAreServedUntilTheyAreEmpty(t *testing.T) {
 		event stream.Event
 		want  Verdict
 	}{
-		"deletion requested":       {stream.Event{Type: stream.Modified, Body: body()}, Verdict{Served: true}},
-		"not empty":                {stream.Event{Type: stream.Modified, Body: body("False", "True")}, Verdict{true, blocked}},
-		"not empty at start":       {stream.Event{Type: stream.Listed, Body: body("True")}, Verdict{true, blocked}},
-		"empty":                    {stream.Event{Type: stream.Modified, Body: body("False", "False")}, Verdict{}},
-		"deleted, stale condition": {stream.Event{Type: stream.Deleted, Body: body("True")}, Verdict{}},
-		"deletion missed":          {stream.Event{Type: stream.Deleted, Body: body(), Missed: true}, Verdict{}},
+		"deletion requested":       {stream.Event{Type: kube.Modified, Body: body()}, Verdict{Served: true}},
+		"not empty":                {stream.Event{Type: kube.Modified, Body: body("False", "True")}, Verdict{true, blocked}},
+		"not empty at start":       {stream.Event{Type: kube.Listed, Body: body("True")}, Verdict{true, blocked}},
+		"empty":                    {stream.Event{Type: kube.Modified, Body: body("False", "False")}, Verdict{}},
+		"deleted, stale condition": {stream.Event{Type: kube.Deleted, Body: body("True")}, Verdict{}},
+		"deletion missed":          {stream.Event{Type: kube.Deleted, Body: body(), Missed: true}, Verdict{}},
 	} {
 		if diff := cmp.Diff(c.want, JudgeNamespace(c.event)); diff != "" {
 			t.Errorf("%s: -want +got\n%s", name, diff)

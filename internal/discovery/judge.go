@@ -1,6 +1,9 @@
 package discovery
 
-import "gopf.dev/gopf/internal/stream"
+import (
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/stream"
+)
 
 // Verdict is the conclusion from an event about a namespace.
 type Verdict struct {
@@ -18,7 +21,7 @@ type Blocker struct{ Reason, Message string }
 
 // JudgeNamespace returns the conclusion from an event about a namespace. It is pure.
 func JudgeNamespace(e stream.Event) Verdict {
-	if e.Type == stream.Deleted {
+	if e.Type == kube.Deleted {
 		return Verdict{}
 	}
 	if _, deleting := e.Body.Lookup("metadata", "deletionTimestamp"); !deleting {

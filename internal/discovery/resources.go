@@ -3,13 +3,16 @@ package discovery
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/loglimit"
 	"gopf.dev/gopf/internal/stream"
 	"gopf.dev/gopf/kind"
 )
@@ -24,7 +27,7 @@ type Resources struct {
 	// and discovery is repeated only while it fails for some groups.
 	Disabled bool
 
-	told    map[schema.GroupVersion]bool              // groups whose failure was logged
+	told    loglimit.Once[schema.GroupVersion]        // groups whose failure was logged
 	missing map[schema.GroupVersionResource]time.Time // since when a known resource is not in discovery
 }
 
@@ -73,7 +76,7 @@ func (r *Resources) Run(ctx context.Context, known []kind.Info, found func([]kin
 				stage = min(stage, len(settling)-2) // retry soon
 			}
 			stage++
-			if failures++; len(r.told) == 0 {
+			if failures++; r.told.Len() == 0 {
 				failures = 0
 			}
 		}
@@ -83,11 +86,9 @@ func (r *Resources) Run(ctx context.Context, known []kind.Info, found func([]kin
 
 // repair repeats discovery until it succeeds for all groups.
 func (r *Resources) repair(ctx context.Context, known []kind.Info, found func([]kind.Info)) {
-	for len(r.told) > 0 {
-		select {
-		case <-ctx.Done():
+	for r.told.Len() > 0 {
+		if backoff.Sleep(ctx, r.jittered(blind)) != nil {
 			return
-		case <-time.After(r.jittered(blind)):
 		}
 		if now, ok := r.ask(ctx, known); ok {
 			known = now
@@ -119,14 +120,9 @@ func (r *Resources) ask(ctx context.Context, known []kind.Info) (now []kind.Info
 
 // Tell logs groups whose discovery failed, each once until it succeeds again.
 func (r *Resources) Tell(d kube.Discovery) {
-	told := map[schema.GroupVersion]bool{}
-	for gv, err := range d.Failed {
-		if !r.told[gv] {
-			r.Log.Warn("Discovery of an API group failed; retrying.", "group", gv.String(), "error", err)
-		}
-		told[gv] = true
+	for _, gv := range r.told.Update(slices.Collect(maps.Keys(d.Failed))) {
+		r.Log.Warn("Discovery of an API group failed; retrying.", "group", gv.String(), "error", d.Failed[gv])
 	}
-	r.told = told
 }
 
 // Merge returns the discovered resources, plus the known resources of groups whose
@@ -173,7 +169,7 @@ func pause(stage, failures int) time.Duration {
 	case stage < len(settling):
 		return settling[stage]
 	case failures > 0:
-		return min(settling[len(settling)-1]<<min(failures-1, 10), blind)
+		return backoff.Backoff{First: settling[len(settling)-1], Most: blind}.After(failures)
 	}
 	return blind
 }
@@ -190,7 +186,7 @@ func (r *Resources) follow(ctx context.Context, known []kind.Info, changed chan<
 	_ = stream.New(r.Client, config).Run(ctx, func(e stream.Event) {
 		// The first list contains only known definitions. A change between discovery
 		// and the list would be missed, so Synced signals as well.
-		if e.Type == stream.Listed && !synced {
+		if e.Type == kube.Listed && !synced {
 			return
 		}
 		synced = synced || e.Type == stream.Synced

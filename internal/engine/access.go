@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/admission"
 	"gopf.dev/gopf/internal/peering"
 	"gopf.dev/gopf/internal/rbac"
 )
@@ -28,7 +28,7 @@ func (s *server) review(ctx context.Context) {
 			return slices.Collect(maps.Keys(s.namespaces))
 		},
 	})
-	s.vitals.reviewer.Store(reviewer)
+	s.vitals.Reviewing(reviewer)
 	reviewer.Run(ctx)
 }
 
@@ -37,7 +37,9 @@ func (s *server) needs() (all []rbac.Need) {
 	if s.Election.Enabled {
 		all = append(all, rbac.Lease(s.leaseNamespace()))
 	}
-	all = append(all, s.admissionNeeds()...)
+	if s.control != nil {
+		all = append(all, admission.Needs(s.Handlers, s.managed(), s.control.Absent)...)
+	}
 	if s.Peering.Standalone {
 		return all
 	}
@@ -51,16 +53,8 @@ func (s *server) needs() (all []rbac.Need) {
 
 // uses returns how handlers use the served resources, sorted by resource.
 func (s *server) uses() (uses []rbac.Use) {
-	for _, r := range *s.served.Load() {
-		use := rbac.Use{Info: r.kind.Resource}
-		for _, h := range r.served.Handlers {
-			if h.Family == handler.Changes || h.Family == handler.Background {
-				use.Write = append(use.Write, h.ID)
-			} else {
-				use.Look = append(use.Look, h.ID)
-			}
-		}
-		uses = append(uses, use)
+	for _, c := range *s.served.Load() {
+		uses = append(uses, c.Use())
 	}
 	slices.SortFunc(uses, func(a, b rbac.Use) int { return strings.Compare(a.Info.String(), b.Info.String()) })
 	return uses
@@ -69,12 +63,7 @@ func (s *server) uses() (uses []rbac.Use) {
 // hurry ends the error backoff of all objects. It is called when a missing permission
 // is granted, so requests that were forbidden may succeed now.
 func (s *server) hurry() {
-	for _, r := range *s.served.Load() {
-		r.mu.Lock()
-		keys := slices.Collect(maps.Keys(r.memories))
-		r.mu.Unlock()
-		for _, key := range keys {
-			r.put(key, entry{hurry: true})
-		}
+	for _, c := range *s.served.Load() {
+		c.Hurry()
 	}
 }

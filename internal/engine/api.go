@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"context"
+
 	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf/internal/apiclient"
@@ -34,3 +36,12 @@ func (s *server) found() []kind.Info {
 
 // Post queues a Kubernetes event. It does not wait for the API server.
 func (s *server) Post(e recorder.Event) { s.poster.Post(e) }
+
+// probe asks for the version of the API server while the operator is idle; see
+// [vitals.Vitals.Probe].
+func (s *server) probe(ctx context.Context) {
+	client := s.client.WithBackoffs(nil).Reserved(forProbes)
+	s.vitals.Probe(ctx, func(ctx context.Context) {
+		_, _ = client.Version(ctx) // the client's observer notes any response
+	})
+}

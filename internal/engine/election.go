@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
+	"gopf.dev/gopf/internal/controller"
+	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/lease"
 )
 
@@ -31,25 +33,6 @@ const (
 	forProbes    = 1
 )
 
-// ErrStandby is the error of writes by a replica that is not the leader.
-var ErrStandby = errors.New("another replica holds the lease")
-
-// gate is the write gate of leader election. It is open while this replica is the
-// leader.
-type gate struct{ elector atomic.Pointer[lease.Elector] }
-
-// ask returns the time at which the current lease expires; a write must end before. It
-// returns [ErrStandby] if this replica is not the leader.
-func (g *gate) ask() (until time.Time, err error) {
-	if elector := g.elector.Load(); elector != nil {
-		until = elector.Until()
-	}
-	if until.IsZero() {
-		return until, ErrStandby
-	}
-	return until, nil
-}
-
 // candidate creates the elector of this replica and connects it to the write gate.
 // nil means that leader election is disabled.
 func (s *server) candidate(ctx context.Context) (*lease.Elector, error) {
@@ -66,7 +49,7 @@ func (s *server) candidate(ctx context.Context) (*lease.Elector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("leader election: %w", err)
 	}
-	s.writeGate.elector.Store(elector)
+	s.writeGate.Follow(elector)
 	return elector, nil
 }
 
@@ -96,7 +79,7 @@ func (s *server) elect(ctx, work context.Context, elector *lease.Elector) {
 // once, because another replica may be the leader.
 func (s *server) leaveInTime() {
 	for {
-		until, err := s.writeGate.ask()
+		until, err := s.writeGate.Ask()
 		if err != nil {
 			close(s.evicted)
 			<-s.stopped
@@ -108,4 +91,59 @@ func (s *server) leaveInTime() {
 		case <-time.After(time.Until(until)):
 		}
 	}
+}
+
+// lead starts the work of a new leader, as soon as the indices are filled. It waits for
+// that until the term ends.
+func (s *server) lead(term, work context.Context) {
+	s.mu.Lock()
+	s.standby = false
+	s.mu.Unlock()
+	s.openBarrier(term, work)
+}
+
+// standDown stops all work at once after the loss of the lease, because another replica
+// may be the leader. It returns when all handlers and daemons have ended. From then on,
+// the replica only keeps its indices filled. The memories of objects are dropped: a
+// later term starts like a new process.
+func (s *server) standDown(work context.Context) {
+	s.mu.Lock()
+	s.standby = true
+	if len(s.Indices) > 0 {
+		s.barrier.Close(resources) // the new controllers fill them again
+	}
+	for gvr, c := range s.controllers {
+		delete(s.controllers, gvr)
+		c.Cancel()
+		s.retire(work, c)
+	}
+	s.served.Store(new([]*controller.Controller))
+	if len(s.leaving) == 0 { // otherwise the last retiring controller calls arrange
+		s.arrange(work)
+	}
+	s.mu.Unlock()
+	late := time.AfterFunc(reminding, func() {
+		s.Log.Warn("The lease is lost, but some handlers have not returned; this replica is not a candidate until they do.")
+	})
+	defer late.Stop()
+	select {
+	case <-s.retiring.Empty():
+	case <-s.stopped: // the operator stopped and abandoned the rest
+	}
+}
+
+// entrance returns the check that every call of a handler, daemon or timer passes: the
+// limit of concurrent change and event handlers, and the write gate. The write gate
+// matters for a leader whose process was suspended: its lease is expired when it
+// continues, and queued calls must not start.
+func (s *server) entrance() *execute.Entrance {
+	limited := append(s.Handlers.Of(handler.Changes), s.Handlers.Of(handler.Events)...)
+	e := execute.NewEntrance(limited, s.MaxWorkers)
+	if s.Election.Enabled {
+		e.Open = func() bool {
+			_, err := s.writeGate.Ask()
+			return err == nil
+		}
+	}
+	return e
 }

@@ -1,22 +1,23 @@
-// Package engine runs an operator. It is the only package that wires the others
-// together. Read engine.go first, then server.go and resource.go.
+// Package engine runs an operator: it starts, pauses, elects and stops. It is the only
+// package that wires the others together. Read engine.go first, then server.go: the
+// server has the controllers of the served resources. Each of the other files has one
+// part of an operator's life: start.go, barrier.go, pause.go, election.go and stop.go.
 //
 // Start. [Run] opens the health and metrics endpoints, logs in, and discovers the
-// resources of the cluster (start.go). Then serve starts the goroutines below. It
+// resources of the cluster (package connect). Then serve starts the goroutines below. It
 // stops them in a fixed order and is the owner of all of them:
 //
 //   - clock, daemons and poster: alarms for retries, the schedule of daemons and
 //     timers, and Kubernetes events. They run until all handlers have stopped.
 //   - resources.Run: discovery. It calls server.serve when the resources change.
-//   - followNamespaces, openGate and followResuming: namespaces that match a
+//   - followNamespaces, openBarrier and followResuming: namespaces that match a
 //     pattern, the index barrier, and the restart of watches after a pause.
 //   - elect and meetPeers: the lease and the peerings.
-//   - answerReviews, review and inquire: admission, permissions and API probes.
+//   - answerReviews, review and probe: admission, permissions and API probes.
 //
-// A server has one resource for each served kind, guarded by server.mu. A resource
-// owns one watch goroutine per namespace, a queue that runs the turns of its objects,
-// its daemons, and the memories of its objects. Nothing waits for a handler or for a
-// watch while it holds server.mu, because the shutdown needs that lock.
+// A server has one controller for each served resource, guarded by server.mu. Nothing
+// waits for a handler or for a watch while it holds server.mu, because the shutdown
+// needs that lock.
 //
 // Two contexts are passed around. ctx ends when the operator must stop. work is the
 // parent of all handler contexts and ends later, after [Config.ExitTimeout].
@@ -24,7 +25,7 @@
 // The states of a replica:
 //
 //   - Indexing: the resources with indices are listed, and no handler is called.
-//     begin (pause.go) starts everything else when the barrier opens.
+//     begin (barrier.go) starts everything else when the barrier opens.
 //   - Standby: the same, until this replica gets the lease (election.go).
 //   - Paused: the watches are closed and daemons stop, but running handlers finish
 //     (pause.go). Resume lists all objects again.
@@ -45,16 +46,20 @@ import (
 	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf/internal/apiclient"
+	"gopf.dev/gopf/internal/connect"
 	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/discovery"
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/lease"
 	"gopf.dev/gopf/internal/login"
+	"gopf.dev/gopf/internal/peering"
 	"gopf.dev/gopf/internal/process"
 	"gopf.dev/gopf/internal/recorder"
 	"gopf.dev/gopf/internal/stream"
+	"gopf.dev/gopf/internal/vitals"
 	"gopf.dev/gopf/kind"
 )
 
@@ -78,7 +83,7 @@ type Config struct {
 	Wait time.Duration
 
 	Posting     recorder.Config
-	Health      Health
+	Health      vitals.Config // version, inactivity and log are filled in
 	Peering     Peering
 	Election    Election
 	Admission   Admission
@@ -128,10 +133,6 @@ type Handle interface {
 	Post(recorder.Event)
 }
 
-// patience is the grace period of handlers between the cancellation of their contexts
-// and the moment when the operator abandons them.
-const patience = 5 * time.Second
-
 // Run runs the operator until the context is done, and returns nil then. It returns
 // an error if the operator cannot start, or if its admission webhooks fail.
 func Run(ctx context.Context, c Config) error {
@@ -147,23 +148,25 @@ func Run(ctx context.Context, c Config) error {
 	}
 	defer background(ctx, site)()
 
-	writes := &gate{}
+	writes := &lease.Gate{}
 	if c.Election.Enabled {
-		c.Kube.Gate = writes.ask
+		c.Kube.Gate = writes.Ask
 	}
-	client, vault, err := connect(ctx, &c, v)
+	connection, err := connect.Open(ctx, c.connection(), v)
 	if ctx.Err() != nil {
 		return nil // stopped during startup
 	}
 	if err != nil {
 		return err
 	}
+	client := connection.Client
+	c.Posting.Namespace = connection.Namespace // for Kubernetes events about cluster-scoped objects
 	defer client.Close()
-	defer background(ctx, func(ctx context.Context) { vault.Run(ctx, client) })()
+	defer background(ctx, func(ctx context.Context) { connection.Vault.Run(ctx, client) })()
 
 	resources := &discovery.Resources{Client: client.Reserved(forDiscovery), Stream: c.Stream, Log: c.Log, Disabled: c.ScanningDisabled}
-	v.begin("discovering the resources of the cluster")
-	discovered, err := discover(ctx, c, resources.Client, resources)
+	v.Begin("discovering the resources of the cluster")
+	discovered, err := connect.Discover(ctx, c.connection(), resources.Client, resources)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -196,14 +199,14 @@ func serve(ctx context.Context, s *server, resources *discovery.Resources, disco
 	if err != nil {
 		return err
 	}
-	s.vitals.server.Store(s)
+	s.vitals.Started(s)
 	if s.Running != nil {
 		s.Running(s)
 	}
 	checks := func(ctx context.Context) { s.Stream.Shared.Run(ctx, s.client, s.Log) }
 	defer background(work, s.clock.Run, s.daemons.Run, s.poster.Run, checks)()
 	if s.Peering.Mandatory && !s.Peering.Standalone {
-		s.Pause(noPeering, "the peering is mandatory but was not found yet; if the cluster has no peering, apply peering.yaml")
+		s.Pause(peering.NoPeering, "the peering is mandatory but was not found yet; if the cluster has no peering, apply peering.yaml")
 	}
 	s.serve(work, discovered)
 	defer background(ctx, s.meetPeers)() // ends after all handlers: only then may a peer start
@@ -215,12 +218,12 @@ func serve(ctx context.Context, s *server, resources *discovery.Resources, disco
 	tasks.Go(func() { resources.Run(ctx, discovered, func(now []kind.Info) { s.serve(work, now) }) })
 	tasks.Go(func() { s.followNamespaces(ctx, work) })
 	if elector == nil { // otherwise lead opens it
-		tasks.Go(func() { s.openGate(ctx, work) })
+		tasks.Go(func() { s.openBarrier(ctx, work) })
 	}
 	tasks.Go(func() { s.followResuming(ctx, work) })
 	tasks.Go(func() { s.review(ctx) })
 	reviews.Go(func() { s.answerReviews(ctx, func(err error) { halt(&failure{err}) }) })
-	tasks.Go(func() { s.inquire(ctx) })
+	tasks.Go(func() { s.probe(ctx) })
 
 	<-ctx.Done()
 	level := slog.LevelInfo

@@ -2,16 +2,11 @@ package engine
 
 import (
 	"context"
-	"net/http"
-	"slices"
 	"time"
 
 	"gopf.dev/gopf/internal/admission"
 	"gopf.dev/gopf/internal/handler"
-	"gopf.dev/gopf/internal/metrics"
-	"gopf.dev/gopf/internal/rbac"
 	"gopf.dev/gopf/kind"
-	"gopf.dev/gopf/storage"
 	"gopf.dev/gopf/webhook"
 )
 
@@ -52,29 +47,13 @@ func (s *server) newControl() (*admission.Control, error) {
 	}
 	o := admission.DefaultReviewerOptions()
 	o.Log, o.Memos, o.API = s.Log, s.memos, s.forHandlers()
-	if s.vitals.metrics != nil {
-		o.Observe = s.reviewed
+	if s.vitals.Metrics() != nil {
+		o.Observe = s.vitals.Reviewed
 	}
 	return admission.New(admission.Config{
 		Client: s.client.Ungated(), Server: chosen, Managed: s.managed(), Handlers: handlers,
-		Namespace: s.Posting.Namespace, Reviewer: o, Linger: lingering, Log: s.Log, Own: s.own(), Stay: s.Election.Enabled,
+		Namespace: s.Posting.Namespace, Reviewer: o, Linger: lingering, Log: s.Log, Own: admission.OwnOf(s.Process.Finalizer, s.Process.Progress, s.Process.Base), Stay: s.Election.Enabled,
 	})
-}
-
-// own describes the fields that the framework writes on objects: the finalizer and the
-// keys of the storages that implement [storage.Tracer].
-func (s *server) own() *admission.Own {
-	own := &admission.Own{Finalizer: s.Process.Finalizer}
-	for _, kept := range []any{s.Process.Progress, s.Process.Base} {
-		if tracer, ok := kept.(storage.Tracer); ok {
-			places, _ := tracer.Traces() // records outside the object, such as in a database, do not matter here
-			own.Prefixes, own.Keys = append(own.Prefixes, places.Prefixes...), append(own.Keys, places.Keys...)
-		}
-	}
-	slices.Sort(own.Prefixes)
-	slices.Sort(own.Keys)
-	own.Prefixes, own.Keys = slices.Compact(own.Prefixes), slices.Compact(own.Keys)
-	return own
 }
 
 // managed returns the name of the webhook configurations that the operator maintains.
@@ -87,66 +66,18 @@ func (s *server) managed() string {
 	return s.Admission.Managed
 }
 
-// reviewed counts a review in the metrics. Reviews for unknown webhooks are ignored.
-func (s *server) reviewed(o admission.Observation) {
-	if o.ID == "" {
-		return
-	}
-	outcome := metrics.Denied
-	switch {
-	case o.Allowed:
-		outcome = metrics.Allowed
-	case o.Code >= http.StatusInternalServerError:
-		outcome = metrics.ReviewFailed
-	}
-	s.vitals.metrics.Webhook(o.ID).Reviewed(outcome, o.Duration)
-}
-
 // memos returns the memos of an object. nil means that the object is unknown.
 func (s *server) memos(info kind.Info, uid string) *handler.Memos {
 	served := s.served.Load()
 	if served == nil {
 		return nil
 	}
-	for _, r := range *served {
-		if r.kind.Resource.GVR() != info.GVR() {
-			continue
-		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if m := r.memories[uid]; m != nil {
-			return m.Memos()
+	for _, c := range *served {
+		if c.Info().GVR() == info.GVR() {
+			return c.Memos(uid)
 		}
 	}
 	return nil
-}
-
-// admissionNeeds returns the permissions for maintaining webhook configurations.
-func (s *server) admissionNeeds() (all []rbac.Need) {
-	if s.managed() == "" {
-		return nil
-	}
-	for _, plural := range []string{"validatingwebhookconfigurations", "mutatingwebhookconfigurations"} {
-		mutating := plural == "mutatingwebhookconfigurations"
-		need := rbac.Need{
-			Info: kind.Info{Group: "admissionregistration.k8s.io", Version: "v1", Plural: plural}, Name: s.managed(),
-			Verbs: []string{"get", "list", "watch", "patch"}, Without: "the API server does not call the webhooks of this operator",
-		}
-		for _, h := range s.Handlers.Of(handler.Reviews) {
-			if h.Admission.Mutating == mutating {
-				need.By = append(need.By, h.ID)
-			}
-		}
-		if len(need.By) == 0 {
-			continue
-		}
-		all = append(all, need)
-		if s.control != nil && s.control.Absent(mutating) { // RBAC cannot limit create to a name
-			need.Name, need.Verbs = "", []string{"create"}
-			all = append(all, need)
-		}
-	}
-	return all
 }
 
 // answerReviews responds to admission reviews until the context is done. It calls fail
@@ -173,7 +104,7 @@ func (s *server) awaitIndices(ctx context.Context) bool {
 	defer ticker.Stop()
 	for {
 		select {
-		case <-s.gate.Open():
+		case <-s.barrier.Open():
 			return true
 		case <-ctx.Done():
 			return false

@@ -7,10 +7,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"gopf.dev/gopf/internal/controller"
 	"gopf.dev/gopf/internal/execute"
 )
 
-// stop stops all resources. New turns do not start, and running handlers may finish
+// stop stops all controllers. New turns do not start, and running handlers may finish
 // within ExitTimeout. Then their contexts are canceled. Handlers that still do not
 // return are abandoned with a warning. Daemons and timers have the grace periods of
 // their declarations.
@@ -18,15 +19,13 @@ func (s *server) stop(cancel context.CancelCauseFunc) {
 	close(s.stopping)
 	s.mu.Lock()
 	s.ended = true
-	resources := s.resources // from now on, no other goroutine starts or pauses them
-	s.resources = map[schema.GroupVersionResource]*resource{}
+	controllers := s.controllers // from now on, no other goroutine starts or pauses them
+	s.controllers = map[schema.GroupVersionResource]*controller.Controller{}
 	s.mu.Unlock()
 
-	limit := s.ExitTimeout + s.Process.WriteGrace + patience
-	for _, r := range resources {
-		if r.kind.Daemons != nil {
-			limit = max(limit, r.kind.Daemons.Patience()+s.ExitTimeout+patience)
-		}
+	limit := s.shared.Limit()
+	for _, c := range controllers {
+		limit = max(limit, c.Limit())
 	}
 	last, end := context.WithTimeout(context.Background(), limit)
 	defer end()
@@ -35,11 +34,8 @@ func (s *server) stop(cancel context.CancelCauseFunc) {
 
 	var closing sync.WaitGroup
 	closing.Go(func() { <-s.retiring.Empty() })
-	for _, r := range resources {
-		closing.Go(r.close)
-		if r.kind.Daemons != nil {
-			closing.Go(func() { r.kind.Daemons.Exit(last) })
-		}
+	for _, c := range controllers {
+		closing.Go(func() { c.Stop(last) })
 	}
 	done := make(chan struct{})
 	go func() { closing.Wait(); close(done) }()
@@ -56,9 +52,9 @@ func (s *server) stop(cancel context.CancelCauseFunc) {
 	select {
 	case <-done:
 	case <-leave.C:
-		for _, r := range resources {
-			for _, name := range r.running() {
-				s.Log.Warn("A handler did not stop in time and was abandoned.", "resource", r.kind.Resource.String(), "name", name)
+		for _, c := range controllers {
+			for _, name := range c.Running() {
+				s.Log.Warn("A handler did not stop in time and was abandoned.", "resource", c.Info().String(), "name", name)
 			}
 		}
 	}

@@ -14,7 +14,7 @@ type Path []string
 // pointer, which starts with a slash. The pointer is for keys that contain dots, as in
 // "/metadata/labels/app.kubernetes.io~1name"; "~1" is a slash, "~0" a tilde.
 //
-// Unlike [Split] it is strict: the empty path, empty keys, and other uses of the tilde
+// Unlike [SplitPath] it is strict: the empty path, empty keys, and other uses of the tilde
 // in a pointer are errors, because they are most likely typos.
 func ParsePath(s string) (Path, error) {
 	if s == "" {

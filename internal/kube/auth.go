@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/jitter"
 )
 
@@ -96,7 +97,7 @@ func (c *Client) sitOut(ctx context.Context, conns *conns, o *outage) error {
 	case <-o.turn:
 	}
 	for {
-		if err := sleep(ctx, time.Until(o.next), conns.replaced); err != nil {
+		if err := backoff.SleepOrWake(ctx, time.Until(o.next), conns.replaced); err != nil {
 			o.turn <- struct{}{}
 			return o.waited(ctx)
 		}
@@ -158,7 +159,7 @@ func (w *authWait) refused(ctx context.Context, c *Client, conns *conns, r fmt.S
 			"request", r.String(), "error", err)
 	}
 	if w.refusals > 1 {
-		if sleepErr := sleep(ctx, c.authPause(w.refusals-1), conns.replaced); sleepErr != nil {
+		if sleepErr := backoff.SleepOrWake(ctx, c.authPause(w.refusals-1), conns.replaced); sleepErr != nil {
 			return fmt.Errorf("%w, while the API server rejects the credentials: %w", sleepErr, err)
 		}
 	}
@@ -167,8 +168,8 @@ func (w *authWait) refused(ctx context.Context, c *Client, conns *conns, r fmt.S
 
 // authPause returns the pause after n rejections in a row, with jitter.
 func (c *Client) authPause(n int) time.Duration {
-	const first, most = 250 * time.Millisecond, 5 * time.Second
-	return c.opts.Jitter.Shorten(min(first<<min(n-1, 5), most), jitter.Slight)
+	growing := backoff.Backoff{First: 250 * time.Millisecond, Most: 5 * time.Second}
+	return c.opts.Jitter.Shorten(growing.After(n), jitter.Slight)
 }
 
 // authState tracks whether the credentials are rejected. It logs each change once

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/object"
 )
 
@@ -59,7 +60,7 @@ func (c *Client) confirm(ctx context.Context, conns *conns, r *call, end context
 				end(errConfirmed)
 				return
 			}
-			if sleep(ctx, confirmAfter, nil) != nil {
+			if backoff.Sleep(ctx, confirmAfter) != nil {
 				return
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/object"
 )
 
@@ -23,7 +24,7 @@ func TestAWriteWithoutAResponseIsConfirmedByARead(t *testing.T) {
 	newer := strings.Replace(onePod, `"5"`, `"6"`, 1)
 	late := func(after time.Duration, s scripted) scripted {
 		return func(req *http.Request) (*http.Response, error) {
-			if err := sleep(req.Context(), after, nil); err != nil {
+			if err := backoff.Sleep(req.Context(), after); err != nil {
 				return nil, err
 			}
 			return s(req)

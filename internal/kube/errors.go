@@ -33,6 +33,12 @@ func (e *UnknownOutcomeError) Error() string {
 
 func (e *UnknownOutcomeError) Unwrap() error { return e.Err }
 
+// Lost reports whether the response to a write was lost: its outcome is then unknown.
+func Lost(err error) bool {
+	_, unknown := errors.AsType[*UnknownOutcomeError](err)
+	return unknown
+}
+
 // UnreachableError means that the server did not respond.
 type UnreachableError struct {
 	Host string
@@ -75,8 +81,7 @@ func Unavailable(err error) bool {
 		return s.Code == http.StatusTooManyRequests || s.Code >= 500
 	}
 	var unreachable *UnreachableError
-	var unknown *UnknownOutcomeError
-	return errors.As(err, &unreachable) || errors.As(err, &unknown)
+	return errors.As(err, &unreachable) || Lost(err)
 }
 
 const (

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"gopf.dev/gopf/internal/backoff"
 )
 
 // recovery shortens the pauses of failed requests, however long they have become.
@@ -32,12 +34,12 @@ const (
 // error only if ctx ends.
 func (r *recovery) pause(ctx context.Context, d, patience time.Duration) (left time.Duration, err error) {
 	if d <= patience {
-		return 0, sleep(ctx, d, nil)
+		return 0, backoff.Sleep(ctx, d)
 	}
 	answered := r.enter()
 	defer r.leave()
 	until := time.Now().Add(d)
-	if err := sleep(ctx, patience, nil); err != nil {
+	if err := backoff.Sleep(ctx, patience); err != nil {
 		return 0, err
 	}
 	for {
@@ -45,7 +47,7 @@ func (r *recovery) pause(ctx context.Context, d, patience time.Duration) (left t
 		if left <= 0 || closed(answered) || r.goAhead(patience) {
 			return max(left, 0), nil
 		}
-		if err := sleep(ctx, min(left, patience), answered); err != nil {
+		if err := backoff.SleepOrWake(ctx, min(left, patience), answered); err != nil {
 			return 0, err
 		}
 	}

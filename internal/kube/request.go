@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/object"
 )
@@ -153,7 +154,7 @@ func (c *Client) repeat(ctx context.Context, r *call) error {
 // Retry-After of the server is never cut short.
 func (c *Client) wait(ctx context.Context, pause time.Duration, o outcome) (left time.Duration, err error) {
 	if hint := RetryAfter(o.err); hint > 0 {
-		return 0, sleep(ctx, max(pause, hint), nil)
+		return 0, backoff.Sleep(ctx, max(pause, hint))
 	}
 	if o.code == 0 {
 		return c.shared.recovery.pause(ctx, pause, c.opts.Jitter.Shorten(unreachablePatience, jitter.Slight))

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/jitter"
 )
 
@@ -108,24 +109,10 @@ func (p *pauses) close() {
 	}
 }
 
-// sleep waits for d, for wake to be closed (may be nil), or for the end of ctx. It
-// returns an error only if ctx ends.
-func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-wake:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	return nil
-}
-
 // Sleep waits for d, inside the function given to [WithPauses] if there is one. It
 // returns an error only if ctx ends first.
 func Sleep(ctx context.Context, d time.Duration) error {
-	return pausing(ctx, func() error { return sleep(ctx, d, nil) })
+	return pausing(ctx, func() error { return backoff.Sleep(ctx, d) })
 }
 
 // pausesKey is the context key of the function given to [WithPauses].

@@ -21,18 +21,33 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// The types of watch events.
+// EventType is the type of an event, from the watch of the API server to the turn of
+// the object. Watches may deliver types without a constant.
+type EventType string
+
+// The types of events.
 const (
-	Added    = "ADDED"
-	Modified = "MODIFIED"
-	Deleted  = "DELETED"
-	Bookmark = "BOOKMARK"
-	Error    = "ERROR"
+	Added    EventType = "ADDED"    // the object was created
+	Modified EventType = "MODIFIED" // it was changed
+	Deleted  EventType = "DELETED"  // it no longer exists
+	Bookmark EventType = "BOOKMARK"
+	Error    EventType = "ERROR"
+
+	// Listed is the type of list items. Watches never deliver it.
+	Listed EventType = ""
 )
+
+// String returns the type for logs.
+func (t EventType) String() string {
+	if t == Listed {
+		return "LISTED"
+	}
+	return string(t)
+}
 
 // Event is a watch event.
 type Event struct {
-	Type string // one of the constants, or a type unknown to us
+	Type EventType
 
 	// Body is the object. Bookmarks have only a resource version. Errors and unknown
 	// types have none (nil).
@@ -224,7 +239,7 @@ func (w *Watch) next() (e Event, err error) {
 			switch {
 			case tooLong:
 				if !e.unread(object.Unreadable(long.Head, &long.LimitError), long.Head, w.skip) {
-					return &MalformedError{fmt.Errorf("object of %s event: %w", e.Type, err)}
+					return &MalformedError{fmt.Errorf("object of %s event: %w", string(e.Type), err)}
 				}
 				return nil
 			case err != nil:
@@ -305,7 +320,7 @@ func (e *Event) unread(err *object.UnreadableError, value []byte, skip func(*obj
 }
 
 // eventType avoids allocating a string per event.
-func eventType(quoted []byte) string {
+func eventType(quoted []byte) EventType {
 	switch string(quoted) {
 	case `"ADDED"`:
 		return Added
@@ -316,5 +331,5 @@ func eventType(quoted []byte) string {
 	case `"BOOKMARK"`:
 		return Bookmark
 	}
-	return strings.Trim(string(quoted), `"`)
+	return EventType(strings.Trim(string(quoted), `"`))
 }

@@ -90,7 +90,7 @@ func brief(err error) string {
 }
 
 func describe(e Event) string {
-	s := e.Type
+	s := string(e.Type)
 	if e.Body != nil {
 		s += " " + e.Body.Name + "@" + e.Body.ResourceVersion
 	}

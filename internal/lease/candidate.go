@@ -5,7 +5,9 @@ import (
 	"sync"
 	"time"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/jitter"
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/stream"
 )
 
@@ -30,11 +32,7 @@ func (e *Elector) acquire(ctx, requests context.Context) bool {
 		if ok, at := e.seen.free(time.Now(), e.Duration); !ok {
 			pause = min(pause, time.Until(at))
 		}
-		select {
-		case <-ctx.Done():
-		case <-free:
-		case <-time.After(pause):
-		}
+		_ = backoff.SleepOrWake(ctx, pause, free) // the loop checks ctx
 	}
 	return false
 }
@@ -94,7 +92,7 @@ func (e *Elector) follow(ctx context.Context, free chan<- struct{}) {
 		if ev.Body == nil || ev.Body.Name != e.Name {
 			return
 		}
-		if holder, _ := ev.Body.Lookup("spec", "holderIdentity"); ev.Type == stream.Deleted || holder == nil || holder == "" {
+		if holder, _ := ev.Body.Lookup("spec", "holderIdentity"); ev.Type == kube.Deleted || holder == nil || holder == "" {
 			select {
 			case free <- struct{}{}:
 			default:

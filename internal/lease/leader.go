@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 )
@@ -104,7 +105,7 @@ func settled(err error) bool {
 // request was sent.
 func (e *Elector) leads(asked time.Time) {
 	until := asked.Add(e.RenewDeadline)
-	clear(e.told)
+	e.told.Reset()
 	if e.until.Swap(&until) == nil {
 		e.Log.Info("This replica leads.")
 	}
@@ -134,11 +135,9 @@ func (e *Elector) release(ctx context.Context) {
 		if apierrors.IsConflict(err) {
 			pause = 0
 		}
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, pause) != nil {
 			e.Log.Warn("Cannot release the lease; other replicas must wait until it expires.", "error", err)
 			return
-		case <-time.After(pause):
 		}
 	}
 }

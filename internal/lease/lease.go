@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/loglimit"
 )
 
 // Config identifies the lease and this replica. Start with [DefaultConfig]: a zero
@@ -67,9 +68,9 @@ type Elector struct {
 
 	// The fields below belong to the goroutine of Run.
 	seen     sight
-	acquired time.Time // start of our term, as we wrote it or tried to
-	unsure   bool      // a write of ours may have taken effect, or still may
-	told     map[string]bool
+	acquired time.Time             // start of our term, as we wrote it or tried to
+	unsure   bool                  // a write of ours may have taken effect, or still may
+	told     loglimit.Once[string] // kinds of failures since the last success
 }
 
 // New returns an elector. Run starts it.
@@ -83,7 +84,7 @@ func New(c Config) (*Elector, error) {
 	c.Duration = (c.Duration + time.Second - 1).Truncate(time.Second)
 	c.Log = c.Log.With("lease", c.Namespace+"/"+c.Name, "identity", c.Identity)
 	// Requests must be fast, and Run has its own pauses.
-	return &Elector{Config: c, client: c.Client.WithBackoffs(nil), told: map[string]bool{}}, nil
+	return &Elector{Config: c, client: c.Client.WithBackoffs(nil)}, nil
 }
 
 // Until returns the time until which this replica may write. It advances while the

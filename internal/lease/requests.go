@@ -91,10 +91,9 @@ func (e *Elector) tell(ctx context.Context, err error) {
 	case !refused && ctx.Err() != nil:
 		kind = "late"
 	}
-	if e.told[kind] {
+	if !e.told.First(kind) {
 		return
 	}
-	e.told[kind] = true
 	attrs := []any{"error", err}
 	switch {
 	case apierrors.IsForbidden(err):

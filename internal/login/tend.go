@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 )
@@ -69,14 +70,7 @@ func first(int) int { return 0 }
 
 // loginPause returns the pause after n useless logins in a row.
 func loginPause(n int) time.Duration {
-	const first, most = time.Second, time.Minute
-	switch {
-	case n == 0:
-		return 0
-	case n > 6:
-		return most
-	}
-	return min(first<<(n-1), most)
+	return backoff.Backoff{First: time.Second, Most: time.Minute}.After(n)
 }
 
 // quiet is the time after a login from which the next one no longer counts as one in a

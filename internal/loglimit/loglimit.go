@@ -1,5 +1,5 @@
-// Package loglimit limits what other parties can write into the operator's log: the
-// rate of lines, and the length of quoted texts.
+// Package loglimit limits log lines: the rate and the length of those that other
+// parties can cause, and the repetition of those that need to be logged only once.
 package loglimit
 
 import (

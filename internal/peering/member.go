@@ -130,7 +130,7 @@ func (m *Member) follow(ctx context.Context, sights latest[sight]) {
 			}
 		case e.Body.Name != m.Name:
 			// The peering of other operators.
-		case e.Type != stream.Deleted:
+		case e.Type != kube.Deleted:
 			known = e.Body
 			sights.put(sight{body: known})
 		case known != nil && known.UID == e.Body.UID:

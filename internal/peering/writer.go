@@ -12,8 +12,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/loglimit"
 	"gopf.dev/gopf/internal/object"
 )
 
@@ -62,18 +64,18 @@ type writer struct {
 	deadAt   time.Time // when to remove them; zero if there are none
 	tidied   string    // the version in which that was tried
 
-	renewed  time.Time       // time of the last success
-	missing  bool            // there was no object at the last attempt
-	written  bool            // our record may be in the object
-	failures int             // failed renewals in a row
-	told     map[string]bool // kinds of failures since the last success
-	dropped  bool            // it was logged that the server drops our record
+	renewed  time.Time             // time of the last success
+	missing  bool                  // there was no object at the last attempt
+	written  bool                  // our record may be in the object
+	failures int                   // failed renewals in a row
+	told     loglimit.Once[string] // kinds of failures since the last success
+	dropped  bool                  // it was logged that the server drops our record
 }
 
 func newWriter(c Config) *writer {
 	// A writer has its own pauses: the client's retries would outlast the lifetime of a
 	// record.
-	return &writer{Config: c, client: c.Client.WithBackoffs(nil), orders: newLatest[order](), told: map[string]bool{}}
+	return &writer{Config: c, client: c.Client.WithBackoffs(nil), orders: newLatest[order]()}
 }
 
 // run renews our record and removes expired ones until ctx ends. Then it removes our
@@ -158,7 +160,7 @@ func (w *writer) renew(ctx context.Context, now time.Time) {
 	switch {
 	case err == nil:
 		w.renewed, w.missing, w.failures = now, false, 0
-		clear(w.told)
+		w.told.Reset()
 		w.say("ok")
 		w.verify(body)
 	case apierrors.IsNotFound(err):
@@ -166,9 +168,9 @@ func (w *writer) renew(ctx context.Context, now time.Time) {
 		w.say("not found")
 	default:
 		// Retry soon enough to be in time, if possible.
-		pause := min(firstPause<<min(w.failures, 10), max(w.Lifetime/6, firstPause))
+		growing := backoff.Backoff{First: firstPause, Most: max(w.Lifetime/6, firstPause)}
 		w.failures++
-		w.renewAt = time.Now().Add(w.jittered(pause))
+		w.renewAt = time.Now().Add(w.jittered(growing.After(min(w.failures, 11))))
 		w.tell(err, "Cannot renew the record of this operator in the peering object; retrying.")
 	}
 }
@@ -220,12 +222,10 @@ func (w *writer) leave(ctx context.Context) {
 		if err == nil || apierrors.IsNotFound(err) {
 			return
 		}
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, w.jittered(firstPause)) != nil {
 			w.Log.Warn("Cannot remove the record of this operator; it stays in the peering object until its lifetime ends.",
 				"peering", w.Name, "error", err)
 			return
-		case <-time.After(w.jittered(firstPause)):
 		}
 	}
 }
@@ -249,10 +249,9 @@ func write(ctx context.Context, client *kube.Client, place Place, name string, c
 // tell logs each kind of failure once until a success.
 func (w *writer) tell(err error, message string) {
 	kind := message + failure(err)
-	if w.told[kind] {
+	if !w.told.First(kind) {
 		return
 	}
-	w.told[kind] = true
 	attrs := []any{"peering", w.Name, "resource", w.Place.Info.String(), "error", err}
 	if apierrors.IsForbidden(err) {
 		attrs = append(attrs, "needed", "the verbs list, watch and patch for "+resource(target(w.Place, w.Name)))

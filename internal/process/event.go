@@ -1,10 +1,13 @@
 package process
 
-import "gopf.dev/gopf/internal/object"
+import (
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/object"
+)
 
 // Event is one state of an object, or its deletion, as a stream delivers it.
 type Event struct {
-	Type   string // "ADDED", "MODIFIED" or "DELETED"; "" marks a list item
+	Type   kube.EventType // Listed, Added, Modified or Deleted
 	Body   *object.Body
 	Missed bool // the deletion was detected by a list, not watched: only the identity is known
 
@@ -26,10 +29,10 @@ type Event struct {
 }
 
 // Listed reports whether the event is a list item rather than a watch event.
-func (e *Event) Listed() bool { return e.Type == "" }
+func (e *Event) Listed() bool { return e.Type == kube.Listed }
 
 // Gone reports whether the object no longer exists.
-func (e *Event) Gone() bool { return e.Type == "DELETED" }
+func (e *Event) Gone() bool { return e.Type == kube.Deleted }
 
 // Join merges two queued events of one object, of which next arrived last. Neither may
 // be a deletion. The newer state survives. The result counts as listed if either is.
@@ -39,7 +42,7 @@ func (e *Event) Join(next *Event) *Event {
 		joined = *next
 	}
 	if e.Listed() || next.Listed() {
-		joined.Type = ""
+		joined.Type = kube.Listed
 	}
 	joined.Mark, joined.List = max(e.Mark, next.Mark), max(e.List, next.List)
 	joined.Authoritative = e.Authoritative || next.Authoritative

@@ -102,7 +102,7 @@ func (p *Processor) observe(ctx context.Context, m *Memory, event *Event, asked 
 		}
 		bit := uint64(1) << min(i, 63) // handlers beyond 63 share the last bit
 		request := &handler.Request{
-			Body: event.Body, Resource: p.Resource, Event: event.Type, Missed: event.Missed, Log: log, Memos: &m.memos,
+			Body: event.Body, Resource: p.Resource, Event: string(event.Type), Missed: event.Missed, Log: log, Memos: &m.memos,
 			Post: p.poster(event.Body), PostFrom: p.PostFrom, API: p.Cluster,
 			Handler: h, Started: time.Now(), Patch: &patch.Patch{},
 		}

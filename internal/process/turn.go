@@ -7,6 +7,7 @@ import (
 
 	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 )
 
@@ -29,7 +30,7 @@ func (p *Processor) Turn(ctx context.Context, m *Memory, why Occasion) (forget b
 		p.detectForeignWrite(ctx, m, event)
 		defer m.note(event.Mark) // deferred, because the turn compares the event with earlier marks
 		m.noteOrigin(event)
-		if m.version == "" && event.Type == "ADDED" {
+		if m.version == "" && event.Type == kube.Added {
 			m.wroteIn = p.pauses() // a new object cannot have been handled by another operator in a pause
 		}
 		p.recovering(event.Body, func() { p.index(ctx, m, event) })

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 )
@@ -81,7 +82,7 @@ func (r *Reviewer) Refused(err error) {
 // Run reviews until ctx ends: once at the start, again while permissions are missing,
 // and on request.
 func (r *Reviewer) Run(ctx context.Context) {
-	pause, rest := firstPause, calm
+	retries, calms, rest := 0, 1, calm
 	var reviewed time.Time // time of the last full review
 	for everything := true; ctx.Err() == nil; {
 		soon := time.Since(reviewed) <= 2*rest
@@ -91,16 +92,18 @@ func (r *Reviewer) Run(ctx context.Context) {
 		news, unsettled := r.round(ctx)
 		switch {
 		case news:
-			pause, rest = firstPause, calm
+			retries, calms = 0, 1
 		case everything && soon:
-			rest = min(2*rest, mostCalm)
+			calms++
 		case everything:
-			rest = calm
+			calms = 1
 		}
+		rest = backoff.Backoff{First: calm, Most: mostCalm}.After(calms)
 		var timer <-chan time.Time
 		if unsettled {
+			retries++
+			pause := backoff.Backoff{First: firstPause, Most: mostPause}.After(retries)
 			timer = time.After(r.config.Jitter.Shorten(pause, jitter.Slight))
-			pause = min(2*pause, mostPause)
 		}
 		everything = r.wait(ctx, timer, time.After(time.Until(reviewed.Add(rest))))
 	}

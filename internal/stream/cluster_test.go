@@ -146,7 +146,7 @@ func TestNewcomersOfARealCluster(t *testing.T) {
 	run.Go(func() {
 		listed := 0
 		_ = New(p.client, config).Run(runCtx, func(e Event) {
-			if e.Type != Listed {
+			if e.Type != kube.Listed {
 				text := e.Type.String()
 				if e.Body != nil {
 					text += " " + e.Body.Name

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/kube"
 )
 
@@ -187,7 +188,7 @@ func (g *guard) probe(outer context.Context) error {
 		}
 		switch e.Type {
 		case kube.Added, kube.Modified, kube.Deleted:
-			if sleep(ctx, probeGrace) != nil {
+			if backoff.Sleep(ctx, probeGrace) != nil {
 				return nil
 			}
 			if _, _, after := g.silence(); after != before {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/loglimit"
 )
 
 // State is the state of a stream.
@@ -31,8 +32,8 @@ type Status struct {
 type health struct {
 	cfg    *Config
 	status Status
-	logged map[string]bool // kinds of errors since the last progress
-	loud   bool            // the current failure was logged
+	logged loglimit.Once[string] // kinds of errors since the last progress
+	loud   bool                  // the current failure was logged
 }
 
 func (h *health) listing() {
@@ -66,7 +67,7 @@ func (h *health) odd(err error) {
 	}
 }
 
-func (h *health) progressed() { clear(h.logged) }
+func (h *health) progressed() { h.logged.Reset() }
 
 func (h *health) enter(state State, err error) {
 	if h.status.State == state && err == nil {
@@ -82,17 +83,7 @@ func (h *health) enter(state State, err error) {
 	}
 }
 
-func (h *health) first(err error) bool {
-	kind := errorKind(err)
-	if h.logged[kind] {
-		return false
-	}
-	if h.logged == nil {
-		h.logged = map[string]bool{}
-	}
-	h.logged[kind] = true
-	return true
-}
+func (h *health) first(err error) bool { return h.logged.First(errorKind(err)) }
 
 // errorKind returns the kind of an error. Errors of one kind may have different texts,
 // with other ports, versions or times.

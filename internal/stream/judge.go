@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/kube"
 )
 
@@ -84,23 +85,16 @@ func serverFailed(err error) bool {
 	return s.Code >= 500
 }
 
-// backoff computes exponential backoff: 0, base, twice the base, and so on up to most.
-type backoff struct {
-	base, most time.Duration
-	jitter     func(time.Duration) time.Duration
-	attempts   int
+// pauses are the growing pauses of a stream. There is none after the first failure.
+type pauses struct {
+	backoff.Backoff
+	jitter   func(time.Duration) time.Duration
+	failures int
 }
 
-func (b *backoff) next() time.Duration {
-	b.attempts++
-	if b.attempts == 1 || b.base <= 0 {
-		return 0
-	}
-	pause := b.most
-	if doublings := b.attempts - 2; doublings < 30 {
-		pause = min(b.base<<doublings, b.most)
-	}
-	return b.jitter(pause)
+func (p *pauses) next() time.Duration {
+	p.failures++
+	return p.jitter(p.After(p.failures - 1))
 }
 
-func (b *backoff) reset() { b.attempts = 0 }
+func (p *pauses) reset() { p.failures = 0 }

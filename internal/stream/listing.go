@@ -3,6 +3,7 @@ package stream
 import (
 	"iter"
 
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 )
 
@@ -85,5 +86,5 @@ func (s *Stream) tombstone(id object.Identity, mark uint64) Event {
 	if err != nil {
 		b = &object.Body{Identity: id} // unreachable: strings can always be encoded
 	}
-	return Event{Type: Deleted, Body: b, Missed: true, Mark: mark}
+	return Event{Type: kube.Deleted, Body: b, Missed: true, Mark: mark}
 }

@@ -137,7 +137,7 @@ func (n *newcomers) watch(ctx context.Context, s *Stream, opened func()) error {
 				n.leave(e.Body.Identity)
 				continue
 			}
-			n.take(Event{Type: typeOf(e.Type), Body: e.Body.WithType(s.Info.APIVersion(), s.Info.Kind), Mark: s.Shared.Mark()})
+			n.take(Event{Type: e.Type, Body: e.Body.WithType(s.Info.APIVersion(), s.Info.Kind), Mark: s.Shared.Mark()})
 		case kube.Error:
 			return statusError(s.Info, e)
 		}
@@ -171,11 +171,11 @@ func (n *newcomers) take(e Event) {
 	if o == nil {
 		// If the object, or another one of the same name, existed before, its events
 		// belong to the stream.
-		o = &newcomer{left: e.Type != Added || n.former[place]}
+		o = &newcomer{left: e.Type != kube.Added || n.former[place]}
 	}
 	version, valid := id.Version()
 	if o.left = o.left || !valid || version <= n.reached || id.UID == n.current || !n.tell(e); o.left {
-		if e.Type == Deleted {
+		if e.Type == kube.Deleted {
 			n.former[place] = true
 		}
 		return
@@ -183,14 +183,14 @@ func (n *newcomers) take(e Event) {
 	if n.met == nil {
 		n.met = map[string]*newcomer{}
 	}
-	o.version, o.deleted = version, e.Type == Deleted
+	o.version, o.deleted = version, e.Type == kube.Deleted
 	n.met[id.UID], n.told = o, max(n.told, version)
 }
 
 // check is called for every event of the stream. ahead reports whether the object was
 // delivered ahead and still exists; stale, whether this event was delivered already. If
 // it was not, the rest of the object's events belong to the stream.
-func (n *newcomers) check(t Type, id object.Identity) (ahead, stale bool) {
+func (n *newcomers) check(t kube.EventType, id object.Identity) (ahead, stale bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	version, valid := id.Version()
@@ -201,9 +201,9 @@ func (n *newcomers) check(t Type, id object.Identity) (ahead, stale bool) {
 	}
 	// Servers may send a deletion with the version of the last change.
 	ahead = !o.deleted
-	stale = valid && (version < o.version || version == o.version && (t != Deleted || o.deleted))
+	stale = valid && (version < o.version || version == o.version && (t != kube.Deleted || o.deleted))
 	if !stale {
-		o.left, o.version, o.deleted = true, version, t == Deleted
+		o.left, o.version, o.deleted = true, version, t == kube.Deleted
 	}
 	return ahead, stale
 }

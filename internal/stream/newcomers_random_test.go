@@ -21,6 +21,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 )
@@ -39,14 +40,15 @@ type world struct {
 }
 
 type change struct {
-	typ, name, uid string
-	version        int
-	when           time.Time
+	typ       kube.EventType
+	name, uid string
+	version   int
+	when      time.Time
 }
 
 func (c change) object() string { return pod(c.name, c.uid, strconv.Itoa(c.version)) }
 
-func (w *world) apply(typ, name, uid string) {
+func (w *world) apply(typ kube.EventType, name, uid string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.version++
@@ -141,7 +143,7 @@ func (w *watching) Read(p []byte) (int, error) {
 		if err := w.ctx.Err(); err != nil {
 			return 0, err
 		}
-		if w.next(); len(w.lines) == 0 && sleep(w.ctx, 5*time.Millisecond) != nil {
+		if w.next(); len(w.lines) == 0 && backoff.Sleep(w.ctx, 5*time.Millisecond) != nil {
 			return 0, w.ctx.Err()
 		}
 	}
@@ -187,7 +189,7 @@ func (r *receiver) take(e Event) {
 	}
 	uid := e.Body.UID
 	what := e.Body.ResourceVersion
-	if r.exist[uid] = e.Body.Identity; e.Type == Deleted {
+	if r.exist[uid] = e.Body.Identity; e.Type == kube.Deleted {
 		what += " gone"
 		delete(r.exist, uid)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 )
 
@@ -43,7 +44,7 @@ func ahead(t *testing.T, s *server, adjust func(*Config)) (events []string, o ob
 			adjust(c)
 		}
 	}, func(e Event) {
-		if e.Type == Listed {
+		if e.Type == kube.Listed {
 			time.Sleep(10 * time.Millisecond)
 		}
 		if e.Body == nil || !strings.HasPrefix(e.Body.Name, "old") {
@@ -88,7 +89,7 @@ func TestObjectsCreatedDuringALongListAreDeliveredAheadOfIt(t *testing.T) {
 			script: []answer{some(slices.Concat([]part{initialEnd("19")}, life)...), list("20", "more", "{}"), side(life...)},
 			adjust: func(c *Config) {
 				tell := c.Newcomers
-				c.Newcomers = func(e Event) bool { return e.Type != Modified && tell(e) }
+				c.Newcomers = func(e Event) bool { return e.Type != kube.Modified && tell(e) }
 			},
 			want:         []string{"-> ADDED new/n@21", "SYNCED", "MODIFIED new/n@23", "DELETED new/n@25"},
 			wantRequests: []string{"0s watchlist", "500ms list", "500ms watch 20"},

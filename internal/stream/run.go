@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/loglimit"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/kind"
 )
@@ -19,7 +20,7 @@ type run struct {
 	*Stream
 	deliver func(Event)
 	health  health
-	pause   backoff
+	pause   pauses
 	early   newcomers
 
 	version string // where to resume; empty means list first
@@ -32,13 +33,13 @@ type run struct {
 	strikes int    // troubles in a row at this version
 	torn    int    // watches in a row that broke within the first event after version
 	watched bool   // a watch was opened since the last list
-	relists backoff
+	relists pauses
 
 	pagesOnly bool // the server cannot stream lists
 	failed    int  // failed streamed lists in a row
 	unpaged   bool // pages expired: request everything at once
 
-	unknown map[string]bool // unknown event types that were logged
+	unknown loglimit.Once[string] // event types
 }
 
 // end describes the end of a turn.
@@ -171,13 +172,13 @@ func (r *run) deliverListed(ctx context.Context, list *listing, b *object.Body) 
 	if former, replaced := list.saw(b.Identity); replaced && !r.early.settled(former.UID, "") {
 		r.deliver(r.tombstone(former, r.mark))
 	}
-	ahead, stale := r.early.check(Listed, b.Identity)
+	ahead, stale := r.early.check(kube.Listed, b.Identity)
 	switch {
 	case stale:
 	case ahead: // it was created after the operator started
-		r.deliver(Event{Type: Modified, Body: b, Mark: r.Shared.Mark()})
+		r.deliver(Event{Type: kube.Modified, Body: b, Mark: r.Shared.Mark()})
 	default:
-		r.deliver(Event{Type: Listed, Body: b, Mark: r.mark, Authoritative: r.restore})
+		r.deliver(Event{Type: kube.Listed, Body: b, Mark: r.mark, Authoritative: r.restore})
 	}
 	r.early.listed(ctx, r.Stream)
 }
@@ -224,7 +225,7 @@ func (r *run) follow(ctx context.Context, w *kube.Watch, guard *guard, list **li
 		case kube.Error:
 			return trouble{statusError(r.Info, e)}
 		default:
-			r.warnOfType(e.Type)
+			r.warnOfType(string(e.Type))
 			continue
 		}
 		// Initial events are not ordered by version, so none of them is a point to
@@ -255,8 +256,8 @@ func (r *run) take(ctx context.Context, e kube.Event, list *listing) {
 	case e.Type == kube.Deleted && list != nil:
 		list.gone(b.Identity)
 	}
-	if _, stale := r.early.check(typeOf(e.Type), b.Identity); !stale {
-		r.deliver(Event{Type: typeOf(e.Type), Body: b, Mark: r.Shared.Mark(), Missed: e.Unreadable})
+	if _, stale := r.early.check(e.Type, b.Identity); !stale {
+		r.deliver(Event{Type: e.Type, Body: b, Mark: r.Shared.Mark(), Missed: e.Unreadable})
 	}
 }
 
@@ -265,23 +266,8 @@ func statusError(info kind.Info, e kube.Event) error {
 	return fmt.Errorf("watch %s: the server sent an error: %w", info, &apierrors.StatusError{ErrStatus: *e.Status})
 }
 
-func typeOf(t string) Type {
-	switch t {
-	case kube.Added:
-		return Added
-	case kube.Modified:
-		return Modified
-	}
-	return Deleted
-}
-
 func (r *run) warnOfType(t string) {
-	if r.unknown[t] {
-		return
+	if r.unknown.First(t) {
+		r.Log.Warn("Ignoring events of an unknown type.", "type", t)
 	}
-	if r.unknown == nil {
-		r.unknown = map[string]bool{}
-	}
-	r.unknown[t] = true
-	r.Log.Warn("Ignoring events of an unknown type.", "type", t)
 }

@@ -17,6 +17,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/kind"
@@ -142,7 +143,7 @@ func (b *body) Read(p []byte) (int, error) {
 		return 0, b.ctx.Err()
 	}
 	next := &b.parts[0]
-	if sleep(b.ctx, next.after) != nil {
+	if backoff.Sleep(b.ctx, next.after) != nil {
 		return 0, b.ctx.Err()
 	}
 	next.after = 0
@@ -162,7 +163,7 @@ func pod(name, uid, rv string) string {
 	return fmt.Sprintf(`{"metadata":{"namespace":"ns","name":%q,"uid":%q,"resourceVersion":%q}}`, name, uid, rv)
 }
 
-func event(typ, name, uid, rv string) part {
+func event(typ kube.EventType, name, uid, rv string) part {
 	return line(`{"type":%q,"object":%s}`, typ, pod(name, uid, rv))
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 )
@@ -76,7 +77,7 @@ func (r *run) settle(ctx context.Context, e end) error {
 		}
 	}
 	if asked := kube.RetryAfter(e.err); asked > 0 {
-		return sleep(ctx, max(pause, asked))
+		return backoff.Sleep(ctx, max(pause, asked))
 	}
 	return r.wait(ctx, pause, recovered)
 }
@@ -90,7 +91,7 @@ func (r *run) wait(ctx context.Context, pause time.Duration, recovered <-chan st
 		return nil
 	case <-recovered:
 		r.pause.reset()
-		return sleep(ctx, r.jitter(min(pause, maxRush)))
+		return backoff.Sleep(ctx, r.jitter(min(pause, maxRush)))
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -149,16 +150,5 @@ func (r *run) checkVersion(ctx context.Context) {
 	ours, ok2 := object.Identity{ResourceVersion: r.version}.Version()
 	if ok1 && ok2 && 0 < theirs && theirs < ours {
 		r.Shared.wentBack(r.epoch, r.Log, theirs, ours)
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
@@ -178,7 +179,7 @@ func (s *Shared) Run(ctx context.Context, client *kube.Client, log *slog.Logger)
 				return
 			case <-suspect:
 			}
-			if sleep(ctx, gatherTime) != nil {
+			if backoff.Sleep(ctx, gatherTime) != nil {
 				return
 			}
 		}
@@ -195,7 +196,7 @@ func (s *Shared) Run(ctx context.Context, client *kube.Client, log *slog.Logger)
 			failures = 0
 			s.endOutage()
 		}
-		if sleep(ctx, pause) != nil {
+		if backoff.Sleep(ctx, pause) != nil {
 			return
 		}
 	}
@@ -214,8 +215,8 @@ func outagePause(failures int, err error, random jitter.Source) time.Duration {
 	if _, answered := kube.Refused(err); answered {
 		longest = maxOverloadPause
 	}
-	pause := min(100*time.Millisecond<<min(failures, 10), longest)
-	return max(random.Shorten(pause, jitter.Slight), kube.RetryAfter(err))
+	growing := backoff.Backoff{First: 100 * time.Millisecond, Most: longest}
+	return max(random.Shorten(growing.After(failures+1), jitter.Slight), kube.RetryAfter(err))
 }
 
 // maxCandidates limits the resources that a check lists.

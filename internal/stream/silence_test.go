@@ -160,7 +160,7 @@ func TestASlowReceiverIsNotASilentWatch(t *testing.T) {
 		var got []string
 		_ = New(client, DefaultConfig(pods, "ns")).Run(ctx, func(e Event) {
 			got = append(got, text(e))
-			if e.Type == Added {
+			if e.Type == kube.Added {
 				time.Sleep(5 * time.Minute)
 			}
 		})

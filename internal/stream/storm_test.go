@@ -15,6 +15,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/kube"
 )
 
@@ -125,7 +126,7 @@ func TestBackoffIsShortenedByUpToAHalf(t *testing.T) {
 	stream := New(client, DefaultConfig(pods, "ns"))
 	different := map[time.Duration]bool{}
 	for range 100 {
-		b := backoff{base: 100 * time.Millisecond, most: 5 * time.Second, jitter: stream.jitter}
+		b := pauses{Backoff: backoff.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Second}, jitter: stream.jitter}
 		for i, want := range []time.Duration{0, 100, 200, 400, 800, 1600, 3200, 5000, 5000} {
 			want *= time.Millisecond
 			if got := b.next(); got > want || got < want/2 {

@@ -4,7 +4,7 @@
 // # Flow
 //
 //  1. List: as a watch that starts with all objects where the server supports
-//     that, else in pages. Every object is delivered as Listed.
+//     that, else in pages. Every object is delivered as [kube.Listed].
 //  2. Deliver tombstones for known objects that no longer exist, then Synced.
 //  3. Watch from there. After a disconnection, resume from the last version.
 //  4. If the server no longer has that version, start over.
@@ -31,44 +31,20 @@ import (
 	"log/slog"
 	"time"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/kind"
 )
 
-// Type is the type of an event.
-type Type int
-
-// Types of events.
-const (
-	Listed   Type = iota + 1 // the object exists; its version may be lower than one seen before
-	Added                    // it was created
-	Modified                 // it was changed
-	Deleted                  // it no longer exists
-	Synced                   // no object: the list is complete
-)
-
-func (t Type) String() string {
-	switch t {
-	case Listed:
-		return "LISTED"
-	case Added:
-		return "ADDED"
-	case Modified:
-		return "MODIFIED"
-	case Deleted:
-		return "DELETED"
-	case Synced:
-		return "SYNCED"
-	}
-	return "UNKNOWN"
-}
+// Synced is the type of the event after the last list item. It has no object.
+const Synced kube.EventType = "SYNCED"
 
 // Event is a change of an object, a list item, or the end of a list.
 type Event struct {
-	Type Type
-	Body *object.Body // nil only for Synced
+	Type kube.EventType // Listed, Added, Modified, Deleted or Synced
+	Body *object.Body   // nil only for Synced
 
 	// Missed marks a deletion that the watch did not report. The body is a tombstone:
 	// type, namespace, name and uid, but no version.
@@ -200,7 +176,7 @@ func (s *Stream) Run(ctx context.Context, deliver func(Event)) error {
 	r := &run{
 		Stream:  s,
 		deliver: deliver,
-		pause:   backoff{base: s.ReconnectBackoff, most: s.MaxBackoff, jitter: s.jitter},
+		pause:   pauses{Backoff: backoff.Backoff{First: s.ReconnectBackoff, Most: s.MaxBackoff}, jitter: s.jitter},
 		health:  health{cfg: &s.Config},
 		early:   newcomers{tell: s.Newcomers},
 		of:      s.Info.GVR().GroupResource(),

@@ -12,6 +12,7 @@ import (
 
 	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/jsonvalue"
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/process"
@@ -263,7 +264,7 @@ func (s *stage) play(cycles []cycle, states int, endless bool) transcript {
 		if conflicting(c) { // somebody else was faster
 			s.object = jsonvalue.Clone(cycles[i+1].Event.Object).(map[string]any)
 		}
-		s.turn(&process.Event{Body: body, Type: eventType(c)})
+		s.turn(&process.Event{Body: body, Type: kube.EventType(eventType(c))})
 	}
 	s.wait(end)
 	return s.recorded

@@ -19,6 +19,7 @@ import (
 	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/jsonvalue"
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/process"
@@ -253,7 +254,7 @@ func (s *stage) see(event string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.turn(&process.Event{Body: body, Type: event})
+	s.turn(&process.Event{Body: body, Type: kube.EventType(event)})
 }
 
 // release deletes the object, and gives it its turns until nothing holds it anymore.

@@ -2,12 +2,14 @@ package vectors_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"gopf.dev/gopf/internal/discovery"
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/stream"
 )
@@ -34,10 +36,8 @@ func namespaceDeletion(t *testing.T, v vector) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kind, ok := map[string]stream.Type{
-		"": stream.Listed, "ADDED": stream.Added, "MODIFIED": stream.Modified, "DELETED": stream.Deleted,
-	}[c.Event.Type]
-	if !ok {
+	kind := kube.EventType(c.Event.Type)
+	if !slices.Contains([]kube.EventType{kube.Listed, kube.Added, kube.Modified, kube.Deleted}, kind) {
 		t.Fatalf("the type of the event is unknown: %q", c.Event.Type)
 	}
 	verdict := discovery.JudgeNamespace(stream.Event{Type: kind, Body: body})
@@ -50,7 +50,7 @@ func namespaceDeletion(t *testing.T, v vector) {
 	for _, b := range verdict.Blockers {
 		blockers = append(blockers, [2]string{b.Reason, b.Message})
 	}
-	if kind == stream.Deleted { // what it waited for does not matter any more
+	if kind == kube.Deleted { // what it waited for does not matter any more
 		c.Blockers, want = [][2]string{}, false
 	}
 	if diff := cmp.Diff(c.Blockers, blockers); diff != "" {

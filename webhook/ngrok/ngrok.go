@@ -16,6 +16,7 @@ import (
 	sdk "golang.ngrok.com/ngrok"
 	"golang.ngrok.com/ngrok/config"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/webhook"
 )
@@ -89,9 +90,7 @@ func (t Tunnel) Serve(ctx context.Context, reviews http.Handler, announce func(w
 			pause = firstPause
 		}
 		t.log.Warn("The tunnel for webhooks broke; reopening it.", "error", err, "pause", pause)
-		select {
-		case <-time.After(t.random.Shorten(pause, jitter.Slight)):
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, t.random.Shorten(pause, jitter.Slight)) != nil {
 			return nil
 		}
 		pause = min(2*pause, maxPause)

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"time"
+
+	"gopf.dev/gopf/internal/backoff"
 )
 
 // binaryVariable is the environment variable with the path of an executable control plane
@@ -129,10 +131,8 @@ func lock(ctx context.Context, path string, waiting func()) (unlock func(), err 
 		if first {
 			waiting()
 		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for the other build: %w", context.Cause(ctx))
-		case <-time.After(lockPause):
+		if err := backoff.Sleep(ctx, lockPause); err != nil {
+			return nil, fmt.Errorf("wait for the other build: %w", err)
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+
+	"gopf.dev/gopf/internal/backoff"
 )
 
 // fieldManager is the field manager of the applied fields.
@@ -139,10 +141,8 @@ func (a *applier) awaitServed(ctx context.Context, crd Object) error {
 		if err == nil {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
-		case <-time.After(servedPause):
+		if over := backoff.Sleep(ctx, servedPause); over != nil {
+			return fmt.Errorf("%w: %w", over, err)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package engine
+package crew
 
 import (
 	"sync"
@@ -6,7 +6,7 @@ import (
 )
 
 func TestCrewMayGrowDuringWait(t *testing.T) {
-	var c crew
+	var c Crew
 	<-c.Empty()
 	var waiting sync.WaitGroup
 	for range 100 {

@@ -1,18 +1,20 @@
-package engine
+// Package crew has a group of goroutines that may grow while another goroutine waits
+// for its end.
+package crew
 
 import "sync"
 
-// crew is a group of goroutines that allows new members while another goroutine
+// Crew is a group of goroutines that allows new members while another goroutine
 // waits. A sync.WaitGroup forbids that at the moment when it is empty. The zero value is
 // ready to use.
-type crew struct {
+type Crew struct {
 	mu      sync.Mutex
 	members int
 	empty   chan struct{} // closed when no member is left; nil means that no goroutine waits
 }
 
 // Go runs a function in a new goroutine.
-func (c *crew) Go(fn func()) {
+func (c *Crew) Go(fn func()) {
 	c.mu.Lock()
 	c.members++
 	c.mu.Unlock()
@@ -22,7 +24,7 @@ func (c *crew) Go(fn func()) {
 	}()
 }
 
-func (c *crew) leave() {
+func (c *Crew) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.members--; c.members == 0 && c.empty != nil {
@@ -32,7 +34,7 @@ func (c *crew) leave() {
 }
 
 // Empty returns a channel that is closed when no member is left.
-func (c *crew) Empty() <-chan struct{} {
+func (c *Crew) Empty() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.members == 0 {

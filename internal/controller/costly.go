@@ -1,4 +1,4 @@
-package engine
+package controller
 
 import (
 	"context"
@@ -6,8 +6,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/fields"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/queue"
 )
 
 // A turn of a large object needs several times the memory of the object. These limits
@@ -30,6 +32,9 @@ const (
 	copies = 4
 )
 
+// NewBudget returns the budget that all controllers of an operator share.
+func NewBudget() *queue.Budget { return &queue.Budget{Size: costlyTurns, Patience: costlyPatience} }
+
 // costOf estimates the memory of a turn of an object, in bytes. 0 means not costly.
 func costOf(b *object.Body) int {
 	if cost := copies * b.Memory(); cost >= costlyTurn {
@@ -40,28 +45,28 @@ func costOf(b *object.Body) int {
 
 // cost returns [costOf] for an entry. Without an event, it is the cost of the object's
 // last turn.
-func (r *resource) cost(key string, e entry) int {
+func (c *Controller) cost(key string, e entry) int {
 	if e.shed > 0 {
 		return e.shed
 	}
 	if e.event != nil {
 		return costOf(e.event.Body)
 	}
-	if cost, ok := r.costly.Load(key); ok {
+	if cost, ok := c.costly.Load(key); ok {
 		return cost.(int)
 	}
 	return 0
 }
 
 // noteCost stores the cost of turns of an object, for entries without an event.
-func (r *resource) noteCost(key string, e entry) {
+func (c *Controller) noteCost(key string, e entry) {
 	if e.event == nil {
 		return
 	}
 	if cost := costOf(e.event.Body); cost > 0 {
-		r.costly.Store(key, cost)
+		c.costly.Store(key, cost)
 	} else {
-		r.costly.Delete(key)
+		c.costly.Delete(key)
 	}
 }
 
@@ -69,7 +74,7 @@ func (r *resource) noteCost(key string, e entry) {
 // read again when the turn starts. Otherwise large objects whose turns wait for the
 // memory of others would block the watch, and with it all objects of the resource. A
 // deletion counts as missed: only the identity of the object is known then.
-func (r *resource) shed(_ string, e entry) entry {
+func (c *Controller) shed(_ string, e entry) entry {
 	cost, event := costOf(e.event.Body), *e.event
 	event.Body = event.Body.Identity.Stub()
 	e.event = &event
@@ -83,12 +88,12 @@ func (r *resource) shed(_ string, e entry) entry {
 
 // reread reads the object of an entry that was shed. If the object is gone, the entry has
 // no event: its deletion event follows. Reading is retried until ctx is done.
-func (r *resource) reread(ctx context.Context, e entry) entry {
+func (c *Controller) reread(ctx context.Context, e entry) entry {
 	event, of := *e.event, e.event.Body.Identity
 	e.event, e.shed = nil, 0
-	for pause := time.Second; ; pause = min(2*pause, maxRereadPause) {
-		event.Mark = r.kind.Mark()
-		body, err := r.read(ctx, of)
+	for attempt := 1; ; attempt++ {
+		event.Mark = c.processor.Mark()
+		body, err := c.read(ctx, of)
 		switch {
 		case err == nil && body != nil:
 			event.Body = body
@@ -97,27 +102,22 @@ func (r *resource) reread(ctx context.Context, e entry) entry {
 		case err == nil:
 			return e
 		}
-		r.kind.Logger(event.Body).Debug("Failed to read a large object again; retrying.", "error", err)
-		r.queue.Aside(func() {
-			select {
-			case <-ctx.Done():
-			case <-time.After(pause):
-			}
-		})
+		c.processor.Logger(event.Body).Debug("Failed to read a large object again; retrying.", "error", err)
+		c.queue.Aside(func() { _ = backoff.Sleep(ctx, rereading.After(attempt)) })
 		if ctx.Err() != nil {
 			return e
 		}
 	}
 }
 
-// maxRereadPause limits the delay between two attempts to read an object again.
-const maxRereadPause = 10 * time.Second
+// rereading is the delay between two attempts to read an object again.
+var rereading = backoff.Backoff{First: time.Second, Most: 10 * time.Second}
 
 // read reads one object. nil means that it is gone, was replaced by another one of the
 // same name, has other labels than the selected ones, or cannot be parsed. It uses a list,
 // because operators without change handlers may have no permission to get objects.
-func (r *resource) read(ctx context.Context, of object.Identity) (found *object.Body, err error) {
-	_, err = r.client.List(ctx, r.kind.Resource, of.Namespace, kube.ListOptions{Selector: r.served.Select, Fields: fields.OneTermEqualSelector("metadata.name", of.Name).String()},
+func (c *Controller) read(ctx context.Context, of object.Identity) (found *object.Body, err error) {
+	_, err = c.client.List(ctx, c.processor.Resource, of.Namespace, kube.ListOptions{Selector: c.served.Select, Fields: fields.OneTermEqualSelector("metadata.name", of.Name).String()},
 		func(b *object.Body) error {
 			if b.Key() == of.Key() {
 				found = b

@@ -1,4 +1,4 @@
-package engine
+package connect
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/peering"
+	"gopf.dev/gopf/internal/vitals"
 )
 
 // RefusedError reports that the API server rejected the credentials of a command.
@@ -21,52 +22,63 @@ func (e *RefusedError) Error() string {
 
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// Freeze adds a record to all peerings of the operator's scope. It pauses operators of
+// Scope selects peering objects.
+type Scope struct {
+	Name        string               // of the objects
+	Clusterwide bool                 // one cluster-scoped object instead of one in each namespace
+	Namespaces  discovery.Namespaces // empty means the whole cluster
+}
+
+// Freeze adds a record to all peerings of the scope. It pauses operators of
 // the same or a lower priority. An empty identity means that of the current user.
-func Freeze(ctx context.Context, c Config, r peering.Record) error {
+func Freeze(ctx context.Context, c Config, scope Scope, r peering.Record) error {
 	if r.Identity == "" {
 		r.Identity = peering.ThisSystem().Person(ctx)
 	}
-	return atPeerings(ctx, c, func(ctx context.Context, client *kube.Client, places []peering.Place) error {
-		return peering.Freeze(ctx, client, c.Peering.Name, places, r)
+	return atPeerings(ctx, c, scope, func(ctx context.Context, client *kube.Client, places []peering.Place) error {
+		return peering.Freeze(ctx, client, scope.Name, places, r)
 	})
 }
 
 // Unfreeze removes the record of [Freeze]. An empty identity means that of the current
 // user.
-func Unfreeze(ctx context.Context, c Config, identity string) error {
+func Unfreeze(ctx context.Context, c Config, scope Scope, identity string) error {
 	if identity == "" {
 		identity = peering.ThisSystem().Person(ctx)
 	}
-	return atPeerings(ctx, c, func(ctx context.Context, client *kube.Client, places []peering.Place) error {
-		return peering.Resume(ctx, client, c.Peering.Name, places, identity)
+	return atPeerings(ctx, c, scope, func(ctx context.Context, client *kube.Client, places []peering.Place) error {
+		return peering.Resume(ctx, client, scope.Name, places, identity)
 	})
 }
 
-// atPeerings calls do with all peerings of the operator's scope. It fails if no
+// atPeerings calls do with all peerings of the scope. It fails if no
 // namespace matches.
-func atPeerings(ctx context.Context, c Config, do func(context.Context, *kube.Client, []peering.Place) error) error {
+func atPeerings(ctx context.Context, c Config, scope Scope, do func(context.Context, *kube.Client, []peering.Place) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	v := newVitals(c, nil)
-	v.refusal = func(err error) { cancel(&RefusedError{err}) }
-	client, _, err := connect(ctx, &c, v)
+	v, err := vitals.New(vitals.Config{})
 	if err != nil {
 		return err
 	}
+	v.Refusal = func(err error) { cancel(&RefusedError{err}) }
+	connection, err := Open(ctx, c, v)
+	if err != nil {
+		return err
+	}
+	client := connection.Client
 	defer client.Close()
-	found, err := discover(ctx, c, client, &discovery.Resources{Client: client, Stream: c.Stream, Log: c.Log})
+	found, err := Discover(ctx, c, client, &discovery.Resources{Client: client, Stream: c.Stream, Log: c.Log})
 	if err != nil {
 		return err
 	}
-	resources := peering.Resources(found, c.Peering.Clusterwide)
+	resources := peering.Resources(found, scope.Clusterwide)
 	var namespaces []string
-	if !c.Peering.Clusterwide {
-		if namespaces, err = matching(ctx, client, c.Namespaces); err != nil {
+	if !scope.Clusterwide {
+		if namespaces, err = matching(ctx, client, scope.Namespaces); err != nil {
 			return err
 		}
 		if len(namespaces) == 0 && len(resources) > 0 {
-			return fmt.Errorf("no namespace of the cluster matches %s", c.Namespaces)
+			return fmt.Errorf("no namespace of the cluster matches %s", scope.Namespaces)
 		}
 	}
 	return do(ctx, client, peering.Places(resources, namespaces))

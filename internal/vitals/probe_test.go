@@ -1,4 +1,4 @@
-package engine
+package vitals
 
 import (
 	"context"
@@ -10,20 +10,29 @@ import (
 	"gopf.dev/gopf/internal/kube"
 )
 
+// listening returns the vitals of an operator with a health endpoint.
+func listening(t *testing.T) *Vitals {
+	v, err := New(Config{Address: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
 func TestIdleOperatorProbesTheAPI(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v := newVitals(Config{}, nil)
-		v.request(kube.Observation{Code: 200})
+		v := listening(t)
+		v.Request(kube.Observation{Code: 200})
 		var asked atomic.Int32
 		var down atomic.Bool
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			v.inquire(ctx, func(ctx context.Context) {
+			v.Probe(ctx, func(ctx context.Context) {
 				asked.Add(1)
 				if !down.Load() {
-					v.request(kube.Observation{Code: 403})
+					v.Request(kube.Observation{Code: 403})
 					return
 				}
 				<-ctx.Done()
@@ -51,18 +60,18 @@ func TestIdleOperatorProbesTheAPI(t *testing.T) {
 
 func TestBusyOperatorDoesNotProbeTheAPI(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v := newVitals(Config{}, nil)
+		v := listening(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
 			for ctx.Err() == nil {
-				v.request(kube.Observation{Code: 200})
+				v.Request(kube.Observation{Code: 200})
 				time.Sleep(10 * time.Second)
 			}
 		}()
-		v.inquire(ctx, func(context.Context) { t.Error("unexpected probe") })
+		v.Probe(ctx, func(context.Context) { t.Error("unexpected probe") })
 		<-ended
 	})
 }

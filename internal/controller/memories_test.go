@@ -1,9 +1,10 @@
-package engine
+package controller
 
 import (
 	"fmt"
 	"testing"
 
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/process"
 )
@@ -13,8 +14,8 @@ import (
 func TestNewObjectIsFoundByNameInAnyOrder(t *testing.T) {
 	for _, order := range [][]string{{"former", "successor"}, {"successor", "former"}} {
 		t.Run(fmt.Sprint(order), func(t *testing.T) {
-			r := &resource{memories: map[string]*process.Memory{}}
-			if key := r.find("ns/a"); key != "" { // the first call builds the map of names
+			c := &Controller{memories: map[string]*process.Memory{}}
+			if key := c.find("ns/a"); key != "" { // the first call builds the map of names
 				t.Fatalf("found %s", key)
 			}
 			met := map[string]*process.Memory{}
@@ -23,18 +24,18 @@ func TestNewObjectIsFoundByNameInAnyOrder(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				met[uid] = r.recall(uid, entry{event: &process.Event{Type: "ADDED", Body: body}})
+				met[uid] = c.recall(uid, entry{event: &process.Event{Type: kube.Added, Body: body}})
 			}
-			r.forget("former", met["former"], nil)
-			if key := r.find("ns/a"); key != "successor" {
+			c.forget("former", met["former"], nil)
+			if key := c.find("ns/a"); key != "successor" {
 				t.Errorf("found %q", key)
 			}
-			r.forget("successor", met["successor"], nil)
-			if key := r.find("ns/a"); key != "" {
+			c.forget("successor", met["successor"], nil)
+			if key := c.find("ns/a"); key != "" {
 				t.Errorf("found %q after the deletion of both", key)
 			}
-			if len(r.shared) > 0 {
-				t.Errorf("left over: %v", r.shared)
+			if len(c.shared) > 0 {
+				t.Errorf("left over: %v", c.shared)
 			}
 		})
 	}

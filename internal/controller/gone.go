@@ -1,4 +1,4 @@
-package engine
+package controller
 
 // gone holds the keys of recently deleted objects. A stale event of an API server that
 // lags behind must not bring such an object back. The number is limited, because stale

@@ -1,0 +1,74 @@
+package controller
+
+import (
+	"context"
+	"strings"
+
+	"gopf.dev/gopf/internal/apply"
+	"gopf.dev/gopf/internal/daemon"
+	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/index"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/patch"
+)
+
+// daemonsOf returns the daemons and timers. nil means that there are none.
+func (c *Controller) daemonsOf(handlers handler.Set) *daemon.Set {
+	if len(handlers) == 0 {
+		return nil
+	}
+	shared := &c.config
+	config := daemon.Config{
+		Clock: shared.DaemonClock, Wake: c.ring, Polling: shared.Polling,
+		DefaultBackoff: shared.Process.DefaultBackoff, ErrorDelays: shared.Process.ErrorDelays, Jitter: shared.Process.Jitter,
+		ExitGrace: shared.ExitTimeout, Observe: c.processor.Observe, Entrance: shared.Entrance, Outages: shared.Client.Outages(),
+		Room: func(ctx context.Context, stopping <-chan struct{}, body *object.Body) (leave func()) {
+			return shared.Budget.Acquire(costOf(body), ctx.Done(), stopping)
+		},
+		Write: func(ctx context.Context, body *object.Body, p *patch.Patch, fresh bool) (*object.Body, error) {
+			applier := apply.Applier{API: shared.Client, Resource: c.processor.Resource, Log: c.processor.Logger(body), Fresh: fresh, Jitter: shared.Process.Jitter}
+			return applier.Apply(ctx, body, p, &patch.Patch{}, apply.Finalizer{})
+		},
+	}
+	for _, h := range handlers {
+		config.Specs = append(config.Specs, shared.Daemons[h])
+	}
+	return daemon.NewSet(config)
+}
+
+// indexersOf returns the index functions. nil means that there are none.
+func (c *Controller) indexersOf(handlers handler.Set) *index.Indexers {
+	if len(handlers) == 0 {
+		return nil
+	}
+	x := &index.Indexers{DefaultBackoff: c.config.Process.DefaultBackoff, Observe: c.processor.Observe}
+	for _, h := range handlers {
+		x.Functions = append(x.Functions, index.Function{Handler: h, Into: c.config.Indices[h]})
+	}
+	return x
+}
+
+// announce logs that the operator will write to objects of a built-in kind, and which
+// handlers cause that.
+func (c *Controller) announce() {
+	k := c.processor
+	if g := k.Resource.Group; strings.Contains(g, ".") && !strings.HasSuffix(g, ".k8s.io") || len(k.Handlers) == 0 && k.Daemons == nil {
+		return
+	}
+	var annotated, finalized []string
+	if k.Daemons != nil {
+		for _, spec := range k.Daemons.Specs {
+			if spec.Mandatory {
+				finalized = append(finalized, spec.ID)
+			}
+		}
+	}
+	for _, h := range k.Handlers {
+		annotated = append(annotated, h.ID)
+		if h.Mandatory {
+			finalized = append(finalized, h.ID)
+		}
+	}
+	c.config.Log.Info("Objects of a built-in kind that match the filters will get annotations, and finalizers if a handler must run before the deletion.",
+		"resource", k.Resource.String(), "annotated", annotated, "finalized", finalized)
+}

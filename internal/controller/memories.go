@@ -1,0 +1,193 @@
+package controller
+
+import (
+	"context"
+	"iter"
+	"maps"
+	"slices"
+
+	"gopf.dev/gopf/internal/daemon"
+	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/process"
+)
+
+// abandon stops the daemons of all objects and removes the objects from indices. The
+// resource is no longer served.
+func (c *Controller) abandon() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, m := range c.memories {
+		c.leave(key, m)
+	}
+}
+
+// leave does the same for one object that is no longer served. The caller must hold
+// c.mu.
+func (c *Controller) leave(key string, m *process.Memory) {
+	m.Forget(daemon.ErrUnmatched)
+	if c.processor.Indexers != nil {
+		c.processor.Indexers.Remove(key)
+	}
+	delete(c.memories, key)
+	c.costly.Delete(key)
+}
+
+// find returns the key of the object with the name, which is namespace/name. "" means
+// that it is unknown. Few operators look up names, so the first call builds the map.
+// The caller must hold c.mu.
+func (c *Controller) find(name string) (key string) {
+	if c.named == nil {
+		c.named, c.shared = map[string]string{}, map[string]bool{}
+		for key, m := range c.memories {
+			c.enroll(key, m)
+		}
+	}
+	return c.named[name]
+}
+
+// recall returns the memory of an object. For an event about a new object, it creates
+// one. nil means that the turn must be skipped: the object is deleted, is unknown, or is
+// in a namespace that is no longer served.
+func (c *Controller) recall(key string, e entry) *process.Memory {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.memories[key]
+	if m == nil && e.event != nil {
+		if c.left[e.event.Body.Namespace] {
+			return nil
+		}
+		if e.event.Listed() {
+			c.gone.revive(key, e.event.List)
+		}
+		if version, ok := e.event.Body.Version(); ok && c.served.Select != "" && !e.event.Gone() {
+			c.gone.readmit(key, version)
+		}
+		if c.gone.has(key) {
+			return nil
+		}
+		m = process.NewMemory(e.event)
+		if m.UID == key {
+			key = m.UID // store one copy of the string
+		}
+		c.memories[key] = m
+		c.enroll(key, m)
+	}
+	return m
+}
+
+// enroll adds an object to the map of names, if that map is used. The caller must hold
+// c.mu.
+func (c *Controller) enroll(key string, m *process.Memory) {
+	if c.named == nil {
+		return
+	}
+	name := m.Namespace + "/" + m.Name
+	if c.named[name] != "" {
+		c.shared[name] = true
+	}
+	c.named[name] = key
+}
+
+// strike removes an object from the map of names. An object of the same name may have
+// been added after it, or before it if a watch event overtook the list. The caller must
+// hold c.mu.
+func (c *Controller) strike(key string, m *process.Memory) {
+	name := m.Namespace + "/" + m.Name
+	switch {
+	case c.named[name] != key:
+		delete(c.shared, name)
+	case c.shared[name]:
+		c.named = nil // the next find builds it again
+	default:
+		delete(c.named, name)
+	}
+}
+
+// Memos returns the memos of an object. nil means that the object is unknown.
+func (c *Controller) Memos(uid string) *handler.Memos {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m := c.memories[uid]; m != nil {
+		return m.Memos()
+	}
+	return nil
+}
+
+// skim handles an event without a turn if there is almost nothing to do, and reports
+// whether it did. Most events are like that: unchanged objects of a list, and the
+// operator's own writes.
+func (c *Controller) skim(ctx context.Context, e *process.Event) bool {
+	if c.config.Paused() || e.Gone() {
+		return false
+	}
+	key := e.Body.Key()
+	return c.queue.Try(key, func() bool {
+		m := c.recall(key, entry{event: e})
+		return m == nil || c.processor.TurnIfSettled(ctx, m, e)
+	})
+}
+
+// setLeft stores whether a namespace is no longer served. Queued events of such a
+// namespace are dropped.
+func (c *Controller) setLeft(namespace string, left bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !left {
+		delete(c.left, namespace)
+		return
+	}
+	if c.left == nil {
+		c.left = map[string]bool{}
+	}
+	c.left[namespace] = true
+}
+
+// forget drops the memory of a deleted object and stores its deletion. event is the
+// deletion event. It may be nil.
+func (c *Controller) forget(key string, m *process.Memory, event *process.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.memories, key)
+	c.costly.Delete(key)
+	of := grave{mark: m.Mark()}
+	if event != nil {
+		of.version, _ = event.Body.Version()
+	}
+	c.gone.add(key, of)
+	c.strike(key, m)
+}
+
+// known returns the objects that exist in the namespace, as far as the operator knows.
+// An empty namespace means all.
+func (c *Controller) known(namespace string) iter.Seq[object.Identity] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	memories := slices.Collect(maps.Values(c.memories))
+	return func(yield func(object.Identity) bool) {
+		for _, m := range memories {
+			if namespace != "" && m.Namespace != namespace {
+				continue
+			}
+			if !yield(object.Identity{UID: m.UID, Namespace: m.Namespace, Name: m.Name}) {
+				return
+			}
+		}
+	}
+}
+
+// forgetNamespace drops the memories of a namespace that is no longer served. It does
+// nothing if the namespace is served again.
+func (c *Controller) forgetNamespace(namespace string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.left[namespace] {
+		return
+	}
+	for key, m := range c.memories {
+		if m.Namespace == namespace {
+			c.leave(key, m)
+		}
+	}
+	c.named = nil
+}

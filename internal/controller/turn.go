@@ -1,0 +1,189 @@
+package controller
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"gopf.dev/gopf/internal/alarm"
+	"gopf.dev/gopf/internal/process"
+	"gopf.dev/gopf/internal/queue"
+)
+
+// entry holds the reasons of a turn; there may be several.
+type entry struct {
+	event *process.Event
+	wake  *process.Wake
+	alarm bool
+	hurry bool   // skip the backoff after an error
+	since uint32 // of the event: the number of pauses before its watch started
+	shed  int    // the cost of the turn, if the event has only the identity; see [Controller.shed]
+}
+
+// activeTurns limits the concurrent turns of a resource that execute framework code or
+// write to the API. Turns whose handlers are running do not count. A higher limit
+// would only cost memory, because the client limits the requests in flight.
+const activeTurns = 64
+
+// open creates the queue. work is the parent of the contexts of all turns.
+func (c *Controller) open(work context.Context) {
+	c.memories = map[string]*process.Memory{}
+	c.queue = queue.New(queue.Config[string, entry]{
+		Turn: c.turn, Add: c.add, Merge: c.merge, Shed: c.shed, Weigh: weigh, Urgent: urgent, Limit: c.config.Backlog, Workers: c.config.WorkerLimit, Active: activeTurns,
+		Cost: c.cost, Budget: c.config.Budget, CostlyLimit: costlyBacklog,
+	})
+	c.processor.Aside = c.queue.Aside
+	c.put = func(key string, e entry) { c.queue.Put(work, key, e) }
+	c.offer = func(key string, e entry) bool { return c.queue.Offer(work, key, e) }
+	c.take = func(e *process.Event) bool { // with work: index functions outlive their watch
+		if c.indexOnly.Load() {
+			c.index(work, e) // synchronously: after the last list item, the index is complete
+			return true
+		}
+		return c.skim(work, e)
+	}
+}
+
+// Appointment is an object that needs a turn at a set time.
+type Appointment struct {
+	controller *Controller
+	key        string
+}
+
+// Clock rings when the delayed turns of objects are due.
+type Clock = alarm.Clock[Appointment]
+
+// NewClock returns the clock that all controllers of an operator share.
+func NewClock() *Clock {
+	return alarm.New(func(a Appointment) { a.controller.ring(a.key) })
+}
+
+// ring queues a turn because the alarm of the object is due.
+func (c *Controller) ring(key string) { c.put(key, entry{alarm: true}) }
+
+// Wake queues a turn that calls delayed handlers of an object now. No ids means all
+// handlers. Unknown objects and handlers are ignored.
+func (c *Controller) Wake(namespace, name string, ids []string) {
+	w := c.processor.Waking(ids)
+	if w == nil { // none of the handlers is here
+		return
+	}
+	c.mu.Lock()
+	key := c.find(namespace + "/" + name)
+	c.mu.Unlock()
+	if key != "" {
+		c.put(key, entry{wake: w})
+	}
+}
+
+// WakeOwner queues a turn that calls all delayed handlers of an object now, if it can own
+// objects in the namespace.
+func (c *Controller) WakeOwner(namespace, uid string) {
+	c.mu.Lock()
+	m := c.memories[uid]
+	c.mu.Unlock()
+	if m != nil && (m.Namespace == "" || m.Namespace == namespace) {
+		c.put(uid, entry{wake: c.processor.Waking(nil)})
+	}
+}
+
+// Hurry ends the error backoff of all objects.
+func (c *Controller) Hurry() {
+	c.mu.Lock()
+	keys := slices.Collect(maps.Keys(c.memories))
+	c.mu.Unlock()
+	for _, key := range keys {
+		c.put(key, entry{hurry: true})
+	}
+}
+
+// turn runs a turn of one object, or keeps it for the end of the pause.
+func (c *Controller) turn(ctx context.Context, key string, e entry) {
+	if e.shed > 0 && e.event != nil {
+		e = c.reread(ctx, e)
+	}
+	if e, now := c.isNow(key, e); now {
+		c.turnNow(ctx, key, e)
+	}
+}
+
+func (c *Controller) turnNow(ctx context.Context, key string, e entry) {
+	m := c.recall(key, e)
+	if m == nil {
+		return // the object is deleted or unknown
+	}
+	c.noteCost(key, e)
+	c.active.Store(key, m)
+	defer c.active.Delete(key)
+	if c.processor.Turn(ctx, m, process.Occasion{Event: e.event, Wake: e.wake, Alarm: e.alarm, Hurry: e.hurry}) {
+		c.forget(key, m, e.event)
+	}
+}
+
+// index updates the indices for an event and calls no other handler.
+func (c *Controller) index(ctx context.Context, event *process.Event) {
+	key := event.Body.Key()
+	if m := c.recall(key, entry{event: event}); m != nil && c.processor.Index(ctx, m, event) {
+		c.forget(key, m, event)
+	}
+}
+
+// Running returns the names of the objects in a turn.
+func (c *Controller) Running() []string {
+	var names []string
+	c.active.Range(func(_, memory any) bool {
+		m := memory.(*process.Memory)
+		names = append(names, m.Namespace+"/"+m.Name)
+		return true
+	})
+	return names
+}
+
+// add appends an entry to the queued ones of an object, or merges it with the last.
+// Change handlers need only the newest state, so the newer of two queued events
+// replaces the older one. With event handlers, all events stay. Deletions are never
+// replaced or dropped.
+func (c *Controller) add(waiting []entry, e entry) []entry {
+	return c.join(waiting, e, len(c.processor.Watchers) > 0)
+}
+
+// merge is add for an object whose handlers take so long that too many events wait for
+// them: then only the newest state stays, even with event handlers.
+func (c *Controller) merge(waiting []entry, e entry) []entry { return c.join(waiting, e, false) }
+
+// join implements add and merge. every means that all events stay.
+func (c *Controller) join(waiting []entry, e entry, every bool) []entry {
+	e = c.fresh(e)
+	if len(waiting) == 0 {
+		return append(waiting, e)
+	}
+	last := &waiting[len(waiting)-1]
+	e = e.join(*last)
+	switch {
+	case e.event == nil: // the queued entry leads to a turn in any case
+		last.wake, last.alarm, last.hurry = e.wake, e.alarm, e.hurry
+	case last.event == nil || e.event.Gone() && len(c.processor.Watchers) == 0:
+		*last = e
+	case last.event.Gone() || e.event.Gone() || every && last.shed == 0:
+		return append(waiting, e)
+	default:
+		before := *last
+		*last = e
+		if last.event = before.event.Join(e.event); last.event.Body == before.event.Body {
+			last.shed = before.shed
+		}
+	}
+	return waiting
+}
+
+// urgent reports whether an entry goes ahead of list items. At startup, long lists are
+// queued, and users wait for the effects of live events.
+func urgent(e entry) bool { return e.event == nil || !e.event.Listed() }
+
+// weigh returns the size of an entry in bytes, for the limit of the backlog.
+func weigh(e entry) int {
+	if e.event == nil || e.shed > 0 {
+		return 0
+	}
+	return e.event.Body.Size()
+}

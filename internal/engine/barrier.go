@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"gopf.dev/gopf/internal/controller"
+	"gopf.dev/gopf/internal/index"
+)
+
+// Sources that the index barrier waits for, in addition to the indexed resources.
+const (
+	resources = "the resources of the cluster"
+	patterns  = "the namespaces of the cluster"
+)
+
+// newBarrier returns the index barrier. It opens when all indices are filled, and before
+// that no handler is called. Without indices, it is open from the start.
+func newBarrier(c Config) *index.Gate {
+	if len(c.Indices) == 0 {
+		return index.NewGate()
+	}
+	if _, fixed := c.Namespaces.Fixed(); fixed {
+		return index.NewGate(resources)
+	}
+	return index.NewGate(resources, patterns)
+}
+
+// reminding is the interval of log lines about a wait.
+const reminding = 10 * time.Second
+
+// openBarrier waits until all indices are filled, and then starts all other handlers. It
+// returns early if ctx is done.
+func (s *server) openBarrier(ctx, work context.Context) {
+	err := s.barrier.Await(ctx, reminding, func(waiting []string) {
+		if s.paused.Load() {
+			return
+		}
+		s.Log.Warn("No handler is called yet, because some indices are not filled: these resources are not listed yet.", "waiting", waiting)
+	})
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begin(work)
+}
+
+// begin starts all handlers that were waiting for the index barrier or for the lease.
+// Resources that were watched only for their indices are listed again for their other
+// handlers. The caller must hold s.mu.
+func (s *server) begin(work context.Context) {
+	if !s.working() {
+		return
+	}
+	for _, c := range s.controllers {
+		if c.Widening() {
+			continue
+		}
+		if end := c.Widen(); end != nil {
+			s.retiring.Go(func() { end(); s.widened(work, c) })
+		} else {
+			s.follow(work, c)
+		}
+	}
+}
+
+// widened starts the watches of a controller again, for all its handlers, after those
+// for its indices have ended.
+func (s *server) widened(work context.Context, c *controller.Controller) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.controllers[c.Info().GVR()] != c {
+		return // it was retired meanwhile, and retire or stop closes it
+	}
+	c.Widened()
+	s.follow(work, c)
+}
+
+// working reports whether handlers may be called: the indices are filled, and this
+// replica is the leader or needs no election. Pauses do not count. The caller must hold
+// s.mu.
+func (s *server) working() bool {
+	if s.standby {
+		return false
+	}
+	select {
+	case <-s.barrier.Open():
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,33 @@
+package vitals
+
+import (
+	"context"
+
+	"gopf.dev/gopf/internal/health"
+)
+
+// Listen opens the configured endpoints. The returned function serves them until its
+// context is done. It does nothing if no endpoint is configured.
+func (v *Vitals) Listen(ctx context.Context) (serve func(context.Context), err error) {
+	c := v.config
+	if c.Liveness == "" && c.Address == "" && c.Metrics == "" && c.Pprof == "" {
+		return func(context.Context) {}, nil
+	}
+	config := health.DefaultConfig()
+	config.Liveness, config.Health, config.Metrics = c.Liveness, c.Address, c.Metrics
+	config.Snapshot, config.Probes, config.MetricsHandler = v.snapshot, c.Probes, v.metrics.Handler()
+	config.Log = c.Log
+	config.Debug = health.LocalAddress(c.Pprof)
+	site, err := health.Listen(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	if c.Listening != nil {
+		c.Listening(site.Addresses())
+	}
+	return func(ctx context.Context) {
+		if err := site.Run(ctx); err != nil {
+			c.Log.Error("The server for health and metrics failed.", "error", err)
+		}
+	}, nil
+}
