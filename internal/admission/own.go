@@ -16,7 +16,7 @@ import (
 //
 //   - Finalizers are removed while the object is being deleted, by any account.
 //   - The operator's own account changes annotations of the operator's prefixes, the
-//     operator's finalizer, or the operator's keys of the status.
+//     operator's finalizer or its former names, or the operator's keys of the status.
 //
 // Fields that the API server itself maintains with each write do not count:
 // metadata.managedFields, and for writes of the operator metadata.generation.
@@ -25,6 +25,7 @@ import (
 type Own struct {
 	Account   string   // the user name of the operator; "" means unknown: its writes are then reviewed
 	Finalizer string   // may be empty
+	Former    []string // former names of the finalizer
 	Prefixes  []string // the prefixes of the operator's annotations, without the slash
 	Keys      []string // the operator's keys at the top level of the status
 }
@@ -78,7 +79,10 @@ func (o Own) covers(before, after map[string]any) bool {
 	}
 	old, ok := finalizers(was)
 	left, fine := finalizers(now)
-	own := func(f any) bool { return o.Finalizer != "" && f == o.Finalizer }
+	own := func(f any) bool {
+		name, _ := f.(string)
+		return name != "" && (name == o.Finalizer || slices.Contains(o.Former, name))
+	}
 	if !ok || !fine || !slices.Equal(slices.DeleteFunc(slices.Clone(old), own), slices.DeleteFunc(slices.Clone(left), own)) {
 		return false
 	}
