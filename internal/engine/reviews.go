@@ -20,6 +20,7 @@ type Admission struct {
 	Server  webhook.Server // nil means none, unless Dev is set
 	Managed string         // the name of the webhook configurations to maintain; "" means none
 	Dev     bool           // use a server for development if Server is nil
+	DevName string         // the name of the webhook configurations for that server
 
 	Substitute Substitute // replaces the server in tests
 }
@@ -64,7 +65,7 @@ func (s *server) newControl() (*admission.Control, error) {
 // own describes the fields that the framework writes on objects: the finalizer and the
 // keys of the storages that implement [storage.Tracer].
 func (s *server) own() *admission.Own {
-	own := &admission.Own{Finalizer: s.Process.Finalizer}
+	own := &admission.Own{Finalizer: s.Process.Finalizer, Former: s.Process.Former}
 	for _, kept := range []any{s.Process.Progress, s.Process.Base} {
 		if tracer, ok := kept.(storage.Tracer); ok {
 			places, _ := tracer.Traces() // records outside the object, such as in a database, do not matter here
@@ -82,7 +83,7 @@ func (s *server) own() *admission.Own {
 // because users cannot write them in advance.
 func (s *server) managed() string {
 	if s.Admission.Managed == "" && s.Admission.Server == nil {
-		return "dev.gopf.dev"
+		return s.Admission.DevName
 	}
 	return s.Admission.Managed
 }
