@@ -44,8 +44,8 @@ type Operator struct {
 	freezer    freezer
 }
 
-// New returns an operator without handlers and with the default settings. Give it a name
-// of its own with [Identity]; otherwise it uses the names of Kopf. Declare
+// New returns an operator without handlers and with the default settings. Name it with
+// [Identity]; without a name, it uses the names of Kopf. Declare
 // handlers on handles from [For] or [Operator.Resource], then pass the operator to
 // cli.Main, or call [Operator.Run]:
 //

@@ -175,7 +175,7 @@ func (o patched) Lookup(path ...string) (any, bool) {
 	return after, after != nil
 }
 
-// merged returns the value after a merge patch. It modifies neither.
+// merged returns the value after a merge patch. It does not modify them.
 func merged(value, change any) any {
 	fields, ok := change.(map[string]any)
 	if !ok {
