@@ -32,7 +32,10 @@ type movedProgress struct {
 }
 
 // Save stores the records in the present storage, and removes them from the former ones.
+// Records that it only deletes leave no marker: a marker alone would be a write.
 func (m movedProgress) Save(ctx context.Context, o Object, p Patch, changed map[string]Record, purge []string) error {
+	changed = maps.Clone(changed)
+	maps.DeleteFunc(changed, func(id string, _ Record) bool { return slices.Contains(purge, id) })
 	if err := m.present.Save(ctx, o, p, changed, purge); err != nil {
 		return err
 	}

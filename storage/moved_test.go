@@ -67,7 +67,8 @@ func TestStateOfFormerPlacesIsMoved(t *testing.T) {
 			changed: map[string]storage.Record{"a": {Retries: 2}},
 			want:    []string{newPrefix + "/a", two, newPrefix + "/b", one, newPrefix + managed, "yes"},
 		},
-		"a purged record": {before: []string{oldPrefix + "/a", one, oldPrefix + managed, "yes"}, purge: []string{"a"}},
+		"a purged record":                   {before: []string{oldPrefix + "/a", one, oldPrefix + managed, "yes"}, purge: []string{"a"}},
+		"a record that is saved and purged": {changed: map[string]storage.Record{"a": {}}, purge: []string{"a"}},
 		"a record in two places": {
 			before: []string{oldPrefix + "/a", one, newPrefix + "/a", two, newPrefix + managed, "yes"},
 			want:   []string{newPrefix + "/a", two, newPrefix + managed, "yes"},

@@ -31,7 +31,7 @@ type (
 func (v *view) move(ctx context.Context, c *change) error {
 	records, some := v.Config.Progress.(progressMover)
 	base, also := v.Config.Base.(baseMover)
-	if !some && !also && !v.renamed || v.copied || !v.writesMain(c) || v.body.Deleting && c.finalizer.Remove {
+	if !some && !also && !v.renamed || !v.writesMain(c) || v.body.Deleting && c.finalizer.Remove {
 		return nil
 	}
 	if some {
