@@ -45,6 +45,7 @@ func (m movedProgress) Save(ctx context.Context, o Object, p Patch, changed map[
 			return err
 		}
 	}
+	m.dropKeys(o, p)
 	return nil
 }
 
@@ -72,9 +73,32 @@ func (m movedProgress) Move(ctx context.Context, o Object, p Patch, ids []string
 		}
 		ids = slices.DeleteFunc(subs, func(id string) bool { return known[id] })
 	}
+	m.dropKeys(o, p)
 	traces, _ := tracesOfAll(m.former)
 	dropMarkers(o, p, traces.Prefixes)
 	return nil
+}
+
+// dropKeys removes the former keys of the status that the patch empties.
+func (m movedProgress) dropKeys(o Object, p Patch) {
+	traces, _ := tracesOfAll(m.former)
+	for _, key := range traces.Keys {
+		if _, touched := p.Lookup("status", key); !touched {
+			continue
+		}
+		if left, _ := (patched{o, p}).Lookup("status", key); left != nil && empty(left) {
+			p.Set(nil, "status", key)
+		}
+	}
+}
+
+// empty reports whether a value consists of empty objects only.
+func empty(value any) bool {
+	fields, ok := value.(map[string]any)
+	for _, field := range fields {
+		ok = ok && empty(field)
+	}
+	return ok
 }
 
 // move adds the move of these records to the patch, unless the present storage has them.

@@ -114,9 +114,16 @@ func TestRecordsInTheFormerStatusAreMoved(t *testing.T) {
 	t.Parallel()
 	body := storagetest.Body{"status": map[string]any{"kopf": map[string]any{"progress": map[string]any{"a": map[string]any{"retries": int64(3)}}}}}
 	want := annotated(newPrefix+"/a", `{"retries":3,"success":false,"failure":false}`, newPrefix+managed, "yes")
-	want["status"] = map[string]any{"kopf": map[string]any{"progress": map[string]any{}}}
+	want["status"] = map[string]any{}
 	if diff := cmp.Diff(want, movedAll(t, body, nil, nil)); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
+	}
+	body["status"].(map[string]any)["kopf"].(map[string]any)["other"] = "x"
+	if got, _ := movedAll(t, body, nil, nil).Lookup("status", "kopf", "other"); got != "x" {
+		t.Errorf("another value under the key is %v", got)
+	}
+	if got, _ := movedAll(t, body, nil, []string{"a"}).Lookup("status", "kopf", "progress"); len(got.(map[string]any)) > 0 {
+		t.Errorf("after a purge: %v", got)
 	}
 }
 

@@ -362,6 +362,38 @@ func TestOperatorsWithDifferentIdentitiesDoNotDisturbEachOther(t *testing.T) {
 	}
 }
 
+// The annotations of Kopf can be a name as well. With Kopf's finalizer, this is the way back.
+func TestAnIdentityCanGoBackToTheNamesOfKopf(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		stop := gopftest.Start(t, identified(&diary, gopf.Identity(present)), c, gopf.Log(quiet()))
+		settle()
+		c.Create(t, example("x", "a"))
+		time.Sleep(time.Minute)
+		stop()
+		op := identified(&diary, gopf.Identity("kopf.zalando.org", gopf.FormerlyNamed(present)))
+		op.Settings.Persistence.Finalizer = gopf.DefaultSettings().Persistence.Finalizer
+		stop = gopftest.Start(t, op, c, gopf.Log(quiet()))
+		settle()
+		c.Patch(t, resource, "default", "x", `{"spec":{"field":"b"}}`)
+		time.Sleep(time.Minute)
+		stop()
+		writes := patches(c)
+		gopftest.Start(t, identified(&diary), c, gopf.Log(quiet()))
+		time.Sleep(time.Hour)
+		x := get(t, c, "x")
+		if got := slices.Sorted(maps.Keys(x.GetAnnotations())); !slices.Equal(got, []string{bound, annotated}) || patches(c) != writes {
+			t.Errorf("annotations %q, %d writes at a restart", got, patches(c)-writes)
+		}
+		if got := x.GetFinalizers(); !slices.Equal(got, []string{"kopf.zalando.org/KopfFinalizerMarker"}) {
+			t.Errorf("finalizers %q", got)
+		}
+		if got, want := diary.all(), []string{"create create a", "update update b"}; !slices.Equal(got, want) {
+			t.Errorf("calls %q, want %q", got, want)
+		}
+	})
+}
+
 // An old operator that still runs under the former name is reported.
 func TestAnOperatorWithTheFormerNameIsDetected(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
@@ -452,7 +484,7 @@ func TestRecordsInTheStatusUnderAFormerKeyCount(t *testing.T) {
 			if got, want := diary.all(), []string{"slow create a #1", "slow create a #2", "slow create a #3"}; !slices.Equal(got, want) {
 				t.Errorf("%q: calls %q, want %q", former, got, want)
 			}
-			if got := get(t, c, "x"); strings.Contains(fmt.Sprint(got.Object["status"]), "started") || len(got.GetAnnotations()) != 3 {
+			if got := get(t, c, "x"); strings.Contains(fmt.Sprint(got.Object["status"]), key) || len(got.GetAnnotations()) != 3 {
 				t.Errorf("%q: %v", former, got.Object)
 			}
 		})
