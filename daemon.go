@@ -166,12 +166,7 @@ type timerSpec struct {
 	idle  time.Duration
 }
 
-// BackgroundOption is an option of both [Resource.Daemon] and [Resource.Timer].
-type BackgroundOption interface {
-	DaemonOption
-	TimerOption
-}
-
+// backgroundOption is an option of both daemons and timers.
 type backgroundOption func(*backgroundSpec)
 
 func (o backgroundOption) daemon(s *daemonSpec) { o(&s.backgroundSpec) }
@@ -179,7 +174,10 @@ func (o backgroundOption) timer(s *timerSpec)   { o(&s.backgroundSpec) }
 
 // InitialDelay sets the delay between the first sight of an object in this process and
 // the first call. Default: 0.
-func InitialDelay(d time.Duration) BackgroundOption {
+func InitialDelay(d time.Duration) interface {
+	DaemonOption
+	TimerOption
+} {
 	return backgroundOption(func(s *backgroundSpec) {
 		s.delay, s.initialDelay = d, func(*handler.Request) time.Duration { return d }
 	})
@@ -188,7 +186,10 @@ func InitialDelay(d time.Duration) BackgroundOption {
 // InitialDelayBy is [InitialDelay] with a delay that depends on the object, for example
 // to spread the first calls. fn must be quick. It is not called for an object that
 // cannot be decoded into T; the delay is then 0.
-func InitialDelayBy[T Object](fn func(*Subject[T]) time.Duration) BackgroundOption {
+func InitialDelayBy[T Object](fn func(*Subject[T]) time.Duration) interface {
+	DaemonOption
+	TimerOption
+} {
 	return backgroundOption(func(b *backgroundSpec) {
 		b.initialDelay = func(req *handler.Request) time.Duration {
 			s, err := newSubject[T](req)

@@ -37,33 +37,39 @@ type Operator struct {
 	types      apiclient.Types
 	activities map[activityKind][]activityHandler
 	problems   []error
-	detached   bool // it only collects the mistakes in filters of sub-handlers
+	detached   bool   // it only collects the mistakes in filters of sub-handlers
+	name       string // see Identity; cut to 63 characters; "" means none
 	started    atomic.Bool
 	running    atomic.Pointer[engine.Handle]    // nil before the operator runs
 	counting   atomic.Pointer[execute.Observer] // metrics of activities; nil means none
 	freezer    freezer
 }
 
-// New returns an operator without handlers and with the default settings. Declare
+// New returns an operator without handlers and with the default settings. Name it with
+// [Identity]; without a name, it uses the names of Kopf. Declare
 // handlers on handles from [For] or [Operator.Resource], then pass the operator to
 // cli.Main, or call [Operator.Run]:
 //
 //	func main() {
-//		op := gopf.New()
+//		op := gopf.New(gopf.Identity("databases.example.com"))
 //		dbs := gopf.For[*Database](op, "example.com/v1/databases")
 //		dbs.OnCreate("create", create)
 //		cli.Main(op)
 //	}
 //
 // An operator runs once. Several operators may run in one process; they share nothing.
-func New() *Operator {
-	return &Operator{
+func New(opts ...Option) *Operator {
+	op := &Operator{
 		Settings:   DefaultSettings(),
 		daemons:    map[*handler.Handler]*daemon.Spec{},
 		indices:    map[*handler.Handler]index.Target{},
 		types:      apiclient.Types{},
 		activities: map[activityKind][]activityHandler{},
 	}
+	for _, o := range opts {
+		o(op)
+	}
+	return op
 }
 
 // Resource returns a handle for the objects of a resource without a Go type: handlers

@@ -24,7 +24,8 @@ type changeSpec struct {
 // valid for all handlers except event and admission handlers, which are not retried.
 type RetryOption interface {
 	ChangeOption
-	BackgroundOption
+	DaemonOption
+	TimerOption
 	retry(*handler.Limits)
 }
 
@@ -120,7 +121,8 @@ func (optional) timer(s *timerSpec)   { s.optional = true }
 // another finalizer. Daemons and timers are stopped when the object is gone.
 func Optional() interface {
 	ChangeOption
-	BackgroundOption
+	DaemonOption
+	TimerOption
 } {
 	return optional{}
 }

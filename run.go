@@ -141,7 +141,7 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 	}
 	api := kube.DefaultOptions()
 	build := buildinfo.Read()
-	api.UserAgent = userAgent(programName(), build)
+	api.UserAgent = userAgent(cmp.Or(op.name, programName()), build)
 	api.RequestTimeout = s.Networking.RequestTimeout
 	api.Backoffs = s.Networking.backoffs()
 	api.ConnectTimeout = s.Networking.ConnectTimeout
@@ -174,6 +174,7 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 		},
 		Admission: engine.Admission{
 			Server: s.Admission.Server, Managed: s.Admission.Managed, Dev: s.Admission.Dev, Substitute: o.webhooks,
+			DevName: op.devName(),
 		},
 		Health: vitals.Config{
 			Liveness: s.Health.Liveness, Address: s.Health.Address, Strict: s.Health.Strict,
@@ -184,6 +185,7 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 		Kube: api, Stream: streams,
 		Process: process.Config{
 			Progress: s.Persistence.Progress, Base: s.Persistence.Base, Finalizer: s.Persistence.Finalizer,
+			Former:         s.Persistence.formerFinalizers(),
 			Lifecycle:      s.Execution.Lifecycle.inEngine(),
 			DefaultBackoff: s.Execution.DefaultBackoff,
 			ErrorDelays:    s.Queueing.ErrorDelays,

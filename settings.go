@@ -59,8 +59,13 @@ type Settings struct {
 // operators handle the same objects, each needs its own finalizer and storages.
 type PersistenceSettings struct {
 	// Finalizer is the finalizer on objects whose deletion must wait for the operator.
-	// Default: "kopf.zalando.org/KopfFinalizerMarker". It must not be empty.
+	// Default: "kopf.zalando.org/KopfFinalizerMarker". It must not be empty. [Identity]
+	// changes it, and the defaults of both storages.
 	Finalizer string
+	// FormerFinalizers are former names of the finalizer. An object with one of them
+	// waits for the operator as well. The next write to it replaces them with Finalizer.
+	// [FormerlyNamed] adds to them. Default: none.
+	FormerFinalizers []string
 	// Progress stores the records of handlers while a change is being handled. Default:
 	// [storage.DefaultProgress], annotations in Kopf's format. It must not be nil.
 	Progress storage.Progress

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"slices"
 	"time"
 
 	"gopf.dev/gopf/storage"
@@ -15,7 +16,7 @@ import (
 func DefaultSettings() Settings {
 	s := Settings{
 		Persistence: PersistenceSettings{
-			Finalizer: "kopf.zalando.org/KopfFinalizerMarker",
+			Finalizer: kopfFinalizer,
 			Progress:  storage.DefaultProgress(),
 			Base:      storage.DefaultBase(),
 		},
@@ -55,6 +56,8 @@ func (s Settings) check() error {
 		return errors.New("invalid settings: Persistence.Progress and Persistence.Base must be set; start with gopf.DefaultSettings()")
 	case s.Persistence.Finalizer == "":
 		return errors.New("invalid settings: Persistence.Finalizer is empty; start with gopf.DefaultSettings()")
+	case slices.Contains(s.Persistence.FormerFinalizers, ""):
+		return errors.New("invalid settings: Persistence.FormerFinalizers has an empty name; remove it")
 	case len(s.Persistence.SecretKey) > 0 && len(s.Persistence.SecretKey) < 16:
 		return fmt.Errorf("invalid settings: Persistence.SecretKey has %d bytes; use at least 16", len(s.Persistence.SecretKey))
 	case s.Execution.Lifecycle == nil:

@@ -37,6 +37,20 @@ func TestThePolicyProtectsTheStoragesOfTheOperator(t *testing.T) {
 	}
 }
 
+// State under former names counts, so it is protected as well.
+func TestThePolicyProtectsFormerNames(t *testing.T) {
+	op := gopf.New(gopf.Identity("new.example.com", gopf.FormerlyNamed("", "old.example.com")))
+	text, err := printed(t, op, "--account", "system:serviceaccount:x:y", "--resource", "pods")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"new.example.com/", "old.example.com/", "kopf.zalando.org/"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
 func TestAPolicyNeedsAnAccountAndResources(t *testing.T) {
 	for _, args := range [][]string{{}, {"--account", "x"}, {"--resource", "pods"}, {"--account", "x", "--resource", "a/b/c"}} {
 		if text, err := printed(t, gopf.New(), args...); err == nil {

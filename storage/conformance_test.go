@@ -20,6 +20,7 @@ func TestProgressStoragesConform(t *testing.T) {
 		"annotations of another":   verbose,
 		"annotations, long prefix": storage.NewAnnotationProgress("a-domain-that-leaves-no-room-for-names-of-version-one.example.com"),
 		"status":                   storage.NewStatusProgress("my-op"),
+		"moved":                    storage.MovedProgress(smart(newPrefix, newPrefix), storage.DefaultProgress()),
 		"several":                  storage.MultiProgress(storage.NewStatusProgress("other"), storage.NewAnnotationProgress("my-op.example.com")),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -39,6 +40,7 @@ func TestBaseStoragesConform(t *testing.T) {
 		"annotations, long prefix": storage.NewAnnotationBase("a-domain-that-leaves-no-room-for-names-of-version-one.example.com"),
 		"compressed":               compressing,
 		"status":                   storage.NewStatusBase("my-op"),
+		"moved":                    storage.MovedBase(storage.NewAnnotationBase(newPrefix), storage.NewAnnotationBase(storage.DefaultPrefix)),
 		"several":                  storage.MultiBase(storage.NewAnnotationBase("my-op.example.com"), storage.NewStatusBase("my-op")),
 	} {
 		t.Run(name, func(t *testing.T) {

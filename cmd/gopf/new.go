@@ -37,6 +37,18 @@ type project struct {
 	checkout string // folder with gopf's sources to use; empty means the published module
 }
 
+// Identity returns the name of the operator in the cluster: the API group. The prefix
+// "kopf." belongs to Kopf, so such a group gets the name of the operator as its prefix.
+func (p *project) Identity() string {
+	if !strings.HasPrefix(p.Group, "kopf.") {
+		return p.Group
+	}
+	if p.Name == "kopf" {
+		return "operator." + p.Group
+	}
+	return p.Name + "." + p.Group
+}
+
 func newNew() *cobra.Command {
 	var p project
 	cmd := &cobra.Command{

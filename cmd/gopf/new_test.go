@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	framework "gopf.dev/gopf"
 	"gopf.dev/gopf/internal/dev/controlplane"
 )
 
@@ -105,6 +106,28 @@ func TestNewProjectHasAllFiles(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "gofmt", "-l", folder).CombinedOutput()
 	if err != nil || len(out) > 0 {
 		t.Errorf("not formatted: %s %v", out, err)
+	}
+}
+
+func TestNewProjectsHaveAnIdentity(t *testing.T) {
+	for name, c := range map[string]struct {
+		name, group, want string
+	}{
+		"the group":           {"demo", "demo.example.com", "demo.example.com"},
+		"a group of Kopf":     {"demo", "kopf.dev", "demo.kopf.dev"},
+		"an operator of Kopf": {"kopf", "kopf.example.com", "operator.kopf.example.com"},
+	} {
+		p := project{Name: c.name, Group: c.group}
+		if got := p.Identity(); got != c.want {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
+		if err := framework.New(framework.Identity(p.Identity())).Err(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	code, err := os.ReadFile(filepath.Join(newProject(t, "demo"), "operator.go"))
+	if err != nil || !bytes.Contains(code, []byte(`gopf.New(gopf.Identity("demo.example.com"))`)) {
+		t.Errorf("the operator has no identity: %s %v", code, err)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 const storageClass = "standard"
 
 func newOperator() *gopf.Operator {
-	op := gopf.New()
+	op := gopf.New(gopf.Identity("evc-operator.kopf.dev"))
 	evcs := gopf.For[*EphemeralVolumeClaim](op, resourceName)
 	evcs.OnCreate("create", create)
 	evcs.Field("spec.size").OnUpdate("resize", resize)

@@ -28,6 +28,7 @@ const (
 	recordPrefix = "kopf.zalando.org/"
 	ourFinalizer = "kopf.zalando.org/KopfFinalizerMarker"
 	otherOne     = "example.com/foreign"
+	formerOne    = "old.example.com/finalizer"
 )
 
 type fields = map[string]any
@@ -72,6 +73,7 @@ func TestOwnWebhooksBlockNeitherRecordsNorDeletions(t *testing.T) {
 				c.Define(t, gopftest.Kind{Group: "kopf.dev", Version: "v1", Plural: "kopfexamples", Kind: "KopfExample", Namespaced: true, StatusSubresource: true})
 				var asked atomic.Int32
 				op := gopf.New()
+				op.Settings.Persistence.FormerFinalizers = []string{formerOne}
 				op.Settings.Admission.Server = hooked(c, &asked)
 				configurations := "admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 				c.Define(t, gopftest.Kind{Group: "admissionregistration.k8s.io", Version: "v1", Plural: "validatingwebhookconfigurations"})
@@ -81,12 +83,15 @@ func TestOwnWebhooksBlockNeitherRecordsNorDeletions(t *testing.T) {
 					return gopf.Deny("reviewed")
 				}, gopf.Subresource("*"), gopf.Operations(admissionv1.Update))
 
-				for _, name := range []string{"live", "dying"} {
+				for _, name := range []string{"live", "dying", "former"} {
 					o := example(name, "value")
 					o.SetAnnotations(map[string]string{recordPrefix + "r": "1", "other": "1"})
 					o.SetLabels(map[string]string{"l": "1"})
 					o.SetFinalizers([]string{otherOne, ourFinalizer})
 					o.Object["status"] = fields{"kopf": fields{"progress": fields{}}, "phase": "ready"}
+					if name == "former" {
+						o.SetFinalizers([]string{otherOne, formerOne})
+					}
 					if name == "dying" {
 						now := metav1.Now()
 						o.SetDeletionTimestamp(&now)
@@ -198,6 +203,9 @@ func ownWrites() []ownWrite {
 		{"the operator writes records", true, "live", meta(fields{"annotations": record}), nil, true},
 		{"the operator removes its finalizer and records", true, "dying", meta(fields{"finalizers": released, "annotations": record}), nil, true},
 		{"the operator removes its finalizer", true, "live", meta(fields{"finalizers": released}), nil, true},
+		{"the operator replaces a former finalizer", true, "former", meta(fields{"finalizers": []any{otherOne, ourFinalizer}}), nil, true},
+		{"the operator replaces another finalizer", true, "former", meta(fields{"finalizers": []any{ourFinalizer}}), nil, false},
+		{"another account removes a former finalizer", false, "former", meta(fields{"finalizers": released}), nil, false},
 		{"the operator writes its key of the status", true, "live", fields{"status": fields{"kopf": fields{"progress": fields{"a": fields{}}}}}, []string{"status"}, true},
 		{"the operator writes another key of the status", true, "live", fields{"status": fields{"phase": "slipped"}}, []string{"status"}, false},
 		{"another account writes records", false, "live", meta(fields{"annotations": record}), nil, false},

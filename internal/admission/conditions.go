@@ -70,7 +70,11 @@ func (o Own) coversExpression() []string {
 			fmt.Sprintf("size(%s) <= %d", finalizersOf(object), maxFinalizers),
 			fmt.Sprintf("(!has(%s.status) || type(%s.status) == map)", object, object))
 	}
-	own := fmt.Sprintf(".filter(f, f != %s)", text(o.Finalizer))
+	own := "f != " + text(o.Finalizer)
+	for _, former := range o.Former {
+		own += " && f != " + text(former)
+	}
+	own = ".filter(f, " + own + ")"
 	metadata := []string{"annotations", "finalizers", "managedFields", "generation"}
 	return slices.Concat(
 		terms,

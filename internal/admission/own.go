@@ -17,7 +17,7 @@ import (
 //
 //   - Finalizers are removed while the object is being deleted, by any account.
 //   - The operator's own account changes annotations of the operator's prefixes, the
-//     operator's finalizer, or the operator's keys of the status.
+//     operator's finalizer or its former names, or the operator's keys of the status.
 //
 // Fields that the API server itself maintains with each write do not count:
 // metadata.managedFields, and for writes of the operator metadata.generation.
@@ -26,14 +26,15 @@ import (
 type Own struct {
 	Account   string   // the user name of the operator; "" means unknown: its writes are then reviewed
 	Finalizer string   // may be empty
+	Former    []string // former names of the finalizer
 	Prefixes  []string // the prefixes of the operator's annotations, without the slash
 	Keys      []string // the operator's keys at the top level of the status
 }
 
-// OwnOf describes the fields that the framework writes on objects: the finalizer and the
-// keys of the storages that implement [storage.Tracer].
-func OwnOf(finalizer string, storages ...any) *Own {
-	own := &Own{Finalizer: finalizer}
+// OwnOf describes the fields that the framework writes on objects: the finalizer, with its
+// former names, and the keys of the storages that implement [storage.Tracer].
+func OwnOf(finalizer string, former []string, storages ...any) *Own {
+	own := &Own{Finalizer: finalizer, Former: former}
 	for _, kept := range storages {
 		if tracer, ok := kept.(storage.Tracer); ok {
 			places, _ := tracer.Traces() // records outside the object, such as in a database, do not matter here
@@ -95,7 +96,10 @@ func (o Own) covers(before, after map[string]any) bool {
 	}
 	old, ok := finalizers(was)
 	left, fine := finalizers(now)
-	own := func(f any) bool { return o.Finalizer != "" && f == o.Finalizer }
+	own := func(f any) bool {
+		name, _ := f.(string)
+		return name != "" && (name == o.Finalizer || slices.Contains(o.Former, name))
+	}
 	if !ok || !fine || !slices.Equal(slices.DeleteFunc(slices.Clone(old), own), slices.DeleteFunc(slices.Clone(left), own)) {
 		return false
 	}

@@ -12,7 +12,7 @@ import (
 	"gopf.dev/gopf/webhook"
 )
 
-var ourOwn = Own{Account: "us", Finalizer: "ours/finalizer", Prefixes: []string{"ours.example.com"}, Keys: []string{"kopf"}}
+var ourOwn = Own{Account: "us", Finalizer: "ours/finalizer", Former: []string{"formerly/ours"}, Prefixes: []string{"ours.example.com"}, Keys: []string{"kopf"}}
 
 // change merges fields into an object; nil removes a field.
 func change(object map[string]any, with map[string]any) map[string]any {
@@ -104,6 +104,9 @@ func TestOwnRecordsAndReleasedFinalizersAreExempt(t *testing.T) {
 		"our finalizer is added":                            {change(live, released), metadata(tree{"finalizers": []any{"a/b", "c/d", "ours/finalizer"}}), "us", "", true},
 		"our finalizer is removed":                          {live, released, "us", "", true},
 		"our finalizer is removed by others":                {live, released, "others", "", false},
+		"a former finalizer is replaced by ours":            {change(live, metadata(tree{"finalizers": []any{"a/b", "formerly/ours"}})), metadata(tree{"finalizers": []any{"a/b", "ours/finalizer"}}), "us", "", true},
+		"a former finalizer is replaced by others":          {change(live, metadata(tree{"finalizers": []any{"formerly/ours"}})), metadata(tree{"finalizers": []any{"ours/finalizer"}}), "others", "", false},
+		"a former finalizer and another are removed by us":  {change(live, metadata(tree{"finalizers": []any{"a/b", "formerly/ours"}})), metadata(tree{"finalizers": []any{}}), "us", "", false},
 		"another finalizer is removed by us":                {live, metadata(tree{"finalizers": []any{"ours/finalizer", "c/d"}}), "us", "", false},
 		"another finalizer is added by us":                  {live, metadata(tree{"finalizers": []any{"a/b", "ours/finalizer", "c/d", "e/f"}}), "us", "", false},
 		"our key of the status":                             {live, tree{"status": tree{"kopf": tree{"progress": 2.0}}}, "us", "status", true},

@@ -38,6 +38,7 @@ type BriefAPI interface {
 // Finalizer is the change to the operator's finalizer in one write.
 type Finalizer struct {
 	Name   string
+	Former []string // former names: Add and Remove also remove them
 	Add    bool
 	Remove bool
 	// Still reports whether Remove is right for a newer state of the object, which

@@ -63,9 +63,9 @@ func (f Finalizer) ops(body *object.Body) []patch.Op {
 	there := body.Finalizers()
 	switch {
 	case f.Add && !body.Deleting: // the server refuses new finalizers during a deletion
-		return patch.AddFinalizer(there, f.Name)
+		return patch.AddFinalizer(there, f.Name, f.Former...)
 	case f.Remove && (f.Still == nil || f.Still(body)):
-		return patch.RemoveFinalizer(there, f.Name)
+		return patch.RemoveFinalizer(there, append([]string{f.Name}, f.Former...)...)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ type Admission struct {
 	Server  webhook.Server // nil means none, unless Dev is set
 	Managed string         // the name of the webhook configurations to maintain; "" means none
 	Dev     bool           // use a server for development if Server is nil
+	DevName string         // the name of the webhook configurations for that server
 
 	Substitute Substitute // replaces the server in tests
 }
@@ -52,7 +53,7 @@ func (s *server) newControl() (*admission.Control, error) {
 	}
 	return admission.New(admission.Config{
 		Client: s.client.Ungated(), Server: chosen, Managed: s.managed(), Handlers: handlers,
-		Namespace: s.Posting.Namespace, Reviewer: o, Linger: lingering, Log: s.Log, Own: admission.OwnOf(s.Process.Finalizer, s.Process.Progress, s.Process.Base), Stay: s.Election.Enabled,
+		Namespace: s.Posting.Namespace, Reviewer: o, Linger: lingering, Log: s.Log, Own: admission.OwnOf(s.Process.Finalizer, s.Process.Former, s.Process.Progress, s.Process.Base), Stay: s.Election.Enabled,
 	})
 }
 
@@ -61,7 +62,7 @@ func (s *server) newControl() (*admission.Control, error) {
 // because users cannot write them in advance.
 func (s *server) managed() string {
 	if s.Admission.Managed == "" && s.Admission.Server == nil {
-		return "dev.gopf.dev"
+		return s.Admission.DevName
 	}
 	return s.Admission.Managed
 }

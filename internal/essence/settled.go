@@ -18,8 +18,8 @@ type SettledTest struct {
 	// TrustCopies means that an object with the state of another one may be settled.
 	TrustCopies bool
 
-	noted    string   // the annotation with the base
-	bound    string   // the annotation that starts with the uid of the object that the base is for
+	noted    []string // the annotations with the base: the present one, then former ones
+	bound    []string // for each of them, the annotation that starts with the uid of the object that the base is for
 	prefixes []string // the prefixes of annotations of the storages
 	keys     [][]byte // the quoted keys of the progress storage in the status
 	scratch  sync.Pool
@@ -28,23 +28,32 @@ type SettledTest struct {
 // NewSettledTest returns a test for objects with these storages. nil means that the
 // storages do not allow one.
 func NewSettledTest(base storage.Base, progress storage.Progress) *SettledTest {
-	plain, ok := base.(*storage.AnnotationBase)
-	if !ok {
-		return nil
+	var bases []*storage.AnnotationBase
+	switch base := base.(type) {
+	case *storage.AnnotationBase:
+		bases = append(bases, base)
+	case interface {
+		AnnotationBases() []*storage.AnnotationBase
+	}: // with former places
+		bases = base.AnnotationBases()
 	}
-	noted, ok := plain.Plain()
-	if !ok {
-		return nil
+	g := &SettledTest{}
+	for _, base := range bases {
+		noted, ok := base.Plain()
+		if !ok {
+			return nil
+		}
+		g.noted, g.bound, g.prefixes = append(g.noted, noted), append(g.bound, base.Bound()), append(g.prefixes, base.Prefix)
 	}
 	tracer, ok := progress.(storage.Tracer)
-	if !ok {
+	if !ok || len(bases) == 0 {
 		return nil
 	}
 	traces, ok := tracer.Traces()
 	if !ok {
 		return nil
 	}
-	g := &SettledTest{noted: noted, bound: plain.Bound(), prefixes: append(traces.Prefixes, plain.Prefix)}
+	g.prefixes = append(g.prefixes, traces.Prefixes...)
 	for _, key := range traces.Keys {
 		g.keys = append(g.keys, []byte(`"`+key+`"`))
 	}
@@ -72,6 +81,7 @@ type scratch struct {
 	old    []byte // the base
 	uid    []byte // the quoted uid of the object
 	bound  []byte // the quoted value of the bound annotation; may be nil
+	places [2]int // the places of old and bound in the lists of the test
 }
 
 // Run tests an object. It does not modify raw.
@@ -83,7 +93,7 @@ func (g *SettledTest) Run(raw []byte) TestResult {
 	s.start(raw)
 	defer func() { s.start(nil); g.scratch.Put(s) }() //mutate:skip it only saves memory
 	var found TestResult
-	found.Settled = g.scan(s, &found) && (g.TrustCopies || s.owned()) && s.same()
+	found.Settled = g.scan(s, &found) && (g.TrustCopies || s.owned()) && (s.bound == nil || s.places[0] == s.places[1]) && s.same()
 	return found
 }
 
@@ -143,15 +153,24 @@ func (g *SettledTest) scanAnnotations(s *scratch) bool {
 			return false
 		}
 		name := quoted[1 : len(quoted)-1]
-		prefix, rest, prefixed := bytes.Cut(name, []byte("/"))
-		switch {
-		case string(name) == g.noted:
+		if at := index(g.noted, name); at >= 0 {
+			if len(s.old) > 0 { // the base is in two places
+				return false
+			}
 			var err error
 			s.old, err = jsontext.AppendUnquote(s.old[:0], value)
+			s.places[0] = at
 			return err == nil
-		case string(name) == g.bound:
-			s.bound = value
+		}
+		if at := index(g.bound, name); at >= 0 {
+			if s.bound != nil {
+				return false
+			}
+			s.bound, s.places[1] = value, at
 			return true
+		}
+		prefix, rest, prefixed := bytes.Cut(name, []byte("/"))
+		switch {
 		case string(name) == lastApplied:
 			return true
 		case prefixed && g.own(prefix):
@@ -164,6 +183,16 @@ func (g *SettledTest) scanAnnotations(s *scratch) bool {
 		s.kept = appendField(s.kept, quoted, value)
 		return true
 	})
+}
+
+// index returns the index of the name in the list, or -1.
+func index(list []string, name []byte) int {
+	for i, one := range list {
+		if one == string(name) { // does not allocate
+			return i
+		}
+	}
+	return -1
 }
 
 // owned reports whether the base was saved for this object, or is not bound to any
@@ -182,12 +211,7 @@ const managedName = "kopf-managed"
 
 // own reports whether a prefix of annotations belongs to the storages.
 func (g *SettledTest) own(prefix []byte) bool {
-	for _, p := range g.prefixes {
-		if p == string(prefix) {
-			return true
-		}
-	}
-	return false
+	return index(g.prefixes, prefix) >= 0
 }
 
 // managed reports whether annotations with the prefix belong to operators by default.

@@ -188,6 +188,41 @@ func TestStateOfOtherOperatorsIsNotPartOfTheEssence(t *testing.T) {
 	}
 }
 
+// An operator with former names finds settled objects under all of them, but decodes
+// objects with state under two names.
+func TestObjectsAreSettledUnderFormerNames(t *testing.T) {
+	t.Parallel()
+	g := essence.NewSettledTest(
+		storage.MovedBase(storage.NewAnnotationBase("new.example.com"), storage.NewAnnotationBase(storage.DefaultPrefix)),
+		storage.MovedProgress(storage.NewAnnotationProgress("new.example.com"), storage.DefaultProgress()))
+	raw := string(noted(t, `{"metadata":{"name":"n","uid":"u-1","annotations":{"note":"x"}},"spec":1}`))
+	const former, noteX = "kopf.zalando.org/last-handled", `"note":"x"`
+	for name, c := range map[string]struct {
+		change  [2]string
+		settled bool
+	}{
+		"the former name":                 {[2]string{}, true},
+		"the present name":                {[2]string{former, "new.example.com/last-handled"}, true},
+		"a third name":                    {[2]string{former, "old.example.com/last-handled"}, false},
+		"both names":                      {[2]string{noteX, noteX + `,"new.example.com/last-handled-configuration":"{}"`}, false},
+		"its binding":                     {[2]string{noteX, noteX + `,"kopf.zalando.org/gopf.bound":"u-1.01234567"`}, true},
+		"the binding of another object":   {[2]string{noteX, noteX + `,"kopf.zalando.org/gopf.bound":"u-2.01234567"`}, false},
+		"the binding of the present name": {[2]string{noteX, noteX + `,"new.example.com/gopf.bound":"u-1.01234567"`}, false},
+		"a record of the former name":     {[2]string{noteX, noteX + `,"kopf.zalando.org/fn":"{}"`}, false},
+		"a record of the present name":    {[2]string{noteX, noteX + `,"new.example.com/fn":"{}"`}, false},
+		"the marker of the present name":  {[2]string{noteX, noteX + `,"new.example.com/kopf-managed":"yes"`}, true},
+		"a change":                        {[2]string{`"spec":1`, `"spec":2`}, false},
+	} {
+		changed := strings.Replace(raw, c.change[0], c.change[1], 1)
+		if c.change[0] != "" && changed == raw {
+			t.Fatalf("%s: nothing was changed in %s", name, raw)
+		}
+		if got := g.Run([]byte(changed)).Settled; got != c.settled {
+			t.Errorf("%s: settled %v: %s", name, got, changed)
+		}
+	}
+}
+
 func TestOnlyKnownStoragesAllowASettledTest(t *testing.T) {
 	t.Parallel()
 	ignoring := storage.NewAnnotationBase("my.op")

@@ -177,13 +177,18 @@ func TestFinalizerOperations(t *testing.T) {
 		got  []Op
 		want string
 	}{
-		"add the first":      {AddFinalizer(nil, "f"), `[{"op":"add","path":"/metadata/finalizers","value":["f"]}]`},
-		"add another":        {AddFinalizer([]string{"x"}, "f"), `[{"op":"add","path":"/metadata/finalizers/-","value":"f"}]`},
-		"already there":      {AddFinalizer([]string{"f"}, "f"), `null`},
-		"remove the last":    {RemoveFinalizer([]string{"f", "f"}, "f"), `[{"op":"remove","path":"/metadata/finalizers"}]`},
-		"remove from others": {RemoveFinalizer([]string{"f", "x", "f"}, "f"), `[{"op":"remove","path":"/metadata/finalizers/2"},{"op":"remove","path":"/metadata/finalizers/0"}]`},
-		"not there":          {RemoveFinalizer([]string{"x"}, "f"), `null`},
-		"only this version":  {[]Op{Unchanged("7")}, `[{"op":"test","path":"/metadata/resourceVersion","value":"7"}]`},
+		"add the first":       {AddFinalizer(nil, "f"), `[{"op":"add","path":"/metadata/finalizers","value":["f"]}]`},
+		"add another":         {AddFinalizer([]string{"x"}, "f"), `[{"op":"add","path":"/metadata/finalizers/-","value":"f"}]`},
+		"already there":       {AddFinalizer([]string{"f"}, "f"), `null`},
+		"remove the last":     {RemoveFinalizer([]string{"f", "f"}, "f"), `[{"op":"remove","path":"/metadata/finalizers"}]`},
+		"remove from others":  {RemoveFinalizer([]string{"f", "x", "f"}, "f"), `[{"op":"remove","path":"/metadata/finalizers/2"},{"op":"remove","path":"/metadata/finalizers/0"}]`},
+		"replace a former":    {AddFinalizer([]string{"x", "old", "y"}, "f", "older", "old"), `[{"op":"replace","path":"/metadata/finalizers/1","value":"f"}]`},
+		"replace formers":     {AddFinalizer([]string{"a", "x", "b", "a"}, "f", "a", "b"), `[{"op":"replace","path":"/metadata/finalizers/0","value":"f"},{"op":"remove","path":"/metadata/finalizers/3"},{"op":"remove","path":"/metadata/finalizers/2"}]`},
+		"there with a former": {AddFinalizer([]string{"old", "f"}, "f", "old"), `[{"op":"remove","path":"/metadata/finalizers/0"}]`},
+		"remove with formers": {RemoveFinalizer([]string{"old", "x", "f"}, "f", "old"), `[{"op":"remove","path":"/metadata/finalizers/2"},{"op":"remove","path":"/metadata/finalizers/0"}]`},
+		"remove all formers":  {RemoveFinalizer([]string{"old", "f"}, "f", "old"), `[{"op":"remove","path":"/metadata/finalizers"}]`},
+		"not there":           {RemoveFinalizer([]string{"x"}, "f"), `null`},
+		"only this version":   {[]Op{Unchanged("7")}, `[{"op":"test","path":"/metadata/resourceVersion","value":"7"}]`},
 	} {
 		raw, err := json.Marshal(c.got)
 		if err != nil || string(raw) != c.want {

@@ -18,19 +18,19 @@ import (
 func (v *view) decide(ctx context.Context, stopping delay) (*change, error) {
 	v.staying = stopping
 	v.asking = v.request()
-	c := &change{finalizer: apply.Finalizer{Name: v.Config.Finalizer}, parts: v.asked}
+	c := &change{finalizer: apply.Finalizer{Name: v.Config.Finalizer, Former: v.Config.Former}, parts: v.asked}
 	interested, mustBlock := v.interested()
 	switch {
 	case mustBlock && !v.blocked && !v.body.Deleting:
-		return v.addFinalizer(c), nil // it must precede all side effects
+		return c, v.move(ctx, v.addFinalizer(c)) // it must precede all side effects
 	case !mustBlock && v.blocked:
 		if !v.memory.guarded {
-			v.Notices.removesFinalizer(v.log, v.Config.Finalizer, v.base != nil, false)
+			v.Notices.removesFinalizer(v.log, v.finalizer(), v.base != nil, false)
 		}
 		v.log.Debug("Removing the finalizer, as there are no handlers requiring it.")
 		c.finalizer.Remove = true
 		c.finalizer.Still = func(now *object.Body) bool { return v.unblocks(ctx, now) }
-		return c, nil
+		return c, v.move(ctx, c)
 	case interested && v.cause.Reason == cause.Create && v.memory.handled:
 		v.memory.handled = false // until the next handling completes
 		if c.due = v.undone("What the operator had stored on the object is gone, so it is handled as a new object. If another operator handles the same objects, stop one of them or use a peering; if another client removes annotations, configure it to keep the operator's annotations."); c.due.Set {
@@ -80,7 +80,7 @@ func (v *view) unblocks(ctx context.Context, now *object.Body) bool {
 // removes the finalizer if nothing requires it. It is called again if the API server
 // refused the change of a handler.
 func (v *view) conclude(ctx context.Context, c *change, handled func(context.Context) error) error {
-	c.notes, c.due, c.finalizer.Remove, c.written = patch.Patch{}, delay{}, false, nil
+	c.notes, c.due, c.finalizer.Add, c.finalizer.Remove, c.written = patch.Patch{}, delay{}, false, false, nil
 	if err := v.removeForeign(ctx, c); err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (v *view) conclude(ctx context.Context, c *change, handled func(context.Con
 	}
 	if v.body.Deleting && v.blocked && !c.due.Set && !c.interrupted {
 		if !v.memory.guarded {
-			v.Notices.removesFinalizer(v.log, v.Config.Finalizer, v.base != nil || c.handling != nil && len(c.handling.state.IDs()) > 0, true)
+			v.Notices.removesFinalizer(v.log, v.finalizer(), v.base != nil || c.handling != nil && len(c.handling.state.IDs()) > 0, true)
 		}
 		v.log.Debug("Removing the finalizer, thus allowing the actual deletion.")
 		c.finalizer.Remove = true
@@ -101,7 +101,7 @@ func (v *view) conclude(ctx context.Context, c *change, handled func(context.Con
 	if u, ok := v.Config.Progress.(storage.Untoucher); ok && !(len(c.parts) == 0 && c.notes.Empty()) {
 		u.Untouch(v.stored, &c.notes)
 	}
-	return nil
+	return v.move(ctx, c)
 }
 
 // addFinalizer puts the finalizer on the object. If another client removed it, the

@@ -141,8 +141,10 @@ func (p *Processor) traces(body *object.Body) uint64 {
 			sum += maphash.Comparable(p.seed, [2]string{key, text})
 		}
 	}
-	if slices.Contains(body.Finalizers(), p.Config.Finalizer) {
-		sum += maphash.String(p.seed, p.Config.Finalizer)
+	for _, f := range body.Finalizers() {
+		if f == p.Config.Finalizer || slices.Contains(p.Config.Former, f) {
+			sum += maphash.String(p.seed, f)
+		}
 	}
 	return max(1, sum)
 }
@@ -178,17 +180,17 @@ func (p *Processor) managers(ctx context.Context, body *object.Body) []string {
 		p.Logger(body).Debug("Failed to read the field managers of the object.", "error", err)
 		return nil
 	}
-	return owners(entries, p.prefixes(), p.Config.Finalizer)
+	return owners(entries, p.prefixes(), p.finalizers())
 }
 
-// owners returns the managers of annotations with one of the prefixes, or of the
-// finalizer, the last writer first.
-func owners(entries []metav1.ManagedFieldsEntry, prefixes []string, finalizer string) []string {
+// owners returns the managers of annotations with one of the prefixes, or of one of the
+// finalizers, the last writer first.
+func owners(entries []metav1.ManagedFieldsEntry, prefixes, finalizers []string) []string {
 	owns := func(e metav1.ManagedFieldsEntry) bool {
 		if e.FieldsV1 == nil {
 			return false
 		}
-		if strings.Contains(e.FieldsV1.GetRawString(), `"v:\"`+finalizer+`\""`) {
+		if slices.ContainsFunc(finalizers, func(f string) bool { return strings.Contains(e.FieldsV1.GetRawString(), `"v:\"`+f+`\""`) }) {
 			return true
 		}
 		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.Contains(e.FieldsV1.GetRawString(), `"f:`+p+`/`) })

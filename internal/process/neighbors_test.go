@@ -18,7 +18,7 @@ func TestOwnersNamesTheLastWriterFirst(t *testing.T) {
 		entry("kubectl", `{"f:spec":{}}`, 9), entry("first", ours, 1), entry("last", ours, 5), entry("middle", finalizer, 3), entry("first", finalizer, 2),
 		entry("other", `{"f:metadata":{"f:annotations":{"f:a.example.community/x":{}}}}`, 7), {Manager: "none"},
 	}
-	if got := owners(entries, []string{"a.example.com"}, "a.example.com/x"); !slices.Equal(got, []string{"last", "middle", "first"}) {
+	if got := owners(entries, []string{"a.example.com"}, []string{"a.example.com/x"}); !slices.Equal(got, []string{"last", "middle", "first"}) {
 		t.Errorf("got %q", got)
 	}
 }

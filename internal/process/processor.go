@@ -125,6 +125,7 @@ type Config struct {
 	Progress       storage.Progress
 	Base           storage.Base
 	Finalizer      string
+	Former         []string // former names of the finalizer: they count, and Finalizer replaces them
 	Lifecycle      handler.Lifecycle
 	DefaultBackoff time.Duration
 	ErrorDelays    []time.Duration // backoff after framework errors; the last one repeats

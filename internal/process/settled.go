@@ -12,9 +12,9 @@ import (
 
 // bytesTest finds settled objects without decoding them.
 type bytesTest struct {
-	settled   *essence.SettledTest // nil means that objects must be decoded
-	finalizer []byte               // the quoted name
-	guarded   bool                 // settled objects have the finalizer
+	settled    *essence.SettledTest // nil means that objects must be decoded
+	finalizers [][]byte             // the quoted name, and its former names
+	guarded    bool                 // settled objects have one of the finalizers
 }
 
 // settled reports, from its bytes alone, that an object is unchanged since it was last
@@ -25,7 +25,14 @@ func (p *Processor) settled(b *object.Body) bool {
 		return false
 	}
 	seen := p.bytesTest.settled.Run(b.Raw())
-	return seen.Settled && bytes.Contains(seen.Finalizers, p.bytesTest.finalizer) == p.bytesTest.guarded
+	if !seen.Settled {
+		return false
+	}
+	guarded := false
+	for _, f := range p.bytesTest.finalizers {
+		guarded = guarded || bytes.Contains(seen.Finalizers, f)
+	}
+	return guarded == p.bytesTest.guarded
 }
 
 // hasBytesTest reports whether objects of the resource can be tested without decoding.
@@ -50,7 +57,9 @@ func (p *Processor) newBytesTest() (g bytesTest) {
 	if g.settled = essence.NewSettledTest(p.Config.Base, p.Config.Progress); g.settled != nil {
 		g.settled.TrustCopies = p.Config.TrustCopies
 	}
-	g.finalizer = []byte(`"` + p.Config.Finalizer + `"`)
+	for _, f := range p.finalizers() {
+		g.finalizers = append(g.finalizers, []byte(`"`+f+`"`))
+	}
 	return g
 }
 

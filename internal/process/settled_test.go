@@ -11,6 +11,7 @@ import (
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/object"
 )
 
 // briefCluster supports responses without a body. If forgetful is set, it drops the
@@ -103,13 +104,29 @@ func TestTurnIfSettledNeedsAKindWithoutOtherConditions(t *testing.T) {
 	}
 	mandatory := on(cause.Delete, &calls)
 	mandatory.Mandatory = true
+	guarded := c.body().Map()
+	guarded["metadata"].(map[string]any)["finalizers"] = []any{"former"}
+	body, err := object.FromMap(guarded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settledGuarded := func(change func(*Processor)) bool {
+		k := newKind(c, &alarms, on(cause.Create, &calls))
+		change(k)
+		e := &Event{Body: body}
+		return k.TurnIfSettled(t.Context(), NewMemory(e), e)
+	}
+	former := func(k *Processor) { k.Config.Former = []string{"former"} }
 	for name, got := range map[string]struct{ got, want bool }{
-		"nothing else":      {settled(func(*Processor) {}), true},
-		"event handlers":    {settled(func(k *Processor) { k.Watchers = k.Handlers }), false},
-		"resuming handlers": {settled(func(k *Processor) { k.Handlers = append(k.Handlers, on(cause.Resume, &calls)) }), false},
-		"no finalizer yet":  {settled(func(k *Processor) { k.Handlers = append(k.Handlers, mandatory) }), false},
-		"fields":            {settled(func(k *Processor) { k.Fields = append(k.Fields, []string{"status"}) }), false},
-		"a secret":          {settled(func(k *Processor) { k.Resource.Kind = "Secret" }), false},
+		"a former finalizer":                {settledGuarded(func(k *Processor) { former(k); k.Handlers = append(k.Handlers, mandatory) }), true},
+		"a former finalizer without a need": {settledGuarded(former), false},
+		"the finalizer of another operator": {settledGuarded(func(*Processor) {}), true},
+		"nothing else":                      {settled(func(*Processor) {}), true},
+		"event handlers":                    {settled(func(k *Processor) { k.Watchers = k.Handlers }), false},
+		"resuming handlers":                 {settled(func(k *Processor) { k.Handlers = append(k.Handlers, on(cause.Resume, &calls)) }), false},
+		"no finalizer yet":                  {settled(func(k *Processor) { k.Handlers = append(k.Handlers, mandatory) }), false},
+		"fields":                            {settled(func(k *Processor) { k.Fields = append(k.Fields, []string{"status"}) }), false},
+		"a secret":                          {settled(func(k *Processor) { k.Resource.Kind = "Secret" }), false},
 	} {
 		if got.got != got.want {
 			t.Errorf("%s: got %v, want %v", name, got.got, got.want)

@@ -26,7 +26,8 @@ type view struct {
 	memory      *Memory
 	body        *object.Body
 	stored      stored
-	blocked     bool     // the object has our finalizer
+	blocked     bool     // the object has our finalizer, or a former name of it
+	renamed     bool     // the object has a former name of our finalizer
 	copied      bool     // the stored state belongs to another object
 	foreign     []string // the ids of the records of that other object
 	cause       *cause.Cause
@@ -67,7 +68,8 @@ func (p *Processor) view(ctx context.Context, m *Memory, body *object.Body) (*vi
 	} else {
 		old = nil
 	}
-	s.blocked = slices.Contains(body.Finalizers(), p.Config.Finalizer)
+	s.renamed = slices.ContainsFunc(p.Config.Former, func(f string) bool { return slices.Contains(body.Finalizers(), f) })
+	s.blocked = s.renamed || slices.Contains(body.Finalizers(), p.Config.Finalizer)
 	s.cause = &cause.Cause{Deleting: body.Deleting, Old: old, New: now}
 	if known {
 		s.cause.Diff = diff.Of(old, now)

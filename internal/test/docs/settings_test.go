@@ -66,6 +66,8 @@ func shown(name string, v any) (text string, known bool) {
 		return "`" + v + "`", true
 	case []byte:
 		return "none", len(v) == 0
+	case []string:
+		return "none", len(v) == 0
 	case bool, int:
 		return fmt.Sprint(v), true
 	case slog.Level:

@@ -3,11 +3,15 @@ package e2e
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/internal/test/e2e/kit"
@@ -35,6 +39,50 @@ func TestARestartDoesNotCallAgain(t *testing.T) {
 	}
 	if after := objects.get("old"); after.GetResourceVersion() != before.GetResourceVersion() {
 		t.Errorf("it was written to:\n%s", cmp.Diff(before.Object, after.Object))
+	}
+}
+
+func TestANewIdentityTakesOver(t *testing.T) {
+	t.Parallel()
+	objects := examples(t, namespace(t))
+	objects.create("old", nil)
+	called := newLogbook(t)
+	declare := func(opts ...gopf.Option) *gopf.Operator {
+		op := gopf.New(opts...)
+		record := func(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
+			_, err := fmt.Fprintln(called, c.Reason)
+			return err
+		}
+		x := op.Resource("kopfexamples")
+		x.OnCreate("create", record)
+		x.OnUpdate("update", record)
+		x.OnDelete("delete", record)
+		return op
+	}
+	first := run(t, declare(), gopf.Namespaces(objects.namespace))
+	objects.awaitHandled("old")
+	first.Stop()
+	before := objects.get("old")
+
+	second := run(t, declare(gopf.Identity("new.example.com", gopf.FormerlyNamed(""))), gopf.Namespaces(objects.namespace))
+	second.Log.WaitFor(t, "/old] Resuming is in progress")
+	if after := objects.get("old"); after.GetResourceVersion() != before.GetResourceVersion() {
+		t.Errorf("it was written to:\n%s", cmp.Diff(before.Object, after.Object))
+	}
+	change := []byte(`{"spec":{"field":"changed"}}`)
+	if _, err := objects.client().Patch(objects.ctx(), "old", types.MergePatchType, change, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	kit.Await(t, "the state is moved", func() bool {
+		o := objects.get("old")
+		return !objects.handled("old") && o.GetAnnotations()["new.example.com/last-handled-configuration"] != "" &&
+			slices.Equal(o.GetFinalizers(), []string{"new.example.com/finalizer"})
+	})
+	objects.delete("old")
+	kit.Await(t, "the object is gone", func() bool { return objects.get("old") == nil })
+	second.Stop()
+	if diff := cmp.Diff("create\nupdate\ndelete\n", called.String()); diff != "" {
+		t.Errorf("calls: -want +got\n%s", diff)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 const (
 	prefix    = "kopf.zalando.org/"
 	finalizer = "kopf.zalando.org/KopfFinalizerMarker"
+	former    = "old.example.com/finalizer"
 	foreign   = "example.com/foreign"
 )
 
@@ -78,6 +79,7 @@ func TestOwnWebhooksBlockNeitherRecordsNorDeletions(t *testing.T) {
 
 			var called atomic.Int32
 			op := w.operator()
+			op.Settings.Persistence.FormerFinalizers = []string{former}
 			local := op.Settings.Admission.Server
 			op.Settings.Admission.Server = webhook.Func(func(ctx context.Context, reviews http.Handler, announce func(webhook.ClientConfig)) error {
 				if alone {
@@ -180,6 +182,8 @@ func writes() []write {
 		{"the operator writes records", true, false, meta(fields{"annotations": record}), nil, true},
 		{"the operator removes a record", true, false, meta(fields{"annotations": fields{prefix + "r": nil}}), nil, true},
 		{"the operator removes its finalizer and records", true, true, meta(fields{"finalizers": released, "annotations": record}), nil, true},
+		{"the operator exchanges its finalizer and a former one", true, false, meta(fields{"finalizers": []any{former, foreign}}), nil, true},
+		{"another account adds a former finalizer", false, false, meta(fields{"finalizers": []any{former, foreign, finalizer}}), nil, false},
 		{"the operator removes its finalizer", true, false, meta(fields{"finalizers": released}), nil, true},
 		{"the operator writes its key of the status", true, false, fields{"status": fields{"kopf": fields{"progress": fields{"a": fields{"retries": 1}}}}}, []string{"status"}, true},
 		{"the operator writes another key of the status", true, false, fields{"status": fields{"phase": "slipped"}}, []string{"status"}, false},
