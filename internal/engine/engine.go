@@ -11,7 +11,8 @@
 //   - followNamespaces, openGate and followResuming: namespaces that match a
 //     pattern, the index barrier, and the restart of watches after a pause.
 //   - elect and meetPeers: the lease and the peerings.
-//   - answerReviews, review and inquire: admission, permissions and API probes.
+//   - answerReviews, review, inquire and paths.Run: admission, permissions, API
+//     probes, and the check of paths against the schemas of the cluster.
 //
 // A server has one resource for each served kind, guarded by server.mu. A resource
 // owns one watch goroutine per namespace, a queue that runs the turns of its objects,
@@ -218,6 +219,7 @@ func serve(ctx context.Context, s *server, resources *discovery.Resources, disco
 	tasks.Go(func() { s.review(ctx) })
 	reviews.Go(func() { s.answerReviews(ctx, func(err error) { halt(&failure{err}) }) })
 	tasks.Go(func() { s.inquire(ctx) })
+	tasks.Go(func() { s.paths.Run(ctx) })
 
 	<-ctx.Done()
 	level := slog.LevelInfo

@@ -38,6 +38,7 @@ type server struct {
 	poster   *recorder.Poster
 	control  *admission.Control // nil means that there are no admission handlers
 	vitals   *vitals
+	paths    pathChecks
 	stopping chan struct{} // closed when no new turn may start
 	stopped  chan struct{} // closed when all handlers have stopped
 	evicted  chan struct{} // closed when the lease is lost during shutdown
@@ -87,6 +88,7 @@ func newServer(c Config, client *kube.Client, v *vitals) *server {
 	s.gate = newGate(c)
 	s.entry = s.entrance()
 	s.notices = &process.Notices{}
+	s.paths = newPathChecks(c, client)
 	s.budget = &queue.Budget{Size: costlyTurns, Patience: costlyPatience}
 	s.Posting.Posted, s.Posting.Dropped = v.metrics.EventPosted, v.metrics.EventsDropped
 	s.poster = recorder.New(client.Ungated(), s.Posting)
@@ -114,6 +116,7 @@ func (s *server) serve(work context.Context, cluster []kind.Info) {
 	if moved {
 		s.move()
 	}
+	s.checkPaths()
 	s.arrange(work)
 }
 
