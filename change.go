@@ -43,6 +43,7 @@ type Change[T Object] struct {
 	subs    []*handler.Handler
 	ran     bool  // the sub-handlers declared so far were run
 	mistake error // in the declarations of sub-handlers. May be nil.
+	lost    *lostEdits
 }
 
 func newChange[T Object](req *handler.Request) (*Change[T], error) {
@@ -62,7 +63,9 @@ func newChange[T Object](req *handler.Request) (*Change[T], error) {
 
 // run calls the handler, and then those of its sub-handlers that it has not run itself.
 func (c *Change[T]) run(ctx context.Context, fn ChangeFunc[T]) error {
-	if err := fn(ctx, c); err != nil {
+	err := fn(ctx, c)
+	c.lost.check(c)
+	if err != nil {
 		return err
 	}
 	if c.ran {
@@ -152,7 +155,7 @@ func (c *Change[T]) Sub(id string, fn ChangeFunc[T], opts ...ChangeOption) {
 		Deleted: true,
 		Change:  parent.Change,
 		Limits:  spec.limits, Formerly: formerly,
-		Call: erase(fn),
+		Call: erase(fn, c.lost),
 	})
 }
 

@@ -41,6 +41,8 @@ type Subject[T Object] struct {
 	req    *handler.Request
 	own    apiclient.Client // the value of API, except in tests
 	frozen *droppedPatch    // while sub-handlers run
+
+	flushed bool // a part of the patch was sent already
 }
 
 func newSubject[T Object](req *handler.Request) (*Subject[T], error) {
