@@ -283,8 +283,11 @@ func TestCallsReportLostEdits(t *testing.T) {
 	}
 	const want = "Handler 'handler' modified c.Object (spec.size); such edits are lost. Use c.Patch."
 	for name, run := range map[string]func(*gopftest.ChangeCall[*example]) error{
-		"run":    func(call *gopftest.ChangeCall[*example]) error { return call.Run(edit) },
-		"direct": func(call *gopftest.ChangeCall[*example]) error { defer call.Apply(); return edit(t.Context(), call.Change) },
+		"run": func(call *gopftest.ChangeCall[*example]) error { return call.Run(edit) },
+		"direct": func(call *gopftest.ChangeCall[*example]) error {
+			defer call.Apply()
+			return edit(t.Context(), call.Change)
+		},
 	} {
 		call := gopftest.Change(t, gopftest.NewCluster(t, examples), newExample("x", 1))
 		if err := run(call); err != nil {

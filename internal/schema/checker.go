@@ -2,6 +2,7 @@ package schema
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -127,12 +128,13 @@ func (c *Checker) checkVersion(ctx context.Context, gv schema.GroupVersion, task
 	var d document
 	if slices.ContainsFunc(tasks, func(t task) bool { return slices.ContainsFunc(t.paths, inSchema) }) {
 		var err error
-		d, err = c.fetch(ctx, gv)
+		d, err = c.fetch(ctx, gv, tasks)
 		if ctx.Err() != nil {
 			return true
 		}
 		complete := !slices.ContainsFunc(tasks, func(t task) bool { _, found := d.of(t.info); return !found })
-		if refused := apierrors.IsNotFound(err) || apierrors.IsForbidden(err); !complete && !refused && !last {
+		_, large := errors.AsType[*tooLargeError](err)
+		if hopeless := large || apierrors.IsNotFound(err) || apierrors.IsForbidden(err); !complete && !hopeless && !last {
 			return false
 		}
 		if !complete {
@@ -158,9 +160,13 @@ func (c *Checker) checkVersion(ctx context.Context, gv schema.GroupVersion, task
 // same in all resources, and was checked at the declaration.
 func inSchema(p Path) bool { return p.Keys[0] != "metadata" }
 
-// fetch reads the document of one version of a group. It is empty if the API server
-// publishes none.
-func (c *Checker) fetch(ctx context.Context, gv schema.GroupVersion) (d document, err error) {
+// fetch reads the document of one version of a group, as far as the tasks need it. It is
+// empty if the API server publishes none.
+func (c *Checker) fetch(ctx context.Context, gv schema.GroupVersion, tasks []task) (d document, err error) {
+	var wanted []kind.Info
+	for _, t := range tasks {
+		wanted = append(wanted, t.info)
+	}
 	name := "apis/" + gv.String()
 	if gv.Group == "" {
 		name = "api/" + gv.Version
@@ -174,7 +180,7 @@ func (c *Checker) fetch(ctx context.Context, gv schema.GroupVersion) (d document
 		return nil, err
 	}
 	err = c.API.Document(ctx, "/openapi/v3/"+name, func(r io.Reader) (err error) {
-		d, err = readDocument(r)
+		d, err = readDocument(r, wanted, usual())
 		return err
 	})
 	return d, err

@@ -148,6 +148,21 @@ func TestSchemasThatAreNotPublishedYetAreAwaited(t *testing.T) {
 	}
 }
 
+func TestDocumentsThatAreTooLargeAreReadOnce(t *testing.T) {
+	var text strings.Builder
+	text.WriteString(`{"components": {"schemas": {"x": {}`)
+	for i := range 5 {
+		text.WriteString(`, "` + strings.Repeat("y", i+1) + `": "` + strings.Repeat("x", usual().schemas/4) + `"`)
+	}
+	documents := complete()
+	documents["/openapi/v3/apis/example.com/v1"] = text.String() + "}}}"
+	a := &api{documents: documents}
+	got := checked(t, a, func(c *Checker) { c.Check(databases, []Path{path("spec.hosst", "A doubt.")}) })
+	if len(got) != 1 || !strings.Contains(got[0], "A doubt.") || len(a.requests) != 2 {
+		t.Errorf("got %q after %q", got, a.requests)
+	}
+}
+
 func TestAttemptsToReadSchemasEnd(t *testing.T) {
 	a := &api{err: errors.New("unavailable")}
 	got := checked(t, a, func(c *Checker) { c.Check(databases, []Path{path("spec.hosst", "A doubt.")}) })

@@ -46,7 +46,7 @@ const published = `{
 	}}}`
 
 func TestPathsInSchemas(t *testing.T) {
-	d, err := readDocument(strings.NewReader(published))
+	d, err := readDocument(strings.NewReader(published), []kind.Info{databases}, usual())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestPathsInSchemas(t *testing.T) {
 }
 
 func TestOtherKindsHaveNoSchema(t *testing.T) {
-	d, err := readDocument(strings.NewReader(published))
+	d, err := readDocument(strings.NewReader(published), []kind.Info{databases}, usual())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,23 +92,32 @@ func TestOtherKindsHaveNoSchema(t *testing.T) {
 }
 
 func TestDocumentsAreBounded(t *testing.T) {
-	long := `"` + strings.Repeat("x", maxSchema) + `"`
-	d, err := readDocument(strings.NewReader(`{"components": {"schemas": {"long": {"description": ` + long + `}, "short": {}}}}`))
+	l := limits{document: 20_000, schemas: 3000, schema: 1000}
+	read := func(text string) (document, error) { return readDocument(strings.NewReader(text), nil, l) }
+	long := func(n int) string { return `{"description": "` + strings.Repeat("x", n) + `"}` }
+
+	d, err := read(`{"paths": {"/a": ` + long(5000) + `}, "components": {"schemas": {"long": ` + long(1000) + `, "short": {}}}}`)
 	if err != nil || len(d) != 1 || d["short"] == nil {
 		t.Errorf("got %d schemas and %v; the long one must be left out", len(d), err)
 	}
-	var many strings.Builder
-	many.WriteString(`{"components": {"schemas": {"0": {}`)
-	for i := range maxSchemas/(maxSchema-100) + 1 {
-		many.WriteString(`, "` + strings.Repeat("i", i+1) + `": "` + strings.Repeat("x", maxSchema-100) + `"`)
+	several := `{"components": {"schemas": {"a": ` + long(900) + `, "b": ` + long(900) + `, "c": ` + long(900)
+	if d, err := read(several + `}}}`); err != nil || len(d) != 3 {
+		t.Errorf("got %d schemas and %v", len(d), err)
 	}
-	many.WriteString("}}}")
-	if d, err := readDocument(strings.NewReader(many.String())); err == nil {
+	if d, err := read(several + `, "d": ` + long(900) + `}}}`); err == nil {
 		t.Errorf("%d schemas were kept", len(d))
 	}
 	endless := &repeated{text: " "}
-	if _, err := readDocument(endless); err == nil || endless.n > 2*maxDocument {
+	_, err = readDocument(endless, nil, l)
+	if _, large := errors.AsType[*tooLargeError](err); !large || endless.n > 2*l.document {
 		t.Errorf("read %d bytes: %v", endless.n, err)
+	}
+}
+
+func TestOnlySchemasOfWantedKindsAreKept(t *testing.T) {
+	d, err := readDocument(strings.NewReader(published), []kind.Info{databases}, usual())
+	if err != nil || d["com.example.v1.DatabaseList"] != nil || d["com.example.v1.Database"] == nil || d["meta.ObjectMeta"] == nil {
+		t.Errorf("got %d schemas, %v", len(d), err)
 	}
 }
 
@@ -128,7 +137,7 @@ func (r *repeated) Read(p []byte) (int, error) {
 
 func TestBrokenDocumentsAreErrors(t *testing.T) {
 	for _, text := range []string{"", "[]", `{"components": {"schemas": {"x": {`, "<html>"} {
-		if _, err := readDocument(strings.NewReader(text)); err == nil {
+		if _, err := readDocument(strings.NewReader(text), nil, usual()); err == nil {
 			t.Errorf("%q: no error", text)
 		}
 		if _, err := readIndex(strings.NewReader(text), "x"); err == nil && !strings.Contains(text, "components") {

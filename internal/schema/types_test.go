@@ -24,8 +24,8 @@ type thing struct {
 		Named         Common `json:",inline"` // not embedded, which encoding/json accepts
 		Host          string `json:"host,omitempty"`
 		Plain         int
-		Hidden        int                          `json:"-"`
-		private       int                          //nolint:unused // private fields have no JSON
+		Hidden        int `json:"-"`
+		private       int
 		Child         *thing                       `json:"child,omitempty"`
 		Children      []thing                      `json:"children,omitempty"`
 		ByName        map[string]*Common           `json:"byName,omitempty"`
