@@ -21,7 +21,7 @@ import (
 // use.
 type Subject[T Object] struct {
 	// Object is a copy of the object for this call. Modifying it has no effect: use
-	// Patch.
+	// Patch. See also [ExecutionSettings.ReportLostEdits].
 	Object T
 	// Resource is the resource of the object: group, version, plural, kind, scope.
 	Resource kind.Info
