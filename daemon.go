@@ -31,7 +31,10 @@ func (d *Daemon[T]) Stopping() <-chan struct{} { return d.call.Stopping() }
 // Flush sends the changes collected in Patch now, instead of when the daemon returns.
 // It works even after ctx was canceled because the daemon must stop. After an error,
 // the changes stay in Patch, unless the API server rejected them.
-func (d *Daemon[T]) Flush(ctx context.Context) error { return d.call.Flush(ctx) }
+func (d *Daemon[T]) Flush(ctx context.Context) error {
+	d.flushed = true
+	return d.call.Flush(ctx)
+}
 
 // Tick is the argument of a timer function.
 type Tick[T Object] struct {
@@ -83,6 +86,7 @@ func (r *Resource[T]) Daemon(id string, fn func(context.Context, *Daemon[T]) err
 				return &handler.UndecodableError{Err: err}
 			}
 			s.Patch.current = call.Current
+			defer r.op.lost.check(s)
 			return classify(fn(ctx, &Daemon[T]{s, call}))
 		},
 	})
@@ -119,6 +123,7 @@ func (r *Resource[T]) Timer(id string, every time.Duration, fn func(context.Cont
 			if err != nil {
 				return &handler.UndecodableError{Err: err}
 			}
+			defer r.op.lost.check(s)
 			return classify(fn(ctx, &Tick[T]{s, call}))
 		},
 	})

@@ -40,6 +40,14 @@ func TestDeclarationErrorsIncludeFileAndLine(t *testing.T) {
 		"resuming options elsewhere":    {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, AlsoDeleted()) }, "AlsoDeleted is for resuming handlers"},
 		"no reason":                     {func(op *Operator) { op.Resource("pods").On(0, "a", noop) }, "has no valid reasons"},
 		"a bad path":                    {func(op *Operator) { op.Resource("pods").WithField("", Present).OnCreate("a", noop) }, "path"},
+		"a misspelled field":            {func(op *Operator) { For[*corev1.Pod](op, "v1/pods").WithField("spec.nodeNmae", Present) }, "spec.nodeNmae: *Pod has no such field; did you mean spec.nodeName?"},
+		"a misspelled parent":           {func(op *Operator) { For[*corev1.Pod](op, "v1/pods").Field("stauts.phase") }, "stauts.phase: *Pod has no such field; did you mean status.phase?"},
+		"a misspelled field of OnField": {func(op *Operator) { For[*corev1.Pod](op, "v1/pods").OnField("a", "/spec/hostnmae", nil) }, "spec.hostnmae: *Pod has no such field; did you mean spec.hostname?"},
+		"misspelled metadata":           {func(op *Operator) { op.Resource("pods").Field("metadata.lables.a") }, "metadata.lables.a: the metadata of objects has no such field; did you mean metadata.labels.a?"},
+		"a misspelled label key":        {func(op *Operator) { op.Resource("pods").Field("/metadata/lables/a.b~1c") }, "did you mean /metadata/labels/a.b~1c?"},
+		"a field without a type":        {func(op *Operator) { op.Resource("pods").Field("spec.nodeNmae") }, ""},
+		"a field that a type lacks":     {func(op *Operator) { For[*corev1.Pod](op, "v1/pods").Field("spec.somethingElse") }, ""},
+		"a result like a status field":  {func(op *Operator) { For[*corev1.Pod](op, "v1/pods").Field("status.phas") }, ""},
 		"no filter function":            {func(op *Operator) { op.Resource("pods").When(nil).OnCreate("a", noop) }, "When has no function"},
 		"a bad former id":               {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Formerly("?")) }, "cannot be stored"},
 		"two event handlers, one id":    {func(op *Operator) { r := op.Resource("pods"); r.OnEvent("a", nothing); r.OnEvent("a", nothing) }, "duplicate handler"},
@@ -52,8 +60,8 @@ func TestDeclarationErrorsIncludeFileAndLine(t *testing.T) {
 		"a negative timeout":     {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Timeout(-time.Second)) }, "Timeout is negative: -1s"},
 		"no backoff":             {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Backoff(0), MaxAttempts(0)) }, ""},
 		"a backoff of 30":        {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Backoff(30)) }, "Backoff is only 30ns; add the unit, as in 30*time.Second"},
-		"retries of an index":    {func(op *Operator) { Index(op.Resource("pods"), "a", indexing, MaxAttempts(-2)) }, "Retries is negative: -2"},
-		"retries of a startup":   {func(op *Operator) { op.OnStartup("a", starting, MaxAttempts(-2)) }, "Retries is negative: -2"},
+		"retries of an index":    {func(op *Operator) { Index(op.Resource("pods"), "a", indexing, MaxAttempts(-2)) }, "MaxAttempts is negative: -2"},
+		"retries of a startup":   {func(op *Operator) { op.OnStartup("a", starting, MaxAttempts(-2)) }, "MaxAttempts is negative: -2"},
 		"a timer of 30":          {func(op *Operator) { op.Resource("pods").Timer("a", 30, ticking) }, "the interval is only 30ns; add the unit, as in 30*time.Second"},
 		"a timer of the past":    {func(op *Operator) { op.Resource("pods").Timer("a", -time.Second, ticking) }, "the interval is negative: -1s"},
 		"a timer that runs once": {func(op *Operator) { op.Resource("pods").Timer("a", 0, ticking) }, ""},
@@ -150,5 +158,33 @@ func TestInvalidWebhookServerIsADeclarationError(t *testing.T) {
 		if _, ok := errors.AsType[*DeclarationError](err); !ok || !strings.Contains(err.Error(), "requires a ClientCAFile") {
 			t.Errorf("got %v", err)
 		}
+	}
+}
+
+func TestFieldsThatATypeLacksAreDoubtful(t *testing.T) {
+	pods := For[*corev1.Pod](New(), "v1/pods")
+	for path, want := range map[string]string{
+		"spec.nodeName":                   "",
+		"spec.volumes":                    "",
+		"spec.nodeSelector.zone":          "",
+		"spec.runtimeVersion":             "spec.runtimeVersion: *Pod has no such field.",
+		"spec.hostNames":                  "spec.hostNames: *Pod has no such field; did you mean spec.hostname?",
+		"spec.volumes.0":                  "spec.volumes.0: in *Pod, spec.volumes is a list and has no fields.",
+		"spec.nodeName.x":                 "spec.nodeName.x: in *Pod, spec.nodeName is a plain value and has no fields.",
+		"status.create":                   "",
+		"status.phas":                     "status.phas: *Pod has no such field; did you mean status.phase?",
+		"metadata.zone":                   "metadata.zone: the metadata of objects has no such field.",
+		"metadata.creationTimestamp":      "",
+		"metadata.annotations.some/thing": "",
+	} {
+		if got := pods.WithField(path, Present).criteria.Fields[0].Doubt; got != want {
+			t.Errorf("WithField(%s): got %q, want %q", path, got, want)
+		}
+		if got := pods.Field(path).field.Doubt; got != want {
+			t.Errorf("Field(%s): got %q, want %q", path, got, want)
+		}
+	}
+	if err := pods.op.Err(); err != nil {
+		t.Error(err)
 	}
 }

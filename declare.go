@@ -43,7 +43,7 @@ func (op *Operator) checkSpans(id string, spans ...span) {
 // each.
 func checkLimits(l handler.Limits) (problems []string) {
 	if l.Retries.Set && l.Retries.Is < 0 {
-		problems = append(problems, fmt.Sprintf("Retries is negative: %d; leave it out for no limit", l.Retries.Is))
+		problems = append(problems, fmt.Sprintf("MaxAttempts is negative: %d; leave it out for no limit", l.Retries.Is))
 	}
 	for _, s := range []span{{"Timeout", l.Timeout.Or(0)}, {"Backoff", l.Backoff.Or(0)}} {
 		if p := s.problem(); p != "" {

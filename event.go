@@ -52,6 +52,7 @@ func (r *Resource[T]) OnEvent(id string, fn func(context.Context, *WatchEvent[T]
 			if err != nil {
 				return &handler.UndecodableError{Err: err}
 			}
+			defer r.op.lost.check(s)
 			return classify(fn(ctx, &WatchEvent[T]{Subject: s, Type: req.Event, Missed: req.Missed}))
 		},
 	})

@@ -171,7 +171,7 @@ func (r *Resource[T]) handler(on Reason, id string, fn ChangeFunc[T], opts []Cha
 		Mandatory: on&Delete != 0 && !spec.optional,
 		Criteria:  r.criteria, Change: r.field, When: r.when,
 		Limits: spec.limits,
-		Call:   erase(fn),
+		Call:   erase(fn, &r.op.lost),
 	}
 	for one, known := range reasons {
 		if on&one != 0 {
@@ -181,13 +181,15 @@ func (r *Resource[T]) handler(on Reason, id string, fn ChangeFunc[T], opts []Cha
 	return h
 }
 
-// erase returns a function that decodes the object of a request and calls fn.
-func erase[T Object](fn ChangeFunc[T]) func(context.Context, *handler.Request) error {
+// erase returns a function that decodes the object of a request and calls fn. lost may be
+// nil.
+func erase[T Object](fn ChangeFunc[T], lost *lostEdits) func(context.Context, *handler.Request) error {
 	return func(ctx context.Context, req *handler.Request) error {
 		c, err := newChange[T](req)
 		if err != nil {
 			return &handler.UndecodableError{Err: err}
 		}
+		c.lost = lost
 		return classify(c.run(ctx, fn))
 	}
 }

@@ -49,7 +49,9 @@ type Resource[T Object] struct {
 //	type Database struct {
 //		metav1.TypeMeta   `json:",inline"`
 //		metav1.ObjectMeta `json:"metadata"`
-//		Spec              struct{ Size int } `json:"spec"`
+//		Spec              struct {
+//			Size int `json:"size"`
+//		} `json:"spec"`
 //	}
 //
 //	dbs := gopf.For[*Database](op, "example.com/v1/databases")
@@ -99,22 +101,30 @@ func (r *Resource[T]) WithAnnotation(key string, value Matcher) *Resource[T] {
 // WithField restricts the handle to objects whose field matches now. The path is dotted
 // ("spec.size") or a JSON pointer ("/spec/size"), and may point anywhere in the object.
 // To react to changes of a field, use [Resource.Field].
+//
+// A path that misspells a field of T is a declaration error: "spec.hosst: *Database has
+// no such field; did you mean spec.host?". T may lack fields on purpose, so any other
+// path is accepted. When the operator runs, it logs a warning for paths that are not in
+// the schema of the cluster.
 func (r *Resource[T]) WithField(path string, value Matcher) *Resource[T] {
 	n := r.narrowed(value)
-	n.criteria.Fields = append(n.criteria.Fields, handler.Field{Path: r.path(path), Match: value.match})
+	keys, doubt := r.path(path)
+	n.criteria.Fields = append(n.criteria.Fields, handler.Field{Path: keys, Match: value.match, Doubt: doubt})
 	return n
 }
 
 // Field restricts handlers to one field. Update handlers are called only if it has
 // changed, [Change.Diff] is relative to it, and its path becomes part of their stored
 // ids. A field in the status or the metadata, where changes are otherwise ignored,
-// becomes part of the handled configuration. A handle can have at most one field.
+// becomes part of the handled configuration. A handle can have at most one field. The
+// path is checked as that of [Resource.WithField].
 func (r *Resource[T]) Field(path string) *FieldResource[T] {
 	n := r.narrowed()
 	if n.field != nil {
 		r.op.problem("a handle can have only one field, not both %s and %s", jsonvalue.Path(n.field.Path), path)
 	}
-	n.field = &handler.Change{Path: r.path(path)}
+	keys, doubt := r.path(path)
+	n.field = &handler.Change{Path: keys, Doubt: doubt}
 	return &FieldResource[T]{*n}
 }
 
@@ -187,14 +197,6 @@ func (r *Resource[T]) narrowed(by ...Matcher) *Resource[T] {
 	n.criteria.Fields = n.criteria.Fields[:len(n.criteria.Fields):len(n.criteria.Fields)]
 	n.when = n.when[:len(n.when):len(n.when)]
 	return &n
-}
-
-func (r *Resource[T]) path(path string) []string {
-	p, err := jsonvalue.ParsePath(path)
-	if err != nil {
-		r.op.problem("%w", err)
-	}
-	return p
 }
 
 // FieldResource is a [Resource] handle for one field; see [Resource.Field].

@@ -108,17 +108,19 @@ func (r *Resource[T]) review(id string, mutating bool, fn func(context.Context, 
 	r.op.declare(&handler.Handler{
 		Family: handler.Reviews, ID: storedID(id, r.field), Where: caller(), Of: r.of, Managed: r.managed,
 		Criteria: r.criteria, Change: r.field, When: r.when, Admission: a,
-		Call: reviewer(fn),
+		Call: reviewer(fn, &r.op.lost),
 	})
 }
 
-// reviewer returns a function that decodes the object of a request and calls fn.
-func reviewer[T Object](fn func(context.Context, *Review[T]) error) func(context.Context, *handler.Request) error {
+// reviewer returns a function that decodes the object of a request and calls fn. lost may
+// be nil.
+func reviewer[T Object](fn func(context.Context, *Review[T]) error, lost *lostEdits) func(context.Context, *handler.Request) error {
 	return func(ctx context.Context, req *handler.Request) error {
 		review, err := newReview[T](req)
 		if err != nil {
 			return &handler.DeniedError{Code: http.StatusUnprocessableEntity, Err: err}
 		}
+		defer lost.check(review)
 		return classify(fn(ctx, review))
 	}
 }

@@ -104,6 +104,11 @@ type ExecutionSettings struct {
 	// do not count. Waiting for a free worker does not count for the [Timeout] of a
 	// handler. Default: 0, which means no limit.
 	MaxWorkers int
+	// ReportLostEdits logs a warning, once for each handler, if the handler modifies
+	// Object but does not request the same changes by Patch: such edits are lost. The
+	// comparison takes time after each call, so it is meant for development. The flag
+	// --dev and package gopftest turn it on. Default: false.
+	ReportLostEdits bool
 }
 
 // PostingSettings configure the posting of Kubernetes events.

@@ -22,7 +22,7 @@ import (
 // use.
 type Subject[T Object] struct {
 	// Object is a copy of the object for this call. Modifying it has no effect: use
-	// Patch.
+	// Patch. See also [ExecutionSettings.ReportLostEdits].
 	Object T
 	// Resource is the resource of the object: group, version, plural, kind, scope.
 	Resource kind.Info
@@ -42,6 +42,8 @@ type Subject[T Object] struct {
 	req    *handler.Request
 	own    apiclient.Client // the value of API, except in tests
 	frozen *droppedPatch    // while sub-handlers run
+
+	flushed bool // a part of the patch was sent already
 }
 
 func newSubject[T Object](req *handler.Request) (*Subject[T], error) {

@@ -47,7 +47,7 @@ func (c *Change[T]) Sub(id string, fn ChangeFunc[T], opts ...ChangeOption) {
 		Deleted: true,
 		Change:  parent.Change,
 		Limits:  spec.limits,
-		Call:    erase(fn),
+		Call:    erase(fn, c.lost),
 	}
 	for _, former := range spec.formerly {
 		sub.Formerly = append(sub.Formerly, parent.ID+"/"+former)

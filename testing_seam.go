@@ -27,12 +27,22 @@ func (TestArguments[T]) Subject(req *handler.Request) (*Subject[T], error) {
 }
 
 // Change returns the argument of change handlers.
-func (TestArguments[T]) Change(req *handler.Request) (*Change[T], error) { return newChange[T](req) }
+func (TestArguments[T]) Change(req *handler.Request) (*Change[T], error) {
+	c, err := newChange[T](req)
+	if err == nil {
+		c.lost = reportingLostEdits()
+	}
+	return c, err
+}
 
 // Handler returns a function that calls a change handler and its sub-handlers.
 func (TestArguments[T]) Handler(fn ChangeFunc[T]) func(context.Context, *handler.Request) error {
-	return erase(fn)
+	return erase(fn, reportingLostEdits())
 }
+
+// ReportLostEdits logs the edits of a handler that has returned; see
+// [ExecutionSettings.ReportLostEdits].
+func (TestArguments[T]) ReportLostEdits(s *Subject[T]) { reportingLostEdits().check(s) }
 
 // Event returns the argument of event handlers.
 func (TestArguments[T]) Event(req *handler.Request) (*WatchEvent[T], error) {
@@ -66,7 +76,7 @@ func (TestArguments[T]) Review(req *handler.Request) (*Review[T], error) { retur
 
 // ReviewHandler returns a function that calls an admission handler.
 func (TestArguments[T]) ReviewHandler(fn func(context.Context, *Review[T]) error) func(context.Context, *handler.Request) error {
-	return reviewer(fn)
+	return reviewer(fn, reportingLostEdits())
 }
 
 // API returns a client for handlers. T is declared for the resource.

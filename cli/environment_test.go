@@ -90,7 +90,7 @@ func TestFlagsAndVariablesSetTheSettings(t *testing.T) {
 		"dev before everything": {
 			env:  env{"GOPF_RUN_DEV": "y"},
 			args: []string{"--priority=3"},
-			want: func(s *gopf.Settings) { s.Peering.Priority = 666 },
+			want: func(s *gopf.Settings) { s.Peering.Priority, s.Execution.ReportLostEdits = 666, true },
 		},
 		"no dev": {
 			env:  env{"GOPF_RUN_DEV": "off"},
@@ -125,7 +125,7 @@ func TestFlagsAndVariablesSetTheSettings(t *testing.T) {
 			if _, err := parse(t, &got, c.env, c.args...); err != nil {
 				t.Fatal(err)
 			}
-			for _, part := range [][2]any{{want.Peering, got.Peering}, {want.Election, got.Election}, {want.Health, got.Health}, {want.Metrics, got.Metrics}} {
+			for _, part := range [][2]any{{want.Peering, got.Peering}, {want.Election, got.Election}, {want.Health, got.Health}, {want.Metrics, got.Metrics}, {want.Execution.ReportLostEdits, got.Execution.ReportLostEdits}} {
 				if diff := cmp.Diff(part[0], part[1]); diff != "" {
 					t.Errorf("-want +got\n%s", diff)
 				}

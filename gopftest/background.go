@@ -36,6 +36,7 @@ func Daemon[T gopf.Object](t testing.TB, c *Cluster, obj T, opts ...CallOption) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	call.subject = arg.Subject
 	return &DaemonCall[T]{arg, call, beside}
 }
 
@@ -55,6 +56,7 @@ func Tick[T gopf.Object](t testing.TB, c *Cluster, obj T, opts ...CallOption) *T
 	if err != nil {
 		t.Fatal(err)
 	}
+	call.subject = arg.Subject
 	return &TickCall[T]{arg, call, beside}
 }
 

@@ -43,6 +43,8 @@ type Call[T gopf.Object] struct {
 	lines   *output
 	log     *slog.Logger
 
+	subject *gopf.Subject[T] // the argument; nil means that there is none yet
+
 	mu     sync.Mutex
 	posted []Posted
 }
@@ -232,6 +234,7 @@ func (c *Call[T]) causeOf(o callOptions) *cause.Cause {
 // fails the test if the write fails.
 func (c *Call[T]) Apply() T {
 	c.t.Helper()
+	c.reportLostEdits()
 	result, err := execute.ToJSON(c.req.Result)
 	if err != nil {
 		c.t.Fatal(err)
@@ -252,6 +255,15 @@ func (c *Call[T]) Apply() T {
 		c.t.Fatal(err)
 	}
 	return decodeAs[T](c.t, u)
+}
+
+// reportLostEdits logs modifications of the object that the handler's patch does not
+// have.
+func (c *Call[T]) reportLostEdits() {
+	if c.subject != nil {
+		gopf.TestArguments[T]{}.ReportLostEdits(c.subject)
+		c.subject = nil // once is enough
+	}
 }
 
 func (c *Call[T]) write(ctx context.Context, body *object.Body, asked *patch.Patch) (*object.Body, error) {

@@ -275,3 +275,26 @@ func TestFillAddsValuesToAnIndex(t *testing.T) {
 		t.Errorf("%s, %d keys", diff, names.Len())
 	}
 }
+
+func TestCallsReportLostEdits(t *testing.T) {
+	edit := func(_ context.Context, c *gopf.Change[*example]) error {
+		c.Object.Spec.Size++
+		return nil
+	}
+	const want = "Handler 'handler' modified c.Object (spec.size); such edits are lost. Use c.Patch."
+	for name, run := range map[string]func(*gopftest.ChangeCall[*example]) error{
+		"run": func(call *gopftest.ChangeCall[*example]) error { return call.Run(edit) },
+		"direct": func(call *gopftest.ChangeCall[*example]) error {
+			defer call.Apply()
+			return edit(t.Context(), call.Change)
+		},
+	} {
+		call := gopftest.Change(t, gopftest.NewCluster(t, examples), newExample("x", 1))
+		if err := run(call); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := strings.Join(call.Logged(), "\n"); strings.Count(got, want) != 1 {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
+}

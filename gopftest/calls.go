@@ -38,6 +38,7 @@ func Change[T gopf.Object](t testing.TB, c *Cluster, obj T, opts ...CallOption) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	call.subject = arg.Subject
 	return &ChangeCall[T]{arg, call}
 }
 
@@ -117,6 +118,7 @@ func Event[T gopf.Object](t testing.TB, c *Cluster, eventType string, obj T, opt
 	if err != nil {
 		t.Fatal(err)
 	}
+	call.subject = arg.Subject
 	return &EventCall[T]{arg, call}
 }
 

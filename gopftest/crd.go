@@ -166,6 +166,9 @@ func resourceOf(crd *apiextensionsv1.CustomResourceDefinition) *resource {
 			schema: schema,
 			table:  newTableLayout(v.AdditionalPrinterColumns),
 		}
+		if v.Schema != nil {
+			served.published = v.Schema.OpenAPIV3Schema
+		}
 		if sub := v.Subresources; sub != nil && sub.Scale != nil {
 			served.scale = &scalePaths{wanted: sub.Scale.SpecReplicasPath, there: sub.Scale.StatusReplicasPath}
 			if sub.Scale.LabelSelectorPath != nil {

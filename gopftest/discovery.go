@@ -16,7 +16,8 @@ func aggregatedType(version string) string {
 	return mediaJSON + ";g=apidiscovery.k8s.io;v=" + version + ";as=APIGroupDiscoveryList"
 }
 
-// serveOther serves the endpoints that are not about objects: discovery, version and health.
+// serveOther serves the endpoints that are not about objects: discovery, schemas, version
+// and health.
 func (x *exchange) serveOther() {
 	if x.r.Method != http.MethodGet && x.r.Method != http.MethodHead {
 		http.NotFound(x.w, x.r)
@@ -28,6 +29,8 @@ func (x *exchange) serveOther() {
 		x.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		x.w.WriteHeader(http.StatusOK)
 		_, _ = x.w.Write([]byte("ok"))
+	case len(parts) > 1 && parts[0] == "openapi" && parts[1] == "v3":
+		x.serveOpenAPI(parts[2:])
 	case parts[0] == "version":
 		x.write(http.StatusOK, encode(x.version()))
 	case len(parts) == 1 && (parts[0] == "api" || parts[0] == "apis"):

@@ -32,6 +32,8 @@ const (
 	// has them from 1.28 on, but they can be switched off before 1.30: the server then
 	// drops the field.
 	MatchConditions Feature = "matchConditions"
+	// OpenAPI are the schemas at /openapi/v3. Kubernetes has them since 1.24.
+	OpenAPI Feature = "openapi v3"
 )
 
 // latestMinor is the minor version of Kubernetes that clusters imitate by default.

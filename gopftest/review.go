@@ -85,6 +85,7 @@ func Review[T gopf.Object](t testing.TB, c *Cluster, obj T, opts ...CallOption) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	call.subject = arg.Subject
 	return &ReviewCall[T]{arg, call}
 }
 
@@ -110,6 +111,7 @@ func (c *ReviewCall[T]) Warnings() []string { return c.req.Review.Warnings }
 // Mutated returns the object with the handler's changes, as it would be stored.
 func (c *ReviewCall[T]) Mutated() T {
 	c.t.Helper()
+	c.reportLostEdits()
 	after := jsonvalue.Clone(c.req.Body.Map()).(map[string]any)
 	patch.Apply(after, c.req.Patch.Fields())
 	for _, edit := range c.req.Patch.Edits() {

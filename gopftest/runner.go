@@ -25,6 +25,7 @@ import (
 // Different operators on one cluster need different names in Managed.
 func Start(t testing.TB, op *gopf.Operator, c *Cluster, opts ...gopf.RunOption) (stop func()) {
 	t.Helper()
+	op.Settings.Execution.ReportLostEdits = true
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	opts = append([]gopf.RunOption{

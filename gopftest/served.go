@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 )
@@ -34,6 +35,8 @@ type servedVersion struct {
 	schema *versionSchema // nil means no schema
 	fields []string       // dotted paths usable in field selectors
 	table  *tableLayout
+
+	published *apiextensionsv1.JSONSchemaProps // the schema in the definition; nil means a well-known kind
 }
 
 func (r *resource) version(name string) (*servedVersion, bool) {

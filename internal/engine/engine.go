@@ -13,7 +13,8 @@
 //   - followNamespaces, openBarrier and followResuming: namespaces that match a
 //     pattern, the index barrier, and the restart of watches after a pause.
 //   - elect and meetPeers: the lease and the peerings.
-//   - answerReviews, review and probe: admission, permissions and API probes.
+//   - answerReviews, review, probe and paths.Run: admission, permissions, API
+//     probes, and the check of paths against the schemas of the cluster.
 //
 // A server has one controller for each served resource, guarded by server.mu. Nothing
 // waits for a handler or for a watch while it holds server.mu, because the shutdown
@@ -224,6 +225,7 @@ func serve(ctx context.Context, s *server, resources *discovery.Resources, disco
 	tasks.Go(func() { s.review(ctx) })
 	reviews.Go(func() { s.answerReviews(ctx, func(err error) { halt(&failure{err}) }) })
 	tasks.Go(func() { s.probe(ctx) })
+	tasks.Go(func() { s.paths.Run(ctx) })
 
 	<-ctx.Done()
 	level := slog.LevelInfo

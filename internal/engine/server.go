@@ -39,6 +39,7 @@ type server struct {
 	poster   *recorder.Poster
 	control  *admission.Control // nil means that there are no admission handlers
 	vitals   *vitals.Vitals
+	paths    pathChecks
 	stopping chan struct{} // closed when no new turn may start
 	stopped  chan struct{} // closed when all handlers have stopped
 	evicted  chan struct{} // closed when the lease is lost during shutdown
@@ -83,6 +84,7 @@ func newServer(c Config, client *kube.Client, v *vitals.Vitals) *server {
 	s.barrier = newBarrier(c)
 	s.entry = s.entrance()
 	s.notices = &process.Notices{}
+	s.paths = newPathChecks(c, client)
 	s.Posting.Posted, s.Posting.Dropped = v.Metrics().EventPosted, v.Metrics().EventsDropped
 	s.poster = recorder.New(client.Ungated(), s.Posting)
 	if len(c.Namespaces) == 0 {
@@ -110,6 +112,7 @@ func (s *server) serve(work context.Context, cluster []kind.Info) {
 	if moved {
 		s.move()
 	}
+	s.checkPaths()
 	s.arrange(work)
 }
 

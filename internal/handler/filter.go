@@ -48,6 +48,7 @@ type Key struct {
 type Field struct {
 	Path  []string
 	Match Matcher
+	Doubt string // why the path may be wrong, as a sentence; "" means no doubt
 }
 
 // Match reports whether the object meets all criteria.
@@ -85,6 +86,7 @@ type Change struct {
 	Path     []string
 	Value    Matcher // matches the old or the new value; nil means [Present]
 	Old, New Matcher // match the old and the new value; nil means [Any]
+	Doubt    string  // why the path may be wrong, as a sentence; "" means no doubt
 }
 
 // Touches reports whether c.Value matches at least one of the values.

@@ -33,7 +33,9 @@ func TestMatchers(t *testing.T) {
 
 func TestAllCriteriaMustMatch(t *testing.T) {
 	is := func(name string) []Key { return []Key{{"other", Absent}, {name, Equal("x")}} }
-	at := func(name string) []Field { return []Field{{[]string{"other"}, Absent}, {[]string{name}, Equal("x")}} }
+	at := func(name string) []Field {
+		return []Field{{Path: []string{"other"}, Match: Absent}, {Path: []string{name}, Match: Equal("x")}}
+	}
 	o := thing{map[string]any{"a": "x"}, map[string]any{"b": "x"}, map[string]any{"c": "x"}}
 	cases := map[string]struct {
 		criteria Criteria

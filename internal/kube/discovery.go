@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -139,6 +140,19 @@ func (c *Client) document(ctx context.Context, path, accept string, into any) er
 				}
 				return nil
 			})
+		}})
+}
+
+// Document reads a document of the API server that is not an object, such as an OpenAPI
+// schema. read gets the response body while it arrives. An error of read is returned, and
+// the request is not repeated.
+func (c *Client) Document(ctx context.Context, path string, read func(io.Reader) error) error {
+	return c.do(ctx, &call{verb: "discover", method: http.MethodGet, path: path, repeatable: true,
+		read: func(a *response) error {
+			if err := read(a.Body); err != nil {
+				return callbackError{err}
+			}
+			return nil
 		}})
 }
 

@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -8,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
@@ -155,3 +158,24 @@ func TestABrokenGroupDelaysDiscoveryByOnlyAFewSeconds(t *testing.T) {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+func TestDocumentsAreReadAsTheyArrive(t *testing.T) {
+	c, _ := (&fake{script: []scripted{documents(map[string]scripted{"/openapi/v3": ok("text")})}}).client(t)
+	var text []byte
+	err := c.Document(t.Context(), "/openapi/v3", func(r io.Reader) (err error) {
+		text, err = io.ReadAll(r)
+		return err
+	})
+	if err != nil || string(text) != "text" {
+		t.Errorf("got %q, %v", text, err)
+	}
+	mine, calls := errors.New("mine"), 0
+	err = c.Document(t.Context(), "/openapi/v3", func(io.Reader) error { calls++; return mine })
+	if !errors.Is(err, mine) || calls != 1 {
+		t.Errorf("got %v after %d calls", err, calls)
+	}
+	err = c.Document(t.Context(), "/openapi/v2", func(io.Reader) error { return mine })
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,7 +1,10 @@
 // Package suggest finds the known word that a misspelled one was probably meant to be.
 package suggest
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Closest returns the known word that is closest to the typed one, or an empty string
 // if none is close. Case is ignored. Up to a third of the letters may differ, at most
@@ -45,4 +48,43 @@ func Distance(a, b string) int {
 		before, above, row = above, row, before
 	}
 	return above[len(to)]
+}
+
+// Typo reports whether the typed word is almost certainly a misspelling of the known
+// one. It is stricter than [Closest], because many names differ in few letters: port and
+// ports, node and mode, ipv4 and ipv6. The words may differ in case, in two swapped
+// letters, in a letter that is missing or too many, or, from six letters on, in one wrong
+// letter. Words below four letters, plurals and digits are no misspellings.
+func Typo(typed, known string) bool {
+	if typed == known {
+		return false
+	}
+	a, b := strings.ToLower(typed), strings.ToLower(known)
+	switch {
+	case a == b:
+		return true
+	case min(len(a), len(b)) < 4, Distance(a, b) != 1, a+"s" == b, b+"s" == a, digits(a) != digits(b):
+		return false
+	}
+	return len(a) != len(b) || len(a) >= 6 || swapped(a, b)
+}
+
+// swapped reports whether the words have the same letters. Words of distance 1 then
+// differ only in their order.
+func swapped(a, b string) bool {
+	letters := func(s string) string {
+		r := []rune(s)
+		slices.Sort(r)
+		return string(r)
+	}
+	return letters(a) == letters(b)
+}
+
+func digits(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < '0' || r > '9' {
+			return -1
+		}
+		return r
+	}, s)
 }

@@ -24,3 +24,20 @@ func TestDistances(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyNearCertainMisspellingsAreTypos(t *testing.T) {
+	for _, c := range []struct {
+		typed, known string
+		want         bool
+	}{
+		{"hosst", "host", true}, {"hst", "host", false}, {"hots", "host", true}, {"Host", "host", true}, {"hostname", "hostName", true},
+		{"replicsa", "replicas", true}, {"replicaz", "replicas", true}, {"enable", "enabled", true}, {"lables", "labels", true},
+		{"host", "host", false}, {"hosts", "host", false}, {"port", "ports", false}, {"node", "mode", false}, {"cpu", "gpu", false},
+		{"ipv4", "ipv6", false}, {"server1", "server2", false}, {"server", "server2", false}, {"minReplicas", "maxReplicas", false},
+		{"hostPath", "host", false}, {"zone", "region", false}, {"", "host", false},
+	} {
+		if got := Typo(c.typed, c.known); got != c.want {
+			t.Errorf("%q for %q: got %v", c.typed, c.known, got)
+		}
+	}
+}

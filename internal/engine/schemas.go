@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"cmp"
+	"log/slog"
+	"slices"
+
+	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/schema"
+	"gopf.dev/gopf/kind"
+)
+
+// pathChecks compares the paths of handlers with the schemas of the cluster.
+type pathChecks struct{ *schema.Checker }
+
+// newPathChecks returns the checks of an operator. Their failed requests cause no errors
+// in the log, because nothing depends on them.
+func newPathChecks(c Config, client *kube.Client) pathChecks {
+	quiet := client.Derive(func(o *kube.Options) { o.Log, o.Backoffs = slog.New(slog.DiscardHandler), nil })
+	return pathChecks{schema.NewChecker(quiet, c.Log)}
+}
+
+// checkPaths requests a check of the paths of all handlers whose resource the cluster
+// has. It does not block. The caller must hold s.mu.
+func (s *server) checkPaths() {
+	for _, used := range usedPaths(s.Handlers, s.cluster) {
+		s.paths.Check(used.info, used.paths)
+	}
+}
+
+// usage has the paths that the handlers of a resource use.
+type usage struct {
+	info  kind.Info
+	paths []schema.Path
+}
+
+// usedPaths returns the paths of the handlers, by resource. Handlers that select their
+// resources by a pattern are omitted, because some of these may lack the path.
+// So are reviews of subresources, which may be of another kind.
+func usedPaths(handlers handler.Set, cluster []kind.Info) (all []usage) {
+	for _, h := range handlers {
+		if h.Change == nil && len(h.Criteria.Fields) == 0 || !h.Of.Specific() || h.Admission != nil && h.Admission.Subresource != "" {
+			continue
+		}
+		found := h.Of.Select(cluster)
+		if len(found) != 1 {
+			continue // the resource does not exist, or the name is ambiguous
+		}
+		i := slices.IndexFunc(all, func(u usage) bool { return u.info.GVR() == found[0].GVR() })
+		if i < 0 {
+			i, all = len(all), append(all, usage{info: found[0]})
+		}
+		for _, f := range h.Criteria.Fields {
+			all[i].add(f.Path, f.Doubt, h.ID)
+		}
+		if h.Change != nil {
+			all[i].add(h.Change.Path, h.Change.Doubt, h.ID)
+		}
+	}
+	return all
+}
+
+func (u *usage) add(keys []string, doubt, id string) {
+	i := slices.IndexFunc(u.paths, func(p schema.Path) bool { return slices.Equal(p.Keys, keys) })
+	if i < 0 {
+		i, u.paths = len(u.paths), append(u.paths, schema.Path{Keys: keys, Doubt: doubt})
+	}
+	u.paths[i].Doubt = cmp.Or(u.paths[i].Doubt, doubt)
+	if !slices.Contains(u.paths[i].Handlers, id) {
+		u.paths[i].Handlers = append(u.paths[i].Handlers, id)
+	}
+}
