@@ -55,7 +55,7 @@ func TestDeclarationErrorsIncludeFileAndLine(t *testing.T) {
 		"an event handler for a change": {func(op *Operator) { op.Resource("pods").Field("spec").Changed(Any, Present).OnEvent("a", nothing) }, "use Value instead of Changed"},
 		"a reserved id":                 {func(op *Operator) { op.Resource("pods").OnEvent("gopf.bound", nothing) }, "reserved"},
 
-		"negative retries":       {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, MaxAttempts(-1)) }, `handler "a": Retries is negative: -1; leave it out for no limit`},
+		"negative retries":       {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, MaxAttempts(-1)) }, `handler "a": MaxAttempts is negative: -1; leave it out for no limit`},
 		"a negative backoff":     {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Backoff(-time.Second)) }, "Backoff is negative: -1s"},
 		"a negative timeout":     {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Timeout(-time.Second)) }, "Timeout is negative: -1s"},
 		"no backoff":             {func(op *Operator) { op.Resource("pods").OnCreate("a", noop, Backoff(0), MaxAttempts(0)) }, ""},
