@@ -125,3 +125,35 @@ func TestADeletionIsHandledOnceAlthoughAListComesMeanwhile(t *testing.T) {
 		})
 	}
 }
+
+// A standby replica only fills its indices and has acted on no state.
+func TestOlderEventsDoNotChangeTheIndicesOfAStandby(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		leader := gopf.New() // it leads, and never writes to the object
+		leader.Settings.Election.Enabled, leader.Settings.Election.Name, leader.Settings.Peering.Standalone = true, "example", true
+		standby, x := replica(&diary, "standby")
+		seen := gopf.Index(x, "names", func(_ context.Context, s *gopf.Subject[*Example]) (map[string]string, error) {
+			return map[string]string{s.Object.GetName(): s.Object.Spec.Field}, nil
+		})
+		gopftest.Start(t, leader, c, gopf.Log(quiet()))
+		settle()
+		c.Fault(gopftest.Requests("watch", "kopfexamples"), gopftest.ReplayEvents())
+		gopftest.Start(t, standby, c, gopf.Log(quiet()))
+		settle()
+		c.Create(t, example("x", "a"))
+		for _, field := range []string{"b", "c", "d"} {
+			time.Sleep(time.Minute)
+			c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": field}})
+			time.Sleep(time.Minute)
+			if got, _ := seen.One("x"); got != field {
+				t.Errorf("the index of the standby has %q, want %q", got, field)
+			}
+		}
+		c.Delete(t, resource, "default", "x")
+		time.Sleep(time.Minute)
+		if seen.Has("x") {
+			t.Error("the deleted object is in the index")
+		}
+	})
+}

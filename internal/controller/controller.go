@@ -104,7 +104,10 @@ type Controller struct {
 	widening bool              // the watches are being restarted; see [Controller.Widen]
 
 	active sync.Map // maps the keys of objects in a turn to their [*process.Memory]
-	costly sync.Map // maps the keys of large objects to the cost of a turn
+	// indexed maps the keys of objects to the versions in the indices, while the watches
+	// only fill those.
+	indexed sync.Map
+	costly  sync.Map // maps the keys of large objects to the cost of a turn
 
 	mu       sync.Mutex
 	memories map[string]*process.Memory

@@ -31,6 +31,7 @@ func (c *Controller) leave(key string, m *process.Memory) {
 	}
 	delete(c.memories, key)
 	c.costly.Delete(key)
+	c.indexed.Delete(key)
 }
 
 // find returns the key of the object with the name, which is namespace/name. "" means
@@ -150,6 +151,7 @@ func (c *Controller) forget(key string, m *process.Memory, event *process.Event)
 	defer c.mu.Unlock()
 	delete(c.memories, key)
 	c.costly.Delete(key)
+	c.indexed.Delete(key)
 	of := grave{mark: m.Mark()}
 	if event != nil {
 		of.version, _ = event.Body.Version()

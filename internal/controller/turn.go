@@ -123,7 +123,15 @@ func (c *Controller) turnNow(ctx context.Context, key string, e entry) {
 // index updates the indices for an event and calls no other handler.
 func (c *Controller) index(ctx context.Context, event *process.Event) {
 	key := event.Body.Key()
-	if m := c.recall(key, entry{event: event}); m != nil && c.processor.Index(ctx, m, event) {
+	m := c.recall(key, entry{event: event})
+	if m == nil {
+		return // the object is deleted
+	}
+	before, _ := c.indexed.Load(key)
+	version, _ := before.(string)
+	version, gone := c.processor.Index(ctx, m, event, version)
+	c.indexed.Store(key, version)
+	if gone {
 		c.forget(key, m, event)
 	}
 }

@@ -56,6 +56,7 @@ func (c *Controller) Widen() (end func()) {
 func (c *Controller) Widened() {
 	c.widening = false
 	c.indexOnly.Store(false)
+	c.indexed.Clear()
 	clear(c.streams)
 }
 

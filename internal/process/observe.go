@@ -12,16 +12,28 @@ import (
 	"gopf.dev/gopf/internal/patch"
 )
 
-// Index updates the indexes from an event and does nothing else. It reports whether
+// Index updates the indexes from an event and does nothing else. indexed is the version
+// of the object in the indexes; "" means none. It returns the new one, and reports whether
 // the object is gone and its memory must be dropped.
-func (p *Processor) Index(ctx context.Context, m *Memory, event *Event) (forget bool) {
+func (p *Processor) Index(ctx context.Context, m *Memory, event *Event, indexed string) (now string, forget bool) {
 	defer m.note(event.Mark)
-	p.recovering(event.Body, func() { p.index(ctx, m, event) })
-	return event.Gone()
+	if !p.onlyObserves() {
+		// The version in the memory stands for states that were acted on: none was.
+		acted := m.version
+		m.version = indexed
+		defer func() { m.version = acted }()
+	}
+	p.recovering(event.Body, func() {
+		if p.index(ctx, m, event) {
+			indexed = event.Body.ResourceVersion
+		}
+	})
+	return indexed, event.Gone()
 }
 
-// index updates the index entries of the object. It ignores stale events.
-func (p *Processor) index(ctx context.Context, m *Memory, event *Event) {
+// index updates the index entries of the object. It ignores stale events, and reports
+// whether the entries are now those of the event.
+func (p *Processor) index(ctx context.Context, m *Memory, event *Event) (done bool) {
 	switch {
 	case p.Indexers == nil:
 	case event.Gone():
@@ -32,7 +44,9 @@ func (p *Processor) index(ctx context.Context, m *Memory, event *Event) {
 		if p.onlyObserves() {
 			m.version = event.Body.ResourceVersion // otherwise, begin notes it
 		}
+		return true
 	}
+	return false
 }
 
 // plainRequest returns the request of handlers that see the current object and no
