@@ -274,7 +274,7 @@ func TestWhatTheOperatorDoesNotKnowIsExplained(t *testing.T) {
 	t.Parallel()
 	inHandler(t, func(ctx context.Context, c *gopf.Change[gopf.Unstructured]) error {
 		_, err := client.Get[*unnamed](ctx, c.API, "web")
-		if want := "gopf.Kind[*e2e.unnamed](op, "; err == nil || !strings.Contains(err.Error(), want) {
+		if want := "gopf.RegisterType[*e2e.unnamed](op, "; err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("a type that is not named: got %v, want %s", err, want)
 		}
 		err = c.API.Create(ctx, newUntyped("example.com/v1", "Widget"))
