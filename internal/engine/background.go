@@ -22,7 +22,11 @@ func (s *server) daemonsOf(r *resource, handlers handler.Set) *daemon.Set {
 		DefaultBackoff: s.Process.DefaultBackoff, ErrorDelays: s.Process.ErrorDelays, Jitter: s.Process.Jitter,
 		ExitGrace: s.ExitTimeout, Observe: r.kind.Observe, Entrance: s.entry, Outages: s.client.Outages(),
 		Room: func(ctx context.Context, stopping <-chan struct{}, body *object.Body) (leave func()) {
-			return s.budget.Acquire(costOf(body), ctx.Done(), stopping)
+			cost, budget := costOf(body), s.budget
+			if cost < costlyTurn {
+				budget = s.modest
+			}
+			return budget.Acquire(cost, body.Namespace, ctx.Done(), stopping)
 		},
 		Write: func(ctx context.Context, body *object.Body, p *patch.Patch, fresh bool) (*object.Body, error) {
 			applier := apply.Applier{API: s.client, Resource: r.kind.Resource, Log: r.kind.Logger(body), Fresh: fresh, Jitter: s.Process.Jitter}

@@ -8,6 +8,7 @@ import (
 
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/queue"
 )
 
 // A turn of a large object needs several times the memory of the object. These limits
@@ -19,6 +20,13 @@ const (
 	costlyTurns = 96 << 20
 	// costlyTurn is the estimate in bytes from which a turn is costly.
 	costlyTurn = 2 << 20
+	// modestTurn is the estimate in bytes from which a turn is modest: it does not wait
+	// for costly turns, but a namespace has only a part of the memory for modest ones.
+	// Otherwise slow handlers of many such objects would fill the memory.
+	modestTurn = 128 << 10
+	// modestTurns is the least limit of the estimated memory of concurrent modest turns,
+	// in bytes, and maxModestTurns the highest; see [modestBudget].
+	modestTurns, maxModestTurns = 64 << 20, 1 << 30
 	// costlyBacklog limits the queued bytes of costly objects of one resource. More of
 	// them are queued without their content, and read again when their turns start.
 	costlyBacklog = 24 << 20
@@ -30,9 +38,17 @@ const (
 	copies = 4
 )
 
-// costOf estimates the memory of a turn of an object, in bytes. 0 means not costly.
+// modestBudget returns the budget for modest turns: a quarter of the memory limit of the
+// process. One namespace can have three quarters of it.
+func modestBudget(memoryLimit int64) *queue.Budget {
+	size := int(min(max(memoryLimit/4, modestTurns), maxModestTurns))
+	return &queue.Budget{Size: size, Most: size - size/4, Patience: costlyPatience}
+}
+
+// costOf estimates the memory of a turn of an object, in bytes. 0 means neither modest
+// nor costly.
 func costOf(b *object.Body) int {
-	if cost := copies * b.Memory(); cost >= costlyTurn {
+	if cost := copies * b.Memory(); cost >= modestTurn {
 		return cost
 	}
 	return 0
@@ -53,24 +69,26 @@ func (r *resource) cost(key string, e entry) int {
 	return 0
 }
 
-// noteCost stores the cost of turns of an object, for entries without an event.
-func (r *resource) noteCost(key string, e entry) {
-	if e.event == nil {
+// noteCost stores the cost of turns of an object, for entries without an event. body may
+// be nil.
+func (r *resource) noteCost(key string, body *object.Body) {
+	if body == nil {
 		return
 	}
-	if cost := costOf(e.event.Body); cost > 0 {
+	if cost := costOf(body); cost > 0 {
 		r.costly.Store(key, cost)
 	} else {
 		r.costly.Delete(key)
 	}
 }
 
-// shed returns the entry of a costly turn without the content of the object, which is
-// read again when the turn starts. Otherwise large objects whose turns wait for the
-// memory of others would block the watch, and with it all objects of the resource. A
+// shed returns an entry without the content of the object, which is read again when the
+// turn starts. Otherwise large objects whose turns wait for the memory of others would
+// block the watch, and with it all objects of the resource. Objects that wait for their
+// own slow handlers would fill the memory. A
 // deletion counts as missed: only the identity of the object is known then.
 func (r *resource) shed(_ string, e entry) entry {
-	cost, event := costOf(e.event.Body), *e.event
+	cost, event := max(1, costOf(e.event.Body)), *e.event
 	event.Body = event.Body.Identity.Stub()
 	e.event = &event
 	if event.Gone() {
@@ -98,7 +116,7 @@ func (r *resource) reread(ctx context.Context, e entry) entry {
 			return e
 		}
 		r.kind.Logger(event.Body).Debug("Failed to read a large object again; retrying.", "error", err)
-		r.queue.Aside(func() {
+		r.queue.Aside(of.Namespace, func() {
 			select {
 			case <-ctx.Done():
 			case <-time.After(pause):

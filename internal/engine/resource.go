@@ -23,7 +23,8 @@ type resource struct {
 	config Config
 	client *kube.Client
 	kind   *process.Processor
-	budget *queue.Budget // shared by all resources
+	budget *queue.Budget // for costly turns; shared by all resources
+	modest *queue.Budget // for modest turns; shared by all resources
 	served discovery.Served
 	vitals *vitals
 	counts *metrics.Resource // nil means that metrics are disabled
@@ -46,7 +47,7 @@ type resource struct {
 	widening bool              // the watches are being restarted; see [server.widen]
 
 	active sync.Map // maps the keys of objects in a turn to their [*process.Memory]
-	costly sync.Map // maps the keys of large objects to the cost of a turn
+	costly sync.Map // maps the keys of modest and costly objects to the cost of a turn
 
 	mu       sync.Mutex
 	memories map[string]*process.Memory
@@ -66,6 +67,8 @@ type entry struct {
 	hurry bool   // skip the backoff after an error
 	since uint32 // of the event: the number of pauses before its watch started
 	shed  int    // the cost of the turn, if the event has only the identity; see [resource.shed]
+
+	namespace string // of the object, if it is known; namespaces take turns
 }
 
 // activeTurns limits the concurrent turns of a resource that execute framework code or
@@ -78,11 +81,11 @@ func (r *resource) open(work context.Context) {
 	r.memories = map[string]*process.Memory{}
 	r.queue = queue.New(queue.Config[string, entry]{
 		Turn: r.turn, Add: r.add, Merge: r.merge, Shed: r.shed, Weigh: weigh, Urgent: urgent, Limit: r.config.Backlog, Workers: r.config.WorkerLimit, Active: activeTurns,
-		Cost: r.cost, Budget: r.budget, CostlyLimit: costlyBacklog,
+		Cost: r.cost, Budget: r.budget, CostlyLimit: costlyBacklog, Large: costlyTurn, Modest: r.modest, Group: func(_ string, e entry) string { return e.namespace },
 	})
 	r.kind.Aside = r.queue.Aside
-	r.put = func(key string, e entry) { r.queue.Put(work, key, e) }
-	r.offer = func(key string, e entry) bool { return r.queue.Offer(work, key, e) }
+	r.put = func(key string, e entry) { r.queue.Put(work, key, r.placed(key, e)) }
+	r.offer = func(key string, e entry) bool { return r.queue.Offer(work, key, r.placed(key, e)) }
 	r.take = func(e *process.Event) bool { // with work: index functions outlive their watch
 		if r.indexOnly.Load() {
 			r.index(work, e) // synchronously: after the last list item, the index is complete
@@ -90,6 +93,20 @@ func (r *resource) open(work context.Context) {
 		}
 		return r.skim(work, e)
 	}
+}
+
+// placed returns the entry with the namespace of its object.
+func (r *resource) placed(key string, e entry) entry {
+	if e.event != nil {
+		e.namespace = e.event.Body.Namespace
+		return e
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if m := r.memories[key]; m != nil {
+		e.namespace = m.Namespace
+	}
+	return e
 }
 
 // close ends the watches and waits for the running turns.
@@ -287,7 +304,11 @@ func (r *resource) wakeOwner(namespace, uid string) {
 // turn runs a turn of one object, or keeps it for the end of the pause.
 func (r *resource) turn(ctx context.Context, key string, e entry) {
 	if e.shed > 0 && e.event != nil {
-		e = r.reread(ctx, e)
+		expected := e.shed
+		if e = r.reread(ctx, e); e.event != nil && costOf(e.event.Body) > expected {
+			r.put(key, e) // its turn starts when there is memory for it
+			return
+		}
 	}
 	if e, now := r.isNow(key, e); now {
 		r.turnNow(ctx, key, e)
@@ -299,12 +320,16 @@ func (r *resource) turnNow(ctx context.Context, key string, e entry) {
 	if m == nil {
 		return // the object is deleted or unknown
 	}
-	r.noteCost(key, e)
+	if e.event != nil {
+		r.noteCost(key, e.event.Body)
+	}
 	r.active.Store(key, m)
 	defer r.active.Delete(key)
 	if r.kind.Turn(ctx, m, process.Occasion{Event: e.event, Wake: e.wake, Alarm: e.alarm, Hurry: e.hurry}) {
 		r.forget(key, m, e.event)
+		return
 	}
+	r.noteCost(key, m.Pending()) // it may have grown during the turn
 }
 
 // running returns the names of the objects in a turn.

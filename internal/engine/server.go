@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -61,7 +62,8 @@ type server struct {
 	namespaces map[string]bool   // "" means all
 	told       map[string]bool   // problems that are logged already
 	noted      map[string]bool   // notes that are logged already
-	budget     *queue.Budget     // limits the memory of large turns
+	budget     *queue.Budget     // limits the memory of costly turns
+	modest     *queue.Budget     // limits the memory of modest turns
 	pauses     map[string]string // the reasons of the current pauses, by requester
 	standby    bool              // this replica is not the leader
 
@@ -88,6 +90,7 @@ func newServer(c Config, client *kube.Client, v *vitals) *server {
 	s.entry = s.entrance()
 	s.notices = &process.Notices{}
 	s.budget = &queue.Budget{Size: costlyTurns, Patience: costlyPatience}
+	s.modest = modestBudget(debug.SetMemoryLimit(-1)) // which only returns the limit
 	s.Posting.Posted, s.Posting.Dropped = v.metrics.EventPosted, v.metrics.EventsDropped
 	s.poster = recorder.New(client.Ungated(), s.Posting)
 	if len(c.Namespaces) == 0 {
@@ -200,7 +203,7 @@ func (s *server) note(notes []string) {
 
 func (s *server) newResource(work context.Context, served discovery.Served) *resource {
 	work, cancel := context.WithCancelCause(work)
-	r := &resource{vitals: s.vitals, config: s.Config, client: s.client, gate: s.gate, budget: s.budget, cancel: cancel, ending: &s.retiring, paused: &s.paused, places: map[string]bool{}, streams: map[string]func(){}}
+	r := &resource{vitals: s.vitals, config: s.Config, client: s.client, gate: s.gate, budget: s.budget, modest: s.modest, cancel: cancel, ending: &s.retiring, paused: &s.paused, places: map[string]bool{}, streams: map[string]func(){}}
 	r.config.Stream.Selector = served.Select
 	if served.Managed {
 		r.client = s.client.Derive(func(o *kube.Options) { o.ManagedFields = true })
