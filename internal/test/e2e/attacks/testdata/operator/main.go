@@ -36,8 +36,14 @@ func main() {
 	cli.Main(op)
 }
 
-func change(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
-	size, _ := gopf.Field[string](c, "spec.field")
+func change(ctx context.Context, c *gopf.Change[gopf.Unstructured]) error {
+	if wait, _ := gopf.ValueAt[int](c, "spec.sleep"); wait > 0 && c.Reason == gopf.Create {
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Duration(wait) * time.Second):
+		}
+	}
+	size, _ := gopf.ValueAt[string](c, "spec.field")
 	old, _ := c.OldValue()
 	c.Log.Info("handled", "reason", c.Reason.String(), "old", old, "changes", len(c.Diff))
 	c.SetResult(map[string]any{"field": size, "name": c.Object.GetName()})
@@ -50,7 +56,7 @@ func tick(_ context.Context, t *gopf.Tick[gopf.Unstructured]) error {
 }
 
 func validate(_ context.Context, r *gopf.Review[gopf.Unstructured]) error {
-	if deny, _ := gopf.Field[bool](r, "spec.deny"); deny {
+	if deny, _ := gopf.ValueAt[bool](r, "spec.deny"); deny {
 		return gopf.Deny("denied on request")
 	}
 	return nil
