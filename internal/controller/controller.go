@@ -62,7 +62,8 @@ type Config struct {
 	Clock       *Clock                     // of delayed turns
 	DaemonClock *alarm.Clock[*daemon.Task] // of daemons and timers
 	Barrier     *index.Gate                // opens when all indices are filled
-	Budget      *queue.Budget              // of large turns; see [NewBudget]
+	Budget      *queue.Budget              // of costly turns; see [NewBudget]
+	Modest      *queue.Budget              // of modest turns; see [NewModestBudget]
 	Entrance    *execute.Entrance          // every call of a handler passes it
 	Notices     *process.Notices           // log lines that all controllers share
 	Vitals      *vitals.Vitals             // observes watches and calls

@@ -21,6 +21,13 @@ const (
 	costlyTurns = 96 << 20
 	// costlyTurn is the estimate in bytes from which a turn is costly.
 	costlyTurn = 2 << 20
+	// modestTurn is the estimate in bytes from which a turn is modest: it does not wait
+	// for costly turns, but a namespace has only a part of the memory for modest ones.
+	// Otherwise slow handlers of many such objects would fill the memory.
+	modestTurn = 128 << 10
+	// modestTurns is the least limit of the estimated memory of concurrent modest turns,
+	// in bytes, and maxModestTurns the highest; see [NewModestBudget].
+	modestTurns, maxModestTurns = 64 << 20, 1 << 30
 	// costlyBacklog limits the queued bytes of costly objects of one resource. More of
 	// them are queued without their content, and read again when their turns start.
 	costlyBacklog = 24 << 20
@@ -32,12 +39,21 @@ const (
 	copies = 4
 )
 
-// NewBudget returns the budget that all controllers of an operator share.
+// NewBudget returns the budget of costly turns, which all controllers of an operator share.
 func NewBudget() *queue.Budget { return &queue.Budget{Size: costlyTurns, Patience: costlyPatience} }
 
-// costOf estimates the memory of a turn of an object, in bytes. 0 means not costly.
+// NewModestBudget returns the budget of modest turns, which all controllers of an operator
+// share: a quarter of the memory limit of the process. One namespace can have three
+// quarters of it.
+func NewModestBudget(memoryLimit int64) *queue.Budget {
+	size := int(min(max(memoryLimit/4, modestTurns), maxModestTurns))
+	return &queue.Budget{Size: size, Most: size - size/4, Patience: costlyPatience}
+}
+
+// costOf estimates the memory of a turn of an object, in bytes. 0 means neither modest
+// nor costly.
 func costOf(b *object.Body) int {
-	if cost := copies * b.Memory(); cost >= costlyTurn {
+	if cost := copies * b.Memory(); cost >= modestTurn {
 		return cost
 	}
 	return 0
@@ -58,24 +74,26 @@ func (c *Controller) cost(key string, e entry) int {
 	return 0
 }
 
-// noteCost stores the cost of turns of an object, for entries without an event.
-func (c *Controller) noteCost(key string, e entry) {
-	if e.event == nil {
+// noteCost stores the cost of turns of an object, for entries without an event. body may
+// be nil.
+func (c *Controller) noteCost(key string, body *object.Body) {
+	if body == nil {
 		return
 	}
-	if cost := costOf(e.event.Body); cost > 0 {
+	if cost := costOf(body); cost > 0 {
 		c.costly.Store(key, cost)
 	} else {
 		c.costly.Delete(key)
 	}
 }
 
-// shed returns the entry of a costly turn without the content of the object, which is
-// read again when the turn starts. Otherwise large objects whose turns wait for the
-// memory of others would block the watch, and with it all objects of the resource. A
+// shed returns an entry without the content of the object, which is read again when the
+// turn starts. Otherwise large objects whose turns wait for the memory of others would
+// block the watch, and with it all objects of the resource. Objects that wait for their
+// own slow handlers would fill the memory. A
 // deletion counts as missed: only the identity of the object is known then.
 func (c *Controller) shed(_ string, e entry) entry {
-	cost, event := costOf(e.event.Body), *e.event
+	cost, event := max(1, costOf(e.event.Body)), *e.event
 	event.Body = event.Body.Identity.Stub()
 	e.event = &event
 	if event.Gone() {
@@ -103,7 +121,7 @@ func (c *Controller) reread(ctx context.Context, e entry) entry {
 			return e
 		}
 		c.processor.Logger(event.Body).Debug("Failed to read a large object again; retrying.", "error", err)
-		c.queue.Aside(func() { _ = backoff.Sleep(ctx, rereading.After(attempt)) })
+		c.queue.Aside(of.Namespace, func() { _ = backoff.Sleep(ctx, rereading.After(attempt)) })
 		if ctx.Err() != nil {
 			return e
 		}

@@ -23,7 +23,11 @@ func (c *Controller) daemonsOf(handlers handler.Set) *daemon.Set {
 		DefaultBackoff: shared.Process.DefaultBackoff, ErrorDelays: shared.Process.ErrorDelays, Jitter: shared.Process.Jitter,
 		ExitGrace: shared.ExitTimeout, Observe: c.processor.Observe, Entrance: shared.Entrance, Outages: shared.Client.Outages(),
 		Room: func(ctx context.Context, stopping <-chan struct{}, body *object.Body) (leave func()) {
-			return shared.Budget.Acquire(costOf(body), ctx.Done(), stopping)
+			cost, budget := costOf(body), shared.Budget
+			if cost < costlyTurn {
+				budget = shared.Modest
+			}
+			return budget.Acquire(cost, body.Namespace, ctx.Done(), stopping)
 		},
 		Write: func(ctx context.Context, body *object.Body, p *patch.Patch, fresh bool) (*object.Body, error) {
 			applier := apply.Applier{API: shared.Client, Resource: c.processor.Resource, Log: c.processor.Logger(body), Fresh: fresh, Jitter: shared.Process.Jitter}

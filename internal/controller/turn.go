@@ -18,6 +18,8 @@ type entry struct {
 	hurry bool   // skip the backoff after an error
 	since uint32 // of the event: the number of pauses before its watch started
 	shed  int    // the cost of the turn, if the event has only the identity; see [Controller.shed]
+
+	namespace string // of the object, if it is known; namespaces take turns
 }
 
 // activeTurns limits the concurrent turns of a resource that execute framework code or
@@ -30,11 +32,12 @@ func (c *Controller) open(work context.Context) {
 	c.memories = map[string]*process.Memory{}
 	c.queue = queue.New(queue.Config[string, entry]{
 		Turn: c.turn, Add: c.add, Merge: c.merge, Shed: c.shed, Weigh: weigh, Urgent: urgent, Limit: c.config.Backlog, Workers: c.config.WorkerLimit, Active: activeTurns,
-		Cost: c.cost, Budget: c.config.Budget, CostlyLimit: costlyBacklog,
+		Cost: c.cost, Budget: c.config.Budget, CostlyLimit: costlyBacklog, Large: costlyTurn, Modest: c.config.Modest,
+		Group: func(_ string, e entry) string { return e.namespace },
 	})
 	c.processor.Aside = c.queue.Aside
-	c.put = func(key string, e entry) { c.queue.Put(work, key, e) }
-	c.offer = func(key string, e entry) bool { return c.queue.Offer(work, key, e) }
+	c.put = func(key string, e entry) { c.queue.Put(work, key, c.placed(key, e)) }
+	c.offer = func(key string, e entry) bool { return c.queue.Offer(work, key, c.placed(key, e)) }
 	c.take = func(e *process.Event) bool { // with work: index functions outlive their watch
 		if c.indexOnly.Load() {
 			c.index(work, e) // synchronously: after the last list item, the index is complete
@@ -42,6 +45,20 @@ func (c *Controller) open(work context.Context) {
 		}
 		return c.skim(work, e)
 	}
+}
+
+// placed returns the entry with the namespace of its object.
+func (c *Controller) placed(key string, e entry) entry {
+	if e.event != nil {
+		e.namespace = e.event.Body.Namespace
+		return e
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m := c.memories[key]; m != nil {
+		e.namespace = m.Namespace
+	}
+	return e
 }
 
 // Appointment is an object that needs a turn at a set time.
@@ -100,7 +117,11 @@ func (c *Controller) Hurry() {
 // turn runs a turn of one object, or keeps it for the end of the pause.
 func (c *Controller) turn(ctx context.Context, key string, e entry) {
 	if e.shed > 0 && e.event != nil {
-		e = c.reread(ctx, e)
+		expected := e.shed
+		if e = c.reread(ctx, e); e.event != nil && costOf(e.event.Body) > expected {
+			c.put(key, e) // its turn starts when there is memory for it
+			return
+		}
 	}
 	if e, now := c.isNow(key, e); now {
 		c.turnNow(ctx, key, e)
@@ -112,12 +133,16 @@ func (c *Controller) turnNow(ctx context.Context, key string, e entry) {
 	if m == nil {
 		return // the object is deleted or unknown
 	}
-	c.noteCost(key, e)
+	if e.event != nil {
+		c.noteCost(key, e.event.Body)
+	}
 	c.active.Store(key, m)
 	defer c.active.Delete(key)
 	if c.processor.Turn(ctx, m, process.Occasion{Event: e.event, Wake: e.wake, Alarm: e.alarm, Hurry: e.hurry}) {
 		c.forget(key, m, e.event)
+		return
 	}
+	c.noteCost(key, m.Pending()) // it may have grown during the turn
 }
 
 // index updates the indices for an event and calls no other handler.

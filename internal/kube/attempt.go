@@ -11,7 +11,7 @@ import (
 
 // attempt sends the request once and reads its response.
 func (c *Client) attempt(outer context.Context, conns *conns, r *call) (o outcome) {
-	slot, err := c.takeSlot(outer, r.route)
+	slot, err := c.takeSlot(outer, r)
 	if err != nil {
 		return outcome{err: err, mine: true}
 	}
@@ -82,11 +82,11 @@ func (c *Client) attempt(outer context.Context, conns *conns, r *call) (o outcom
 	return o
 }
 
-func (c *Client) takeSlot(ctx context.Context, r route) (*slot, error) {
-	if r.isWatch() || r == aside {
+func (c *Client) takeSlot(ctx context.Context, r *call) (*slot, error) {
+	if r.route.isWatch() || r.route == aside {
 		return nil, nil
 	}
-	s, err := c.limit.acquire(ctx)
+	s, err := c.limit.acquire(ctx, r.target.Namespace)
 	return &s, err
 }
 

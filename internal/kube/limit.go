@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -25,15 +26,18 @@ func (b InFlight) adapt(limit float64, busy int, overloaded bool) float64 {
 	return min(limit+1/limit, float64(b.Max))
 }
 
-// limiter hands out slots for requests in order of arrival.
+// limiter hands out slots for requests. Namespaces take turns, so many slow requests for
+// the objects of one tenant do not delay those for others. The requests of one namespace
+// are served in order of arrival.
 type limiter struct {
 	bounds InFlight
 
 	mu      sync.Mutex
 	limit   float64
 	busy    int
-	cuts    int             // number of times that the limit was halved
-	waiting []chan struct{} // each is closed when its slot is granted
+	cuts    int                        // number of times that the limit was halved
+	waiting map[string][]chan struct{} // by namespace; each is closed when its slot is granted
+	order   []string                   // the namespaces in waiting; the first is served next
 }
 
 // slot is the permission to send one request.
@@ -43,11 +47,11 @@ func newLimiter(b InFlight) *limiter {
 	b.Min = max(b.Min, 1)
 	b.Max = max(b.Max, b.Min)
 	b.Start = min(max(b.Start, b.Min), b.Max)
-	return &limiter{bounds: b, limit: float64(b.Start)}
+	return &limiter{bounds: b, limit: float64(b.Start), waiting: map[string][]chan struct{}{}}
 }
 
-// acquire waits for a slot. The caller must release it.
-func (l *limiter) acquire(ctx context.Context) (slot, error) {
+// acquire waits for a slot for a request in the namespace. The caller must release it.
+func (l *limiter) acquire(ctx context.Context, namespace string) (slot, error) {
 	l.mu.Lock()
 	if l.busy < int(l.limit) && len(l.waiting) == 0 {
 		l.busy++
@@ -55,7 +59,10 @@ func (l *limiter) acquire(ctx context.Context) (slot, error) {
 		return slot{l.cuts}, nil
 	}
 	granted := make(chan struct{})
-	l.waiting = append(l.waiting, granted)
+	if len(l.waiting[namespace]) == 0 {
+		l.order = append(l.order, namespace)
+	}
+	l.waiting[namespace] = append(l.waiting[namespace], granted)
 	l.mu.Unlock()
 
 	select {
@@ -64,7 +71,7 @@ func (l *limiter) acquire(ctx context.Context) (slot, error) {
 		defer l.mu.Unlock()
 		return slot{l.cuts}, nil
 	case <-ctx.Done():
-		l.abandon(granted)
+		l.abandon(namespace, granted)
 		return slot{}, context.Cause(ctx)
 	}
 }
@@ -73,17 +80,23 @@ func (l *limiter) acquire(ctx context.Context) (slot, error) {
 func (l *limiter) load() (limit float64, busy, waiting int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.limit, l.busy, len(l.waiting)
+	for _, line := range l.waiting {
+		waiting += len(line)
+	}
+	return l.limit, l.busy, waiting
 }
 
-func (l *limiter) abandon(granted chan struct{}) {
+func (l *limiter) abandon(namespace string, granted chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, w := range l.waiting {
-		if w == granted {
-			l.waiting = append(l.waiting[:i], l.waiting[i+1:]...)
-			return
+	line := l.waiting[namespace]
+	if i := slices.Index(line, granted); i >= 0 {
+		l.waiting[namespace] = slices.Delete(line, i, i+1)
+		if len(line) == 1 {
+			delete(l.waiting, namespace)
+			l.order = slices.DeleteFunc(l.order, func(other string) bool { return other == namespace })
 		}
+		return
 	}
 	// The slot was granted at the same moment; pass it on.
 	l.busy--
@@ -108,10 +121,18 @@ func (l *limiter) release(s slot, learnt learnt) {
 }
 
 func (l *limiter) grant() {
-	for len(l.waiting) > 0 && l.busy < int(l.limit) {
+	for len(l.order) > 0 && l.busy < int(l.limit) {
+		namespace := l.order[0]
+		l.order = l.order[1:]
+		line := l.waiting[namespace]
 		l.busy++
-		close(l.waiting[0])
-		l.waiting = l.waiting[1:]
+		close(line[0])
+		if len(line) == 1 {
+			delete(l.waiting, namespace)
+		} else {
+			l.waiting[namespace] = line[1:]
+			l.order = append(l.order, namespace)
+		}
 	}
 }
 

@@ -47,7 +47,7 @@ func TestBoundsAreNormalized(t *testing.T) {
 func TestRequestsGetSlotsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(InFlight{Start: 1, Min: 1, Max: 1})
-		first, _ := l.acquire(t.Context())
+		first, _ := l.acquire(t.Context(), "")
 		var order []int
 		var all sync.WaitGroup
 		for i := range 5 {
@@ -59,7 +59,7 @@ func TestRequestsGetSlotsInOrder(t *testing.T) {
 					ctx, cancel = context.WithTimeout(ctx, 3*time.Second)
 					defer cancel()
 				}
-				s, err := l.acquire(ctx)
+				s, err := l.acquire(ctx, "")
 				if err != nil {
 					return
 				}
@@ -84,7 +84,7 @@ func TestOneBurstOfRejectionsHalvesTheLimitOnce(t *testing.T) {
 	l := newLimiter(InFlight{Start: 16, Min: 1, Max: 16})
 	var slots []slot
 	for range 16 {
-		s, _ := l.acquire(t.Context())
+		s, _ := l.acquire(t.Context(), "")
 		slots = append(slots, s)
 	}
 	for _, s := range slots {
@@ -93,7 +93,7 @@ func TestOneBurstOfRejectionsHalvesTheLimitOnce(t *testing.T) {
 	if l.limit != 8 {
 		t.Errorf("after one burst: got %v, want 8", l.limit)
 	}
-	s, _ := l.acquire(t.Context())
+	s, _ := l.acquire(t.Context(), "")
 	l.release(s, overloaded)
 	if l.limit != 4 {
 		t.Errorf("after another: got %v, want 4", l.limit)
@@ -183,4 +183,50 @@ func TestReservedCapacityIsNotUsedByOtherClients(t *testing.T) {
 			t.Errorf("at most %d in flight, want 4 and 2", most)
 		}
 	})
+}
+
+// A tenant may cause any number of slow requests for its own objects.
+func TestRequestsForOneNamespaceDoNotDelayThoseForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(InFlight{Start: 2, Max: 2})
+		request := func(namespace string) (waited time.Duration) {
+			began := time.Now()
+			s, err := l.acquire(t.Context(), namespace)
+			if err != nil {
+				t.Error(err)
+			}
+			waited = time.Since(began)
+			time.Sleep(time.Second)
+			l.release(s, nothing)
+			return waited
+		}
+		for range 100 {
+			go request("attacker")
+		}
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		go l.acquire(ctx, "impatient")
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		for range 3 {
+			if waited := request("other"); waited > time.Second {
+				t.Errorf("waited for %v", waited)
+			}
+		}
+		time.Sleep(time.Minute)
+		if _, busy, waiting := l.load(); busy != 0 || waiting != 0 || len(l.order)+len(l.waiting) != 0 {
+			t.Errorf("%d are busy, %d wait: %v", busy, waiting, l.order)
+		}
+	})
+}
+
+func TestTheNamespaceOfARequestIsInItsPath(t *testing.T) {
+	for path, want := range map[string]string{
+		"/api/v1/namespaces/x/pods/y": "x", "/apis/g/v1/namespaces/x/ys": "x", "/api/v1/namespaces/x": "x", "/api/v1/namespaces": "", "/apis/g/v1/ys": "", "": "",
+	} {
+		if got := namespaceOf(path); got != want {
+			t.Errorf("%s: got %q, want %q", path, got, want)
+		}
+	}
 }

@@ -82,7 +82,7 @@ func (g *guest) RoundTrip(req *http.Request) (*http.Response, error) {
 func (g *guest) send(via http.RoundTripper, req *http.Request) (*http.Response, error) {
 	var o outcome
 	if !endless(req) {
-		slot, err := g.client.limit.acquire(req.Context())
+		slot, err := g.client.limit.acquire(req.Context(), namespaceOf(req.URL.Path))
 		if err != nil {
 			closeBody(req)
 			return nil, err
@@ -212,3 +212,10 @@ func (g *guest) WrappedRoundTripper() http.RoundTripper { return g.RoundTripper 
 type requestName struct{ *http.Request }
 
 func (r requestName) String() string { return fmt.Sprintf("%s %s", r.Method, r.URL.Path) }
+
+// namespaceOf returns the namespace in the path of a request, or "".
+func namespaceOf(path string) string {
+	_, after, _ := strings.Cut(path, "/namespaces/")
+	namespace, _, _ := strings.Cut(after, "/")
+	return namespace
+}

@@ -157,11 +157,11 @@ func (b *Body) Raw() []byte { return b.raw }
 func (b *Body) Size() int { return len(b.raw) }
 
 // Memory estimates the number of bytes that the object takes when it is decoded once.
-// It is 0 for small objects, which take less than 2 MiB.
+// It is 0 for small objects, which take less than 200 KiB.
 func (b *Body) Memory() int { return b.memory }
 
 // smallest is the size of the smallest object whose memory is estimated.
-const smallest = 16 << 10
+const smallest = 1 << 10
 
 // estimate returns the approximate memory of the decoded JSON, or 0 if raw is short.
 // It errs on the high side: brackets and commas inside strings count. A JSON object of

@@ -124,11 +124,23 @@ func (p *Processor) change(ctx context.Context, m *Memory, state *object.Body, w
 			return last, c.due, nil
 		case thenHandleOccasion: // the write was left from an earlier turn
 		case thenHandleState:
+			if grown(state, last) {
+				return last, handler.Some(time.Duration(0)), nil
+			}
 			why = Occasion{}
 		}
 	}
 	return last, handler.Some(time.Duration(0)), nil
 }
+
+// grown reports whether the object takes much more memory than at the start of the turn.
+// Then another turn must handle it: turns start only if there is memory for them, and
+// clients can enlarge many objects while slow handlers run. The operator's own base may
+// double an object.
+func grown(since, now *object.Body) bool { return now.Memory() > 3*since.Memory()+grownBy }
+
+// grownBy is the growth of a small object, in decoded bytes, that ends its turn.
+const grownBy = 256 << 10
 
 // begin starts one pass over the object. It returns true if the bytes of the object
 // show that nothing is due: then no pass is necessary.
@@ -247,7 +259,7 @@ func (m *Memory) unsent(isEvent bool) *change {
 func (p *Processor) write(ctx context.Context, m *Memory, body *object.Body, c *change) (*object.Body, error) {
 	ctx, cancel := p.lasting(ctx)
 	defer cancel()
-	ctx = kube.WithPauses(ctx, p.aside)
+	ctx = kube.WithPauses(ctx, func(pause func()) { p.aside(body, pause) })
 	w := m.pend()
 	w.unsent = c
 	if c.from == nil {

@@ -56,7 +56,7 @@ func (h *handling) run(ctx context.Context, c *change) (conclude func(context.Co
 	var failure error
 	if len(selected) > 0 {
 		began := time.Now()
-		h.aside(func() { failure = runner.Pass(ctx, selected) })
+		h.aside(h.body, func() { failure = runner.Pass(ctx, selected) })
 		h.handlerTime += time.Since(began)
 	}
 	c.ran = runner.Ran() > 0

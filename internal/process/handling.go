@@ -108,6 +108,16 @@ func (h *handling) reopen(s *view) *handling {
 	return &handling{view: s, reason: s.cause.Reason, state: h.state.Clone(), records: h.records, note: note.Clone(), noted: h.noted, loaded: h.loaded}
 }
 
+// slim returns the part of the handling that reopen needs, with digests of the essences
+// that handlers saw.
+func (h *handling) slim() *handling {
+	note := h.note
+	if h.saved != nil {
+		note = h.saved
+	}
+	return &handling{state: h.state, records: h.records, note: note.Digested(), noted: h.noted, loaded: h.loaded.Digested()}
+}
+
 // stale reports whether the stored note is obsolete, because another operator has
 // finished its handling.
 func (h *handling) stale() bool {

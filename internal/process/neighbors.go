@@ -113,7 +113,7 @@ func (p *Processor) reportForeignWrite(ctx context.Context, body *object.Body) {
 		return
 	}
 	manager := "unknown"
-	p.aside(func() {
+	p.aside(body, func() {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		if found := p.managers(ctx, body); len(found) > 0 {

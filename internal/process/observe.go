@@ -135,7 +135,7 @@ func (p *Processor) observe(ctx context.Context, m *Memory, event *Event, asked 
 // callWatcher calls one event handler.
 func (p *Processor) callWatcher(ctx context.Context, log *slog.Logger, h *handler.Handler, request *handler.Request, asked *[]execute.Part) {
 	var outcome execute.Outcome
-	p.aside(func() { outcome = p.attempt(ctx, log, h, request) })
+	p.aside(request.Body, func() { outcome = p.attempt(ctx, log, h, request) })
 	part := execute.Part{Handler: h.ID}
 	part.Patch.Absorb(request.Patch)
 	if outcome.Err == nil && outcome.Result != nil {

@@ -85,9 +85,9 @@ type Processor struct {
 	Observe execute.Observer
 	// Entrance limits the calls of change handlers and event handlers. May be nil.
 	Entrance *execute.Entrance
-	// Aside runs a blocking call without occupying an active slot: other objects
-	// proceed meanwhile. nil means that slots are unlimited.
-	Aside func(func())
+	// Aside runs a blocking call for an object of the namespace without occupying an
+	// active slot: other objects proceed meanwhile. nil means that slots are unlimited.
+	Aside func(namespace string, call func())
 	// Alarm schedules another turn of the object. It replaces an earlier alarm.
 	Alarm func(key string, at time.Time)
 	// Mark returns the next value of the counter that also numbers lists and watch
@@ -215,12 +215,12 @@ func NewMemory(e *Event) *Memory {
 }
 
 // aside runs a call that may block; see [Processor.Aside].
-func (p *Processor) aside(fn func()) {
+func (p *Processor) aside(body *object.Body, fn func()) {
 	if p.Aside == nil {
 		fn()
 		return
 	}
-	p.Aside(fn)
+	p.Aside(body.Namespace, fn)
 }
 
 // pend returns the pending work of the object, and creates it if necessary.
@@ -236,6 +236,15 @@ func (m *Memory) Memos() *handler.Memos { return &m.memos }
 
 // Waiting reports whether something is due later. The object's bytes are kept until then.
 func (m *Memory) Waiting() bool { return m.busy != nil }
+
+// Pending returns the state that is kept because something is due later. nil means that
+// nothing is. It must not be called during a turn of the object by another goroutine.
+func (m *Memory) Pending() *object.Body {
+	if m.busy == nil {
+		return nil
+	}
+	return m.busy.body
+}
 
 // Forget stops the daemons and timers of an object that is no longer served.
 func (m *Memory) Forget(why error) {

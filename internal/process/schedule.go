@@ -27,7 +27,7 @@ func (p *Processor) schedule(m *Memory, body *object.Body, due delay, err error)
 	case apierrors.IsConflict(err):
 		// Another client keeps changing the object. That is not an error: retry soon.
 		w := m.pend()
-		w.body, w.until = body, time.Now().Add(p.jittered(apply.ConflictDelay))
+		w.body, w.until = body.Undecoded(), time.Now().Add(p.jittered(apply.ConflictDelay))
 		p.Logger(body).Debug("Other clients keep changing the object; retrying the write.", "error", err)
 		p.Alarm(body.Key(), w.until)
 	case err != nil:
@@ -40,6 +40,7 @@ func (p *Processor) schedule(m *Memory, body *object.Body, due delay, err error)
 		w.fresh = w.fresh || apply.Changed(err)
 		if unsaved := (&unsavedError{}); errors.As(err, &unsaved) && w.unsent != nil {
 			w.refused = w.unsent.handling
+			w.slim()
 		}
 		p.logThrottling(body, pause, err)
 		w.failure = err
@@ -51,6 +52,19 @@ func (p *Processor) schedule(m *Memory, body *object.Body, due delay, err error)
 		m.busy = nil
 	}
 }
+
+// slim drops the decoded values of a refused change of a large object: any number of
+// objects may be in that state, for as long as their annotations are full. The outcomes of
+// the handlers stay, so they are not called again. The next turn computes the change again.
+func (w *pending) slim() {
+	if h := w.refused; h != nil && w.unsent.from.Memory() >= slimFrom {
+		w.refused, w.unsent = h.slim(), nil
+	}
+}
+
+// slimFrom is the estimated memory of an object, in bytes, from which [pending.slim] drops
+// its decoded values.
+const slimFrom = 32 << 10
 
 // logThrottling logs the backoff after an error. An outage of the API server throttles
 // all objects that are being handled, so it is logged at ERROR once a minute, with the
@@ -78,7 +92,7 @@ const maxOutageDelay = 5 * time.Second
 // throttle delays the next turn of the object by the pause.
 func (p *Processor) throttle(m *Memory, body *object.Body, pause time.Duration) {
 	w := m.pend()
-	w.body, w.failures, w.until = body, w.failures+1, time.Now().Add(pause)
+	w.body, w.failures, w.until = body.Undecoded(), w.failures+1, time.Now().Add(pause)
 	p.Alarm(body.Key(), w.until)
 }
 

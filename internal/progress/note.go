@@ -139,6 +139,17 @@ func (n *Note) Clone() *Note {
 	return &c
 }
 
+// Digested returns a copy with digests of the essences; see [essence.Digest].
+func (n *Note) Digested() *Note {
+	c := n.Clone()
+	for i, e := range c.essences {
+		if digest, err := essence.Digest(e); err == nil && !essence.IsDigest(e) {
+			c.essences[i] = digest
+		}
+	}
+	return c
+}
+
 // Verify drops the sightings that are obsolete because another operator has started or
 // finished a handling. A sighting of this handling must have a finished record with
 // the same time. A sighting of the previous handling is valid only with the base that

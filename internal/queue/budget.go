@@ -10,38 +10,54 @@ import (
 //
 // A turn that costs more than the whole budget runs while no other costly turn does.
 // If no costly turn ends for the time of Patience, one more may start: turns that take
-// very long must not block the others forever.
+// very long must not block the others forever. They take at most twice the size, but a
+// turn of a group that has none may start nevertheless.
 type Budget struct {
 	Size     int
+	Most     int // of one group, whatever the others have; a group that has nothing never waits; 0 means no limit
 	Patience time.Duration
 
 	mu      sync.Mutex
 	used    int
-	extra   bool      // one more turn may start
-	ended   time.Time // when a turn last ended or started as an extra one
+	shares  map[string]int // the used part of each group that has something
+	extra   bool           // one more turn may start
+	ended   time.Time      // when a turn last ended or started as an extra one
 	watch   *time.Timer
 	waiting map[any]func() // by queue or caller
 }
 
 // take gets room for a turn. If there is none, notify is called once when there may
 // be, without any lock held. Another call with the same owner replaces it.
-func (b *Budget) take(cost int, owner any, notify func()) bool {
+func (b *Budget) take(cost int, group string, owner any, notify func()) bool {
 	if b == nil || cost <= 0 {
 		return true
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case b.used == 0 || b.used+cost <= b.Size:
-	case b.extra:
+	case b.used == 0 || b.fits(cost, group):
+	case b.extra && (b.shares[group] == 0 || b.used+cost <= 2*b.Size):
 		b.extra, b.ended = false, time.Now()
 	default:
 		b.wait(owner, notify)
 		return false
 	}
 	b.used += cost
+	if b.shares == nil {
+		b.shares = map[string]int{}
+	}
+	b.shares[group] += cost
 	delete(b.waiting, owner)
 	return true
+}
+
+// fits reports whether there is room for a turn of the group. The lock must be held.
+func (b *Budget) fits(cost int, group string) bool {
+	if b.Most == 0 {
+		return b.used+cost <= b.Size
+	}
+	has := b.shares[group]
+	return has == 0 || has+cost <= b.Most && b.used+cost <= b.Size
 }
 
 // wait records a waiting owner. The lock must be held.
@@ -78,8 +94,18 @@ func (b *Budget) overtime() {
 		b.mu.Unlock()
 		return
 	}
-	b.extra = true
+	b.extra, b.ended = true, time.Now() // if no waiting turn may start, the next try is later
 	b.tell()
+}
+
+// idle reports whether the group has nothing.
+func (b *Budget) idle(group string) bool {
+	if b == nil {
+		return true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.shares[group] == 0
 }
 
 // tell notifies all waiting owners, and unlocks.
@@ -93,12 +119,15 @@ func (b *Budget) tell() {
 }
 
 // release gives room back. It must be called without locks that notify needs.
-func (b *Budget) release(cost int) {
+func (b *Budget) release(cost int, group string) {
 	if b == nil || cost <= 0 {
 		return
 	}
 	b.mu.Lock()
 	b.used -= cost
+	if b.shares[group] -= cost; b.shares[group] == 0 {
+		delete(b.shares, group)
+	}
 	b.ended = time.Now()
 	b.extra = false
 	b.tell()
@@ -106,12 +135,12 @@ func (b *Budget) release(cost int) {
 
 // Acquire waits for room outside of queues. If one of the channels is closed first, it
 // returns without room. It returns the function that gives the room back.
-func (b *Budget) Acquire(cost int, done, stopping <-chan struct{}) (release func()) {
+func (b *Budget) Acquire(cost int, group string, done, stopping <-chan struct{}) (release func()) {
 	owner := new(int)
 	for {
 		again := make(chan struct{})
-		if b.take(cost, owner, func() { close(again) }) {
-			return func() { b.release(cost) }
+		if b.take(cost, group, owner, func() { close(again) }) {
+			return func() { b.release(cost, group) }
 		}
 		select {
 		case <-again:

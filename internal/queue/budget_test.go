@@ -108,8 +108,8 @@ func TestSlowCostlyTurnsLetOthersBeginInTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &workers{}
 		q := costly(w, &Budget{Size: 10, Patience: time.Second})
-		for key := range 3 {
-			q.Put(t.Context(), key, 8)
+		for key := range 4 {
+			q.Put(t.Context(), key, 6)
 		}
 		time.Sleep(900 * time.Millisecond)
 		w.check(t, 0)
@@ -119,8 +119,13 @@ func TestSlowCostlyTurnsLetOthersBeginInTheEnd(t *testing.T) {
 		w.check(t, 0, 1)
 		time.Sleep(500 * time.Millisecond)
 		w.check(t, 0, 1, 2)
+		time.Sleep(time.Hour)
+		w.check(t, 0, 1, 2) // at most twice the size
+		w.finish(0)
+		time.Sleep(2 * time.Second)
+		w.check(t, 1, 2, 3)
 		for key := range 3 {
-			w.finish(key)
+			w.finish(key + 1)
 		}
 		q.Close()
 	})
@@ -150,11 +155,11 @@ func TestAnEntryThatGrowsWhileItWaitsIsCostly(t *testing.T) {
 func TestRoomOutsideOfQueuesIsWaitedForUntilTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &Budget{Size: 10, Patience: time.Hour}
-		leave := b.Acquire(10, nil, nil)
+		leave := b.Acquire(10, "", nil, nil)
 		done := make(chan struct{})
 		go func() {
-			b.Acquire(10, done, nil)() // without room
-			b.Acquire(10, nil, nil)()  // with it
+			b.Acquire(10, "", done, nil)() // without room
+			b.Acquire(10, "", nil, nil)()  // with it
 			close(done)
 		}()
 		synctest.Wait()

@@ -5,52 +5,160 @@ const patience = 7
 
 // ready contains the actors whose turns wait to start, in order.
 type ready[E any] struct {
-	urgent, others fifo[*actor[E]]
+	urgent, others lines[*actor[E]]
 	row            int // urgent turns in a row
-	costly         fifo[*actor[E]]
+	costly         lines[*actor[E]]
+	modest         lines[*actor[E]]
+	turn           bool // the lines of modest turns go first
 }
 
-func (r *ready[E]) push(a *actor[E], urgent bool) {
+func (r *ready[E]) push(a *actor[E], group string, urgent bool) {
 	if urgent {
-		r.urgent.push(a)
+		r.urgent.push(group, a)
 	} else {
-		r.others.push(a)
+		r.others.push(group, a)
 	}
 }
 
-// pop returns the actor whose turn starts next. Costly turns wait in a separate line
-// until admit returns true for the first of them. Other turns overtake them.
-func (r *ready[E]) pop(admit func(*actor[E]) bool) (next *actor[E], ok bool) {
-	if first, some := r.costly.first(); some && admit(first) {
-		return r.costly.pop()
+// gate admits turns to the memory of a budget.
+type gate[E any] interface {
+	admit(a *actor[E]) bool
+	idle(a *actor[E]) bool // the group of the actor has no memory of the budget
+}
+
+// pop returns the actor whose turn starts next. Modest and costly turns that are not
+// admitted wait in a line for each group. Other turns overtake them.
+func (r *ready[E]) pop(g gate[E]) (next *actor[E], ok bool) {
+	if next, ok = r.popCostly(g); ok {
+		return next, true
+	}
+	if r.turn = !r.turn; r.turn { // the lines of modest turns must not delay the others
+		if next, ok = r.popModest(g); ok {
+			return next, true
+		}
 	}
 	for {
-		a, ok := r.popAny()
-		if !ok {
-			return nil, false
+		a, some := r.popAny()
+		if !some {
+			break
 		}
-		if a.cost() == 0 {
+		if r.starts(a, g) {
 			return a, true
 		}
-		if _, some := r.costly.first(); !some && admit(a) {
-			return a, true
-		}
-		r.costly.push(a)
 	}
+	if next, ok = r.popModest(g); ok {
+		return next, true
+	}
+	return r.popCostly(g)
+}
+
+// popCostly returns an actor from the lines of costly turns. Groups that have no such turn
+// go first. If there is no room for one of them, the others wait: otherwise their smaller
+// turns could take all room again and again.
+func (r *ready[E]) popCostly(g gate[E]) (next *actor[E], ok bool) {
+	blocked := false
+	next, ok = r.costly.pop(func(a *actor[E]) bool {
+		if !g.idle(a) {
+			return false
+		}
+		admitted := g.admit(a)
+		blocked = blocked || !admitted
+		return admitted
+	})
+	if ok || blocked {
+		return next, ok
+	}
+	return r.costly.pop(g.admit)
+}
+
+// popModest returns an actor from the lines of modest turns.
+func (r *ready[E]) popModest(g gate[E]) (next *actor[E], ok bool) {
+	for {
+		a, ok := r.modest.pop(func(a *actor[E]) bool { return a.next().size != modest || g.admit(a) })
+		if !ok || a.next().size == modest {
+			return a, ok
+		}
+		if r.starts(a, g) { // its entry has changed
+			return a, true
+		}
+	}
+}
+
+// starts reports whether the turn of an actor starts now. If not, the actor waits in a
+// line.
+func (r *ready[E]) starts(a *actor[E], g gate[E]) bool {
+	switch need := a.next(); need.size {
+	case modest:
+		if r.modest.has(need.group) || !g.admit(a) {
+			r.modest.push(need.group, a)
+			return false
+		}
+	case large:
+		if len(r.costly.of) > 0 || !g.admit(a) {
+			r.costly.push(need.group, a)
+			return false
+		}
+	}
+	return true
 }
 
 func (r *ready[E]) popAny() (a *actor[E], ok bool) {
 	if r.row < patience {
-		if a, ok = r.urgent.pop(); ok {
+		if a, ok = r.urgent.pop(always); ok {
 			r.row++
 			return a, true
 		}
 	}
 	r.row = 0
-	if a, ok = r.others.pop(); ok {
+	if a, ok = r.others.pop(always); ok {
 		return a, true
 	}
-	return r.urgent.pop()
+	return r.urgent.pop(always)
+}
+
+// always admits every item of [lines].
+func always[T any](T) bool { return true }
+
+// lines has a line of waiting items for each group. The groups take turns.
+type lines[T any] struct {
+	groups fifo[string]
+	of     map[string]*fifo[T]
+}
+
+func (l *lines[T]) has(group string) bool { return l.of[group] != nil }
+
+func (l *lines[T]) push(group string, item T) {
+	line := l.of[group]
+	if line == nil {
+		if l.of == nil {
+			l.of = map[string]*fifo[T]{}
+		}
+		line = &fifo[T]{}
+		l.of[group] = line
+		l.groups.push(group)
+	}
+	line.push(item)
+}
+
+// pop returns the first item of the first group for which admit returns true.
+func (l *lines[T]) pop(admit func(T) bool) (next T, ok bool) {
+	for range len(l.groups.items) {
+		group, _ := l.groups.pop()
+		line := l.of[group]
+		first, _ := line.first() // a line is never empty
+		if !admit(first) {
+			l.groups.push(group)
+			continue
+		}
+		line.pop()
+		if len(line.items) > 0 {
+			l.groups.push(group)
+		} else if delete(l.of, group); len(l.of) == 0 {
+			l.of = nil // release the memory that a burst needed
+		}
+		return first, true
+	}
+	return next, false
 }
 
 // fifo is a first-in first-out queue.

@@ -27,11 +27,14 @@ type Config[K comparable, E any] struct {
 	Weigh              func(entry E) int
 	Limit, CostlyLimit int
 
-	// Merge replaces Add while Limit bytes or more wait for running turns. It should keep at most one entry of each key. nil means Add.
+	// Merge replaces Add while Limit bytes or more wait for running turns. It should
+	// keep at most one entry of each key. nil means Add.
 	Merge func(waiting []E, entry E) []E
 
 	// Shed returns a form of an entry that needs almost no memory. Put uses it instead
-	// of blocking if the turn of the entry is costly. nil means that Put blocks.
+	// of blocking if the turn of the entry is costly, or if it is urgent and its group has
+	// half of Limit or more. Put also uses it while Limit bytes or more wait for running
+	// turns. nil means that Put blocks.
 	Shed func(key K, entry E) E
 
 	// Cost estimates the memory that the turn of an entry takes. Turns that cost
@@ -39,6 +42,16 @@ type Config[K comparable, E any] struct {
 	// means that no turn is costly.
 	Cost   func(key K, entry E) int
 	Budget *Budget
+
+	// Turns that cost less than Large are modest. They do not wait for the others: they
+	// have their own budget, Modest, which their groups share. Large 0 means that no turn
+	// is modest.
+	Large  int
+	Modest *Budget
+
+	// Group returns the group of an entry. Groups take turns, so the turns of one do not
+	// delay those of others. nil means that there is only one group.
+	Group func(key K, entry E) string
 
 	// Urgent reports whether a key that starts to wait for a turn with this entry goes
 	// ahead of those that are not urgent. One in eight turns is theirs nevertheless.
@@ -61,30 +74,48 @@ type Queue[K comparable, E any] struct {
 	config Config[K, E]
 
 	mu        sync.Mutex
-	space     sync.Cond // signaled when entries were taken, or the queue was closed
-	weight    int       // of entries that wait for a slot, without those of costly turns
-	costly    int       // weight of entries of costly turns that wait for a slot
-	parked    int       // weight of entries that wait for the running turns of their keys
+	space     sync.Cond      // signaled when entries were taken, or the queue was closed
+	weight    int            // of entries that wait for a slot, without those of costly turns
+	costly    int            // weight of entries of costly turns that wait for a slot
+	parked    int            // weight of entries that wait for the running turns of their keys
+	shares    map[string]int // weight by group, as far as it is part of weight
 	actors    map[K]*actor[E]
-	most      int                 // the largest number of actors since they were last none
-	ready     ready[E]            // turns that wait to start
-	returning fifo[chan struct{}] // turns that were aside and wait to become active again
-	turns     int                 // running turns
-	active    int                 // running turns that are not aside
+	most      int                  // the largest number of actors since they were last none
+	ready     ready[E]             // turns that wait to start
+	returning lines[chan struct{}] // turns that were aside and wait to become active again
+	turns     int                  // running turns
+	active    int                  // running turns that are not aside
 	closed    bool
 	wait      sync.WaitGroup
 }
 
 type actor[E any] struct {
 	waiting []E
-	since   time.Time  // when the first of them arrived
-	turn    func()     // nil before the first entry
-	cost    func() int // of the next turn; the lock must be held
-	taken   int        // bytes of the budget that the running turn takes
-	here    bool       // [Queue.Try] runs its turn
-	running bool       // its turn is running
-	load    load       // of the waiting entries
+	since   time.Time   // when the first of them arrived
+	turn    func()      // nil before the first entry
+	next    func() need // of the next turn; the lock must be held
+	room    func()      // gives back what the running turn took from a budget; nil means nothing
+	here    bool        // [Queue.Try] runs its turn
+	running bool        // its turn is running
+	load    load        // of the waiting entries
+	group   string      // of the last entry
 }
+
+// need is what a turn takes from a budget.
+type need struct {
+	size  size
+	cost  int
+	group string
+}
+
+// size classifies turns by their cost.
+type size int
+
+const (
+	small size = iota
+	modest
+	large
+)
 
 // load is the weight of the waiting entries of one key.
 type load struct{ ordinary, costly int }
@@ -103,7 +134,10 @@ func New[K comparable, E any](c Config[K, E]) *Queue[K, E] {
 	if c.Cost == nil {
 		c.Cost = func(K, E) int { return 0 }
 	}
-	q := &Queue[K, E]{config: c, actors: map[K]*actor[E]{}}
+	if c.Group == nil {
+		c.Group = func(K, E) string { return "" }
+	}
+	q := &Queue[K, E]{config: c, actors: map[K]*actor[E]{}, shares: map[string]int{}}
 	q.space.L = &q.mu
 	return q
 }
@@ -117,9 +151,12 @@ func (q *Queue[K, E]) Put(ctx context.Context, key K, entry E) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for q.full(key, entry, 1) && !q.closed {
-		if q.config.Shed != nil && q.config.Cost(key, entry) > 0 {
+		if q.sheds(key, entry) {
 			entry = q.config.Shed(key, entry)
 			break
+		}
+		if q.urgent(entry) && !q.hogs(key, entry) && !q.full(key, entry, 2) {
+			break // another group has filled the queue
 		}
 		q.space.Wait()
 	}
@@ -141,6 +178,20 @@ func (q *Queue[K, E]) Offer(ctx context.Context, key K, entry E) (taken bool) {
 	return true
 }
 
+// sheds reports whether an entry for which the queue is full is shed: its turn is costly,
+// or its group alone has filled a large part of the queue, and other groups must not wait
+// for it. Entries that are not urgent wait.
+func (q *Queue[K, E]) sheds(key K, entry E) bool {
+	return q.config.Shed != nil && (q.config.Cost(key, entry) > 0 || q.urgent(entry) && q.hogs(key, entry))
+}
+
+// hogs reports whether the group of an entry has filled half of the queue.
+func (q *Queue[K, E]) hogs(key K, entry E) bool {
+	return q.shares[q.config.Group(key, entry)] >= (q.config.Limit+1)/2
+}
+
+func (q *Queue[K, E]) urgent(entry E) bool { return q.config.Urgent != nil && q.config.Urgent(entry) }
+
 // full reports whether entries of this kind fill so many times their limit.
 func (q *Queue[K, E]) full(key K, entry E, times int) bool {
 	if a := q.actors[key]; a != nil && a.running {
@@ -160,16 +211,17 @@ func (q *Queue[K, E]) put(ctx context.Context, key K, entry E) {
 		q.actors[key] = a
 		q.most = max(q.most, len(q.actors))
 	}
+	group := q.config.Group(key, entry)
 	if a.turn == nil {
 		a.turn = func() { q.one(ctx, key, a) }
-		a.cost = func() int {
+		a.next = func() need {
 			if len(a.waiting) == 0 {
-				return 0
+				return need{}
 			}
-			return q.config.Cost(key, a.waiting[0])
+			return q.need(key, a.waiting[0])
 		}
 		if !a.here {
-			q.ready.push(a, q.config.Urgent != nil && q.config.Urgent(entry))
+			q.ready.push(a, group, q.urgent(entry))
 		}
 	}
 	if len(a.waiting) == 0 {
@@ -178,9 +230,12 @@ func (q *Queue[K, E]) put(ctx context.Context, key K, entry E) {
 	add := q.config.Add
 	if a.running && q.config.Limit > 0 && q.parked >= q.config.Limit {
 		add = q.config.Merge
+		if q.config.Shed != nil && q.config.Weigh(entry) > 0 {
+			entry = q.config.Shed(key, entry)
+		}
 	}
 	q.count(a, -1)
-	a.waiting = add(a.waiting, entry)
+	a.waiting, a.group = add(a.waiting, entry), group
 	a.load = q.weigh(key, a.waiting)
 	q.count(a, 1)
 	q.advance()
@@ -190,7 +245,7 @@ func (q *Queue[K, E]) put(ctx context.Context, key K, entry E) {
 // go first, because started turns should finish.
 func (q *Queue[K, E]) advance() {
 	for q.config.Active == 0 || q.active < q.config.Active {
-		if back, ok := q.returning.pop(); ok {
+		if back, ok := q.returning.pop(always); ok {
 			q.active++
 			close(back)
 			continue
@@ -198,7 +253,7 @@ func (q *Queue[K, E]) advance() {
 		if q.config.Workers > 0 && q.turns >= q.config.Workers {
 			return
 		}
-		a, ok := q.ready.pop(q.admit)
+		a, ok := q.ready.pop(q)
 		if !ok {
 			return
 		}
@@ -208,14 +263,38 @@ func (q *Queue[K, E]) advance() {
 	}
 }
 
-// admit takes the cost of the next turn of the actor from the budget.
+// need returns what the turn of an entry needs.
+func (q *Queue[K, E]) need(key K, entry E) need {
+	cost := q.config.Cost(key, entry)
+	switch {
+	case cost <= 0:
+		return need{}
+	case cost < q.config.Large:
+		return need{modest, cost, q.config.Group(key, entry)}
+	}
+	return need{large, cost, q.config.Group(key, entry)}
+}
+
+// admit takes what the next turn of the actor needs from its budget.
 func (q *Queue[K, E]) admit(a *actor[E]) bool {
-	cost := a.cost()
-	if !q.config.Budget.take(cost, q, q.resume) {
+	n, budget := a.next(), q.config.Budget
+	if n.size == modest {
+		budget = q.config.Modest
+	}
+	if !budget.take(n.cost, n.group, q, q.resume) {
 		return false
 	}
-	a.taken = cost
+	a.room = func() { budget.release(n.cost, n.group) }
 	return true
+}
+
+// idle reports whether the group of the actor has no memory of the budget of its turn.
+func (q *Queue[K, E]) idle(a *actor[E]) bool {
+	n := a.next()
+	if n.size == modest {
+		return q.config.Modest.idle(n.group)
+	}
+	return q.config.Budget.idle(n.group)
 }
 
 // resume starts turns that waited for room in the budget.
@@ -229,19 +308,21 @@ func (q *Queue[K, E]) resume() {
 
 // one runs one turn of a key, if it still has an entry.
 func (q *Queue[K, E]) one(ctx context.Context, key K, a *actor[E]) {
-	taken := a.taken // by this turn, which [Queue.advance] started
-	a.taken = 0
+	leave := a.room // of this turn, which [Queue.advance] started
+	a.room = nil
 	if entry, some := q.take(key, a); some {
 		q.config.Turn(ctx, key, entry)
 	}
-	q.config.Budget.release(taken)
+	if leave != nil {
+		leave()
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.active--
 	q.turns--
 	q.run(a, false)
 	if len(a.waiting) > 0 {
-		q.ready.push(a, true)
+		q.ready.push(a, a.group, true)
 	} else {
 		q.remove(key)
 	}
@@ -283,9 +364,9 @@ func (q *Queue[K, E]) take(key K, a *actor[E]) (entry E, some bool) {
 	return entry, true
 }
 
-// Aside runs a blocking call within a turn without occupying an active slot, so other
-// turns proceed.
-func (q *Queue[K, E]) Aside(fn func()) {
+// Aside runs a blocking call within a turn of the group without occupying an active slot,
+// so other turns proceed.
+func (q *Queue[K, E]) Aside(group string, fn func()) {
 	if q.config.Active == 0 {
 		fn()
 		return
@@ -294,15 +375,15 @@ func (q *Queue[K, E]) Aside(fn func()) {
 	q.active--
 	q.advance()
 	q.mu.Unlock()
-	defer q.back()
+	defer q.back(group)
 	fn()
 }
 
 // back waits until the turn may be active again.
-func (q *Queue[K, E]) back() {
+func (q *Queue[K, E]) back(group string) {
 	granted := make(chan struct{})
 	q.mu.Lock()
-	q.returning.push(granted)
+	q.returning.push(group, granted)
 	q.advance()
 	q.mu.Unlock()
 	<-granted
@@ -328,6 +409,11 @@ func (q *Queue[K, E]) count(a *actor[E], sign int) {
 	}
 	q.weight += sign * a.load.ordinary
 	q.costly += sign * a.load.costly
+	if a.load.ordinary > 0 {
+		if q.shares[a.group] += sign * a.load.ordinary; q.shares[a.group] == 0 {
+			delete(q.shares, a.group)
+		}
+	}
 }
 
 // run notes whether the turn of an actor is running.
@@ -358,7 +444,7 @@ func (q *Queue[K, E]) Try(key K, fn func() bool) (done bool) {
 			q.remove(key)
 			return
 		}
-		q.ready.push(a, true)
+		q.ready.push(a, a.group, true)
 		q.advance()
 	}()
 	return fn()
@@ -384,7 +470,7 @@ func (q *Queue[K, E]) Close() {
 	for _, a := range q.actors {
 		a.waiting, a.load = nil, load{}
 	}
-	q.weight, q.costly, q.parked = 0, 0, 0
+	q.weight, q.costly, q.parked, q.shares = 0, 0, 0, map[string]int{}
 	q.space.Broadcast()
 	q.mu.Unlock()
 	q.wait.Wait()

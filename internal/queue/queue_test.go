@@ -295,7 +295,7 @@ func TestTurnsAsideDoNotOccupyActiveSlots(t *testing.T) {
 			note(&active, &most)
 			time.Sleep(time.Millisecond)
 			active.Add(-1)
-			q.Aside(func() {
+			q.Aside("", func() {
 				note(&aside, &mostAside)
 				time.Sleep(time.Hour)
 				aside.Add(-1)
@@ -328,7 +328,7 @@ func TestStartedTurnsFinishFirst(t *testing.T) {
 			if n := begun.Add(1); n > most.Load() {
 				most.Store(n)
 			}
-			q.Aside(func() {}) // quick, as most handlers are
+			q.Aside("", func() {}) // quick, as most handlers are
 			time.Sleep(time.Second)
 			begun.Add(-1)
 		}})
@@ -348,7 +348,7 @@ func TestClosingWaitsForTurnsThatAreAside(t *testing.T) {
 		var done atomic.Int32
 		var q *Queue[int, int]
 		q = New(Config[int, int]{Active: 1, Turn: func(context.Context, int, int) {
-			q.Aside(func() { time.Sleep(time.Second) })
+			q.Aside("", func() { time.Sleep(time.Second) })
 			done.Add(1)
 		}})
 		for key := range 5 {

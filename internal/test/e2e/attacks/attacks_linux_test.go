@@ -27,6 +27,9 @@ var list = []attack{
 	{"big reviews", (*scene).bigReviews},
 	{"noise", (*scene).noise},
 	{"odd objects", (*scene).oddities},
+	{"dense objects with slow handlers", (*scene).denseObjects},
+	{"wide objects with full annotations", (*scene).fullWideObjects},
+	{"objects that grow while handlers run", (*scene).growingObjects},
 }
 
 // both makes two attacks at the same time. Those on the network mostly wait, so objects

@@ -36,7 +36,13 @@ func main() {
 	cli.Main(op)
 }
 
-func change(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
+func change(ctx context.Context, c *gopf.Change[gopf.Unstructured]) error {
+	if wait, _ := gopf.ValueAt[int](c, "spec.sleep"); wait > 0 && c.Reason == gopf.Create {
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Duration(wait) * time.Second):
+		}
+	}
 	size, _ := gopf.ValueAt[string](c, "spec.field")
 	old, _ := c.OldValue()
 	c.Log.Info("handled", "reason", c.Reason.String(), "old", old, "changes", len(c.Diff))

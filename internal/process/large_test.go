@@ -1,0 +1,115 @@
+package process
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/object"
+)
+
+// wide returns a value that takes much memory when it is decoded.
+func wide() []any {
+	list := make([]any, 5000)
+	for i := range list {
+		list[i] = map[string]any{"a": int64(i)}
+	}
+	return list
+}
+
+// full refuses records while it is full, as an API server does if the annotations of the
+// object have no room.
+type full struct {
+	*cluster
+	full bool
+}
+
+func (f *full) Patch(ctx context.Context, target kube.Target, how types.PatchType, raw []byte, params ...kube.Param) (*object.Body, error) {
+	if f.full && strings.Contains(string(raw), "annotations") {
+		return nil, apierrors.NewInvalid(schema.GroupKind{}, "x", nil)
+	}
+	return f.cluster.Patch(ctx, target, how, raw, params...)
+}
+
+// A tenant may have many large objects with full annotations. What the operator could not
+// save stays in memory, but without the decoded values of the objects.
+func TestRefusedRecordsOfALargeObjectKeepNoDecodedValues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var creations, updates int
+		var alarms []time.Duration
+		c := newCluster()
+		c.object["data"] = map[string]any{"wide": wide()}
+		create, update := on(cause.Create, &creations), on(cause.Update, &updates)
+		update.ID = "update"
+		k := newKind(c, &alarms, create, update)
+		api := &full{c, true}
+		k.API = api
+		event := &Event{Type: "ADDED", Body: c.body()}
+		m := NewMemory(event)
+		k.Turn(t.Context(), m, Occasion{Event: event})
+		again := func() {
+			time.Sleep(alarms[len(alarms)-1])
+			k.Turn(t.Context(), m, Occasion{Alarm: true})
+		}
+		for range 3 {
+			again()
+			w := m.busy
+			if w == nil || w.refused == nil || w.refused.view != nil || w.unsent != nil {
+				t.Fatalf("the memory is %+v", w)
+			}
+		}
+		if creations != 1 {
+			t.Fatalf("%d calls of the creation handler", creations)
+		}
+		// The handler saw an earlier state, of which only a digest is left.
+		c.object["data"] = map[string]any{"wide": wide(), "more": "x"}
+		c.version++
+		k.Turn(t.Context(), m, Occasion{Event: &Event{Type: "MODIFIED", Body: c.body()}})
+		again()
+		api.full = false
+		again()
+		k.Turn(t.Context(), m, Occasion{Event: &Event{Type: "MODIFIED", Body: c.body()}})
+		if creations != 1 || updates != 1 || m.Waiting() {
+			t.Errorf("%d creations, %d updates, waiting %v", creations, updates, m.Waiting())
+		}
+	})
+}
+
+// A tenant may enlarge many objects while slow handlers run. The turns started when there
+// was memory for small objects.
+func TestAnObjectThatGrowsDuringItsTurnGetsAnotherTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var creations, updates int
+		var alarms []time.Duration
+		c := newCluster()
+		create, update := on(cause.Create, &creations), on(cause.Update, &updates)
+		update.ID = "update"
+		create.Call = func(_ context.Context, r *handler.Request) error {
+			creations++
+			c.object["data"] = map[string]any{"wide": wide()}
+			c.version++
+			r.Patch.Set("yes", "status", "made")
+			return nil
+		}
+		k := newKind(c, &alarms, create, update)
+		event := &Event{Type: "ADDED", Body: c.body()}
+		m := NewMemory(event)
+		k.Turn(t.Context(), m, Occasion{Event: event})
+		if pending := m.Pending(); creations != 1 || updates != 0 || pending == nil || pending.Memory() < 1<<20 || len(alarms) != 1 || alarms[0] > 0 {
+			t.Fatalf("%d creations, %d updates, alarms %v, waiting %v", creations, updates, alarms, m.Waiting())
+		}
+		k.Turn(t.Context(), m, Occasion{Alarm: true})
+		if creations != 1 || updates != 1 || m.Waiting() {
+			t.Errorf("%d creations, %d updates, waiting %v", creations, updates, m.Waiting())
+		}
+	})
+}

@@ -1,0 +1,47 @@
+package attacks_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// denseObjects makes many small objects that take much memory when decoded, and whose
+// handlers take long.
+func (s *scene) denseObjects() []string {
+	all(150, func(i int) {
+		s.check(s.attacker.sendRaw(context.Background(), plains, fmt.Sprintf("dense-%d", i), `{"field":"x","sleep":10,"wide":`+wide(1900)+`}`))
+	})
+	time.Sleep(2 * time.Second) // many handlers run
+	return nil
+}
+
+// fullWideObjects makes objects that take much memory when decoded, and on which the
+// operator can save nothing.
+func (s *scene) fullWideObjects() []string {
+	filler := fmt.Sprintf(`"annotations":{"filler":%q}`, strings.Repeat("x", 256<<10-len("filler")))
+	all(40, func(i int) {
+		s.check(s.attacker.sendRaw(context.Background(), plains, fmt.Sprintf("full-%d", i), `{"field":"x","wide":`+wide(20_000)+`}`, filler))
+	})
+	time.Sleep(5 * time.Second) // the operator tries to save something
+	return nil
+}
+
+// growingObjects enlarges objects while their handlers run. The handlers of the changes
+// take long as well.
+func (s *scene) growingObjects() []string {
+	const n = 25
+	name := func(i int) string { return fmt.Sprintf("growing-%d", i) }
+	all(n, func(i int) {
+		s.check(s.attacker.sendRaw(context.Background(), plains, name(i), `{"field":"x","sleep":8}`))
+	})
+	var list any
+	s.check(json.Unmarshal([]byte(wide(30_000)), &list))
+	all(n, func(i int) {
+		s.check(s.attacker.TryPatch(plains, name(i), fields{"spec": fields{"wide": list}}))
+	})
+	time.Sleep(10 * time.Second) // the first handlers end
+	return nil
+}
