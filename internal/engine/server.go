@@ -223,7 +223,7 @@ func (s *server) controllerConfig() controller.Config {
 		ExitTimeout: s.ExitTimeout, Polling: s.Polling, WorkerLimit: s.WorkerLimit, Backlog: s.Backlog,
 		Post: s.poster.Post, PostFrom: s.Posting.Level,
 		Clock: s.clock, DaemonClock: s.daemons, Barrier: s.barrier, Budget: controller.NewBudget(),
-		Modest: controller.NewModestBudget(debug.SetMemoryLimit(-1)), // which only returns the limit
+		Modest:   controller.NewModestBudget(debug.SetMemoryLimit(-1)), // which only returns the limit
 		Entrance: s.entry, Notices: s.notices, Vitals: s.vitals,
 		Paused: s.paused.Load, Stopping: s.stopping, Go: s.retiring.Go,
 	}
