@@ -110,3 +110,31 @@ func TestSlowHandlersOfManyDenseObjectsAreLimitedByMemory(t *testing.T) {
 		})
 	}
 }
+
+// A tenant can repeat a panic of a filter with each change of an object, and its log line
+// has a stack.
+func TestPanicsOfFiltersDoNotFloodTheLog(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		op := gopf.New()
+		x := gopf.For[*Example](op, resource)
+		x.When(func(*gopf.Candidate[*Example]) bool { panic("surprise") }).OnEvent("event", func(context.Context, *gopf.WatchEvent[*Example]) error { return nil })
+		var log lines
+		gopftest.Start(t, op, c, gopf.Log(log.logger()))
+		settle()
+		c.Create(t, example("x", "a"))
+		for i := range 500 {
+			c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": fmt.Sprint(i)}})
+			time.Sleep(20 * time.Millisecond)
+		}
+		settle()
+		panics := 0
+		for _, line := range log.text {
+			if strings.Contains(line, "surprise") {
+				panics++
+			}
+		}
+		if panics == 0 || panics > 20 {
+			t.Errorf("%d lines about panics", panics)
+		}
+	})
+}

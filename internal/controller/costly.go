@@ -27,7 +27,8 @@ const (
 	modestTurn = 128 << 10
 	// modestTurns is the least limit of the estimated memory of concurrent modest turns,
 	// in bytes, and maxModestTurns the highest; see [NewModestBudget].
-	modestTurns, maxModestTurns = 64 << 20, 1 << 30
+	modestTurns    = 64 << 20
+	maxModestTurns = 1 << 30
 	// costlyBacklog limits the queued bytes of costly objects of one resource. More of
 	// them are queued without their content, and read again when their turns start.
 	costlyBacklog = 24 << 20

@@ -52,6 +52,7 @@ import (
 	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/loglimit"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/progress"
 	"gopf.dev/gopf/internal/recorder"
@@ -116,8 +117,9 @@ type Processor struct {
 	bytesTest     bytesTest
 	elsewhere     atomic.Bool // the progress storage was found to store nothing on objects
 	prefixesOnce  sync.Once
-	prefixList    []string     // see prefixes
-	seed          maphash.Seed // of the hashes of traces
+	prefixList    []string         // see prefixes
+	seed          maphash.Seed     // of the hashes of traces
+	panics        loglimit.Limiter // limits the log lines about panics of filters
 }
 
 // Config configures the handling of objects. All resources of an operator share it.

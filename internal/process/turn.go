@@ -141,11 +141,20 @@ func (m *Memory) seen() string {
 func (m *Memory) throttled() bool { return m.busy != nil && time.Now().Before(m.busy.until) }
 
 // recovering keeps a panic in a user's filter from ending the process. The call is
-// not repeated: an event is delivered once.
+// not repeated: an event is delivered once. Any client that changes objects can repeat
+// the panic, and its log line is long, so the lines are limited.
 func (p *Processor) recovering(body *object.Body, fn func()) {
 	defer func() {
 		if v := recover(); v != nil {
-			p.Logger(body).Error(fmt.Sprintf("A filter panicked: %v", v), "stack", string(execute.PanicStack()))
+			ok, suppressed := p.panics.Allow("filter")
+			if !ok {
+				return
+			}
+			attrs := []any{"stack", string(execute.PanicStack())}
+			if suppressed > 0 {
+				attrs = append(attrs, "suppressed", suppressed)
+			}
+			p.Logger(body).Error(fmt.Sprintf("A filter panicked: %v", v), attrs...)
 		}
 	}()
 	fn()

@@ -94,14 +94,14 @@ type actor[E any] struct {
 	since   time.Time   // when the first of them arrived
 	turn    func()      // nil before the first entry
 	next    func() need // of the next turn; the lock must be held
-	room    func()      // gives back what the running turn took from a budget; nil means nothing
+	room    func()      // releases the memory of the running turn; nil means none
 	here    bool        // [Queue.Try] runs its turn
 	running bool        // its turn is running
 	load    load        // of the waiting entries
 	group   string      // of the last entry
 }
 
-// need is what a turn takes from a budget.
+// need describes the memory of a turn.
 type need struct {
 	size  size
 	cost  int
@@ -263,7 +263,7 @@ func (q *Queue[K, E]) advance() {
 	}
 }
 
-// need returns what the turn of an entry needs.
+// need returns the memory of the turn of an entry.
 func (q *Queue[K, E]) need(key K, entry E) need {
 	cost := q.config.Cost(key, entry)
 	switch {
@@ -275,7 +275,7 @@ func (q *Queue[K, E]) need(key K, entry E) need {
 	return need{large, cost, q.config.Group(key, entry)}
 }
 
-// admit takes what the next turn of the actor needs from its budget.
+// admit takes the memory of the next turn of the actor from its budget.
 func (q *Queue[K, E]) admit(a *actor[E]) bool {
 	n, budget := a.next(), q.config.Budget
 	if n.size == modest {

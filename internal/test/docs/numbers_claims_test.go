@@ -136,6 +136,9 @@ func claims(t *testing.T) map[string][]string {
 			"more than " + costlyTime + " s in the framework's own code",
 			"more than " + costlyMemory + " MiB of values",
 			"at most " + mib(constant("internal/controller", "costlyTurns")) + " MiB of memory together",
+			"from about " + kib(constant("internal/controller", "modestTurn")) + " KiB of memory",
+			"take at most " + mib(constant("internal/controller", "modestTurns")) + " MiB together",
+			"not more than " + mib(constant("internal/controller", "maxModestTurns")>>10) + " GiB",
 			"no such turn ends for " + inWords(t, duration("internal/controller", "costlyPatience")),
 			"counts for at most " + lifetime + " days",
 			"a Lease for " + foreignLease,
@@ -178,6 +181,7 @@ var elsewhere = map[string][]foreign{
 	"SECURITY.md": {
 		{"five working days", "a promise of the maintainers"},
 		{"within 30 days", "a promise of the maintainers"},
+		{"up to 1.5 MiB", kubernetes},
 		{"each target for ten minutes", "the value of FUZZTIME in the command"},
 	},
 }
