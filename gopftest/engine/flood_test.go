@@ -20,7 +20,7 @@ func TestAFloodOfObjectsOfOneTenantDoesNotDelayOthers(t *testing.T) {
 		objects int
 		field   string
 	}{
-		"small": {2000, "x"}, "ten kilobytes": {1000, strings.Repeat("x", 10<<10)}, "hundred kilobytes": {400, strings.Repeat("x", 100<<10)},
+		"small": {600, "x"}, "ten kilobytes": {400, strings.Repeat("x", 10<<10)}, "hundred kilobytes": {200, strings.Repeat("x", 100<<10)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
