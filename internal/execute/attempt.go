@@ -97,12 +97,13 @@ func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 // Make calls the handler, unless its limits are exceeded, and logs the outcome. The
 // outcome is void if [Attempt.Enter] failed.
 func (a Attempt) Make(ctx context.Context) (o Outcome) {
+	// Logging may take long, and the entrance must be asked right before the call.
+	a.Log.Debug(a.name()+" is invoked.", "handler", a.ID)
 	leave, waited, err := a.enter(ctx)
 	if err != nil {
 		return Outcome{Void: true, Err: err}
 	}
 	defer func() { leave(); o.Waited = waited }()
-	a.Log.Debug(a.name()+" is invoked.", "handler", a.ID)
 	if failed, err := a.exhausted(); failed {
 		a.Log.Error(err.Error(), "handler", a.ID)
 		return Outcome{Final: true, Err: err, Message: err.Error()}

@@ -54,7 +54,7 @@ func replicaProcess() *gopf.Operator {
 func stepsProcess() *gopf.Operator {
 	op := electedProcess()
 	gopf.For[*Example](op, examples).OnCreate("create", func(_ context.Context, c *gopf.Change[*Example]) error {
-		for i := range 500 {
+		for i := range 60 {
 			step := fmt.Sprint("step", i)
 			c.Sub(step, func(context.Context, *gopf.Change[*Example]) error {
 				began := time.Now()
