@@ -12,7 +12,7 @@ import (
 	"gopf.dev/gopf/internal/recorder"
 )
 
-// newCluster returns what the clients of all handlers share.
+// newCluster returns the state that the clients of all handlers share.
 func (op *Operator) newCluster(h engine.Handle, log *slog.Logger) *apiclient.Cluster {
 	manager := op.Settings.Posting.ReportingComponent
 	if manager == "" || manager == DefaultSettings().Posting.ReportingComponent { // the default does not identify this operator

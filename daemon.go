@@ -14,6 +14,19 @@ type Daemon[T Object] struct {
 	call *daemon.Call
 }
 
+// newDaemon decodes the object apart: a daemon runs for long, and its stack must not keep
+// the memory of decoding.
+func newDaemon[T Object](call *daemon.Call) (d *Daemon[T], err error) {
+	daemon.Apart(func() {
+		var s *Subject[T]
+		if s, err = newSubject[T](call.Request); err == nil {
+			s.Patch.current = call.Current
+			d = &Daemon[T]{s, call}
+		}
+	})
+	return d, err
+}
+
 // Current returns a copy of the newest known version of the object; Object stays as it
 // was when the daemon was called. If the newest version cannot be decoded into T,
 // Current returns Object. It is safe for concurrent use.
@@ -78,16 +91,12 @@ func (r *Resource[T]) Daemon(id string, fn func(context.Context, *Daemon[T]) err
 	r.background(id, fn == nil, spec.backgroundSpec, &daemon.Spec{
 		StopGrace: spec.stopGrace, StopTimeout: spec.stopTimeout, Polling: spec.polling,
 		Call: func(ctx context.Context, call *daemon.Call) error {
-			var s *Subject[T]
-			var err error
-			// A daemon runs for long; its stack must not keep the memory of decoding.
-			daemon.Apart(func() { s, err = newSubject[T](call.Request) })
+			d, err := newDaemon[T](call)
 			if err != nil {
 				return &handler.UndecodableError{Err: err}
 			}
-			s.Patch.current = call.Current
-			defer r.op.lost.check(s)
-			return classify(fn(ctx, &Daemon[T]{s, call}))
+			defer r.op.lost.check(d.Subject)
+			return classify(fn(ctx, d))
 		},
 	})
 }

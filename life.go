@@ -56,7 +56,7 @@ func (op *Operator) serve(ctx context.Context, run *runOptions, stopped func()) 
 	config.Counting = func(count execute.Observer) { op.counting.Store(&count) }
 	config.Running = func(h engine.Handle) {
 		op.running.Store(&h)
-		op.freezer.begin(h)
+		op.pauser.begin(h)
 	}
 	config.ForHandlers = func(h engine.Handle) handler.API { return op.newCluster(h, run.log) }
 	return explainLogin(engine.Run(ctx, config))

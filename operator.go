@@ -42,7 +42,7 @@ type Operator struct {
 	started    atomic.Bool
 	running    atomic.Pointer[engine.Handle]    // nil before the operator runs
 	counting   atomic.Pointer[execute.Observer] // metrics of activities; nil means none
-	freezer    freezer
+	pauser     pauser
 	lost       lostEdits
 }
 

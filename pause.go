@@ -6,17 +6,17 @@ import (
 	"gopf.dev/gopf/internal/engine"
 )
 
-// freezer is the state of [Operator.Pause], which may be called before the operator
+// pauser is the state of [Operator.Pause], which may be called before the operator
 // runs.
-type freezer struct {
+type pauser struct {
 	mu      sync.Mutex
-	frozen  bool
+	paused  bool
 	why     string
 	running engine.Handle // nil before the operator runs
 }
 
-// frozen is the key of the pause by [Operator.Pause].
-const frozen = "the program"
+// byProgram is the key of the pause by [Operator.Pause].
+const byProgram = "the program"
 
 // Pause pauses the operator until [Operator.Unpause] is called. It handles no objects,
 // and its daemons and timers are stopped with [ErrPaused]. Running handlers finish, and
@@ -27,31 +27,31 @@ const frozen = "the program"
 // it makes the operator start paused. It is not persistent: after a restart, the
 // operator works again. why is shown in logs and health responses.
 func (op *Operator) Pause(why string) {
-	op.freezer.mu.Lock()
-	defer op.freezer.mu.Unlock()
-	op.freezer.frozen, op.freezer.why = true, why
-	if op.freezer.running != nil {
-		op.freezer.running.Pause(frozen, why)
+	op.pauser.mu.Lock()
+	defer op.pauser.mu.Unlock()
+	op.pauser.paused, op.pauser.why = true, why
+	if op.pauser.running != nil {
+		op.pauser.running.Pause(byProgram, why)
 	}
 }
 
 // Unpause ends the pause of [Operator.Pause]. Pauses for other reasons, such as another
 // operator in the peering, continue. Without a pause, it does nothing.
 func (op *Operator) Unpause() {
-	op.freezer.mu.Lock()
-	defer op.freezer.mu.Unlock()
-	op.freezer.frozen = false
-	if op.freezer.running != nil {
-		op.freezer.running.Resume(frozen)
+	op.pauser.mu.Lock()
+	defer op.pauser.mu.Unlock()
+	op.pauser.paused = false
+	if op.pauser.running != nil {
+		op.pauser.running.Resume(byProgram)
 	}
 }
 
-// begin records the running operator, and pauses it if Freeze was called before.
-func (f *freezer) begin(running engine.Handle) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.running = running
-	if f.frozen {
-		running.Pause(frozen, f.why)
+// begin records the running operator, and pauses it if Pause was called before.
+func (p *pauser) begin(running engine.Handle) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running = running
+	if p.paused {
+		running.Pause(byProgram, p.why)
 	}
 }

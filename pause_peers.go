@@ -29,18 +29,18 @@ type PeerPause struct {
 // whole cluster or for the namespaces in the options. The operator itself may be stopped:
 // only its settings and login handlers are used. It returns an error if the peering
 // does not exist, and a [LoginError] if the API server rejects the credentials.
-func (op *Operator) PausePeers(ctx context.Context, f PeerPause, opts ...RunOption) error {
-	if f.Lifetime < time.Second {
-		return fmt.Errorf("freeze peers: the lifetime %s is too short; use at least 1s", f.Lifetime)
+func (op *Operator) PausePeers(ctx context.Context, p PeerPause, opts ...RunOption) error {
+	if p.Lifetime < time.Second {
+		return fmt.Errorf("pause peers: the lifetime %s is too short; use at least 1s", p.Lifetime)
 	}
-	if f.Lifetime > peering.LongestLifetime {
-		return fmt.Errorf("freeze peers: the lifetime %s is too long; use at most %s, and freeze again before it ends", f.Lifetime, peering.LongestLifetime)
+	if p.Lifetime > peering.LongestLifetime {
+		return fmt.Errorf("pause peers: the lifetime %s is too long; use at most %s, and pause again before it ends", p.Lifetime, peering.LongestLifetime)
 	}
 	config, err := op.commandConfig(opts)
 	if err != nil {
 		return err
 	}
-	record := peering.Record{Identity: f.Identity, Priority: f.Priority, Lifetime: f.Lifetime, LastSeen: time.Now()}
+	record := peering.Record{Identity: p.Identity, Priority: p.Priority, Lifetime: p.Lifetime, LastSeen: time.Now()}
 	return explainLogin(engine.Freeze(ctx, config, record))
 }
 

@@ -106,7 +106,7 @@ type filters struct {
 func (r *Resource[T]) change(s *changeSpec) {
 	f := &filters{of: r.of.String(), selected: r.selected, criteria: r.criteria, change: r.field, when: r.when}
 	if r.op.detached {
-		f.problems = r.op.problems
+		f.problems = slices.Clone(r.op.problems)
 	}
 	if s.filters != nil {
 		f.problems = append(f.problems, errors.New("it has the filters of two handles; combine them in one"))

@@ -55,11 +55,7 @@ func (TestArguments[T]) Event(req *handler.Request) (*WatchEvent[T], error) {
 
 // Daemon returns the argument of daemons.
 func (TestArguments[T]) Daemon(call *daemon.Call) (*Daemon[T], error) {
-	s, err := newSubject[T](call.Request)
-	if err != nil {
-		return nil, err
-	}
-	return &Daemon[T]{s, call}, nil
+	return newDaemon[T](call)
 }
 
 // Tick returns the argument of timer functions.

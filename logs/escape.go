@@ -8,8 +8,8 @@ import (
 )
 
 // longestText is the maximum length of a message or of one attribute, in bytes.
-// longestBlock is that of a text that is printed below its line, and longestName that of
-// one field of the object, whose names have at most 253 bytes in Kubernetes.
+// longestBlock limits texts that are printed below their line, such as stacks. longestName
+// limits each field of the object; names have at most 253 bytes in Kubernetes.
 const (
 	longestName  = 512
 	longestText  = 8 << 10

@@ -86,7 +86,7 @@ type Binder interface {
 }
 
 // Validator is implemented by servers that check their configuration. The operator calls
-// Validate before it starts anything else. The error says what is wrong.
+// Validate before it starts anything else. The error describes the mistake.
 type Validator interface {
 	Validate() error
 }

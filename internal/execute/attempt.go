@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/progress"
 )
@@ -257,14 +258,14 @@ func (a *Attempt) unclassified(err error) Outcome {
 		a.Log.Error(failure+"stop now: "+text(err), attrs...)
 		return Outcome{Final: true, Err: err, Message: cut(err.Error())}
 	}
-	backoff := a.backoff(err)
-	if limit := a.lookAhead(backoff); limit != nil {
+	delay := a.backoff(err)
+	if limit := a.lookAhead(delay); limit != nil {
 		msg := fmt.Sprintf("%sstop now (it would %s on the next attempt): %s", failure, limit.unclassified, text(err))
 		a.Log.Error(msg, attrs...)
 		return Outcome{Final: true, Err: limit.err(msg), Message: cut(msg)}
 	}
-	a.Log.Error(failure+"try again in "+seconds(backoff)+" seconds: "+text(err), attrs...)
-	return Outcome{Err: err, Message: cut(err.Error()), Delay: handler.Some(backoff)}
+	a.Log.Error(failure+"try again in "+seconds(delay)+" seconds: "+text(err), attrs...)
+	return Outcome{Err: err, Message: cut(err.Error()), Delay: handler.Some(delay)}
 }
 
 // backoff returns the delay after an unclassified error. Without a declared backoff,
@@ -274,11 +275,8 @@ func (a *Attempt) backoff(err error) time.Duration {
 	if a.Limits.Backoff.Set || !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return a.Limits.Backoff.Or(a.DefaultBackoff)
 	}
-	return min(a.DefaultBackoff, time.Second<<min(a.Retries, longestShift))
+	return backoff.Backoff{First: time.Second, Most: a.DefaultBackoff}.After(a.Retries + 1)
 }
-
-// longestShift makes a growing delay longer than any default.
-const longestShift = 30
 
 // limit is a limit that the next attempt would exceed.
 type limit struct {
