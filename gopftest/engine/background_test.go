@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/gopftest"
 )
@@ -249,4 +251,28 @@ func TestStopPollingIsTheLogIntervalForDaemonsThatDoNotStop(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestADaemonSetsTheStatusThatItKnowsNow(t *testing.T) {
+	type status struct {
+		Phase string `json:"phase,omitempty"`
+		Error string `json:"error,omitempty"`
+	}
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		op := gopf.New()
+		gopf.For[*Example](op, resource).Daemon("watch", func(ctx context.Context, d *gopf.Daemon[*Example]) error {
+			time.Sleep(time.Minute) // another client sets the error meanwhile
+			d.Patch.SetStatus(status{Phase: "Ready"})
+			return nil
+		})
+		gopftest.Start(t, op, c, gopf.Log(testLog(t)))
+		c.Create(t, example("x", "a"))
+		settle()
+		c.PatchStatus(t, resource, "default", "x", map[string]any{"status": map[string]any{"error": "no space", "other": "kept"}})
+		time.Sleep(2 * time.Minute)
+		got := c.Get(t, resource, "default", "x").Object["status"]
+		if diff := cmp.Diff(map[string]any{"phase": "Ready", "other": "kept"}, got); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
+		}
+	})
 }
