@@ -134,7 +134,7 @@ func TestAConnectionWithoutAResponseIsNotReused(t *testing.T) {
 		io.WriteString(w, onePod)
 	})
 	o := DefaultOptions()
-	o.RequestTimeout = 100 * time.Millisecond
+	o.RequestTimeout = time.Second
 	o.Backoffs = slices.Values([]time.Duration{0, 0, 0, 0, 0})
 	attempts := 0
 	o.Observe = func(Observation) { attempts++ }

@@ -148,7 +148,7 @@ func TestAHandlerCanBeWokenWhileItsObjectPausesAfterAnError(t *testing.T) {
 	})
 	s.Create(examples, "x", spec("a"))
 	d.WaitFor(t, "create #0")
-	o.staysQuiet(t, d)
+	o.settles(t, d)
 	s.Patch(examples, "x", fields{"status": fields{"phase": "Ready"}}, "status")
 	d.WaitFor(t, "create #1")
 }

@@ -167,7 +167,7 @@ func TestRecordsOfKopfCount(t *testing.T) {
 func TestADeletedPeeringObjectCountsUntilItsRecordsDie(t *testing.T) {
 	t.Parallel()
 	s, d := newSpace(t), &diary{}
-	s.Create(peerings, "default", fields{"status": fields{"human": record(100, 4*time.Second)}})
+	s.Create(peerings, "default", fields{"status": fields{"human": record(100, 10*time.Second)}})
 	o := s.start(peer(d, "ours", 0)).serving()
 	o.Log.WaitFor(t, "Pausing operations")
 	s.Create(examples, "x", spec("a"))
