@@ -12,9 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/progress"
 )
 
 // wide returns a value that takes much memory when it is decoded.
@@ -112,4 +114,53 @@ func TestAnObjectThatGrowsDuringItsTurnGetsAnotherTurn(t *testing.T) {
 			t.Errorf("%d creations, %d updates, waiting %v", creations, updates, m.Waiting())
 		}
 	})
+}
+
+func TestUnwrittenChangesOfLargeObjectsLoseTheirDecodedValues(t *testing.T) {
+	large, err := object.FromMap(map[string]any{"metadata": map[string]any{"name": "x"}, "data": wide()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := func(edit func(*change)) *change {
+		h := &handling{view: &view{}, state: progress.New(nil), note: &progress.Note{}, loaded: &progress.Note{}}
+		c := &change{handling: h, ran: true, parts: []execute.Part{{Handler: "fn", Refuse: func(error) {}}}}
+		edit(c)
+		return c
+	}
+	for name, c := range map[string]struct {
+		body *object.Body
+		work pending
+		want bool
+	}{
+		"a failed write":                        {large, pending{unsent: with(func(*change) {})}, true},
+		"a failed write of a small object":      {&object.Body{}, pending{unsent: with(func(*change) {})}, false},
+		"records that do not fit":               {large, pending{unsaved: with(func(*change) {})}, true},
+		"a finalizer":                           {large, pending{unsent: with(func(c *change) { c.handling = nil })}, true},
+		"changes that the note must store":      {large, pending{unsent: with(func(c *change) { c.todo = true })}, false},
+		"changes that the note has":             {large, pending{unsent: with(func(c *change) { c.stored = 1 })}, false},
+		"some of the parts were refused":        {large, pending{unsent: with(func(c *change) { c.apart = true })}, false},
+		"some were refused, and all were tried": {large, pending{unsent: with(func(c *change) { c.apart, c.parts = true, nil })}, true},
+	} {
+		w, change := c.work, c.work.unsent
+		if change == nil {
+			change = c.work.unsaved
+		}
+		w.slim(c.body)
+		if got := w.unsent == nil && w.unsaved == nil; got != c.want {
+			t.Errorf("%s: dropped: %v, want %v", name, got, c.want)
+		}
+		if !c.want {
+			continue
+		}
+		if (w.refused == nil) != (change.handling == nil) || w.refused != nil && w.refused.view != nil {
+			t.Errorf("%s: the outcomes are %v", name, w.refused)
+		}
+		if len(w.asked) != len(change.parts) || len(w.asked) > 0 && (w.asked[0].Handler != "fn" || w.asked[0].Refuse != nil) {
+			t.Errorf("%s: the requested changes are %v", name, w.asked)
+		}
+	}
+	w := pending{}
+	if w.slim(large); w.refused != nil || w.asked != nil {
+		t.Error("there was nothing to drop")
+	}
 }

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"gopf.dev/gopf/internal/apply"
+	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
@@ -23,11 +24,13 @@ func (p *Processor) schedule(m *Memory, body *object.Body, due delay, err error)
 		// The deletion event should arrive soon and end everything. If it does not, the
 		// server was wrong, and the unsent change is sent again.
 		m.ended = true
+		m.pend().slim(body)
 		p.throttle(m, body, p.jittered(p.errorDelay(m.pend().failures)))
 	case apierrors.IsConflict(err):
 		// Another client keeps changing the object. That is not an error: retry soon.
 		w := m.pend()
 		w.body, w.until = body.Undecoded(), time.Now().Add(p.jittered(apply.ConflictDelay))
+		w.slim(body)
 		p.Logger(body).Debug("Other clients keep changing the object; retrying the write.", "error", err)
 		p.Alarm(body.Key(), w.until)
 	case err != nil:
@@ -40,8 +43,8 @@ func (p *Processor) schedule(m *Memory, body *object.Body, due delay, err error)
 		w.fresh = w.fresh || apply.Changed(err)
 		if unsaved := (&unsavedError{}); errors.As(err, &unsaved) && w.unsent != nil {
 			w.refused = w.unsent.handling
-			w.slim()
 		}
+		w.slim(body)
 		p.logThrottling(body, pause, err)
 		w.failure = err
 		p.throttle(m, body, pause)
@@ -53,12 +56,27 @@ func (p *Processor) schedule(m *Memory, body *object.Body, due delay, err error)
 	}
 }
 
-// slim drops the decoded values of a refused change of a large object: any number of
-// objects may be in that state, for as long as their annotations are full. The outcomes of
-// the handlers stay, so they are not called again. The next turn computes the change again.
-func (w *pending) slim() {
-	if h := w.refused; h != nil && w.unsent.from.Memory() >= slimFrom {
-		w.refused, w.unsent = h.slim(), nil
+// slim drops the decoded values of a change of a large object that could not be written:
+// any number of objects may be in that state, for as long as their annotations are full,
+// other clients keep changing them, or the API server is down. The outcomes of the handlers
+// and the changes that they requested stay, so they are not called again. The next turn
+// computes the change again.
+func (w *pending) slim(body *object.Body) {
+	c := w.unsent
+	if c == nil {
+		c = w.unsaved
+	}
+	if c == nil || c.todo || c.acted || c.stored > 0 || c.apart && len(c.parts) > 0 || body.Memory() < slimFrom {
+		return
+	}
+	var parts []execute.Part
+	for _, part := range c.parts {
+		parts = append(parts, execute.Part{Handler: part.Handler, Patch: part.Patch})
+	}
+	w.asked = append(parts, w.asked...)
+	w.unsent, w.unsaved = nil, nil
+	if c.handling != nil {
+		w.refused = c.handling.slim()
 	}
 }
 

@@ -81,7 +81,7 @@ func (m *Memory) noteOrigin(e *Event) { m.listed = m.listed || m.version == "" &
 // revived reports whether an object that seemed to be gone needs a turn: a list that
 // began after its end contains it, or its deletion event should have arrived by now.
 func (m *Memory) revived(why Occasion) bool {
-	return why.Event != nil && m.precedes(why.Event) || why.Alarm && m.busy != nil && m.busy.unsent != nil
+	return why.Event != nil && m.precedes(why.Event) || why.Alarm && m.busy != nil && m.busy.failures > 0
 }
 
 // onlyObserves reports whether there are only event handlers and indexes.

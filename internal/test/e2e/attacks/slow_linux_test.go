@@ -22,23 +22,23 @@ func (s *scene) denseObjects() []string {
 // operator can save nothing.
 func (s *scene) fullWideObjects() []string {
 	filler := fmt.Sprintf(`"annotations":{"filler":%q}`, strings.Repeat("x", 256<<10-len("filler")))
-	all(40, func(i int) {
+	all(24, func(i int) {
 		s.check(s.attacker.sendRaw(context.Background(), plains, fmt.Sprintf("full-%d", i), `{"field":"x","wide":`+wide(20_000)+`}`, filler))
 	})
-	time.Sleep(5 * time.Second) // the operator tries to save something
+	time.Sleep(3 * time.Second) // the operator tries to save something
 	return nil
 }
 
 // growingObjects enlarges objects while their handlers run. The handlers of the changes
 // take long as well.
 func (s *scene) growingObjects() []string {
-	const n = 25
+	const n = 12 // each costs the API server seconds, too
 	name := func(i int) string { return fmt.Sprintf("growing-%d", i) }
 	all(n, func(i int) {
 		s.check(s.attacker.sendRaw(context.Background(), plains, name(i), `{"field":"x","sleep":8}`))
 	})
 	var list any
-	s.check(json.Unmarshal([]byte(wide(30_000)), &list))
+	s.check(json.Unmarshal([]byte(wide(20_000)), &list))
 	all(n, func(i int) {
 		s.check(s.attacker.TryPatch(plains, name(i), fields{"spec": fields{"wide": list}}))
 	})
