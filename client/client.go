@@ -66,7 +66,7 @@ type Client interface {
 	// If the response is lost, an existing object that has all fields of obj counts as
 	// created, even if another client created it at that moment. The client, not the
 	// server, chooses the name for a GenerateName, so this works for it as well.
-	Create(ctx context.Context, obj Object, opts ...CallOption) error
+	Create(ctx context.Context, obj Object, opts ...CreateOption) error
 
 	// Apply creates the object, or changes its fields to those of obj, by server-side
 	// apply. It then updates obj from the response. Fields that the operator applied

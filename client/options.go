@@ -1,6 +1,9 @@
 package client
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
 
 // Options has the effect of all options of one call. Implementations of [Client], for
 // example in tests, pass it to each option:
@@ -20,14 +23,17 @@ type Options struct {
 	FieldManager  string // "" means the operator's
 	Propagation   metav1.DeletionPropagation
 	IfUnchanged   bool
+	Owner         Object // nil means that no owner reference is added
 }
 
 type (
 	// ListOption is an option of [Client.List], [List] and [Each].
 	ListOption interface{ ApplyToList(*Options) }
+	// CreateOption is an option of [Client.Create] and [CreateIfAbsent].
+	CreateOption interface{ ApplyToCreate(*Options) }
 	// ApplyOption is an option of [Client.Apply].
 	ApplyOption interface{ ApplyToApply(*Options) }
-	// MergeOption is an option of [Client.Merge].
+	// MergeOption is an option of [Client.Merge] and [Edit].
 	MergeOption interface{ ApplyToMerge(*Options) }
 	// DeleteOption is an option of [Client.Delete].
 	DeleteOption interface{ ApplyToDelete(*Options) }
@@ -38,6 +44,9 @@ type CallOption func(*Options)
 
 // ApplyToList implements [ListOption].
 func (o CallOption) ApplyToList(s *Options) { o(s) }
+
+// ApplyToCreate implements [CreateOption].
+func (o CallOption) ApplyToCreate(s *Options) { o(s) }
 
 // ApplyToApply implements [ApplyOption].
 func (o CallOption) ApplyToApply(s *Options) { o(s) }
@@ -69,12 +78,38 @@ func LabelSelector(selector string) ListOption {
 	return listOption(func(o *Options) { o.LabelSelector = selector })
 }
 
+// MatchLabels lists only objects that have all these labels. Without labels, it lists all
+// objects.
+func MatchLabels(required map[string]string) ListOption {
+	return LabelSelector(labels.Set(required).AsSelectorPreValidated().String())
+}
+
 // FieldSelector lists only objects that match the field selector, as in
 // "spec.nodeName=node-1". API servers support few fields: metadata.name and
 // metadata.namespace for all resources, and some more for built-in ones.
 func FieldSelector(selector string) ListOption {
 	return listOption(func(o *Options) { o.FieldSelector = selector })
 }
+
+// OwnerOption is an option of [Client.Create], [CreateIfAbsent] and [Client.Apply].
+type OwnerOption func(*Options)
+
+// ApplyToCreate implements [CreateOption].
+func (o OwnerOption) ApplyToCreate(s *Options) { o(s) }
+
+// ApplyToApply implements [ApplyOption].
+func (o OwnerOption) ApplyToApply(s *Options) { o(s) }
+
+// OwnedBy adds an owner reference to the object: Kubernetes deletes it with its owner. The
+// reference is that of gopf.Subject.Adopt, with the controller flag. The owner must have
+// a UID: pass an object that was read or created.
+//
+//	err := c.API.Apply(ctx, deployment, client.OwnedBy(c.Object))
+//
+// A namespaced owner cannot own cluster-scoped objects, nor objects in other namespaces:
+// the call then returns a hierarchy.OutsideError and writes nothing. Calls of Apply
+// without this option remove the reference.
+func OwnedBy(owner Object) OwnerOption { return func(o *Options) { o.Owner = owner } }
 
 type applyOption func(*Options)
 

@@ -152,14 +152,14 @@ func (c *Client) List(ctx context.Context, obj client.Object, opts ...client.Lis
 }
 
 // Create implements [client.Client].
-func (c *Client) Create(ctx context.Context, obj client.Object, opts ...client.CallOption) error {
+func (c *Client) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
 	c.writes()
-	o := effect(opts, func(opt client.CallOption, o *client.Options) { opt(o) })
+	o := effect(opts, client.CreateOption.ApplyToCreate)
 	t, err := c.target(ctx, obj, &o)
 	if err != nil {
 		return fmt.Errorf("create: %w", err)
 	}
-	fields, err := manifest(obj, t)
+	fields, err := c.owned(ctx, obj, t, &o)
 	if err != nil {
 		return fmt.Errorf("create: %w", err)
 	}
@@ -176,7 +176,7 @@ func (c *Client) Apply(ctx context.Context, obj client.Object, opts ...client.Ap
 	if err != nil {
 		return fmt.Errorf("apply: %w", err)
 	}
-	fields, err := manifest(obj, t)
+	fields, err := c.owned(ctx, obj, t, &o)
 	if err != nil {
 		return fmt.Errorf("apply: %w", err)
 	}

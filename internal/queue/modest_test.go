@@ -143,11 +143,11 @@ func (open) admit(*actor[int]) bool { return true }
 func (open) idle(*actor[int]) bool  { return true }
 
 func TestWaitingModestTurnsTakeTurnsWithTheOthers(t *testing.T) {
-	make := func(n need) *actor[int] { return &actor[int]{next: func() need { return n }} }
+	turn := func(n need) *actor[int] { return &actor[int]{next: func() need { return n }} }
 	var r ready[int]
 	for range 4 {
-		r.modest.push("a", make(need{modest, 1, "a"}))
-		r.push(make(need{}), "a", false)
+		r.modest.push("a", turn(need{modest, 1, "a"}))
+		r.push(turn(need{}), "a", false)
 	}
 	var got []size
 	for range 4 {

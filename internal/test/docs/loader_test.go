@@ -20,7 +20,7 @@ import (
 // usual are the packages that blocks without imports may use.
 var usual = map[string]string{
 	"cli": "gopf.dev/gopf/cli", "client": "gopf.dev/gopf/client", "diff": "gopf.dev/gopf/diff", "gopf": "gopf.dev/gopf", "gopftest": "gopf.dev/gopf/gopftest",
-	"hierarchy": "gopf.dev/gopf/hierarchy", "kind": "gopf.dev/gopf/kind", "logs": "gopf.dev/gopf/logs", "storage": "gopf.dev/gopf/storage",
+	"hierarchy": "gopf.dev/gopf/hierarchy", "kind": "gopf.dev/gopf/kind", "manifest": "gopf.dev/gopf/client/manifest", "logs": "gopf.dev/gopf/logs", "storage": "gopf.dev/gopf/storage",
 	"storagetest": "gopf.dev/gopf/storage/storagetest", "webhook": "gopf.dev/gopf/webhook",
 
 	"atomic": "sync/atomic", "bytes": "bytes", "cmp": "cmp", "context": "context", "errors": "errors", "flag": "flag", "fmt": "fmt", "http": "net/http",

@@ -1,0 +1,136 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"gopf.dev/gopf/diff"
+)
+
+// unknownResource is the resource in conflicts that are found without the API server.
+var unknownResource = schema.GroupResource{Resource: "objects"}
+
+// reread reads an object with all of its fields. The type may lack some, and a merge patch
+// replaces whole lists.
+func reread(ctx context.Context, api Client, obj Object, o *Options) (*unstructured.Unstructured, error) {
+	raw := &unstructured.Unstructured{Object: map[string]any{}}
+	raw.SetName(obj.GetName())
+	raw.SetNamespace(obj.GetNamespace())
+	place := o.place()
+	if o.Resource == "" {
+		fields, err := fieldsOf(obj)
+		if err != nil {
+			return nil, err
+		}
+		typed := &unstructured.Unstructured{Object: fields}
+		if typed.GetKind() == "" {
+			return nil, fmt.Errorf("edit: %T has no TypeMeta, so its lists cannot be edited safely; add one, or pass client.Of", obj)
+		}
+		raw.SetAPIVersion(typed.GetAPIVersion())
+		raw.SetKind(typed.GetKind())
+	}
+	if err := api.Get(ctx, raw, place...); err != nil {
+		return nil, err
+	}
+	return raw, nil
+}
+
+// hasList reports whether a merge patch replaces a list.
+func hasList(change any) bool {
+	switch change := change.(type) {
+	case map[string]any:
+		for _, value := range change {
+			if hasList(value) {
+				return true
+			}
+		}
+	case []any:
+		return true
+	}
+	return false
+}
+
+// rebase returns raw with the differences between before and after. before is the part of
+// raw that a Go type has. What the type lacks stays, in the items of lists as well: an item
+// of after that equals an item of before is that item of raw, and one with the same name,
+// or else at the same position of a list of the same length, is a changed version of it.
+func rebase(raw, before, after any) any {
+	if diff.Equal(before, after) {
+		return raw
+	}
+	switch after := after.(type) {
+	case map[string]any:
+		if whole, ok := raw.(map[string]any); ok {
+			old, _ := before.(map[string]any)
+			return rebaseFields(whole, old, after)
+		}
+	case []any:
+		whole, isList := raw.([]any)
+		old, wasList := before.([]any)
+		if isList && wasList && len(whole) == len(old) {
+			return rebaseItems(whole, old, after)
+		}
+	}
+	return after
+}
+
+func rebaseFields(raw, before, after map[string]any) map[string]any {
+	out := make(map[string]any, len(raw))
+	for key, value := range raw {
+		_, was := before[key]
+		if _, stays := after[key]; stays || !was {
+			out[key] = value
+		}
+	}
+	for key, value := range after {
+		old, was := before[key]
+		if whole, there := raw[key]; there && was {
+			out[key] = rebase(whole, old, value)
+		} else if !was {
+			out[key] = value
+		}
+	}
+	return out
+}
+
+func rebaseItems(raw, before, after []any) []any {
+	used := make([]bool, len(before))
+	out := make([]any, len(after))
+	from := make([]int, len(after))
+	pick := func(i int, same func(j int) bool) {
+		for j := range before {
+			if !used[j] && same(j) {
+				used[j], from[i] = true, j
+				return
+			}
+		}
+	}
+	for i := range after {
+		from[i] = -1
+		pick(i, func(j int) bool { return diff.Equal(before[j], after[i]) })
+	}
+	for i := range after {
+		if name := nameOf(after[i]); from[i] < 0 && name != "" {
+			pick(i, func(j int) bool { return nameOf(before[j]) == name })
+		}
+	}
+	for i := range after {
+		if from[i] < 0 && len(after) == len(before) && nameOf(after[i]) == "" {
+			pick(i, func(j int) bool { return j == i && nameOf(before[j]) == "" })
+		}
+		if out[i] = after[i]; from[i] >= 0 {
+			out[i] = rebase(raw[from[i]], before[from[i]], after[i])
+		}
+	}
+	return out
+}
+
+// nameOf returns the name of a list item, such as a container. "" means that it has none.
+func nameOf(item any) string {
+	fields, _ := item.(map[string]any)
+	name, _ := fields["name"].(string)
+	return name
+}
