@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"gopf.dev/gopf"
@@ -129,6 +130,34 @@ func TestAHandlerThatMatchesAgainIsCalled(t *testing.T) {
 		time.Sleep(time.Hour)
 		if got := diary.all(); !slices.Contains(got, "picky A") {
 			t.Errorf("the handler that matches again was not called: %q", got)
+		}
+	})
+}
+
+func TestARenamedHandlerSeesAChangeThatItMissed(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		operator := func(id string, opts ...gopf.ChangeOption) *gopf.Operator {
+			op := gopf.New()
+			x := gopf.For[*Example](op, resource)
+			x.On(gopf.Create|gopf.Update, id, diary.failing(id, 1, time.Minute), opts...)
+			x.OnCreate("slow", diary.failing("slow", 2, time.Minute))
+			return op
+		}
+		stop := gopftest.Start(t, operator("old"), c)
+		c.Create(t, example("x", "a"))
+		time.Sleep(30 * time.Second)
+		stop()
+		gopftest.Start(t, operator("new", gopf.Formerly("old")), c)
+		time.Sleep(time.Minute)
+		c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "b"}})
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		want := []string{
+			"old create a #0", "slow create a #0", "new create a #1", "slow create a #1", "slow create b #2", "new update b #0", "new update b #1",
+		}
+		if got := diary.all(); !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	})
 }

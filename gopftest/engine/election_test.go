@@ -178,6 +178,33 @@ func TestAReelectedReplicaWorksAgain(t *testing.T) {
 	})
 }
 
+func TestAReelectedReplicaActsLikeANewProcess(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		cut := &line{}
+		one, x := replica(&diary, "one")
+		x.OnResume("resume", diary.handler("resume"))
+		x.OnEvent("event", func(_ context.Context, e *gopf.WatchEvent[*Example]) error {
+			diary.add("event %q %s", e.Type, e.Object.Name)
+			return nil
+		})
+		c.Create(t, example("gone", "a"))
+		c.Create(t, example("x", "a"))
+		gopftest.Start(t, one, c, gopf.Cluster(cut.config(c)))
+		settle()
+		cut.cut.Store(true)
+		time.Sleep(5 * time.Minute)
+		c.Delete(t, resource, "default", "gone")
+		before := len(diary.all())
+		cut.cut.Store(false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got, want := diary.all()[before:], []string{`event "" x`, "resume resume a"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
 func TestAnElectionWithoutANameIsAnErrorAtStartup(t *testing.T) {
 	args := os.Args
 	defer func() { os.Args = args }()

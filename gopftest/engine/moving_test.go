@@ -89,6 +89,64 @@ func TestNamespacesDeletedDuringAPauseAreForgotten(t *testing.T) {
 	})
 }
 
+func TestATurnThatOutlivesItsNamespaceStartsNoDaemon(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		c.Define(t, gadgetKind)
+		c.CreateNamespace(t, "app-one")
+		var calls, running atomic.Int32
+		op := gopf.New()
+		x := gopf.For[*Example](op, gadgets)
+		x.OnEvent("slow", func(context.Context, *gopf.WatchEvent[*Example]) error {
+			calls.Add(1)
+			time.Sleep(10 * time.Second)
+			return nil
+		})
+		x.Daemon("daemon", func(ctx context.Context, _ *gopf.Daemon[*Example]) error {
+			running.Add(1)
+			defer running.Add(-1)
+			<-ctx.Done()
+			return nil
+		}, gopf.Optional())
+		gopftest.Start(t, op, c, gopf.Namespaces("app-*"))
+		settle()
+		c.Create(t, gadget("g", "app-one"))
+		time.Sleep(time.Second)
+		c.Delete(t, gadgets, "app-one", "g")
+		c.Delete(t, "v1/namespaces", "", "app-one")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if calls.Load() == 0 || running.Load() != 0 {
+			t.Errorf("%d events were handled, and %d daemons run in a namespace that is gone", calls.Load(), running.Load())
+		}
+	})
+}
+
+func TestAnIndexFunctionThatOutlivesItsNamespaceLeavesNoEntry(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		c.Define(t, gadgetKind)
+		c.CreateNamespace(t, "app-one")
+		var calls atomic.Int32
+		op := gopf.New()
+		x := gopf.For[*Example](op, gadgets)
+		index := gopf.Index(x, "by-field", func(ctx context.Context, s *gopf.Subject[*Example]) (map[string]string, error) {
+			calls.Add(1)
+			time.Sleep(10 * time.Second)
+			return byField(ctx, s)
+		})
+		gopftest.Start(t, op, c, gopf.Namespaces("app-*"))
+		settle()
+		c.Create(t, gadget("g", "app-one"))
+		time.Sleep(time.Second)
+		c.Delete(t, gadgets, "app-one", "g")
+		c.Delete(t, "v1/namespaces", "", "app-one")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if calls.Load() == 0 || index.Count("a") != 0 {
+			t.Errorf("the function was called %d times, and the index has %d objects of a namespace that is gone", calls.Load(), index.Count("a"))
+		}
+	})
+}
+
 func TestTheIndexBarrierIgnoresResourcesRemovedDuringAPause(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		c.Define(t, gadgetKind)

@@ -24,7 +24,7 @@ func (o *oracle) event(p *process, e *gopf.WatchEvent[thing]) {
 	if version == 0 {
 		version = last.version // a missed deletion
 	}
-	o.events[at][uid] = seen{max(version, last.version), e.Type, e.Object.GetName()}
+	o.events[at][uid] = seen{max(version, last.version), e.Type, e.Object.GetName(), p.term()}
 	o.mu.Unlock()
 	o.history.add("  p%d event %q %s v%d missed=%v", p.n, e.Type, e.Object.GetName(), version, e.Missed)
 	switch {

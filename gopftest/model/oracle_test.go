@@ -23,7 +23,7 @@ type oracle struct {
 	calls    map[string][]*call         // of handlers of changes, by uid
 	running  map[*call]bool             // top-level calls
 	versions map[string]int64           // the highest one that handlers of changes saw, by process and uid
-	finished map[string]int             // by process, uid, id and key
+	finished map[string]int             // by process, term, uid, id and key
 	events   map[string]map[string]seen // the last one of each object, by process and uid
 	daemons  map[string]int             // that run, by process and uid
 	flushes  map[string]string          // what daemons wrote last, by uid
@@ -53,12 +53,14 @@ type seen struct {
 	version int64
 	kind    string
 	name    string
+	term    int
 }
 
 // call is one call of a change handler.
 type call struct {
 	number  int
 	process *process
+	term    int // of the process
 	handler handler
 	id      string
 	top     bool // not a sub-handler
@@ -170,7 +172,7 @@ func (o *oracle) written() {
 func (o *oracle) begin(p *process, h handler, id string, top bool, c *change) *call {
 	version, _ := strconv.ParseInt(c.Object.GetResourceVersion(), 10, 64)
 	k := &call{
-		process: p, handler: h, id: id, top: top, uid: string(c.Object.GetUID()), name: c.Object.GetName(), version: version,
+		process: p, term: p.term(), handler: h, id: id, top: top, uid: string(c.Object.GetUID()), name: c.Object.GetName(), version: version,
 		reason: c.Reason, retry: c.Retry, key: c.Key(), state: userState(c.Raw()), object: c.Raw(), asked: map[string]string{},
 	}
 	if p.isDead() {
@@ -235,12 +237,12 @@ func (o *oracle) end(k *call, final bool, err error) {
 	o.mu.Lock()
 	k.final, k.err, k.saves = final, err, k.process.saves(k.name)
 	repeated := false
-	if final && !k.process.wasSevered() {
-		at := fmt.Sprint(k.process.n, k.uid, k.id, k.key)
+	if final {
+		at := fmt.Sprint(k.process.n, " ", k.term, k.uid, k.id, k.key)
 		o.finished[at]++
 		repeated = o.finished[at] > 1 && !o.ambiguous(k.uid)
 		if k.reason == gopf.Create || k.reason == gopf.Delete {
-			at = fmt.Sprint(k.process.n, k.uid, k.id, k.reason)
+			at = fmt.Sprint(k.process.n, " ", k.term, k.uid, k.id, k.reason)
 			o.finished[at]++
 			repeated = repeated || o.finished[at] > 1
 		}

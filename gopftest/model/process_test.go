@@ -36,7 +36,7 @@ type process struct {
 	mu      sync.Mutex
 	dead    bool
 	cut     bool           // no request gets through
-	severed bool           // it was cut once: it may have lost the lease, and what it had not saved
+	terms   int            // how often it became the leader
 	saved   map[string]int // writes that can have saved progress, by the names of objects
 	sent    int            // requests sent
 	counted map[int]bool   // requests that are counted in saved
@@ -104,7 +104,6 @@ func (p *process) sever(cut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut = cut
-	p.severed = p.severed || cut
 }
 
 func (p *process) unreachable() bool {
@@ -184,12 +183,6 @@ func (p *process) saves(name string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.saved[name]
-}
-
-func (p *process) wasSevered() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.severed
 }
 
 // fatal counts a write, and reports whether the process crashes at it.

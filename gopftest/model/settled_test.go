@@ -35,6 +35,7 @@ func (o *oracle) settled(w *world) {
 	o.indexIsComplete(w, objects)
 	o.daemonsRun(w, objects)
 	o.eventsAreComplete(w, objects)
+	o.leadersAreCounted(w)
 }
 
 // everyHandlerSawTheLastState checks the last finished call of each handler.

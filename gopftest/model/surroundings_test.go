@@ -146,7 +146,8 @@ func (o *oracle) eventsAreComplete(w *world, objects map[string]*unstructured.Un
 		told := o.events[fmt.Sprint(p.n)]
 		o.mu.Unlock()
 		for uid, last := range told {
-			if objects[uid] == nil && last.kind != "DELETED" && o.alwaysMatched(uid, h.filter) && !w.moving {
+			known := last.term == p.term() // a replica forgets all objects with the lease
+			if known && objects[uid] == nil && last.kind != "DELETED" && o.alwaysMatched(uid, h.filter) && !w.moving {
 				o.wrong("process %d was not told of the deletion of %s (%s)", p.n, last.name, uid)
 			}
 		}

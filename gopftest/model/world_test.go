@@ -65,10 +65,14 @@ func (w *world) abort() {
 func (w *world) options() []gopf.RunOption { return w.runOptions }
 
 func (w *world) logger(p *process) *slog.Logger {
-	if os.Getenv("GOPF_MODEL_LOG") == "" {
-		return slog.New(slog.DiscardHandler)
+	var to slog.Handler = slog.DiscardHandler
+	if os.Getenv("GOPF_MODEL_LOG") != "" {
+		to = logs.New(w.t.Output(), logs.Options{Format: logs.Full, Level: slog.LevelDebug, Prefix: true})
 	}
-	return slog.New(logs.New(w.t.Output(), logs.Options{Format: logs.Full, Level: slog.LevelDebug, Prefix: true})).With("process", p.n)
+	if w.election {
+		to = termLog{to, p}
+	}
+	return slog.New(to).With("process", p.n)
 }
 
 // supervise keeps the replicas running until the world ends, as Kubernetes does.

@@ -274,7 +274,7 @@ func (p *Processor) write(ctx context.Context, m *Memory, body *object.Body, c *
 	p.wrote(m)
 	p.noteResponse(m, after, err)
 	if after != body {
-		m.daemons.Outdate()
+		m.daemons.Load().Outdate()
 	}
 	if err == nil && c.finalizer.Add && !after.Deleting && !slices.Contains(after.Finalizers(), c.finalizer.Name) {
 		err = errors.New("the API server did not keep the finalizer: an admission webhook may remove it")
@@ -302,7 +302,7 @@ func (p *Processor) write(ctx context.Context, m *Memory, body *object.Body, c *
 // fresh reports whether the body is the server's response to our own last write. It is
 // not if a daemon or a handler may have written to the object itself since then.
 func (m *Memory) fresh(body *object.Body, c *change) bool {
-	return m.responded && m.daemons == nil && !c.acted && body.ResourceVersion == m.version && (c.handling == nil || !c.handling.wrote.Load())
+	return m.responded && m.daemons.Load() == nil && !c.acted && body.ResourceVersion == m.version && (c.handling == nil || !c.handling.wrote.Load())
 }
 
 // actOn notes the version that is being acted on.

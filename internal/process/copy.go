@@ -17,7 +17,7 @@ func (v *view) isCopy() bool {
 		return false
 	}
 	uid, copied := detector.Copied(v.stored)
-	if copied && v.memory.reported.first(reportedCopy) {
+	if copied && v.memory.facts.first(reportedCopy) {
 		v.log.Warn("The object has the stored state of another object and is handled as a new one. "+
 			"Set Persistence.TrustCopies if it was restored from a backup.", "original", uid)
 	}

@@ -44,7 +44,7 @@ func (p *Processor) report(m *Memory, body *object.Body, c *cost) {
 		return
 	}
 	level := slog.LevelDebug
-	if m.reported.first(reportedCost) {
+	if m.facts.first(reportedCost) {
 		level = slog.LevelWarn
 	}
 	p.Logger(body).Log(context.Background(), level, "Processing the object is expensive for the operator.",

@@ -60,7 +60,7 @@ func (v *view) decide(ctx context.Context, stopping delay) (*change, error) {
 func (v *view) interested() (interested, mustBlock bool) {
 	interested = v.Handlers.Interested(v.asking)
 	mustBlock = interested && v.Handlers.Blocking(v.asking) ||
-		v.Daemons != nil && v.Daemons.Blocking(v.memory.daemons, v.plainRequest(v.memory, v.body))
+		v.Daemons != nil && v.Daemons.Blocking(v.memory.daemons.Load(), v.plainRequest(v.memory, v.body))
 	return interested, mustBlock
 }
 

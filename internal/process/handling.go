@@ -235,6 +235,11 @@ func (h *handling) end(note *progress.Note) progress.End {
 		records = map[string]storage.Record{}
 	}
 	maps.Copy(records, h.state.Records())
+	for _, handler := range h.Handlers {
+		for _, former := range handler.Formerly {
+			delete(records, former) // in the next note, it would replace the sighting of the renamed handler
+		}
+	}
 	end := note.End(final, h.cause.Old, records, h.declared(note.Reason))
 	if end.Note == nil {
 		return end

@@ -41,6 +41,9 @@ func (p *Processor) index(ctx context.Context, m *Memory, event *Event) (done bo
 	case m.outdated(event.Body) && !m.rewound(event):
 	default:
 		p.Indexers.Update(ctx, func() *handler.Request { return p.plainRequest(m, event.Body) })
+		if m.facts.has(forgotten) { // its entries were removed before the index functions returned
+			p.Indexers.Remove(event.Body.Key())
+		}
 		if p.onlyObserves() {
 			m.version = event.Body.ResourceVersion // otherwise, begin notes it
 		}
@@ -70,17 +73,20 @@ func (p *Processor) daemonRequest(m *Memory, body *object.Body) *handler.Request
 // updateDaemons starts and stops daemons and timers to match the object. It returns
 // the time until the next stage of stopping daemons.
 func (v *view) updateDaemons(isEvent bool) delay {
-	if v.Daemons == nil {
+	p, m := v.Processor, v.memory
+	if v.Daemons == nil || m.facts.has(forgotten) && m.daemons.Load() == nil {
 		return delay{}
 	}
-	p, m := v.Processor, v.memory
-	kept, due := p.Daemons.Sight(m.daemons, daemon.Sighting{
+	kept, due := p.Daemons.Sight(m.daemons.Load(), daemon.Sighting{
 		Request:   p.daemonRequest(m, v.body),
 		Changed:   isEvent && len(v.cause.Diff) > 0,
 		Unguarded: !v.blocked,
 		Again:     func(b *object.Body) *handler.Request { return p.daemonRequest(m, b) },
 	})
-	m.daemons = kept
+	m.daemons.Store(kept)
+	if m.facts.has(forgotten) { // meanwhile: Forget may not have seen the new daemons
+		kept.Forget(daemon.ErrUnmatched)
+	}
 	return due
 }
 
@@ -93,7 +99,7 @@ func (p *Processor) updateDaemonsOnly(ctx context.Context, m *Memory, state *obj
 	if s, err := p.view(ctx, m, state); err == nil {
 		s.updateDaemons(true)
 	} else {
-		m.daemons.See(state)
+		m.daemons.Load().See(state)
 	}
 }
 

@@ -148,7 +148,7 @@ type Memory struct {
 	mark      uint64 // the mark of the last write, watch event or list; see [Event.Mark]
 	watched   uint64 // bit set of the event handlers that matched the last event
 	wroteIn   uint32 // the number of pauses before the last write, or before the creation
-	reported  reports
+	facts     facts
 	listed    bool  // the first version that was acted on was a list item
 	handled   bool  // this process has completed a handling of the object
 	guarded   bool  // this process has added the finalizer
@@ -157,24 +157,27 @@ type Memory struct {
 	ended     bool  // the object is gone, but its deletion event has not arrived yet
 	undone    uint8 // how often another client removed state that was stored on the object
 
-	witness *witness       // nil means that the traces on the object are not known
-	daemons *daemon.Object // nil means no daemons and timers
+	witness *witness                      // nil means that the traces on the object are not known
+	daemons atomic.Pointer[daemon.Object] // nil means no daemons and timers
 	memos   handler.Memos
 	busy    *pending // nil means that the object is idle
 }
 
-// reports is the set of the facts about an object that were logged at a high level. It
-// is safe for concurrent use.
-type reports struct{ set atomic.Uint32 }
+// facts is a set of facts about an object. It is safe for concurrent use.
+type facts struct{ set atomic.Uint32 }
 
 const (
-	reportedMalformed uint32 = 1 << iota // malformed state
-	reportedCopy                         // the object is a copy
-	reportedCost                         // an expensive turn
+	reportedMalformed uint32 = 1 << iota // malformed state was logged
+	reportedCopy                         // that the object is a copy was logged
+	reportedCost                         // an expensive turn was logged
+	forgotten                            // the object is deleted or no longer served, but a turn may be running
 )
 
 // first adds a fact. It reports whether the fact is new.
-func (r *reports) first(fact uint32) bool { return r.set.Or(fact)&fact == 0 }
+func (f *facts) first(fact uint32) bool { return f.set.Or(fact)&fact == 0 }
+
+// has reports whether a fact was added.
+func (f *facts) has(fact uint32) bool { return f.set.Load()&fact != 0 }
 
 // pending is the part of [Memory] that exists only while something is due later.
 type pending struct {
@@ -248,9 +251,12 @@ func (m *Memory) Pending() *object.Body {
 	return m.busy.body
 }
 
-// Forget stops the daemons and timers of an object that is no longer served.
+// Forget stops the daemons and timers of an object that is deleted or no longer served.
+// A running turn starts no others, and leaves no entries in the indices. It is safe for
+// concurrent use.
 func (m *Memory) Forget(why error) {
-	m.daemons.Forget(why) // the field stays: a turn may be running
+	m.facts.first(forgotten) // before the next line: a turn stores its daemons, and then checks this
+	m.daemons.Load().Forget(why)
 }
 
 // poster returns a function that posts Kubernetes events about the object.

@@ -45,7 +45,7 @@ func (p *Processor) Turn(ctx context.Context, m *Memory, why Occasion) (forget b
 		return false // the event is from before the end of the object
 	}
 	if why.Wake != nil {
-		m.daemons.Hurry(why.Wake.urgent)
+		m.daemons.Load().Hurry(why.Wake.urgent)
 	}
 	if p.onlyObserves() {
 		return p.finishObserving(ctx, m, why, &asked)
@@ -109,7 +109,7 @@ func (m *Memory) newest(why Occasion) (state *object.Body, actionable bool) {
 	due := m.busy != nil && m.busy.body != nil && (why.Alarm || why.Hurry || why.Wake != nil)
 	switch event := why.Event; {
 	case event == nil && !due:
-		state = m.daemons.Body() // a daemon has ended; nil means that nothing waited for it
+		state = m.daemons.Load().Body() // a daemon has ended; nil means that nothing waited for it
 		return state, state != nil && why.Alarm
 	case event == nil:
 		return m.busy.body, true
@@ -118,7 +118,7 @@ func (m *Memory) newest(why Occasion) (state *object.Body, actionable bool) {
 	case m.rewound(event):
 		// A restore of the cluster removed our state; no other client did.
 		m.version, m.guarded, m.undone = "", false, 0
-		m.daemons.Outdate()
+		m.daemons.Load().Outdate()
 		return event.Body, true
 	case due:
 		return m.busy.body, true

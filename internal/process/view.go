@@ -102,7 +102,7 @@ func (v *view) ignoreMalformed(err error) error {
 		return err
 	}
 	level := slog.LevelDebug // the state stays malformed until its handler is due
-	if v.memory.reported.first(reportedMalformed) {
+	if v.memory.facts.first(reportedMalformed) {
 		level = slog.LevelWarn
 	}
 	v.log.Log(context.Background(), level, "Some of the state that is stored on the object cannot be read and is ignored.", "error", err)
