@@ -3,8 +3,9 @@
 //
 // It uses net/http on the transports and credentials that client-go configures, and
 // keeps objects as the bytes that were received. Requests share HTTP/2 connections with
-// health checks. Every watch has its own HTTP/1.1 connection, because a server closes
-// watches that share a connection with many writes.
+// health checks. A watch has its own HTTP/1.1 connection, because a server closes
+// watches that share a connection with many writes. If there are many watches, they
+// share HTTP/2 connections that carry nothing else.
 package kube
 
 import (
