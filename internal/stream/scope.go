@@ -22,8 +22,8 @@ import (
 //     watches. Until then, its events are dropped, because the list includes their
 //     effects.
 //  3. No watch event is delivered during such a list. Afterwards, events that are not
-//     newer than the list are dropped. So the namespace has a list followed by the events
-//     after it, like a stream of its own.
+//     newer than the list are dropped. So the receiver gets a list of the namespace and
+//     then the events after it, as from a stream of that namespace.
 //
 // A list of one namespace costs as much as that namespace has objects, however many
 // other namespaces and objects there are.
