@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,7 +42,9 @@ type run struct {
 
 	unknown loglimit.Once[string] // event types
 
-	delivering sync.Mutex // held while a watch event is delivered, or an added namespace is listed
+	// delivering has an entry while a watch event is delivered, or an added namespace is
+	// listed. It is a lock; waiting for a mutex would stop virtual time in tests.
+	delivering chan struct{}
 }
 
 // end describes the end of a turn.
@@ -221,9 +222,9 @@ func (r *run) follow(ctx context.Context, w *kube.Watch, guard *guard, list **li
 		switch e.Type {
 		case kube.Added, kube.Modified, kube.Deleted:
 			guard.changed()
-			r.delivering.Lock()
+			r.delivering <- struct{}{}
 			r.take(ctx, e, *list)
-			r.delivering.Unlock()
+			<-r.delivering
 		case kube.Bookmark:
 			if *list != nil && e.InitialEnd {
 				r.finishList(*list, e.Body.ResourceVersion)

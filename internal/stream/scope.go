@@ -221,8 +221,8 @@ func (r *run) join(ctx context.Context) {
 
 // listArea lists one namespace. Until it returns, no watch event is delivered.
 func (r *run) listArea(ctx context.Context, client *kube.Client, namespace string, p *area) error {
-	r.delivering.Lock()
-	defer r.delivering.Unlock()
+	r.delivering <- struct{}{}
+	defer func() { <-r.delivering }()
 	list := newListing(func() iter.Seq[object.Identity] { return r.Scope.known(namespace) })
 	mark := r.Shared.Mark()
 	saw := func(id object.Identity) {

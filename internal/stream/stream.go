@@ -195,6 +195,8 @@ func (s *Stream) Run(ctx context.Context, deliver func(Event)) error {
 		early:   newcomers{tell: s.Newcomers},
 		of:      s.Info.GVR().GroupResource(),
 		epoch:   s.Shared.currentEpoch(),
+
+		delivering: make(chan struct{}, 1),
 	}
 	r.relists = r.pause
 	defer s.Shared.ended(s)
