@@ -121,6 +121,7 @@ type shared struct {
 	using    sync.Mutex // held while the connections are replaced
 	conns    atomic.Pointer[conns]
 	watches  openWatches
+	openings *limiter // of watches on shared connections, until their responses start
 	auth     *authState
 	recovery recovery
 	outages  Outages
@@ -139,6 +140,8 @@ func NewClient(cfg *rest.Config, o Options) (*Client, error) {
 	c := &Client{opts: o, limit: newLimiter(o.InFlight), shared: &shared{
 		opts: o,
 		auth: &authState{log: o.Log, notify: o.Unauthorized},
+
+		openings: newLimiter(InFlight{Start: maxOpenings, Min: maxOpenings, Max: maxOpenings}),
 	}}
 	if err := c.Use(cfg); err != nil {
 		return nil, err

@@ -158,6 +158,23 @@ func TestWatchesShareConnectionsUpToTheLimitOfTheServer(t *testing.T) {
 	})
 }
 
+func TestABurstOfWatchesMakesFewConnections(t *testing.T) {
+	watching(t, 1000, func(t *testing.T, network *pipes, client *Client, _ func() map[string]int) {
+		var all sync.WaitGroup
+		for range 90 {
+			all.Go(func() {
+				for _, w := range openJoint(t, client, 1) {
+					defer w.Close()
+				}
+			})
+		}
+		all.Wait()
+		if n := len(network.conns); n > maxOpenings {
+			t.Errorf("%d connections for 90 watches", n)
+		}
+	})
+}
+
 func TestAFrozenSharedConnectionIsDetected(t *testing.T) {
 	watching(t, 10, func(t *testing.T, network *pipes, client *Client, _ func() map[string]int) {
 		watches := openJoint(t, client, 3)

@@ -45,6 +45,11 @@ const (
 	// connection before we read them. The connection as a whole has no such limit, so a
 	// slow reader delays no other watch.
 	jointWindow = 64 << 10
+
+	// maxOpenings limits the watches that are being opened on shared connections at the
+	// same time. Without it, each watch of a burst would make a connection, because
+	// there is none to share yet.
+	maxOpenings = 8
 )
 
 // keepAlive lets the kernel detect a dead peer on a silent connection within 9 s.
