@@ -24,6 +24,9 @@ func (b *bench) namespaces(ctx context.Context, n int, limited bool) error {
 		if err := c.Settle(ctx, n); err != nil {
 			return fmt.Errorf("create namespaces: %w", err)
 		}
+		if err := c.Served(ctx, "widgets", n+1); err != nil { // the API server has read all of them
+			return err
+		}
 		if limited {
 			if err := c.Limit(ctx, n); err != nil {
 				return fmt.Errorf("limit permissions: %w", err)
