@@ -227,7 +227,9 @@ func (r *run) follow(ctx context.Context, w *kube.Watch, guard *guard, list **li
 			<-r.delivering
 		case kube.Bookmark:
 			if *list != nil && e.InitialEnd {
+				r.delivering <- struct{}{}
 				r.finishList(*list, e.Body.ResourceVersion)
+				<-r.delivering
 				*list = nil
 				r.watched = true
 				r.health.watching()
