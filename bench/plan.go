@@ -28,7 +28,7 @@ func (p plan) wants(id string) bool {
 // without returns the plan minus one measurement.
 func (p plan) without(id string) plan {
 	if p.only == "" {
-		p.only = "M,B1,B2,B3,B4,B5,B6,B7,B8,B9,B10"
+		p.only = "M,B1,B2,B3,B4,B5,B6,B7,B8,B9,B10,B11"
 	}
 	p.only = strings.Join(slices.DeleteFunc(strings.Split(p.only, ","), func(s string) bool { return s == id }), ",")
 	return p
@@ -117,9 +117,22 @@ func (b *bench) usual(ctx context.Context, p plan, most int) error {
 				return err
 			}
 		}
+		if !p.wants("B5") && !p.wants("B7") && !p.wants("B8") && !p.wants("B9") {
+			continue
+		}
 		err := b.on(ctx, many, small, func(c *cluster.Cluster) error { return b.rest(ctx, c, p, name, many) })
 		if err != nil {
 			return err
+		}
+	}
+	if p.wants("B11") {
+		for _, c := range []struct {
+			n       int
+			limited bool
+		}{{10000, false}, {200, true}} {
+			if err := b.namespaces(ctx, c.n, c.limited); err != nil {
+				return fmt.Errorf("B11: %w", err)
+			}
 		}
 	}
 	if !p.wants("B10") {

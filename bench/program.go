@@ -62,8 +62,9 @@ type process struct {
 }
 
 // start runs the program for a resource.
-func (p program) start(kubeconfig, resource, does string) (*process, error) {
+func (p program) start(kubeconfig, resource, does string, more ...string) (*process, error) {
 	args := append(p.command[1:len(p.command):len(p.command)], "--resource", resource, "--does", does)
+	args = append(args, more...)
 	cmd := exec.Command(p.command[0], args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	// It ends when this process ends in any way.

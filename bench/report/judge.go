@@ -29,6 +29,28 @@ func (r *Results) Judge() {
 	}
 	r.judgeSlope()
 	r.judgeFlatness()
+	r.judgeNamespaces()
+}
+
+func (r *Results) judgeNamespaces() {
+	const limited = "without permission for the cluster"
+	for _, row := range r.Rows {
+		if row.ID != "B11" || row.Program != gopf {
+			continue
+		}
+		title := fmt.Sprintf("B11, %d namespaces: ", row.Objects)
+		if row.Note == limited {
+			settled, _ := r.Find("B11", gopf, row.Objects, limited, "settled")
+			r.AtMost(title+limited+", settled, MB", settled, 50)
+			continue
+		}
+		settled, _ := r.Find("B11", gopf, row.Objects, "", "settled")
+		r.AtMost(title+"settled, MB", settled, 60)
+		if floor, found := r.Find("B11", bare, row.Objects, "paged list", "ready"); found {
+			ready, _ := r.Find("B11", gopf, row.Objects, "", "ready")
+			r.AtMost(title+"ready, s, against the bare list", ready, 2*floor)
+		}
+	}
 }
 
 func (r *Results) judgeStorms(n int) {
@@ -129,7 +151,7 @@ func (r *Results) judgeSlope() {
 	}
 }
 
-// order returns the order of measurements: M, then B1 to B10.
+// order returns the order of measurements: M, then B1 to B11.
 func order(id string) (n int) {
 	_, _ = fmt.Sscanf(id, "B%d", &n) // else it is 0
 	return n

@@ -63,6 +63,7 @@ var Titles = map[string]string{
 	"B8":  "delete storm with delete handlers",
 	"B9":  "listing anew after 410",
 	"B10": "timers and daemons",
+	"B11": "many namespaces",
 }
 
 func number(v float64) string {

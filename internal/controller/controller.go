@@ -1,12 +1,12 @@
 // Package controller serves one resource: it watches the objects, queues their turns,
 // and keeps their memories, until the resource is retired.
 //
-// A [Controller] owns one watch goroutine per namespace, a queue that runs the turns of
-// its objects, their daemons, and their memories. It gets everything that the
+// A [Controller] owns one watch goroutine per namespace, or one for all of them, a queue
+// that runs the turns of its objects, their daemons, and their memories. It gets everything that the
 // controllers of an operator share from its [Config], and does not know the engine.
 //
-// Read controller.go first. Then follow an event: watch.go (the watches), turn.go (the
-// queue and the turns), memories.go and gone.go (known and deleted objects). pause.go
+// Read controller.go first. Then follow an event: watch.go and reach.go (the watches),
+// turn.go (the queue and the turns), memories.go and gone.go (known and deleted objects). pause.go
 // keeps turns for the end of a pause, retire.go ends a controller, and costly.go limits
 // the turns of large objects.
 package controller
@@ -68,6 +68,10 @@ type Config struct {
 	Notices     *process.Notices           // log lines that all controllers share
 	Vitals      *vitals.Vitals             // observes watches and calls
 
+	// Ask requests the decision how a controller with many namespaces watches them; see
+	// [Controller.Reach]. It must not block.
+	Ask func()
+
 	// Paused reports whether the operator is paused.
 	Paused func() bool
 	// Stopping is closed when no new turn may start.
@@ -80,9 +84,10 @@ type Config struct {
 // memories.
 //
 // The methods that start, pause and end it ([Controller.Follow], [Controller.Pause],
-// [Controller.Resume], [Controller.Widen], [Controller.Widened], [Controller.Sources],
-// [Controller.Retire] and [Controller.Stop]) must not be called concurrently. The other
-// exported methods are safe for concurrent use.
+// [Controller.Resume], [Controller.Widen], [Controller.Widened], [Controller.Undecided],
+// [Controller.Reach], [Controller.Reached], [Controller.Sources], [Controller.Retire] and
+// [Controller.Stop]) must not be called concurrently. The other exported methods are safe
+// for concurrent use.
 type Controller struct {
 	config    Config
 	client    *kube.Client // with managedFields if a handler needs them
@@ -103,6 +108,11 @@ type Controller struct {
 	places   map[string]bool   // the served namespaces, even during a pause
 	streams  map[string]func() // functions that end the watches, by namespace; they may be called twice
 	widening bool              // the watches are being restarted; see [Controller.Widen]
+	reach    reach             // how namespaces are watched
+	reaching bool              // the watches are being restarted; see [Controller.Reach]
+	scope    *stream.Scope     // of the watch of the cluster; nil means that there is none
+
+	refused atomic.Bool // the API server forbids the watch of the cluster
 
 	active sync.Map // maps the keys of objects in a turn to their [*process.Memory]
 	// indexed maps the keys of objects to the versions in the indices, while the watches
@@ -112,12 +122,13 @@ type Controller struct {
 
 	mu       sync.Mutex
 	memories map[string]*process.Memory
+	members  members           // the same by namespace
 	named    map[string]string // keys by namespace/name; nil until the first lookup
 	shared   map[string]bool   // names of several objects, of which at most one exists
 	gone     gone
-	left     map[string]bool  // namespaces that are no longer served
-	missed   map[string]entry // turns that were due during a pause, by key
-	unlisted map[string]bool  // namespaces that were not listed since the last pause; "" means all
+	left     map[string]bool // namespaces that are no longer served
+	missed   missed          // turns that were due during a pause
+	unlisted map[string]bool // namespaces that were not listed since the last pause; "" means all
 }
 
 // New returns the controller of a resource. It has no watches yet; see

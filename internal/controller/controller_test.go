@@ -92,7 +92,7 @@ func newBench(t *testing.T) *bench {
 	streams := stream.DefaultConfig(kind.Info{}, "")
 	streams.Shared = &stream.Shared{}
 	config := Config{
-		Client: client, Stream: streams, Log: log, ExitTimeout: time.Second, Backlog: 1 << 20,
+		Client: client, Namespaces: discovery.Namespaces{discovery.Globs("*")}, Stream: streams, Log: log, ExitTimeout: time.Second, Backlog: 1 << 20,
 		Post: func(recorder.Event) {}, Clock: NewClock(), DaemonClock: alarm.New((*daemon.Task).Ring), Barrier: index.NewGate(), Budget: NewBudget(),
 		Entrance: execute.NewEntrance(nil, 0), Notices: &process.Notices{}, Vitals: v,
 		Paused: func() bool { return b.paused }, Stopping: b.stopping, Go: b.ending.Go,

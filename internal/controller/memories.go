@@ -29,7 +29,7 @@ func (c *Controller) leave(key string, m *process.Memory) {
 	if c.processor.Indexers != nil {
 		c.processor.Indexers.Remove(key)
 	}
-	delete(c.memories, key)
+	c.erase(key, m)
 	c.costly.Delete(key)
 	c.indexed.Delete(key)
 }
@@ -71,7 +71,7 @@ func (c *Controller) recall(key string, e entry) *process.Memory {
 		if m.UID == key {
 			key = m.UID // store one copy of the string
 		}
-		c.memories[key] = m
+		c.memorize(key, m)
 		c.enroll(key, m)
 	}
 	return m
@@ -149,7 +149,7 @@ func (c *Controller) setLeft(namespace string, left bool) {
 func (c *Controller) forget(key string, m *process.Memory, event *process.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.memories, key)
+	c.erase(key, m)
 	c.costly.Delete(key)
 	c.indexed.Delete(key)
 	of := grave{mark: m.Mark()}
@@ -165,12 +165,9 @@ func (c *Controller) forget(key string, m *process.Memory, event *process.Event)
 func (c *Controller) known(namespace string) iter.Seq[object.Identity] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	memories := slices.Collect(maps.Values(c.memories))
+	memories := slices.Collect(maps.Values(c.within(namespace)))
 	return func(yield func(object.Identity) bool) {
 		for _, m := range memories {
-			if namespace != "" && m.Namespace != namespace {
-				continue
-			}
 			if !yield(object.Identity{UID: m.UID, Namespace: m.Namespace, Name: m.Name}) {
 				return
 			}
@@ -186,10 +183,9 @@ func (c *Controller) forgetNamespace(namespace string) {
 	if !c.left[namespace] {
 		return
 	}
-	for key, m := range c.memories {
-		if m.Namespace == namespace {
-			c.leave(key, m)
-		}
+	for key, m := range c.within(namespace) {
+		c.leave(key, m)
+		c.strike(key, m)
 	}
-	c.named = nil
+	delete(c.missed, namespace)
 }

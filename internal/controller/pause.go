@@ -13,6 +13,7 @@ func (c *Controller) Pause() {
 		delete(c.streams, namespace)
 		c.config.Go(end)
 	}
+	c.scope = nil
 	if c.processor.Daemons != nil {
 		c.processor.Daemons.Pause()
 	}
@@ -38,8 +39,8 @@ func (c *Controller) isNow(key string, e entry) (_ entry, now bool) {
 		c.miss(key, e)
 		return e, false
 	case e.event != nil: // a state from after the pause
-		before := c.missed[key]
-		delete(c.missed, key)
+		before := c.missed[e.namespace][key]
+		delete(c.missed[e.namespace], key)
 		return e.join(before), true
 	case c.isUnlisted(key):
 		c.miss(key, e)
@@ -71,10 +72,17 @@ func (c *Controller) miss(key string, e entry) {
 		return
 	}
 	if c.missed == nil {
-		c.missed = map[string]entry{}
+		c.missed = missed{}
+	}
+	namespace := e.namespace
+	if m := c.memories[key]; m != nil {
+		namespace = m.Namespace
+	}
+	if c.missed[namespace] == nil {
+		c.missed[namespace] = map[string]entry{}
 	}
 	e.event = nil
-	c.missed[key] = e.join(c.missed[key])
+	c.missed[namespace][key] = e.join(c.missed[namespace][key])
 }
 
 // join returns e with the reasons of the other entry added, except for its event.
@@ -83,19 +91,21 @@ func (e entry) join(other entry) entry {
 	return e
 }
 
-// catchUp queues the turns that the objects of a namespace missed during a pause. A
+// catchUp queues the turns that the objects of the namespaces missed during a pause. A
 // watch calls it after its list. since is the number of pauses before the watch
 // started; the call has no effect if there was another pause.
-func (c *Controller) catchUp(namespace string, since uint32) {
-	var missed map[string]entry
+func (c *Controller) catchUp(namespaces []string, since uint32) {
 	c.mu.Lock()
-	if since == c.pauses.Load() {
-		delete(c.unlisted, namespace)
-		missed = c.missed
-		c.missed = nil
+	if since != c.pauses.Load() {
+		c.mu.Unlock()
+		return
 	}
+	for _, namespace := range namespaces {
+		delete(c.unlisted, namespace)
+	}
+	turns := c.missed.take(namespaces)
 	c.mu.Unlock()
-	for key, e := range missed {
-		c.put(key, e) // isNow misses those of other namespaces again
+	for key, e := range turns {
+		c.put(key, e)
 	}
 }

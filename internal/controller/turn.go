@@ -30,6 +30,9 @@ const activeTurns = 64
 // open creates the queue. work is the parent of the contexts of all turns.
 func (c *Controller) open(work context.Context) {
 	c.memories = map[string]*process.Memory{}
+	if len(c.config.Namespaces) > 0 && c.served.Info.Namespaced {
+		c.members = members{}
+	}
 	c.queue = queue.New(queue.Config[string, entry]{
 		Turn: c.turn, Add: c.add, Merge: c.merge, Shed: c.shed, Weigh: weigh, Urgent: urgent, Limit: c.config.Backlog, Workers: c.config.WorkerLimit, Active: activeTurns,
 		Cost: c.cost, Budget: c.config.Budget, CostlyLimit: costlyBacklog, Large: costlyTurn, Modest: c.config.Modest,

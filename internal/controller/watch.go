@@ -14,16 +14,27 @@ import (
 )
 
 // Follow serves the namespaces: it starts the missing watches and ends those of other
-// namespaces. During a pause or while the watches are being restarted, it starts none.
-// The watches run until they are ended, or until the context is done.
+// namespaces. During a pause or while the watches are being restarted, it starts none;
+// neither does it while [Controller.Undecided]. The watches run until they are ended, or
+// until the context is done.
 func (c *Controller) Follow(ctx context.Context, namespaces map[string]bool) {
 	c.settle(namespaces)
-	if c.config.Paused() || c.widening {
+	if c.config.Paused() || c.widening || c.reaching {
+		return
+	}
+	switch {
+	case c.reach == cluster:
+		if c.streams[""] == nil {
+			c.streams[""] = c.startWide(ctx)
+		}
+		return
+	case c.Undecided():
+		c.config.Ask()
 		return
 	}
 	for namespace := range c.places {
 		if c.streams[namespace] == nil {
-			c.streams[namespace] = c.start(ctx, namespace)
+			c.streams[namespace] = c.start(ctx, namespace, nil)
 		}
 	}
 }
@@ -57,7 +68,7 @@ func (c *Controller) Widened() {
 	c.widening = false
 	c.indexOnly.Store(false)
 	c.indexed.Clear()
-	clear(c.streams)
+	c.dropStreams()
 }
 
 // settle sets the served namespaces. It ends the watches of the others, and drops their
@@ -74,10 +85,13 @@ func (c *Controller) settle(namespaces map[string]bool) {
 		end := c.streams[namespace]
 		delete(c.places, namespace)
 		delete(c.streams, namespace)
+		if c.scope != nil {
+			c.scope.Remove(namespace)
+		}
 		c.config.Barrier.Drop(c.source(namespace))
 		c.setLeft(namespace, true)
 		c.config.Go(func() {
-			if end != nil { // nil during a pause
+			if end != nil { // nil during a pause, or if one watch serves all namespaces
 				end()
 			}
 			c.forgetNamespace(namespace)
@@ -92,17 +106,24 @@ func (c *Controller) settle(namespaces map[string]bool) {
 			c.config.Barrier.Expect(c.source(namespace))
 		}
 		c.setLeft(namespace, false)
+		if c.scope != nil {
+			c.scope.Add(namespace)
+		}
 	}
 }
 
-// start starts the watch of a namespace. end stops it and waits for its goroutine; it
-// may be called twice.
-func (c *Controller) start(ctx context.Context, namespace string) (end func()) {
+// start starts the watch of a namespace, or of those in the scope. end stops it and waits
+// for its goroutine; it may be called twice.
+func (c *Controller) start(ctx context.Context, namespace string, scope *stream.Scope) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	config := c.config.Stream
 	config.Info, config.Namespace, config.Log = c.processor.Resource, namespace, c.config.Log
+	config.Scope, config.Share = scope, len(c.places) > ownConnections && scope == nil
 	config.Known = func() iter.Seq[object.Identity] { return c.known(namespace) }
 	pulse, over := c.config.Vitals.Follow(&config, c.counts)
+	if scope != nil {
+		config.Status = c.noteRefusal(config.Status)
+	}
 	pauses := c.pauses.Load()
 	config.Newcomers = func(e stream.Event) (taken bool) {
 		if taken = c.hasten(e, pauses); taken {
@@ -131,12 +152,22 @@ func (c *Controller) deliver(namespace string, e stream.Event, since uint32) {
 	event := eventOf(e)
 	switch {
 	case e.Type == stream.Synced:
-		c.config.Barrier.Synced(c.source(namespace))
-		c.catchUp(namespace, since)
+		c.synced(namespace, e.Namespaces, since)
 	case c.take(event):
 	default:
 		c.put(e.Body.Key(), entry{event: event, since: since})
 	}
+}
+
+// synced notes that a namespace was listed, or several if the watch has a scope.
+func (c *Controller) synced(namespace string, several []string, since uint32) {
+	if several == nil {
+		several = []string{namespace}
+	}
+	for _, namespace := range several {
+		c.config.Barrier.Synced(c.source(namespace))
+	}
+	c.catchUp(several, since)
 }
 
 // hasten handles or queues a watch event ahead of a list that is still being delivered.
@@ -196,4 +227,5 @@ func (c *Controller) unfollow() {
 		delete(c.streams, namespace)
 		end()
 	}
+	c.scope = nil
 }

@@ -20,7 +20,8 @@ import (
 //
 // # Guarantees
 //
-// A namespace is reported from when it is first seen until it is gone. It counts as
+// A namespace is reported from when it is first seen until it is gone. The namespaces of
+// the first list are reported together, when the list is complete. A namespace counts as
 // existing while it is being deleted, because its deletion waits for the finalizers of
 // its objects. Deletions that the watch missed are detected. If listing namespaces is
 // forbidden, namespaces given by plain names are reported; the others follow as soon as
@@ -31,8 +32,9 @@ type Following struct {
 	Patterns Namespaces
 	Log      *slog.Logger
 
-	// Serve is called when a namespace must be served, and when it no longer must.
-	Serve func(namespace string, exists bool)
+	// Serve is called when namespaces must be served, and when they no longer must. It
+	// is called once for all namespaces of the first list.
+	Serve func(namespaces []string, exist bool)
 
 	// Complete is called when all existing namespaces were reported, or cannot be
 	// listed for now. It may be called many times.
@@ -41,8 +43,9 @@ type Following struct {
 	mu         sync.Mutex
 	known      map[string]*known
 	departures *alarm.Clock[string]
-	listed     bool // at least once
-	refused    bool // listing is forbidden, and that was logged
+	listed     bool     // at least once
+	found      []string // namespaces of the first list, until it is complete
+	refused    bool     // listing is forbidden, and that was logged
 }
 
 // known is a namespace that is being served.
@@ -80,7 +83,7 @@ func (f *Following) take(e stream.Event) {
 	defer f.mu.Unlock()
 	if e.Type == stream.Synced {
 		f.listed, f.refused = true, false
-		f.Complete()
+		f.complete()
 		return
 	}
 	if !f.Patterns.Match(e.Body.Name) {
@@ -102,7 +105,11 @@ func (f *Following) meet(name, uid string) {
 	k := f.known[name]
 	if k == nil {
 		f.known[name] = &known{uid: uid}
-		f.Serve(name, true)
+		if f.listed {
+			f.Serve([]string{name}, true)
+		} else {
+			f.found = append(f.found, name)
+		}
 		return
 	}
 	if k.leaving {
@@ -127,7 +134,7 @@ func (f *Following) part(name string) {
 	defer f.mu.Unlock()
 	if k := f.known[name]; k != nil && k.leaving {
 		delete(f.known, name)
-		f.Serve(name, false)
+		f.Serve([]string{name}, false)
 	}
 }
 
@@ -142,6 +149,15 @@ func (f *Following) observe(s stream.Status) {
 	f.Log.Warn("The operator may not list namespaces, so patterns cannot be matched; only namespaces given by plain names are served. Allow the operator to list and watch namespaces, or give plain names.")
 	for _, name := range f.Patterns.Plain() {
 		f.meet(name, "")
+	}
+	f.complete()
+}
+
+// complete reports the namespaces of the first list, and that all were reported.
+func (f *Following) complete() {
+	if len(f.found) > 0 {
+		f.Serve(f.found, true)
+		f.found = nil
 	}
 	f.Complete()
 }

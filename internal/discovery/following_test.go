@@ -151,10 +151,10 @@ func following(t *testing.T, c *cluster, patterns Namespaces, test func(*followe
 		config := stream.DefaultConfig(namespaces, "")
 		config.ProbeAfter, config.InactivityTimeout = 0, 0
 		f := &Following{Client: client, Stream: config, Patterns: patterns, Log: slog.New(slog.DiscardHandler),
-			Serve: func(name string, exists bool) {
+			Serve: func(names []string, exist bool) {
 				told.mu.Lock()
 				defer told.mu.Unlock()
-				told.told = append(told.told, map[bool]string{true: "+", false: "-"}[exists]+name)
+				told.told = append(told.told, map[bool]string{true: "+", false: "-"}[exist]+strings.Join(names, ","))
 			},
 			Complete: func() {
 				told.mu.Lock()

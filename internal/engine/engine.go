@@ -10,8 +10,9 @@
 //   - clock, daemons and poster: alarms for retries, the schedule of daemons and
 //     timers, and Kubernetes events. They run until all handlers have stopped.
 //   - resources.Run: discovery. It calls server.serve when the resources change.
-//   - followNamespaces, openBarrier and followResuming: namespaces that match a
-//     pattern, the index barrier, and the restart of watches after a pause.
+//   - followNamespaces, decideReach, openBarrier and followResuming: namespaces that
+//     match a pattern, how to watch many of them, the index barrier, and the restart of
+//     watches after a pause.
 //   - elect and meetPeers: the lease and the peerings.
 //   - answerReviews, review, probe and paths.Run: admission, permissions, API
 //     probes, and the check of paths against the schemas of the cluster.
@@ -218,6 +219,7 @@ func serve(ctx context.Context, s *server, resources *discovery.Resources, disco
 	election.Go(func() { s.elect(ctx, work, elector) })
 	tasks.Go(func() { resources.Run(ctx, discovered, func(now []kind.Info) { s.serve(work, now) }) })
 	tasks.Go(func() { s.followNamespaces(ctx, work) })
+	tasks.Go(func() { s.decideReach(ctx, work) })
 	if elector == nil { // otherwise lead opens it
 		tasks.Go(func() { s.openBarrier(ctx, work) })
 	}

@@ -17,20 +17,22 @@ func (s *server) followNamespaces(ctx, work context.Context) {
 	}
 	following := &discovery.Following{
 		Client: s.client, Stream: s.Stream, Patterns: s.Namespaces, Log: s.Log,
-		Serve:    func(name string, exists bool) { s.serveNamespace(work, name, exists) },
+		Serve:    func(names []string, exist bool) { s.serveNamespaces(work, names, exist) },
 		Complete: func() { s.barrier.Synced(patterns) },
 	}
 	following.Run(ctx)
 }
 
-// serveNamespace starts or stops serving a namespace in all controllers.
-func (s *server) serveNamespace(work context.Context, name string, exists bool) {
+// serveNamespaces starts or stops serving namespaces in all controllers.
+func (s *server) serveNamespaces(work context.Context, names []string, exist bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if exists {
-		s.namespaces[name] = true
-	} else {
-		delete(s.namespaces, name)
+	for _, name := range names {
+		if exist {
+			s.namespaces[name] = true
+		} else {
+			delete(s.namespaces, name)
+		}
 	}
 	s.move()
 	for _, c := range s.controllers {

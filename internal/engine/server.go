@@ -72,6 +72,7 @@ type server struct {
 	paused  atomic.Bool   // pauses is not empty
 	resumed chan struct{} // signaled when the last pause ends
 	moved   chan struct{} // signaled when the resources or namespaces change
+	crowded chan struct{} // signaled when decideReach must decide
 }
 
 func newServer(c Config, client *kube.Client, v *vitals.Vitals) *server {
@@ -79,6 +80,7 @@ func newServer(c Config, client *kube.Client, v *vitals.Vitals) *server {
 		Config: c, client: client, vitals: v, stopping: make(chan struct{}), stopped: make(chan struct{}), evicted: make(chan struct{}), standby: c.Election.Enabled,
 		controllers: map[schema.GroupVersionResource]*controller.Controller{}, leaving: map[string]int{}, namespaces: map[string]bool{},
 		pauses: map[string]string{}, resumed: make(chan struct{}, 1), moved: make(chan struct{}, 1),
+		crowded: make(chan struct{}, 1),
 	}
 	s.clock = controller.NewClock()
 	s.daemons = alarm.New((*daemon.Task).Ring)
@@ -225,7 +227,7 @@ func (s *server) controllerConfig() controller.Config {
 		Clock: s.clock, DaemonClock: s.daemons, Barrier: s.barrier, Budget: controller.NewBudget(),
 		Modest:   controller.NewModestBudget(debug.SetMemoryLimit(-1)), // which only returns the limit
 		Entrance: s.entry, Notices: s.notices, Vitals: s.vitals,
-		Paused: s.paused.Load, Stopping: s.stopping, Go: s.retiring.Go,
+		Ask: s.ask, Paused: s.paused.Load, Stopping: s.stopping, Go: s.retiring.Go,
 	}
 	if s.Posting.Enabled && s.Posting.Loggers {
 		c.PostLog = slog.New(recorder.FromLogs(s.Log.Handler(), s.Posting.Level, s.poster.Post))

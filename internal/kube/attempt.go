@@ -18,7 +18,7 @@ func (c *Client) attempt(outer context.Context, conns *conns, r *call) (o outcom
 	started := time.Now()
 	until, err := c.passGate(r.method)
 	if err != nil {
-		c.giveBack(slot, nothing)
+		c.giveBack(r, slot, nothing)
 		return outcome{err: err, mine: true}
 	}
 	var shown *traffic
@@ -31,7 +31,7 @@ func (c *Client) attempt(outer context.Context, conns *conns, r *call) (o outcom
 			return
 		}
 		finished = true
-		c.giveBack(slot, o.learnt())
+		c.giveBack(r, slot, o.learnt())
 		if c.opts.Observe != nil {
 			c.opts.Observe(Observation{Verb: r.verb, Resource: r.target.Info.GVR(), Code: o.code, Duration: time.Since(started)})
 		}
@@ -83,17 +83,29 @@ func (c *Client) attempt(outer context.Context, conns *conns, r *call) (o outcom
 }
 
 func (c *Client) takeSlot(ctx context.Context, r *call) (*slot, error) {
-	if r.route.isWatch() || r.route == aside {
+	limit := c.limitOf(r.route)
+	if limit == nil {
 		return nil, nil
 	}
-	s, err := c.limit.acquire(ctx, r.target.Namespace)
+	s, err := limit.acquire(ctx, r.target.Namespace)
 	return &s, err
 }
 
-func (c *Client) giveBack(s *slot, l learnt) {
+func (c *Client) giveBack(r *call, s *slot, l learnt) {
 	if s != nil {
-		c.limit.release(*s, l)
+		c.limitOf(r.route).release(*s, l)
 	}
+}
+
+// limitOf returns the limit of requests in flight of a route. nil means no limit.
+func (c *Client) limitOf(r route) *limiter {
+	switch r {
+	case joint:
+		return c.shared.openings
+	case followed, probed, aside:
+		return nil
+	}
+	return c.limit
 }
 
 // roundTrip sends the request and returns the head of the response.

@@ -3,8 +3,9 @@
 //
 // It uses net/http on the transports and credentials that client-go configures, and
 // keeps objects as the bytes that were received. Requests share HTTP/2 connections with
-// health checks. Every watch has its own HTTP/1.1 connection, because a server closes
-// watches that share a connection with many writes.
+// health checks. A watch has its own HTTP/1.1 connection, because a server closes
+// watches that share a connection with many writes. If there are many watches, they
+// share HTTP/2 connections that carry nothing else.
 package kube
 
 import (
@@ -120,6 +121,7 @@ type shared struct {
 	using    sync.Mutex // held while the connections are replaced
 	conns    atomic.Pointer[conns]
 	watches  openWatches
+	openings *limiter // of watches on shared connections, until their responses start
 	auth     *authState
 	recovery recovery
 	outages  Outages
@@ -138,6 +140,8 @@ func NewClient(cfg *rest.Config, o Options) (*Client, error) {
 	c := &Client{opts: o, limit: newLimiter(o.InFlight), shared: &shared{
 		opts: o,
 		auth: &authState{log: o.Log, notify: o.Unauthorized},
+
+		openings: newLimiter(InFlight{Start: maxOpenings, Min: maxOpenings, Max: maxOpenings}),
 	}}
 	if err := c.Use(cfg); err != nil {
 		return nil, err

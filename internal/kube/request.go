@@ -46,11 +46,12 @@ const (
 	whole    route = iota // response read at once: a deadline for all of it
 	streamed              // response passed on while it arrives: a deadline for its silence
 	followed              // a watch: its own connection, a deadline for the start of the response
+	joint                 // a watch that shares its connection with other watches
 	probed                // a watch on the connection of the requests
 	aside                 // response read at once, on a separate connection
 )
 
-func (r route) isWatch() bool { return r == followed || r == probed }
+func (r route) isWatch() bool { return r == followed || r == joint || r == probed }
 
 // response is the response to a successful attempt.
 type response struct {
@@ -188,8 +189,11 @@ func (c *conns) explain(o outcome) error {
 }
 
 func (c *conns) via(r route) http.RoundTripper {
-	if r == followed || r == aside {
+	switch r {
+	case followed, aside:
 		return c.watches
+	case joint:
+		return c.joint
 	}
 	return c.requests
 }

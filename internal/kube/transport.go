@@ -14,7 +14,7 @@ import (
 )
 
 // conns are the connections to one server with one set of credentials: one transport
-// for requests, one for watches.
+// for requests, one for watches, and one for watches that share connections.
 type conns struct {
 	given      *rest.Config // by the caller of Use
 	generation int          // number of earlier sets of credentials
@@ -25,6 +25,7 @@ type conns struct {
 	base     *url.URL
 	requests http.RoundTripper
 	watches  http.RoundTripper
+	joint    http.RoundTripper
 
 	// traced is true if the transports are net/http's, which report when a request got
 	// a connection.
@@ -39,10 +40,20 @@ const (
 	pingAfter        = 5 * time.Second // of silence on an HTTP/2 connection
 	pingTimeout      = 5 * time.Second
 	watchReadBuffer  = 64 << 10
+
+	// jointWindow is the number of bytes that a server may send on a watch of a shared
+	// connection before we read them. The connection as a whole has no such limit, so a
+	// slow reader delays no other watch.
+	jointWindow = 64 << 10
+
+	// maxOpenings limits the watches that are being opened on shared connections at the
+	// same time. Without it, each watch of a burst would make a connection, because
+	// there is none to share yet.
+	maxOpenings = 8
 )
 
 // keepAlive lets the kernel detect a dead peer on a silent connection within 9 s.
-// Watches use HTTP/1.1, which has no pings.
+// Most watches use HTTP/1.1, which has no pings.
 func keepAlive() net.KeepAliveConfig {
 	return net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 2}
 }
@@ -62,7 +73,7 @@ func connect(cfg *rest.Config, o Options) (*conns, error) {
 	c := &conns{given: given, cfg: cfg, base: base, replaced: make(chan struct{})}
 	if cfg.Transport != nil {
 		rt, err := rest.TransportFor(cfg)
-		c.requests, c.watches = rt, rt
+		c.requests, c.watches, c.joint = rt, rt, rt
 		return c, err
 	}
 
@@ -86,8 +97,16 @@ func connect(cfg *rest.Config, o Options) (*conns, error) {
 	watches.ReadBufferSize = watchReadBuffer
 	c.watches = rt
 
+	joint, rt, err := newTransport(cfg, o)
+	if err != nil {
+		return nil, err
+	}
+	joint.Protocols.SetHTTP2(true)
+	joint.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout, MaxReceiveBufferPerStream: jointWindow}
+	c.joint = rt
+
 	c.traced = true
-	c.idlers = []*http.Transport{requests, watches}
+	c.idlers = []*http.Transport{requests, watches, joint}
 	return c, nil
 }
 

@@ -78,6 +78,11 @@ type WatchOptions struct {
 
 	// Probe opens the watch on the connection of ordinary requests.
 	Probe bool
+
+	// Share opens the watch on a connection that it may share with other watches, up to
+	// the server's limit of concurrent streams. Otherwise it has its own connection.
+	// Servers without HTTP/2 do not support shared connections.
+	Share bool
 }
 
 // Watch is an open stream of events. Only Close may be called concurrently
@@ -113,8 +118,11 @@ func (c *Client) Watch(ctx context.Context, info kind.Info, ns string, o WatchOp
 		query.Set("timeoutSeconds", strconv.Itoa(s))
 	}
 	route := followed
-	if o.Probe {
+	switch {
+	case o.Probe:
 		route = probed
+	case o.Share:
+		route = joint
 	}
 	w := &Watch{all: &c.shared.watches, skip: c.skipper(info, nil), parse: c.parse}
 	r := &call{verb: "watch", method: http.MethodGet, target: Target{Info: info, Namespace: ns}, query: query, repeatable: true, route: route}

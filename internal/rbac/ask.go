@@ -66,6 +66,18 @@ func ask(ctx context.Context, api API, questions []question, limit int, allowed 
 	return unasked, context.Cause(ctx)
 }
 
+// MayFollow reports whether the operator may list and watch a resource in the whole
+// cluster.
+func MayFollow(ctx context.Context, api API, info kind.Info) (bool, error) {
+	for _, verb := range []string{"list", "watch"} {
+		allowed, err := isAllowed(ctx, api, question{verb: verb, group: info.Group, resource: info.Plural})
+		if !allowed || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
 // isAllowed sends one access review.
 func isAllowed(ctx context.Context, api API, q question) (bool, error) {
 	attributes := map[string]string{"verb": q.verb, "group": q.group, "resource": q.resource}

@@ -25,7 +25,8 @@ const (
 	probeFor   = time.Second
 	probeGrace = 250 * time.Millisecond // for the watch to deliver the events of the probe
 	probeLimit = 10 * time.Second       // maximum duration of a probe
-	probeEvery = time.Minute            // interval of probes during the same silence
+	probeEvery = time.Minute            // minimum interval of probes of a watch without changes
+	probeDelay = time.Second            // until the next attempt if too many probes are open
 )
 
 // guard closes a watch that is silent for too long.
@@ -40,6 +41,7 @@ type guard struct {
 	since   time.Time // when we started to wait for an event; zero while one is processed
 	version string    // last version of the watch; empty during a list
 	count   int       // number of events
+	changes int       // number of events about objects
 }
 
 // startGuard starts the guard's goroutine. The caller must call stop, which waits for it.
@@ -76,6 +78,20 @@ func (g *guard) busy() {
 	g.count++
 }
 
+// changed counts an event about an object.
+func (g *guard) changed() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.changes++
+}
+
+// changesSoFar returns the number of events about objects.
+func (g *guard) changesSoFar() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.changes
+}
+
 // silence returns how long the watch has been silent, its last version, and the number
 // of events so far.
 func (g *guard) silence() (silence time.Duration, version string, count int) {
@@ -99,17 +115,19 @@ func (g *guard) age() time.Duration {
 
 // observe returns the reason to close the watch, or nil when ctx is done.
 func (g *guard) observe(ctx context.Context) error {
-	cfg, probes := &g.run.Config, 0
+	cfg := &g.run.Config
 	rewound := cfg.Shared.after(g.run.epoch)
+	var probes time.Time // no probe before that
+	changes := 0         // at the last probe
 	for {
 		silence, version, _ := g.silence()
 		age := g.age()
-		if silence < cfg.ProbeAfter {
-			probes = 0
+		if now := g.changesSoFar(); now != changes {
+			probes, changes = time.Time{}, now
 		}
-		probeAt := cfg.ProbeAfter + time.Duration(probes)*probeEvery
+		probeIn := max(cfg.ProbeAfter-silence, time.Until(probes))
 		if version == "" {
-			probeAt = 2 * cfg.ProbeAfter // a streamed list is not probed, but given up
+			probeIn = 2*cfg.ProbeAfter - silence // a streamed list is not probed, but given up
 		}
 		switch {
 		case g.limit > 0 && age >= g.limit:
@@ -119,18 +137,24 @@ func (g *guard) observe(ctx context.Context) error {
 				return errNoInitialEnd
 			}
 			return errInactive
-		case cfg.ProbeAfter > 0 && silence >= probeAt && version == "":
+		case cfg.ProbeAfter > 0 && probeIn <= 0 && version == "":
 			return errNoInitialEnd
-		case cfg.ProbeAfter > 0 && silence >= probeAt:
-			probes++
-			if err := g.probe(ctx); err != nil {
+		case cfg.ProbeAfter > 0 && probeIn <= 0:
+			if !cfg.Shared.beginProbe() {
+				probes = time.Now().Add(probeDelay)
+				continue
+			}
+			probes = time.Now().Add(probeEvery)
+			err := g.probe(ctx)
+			cfg.Shared.endProbe()
+			if err != nil {
 				return err
 			}
 			continue
 		}
 		next := time.Duration(1<<63 - 1)
 		if cfg.ProbeAfter > 0 {
-			next = min(next, probeAt-silence)
+			next = min(next, probeIn)
 			if silence < cfg.ProbeAfter { // the list may be complete before that
 				next = min(next, cfg.ProbeAfter-silence)
 			}

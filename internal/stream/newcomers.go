@@ -133,6 +133,9 @@ func (n *newcomers) watch(ctx context.Context, s *Stream, opened func()) error {
 		}
 		switch e.Type {
 		case kube.Added, kube.Modified, kube.Deleted:
+			if !s.Scope.admits(e.Type, e.Body.Identity) {
+				continue
+			}
 			if e.Unreadable {
 				n.leave(e.Body.Identity)
 				continue

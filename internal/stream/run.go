@@ -18,7 +18,8 @@ import (
 // run is the state of one call of Run.
 type run struct {
 	*Stream
-	deliver func(Event)
+	deliver func(Event) // unless the scope excludes the event
+	admit   func(Event) // regardless of the scope
 	health  health
 	pause   pauses
 	early   newcomers
@@ -40,6 +41,10 @@ type run struct {
 	unpaged   bool // pages expired: request everything at once
 
 	unknown loglimit.Once[string] // event types
+
+	// delivering has an entry while a watch event is delivered, or an added namespace is
+	// listed. It is a lock; waiting for a mutex would stop virtual time in tests.
+	delivering chan struct{}
 }
 
 // end describes the end of a turn.
@@ -83,7 +88,7 @@ func (r *run) turn(ctx context.Context) end {
 
 // watch watches from the last version. Without one, it starts with a streamed list.
 func (r *run) watch(ctx context.Context) end {
-	o := kube.WatchOptions{ResourceVersion: r.version, Selector: r.Selector, Fields: r.Fields, ServerTimeout: r.ServerTimeout}
+	o := kube.WatchOptions{ResourceVersion: r.version, Selector: r.Selector, Fields: r.Fields, ServerTimeout: r.ServerTimeout, Share: r.Share}
 	limit := r.ClientTimeout
 	var list *listing
 	if r.version == "" {
@@ -111,6 +116,7 @@ func (r *run) watch(ctx context.Context) end {
 	before := r.version
 	guard := r.startGuard(ctx, w, limit)
 	defer guard.stop()
+	defer r.startJoins(ctx)()
 	err = r.follow(ctx, w, guard, &list)
 	stayed := guard.age() >= r.MaxBackoff
 	return end{
@@ -155,6 +161,7 @@ func (r *run) startOver() {
 
 // beginList prepares for a list. It must be called before the first request.
 func (r *run) beginList() *listing {
+	r.Scope.begin()
 	list := newListing(r.Known)
 	r.mark, r.floor = r.Shared.Mark(), r.Shared.reached(r.of)
 	return list
@@ -190,7 +197,7 @@ func (r *run) finishList(list *listing, version string) {
 			r.deliver(r.tombstone(id, r.mark))
 		}
 	}
-	r.deliver(Event{Type: Synced})
+	r.deliver(Event{Type: Synced, Namespaces: r.Scope.finish()})
 	r.version, r.listed, r.failed, r.unpaged, r.watched, r.restore = version, version, 0, false, false, false
 	if v, valid := (object.Identity{ResourceVersion: version}).Version(); valid {
 		r.Shared.listed(r.Stream, r.epoch, v, r.floor)
@@ -214,10 +221,15 @@ func (r *run) follow(ctx context.Context, w *kube.Watch, guard *guard, list **li
 		r.sign(Heard)
 		switch e.Type {
 		case kube.Added, kube.Modified, kube.Deleted:
+			guard.changed()
+			r.delivering <- struct{}{}
 			r.take(ctx, e, *list)
+			<-r.delivering
 		case kube.Bookmark:
 			if *list != nil && e.InitialEnd {
+				r.delivering <- struct{}{}
 				r.finishList(*list, e.Body.ResourceVersion)
+				<-r.delivering
 				*list = nil
 				r.watched = true
 				r.health.watching()

@@ -31,7 +31,8 @@ import (
 // Versions are compared per resource, because other resources may be in another storage
 // with independent versions.
 type Shared struct {
-	marks atomic.Uint64
+	marks  atomic.Uint64
+	probes atomic.Int32 // open probes
 
 	mu        sync.Mutex
 	epoch     int                              // number of times that versions went back
@@ -46,6 +47,22 @@ type Shared struct {
 // a process: watch events on arrival, lists at their start, writes at their end. A
 // clock would not do, because a list may take any time.
 func (s *Shared) Mark() uint64 { return s.marks.Add(1) }
+
+// maxProbes limits the concurrent probes of silent watches. A slow server must not get
+// one from each of many streams.
+const maxProbes = 8
+
+// beginProbe reports whether a watch may be probed now. If so, the caller must call
+// endProbe afterwards.
+func (s *Shared) beginProbe() bool {
+	if s.probes.Add(1) <= maxProbes {
+		return true
+	}
+	s.probes.Add(-1)
+	return false
+}
+
+func (s *Shared) endProbe() { s.probes.Add(-1) }
 
 // lock locks mu and initializes the fields. The caller must unlock mu.
 func (s *Shared) lock() {

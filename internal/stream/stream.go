@@ -54,6 +54,10 @@ type Event struct {
 	// it is the mark before the first request of the list.
 	Mark uint64
 
+	// Namespaces are the namespaces that a complete list covered, if the stream has a
+	// scope. It is set only for Synced.
+	Namespaces []string
+
 	// Authoritative marks items of the first list after the server's versions went
 	// back. They replace everything known before the list started.
 	Authoritative bool
@@ -66,6 +70,13 @@ type Config struct {
 	Namespace string // empty for all namespaces and for cluster-scoped resources
 	Selector  string // label selector, in kubectl's syntax
 	Fields    string // field selector, where the resource supports it
+
+	// Scope limits a stream of all namespaces to some of them. nil means no limit.
+	Scope *Scope
+
+	// Share lets the watches share connections with other watches. It saves memory if
+	// there are many streams.
+	Share bool
 
 	// ProbeAfter is the silence of a watch after which it is probed: a second watch on
 	// another connection checks for events that the first should have delivered. The
@@ -171,16 +182,21 @@ func New(client *kube.Client, cfg Config) *Stream {
 
 // Run delivers events until ctx is done, and returns its cause. Every Run starts with a
 // list. deliver is called from this goroutine, one event at a time. While it blocks,
-// nothing is read, and silence is not counted. It must return when ctx is done.
+// nothing is read, and silence is not counted. It must return when ctx is done. With a
+// scope, another goroutine calls it for the objects of added namespaces, but never at the
+// same time.
 func (s *Stream) Run(ctx context.Context, deliver func(Event)) error {
 	r := &run{
 		Stream:  s,
-		deliver: deliver,
+		deliver: s.Scope.filter(deliver),
+		admit:   deliver,
 		pause:   pauses{Backoff: backoff.Backoff{First: s.ReconnectBackoff, Most: s.MaxBackoff}, jitter: s.jitter},
 		health:  health{cfg: &s.Config},
 		early:   newcomers{tell: s.Newcomers},
 		of:      s.Info.GVR().GroupResource(),
 		epoch:   s.Shared.currentEpoch(),
+
+		delivering: make(chan struct{}, 1),
 	}
 	r.relists = r.pause
 	defer s.Shared.ended(s)

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/tools/clientcmd"
+
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/bench/proto"
 	"gopf.dev/gopf/bench/widget"
@@ -21,14 +23,16 @@ func main() {
 	resource := flag.String("resource", "widgets", "what to handle")
 	does := flag.String("does", "create", "what handlers there are: create, update, delete, resume, index, timer, daemon; separated by commas")
 	interval := flag.Duration("interval", time.Minute, "of timers")
+	namespaces := flag.String("namespaces", "", "a pattern of namespaces; default: all")
+	user := flag.String("as", "", "the user to impersonate; default: none")
 	flag.Parse()
-	if err := run(*resource, strings.Split(*does, ","), *interval); err != nil {
+	if err := run(*resource, strings.Split(*does, ","), *interval, *namespaces, *user); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(resource string, does []string, interval time.Duration) error {
+func run(resource string, does []string, interval time.Duration, namespaces, user string) error {
 	counter := &proto.Counter{}
 	op := gopf.New()
 	op.Settings.Peering.Standalone = true
@@ -37,7 +41,19 @@ func run(resource string, does []string, interval time.Duration) error {
 		declare(widgets, what, interval, counter)
 	}
 	log := slog.New(logs.New(os.Stderr, logs.Options{}))
-	return op.Run(proto.Serve(counter, nil), gopf.Log(log))
+	options := []gopf.RunOption{gopf.Log(log)}
+	if namespaces != "" {
+		options = append(options, gopf.Namespaces(namespaces))
+	}
+	if user != "" {
+		config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+		if err != nil {
+			return err
+		}
+		config.Impersonate.UserName = user
+		options = append(options, gopf.Cluster(config))
+	}
+	return op.Run(proto.Serve(counter, nil), options...)
 }
 
 func declare(widgets *gopf.Resource[*widget.Widget], what string, interval time.Duration, counter *proto.Counter) {

@@ -104,6 +104,11 @@ func claims(t *testing.T) map[string][]string {
 			"After " + inWords(t, duration("internal/health", "lateReview")) + ", there is a warning",
 		},
 		"docs/metrics.md": {"At " + stalled + " seconds and more, `/readyz` is red"},
+		"docs/scopes.md": {
+			fmt.Sprintf("more than %d namespaces", constant("internal/controller", "manyNamespaces")),
+			fmt.Sprintf("again every %d minutes", duration("internal/engine", "reachInterval")/time.Minute),
+			"after " + seconds(duration("internal/engine", "refusalGrace")) + " seconds",
+		},
 		"docs/peering.md": {
 			"after its lifetime, " + seconds(s.Peering.Lifetime) + " s",
 			"takes over after " + seconds(s.Election.Duration) + " s",

@@ -1,0 +1,80 @@
+package controller
+
+import (
+	"iter"
+	"maps"
+
+	"gopf.dev/gopf/internal/process"
+)
+
+// members holds the memories of objects by namespace. The work for one namespace does not
+// grow with the objects of the others.
+type members map[string]map[string]*process.Memory
+
+func (m members) add(key string, memory *process.Memory) {
+	if m[memory.Namespace] == nil {
+		m[memory.Namespace] = map[string]*process.Memory{}
+	}
+	m[memory.Namespace][key] = memory
+}
+
+func (m members) remove(key string, memory *process.Memory) {
+	if delete(m[memory.Namespace], key); len(m[memory.Namespace]) == 0 {
+		delete(m, memory.Namespace)
+	}
+}
+
+// memorize adds the memory of an object. The caller must hold c.mu.
+func (c *Controller) memorize(key string, m *process.Memory) {
+	c.memories[key] = m
+	if c.members != nil {
+		c.members.add(key, m)
+	}
+}
+
+// erase removes the memory of an object. The caller must hold c.mu.
+func (c *Controller) erase(key string, m *process.Memory) {
+	delete(c.memories, key)
+	if c.members != nil {
+		c.members.remove(key, m)
+	}
+}
+
+// within returns the memories of a namespace. An empty namespace means all. The caller
+// must hold c.mu.
+func (c *Controller) within(namespace string) map[string]*process.Memory {
+	if namespace == "" {
+		return c.memories
+	}
+	return c.members[namespace]
+}
+
+// missed holds the turns that were due during a pause, by namespace and key.
+type missed map[string]map[string]entry
+
+// take removes and returns the turns of the namespaces. An empty namespace means all.
+func (m missed) take(namespaces []string) iter.Seq2[string, entry] {
+	taken := make([]map[string]entry, 0, len(namespaces))
+	for _, namespace := range namespaces {
+		if namespace == "" {
+			for _, turns := range m {
+				taken = append(taken, turns)
+			}
+			clear(m)
+			break
+		}
+		if turns := m[namespace]; turns != nil {
+			taken = append(taken, turns)
+			delete(m, namespace)
+		}
+	}
+	return func(yield func(string, entry) bool) {
+		for _, turns := range taken {
+			for key, e := range maps.All(turns) {
+				if !yield(key, e) {
+					return
+				}
+			}
+		}
+	}
+}
