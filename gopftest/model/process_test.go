@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -161,7 +162,7 @@ func (p *process) number() int {
 // process.
 func (p *process) wrote(h http.Header, method, path string, code int) {
 	path, status := strings.CutSuffix(path, "/status")
-	if method != http.MethodPatch || code == 0 || code >= 300 || status && p.world.declaration.storage != "status" {
+	if method != http.MethodPatch || code == 0 || code >= 300 || status && !slices.Contains([]string{"status", "state", "moving"}, p.world.declaration.storage) {
 		return
 	}
 	n, err := strconv.Atoi(h.Get(requestHeader))
