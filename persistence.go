@@ -2,10 +2,14 @@ package gopf
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 
+	"gopf.dev/gopf/internal/engine"
 	"gopf.dev/gopf/storage"
 )
 
@@ -36,6 +40,28 @@ func StateInStatus(key string) PersistenceSettings {
 
 // keyOfIdentity means the first label of the identity. It is not a valid key.
 const keyOfIdentity = "."
+
+// MoveState moves the state of all objects to another place: to "status" or to
+// "annotations". It calls no handler, and prints its progress to out. With dryRun, it only
+// counts the objects whose state is elsewhere. The operator itself must not run, unless it
+// keeps its state in that place. A move that was interrupted continues with another call.
+//
+// State moves by itself with the writes of a running operator. Afterwards, the status of
+// an object notes the annotations that it came from. MoveState removes the annotations and
+// the note of all objects: from then on, annotations cannot be mistaken for state.
+func (op *Operator) MoveState(ctx context.Context, to string, dryRun bool, out io.Writer, opts ...RunOption) error {
+	if to != "status" && to != "annotations" {
+		return fmt.Errorf("move the state: unknown place %q; use \"status\" or \"annotations\"", to)
+	}
+	if err := op.checkStorages(); err != nil {
+		return err
+	}
+	config, err := op.commandConfig(opts)
+	if err != nil {
+		return err
+	}
+	return explainLogin(engine.MoveState(ctx, config, engine.Move{ToStatus: to == "status", DryRun: dryRun, Out: out}))
+}
 
 // identify implements [IdentityOption].
 func (s PersistenceSettings) identify(id *identity) { id.settings = s }

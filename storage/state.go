@@ -27,6 +27,7 @@ type StatusState struct {
 	progress Progress // in annotations
 	base     Base     // in annotations
 	bases    []*AnnotationBase
+	retired  []statusPlace // where progress also reads records of old versions of Kopf
 }
 
 // statusPlace has the storages under one key of the status.
@@ -53,9 +54,19 @@ func NewStatusState(key string, former []string, progress Progress, base Base) *
 		}
 	}
 	for _, k := range s.keys {
-		s.places = append(s.places, statusPlace{NewStatusProgress(k), NewStatusBase(k), []string{"status", k, movedName}})
+		s.places = append(s.places, placeOf(k))
+	}
+	t, _ := traces(progress)
+	for _, k := range slices.Compact(slices.Sorted(slices.Values(t.Keys))) {
+		if !slices.Contains(s.keys, k) {
+			s.retired = append(s.retired, placeOf(k))
+		}
 	}
 	return s
+}
+
+func placeOf(key string) statusPlace {
+	return statusPlace{NewStatusProgress(key), NewStatusBase(key), []string{"status", key, movedName}}
 }
 
 func annotationBases(base Base) []*AnnotationBase {
@@ -164,7 +175,7 @@ func (s *StatusState) inAnnotations(o Object) bool {
 			}
 		}
 	}
-	return s.annotationText(o) != ""
+	return s.annotationText(o) != "" || slices.ContainsFunc(s.retired, func(p statusPlace) bool { return p.in(o) })
 }
 
 // aboutPrefix reports whether the annotation with the name is not part of the state.
@@ -235,17 +246,16 @@ func (s *StatusState) noteMove(o Object, p Patch) {
 // base, according to the note in the status. Both are as they are stored.
 func MovedFrom(base, note []byte) bool { return hashOf(base) == string(note) }
 
-// dropKey removes the state under a key of the status, and the key if nothing else is left.
-func (s *StatusState) dropKey(o Object, p Patch, at int) {
-	key := s.keys[at]
-	place := s.places[at]
+// drop removes the state in the place from the object, and the key if nothing else is left.
+func (place statusPlace) drop(o Object, p Patch) {
 	for _, path := range [][]string{place.progress.Field, place.progress.TouchField, place.base.Field, place.moved} {
 		if _, ok := (patched{o, p}).Lookup(path...); ok {
 			p.Set(nil, path...)
 		}
 	}
-	if left, found := (patched{o, p}).Lookup("status", key); found && empty(left) {
-		p.Set(nil, "status", key)
+	key := place.moved[:2]
+	if left, found := (patched{o, p}).Lookup(key...); found && empty(left) {
+		p.Set(nil, key...)
 	}
 }
 

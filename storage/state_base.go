@@ -79,8 +79,8 @@ func (p withoutAnnotations) Lookup(path ...string) (any, bool) {
 
 // DropKeys removes the state from the status.
 func (s stateBase) DropKeys(o Object, p Patch) {
-	for at := range s.places {
-		s.dropKey(o, p, at)
+	for _, place := range s.places {
+		place.drop(o, p)
 	}
 }
 

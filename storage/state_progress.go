@@ -110,7 +110,12 @@ func (s stateProgress) MoveToStatus(ctx context.Context, o Object, p Patch, ids 
 		}
 	}
 	if at > 0 {
-		s.dropKey(o, p, at)
+		s.places[at].drop(o, p)
+	}
+	for _, place := range s.retired {
+		if place.in(o) {
+			p.Set(nil, place.progress.Field...)
+		}
 	}
 	s.noteMove(o, p)
 	return nil
@@ -143,6 +148,14 @@ func (s stateProgress) DropAnnotations(ctx context.Context, o Object, p Patch, i
 	t, _ := traces(s.progress)
 	dropMarkers(o, p, t.Prefixes)
 	return nil
+}
+
+// FinishMove removes the note about a move from the status. From then on, annotations of
+// the object are ignored, whatever they are.
+func (s stateProgress) FinishMove(o Object, p Patch) {
+	if _, noted := s.places[0].note(o); noted && s.holder(o, true) == 0 && !s.inAnnotations(o) {
+		p.Set(nil, s.places[0].moved...)
+	}
 }
 
 // Move adds the move of the records to the annotations to a patch that writes them
