@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 )
@@ -204,8 +205,14 @@ func (s stateProgress) Validate() error {
 }
 
 // CheckID implements [IDChecker]: a kind whose status cannot keep the state has it in
-// annotations.
-func (s stateProgress) CheckID(id string) error { return multiProgress{s.progress}.CheckID(id) }
+// annotations. The results of a handler are in the status under its id, so they must not
+// replace the state.
+func (s stateProgress) CheckID(id string) error {
+	if s.inStatus && id == s.keys[0] {
+		return fmt.Errorf("the state of the operator is in status.%s, where the results of the handler would be; use another id or another key", id)
+	}
+	return multiProgress{s.progress}.CheckID(id)
+}
 
 // Advice implements [Adviser].
 func (s stateProgress) Advice() []string { return advice([]Progress{s.progress}) }

@@ -137,6 +137,17 @@ func TestInvalidKeysOfStateInTheStatusAreRefused(t *testing.T) {
 	})
 }
 
+func TestResultsOfHandlersCannotReplaceTheState(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := plainOperator(&diary, inStatus("create"))
+		err := op.Run(t.Context(), gopf.Cluster(c.RESTConfig()), gopf.Log(quiet()))
+		if err == nil || !strings.Contains(err.Error(), `handler "create"`) || !strings.Contains(err.Error(), "status.create") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
 func TestStateInAnnotationsCountsAndMovesWithTheNextWrite(t *testing.T) {
 	identity := func(d *calls, opts ...gopf.IdentityOption) *gopf.Operator {
 		return plainOperator(d, nil, gopf.Identity("things.example.com", opts...))
