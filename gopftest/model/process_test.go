@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -162,7 +161,7 @@ func (p *process) number() int {
 // process.
 func (p *process) wrote(h http.Header, method, path string, code int) {
 	path, status := strings.CutSuffix(path, "/status")
-	if method != http.MethodPatch || code == 0 || code >= 300 || status && !slices.Contains([]string{"status", "state", "moving"}, p.world.declaration.storage) {
+	if method != http.MethodPatch || code == 0 || code >= 300 || status && !p.savesInStatus() {
 		return
 	}
 	n, err := strconv.Atoi(h.Get(requestHeader))
@@ -178,6 +177,17 @@ func (p *process) wrote(h http.Header, method, path string, code int) {
 	if late {
 		p.oracle.wroteLate(p, name)
 	}
+}
+
+// savesInStatus reports whether the process saves progress in the status.
+func (p *process) savesInStatus() bool {
+	switch p.world.declaration.storage {
+	case "status", "state":
+		return true
+	case "moving":
+		return p.n%2 == 0
+	}
+	return false
 }
 
 // saves is how many writes of an object can have saved progress.
