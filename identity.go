@@ -16,8 +16,12 @@ import (
 // Option is an option of [New].
 type Option func(*Operator)
 
-// IdentityOption is an option of [Identity].
-type IdentityOption func(*identity)
+// IdentityOption is an option of [Identity]: [FormerlyNamed] or [StateInStatus].
+type IdentityOption interface{ identify(*identity) }
+
+type identityOption func(*identity)
+
+func (o identityOption) identify(id *identity) { o(id) }
 
 // Identity names the operator in the cluster by a domain name, in lower case. Operators
 // with different names can handle the same objects. Choose a domain that you own, such as
@@ -44,7 +48,7 @@ type IdentityOption func(*identity)
 func Identity(name string, opts ...IdentityOption) Option {
 	id := &identity{name: name, where: caller()}
 	for _, o := range opts {
-		o(id)
+		o.identify(id)
 	}
 	return id.apply
 }
@@ -55,20 +59,22 @@ func Identity(name string, opts ...IdentityOption) Option {
 //
 // State under a former name counts like state under the present one: a restart with the
 // new name calls no handler and writes nothing. The next write to an object moves its
-// state, and replaces the former finalizers. State in the status moves to annotations.
+// state, and replaces the former finalizers. State in the status moves to annotations,
+// unless [StateInStatus] keeps it there.
 //
 // No other operator may use a former name for the same resources. Stop all replicas with
 // the former name before you start the first one with the new name. Keep the option until
 // all objects have been changed or deleted.
 func FormerlyNamed(names ...string) IdentityOption {
-	return func(id *identity) { id.former = append(id.former, names...) }
+	return identityOption(func(id *identity) { id.former = append(id.former, names...) })
 }
 
 // identity has the names of an operator.
 type identity struct {
-	name   string
-	former []string
-	where  string // file and line of the declaration
+	name     string
+	former   []string
+	settings PersistenceSettings // of [StateInStatus]
+	where    string              // file and line of the declaration
 }
 
 // kopfFinalizer is the finalizer of operators without an identity.
@@ -91,6 +97,16 @@ func (id *identity) apply(op *Operator) {
 	}
 	for _, former := range id.former {
 		s.Persistence.FormerFinalizers = append(s.Persistence.FormerFinalizers, finalizerOf(former))
+	}
+	op.own = s.Persistence
+	op.own.StatusKey = statusKey(id.name)
+	for _, former := range id.former {
+		if key := statusKey(former); key != "" {
+			op.own.FormerStatusKeys = append(op.own.FormerStatusKeys, key)
+		}
+	}
+	if id.settings.keepsInStatus() {
+		s.Persistence = id.settings
 	}
 	s.Posting.ReportingComponent = op.name
 	s.Posting.EventNamePrefix = op.name + "-"

@@ -37,8 +37,9 @@ type Operator struct {
 	types      apiclient.Types
 	activities map[activityKind][]activityHandler
 	problems   []error
-	detached   bool   // it only collects the mistakes in filters of sub-handlers
-	name       string // see Identity; cut to 63 characters; "" means none
+	detached   bool                // it only collects the mistakes in filters of sub-handlers
+	name       string              // see Identity; cut to 63 characters; "" means none
+	own        PersistenceSettings // of the identity, for settings that leave them unset
 	started    atomic.Bool
 	running    atomic.Pointer[engine.Handle]    // nil before the operator runs
 	counting   atomic.Pointer[execute.Observer] // metrics of activities; nil means none
@@ -62,6 +63,7 @@ type Operator struct {
 func New(opts ...Option) *Operator {
 	op := &Operator{
 		Settings:   DefaultSettings(),
+		own:        DefaultSettings().Persistence,
 		daemons:    map[*handler.Handler]*daemon.Spec{},
 		indices:    map[*handler.Handler]index.Target{},
 		types:      apiclient.Types{},
@@ -136,12 +138,16 @@ func (op *Operator) Run(ctx context.Context, opts ...RunOption) error {
 // handlers.
 func (op *Operator) checkStorages() error {
 	var problems []error
-	for _, s := range []any{op.Settings.Persistence.Progress, op.Settings.Persistence.Base} {
+	persistence, err := op.persistence()
+	if err != nil {
+		return err
+	}
+	for _, s := range []any{persistence.Progress, persistence.Base} {
 		if v, ok := s.(storage.Validator); ok {
 			problems = append(problems, v.Validate())
 		}
 	}
-	if c, ok := op.Settings.Persistence.Progress.(storage.IDChecker); ok {
+	if c, ok := persistence.Progress.(storage.IDChecker); ok {
 		for _, h := range op.handlers.Of(handler.Changes) {
 			if err := c.CheckID(h.ID); err != nil {
 				problems = append(problems, fmt.Errorf("%s: handler %q: %w", h.Where, h.ID, err))
@@ -154,7 +160,8 @@ func (op *Operator) checkStorages() error {
 // adviseOnStorages logs the warnings of the storages about their configuration.
 func (op *Operator) adviseOnStorages(log *slog.Logger) {
 	var told []string
-	for _, s := range []any{op.Settings.Persistence.Progress, op.Settings.Persistence.Base} {
+	persistence, _ := op.persistence() // checkStorages returned the error
+	for _, s := range []any{persistence.Progress, persistence.Base} {
 		if a, ok := s.(storage.Adviser); ok {
 			told = append(told, a.Advice()...)
 		}

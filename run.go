@@ -136,6 +136,10 @@ var unnamable = regexp.MustCompile(`[^-a-z0-9.]+`)
 
 func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 	s := op.Settings
+	var err error
+	if s.Persistence, err = op.persistence(); err != nil {
+		return engine.Config{}, err
+	}
 	if err := s.check(); err != nil {
 		return engine.Config{}, err
 	}

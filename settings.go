@@ -72,6 +72,16 @@ type PersistenceSettings struct {
 	// Base stores the last handled configuration of objects. Default:
 	// [storage.DefaultBase], an annotation in Kopf's format. It must not be nil.
 	Base storage.Base
+	// StatusKey is the key in the status that has the whole state; see [StateInStatus],
+	// which sets it. "." means the first label of the identity. Finalizer, Progress and Base may then be unset: those of the
+	// identity are used, or else Kopf's. Progress and Base are the storages of kinds whose
+	// status cannot keep the state, and must be in annotations. Default: "", which means
+	// that Progress and Base have the state.
+	StatusKey string
+	// FormerStatusKeys are keys in the status under which an earlier version of the
+	// operator kept its state. That state counts, and the next write moves it.
+	// [FormerlyNamed] adds to them if the state is in the status. Default: none.
+	FormerStatusKeys []string
 	// TrustCopies treats a copy of a handled object as handled. Set it for the first
 	// run after objects were restored into a new cluster with their annotations. Copies
 	// are recognized only if the base is stored in annotations. Default: false, which

@@ -13,7 +13,11 @@ func TestProgressStoragesConform(t *testing.T) {
 	verbose.Verbose = true
 	current := storage.NewAnnotationProgress(storage.DefaultPrefix)
 	current.V1 = false
+	inStatus, _ := state("my-op").Storages(true)
+	inAnnotations, _ := state("my-op").Storages(false)
 	for name, s := range map[string]storage.Progress{
+		"state in the status":      inStatus,
+		"state in annotations":     inAnnotations,
 		"default":                  storage.DefaultProgress(),
 		"annotations":              storage.NewAnnotationProgress(storage.DefaultPrefix),
 		"annotations without v1":   current,
@@ -34,7 +38,11 @@ func TestBaseStoragesConform(t *testing.T) {
 	t.Parallel()
 	compressing := storage.NewAnnotationBase("my-op.example.com")
 	compressing.CompressAbove = 0
+	_, inStatus := state("my-op").Storages(true)
+	_, inAnnotations := state("my-op").Storages(false)
 	for name, s := range map[string]storage.Base{
+		"state in the status":      inStatus,
+		"state in annotations":     inAnnotations,
 		"default":                  storage.DefaultBase(),
 		"annotations of another":   storage.NewAnnotationBase("my-op.example.com"),
 		"annotations, long prefix": storage.NewAnnotationBase("a-domain-that-leaves-no-room-for-names-of-version-one.example.com"),

@@ -49,6 +49,17 @@ func (p *project) Identity() string {
 	return p.Name + "." + p.Group
 }
 
+// StateKey returns the key in the status for the state of the operator: the first label of
+// the identity. Fields and handlers of the template must not have the same name.
+func (p *project) StateKey() string {
+	key, _, _ := strings.Cut(p.Identity(), ".")
+	switch key {
+	case "message", "hours", "greet", "farewell", "age":
+		return key + "-operator"
+	}
+	return key
+}
+
 func newNew() *cobra.Command {
 	var p project
 	cmd := &cobra.Command{

@@ -126,8 +126,11 @@ func TestNewProjectsHaveAnIdentity(t *testing.T) {
 		}
 	}
 	code, err := os.ReadFile(filepath.Join(newProject(t, "demo"), "operator.go"))
-	if err != nil || !bytes.Contains(code, []byte(`gopf.New(gopf.Identity("demo.example.com"))`)) {
+	if err != nil || !bytes.Contains(code, []byte(`gopf.New(gopf.Identity("demo.example.com", gopf.StateInStatus("demo")))`)) {
 		t.Errorf("the operator has no identity: %s %v", code, err)
+	}
+	if got := (&project{Name: "x", Group: "message.example.com"}).StateKey(); got != "message-operator" {
+		t.Errorf("the key of the state is %q, which is the name of a field", got)
 	}
 }
 

@@ -125,6 +125,7 @@ var placements = []placement{
 	{name: "status", strict: true, choose: func(p *gopf.PersistenceSettings) {
 		p.Progress, p.Base = storage.NewStatusProgress("op"), storage.NewStatusBase("op")
 	}},
+	{name: "state in the status", strict: true, choose: func(p *gopf.PersistenceSettings) { *p = gopf.StateInStatus("op") }},
 	{name: "progress in the status", strict: true, choose: func(p *gopf.PersistenceSettings) {
 		p.Progress = storage.NewStatusProgress("op")
 	}},

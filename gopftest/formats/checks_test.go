@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func (s situation) checkQuiet(t *testing.T, st *stage, how strictness) {
@@ -42,6 +43,9 @@ func (s situation) checkEnd(t *testing.T, st *stage) {
 	if !exists {
 		return
 	}
+	if s.moved && moved(obj) {
+		obj.SetAnnotations(nil) // they are ignored, and removed with the next write of the metadata
+	}
 	for key, value := range obj.GetAnnotations() {
 		if key != s.foreign && strings.Contains(value, `"retries":`) {
 			t.Errorf("a record is left in the annotation %s: %s", key, value)
@@ -61,4 +65,10 @@ func (s situation) checkEnd(t *testing.T, st *stage) {
 	if !bytes.Contains(raw, []byte(strings.ReplaceAll(text, `"`, `\"`))) {
 		t.Errorf("the base does not have %s: %v %v", text, obj.GetAnnotations(), obj.Object["status"])
 	}
+}
+
+// moved reports whether the state of the object was moved to the status.
+func moved(obj *unstructured.Unstructured) bool {
+	_, noted, _ := unstructured.NestedString(obj.Object, "status", "things", "moved")
+	return noted
 }

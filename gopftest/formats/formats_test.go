@@ -55,6 +55,8 @@ type situation struct {
 	base string
 	// foreign is an annotation in the form of a record that is not the operator's.
 	foreign string
+	// moved says that the restarted operator keeps its state in the status.
+	moved bool
 }
 
 const gone = "(gone)"
@@ -93,6 +95,21 @@ func TestARestartFindsWhatANewerVersionLeft(t *testing.T) {
 		folder = filepath.Join("testdata", "newer")
 	}
 	restartAll(t, folder, lenient)
+}
+
+// TestAnOperatorWithStateInTheStatusFindsWhatIsInAnnotations restarts the operators of
+// earlier versions and of Kopf with another place of their state.
+func TestAnOperatorWithStateInTheStatusFindsWhatIsInAnnotations(t *testing.T) {
+	for _, folder := range folders(t, "testdata") {
+		for _, s := range slices.Concat(handled(), unfinished(), deletions(), ids(), sizesOfBases(), kopfs()) {
+			raw, err := os.ReadFile(filepath.Join(folder, s.name+".json"))
+			if err != nil {
+				continue // TestEverySituationHasAFixture finds missing ones
+			}
+			s.moved = true
+			t.Run(filepath.Base(folder)+"/"+s.name, func(t *testing.T) { s.restart(t, read(t, raw), strict) })
+		}
+	}
 }
 
 // TestEverySituationHasAFixture fails for a new situation without a file.

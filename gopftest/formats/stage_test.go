@@ -79,6 +79,9 @@ func (s situation) stage(t *testing.T) *stage {
 func (st *stage) start() {
 	op := gopf.New()
 	st.situation.declare(op, st.diary, st.restarted)
+	if st.situation.moved {
+		op.Settings.Persistence.StatusKey = "things"
+	}
 	st.stop = gopftest.Start(st.t, op, st.cluster)
 	st.settle()
 }

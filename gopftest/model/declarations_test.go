@@ -51,7 +51,7 @@ type filter struct {
 func randomDeclaration(r *rand.Rand, th theme) declaration {
 	d := declaration{
 		lifecycle:   pick(r, []string{"asap", "asap", "all", "one", "random", "shuffled"}),
-		storage:     pick(r, []string{"annotations", "annotations", "annotations", "status", "smart", "elsewhere"}),
+		storage:     pick(r, []string{"annotations", "annotations", "annotations", "status", "smart", "elsewhere", "state", "moving"}),
 		workerLimit: pick(r, th.workers),
 		maxWorkers:  pick(r, []int{0, 0, 0, 1, 3}),
 		statusSub:   chance(r, 70),

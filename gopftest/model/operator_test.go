@@ -38,6 +38,14 @@ func (d declaration) declare(p *process) *gopf.Operator {
 		s.Persistence.Progress, s.Persistence.Base = storage.NewStatusProgress("kopf"), storage.NewStatusBase("kopf")
 	case "smart":
 		s.Persistence.Progress = storage.SmartProgress(storage.NewAnnotationProgress("kopf.zalando.org"), storage.NewStatusProgress("kopf"))
+	case "state":
+		s.Persistence = gopf.StateInStatus("kopf")
+	case "moving": // every process moves the state
+		if p.n%2 == 0 {
+			s.Persistence = gopf.StateInStatus("kopf")
+		} else {
+			s.Persistence.FormerStatusKeys = []string{"kopf"}
+		}
 	case "elsewhere":
 		s.Persistence.Progress, s.Persistence.Base = outsideProgress{p}, outsideBase{p}
 	}

@@ -160,7 +160,7 @@ func (p *process) number() int {
 // process.
 func (p *process) wrote(h http.Header, method, path string, code int) {
 	path, status := strings.CutSuffix(path, "/status")
-	if method != http.MethodPatch || code == 0 || code >= 300 || status && p.world.declaration.storage != "status" {
+	if method != http.MethodPatch || code == 0 || code >= 300 || status && !p.savesInStatus() {
 		return
 	}
 	n, err := strconv.Atoi(h.Get(requestHeader))
@@ -176,6 +176,17 @@ func (p *process) wrote(h http.Header, method, path string, code int) {
 	if late {
 		p.oracle.wroteLate(p, name)
 	}
+}
+
+// savesInStatus reports whether the process saves progress in the status.
+func (p *process) savesInStatus() bool {
+	switch p.world.declaration.storage {
+	case "status", "state":
+		return true
+	case "moving":
+		return p.n%2 == 0
+	}
+	return false
 }
 
 // saves is how many writes of an object can have saved progress.

@@ -176,6 +176,9 @@ func (o *oracle) nothingIsLeftOver(w *world, obj *unstructured.Unstructured) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(obj.GetAnnotations())) {
 		name, ours := strings.CutPrefix(key, storageKey)
+		if _, moved := asMap(asMap(obj.Object["status"])["kopf"])["moved"]; moved {
+			break // what the move to the status left in annotations is ignored
+		}
 		if ours && !strings.HasPrefix(name, "last-handled-configuration") && name != "gopf.bound" && !o.dropped[name] {
 			o.wrong("%s has the annotation %s=%s", obj.GetName(), key, obj.GetAnnotations()[key])
 		}

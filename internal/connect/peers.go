@@ -10,6 +10,7 @@ import (
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/peering"
 	"gopf.dev/gopf/internal/vitals"
+	"gopf.dev/gopf/kind"
 )
 
 // RefusedError reports that the API server rejected the credentials of a command.
@@ -54,6 +55,25 @@ func Unfreeze(ctx context.Context, c Config, scope Scope, identity string) error
 // atPeerings calls do with all peerings of the scope. It fails if no
 // namespace matches.
 func atPeerings(ctx context.Context, c Config, scope Scope, do func(context.Context, *kube.Client, []peering.Place) error) error {
+	return Command(ctx, c, func(ctx context.Context, client *kube.Client, found []kind.Info) error {
+		resources := peering.Resources(found, scope.Clusterwide)
+		var namespaces []string
+		if !scope.Clusterwide {
+			var err error
+			if namespaces, err = Matching(ctx, client, scope.Namespaces); err != nil {
+				return err
+			}
+			if len(namespaces) == 0 && len(resources) > 0 {
+				return fmt.Errorf("no namespace of the cluster matches %s", scope.Namespaces)
+			}
+		}
+		return do(ctx, client, peering.Places(resources, namespaces))
+	})
+}
+
+// Command connects to the cluster, and calls do with the resources of the cluster. It
+// fails at once if the API server rejects the credentials.
+func Command(ctx context.Context, c Config, do func(context.Context, *kube.Client, []kind.Info) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	v, err := vitals.New(vitals.Config{})
@@ -71,22 +91,12 @@ func atPeerings(ctx context.Context, c Config, scope Scope, do func(context.Cont
 	if err != nil {
 		return err
 	}
-	resources := peering.Resources(found, scope.Clusterwide)
-	var namespaces []string
-	if !scope.Clusterwide {
-		if namespaces, err = matching(ctx, client, scope.Namespaces); err != nil {
-			return err
-		}
-		if len(namespaces) == 0 && len(resources) > 0 {
-			return fmt.Errorf("no namespace of the cluster matches %s", scope.Namespaces)
-		}
-	}
-	return do(ctx, client, peering.Places(resources, namespaces))
+	return do(ctx, client, found)
 }
 
-// matching returns the sorted names of the namespaces that match the patterns. Plain
+// Matching returns the sorted names of the namespaces that match the patterns. Plain
 // names are returned without a request.
-func matching(ctx context.Context, client *kube.Client, patterns discovery.Namespaces) (names []string, err error) {
+func Matching(ctx context.Context, client *kube.Client, patterns discovery.Namespaces) (names []string, err error) {
 	if names, fixed := patterns.Fixed(); fixed {
 		return names, nil
 	}

@@ -34,6 +34,7 @@ import (
 	"gopf.dev/gopf/internal/stream"
 	"gopf.dev/gopf/internal/vitals"
 	"gopf.dev/gopf/kind"
+	"gopf.dev/gopf/storage"
 )
 
 // Config is shared by all controllers of an operator.
@@ -182,6 +183,12 @@ func (c *Controller) Indexed() bool { return c.processor.Indexers != nil }
 func (c *Controller) Serves(now discovery.Served) bool {
 	return c.served.Info.HasStatus() == now.Info.HasStatus() && c.served.Info.Namespaced == now.Info.Namespaced &&
 		c.served.Select == now.Select && slices.Equal(c.served.Handlers, now.Handlers)
+}
+
+// StateInStatus reports whether the state of new objects goes to their status.
+func (c *Controller) StateInStatus() bool {
+	placed, ok := c.config.Process.Progress.(storage.Placed)
+	return ok && placed.InStatus()
 }
 
 // Gauges returns the current values for the metrics, except those of the watches.

@@ -210,14 +210,14 @@ func serve(ctx context.Context, s *server, resources *discovery.Resources, disco
 	if s.Peering.Mandatory && !s.Peering.Standalone {
 		s.Pause(peering.NoPeering, "the peering is mandatory but was not found yet; if the cluster has no peering, apply peering.yaml")
 	}
-	s.serve(work, discovered)
+	s.serve(ctx, work, discovered)
 	defer background(ctx, s.meetPeers)() // ends after all handlers: only then may a peer start
 	if s.Ready != nil {
 		s.Ready()
 	}
 	var election, reviews, tasks sync.WaitGroup
 	election.Go(func() { s.elect(ctx, work, elector) })
-	tasks.Go(func() { resources.Run(ctx, discovered, func(now []kind.Info) { s.serve(work, now) }) })
+	tasks.Go(func() { resources.Run(ctx, discovered, func(now []kind.Info) { s.serve(ctx, work, now) }) })
 	tasks.Go(func() { s.followNamespaces(ctx, work) })
 	tasks.Go(func() { s.decideReach(ctx, work) })
 	if elector == nil { // otherwise lead opens it

@@ -41,6 +41,7 @@ type server struct {
 	control  *admission.Control // nil means that there are no admission handlers
 	vitals   *vitals.Vitals
 	paths    pathChecks
+	places   *placements
 	stopping chan struct{} // closed when no new turn may start
 	stopped  chan struct{} // closed when all handlers have stopped
 	evicted  chan struct{} // closed when the lease is lost during shutdown
@@ -88,6 +89,7 @@ func newServer(c Config, client *kube.Client, v *vitals.Vitals) *server {
 	s.entry = s.entrance()
 	s.notices = &process.Notices{}
 	s.paths = newPathChecks(c, client)
+	s.places = newPlacements(c, client)
 	s.Posting.Posted, s.Posting.Dropped = v.Metrics().EventPosted, v.Metrics().EventsDropped
 	s.poster = recorder.New(client.Ungated(), s.Posting)
 	if len(c.Namespaces) == 0 {
@@ -103,10 +105,14 @@ func newServer(c Config, client *kube.Client, v *vitals.Vitals) *server {
 }
 
 // serve starts and stops resources to match those of the cluster. work is the parent
-// of the contexts of handlers.
-func (s *server) serve(work context.Context, cluster []kind.Info) {
+// of the contexts of handlers. ctx ends the requests for their schemas.
+func (s *server) serve(ctx, work context.Context, cluster []kind.Info) {
+	inStatus := s.places.find(ctx, s.Handlers, cluster)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if ctx.Err() == nil {
+		s.places.update(inStatus)
+	}
 	moved := !reflect.DeepEqual(s.cluster, cluster) // periodic discovery usually finds no change
 	s.cluster = cluster
 	if s.control != nil {
@@ -146,7 +152,7 @@ func (s *server) arrange(work context.Context) {
 		switch {
 		case !stays:
 			s.Log.Info("The resource is gone from the cluster and is no longer served.", "resource", c.Info().String())
-		case !c.Serves(served):
+		case !c.Serves(served) || !s.places.fits(c):
 			s.Log.Info("The resource has changed; it is restarted.", "resource", served.Info.String())
 		default:
 			continue
@@ -159,7 +165,7 @@ func (s *server) arrange(work context.Context) {
 			if s.leaving[controller.NameOf(served.Info)] > 0 {
 				continue // two processors must not handle the same objects
 			}
-			s.controllers[gvr] = controller.New(work, s.shared, served, s.working())
+			s.controllers[gvr] = controller.New(work, s.places.config(s.shared, served.Info), served, s.working())
 		}
 		s.follow(work, s.controllers[gvr])
 	}

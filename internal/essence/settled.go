@@ -2,6 +2,7 @@ package essence
 
 import (
 	"bytes"
+	"slices"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -22,6 +23,7 @@ type SettledTest struct {
 	bound    []string // for each of them, the annotation that starts with the uid of the object that the base is for
 	prefixes []string // the prefixes of annotations of the storages
 	keys     [][]byte // the quoted keys of the progress storage in the status
+	state    []byte   // the quoted key in the status that has the whole state; nil means that it is in annotations
 	scratch  sync.Pool
 }
 
@@ -57,7 +59,16 @@ func NewSettledTest(base storage.Base, progress storage.Progress) *SettledTest {
 	for _, key := range traces.Keys {
 		g.keys = append(g.keys, []byte(`"`+key+`"`))
 	}
+	if in, ok := base.(stateInStatus); ok && in.InStatus() {
+		g.state = []byte(`"` + in.State().Keys()[0] + `"`)
+	}
 	return g
+}
+
+// stateInStatus is implemented by base storages that belong to a [storage.StatusState].
+type stateInStatus interface {
+	InStatus() bool
+	State() *storage.StatusState
 }
 
 // TestResult is the result of [SettledTest.Run].
@@ -82,6 +93,9 @@ type scratch struct {
 	uid    []byte // the quoted uid of the object
 	bound  []byte // the quoted value of the bound annotation; may be nil
 	places [2]int // the places of old and bound in the lists of the test
+	base   []byte // the base in the status
+	held   bool   // the status has the state
+	moved  []byte // the quoted note in the status about the base in the annotations; may be nil
 }
 
 // Run tests an object. It does not modify raw.
@@ -93,8 +107,24 @@ func (g *SettledTest) Run(raw []byte) TestResult {
 	s.start(raw)
 	defer func() { s.start(nil); g.scratch.Put(s) }() //mutate:skip it only saves memory
 	var found TestResult
-	found.Settled = g.scan(s, &found) && (g.TrustCopies || s.owned()) && (s.bound == nil || s.places[0] == s.places[1]) && s.same()
+	switch {
+	case !g.scan(s, &found):
+	case s.held:
+		found.Settled = s.undisputed() && s.same(s.base)
+	default:
+		found.Settled = (g.TrustCopies || s.owned()) && (s.bound == nil || s.places[0] == s.places[1]) && s.same(s.old)
+	}
 	return found
+}
+
+// undisputed reports whether the annotations have no base, or the one from which the
+// state was moved to the status. False means that the object must be decoded.
+func (s *scratch) undisputed() bool {
+	if len(s.old) == 0 {
+		return true
+	}
+	n := len(s.moved) - 1 // without the closing quote
+	return n > 1 && storage.MovedFrom(s.old, s.moved[1:n])
 }
 
 // start resets the scratch for another object, which it does not copy.
@@ -103,6 +133,7 @@ func (s *scratch) start(raw []byte) {
 	s.dec.Reset(&s.source, jsontext.AllowDuplicateNames(true))
 	s.uid, s.bound = nil, nil
 	s.now, s.kept, s.labels, s.old = append(s.now[:0], '{'), s.kept[:0], nil, s.old[:0]
+	s.base, s.held, s.moved = s.base[:0], false, nil
 }
 
 // scan collects the parts of the essence in the order of a base. It returns false if the
@@ -115,6 +146,9 @@ func (g *SettledTest) scan(s *scratch, found *TestResult) bool {
 		case `"metadata"`:
 			return g.scanMetadata(s, found)
 		case `"status"`:
+			if g.state != nil {
+				return g.scanStatus(s)
+			}
 			value, ok := s.value()
 			for _, key := range g.keys {
 				ok = ok && !bytes.Contains(value, key)
@@ -125,6 +159,45 @@ func (g *SettledTest) scan(s *scratch, found *TestResult) bool {
 		s.now = appendField(s.now, name, value)
 		return ok
 	})
+}
+
+// scanStatus finds the state in the status. It returns false if there are records.
+func (g *SettledTest) scanStatus(s *scratch) bool {
+	if s.dec.PeekKind() != '{' {
+		return s.dec.SkipValue() == nil
+	}
+	return s.eachMember(func(name []byte) bool {
+		switch {
+		case bytes.Equal(name, g.state):
+			return s.scanState()
+		case bytes.ContainsRune(name, '\\'), slices.ContainsFunc(g.keys, func(key []byte) bool { return bytes.Equal(name, key) }):
+			return false
+		}
+		return s.dec.SkipValue() == nil
+	})
+}
+
+// scanState reads the state of a settled object: a base, and maybe a note about its move.
+func (s *scratch) scanState() bool {
+	if s.held { // a key occurs twice
+		return false
+	}
+	ok := s.eachMember(func(name []byte) bool {
+		value, ok := s.value()
+		switch string(name) {
+		case `"progress"`:
+			return ok && (string(value) == "{}" || string(value) == "null")
+		case `"last-handled-configuration"`:
+			var err error
+			s.base, err = jsontext.AppendUnquote(s.base[:0], value)
+			s.held = true
+			return ok && err == nil
+		case `"moved"`:
+			s.moved = value
+		}
+		return ok
+	})
+	return ok && s.held
 }
 
 func (g *SettledTest) scanMetadata(s *scratch, found *TestResult) bool {
@@ -220,7 +293,7 @@ func managed(prefix []byte) bool {
 }
 
 // same completes the current essence and compares it with the base.
-func (s *scratch) same() bool {
+func (s *scratch) same(base []byte) bool {
 	hasLabels := len(s.labels) > 0 && string(s.labels) != "{}" && string(s.labels) != "null"
 	if hasLabels || len(s.kept) > 0 {
 		s.now = append(appendComma(s.now), `"metadata":{`...)
@@ -234,7 +307,7 @@ func (s *scratch) same() bool {
 		s.now = append(s.now, '}')
 	}
 	s.now = append(s.now, '}')
-	old := bytes.TrimRight(s.old, "\n")
+	old := bytes.TrimRight(base, "\n")
 	return bytes.Equal(s.now, old) || canonical(s.now, old)
 }
 

@@ -244,6 +244,107 @@ func TestOnlyKnownStoragesAllowASettledTest(t *testing.T) {
 	}
 }
 
+// inStatus returns an object as an operator with its state in the status leaves it.
+func inStatus(t testing.TB, text string) []byte {
+	t.Helper()
+	var fields map[string]any
+	if err := json.Unmarshal(noted(t, text), &fields); err != nil {
+		t.Fatal(err)
+	}
+	annotations := fields["metadata"].(map[string]any)["annotations"].(map[string]any)
+	status, _ := fields["status"].(map[string]any)
+	if status == nil {
+		status = map[string]any{}
+	}
+	status["things"] = map[string]any{"last-handled-configuration": strings.TrimSpace(annotations["kopf.zalando.org/last-handled-configuration"].(string))}
+	delete(annotations, "kopf.zalando.org/last-handled-configuration")
+	fields["status"] = status
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func stateTest(inStatus bool) *essence.SettledTest {
+	progress, base := storage.NewStatusState("things", []string{"old"}, storage.DefaultProgress(), storage.DefaultBase()).Storages(inStatus)
+	return essence.NewSettledTest(base, progress)
+}
+
+func TestObjectsAreSettledWithTheirStateInTheStatus(t *testing.T) {
+	t.Parallel()
+	raw := string(inStatus(t, `{"metadata":{"name":"n","uid":"u-1","annotations":{"note":"x"}},"spec":1,"status":{"a":{"things":1}}}`))
+	const (
+		note  = `"note":"x"`
+		key   = `"things":{`
+		kopfs = `,"kopf.zalando.org/last-handled-configuration":"{\"spec\":{\"a\":1}}"`
+	)
+	for name, c := range map[string]struct {
+		change  [2]string
+		settled bool
+	}{
+		"unchanged":                      {[2]string{}, true},
+		"a change":                       {[2]string{`"spec":1`, `"spec":2`}, false},
+		"a new annotation":               {[2]string{note, note + `,"b":"c"`}, false},
+		"no records":                     {[2]string{key, key + `"progress":{},`}, true},
+		"null instead of records":        {[2]string{key, key + `"progress":null,`}, true},
+		"a record":                       {[2]string{key, key + `"progress":{"fn":{}},`}, false},
+		"a touch of Kopf":                {[2]string{key, key + `"dummy":"2020",`}, true},
+		"a base that is not a text":      {[2]string{`"last-handled-configuration":`, `"last-handled-configuration":{},"x":`}, false},
+		"a state without a base":         {[2]string{`"last-handled-configuration"`, `"x"`}, false},
+		"a former key":                   {[2]string{key, `"old":{},` + key}, false},
+		"another key":                    {[2]string{key, `"another":{},` + key}, true},
+		"an escaped key":                 {[2]string{key, `"th\u0069ngs":{},` + key}, false},
+		"two states":                     {[2]string{key, `"things":{"last-handled-configuration":"{}"},` + key}, false},
+		"the state is a list":            {[2]string{key, `"things":[],"y":{`}, false},
+		"a base in annotations":          {[2]string{note, note + kopfs}, false},
+		"a record in annotations":        {[2]string{note, note + `,"kopf.zalando.org/fn":"{}"`}, false},
+		"the binding of another object":  {[2]string{note, note + `,"kopf.zalando.org/gopf.bound":"u-2.01234567"`}, true},
+		"a status of another type":       {[2]string{`"status":{`, `"status":[],"x":{`}, false},
+		"the marker of another operator": {[2]string{note, note + `,"x.io/kopf-managed":"yes"`}, false},
+	} {
+		changed := strings.Replace(raw, c.change[0], c.change[1], 1)
+		if c.change[0] != "" && changed == raw {
+			t.Fatalf("%s: nothing was changed in %s", name, raw)
+		}
+		if got := stateTest(true).Run([]byte(changed)).Settled; got != c.settled {
+			t.Errorf("%s: settled %v: %s", name, got, changed)
+		}
+	}
+	moved := strings.Replace(strings.Replace(raw, note, note+kopfs, 1), key, key+`"moved":"1613b96f",`, 1)
+	if !stateTest(true).Run([]byte(moved)).Settled || stateTest(true).Run([]byte(strings.Replace(moved, "1613b96f", "1613b960", 1))).Settled {
+		t.Errorf("an object is settled only if its annotations are those of the move: %s", moved)
+	}
+	annotated := noted(t, `{"metadata":{"name":"n"},"spec":1,"status":{"x":1}}`)
+	for _, in := range []bool{true, false} {
+		if !stateTest(in).Run(annotated).Settled {
+			t.Errorf("in the status %t: state in annotations is not settled", in)
+		}
+	}
+	if stateTest(false).Run([]byte(raw)).Settled {
+		t.Error("state in the status counts without being decoded, although it must be moved")
+	}
+}
+
+// TestSettledTestsDecodeNothing holds in both places: they run for every object at a
+// restart. Decoding an object takes hundreds of allocations.
+func TestSettledTestsDecodeNothing(t *testing.T) {
+	annotations := essence.NewSettledTest(storage.DefaultBase(), storage.DefaultProgress())
+	for name, c := range map[string]struct {
+		test *essence.SettledTest
+		raw  []byte
+	}{"annotations": {annotations, noted(t, typical)}, "status": {stateTest(true), inStatus(t, typical)}} {
+		n := testing.AllocsPerRun(100, func() {
+			if !c.test.Run(c.raw).Settled {
+				t.Fatal("not settled")
+			}
+		})
+		if n > 5 { // the pool of buffers may be emptied; the race detector does so at random
+			t.Errorf("%s: %.1f allocations", name, n)
+		}
+	}
+}
+
 const typical = `{"apiVersion":"bench.gopf.dev/v1","kind":"Widget","metadata":{"creationTimestamp":"2026-01-01T00:00:00Z","generation":1,
 	"labels":{"app":"bench"},"name":"o-0000001","namespace":"default","resourceVersion":"12345","uid":"00000000-0000-4000-8000-000000000001"},
 	"spec":{"group":"g","payload":[{"name":"entry-0","value":"volume1 claim2 namespace3 replica4 image5 port6 secret7 mount8 probe9"},
@@ -256,8 +357,16 @@ const typical = `{"apiVersion":"bench.gopf.dev/v1","kind":"Widget","metadata":{"
 
 func BenchmarkSettledTest(b *testing.B) {
 	g := essence.NewSettledTest(storage.DefaultBase(), storage.DefaultProgress())
-	for name, text := range map[string]string{"same bytes": typical, "same meaning": strings.Replace(typical, "volume1", "völume", 1)} {
-		raw := noted(b, text)
+	state := stateTest(true)
+	for name, c := range map[string]struct {
+		test *essence.SettledTest
+		raw  []byte
+	}{
+		"same bytes":    {g, noted(b, typical)},
+		"same meaning":  {g, noted(b, strings.Replace(typical, "volume1", "völume", 1))},
+		"in the status": {state, inStatus(b, typical)},
+	} {
+		g, raw := c.test, c.raw
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -26,12 +26,15 @@ func (b *briefly) PatchBriefly(context.Context, kube.Target, types.PatchType, []
 
 // newObject returns a function that handles a new object, from its bytes to the write of its
 // base.
-func newObject(t testing.TB) (handle func()) {
+func newObject(t testing.TB, inStatus bool) (handle func()) {
 	var alarms []time.Duration
 	var calls int
 	api := &briefly{cluster: newCluster()}
 	p := newKind(api.cluster, &alarms, on(cause.Create, &calls))
 	p.API = api
+	if inStatus {
+		p.Config.Progress, p.Config.Base = stateOf("things").Storages(true)
+	}
 	p.Resource = kind.Info{Group: "example.com", Version: "v1", Plural: "things", Kind: "Thing", Namespaced: true, Subresources: []string{"status"}}
 	raw := []byte(`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"x","namespace":"ns","uid":"u","resourceVersion":"1",
 		"labels":{"app":"x"}},"spec":{"size":1,"items":[{"name":"a","value":"1"},{"name":"b","value":"2"}]}}`)
@@ -52,15 +55,21 @@ func newObject(t testing.TB) (handle func()) {
 // TestHandlingANewObjectAllocatesLittle guards against work that is done for each object
 // although few objects need it. The limit has some room for other versions of Go.
 func TestHandlingANewObjectAllocatesLittle(t *testing.T) {
-	if n := testing.AllocsPerRun(100, newObject(t)); n > 235 {
-		t.Errorf("%.0f allocations", n)
+	for inStatus, most := range map[bool]float64{false: 235, true: 235} {
+		if n := testing.AllocsPerRun(100, newObject(t, inStatus)); n > most {
+			t.Errorf("state in the status %t: %.0f allocations", inStatus, n)
+		}
 	}
 }
 
 func BenchmarkNewObject(b *testing.B) {
-	handle := newObject(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		handle()
+	for name, inStatus := range map[string]bool{"annotations": false, "status": true} {
+		b.Run(name, func(b *testing.B) {
+			handle := newObject(b, inStatus)
+			b.ReportAllocs()
+			for b.Loop() {
+				handle()
+			}
+		})
 	}
 }

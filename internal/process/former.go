@@ -2,9 +2,11 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
+	"gopf.dev/gopf/internal/essence"
 	"gopf.dev/gopf/internal/progress"
 	"gopf.dev/gopf/storage"
 )
@@ -22,6 +24,15 @@ type (
 	baseMover interface {
 		Move(ctx context.Context, o storage.Object, p storage.Patch) error
 	}
+	// statusMover is implemented by progress storages that keep the whole state in the
+	// status and can find it in annotations.
+	statusMover interface {
+		InStatus() bool
+		MoveToStatus(ctx context.Context, o storage.Object, p storage.Patch, ids []string) error
+		DropAnnotations(ctx context.Context, o storage.Object, p storage.Patch, ids []string) error
+		FromAnnotations(o storage.Object) bool
+		State() *storage.StatusState
+	}
 )
 
 // move adds the move of former state to a change. It does nothing if the change writes
@@ -29,6 +40,9 @@ type (
 // deleted keeps its base: there may be no space for another one. It also keeps its
 // finalizers until it is released, because the API server accepts no others.
 func (v *view) move(ctx context.Context, c *change) error {
+	if state, ok := v.Config.Progress.(statusMover); ok && state.InStatus() {
+		return v.moveToStatus(ctx, c, state)
+	}
 	records, some := v.Config.Progress.(progressMover)
 	base, also := v.Config.Base.(baseMover)
 	if !some && !also && !v.renamed || !v.writesMain(c) || v.body.Deleting && c.finalizer.Remove {
@@ -39,15 +53,56 @@ func (v *view) move(ctx context.Context, c *change) error {
 			return fmt.Errorf("move the progress from its former place: %w", err)
 		}
 	}
-	if v.body.Deleting {
+	_, inStatus := v.Config.Progress.(statusMover) // the base must not stay behind in the status
+	if v.body.Deleting && !inStatus {
 		return nil
 	}
 	if also {
-		if err := base.Move(ctx, v.stored, &c.notes); err != nil {
+		if err := v.moveBase(ctx, c, base); err != nil {
 			return fmt.Errorf("move the last-handled configuration from its former place: %w", err)
 		}
 	}
-	c.finalizer.Add = c.finalizer.Add || v.renamed && !c.finalizer.Remove
+	c.finalizer.Add = c.finalizer.Add || v.renamed && !c.finalizer.Remove && !v.body.Deleting
+	return nil
+}
+
+// moveBase adds the move of the base to a change. A base that is too large for its new
+// place is moved as a digest.
+func (v *view) moveBase(ctx context.Context, c *change, base baseMover) error {
+	err := base.Move(ctx, v.stored, &c.notes)
+	if _, large := errors.AsType[*storage.TooLargeError](err); !large || v.base == nil {
+		return err
+	}
+	digest, err := essence.Digest(v.base)
+	if err == nil {
+		err = v.Config.Base.Save(ctx, v.stored, &c.notes, digest)
+	}
+	if err != nil {
+		return err
+	}
+	return base.Move(ctx, v.stored, &c.notes)
+}
+
+// moveToStatus adds the move of the state from annotations to the status. State moves
+// with a write of the status, in the same request. The annotations are removed later, by a
+// write of the rest of the object: they are a second request, and a crash between the two
+// must not lose the state. The state of another object is not moved.
+func (v *view) moveToStatus(ctx context.Context, c *change, state statusMover) error {
+	ids := append(v.Handlers.IDs(), progress.HandlingID)
+	_, results := c.asked().Split()
+	_, notes := c.notes.Split()
+	if len(results)+len(notes) > 0 && !v.copied {
+		if err := state.MoveToStatus(ctx, v.stored, &c.notes, ids); err != nil {
+			return fmt.Errorf("move the state to the status: %w", err)
+		}
+	}
+	if !v.writesMain(c) || v.body.Deleting && c.finalizer.Remove {
+		return nil
+	}
+	if err := state.DropAnnotations(ctx, v.stored, &c.notes, ids); err != nil {
+		return fmt.Errorf("remove the state that was moved to the status: %w", err)
+	}
+	c.finalizer.Add = c.finalizer.Add || v.renamed && !c.finalizer.Remove && !v.body.Deleting
 	return nil
 }
 

@@ -9,7 +9,7 @@ import (
 // Notices writes log lines that an operator needs only once, for the first object
 // concerned. It is safe for concurrent use.
 type Notices struct {
-	plainSecrets, strangers, leftovers sync.Once
+	plainSecrets, strangers, leftovers, annotated sync.Once
 
 	mu      sync.Mutex
 	first   time.Time // when the other writer was first seen
@@ -68,6 +68,22 @@ func (n *Notices) replacesPlain(log *slog.Logger) {
 	}
 	n.plainSecrets.Do(func() {
 		log.Info("Last-handled configurations of Secrets contain plain values, as Kopf stores them. The operator replaces them with digests.")
+	})
+}
+
+// contested warns that another operator keeps state of the same objects in annotations.
+// ignored reports whether that state is ignored. n may be nil.
+func (n *Notices) contested(log *slog.Logger, ignored bool) {
+	if n == nil {
+		return
+	}
+	n.annotated.Do(func() {
+		effect := "Its state counts, because it is newer than the one in the status."
+		if ignored {
+			effect = "Its state is ignored, because this operator never had state in annotations of the object."
+		}
+		log.Warn("Another operator keeps the state of the object in annotations, as Kopf does by default, but this one keeps it in the status. " + effect +
+			" If both operators handle the same objects in turns, keep the state of both in annotations; otherwise stop the other one.")
 	})
 }
 

@@ -28,7 +28,9 @@ func TestSettledObjectsNeedNoTurn(t *testing.T) {
 			c.Base = storage.NewAnnotationBase("my.op")
 			c.Progress = storage.SmartProgress(storage.NewAnnotationProgress("other.op"), storage.NewStatusProgress("mine"))
 		},
-		"status": func(c *Config) { c.Progress = storage.NewStatusProgress("mine") },
+		"status":               func(c *Config) { c.Progress = storage.NewStatusProgress("mine") },
+		"state in the status":  func(c *Config) { c.Progress, c.Base = stateOf("mine").Storages(true) },
+		"state in annotations": func(c *Config) { c.Progress, c.Base = stateOf("mine").Storages(false) },
 	}
 	for name, set := range storages {
 		t.Run(name, func(t *testing.T) {
@@ -55,6 +57,10 @@ func TestSettledObjectsNeedNoTurn(t *testing.T) {
 			}
 		})
 	}
+}
+
+func stateOf(key string) *storage.StatusState {
+	return storage.NewStatusState(key, nil, storage.NewAnnotationProgress("my.op"), storage.NewAnnotationBase("my.op"))
 }
 
 func randomObject(t *testing.T, rnd *rand.Rand, k *Processor) *object.Body {
@@ -106,8 +112,21 @@ func randomObject(t *testing.T, rnd *rand.Rand, k *Processor) *object.Body {
 	if err != nil {
 		t.Fatal(err)
 	}
-	base := k.Config.Base.(*storage.AnnotationBase)
-	annotations[base.Prefix+"/"+base.Key] = text + pick("", "\n")
+	base, ok := k.Config.Base.(*storage.AnnotationBase)
+	if !ok {
+		base = storage.NewAnnotationBase("my.op")
+		state := map[string]any{"last-handled-configuration": pick(text, text, `{"spec":1}`)}
+		if rnd.IntN(2) == 0 {
+			sum := sha256.Sum256([]byte(text))
+			state["moved"] = pick(hex.EncodeToString(sum[:4]), "00000000")
+		}
+		if rnd.IntN(3) > 0 {
+			fields["status"] = map[string]any{"mine": state}
+		}
+	}
+	if ok || rnd.IntN(3) == 0 {
+		annotations[base.Prefix+"/"+base.Key] = text + pick("", "\n")
+	}
 	if rnd.IntN(2) == 0 { // by this version of the framework, maybe for another object
 		sum := sha256.Sum256([]byte(text))
 		annotations[base.Bound()] = pick("u", "u", "u", "v") + "." + pick(hex.EncodeToString(sum[:4]), "00000000")

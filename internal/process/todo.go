@@ -128,6 +128,9 @@ func (h *handling) ignoreForgedTodo() {
 // noteInAnnotations reports whether a note is in an annotation, as it can be after a move
 // of the records to the status.
 func (h *handling) noteInAnnotations() bool {
+	if state, ok := h.Config.Progress.(statusMover); ok {
+		return state.FromAnnotations(h.stored)
+	}
 	for key := range h.body.Annotations() {
 		if _, name, ok := strings.Cut(key, "/"); ok && strings.HasPrefix(name, progress.HandlingID) {
 			return true

@@ -54,6 +54,7 @@ func (p *Processor) view(ctx context.Context, m *Memory, body *object.Body) (*vi
 	if s.copied = s.isCopy(); s.copied {
 		known = false
 	}
+	s.reportContested()
 	now := p.essence(body)
 	if known {
 		p.Config.Progress.Clean(old)
@@ -82,6 +83,18 @@ func (p *Processor) view(ctx context.Context, m *Memory, body *object.Body) (*vi
 		Initial: m.listed && !m.handled,
 	})
 	return s, nil
+}
+
+// reportContested warns once per operator if another one keeps state of the object in
+// annotations, although this one keeps it in the status.
+func (v *view) reportContested() {
+	state, ok := v.Config.Progress.(statusMover)
+	if !ok || !state.InStatus() {
+		return
+	}
+	if contested, ignored := state.State().Contested(v.stored); contested {
+		v.Notices.contested(v.log, ignored)
+	}
 }
 
 // essence returns the essence of a body: the fields whose changes are handled.

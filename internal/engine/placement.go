@@ -1,0 +1,143 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	kinds "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"gopf.dev/gopf/internal/backoff"
+	"gopf.dev/gopf/internal/controller"
+	"gopf.dev/gopf/internal/discovery"
+	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/loglimit"
+	"gopf.dev/gopf/internal/schema"
+	"gopf.dev/gopf/kind"
+	"gopf.dev/gopf/storage"
+)
+
+// placements decides for each kind whether the state of its objects can be in the status.
+// nil means that the storages are the same for all kinds.
+type placements struct {
+	state  *storage.StatusState
+	keeper *schema.Keeper
+	log    *slog.Logger
+	told   loglimit.Once[string]
+
+	inStatus map[kinds.GroupVersionResource]bool // guarded by server.mu
+}
+
+// publishing is the time that the API server may need to publish the schema of a new
+// definition. It usually takes about a second.
+const publishing = 10 * time.Second
+
+// newPlacements returns the placements of an operator that keeps its state in the status.
+func newPlacements(c Config, client *kube.Client) *placements {
+	in, ok := c.Process.Progress.(interface {
+		InStatus() bool
+		State() *storage.StatusState
+	})
+	if !ok || !in.InStatus() {
+		return nil
+	}
+	quiet := client.Derive(func(o *kube.Options) { o.Log, o.Backoffs = slog.New(slog.DiscardHandler), nil })
+	return &placements{
+		state: in.State(), log: c.Log,
+		keeper: &schema.Keeper{API: quiet, Key: in.State().Keys()[0]},
+	}
+}
+
+// find asks the API server which of the kinds keep state in the status. It waits for
+// schemas that are not published yet, within limits.
+func (p *placements) find(ctx context.Context, handlers handler.Set, cluster []kind.Info) map[kinds.GroupVersionResource]bool {
+	if p == nil {
+		return nil
+	}
+	inStatus := map[kinds.GroupVersionResource]bool{}
+	var problems []string
+	var wanted []kind.Info
+	for gvr, served := range discovery.Match(handlers, cluster).Kinds {
+		switch {
+		case len(served.Handlers.Of(handler.Changes)) == 0 || builtIn(served.Info):
+		case !served.Info.HasStatus():
+			problems = append(problems, p.problem(served.Info, "the resource has no status subresource", "subresources: {status: {}}", "the version in the definition"))
+		default:
+			wanted = append(wanted, served.Info)
+		}
+		inStatus[gvr] = false
+	}
+	for gvr, keeping := range p.ask(ctx, wanted) {
+		info := wanted[slices.IndexFunc(wanted, func(i kind.Info) bool { return i.GVR() == gvr })]
+		inStatus[gvr] = keeping == schema.Kept
+		yaml := p.keeper.Key + ": {type: object, x-kubernetes-preserve-unknown-fields: true}"
+		switch keeping {
+		case schema.Pruned:
+			problems = append(problems, p.problem(info, "the schema of the resource does not keep it", yaml, "properties.status.properties in the schema of the definition"))
+		case schema.NoSchemas, schema.NotPublished:
+			problems = append(problems, p.problem(info, "the API server does not show the schema of the resource", yaml, "properties.status.properties in the schema of the definition, and let the operator read /openapi/v3"))
+		}
+	}
+	if ctx.Err() == nil {
+		slices.Sort(problems)
+		for _, line := range p.told.Update(problems) {
+			p.log.Error(line)
+		}
+	}
+	return inStatus
+}
+
+func (p *placements) problem(info kind.Info, why, yaml, where string) string {
+	return fmt.Sprintf("The state of %s cannot be in status.%s, because %s; it is in annotations instead. Add to %s: %s", info, p.keeper.Key, why, where, yaml)
+}
+
+// builtIn reports whether the kind is one of Kubernetes itself. Its schema cannot be
+// changed.
+func builtIn(info kind.Info) bool { return !strings.Contains(info.Group, ".") }
+
+// ask asks until all schemas are known, or the API server has had the time to publish
+// them.
+func (p *placements) ask(ctx context.Context, wanted []kind.Info) map[kinds.GroupVersionResource]schema.Keeping {
+	began := time.Now()
+	for delay := 100 * time.Millisecond; ; delay = min(2*delay, 2*time.Second) {
+		results := p.keeper.Keeping(ctx, wanted)
+		missing := slices.ContainsFunc(wanted, func(i kind.Info) bool { return results[i.GVR()] == schema.NotPublished })
+		if !missing || time.Since(began) > publishing || backoff.Sleep(ctx, delay) != nil {
+			return results
+		}
+	}
+}
+
+// update takes over the results of find. Kinds that are not among them stay where they
+// are: a conflict may hide them for a while.
+func (p *placements) update(inStatus map[kinds.GroupVersionResource]bool) {
+	if p == nil {
+		return
+	}
+	if p.inStatus == nil {
+		p.inStatus = map[kinds.GroupVersionResource]bool{}
+	}
+	maps.Copy(p.inStatus, inStatus)
+}
+
+// fits reports whether a controller keeps the state where it must be.
+func (p *placements) fits(c *controller.Controller) bool {
+	return p == nil || p.inStatus[c.Info().GVR()] == c.StateInStatus()
+}
+
+// config returns the configuration for the controller of a kind.
+func (p *placements) config(shared controller.Config, info kind.Info) controller.Config {
+	switch {
+	case p == nil:
+	case builtIn(info):
+		shared.Process.Progress, shared.Process.Base = p.state.Annotations()
+	default:
+		shared.Process.Progress, shared.Process.Base = p.state.Storages(p.inStatus[info.GVR()])
+	}
+	return shared
+}
