@@ -72,6 +72,7 @@ type call struct {
 	key     string
 	state   string // what users wrote
 	object  map[string]any
+	ended   bool
 	saves   int  // of the object by the process, when the call ended
 	final   bool // it is not to be called again for this change
 	err     error
@@ -98,16 +99,15 @@ func (o *oracle) wrong(format string, args ...any) {
 }
 
 // wasKilled records that a process ended without saving anything more. Calls with unsaved
-// outcomes count as never made, because no process can know of them.
+// outcomes, and those that were running, count as never made, because no process can know
+// of them.
 func (o *oracle) wasKilled(p *process) {
-	if o.declaration.storage == "elsewhere" {
-		return // saved before the object is written
-	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	early := o.declaration.storage == "elsewhere" // outcomes are saved before the object is written
 	for uid, calls := range o.calls {
 		o.calls[uid] = slices.DeleteFunc(slices.Clone(calls), func(k *call) bool {
-			unsaved := k.process == p && k.saves == p.saves(k.name)
+			unsaved := k.process == p && (!k.ended || k.saves == p.saves(k.name) && !early)
 			if unsaved {
 				key := uid + " " + k.id
 				o.lost = append(o.lost, lostCall{k, uid, o.unsaved[key]})
@@ -139,7 +139,7 @@ func (o *oracle) wroteLate(p *process, name string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.lost = slices.DeleteFunc(o.lost, func(l lostCall) bool {
-		made := l.process == p && l.name == name
+		made := l.process == p && l.name == name && l.ended
 		if made {
 			o.unsaved[l.uid+" "+l.id] = l.unsaved
 			o.calls[l.uid] = append(slices.Clone(o.calls[l.uid]), l.call)
@@ -235,7 +235,7 @@ func (o *oracle) end(k *call, final bool, err error) {
 	}
 	o.history.add("  p%d %s(%s) %s ends: final=%v %v", k.process.n, k.id, k.reason, k.name, final, err)
 	o.mu.Lock()
-	k.final, k.err, k.saves = final, err, k.process.saves(k.name)
+	k.ended, k.final, k.err, k.saves = true, final, err, k.process.saves(k.name)
 	repeated := false
 	if final {
 		at := fmt.Sprint(k.process.n, " ", k.term, k.uid, k.id, k.key)

@@ -122,12 +122,20 @@ func (w *world) isEnding() bool {
 	return w.ending
 }
 
-// end stops all processes.
+// end stops all processes, the leader last. Otherwise another replica could take over and
+// begin to resume objects.
 func (w *world) end() {
 	w.mu.Lock()
 	w.ending = true
 	ps := w.processes
 	w.mu.Unlock()
+	leader := w.leader()
+	for _, p := range ps {
+		if p.identity() != leader {
+			p.stop()
+			<-p.done
+		}
+	}
 	for _, p := range ps {
 		p.stop()
 	}
