@@ -36,4 +36,5 @@ func (s *server) serveNamespace(work context.Context, name string, exists bool) 
 	for _, c := range s.controllers {
 		s.follow(work, c)
 	}
+	s.followChildren(work)
 }

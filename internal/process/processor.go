@@ -63,15 +63,16 @@ import (
 // Processor runs the turns of all objects of one resource. Turns of different
 // objects may run concurrently; those of one object must not.
 type Processor struct {
-	Resource kind.Info
-	Handlers handler.Set      // change handlers
-	Watchers handler.Set      // event handlers
-	Daemons  *daemon.Set      // daemons and timers; nil means none
-	Indexers *index.Indexers  // nil means none
-	Fields   []jsonvalue.Path // fields of handlers; they count as changes even outside of the essence
-	Config   Config
-	API      apply.API
-	Log      *slog.Logger
+	Resource  kind.Info
+	Handlers  handler.Set      // change handlers
+	Watchers  handler.Set      // event handlers
+	Daemons   *daemon.Set      // daemons and timers; nil means none
+	Indexers  *index.Indexers  // nil means none
+	Reconcile *Reconcile       // reconcile handlers; nil means none
+	Fields    []jsonvalue.Path // fields of handlers; they count as changes even outside of the essence
+	Config    Config
+	API       apply.API
+	Log       *slog.Logger
 
 	// Post queues a Kubernetes event and does not block. Handlers post events of
 	// level PostFrom or higher.
@@ -159,6 +160,7 @@ type Memory struct {
 
 	witness *witness       // nil means that the traces on the object are not known
 	daemons *daemon.Object // nil means no daemons and timers
+	owner   *owner         // the state of reconcile handlers; nil means none
 	memos   handler.Memos
 	busy    *pending // nil means that the object is idle
 }
@@ -184,6 +186,7 @@ type pending struct {
 	failures int            // consecutive errors of the framework
 	failure  error          // the last of these errors
 	until    time.Time      // the end of the backoff after the last error
+	alarm    time.Time      // the time of the next turn; zero means none
 
 	unsaved *change   // its handlers have run, but the storage has not accepted their outcomes
 	unsent  *change   // a change that could not be written yet
