@@ -187,7 +187,8 @@ func decodeChild[C any](b *object.Body) (live C, err error) {
 
 // DependsOn makes a child wait for others: it is created or changed when these are ready.
 // A child that another client has deleted or changed is repaired at once. Deletions run in
-// the opposite order, also when the object is deleted; the object then gets a finalizer.
+// the opposite order, including those after the deletion of the object, which gets a
+// finalizer for that.
 func DependsOn(on ...interface{ declared() *handler.Wanted }) WantOption {
 	return func(s *wantSpec) {
 		for _, c := range on {

@@ -225,8 +225,8 @@ func (s *Store) update(c *Child, authoritative bool) (owners []string) {
 	return append(owners, c.Owner)
 }
 
-// gone removes a child after its deletion event. It returns its owner, or "" if the event
-// is outdated or the child unknown. An unknown version means that a list detected the
+// gone removes a child after its deletion event. It returns its owner; "" means
+// that the event is outdated or the child unknown. An unknown version means that a list detected the
 // deletion; mark is that of the list.
 func (s *Store) gone(id object.Identity, mark uint64) (owner string) {
 	s.mu.Lock()

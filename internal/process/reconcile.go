@@ -33,8 +33,13 @@ type Reconcile struct {
 	packer object.Packer
 }
 
-// defaultBackoff is the delay of reconcile handlers after errors, if they declare none.
-var defaultBackoff = backoff.Backoff{First: time.Second, Most: 5 * time.Minute}
+// The delays of reconcile handlers after errors, if they declare none.
+const (
+	firstBackoff = time.Second
+	mostBackoff  = 5 * time.Minute
+)
+
+var defaultBackoff = backoff.Backoff{First: firstBackoff, Most: mostBackoff}
 
 // backoffJitter is the part of such a delay that jitter may remove.
 const backoffJitter = 0.1
@@ -160,7 +165,7 @@ func (p *Processor) callReconciler(ctx context.Context, m *Memory, h *handler.Ha
 	var outcome execute.Outcome
 	p.aside(body, func() { outcome = r.attempt(ctx, request) })
 	if outcome.Void {
-		state.dirty = true // the operator stops, or is not the leader any more
+		state.dirty = true // the operator stops, or is no longer the leader
 		return body
 	}
 	if state.essence != essence {

@@ -21,7 +21,7 @@ const (
 
 func (s State) String() string { return [...]string{"Current", "InProgress", "Failed"}[s] }
 
-// Verdict is the state of an object, with a message about what is missing.
+// Verdict is the state of an object, with a message about the missing part.
 type Verdict struct {
 	State   State
 	Message string // empty if the state is Current

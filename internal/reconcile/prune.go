@@ -17,7 +17,7 @@ import (
 // the store shows as applied by the operator for this owner. Labels never decide.
 func (x *run) prune(ctx context.Context, desired []children.Desired) {
 	known := slices.Clone(x.Inventory.Entries)
-	if x.Alone { // otherwise, the children of other handlers cannot be told apart without their inventories
+	if x.Alone { // otherwise, a child may belong to another handler whose inventory is lost
 		known = append(known, x.unlisted()...)
 	}
 	if !x.Prune {

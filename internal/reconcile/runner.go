@@ -252,7 +252,7 @@ func (x *run) conclude(w *handler.Wanted, child *childwatch.Child, known *childr
 	}
 }
 
-// Ready reports whether a live child is ready. The message says what is missing.
+// Ready reports whether a live child is ready. The message has the reason.
 func Ready(w *handler.Wanted, body *object.Body) (ready, failed bool, message string) {
 	if w.Ready != nil {
 		if body.Deleting {
