@@ -587,3 +587,58 @@ func TestChildrenInOtherNamespacesAreDeletedWithTheObject(t *testing.T) {
 		}
 	})
 }
+
+func TestChildrenAreNeitherLostNorCreatedTwiceIfTheOperatorCrashes(t *testing.T) {
+	gopftest.CrashAtEveryWrite(t, gopftest.Life{
+		Cluster: func(t testing.TB) *gopftest.Cluster {
+			c := gopftest.NewCluster(t, resource, configMaps)
+			c.CreateNamespace(t, "other")
+			return c
+		},
+		Operator: func() *gopf.Operator {
+			op := owning()
+			gopf.For[*Example](op, resource).Reconcile("children", func(_ context.Context, r *gopf.Reconciliation[*Example]) error {
+				one := gopf.Want(r, childMap("one", r.Object.Spec.Field))
+				for _, item := range r.Object.Spec.Items {
+					gopf.Want(r, childMap(item, r.Object.Spec.Field), gopf.DependsOn(one))
+				}
+				far := childMap("far", "a")
+				far.Namespace = "other"
+				gopf.Want(r, far)
+				return nil
+			}, gopf.Owns[*corev1.ConfigMap](gopf.InOtherNamespaces()))
+			return op
+		},
+		Live: func(t testing.TB, c *gopftest.Cluster) {
+			names := func() (all []string) {
+				for _, namespace := range []string{"default", "other"} {
+					for _, o := range c.List(t, configMaps, namespace) {
+						v, _, _ := unstructured.NestedString(o.Object, "data", "key")
+						all = append(all, o.GetName()+" "+v)
+					}
+				}
+				slices.Sort(all)
+				return all
+			}
+			check := func(when string, want ...string) {
+				time.Sleep(20 * time.Minute)
+				if got := names(); !slices.Equal(got, want) {
+					t.Errorf("%s: there are %q, want %q", when, got, want)
+				}
+			}
+			c.Create(t, withItems("x", "a", "two", "three"))
+			check("after the creation", "far a", "one a", "three a", "two a")
+			first := c.Get(t, configMaps, "default", "one").GetUID()
+			c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "b", "items": []any{"two"}}})
+			check("after a change", "far a", "one b", "two b")
+			if c.Get(t, configMaps, "default", "one").GetUID() != first {
+				t.Error("a child was created twice")
+			}
+			c.Delete(t, resource, "default", "x")
+			check("after the deletion")
+			if _, found := c.Lookup(t, resource, "default", "x"); found {
+				t.Error("the object still exists")
+			}
+		},
+	})
+}

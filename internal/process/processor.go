@@ -158,11 +158,50 @@ type Memory struct {
 	ended     bool  // the object is gone, but its deletion event has not arrived yet
 	undone    uint8 // how often another client removed state that was stored on the object
 
-	witness *witness       // nil means that the traces on the object are not known
+	rare    *rare          // nil means that all of it is empty
 	daemons *daemon.Object // nil means no daemons and timers
-	owner   *owner         // the state of reconcile handlers; nil means none
 	memos   handler.Memos
 	busy    *pending // nil means that the object is idle
+}
+
+// rare is the part of [Memory] that few objects have.
+type rare struct {
+	witness *witness // nil means that the traces on the object are not known
+	owner   *owner   // the state of reconcile handlers; nil means none
+}
+
+// witnessed returns the expected traces. nil means that they are not known.
+func (m *Memory) witnessed() *witness {
+	if m.rare == nil {
+		return nil
+	}
+	return m.rare.witness
+}
+
+func (m *Memory) setWitness(w *witness) {
+	switch {
+	case m.rare == nil && w != nil:
+		m.rare = &rare{witness: w}
+	case m.rare != nil && w == nil && m.rare.owner == nil:
+		m.rare = nil
+	case m.rare != nil:
+		m.rare.witness = w
+	}
+}
+
+// owner returns the state of reconcile handlers. nil means none.
+func (m *Memory) owner() *owner {
+	if m.rare == nil {
+		return nil
+	}
+	return m.rare.owner
+}
+
+func (m *Memory) own(o *owner) {
+	if m.rare == nil {
+		m.rare = &rare{}
+	}
+	m.rare.owner = o
 }
 
 // reports is the set of the facts about an object that were logged at a high level. It

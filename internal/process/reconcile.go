@@ -69,13 +69,13 @@ func (p *Processor) reconcile(ctx context.Context, m *Memory, last *object.Body,
 	if p.Reconcile == nil || m.ended {
 		return
 	}
-	if m.owner == nil {
+	if m.owner() == nil {
 		if last == nil && why.Event == nil {
 			return
 		}
-		m.owner = &owner{calls: map[string]*reconciled{}}
+		m.own(&owner{calls: map[string]*reconciled{}})
 	}
-	o := m.owner
+	o := m.owner()
 	switch {
 	case last != nil && !last.Stale():
 		o.body = p.Reconcile.packer.Pack(last)
@@ -99,13 +99,13 @@ func (p *Processor) setReconcileAlarm(m *Memory) {
 	if m.busy != nil {
 		at = m.busy.alarm
 	}
-	for _, c := range m.owner.calls {
+	for _, c := range m.owner().calls {
 		if !c.due.IsZero() && (at.IsZero() || c.due.Before(at)) {
 			at = c.due
 		}
 	}
 	if !at.IsZero() {
-		p.Alarm(m.owner.body.Key(), at)
+		p.Alarm(m.owner().body.Key(), at)
 	}
 }
 
@@ -113,10 +113,10 @@ func (p *Processor) setReconcileAlarm(m *Memory) {
 func (p *Processor) callReconcilers(ctx context.Context, m *Memory, body *object.Body, wake *Wake) {
 	essence := progress.BaseID(p.essence(body))
 	for _, h := range p.Reconcile.Handlers {
-		state := m.owner.calls[h.ID]
+		state := m.owner().calls[h.ID]
 		if state == nil {
 			state = &reconciled{}
-			m.owner.calls[h.ID] = state
+			m.owner().calls[h.ID] = state
 		}
 		if wake.owns(h) {
 			state.dirty = true
@@ -230,7 +230,7 @@ func (r *reconciling) applyChildren(ctx context.Context, request *handler.Reques
 	}
 	result, err := r.Reconcile.Runner.Run(ctx, reconcile.Task{
 		Owner: r.owner(), Inventory: r.inventory, Others: r.others, Alone: len(r.Reconcile.Handlers) == 1,
-		Wanted: request.Children.Wanted, Prune: prune, Fights: &r.memory.owner.fights, Log: request.Log, Guard: r.guard,
+		Wanted: request.Children.Wanted, Prune: prune, Fights: &r.memory.owner().fights, Log: request.Log, Guard: r.guard,
 	})
 	if err != nil {
 		return fmt.Errorf("prepare the object for its children: %w", err)

@@ -174,7 +174,7 @@ func (r *reconciling) send(ctx context.Context, asked, notes *patch.Patch, f app
 		}
 	}
 	r.body = after
-	m.owner.body = r.Reconcile.packer.Pack(after)
+	m.owner().body = r.Reconcile.packer.Pack(after)
 	return after, nil
 }
 
@@ -187,7 +187,7 @@ func (v *view) expectTeardown(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o := v.memory.owner
+	o := v.memory.owner()
 	v.ownsInOrder = children.NeedsFinalizer(entries)
 	v.tearing = v.ownsInOrder && v.body.Deleting && v.blocked && !(o != nil && o.gone)
 	if v.tearing {
@@ -224,8 +224,8 @@ func (v *view) ownedEntries(ctx context.Context) (all []children.Entry, err erro
 // once, and its finalizer is removed.
 func (v *view) teardown(ctx context.Context, c *change) {
 	m := v.memory
-	if m.owner == nil {
-		m.owner = &owner{calls: map[string]*reconciled{}, body: v.Reconcile.packer.Pack(v.body)}
+	if m.owner() == nil {
+		m.own(&owner{calls: map[string]*reconciled{}, body: v.Reconcile.packer.Pack(v.body)})
 	}
 	if slices.ContainsFunc(v.Reconcile.Handlers, func(h *handler.Handler) bool { return !v.Reconcile.Listed(h) }) {
 		return // the end of the list starts another turn
@@ -234,13 +234,13 @@ func (v *view) teardown(ctx context.Context, c *change) {
 	if err == nil {
 		done, blocking, failure := v.Reconcile.Runner.Teardown(ctx, reconcile.Owner{Info: v.Resource, Identity: v.body.Identity}, entries)
 		if err = failure; done {
-			m.owner.gone, c.acted = true, true
+			m.owner().gone, c.acted = true, true
 			c.due = handler.Some(time.Duration(0))
 			return
 		}
-		if blocking != nil && m.owner.blocking != blocking.Key.String() {
-			m.owner.blocking = blocking.Key.String()
-			v.log.Info("The deletion waits for a child.", "child", m.owner.blocking)
+		if blocking != nil && m.owner().blocking != blocking.Key.String() {
+			m.owner().blocking = blocking.Key.String()
+			v.log.Info("The deletion waits for a child.", "child", m.owner().blocking)
 			v.explainTeardown(ctx, c)
 		}
 	}

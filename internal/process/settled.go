@@ -106,7 +106,7 @@ func (m *Memory) settle(b *object.Body) {
 	m.actOn(b.ResourceVersion)
 	m.unchecked = false
 	m.handled = m.handled || m.listed
-	m.witness = nil
+	m.setWitness(nil)
 }
 
 // unfinished reports whether earlier turns left work that must be done in any state of

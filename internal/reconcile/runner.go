@@ -318,3 +318,12 @@ func (r *Runner) read(ctx context.Context, info kind.Info, k children.Key) (*chi
 	}
 	return r.Store.Read(info, body)
 }
+
+// Live reads a child from the API server. nil means that it does not exist.
+func (r *Runner) Live(ctx context.Context, k children.Key) (*childwatch.Child, error) {
+	info, err := r.info(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	return r.read(ctx, info, k)
+}
