@@ -17,6 +17,7 @@ import (
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/gopftest"
+	"gopf.dev/gopf/internal/children"
 )
 
 const (
@@ -640,5 +641,47 @@ func TestChildrenAreNeitherLostNorCreatedTwiceIfTheOperatorCrashes(t *testing.T)
 				t.Error("the object still exists")
 			}
 		},
+	})
+}
+
+func TestForgedInventoryDeletesNoForeignObject(t *testing.T) {
+	owners(t, func(t *testing.T, c *gopftest.Cluster) {
+		op := owning()
+		gopf.For[*Example](op, resource).Reconcile("children", func(_ context.Context, r *gopf.Reconciliation[*Example]) error {
+			reconciled(r)
+			return nil
+		}, gopf.Owns[*corev1.ConfigMap]())
+		gopftest.Start(t, op, c, gopf.Log(quiet()))
+		parent := c.Create(t, withItems("x", "a", "one"))
+		c.Create(t, withItems("y", "a", "neighbor"))
+		settle()
+		foreign := childMap("foreign", "b")
+		foreign.TypeMeta, foreign.Namespace = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, "default"
+		c.Create(t, foreign)
+		const key = "examples.kopf.dev/gopf.children.children"
+		if c.Get(t, resource, "default", "x").GetAnnotations()[key] == "" {
+			t.Fatalf("there is no inventory in %v", c.Get(t, resource, "default", "x").GetAnnotations())
+		}
+		forged := &children.Inventory{Owner: string(parent.GetUID())}
+		for _, name := range []string{"foreign", "neighbor"} { // an object of users, and a child of another object
+			forged.Entries = append(forged.Entries, children.Entry{
+				Key: children.Key{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: name},
+				UID: children.Short(string(c.Get(t, configMaps, "default", name).GetUID())),
+			})
+		}
+		text, err := forged.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		record := fmt.Sprintf(`{"started":"2000-01-01T00:00:00.000000","purpose":"reconcile","retries":0,"success":false,"failure":false,"message":%q}`, text)
+		c.Patch(t, resource, "default", "x", map[string]any{
+			"metadata": map[string]any{"annotations": map[string]any{key: record}}, "spec": map[string]any{"field": "c"},
+		})
+		settle()
+		for _, name := range []string{"foreign", "neighbor", "one"} {
+			if _, found := c.Lookup(t, configMaps, "default", name); !found {
+				t.Errorf("%s was deleted", name)
+			}
+		}
 	})
 }
