@@ -412,7 +412,7 @@ func TestForeignObjectsOfAnOwnedKindAreNotSentToTheOperator(t *testing.T) {
 				t.Errorf("the request %s selects nothing", r.Path)
 			}
 		}
-		if text := strings.Join(log.text, ""); strings.Contains(text, "foreign") {
+		if text := log.whole(); strings.Contains(text, "foreign") {
 			t.Errorf("the log has lines about a foreign object:\n%s", text)
 		}
 	})
@@ -549,7 +549,7 @@ func TestRepairsBackOffIfAnotherClientKeepsChangingAChild(t *testing.T) {
 		if repairs != 5 {
 			t.Errorf("the child was repaired %d times in a minute", repairs)
 		}
-		if got := strings.Count(strings.Join(log.text, ""), "use CreateOnlyFields for them"); got != 1 {
+		if got := strings.Count(log.whole(), "use CreateOnlyFields for them"); got != 1 {
 			t.Errorf("the fight was logged %d times", got)
 		}
 		time.Sleep(2 * time.Minute)
@@ -684,4 +684,11 @@ func TestForgedInventoryDeletesNoForeignObject(t *testing.T) {
 			}
 		}
 	})
+}
+
+// whole returns all log lines so far.
+func (l *lines) whole() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.text, "")
 }
