@@ -225,7 +225,7 @@ func checkID(id string) error {
 	switch {
 	case id == "":
 		return fmt.Errorf("a handler has no id")
-	case name == "gopf.handling" || name == "gopf.bound":
+	case name == "gopf.handling" || name == "gopf.bound" || strings.HasPrefix(name, "gopf.children"):
 		return fmt.Errorf("the id %q is reserved for Gopf's own records; use another one", id)
 	case !storable.MatchString(name):
 		return fmt.Errorf("the id %q cannot be stored on objects; use letters, digits and, inside, -_./", id)

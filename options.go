@@ -26,6 +26,7 @@ type RetryOption interface {
 	ChangeOption
 	DaemonOption
 	TimerOption
+	ReconcileOption
 	retry(*handler.Limits)
 }
 

@@ -162,7 +162,7 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 
 	return engine.Config{
 		Login: op.loginSource(o), Handlers: op.handlers, Daemons: op.daemons, Indices: op.indices,
-		Namespaces: o.namespaces, Log: o.log, Version: build.Framework,
+		Namespaces: o.namespaces, Log: o.log, Version: build.Framework, Name: op.name,
 		Posting: recorder.Config{
 			Enabled: s.Posting.Enabled, Loggers: s.Posting.Loggers, Level: s.Posting.Level,
 			Component: s.Posting.ReportingComponent, Instance: s.Posting.ReportingInstance,

@@ -53,6 +53,20 @@ func (TestArguments[T]) Event(req *handler.Request) (*WatchEvent[T], error) {
 	return &WatchEvent[T]{Subject: s, Type: req.Event, Missed: req.Missed}, nil
 }
 
+// Reconciliation returns the argument of reconcile handlers.
+func (TestArguments[T]) Reconciliation(req *handler.Request) (*Reconciliation[T], error) {
+	s, err := newSubject[T](req)
+	if err != nil {
+		return nil, err
+	}
+	return &Reconciliation[T]{s}, nil
+}
+
+// ReconcileHandler returns a function that calls a reconcile handler.
+func (TestArguments[T]) ReconcileHandler(fn func(context.Context, *Reconciliation[T]) error) func(context.Context, *handler.Request) error {
+	return eraseReconcile(fn, reportingLostEdits())
+}
+
 // Daemon returns the argument of daemons.
 func (TestArguments[T]) Daemon(call *daemon.Call) (*Daemon[T], error) {
 	return newDaemon[T](call)

@@ -25,6 +25,9 @@ func (r *Resource[T]) Wake(namespace, name string, ids ...string) {
 //
 //	gopf.WakeOwner(gopf.For[*corev1.Pod](op, "v1/pods"), databases)
 //
+// It makes the timers of the owner due as well. Operators that declare the children use
+// [Resource.Reconcile] instead, which does not.
+//
 // The owner reference must have the uid of the owner. A client that may create children
 // can wake an owner whose uid it knows: one in its own namespace or a cluster-scoped one.
 func WakeOwner[C, P Object](children *Resource[C], parents *Resource[P]) {

@@ -27,6 +27,16 @@ func (ts Types) Add(t reflect.Type, of kind.Selector) {
 	}
 }
 
+// Selector returns the resource that a Go type is declared for, or the kind of a type from
+// k8s.io/api. ok is false if there is not exactly one.
+func (ts Types) Selector(t reflect.Type) (of kind.Selector, ok bool) {
+	if declared := ts[t]; len(declared) > 0 {
+		return declared[0], len(declared) == 1
+	}
+	gvk, ok := builtIn(t)
+	return kind.Kind(gvk.Kind).InGroup(gvk.Group).InVersion(gvk.Version), ok
+}
+
 // Resource returns the resource of an object by the options, the TypeMeta, or the Go
 // type, in this order.
 func (c *Cluster) Resource(ctx context.Context, obj client.Object, o *client.Options) (kind.Info, error) {

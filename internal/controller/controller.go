@@ -66,6 +66,7 @@ type Config struct {
 	Budget      *queue.Budget              // of costly turns; see [NewBudget]
 	Modest      *queue.Budget              // of modest turns; see [NewModestBudget]
 	Entrance    *execute.Entrance          // every call of a handler passes it
+	Children    Children                   // the means of reconcile handlers
 	Notices     *process.Notices           // log lines that all controllers share
 	Vitals      *vitals.Vitals             // observes watches and calls
 
@@ -158,6 +159,7 @@ func New(work context.Context, config Config, served discovery.Served, working b
 		c.processor.Foreign = c.counts.ForeignWrite
 	}
 	c.processor.Daemons = c.daemonsOf(background)
+	c.processor.Reconcile = c.reconcilersOf(served.Handlers.Of(handler.Reconciles))
 	c.processor.Indexers = c.indexersOf(served.Handlers.Of(handler.Indexing))
 	c.indexOnly.Store(c.processor.Indexers != nil && !working)
 	c.open(work)
@@ -206,7 +208,7 @@ func (c *Controller) Gauges() metrics.ResourceGauges {
 func (c *Controller) Use() rbac.Use {
 	use := rbac.Use{Info: c.Info()}
 	for _, h := range c.served.Handlers {
-		if h.Family == handler.Changes || h.Family == handler.Background {
+		if h.Family == handler.Changes || h.Family == handler.Background || h.Family == handler.Reconciles {
 			use.Write = append(use.Write, h.ID)
 		} else {
 			use.Look = append(use.Look, h.ID)

@@ -218,7 +218,7 @@ func (c *Controller) source(namespace string) string {
 
 // hasOthers reports whether there are handlers other than index functions.
 func (c *Controller) hasOthers() bool {
-	return len(c.processor.Handlers)+len(c.processor.Watchers) > 0 || c.processor.Daemons != nil
+	return len(c.processor.Handlers)+len(c.processor.Watchers) > 0 || c.processor.Daemons != nil || c.processor.Reconcile != nil
 }
 
 // unfollow ends all watches and waits for them.

@@ -69,7 +69,7 @@ func Match(handlers handler.Set, cluster []kind.Info) Plan {
 
 func (p *Plan) add(h *handler.Handler, info kind.Info) {
 	verbs := []string{"list", "watch"}
-	if h.Family == handler.Changes || h.Family == handler.Background {
+	if h.Family == handler.Changes || h.Family == handler.Background || h.Family == handler.Reconciles {
 		verbs = append(verbs, "patch") // the others only read
 	}
 	for _, verb := range verbs {

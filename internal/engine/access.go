@@ -34,6 +34,7 @@ func (s *server) review(ctx context.Context) {
 
 // needs returns the permissions for leader election, admission webhooks and peering.
 func (s *server) needs() (all []rbac.Need) {
+	all = s.ownedNeeds()
 	if s.Election.Enabled {
 		all = append(all, rbac.Lease(s.leaseNamespace()))
 	}

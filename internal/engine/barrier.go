@@ -63,6 +63,7 @@ func (s *server) begin(work context.Context) {
 			s.follow(work, c)
 		}
 	}
+	s.followChildren(work)
 }
 
 // widened starts the watches of a controller again, for all its handlers, after those

@@ -79,6 +79,7 @@ type Config struct {
 	ScanningDisabled bool
 
 	Version string // of the framework
+	Name    string // of the operator; "" means none. Reconcile handlers require one.
 
 	// Wait limits the time that the operator waits at startup for an API server that is
 	// not up yet. 0 means only a few attempts.

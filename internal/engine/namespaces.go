@@ -38,4 +38,5 @@ func (s *server) serveNamespaces(work context.Context, names []string, exist boo
 	for _, c := range s.controllers {
 		s.follow(work, c)
 	}
+	s.followChildren(work)
 }

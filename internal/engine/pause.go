@@ -23,6 +23,7 @@ func (s *server) Pause(who, why string) {
 	for _, c := range s.controllers {
 		c.Pause()
 	}
+	s.followChildren(context.Background()) // it only ends watches
 }
 
 // Resume ends the pause of one requester. It does nothing if there is no such pause.
@@ -80,4 +81,5 @@ func (s *server) takeUp(work context.Context) {
 		c.Resume()
 		s.follow(work, c)
 	}
+	s.followChildren(work)
 }

@@ -51,6 +51,7 @@ type server struct {
 	notices   *process.Notices
 
 	shared controller.Config // of all controllers
+	owned  *owned            // the watches of children
 
 	// served is a copy of the values of controllers, to be read without the lock.
 	served   atomic.Pointer[[]*controller.Controller]
@@ -101,6 +102,7 @@ func newServer(c Config, client *kube.Client, v *vitals.Vitals) *server {
 		}
 	}
 	s.shared = s.controllerConfig()
+	s.owned, s.shared.Children = s.newOwned()
 	return s
 }
 
@@ -171,6 +173,7 @@ func (s *server) arrange(work context.Context) {
 	}
 	served := slices.Collect(maps.Values(s.controllers))
 	s.served.Store(&served)
+	s.followChildren(work)
 	if len(s.leaving) == 0 { // otherwise more resources follow
 		s.barrier.Synced(resources)
 	}

@@ -34,6 +34,9 @@ func (s *server) stop(cancel context.CancelCauseFunc) {
 
 	var closing sync.WaitGroup
 	closing.Go(func() { <-s.retiring.Empty() })
+	if s.owned.watches != nil {
+		closing.Go(s.owned.watches.Stop)
+	}
 	for _, c := range controllers {
 		closing.Go(func() { c.Stop(last) })
 	}

@@ -20,6 +20,7 @@ const (
 	Background               // daemons and timers, which run as long as the object exists
 	Indexing                 // called to compute the index entries of an object
 	Reviews                  // called for admission requests
+	Reconciles               // called to declare the children of an object
 )
 
 // Handler is one declared function with all of its options.
@@ -43,6 +44,7 @@ type Handler struct {
 	When     []func(*Request) bool
 
 	Admission *Admission // the options of a review handler; nil means another family
+	Reconcile *Reconcile // the options of a reconcile handler; nil means another family
 
 	Limits Limits
 	Call   func(context.Context, *Request) error
@@ -87,7 +89,9 @@ const (
 // review. They must then have different ids.
 func (h *Handler) Overlaps(other *Handler) bool {
 	if h.Family != other.Family {
-		return false
+		// Both keep their records under their ids.
+		recorded := func(f Family) bool { return f == Changes || f == Reconciles }
+		return recorded(h.Family) && recorded(other.Family)
 	}
 	if h.Family == Reviews {
 		return h.Admission.Mutating == other.Admission.Mutating

@@ -22,6 +22,7 @@ type Request struct {
 	Event    string       // "ADDED", "MODIFIED" or "DELETED"; "" means a list item
 	Missed   bool         // the deletion was not watched: only the identity of the object is known
 	Review   *Review      // the admission request; nil except for review handlers
+	Children *Children    // nil except for reconcile handlers
 	Memos    *Memos
 	Post     func(kind, reason, message string) // posts a Kubernetes event about the object; never nil
 	PostFrom slog.Level                         // the lowest level that is posted as a Kubernetes event

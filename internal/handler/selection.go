@@ -56,7 +56,7 @@ var operators = map[metav1.LabelSelectorOperator]selection.Operator{
 // An object that leaves the selection looks deleted. Handlers that depend on real
 // deletions therefore do not allow a selector.
 func (h *Handler) CheckSelect() error {
-	if h.Select == "" || !h.Mandatory && h.Family != Background && h.Family != Events {
+	if h.Select == "" || !h.Mandatory && h.Family != Background && h.Family != Events && h.Family != Reconciles {
 		return nil
 	}
 	return fmt.Errorf("handler %q (%s) cannot be used with Select(%q): an object that leaves the selection would look deleted to it; use WithLabel instead",

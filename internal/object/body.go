@@ -289,3 +289,10 @@ func (b *Body) Finalizers() []string {
 	}
 	return found
 }
+
+// Generation returns the generation of the specification; 0 means that it is not known.
+func (b *Body) Generation() int64 {
+	v, _ := b.Lookup("metadata", "generation")
+	n, _ := v.(int64)
+	return n
+}

@@ -18,6 +18,9 @@ import (
 func (v *view) decide(ctx context.Context, stopping delay) (*change, error) {
 	v.staying = stopping
 	v.asking = v.request()
+	if err := v.expectTeardown(ctx); err != nil {
+		return nil, err
+	}
 	c := &change{finalizer: apply.Finalizer{Name: v.Config.Finalizer, Former: v.Config.Former}, parts: v.asked}
 	interested, mustBlock := v.interested()
 	switch {
@@ -60,7 +63,8 @@ func (v *view) decide(ctx context.Context, stopping delay) (*change, error) {
 func (v *view) interested() (interested, mustBlock bool) {
 	interested = v.Handlers.Interested(v.asking)
 	mustBlock = interested && v.Handlers.Blocking(v.asking) ||
-		v.Daemons != nil && v.Daemons.Blocking(v.memory.daemons.Load(), v.plainRequest(v.memory, v.body))
+		v.Daemons != nil && v.Daemons.Blocking(v.memory.daemons.Load(), v.plainRequest(v.memory, v.body)) ||
+		v.ownsInOrder
 	return interested, mustBlock
 }
 
@@ -72,6 +76,9 @@ func (v *view) unblocks(ctx context.Context, now *object.Body) bool {
 		return false
 	}
 	newer.asking = newer.request()
+	if newer.expectTeardown(ctx) != nil {
+		return false
+	}
 	_, mustBlock := newer.interested()
 	return !mustBlock
 }
@@ -86,6 +93,9 @@ func (v *view) conclude(ctx context.Context, c *change, handled func(context.Con
 	}
 	if err := handled(ctx); err != nil {
 		return err
+	}
+	if v.tearing && !c.due.Set && !c.interrupted {
+		v.teardown(ctx, c)
 	}
 	if v.staying.Set {
 		// Daemons wake the object when they end, so polling may be slow.

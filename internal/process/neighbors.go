@@ -38,23 +38,23 @@ type witness struct {
 // while a write is unsent or failed: the API server may have executed it.
 func (p *Processor) noteTraces(m *Memory, body *object.Body) {
 	if m.unfinished() || body.Stale() {
-		m.witness = nil
+		m.setWitness(nil)
 		return
 	}
-	if w := m.witness; w != nil && w.version == body.ResourceVersion && w.traces != 0 {
+	if w := m.witnessed(); w != nil && w.version == body.ResourceVersion && w.traces != 0 {
 		return
 	}
-	w := m.witness
+	w := m.witnessed()
 	if w == nil {
 		w = &witness{}
-		m.witness = w
+		m.setWitness(w)
 	}
 	w.traces, w.version, w.pauses = p.traces(body), body.ResourceVersion, p.pauses()
 }
 
 // noteSending notes that a write is about to be sent.
 func (p *Processor) noteSending(m *Memory) {
-	w := m.witness
+	w := m.witnessed()
 	if w == nil || p.Mark == nil {
 		return
 	}
@@ -63,11 +63,11 @@ func (p *Processor) noteSending(m *Memory) {
 
 // noteResponse notes the response to a write. After an error the traces are unknown.
 func (p *Processor) noteResponse(m *Memory, after *object.Body, err error) {
-	w := m.witness
+	w := m.witnessed()
 	switch {
 	case w == nil:
 	case err != nil:
-		m.witness = nil
+		m.setWitness(nil)
 	case after.Stale():
 		w.traces, w.version = 0, after.ResourceVersion
 	default:
@@ -78,19 +78,19 @@ func (p *Processor) noteResponse(m *Memory, after *object.Body, err error) {
 // detectForeignWrite reports changes of the traces that this process did not make.
 // After a pause of the operator or a restore of the cluster, the traces are unknown.
 func (p *Processor) detectForeignWrite(ctx context.Context, m *Memory, e *Event) {
-	w := m.witness
+	w := m.witnessed()
 	switch {
 	case w == nil || e.Gone():
 		return
 	case w.pauses != p.pauses() || e.Authoritative || m.rewound(e) || !numeric(e.Body.ResourceVersion, w.version):
-		m.witness = nil
+		m.setWitness(nil)
 		return
 	}
 	foreign := false
 	switch v := e.Body.ResourceVersion; {
 	case newer(v, w.version):
 		foreign = w.traces != 0 && p.traces(e.Body) != w.traces
-		m.witness = nil
+		m.setWitness(nil)
 	case e.List == 0 && !e.Listed() && e.Mark < w.sent && numeric(v, w.since) && newer(v, w.since):
 		// The event arrived before the last write was sent, and is newer than the state
 		// known then. The write may have changed nothing, because another writer had

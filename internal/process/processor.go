@@ -63,15 +63,16 @@ import (
 // Processor runs the turns of all objects of one resource. Turns of different
 // objects may run concurrently; those of one object must not.
 type Processor struct {
-	Resource kind.Info
-	Handlers handler.Set      // change handlers
-	Watchers handler.Set      // event handlers
-	Daemons  *daemon.Set      // daemons and timers; nil means none
-	Indexers *index.Indexers  // nil means none
-	Fields   []jsonvalue.Path // fields of handlers; they count as changes even outside of the essence
-	Config   Config
-	API      apply.API
-	Log      *slog.Logger
+	Resource  kind.Info
+	Handlers  handler.Set      // change handlers
+	Watchers  handler.Set      // event handlers
+	Daemons   *daemon.Set      // daemons and timers; nil means none
+	Indexers  *index.Indexers  // nil means none
+	Reconcile *Reconcile       // reconcile handlers; nil means none
+	Fields    []jsonvalue.Path // fields of handlers; they count as changes even outside of the essence
+	Config    Config
+	API       apply.API
+	Log       *slog.Logger
 
 	// Post queues a Kubernetes event and does not block. Handlers post events of
 	// level PostFrom or higher.
@@ -157,10 +158,50 @@ type Memory struct {
 	ended     bool  // the object is gone, but its deletion event has not arrived yet
 	undone    uint8 // how often another client removed state that was stored on the object
 
-	witness *witness                      // nil means that the traces on the object are not known
+	rare    *rare                         // nil means that all of it is empty
 	daemons atomic.Pointer[daemon.Object] // nil means no daemons and timers
 	memos   handler.Memos
 	busy    *pending // nil means that the object is idle
+}
+
+// rare is the part of [Memory] that few objects have.
+type rare struct {
+	witness *witness // nil means that the traces on the object are not known
+	owner   *owner   // the state of reconcile handlers; nil means none
+}
+
+// witnessed returns the expected traces. nil means that they are not known.
+func (m *Memory) witnessed() *witness {
+	if m.rare == nil {
+		return nil
+	}
+	return m.rare.witness
+}
+
+func (m *Memory) setWitness(w *witness) {
+	switch {
+	case m.rare == nil && w != nil:
+		m.rare = &rare{witness: w}
+	case m.rare != nil && w == nil && m.rare.owner == nil:
+		m.rare = nil
+	case m.rare != nil:
+		m.rare.witness = w
+	}
+}
+
+// owner returns the state of reconcile handlers. nil means none.
+func (m *Memory) owner() *owner {
+	if m.rare == nil {
+		return nil
+	}
+	return m.rare.owner
+}
+
+func (m *Memory) own(o *owner) {
+	if m.rare == nil {
+		m.rare = &rare{}
+	}
+	m.rare.owner = o
 }
 
 // facts is a set of facts about an object. It is safe for concurrent use.
@@ -187,6 +228,7 @@ type pending struct {
 	failures int            // consecutive errors of the framework
 	failure  error          // the last of these errors
 	until    time.Time      // the end of the backoff after the last error
+	alarm    time.Time      // the time of the next turn; zero means none
 
 	unsaved *change   // its handlers have run, but the storage has not accepted their outcomes
 	unsent  *change   // a change that could not be written yet

@@ -32,7 +32,7 @@ func (p *Processor) schedule(m *Memory, body *object.Body, due delay, err error)
 		w.body, w.until = body.Undecoded(), time.Now().Add(p.jittered(apply.ConflictDelay))
 		w.slim(body)
 		p.Logger(body).Debug("Other clients keep changing the object; retrying the write.", "error", err)
-		p.Alarm(body.Key(), w.until)
+		p.setAlarm(m, body, w.until)
 	case err != nil:
 		w := m.pend()
 		pause := p.errorDelay(w.failures)
@@ -50,10 +50,16 @@ func (p *Processor) schedule(m *Memory, body *object.Body, due delay, err error)
 		p.throttle(m, body, pause)
 	case due.Set:
 		m.busy = &pending{body: body.Undecoded(), postponed: m.pend().postponed, delays: m.pend().delays, misfits: m.pend().misfits}
-		p.Alarm(body.Key(), time.Now().Add(due.Is))
+		p.setAlarm(m, body, time.Now().Add(due.Is))
 	default:
 		m.busy = nil
 	}
+}
+
+// setAlarm schedules the next turn of the object for its change handlers.
+func (p *Processor) setAlarm(m *Memory, body *object.Body, at time.Time) {
+	m.pend().alarm = at
+	p.Alarm(body.Key(), at)
 }
 
 // slim drops the decoded values of a change of a large object that could not be written:
@@ -111,7 +117,7 @@ const maxOutageDelay = 5 * time.Second
 func (p *Processor) throttle(m *Memory, body *object.Body, pause time.Duration) {
 	w := m.pend()
 	w.body, w.failures, w.until = body.Undecoded(), w.failures+1, time.Now().Add(pause)
-	p.Alarm(body.Key(), w.until)
+	p.setAlarm(m, body, w.until)
 }
 
 // errorDelay returns the backoff after this many earlier failures; see

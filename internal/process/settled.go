@@ -44,7 +44,7 @@ func (p *Processor) hasBytesTest() bool {
 // newBytesTest returns the test for the resource. It is empty if more than the essence
 // counts: daemons, resuming, or filters of mandatory handlers, for example.
 func (p *Processor) newBytesTest() (g bytesTest) {
-	if p.Daemons != nil || len(p.Fields) > 0 || p.secret() || p.Resource.Kind == "ReplicaSet" {
+	if p.Daemons != nil || p.Reconcile != nil || len(p.Fields) > 0 || p.secret() || p.Resource.Kind == "ReplicaSet" {
 		return g
 	}
 	for _, h := range p.Handlers {
@@ -67,7 +67,7 @@ func (p *Processor) newBytesTest() (g bytesTest) {
 // indexes: it decodes nothing, calls no handler and writes nothing. If the object may
 // need more, it does nothing and returns false.
 func (p *Processor) TurnIfSettled(ctx context.Context, m *Memory, e *Event) bool {
-	if len(p.Watchers) > 0 || p.Daemons != nil || len(p.Handlers) == 0 || m.busy != nil || m.ended || e.Gone() {
+	if len(p.Watchers) > 0 || p.Daemons != nil || p.Reconcile != nil || len(p.Handlers) == 0 || m.busy != nil || m.ended || e.Gone() {
 		return false
 	}
 	m.noteOrigin(e)
@@ -106,7 +106,7 @@ func (m *Memory) settle(b *object.Body) {
 	m.actOn(b.ResourceVersion)
 	m.unchecked = false
 	m.handled = m.handled || m.listed
-	m.witness = nil
+	m.setWitness(nil)
 }
 
 // unfinished reports whether earlier turns left work that must be done in any state of

@@ -26,6 +26,7 @@ type Occasion struct {
 // canceled, within [Config.WriteGrace].
 func (p *Processor) Turn(ctx context.Context, m *Memory, why Occasion) (forget bool) {
 	var asked []execute.Part
+	var last *object.Body // the newest state after the change handlers; nil means that they had no turn
 	if event := why.Event; event != nil {
 		p.detectForeignWrite(ctx, m, event)
 		defer m.note(event.Mark) // deferred, because the turn compares the event with earlier marks
@@ -66,11 +67,13 @@ func (p *Processor) Turn(ctx context.Context, m *Memory, why Occasion) (forget b
 			p.recovering(state, func() { p.updateDaemonsOnly(ctx, m, state) })
 		}
 		after, due, err := p.change(ctx, m, state, why, &asked)
+		last = after
 		if err != nil {
 			m.pend().asked = append(m.pend().asked, asked...)
 		}
 		p.schedule(m, after, due, err)
 	}
+	p.reconcile(ctx, m, last, why)
 	return false
 }
 
@@ -85,7 +88,9 @@ func (m *Memory) revived(why Occasion) bool {
 }
 
 // onlyObserves reports whether there are only event handlers and indexes.
-func (p *Processor) onlyObserves() bool { return len(p.Handlers) == 0 && p.Daemons == nil }
+func (p *Processor) onlyObserves() bool {
+	return len(p.Handlers) == 0 && p.Daemons == nil && p.Reconcile == nil
+}
 
 // finishObserving ends the turn of an object for which there are only event handlers
 // and indexes.

@@ -37,6 +37,8 @@ type view struct {
 	wrote       atomic.Bool      // a handler has written to the cluster directly
 	fresh       bool             // the turn was started by an event
 	staying     delay            // the time until the next stage of stopping daemons
+	ownsInOrder bool             // the deletion must wait for children
+	tearing     bool             // the object is being deleted, and children are left
 	handlerTime time.Duration    // the time spent in handlers
 	wake        *Wake            // a request to call delayed handlers now; nil means none
 	asking      *handler.Request // the argument of filters

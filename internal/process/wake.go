@@ -3,6 +3,8 @@ package process
 import (
 	"slices"
 	"strings"
+
+	"gopf.dev/gopf/kind"
 )
 
 // Wake is a request to call delayed handlers now. IDs has each id once, so joined
@@ -10,6 +12,12 @@ import (
 type Wake struct {
 	All bool
 	IDs []string // if not All: the handlers; each includes its sub-handlers
+	// Owned has the kinds of children that have changed. Only the reconcile handlers that
+	// own these kinds are called.
+	Owned []kind.Info
+	// Listed means that the children of the object may be listed now: reconcile handlers
+	// that waited for that, or that failed, are called.
+	Listed bool
 }
 
 // Waking returns a request to call the delayed handlers with the ids, or all
@@ -30,6 +38,11 @@ func (p *Processor) Waking(ids []string) *Wake {
 	for _, h := range p.Handlers {
 		note(h.ID)
 	}
+	if p.Reconcile != nil {
+		for _, h := range p.Reconcile.Handlers {
+			note(h.ID)
+		}
+	}
 	if p.Daemons != nil {
 		for _, spec := range p.Daemons.Specs {
 			note(spec.ID)
@@ -46,18 +59,33 @@ func (w *Wake) Join(other *Wake) *Wake {
 	switch {
 	case w == nil:
 		return other
-	case other == nil || w.All:
+	case other == nil || w.All && len(other.Owned) == 0 && !other.Listed:
 		return w
-	case other.All:
+	case other.All && len(w.Owned) == 0 && !w.Listed:
 		return other
 	}
 	joined := w
+	if other.Listed && !w.Listed {
+		joined = &Wake{All: w.All, IDs: slices.Clone(w.IDs), Owned: slices.Clone(w.Owned), Listed: true}
+	}
+	for _, info := range other.Owned {
+		if slices.ContainsFunc(joined.Owned, func(known kind.Info) bool { return known.GVR() == info.GVR() }) {
+			continue
+		}
+		if joined == w { // w may be in use elsewhere
+			joined = &Wake{All: w.All, IDs: slices.Clone(w.IDs), Owned: slices.Clone(w.Owned), Listed: w.Listed}
+		}
+		joined.Owned = append(joined.Owned, info)
+	}
+	if other.All && !joined.All {
+		joined = &Wake{All: true, IDs: joined.IDs, Owned: joined.Owned, Listed: joined.Listed}
+	}
 	for _, id := range other.IDs {
 		if slices.Contains(joined.IDs, id) {
 			continue
 		}
 		if joined == w { // w may be in use elsewhere
-			joined = &Wake{IDs: slices.Clone(w.IDs)}
+			joined = &Wake{All: w.All, IDs: slices.Clone(w.IDs), Owned: slices.Clone(w.Owned), Listed: w.Listed}
 		}
 		joined.IDs = append(joined.IDs, id)
 	}

@@ -108,6 +108,12 @@ func Peering(info kind.Info) Need {
 		Without: "other operators are not seen and do not see this one"}
 }
 
+// Children returns the permissions to maintain children of the kind.
+func Children(info kind.Info, handler string) Need {
+	return Need{Info: info, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}, By: []string{handler},
+		Without: "the children of this kind are not maintained"}
+}
+
 // Lease returns the permissions to hold a lease in the namespace.
 func Lease(namespace string) Need {
 	return Need{Info: leases, Verbs: []string{"get", "create", "update", "patch", "watch"}, In: namespace, By: []string{"the lease"},

@@ -186,6 +186,21 @@ func (c *Checker) fetch(ctx context.Context, gv schema.GroupVersion, tasks []tas
 	return d, err
 }
 
+// Has reports for each path whether objects of the resource can have a value there. It
+// reads the schema from the API server. A resource without a schema can have any value.
+func (c *Checker) Has(ctx context.Context, info kind.Info, paths ...[]string) ([]bool, error) {
+	d, err := c.fetch(ctx, schema.GroupVersion{Group: info.Group, Version: info.Version}, []task{{info: info}})
+	if err != nil {
+		return nil, err
+	}
+	raw, found := d.of(info)
+	has := make([]bool, len(paths))
+	for i, path := range paths {
+		has[i] = !found || d.find(raw, path).Verdict != Missing
+	}
+	return has, nil
+}
+
 // warning returns the log line about a path. An empty one means that there is nothing to
 // report.
 func (p Path) warning(info kind.Info, f Finding) string {

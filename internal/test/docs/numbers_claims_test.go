@@ -40,7 +40,14 @@ func claims(t *testing.T) map[string][]string {
 	foreignLease := fmt.Sprintf("at most %d minutes", duration("internal/lease", "longestForeign")/time.Minute)
 	lifetime := fmt.Sprint(int(peering.LongestLifetime.Hours()) / 24)
 
+	first, most := duration("internal/process", "firstBackoff"), duration("internal/process", "mostBackoff")
+	repairs := constant("internal/reconcile", "maxRepairs")
+
 	return map[string][]string{
+		"docs/reconciliation.md": {
+			fmt.Sprintf("after %s s, %s s, %s s, … up to %d minutes", seconds(first), seconds(2*first), seconds(4*first), most/time.Minute),
+			fmt.Sprintf("%d times within a minute", repairs),
+		},
 		"docs/admission.md": {
 			fmt.Sprintf("`Overlap`, %d minutes", duration("webhook", "defaultOverlap")/time.Minute),
 			mib(review.MaxBody) + " MiB | 413",
@@ -177,12 +184,11 @@ var elsewhere = map[string][]foreign{
 		{"retried for 54 s", kopf},
 		{"Request timeout | 300 s", kopf},
 	},
-	"docs/from-kopf.md":      {{"instead of 300 s", kopf}},
-	"docs/guarantees.md":     {{"within 5 s", otherTest + "TestARestoreFromABackupIsNoticedWithinSeconds"}},
-	"docs/reconciliation.md": {{"every ten minutes", sample}},
-	"docs/testing.md":        {{"every six hours", sample}},
-	"docs/trust.md":          {{"of 16 bytes or more", otherTest + "TestSecretKeysNeedAsManyBytesAsThePageSays"}},
-	"docs/tutorial.md":       {{"every half a minute", kubernetes}},
+	"docs/from-kopf.md":  {{"instead of 300 s", kopf}},
+	"docs/guarantees.md": {{"within 5 s", otherTest + "TestARestoreFromABackupIsNoticedWithinSeconds"}},
+	"docs/testing.md":    {{"every six hours", sample}},
+	"docs/trust.md":      {{"of 16 bytes or more", otherTest + "TestSecretKeysNeedAsManyBytesAsThePageSays"}},
+	"docs/tutorial.md":   {{"every half a minute", kubernetes}},
 	"SECURITY.md": {
 		{"five working days", "a promise of the maintainers"},
 		{"within 30 days", "a promise of the maintainers"},

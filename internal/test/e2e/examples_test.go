@@ -67,6 +67,7 @@ var behaviours = map[string]behaviour{
 	"15-timers":             {own: timersWaitUntilObjectsAreIdle},
 	"16-indexing":           {own: indicesFollowPods},
 	"17-admission":          {own: requestsAreReviewed},
+	"18-website":            {own: websitesHaveChildrenAndAreRegistered},
 	"99-all-at-once": {
 		succeed: map[string]int{
 			"create_1": 1, "create_2": 1, "create_pod": 1, "delete": 1,

@@ -1,0 +1,114 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/gopftest"
+	"gopf.dev/gopf/internal/children"
+)
+
+func TestChildrenAreNeitherLostNorCreatedTwiceIfTheOperatorCrashes(t *testing.T) {
+	gopftest.CrashAtEveryWrite(t, gopftest.Life{
+		Cluster: func(t testing.TB) *gopftest.Cluster {
+			c := gopftest.NewCluster(t, resource, configMaps)
+			c.CreateNamespace(t, "other")
+			return c
+		},
+		Operator: func() *gopf.Operator {
+			op := owning()
+			gopf.For[*Example](op, resource).Reconcile("children", func(_ context.Context, r *gopf.Reconciliation[*Example]) error {
+				one := gopf.Want(r, childMap("one", r.Object.Spec.Field))
+				for _, item := range r.Object.Spec.Items {
+					gopf.Want(r, childMap(item, r.Object.Spec.Field), gopf.DependsOn(one))
+				}
+				far := childMap("far", "a")
+				far.Namespace = "other"
+				gopf.Want(r, far)
+				return nil
+			}, gopf.Owns[*corev1.ConfigMap](gopf.InOtherNamespaces()))
+			return op
+		},
+		Live: func(t testing.TB, c *gopftest.Cluster) {
+			names := func() (all []string) {
+				for _, namespace := range []string{"default", "other"} {
+					for _, o := range c.List(t, configMaps, namespace) {
+						v, _, _ := unstructured.NestedString(o.Object, "data", "key")
+						all = append(all, o.GetName()+" "+v)
+					}
+				}
+				slices.Sort(all)
+				return all
+			}
+			check := func(when string, want ...string) {
+				time.Sleep(20 * time.Minute)
+				if got := names(); !slices.Equal(got, want) {
+					t.Errorf("%s: there are %q, want %q", when, got, want)
+				}
+			}
+			c.Create(t, withItems("x", "a", "two", "three"))
+			check("after the creation", "far a", "one a", "three a", "two a")
+			first := c.Get(t, configMaps, "default", "one").GetUID()
+			c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "b", "items": []any{"two"}}})
+			check("after a change", "far a", "one b", "two b")
+			if c.Get(t, configMaps, "default", "one").GetUID() != first {
+				t.Error("a child was created twice")
+			}
+			c.Delete(t, resource, "default", "x")
+			check("after the deletion")
+			if _, found := c.Lookup(t, resource, "default", "x"); found {
+				t.Error("the object still exists")
+			}
+		},
+	})
+}
+
+func TestForgedInventoryDeletesNoForeignObject(t *testing.T) {
+	owners(t, func(t *testing.T, c *gopftest.Cluster) {
+		op := owning()
+		gopf.For[*Example](op, resource).Reconcile("children", func(_ context.Context, r *gopf.Reconciliation[*Example]) error {
+			reconciled(r)
+			return nil
+		}, gopf.Owns[*corev1.ConfigMap]())
+		gopftest.Start(t, op, c, gopf.Log(quiet()))
+		parent := c.Create(t, withItems("x", "a", "one"))
+		c.Create(t, withItems("y", "a", "neighbor"))
+		settle()
+		foreign := childMap("foreign", "b")
+		foreign.TypeMeta, foreign.Namespace = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, "default"
+		c.Create(t, foreign)
+		const key = "examples.kopf.dev/gopf.children.children"
+		if c.Get(t, resource, "default", "x").GetAnnotations()[key] == "" {
+			t.Fatalf("there is no inventory in %v", c.Get(t, resource, "default", "x").GetAnnotations())
+		}
+		forged := &children.Inventory{Owner: string(parent.GetUID())}
+		for _, name := range []string{"foreign", "neighbor"} { // an object of users, and a child of another object
+			forged.Entries = append(forged.Entries, children.Entry{
+				Key: children.Key{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: name},
+				UID: children.Short(string(c.Get(t, configMaps, "default", name).GetUID())),
+			})
+		}
+		text, err := forged.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		record := fmt.Sprintf(`{"started":"2000-01-01T00:00:00.000000","purpose":"reconcile","retries":0,"success":false,"failure":false,"message":%q}`, text)
+		c.Patch(t, resource, "default", "x", map[string]any{
+			"metadata": map[string]any{"annotations": map[string]any{key: record}}, "spec": map[string]any{"field": "c"},
+		})
+		settle()
+		for _, name := range []string{"foreign", "neighbor", "one"} {
+			if _, found := c.Lookup(t, configMaps, "default", name); !found {
+				t.Errorf("%s was deleted", name)
+			}
+		}
+	})
+}

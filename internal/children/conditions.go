@@ -1,0 +1,76 @@
+package children
+
+import (
+	"slices"
+	"time"
+)
+
+// Condition is a status condition of an object.
+type Condition struct {
+	Type, Reason, Message string
+	Status                bool
+	Generation            int64 // the generation of the object that it was derived from
+}
+
+// SetCondition sets a condition in an object, given as decoded JSON. The transition time
+// changes only if the status does. An equal condition stays as it is.
+func SetCondition(o map[string]any, c Condition, now time.Time) {
+	list, i := conditions(o, c.Type)
+	fresh := map[string]any{"type": c.Type, "status": statusText(c.Status), "reason": c.Reason, "message": c.Message, "observedGeneration": c.Generation}
+	fresh["lastTransitionTime"] = now.UTC().Format(time.RFC3339)
+	if i < 0 {
+		setConditions(o, append(list, fresh))
+		return
+	}
+	old := list[i].(map[string]any)
+	if at, ok := old["lastTransitionTime"].(string); ok && old["status"] == fresh["status"] {
+		fresh["lastTransitionTime"] = at
+	}
+	list[i] = fresh
+	setConditions(o, list)
+}
+
+// RemoveCondition removes a condition from an object.
+func RemoveCondition(o map[string]any, kind string) {
+	if list, i := conditions(o, kind); i >= 0 {
+		setConditions(o, slices.Delete(list, i, i+1))
+	}
+}
+
+// SetObserved sets the generation of the object that its status was derived from.
+func SetObserved(o map[string]any, generation int64) {
+	if generation > 0 {
+		status(o)["observedGeneration"] = generation
+	}
+}
+
+// conditions returns a copy of the conditions, and the index of the one of the type; -1
+// means none.
+func conditions(o map[string]any, kind string) (list []any, i int) {
+	if s, ok := o["status"].(map[string]any); ok {
+		known, _ := s["conditions"].([]any)
+		list = slices.Clone(known)
+	}
+	return list, slices.IndexFunc(list, func(c any) bool {
+		m, _ := c.(map[string]any)
+		return m != nil && m["type"] == kind
+	})
+}
+
+func setConditions(o map[string]any, list []any) { status(o)["conditions"] = list }
+
+func status(o map[string]any) map[string]any {
+	s, ok := o["status"].(map[string]any)
+	if !ok {
+		s = map[string]any{}
+		o["status"] = s
+	}
+	return s
+}
+
+func statusText(is bool) string {
+	if is {
+		return "True"
+	}
+	return "False"
+}

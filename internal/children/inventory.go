@@ -1,0 +1,186 @@
+package children
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Entry is a child in an inventory.
+type Entry struct {
+	Key
+	UID     string // its first 8 hex digits; "" means that the child is about to be created
+	Stamp   uint32
+	Digest  uint32
+	Wave    int
+	Outside bool // it has no owner reference: only the operator can delete it
+	Orphan  bool // it stays when its owner is deleted
+	Last    bool // it is deleted last; see PruneLast of [Desired]
+}
+
+// Inventory is the stored list of the children of one object. It survives restarts: with
+// it, a restart writes nothing, and deletions call no handler.
+type Inventory struct {
+	Owner   string // the uid of the object
+	Entries []Entry
+}
+
+const (
+	version = "1"
+	// MaxEntries limits the children of one handler of one object.
+	MaxEntries = 2000
+	// compressFrom is the size of the text in bytes from which it is compressed.
+	compressFrom = 8 << 10
+	compressed   = "gz:"
+	// maxText limits the text of an inventory after it is decompressed.
+	maxText = 1 << 20
+)
+
+// ErrInventory means that a stored inventory cannot be read. It counts as absent.
+var ErrInventory = errors.New("the inventory of children is malformed")
+
+// Find returns the entry of a child. nil means none.
+func (v *Inventory) Find(k Key) *Entry {
+	i := slices.IndexFunc(v.Entries, func(e Entry) bool { return e.Key == k })
+	if i < 0 {
+		return nil
+	}
+	return &v.Entries[i]
+}
+
+// Encode returns the inventory as text. An empty inventory is "".
+func (v *Inventory) Encode() (string, error) {
+	if len(v.Entries) == 0 {
+		return "", nil
+	}
+	if len(v.Entries) > MaxEntries {
+		return "", fmt.Errorf("%d children are more than the limit of %d; use several objects", len(v.Entries), MaxEntries)
+	}
+	var kinds, entries []string
+	for _, e := range v.Entries {
+		kind := e.APIVersion + " " + e.Kind
+		i := slices.Index(kinds, kind)
+		if i < 0 {
+			i, kinds = len(kinds), append(kinds, kind)
+		}
+		entries = append(entries, e.encode(i))
+	}
+	text := strings.Join([]string{version, Short(v.Owner), strings.Join(kinds, ","), strings.Join(entries, ",")}, ";")
+	if len(text) < compressFrom {
+		return text, nil
+	}
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, err := w.Write([]byte(text))
+	if err = errors.Join(err, w.Close()); err != nil {
+		return "", err
+	}
+	return compressed + base64.StdEncoding.EncodeToString(packed.Bytes()), nil
+}
+
+func (e Entry) encode(kind int) string {
+	var hashes [12]byte
+	uid, _ := hex.DecodeString(e.UID) // an invalid uid counts as unknown
+	copy(hashes[:4], uid)
+	binary.BigEndian.PutUint32(hashes[4:], e.Stamp)
+	binary.BigEndian.PutUint32(hashes[8:], e.Digest)
+	flags := ""
+	for _, f := range []struct {
+		set  bool
+		name string
+	}{{e.Outside, "x"}, {e.Orphan, "o"}, {e.Last, "l"}} {
+		if f.set {
+			flags += f.name
+		}
+	}
+	parts := []string{strconv.Itoa(kind), e.Name, base64.RawURLEncoding.EncodeToString(hashes[:]), strconv.Itoa(e.Wave), flags, e.Namespace}
+	text := strings.TrimRight(strings.Join(parts, "/"), "/")
+	return strings.TrimSuffix(text, "/0")
+}
+
+// Decode reads an inventory. One that belongs to another object, or that is malformed,
+// is an [ErrInventory].
+func Decode(text, owner string) (*Inventory, error) {
+	inventory := &Inventory{Owner: owner}
+	if text == "" {
+		return inventory, nil
+	}
+	text, err := decompress(text)
+	if err != nil {
+		return inventory, err
+	}
+	parts := strings.Split(text, ";")
+	if len(parts) != 4 || parts[0] != version || parts[1] != Short(owner) {
+		return inventory, ErrInventory
+	}
+	kinds := strings.Split(parts[2], ",")
+	lines := strings.Split(parts[3], ",")
+	if len(lines) > MaxEntries {
+		return inventory, ErrInventory
+	}
+	var entries []Entry
+	for _, line := range lines {
+		e, ok := decodeEntry(line, kinds)
+		if !ok {
+			return inventory, ErrInventory
+		}
+		entries = append(entries, e)
+	}
+	inventory.Entries = entries
+	return inventory, nil
+}
+
+func decompress(text string) (string, error) {
+	packed, ok := strings.CutPrefix(text, compressed)
+	if !ok {
+		return text, nil
+	}
+	r, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(packed)))
+	if err != nil {
+		return "", ErrInventory
+	}
+	raw, err := io.ReadAll(io.LimitReader(r, maxText+1))
+	if err != nil || len(raw) > maxText {
+		return "", ErrInventory
+	}
+	return string(raw), nil
+}
+
+func decodeEntry(line string, kinds []string) (e Entry, ok bool) {
+	parts := strings.Split(line, "/")
+	if len(parts) < 3 || len(parts) > 6 {
+		return e, false
+	}
+	for len(parts) < 6 {
+		parts = append(parts, "")
+	}
+	i, err := strconv.Atoi(parts[0])
+	if err != nil || i < 0 || i >= len(kinds) || parts[1] == "" {
+		return e, false
+	}
+	hashes, err := base64.RawURLEncoding.DecodeString(parts[2])
+	if err != nil || len(hashes) != 12 {
+		return e, false
+	}
+	if parts[3] != "" {
+		if e.Wave, err = strconv.Atoi(parts[3]); err != nil || e.Wave < 0 || e.Wave > MaxEntries {
+			return e, false
+		}
+	}
+	e.APIVersion, e.Kind, ok = strings.Cut(kinds[i], " ")
+	e.Name, e.Namespace = parts[1], parts[5]
+	if uid := hex.EncodeToString(hashes[:4]); uid != "00000000" {
+		e.UID = uid
+	}
+	e.Stamp, e.Digest = binary.BigEndian.Uint32(hashes[4:]), binary.BigEndian.Uint32(hashes[8:])
+	e.Outside, e.Orphan, e.Last = strings.Contains(parts[4], "x"), strings.Contains(parts[4], "o"), strings.Contains(parts[4], "l")
+	return e, ok
+}

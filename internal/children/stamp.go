@@ -1,0 +1,45 @@
+package children
+
+import (
+	"encoding/json"
+	"hash/fnv"
+)
+
+// ManagedFields is an entry of metadata.managedFields, as far as stamps need it.
+type ManagedFields struct {
+	Manager     string          `json:"manager"`
+	Operation   string          `json:"operation"`
+	Time        string          `json:"time"`
+	Subresource string          `json:"subresource"`
+	FieldsV1    json.RawMessage `json:"fieldsV1"`
+}
+
+// Stamp returns a hash of the entries of one manager: their fields and times. It changes
+// if and only if another client has changed a field of that manager, or has written under
+// its name. found is false if the manager has no entry.
+func Stamp(entries []ManagedFields, manager string) (stamp uint32, found bool) {
+	h := fnv.New32a()
+	for _, e := range entries {
+		if e.Manager != manager || e.Subresource != "" {
+			continue
+		}
+		found = true
+		for _, part := range []string{e.Operation, e.Time, string(e.FieldsV1)} {
+			_, _ = h.Write([]byte(part)) // a hash never fails
+			_, _ = h.Write([]byte{0})
+		}
+	}
+	return h.Sum32(), found
+}
+
+// Digest returns a hash of the desired content of a child. Keys of objects are sorted in
+// JSON, so equal contents have equal digests.
+func Digest(fields map[string]any) (uint32, error) {
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		return 0, err
+	}
+	h := fnv.New32a()
+	_, _ = h.Write(raw) // a hash never fails
+	return h.Sum32(), nil
+}

@@ -1,0 +1,324 @@
+// Package childwatch watches the children of objects. The API server selects them by a
+// label, so other objects of the same kinds are neither sent nor decoded.
+//
+// A [Store] has the known children of all owners, compressed. It remembers the owner of
+// each child, so a deletion that a list detects still wakes the owner. [Watches] runs the
+// streams that fill the store.
+package childwatch
+
+import (
+	"bytes"
+	"encoding/json"
+	"iter"
+	"reflect"
+	"sync"
+
+	"gopf.dev/gopf/internal/children"
+
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/kind"
+)
+
+// The marks of children. Users may see them, but must not change them.
+const (
+	// Label has the name of the operator. Child watches select by it.
+	Label = "gopf.dev/children"
+	// OwnerAnnotation names the owner of a child that cannot have an owner reference.
+	OwnerAnnotation = "gopf.dev/owner"
+)
+
+// Child is a known child. It is immutable.
+type Child struct {
+	children.Key
+	UID        string
+	Controller string // the uid of the controlling owner; "" means none
+	Owner      string // the uid of the controlling owner, or the one in the annotation
+	Stamp      uint32
+	Applied    bool // the operator has applied it
+	Deleting   bool
+	Finalized  bool // it has finalizers, so a deletion takes time
+
+	packed *object.Packed
+	mark   uint64 // of the event or the response that it is from
+}
+
+// Body returns the child without its managedFields.
+func (c *Child) Body() *object.Body { return c.packed.Body() }
+
+// Read returns the child in a body that has managedFields. manager is the field manager
+// of the operator.
+func (s *Store) Read(info kind.Info, body *object.Body) (*Child, error) {
+	var head struct {
+		Metadata struct {
+			Annotations     map[string]string        `json:"annotations"`
+			Finalizers      []string                 `json:"finalizers"`
+			ManagedFields   []children.ManagedFields `json:"managedFields"`
+			OwnerReferences []struct {
+				UID        string `json:"uid"`
+				Controller bool   `json:"controller"`
+			} `json:"ownerReferences"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(body.Raw(), &head); err != nil {
+		return nil, err
+	}
+	plain, err := object.Parse(body.Raw())
+	if err != nil {
+		return nil, err
+	}
+	plain = plain.WithType(info.APIVersion(), info.Kind)
+	c := &Child{
+		Key: children.Key{APIVersion: info.APIVersion(), Kind: info.Kind, Namespace: body.Namespace, Name: body.Name},
+		UID: body.UID, Deleting: body.Deleting, Finalized: len(head.Metadata.Finalizers) > 0,
+	}
+	c.Stamp, c.Applied = children.Stamp(head.Metadata.ManagedFields, s.Manager)
+	for _, o := range head.Metadata.OwnerReferences {
+		if o.Controller {
+			c.Controller, c.Owner = o.UID, o.UID
+		}
+	}
+	if c.Owner == "" {
+		c.Owner = ownerUID(head.Metadata.Annotations[OwnerAnnotation])
+	}
+	c.packed = s.packer(info).Pack(plain)
+	return c, nil
+}
+
+// OwnerText returns the value of [OwnerAnnotation] for an owner.
+func OwnerText(info kind.Info, of object.Identity) string {
+	return info.APIVersion() + "|" + info.Kind + "|" + of.Namespace + "|" + of.Name + "|" + of.UID
+}
+
+func ownerUID(text string) string {
+	parts := bytes.Split([]byte(text), []byte("|"))
+	if len(parts) != 5 {
+		return ""
+	}
+	return string(parts[4])
+}
+
+// Store has the known children. It is safe for concurrent use.
+type Store struct {
+	Manager string        // the field manager of the operator
+	Mark    func() uint64 // see [stream.Shared.Mark]
+
+	mu      sync.Mutex
+	sending map[children.Key]*held          // children that the operator is writing now
+	known   map[string]*Child               // by uid
+	named   map[children.Key]*Child         // the newest of each name
+	owned   map[string]map[string]*Child    // by the uid of the owner, then by uid
+	packers map[children.Key]*object.Packer // by kind; the other fields of the key are empty
+}
+
+// NewStore returns an empty store.
+func NewStore(manager string, mark func() uint64) *Store {
+	return &Store{
+		Manager: manager, Mark: mark, sending: map[children.Key]*held{},
+		known: map[string]*Child{}, named: map[children.Key]*Child{}, owned: map[string]map[string]*Child{}, packers: map[children.Key]*object.Packer{},
+	}
+}
+
+func (s *Store) packer(info kind.Info) *object.Packer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := children.Key{APIVersion: info.APIVersion(), Kind: info.Kind}
+	if s.packers[key] == nil {
+		s.packers[key] = &object.Packer{}
+	}
+	return s.packers[key]
+}
+
+// Find returns a child by its name. nil means that it is not known.
+func (s *Store) Find(k children.Key) *Child {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.named[k]
+}
+
+// Of returns the known children of an owner, in no order.
+func (s *Store) Of(owner string) []*Child {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []*Child
+	for _, c := range s.owned[owner] {
+		all = append(all, c)
+	}
+	return all
+}
+
+// held has the events of a child that arrived while the operator was writing it. They may
+// be effects of that write.
+type held struct {
+	newest *Child // nil means none
+	gone   bool
+}
+
+// Sending notes that the operator is about to write a child. The caller must call Sent or
+// Dropped afterwards.
+func (s *Store) Sending(k children.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sending[k] = &held{}
+}
+
+// Sent stores a child from the response to a write; nil means that the write failed. Older
+// events do not replace it. It reports whether another client has changed the child
+// meanwhile.
+func (s *Store) Sent(k children.Key, c *Child) (changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	during := s.sending[k]
+	delete(s.sending, k)
+	if c == nil {
+		return during != nil && (during.gone || during.newest != nil)
+	}
+	c.mark = s.Mark()
+	if before := s.known[c.UID]; before == nil || !newer(before, c) {
+		s.put(c)
+	}
+	return during != nil && during.newest != nil && newer(during.newest, c)
+}
+
+// Dropped removes a child that the operator has deleted.
+func (s *Store) Dropped(c *Child) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sending, c.Key)
+	if known := s.known[c.UID]; known != nil && !slow(known) {
+		s.remove(known)
+	}
+}
+
+// slow reports whether a deleted child exists for a while: until its finalizers are
+// removed, or until its containers have stopped.
+func slow(c *Child) bool { return c.Finalized || c.Kind == "Pod" }
+
+// Slow reports whether the child exists for a while after its deletion was requested.
+func (c *Child) Slow() bool { return slow(c) }
+
+func (s *Store) isNew(uid string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known[uid] == nil
+}
+
+// update stores a child from a watch event. It returns the uids of the owners for which
+// that is a change. Changes of managedFields that keep the stamp are none.
+func (s *Store) update(c *Child, authoritative bool) (owners []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.known[c.UID]
+	if before != nil && !authoritative && !newer(c, before) {
+		return nil
+	}
+	s.put(c)
+	if during := s.sending[c.Key]; during != nil {
+		during.newest = c
+		return nil
+	}
+	if before != nil && before.Owner == c.Owner && before.Stamp == c.Stamp && before.Applied == c.Applied && equal(before, c) {
+		return nil
+	}
+	if before != nil && before.Owner != c.Owner {
+		owners = append(owners, before.Owner)
+	}
+	return append(owners, c.Owner)
+}
+
+// gone removes a child after its deletion event. It returns its owner; "" means
+// that the event is outdated or the child unknown. An unknown version means that a list detected the
+// deletion; mark is that of the list.
+func (s *Store) gone(id object.Identity, mark uint64) (owner string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.known[id.UID]
+	if c == nil {
+		return ""
+	}
+	if _, versioned := id.Version(); versioned && c.packed.Newer(id) || !versioned && c.mark > mark {
+		return ""
+	}
+	s.remove(c)
+	if during := s.sending[c.Key]; during != nil {
+		during.gone = true
+		return ""
+	}
+	return c.Owner
+}
+
+func (s *Store) put(c *Child) {
+	if before := s.known[c.UID]; before != nil {
+		s.remove(before)
+	}
+	s.known[c.UID], s.named[c.Key] = c, c
+	if c.Owner == "" {
+		return
+	}
+	if s.owned[c.Owner] == nil {
+		s.owned[c.Owner] = map[string]*Child{}
+	}
+	s.owned[c.Owner][c.UID] = c
+}
+
+func (s *Store) remove(c *Child) {
+	delete(s.known, c.UID)
+	if s.named[c.Key] == c {
+		delete(s.named, c.Key)
+	}
+	if delete(s.owned[c.Owner], c.UID); len(s.owned[c.Owner]) == 0 {
+		delete(s.owned, c.Owner)
+	}
+}
+
+// identities returns the known children of a kind in a namespace; "" means all.
+func (s *Store) identities(info kind.Info, namespace string) iter.Seq[object.Identity] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []object.Identity
+	for _, c := range s.known {
+		if c.APIVersion == info.APIVersion() && c.Kind == info.Kind && (namespace == "" || c.Namespace == namespace) {
+			all = append(all, object.Identity{Namespace: c.Namespace, Name: c.Name, UID: c.UID})
+		}
+	}
+	return func(yield func(object.Identity) bool) {
+		for _, id := range all {
+			if !yield(id) {
+				return
+			}
+		}
+	}
+}
+
+// newer reports whether a is a newer version of a child than b. Versions that are no
+// numbers count as newer if they differ.
+func newer(a, b *Child) bool {
+	x, okX := a.packed.Version()
+	y, okY := b.packed.Version()
+	if !okX || !okY {
+		return a.packed.ResourceVersion != b.packed.ResourceVersion
+	}
+	return x > y
+}
+
+// equal reports whether two versions of a child differ only in the resource version.
+func equal(a, b *Child) bool {
+	x, y := a.Body().Map(), b.Body().Map()
+	return reflect.DeepEqual(timeless(x), timeless(y))
+}
+
+// timeless returns the object without its resource version.
+func timeless(o map[string]any) map[string]any {
+	metadata, _ := o["metadata"].(map[string]any)
+	rest := map[string]any{}
+	for k, v := range metadata {
+		if k != "resourceVersion" {
+			rest[k] = v
+		}
+	}
+	without := map[string]any{}
+	for k, v := range o {
+		without[k] = v
+	}
+	without["metadata"] = rest
+	return without
+}

@@ -1,0 +1,181 @@
+package childwatch
+
+import (
+	"context"
+	"iter"
+	"log/slog"
+	"sync"
+
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/stream"
+	"gopf.dev/gopf/kind"
+)
+
+// Watch is one watch of children: a kind in a namespace, or in all ("").
+type Watch struct {
+	Info      kind.Info
+	Namespace string
+}
+
+// Config configures [Watches].
+type Config struct {
+	Store  *Store
+	Client *kube.Client  // with managedFields
+	Stream stream.Config // the resource, the namespace and the selector are filled in
+	Label  string        // the value of [Label] on the children of this operator
+	Log    *slog.Logger
+
+	// Wake is called when a child of the owner has changed. It must not block for long.
+	Wake func(owner string, of kind.Info)
+	// Listed is called when a watch has delivered its first list, or cannot list.
+	Listed func(kind.Info)
+	// Observe adds a watch to the health of the operator. deliver must be called for
+	// each event. May be nil.
+	Observe func(*stream.Config) (deliver func(stream.Event, func(stream.Event)), end func())
+}
+
+// Watches runs the watches of children. Its methods must not be called concurrently,
+// except Complete.
+type Watches struct {
+	config  Config
+	running map[string]*running
+
+	mu     sync.Mutex
+	listed map[string]bool
+}
+
+type running struct {
+	watch  Watch
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// NewWatches returns watches that are not running; see [Watches.Follow].
+func NewWatches(config Config) *Watches {
+	return &Watches{config: config, running: map[string]*running{}, listed: map[string]bool{}}
+}
+
+func (w Watch) name() string { return w.Info.String() + " " + w.Info.Kind + " in " + w.Namespace }
+
+// Follow starts the missing watches, and ends those that are not wanted. It does not wait
+// for the ended ones. The children of ended watches stay in the store until a later list.
+func (w *Watches) Follow(ctx context.Context, wanted []Watch) {
+	names := map[string]bool{}
+	for _, one := range wanted {
+		names[one.name()] = true
+	}
+	for name, r := range w.running {
+		if !names[name] {
+			r.cancel()
+			delete(w.running, name)
+			w.setListed(name, false)
+		}
+	}
+	for _, one := range wanted {
+		if w.running[one.name()] == nil {
+			w.running[one.name()] = w.start(ctx, one)
+		}
+	}
+}
+
+// Stop ends all watches and waits for them.
+func (w *Watches) Stop() {
+	for name, r := range w.running {
+		r.cancel()
+		<-r.done
+		delete(w.running, name)
+		w.setListed(name, false)
+	}
+}
+
+// Complete reports whether all the watches have delivered their first lists, or cannot
+// list.
+func (w *Watches) Complete(wanted []Watch) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, one := range wanted {
+		if !w.listed[one.name()] {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *Watches) setListed(name string, listed bool) (changed bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	changed = w.listed[name] != listed
+	if delete(w.listed, name); listed {
+		w.listed[name] = true
+	}
+	return changed
+}
+
+func (w *Watches) start(ctx context.Context, of Watch) *running {
+	ctx, cancel := context.WithCancel(ctx)
+	config := w.config.Stream
+	config.Info, config.Namespace, config.Log = of.Info, of.Namespace, w.config.Log
+	config.Selector = Label + "=" + w.config.Label
+	config.Known = func() iter.Seq[object.Identity] { return w.config.Store.identities(of.Info, of.Namespace) }
+	deliver, end := func(e stream.Event, to func(stream.Event)) { to(e) }, func() {}
+	if w.config.Observe != nil {
+		deliver, end = w.config.Observe(&config)
+	}
+	listed := func() {
+		if ctx.Err() == nil && w.setListed(of.name(), true) {
+			w.config.Listed(of.Info)
+		}
+	}
+	status := config.Status
+	config.Status = func(s stream.Status) {
+		if status != nil {
+			status(s)
+		}
+		if _, refused := kube.Refused(s.Err); s.State == stream.Failing && refused {
+			listed() // for example without permission: other kinds must not wait for it
+		}
+	}
+	s := stream.New(w.config.Client, config)
+	r := &running{watch: of, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(r.done)
+		defer end()
+		_ = s.Run(ctx, func(e stream.Event) {
+			deliver(e, func(e stream.Event) {
+				if e.Type == stream.Synced {
+					listed()
+					return
+				}
+				w.deliver(of, e)
+			})
+		})
+	}()
+	return r
+}
+
+// deliver updates the store and wakes the owners.
+func (w *Watches) deliver(of Watch, e stream.Event) {
+	store, info := w.config.Store, of.Info
+	if e.Type == kube.Deleted {
+		if owner := store.gone(e.Body.Identity, e.Mark); owner != "" {
+			w.config.Wake(owner, info)
+		}
+		return
+	}
+	c, err := store.Read(info, e.Body)
+	if err != nil {
+		w.config.Log.Debug("A child cannot be read.", "resource", info.String(), "name", e.Body.String(), "error", err)
+		return
+	}
+	c.mark = e.Mark
+	if e.Type == kube.Listed && store.isNew(c.UID) && !w.Complete([]Watch{of}) {
+		store.update(c, e.Authoritative) // the owners wait for the end of this list
+		return
+	}
+	for _, owner := range store.update(c, e.Authoritative) {
+		if owner != "" {
+			w.config.Wake(owner, info)
+		}
+	}
+}

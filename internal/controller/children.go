@@ -1,0 +1,62 @@
+package controller
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/process"
+	"gopf.dev/gopf/internal/reconcile"
+	"gopf.dev/gopf/kind"
+)
+
+// Children has the means of reconcile handlers.
+type Children struct {
+	Runner *reconcile.Runner
+	// Listed reports whether the children of a handler are listed.
+	Listed func(*handler.Handler) bool
+	// Conditions reports whether the status of a resource can have conditions and the
+	// observed generation.
+	Conditions func(context.Context, kind.Info) (conditions, observed bool)
+}
+
+// reconcilersOf returns the reconcile handlers. nil means that there are none.
+func (c *Controller) reconcilersOf(handlers handler.Set) *process.Reconcile {
+	if len(handlers) == 0 {
+		return nil
+	}
+	with := c.config.Children
+	return &process.Reconcile{Handlers: handlers, Runner: with.Runner, Listed: with.Listed, Conditions: with.Conditions}
+}
+
+// WakeOwned queues a turn of the object with the uid, because a child of the kind has
+// changed. Other controllers and unknown objects are not affected.
+func (c *Controller) WakeOwned(uid string, of kind.Info) {
+	if c.processor.Reconcile == nil {
+		return
+	}
+	c.mu.Lock()
+	m := c.memories[uid]
+	c.mu.Unlock()
+	if m != nil {
+		c.put(uid, entry{wake: &process.Wake{Owned: []kind.Info{of}}})
+	}
+}
+
+// WakeOwners queues turns of all objects that may have children of the kind, because such
+// children are listed now.
+func (c *Controller) WakeOwners(of kind.Info) {
+	if c.processor.Reconcile == nil || !slices.ContainsFunc(c.processor.Reconcile.Handlers, func(h *handler.Handler) bool {
+		owned, _ := h.Reconcile.Owns(of)
+		return owned
+	}) {
+		return
+	}
+	c.mu.Lock()
+	keys := slices.Collect(maps.Keys(c.memories))
+	c.mu.Unlock()
+	for _, key := range keys {
+		c.put(key, entry{wake: &process.Wake{Listed: true}})
+	}
+}

@@ -1,0 +1,326 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"gopf.dev/gopf/internal/apply"
+	"gopf.dev/gopf/internal/backoff"
+	"gopf.dev/gopf/internal/children"
+	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/internal/progress"
+	"gopf.dev/gopf/internal/reconcile"
+	"gopf.dev/gopf/kind"
+)
+
+// Reconcile has the reconcile handlers of a resource and their means.
+type Reconcile struct {
+	Handlers handler.Set
+	Runner   *reconcile.Runner
+	// Listed reports whether the children of the handler are listed. Before that, it is
+	// not called.
+	Listed func(*handler.Handler) bool
+	// Conditions reports whether the status of the resource can have the conditions and
+	// the observed generation. It may send requests.
+	Conditions func(ctx context.Context, info kind.Info) (conditions, observed bool)
+
+	packer object.Packer
+}
+
+// The delays of reconcile handlers after errors, if they declare none.
+const (
+	firstBackoff = time.Second
+	mostBackoff  = 5 * time.Minute
+)
+
+var defaultBackoff = backoff.Backoff{First: firstBackoff, Most: mostBackoff}
+
+// backoffJitter is the part of such a delay that jitter may remove.
+const backoffJitter = 0.1
+
+// owner is the part of [Memory] for reconcile handlers.
+type owner struct {
+	body     *object.Packed // the newest known state
+	calls    map[string]*reconciled
+	fights   reconcile.Fights
+	blocking string // the child that the deletion waits for
+	gone     bool   // the object is being deleted, and its children are gone
+}
+
+// reconciled is the state of one reconcile handler of one object.
+type reconciled struct {
+	essence string    // identifies the essence of the last call; "" means that there was none
+	dirty   bool      // a child has changed since the last call
+	due     time.Time // the time of the next call; zero means none
+	retries int
+	started time.Time // of the first attempt
+	verdict verdict
+}
+
+// reconcile calls the reconcile handlers that are due, after the change handlers of the
+// turn. last is the newest state of the object; nil means the one that is known.
+func (p *Processor) reconcile(ctx context.Context, m *Memory, last *object.Body, why Occasion) {
+	if p.Reconcile == nil || m.ended {
+		return
+	}
+	if m.owner() == nil {
+		if last == nil && why.Event == nil {
+			return
+		}
+		m.own(&owner{calls: map[string]*reconciled{}})
+	}
+	o := m.owner()
+	switch {
+	case last != nil && !last.Stale():
+		o.body = p.Reconcile.packer.Pack(last)
+	case why.Event != nil && (o.body == nil || why.Event.Body.Newer(o.body.Identity)):
+		o.body = p.Reconcile.packer.Pack(why.Event.Body)
+	}
+	if o.body == nil {
+		return
+	}
+	body := o.body.Body()
+	if !body.Deleting {
+		p.recovering(body, func() { p.callReconcilers(ctx, m, body, why.Wake) })
+	}
+	p.setReconcileAlarm(m)
+}
+
+// setReconcileAlarm schedules the next turn for change handlers or reconcile handlers,
+// whichever comes first.
+func (p *Processor) setReconcileAlarm(m *Memory) {
+	var at time.Time
+	if m.busy != nil {
+		at = m.busy.alarm
+	}
+	for _, c := range m.owner().calls {
+		if !c.due.IsZero() && (at.IsZero() || c.due.Before(at)) {
+			at = c.due
+		}
+	}
+	if !at.IsZero() {
+		p.Alarm(m.owner().body.Key(), at)
+	}
+}
+
+// callReconcilers calls the handlers that match the object and are due.
+func (p *Processor) callReconcilers(ctx context.Context, m *Memory, body *object.Body, wake *Wake) {
+	essence := progress.BaseID(p.essence(body))
+	for _, h := range p.Reconcile.Handlers {
+		state := m.owner().calls[h.ID]
+		if state == nil {
+			state = &reconciled{}
+			m.owner().calls[h.ID] = state
+		}
+		if wake.owns(h) {
+			state.dirty = true
+		}
+		if !p.Reconcile.Listed(h) || p.stopping() {
+			continue // the end of the list or of the pause starts another turn
+		}
+		urgent := wake.urgent(h.ID) || wake != nil && wake.Listed && state.retries > 0
+		if !state.isDue(essence, urgent, time.Now()) || !h.MatchesObject(p.plainRequest(m, body)) {
+			continue
+		}
+		after := p.callReconciler(ctx, m, h, state, essence, body)
+		if after == nil || after.Deleting {
+			return
+		}
+		body = after
+	}
+}
+
+// isDue reports whether the handler must be called now.
+func (s *reconciled) isDue(essence string, urgent bool, now time.Time) bool {
+	return s.essence != essence || s.dirty || urgent && !s.due.IsZero() || !s.due.IsZero() && !now.Before(s.due)
+}
+
+// owns reports whether the request includes a kind of children of the handler. w may be
+// nil.
+func (w *Wake) owns(h *handler.Handler) bool {
+	return w != nil && slices.ContainsFunc(w.Owned, func(info kind.Info) bool {
+		owned, _ := h.Reconcile.Owns(info)
+		return owned
+	})
+}
+
+// callReconciler calls one handler, brings the children to their desired state, and saves
+// the outcome. It returns the newest state of the object; nil means that it is gone or
+// could not be written.
+func (p *Processor) callReconciler(ctx context.Context, m *Memory, h *handler.Handler, state *reconciled, essence string, body *object.Body) *object.Body {
+	r := &reconciling{Processor: p, memory: m, handler: h, state: state, body: body}
+	if err := r.load(ctx); err != nil {
+		p.retryReconcile(m, state, body, err)
+		return nil
+	}
+	request := p.daemonRequest(m, body)
+	request.Handler, request.Retry, request.Started = h, state.retries, state.started
+	request.Children = &handler.Children{Find: r.find}
+	var outcome execute.Outcome
+	p.aside(body, func() { outcome = r.attempt(ctx, request) })
+	if outcome.Void {
+		state.dirty = true // the operator stops, or is no longer the leader
+		return body
+	}
+	if state.essence != essence {
+		state.essence = essence
+	}
+	state.dirty = r.result.Changed
+	r.schedule(outcome, request.Children)
+	after, err := r.save(ctx, outcome, request)
+	if err != nil {
+		p.retryReconcile(m, state, body, err)
+		return nil
+	}
+	return after
+}
+
+// retryReconcile schedules another call after an error of the framework.
+func (p *Processor) retryReconcile(m *Memory, state *reconciled, body *object.Body, err error) {
+	if errors.Is(err, apply.ErrGone) {
+		state.due, state.dirty = time.Time{}, false
+		return
+	}
+	state.retries++
+	pause := p.Config.Jitter.Shorten(defaultBackoff.After(state.retries), backoffJitter)
+	state.due, state.dirty = time.Now().Add(pause), false
+	p.logThrottling(body, pause, err)
+}
+
+// attempt calls the function and applies the children that it declared.
+func (r *reconciling) attempt(ctx context.Context, request *handler.Request) execute.Outcome {
+	limits := r.handler.Limits
+	if !limits.Backoff.Set {
+		limits.Backoff = handler.Some(r.Config.Jitter.Shorten(defaultBackoff.After(r.state.retries+1), backoffJitter))
+	}
+	return execute.Attempt{
+		Title: "Handler", ID: r.handler.ID, Limits: limits, Retries: r.state.retries, Started: r.state.started,
+		DefaultBackoff: r.Config.DefaultBackoff, DefaultMode: handler.Retry, Log: request.Log, Observe: r.Observe, Enter: r.Entrance.For(r.handler, nil),
+		Quiet: func(any) bool { return r.result.Written == 0 },
+		Call: func(ctx context.Context) (any, error) {
+			if err := r.handler.Call(ctx, request); err != nil {
+				waits, ok := err.(*handler.TemporaryError)
+				if !ok || !waits.Wait {
+					return nil, err
+				}
+				if failed := r.applyChildren(ctx, request, false); failed != nil {
+					return nil, &handler.TemporaryError{Err: errors.Join(waits.Err, failed), Delay: waits.Delay}
+				}
+				return nil, err
+			}
+			if err := r.applyChildren(ctx, request, true); err != nil {
+				return nil, err
+			}
+			return execute.ToJSON(request.Result)
+		},
+	}.Make(ctx)
+}
+
+// applyChildren brings the children to their desired state. Problems with single children
+// are its error.
+func (r *reconciling) applyChildren(ctx context.Context, request *handler.Request, prune bool) error {
+	if err := request.Children.Mistake; err != nil {
+		return &handler.PermanentError{Err: err}
+	}
+	result, err := r.Reconcile.Runner.Run(ctx, reconcile.Task{
+		Owner: r.owner(), Inventory: r.inventory, Others: r.others, Alone: len(r.Reconcile.Handlers) == 1,
+		Wanted: request.Children.Wanted, Prune: prune, Fights: &r.memory.owner().fights, Log: request.Log, Guard: r.guard,
+	})
+	if err != nil {
+		return fmt.Errorf("prepare the object for its children: %w", err)
+	}
+	r.result = &result
+	if result.Fight != "" {
+		request.Log.Warn(result.Fight, "handler", r.handler.ID)
+		request.Post("Warning", "Fight", result.Fight)
+	}
+	var problems []error
+	for _, p := range result.Problems {
+		problems = append(problems, p.Err)
+	}
+	return errors.Join(problems...)
+}
+
+// schedule sets the time of the next call.
+func (r *reconciling) schedule(outcome execute.Outcome, c *handler.Children) {
+	s, now := r.state, time.Now()
+	s.due = time.Time{}
+	soonest := func(d time.Duration) {
+		if at := now.Add(d); s.due.IsZero() || at.Before(s.due) {
+			s.due = at
+		}
+	}
+	switch {
+	case outcome.Final && outcome.Err == nil:
+		s.retries, s.started = 0, time.Time{}
+		if c.Again.Set {
+			soonest(c.Again.Is)
+		}
+	case outcome.Final: // stalled until the object changes
+		s.retries, s.started = 0, time.Time{}
+		return
+	default:
+		s.retries++
+		soonest(outcome.Delay.Or(0))
+	}
+	if every := r.handler.Reconcile.Every; every > 0 {
+		soonest(every)
+	}
+	if r.result.Changed {
+		soonest(0)
+	}
+	if r.result.Again > 0 {
+		soonest(r.result.Again)
+	}
+}
+
+// owner returns the object as the owner of children.
+func (r *reconciling) owner() reconcile.Owner {
+	return reconcile.Owner{Info: r.Resource, Identity: r.body.Identity}
+}
+
+// find returns a live child.
+func (r *reconciling) find(k children.Key) *object.Body {
+	c := r.Reconcile.Runner.Store.Find(k)
+	if c == nil || c.Owner != r.body.UID {
+		return nil
+	}
+	return c.Body()
+}
+
+// guard adds the finalizer and saves the inventory before children are created that must
+// not outlive the object.
+func (r *reconciling) guard(ctx context.Context, planned *children.Inventory) error {
+	var notes patch.Patch
+	finalizer := apply.Finalizer{Name: r.Config.Finalizer, Former: r.Config.Former}
+	finalizer.Add = !slices.Contains(r.body.Finalizers(), finalizer.Name)
+	text, err := planned.Encode()
+	if err != nil {
+		return err
+	}
+	outside := slices.ContainsFunc(planned.Entries, func(e children.Entry) bool { return e.Outside && e.UID == "" })
+	if !finalizer.Add && (!outside || text == r.stored) {
+		return nil
+	}
+	if outside {
+		if err := r.saveRecords(ctx, &notes, text, nil); err != nil {
+			return err
+		}
+		r.stored = text
+	}
+	after, err := r.send(ctx, &patch.Patch{}, &notes, finalizer)
+	if err != nil {
+		return err
+	}
+	if after.Deleting {
+		return errors.New("the object is being deleted")
+	}
+	r.body, r.memory.guarded = after, true
+	return nil
+}

@@ -1,0 +1,250 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"gopf.dev/gopf/internal/apply"
+	"gopf.dev/gopf/internal/children"
+	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/internal/reconcile"
+	"gopf.dev/gopf/storage"
+)
+
+// inventoryID returns the id under which the inventory of a reconcile handler is stored,
+// next to the records of handlers. Kopf has no handler with this id.
+func inventoryID(handler string) string { return "gopf.children." + handler }
+
+// reconciling is one call of a reconcile handler.
+type reconciling struct {
+	*Processor
+	memory    *Memory
+	handler   *handler.Handler
+	state     *reconciled
+	body      *object.Body // the newest known state of the object
+	inventory *children.Inventory
+	others    []children.Entry // of the other reconcile handlers
+	stored    string           // the inventory as it is stored
+	recorded  bool             // a record of the handler is stored
+	result    *reconcile.Result
+}
+
+// load loads the inventories and the record of the handler.
+func (r *reconciling) load(ctx context.Context) error {
+	r.result = &reconcile.Result{}
+	ids := []string{r.handler.ID}
+	for _, h := range r.Reconcile.Handlers {
+		ids = append(ids, inventoryID(h.ID))
+	}
+	records, err := r.Config.Progress.Load(ctx, stored{r.body}, ids)
+	if _, malformed := errors.AsType[*storage.MalformedError](err); err != nil && !malformed {
+		return fmt.Errorf("load the inventory of children: %w", err)
+	}
+	record, recorded := records[r.handler.ID]
+	if r.recorded = recorded; recorded && r.state.essence == "" && !record.Finished() {
+		r.state.retries, r.state.started = record.Retries, record.Started
+	}
+	if r.state.started.IsZero() {
+		r.state.started = time.Now()
+	}
+	for _, h := range r.Reconcile.Handlers {
+		text, found := inventoryOf(records[inventoryID(h.ID)], r.body.UID)
+		if h != r.handler {
+			r.others = append(r.others, found.Entries...)
+			continue
+		}
+		r.inventory, r.stored = found, text
+	}
+	return nil
+}
+
+// inventoryOf returns the inventory in a record. A malformed one, or that of another
+// object, counts as empty.
+func inventoryOf(record storage.Record, uid string) (text string, found *children.Inventory) {
+	if record.Message != nil {
+		text = *record.Message
+	}
+	found, err := children.Decode(text, uid)
+	if err != nil {
+		found = &children.Inventory{Owner: uid}
+	}
+	return text, found
+}
+
+// save writes the outcome of a call in one change: the patch of the handler, the
+// conditions, the record and the inventory.
+func (r *reconciling) save(ctx context.Context, outcome execute.Outcome, request *handler.Request) (*object.Body, error) {
+	ctx, cancel := r.lasting(ctx)
+	defer cancel()
+	text := r.stored
+	if r.result.Inventory != nil {
+		encoded, err := r.result.Inventory.Encode()
+		if err != nil {
+			return nil, err
+		}
+		text = encoded
+	}
+	asked := &patch.Patch{}
+	asked.Absorb(request.Patch)
+	if outcome.Err == nil && outcome.Result != nil {
+		execute.Deliver(asked, r.handler.ID, outcome.Result)
+	}
+	r.judge(ctx, outcome, asked)
+	var notes patch.Patch
+	if err := r.saveRecords(ctx, &notes, text, r.record(outcome)); err != nil {
+		return nil, err
+	}
+	after, err := r.send(ctx, asked, &notes, apply.Finalizer{})
+	if refused(err) && !asked.Empty() {
+		// The inventory must be saved even if the API server refuses the handler's patch.
+		r.Logger(r.body).Error("The API server refused the changes that a reconcile handler requested.", "handler", r.handler.ID, "error", err)
+		r.state.due = time.Now().Add(defaultBackoff.After(r.state.retries + 1))
+		r.state.retries++
+		after, err = r.send(ctx, &patch.Patch{}, &notes, apply.Finalizer{})
+	}
+	return after, err
+}
+
+// record returns the record of the handler after a call. nil means that none is needed.
+func (r *reconciling) record(outcome execute.Outcome) *storage.Record {
+	if outcome.Err == nil {
+		return nil
+	}
+	message := outcome.Message
+	record := &storage.Record{Started: r.state.started, Purpose: "reconcile", Retries: r.state.retries, Failure: outcome.Final, Message: &message}
+	if outcome.Final {
+		record.Started, record.Stopped, record.Retries = time.Now(), time.Now(), 0
+	} else {
+		record.Delayed, record.Delay = time.Now().Add(outcome.Delay.Or(0)), outcome.Delay.Or(0)
+	}
+	return record
+}
+
+// saveRecords puts the inventory and the record of the handler into the notes. record may
+// be nil.
+func (r *reconciling) saveRecords(ctx context.Context, notes *patch.Patch, text string, record *storage.Record) error {
+	changed := map[string]storage.Record{}
+	var purge []string
+	switch id := inventoryID(r.handler.ID); {
+	case text == r.stored:
+	case text == "":
+		purge = append(purge, id)
+	default:
+		changed[id] = storage.Record{Started: time.Now(), Purpose: "reconcile", Message: &text}
+	}
+	switch {
+	case record != nil:
+		changed[r.handler.ID] = *record
+	case r.recorded:
+		purge = append(purge, r.handler.ID)
+	}
+	if len(changed)+len(purge) == 0 {
+		return nil
+	}
+	if err := r.Config.Progress.Save(ctx, stored{r.body}, notes, changed, purge); err != nil {
+		return fmt.Errorf("save the inventory of children: %w", err)
+	}
+	return nil
+}
+
+// send writes a change of the object and updates its memory.
+func (r *reconciling) send(ctx context.Context, asked, notes *patch.Patch, f apply.Finalizer) (*object.Body, error) {
+	m := r.memory
+	applier := apply.Applier{API: r.API, Resource: r.Resource, Log: r.Logger(r.body), Jitter: r.Config.Jitter, Fresh: true}
+	r.noteTraces(m, r.body)
+	r.noteSending(m)
+	after, err := r.apply(ctx, applier, r.body, asked, notes, f)
+	r.wrote(m)
+	r.noteResponse(m, after, err)
+	if err != nil {
+		return after, err
+	}
+	if after.ResourceVersion != r.body.ResourceVersion {
+		m.daemons.Load().Outdate()
+		// Change handlers must see the new state when its event arrives.
+		m.version, m.unchecked, m.responded = after.ResourceVersion, true, false
+		if m.busy != nil && m.busy.body != nil {
+			m.busy.body = after.Undecoded()
+		}
+	}
+	r.body = after
+	m.owner().body = r.Reconcile.packer.Pack(after)
+	return after, nil
+}
+
+// expectTeardown determines whether the deletion of the object must wait for children.
+func (v *view) expectTeardown(ctx context.Context) error {
+	if v.Reconcile == nil || v.copied {
+		return nil
+	}
+	entries, err := v.ownedEntries(ctx)
+	if err != nil {
+		return err
+	}
+	o := v.memory.owner()
+	v.ownsInOrder = children.NeedsFinalizer(entries)
+	v.tearing = v.ownsInOrder && v.body.Deleting && v.blocked && !(o != nil && o.gone)
+	if v.tearing {
+		v.staying = sooner(v.staying, handler.Some(teardownPolling))
+	}
+	return nil
+}
+
+// teardownPolling is the time between two looks at children that are being deleted. Their
+// events start a turn earlier.
+const teardownPolling = 10 * time.Second
+
+// ownedEntries returns the inventories of the reconcile handlers that match the object.
+func (v *view) ownedEntries(ctx context.Context) (all []children.Entry, err error) {
+	var ids []string
+	for _, h := range v.Reconcile.Handlers {
+		ids = append(ids, inventoryID(h.ID))
+	}
+	records, err := v.Config.Progress.Load(ctx, v.stored, ids)
+	if err = v.ignoreMalformed(err); err != nil {
+		return nil, fmt.Errorf("load the inventory of children: %w", err)
+	}
+	for _, h := range v.Reconcile.Handlers {
+		if !h.MatchesObject(v.plainRequest(v.memory, v.body)) {
+			continue
+		}
+		_, found := inventoryOf(records[inventoryID(h.ID)], v.body.UID)
+		all = append(all, found.Entries...)
+	}
+	return all, nil
+}
+
+// teardown deletes the next wave of children. When all are gone, the object is due at
+// once, and its finalizer is removed.
+func (v *view) teardown(ctx context.Context, c *change) {
+	m := v.memory
+	if m.owner() == nil {
+		m.own(&owner{calls: map[string]*reconciled{}, body: v.Reconcile.packer.Pack(v.body)})
+	}
+	if slices.ContainsFunc(v.Reconcile.Handlers, func(h *handler.Handler) bool { return !v.Reconcile.Listed(h) }) {
+		return // the end of the list starts another turn
+	}
+	entries, err := v.ownedEntries(ctx)
+	if err == nil {
+		done, blocking, failure := v.Reconcile.Runner.Teardown(ctx, reconcile.Owner{Info: v.Resource, Identity: v.body.Identity}, entries)
+		if err = failure; done {
+			m.owner().gone, c.acted = true, true
+			c.due = handler.Some(time.Duration(0))
+			return
+		}
+		if blocking != nil && m.owner().blocking != blocking.Key.String() {
+			m.owner().blocking = blocking.Key.String()
+			v.log.Info("The deletion waits for a child.", "child", m.owner().blocking)
+			v.explainTeardown(ctx, c)
+		}
+	}
+	if err != nil {
+		v.log.Error("Failed to delete the children of the object; retrying.", "error", err)
+	}
+}

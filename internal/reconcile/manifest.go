@@ -1,0 +1,118 @@
+package reconcile
+
+import (
+	"encoding/base64"
+	"errors"
+	"maps"
+
+	"gopf.dev/gopf/internal/children"
+	"gopf.dev/gopf/internal/childwatch"
+	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/jsonvalue"
+)
+
+// mark adds the marks of the operator to the manifest of a child: its label, and the
+// owner reference or annotation. It also computes the wave and the digest.
+func (x *run) mark(w *handler.Wanted) error {
+	if w.Fields == nil {
+		return errors.New("the child has no manifest")
+	}
+	for _, on := range w.DependsOn {
+		w.Wave = max(w.Wave, on.Wave+1)
+	}
+	w.Outside = x.Owner.Namespace != "" && w.Namespace != x.Owner.Namespace
+	fields := jsonvalue.Clone(w.Fields).(map[string]any)
+	metadata := child(fields, "metadata")
+	child(metadata, "labels")[childwatch.Label] = x.Name
+	if w.Outside || w.Orphan {
+		child(metadata, "annotations")[childwatch.OwnerAnnotation] = childwatch.OwnerText(x.Owner.Info, x.Owner.Identity)
+	} else {
+		references, _ := metadata["ownerReferences"].([]any)
+		metadata["ownerReferences"] = append(references, map[string]any{
+			"apiVersion": x.Owner.Info.APIVersion(), "kind": x.Owner.Info.Kind, "name": x.Owner.Name, "uid": x.Owner.UID,
+			"controller": true, "blockOwnerDeletion": true,
+		})
+	}
+	if w.APIVersion == "v1" && w.Kind == "Secret" {
+		plainSecret(fields)
+	}
+	w.Fields = fields
+	var err error
+	w.Digest, err = children.Digest(without(fields, w.Initial))
+	return err
+}
+
+// plainSecret converts stringData to data. The API server would convert it as well, but
+// would list the fields as those of stringData: changes of data would then not show.
+func plainSecret(fields map[string]any) {
+	texts, ok := fields["stringData"].(map[string]any)
+	if !ok {
+		return
+	}
+	data := child(fields, "data")
+	for key, value := range texts {
+		if text, ok := value.(string); ok {
+			data[key] = base64.StdEncoding.EncodeToString([]byte(text))
+		}
+	}
+	delete(fields, "stringData")
+}
+
+// child returns the object at a key, which it creates if necessary.
+func child(of map[string]any, key string) map[string]any {
+	at, ok := of[key].(map[string]any)
+	if !ok {
+		at = map[string]any{}
+		of[key] = at
+	}
+	return at
+}
+
+// withUID returns the manifest bound to an existing object: another one of the same name
+// is not changed.
+func withUID(fields map[string]any, uid string) map[string]any {
+	fields = maps.Clone(fields)
+	metadata := maps.Clone(fields["metadata"].(map[string]any))
+	metadata["uid"] = uid
+	fields["metadata"] = metadata
+	return fields
+}
+
+// without returns a copy of the manifest without the fields at the paths.
+func without(fields map[string]any, paths [][]string) map[string]any {
+	if len(paths) == 0 {
+		return fields
+	}
+	fields = jsonvalue.Clone(fields).(map[string]any)
+	for _, path := range paths {
+		at := fields
+		for _, key := range path[:len(path)-1] {
+			at, _ = at[key].(map[string]any)
+		}
+		delete(at, path[len(path)-1])
+	}
+	return fields
+}
+
+// only returns a manifest with nothing but the identity and the fields at the paths.
+func only(fields map[string]any, paths [][]string) map[string]any {
+	metadata := map[string]any{}
+	for _, key := range []string{"name", "namespace"} {
+		if v, ok := jsonvalue.Lookup(fields, "metadata", key); ok {
+			metadata[key] = v
+		}
+	}
+	rest := map[string]any{"apiVersion": fields["apiVersion"], "kind": fields["kind"], "metadata": metadata}
+	for _, path := range paths {
+		v, ok := jsonvalue.Lookup(fields, path...)
+		if !ok {
+			continue
+		}
+		at := rest
+		for _, key := range path[:len(path)-1] {
+			at = child(at, key)
+		}
+		at[path[len(path)-1]] = v
+	}
+	return rest
+}

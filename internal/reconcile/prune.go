@@ -1,0 +1,150 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"gopf.dev/gopf/internal/children"
+	"gopf.dev/gopf/internal/childwatch"
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/kind"
+)
+
+// prune deletes the children that are not desired: those in the inventory, and those that
+// the store shows as applied by the operator for this owner. Labels never decide.
+func (x *run) prune(ctx context.Context, desired []children.Desired) {
+	known := slices.Clone(x.Inventory.Entries)
+	if x.Alone { // otherwise, a child may belong to another handler whose inventory is lost
+		known = append(known, x.unlisted()...)
+	}
+	if !x.Prune {
+		for _, e := range known {
+			if x.result.Inventory.Find(e.Key) == nil && !slices.ContainsFunc(desired, func(d children.Desired) bool { return d.Key == e.Key }) {
+				x.put(e)
+			}
+		}
+		return
+	}
+	allReady := x.result.Waiting == "" && x.result.Failed == "" && len(x.result.Problems) == 0
+	left, blocking, err := x.deleteInWaves(ctx, x.Owner, known, desired, allReady, func(e children.Entry) {
+		x.result.Written++
+		x.result.Actions = append(x.result.Actions, children.Action{Key: e.Key, Verb: children.Delete, Reason: e.Key.String() + " is no longer declared"})
+	})
+	for _, e := range left {
+		x.put(e)
+	}
+	if err != nil {
+		x.fail("PruneFailed", err)
+	} else if blocking != nil {
+		x.wait(fmt.Sprintf("%s is being deleted", blocking.Key))
+	}
+}
+
+// unlisted returns the children of this owner that are not in the inventory.
+func (x *run) unlisted() (found []children.Entry) {
+	for _, c := range x.Store.Of(x.Owner.UID) {
+		if c.Applied && c.Controller == x.Owner.UID && x.Inventory.Find(c.Key) == nil {
+			found = append(found, children.Entry{Key: c.Key, UID: children.Short(c.UID)})
+		}
+	}
+	return found
+}
+
+// Teardown deletes the children of an owner that is being deleted, in waves. done means
+// that none is left. Otherwise, blocking is a child whose deletion takes time.
+func (r *Runner) Teardown(ctx context.Context, owner Owner, known []children.Entry) (done bool, blocking *children.Entry, err error) {
+	left, blocking, err := r.deleteInWaves(ctx, owner, known, nil, true, func(children.Entry) {})
+	return len(left) == 0 && err == nil, blocking, err
+}
+
+// deleteInWaves deletes the children that are not desired, those of the highest wave
+// first. The next wave starts when all of them are gone. It returns the entries that are
+// not gone yet, and one of those whose deletion takes time. deleted is called for each
+// deletion that was requested.
+func (r *Runner) deleteInWaves(ctx context.Context, owner Owner, known []children.Entry, desired []children.Desired, allReady bool, deleted func(children.Entry)) (left []children.Entry, blocking *children.Entry, err error) {
+	found := map[children.Key]*childwatch.Child{}
+	undesired := slices.DeleteFunc(slices.Clone(known), func(e children.Entry) bool {
+		return e.Orphan || slices.ContainsFunc(desired, func(d children.Desired) bool { return d.Key == e.Key })
+	})
+	for _, e := range undesired {
+		child, err := r.findOwn(ctx, owner, e)
+		if err != nil {
+			return undesired, nil, err
+		}
+		if child != nil {
+			found[e.Key] = child
+		}
+	}
+	exists := func(e children.Entry) bool { return found[e.Key] != nil }
+	for {
+		now, rest := children.Prune(known, desired, exists, allReady)
+		if len(now) == 0 {
+			return rest, nil, nil
+		}
+		for _, e := range now {
+			child := found[e.Key]
+			if !child.Deleting {
+				info, err := r.info(ctx, e.Key)
+				if err == nil {
+					err = r.remove(ctx, info, child)
+				}
+				if err != nil {
+					return append(now, rest...), nil, fmt.Errorf("delete %s: %w", e.Key, err)
+				}
+				deleted(e)
+			}
+			if child.Deleting || child.Slow() {
+				blocking = &e
+			} else {
+				delete(found, e.Key)
+			}
+		}
+		if blocking != nil {
+			return append(slices.DeleteFunc(now, func(e children.Entry) bool { return !exists(e) }), rest...), blocking, nil
+		}
+	}
+}
+
+// findOwn returns the live child of an entry. nil means that it is gone: the object of
+// that name, if there is one, has another uid or belongs to another owner. An inventory
+// may be forged, so an entry alone is no reason to delete an object.
+func (r *Runner) findOwn(ctx context.Context, owner Owner, e children.Entry) (*childwatch.Child, error) {
+	child := r.Store.Find(e.Key)
+	if child == nil {
+		info, err := r.info(ctx, e.Key)
+		if err != nil {
+			return nil, fmt.Errorf("find %s: %w", e.Key, err)
+		}
+		if child, err = r.read(ctx, info, e.Key); err != nil || child == nil {
+			return nil, err
+		}
+	}
+	if child.Owner != owner.UID || e.UID != "" && e.UID != children.Short(child.UID) {
+		return nil, nil
+	}
+	return child, nil
+}
+
+func (r *Runner) info(ctx context.Context, k children.Key) (kind.Info, error) {
+	gv, err := schema.ParseGroupVersion(k.APIVersion)
+	if err != nil {
+		return kind.Info{}, err
+	}
+	return r.Objects.ByKind(ctx, gv.WithKind(k.Kind))
+}
+
+// remove requests the deletion of exactly this child. If the deletion takes no time, the
+// child leaves the store at once.
+func (r *Runner) remove(ctx context.Context, info kind.Info, c *childwatch.Child) error {
+	r.Store.Sending(c.Key)
+	err := r.Objects.Delete(ctx, kube.Target{Info: info, Namespace: c.Namespace, Name: c.Name}, kube.DeleteOptions{UID: c.UID})
+	if err != nil {
+		r.Store.Sent(c.Key, nil) // the error leads to another turn
+		return err
+	}
+	r.Store.Dropped(c)
+	return nil
+}

@@ -1,0 +1,329 @@
+// Package reconcile brings the children of one object to their desired state. It reads
+// the live children from the store of package childwatch, lets package children decide,
+// and sends the requests: server-side applies and deletions bound to the uid.
+//
+// The response to an apply replaces the child in the store at once, so the next decision
+// never acts on a state from before the operator's own write.
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"gopf.dev/gopf/internal/apiclient"
+	"gopf.dev/gopf/internal/children"
+	"gopf.dev/gopf/internal/childwatch"
+	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/readiness"
+	"gopf.dev/gopf/kind"
+)
+
+// Runner applies and deletes the children of all objects of an operator. It is safe for
+// concurrent use.
+type Runner struct {
+	Objects *apiclient.Objects // its client reads managedFields
+	Store   *childwatch.Store
+	Name    string // of the operator: its field manager, and the value of its label
+}
+
+// Owner is the object that has the children.
+type Owner struct {
+	Info kind.Info
+	object.Identity
+}
+
+// Task is the work after one call of a reconcile handler.
+type Task struct {
+	Owner     Owner
+	Inventory *children.Inventory // of this handler; not modified
+	Others    []children.Entry    // the children of the other reconcile handlers of the object
+	Alone     bool                // the object has no other reconcile handlers
+	Wanted    []*handler.Wanted
+	Prune     bool // delete the children that are not wanted
+	Fights    *Fights
+	Log       *slog.Logger
+
+	// Guard saves the inventory, and adds the finalizer, before a child is created that
+	// the garbage collector would not delete in the right order.
+	Guard func(context.Context, *children.Inventory) error
+}
+
+// Problem is a child that could not be brought to its desired state.
+type Problem struct {
+	Reason string // a word for conditions, such as Conflict
+	Err    error
+}
+
+// Result is the outcome of a [Task].
+type Result struct {
+	Inventory *children.Inventory
+	Actions   []children.Action
+	Problems  []Problem
+	Waiting   string // the first child that is not ready, with the reason; "" means none
+	Failed    string // the first child that has failed, with the reason; "" means none
+	Written   int    // the number of requests that changed something
+	Changed   bool   // another client changed a child during its apply
+	// Again is the delay until the next repair of a child that another client keeps
+	// changing; 0 means that there is none.
+	Again time.Duration
+	Fight string // describes such a child when it is found first; "" means none
+}
+
+// run is the state of one [Task].
+type run struct {
+	*Runner
+	Task
+	result Result
+	ready  map[*handler.Wanted]bool
+}
+
+// Run brings the children to their desired state, as far as that is possible now. One
+// child that cannot be applied does not affect the others. The error is that of Guard.
+func (r *Runner) Run(ctx context.Context, t Task) (Result, error) {
+	x := &run{Runner: r, Task: t, ready: map[*handler.Wanted]bool{}}
+	x.result.Inventory = &children.Inventory{Owner: t.Owner.UID}
+	desired := make([]children.Desired, 0, len(t.Wanted))
+	for _, w := range t.Wanted {
+		if err := x.mark(w); err != nil && w.Problem == nil {
+			w.Problem = err
+		}
+		desired = append(desired, w.Desired)
+	}
+	if err := x.guard(ctx, desired); err != nil {
+		return x.result, err
+	}
+	for _, w := range t.Wanted {
+		x.one(ctx, w)
+	}
+	x.prune(ctx, desired)
+	return x.result, nil
+}
+
+// guard calls Guard if a desired child requires it.
+func (x *run) guard(ctx context.Context, desired []children.Desired) error {
+	planned := &children.Inventory{Owner: x.Owner.UID, Entries: slices.Clone(x.Inventory.Entries)}
+	for _, d := range desired {
+		if planned.Find(d.Key) == nil && (d.Outside || d.Wave > 0) && !d.Orphan {
+			planned.Entries = append(planned.Entries, children.Entry{Key: d.Key, Wave: d.Wave, Outside: d.Outside})
+		}
+	}
+	if x.Guard == nil || !children.NeedsFinalizer(planned.Entries) {
+		return nil
+	}
+	return x.Guard(ctx, planned)
+}
+
+// one brings one child to its desired state.
+func (x *run) one(ctx context.Context, w *handler.Wanted) {
+	known := x.Inventory.Find(w.Key)
+	waiting := x.awaited(w)
+	if w.Problem != nil {
+		x.fail("ApplyFailed", w.Problem)
+		x.keep(known)
+		return
+	}
+	if i := slices.IndexFunc(x.Others, func(e children.Entry) bool { return e.Key == w.Key }); i >= 0 {
+		x.fail("Conflict", fmt.Errorf("%s is a child of another reconcile handler of this object", w.Key))
+		return
+	}
+	child := x.Store.Find(w.Key)
+	if child == nil && (waiting == "" || known != nil) {
+		found, err := x.read(ctx, w.Info, w.Key)
+		if err != nil {
+			x.fail("ApplyFailed", fmt.Errorf("read %s: %w", w.Key, err))
+			x.keep(known)
+			return
+		}
+		child = found
+	}
+	action := children.Decide(w.Desired, x.live(child), known, waiting)
+	x.result.Actions = append(x.result.Actions, action)
+	switch action.Verb {
+	case children.Keep:
+		x.conclude(w, child, known)
+	case children.Wait:
+		x.wait(action.Reason)
+		x.keep(known)
+	case children.Refuse:
+		x.fail("Conflict", errors.New(action.Reason))
+		x.keep(known)
+	case children.Repair:
+		if pause := x.Fights.repair(w.Key, time.Now()); pause > 0 {
+			x.fight(ctx, w, pause)
+			x.keep(known)
+			return
+		}
+		x.apply(ctx, w, child, known)
+	default:
+		x.apply(ctx, w, child, known)
+	}
+}
+
+// awaited returns the first dependency that is not ready. "" means that all are.
+func (x *run) awaited(w *handler.Wanted) string {
+	for _, on := range w.DependsOn {
+		if !x.ready[on] {
+			return on.Key.String()
+		}
+	}
+	return ""
+}
+
+// apply sends the child to the API server.
+func (x *run) apply(ctx context.Context, w *handler.Wanted, child *childwatch.Child, known *children.Entry) {
+	target := kube.Target{Info: w.Info, Namespace: w.Namespace, Name: w.Name}
+	fields := w.Fields
+	if child != nil {
+		fields = withUID(without(fields, w.Initial), child.UID)
+	}
+	x.Store.Sending(w.Key)
+	body, err := x.Objects.Apply(ctx, target, fields, kube.FieldManager(x.Name), kube.Force())
+	if err == nil && child == nil && len(w.Initial) > 0 {
+		x.result.Written++
+		body, err = x.Objects.Apply(ctx, target, only(w.Fields, w.Initial), kube.FieldManager(x.Name+"-initial"), kube.Force())
+	}
+	if err != nil {
+		x.result.Changed = x.Store.Sent(w.Key, nil) || x.result.Changed
+		x.refused(ctx, w, child, known, err)
+		return
+	}
+	x.result.Written++
+	now, err := x.Store.Read(w.Info, body)
+	if err != nil {
+		x.Store.Sent(w.Key, nil)
+		x.fail("ApplyFailed", fmt.Errorf("read the response for %s: %w", w.Key, err))
+		x.keep(known)
+		return
+	}
+	x.result.Changed = x.Store.Sent(w.Key, now) || x.result.Changed
+	x.conclude(w, now, nil)
+}
+
+// refused handles an apply that failed. An immutable field may be changed by creating the
+// child again, if the user allowed that.
+func (x *run) refused(ctx context.Context, w *handler.Wanted, child *childwatch.Child, known *children.Entry, err error) {
+	x.keep(known)
+	immutable := apierrors.IsInvalid(err) && child != nil && (strings.Contains(err.Error(), "immutable") || strings.Contains(err.Error(), "updates to "))
+	switch {
+	case immutable && w.AllowRecreate:
+		if err := x.remove(ctx, w.Info, child); err != nil {
+			x.fail("ApplyFailed", fmt.Errorf("delete %s: %w", w.Key, err))
+			return
+		}
+		if x.Store.Find(w.Key) == nil {
+			x.apply(ctx, w, nil, nil)
+			return
+		}
+		x.wait(fmt.Sprintf("%s is being deleted, because an immutable field has changed", w.Key))
+	case immutable:
+		x.fail("ApplyFailed", fmt.Errorf("apply %s: %w; use AllowRecreate to let the operator delete the child and create it again", w.Key, err))
+	default:
+		x.fail("ApplyFailed", fmt.Errorf("apply %s: %w", w.Key, err))
+	}
+}
+
+// conclude notes a child that is as desired. known is its entry if nothing was written.
+func (x *run) conclude(w *handler.Wanted, child *childwatch.Child, known *children.Entry) {
+	e := children.Entry{
+		Key: w.Key, UID: children.Short(child.UID), Stamp: child.Stamp, Digest: w.Digest,
+		Wave: w.Wave, Outside: w.Outside, Orphan: w.Orphan, Last: w.PruneLast,
+	}
+	if known != nil && w.CreateOnly {
+		e.Stamp, e.Digest = known.Stamp, known.Digest // they do not count
+	}
+	x.put(e)
+	ready, failed, message := Ready(w, child.Body())
+	x.ready[w] = ready
+	text := w.Key.String() + ": " + message
+	switch {
+	case failed && x.result.Failed == "":
+		x.result.Failed = text
+	case !ready:
+		x.wait(text)
+	}
+}
+
+// Ready reports whether a live child is ready. The message has the reason.
+func Ready(w *handler.Wanted, body *object.Body) (ready, failed bool, message string) {
+	if w.Ready != nil {
+		if body.Deleting {
+			return false, false, "it is being deleted"
+		}
+		if !w.Ready(body) {
+			return false, false, "it is not ready"
+		}
+		return true, false, ""
+	}
+	v := readiness.Of(body.Map())
+	return v.State == readiness.Current, v.State == readiness.Failed, v.Message
+}
+
+func (x *run) wait(reason string) {
+	if x.result.Waiting == "" {
+		x.result.Waiting = reason
+	}
+}
+
+func (x *run) fail(reason string, err error) {
+	x.result.Problems = append(x.result.Problems, Problem{reason, err})
+}
+
+// keep keeps the entry of a child whose state has not changed. known may be nil.
+func (x *run) keep(known *children.Entry) {
+	if known != nil {
+		x.put(*known)
+	}
+}
+
+func (x *run) put(e children.Entry) {
+	if old := x.result.Inventory.Find(e.Key); old != nil {
+		*old = e
+		return
+	}
+	x.result.Inventory.Entries = append(x.result.Inventory.Entries, e)
+}
+
+// live returns the facts about a child that decisions need. child may be nil.
+func (x *run) live(child *childwatch.Child) children.Live {
+	if child == nil {
+		return children.Live{}
+	}
+	l := children.Live{Exists: true, UID: child.UID, Stamp: child.Stamp, Deleting: child.Deleting}
+	switch {
+	case child.Owner == x.Owner.UID:
+		l.Relation = children.Own
+	case child.Controller != "":
+		l.Relation = children.OfAnother
+	}
+	return l
+}
+
+// read reads a child from the API server. nil means that it does not exist.
+func (r *Runner) read(ctx context.Context, info kind.Info, k children.Key) (*childwatch.Child, error) {
+	body, err := r.Objects.Get(ctx, kube.Target{Info: info, Namespace: k.Namespace, Name: k.Name})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.Store.Read(info, body)
+}
+
+// Live reads a child from the API server. nil means that it does not exist.
+func (r *Runner) Live(ctx context.Context, k children.Key) (*childwatch.Child, error) {
+	info, err := r.info(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	return r.read(ctx, info, k)
+}

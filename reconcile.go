@@ -1,0 +1,103 @@
+package gopf
+
+import (
+	"context"
+	"time"
+
+	"gopf.dev/gopf/internal/children"
+	"gopf.dev/gopf/internal/handler"
+)
+
+// Reconciliation is the argument of a reconcile handler. Declare the children of the
+// object with [Want]. It belongs to one call.
+type Reconciliation[T Object] struct{ *Subject[T] }
+
+// RequeueAfter calls the handler again after d if this call succeeds, even if nothing
+// changes. The shortest delay of several calls counts. A negative d means 0.
+func (r *Reconciliation[T]) RequeueAfter(d time.Duration) {
+	again := &r.req.Children.Again
+	if d = max(d, 0); !again.Set || d < again.Is {
+		*again = handler.Some(d)
+	}
+}
+
+// Reconcile calls fn to declare the children that an object should have. The operator
+// creates and changes them, repairs changes of other clients, deletes children that fn no
+// longer declares, and reports progress in the status conditions. When the object is
+// deleted, its children are deleted as well, without a call of fn.
+//
+//	dbs.Reconcile("children", func(ctx context.Context, r *gopf.Reconciliation[*Database]) error {
+//		set := gopf.Want(r, statefulSet(r.Object))
+//		gopf.Want(r, service(r.Object), gopf.DependsOn(set))
+//		r.Patch.MergeStatus(map[string]any{"replicas": set.Live.Status.ReadyReplicas})
+//		return nil
+//	}, gopf.Owns[*appsv1.StatefulSet](), gopf.Owns[*corev1.Service]())
+//
+// fn is called when the object has changed (see [Resource.OnUpdate] for what counts), when
+// a child was changed or deleted, once per object after each start, and as [Every],
+// [Reconciliation.RequeueAfter] and errors require. It must declare all children in every
+// call. Calls for one object never overlap, and never run at the same time as its change
+// handlers. The returned error decides what happens:
+//
+//   - nil: the children are applied, and undeclared ones are deleted.
+//   - [Wait]: the children are applied, none is deleted, and fn is called again.
+//   - [Permanent]: nothing is written to children, and fn is not called until the object changes.
+//   - Any other error: nothing is written to children, and fn is called again. The delay is
+//     1 s and doubles up to 5 minutes, unless [Backoff] sets a constant one.
+//
+// Children are written by server-side apply with the name of the operator as the field
+// manager, so the operator requires an [Identity]. A write that would change nothing is
+// not sent. An object of that name that is not a child of this object is never changed;
+// see [AdoptExisting].
+func (r *Resource[T]) Reconcile(id string, fn func(context.Context, *Reconciliation[T]) error, opts ...ReconcileOption) {
+	spec := reconcileSpec{op: r.op, id: id}
+	for _, o := range opts {
+		o.reconcile(&spec)
+	}
+	switch {
+	case fn == nil:
+		r.op.problem("handler %q has no function", id)
+		return
+	case r.op.name == "":
+		r.op.problem("handler %q: Reconcile requires a name of the operator; use gopf.New(gopf.Identity(\"NAME.example.com\"))", id)
+	case r.field != nil:
+		r.op.problem("handler %q: Reconcile is for whole objects; use WithField to filter them", id)
+	}
+	r.op.checkSpans(id, spec.spans...)
+	r.op.declare(&handler.Handler{
+		Family: handler.Reconciles, ID: id, Where: caller(), Of: r.of, Select: r.selected, Managed: r.managed,
+		Criteria: r.criteria, When: r.when, Limits: spec.limits, Reconcile: &spec.Reconcile,
+		Call: eraseReconcile(fn, &r.op.lost),
+	})
+}
+
+// eraseReconcile returns a function that decodes the object of a request and calls fn.
+func eraseReconcile[T Object](fn func(context.Context, *Reconciliation[T]) error, lost *lostEdits) func(context.Context, *handler.Request) error {
+	return func(ctx context.Context, req *handler.Request) error {
+		s, err := newSubject[T](req)
+		if err != nil {
+			return &handler.UndecodableError{Err: err}
+		}
+		defer lost.check(s)
+		return classify(fn(ctx, &Reconciliation[T]{s}))
+	}
+}
+
+// SetCondition sets a status condition of the object, for any handler. It is sent with the
+// other changes of [Patch]. The transition time changes only if the status does, and the
+// observed generation is that of Object. Reason is one word in CamelCase; it must not be
+// empty. The schema of the kind must have status.conditions.
+//
+//	c.SetCondition("BackupReady", false, "NoBucket", "The bucket does not exist.")
+//
+// A reconcile handler must not set Ready, Reconciling or Stalled: the operator does, unless
+// the handler has [NoConditions].
+func (s *Subject[T]) SetCondition(kind string, status bool, reason, message string) {
+	if s.frozen != nil {
+		s.frozen.complain("the condition")
+		return
+	}
+	c := children.Condition{Type: kind, Status: status, Reason: reason, Message: message, Generation: s.req.Body.Generation()}
+	now := time.Now()
+	s.Patch.p.Edit(func(fields map[string]any) { children.SetCondition(fields, c, now) })
+}

@@ -1,0 +1,234 @@
+package gopf
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"gopf.dev/gopf/client"
+	"gopf.dev/gopf/internal/apiclient"
+	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/reconcile"
+)
+
+// Child is a child that was declared with [Want].
+type Child[C any] struct {
+	// Live is the child as it is in the cluster. It is empty, but never nil, if the child
+	// does not exist.
+	Live C
+	// Exists reports whether the child exists.
+	Exists bool
+	// Ready reports whether the child is ready; see [ReadyWhen].
+	Ready bool
+	// Message says why the child is not ready. It is empty if it is.
+	Message string
+
+	wanted *handler.Wanted
+}
+
+func (c *Child[C]) declared() *handler.Wanted { return c.wanted }
+
+// WantOption is an option of [Want].
+type WantOption func(*wantSpec)
+
+type wantSpec struct {
+	handler.Wanted
+	initial []string
+	ready   func(any) bool // nil means the built-in rules
+	fits    func(any) bool // reports whether ready can be called
+}
+
+// Want declares a child of the object and returns its present state. It sends no request:
+// the operator applies all declared children after the handler has returned without an
+// error. The child is a typed object, [Unstructured] or a map. It needs a name. Its
+// namespace is that of the object, unless it has another one. Its kind must be declared by
+// [Owns].
+//
+// Declare only the fields that the operator should own. Other fields belong to other
+// clients and stay as they are. The operator adds its label, and the owner reference.
+//
+//	set := gopf.Want(r, statefulSet(r.Object), gopf.CreateOnlyFields("spec.replicas"))
+//	if !set.Ready {
+//		r.Log.Info("Not ready yet.", "why", set.Message)
+//	}
+func Want[C any, T Object](r *Reconciliation[T], child C, opts ...WantOption) *Child[C] {
+	spec := wantSpec{}
+	for _, o := range opts {
+		o(&spec)
+	}
+	w := &spec.Wanted
+	c := &Child[C]{wanted: w, Live: empty(child)}
+	list := r.req.Children
+	list.Wanted = append(list.Wanted, w)
+	obj, err := asObject(child)
+	if err == nil {
+		err = r.describe(w, obj, spec.initial)
+	}
+	if unknown := new(apiclient.UnknownError); errors.As(err, &unknown) {
+		w.Problem, c.Message = err, err.Error()
+		return c
+	}
+	for _, other := range list.Wanted[:len(list.Wanted)-1] {
+		if err == nil && other.Key == w.Key && w.Name != "" {
+			err = fmt.Errorf("%s is declared twice", w.Key)
+		}
+	}
+	if err != nil {
+		list.Mistake = errors.Join(list.Mistake, fmt.Errorf("declare a child: %w", err))
+		return c
+	}
+	if ready := spec.ready; ready != nil {
+		if !spec.fits(any(c.Live)) {
+			list.Mistake = errors.Join(list.Mistake, fmt.Errorf("declare %s: the function of ReadyWhen takes another type than %T", w.Key, child))
+			return c
+		}
+		w.Ready = func(b *object.Body) bool {
+			live, err := decodeChild[C](b)
+			return err == nil && ready(any(live))
+		}
+	}
+	c.look(list.Find(w.Key))
+	return c
+}
+
+// describe fills in the identity and the manifest of a child.
+func (r *Reconciliation[T]) describe(w *handler.Wanted, obj client.Object, initial []string) error {
+	api, ok := r.API.(*apiclient.Client)
+	if !ok {
+		return fmt.Errorf("the client %T cannot be used for children", r.API)
+	}
+	if obj.GetName() == "" {
+		return fmt.Errorf("the %T has no name; generated names are not possible, because the child must have the same name in each call", obj)
+	}
+	target, fields, err := api.Manifest(obj)
+	if err != nil {
+		return err
+	}
+	for _, path := range initial {
+		w.Initial = append(w.Initial, mustPath(path))
+	}
+	w.Info, w.Fields = target.Info, fields
+	w.APIVersion, w.Kind, w.Namespace, w.Name = target.Info.APIVersion(), target.Info.Kind, target.Namespace, target.Name
+	owned, anywhere := r.req.Handler.Reconcile.Owns(target.Info)
+	switch own := r.req.Body.Namespace; {
+	case !owned:
+		return fmt.Errorf("the handler does not own %s; add gopf.Owns[%T]() to its options", w.Key, obj)
+	case own != "" && w.Namespace != "" && w.Namespace != own && !anywhere:
+		return fmt.Errorf("%s is in the namespace %s; add gopf.Owns[%T](gopf.InOtherNamespaces()) to the options of the handler", w.Key, w.Namespace, obj)
+	}
+	return nil
+}
+
+// look fills in the live state. body may be nil.
+func (c *Child[C]) look(body *object.Body) {
+	if body == nil {
+		c.Message = c.wanted.Key.String() + " does not exist"
+		return
+	}
+	live, err := decodeChild[C](body)
+	if err != nil {
+		c.Message = fmt.Sprintf("%s does not fit its type: %v", c.wanted.Key, err)
+		return
+	}
+	c.Live, c.Exists = live, true
+	c.Ready, _, c.Message = reconcile.Ready(c.wanted, body)
+}
+
+// asObject returns a child as an object.
+func asObject(child any) (client.Object, error) {
+	switch c := child.(type) {
+	case map[string]any:
+		return &unstructured.Unstructured{Object: c}, nil
+	case client.Object:
+		if reflect.ValueOf(c).Kind() == reflect.Pointer && reflect.ValueOf(c).IsNil() {
+			return nil, fmt.Errorf("the child is a nil %T", child)
+		}
+		return c, nil
+	}
+	return nil, fmt.Errorf("a %T is neither an object nor a map", child)
+}
+
+// empty returns an empty child of the same type.
+func empty[C any](child C) C {
+	t := reflect.TypeFor[C]()
+	switch {
+	case t.Kind() == reflect.Map:
+		return reflect.MakeMap(t).Interface().(C)
+	case t == reflect.TypeFor[*unstructured.Unstructured]():
+		return any(&unstructured.Unstructured{Object: map[string]any{}}).(C)
+	case t.Kind() == reflect.Pointer:
+		return reflect.New(t.Elem()).Interface().(C)
+	}
+	return child
+}
+
+// decodeChild decodes a live child.
+func decodeChild[C any](b *object.Body) (live C, err error) {
+	switch any(live).(type) {
+	case map[string]any:
+		fields, err := b.Fields()
+		if err != nil {
+			return live, err
+		}
+		return any(fields).(C), nil
+	case *unstructured.Unstructured:
+		fields, err := b.Fields()
+		if err != nil {
+			return live, err
+		}
+		return any(&unstructured.Unstructured{Object: fields}).(C), nil
+	}
+	live = empty(live)
+	return live, b.Decode(live)
+}
+
+// DependsOn makes a child wait for others: it is created or changed when these are ready.
+// A child that another client has deleted or changed is repaired at once. Deletions run in
+// the opposite order, including those after the deletion of the object, which gets a
+// finalizer for that.
+func DependsOn(on ...interface{ declared() *handler.Wanted }) WantOption {
+	return func(s *wantSpec) {
+		for _, c := range on {
+			s.DependsOn = append(s.DependsOn, c.declared())
+		}
+	}
+}
+
+// ReadyWhen decides whether a live child is ready, instead of the built-in rules. These
+// know the workloads, jobs, claims and definitions of Kubernetes. Other kinds are ready if
+// their conditions do not say otherwise; a kind without conditions is always ready.
+func ReadyWhen[C any](fn func(C) bool) WantOption {
+	return func(s *wantSpec) {
+		s.fits = func(live any) bool { _, fits := live.(C); return fits }
+		s.ready = func(live any) bool { return fn(live.(C)) }
+	}
+}
+
+// CreateOnly creates the child if it does not exist, and never changes it afterwards. Its
+// content may be random, such as a password.
+func CreateOnly() WantOption { return func(s *wantSpec) { s.CreateOnly = true } }
+
+// CreateOnlyFields sets the fields at the paths when the child is created, and leaves them
+// to other clients afterwards. For example, "spec.replicas" belongs to an autoscaler. It
+// costs one more write at the creation.
+func CreateOnlyFields(paths ...string) WantOption {
+	return func(s *wantSpec) { s.initial = append(s.initial, paths...) }
+}
+
+// AllowRecreate lets the operator delete the child and create it again if the API server
+// refuses a change because a field is immutable. Without it, the change fails.
+func AllowRecreate() WantOption { return func(s *wantSpec) { s.AllowRecreate = true } }
+
+// PruneLast keeps a child that is no longer declared until all other children are ready.
+func PruneLast() WantOption { return func(s *wantSpec) { s.PruneLast = true } }
+
+// Orphan keeps a child that is no longer declared, and when the object is deleted. Such a
+// child has no owner reference.
+func Orphan() WantOption { return func(s *wantSpec) { s.Orphan = true } }
+
+// AdoptExisting takes over an existing object of that name that no other object controls.
+// Without it, the operator does not touch the object and reports a conflict.
+func AdoptExisting() WantOption { return func(s *wantSpec) { s.AdoptExisting = true } }
