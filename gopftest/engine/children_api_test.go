@@ -104,7 +104,7 @@ type slim struct {
 	} `json:"spec"`
 }
 
-func deployment(name string) *unstructured.Unstructured {
+func servedDeployment(name string) *unstructured.Unstructured {
 	labels := map[string]any{"app": name}
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "default", "name": name},
@@ -123,7 +123,7 @@ func deployment(name string) *unstructured.Unstructured {
 
 func TestAnEditKeepsFieldsThatTheTypeLacks(t *testing.T) {
 	handled(t, func(ctx context.Context, t *testing.T, c *gopftest.Cluster, ch *gopf.Change[*Example]) {
-		c.Create(t, deployment("web"))
+		c.Create(t, servedDeployment("web"))
 		edited, err := client.Edit(ctx, ch.API, "web", func(d *slim) error {
 			list := d.Spec.Template.Spec.Containers
 			list[0], list[1] = list[1], list[0]
@@ -201,7 +201,7 @@ func TestAnEditThatChangesNothingOrFailsWritesNothing(t *testing.T) {
 
 func TestAnEditOfTheStatusWritesOnlyTheStatus(t *testing.T) {
 	handled(t, func(ctx context.Context, t *testing.T, c *gopftest.Cluster, ch *gopf.Change[*Example]) {
-		c.Create(t, deployment("web"))
+		c.Create(t, servedDeployment("web"))
 		edit := func(d *appsv1.Deployment) error {
 			d.Status.ReadyReplicas = 3
 			d.Labels = map[string]string{"edited": "yes"}
