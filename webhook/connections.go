@@ -8,8 +8,9 @@ import (
 )
 
 // defaultMaxConnections is enough for many API servers: each uses a few connections
-// for all of its reviews.
-const defaultMaxConnections = 1024
+// for all of its reviews. A connection can take 600 KB of memory before its requests
+// can be limited: for headers, or for its streams.
+const defaultMaxConnections = 192
 
 // limited returns a limit of connections that logs a few of those that are closed.
 func limited(most int, log *slog.Logger) *connlimit.Connections {

@@ -19,13 +19,24 @@ const (
 	readTimeout       = 60 * time.Second // a body may wait for memory; slow clients are disconnected much earlier
 	writeTimeout      = 60 * time.Second // longer than the longest review timeout of 30 s
 	idleTimeout       = 2 * time.Minute
-	maxHeader         = 16 << 10
+	// HTTP/2 responds to some frames itself, and keeps up to 10,000 responses for a
+	// connection that is not read.
+	stuckTimeout = 5 * time.Second
+
+	// An HTTP/1 header of this size takes about 40 times as much memory when its fields
+	// are short: net/http reads 4 KiB more, and keeps a map. API servers send about ten
+	// fields.
+	maxHeader = 4 << 10
 
 	// A body that waits for memory fills the buffer of its stream. The buffer of the
 	// connection must hold those of all streams; otherwise waiting streams would stall the
 	// others. API servers open another connection if they need more streams.
-	maxStreams   = 100 // per connection
-	streamBuffer = 64 << 10
+	//
+	// net/http itself responds to requests whose headers are too large, before anything
+	// here can limit their number. With few streams, they take little memory even if
+	// clients do not read the responses.
+	maxStreams   = 8        // per connection
+	streamBuffer = 64 << 10 // clients may send as much before they know a lower limit
 )
 
 // ServeListener serves reviews on a listener, without TLS, below a root path. Use it in
@@ -60,6 +71,7 @@ func newServer(handler http.Handler, log *slog.Logger) *http.Server {
 		MaxHeaderBytes:    maxHeader,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerStream: streamBuffer, MaxReceiveBufferPerConnection: maxStreams * streamBuffer,
+			WriteByteTimeout: stuckTimeout,
 		},
 		ErrorLog: slog.NewLogLogger(quiet{log.Handler(), &loglimit.Limiter{}}, slog.LevelWarn),
 	}

@@ -74,7 +74,7 @@ type Local struct {
 
 	// MaxConnections limits the connections that are open at the same time. Beyond it, the
 	// server closes a connection of the peer that has the most of them.
-	// Default: 1024. 0 means the default.
+	// Default: 192. 0 means the default.
 	MaxConnections int
 
 	// Insecure serves HTTP without TLS. API servers never use that; it is meant for tunnels

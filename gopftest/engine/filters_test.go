@@ -178,3 +178,31 @@ func TestHandlesAreOptionsOfSubHandlersOnly(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// The operator removes its finalizer from an object that matches no handler. That is no
+// removal by another client: the finalizer returns at once when the object matches again.
+func TestAnObjectThatMatchesAgainGetsItsFinalizerAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		var log lines
+		op := gopf.New()
+		gopf.For[*Example](op, resource).WithField("spec.field", gopf.Is("on")).OnDelete("clean", diary.handler("clean"))
+		gopftest.Start(t, op, c, gopf.Log(log.logger()))
+		c.Create(t, example("x", "on"))
+		settle()
+		for range 5 {
+			for _, field := range []string{"off", "on"} {
+				c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": field}})
+				settle()
+			}
+		}
+		c.Delete(t, resource, "default", "x")
+		settle()
+		if diff := cmp.Diff([]string{"clean delete on"}, diary.all()); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
+		}
+		if log.has("The finalizer of the operator is gone") {
+			t.Error("the operator blames another client")
+		}
+	})
+}

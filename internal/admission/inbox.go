@@ -78,6 +78,7 @@ type letter struct {
 	blocked  bool         // waits for room
 	received bool
 	dropped  bool
+	refused  bool // was dropped by open; never changes
 
 	answer    int64        // acquired bytes of the budget for responses
 	answering time.Time    // the start of sending the response

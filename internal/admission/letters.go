@@ -10,7 +10,12 @@ import (
 const (
 	// maxLetters limits the requests that are open at the same time. Each takes a
 	// goroutine, its headers, and buffers of its connection.
-	maxLetters = 2048
+	maxLetters = 1024
+
+	// maxLeaving limits the requests in addition that are refused or dropped and may still
+	// send their response. Clients that do not read responses could collect any number of
+	// them.
+	maxLeaving = 64
 
 	// fewLetters is the number of letters of a peer that are received without waiting for
 	// those of other peers.
@@ -19,35 +24,53 @@ const (
 	// answerTimeout limits the total time of a request. It is longer than that of a review.
 	answerTimeout = time.Minute
 
-	// lastWrite is the time for the response to a request that is dropped or refused
-	// because there are too many.
+	// lastWrite is the time for the response to a request that is dropped or refused.
 	lastWrite = time.Second
 )
 
 // open registers the letter of a request. The caller must call close afterwards.
 //
 // If there are too many letters, one of the peer with the most of them is dropped,
-// because a flood must not block the reviews of API servers. open returns false if that
-// is the peer of this request.
-func (b *inbox) open(r *http.Request, cancel context.CancelFunc, control *http.ResponseController, timeout time.Duration) (*letter, bool) {
+// because a flood must not block the reviews of API servers. If that is the peer of this
+// request, the letter is marked as refused. nil means that the request must be aborted
+// without a response; close is not needed then.
+func (b *inbox) open(r *http.Request, cancel context.CancelFunc, control *http.ResponseController, timeout time.Duration) *letter {
 	peer := r.RemoteAddr
 	if host, _, err := net.SplitHostPort(peer); err == nil {
 		peer = host
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	l := &letter{peer: peer, cancel: cancel, control: control, timeout: timeout, began: time.Now()}
 	if b.live >= b.most && !b.displace(peer) {
+		if b.leaving() >= maxLeaving {
+			return nil
+		}
+		l.refused, l.dropped = true, true
+		b.letters[l] = struct{}{}
 		_ = control.SetWriteDeadline(time.Now().Add(lastWrite)) // without support for deadlines, the timeout of the server applies
-		return nil, false
+		return l
 	}
 	// A connection may still have the deadline of its last response.
 	_ = control.SetWriteDeadline(time.Now().Add(answerTimeout))
-	l := &letter{peer: peer, cancel: cancel, control: control, timeout: timeout, began: time.Now()}
 	b.letters[l] = struct{}{}
 	b.peers[peer]++
 	b.live++
-	return l, true
+	return l
 }
+
+// refuse limits the time for the response to a request that is refused.
+func (b *inbox) refuse(l *letter) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !l.dropped {
+		_ = l.control.SetWriteDeadline(time.Now().Add(lastWrite)) // see drop
+	}
+}
+
+// leaving returns the number of letters that are dropped and not closed yet. The lock
+// must be held.
+func (b *inbox) leaving() int { return len(b.letters) - b.live }
 
 // crowded reports whether the peer has so many letters that they must wait for others.
 func (b *inbox) crowded(peer string) bool {
@@ -98,7 +121,7 @@ func (b *inbox) drop(l *letter) {
 	// Without support for deadlines, the letter is not interrupted.
 	_ = l.control.SetReadDeadline(time.Now())
 	last := lastWrite
-	if !l.answering.IsZero() {
+	if !l.answering.IsZero() || b.leaving() > maxLeaving {
 		last = 0
 	}
 	_ = l.control.SetWriteDeadline(time.Now().Add(last))

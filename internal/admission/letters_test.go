@@ -52,7 +52,7 @@ func (s *stalled) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// An HTTP/2 client can have 100 requests on each of 1,024 connections.
+// An HTTP/2 client can have 8 requests on each of 192 connections.
 func TestAFloodOfRequestsDoesNotStallTheReviewsOfOtherPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newTestReviewer(calling("v", handler.Admission{}, func(context.Context, *handler.Request) error { return nil }))
@@ -148,4 +148,40 @@ func inUse() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapInuse
+}
+
+// Such requests count as ended, but each takes memory until its response is sent.
+func TestRequestsBeyondTheLimitAreAbortedIfClientsDoNotReadTheRefusals(t *testing.T) {
+	for name, peers := range map[string]int{"refused": 1, "dropped": 2} {
+		t.Run(name, func(t *testing.T) {
+			b := newInbox(1 << 20)
+			b.most = 10
+			var open []*letter
+			aborted := 0
+			for i := range 10 * maxLeaving {
+				r := httptest.NewRequest(http.MethodPost, "/v", nil)
+				r.RemoteAddr = fmt.Sprintf("10.0.0.%d:1234", i%peers)
+				u := &unread{ResponseRecorder: httptest.NewRecorder()}
+				u.deadline, u.expire = context.WithCancel(t.Context())
+				l := b.open(r, func() {}, http.NewResponseController(u), time.Second)
+				if l == nil {
+					aborted++
+					continue
+				}
+				open = append(open, l)
+			}
+			if most := b.most + maxLeaving; len(open) > most {
+				t.Errorf("%d requests are open, more than %d", len(open), most)
+			}
+			if aborted == 0 {
+				t.Error("no request was aborted")
+			}
+			for _, l := range open {
+				b.close(l)
+			}
+			if len(b.letters)+len(b.peers)+b.live > 0 {
+				t.Errorf("%d letters, %d peers and %d live letters are left", len(b.letters), len(b.peers), b.live)
+			}
+		})
+	}
 }

@@ -161,11 +161,14 @@ func (v *Reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if table != nil {
 		o.ID = table.ids[hint]
 	}
-	letter, ok := v.inbox.open(r, cancel, http.NewResponseController(w), v.ReadTimeout)
+	letter := v.inbox.open(r, cancel, http.NewResponseController(w), v.ReadTimeout)
+	if letter == nil {
+		panic(http.ErrAbortHandler) // closes the stream or the connection, even if the client does not read
+	}
+	defer v.inbox.close(letter)
 	var out reply
 	err := refuse(http.StatusServiceUnavailable, "%w", errNoRoom)
-	if ok {
-		defer v.inbox.close(letter)
+	if !letter.refused {
 		out, err = v.serve(ctx, w, r, letter, table, hint)
 	}
 	if refusal, ok := errors.AsType[*httpError](err); ok {
@@ -175,6 +178,7 @@ func (v *Reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			level = slog.LevelDebug
 		}
 		v.complain(ctx, level, hint, refusal)
+		v.inbox.refuse(letter)
 		http.Error(w, loglimit.Cut(err.Error()), o.Code)
 	} else {
 		o.Code, o.Allowed = out.code, out.allowed

@@ -64,7 +64,7 @@ const (
 	headerTime  = 5 * time.Second
 	requestTime = 10 * time.Second // for reading; and for responding, without probes
 	idleTime    = time.Minute
-	headerBytes = 16 << 10
+	headerBytes = 4 << 10 // net/http reads 4 KiB more; short fields take about 20 times their size
 
 	// maxConnections is the limit of each listener. Kubelets and Prometheus use one each.
 	maxConnections = 256

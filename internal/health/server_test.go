@@ -112,6 +112,17 @@ const (
 	asJSON = "application/json; charset=utf-8"
 )
 
+func TestLongHeadersAreRefused(t *testing.T) {
+	c := health.DefaultConfig()
+	c.Health, c.Snapshot = "localhost:0", started().get
+	url := "http://" + run(t, c).Health + "/livez"
+	for size, want := range map[int]int{3000: http.StatusOK, 9000: http.StatusRequestHeaderFieldsTooLarge} {
+		if got := get(t, url, "X", strings.Repeat("x", size)).Code; got != want {
+			t.Errorf("%d bytes: got %d, want %d", size, got, want)
+		}
+	}
+}
+
 func TestLivezAndReadyz(t *testing.T) {
 	s := started()
 	c := health.DefaultConfig()

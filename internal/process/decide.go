@@ -33,6 +33,7 @@ func (v *view) decide(ctx context.Context, stopping delay) (*change, error) {
 		v.log.Debug("Removing the finalizer, as there are no handlers requiring it.")
 		c.finalizer.Remove = true
 		c.finalizer.Still = func(now *object.Body) bool { return v.unblocks(ctx, now) }
+		c.written = func() { v.memory.guarded = false }
 		return c, v.move(ctx, c)
 	case interested && v.cause.Reason == cause.Create && v.memory.handled:
 		v.memory.handled = false // until the next handling completes

@@ -56,7 +56,7 @@ func claims(t *testing.T) map[string][]string {
 			inWords(t, duration("internal/admission", "slowAfter")) + " at less than " + kib(constant("internal/admission", "slowRate")) + " KiB/s",
 			"`MaxConnections` of the server) | " + count(constant("webhook", "defaultMaxConnections")),
 			fmt.Sprintf("concurrently | %d, and about %s MiB when decoded", review.InFlight, mib(review.Memory)),
-			"has up to 100 | " + count(constant("internal/admission", "maxLetters")),
+			fmt.Sprintf("has up to %d | ", constant("webhook", "maxStreams")) + count(constant("internal/admission", "maxLetters")),
 			"larger than " + kib(constant("internal/admission", "smallBody")) + " KiB that are being sent | " + mib(review.Bytes/3) + " MiB",
 			fmt.Sprintf("| %s s, and %d s per MiB", seconds(review.ReadTimeout), 1<<20/constant("internal/admission", "slowRate")),
 			"HTTP headers | " + kib(constant("webhook", "maxHeader")) + " KiB",
