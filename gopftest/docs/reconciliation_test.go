@@ -5,11 +5,11 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/gopftest"
@@ -24,38 +24,34 @@ type Website struct {
 	} `json:"spec"`
 }
 
-func apply(ctx context.Context, c *gopf.Change[*Website]) error {
-	return reconcile(ctx, c.Subject)
-}
-
-// reconcile creates or updates the Deployment. It may be called at any time.
-func reconcile(ctx context.Context, s *gopf.Subject[*Website]) error {
-	labels := map[string]string{"website": s.Object.Name}
+// children declares the children of a website. It may be called at any time.
+func children(ctx context.Context, r *gopf.Reconciliation[*Website]) error {
+	labels := map[string]string{"website": r.Object.Name}
 	deployment := &appsv1.Deployment{}
-	deployment.Name = s.Object.Name
-	deployment.Spec.Replicas = &s.Object.Spec.Replicas
+	deployment.Name = r.Object.Name
+	deployment.Spec.Replicas = &r.Object.Spec.Replicas
 	deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 	deployment.Spec.Template.Labels = labels
 	deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "web", Image: "nginx"}}
-	if err := s.Adopt(deployment); err != nil {
-		return err
-	}
-	if err := s.API.Apply(ctx, deployment); err != nil {
-		return err
-	}
-	if deployment.Status.ReadyReplicas < s.Object.Spec.Replicas {
-		return gopf.Wait(time.Minute, "only %d replicas are ready", deployment.Status.ReadyReplicas) // called earlier if it is woken
-	}
-	s.Patch.MergeStatus(map[string]any{"phase": "Ready"})
-	return nil
+	web := gopf.Want(r, deployment)
+
+	service := &corev1.Service{}
+	service.Name = r.Object.Name
+	service.Spec.Selector = labels
+	service.Spec.Ports = []corev1.ServicePort{{Port: 80}}
+	gopf.Want(r, service, gopf.DependsOn(web)) // created when the Deployment is ready
+
+	r.Patch.MergeStatus(map[string]any{"readyReplicas": web.Live.Status.ReadyReplicas})
+	return nil // children that were not declared in this call are deleted
 }
 
 // TestReconciliation runs the leading block of docs/reconciliation.md, also on a real
-// control plane, whose API server checks the Deployment.
+// control plane, whose API server checks the children.
 func TestReconciliation(t *testing.T) {
-	cluster := gopftest.AnyCluster(t, "example.com/v1/websites", "apps/v1/deployments")
-	op := gopf.New()
-	gopf.For[*Website](op, "example.com/v1/websites").On(gopf.Create|gopf.Update|gopf.Resume, "apply", apply)
+	cluster := gopftest.AnyCluster(t, "example.com/v1/websites", "apps/v1/deployments", "v1/services")
+	op := gopf.New(gopf.Identity("websites.example.com"))
+	sites := gopf.For[*Website](op, "example.com/v1/websites")
+	sites.Reconcile("children", children, gopf.Owns[*appsv1.Deployment](), gopf.Owns[*corev1.Service]())
 	gopftest.Start(t, op, cluster)
 	site := &Website{TypeMeta: metav1.TypeMeta{APIVersion: "example.com/v1", Kind: "Website"}}
 	site.Name, site.Namespace, site.Spec.Replicas = "mine", "default", 2
@@ -64,6 +60,21 @@ func TestReconciliation(t *testing.T) {
 	if made.Spec.Selector.MatchLabels["website"] != "mine" || len(made.OwnerReferences) != 1 {
 		t.Errorf("made %v, owned by %v", made.Spec, made.OwnerReferences)
 	}
+	if cluster.Real() {
+		return // its Deployments never become ready, because there are no nodes
+	}
+	if _, early := cluster.Lookup(t, "v1/services", "default", "mine"); early {
+		t.Error("the Service was created before the Deployment was ready")
+	}
+	cluster.PatchStatus(t, "apps/v1/deployments", "default", "mine", map[string]any{"status": map[string]any{
+		"observedGeneration": made.Generation, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2,
+		"conditions": []any{map[string]any{"type": "Available", "status": "True"}},
+	}})
+	gopftest.Wait(t, cluster, "v1/services", "default", "mine", func(s *corev1.Service) bool { return s.Spec.Ports[0].Port == 80 })
+	cluster.Wait(t, "example.com/v1/websites", "default", "mine", func(u *unstructured.Unstructured) bool {
+		n, _, _ := unstructured.NestedInt64(u.Object, "status", "readyReplicas")
+		return n == 2
+	})
 }
 
 func TestTheReconciliationPageShowsThisCode(t *testing.T) {
@@ -75,7 +86,7 @@ func TestTheReconciliationPageShowsThisCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, begin := range []string{"type Website struct", "func apply(", "func reconcile("} {
+	for _, begin := range []string{"type Website struct", "func children("} {
 		_, rest, found := strings.Cut(string(code), begin)
 		part, _, ended := strings.Cut(rest, "\n}\n")
 		if !found || !ended || !strings.Contains(string(page), begin+part+"\n}\n") {
