@@ -58,11 +58,18 @@ type newcomer struct {
 	version uint64 // of the last event, delivered by either watch
 	deleted bool   // that event was the deletion
 	left    bool   // the stream delivers the rest
+	seen    bool   // the stream has received it since the start of the list
+	place   name
 }
 
 // begin prepares for the next list.
 func (n *newcomers) begin() {
 	n.count, n.began = 0, time.Now()
+	n.mu.Lock()
+	for _, o := range n.met {
+		o.seen = false
+	}
+	n.mu.Unlock()
 	if n.end == nil || n.ended() {
 		n.close()
 		n.reached, n.former = 0, map[name]bool{}
@@ -186,7 +193,7 @@ func (n *newcomers) take(e Event) {
 	if n.met == nil {
 		n.met = map[string]*newcomer{}
 	}
-	o.version, o.deleted = version, e.Type == kube.Deleted
+	o.version, o.deleted, o.place = version, e.Type == kube.Deleted, place
 	n.met[id.UID], n.told = o, max(n.told, version)
 }
 
@@ -202,6 +209,7 @@ func (n *newcomers) check(t kube.EventType, id object.Identity) (ahead, stale bo
 	if o == nil {
 		return false, false
 	}
+	o.seen = true
 	// Servers may send a deletion with the version of the last change.
 	ahead = !o.deleted
 	stale = valid && (version < o.version || version == o.version && (t != kube.Deleted || o.deleted))
@@ -225,6 +233,22 @@ func (n *newcomers) settled(uid, version string) bool {
 	settled := o.deleted || valid && o.version > v
 	o.left, o.deleted = o.left || !settled, o.deleted || !settled
 	return settled
+}
+
+// outlived returns the objects that were delivered ahead during the list, but were gone at
+// the version of the list. The second watch may be later than the list, and it was closed
+// before it delivered their deletions. The stream continues after them.
+func (n *newcomers) outlived(version string) (gone []object.Identity) {
+	v, valid := object.Identity{ResourceVersion: version}.Version()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for uid, o := range n.met {
+		if valid && !o.seen && !o.deleted && o.version <= v {
+			o.left, o.deleted = true, true
+			gone = append(gone, object.Identity{Namespace: o.place.namespace, Name: o.place.name, UID: uid})
+		}
+	}
+	return gone
 }
 
 // passed forgets the newcomers once the stream has reached the last version that was

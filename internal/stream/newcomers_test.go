@@ -199,3 +199,41 @@ func TestAFailingSecondWatchDoesNotAffectTheStream(t *testing.T) {
 		})
 	}
 }
+
+// The second watch may lag behind the next list, and closes before the deletion arrives.
+func TestADeletionThatTheSecondWatchMissedIsDeliveredAtTheEndOfTheList(t *testing.T) {
+	identity := func(uid, version string) object.Identity {
+		return object.Identity{Namespace: "ns", Name: "of-" + uid, UID: uid, ResourceVersion: version}
+	}
+	told := func(n *newcomers, typ kube.EventType, uid, version string) {
+		body, err := object.Parse([]byte(pod("of-"+uid, uid, version)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.take(Event{Type: typ, Body: body})
+	}
+	for what, c := range map[string]struct {
+		happens func(n *newcomers)
+		want    bool
+	}{
+		"created before the end of the list, but not in it": {func(*newcomers) {}, true},
+		"seen by the stream":    {func(n *newcomers) { n.check(kube.Listed, identity("a", "7")) }, false},
+		"changed after the end": {func(n *newcomers) { told(n, kube.Modified, "a", "12") }, false},
+		"deleted in time":       {func(n *newcomers) { told(n, kube.Deleted, "a", "8") }, false},
+		"seen only by an earlier list": {func(n *newcomers) {
+			n.check(kube.Listed, identity("a", "7"))
+			n.begin()
+		}, true},
+	} {
+		n := &newcomers{tell: func(Event) bool { return true }, end: func() {}, former: map[name]bool{}}
+		told(n, kube.Added, "a", "7")
+		c.happens(n)
+		gone := n.outlived("10")
+		if got := len(gone) == 1 && gone[0].UID == "a" && gone[0].Name == "of-a" && gone[0].Namespace == "ns"; got != c.want {
+			t.Errorf("%s: got %v, want %v", what, gone, c.want)
+		}
+		if again := n.outlived("10"); len(again) > 0 {
+			t.Errorf("%s: delivered twice: %v", what, again)
+		}
+	}
+}

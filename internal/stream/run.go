@@ -197,6 +197,9 @@ func (r *run) finishList(list *listing, version string) {
 			r.deliver(r.tombstone(id, r.mark))
 		}
 	}
+	for _, id := range r.early.outlived(version) {
+		r.deliver(r.tombstone(id, r.mark))
+	}
 	r.deliver(Event{Type: Synced, Namespaces: r.Scope.finish()})
 	r.version, r.listed, r.failed, r.unpaged, r.watched, r.restore = version, version, 0, false, false, false
 	if v, valid := (object.Identity{ResourceVersion: version}).Version(); valid {
