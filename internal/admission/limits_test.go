@@ -362,7 +362,7 @@ func TestAFloodOfOneClientDoesNotDelayTheReviewsOfOthers(t *testing.T) {
 					r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v", bytes.NewReader(raw))
 					r.RemoteAddr = peer + ":1"
 					w := httptest.NewRecorder()
-					v.ServeHTTP(w, r)
+					serveOrAbort(v, w, r)
 					return w.Code
 				}
 				var flood sync.WaitGroup
