@@ -101,8 +101,12 @@ func TestClusterPeering(t *testing.T) {
 	if high.Paused() {
 		t.Error("both are paused")
 	}
-	if s := statusOnCluster(t, client, place); s["low@host/1"] == nil || s["high@host/2"] == nil {
-		t.Errorf("got %v", s)
+	for limit := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		if s := statusOnCluster(t, client, place); s["low@host/1"] != nil && s["high@host/2"] != nil {
+			break
+		} else if time.Now().After(limit) {
+			t.Fatalf("got %v", s)
+		}
 	}
 	high.stop()
 	low.awaits(t, false)

@@ -37,11 +37,11 @@ func TestADelayedHandlerIsWokenByName(t *testing.T) {
 		}
 		return nil
 	})
-	o.staysQuiet(t, d)
+	o.settles(t, d)
 	x.Wake(s.Name, "x", "woken")
 	x.Wake(s.Name, "nobody")
 	d.WaitFor(t, "woken #1")
-	o.staysQuiet(t, d)
+	o.settles(t, d)
 	d.Check(t, "woken #0", "other #0", "woken #1")
 	x.Wake(s.Name, "x")
 	s.waitHandled(examples, "x", "a")
