@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -80,7 +81,8 @@ func (st *stage) start() {
 	op := gopf.New()
 	st.situation.declare(op, st.diary, st.restarted)
 	if st.situation.moved {
-		op.Settings.Persistence.StatusKey = "things"
+		// The older version that hack/downgrade starts has no such field, and moves nothing.
+		reflect.ValueOf(&op.Settings.Persistence).Elem().FieldByName("StatusKey").SetString("things")
 	}
 	st.stop = gopftest.Start(st.t, op, st.cluster)
 	st.settle()
