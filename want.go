@@ -31,6 +31,9 @@ type Child[C any] struct {
 
 func (c *Child[C]) declared() *handler.Wanted { return c.wanted }
 
+// anyChild is a [Child] of any type.
+type anyChild interface{ declared() *handler.Wanted }
+
 // WantOption is an option of [Want].
 type WantOption func(*wantSpec)
 
@@ -43,8 +46,8 @@ type wantSpec struct {
 
 // Want declares a child of the object and returns its present state. It sends no request:
 // the operator applies all declared children after the handler has returned without an
-// error. The child is a typed object, [Unstructured] or a map. It needs a name. Its
-// namespace is that of the object, unless it has another one. Its kind must be declared by
+// error. The child is a typed object, [Unstructured] or a map. It needs a name. A
+// child without a namespace gets the namespace of the object. Its kind must be declared by
 // [Owns].
 //
 // Declare only the fields that the operator should own. Other fields belong to other
@@ -189,9 +192,9 @@ func decodeChild[C any](b *object.Body) (live C, err error) {
 // A child that another client has deleted or changed is repaired at once. Deletions run in
 // the opposite order, including those after the deletion of the object, which gets a
 // finalizer for that.
-func DependsOn(on ...interface{ declared() *handler.Wanted }) WantOption {
+func DependsOn(children ...anyChild) WantOption {
 	return func(s *wantSpec) {
-		for _, c := range on {
+		for _, c := range children {
 			s.DependsOn = append(s.DependsOn, c.declared())
 		}
 	}

@@ -100,8 +100,8 @@ func (o OwnerOption) ApplyToCreate(s *Options) { o(s) }
 // ApplyToApply implements [ApplyOption].
 func (o OwnerOption) ApplyToApply(s *Options) { o(s) }
 
-// OwnedBy adds an owner reference to the object: Kubernetes deletes it with its owner. The
-// reference is that of gopf.Subject.Adopt, with the controller flag. The owner must have
+// OwnedBy adds an owner reference to the object: Kubernetes deletes it with its owner.
+// gopf.Subject.Adopt adds the same reference, with the controller flag. The owner must have
 // a UID: pass an object that was read or created.
 //
 //	err := c.API.Apply(ctx, deployment, client.OwnedBy(c.Object))

@@ -54,7 +54,7 @@ func hasList(change any) bool {
 }
 
 // rebase returns raw with the differences between before and after. before is the part of
-// raw that a Go type has. What the type lacks stays, in the items of lists as well: an item
+// raw that a Go type has. Fields that the type lacks stay, in list items as well: an item
 // of after that equals an item of before is that item of raw, and one with the same name,
 // or else at the same position of a list of the same length, is a changed version of it.
 func rebase(raw, before, after any) any {

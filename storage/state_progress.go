@@ -123,7 +123,7 @@ func (s stateProgress) MoveToStatus(ctx context.Context, o Object, p Patch, ids 
 }
 
 // DropAnnotations removes the annotations from which the state was moved to the status.
-// ids are those of all handlers. The operator sends no patch for this alone.
+// ids has the ids of all handlers. The operator sends no patch for this alone.
 func (s stateProgress) DropAnnotations(ctx context.Context, o Object, p Patch, ids []string) error {
 	if s.holder(o, true) != 0 {
 		return nil
