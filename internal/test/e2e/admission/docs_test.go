@@ -37,6 +37,7 @@ func testManifests(t *testing.T, before bool) {
 	account := w.applyManual(before)
 	port := freePort(t)
 	op := gopf.New()
+	op.Settings.Peering.Standalone = true // other tests can create the peering resources at any time
 	op.Settings.Admission.Managed = w.managed
 	op.Settings.Admission.Server = webhook.Service{Name: "myoperator", Port: port, Listen: webhook.Local{Addr: "127.0.0.1", Port: port}}
 	op.OnLogin("login", func(context.Context, *gopf.Activity) (*gopf.Login, error) {
