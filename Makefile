@@ -27,7 +27,7 @@ ONLY    ?=
 OWN     := ./internal/dev/controlplane ./internal/dev/manifests ./cmd/gopf
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test api fuzz downgrade mutate bench bench-quick bench-full bench-micro lint build kubectl clean
+.PHONY: help demo test attacks api fuzz downgrade mutate bench bench-quick bench-full bench-micro lint build kubectl clean
 
 help: ## List what there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -60,6 +60,9 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 	@$(STAGE) "vet devcluster" -C cmd/devcluster env CGO_ENABLED=0 GOFLAGS=-mod=readonly $(GO) vet ./...
 	@$(STAGE) "demo" env ONCE=1 bin/demo
 	@echo "== all stages passed in $$(($$(date +%s) - $(BEGUN))) s"
+
+attacks: build ## Run the attacks of hostile tenants at full size, in four minutes
+	@bin/gopf exec -- env GOPF_ATTACKS=full $(GO) test -count=1 -timeout 20m -v -run Attacks ./internal/test/e2e/attacks
 
 fuzz: ## Run every fuzz target for a minute (FUZZTIME=10m: longer, FUZZ=PATTERN: only some)
 	@GO="$(GO)" FUZZTIME="$(FUZZTIME)" FUZZ="$(FUZZ)" sh hack/fuzz

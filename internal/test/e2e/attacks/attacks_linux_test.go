@@ -1,6 +1,7 @@
 package attacks_test
 
 import (
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -33,6 +34,15 @@ var list = []attack{
 	{"dense objects with slow handlers", (*scene).denseObjects},
 	{"wide objects with full annotations", (*scene).fullWideObjects},
 	{"objects that grow while handlers run", (*scene).growingObjects},
+}
+
+// size returns how large an attack is: a size that costs `make test` little time, or the
+// full size of `make attacks`.
+func size(small, full int) int {
+	if os.Getenv("GOPF_ATTACKS") == "full" {
+		return full
+	}
+	return small
 }
 
 // both makes two attacks at the same time. Those on the network mostly wait, so objects

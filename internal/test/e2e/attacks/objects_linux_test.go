@@ -109,7 +109,7 @@ func (s *scene) deepObjects() []string {
 func (s *scene) wideObjects() []string {
 	spec := func(n int) string { return `{"field":"x","wide":` + wide(n) + `}` }
 	s.check(s.attacker.sendRaw(context.Background(), plains, "too-wide", spec(130_000)))
-	const n = 4 // each costs the API server seconds, too
+	n := size(2, 4) // each costs the API server seconds, too
 	name := func(i int) string { return fmt.Sprintf("wide-%d", i) }
 	all(n, func(i int) { s.check(s.attacker.sendRaw(context.Background(), plains, name(i), spec(20_000))) })
 	s.check(s.attacker.sendRaw(context.Background(), targets, "wide", spec(20_000)))
@@ -131,10 +131,11 @@ func updated(o *unstructured.Unstructured) bool {
 // longObjects makes objects that are as long as the API server stores them.
 func (s *scene) longObjects() []string {
 	text := strings.Repeat("x", 1_400_000)
-	all(10, func(i int) {
+	n := size(4, 10)
+	all(n, func(i int) {
 		s.check(s.attacker.sendRaw(context.Background(), plains, fmt.Sprintf("long-%d", i), `{"field":"x","x":"`+text+`"}`))
 	})
-	for i := range 10 {
+	for i := range n {
 		s.attacker.await("handled", plains, fmt.Sprintf("long-%d", i), handled)
 	}
 	return nil
@@ -143,7 +144,8 @@ func (s *scene) longObjects() []string {
 // largeStatuses fills the status, also where the operator puts its results.
 func (s *scene) largeStatuses() []string {
 	text := strings.Repeat("x", 1_000_000)
-	all(6, func(i int) {
+	n := size(3, 6)
+	all(n, func(i int) {
 		name := fmt.Sprintf("status-%d", i)
 		s.attacker.Create(targets, name, fields{"spec": fields{"field": "x"}})
 		s.attacker.await("the object is handled", targets, name, handled) // or else there may be no update
@@ -154,7 +156,7 @@ func (s *scene) largeStatuses() []string {
 		s.check(s.attacker.TryPatch(plains, name, fields{"status": fields{"update": []any{1, nil, text}, "x": nil}}))
 		s.check(s.attacker.TryPatch(plains, name, fields{"spec": fields{"field": "y"}}))
 	})
-	for i := range 6 {
+	for i := range n {
 		s.attacker.await("the object is updated", targets, fmt.Sprintf("status-%d", i), updated)
 		s.attacker.await("the object is updated", plains, fmt.Sprintf("status-%d", i), updated)
 	}
@@ -176,10 +178,10 @@ func (s *scene) patches() []string {
 	return nil
 }
 
-// many makes several hundred objects at once.
+// many makes hundreds of objects at once.
 func (s *scene) many() []string {
 	all(10, func(i int) {
-		for n := range 40 {
+		for n := range size(20, 40) {
 			s.check(s.attacker.sendRaw(context.Background(), []string{targets, plains}[n%2], fmt.Sprintf("many-%d-%d", i, n), `{"field":"x"}`))
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -11,8 +12,8 @@ import (
 // denseObjects makes many small objects that take much memory when decoded, and whose
 // handlers take long.
 func (s *scene) denseObjects() []string {
-	all(150, func(i int) {
-		s.check(s.attacker.sendRaw(context.Background(), plains, fmt.Sprintf("dense-%d", i), `{"field":"x","sleep":10,"wide":`+wide(1900)+`}`))
+	all(size(60, 150), func(i int) {
+		s.check(s.attacker.sendRaw(context.Background(), plains, fmt.Sprintf("dense-%d", i), `{"field":"x","sleep":`+strconv.Itoa(size(5, 10))+`,"wide":`+wide(1900)+`}`))
 	})
 	time.Sleep(2 * time.Second) // many handlers run
 	return nil
@@ -22,7 +23,7 @@ func (s *scene) denseObjects() []string {
 // operator can save nothing.
 func (s *scene) fullWideObjects() []string {
 	filler := fmt.Sprintf(`"annotations":{"filler":%q}`, strings.Repeat("x", 256<<10-len("filler")))
-	all(24, func(i int) {
+	all(size(7, 24), func(i int) {
 		s.check(s.attacker.sendRaw(context.Background(), plains, fmt.Sprintf("full-%d", i), `{"field":"x","wide":`+wide(20_000)+`}`, filler))
 	})
 	time.Sleep(3 * time.Second) // the operator tries to save something
@@ -32,16 +33,16 @@ func (s *scene) fullWideObjects() []string {
 // growingObjects enlarges objects while their handlers run. The handlers of the changes
 // take long as well.
 func (s *scene) growingObjects() []string {
-	const n = 12 // each costs the API server seconds, too
+	n := size(5, 12) // each costs the API server seconds, too
 	name := func(i int) string { return fmt.Sprintf("growing-%d", i) }
 	all(n, func(i int) {
-		s.check(s.attacker.sendRaw(context.Background(), plains, name(i), `{"field":"x","sleep":8}`))
+		s.check(s.attacker.sendRaw(context.Background(), plains, name(i), fmt.Sprintf(`{"field":"x","sleep":%d}`, size(4, 8))))
 	})
 	var list any
 	s.check(json.Unmarshal([]byte(wide(20_000)), &list))
 	all(n, func(i int) {
 		s.check(s.attacker.TryPatch(plains, name(i), fields{"spec": fields{"wide": list}}))
 	})
-	time.Sleep(10 * time.Second) // the first handlers end
+	time.Sleep(time.Duration(size(5, 10)) * time.Second) // the first handlers end
 	return nil
 }
