@@ -61,7 +61,7 @@ func (b *bench) coldStart(ctx context.Context, c *cluster.Cluster, name, resourc
 
 // sentinelWrites returns the number of writes for the new object.
 func sentinelWrites(name string) float64 {
-	if name == gopfName || name == kopfName {
+	if name == gopfName || name == kopfName { // the result and the last-handled configuration
 		return 2
 	}
 	return 1

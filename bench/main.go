@@ -22,7 +22,7 @@ import (
 func main() {
 	mode := flag.String("mode", "bench", "how much to measure: quick, bench or full")
 	only := flag.String("only", "", "measurements, like B1,B3; default: all")
-	with := flag.String("with", "", "programs to measure, like gopf,typed,unstructured,kopf,bare; default: all")
+	with := flag.String("with", "", "programs to measure, like gopf,status,typed,unstructured,kopf,bare; default: all")
 	sizes := flag.String("n", "", "numbers of objects, like 1000,5000; default: those of the mode")
 	out := flag.String("out", "results", "folder for the results")
 	profiles := flag.String("profiles", "", "folder for profiles of B1, B2 and B7; default: no profiles")
@@ -54,7 +54,7 @@ func run(ctx context.Context, mode string, p plan, out, profiles string) error {
 	if err != nil {
 		return err
 	}
-	b := &bench{folder: folder, programs: programs, profiles: profiles, seeds: map[[2]int]string{}, results: describe(mode)}
+	b := &bench{folder: folder, programs: programs, profiles: profiles, seeds: map[seed]string{}, results: describe(mode)}
 	load, err := proc.Load()
 	if err != nil {
 		return err

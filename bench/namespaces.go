@@ -20,7 +20,7 @@ func (b *bench) namespaces(ctx context.Context, n int, limited bool) error {
 		note, args = "without permission for the cluster", append(args, "--as", cluster.Limited)
 	}
 	log.Printf("%d namespaces %s", n, note)
-	return b.on(ctx, 0, small, func(c *cluster.Cluster) error {
+	return b.on(ctx, gopfName, 0, small, func(c *cluster.Cluster) error {
 		if err := c.Settle(ctx, n); err != nil {
 			return fmt.Errorf("create namespaces: %w", err)
 		}

@@ -280,7 +280,7 @@ func (b *bench) background(ctx context.Context, c *cluster.Cluster, timers, daem
 // sizes is B4: memory by the number and the size of objects.
 func (b *bench) sizes(ctx context.Context, name string, numbers []int, entries int) error {
 	for _, n := range numbers {
-		err := b.on(ctx, n, entries, func(c *cluster.Cluster) error {
+		err := b.on(ctx, name, n, entries, func(c *cluster.Cluster) error {
 			s, err := b.coldStart(ctx, c, name, "widgets", "create,update", n, nil)
 			if err != nil {
 				return err

@@ -51,9 +51,9 @@ func (p plan) numbers(usual ...int) ([]int, error) {
 
 // operators returns the names of the operators to measure.
 func (p plan) operators(all map[string]program) []string {
-	short := map[string]string{gopfName: "gopf", typedName: "typed", untypedName: "unstructured", kopfName: "kopf"}
+	short := map[string]string{gopfName: "gopf", statusName: "status", typedName: "typed", untypedName: "unstructured", kopfName: "kopf"}
 	var names []string
-	for _, name := range []string{gopfName, typedName, untypedName, kopfName} {
+	for _, name := range []string{gopfName, statusName, typedName, untypedName, kopfName} {
 		if _, there := all[name]; there && (p.with == "" || slices.Contains(strings.Split(p.with, ","), short[name])) {
 			names = append(names, name)
 		}
@@ -120,7 +120,7 @@ func (b *bench) usual(ctx context.Context, p plan, most int) error {
 		if !p.wants("B5") && !p.wants("B7") && !p.wants("B8") && !p.wants("B9") {
 			continue
 		}
-		err := b.on(ctx, many, small, func(c *cluster.Cluster) error { return b.rest(ctx, c, p, name, many) })
+		err := b.on(ctx, name, many, small, func(c *cluster.Cluster) error { return b.rest(ctx, c, p, name, many) })
 		if err != nil {
 			return err
 		}
@@ -138,7 +138,7 @@ func (b *bench) usual(ctx context.Context, p plan, most int) error {
 	if !p.wants("B10") {
 		return nil
 	}
-	return b.on(ctx, 0, small, func(c *cluster.Cluster) error {
+	return b.on(ctx, gopfName, 0, small, func(c *cluster.Cluster) error {
 		return b.background(ctx, c, most, most/10, 2*time.Minute)
 	})
 }
@@ -170,7 +170,7 @@ func (b *bench) memories(ctx context.Context, p plan) error {
 		return nil
 	}
 	log.Print("memory with 20,000 objects")
-	return b.on(ctx, 20000, small, func(c *cluster.Cluster) error { return b.memory(ctx, c, 20000) })
+	return b.on(ctx, gopfName, 20000, small, func(c *cluster.Cluster) error { return b.memory(ctx, c, 20000) })
 }
 
 // compare makes B1, B2, B3 and B6 for all programs.
@@ -188,13 +188,13 @@ func (b *bench) compare(ctx context.Context, p plan, sizes []int, updates int) e
 				here = p.without("B2")
 			}
 			log.Printf("%s with %d objects", name, n)
-			err := b.on(ctx, n, small, func(c *cluster.Cluster) error { return b.basics(ctx, c, here, name, n, updates) })
+			err := b.on(ctx, name, n, small, func(c *cluster.Cluster) error { return b.basics(ctx, c, here, name, n, updates) })
 			if err != nil {
 				return err
 			}
 		}
 		if p.bare() {
-			if err := b.on(ctx, n, small, func(c *cluster.Cluster) error { return b.floor(ctx, c, p, n) }); err != nil {
+			if err := b.on(ctx, bareName, n, small, func(c *cluster.Cluster) error { return b.floor(ctx, c, p, n) }); err != nil {
 				return err
 			}
 		}

@@ -25,6 +25,7 @@ type program struct {
 // The names of the programs in results.
 const (
 	gopfName    = "Gopf"
+	statusName  = "Gopf, state in the status"
 	typedName   = "controller-runtime, typed"
 	untypedName = "controller-runtime, unstructured"
 	kopfName    = "Kopf"
@@ -41,6 +42,7 @@ func programs(ctx context.Context, folder string) (map[string]program, error) {
 	}
 	found := map[string]program{
 		gopfName:    {gopfName, []string{filepath.Join(folder, "gopf")}},
+		statusName:  {statusName, []string{filepath.Join(folder, "gopf"), "--status"}},
 		typedName:   {typedName, []string{filepath.Join(folder, "runtime"), "--typed"}},
 		untypedName: {untypedName, []string{filepath.Join(folder, "runtime")}},
 		bareName:    {bareName, []string{filepath.Join(folder, "bare")}},

@@ -6,6 +6,7 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"gopf.dev/gopf/bench/cluster"
@@ -22,19 +23,35 @@ type bench struct {
 	folder   string
 	programs map[string]program
 	results  *report.Results
-	profiles string            // the folder for profiles; empty for none
-	seeds    map[[2]int]string // folders by number of objects and entries
+	profiles string          // the folder for profiles; empty for none
+	seeds    map[seed]string // folders
 }
 
-// seed returns a folder with the given number of handled objects. It is created on first use.
-func (b *bench) seed(ctx context.Context, objects, entries int) (string, error) {
-	wanted := [2]int{objects, entries}
+// seed describes a cluster with handled objects.
+type seed struct {
+	objects, entries int
+	program          string // the program that handled them
+}
+
+// handler returns the program whose state is on the objects that a program finds.
+func handler(program string) string {
+	if program == statusName {
+		return statusName
+	}
+	return gopfName
+}
+
+// seed returns a folder with handled objects. It is created on first use.
+func (b *bench) seed(ctx context.Context, wanted seed) (string, error) {
+	objects := wanted.objects
 	if folder := b.seeds[wanted]; folder != "" {
 		return folder, nil
 	}
-	folder := filepath.Join(b.folder, fmt.Sprintf("seed-%d-%d", objects, entries))
+	folder := filepath.Join(b.folder, fmt.Sprintf("seed-%d-%d-%s", objects, wanted.entries, strings.ReplaceAll(wanted.program, " ", "-")))
 	if objects > 0 {
-		base, err := b.seed(ctx, 0, entries)
+		empty := wanted
+		empty.objects = 0
+		base, err := b.seed(ctx, empty)
 		if err != nil {
 			return "", err
 		}
@@ -48,7 +65,7 @@ func (b *bench) seed(ctx context.Context, objects, entries int) (string, error) 
 	}
 	defer func() { _ = c.Stop() }()
 	if objects == 0 {
-		err = b.found(ctx, c, entries)
+		err = b.found(ctx, c, wanted)
 	} else {
 		log.Printf("seeding %d objects", objects)
 		err = c.Handled(ctx, "widgets", 0, objects)
@@ -61,12 +78,12 @@ func (b *bench) seed(ctx context.Context, objects, entries int) (string, error) 
 }
 
 // found creates the kinds and the mould.
-func (b *bench) found(ctx context.Context, c *cluster.Cluster, entries int) error {
+func (b *bench) found(ctx context.Context, c *cluster.Cluster, wanted seed) error {
 	if err := c.DefineKinds(ctx); err != nil {
 		return err
 	}
-	err := c.MakeMould(ctx, entries, func(ctx context.Context, handled func() bool) error {
-		p, err := b.programs[gopfName].start(c.Kubeconfig(), "widgets", "create")
+	err := c.MakeMould(ctx, wanted.entries, func(ctx context.Context, handled func() bool) error {
+		p, err := b.programs[wanted.program].start(c.Kubeconfig(), "widgets", "create")
 		if err != nil {
 			return err
 		}
@@ -75,14 +92,14 @@ func (b *bench) found(ctx context.Context, c *cluster.Cluster, entries int) erro
 		return err
 	})
 	fresh, handled := c.Sizes()
-	b.results.Sizes = append(b.results.Sizes, report.Size{Entries: entries, Fresh: fresh, Handled: handled})
+	b.results.Sizes = append(b.results.Sizes, report.Size{Entries: wanted.entries, Program: wanted.program, Fresh: fresh, Handled: handled})
 	b.results.Kubernetes = c.Version()
 	return err
 }
 
-// on runs fn on a copy of a seed.
-func (b *bench) on(ctx context.Context, objects, entries int, fn func(*cluster.Cluster) error) error {
-	seed, err := b.seed(ctx, objects, entries)
+// on runs fn on a copy of a cluster with objects that the program finds handled.
+func (b *bench) on(ctx context.Context, program string, objects, entries int, fn func(*cluster.Cluster) error) error {
+	from, err := b.seed(ctx, seed{objects, entries, handler(program)})
 	if err != nil {
 		return err
 	}
@@ -90,7 +107,7 @@ func (b *bench) on(ctx context.Context, objects, entries int, fn func(*cluster.C
 	if err := os.RemoveAll(folder); err != nil {
 		return err
 	}
-	if err := cluster.Copy(seed, folder); err != nil {
+	if err := cluster.Copy(from, folder); err != nil {
 		return err
 	}
 	defer os.RemoveAll(folder)

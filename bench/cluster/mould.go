@@ -61,7 +61,11 @@ func (c *Cluster) MakeMould(ctx context.Context, entries int, handle func(ctx co
 	target.Subresource = ""
 	err = handle(ctx, func() bool {
 		b, err := c.api.Get(ctx, target)
-		return err == nil && len(b.Annotations()) > 0
+		if err != nil {
+			return false
+		}
+		_, inStatus := b.Lookup("status", widget.StateKey)
+		return inStatus || len(b.Annotations()) > 0
 	})
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 // The programs that have budgets.
 const (
 	gopf    = "Gopf"
+	status  = "Gopf, state in the status"
 	typed   = "controller-runtime, typed"
 	untyped = "controller-runtime, unstructured"
 	kopf    = "Kopf"
@@ -26,6 +27,7 @@ func (r *Results) Judge() {
 		r.judgeStarts(n)
 		r.judgeLatency(n)
 		r.judgeOthers(n)
+		r.judgeStatus(n)
 	}
 	r.judgeSlope()
 	r.judgeFlatness()
@@ -128,6 +130,9 @@ func (r *Results) judgeOthers(n int) {
 		settled, _ := r.Find("B9", gopf, n, "", "settled before")
 		r.AtMost(fmt.Sprintf("B9, %d objects: peak, MB", n), peak, 1.5*settled)
 	}
+	if settled, found := r.Find("B10", gopf, n, "2000 daemons", "settled"); found && n == 20000 {
+		r.AtMost("B10, 20000 objects with a timer each: settled, MB", settled, 60)
+	}
 	for most, limit := range map[int]float64{20000: 45, 100000: 70} {
 		if settled, found := r.Find("B4", gopf, n, "10 entries", "settled"); found && n == most {
 			r.AtMost(fmt.Sprintf("B4, %d objects: settled, MB", n), settled, limit)
@@ -137,16 +142,19 @@ func (r *Results) judgeOthers(n int) {
 
 // judgeSlope checks the memory per additional object.
 func (r *Results) judgeSlope() {
-	empty, found := r.Find("B4", gopf, 0, "10 entries", "settled")
-	if !found {
-		return
-	}
+	const note = "10 entries"
 	for _, c := range []struct {
-		n    int
-		note string
-	}{{20000, "10 entries"}, {100000, "10 entries"}} {
-		if full, found := r.Find("B4", gopf, c.n, c.note, "settled"); found {
-			r.AtMost(fmt.Sprintf("B4, %d objects with %s: KB per object", c.n, c.note), (full-empty)*1024/float64(c.n), .3)
+		program string
+		limit   float64
+	}{{gopf, .3}, {status, .28}} {
+		empty, found := r.Find("B4", c.program, 0, note, "settled")
+		if !found {
+			continue
+		}
+		for _, n := range []int{20000, 100000} {
+			if full, found := r.Find("B4", c.program, n, note, "settled"); found {
+				r.AtMost(fmt.Sprintf("B4, %s, %d objects with %s: KB per object", c.program, n, note), (full-empty)*1024/float64(n), c.limit)
+			}
 		}
 	}
 }

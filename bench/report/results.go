@@ -26,9 +26,10 @@ type Results struct {
 
 // Size is the size of the objects, in bytes of stored JSON.
 type Size struct {
-	Entries int `json:"entries"`
-	Fresh   int `json:"fresh"`
-	Handled int `json:"handled"`
+	Entries int    `json:"entries"`
+	Program string `json:"program"` // that handled it
+	Fresh   int    `json:"fresh"`
+	Handled int    `json:"handled"`
 }
 
 // Row is one measurement.

@@ -13,6 +13,9 @@ import (
 // GroupVersion is the API group and version of all kinds.
 var GroupVersion = schema.GroupVersion{Group: "bench.gopf.dev", Version: "v1"}
 
+// StateKey is the key in the status for operators that keep their state there.
+const StateKey = "bench"
+
 // Kinds are equal kinds. Several of them prevent measurements from finding objects of earlier
 // ones.
 var Kinds = map[string]string{"widgets": "Widget", "gadgets": "Gadget", "sprockets": "Sprocket", "gears": "Gear"}

@@ -24,18 +24,22 @@ func main() {
 	does := flag.String("does", "create", "what handlers there are: create, update, delete, resume, index, timer, daemon; separated by commas")
 	interval := flag.Duration("interval", time.Minute, "of timers")
 	namespaces := flag.String("namespaces", "", "a pattern of namespaces; default: all")
+	status := flag.Bool("status", false, "keep the state in the status of the objects; default: in annotations")
 	user := flag.String("as", "", "the user to impersonate; default: none")
 	flag.Parse()
-	if err := run(*resource, strings.Split(*does, ","), *interval, *namespaces, *user); err != nil {
+	if err := run(*resource, strings.Split(*does, ","), *interval, *namespaces, *user, *status); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(resource string, does []string, interval time.Duration, namespaces, user string) error {
+func run(resource string, does []string, interval time.Duration, namespaces, user string, status bool) error {
 	counter := &proto.Counter{}
 	op := gopf.New()
 	op.Settings.Peering.Standalone = true
+	if status {
+		op.Settings.Persistence = gopf.StateInStatus(widget.StateKey)
+	}
 	widgets := gopf.For[*widget.Widget](op, widget.GroupVersion.String()+"/"+resource)
 	for _, what := range does {
 		declare(widgets, what, interval, counter)
