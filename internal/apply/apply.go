@@ -234,7 +234,7 @@ func fold(body *object.Body, p *patch.Patch) *patch.Patch {
 		return p
 	}
 	folded := &patch.Patch{}
-	folded.Merge(p.Fold(body.Map()))
+	folded.Merge(p.Fold(body.Map))
 	return folded
 }
 

@@ -119,12 +119,13 @@ func (p *Patch) Edit(fn Edit) { p.edits = append(p.edits, fn) }
 func (p *Patch) Edits() []Edit { return p.edits }
 
 // Fold returns one merge patch with the explicit changes and the effect of the edits.
-// It runs the edits on a copy of the decoded object, after the explicit changes.
-func (p *Patch) Fold(object map[string]any) map[string]any {
+// It runs the edits on a copy of the decoded object, after the explicit changes. Without
+// edits, it does not ask for the object, because decoding one is expensive.
+func (p *Patch) Fold(object func() map[string]any) map[string]any {
 	if len(p.edits) == 0 {
 		return p.merge
 	}
-	edited := jsonvalue.Clone(object).(map[string]any)
+	edited := jsonvalue.Clone(object()).(map[string]any)
 	Apply(edited, p.merge)
 	before := jsonvalue.Clone(edited).(map[string]any)
 	for _, edit := range p.edits {

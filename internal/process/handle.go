@@ -100,7 +100,7 @@ func (h *handling) tryEdits(parts []execute.Part) (refused bool) {
 					refused = true
 				}
 			}()
-			part.Patch.Fold(h.body.Map())
+			part.Patch.Fold(h.body.Map)
 		}()
 	}
 	return refused

@@ -274,7 +274,7 @@ func (h *handling) absorb(note *progress.Note, asked *patch.Patch) {
 		return
 	}
 	fields := jsonvalue.Clone(h.body.Map()).(map[string]any)
-	patch.Apply(fields, asked.Fold(h.body.Map()))
+	patch.Apply(fields, asked.Fold(h.body.Map))
 	body, err := object.FromMap(fields)
 	if err != nil {
 		return // the same error will prevent the write

@@ -31,7 +31,7 @@ import (
 func todoOf(parts []execute.Part, body *object.Body) []progress.Todo {
 	var todo []progress.Todo
 	for _, p := range parts {
-		if fields := p.Patch.Fold(body.Map()); len(fields) > 0 {
+		if fields := p.Patch.Fold(body.Map); len(fields) > 0 {
 			todo = append(todo, progress.Todo{Handler: p.Handler, Patch: fields})
 		}
 	}
@@ -49,7 +49,7 @@ func outsideOfStatus(todo []progress.Todo) bool {
 // statusFields returns the part of a patch that changes the status.
 func statusFields(p *patch.Patch, body *object.Body) map[string]any {
 	var folded patch.Patch
-	folded.Merge(p.Fold(body.Map()))
+	folded.Merge(p.Fold(body.Map))
 	_, status := folded.Split()
 	return status
 }
