@@ -1,0 +1,101 @@
+package reconcile
+
+import (
+	"testing"
+	"time"
+
+	"gopf.dev/gopf/internal/children"
+	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/object"
+)
+
+func TestRepairsOfAChildAreLimited(t *testing.T) {
+	a, b := children.Key{Name: "a"}, children.Key{Name: "b"}
+	began := time.Now()
+	var f Fights
+	for _, step := range []struct {
+		at    time.Duration
+		key   children.Key
+		pause time.Duration
+	}{
+		{0, a, 0},
+		{1 * time.Second, a, 0},
+		{2 * time.Second, a, 0},
+		{3 * time.Second, a, 0},
+		{4 * time.Second, a, 0},
+		{5 * time.Second, a, 59 * time.Second}, // one minute after the last repair
+		{6 * time.Second, b, 0},                // other children are repaired
+		{59 * time.Second, a, 5 * time.Second}, // attempts during the pause do not count
+		{61 * time.Second, a, 0},               // the first two repairs are older than a minute
+		{200 * time.Second, a, 0},              // all are
+	} {
+		if got := f.repair(step.key, began.Add(step.at)); got != step.pause {
+			t.Errorf("%s after %s: got the pause %s, want %s", step.key.Name, step.at, got, step.pause)
+		}
+	}
+}
+
+func TestFightsAreReportedOnceUntilTheyEnd(t *testing.T) {
+	k := children.Key{Name: "a"}
+	now := time.Now()
+	var f Fights
+	f.repair(k, now)
+	if !f.first(k) || f.first(k) {
+		t.Error("the fight is not reported exactly once")
+	}
+	f.repair(k, now.Add(fightWindow/2))
+	if f.first(k) {
+		t.Error("the same fight is reported again")
+	}
+	f.repair(k, now.Add(3*fightWindow))
+	if !f.first(k) {
+		t.Error("another fight is not reported")
+	}
+}
+
+func TestChildrenWaitForTheFirstDependencyThatIsNotReady(t *testing.T) {
+	named := func(name string, on ...*handler.Wanted) *handler.Wanted {
+		return &handler.Wanted{Desired: children.Desired{Key: children.Key{Kind: "Thing", Name: name}}, DependsOn: on}
+	}
+	a, b, c := named("a"), named("b"), named("c")
+	x := &run{ready: map[*handler.Wanted]bool{a: true, b: false}}
+	for _, test := range []struct {
+		on   []*handler.Wanted
+		want string
+	}{
+		{nil, ""},
+		{[]*handler.Wanted{a}, ""},
+		{[]*handler.Wanted{a, b, c}, "Thing b"},
+		{[]*handler.Wanted{c, b}, "Thing c"},
+	} {
+		if got := x.awaited(named("d", test.on...)); got != test.want {
+			t.Errorf("got %q, want %q", got, test.want)
+		}
+	}
+}
+
+func TestReadinessByRuleOrByFunction(t *testing.T) {
+	yes, no := func(*object.Body) bool { return true }, func(*object.Body) bool { return false }
+	const plain, deleting = `{"kind": "ConfigMap"}`, `{"kind": "ConfigMap", "metadata": {"deletionTimestamp": "2020-01-01T00:00:00Z"}}`
+	for name, test := range map[string]struct {
+		rule          func(*object.Body) bool
+		body          string
+		ready, failed bool
+	}{
+		"built-in rules":                {nil, plain, true, false},
+		"built-in rules, being deleted": {nil, deleting, false, false},
+		"built-in rules, failed":        {nil, `{"kind": "Thing", "status": {"conditions": [{"type": "Stalled", "status": "True"}]}}`, false, true},
+		"function":                      {yes, plain, true, false},
+		"function, not ready":           {no, plain, false, false},
+		"function, being deleted":       {yes, deleting, false, false},
+	} {
+		body, err := object.Parse([]byte(test.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ready, failed, message := Ready(&handler.Wanted{Ready: test.rule}, body)
+		if ready != test.ready || failed != test.failed || !ready && message == "" {
+			t.Errorf("%s: ready %t, failed %t (%q); want %t and %t", name, ready, failed, message, test.ready, test.failed)
+		}
+	}
+}

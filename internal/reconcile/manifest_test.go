@@ -1,0 +1,181 @@
+package reconcile
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gopf.dev/gopf/internal/children"
+	"gopf.dev/gopf/internal/childwatch"
+	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/kind"
+)
+
+func fields(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var m map[string]any
+	if err := json.Unmarshal([]byte(text), &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestFieldsAreLeftOutOrLeftAlone(t *testing.T) {
+	const manifest = `{"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "a", "namespace": "ns", "labels": {"x": "1"}}, "spec": {"a": 1, "b": {"c": 2, "d": 3}}}`
+	for name, test := range map[string]struct {
+		paths         [][]string
+		without, only string
+	}{
+		"none": {
+			nil, manifest,
+			`{"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "a", "namespace": "ns"}}`,
+		},
+		"one": {
+			[][]string{{"spec", "b", "c"}},
+			`{"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "a", "namespace": "ns", "labels": {"x": "1"}}, "spec": {"a": 1, "b": {"d": 3}}}`,
+			`{"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "a", "namespace": "ns"}, "spec": {"b": {"c": 2}}}`,
+		},
+		"two": {
+			[][]string{{"spec", "a"}, {"metadata", "labels"}},
+			`{"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "a", "namespace": "ns"}, "spec": {"b": {"c": 2, "d": 3}}}`,
+			`{"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "a", "namespace": "ns", "labels": {"x": "1"}}, "spec": {"a": 1}}`,
+		},
+		"missing": {
+			[][]string{{"spec", "x", "y"}, {"status", "a"}},
+			manifest,
+			`{"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "a", "namespace": "ns"}}`,
+		},
+	} {
+		given := fields(t, manifest)
+		if diff := cmp.Diff(fields(t, test.without), without(given, test.paths)); diff != "" {
+			t.Errorf("%s: without: -want +got\n%s", name, diff)
+		}
+		if diff := cmp.Diff(fields(t, test.only), only(given, test.paths)); diff != "" {
+			t.Errorf("%s: only: -want +got\n%s", name, diff)
+		}
+		if diff := cmp.Diff(fields(t, manifest), given); diff != "" {
+			t.Errorf("%s: the manifest itself has changed: -want +got\n%s", name, diff)
+		}
+	}
+}
+
+func TestManifestsAreBoundToTheUIDInACopy(t *testing.T) {
+	given := fields(t, `{"metadata": {"name": "a"}, "spec": {"b": 1}}`)
+	if diff := cmp.Diff(fields(t, `{"metadata": {"name": "a", "uid": "u1"}, "spec": {"b": 1}}`), withUID(given, "u1")); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if diff := cmp.Diff(fields(t, `{"metadata": {"name": "a"}, "spec": {"b": 1}}`), given); diff != "" {
+		t.Errorf("the manifest itself has changed: -want +got\n%s", diff)
+	}
+}
+
+func TestTextsOfSecretsBecomeData(t *testing.T) {
+	for given, want := range map[string]string{
+		`{}`:                         `{}`,
+		`{"data": {"a": "eA=="}}`:    `{"data": {"a": "eA=="}}`,
+		`{"stringData": {"a": "x"}}`: `{"data": {"a": "eA=="}}`,
+		`{"stringData": {}}`:         `{"data": {}}`,
+		`{"stringData": {"a": "x"}, "data": {"a": "eQ==", "b": "eg=="}}`: `{"data": {"a": "eA==", "b": "eg=="}}`,
+	} {
+		got := fields(t, given)
+		plainSecret(got)
+		if diff := cmp.Diff(fields(t, want), got); diff != "" {
+			t.Errorf("%s: -want +got\n%s", given, diff)
+		}
+	}
+}
+
+func TestChildrenAreMarkedWithTheirOwner(t *testing.T) {
+	reference := `"ownerReferences": [{"apiVersion": "example.com/v1", "kind": "Owner", "name": "o", "uid": "u1", "controller": true, "blockOwnerDeletion": true}]`
+	annotation := `"annotations": {"gopf.dev/owner": "example.com/v1|Owner|ns|o|u1"}`
+	label := `"labels": {"gopf.dev/children": "op"}`
+	for name, test := range map[string]struct {
+		owner, child string // namespaces
+		orphan       bool
+		outside      bool
+		want         string // the metadata
+	}{
+		"same namespace":              {"ns", "ns", false, false, label + "," + reference},
+		"another namespace":           {"ns", "other", false, true, label + "," + annotation},
+		"cluster-scoped child":        {"ns", "", false, true, label + "," + annotation},
+		"orphan":                      {"ns", "ns", true, false, label + "," + annotation},
+		"children of a cluster owner": {"", "ns", false, false, label + "," + reference},
+	} {
+		x := &run{Runner: &Runner{Name: "op"}, Task: Task{Owner: Owner{
+			Info:     kind.Info{Group: "example.com", Version: "v1", Kind: "Owner"},
+			Identity: object.Identity{Namespace: test.owner, Name: "o", UID: "u1"},
+		}}}
+		w := &handler.Wanted{Fields: map[string]any{}, Desired: children.Desired{Key: children.Key{Namespace: test.child}, Orphan: test.orphan}}
+		declared := w.Fields
+		if err := x.mark(w); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(fields(t, `{"metadata": {`+test.want+`}}`), w.Fields); diff != "" || w.Outside != test.outside {
+			t.Errorf("%s: outside %t, want %t; -want +got\n%s", name, w.Outside, test.outside, diff)
+		}
+		if len(declared) > 0 {
+			t.Errorf("%s: the manifest of the handler has changed: %v", name, declared)
+		}
+	}
+}
+
+func TestDependentChildrenAreInALaterWave(t *testing.T) {
+	x := &run{Runner: &Runner{Name: "op"}}
+	wanted := func(on ...*handler.Wanted) *handler.Wanted {
+		w := &handler.Wanted{Fields: map[string]any{}, DependsOn: on}
+		if err := x.mark(w); err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	first := wanted()
+	second := wanted(first)
+	last := wanted(first, second)
+	if first.Wave != 0 || second.Wave != 1 || last.Wave != 2 {
+		t.Errorf("got the waves %d, %d and %d, want 0, 1 and 2", first.Wave, second.Wave, last.Wave)
+	}
+}
+
+func TestDigestsIgnoreInitialFields(t *testing.T) {
+	digest := func(replicas, image string) uint32 {
+		x := &run{Runner: &Runner{Name: "op"}}
+		w := &handler.Wanted{Fields: map[string]any{"spec": map[string]any{"replicas": replicas, "image": image}}, Initial: [][]string{{"spec", "replicas"}}}
+		if err := x.mark(w); err != nil {
+			t.Fatal(err)
+		}
+		return w.Digest
+	}
+	if digest("1", "a") != digest("2", "a") {
+		t.Error("a field that is set only at the creation changes the digest")
+	}
+	if digest("1", "a") == digest("1", "b") {
+		t.Error("another field does not change the digest")
+	}
+}
+
+func TestChildWithoutManifestIsAnError(t *testing.T) {
+	if err := (&run{Runner: &Runner{}}).mark(&handler.Wanted{}); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestLiveChildrenBelongToTheirOwner(t *testing.T) {
+	x := &run{Task: Task{Owner: Owner{Identity: object.Identity{UID: "u1"}}}}
+	for name, test := range map[string]struct {
+		child *childwatch.Child
+		want  children.Live
+	}{
+		"missing":                      {nil, children.Live{}},
+		"own":                          {&childwatch.Child{UID: "c", Owner: "u1", Controller: "u1", Stamp: 7}, children.Live{Exists: true, UID: "c", Stamp: 7, Relation: children.Own}},
+		"own by annotation":            {&childwatch.Child{Owner: "u1"}, children.Live{Exists: true, Relation: children.Own}},
+		"controlled by another object": {&childwatch.Child{Owner: "u2", Controller: "u2"}, children.Live{Exists: true, Relation: children.OfAnother}},
+		"annotated by another object":  {&childwatch.Child{Owner: "u2"}, children.Live{Exists: true, Relation: children.Unowned}},
+		"without owner":                {&childwatch.Child{Deleting: true}, children.Live{Exists: true, Deleting: true, Relation: children.Unowned}},
+	} {
+		if got := x.live(test.child); got != test.want {
+			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
+		}
+	}
+}
