@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	kinds "k8s.io/apimachinery/pkg/runtime/schema"
@@ -35,6 +36,7 @@ type Places struct {
 	told   loglimit.Once[string]
 
 	inStatus map[kinds.GroupVersionResource]bool
+	shapes   atomic.Pointer[map[kinds.GroupVersionResource]*schema.Shape] // of the statuses; nil before the first Find
 }
 
 // publishing is the time that the API server may need to publish the schema of a new
@@ -88,6 +90,11 @@ func (p *Places) Find(ctx context.Context, handlers handler.Set, cluster []kind.
 			problems = append(problems, p.problem(info, "the API server does not show the schema of the resource", yaml, "properties.status.properties in the schema of the definition, and let the operator read /openapi/v3"))
 		}
 	}
+	shapes := make(map[kinds.GroupVersionResource]*schema.Shape, len(wanted))
+	for _, info := range wanted {
+		shapes[info.GVR()] = p.keeper.Status(info.GVR())
+	}
+	p.shapes.Store(&shapes)
 	if ctx.Err() == nil {
 		slices.Sort(problems)
 		for _, line := range p.told.Update(problems) {
@@ -144,6 +151,16 @@ func (p *Places) Config(shared process.Config, info kind.Info) process.Config {
 		shared.Progress, shared.Base = p.state.Annotations()
 	default:
 		shared.Progress, shared.Base = p.state.Storages(p.inStatus[info.GVR()])
+		shared.KeepsStatus = func(status map[string]any) bool { return p.shape(info).Keeps(status) }
 	}
 	return shared
+}
+
+// shape returns the shape of the status of a kind, as of the last Find. nil means that it
+// is not known.
+func (p *Places) shape(info kind.Info) *schema.Shape {
+	if shapes := p.shapes.Load(); shapes != nil {
+		return (*shapes)[info.GVR()]
+	}
+	return nil
 }

@@ -183,3 +183,16 @@ func TestBuiltInKindsHaveGroupsWithoutDots(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+func TestConfigurationsKnowWhatTheSchemaKeeps(t *testing.T) {
+	p := places(always(`{"type": "object", "properties": {"phase": {"type": "string"}, "op": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}`), io.Discard)
+	keeps := p.Config(process.Config{}, things).KeepsStatus
+	phase, other := map[string]any{"phase": "Ready"}, map[string]any{"other": "x"}
+	if keeps(phase) {
+		t.Error("a field is kept before the schema is known")
+	}
+	p.Update(p.Find(t.Context(), handler.Set{handlerOf(t, things)}, []kind.Info{things}))
+	if !keeps(phase) || keeps(other) {
+		t.Errorf("phase: %t, want true; other: %t, want false", keeps(phase), keeps(other))
+	}
+}

@@ -179,15 +179,24 @@ func (p *Processor) result(before, after *object.Body, c *change, resent bool) r
 
 // brief reports whether the response body of this write may be skipped. It may if the
 // write has only framework records and nothing is due: the watch event then confirms it.
-// A change that a handler requested is verified in the response.
+// A change that a handler requested is verified in the response, unless the schema of the
+// resource is known to keep it.
 func (p *Processor) brief(c *change, body *object.Body) bool {
 	if c.due.Set || c.interrupted || body.Deleting || c.finalizer.Add || c.finalizer.Remove || !p.hasBytesTest() || p.stopping() {
 		return false
 	}
 	asked := joint(c.parts)
 	main, status := asked.Split()
-	notes, _ := c.notes.Split()
-	return len(asked.Edits()) == 0 && len(main) == 0 && (len(status) == 0 || len(notes) > 0 && p.Resource.HasStatus())
+	notes, remembered := c.notes.Split()
+	if len(asked.Edits()) > 0 || len(main) > 0 {
+		return false
+	}
+	if len(status) == 0 {
+		return true
+	}
+	fields, isMap := status["status"].(map[string]any)
+	inOneWrite := len(remembered) > 0 && isMap && p.Config.KeepsStatus != nil && p.Config.KeepsStatus(fields)
+	return p.Resource.HasStatus() && (len(notes) > 0 || inOneWrite)
 }
 
 // writeAsked writes the changes that event handlers requested, and nothing else.

@@ -137,7 +137,10 @@ type Config struct {
 	PlainSecrets   bool            // store values of Secrets in plain text rather than as digests
 	SecretKey      []byte          // the key of the digests; nil means that they are salted with the uid only
 	TrustCopies    bool            // use state that was stored for another object
-	Webhooks       string          // the name of the operator's webhook configurations; "" means none
+	// KeepsStatus reports whether the schema of the resource keeps all fields of a merge
+	// patch of the status. nil means that it is not known.
+	KeepsStatus func(status map[string]any) bool
+	Webhooks    string // the name of the operator's webhook configurations; "" means none
 }
 
 // Memory is the state of one object between its turns. It is kept small: every

@@ -154,3 +154,35 @@ func TestChangesOfEventHandlersAreVerifiedInTheResponse(t *testing.T) {
 		t.Errorf("%d writes, want 2; the last one was brief: %v", c.writes, c.brief != brief)
 	}
 }
+
+func TestAResultThatTheSchemaKeepsIsWrittenBriefly(t *testing.T) {
+	for name, test := range map[string]struct {
+		keeps func(map[string]any) bool
+		want  int
+	}{
+		"kept":      {func(status map[string]any) bool { return status["fn"] == "done" }, 1},
+		"not kept":  {func(map[string]any) bool { return false }, 0},
+		"not known": {nil, 0},
+	} {
+		var alarms []time.Duration
+		c := &briefCluster{cluster: newCluster()}
+		k := newKind(c.cluster, &alarms, &handler.Handler{ID: "fn", Reasons: map[cause.Reason]bool{cause.Create: true}, Call: func(_ context.Context, r *handler.Request) error {
+			r.Result = "done"
+			return nil
+		}})
+		k.API, k.Resource.Subresources, k.Config.KeepsStatus = c, []string{"status"}, test.keeps
+		k.Config.Progress, k.Config.Base = stateOf("things").Storages(true)
+		event := &Event{Type: "ADDED", Body: c.body()}
+		m := NewMemory(event)
+		k.Turn(t.Context(), m, Occasion{Event: event})
+		if c.writes != 1 || c.brief != test.want {
+			t.Errorf("%s: %d writes, %d of them brief, want 1 and %d", name, c.writes, c.brief, test.want)
+		}
+		if result, _ := c.body().Lookup("status", "fn"); result != "done" {
+			t.Errorf("%s: the result is %v", name, result)
+		}
+		if !k.TurnIfSettled(t.Context(), m, &Event{Type: "MODIFIED", Body: c.body()}) || m.unchecked {
+			t.Errorf("%s: the watch event of the write needs a turn", name)
+		}
+	}
+}

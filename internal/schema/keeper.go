@@ -39,6 +39,7 @@ type Keeper struct {
 type publishedResult struct {
 	url     string // of the document, with its hash
 	keeping Keeping
+	status  *Shape
 }
 
 // Keeping returns the results for the resources.
@@ -78,7 +79,7 @@ func (k *Keeper) Keeping(ctx context.Context, infos []kind.Info) map[schema.Grou
 			if k.known == nil {
 				k.known = map[schema.GroupVersionResource]publishedResult{}
 			}
-			k.known[info.GVR()] = publishedResult{urls[name], results[info.GVR()]}
+			k.known[info.GVR()] = publishedResult{urls[name], results[info.GVR()], d.status(raw)}
 		}
 	}
 	for gvr, keeping := range results {
@@ -88,6 +89,10 @@ func (k *Keeper) Keeping(ctx context.Context, infos []kind.Info) map[schema.Grou
 	}
 	return results
 }
+
+// Status returns the shape of the status of a resource, as of the last call of
+// [Keeper.Keeping]. nil means that it is not known.
+func (k *Keeper) Status(gvr schema.GroupVersionResource) *Shape { return k.known[gvr].status }
 
 // unreadable returns the result if there is no schema because of the error. nil means
 // that it is not published yet.

@@ -14,6 +14,7 @@ type node struct {
 	Type       string                     `json:"type"`
 	Properties map[string]json.RawMessage `json:"properties"`
 	Additional json.RawMessage            `json:"additionalProperties"` // a schema or a boolean
+	Items      json.RawMessage            `json:"items"`
 	AllOf      []json.RawMessage          `json:"allOf"`
 	AnyOf      []json.RawMessage          `json:"anyOf"`
 	OneOf      []json.RawMessage          `json:"oneOf"`
