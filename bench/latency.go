@@ -43,7 +43,7 @@ func (b *bench) latency(ctx context.Context, c *cluster.Cluster, name string, p 
 		b.results.Add(report.Row{ID: "B6", Program: name, Objects: objects, Values: append(quantiles(handled.Latencies),
 			report.Value{Name: "calls per update", Is: float64(len(handled.Latencies)) / float64(updates), Unit: "calls"})})
 		// The watch also sees the writes of the operator. The first event of a stamp counts.
-		b.results.Add(report.Row{ID: "B6", Program: bareName, Objects: objects, Note: "watch beside " + name, Values: quantiles(firsts(watched.Latencies))})
+		b.results.Add(report.Row{ID: "B6", Program: bareName, Objects: objects, Note: "watch during " + name, Values: quantiles(firsts(watched.Latencies))})
 		return nil
 	})
 }

@@ -70,7 +70,7 @@ func (r requests) sumBut(alone requests) (sum float64) {
 // resuming is B7: new objects are created while the program processes all existing ones.
 func (b *bench) resuming(ctx context.Context, c *cluster.Cluster, name string, objects int) error {
 	return b.run(c, name, "widgets", "create,resume", func(p *process) error {
-		if _, err := p.await(time.Minute, "begin to resume", func(s proto.Stats) bool { return s.Seen > 0 }); err != nil {
+		if _, err := p.await(time.Minute, "start resuming", func(s proto.Stats) bool { return s.Seen > 0 }); err != nil {
 			return err
 		}
 		stop, err := b.profile(p, "B7", name)
@@ -197,7 +197,7 @@ func (b *bench) relisting(ctx context.Context, c *cluster.Cluster, name string, 
 		if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 			return err
 		}
-		s, err := p.await(5*time.Minute, "list anew", func(s proto.Stats) bool { return s.Calls >= 2 })
+		s, err := p.await(5*time.Minute, "list again", func(s proto.Stats) bool { return s.Calls >= 2 })
 		if err != nil {
 			return err
 		}

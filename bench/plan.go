@@ -104,7 +104,7 @@ func (b *bench) usual(ctx context.Context, p plan, most int) error {
 		return err
 	}
 	for _, name := range p.operators(b.programs) {
-		log.Printf("%s: memory, idleness, resuming, deletions, listing anew", name)
+		log.Printf("%s: memory, idleness, resuming, deletions, relisting", name)
 		if p.wants("B4") {
 			numbers := []int{0, 5000, many}
 			if most > many {

@@ -111,7 +111,7 @@ func (r *Results) judgeLatency(n int) {
 	if !found {
 		return
 	}
-	if floor, found := r.Find("B6", bare, n, "watch beside "+gopf, "p99"); found {
+	if floor, found := r.Find("B6", bare, n, "watch during "+gopf, "p99"); found {
 		r.AtMost(fmt.Sprintf("B6, %d objects: p99, ms, against a bare watch", n), p99, floor+2)
 	}
 	if resuming, found := r.Find("B7", gopf, n, "", "p99"); found {

@@ -19,7 +19,7 @@ func (r *Results) judgeStatus(n int) {
 	if !found {
 		return
 	}
-	if floor, found := r.Find("B6", bare, n, "watch beside "+status, "p99"); found {
+	if floor, found := r.Find("B6", bare, n, "watch during "+status, "p99"); found {
 		r.AtMost(check("B6", "p99, ms, against a bare watch"), p99, floor+2)
 	}
 	if resuming, found := r.Find("B7", status, n, "", "p99"); found {

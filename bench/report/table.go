@@ -61,7 +61,7 @@ var Titles = map[string]string{
 	"B6":  "latency from an update to its handler",
 	"B7":  "latency of new objects while all are being resumed",
 	"B8":  "delete storm with delete handlers",
-	"B9":  "listing anew after 410",
+	"B9":  "relisting after 410",
 	"B10": "timers and daemons",
 	"B11": "many namespaces",
 }
