@@ -28,7 +28,7 @@ func (p plan) wants(id string) bool {
 // without returns the plan minus one measurement.
 func (p plan) without(id string) plan {
 	if p.only == "" {
-		p.only = "M,B1,B2,B3,B4,B5,B6,B7,B8,B9,B10,B11"
+		p.only = "M,B1,B2,B3,B4,B5,B6,B7,B8,B9,B10,B11,B12"
 	}
 	p.only = strings.Join(slices.DeleteFunc(strings.Split(p.only, ","), func(s string) bool { return s == id }), ",")
 	return p
@@ -123,6 +123,11 @@ func (b *bench) usual(ctx context.Context, p plan, most int) error {
 		err := b.on(ctx, name, many, small, func(c *cluster.Cluster) error { return b.rest(ctx, c, p, name, many) })
 		if err != nil {
 			return err
+		}
+	}
+	if p.wants("B12") {
+		if err := b.reviews(ctx, p, 10000); err != nil {
+			return fmt.Errorf("B12: %w", err)
 		}
 	}
 	if p.wants("B11") {

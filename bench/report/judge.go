@@ -28,6 +28,7 @@ func (r *Results) Judge() {
 		r.judgeLatency(n)
 		r.judgeOthers(n)
 		r.judgeStatus(n)
+		r.judgeReviews(n)
 	}
 	r.judgeSlope()
 	r.judgeFlatness()

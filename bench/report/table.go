@@ -64,6 +64,7 @@ var Titles = map[string]string{
 	"B9":  "relisting after 410",
 	"B10": "timers and daemons",
 	"B11": "many namespaces",
+	"B12": "reviews of updates, one validating handler",
 }
 
 func number(v float64) string {

@@ -17,26 +17,29 @@ import (
 	"gopf.dev/gopf/bench/proto"
 	"gopf.dev/gopf/bench/widget"
 	"gopf.dev/gopf/logs"
+	"gopf.dev/gopf/webhook"
 )
 
 func main() {
 	resource := flag.String("resource", "widgets", "what to handle")
-	does := flag.String("does", "create", "what handlers there are: create, update, delete, resume, index, timer, daemon; separated by commas")
+	does := flag.String("does", "create", "what handlers there are: create, update, delete, resume, index, timer, daemon, validate; separated by commas")
+	port := flag.Int("port", 0, "of the webhook server; default: any free one")
 	interval := flag.Duration("interval", time.Minute, "of timers")
 	namespaces := flag.String("namespaces", "", "a pattern of namespaces; default: all")
 	status := flag.Bool("status", false, "keep the state in the status of the objects; default: in annotations")
 	user := flag.String("as", "", "the user to impersonate; default: none")
 	flag.Parse()
-	if err := run(*resource, strings.Split(*does, ","), *interval, *namespaces, *user, *status); err != nil {
+	if err := run(*resource, strings.Split(*does, ","), *interval, *namespaces, *user, *status, *port); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(resource string, does []string, interval time.Duration, namespaces, user string, status bool) error {
+func run(resource string, does []string, interval time.Duration, namespaces, user string, status bool, port int) error {
 	counter := &proto.Counter{}
 	op := gopf.New()
 	op.Settings.Peering.Standalone = true
+	op.Settings.Admission.Server = webhook.Local{Addr: "127.0.0.1", Port: port}
 	if status {
 		op.Settings.Persistence = gopf.StateInStatus(widget.StateKey)
 	}
@@ -86,6 +89,14 @@ func declare(widgets *gopf.Resource[*widget.Widget], what string, interval time.
 		gopf.Index(widgets, "groups", func(_ context.Context, s *gopf.Subject[*widget.Widget]) (map[string]int64, error) {
 			counter.Seen()
 			return map[string]int64{s.Object.Spec.Group: s.Object.Spec.Size}, nil
+		})
+	case "validate":
+		widgets.Validate("validate", func(_ context.Context, r *gopf.Review[*widget.Widget]) error {
+			counter.Called(0)
+			if r.Object.Spec.Size < 0 {
+				return gopf.Deny("the size is negative")
+			}
+			return nil
 		})
 	case "timer":
 		due := &schedule{interval: interval, last: map[string]time.Time{}}

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -21,6 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,16 +38,19 @@ const workers = 32
 
 func main() {
 	resource := flag.String("resource", "widgets", "what to handle")
-	does := flag.String("does", "create", "what to do: create, update, delete; separated by commas")
+	does := flag.String("does", "create", "what to do: create, update, delete; separated by commas; or only validate")
 	typed := flag.Bool("typed", false, "decode objects into a Go type")
+	port := flag.Int("port", 0, "of the webhook server")
+	certificates := flag.String("certificates", "", "the folder of the webhook server's certificate")
 	flag.Parse()
-	if err := run(*resource, *does, *typed); err != nil {
+	hooks := webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: *port, CertDir: *certificates})
+	if err := run(*resource, *does, *typed, hooks); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(resource, does string, typed bool) error {
+func run(resource, does string, typed bool, hooks webhook.Server) error {
 	ctrl.SetLogger(logr.Discard())
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	if err != nil {
@@ -53,15 +59,22 @@ func run(resource, does string, typed bool) error {
 	config.QPS = -1
 	kind := widget.GroupVersion.WithKind(widget.Kinds[resource])
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme:  scheme(kind),
-		Metrics: server.Options{BindAddress: "0"},
-		Cache:   cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
-		Client:  client.Options{Cache: &client.CacheOptions{Unstructured: true}},
+		Scheme:        scheme(kind),
+		Metrics:       server.Options{BindAddress: "0"},
+		Cache:         cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		WebhookServer: hooks,
+		Client:        client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 	})
 	if err != nil {
 		return err
 	}
 	counter := &proto.Counter{}
+	if does == "validate" {
+		if err := ctrl.NewWebhookManagedBy(mgr, &widget.Widget{}).WithValidator(validator{counter}).WithValidatorCustomPath("/validate").Complete(); err != nil {
+			return err
+		}
+		return mgr.Start(proto.Serve(counter, nil))
+	}
 	base := reconciler{Client: mgr.GetClient(), counter: counter, deletes: strings.Contains(does, "delete")}
 	var of client.Object
 	var r interface {
@@ -84,6 +97,25 @@ func run(resource, does string, typed bool) error {
 		return err
 	}
 	return mgr.Start(proto.Serve(counter, nil))
+}
+
+// validator denies objects of a negative size.
+type validator struct{ counter *proto.Counter }
+
+func (v validator) ValidateCreate(_ context.Context, w *widget.Widget) (admission.Warnings, error) {
+	v.counter.Called(0)
+	if w.Spec.Size < 0 {
+		return nil, errors.New("the size is negative")
+	}
+	return nil, nil
+}
+
+func (v validator) ValidateUpdate(ctx context.Context, _, w *widget.Widget) (admission.Warnings, error) {
+	return v.ValidateCreate(ctx, w)
+}
+
+func (v validator) ValidateDelete(context.Context, *widget.Widget) (admission.Warnings, error) {
+	return nil, nil
 }
 
 func scheme(kind schema.GroupVersionKind) *runtime.Scheme {

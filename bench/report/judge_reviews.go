@@ -1,0 +1,15 @@
+package report
+
+import "fmt"
+
+// judgeReviews compares the webhook server with that of controller-runtime.
+func (r *Results) judgeReviews(n int) {
+	own, found := r.Find("B12", gopf, n, "", "CPU per review")
+	other, also := r.Find("B12", typed, n, "", "CPU per review")
+	if !found || !also {
+		return
+	}
+	r.AtMost(fmt.Sprintf("B12, %d reviews: CPU per review, µs, against controller-runtime", n), own, other)
+	peak, _ := r.Find("B12", gopf, n, "", "peak")
+	r.AtMost(fmt.Sprintf("B12, %d reviews: peak, MB", n), peak, 60)
+}
