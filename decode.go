@@ -59,6 +59,18 @@ func decodeOld[T Object](essence map[string]any, b *object.Body) T {
 	return obj
 }
 
+// decodeStored decodes an object as it was before a request. As in [decodeOld], fields
+// that do not fit T are zero.
+func decodeStored[T Object](b *object.Body) T {
+	if isUntyped[T]() {
+		return decodeOld[T](b.Map(), b)
+	}
+	obj := newObject[T]()
+	_ = b.Decode(obj) // see above
+	identify(obj, b)
+	return obj
+}
+
 // emptyObject returns an empty T.
 func emptyObject[T Object]() T {
 	if isUntyped[T]() {

@@ -136,7 +136,7 @@ func newReview[T Object](req *handler.Request) (*Review[T], error) {
 		DryRun: r.DryRun, User: r.User, Header: r.Header, ClientCertificate: r.Client, Diff: r.Diff(),
 	}
 	if r.Old != nil {
-		review.Old = decodeOld[T](r.Old.Map(), r.Old)
+		review.Old = decodeStored[T](r.Old)
 	} else {
 		review.Old = emptyObject[T]()
 	}

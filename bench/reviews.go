@@ -188,7 +188,7 @@ func updateReview() ([]byte, error) {
 		"request": map[string]any{
 			"uid": "705ab4f5-6393-11e8-b7cc-42010a800002", "operation": "UPDATE", "name": "x", "namespace": "default", "dryRun": false,
 			"kind": kind, "requestKind": kind, "resource": resource, "requestResource": resource,
-			"userInfo": map[string]any{"username": "admin", "groups": []string{"system:authenticated", "system:masters"}},
+			"userInfo": map[string]any{"username": "someone", "groups": []string{"system:authenticated", "developers"}},
 			"object":   object(2), "oldObject": object(1), "options": map[string]any{"kind": "UpdateOptions", "apiVersion": "meta.k8s.io/v1"},
 		},
 	})
