@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"gopf.dev/gopf/diff"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/object"
 )
 
@@ -73,7 +74,15 @@ type Review struct {
 }
 
 // Diff returns the difference between the current and the proposed object.
-func (r *Review) Diff() diff.Diff { return diff.Of(fields(r.Old), fields(r.New)) }
+func (r *Review) Diff() diff.Diff {
+	if r.Old != nil && r.New != nil {
+		const levels = 3 // like metadata.labels.x: deeper ones are usually small
+		if before, after, err := jsonvalue.Differing(r.Old.Raw(), r.New.Raw(), levels); err == nil {
+			return diff.Of(before, after)
+		}
+	}
+	return diff.Of(fields(r.Old), fields(r.New))
+}
 
 func fields(b *object.Body) any {
 	if b == nil {
