@@ -6,71 +6,153 @@ import (
 	"strings"
 )
 
-// Chart returns the results as an SVG with bars: one group per measurement with several
-// programs, each with its own scale.
+// panel is one of the four charts. Bars of a panel share a scale.
+type panel struct {
+	title, id, value, better string
+	bars                     []bar
+}
+
+type bar struct {
+	program string
+	is      float64
+	apart   bool // measured elsewhere
+}
+
+// style makes the chart readable on light and on dark pages.
+const style = `<style>
+  text { font: 13px system-ui, sans-serif; fill: #1f2328 }
+  .title { font-weight: 600; font-size: 15px }
+  .note { font-size: 12px; fill: #59636e }
+  .own { fill: #0969da } .other { fill: #9aa4af } .apart { fill: none; stroke: #9aa4af; stroke-dasharray: 4 3 }
+  .page { fill: #ffffff }
+  @media (prefers-color-scheme: dark) {
+    text { fill: #e6edf3 } .note { fill: #9198a1 }
+    .own { fill: #4493f8 } .other { fill: #656c76 } .apart { stroke: #8b949e }
+    .page { fill: #0d1117 }
+  }
+</style>
+`
+
+// Chart returns the four comparisons that matter most as an SVG. It is empty if the run
+// has none of them.
 func (r *Results) Chart() string {
-	const width, bar, left, right = 860, 18, 300, 90
+	const width, height, column, row, line = 900, 40, 450, 34, 26
 	var b strings.Builder
-	y := 30
-	for _, g := range r.groups() {
-		fmt.Fprintf(&b, "<text x=\"10\" y=\"%d\" font-weight=\"bold\">%s</text>\n", y, html.EscapeString(g.title))
-		y += 8
-		for _, e := range g.bars {
-			length := 1.0
-			if g.most > 0 {
-				length = max(1, e.value/g.most*(width-left-right))
-			}
-			colour := "#9aa5b1"
-			if strings.HasPrefix(e.name, "Gopf") {
-				colour = "#2f6feb"
-			}
-			fmt.Fprintf(&b, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n", left-8, y+13, html.EscapeString(e.name))
-			fmt.Fprintf(&b, "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\"/>\n", left, y, length, bar-4, colour)
-			fmt.Fprintf(&b, "<text x=\"%.1f\" y=\"%d\">%s</text>\n", left+length+6, y+13, number(e.value))
-			y += bar
+	y, deepest := 0, 0
+	for i, p := range r.panels() {
+		x := i % 2 * column
+		if i%2 == 0 {
+			y, deepest = y+deepest, 0
 		}
-		y += 26
+		deepest = max(deepest, height+row+line*len(p.bars))
+		draw(&b, p, x, y)
 	}
-	return fmt.Sprintf("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n%s</svg>\n", width, y, b.String())
+	if b.Len() == 0 {
+		return ""
+	}
+	note := fmt.Sprintf("%d cores shared with the API server; %s, Kubernetes %s, controller-runtime %s; %s.", r.Cores, r.Go, r.Kubernetes, r.Runtime, r.Date)
+	if _, measured := r.largest("B1", kopf); !measured {
+		note += " Dashed: Kopf 1.44.6, measured apart with 3,000 objects."
+	}
+	total := y + deepest + height
+	return fmt.Sprintf("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\">\n%s<rect class=\"page\" width=\"100%%\" height=\"100%%\"/>\n%s<text class=\"note\" x=\"16\" y=\"%d\">%s</text>\n</svg>\n",
+		width, total, width, total, style, b.String(), total-14, html.EscapeString(note))
 }
 
-type group struct {
-	title string
-	most  float64
-	bars  []entry
+// draw draws a panel at a position.
+func draw(b *strings.Builder, p panel, x, y int) {
+	const left, length, thick, line = 182, 190, 16, 26
+	most := 0.0
+	for _, e := range p.bars {
+		most = max(most, e.is)
+	}
+	fmt.Fprintf(b, "<text class=\"title\" x=\"%d\" y=\"%d\">%s</text><text class=\"note\" x=\"%d\" y=\"%d\">%s</text>\n",
+		x+16, y+30, html.EscapeString(p.title), x+16, y+48, p.better)
+	y += 60
+	for _, e := range p.bars {
+		class := "other"
+		switch {
+		case e.apart:
+			class = "apart"
+		case strings.HasPrefix(e.program, gopf):
+			class = "own"
+		}
+		long := max(2, e.is/most*length)
+		fmt.Fprintf(b, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text><rect class=\"%s\" rx=\"2\" x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\"/><text x=\"%.1f\" y=\"%d\">%s</text>\n",
+			x+left-8, y+13, html.EscapeString(label(e.program)), class, x+left, y, long, thick, float64(x+left)+long+6, y+13, number(e.is))
+		y += line
+	}
 }
 
-type entry struct {
-	name  string
-	value float64
+// label returns a short name of a program.
+func label(program string) string {
+	switch program {
+	case status:
+		return "Gopf, state in status"
+	case typed:
+		return "controller-runtime"
+	case untyped:
+		return "c-r, unstructured"
+	}
+	return program
 }
 
-// groups returns the values of rows with the same id, number and name, if there are several.
-func (r *Results) groups() []*group {
-	var found []*group
-	byTitle := map[string]*group{}
+// panels returns the charts that have bars of Gopf and of another program.
+func (r *Results) panels() []panel {
+	var all []panel
+	for _, p := range []panel{
+		{title: "New objects handled per second", id: "B1", value: "rate", better: "longer is better"},
+		{title: "CPU per new object, ms", id: "B1", value: "CPU per object", better: "shorter is better"},
+		{title: "Memory, MB", id: "B3", value: "settled", better: "shorter is better"},
+		{title: "Cold start, s", id: "B3", value: "ready", better: "shorter is better"},
+	} {
+		n, found := r.largest(p.id, gopf, typed)
+		if !found {
+			continue
+		}
+		p.title += fmt.Sprintf(" (%s objects)", thousands(n))
+		for _, program := range []string{status, gopf, typed, untyped, kopf} {
+			if is, found := r.Find(p.id, program, n, "", p.value); found {
+				p.bars = append(p.bars, bar{program: program, is: is})
+			} else if is, found := Apart[p.value]; found && program == kopf && p.id == "B1" {
+				p.bars = append(p.bars, bar{kopf, is, true})
+			}
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// Apart has results of Kopf 1.44.6 for 3,000 new objects on a machine of the same size,
+// with two writes per object: the middle of two rounds.
+var Apart = map[string]float64{"rate": 114, "CPU per object": 4.95}
+
+// largest returns the largest number of objects for which all programs have results.
+func (r *Results) largest(id string, programs ...string) (n int, found bool) {
+	for _, candidate := range r.numbers() {
+		all := true
+		for _, program := range programs {
+			all = all && r.has(id, program, candidate)
+		}
+		if all && candidate >= n {
+			n, found = candidate, true
+		}
+	}
+	return n, found
+}
+
+func (r *Results) has(id, program string, objects int) bool {
 	for _, row := range r.Rows {
-		for _, v := range row.Values {
-			title := fmt.Sprintf("%s %s, %d objects: %s, %s", row.ID, Titles[row.ID], row.Objects, v.Name, v.Unit)
-			g := byTitle[title]
-			if g == nil {
-				g = &group{title: title}
-				byTitle[title] = g
-				found = append(found, g)
-			}
-			name := row.Program
-			if row.Note != "" {
-				name += " (" + row.Note + ")"
-			}
-			g.bars = append(g.bars, entry{name, v.Is})
-			g.most = max(g.most, v.Is)
+		if row.ID == id && row.Program == program && row.Objects == objects && row.Note == "" {
+			return true
 		}
 	}
-	var several []*group
-	for _, g := range found {
-		if len(g.bars) > 1 && g.most > 0 {
-			several = append(several, g)
-		}
+	return false
+}
+
+func thousands(n int) string {
+	if n >= 1000 {
+		return fmt.Sprintf("%d,%03d", n/1000, n%1000)
 	}
-	return several
+	return fmt.Sprint(n)
 }

@@ -73,6 +73,9 @@ func (r *Results) Write(folder string) error {
 		return err
 	}
 	for name, content := range map[string]string{".json": string(text) + "\n", ".md": r.Table(), ".svg": r.Chart()} {
+		if content == "" {
+			continue
+		}
 		if err := os.WriteFile(filepath.Join(folder, r.Mode+name), []byte(content), 0o644); err != nil {
 			return err
 		}
