@@ -50,13 +50,15 @@ func (r *Results) Chart() string {
 	if b.Len() == 0 {
 		return ""
 	}
-	note := fmt.Sprintf("%d cores shared with the API server; %s, Kubernetes %s, controller-runtime %s; %s.", r.Cores, r.Go, r.Kubernetes, r.Runtime, r.Date)
+	notes := fmt.Sprintf("%d cores shared with the API server; %s, Kubernetes %s, controller-runtime %s; %s.", r.Cores, r.Go, r.Kubernetes, r.Runtime, r.Date)
 	if _, measured := r.largest("B1", kopf); !measured {
-		note += " Dashed: Kopf 1.44.6, measured apart with 3,000 objects."
+		notes += "\nDashed: Kopf 1.44.6, measured apart with 3,000 objects."
 	}
-	total := y + deepest + height
-	return fmt.Sprintf("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\">\n%s<rect class=\"page\" width=\"100%%\" height=\"100%%\"/>\n%s<text class=\"note\" x=\"16\" y=\"%d\">%s</text>\n</svg>\n",
-		width, total, width, total, style, b.String(), total-14, html.EscapeString(note))
+	for i, text := range strings.Split(notes, "\n") {
+		fmt.Fprintf(&b, "<text class=\"note\" x=\"16\" y=\"%d\">%s</text>\n", y+deepest+26+18*i, html.EscapeString(text))
+	}
+	total := y + deepest + 56
+	return fmt.Sprintf("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\">\n%s<rect class=\"page\" width=\"100%%\" height=\"100%%\"/>\n%s</svg>\n", width, total, width, total, style, b.String())
 }
 
 // draw draws a panel at a position.
