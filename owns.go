@@ -13,11 +13,10 @@ type ReconcileOption interface{ reconcile(*reconcileSpec) }
 
 type reconcileSpec struct {
 	handler.Reconcile
-	op       *Operator
-	id       string
-	limits   handler.Limits
-	spans    []span
-	problems []string
+	op     *Operator
+	id     string
+	limits handler.Limits
+	spans  []span
 }
 
 type reconcileOption func(*reconcileSpec)
