@@ -90,7 +90,8 @@ func (t Tunnel) Serve(ctx context.Context, reviews http.Handler, announce func(w
 			pause = firstPause
 		}
 		t.log.Warn("The tunnel for webhooks broke; reopening it.", "error", err, "pause", pause)
-		if backoff.Sleep(ctx, t.random.Shorten(pause, jitter.Slight)) != nil {
+		_ = backoff.Sleep(ctx, t.random.Shorten(pause, jitter.Slight)) // it fails only if ctx is done
+		if ctx.Err() != nil {
 			return nil
 		}
 		pause = min(2*pause, maxPause)
