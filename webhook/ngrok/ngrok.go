@@ -70,7 +70,7 @@ func (t Tunnel) Serve(ctx context.Context, reviews http.Handler, announce func(w
 		t.Open = t.open
 	}
 	pause := firstPause
-	for first := true; ; first = false {
+	for first := true; first || ctx.Err() == nil; first = false {
 		began := time.Now()
 		end, err := t.Open(ctx)
 		switch {
@@ -91,11 +91,9 @@ func (t Tunnel) Serve(ctx context.Context, reviews http.Handler, announce func(w
 		}
 		t.log.Warn("The tunnel for webhooks broke; reopening it.", "error", err, "pause", pause)
 		_ = backoff.Sleep(ctx, t.random.Shorten(pause, jitter.Slight)) // it fails only if ctx is done
-		if ctx.Err() != nil {
-			return nil
-		}
 		pause = min(2*pause, maxPause)
 	}
+	return nil
 }
 
 // through serves reviews from one tunnel until it breaks.
