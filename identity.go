@@ -33,8 +33,8 @@ func (o identityOption) identify(id *identity) { o(id) }
 //
 //   - the prefix of annotations on objects, and the key in their status;
 //   - the finalizer, "databases.example.com/finalizer";
-//   - the reporting component of Kubernetes events, and the prefix of their names; their
-//     reporting instance is the name of the host, which is that of the pod;
+//   - the reporting component of Kubernetes events, and the prefix of their names; the
+//     reporting instance is the host name, which in a cluster is the name of the pod;
 //   - the field manager of [client.Client.Apply], and the user agent of requests;
 //   - the name of the Lease, and that of the webhook configurations for development.
 //

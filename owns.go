@@ -13,11 +13,10 @@ type ReconcileOption interface{ reconcile(*reconcileSpec) }
 
 type reconcileSpec struct {
 	handler.Reconcile
-	op       *Operator
-	id       string
-	limits   handler.Limits
-	spans    []span
-	problems []string
+	op     *Operator
+	id     string
+	limits handler.Limits
+	spans  []span
 }
 
 type reconcileOption func(*reconcileSpec)
@@ -34,16 +33,16 @@ type ownsSpec struct {
 	anywhere bool
 }
 
-// Owns declares a kind of children of a reconcile handler. C is their Go type: a type of
-// k8s.io/api, a type that is named in [For] or [RegisterType], or [Unstructured] with
-// [OfResource].
+// Owns declares a kind of children of a reconcile handler. C is their Go type. It is a type
+// of k8s.io/api, a type that the operator knows from [For] or [RegisterType], or
+// [Unstructured] with [OfResource].
 //
 //	gopf.Owns[*appsv1.Deployment]()
 //
 // The operator watches the children of this kind. The API server selects them by the
 // label gopf.dev/children, so other objects of the kind are not sent to the operator. The
 // operator needs the permissions get, list, watch, create, patch and delete for the kind.
-// If the cluster does not have the kind yet, its children wait, and the others do not.
+// If the cluster does not have the kind yet, only the children of this kind wait for it.
 func Owns[C Object](opts ...OwnsOption) ReconcileOption {
 	var spec ownsSpec
 	for _, o := range opts {
@@ -74,13 +73,15 @@ func Owns[C Object](opts ...OwnsOption) ReconcileOption {
 func OfResource(name string) OwnsOption { return func(s *ownsSpec) { s.name = name } }
 
 // InOtherNamespaces allows children in other namespaces than that of the object. Their
-// watch covers the whole cluster. Such children, and cluster-scoped ones of a namespaced
-// object, cannot have an owner reference: they have the annotation gopf.dev/owner, and
-// the object gets a finalizer, so the operator deletes them before the object.
+// watch covers the whole cluster.
+//
+// Such children cannot have an owner reference, nor can cluster-scoped children of a
+// namespaced object. They have the annotation gopf.dev/owner instead. The object gets a
+// finalizer, and the operator deletes these children before the object.
 func InOtherNamespaces() OwnsOption { return func(s *ownsSpec) { s.anywhere = true } }
 
-// Every calls a reconcile handler at least once per interval, for state outside of the
-// cluster. Default: 0, which means that only changes call it.
+// Every calls a reconcile handler at least once per interval, for example to check state
+// outside of the cluster. Default: 0, which means no such calls.
 func Every(d time.Duration) ReconcileOption {
 	return reconcileOption(func(s *reconcileSpec) { s.Every, s.spans = d, append(s.spans, span{"Every", d}) })
 }

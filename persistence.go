@@ -21,20 +21,21 @@ import (
 //	op := gopf.New(gopf.Identity("databases.example.com", gopf.StateInStatus("")))
 //	op.Settings.Persistence = gopf.StateInStatus("databases") // the same
 //
-// With an identity, the key may be empty: it is then the first label of the identity. The
-// finalizer, and the annotations from which state is moved, are those of the identity, or
-// else Kopf's.
+// With an identity, an empty key means the first label of the identity. The finalizer
+// stays that of the identity. State is moved from the annotations of the identity. Without
+// an identity, both are Kopf's.
 //
-// A change that needs no finalizer, and whose handlers patch only the status, is then one
-// write. A crash never repeats a handler whose outcome was written. Clients that may edit
-// the objects but not their status cannot forge the state.
+// A change takes one write if its handlers patch only the status, and if it needs no
+// finalizer. A crash never repeats a handler whose outcome was written. Clients that may
+// edit the objects but not their status cannot forge the state.
 //
 // The kind must have a status subresource, and its schema must keep status.<key>. The
-// operator checks this at startup, and when the definition changes. State of other kinds,
-// and of all built-in kinds, stays in annotations; a log line has the YAML to add.
+// operator checks this at startup, and when the definition changes. It keeps the state of
+// other kinds in annotations, and logs the YAML to add to their definitions. The state of
+// built-in kinds is always in annotations.
 //
-// State in annotations, of Kopf or of an earlier version of the operator, counts. It is
-// moved with the next write of the status; no handler is called for that.
+// State in annotations, of Kopf or of an earlier version of the operator, counts. The next
+// write of the status moves it, without a call of a handler.
 func StateInStatus(key string) PersistenceSettings {
 	return PersistenceSettings{StatusKey: cmp.Or(key, keyOfIdentity)}
 }

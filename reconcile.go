@@ -34,10 +34,10 @@ func (r *Reconciliation[T]) RequeueAfter(d time.Duration) {
 //	}, gopf.Owns[*appsv1.StatefulSet](), gopf.Owns[*corev1.Service]())
 //
 // fn is called when the object has changed (see [Resource.OnUpdate] for what counts), when
-// a child was changed or deleted, once per object after each start, and as [Every],
-// [Reconciliation.RequeueAfter] and errors require. It must declare all children in every
-// call. Calls for one object never overlap, and never run at the same time as its change
-// handlers. The returned error decides what happens:
+// a child was changed or deleted, and once per object after each start. [Every],
+// [Reconciliation.RequeueAfter] and errors cause further calls. fn must declare all children
+// in every call. Calls for one object never overlap, and never run at the same time as its
+// change handlers. The returned error decides what happens to the children:
 //
 //   - nil: the children are applied, and undeclared ones are deleted.
 //   - [Wait]: the children are applied, none is deleted, and fn is called again.

@@ -44,11 +44,11 @@ type wantSpec struct {
 	fits    func(any) bool // reports whether ready can be called
 }
 
-// Want declares a child of the object and returns its present state. It sends no request:
-// the operator applies all declared children after the handler has returned without an
-// error. The child is a typed object, [Unstructured] or a map. It needs a name. A
-// child without a namespace gets the namespace of the object. Its kind must be declared by
-// [Owns].
+// Want declares a child of the object and returns its state in the cluster. It sends no
+// request: the operator applies all declared children after the handler has returned
+// without an error. The child is a typed object, [Unstructured] or a map. It needs a name.
+// A child without a namespace gets the namespace of the object. [Owns] must declare its
+// kind.
 //
 // Declare only the fields that the operator should own. Other fields belong to other
 // clients and stay as they are. The operator adds its label, and the owner reference.
@@ -188,10 +188,10 @@ func decodeChild[C any](b *object.Body) (live C, err error) {
 	return live, b.Decode(live)
 }
 
-// DependsOn makes a child wait for others: it is created or changed when these are ready.
-// A child that another client has deleted or changed is repaired at once. Deletions run in
-// the opposite order, including those after the deletion of the object, which gets a
-// finalizer for that.
+// DependsOn makes a child wait for others: it is created or changed only when these are
+// ready. A child that another client has deleted or changed is repaired at once. Deletions
+// run in the opposite order. If the object is deleted, its children are deleted in that
+// order as well; a finalizer keeps the object until then.
 func DependsOn(children ...anyChild) WantOption {
 	return func(s *wantSpec) {
 		for _, c := range children {
@@ -200,9 +200,9 @@ func DependsOn(children ...anyChild) WantOption {
 	}
 }
 
-// ReadyWhen decides whether a live child is ready, instead of the built-in rules. These
-// know the workloads, jobs, claims and definitions of Kubernetes. Other kinds are ready if
-// their conditions do not say otherwise; a kind without conditions is always ready.
+// ReadyWhen lets fn decide whether a live child is ready, instead of the built-in rules.
+// The built-in rules are those of kstatus for workloads, jobs, claims and definitions. A
+// child of another kind is ready unless its conditions say otherwise.
 func ReadyWhen[C any](fn func(C) bool) WantOption {
 	return func(s *wantSpec) {
 		s.fits = func(live any) bool { _, fits := live.(C); return fits }
@@ -228,8 +228,8 @@ func AllowRecreate() WantOption { return func(s *wantSpec) { s.AllowRecreate = t
 // PruneLast keeps a child that is no longer declared until all other children are ready.
 func PruneLast() WantOption { return func(s *wantSpec) { s.PruneLast = true } }
 
-// Orphan keeps a child that is no longer declared, and when the object is deleted. Such a
-// child has no owner reference.
+// Orphan keeps a child when it is no longer declared, and when the object is deleted. Such
+// a child has no owner reference.
 func Orphan() WantOption { return func(s *wantSpec) { s.Orphan = true } }
 
 // AdoptExisting takes over an existing object of that name that no other object controls.

@@ -3,6 +3,7 @@ package logs
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -21,10 +22,35 @@ func TestTextsCannotForgeLinesOrControlATerminal(t *testing.T) {
 		if block != "one\ntwo\\x1b[2J\n" {
 			t.Errorf("%s: below the line: %q", format, block)
 		}
-		for _, want := range []string{`[n/a\nb] ` + escaped, `text="fine\n`, "json={" + escaped, "list=[" + escaped, `k\ney=1`} {
+		for _, want := range []string{`[n/a\nb] ` + escaped, `text="fine\n`, `json="{fine\n`, `list="[fine\n`, `k\ney=1`} {
 			if !strings.Contains(line, want) {
 				t.Errorf("%s: no %q in %q", format, want, line)
 			}
+		}
+	}
+}
+
+func TestOnlyStructuredValuesArePrintedAsJSON(t *testing.T) {
+	type name string
+	for want, value := range map[string]any{
+		`plain`:                 "plain",
+		`""`:                    "",
+		`"a=b"`:                 "a=b",
+		`"{}"`:                  "{}",
+		`"[]"`:                  "[]",
+		`"{\"a\":1} handler=x"`: `{"a":1} handler=x`,
+		`"[1] handler=x"`:       name("[1] handler=x"),
+		`"{x} handler=y"`:       errors.New("{x} handler=y"),
+		`{"a":"b c=d"}`:         map[string]any{"a": "b c=d"},
+		`["a b","{"]`:           []string{"a b", "{"},
+		`{"raw":1}`:             json.RawMessage(`{"raw": 1}`),
+		`null`:                  nil,
+		`12`:                    12,
+	} {
+		var out bytes.Buffer
+		slog.New(New(&out, Options{Format: Plain})).Info("Seen:", "value", value)
+		if got := strings.TrimSuffix(out.String(), "\n"); got != "Seen: value="+want {
+			t.Errorf("got %s, want value=%s", got, want)
 		}
 	}
 }

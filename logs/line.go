@@ -79,31 +79,39 @@ func (l line) appendText(b *bytes.Buffer, group string, a slog.Attr) {
 		}
 		return
 	}
-	text := textOf(value)
+	text, isJSON := textOf(value)
 	if text != "" && strings.Contains(l.message, "'"+text+"'") {
 		return
 	}
 	text = cut(text, longestText)
-	if text == "" || strings.ContainsAny(text, " \t\n\"=") && !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "[") {
+	if !isJSON && mustQuote(text) {
 		text = strconv.Quote(text)
 	}
 	fmt.Fprintf(b, " %s=%s", escape(group+a.Key), escape(text))
 }
 
-func textOf(v slog.Value) string {
+// mustQuote reports whether a text needs quotes. Without them, the text of an object could
+// forge other attributes, or look like a structured value.
+func mustQuote(text string) bool {
+	return text == "" || strings.ContainsAny(text, " \t\n\"=") || text[0] == '{' || text[0] == '['
+}
+
+// textOf returns a value as text. isJSON means that the text is the JSON of a structured
+// value.
+func textOf(v slog.Value) (text string, isJSON bool) {
 	if v.Kind() != slog.KindAny {
-		return v.String()
+		return v.String(), false
 	}
 	switch x := v.Any().(type) {
 	case error:
-		return x.Error()
+		return x.Error(), false
 	case fmt.Stringer:
-		return x.String()
+		return x.String(), false
 	}
 	if text := reflect.ValueOf(v.Any()); text.Kind() == reflect.String {
-		return text.String() // of a named string type
+		return text.String(), false // of a named string type
 	}
-	return string(jsonOf(v))
+	return string(jsonOf(v)), true
 }
 
 // prefix returns the name of the object of the line.
@@ -148,7 +156,8 @@ func (l line) json(o Options) []byte {
 		}
 		value := jsonOf(a.Value)
 		if len(value) > limit {
-			value = marshal(cut(textOf(a.Value.Resolve()), limit))
+			text, _ := textOf(a.Value.Resolve())
+			value = marshal(cut(text, limit))
 		}
 		field(a.Key, value)
 	}

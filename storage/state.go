@@ -134,18 +134,18 @@ func (s *StatusState) holder(o Object, inStatus bool) int {
 }
 
 // in reports whether the object has state in the place.
-func (p statusPlace) in(o lookuper) bool {
-	if base, _ := o.Lookup(p.base.Field...); base != nil {
+func (place statusPlace) in(o lookuper) bool {
+	if base, _ := o.Lookup(place.base.Field...); base != nil {
 		return true
 	}
-	progress, _ := o.Lookup(p.progress.Field...)
+	progress, _ := o.Lookup(place.progress.Field...)
 	records, _ := progress.(map[string]any)
 	return len(records) > 0
 }
 
 // note returns the digest that was noted when the state was moved to the place.
-func (p statusPlace) note(o lookuper) (digest string, found bool) {
-	value, _ := o.Lookup(p.moved...)
+func (place statusPlace) note(o lookuper) (digest string, found bool) {
+	value, _ := o.Lookup(place.moved...)
 	digest, found = value.(string)
 	return digest, found
 }

@@ -34,7 +34,8 @@ const (
 // payloadSeed is the seed of the payload of the mould.
 const payloadSeed = 1 << 60
 
-// MakeMould creates an object with the given number of entries, and lets handle handle it.
+// MakeMould creates an object with the given number of entries. It calls handle, which
+// must run an operator until handled returns true.
 func (c *Cluster) MakeMould(ctx context.Context, entries int, handle func(ctx context.Context, handled func() bool) error) error {
 	raw, err := json.Marshal(map[string]any{
 		"apiVersion": widget.GroupVersion.String(), "kind": widget.Kinds[mouldKind],

@@ -101,7 +101,7 @@ func (r reviews) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	denied := r.denied.Load() && strings.Contains(string(asked), `"resource":"kopfexamples"`) && !strings.Contains(string(asked), `"namespace":`)
 	body := fmt.Sprintf(`{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","metadata":{},"status":{"allowed":%v}}`, !denied)
-	return &http.Response{StatusCode: 201, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: req}, nil
+	return &http.Response{StatusCode: http.StatusCreated, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: req}, nil
 }
 
 // crowdOperator records the calls of its handlers as "create app-00/x 1".

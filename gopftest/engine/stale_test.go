@@ -48,7 +48,7 @@ func TestASlowListDoesNotRunHandlersAgain(t *testing.T) {
 		c.CutStreams()
 		time.Sleep(2 * time.Hour)
 		if got := diary.all(); !slices.Equal(got, []string{"make zz #0", "make zz #1"}) {
-			t.Errorf("got %q; taken for a loss of the stored state: %v", got, log.has("What the operator had stored on the object is gone"))
+			t.Errorf("got %q; taken for a loss of the stored state: %v", got, log.has("The state that the operator had stored on the object is gone"))
 		}
 	})
 }

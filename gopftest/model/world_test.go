@@ -65,7 +65,7 @@ func (w *world) abort() {
 func (w *world) options() []gopf.RunOption { return w.runOptions }
 
 func (w *world) logger(p *process) *slog.Logger {
-	var to slog.Handler = slog.DiscardHandler
+	to := slog.DiscardHandler
 	if os.Getenv("GOPF_MODEL_LOG") != "" {
 		to = logs.New(w.t.Output(), logs.Options{Format: logs.Full, Level: slog.LevelDebug, Prefix: true})
 	}

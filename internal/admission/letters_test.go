@@ -55,7 +55,8 @@ func (s *stalled) SetReadDeadline(t time.Time) error {
 // serveOrAbort calls the handler as an HTTP server does, which recovers from its aborts.
 func serveOrAbort(v http.Handler, w http.ResponseWriter, r *http.Request) {
 	defer func() {
-		if p := recover(); p != nil && p != http.ErrAbortHandler {
+		p := recover()
+		if err, isError := p.(error); p != nil && !(isError && errors.Is(err, http.ErrAbortHandler)) {
 			panic(p)
 		}
 	}()
@@ -102,6 +103,11 @@ type unread struct {
 	expire   func()
 }
 
+func newUnread(ctx context.Context) *unread {
+	ctx, expire := context.WithCancel(ctx)
+	return &unread{httptest.NewRecorder(), ctx, expire}
+}
+
 func (u *unread) Write([]byte) (int, error) {
 	<-u.deadline.Done()
 	return 0, os.ErrDeadlineExceeded
@@ -131,8 +137,7 @@ func TestUnreadResponsesTakeBoundedMemory(t *testing.T) {
 				var clients sync.WaitGroup
 				for range 100 {
 					clients.Go(func() {
-						u := &unread{ResponseRecorder: httptest.NewRecorder()}
-						u.deadline, u.expire = context.WithCancel(ctx)
+						u := newUnread(ctx)
 						serveOrAbort(v, u, httptest.NewRequestWithContext(ctx, http.MethodPost, "/v", bytes.NewReader(raw)))
 					})
 				}
@@ -171,8 +176,7 @@ func TestRequestsBeyondTheLimitAreAbortedIfClientsDoNotReadTheRefusals(t *testin
 			for i := range 10 * maxLeaving {
 				r := httptest.NewRequest(http.MethodPost, "/v", nil)
 				r.RemoteAddr = fmt.Sprintf("10.0.0.%d:1234", i%peers)
-				u := &unread{ResponseRecorder: httptest.NewRecorder()}
-				u.deadline, u.expire = context.WithCancel(t.Context())
+				u := newUnread(t.Context())
 				l := b.open(r, func() {}, http.NewResponseController(u), time.Second)
 				if l == nil {
 					aborted++

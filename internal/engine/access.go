@@ -8,9 +8,9 @@ import (
 	"gopf.dev/gopf/internal/rbac"
 )
 
-// review reports missing permissions, in the log and in health, until the context is
+// reviewAccess reports missing permissions, in the log and in health, until the context is
 // done.
-func (op *operator) review(ctx context.Context) {
+func (op *operator) reviewAccess(ctx context.Context) {
 	_, fixed := op.Namespaces.Fixed()
 	framework := rbac.Framework{Definitions: !op.ScanningDisabled, Namespaces: !fixed, Posting: op.Posting.Enabled}
 	if len(op.Namespaces) > 0 {

@@ -14,7 +14,7 @@
 //     match a pattern, how to watch many of them, and the index barrier.
 //   - followResuming: the restart of watches after a pause.
 //   - elect and meetPeers: the lease and the peerings.
-//   - answerReviews, review, probe and paths.Run: admission, permissions, API
+//   - answerReviews, reviewAccess, probe and paths.Run: admission, permissions, API
 //     probes, and the check of paths against the schemas of the cluster.
 //
 // The controllers of the served resources are in package serving.
@@ -142,7 +142,7 @@ func (op *operator) live(ctx context.Context, resources *discovery.Resources, di
 		tasks.Go(func() { op.controllers.OpenBarrier(ctx, work) })
 	}
 	tasks.Go(func() { op.followResuming(ctx, work) })
-	tasks.Go(func() { op.review(ctx) })
+	tasks.Go(func() { op.reviewAccess(ctx) })
 	tasks.Go(func() { op.probe(ctx) })
 	tasks.Go(func() { op.paths.Run(ctx) })
 	<-ctx.Done()

@@ -37,7 +37,7 @@ func (v *view) decide(ctx context.Context, stopping delay) (*change, error) {
 		return c, v.move(ctx, c)
 	case interested && v.cause.Reason == cause.Create && v.memory.handled:
 		v.memory.handled = false // until the next handling completes
-		if c.due = v.undone("What the operator had stored on the object is gone, so it is handled as a new object. If another operator handles the same objects, stop one of them or use a peering; if another client removes annotations, configure it to keep the operator's annotations."); c.due.Set {
+		if c.due = v.undone("The state that the operator had stored on the object is gone, so it is handled as a new object. If another operator handles the same objects, stop one of them or use a peering; if another client removes annotations, configure it to keep the operator's annotations."); c.due.Set {
 			return c, nil
 		}
 	}

@@ -174,8 +174,8 @@ func (h *handling) saveProgress(ctx context.Context, c *change, note *progress.N
 	return nil
 }
 
-// takeBack ends the handling of an update that was reverted. Handlers that finished
-// have seen the change, so another update shows them the way back.
+// takeBack ends the handling of an update that was reverted. Handlers that have finished
+// saw the reverted change, so they get another update.
 func (h *handling) takeBack(ctx context.Context, c *change) error {
 	return h.saveEnd(ctx, c, h.note)
 }

@@ -13,6 +13,8 @@
 //  4. save (pass.go) puts the outcomes into the change. write sends the change
 //     (send.go); todo.go covers changes that need more than one request.
 //  5. schedule (schedule.go) sets the alarm for the next turn, if one is needed.
+//  6. reconcile (reconcile.go) calls the reconcile handlers that are due, has their children
+//     applied, and writes conditions (conditions.go) and inventories.
 //
 // [Processor.TurnIfSettled] (settled.go) replaces a turn if the bytes of the object
 // show that nothing is due. [Memory] remains between turns.

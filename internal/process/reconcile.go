@@ -156,7 +156,7 @@ func (w *Wake) owns(h *handler.Handler) bool {
 func (p *Processor) callReconciler(ctx context.Context, m *Memory, h *handler.Handler, state *reconciled, essence string, body *object.Body) *object.Body {
 	r := &reconciling{Processor: p, memory: m, handler: h, state: state, body: body}
 	if err := r.load(ctx); err != nil {
-		p.retryReconcile(m, state, body, err)
+		p.retryReconcile(state, body, err)
 		return nil
 	}
 	request := p.daemonRequest(m, body)
@@ -175,14 +175,14 @@ func (p *Processor) callReconciler(ctx context.Context, m *Memory, h *handler.Ha
 	r.schedule(outcome, request.Children)
 	after, err := r.save(ctx, outcome, request)
 	if err != nil {
-		p.retryReconcile(m, state, body, err)
+		p.retryReconcile(state, body, err)
 		return nil
 	}
 	return after
 }
 
 // retryReconcile schedules another call after an error of the framework.
-func (p *Processor) retryReconcile(m *Memory, state *reconciled, body *object.Body, err error) {
+func (p *Processor) retryReconcile(state *reconciled, body *object.Body, err error) {
 	if errors.Is(err, apply.ErrGone) {
 		state.due, state.dirty = time.Time{}, false
 		return

@@ -131,9 +131,9 @@ func (r *reconciling) record(outcome execute.Outcome) *storage.Record {
 func (r *reconciling) saveRecords(ctx context.Context, notes *patch.Patch, text string, record *storage.Record) error {
 	changed := map[string]storage.Record{}
 	var purge []string
-	switch id := inventoryID(r.handler.ID); {
-	case text == r.stored:
-	case text == "":
+	switch id := inventoryID(r.handler.ID); text {
+	case r.stored:
+	case "":
 		purge = append(purge, id)
 	default:
 		changed[id] = storage.Record{Started: time.Now(), Purpose: "reconcile", Message: &text}

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"encoding/json"
 	"log/slog"
 
 	"gopf.dev/gopf/internal/object"
@@ -25,7 +26,7 @@ func (p *Processor) shown(b *object.Body) slog.LogValuer {
 	if p.Resource.Kind == "Secret" && p.Resource.Group == "" {
 		return lazyText(func() string { return "(a secret)" })
 	}
-	return lazyText(func() string { return string(b.Raw()) })
+	return lazyJSON(b.Raw)
 }
 
 // shownDiff returns the diff as a log value. It hides Secrets.
@@ -41,3 +42,8 @@ func (v *view) shownDiff() slog.LogValuer {
 type lazyText func() string
 
 func (l lazyText) LogValue() slog.Value { return slog.StringValue(l()) }
+
+// lazyJSON is logged as a structured value. As a text, it would be quoted.
+type lazyJSON func() []byte
+
+func (l lazyJSON) LogValue() slog.Value { return slog.AnyValue(json.RawMessage(l())) }

@@ -70,7 +70,7 @@ func (t Tunnel) Serve(ctx context.Context, reviews http.Handler, announce func(w
 		t.Open = t.open
 	}
 	pause := firstPause
-	for first := true; ; first = false {
+	for first := true; first || ctx.Err() == nil; first = false {
 		began := time.Now()
 		end, err := t.Open(ctx)
 		switch {
@@ -90,11 +90,10 @@ func (t Tunnel) Serve(ctx context.Context, reviews http.Handler, announce func(w
 			pause = firstPause
 		}
 		t.log.Warn("The tunnel for webhooks broke; reopening it.", "error", err, "pause", pause)
-		if backoff.Sleep(ctx, t.random.Shorten(pause, jitter.Slight)) != nil {
-			return nil
-		}
+		_ = backoff.Sleep(ctx, t.random.Shorten(pause, jitter.Slight)) // it fails only if ctx is done
 		pause = min(2*pause, maxPause)
 	}
+	return nil
 }
 
 // through serves reviews from one tunnel until it breaks.

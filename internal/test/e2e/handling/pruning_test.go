@@ -88,7 +88,7 @@ func TestABaseThatTheSchemaDropsDoesNotMakeTheOperatorSpin(t *testing.T) {
 		}
 		return nil
 	})
-	if len(o.Log.With("What the operator had stored on the object is gone")) == 0 {
+	if len(o.Log.With("The state that the operator had stored on the object is gone")) == 0 {
 		t.Error("nobody was told")
 	}
 	t.Logf("%d calls in 4 s", len(d.All()))
