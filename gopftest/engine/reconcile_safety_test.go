@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,4 +112,47 @@ func TestForgedInventoryDeletesNoForeignObject(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A tenant can name any owner in its own objects.
+func TestChildrenInAnotherNamespaceThanTheirOwnerAreNotItsChildren(t *testing.T) {
+	for _, test := range []struct {
+		namespace string
+		counts    bool
+	}{{"default", true}, {"tenant", false}} {
+		t.Run(test.namespace, func(t *testing.T) {
+			owners(t, func(t *testing.T, c *gopftest.Cluster) {
+				c.CreateNamespace(t, "tenant")
+				op, calls := owning(), 0
+				gopf.For[*Example](op, resource).Reconcile("children", func(_ context.Context, r *gopf.Reconciliation[*Example]) error {
+					calls++
+					reconciled(r)
+					return nil
+				}, gopf.Owns[*corev1.ConfigMap]())
+				gopftest.Start(t, op, c, gopf.Log(quiet()))
+				parent := c.Create(t, withItems("x", "a", "one"))
+				settle()
+				before, isController := calls, true
+				forged := childMap("forged", "b")
+				forged.TypeMeta, forged.Namespace = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, test.namespace
+				forged.Labels, forged.Finalizers = map[string]string{"gopf.dev/children": "examples.kopf.dev"}, []string{"example.com/forged"}
+				forged.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "examples.kopf.dev", Operation: metav1.ManagedFieldsOperationApply}}
+				forged.OwnerReferences = []metav1.OwnerReference{{APIVersion: "kopf.dev/v1", Kind: "KopfExample", Name: "x", UID: parent.GetUID(), Controller: &isController}}
+				c.Seed(t, forged)
+				settle()
+				if woken := calls > before; woken != test.counts {
+					t.Errorf("the handler was called: %v", woken)
+				}
+				c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "c"}})
+				settle()
+				if deleted := c.Get(t, configMaps, test.namespace, "forged").GetDeletionTimestamp() != nil; deleted != test.counts {
+					t.Errorf("the forged child was deleted: %v", deleted)
+				}
+				record := c.Get(t, resource, "default", "x").GetAnnotations()["examples.kopf.dev/gopf.children.children"]
+				if listed := strings.Contains(record, "forged"); listed != test.counts {
+					t.Errorf("the inventory is %s", record)
+				}
+			})
+		})
+	}
 }

@@ -40,8 +40,8 @@ func (s *server) newOwned() (*owned, controller.Children) {
 	store := childwatch.NewStore(s.Name, s.Stream.Shared.Mark)
 	o.watches = childwatch.NewWatches(childwatch.Config{
 		Store: store, Client: client, Stream: s.Stream, Label: s.Name, Log: s.Log,
-		Wake: func(owner string, of kind.Info) {
-			s.each(func(c *controller.Controller) { c.WakeOwned(owner, of) })
+		Wake: func(owner string, of kind.Info, namespace string) {
+			s.each(func(c *controller.Controller) { c.WakeOwned(owner, of, namespace) })
 		},
 		Listed: func(of kind.Info) { s.each(func(c *controller.Controller) { c.WakeOwners(of) }) },
 		Observe: func(config *stream.Config) (func(stream.Event, func(stream.Event)), func()) {
