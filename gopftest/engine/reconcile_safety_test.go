@@ -156,3 +156,23 @@ func TestChildrenInAnotherNamespaceThanTheirOwnerAreNotItsChildren(t *testing.T)
 		})
 	}
 }
+
+// The number of children may come from the object.
+func TestTooManyChildrenAreNotCreated(t *testing.T) {
+	owners(t, func(t *testing.T, c *gopftest.Cluster) {
+		op, calls := owning(), 0
+		gopf.For[*Example](op, resource).Reconcile("children", func(_ context.Context, r *gopf.Reconciliation[*Example]) error {
+			calls++
+			for i := range 200_000 {
+				gopf.Want(r, childMap(fmt.Sprint("child-", i), "a"))
+			}
+			return nil
+		}, gopf.Owns[*corev1.ConfigMap]())
+		gopftest.Start(t, op, c, gopf.Log(quiet()))
+		c.Create(t, withItems("x", "a"))
+		time.Sleep(time.Hour)
+		if got := len(c.List(t, configMaps, "default")); got != 0 || calls != 1 {
+			t.Errorf("%d children were created in %d calls", got, calls)
+		}
+	})
+}
