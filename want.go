@@ -9,6 +9,7 @@ import (
 
 	"gopf.dev/gopf/client"
 	"gopf.dev/gopf/internal/apiclient"
+	"gopf.dev/gopf/internal/children"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/reconcile"
@@ -48,7 +49,7 @@ type wantSpec struct {
 // request: the operator applies all declared children after the handler has returned
 // without an error. The child is a typed object, [Unstructured] or a map. It needs a name.
 // A child without a namespace gets the namespace of the object. [Owns] must declare its
-// kind.
+// kind. With more than 2,000 children, the call fails permanently, and none is written.
 //
 // Declare only the fields that the operator should own. Other fields belong to other
 // clients and stay as they are. The operator adds its label, and the owner reference.
@@ -65,6 +66,12 @@ func Want[C any, T Object](r *Reconciliation[T], child C, opts ...WantOption) *C
 	w := &spec.Wanted
 	c := &Child[C]{wanted: w, Live: empty(child)}
 	list := r.req.Children
+	if len(list.Wanted) == children.MaxEntries { // the number may come from the object
+		if !errors.Is(list.Mistake, errTooManyChildren) {
+			list.Mistake = errors.Join(list.Mistake, errTooManyChildren)
+		}
+		return c
+	}
 	list.Wanted = append(list.Wanted, w)
 	obj, err := asObject(child)
 	if err == nil {
@@ -96,6 +103,8 @@ func Want[C any, T Object](r *Reconciliation[T], child C, opts ...WantOption) *C
 	c.look(list.Find(w.Key))
 	return c
 }
+
+var errTooManyChildren = fmt.Errorf("the handler declares more than %d children of one object", children.MaxEntries)
 
 // describe fills in the identity and the manifest of a child.
 func (r *Reconciliation[T]) describe(w *handler.Wanted, obj client.Object, initial []string) error {

@@ -1,7 +1,9 @@
 package storage
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -241,11 +243,18 @@ func (r Record) fields() [10]field {
 	return fields
 }
 
+// errHidden means that a compressed message is written with escapes. The operator measures
+// compressed texts before it decodes them, so it must find them in the text of the object.
+var errHidden = errors.New("the compressed message has escapes")
+
 // decodeRecord decodes a record from JSON. found is false for null.
 func decodeRecord(text []byte) (record Record, found bool, err error) {
 	var read *Record
 	if err := json.Unmarshal(text, &read); err != nil || read == nil {
 		return Record{}, false, err
+	}
+	if m := read.Message; m != nil && strings.HasPrefix(*m, "gz:H4sI") && !bytes.Contains(text, []byte(*m)) {
+		return Record{}, false, errHidden
 	}
 	return *read, true, nil
 }

@@ -142,3 +142,19 @@ func TestSuccessAndFailureFinishAHandler(t *testing.T) {
 		t.Error("only success and failure finish a handler")
 	}
 }
+
+// The operator measures compressed texts before it decodes them. It finds them only if they
+// have no escapes.
+func TestACompressedMessageWithEscapesIsMalformed(t *testing.T) {
+	t.Parallel()
+	for message, readable := range map[string]bool{
+		`gz:H4sIAA/+=`: true, `\u0067z:H4sIAA`: false, `gz:\u00484sIAA`: false, `gz:H4sIAA\/`: false, `gz:H4sIAA\n`: false,
+		`gz: failed at \"x\"`: true,
+	} {
+		o := annotated(storage.DefaultPrefix+"/id", `{"message":"`+message+`"}`)
+		records, err := storage.NewAnnotationProgress(storage.DefaultPrefix).Load(t.Context(), o, []string{"id"})
+		if _, found := records["id"]; found != readable || (err == nil) != readable {
+			t.Errorf("%s: found %v, error %v", message, found, err)
+		}
+	}
+}

@@ -30,18 +30,8 @@ func compress(text string) (string, error) {
 
 // decompress reverses compress. It rejects results that are larger than any essence.
 func decompress(packed string) (string, error) {
-	reader, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(packed)))
-	if err != nil {
-		return "", err
-	}
-	var text strings.Builder
-	if _, err := io.Copy(&text, io.LimitReader(reader, jsonvalue.MaxStored+1)); err != nil {
-		return "", err
-	}
-	if text.Len() > jsonvalue.MaxStored {
-		return "", errors.New("too large after decompression")
-	}
-	return text.String(), nil
+	text, err := jsonvalue.Unpack(packed, jsonvalue.MaxStored)
+	return string(text), err
 }
 
 // annotationsSize returns the size of the object's annotations after the patch, in bytes,

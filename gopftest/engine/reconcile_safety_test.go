@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -109,6 +110,69 @@ func TestForgedInventoryDeletesNoForeignObject(t *testing.T) {
 			if _, found := c.Lookup(t, configMaps, "default", name); !found {
 				t.Errorf("%s was deleted", name)
 			}
+		}
+	})
+}
+
+// A tenant can name any owner in its own objects.
+func TestChildrenInAnotherNamespaceThanTheirOwnerAreNotItsChildren(t *testing.T) {
+	for _, test := range []struct {
+		namespace string
+		counts    bool
+	}{{"default", true}, {"tenant", false}} {
+		t.Run(test.namespace, func(t *testing.T) {
+			owners(t, func(t *testing.T, c *gopftest.Cluster) {
+				c.CreateNamespace(t, "tenant")
+				op, calls := owning(), 0
+				gopf.For[*Example](op, resource).Reconcile("children", func(_ context.Context, r *gopf.Reconciliation[*Example]) error {
+					calls++
+					reconciled(r)
+					return nil
+				}, gopf.Owns[*corev1.ConfigMap]())
+				gopftest.Start(t, op, c, gopf.Log(quiet()))
+				parent := c.Create(t, withItems("x", "a", "one"))
+				settle()
+				before, isController := calls, true
+				forged := childMap("forged", "b")
+				forged.TypeMeta, forged.Namespace = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, test.namespace
+				forged.Labels, forged.Finalizers = map[string]string{"gopf.dev/children": "examples.kopf.dev"}, []string{"example.com/forged"}
+				forged.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "examples.kopf.dev", Operation: metav1.ManagedFieldsOperationApply}}
+				forged.OwnerReferences = []metav1.OwnerReference{{APIVersion: "kopf.dev/v1", Kind: "KopfExample", Name: "x", UID: parent.GetUID(), Controller: &isController}}
+				c.Seed(t, forged)
+				settle()
+				if woken := calls > before; woken != test.counts {
+					t.Errorf("the handler was called: %v", woken)
+				}
+				c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "c"}})
+				settle()
+				if deleted := c.Get(t, configMaps, test.namespace, "forged").GetDeletionTimestamp() != nil; deleted != test.counts {
+					t.Errorf("the forged child was deleted: %v", deleted)
+				}
+				record := c.Get(t, resource, "default", "x").GetAnnotations()["examples.kopf.dev/gopf.children.children"]
+				if listed := strings.Contains(record, "forged"); listed != test.counts {
+					t.Errorf("the inventory is %s", record)
+				}
+			})
+		})
+	}
+}
+
+// The number of children may come from the object.
+func TestTooManyChildrenAreNotCreated(t *testing.T) {
+	owners(t, func(t *testing.T, c *gopftest.Cluster) {
+		op, calls := owning(), 0
+		gopf.For[*Example](op, resource).Reconcile("children", func(_ context.Context, r *gopf.Reconciliation[*Example]) error {
+			calls++
+			for i := range 200_000 {
+				gopf.Want(r, childMap(fmt.Sprint("child-", i), "a"))
+			}
+			return nil
+		}, gopf.Owns[*corev1.ConfigMap]())
+		gopftest.Start(t, op, c, gopf.Log(quiet()))
+		c.Create(t, withItems("x", "a"))
+		time.Sleep(time.Hour)
+		if got := len(c.List(t, configMaps, "default")); got != 0 || calls != 1 {
+			t.Errorf("%d children were created in %d calls", got, calls)
 		}
 	})
 }

@@ -8,10 +8,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
+
+	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 // Entry is a child in an inventory.
@@ -117,13 +118,13 @@ func Decode(text, owner string) (*Inventory, error) {
 	if err != nil {
 		return inventory, err
 	}
-	parts := strings.Split(text, ";")
+	parts := strings.SplitN(text, ";", 5)
 	if len(parts) != 4 || parts[0] != version || parts[1] != Short(owner) {
 		return inventory, ErrInventory
 	}
-	kinds := strings.Split(parts[2], ",")
-	lines := strings.Split(parts[3], ",")
-	if len(lines) > MaxEntries {
+	kinds := strings.SplitN(parts[2], ",", MaxEntries+1)
+	lines := strings.SplitN(parts[3], ",", MaxEntries+1)
+	if len(kinds) > MaxEntries || len(lines) > MaxEntries {
 		return inventory, ErrInventory
 	}
 	var entries []Entry
@@ -143,19 +144,15 @@ func decompress(text string) (string, error) {
 	if !ok {
 		return text, nil
 	}
-	r, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(packed)))
+	raw, err := jsonvalue.Unpack(packed, maxText)
 	if err != nil {
-		return "", ErrInventory
-	}
-	raw, err := io.ReadAll(io.LimitReader(r, maxText+1))
-	if err != nil || len(raw) > maxText {
 		return "", ErrInventory
 	}
 	return string(raw), nil
 }
 
 func decodeEntry(line string, kinds []string) (e Entry, ok bool) {
-	parts := strings.Split(line, "/")
+	parts := strings.SplitN(line, "/", 7)
 	if len(parts) < 3 || len(parts) > 6 {
 		return e, false
 	}

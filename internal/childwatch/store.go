@@ -42,6 +42,13 @@ type Child struct {
 	mark   uint64 // of the event or the response that it is from
 }
 
+// BelongsTo reports whether an object with the uid is the owner. namespace is that of the
+// object; "" means that it is cluster-scoped. Kubernetes has no owner references to objects
+// in other namespaces: a tenant could make its objects children of another tenant's object.
+func (c *Child) BelongsTo(uid, namespace string) bool {
+	return c.Owner == uid && (c.Controller == "" || namespace == "" || c.Namespace == namespace)
+}
+
 // Body returns the child without its managedFields.
 func (c *Child) Body() *object.Body { return c.packed.Body() }
 

@@ -26,8 +26,9 @@ type Config struct {
 	Label  string        // the value of [Label] on the children of this operator
 	Log    *slog.Logger
 
-	// Wake is called when a child of the owner has changed. It must not block for long.
-	Wake func(owner string, of kind.Info)
+	// Wake is called when a child of the owner has changed. namespace is that of the child.
+	// Its owner may be forged. Wake must not block for long.
+	Wake func(owner string, of kind.Info, namespace string)
 	// Listed is called when a watch has delivered its first list, or cannot list.
 	Listed func(kind.Info)
 	// Observe adds a watch to the health of the operator. deliver must be called for
@@ -159,7 +160,7 @@ func (w *Watches) deliver(of Watch, e stream.Event) {
 	store, info := w.config.Store, of.Info
 	if e.Type == kube.Deleted {
 		if owner := store.gone(e.Body.Identity, e.Mark); owner != "" {
-			w.config.Wake(owner, info)
+			w.config.Wake(owner, info, e.Body.Namespace)
 		}
 		return
 	}
@@ -175,7 +176,7 @@ func (w *Watches) deliver(of Watch, e stream.Event) {
 	}
 	for _, owner := range store.update(c, e.Authoritative) {
 		if owner != "" {
-			w.config.Wake(owner, info)
+			w.config.Wake(owner, info, e.Body.Namespace)
 		}
 	}
 }

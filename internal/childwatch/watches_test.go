@@ -16,7 +16,7 @@ func watches(s *Store) (w *Watches, woken *[]string) {
 	woken = &[]string{}
 	return NewWatches(Config{
 		Store: s, Log: slog.New(slog.DiscardHandler),
-		Wake: func(owner string, of kind.Info) { *woken = append(*woken, owner+" "+of.Kind) },
+		Wake: func(owner string, of kind.Info, _ string) { *woken = append(*woken, owner+" "+of.Kind) },
 	}), woken
 }
 

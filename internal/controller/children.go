@@ -31,17 +31,26 @@ func (c *Controller) reconcilersOf(handlers handler.Set) *process.Reconcile {
 }
 
 // WakeOwned queues a turn of the object with the uid, because a child of the kind has
-// changed. Other controllers and unknown objects are not affected.
-func (c *Controller) WakeOwned(uid string, of kind.Info) {
+// changed. namespace is that of the child. Other controllers, unknown objects, and objects
+// that cannot have children in the namespace are not affected.
+func (c *Controller) WakeOwned(uid string, of kind.Info, namespace string) {
 	if c.processor.Reconcile == nil {
 		return
 	}
 	c.mu.Lock()
 	m := c.memories[uid]
 	c.mu.Unlock()
-	if m != nil {
+	if m != nil && (m.Namespace == "" || namespace == "" || m.Namespace == namespace || c.ownsAnywhere(of)) {
 		c.put(uid, entry{wake: &process.Wake{Owned: []kind.Info{of}}})
 	}
+}
+
+// ownsAnywhere reports whether a handler may have children of the kind in all namespaces.
+func (c *Controller) ownsAnywhere(of kind.Info) bool {
+	return slices.ContainsFunc(c.processor.Reconcile.Handlers, func(h *handler.Handler) bool {
+		_, anywhere := h.Reconcile.Owns(of)
+		return anywhere
+	})
 }
 
 // WakeOwners queues turns of all objects that may have children of the kind, because such

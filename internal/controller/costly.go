@@ -52,7 +52,8 @@ func NewModestBudget(memoryLimit int64) *queue.Budget {
 }
 
 // costOf estimates the memory of a turn of an object, in bytes. 0 means neither modest
-// nor costly.
+// nor costly. The compressed state of the object counts after its first turn has measured
+// it: that is too slow for the goroutine of the watch.
 func costOf(b *object.Body) int {
 	if cost := copies * b.Memory(); cost >= modestTurn {
 		return cost
@@ -81,6 +82,7 @@ func (c *Controller) noteCost(key string, body *object.Body) {
 	if body == nil {
 		return
 	}
+	body.Measure()
 	if cost := costOf(body); cost > 0 {
 		c.costly.Store(key, cost)
 	} else {

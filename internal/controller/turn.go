@@ -119,10 +119,14 @@ func (c *Controller) Hurry() {
 
 // turn runs a turn of one object, or keeps it for the end of the pause.
 func (c *Controller) turn(ctx context.Context, key string, e entry) {
+	expected := c.cost(key, e)
 	if e.shed > 0 && e.event != nil {
-		expected := e.shed
-		if e = c.reread(ctx, e); e.event != nil && costOf(e.event.Body) > expected {
-			c.put(key, e) // its turn starts when there is memory for it
+		e = c.reread(ctx, e)
+	}
+	if e.event != nil {
+		e.event.Body.Measure()
+		if costOf(e.event.Body) > expected {
+			c.queue.Again(key, e) // its turn starts when there is memory for it
 			return
 		}
 	}

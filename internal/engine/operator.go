@@ -82,7 +82,7 @@ func (op *operator) newChildren() *owned.Children {
 	return owned.New(owned.Config{
 		Name: op.Name, Handlers: op.Handlers, Client: op.client, Stream: op.Stream, Log: op.Log,
 		Cluster: op.cluster, Has: op.paths.Has,
-		Wake:   func(owner string, of kind.Info) { op.controllers.WakeOwned(owner, of) },
+		Wake:   func(owner string, of kind.Info, namespace string) { op.controllers.WakeOwned(owner, of, namespace) },
 		Listed: func(of kind.Info) { op.controllers.WakeOwners(of) },
 		Observe: func(config *stream.Config) (func(stream.Event, func(stream.Event)), func()) {
 			pulse, end := op.vitals.Follow(config, nil)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	kjson "sigs.k8s.io/json"
 
@@ -18,10 +19,11 @@ import (
 type Body struct {
 	Identity
 
-	raw    []byte
-	memory int // estimated size when decoded; 0 for small objects
-	parts  parts
-	stale  bool
+	raw      []byte
+	memory   atomic.Int64 // estimated size when decoded; 0 for small objects
+	measured atomic.Bool  // memory includes compressed texts
+	parts    parts
+	stale    bool
 
 	mu      sync.Mutex
 	decoded bool           // fields is complete
@@ -92,7 +94,7 @@ func parse(json []byte, whole bool) (*Body, error) {
 	}
 	found.metadata, found.status = found.metadata.after(managed), found.status.after(managed)
 	raw := managed.without(json)
-	return &Body{Identity: id, raw: raw, memory: estimate(raw), parts: found}, nil
+	return (&Body{Identity: id, raw: raw, parts: found}).taking(estimate(raw)), nil
 }
 
 // FromMap returns a body with the fields. The caller must not use them afterwards.
@@ -131,7 +133,8 @@ func (b *Body) WithType(apiVersion, kind string) *Body {
 	}
 	typed := append(head, rest...)
 	added := len(typed) - len(b.raw)
-	return &Body{Identity: id, raw: typed, memory: b.memory, parts: parts{b.parts.metadata.shifted(added), b.parts.status.shifted(added)}}
+	moved := parts{b.parts.metadata.shifted(added), b.parts.status.shifted(added)}
+	return (&Body{Identity: id, raw: typed, parts: moved}).weighing(b)
 }
 
 // At returns the body with the resource version of a later version whose content is
@@ -139,7 +142,7 @@ func (b *Body) WithType(apiVersion, kind string) *Body {
 func (b *Body) At(resourceVersion string) *Body {
 	id := b.Identity
 	id.ResourceVersion = resourceVersion
-	return &Body{Identity: id, raw: b.raw, memory: b.memory, parts: b.parts, stale: b.stale || resourceVersion != b.ResourceVersion}
+	return (&Body{Identity: id, raw: b.raw, parts: b.parts, stale: b.stale || resourceVersion != b.ResourceVersion}).weighing(b)
 }
 
 // Stale reports whether the body is older than its resource version: see [Body.At].
@@ -147,7 +150,7 @@ func (b *Body) Stale() bool { return b.stale }
 
 // Undecoded returns the same body without decoded values, for keeping it in memory.
 func (b *Body) Undecoded() *Body {
-	return &Body{Identity: b.Identity, raw: b.raw, memory: b.memory, parts: b.parts, stale: b.stale}
+	return (&Body{Identity: b.Identity, raw: b.raw, parts: b.parts, stale: b.stale}).weighing(b)
 }
 
 // Raw returns the JSON of the object. Callers must not change it.
@@ -156,23 +159,50 @@ func (b *Body) Raw() []byte { return b.raw }
 // Size returns the bytes that the body keeps in memory before it is decoded.
 func (b *Body) Size() int { return len(b.raw) }
 
-// Memory estimates the number of bytes that the object takes when it is decoded once.
-// It is 0 for small objects, which take less than 200 KiB.
-func (b *Body) Memory() int { return b.memory }
+// Memory estimates the number of bytes that the object takes when it is decoded once, or
+// that its compressed texts take if that is more and they are measured. It is 0 for small
+// objects, which take less than 200 KiB.
+func (b *Body) Memory() int { return int(b.memory.Load()) }
+
+// Measure makes [Body.Memory] include the compressed texts in the metadata and the status,
+// which may contain the state of the operator. It unpacks them, which may take tens of
+// milliseconds.
+func (b *Body) Measure() {
+	if b.measured.Swap(true) {
+		return
+	}
+	packed := 0
+	for _, part := range []span{b.parts.metadata, b.parts.status} {
+		if text, ok := part.of(b.raw); ok {
+			packed += jsonvalue.PackedMemory(text)
+		}
+	}
+	if packed > b.Memory() {
+		b.taking(packed)
+	}
+}
+
+// taking sets the estimate of the memory.
+func (b *Body) taking(memory int) *Body {
+	b.memory.Store(int64(memory))
+	return b
+}
+
+// weighing sets the estimate of the memory to that of another body of the same texts.
+func (b *Body) weighing(as *Body) *Body {
+	b.measured.Store(as.measured.Load())
+	return b.taking(as.Memory())
+}
 
 // smallest is the size of the smallest object whose memory is estimated.
 const smallest = 1 << 10
 
 // estimate returns the approximate memory of the decoded JSON, or 0 if raw is short.
-// It errs on the high side: brackets and commas inside strings count. A JSON object of
-// one member takes about fifty times its text.
 func estimate(raw []byte) int {
 	if len(raw) < smallest {
 		return 0
 	}
-	objects := bytes.Count(raw, []byte("{"))
-	others := bytes.Count(raw, []byte(",")) + bytes.Count(raw, []byte("["))
-	return 2*len(raw) + 400*objects + 40*others
+	return jsonvalue.Memory(raw)
 }
 
 // Map returns the decoded object. See [jsonvalue.Number] for the types of numbers.

@@ -42,7 +42,7 @@ const (
 
 // Pack compresses a body. It does not keep the body, nor its decoded values.
 func (p *Packer) Pack(b *Body) *Packed {
-	packed := &Packed{Identity: b.Identity, packer: p, data: b.raw, size: len(b.raw), memory: b.memory, parts: b.parts, stale: b.stale}
+	packed := &Packed{Identity: b.Identity, packer: p, data: b.raw, size: len(b.raw), memory: b.Memory(), parts: b.parts, stale: b.stale}
 	if len(b.raw) < smallestPacked {
 		return packed
 	}
@@ -67,7 +67,7 @@ func (p *Packer) Pack(b *Body) *Packed {
 
 // Body returns the body.
 func (k *Packed) Body() *Body {
-	b := &Body{Identity: k.Identity, raw: k.data, memory: k.memory, parts: k.parts, stale: k.stale}
+	b := (&Body{Identity: k.Identity, raw: k.data, parts: k.parts, stale: k.stale}).taking(k.memory)
 	if len(k.data) == k.size { // not compressed
 		return b
 	}

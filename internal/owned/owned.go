@@ -32,8 +32,9 @@ type Config struct {
 	Cluster func() []kind.Info
 	// Has reports for each path whether the schema of a resource has it.
 	Has func(ctx context.Context, of kind.Info, paths ...[]string) ([]bool, error)
-	// Wake is called when a child of the owner has changed. It must not block for long.
-	Wake func(owner string, of kind.Info)
+	// Wake is called when a child of the owner has changed, with the namespace of the
+	// child. It must not block for long.
+	Wake func(owner string, of kind.Info, namespace string)
 	// Listed is called when the children of a kind are listed.
 	Listed func(of kind.Info)
 	// Observe adds a watch to the health of the operator; see [childwatch.Config].

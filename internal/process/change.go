@@ -124,6 +124,7 @@ func (p *Processor) change(ctx context.Context, m *Memory, state *object.Body, w
 			return last, c.due, nil
 		case thenHandleOccasion: // the write was left from an earlier turn
 		case thenHandleState:
+			last.Measure()
 			if grown(state, last) {
 				return last, handler.Some(time.Duration(0)), nil
 			}

@@ -1,7 +1,11 @@
 package process
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -89,31 +93,45 @@ func TestRefusedRecordsOfALargeObjectKeepNoDecodedValues(t *testing.T) {
 // A tenant may enlarge many objects while slow handlers run. The turns started when there
 // was memory for small objects.
 func TestAnObjectThatGrowsDuringItsTurnGetsAnotherTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var creations, updates int
-		var alarms []time.Duration
-		c := newCluster()
-		create, update := on(cause.Create, &creations), on(cause.Update, &updates)
-		update.ID = "update"
-		create.Call = func(_ context.Context, r *handler.Request) error {
-			creations++
-			c.object["data"] = map[string]any{"wide": wide()}
-			c.version++
-			r.Patch.Set("yes", "status", "made")
-			return nil
-		}
-		k := newKind(c, &alarms, create, update)
-		event := &Event{Type: "ADDED", Body: c.body()}
-		m := NewMemory(event)
-		k.Turn(t.Context(), m, Occasion{Event: event})
-		if pending := m.Pending(); creations != 1 || updates != 0 || pending == nil || pending.Memory() < 1<<20 || len(alarms) != 1 || alarms[0] > 0 {
-			t.Fatalf("%d creations, %d updates, alarms %v, waiting %v", creations, updates, alarms, m.Waiting())
-		}
-		k.Turn(t.Context(), m, Occasion{Alarm: true})
-		if creations != 1 || updates != 1 || m.Waiting() {
-			t.Errorf("%d creations, %d updates, waiting %v", creations, updates, m.Waiting())
-		}
-	})
+	for name, grow := range map[string]func(c *cluster){
+		"content": func(c *cluster) { c.object["data"] = map[string]any{"wide": wide()} },
+		"compressed annotations": func(c *cluster) {
+			var packed bytes.Buffer
+			w := gzip.NewWriter(&packed)
+			_ = json.NewEncoder(w).Encode(wide()) // a buffer never fails
+			_ = w.Close()
+			c.object["data"] = map[string]any{"a": "c"}
+			c.object["metadata"].(map[string]any)["annotations"] = map[string]any{"packed": base64.StdEncoding.EncodeToString(packed.Bytes())}
+		},
+	} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { testGrowth(t, grow) }) })
+	}
+}
+
+func testGrowth(t *testing.T, grow func(*cluster)) {
+	var creations, updates int
+	var alarms []time.Duration
+	c := newCluster()
+	create, update := on(cause.Create, &creations), on(cause.Update, &updates)
+	update.ID = "update"
+	create.Call = func(_ context.Context, r *handler.Request) error {
+		creations++
+		grow(c)
+		c.version++
+		r.Patch.Set("yes", "status", "made")
+		return nil
+	}
+	k := newKind(c, &alarms, create, update)
+	event := &Event{Type: "ADDED", Body: c.body()}
+	m := NewMemory(event)
+	k.Turn(t.Context(), m, Occasion{Event: event})
+	if pending := m.Pending(); creations != 1 || updates != 0 || pending == nil || pending.Memory() < 1<<20 || len(alarms) != 1 || alarms[0] > 0 {
+		t.Fatalf("%d creations, %d updates, alarms %v, waiting %v", creations, updates, alarms, m.Waiting())
+	}
+	k.Turn(t.Context(), m, Occasion{Alarm: true})
+	if creations != 1 || updates != 1 || m.Waiting() {
+		t.Errorf("%d creations, %d updates, waiting %v", creations, updates, m.Waiting())
+	}
 }
 
 func TestUnwrittenChangesOfLargeObjectsLoseTheirDecodedValues(t *testing.T) {

@@ -288,7 +288,7 @@ func (r *reconciling) owner() reconcile.Owner {
 // find returns a live child.
 func (r *reconciling) find(k children.Key) *object.Body {
 	c := r.Reconcile.Runner.Store.Find(k)
-	if c == nil || c.Owner != r.body.UID {
+	if c == nil || !c.BelongsTo(r.body.UID, r.body.Namespace) {
 		return nil
 	}
 	return c.Body()

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -236,11 +235,8 @@ func (n *Note) decodeFirst(stored storedNote, records map[string]storage.Record)
 func unpack(message string) ([]byte, error) {
 	raw := []byte(message)
 	if text, packed := strings.CutPrefix(message, compressed); packed {
-		z, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(text)))
-		if err != nil {
-			return nil, err
-		}
-		if raw, err = io.ReadAll(io.LimitReader(z, jsonvalue.MaxStored+1)); err != nil {
+		var err error
+		if raw, err = jsonvalue.Unpack(text, jsonvalue.MaxStored); err != nil {
 			return nil, err
 		}
 	}

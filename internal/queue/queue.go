@@ -178,6 +178,26 @@ func (q *Queue[K, E]) Offer(ctx context.Context, key K, entry E) (taken bool) {
 	return true
 }
 
+// Again makes the entry of a running turn wait for another turn of its key, ahead of the
+// entries that arrived meanwhile. A turn calls it if its entry costs more than was known
+// when it started.
+func (q *Queue[K, E]) Again(key K, entry E) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	a := q.actors[key]
+	if q.closed || a == nil {
+		return
+	}
+	q.count(a, -1)
+	waiting := q.config.Add(nil, entry)
+	for _, later := range a.waiting {
+		waiting = q.config.Add(waiting, later)
+	}
+	a.waiting = waiting
+	a.load = q.weigh(key, a.waiting)
+	q.count(a, 1)
+}
+
 // sheds reports whether an entry for which the queue is full is shed: its turn is costly,
 // or its group alone has filled a large part of the queue, and other groups must not wait
 // for it. Entries that are not urgent wait.

@@ -46,7 +46,7 @@ func (x *run) prune(ctx context.Context, desired []children.Desired) {
 // unlisted returns the children of this owner that are not in the inventory.
 func (x *run) unlisted() (found []children.Entry) {
 	for _, c := range x.Store.Of(x.Owner.UID) {
-		if c.Applied && c.Controller == x.Owner.UID && x.Inventory.Find(c.Key) == nil {
+		if c.Applied && c.Controller == x.Owner.UID && c.BelongsTo(x.Owner.UID, x.Owner.Namespace) && x.Inventory.Find(c.Key) == nil {
 			found = append(found, children.Entry{Key: c.Key, UID: children.Short(c.UID)})
 		}
 	}
@@ -122,7 +122,7 @@ func (r *Runner) findOwn(ctx context.Context, owner Owner, e children.Entry) (*c
 			return nil, err
 		}
 	}
-	if child.Owner != owner.UID || e.UID != "" && e.UID != children.Short(child.UID) {
+	if !child.BelongsTo(owner.UID, owner.Namespace) || e.UID != "" && e.UID != children.Short(child.UID) {
 		return nil, nil
 	}
 	return child, nil

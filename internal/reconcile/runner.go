@@ -299,7 +299,7 @@ func (x *run) live(child *childwatch.Child) children.Live {
 	}
 	l := children.Live{Exists: true, UID: child.UID, Stamp: child.Stamp, Deleting: child.Deleting}
 	switch {
-	case child.Owner == x.Owner.UID:
+	case child.BelongsTo(x.Owner.UID, x.Owner.Namespace):
 		l.Relation = children.Own
 	case child.Controller != "":
 		l.Relation = children.OfAnother

@@ -83,10 +83,11 @@ func (s *Controllers) WakeOwner(of kind.Selector, namespace, uid string) {
 	s.eachServed(of, func(c *controller.Controller) { c.WakeOwner(namespace, uid) })
 }
 
-// WakeOwned queues a turn of the owner with the uid, because its child has changed.
-func (s *Controllers) WakeOwned(owner string, child kind.Info) {
+// WakeOwned queues a turn of the owner with the uid, because its child in the namespace
+// has changed.
+func (s *Controllers) WakeOwned(owner string, child kind.Info, namespace string) {
 	for _, c := range *s.served.Load() {
-		c.WakeOwned(owner, child)
+		c.WakeOwned(owner, child, namespace)
 	}
 }
 

@@ -16,6 +16,7 @@ type attack struct {
 var list = []attack{
 	{"a bomb of 27 KB", func(s *scene) []string { return s.bombs(27_000) }},
 	{"a bomb of 245 KB", func(s *scene) []string { return s.bombs(245_000) }},
+	{"many bombs of 1 KB", (*scene).smallBombs},
 	{"full annotations, and 512 slow reviews", both((*scene).fullAnnotations, func(s *scene) []string { return s.slowReviews(512) })},
 	{"deep objects", (*scene).deepObjects},
 	{"wide objects", (*scene).wideObjects},

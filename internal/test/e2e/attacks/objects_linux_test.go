@@ -24,6 +24,15 @@ func bomb(size int) string {
 	return base64.StdEncoding.EncodeToString(all)
 }
 
+// packed returns a text gzipped and in base64.
+func packed(text string) string {
+	var b bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	_, _ = w.Write([]byte(text)) // a buffer never fails
+	_ = w.Close()
+	return base64.StdEncoding.EncodeToString(b.Bytes())
+}
+
 // record is a record of a handler that succeeded.
 func record(purpose, more string) string {
 	const moment = "2026-01-01T00:00:00Z"
@@ -66,6 +75,17 @@ func (s *scene) bombs(size int) []string {
 		s.check(s.attacker.sendRaw(context.Background(), resource, "new", `{"field":"x"}`, fmt.Sprintf(`"annotations":{"%s-gz":%q}`, lastHandled, text)))
 	}
 	return []string{"note", "base", "new"}
+}
+
+// smallBombs makes many small objects whose bases are as large as the operator accepts when
+// they are decompressed and decoded. No object is to blame: such bases are valid.
+func (s *scene) smallBombs() []string {
+	text := packed(`{"spec":{"field":"x","wide":` + wide(40_000) + `}}`)
+	all(size(60, 300), func(i int) {
+		s.check(s.attacker.sendRaw(context.Background(), plains, fmt.Sprintf("small-bomb-%d", i), `{"field":"y"}`, fmt.Sprintf(`"annotations":{"%s-gz":%q}`, lastHandled, text)))
+	})
+	time.Sleep(time.Second) // the operator decodes them
+	return nil
 }
 
 func (s *scene) check(err error) {

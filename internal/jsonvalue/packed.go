@@ -1,0 +1,107 @@
+package jsonvalue
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"errors"
+	"io"
+	"strings"
+)
+
+const (
+	// packedStart begins every packed text: the first bytes of gzip in base64.
+	packedStart = "H4sI"
+	// maxMeasured limits the bytes that [PackedMemory] unpacks. The rest is estimated from
+	// the highest ratio of compression.
+	maxMeasured = 4 * MaxStored
+	// maxRatio is the highest ratio of compression.
+	maxRatio = 1032
+)
+
+// ErrNotPacked means that a text is not in the form that [Unpack] accepts.
+var ErrNotPacked = errors.New("it is not gzipped text in base64")
+
+// Unpack returns the content of a text that is gzipped and encoded in base64. It fails if
+// the content has more than limit bytes. It accepts no white space in the text, because
+// [PackedMemory] must find each text that can be unpacked.
+func Unpack(text string, limit int) ([]byte, error) {
+	if !strings.HasPrefix(text, packedStart) || strings.ContainsAny(text, "\r\n") {
+		return nil, ErrNotPacked
+	}
+	reader, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(text)))
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(io.LimitReader(reader, int64(limit)+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(content) > limit {
+		return nil, &LimitError{"bytes", limit}
+	}
+	return content, nil
+}
+
+// Memory estimates the memory of decoded JSON. It errs on the high side: brackets and commas
+// inside strings count. A JSON object of one member takes about fifty times its text.
+func Memory(text []byte) int {
+	objects := bytes.Count(text, []byte("{"))
+	others := bytes.Count(text, []byte(",")) + bytes.Count(text, []byte("["))
+	return 2*len(text) + 400*objects + 40*others
+}
+
+// PackedMemory estimates the memory of all packed texts inside of JSON, after they are
+// unpacked and decoded. It keeps none of them in memory, but may take tens of milliseconds.
+func PackedMemory(raw []byte) (memory int) {
+	left := maxMeasured
+	for {
+		at := bytes.Index(raw, []byte(packedStart))
+		if at < 0 {
+			return memory
+		}
+		raw = raw[at:]
+		end := bytes.IndexFunc(raw, func(r rune) bool { return !isBase64(r) })
+		if end < 0 {
+			end = len(raw)
+		}
+		if left > 0 {
+			size, of := measurePacked(raw[:end])
+			left -= size
+			memory += of
+		} else {
+			memory += worstMemory(end)
+		}
+		raw = raw[end:]
+	}
+}
+
+func isBase64(r rune) bool {
+	return r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '+' || r == '/' || r == '='
+}
+
+// worstMemory returns the highest memory that a packed text of the length can take. Texts with
+// more values are never decoded.
+func worstMemory(length int) int {
+	most := min(MaxStored, length*maxRatio)
+	return 2*most + 400*min(most/len(`{"":0}`), MaxValues/objectValues) + 40*min(most/2, MaxValues)
+}
+
+// measurePacked unpacks a text, at most [MaxStored] bytes of it. It returns their number, and
+// the estimate of their memory.
+func measurePacked(packed []byte) (size, memory int) {
+	reader, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(packed)))
+	if err != nil {
+		return 0, 0
+	}
+	buffer := make([]byte, 16<<10)
+	for size <= MaxStored {
+		n, err := reader.Read(buffer)
+		size += n
+		memory += Memory(buffer[:n])
+		if err != nil {
+			break
+		}
+	}
+	return size, memory
+}
