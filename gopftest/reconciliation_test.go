@@ -63,6 +63,9 @@ func TestInvalidDeclarationsOfChildrenAreErrors(t *testing.T) {
 		"without a name": func(r *gopf.Reconciliation[gopf.Unstructured]) { gopf.Want(r, child("")) },
 		"twice":          func(r *gopf.Reconciliation[gopf.Unstructured]) { gopf.Want(r, child("a")); gopf.Want(r, child("a")) },
 		"no object":      func(r *gopf.Reconciliation[gopf.Unstructured]) { gopf.Want(r, 7) },
+		"a rolling update without changes": func(r *gopf.Reconciliation[gopf.Unstructured]) {
+			gopf.Want(r, child("a"), gopf.RollingUpdate("all", 0))
+		},
 		"another type in ReadyWhen": func(r *gopf.Reconciliation[gopf.Unstructured]) {
 			gopf.Want(r, child("a"), gopf.ReadyWhen(func(*corev1.Pod) bool { return true }))
 		},

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"gopf.dev/gopf/internal/childwatch"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/process"
 	"gopf.dev/gopf/internal/reconcile"
@@ -19,6 +20,7 @@ type Children struct {
 	// Conditions reports whether the status of a resource can have conditions and the
 	// observed generation.
 	Conditions func(context.Context, kind.Info) (conditions, observed bool)
+	References *childwatch.References
 }
 
 // reconcilersOf returns the reconcile handlers. nil means that there are none.
@@ -27,12 +29,22 @@ func (c *Controller) reconcilersOf(handlers handler.Set) *process.Reconcile {
 		return nil
 	}
 	with := c.config.Children
-	return &process.Reconcile{Handlers: handlers, Runner: with.Runner, Listed: with.Listed, Conditions: with.Conditions}
+	return &process.Reconcile{Handlers: handlers, Runner: with.Runner, Listed: with.Listed, Conditions: with.Conditions, References: with.References}
 }
 
 // WakeOwned queues a turn of the object with the uid, because a child of the kind has
 // changed. Other controllers and unknown objects are not affected.
 func (c *Controller) WakeOwned(uid string, of kind.Info) {
+	c.wakeKnown(uid, &process.Wake{Owned: []kind.Info{of}})
+}
+
+// WakeWatched queues a turn of the object with the uid, because an object that one of its
+// reconcile handlers refers to has changed.
+func (c *Controller) WakeWatched(uid, handler string) {
+	c.wakeKnown(uid, &process.Wake{Watched: []string{handler}})
+}
+
+func (c *Controller) wakeKnown(uid string, wake *process.Wake) {
 	if c.processor.Reconcile == nil {
 		return
 	}
@@ -40,7 +52,7 @@ func (c *Controller) WakeOwned(uid string, of kind.Info) {
 	m := c.memories[uid]
 	c.mu.Unlock()
 	if m != nil {
-		c.put(uid, entry{wake: &process.Wake{Owned: []kind.Info{of}}})
+		c.put(uid, entry{wake: wake})
 	}
 }
 
@@ -49,7 +61,7 @@ func (c *Controller) WakeOwned(uid string, of kind.Info) {
 func (c *Controller) WakeOwners(of kind.Info) {
 	if c.processor.Reconcile == nil || !slices.ContainsFunc(c.processor.Reconcile.Handlers, func(h *handler.Handler) bool {
 		owned, _ := h.Reconcile.Owns(of)
-		return owned
+		return owned || h.Reconcile.Watches(of)
 	}) {
 		return
 	}

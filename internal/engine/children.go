@@ -38,8 +38,11 @@ func (s *server) newOwned() (*owned, controller.Children) {
 	}
 	client := s.client.Derive(func(opts *kube.Options) { opts.ManagedFields = true })
 	store := childwatch.NewStore(s.Name, s.Stream.Shared.Mark)
+	references := childwatch.NewReferences(func(owner, handler string) {
+		s.each(func(c *controller.Controller) { c.WakeWatched(owner, handler) })
+	})
 	o.watches = childwatch.NewWatches(childwatch.Config{
-		Store: store, Client: client, Stream: s.Stream, Label: s.Name, Log: s.Log,
+		Store: store, Client: client, References: references, Plain: s.client, Stream: s.Stream, Label: s.Name, Log: s.Log,
 		Wake: func(owner string, of kind.Info) {
 			s.each(func(c *controller.Controller) { c.WakeOwned(owner, of) })
 		},
@@ -53,6 +56,7 @@ func (s *server) newOwned() (*owned, controller.Children) {
 		Runner:     &reconcile.Runner{Objects: &apiclient.Objects{API: client, Known: s.found}, Store: store, Name: s.Name},
 		Listed:     o.isListed,
 		Conditions: s.hasConditions,
+		References: references,
 	}
 }
 
@@ -96,16 +100,23 @@ func (s *server) followChildren(work context.Context) {
 // childrenOf returns the watches that a handler needs. Kinds that the cluster does not
 // have are omitted: their watches start when it does. The caller must hold s.mu.
 func (s *server) childrenOf(h *handler.Handler) (all []childwatch.Watch) {
-	for _, o := range h.Reconcile.Owned {
-		for _, info := range o.Of.Select(s.cluster) {
-			if !info.Namespaced || o.Anywhere {
-				all = append(all, childwatch.Watch{Info: info})
+	add := func(of kind.Selector, w childwatch.Watch, anywhere bool) {
+		for _, w.Info = range of.Select(s.cluster) {
+			if !w.Info.Namespaced || anywhere {
+				w.Namespace = ""
+				all = append(all, w)
 				continue
 			}
-			for namespace := range s.namespaces {
-				all = append(all, childwatch.Watch{Info: info, Namespace: namespace})
+			for w.Namespace = range s.namespaces {
+				all = append(all, w)
 			}
 		}
+	}
+	for _, o := range h.Reconcile.Owned {
+		add(o.Of, childwatch.Watch{}, o.Anywhere)
+	}
+	for _, of := range h.Reconcile.Watched {
+		add(of, childwatch.Watch{Foreign: true}, false)
 	}
 	return all
 }
@@ -118,6 +129,11 @@ func (s *server) ownedNeeds() (all []rbac.Need) {
 		for _, o := range h.Reconcile.Owned {
 			for _, info := range o.Of.Select(s.cluster) {
 				all = append(all, rbac.Children(info, h.ID))
+			}
+		}
+		for _, of := range h.Reconcile.Watched {
+			for _, info := range of.Select(s.cluster) {
+				all = append(all, rbac.Watched(info, h.ID))
 			}
 		}
 	}
