@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"gopf.dev/gopf/internal/engine"
+	"gopf.dev/gopf/internal/placement"
 	"gopf.dev/gopf/storage"
 )
 
@@ -60,7 +61,7 @@ func (op *Operator) MoveState(ctx context.Context, to string, dryRun bool, out i
 	if err != nil {
 		return err
 	}
-	return explainLogin(engine.MoveState(ctx, config, engine.Move{ToStatus: to == "status", DryRun: dryRun, Out: out}))
+	return explainLogin(engine.MoveState(ctx, config, placement.Move{ToStatus: to == "status", DryRun: dryRun, Out: out}))
 }
 
 // identify implements [IdentityOption].

@@ -12,36 +12,39 @@ import (
 )
 
 // forHandlers returns the API that handlers use.
-func (s *server) forHandlers() handler.API {
-	if s.ForHandlers == nil {
-		return s
+func (op *operator) forHandlers() handler.API {
+	if op.ForHandlers == nil {
+		return op
 	}
-	return s.ForHandlers(s)
+	return op.ForHandlers(op)
+}
+
+// Wake calls delayed handlers of an object now; see [serving.Controllers.Wake].
+func (op *operator) Wake(of kind.Selector, namespace, name string, ids []string) {
+	op.controllers.Wake(of, namespace, name, ids)
+}
+
+// WakeOwner calls delayed handlers of an owner now; see [serving.Controllers.WakeOwner].
+func (op *operator) WakeOwner(of kind.Selector, namespace, uid string) {
+	op.controllers.WakeOwner(of, namespace, uid)
 }
 
 // RESTConfig returns a configuration for other clients of the cluster.
-func (s *server) RESTConfig() *rest.Config { return s.client.RESTConfig() }
+func (op *operator) RESTConfig() *rest.Config { return op.client.RESTConfig() }
 
 // Objects returns a client for objects of any kind.
-func (s *server) Objects() *apiclient.Objects {
-	return &apiclient.Objects{API: s.client, Known: s.found}
-}
-
-// found returns the resources of the last discovery.
-func (s *server) found() []kind.Info {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.cluster
+func (op *operator) Objects() *apiclient.Objects {
+	return &apiclient.Objects{API: op.client, Known: op.cluster}
 }
 
 // Post queues a Kubernetes event. It does not wait for the API server.
-func (s *server) Post(e recorder.Event) { s.poster.Post(e) }
+func (op *operator) Post(e recorder.Event) { op.poster.Post(e) }
 
 // probe asks for the version of the API server while the operator is idle; see
 // [vitals.Vitals.Probe].
-func (s *server) probe(ctx context.Context) {
-	client := s.client.WithBackoffs(nil).Reserved(forProbes)
-	s.vitals.Probe(ctx, func(ctx context.Context) {
+func (op *operator) probe(ctx context.Context) {
+	client := op.client.WithBackoffs(nil).Reserved(forProbes)
+	op.vitals.Probe(ctx, func(ctx context.Context) {
 		_, _ = client.Version(ctx) // the client's observer notes any response
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"gopf.dev/gopf/internal/controller"
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/lease"
@@ -33,102 +32,80 @@ const (
 	forProbes    = 1
 )
 
+// lateHandlers is the time after which the log says that handlers outlive the lease.
+const lateHandlers = 10 * time.Second
+
 // candidate creates the elector of this replica and connects it to the write gate.
 // nil means that leader election is disabled.
-func (s *server) candidate(ctx context.Context) (*lease.Elector, error) {
-	if !s.Election.Enabled {
+func (op *operator) candidate(ctx context.Context) (*lease.Elector, error) {
+	if !op.Election.Enabled {
 		return nil, nil
 	}
 	elector, err := lease.New(lease.Config{
-		Client:    s.client.Ungated().Reserved(forLease),
-		Namespace: s.leaseNamespace(), Name: s.Election.Name,
-		Identity: identify(ctx, cmp.Or(s.Election.Identity, s.Peering.Identity)),
-		Duration: s.Election.Duration, RenewDeadline: s.Election.RenewDeadline, RetryPeriod: s.Election.RetryPeriod,
-		Log: s.Log,
+		Client:    op.client.Ungated().Reserved(forLease),
+		Namespace: op.leaseNamespace(), Name: op.Election.Name,
+		Identity: identify(ctx, cmp.Or(op.Election.Identity, op.Peering.Identity)),
+		Duration: op.Election.Duration, RenewDeadline: op.Election.RenewDeadline, RetryPeriod: op.Election.RetryPeriod,
+		Log: op.Log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("leader election: %w", err)
 	}
-	s.writeGate.Follow(elector)
+	op.writeGate.Follow(elector)
 	return elector, nil
 }
 
-func (s *server) leaseNamespace() string {
-	return cmp.Or(s.Election.Namespace, s.Posting.Namespace, "default")
+func (op *operator) leaseNamespace() string {
+	return cmp.Or(op.Election.Namespace, op.Posting.Namespace, "default")
 }
 
 // elect takes part in the leader election until the context is done. It releases the
 // lease after the operator has stopped.
-func (s *server) elect(ctx, work context.Context, elector *lease.Elector) {
+func (op *operator) elect(ctx, work context.Context, elector *lease.Elector) {
 	if elector == nil {
 		return
 	}
 	elector.Run(ctx, func(term context.Context) {
-		s.lead(term, work)
+		op.controllers.Lead(term, work)
 		<-term.Done()
 		if _, lost := errors.AsType[*lease.LostError](context.Cause(term)); lost {
-			s.standDown(work)
+			op.standDown(work)
 			return
 		}
-		s.leaveInTime()
+		op.leaveInTime()
 	})
 }
 
 // leaveInTime waits until the operator has stopped; the elector renews the lease
 // meanwhile. If the lease is lost nevertheless, the remaining handlers are canceled at
 // once, because another replica may be the leader.
-func (s *server) leaveInTime() {
+func (op *operator) leaveInTime() {
 	for {
-		until, err := s.writeGate.Ask()
+		until, err := op.writeGate.Ask()
 		if err != nil {
-			close(s.evicted)
-			<-s.stopped
+			close(op.evicted)
+			<-op.stopped
 			return
 		}
 		select {
-		case <-s.stopped:
+		case <-op.stopped:
 			return
 		case <-time.After(time.Until(until)):
 		}
 	}
 }
 
-// lead starts the work of a new leader, as soon as the indices are filled. It waits for
-// that until the term ends.
-func (s *server) lead(term, work context.Context) {
-	s.mu.Lock()
-	s.standby = false
-	s.mu.Unlock()
-	s.openBarrier(term, work)
-}
-
 // standDown stops all work at once after the loss of the lease, because another replica
-// may be the leader. It returns when all handlers and daemons have ended. From then on,
-// the replica only keeps its indices filled. The memories of objects are dropped: a
-// later term starts like a new process.
-func (s *server) standDown(work context.Context) {
-	s.mu.Lock()
-	s.standby = true
-	if len(s.Indices) > 0 {
-		s.barrier.Close(resources) // the new controllers fill them again
-	}
-	for gvr, c := range s.controllers {
-		delete(s.controllers, gvr)
-		c.Cancel()
-		s.retire(work, c)
-	}
-	s.served.Store(new([]*controller.Controller))
-	if len(s.leaving) == 0 { // otherwise the last retiring controller calls arrange
-		s.arrange(work)
-	}
-	s.mu.Unlock()
-	late := time.AfterFunc(reminding, func() {
-		s.Log.Warn("The lease is lost, but some handlers have not returned; this replica is not a candidate until they do.")
+// may be the leader. It returns when all handlers and daemons have ended.
+func (op *operator) standDown(work context.Context) {
+	op.controllers.StandDown(work)
+	late := time.AfterFunc(lateHandlers, func() {
+		op.Log.Warn("The lease is lost, but some handlers have not returned; this replica is not a candidate until they do.")
 	})
 	defer late.Stop()
 	select {
-	case <-s.retiring.Empty():
-	case <-s.stopped: // the operator stopped and abandoned the rest
+	case <-op.controllers.Retired():
+	case <-op.stopped: // the operator stopped and abandoned the rest
 	}
 }
 
@@ -136,12 +113,12 @@ func (s *server) standDown(work context.Context) {
 // limit of concurrent change and event handlers, and the write gate. The write gate
 // matters for a leader whose process was suspended: its lease is expired when it
 // continues, and queued calls must not start.
-func (s *server) entrance() *execute.Entrance {
-	limited := append(s.Handlers.Of(handler.Changes), s.Handlers.Of(handler.Events)...)
-	e := execute.NewEntrance(limited, s.MaxWorkers)
-	if s.Election.Enabled {
+func (op *operator) entrance() *execute.Entrance {
+	limited := append(op.Handlers.Of(handler.Changes), op.Handlers.Of(handler.Events)...)
+	e := execute.NewEntrance(limited, op.MaxWorkers)
+	if op.Election.Enabled {
 		e.Open = func() bool {
-			_, err := s.writeGate.Ask()
+			_, err := op.writeGate.Ask()
 			return err == nil
 		}
 	}

@@ -1,33 +1,31 @@
 // Package engine runs an operator: it starts, pauses, elects and stops. It is the only
-// package that wires the others together. Read engine.go first, then server.go: the
-// server has the controllers of the served resources. Each of the other files has one
-// part of an operator's life: start.go, barrier.go, pause.go, election.go and stop.go.
+// package that wires the others together. Read engine.go first: [Run] starts an operator,
+// and live is its life. operator.go connects the parts. Each of the other files has one
+// part of the life: start.go, pause.go, election.go, peers.go, reviews.go and stop.go.
 //
 // Start. [Run] opens the health and metrics endpoints, logs in, and discovers the
-// resources of the cluster (package connect). Then serve starts the goroutines below. It
+// resources of the cluster (package connect). Then live starts the goroutines below. It
 // stops them in a fixed order and is the owner of all of them:
 //
 //   - clock, daemons and poster: alarms for retries, the schedule of daemons and
 //     timers, and Kubernetes events. They run until all handlers have stopped.
-//   - resources.Run: discovery. It calls server.serve when the resources change.
-//   - followNamespaces, decideReach, openBarrier and followResuming: namespaces that
-//     match a pattern, how to watch many of them, the index barrier, and the restart of
-//     watches after a pause.
+//   - resources.Run: discovery. It calls controllers.Serve when the resources change.
+//   - FollowNamespaces, DecideReach and OpenBarrier of the controllers: namespaces that
+//     match a pattern, how to watch many of them, and the index barrier.
+//   - followResuming: the restart of watches after a pause.
 //   - elect and meetPeers: the lease and the peerings.
 //   - answerReviews, review, probe and paths.Run: admission, permissions, API
 //     probes, and the check of paths against the schemas of the cluster.
 //
-// A server has one controller for each served resource, guarded by server.mu. Nothing
-// waits for a handler or for a watch while it holds server.mu, because the shutdown
-// needs that lock.
+// The controllers of the served resources are in package serving.
 //
 // Two contexts are passed around. ctx ends when the operator must stop. work is the
 // parent of all handler contexts and ends later, after [Config.ExitTimeout].
 //
 // The states of a replica:
 //
-//   - Indexing: the resources with indices are listed, and no handler is called.
-//     begin (barrier.go) starts everything else when the barrier opens.
+//   - Indexing: the resources with indices are listed, and no handler is called. When the
+//     barrier opens, everything else starts.
 //   - Standby: the same, until this replica gets the lease (election.go).
 //   - Paused: the watches are closed and daemons stop, but running handlers finish
 //     (pause.go). Resume lists all objects again.
@@ -43,98 +41,14 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
-	"time"
 
-	"k8s.io/client-go/rest"
-
-	"gopf.dev/gopf/internal/apiclient"
 	"gopf.dev/gopf/internal/connect"
-	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/discovery"
-	"gopf.dev/gopf/internal/execute"
-	"gopf.dev/gopf/internal/handler"
-	"gopf.dev/gopf/internal/index"
-	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/lease"
-	"gopf.dev/gopf/internal/login"
 	"gopf.dev/gopf/internal/peering"
-	"gopf.dev/gopf/internal/process"
-	"gopf.dev/gopf/internal/recorder"
 	"gopf.dev/gopf/internal/stream"
-	"gopf.dev/gopf/internal/vitals"
 	"gopf.dev/gopf/kind"
 )
-
-// Config describes an operator: its handlers, scope and settings.
-type Config struct {
-	Login      login.Source
-	Handlers   handler.Set                       // of all families
-	Daemons    map[*handler.Handler]*daemon.Spec // of the daemons and timers
-	Indices    map[*handler.Handler]index.Target // of the indexing handlers
-	Namespaces discovery.Namespaces              // empty means the whole cluster
-	Log        *slog.Logger
-
-	// ScanningDisabled turns off the watches of custom resource definitions and
-	// namespaces. Namespaces must then be plain names; [Run] rejects patterns.
-	ScanningDisabled bool
-
-	Version string // of the framework
-	Name    string // of the operator; "" means none. Reconcile handlers require one.
-
-	// Wait limits the time that the operator waits at startup for an API server that is
-	// not up yet. 0 means only a few attempts.
-	Wait time.Duration
-
-	Posting     recorder.Config
-	Health      vitals.Config // version, inactivity and log are filled in
-	Peering     Peering
-	Election    Election
-	Admission   Admission
-	Kube        kube.Options
-	Stream      stream.Config // the resource and the namespace are filled in
-	Process     process.Config
-	ExitTimeout time.Duration // for handlers to return before their contexts are canceled
-	Polling     time.Duration // between log lines about daemons that do not stop
-	WorkerLimit int           // limits concurrent turns of each resource; 0 means no limit
-	MaxWorkers  int           // limits concurrent calls of change and event handlers; 0 means no limit
-	Backlog     int           // limits the bytes of queued events of each resource
-
-	// Activities lists the ids of the handlers that belong to no resource. Counting
-	// receives the observer of their calls if metrics are enabled. It may be nil.
-	Activities []string
-	Counting   func(execute.Observer)
-
-	// Ready is called once, when the operator serves its resources. May be nil.
-	Ready func()
-	// Stopped is called once, when all handlers have stopped. The client still has
-	// its credentials. May be nil.
-	Stopped func()
-	// Running is called once with the handle of the operator, before it serves
-	// anything. May be nil.
-	Running func(Handle)
-	// ForHandlers returns the API that handlers use. nil means the handle itself.
-	ForHandlers func(Handle) handler.API
-}
-
-// Handle controls a running operator. It is safe for concurrent use.
-type Handle interface {
-	// Wake calls delayed handlers of an object now. No ids means all handlers.
-	// Unknown objects are ignored.
-	Wake(of kind.Selector, namespace, name string, ids []string)
-	// WakeOwner calls delayed handlers of the object with the uid now, if it can own
-	// objects in the namespace. Unknown objects are ignored.
-	WakeOwner(of kind.Selector, namespace, uid string)
-	// Pause stops the handling of objects until Resume is called with the same who.
-	// The operator works again when no pause is left. why is shown in logs and health.
-	Pause(who, why string)
-	Resume(who string)
-	// RESTConfig returns a configuration for other clients of the cluster.
-	RESTConfig() *rest.Config
-	// Objects returns a client for objects of any kind.
-	Objects() *apiclient.Objects
-	// Post queues a Kubernetes event. It does not wait for the API server.
-	Post(recorder.Event)
-}
 
 // Run runs the operator until the context is done, and returns nil then. It returns
 // an error if the operator cannot start, or if its admission webhooks fail.
@@ -180,65 +94,67 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	c.Log.Info("Client is configured.", "server", client.Host())
-	s := newServer(c, client, v)
-	s.writeGate = writes
-	if s.control, err = s.newControl(); err != nil {
+	op := newOperator(c, client, v, writes)
+	if op.control, err = op.newControl(); err != nil {
 		return err
 	}
 	if c.Stopped != nil {
 		defer c.Stopped()
 	}
-	return serve(ctx, s, resources, discovered)
+	return op.live(ctx, resources, discovered)
 }
 
-// serve serves the discovered resources, and later ones, until the context is done.
+// live serves the discovered resources, and later ones, until the context is done.
 // It returns when all goroutines of the operator have ended.
-func serve(ctx context.Context, s *server, resources *discovery.Resources, discovered []kind.Info) error {
+func (op *operator) live(ctx context.Context, resources *discovery.Resources, discovered []kind.Info) error {
 	ctx, halt := context.WithCancelCause(ctx)
 	defer halt(nil)
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	elector, err := s.candidate(ctx)
+	elector, err := op.candidate(ctx)
 	if err != nil {
 		return err
 	}
-	s.vitals.Started(s)
-	if s.Running != nil {
-		s.Running(s)
+	op.vitals.Started(op)
+	if op.Running != nil {
+		op.Running(op)
 	}
-	checks := func(ctx context.Context) { s.Stream.Shared.Run(ctx, s.client, s.Log) }
-	defer background(work, s.clock.Run, s.daemons.Run, s.poster.Run, checks)()
-	if s.Peering.Mandatory && !s.Peering.Standalone {
-		s.Pause(peering.NoPeering, "the peering is mandatory but was not found yet; if the cluster has no peering, apply peering.yaml")
+	checks := func(ctx context.Context) { op.Stream.Shared.Run(ctx, op.client, op.Log) }
+	defer background(work, op.clock.Run, op.daemons.Run, op.poster.Run, checks)()
+	if op.Peering.Mandatory && !op.Peering.Standalone {
+		op.Pause(peering.NoPeering, "the peering is mandatory but was not found yet; if the cluster has no peering, apply peering.yaml")
 	}
-	s.serve(ctx, work, discovered)
-	defer background(ctx, s.meetPeers)() // ends after all handlers: only then may a peer start
-	if s.Ready != nil {
-		s.Ready()
+	op.controllers.Serve(ctx, work, discovered)
+	defer background(ctx, op.meetPeers)() // ends after all handlers: only then may a peer start
+	if op.Ready != nil {
+		op.Ready()
 	}
-	var election, reviews, tasks sync.WaitGroup
-	election.Go(func() { s.elect(ctx, work, elector) })
-	tasks.Go(func() { resources.Run(ctx, discovered, func(now []kind.Info) { s.serve(ctx, work, now) }) })
-	tasks.Go(func() { s.followNamespaces(ctx, work) })
-	tasks.Go(func() { s.decideReach(ctx, work) })
-	if elector == nil { // otherwise lead opens it
-		tasks.Go(func() { s.openBarrier(ctx, work) })
-	}
-	tasks.Go(func() { s.followResuming(ctx, work) })
-	tasks.Go(func() { s.review(ctx) })
-	reviews.Go(func() { s.answerReviews(ctx, func(err error) { halt(&failure{err}) }) })
-	tasks.Go(func() { s.probe(ctx) })
-	tasks.Go(func() { s.paths.Run(ctx) })
 
+	var election, reviews, tasks sync.WaitGroup
+	election.Go(func() { op.elect(ctx, work, elector) })
+	reviews.Go(func() { op.answerReviews(ctx, func(err error) { halt(&failure{err}) }) })
+	tasks.Go(func() {
+		resources.Run(ctx, discovered, func(now []kind.Info) { op.controllers.Serve(ctx, work, now) })
+	})
+	tasks.Go(func() { op.controllers.FollowNamespaces(ctx, work) })
+	tasks.Go(func() { op.controllers.DecideReach(ctx, work) })
+	if elector == nil { // otherwise elect opens it
+		tasks.Go(func() { op.controllers.OpenBarrier(ctx, work) })
+	}
+	tasks.Go(func() { op.followResuming(ctx, work) })
+	tasks.Go(func() { op.review(ctx) })
+	tasks.Go(func() { op.probe(ctx) })
+	tasks.Go(func() { op.paths.Run(ctx) })
 	<-ctx.Done()
+
 	level := slog.LevelInfo
 	if !errors.Is(context.Cause(ctx), context.Canceled) {
 		level = slog.LevelDebug // the cause of the cancellation was logged already
 	}
-	s.Log.Log(ctx, level, "The operator is stopping.")
+	op.Log.Log(ctx, level, "The operator is stopping.")
 	tasks.Wait()
-	s.stop(cancel)
-	close(s.stopped)
+	op.stop(cancel)
+	close(op.stopped)
 	election.Wait()
 	reviews.Wait() // webhooks linger, because the API server still sends requests
 	if failed, ok := context.Cause(ctx).(*failure); ok {
@@ -247,18 +163,7 @@ func serve(ctx context.Context, s *server, resources *discovery.Resources, disco
 	return nil
 }
 
-// failure is the cause of a cancellation that serve returns as its error.
+// failure is the cause of a cancellation that live returns as its error.
 type failure struct{ err error }
 
 func (f *failure) Error() string { return f.err.Error() }
-
-// background runs each function in a goroutine. The caller must call end, which
-// cancels their context and waits for them. Cancellation of ctx does not end them.
-func background(ctx context.Context, functions ...func(context.Context)) (end func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	var running sync.WaitGroup
-	for _, fn := range functions {
-		running.Go(func() { fn(ctx) })
-	}
-	return func() { cancel(); running.Wait() }
-}

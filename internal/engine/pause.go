@@ -10,76 +10,59 @@ import (
 // It closes the watches and stops daemons and timers. Running handlers finish, and
 // delayed handlers stay delayed. Changes during the pause are detected afterwards,
 // when the objects are listed again.
-func (s *server) Pause(who, why string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	first := len(s.pauses) == 0
-	s.pauses[who] = why
+func (op *operator) Pause(who, why string) {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	first := len(op.pauses) == 0
+	op.pauses[who] = why
 	if !first {
 		return
 	}
-	s.paused.Store(true)
-	s.Log.Info("Handling is paused.", "why", why)
-	for _, c := range s.controllers {
-		c.Pause()
-	}
-	s.followChildren(context.Background()) // it only ends watches
+	op.Log.Info("Handling is paused.", "why", why)
+	op.controllers.Pause()
 }
 
 // Resume ends the pause of one requester. It does nothing if there is no such pause.
 // When no pause is left, followResuming restarts the watches.
-func (s *server) Resume(who string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, paused := s.pauses[who]; !paused {
+func (op *operator) Resume(who string) {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	if _, paused := op.pauses[who]; !paused {
 		return
 	}
-	delete(s.pauses, who)
-	if len(s.pauses) > 0 {
+	delete(op.pauses, who)
+	if len(op.pauses) > 0 {
 		return
 	}
-	s.paused.Store(false)
+	op.controllers.Unpause()
 	select {
-	case <-s.stopping:
+	case <-op.stopping:
 		return
 	default:
 	}
-	s.Log.Info("Handling is resumed.")
+	op.Log.Info("Handling is resumed.")
 	select {
-	case s.resumed <- struct{}{}:
+	case op.resumed <- struct{}{}:
 	default:
 	}
 }
 
 // Pauses returns the sorted reasons of the current pauses.
-func (s *server) Pauses() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Sorted(maps.Values(s.pauses))
+func (op *operator) Pauses() []string {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	return slices.Sorted(maps.Values(op.pauses))
 }
 
 // followResuming restarts the watches and daemons after each pause, until the context
 // is done.
-func (s *server) followResuming(ctx, work context.Context) {
+func (op *operator) followResuming(ctx, work context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.resumed:
-			s.takeUp(work)
+		case <-op.resumed:
+			op.controllers.Resume(work)
 		}
 	}
-}
-
-func (s *server) takeUp(work context.Context) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.paused.Load() {
-		return
-	}
-	for _, c := range s.controllers {
-		c.Resume()
-		s.follow(work, c)
-	}
-	s.followChildren(work)
 }

@@ -2,8 +2,6 @@ package engine
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"gopf.dev/gopf/internal/peering"
@@ -23,29 +21,29 @@ type Peering struct {
 
 // meetPeers takes part in all peerings of the served scope. When the context is done,
 // it removes the records of this operator and returns.
-func (s *server) meetPeers(ctx context.Context) {
-	if s.Peering.Standalone {
+func (op *operator) meetPeers(ctx context.Context) {
+	if op.Peering.Standalone {
 		return
 	}
 	config := peering.Config{
-		Client: s.client.Ungated().Reserved(forPeering), Name: s.Peering.Name,
-		Priority: s.Peering.Priority, Lifetime: s.Peering.Lifetime,
-		Mandatory: s.Peering.Mandatory, Stealth: s.Peering.Stealth,
-		Stream: s.Stream, Log: s.Log,
+		Client: op.client.Ungated().Reserved(forPeering), Name: op.Peering.Name,
+		Priority: op.Peering.Priority, Lifetime: op.Peering.Lifetime,
+		Mandatory: op.Peering.Mandatory, Stealth: op.Peering.Stealth,
+		Stream: op.Stream, Log: op.Log,
 	}
 	g := peering.Gathering{
-		Config: config, Identify: s.identity, Places: s.peeringPlaces, Moved: s.moved, Pause: s.Pause, Resume: s.Resume,
+		Config: config, Identify: op.identity, Places: op.peeringPlaces, Moved: op.moved, Pause: op.Pause, Resume: op.Resume,
 	}
 	g.Run(ctx)
 }
 
 // identity returns the identity of this operator in peerings. Replicas with leader
 // election share one identity, otherwise they would pause each other.
-func (s *server) identity(ctx context.Context) string {
-	if s.Election.Enabled {
-		return "replicas of " + s.leaseNamespace() + "/" + s.Election.Name
+func (op *operator) identity(ctx context.Context) string {
+	if op.Election.Enabled {
+		return "replicas of " + op.leaseNamespace() + "/" + op.Election.Name
 	}
-	return identify(ctx, s.Peering.Identity)
+	return identify(ctx, op.Peering.Identity)
 }
 
 // identify returns the name, or a generated identity of this process if it is empty.
@@ -57,18 +55,6 @@ func identify(ctx context.Context, name string) string {
 }
 
 // peeringPlaces returns the peerings of the resources and namespaces served now.
-func (s *server) peeringPlaces() []peering.Place {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return peering.Places(peering.Resources(s.cluster, s.Peering.Clusterwide), slices.Sorted(maps.Keys(s.namespaces)))
-}
-
-// move signals a change of the served resources or namespaces: permissions are checked
-// again, and meetPeers looks for new peerings.
-func (s *server) move() {
-	s.vitals.Recheck()
-	select {
-	case s.moved <- struct{}{}:
-	default:
-	}
+func (op *operator) peeringPlaces() []peering.Place {
+	return peering.Places(peering.Resources(op.controllers.Cluster(), op.Peering.Clusterwide), op.controllers.NamespaceNames())
 }

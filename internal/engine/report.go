@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -10,54 +8,40 @@ import (
 	"gopf.dev/gopf/internal/metrics"
 )
 
-// problems returns sorted descriptions of the handlers that cannot be served.
-func (s *server) problems() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Sorted(slices.Values(s.told.Kinds()))
-}
-
 // idle returns the reasons why the operator intentionally handles nothing: pauses and
 // standby. An empty string means that it works.
-func (s *server) idle() string {
-	why := s.Pauses()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.standby {
+func (op *operator) idle() string {
+	why := op.Pauses()
+	if op.controllers.Standby() {
 		why = append(why, "another replica holds the lease; this one is a standby")
 	}
 	return strings.Join(why, "; ")
 }
 
-// Health fills in what only the server knows. It implements [vitals.Operator].
-func (s *server) Health(h *health.Snapshot) {
-	h.Overdue = max(s.clock.Overdue(), s.daemons.Overdue())
-	h.Problems, h.Idle, h.Neighbor = s.problems(), s.idle(), s.notices.Warning()
-	if s.control != nil {
-		load := s.control.Load()
+// Health fills in what only the operator knows. It implements [vitals.Operator].
+func (op *operator) Health(h *health.Snapshot) {
+	h.Overdue = max(op.clock.Overdue(), op.daemons.Overdue())
+	h.Problems, h.Idle, h.Neighbor = op.controllers.Problems(), op.idle(), op.notices.Warning()
+	if op.control != nil {
+		load := op.control.Load()
 		h.Reviews, h.ReviewsSince = load.Waiting, load.Since
 	}
 }
 
 // Gauges returns the current values for the metrics, except those of the watches. It
 // implements [vitals.Operator].
-func (s *server) Gauges() metrics.Gauges {
-	g := metrics.Gauges{Paused: s.paused.Load(), Indices: map[string]int{}}
-	g.Load.Handlers = s.entry.Running()
-	g.Load.Limit, g.Load.InFlight, g.Load.Waiting = s.client.Load()
-	for h, target := range s.Indices {
+func (op *operator) Gauges() metrics.Gauges {
+	g := metrics.Gauges{Paused: op.controllers.Paused(), Indices: map[string]int{}}
+	g.Load.Handlers = op.entry.Running()
+	g.Load.Limit, g.Load.InFlight, g.Load.Waiting = op.client.Load()
+	for h, target := range op.Indices {
 		g.Indices[h.ID] = target.Len()
 	}
-	s.mu.Lock()
-	g.Leading, g.Problems = !s.standby, s.told.Len()
-	controllers := slices.Collect(maps.Values(s.controllers))
-	s.mu.Unlock()
-	for _, c := range controllers {
-		g.Resources = append(g.Resources, c.Gauges())
-	}
-	if s.control != nil {
-		load := s.control.Load()
-		g.Reviews = metrics.ReviewGauges{Waiting: load.Waiting, InFlight: load.InFlight, Bytes: load.Bytes, CertificateExpiry: s.control.CertificateExpiry()}
+	g.Leading, g.Problems = !op.controllers.Standby(), len(op.controllers.Problems())
+	g.Resources = op.controllers.Gauges()
+	if op.control != nil {
+		load := op.control.Load()
+		g.Reviews = metrics.ReviewGauges{Waiting: load.Waiting, InFlight: load.InFlight, Bytes: load.Bytes, CertificateExpiry: op.control.CertificateExpiry()}
 		if load.Waiting > 0 {
 			g.Reviews.Oldest = time.Since(load.Since)
 		}

@@ -2,9 +2,11 @@ package engine
 
 import (
 	"context"
+	"sync"
 
 	"gopf.dev/gopf/internal/connect"
 	"gopf.dev/gopf/internal/peering"
+	"gopf.dev/gopf/internal/placement"
 	"gopf.dev/gopf/internal/vitals"
 )
 
@@ -42,4 +44,22 @@ func Freeze(ctx context.Context, c Config, r peering.Record) error {
 // Unfreeze removes the record of [Freeze]; see [connect.Unfreeze].
 func Unfreeze(ctx context.Context, c Config, identity string) error {
 	return connect.Unfreeze(ctx, c.connection(), c.peerings(), identity)
+}
+
+// MoveState moves the state of all objects with change handlers; see
+// [placement.Move.Run]. It fills in the configuration of the operator.
+func MoveState(ctx context.Context, c Config, m placement.Move) error {
+	m.Connection, m.Handlers, m.Namespaces, m.Process, m.Log = c.connection(), c.Handlers, c.Namespaces, c.Process, c.Log
+	return m.Run(ctx)
+}
+
+// background runs each function in a goroutine. The caller must call end, which
+// cancels their context and waits for them. Cancellation of ctx does not end them.
+func background(ctx context.Context, functions ...func(context.Context)) (end func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	for _, fn := range functions {
+		running.Go(func() { fn(ctx) })
+	}
+	return func() { cancel(); running.Wait() }
 }

@@ -5,9 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"gopf.dev/gopf/internal/controller"
 	"gopf.dev/gopf/internal/execute"
 )
 
@@ -15,28 +12,21 @@ import (
 // within ExitTimeout. Then their contexts are canceled. Handlers that still do not
 // return are abandoned with a warning. Daemons and timers have the grace periods of
 // their declarations.
-func (s *server) stop(cancel context.CancelCauseFunc) {
-	close(s.stopping)
-	s.mu.Lock()
-	s.ended = true
-	controllers := s.controllers // from now on, no other goroutine starts or pauses them
-	s.controllers = map[schema.GroupVersionResource]*controller.Controller{}
-	s.mu.Unlock()
-
-	limit := s.shared.Limit()
+func (op *operator) stop(cancel context.CancelCauseFunc) {
+	close(op.stopping)
+	controllers := op.controllers.End()
+	limit := op.controllers.Shared.Limit()
 	for _, c := range controllers {
 		limit = max(limit, c.Limit())
 	}
 	last, end := context.WithTimeout(context.Background(), limit)
 	defer end()
-	exit := time.AfterFunc(s.ExitTimeout, func() { cancel(execute.ErrStopping) })
+	exit := time.AfterFunc(op.ExitTimeout, func() { cancel(execute.ErrStopping) })
 	defer exit.Stop()
 
 	var closing sync.WaitGroup
-	closing.Go(func() { <-s.retiring.Empty() })
-	if s.owned.watches != nil {
-		closing.Go(s.owned.watches.Stop)
-	}
+	closing.Go(func() { <-op.controllers.Retired() })
+	closing.Go(op.children.Stop)
 	for _, c := range controllers {
 		closing.Go(func() { c.Stop(last) })
 	}
@@ -44,7 +34,7 @@ func (s *server) stop(cancel context.CancelCauseFunc) {
 	go func() { closing.Wait(); close(done) }()
 	go func() {
 		select {
-		case <-s.evicted:
+		case <-op.evicted:
 			cancel(execute.ErrStopping)
 			end()
 		case <-last.Done(): // when this function returns, at the latest
@@ -57,7 +47,7 @@ func (s *server) stop(cancel context.CancelCauseFunc) {
 	case <-leave.C:
 		for _, c := range controllers {
 			for _, name := range c.Running() {
-				s.Log.Warn("A handler did not stop in time and was abandoned.", "resource", c.Info().String(), "name", name)
+				op.Log.Warn("A handler did not stop in time and was abandoned.", "resource", c.Info().String(), "name", name)
 			}
 		}
 	}

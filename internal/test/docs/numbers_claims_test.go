@@ -113,8 +113,8 @@ func claims(t *testing.T) map[string][]string {
 		"docs/metrics.md": {"At " + stalled + " seconds and more, `/readyz` is red"},
 		"docs/scopes.md": {
 			fmt.Sprintf("more than %d namespaces", constant("internal/controller", "manyNamespaces")),
-			fmt.Sprintf("again every %d minutes", duration("internal/engine", "reachInterval")/time.Minute),
-			"after " + seconds(duration("internal/engine", "refusalGrace")) + " seconds",
+			fmt.Sprintf("again every %d minutes", duration("internal/serving", "reachInterval")/time.Minute),
+			"after " + seconds(duration("internal/serving", "refusalGrace")) + " seconds",
 		},
 		"docs/peering.md": {
 			"after its lifetime, " + seconds(s.Peering.Lifetime) + " s",

@@ -1,4 +1,6 @@
-package engine
+// Package pathcheck finds the paths of fields that handlers use, and has them checked
+// against the schemas of the cluster.
+package pathcheck
 
 import (
 	"cmp"
@@ -11,21 +13,21 @@ import (
 	"gopf.dev/gopf/kind"
 )
 
-// pathChecks compares the paths of handlers with the schemas of the cluster.
-type pathChecks struct{ *schema.Checker }
+// Checks compares the paths of handlers with the schemas of the cluster.
+type Checks struct{ *schema.Checker }
 
-// newPathChecks returns the checks of an operator. Their failed requests cause no errors
-// in the log, because nothing depends on them.
-func newPathChecks(c Config, client *kube.Client) pathChecks {
+// New returns the checks of an operator. Their failed requests cause no errors in the
+// log, because nothing depends on them.
+func New(client *kube.Client, log *slog.Logger) Checks {
 	quiet := client.Derive(func(o *kube.Options) { o.Log, o.Backoffs = slog.New(slog.DiscardHandler), nil })
-	return pathChecks{schema.NewChecker(quiet, c.Log)}
+	return Checks{schema.NewChecker(quiet, log)}
 }
 
-// checkPaths requests a check of the paths of all handlers whose resource the cluster
-// has. It does not block. The caller must hold s.mu.
-func (s *server) checkPaths() {
-	for _, used := range usedPaths(s.Handlers, s.cluster) {
-		s.paths.Check(used.info, used.paths)
+// Request requests a check of the paths of all handlers whose resource the cluster has.
+// It does not block.
+func (c Checks) Request(handlers handler.Set, cluster []kind.Info) {
+	for _, used := range usedPaths(handlers, cluster) {
+		c.Check(used.info, used.paths)
 	}
 }
 

@@ -1,4 +1,4 @@
-package engine
+package placement
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"slices"
 
@@ -22,35 +23,41 @@ import (
 	"gopf.dev/gopf/storage"
 )
 
-// Move describes a move of the state of all objects.
+// Move describes a move of the state of all objects of an operator.
 type Move struct {
+	Connection connect.Config
+	Handlers   handler.Set          // of all families
+	Namespaces discovery.Namespaces // empty means the whole cluster
+	Process    process.Config       // its storages are those of the operator
+	Log        *slog.Logger
+
 	ToStatus bool // otherwise to annotations
 	DryRun   bool // only count
 	Out      io.Writer
 }
 
-// MoveState moves the state of all objects with change handlers. It calls no handler. A
-// move that was interrupted continues with another call.
-func MoveState(ctx context.Context, c Config, m Move) error {
-	in, ok := c.Process.Progress.(interface{ State() *storage.StatusState })
-	if !ok || m.ToStatus && !isInStatus(c.Process.Progress) {
+// Run moves the state of all objects with change handlers. It calls no handler. A move
+// that was interrupted continues with another call.
+func (m Move) Run(ctx context.Context) error {
+	in, ok := m.Process.Progress.(interface{ State() *storage.StatusState })
+	if !ok || m.ToStatus && !isInStatus(m.Process.Progress) {
 		return errors.New("move the state: the operator keeps no state in the status; set Settings.Persistence with gopf.StateInStatus, or Persistence.FormerStatusKeys to move it to annotations")
 	}
-	return connect.Command(ctx, c.connection(), func(ctx context.Context, client *kube.Client, cluster []kind.Info) error {
-		plan := discovery.Match(c.Handlers, cluster)
+	return connect.Command(ctx, m.Connection, func(ctx context.Context, client *kube.Client, cluster []kind.Info) error {
+		plan := discovery.Match(m.Handlers, cluster)
 		if plan.Conflict != nil {
 			return plan.Conflict
 		}
 		namespaces := []string{""}
-		if len(c.Namespaces) > 0 {
+		if len(m.Namespaces) > 0 {
 			var err error
-			if namespaces, err = connect.Matching(ctx, client, c.Namespaces); err != nil {
+			if namespaces, err = connect.Matching(ctx, client, m.Namespaces); err != nil {
 				return err
 			}
 		}
 		var keeps map[kinds.GroupVersionResource]bool
 		if m.ToStatus {
-			keeps = newPlacements(c, client).find(ctx, c.Handlers, cluster)
+			keeps = New(m.Process.Progress, client, m.Log).Find(ctx, m.Handlers, cluster)
 		}
 		var failures []error
 		byName := func(a, b discovery.Served) int { return cmp.Compare(a.Info.String(), b.Info.String()) }
@@ -63,9 +70,9 @@ func MoveState(ctx context.Context, c Config, m Move) error {
 				failures = append(failures, fmt.Errorf("%s: the status cannot keep the state", served.Info))
 				continue
 			}
-			config := c.Process
+			config := m.Process
 			config.Progress, config.Base = in.State().Storages(m.ToStatus)
-			p := &process.Processor{Resource: served.Info, Handlers: changes, Config: config, API: client, Log: c.Log}
+			p := &process.Processor{Resource: served.Info, Handlers: changes, Config: config, API: client, Log: m.Log}
 			if !served.Info.Namespaced {
 				failures = append(failures, m.moveAll(ctx, client, p, served, ""))
 				continue

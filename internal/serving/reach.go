@@ -1,4 +1,4 @@
-package engine
+package serving
 
 import (
 	"context"
@@ -20,11 +20,11 @@ const (
 	refusalGrace = 5 * time.Second
 )
 
-// decideReach decides for each controller with many namespaces how to watch them, until
+// DecideReach decides for each controller with many namespaces how to watch them, until
 // the context is done: with one watch of the cluster where that is allowed, or with one
 // for each namespace.
-func (s *server) decideReach(ctx, work context.Context) {
-	if len(s.Namespaces) == 0 {
+func (s *Controllers) DecideReach(ctx, work context.Context) {
+	if len(s.Shared.Namespaces) == 0 {
 		return
 	}
 	ticker := time.NewTicker(reachInterval)
@@ -42,8 +42,8 @@ func (s *server) decideReach(ctx, work context.Context) {
 	}
 }
 
-// ask requests decisions of decideReach. It does not block.
-func (s *server) ask() {
+// ask requests decisions of DecideReach. It does not block.
+func (s *Controllers) ask() {
 	select {
 	case s.crowded <- struct{}{}:
 	default:
@@ -53,27 +53,34 @@ func (s *server) ask() {
 // decide asks the API server which of the selected controllers may watch the cluster. A
 // controller that is decided changes only if it may. If the API server does not answer,
 // an undecided controller tries it: see withdraw.
-func (s *server) decide(ctx, work context.Context, selected func(*controller.Controller) bool) {
+func (s *Controllers) decide(ctx, work context.Context, selected func(*controller.Controller) bool) {
 	for _, c := range s.those(selected) {
-		allowed, err := rbac.MayFollow(ctx, s.client.Ungated(), c.Info())
+		allowed, err := rbac.MayFollow(ctx, s.Shared.Client.Ungated(), c.Info())
 		if ctx.Err() != nil {
 			return
 		}
 		if err != nil {
-			s.Log.Debug("Cannot review the permission to watch the whole cluster.", "resource", c.Info().String(), "error", err)
+			s.Shared.Log.Debug("Cannot review the permission to watch the whole cluster.", "resource", c.Info().String(), "error", err)
 		}
 		s.reach(work, c, func() (everywhere, known bool) {
-			if c.Undecided() {
-				return allowed || err != nil, true
-			}
-			return true, allowed && c.Crowded()
+			return choose(c.Undecided(), c.Crowded(), allowed, err != nil)
 		})
 	}
 }
 
+// choose decides how a controller watches its namespaces. allowed means that it may watch
+// the cluster; unanswered means that the API server did not say. known is false if the
+// controller stays as it is.
+func choose(undecided, crowded, allowed, unanswered bool) (everywhere, known bool) {
+	if undecided {
+		return allowed || unanswered, true
+	}
+	return true, allowed && crowded
+}
+
 // withdraw replaces the watches of the cluster that the API server forbids by watches
 // for each namespace.
-func (s *server) withdraw(ctx, work context.Context) {
+func (s *Controllers) withdraw(ctx, work context.Context) {
 	if len(s.those((*controller.Controller).Refused)) == 0 || backoff.Sleep(ctx, refusalGrace) != nil {
 		return
 	}
@@ -83,7 +90,7 @@ func (s *server) withdraw(ctx, work context.Context) {
 }
 
 // those returns the selected controllers.
-func (s *server) those(selected func(*controller.Controller) bool) (all []*controller.Controller) {
+func (s *Controllers) those(selected func(*controller.Controller) bool) (all []*controller.Controller) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.controllers {
@@ -96,7 +103,7 @@ func (s *server) those(selected func(*controller.Controller) bool) (all []*contr
 
 // reach lets a controller watch the whole cluster, or each of its namespaces, unless
 // choose says that it stays as it is.
-func (s *server) reach(work context.Context, c *controller.Controller, choose func() (everywhere, known bool)) {
+func (s *Controllers) reach(work context.Context, c *controller.Controller, choose func() (everywhere, known bool)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.controllers[c.Info().GVR()] != c {
@@ -107,9 +114,9 @@ func (s *server) reach(work context.Context, c *controller.Controller, choose fu
 		return
 	}
 	if everywhere {
-		s.Log.Info("Many namespaces are served; one watch of the whole cluster serves all of them.", "resource", c.Info().String(), "namespaces", len(s.namespaces))
+		s.Shared.Log.Info("Many namespaces are served; one watch of the whole cluster serves all of them.", "resource", c.Info().String(), "namespaces", len(s.namespaces))
 	} else {
-		s.Log.Info("Many namespaces are served, each with its own watch, because the operator may not list and watch the whole cluster. "+
+		s.Shared.Log.Info("Many namespaces are served, each with its own watch, because the operator may not list and watch the whole cluster. "+
 			"Allow it to reduce the load of the API server.", "resource", c.Info().String(), "namespaces", len(s.namespaces))
 	}
 	if end := c.Reach(everywhere); end != nil {
@@ -120,7 +127,7 @@ func (s *server) reach(work context.Context, c *controller.Controller, choose fu
 }
 
 // reached starts the watches of a controller again after the former ones have ended.
-func (s *server) reached(work context.Context, c *controller.Controller) {
+func (s *Controllers) reached(work context.Context, c *controller.Controller) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.controllers[c.Info().GVR()] != c {

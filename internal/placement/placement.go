@@ -1,4 +1,6 @@
-package engine
+// Package placement decides for each kind whether the state of its objects is in the
+// status or in annotations. It also moves the state of all objects from one to the other.
+package placement
 
 import (
 	"context"
@@ -12,34 +14,37 @@ import (
 	kinds "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"gopf.dev/gopf/internal/backoff"
-	"gopf.dev/gopf/internal/controller"
 	"gopf.dev/gopf/internal/discovery"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/loglimit"
+	"gopf.dev/gopf/internal/process"
 	"gopf.dev/gopf/internal/schema"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/storage"
 )
 
-// placements decides for each kind whether the state of its objects can be in the status.
-// nil means that the storages are the same for all kinds.
-type placements struct {
+// Places has the decision for each kind. nil means that all kinds have the same storages.
+//
+// The caller must not call the methods concurrently, with one exception: Find may run at
+// the same time as the methods other than Find.
+type Places struct {
 	state  *storage.StatusState
 	keeper *schema.Keeper
 	log    *slog.Logger
 	told   loglimit.Once[string]
 
-	inStatus map[kinds.GroupVersionResource]bool // guarded by server.mu
+	inStatus map[kinds.GroupVersionResource]bool
 }
 
 // publishing is the time that the API server may need to publish the schema of a new
 // definition. It usually takes about a second.
 const publishing = 10 * time.Second
 
-// newPlacements returns the placements of an operator that keeps its state in the status.
-func newPlacements(c Config, client *kube.Client) *placements {
-	in, ok := c.Process.Progress.(interface {
+// New returns the decisions for an operator that stores its progress there. They are nil
+// unless the progress is in the status.
+func New(progress storage.Progress, client *kube.Client, log *slog.Logger) *Places {
+	in, ok := progress.(interface {
 		InStatus() bool
 		State() *storage.StatusState
 	})
@@ -47,15 +52,15 @@ func newPlacements(c Config, client *kube.Client) *placements {
 		return nil
 	}
 	quiet := client.Derive(func(o *kube.Options) { o.Log, o.Backoffs = slog.New(slog.DiscardHandler), nil })
-	return &placements{
-		state: in.State(), log: c.Log,
+	return &Places{
+		state: in.State(), log: log,
 		keeper: &schema.Keeper{API: quiet, Key: in.State().Keys()[0]},
 	}
 }
 
-// find asks the API server which of the kinds keep state in the status. It waits for
+// Find asks the API server which of the kinds keep state in the status. It waits for
 // schemas that are not published yet, within limits.
-func (p *placements) find(ctx context.Context, handlers handler.Set, cluster []kind.Info) map[kinds.GroupVersionResource]bool {
+func (p *Places) Find(ctx context.Context, handlers handler.Set, cluster []kind.Info) map[kinds.GroupVersionResource]bool {
 	if p == nil {
 		return nil
 	}
@@ -92,7 +97,7 @@ func (p *placements) find(ctx context.Context, handlers handler.Set, cluster []k
 	return inStatus
 }
 
-func (p *placements) problem(info kind.Info, why, yaml, where string) string {
+func (p *Places) problem(info kind.Info, why, yaml, where string) string {
 	return fmt.Sprintf("The state of %s cannot be in status.%s, because %s; it is in annotations instead. Add to %s: %s", info, p.keeper.Key, why, where, yaml)
 }
 
@@ -102,7 +107,7 @@ func builtIn(info kind.Info) bool { return !strings.Contains(info.Group, ".") }
 
 // ask asks until all schemas are known, or the API server has had the time to publish
 // them.
-func (p *placements) ask(ctx context.Context, wanted []kind.Info) map[kinds.GroupVersionResource]schema.Keeping {
+func (p *Places) ask(ctx context.Context, wanted []kind.Info) map[kinds.GroupVersionResource]schema.Keeping {
 	began := time.Now()
 	for delay := 100 * time.Millisecond; ; delay = min(2*delay, 2*time.Second) {
 		results := p.keeper.Keeping(ctx, wanted)
@@ -113,9 +118,9 @@ func (p *placements) ask(ctx context.Context, wanted []kind.Info) map[kinds.Grou
 	}
 }
 
-// update takes over the results of find. Kinds that are not among them stay where they
+// Update takes over the results of Find. Kinds that are not among them stay where they
 // are: a conflict may hide them for a while.
-func (p *placements) update(inStatus map[kinds.GroupVersionResource]bool) {
+func (p *Places) Update(inStatus map[kinds.GroupVersionResource]bool) {
 	if p == nil {
 		return
 	}
@@ -125,19 +130,20 @@ func (p *placements) update(inStatus map[kinds.GroupVersionResource]bool) {
 	maps.Copy(p.inStatus, inStatus)
 }
 
-// fits reports whether a controller keeps the state where it must be.
-func (p *placements) fits(c *controller.Controller) bool {
-	return p == nil || p.inStatus[c.Info().GVR()] == c.StateInStatus()
+// Fits reports whether the state of a kind is where it must be. inStatus reports where it
+// is now.
+func (p *Places) Fits(info kind.Info, inStatus bool) bool {
+	return p == nil || p.inStatus[info.GVR()] == inStatus
 }
 
-// config returns the configuration for the controller of a kind.
-func (p *placements) config(shared controller.Config, info kind.Info) controller.Config {
+// Config returns the configuration with the storages of a kind.
+func (p *Places) Config(shared process.Config, info kind.Info) process.Config {
 	switch {
 	case p == nil:
 	case builtIn(info):
-		shared.Process.Progress, shared.Process.Base = p.state.Annotations()
+		shared.Progress, shared.Base = p.state.Annotations()
 	default:
-		shared.Process.Progress, shared.Process.Base = p.state.Storages(p.inStatus[info.GVR()])
+		shared.Progress, shared.Base = p.state.Storages(p.inStatus[info.GVR()])
 	}
 	return shared
 }

@@ -1,0 +1,55 @@
+package serving
+
+import (
+	"context"
+
+	"gopf.dev/gopf/internal/discovery"
+)
+
+// firstNamespaces returns the namespaces that are served before any of them is
+// discovered. "" means all.
+func firstNamespaces(selected discovery.Namespaces) map[string]bool {
+	first := map[string]bool{}
+	if len(selected) == 0 {
+		first[""] = true
+	}
+	if names, fixed := selected.Fixed(); fixed {
+		for _, name := range names {
+			first[name] = true
+		}
+	}
+	return first
+}
+
+// FollowNamespaces watches the namespaces that match the patterns, until the context is
+// done. For plain names, it only warns about those that do not exist.
+func (s *Controllers) FollowNamespaces(ctx, work context.Context) {
+	c := s.Shared
+	if names, fixed := c.Namespaces.Fixed(); fixed {
+		if !s.ScanningDisabled {
+			discovery.WarnOfMissing(ctx, c.Client, names, c.Log)
+		}
+		return
+	}
+	following := &discovery.Following{
+		Client: c.Client, Stream: c.Stream, Patterns: c.Namespaces, Log: c.Log,
+		Serve:    func(names []string, exist bool) { s.serveNamespaces(work, names, exist) },
+		Complete: func() { c.Barrier.Synced(patterns) },
+	}
+	following.Run(ctx)
+}
+
+// serveNamespaces starts or stops serving namespaces in all controllers.
+func (s *Controllers) serveNamespaces(work context.Context, names []string, exist bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range names {
+		if exist {
+			s.namespaces[name] = true
+		} else {
+			delete(s.namespaces, name)
+		}
+	}
+	s.Moved()
+	s.followAll(work)
+}
