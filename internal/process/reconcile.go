@@ -18,6 +18,7 @@ import (
 	"gopf.dev/gopf/internal/progress"
 	"gopf.dev/gopf/internal/reconcile"
 	"gopf.dev/gopf/kind"
+	"gopf.dev/gopf/storage"
 )
 
 // Reconcile has the reconcile handlers of a resource and their means.
@@ -64,6 +65,8 @@ type reconciled struct {
 	retries int
 	started time.Time // of the first attempt
 	verdict verdict
+	saved   string // the inventory as it was saved last
+	checked string // the version of the object that was compared with it
 }
 
 // reconcile calls the reconcile handlers that are due, after the change handlers of the
@@ -124,6 +127,7 @@ func (p *Processor) callReconcilers(ctx context.Context, m *Memory, body *object
 		if wake.concerns(h) {
 			state.dirty = true
 		}
+		p.checkInventory(ctx, m, h, state, body)
 		if !p.Reconcile.Listed(h) || p.stopping() {
 			continue // the end of the list or of the pause starts another turn
 		}
@@ -142,6 +146,27 @@ func (p *Processor) callReconcilers(ctx context.Context, m *Memory, body *object
 // isDue reports whether the handler must be called now.
 func (s *reconciled) isDue(essence string, urgent bool, now time.Time) bool {
 	return s.essence != essence || s.dirty || urgent && !s.due.IsZero() || !s.due.IsZero() && !now.Before(s.due)
+}
+
+// checkInventory makes the handler due if another client has changed the stored inventory:
+// the call restores it. If that happens again and again, the calls are delayed.
+func (p *Processor) checkInventory(ctx context.Context, m *Memory, h *handler.Handler, state *reconciled, body *object.Body) {
+	if state.essence == "" || state.checked == body.ResourceVersion {
+		return
+	}
+	state.checked = body.ResourceVersion
+	records, err := p.Config.Progress.Load(ctx, stored{body}, []string{inventoryID(h.ID)})
+	if _, malformed := errors.AsType[*storage.MalformedError](err); err != nil && !malformed {
+		return // the next call loads it anyway
+	}
+	if text, _ := inventoryOf(records[inventoryID(h.ID)], body.UID); text == state.saved {
+		return
+	}
+	now := time.Now()
+	at := now.Add(m.owner().fights.Repair(children.Key{Kind: "inventory", Name: h.ID}, now))
+	if state.due.IsZero() || at.Before(state.due) {
+		state.due = at
+	}
 }
 
 // concerns reports whether a child of the handler has changed, or an object that it refers
@@ -181,6 +206,7 @@ func (p *Processor) callReconciler(ctx context.Context, m *Memory, h *handler.Ha
 		p.retryReconcile(m, state, body, err)
 		return nil
 	}
+	state.saved, state.checked = r.stored, after.ResourceVersion
 	return after
 }
 

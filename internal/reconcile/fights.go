@@ -27,9 +27,9 @@ type Fights struct {
 	blindly  map[children.Key]blindApply
 }
 
-// repair counts a repair. If there were too many, it returns the time until the next
+// Repair counts a repair. If there were too many, it returns the time until the next
 // repair is allowed, and does not count this one.
-func (f *Fights) repair(k children.Key, now time.Time) (pause time.Duration) {
+func (f *Fights) Repair(k children.Key, now time.Time) (pause time.Duration) {
 	if f.repaired == nil {
 		f.repaired, f.told = map[children.Key][]time.Time{}, map[children.Key]string{}
 	}

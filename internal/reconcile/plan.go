@@ -34,7 +34,7 @@ func (r *Runner) Plan(ctx context.Context, t Task) ([]children.Action, error) {
 		}
 		actions = append(actions, action)
 	}
-	for _, e := range append(slices.Clone(t.Inventory.Entries), x.unlisted()...) {
+	for _, e := range append(slices.Clone(t.Inventory.Entries), x.Unlisted(t.Owner.UID, t.Inventory.Entries)...) {
 		if e.Orphan || slices.ContainsFunc(t.Wanted, func(w *handler.Wanted) bool { return w.Key == e.Key }) {
 			continue
 		}

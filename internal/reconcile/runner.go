@@ -165,7 +165,7 @@ func (x *run) one(ctx context.Context, w *handler.Wanted) {
 		x.fail("Conflict", errors.New(action.Reason))
 		x.keep(known)
 	case children.Repair:
-		if pause := x.Fights.repair(w.Key, time.Now()); pause > 0 {
+		if pause := x.Fights.Repair(w.Key, time.Now()); pause > 0 {
 			x.fight(ctx, w, pause)
 			x.keep(known)
 			return
