@@ -151,7 +151,7 @@ func (r *Results) judgeSlope() {
 	}
 }
 
-// order returns the order of measurements: M, then B1 to B11.
+// order returns the order of measurements: M, then B1 to B12.
 func order(id string) (n int) {
 	_, _ = fmt.Sscanf(id, "B%d", &n) // else it is 0
 	return n

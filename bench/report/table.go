@@ -64,6 +64,7 @@ var Titles = map[string]string{
 	"B9":  "listing anew after 410",
 	"B10": "timers and daemons",
 	"B11": "many namespaces",
+	"B12": "new objects with three children",
 }
 
 func number(v float64) string {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,7 +22,7 @@ import (
 
 func main() {
 	resource := flag.String("resource", "widgets", "what to handle")
-	does := flag.String("does", "create", "what handlers there are: create, update, delete, resume, index, timer, daemon; separated by commas")
+	does := flag.String("does", "create", "what handlers there are: create, update, delete, resume, index, timer, daemon, children; separated by commas")
 	interval := flag.Duration("interval", time.Minute, "of timers")
 	namespaces := flag.String("namespaces", "", "a pattern of namespaces; default: all")
 	user := flag.String("as", "", "the user to impersonate; default: none")
@@ -35,6 +36,9 @@ func main() {
 func run(resource string, does []string, interval time.Duration, namespaces, user string) error {
 	counter := &proto.Counter{}
 	op := gopf.New()
+	if slices.Contains(does, "children") {
+		op = gopf.New(gopf.Identity(widget.GroupVersion.Group))
+	}
 	op.Settings.Peering.Standalone = true
 	widgets := gopf.For[*widget.Widget](op, widget.GroupVersion.String()+"/"+resource)
 	for _, what := range does {
@@ -63,6 +67,8 @@ func declare(widgets *gopf.Resource[*widget.Widget], what string, interval time.
 			counter.Called(c.Object.Spec.Stamp)
 			return widget.Result{Message: "created", Size: c.Object.Spec.Size}, nil
 		}))
+	case "children":
+		declareChildren(widgets, counter)
 	case "update":
 		widgets.OnUpdate("update", func(_ context.Context, c *gopf.Change[*widget.Widget]) error {
 			counter.Called(c.Object.Spec.Stamp)

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -35,7 +36,7 @@ const workers = 32
 
 func main() {
 	resource := flag.String("resource", "widgets", "what to handle")
-	does := flag.String("does", "create", "what to do: create, update, delete; separated by commas")
+	does := flag.String("does", "create", "what to do: create, update, delete, children; separated by commas")
 	typed := flag.Bool("typed", false, "decode objects into a Go type")
 	flag.Parse()
 	if err := run(*resource, *does, *typed); err != nil {
@@ -62,6 +63,12 @@ func run(resource, does string, typed bool) error {
 		return err
 	}
 	counter := &proto.Counter{}
+	if does == "children" {
+		if err := manageChildren(mgr, counter); err != nil {
+			return err
+		}
+		return mgr.Start(proto.Serve(counter, nil))
+	}
 	base := reconciler{Client: mgr.GetClient(), counter: counter, deletes: strings.Contains(does, "delete")}
 	var of client.Object
 	var r interface {
@@ -91,6 +98,9 @@ func scheme(kind schema.GroupVersionKind) *runtime.Scheme {
 	s.AddKnownTypeWithName(kind, &widget.Widget{})
 	s.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &widget.List{})
 	metav1.AddToGroupVersion(s, kind.GroupVersion())
+	if err := corev1.AddToScheme(s); err != nil {
+		panic(err) // it only fails for conflicting types
+	}
 	return s
 }
 
