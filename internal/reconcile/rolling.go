@@ -38,6 +38,9 @@ func (x *run) rolling(w *handler.Wanted, child *childwatch.Child) string {
 
 // unavailable reports whether a child that was created before is not ready now.
 func (x *run) unavailable(w *handler.Wanted) bool {
+	if x.turned[w] {
+		return true
+	}
 	child := x.Store.Find(w.Key)
 	if child == nil {
 		return x.Inventory.Find(w.Key) != nil

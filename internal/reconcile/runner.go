@@ -87,7 +87,8 @@ type run struct {
 	Task
 	result Result
 	ready  map[*handler.Wanted]bool
-	full   map[string]string // the groups of which no more child may be changed now, with the reason
+	full   map[string]string        // the groups of which no more child may be changed now, with the reason
+	turned map[*handler.Wanted]bool // the children that a plan changes; nil without a plan
 }
 
 // Run brings the children to their desired state, as far as that is possible now. One
