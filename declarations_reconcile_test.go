@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"gopf.dev/gopf"
 )
@@ -44,6 +45,21 @@ func TestInvalidReconcileHandlersAreDeclarationErrors(t *testing.T) {
 			op.Resource("kopfexamples").Reconcile("children", fn)
 			return op
 		}, "duplicate handler"},
+		"the function of Watches takes another type": {func() *gopf.Operator {
+			op := gopf.New(named)
+			op.Resource("kopfexamples").Reconcile("children", fn, gopf.Watches[*corev1.Secret](func(*corev1.Pod) []types.NamespacedName { return nil }))
+			return op
+		}, "takes *v1.Pod, but the handler is for *unstructured.Unstructured"},
+		"Watches of an unknown type": {func() *gopf.Operator {
+			op := gopf.New(named)
+			op.Resource("kopfexamples").Reconcile("children", fn, gopf.Watches[gopf.Unstructured](func(gopf.Unstructured) []types.NamespacedName { return nil }))
+			return op
+		}, "RegisterType"},
+		"Watches without a function": {func() *gopf.Operator {
+			op := gopf.New(named)
+			op.Resource("kopfexamples").Reconcile("children", fn, gopf.Watches[*corev1.Secret]((func(gopf.Unstructured) []types.NamespacedName)(nil)))
+			return op
+		}, "has no function"},
 		"a reserved id": {func() *gopf.Operator {
 			op := gopf.New(named)
 			op.Resource("kopfexamples").Reconcile("gopf.children.x", fn)

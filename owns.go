@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/kind"
 )
@@ -13,10 +15,13 @@ type ReconcileOption interface{ reconcile(*reconcileSpec) }
 
 type reconcileSpec struct {
 	handler.Reconcile
-	op     *Operator
-	id     string
-	limits handler.Limits
-	spans  []span
+	op       *Operator
+	id       string
+	of       reflect.Type // of the objects
+	names    []func(any) []handler.Reference
+	limits   handler.Limits
+	spans    []span
+	problems []string
 }
 
 type reconcileOption func(*reconcileSpec)
@@ -66,6 +71,51 @@ func Owns[C Object](opts ...OwnsOption) ReconcileOption {
 		}
 		s.Owned = append(s.Owned, handler.Owned{Of: of, Anywhere: spec.anywhere})
 	})
+}
+
+// Watches calls a reconcile handler when one of the objects that names returns has been
+// created, changed or deleted. They are no children: the operator does not change them.
+// names returns them for an object that is handled. A name without a namespace is in the
+// namespace of the object. C is declared as for [Owns].
+//
+//	gopf.Watches[*corev1.Secret](func(db *Database) []types.NamespacedName {
+//		return []types.NamespacedName{{Name: db.Spec.SecretName}}
+//	})
+//
+// names is called before each call of the handler. It must not block. The operator
+// watches all objects of the kind in the namespaces that it serves, and keeps only their
+// names. It needs the permissions get, list and watch for the kind.
+func Watches[C, T Object](names func(T) []types.NamespacedName) ReconcileOption {
+	c, t := reflect.TypeFor[C](), reflect.TypeFor[T]()
+	return reconcileOption(func(s *reconcileSpec) {
+		of, ok := s.op.types.Selector(c)
+		switch {
+		case names == nil:
+			s.op.problem("handler %q: Watches[%s] has no function", s.id, c)
+			return
+		case t != s.of:
+			s.op.problem("handler %q: the function of Watches[%s] takes %s, but the handler is for %s", s.id, c, t, s.of)
+			return
+		case !ok:
+			s.op.problem("handler %q: the resource of %s is not known; use gopf.RegisterType[%s](op, \"GROUP/VERSION/PLURAL\")", s.id, c, c)
+			return
+		}
+		s.Watched = append(s.Watched, of)
+		s.names = append(s.names, func(obj any) (all []handler.Reference) {
+			for _, n := range names(obj.(T)) {
+				all = append(all, handler.Reference{Of: of, Namespace: n.Namespace, Name: n.Name})
+			}
+			return all
+		})
+	})
+}
+
+// refer returns the objects that an object refers to.
+func (s *reconcileSpec) refer(obj any) (all []handler.Reference) {
+	for _, names := range s.names {
+		all = append(all, names(obj)...)
+	}
+	return all
 }
 
 // OfResource names the resource of the children, as in [For]. It is required for

@@ -2,6 +2,7 @@ package gopf
 
 import (
 	"context"
+	"reflect"
 	"time"
 
 	"gopf.dev/gopf/internal/children"
@@ -34,10 +35,11 @@ func (r *Reconciliation[T]) RequeueAfter(d time.Duration) {
 //	}, gopf.Owns[*appsv1.StatefulSet](), gopf.Owns[*corev1.Service]())
 //
 // fn is called when the object has changed (see [Resource.OnUpdate] for what counts), when
-// a child was changed or deleted, and once per object after each start. [Every],
-// [Reconciliation.RequeueAfter] and errors cause further calls. fn must declare all children
-// in every call. Calls for one object never overlap, and never run at the same time as its
-// change handlers. The returned error decides what happens to the children:
+// a child or an object of [Watches] was changed or deleted, and once per object after each
+// start. [Every], [Reconciliation.RequeueAfter] and errors cause further calls. fn must
+// declare all children in every call. Calls for one object never overlap, and never run at
+// the same time as its change handlers. The returned error decides what happens to the
+// children:
 //
 //   - nil: the children are applied, and undeclared ones are deleted.
 //   - [Wait]: the children are applied, none is deleted, and fn is called again.
@@ -50,7 +52,7 @@ func (r *Reconciliation[T]) RequeueAfter(d time.Duration) {
 // not sent. An object of that name that is not a child of this object is never changed;
 // see [AdoptExisting].
 func (r *Resource[T]) Reconcile(id string, fn func(context.Context, *Reconciliation[T]) error, opts ...ReconcileOption) {
-	spec := reconcileSpec{op: r.op, id: id}
+	spec := reconcileSpec{op: r.op, id: id, of: reflect.TypeFor[T]()}
 	for _, o := range opts {
 		o.reconcile(&spec)
 	}
@@ -67,18 +69,22 @@ func (r *Resource[T]) Reconcile(id string, fn func(context.Context, *Reconciliat
 	r.op.declare(&handler.Handler{
 		Family: handler.Reconciles, ID: id, Where: caller(), Of: r.of, Select: r.selected, Managed: r.managed,
 		Criteria: r.criteria, When: r.when, Limits: spec.limits, Reconcile: &spec.Reconcile,
-		Call: eraseReconcile(fn, &r.op.lost),
+		Call: eraseReconcile(fn, spec.refer, &r.op.lost),
 	})
 }
 
 // eraseReconcile returns a function that decodes the object of a request and calls fn.
-func eraseReconcile[T Object](fn func(context.Context, *Reconciliation[T]) error, lost *lostEdits) func(context.Context, *handler.Request) error {
+// refer returns the objects that an object refers to; see [Watches].
+func eraseReconcile[T Object](fn func(context.Context, *Reconciliation[T]) error, refer func(any) []handler.Reference, lost *lostEdits) func(context.Context, *handler.Request) error {
 	return func(ctx context.Context, req *handler.Request) error {
 		s, err := newSubject[T](req)
 		if err != nil {
 			return &handler.UndecodableError{Err: err}
 		}
 		defer lost.check(s)
+		if req.Children.Refer != nil && len(req.Handler.Reconcile.Watched) > 0 {
+			req.Children.Refer(refer(s.Object)) // before fn reads these objects: no change is missed
+		}
 		return classify(fn(ctx, &Reconciliation[T]{s}))
 	}
 }

@@ -64,7 +64,7 @@ func (TestArguments[T]) Reconciliation(req *handler.Request) (*Reconciliation[T]
 
 // ReconcileHandler returns a function that calls a reconcile handler.
 func (TestArguments[T]) ReconcileHandler(fn func(context.Context, *Reconciliation[T]) error) func(context.Context, *handler.Request) error {
-	return eraseReconcile(fn, reportingLostEdits())
+	return eraseReconcile(fn, nil, reportingLostEdits())
 }
 
 // Daemon returns the argument of daemons.

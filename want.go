@@ -90,6 +90,9 @@ func Want[C any, T Object](r *Reconciliation[T], child C, opts ...WantOption) *C
 		list.Mistake = errors.Join(list.Mistake, fmt.Errorf("declare a child: %w", err))
 		return c
 	}
+	if w.Rolling.Group != "" && w.Rolling.Limit < 1 {
+		list.Mistake = errors.Join(list.Mistake, fmt.Errorf("declare %s: RollingUpdate(%q, %d) allows no change", w.Key, w.Rolling.Group, w.Rolling.Limit))
+	}
 	if ready := spec.ready; ready != nil {
 		if !spec.fits(any(c.Live)) {
 			list.Mistake = errors.Join(list.Mistake, fmt.Errorf("declare %s: the function of ReadyWhen takes another type than %T", w.Key, child))
@@ -233,6 +236,18 @@ func CreateOnlyFields(paths ...string) WantOption {
 // AllowRecreate lets the operator delete the child and create it again if the API server
 // refuses a change because a field is immutable. Without it, the change fails.
 func AllowRecreate() WantOption { return func(s *wantSpec) { s.AllowRecreate = true } }
+
+// RollingUpdate changes the children of a group one after the other: a child that is ready
+// is changed only while fewer than n others of the group are not ready. New children are
+// created at once, and repairs do not wait. A child that is not ready is changed at once:
+// a wrong change can be corrected. n must be at least 1.
+//
+//	for _, shard := range shards(r.Object) {
+//		gopf.Want(r, shard, gopf.RollingUpdate("shards", 1))
+//	}
+func RollingUpdate(group string, n int) WantOption {
+	return func(s *wantSpec) { s.Rolling = handler.Rolling{Group: group, Limit: n} }
+}
 
 // PruneLast keeps a child that is no longer declared until all other children are ready.
 func PruneLast() WantOption { return func(s *wantSpec) { s.PruneLast = true } }

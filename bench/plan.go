@@ -28,7 +28,7 @@ func (p plan) wants(id string) bool {
 // without returns the plan minus one measurement.
 func (p plan) without(id string) plan {
 	if p.only == "" {
-		p.only = "M,B1,B2,B3,B4,B5,B6,B7,B8,B9,B10,B11,B12"
+		p.only = "M,B1,B2,B3,B4,B5,B6,B7,B8,B9,B10,B11,B12,B13"
 	}
 	p.only = strings.Join(slices.DeleteFunc(strings.Split(p.only, ","), func(s string) bool { return s == id }), ",")
 	return p
@@ -87,7 +87,10 @@ func (b *bench) quick(ctx context.Context, p plan) error {
 	if p.only == "" {
 		p.only = "B1,B3,B6"
 	}
-	return b.compare(ctx, p, sizes, 60)
+	if err := b.compare(ctx, p, sizes, 60); err != nil {
+		return err
+	}
+	return b.children(ctx, p, sizes)
 }
 
 // usual makes all measurements, with up to most objects.
@@ -101,6 +104,9 @@ func (b *bench) usual(ctx context.Context, p plan, most int) error {
 		return err
 	}
 	if err := b.compare(ctx, p, sizes, 150); err != nil {
+		return err
+	}
+	if err := b.children(ctx, p, sizes[:min(2, len(sizes))]); err != nil {
 		return err
 	}
 	for _, name := range p.operators(b.programs) {

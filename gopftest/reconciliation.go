@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/apiclient"
 	"gopf.dev/gopf/internal/children"
 	"gopf.dev/gopf/internal/childwatch"
@@ -29,6 +30,11 @@ type Planned struct {
 	Action string // "create", "change", "repair", "wait", "refuse", "delete", or "keep"
 	Child  string // such as "Deployment web"
 	Reason string // empty for "keep"
+	// Diff has the changes that the API server would make to the child, by its response to a
+	// dry run. For a new child, it has one item with the whole child.
+	Diff diff.Diff
+	// Refused is the error with which the API server would refuse the change. nil means none.
+	Refused error
 }
 
 // Reconciliation returns the argument for one call of a reconcile handler. It creates obj
@@ -98,10 +104,12 @@ func (c *ReconcileCall[T]) Wanted() []*unstructured.Unstructured {
 	return all
 }
 
-// Plan returns the actions that the operator would take now. It writes nothing.
+// Plan returns the actions that the operator would take now, in the order of the
+// declarations. It writes nothing: the API server computes changes in dry runs. A child that
+// would not change is kept.
 func (c *ReconcileCall[T]) Plan() []Planned {
 	c.t.Helper()
-	actions, err := c.runner.Plan(c.t.Context(), reconcile.Task{
+	steps, err := c.runner.Plan(c.t.Context(), reconcile.Task{
 		Owner:     reconcile.Owner{Info: c.req.Resource, Identity: c.req.Body.Identity},
 		Inventory: &children.Inventory{Owner: c.req.Body.UID}, Wanted: c.req.Children.Wanted,
 	})
@@ -109,8 +117,8 @@ func (c *ReconcileCall[T]) Plan() []Planned {
 		c.t.Fatal(err)
 	}
 	var all []Planned
-	for _, a := range actions {
-		all = append(all, Planned{a.Verb.String(), a.Key.String(), a.Reason})
+	for _, s := range steps {
+		all = append(all, Planned{s.Verb.String(), s.Key.String(), s.Reason, s.Diff, s.Refused})
 	}
 	return all
 }

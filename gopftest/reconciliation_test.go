@@ -2,7 +2,9 @@ package gopftest_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,6 +53,48 @@ func TestReconciliationShowsTheDeclaredChildrenAndWritesNone(t *testing.T) {
 	}
 }
 
+func TestPlansShowTheChangesThatTheServerWouldMake(t *testing.T) {
+	c := gopftest.NewCluster(t, "kopf.dev/v1/kopfexamples", "v1/configmaps")
+	parent := c.Create(t, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "kopf.dev/v1", "kind": "KopfExample", "metadata": map[string]any{"name": "x", "namespace": "default"},
+	}})
+	for _, name := range []string{"same", "other"} { // as the operator has left them
+		child := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, Data: map[string]string{"key": "a"}}
+		child.Namespace, child.Name, child.Labels = "default", name, map[string]string{"gopf.dev/children": "gopftest"}
+		child.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: "kopf.dev/v1", Kind: "KopfExample", Name: "x", UID: parent.GetUID(), Controller: new(true), BlockOwnerDeletion: new(true),
+		}}
+		c.Create(t, child)
+	}
+	call := gopftest.Reconciliation(t, c, parent)
+	err := call.Run(func(_ context.Context, r *gopf.Reconciliation[gopf.Unstructured]) error {
+		for name, value := range map[string]string{"same": "a", "other": "b", "wrong name": "a"} {
+			gopf.Want(r, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"key": value}})
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := len(c.Writes())
+	got := map[string]string{}
+	for _, p := range call.Plan() {
+		got[p.Child] = fmt.Sprint(p.Action, " ", p.Diff, " ", p.Refused != nil)
+	}
+	for child, want := range map[string]string{
+		"ConfigMap same": "keep  false", "ConfigMap other": `change change data.key: "a" -> "b" false`, "ConfigMap wrong name": "create  true",
+	} {
+		if got[child] != want {
+			t.Errorf("the plan for %s is %q, want %q", child, got[child], want)
+		}
+	}
+	for _, r := range c.Writes()[before:] {
+		if !strings.Contains(r.Path, "dryRun=All") {
+			t.Errorf("the plan caused the write %s %s", r.Method, r.Path)
+		}
+	}
+}
+
 func TestInvalidDeclarationsOfChildrenAreErrors(t *testing.T) {
 	c := gopftest.NewCluster(t, "kopf.dev/v1/kopfexamples", "v1/configmaps")
 	obj := &unstructured.Unstructured{Object: map[string]any{
@@ -63,6 +107,9 @@ func TestInvalidDeclarationsOfChildrenAreErrors(t *testing.T) {
 		"without a name": func(r *gopf.Reconciliation[gopf.Unstructured]) { gopf.Want(r, child("")) },
 		"twice":          func(r *gopf.Reconciliation[gopf.Unstructured]) { gopf.Want(r, child("a")); gopf.Want(r, child("a")) },
 		"no object":      func(r *gopf.Reconciliation[gopf.Unstructured]) { gopf.Want(r, 7) },
+		"a rolling update without changes": func(r *gopf.Reconciliation[gopf.Unstructured]) {
+			gopf.Want(r, child("a"), gopf.RollingUpdate("all", 0))
+		},
 		"another type in ReadyWhen": func(r *gopf.Reconciliation[gopf.Unstructured]) {
 			gopf.Want(r, child("a"), gopf.ReadyWhen(func(*corev1.Pod) bool { return true }))
 		},

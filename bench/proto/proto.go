@@ -35,6 +35,21 @@ type Stats struct {
 type Counter struct {
 	mu    sync.Mutex
 	stats Stats
+	once  map[string]bool // the uids of objects that CalledOnce has counted
+}
+
+// CalledOnce records the first call for the object with the uid, and ignores others.
+func (c *Counter) CalledOnce(uid string) {
+	c.mu.Lock()
+	known := c.once[uid]
+	if c.once == nil {
+		c.once = map[string]bool{}
+	}
+	c.once[uid] = true
+	c.mu.Unlock()
+	if !known {
+		c.Called(0)
+	}
 }
 
 // Called records a call for an object with the stamp. 0 means no stamp.

@@ -160,7 +160,7 @@ func (r *Results) judgeSlope() {
 	}
 }
 
-// order returns the order of measurements: M, then B1 to B11.
+// order returns the order of measurements: M, then B1 to B13.
 func order(id string) (n int) {
 	_, _ = fmt.Sscanf(id, "B%d", &n) // else it is 0
 	return n

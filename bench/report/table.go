@@ -69,6 +69,7 @@ var Titles = map[string]string{
 	"B10": "timers and daemons",
 	"B11": "many namespaces",
 	"B12": "reviews of updates, one validating handler",
+	"B13": "new objects with three children",
 }
 
 func number(v float64) string {

@@ -47,8 +47,9 @@ type Entry struct {
 
 // Status is written by operators.
 type Status struct {
-	ObservedGeneration int64   `json:"observedGeneration,omitempty"`
-	Create             *Result `json:"create,omitempty"`
+	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
+	Create             *Result            `json:"create,omitempty"`
+	Conditions         []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // Result is the result of handlers.
@@ -82,6 +83,7 @@ func (w *Widget) DeepCopy() *Widget {
 	c := *w
 	w.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
 	c.Spec.Payload = append([]Entry(nil), w.Spec.Payload...)
+	c.Status.Conditions = append([]metav1.Condition(nil), w.Status.Conditions...)
 	if w.Status.Create != nil {
 		r := *w.Status.Create
 		c.Status.Create = &r

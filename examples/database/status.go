@@ -1,45 +1,57 @@
 package main
 
 import (
+	"context"
 	"fmt"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/client"
 )
 
-// observe derives the status of a database from its StatefulSet.
-func observe(db *Database, set *appsv1.StatefulSet) DatabaseStatus {
+// report derives the status of a database from its StatefulSet. The operator writes it
+// after the children are applied, together with the condition Ready.
+func report(ctx context.Context, r *gopf.Reconciliation[*Database], set *gopf.Child[*appsv1.StatefulSet]) error {
+	db, readyReplicas := r.Object, set.Live.Status.ReadyReplicas
 	s := DatabaseStatus{
-		State:         stateOf(db, set.Status.ReadyReplicas),
-		Engine:        db.Spec.Engine,
-		Version:       db.Spec.Version,
-		Endpoint:      fmt.Sprintf("%s.%s.svc.cluster.local:%d", childName(db), db.Namespace, engines[db.Spec.Engine].port),
-		Replicas:      db.Spec.Replicas,
-		ReadyReplicas: set.Status.ReadyReplicas,
-		Conditions:    slices.Clone(db.Status.Conditions),
+		State: stateOf(db, readyReplicas), Engine: db.Spec.Engine, Version: db.Spec.Version,
+		Endpoint: fmt.Sprintf("%s.%s.svc.cluster.local:%d", childName(db), db.Namespace, engines[db.Spec.Engine].port),
+		Replicas: db.Spec.Replicas, ReadyReplicas: readyReplicas, Backups: db.Spec.BackupEnabled || db.Status.Backups,
 	}
-	counts := fmt.Sprintf("%d of %d replicas are ready", s.ReadyReplicas, db.Spec.Replicas)
-	switch s.State {
-	case ready:
-		s.set(db, conditionReady, metav1.ConditionTrue, "DatabaseReady", "All replicas healthy")
-	case degraded:
-		s.set(db, conditionReady, metav1.ConditionFalse, degraded, counts)
-	default:
-		s.set(db, conditionReady, metav1.ConditionFalse, provisioning, "Database is being provisioned")
+	var err error
+	if s.PendingAction, err = pendingAction(ctx, r, set.Live); err != nil {
+		return err
 	}
-	switch {
-	case s.ReadyReplicas > 0:
-		s.set(db, conditionAvailable, metav1.ConditionTrue, "DatabaseAvailable", "Database accepting connections")
-	case s.State == provisioning:
-		s.set(db, conditionAvailable, metav1.ConditionFalse, provisioning, "Waiting for first replica")
-	default:
-		s.set(db, conditionAvailable, metav1.ConditionFalse, degraded, counts)
+	if r.Retry > 0 { // the children could not be applied after the last call
+		s.State, s.Error = failed, "unknown"
+		if c := meta.FindStatusCondition(db.Status.Conditions, "Ready"); c != nil {
+			s.Error = c.Message
+		}
+		if r.Retry == 1 {
+			r.Event(gopf.Warning, "ProvisionFailed", "%s", s.Error)
+		}
+		r.RequeueAfter(0) // if they can be applied now, the next call reports that
 	}
-	return s
+	if s.State != db.Status.State && db.Status.State != "" {
+		r.Event(gopf.Normal, s.State, "%d of %d replicas are ready", readyReplicas, db.Spec.Replicas)
+	}
+	r.Patch.Edit(func(db *Database) {
+		s.Conditions = db.Status.Conditions
+		db.Status = s
+	})
+	counts := fmt.Sprintf("%d of %d replicas are ready", readyReplicas, db.Spec.Replicas)
+	if readyReplicas > 0 {
+		r.SetCondition("Available", true, "DatabaseAvailable", "Database accepting connections")
+	} else {
+		r.SetCondition("Available", false, s.State, counts)
+	}
+	return nil
 }
 
 // stateOf returns the state for a number of ready replicas. A database is degraded only
@@ -56,32 +68,41 @@ func stateOf(db *Database, readyReplicas int32) string {
 	}
 }
 
-// failure returns the status of a database whose creation failed.
-func failure(db *Database, err error) DatabaseStatus {
-	s := db.Status
-	s.State, s.Error = failed, err.Error()
-	s.Engine, s.Version, s.Replicas = db.Spec.Engine, db.Spec.Version, db.Spec.Replicas
-	s.Conditions = slices.Clone(s.Conditions)
-	s.set(db, conditionReady, metav1.ConditionFalse, "ProvisionFailed", err.Error())
-	return s
+// dataVolumes returns the names of the PVCs that the StatefulSet creates.
+func dataVolumes(db *Database) (all []types.NamespacedName) {
+	for i := range db.Spec.Replicas {
+		all = append(all, types.NamespacedName{Name: fmt.Sprintf("%s-%s-%d", dataVolume, childName(db), i)})
+	}
+	return all
 }
 
-// set sets a condition. The time of the last transition changes only with the status of
-// the condition.
-func (s *DatabaseStatus) set(db *Database, kind string, value metav1.ConditionStatus, reason, message string) {
-	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-		Type: kind, Status: value, Reason: reason, Message: message, ObservedGeneration: db.Generation,
-	})
-}
-
-// report sets the status. The operator writes it after the handler returns, on the latest
-// version of the object. If the spec has changed since the call, report keeps the status:
-// it must not overwrite the status from the update handler with an older one.
-func report(s *gopf.Subject[*Database], status DatabaseStatus) {
-	seen := s.Object.Generation
-	s.Patch.Edit(func(db *Database) {
-		if db.Generation == seen {
-			db.Status = status
+// pendingAction returns the manual step that a change of the storage size requires, or
+// "". Kubernetes does not resize the PVCs of a StatefulSet when its template changes.
+func pendingAction(ctx context.Context, r *gopf.Reconciliation[*Database], set *appsv1.StatefulSet) (string, error) {
+	wanted := resource.MustParse(r.Object.Spec.Storage)
+	if size := templateSize(set); size.IsZero() || size.Cmp(wanted) == 0 {
+		return "", nil
+	}
+	pending := "Resize storage to " + r.Object.Spec.Storage
+	for _, volume := range dataVolumes(r.Object) {
+		claim, err := client.Get[*corev1.PersistentVolumeClaim](ctx, r.API, volume.Name)
+		switch {
+		case apierrors.IsNotFound(err):
+			return pending, nil
+		case err != nil:
+			return "", err
+		case claim.Spec.Resources.Requests.Storage().Cmp(wanted) != 0:
+			return pending, nil
 		}
-	})
+	}
+	return "", nil
+}
+
+func templateSize(set *appsv1.StatefulSet) resource.Quantity {
+	for _, template := range set.Spec.VolumeClaimTemplates {
+		if template.Name == dataVolume {
+			return template.Spec.Resources.Requests[corev1.ResourceStorage]
+		}
+	}
+	return resource.Quantity{}
 }

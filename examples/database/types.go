@@ -31,6 +31,7 @@ type DatabaseStatus struct {
 	Endpoint      string             `json:"endpoint,omitempty"`
 	Replicas      int32              `json:"replicas"` // desired replicas of the StatefulSet
 	ReadyReplicas int32              `json:"readyReplicas"`
+	Backups       bool               `json:"backups,omitempty"` // there is a volume with backups
 	Conditions    []metav1.Condition `json:"conditions,omitempty"`
 }
 
@@ -39,11 +40,5 @@ const (
 	provisioning = "Provisioning" // no replica has been ready yet
 	ready        = "Ready"        // all replicas are ready
 	degraded     = "Degraded"     // some replicas are not ready, or too many are
-	failed       = "Failed"       // the creation failed; the timer retries
-)
-
-// Types of conditions.
-const (
-	conditionReady     = "Ready"     // all replicas are ready
-	conditionAvailable = "Available" // a replica accepts connections
+	failed       = "Failed"       // a child could not be applied; the operator retries
 )

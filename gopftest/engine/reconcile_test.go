@@ -548,7 +548,7 @@ func TestRepairsBackOffIfAnotherClientKeepsChangingAChild(t *testing.T) {
 		if repairs != 5 {
 			t.Errorf("the child was repaired %d times in a minute", repairs)
 		}
-		if got := strings.Count(log.whole(), "use CreateOnlyFields for them"); got != 1 {
+		if got := strings.Count(log.whole(), "use CreateOnlyFields for it"); got != 1 {
 			t.Errorf("the fight was logged %d times", got)
 		}
 		time.Sleep(2 * time.Minute)

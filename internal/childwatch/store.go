@@ -7,10 +7,10 @@
 package childwatch
 
 import (
-	"bytes"
 	"encoding/json"
 	"iter"
 	"reflect"
+	"strings"
 	"sync"
 
 	"gopf.dev/gopf/internal/children"
@@ -37,6 +37,7 @@ type Child struct {
 	Applied    bool // the operator has applied it
 	Deleting   bool
 	Finalized  bool // it has finalizers, so a deletion takes time
+	Orphan     bool // it outlives its owner
 
 	packed *object.Packed
 	mark   uint64 // of the event or the response that it is from
@@ -85,23 +86,29 @@ func (s *Store) Read(info kind.Info, body *object.Body) (*Child, error) {
 		}
 	}
 	if c.Owner == "" {
-		c.Owner = ownerUID(head.Metadata.Annotations[OwnerAnnotation])
+		c.Owner, c.Orphan = ownerUID(head.Metadata.Annotations[OwnerAnnotation])
 	}
 	c.packed = s.packer(info).Pack(plain)
 	return c, nil
 }
 
-// OwnerText returns the value of [OwnerAnnotation] for an owner.
-func OwnerText(info kind.Info, of object.Identity) string {
-	return info.APIVersion() + "|" + info.Kind + "|" + of.Namespace + "|" + of.Name + "|" + of.UID
+// OwnerText returns the value of [OwnerAnnotation] for an owner. orphan marks a child that
+// outlives its owner.
+func OwnerText(info kind.Info, of object.Identity, orphan bool) string {
+	text := info.APIVersion() + "|" + info.Kind + "|" + of.Namespace + "|" + of.Name + "|" + of.UID
+	if orphan {
+		text += "|orphan"
+	}
+	return text
 }
 
-func ownerUID(text string) string {
-	parts := bytes.Split([]byte(text), []byte("|"))
+func ownerUID(text string) (uid string, orphan bool) {
+	text, orphan = strings.CutSuffix(text, "|orphan")
+	parts := strings.Split(text, "|")
 	if len(parts) != 5 {
-		return ""
+		return "", false
 	}
-	return string(parts[4])
+	return parts[4], orphan
 }
 
 // Store has the known children. It is safe for concurrent use.

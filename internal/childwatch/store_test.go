@@ -98,12 +98,14 @@ func TestChildrenAreReadWithTheirOwners(t *testing.T) {
 }
 
 func TestOwnerAnnotationNamesTheUID(t *testing.T) {
-	text := OwnerText(kind.Info{Group: "example.com", Version: "v1", Kind: "Owner"}, object.Identity{Namespace: "ns", Name: "o", UID: ownerA})
-	if want := "example.com/v1|Owner|ns|o|" + ownerA; text != want {
-		t.Errorf("got %q, want %q", text, want)
-	}
-	if got := ownerUID(text); got != ownerA {
-		t.Errorf("got the uid %q, want %q", got, ownerA)
+	for orphan, want := range map[bool]string{false: "example.com/v1|Owner|ns|o|" + ownerA, true: "example.com/v1|Owner|ns|o|" + ownerA + "|orphan"} {
+		text := OwnerText(kind.Info{Group: "example.com", Version: "v1", Kind: "Owner"}, object.Identity{Namespace: "ns", Name: "o", UID: ownerA}, orphan)
+		if text != want {
+			t.Errorf("got %q, want %q", text, want)
+		}
+		if got, is := ownerUID(text); got != ownerA || is != orphan {
+			t.Errorf("%s: got the uid %q, orphan %t", text, got, is)
+		}
 	}
 }
 

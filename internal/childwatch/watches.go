@@ -16,6 +16,7 @@ import (
 type Watch struct {
 	Info      kind.Info
 	Namespace string
+	Foreign   bool // not of children: of all objects of the kind; see [References]
 }
 
 // Config configures [Watches].
@@ -25,6 +26,11 @@ type Config struct {
 	Stream stream.Config // the resource, the namespace and the selector are filled in
 	Label  string        // the value of [Label] on the children of this operator
 	Log    *slog.Logger
+
+	// References are the objects that foreign watches are for. Plain is the client of these
+	// watches: it needs no managedFields.
+	References *References
+	Plain      *kube.Client
 
 	// Wake is called when a child of the owner has changed. namespace is that of the child.
 	// Its owner may be forged. Wake must not block for long.
@@ -57,7 +63,13 @@ func NewWatches(config Config) *Watches {
 	return &Watches{config: config, running: map[string]*running{}, listed: map[string]bool{}}
 }
 
-func (w Watch) name() string { return w.Info.String() + " " + w.Info.Kind + " in " + w.Namespace }
+func (w Watch) name() string {
+	name := w.Info.String() + " " + w.Info.Kind + " in " + w.Namespace
+	if w.Foreign {
+		name += " (all)"
+	}
+	return name
+}
 
 // Follow starts the missing watches, and ends those that are not wanted. It does not wait
 // for the ended ones. The children of ended watches stay in the store until a later list.
@@ -117,8 +129,13 @@ func (w *Watches) start(ctx context.Context, of Watch) *running {
 	ctx, cancel := context.WithCancel(ctx)
 	config := w.config.Stream
 	config.Info, config.Namespace, config.Log = of.Info, of.Namespace, w.config.Log
+	client := w.config.Client
 	config.Selector = Label + "=" + w.config.Label
 	config.Known = func() iter.Seq[object.Identity] { return w.config.Store.identities(of.Info, of.Namespace) }
+	if of.Foreign {
+		client, config.Selector = w.config.Plain, ""
+		config.Known = func() iter.Seq[object.Identity] { return w.config.References.identities(of.Info, of.Namespace) }
+	}
 	deliver, end := func(e stream.Event, to func(stream.Event)) { to(e) }, func() {}
 	if w.config.Observe != nil {
 		deliver, end = w.config.Observe(&config)
@@ -137,7 +154,7 @@ func (w *Watches) start(ctx context.Context, of Watch) *running {
 			listed() // for example without permission: other kinds must not wait for it
 		}
 	}
-	s := stream.New(w.config.Client, config)
+	s := stream.New(client, config)
 	r := &running{watch: of, cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(r.done)
@@ -158,6 +175,10 @@ func (w *Watches) start(ctx context.Context, of Watch) *running {
 // deliver updates the store and wakes the owners.
 func (w *Watches) deliver(of Watch, e stream.Event) {
 	store, info := w.config.Store, of.Info
+	if of.Foreign {
+		w.config.References.deliver(info, e, e.Type == kube.Listed && !w.Complete([]Watch{of}))
+		return
+	}
 	if e.Type == kube.Deleted {
 		if owner := store.gone(e.Body.Identity, e.Mark); owner != "" {
 			w.config.Wake(owner, info, e.Body.Namespace)

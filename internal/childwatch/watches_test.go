@@ -64,8 +64,8 @@ func TestOwnersWakeAfterTheFirstListIsComplete(t *testing.T) {
 }
 
 func TestChildrenAreCompleteWhenAllWatchesHaveListed(t *testing.T) {
-	a, b, everywhere := Watch{configs, "a"}, Watch{configs, "b"}, Watch{Info: configs}
-	secrets := Watch{kind.Info{Version: "v1", Plural: "secrets", Kind: "Secret"}, "a"}
+	a, b, everywhere := Watch{Info: configs, Namespace: "a"}, Watch{Info: configs, Namespace: "b"}, Watch{Info: configs}
+	secrets := Watch{Info: kind.Info{Version: "v1", Plural: "secrets", Kind: "Secret"}, Namespace: "a"}
 	w, _ := watches(store())
 	for _, one := range []Watch{a, secrets} {
 		if !w.setListed(one.name(), true) || w.setListed(one.name(), true) {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"gopf.dev/gopf/internal/childwatch"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/process"
 	"gopf.dev/gopf/internal/reconcile"
@@ -19,6 +20,7 @@ type Children struct {
 	// Conditions reports whether the status of a resource can have conditions and the
 	// observed generation.
 	Conditions func(context.Context, kind.Info) (conditions, observed bool)
+	References *childwatch.References
 }
 
 // reconcilersOf returns the reconcile handlers. nil means that there are none.
@@ -27,21 +29,34 @@ func (c *Controller) reconcilersOf(handlers handler.Set) *process.Reconcile {
 		return nil
 	}
 	with := c.config.Children
-	return &process.Reconcile{Handlers: handlers, Runner: with.Runner, Listed: with.Listed, Conditions: with.Conditions}
+	return &process.Reconcile{Handlers: handlers, Runner: with.Runner, Listed: with.Listed, Conditions: with.Conditions, References: with.References}
 }
 
 // WakeOwned queues a turn of the object with the uid, because a child of the kind has
 // changed. namespace is that of the child. Other controllers, unknown objects, and objects
 // that cannot have children in the namespace are not affected.
 func (c *Controller) WakeOwned(uid string, of kind.Info, namespace string) {
+	c.wakeKnown(uid, &process.Wake{Owned: []kind.Info{of}}, func(m *process.Memory) bool {
+		return m.Namespace == "" || namespace == "" || m.Namespace == namespace || c.ownsAnywhere(of)
+	})
+}
+
+// WakeWatched queues a turn of the object with the uid, because an object that one of its
+// reconcile handlers refers to has changed.
+func (c *Controller) WakeWatched(uid, handler string) {
+	c.wakeKnown(uid, &process.Wake{Watched: []string{handler}}, func(*process.Memory) bool { return true })
+}
+
+// wakeKnown queues a turn of the object with the uid, if it is known and concerned.
+func (c *Controller) wakeKnown(uid string, wake *process.Wake, concerned func(*process.Memory) bool) {
 	if c.processor.Reconcile == nil {
 		return
 	}
 	c.mu.Lock()
 	m := c.memories[uid]
 	c.mu.Unlock()
-	if m != nil && (m.Namespace == "" || namespace == "" || m.Namespace == namespace || c.ownsAnywhere(of)) {
-		c.put(uid, entry{wake: &process.Wake{Owned: []kind.Info{of}}})
+	if m != nil && concerned(m) {
+		c.put(uid, entry{wake: wake})
 	}
 }
 
@@ -58,7 +73,7 @@ func (c *Controller) ownsAnywhere(of kind.Info) bool {
 func (c *Controller) WakeOwners(of kind.Info) {
 	if c.processor.Reconcile == nil || !slices.ContainsFunc(c.processor.Reconcile.Handlers, func(h *handler.Handler) bool {
 		owned, _ := h.Reconcile.Owns(of)
-		return owned
+		return owned || h.Reconcile.Watches(of)
 	}) {
 		return
 	}

@@ -35,6 +35,9 @@ func (c *Controller) memorize(key string, m *process.Memory) {
 // erase removes the memory of an object. The caller must hold c.mu.
 func (c *Controller) erase(key string, m *process.Memory) {
 	delete(c.memories, key)
+	if refs := c.config.Children.References; refs != nil {
+		refs.Drop(key)
+	}
 	if c.members != nil {
 		c.members.remove(key, m)
 	}

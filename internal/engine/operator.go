@@ -82,8 +82,9 @@ func (op *operator) newChildren() *owned.Children {
 	return owned.New(owned.Config{
 		Name: op.Name, Handlers: op.Handlers, Client: op.client, Stream: op.Stream, Log: op.Log,
 		Cluster: op.cluster, Has: op.paths.Has,
-		Wake:   func(owner string, of kind.Info, namespace string) { op.controllers.WakeOwned(owner, of, namespace) },
-		Listed: func(of kind.Info) { op.controllers.WakeOwners(of) },
+		Wake:        func(owner string, of kind.Info, namespace string) { op.controllers.WakeOwned(owner, of, namespace) },
+		WakeWatched: func(owner, handler string) { op.controllers.WakeWatched(owner, handler) },
+		Listed:      func(of kind.Info) { op.controllers.WakeOwners(of) },
 		Observe: func(config *stream.Config) (func(stream.Event, func(stream.Event)), func()) {
 			pulse, end := op.vitals.Follow(config, nil)
 			return pulse.Deliver, end
@@ -100,7 +101,7 @@ func (op *operator) sharedConfig() controller.Config {
 		Post: op.poster.Post, PostFrom: op.Posting.Level,
 		Clock: op.clock, DaemonClock: op.daemons, Barrier: op.barrier, Budget: controller.NewBudget(),
 		Modest:   controller.NewModestBudget(debug.SetMemoryLimit(-1)), // which only returns the limit
-		Children: controller.Children{Runner: op.children.Runner(), Listed: op.children.Listed, Conditions: op.children.Conditions},
+		Children: controller.Children{Runner: op.children.Runner(), Listed: op.children.Listed, Conditions: op.children.Conditions, References: op.children.References()},
 		Entrance: op.entry, Notices: op.notices, Vitals: op.vitals, Stopping: op.stopping,
 	}
 	if op.Posting.Enabled && op.Posting.Loggers {

@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"slices"
 	"time"
 
 	"gopf.dev/gopf/internal/children"
@@ -11,8 +12,9 @@ import (
 // Reconcile has the options of a reconcile handler.
 type Reconcile struct {
 	Owned        []Owned
-	Every        time.Duration // the longest time between two calls; 0 means no limit
-	NoConditions bool          // the framework writes no conditions
+	Watched      []kind.Selector // kinds of objects that are no children; see [Children.Refer]
+	Every        time.Duration   // the longest time between two calls; 0 means no limit
+	NoConditions bool            // the framework writes no conditions
 }
 
 // Owned is a kind of children.
@@ -32,6 +34,18 @@ func (r *Reconcile) Owns(info kind.Info) (owned, anywhere bool) {
 	return owned, anywhere
 }
 
+// Watches reports whether changes of objects of the resource may call the handler,
+// although they are no children.
+func (r *Reconcile) Watches(info kind.Info) bool {
+	return slices.ContainsFunc(r.Watched, func(of kind.Selector) bool { return len(of.Select([]kind.Info{info})) > 0 })
+}
+
+// Reference names an object whose changes call the handler, although it is no child.
+type Reference struct {
+	Of              kind.Selector
+	Namespace, Name string // an empty namespace means that of the owner
+}
+
 // Wanted is a child that a reconcile handler declared.
 type Wanted struct {
 	children.Desired
@@ -40,7 +54,15 @@ type Wanted struct {
 	Initial   [][]string     // the paths of fields that are set only at the creation
 	DependsOn []*Wanted
 	Ready     func(*object.Body) bool // nil means the built-in rules
-	Problem   error                   // the child cannot be applied; nil means that it can
+	Rolling   Rolling
+	Problem   error // the child cannot be applied; nil means that it can
+}
+
+// Rolling limits the children of a group that are changed and not ready at the same time.
+// The zero value is no limit.
+type Rolling struct {
+	Group string
+	Limit int
 }
 
 // Children is the part of a [Request] that only reconcile handlers have.
@@ -48,6 +70,8 @@ type Children struct {
 	// Find returns a live child. nil means that it does not exist.
 	Find   func(children.Key) *object.Body
 	Wanted []*Wanted
+	// Refer replaces the references of the handler. May be nil.
+	Refer func([]Reference)
 	// Again is the delay until the next call after a success. Unset means none.
 	Again Opt[time.Duration]
 	// Mistake is an invalid declaration of a child, such as one without a name. The call

@@ -35,6 +35,9 @@ type Config struct {
 	// Wake is called when a child of the owner has changed, with the namespace of the
 	// child. It must not block for long.
 	Wake func(owner string, of kind.Info, namespace string)
+	// WakeWatched is called when an object has changed that the handler of the owner refers
+	// to. It must not block for long.
+	WakeWatched func(owner, handler string)
 	// Listed is called when the children of a kind are listed.
 	Listed func(of kind.Info)
 	// Observe adds a watch to the health of the operator; see [childwatch.Config].
@@ -48,6 +51,7 @@ type Children struct {
 	handlers handler.Set
 	runner   *reconcile.Runner
 	watches  *childwatch.Watches
+	refs     *childwatch.References
 	// wanted has the watches that each handler needs. nil means that none may run now.
 	wanted atomic.Pointer[plan]
 
@@ -63,7 +67,9 @@ func New(config Config) *Children {
 	}
 	client := config.Client.Derive(func(opts *kube.Options) { opts.ManagedFields = true })
 	store := childwatch.NewStore(config.Name, config.Stream.Shared.Mark)
+	c.refs = childwatch.NewReferences(config.WakeWatched)
 	c.watches = childwatch.NewWatches(childwatch.Config{
+		References: c.refs, Plain: config.Client,
 		Store: store, Client: client, Stream: config.Stream, Label: config.Name, Log: config.Log,
 		Wake: config.Wake, Listed: config.Listed, Observe: config.Observe,
 	})
@@ -73,6 +79,10 @@ func New(config Config) *Children {
 
 // Runner applies and deletes the children. nil means that no handler declares children.
 func (c *Children) Runner() *reconcile.Runner { return c.runner }
+
+// References returns the objects that call handlers although they are no children. nil
+// means that no handler declares children.
+func (c *Children) References() *childwatch.References { return c.refs }
 
 // Listed reports whether the children of a handler are listed.
 func (c *Children) Listed(h *handler.Handler) bool {
@@ -113,6 +123,11 @@ func (c *Children) Needs(cluster []kind.Info) (all []rbac.Need) {
 		for _, o := range h.Reconcile.Owned {
 			for _, info := range o.Of.Select(cluster) {
 				all = append(all, rbac.Children(info, h.ID))
+			}
+		}
+		for _, of := range h.Reconcile.Watched {
+			for _, info := range of.Select(cluster) {
+				all = append(all, rbac.Watched(info, h.ID))
 			}
 		}
 	}

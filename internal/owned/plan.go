@@ -20,6 +20,14 @@ func planFor(handlers handler.Set, cluster []kind.Info, namespaces map[string]bo
 				wanted[h] = append(wanted[h], watchesOf(info, o.Anywhere, namespaces)...)
 			}
 		}
+		for _, of := range h.Reconcile.Watched {
+			for _, info := range of.Select(cluster) {
+				for _, w := range watchesOf(info, false, namespaces) {
+					w.Foreign = true
+					wanted[h] = append(wanted[h], w)
+				}
+			}
+		}
 	}
 	return wanted
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -68,6 +69,25 @@ func TestPlanHasTheWatchesOfAllHandlers(t *testing.T) {
 	}
 	if want := []string{"configmaps.v1", "persistentvolumes.v1"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestWatchedObjectsAreNotSelectedByTheLabelOfChildren(t *testing.T) {
+	h := owner("h", of(t, "configmaps", false))
+	h.Reconcile.Watched = []kind.Selector{of(t, "configmaps", false).Of, of(t, "secrets", false).Of}
+	var got []string
+	for _, w := range planFor(handler.Set{h}, cluster, map[string]bool{"a": true})[h] {
+		got = append(got, fmt.Sprintf("%s in %s, all: %t", w.Info, w.Namespace, w.Foreign))
+	}
+	if want := []string{"configmaps.v1 in a, all: false", "configmaps.v1 in a, all: true"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	var verbs []string
+	for _, n := range (&Children{handlers: handler.Set{h}}).Needs(cluster) {
+		verbs = append(verbs, strings.Join(n.Verbs, "+"))
+	}
+	if want := []string{"get+list+watch+create+patch+delete", "get+list+watch"}; !slices.Equal(verbs, want) {
+		t.Errorf("got the permissions %q, want %q", verbs, want)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"gopf.dev/gopf/internal/apply"
 	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/children"
+	"gopf.dev/gopf/internal/childwatch"
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
@@ -17,6 +18,7 @@ import (
 	"gopf.dev/gopf/internal/progress"
 	"gopf.dev/gopf/internal/reconcile"
 	"gopf.dev/gopf/kind"
+	"gopf.dev/gopf/storage"
 )
 
 // Reconcile has the reconcile handlers of a resource and their means.
@@ -29,6 +31,8 @@ type Reconcile struct {
 	// Conditions reports whether the status of the resource can have the conditions and
 	// the observed generation. It may send requests.
 	Conditions func(ctx context.Context, info kind.Info) (conditions, observed bool)
+	// References has the objects that are no children, but call handlers.
+	References *childwatch.References
 
 	packer object.Packer
 }
@@ -61,6 +65,8 @@ type reconciled struct {
 	retries int
 	started time.Time // of the first attempt
 	verdict verdict
+	saved   string // the inventory as it was saved last
+	checked string // the version of the object that was compared with it
 }
 
 // reconcile calls the reconcile handlers that are due, after the change handlers of the
@@ -118,9 +124,10 @@ func (p *Processor) callReconcilers(ctx context.Context, m *Memory, body *object
 			state = &reconciled{}
 			m.owner().calls[h.ID] = state
 		}
-		if wake.owns(h) {
+		if wake.concerns(h) {
 			state.dirty = true
 		}
+		p.checkInventory(ctx, m, h, state, body)
 		if !p.Reconcile.Listed(h) || p.stopping() {
 			continue // the end of the list or of the pause starts another turn
 		}
@@ -141,13 +148,34 @@ func (s *reconciled) isDue(essence string, urgent bool, now time.Time) bool {
 	return s.essence != essence || s.dirty || urgent && !s.due.IsZero() || !s.due.IsZero() && !now.Before(s.due)
 }
 
-// owns reports whether the request includes a kind of children of the handler. w may be
-// nil.
-func (w *Wake) owns(h *handler.Handler) bool {
-	return w != nil && slices.ContainsFunc(w.Owned, func(info kind.Info) bool {
+// checkInventory makes the handler due if another client has changed the stored inventory:
+// the call restores it. If that happens again and again, the calls are delayed.
+func (p *Processor) checkInventory(ctx context.Context, m *Memory, h *handler.Handler, state *reconciled, body *object.Body) {
+	if state.essence == "" || state.checked == body.ResourceVersion {
+		return
+	}
+	state.checked = body.ResourceVersion
+	records, err := p.Config.Progress.Load(ctx, stored{body}, []string{inventoryID(h.ID)})
+	if _, malformed := errors.AsType[*storage.MalformedError](err); err != nil && !malformed {
+		return // the next call loads it anyway
+	}
+	if text, _ := inventoryOf(records[inventoryID(h.ID)], body.UID); text == state.saved {
+		return
+	}
+	now := time.Now()
+	at := now.Add(m.owner().fights.Repair(children.Key{Kind: "inventory", Name: h.ID}, now))
+	if state.due.IsZero() || at.Before(state.due) {
+		state.due = at
+	}
+}
+
+// concerns reports whether a child of the handler has changed, or an object that it refers
+// to. w may be nil.
+func (w *Wake) concerns(h *handler.Handler) bool {
+	return w != nil && (slices.Contains(w.Watched, h.ID) || slices.ContainsFunc(w.Owned, func(info kind.Info) bool {
 		owned, _ := h.Reconcile.Owns(info)
 		return owned
-	})
+	}))
 }
 
 // callReconciler calls one handler, brings the children to their desired state, and saves
@@ -161,7 +189,7 @@ func (p *Processor) callReconciler(ctx context.Context, m *Memory, h *handler.Ha
 	}
 	request := p.daemonRequest(m, body)
 	request.Handler, request.Retry, request.Started = h, state.retries, state.started
-	request.Children = &handler.Children{Find: r.find}
+	request.Children = &handler.Children{Find: r.find, Refer: r.refer}
 	var outcome execute.Outcome
 	p.aside(body, func() { outcome = r.attempt(ctx, request) })
 	if outcome.Void {
@@ -178,6 +206,7 @@ func (p *Processor) callReconciler(ctx context.Context, m *Memory, h *handler.Ha
 		p.retryReconcile(state, body, err)
 		return nil
 	}
+	state.saved, state.checked = r.stored, after.ResourceVersion
 	return after
 }
 
@@ -292,6 +321,21 @@ func (r *reconciling) find(k children.Key) *object.Body {
 		return nil
 	}
 	return c.Body()
+}
+
+// refer replaces the references of the handler. An empty namespace means that of the
+// object, or none for a cluster-scoped kind.
+func (r *reconciling) refer(refs []handler.Reference) {
+	var all []childwatch.Reference
+	for _, ref := range refs {
+		one := childwatch.Reference{Of: ref.Of, Namespace: ref.Namespace, Name: ref.Name}
+		all = append(all, one)
+		if one.Namespace == "" && r.body.Namespace != "" {
+			one.Namespace = r.body.Namespace
+			all = append(all, one)
+		}
+	}
+	r.Reconcile.References.Set(r.body.UID, r.handler.ID, all)
 }
 
 // guard adds the finalizer and saves the inventory before children are created that must

@@ -108,6 +108,9 @@ func (r *reconciling) save(ctx context.Context, outcome execute.Outcome, request
 		r.state.retries++
 		after, err = r.send(ctx, &patch.Patch{}, &notes, apply.Finalizer{})
 	}
+	if err == nil {
+		r.stored = text
+	}
 	return after, err
 }
 
@@ -200,7 +203,8 @@ func (v *view) expectTeardown(ctx context.Context) error {
 // events start a turn earlier.
 const teardownPolling = 10 * time.Second
 
-// ownedEntries returns the inventories of the reconcile handlers that match the object.
+// ownedEntries returns the inventories of the reconcile handlers that match the object, and
+// the known children that are in none of them.
 func (v *view) ownedEntries(ctx context.Context) (all []children.Entry, err error) {
 	var ids []string
 	for _, h := range v.Reconcile.Handlers {
@@ -217,7 +221,7 @@ func (v *view) ownedEntries(ctx context.Context) (all []children.Entry, err erro
 		_, found := inventoryOf(records[inventoryID(h.ID)], v.body.UID)
 		all = append(all, found.Entries...)
 	}
-	return all, nil
+	return append(all, v.Reconcile.Runner.Unlisted(reconcile.Owner{Info: v.Resource, Identity: v.body.Identity}, all)...), nil
 }
 
 // teardown deletes the next wave of children. When all are gone, the object is due at

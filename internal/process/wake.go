@@ -15,6 +15,8 @@ type Wake struct {
 	// Owned has the kinds of children that have changed. Only the reconcile handlers that
 	// own these kinds are called.
 	Owned []kind.Info
+	// Watched has the reconcile handlers that refer to an object that has changed.
+	Watched []string
 	// Listed means that the children of the object may be listed now: reconcile handlers
 	// that waited for that, or that failed, are called.
 	Listed bool
@@ -59,37 +61,49 @@ func (w *Wake) Join(other *Wake) *Wake {
 	switch {
 	case w == nil:
 		return other
-	case other == nil || w.All && len(other.Owned) == 0 && !other.Listed:
+	case other == nil || w.covers(other):
 		return w
-	case other.All && len(w.Owned) == 0 && !w.Listed:
+	case other.All && other.covers(w):
 		return other
 	}
-	joined := w
-	if other.Listed && !w.Listed {
-		joined = &Wake{All: w.All, IDs: slices.Clone(w.IDs), Owned: slices.Clone(w.Owned), Listed: true}
-	}
-	for _, info := range other.Owned {
-		if slices.ContainsFunc(joined.Owned, func(known kind.Info) bool { return known.GVR() == info.GVR() }) {
-			continue
-		}
-		if joined == w { // w may be in use elsewhere
-			joined = &Wake{All: w.All, IDs: slices.Clone(w.IDs), Owned: slices.Clone(w.Owned), Listed: w.Listed}
-		}
-		joined.Owned = append(joined.Owned, info)
-	}
-	if other.All && !joined.All {
-		joined = &Wake{All: true, IDs: joined.IDs, Owned: joined.Owned, Listed: joined.Listed}
+	// Both may be in use elsewhere, so the result is a new request.
+	joined := &Wake{
+		All: w.All || other.All, Listed: w.Listed || other.Listed,
+		IDs: slices.Clone(w.IDs), Owned: slices.Clone(w.Owned), Watched: slices.Clone(w.Watched),
 	}
 	for _, id := range other.IDs {
-		if slices.Contains(joined.IDs, id) {
-			continue
+		if !slices.Contains(joined.IDs, id) {
+			joined.IDs = append(joined.IDs, id)
 		}
-		if joined == w { // w may be in use elsewhere
-			joined = &Wake{All: w.All, IDs: slices.Clone(w.IDs), Owned: slices.Clone(w.Owned), Listed: w.Listed}
+	}
+	for _, info := range other.Owned {
+		if !joined.hasKind(info) {
+			joined.Owned = append(joined.Owned, info)
 		}
-		joined.IDs = append(joined.IDs, id)
+	}
+	for _, id := range other.Watched {
+		if !slices.Contains(joined.Watched, id) {
+			joined.Watched = append(joined.Watched, id)
+		}
 	}
 	return joined
+}
+
+// covers reports whether w includes everything that other requests. w may be nil.
+func (w *Wake) covers(other *Wake) bool {
+	if w == nil || other.All && !w.All || other.Listed && !w.Listed {
+		return false
+	}
+	missing := func(known []string) func(string) bool {
+		return func(id string) bool { return !slices.Contains(known, id) }
+	}
+	return (w.All || !slices.ContainsFunc(other.IDs, missing(w.IDs))) &&
+		!slices.ContainsFunc(other.Owned, func(info kind.Info) bool { return !w.hasKind(info) }) &&
+		!slices.ContainsFunc(other.Watched, missing(w.Watched))
+}
+
+func (w *Wake) hasKind(info kind.Info) bool {
+	return slices.ContainsFunc(w.Owned, func(known kind.Info) bool { return known.GVR() == info.GVR() })
 }
 
 // urgent reports whether the request includes a handler. w may be nil.

@@ -114,6 +114,13 @@ func Children(info kind.Info, handler string) Need {
 		Without: "the children of this kind are not maintained"}
 }
 
+// Watched returns the permissions to call a reconcile handler after changes of objects of
+// the kind, which are no children.
+func Watched(info kind.Info, handler string) Need {
+	return Need{Info: info, Verbs: []string{"get", "list", "watch"}, By: []string{handler},
+		Without: "changes of objects of this kind do not call the handler"}
+}
+
 // Lease returns the permissions to hold a lease in the namespace.
 func Lease(namespace string) Need {
 	return Need{Info: leases, Verbs: []string{"get", "create", "update", "patch", "watch"}, In: namespace, By: []string{"the lease"},

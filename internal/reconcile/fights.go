@@ -4,10 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gopf.dev/gopf/internal/children"
 	"gopf.dev/gopf/internal/handler"
@@ -26,14 +23,15 @@ const (
 // use. It is not safe for concurrent use.
 type Fights struct {
 	repaired map[children.Key][]time.Time
-	told     map[children.Key]bool
+	told     map[children.Key]string // the message about the present fight
+	blindly  map[children.Key]blindApply
 }
 
-// repair counts a repair. If there were too many, it returns the time until the next
+// Repair counts a repair. If there were too many, it returns the time until the next
 // repair is allowed, and does not count this one.
-func (f *Fights) repair(k children.Key, now time.Time) (pause time.Duration) {
+func (f *Fights) Repair(k children.Key, now time.Time) (pause time.Duration) {
 	if f.repaired == nil {
-		f.repaired, f.told = map[children.Key][]time.Time{}, map[children.Key]bool{}
+		f.repaired, f.told = map[children.Key][]time.Time{}, map[children.Key]string{}
 	}
 	recent := slices.DeleteFunc(f.repaired[k], func(at time.Time) bool { return now.Sub(at) >= fightWindow })
 	if len(recent) >= maxRepairs {
@@ -49,47 +47,45 @@ func (f *Fights) repair(k children.Key, now time.Time) (pause time.Duration) {
 
 // fight notes that another client keeps changing a child.
 func (x *run) fight(ctx context.Context, w *handler.Wanted, pause time.Duration) {
-	x.result.Again = pause
+	if x.result.Again == 0 || pause < x.result.Again {
+		x.result.Again = pause
+	}
 	message := fmt.Sprintf("%s is changed back and forth with another client", w.Key)
 	if x.Fights.first(w.Key) {
-		message += x.rivals(ctx, w)
-		x.result.Fight = message + "; if that client sets fields on purpose, use CreateOnlyFields for them"
+		if field, rival := x.rival(ctx, w); field != "" {
+			message = fmt.Sprintf("%s of %s is changed back and forth with %s", field, w.Key, rival)
+		}
+		x.result.Fight = message + "; if that client sets the field on purpose, use CreateOnlyFields for it"
+		x.Fights.told[w.Key] = message
 	}
-	x.wait(message)
+	x.wait(x.Fights.told[w.Key])
 }
 
 // first reports whether the fight about a child is new.
-func (f *Fights) first(k children.Key) bool {
-	if f.told[k] {
-		return false
-	}
-	f.told[k] = true
-	return true
-}
+func (f *Fights) first(k children.Key) bool { return f.told[k] == "" }
 
-// rivals returns the other managers of the child, as a part of a message. It is empty if
-// they cannot be read.
-func (x *run) rivals(ctx context.Context, w *handler.Wanted) string {
+// rival returns a declared field that another client has changed, and the name of that
+// client. Both are empty if they are not known, for example because the child was deleted.
+func (x *run) rival(ctx context.Context, w *handler.Wanted) (field, name string) {
 	body, err := x.Objects.Get(ctx, kube.Target{Info: w.Info, Namespace: w.Namespace, Name: w.Name})
 	if err != nil {
-		return ""
+		return "", ""
 	}
-	var head struct {
-		Metadata struct {
-			ManagedFields []metav1.ManagedFieldsEntry `json:"managedFields"`
-		} `json:"metadata"`
-	}
-	if body.Decode(&head) != nil {
-		return ""
-	}
-	var names []string
-	for _, e := range head.Metadata.ManagedFields {
-		if e.Manager != x.Name && e.Manager != x.Name+"-initial" && e.Subresource == "" && !slices.Contains(names, e.Manager) {
-			names = append(names, e.Manager)
+	entries := managedFields(body)
+	ours := map[string]any{}
+	for _, e := range entries {
+		if e["manager"] == x.Name && e["operation"] == "Apply" && e["subresource"] == nil {
+			ours, _ = e["fieldsV1"].(map[string]any)
 		}
 	}
-	if len(names) == 0 {
-		return ""
+	for _, e := range entries {
+		if e["manager"] == x.Name || e["manager"] == x.Name+"-initial" {
+			continue
+		}
+		theirs, _ := e["fieldsV1"].(map[string]any)
+		if fields := children.Contested(w.Fields, theirs, ours); len(fields) > 0 {
+			return fields[0], fmt.Sprint(e["manager"])
+		}
 	}
-	return " (" + strings.Join(names, ", ") + ")"
+	return "", ""
 }

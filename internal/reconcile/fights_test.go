@@ -29,7 +29,7 @@ func TestRepairsOfAChildAreLimited(t *testing.T) {
 		{61 * time.Second, a, 0},               // the first two repairs are older than a minute
 		{200 * time.Second, a, 0},              // all are
 	} {
-		if got := f.repair(step.key, began.Add(step.at)); got != step.pause {
+		if got := f.Repair(step.key, began.Add(step.at)); got != step.pause {
 			t.Errorf("%s after %s: got the pause %s, want %s", step.key.Name, step.at, got, step.pause)
 		}
 	}
@@ -39,16 +39,21 @@ func TestFightsAreReportedOnceUntilTheyEnd(t *testing.T) {
 	k := children.Key{Name: "a"}
 	now := time.Now()
 	var f Fights
-	f.repair(k, now)
-	if !f.first(k) || f.first(k) {
+	reported := func() bool {
+		first := f.first(k)
+		f.told[k] = "told"
+		return first
+	}
+	f.Repair(k, now)
+	if !reported() || reported() {
 		t.Error("the fight is not reported exactly once")
 	}
-	f.repair(k, now.Add(fightWindow/2))
-	if f.first(k) {
+	f.Repair(k, now.Add(fightWindow/2))
+	if reported() {
 		t.Error("the same fight is reported again")
 	}
-	f.repair(k, now.Add(3*fightWindow))
-	if !f.first(k) {
+	f.Repair(k, now.Add(3*fightWindow))
+	if !reported() {
 		t.Error("another fight is not reported")
 	}
 }

@@ -25,7 +25,7 @@ func (x *run) mark(w *handler.Wanted) error {
 	metadata := child(fields, "metadata")
 	child(metadata, "labels")[childwatch.Label] = x.Name
 	if w.Outside || w.Orphan {
-		child(metadata, "annotations")[childwatch.OwnerAnnotation] = childwatch.OwnerText(x.Owner.Info, x.Owner.Identity)
+		child(metadata, "annotations")[childwatch.OwnerAnnotation] = childwatch.OwnerText(x.Owner.Info, x.Owner.Identity, w.Orphan)
 	} else {
 		references, _ := metadata["ownerReferences"].([]any)
 		metadata["ownerReferences"] = append(references, map[string]any{

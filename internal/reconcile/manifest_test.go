@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -100,7 +101,7 @@ func TestChildrenAreMarkedWithTheirOwner(t *testing.T) {
 		"same namespace":              {"ns", "ns", false, false, label + "," + reference},
 		"another namespace":           {"ns", "other", false, true, label + "," + annotation},
 		"cluster-scoped child":        {"ns", "", false, true, label + "," + annotation},
-		"orphan":                      {"ns", "ns", true, false, label + "," + annotation},
+		"orphan":                      {"ns", "ns", true, false, label + "," + strings.Replace(annotation, "|u1", "|u1|orphan", 1)},
 		"children of a cluster owner": {"", "ns", false, false, label + "," + reference},
 	} {
 		x := &run{Runner: &Runner{Name: "op"}, Task: Task{Owner: Owner{

@@ -3,17 +3,32 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
+	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/children"
+	"gopf.dev/gopf/internal/childwatch"
 	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/kube"
 )
 
-// Plan returns the actions of a [Task] without executing them. It only reads. A child
-// whose dependency would be created or changed waits for it.
-func (r *Runner) Plan(ctx context.Context, t Task) ([]children.Action, error) {
-	x := &run{Runner: r, Task: t, ready: map[*handler.Wanted]bool{}}
-	var actions []children.Action
+// Step is a planned action.
+type Step struct {
+	children.Action
+	// Diff has the differences between the live child and the response of the API server to
+	// a dry run of the change. For a new child, it has one item with the whole child.
+	Diff diff.Diff
+	// Refused is the error of the dry run. nil means that the API server accepts the change.
+	Refused error
+}
+
+// Plan returns the actions of a [Task] without executing them. It reads, and sends dry
+// runs. A child whose dependency would be created or changed waits for it. A change that
+// has no effect is none.
+func (r *Runner) Plan(ctx context.Context, t Task) ([]Step, error) {
+	x := &run{Runner: r, Task: t, ready: map[*handler.Wanted]bool{}, full: map[string]string{}, turned: map[*handler.Wanted]bool{}}
+	var steps []Step
 	for _, w := range t.Wanted {
 		if w.Problem == nil {
 			w.Problem = x.mark(w)
@@ -21,20 +36,13 @@ func (r *Runner) Plan(ctx context.Context, t Task) ([]children.Action, error) {
 		if w.Problem != nil {
 			return nil, fmt.Errorf("declare %s: %w", w.Key, w.Problem)
 		}
-		child := x.Store.Find(w.Key)
-		if child == nil {
-			var err error
-			if child, err = r.read(ctx, w.Info, w.Key); err != nil {
-				return nil, fmt.Errorf("read %s: %w", w.Key, err)
-			}
+		step, err := x.plan(ctx, w)
+		if err != nil {
+			return nil, err
 		}
-		action := children.Decide(w.Desired, x.live(child), t.Inventory.Find(w.Key), x.awaited(w))
-		if child != nil && action.Verb != children.Change {
-			x.ready[w], _, _ = Ready(w, child.Body())
-		}
-		actions = append(actions, action)
+		steps = append(steps, step)
 	}
-	for _, e := range append(slices.Clone(t.Inventory.Entries), x.unlisted()...) {
+	for _, e := range append(slices.Clone(t.Inventory.Entries), x.Unlisted(t.Owner, t.Inventory.Entries)...) {
 		if e.Orphan || slices.ContainsFunc(t.Wanted, func(w *handler.Wanted) bool { return w.Key == e.Key }) {
 			continue
 		}
@@ -43,8 +51,63 @@ func (r *Runner) Plan(ctx context.Context, t Task) ([]children.Action, error) {
 			return nil, err
 		}
 		if child != nil {
-			actions = append(actions, children.Action{Key: e.Key, Verb: children.Delete, Reason: e.Key.String() + " is no longer declared"})
+			steps = append(steps, Step{Action: children.Action{Key: e.Key, Verb: children.Delete, Reason: e.Key.String() + " is no longer declared"}})
 		}
 	}
-	return actions, nil
+	return steps, nil
+}
+
+// plan plans the action for one declared child.
+func (x *run) plan(ctx context.Context, w *handler.Wanted) (Step, error) {
+	child := x.Store.Find(w.Key)
+	if child == nil {
+		var err error
+		if child, err = x.read(ctx, w.Info, w.Key); err != nil {
+			return Step{}, fmt.Errorf("read %s: %w", w.Key, err)
+		}
+	}
+	step := Step{Action: children.Decide(w.Desired, x.live(child), x.Inventory.Find(w.Key), x.awaited(w))}
+	if step.Verb == children.Change || step.Verb == children.Create || step.Verb == children.Repair {
+		step.Diff, step.Refused = x.dryRun(ctx, w, child)
+	}
+	if child != nil && step.Refused == nil && len(step.Diff) == 0 && (step.Verb == children.Change || step.Verb == children.Repair) {
+		step.Action = children.Action{Key: w.Key}
+	}
+	if step.Verb == children.Change {
+		if reason := x.rolling(w, child); reason != "" {
+			step.Verb, step.Reason = children.Wait, reason
+		} else {
+			x.turned[w] = true
+		}
+	}
+	if child != nil && step.Verb != children.Change && step.Verb != children.Wait {
+		x.ready[w], _, _ = Ready(w, child.Body())
+	}
+	return step, nil
+}
+
+// dryRun asks the API server what an apply of the child would change. child may be nil.
+func (x *run) dryRun(ctx context.Context, w *handler.Wanted, child *childwatch.Child) (diff.Diff, error) {
+	fields, before := w.Fields, any(nil)
+	if child != nil {
+		fields, before = withUID(without(fields, w.Initial), child.UID), essential(child.Body().Map())
+	}
+	target := kube.Target{Info: w.Info, Namespace: w.Namespace, Name: w.Name}
+	after, err := x.Objects.Apply(ctx, target, fields, kube.FieldManager(x.Name), kube.Force(), kube.DryRun())
+	if err != nil {
+		return nil, err
+	}
+	return diff.Of(before, any(essential(after.Map()))), nil
+}
+
+// essential returns an object without the metadata that the API server maintains.
+func essential(o map[string]any) map[string]any {
+	o = maps.Clone(o)
+	metadata, _ := o["metadata"].(map[string]any)
+	metadata = maps.Clone(metadata)
+	for _, key := range []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"} {
+		delete(metadata, key)
+	}
+	o["metadata"] = metadata
+	return o
 }

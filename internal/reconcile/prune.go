@@ -18,7 +18,7 @@ import (
 func (x *run) prune(ctx context.Context, desired []children.Desired) {
 	known := slices.Clone(x.Inventory.Entries)
 	if x.Alone { // otherwise, a child may belong to another handler whose inventory is lost
-		known = append(known, x.unlisted()...)
+		known = append(known, x.Unlisted(x.Owner, known)...)
 	}
 	if !x.Prune {
 		for _, e := range known {
@@ -43,11 +43,14 @@ func (x *run) prune(ctx context.Context, desired []children.Desired) {
 	}
 }
 
-// unlisted returns the children of this owner that are not in the inventory.
-func (x *run) unlisted() (found []children.Entry) {
-	for _, c := range x.Store.Of(x.Owner.UID) {
-		if c.Applied && c.Controller == x.Owner.UID && c.BelongsTo(x.Owner.UID, x.Owner.Namespace) && x.Inventory.Find(c.Key) == nil {
-			found = append(found, children.Entry{Key: c.Key, UID: children.Short(c.UID)})
+// Unlisted returns the known children of an owner that are not in its inventory, for
+// example because another client has removed the inventory. The operator has applied them,
+// so they are no objects of other clients with copied marks.
+func (r *Runner) Unlisted(owner Owner, inventory []children.Entry) (found []children.Entry) {
+	for _, c := range r.Store.Of(owner.UID) {
+		listed := slices.ContainsFunc(inventory, func(e children.Entry) bool { return e.Key == c.Key })
+		if c.Applied && !c.Orphan && !listed && c.BelongsTo(owner.UID, owner.Namespace) {
+			found = append(found, children.Entry{Key: c.Key, UID: children.Short(c.UID), Outside: c.Controller == ""})
 		}
 	}
 	return found

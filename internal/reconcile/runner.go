@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,6 +34,8 @@ type Runner struct {
 	Objects *apiclient.Objects // its client reads managedFields
 	Store   *childwatch.Store
 	Name    string // of the operator: its field manager, and the value of its label
+
+	blind sync.Map // the kinds without managedFields that were reported
 }
 
 // Owner is the object that has the children.
@@ -84,12 +87,14 @@ type run struct {
 	Task
 	result Result
 	ready  map[*handler.Wanted]bool
+	full   map[string]string        // the groups of which no more child may be changed now, with the reason
+	turned map[*handler.Wanted]bool // the children that a plan changes; nil without a plan
 }
 
 // Run brings the children to their desired state, as far as that is possible now. One
 // child that cannot be applied does not affect the others. The error is that of Guard.
 func (r *Runner) Run(ctx context.Context, t Task) (Result, error) {
-	x := &run{Runner: r, Task: t, ready: map[*handler.Wanted]bool{}}
+	x := &run{Runner: r, Task: t, ready: map[*handler.Wanted]bool{}, full: map[string]string{}}
 	x.result.Inventory = &children.Inventory{Owner: t.Owner.UID}
 	desired := make([]children.Desired, 0, len(t.Wanted))
 	for _, w := range t.Wanted {
@@ -149,6 +154,10 @@ func (x *run) one(ctx context.Context, w *handler.Wanted) {
 	x.result.Actions = append(x.result.Actions, action)
 	switch action.Verb {
 	case children.Keep:
+		if !child.Applied && !w.CreateOnly && x.applyBlindly(w, child) {
+			x.apply(ctx, w, child, known)
+			return
+		}
 		x.conclude(w, child, known)
 	case children.Wait:
 		x.wait(action.Reason)
@@ -157,8 +166,15 @@ func (x *run) one(ctx context.Context, w *handler.Wanted) {
 		x.fail("Conflict", errors.New(action.Reason))
 		x.keep(known)
 	case children.Repair:
-		if pause := x.Fights.repair(w.Key, time.Now()); pause > 0 {
+		if pause := x.Fights.Repair(w.Key, time.Now()); pause > 0 {
 			x.fight(ctx, w, pause)
+			x.keep(known)
+			return
+		}
+		x.apply(ctx, w, child, known)
+	case children.Change:
+		if reason := x.rolling(w, child); reason != "" {
+			x.wait(reason)
 			x.keep(known)
 			return
 		}
@@ -185,8 +201,19 @@ func (x *run) apply(ctx context.Context, w *handler.Wanted, child *childwatch.Ch
 	if child != nil {
 		fields = withUID(without(fields, w.Initial), child.UID)
 	}
+	former := child != nil && known == nil
 	x.Store.Sending(w.Key)
-	body, err := x.Objects.Apply(ctx, target, fields, kube.FieldManager(x.Name), kube.Force())
+	var body *object.Body
+	var err error
+	if former && child.Owner == x.Owner.UID {
+		err = x.takeOver(ctx, target)
+	}
+	if err == nil {
+		body, err = x.Objects.Apply(ctx, target, fields, kube.FieldManager(x.Name), kube.Force())
+	}
+	if err == nil && former && child.Owner == "" {
+		body, err = x.release(ctx, target, body)
+	}
 	if err == nil && child == nil && len(w.Initial) > 0 {
 		x.result.Written++
 		body, err = x.Objects.Apply(ctx, target, only(w.Fields, w.Initial), kube.FieldManager(x.Name+"-initial"), kube.Force())
@@ -205,6 +232,10 @@ func (x *run) apply(ctx context.Context, w *handler.Wanted, child *childwatch.Ch
 		return
 	}
 	x.result.Changed = x.Store.Sent(w.Key, now) || x.result.Changed
+	if !now.Applied {
+		x.Fights.appliedBlindly(w.Key, body.ResourceVersion, time.Now())
+		x.reportBlindness(w)
+	}
 	x.conclude(w, now, nil)
 }
 

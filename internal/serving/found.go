@@ -91,6 +91,14 @@ func (s *Controllers) WakeOwned(owner string, child kind.Info, namespace string)
 	}
 }
 
+// WakeWatched queues a turn of the owner with the uid, because an object that its handler
+// refers to has changed.
+func (s *Controllers) WakeWatched(owner, handler string) {
+	for _, c := range *s.served.Load() {
+		c.WakeWatched(owner, handler)
+	}
+}
+
 // WakeOwners queues turns of all owners of children of the kind, because these are listed
 // now.
 func (s *Controllers) WakeOwners(children kind.Info) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,7 +23,7 @@ import (
 
 func main() {
 	resource := flag.String("resource", "widgets", "what to handle")
-	does := flag.String("does", "create", "what handlers there are: create, update, delete, resume, index, timer, daemon, validate; separated by commas")
+	does := flag.String("does", "create", "what handlers there are: create, update, delete, resume, index, timer, daemon, validate, children; separated by commas")
 	port := flag.Int("port", 0, "of the webhook server; default: any free one")
 	interval := flag.Duration("interval", time.Minute, "of timers")
 	namespaces := flag.String("namespaces", "", "a pattern of namespaces; default: all")
@@ -38,6 +39,9 @@ func main() {
 func run(resource string, does []string, interval time.Duration, namespaces, user string, status bool, port int) error {
 	counter := &proto.Counter{}
 	op := gopf.New()
+	if slices.Contains(does, "children") {
+		op = gopf.New(gopf.Identity(widget.GroupVersion.Group))
+	}
 	op.Settings.Peering.Standalone = true
 	op.Settings.Admission.Server = webhook.Local{Addr: "127.0.0.1", Port: port}
 	if status {
@@ -70,6 +74,8 @@ func declare(widgets *gopf.Resource[*widget.Widget], what string, interval time.
 			counter.Called(c.Object.Spec.Stamp)
 			return widget.Result{Message: "created", Size: c.Object.Spec.Size}, nil
 		}))
+	case "children":
+		declareChildren(widgets, counter)
 	case "update":
 		widgets.OnUpdate("update", func(_ context.Context, c *gopf.Change[*widget.Widget]) error {
 			counter.Called(c.Object.Spec.Stamp)

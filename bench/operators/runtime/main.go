@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -38,7 +39,7 @@ const workers = 32
 
 func main() {
 	resource := flag.String("resource", "widgets", "what to handle")
-	does := flag.String("does", "create", "what to do: create, update, delete; separated by commas; or only validate")
+	does := flag.String("does", "create", "what to do: create, update, delete; separated by commas; or only validate or children")
 	typed := flag.Bool("typed", false, "decode objects into a Go type")
 	port := flag.Int("port", 0, "of the webhook server")
 	certificates := flag.String("certificates", "", "the folder of the webhook server's certificate")
@@ -71,6 +72,12 @@ func run(resource, does string, typed bool, hooks webhook.Server) error {
 	counter := &proto.Counter{}
 	if does == "validate" {
 		if err := ctrl.NewWebhookManagedBy(mgr, &widget.Widget{}).WithValidator(validator{counter}).WithValidatorCustomPath("/validate").Complete(); err != nil {
+			return err
+		}
+		return mgr.Start(proto.Serve(counter, nil))
+	}
+	if does == "children" {
+		if err := manageChildren(mgr, counter); err != nil {
 			return err
 		}
 		return mgr.Start(proto.Serve(counter, nil))
@@ -123,6 +130,9 @@ func scheme(kind schema.GroupVersionKind) *runtime.Scheme {
 	s.AddKnownTypeWithName(kind, &widget.Widget{})
 	s.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &widget.List{})
 	metav1.AddToGroupVersion(s, kind.GroupVersion())
+	if err := corev1.AddToScheme(s); err != nil {
+		panic(err) // it only fails for conflicting types
+	}
 	return s
 }
 

@@ -140,7 +140,6 @@ func claims(t *testing.T) map[string][]string {
 			"an estimated " + costlyMemory + " MiB",
 			"delay after an error is " + seconds(s.Execution.DefaultBackoff) + " s",
 		},
-		"docs/tutorial.md": {"The delay is " + inWords(t, s.Execution.DefaultBackoff) + " by default"},
 		"SECURITY.md": {
 			"at most " + mib(jsonvalue.MaxStored) + " MiB uncompressed",
 			levels + " levels and " + values + " values",

@@ -25,7 +25,8 @@ import (
 // A block of Go that begins with "package" is the file that the text before it names
 // last, and so is a block of YAML. Other Go goes into operator.go: imports and
 // declarations replace those of the same names. Statements must be in the file
-// already. "Remove `FILE`" in the text removes it.
+// already. "Remove `FILE`" in the text removes it, and "Remove the function `NAME`" removes
+// a function of operator.go.
 func TestTheTutorialCompilesChapterByChapter(t *testing.T) {
 	chapters := strings.Split(readPage(t, "docs/tutorial.md").text, "\n## ")[1:]
 	if len(chapters) < 8 {
@@ -78,6 +79,7 @@ func (r reader) run(t *testing.T, when string, command ...string) {
 var (
 	namedFile   = regexp.MustCompile("`([\\w./-]+\\.(?:go|yaml))`")
 	removedFile = regexp.MustCompile("Remove `([\\w./-]+)`")
+	removedFunc = regexp.MustCompile("Remove the function `(\\w+)`")
 )
 
 // follow applies what a chapter says, from top to bottom.
@@ -91,6 +93,9 @@ func (r reader) follow(t *testing.T, title, chapter string) {
 			if err := os.Remove(r.file(m[1])); err != nil {
 				t.Fatalf("%s: %v", title, err)
 			}
+		}
+		for _, m := range removedFunc.FindAllStringSubmatch(prose, -1) {
+			r.write(t, "operator.go", withoutFunction(t, title, r.read(t, "operator.go"), m[1]))
 		}
 		names := namedFile.FindAllStringSubmatch(prose, -1)
 		switch whole := strings.HasPrefix(b.text, "package "); {
@@ -148,6 +153,16 @@ func amended(t *testing.T, title, file, block string) string {
 		t.Fatalf("%s: %v", title, err)
 	}
 	return string(formatted)
+}
+
+// withoutFunction is a file without one of its functions.
+func withoutFunction(t *testing.T, title, file, name string) string {
+	t.Helper()
+	text := first(declarationsOf(t, file))[name]
+	if text == "" {
+		t.Fatalf("%s: operator.go does not have the function %s", title, name)
+	}
+	return strings.Replace(file, text, "", 1)
 }
 
 func first[A, B any](a A, _ B) A { return a }

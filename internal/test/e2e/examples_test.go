@@ -68,6 +68,8 @@ var behaviours = map[string]behaviour{
 	"16-indexing":           {own: indicesFollowPods},
 	"17-admission":          {own: requestsAreReviewed},
 	"18-website":            {own: websitesHaveChildrenAndAreRegistered},
+	"19-levels":             {own: shopsHaveBranchesWithDeployments},
+	"20-other-namespaces":   {own: teamsHaveContactsInTheirNamespaces},
 	"99-all-at-once": {
 		succeed: map[string]int{
 			"create_1": 1, "create_2": 1, "create_pod": 1, "delete": 1,

@@ -74,7 +74,7 @@ func TestTheTutorial(t *testing.T) {
 
 	// A wrong size fails for good.
 	evcs.create("wrong", map[string]any{"spec": map[string]any{"size": "huge"}})
-	p.Log.WaitFor(t, "[ERROR", "/wrong] Handler 'create' failed permanently: spec.size \"huge\"")
+	p.Log.WaitFor(t, "[ERROR", "/wrong] Handler 'claim' failed permanently: spec.size \"huge\"")
 	if pvcs.get("wrong") != nil {
 		t.Error("there is a PVC of a wrong size")
 	}

@@ -1,9 +1,13 @@
 package e2e
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -58,8 +62,40 @@ func websitesHaveChildrenAndAreRegistered(t *testing.T, executable string) {
 		deployments.mergeStatus("hello", `{"status": {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1}}`)
 		return ready() == "True" && services.get("hello") != nil
 	})
+
+	// The program has another name in an image: its field manager must not depend on it.
+	p.end(t)
+	children := []objects{maps, deployments, services}
+	applied := func(of objects) (all []string) {
+		for _, e := range of.get("hello").GetManagedFields() {
+			if e.Operation == "Apply" {
+				all = append(all, fmt.Sprint(e.Manager, " ", e.Time, " ", e.FieldsV1))
+			}
+		}
+		return all
+	}
+	before := [][]string{applied(maps), applied(deployments)}
+	renamed := filepath.Join(t.TempDir(), "renamed")
+	program, err := os.ReadFile(executable)
+	if err == nil {
+		err = os.WriteFile(renamed, program, 0o700)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p = start(t, renamed, []string{"REGISTRY=" + registry.URL}, "run", "--namespace", ns, "--standalone", "--verbose")
+	p.Log.WaitFor(t, "Handler 'children' is invoked.")
 	services.delete("hello")
 	kit.Await(t, "the deleted Service is back", func() bool { return services.get("hello") != nil })
+	for i, of := range children {
+		got := applied(of)
+		if len(got) != 1 || !strings.HasPrefix(got[0], "websites.gopf.dev ") {
+			t.Errorf("the %s was applied by %q", of.kind, got)
+		}
+		if of != services && !slices.Equal(got, before[i]) { // the Service was deleted
+			t.Errorf("the renamed program applied the %s again", of.kind)
+		}
+	}
 	sites.delete("hello")
 	kit.Await(t, "the website is gone with its children", func() bool {
 		return ready() == "gone" && services.get("hello") == nil && deployments.get("hello") == nil && maps.get("hello") == nil

@@ -1,7 +1,6 @@
 package handling_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,24 +24,15 @@ const (
 
 // declareChildren returns an operator whose objects have a ConfigMap, a Secret and a
 // Deployment. Without extra, the Secret is not declared.
-func declareChildren(extra bool) *gopf.Operator {
-	op := gopf.New(gopf.Identity("children.gopf.dev"))
-	op.Settings.Peering.Standalone = true
-	gopf.For[*Example](op, examples).Reconcile("children", func(_ context.Context, r *gopf.Reconciliation[*Example]) error {
-		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "config"}, Data: map[string]string{"key": r.Object.Spec.Field}}
-		gopf.Want(r, config)
+func declareChildren(state string, extra bool) *gopf.Operator {
+	return ownedBy(state, func(r *gopf.Reconciliation[*Example]) error {
+		gopf.Want(r, configChild("config", r.Object.Spec.Field))
 		if extra {
 			gopf.Want(r, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "secret"}, StringData: map[string]string{"password": "plain"}})
 		}
-		labels, replicas := map[string]string{"app": "web"}, int32(1)
-		web := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
-		web.Spec.Replicas, web.Spec.Selector = &replicas, &metav1.LabelSelector{MatchLabels: labels}
-		web.Spec.Template.Labels = labels
-		web.Spec.Template.Spec.Containers = []corev1.Container{{Name: "web", Image: "nginx"}}
-		gopf.Want(r, web)
+		gopf.Want(r, webChild("web"))
 		return nil
 	}, gopf.Owns[*corev1.ConfigMap](), gopf.Owns[*corev1.Secret](), gopf.Owns[*appsv1.Deployment]())
-	return op
 }
 
 // childWrites returns the writes to children, like "PATCH configmaps/config".
@@ -66,8 +56,17 @@ func (s *space) awaitValue(resource, name, want string, path ...string) {
 
 func TestChildrenAreRepairedByExactlyOneWriteEach(t *testing.T) {
 	t.Parallel()
+	for _, state := range []string{inAnnotations, inStatus} {
+		t.Run("state in "+state, func(t *testing.T) {
+			t.Parallel()
+			childrenAreRepaired(t, state)
+		})
+	}
+}
+
+func childrenAreRepaired(t *testing.T, state string) {
 	s := newSpace(t)
-	o := s.start(declareChildren(true), nil)
+	o := s.start(declareChildren(state, true), nil)
 	s.Create(examples, "x", spec("a"))
 	s.awaitValue(childMaps, "config", "a", "data", "key")
 	s.awaitValue(childSecrets, "secret", "cGxhaW4=", "data", "password")
@@ -100,14 +99,14 @@ func TestChildrenAreRepairedByExactlyOneWriteEach(t *testing.T) {
 		}
 	}
 
-	again := s.start(declareChildren(true), nil).following("examples")
+	again := s.start(declareChildren(state, true), nil).following("examples")
 	time.Sleep(2 * time.Second)
 	if got := again.wire.lines(); len(got) > 0 {
 		t.Errorf("a restart caused the writes %q", got)
 	}
 	again.Stop()
 
-	pruning := s.start(declareChildren(false), nil)
+	pruning := s.start(declareChildren(state, false), nil)
 	kit.Await(t, "the Secret is gone", func() bool { return s.Get(childSecrets, "secret") == nil })
 	time.Sleep(time.Second)
 	if got := pruning.childWrites(); !slices.Equal(got, []string{"DELETE secrets/secret"}) {

@@ -21,6 +21,10 @@ type wire struct {
 	watched map[string]bool // resources of which a watch was answered
 	streams map[io.Closer]bool
 
+	// without and expired are resources whose reads are disturbed; see [wire.cut].
+	without, expired string
+	relisted         bool
+
 	// fate decides what happens to a write, given its number from 1; nil for
 	// nothing. It may take its time, and change the world meanwhile.
 	fate func(n int, w write) mishap
@@ -93,11 +97,15 @@ func (w *wire) roundTrip(next http.RoundTripper, r *http.Request) (*http.Respons
 }
 
 func (w *wire) read(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+	plural := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+	if resp, err := w.disturbed(r, plural); resp != nil || err != nil {
+		return resp, err
+	}
 	resp, err := next.RoundTrip(r)
 	if err != nil || r.URL.Query().Get("watch") == "" || resp.StatusCode != http.StatusOK {
 		return resp, err
 	}
-	resp.Body = &stream{resp.Body, w}
+	resp.Body = &stream{resp.Body, w, plural}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.dead {
@@ -105,7 +113,7 @@ func (w *wire) read(next http.RoundTripper, r *http.Request) (*http.Response, er
 		return nil, errDead
 	}
 	w.streams[resp.Body] = true
-	w.watched[r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]] = true
+	w.watched[plural] = true
 	return resp, nil
 }
 
@@ -113,6 +121,7 @@ func (w *wire) read(next http.RoundTripper, r *http.Request) (*http.Response, er
 type stream struct {
 	io.ReadCloser
 	wire *wire
+	of   string // the resource
 }
 
 func (s *stream) Read(p []byte) (int, error) {

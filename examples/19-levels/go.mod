@@ -1,0 +1,3 @@
+module gopf.dev/gopf/examples/19-levels
+
+go 1.26.0

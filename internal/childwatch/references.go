@@ -1,0 +1,180 @@
+package childwatch
+
+import (
+	"encoding/json"
+	"hash/fnv"
+	"iter"
+	"slices"
+	"sync"
+
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/stream"
+	"gopf.dev/gopf/kind"
+)
+
+// Reference names an object that is not a child, but whose changes call a reconcile
+// handler.
+type Reference struct {
+	Of              kind.Selector
+	Namespace, Name string
+}
+
+// References has the references of all owners, and the objects of the watched kinds, as
+// far as a list must detect their deletion. It is safe for concurrent use.
+type References struct {
+	// Wake is called when an object that the handler of the owner refers to has changed. It
+	// must not block for long.
+	Wake func(owner, handler string)
+
+	mu     sync.Mutex
+	owners map[string]map[string][]Reference // by the uid of the owner, then by handler
+	named  map[name]map[string]bool          // the uids of the owners that refer to a name
+	known  map[string]*referent              // by uid
+}
+
+type name struct{ namespace, name string }
+
+// referent is an object of a watched kind.
+type referent struct {
+	name
+	kind    string
+	version string
+	content uint64 // a hash; 0 means unknown, because no owner refers to it
+}
+
+// NewReferences returns an empty collection.
+func NewReferences(wake func(owner, handler string)) *References {
+	return &References{Wake: wake, owners: map[string]map[string][]Reference{}, named: map[name]map[string]bool{}, known: map[string]*referent{}}
+}
+
+// Set replaces the references of one handler of an owner.
+func (r *References) Set(owner, handler string, refs []Reference) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	former := r.owners[owner][handler]
+	if len(former)+len(refs) == 0 {
+		return
+	}
+	if r.owners[owner] == nil {
+		r.owners[owner] = map[string][]Reference{}
+	}
+	r.owners[owner][handler] = refs
+	r.forget(owner, former)
+	for _, ref := range refs {
+		n := name{ref.Namespace, ref.Name}
+		if r.named[n] == nil {
+			r.named[n] = map[string]bool{}
+		}
+		r.named[n][owner] = true
+	}
+}
+
+// Drop removes the references of an owner that no longer exists.
+func (r *References) Drop(owner string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	former := r.owners[owner]
+	delete(r.owners, owner)
+	for _, refs := range former {
+		r.forget(owner, refs)
+	}
+}
+
+// forget removes the names that the owner no longer refers to.
+func (r *References) forget(owner string, former []Reference) {
+	for _, ref := range former {
+		n := name{ref.Namespace, ref.Name}
+		used := false
+		for _, refs := range r.owners[owner] {
+			used = used || slices.ContainsFunc(refs, func(o Reference) bool { return name{o.Namespace, o.Name} == n })
+		}
+		if used {
+			continue
+		}
+		if delete(r.named[n], owner); len(r.named[n]) == 0 {
+			delete(r.named, n)
+		}
+	}
+}
+
+// deliver notes an event, and wakes the owners that refer to the object. A first list
+// wakes none: their handlers wait for its end.
+func (r *References) deliver(info kind.Info, e stream.Event, first bool) {
+	for owner, handlers := range r.update(info, e) {
+		for _, h := range handlers {
+			if !first {
+				r.Wake(owner, h)
+			}
+		}
+	}
+}
+
+// update notes an event. It returns the handlers for which it is a change, by owner.
+func (r *References) update(info kind.Info, e stream.Event) map[string][]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	id := e.Body.Identity
+	n := name{id.Namespace, id.Name}
+	before := r.known[id.UID]
+	if e.Type == kube.Deleted {
+		delete(r.known, id.UID)
+		if before == nil {
+			return nil
+		}
+		return r.affected(info, n)
+	}
+	now := &referent{name: n, kind: kindName(info), version: id.ResourceVersion}
+	affected := r.affected(info, n)
+	if len(affected) > 0 {
+		now.content = contentHash(e.Body)
+	}
+	r.known[id.UID] = now
+	if before != nil && (before.version == now.version || before.content != 0 && before.content == now.content) {
+		return nil
+	}
+	return affected
+}
+
+// affected returns the handlers that refer to an object, by owner.
+func (r *References) affected(info kind.Info, n name) map[string][]string {
+	all := map[string][]string{}
+	for owner := range r.named[n] {
+		for handler, refs := range r.owners[owner] {
+			if slices.ContainsFunc(refs, func(ref Reference) bool {
+				return name{ref.Namespace, ref.Name} == n && len(ref.Of.Select([]kind.Info{info})) > 0
+			}) {
+				all[owner] = append(all[owner], handler)
+			}
+		}
+	}
+	return all
+}
+
+// identities returns the known objects of a kind in a namespace; "" means all.
+func (r *References) identities(info kind.Info, namespace string) iter.Seq[object.Identity] {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []object.Identity
+	for uid, known := range r.known {
+		if known.kind == kindName(info) && (namespace == "" || known.namespace == namespace) {
+			all = append(all, object.Identity{Namespace: known.namespace, Name: known.name.name, UID: uid})
+		}
+	}
+	return slices.Values(all)
+}
+
+func kindName(info kind.Info) string { return info.APIVersion() + " " + info.Kind }
+
+// contentHash returns a hash of everything but the resource version and managedFields.
+func contentHash(b *object.Body) uint64 {
+	content := timeless(b.Map())
+	delete(content["metadata"].(map[string]any), "managedFields")
+	raw, err := json.Marshal(content)
+	if err != nil {
+		return 0 // counts as changed
+	}
+	h := fnv.New64a()
+	_, _ = h.Write(raw) // a hash never fails
+	return h.Sum64()
+}
