@@ -218,3 +218,32 @@ func TestAChangeBackToTheBaseInTheAnnotationsIsHandledOnceByTheMove(t *testing.T
 		}
 	})
 }
+
+// A process with its state in the status stores changes there before it sends them.
+func TestUnsentChangesInTheStatusAreSentAfterARestartWithStateInAnnotations(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := func(config func(*gopf.Operator)) *gopf.Operator {
+			op := gopf.New()
+			config(op)
+			gopf.For[*Example](op, resource).OnCreate("create", func(_ context.Context, ch *gopf.Change[*Example]) error {
+				diary.add("create")
+				ch.Patch.Label("made", "yes")
+				return nil
+			})
+			return op
+		}
+		f := c.Fault(gopftest.Requests("patch", "kopfexamples").Where(func(r gopftest.Request) bool { return r.Subresource == "" }), gopftest.Fail(500))
+		runs(t, c, op(inStatus("things")), func() { c.Create(t, example("x", "a")) })
+		f.Stop()
+		var log lines
+		runs(t, c, op(func(op *gopf.Operator) { op.Settings.Persistence.FormerStatusKeys = []string{"things"} }), nil, gopf.Log(log.logger()))
+		x := get(t, c, "x")
+		if want := []string{"create"}; !slices.Equal(diary.all(), want) || x.GetLabels()["made"] != "yes" || log.has("unsent changes") {
+			t.Errorf("calls %q, want %q; %v", diary.all(), want, x.Object)
+		}
+		if _, there, _ := unstructured.NestedMap(x.Object, "status", "things"); there || x.GetAnnotations()[annotated] == "" {
+			t.Errorf("the state was not moved: %v", x.Object)
+		}
+	})
+}
