@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"slices"
 )
 
 // stateBase is the base in a [StatusState], for one kind.
@@ -50,7 +51,7 @@ func (s stateBase) Move(ctx context.Context, o Object, p Patch) error {
 	if s.inStatus {
 		return nil
 	}
-	if at := s.holder(o, false); at != inAnnotations && s.annotationText(patched{o, withoutAnnotations{p}}) == s.annotationText(patched{o, p}) {
+	if at := s.holder(o, false); at != inAnnotations && !s.writes(o, p) {
 		essence, found, err := s.places[at].base.Load(ctx, o)
 		if err == nil && found {
 			err = s.base.Save(ctx, o, p, essence)
@@ -66,15 +67,17 @@ func (s stateBase) Move(ctx context.Context, o Object, p Patch) error {
 	return nil
 }
 
-// withoutAnnotations is a patch without its annotations.
-type withoutAnnotations struct{ Patch }
-
-// Lookup implements [Patch].
-func (p withoutAnnotations) Lookup(path ...string) (any, bool) {
-	if len(path) > 0 && path[0] == "metadata" {
-		return nil, false
-	}
-	return p.Patch.Lookup(path...)
+// writes reports whether the patch sets or removes the base in the annotations. The
+// object may have the same base there: an earlier move to the status left it.
+func (s stateBase) writes(o Object, p Patch) bool {
+	changed := annotationsOf(p)
+	return slices.ContainsFunc(s.bases, func(b *AnnotationBase) bool {
+		plain, compressed := b.keys(Marked(o))
+		return slices.ContainsFunc(append(plain, compressed), func(key string) bool {
+			_, ok := changed[key]
+			return ok
+		})
+	})
 }
 
 // DropKeys removes the state from the status.

@@ -71,8 +71,16 @@ func (s stateProgress) Save(ctx context.Context, o Object, p Patch, changed map[
 	return nil
 }
 
+// saveInAnnotations puts records into annotations. If the status holds the state,
+// annotations from an earlier move are ignored: their removal alone is no reason for a
+// write, so it is left to Move.
 func (s stateProgress) saveInAnnotations(ctx context.Context, o Object, p Patch, at int, changed map[string]Record, ids []string) error {
-	if err := s.progress.Save(ctx, o, p, changed, ids); err != nil || at == inAnnotations {
+	if at == inAnnotations {
+		return s.progress.Save(ctx, o, p, changed, ids)
+	}
+	kept := maps.Clone(changed)
+	maps.DeleteFunc(kept, func(id string, _ Record) bool { return slices.Contains(ids, id) })
+	if err := s.progress.Save(ctx, o, p, kept, nil); err != nil {
 		return err
 	}
 	for _, id := range slices.Concat(slices.Sorted(maps.Keys(changed)), ids) {
@@ -99,6 +107,9 @@ func (s stateProgress) MoveToStatus(ctx context.Context, o Object, p Patch, ids 
 			p.Set(records[id].Fields(), place.progress.path(id)...)
 		}
 	}
+	if err := s.dropObsolete(ctx, o, p, ids); err != nil {
+		return err
+	}
 	if _, ok := p.Lookup(place.base.Field...); !ok {
 		essence, found, err := s.baseAt(at).Load(ctx, s.only(o, at))
 		if err != nil && !errors.As(err, new(*MalformedError)) {
@@ -119,6 +130,22 @@ func (s stateProgress) MoveToStatus(ctx context.Context, o Object, p Patch, ids 
 		}
 	}
 	s.noteMove(o, p)
+	return nil
+}
+
+// dropObsolete removes the records that the status had before the move, except those that
+// the patch sets. They are older than the state that is moved.
+func (s stateProgress) dropObsolete(ctx context.Context, o Object, p Patch, ids []string) error {
+	obsolete, err := s.load(ctx, o, 0, ids)
+	if err != nil {
+		return err
+	}
+	for _, id := range slices.Sorted(maps.Keys(obsolete)) {
+		path := s.places[0].progress.path(id)
+		if _, ok := p.Lookup(path...); !ok {
+			p.Set(nil, path...)
+		}
+	}
 	return nil
 }
 
@@ -160,21 +187,14 @@ func (s stateProgress) FinishMove(o Object, p Patch) {
 }
 
 // Move adds the move of the records to the annotations to a patch that writes them
-// anyway; see [MovedProgress].
+// anyway; see [MovedProgress]. It replaces all records that an earlier move to the status
+// left in annotations.
 func (s stateProgress) Move(ctx context.Context, o Object, p Patch, ids []string) error {
 	if s.inStatus {
 		return nil
 	}
 	if at := s.holder(o, false); at != inAnnotations {
-		records, err := s.load(ctx, o, at, ids)
-		if err != nil {
-			return err
-		}
-		maps.DeleteFunc(records, func(id string, _ Record) bool { // the patch has or removes it
-			_, ok := p.Lookup(s.places[at].progress.path(id)...)
-			return ok
-		})
-		if err := s.progress.Save(ctx, o, p, records, nil); err != nil {
+		if err := s.moveToAnnotations(ctx, o, p, at, ids); err != nil {
 			return err
 		}
 	}
@@ -182,6 +202,43 @@ func (s stateProgress) Move(ctx context.Context, o Object, p Patch, ids []string
 		return inner.Move(ctx, o, p, ids)
 	}
 	return nil
+}
+
+func (s stateProgress) moveToAnnotations(ctx context.Context, o Object, p Patch, at int, ids []string) error {
+	records, err := s.load(ctx, o, at, ids)
+	if err != nil {
+		return err
+	}
+	maps.DeleteFunc(records, func(id string, _ Record) bool { // the patch has or removes it
+		_, ok := p.Lookup(s.places[at].progress.path(id)...)
+		return ok
+	})
+	left, err := s.load(ctx, o, inAnnotations, ids)
+	if err != nil {
+		return err
+	}
+	gone := slices.Compact(slices.Sorted(slices.Values(slices.Concat(ids, slices.Collect(maps.Keys(left))))))
+	written, err := s.load(ctx, patched{stateless{o}, p}, inAnnotations, gone)
+	if err != nil {
+		return err
+	}
+	gone = slices.DeleteFunc(gone, func(id string) bool {
+		_, moved := records[id]
+		_, has := written[id]
+		return moved || has
+	})
+	return s.progress.Save(ctx, withoutKeys{o, s.keys}, p, records, gone)
+}
+
+// stateless is an object without annotations and status.
+type stateless struct{ Object }
+
+// Lookup implements [Object].
+func (o stateless) Lookup(path ...string) (any, bool) {
+	if len(path) > 0 && path[0] == "status" || len(path) > 1 && path[0] == "metadata" && path[1] == "annotations" {
+		return nil, false
+	}
+	return o.Object.Lookup(path...)
 }
 
 // Clean implements [Progress].

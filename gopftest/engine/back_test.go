@@ -161,3 +161,36 @@ func TestARenamedHandlerSeesAChangeThatItMissed(t *testing.T) {
 		}
 	})
 }
+
+func TestAFieldHandlerSeesTheRemovalOfItsFieldAlthoughNoHandlerMatchesWithoutIt(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := gopf.New()
+		x := gopf.For[*Example](op, resource)
+		x.Field("spec.field").On(gopf.Create|gopf.Update, "field", diary.handler("field"))
+		x.WithLabel("tier", gopf.Is("gold")).OnUpdate("slow", diary.failing("slow", 100, time.Hour))
+		gopftest.Start(t, op, c, gopf.Log(quiet()))
+		settle()
+		obj := example("x", "a")
+		obj.Object["spec"] = map[string]any{"other": "a"}
+		obj.SetLabels(map[string]string{"tier": "gold"})
+		c.Create(t, obj)
+		time.Sleep(time.Minute)
+		changeField(t, c, "x", "b")
+		time.Sleep(time.Minute)
+		c.Patch(t, resource, "default", "x", map[string]any{
+			"metadata": map[string]any{"labels": map[string]any{"tier": nil}}, "spec": map[string]any{"field": nil},
+		})
+		time.Sleep(24 * time.Hour)
+		synctest.Wait()
+		want := []string{"field update b", "slow update b #0", "field update "}
+		if got := diary.all(); !slices.Equal(got, want) {
+			t.Errorf("calls %q, want %q", got, want)
+		}
+		for key := range get(t, c, "x").GetAnnotations() {
+			if key != annotated && key != "kopf.zalando.org/gopf.bound" {
+				t.Errorf("the annotation %s is left", key)
+			}
+		}
+	})
+}

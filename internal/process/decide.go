@@ -22,7 +22,7 @@ func (v *view) decide(ctx context.Context, stopping delay) (*change, error) {
 		return nil, err
 	}
 	c := &change{finalizer: apply.Finalizer{Name: v.Config.Finalizer, Former: v.Config.Former}, parts: v.asked}
-	interested, mustBlock := v.interested()
+	interested, mustBlock := v.interested(ctx)
 	switch {
 	case mustBlock && !v.blocked && !v.body.Deleting:
 		return c, v.move(ctx, v.addFinalizer(c)) // it must precede all side effects
@@ -61,8 +61,8 @@ func (v *view) decide(ctx context.Context, stopping delay) (*change, error) {
 
 // interested reports whether there are handlers for the object, and whether its
 // deletion must wait for one of them.
-func (v *view) interested() (interested, mustBlock bool) {
-	interested = v.Handlers.Interested(v.asking)
+func (v *view) interested(ctx context.Context) (interested, mustBlock bool) {
+	interested = v.Handlers.Interested(v.asking) || v.missed(ctx)
 	mustBlock = interested && v.Handlers.Blocking(v.asking) ||
 		v.Daemons != nil && v.Daemons.Blocking(v.memory.daemons.Load(), v.plainRequest(v.memory, v.body)) ||
 		v.ownsInOrder
@@ -80,7 +80,7 @@ func (v *view) unblocks(ctx context.Context, now *object.Body) bool {
 	if newer.expectTeardown(ctx) != nil {
 		return false
 	}
-	_, mustBlock := newer.interested()
+	_, mustBlock := newer.interested(ctx)
 	return !mustBlock
 }
 

@@ -124,6 +124,33 @@ func (h *handling) stale() bool {
 	return h.noted && h.note.Empty() && len(h.state.IDs()) == 0
 }
 
+// missed reports whether a field handler, or one of its sub-handlers, finished with a value
+// of its field that neither the object nor the base has. The field was then added and
+// removed within one handling. The handler must see the removal, even if the object
+// matches no handler without the field.
+func (v *view) missed(ctx context.Context) bool {
+	fields := slices.DeleteFunc(slices.Clone(v.Handlers), func(h *handler.Handler) bool {
+		return h.Change == nil || !h.MatchesObject(v.asking)
+	})
+	if len(fields) == 0 || v.body.Deleting {
+		return false
+	}
+	h, err := v.open(ctx)
+	if err != nil {
+		return false // the next event, or the next process, finds it
+	}
+	for _, handler := range fields {
+		for _, seen := range h.note.SeenWithin(handler.ID) {
+			asking := *v.asking
+			asking.Cause = v.forHandlers(h.causeAgainst(seen))
+			if handler.Matches(&asking) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // behind reports whether some handler or sub-handler finished in the previous handling
 // with another essence than the current one.
 func (h *handling) behind() bool {

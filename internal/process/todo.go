@@ -118,7 +118,7 @@ func (t *todo) drop(ids ...string) {
 // them there. It never stores changes in annotations: only other clients can have put
 // them there, and sending them would lend these clients the permissions of the operator.
 func (h *handling) ignoreForgedTodo() {
-	if len(h.note.Todo) == 0 || h.maybeElsewhere() || h.recordsInStatus() && !h.noteInAnnotations() {
+	if len(h.note.Todo) == 0 || h.maybeElsewhere() || h.recordsInStatus() && !h.noteInAnnotations() || h.noteComesFromStatus() {
 		return
 	}
 	h.note.Todo = nil
@@ -137,6 +137,13 @@ func (h *handling) noteInAnnotations() bool {
 		}
 	}
 	return false
+}
+
+// noteComesFromStatus reports whether the note is in the status, although new state goes to
+// annotations: a process that kept its state in the status has stored it.
+func (h *handling) noteComesFromStatus() bool {
+	state, ok := h.Config.Progress.(statusMover)
+	return ok && !state.InStatus() && h.Resource.HasStatus() && !state.FromAnnotations(h.stored)
 }
 
 // sendTodo adds the changes in the note to c, unless this process has sent them. A nil
@@ -173,10 +180,10 @@ func (h *handling) sendTodo(c *change) (conclude func(context.Context) error) {
 	return func(ctx context.Context) error {
 		c.due = handler.Some(time.Duration(0))
 		c.written = func() { t.sent = true }
-		if !refused {
+		if !refused && !h.noteComesFromStatus() {
 			return nil
 		}
-		note := h.note.Clone()
+		note := h.note.Clone() // without the changes: in annotations they would count as forged
 		for _, p := range t.status {
 			note.Todo = append(note.Todo, progress.Todo{Handler: p.Handler, Patch: p.Patch.Fields()})
 		}

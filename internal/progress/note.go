@@ -295,6 +295,22 @@ func (n *Note) EarlierStates(ids []string) []map[string]any {
 	return states
 }
 
+// SeenWithin returns the essences that the handler and its sub-handlers saw when they
+// finished, in this handling or in the previous one, each once.
+func (n *Note) SeenWithin(handler string) []map[string]any {
+	found := make([]bool, len(n.essences))
+	for id, s := range n.saw {
+		found[s.essence] = found[s.essence] || id == handler || strings.HasPrefix(id, handler+"/")
+	}
+	var states []map[string]any
+	for i, e := range n.essences {
+		if found[i] {
+			states = append(states, e)
+		}
+	}
+	return states
+}
+
 // EarlierWithin returns the ids of sub-handlers of the handler for which
 // [Note.Earlier] returns an essence, sorted.
 func (n *Note) EarlierWithin(handler string) []string {
