@@ -159,6 +159,8 @@ func (r *Resource[T]) handler(on Reason, id string, fn ChangeFunc[T], opts []Cha
 		r.op.problem("handler %q: Optional is for deletion handlers", id)
 	case spec.skip:
 		r.op.problem("handler %q: If works only for sub-handlers; do not declare the handler instead", id)
+	case spec.last, len(spec.after) > 0, spec.misplaced:
+		r.op.problem("handler %q: DependsOn and Finally work only for sub-handlers, and options of Want only for children", id)
 	case spec.filters != nil:
 		r.op.problem("handler %q: a handle as an option is for sub-handlers; declare the handler on that handle", id)
 	case spec.deleted && on&Resume == 0:

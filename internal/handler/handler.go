@@ -46,6 +46,9 @@ type Handler struct {
 	Admission *Admission // the options of a review handler; nil means another family
 	Reconcile *Reconcile // the options of a reconcile handler; nil means another family
 
+	DependsOn []string // sub-handlers: the ids of others that must succeed first
+	Last      bool     // sub-handlers: it waits for the end of all others, whatever their outcomes
+
 	Limits Limits
 	Call   func(context.Context, *Request) error
 }
