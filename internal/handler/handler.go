@@ -32,6 +32,7 @@ type Handler struct {
 
 	Of        kind.Selector
 	Select    string                // label selector for lists and watches; "" means all objects
+	HandOver  bool                  // an object that leaves the selection keeps its finalizer
 	Labels    Requirements          // indexing handlers: the label criteria that the API server can check
 	Managed   bool                  // its objects must have metadata.managedFields
 	Reasons   map[cause.Reason]bool // the reasons that it is declared for
