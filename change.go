@@ -39,7 +39,7 @@ type Change[T Object] struct {
 	ran      bool          // the sub-handlers declared so far were run
 	mistake  error         // in the declarations of sub-handlers. May be nil.
 	filter   *Operator     // collects the mistakes in filters of sub-handlers. May be nil.
-	lost     *lostEdits
+	hooks    *hooks
 }
 
 func newChange[T Object](req *handler.Request) (*Change[T], error) {
@@ -54,7 +54,7 @@ func newChange[T Object](req *handler.Request) (*Change[T], error) {
 // run calls the handler, and then those of its sub-handlers that it has not run itself.
 func (c *Change[T]) run(ctx context.Context, fn ChangeFunc[T]) error {
 	err := fn(ctx, c)
-	c.lost.check(c)
+	c.hooks.check(c)
 	if err != nil {
 		return err
 	}

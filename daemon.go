@@ -95,8 +95,8 @@ func (r *Resource[T]) Daemon(id string, fn func(context.Context, *Daemon[T]) err
 			if err != nil {
 				return &handler.UndecodableError{Err: err}
 			}
-			defer r.op.lost.check(d.Subject)
-			return classify(fn(ctx, d))
+			defer r.op.hooks.check(d.Subject)
+			return r.op.hooks.call(ctx, callOf(call.Request, "daemon"), func(ctx context.Context) error { return fn(ctx, d) })
 		},
 	})
 }
@@ -132,8 +132,8 @@ func (r *Resource[T]) Timer(id string, every time.Duration, fn func(context.Cont
 			if err != nil {
 				return &handler.UndecodableError{Err: err}
 			}
-			defer r.op.lost.check(s)
-			return classify(fn(ctx, &Tick[T]{s, call}))
+			defer r.op.hooks.check(s)
+			return r.op.hooks.call(ctx, callOf(call.Request, "timer"), func(ctx context.Context) error { return fn(ctx, &Tick[T]{s, call}) })
 		},
 	})
 }

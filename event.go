@@ -52,8 +52,9 @@ func (r *Resource[T]) OnEvent(id string, fn func(context.Context, *WatchEvent[T]
 			if err != nil {
 				return &handler.UndecodableError{Err: err}
 			}
-			defer r.op.lost.check(s)
-			return classify(fn(ctx, &WatchEvent[T]{Subject: s, Type: req.Event, Missed: req.Missed}))
+			defer r.op.hooks.check(s)
+			e := &WatchEvent[T]{Subject: s, Type: req.Event, Missed: req.Missed}
+			return r.op.hooks.call(ctx, callOf(req, "event"), func(ctx context.Context) error { return fn(ctx, e) })
 		},
 	})
 }

@@ -173,7 +173,7 @@ func (r *Resource[T]) handler(on Reason, id string, fn ChangeFunc[T], opts []Cha
 		Mandatory: on&Delete != 0 && !spec.optional,
 		Criteria:  r.criteria, Change: r.field, When: r.when,
 		Limits: spec.limits,
-		Call:   erase(fn, &r.op.lost),
+		Call:   erase(fn, &r.op.hooks),
 	}
 	for one, known := range reasons {
 		if on&one != 0 {
@@ -183,16 +183,16 @@ func (r *Resource[T]) handler(on Reason, id string, fn ChangeFunc[T], opts []Cha
 	return h
 }
 
-// erase returns a function that decodes the object of a request and calls fn. lost may be
+// erase returns a function that decodes the object of a request and calls fn. hooks may be
 // nil.
-func erase[T Object](fn ChangeFunc[T], lost *lostEdits) func(context.Context, *handler.Request) error {
+func erase[T Object](fn ChangeFunc[T], hooks *hooks) func(context.Context, *handler.Request) error {
 	return func(ctx context.Context, req *handler.Request) error {
 		c, err := newChange[T](req)
 		if err != nil {
 			return &handler.UndecodableError{Err: err}
 		}
-		c.lost = lost
-		return classify(c.run(ctx, fn))
+		c.hooks = hooks
+		return hooks.call(ctx, callOf(req, "change"), func(ctx context.Context) error { return c.run(ctx, fn) })
 	}
 }
 

@@ -51,9 +51,11 @@ func Index[T Object, K comparable, V any](r *Resource[T], id string, fn func(con
 				if err != nil {
 					return &handler.UndecodableError{Err: err}
 				}
-				values, err := fn(ctx, s)
-				req.Result = values
-				return classify(err)
+				return r.op.hooks.call(ctx, callOf(req, "index"), func(ctx context.Context) error {
+					values, err := fn(ctx, s)
+					req.Result = values
+					return err
+				})
 			},
 		}
 		r.op.indices[h] = kept

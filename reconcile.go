@@ -67,19 +67,19 @@ func (r *Resource[T]) Reconcile(id string, fn func(context.Context, *Reconciliat
 	r.op.declare(&handler.Handler{
 		Family: handler.Reconciles, ID: id, Where: caller(), Of: r.of, Select: r.selected, HandOver: r.handOver, Managed: r.managed,
 		Criteria: r.criteria, When: r.when, Limits: spec.limits, Reconcile: &spec.Reconcile,
-		Call: eraseReconcile(fn, &r.op.lost),
+		Call: eraseReconcile(fn, &r.op.hooks),
 	})
 }
 
 // eraseReconcile returns a function that decodes the object of a request and calls fn.
-func eraseReconcile[T Object](fn func(context.Context, *Reconciliation[T]) error, lost *lostEdits) func(context.Context, *handler.Request) error {
+func eraseReconcile[T Object](fn func(context.Context, *Reconciliation[T]) error, hooks *hooks) func(context.Context, *handler.Request) error {
 	return func(ctx context.Context, req *handler.Request) error {
 		s, err := newSubject[T](req)
 		if err != nil {
 			return &handler.UndecodableError{Err: err}
 		}
-		defer lost.check(s)
-		return classify(fn(ctx, &Reconciliation[T]{s}))
+		defer hooks.check(s)
+		return hooks.call(ctx, callOf(req, "reconcile"), func(ctx context.Context) error { return fn(ctx, &Reconciliation[T]{s}) })
 	}
 }
 

@@ -52,7 +52,7 @@ func (c *Change[T]) Sub(id string, fn ChangeFunc[T], opts ...ChangeOption) *SubH
 		Change:  parent.Change,
 		Last:    spec.last,
 		Limits:  spec.limits,
-		Call:    erase(fn, c.lost),
+		Call:    erase(fn, c.hooks),
 	}
 	for _, on := range spec.after {
 		if on.handler != nil {

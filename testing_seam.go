@@ -30,7 +30,7 @@ func (TestArguments[T]) Subject(req *handler.Request) (*Subject[T], error) {
 func (TestArguments[T]) Change(req *handler.Request) (*Change[T], error) {
 	c, err := newChange[T](req)
 	if err == nil {
-		c.lost = reportingLostEdits()
+		c.hooks = reportingLostEdits()
 	}
 	return c, err
 }
