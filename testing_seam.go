@@ -116,5 +116,8 @@ func (TestSeam) Index(of interface{ internal() any }) any { return of.internal()
 
 func (i *IndexOf[K, V]) internal() any { return i.kept }
 
+// Types returns the declared resources of Go types.
+func (TestSeam) Types(op *Operator) map[reflect.Type][]kind.Selector { return op.types }
+
 // Handlers returns the declared handlers.
 func (TestSeam) Handlers(op *Operator) handler.Set { return op.handlers }
