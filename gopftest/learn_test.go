@@ -137,3 +137,24 @@ func TestLinesOfLevelDebugAreShownOnlyInVerboseRuns(t *testing.T) {
 		}
 	}
 }
+
+// On a real cluster, a definition that is deleted with its test breaks the next one.
+func TestLoadedDefinitionsStayForTheNextTest(t *testing.T) {
+	const definitions, name = "apiextensions.k8s.io/v1/customresourcedefinitions", "jars.testing.gopf.dev"
+	var first string
+	t.Run("first", func(t *testing.T) {
+		c := AnyCluster(t)
+		c.Load(t, "testdata/crd.yaml")
+		first = c.Namespace(t)
+	})
+	t.Run("second", func(t *testing.T) {
+		c := AnyCluster(t)
+		if _, exists := c.Lookup(t, definitions, "", name); exists != c.Real() {
+			t.Errorf("the definition exists: %v; real cluster: %v", exists, c.Real())
+		}
+		c.Load(t, "testdata/crd.yaml")
+		if second := c.Namespace(t); second == first {
+			t.Errorf("two tests have the namespace %s", second)
+		}
+	})
+}
