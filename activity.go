@@ -122,7 +122,12 @@ func (op *Operator) declareActivity(kind activityKind, id string, empty bool, ca
 		}
 	}
 	op.activities[kind] = append(op.activities[kind], activityHandler{id, caller(), limit, func(ctx context.Context, a *Activity) (any, error) {
-		result, err := call(ctx, a)
-		return result, classify(err)
+		var result any
+		describe := func() *Call { return &Call{Handler: id, Type: string(kind), Retry: a.Retry, Log: a.Log} }
+		err := op.hooks.call(ctx, describe, func(ctx context.Context) (err error) {
+			result, err = call(ctx, a)
+			return err
+		})
+		return result, err
 	}})
 }

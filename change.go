@@ -2,6 +2,7 @@ package gopf
 
 import (
 	"context"
+	"errors"
 
 	"gopf.dev/gopf/diff"
 	"gopf.dev/gopf/internal/handler"
@@ -33,11 +34,12 @@ type Change[T Object] struct {
 	// relative to the field.
 	Diff diff.Diff
 
-	subs    []*handler.Handler
-	ran     bool      // the sub-handlers declared so far were run
-	mistake error     // in the declarations of sub-handlers. May be nil.
-	filter  *Operator // collects the mistakes in filters of sub-handlers. May be nil.
-	lost    *lostEdits
+	subs     []*handler.Handler
+	declared []*SubHandler // for each of subs
+	ran      bool          // the sub-handlers declared so far were run
+	mistake  error         // in the declarations of sub-handlers. May be nil.
+	filter   *Operator     // collects the mistakes in filters of sub-handlers. May be nil.
+	hooks    *hooks
 }
 
 func newChange[T Object](req *handler.Request) (*Change[T], error) {
@@ -52,14 +54,17 @@ func newChange[T Object](req *handler.Request) (*Change[T], error) {
 // run calls the handler, and then those of its sub-handlers that it has not run itself.
 func (c *Change[T]) run(ctx context.Context, fn ChangeFunc[T]) error {
 	err := fn(ctx, c)
-	c.lost.check(c)
+	c.hooks.check(c)
 	if err != nil {
 		return err
 	}
 	if c.ran {
 		return c.mistakes()
 	}
-	return c.RunSubs(ctx)
+	if err := c.RunSubs(ctx); !errors.As(err, new(*SubsError)) {
+		return err
+	}
+	return nil // as in Kopf, the handler succeeds when its sub-handlers are done
 }
 
 // Key returns a string that identifies this handler's work on this change. It is the

@@ -95,8 +95,8 @@ func (r *Resource[T]) Daemon(id string, fn func(context.Context, *Daemon[T]) err
 			if err != nil {
 				return &handler.UndecodableError{Err: err}
 			}
-			defer r.op.lost.check(d.Subject)
-			return classify(fn(ctx, d))
+			defer r.op.hooks.check(d.Subject)
+			return r.op.hooks.call(ctx, callOf(call.Request, "daemon"), func(ctx context.Context) error { return fn(ctx, d) })
 		},
 	})
 }
@@ -132,8 +132,8 @@ func (r *Resource[T]) Timer(id string, every time.Duration, fn func(context.Cont
 			if err != nil {
 				return &handler.UndecodableError{Err: err}
 			}
-			defer r.op.lost.check(s)
-			return classify(fn(ctx, &Tick[T]{s, call}))
+			defer r.op.hooks.check(s)
+			return r.op.hooks.call(ctx, callOf(call.Request, "timer"), func(ctx context.Context) error { return fn(ctx, &Tick[T]{s, call}) })
 		},
 	})
 }
@@ -147,7 +147,7 @@ func (r *Resource[T]) background(id string, missing bool, b backgroundSpec, spec
 	r.op.checkSpans(id, span{"InitialDelay", b.delay})
 	spec.InitialDelay = b.initialDelay
 	spec.Handler = &handler.Handler{
-		Family: handler.Background, ID: storedID(id, r.field), Where: caller(), Of: r.of, Select: r.selected, Managed: r.managed,
+		Family: handler.Background, ID: storedID(id, r.field), Where: caller(), Of: r.of, Select: r.selected, HandOver: r.handOver, Managed: r.managed,
 		Criteria: r.criteria, Change: r.field, When: r.when,
 		Limits: b.limits, Mandatory: !b.optional,
 	}

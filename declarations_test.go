@@ -69,9 +69,14 @@ func TestDeclarationErrorsIncludeFileAndLine(t *testing.T) {
 		"a delay of 30":          {func(op *Operator) { op.Resource("pods").Timer("a", time.Minute, ticking, InitialDelay(30)) }, "InitialDelay is only 30ns"},
 		"a negative grace":       {func(op *Operator) { op.Resource("pods").Daemon("a", running, StopGrace(-1)) }, "StopGrace is negative"},
 		"an abandoned daemon":    {func(op *Operator) { op.Resource("pods").Daemon("a", running, StopTimeout(10)) }, "StopTimeout is only 10ns"},
-		"selected for a daemon":  {func(op *Operator) { op.Resource("pods").Select("a=b").Daemon("a", running) }, `cannot be used with Select("a=b")`},
-		"selected for deletion":  {func(op *Operator) { op.Resource("pods").Select("a=b").OnDelete("a", noop) }, `cannot be used with Select("a=b")`},
-		"selected for events":    {func(op *Operator) { op.Resource("pods").Select("a=b").OnEvent("a", nothing) }, `cannot be used with Select("a=b")`},
+		"selected for a daemon":  {func(op *Operator) { op.Resource("pods").Select("a=b").Daemon("a", running) }, ""},
+		"selected for deletion":  {func(op *Operator) { op.Resource("pods").Select("a=b").OnDelete("a", noop) }, ""},
+		"selected for events":    {func(op *Operator) { op.Resource("pods").Select("a=b").OnEvent("a", nothing) }, ""},
+		"handed over":            {func(op *Operator) { op.Resource("pods").HandOver().OnDelete("a", noop) }, "HandOver is for handles with Select"},
+		"handed over by one": {func(op *Operator) {
+			op.Resource("pods").Select("a=b").HandOver().OnDelete("a", noop)
+			op.Resource("pods").Select("a=b").OnUpdate("b", noop)
+		}, "is declared with HandOver; use it for all"},
 		"selected differently": {func(op *Operator) {
 			op.Resource("pods").Select("a=b").OnCreate("a", noop)
 			op.Resource("pods").OnUpdate("b", noop)

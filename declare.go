@@ -67,9 +67,6 @@ func (op *Operator) checkHandler(h *handler.Handler) {
 	for _, p := range checkLimits(h.Limits) {
 		op.problem("handler %q: %s", h.ID, p)
 	}
-	if err := h.CheckSelect(); err != nil {
-		op.problem("%w", err)
-	}
 	for _, other := range op.handlers {
 		if other.Of.String() != h.Of.String() {
 			continue

@@ -137,7 +137,7 @@ func classify(err error) error {
 		switch known := e.(type) {
 		case *TemporaryError:
 			return &handler.TemporaryError{Err: err, Delay: handler.Some(known.Delay), Wait: known.wait}
-		case *PermanentError:
+		case *PermanentError, *SubsError:
 			return &handler.PermanentError{Err: err}
 		case *AdmissionError:
 			return known.asDenial(err)

@@ -45,15 +45,16 @@ func (r *Resource[T]) OnEvent(id string, fn func(context.Context, *WatchEvent[T]
 		return
 	}
 	r.op.declare(&handler.Handler{
-		Family: handler.Events, ID: storedID(id, r.field), Where: caller(), Of: r.of, Select: r.selected, Managed: r.managed,
+		Family: handler.Events, ID: storedID(id, r.field), Where: caller(), Of: r.of, Select: r.selected, HandOver: r.handOver, Managed: r.managed,
 		Criteria: r.criteria, Change: r.field, When: r.when,
 		Call: func(ctx context.Context, req *handler.Request) error {
 			s, err := newSubject[T](req)
 			if err != nil {
 				return &handler.UndecodableError{Err: err}
 			}
-			defer r.op.lost.check(s)
-			return classify(fn(ctx, &WatchEvent[T]{Subject: s, Type: req.Event, Missed: req.Missed}))
+			defer r.op.hooks.check(s)
+			e := &WatchEvent[T]{Subject: s, Type: req.Event, Missed: req.Missed}
+			return r.op.hooks.call(ctx, callOf(req, "event"), func(ctx context.Context) error { return fn(ctx, e) })
 		},
 	})
 }

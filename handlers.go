@@ -159,6 +159,8 @@ func (r *Resource[T]) handler(on Reason, id string, fn ChangeFunc[T], opts []Cha
 		r.op.problem("handler %q: Optional is for deletion handlers", id)
 	case spec.skip:
 		r.op.problem("handler %q: If works only for sub-handlers; do not declare the handler instead", id)
+	case spec.last, len(spec.after) > 0, spec.misplaced:
+		r.op.problem("handler %q: DependsOn and Finally work only for sub-handlers, and options of Want only for children", id)
 	case spec.filters != nil:
 		r.op.problem("handler %q: a handle as an option is for sub-handlers; declare the handler on that handle", id)
 	case spec.deleted && on&Resume == 0:
@@ -166,12 +168,12 @@ func (r *Resource[T]) handler(on Reason, id string, fn ChangeFunc[T], opts []Cha
 	}
 	h := &handler.Handler{
 		ID: storedID(id, r.field), Formerly: storedIDs(spec.formerly, r.field), Where: caller(),
-		Of: r.of, Select: r.selected, Managed: r.managed, Reasons: map[cause.Reason]bool{},
+		Of: r.of, Select: r.selected, HandOver: r.handOver, Managed: r.managed, Reasons: map[cause.Reason]bool{},
 		Deleted:   spec.deleted,
 		Mandatory: on&Delete != 0 && !spec.optional,
 		Criteria:  r.criteria, Change: r.field, When: r.when,
 		Limits: spec.limits,
-		Call:   erase(fn, &r.op.lost),
+		Call:   erase(fn, &r.op.hooks),
 	}
 	for one, known := range reasons {
 		if on&one != 0 {
@@ -181,16 +183,16 @@ func (r *Resource[T]) handler(on Reason, id string, fn ChangeFunc[T], opts []Cha
 	return h
 }
 
-// erase returns a function that decodes the object of a request and calls fn. lost may be
+// erase returns a function that decodes the object of a request and calls fn. hooks may be
 // nil.
-func erase[T Object](fn ChangeFunc[T], lost *lostEdits) func(context.Context, *handler.Request) error {
+func erase[T Object](fn ChangeFunc[T], hooks *hooks) func(context.Context, *handler.Request) error {
 	return func(ctx context.Context, req *handler.Request) error {
 		c, err := newChange[T](req)
 		if err != nil {
 			return &handler.UndecodableError{Err: err}
 		}
-		c.lost = lost
-		return classify(c.run(ctx, fn))
+		c.hooks = hooks
+		return hooks.call(ctx, callOf(req, "change"), func(ctx context.Context) error { return c.run(ctx, fn) })
 	}
 }
 

@@ -44,16 +44,18 @@ func Index[T Object, K comparable, V any](r *Resource[T], id string, fn func(con
 		r.op.problem("index %q: Field is not supported for indices; use WithField instead", id)
 	default:
 		h := &handler.Handler{
-			Family: handler.Indexing, ID: id, Where: caller(), Of: r.of, Select: r.selected, Managed: r.managed,
+			Family: handler.Indexing, ID: id, Where: caller(), Of: r.of, Select: r.selected, HandOver: r.handOver, Managed: r.managed,
 			Criteria: r.criteria, Labels: r.labels, When: r.when, Limits: limits(opts),
 			Call: func(ctx context.Context, req *handler.Request) error {
 				s, err := newSubject[T](req)
 				if err != nil {
 					return &handler.UndecodableError{Err: err}
 				}
-				values, err := fn(ctx, s)
-				req.Result = values
-				return classify(err)
+				return r.op.hooks.call(ctx, callOf(req, "index"), func(ctx context.Context) error {
+					values, err := fn(ctx, s)
+					req.Result = values
+					return err
+				})
 			},
 		}
 		r.op.indices[h] = kept

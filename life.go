@@ -42,7 +42,7 @@ func (op *Operator) serve(ctx context.Context, run *runOptions, stopped func()) 
 		return err
 	}
 	op.adviseOnStorages(run.log)
-	op.lost.on.Store(op.Settings.Execution.ReportLostEdits)
+	op.hooks.on.Store(op.Settings.Execution.ReportLostEdits)
 	config, err := run.engineConfig(op)
 	if err != nil {
 		return err

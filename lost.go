@@ -16,25 +16,28 @@ import (
 )
 
 // lostEdits reports handlers that modify Object instead of requesting a patch, once
-// each; see [ExecutionSettings.ReportLostEdits]. The zero value and nil report nothing.
+// each; see [ExecutionSettings.ReportLostEdits]. The zero value reports nothing.
 type lostEdits struct {
 	on   atomic.Bool
 	told sync.Map // ids of handlers
 }
 
-// reportingLostEdits returns a reporter that is turned on.
-func reportingLostEdits() *lostEdits {
-	l := &lostEdits{}
-	l.on.Store(true)
-	return l
+// editable is an argument of a handler.
+type editable interface {
+	editor() (id string, log func(string))
+	lostFields() []string
+}
+
+// reportingLostEdits returns hooks that report lost edits.
+func reportingLostEdits() *hooks {
+	h := &hooks{}
+	h.on.Store(true)
+	return h
 }
 
 // check reports the edits of a handler that has returned.
-func (l *lostEdits) check(s interface {
-	editor() (id string, log func(string))
-	lostFields() []string
-}) {
-	if l == nil || !l.on.Load() {
+func (l *lostEdits) check(s editable) {
+	if !l.on.Load() {
 		return
 	}
 	id, log := s.editor()

@@ -119,7 +119,7 @@ func TestLostEditsAreReportedOncePerHandler(t *testing.T) {
 }
 
 func TestLostEditsAreReportedOnlyOnDemand(t *testing.T) {
-	for name, reporter := range map[string]*lostEdits{"off": {}, "none": nil} {
+	for name, reporter := range map[string]*hooks{"off": {}, "none": nil} {
 		req, log := editing(t, "h")
 		_ = erase(func(_ context.Context, c *Change[*corev1.Pod]) error {
 			c.Object.Spec.NodeName = "m"

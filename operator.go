@@ -44,7 +44,7 @@ type Operator struct {
 	running    atomic.Pointer[engine.Handle]    // nil before the operator runs
 	counting   atomic.Pointer[execute.Observer] // metrics of activities; nil means none
 	pauser     pauser
-	lost       lostEdits
+	hooks      hooks
 }
 
 // New returns an operator without handlers and with the default settings. Name it with

@@ -18,6 +18,10 @@ type changeSpec struct {
 	formerly []string
 	filters  *filters // of a sub-handler; nil means none
 	skip     bool     // declared with If(false)
+
+	after     []*SubHandler // of a sub-handler: its dependencies
+	last      bool          // of a sub-handler: declared with Finally
+	misplaced bool          // an option that is for children only
 }
 
 // RetryOption limits the attempts of a handler and sets the delays between them. It is
@@ -136,6 +140,17 @@ func AlsoDeleted() ChangeOption { return changeOption(func(s *changeSpec) { s.de
 func Formerly(ids ...string) ChangeOption {
 	return changeOption(func(s *changeSpec) { s.formerly = append(s.formerly, ids...) })
 }
+
+// Finally makes a sub-handler wait until all others that are declared before the run have
+// finished, whatever their outcomes, as a deferred call in Go. Use it to release what the
+// others took, or to report; [SubHandler.Outcome] returns the outcomes.
+//
+//	c.Sub("unlock", unlock, gopf.Finally())
+//
+// Several of them have no order. A handler that fails permanently itself, by its limits or
+// its own error, ends without them. On other handlers than sub-handlers, it is a
+// declaration error.
+func Finally() ChangeOption { return changeOption(func(s *changeSpec) { s.last = true }) }
 
 // If declares a sub-handler only if the condition is true. On other handlers it is a
 // declaration error.

@@ -67,25 +67,25 @@ func (r *Resource[T]) Reconcile(id string, fn func(context.Context, *Reconciliat
 	}
 	r.op.checkSpans(id, spec.spans...)
 	r.op.declare(&handler.Handler{
-		Family: handler.Reconciles, ID: id, Where: caller(), Of: r.of, Select: r.selected, Managed: r.managed,
+		Family: handler.Reconciles, ID: id, Where: caller(), Of: r.of, Select: r.selected, HandOver: r.handOver, Managed: r.managed,
 		Criteria: r.criteria, When: r.when, Limits: spec.limits, Reconcile: &spec.Reconcile,
-		Call: eraseReconcile(fn, spec.refer, &r.op.lost),
+		Call: eraseReconcile(fn, spec.refer, &r.op.hooks),
 	})
 }
 
 // eraseReconcile returns a function that decodes the object of a request and calls fn.
 // refer returns the objects that an object refers to; see [Watches].
-func eraseReconcile[T Object](fn func(context.Context, *Reconciliation[T]) error, refer func(any) []handler.Reference, lost *lostEdits) func(context.Context, *handler.Request) error {
+func eraseReconcile[T Object](fn func(context.Context, *Reconciliation[T]) error, refer func(any) []handler.Reference, hooks *hooks) func(context.Context, *handler.Request) error {
 	return func(ctx context.Context, req *handler.Request) error {
 		s, err := newSubject[T](req)
 		if err != nil {
 			return &handler.UndecodableError{Err: err}
 		}
-		defer lost.check(s)
+		defer hooks.check(s)
 		if req.Children.Refer != nil && len(req.Handler.Reconcile.Watched) > 0 {
 			req.Children.Refer(refer(s.Object)) // before fn reads these objects: no change is missed
 		}
-		return classify(fn(ctx, &Reconciliation[T]{s}))
+		return hooks.call(ctx, callOf(req, "reconcile"), func(ctx context.Context) error { return fn(ctx, &Reconciliation[T]{s}) })
 	}
 }
 

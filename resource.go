@@ -35,6 +35,7 @@ type Resource[T Object] struct {
 	op       *Operator
 	of       kind.Selector
 	selected string
+	handOver bool
 	criteria handler.Criteria
 	labels   []metav1.LabelSelectorRequirement // the label criteria that the API server can check
 	field    *handler.Change                   // the field of the handle; nil means none
@@ -132,15 +133,40 @@ func (r *Resource[T]) Field(path string) *FieldResource[T] {
 // syntax of kubectl: "tier=prod,env!=test". This saves traffic and memory for large
 // resources.
 //
-// An object that leaves the selection looks deleted to the operator. Select is
-// therefore a declaration error for event handlers, daemons, timers and deletion
-// handlers without [Optional]. All handlers of a resource must have the same selector.
+// All handlers of a resource must have the same selector. The API server reports an
+// object that leaves the selection as deleted, so the operator reads the object once to
+// tell both cases apart. An object that left is released like one that stopped matching a
+// filter: daemons and timers end with [ErrUnmatched], and the finalizer is removed. Event
+// handlers are not called for it.
+//
+// An object that leaves the selection while the operator is not running keeps its
+// finalizer, because the operator does not see the object then.
 func (r *Resource[T]) Select(labels string) *Resource[T] {
 	n := r.narrowed()
-	if _, err := metalabels.Parse(labels); err != nil {
+	selector, err := metalabels.Parse(labels)
+	if err != nil {
 		r.op.problem("Select(%q): %w", labels, err)
 	}
-	n.selected = labels
+	n.selected, n.criteria.Selector = labels, selector
+	return n
+}
+
+// HandOver keeps the finalizer on objects that leave the selection of [Resource.Select],
+// for the next owner. Use it if several operators of the same identity share the objects of
+// a resource by a label, each with its own selection: the next owner handles the deletion,
+// and an unfinished change, in place of the former one.
+//
+//	shard := dbs.Select("shard=" + os.Getenv("SHARD")).HandOver()
+//
+// An object that is no longer selected by any replica cannot be deleted until it is
+// released: by a label that some replica selects, or by removing its finalizer. All
+// handlers of a resource must agree.
+func (r *Resource[T]) HandOver() *Resource[T] {
+	n := r.narrowed()
+	if n.selected == "" {
+		r.op.problem("HandOver is for handles with Select; call Select first")
+	}
+	n.handOver = true
 	return n
 }
 

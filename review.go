@@ -108,20 +108,20 @@ func (r *Resource[T]) review(id string, mutating bool, fn func(context.Context, 
 	r.op.declare(&handler.Handler{
 		Family: handler.Reviews, ID: storedID(id, r.field), Where: caller(), Of: r.of, Managed: r.managed,
 		Criteria: r.criteria, Change: r.field, When: r.when, Admission: a,
-		Call: reviewer(fn, &r.op.lost),
+		Call: reviewer(fn, &r.op.hooks),
 	})
 }
 
-// reviewer returns a function that decodes the object of a request and calls fn. lost may
+// reviewer returns a function that decodes the object of a request and calls fn. hooks may
 // be nil.
-func reviewer[T Object](fn func(context.Context, *Review[T]) error, lost *lostEdits) func(context.Context, *handler.Request) error {
+func reviewer[T Object](fn func(context.Context, *Review[T]) error, hooks *hooks) func(context.Context, *handler.Request) error {
 	return func(ctx context.Context, req *handler.Request) error {
 		review, err := newReview[T](req)
 		if err != nil {
 			return &handler.DeniedError{Code: http.StatusUnprocessableEntity, Err: err}
 		}
-		defer lost.check(review)
-		return classify(fn(ctx, review))
+		defer hooks.check(review)
+		return hooks.call(ctx, callOf(req, "review"), func(ctx context.Context) error { return fn(ctx, review) })
 	}
 }
 

@@ -20,7 +20,8 @@ import (
 // This handler is called again until all of its sub-handlers are done, so it must
 // declare the same ones each time. Each such call counts as an attempt. Finished
 // sub-handlers are not called again. A sub-handler that fails permanently counts as
-// done.
+// done, and the others are still called: use [DependsOn] for steps that need each other,
+// and [Finally] for one that runs last.
 //
 //	for _, user := range c.Object.Spec.Users {
 //		c.Sub(user, func(ctx context.Context, c *gopf.Change[*Database]) error {
@@ -32,13 +33,16 @@ import (
 //
 // These mistakes fail this handler permanently: a missing function, an invalid or
 // duplicate id, and options that do not apply to sub-handlers, such as [Optional].
-func (c *Change[T]) Sub(id string, fn ChangeFunc[T], opts ...ChangeOption) {
+//
+// The returned value is never nil. It is for DependsOn, and to ask for the outcome.
+func (c *Change[T]) Sub(id string, fn ChangeFunc[T], opts ...ChangeOption) *SubHandler {
 	var spec changeSpec
 	for _, o := range opts {
 		o.change(&spec)
 	}
+	declared := &SubHandler{id: id, req: c.req}
 	if spec.skip {
-		return
+		return declared
 	}
 	parent := c.req.Handler
 	sub := &handler.Handler{
@@ -46,8 +50,14 @@ func (c *Change[T]) Sub(id string, fn ChangeFunc[T], opts ...ChangeOption) {
 		Reasons: map[cause.Reason]bool{cause.Create: true, cause.Update: true, cause.Delete: true, cause.Resume: true},
 		Deleted: true,
 		Change:  parent.Change,
+		Last:    spec.last,
 		Limits:  spec.limits,
-		Call:    erase(fn, c.lost),
+		Call:    erase(fn, c.hooks),
+	}
+	for _, on := range spec.after {
+		if on.handler != nil {
+			sub.DependsOn = append(sub.DependsOn, on.handler.ID)
+		}
 	}
 	for _, former := range spec.formerly {
 		sub.Formerly = append(sub.Formerly, parent.ID+"/"+former)
@@ -61,12 +71,15 @@ func (c *Change[T]) Sub(id string, fn ChangeFunc[T], opts ...ChangeOption) {
 	}
 	if err := c.checkSub(id, sub, fn == nil, &spec); err != nil {
 		c.mistake = errors.Join(c.mistake, Permanent(fmt.Errorf("sub-handler %q of %q: %w", id, parent.ID, err)))
-		return
+		return declared
 	}
 	if spec.filters == nil || sub.Matches(c.req) {
 		c.ran = false
 		c.subs = append(c.subs, sub)
+		c.declared = append(c.declared, declared)
+		declared.handler = sub
 	}
+	return declared
 }
 
 // checkSub returns the mistakes in the declaration of a sub-handler.
@@ -78,6 +91,14 @@ func (c *Change[T]) checkSub(id string, sub *handler.Handler, missing bool, spec
 		return errors.New("it has no function")
 	case spec.optional:
 		return errors.New("Optional does not apply to sub-handlers; pass it to their parent")
+	case spec.misplaced:
+		return errors.New("an option of Want does not apply to sub-handlers")
+	case spec.last && len(spec.after) > 0:
+		return errors.New("Finally waits for all others: remove DependsOn")
+	case slices.ContainsFunc(spec.after, func(on *SubHandler) bool { return on.req != c.req }):
+		return errors.New("it depends on a sub-handler of another call")
+	case slices.ContainsFunc(spec.after, func(on *SubHandler) bool { return on.handler != nil && on.handler.Last }):
+		return errors.New("it depends on a sub-handler that runs last")
 	case spec.deleted:
 		return errors.New("AlsoDeleted does not apply to sub-handlers; pass it to their parent")
 	case f != nil && f.of != sub.Of.String():
@@ -130,8 +151,13 @@ func (c *Change[T]) Filter() *Resource[T] {
 	return &Resource[T]{op: c.filter, of: c.req.Handler.Of}
 }
 
-// RunSubs runs the sub-handlers declared so far now, instead of after the handler. An
-// error means that some are unfinished: return it from the handler.
+// RunSubs runs the sub-handlers declared so far now, instead of after the handler. A nil
+// error means that all have succeeded.
+//
+// An error means that some are unfinished, or that some have failed permanently and none
+// is unfinished. The latter is a [SubsError]. Return either error from the handler: it is
+// called again, or it fails permanently. Without RunSubs, a handler succeeds even if some
+// of its sub-handlers fail, as in Kopf.
 //
 // While they run, this handler's own Patch and SetResult must not be used; such changes
 // are logged and dropped. Sub-handlers must use their own argument.
@@ -145,7 +171,10 @@ func (c *Change[T]) RunSubs(ctx context.Context, opts ...SubOption) error {
 		o.sub(&how)
 	}
 	defer c.freeze()()
-	return c.req.RunSubs(ctx, c.subs, handler.SubOptions(how))
+	if err := c.req.RunSubs(ctx, c.subs, handler.SubOptions(how)); err != nil {
+		return err
+	}
+	return c.failedSubs(ctx)
 }
 
 // mistakes returns the mistakes in the declarations of sub-handlers.

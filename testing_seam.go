@@ -30,7 +30,7 @@ func (TestArguments[T]) Subject(req *handler.Request) (*Subject[T], error) {
 func (TestArguments[T]) Change(req *handler.Request) (*Change[T], error) {
 	c, err := newChange[T](req)
 	if err == nil {
-		c.lost = reportingLostEdits()
+		c.hooks = reportingLostEdits()
 	}
 	return c, err
 }
@@ -115,6 +115,9 @@ func (TestSeam) Jitter(random jitter.Source) RunOption {
 func (TestSeam) Index(of interface{ internal() any }) any { return of.internal() }
 
 func (i *IndexOf[K, V]) internal() any { return i.kept }
+
+// Types returns the declared resources of Go types.
+func (TestSeam) Types(op *Operator) map[reflect.Type][]kind.Selector { return op.types }
 
 // Handlers returns the declared handlers.
 func (TestSeam) Handlers(op *Operator) handler.Set { return op.handlers }

@@ -30,16 +30,17 @@ type Child[C any] struct {
 	wanted *handler.Wanted
 }
 
-func (c *Child[C]) declared() *handler.Wanted { return c.wanted }
+func (c *Child[C]) dependency(s *wantSpec) { s.DependsOn = append(s.DependsOn, c.wanted) }
 
-// anyChild is a [Child] of any type.
-type anyChild interface{ declared() *handler.Wanted }
+// dependency is a [Child] of any type, or a [SubHandler].
+type dependency interface{ dependency(*wantSpec) }
 
 // WantOption is an option of [Want].
 type WantOption func(*wantSpec)
 
 type wantSpec struct {
 	handler.Wanted
+	subs    []*SubHandler // the dependencies of a sub-handler
 	initial []string
 	ready   func(any) bool // nil means the built-in rules
 	fits    func(any) bool // reports whether ready can be called
@@ -62,6 +63,9 @@ func Want[C any, T Object](r *Reconciliation[T], child C, opts ...WantOption) *C
 	spec := wantSpec{}
 	for _, o := range opts {
 		o(&spec)
+	}
+	if len(spec.subs) > 0 {
+		r.req.Children.Mistake = errors.Join(r.req.Children.Mistake, errors.New("declare a child: it depends on a sub-handler"))
 	}
 	w := &spec.Wanted
 	c := &Child[C]{wanted: w, Live: empty(child)}
@@ -204,12 +208,25 @@ func decodeChild[C any](b *object.Body) (live C, err error) {
 // ready. A child that another client has deleted or changed is repaired at once. Deletions
 // run in the opposite order. If the object is deleted, its children are deleted in that
 // order as well; a finalizer keeps the object until then.
-func DependsOn(children ...anyChild) WantOption {
+//
+// As an option of [Change.Sub], it makes a sub-handler wait for others. It is called after
+// all of them have succeeded and this is stored on the object. If one of them fails
+// permanently, the sub-handler fails as well, without being called. A sub-handler that was
+// left out by [If] or by its filters counts as succeeded.
+func DependsOn(on ...dependency) WantOption {
 	return func(s *wantSpec) {
-		for _, c := range children {
-			s.DependsOn = append(s.DependsOn, c.declared())
+		for _, d := range on {
+			d.dependency(s)
 		}
 	}
+}
+
+// change makes DependsOn an option of [Change.Sub].
+func (o WantOption) change(s *changeSpec) {
+	var spec wantSpec
+	o(&spec)
+	s.after = append(s.after, spec.subs...)
+	s.misplaced = s.misplaced || len(spec.subs) == 0
 }
 
 // ReadyWhen lets fn decide whether a live child is ready, instead of the built-in rules.

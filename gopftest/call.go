@@ -110,9 +110,10 @@ func bareCall[T gopf.Object](t testing.TB, c *Cluster, opts []CallOption) (*Call
 		opt(&o)
 	}
 	lines := &output{}
+	out, level := outputOf(t, testing.Verbose())
 	log := slog.New(teeHandler{
 		logs.New(lines, logs.Options{Format: logs.Plain, Level: slog.LevelDebug}),
-		logs.New(t.Output(), logs.Options{Format: logs.Full, Level: slog.LevelDebug}),
+		logs.New(out, logs.Options{Format: logs.Full, Level: level}),
 	})
 	api := kube.DefaultOptions()
 	api.UserAgent, api.Log = "gopf", log
@@ -138,7 +139,7 @@ func (c *Call[T]) prepare(info kind.Info, body *object.Body, o callOptions) {
 // find returns obj in untyped form and the resource that serves its kind.
 func (c *Call[T]) find(obj T) (*unstructured.Unstructured, kind.Info) {
 	c.t.Helper()
-	u, err := untyped(obj)
+	u, err := untyped(c.cluster.withKind(obj))
 	if err != nil {
 		c.t.Fatal(err)
 	}

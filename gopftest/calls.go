@@ -2,6 +2,7 @@ package gopftest
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -33,7 +34,7 @@ func Change[T gopf.Object](t testing.TB, c *Cluster, obj T, opts ...CallOption) 
 	t.Helper()
 	call, o := newCall(t, c, obj, opts)
 	call.req.Cause = call.causeOf(o)
-	call.req.RunSubs = call.runSubs
+	call.resetSubs()
 	arg, err := gopf.TestArguments[T]{}.Change(call.req)
 	if err != nil {
 		t.Fatal(err)
@@ -47,6 +48,7 @@ func Change[T gopf.Object](t testing.TB, c *Cluster, obj T, opts ...CallOption) 
 // the handler succeeds. It returns the error of the handler.
 func (c *ChangeCall[T]) Run(fn gopf.ChangeFunc[T]) error {
 	c.t.Helper()
+	c.resetSubs()
 	err := protect(func() error { return gopf.TestArguments[T]{}.Handler(fn)(c.t.Context(), c.req) })
 	if err != nil {
 		c.req.Result = nil
@@ -68,38 +70,49 @@ func plain(err error) error {
 	return err
 }
 
-// runSubs runs sub-handlers once, as if they were never tried before.
-func (c *Call[T]) runSubs(ctx context.Context, subs []*handler.Handler, how handler.SubOptions) error {
-	lifecycle := how.Lifecycle
-	if lifecycle == nil {
-		lifecycle = func(due []handler.Due) []handler.Due { return due }
-	}
-	state := progress.New(nil)
-	runner := &execute.Runner{
-		Reason: c.req.Cause.Reason, Lifecycle: lifecycle, DefaultBackoff: time.Minute, Log: c.req.Log,
-		State: state,
-		Load:  func(context.Context, []string) (map[string]storage.Record, error) { return nil, nil },
+// subCalls runs the sub-handlers of one call.
+type subCalls struct {
+	runner *execute.Runner
+	parent *handler.Request // receives their changes
+	sent   int              // the number of changes that it has received
+}
+
+// resetSubs makes the sub-handlers of the call run as if they were never tried before.
+func (c *Call[T]) resetSubs() {
+	subs := &subCalls{parent: c.req, runner: &execute.Runner{
+		Reason: c.req.Cause.Reason, Lifecycle: func(due []handler.Due) []handler.Due { return due },
+		DefaultBackoff: time.Minute, Log: c.req.Log, State: progress.New(nil),
+		Load: func(context.Context, []string) (map[string]storage.Record, error) { return nil, nil },
 		Request: func() *handler.Request {
 			sub := *c.req
 			sub.Patch, sub.Result = &patch.Patch{}, nil
 			return &sub
 		},
+	}}
+	c.req.RunSubs, c.req.SubOutcome = subs.run, subs.runner.SubOutcome
+}
+
+// run calls each sub-handler once, after those that it depends on.
+func (s *subCalls) run(ctx context.Context, subs []*handler.Handler, how handler.SubOptions) error {
+	var err error
+	for range max(1, len(subs)) {
+		err = s.runner.RunSubs(ctx, subs, how)
+		unfinished, waits := err.(*handler.UnfinishedError)
+		if !waits || unfinished.Delay > 0 || !staged(subs) {
+			break
+		}
 	}
-	var ids []string
-	for _, h := range subs {
-		ids = append(ids, h.ID)
+	parts := s.runner.Parts(subs)
+	for _, part := range parts[s.sent:] {
+		s.parent.Patch.Absorb(&part.Patch)
 	}
-	state.Select(ids, c.req.Cause.Reason, time.Now())
-	if err := runner.Pass(ctx, subs); err != nil {
-		return err
-	}
-	for _, part := range runner.Parts(subs) {
-		c.req.Patch.Absorb(&part.Patch)
-	}
-	if delay := state.Delay(ids, time.Now()); delay.Set {
-		return &handler.UnfinishedError{Delay: delay.Is}
-	}
-	return nil
+	s.sent = len(parts)
+	return err
+}
+
+// staged reports whether some of the sub-handlers wait for others.
+func staged(subs []*handler.Handler) bool {
+	return slices.ContainsFunc(subs, func(h *handler.Handler) bool { return h.Last || len(h.DependsOn) > 0 })
 }
 
 // EventCall is one call of an event handler in a test; see [Event].

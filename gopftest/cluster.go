@@ -3,6 +3,7 @@ package gopftest
 import (
 	"context"
 	"net/http"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -27,6 +28,9 @@ type Cluster struct {
 	reactions *reactions
 	minor     atomic.Int32 // minor version of Kubernetes to imitate; 0: the latest
 	missing   sync.Map     // features of the API that are switched off
+
+	learning sync.Mutex
+	declared map[reflect.Type]string // the resources of Go types; see learn
 
 	memos    sync.Map // memos of objects, by UID
 	webhooks sync.Map // handlers by host

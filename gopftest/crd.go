@@ -156,7 +156,7 @@ func resourceOf(crd *apiextensionsv1.CustomResourceDefinition) *resource {
 		if !v.Served {
 			continue
 		}
-		schema, err := newVersionSchema(v.Schema)
+		schema, err := parsedSchemas.schemaOf(v.Schema)
 		if err != nil {
 			panic(fmt.Sprintf("gopftest: the schema of %s passed validation but cannot be used: %v", crd.Name, err))
 		}

@@ -9,10 +9,10 @@ import (
 	"gopf.dev/gopf/logs"
 )
 
-// logger returns a logger that writes to the test's log, which is shown only if the
-// test fails or runs with -v.
+// logger returns a logger that writes to the test's log; see outputOf.
 func logger(t testing.TB) *slog.Logger {
-	return slog.New(logs.New(t.Output(), logs.Options{Format: logs.Full, Level: slog.LevelDebug, Prefix: true}))
+	out, level := outputOf(t, testing.Verbose())
+	return slog.New(logs.New(out, logs.Options{Format: logs.Full, Level: level, Prefix: true}))
 }
 
 // teeHandler passes log records to several handlers.

@@ -16,7 +16,9 @@ import (
 
 // Load creates the objects in the given YAML or JSON files. Load your custom resource
 // definitions this way, and objects are defaulted and validated as in production. Load
-// waits until the definitions are served. On a real cluster, existing objects are kept.
+// waits until the definitions are served. On a real cluster, existing objects are kept. Definitions
+// stay there after the test, because the next test may need them: deleting a definition
+// takes long, and its kind cannot be created meanwhile.
 func (c *Cluster) Load(t testing.TB, paths ...string) {
 	t.Helper()
 	for _, path := range paths {
@@ -52,6 +54,7 @@ func (c *Cluster) load(t testing.TB, obj *unstructured.Unstructured) {
 	if obj.GetKind() != "CustomResourceDefinition" {
 		return
 	}
+	c.hand.keep(obj.GetKind(), obj.GetName())
 	crd := decodeCRD(obj)
 	for _, v := range crd.Spec.Versions {
 		resource := crd.Spec.Group + "/" + v.Name + "/" + crd.Spec.Names.Plural

@@ -170,3 +170,13 @@ func objectsOfLocked[T any](c *Cluster, group, plural, namespace string) []T {
 	}
 	return objects
 }
+
+func (m inMemory) keep(string, string) {} // the cluster ends with the test
+
+func (m inMemory) kindOf(resource string) (schema.GroupVersionKind, bool) {
+	s, err := m.scopeFor(resource, "", "")
+	if err != nil {
+		return schema.GroupVersionKind{}, false
+	}
+	return s.groupKind().WithVersion(s.version.name), true
+}

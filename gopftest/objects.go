@@ -25,6 +25,11 @@ type hand interface {
 	patch(resource, namespace, name, subresource string, patch []byte) (*unstructured.Unstructured, error)
 	delete(resource, namespace, name string) error
 	define(Kind) error
+	// kindOf returns the kind of the objects of a resource. ok is false if the resource
+	// is not served.
+	kindOf(resource string) (kind schema.GroupVersionKind, ok bool)
+	// keep leaves an object in the cluster when the test ends.
+	keep(kind, name string)
 	// await calls look until it returns true or the context is done. It calls look
 	// again whenever an object of the resource may have changed.
 	await(ctx context.Context, resource string, look func() bool) error
@@ -39,11 +44,12 @@ type hand interface {
 // kind if that is unambiguous. The namespace of cluster-scoped resources is "".
 
 // Create creates an object and returns it as stored. An object without a namespace is
-// created in "default". The type of obj must be registered in client-go's scheme, or its
-// TypeMeta must be set.
+// created in "default". The TypeMeta of obj must be set, except for types of client-go's
+// scheme, and for types that an operator declares which was started on the cluster. On an
+// in-memory cluster, it is not needed either if the type has the name of a custom kind.
 func (c *Cluster) Create(t testing.TB, obj metav1.Object) *unstructured.Unstructured {
 	t.Helper()
-	return must(t, "create "+nameOf(obj))(c.hand.create(obj))
+	return must(t, "create "+nameOf(obj))(c.hand.create(c.withKind(obj)))
 }
 
 // CreateNamespace creates a namespace and returns it.
@@ -94,13 +100,13 @@ func (c *Cluster) List(t testing.TB, resource, namespace string) []*unstructured
 // subresource, the status is not changed.
 func (c *Cluster) Update(t testing.TB, obj metav1.Object) *unstructured.Unstructured {
 	t.Helper()
-	return must(t, "update "+nameOf(obj))(c.hand.update(obj, ""))
+	return must(t, "update "+nameOf(obj))(c.hand.update(c.withKind(obj), ""))
 }
 
 // UpdateStatus replaces the status of an object, and returns the object as stored.
 func (c *Cluster) UpdateStatus(t testing.TB, obj metav1.Object) *unstructured.Unstructured {
 	t.Helper()
-	return must(t, "update the status of "+nameOf(obj))(c.hand.update(obj, "status"))
+	return must(t, "update the status of "+nameOf(obj))(c.hand.update(c.withKind(obj), "status"))
 }
 
 // Patch applies a merge patch, and returns the object as stored. The patch is JSON in a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -46,7 +47,8 @@ func AnyCluster(t testing.TB, resources ...string) *Cluster {
 // RealCluster returns the cluster of the current context of a kubeconfig. It creates
 // custom resource definitions for resources that the cluster does not serve; see
 // [NewCluster]. When the test ends, all objects that it created through the methods of
-// the cluster are deleted, and their finalizers removed.
+// the cluster are deleted, and their finalizers removed. Definitions of resources and of
+// [Cluster.Load] stay. Use [Cluster.Namespace] to keep tests apart.
 func RealCluster(t testing.TB, kubeconfig string, resources ...string) *Cluster {
 	t.Helper()
 	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -230,14 +232,31 @@ func (r *remote) delete(resource, namespace, name string) error {
 	return found.Delete(context.Background(), name, metav1.DeleteOptions{})
 }
 
+func (r *remote) keep(kind, name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.created = slices.DeleteFunc(r.created, func(m made) bool { return m.kind == kind && m.name == name })
+}
+
+func (r *remote) kindOf(resource string) (schema.GroupVersionKind, bool) {
+	parts := strings.Split(resource, "/")
+	if len(parts) != 3 {
+		return schema.GroupVersionKind{}, false
+	}
+	gvk, err := r.mapper.KindFor(schema.GroupVersionResource{Group: parts[0], Version: parts[1], Resource: parts[2]})
+	return gvk, err == nil
+}
+
 // define creates a custom resource definition, and waits until it is served.
 func (r *remote) define(k Kind) error {
 	if !strings.Contains(k.Group, ".") {
 		return fmt.Errorf("kind %s in group %q is not served; the group of a custom resource must contain a dot", k.Plural, k.Group)
 	}
-	if _, err := r.create(newCRD(k.named())); err != nil && !apierrors.IsAlreadyExists(err) {
+	crd := newCRD(k.named())
+	if _, err := r.create(crd); err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
+	r.keep("CustomResourceDefinition", crd.Name)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	return r.await(ctx, "", func() bool {

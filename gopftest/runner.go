@@ -12,6 +12,9 @@ import (
 // waits for the shutdown and may be called more than once. The test fails if the
 // operator returns an error.
 //
+// A failed test prints the last 200 log lines of the operator from INFO on. With -v, all
+// lines are printed, including DEBUG.
+//
 // In a testing/synctest bubble, the operator runs in virtual time: synctest.Wait returns
 // when nothing is left to do now.
 //
@@ -26,6 +29,7 @@ import (
 func Start(t testing.TB, op *gopf.Operator, c *Cluster, opts ...gopf.RunOption) (stop func()) {
 	t.Helper()
 	op.Settings.Execution.ReportLostEdits = true
+	c.learn(op)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	opts = append([]gopf.RunOption{

@@ -73,7 +73,15 @@ func (s *scope) validateDefinition(obj, old *unstructured.Unstructured) field.Er
 		return out
 	}
 	if old == nil {
-		return validation.ValidateCustomResourceDefinition(context.Background(), internal(obj))
+		content := map[string]any{"name": obj.GetName(), "annotations": obj.GetAnnotations(), "spec": obj.Object["spec"]}
+		if parsedSchemas.isValid(content) {
+			return nil
+		}
+		errs := validation.ValidateCustomResourceDefinition(context.Background(), internal(obj))
+		if len(errs) == 0 {
+			parsedSchemas.setValid(content)
+		}
+		return errs
 	}
 	return validation.ValidateCustomResourceDefinitionUpdate(context.Background(), internal(obj), internal(old))
 }

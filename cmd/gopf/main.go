@@ -87,7 +87,8 @@ func newRoot(stop *interrupt) *cobra.Command {
 
 "gopf new" creates a project for a new operator. "gopf run" builds an operator from
 packages with handlers, and runs it on your cluster. "gopf dev" runs it on a local
-Kubernetes control plane, for which only Go must be installed.`,
+Kubernetes control plane, for which only Go must be installed. "gopf types" writes Go
+types for custom resource definitions.`,
 		SilenceErrors:      true,
 		SilenceUsage:       true,
 		DisableSuggestions: true, // they take more than one line
@@ -107,7 +108,7 @@ Kubernetes control plane, for which only Go must be installed.`,
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version of gopf") // cobra's own flag would occupy -v
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return suggest.FlagError(cmd.Flags(), err) })
-	root.AddCommand(newNew(), newRun(stop), newDev(stop), newExec(stop), newVersion())
+	root.AddCommand(newNew(), newRun(stop), newDev(stop), newExec(stop), newTypes(), newVersion())
 	return root
 }
 

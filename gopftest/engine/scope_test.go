@@ -3,7 +3,6 @@ package engine_test
 import (
 	"context"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -24,29 +23,6 @@ func TestSelectorsAreSentToTheServer(t *testing.T) {
 		settle()
 		if got := diary.all(); !slices.Equal(got, []string{"create create a"}) {
 			t.Errorf("got %q", got)
-		}
-	})
-}
-
-func TestSelectorsExcludeHandlersThatReactToDeletions(t *testing.T) {
-	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
-		for name, declare := range map[string]func(x *gopf.Resource[*Example]){
-			"a deletion handler": func(x *gopf.Resource[*Example]) {
-				x.OnDelete("d", func(context.Context, *gopf.Change[*Example]) error { return nil })
-			},
-			"a timer": func(x *gopf.Resource[*Example]) {
-				x.Timer("t", time.Minute, func(context.Context, *gopf.Tick[*Example]) error { return nil })
-			},
-			"an event handler": func(x *gopf.Resource[*Example]) {
-				x.OnEvent("e", func(context.Context, *gopf.WatchEvent[*Example]) error { return nil })
-			},
-		} {
-			op := gopf.New()
-			declare(gopf.For[*Example](op, resource).Select("tier=prod"))
-			err := op.Run(t.Context(), gopf.Cluster(c.RESTConfig()), gopf.Log(quiet()))
-			if err == nil || !strings.Contains(err.Error(), "would look deleted") {
-				t.Errorf("%s: got %v", name, err)
-			}
 		}
 	})
 }

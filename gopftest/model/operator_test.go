@@ -160,7 +160,7 @@ func (h handler) perform(ctx context.Context, p *process, id string, c *change, 
 		c.Sub(s.id, s.changeFunc(p, s.storedID(id), false), s.options()...)
 	}
 	if len(h.subs) > 0 {
-		if err := c.RunSubs(ctx, gopf.Parallel(h.parallel)); err != nil {
+		if err := c.RunSubs(ctx, gopf.Parallel(h.parallel)); err != nil && !errors.As(err, new(*gopf.SubsError)) {
 			return err
 		}
 	}

@@ -19,6 +19,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	metalabels "k8s.io/apimachinery/pkg/labels"
+
 	"gopf.dev/gopf/internal/alarm"
 	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/discovery"
@@ -27,6 +29,7 @@ import (
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/metrics"
+	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/process"
 	"gopf.dev/gopf/internal/queue"
 	"gopf.dev/gopf/internal/rbac"
@@ -97,6 +100,7 @@ type Controller struct {
 	served    discovery.Served
 	counts    *metrics.Resource // nil means that metrics are disabled
 	queue     *queue.Queue[string, entry]
+	selector  metalabels.Selector // of the watches; nil means all objects
 	put       func(key string, e entry)
 	offer     func(key string, e entry) (taken bool)
 	take      func(e *process.Event) (taken bool) // handles an event without a turn; see [Controller.skim]
@@ -120,6 +124,7 @@ type Controller struct {
 	// indexed maps the keys of objects to the versions in the indices, while the watches
 	// only fill those.
 	indexed sync.Map
+	leaving sync.Map // maps the keys of objects that left the selection, until they are released, to their versions
 	costly  sync.Map // maps the keys of large objects to the cost of a turn
 
 	mu       sync.Mutex
@@ -141,6 +146,9 @@ func New(work context.Context, config Config, served discovery.Served, working b
 	work, cancel := context.WithCancelCause(work)
 	c := &Controller{config: config, client: config.Client, served: served, cancel: cancel, places: map[string]bool{}, streams: map[string]func(){}}
 	c.config.Stream.Selector = served.Select
+	if served.Select != "" {
+		c.selector, _ = metalabels.Parse(served.Select) // it was checked when it was declared
+	}
 	if served.Managed {
 		c.client = config.Client.Derive(func(o *kube.Options) { o.ManagedFields = true })
 	}
@@ -157,6 +165,9 @@ func New(work context.Context, config Config, served discovery.Served, working b
 	}
 	if c.counts, c.processor.Observe = config.Vitals.Resource(c.Name(), served.Handlers); c.counts != nil {
 		c.processor.Foreign = c.counts.ForeignWrite
+	}
+	if served.HandOver {
+		c.processor.HandedOver = func(b *object.Body) bool { return !handler.Selects(c.selector, b) }
 	}
 	c.processor.Daemons = c.daemonsOf(background)
 	c.processor.Reconcile = c.reconcilersOf(served.Handlers.Of(handler.Reconciles))
@@ -184,7 +195,7 @@ func (c *Controller) Indexed() bool { return c.processor.Indexers != nil }
 // scope and label selector, and the status subresource has not come or gone.
 func (c *Controller) Serves(now discovery.Served) bool {
 	return c.served.Info.HasStatus() == now.Info.HasStatus() && c.served.Info.Namespaced == now.Info.Namespaced &&
-		c.served.Select == now.Select && slices.Equal(c.served.Handlers, now.Handlers)
+		c.served.Select == now.Select && c.served.HandOver == now.HandOver && slices.Equal(c.served.Handlers, now.Handlers)
 }
 
 // StateInStatus reports whether the state of new objects goes to their status.

@@ -114,7 +114,7 @@ func (c *Controller) reread(ctx context.Context, e entry) entry {
 	e.event, e.shed = nil, 0
 	for attempt := 1; ; attempt++ {
 		event.Mark = c.processor.Mark()
-		body, err := c.read(ctx, of)
+		body, err := c.read(ctx, of, c.served.Select)
 		switch {
 		case err == nil && body != nil:
 			event.Body = body
@@ -135,10 +135,10 @@ func (c *Controller) reread(ctx context.Context, e entry) entry {
 var rereading = backoff.Backoff{First: time.Second, Most: 10 * time.Second}
 
 // read reads one object. nil means that it is gone, was replaced by another one of the
-// same name, has other labels than the selected ones, or cannot be parsed. It uses a list,
-// because operators without change handlers may have no permission to get objects.
-func (c *Controller) read(ctx context.Context, of object.Identity) (found *object.Body, err error) {
-	_, err = c.client.List(ctx, c.processor.Resource, of.Namespace, kube.ListOptions{Selector: c.served.Select, Fields: fields.OneTermEqualSelector("metadata.name", of.Name).String()},
+// same name, has other labels than the selected ones, or cannot be parsed. "" selects all
+// labels. It uses a list, because operators without change handlers may have no permission to get objects.
+func (c *Controller) read(ctx context.Context, of object.Identity, selector string) (found *object.Body, err error) {
+	_, err = c.client.List(ctx, c.processor.Resource, of.Namespace, kube.ListOptions{Selector: selector, Fields: fields.OneTermEqualSelector("metadata.name", of.Name).String()},
 		func(b *object.Body) error {
 			if b.Key() == of.Key() {
 				found = b

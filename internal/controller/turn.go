@@ -17,6 +17,7 @@ type entry struct {
 	alarm bool
 	hurry bool   // skip the backoff after an error
 	since uint32 // of the event: the number of pauses before its watch started
+	left  bool   // the event is a state that the label selector does not match
 	shed  int    // the cost of the turn, if the event has only the identity; see [Controller.shed]
 
 	namespace string // of the object, if it is known; namespaces take turns
@@ -130,7 +131,11 @@ func (c *Controller) turn(ctx context.Context, key string, e entry) {
 			return
 		}
 	}
-	if e, now := c.isNow(key, e); now {
+	e, now := c.isNow(key, e)
+	if now && e.event != nil && e.event.Gone() && c.mayHaveLeft(key) {
+		e, now = c.resolve(ctx, key, e)
+	}
+	if now {
 		c.turnNow(ctx, key, e)
 	}
 }
@@ -143,6 +148,9 @@ func (c *Controller) turnNow(ctx context.Context, key string, e entry) {
 	if e.event != nil {
 		c.noteCost(key, e.event.Body)
 	}
+	if e.event != nil && !e.left {
+		c.leaving.Delete(key) // the object is selected again
+	}
 	c.active.Store(key, m)
 	defer c.active.Delete(key)
 	if c.processor.Turn(ctx, m, process.Occasion{Event: e.event, Wake: e.wake, Alarm: e.alarm, Hurry: e.hurry}) {
@@ -150,6 +158,9 @@ func (c *Controller) turnNow(ctx context.Context, key string, e entry) {
 		return
 	}
 	c.noteCost(key, m.Pending()) // it may have grown during the turn
+	if version, leaving := c.leaving.Load(key); leaving && m.Released() {
+		c.part(key, m, version.(uint64))
+	}
 }
 
 // index updates the indices for an event and calls no other handler.

@@ -30,6 +30,7 @@ type Served struct {
 	Info     kind.Info
 	Handlers handler.Set
 	Select   string // label selector for the server; empty means everything
+	HandOver bool   // objects that leave the selection keep their finalizers
 	Managed  bool   // a handler needs managedFields
 }
 
@@ -136,15 +137,14 @@ func (p *Plan) twoVersions() error {
 }
 
 // selections sets the label selector of each resource, which all its handlers must
-// share. An object that stops matching a selector looks like a deleted one, so handlers
-// that rely on real deletions exclude selectors.
+// share.
 func (p *Plan) selections() error {
 	for gvr, s := range p.Kinds {
 		first := s.Handlers[0]
-		s.Select = first.Select
+		s.Select, s.HandOver = first.Select, first.HandOver
 		p.Kinds[gvr] = s
 		for _, h := range s.Handlers {
-			if err := errors.Join(first.CheckSameSelect(h), h.CheckSelect()); err != nil {
+			if err := first.CheckSameSelect(h); err != nil {
 				return err
 			}
 		}

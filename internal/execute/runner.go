@@ -45,8 +45,9 @@ type Runner struct {
 	// see the cause of the request.
 	Cause func(id string, parent *cause.Cause) *cause.Cause
 
-	mu      sync.Mutex // protects State, calls and failure while handlers run in parallel
+	mu      sync.Mutex // protects State, calls, spared and failure while handlers run in parallel
 	calls   []*call
+	spared  []Spared
 	failure error
 }
 
@@ -210,7 +211,7 @@ func (r *Runner) call(ctx context.Context, parent *call, h *handler.Handler) {
 		req.Key = func() string { return of() + "/" + h.ID }
 	}
 	req.Patch = &patch.Patch{}
-	req.RunSubs = c.subs.run
+	req.RunSubs, req.SubOutcome = c.subs.run, c.subs.outcome
 	c.attempt = Attempt{
 		Title: "Handler", ID: h.ID, Limits: h.Limits,
 		Retries: c.before.Retries, Started: c.before.Started,
@@ -276,7 +277,7 @@ func (r *Runner) refuse(c *call, err error) {
 	r.State.Restore(c.handler.ID, c.before)
 	r.conclude(c, outcome)
 	for p := c.parent; p != nil; p = p.parent {
-		delay := r.State.Delay(p.subs.ids, time.Now())
+		delay := p.subs.delay(time.Now())
 		if !delay.Set || !r.State.Record(p.handler.ID).Finished() {
 			return
 		}

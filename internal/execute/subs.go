@@ -15,6 +15,9 @@ type subs struct {
 	parent *call
 	ids    []string
 	failed bool // the framework could not run them
+
+	all     handler.Set // all that take part
+	waiting handler.Set // those that wait for others
 }
 
 // manySubs is the number of sub-handlers from which a warning is logged: each has a
@@ -35,7 +38,7 @@ func (s *subs) run(ctx context.Context, handlers []*handler.Handler, how handler
 	if how.Lifecycle != nil {
 		lifecycle = how.Lifecycle
 	}
-	if err := s.runner.pass(ctx, s.parent, handlers, lifecycle, how.Parallel); err != nil {
+	if err := s.runner.pass(ctx, s.parent, s.ready(handlers), lifecycle, how.Parallel); err != nil {
 		return err
 	}
 	return s.unfinished()
@@ -68,10 +71,17 @@ func (s *subs) enlist(ctx context.Context, handlers handler.Set) error {
 		return r.failure
 	}
 	r.State.Add(records)
+	s.all, s.waiting = handlers, nil
 	own := make([]string, 0, len(handlers))
 	for _, h := range handlers {
 		for _, former := range h.Formerly {
 			r.State.Rename(former, h.ID)
+		}
+		if s.standing(h).waits() {
+			s.waiting = append(s.waiting, h)
+			if !r.State.Has(h.ID) {
+				continue // its time starts with its first call, not with the wait
+			}
 		}
 		own = append(own, h.ID)
 	}
@@ -85,7 +95,7 @@ func (s *subs) enlist(ctx context.Context, handlers handler.Set) error {
 func (s *subs) unfinished() error {
 	s.runner.mu.Lock()
 	defer s.runner.mu.Unlock()
-	delay := s.runner.State.Delay(s.ids, time.Now())
+	delay := s.delay(time.Now())
 	if !delay.Set {
 		return nil
 	}

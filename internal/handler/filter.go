@@ -1,6 +1,8 @@
 package handler
 
 import (
+	metalabels "k8s.io/apimachinery/pkg/labels"
+
 	"gopf.dev/gopf/diff"
 )
 
@@ -36,6 +38,7 @@ type Criteria struct {
 	Labels      []Key
 	Annotations []Key
 	Fields      []Field
+	Selector    metalabels.Selector // of [Handler.Select]; nil matches all labels
 }
 
 // Key is a criterion for a label or an annotation.
@@ -53,8 +56,23 @@ type Field struct {
 
 // Match reports whether the object meets all criteria.
 func (c Criteria) Match(o Object) bool {
-	return matchKeys(c.Labels, o.Labels) && matchKeys(c.Annotations, o.Annotations) && matchFields(c.Fields, o)
+	return Selects(c.Selector, o) && matchKeys(c.Labels, o.Labels) && matchKeys(c.Annotations, o.Annotations) && matchFields(c.Fields, o)
 }
+
+// Selects reports whether the labels of the object match. A nil selector matches all.
+func Selects(s metalabels.Selector, o Object) bool {
+	return s == nil || s.Empty() || s.Matches(labelled(o.Labels()))
+}
+
+// labelled has the labels of an object, for selectors. Values that are no texts count as
+// empty.
+type labelled map[string]any
+
+func (l labelled) Has(label string) bool { _, has := l[label]; return has }
+
+func (l labelled) Get(label string) string { text, _ := l[label].(string); return text }
+
+func (l labelled) Lookup(label string) (string, bool) { return l.Get(label), l.Has(label) }
 
 func matchKeys(keys []Key, values func() map[string]any) bool {
 	for _, k := range keys {

@@ -1,6 +1,10 @@
 package handler
 
-import "testing"
+import (
+	"testing"
+
+	metalabels "k8s.io/apimachinery/pkg/labels"
+)
 
 // thing is an object with these labels, annotations and fields.
 type thing struct{ labels, annotations, fields map[string]any }
@@ -42,11 +46,13 @@ func TestAllCriteriaMustMatch(t *testing.T) {
 		want     bool
 	}{
 		"none":                   {Criteria{}, true},
-		"all match":              {Criteria{is("a"), is("b"), at("c")}, true},
-		"a label does not":       {Criteria{is("z"), is("b"), at("c")}, false},
-		"an annotation does not": {Criteria{is("a"), is("z"), at("c")}, false},
-		"a field does not":       {Criteria{is("a"), is("b"), at("z")}, false},
-		"only the labels do":     {Criteria{is("a"), is("z"), at("z")}, false},
+		"the selector matches":   {Criteria{Selector: selector(t, "a,!z")}, true},
+		"the selector does not":  {Criteria{Labels: is("a"), Selector: selector(t, "z in (1)")}, false},
+		"all match":              {Criteria{Labels: is("a"), Annotations: is("b"), Fields: at("c")}, true},
+		"a label does not":       {Criteria{Labels: is("z"), Annotations: is("b"), Fields: at("c")}, false},
+		"an annotation does not": {Criteria{Labels: is("a"), Annotations: is("z"), Fields: at("c")}, false},
+		"a field does not":       {Criteria{Labels: is("a"), Annotations: is("b"), Fields: at("z")}, false},
+		"only the labels do":     {Criteria{Labels: is("a"), Annotations: is("z"), Fields: at("z")}, false},
 	}
 	for name, c := range cases {
 		if got := c.criteria.Match(o); got != c.want {
@@ -102,4 +108,13 @@ func TestAChangeHappensFromOneValueToAnother(t *testing.T) {
 			t.Errorf("%s: got %v", name, got)
 		}
 	}
+}
+
+func selector(t *testing.T, text string) metalabels.Selector {
+	t.Helper()
+	s, err := metalabels.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }

@@ -32,6 +32,7 @@ type Handler struct {
 
 	Of        kind.Selector
 	Select    string                // label selector for lists and watches; "" means all objects
+	HandOver  bool                  // an object that leaves the selection keeps its finalizer
 	Labels    Requirements          // indexing handlers: the label criteria that the API server can check
 	Managed   bool                  // its objects must have metadata.managedFields
 	Reasons   map[cause.Reason]bool // the reasons that it is declared for
@@ -45,6 +46,9 @@ type Handler struct {
 
 	Admission *Admission // the options of a review handler; nil means another family
 	Reconcile *Reconcile // the options of a reconcile handler; nil means another family
+
+	DependsOn []string // sub-handlers: the ids of others that must succeed first
+	Last      bool     // sub-handlers: it waits for the end of all others, whatever their outcomes
 
 	Limits Limits
 	Call   func(context.Context, *Request) error

@@ -43,6 +43,15 @@ type Request struct {
 
 	// RunSubs runs sub-handlers now; see package execute.
 	RunSubs func(ctx context.Context, subs []*Handler, how SubOptions) error
+	// SubOutcome returns the recorded outcome of a sub-handler; see package execute.
+	SubOutcome func(ctx context.Context, sub *Handler) (SubOutcome, error)
+}
+
+// SubOutcome is the outcome of a sub-handler.
+type SubOutcome struct {
+	Done   bool
+	Failed bool   // it failed permanently
+	Error  string // the text of the error, if it failed
 }
 
 // API gives handlers access to the cluster.

@@ -7,33 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestCheckSelectRejectsHandlersThatNeedRealDeletions(t *testing.T) {
-	cases := map[string]struct {
-		handler Handler
-		ok      bool
-	}{
-		"a change handler":                     {Handler{Select: "app=x"}, true},
-		"a mandatory change handler":           {Handler{Select: "app=x", Mandatory: true}, false},
-		"a mandatory handler without selector": {Handler{Mandatory: true}, true},
-		"an event handler":                     {Handler{Select: "app=x", Family: Events}, false},
-		"an event handler without selector":    {Handler{Family: Events}, true},
-		"a daemon":                             {Handler{Select: "app=x", Family: Background}, false},
-		"a daemon without selector":            {Handler{Family: Background}, true},
-		"an index":                             {Handler{Select: "app=x", Family: Indexing}, true},
-		"a review handler":                     {Handler{Select: "app=x", Family: Reviews}, true},
-	}
-	for name, c := range cases {
-		c.handler.ID, c.handler.Where = "fn", "main.go:7"
-		err := c.handler.CheckSelect()
-		if (err == nil) != c.ok {
-			t.Errorf("%s: got %v", name, err)
-		}
-		if err != nil && !strings.Contains(err.Error(), `"fn" (main.go:7)`) {
-			t.Errorf("%s: the error does not name the handler: %v", name, err)
-		}
-	}
-}
-
 func TestCheckSameSelectRejectsDifferentSelectorsOfOneWatch(t *testing.T) {
 	cases := map[string]struct {
 		a, b Handler
@@ -42,6 +15,8 @@ func TestCheckSameSelectRejectsDifferentSelectorsOfOneWatch(t *testing.T) {
 		"no selectors":          {Handler{}, Handler{Family: Events}, true},
 		"the same selector":     {Handler{Select: "x"}, Handler{Select: "x", Family: Indexing}, true},
 		"different selectors":   {Handler{Select: "x"}, Handler{Select: "y"}, false},
+		"both hand over":        {Handler{Select: "x", HandOver: true}, Handler{Select: "x", HandOver: true}, true},
+		"one hands over":        {Handler{Select: "x", HandOver: true}, Handler{Select: "x"}, false},
 		"one has no selector":   {Handler{Select: "x"}, Handler{}, false},
 		"the first is a review": {Handler{Select: "x", Family: Reviews}, Handler{}, true},
 		"the other is a review": {Handler{Select: "x"}, Handler{Family: Reviews}, true},

@@ -22,6 +22,9 @@ func (v *view) decide(ctx context.Context, stopping delay) (*change, error) {
 		return nil, err
 	}
 	c := &change{finalizer: apply.Finalizer{Name: v.Config.Finalizer, Former: v.Config.Former}, parts: v.asked}
+	if v.HandedOver != nil && v.HandedOver(v.body) {
+		return c, nil // the finalizer and the records belong to the next owner
+	}
 	interested, mustBlock := v.interested(ctx)
 	switch {
 	case mustBlock && !v.blocked && !v.body.Deleting:

@@ -35,6 +35,10 @@ func (p *pass) save(ctx context.Context) error {
 	for _, id := range p.runner.Finished() {
 		note.Saw(id, p.cause.New, p.state.Record(id).Stopped)
 	}
+	for _, s := range p.runner.Spared() {
+		// If the dependency is called again for a later state, so is this one.
+		note.SawLike(s.ID, s.Dependency, p.cause.New, p.state.Record(s.ID).Stopped)
+	}
 	if !p.state.Done(p.ids) {
 		// The write of this pass must not look like a change to the finished handlers.
 		p.absorb(note, joint(p.parts()))

@@ -116,6 +116,10 @@ type Processor struct {
 	// write of this process. May be nil.
 	Foreign func()
 
+	// HandedOver reports whether another operator owns the object: it gets no changes
+	// then. nil means never.
+	HandedOver func(*object.Body) bool
+
 	bytesTestOnce sync.Once
 	bytesTest     bytesTest
 	elsewhere     atomic.Bool // the progress storage was found to store nothing on objects
@@ -288,6 +292,10 @@ func (m *Memory) Memos() *handler.Memos { return &m.memos }
 
 // Waiting reports whether something is due later. The object's bytes are kept until then.
 func (m *Memory) Waiting() bool { return m.busy != nil }
+
+// Released reports whether nothing is left to do for an object that matches no handler: no
+// write is pending, and no daemon is running.
+func (m *Memory) Released() bool { return m.busy == nil && m.daemons.Load() == nil }
 
 // Pending returns the state that is kept because something is due later. nil means that
 // nothing is. It must not be called during a turn of the object by another goroutine.

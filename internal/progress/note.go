@@ -68,6 +68,16 @@ func (n *Note) Saw(id string, essence map[string]any, stopped time.Time) {
 	n.saw[id] = sighting{n.index(essence), stopped}
 }
 
+// SawLike is [Note.Saw] with the essence that another handler saw. The given essence
+// counts if the note has none of the other handler.
+func (n *Note) SawLike(id, other string, essence map[string]any, stopped time.Time) {
+	if s, ok := n.saw[other]; ok {
+		n.saw[id] = sighting{s.essence, stopped}
+		return
+	}
+	n.Saw(id, essence, stopped)
+}
+
 // maxEssences limits the essences of a note, because each of them may be compared with
 // the object for each handler. maxSightings limits the handlers.
 const (

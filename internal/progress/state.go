@@ -77,6 +77,17 @@ func (s *State) Select(ids []string, reason cause.Reason, now time.Time) {
 // Record returns the current record of a handler.
 func (s *State) Record(id string) storage.Record { return s.entries[id].now }
 
+// Has reports whether the handler was stored or selected.
+func (s *State) Has(id string) bool { return s.entries[id] != nil }
+
+// Find returns the current record of a handler. It is empty if the handler is unknown.
+func (s *State) Find(id string) storage.Record {
+	if e := s.entries[id]; e != nil {
+		return e.now
+	}
+	return storage.Record{}
+}
+
 // Hasten makes unfinished handlers due now by dropping their delays.
 func (s *State) Hasten(ids []string) {
 	for _, id := range ids {

@@ -1,0 +1,3 @@
+module gopf.dev/gopf/examples/upgrade
+
+go 1.26.0
