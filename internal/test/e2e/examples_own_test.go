@@ -297,7 +297,7 @@ func onePeerWorksAtATime(t *testing.T, executable string) {
 func TestTheTestsOfExamplesPass(t *testing.T) {
 	t.Parallel()
 	modules, err := filepath.Glob("../../../examples/*/go.mod")
-	if err != nil || len(modules) != 2 {
+	if err != nil || len(modules) != 5 {
 		t.Fatalf("examples with tests: %v (%v)", modules, err)
 	}
 	for _, module := range modules {
