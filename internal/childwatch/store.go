@@ -164,7 +164,7 @@ func (s *Store) Of(owner string) []*Child {
 // be effects of that write.
 type held struct {
 	newest *Child // nil means none
-	gone   bool
+	gone   string // the uid of a deleted child; "" means none
 }
 
 // Sending notes that the operator is about to write a child. The caller must call Sent or
@@ -184,7 +184,10 @@ func (s *Store) Sent(k children.Key, c *Child) (changed bool) {
 	during := s.sending[k]
 	delete(s.sending, k)
 	if c == nil {
-		return during != nil && (during.gone || during.newest != nil)
+		return during != nil && (during.gone != "" || during.newest != nil)
+	}
+	if during != nil && during.gone == c.UID { // the deletion overtook the response
+		return true
 	}
 	c.mark = s.Mark()
 	if before := s.known[c.UID]; before == nil || !newer(before, c) {
@@ -254,7 +257,7 @@ func (s *Store) gone(id object.Identity, mark uint64) (owner string) {
 	}
 	s.remove(c)
 	if during := s.sending[c.Key]; during != nil {
-		during.gone = true
+		during.gone = c.UID
 		return ""
 	}
 	return c.Owner

@@ -198,6 +198,7 @@ func TestWritesHoldBackTheirOwnEvents(t *testing.T) {
 		changed  bool
 		newest   int // the version in the store; 0 means that there is none
 		noEvents bool
+		another  bool // the write created another object of this name
 	}{
 		"no event":               {noEvents: true, newest: 6},
 		"its own event":          {event: &sent, newest: 6},
@@ -206,7 +207,8 @@ func TestWritesHoldBackTheirOwnEvents(t *testing.T) {
 		"failed, no event":       {noEvents: true, failed: true, newest: 3},
 		"failed, an event":       {event: &state{version: 7, owner: ownerA, data: "new"}, failed: true, changed: true, newest: 7},
 		"failed, a deletion":     {failed: true, changed: true},
-		"deletion of the former": {newest: 6},
+		"deletion of the former": {another: true, newest: 6},
+		"a deletion":             {changed: true}, // it overtook the response
 	} {
 		s := store()
 		before := state{version: 3, owner: ownerA, data: "before", fields: "f:data"}.child(t, s)
@@ -225,7 +227,11 @@ func TestWritesHoldBackTheirOwnEvents(t *testing.T) {
 		}
 		var response *Child
 		if !test.failed {
-			response = sent.child(t, s)
+			written := sent
+			if test.another {
+				written.uid = "u2"
+			}
+			response = written.child(t, s)
 		}
 		if got := s.Sent(before.Key, response); got != test.changed {
 			t.Errorf("%s: changed by another client: %t, want %t", name, got, test.changed)
