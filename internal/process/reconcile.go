@@ -207,6 +207,10 @@ func (p *Processor) callReconciler(ctx context.Context, m *Memory, h *handler.Ha
 		return nil
 	}
 	state.saved, state.checked = r.stored, after.ResourceVersion
+	if r.result.Written > 0 && after.ResourceVersion == body.ResourceVersion && slices.Contains(after.Finalizers(), p.Config.Finalizer) {
+		// No event of an own write will show that the deleted children need no finalizer.
+		p.schedule(m, after, handler.Some(time.Duration(0)), nil)
+	}
 	return after
 }
 
