@@ -96,8 +96,8 @@ func (TestArguments[T]) API(all *apiclient.Objects, of kind.Selector, post func(
 	return &apiclient.Cluster{Objects: all, Types: types, Manager: "gopftest", Post: posts(post), REST: config, Log: log}
 }
 
-// TestSeam connects package gopftest with the operator. Its methods take internal types,
-// which other modules cannot use.
+// TestSeam connects the packages gopftest and cli with the operator. Its methods have
+// internal types, which other modules cannot use.
 type TestSeam struct{}
 
 // Webhooks makes the operator respond to reviews in the process of a test.
