@@ -116,5 +116,19 @@ func (TestSeam) Index(of interface{ internal() any }) any { return of.internal()
 
 func (i *IndexOf[K, V]) internal() any { return i.kept }
 
+// Mark passes the context of every call of a handler through mark, which gets the id of the
+// handler and the file and line of its declaration.
+func (TestSeam) Mark(op *Operator, mark func(ctx context.Context, id, where string) context.Context) {
+	for _, h := range op.handlers {
+		if call := h.Call; call != nil {
+			h.Call = func(ctx context.Context, req *handler.Request) error { return call(mark(ctx, h.ID, h.Where), req) }
+		}
+	}
+	for _, spec := range op.daemons {
+		call := spec.Call
+		spec.Call = func(ctx context.Context, c *daemon.Call) error { return call(mark(ctx, spec.ID, spec.Where), c) }
+	}
+}
+
 // Handlers returns the declared handlers.
 func (TestSeam) Handlers(op *Operator) handler.Set { return op.handlers }

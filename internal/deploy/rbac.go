@@ -1,0 +1,85 @@
+package deploy
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"gopf.dev/gopf/internal/permissions"
+)
+
+// Access returns the namespace, the service account, and the roles with their bindings, as
+// one text. A comment at each rule names what needs it.
+func (m *Model) Access() []byte {
+	var b bytes.Buffer
+	docs := [][]byte{
+		encode(object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{
+			"name": m.Namespace, "labels": object{"pod-security.kubernetes.io/enforce": "restricted"},
+		}}),
+		m.account(),
+	}
+	for _, role := range m.Permissions.Roles(m.Target) {
+		docs = append(docs, m.role(role))
+		if role.Account == permissions.Operator {
+			docs = append(docs, m.binding(role))
+		}
+	}
+	b.Write(bytes.Join(docs, []byte("---\n")))
+	return b.Bytes()
+}
+
+func (m *Model) account() []byte {
+	return encode(object{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": m.meta(m.Name)})
+}
+
+func kindOf(r permissions.Role, suffix string) string {
+	if r.Namespace == "" {
+		return "ClusterRole" + suffix
+	}
+	return "Role" + suffix
+}
+
+func (m *Model) roleMeta(r permissions.Role) object {
+	meta := m.clusterMeta(r.Name)
+	if r.Namespace != "" {
+		meta["namespace"] = r.Namespace
+	}
+	return meta
+}
+
+// role returns a role as text, because comments are no part of objects.
+func (m *Model) role(r permissions.Role) []byte {
+	var b bytes.Buffer
+	b.Write(encode(object{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kindOf(r, ""), "metadata": m.roleMeta(r)}))
+	b.WriteString("rules:\n")
+	for _, rule := range r.Rules {
+		for _, c := range rule.Comments {
+			fmt.Fprintf(&b, "# %s\n", c)
+		}
+		one := object{"apiGroups": list{rule.Group}, "resources": list{rule.Resource}}
+		if rule.Name != "" {
+			one["resourceNames"] = list{rule.Name}
+		}
+		var verbs list
+		for _, v := range rule.Verbs {
+			verbs = append(verbs, v)
+		}
+		one["verbs"] = verbs
+		for i, line := range strings.Split(strings.TrimSuffix(string(encode(one)), "\n"), "\n") {
+			indent := "  "
+			if i == 0 {
+				indent = "- "
+			}
+			b.WriteString(indent + line + "\n")
+		}
+	}
+	return b.Bytes()
+}
+
+func (m *Model) binding(r permissions.Role) []byte {
+	return encode(object{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kindOf(r, "Binding"), "metadata": m.roleMeta(r),
+		"roleRef":  object{"apiGroup": "rbac.authorization.k8s.io", "kind": kindOf(r, ""), "name": r.Name},
+		"subjects": list{object{"kind": "ServiceAccount", "name": m.Name, "namespace": m.Namespace}},
+	})
+}
