@@ -107,7 +107,7 @@ Kubernetes control plane, for which only Go must be installed.`,
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version of gopf") // cobra's own flag would occupy -v
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return suggest.FlagError(cmd.Flags(), err) })
-	root.AddCommand(newNew(), newRun(stop), newDev(stop), newExec(stop), newVersion())
+	root.AddCommand(newNew(), newRun(stop), newDev(stop), newExec(stop), newManifests(), newPermissions(), newVersion())
 	return root
 }
 

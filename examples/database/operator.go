@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"gopf.dev/gopf"
 )
@@ -26,6 +27,13 @@ func newOperator() *gopf.Operator {
 	databases.OnDelete("delete", stopBackups)
 	databases.Field("spec.backupEnabled").On(gopf.Create|gopf.Update, "backup", toggleBackup)
 	databases.Timer("reconcile", time.Minute, reconcile)
+
+	// Requests that the handlers send. 'gopf manifests' grants them.
+	gopf.RegisterType[*appsv1.StatefulSet](op, "apps/v1/statefulsets", gopf.May("get", "create", "patch"))
+	gopf.RegisterType[*batchv1.CronJob](op, "batch/v1/cronjobs", gopf.May("create", "patch", "delete"))
+	gopf.RegisterType[*corev1.Service](op, "v1/services", gopf.May("create", "patch"))
+	gopf.RegisterType[*corev1.Secret](op, "v1/secrets", gopf.May("create"))
+	gopf.RegisterType[*corev1.PersistentVolumeClaim](op, "v1/persistentvolumeclaims", gopf.May("get", "create"))
 
 	// An event of a child makes the timer of its owner due at once.
 	gopf.WakeOwner(gopf.For[*appsv1.StatefulSet](op, "apps/v1/statefulsets"), databases)

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Patches reads the patches in a folder, in the order of the file names. The folder need
-// not exist.
+// Patches reads the patches in a folder, in the order of the file names. The folder
+// may be missing.
 func Patches(folder string) (all []object, err error) {
 	paths, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	if err != nil {

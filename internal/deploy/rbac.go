@@ -53,25 +53,14 @@ func (m *Model) role(r permissions.Role) []byte {
 	b.Write(encode(object{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kindOf(r, ""), "metadata": m.roleMeta(r)}))
 	b.WriteString("rules:\n")
 	for _, rule := range r.Rules {
-		for _, c := range rule.Comments {
+		for _, c := range rule.Comments() {
 			fmt.Fprintf(&b, "# %s\n", c)
 		}
-		one := object{"apiGroups": list{rule.Group}, "resources": list{rule.Resource}}
+		fmt.Fprintf(&b, "- apiGroups: [%q]\n  resources: [%q]\n", rule.Group, rule.Resource)
 		if rule.Name != "" {
-			one["resourceNames"] = list{rule.Name}
+			fmt.Fprintf(&b, "  resourceNames: [%q]\n", rule.Name)
 		}
-		var verbs list
-		for _, v := range rule.Verbs {
-			verbs = append(verbs, v)
-		}
-		one["verbs"] = verbs
-		for i, line := range strings.Split(strings.TrimSuffix(string(encode(one)), "\n"), "\n") {
-			indent := "  "
-			if i == 0 {
-				indent = "- "
-			}
-			b.WriteString(indent + line + "\n")
-		}
+		fmt.Fprintf(&b, "  verbs: [%s]\n", strings.Join(rule.Verbs, ", "))
 	}
 	return b.Bytes()
 }

@@ -23,7 +23,7 @@ type Kind struct {
 // Kinds has known resources by "GROUP/PLURAL".
 type Kinds map[string]Kind
 
-// of returns what is known about a resource. Types of Kubernetes and Go types are known
+// of returns the facts about a resource. Types of Kubernetes and Go types are known
 // without a definition. All others count as namespaced and with a status.
 func (k Kinds) of(d *describe.Operator, r describe.Resource) Kind {
 	if known, ok := k[r.Group+"/"+r.Plural]; ok {
@@ -41,7 +41,7 @@ func (k Kinds) of(d *describe.Operator, r describe.Resource) Kind {
 }
 
 // Derive returns the permissions that the operator needs. Each problem is a declaration
-// whose resource it does not name, so that no permission can be derived. It is pure.
+// that does not name its resource: no permission can be derived from it. It is pure.
 func Derive(d *describe.Operator, known Kinds) (all Set, problems []string) {
 	v := derivation{d: d, known: known, where: map[string]string{}}
 	for i, h := range d.Handlers {
@@ -107,7 +107,7 @@ func (v *derivation) resolve(r *describe.Resource) bool {
 }
 
 func (v *derivation) problem(where, what string, r describe.Resource) {
-	text := fmt.Sprintf("%s: %s does not name one resource: %q; use GROUP/VERSION/PLURAL, or grant its permissions in a role of your own", where, what, r.Text)
+	text := fmt.Sprintf("%s: %s does not name one resource: %q; use GROUP/VERSION/PLURAL, or grant its permissions in another role", where, what, r.Text)
 	if !slices.Contains(v.problems, text) {
 		v.problems = append(v.problems, text)
 	}
@@ -270,7 +270,7 @@ func (v *derivation) operating() {
 	}
 	for _, r := range Stateful(v.d) {
 		v.all.add(Permission{Account: Operating, Place: Cluster, Verb: policy.Verb, Group: r.Group, Resource: r.Plural, Sources: []Source{{
-			Setting: "Persistence", Without: "nobody can repair the state of the operator on these objects",
+			Setting: "Persistence", Without: "no user can repair the state of the operator on these objects",
 		}}})
 	}
 }

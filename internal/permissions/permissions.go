@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// Place is where a permission is needed.
+// Place has the namespaces in which a permission is needed.
 type Place int
 
 // The places.

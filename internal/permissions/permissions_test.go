@@ -243,7 +243,7 @@ func TestCommentsNameVerbsAndHandlers(t *testing.T) {
 	for _, role := range set.Roles(Target{Name: "db", Namespace: "ops"}) {
 		for _, rule := range role.Rules {
 			if rule.Resource == "pods" {
-				if diff := cmp.Diff([]string{"list, watch: handler look; without: these handlers are not called"}, rule.Comments); diff != "" {
+				if diff := cmp.Diff([]string{"list, watch: handler look; without: these handlers are not called"}, rule.Comments()); diff != "" {
 					t.Error(diff)
 				}
 				return

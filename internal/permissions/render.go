@@ -10,7 +10,28 @@ import (
 type Rule struct {
 	Group, Resource, Name string
 	Verbs                 []string
-	Comments              []string
+	notes                 []note
+}
+
+// note is the need of one source for some verbs.
+type note struct{ verbs, label, without string }
+
+// Comments returns the sources of the rule. Sources that need the same verbs for the same
+// reason are in one line.
+func (r Rule) Comments() (lines []string) {
+	var merged []note
+	for _, n := range r.notes {
+		at := slices.IndexFunc(merged, func(m note) bool { return m.verbs == n.verbs && m.without == n.without })
+		if at < 0 {
+			merged = append(merged, n)
+		} else {
+			merged[at].label += ", " + n.label
+		}
+	}
+	for _, n := range merged {
+		lines = append(lines, fmt.Sprintf("%s: %s; without: %s", n.verbs, n.label, n.without))
+	}
+	return lines
 }
 
 // Role is a role for the manifests.
@@ -57,11 +78,11 @@ func (r *Role) add(p Permission) {
 	}
 	rule.Verbs = append(rule.Verbs, p.Verb)
 	for _, s := range p.Sources {
-		end := fmt.Sprintf(": %s; without: %s", s.label(), s.Without)
-		if at := slices.IndexFunc(rule.Comments, func(c string) bool { return strings.HasSuffix(c, end) }); at >= 0 {
-			rule.Comments[at] = strings.TrimSuffix(rule.Comments[at], end) + ", " + p.Verb + end
+		at := slices.IndexFunc(rule.notes, func(n note) bool { return n.label == s.label() && n.without == s.Without })
+		if at < 0 {
+			rule.notes = append(rule.notes, note{p.Verb, s.label(), s.Without})
 		} else {
-			rule.Comments = append(rule.Comments, p.Verb+end)
+			rule.notes[at].verbs += ", " + p.Verb
 		}
 	}
 }
