@@ -45,7 +45,7 @@ func loadDeployment(ctx context.Context, path string, definitions bool, stderr i
 		return nil, err
 	}
 	d.module = b.dir
-	if d.options, err = deploy.ReadOptions(filepath.Join(d.folder, deploy.OptionsFile), strings.TrimSuffix(b.name, ".exe")); err != nil {
+	if d.options, err = deploy.ReadOptions(filepath.Join(path, deploy.OptionsFile), strings.TrimSuffix(b.name, ".exe")); err != nil {
 		return nil, usageError{err}
 	}
 	temp, err := os.MkdirTemp("", "gopf-manifests-")

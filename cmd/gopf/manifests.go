@@ -37,7 +37,7 @@ func newManifests() *cobra.Command {
 the current one) into its subfolder "deploy": custom resource definitions from the Go
 types, roles from the handlers, and the Deployment with all that belongs to it.
 
-The file deploy/options.yaml has what the program does not state: name, namespace, image,
+The file gopf.yaml has what the program does not state: name, namespace, image,
 replicas, namespaces, args, memory, monitoring, noDocs. Patches in deploy/patches change
 the generated objects.
 
@@ -64,7 +64,7 @@ if a definition has changed in a way that breaks its users since the merge base 
 	flags.StringVar(&m.against, "against", "origin/HEAD", "git `revision` for the check of definitions; its merge base with HEAD counts")
 	flags.StringVar(&m.helm, "helm", "", "write a Helm chart into this `folder` instead")
 	flags.StringVar(&m.version, "version", "", "`version` of the chart, such as 1.2.0")
-	flags.StringVar(&m.image, "image", "", "container `image`; default: that of deploy/options.yaml")
+	flags.StringVar(&m.image, "image", "", "container `image`; default: that of gopf.yaml")
 	return cmd
 }
 

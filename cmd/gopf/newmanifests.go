@@ -24,7 +24,7 @@ func (p *project) writeManifests() error {
 	if err != nil {
 		return err
 	}
-	options, err := deploy.ReadOptions(filepath.Join(folder, deploy.OptionsFile), p.Name)
+	options, err := deploy.ReadOptions(filepath.Join(p.folder, deploy.OptionsFile), p.Name)
 	if err != nil {
 		return err
 	}

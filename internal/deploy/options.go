@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// OptionsFile is the name of the file with the options in the folder of the manifests.
-const OptionsFile = "options.yaml"
+// OptionsFile is the name of the file with the options, next to the main package.
+const OptionsFile = "gopf.yaml"
 
 // Options are the facts about a deployment that the program does not state. The zero value
 // of each means its default.
