@@ -151,6 +151,19 @@ spec:
 	if diff := cmp.Diff(list{object{"name": "GOMEMLIMIT", "value": "230MiB"}, object{"name": "MORE", "value": "x"}}, container["env"]); diff != "" {
 		t.Error(diff)
 	}
+	write("apiVersion: v1\nkind: Namespace\nmetadata: {name: db, labels: {team: x}}\n")
+	if patches, err = Patches(dir); err != nil {
+		t.Fatal(err)
+	}
+	if files, err = m.Files(patches); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"operator.yaml", "rbac.yaml"} {
+		first := find(t, map[string][]byte{name: files[name]}, "Namespace")
+		if at(first, "metadata", "labels", "team") != "x" || at(first, "metadata", "labels", "pod-security.kubernetes.io/enforce") != "restricted" {
+			t.Errorf("%s: got %v", name, first)
+		}
+	}
 	write("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n")
 	patches, err = Patches(dir)
 	if err != nil {

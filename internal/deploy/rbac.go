@@ -10,26 +10,27 @@ import (
 
 // Access returns the namespace, the service account, and the roles with their bindings, as
 // one text. A comment at each rule names what needs it.
-func (m *Model) Access() []byte {
-	var b bytes.Buffer
-	docs := [][]byte{
-		encode(object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{
+func (m *Model) Access() []byte { return m.access(m.head()) }
+
+// head returns the namespace and the service account.
+func (m *Model) head() []object {
+	return []object{
+		{"apiVersion": "v1", "kind": "Namespace", "metadata": object{
 			"name": m.Namespace, "labels": object{"pod-security.kubernetes.io/enforce": "restricted"},
-		}}),
-		m.account(),
+		}},
+		{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": m.meta(m.Name)},
 	}
+}
+
+func (m *Model) access(head []object) []byte {
+	docs := [][]byte{encodeAll(head)}
 	for _, role := range m.Permissions.Roles(m.Target) {
 		docs = append(docs, m.role(role))
 		if role.Account == permissions.Operator {
 			docs = append(docs, m.binding(role))
 		}
 	}
-	b.Write(bytes.Join(docs, []byte("---\n")))
-	return b.Bytes()
-}
-
-func (m *Model) account() []byte {
-	return encode(object{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": m.meta(m.Name)})
+	return bytes.Join(docs, []byte("---\n"))
 }
 
 func kindOf(r permissions.Role, suffix string) string {
