@@ -29,12 +29,13 @@ type deployment struct {
 	options deploy.Options
 	text    []byte // the description
 	model   *deploy.Model
-	notes   []string // for the user
+	crds    []map[string]any // the generated definitions, or else those in the folder
+	notes   []string         // for the user
 }
 
 // loadDeployment builds the operator, asks it for its declarations, and derives everything
 // else. definitions generates custom resource definitions; without it, those in the folder
-// are used.
+// count.
 func loadDeployment(ctx context.Context, path string, definitions bool, stderr io.Writer) (*deployment, error) {
 	if err := checkFolder(path); err != nil {
 		return nil, err
@@ -64,16 +65,21 @@ func loadDeployment(ctx context.Context, path string, definitions bool, stderr i
 	if err != nil {
 		return nil, err
 	}
-	var crds []map[string]any
-	if definitions {
-		crds, err = d.define(ctx, operator, stderr)
-	} else {
-		crds, err = readDefinitions(d.folder)
-	}
+	existing, err := readDefinitions(d.folder)
 	if err != nil {
 		return nil, err
 	}
-	d.model = deploy.NewModel(d.options, operator, crds)
+	var generated []map[string]any
+	if definitions {
+		if generated, err = d.define(ctx, operator, stderr); err != nil {
+			return nil, err
+		}
+	}
+	// Definitions that are written by hand stay as they are.
+	if d.crds = generated; len(generated) == 0 {
+		d.crds = existing
+	}
+	d.model = deploy.NewModel(d.options, operator, generated, existing...)
 	d.notes = append(d.notes, d.model.Problems...)
 	return d, nil
 }
@@ -143,9 +149,8 @@ func (d *deployment) define(ctx context.Context, operator *describe.Operator, st
 		}
 		r.Types = append(r.Types, generatorType{Package: t.Package, Name: t.Name, Group: t.Resource.Group, Version: t.Resource.Version, Plural: t.Resource.Plural})
 	}
-	existing, err := readDefinitions(d.folder)
-	if err != nil || len(r.Types) == 0 {
-		return existing, err
+	if len(r.Types) == 0 {
+		return nil, nil
 	}
 	generator, err := nested.Build(ctx, "gopf-manifests", stderr)
 	if err != nil {

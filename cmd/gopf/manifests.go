@@ -81,7 +81,7 @@ func (m *manifestsRun) run(ctx context.Context, path string, stdout, stderr io.W
 	var files map[string][]byte
 	if m.helm != "" {
 		folder = m.helm
-		files, err = deploy.Chart(d.options, m.version, d.describeAgain, d.model.CRDs)
+		files, err = deploy.Chart(d.options, m.version, d.describeAgain, d.crds)
 	} else {
 		files, err = d.files()
 	}
@@ -182,7 +182,7 @@ func firstDifference(a, b []byte) int {
 
 // breaks returns the breaking changes since the merge base. note says why they are unknown.
 func (m *manifestsRun) breaks(ctx context.Context, d *deployment) (changes []breaking.Change, note string) {
-	if len(d.model.CRDs) == 0 {
+	if len(d.crds) == 0 {
 		return nil, ""
 	}
 	base, err := mergeBase(ctx, d.path, m.against)
@@ -197,5 +197,5 @@ func (m *manifestsRun) breaks(ctx context.Context, d *deployment) (changes []bre
 	if err != nil {
 		return nil, fmt.Sprintf("breaking changes of definitions are not checked: deploy/crd.yaml of %s cannot be read: %v", base, err)
 	}
-	return breaking.Compare(before, d.model.CRDs), ""
+	return breaking.Compare(before, d.crds), ""
 }

@@ -16,6 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gopf.dev/gopf/internal/deploy"
+	"gopf.dev/gopf/internal/describe"
 	"gopf.dev/gopf/internal/permissions"
 )
 
@@ -199,11 +201,11 @@ func TestPermissionsThatNoTestUsedAreListed(t *testing.T) {
 	}
 }
 
-// A checkout of a project with definitions, in which the check runs.
-func TestBreakingChangesAreReportedAgainstTheMergeBase(t *testing.T) {
-	d := *loaded(t)
-	dir := t.TempDir()
-	git := func(args ...string) {
+// repository returns an empty git repository, and a function that runs git in it.
+func repository(t *testing.T) (dir string, git func(args ...string)) {
+	t.Helper()
+	dir = t.TempDir()
+	git = func(args ...string) {
 		t.Helper()
 		cmd := exec.Command("git", append([]string{"-c", "user.name=x", "-c", "user.email=x@example.com", "-c", "commit.gpgsign=false"}, args...)...)
 		cmd.Dir = dir
@@ -211,6 +213,48 @@ func TestBreakingChangesAreReportedAgainstTheMergeBase(t *testing.T) {
 			t.Fatalf("git %v: %v\n%s", args, err, out)
 		}
 	}
+	git("init", "--quiet", "--initial-branch=main")
+	return dir, git
+}
+
+func TestPermissionsAreComparedWithAnotherRevision(t *testing.T) {
+	d := *loaded(t)
+	dir, git := repository(t)
+	former := strings.Replace(string(d.model.Access()), "resources: [\"secrets\"]\n  verbs: [create]", "resources: [\"pods\"]\n  verbs: [delete]", 1)
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "deploy"), 0o755), os.WriteFile(filepath.Join(dir, "deploy", "rbac.yaml"), []byte(former), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	git("add", "-A")
+	git("commit", "--quiet", "-m", "one")
+	d.path = dir
+	var out bytes.Buffer
+	if err := d.printDifference(t.Context(), "main", &out); err != nil {
+		t.Fatal(err)
+	}
+	want := regexp.MustCompile(`^\+ create secrets \(gopf\.May at database/operator\.go:\d+\)\n- delete pods \(ClusterRole database-operator\)\n$`)
+	if !want.MatchString(out.String()) {
+		t.Errorf("got %q", out.String())
+	}
+	if err := d.printDifference(t.Context(), "none", &out); err == nil || !strings.Contains(err.Error(), "read deploy/rbac.yaml of none") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestThePermissionsArePrintedWithTheirSources(t *testing.T) {
+	var out bytes.Buffer
+	if err := loaded(t).printPermissions(&out); err != nil {
+		t.Fatal(err)
+	}
+	want := regexp.MustCompile(`(?m)^patch databases\.techoral\.com/status +handler create at database/operator\.go:\d+, .*objects wait because the results`)
+	if !want.MatchString(out.String()) {
+		t.Errorf("got %s", out.String())
+	}
+}
+
+// A checkout of a project with definitions, in which the check runs.
+func TestBreakingChangesAreReportedAgainstTheMergeBase(t *testing.T) {
+	d := *loaded(t)
+	dir, git := repository(t)
 	present, err := os.ReadFile(filepath.Join(example, "deploy", "crd.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -223,7 +267,6 @@ func TestBreakingChangesAreReportedAgainstTheMergeBase(t *testing.T) {
 	if err := errors.Join(os.Mkdir(filepath.Join(dir, "deploy"), 0o755), os.WriteFile(filepath.Join(dir, "deploy", "crd.yaml"), []byte(former), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	git("init", "--quiet", "--initial-branch=main")
 	git("add", "-A")
 	git("commit", "--quiet", "-m", "one")
 	d.path = dir
@@ -262,5 +305,28 @@ func TestFilesThatDifferAreNamedWithTheirLine(t *testing.T) {
 	err := m.verify(t.Context(), d, dir, files, &out, io.Discard)
 	if err == nil || err.Error() != "the manifests have 2 problems" || !strings.Contains(out.String(), "a.yaml differs from the declarations in line 2") || !strings.Contains(out.String(), "b.yaml is missing") {
 		t.Errorf("got %v, %q", err, out.String())
+	}
+}
+
+func TestDefinitionsWrittenByHandAreNotTouched(t *testing.T) {
+	dir := t.TempDir()
+	folder := filepath.Join(dir, "deploy")
+	const text = "# By hand.\nkind: CustomResourceDefinition\nmetadata: {name: a.b}\nspec: {group: kopf.dev, names: {plural: kopfexamples}, scope: Namespaced}\n"
+	if err := errors.Join(os.Mkdir(folder, 0o755), os.WriteFile(filepath.Join(folder, "crd.yaml"), []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	operator := &describe.Operator{Handlers: []describe.Handler{{ID: "x", Family: describe.Change, Where: "x.go:1", Resource: describe.Resource{Text: "kopfexamples"}}}}
+	existing, err := readDefinitions(folder)
+	if err != nil || len(existing) != 1 {
+		t.Fatalf("got %v, %v", existing, err)
+	}
+	options, err := deploy.ReadOptions("none", "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := deploy.NewModel(options, operator, nil, existing...)
+	files, err := m.Files(nil)
+	if err != nil || files["crd.yaml"] != nil || m.Problems != nil || !strings.Contains(string(files["rbac.yaml"]), "kopfexamples") {
+		t.Errorf("got %s, %v, %v", files["rbac.yaml"], m.Problems, err)
 	}
 }

@@ -42,8 +42,9 @@ const (
 )
 
 // NewModel completes the description with the flags of the Deployment, and derives the
-// permissions. It changes d.
-func NewModel(o Options, d *describe.Operator, crds []map[string]any) *Model {
+// permissions. It changes d. crds become part of the manifests; known are definitions that
+// are maintained elsewhere.
+func NewModel(o Options, d *describe.Operator, crds []map[string]any, known ...map[string]any) *Model {
 	m := &Model{Options: o, Operator: d, CRDs: crds, flags: []string{"--log-format=json"}}
 	s := &d.Settings
 	if s.Health == "" {
@@ -67,7 +68,7 @@ func NewModel(o Options, d *describe.Operator, crds []map[string]any) *Model {
 		m.flags = append(m.flags, "--standalone")
 	}
 	m.Target = permissions.Target{Name: o.Name, Namespace: o.Namespace, Namespaces: plainNames(o.Namespaces)}
-	m.Permissions, m.Problems = permissions.Derive(d, kindsOf(crds))
+	m.Permissions, m.Problems = permissions.Derive(d, kindsOf(slices.Concat(known, crds)))
 	return m
 }
 

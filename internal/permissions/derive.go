@@ -98,12 +98,22 @@ type derivation struct {
 
 // resolve completes the name of a resource. It reports whether it is known.
 func (v *derivation) resolve(r *describe.Resource) bool {
-	if r.Plural == "" {
-		if group, plural, ok := coreName(r.Text); ok {
-			r.Group, r.Plural = group, plural
+	if r.Plural != "" {
+		return true
+	}
+	group, plural, ok := coreName(r.Text)
+	for known := range v.known {
+		if strings.HasSuffix(known, "/"+r.Text) {
+			if ok {
+				return false // several resources have this name
+			}
+			group, plural, ok = strings.TrimSuffix(known, "/"+r.Text), r.Text, true
 		}
 	}
-	return r.Plural != ""
+	if ok {
+		r.Group, r.Plural = group, plural
+	}
+	return ok
 }
 
 func (v *derivation) problem(where, what string, r describe.Resource) {

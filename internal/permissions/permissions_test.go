@@ -124,6 +124,22 @@ func TestResourcesThatAreNotNamedAreReported(t *testing.T) {
 	}
 }
 
+func TestPlainNamesAreResolvedByDefinitions(t *testing.T) {
+	d := func() *describe.Operator {
+		return &describe.Operator{
+			Handlers: []describe.Handler{{ID: "look", Family: describe.Event, Where: "x.go:1", Resource: describe.Resource{Text: "rooms"}}},
+			Settings: describe.Settings{ScanningDisabled: true, Standalone: true},
+		}
+	}
+	set, problems := Derive(d(), Kinds{"example.com/rooms": {Namespaced: true}})
+	if problems != nil || len(set) != 2 || set[0].String() != "list rooms.example.com" {
+		t.Errorf("got %v, %v", set, problems)
+	}
+	if _, problems = Derive(d(), Kinds{"example.com/rooms": {}, "example.org/rooms": {}}); len(problems) != 1 {
+		t.Errorf("an ambiguous name: got %v", problems)
+	}
+}
+
 // granted turns roles into the grants that they would be read as.
 func granted(roles []Role) (all []Grant) {
 	for _, r := range roles {
