@@ -252,12 +252,30 @@ func (v *derivation) webhooks() {
 		return
 	}
 	v.needs(admission.Needs(reviews, s.Managed, func(bool) bool { return false }))
+	for _, mutating := range []bool{false, true} {
+		if s.Managed != "" && !slices.ContainsFunc(reviews, func(h *handler.Handler) bool { return h.Admission.Mutating == mutating }) {
+			v.leftovers(mutating)
+		}
+	}
 	if s.WebhookSecret == "" {
 		return
 	}
 	secrets := kind.Info{Version: "v1", Plural: "secrets", Namespaced: true}
 	certificate := Source{Setting: "Admission.Server", Without: "the webhook server has no certificate"}
 	v.add(rbac.Need{Info: secrets, Name: s.WebhookSecret, Verbs: []string{"get", "patch"}, In: own}, certificate)
+}
+
+// leftovers adds the permissions to remove the webhooks of an earlier version of the
+// operator, which had handlers of this family.
+func (v *derivation) leftovers(mutating bool) {
+	info := kind.Info{Group: "admissionregistration.k8s.io", Version: "v1", Plural: "validatingwebhookconfigurations"}
+	if mutating {
+		info.Plural = "mutatingwebhookconfigurations"
+	}
+	s := Source{Setting: "Admission.Managed", Without: "webhooks of an earlier version of the operator stay, and reject requests"}
+	v.add(rbac.Need{Info: info, Name: v.d.Settings.Managed, Verbs: []string{"get"}}, s)
+	s.Failures = true
+	v.add(rbac.Need{Info: info, Name: v.d.Settings.Managed, Verbs: []string{"patch"}}, s)
 }
 
 // declared adds the declared uses of the API.

@@ -83,6 +83,8 @@ func TestPermissionsAreDerivedWithTheirSources(t *testing.T) {
 		"watch nodes <- " + drain,
 		"patch nodes <- " + drain,
 		"patch nodes/status <- " + drain,
+		"get mutatingwebhookconfigurations.admissionregistration.k8s.io named db.example.com <- setting Admission.Managed",
+		"patch mutatingwebhookconfigurations.admissionregistration.k8s.io named db.example.com <- setting Admission.Managed (failures)",
 		"get validatingwebhookconfigurations.admissionregistration.k8s.io named db.example.com <- handler check at db/operator.go:14",
 		"list validatingwebhookconfigurations.admissionregistration.k8s.io named db.example.com <- handler check at db/operator.go:14 (failures)",
 		"watch validatingwebhookconfigurations.admissionregistration.k8s.io named db.example.com <- handler check at db/operator.go:14",
