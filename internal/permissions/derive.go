@@ -213,17 +213,22 @@ func onlyFailures(n rbac.Need, verb string) bool {
 	return verb == "list" && slices.Contains(n.Verbs, "watch")
 }
 
-// election adds the permissions for the Lease. RBAC cannot limit create to a name.
+// election adds the permissions for the Lease. RBAC cannot limit create to a name, and
+// standby replicas watch all leases of the namespace.
 func (v *derivation) election() {
 	s := v.d.Settings
 	if !s.Election {
 		return
 	}
-	named := rbac.Lease(cmp.Or(s.ElectionIn, own))
-	unnamed := named
-	named.Name, unnamed.Verbs = s.ElectionName, []string{"create"}
-	named.Verbs = slices.DeleteFunc(slices.Clone(named.Verbs), func(verb string) bool { return verb == "create" })
-	v.needs([]rbac.Need{named, unnamed})
+	need := rbac.Lease(cmp.Or(s.ElectionIn, own))
+	for _, verb := range need.Verbs {
+		one := need
+		one.Verbs = []string{verb}
+		if verb == "get" || verb == "patch" {
+			one.Name = s.ElectionName
+		}
+		v.needs([]rbac.Need{one})
+	}
 }
 
 func (v *derivation) children() {
