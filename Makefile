@@ -40,6 +40,7 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 	@$(STAGE) "vet" $(GO) vet ./...
 	@$(STAGE) "vet gopftest" -C gopftest $(GO) vet ./...
 	@$(STAGE) "vet bench" -C bench $(GO) vet ./...
+	@$(STAGE) "vet gopf-manifests" -C cmd/gopf-manifests $(GO) vet .
 	@$(STAGE) "layers" $(GO) test -count=1 ./internal/test/layers
 	@$(STAGE) "api" env GO="$(GO)" sh hack/api
 	@$(STAGE) "vectors" -C internal/vectors $(GO) test $(RACE) -count=1
@@ -53,6 +54,7 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 	@bin/gopf exec -- sh -c '$(STAGE) "end to end" $(GO) test $(RACE) -count=1 -timeout 30m $(CLUSTER) && \
 		$(STAGE) "attacks" $(GO) test -count=1 -timeout 15m ./internal/test/e2e/attacks && \
 		$(STAGE) "conformance" -C gopftest $(GO) test $(RACE) -count=1 -timeout 30m -run Conform . && \
+		$(STAGE) "chart" -C cmd/gopf-manifests $(GO) test -count=1 -timeout 20m . && \
 		$(STAGE) "code of the pages" -C gopftest $(GO) test -count=1 -timeout 10m ./docs && \
 		$(STAGE) "blocks of the pages" $(GO) test -count=1 -timeout 10m -run ThatWrite ./internal/test/docs'
 	@$(STAGE) "control plane" $(GO) test $(RACE) -timeout 30m -p 1 $(OWN)
@@ -95,6 +97,7 @@ lint: ## Check the style (the linter is pinned in tools/go.mod and built on firs
 	cd webhook/ngrok && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
 	cd cmd/devcluster && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
 	cd bench && $(GO) tool -modfile=../tools/go.mod golangci-lint run ./...
+	cd cmd/gopf-manifests && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
 	linter=$$($(GO) tool -n -modfile=tools/go.mod golangci-lint) && cd examples/database && $$linter run ./... # -modfile excludes workspaces
 
 build: ## Build the command gopf, and the demo, into bin/

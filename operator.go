@@ -14,6 +14,7 @@ import (
 
 	"gopf.dev/gopf/internal/apiclient"
 	"gopf.dev/gopf/internal/daemon"
+	"gopf.dev/gopf/internal/describe"
 	"gopf.dev/gopf/internal/engine"
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/handler"
@@ -36,6 +37,7 @@ type Operator struct {
 	indices    map[*handler.Handler]index.Target
 	types      apiclient.Types
 	activities map[activityKind][]activityHandler
+	uses       []describe.Use
 	problems   []error
 	detached   bool                // it only collects the mistakes in filters of sub-handlers
 	name       string              // see Identity; cut to 63 characters; "" means none

@@ -96,8 +96,8 @@ func (TestArguments[T]) API(all *apiclient.Objects, of kind.Selector, post func(
 	return &apiclient.Cluster{Objects: all, Types: types, Manager: "gopftest", Post: posts(post), REST: config, Log: log}
 }
 
-// TestSeam connects package gopftest with the operator. Its methods take internal types,
-// which other modules cannot use.
+// TestSeam connects the packages gopftest and cli with the operator. Its methods have
+// internal types, which other modules cannot use.
 type TestSeam struct{}
 
 // Webhooks makes the operator respond to reviews in the process of a test.
@@ -118,6 +118,20 @@ func (i *IndexOf[K, V]) internal() any { return i.kept }
 
 // Types returns the declared resources of Go types.
 func (TestSeam) Types(op *Operator) map[reflect.Type][]kind.Selector { return op.types }
+
+// Mark passes the context of every call of a handler through mark, which gets the id of the
+// handler and the file and line of its declaration.
+func (TestSeam) Mark(op *Operator, mark func(ctx context.Context, id, where string) context.Context) {
+	for _, h := range op.handlers {
+		if call := h.Call; call != nil {
+			h.Call = func(ctx context.Context, req *handler.Request) error { return call(mark(ctx, h.ID, h.Where), req) }
+		}
+	}
+	for _, spec := range op.daemons {
+		call := spec.Call
+		spec.Call = func(ctx context.Context, c *daemon.Call) error { return call(mark(ctx, spec.ID, spec.Where), c) }
+	}
+}
 
 // Handlers returns the declared handlers.
 func (TestSeam) Handlers(op *Operator) handler.Set { return op.handlers }

@@ -11,15 +11,19 @@ import (
 // and types of k8s.io/api need no declaration.
 //
 //	gopf.RegisterType[*Backup](op, "example.com/v1/backups")
-func RegisterType[T Object](op *Operator, name string) {
+//
+// [May] declares the requests that handlers send for the resource. It allows [Unstructured]
+// as the type.
+func RegisterType[T Object](op *Operator, name string, opts ...TypeOption) {
 	of, err := kind.Parse(name)
 	switch {
 	case err != nil:
 		op.problem("%w", err)
-	case isUntyped[T]():
+	case isUntyped[T]() && len(opts) == 0:
 		op.problem("RegisterType: untyped objects need no declaration; set their apiVersion and kind")
 	case !of.Specific():
 		op.problem("RegisterType: %q does not name one resource; use GROUP/VERSION/PLURAL", name)
 	}
 	op.types.Add(reflect.TypeFor[T](), of)
+	op.declareUse(of, opts)
 }

@@ -20,7 +20,7 @@ func TestAllFlagsAndVariablesAreInTheDocs(t *testing.T) {
 		all = append(all, cmd.Commands()...)
 	}
 	for _, cmd := range all {
-		if cmd.HasSubCommands() {
+		if cmd.HasSubCommands() || cmd.Hidden {
 			continue
 		}
 		if strings.Contains("completion help version", cmd.Name()) {

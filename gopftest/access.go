@@ -85,7 +85,7 @@ func (r *accessRule) matches(rt route) bool {
 func (x *exchange) authorize(rt route) error {
 	rt = rt.asJudged(x.r)
 	user, judged := userOf(x.r)
-	if x.access.permits(rt) && (!judged || x.granted(user, rt)) {
+	if x.access.permits(rt) && (!judged || x.allows(user, rt)) {
 		return nil
 	}
 	resource, where := rt.resource, "at the cluster scope"
@@ -125,6 +125,15 @@ func userOf(r *http.Request) (user authenticationv1.UserInfo, judged bool) {
 	}
 	user.Groups = append(user.Groups, "system:authenticated")
 	return user, !slices.Contains(user.Groups, "system:masters")
+}
+
+// allows reports whether the user may send the request: by the roles of the assumed
+// account, or else by those in the cluster.
+func (x *exchange) allows(user authenticationv1.UserInfo, rt route) bool {
+	if a := x.assumed.Load(); a != nil && a.user == user.Username {
+		return a.permits(x.r.Context(), user, rt)
+	}
+	return x.granted(user, rt)
 }
 
 // granted reports whether the roles and bindings in the cluster permit the request.

@@ -50,6 +50,9 @@ func (s *scope) apply(patch []byte, force *bool) (e *entry, created bool, err er
 		}
 		return obj, s.receive(obj)
 	}
+	if err := s.checkMayCreate(); err != nil {
+		return nil, false, err
+	}
 	s.store().mu.Lock()
 	defer s.store().mu.Unlock()
 	if _, ok := s.table().objects[s.key()]; ok {
@@ -67,6 +70,18 @@ func (s *scope) apply(patch []byte, force *bool) (e *entry, created bool, err er
 	}
 	e, err = s.createLocked(obj)
 	return e, true, err
+}
+
+// checkMayCreate checks the permission to create the object if it does not exist: an apply
+// that creates an object requires both permissions.
+func (s *scope) checkMayCreate() error {
+	s.store().mu.Lock()
+	_, exists := s.table().objects[s.key()]
+	s.store().mu.Unlock()
+	if exists || s.mayCreate == nil || s.subresource != "" {
+		return nil
+	}
+	return s.mayCreate()
 }
 
 // track updates the field ownership after a write that is not an apply.

@@ -31,6 +31,8 @@ type CommandLine struct {
 //
 //	program := gopftest.RunCommand(t, op, cluster, "run", "--all-namespaces")
 //
+// With the environment variable GOPF_TEST_AS, it has the permissions of [Start].
+//
 // The commands run, freeze and resume receive a kubeconfig of the cluster. They use
 // neither the developer's own kubeconfig nor a login handler of the operator.
 //
@@ -39,7 +41,8 @@ type CommandLine struct {
 func RunCommand(t testing.TB, op *gopf.Operator, c *Cluster, args ...string) *CommandLine {
 	t.Helper()
 	if at := slices.IndexFunc(args, reachesCluster); at >= 0 {
-		args = slices.Insert(slices.Clone(args), at+1, "--kubeconfig="+c.Kubeconfig(t), "--context="+contextName)
+		as := c.assume(t, op).Impersonate.UserName
+		args = slices.Insert(slices.Clone(args), at+1, "--kubeconfig="+c.kubeconfig(t, as), "--context="+contextName)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &CommandLine{stop: cancel, done: make(chan struct{})}
@@ -83,9 +86,15 @@ func (r *CommandLine) Output() string { return r.output.String() }
 // returns its path. An in-memory cluster is served on a local port until the test ends.
 func (c *Cluster) Kubeconfig(t testing.TB) (path string) {
 	t.Helper()
+	return c.kubeconfig(t, "")
+}
+
+// kubeconfig writes a kubeconfig that impersonates the user. "" means none.
+func (c *Cluster) kubeconfig(t testing.TB, user string) (path string) {
+	t.Helper()
 	cfg := &rest.Config{}
 	if c.Real() {
-		cfg = c.config
+		cfg = rest.CopyConfig(c.config)
 	} else {
 		server := httptest.NewServer(c.Handler())
 		t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
@@ -98,6 +107,7 @@ func (c *Cluster) Kubeconfig(t testing.TB) (path string) {
 			InsecureSkipTLSVerify: cfg.Insecure, TLSServerName: cfg.ServerName,
 		}},
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{"test": {
+			Impersonate:           user,
 			ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData, ClientCertificate: cfg.CertFile, ClientKey: cfg.KeyFile,
 			Token: cfg.BearerToken, TokenFile: cfg.BearerTokenFile, Username: cfg.Username, Password: cfg.Password,
 			Exec: cfg.ExecProvider, AuthProvider: cfg.AuthProvider,

@@ -24,6 +24,7 @@ type Cluster struct {
 	requests *requestLog
 	faults   *faults
 	access   *access
+	assumed  atomic.Pointer[assumed] // nil means that no account is assumed
 
 	reactions *reactions
 	minor     atomic.Int32 // minor version of Kubernetes to imitate; 0: the latest

@@ -26,6 +26,11 @@ import (
 // under a name for development. A server type defined by the test is used as it is. On a
 // real cluster, an operator without a server uses [gopf.dev/gopf/webhook.Auto].
 // Different operators on one cluster need different names in Managed.
+//
+// If the environment variable GOPF_TEST_AS has the path of a manifest, the operator acts as
+// the service account in it, with exactly the permissions of its roles. A request that they
+// do not allow fails the test. "gopf permissions --verify" runs tests this way. Requests of
+// the test itself stay privileged. On a real cluster, the manifest is applied.
 func Start(t testing.TB, op *gopf.Operator, c *Cluster, opts ...gopf.RunOption) (stop func()) {
 	t.Helper()
 	op.Settings.Execution.ReportLostEdits = true
@@ -33,7 +38,7 @@ func Start(t testing.TB, op *gopf.Operator, c *Cluster, opts ...gopf.RunOption) 
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	opts = append([]gopf.RunOption{
-		gopf.Cluster(c.RESTConfig()), gopf.Log(logger(t)), gopf.TestSeam{}.Webhooks(engine.Substitute{Server: c.webhookServer}),
+		gopf.Cluster(c.assume(t, op)), gopf.Log(logger(t)), gopf.TestSeam{}.Webhooks(engine.Substitute{Server: c.webhookServer}),
 		gopf.TestSeam{}.Jitter(nil),
 	}, opts...)
 	go func() {

@@ -26,6 +26,8 @@ type scope struct {
 
 	user authenticationv1.UserInfo // user of the write, for webhooks
 	warn func(string)              // sends a warning to the client; may be nil
+
+	mayCreate func() error // checks the permission of an apply to create the object; nil means that it is granted
 }
 
 func (s *scope) store() *store { return s.cluster.store }

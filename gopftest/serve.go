@@ -42,6 +42,7 @@ func (x *exchange) serve() {
 	if err == nil {
 		var s *scope
 		if s, err = x.scope(rt); err == nil {
+			s.mayCreate = func() error { rt.verb = "create"; return x.authorize(rt) }
 			err = x.serveObjects(s, rt.verb)
 		}
 	}

@@ -60,6 +60,9 @@ func (p *project) StateKey() string {
 	return key
 }
 
+// Singular returns the name of one object in commands of kubectl.
+func (p *project) Singular() string { return strings.ToLower(p.Kind) }
+
 func newNew() *cobra.Command {
 	var p project
 	cmd := &cobra.Command{
@@ -82,6 +85,9 @@ builds, its tests pass, and "gopf dev" runs it.`,
 				return err
 			}
 			if err := p.write(); err != nil {
+				return err
+			}
+			if err := p.writeManifests(); err != nil {
 				return err
 			}
 			if err := p.require(cmd.Context()); err != nil {
@@ -225,7 +231,7 @@ func (p *project) require(ctx context.Context) error {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		version = cmp.Or(publishedVersion(info), version)
 	}
-	mod := fmt.Sprintf("module %s\n\ngo 1.26\n\ntool gopf.dev/gopf/cmd/gopf\n", p.Module)
+	mod := fmt.Sprintf("module %s\n\ngo 1.26\n", p.Module)
 	if p.checkout != "" {
 		return p.requireCheckout(ctx, mod)
 	}

@@ -41,8 +41,24 @@ func goIn(t *testing.T, folder string, args ...string) {
 
 func TestNewProjectPassesItsTestsAndRuns(t *testing.T) {
 	folder := newProject(t, "cert-policy", "--kind", "Policy", "--group", "certs.example.com", "--module", "github.com/me/cert-policy")
+	// A key of the state that is sorted before other fields, and long names, which YAML wraps.
+	d, err := loadDeployment(t.Context(), folder, true, os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	files, err := d.files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (&manifestsRun{}).verify(t.Context(), d, d.folder, files, &out, &out); err != nil {
+		t.Errorf("the manifests of a new project are not those of its declarations: %v\n%s", err, out.String())
+	}
 	goIn(t, folder, "vet", "./...")
 	goIn(t, folder, "test", "./...") // the third level runs on the real control plane here
+	t.Setenv("GOPF_TEST_AS", filepath.Join(folder, "deploy", "rbac.yaml"))
+	goIn(t, folder, "test", "-count=1", "./...") // with exactly the permissions of the manifest
+	t.Setenv("GOPF_TEST_AS", "")
 
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

@@ -22,9 +22,9 @@ var builtInGroups = map[string]string{
 	"apiserverinternal": "internal.apiserver.k8s.io",
 }
 
-// builtIn returns the kind of a type from k8s.io/api, derived from its package. Such
+// BuiltIn returns the kind of a type from k8s.io/api, derived from its package. Such
 // types need neither a TypeMeta nor a declaration.
-func builtIn(t reflect.Type) (gvk schema.GroupVersionKind, ok bool) {
+func BuiltIn(t reflect.Type) (gvk schema.GroupVersionKind, ok bool) {
 	if t.Kind() != reflect.Pointer {
 		return gvk, false
 	}

@@ -17,14 +17,14 @@ func TestBuiltInTypesAreKnownByTheirPackages(t *testing.T) {
 			continue
 		}
 		checked++
-		if got, ok := builtIn(pointer); !ok || got != gvk {
+		if got, ok := BuiltIn(pointer); !ok || got != gvk {
 			t.Errorf("%v is taken for a %v, not a %v", plain, got, gvk)
 		}
 	}
 	if checked < 100 {
 		t.Errorf("only %d types are checked", checked)
 	}
-	if _, ok := builtIn(reflect.TypeFor[*kindless]()); ok {
+	if _, ok := BuiltIn(reflect.TypeFor[*kindless]()); ok {
 		t.Error("a type outside of k8s.io/api was taken for a built-in one")
 	}
 }

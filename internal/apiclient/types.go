@@ -33,7 +33,7 @@ func (ts Types) Selector(t reflect.Type) (of kind.Selector, ok bool) {
 	if declared := ts[t]; len(declared) > 0 {
 		return declared[0], len(declared) == 1
 	}
-	gvk, ok := builtIn(t)
+	gvk, ok := BuiltIn(t)
 	return kind.Kind(gvk.Kind).InGroup(gvk.Group).InVersion(gvk.Version), ok
 }
 
@@ -58,7 +58,7 @@ func (c *Cluster) Resource(ctx context.Context, obj client.Object, o *client.Opt
 func (c *Cluster) declared(ctx context.Context, obj client.Object) (info kind.Info, err error) {
 	selectors := c.Types[reflect.TypeOf(obj)]
 	if len(selectors) == 0 {
-		if gvk, ok := builtIn(reflect.TypeOf(obj)); ok {
+		if gvk, ok := BuiltIn(reflect.TypeOf(obj)); ok {
 			return c.Objects.ByKind(ctx, gvk)
 		}
 		return info, c.unknownKind(obj)

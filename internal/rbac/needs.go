@@ -123,7 +123,7 @@ func Watched(info kind.Info, handler string) Need {
 
 // Lease returns the permissions to hold a lease in the namespace.
 func Lease(namespace string) Need {
-	return Need{Info: leases, Verbs: []string{"get", "create", "update", "patch", "watch"}, In: namespace, By: []string{"the lease"},
+	return Need{Info: leases, Verbs: []string{"get", "list", "watch", "create", "patch"}, In: namespace, By: []string{"the lease"},
 		Without: "the operator never becomes the leader"}
 }
 

@@ -1,0 +1,197 @@
+// Package nested builds programs of nested modules into the user's cache. The
+// command gopf stays light without them.
+package nested
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+)
+
+const rootModule = "gopf.dev/gopf"
+
+// unusedLimit is the time after which an unused executable is removed.
+const unusedLimit = 30 * 24 * time.Hour
+
+// Build returns the path of the executable of the program in the folder cmd/NAME of this
+// repository. The first call for a version builds it, which may take a minute or two;
+// progress receives a line about it. Processes that build it at the same time replace each
+// other's result, which is the same.
+func Build(ctx context.Context, name string, progress io.Writer) (path string, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("build %s: %w", name, err)
+		}
+	}()
+	dir, err := source(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	key, err := keyOf(ctx, dir)
+	if err != nil {
+		return "", err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find the user's cache folder: %w; set HOME or XDG_CACHE_HOME", err)
+	}
+	cache = filepath.Join(cache, "gopf", name)
+	path = filepath.Join(cache, key, name)
+	if runtime.GOOS == "windows" {
+		path += ".exe"
+	}
+	if _, err := os.Stat(path); err == nil {
+		_ = os.Chtimes(path, time.Time{}, time.Now()) // only prune needs the time
+		return path, nil
+	}
+	fmt.Fprintf(progress, "Building %s. This happens once, takes about a minute and is cached in %s.\n", name, cache)
+	if err := compile(ctx, dir, path); err != nil {
+		return "", err
+	}
+	prune(cache, time.Now().Add(-unusedLimit))
+	return path, nil
+}
+
+// compile builds the program under another name first: no process may run a part of it.
+func compile(ctx context.Context, dir, path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("create the cache folder: %w", err)
+	}
+	unfinished, err := os.MkdirTemp(filepath.Dir(path), "unfinished-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(unfinished)
+	built := filepath.Join(unfinished, filepath.Base(path))
+	if _, err := goTool(ctx, dir, "build", "-buildvcs=false", "-o", built, "."); err != nil {
+		return err
+	}
+	return os.Rename(built, path)
+}
+
+// prune removes executables that were last used before the given time. It ignores errors,
+// because the next build tries again.
+func prune(cache string, before time.Time) {
+	folders, err := filepath.Glob(filepath.Join(cache, "*"))
+	if err != nil {
+		return
+	}
+	for _, folder := range folders {
+		executables, err := filepath.Glob(filepath.Join(folder, "*"))
+		if err != nil || len(executables) != 1 {
+			continue
+		}
+		if info, err := os.Stat(executables[0]); err == nil && info.ModTime().Before(before) {
+			_ = os.RemoveAll(folder)
+		}
+	}
+}
+
+// source returns the folder of the module. It is next to the sources of this package, in
+// the checkout that contains the working directory, or downloaded in the version of gopf.
+func source(ctx context.Context, name string) (string, error) {
+	var candidates []string
+	if _, file, _, ok := runtime.Caller(0); ok {
+		candidates = append(candidates, filepath.Join(filepath.Dir(file), "..", "..", ".."))
+	}
+	wd, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find the working directory: %w", err)
+	}
+	for dir := wd; ; dir = filepath.Dir(dir) {
+		candidates = append(candidates, dir)
+		if dir == filepath.Dir(dir) {
+			break
+		}
+	}
+	module := rootModule + "/cmd/" + name
+	for _, root := range candidates {
+		dir := filepath.Join(root, "cmd", name)
+		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && strings.HasPrefix(string(text), "module "+module+"\n") {
+			return dir, nil
+		}
+	}
+	version, err := ownVersion()
+	if err != nil {
+		return "", err
+	}
+	out, err := goTool(ctx, os.TempDir(), "mod", "download", "-json", module+"@"+version)
+	var downloaded struct{ Dir, Error string }
+	if broken := json.Unmarshal(out, &downloaded); err == nil {
+		err = broken
+	}
+	if downloaded.Error != "" { // more precise than the exit code
+		err = errors.New(downloaded.Error)
+	}
+	if err != nil {
+		return "", fmt.Errorf("download %s@%s: %w", module, version, err)
+	}
+	return downloaded.Dir, nil
+}
+
+// ownVersion returns the version of the root module in this executable.
+func ownVersion() (string, error) {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, module := range append([]*debug.Module{&info.Main}, info.Deps...) {
+			if module.Path == rootModule && module.Replace == nil && strings.HasPrefix(module.Version, "v") {
+				return module.Version, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("no sources found: run this in a checkout of %s, or install a published version of gopf", rootModule)
+}
+
+// keyOf returns a cache key, which is different for executables that may differ.
+func keyOf(ctx context.Context, dir string) (string, error) {
+	toolchain, err := goTool(ctx, dir, "env", "GOVERSION", "GOHOSTOS", "GOHOSTARCH")
+	if err != nil {
+		return "", err
+	}
+	hash := sha256.New()
+	hash.Write(toolchain)
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		return "", err
+	}
+	for _, path := range files { // in lexical order
+		name := filepath.Base(path)
+		if strings.HasSuffix(name, "_test.go") || !strings.HasSuffix(name, ".go") && name != "go.mod" && name != "go.sum" {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return "", fmt.Errorf("read the sources: %w", err)
+		}
+		fmt.Fprintf(hash, "%s %d\n%s", name, len(text), text)
+	}
+	return hex.EncodeToString(hash.Sum(nil))[:16], nil
+}
+
+// goTool runs the go command in dir and returns its output, even on error. It ignores
+// flags, workspaces and targets that the environment sets for other builds.
+func goTool(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly", "CGO_ENABLED=0", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
+	out, err := cmd.Output()
+	if errors.Is(err, exec.ErrNotFound) {
+		return nil, errors.New("the go command is not in PATH; install Go")
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return out, fmt.Errorf("go %s: %w: %s", args[0], err, strings.TrimSpace(string(exit.Stderr)))
+	}
+	return out, err
+}
