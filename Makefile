@@ -27,7 +27,7 @@ ONLY    ?=
 OWN     := ./internal/dev/controlplane ./internal/dev/manifests ./cmd/gopf
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test attacks api fuzz downgrade mutate bench bench-quick bench-full bench-micro lint build kubectl clean
+.PHONY: help demo test chart attacks api fuzz downgrade mutate bench bench-quick bench-full bench-micro lint build kubectl clean
 
 help: ## List what there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -40,7 +40,6 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 	@$(STAGE) "vet" $(GO) vet ./...
 	@$(STAGE) "vet gopftest" -C gopftest $(GO) vet ./...
 	@$(STAGE) "vet bench" -C bench $(GO) vet ./...
-	@$(STAGE) "vet gopf-manifests" -C cmd/gopf-manifests $(GO) vet .
 	@$(STAGE) "layers" $(GO) test -count=1 ./internal/test/layers
 	@$(STAGE) "api" env GO="$(GO)" sh hack/api
 	@$(STAGE) "vectors" -C internal/vectors $(GO) test $(RACE) -count=1
@@ -54,7 +53,6 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 	@bin/gopf exec -- sh -c '$(STAGE) "end to end" $(GO) test $(RACE) -count=1 -timeout 30m $(CLUSTER) && \
 		$(STAGE) "attacks" $(GO) test -count=1 -timeout 15m ./internal/test/e2e/attacks && \
 		$(STAGE) "conformance" -C gopftest $(GO) test $(RACE) -count=1 -timeout 30m -run Conform . && \
-		$(STAGE) "chart" -C cmd/gopf-manifests $(GO) test -count=1 -timeout 20m . && \
 		$(STAGE) "code of the pages" -C gopftest $(GO) test -count=1 -timeout 10m ./docs && \
 		$(STAGE) "blocks of the pages" $(GO) test -count=1 -timeout 10m -run ThatWrite ./internal/test/docs'
 	@$(STAGE) "control plane" $(GO) test $(RACE) -timeout 30m -p 1 $(OWN)
@@ -62,6 +60,10 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 	@$(STAGE) "vet devcluster" -C cmd/devcluster env CGO_ENABLED=0 GOFLAGS=-mod=readonly $(GO) vet ./...
 	@$(STAGE) "demo" env ONCE=1 bin/demo
 	@echo "== all stages passed in $$(($$(date +%s) - $(BEGUN))) s"
+
+chart: build ## Test generated definitions, and install a generated chart with the libraries of Helm (the first compilation takes minutes)
+	@$(STAGE) "vet gopf-manifests" -C cmd/gopf-manifests $(GO) vet ./...
+	@bin/gopf exec -- sh -c '$(STAGE) "chart" -C cmd/gopf-manifests $(GO) test -count=1 -timeout 20m ./...'
 
 attacks: build ## Run the attacks of hostile tenants at full size, in four minutes
 	@bin/gopf exec -- env GOPF_ATTACKS=full $(GO) test -count=1 -timeout 20m -v -run Attacks ./internal/test/e2e/attacks
