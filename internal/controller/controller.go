@@ -133,9 +133,10 @@ type Controller struct {
 	named    map[string]string // keys by namespace/name; nil until the first lookup
 	shared   map[string]bool   // names of several objects, of which at most one exists
 	gone     gone
-	left     map[string]bool // namespaces that are no longer served
-	missed   missed          // turns that were due during a pause
-	unlisted map[string]bool // namespaces that were not listed since the last pause; "" means all
+	left     map[string]bool   // namespaces that are no longer served
+	returned map[string]uint64 // the marks at which such namespaces were served again; see [process.Event.Mark]
+	missed   missed            // turns that were due during a pause
+	unlisted map[string]bool   // namespaces that were not listed since the last pause; "" means all
 }
 
 // New returns the controller of a resource. It has no watches yet; see

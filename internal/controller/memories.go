@@ -55,7 +55,7 @@ func (c *Controller) recall(key string, e entry) *process.Memory {
 	defer c.mu.Unlock()
 	m := c.memories[key]
 	if m == nil && e.event != nil {
-		if c.left[e.event.Body.Namespace] {
+		if namespace := e.event.Body.Namespace; c.left[namespace] || e.event.Mark < c.returned[namespace] {
 			return nil
 		}
 		if e.event.Listed() {
@@ -130,11 +130,18 @@ func (c *Controller) skim(ctx context.Context, e *process.Event) bool {
 }
 
 // setLeft stores whether a namespace is no longer served. Queued events of such a
-// namespace are dropped.
+// namespace are dropped, even if it is served again before their turns: the memories of
+// their objects are gone, and the next list shows the objects that exist.
 func (c *Controller) setLeft(namespace string, left bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !left {
+		if c.left[namespace] {
+			if c.returned == nil {
+				c.returned = map[string]uint64{}
+			}
+			c.returned[namespace] = c.processor.Mark()
+		}
 		delete(c.left, namespace)
 		return
 	}

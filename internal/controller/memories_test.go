@@ -40,3 +40,29 @@ func TestNewObjectIsFoundByNameInAnyOrder(t *testing.T) {
 		})
 	}
 }
+
+func TestEventsFromBeforeANamespaceWasLeftAreDropped(t *testing.T) {
+	marks := uint64(0)
+	mark := func() uint64 { marks++; return marks }
+	c := &Controller{memories: map[string]*process.Memory{}, processor: &process.Processor{Mark: mark}}
+	event := func(namespace string) entry {
+		body, err := object.Parse([]byte(`{"metadata": {"name": "x", "uid": "u-` + namespace + `", "namespace": "` + namespace + `", "resourceVersion": "1"}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return entry{event: &process.Event{Type: kube.Modified, Body: body, Mark: mark()}}
+	}
+	before, other := event("a"), event("b")
+	c.setLeft("a", true)
+	if c.recall("u-a", before) != nil {
+		t.Error("an event of a namespace that is not served has a turn")
+	}
+	c.setLeft("a", false)
+	c.setLeft("b", false) // it was served all the time
+	if c.recall("u-a", before) != nil {
+		t.Error("an event from before has a turn when the namespace is served again")
+	}
+	if c.recall("u-a", event("a")) == nil || c.recall("u-b", other) == nil {
+		t.Error("an event of a served namespace has no turn")
+	}
+}
