@@ -28,6 +28,7 @@ type StatusState struct {
 	base     Base     // in annotations
 	bases    []*AnnotationBase
 	retired  []statusPlace // where progress also reads records of old versions of Kopf
+	prefixes []string      // of the annotations that progress uses
 }
 
 // statusPlace has the storages under one key of the status.
@@ -57,6 +58,7 @@ func NewStatusState(key string, former []string, progress Progress, base Base) *
 		s.places = append(s.places, placeOf(k))
 	}
 	t, _ := traces(progress)
+	s.prefixes = t.Prefixes
 	for _, k := range slices.Compact(slices.Sorted(slices.Values(t.Keys))) {
 		if !slices.Contains(s.keys, k) {
 			s.retired = append(s.retired, placeOf(k))
@@ -167,9 +169,8 @@ func (s *StatusState) annotationText(o Object) string {
 
 // inAnnotations reports whether annotations of the object may have state.
 func (s *StatusState) inAnnotations(o Object) bool {
-	t, _ := traces(s.progress)
 	for key := range annotationsOf(o) {
-		for _, prefix := range t.Prefixes {
+		for _, prefix := range s.prefixes {
 			if (annotations{prefix: prefix}).own(key) && !aboutPrefix(key[len(prefix)+1:]) {
 				return true
 			}

@@ -146,8 +146,7 @@ func (s stateProgress) DropAnnotations(ctx context.Context, o Object, p Patch, i
 	for _, b := range s.bases {
 		b.Discard(o, p)
 	}
-	t, _ := traces(s.progress)
-	dropMarkers(o, p, t.Prefixes)
+	dropMarkers(o, p, s.prefixes)
 	return nil
 }
 

@@ -200,10 +200,16 @@ func joint(asked, notes map[string]any) map[string]any {
 	case len(notes) == 0:
 		return asked
 	}
-	both := &patch.Patch{}
-	both.Merge(asked)
-	both.Merge(notes)
-	return both.Fields()
+	both := maps.Clone(asked)
+	for key, note := range notes {
+		a, isMap := asked[key].(map[string]any)
+		if b, ok := note.(map[string]any); ok && isMap {
+			both[key] = joint(a, b)
+		} else {
+			both[key] = note
+		}
+	}
+	return both
 }
 
 // step sends one request, unless it would change nothing. It reports whether it

@@ -48,7 +48,8 @@ type view struct {
 
 // view loads the base and detects the cause.
 func (p *Processor) view(ctx context.Context, m *Memory, body *object.Body) (*view, error) {
-	s := &view{Processor: p, memory: m, body: body, stored: stored{body}, log: p.Logger(body), handlerLog: p.handlerLogger(body)}
+	log := p.Logger(body)
+	s := &view{Processor: p, memory: m, body: body, stored: stored{body}, log: log, handlerLog: p.handlerLogger(body, log)}
 	old, known, err := p.Config.Base.Load(ctx, s.stored)
 	if err = s.ignoreMalformed(err); err != nil {
 		return nil, fmt.Errorf("load the last-handled configuration: %w", err)
