@@ -5,7 +5,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"gopf.dev/gopf/internal/jitter"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
@@ -252,7 +252,7 @@ func (a Applier) merge(ctx context.Context, body *object.Body, s step, edited bo
 	if edited || s.subresource != "" { // the server ignores the uid in patches of subresources
 		key, value = "resourceVersion", body.ResourceVersion
 	}
-	raw, err := json.Marshal(guarded(s.fields, key, value))
+	raw, err := jsonvalue.Encode(guarded(s.fields, key, value))
 	if err != nil {
 		return body, &encodingError{err}
 	}
