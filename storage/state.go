@@ -187,13 +187,16 @@ func aboutPrefix(name string) bool {
 // Contested reports whether another operator keeps state of the object in annotations,
 // although its state is in the status. ignored reports whether that state is ignored.
 func (s *StatusState) Contested(o Object) (contested, ignored bool) {
+	text := s.annotationText(o)
+	if text == "" {
+		return false, false
+	}
 	at := slices.IndexFunc(s.places, func(p statusPlace) bool { return p.in(o) })
 	if at < 0 {
 		return false, false
 	}
-	text := s.annotationText(o)
 	noted, since := s.places[at].note(o)
-	return text != "" && (!since || noted != hashOf([]byte(text))), !since
+	return !since || noted != hashOf([]byte(text)), !since
 }
 
 // progressAt returns the storage of progress in a place.

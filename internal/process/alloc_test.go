@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/logs"
+	"gopf.dev/gopf/storage"
 )
 
 // briefly is an API server that accepts everything and returns only versions.
@@ -74,6 +76,20 @@ func TestHandlingANewObjectAllocatesLittle(t *testing.T) {
 // entry is an item of the specification of a large object.
 type entry struct{ Name, Value string }
 
+// largeObject returns an object of 2 KB. status is the JSON of its status;
+// it may be empty.
+func largeObject(status string) []byte {
+	items := strings.Repeat(`{"name":"entry","value":"volume1 claim2 namespace3 replica4 image5 port6 secret7 mount8 probe9"},`, 10)
+	raw := `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"creationTimestamp":"2026-01-01T00:00:00Z","generation":1,"labels":{"app":"bench"},` +
+		`"managedFields":[{"apiVersion":"example.com/v1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{".":{},"f:group":{},"f:payload":{},"f:size":{},"f:stamp":{}}},` +
+		`"manager":"bench","operation":"Update","time":"2026-01-01T00:00:00Z"}],"name":"o-0000001","namespace":"ns","resourceVersion":"1","uid":"00000000-0000-4000-8000-000000000001"},` +
+		`"spec":{"group":"a","payload":[` + strings.TrimSuffix(items, ",") + `],"size":1,"stamp":0}`
+	if status != "" {
+		raw += `,"status":` + status
+	}
+	return []byte(raw + "}")
+}
+
 // newLargeObject is like newObject with the state in the status. The object has 2 KB, its
 // handler decodes it and has a result, and log lines are formatted.
 func newLargeObject(t testing.TB) (handle func()) {
@@ -93,11 +109,7 @@ func newLargeObject(t testing.TB) (handle func()) {
 	p.Config.Progress, p.Config.Base = stateOf("things").Storages(true)
 	p.Config.KeepsStatus = func(map[string]any) bool { return true }
 	p.Resource = kind.Info{Group: "example.com", Version: "v1", Plural: "things", Kind: "Thing", Namespaced: true, Subresources: []string{"status"}}
-	items := strings.Repeat(`{"name":"entry","value":"volume1 claim2 namespace3 replica4 image5 port6 secret7 mount8 probe9"},`, 10)
-	raw := []byte(`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"creationTimestamp":"2026-01-01T00:00:00Z","generation":1,"labels":{"app":"bench"},` +
-		`"managedFields":[{"apiVersion":"example.com/v1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{".":{},"f:group":{},"f:payload":{},"f:size":{},"f:stamp":{}}},` +
-		`"manager":"bench","operation":"Update","time":"2026-01-01T00:00:00Z"}],"name":"o-0000001","namespace":"ns","resourceVersion":"1","uid":"00000000-0000-4000-8000-000000000001"},` +
-		`"spec":{"group":"a","payload":[` + strings.TrimSuffix(items, ",") + `],"size":1,"stamp":0}}`)
+	raw := largeObject("")
 	return func() {
 		body, err := object.Parse(raw)
 		if err != nil {
@@ -127,6 +139,44 @@ func BenchmarkNewObject(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				handle()
+			}
+		})
+	}
+}
+
+// BenchmarkResumedObject handles an unchanged object at startup. With comparing, its base
+// is decoded and compared.
+func BenchmarkResumedObject(b *testing.B) {
+	for name, compare := range map[string]bool{"by bytes": false, "comparing": true} {
+		b.Run(name, func(b *testing.B) {
+			var alarms []time.Duration
+			var calls int
+			p := newKind(newCluster(), &alarms, on(cause.Resume, &calls))
+			p.Config.Progress, p.Config.Base = stateOf("things").Storages(true)
+			fresh, err := object.Parse(largeObject(""))
+			if err != nil {
+				b.Fatal(err)
+			}
+			text, err := storage.EncodeEssence(p.essence(fresh))
+			if err != nil {
+				b.Fatal(err)
+			}
+			raw := largeObject(`{"things":{"last-handled-configuration":` + strconv.Quote(text) + `}}`)
+			if compare {
+				p.bytesTestOnce.Do(func() {}) // without a test
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				body, err := object.Parse(raw)
+				if err != nil {
+					b.Fatal(err)
+				}
+				event := &Event{Body: body}
+				calls = 0
+				p.Turn(b.Context(), NewMemory(event), Occasion{Event: event})
+				if calls != 1 || len(alarms) > 0 {
+					b.Fatalf("%d calls, alarms %v", calls, alarms)
+				}
 			}
 		})
 	}
