@@ -274,7 +274,7 @@ func (a Applier) merge(ctx context.Context, body *object.Body, s step, edited bo
 	if kube.Lost(err) {
 		after, err = a.confirm(ctx, body, s.fields, err, send)
 	}
-	if apierrors.IsInvalid(err) { // another object of the same name refuses our uid
+	if err != nil && apierrors.IsInvalid(err) { // another object of the same name refuses our uid
 		if _, gone := a.reread(ctx, body); apierrors.IsNotFound(gone) {
 			return body, gone
 		}
