@@ -51,7 +51,7 @@ func (p *Processor) view(ctx context.Context, m *Memory, body *object.Body) (*vi
 	log := p.Logger(body)
 	s := &view{Processor: p, memory: m, body: body, stored: stored{body}, log: log, handlerLog: p.handlerLogger(body, log)}
 	now := p.essence(body)
-	same := p.resumes(m) && p.unchanged(body) // as most objects at startup: their bases need not be decoded
+	same := p.resumes(m) && p.unchanged(body) // as most objects at startup: their bases are not decoded
 	old, known := now, true
 	if same {
 		s.base = now
