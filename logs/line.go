@@ -41,7 +41,7 @@ func (l line) text(o Options) []byte {
 		level := paint(colour(l.level), fmt.Sprintf("%-7.7s", levelName(l.level)))
 		fmt.Fprintf(&b, "%s %s ", paint(faint, l.time.Format("15:04:05")), level)
 	}
-	if prefix := l.prefix(); o.Prefix && prefix != "" {
+	if prefix := l.prefix(o); prefix != "" {
 		b.WriteString(paint(faint, escape(prefix)) + " ")
 	}
 	b.WriteString(escape(cut(l.message, longestText)))
@@ -114,8 +114,12 @@ func textOf(v slog.Value) (text string, isJSON bool) {
 	return string(jsonOf(v)), true
 }
 
-// prefix returns the name of the object of the line.
-func (l line) prefix() string {
+// prefix returns the name of the object of the line. It is empty if there is none, or if
+// lines have no prefix.
+func (l line) prefix(o Options) string {
+	if !o.Prefix {
+		return ""
+	}
 	var namespace, name string
 	for _, a := range l.object {
 		switch a.Key {
@@ -136,7 +140,7 @@ func (l line) prefix() string {
 
 func (l line) json(o Options) []byte {
 	message := cut(l.message, longestText)
-	if prefix := l.prefix(); o.Prefix && prefix != "" {
+	if prefix := l.prefix(o); prefix != "" {
 		message = prefix + " " + message
 	}
 	var b bytes.Buffer

@@ -56,10 +56,10 @@ var buffers = sync.Pool{New: func() any { return new([]byte) }}
 const maxKeptBuffer = 64 << 10
 
 func appendEssence(b []byte, essence map[string]any) ([]byte, error) {
-	keys := append(sortedBut(essence, "metadata", "status"), "metadata", "status")
+	keys := append(sortedBut(nil, essence, "metadata", "status"), "metadata", "status")
 	return appendObject(b, essence, keys, func(b []byte, key string, value any) ([]byte, error) {
 		if metadata, ok := value.(map[string]any); ok && key == "metadata" {
-			keys := append([]string{"labels", "annotations"}, sortedBut(metadata, "labels", "annotations")...)
+			keys := sortedBut([]string{"labels", "annotations"}, metadata, "labels", "annotations")
 			return appendObject(b, metadata, keys, appendMember)
 		}
 		return appendValue(b, value)
@@ -81,19 +81,15 @@ func DecodeEssence(text string) (essence map[string]any, found bool, err error) 
 	return essence, essence != nil, err
 }
 
-// sortedBut returns the sorted keys of an object, except for the given ones.
-func sortedBut(object map[string]any, except ...string) []string {
-	return slices.DeleteFunc(sortedKeys(object), func(key string) bool {
-		return slices.Contains(except, key)
-	})
-}
-
-func sortedKeys[V any](object map[string]V) []string {
-	keys := make([]string, 0, len(object))
+// sortedBut appends the sorted keys of an object, except for the given ones.
+func sortedBut(keys []string, object map[string]any, except ...string) []string {
+	start := len(keys)
 	for key := range object {
-		keys = append(keys, key)
+		if !slices.Contains(except, key) {
+			keys = append(keys, key)
+		}
 	}
-	slices.Sort(keys)
+	slices.Sort(keys[start:])
 	return keys
 }
 
@@ -141,7 +137,8 @@ func appendValue(b []byte, value any) ([]byte, error) {
 	case json.Number:
 		return appendNumber(b, value), nil
 	case map[string]any:
-		return appendObject(b, value, sortedKeys(value), appendMember)
+		var few [8]string // most objects need no more keys, and these are not allocated
+		return appendObject(b, value, sortedBut(few[:0], value), appendMember)
 	case []any:
 		return appendList(b, value)
 	}

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -51,7 +52,7 @@ func (d damage) err() error {
 	var all MalformedError
 	var where []string
 	var causes []error
-	for _, id := range sortedKeys(d) {
+	for _, id := range slices.Sorted(maps.Keys(d)) {
 		e := d[id]
 		if !slices.Contains(where, e.Where) {
 			where, causes = append(where, e.Where), append(causes, e.Err)

@@ -28,6 +28,7 @@ type StatusState struct {
 	base     Base     // in annotations
 	bases    []*AnnotationBase
 	retired  []statusPlace // where progress also reads records of old versions of Kopf
+	prefixes []string      // of the annotations that progress uses
 }
 
 // statusPlace has the storages under one key of the status.
@@ -57,6 +58,7 @@ func NewStatusState(key string, former []string, progress Progress, base Base) *
 		s.places = append(s.places, placeOf(k))
 	}
 	t, _ := traces(progress)
+	s.prefixes = t.Prefixes
 	for _, k := range slices.Compact(slices.Sorted(slices.Values(t.Keys))) {
 		if !slices.Contains(s.keys, k) {
 			s.retired = append(s.retired, placeOf(k))
@@ -167,9 +169,8 @@ func (s *StatusState) annotationText(o Object) string {
 
 // inAnnotations reports whether annotations of the object may have state.
 func (s *StatusState) inAnnotations(o Object) bool {
-	t, _ := traces(s.progress)
 	for key := range annotationsOf(o) {
-		for _, prefix := range t.Prefixes {
+		for _, prefix := range s.prefixes {
 			if (annotations{prefix: prefix}).own(key) && !aboutPrefix(key[len(prefix)+1:]) {
 				return true
 			}
@@ -186,13 +187,16 @@ func aboutPrefix(name string) bool {
 // Contested reports whether another operator keeps state of the object in annotations,
 // although its state is in the status. ignored reports whether that state is ignored.
 func (s *StatusState) Contested(o Object) (contested, ignored bool) {
+	text := s.annotationText(o)
+	if text == "" {
+		return false, false
+	}
 	at := slices.IndexFunc(s.places, func(p statusPlace) bool { return p.in(o) })
 	if at < 0 {
 		return false, false
 	}
-	text := s.annotationText(o)
 	noted, since := s.places[at].note(o)
-	return text != "" && (!since || noted != hashOf([]byte(text))), !since
+	return !since || noted != hashOf([]byte(text)), !since
 }
 
 // progressAt returns the storage of progress in a place.

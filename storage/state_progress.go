@@ -50,7 +50,7 @@ func (s stateProgress) Save(ctx context.Context, o Object, p Patch, changed map[
 	switch {
 	case !s.inStatus:
 		return s.saveInAnnotations(ctx, o, p, at, changed, purge)
-	case at == 0:
+	case at == 0, at == inAnnotations && !s.inAnnotations(o):
 		return s.places[0].progress.Save(ctx, o, p, changed, purge)
 	}
 	there, err := s.load(ctx, o, at, purge)
@@ -173,8 +173,7 @@ func (s stateProgress) DropAnnotations(ctx context.Context, o Object, p Patch, i
 	for _, b := range s.bases {
 		b.Discard(o, p)
 	}
-	t, _ := traces(s.progress)
-	dropMarkers(o, p, t.Prefixes)
+	dropMarkers(o, p, s.prefixes)
 	return nil
 }
 

@@ -71,7 +71,9 @@ func (s *StatusProgress) Load(_ context.Context, o Object, ids []string) (map[st
 // Save implements [Progress].
 func (s *StatusProgress) Save(_ context.Context, o Object, p Patch, changed map[string]Record, ids []string) error {
 	for _, id := range slices.Sorted(maps.Keys(changed)) {
-		p.Set(changed[id].Fields(), s.path(id)...)
+		if !slices.Contains(ids, id) { // purging wins, so there is nothing to write
+			p.Set(changed[id].Fields(), s.path(id)...)
+		}
 	}
 	if _, some := o.Lookup(s.Field...); !some {
 		if _, some = p.Lookup(s.Field...); !some {
@@ -101,7 +103,7 @@ func (s *StatusProgress) Untouch(o Object, p Patch) {
 func (s *StatusProgress) InStatus() bool { return len(s.Field) > 0 && s.Field[0] == "status" }
 
 func (s *StatusProgress) path(id string) []string {
-	return append(slices.Clone(s.Field), id)
+	return append(slices.Clip(s.Field), id)
 }
 
 // StatusBase stores the essence as text in the status of the object. The schema of the
@@ -143,11 +145,15 @@ func (s *StatusBase) Load(_ context.Context, o Object) (essence map[string]any, 
 
 // Save implements [Base].
 func (s *StatusBase) Save(_ context.Context, _ Object, p Patch, essence map[string]any) error {
-	text, err := EncodeEssence(essence)
-	if err != nil {
+	var text string
+	var fits bool // otherwise Load would reject it
+	err := withEncoded(essence, func(b []byte) {
+		text, fits = string(b), jsonvalue.Check(b, jsonvalue.MaxStored) == nil
+	})
+	switch {
+	case err != nil:
 		return fmt.Errorf("encode the last-handled configuration: %w", err)
-	}
-	if jsonvalue.Check([]byte(text), jsonvalue.MaxStored) != nil { // Load would reject it
+	case !fits:
 		return &TooLargeError{Size: len(text), Compressed: len(text), Room: jsonvalue.MaxStored}
 	}
 	p.Set(text, s.Field...)

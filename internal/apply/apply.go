@@ -5,7 +5,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"gopf.dev/gopf/internal/jitter"
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
@@ -200,10 +200,16 @@ func joint(asked, notes map[string]any) map[string]any {
 	case len(notes) == 0:
 		return asked
 	}
-	both := &patch.Patch{}
-	both.Merge(asked)
-	both.Merge(notes)
-	return both.Fields()
+	both := maps.Clone(asked)
+	for key, note := range notes {
+		a, isMap := asked[key].(map[string]any)
+		if b, ok := note.(map[string]any); ok && isMap {
+			both[key] = joint(a, b)
+		} else {
+			both[key] = note
+		}
+	}
+	return both
 }
 
 // step sends one request, unless it would change nothing. It reports whether it
@@ -246,7 +252,7 @@ func (a Applier) merge(ctx context.Context, body *object.Body, s step, edited bo
 	if edited || s.subresource != "" { // the server ignores the uid in patches of subresources
 		key, value = "resourceVersion", body.ResourceVersion
 	}
-	raw, err := json.Marshal(guarded(s.fields, key, value))
+	raw, err := jsonvalue.Encode(guarded(s.fields, key, value))
 	if err != nil {
 		return body, &encodingError{err}
 	}
@@ -268,7 +274,7 @@ func (a Applier) merge(ctx context.Context, body *object.Body, s step, edited bo
 	if kube.Lost(err) {
 		after, err = a.confirm(ctx, body, s.fields, err, send)
 	}
-	if apierrors.IsInvalid(err) { // another object of the same name refuses our uid
+	if err != nil && apierrors.IsInvalid(err) { // another object of the same name refuses our uid
 		if _, gone := a.reread(ctx, body); apierrors.IsNotFound(gone) {
 			return body, gone
 		}

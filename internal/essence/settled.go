@@ -142,7 +142,7 @@ func (g *SettledTest) scan(s *scratch, found *TestResult) bool {
 	return s.eachMember(func(name []byte) bool {
 		switch string(name) {
 		case `"apiVersion"`, `"kind"`:
-			return s.dec.SkipValue() == nil
+			return s.skip()
 		case `"metadata"`:
 			return g.scanMetadata(s, found)
 		case `"status"`:
@@ -164,7 +164,7 @@ func (g *SettledTest) scan(s *scratch, found *TestResult) bool {
 // scanStatus finds the state in the status. It returns false if there are records.
 func (g *SettledTest) scanStatus(s *scratch) bool {
 	if s.dec.PeekKind() != '{' {
-		return s.dec.SkipValue() == nil
+		return s.skip()
 	}
 	return s.eachMember(func(name []byte) bool {
 		switch {
@@ -173,7 +173,7 @@ func (g *SettledTest) scanStatus(s *scratch) bool {
 		case bytes.ContainsRune(name, '\\'), slices.ContainsFunc(g.keys, func(key []byte) bool { return bytes.Equal(name, key) }):
 			return false
 		}
-		return s.dec.SkipValue() == nil
+		return s.skip()
 	})
 }
 
@@ -215,7 +215,7 @@ func (g *SettledTest) scanMetadata(s *scratch, found *TestResult) bool {
 			s.uid, ok = s.value()
 			return ok
 		}
-		return s.dec.SkipValue() == nil
+		return s.skip()
 	})
 }
 
@@ -347,6 +347,13 @@ func (s *scratch) eachMember(fn func(name []byte) bool) bool {
 	}
 	token, err := s.dec.ReadToken()
 	return err == nil && token.Kind() == '}'
+}
+
+// skip consumes the next value. It is faster than that of the decoder, which reads objects
+// and arrays token by token.
+func (s *scratch) skip() bool {
+	_, err := s.dec.ReadValue()
+	return err == nil
 }
 
 // value returns the bytes of the next value. Unlike those from the decoder, they stay

@@ -101,8 +101,13 @@ func (r *Runner) Parts(handlers handler.Set) []Part {
 	var parts []Part
 	for _, c := range r.declared(handlers) {
 		part := Part{Handler: c.handler.ID, Refuse: func(err error) { r.refuse(c, err) }}
-		part.Patch.Absorb(c.patch)
-		if c.result != nil {
+		switch {
+		case c.result == nil:
+			part.Patch.Absorb(c.patch)
+		case c.patch.Empty():
+			part.Patch = *c.result // no copy is needed: handlers cannot modify it
+		default:
+			part.Patch.Absorb(c.patch)
 			part.Patch.Absorb(c.result)
 		}
 		if !part.Patch.Empty() {
@@ -297,17 +302,17 @@ func waited(h *handler.Handler, o Outcome) time.Duration {
 }
 
 // Deliver puts a handler's result into the status, under the handler's id. The fields
-// of an object are merged with those of earlier calls.
+// of an object are merged with those of earlier calls. The caller must not modify the
+// result afterwards.
 func Deliver(p *patch.Patch, id string, result any) {
-	if fields, ok := result.(map[string]any); ok {
-		for key, v := range fields {
-			p.Set(v, "status", id, key)
-		}
-		if len(fields) > 0 {
-			return
-		}
+	fields, _ := result.(map[string]any)
+	if _, earlier := p.Lookup("status", id); !earlier || len(fields) == 0 {
+		p.Set(result, "status", id)
+		return
 	}
-	p.Set(result, "status", id)
+	for key, v := range fields {
+		p.Set(v, "status", id, key)
+	}
 }
 
 // ToJSON converts a user's value to the value that its JSON decodes to. A value that

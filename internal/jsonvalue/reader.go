@@ -59,6 +59,13 @@ func (r *Reader) Each(fn func(name []byte) error) error {
 	return err
 }
 
+// SkipValue consumes the next value. It is faster than that of the decoder, which reads
+// objects and arrays token by token.
+func (r *Reader) SkipValue() error {
+	_, err := r.ReadValue()
+	return err
+}
+
 // unquoted returns the text of a JSON string. It allocates only if there are escapes.
 func unquoted(s jsontext.Value) []byte {
 	if bytes.IndexByte(s, '\\') < 0 { //mutate:skip the first byte is a quote, and unquoting is only slower

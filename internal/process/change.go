@@ -96,7 +96,7 @@ func (p *Processor) change(ctx context.Context, m *Memory, state *object.Body, w
 			return last, delay{}, err
 		}
 		before, resent := last, c.sent
-		c.brief = !resent && p.brief(c, before)
+		c.brief = !resent && p.brief(m, c, before)
 		c.sent = true
 		last, err = p.write(ctx, m, before, c)
 		if errors.Is(err, apply.ErrSuperseded) {
@@ -153,7 +153,7 @@ func (p *Processor) begin(ctx context.Context, m *Memory, body *object.Body, why
 		m.busy.wake = nil
 	}
 	tested := why.Event != nil && why.Event.unsettled && why.Event.Body == body
-	if !tested && len(*asked) == 0 && !m.unfinished() && p.settled(body) {
+	if !tested && len(*asked) == 0 && !m.unfinished() && p.settled(m, body) {
 		p.logUnchanged(ctx, m, body)
 		m.settle(body)
 		return true
@@ -182,8 +182,8 @@ func (p *Processor) result(before, after *object.Body, c *change, resent bool) r
 // write has only framework records and nothing is due: the watch event then confirms it.
 // A change that a handler requested is verified in the response, unless the schema of the
 // resource is known to keep it.
-func (p *Processor) brief(c *change, body *object.Body) bool {
-	if c.due.Set || c.interrupted || body.Deleting || c.finalizer.Add || c.finalizer.Remove || !p.hasBytesTest() || p.stopping() {
+func (p *Processor) brief(m *Memory, c *change, body *object.Body) bool {
+	if c.due.Set || c.interrupted || body.Deleting || c.finalizer.Add || c.finalizer.Remove || !p.hasBytesTest() || p.resumes(m) || p.stopping() {
 		return false
 	}
 	asked := joint(c.parts)

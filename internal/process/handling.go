@@ -58,7 +58,9 @@ func (v *view) open(ctx context.Context) (*handling, error) {
 	if h.note, err = progress.DecodeNote(stored, all); err != nil {
 		_ = v.ignoreMalformed(err) // DecodeNote returns no other errors
 	}
-	h.note.Verify(progress.BaseID(v.base), all)
+	if h.noted {
+		h.note.Verify(progress.BaseID(v.base), all)
+	}
 	if v.secret() {
 		h.note.Renew(func(e map[string]any) map[string]any {
 			v.secrets(v.body).HidePlain(e)

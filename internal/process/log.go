@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"log/slog"
+	"sync"
 
 	"gopf.dev/gopf/internal/object"
 )
@@ -13,16 +14,22 @@ type objectLog struct {
 	to   slog.Handler
 	kind *Processor
 	body *object.Body
+
+	once sync.Once
+	with slog.Handler // to with the attributes
 }
 
 func (o *objectLog) attached() slog.Handler {
-	return o.to.WithAttrs([]slog.Attr{slog.GroupAttrs("object",
-		slog.String("apiVersion", o.kind.Resource.APIVersion()),
-		slog.String("kind", o.kind.Resource.Kind),
-		slog.String("name", o.body.Name),
-		slog.String("namespace", o.body.Namespace),
-		slog.String("uid", o.body.UID),
-	)})
+	o.once.Do(func() {
+		o.with = o.to.WithAttrs([]slog.Attr{slog.GroupAttrs("object",
+			slog.String("apiVersion", o.kind.Resource.APIVersion()),
+			slog.String("kind", o.kind.Resource.Kind),
+			slog.String("name", o.body.Name),
+			slog.String("namespace", o.body.Namespace),
+			slog.String("uid", o.body.UID),
+		)})
+	})
+	return o.with
 }
 
 func (o *objectLog) Enabled(ctx context.Context, l slog.Level) bool { return o.to.Enabled(ctx, l) }

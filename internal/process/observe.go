@@ -66,7 +66,7 @@ func (p *Processor) plainRequest(m *Memory, body *object.Body) *handler.Request 
 // posted as Kubernetes events.
 func (p *Processor) daemonRequest(m *Memory, body *object.Body) *handler.Request {
 	r := p.plainRequest(m, body)
-	r.Log = p.handlerLogger(body)
+	r.Log = p.handlerLogger(body, r.Log)
 	return r
 }
 

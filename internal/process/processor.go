@@ -326,14 +326,15 @@ func (p *Processor) poster(b *object.Body) func(kind, reason, message string) {
 // Logger returns a logger that adds the object to all lines.
 func (p *Processor) Logger(b *object.Body) *slog.Logger { return p.attach(p.Log, b) }
 
-// handlerLogger returns the logger of change handlers, daemons and timers.
-func (p *Processor) handlerLogger(b *object.Body) *slog.Logger {
+// handlerLogger returns the logger of change handlers, daemons and timers. log is the
+// logger of the object.
+func (p *Processor) handlerLogger(b *object.Body, log *slog.Logger) *slog.Logger {
 	if p.PostLog == nil {
-		return p.Logger(b)
+		return log
 	}
 	return p.attach(p.PostLog, b)
 }
 
 func (p *Processor) attach(log *slog.Logger, b *object.Body) *slog.Logger {
-	return slog.New(&objectLog{log.Handler(), p, b})
+	return slog.New(&objectLog{to: log.Handler(), kind: p, body: b})
 }

@@ -15,12 +15,25 @@ type bytesTest struct {
 	settled    *essence.SettledTest // nil means that objects must be decoded
 	finalizers [][]byte             // the quoted name, and its former names
 	guarded    bool                 // settled objects have one of the finalizers
+	resumes    bool                 // there are resume handlers
 }
 
-// settled reports, from its bytes alone, that an object is unchanged since it was last
+// settled reports, from its bytes alone, that nothing is due on an object. False means
+// unknown: decode the object.
+func (p *Processor) settled(m *Memory, b *object.Body) bool {
+	return !p.resumes(m) && p.unchanged(b)
+}
+
+// resumes reports whether resume handlers may be due on an object, although it is
+// unchanged.
+func (p *Processor) resumes(m *Memory) bool {
+	return p.hasBytesTest() && p.bytesTest.resumes && m.initial()
+}
+
+// unchanged reports, from its bytes alone, that an object is unchanged since it was last
 // handled, has no progress records, and has the finalizer if and only if it needs it.
 // False means unknown: decode the object.
-func (p *Processor) settled(b *object.Body) bool {
+func (p *Processor) unchanged(b *object.Body) bool {
 	if !p.hasBytesTest() || b.Deleting || b.Stale() {
 		return false
 	}
@@ -42,17 +55,17 @@ func (p *Processor) hasBytesTest() bool {
 }
 
 // newBytesTest returns the test for the resource. It is empty if more than the essence
-// counts: daemons, resuming, or filters of mandatory handlers, for example.
+// counts: daemons, or filters of mandatory handlers, for example.
 func (p *Processor) newBytesTest() (g bytesTest) {
 	if p.Daemons != nil || p.Reconcile != nil || len(p.Fields) > 0 || p.secret() || p.Resource.Kind == "ReplicaSet" {
 		return g
 	}
 	for _, h := range p.Handlers {
 		filtered := h.Change != nil || len(h.When)+len(h.Criteria.Labels)+len(h.Criteria.Annotations)+len(h.Criteria.Fields) > 0
-		if h.Reasons[cause.Resume] || h.Mandatory && filtered {
+		if h.Mandatory && filtered {
 			return g
 		}
-		g.guarded = g.guarded || h.Mandatory
+		g.guarded, g.resumes = g.guarded || h.Mandatory, g.resumes || h.Reasons[cause.Resume]
 	}
 	if g.settled = essence.NewSettledTest(p.Config.Base, p.Config.Progress); g.settled != nil {
 		g.settled.TrustCopies = p.Config.TrustCopies
@@ -73,7 +86,7 @@ func (p *Processor) TurnIfSettled(ctx context.Context, m *Memory, e *Event) bool
 	m.noteOrigin(e)
 	switch {
 	case m.isNew(e):
-		if !p.settled(e.Body) {
+		if !p.settled(m, e.Body) {
 			e.unsettled = true
 			return false
 		}
@@ -94,7 +107,7 @@ func (p *Processor) TurnIfSettled(ctx context.Context, m *Memory, e *Event) bool
 func (p *Processor) logUnchanged(ctx context.Context, m *Memory, b *object.Body) {
 	switch {
 	case !p.Log.Enabled(ctx, slog.LevelDebug):
-	case m.listed && !m.handled:
+	case m.initial():
 		p.Logger(b).Debug("Resuming is in progress:", "body", p.shown(b))
 	default:
 		p.Logger(b).Debug("Something has changed, but we are not interested (the essence is the same).")

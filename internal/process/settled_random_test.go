@@ -1,16 +1,19 @@
 package process
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 
 	"gopf.dev/gopf/internal/cause"
 	"gopf.dev/gopf/internal/essence"
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/storage"
@@ -19,20 +22,7 @@ import (
 // TestSettledObjectsNeedNoTurn compares the test on bytes with a full pass, on objects
 // that were changed at random after they were handled.
 func TestSettledObjectsNeedNoTurn(t *testing.T) {
-	storages := map[string]func(*Config){
-		"default": func(*Config) {},
-		"own prefix": func(c *Config) {
-			c.Base, c.Progress = storage.NewAnnotationBase("my.op"), storage.NewAnnotationProgress("my.op")
-		},
-		"two prefixes": func(c *Config) {
-			c.Base = storage.NewAnnotationBase("my.op")
-			c.Progress = storage.SmartProgress(storage.NewAnnotationProgress("other.op"), storage.NewStatusProgress("mine"))
-		},
-		"status":               func(c *Config) { c.Progress = storage.NewStatusProgress("mine") },
-		"state in the status":  func(c *Config) { c.Progress, c.Base = stateOf("mine").Storages(true) },
-		"state in annotations": func(c *Config) { c.Progress, c.Base = stateOf("mine").Storages(false) },
-	}
-	for name, set := range storages {
+	for name, set := range someStorages() {
 		t.Run(name, func(t *testing.T) {
 			settled, rnd := 0, rand.New(rand.NewPCG(1, 2))
 			for n := range 3000 {
@@ -42,7 +32,7 @@ func TestSettledObjectsNeedNoTurn(t *testing.T) {
 				k.Handlers[0].Mandatory = n%2 == 0
 				set(&k.Config)
 				body := randomObject(t, rnd, k)
-				if !k.settled(body) {
+				if !k.unchanged(body) {
 					continue
 				}
 				settled++
@@ -57,6 +47,86 @@ func TestSettledObjectsNeedNoTurn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// someStorages returns configurations with different storages.
+func someStorages() map[string]func(*Config) {
+	return map[string]func(*Config){
+		"default": func(*Config) {},
+		"own prefix": func(c *Config) {
+			c.Base, c.Progress = storage.NewAnnotationBase("my.op"), storage.NewAnnotationProgress("my.op")
+		},
+		"two prefixes": func(c *Config) {
+			c.Base = storage.NewAnnotationBase("my.op")
+			c.Progress = storage.SmartProgress(storage.NewAnnotationProgress("other.op"), storage.NewStatusProgress("mine"))
+		},
+		"status":               func(c *Config) { c.Progress = storage.NewStatusProgress("mine") },
+		"state in the status":  func(c *Config) { c.Progress, c.Base = stateOf("mine").Storages(true) },
+		"state in annotations": func(c *Config) { c.Progress, c.Base = stateOf("mine").Storages(false) },
+	}
+}
+
+// TestResumeHandlersSeeTheSameWithoutAComparison compares turns at startup that recognize
+// unchanged objects by their bytes with turns that decode and compare them.
+func TestResumeHandlersSeeTheSameWithoutAComparison(t *testing.T) {
+	for name, set := range someStorages() {
+		t.Run(name, func(t *testing.T) {
+			unchanged, rnd := 0, rand.New(rand.NewPCG(3, 4))
+			for n := range 3000 {
+				turn := func(body *object.Body, compare bool) (calls []call, c *change, k *Processor) {
+					note := func(_ context.Context, r *handler.Request) error {
+						calls = append(calls, call{r.Handler.ID, *r.Cause})
+						return nil
+					}
+					reasons := func(reasons ...cause.Reason) map[cause.Reason]bool {
+						of := map[cause.Reason]bool{}
+						for _, r := range reasons {
+							of[r] = true
+						}
+						return of
+					}
+					k = newKind(newCluster(), nil,
+						&handler.Handler{ID: "a", Reasons: reasons(cause.Create, cause.Resume), Mandatory: n%2 == 0, Call: note},
+						&handler.Handler{ID: "b", Reasons: reasons(cause.Update), Call: note})
+					k.Config.Former = []string{"x"}[:n%3/2]
+					set(&k.Config)
+					if compare {
+						k.bytesTestOnce.Do(func() {})
+					}
+					if body == nil {
+						return nil, nil, k
+					}
+					c, err := k.prepare(t.Context(), &Memory{listed: true}, body, Occasion{}, &[]execute.Part{}, &cost{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					return calls, c, k
+				}
+				_, _, k := turn(nil, false)
+				body := randomObject(t, rnd, k)
+				calls, c, _ := turn(body.Undecoded(), false)
+				want, wanted, _ := turn(body.Undecoded(), true)
+				if !reflect.DeepEqual(calls, want) {
+					t.Fatalf("%+v was called, want %+v\n%s", calls, want, body.Raw())
+				}
+				if !reflect.DeepEqual(c.notes.Fields(), wanted.notes.Fields()) || c.due != wanted.due || c.finalizer.Add != wanted.finalizer.Add || c.finalizer.Remove != wanted.finalizer.Remove {
+					t.Fatalf("%+v is written, want %+v\n%s", c, wanted, body.Raw())
+				}
+				if k.unchanged(body) {
+					unchanged++
+				}
+			}
+			if unchanged < 50 {
+				t.Errorf("only %d were unchanged", unchanged)
+			}
+		})
+	}
+}
+
+// call is a call of a handler.
+type call struct {
+	id    string
+	cause cause.Cause
 }
 
 func stateOf(key string) *storage.StatusState {

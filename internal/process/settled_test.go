@@ -123,7 +123,7 @@ func TestTurnIfSettledNeedsAKindWithoutOtherConditions(t *testing.T) {
 		"the finalizer of another operator": {settledGuarded(func(*Processor) {}), true},
 		"nothing else":                      {settled(func(*Processor) {}), true},
 		"event handlers":                    {settled(func(k *Processor) { k.Watchers = k.Handlers }), false},
-		"resuming handlers":                 {settled(func(k *Processor) { k.Handlers = append(k.Handlers, on(cause.Resume, &calls)) }), false},
+		"resume handlers":                   {settled(func(k *Processor) { k.Handlers = append(k.Handlers, on(cause.Resume, &calls)) }), false},
 		"no finalizer yet":                  {settled(func(k *Processor) { k.Handlers = append(k.Handlers, mandatory) }), false},
 		"fields":                            {settled(func(k *Processor) { k.Fields = append(k.Fields, []string{"status"}) }), false},
 		"a secret":                          {settled(func(k *Processor) { k.Resource.Kind = "Secret" }), false},
@@ -131,6 +131,30 @@ func TestTurnIfSettledNeedsAKindWithoutOtherConditions(t *testing.T) {
 		if got.got != got.want {
 			t.Errorf("%s: got %v, want %v", name, got.got, got.want)
 		}
+	}
+}
+
+func TestResumeHandlersMatterOnlyUntilAnObjectIsHandled(t *testing.T) {
+	var calls int
+	var alarms []time.Duration
+	c := newCluster()
+	k := newKind(c, &alarms, on(cause.Create, &calls), on(cause.Resume, &calls))
+	event := &Event{Type: "ADDED", Body: c.body()}
+	k.Turn(t.Context(), NewMemory(event), Occasion{Event: event})
+
+	listed := &Event{Body: c.body()}
+	m := NewMemory(listed)
+	if k.TurnIfSettled(t.Context(), m, listed) {
+		t.Error("a list item needed no turn")
+	}
+	calls = 0
+	k.Turn(t.Context(), m, Occasion{Event: listed})
+	if calls != 1 || c.writes != 1 {
+		t.Errorf("%d calls for a list item, %d writes in all", calls, c.writes)
+	}
+	c.version++ // another client has changed the status, for example
+	if !k.TurnIfSettled(t.Context(), m, &Event{Type: "MODIFIED", Body: c.body()}) {
+		t.Error("a later event needed a turn")
 	}
 }
 

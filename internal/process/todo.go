@@ -215,7 +215,7 @@ func (h *handling) refuse(id string, err error) (parents []string) {
 	before := undo(h.state.Record(id))
 	outcome := execute.Attempt{
 		Title: "Handler", ID: id, Limits: limits, Retries: before.Retries, Started: before.Started,
-		DefaultBackoff: h.Config.DefaultBackoff, DefaultMode: handler.Retry, Log: h.handlerLogger(h.body),
+		DefaultBackoff: h.Config.DefaultBackoff, DefaultMode: handler.Retry, Log: h.handlerLog,
 	}.Refused(err)
 	now := time.Now()
 	h.state.Restore(id, before)

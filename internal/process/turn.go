@@ -81,6 +81,9 @@ func (p *Processor) Turn(ctx context.Context, m *Memory, why Occasion) (forget b
 // Versions that were only indexed do not count.
 func (m *Memory) noteOrigin(e *Event) { m.listed = m.listed || m.version == "" && e.Listed() }
 
+// initial reports whether the object is a list item that this process has not handled yet.
+func (m *Memory) initial() bool { return m.listed && !m.handled }
+
 // revived reports whether an object that seemed to be gone needs a turn: a list that
 // began after its end contains it, or its deletion event should have arrived by now.
 func (m *Memory) revived(why Occasion) bool {

@@ -48,43 +48,57 @@ type view struct {
 
 // view loads the base and detects the cause.
 func (p *Processor) view(ctx context.Context, m *Memory, body *object.Body) (*view, error) {
-	s := &view{Processor: p, memory: m, body: body, stored: stored{body}, log: p.Logger(body), handlerLog: p.handlerLogger(body)}
-	old, known, err := p.Config.Base.Load(ctx, s.stored)
-	if err = s.ignoreMalformed(err); err != nil {
-		return nil, fmt.Errorf("load the last-handled configuration: %w", err)
-	}
-	if s.copied = s.isCopy(); s.copied {
-		known = false
+	log := p.Logger(body)
+	s := &view{Processor: p, memory: m, body: body, stored: stored{body}, log: log, handlerLog: p.handlerLogger(body, log)}
+	now := p.essence(body)
+	same := p.resumes(m) && p.unchanged(body) // as most objects at startup: their bases are not decoded
+	old, known := now, true
+	if same {
+		s.base = now
+	} else {
+		var err error
+		if old, known, err = s.loadBase(ctx, now); err != nil {
+			return nil, err
+		}
 	}
 	s.reportContested()
-	now := p.essence(body)
-	if known {
-		p.Config.Progress.Clean(old)
-		if p.secret() {
-			s.plain = p.secrets(body).HidePlain(old)
-		}
-		s.base = old
-		if p.secret() {
-			old = p.secrets(body).Renew(old, secretValues(body))
-		}
-		old = essence.Undigest(old, now)
-	} else {
-		old = nil
-	}
 	s.renamed = slices.ContainsFunc(p.Config.Former, func(f string) bool { return slices.Contains(body.Finalizers(), f) })
 	s.blocked = s.renamed || slices.Contains(body.Finalizers(), p.Config.Finalizer)
 	s.cause = &cause.Cause{Deleting: body.Deleting, Old: old, New: now}
-	if known {
+	switch {
+	case same:
+	case known:
 		s.cause.Diff = diff.Of(old, now)
-	} else {
+	default:
 		s.cause.Diff = diff.Of(nil, now)
 	}
 	s.cause.Reason, s.cause.Initial = cause.Detect(cause.Facts{
 		Deleting: body.Deleting, Blocked: s.blocked,
 		Known: known, Changed: len(s.cause.Diff) > 0,
-		Initial: m.listed && !m.handled,
+		Initial: m.initial(),
 	})
 	return s, nil
+}
+
+// loadBase loads the base of an object with the essence now. A copy of another object has
+// none.
+func (v *view) loadBase(ctx context.Context, now map[string]any) (old map[string]any, known bool, err error) {
+	old, known, err = v.Config.Base.Load(ctx, v.stored)
+	if err = v.ignoreMalformed(err); err != nil {
+		return nil, false, fmt.Errorf("load the last-handled configuration: %w", err)
+	}
+	if v.copied = v.isCopy(); v.copied || !known {
+		return nil, false, nil
+	}
+	v.Config.Progress.Clean(old)
+	if v.secret() {
+		v.plain = v.secrets(v.body).HidePlain(old)
+	}
+	v.base = old
+	if v.secret() {
+		old = v.secrets(v.body).Renew(old, secretValues(v.body))
+	}
+	return essence.Undigest(old, now), true, nil
 }
 
 // reportContested warns once per operator if another one keeps state of the object in

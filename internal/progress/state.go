@@ -146,6 +146,9 @@ func (s *State) Attempted(id string, a Attempt, now time.Time) {
 // sub-handlers could never be purged.
 func (s *State) Refer(id string, subs []string) {
 	r := &s.entries[id].now
+	if len(r.Subrefs)+len(subs) == 0 {
+		return // as for most handlers
+	}
 	r.Subrefs = slices.Compact(slices.Sorted(slices.Values(slices.Concat(r.Subrefs, subs))))
 }
 
@@ -224,9 +227,9 @@ func (s *State) Changed() map[string]storage.Record {
 
 // IDs returns the ids of all handlers with a record, and of their sub-handlers, sorted.
 func (s *State) IDs() []string {
-	ids := slices.Collect(maps.Keys(s.entries))
-	for _, e := range s.entries {
-		ids = append(append(ids, e.now.Subrefs...), e.stored.Subrefs...)
+	ids := make([]string, 0, len(s.entries))
+	for id, e := range s.entries {
+		ids = append(append(append(ids, id), e.now.Subrefs...), e.stored.Subrefs...)
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids)

@@ -69,7 +69,8 @@ type Config[K comparable, E any] struct {
 }
 
 // Queue contains the waiting entries. An actor exists only while its key has entries,
-// so an idle key needs no memory. It has a goroutine only during its turn.
+// so an idle key needs no memory. It has a goroutine only during its turn, and an idle
+// queue has none.
 type Queue[K comparable, E any] struct {
 	config Config[K, E]
 
@@ -85,6 +86,7 @@ type Queue[K comparable, E any] struct {
 	returning lines[chan struct{}] // turns that were aside and wait to become active again
 	turns     int                  // running turns
 	active    int                  // running turns that are not aside
+	spare     []chan func()        // goroutines that wait for a turn to run
 	closed    bool
 	wait      sync.WaitGroup
 }
@@ -279,7 +281,7 @@ func (q *Queue[K, E]) advance() {
 		}
 		q.active++
 		q.turns++
-		q.wait.Go(a.turn)
+		q.start(a.turn)
 	}
 }
 
@@ -491,6 +493,7 @@ func (q *Queue[K, E]) Close() {
 		a.waiting, a.load = nil, load{}
 	}
 	q.weight, q.costly, q.parked, q.shares = 0, 0, 0, map[string]int{}
+	q.dismiss()
 	q.space.Broadcast()
 	q.mu.Unlock()
 	q.wait.Wait()
