@@ -177,7 +177,7 @@ func (r *reconciling) send(ctx context.Context, asked, notes *patch.Patch, f app
 		}
 	}
 	r.body = after
-	m.owner().body = r.Reconcile.packer.Pack(after)
+	m.owner().newest = after
 	return after, nil
 }
 

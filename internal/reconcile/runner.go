@@ -231,7 +231,10 @@ func (x *run) apply(ctx context.Context, w *handler.Wanted, child *childwatch.Ch
 		return
 	}
 	x.result.Written++
-	now, err := x.Store.Read(w.Info, body)
+	now := x.Store.At(body.Identity) // its event may arrive before the response
+	if now == nil {
+		now, err = x.Store.Read(w.Info, body)
+	}
 	if err != nil {
 		x.Store.Sent(w.Key, nil)
 		x.fail("ApplyFailed", fmt.Errorf("read the response for %s: %w", w.Key, err))
