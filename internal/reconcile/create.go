@@ -5,15 +5,15 @@ import (
 	"gopf.dev/gopf/internal/handler"
 )
 
-// The store has all children with the label of the operator. A child that it does not have
-// rarely exists, so it is created without a read. The request fails with a conflict if an
-// object of that name exists: one of another client, or a child that has lost its label.
-// Only then, the object is read. See [noVersion].
+// The store has all children with the label of the operator. A new child that it does not
+// have rarely exists, so it is created without a read. The request fails with a conflict
+// if an object of that name exists. Only then, the object is read. See [noVersion].
 
 // readsFirst reports whether a child that the store does not have is read before it is
-// created, because it may well exist. known may be nil.
+// created, because it may well exist. known may be nil: a child in the inventory may have
+// lost only its label, and its repair must take one write.
 func (x *run) readsFirst(w *handler.Wanted, known *children.Entry) bool {
-	return x.exist[w] || x.Retry || w.AdoptExisting || w.CreateOnly && known != nil
+	return x.exist[w] || x.Retry || known != nil || w.AdoptExisting
 }
 
 // retract takes back the decision to create a child, because it exists.
@@ -22,9 +22,5 @@ func (x *run) retract(w *handler.Wanted) {
 		x.exist = map[*handler.Wanted]bool{}
 	}
 	x.exist[w] = true
-	last := len(x.result.Actions) - 1
-	if x.result.Actions[last].Verb == children.Repair {
-		x.Fights.uncount(w.Key)
-	}
-	x.result.Actions = x.result.Actions[:last]
+	x.result.Actions = x.result.Actions[:len(x.result.Actions)-1]
 }

@@ -45,13 +45,6 @@ func (f *Fights) Repair(k children.Key, now time.Time) (pause time.Duration) {
 	return 0
 }
 
-// uncount takes back the last count of Repair.
-func (f *Fights) uncount(k children.Key) {
-	if all := f.repaired[k]; len(all) > 0 {
-		f.repaired[k] = all[:len(all)-1]
-	}
-}
-
 // fight notes that another client keeps changing a child.
 func (x *run) fight(ctx context.Context, w *handler.Wanted, pause time.Duration) {
 	if x.result.Again == 0 || pause < x.result.Again {
