@@ -68,6 +68,7 @@ func (s *scope) apply(patch []byte, force *bool) (e *entry, created bool, err er
 	if err != nil {
 		return nil, false, err
 	}
+	obj.SetResourceVersion("") // it was a precondition, which a missing object fulfills
 	e, err = s.createLocked(obj)
 	return e, true, err
 }

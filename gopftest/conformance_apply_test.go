@@ -65,6 +65,20 @@ func applying() []behaviour {
 			s.as("one", a, widget("a", `"resourceVersion":"`+r.version()+`"`, `"spec":{"a":2}`))
 			s.as("one", a, widget("a", `"uid":"x"`, ""))
 		}},
+		{"an apply with a version that no object has only creates", func(t *testing.T, s *script) {
+			s.as("one", a+"force=true&", widget("a", `"resourceVersion":"1"`, `"spec":{"a":1}`))
+			s.as("one", a+"force=true&", widget("a", `"resourceVersion":"1"`, `"spec":{"a":2}`))
+			s.as("one", a+"force=true&", widget("a", `"resourceVersion":"1"`, `"spec":{"a":1}`))
+			s.as("one", a, widget("a", "", `"spec":{"b":1}`))
+			const config = "/api/v1/namespaces/{ns}/configmaps/a?"
+			manifest := func(metadata, value string) string {
+				return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"` + metadata + `},"data":{"a":"` + value + `"}}`
+			}
+			s.as("one", config+"force=true&", manifest(`,"resourceVersion":"1"`, "1"))
+			s.as("one", config+"force=true&", manifest(`,"resourceVersion":"1"`, "2"))
+			s.as("two", config+"force=true&", manifest(`,"resourceVersion":"1"`, "3"))
+			s.as("one", config, manifest("", "4"))
+		}},
 		{"schemas tell how to merge", func(t *testing.T, s *script) {
 			order := func(spec string) string {
 				return `{"apiVersion":"conformance.gopf.dev/v1","kind":"Order","metadata":{"name":"a"},"spec":` + spec + `}`

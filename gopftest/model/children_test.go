@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,6 +69,8 @@ type family struct {
 	names   []string
 	ledger  ledger
 	began   time.Time
+
+	inStatus, inAnnotations *atomic.Int64 // inventories that were found there
 
 	stripped map[string]bool // parents whose state users have removed in this episode
 
@@ -139,11 +142,12 @@ func (p *childProcess) isDead() bool {
 
 // start runs the operator.
 func (f *family) start() {
-	op := gopf.New(gopf.Identity(owner))
-	op.Settings.Peering.Standalone = true
+	identity := gopf.Identity(owner)
 	if f.status {
-		op.Settings.Persistence = gopf.StateInStatus("model")
+		identity = gopf.Identity(owner, gopf.StateInStatus(stateKey))
 	}
+	op := gopf.New(identity)
+	op.Settings.Peering.Standalone = true
 	opts := []gopf.ReconcileOption{gopf.Owns[*corev1.ConfigMap](gopf.InOtherNamespaces())}
 	if f.every {
 		opts = append(opts, gopf.Every(time.Minute))
@@ -206,15 +210,22 @@ func TestChildrenAreAsDeclaredWhateverHappens(t *testing.T) {
 	if one := number(t, "GOPF_MODEL_SEED", -1); one >= 0 {
 		from, n = one, 1
 	}
+	var inStatus, inAnnotations atomic.Int64 // inventories that were found there
+	t.Cleanup(func() {
+		if n >= childSeeds && (inStatus.Load() == 0 || inAnnotations.Load() == 0) {
+			t.Errorf("%d inventories were in the status, and %d in annotations; want some of both", inStatus.Load(), inAnnotations.Load())
+		}
+	})
 	for seed := from; seed < from+n; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(uint64(seed), 2))
 				f := &family{
-					t: t, cluster: gopftest.NewCluster(t, parentKind, childKind), rand: r, began: time.Now(),
+					t: t, cluster: gopftest.NewCluster(t, childKind), rand: r, began: time.Now(), inStatus: &inStatus, inAnnotations: &inAnnotations,
 					status: chance(r, 40), every: chance(r, 20), names: []string{"p0", "p1"}[:1+r.IntN(2)], ledger: newLedger(),
 				}
+				f.cluster.Create(t, parentDefinition(t))
 				f.cluster.CreateNamespace(t, elsewhere)
 				f.note("state in the status: %v, every minute: %v", f.status, f.every)
 				f.live()

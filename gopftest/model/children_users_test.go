@@ -179,6 +179,9 @@ func (f *family) strip(parent *unstructured.Unstructured) {
 		annotations[key] = nil
 	}
 	f.merge(parentPath(parent.GetName()), map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	if f.status {
+		f.merge(parentPath(parent.GetName())+"/status", map[string]any{"status": map[string]any{stateKey: nil}})
+	}
 }
 
 func (f *family) kidsOf(parent *unstructured.Unstructured) []kid {
@@ -222,6 +225,7 @@ func (f *family) check(when string) {
 		if parent.GetDeletionTimestamp() != nil {
 			f.wrong("%s: %s is still being deleted", when, name)
 		}
+		f.checkPlace(when, parent)
 		for _, k := range f.kidsOf(parent) {
 			at := k.namespace() + "/" + k.Name
 			wanted[at] = true

@@ -149,6 +149,17 @@ func (s *Store) Find(k children.Key) *Child {
 	return s.named[k]
 }
 
+// At returns a child in exactly the version of the identity. nil means that it is not
+// known in that version.
+func (s *Store) At(id object.Identity) *Child {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.known[id.UID]; c != nil && id.ResourceVersion != "" && c.packed.ResourceVersion == id.ResourceVersion {
+		return c
+	}
+	return nil
+}
+
 // Of returns the known children of an owner, in no order.
 func (s *Store) Of(owner string) []*Child {
 	s.mu.Lock()

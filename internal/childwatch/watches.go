@@ -185,6 +185,9 @@ func (w *Watches) deliver(of Watch, e stream.Event) {
 		}
 		return
 	}
+	if !e.Authoritative && store.At(e.Body.Identity) != nil {
+		return // from the response to the operator's own write, for example
+	}
 	c, err := store.Read(info, e.Body)
 	if err != nil {
 		w.config.Log.Debug("A child cannot be read.", "resource", info.String(), "name", e.Body.String(), "error", err)

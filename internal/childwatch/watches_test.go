@@ -91,3 +91,23 @@ func TestChildrenAreCompleteWhenAllWatchesHaveListed(t *testing.T) {
 		t.Error("an ended watch still counts as listed")
 	}
 }
+
+func TestEventsOfKnownVersionsAreNotDecoded(t *testing.T) {
+	s := store()
+	w, woken := watches(s)
+	of := Watch{Info: configs, Namespace: "ns"}
+	first, again := event(t, kube.Added, "1"), event(t, kube.Modified, "1")
+	w.deliver(of, first)
+	*woken = nil
+	if n := testing.AllocsPerRun(10, func() { w.deliver(of, again) }); n > 3 {
+		t.Errorf("an event of a known version makes %.0f allocations", n)
+	}
+	if len(*woken) > 0 {
+		t.Errorf("it wakes %q", *woken)
+	}
+	restored := again
+	restored.Authoritative = true // a list after a restore may have another content of that version
+	if n := testing.AllocsPerRun(10, func() { w.deliver(of, restored) }); n < 10 {
+		t.Errorf("an authoritative list item makes %.0f allocations: it was not decoded", n)
+	}
+}

@@ -85,5 +85,8 @@ func (k *Packed) Body() *Body {
 	return b
 }
 
+// Stale reports whether the body is older than its resource version: see [Body.At].
+func (k *Packed) Stale() bool { return k.stale }
+
 // Size returns the bytes that the packed JSON takes.
 func (k *Packed) Size() int { return len(k.data) }

@@ -64,7 +64,7 @@ func (m Move) Run(ctx context.Context) error {
 		for _, served := range slices.SortedFunc(maps.Values(plan.Kinds), byName) {
 			changes := served.Handlers.Of(handler.Changes)
 			switch {
-			case len(changes) == 0 || builtIn(served.Info):
+			case !recorded(served.Handlers) || builtIn(served.Info):
 				continue
 			case m.ToStatus && !keeps[served.Info.GVR()]:
 				failures = append(failures, fmt.Errorf("%s: the status cannot keep the state", served.Info))
@@ -73,6 +73,9 @@ func (m Move) Run(ctx context.Context) error {
 			config := m.Process
 			config.Progress, config.Base = in.State().Storages(m.ToStatus)
 			p := &process.Processor{Resource: served.Info, Handlers: changes, Config: config, API: client, Log: m.Log}
+			if owning := served.Handlers.Of(handler.Reconciles); len(owning) > 0 {
+				p.Reconcile = &process.Reconcile{Handlers: owning} // for the ids of their inventories
+			}
 			if !served.Info.Namespaced {
 				failures = append(failures, m.moveAll(ctx, client, p, served, ""))
 				continue

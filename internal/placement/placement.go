@@ -71,7 +71,7 @@ func (p *Places) Find(ctx context.Context, handlers handler.Set, cluster []kind.
 	var wanted []kind.Info
 	for gvr, served := range discovery.Match(handlers, cluster).Kinds {
 		switch {
-		case len(served.Handlers.Of(handler.Changes)) == 0 || builtIn(served.Info):
+		case !recorded(served.Handlers) || builtIn(served.Info):
 		case !served.Info.HasStatus():
 			problems = append(problems, p.problem(served.Info, "the resource has no status subresource", "subresources: {status: {}}", "the version in the definition"))
 		default:
@@ -106,6 +106,12 @@ func (p *Places) Find(ctx context.Context, handlers handler.Set, cluster []kind.
 
 func (p *Places) problem(info kind.Info, why, yaml, where string) string {
 	return fmt.Sprintf("The state of %s cannot be in status.%s, because %s; it is in annotations instead. Add to %s: %s", info, p.keeper.Key, why, where, yaml)
+}
+
+// recorded reports whether one of the handlers has state on objects: progress, or an
+// inventory of children.
+func recorded(handlers handler.Set) bool {
+	return len(handlers.Of(handler.Changes)) > 0 || len(handlers.Of(handler.Reconciles)) > 0
 }
 
 // builtIn reports whether the kind is one of Kubernetes itself. Its schema cannot be

@@ -95,6 +95,7 @@ func TestKindsKeepTheirStateInTheStatusIfTheirSchemaDoes(t *testing.T) {
 		"no schemas":           {things, func() schemas { return nil }, handler.Changes, false, "does not show the schema"},
 		"no status":            {plain, func() schemas { return always(open) }, handler.Changes, false, "the resource has no status subresource"},
 		"built in":             {pods, func() schemas { return always(open) }, handler.Changes, false, ""},
+		"only children":        {things, func() schemas { return always(open) }, handler.Reconciles, true, ""},
 		"no changes":           {things, func() schemas { return always(closed) }, handler.Events, false, ""},
 		"no changes, kept too": {things, func() schemas { return always(open) }, handler.Events, false, ""},
 	} {

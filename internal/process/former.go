@@ -6,7 +6,11 @@ import (
 	"fmt"
 	"slices"
 
+	"gopf.dev/gopf/internal/apply"
 	"gopf.dev/gopf/internal/essence"
+	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/progress"
 	"gopf.dev/gopf/storage"
 )
@@ -49,7 +53,7 @@ func (v *view) move(ctx context.Context, c *change) error {
 		return nil
 	}
 	if some {
-		if err := records.Move(ctx, v.stored, &c.notes, append(v.Handlers.IDs(), progress.HandlingID)); err != nil {
+		if err := records.Move(ctx, v.stored, &c.notes, v.recordIDs()); err != nil {
 			return fmt.Errorf("move the progress from its former place: %w", err)
 		}
 	}
@@ -88,7 +92,7 @@ func (v *view) moveBase(ctx context.Context, c *change, base baseMover) error {
 // write of the rest of the object: they are a second request, and a crash between the two
 // must not lose the state. The state of another object is not moved.
 func (v *view) moveToStatus(ctx context.Context, c *change, state statusMover) error {
-	ids := append(v.Handlers.IDs(), progress.HandlingID)
+	ids := v.recordIDs()
 	_, results := c.asked().Split()
 	_, notes := c.notes.Split()
 	if len(results)+len(notes) > 0 && !v.copied {
@@ -118,6 +122,47 @@ func (v *view) writesMain(c *change) bool {
 	main, _ := asked.Split()
 	notes, _ := c.notes.Split()
 	return len(main)+len(notes) > 0
+}
+
+// recordIDs returns the ids of all records that an object may have: those of handlers, the
+// handling note and the inventories of children.
+func (p *Processor) recordIDs() []string {
+	ids := append(p.Handlers.IDs(), progress.HandlingID)
+	if p.Reconcile == nil {
+		return ids
+	}
+	for _, h := range p.Reconcile.Handlers {
+		ids = append(ids, inventoryID(h.ID))
+	}
+	return append(ids, p.Reconcile.Handlers.IDs()...)
+}
+
+// moveWith adds the move of former state to a write of a reconcile handler. A write makes
+// its place the one that holds the state, so the records of all handlers and the base must
+// move with it.
+func (p *Processor) moveWith(ctx context.Context, body *object.Body, asked, notes *patch.Patch, f apply.Finalizer) (*patch.Patch, apply.Finalizer, error) {
+	v := &view{Processor: p, body: body, stored: stored{body}, log: p.Logger(body)}
+	v.renamed = slices.ContainsFunc(p.Config.Former, func(f string) bool { return slices.Contains(body.Finalizers(), f) })
+	_, records := p.Config.Progress.(progressMover)
+	_, base := p.Config.Base.(baseMover)
+	if !records && !base && !v.renamed {
+		return notes, f, nil
+	}
+	if v.copied = v.isCopy(); !v.copied {
+		old, _, err := p.Config.Base.Load(ctx, v.stored)
+		if err = v.ignoreMalformed(err); err != nil {
+			return nil, f, fmt.Errorf("load the last-handled configuration: %w", err)
+		}
+		v.base = old
+	}
+	f.Name, f.Former = p.Config.Finalizer, p.Config.Former
+	c := &change{finalizer: f, parts: []execute.Part{{}}}
+	c.parts[0].Patch.Merge(asked.Fields())
+	c.notes.Merge(notes.Fields())
+	if err := v.move(ctx, c); err != nil {
+		return nil, f, err
+	}
+	return &c.notes, c.finalizer, nil
 }
 
 // finalizers returns the name of the finalizer, and its former names.

@@ -50,11 +50,14 @@ const backoffJitter = 0.1
 
 // owner is the part of [Memory] for reconcile handlers.
 type owner struct {
-	body     *object.Packed // the newest known state
-	calls    map[string]*reconciled
-	fights   reconcile.Fights
-	blocking string // the child that the deletion waits for
-	gone     bool   // the object is being deleted, and its children are gone
+	body      *object.Packed // the newest known state after the last turn
+	newest    *object.Body   // the newest known state during a turn
+	calls     map[string]*reconciled
+	essence   string // identifies the essence of one version
+	essenceOf string // that version
+	fights    reconcile.Fights
+	blocking  string // the child that the deletion waits for
+	gone      bool   // the object is being deleted, and its children are gone
 }
 
 // reconciled is the state of one reconcile handler of one object.
@@ -84,18 +87,27 @@ func (p *Processor) reconcile(ctx context.Context, m *Memory, last *object.Body,
 	o := m.owner()
 	switch {
 	case last != nil && !last.Stale():
-		o.body = p.Reconcile.packer.Pack(last)
+		o.newest = last
 	case why.Event != nil && (o.body == nil || why.Event.Body.Newer(o.body.Identity)):
-		o.body = p.Reconcile.packer.Pack(why.Event.Body)
-	}
-	if o.body == nil {
+		o.newest = why.Event.Body
+	case o.body != nil:
+		o.newest = o.body.Body()
+	default:
 		return
 	}
-	body := o.body.Body()
-	if !body.Deleting {
-		p.recovering(body, func() { p.callReconcilers(ctx, m, body, why.Wake) })
+	if !o.newest.Deleting {
+		p.recovering(o.newest, func() { p.callReconcilers(ctx, m, o.newest, why.Wake) })
 	}
+	o.pack(&p.Reconcile.packer)
 	p.setReconcileAlarm(m)
+}
+
+// pack compresses the newest state for the time until the next turn.
+func (o *owner) pack(packer *object.Packer) {
+	if o.body == nil || o.body.Identity != o.newest.Identity || o.body.Stale() != o.newest.Stale() {
+		o.body = packer.Pack(o.newest)
+	}
+	o.newest = nil
 }
 
 // setReconcileAlarm schedules the next turn for change handlers or reconcile handlers,
@@ -117,7 +129,7 @@ func (p *Processor) setReconcileAlarm(m *Memory) {
 
 // callReconcilers calls the handlers that match the object and are due.
 func (p *Processor) callReconcilers(ctx context.Context, m *Memory, body *object.Body, wake *Wake) {
-	essence := progress.BaseID(p.essence(body))
+	essence := p.essenceID(m.owner(), body)
 	for _, h := range p.Reconcile.Handlers {
 		state := m.owner().calls[h.ID]
 		if state == nil {
@@ -141,6 +153,18 @@ func (p *Processor) callReconcilers(ctx context.Context, m *Memory, body *object
 		}
 		body = after
 	}
+}
+
+// essenceID returns the text that identifies the essence of the object. It is computed once
+// per version.
+func (p *Processor) essenceID(o *owner, body *object.Body) string {
+	if body.Stale() {
+		return progress.BaseID(p.essence(body))
+	}
+	if o.essence == "" || o.essenceOf != body.ResourceVersion {
+		o.essence, o.essenceOf = progress.BaseID(p.essence(body)), body.ResourceVersion
+	}
+	return o.essence
 }
 
 // isDue reports whether the handler must be called now.
@@ -262,7 +286,7 @@ func (r *reconciling) applyChildren(ctx context.Context, request *handler.Reques
 		return &handler.PermanentError{Err: err}
 	}
 	result, err := r.Reconcile.Runner.Run(ctx, reconcile.Task{
-		Owner: r.owner(), Inventory: r.inventory, Others: r.others, Alone: len(r.Reconcile.Handlers) == 1,
+		Owner: r.owner(), Inventory: r.inventory, Others: r.others, Alone: len(r.Reconcile.Handlers) == 1, Retry: r.state.retries > 0,
 		Wanted: request.Children.Wanted, Prune: prune, Fights: &r.memory.owner().fights, Log: request.Log, Guard: r.guard,
 	})
 	if err != nil {

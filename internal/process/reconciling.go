@@ -159,6 +159,10 @@ func (r *reconciling) saveRecords(ctx context.Context, notes *patch.Patch, text 
 // send writes a change of the object and updates its memory.
 func (r *reconciling) send(ctx context.Context, asked, notes *patch.Patch, f apply.Finalizer) (*object.Body, error) {
 	m := r.memory
+	notes, f, err := r.moveWith(ctx, r.body, asked, notes, f)
+	if err != nil {
+		return nil, err
+	}
 	applier := apply.Applier{API: r.API, Resource: r.Resource, Log: r.Logger(r.body), Jitter: r.Config.Jitter, Fresh: true}
 	r.noteTraces(m, r.body)
 	r.noteSending(m)
@@ -177,7 +181,7 @@ func (r *reconciling) send(ctx context.Context, asked, notes *patch.Patch, f app
 		}
 	}
 	r.body = after
-	m.owner().body = r.Reconcile.packer.Pack(after)
+	m.owner().newest = after
 	return after, nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"gopf.dev/gopf/internal/apply"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
-	"gopf.dev/gopf/internal/progress"
 	"gopf.dev/gopf/storage"
 )
 
@@ -51,7 +50,7 @@ func (p *Processor) Relocate(ctx context.Context, body *object.Body, dryRun bool
 
 // relocation returns the next request of a move. nil means that nothing is left to move.
 func (p *Processor) relocation(ctx context.Context, body *object.Body) (*patch.Patch, error) {
-	o, notes, ids := stored{body}, &patch.Patch{}, append(p.Handlers.IDs(), progress.HandlingID)
+	o, notes, ids := stored{body}, &patch.Patch{}, p.recordIDs()
 	if copies, ok := p.Config.Base.(storage.CopyDetector); ok && !p.Config.TrustCopies {
 		if _, copied := copies.Copied(o); copied {
 			return nil, nil // it will be handled as a new object

@@ -68,12 +68,17 @@ func child(of map[string]any, key string) map[string]any {
 	return at
 }
 
-// withUID returns the manifest bound to an existing object: another one of the same name
-// is not changed.
-func withUID(fields map[string]any, uid string) map[string]any {
+// noVersion is a resource version that no object has. An apply with it creates the object,
+// and fails with a conflict if the object exists: it cannot change an object of another
+// owner.
+const noVersion = "1"
+
+// with returns the manifest with a precondition in its metadata: a uid or a resource
+// version. An object that does not fulfill it is not changed.
+func with(fields map[string]any, key, value string) map[string]any {
 	fields = maps.Clone(fields)
 	metadata := maps.Clone(fields["metadata"].(map[string]any))
-	metadata["uid"] = uid
+	metadata[key] = value
 	fields["metadata"] = metadata
 	return fields
 }

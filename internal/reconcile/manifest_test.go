@@ -64,7 +64,7 @@ func TestFieldsAreLeftOutOrLeftAlone(t *testing.T) {
 
 func TestManifestsAreBoundToTheUIDInACopy(t *testing.T) {
 	given := fields(t, `{"metadata": {"name": "a"}, "spec": {"b": 1}}`)
-	if diff := cmp.Diff(fields(t, `{"metadata": {"name": "a", "uid": "u1"}, "spec": {"b": 1}}`), withUID(given, "u1")); diff != "" {
+	if diff := cmp.Diff(fields(t, `{"metadata": {"name": "a", "uid": "u1"}, "spec": {"b": 1}}`), with(given, "uid", "u1")); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 	if diff := cmp.Diff(fields(t, `{"metadata": {"name": "a"}, "spec": {"b": 1}}`), given); diff != "" {

@@ -90,7 +90,7 @@ func (x *run) plan(ctx context.Context, w *handler.Wanted) (Step, error) {
 func (x *run) dryRun(ctx context.Context, w *handler.Wanted, child *childwatch.Child) (diff.Diff, error) {
 	fields, before := w.Fields, any(nil)
 	if child != nil {
-		fields, before = withUID(without(fields, w.Initial), child.UID), essential(child.Body().Map())
+		fields, before = with(without(fields, w.Initial), "uid", child.UID), essential(child.Body().Map())
 	}
 	target := kube.Target{Info: w.Info, Namespace: w.Namespace, Name: w.Name}
 	after, err := x.Objects.Apply(ctx, target, fields, kube.FieldManager(x.Name), kube.Force(), kube.DryRun())

@@ -50,6 +50,7 @@ type Task struct {
 	Inventory *children.Inventory // of this handler; not modified
 	Others    []children.Entry    // the children of the other reconcile handlers of the object
 	Alone     bool                // the object has no other reconcile handlers
+	Retry     bool                // the last call failed
 	Wanted    []*handler.Wanted
 	Prune     bool // delete the children that are not wanted
 	Fights    *Fights
@@ -87,6 +88,7 @@ type run struct {
 	Task
 	result Result
 	ready  map[*handler.Wanted]bool
+	exist  map[*handler.Wanted]bool // the children that exist although the store does not have them
 	full   map[string]string        // the groups of which no more child may be changed now, with the reason
 	turned map[*handler.Wanted]bool // the children that a plan changes; nil without a plan
 }
@@ -141,7 +143,7 @@ func (x *run) one(ctx context.Context, w *handler.Wanted) {
 		return
 	}
 	child := x.Store.Find(w.Key)
-	if child == nil && (waiting == "" || known != nil) {
+	if child == nil && (waiting == "" || known != nil) && x.readsFirst(w, known) {
 		found, err := x.read(ctx, w.Info, w.Key)
 		if err != nil {
 			x.fail("ApplyFailed", fmt.Errorf("read %s: %w", w.Key, err))
@@ -197,9 +199,9 @@ func (x *run) awaited(w *handler.Wanted) string {
 // apply sends the child to the API server.
 func (x *run) apply(ctx context.Context, w *handler.Wanted, child *childwatch.Child, known *children.Entry) {
 	target := kube.Target{Info: w.Info, Namespace: w.Namespace, Name: w.Name}
-	fields := w.Fields
+	fields := with(w.Fields, "resourceVersion", noVersion)
 	if child != nil {
-		fields = withUID(without(fields, w.Initial), child.UID)
+		fields = with(without(w.Fields, w.Initial), "uid", child.UID)
 	}
 	former := child != nil && known == nil
 	x.Store.Sending(w.Key)
@@ -220,11 +222,19 @@ func (x *run) apply(ctx context.Context, w *handler.Wanted, child *childwatch.Ch
 	}
 	if err != nil {
 		x.result.Changed = x.Store.Sent(w.Key, nil) || x.result.Changed
+		if child == nil && apierrors.IsConflict(err) && !x.readsFirst(w, known) {
+			x.retract(w)
+			x.one(ctx, w)
+			return
+		}
 		x.refused(ctx, w, child, known, err)
 		return
 	}
 	x.result.Written++
-	now, err := x.Store.Read(w.Info, body)
+	now := x.Store.At(body.Identity) // its event may arrive before the response
+	if now == nil {
+		now, err = x.Store.Read(w.Info, body)
+	}
 	if err != nil {
 		x.Store.Sent(w.Key, nil)
 		x.fail("ApplyFailed", fmt.Errorf("read the response for %s: %w", w.Key, err))
