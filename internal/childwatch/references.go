@@ -29,11 +29,14 @@ type References struct {
 
 	mu     sync.Mutex
 	owners map[string]map[string][]Reference // by the uid of the owner, then by handler
-	named  map[name]map[string]bool          // the uids of the owners that refer to a name
-	known  map[string]*referent              // by uid
+	named  map[name]map[referrer][]kind.Selector
+	known  map[string]*referent // by uid
 }
 
 type name struct{ namespace, name string }
+
+// referrer is a handler of an owner.
+type referrer struct{ owner, handler string }
 
 // referent is an object of a watched kind.
 type referent struct {
@@ -45,7 +48,7 @@ type referent struct {
 
 // NewReferences returns an empty collection.
 func NewReferences(wake func(owner, handler string)) *References {
-	return &References{Wake: wake, owners: map[string]map[string][]Reference{}, named: map[name]map[string]bool{}, known: map[string]*referent{}}
+	return &References{Wake: wake, owners: map[string]map[string][]Reference{}, named: map[name]map[referrer][]kind.Selector{}, known: map[string]*referent{}}
 }
 
 // Set replaces the references of one handler of an owner.
@@ -59,14 +62,15 @@ func (r *References) Set(owner, handler string, refs []Reference) {
 	if r.owners[owner] == nil {
 		r.owners[owner] = map[string][]Reference{}
 	}
+	by := referrer{owner, handler}
 	r.owners[owner][handler] = refs
-	r.forget(owner, former)
+	r.forget(by, former)
 	for _, ref := range refs {
 		n := name{ref.Namespace, ref.Name}
 		if r.named[n] == nil {
-			r.named[n] = map[string]bool{}
+			r.named[n] = map[referrer][]kind.Selector{}
 		}
-		r.named[n][owner] = true
+		r.named[n][by] = append(r.named[n][by], ref.Of)
 	}
 }
 
@@ -76,23 +80,16 @@ func (r *References) Drop(owner string) {
 	defer r.mu.Unlock()
 	former := r.owners[owner]
 	delete(r.owners, owner)
-	for _, refs := range former {
-		r.forget(owner, refs)
+	for handler, refs := range former {
+		r.forget(referrer{owner, handler}, refs)
 	}
 }
 
-// forget removes the names that the owner no longer refers to.
-func (r *References) forget(owner string, former []Reference) {
+// forget removes the names that the handler referred to.
+func (r *References) forget(by referrer, former []Reference) {
 	for _, ref := range former {
 		n := name{ref.Namespace, ref.Name}
-		used := false
-		for _, refs := range r.owners[owner] {
-			used = used || slices.ContainsFunc(refs, func(o Reference) bool { return name{o.Namespace, o.Name} == n })
-		}
-		if used {
-			continue
-		}
-		if delete(r.named[n], owner); len(r.named[n]) == 0 {
+		if delete(r.named[n], by); len(r.named[n]) == 0 {
 			delete(r.named, n)
 		}
 	}
@@ -139,13 +136,9 @@ func (r *References) update(info kind.Info, e stream.Event) map[string][]string 
 // affected returns the handlers that refer to an object, by owner.
 func (r *References) affected(info kind.Info, n name) map[string][]string {
 	all := map[string][]string{}
-	for owner := range r.named[n] {
-		for handler, refs := range r.owners[owner] {
-			if slices.ContainsFunc(refs, func(ref Reference) bool {
-				return name{ref.Namespace, ref.Name} == n && len(ref.Of.Select([]kind.Info{info})) > 0
-			}) {
-				all[owner] = append(all[owner], handler)
-			}
+	for by, selectors := range r.named[n] {
+		if slices.ContainsFunc(selectors, func(of kind.Selector) bool { return len(of.Select([]kind.Info{info})) > 0 }) {
+			all[by.owner] = append(all[by.owner], by.handler)
 		}
 	}
 	return all
