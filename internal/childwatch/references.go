@@ -27,6 +27,10 @@ type References struct {
 	// must not block for long.
 	Wake func(owner, handler string)
 
+	// hash decodes an object, which may be large. The lock must not be held: turns of all
+	// owners need it.
+	hash func(*object.Body) uint64
+
 	mu     sync.Mutex
 	owners map[string]map[string][]Reference // by the uid of the owner, then by handler
 	named  map[name]map[referrer][]kind.Selector
@@ -48,7 +52,7 @@ type referent struct {
 
 // NewReferences returns an empty collection.
 func NewReferences(wake func(owner, handler string)) *References {
-	return &References{Wake: wake, owners: map[string]map[string][]Reference{}, named: map[name]map[referrer][]kind.Selector{}, known: map[string]*referent{}}
+	return &References{Wake: wake, hash: contentHash, owners: map[string]map[string][]Reference{}, named: map[name]map[referrer][]kind.Selector{}, known: map[string]*referent{}}
 }
 
 // Set replaces the references of one handler of an owner.
@@ -109,28 +113,33 @@ func (r *References) deliver(info kind.Info, e stream.Event, first bool) {
 
 // update notes an event. It returns the handlers for which it is a change, by owner.
 func (r *References) update(info kind.Info, e stream.Event) map[string][]string {
+	id := e.Body.Identity
+	now := &referent{name: name{id.Namespace, id.Name}, kind: kindName(info), version: id.ResourceVersion}
+	if e.Type != kube.Deleted && r.isNamed(now.name) {
+		now.content = r.hash(e.Body)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	id := e.Body.Identity
-	n := name{id.Namespace, id.Name}
 	before := r.known[id.UID]
 	if e.Type == kube.Deleted {
 		delete(r.known, id.UID)
 		if before == nil {
 			return nil
 		}
-		return r.affected(info, n)
-	}
-	now := &referent{name: n, kind: kindName(info), version: id.ResourceVersion}
-	affected := r.affected(info, n)
-	if len(affected) > 0 {
-		now.content = contentHash(e.Body)
+		return r.affected(info, now.name)
 	}
 	r.known[id.UID] = now
 	if before != nil && (before.version == now.version || before.content != 0 && before.content == now.content) {
 		return nil
 	}
-	return affected
+	return r.affected(info, now.name)
+}
+
+// isNamed reports whether an owner refers to an object of the name, of any kind.
+func (r *References) isNamed(n name) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.named[n]) > 0
 }
 
 // affected returns the handlers that refer to an object, by owner.
