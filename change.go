@@ -35,10 +35,11 @@ type Change[T Object] struct {
 	Diff diff.Diff
 
 	subs     []*handler.Handler
-	declared []*SubHandler // for each of subs
-	ran      bool          // the sub-handlers declared so far were run
-	mistake  error         // in the declarations of sub-handlers. May be nil.
-	filter   *Operator     // collects the mistakes in filters of sub-handlers. May be nil.
+	declared []*SubHandler   // for each of subs
+	ran      bool            // the sub-handlers declared so far were run
+	ids      map[string]bool // of subs
+	mistake  []error         // in the declarations of sub-handlers
+	filter   *Operator       // collects the mistakes in filters of sub-handlers. May be nil.
 	hooks    *hooks
 }
 

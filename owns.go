@@ -82,7 +82,8 @@ func Owns[C Object](opts ...OwnsOption) ReconcileOption {
 //		return []types.NamespacedName{{Name: db.Spec.SecretName}}
 //	})
 //
-// names is called before each call of the handler. It must not block. The operator
+// names is called before each call of the handler. It must not block. With more than 2,000
+// names, the handler is not called, and fails permanently. The operator
 // watches all objects of the kind in the namespaces that it serves, and keeps only their
 // names. It needs the permissions get, list and watch for the kind.
 func Watches[C, T Object](names func(T) []types.NamespacedName) ReconcileOption {

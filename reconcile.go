@@ -2,6 +2,7 @@ package gopf
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"time"
 
@@ -83,11 +84,17 @@ func eraseReconcile[T Object](fn func(context.Context, *Reconciliation[T]) error
 		}
 		defer hooks.check(s)
 		if req.Children.Refer != nil && len(req.Handler.Reconcile.Watched) > 0 {
-			req.Children.Refer(refer(s.Object)) // before fn reads these objects: no change is missed
+			refs := refer(s.Object)
+			if len(refs) > children.MaxEntries { // the number may come from the object
+				return &handler.PermanentError{Err: errTooManyReferences}
+			}
+			req.Children.Refer(refs) // before fn reads these objects: no change is missed
 		}
 		return hooks.call(ctx, callOf(req, "reconcile"), func(ctx context.Context) error { return fn(ctx, &Reconciliation[T]{s}) })
 	}
 }
+
+var errTooManyReferences = fmt.Errorf("the functions of Watches return more than %d names for one object", children.MaxEntries)
 
 // SetCondition sets a status condition of the object, for any handler. It is sent with the
 // other changes of [Patch]. The transition time changes only if the status does, and the

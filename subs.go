@@ -32,7 +32,8 @@ import (
 // A handle as an option restricts the sub-handler by its filters; see [Change.Filter].
 //
 // These mistakes fail this handler permanently: a missing function, an invalid or
-// duplicate id, and options that do not apply to sub-handlers, such as [Optional].
+// duplicate id, options that do not apply to sub-handlers, such as [Optional], and more
+// than 2,000 sub-handlers in one call.
 //
 // The returned value is never nil. It is for DependsOn, and to ask for the outcome.
 func (c *Change[T]) Sub(id string, fn ChangeFunc[T], opts ...ChangeOption) *SubHandler {
@@ -42,6 +43,10 @@ func (c *Change[T]) Sub(id string, fn ChangeFunc[T], opts ...ChangeOption) *SubH
 	}
 	declared := &SubHandler{id: id, req: c.req}
 	if spec.skip {
+		return declared
+	}
+	if len(c.subs) == maxSubs { // the number may come from the object
+		c.mistaken(errTooManySubs)
 		return declared
 	}
 	parent := c.req.Handler
@@ -70,16 +75,37 @@ func (c *Change[T]) Sub(id string, fn ChangeFunc[T], opts ...ChangeOption) *SubH
 		}
 	}
 	if err := c.checkSub(id, sub, fn == nil, &spec); err != nil {
-		c.mistake = errors.Join(c.mistake, Permanent(fmt.Errorf("sub-handler %q of %q: %w", id, parent.ID, err)))
+		c.mistaken(Permanent(fmt.Errorf("sub-handler %q of %q: %w", id, parent.ID, err)))
 		return declared
 	}
 	if spec.filters == nil || sub.Matches(c.req) {
 		c.ran = false
 		c.subs = append(c.subs, sub)
+		if c.ids == nil {
+			c.ids = map[string]bool{}
+		}
+		c.ids[sub.ID] = true
 		c.declared = append(c.declared, declared)
 		declared.handler = sub
 	}
 	return declared
+}
+
+const (
+	// maxSubs limits the sub-handlers of one call. Each of them takes memory, and has a
+	// record on the object.
+	maxSubs = 2000
+	// maxMistakes limits the reported mistakes of one call. Ids may come from the object.
+	maxMistakes = 10
+)
+
+var errTooManySubs = Permanent(fmt.Errorf("the handler declares more than %d sub-handlers for one object", maxSubs))
+
+// mistaken notes a mistake in the declaration of a sub-handler.
+func (c *Change[T]) mistaken(err error) {
+	if len(c.mistake) < maxMistakes {
+		c.mistake = append(c.mistake, err)
+	}
 }
 
 // checkSub returns the mistakes in the declaration of a sub-handler.
@@ -107,7 +133,7 @@ func (c *Change[T]) checkSub(id string, sub *handler.Handler, missing bool, spec
 		return errors.New("Select does not apply to sub-handlers; use WithLabel instead")
 	case f != nil && len(f.problems) > 0:
 		return errors.Join(f.problems...)
-	case slices.ContainsFunc(c.subs, func(h *handler.Handler) bool { return h.ID == sub.ID }):
+	case c.ids[sub.ID]:
 		return errors.New("it is declared twice: both would share one record; use different ids")
 	}
 	return errors.Join(checkID(sub.ID), joined(checkLimits(spec.limits)))
@@ -179,10 +205,10 @@ func (c *Change[T]) RunSubs(ctx context.Context, opts ...SubOption) error {
 
 // mistakes returns the mistakes in the declarations of sub-handlers.
 func (c *Change[T]) mistakes() error {
-	if c.filter != nil && len(c.filter.problems) > 0 && c.mistake == nil {
+	if c.filter != nil && len(c.filter.problems) > 0 && len(c.mistake) == 0 {
 		return Permanent(errors.Join(c.filter.problems...))
 	}
-	return c.mistake
+	return errors.Join(c.mistake...)
 }
 
 // SubOption is an option of [Change.RunSubs].

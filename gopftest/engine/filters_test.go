@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -147,6 +148,17 @@ func TestMistakesInSubHandlersFailTheirParent(t *testing.T) {
 		"filters of two handles":                      func(ch *gopf.Change[*Example]) { ch.Sub("a", nothing, ch.Filter(), ch.Filter()) },
 		"declared on the filters of a sub-handler":    func(ch *gopf.Change[*Example]) { ch.Filter().OnCreate("a", nothing) },
 		`is declared twice: both would share one rec`: func(ch *gopf.Change[*Example]) { ch.Sub("a", nothing); ch.Sub("a", nothing) },
+		// The ids may come from the object, which may have very many.
+		`"parent": it is declared twice`: func(ch *gopf.Change[*Example]) {
+			for range 200_000 {
+				ch.Sub("a", nothing)
+			}
+		},
+		"more than 2000 sub-handlers": func(ch *gopf.Change[*Example]) {
+			for i := range 200_000 {
+				ch.Sub(strconv.Itoa(i), nothing)
+			}
+		},
 	} {
 		t.Run(says, func(t *testing.T) {
 			bubble(t, func(t *testing.T, c *gopftest.Cluster) {

@@ -154,3 +154,20 @@ func TestRollingUpdatesChangeAFewChildrenAtATime(t *testing.T) {
 		check("near the end", "c c c c")
 	})
 }
+
+func TestTooManyReferencesOfOneObjectFailOnlyItsHandler(t *testing.T) {
+	owners(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		many := make([]any, 2000) // and one namespace
+		for i := range many {
+			many[i] = fmt.Sprint("map-", i)
+		}
+		c.Create(t, withItems("most", "none", many[1:]...))
+		c.Create(t, withItems("too-many", "none", many...))
+		gopftest.Start(t, referring(&diary), c, gopf.Log(quiet()))
+		settle()
+		if got := strings.Join(diary.all(), " "); got != "most" {
+			t.Errorf("the handler was called for %q, want only the object with 2,000 references", got)
+		}
+	})
+}

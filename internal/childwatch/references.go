@@ -27,13 +27,20 @@ type References struct {
 	// must not block for long.
 	Wake func(owner, handler string)
 
+	// hash decodes an object, which may be large. The lock must not be held: turns of all
+	// owners need it.
+	hash func(*object.Body) uint64
+
 	mu     sync.Mutex
 	owners map[string]map[string][]Reference // by the uid of the owner, then by handler
-	named  map[name]map[string]bool          // the uids of the owners that refer to a name
-	known  map[string]*referent              // by uid
+	named  map[name]map[referrer][]kind.Selector
+	known  map[string]*referent // by uid
 }
 
 type name struct{ namespace, name string }
+
+// referrer is a handler of an owner.
+type referrer struct{ owner, handler string }
 
 // referent is an object of a watched kind.
 type referent struct {
@@ -45,7 +52,7 @@ type referent struct {
 
 // NewReferences returns an empty collection.
 func NewReferences(wake func(owner, handler string)) *References {
-	return &References{Wake: wake, owners: map[string]map[string][]Reference{}, named: map[name]map[string]bool{}, known: map[string]*referent{}}
+	return &References{Wake: wake, hash: contentHash, owners: map[string]map[string][]Reference{}, named: map[name]map[referrer][]kind.Selector{}, known: map[string]*referent{}}
 }
 
 // Set replaces the references of one handler of an owner.
@@ -59,14 +66,15 @@ func (r *References) Set(owner, handler string, refs []Reference) {
 	if r.owners[owner] == nil {
 		r.owners[owner] = map[string][]Reference{}
 	}
+	by := referrer{owner, handler}
 	r.owners[owner][handler] = refs
-	r.forget(owner, former)
+	r.forget(by, former)
 	for _, ref := range refs {
 		n := name{ref.Namespace, ref.Name}
 		if r.named[n] == nil {
-			r.named[n] = map[string]bool{}
+			r.named[n] = map[referrer][]kind.Selector{}
 		}
-		r.named[n][owner] = true
+		r.named[n][by] = append(r.named[n][by], ref.Of)
 	}
 }
 
@@ -76,23 +84,16 @@ func (r *References) Drop(owner string) {
 	defer r.mu.Unlock()
 	former := r.owners[owner]
 	delete(r.owners, owner)
-	for _, refs := range former {
-		r.forget(owner, refs)
+	for handler, refs := range former {
+		r.forget(referrer{owner, handler}, refs)
 	}
 }
 
-// forget removes the names that the owner no longer refers to.
-func (r *References) forget(owner string, former []Reference) {
+// forget removes the names that the handler referred to.
+func (r *References) forget(by referrer, former []Reference) {
 	for _, ref := range former {
 		n := name{ref.Namespace, ref.Name}
-		used := false
-		for _, refs := range r.owners[owner] {
-			used = used || slices.ContainsFunc(refs, func(o Reference) bool { return name{o.Namespace, o.Name} == n })
-		}
-		if used {
-			continue
-		}
-		if delete(r.named[n], owner); len(r.named[n]) == 0 {
+		if delete(r.named[n], by); len(r.named[n]) == 0 {
 			delete(r.named, n)
 		}
 	}
@@ -112,40 +113,41 @@ func (r *References) deliver(info kind.Info, e stream.Event, first bool) {
 
 // update notes an event. It returns the handlers for which it is a change, by owner.
 func (r *References) update(info kind.Info, e stream.Event) map[string][]string {
+	id := e.Body.Identity
+	now := &referent{name: name{id.Namespace, id.Name}, kind: kindName(info), version: id.ResourceVersion}
+	if e.Type != kube.Deleted && r.isNamed(now.name) {
+		now.content = r.hash(e.Body)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	id := e.Body.Identity
-	n := name{id.Namespace, id.Name}
 	before := r.known[id.UID]
 	if e.Type == kube.Deleted {
 		delete(r.known, id.UID)
 		if before == nil {
 			return nil
 		}
-		return r.affected(info, n)
-	}
-	now := &referent{name: n, kind: kindName(info), version: id.ResourceVersion}
-	affected := r.affected(info, n)
-	if len(affected) > 0 {
-		now.content = contentHash(e.Body)
+		return r.affected(info, now.name)
 	}
 	r.known[id.UID] = now
 	if before != nil && (before.version == now.version || before.content != 0 && before.content == now.content) {
 		return nil
 	}
-	return affected
+	return r.affected(info, now.name)
+}
+
+// isNamed reports whether an owner refers to an object of the name, of any kind.
+func (r *References) isNamed(n name) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.named[n]) > 0
 }
 
 // affected returns the handlers that refer to an object, by owner.
 func (r *References) affected(info kind.Info, n name) map[string][]string {
 	all := map[string][]string{}
-	for owner := range r.named[n] {
-		for handler, refs := range r.owners[owner] {
-			if slices.ContainsFunc(refs, func(ref Reference) bool {
-				return name{ref.Namespace, ref.Name} == n && len(ref.Of.Select([]kind.Info{info})) > 0
-			}) {
-				all[owner] = append(all[owner], handler)
-			}
+	for by, selectors := range r.named[n] {
+		if slices.ContainsFunc(selectors, func(of kind.Selector) bool { return len(of.Select([]kind.Info{info})) > 0 }) {
+			all[by.owner] = append(all[by.owner], by.handler)
 		}
 	}
 	return all

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
@@ -63,5 +64,35 @@ func TestReferencesWakeTheHandlersThatHaveThemAndNoOthers(t *testing.T) {
 	refs.Set("x", "two", nil)
 	if len(refs.named) > 0 || len(refs.owners["y"]) > 0 {
 		t.Errorf("names %v and owners %v are left", refs.named, refs.owners)
+	}
+}
+
+// The names come from objects of tenants, and a watch waits for the same lock.
+func TestTheTimeForReferencesIsProportionalToTheirNumber(t *testing.T) {
+	t.Parallel()
+	of, err := kind.Parse("secrets")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refs := NewReferences(func(string, string) {})
+	many := make([]Reference, 300_000) // in quadratic time, this takes minutes
+	for i := range many {
+		many[i] = Reference{Of: of, Namespace: "a", Name: fmt.Sprint("secret-", i)}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 3 {
+			refs.Set("x", "one", many)
+		}
+		refs.Drop("x")
+	}()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		t.Fatal("it takes too long")
+	}
+	if len(refs.named)+len(refs.owners) > 0 {
+		t.Errorf("%d names and %d owners are left", len(refs.named), len(refs.owners))
 	}
 }

@@ -116,6 +116,10 @@ type Store struct {
 	Manager string        // the field manager of the operator
 	Mark    func() uint64 // see [stream.Shared.Mark]
 
+	// equal decodes two versions of a child, which may be large. The lock must not be held:
+	// turns of all objects need it.
+	equal func(a, b *Child) bool
+
 	mu      sync.Mutex
 	sending map[children.Key]*held          // children that the operator is writing now
 	known   map[string]*Child               // by uid
@@ -127,7 +131,7 @@ type Store struct {
 // NewStore returns an empty store.
 func NewStore(manager string, mark func() uint64) *Store {
 	return &Store{
-		Manager: manager, Mark: mark, sending: map[children.Key]*held{},
+		Manager: manager, Mark: mark, equal: equal, sending: map[children.Key]*held{},
 		known: map[string]*Child{}, named: map[children.Key]*Child{}, owned: map[string]map[string]*Child{}, packers: map[children.Key]*object.Packer{},
 	}
 }
@@ -224,27 +228,38 @@ func slow(c *Child) bool { return c.Finalized || c.Kind == "Pod" }
 // Slow reports whether the child exists for a while after its deletion was requested.
 func (c *Child) Slow() bool { return slow(c) }
 
-func (s *Store) isNew(uid string) bool {
+func (s *Store) isNew(uid string) bool { return s.find(uid) == nil }
+
+// find returns a child by its uid. nil means that it is not known.
+func (s *Store) find(uid string) *Child {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.known[uid] == nil
+	return s.known[uid]
 }
 
 // update stores a child from a watch event. It returns the uids of the owners for which
 // that is a change. Changes of managedFields that keep the stamp are none.
 func (s *Store) update(c *Child, authoritative bool) (owners []string) {
+	before := s.find(c.UID)
+	outdated := func() bool { return before != nil && !authoritative && !newer(c, before) }
+	if outdated() {
+		return nil
+	}
+	unchanged := before != nil && before.Owner == c.Owner && before.Stamp == c.Stamp && before.Applied == c.Applied && s.equal(before, c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := s.known[c.UID]
-	if before != nil && !authoritative && !newer(c, before) {
-		return nil
+	if now := s.known[c.UID]; now != before { // a response has replaced it
+		before, unchanged = now, false
+		if outdated() {
+			return nil
+		}
 	}
 	s.put(c)
 	if during := s.sending[c.Key]; during != nil {
 		during.newest = c
 		return nil
 	}
-	if before != nil && before.Owner == c.Owner && before.Stamp == c.Stamp && before.Applied == c.Applied && equal(before, c) {
+	if unchanged {
 		return nil
 	}
 	if before != nil && before.Owner != c.Owner {

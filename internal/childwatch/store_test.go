@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gopf.dev/gopf/internal/children"
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/kind"
 )
@@ -267,5 +268,43 @@ func TestDeletedChildrenStayWhileTheirDeletionTakesTime(t *testing.T) {
 		if len(s.sending) > 0 {
 			t.Errorf("%s: its events are still held back", name)
 		}
+	}
+}
+
+// Other clients may write children that take long to decode. Turns of all objects look for
+// their children meanwhile.
+func TestObjectsAreComparedWithoutTheLock(t *testing.T) {
+	s, compared := store(), 0
+	s.equal = func(a, b *Child) bool {
+		compared++
+		s.Find(b.Key) // would block for ever
+		return equal(a, b)
+	}
+	s.update(state{version: 1, owner: ownerA, data: "x"}.child(t, s), false)
+	if owners := s.update(state{version: 2, owner: ownerA, data: "x"}.child(t, s), false); len(owners) > 0 {
+		t.Errorf("a new version wakes %v", owners)
+	}
+	s.equal = func(a, b *Child) bool { // a response arrives meanwhile
+		compared++
+		s.Sent(b.Key, state{version: 4, owner: ownerA, data: "y"}.child(t, s))
+		return equal(a, b)
+	}
+	if owners := s.update(state{version: 3, owner: ownerA, data: "x"}.child(t, s), false); len(owners) > 0 {
+		t.Errorf("an outdated version wakes %v", owners)
+	}
+	if found := s.Find(children.Key{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "a"}); found.Body().ResourceVersion != "4" {
+		t.Errorf("version %s replaced the response", found.Body().ResourceVersion)
+	}
+	r := NewReferences(func(string, string) {})
+	r.hash = func(b *object.Body) uint64 {
+		compared++
+		r.Set("y", "one", nil) // would block for ever
+		r.Drop("y")
+		return contentHash(b)
+	}
+	r.Set("x", "one", []Reference{{Namespace: "a", Name: "shared"}})
+	r.deliver(secrets, referenced(t, kube.Added, "shared", "1", "v"), false)
+	if compared != 3 {
+		t.Errorf("%d comparisons", compared)
 	}
 }

@@ -5,20 +5,33 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"runtime"
 	"sync"
 	"time"
 )
 
+// busyPerProcessor is the number of connections of one peer that may process data at the
+// same time, per processor. More would not make the peer faster.
+const busyPerProcessor = 2
+
 // Connections bounds the number of open connections. A new connection is always
 // accepted: if there are too many, another one is closed. It is one of the peer with
 // the most connections, because a flood must not close those of others.
+//
+// It also bounds how many connections of one peer are busy at the same time.
 type Connections struct {
 	Max  int
 	Full func(peer string) // called when a connection of the peer was closed; may be nil
 
 	mu    sync.Mutex
 	open  map[net.Conn]*connection
-	peers map[string]int // the number of connections by host
+	peers map[string]*peer // by host
+}
+
+// peer is a host with open connections.
+type peer struct {
+	open int // the number of connections
+	gate gate
 }
 
 type connection struct {
@@ -30,7 +43,7 @@ type connection struct {
 // Watch makes the server use at most Max connections. The server must serve the returned
 // listener. Call it once.
 func (c *Connections) Watch(server *http.Server, l net.Listener) net.Listener {
-	c.open, c.peers = map[net.Conn]*connection{}, map[string]int{}
+	c.open, c.peers = map[net.Conn]*connection{}, map[string]*peer{}
 	server.ConnState = c.note
 	return watched{l, c}
 }
@@ -44,34 +57,42 @@ type watched struct {
 // Accept waits for a connection, and closes another one if there are too many.
 func (w watched) Accept() (net.Conn, error) {
 	conn, err := w.Listener.Accept()
-	if err == nil {
-		w.to.add(conn)
+	if err != nil {
+		return nil, err
 	}
-	return conn, err
+	return w.to.add(conn), nil
 }
 
-func (c *Connections) add(conn net.Conn) {
-	peer := conn.RemoteAddr().String()
-	if host, _, err := net.SplitHostPort(peer); err == nil {
-		peer = host
+// add counts a connection, and returns it with the limits of its peer.
+func (c *Connections) add(raw net.Conn) net.Conn {
+	host := raw.RemoteAddr().String()
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
 	}
 	c.mu.Lock()
-	c.open[conn] = &connection{peer, http.StateNew, time.Now()}
-	c.peers[peer]++
+	of := c.peers[host]
+	if of == nil {
+		of = &peer{gate: gate{most: busyPerProcessor * runtime.GOMAXPROCS(0)}}
+		c.peers[host] = of
+	}
+	of.open++
+	conn := &paced{Conn: raw, gate: &of.gate}
+	c.open[conn] = &connection{host, http.StateNew, time.Now()}
 	var excess net.Conn
 	if len(c.open) > c.Max {
 		excess = c.choose(conn)
-		peer = c.open[excess].peer
+		host = c.open[excess].peer
 		c.remove(excess)
 	}
 	c.mu.Unlock()
 	if excess == nil {
-		return
+		return conn
 	}
 	_ = excess.Close() // it is gone in any case
 	if c.Full != nil {
-		c.Full(peer)
+		c.Full(host)
 	}
+	return conn
 }
 
 // choose returns the connection to close, which is not the new one: of the peer with
@@ -88,7 +109,7 @@ func (c *Connections) choose(but net.Conn) (chosen net.Conn) {
 }
 
 func (c *Connections) rather(a, b *connection) bool {
-	if x, y := c.peers[a.peer], c.peers[b.peer]; x != y {
+	if x, y := c.peers[a.peer].open, c.peers[b.peer].open; x != y {
 		return x > y
 	}
 	if x, y := rank(a.state), rank(b.state); x != y {
@@ -126,9 +147,9 @@ func (c *Connections) note(conn net.Conn, state http.ConnState) {
 
 // remove forgets a connection. The lock must be held.
 func (c *Connections) remove(conn net.Conn) {
-	peer := c.open[conn].peer
+	host := c.open[conn].peer
 	delete(c.open, conn)
-	if c.peers[peer]--; c.peers[peer] == 0 {
-		delete(c.peers, peer)
+	if c.peers[host].open--; c.peers[host].open == 0 {
+		delete(c.peers, host)
 	}
 }

@@ -10,12 +10,11 @@ import (
 
 func TestTooManyConnectionsCloseThoseOfTheFlood(t *testing.T) {
 	var closed []string
-	c := &Connections{Max: 4, Full: func(peer string) { closed = append(closed, peer) }, open: map[net.Conn]*connection{}, peers: map[string]int{}}
+	c := &Connections{Max: 4, Full: func(peer string) { closed = append(closed, peer) }, open: map[net.Conn]*connection{}, peers: map[string]*peer{}}
 	begin := time.Now()
 	add := func(peer string, state http.ConnState, minute int) net.Conn {
 		conn := &fakeConn{peer: peer}
-		c.add(conn)
-		if one := c.open[conn]; one != nil {
+		if one := c.open[c.add(conn)]; one != nil {
 			one.state, one.since = state, begin.Add(time.Duration(minute)*time.Minute)
 		}
 		return conn
@@ -30,7 +29,7 @@ func TestTooManyConnectionsCloseThoseOfTheFlood(t *testing.T) {
 			t.Errorf("connection %d: another one was closed", i)
 		}
 	}
-	if len(c.open) != 4 || c.peers["10.0.0.1"] != 1 || server.(*fakeConn).closed {
+	if len(c.open) != 4 || c.peers["10.0.0.1"].open != 1 || server.(*fakeConn).closed {
 		t.Errorf("there are %d connections of %v", len(c.open), c.peers)
 	}
 	if !slices.Equal(closed, []string{"10.0.0.2", "10.0.0.2", "10.0.0.2"}) {

@@ -43,9 +43,13 @@ func (s *subs) dependencies(h *handler.Handler) []string {
 	if !h.Last && len(h.DependsOn) == 0 {
 		return nil
 	}
+	on := make(map[string]bool, len(h.DependsOn)) // the number may come from the object
+	for _, id := range h.DependsOn {
+		on[id] = true
+	}
 	var ids []string
 	for _, other := range s.all {
-		if h.Last && !other.Last || slices.Contains(h.DependsOn, other.ID) {
+		if h.Last && !other.Last || on[other.ID] {
 			ids = append(ids, other.ID)
 		}
 	}

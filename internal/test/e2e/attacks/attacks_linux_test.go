@@ -30,6 +30,7 @@ var list = []attack{
 	{"headers with many fields", (*scene).manyFields},
 	{"responses that nobody reads", func(s *scene) []string { return s.unread(100) }},
 	{"refusals of headers that nobody reads", func(s *scene) []string { return s.unread(400) }},
+	{"a flood of frames", (*scene).frames},
 	{"noise", (*scene).noise},
 	{"odd objects", (*scene).oddities},
 	{"dense objects with slow handlers", (*scene).denseObjects},

@@ -48,6 +48,30 @@ func (s *scene) manyFields() []string {
 	return nil
 }
 
+// frames sends frames of HTTP/2 that the operator must respond to, but that are no
+// reviews: streams that are reset at once, malformed headers, and pings. They are built
+// only once: this process needs the processors for the bystander.
+func (s *scene) frames() []string {
+	const headers, reset, settings, ping = 1, 3, 4, 6
+	head := "\x83\x87\x04\x09/validate\x01\x01x" // POST, https, the path and the authority
+	var out bytes.Buffer
+	out.WriteString("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+	out.Write(frame(settings, 0, 0, nil))
+	for id := uint32(1); id < 40_000; id += 4 {
+		out.Write(frame(headers, 4, id, []byte(head))) // 4 is END_HEADERS
+		out.Write(frame(reset, 0, id, []byte{0, 0, 0, 8}))
+		out.Write(frame(headers, 4, id+2, []byte(head+"\x00\x01X\x01x"))) // names have no capital letters
+		for range 10 {
+			out.Write(frame(ping, 0, 0, []byte("12345678")))
+		}
+	}
+	s.crowd(150, "h2", func(conn net.Conn) {
+		go func() { _, _ = io.Copy(io.Discard, conn) }() // until it is closed
+		_, _ = conn.Write(out.Bytes())                   // the operator may close it
+	})
+	return nil
+}
+
 // unread opens as many streams as it can and lets the operator send no responses.
 func (s *scene) unread(fields int) []string {
 	var head bytes.Buffer

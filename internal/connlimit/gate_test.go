@@ -1,0 +1,76 @@
+package connlimit
+
+import (
+	"net"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// endless is a connection whose peer sends without end.
+type endless struct{ net.Conn }
+
+func (endless) Read(b []byte) (int, error) { return len(b), nil }
+func (endless) Close() error               { return nil }
+func (endless) RemoteAddr() net.Addr       { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 2), Port: 1} }
+
+// flood returns connections of one peer. Each has read something and processes it.
+func flood(n int) (conns []net.Conn, read chan int) {
+	c := &Connections{Max: n, open: map[net.Conn]*connection{}, peers: map[string]*peer{}}
+	read = make(chan int, n)
+	for i := range n {
+		conn := c.add(endless{})
+		conns = append(conns, conn)
+		go func() {
+			_, _ = conn.Read(make([]byte, 10)) // it never fails
+			read <- i
+		}()
+		synctest.Wait() // they read in this order
+	}
+	return conns, read
+}
+
+func TestFewConnectionsOfAPeerAreBusyAtTheSameTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		most := busyPerProcessor * runtime.GOMAXPROCS(0)
+		conns, read := flood(most + 3)
+		if len(read) != most {
+			t.Fatalf("%d connections are busy, want %d", len(read), most)
+		}
+		conns[0].Close()
+		synctest.Wait()
+		if len(read) != most+1 {
+			t.Errorf("after one connection has ended, %d got a turn, want %d", len(read), most+1)
+		}
+		go func() { _, _ = conns[1].Read(make([]byte, 10)) }() // it never fails
+		synctest.Wait()
+		if len(read) != most+2 {
+			t.Errorf("after one connection has read again, %d got a turn, want %d", len(read), most+2)
+		}
+		time.Sleep(slice)
+		synctest.Wait()
+		if len(read) != most+3 {
+			t.Errorf("after a while, %d got a turn, want %d", len(read), most+3)
+		}
+		for want := range most + 3 {
+			if got := <-read; got != want {
+				t.Errorf("connection %d got the turn of %d", got, want)
+			}
+		}
+	})
+}
+
+// A handler that takes long keeps its HTTP/1 connection from reading.
+func TestConnectionsWithSlowHandlersDoNotBlockOthersOfTheirPeer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, n := time.Now(), 10*busyPerProcessor*runtime.GOMAXPROCS(0)
+		_, read := flood(n)
+		for range n {
+			<-read
+		}
+		if took := time.Since(began); took > 10*slice {
+			t.Errorf("the last one waited %v", took)
+		}
+	})
+}
