@@ -59,6 +59,7 @@ type Live struct {
 	Exists   bool
 	UID      string
 	Stamp    uint32
+	Digest   string // of the content that the operator applied last; "" means that it is not known
 	Deleting bool
 	Relation Relation
 }
@@ -111,6 +112,10 @@ func Decide(d Desired, live Live, known *Entry, waiting string) Action {
 		return act(Create, "%s does not exist", d.Key)
 	case d.CreateOnly:
 		return Action{Key: d.Key}
+	case same && live.Digest != "" && live.Digest != DigestText(d.Digest):
+		// The operator applied other content within the same second, and crashed before it
+		// saved the inventory. Times in managedFields have no fractions.
+		return act(Change, "%s has other content than the operator noted", d.Key)
 	case same && live.Stamp == known.Stamp && sameUID(known.UID, live.UID):
 		return Action{Key: d.Key}
 	case same:

@@ -2,6 +2,7 @@ package children
 
 import (
 	"encoding/json"
+	"fmt"
 	"hash/fnv"
 )
 
@@ -43,3 +44,6 @@ func Digest(fields map[string]any) (uint32, error) {
 	_, _ = h.Write(raw) // a hash never fails
 	return h.Sum32(), nil
 }
+
+// DigestText returns the digest as it is stored on a child.
+func DigestText(digest uint32) string { return fmt.Sprintf("%08x", digest) }

@@ -25,6 +25,8 @@ const (
 	Label = "gopf.dev/children"
 	// OwnerAnnotation names the owner of a child that cannot have an owner reference.
 	OwnerAnnotation = "gopf.dev/owner"
+	// DigestAnnotation has the digest of the content that the operator applied last.
+	DigestAnnotation = "gopf.dev/applied"
 )
 
 // Child is a known child. It is immutable.
@@ -34,7 +36,8 @@ type Child struct {
 	Controller string // the uid of the controlling owner; "" means none
 	Owner      string // the uid of the controlling owner, or the one in the annotation
 	Stamp      uint32
-	Applied    bool // the operator has applied it
+	Digest     string // of the applied content; "" means that it is not known
+	Applied    bool   // the operator has applied it
 	Deleting   bool
 	Finalized  bool // it has finalizers, so a deletion takes time
 	Orphan     bool // it outlives its owner
@@ -80,6 +83,7 @@ func (s *Store) Read(info kind.Info, body *object.Body) (*Child, error) {
 		UID: body.UID, Deleting: body.Deleting, Finalized: len(head.Metadata.Finalizers) > 0,
 	}
 	c.Stamp, c.Applied = children.Stamp(head.Metadata.ManagedFields, s.Manager)
+	c.Digest = head.Metadata.Annotations[DigestAnnotation]
 	for _, o := range head.Metadata.OwnerReferences {
 		if o.Controller {
 			c.Controller, c.Owner = o.UID, o.UID

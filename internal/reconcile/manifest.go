@@ -12,7 +12,7 @@ import (
 )
 
 // mark adds the marks of the operator to the manifest of a child: its label, and the
-// owner reference or annotation. It also computes the wave and the digest.
+// owner reference or annotation, and the digest of its content. It also computes the wave.
 func (x *run) mark(w *handler.Wanted) error {
 	if w.Fields == nil {
 		return errors.New("the child has no manifest")
@@ -38,8 +38,11 @@ func (x *run) mark(w *handler.Wanted) error {
 	}
 	w.Fields = fields
 	var err error
-	w.Digest, err = children.Digest(without(fields, w.Initial))
-	return err
+	if w.Digest, err = children.Digest(without(fields, w.Initial)); err != nil {
+		return err
+	}
+	child(metadata, "annotations")[childwatch.DigestAnnotation] = children.DigestText(w.Digest)
+	return nil
 }
 
 // plainSecret converts stringData to data. The API server would convert it as well, but

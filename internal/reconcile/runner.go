@@ -338,7 +338,7 @@ func (x *run) live(child *childwatch.Child) children.Live {
 	if child == nil {
 		return children.Live{}
 	}
-	l := children.Live{Exists: true, UID: child.UID, Stamp: child.Stamp, Deleting: child.Deleting}
+	l := children.Live{Exists: true, UID: child.UID, Stamp: child.Stamp, Digest: child.Digest, Deleting: child.Deleting}
 	switch {
 	case child.BelongsTo(x.Owner.UID, x.Owner.Namespace):
 		l.Relation = children.Own
