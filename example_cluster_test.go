@@ -35,6 +35,7 @@ type demo struct {
 	version int
 	objects map[string]*unstructured.Unstructured // by their paths
 	events  []watchEvent
+	stopped bool
 }
 
 type watchEvent struct {
@@ -70,6 +71,7 @@ func start(op *gopf.Operator) *demo {
 		}
 		d.server.CloseClientConnections()
 		d.mu.Lock()
+		d.stopped = true // the server notices later that the connections are closed
 		d.changed.Broadcast()
 		d.mu.Unlock()
 		d.server.Close()
@@ -224,7 +226,7 @@ func (d *demo) list(w io.Writer, path string) {
 func (d *demo) watch(w http.ResponseWriter, r *http.Request) {
 	seen, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
 	http.NewResponseController(w).Flush()
-	for r.Context().Err() == nil {
+	for r.Context().Err() == nil && !d.stopped {
 		for _, event := range d.events {
 			if event.version > seen && strings.HasPrefix(event.path, r.URL.Path+"/") {
 				seen = event.version

@@ -195,7 +195,8 @@ func TestLargeReviewsTakeBoundedMemory(t *testing.T) {
 					text, _ := io.ReadAll(resp.Body)
 					resp.Body.Close()
 					// On a busy machine, bodies may arrive so slowly that they are dropped.
-					if !strings.Contains(string(text), `"allowed":true`) && resp.StatusCode != http.StatusServiceUnavailable {
+					slow := resp.StatusCode == http.StatusServiceUnavailable || resp.StatusCode == http.StatusRequestTimeout
+					if !strings.Contains(string(text), `"allowed":true`) && !slow {
 						t.Errorf("%s %.200s", resp.Status, text)
 					}
 				})

@@ -100,13 +100,22 @@ func (x *run) dryRun(ctx context.Context, w *handler.Wanted, child *childwatch.C
 	return diff.Of(before, any(essential(after.Map()))), nil
 }
 
-// essential returns an object without the metadata that the API server maintains.
+// essential returns an object without the metadata that the API server maintains, and
+// without the digest of its content.
 func essential(o map[string]any) map[string]any {
 	o = maps.Clone(o)
 	metadata, _ := o["metadata"].(map[string]any)
 	metadata = maps.Clone(metadata)
 	for _, key := range []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"} {
 		delete(metadata, key)
+	}
+	if annotations, ok := metadata["annotations"].(map[string]any); ok {
+		annotations = maps.Clone(annotations)
+		if delete(annotations, childwatch.DigestAnnotation); len(annotations) > 0 {
+			metadata["annotations"] = annotations
+		} else {
+			delete(metadata, "annotations")
+		}
 	}
 	o["metadata"] = metadata
 	return o
