@@ -10,15 +10,12 @@ import (
 	"time"
 )
 
-// busyPerProcessor is the number of connections of one peer that may process data at the
-// same time, per processor. More would not make the peer faster.
-const busyPerProcessor = 2
-
 // Connections bounds the number of open connections. A new connection is always
 // accepted: if there are too many, another one is closed. It is one of the peer with
 // the most connections, because a flood must not close those of others.
 //
-// It also bounds how many connections of one peer are busy at the same time.
+// It also bounds how many connections of one peer are busy at the same time: one per
+// processor. More would not make the peer faster.
 type Connections struct {
 	Max  int
 	Full func(peer string) // called when a connection of the peer was closed; may be nil
@@ -72,7 +69,7 @@ func (c *Connections) add(raw net.Conn) net.Conn {
 	c.mu.Lock()
 	of := c.peers[host]
 	if of == nil {
-		of = &peer{gate: gate{most: busyPerProcessor * runtime.GOMAXPROCS(0)}}
+		of = &peer{gate: gate{most: runtime.GOMAXPROCS(0)}}
 		c.peers[host] = of
 	}
 	of.open++

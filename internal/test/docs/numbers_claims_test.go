@@ -32,6 +32,7 @@ func claims(t *testing.T) map[string][]string {
 
 	exit, ultimate := s.Queueing.ExitTimeout, s.Process.UltimateExitingTimeout
 	levels, values, object := count(jsonvalue.MaxDepth), count(jsonvalue.MaxValues), mib(jsonvalue.MaxObject)
+	subs := count(constant(".", "maxSubs"))
 	recorded := count(constant("internal/execute", "longest"))
 	message := count(constant("internal/recorder", "longest"))
 	line := kib(constant("logs", "longestText"))
@@ -47,6 +48,7 @@ func claims(t *testing.T) map[string][]string {
 		"docs/reconciliation.md": {
 			fmt.Sprintf("after %s s, %s s, %s s, … up to %d minutes", seconds(first), seconds(2*first), seconds(4*first), most/time.Minute),
 			fmt.Sprintf("%d times within a minute", repairs),
+			"refer to " + count(constant("internal/children", "MaxEntries")) + " others",
 		},
 		"docs/admission.md": {
 			fmt.Sprintf("`Overlap`, %d minutes", duration("webhook", "defaultOverlap")/time.Minute),
@@ -77,6 +79,7 @@ func claims(t *testing.T) map[string][]string {
 		"docs/daemons.md":       {"`Settings.Background.CancellationPolling`, " + seconds(s.Background.CancellationPolling) + " s"},
 		"docs/differences.md": {
 			"cut to " + recorded + " characters",
+			"more than " + subs + " sub-handlers",
 			"more than " + levels + " levels, " + values + " values",
 			"or " + object + " MiB",
 			fmt.Sprintf("delays of up to %d ms", duration("internal/apply", "ConflictDelay").Milliseconds()),
@@ -101,6 +104,7 @@ func claims(t *testing.T) map[string][]string {
 		"docs/errors.md":    {"`Settings.Execution.DefaultBackoff`, " + seconds(s.Execution.DefaultBackoff) + " s"},
 		"docs/events.md":    {"longer than " + message + " characters", "at most " + message + " bytes"},
 		"docs/from-kopf.md": {"time out after " + seconds(s.Networking.RequestTimeout) + " s"},
+		"docs/handlers.md":  {"declare " + subs + " sub-handlers"},
 		"docs/health.md": {
 			"at least " + inWords(t, duration("internal/health", "leastStuck")),
 			"overdue for more than " + inWords(t, duration("internal/health", "stuckAlarm")),

@@ -65,7 +65,7 @@ func (s *scene) frames() []string {
 			out.Write(frame(ping, 0, 0, []byte("12345678")))
 		}
 	}
-	s.crowd(150, "h2", func(conn net.Conn) {
+	s.crowd(80, "h2", func(conn net.Conn) {
 		go func() { _, _ = io.Copy(io.Discard, conn) }() // until it is closed
 		_, _ = conn.Write(out.Bytes())                   // the operator may close it
 	})
