@@ -55,19 +55,28 @@ func create(ctx context.Context, c *change) error {
 	if _, err := client.CreateIfAbsent(ctx, c.API, set, client.OwnedBy(c.Object)); err != nil {
 		return err
 	}
-	c.Patch.Set("status.version", c.Object.Spec.Version)
+	set, err := client.Get[*appsv1.StatefulSet](ctx, c.API, set.Name) // an earlier attempt may have created it with another version
+	if err != nil {
+		return err
+	}
+	c.Patch.Set("status.version", strings.TrimPrefix(set.Spec.Template.Spec.Containers[0].Image, image))
 	return nil
 }
 
+const image = "example.com/db:"
+
 func podSpec(version string) corev1.PodSpec {
-	return corev1.PodSpec{Containers: []corev1.Container{{Name: "db", Image: "example.com/db:" + version}}}
+	return corev1.PodSpec{Containers: []corev1.Container{{Name: "db", Image: image + version}}}
 }
 
 // upgrade has four steps, each of which needs the one before, and one that always runs
 // last. The operator may crash at any moment: finished steps are not repeated.
 func upgrade(ctx context.Context, c *change) error {
-	if c.Reason != gopf.Update {
-		return nil // a new cluster has the wanted version
+	switch running := c.Object.Status.Version; {
+	case running == "":
+		return gopf.Wait(5*time.Second, "the members are not created yet")
+	case running == c.Object.Spec.Version && c.Reason != gopf.Update:
+		return nil // a new cluster has the wanted version, unless that has changed during the creation
 	}
 	lock := c.Sub("lock", func(ctx context.Context, c *change) error { return setReadOnly(ctx, c, "true") })
 	snapshot := c.Sub("snapshot", takeSnapshot, gopf.DependsOn(lock))
@@ -100,7 +109,7 @@ func setReadOnly(ctx context.Context, c *change, value string) error {
 
 // takeSnapshot runs a Job. If the Job fails, so does the upgrade.
 func takeSnapshot(ctx context.Context, c *change) error {
-	job := &batchv1.Job{Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: podSpec(c.Old.Spec.Version)}}}
+	job := &batchv1.Job{Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: podSpec(c.Object.Status.Version)}}}
 	job.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 	job.Name = fmt.Sprintf("%s-before-%s", c.Object.Name, strings.ReplaceAll(c.Object.Spec.Version, ".", "-"))
 	if _, err := client.CreateIfAbsent(ctx, c.API, job, client.OwnedBy(c.Object)); err != nil {

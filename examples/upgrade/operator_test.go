@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,7 +36,7 @@ func at(o *unstructured.Unstructured, path ...string) string {
 	return text
 }
 
-func image(o *unstructured.Unstructured) string {
+func imageOf(o *unstructured.Unstructured) string {
 	containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
 	return containers[0].(map[string]any)["image"].(string)
 }
@@ -70,11 +71,11 @@ func end(t testing.TB, c *gopftest.Cluster, message string) {
 func TestTheUpgradeSurvivesCrashes(t *testing.T) {
 	gopftest.CrashAtEveryWrite(t, gopftest.Life{Cluster: newCluster, Operator: newOperator, Live: func(t testing.TB, c *gopftest.Cluster) {
 		start(t, c)
-		if got := image(c.Get(t, sets, "default", "orders")); got != "example.com/db:1.0" {
+		if got := imageOf(c.Get(t, sets, "default", "orders")); got != "example.com/db:1.0" {
 			t.Errorf("before the snapshot, the members run %s", got)
 		}
 		c.PatchStatus(t, jobs, "default", "orders-before-2-0", `{"status":{"succeeded":1}}`)
-		set := c.Wait(t, sets, "default", "orders", func(o *unstructured.Unstructured) bool { return image(o) == "example.com/db:2.0" })
+		set := c.Wait(t, sets, "default", "orders", func(o *unstructured.Unstructured) bool { return imageOf(o) == "example.com/db:2.0" })
 		time.Sleep(time.Second)
 		c.PatchStatus(t, sets, "default", "orders", map[string]any{"status": map[string]any{
 			"observedGeneration": set.GetGeneration(), "replicas": 3, "updatedReplicas": 3, "readyReplicas": 3,
@@ -92,11 +93,27 @@ func TestAFailedSnapshotEndsTheUpgrade(t *testing.T) {
 		start(t, c)
 		c.PatchStatus(t, jobs, "default", "orders-before-2-0", `{"status":{"conditions":[{"type":"Failed","status":"True","message":"the disk is full"}]}}`)
 		end(t, c, "failed")
-		if got := image(c.Get(t, sets, "default", "orders")); got != "example.com/db:1.0" {
+		if got := imageOf(c.Get(t, sets, "default", "orders")); got != "example.com/db:1.0" {
 			t.Errorf("after a failed snapshot, the members run %s", got)
 		}
 		if got := at(c.Get(t, clusters, "default", "orders"), "status", "version"); got != "1.0" {
 			t.Errorf("the status has the version %q", got)
 		}
 	}})
+}
+
+// The version changes after the members were created, and before the creation is handled.
+func TestAVersionThatChangesDuringTheCreationIsNotMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		c.Fault(gopftest.Requests("create", "statefulsets"), gopftest.After(func(gopftest.Request) {
+			c.Patch(t, clusters, "default", "orders", `{"spec":{"version":"2.0"}}`)
+		}))
+		gopftest.Start(t, newOperator(), c)
+		c.Load(t, "obj.yaml")
+		c.Wait(t, jobs, "default", "orders-before-2-0", func(o *unstructured.Unstructured) bool { return imageOf(o) == "example.com/db:1.0" })
+		if got := at(c.Get(t, clusters, "default", "orders"), "status", "version"); got != "1.0" {
+			t.Errorf("the status has the version %q", got)
+		}
+	})
 }

@@ -128,3 +128,67 @@ func TestTheErrorOfAroundDecides(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// The login of the handler reaches the operator through the functions around it.
+func TestAroundSeesLoginHandlers(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := gopf.New()
+		op.OnLogin("login", func(_ context.Context, a *gopf.Activity) (*gopf.Login, error) {
+			if a.Retry == 0 {
+				return nil, errors.New("the vault is sealed")
+			}
+			return &gopf.Login{Config: c.RESTConfig()}, nil
+		})
+		op.Around(func(ctx context.Context, call *gopf.Call, next func(context.Context) error) error {
+			err := next(ctx)
+			diary.add("%s %s #%d %v", call.Type, call.Handler, call.Retry, err)
+			if err != nil {
+				return gopf.RetryAfter(time.Second, err)
+			}
+			return nil
+		})
+		gopf.For[*Example](op, resource).OnCreate("create", diary.handler("create"))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- op.Run(ctx, gopf.Log(quiet())) }()
+		time.Sleep(2 * time.Second) // without the function, the next attempt is a minute later
+		c.Create(t, example("x", "a"))
+		settle()
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		want := []string{"login login #0 the vault is sealed", "login login #1 <nil>", "create create a", "change create #0 <nil>"}
+		if got := diary.all(); !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+// The test runs in real time, because it sends a request to the liveness endpoint.
+func TestAroundSeesProbeHandlers(t *testing.T) {
+	c := gopftest.NewCluster(t, resource)
+	op := gopf.New()
+	op.Settings.Health.Liveness = "http://" + freeAddress(t) + "/healthz"
+	op.OnProbe("good", func(context.Context, *gopf.Activity) (any, error) { return "fine", nil })
+	op.OnProbe("bad", func(context.Context, *gopf.Activity) (any, error) { return nil, gopf.Permanent(errors.New("no disk")) })
+	var diary calls
+	op.Around(func(ctx context.Context, call *gopf.Call, next func(context.Context) error) error {
+		err := next(ctx)
+		diary.add("%s %s %v", call.Type, call.Handler, err)
+		return nil // in place of the error of the handler
+	})
+	gopf.For[*Example](op, resource).OnCreate("create", diary.handler("create"))
+	gopftest.Start(t, op, c)
+	for end := time.Now().Add(30 * time.Second); status(t, op.Settings.Health.Liveness) != 200; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the operator is not alive; calls %q", diary.all())
+		}
+	}
+	got := diary.all()
+	slices.Sort(got)
+	if want := []string{"probe bad no disk", "probe good <nil>"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
