@@ -220,7 +220,7 @@ func repository(t *testing.T) (dir string, git func(args ...string)) {
 func TestPermissionsAreComparedWithAnotherRevision(t *testing.T) {
 	d := *loaded(t)
 	dir, git := repository(t)
-	former := strings.Replace(string(d.model.Access()), "resources: [\"secrets\"]\n  verbs: [create]", "resources: [\"pods\"]\n  verbs: [delete]", 1)
+	former := strings.Replace(string(d.model.Access()), "resources: [\"events\"]\n  verbs: [create]", "resources: [\"pods\"]\n  verbs: [delete]", 1)
 	if err := errors.Join(os.Mkdir(filepath.Join(dir, "deploy"), 0o755), os.WriteFile(filepath.Join(dir, "deploy", "rbac.yaml"), []byte(former), 0o600)); err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestPermissionsAreComparedWithAnotherRevision(t *testing.T) {
 	if err := d.printDifference(t.Context(), "main", &out); err != nil {
 		t.Fatal(err)
 	}
-	want := regexp.MustCompile(`^\+ create secrets \(gopf\.May at database/operator\.go:\d+\)\n- delete pods \(ClusterRole database-operator\)\n$`)
+	want := regexp.MustCompile(`^\+ create events \(setting Posting\.Enabled\)\n- delete pods \(ClusterRole database-operator\)\n$`)
 	if !want.MatchString(out.String()) {
 		t.Errorf("got %q", out.String())
 	}
@@ -245,7 +245,7 @@ func TestThePermissionsArePrintedWithTheirSources(t *testing.T) {
 	if err := loaded(t).printPermissions(&out); err != nil {
 		t.Fatal(err)
 	}
-	want := regexp.MustCompile(`(?m)^patch databases\.techoral\.com/status +handler create at database/operator\.go:\d+, .*objects wait because the results`)
+	want := regexp.MustCompile(`(?m)^patch databases\.techoral\.com/status +handler children at database/operator\.go:\d+, handler create at .*objects wait because the results`)
 	if !want.MatchString(out.String()) {
 		t.Errorf("got %s", out.String())
 	}
