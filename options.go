@@ -142,8 +142,8 @@ func Formerly(ids ...string) ChangeOption {
 }
 
 // Finally makes a sub-handler wait until all others that are declared before the run have
-// finished, whatever their outcomes, as a deferred call in Go. Use it to release what the
-// others took, or to report; [SubHandler.Outcome] returns the outcomes.
+// finished, whatever their outcomes, as a deferred call in Go. Use it to release resources
+// of the others, or to report; [SubHandler.Outcome] returns the outcomes.
 //
 //	c.Sub("unlock", unlock, gopf.Finally())
 //

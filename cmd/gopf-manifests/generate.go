@@ -156,7 +156,7 @@ func (r Request) define(pkg *loader.Package, t Type) (*apiextensionsv1.CustomRes
 }
 
 // problems returns the errors of the package since before, without those of the type
-// checker: it checks only what the types need, and complains about the rest.
+// checker: it checks only the packages that the types need, and reports the others.
 func problems(pkg *loader.Package, before int) error {
 	var all []error
 	for _, e := range pkg.Errors[min(before, len(pkg.Errors)):] {

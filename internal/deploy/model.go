@@ -85,7 +85,7 @@ func plainNames(all []string) []string {
 	return all
 }
 
-// kindsOf returns what the definitions state about their resources.
+// kindsOf returns the kinds of the definitions, with their scopes and subresources.
 func kindsOf(crds []map[string]any) permissions.Kinds {
 	all := permissions.Kinds{}
 	for _, crd := range crds {

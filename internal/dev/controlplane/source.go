@@ -11,8 +11,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"runtime/debug"
 	"strings"
+
+	"gopf.dev/gopf/internal/dev/nested"
 )
 
 // The module of the control plane is in the same repository as this one.
@@ -104,12 +105,8 @@ func download(ctx context.Context, wd string) (source, error) {
 // ownVersion returns the version of the root module in this executable, or in the module
 // of the working directory, because test executables may not know it.
 func ownVersion(ctx context.Context, wd string) (string, error) {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, module := range append([]*debug.Module{&info.Main}, info.Deps...) {
-			if module.Path == rootModule && module.Replace == nil && strings.HasPrefix(module.Version, "v") {
-				return module.Version, nil
-			}
-		}
+	if version, ok := nested.BuiltVersion(); ok {
+		return version, nil
 	}
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
@@ -134,20 +131,8 @@ func (s source) linkerFlags() string {
 func (s source) key(t toolchain) (string, error) {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%s %s %s %s\n", t.Version, t.OS, t.Arch, s.linkerFlags())
-	files, err := filepath.Glob(filepath.Join(s.dir, "*"))
-	if err != nil {
+	if err := nested.HashSources(hash, s.dir); err != nil {
 		return "", err
-	}
-	for _, path := range files { // in lexical order
-		name := filepath.Base(path)
-		if strings.HasSuffix(name, "_test.go") || !strings.HasSuffix(name, ".go") && name != "go.mod" && name != "go.sum" {
-			continue
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return "", fmt.Errorf("read the sources: %w", err)
-		}
-		fmt.Fprintf(hash, "%s %d\n%s", name, len(text), text)
 	}
 	return s.version + "-" + hex.EncodeToString(hash.Sum(nil))[:16], nil
 }

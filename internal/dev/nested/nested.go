@@ -141,14 +141,25 @@ func source(ctx context.Context, name string) (string, error) {
 	return downloaded.Dir, nil
 }
 
+// BuiltVersion returns the version of the root module in this executable. ok is false if
+// the executable is not from a published version.
+func BuiltVersion() (version string, ok bool) {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "", false
+	}
+	for _, module := range append([]*debug.Module{&info.Main}, info.Deps...) {
+		if module.Path == rootModule && module.Replace == nil && strings.HasPrefix(module.Version, "v") {
+			return module.Version, true
+		}
+	}
+	return "", false
+}
+
 // ownVersion returns the version of the root module in this executable.
 func ownVersion() (string, error) {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, module := range append([]*debug.Module{&info.Main}, info.Deps...) {
-			if module.Path == rootModule && module.Replace == nil && strings.HasPrefix(module.Version, "v") {
-				return module.Version, nil
-			}
-		}
+	if version, ok := BuiltVersion(); ok {
+		return version, nil
 	}
 	return "", fmt.Errorf("no sources found: run this in a checkout of %s, or install a published version of gopf", rootModule)
 }
@@ -161,9 +172,17 @@ func keyOf(ctx context.Context, dir string) (string, error) {
 	}
 	hash := sha256.New()
 	hash.Write(toolchain)
+	if err := HashSources(hash, dir); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(hash.Sum(nil))[:16], nil
+}
+
+// HashSources writes the sources of the program in dir to the hash, without its tests.
+func HashSources(hash io.Writer, dir string) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil {
-		return "", err
+		return err
 	}
 	for _, path := range files { // in lexical order
 		name := filepath.Base(path)
@@ -172,11 +191,11 @@ func keyOf(ctx context.Context, dir string) (string, error) {
 		}
 		text, err := os.ReadFile(path)
 		if err != nil {
-			return "", fmt.Errorf("read the sources: %w", err)
+			return fmt.Errorf("read the sources: %w", err)
 		}
 		fmt.Fprintf(hash, "%s %d\n%s", name, len(text), text)
 	}
-	return hex.EncodeToString(hash.Sum(nil))[:16], nil
+	return nil
 }
 
 // goTool runs the go command in dir and returns its output, even on error. It ignores
