@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +39,7 @@ values of maps, as in "spec.pools[].template".`,
 			}
 			code, err := gotypes.Generate(all.Bytes(), o)
 			if err != nil {
-				return fmt.Errorf("write Go types: %w", err)
+				return fmt.Errorf("write Go types of %s: %w", strings.Join(files, ", "), err)
 			}
 			if out != "" {
 				return os.WriteFile(out, code, 0o644)

@@ -25,3 +25,16 @@ func TestTypesOfSeveralFilesAreWritten(t *testing.T) {
 		}
 	}
 }
+
+func TestTypesNameTheFileThatCannotBeRead(t *testing.T) {
+	broken := filepath.Join(t.TempDir(), "broken.yaml")
+	if err := os.WriteFile(broken, []byte("a: ["), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{broken, filepath.Join(t.TempDir(), "missing.yaml")} {
+		var stderr bytes.Buffer
+		if code := run(newInterrupt(), []string{"types", file}, &stderr, &stderr); code == 0 || !strings.Contains(stderr.String(), filepath.Base(file)) {
+			t.Errorf("exit code %d: %s", code, &stderr)
+		}
+	}
+}
