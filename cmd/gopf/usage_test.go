@@ -46,7 +46,7 @@ func TestBadInputGetsOneClearLine(t *testing.T) {
 		"two clusters":           {[]string{"dev", operator, "--kubeconfig", broken, "--data", dir}, 2, "--data and --kubeconfig exclude each other"},
 		"types of nothing":       {[]string{"types"}, 2, "requires at least 1 arg"},
 		"types of no file":       {[]string{"types", dir + "/none"}, 2, "none: no such file"},
-		"types of no definition": {[]string{"types", "../../examples/obj.yaml"}, 1, "write Go types: there is no CustomResourceDefinition"},
+		"types of no definition": {[]string{"types", "../../examples/obj.yaml"}, 1, "write Go types of ../../examples/obj.yaml: there is no CustomResourceDefinition"},
 		"exec without command":   {[]string{"exec"}, 2, "the command is missing; put it after --"},
 		"exec of nothing":        {[]string{"exec", "--", "no-such-command"}, 2, "no-such-command"},
 		"run nothing":            {[]string{"run"}, 2, "PKG is missing; name the packages with handlers, as in 'gopf run ./handlers --all-namespaces'"},
