@@ -231,11 +231,22 @@ func (p *Processor) callReconciler(ctx context.Context, m *Memory, h *handler.Ha
 		return nil
 	}
 	state.saved, state.checked = r.stored, after.ResourceVersion
-	if r.result.Written > 0 && after.ResourceVersion == body.ResourceVersion && slices.Contains(after.Finalizers(), p.Config.Finalizer) {
-		// No event of an own write will show that the deleted children need no finalizer.
+	if after.ResourceVersion == body.ResourceVersion && r.releases(after) {
+		// No event of an own write will show that the finalizer is not needed any more.
 		p.schedule(m, after, handler.Some(time.Duration(0)), nil)
 	}
 	return after
+}
+
+// releases reports whether the object has the finalizer, but no child that needs it. The
+// store may have shown a deleted child until now, if an event from before the deletion came
+// after the response.
+func (r *reconciling) releases(body *object.Body) bool {
+	if r.result.Inventory == nil || !slices.Contains(body.Finalizers(), r.Config.Finalizer) {
+		return false
+	}
+	entries := slices.Concat(r.result.Inventory.Entries, r.others)
+	return !children.NeedsFinalizer(append(entries, r.Reconcile.Runner.Unlisted(r.owner(), entries)...))
 }
 
 // retryReconcile schedules another call after an error of the framework.
