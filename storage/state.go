@@ -129,20 +129,28 @@ func (s *StatusState) holder(o Object, inStatus bool) int {
 	switch {
 	case inStatus && worked && text != "":
 		return inAnnotations
-	case !inStatus && (worked || !since) && (text != "" || s.inAnnotations(o)):
-		return inAnnotations // the move from the status was interrupted, or another operator has worked
+	case !inStatus && (worked || !since) && (text != "" || !s.places[at].hasBase(o) && s.inAnnotations(o)):
+		// The move from the status was interrupted, or another operator has worked. A move
+		// never leaves the base behind: records without one are of handlers that an earlier
+		// version had.
+		return inAnnotations
 	}
 	return at
 }
 
 // in reports whether the object has state in the place.
 func (place statusPlace) in(o lookuper) bool {
-	if base, _ := o.Lookup(place.base.Field...); base != nil {
+	if place.hasBase(o) {
 		return true
 	}
 	progress, _ := o.Lookup(place.progress.Field...)
 	records, _ := progress.(map[string]any)
 	return len(records) > 0
+}
+
+func (place statusPlace) hasBase(o lookuper) bool {
+	base, _ := o.Lookup(place.base.Field...)
+	return base != nil
 }
 
 // note returns the digest that was noted when the state was moved to the place.

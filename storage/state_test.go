@@ -37,7 +37,8 @@ func TestOnePlaceHoldsTheState(t *testing.T) {
 		"removed since the move":  {status: status(map[string]any{"last-handled-configuration": spec2, "moved": digestOfSpec1}), inStatus: spec2, annotations: spec2},
 		"never moved":             {annotation: spec3, status: status(map[string]any{"last-handled-configuration": spec2}), inStatus: spec2, annotations: spec3},
 		"records in the status":   {annotation: spec3, status: status(map[string]any{"progress": map[string]any{"x": map[string]any{}}}), annotations: spec3},
-		"records in annotations":  {record: recordOfHandler, status: status(map[string]any{"last-handled-configuration": spec2}), inStatus: spec2},
+		"records in annotations":  {record: recordOfHandler, status: status(map[string]any{"last-handled-configuration": spec2}), inStatus: spec2, annotations: spec2},
+		"records since the move":  {record: recordOfHandler, status: status(map[string]any{"last-handled-configuration": spec2, "moved": digestOfSpec1}), inStatus: spec2, annotations: spec2},
 		"no records in the state": {annotation: spec3, status: status(map[string]any{"progress": map[string]any{}}), inStatus: spec3, annotations: spec3},
 	} {
 		annotations := map[string]any{}
