@@ -5,6 +5,8 @@ import (
 	"compress/flate"
 	"io"
 	"sync"
+
+	"github.com/klauspost/compress/s2"
 )
 
 // Packer compresses bodies of one resource that are kept for long. Objects of a resource
@@ -14,6 +16,8 @@ import (
 type Packer struct {
 	once       sync.Once
 	dictionary []byte
+	similar    *s2.Dict
+	buffers    sync.Pool // of *[]byte
 	writers    sync.Pool // of *flate.Writer; each takes about 1 MB
 	readers    sync.Pool // of io.ReadCloser
 }
@@ -24,12 +28,22 @@ type Packed struct {
 	Identity
 
 	packer *Packer
-	data   []byte // compressed, or the JSON itself if that is shorter
-	size   int    // of the JSON
+	data   []byte
+	size   int // of the JSON
 	memory int
 	parts  parts
+	form   form
 	stale  bool
 }
+
+// form is the form of packed data.
+type form uint8
+
+const (
+	plain    form = iota // the JSON itself
+	similar              // S2: many times faster than DEFLATE, good if the object resembles the dictionary
+	deflated             // DEFLATE: for other objects
+)
 
 const (
 	// largestDictionary is the longest dictionary that DEFLATE can use.
@@ -38,6 +52,11 @@ const (
 	smallestPacked = 256
 	// packLevel is the fastest level of package flate that uses a dictionary well.
 	packLevel = 4
+	// enough is the part of its size to which S2 must reduce an object. Otherwise, DEFLATE
+	// is worth its time.
+	enough = 1. / 5
+	// largestBuffer is the largest buffer that is kept for the next object.
+	largestBuffer = 64 << 10
 )
 
 // Pack compresses a body. It does not keep the body, nor its decoded values.
@@ -46,29 +65,64 @@ func (p *Packer) Pack(b *Body) *Packed {
 	if len(b.raw) < smallestPacked {
 		return packed
 	}
-	p.once.Do(func() { p.dictionary = bytes.Clone(b.raw[:min(len(b.raw), largestDictionary)]) })
-	out := bytes.NewBuffer(make([]byte, 0, len(b.raw)/8))
+	p.once.Do(func() {
+		p.dictionary = bytes.Clone(b.raw[:min(len(b.raw), largestDictionary)])
+		p.similar = s2.MakeDict(p.dictionary, nil)
+	})
+	if data := p.compress(b.raw); float64(len(data)) <= enough*float64(len(b.raw)) {
+		packed.data, packed.form = data, similar
+	} else if data := p.deflate(b.raw); len(data) < len(b.raw) {
+		packed.data, packed.form = data, deflated
+	}
+	return packed
+}
+
+// compress returns the data in S2, without spare capacity.
+func (p *Packer) compress(raw []byte) []byte {
+	buffer, _ := p.buffers.Get().(*[]byte)
+	if buffer == nil {
+		buffer = new([]byte)
+	}
+	*buffer = p.similar.Encode((*buffer)[:cap(*buffer)], raw)
+	data := bytes.Clone(*buffer)
+	if cap(*buffer) <= largestBuffer {
+		p.buffers.Put(buffer)
+	}
+	return data
+}
+
+// deflate returns the data in DEFLATE, without spare capacity.
+func (p *Packer) deflate(raw []byte) []byte {
+	out := bytes.NewBuffer(make([]byte, 0, len(raw)/4))
 	w, _ := p.writers.Get().(*flate.Writer)
 	if w == nil {
 		w, _ = flate.NewWriterDict(out, packLevel, p.dictionary) // it fails only for invalid levels
 	} else {
 		w.Reset(out)
 	}
-	_, err := w.Write(b.raw)
+	_, err := w.Write(raw)
 	if err == nil {
 		err = w.Close()
 	}
 	p.writers.Put(w)
-	if err == nil && out.Len() < len(b.raw) {
-		packed.data = bytes.Clone(out.Bytes()) // without spare capacity
+	if err != nil {
+		panic(err) // a buffer accepts everything
 	}
-	return packed
+	return bytes.Clone(out.Bytes())
 }
 
 // Body returns the body.
 func (k *Packed) Body() *Body {
 	b := (&Body{Identity: k.Identity, raw: k.data, parts: k.parts, stale: k.stale}).taking(k.memory)
-	if len(k.data) == k.size { // not compressed
+	switch k.form {
+	case plain:
+		return b
+	case similar:
+		raw, err := k.packer.similar.Decode(make([]byte, 0, k.size), k.data)
+		if err != nil {
+			panic(err) // the data is our own and in memory
+		}
+		b.raw = raw
 		return b
 	}
 	r, _ := k.packer.readers.Get().(io.ReadCloser)

@@ -2,7 +2,9 @@ package object
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -98,5 +100,28 @@ func BenchmarkUnpack(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		packed.Body()
+	}
+}
+
+// An object that does not resemble the dictionary is compressed on its own.
+func TestOtherObjectsTakeHalfOfTheirSize(t *testing.T) {
+	var p Packer
+	p.Pack(mustParse(t, set("first", "")))
+	digits := make([]byte, 10_000)
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range digits {
+		digits[i] = byte('0' + random.IntN(10))
+	}
+	raw, err := json.Marshal(map[string]any{"kind": "ConfigMap", "data": map[string]any{"digits": string(digits)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := mustParse(t, raw)
+	packed := p.Pack(other)
+	if size := packed.Size(); size > other.Size()/2 {
+		t.Errorf("%d of %d bytes are kept", size, other.Size())
+	}
+	if got := packed.Body().Raw(); !bytes.Equal(got, raw) {
+		t.Errorf("got %s", got)
 	}
 }

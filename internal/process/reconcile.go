@@ -232,7 +232,7 @@ func (p *Processor) callReconciler(ctx context.Context, m *Memory, h *handler.Ha
 	}
 	state.saved, state.checked = r.stored, after.ResourceVersion
 	if after.ResourceVersion == body.ResourceVersion && r.releases(after) {
-		// No event of an own write will show that the finalizer is not needed any more.
+		// No event of an own write will show that the finalizer is no longer needed.
 		p.schedule(m, after, handler.Some(time.Duration(0)), nil)
 	}
 	return after
