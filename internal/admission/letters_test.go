@@ -138,7 +138,9 @@ func TestUnreadResponsesTakeBoundedMemory(t *testing.T) {
 				for range 100 {
 					clients.Go(func() {
 						u := newUnread(ctx)
-						serveOrAbort(v, u, httptest.NewRequestWithContext(ctx, http.MethodPost, "/v", bytes.NewReader(raw)))
+						r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v", bytes.NewReader(raw))
+						r.RemoteAddr = "10.0.0.9:1234" // not that of the other client below
+						serveOrAbort(v, u, r)
 					})
 				}
 				synctest.Wait()
