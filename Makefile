@@ -9,8 +9,10 @@ BUILD   := $(GO) build -buildvcs=false
 RACE    := $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && echo -race)
 BEGUN   := $(shell date +%s)
 STAGE   := sh hack/stage
-# Packages that start control planes of their own, or need one.
-CLUSTER := $(shell $(GO) list ./internal/test/e2e/... | grep -v /attacks$$) ./internal/kube ./internal/stream ./internal/rbac ./internal/peering ./internal/lease ./internal/login ./internal/admission ./cli
+# Packages that need a control plane.
+CLUSTER := $(shell $(GO) list ./internal/test/e2e/... | grep -v /attacks$$) ./cli
+# Packages in which the tests that need a control plane have "Cluster" in their names.
+PARTLY  := ./internal/kube ./internal/stream ./internal/rbac ./internal/peering ./internal/lease ./internal/login ./internal/admission
 # What runs for every object and every event.
 HOT     := ./diff ./storage ./internal/object ./internal/essence ./internal/handler ./internal/progress ./internal/process ./internal/queue ./internal/kube ./internal/index ./internal/daemon
 # What make mutate makes mistakes in: packages without I/O, and the root. After a "+" are the
@@ -51,6 +53,7 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 	@$(STAGE) "10,000 objects" -C gopftest $(GO) test -timeout 20m -run TestIdle ./engine
 	@# One control plane for all of them.
 	@bin/gopf exec -- sh -c '$(STAGE) "end to end" $(GO) test $(RACE) -count=1 -timeout 30m $(CLUSTER) && \
+		$(STAGE) "parts on a cluster" $(GO) test $(RACE) -count=1 -timeout 15m -run Cluster $(PARTLY) && \
 		$(STAGE) "attacks" $(GO) test -count=1 -timeout 15m ./internal/test/e2e/attacks && \
 		$(STAGE) "conformance" -C gopftest $(GO) test $(RACE) -count=1 -timeout 30m -run Conform . && \
 		$(STAGE) "code of the pages" -C gopftest $(GO) test -count=1 -timeout 10m ./docs && \
