@@ -4,16 +4,26 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"time"
 
 	"gopf.dev/gopf/bench/cluster"
+	"gopf.dev/gopf/bench/proto"
+	"gopf.dev/gopf/bench/report"
 )
 
-// childrenID is the id of the measurement of children.
-const childrenID = "B13"
+// childResources are the resources of the children.
+var childResources = []string{"configmaps", "secrets", "services"}
 
-// children is B13: all objects are new, and each gets three children.
+// The ids of the measurements of children.
+const (
+	childrenID = "B13"
+	restartID  = "B14"
+)
+
+// children is B13: all objects are new, and each gets three children. B14 then starts the
+// program again.
 func (b *bench) children(ctx context.Context, p plan, sizes []int) error {
-	if !p.wants(childrenID) {
+	if !p.wants(childrenID) && !p.wants(restartID) {
 		return nil
 	}
 	for _, n := range sizes {
@@ -23,17 +33,66 @@ func (b *bench) children(ctx context.Context, p plan, sizes []int) error {
 			}
 			log.Printf("%s with %d objects and their children", name, n)
 			err := b.on(ctx, name, n, small, func(c *cluster.Cluster) error {
-				return b.run(c, name, "gadgets", "children", func(running *process) error {
+				err := b.run(c, name, "gadgets", "children", func(running *process) error {
 					if _, err := running.quiet(); err != nil {
 						return err
 					}
 					return b.storm(ctx, c, running, childrenID, name, n, func() error { return c.Fresh(ctx, "gadgets", 0, n) })
 				})
+				if err != nil || !p.wants(restartID) {
+					return err
+				}
+				return b.restart(ctx, c, name, n)
 			})
 			if err != nil {
-				return fmt.Errorf("%s: %w", childrenID, err)
+				return fmt.Errorf("children: %w", err)
 			}
 		}
 	}
 	return nil
+}
+
+// restart is B14: the objects and their children are as declared.
+func (b *bench) restart(ctx context.Context, c *cluster.Cluster, name string, n int) error {
+	before, err := c.Requests(ctx)
+	if err != nil {
+		return err
+	}
+	var size float64
+	for _, resource := range childResources {
+		average, err := c.AverageSize(ctx, resource)
+		if err != nil {
+			return err
+		}
+		size += average * float64(n)
+	}
+	return b.run(c, name, "gadgets", "children", func(p *process) error {
+		if _, err := p.await(10*time.Minute, "look at all objects", func(s proto.Stats) bool { return s.Calls >= n }); err != nil {
+			return err
+		}
+		cpu, err := p.quiet()
+		if err != nil {
+			return err
+		}
+		memory, err := p.settled()
+		if err != nil {
+			return err
+		}
+		after, err := c.Requests(ctx)
+		if err != nil {
+			return err
+		}
+		writes := after.Since(before).Writes("gadgets")
+		for _, resource := range childResources {
+			writes += after.Since(before).Writes(resource)
+		}
+		b.results.Add(report.Row{ID: restartID, Program: name, Objects: n, Values: []report.Value{
+			{Name: "CPU per object", Is: float64(cpu.Microseconds()) / float64(n), Unit: "µs"},
+			{Name: "writes", Is: writes, Unit: "requests"},
+			{Name: "peak", Is: mega(memory.Peak), Unit: "MB"},
+			{Name: "settled", Is: mega(memory.RSS), Unit: "MB"},
+			{Name: "JSON of the children", Is: size / (1 << 20), Unit: "MB"},
+		}})
+		return nil
+	})
 }

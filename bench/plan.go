@@ -28,7 +28,7 @@ func (p plan) wants(id string) bool {
 // without returns the plan minus one measurement.
 func (p plan) without(id string) plan {
 	if p.only == "" {
-		p.only = "M,B1,B2,B3,B4,B5,B6,B7,B8,B9,B10,B11,B12,B13"
+		p.only = "M,B1,B2,B3,B4,B5,B6,B7,B8,B9,B10,B11,B12,B13,B14"
 	}
 	p.only = strings.Join(slices.DeleteFunc(strings.Split(p.only, ","), func(s string) bool { return s == id }), ",")
 	return p

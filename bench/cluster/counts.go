@@ -10,6 +10,9 @@ import (
 	"strings"
 
 	"k8s.io/client-go/rest"
+
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/kind"
 )
 
 // Counts are the requests to the API server, by verb and resource with its subresource, like
@@ -84,4 +87,20 @@ func (c Counts) Writes(plural string) (n float64) {
 		}
 	}
 	return n
+}
+
+// AverageSize returns the size of a typical object of a built-in resource in JSON, without
+// managedFields.
+func (c *Cluster) AverageSize(ctx context.Context, plural string) (float64, error) {
+	const few = 100
+	info := kind.Info{Version: "v1", Plural: plural, Namespaced: true}
+	items, _, err := c.api.Page(ctx, info, "default", kube.ListOptions{Selector: "gopf.dev/children"}, "")
+	if err != nil || len(items) == 0 {
+		return 0, err // other programs set no label
+	}
+	total := 0
+	for _, item := range items[:min(few, len(items))] {
+		total += item.Size()
+	}
+	return float64(total) / float64(min(few, len(items))), nil
 }

@@ -29,6 +29,7 @@ func (r *Results) Judge() {
 		r.judgeOthers(n)
 		r.judgeStatus(n)
 		r.judgeReviews(n)
+		r.judgeChildren(n)
 	}
 	r.judgeSlope()
 	r.judgeFlatness()
@@ -160,7 +161,7 @@ func (r *Results) judgeSlope() {
 	}
 }
 
-// order returns the order of measurements: M, then B1 to B13.
+// order returns the order of measurements: M, then B1 to B14.
 func order(id string) (n int) {
 	_, _ = fmt.Sscanf(id, "B%d", &n) // else it is 0
 	return n

@@ -70,6 +70,7 @@ var Titles = map[string]string{
 	"B11": "many namespaces",
 	"B12": "reviews of updates, one validating handler",
 	"B13": "new objects with three children",
+	"B14": "restart of an operator whose objects have three children",
 }
 
 func number(v float64) string {
