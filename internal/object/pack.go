@@ -54,7 +54,7 @@ const (
 	packLevel = 4
 	// enough is the part of its size to which S2 must reduce an object. Otherwise, DEFLATE
 	// is worth its time.
-	enough = 1. / 5
+	enough = 1. / 3
 	// largestBuffer is the largest buffer that is kept for the next object.
 	largestBuffer = 64 << 10
 )
