@@ -69,7 +69,7 @@ func TestSchemasAreParsedOnce(t *testing.T) {
 		t.Fatal("there is no schema")
 		return nil
 	}
-	if version() != version() {
+	if first, second := version(), version(); first != second {
 		t.Error("the same schema is parsed twice")
 	}
 }
