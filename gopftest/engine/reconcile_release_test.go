@@ -49,3 +49,33 @@ func TestLateEventOfADeletedChildLeavesNoFinalizer(t *testing.T) {
 		}
 	})
 }
+
+// The operator creates a child again that a user has deleted, and crashes before it saves
+// the uid of the new one.
+func TestChildCreatedAgainBeforeACrashIsPruned(t *testing.T) {
+	owners(t, func(t *testing.T, c *gopftest.Cluster) {
+		start := func() (stop func()) {
+			op := owning()
+			gopf.For[*Example](op, resource).Reconcile("children", func(_ context.Context, r *gopf.Reconciliation[*Example]) error {
+				reconciled(r)
+				return nil
+			}, gopf.Owns[*corev1.ConfigMap]())
+			return gopftest.Start(t, op, c, gopf.Log(quiet()))
+		}
+		stop := start()
+		c.Create(t, withItems("x", "a", "one"))
+		settle()
+		crash := c.Fault(gopftest.Writes("kopfexamples"), gopftest.Drop())
+		c.Delete(t, configMaps, "default", "one")
+		settle()
+		c.Get(t, configMaps, "default", "one")
+		stop()
+		crash.Stop()
+		c.Patch(t, resource, "default", "x", `{"spec": {"items": []}}`)
+		start()
+		settle()
+		if _, found := c.Lookup(t, configMaps, "default", "one"); found {
+			t.Error("the child that is no longer declared exists")
+		}
+	})
+}

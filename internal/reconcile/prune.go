@@ -112,8 +112,11 @@ func (r *Runner) deleteInWaves(ctx context.Context, owner Owner, known []childre
 }
 
 // findOwn returns the live child of an entry. nil means that it is gone: the object of
-// that name, if there is one, has another uid or belongs to another owner. An inventory
-// may be forged, so an entry alone is no reason to delete an object.
+// that name, if there is one, belongs to another owner, or another client has created it
+// again. An inventory may be forged, so an entry alone is no reason to delete an object.
+//
+// If the operator itself has created the child again, but crashed before it saved the new
+// uid, that child is meant.
 func (r *Runner) findOwn(ctx context.Context, owner Owner, e children.Entry) (*childwatch.Child, error) {
 	child := r.Store.Find(e.Key)
 	if child == nil {
@@ -125,7 +128,7 @@ func (r *Runner) findOwn(ctx context.Context, owner Owner, e children.Entry) (*c
 			return nil, err
 		}
 	}
-	if !child.BelongsTo(owner.UID, owner.Namespace) || e.UID != "" && e.UID != children.Short(child.UID) {
+	if !child.BelongsTo(owner.UID, owner.Namespace) || e.UID != "" && e.UID != children.Short(child.UID) && !child.Applied {
 		return nil, nil
 	}
 	return child, nil
