@@ -27,7 +27,7 @@ ONLY    ?=
 OWN     := ./internal/dev/controlplane ./internal/dev/manifests ./cmd/gopf
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test chart attacks api fuzz downgrade mutate bench bench-quick bench-full bench-micro lint build kubectl clean
+.PHONY: help demo test chart attacks api fuzz downgrade mutate bench bench-quick bench-full bench-micro lint build pictures kubectl clean
 
 help: ## List what there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -104,6 +104,9 @@ lint: ## Check the style (the linter is pinned in tools/go.mod and built on firs
 
 build: ## Build the command gopf, and the demo, into bin/
 	@$(BUILD) -o bin/ ./cmd/gopf ./internal/dev/demo
+
+pictures: ## Draw the diagrams of the manual from docs/pictures/*.txt
+	cd site && $(GO) run -buildvcs=false ./pictures
 
 kubectl: ## Build a kubectl that matches the control plane into bin/
 	cd cmd/devcluster && CGO_ENABLED=0 $(BUILD) -o ../../bin/kubectl \
