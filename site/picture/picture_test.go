@@ -43,12 +43,13 @@ func TestEveryDrawingIsInAPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	pages = append(pages, "../../README.md")
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`!\[([^\]]*)\]\(pictures/([^)]+)\)`).FindAllStringSubmatch(string(text), -1) {
+		for _, m := range regexp.MustCompile(`!\[([^\]]*)\]\((?:docs/)?pictures/([^)]+)\)`).FindAllStringSubmatch(string(text), -1) {
 			shown[m[2]] = true
 			if len(m[1]) < 20 {
 				t.Errorf("%s: %s needs a longer description than %q", page, m[2], m[1])
