@@ -114,8 +114,8 @@ func (s *Site) short() string {
 	var b strings.Builder
 	b.WriteString("# Gopf\n\n> Gopf is a framework for Kubernetes operators in Go: plain functions handle creations, updates, deletions and fields of objects,\n" +
 		"> declared children are reconciled, and progress is stored on the objects. Module: gopf.dev/gopf. Each page below is plain Markdown;\n" +
-		"> llms-full.txt has all of them in one file.\n\nFrom an empty folder to a tested operator: read installation.md, then tutorial.md, reconciliation.md (children),\n" +
-		"admission.md (validation) and testing.md.\n")
+		"> llms-full.txt has all of them in one file.\n\nFrom an empty folder to a tested operator: read quickstart.md: it has a child, a validation\n" +
+		"and their tests as whole files. Details: reconciliation.md (children), admission.md (validation), testing.md.\n")
 	for _, section := range s.Sections {
 		fmt.Fprintf(&b, "\n## %s\n\n", section.Title)
 		for _, p := range section.Pages {
