@@ -10,7 +10,7 @@
 //	line X1 Y1 X2 Y2                      a thin line
 //	text KIND X Y | line                  text; KIND is left, middle, small, code or head
 //	arrow A.side B.side [X,Y ...] | label an arrow between sides (l, r, t, b) of boxes, through points
-//	arrow X,Y X,Y | label                 an arrow between points
+//	arrow X1,Y1 X2,Y2 | label             an arrow between points
 //
 // KIND of boxes and bars is plain, user, server, work, good, bad or note. "dashed" in place
 // of "arrow" draws a dashed one. A "@X,Y" after the label of an arrow moves the label.
