@@ -29,10 +29,10 @@ ONLY    ?=
 OWN     := ./internal/dev/controlplane ./internal/dev/manifests ./cmd/gopf
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test chart attacks api fuzz downgrade mutate bench bench-quick bench-full bench-micro lint build kubectl clean
+.PHONY: help demo test chart attacks api fuzz downgrade mutate bench bench-quick bench-full bench-micro lint build pictures site site-test site-browser release dist vulnerabilities kubectl clean
 
 help: ## List what there is to do
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
 demo: build ## Run an operator on a real Kubernetes API and show an object handled (ONCE=1: and end)
 	@bin/demo
@@ -49,6 +49,7 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 	@$(STAGE) "cluster in memory" -C gopftest $(GO) test $(RACE) -timeout 20m $$(cd gopftest && $(GO) list ./... | grep -v '/model$$')
 	@$(STAGE) "model" -C gopftest $(GO) test -timeout 20m ./model
 	@$(STAGE) "downgrade" env GO="$(GO)" sh hack/downgrade
+	@$(STAGE) "pictures and search" -C site $(GO) test -timeout 5m ./manual ./picture
 	@$(STAGE) "tunnel" -C webhook/ngrok $(GO) test -timeout 5m ./...
 	@$(STAGE) "10,000 objects" -C gopftest $(GO) test -timeout 20m -run TestIdle ./engine
 	@# One control plane for all of them.
@@ -103,10 +104,38 @@ lint: ## Check the style (the linter is pinned in tools/go.mod and built on firs
 	cd cmd/devcluster && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
 	cd bench && $(GO) tool -modfile=../tools/go.mod golangci-lint run ./...
 	cd cmd/gopf-manifests && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
+	cd site && $(GO) tool -modfile=../tools/go.mod golangci-lint run ./...
 	linter=$$($(GO) tool -n -modfile=tools/go.mod golangci-lint) && cd examples/database && $$linter run ./... # -modfile excludes workspaces
 
 build: ## Build the command gopf, and the demo, into bin/
 	@$(BUILD) -o bin/ ./cmd/gopf ./internal/dev/demo
+
+pictures: ## Draw the diagrams of the manual from docs/pictures/*.txt
+	cd site && $(GO) run -buildvcs=false ./pictures
+
+site: ## Build the manual as a site into bin/site (VERSION=v1.2.3; the first time, Hugo is compiled, which takes minutes)
+	@cd site && $(GO) run -buildvcs=false . -version "$(or $(VERSION),dev)" $(if $(REPOSITORY),-repository "$(REPOSITORY)")
+
+site-test: ## Test the site without a browser: links, requests, search
+	@$(STAGE) "vet site" -C site $(GO) vet ./...
+	@$(STAGE) "site" -C site $(GO) test -count=1 -timeout 20m . ./manual ./picture
+
+site-browser: ## Test the site in Chromium or Chrome (BROWSER=PATH: that one)
+	@browser="$(BROWSER)"; for name in chromium chromium-headless-shell chromium-browser google-chrome; do [ -n "$$browser" ] || browser=$$(command -v $$name || true); done; \
+	if [ -z "$$browser" ]; then echo "site-browser: not run, because there is no Chromium; name one with BROWSER=PATH"; exit 0; fi; \
+	$(MAKE) --no-print-directory site && \
+	$(STAGE) "site in a browser" -C site env GOPF_SITE="$(CURDIR)/bin/site" GOPF_BROWSER="$$browser" $(GO) test -count=1 -timeout 10m ./browser
+
+release: ## Tag a version of all modules, after checks in a clone; never pushes (VERSION=v1.2.3, DRY=1: only the checks)
+	@[ -n "$(VERSION)" ] || { echo "release: name a VERSION, such as v0.1.0"; exit 2; }
+	@$(GO) run -buildvcs=false ./internal/dev/release $(if $(DRY),-dry-run) "$(VERSION)"
+
+dist: ## Build the files of a release into bin/dist: gopf for each platform, SBOM, checksums (VERSION=v1.2.3)
+	@GO="$(GO)" sh hack/dist "$(VERSION)"
+
+vulnerabilities: ## Look for known vulnerabilities in all published modules (needs the network)
+	@for module in . gopftest webhook/ngrok cmd/devcluster cmd/gopf-manifests; do \
+		$(STAGE) "vulnerabilities in $$module" -C $$module $(GO) run golang.org/x/vuln/cmd/govulncheck@latest ./... || exit 1; done
 
 kubectl: ## Build a kubectl that matches the control plane into bin/
 	cd cmd/devcluster && CGO_ENABLED=0 $(BUILD) -o ../../bin/kubectl \
