@@ -27,13 +27,15 @@ ONLY    ?=
 OWN     := ./internal/dev/controlplane ./internal/dev/manifests ./cmd/gopf
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test chart attacks api fuzz downgrade mutate bench bench-quick bench-full bench-micro lint build kubectl clean
+.PHONY: help demo test chart attacks api fuzz downgrade mutate bench bench-quick bench-full bench-micro lint build kubectl test-kubectl clean
 
 help: ## List what there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
-demo: build ## Run an operator on a real Kubernetes API and show an object handled (ONCE=1: and end)
-	@bin/demo
+demo: ## Run an operator on an in-memory Kubernetes API and show an object handled (REAL=1: a real API, ONCE=1: and end)
+	@echo "Building the demo. The first build compiles its dependencies, which takes about half a minute."
+	@$(BUILD) -o bin/ ./internal/dev/demo
+	@REAL="$(REAL)" ONCE="$(ONCE)" bin/demo
 
 test: build ## Run all tests: units, vectors, end to end on a real Kubernetes API
 	@[ -n "$(RACE)" ] || echo "There is no C compiler: tests run without the race detector."
@@ -58,7 +60,8 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 	@$(STAGE) "control plane" $(GO) test $(RACE) -timeout 30m -p 1 $(OWN)
 	@# As it was built, or else all of Kubernetes would be compiled once more.
 	@$(STAGE) "vet devcluster" -C cmd/devcluster env CGO_ENABLED=0 GOFLAGS=-mod=readonly $(GO) vet ./...
-	@$(STAGE) "demo" env ONCE=1 bin/demo
+	@$(STAGE) "demo" env ONCE=1 REAL=1 bin/demo
+	@$(STAGE) "demo in memory" env ONCE=1 REAL= bin/demo
 	@echo "== all stages passed in $$(($$(date +%s) - $(BEGUN))) s"
 
 chart: build ## Test generated definitions, and install a generated chart with the libraries of Helm (the first compilation takes minutes)
@@ -104,6 +107,11 @@ lint: ## Check the style (the linter is pinned in tools/go.mod and built on firs
 
 build: ## Build the command gopf, and the demo, into bin/
 	@$(BUILD) -o bin/ ./cmd/gopf ./internal/dev/demo
+
+test-kubectl: ## Test kubectl on the in-memory API server (if there is a kubectl, here or in bin/)
+	@PATH="$(CURDIR)/bin:$$PATH"; if command -v kubectl > /dev/null; then \
+		$(STAGE) "kubectl" $(GO) test -count=1 -tags gopf_kubectl ./internal/test/kubectl; \
+	else echo "There is no kubectl: nothing was tested. make kubectl builds one."; fi
 
 kubectl: ## Build a kubectl that matches the control plane into bin/
 	cd cmd/devcluster && CGO_ENABLED=0 $(BUILD) -o ../../bin/kubectl \
