@@ -44,18 +44,16 @@ func run(ctx context.Context, once, memory bool) error {
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	operator := filepath.Join(folder, "operator")
-	fmt.Println("Building the operator examples/01-minimal.")
-	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", operator, "./examples/01-minimal")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		return fmt.Errorf("build examples/01-minimal: %w", err)
-	}
-
+	built := make(chan error, 1)
+	go func() { built <- buildOperator(ctx, operator) }() // meanwhile, the server is built
 	cluster, err := controlplane.Start(ctx, controlplane.Options{Memory: memory, Progress: os.Stderr})
 	if err != nil {
-		return err
+		return errors.Join(err, <-built)
 	}
 	defer func() { _ = cluster.Stop() }()
+	if err := <-built; err != nil {
+		return err
+	}
 	if memory {
 		say("An in-memory Kubernetes API, %s, is running on %s. It has no controllers; make demo REAL=1 starts a real control plane.",
 			cluster.Version(), cluster.Server())
@@ -100,6 +98,16 @@ func run(ctx context.Context, once, memory bool) error {
 	case <-cluster.Done():
 		return cluster.Err()
 	}
+}
+
+func buildOperator(ctx context.Context, path string) error {
+	fmt.Println("Building the operator examples/01-minimal.")
+	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", path, "./examples/01-minimal")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("build examples/01-minimal: %w", err)
+	}
+	return nil
 }
 
 func say(format string, args ...any) { fmt.Printf("\n"+format+"\n", args...) }
