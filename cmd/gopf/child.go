@@ -12,7 +12,7 @@ import (
 // child is a running operator that the loop of "gopf dev" has started.
 type child struct {
 	cmd   *exec.Cmd
-	build *revision  // the build that it runs
+	build *revision // the build that it runs
 	since time.Time // of its start
 	crash *crashFilter
 	ended chan struct{} // closed when the process has exited
