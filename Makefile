@@ -27,7 +27,7 @@ ONLY    ?=
 OWN     := ./internal/dev/controlplane ./internal/dev/manifests ./cmd/gopf
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test chart attacks api fuzz downgrade mutate bench bench-quick bench-full bench-micro lint build kubectl test-kubectl clean
+.PHONY: help demo test chart attacks api fuzz downgrade mutate bench bench-quick bench-full bench-micro lint build kubectl test-kubectl test-delve clean
 
 help: ## List what there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -45,7 +45,7 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 	@$(STAGE) "layers" $(GO) test -count=1 ./internal/test/layers
 	@$(STAGE) "api" env GO="$(GO)" sh hack/api
 	@$(STAGE) "vectors" -C internal/vectors $(GO) test $(RACE) -count=1
-	@$(STAGE) "units" $(GO) test $(RACE) -timeout 20m $$($(GO) list ./... | grep -Ev '/(internal/(test/e2e|test/layers|dev/controlplane|dev/manifests|vectors)|cmd/gopf)(/|$$)')
+	@$(STAGE) "units" $(GO) test $(RACE) -timeout 20m $$($(GO) list ./... | grep -Ev '/(internal/(test/e2e|test/layers|test/devloop|dev/controlplane|dev/manifests|vectors)|cmd/gopf)(/|$$)')
 	@$(STAGE) "cluster in memory" -C gopftest $(GO) test $(RACE) -timeout 20m $$(cd gopftest && $(GO) list ./... | grep -v '/model$$')
 	@$(STAGE) "model" -C gopftest $(GO) test -timeout 20m ./model
 	@$(STAGE) "downgrade" env GO="$(GO)" sh hack/downgrade
@@ -58,6 +58,7 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 		$(STAGE) "code of the pages" -C gopftest $(GO) test -count=1 -timeout 10m ./docs && \
 		$(STAGE) "blocks of the pages" $(GO) test -count=1 -timeout 10m -run ThatWrite ./internal/test/docs'
 	@$(STAGE) "control plane" $(GO) test $(RACE) -timeout 30m -p 1 $(OWN)
+	@$(STAGE) "inner loop" $(GO) test -count=1 -timeout 15m ./internal/test/devloop
 	@# As it was built, or else all of Kubernetes would be compiled once more.
 	@$(STAGE) "vet devcluster" -C cmd/devcluster env CGO_ENABLED=0 GOFLAGS=-mod=readonly $(GO) vet ./...
 	@$(STAGE) "demo" env ONCE=1 REAL=1 bin/demo
@@ -112,6 +113,10 @@ test-kubectl: ## Test kubectl on the in-memory API server (if there is a kubectl
 	@PATH="$(CURDIR)/bin:$$PATH"; if command -v kubectl > /dev/null; then \
 		$(STAGE) "kubectl" $(GO) test -count=1 -tags gopf_kubectl ./internal/test/kubectl; \
 	else echo "There is no kubectl: nothing was tested. make kubectl builds one."; fi
+
+test-delve: ## Test the debugger of gopf dev (if there is a dlv)
+	@if command -v dlv > /dev/null; then $(STAGE) "delve" $(GO) test -count=1 -tags gopf_delve -run Debugger ./internal/test/devloop; \
+	else echo "There is no dlv: nothing was tested. Install it by: go install github.com/go-delve/delve/cmd/dlv@latest"; fi
 
 kubectl: ## Build a kubectl that matches the control plane into bin/
 	cd cmd/devcluster && CGO_ENABLED=0 $(BUILD) -o ../../bin/kubectl \

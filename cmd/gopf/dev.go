@@ -148,7 +148,9 @@ func (d *dev) run(ctx context.Context) error {
 	var files watched
 	var known map[string]fileState
 	if !d.noReload {
-		build.flags = linkFlags(d.debug)
+		if build.flags, err = build.linkFlags(ctx, d.debug); err != nil {
+			return err
+		}
 		if files, err = build.sources(ctx); err != nil {
 			return err
 		}

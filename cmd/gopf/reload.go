@@ -22,7 +22,7 @@ const settled = 5 * time.Second
 type revision struct {
 	number   int
 	path     string // of the executable
-	describe []byte // its declarations; nil if it cannot describe itself, and for the first build
+	describe []byte // its declarations; nil means unknown
 	debug    bool   // built for the debugger
 }
 
@@ -85,7 +85,7 @@ func (l *loop) run(ctx context.Context, first *revision, known map[string]fileSt
 		case <-l.died:
 			return errClusterDied
 		case <-ended:
-			l.exited()
+			l.exited(ctx)
 		case saved := <-changes:
 			l.reload(ctx, saved, sets)
 		case a := <-l.attempts:
@@ -202,7 +202,11 @@ func (l *loop) attempt(ctx context.Context, number int, debug bool, saved []stri
 		return a
 	}
 	b := *l.build
-	b.flags = linkFlags(debug)
+	var err error
+	if b.flags, err = b.linkFlags(ctx, debug); err != nil {
+		a.problem = err.Error()
+		return a
+	}
 	path, out, err := b.compile(ctx, folder)
 	a.took = time.Since(began)
 	if err != nil {
@@ -224,12 +228,21 @@ func (l *loop) attempt(ctx context.Context, number int, debug bool, saved []stri
 }
 
 // linkFlags strip the executable, which makes linking faster. The debugger needs symbols, and
-// code that is not optimized.
-func linkFlags(debug bool) []string {
-	if debug {
-		return []string{"-gcflags=all=-N -l"}
+// code of the user's modules that is not optimized. All other code stays as it is in the
+// cache: compiling it again takes minutes.
+func (b *build) linkFlags(ctx context.Context, debug bool) ([]string, error) {
+	if !debug {
+		return []string{"-ldflags=-s -w"}, nil
 	}
-	return []string{"-ldflags=-s -w"}
+	modules, err := goOutput(ctx, b.dir, "list", "-m", "-f", "{{.Path}}")
+	if err != nil {
+		return nil, err
+	}
+	var flags []string
+	for module := range strings.FieldsSeq(string(modules)) {
+		flags = append(flags, "-gcflags="+module+"/...=-N -l")
+	}
+	return flags, nil
 }
 
 // isCode reports whether the file is part of the operator, and not a manifest.

@@ -29,8 +29,11 @@ func (l *loop) swap(ctx context.Context, a attempt) {
 	began := time.Now()
 	if l.current != nil {
 		l.keep(l.current.build)
-		if !l.current.stop(l.stop.second) {
+		if !l.current.stop(l.stop.second) && !l.current.build.debug {
 			l.say("the previous operator did not stop within %v and was killed", grace)
+		}
+		if l.current.build.debug {
+			l.release(ctx)
 		}
 		l.current = nil
 	}
@@ -45,6 +48,19 @@ func (l *loop) swap(ctx context.Context, a attempt) {
 	}
 }
 
+// release frees the leases of an operator that ran under the debugger.
+func (l *loop) release(ctx context.Context) {
+	if l.died == nil { // on a cluster of others, the lease may belong to another developer
+		l.say("the lease of the debugged operator stays for up to %v; delete it if the operator uses leader election", debuggerLease)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	if err := releaseLeases(ctx, l.kubeconfig); err != nil {
+		l.say("the leases of the debugged operator are not released: %v", err)
+	}
+}
+
 // keep makes the build the one to return to, and removes the former one.
 func (l *loop) keep(v *revision) {
 	if l.previous != nil && l.previous.number != v.number {
@@ -55,9 +71,12 @@ func (l *loop) keep(v *revision) {
 
 // exited reports that the operator has exited by itself, in one line. A new build that fails
 // is replaced by the previous one.
-func (l *loop) exited() {
+func (l *loop) exited(ctx context.Context) {
 	c := l.current
 	l.current = nil
+	if c.build.debug {
+		l.release(ctx)
+	}
 	reason := "the operator exited"
 	if c.err != nil {
 		reason += " with " + c.err.Error()

@@ -24,7 +24,7 @@ import (
 const root = "../../.."
 
 // limit is the time that a state may take to appear. It is generous: the machine may be busy.
-const limit = 2 * time.Minute
+const limit = 4 * time.Minute
 
 // tool is the path of gopf, which TestMain builds.
 var tool string
@@ -114,8 +114,8 @@ func note(_ context.Context, c *gopf.Change[*Loop]) error {
 }
 `
 
-// begin creates a project, and runs it by "gopf dev --memory".
-func begin(t *testing.T) *session {
+// begin creates a project, and runs it by "gopf dev --memory" with more arguments.
+func begin(t *testing.T, args ...string) *session {
 	t.Helper()
 	checkout, err := filepath.Abs(root)
 	if err != nil {
@@ -130,7 +130,8 @@ func begin(t *testing.T) *session {
 		t.Fatal(err)
 	}
 	s.write("operator.go", strings.Replace(operatorFile, "CALLS", fmt.Sprintf("%q", s.calls), 1))
-	s.cmd = exec.Command(tool, "dev", ".", "--memory", "--keys", "--apply", "deploy/crd.yaml", "--apply", "sample.yaml")
+	args = append([]string{"dev", ".", "--memory", "--keys", "--apply", "deploy/crd.yaml", "--apply", "sample.yaml"}, args...)
+	s.cmd = exec.Command(tool, args...)
 	s.cmd.Dir = s.folder
 	s.cmd.Stdout, s.cmd.Stderr = &s.said, &s.said
 	if s.keys, err = s.cmd.StdinPipe(); err != nil {
