@@ -3,6 +3,7 @@ package controlplane
 import (
 	"net/http"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 )
@@ -68,5 +69,28 @@ func TestTheInMemoryServerAppliesSchemas(t *testing.T) {
 	if code, body := c.do("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", `{"metadata":{"name":"x.example.com"},
 		"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"y","kind":"Y"},"versions":[{"name":"v1","served":true,"storage":true}]}}`); code != http.StatusUnprocessableEntity {
 		t.Errorf("a definition with a wrong name and no schema: got %d %v, want 422", code, body["message"])
+	}
+}
+
+// A newcomer waits for the build of the in-memory server, so it must not depend on packages
+// that take long to compile.
+func TestTheInMemoryServerIsLean(t *testing.T) {
+	root, err := checkout()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-tags", memoryTags, "./cmd/gopf-memory")
+	cmd.Dir = root + "/gopftest"
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, heavy := range []string{"github.com/google/cel-go", "google.golang.org/grpc", "go.opentelemetry.io", "k8s.io/client-go/applyconfigurations", "k8s.io/client-go/discovery", "k8s.io/kubernetes"} {
+		if strings.Contains(string(out), heavy) {
+			t.Errorf("it depends on %s", heavy)
+		}
+	}
+	if n := strings.Count(string(out), "\n"); n > 650 {
+		t.Errorf("it has %d packages", n)
 	}
 }

@@ -79,6 +79,7 @@ func check(t *testing.T, calls string) (seen map[string]string) {
 // While 100 objects change constantly, the operator is replaced 20 times. No handler is called
 // twice for a change, no change is lost, and the API server is the same process.
 func TestEditsUnderChurnRepeatAndLoseNothing(t *testing.T) {
+	t.Parallel()
 	s := begin(t)
 	server := s.server()
 	stop := churn(s)
@@ -124,6 +125,7 @@ func TestEditsUnderChurnRepeatAndLoseNothing(t *testing.T) {
 // Each mistake is reported in one line. The previous operator keeps running, and the next
 // edit works.
 func TestMistakesAreOneLineAndNeverEndTheLoop(t *testing.T) {
+	t.Parallel()
 	s := begin(t)
 	edit := 0
 	live := func() {
@@ -165,6 +167,7 @@ func TestMistakesAreOneLineAndNeverEndTheLoop(t *testing.T) {
 
 // Saved manifests are applied. Definitions follow the Go types.
 func TestManifestsAndDefinitionsFollowTheFiles(t *testing.T) {
+	t.Parallel()
 	s := begin(t)
 	s.replace("sample.yaml", "who: ", "who: much-")
 	s.says("sample.yaml saved → applied")
@@ -184,6 +187,7 @@ func TestManifestsAndDefinitionsFollowTheFiles(t *testing.T) {
 
 // The keys reload the operator, run the tests, and end the loop.
 func TestKeysReloadTestAndQuit(t *testing.T) {
+	t.Parallel()
 	s := begin(t)
 	s.press("r")
 	s.says("reload → built", "→ swapped")
