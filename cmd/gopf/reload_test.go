@@ -127,6 +127,16 @@ func TestSavesAreReportedOnceAndNotMissedWhenTheSetOfFilesChanges(t *testing.T) 
 	}
 }
 
+func TestPollingCostsLittle(t *testing.T) {
+	for look, want := range map[time.Duration]time.Duration{
+		50 * time.Microsecond: 150 * time.Millisecond, 200 * time.Microsecond: 200 * time.Millisecond, time.Second: 400 * time.Millisecond,
+	} {
+		if got := pollAfter(look); got != want {
+			t.Errorf("after a look of %v: got %v, want %v", look, got, want)
+		}
+	}
+}
+
 func TestOutputIsKeptWhileAShellHasTheTerminal(t *testing.T) {
 	var shown bytes.Buffer
 	g := &gate{}

@@ -15,9 +15,19 @@ import (
 	"time"
 )
 
-// pollInterval is the time between two looks at the watched files. Polling needs no library
-// and works on network mounts. A look costs a few microseconds per file.
-const pollInterval = 150 * time.Millisecond
+// The time between two looks at the watched files. Polling needs no library and works on
+// network mounts. A look costs a few microseconds per file. If it takes long, because a whole
+// framework is watched, the interval grows.
+const (
+	pollInterval    = 150 * time.Millisecond
+	maxPollInterval = 400 * time.Millisecond
+	pollShare       = 1000 // the interval is this many times as long as a look
+)
+
+// pollAfter returns the interval after a look that took the given time.
+func pollAfter(look time.Duration) time.Duration {
+	return min(max(pollInterval, pollShare*look), maxPollInterval)
+}
 
 // watched are the files whose changes reload the operator.
 type watched struct {
@@ -132,7 +142,7 @@ func changed(before, after map[string]fileState) []string {
 // further change, because editors save several files at once. A new set of files replaces the
 // former one without a report.
 func watch(ctx context.Context, set watched, known map[string]fileState, sets <-chan watched, out chan<- []string) {
-	tick := time.NewTicker(pollInterval)
+	tick := time.NewTimer(pollInterval)
 	defer tick.Stop()
 	last := known
 	for {
@@ -149,7 +159,9 @@ func watch(ctx context.Context, set watched, known map[string]fileState, sets <-
 			}
 			set, known, last = next, fresh, fresh
 		case <-tick.C:
+			began := time.Now()
 			now := set.look()
+			tick.Reset(pollAfter(time.Since(began)))
 			if len(changed(last, now)) > 0 {
 				last = now // wait for silence
 				continue
