@@ -34,7 +34,7 @@ help: ## List what there is to do
 
 demo: ## Run an operator on an in-memory Kubernetes API and show an object handled (REAL=1: a real API, ONCE=1: and end)
 	@echo "Building the demo. The first build compiles its dependencies, which takes about half a minute."
-	@$(BUILD) -o bin/ ./internal/dev/demo
+	@sh hack/progress $(BUILD) -v -o bin/ ./internal/dev/demo
 	@REAL="$(REAL)" ONCE="$(ONCE)" bin/demo
 
 test: build ## Run all tests: units, vectors, end to end on a real Kubernetes API
