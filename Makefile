@@ -29,13 +29,16 @@ ONLY    ?=
 OWN     := ./internal/dev/controlplane ./internal/dev/manifests ./cmd/gopf
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test chart attacks api fuzz downgrade mutate bench bench-quick bench-full bench-micro lint build pictures site site-test site-browser release dist vulnerabilities kubectl clean
+.PHONY: help demo test chart attacks api fuzz downgrade mutate bench bench-quick bench-full bench-micro lint build pictures site site-test site-browser \
+	release dist vulnerabilities kubectl test-kubectl test-delve clean
 
 help: ## List what there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
-demo: build ## Run an operator on a real Kubernetes API and show an object handled (ONCE=1: and end)
-	@bin/demo
+demo: ## Run an operator on an in-memory Kubernetes API and show an object handled (REAL=1: a real API, ONCE=1: and end)
+	@echo "Building the demo. The first build compiles its dependencies, which takes about half a minute."
+	@sh hack/progress $(BUILD) -v -o bin/ ./internal/dev/demo
+	@REAL="$(REAL)" ONCE="$(ONCE)" bin/demo
 
 test: build ## Run all tests: units, vectors, end to end on a real Kubernetes API
 	@[ -n "$(RACE)" ] || echo "There is no C compiler: tests run without the race detector."
@@ -45,7 +48,7 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 	@$(STAGE) "layers" $(GO) test -count=1 ./internal/test/layers
 	@$(STAGE) "api" env GO="$(GO)" sh hack/api
 	@$(STAGE) "vectors" -C internal/vectors $(GO) test $(RACE) -count=1
-	@$(STAGE) "units" $(GO) test $(RACE) -timeout 20m $$($(GO) list ./... | grep -Ev '/(internal/(test/e2e|test/layers|dev/controlplane|dev/manifests|vectors)|cmd/gopf)(/|$$)')
+	@$(STAGE) "units" $(GO) test $(RACE) -timeout 20m $$($(GO) list ./... | grep -Ev '/(internal/(test/e2e|test/layers|test/devloop|dev/controlplane|dev/manifests|vectors)|cmd/gopf)(/|$$)')
 	@$(STAGE) "cluster in memory" -C gopftest $(GO) test $(RACE) -timeout 20m $$(cd gopftest && $(GO) list ./... | grep -v '/model$$')
 	@$(STAGE) "model" -C gopftest $(GO) test -timeout 20m ./model
 	@$(STAGE) "downgrade" env GO="$(GO)" sh hack/downgrade
@@ -60,9 +63,11 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 		$(STAGE) "code of the pages" -C gopftest $(GO) test -count=1 -timeout 10m ./docs && \
 		$(STAGE) "blocks of the pages" $(GO) test -count=1 -timeout 10m -run ThatWrite ./internal/test/docs'
 	@$(STAGE) "control plane" $(GO) test $(RACE) -timeout 30m -p 1 $(OWN)
+	@$(STAGE) "inner loop" $(GO) test -count=1 -timeout 15m ./internal/test/devloop
 	@# As it was built, or else all of Kubernetes would be compiled once more.
 	@$(STAGE) "vet devcluster" -C cmd/devcluster env CGO_ENABLED=0 GOFLAGS=-mod=readonly $(GO) vet ./...
-	@$(STAGE) "demo" env ONCE=1 bin/demo
+	@$(STAGE) "demo" env ONCE=1 REAL=1 bin/demo
+	@$(STAGE) "demo in memory" env ONCE=1 REAL= bin/demo
 	@echo "== all stages passed in $$(($$(date +%s) - $(BEGUN))) s"
 
 chart: build ## Test generated definitions, and install a generated chart with the libraries of Helm (the first compilation takes minutes)
@@ -136,6 +141,15 @@ dist: ## Build the files of a release into bin/dist: gopf for each platform, SBO
 vulnerabilities: ## Look for known vulnerabilities in all published modules (needs the network)
 	@for module in . gopftest webhook/ngrok cmd/devcluster cmd/gopf-manifests; do \
 		$(STAGE) "vulnerabilities in $$module" -C $$module $(GO) run golang.org/x/vuln/cmd/govulncheck@latest ./... || exit 1; done
+
+test-kubectl: ## Test kubectl on the in-memory API server (if there is a kubectl, here or in bin/)
+	@PATH="$(CURDIR)/bin:$$PATH"; if command -v kubectl > /dev/null; then \
+		$(STAGE) "kubectl" $(GO) test -count=1 -tags gopf_kubectl ./internal/test/kubectl; \
+	else echo "There is no kubectl: nothing was tested. make kubectl builds one."; fi
+
+test-delve: ## Test the debugger of gopf dev (if there is a dlv)
+	@if command -v dlv > /dev/null; then $(STAGE) "delve" $(GO) test -count=1 -tags gopf_delve -run Debugger ./internal/test/devloop; \
+	else echo "There is no dlv: nothing was tested. Install it by: go install github.com/go-delve/delve/cmd/dlv@latest"; fi
 
 kubectl: ## Build a kubectl that matches the control plane into bin/
 	cd cmd/devcluster && CGO_ENABLED=0 $(BUILD) -o ../../bin/kubectl \

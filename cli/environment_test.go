@@ -134,6 +134,18 @@ func TestFlagsAndVariablesSetTheSettings(t *testing.T) {
 	}
 }
 
+// At a breakpoint, an operator cannot renew its lease.
+func TestTheLeaseOutlastsBreakpointsOfADebugger(t *testing.T) {
+	t.Setenv("GOPF_DEBUGGER", "1")
+	s := gopf.New().Settings
+	if _, err := parse(t, &s, nil, "--election=lease"); err != nil {
+		t.Fatal(err)
+	}
+	if e := s.Election; !e.Enabled || e.Duration != 8*time.Hour || e.RenewDeadline >= e.Duration || e.RenewDeadline < 7*time.Hour {
+		t.Errorf("got %+v", e)
+	}
+}
+
 func TestSeveralNamespacesInAVariable(t *testing.T) {
 	f, err := parse(t, new(gopf.Settings), map[string]string{"KOPF_RUN_NAMESPACES": " a  b-*,!b-1\tc "})
 	if err != nil {

@@ -197,7 +197,19 @@ func (f *runFlags) apply(s *gopf.Settings) {
 	set(&s.Election.Enabled, f.election == "lease", given("election"))
 	set(&s.Election.Name, f.electionName, given("election-name"))
 	set(&s.Election.Namespace, f.electionNamespace, given("election-namespace"))
+	debugged := os.Getenv(debuggerVariable) != ""
+	set(&s.Election.Duration, debuggerLease, debugged)
+	set(&s.Election.RenewDeadline, debuggerLease-time.Minute, debugged)
 }
+
+// debuggerVariable is the environment variable by which "gopf dev" says that the operator runs
+// under a debugger. At a breakpoint, the operator cannot renew its lease. The lease must
+// outlast the breakpoint, or the operator would stop after it.
+const debuggerVariable = "GOPF_DEBUGGER"
+
+// debuggerLease is the duration of the lease under a debugger. "gopf dev" deletes leases of
+// this duration when the debugger ends.
+const debuggerLease = 8 * time.Hour
 
 func set[T any](to *T, value T, given bool) {
 	if given {

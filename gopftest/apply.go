@@ -14,8 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/client-go/applyconfigurations"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/yaml"
@@ -128,7 +126,11 @@ func (s *scope) fieldManager() (*managedfields.FieldManager, error) {
 		reset[fieldpath.APIVersion(s.apiVersion())] = fieldpath.NewExcludeSetFilter(fieldpath.NewSet(fieldpath.MakePathOrDie("status")))
 	}
 	if !s.resource.custom() {
-		return managedfields.NewDefaultFieldManager(applyconfigurations.NewTypeConverter(scheme.Scheme),
+		types, err := builtinTypes(s)
+		if err != nil {
+			return nil, err
+		}
+		return managedfields.NewDefaultFieldManager(types,
 			plain, plain, plain, gvk, gvk.GroupVersion(), s.subresource, reset)
 	}
 	types, err := s.typeConverter()

@@ -28,6 +28,14 @@ func digest(v any) (key [sha256.Size]byte, ok bool) {
 	return sha256.Sum256(text), err == nil
 }
 
+// isAnything reports whether the schema is that of kinds defined by name only. Their
+// objects need no validation.
+func isAnything(s *apiextensionsv1.JSONSchemaProps) bool {
+	return s.Type == "object" && s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields &&
+		len(s.Properties) == 0 && len(s.Required) == 0 && len(s.XValidations) == 0 && s.Default == nil &&
+		len(s.AllOf)+len(s.AnyOf)+len(s.OneOf) == 0 && s.Not == nil && s.MinProperties == nil && s.MaxProperties == nil
+}
+
 // schemaOf is newVersionSchema with the cache.
 func (s *schemaCache) schemaOf(v *apiextensionsv1.CustomResourceValidation) (*versionSchema, error) {
 	key, ok := digest(v)

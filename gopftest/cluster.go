@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 )
 
@@ -27,6 +28,7 @@ type Cluster struct {
 	assumed  atomic.Pointer[assumed] // nil means that no account is assumed
 
 	reactions *reactions
+	alone     bool         // it belongs to no test; see NewStandalone
 	minor     atomic.Int32 // minor version of Kubernetes to imitate; 0: the latest
 	missing   sync.Map     // features of the API that are switched off
 
@@ -57,26 +59,7 @@ type Cluster struct {
 // kube-node-lease exist.
 func NewCluster(t testing.TB, resources ...string) *Cluster {
 	t.Helper()
-	c := &Cluster{
-		kinds:    &servedKinds{},
-		store:    newStore(),
-		requests: &requestLog{},
-		faults:   &faults{},
-		access:   &access{},
-		closed:   make(chan struct{}),
-		streams:  map[*stream]context.CancelCauseFunc{},
-	}
-	c.hand = inMemory{c}
-	c.reactions = &reactions{cluster: c, owners: newOwnership()}
-	c.store.committed = c.reactions.add
-	for _, b := range builtins() {
-		if b.always {
-			c.serveBuiltin(&b)
-		}
-	}
-	for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
-		c.CreateNamespace(t, name)
-	}
+	c := newMemory(func(b *builtin) bool { return b.always })
 	for _, name := range resources {
 		k, err := parseKind(name)
 		if err == nil {
@@ -90,6 +73,37 @@ func NewCluster(t testing.TB, resources ...string) *Cluster {
 	return c
 }
 
+// newMemory returns an in-memory cluster that serves the selected well-known kinds.
+func newMemory(serves func(*builtin) bool) *Cluster {
+	c := &Cluster{
+		kinds:    &servedKinds{},
+		store:    newStore(),
+		requests: &requestLog{},
+		faults:   &faults{},
+		access:   &access{},
+		closed:   make(chan struct{}),
+		streams:  map[*stream]context.CancelCauseFunc{},
+	}
+	c.hand = inMemory{c}
+	c.reactions = &reactions{cluster: c, owners: newOwnership()}
+	c.store.committed = c.reactions.add
+	for _, b := range builtins() {
+		if serves(&b) {
+			c.serveBuiltin(&b)
+		}
+	}
+	for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
+		namespace := &unstructured.Unstructured{Object: map[string]any{}}
+		namespace.SetAPIVersion("v1")
+		namespace.SetKind("Namespace")
+		namespace.SetName(name)
+		if _, err := c.hand.create(namespace); err != nil {
+			panic("gopftest: create a namespace in a new cluster: " + err.Error())
+		}
+	}
+	return c
+}
+
 // RESTConfig returns the client configuration of the cluster, without a client-side
 // rate limit. Every call returns a new copy, which the caller may change.
 func (c *Cluster) RESTConfig() *rest.Config {
@@ -97,6 +111,17 @@ func (c *Cluster) RESTConfig() *rest.Config {
 		return rest.CopyConfig(c.config)
 	}
 	return &rest.Config{Host: "https://cluster.test", Transport: c.Transport(), QPS: -1}
+}
+
+// Real reports whether the cluster is a real one.
+func (c *Cluster) Real() bool { return c.config != nil }
+
+// memoryOnly panics on a real cluster. Otherwise a test could rely on an effect that
+// does not happen there.
+func (c *Cluster) memoryOnly(what string) {
+	if c.Real() {
+		panic("gopftest: " + what + " works only on in-memory clusters: use NewCluster, or check Cluster.Real")
+	}
 }
 
 // As returns [Cluster.RESTConfig] with impersonation of a user, such as

@@ -1,3 +1,5 @@
+//go:build !gopf_lean
+
 package gopftest
 
 import (

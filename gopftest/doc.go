@@ -20,7 +20,8 @@
 //		time.Sleep(time.Hour) // timers and retries run in virtual time
 //	})
 //
-// The same test can run on a real control plane; see [AnyCluster].
+// The same test can run on a real control plane; see [AnyCluster]. Programs other than tests
+// can serve a cluster; see [NewStandalone].
 //
 // # What behaves like the real API
 //

@@ -73,7 +73,11 @@ func (c *Cluster) gitVersion() (minor, git string) {
 	if n == 0 {
 		n = latestMinor
 	}
-	return fmt.Sprint(n), fmt.Sprintf("v1.%d.1", n)
+	git = fmt.Sprintf("v1.%d.1", n)
+	if c.alone {
+		git += standaloneSuffix
+	}
+	return fmt.Sprint(n), git
 }
 
 // checkFeatures returns an error if the request needs a feature that is switched off.

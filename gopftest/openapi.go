@@ -13,9 +13,9 @@ import (
 )
 
 // serveOpenAPI serves /openapi/v3, and below it one document for each version of a group.
-// Documents have only the schemas of the kinds, and schemas have no descriptions. Those of
-// custom resources are taken from their definitions, those of well-known kinds from their
-// Go types. A kind that is defined by name only accepts all fields.
+// Schemas of custom resources are taken from their definitions, those of well-known kinds
+// from their Go types. A kind that is defined by name only accepts all fields. Paths have
+// only what clients look for: the kind, and the parameters of writes.
 func (x *exchange) serveOpenAPI(parts []string) {
 	switch {
 	case !x.has(OpenAPI):
@@ -48,9 +48,11 @@ func (c *Cluster) openAPIIndex() map[string]any {
 
 func (x *exchange) serveSchemas(gv schema.GroupVersion) {
 	schemas := openAPISchemas{}
+	paths := map[string]any{}
 	for _, res := range x.kinds.all() {
 		if v, ok := res.version(gv.Version); ok && res.Group == gv.Group {
 			schemas.addKind(res, v)
+			res.addPaths(paths, v)
 		}
 	}
 	if len(schemas) == 0 {
@@ -59,8 +61,35 @@ func (x *exchange) serveSchemas(gv schema.GroupVersion) {
 	}
 	x.write(http.StatusOK, encode(map[string]any{
 		"openapi": "3.0.0", "info": map[string]any{"title": "Kubernetes", "version": x.version().GitVersion},
-		"paths": map[string]any{}, "components": map[string]any{"schemas": schemas},
+		"paths": paths, "components": map[string]any{"schemas": schemas},
 	}))
+}
+
+// addPaths adds the paths of a resource to a document.
+func (r *resource) addPaths(paths map[string]any, v *servedVersion) {
+	path := "/apis/" + r.Group + "/" + v.name + "/"
+	if r.Group == "" {
+		path = "/api/" + v.name + "/"
+	}
+	if r.Namespaced {
+		path += "namespaces/{namespace}/"
+	}
+	kind := map[string]any{"group": r.Group, "version": v.name, "kind": r.Kind.Kind}
+	operation := func(action string, parameters ...string) map[string]any {
+		list := []any{}
+		for _, name := range parameters {
+			list = append(list, map[string]any{"name": name, "in": "query", "schema": map[string]any{"type": "string"}})
+		}
+		return map[string]any{"x-kubernetes-action": action, "x-kubernetes-group-version-kind": kind, "parameters": list,
+			"responses": map[string]any{"200": map[string]any{"description": "OK"}}}
+	}
+	paths[path+r.Plural] = map[string]any{
+		"get": operation("list", "fieldSelector", "labelSelector", "limit", "watch"), "post": operation("post", "dryRun", "fieldManager", "fieldValidation"),
+	}
+	paths[path+r.Plural+"/{name}"] = map[string]any{
+		"get": operation("get"), "delete": operation("delete", "dryRun", "propagationPolicy"),
+		"put": operation("put", "dryRun", "fieldManager", "fieldValidation"), "patch": operation("patch", "dryRun", "fieldManager", "fieldValidation", "force"),
+	}
 }
 
 // openAPISchemas has the schemas of a document by name.
@@ -117,6 +146,9 @@ func (s openAPISchemas) ofType(t reflect.Type) map[string]any {
 		if _, done := s[name]; !done {
 			properties := map[string]any{}
 			s[name] = map[string]any{"type": "object", "properties": properties} // before its fields: types can be recursive
+			if text := described(t)[""]; text != "" {
+				s[name]["description"] = text
+			}
 			s.addFields(properties, t)
 		}
 		return map[string]any{"$ref": "#/components/schemas/" + name}
@@ -142,11 +174,43 @@ func (s openAPISchemas) addFields(properties map[string]any, t reflect.Type) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case name != "" && name != "-":
-			properties[name] = s.ofType(f.Type)
+			schema := mergeRules(s.ofType(f.Type), f.Tag)
+			if text := described(t)[name]; text != "" {
+				schema["description"] = text
+			}
+			properties[name] = schema
 		case f.Anonymous && f.Type.Kind() == reflect.Struct:
 			s.addFields(properties, f.Type)
 		}
 	}
+}
+
+// described returns the documentation of the fields of a type, and of the type itself under
+// the empty name.
+func described(t reflect.Type) map[string]string {
+	if documented, ok := reflect.New(t).Interface().(interface{ SwaggerDoc() map[string]string }); ok {
+		return documented.SwaggerDoc()
+	}
+	return nil
+}
+
+// mergeRules adds to the schema of a field how clients and the server merge it, by the tags of
+// its Go type.
+func mergeRules(schema map[string]any, tag reflect.StructTag) map[string]any {
+	strategy, key := tag.Get("patchStrategy"), tag.Get("patchMergeKey")
+	if strategy == "" {
+		return schema
+	}
+	schema["x-kubernetes-patch-strategy"] = strategy
+	switch {
+	case key != "":
+		schema["x-kubernetes-patch-merge-key"] = key
+		schema["x-kubernetes-list-type"] = "map"
+		schema["x-kubernetes-list-map-keys"] = []any{key}
+	case schema["type"] == "array" && strings.Contains(strategy, "merge"):
+		schema["x-kubernetes-list-type"] = "set"
+	}
+	return schema
 }
 
 // componentName returns the name of a type in documents, such as io.k8s.api.apps.v1.Deployment.

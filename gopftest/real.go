@@ -1,3 +1,5 @@
+//go:build !gopf_lean
+
 package gopftest
 
 import (
@@ -72,17 +74,6 @@ func RealCluster(t testing.TB, kubeconfig string, resources ...string) *Cluster 
 		}
 	}
 	return c
-}
-
-// Real reports whether the cluster is a real one.
-func (c *Cluster) Real() bool { return c.config != nil }
-
-// memoryOnly panics on a real cluster. Otherwise a test could rely on an effect that
-// does not happen there.
-func (c *Cluster) memoryOnly(what string) {
-	if c.Real() {
-		panic("gopftest: " + what + " works only on in-memory clusters: use NewCluster, or check Cluster.Real")
-	}
 }
 
 // remote implements hand for real clusters.

@@ -1,3 +1,5 @@
+//go:build !gopf_lean
+
 package gopftest
 
 import (
@@ -58,13 +60,9 @@ func newVersionSchema(v *apiextensionsv1.CustomResourceValidation) (*versionSche
 	return s, nil
 }
 
-// isAnything reports whether the schema is that of kinds defined by name only. Their
-// objects need no validation.
-func isAnything(s *apiextensionsv1.JSONSchemaProps) bool {
-	return s.Type == "object" && s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields &&
-		len(s.Properties) == 0 && len(s.Required) == 0 && len(s.XValidations) == 0 && s.Default == nil &&
-		len(s.AllOf)+len(s.AnyOf)+len(s.OneOf) == 0 && s.Not == nil && s.MinProperties == nil && s.MaxProperties == nil
-}
+// unevaluated returns a warning about rules of the definition that this build ignores. It
+// ignores none.
+func unevaluated(*apiextensionsv1.CustomResourceDefinition) string { return "" }
 
 // prepare prunes unknown fields and sets defaults.
 func (s *versionSchema) prepare(obj *unstructured.Unstructured) {

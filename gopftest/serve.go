@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -35,6 +36,11 @@ func (x *exchange) serve() {
 	if err == nil && rt.group == authenticationv1.GroupName && rt.resource == "selfsubjectreviews" && rt.verb == "create" {
 		x.serveSelf()
 		return
+	}
+	if err == nil && x.alone && rt.group == authorizationv1.GroupName && rt.verb == "create" {
+		if err = x.serveAccessReview(rt); err == nil {
+			return
+		}
 	}
 	if err == nil {
 		err = x.authorize(rt)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -43,8 +44,14 @@ func (x *exchange) serveWatch(s *scope, view *view) error {
 	ctx, done := x.open(x.r.Context(), st)
 	defer done()
 	// A client that does not read must not block the end of the watch.
-	stop := context.AfterFunc(ctx, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) })
-	defer stop()
+	var aborted sync.WaitGroup
+	aborted.Add(1)
+	stop := context.AfterFunc(ctx, func() { defer aborted.Done(); _ = control.SetWriteDeadline(time.Unix(1, 0)) })
+	defer func() {
+		if !stop() {
+			aborted.Wait() // the response must not be used after the return
+		}
+	}()
 	err = st.run(ctx)
 	if errors.Is(err, errCut) || errors.Is(context.Cause(ctx), errCut) {
 		panic(http.ErrAbortHandler)

@@ -1,12 +1,8 @@
 package gopftest
 
 import (
-	"context"
-
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -59,31 +55,26 @@ func (s *scope) newType() (runtime.Object, error) {
 	return scheme.Scheme.New(s.groupKind().WithVersion(s.resource.Version))
 }
 
-// validateDefinition validates a custom resource definition by the code of the real API
-// server.
+// validateDefinition validates a custom resource definition.
 func (s *scope) validateDefinition(obj, old *unstructured.Unstructured) field.ErrorList {
 	if s.resource.groupResource() != crdResource() || s.subresource != "" {
 		return nil
 	}
-	internal := func(u *unstructured.Unstructured) *apiextensions.CustomResourceDefinition {
-		out := &apiextensions.CustomResourceDefinition{}
-		if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(decodeCRD(u), out, nil); err != nil {
-			panic("gopftest: convert a custom resource definition: " + err.Error()) // it was decoded before
-		}
-		return out
+	if warning := unevaluated(decodeCRD(obj)); warning != "" && s.warn != nil {
+		s.warn(warning)
 	}
 	if old == nil {
 		content := map[string]any{"name": obj.GetName(), "annotations": obj.GetAnnotations(), "spec": obj.Object["spec"]}
 		if parsedSchemas.isValid(content) {
 			return nil
 		}
-		errs := validation.ValidateCustomResourceDefinition(context.Background(), internal(obj))
+		errs := definitionErrors(decodeCRD(obj), nil)
 		if len(errs) == 0 {
 			parsedSchemas.setValid(content)
 		}
 		return errs
 	}
-	return validation.ValidateCustomResourceDefinitionUpdate(context.Background(), internal(obj), internal(old))
+	return definitionErrors(decodeCRD(obj), decodeCRD(old))
 }
 
 // prepareBuiltin sets the fields that clients of well-known kinds rely on.

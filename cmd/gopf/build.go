@@ -28,14 +28,17 @@ type build struct {
 	targets []string // arguments of go build
 	source  []byte   // source of one more file with func main; may be nil
 	path    string   // where that file would be; it exists only in the build overlay
+
+	packages []string // folders of the packages that the user named
+	flags    []string // more flags of go build
 }
 
 // planBuild decides how to build one operator from packages. A main package is built as it
 // is. Packages that export Register get a main function that calls them in order.
 func planBuild(module string, packages []*goPackage) (*build, error) {
-	var names []string
+	var names, folders []string
 	for _, p := range packages {
-		names = append(names, p.given)
+		names, folders = append(names, p.given), append(folders, p.Dir)
 		switch {
 		case p.Name == "main" && len(packages) > 1:
 			return nil, usagef("%s is a main package, which runs alone; name only this one, or only packages that export Register", p.given)
@@ -49,7 +52,7 @@ func planBuild(module string, packages []*goPackage) (*build, error) {
 		}
 	}
 	first := packages[0]
-	b := &build{given: strings.Join(names, ", "), name: executableName(first), dir: module}
+	b := &build{given: strings.Join(names, ", "), name: executableName(first), dir: module, packages: folders}
 	if first.Name != "main" {
 		b.path = filepath.Join(neighbour(module, packages), "main.go")
 		b.targets, b.source = []string{filepath.Dir(b.path)}, mainFile(packages)
@@ -137,32 +140,9 @@ func main() {
 // into builds the executable in the folder temp, which also gets all other files. The
 // output of the compiler goes to stderr.
 func (b *build) into(ctx context.Context, temp string, stderr io.Writer) (executable string, err error) {
-	executable = filepath.Join(temp, b.name)
-	args := []string{"build", "-buildvcs=false", "-o", executable}
-	if b.source != nil {
-		overlay := filepath.Join(temp, "overlay.json")
-		source := filepath.Join(temp, "main.go.txt")
-		replace, err := json.Marshal(map[string]any{"Replace": map[string]string{b.path: source}})
-		if err != nil {
-			return "", err
-		}
-		if err := errors.Join(os.WriteFile(source, b.source, 0o600), os.WriteFile(overlay, replace, 0o600)); err != nil {
-			return "", fmt.Errorf("write the generated main function: %w", err)
-		}
-		args = append(args, "-overlay="+overlay)
-	}
 	over := patiently(stderr, patience, fmt.Sprintf("Building the operator in %s. The first build takes a minute or two.", b.given))
 	defer over()
-	out, err := b.goBuild(ctx, args)
-	if err != nil && b.source != nil && bytes.Contains(out, []byte("go.sum")) {
-		// The module has never needed the dependencies of the command line, and 'go mod
-		// tidy' would remove them again. So they are added to a copy of go.mod.
-		var modfile string
-		if modfile, err = copyModule(b.dir, temp); err != nil {
-			return "", err
-		}
-		out, err = b.goBuild(ctx, append(args, "-mod=mod", "-modfile="+modfile))
-	}
+	executable, out, err := b.compile(ctx, temp)
 	over()
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
@@ -175,6 +155,35 @@ func (b *build) into(ctx context.Context, temp string, stderr io.Writer) (execut
 		return "", fmt.Errorf("build the operator in %s: go build: %w%s", b.given, err, advice(string(out)))
 	}
 	return executable, nil
+}
+
+// compile builds the executable in the folder temp, and returns the output of the compiler.
+func (b *build) compile(ctx context.Context, temp string) (executable string, out []byte, err error) {
+	executable = filepath.Join(temp, b.name)
+	args := append([]string{"build", "-buildvcs=false", "-o", executable}, b.flags...)
+	if b.source != nil {
+		overlay := filepath.Join(temp, "overlay.json")
+		source := filepath.Join(temp, "main.go.txt")
+		replace, err := json.Marshal(map[string]any{"Replace": map[string]string{b.path: source}})
+		if err != nil {
+			return "", nil, err
+		}
+		if err := errors.Join(os.WriteFile(source, b.source, 0o600), os.WriteFile(overlay, replace, 0o600)); err != nil {
+			return "", nil, fmt.Errorf("write the generated main function: %w", err)
+		}
+		args = append(args, "-overlay="+overlay)
+	}
+	out, err = b.goBuild(ctx, args)
+	if err != nil && b.source != nil && bytes.Contains(out, []byte("go.sum")) {
+		// The module has never needed the dependencies of the command line, and 'go mod
+		// tidy' would remove them again. So they are added to a copy of go.mod.
+		modfile, copied := copyModule(b.dir, temp)
+		if copied != nil {
+			return "", nil, copied
+		}
+		out, err = b.goBuild(ctx, append(args, "-mod=mod", "-modfile="+modfile))
+	}
+	return executable, out, err
 }
 
 // patience is the duration of work after which a message explains the wait.

@@ -26,6 +26,11 @@ type dev struct {
 	apply      []string // files and folders with manifests
 	data       string
 	kubeconfig string // of an existing cluster; empty means to start a control plane
+	memory     bool   // start the in-memory API server instead of a control plane
+	real       bool   // the default, by name
+	noReload   bool
+	keysWanted bool // read keys although the input is no terminal
+	debug      bool
 
 	stop   *interrupt
 	stderr io.Writer
@@ -40,16 +45,35 @@ func newDev(stop *interrupt) *cobra.Command {
 control plane, apply manifests to it, and run the operator until Ctrl-C. Instead of a
 main function, the package may export func Register(op *gopf.Operator); see "gopf run".
 
+When you save a Go file of the operator, gopf dev builds it and replaces the running
+one. The cluster, its objects and the progress of handlers stay. If the build fails or
+the new operator panics, one line says why, and the previous one keeps running. Saved
+manifests are applied. If deploy/crd.yaml exists, it is derived from the Go types again
+when they change; see "gopf manifests". In a terminal, these keys work:
+
+  r reload · t tests on save · d debugger · a apply manifests · k kubectl shell · q quit
+
 The control plane consists of etcd, the API server and the controllers. It has no
-nodes, so pods stay pending. The first start builds it from source, which takes a few
-minutes. Later starts take seconds.
+nodes, so pods stay pending. The first start builds it from source, which takes about
+8 minutes. Later starts take seconds.
+
+--memory starts an in-memory API server instead, which is built within a minute. kubectl
+works with it. It differs from a real cluster:
+  - no controllers except for custom resource definitions, the deletion of namespaces
+    and garbage collection: a Deployment creates no ReplicaSet
+  - no admission plugins, and hardly any defaults for built-in kinds
+  - no CEL: x-kubernetes-validations of definitions are ignored, with a warning, and
+    webhooks with match conditions fail
+  - webhooks are reached by URL, not by service
+  - the objects are gone at the end: there is no --data
 
 ARGS are the arguments of the operator. Default:
 "run --all-namespaces --standalone --dev --verbose".
 
-The exit code is that of the operator, or 0 after Ctrl-C. A second Ctrl-C stops
-everything immediately.`,
+The exit code is 0 after Ctrl-C or q. A second Ctrl-C stops everything immediately.
+With --no-reload, gopf dev ends when the operator exits, with its exit code.`,
 		Example: `  gopf dev ./examples/01-minimal --apply examples/crd.yaml
+  gopf dev ./examples/01-minimal --memory --apply examples/crd.yaml --apply examples/obj.yaml
   gopf dev . --apply deploy/ --apply sample.yaml --data .cluster
   gopf dev . --kubeconfig ~/.kube/config -- run --namespace=staging`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -62,6 +86,14 @@ everything immediately.`,
 				return errors.New("PATH is missing; name the folder of the operator's main package")
 			case len(before) > 1:
 				return fmt.Errorf("unexpected argument %q; put the operator's own arguments after --", before[1])
+			case d.memory && (d.real || d.data != "" || d.kubeconfig != ""):
+				return errors.New("--memory excludes --real, --data and --kubeconfig; the in-memory server starts empty")
+			case d.real && d.kubeconfig != "":
+				return errors.New("--real and --kubeconfig exclude each other; --real starts a control plane")
+			case d.noReload && (d.keysWanted || d.debug):
+				return errors.New("--no-reload excludes --keys and --debug, which belong to the loop")
+			case d.debug && debuggerPath() == "":
+				return errors.New("--debug: " + noDebugger)
 			case d.data != "" && d.kubeconfig != "":
 				return errors.New("--data and --kubeconfig exclude each other; --data is for the control plane that gopf starts")
 			}
@@ -79,6 +111,11 @@ everything immediately.`,
 	flags.StringArrayVar(&d.apply, "apply", nil, "`file` or folder with manifests (YAML or JSON) to apply first; may be repeated")
 	flags.StringVar(&d.data, "data", "", "`folder` to keep the cluster in for the next run; default: the cluster is deleted at the end")
 	flags.StringVar(&d.kubeconfig, "kubeconfig", "", "kubeconfig `file` of an existing cluster to use instead of starting one")
+	flags.BoolVar(&d.memory, "memory", false, "start an in-memory API server instead of a control plane: ready within a minute on a new machine")
+	flags.BoolVar(&d.real, "real", false, "start a real control plane; this is the default")
+	flags.BoolVar(&d.noReload, "no-reload", false, "run the operator once as it is, and exit with its exit code")
+	flags.BoolVar(&d.keysWanted, "keys", false, "read keys from standard input even if it is no terminal")
+	flags.BoolVar(&d.debug, "debug", false, "run the operator under the debugger delve, which listens on "+debuggerAddress)
 	return cmd
 }
 
@@ -108,7 +145,23 @@ func (d *dev) run(ctx context.Context) error {
 		return fmt.Errorf("create a temporary folder: %w", err)
 	}
 	defer os.RemoveAll(temp)
-	executable, err := build.into(ctx, temp, d.stderr)
+	var files watched
+	var known map[string]fileState
+	if !d.noReload {
+		if build.flags, err = build.linkFlags(ctx, d.debug); err != nil {
+			return err
+		}
+		if files, err = build.sources(ctx); err != nil {
+			return err
+		}
+		files.given = d.apply
+		known = files.look() // before the build, which must not miss a change
+	}
+	first := filepath.Join(temp, "build-0")
+	if err := os.Mkdir(first, 0o700); err != nil {
+		return err
+	}
+	executable, err := build.into(ctx, first, d.stderr)
 	if err != nil {
 		return err
 	}
@@ -126,6 +179,17 @@ func (d *dev) run(ctx context.Context) error {
 		return err
 	}
 	d.explain(kubeconfig, cluster)
+	if !d.noReload {
+		l := &loop{dev: d, build: build, temp: temp, kubeconfig: kubeconfig, out: &gate{}, files: files, debug: d.debug}
+		if cluster != nil {
+			l.died = cluster.Done()
+		}
+		err := l.run(ctx, &revision{path: executable, debug: d.debug}, known)
+		if errors.Is(err, errClusterDied) {
+			return exitError{exitFailure, fmt.Errorf("%w: %w", err, cluster.Err())}
+		}
+		return err
+	}
 	return d.stop.supervise(cluster, process{
 		path: executable,
 		args: d.args,
@@ -147,7 +211,7 @@ func (d *dev) cluster(ctx context.Context) (string, *controlplane.ControlPlane, 
 		path, err := filepath.Abs(d.kubeconfig)
 		return path, nil, err
 	}
-	cluster, err := controlplane.Start(ctx, controlplane.Options{Data: d.data, Progress: d.stderr})
+	cluster, err := controlplane.Start(ctx, controlplane.Options{Data: d.data, Memory: d.memory, Progress: &offer{to: d.stderr, memory: d.memory}})
 	if err != nil {
 		return "", nil, err
 	}
@@ -173,10 +237,14 @@ func (d *dev) applyTo(ctx context.Context, kubeconfig string, objects []manifest
 func (d *dev) explain(kubeconfig string, cluster *controlplane.ControlPlane) {
 	if cluster != nil {
 		kept := "deleted at the end"
+		what := "Kubernetes " + cluster.Version()
+		if d.memory {
+			what = "The in-memory API server " + cluster.Version() + " (it differs from a real cluster: see gopf dev --help; --real starts a real one)"
+		}
 		if d.data != "" {
 			kept = "kept in " + d.data
 		}
-		fmt.Fprintf(d.stderr, "Kubernetes %s is running on %s; its objects are %s. ", cluster.Version(), cluster.Server(), kept)
+		fmt.Fprintf(d.stderr, "%s is running on %s; its objects are %s. ", what, cluster.Server(), kept)
 	}
 	fmt.Fprintf(d.stderr, `In another terminal:
 
@@ -186,4 +254,22 @@ func (d *dev) explain(kubeconfig string, cluster *controlplane.ControlPlane) {
 Running the operator; stop everything with Ctrl-C.
 
 `, kubeconfig)
+}
+
+// offer passes progress on. The first line of the build of a control plane gets a hint about
+// the faster way.
+type offer struct {
+	to     io.Writer
+	memory bool
+	told   bool
+}
+
+// Write implements io.Writer.
+func (o *offer) Write(p []byte) (int, error) {
+	n, err := o.to.Write(p)
+	if err == nil && !o.memory && !o.told {
+		o.told = true
+		_, err = fmt.Fprintln(o.to, "To start within a minute on an in-memory API server instead, press Ctrl-C and add --memory.")
+	}
+	return n, err
 }

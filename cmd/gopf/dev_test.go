@@ -67,7 +67,7 @@ func TestDevUsesAnExistingCluster(t *testing.T) {
 
 func TestDevReturnsTheExitCodeOfTheOperator(t *testing.T) {
 	for _, want := range []int{0, 7} {
-		g := start(t, "dev", operator, "--kubeconfig", existing, "--", "exit", strconv.Itoa(want))
+		g := start(t, "dev", operator, "--no-reload", "--kubeconfig", existing, "--", "exit", strconv.Itoa(want))
 		if code := g.wait(); code != want {
 			t.Errorf("got exit code %d, want %d: %s", code, want, g.stderr.String())
 		}

@@ -87,8 +87,8 @@ func newRoot(stop *interrupt) *cobra.Command {
 
 "gopf new" creates a project for a new operator. "gopf run" builds an operator from
 packages with handlers, and runs it on your cluster. "gopf dev" runs it on a local
-Kubernetes control plane, for which only Go must be installed. "gopf types" writes Go
-types for custom resource definitions.`,
+Kubernetes control plane, for which only Go must be installed, and replaces it when you
+save a file. "gopf types" writes Go types for custom resource definitions.`,
 		SilenceErrors:      true,
 		SilenceUsage:       true,
 		DisableSuggestions: true, // they take more than one line

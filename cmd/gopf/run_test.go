@@ -248,7 +248,7 @@ func (f fruits) create(t *testing.T, name string) {
 }
 
 func TestDevRunsPackagesWithoutMain(t *testing.T) {
-	g := start(t, "dev", "testdata/waver", "--kubeconfig", existing, "--", "run", "-n", "default", "--standalone", "--bad")
+	g := start(t, "dev", "testdata/waver", "--no-reload", "--kubeconfig", existing, "--", "run", "-n", "default", "--standalone", "--bad")
 	if code := g.wait(); code != 2 {
 		t.Errorf("got exit code %d, want 2", code)
 	}

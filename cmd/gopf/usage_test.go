@@ -43,6 +43,10 @@ func TestBadInputGetsOneClearLine(t *testing.T) {
 		"malformed manifest":     {[]string{"dev", operator, "--apply", broken}, 1, "--apply: " + broken + ", document 1: not a Kubernetes object"},
 		"missing kubeconfig":     {[]string{"dev", operator, "--kubeconfig", dir + "/none"}, 2, "--kubeconfig: stat " + dir + "/none: no such file"},
 		"malformed kubeconfig":   {[]string{"dev", operator, "--kubeconfig", broken, "--apply", "testdata/manifests.yaml"}, 1, "the kubeconfig " + broken + " cannot be read"},
+		"memory and data":        {[]string{"dev", operator, "--memory", "--data", dir}, 2, "--memory excludes --real, --data and --kubeconfig"},
+		"memory and real":        {[]string{"dev", operator, "--memory", "--real"}, 2, "--memory excludes --real"},
+		"real and a kubeconfig":  {[]string{"dev", operator, "--real", "--kubeconfig", broken}, 2, "--real and --kubeconfig exclude each other"},
+		"no reload but keys":     {[]string{"dev", operator, "--no-reload", "--keys"}, 2, "--no-reload excludes --keys and --debug"},
 		"two clusters":           {[]string{"dev", operator, "--kubeconfig", broken, "--data", dir}, 2, "--data and --kubeconfig exclude each other"},
 		"types of nothing":       {[]string{"types"}, 2, "requires at least 1 arg"},
 		"types of no file":       {[]string{"types", dir + "/none"}, 2, "none: no such file"},
@@ -87,7 +91,8 @@ func TestBadInputGetsOneClearLine(t *testing.T) {
 
 func TestHelpTeaches(t *testing.T) {
 	cases := map[string][]string{
-		"dev --help": {"Examples:\n  gopf dev ./examples/01-minimal", "--apply file", "Ctrl-C"},
+		"dev --help": {"Examples:\n  gopf dev ./examples/01-minimal", "--apply file", "Ctrl-C", "--memory", "a Deployment creates no ReplicaSet", "the previous one keeps running",
+			"r reload · t tests on save · d debugger · a apply manifests · k kubectl shell · q quit"},
 		"help dev":   {"Examples:\n  gopf dev ./examples/01-minimal", "--apply file", "Ctrl-C"},
 		"run --help": {"Examples:\n  gopf run ./handlers", "func Register(op *gopf.Operator)", "--all-namespaces", `"gopf dev" starts one`},
 		"help run":   {"Examples:\n  gopf run ./handlers"},

@@ -43,19 +43,24 @@ func connect(t *testing.T, kubeconfig string) *cluster {
 			User struct {
 				Cert []byte `json:"client-certificate-data"`
 				Key  []byte `json:"client-key-data"`
+
+				Token string `json:"token"`
 			} `json:"user"`
 		} `json:"users"`
 	}
 	if err := yaml.Unmarshal(text, &config); err != nil {
 		t.Fatal(err)
 	}
-	cert, err := tls.X509KeyPair(config.Users[0].User.Cert, config.Users[0].User.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
 	c := &cluster{t: t, server: config.Clusters[0].Cluster.Server, ca: x509.NewCertPool()}
 	if !c.ca.AppendCertsFromPEM(config.Clusters[0].Cluster.CA) {
 		t.Fatal("no certificate authority in the kubeconfig")
+	}
+	if token := config.Users[0].User.Token; token != "" {
+		return c.as(token)
+	}
+	cert, err := tls.X509KeyPair(config.Users[0].User.Cert, config.Users[0].User.Key)
+	if err != nil {
+		t.Fatal(err)
 	}
 	c.http = client(t, &tls.Config{RootCAs: c.ca, Certificates: []tls.Certificate{cert}})
 	return c

@@ -55,6 +55,7 @@ func goTool(ctx context.Context, dir string, env []string, args ...string) ([]by
 	return out, nil
 }
 
+// goCommand returns a go command. The variables in env take precedence.
 func goCommand(ctx context.Context, dir string, env []string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
@@ -67,6 +68,12 @@ func goCommand(ctx context.Context, dir string, env []string, args ...string) *e
 func compile(ctx context.Context, src source, t toolchain, path string, progress io.Writer) error {
 	cmd := goCommand(ctx, src.dir, []string{"GOOS=" + t.OS, "GOARCH=" + t.Arch},
 		"build", "-v", "-buildvcs=false", "-ldflags", src.linkerFlags(), "-o", path, ".")
+	return follow(ctx, cmd, "the control plane", progressPause, progress)
+}
+
+// follow runs a command of go build -v. While it builds packages, progress receives a line
+// about it every pause, and one at the end.
+func follow(ctx context.Context, cmd *exec.Cmd, what string, pause time.Duration, progress io.Writer) error {
 	// The go command forwards an interrupt to its compilers, but not a kill.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 5 * time.Second
@@ -75,20 +82,22 @@ func compile(ctx context.Context, src source, t toolchain, path string, progress
 
 	began, finished := time.Now(), make(chan error, 1)
 	go func() { finished <- cmd.Run() }()
-	tick := time.NewTicker(progressPause)
+	tick := time.NewTicker(pause)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			fmt.Fprintf(progress, "Still building the control plane: %v, %s.\n", time.Since(began).Round(time.Second), output.count())
+			fmt.Fprintf(progress, "Still building %s: %v, %s.\n", what, time.Since(began).Round(time.Second), output.count())
 		case err := <-finished:
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
 			if err != nil {
-				return fmt.Errorf("go build in %s: %w: %s", src.dir, err, output.problem())
+				return fmt.Errorf("go build in %s: %w: %s", cmd.Dir, err, output.problem())
 			}
-			fmt.Fprintf(progress, "Built the control plane in %v.\n", time.Since(began).Round(time.Second))
+			if output.any() {
+				fmt.Fprintf(progress, "Built %s in %v.\n", what, time.Since(began).Round(time.Second))
+			}
 			return nil
 		}
 	}
@@ -122,6 +131,13 @@ func (b *buildOutput) Write(p []byte) (int, error) {
 			_, _ = b.problems.Write([]byte(text + "\n")) // cannot fail
 		}
 	}
+}
+
+// any reports whether packages were compiled.
+func (b *buildOutput) any() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.compiled > 0
 }
 
 func (b *buildOutput) count() string {

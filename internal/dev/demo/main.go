@@ -1,6 +1,7 @@
-// Command demo is run by "make demo". It runs the first example on a local control plane,
-// creates an object, and shows it after it was handled. With ONCE=1, it exits by itself,
-// successfully only if the object was handled.
+// Command demo is run by "make demo". It runs the first example on an in-memory Kubernetes
+// API, creates an object, and shows it after it was handled. With REAL=1, it runs on a real
+// control plane instead. With ONCE=1, it exits by itself, successfully only if the object
+// was handled.
 package main
 
 import (
@@ -30,31 +31,35 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Getenv("ONCE") != ""); err != nil && ctx.Err() == nil {
+	if err := run(ctx, os.Getenv("ONCE") != "", os.Getenv("REAL") == ""); err != nil && ctx.Err() == nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, once bool) error {
+func run(ctx context.Context, once, memory bool) error {
 	folder, err := os.MkdirTemp("", "gopf-demo-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	operator := filepath.Join(folder, "operator")
-	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", operator, "./examples/01-minimal")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		return fmt.Errorf("build examples/01-minimal: %w", err)
-	}
-
-	cluster, err := controlplane.Start(ctx, controlplane.Options{Progress: os.Stderr})
+	built := make(chan error, 1)
+	go func() { built <- buildOperator(ctx, operator) }() // meanwhile, the server is built
+	cluster, err := controlplane.Start(ctx, controlplane.Options{Memory: memory, Progress: os.Stderr})
 	if err != nil {
-		return err
+		return errors.Join(err, <-built)
 	}
 	defer func() { _ = cluster.Stop() }()
-	say("Kubernetes %s is running on %s.", cluster.Version(), cluster.Server())
+	if err := <-built; err != nil {
+		return err
+	}
+	if memory {
+		say("An in-memory Kubernetes API, %s, is running on %s. It has no controllers; make demo REAL=1 starts a real control plane.",
+			cluster.Version(), cluster.Server())
+	} else {
+		say("Kubernetes %s is running on %s.", cluster.Version(), cluster.Server())
+	}
 	if err := apply(ctx, cluster, "examples/crd.yaml"); err != nil {
 		return err
 	}
@@ -93,6 +98,16 @@ func run(ctx context.Context, once bool) error {
 	case <-cluster.Done():
 		return cluster.Err()
 	}
+}
+
+func buildOperator(ctx context.Context, path string) error {
+	fmt.Println("Building the operator examples/01-minimal.")
+	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", path, "./examples/01-minimal")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("build examples/01-minimal: %w", err)
+	}
+	return nil
 }
 
 func say(format string, args ...any) { fmt.Printf("\n"+format+"\n", args...) }

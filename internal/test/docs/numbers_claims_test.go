@@ -72,8 +72,13 @@ func claims(t *testing.T) map[string][]string {
 			"replaces it after " + seconds(watch.InactivityTimeout) + " s",
 			"At most " + mib(constant(".", "backlog")) + " MiB wait",
 		},
-		"docs/arguments.md":     {"`Settings.Queueing.ExitTimeout` (" + seconds(exit) + " s)"},
-		"docs/cli.md":           {"`Settings.Process.UltimateExitingTimeout`, " + seconds(ultimate) + " seconds", "truncated at " + line + " KiB"},
+		"docs/arguments.md": {"`Settings.Queueing.ExitTimeout` (" + seconds(exit) + " s)"},
+		"docs/cli.md": {
+			"`Settings.Process.UltimateExitingTimeout`, " + seconds(ultimate) + " seconds", "truncated at " + line + " KiB",
+			fmt.Sprintf("exits within %s seconds", seconds(duration("cmd/gopf", "settled"))),
+			fmt.Sprintf("holds its lease for %d hours", duration("cmd/gopf", "debuggerLease")/time.Hour),
+			fmt.Sprintf("lasts %d hours without a renewal", duration("cli", "debuggerLease")/time.Hour),
+		},
 		"docs/configuration.md": {"Names of more than " + count(constant(".", "maxName")) + " characters are cut"},
 		"docs/continuity.md":    {inWords(t, exit) + " to finish (`Settings.Queueing.ExitTimeout`)"},
 		"docs/daemons.md":       {"`Settings.Background.CancellationPolling`, " + seconds(s.Background.CancellationPolling) + " s"},
@@ -170,6 +175,7 @@ const (
 	kubernetes = "a property of Kubernetes"
 	kopf       = "a property of Kopf"
 	sample     = "a value in a sample"
+	builds     = "the time of a build, which depends on the machine"
 	otherTest  = "checked by "
 )
 
@@ -178,6 +184,7 @@ var elsewhere = map[string][]foreign{
 		{"`terminationGracePeriodSeconds` of 30 s", kubernetes},
 		{"objects of up to 1.5 MiB", kubernetes},
 	},
+	"docs/cli.md":        {{"built 1.2 s → swapped 0.2 s", sample}},
 	"docs/continuity.md": {{"`60/1` means 60 seconds", sample}},
 	"docs/differences.md": {
 		{"waits up to 5 seconds", kopf},
@@ -191,7 +198,11 @@ var elsewhere = map[string][]foreign{
 	"docs/guarantees.md": {{"within 5 s", otherTest + "TestARestoreFromABackupIsNoticedWithinSeconds"}},
 	"docs/testing.md":    {{"every six hours", sample}},
 	"docs/trust.md":      {{"of 16 bytes or more", otherTest + "TestSecretKeysNeedAsManyBytesAsThePageSays"}},
-	"docs/tutorial.md":   {{"every half a minute", kubernetes}},
+	"docs/tutorial.md": {
+		{"every half a minute", kubernetes},
+		{"takes about 8 minutes", builds},
+	},
+	"docs/troubleshooting.md": {{"in about 8 minutes", builds}},
 	"SECURITY.md": {
 		{"five working days", "a promise of the maintainers"},
 		{"within 30 days", "a promise of the maintainers"},

@@ -1,0 +1,98 @@
+package controlplane
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// memoryPause is the time between two lines about the build of the in-memory server, which
+// takes about a minute on a new machine.
+const memoryPause = 10 * time.Second
+
+// memoryTags leave CEL and all that needs it out of the in-memory server: it takes longer to
+// compile than the rest.
+const memoryTags = "gopf_lean"
+
+// buildMemory returns the path of the in-memory server's executable. In a checkout, the go
+// command decides whether it must be built again, because the server consists of packages of
+// several modules.
+func buildMemory(ctx context.Context, progress io.Writer) (string, error) {
+	if progress == nil {
+		progress = io.Discard
+	}
+	root, err := checkout()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(root, "gopftest")
+	tools, err := findToolchain(ctx, dir)
+	if err != nil {
+		return "", err
+	}
+	cache, err := cacheFolder()
+	if err != nil {
+		return "", err
+	}
+	hash := sha256.Sum256(fmt.Appendf(nil, "%s %s", root, tools.Version))
+	folder := filepath.Join(filepath.Dir(cache), "memory", hex.EncodeToString(hash[:])[:16])
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", fmt.Errorf("create the cache folder: %w", err)
+	}
+	unlock, err := lock(ctx, filepath.Join(folder, "lock"), func() {
+		fmt.Fprintln(progress, "Another process is building the in-memory API server; waiting for it.")
+	})
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	path := filepath.Join(folder, "gopf-memory"+executableSuffix)
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		fmt.Fprintln(progress, "Building the in-memory API server. This happens once and takes about a minute on 2 cores.")
+	}
+	// With cgo as in other builds of the user, the go command finds most packages in its cache.
+	cgo, err := goTool(ctx, dir, []string{"CGO_ENABLED=" + os.Getenv("CGO_ENABLED")}, "env", "CGO_ENABLED")
+	if err != nil {
+		return "", err
+	}
+	// The go command replaces an executable that runs, and leaves a current one as it is.
+	cmd := goCommand(ctx, dir, []string{"GOOS=" + tools.OS, "GOARCH=" + tools.Arch, "CGO_ENABLED=" + strings.TrimSpace(string(cgo))},
+		"build", "-v", "-buildvcs=false", "-tags", memoryTags, "-ldflags", "-s -w", "-o", path, "./cmd/gopf-memory")
+	if err := follow(ctx, cmd, "the in-memory API server", memoryPause, progress); err != nil {
+		return "", fmt.Errorf("build the in-memory API server: %w", err)
+	}
+	return path, nil
+}
+
+// checkout returns the folder of the sources of this module: those that this executable was
+// built from, or those around the working directory.
+func checkout() (string, error) {
+	var candidates []string
+	if _, file, _, ok := runtime.Caller(0); ok {
+		candidates = append(candidates, filepath.Join(filepath.Dir(file), "..", "..", ".."))
+	}
+	wd, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find the working directory: %w", err)
+	}
+	for dir := wd; ; dir = filepath.Dir(dir) {
+		candidates = append(candidates, dir)
+		if dir == filepath.Dir(dir) {
+			break
+		}
+	}
+	for _, dir := range candidates {
+		if _, err := os.Stat(filepath.Join(dir, "gopftest", "cmd", "gopf-memory", "main.go")); err == nil {
+			return dir, nil
+		}
+	}
+	return "", errors.New("find the sources of the in-memory API server: build gopf in a checkout of gopf.dev/gopf, or use the real control plane")
+}
