@@ -13,6 +13,7 @@ import (
 
 	"gopf.dev/gopf/internal/dev/controlplane"
 	"gopf.dev/gopf/internal/dev/manifests"
+	"gopf.dev/gopf/internal/dev/nested"
 	"gopf.dev/gopf/internal/kube"
 )
 
@@ -39,6 +40,8 @@ func newDev(stop *interrupt) *cobra.Command {
 		Long: `Build the operator whose main package is in the folder PATH, start a real Kubernetes
 control plane, apply manifests to it, and run the operator until Ctrl-C. Instead of a
 main function, the package may export func Register(op *gopf.Operator); see "gopf run".
+PATH may also be the YAML file of an operator; see "gopf serve". It is reloaded when the
+file, or another file in its folder, changes.
 
 The control plane consists of etcd, the API server and the controllers. It has no
 nodes, so pods stay pending. The first start builds it from source, which takes a few
@@ -71,6 +74,8 @@ everything immediately.`,
 			d.operator, d.args, d.stderr = args[0], args[1:], cmd.ErrOrStderr()
 			if len(d.args) == 0 {
 				d.args = defaultArgs
+			} else if isOperatorFile(d.operator) && d.args[0] != "run" {
+				return usagef("the arguments of an operator that is a file begin with run, as in '-- run --all-namespaces'")
 			}
 			return d.run(cmd.Context())
 		},
@@ -96,19 +101,28 @@ func (d *dev) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--apply: %w", err)
 	}
-	if err := checkFolder(d.operator); err != nil {
-		return err
-	}
-	build, err := prepareBuild(ctx, []string{d.operator})
-	if err != nil {
-		return err
+	file := isOperatorFile(d.operator)
+	var build *build
+	if !file {
+		if err := checkFolder(d.operator); err != nil {
+			return err
+		}
+		if build, err = prepareBuild(ctx, []string{d.operator}); err != nil {
+			return err
+		}
 	}
 	temp, err := os.MkdirTemp("", "gopf-dev-")
 	if err != nil {
 		return fmt.Errorf("create a temporary folder: %w", err)
 	}
 	defer os.RemoveAll(temp)
-	executable, err := build.into(ctx, temp, d.stderr)
+	executable, args := "", d.args
+	if file {
+		args = append([]string{"reload", d.operator}, args[1:]...) // without "run"
+		executable, err = nested.Build(ctx, serveProgram, d.stderr)
+	} else {
+		executable, err = build.into(ctx, temp, d.stderr)
+	}
 	if err != nil {
 		return err
 	}
@@ -128,7 +142,7 @@ func (d *dev) run(ctx context.Context) error {
 	d.explain(kubeconfig, cluster)
 	return d.stop.supervise(cluster, process{
 		path: executable,
-		args: d.args,
+		args: args,
 		env:  []string{"KUBECONFIG=" + kubeconfig},
 		name: "the operator",
 	}, d.stderr)
