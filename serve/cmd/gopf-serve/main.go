@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"testing"
 
 	"sigs.k8s.io/yaml"
 
@@ -217,6 +219,10 @@ func test(ctx context.Context, args []string, stdout io.Writer) error {
 	}
 	if len(rest) != 1 {
 		return fmt.Errorf("%w: name one file with tests", errUsage)
+	}
+	testing.Init() // package gopftest reads the flags of go test
+	if err := flag.CommandLine.Parse(nil); err != nil {
+		return err
 	}
 	return tests.Run(ctx, rest[0], tests.Options{Update: update, Out: stdout})
 }
