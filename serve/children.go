@@ -209,7 +209,7 @@ func (c *caller) fromHook(ctx context.Context, r *gopf.Reconciliation[object]) e
 }
 
 // liveChildren returns the children of the object as they are in the cluster, by kind and
-// name. It reads them from the API server, so that the hook never decides on stale ones.
+// name. It reads them from the API server: the hook must not decide on stale ones.
 func (c *caller) liveChildren(ctx context.Context, r *gopf.Reconciliation[object]) (map[string]map[string]any, error) {
 	live := map[string]map[string]any{}
 	own := r.Object.GetNamespace()

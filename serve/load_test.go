@@ -73,15 +73,30 @@ func TestAnObjectGoesThroughItsWholeLife(t *testing.T) {
 `, map[string]string{"handle": `echo "$GOPF_HANDLER $GOPF_REASON $GOPF_NAMESPACE/$GOPF_NAME" >> $LOG
 echo "{\"status\": {\"last\": \"$GOPF_HANDLER\"}}"
 `})
-	c := start(t, dir)
-	c.Create(t, thing("a", map[string]any{"size": int64(1)}))
-	waitStatus(t, c, "a", "last", "made")
-	c.Patch(t, things, "default", "a", map[string]any{"spec": map[string]any{"size": 2}})
-	waitStatus(t, c, "a", "last", "resized")
-	c.Delete(t, things, "default", "a")
-	c.WaitGone(t, things, "default", "a")
+	// On the real control plane under "gopf exec", otherwise in memory.
+	c := gopftest.AnyCluster(t, things)
+	ns := c.Namespace(t)
+	op, err := serve.New(os.DirFS(dir), "operator.yaml", serve.Dir(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gopftest.Start(t, op, c, gopf.Namespaces(ns))
+	obj := thing("a", map[string]any{"size": int64(1)})
+	obj.SetNamespace(ns)
+	c.Create(t, obj)
+	reached := func(want string) {
+		c.Wait(t, things, ns, "a", func(o *unstructured.Unstructured) bool {
+			last, _, _ := unstructured.NestedString(o.Object, "status", "last")
+			return last == want
+		})
+	}
+	reached("made")
+	c.Patch(t, things, ns, "a", map[string]any{"spec": map[string]any{"size": 2}})
+	reached("resized")
+	c.Delete(t, things, ns, "a")
+	c.WaitGone(t, things, ns, "a")
 	text, err := os.ReadFile(log)
-	if want := "made create default/a\nresized update default/a\ndropped delete default/a\n"; err != nil || string(text) != want {
+	if want := strings.ReplaceAll("made create NS/a\nresized update NS/a\ndropped delete NS/a\n", "NS", ns); err != nil || string(text) != want {
 		t.Errorf("got %s, %v", text, err)
 	}
 }

@@ -35,7 +35,7 @@ func (c *caller) call(ctx context.Context, s *gopf.Subject[object], in *call.Inp
 	return c.callWith(ctx, s, in, nil)
 }
 
-// callWith is call for reviews, which accept warnings. warn is nil for other handlers.
+// callWith is call for reviews, which accept warnings. A nil warn means another handler.
 func (c *caller) callWith(ctx context.Context, s *gopf.Subject[object], in *call.Input, warn func(string, ...any)) error {
 	out, err := c.send(ctx, s, in)
 	if err != nil {
@@ -103,7 +103,7 @@ func (c *caller) checkOutput(out call.Output, review bool) error {
 	return nil
 }
 
-// backoff is the delay after temporary errors without a delay of their own.
+// backoff is the delay after temporary errors that name no delay.
 func (c *caller) backoff() time.Duration { return backoffOf(c.op, c.handler.spec.Backoff) }
 
 func backoffOf(op *gopf.Operator, own *time.Duration) time.Duration {

@@ -39,7 +39,7 @@ func checkTypes(op *spec.Operator, files fs.FS, folder string, problems *spec.Pr
 	}
 }
 
-// readSchema returns the schema of the resource. It is nil if the definition has none.
+// readSchema returns the schema of the resource. nil means that the definition has none.
 func readSchema(files fs.FS, file, resource string) (*structuralschema.Structural, string) {
 	text, err := fs.ReadFile(files, file)
 	if err != nil {

@@ -237,7 +237,7 @@ type Caller interface {
 	// Call sends the document and returns the output. An error is a [*Error] if the other
 	// side decided about retries. Call returns soon after ctx is done.
 	Call(ctx context.Context, r *Request) (Output, error)
-	// Close ends what is kept between calls. No calls may run or follow.
+	// Close ends programs and connections that are kept between calls.
 	Close()
 }
 

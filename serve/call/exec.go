@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -134,28 +135,35 @@ func (e *Exec) Call(ctx context.Context, r *Request) (Output, error) {
 		defer remove()
 		env = append(env, "KUBECONFIG="+path)
 	}
-	text, err := e.run(ctx, r, env)
+	input, err := json.Marshal(r.Input)
+	if err != nil {
+		return Output{}, fmt.Errorf("encode the input: %w", err)
+	}
+	text, err := e.run(ctx, r.Log, append(input, '\n'), env)
 	if err != nil {
 		return Output{}, err
 	}
 	return ParseOutput(text)
 }
 
-func (e *Exec) run(ctx context.Context, r *Request, env []string) ([]byte, error) {
-	input, err := json.Marshal(r.Input)
-	if err != nil {
-		return nil, fmt.Errorf("encode the input: %w", err)
-	}
+// Run runs a program without input and returns its output, with the limits of options.
+func Run(ctx context.Context, o Options, env []string, log *slog.Logger) ([]byte, error) {
+	ctx, cancel := limited(ctx, o.timeout(DefaultExecTimeout))
+	defer cancel()
+	return (&Exec{options: o}).run(ctx, log, nil, env)
+}
+
+func (e *Exec) run(ctx context.Context, log *slog.Logger, input []byte, env []string) ([]byte, error) {
 	p, err := start(e.options.args(), env, e.options.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("start the program: %w", err)
 	}
 	defer p.close()
 	go func() { // ends when the pipe is closed
-		_, _ = p.stdin.Write(append(input, '\n')) // a program may exit without reading
+		_, _ = p.stdin.Write(input) // a program may exit without reading
 		closeAll(p.stdin)
 	}()
-	stderr := &lines{log: r.Log}
+	stderr := &lines{log: log}
 	logged := make(chan struct{})
 	go func() { // ends when the pipe is closed
 		defer close(logged)
@@ -209,5 +217,5 @@ func (e *Exec) run(ctx context.Context, r *Request, env []string) ([]byte, error
 	return out.text, exitError(p.err, stderr.lastLine())
 }
 
-// pipeDelay is the time that the pipes of an exited program have to drain.
+// pipeDelay limits the time in which the pipes of an exited program drain.
 const pipeDelay = 2 * time.Second

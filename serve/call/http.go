@@ -136,8 +136,8 @@ func statusError(resp *http.Response, text []byte, now time.Time) error {
 	return err
 }
 
-// RetryAfter reads the header Retry-After: seconds, or a date. ok is false if it has
-// neither.
+// RetryAfter reads the header Retry-After: seconds, or a date. ok is false for any
+// other text.
 func RetryAfter(header string, now time.Time) (after time.Duration, ok bool) {
 	if seconds, err := strconv.Atoi(header); err == nil && seconds >= 0 {
 		return time.Duration(min(seconds, int(maxRetryAfter/time.Second))) * time.Second, true

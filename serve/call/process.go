@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// process is a running program in a process group of its own, with pipes.
+// process is a running program with its pipes. It leads a new process group.
 type process struct {
 	cmd    *exec.Cmd
 	stdin  *os.File

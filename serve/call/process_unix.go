@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// isolate puts the program into a process group of its own, so that its children can be
-// killed with it.
+// isolate puts the program into a new process group. Its children can then be killed with
+// it.
 func isolate(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 // signalGroup sends a signal to the program and its children. It is no error if there are

@@ -68,8 +68,8 @@ func (e *Env) part(v any, path string, problems *[]error) part {
 	return part{value: v}
 }
 
-// text splits a text into constants and expressions. "$${" stands for "${". It returns nil
-// if there are no expressions.
+// text splits a text into constants and expressions. "$${" stands for "${". nil means
+// that there are no expressions.
 func (e *Env) text(s string) (text, error) {
 	var out text
 	constant, found := "", false

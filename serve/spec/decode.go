@@ -66,7 +66,7 @@ type decoder struct {
 
 func (d *decoder) at(n *yaml.Node) Pos { return Pos{d.file, n.Line} }
 
-// maxDepth limits the nesting of a file, so that an alias to itself ends.
+// maxDepth limits the nesting of a file. An alias may refer to itself.
 const maxDepth = 100
 
 var (

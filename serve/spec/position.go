@@ -25,8 +25,7 @@ type Problem struct {
 
 func (p Problem) Error() string { return p.Pos.String() + ": " + p.Text }
 
-// Problems are all mistakes of an operator, in the order of files and lines. An empty list
-// means none.
+// Problems is a list of mistakes. An empty list means none.
 type Problems []Problem
 
 func (p Problems) Error() string {
@@ -37,7 +36,7 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Err returns the problems as an error, or nil if there are none.
+// Err returns the problems as an error. nil means that there are none.
 func (p Problems) Err() error {
 	if len(p) == 0 {
 		return nil

@@ -55,7 +55,7 @@ func (h *host) fail(text string) {
 }
 func (h *host) failures() []string { h.mu.Lock(); defer h.mu.Unlock(); return h.problems }
 
-// run calls fn in a goroutine of its own, which Fatal may end, and then the cleanups.
+// run calls fn in a new goroutine, which Fatal may end, and then the cleanups.
 func (h *host) run(fn func()) []string {
 	done := make(chan struct{})
 	go func() {

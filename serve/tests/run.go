@@ -26,8 +26,8 @@ type Options struct {
 	Out io.Writer
 }
 
-// Run runs the tests of a file. The error says how many failed, or what is wrong with the
-// file.
+// Run runs the tests of a file. The error has the number of failures, or the mistakes in
+// the file.
 func Run(ctx context.Context, file string, o Options) error {
 	dir, base := filepath.Dir(file), filepath.Base(file)
 	files := os.DirFS(dir)

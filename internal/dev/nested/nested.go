@@ -25,13 +25,13 @@ const rootModule = "gopf.dev/gopf"
 // unusedLimit is the time after which an unused executable is removed.
 const unusedLimit = 30 * 24 * time.Hour
 
-// place is where a program is in this repository.
+// place has the folders of a program in this repository.
 type place struct {
 	module string // folder of its module
 	pkg    string // folder of its main package in the module
 }
 
-// placeOf returns the place of a program: a module of its own in the folder cmd/NAME, unless
+// placeOf returns the place of a program: a separate module in the folder cmd/NAME, unless
 // it belongs to a larger module.
 func placeOf(name string) place {
 	if name == "gopf-serve" {

@@ -69,7 +69,7 @@ func nextCorrect(ctx context.Context, dir, base string, seen [sha256.Size]byte) 
 		if err == nil {
 			return seen
 		}
-		fmt.Fprintf(os.Stderr, "%v\nThe operator goes on as before the change.\n", err)
+		fmt.Fprintf(os.Stderr, "%v\nThe operator still runs as before the change.\n", err)
 	}
 }
 
