@@ -80,7 +80,7 @@ func checkHandlerTypes(h *spec.Handler, schema *structuralschema.Structural, fil
 	if declared == nil {
 		return
 	}
-	declared = declared.MaybeAssignTypeName("object")
+	declared = declared.MaybeAssignTypeName("__schema") // the name of no variable: types hide their fields
 	provider := apiservercel.NewDeclTypeProvider(declared)
 	env, err := expr.NewEnv([]string{"old", "diff", "reason", "event", "field", "retry", "review", "memo", "key", "children"},
 		cel.Variable("object", declared.CelType()), func(e *cel.Env) (*cel.Env, error) {

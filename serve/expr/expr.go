@@ -17,8 +17,8 @@ import (
 	"github.com/google/cel-go/ext"
 )
 
-// costLimit bounds one evaluation, as in admission policies of the API server.
-const costLimit = 10_000_000
+// costLimit bounds one evaluation, as the API server does for one rule.
+const costLimit = 1_000_000
 
 // Env is an environment of expressions: the names of variables that they may use.
 type Env struct{ env *cel.Env }
