@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +25,7 @@ func isOperatorFile(path string) bool {
 func served(stop *interrupt, c cobra.Command) *cobra.Command {
 	c.DisableFlagParsing = true // the flags belong to the program
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 && cmd.Name() != "schema" || len(args) == 1 && (args[0] == "--help" || args[0] == "-h") {
+		if len(args) == 0 && cmd.Name() != "schema" || slices.Contains(args, "--help") || slices.Contains(args, "-h") {
 			return cmd.Help()
 		}
 		path, err := nested.Build(cmd.Context(), serveProgram, cmd.ErrOrStderr())
@@ -45,7 +46,7 @@ func newServe(stop *interrupt) *cobra.Command {
 		Long: `Run an operator whose handlers are programs in any language, HTTP hooks, expressions and
 templates. The file declares them; see docs/serve.md.
 
-The flags are those of an operator's own command "run", and:
+The flags are those of an operator's own command "run", which docs/cli.md lists, and:
 
       --install             apply the definitions that the file names first
 
