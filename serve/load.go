@@ -313,8 +313,8 @@ type evaluator struct {
 
 func (evaluator) Close() {}
 
-// Call evaluates the expression. Mistakes in it are permanent: the same input gives the
-// same result.
+// Call evaluates the expression. A failed evaluation is an error like any other: the object
+// may change until the next call.
 func (e evaluator) Call(ctx context.Context, r *call.Request) (call.Output, error) {
 	v, err := e.eval(ctx, inputVars(&r.Input))
 	if err != nil {

@@ -141,9 +141,6 @@ func TestChildrenOfAProgramDieWithIt(t *testing.T) {
 }
 
 func TestAProgramThatIgnoresTheSignalIsKilled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes 5 s")
-	}
 	file := filepath.Join(t.TempDir(), "pid")
 	o := script("trap '' TERM; echo $$ > "+file+"; while :; do sleep 1; done", func(c *spec.Call) { c.CallTimeout = 200 * time.Millisecond })
 	if _, err := NewExec(o).Call(t.Context(), request(nil)); !errors.Is(err, errCallTimeout) {
