@@ -13,6 +13,7 @@ import (
 
 	"gopf.dev/gopf/internal/dev/controlplane"
 	"gopf.dev/gopf/internal/dev/manifests"
+	"gopf.dev/gopf/internal/dev/nested"
 	"gopf.dev/gopf/internal/kube"
 )
 
@@ -44,6 +45,8 @@ func newDev(stop *interrupt) *cobra.Command {
 		Long: `Build the operator whose main package is in the folder PATH, start a real Kubernetes
 control plane, apply manifests to it, and run the operator until Ctrl-C. Instead of a
 main function, the package may export func Register(op *gopf.Operator); see "gopf run".
+PATH may also be the YAML file of an operator; see "gopf serve". It is reloaded when the
+file, or another file in its folder, changes.
 
 When you save a Go file of the operator, gopf dev builds it and replaces the running
 one. The cluster, its objects and the progress of handlers stay. If the build fails or
@@ -103,6 +106,8 @@ With --no-reload, gopf dev ends when the operator exits, with its exit code.`,
 			d.operator, d.args, d.stderr = args[0], args[1:], cmd.ErrOrStderr()
 			if len(d.args) == 0 {
 				d.args = defaultArgs
+			} else if isOperatorFile(d.operator) && d.args[0] != "run" {
+				return usagef("the arguments of an operator that is a file begin with run, as in '-- run --all-namespaces'")
 			}
 			return d.run(cmd.Context())
 		},
@@ -133,21 +138,25 @@ func (d *dev) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--apply: %w", err)
 	}
-	if err := checkFolder(d.operator); err != nil {
-		return err
-	}
-	build, err := prepareBuild(ctx, []string{d.operator})
-	if err != nil {
-		return err
+	file := isOperatorFile(d.operator)
+	var build *build
+	if !file {
+		if err := checkFolder(d.operator); err != nil {
+			return err
+		}
+		if build, err = prepareBuild(ctx, []string{d.operator}); err != nil {
+			return err
+		}
 	}
 	temp, err := os.MkdirTemp("", "gopf-dev-")
 	if err != nil {
 		return fmt.Errorf("create a temporary folder: %w", err)
 	}
 	defer os.RemoveAll(temp)
+	args, reloads := d.args, !d.noReload && !file // gopf-serve reloads files itself
 	var files watched
 	var known map[string]fileState
-	if !d.noReload {
+	if reloads {
 		if build.flags, err = build.linkFlags(ctx, d.debug); err != nil {
 			return err
 		}
@@ -161,7 +170,13 @@ func (d *dev) run(ctx context.Context) error {
 	if err := os.Mkdir(first, 0o700); err != nil {
 		return err
 	}
-	executable, err := build.into(ctx, first, d.stderr)
+	var executable string
+	if file {
+		args = append([]string{"reload", d.operator}, args[1:]...) // without "run"
+		executable, err = nested.Build(ctx, serveProgram, d.stderr)
+	} else {
+		executable, err = build.into(ctx, first, d.stderr)
+	}
 	if err != nil {
 		return err
 	}
@@ -179,7 +194,7 @@ func (d *dev) run(ctx context.Context) error {
 		return err
 	}
 	d.explain(kubeconfig, cluster)
-	if !d.noReload {
+	if reloads {
 		l := &loop{dev: d, build: build, temp: temp, kubeconfig: kubeconfig, out: &gate{}, files: files, debug: d.debug}
 		if cluster != nil {
 			l.died = cluster.Done()
@@ -192,7 +207,7 @@ func (d *dev) run(ctx context.Context) error {
 	}
 	return d.stop.supervise(cluster, process{
 		path: executable,
-		args: d.args,
+		args: args,
 		env:  []string{"KUBECONFIG=" + kubeconfig},
 		name: "the operator",
 	}, d.stderr)

@@ -88,7 +88,10 @@ func newRoot(stop *interrupt) *cobra.Command {
 "gopf new" creates a project for a new operator. "gopf run" builds an operator from
 packages with handlers, and runs it on your cluster. "gopf dev" runs it on a local
 Kubernetes control plane, for which only Go must be installed, and replaces it when you
-save a file. "gopf types" writes Go types for custom resource definitions.`,
+save a file. "gopf types" writes Go types for custom resource definitions.
+
+Operators can also be YAML files with handlers in any language: "gopf serve" runs one,
+and "gopf check", "gopf call" and "gopf test" help to develop it.`,
 		SilenceErrors:      true,
 		SilenceUsage:       true,
 		DisableSuggestions: true, // they take more than one line
@@ -109,6 +112,7 @@ save a file. "gopf types" writes Go types for custom resource definitions.`,
 	root.Flags().Bool("version", false, "print the version of gopf") // cobra's own flag would occupy -v
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return suggest.FlagError(cmd.Flags(), err) })
 	root.AddCommand(newNew(), newRun(stop), newDev(stop), newExec(stop), newTypes(), newManifests(), newPermissions(), newVersion())
+	root.AddCommand(newServe(stop), newCheck(stop), newCall(stop), newTest(stop), newSchema(stop))
 	return root
 }
 

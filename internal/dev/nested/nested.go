@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,8 +25,22 @@ const rootModule = "gopf.dev/gopf"
 // unusedLimit is the time after which an unused executable is removed.
 const unusedLimit = 30 * 24 * time.Hour
 
-// Build returns the path of the executable of the program in the folder cmd/NAME of this
-// repository. The first call for a version builds it, which may take a minute or two;
+// place has the folders of a program in this repository.
+type place struct {
+	module string // folder of its module
+	pkg    string // folder of its main package in the module
+}
+
+// placeOf returns the place of a program: a separate module in the folder cmd/NAME, unless
+// it belongs to a larger module.
+func placeOf(name string) place {
+	if name == "gopf-serve" {
+		return place{"serve", "cmd/gopf-serve"}
+	}
+	return place{"cmd/" + name, "."}
+}
+
+// Build returns the path of the executable of a program of this repository. The first call for a version builds it, which may take a minute or two;
 // progress receives a line about it. Processes that build it at the same time replace each
 // other's result, which is the same.
 func Build(ctx context.Context, name string, progress io.Writer) (path string, err error) {
@@ -56,7 +71,7 @@ func Build(ctx context.Context, name string, progress io.Writer) (path string, e
 		return path, nil
 	}
 	fmt.Fprintf(progress, "Building %s. This happens once, takes about a minute and is cached in %s.\n", name, cache)
-	if err := compile(ctx, dir, path); err != nil {
+	if err := compile(ctx, dir, "./"+placeOf(name).pkg, path); err != nil {
 		return "", err
 	}
 	prune(cache, time.Now().Add(-unusedLimit))
@@ -64,7 +79,7 @@ func Build(ctx context.Context, name string, progress io.Writer) (path string, e
 }
 
 // compile builds the program under another name first: no process may run a part of it.
-func compile(ctx context.Context, dir, path string) error {
+func compile(ctx context.Context, dir, pkg, path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("create the cache folder: %w", err)
 	}
@@ -74,7 +89,7 @@ func compile(ctx context.Context, dir, path string) error {
 	}
 	defer os.RemoveAll(unfinished)
 	built := filepath.Join(unfinished, filepath.Base(path))
-	if _, err := goTool(ctx, dir, "build", "-buildvcs=false", "-o", built, "."); err != nil {
+	if _, err := goTool(ctx, dir, "build", "-buildvcs=false", "-o", built, pkg); err != nil {
 		return err
 	}
 	return os.Rename(built, path)
@@ -115,9 +130,9 @@ func source(ctx context.Context, name string) (string, error) {
 			break
 		}
 	}
-	module := rootModule + "/cmd/" + name
+	module := rootModule + "/" + placeOf(name).module
 	for _, root := range candidates {
-		dir := filepath.Join(root, "cmd", name)
+		dir := filepath.Join(root, filepath.FromSlash(placeOf(name).module))
 		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 		if err == nil && strings.HasPrefix(string(text), "module "+module+"\n") {
 			return dir, nil
@@ -172,10 +187,42 @@ func keyOf(ctx context.Context, dir string) (string, error) {
 	}
 	hash := sha256.New()
 	hash.Write(toolchain)
-	if err := HashSources(hash, dir); err != nil {
+	folders, err := foldersOf(dir)
+	if err != nil {
 		return "", err
 	}
+	for _, folder := range folders {
+		if err := HashSources(hash, folder); err != nil {
+			return "", err
+		}
+	}
 	return hex.EncodeToString(hash.Sum(nil))[:16], nil
+}
+
+// foldersOf returns the folders of the sources of a module. If the module uses the root
+// module of the checkout, it returns the folders of the whole checkout.
+func foldersOf(dir string) (folders []string, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		return nil, fmt.Errorf("read the sources: %w", err)
+	}
+	if strings.Contains(string(text), "\nreplace "+rootModule+" => ../\n") {
+		dir = filepath.Dir(dir)
+	}
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		if name := d.Name(); path != dir && (name == "testdata" || strings.HasPrefix(name, ".")) {
+			return filepath.SkipDir
+		}
+		folders = append(folders, path)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the sources: %w", err)
+	}
+	return folders, nil
 }
 
 // HashSources writes the sources of the program in dir to the hash, without its tests.

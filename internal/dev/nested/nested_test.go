@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,18 +45,40 @@ func TestTheKeyDependsOnTheSourcesWithoutTests(t *testing.T) {
 	}
 }
 
+func TestTheKeyDependsOnAllFoldersOfTheModule(t *testing.T) {
+	dir := t.TempDir()
+	program(t, dir, "package main\n\nfunc main() {}\n")
+	first, err := keyOf(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "sub"), 0o700), os.WriteFile(filepath.Join(dir, "sub", "sub.go"), []byte("package sub\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if second, err := keyOf(t.Context(), dir); err != nil || second == first {
+		t.Errorf("got %s again, %v", second, err)
+	}
+}
+
+func TestTheKeyDependsOnTheRootModuleOfTheCheckout(t *testing.T) {
+	folders, err := foldersOf(filepath.Join("..", "..", "..", "serve"))
+	if err != nil || !slices.Contains(folders, filepath.Join("..", "..", "..", "client")) {
+		t.Errorf("got %v, %v", folders, err)
+	}
+}
+
 func TestAFailedBuildLeavesNoExecutable(t *testing.T) {
 	dir, cache := t.TempDir(), t.TempDir()
 	path := filepath.Join(cache, "key", "x")
 	program(t, dir, "package main\n\nfunc main() { none() }\n")
-	if err := compile(t.Context(), dir, path); err == nil || !strings.Contains(err.Error(), "undefined: none") {
+	if err := compile(t.Context(), dir, ".", path); err == nil || !strings.Contains(err.Error(), "undefined: none") {
 		t.Errorf("got %v", err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(cache, "key", "*")); left != nil {
 		t.Errorf("left are %v", left)
 	}
 	program(t, dir, "package main\n\nfunc main() {}\n")
-	if err := compile(t.Context(), dir, path); err != nil {
+	if err := compile(t.Context(), dir, ".", path); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm()&0o100 == 0 {

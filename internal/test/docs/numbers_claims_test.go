@@ -44,7 +44,15 @@ func claims(t *testing.T) map[string][]string {
 	first, most := duration("internal/process", "firstBackoff"), duration("internal/process", "mostBackoff")
 	repairs := constant("internal/reconcile", "maxRepairs")
 
+	token := fmt.Sprintf("%d minutes", constant("serve", "tokenSeconds")/60)
+	callLimit := fmt.Sprintf("%d minutes", duration("serve/call", "DefaultExecTimeout")/time.Minute)
+
 	return map[string][]string{
+		"docs/serve.md": {
+			"A call may take " + callLimit, "SIGKILL after " + seconds(duration("serve/call", "killDelay")) + " s",
+			"The output may have " + mib(constant("serve/call", "DefaultOutput")) + " MiB", "expires after " + token,
+		},
+		"docs/from-side8.md": {"A script may take " + callLimit + " and print " + mib(constant("serve/call", "DefaultOutput")) + " MiB"},
 		"docs/reconciliation.md": {
 			fmt.Sprintf("after %s s, %s s, %s s, … up to %d minutes", seconds(first), seconds(2*first), seconds(4*first), most/time.Minute),
 			fmt.Sprintf("%d times within a minute", repairs),
@@ -150,6 +158,7 @@ func claims(t *testing.T) map[string][]string {
 			"delay after an error is " + seconds(s.Execution.DefaultBackoff) + " s",
 		},
 		"SECURITY.md": {
+			"service account for " + token,
 			"at most " + mib(jsonvalue.MaxStored) + " MiB uncompressed",
 			levels + " levels and " + values + " values",
 			"size limit of " + object + " MiB",

@@ -1,0 +1,267 @@
+// Package call calls handlers that are programs or HTTP hooks: one JSON document in, one
+// out. Time, output and processes of a call are bounded, whatever the other side does.
+package call
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"gopf.dev/gopf/diff"
+	"gopf.dev/gopf/internal/suggest"
+)
+
+// Version is the version of the contract.
+const Version = 1
+
+// Input is the document that a handler gets.
+type Input struct {
+	V        int                       `json:"v"`
+	Handler  string                    `json:"handler"`
+	Reason   string                    `json:"reason,omitempty"` // of a change; otherwise the type of handler
+	Event    string                    `json:"event,omitempty"`  // the type of a watch event
+	Key      string                    `json:"key,omitempty"`    // idempotency key
+	Retry    int                       `json:"retry"`
+	Started  *time.Time                `json:"started,omitempty"`
+	Field    []string                  `json:"field,omitempty"`
+	Object   map[string]any            `json:"object,omitempty"`
+	Old      map[string]any            `json:"old,omitempty"`
+	Diff     [][]any                   `json:"diff,omitempty"`
+	Children map[string]map[string]any `json:"children,omitempty"`
+	Review   *Review                   `json:"review,omitempty"`
+	Memo     json.RawMessage           `json:"memo,omitempty"`
+}
+
+// Review describes an admission request.
+type Review struct {
+	Operation   string `json:"operation"`
+	Subresource string `json:"subresource,omitempty"`
+	User        any    `json:"user"`
+	DryRun      bool   `json:"dryRun"`
+}
+
+// Output is the document that a handler returns. All keys are optional.
+type Output struct {
+	Patch       map[string]any     `json:"patch"`
+	Status      map[string]any     `json:"status"`
+	Labels      map[string]*string `json:"labels"`
+	Annotations map[string]*string `json:"annotations"`
+	Result      any                `json:"result"`
+	Children    []map[string]any   `json:"children"`
+	Apply       []map[string]any   `json:"apply"`
+	Delete      []map[string]any   `json:"delete"`
+	Events      []Event            `json:"events"`
+	Warnings    []string           `json:"warnings"`
+	Memo        json.RawMessage    `json:"memo"`
+
+	Wait      *Delay  `json:"wait"`
+	Retry     *Delay  `json:"retry"`
+	Permanent *string `json:"permanent"`
+	Deny      *string `json:"deny"`
+}
+
+// Event is a Kubernetes event about the object.
+type Event struct {
+	Type    string `json:"type"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// Delay is the outcome "call again later".
+type Delay struct {
+	After   Duration `json:"after"`
+	Message string   `json:"message"`
+	Error   string   `json:"error"`
+}
+
+// Text returns why the handler asks for another call.
+func (d *Delay) Text() string {
+	if d.Error != "" {
+		return d.Error
+	}
+	return d.Message
+}
+
+// Duration is a number of seconds, or a text such as "1m30s".
+type Duration time.Duration
+
+// UnmarshalJSON parses both forms.
+func (d *Duration) UnmarshalJSON(text []byte) error {
+	var seconds float64
+	if json.Unmarshal(text, &seconds) == nil && seconds >= 0 && seconds < 1e9 {
+		*d = Duration(seconds * float64(time.Second))
+		return nil
+	}
+	var s string
+	if err := json.Unmarshal(text, &s); err != nil {
+		return fmt.Errorf("%s is not a duration", text)
+	}
+	parsed, err := time.ParseDuration(s)
+	if err != nil || parsed < 0 {
+		return fmt.Errorf("%q is not a duration such as 30s", s)
+	}
+	*d = Duration(parsed)
+	return nil
+}
+
+// outputKeys are the keys of Output.
+var outputKeys = []string{
+	"patch", "status", "labels", "annotations", "result", "children", "apply", "delete", "events", "warnings", "memo",
+	"wait", "retry", "permanent", "deny",
+}
+
+// ParseOutput reads the output of a handler. Empty output means success. An unknown key is
+// an error: a typing mistake must not be silent.
+func ParseOutput(text []byte) (Output, error) {
+	var out Output
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 {
+		return out, nil
+	}
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(text, &keys); err != nil {
+		return out, fmt.Errorf("the output is not a JSON object: %w; it begins with %q", err, cut(string(text), 60))
+	}
+	for key := range keys {
+		if !contains(outputKeys, key) {
+			return out, fmt.Errorf("the output has the unknown key %q%s", key, suggest.DidYouMean(key, outputKeys, "%q"))
+		}
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&out); err != nil {
+		return Output{}, fmt.Errorf("the output does not fit the contract: %w", err)
+	}
+	out.numbers()
+	outcomes := 0
+	for _, given := range []bool{out.Wait != nil, out.Retry != nil, out.Permanent != nil, out.Deny != nil} {
+		if given {
+			outcomes++
+		}
+	}
+	if outcomes > 1 {
+		return Output{}, errors.New("the output has more than one of wait, retry, permanent and deny")
+	}
+	return out, nil
+}
+
+// numbers replaces the json.Number values by int64 or float64.
+func (o *Output) numbers() {
+	o.Patch = asMap(numbers(o.Patch))
+	o.Status = asMap(numbers(o.Status))
+	o.Result = numbers(o.Result)
+	for _, list := range [][]map[string]any{o.Children, o.Apply, o.Delete} {
+		for i := range list {
+			list[i] = asMap(numbers(list[i]))
+		}
+	}
+}
+
+func asMap(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	return m
+}
+
+func numbers(v any) any {
+	switch x := v.(type) {
+	case json.Number:
+		if i, err := x.Int64(); err == nil {
+			return i
+		}
+		f, err := x.Float64()
+		if err != nil {
+			return x
+		}
+		return f
+	case map[string]any:
+		for k, item := range x {
+			x[k] = numbers(item)
+		}
+	case []any:
+		for i, item := range x {
+			x[i] = numbers(item)
+		}
+	}
+	return v
+}
+
+func contains(list []string, s string) bool {
+	for _, one := range list {
+		if one == s {
+			return true
+		}
+	}
+	return false
+}
+
+// cut shortens a text.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}
+
+// Tuples returns a diff in the form of Kopf: [operation, path, old, new].
+func Tuples(d diff.Diff) [][]any {
+	tuples := make([][]any, len(d))
+	for i, item := range d {
+		path := item.Path
+		if path == nil {
+			path = []string{}
+		}
+		tuples[i] = []any{string(item.Op), path, item.Old, item.New}
+	}
+	return tuples
+}
+
+// Request is one call.
+type Request struct {
+	Input           Input
+	Namespace, Name string
+	Log             *slog.Logger
+	// Kubeconfig writes a kubeconfig for the program, and returns its path and a function
+	// that removes it. nil means that the cluster is not reachable.
+	Kubeconfig func(context.Context) (path string, remove func(), err error)
+	// Token returns the bearer token for an HTTP hook. nil means none.
+	Token func(context.Context) (string, error)
+}
+
+// Caller calls a handler.
+type Caller interface {
+	// Call sends the document and returns the output. An error is a [*Error] if the other
+	// side decided about retries. Call returns soon after ctx is done.
+	Call(ctx context.Context, r *Request) (Output, error)
+	// Close ends programs and connections that are kept between calls.
+	Close()
+}
+
+// Error is a failed call whose outcome the other side decided.
+type Error struct {
+	Permanent bool
+	After     *time.Duration // nil means the backoff of the handler. It is for temporary errors.
+	Err       error
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+// Limits of a call.
+const (
+	DefaultOutput      = 4 << 20
+	DefaultExecTimeout = 5 * time.Minute
+	DefaultHTTPTimeout = 30 * time.Second
+	killDelay          = 5 * time.Second // between SIGTERM and SIGKILL
+)
+
+var errCallTimeout = errors.New("the time limit of the call is over")
+
+// limited returns a context with the time limit of one call.
+func limited(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, limit, errCallTimeout)
+}

@@ -1,0 +1,221 @@
+package call
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"gopf.dev/gopf/serve/spec"
+)
+
+// Options say how a handler is called.
+type Options struct {
+	Call spec.Call
+	// Dir is the working directory of programs, and the folder of relative paths.
+	Dir string
+	// Environ returns the environment of the operator. nil means os.Environ.
+	Environ func() []string
+}
+
+func (o *Options) output() int64 {
+	if o.Call.MaxOutput > 0 {
+		return o.Call.MaxOutput
+	}
+	return DefaultOutput
+}
+
+func (o *Options) timeout(otherwise time.Duration) time.Duration {
+	if o.Call.CallTimeout > 0 {
+		return o.Call.CallTimeout
+	}
+	return otherwise
+}
+
+// args returns the command line. A path of a program with a slash is relative to Dir.
+func (o *Options) args() []string {
+	args := append([]string(nil), o.Call.Exec...)
+	if strings.Contains(args[0], "/") && !filepath.IsAbs(args[0]) {
+		args[0] = filepath.Join(o.Dir, args[0])
+		if absolute, err := filepath.Abs(args[0]); err == nil {
+			args[0] = absolute
+		}
+	}
+	return args
+}
+
+// environment returns the variables of a program: PATH, HOME, and those that the file
+// lists. Everything else in the environment of the operator may be a secret.
+func (o *Options) environment() []string {
+	environ := os.Environ
+	if o.Environ != nil {
+		environ = o.Environ
+	}
+	values := map[string]string{}
+	for _, v := range environ() {
+		name, value, _ := strings.Cut(v, "=")
+		values[name] = value
+	}
+	var env []string
+	for _, v := range append([]string{"PATH", "HOME"}, o.Call.Env...) {
+		name, value, given := strings.Cut(v, "=")
+		if !given {
+			if value, given = values[name]; !given {
+				continue
+			}
+		}
+		env = append(env, name+"="+value)
+	}
+	return env
+}
+
+// variables describe the call to a program.
+func variables(r *Request) []string {
+	return []string{
+		"GOPF_HANDLER=" + r.Input.Handler, "GOPF_REASON=" + r.Input.Reason,
+		"GOPF_NAMESPACE=" + r.Namespace, "GOPF_NAME=" + r.Name, "GOPF_RETRY=" + strconv.Itoa(r.Input.Retry),
+	}
+}
+
+// Exec calls a program for each call.
+type Exec struct {
+	options Options
+	daemon  bool
+	slots   chan struct{}
+}
+
+// NewExec returns a caller of a program.
+func NewExec(o Options) *Exec {
+	n := o.Call.Processes
+	if n == 0 {
+		n = 2 * runtime.NumCPU()
+	}
+	return &Exec{options: o, slots: make(chan struct{}, n)}
+}
+
+// NewDaemon returns a caller of a program that runs as long as its context is valid. There
+// is no limit of processes and no time limit.
+func NewDaemon(o Options) *Exec { return &Exec{options: o, daemon: true} }
+
+// Close does nothing: no process outlives its call.
+func (*Exec) Close() {}
+
+// Call runs the program once.
+func (e *Exec) Call(ctx context.Context, r *Request) (Output, error) {
+	if !e.daemon {
+		select {
+		case e.slots <- struct{}{}:
+			defer func() { <-e.slots }()
+		case <-ctx.Done():
+			return Output{}, context.Cause(ctx)
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = limited(ctx, e.options.timeout(DefaultExecTimeout))
+		defer cancel()
+	}
+	if ctx.Err() != nil {
+		return Output{}, context.Cause(ctx)
+	}
+	env := append(e.options.environment(), variables(r)...)
+	if e.options.Call.Cluster {
+		if r.Kubeconfig == nil {
+			return Output{}, errors.New("there is no cluster for the program")
+		}
+		path, remove, err := r.Kubeconfig(ctx)
+		if err != nil {
+			return Output{}, fmt.Errorf("give the program access to the cluster: %w", err)
+		}
+		defer remove()
+		env = append(env, "KUBECONFIG="+path)
+	}
+	input, err := json.Marshal(r.Input)
+	if err != nil {
+		return Output{}, fmt.Errorf("encode the input: %w", err)
+	}
+	text, err := e.run(ctx, r.Log, append(input, '\n'), env)
+	if err != nil {
+		return Output{}, err
+	}
+	return ParseOutput(text)
+}
+
+// Run runs a program without input and returns its output, with the limits of options.
+func Run(ctx context.Context, o Options, env []string, log *slog.Logger) ([]byte, error) {
+	ctx, cancel := limited(ctx, o.timeout(DefaultExecTimeout))
+	defer cancel()
+	return (&Exec{options: o}).run(ctx, log, nil, env)
+}
+
+func (e *Exec) run(ctx context.Context, log *slog.Logger, input []byte, env []string) ([]byte, error) {
+	p, err := start(e.options.args(), env, e.options.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("start the program: %w", err)
+	}
+	defer p.close()
+	go func() { // ends when the pipe is closed
+		_, _ = p.stdin.Write(input) // a program may exit without reading
+		closeAll(p.stdin)
+	}()
+	stderr := &lines{log: log}
+	logged := make(chan struct{})
+	go func() { // ends when the pipe is closed
+		defer close(logged)
+		stderr.read(p.stderr)
+	}()
+	type output struct {
+		text []byte
+		over bool
+	}
+	read := make(chan output, 1)
+	go func() { // ends when the pipe is closed
+		text, over, _ := readLimited(p.stdout, e.options.output())
+		read <- output{text, over}
+	}()
+
+	var out output
+	done := false
+	for exited := false; !exited; {
+		select {
+		case out = <-read:
+			done = true
+			if out.over {
+				p.kill()
+				return nil, fmt.Errorf("the output has more than %d bytes", e.options.output())
+			}
+			read = nil // wait for the exit
+		case <-p.exited:
+			exited = true
+		case <-ctx.Done():
+			p.stop()
+			return nil, context.Cause(ctx)
+		}
+	}
+	// A process that left the group may hold the pipes: it must not keep the call waiting.
+	late := time.NewTimer(pipeDelay)
+	defer late.Stop()
+	if !done {
+		select {
+		case out = <-read:
+		case <-late.C:
+			return nil, errors.New("a child of the program still holds its output")
+		}
+	}
+	select {
+	case <-logged:
+	case <-late.C:
+	}
+	if out.over {
+		return nil, fmt.Errorf("the output has more than %d bytes", e.options.output())
+	}
+	return out.text, exitError(p.err, stderr.lastLine())
+}
+
+// pipeDelay limits the time in which the pipes of an exited program drain.
+const pipeDelay = 2 * time.Second

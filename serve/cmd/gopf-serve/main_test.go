@@ -1,0 +1,79 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const sample = "../../testdata/database/"
+
+func TestCheckPrintsAllProblems(t *testing.T) {
+	var out strings.Builder
+	if err := run(t.Context(), []string{"check", sample + "operator.yaml"}, &out, &out); err != nil || !strings.Contains(out.String(), "is correct") {
+		t.Errorf("got %v, %s", err, &out)
+	}
+	file := filepath.Join(t.TempDir(), "operator.yaml")
+	if err := os.WriteFile(file, []byte("kind: Operatr\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out.Reset()
+	if err := run(t.Context(), []string{"check", file}, &out, &out); err == nil || strings.Count(out.String(), file+":1: ") != 4 {
+		t.Errorf("got %v, %s", err, &out)
+	}
+}
+
+func TestCallPrintsTheOutput(t *testing.T) {
+	var out, log strings.Builder
+	err := run(t.Context(), []string{"call", "provision", "-f", sample + "db.yaml", "--operator=" + sample + "operator.yaml"}, &out, &log)
+	if err != nil || !strings.Contains(out.String(), `"phase": "Ready"`) || !strings.Contains(log.String(), "provisioning") {
+		t.Errorf("got %v, %s, %s", err, &out, &log)
+	}
+}
+
+func TestMistakesInTheCommandLineAreErrors(t *testing.T) {
+	for _, args := range [][]string{{}, {"none"}, {"check"}, {"call", "x"}, {"call", "x", "-f"}, {"test"}, {"test", "x", "--none"}} {
+		if err := run(t.Context(), args, os.Stderr, os.Stderr); !errors.Is(err, errUsage) {
+			t.Errorf("%v: got %v", args, err)
+		}
+	}
+	for _, args := range [][]string{{}, {"-n", "x"}} {
+		if _, _, _, err := serveArgs(args); !errors.Is(err, errUsage) {
+			t.Errorf("%v: got %v", args, err)
+		}
+	}
+	for _, args := range [][]string{{}, {"--fqdn"}, {"--fqdn", "a", "--version=b"}} {
+		if _, _, err := side8Args(args); !errors.Is(err, errUsage) {
+			t.Errorf("%v: got %v", args, err)
+		}
+	}
+}
+
+func TestFlagsAreSeparated(t *testing.T) {
+	file, flags, install, err := serveArgs([]string{"o.yaml", "-n", "x", "--install", "-v"})
+	if err != nil || file != "o.yaml" || !install || !slices.Equal(flags, []string{"-n", "x", "-v"}) {
+		t.Errorf("got %s, %v, %v, %v", file, flags, install, err)
+	}
+	o, flags, err := side8Args([]string{"--fqdn", "a", "--version=b", "--resource", "c", "--log-level", "debug", "--dev"})
+	if err != nil || o.Group+o.Version+o.Resource+o.Apply != "abc./apply" || !slices.Equal(flags, []string{"--dev", "--verbose", "--all-namespaces"}) {
+		t.Errorf("got %v, %v, %v", o, flags, err)
+	}
+	if _, flags, _ = side8Args([]string{"--fqdn=a", "--version=b", "--resource=c", "-n", "x"}); !slices.Equal(flags, []string{"-n", "x"}) {
+		t.Errorf("got %v", flags)
+	}
+}
+
+func TestAChangeOfAFileIsNoticed(t *testing.T) {
+	dir := t.TempDir()
+	before := fingerprint(dir)
+	if err := os.WriteFile(filepath.Join(dir, "x"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	after := changed(t.Context(), dir, before)
+	if after == before || after != fingerprint(dir) {
+		t.Error("the change was not noticed")
+	}
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"gopf.dev/gopf/cli"
+	"gopf.dev/gopf/serve"
+)
+
+// reloadInterval is the interval of looks at the files.
+const reloadInterval = 500 * time.Millisecond
+
+// runReload runs an operator for development: it starts again when a file in the folder of
+// the operator changes. A file with mistakes does not stop the running one.
+func runReload(args []string) int {
+	file, flags, _, err := serveArgs(args)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "Error: %v\n\n%s", err, usage)
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	dir, base := split(file)
+	seen := fingerprint(dir)
+	for {
+		op, err := serve.New(os.DirFS(dir), base, serve.Dir(dir))
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "%v\nThe operator does not run until the file is corrected.\n", err)
+			if seen = changed(ctx, dir, seen); ctx.Err() != nil {
+				return 1
+			}
+			continue
+		}
+		running, end := context.WithCancel(ctx)
+		done := make(chan int, 1)
+		go func() { done <- cli.Run(running, op, append([]string{"run"}, flags...), os.Stdout, os.Stderr) }()
+		next := make(chan [sha256.Size]byte, 1)
+		go func() { next <- nextCorrect(running, dir, base, seen) }()
+		select {
+		case code := <-done:
+			end()
+			return code
+		case seen = <-next:
+		}
+		end()
+		if code := <-done; ctx.Err() != nil || code != 0 {
+			return code
+		}
+		fmt.Fprintln(os.Stderr, "The files have changed; the operator starts again.")
+	}
+}
+
+// nextCorrect waits for a change after which the file has no mistakes, or for the end of
+// the context.
+func nextCorrect(ctx context.Context, dir, base string, seen [sha256.Size]byte) [sha256.Size]byte {
+	for {
+		if seen = changed(ctx, dir, seen); ctx.Err() != nil {
+			return seen
+		}
+		err := serve.Check(os.DirFS(dir), base, serve.Dir(dir))
+		if err == nil {
+			return seen
+		}
+		fmt.Fprintf(os.Stderr, "%v\nThe operator still runs as before the change.\n", err)
+	}
+}
+
+// changed waits until a file differs, or until the context is done.
+func changed(ctx context.Context, dir string, seen [sha256.Size]byte) [sha256.Size]byte {
+	ticker := time.NewTicker(reloadInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return seen
+		case <-ticker.C:
+		}
+		if now := fingerprint(dir); now != seen {
+			return now
+		}
+	}
+}
+
+// fingerprint returns a digest of the names, sizes and times of the files in a folder.
+func fingerprint(dir string) (sum [sha256.Size]byte) {
+	hash := sha256.New()
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // a file may disappear meanwhile
+		}
+		if d.IsDir() && path != dir && d.Name()[0] == '.' {
+			return filepath.SkipDir
+		}
+		if info, err := d.Info(); err == nil && !d.IsDir() {
+			fmt.Fprintf(hash, "%s %d %d %v\n", path, info.Size(), info.ModTime().UnixNano(), info.Mode())
+		}
+		return nil
+	})
+	return [sha256.Size]byte(hash.Sum(nil))
+}

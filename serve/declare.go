@@ -1,0 +1,313 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/serve/call"
+	"gopf.dev/gopf/serve/expr"
+	"gopf.dev/gopf/serve/spec"
+	"gopf.dev/gopf/webhook"
+)
+
+type object = gopf.Unstructured
+
+// declare declares all handlers.
+func (s *set) declare(op *gopf.Operator) {
+	if w := s.spec.Webhook; w != nil {
+		listen := w.Listen
+		if listen == 0 {
+			listen = 9443
+		}
+		op.Settings.Admission.Server = webhook.Service{
+			Name: w.Service, Namespace: w.Namespace, Port: w.Port, Secret: w.Secret, Listen: webhook.Local{Port: listen},
+		}
+		if op.Settings.Admission.Managed == "" {
+			op.Settings.Admission.Managed = s.spec.Identity()
+		}
+	}
+	for _, r := range s.resources {
+		base := filter(op.Resource(r.spec.Resource), r.spec.Where, r.when)
+		for _, h := range r.handlers {
+			s.declareHandler(op, filter(base, h.spec.Where, h.when), h)
+		}
+	}
+	for _, a := range s.activities["startup"] {
+		op.OnStartup(a.spec.ID, s.activityFunc(op, a, "startup"), retryOptions(a.spec.Retries, a.spec.Backoff, a.spec.Timeout, a.spec.OnError)...)
+	}
+	for _, a := range s.activities["cleanup"] {
+		op.OnCleanup(a.spec.ID, s.activityFunc(op, a, "cleanup"), retryOptions(a.spec.Retries, a.spec.Backoff, a.spec.Timeout, a.spec.OnError)...)
+	}
+	for _, a := range s.activities["probe"] {
+		op.OnProbe(a.spec.ID, func(ctx context.Context, act *gopf.Activity) (any, error) {
+			var result any
+			err := s.callActivity(ctx, op, act, a, "probe", &result)
+			return result, err
+		}, retryOptions(a.spec.Retries, a.spec.Backoff, a.spec.Timeout, a.spec.OnError)...)
+	}
+	op.OnCleanup("serve-programs", func(context.Context, *gopf.Activity) error {
+		s.close()
+		return nil
+	})
+}
+
+// filter restricts a handle.
+func filter(r *gopf.Resource[object], w spec.Where, when *expr.Expr) *gopf.Resource[object] {
+	for key, v := range w.Labels {
+		r = r.WithLabel(key, matcher(v))
+	}
+	for key, v := range w.Annotations {
+		r = r.WithAnnotation(key, matcher(v))
+	}
+	for path, v := range w.Fields {
+		r = r.WithField(path, matcher(v))
+	}
+	if when == nil {
+		return r
+	}
+	usesOld := strings.Contains(w.CEL, "old")
+	return r.When(func(c *gopf.Candidate[object]) bool {
+		in := call.Input{Object: c.Raw(), Event: c.Event, Reason: reasonText(c.Reason)}
+		if usesOld {
+			in.Old = c.Old().Object
+		}
+		if c.Operation != "" {
+			in.Review = &call.Review{Operation: string(c.Operation), User: jsonValue(c.User)}
+		}
+		ok, err := when.Bool(context.Background(), inputVars(&in))
+		if err != nil {
+			panic(fmt.Errorf("where.cel: %w", err)) // the object is looked at again later
+		}
+		return ok
+	})
+}
+
+func reasonText(r gopf.Reason) string {
+	if r == 0 {
+		return ""
+	}
+	return r.String()
+}
+
+// matcher returns the condition for a value; see [spec.Where].
+func matcher(v any) gopf.Matcher {
+	switch x := v.(type) {
+	case nil:
+		return gopf.Absent
+	case []any:
+		var any []gopf.Matcher
+		for _, one := range x {
+			any = append(any, matcher(one))
+		}
+		return gopf.AnyOf(any...)
+	case map[string]any:
+		if exists, ok := x["exists"].(bool); ok {
+			if exists {
+				return gopf.Present
+			}
+			return gopf.Absent
+		}
+		return gopf.Not(matcher(x["not"]))
+	}
+	return gopf.Is(v)
+}
+
+func retryOptions(retries *int, backoff *time.Duration, timeout time.Duration, onError string) (opts []gopf.RetryOption) {
+	if retries != nil {
+		opts = append(opts, gopf.MaxAttempts(*retries))
+	}
+	if backoff != nil {
+		opts = append(opts, gopf.Backoff(*backoff))
+	}
+	if timeout > 0 {
+		opts = append(opts, gopf.Timeout(timeout))
+	}
+	switch onError {
+	case "permanent":
+		opts = append(opts, gopf.ErrorsPermanent())
+	case "ignored":
+		opts = append(opts, gopf.ErrorsIgnored())
+	}
+	return opts
+}
+
+// reasonsOf are the reasons of a change handler.
+func reasonsOf(on []string) (r gopf.Reason) {
+	for word, reason := range map[string]gopf.Reason{"create": gopf.Create, "update": gopf.Update, "delete": gopf.Delete, "resume": gopf.Resume} {
+		if slices.Contains(on, word) {
+			r |= reason
+		}
+	}
+	return r
+}
+
+func (s *set) declareHandler(op *gopf.Operator, r *gopf.Resource[object], h *handler) {
+	limits := retryOptions(h.spec.Retries, h.spec.Backoff, h.spec.Timeout, h.spec.OnError)
+	c := &caller{set: s, op: op, handler: h}
+	switch h.spec.Family() {
+	case spec.Change:
+		c.change(r, limits)
+	case spec.Event:
+		r.OnEvent(h.spec.ID, func(ctx context.Context, e *gopf.WatchEvent[object]) error {
+			return c.call(ctx, e.Subject, &call.Input{Reason: "event", Event: e.Type})
+		})
+	case spec.Timer:
+		opts := []gopf.TimerOption{gopf.InitialDelay(h.spec.InitialDelay)}
+		for _, o := range limits {
+			opts = append(opts, o)
+		}
+		if h.spec.Idle > 0 {
+			opts = append(opts, gopf.Idle(h.spec.Idle))
+		}
+		if h.spec.Sharp {
+			opts = append(opts, gopf.Sharp())
+		}
+		if h.spec.Optional {
+			opts = append(opts, gopf.Optional())
+		}
+		at(r, h.spec.Field).Timer(h.spec.ID, h.spec.Timer, func(ctx context.Context, t *gopf.Tick[object]) error {
+			return c.call(ctx, t.Subject, &call.Input{Reason: "timer"})
+		}, opts...)
+	case spec.Daemon:
+		opts := []gopf.DaemonOption{gopf.InitialDelay(h.spec.InitialDelay), gopf.StopTimeout(30 * time.Second)}
+		for _, o := range limits {
+			opts = append(opts, o)
+		}
+		if h.spec.Optional {
+			opts = append(opts, gopf.Optional())
+		}
+		at(r, h.spec.Field).Daemon(h.spec.ID, func(ctx context.Context, d *gopf.Daemon[object]) error {
+			err := c.call(ctx, d.Subject, &call.Input{Reason: "daemon"})
+			if ctx.Err() != nil {
+				return nil // it was stopped
+			}
+			return err
+		}, opts...)
+	case spec.Validate, spec.Mutate:
+		c.review(r)
+	case spec.Reconciling:
+		c.reconcile(r, limits)
+	}
+}
+
+// at restricts a handle to a field, if there is one.
+func at(r *gopf.Resource[object], field string) *gopf.Resource[object] {
+	if field == "" {
+		return r
+	}
+	return &r.Field(field).Resource
+}
+
+func (c *caller) change(r *gopf.Resource[object], limits []gopf.RetryOption) {
+	h := c.handler.spec
+	var opts []gopf.ChangeOption
+	for _, o := range limits {
+		opts = append(opts, o)
+	}
+	if h.Optional {
+		opts = append(opts, gopf.Optional())
+	}
+	fn := func(ctx context.Context, ch *gopf.Change[object]) error {
+		in := &call.Input{Reason: ch.Reason.String(), Key: ch.Key(), Old: ch.OldRaw(), Diff: call.Tuples(ch.Diff)}
+		if h.Field != "" {
+			in.Field = splitPath(h.Field)
+		}
+		return c.call(ctx, ch.Subject, in)
+	}
+	if len(h.On) == 0 {
+		r.OnField(h.ID, h.Field, fn, opts...)
+		return
+	}
+	at(r, h.Field).On(reasonsOf(h.On), h.ID, fn, opts...)
+}
+
+func (c *caller) review(r *gopf.Resource[object]) {
+	h := c.handler.spec
+	var opts []gopf.ReviewOption
+	if len(h.Operations) > 0 {
+		var operations []admissionv1.Operation
+		for _, o := range h.Operations {
+			operations = append(operations, admissionv1.Operation(o))
+		}
+		opts = append(opts, gopf.Operations(operations...))
+	}
+	if h.IgnoreFailures {
+		opts = append(opts, gopf.IgnoreFailures())
+	}
+	fn := func(ctx context.Context, v *gopf.Review[object]) error {
+		in := &call.Input{
+			Reason: strings.ToLower(string(v.Operation)), Old: v.Old.Object, Diff: call.Tuples(v.Diff),
+			Review: &call.Review{Operation: string(v.Operation), Subresource: v.Subresource, User: jsonValue(v.User), DryRun: v.DryRun},
+		}
+		if c.handler.cel != nil {
+			return c.decide(ctx, v, in)
+		}
+		return c.callWith(ctx, v.Subject, in, v.AddWarning)
+	}
+	if h.Mutate {
+		r.Mutate(h.ID, fn, opts...)
+	} else {
+		r.Validate(h.ID, fn, opts...)
+	}
+}
+
+// decide evaluates the expression of a validating handler.
+func (c *caller) decide(ctx context.Context, v *gopf.Review[object], in *call.Input) error {
+	in.Object = v.Raw()
+	vars := inputVars(in)
+	ok, err := c.handler.cel.Bool(ctx, vars)
+	if err != nil || ok {
+		return err
+	}
+	if c.handler.message == nil {
+		return gopf.Deny("the object violates %s: %s", c.handler.spec.ID, c.handler.spec.CEL)
+	}
+	text, err := c.handler.message.Render(ctx, vars)
+	if err != nil {
+		return gopf.Deny("the object violates %s", c.handler.spec.ID)
+	}
+	return gopf.Deny("%v", text)
+}
+
+func (s *set) activityFunc(op *gopf.Operator, a *activity, name string) func(context.Context, *gopf.Activity) error {
+	return func(ctx context.Context, act *gopf.Activity) error { return s.callActivity(ctx, op, act, a, name, nil) }
+}
+
+// callActivity calls a handler of the operator itself. Its output may have a result and an
+// outcome.
+func (s *set) callActivity(ctx context.Context, op *gopf.Operator, act *gopf.Activity, a *activity, name string, result *any) error {
+	r := &call.Request{Log: act.Log, Input: call.Input{V: call.Version, Handler: a.spec.ID, Reason: name, Retry: act.Retry, Started: &act.Started}}
+	if act.API != nil {
+		r.Kubeconfig, r.Token = kubeconfigOf(act.API), tokenOf(act.API, a.spec.HTTP)
+	}
+	backoff := backoffOf(op, a.spec.Backoff)
+	out, err := a.caller.Call(ctx, r)
+	if err != nil {
+		return failure(err, backoff)
+	}
+	if out.Patch != nil || out.Status != nil || out.Labels != nil || out.Annotations != nil || out.Children != nil || out.Apply != nil || out.Delete != nil || out.Events != nil {
+		return gopf.Permanent(errors.New("the output of a handler without an object can only have result, wait, retry and permanent"))
+	}
+	if result != nil {
+		*result = out.Result
+	}
+	return outcome(out, backoff)
+}
+
+func jsonValue(v any) any {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	var out any
+	_ = json.Unmarshal(text, &out) // it was just encoded
+	return out
+}

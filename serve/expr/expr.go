@@ -1,0 +1,172 @@
+// Package expr evaluates CEL expressions, and templates of objects with ${…} expressions.
+package expr
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	"github.com/google/cel-go/ext"
+)
+
+// costLimit bounds one evaluation, as the API server does for one rule.
+const costLimit = 1_000_000
+
+// Env is an environment of expressions: the names of variables that they may use.
+type Env struct{ env *cel.Env }
+
+// NewEnv returns an environment with variables of any type. extra options may declare the
+// types of variables instead.
+func NewEnv(variables []string, extra ...cel.EnvOption) (*Env, error) {
+	options := []cel.EnvOption{
+		cel.OptionalTypes(), ext.Strings(), ext.Lists(), ext.Sets(), ext.Encoders(), ext.Math(), ext.Bindings(),
+		cel.CrossTypeNumericComparisons(true), cel.HomogeneousAggregateLiterals(),
+	}
+	for _, name := range variables {
+		options = append(options, cel.Variable(name, cel.DynType))
+	}
+	env, err := cel.NewEnv(append(options, extra...)...)
+	if err != nil {
+		return nil, err
+	}
+	return &Env{env}, nil
+}
+
+// Expr is a compiled expression.
+type Expr struct {
+	text    string
+	program cel.Program
+	bool    bool
+}
+
+// Compile compiles an expression. Its type must be one of JSON, or unknown.
+func (e *Env) Compile(text string) (*Expr, error) {
+	ast, issues := e.env.Compile(text)
+	if issues.Err() != nil {
+		return nil, fmt.Errorf("expression %q: %s", text, firstIssue(issues))
+	}
+	program, err := e.env.Program(ast, cel.CostLimit(costLimit), cel.EvalOptions(cel.OptOptimize), cel.InterruptCheckFrequency(1000))
+	if err != nil {
+		return nil, fmt.Errorf("expression %q: %w", text, err)
+	}
+	return &Expr{text: text, program: program, bool: ast.OutputType() == cel.BoolType || ast.OutputType() == cel.DynType}, nil
+}
+
+// CompileBool compiles an expression that must be true or false.
+func (e *Env) CompileBool(text string) (*Expr, error) {
+	x, err := e.Compile(text)
+	if err == nil && !x.bool {
+		return nil, fmt.Errorf("expression %q is not true or false", text)
+	}
+	return x, err
+}
+
+func firstIssue(issues *cel.Issues) string {
+	if list := issues.Errors(); len(list) > 0 {
+		return strings.ReplaceAll(list[0].Message, "\n", " ")
+	}
+	return issues.Err().Error()
+}
+
+// Eval evaluates the expression and returns its value as decoded JSON: integers are int64.
+func (x *Expr) Eval(ctx context.Context, vars map[string]any) (any, error) {
+	v, _, err := x.program.ContextEval(ctx, vars)
+	if err != nil {
+		return nil, fmt.Errorf("expression %q: %w", x.text, err)
+	}
+	value, err := toJSON(v)
+	if err != nil {
+		return nil, fmt.Errorf("expression %q: %w", x.text, err)
+	}
+	return value, nil
+}
+
+// Bool evaluates an expression that must be true or false.
+func (x *Expr) Bool(ctx context.Context, vars map[string]any) (bool, error) {
+	v, err := x.Eval(ctx, vars)
+	if err != nil {
+		return false, err
+	}
+	b, ok := v.(bool)
+	if !ok {
+		return false, fmt.Errorf("expression %q is %v, not true or false", x.text, v)
+	}
+	return b, nil
+}
+
+// absent is the value of an optional without a value. Templates leave out its key.
+type absent struct{}
+
+// toJSON converts a value of CEL.
+func toJSON(v ref.Val) (any, error) {
+	switch x := v.(type) {
+	case types.Null:
+		return nil, nil
+	case types.Bool:
+		return bool(x), nil
+	case types.Int:
+		return int64(x), nil
+	case types.Uint:
+		return int64(x), nil //nolint:gosec // JSON of the API has no larger integers
+	case types.Double:
+		return float64(x), nil
+	case types.String:
+		return string(x), nil
+	case types.Bytes, types.Timestamp, types.Duration:
+		text, err := v.ConvertToNative(reflect.TypeFor[string]())
+		if err != nil {
+			return jsonOf(v)
+		}
+		return text, nil
+	case *types.Optional:
+		if !x.HasValue() {
+			return absent{}, nil
+		}
+		return toJSON(x.GetValue())
+	case traits.Mapper:
+		m := map[string]any{}
+		for it := x.Iterator(); it.HasNext() == types.True; {
+			key := it.Next()
+			value, err := toJSON(x.Get(key))
+			if err != nil {
+				return nil, err
+			}
+			if _, left := value.(absent); !left {
+				m[fmt.Sprint(key.Value())] = value
+			}
+		}
+		return m, nil
+	case traits.Lister:
+		list := []any{}
+		for it := x.Iterator(); it.HasNext() == types.True; {
+			value, err := toJSON(it.Next())
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, value)
+		}
+		return list, nil
+	}
+	return nil, fmt.Errorf("a value of the type %s has no JSON form", v.Type())
+}
+
+// jsonOf converts a value by its JSON text.
+func jsonOf(v ref.Val) (any, error) {
+	text, err := json.Marshal(v.Value())
+	if err != nil {
+		return nil, err
+	}
+	var out any
+	return out, json.Unmarshal(text, &out)
+}
+
+// sortedKeys returns the keys of a map in order, for stable messages.
+func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }

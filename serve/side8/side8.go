@@ -1,0 +1,207 @@
+// Package side8 runs the apply and delete scripts of Side8's k8s-operator unchanged.
+package side8
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Finalizer is the finalizer of Side8.
+const Finalizer = "Side8OperatorDelete"
+
+// Environment returns the variables that describe an object to a script. text is the JSON
+// of the object. If two paths become the same name, the later one counts.
+func Environment(text []byte) (names []string, values map[string]string, err error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	f := flattener{decoder: d, values: map[string]string{}}
+	if err := f.value("K8S"); err != nil {
+		return nil, nil, fmt.Errorf("flatten the object: %w", err)
+	}
+	return f.names, f.values, nil
+}
+
+// flattener reads tokens, because the order of the keys matters.
+type flattener struct {
+	decoder *json.Decoder
+	names   []string
+	values  map[string]string
+}
+
+func (f *flattener) value(path string) error {
+	token, err := f.decoder.Token()
+	if err != nil {
+		return err
+	}
+	switch v := token.(type) {
+	case json.Delim:
+		for i := 0; f.decoder.More(); i++ {
+			key := strconv.Itoa(i)
+			if v == '{' {
+				name, err := f.decoder.Token()
+				if err != nil {
+					return err
+				}
+				key = name.(string) // JSON has no other keys
+			}
+			if err := f.value(path + "_" + strings.ToUpper(key)); err != nil {
+				return err
+			}
+		}
+		_, err := f.decoder.Token() // the closing delimiter
+		return err
+	case bool:
+		f.set(path, map[bool]string{true: "1", false: "0"}[v])
+	case nil:
+		f.set(path, "")
+	case string:
+		f.set(path, v)
+	case json.Number:
+		f.set(path, number(v))
+	}
+	return nil
+}
+
+func (f *flattener) set(name, value string) {
+	f.names = append(f.names, name)
+	f.values[name] = value
+}
+
+// number formats a number as Python does.
+func number(n json.Number) string {
+	text := n.String()
+	if !strings.ContainsAny(text, ".eE") {
+		return text
+	}
+	v, err := n.Float64()
+	if err != nil {
+		return text
+	}
+	if a := math.Abs(v); a != 0 && (a < 1e-4 || a >= 1e16) {
+		mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(v, 'e', -1, 64), "e")
+		return mantissa + "e" + exponent
+	}
+	out := strconv.FormatFloat(v, 'f', -1, 64)
+	if !strings.Contains(out, ".") {
+		out += ".0"
+	}
+	return out
+}
+
+// Parse returns the YAML document that a script has printed. No output is null. More than
+// one document is an error. No tags are honored.
+func Parse(output []byte) (any, error) {
+	d := yaml.NewDecoder(bytes.NewReader(output))
+	var node yaml.Node
+	if err := d.Decode(&node); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("the output is no YAML: %w", err)
+	}
+	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return nil, errors.New("the output has more than one YAML document")
+	}
+	oldBooleans(&node)
+	var v any
+	if err := node.Decode(&v); err != nil {
+		return nil, fmt.Errorf("the output is no YAML: %w", err)
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("the output has no JSON form: %w", err)
+	}
+	var out any
+	err = json.Unmarshal(text, &out)
+	return out, err
+}
+
+// oldBooleans applies the rule of YAML 1.1 to plain scalars: yes, no, on and off are
+// booleans.
+func oldBooleans(n *yaml.Node) {
+	if n.Kind == yaml.ScalarNode && n.Style == 0 && n.Tag == "!!str" {
+		switch n.Value {
+		case "yes", "Yes", "YES", "on", "On", "ON":
+			n.Tag, n.Value = "!!bool", "true"
+		case "no", "No", "NO", "off", "Off", "OFF":
+			n.Tag, n.Value = "!!bool", "false"
+		}
+	}
+	for _, child := range n.Content {
+		oldBooleans(child)
+	}
+}
+
+// Script is the script to run for an object.
+type Script int
+
+// The scripts.
+const (
+	None         Script = iota
+	AddFinalizer        // no script: the finalizer is missing
+	Apply
+	Delete
+)
+
+// Next returns the step for an object.
+func Next(finalizers []string, deleting bool) Script {
+	switch held := slices.Contains(finalizers, Finalizer); {
+	case deleting && held:
+		return Delete
+	case deleting:
+		return None
+	case held:
+		return Apply
+	}
+	return AddFinalizer
+}
+
+// Change is the change of an object after one step.
+type Change struct {
+	Ran           bool // a script ran, and Status is merged into the status
+	Status        any
+	Hold, Release bool // add or remove the finalizer
+}
+
+// Step runs the script that is due for an object, and returns the change. An error of the
+// script means no change.
+func Step(obj metav1.Object, run func(Script) (any, error)) (Change, error) {
+	script := Next(obj.GetFinalizers(), obj.GetDeletionTimestamp() != nil)
+	if script == None || script == AddFinalizer {
+		return Change{Hold: script == AddFinalizer}, nil
+	}
+	out, err := run(script)
+	if err != nil {
+		return Change{}, err
+	}
+	return Change{Ran: true, Status: out, Release: script == Delete && Done(out)}, nil
+}
+
+// Done reports whether the output of the delete script releases the object.
+func Done(output any) bool {
+	switch v := output.(type) {
+	case nil:
+		return true
+	case bool:
+		return !v
+	case float64:
+		return v == 0
+	case string:
+		return v == ""
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0
+	}
+	return false
+}

@@ -1,0 +1,319 @@
+package spec
+
+import (
+	"io/fs"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gopf.dev/gopf/kind"
+)
+
+// Load reads the file and returns the operator with all mistakes that are visible without
+// running anything. files has the templates and definitions that the file names; their
+// names are relative to the folder of the file.
+func Load(files fs.FS, file string) (*Operator, Problems) {
+	var problems Problems
+	op := &Operator{}
+	text, err := fs.ReadFile(files, file)
+	if err != nil {
+		problems.Add(Pos{file, 1}, "%v", err)
+		return op, problems
+	}
+	Decode(file, text, op, &problems)
+	c := checker{files: files, dir: path.Dir(file), problems: &problems}
+	if op.Line > 0 {
+		c.operator(op)
+	}
+	problems.sort()
+	return op, problems
+}
+
+type checker struct {
+	files    fs.FS
+	dir      string
+	problems *Problems
+}
+
+var (
+	nameForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+	idForm   = regexp.MustCompile(`^[A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?$`)
+	varForm  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
+
+func (c checker) operator(op *Operator) {
+	if op.APIVersion != APIVersion {
+		c.problems.Add(op.Pos, "apiVersion is %q, not %q", op.APIVersion, APIVersion)
+	}
+	if op.Kind != Kind {
+		c.problems.Add(op.Pos, "kind is %q, not %q", op.Kind, Kind)
+	}
+	switch {
+	case op.Metadata.Name == "":
+		c.problems.Add(op.Pos, "metadata.name is missing: it names the operator")
+	case !nameForm.MatchString(op.Metadata.Name):
+		c.problems.Add(op.Metadata.Pos, "metadata.name %q must consist of lower-case letters, digits, '-' and '.'", op.Metadata.Name)
+	}
+	if len(op.Resources) == 0 {
+		c.problems.Add(op.Pos, "resources are missing: the operator has nothing to serve")
+	}
+	if w := op.Webhook; w != nil && w.Service == "" {
+		c.problems.Add(w.Pos, "webhook.service is missing: it names the Service")
+	}
+	for i := range op.Resources {
+		c.resource(&op.Resources[i])
+	}
+	for _, list := range [][]Activity{op.Startup, op.Cleanup, op.Probes} {
+		ids := map[string]bool{}
+		for i := range list {
+			a := &list[i]
+			c.id(a.Pos, a.ID, ids)
+			c.call(a.Pos, a.ID, &a.Call)
+			c.limits(a.Pos, a.ID, a.Retries, a.OnError)
+		}
+	}
+}
+
+func (c checker) resource(r *Resource) {
+	of, err := kind.Parse(r.Resource)
+	switch {
+	case r.Resource == "":
+		c.problems.Add(r.Pos, "resource is missing, such as example.com/v1/databases")
+	case err != nil:
+		c.problems.Add(r.Pos, "resource: %v", err)
+	case !of.Specific():
+		c.problems.Add(r.Pos, "resource %q does not name one resource; use GROUP/VERSION/PLURAL", r.Resource)
+	}
+	if r.Definition != "" {
+		c.file(r.Pos, "definition", r.Definition)
+	}
+	c.where(r.Where)
+	if len(r.Handlers) == 0 {
+		c.problems.Add(r.Pos, "resource %s has no handlers", r.Resource)
+	}
+	ids := map[string]bool{}
+	for i := range r.Handlers {
+		h := &r.Handlers[i]
+		c.id(h.Pos, h.ID, ids)
+		c.handler(h)
+	}
+}
+
+func (c checker) id(at Pos, id string, seen map[string]bool) {
+	switch {
+	case id == "":
+		c.problems.Add(at, "id is missing")
+	case !idForm.MatchString(id):
+		c.problems.Add(at, "id %q must consist of letters, digits, '-', '_' and '.'", id)
+	case seen[id]:
+		c.problems.Add(at, "id %q is used twice", id)
+	}
+	seen[id] = true
+}
+
+func (c checker) file(at Pos, what, name string) {
+	if path.IsAbs(name) {
+		c.problems.Add(at, "%s %q must be relative to the file of the operator", what, name)
+	} else if info, err := fs.Stat(c.files, path.Join(c.dir, name)); err != nil || info.IsDir() {
+		c.problems.Add(at, "%s: there is no file %q", what, name)
+	}
+}
+
+func (c checker) where(w Where) {
+	for what, conditions := range map[string]map[string]any{"labels": w.Labels, "annotations": w.Annotations, "fields": w.Fields} {
+		for key, v := range conditions {
+			m, ok := v.(map[string]any)
+			if !ok {
+				continue
+			}
+			for word, value := range m {
+				_, isBool := value.(bool)
+				if len(m) != 1 || word != "not" && (word != "exists" || !isBool) {
+					c.problems.Add(w.Pos, "%s: the condition of %q must be a value, a list, null, {exists: true|false} or {not: …}", what, key)
+					break
+				}
+			}
+		}
+	}
+}
+
+// reasons are the words of "on".
+var reasons = []string{"create", "update", "delete", "resume", "event"}
+
+func (c checker) handler(h *Handler) {
+	c.where(h.Where)
+	family := h.Family()
+	if family == None {
+		c.problems.Add(h.Pos, "handler %q must have exactly one of on, timer, daemon, validate, mutate and reconcile", h.ID)
+	}
+	for _, reason := range h.On {
+		switch {
+		case !slices.Contains(reasons, reason):
+			c.problems.Add(h.Pos, "handler %q: on has %q; known are %s", h.ID, reason, strings.Join(reasons, ", "))
+		case reason == "event" && len(h.On) > 1:
+			c.problems.Add(h.Pos, "handler %q: event cannot be combined with other reasons", h.ID)
+		}
+	}
+	for _, rule := range []struct {
+		used    bool
+		key     string
+		allowed []Family
+	}{
+		{h.Field != "", "field", []Family{Change, Timer, Daemon}},
+		{h.Idle != 0, "idle", []Family{Timer}},
+		{h.Sharp, "sharp", []Family{Timer}},
+		{h.InitialDelay != 0, "initialDelay", []Family{Timer, Daemon}},
+		{len(h.Operations) > 0, "operations", []Family{Validate, Mutate}},
+		{h.IgnoreFailures, "ignoreFailures", []Family{Validate, Mutate}},
+		{len(h.Children) > 0, "children", []Family{Reconciling}},
+		{len(h.Status) > 0, "status", []Family{Reconciling}},
+		{h.Retries != nil, "retries", []Family{Change, Timer, Daemon, Reconciling}},
+		{h.Backoff != nil, "backoff", []Family{Change, Timer, Daemon, Reconciling}},
+		{h.Timeout != 0, "timeout", []Family{Change, Timer, Daemon, Reconciling}},
+		{h.OnError != "", "onError", []Family{Change, Timer, Daemon, Reconciling}},
+		{h.Optional, "optional", []Family{Change, Timer, Daemon}},
+		{h.Message != "", "message", []Family{Validate}},
+	} {
+		if rule.used && family != None && !slices.Contains(rule.allowed, family) {
+			c.problems.Add(h.Pos, "handler %q: %s does not apply to this type of handler", h.ID, rule.key)
+		}
+	}
+	if h.Timer < 0 || h.Idle < 0 || h.InitialDelay < 0 || h.Timeout < 0 || h.CallTimeout < 0 || h.Backoff != nil && *h.Backoff < 0 {
+		c.problems.Add(h.Pos, "handler %q: a duration is negative", h.ID)
+	}
+	for _, op := range h.Operations {
+		if !slices.Contains([]string{"CREATE", "UPDATE", "DELETE"}, op) {
+			c.problems.Add(h.Pos, "handler %q: operations has %q; known are CREATE, UPDATE and DELETE", h.ID, op)
+		}
+	}
+	if family == Daemon && h.Way() != Exec && h.Way() != NoWay {
+		c.problems.Add(h.Pos, "handler %q: a daemon needs exec without keep", h.ID)
+	}
+	c.limits(h.Pos, h.ID, h.Retries, h.OnError)
+	if len(h.Children) > 0 {
+		if h.Way() != NoWay || len(h.Exec) > 0 || h.HTTP != nil {
+			c.problems.Add(h.Pos, "handler %q has children and a call; use one of them", h.ID)
+		}
+		c.children(h)
+	} else {
+		c.call(h.Pos, h.ID, &h.Call)
+		if h.Message != "" && h.CEL == "" {
+			c.problems.Add(h.Pos, "handler %q: message belongs to cel", h.ID)
+		}
+	}
+	if family == Reconciling {
+		c.owns(h)
+	}
+}
+
+func (c checker) limits(at Pos, id string, retries *int, onError string) {
+	if retries != nil && *retries < 0 {
+		c.problems.Add(at, "handler %q: retries is negative", id)
+	}
+	if !slices.Contains([]string{"", "temporary", "permanent", "ignored"}, onError) {
+		c.problems.Add(at, "handler %q: onError is %q; known are temporary, permanent and ignored", id, onError)
+	}
+}
+
+func (c checker) owns(h *Handler) {
+	if len(h.Reconcile.Owns) == 0 {
+		c.problems.Add(h.Reconcile.Pos, "handler %q: reconcile.owns is missing: it names the resources of the children", h.ID)
+	}
+	for _, name := range h.Reconcile.Owns {
+		if of, err := kind.Parse(name); err != nil {
+			c.problems.Add(h.Reconcile.Pos, "handler %q: reconcile.owns: %v", h.ID, err)
+		} else if !of.Specific() {
+			c.problems.Add(h.Reconcile.Pos, "handler %q: reconcile.owns: %q does not name one resource; use GROUP/VERSION/PLURAL", h.ID, name)
+		}
+	}
+}
+
+func (c checker) children(h *Handler) {
+	ids := map[string]bool{}
+	for i := range h.Children {
+		child := &h.Children[i]
+		if child.ID != "" && !varForm.MatchString(child.ID) {
+			c.problems.Add(child.Pos, "the id %q of a child must consist of letters, digits and '_': it is a name in expressions", child.ID)
+		}
+		for _, on := range child.DependsOn {
+			if !ids[on] {
+				c.problems.Add(child.Pos, "child %q depends on %q, which is not declared before it", child.ID, on)
+			}
+		}
+		c.id(child.Pos, child.ID, ids)
+		c.template(child.Pos, child.ID, child.Template)
+	}
+}
+
+func (c checker) template(at Pos, id string, t Node) {
+	switch v := t.Value.(type) {
+	case string:
+		c.file(at, "template", v)
+	case map[string]any:
+	default:
+		c.problems.Add(at, "template of %q must be a map, or the name of a file", id)
+	}
+}
+
+func (c checker) call(at Pos, id string, call *Call) {
+	switch call.Way() {
+	case NoWay:
+		c.problems.Add(at, "handler %q must have exactly one of exec, http, cel and template", id)
+	case Exec, Kept:
+		c.exec(at, id, call)
+	case Hook:
+		c.http(at, id, call)
+	case Template:
+		c.template(at, id, call.Template)
+	}
+	if w := call.Way(); w != Exec && w != Kept && w != NoWay {
+		for key, used := range map[string]bool{"keep": call.Keep, "processes": call.Processes != 0, "env": len(call.Env) > 0, "cluster": call.Cluster} {
+			if used {
+				c.problems.Add(at, "handler %q: %s belongs to exec", id, key)
+			}
+		}
+	}
+	if call.Processes < 0 || call.MaxOutput < 0 {
+		c.problems.Add(at, "handler %q: processes and maxOutput must not be negative", id)
+	}
+}
+
+func (c checker) exec(at Pos, id string, call *Call) {
+	if program := call.Exec[0]; strings.Contains(program, "/") && !path.IsAbs(program) {
+		name := path.Join(c.dir, program)
+		info, err := fs.Stat(c.files, name)
+		switch {
+		case err != nil || info.IsDir():
+			c.problems.Add(at, "handler %q: there is no executable %q", id, program)
+		case info.Mode().Perm()&0o111 == 0:
+			c.problems.Add(at, "handler %q: %q is not executable; run chmod +x %s", id, program, program)
+		}
+	} else if program == "" {
+		c.problems.Add(at, "handler %q: exec names no program", id)
+	}
+	for _, v := range call.Env {
+		if name, _, _ := strings.Cut(v, "="); !varForm.MatchString(name) {
+			c.problems.Add(at, "handler %q: env has %q; use NAME or NAME=VALUE", id, v)
+		} else if strings.HasPrefix(name, "GOPF_") {
+			c.problems.Add(at, "handler %q: env has %q; names with GOPF_ are reserved", id, v)
+		}
+	}
+}
+
+func (c checker) http(at Pos, id string, call *Call) {
+	h := call.HTTP
+	if u, err := url.Parse(h.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		c.problems.Add(h.Pos, "handler %q: %q is not an http or https URL", id, h.URL)
+	}
+	if (h.CertFile == "") != (h.KeyFile == "") {
+		c.problems.Add(h.Pos, "handler %q: certFile and keyFile belong together", id)
+	}
+	if h.TokenFile != "" && h.TokenSecret != nil {
+		c.problems.Add(h.Pos, "handler %q: use one of tokenFile and tokenSecret", id)
+	}
+	if s := h.TokenSecret; s != nil && (s.Name == "" || s.Namespace == "") {
+		c.problems.Add(h.Pos, "handler %q: tokenSecret needs a namespace and a name", id)
+	}
+}
