@@ -79,7 +79,7 @@ repository has several operators, migrate each into its own folder.`,
 			if err := p.require(cmd.Context()); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s\n%d points are left; see %s.\n", result.Report.Rates(), len(result.Report.Left), filepath.Join(p.folder, "MIGRATION.md"))
+			fmt.Fprintf(cmd.OutOrStdout(), "%s\nLeft to do: %d; see %s.\n", result.Report.Rates(), len(result.Report.Left), filepath.Join(p.folder, "MIGRATION.md"))
 			fmt.Fprintf(cmd.OutOrStdout(), "Next:\n\n  cd %s\n  go test ./...\n", p.folder)
 			return nil
 		},
