@@ -37,6 +37,7 @@ type env struct {
 	locals map[string]int  // variables that are declared in Go, and how often they are used
 	loose  bool            // other names stand for Go variables; only for suggestions in comments
 
+	ofField bool     // all handlers of the function are about a field: old and new are its values
 	nested  int      // blocks around the statement
 	hoisted []string // variables to declare before the outermost block
 }
@@ -212,6 +213,10 @@ func (t *env) name(e *python.Expr) (code, typ string, ok bool) {
 		case e.Value == "dryrun" && t.family == "review":
 			return t.v + ".DryRun", typeBool, true
 		}
+	}
+	if t.params[e.Value] && t.ofField && (e.Value == "old" || e.Value == "new") {
+		t.o.helpers["first"] = true
+		return map[string]string{"old": "first(c.OldValue())", "new": "first(c.NewValue())"}[e.Value], typeAny, true
 	}
 	if t.params[e.Value] && t.family == "value" && e.Value == "value" {
 		return "value", typeAny, true

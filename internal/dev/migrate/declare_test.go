@@ -135,6 +135,20 @@ func TestBodiesAreTranslatedAsAWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
+func TestOldAndNewOfAFieldAreItsValues(t *testing.T) {
+	const body = "\ndef f(old, new, logger, **_):\n    if old is None: return\n    logger.info(f'{old} -> {new}')"
+	code, _ := operatorGo(t, "@kopf.on.field('as', field='spec.x')"+body)
+	for _, want := range []string{"\tif first(c.OldValue()) == nil {", "\tc.Log.Info(fmt.Sprintf(\"%v -> %v\", first(c.OldValue()), first(c.NewValue())))", "func first("} {
+		if !strings.Contains(code, want) {
+			t.Errorf("want %s in\n%s", want, code)
+		}
+	}
+	code, report := operatorGo(t, "@kopf.on.update('as')"+body)
+	if !strings.Contains(code, `return notTranslated("f")`) || !strings.Contains(report, "translate the body of f") {
+		t.Errorf("old and new are whole objects here:\n%s\n%s", code, report)
+	}
+}
+
 func TestHostileInputIsReported(t *testing.T) {
 	for name, c := range map[string]struct{ src, want string }{
 		"a syntax error": {"@kopf.on.create('as'\ndef f(**_): pass", "bad.py: line 1: the bracket ( is never closed"},

@@ -86,7 +86,7 @@ func (o *operator) one(b *strings.Builder, f *function, label string) {
 	name := o.unique(identifier(parts[len(parts)-1]))
 	f.gos[label] = name
 	o.report.Bodies++
-	t := o.env(f.module, label, f.stmt.Params)
+	t := o.envOf(f, label)
 	lines, ends, ok := t.statements(withoutDocstring(body), 0)
 	for _, uses := range t.locals {
 		ok = ok && uses > 0
@@ -96,6 +96,7 @@ func (o *operator) one(b *strings.Builder, f *function, label string) {
 	o.python(b, f, label, ok)
 	if !ok {
 		o.helpers["notTranslated"] = true
+		o.report.left(f.module, f.stmt.Line, "translate the body of %s: see the function %s", f.name, name)
 		fmt.Fprintf(b, "\t%s\n}\n\n", t.result("notTranslated("+strconv.Quote(f.name)+")"))
 		return
 	}
@@ -176,8 +177,7 @@ func (o *operator) suggest(f *function, label string, body []*python.Stmt, by ma
 			continue
 		}
 		o.report.Statements++
-		t := o.env(f.module, label, f.stmt.Params)
-		t.loose = true
+		t := o.loose(f, label)
 		used := maps.Clone(o.helpers)
 		code, ok := t.statement(s)
 		o.helpers = used // Go code in comments needs no functions
@@ -223,8 +223,18 @@ func (o *operator) subhandler(f *function, label string, s *python.Stmt, by map[
 	}
 }
 
-func (o *operator) loose(f *function, label string) *env {
+// envOf returns the env of a function.
+func (o *operator) envOf(f *function, label string) *env {
 	t := o.env(f.module, label, f.stmt.Params)
+	t.ofField = label == "change"
+	for _, h := range o.handlers {
+		t.ofField = t.ofField && (h.fn != f || h.label != label || h.field != "")
+	}
+	return t
+}
+
+func (o *operator) loose(f *function, label string) *env {
+	t := o.envOf(f, label)
 	t.loose = true
 	return t
 }
@@ -251,6 +261,12 @@ func at(of interface{ Raw() map[string]any }, keys ...string) any {
 	}
 	return value
 }
+
+`)
+	}
+	if o.helpers["first"] {
+		b.WriteString(`// first returns a value that may be absent. nil means that it is.
+func first(value any, _ bool) any { return value }
 
 `)
 	}

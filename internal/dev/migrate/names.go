@@ -19,5 +19,5 @@ var goNames = []string{
 	"any", "append", "bool", "byte", "cap", "clear", "close", "complex", "copy", "delete", "error", "false", "float64", "imag", "int", "int64", "len", "make", "max", "min",
 	"new", "nil", "panic", "print", "println", "real", "recover", "rune", "string", "true", "uint", "init", "main",
 	"admissionv1", "cli", "cmp", "context", "errors", "fmt", "gopf", "gopftest", "hierarchy", "kind", "os", "slog", "storage", "strings", "synctest", "testing", "time", "webhook",
-	"newOperator", "at", "truthy", "notTranslated", "op", "ctx", "c", "d", "e", "r", "s", "t", "a", "value", "present", "base", "progress",
+	"newOperator", "at", "first", "truthy", "notTranslated", "op", "ctx", "c", "d", "e", "r", "s", "t", "a", "value", "present", "base", "progress",
 }
