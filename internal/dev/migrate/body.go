@@ -61,10 +61,9 @@ func (t *env) conditional(body []*python.Stmt, depth int) (n int, lines []string
 			return 0, nil, false, false
 		}
 		ends = ends && returns
-		switch {
-		case s.Name == "else":
+		if s.Name == "else" {
 			lines = append(lines[:len(lines)-1], "} else {")
-		default:
+		} else {
 			condition, ok := t.condition(s.Value, 0)
 			if !ok {
 				return 0, nil, false, false

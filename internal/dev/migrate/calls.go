@@ -121,7 +121,7 @@ func (t *env) kopfCall(name string, e *python.Expr) ([]string, bool) {
 	if len(args) == 0 || len(named) > 0 {
 		return nil, false
 	}
-	call := ""
+	var call string
 	switch {
 	case name == "adopt" && len(args) == 1 && owner == own:
 		call = t.v + ".Adopt(" + args[0] + ")"

@@ -9,7 +9,6 @@ package migrate
 import (
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 
 	"gopf.dev/gopf/internal/dev/python"
@@ -98,7 +97,6 @@ type function struct {
 	stmt   *python.Stmt
 	name   string            // qualified
 	gos    map[string]string // Go names by family
-	subs   []string
 }
 
 // handler is one decorator of a function.
@@ -181,7 +179,7 @@ func (m *module) canonical(e *python.Expr) string {
 		return imported + "." + rest
 	case ok:
 		return imported
-	case slices.Contains([]string{"kopf"}, first): // imported in a way that is not seen
+	case first == "kopf": // imported in a way that is not seen
 		return dotted
 	}
 	return ""

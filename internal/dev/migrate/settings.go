@@ -218,7 +218,7 @@ func (o *operator) storage(m *module, typ string, e *python.Expr, depth int) (st
 	if len(e.Args) > 0 || len(args) > 1 {
 		return "", false
 	}
-	constructor, key, otherwise := "", "", ""
+	var constructor, key, otherwise string
 	switch name {
 	case "AnnotationsProgressStorage":
 		constructor, key, otherwise = "storage.NewAnnotationProgress", "prefix", "kopf.zalando.org"

@@ -54,11 +54,7 @@ func (l *lexer) stringEnd(pos, depth int) (int, error) {
 		case formatted && strings.HasPrefix(l.src[i:], "{{"):
 			i += 2
 		case formatted && c == '{':
-			end, err := l.fieldEnd(i, quote, depth)
-			if err != nil {
-				return 0, err
-			}
-			i = end
+			i = l.fieldEnd(i, quote, depth)
 		default:
 			i++
 		}
@@ -68,11 +64,11 @@ func (l *lexer) stringEnd(pos, depth int) (int, error) {
 
 // fieldEnd returns the position after the replacement field of an f-string that begins at
 // pos. If the field has no end, it returns the position of the closing quotes, or pos+1.
-func (l *lexer) fieldEnd(pos int, quote string, depth int) (int, error) {
+func (l *lexer) fieldEnd(pos int, quote string, depth int) int {
 	level, spec := 0, false
 	for i := pos; i < len(l.src); {
 		if !l.step() {
-			return pos + 1, nil
+			return pos + 1
 		}
 		switch c := l.src[i]; {
 		case c == '{' || c == '(' || c == '[':
@@ -82,26 +78,26 @@ func (l *lexer) fieldEnd(pos int, quote string, depth int) (int, error) {
 			level--
 			i++
 			if level <= 0 {
-				return i, nil
+				return i
 			}
 		case c == ':' && level == 1:
 			spec = true
 			i++
 		case spec && level == 1 && strings.HasPrefix(l.src[i:], quote):
-			return i, nil
+			return i
 		case c == '\n' && len(quote) == 1:
-			return pos + 1, nil
+			return pos + 1
 		case !spec && (c == '"' || c == '\''):
 			end, err := l.stringEnd(i, depth+1)
 			if err != nil {
-				return pos + 1, nil //nolint:nilerr // an older Python ends the outer string here
+				return pos + 1 // an older Python ends the outer string here
 			}
 			i = end
 		default:
 			i++
 		}
 	}
-	return pos + 1, nil
+	return pos + 1
 }
 
 // part is a part of an f-string: text, or the source of an expression.
@@ -142,8 +138,8 @@ func literal(s string) (value string, parts []part, bytes bool) {
 			text.WriteByte(s[i])
 			i += 2
 		case s[i] == '{':
-			end, err := l.fieldEnd(i, quote, 0)
-			if err != nil || end <= i+1 || end > start+len(inner) || s[end-1] != '}' {
+			end := l.fieldEnd(i, quote, 0)
+			if end <= i+1 || end > start+len(inner) || s[end-1] != '}' {
 				return "", []part{{text: s[i:], expression: true}}, false
 			}
 			flush()
