@@ -35,6 +35,8 @@ type project struct {
 
 	folder   string
 	checkout string // folder with gopf's sources to use; empty means the published module
+	with     []string
+	git      bool
 }
 
 // Identity returns the name of the operator in the cluster: the API group. The prefix
@@ -54,7 +56,7 @@ func (p *project) Identity() string {
 func (p *project) StateKey() string {
 	key, _, _ := strings.Cut(p.Identity(), ".")
 	switch key {
-	case "message", "hours", "greet", "farewell", "age":
+	case "message", "hours", "greet", "farewell", "age", "children", "conditions", "polite":
 		return key + "-operator"
 	}
 	return key
@@ -69,9 +71,20 @@ func newNew() *cobra.Command {
 		Use:   "new NAME",
 		Short: "Create a project for a new operator",
 		Long: `Create a project for a new operator in the folder NAME. It has a custom resource
-definition, handlers, tests at all levels, manifests and a Dockerfile. The project
-builds, its tests pass, and "gopf dev" runs it.`,
+definition, handlers, tests at all levels, manifests and a Dockerfile, a CI file, the
+configurations of a linter and of debuggers, and AGENTS.md. The project builds, its tests
+pass, and "gopf dev" runs it. In its Deployment, health, metrics and leader election are on.
+
+The flag --with chooses the content. The last two can be combined:
+
+  typed      a custom resource with a Go type and handlers; this is the default
+  minimal    one handler for ConfigMaps in main.go, without a custom resource
+  children   typed, and a reconcile handler that declares a child of each object
+  admission  typed, and an admission handler that validates objects
+
+"gopf add" adds kinds and handlers later.`,
 		Example: `  gopf new demo
+  gopf new demo --with children,admission
   gopf new cert-bot --kind Certificate --group certs.example.com --module github.com/me/cert-bot`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -84,13 +97,22 @@ builds, its tests pass, and "gopf dev" runs it.`,
 			if err := p.complete(); err != nil {
 				return err
 			}
+			if err := p.checkVariants(); err != nil {
+				return err
+			}
 			if err := p.write(); err != nil {
+				return err
+			}
+			if err := p.writeVariants(); err != nil {
 				return err
 			}
 			if err := p.writeManifests(); err != nil {
 				return err
 			}
 			if err := p.require(cmd.Context()); err != nil {
+				return err
+			}
+			if err := p.initGit(cmd.Context()); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s is ready. Next:\n\n  cd %s\n  make test\n  make dev\n", p.Name, p.folder)
@@ -102,6 +124,7 @@ builds, its tests pass, and "gopf dev" runs it.`,
 	flags.StringVar(&p.Group, "group", "", "API `group` of the custom resource; default: NAME.example.com")
 	flags.StringVar(&p.Kind, "kind", "", "`kind` of the custom resource, such as Database; default: NAME in camel case")
 	flags.StringVar(&p.checkout, "gopf", "", "use gopf from this `folder` with its sources; default: the published version of this command")
+	p.addVariantFlags(cmd)
 	return cmd
 }
 
@@ -196,12 +219,15 @@ func plural(word string) string {
 }
 
 // write creates the files of the project from the templates.
-func (p *project) write() error {
-	return fs.WalkDir(templates, "template", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+func (p *project) write() error { return p.writeFrom(templates, "template") }
+
+// writeFrom creates files from the templates in a folder.
+func (p *project) writeFrom(files embed.FS, root string) error {
+	return fs.WalkDir(files, root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || root == "template" && p.skips(strings.TrimSuffix(strings.TrimPrefix(path, "template/"), ".tmpl")) {
 			return err
 		}
-		raw, err := templates.ReadFile(path)
+		raw, err := files.ReadFile(path)
 		if err != nil {
 			return err
 		}
@@ -213,7 +239,7 @@ func (p *project) write() error {
 		if err := t.Execute(&text, p); err != nil {
 			return err
 		}
-		name := strings.TrimSuffix(strings.TrimPrefix(path, "template/"), ".tmpl")
+		name := strings.TrimSuffix(strings.TrimPrefix(path, root+"/"), ".tmpl")
 		if hidden, ok := strings.CutPrefix(name, "dot"); ok {
 			name = "." + hidden
 		}

@@ -97,6 +97,7 @@ func TestNewProjectHasAllFiles(t *testing.T) {
 	for _, name := range []string{
 		"main.go", "types.go", "operator.go", "operator_test.go", "go.mod", "go.sum", "Makefile", "Dockerfile", "README.md", "sample.yaml",
 		".gitignore", ".dockerignore", "deploy/crd.yaml", "deploy/rbac.yaml", "deploy/operator.yaml",
+		"AGENTS.md", ".golangci.yml", ".github/workflows/test.yml", ".vscode/launch.json", ".run/operator.run.xml", ".git/HEAD",
 	} {
 		if _, err := os.Stat(filepath.Join(folder, name)); err != nil {
 			t.Error(err)
@@ -107,7 +108,7 @@ func TestNewProjectHasAllFiles(t *testing.T) {
 			return err
 		}
 		raw, err := os.ReadFile(path)
-		if bytes.Contains(raw, []byte("[[.")) || bytes.Contains(raw, []byte("<no value>")) {
+		if bytes.Contains(raw, []byte("[[")) && !strings.Contains(path, ".git"+string(filepath.Separator)) || bytes.Contains(raw, []byte("<no value>")) {
 			t.Errorf("%s is not filled in:\n%s", path, raw)
 		}
 		return err
@@ -118,6 +119,15 @@ func TestNewProjectHasAllFiles(t *testing.T) {
 	manifest, err := os.ReadFile(filepath.Join(folder, "deploy/operator.yaml"))
 	if err != nil || !bytes.Contains(manifest, []byte("--log-format=json")) {
 		t.Errorf("the Deployment does not log JSON, which collectors expect: %s %v", manifest, err)
+	}
+	for _, flag := range []string{"--health=", "--metrics=", "--election=lease"} {
+		if !bytes.Contains(manifest, []byte(flag)) {
+			t.Errorf("the Deployment does not have the flag %s:\n%s", flag, manifest)
+		}
+	}
+	agents, err := os.ReadFile(filepath.Join(folder, "AGENTS.md"))
+	if lines := bytes.Count(agents, []byte("\n")); err != nil || lines > 40 {
+		t.Errorf("AGENTS.md has %d lines, want at most 40: %v", lines, err)
 	}
 	out, err := exec.CommandContext(t.Context(), "gofmt", "-l", folder).CombinedOutput()
 	if err != nil || len(out) > 0 {
@@ -175,6 +185,8 @@ func TestInvalidProjectsAreUsageErrors(t *testing.T) {
 		"no checkout":   {[]string{dir + "/a", "--gopf", dir}, "does not contain the sources of gopf"},
 		"too many":      {[]string{"a", "b"}, "name exactly one operator"},
 		"unknown flags": {[]string{"a", "--what"}, "unknown flag"},
+		"no variant":    {[]string{dir + "/a", "--with", "typd"}, `--with: there is no variant "typd"; use typed, minimal, children, admission`},
+		"two variants":  {[]string{dir + "/a", "--with", "minimal,children"}, "--with: minimal is a variant without others"},
 	} {
 		var stdout, stderr bytes.Buffer
 		code := run(&interrupt{first: make(chan struct{})}, append([]string{"new"}, c.args...), &stdout, &stderr)

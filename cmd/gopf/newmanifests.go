@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,7 +19,7 @@ import (
 func (p *project) writeManifests() error {
 	folder := filepath.Join(p.folder, "deploy")
 	text, err := os.ReadFile(filepath.Join(folder, "crd.yaml"))
-	if err != nil {
+	if err != nil && !(p.Minimal() && errors.Is(err, fs.ErrNotExist)) {
 		return err
 	}
 	crds, err := deploy.Decode(text)
@@ -38,6 +40,9 @@ func (p *project) writeManifests() error {
 // describe returns the description of the operator in the templates. A test compares it with
 // that of a built project.
 func (p *project) describe() *describe.Operator {
+	if p.Minimal() {
+		return p.describeMinimal()
+	}
 	resource := describe.Resource{Group: p.Group, Version: "v1", Plural: p.Plural}
 	resource.Text = strings.Join([]string{resource.Group, resource.Version, resource.Plural}, "/")
 	settings := framework.New(framework.Identity(p.Identity())).Settings
@@ -52,5 +57,22 @@ func (p *project) describe() *describe.Operator {
 	for _, h := range [][2]string{{"greet", describe.Change}, {"farewell", describe.Change}, {"age", describe.Timer}} {
 		d.Handlers = append(d.Handlers, describe.Handler{ID: h[0], Family: h[1], Resource: resource, Where: p.Name + "/operator.go:1"})
 	}
+	p.describeVariants(d, resource)
 	return d
+}
+
+// describeMinimal returns the description of the operator of the variant minimal.
+func (p *project) describeMinimal() *describe.Operator {
+	settings := framework.New(framework.Identity(p.Identity())).Settings
+	return &describe.Operator{
+		Version: describe.Version, Name: settings.Election.Name, State: describe.State{Prefixes: []string{p.Identity()}},
+		Settings: describe.Settings{
+			Posting: settings.Posting.Enabled, ElectionName: settings.Election.Name, Peering: settings.Peering.Name,
+			ExitSeconds: int(settings.Process.UltimateExitingTimeout / time.Second),
+		},
+		Handlers: []describe.Handler{{
+			ID: "greet", Family: describe.Change, Where: p.Name + "/main.go:1",
+			Resource: describe.Resource{Text: "v1/configmaps", Version: "v1", Plural: "configmaps"},
+		}},
+	}
 }

@@ -1,0 +1,2 @@
+DOMAIN = "db." + "example.com"
+PLURAL = "innodb" "clusters"
