@@ -209,6 +209,7 @@ func (c *Controller) StateInStatus() bool {
 func (c *Controller) Gauges() metrics.ResourceGauges {
 	g := metrics.ResourceGauges{Resource: c.Name()}
 	g.Queued, g.QueuedBytes, g.Oldest = c.queue.Depth()
+	g.Paused = c.processor.PausedObjects()
 	g.Retries, g.OldestRetry = c.config.Clock.Count(func(a Appointment) bool { return a.controller == c })
 	if c.processor.Daemons != nil {
 		g.Daemons, g.Timers = c.processor.Daemons.Tally()

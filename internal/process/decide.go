@@ -25,6 +25,10 @@ func (v *view) decide(ctx context.Context, stopping delay) (*change, error) {
 	if v.handedOver() {
 		return c, nil // the finalizer and the records belong to the next owner
 	}
+	if v.notePause(); v.pause != nil {
+		c.due = v.untilContinued()
+		return c, nil
+	}
 	interested, mustBlock := v.interested(ctx)
 	then := v.course(interested, mustBlock)
 	switch then {

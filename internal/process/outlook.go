@@ -11,11 +11,12 @@ import (
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/pause"
 	"gopf.dev/gopf/internal/progress"
 	"gopf.dev/gopf/storage"
 )
 
-// Next is what the operator does with an object in its next turn.
+// Next is the step of the next turn of an object.
 type Next string
 
 // The next steps.
@@ -28,12 +29,13 @@ const (
 	NextRemoveFinalizer Next = "removeFinalizer" // no handler requires it, or the deletion is handled
 	NextSend            Next = "send"            // stored changes of handlers are sent
 	NextTidy            Next = "tidy"            // state that is no longer needed is removed
+	NextPaused          Next = "paused"          // until another client removes the annotation, or until its end
 	NextElsewhere       Next = "elsewhere"       // the object belongs to another operator
 	NextUnmatched       Next = "unmatched"       // no change handler matches
 )
 
-// Outlook is the decision about the next turn of an object, as data. It is what the engine
-// would decide for the object in a process that has no other work with it.
+// Outlook is the decision about the next turn of an object, as data. The engine decides the
+// same in a process that has no other work with the object.
 type Outlook struct {
 	Next     Next
 	Reason   cause.Reason
@@ -42,6 +44,7 @@ type Outlook struct {
 	Copied   bool      // the stored state belongs to another object, and is ignored
 	Guarded  bool      // the object has the finalizer
 	Guarding bool      // handlers, daemons or children require the finalizer
+	Pause    *pause.Pause
 
 	Changes    []Forecast // change handlers
 	Background []Forecast // daemons and timers
@@ -98,6 +101,10 @@ func (p *Processor) Outlook(ctx context.Context, body *object.Body, restarted bo
 	}
 	if v.handedOver() {
 		o.Next = NextElsewhere
+		return o, o.block(ctx, v)
+	}
+	if o.Pause = v.pause; v.pause != nil {
+		o.Next = NextPaused
 		return o, o.block(ctx, v)
 	}
 	interested, mustBlock := v.interested(ctx)
@@ -250,6 +257,8 @@ func (o *Outlook) observers(v *view) {
 		case f.Phase == Unmatched:
 		case v.body.Deleting:
 			f.Phase, f.Why = Unmatched, "the object is being deleted"
+		case v.pause != nil:
+			f.Phase, f.Why = Blocked, "the object is paused"
 		case f.Handler.Mandatory && !v.blocked:
 			f.Phase, f.Why = Blocked, "the object needs the finalizer first"
 		}
@@ -281,6 +290,8 @@ func (o *Outlook) reconcilers(ctx context.Context, v *view) error {
 			f.Phase, f.Miss, f.Why = Unmatched, missed, h.Explain(missed, request)
 		case v.body.Deleting:
 			f.Phase, f.Why = Unmatched, "the object is being deleted"
+		case v.pause != nil:
+			f.Phase, f.Why = Blocked, "the object is paused"
 		}
 		o.Reconcile = append(o.Reconcile, f)
 		if !v.copied {

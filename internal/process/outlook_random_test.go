@@ -55,7 +55,7 @@ func TestTheOutlookNeverContradictsTheEngine(t *testing.T) {
 			return
 		}
 	}
-	for _, want := range []string{"next nothing", "next call", "next wait", "next finish", "next addFinalizer", "next removeFinalizer", "next tidy", "next unmatched", "next elsewhere",
+	for _, want := range []string{"next nothing", "next call", "next wait", "next finish", "next addFinalizer", "next removeFinalizer", "next tidy", "next unmatched", "next elsewhere", "next paused",
 		"phase due", "phase delayed", "phase succeeded", "phase failed", "phase exhausted", "phase unmatched", "phase blocked", "settled",
 		"missed reason", "missed change", "missed oldValue", "missed newValue", "missed value", "missed selector", "missed label", "missed annotation", "missed field", "missed function",
 		"reason create", "reason update", "reason delete", "reason resume", "reason noop", "reason free"} {
@@ -196,7 +196,7 @@ func (w *outlookWorld) edit() {
 			delete(values, key)
 		}
 	}
-	switch w.rnd.IntN(9) {
+	switch w.rnd.IntN(10) {
 	case 0, 1, 2:
 		set(w.fields, "spec", pickOne(w, "x", "y", "z"))
 	case 3:
@@ -216,6 +216,13 @@ func (w *outlookWorld) edit() {
 	case 8:
 		if w.chance(5) {
 			metadata["finalizers"] = []any{}
+		}
+	case 9:
+		annotations, _ := metadata["annotations"].(map[string]any)
+		if key := pickOne(w, "gopf.dev/pause", "my.op/pause"); annotations[key] != nil {
+			delete(annotations, key)
+		} else if annotations != nil && w.chance(3) {
+			annotations[key] = pickOne(w, "true", "until "+time.Now().Add(time.Minute).Format(time.RFC3339), "until never")
 		}
 	}
 }
@@ -284,6 +291,8 @@ func (w *outlookWorld) judge(o *Outlook, c *change, settled bool, body *object.B
 		wrong("the engine has work")
 	case o.Next == NextWait && c.due != w.least(o):
 		wrong("the engine waits %v, the outlook %v", c.due, w.least(o))
+	case o.Next == NextPaused && (!idle || c.due.Set == o.Pause.Until.IsZero()):
+		wrong("a paused object")
 	case o.Next == NextTidy && idle, o.Next == NextSend && !c.acted:
 		wrong("the engine writes nothing")
 	case o.Guarded != slices.Contains(body.Finalizers(), w.k.Config.Finalizer):

@@ -118,7 +118,7 @@ func (p *Processor) setReconcileAlarm(m *Memory) {
 		at = m.busy.alarm
 	}
 	for _, c := range m.owner().calls {
-		if !c.due.IsZero() && (at.IsZero() || c.due.Before(at)) {
+		if !m.facts.has(isPaused) && !c.due.IsZero() && (at.IsZero() || c.due.Before(at)) {
 			at = c.due
 		}
 	}
@@ -140,7 +140,7 @@ func (p *Processor) callReconcilers(ctx context.Context, m *Memory, body *object
 			state.dirty = true
 		}
 		p.checkInventory(ctx, m, h, state, body)
-		if !p.Reconcile.Listed(h) || p.stopping() {
+		if !p.Reconcile.Listed(h) || p.stopping() || m.facts.has(isPaused) {
 			continue // the end of the list or of the pause starts another turn
 		}
 		urgent := wake.urgent(h.ID) || wake != nil && wake.Listed && state.retries > 0
@@ -232,7 +232,7 @@ func (p *Processor) callReconciler(ctx context.Context, m *Memory, h *handler.Ha
 	}
 	state.saved, state.checked = r.stored, after.ResourceVersion
 	if after.ResourceVersion == body.ResourceVersion && r.releases(after) {
-		// No event of an own write will show that the finalizer is not needed any more.
+		// No event of an own write will show that the finalizer is no longer needed.
 		p.schedule(m, after, handler.Some(time.Duration(0)), nil)
 	}
 	return after
