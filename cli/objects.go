@@ -128,7 +128,9 @@ func pauseCommand(op *gopf.Operator, program string) *cobra.Command {
 		Short: "Pause the handling of single objects",
 		Long: `Pause the handling of objects: no change, reconcile, daemon or timer function is
 called for them. Event handlers, indices, reviews and deletions continue. The pause is an
-annotation of the object, so it survives restarts, and works while the operator is down.`,
+annotation of the object, so it survives restarts, and works while the operator is down.
+namespace/NAME pauses all objects in a namespace, if the operator runs with patterns of
+namespaces: other operators do not watch namespaces.`,
 		Example: strings.ReplaceAll(`  PROGRAM pause databases/main --for 1h --reason "moving the data"
   PROGRAM pause databases --selector tier=test --namespace myapp`, "PROGRAM", program),
 		Args: someArguments(1, -1, "KIND/NAME"),

@@ -420,3 +420,40 @@ func TestReleaseRefusesWhileTheOperatorRuns(t *testing.T) {
 		}
 	})
 }
+
+func TestAPausedNamespaceCallsNoHandlersAndContinues(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := plainOperator(&diary, nil)
+		x := gopf.For[*Example](op, resource)
+		x.Daemon("daemon", func(ctx context.Context, _ *gopf.Daemon[*Example]) error {
+			diary.add("daemon starts")
+			<-ctx.Done()
+			diary.add("daemon stops, paused %t", errors.Is(context.Cause(ctx), gopf.ErrPaused))
+			return nil
+		}, gopf.Optional())
+		gopftest.Start(t, op, c, gopf.Namespaces("def*"))
+		c.Create(t, example("x", "a"))
+		settle()
+		space := insight.Pausing{Objects: insight.Objects{Names: []insight.Name{{Kind: "namespace", Name: "default"}}}}
+		pausing(t, c, op, space)
+		settle()
+		writes := patches(c)
+		changeField(t, c, "x", "b")
+		c.Create(t, example("new", "a"))
+		time.Sleep(72 * time.Hour)
+		synctest.Wait()
+		if got, want := slices.Sorted(slices.Values(diary.all())), []string{"create a", "daemon starts", "daemon stops, paused true"}; !slices.Equal(got, want) || patches(c) != writes {
+			t.Errorf("while paused: got %q, want %q; %d writes", got, want, patches(c)-writes)
+		}
+		if r := explained(t, c, op, "x"); len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "gopf.dev/pause of the namespace default") {
+			t.Errorf("explain has the notes %q", r.Notes)
+		}
+		space.Continue = true
+		pausing(t, c, op, space)
+		settle()
+		if got, want := slices.Sorted(slices.Values(diary.all()[3:])), []string{"create a", "daemon starts", "daemon starts", "update a->b"}; !slices.Equal(got, want) {
+			t.Errorf("after the pause: got %q, want %q", got, want)
+		}
+	})
+}

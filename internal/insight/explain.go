@@ -3,14 +3,17 @@ package insight
 import (
 	"context"
 	"fmt"
+	"time"
 
 	metalabels "k8s.io/apimachinery/pkg/labels"
 
 	"gopf.dev/gopf/internal/discovery"
 	"gopf.dev/gopf/internal/explain"
 	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/panics"
+	"gopf.dev/gopf/internal/pause"
 	"gopf.dev/gopf/internal/process"
 )
 
@@ -26,6 +29,7 @@ func (op *Operator) Explain(ctx context.Context, n Name, restarted bool, use fun
 		if err != nil {
 			return err
 		}
+		s.noteNamespace(ctx, report)
 		return use(report)
 	})
 }
@@ -43,6 +47,26 @@ func (s *session) explain(ctx context.Context, p *process.Processor, served disc
 		Body: body, Resource: served.Info, Outlook: outlook, Finalizer: p.Config.Finalizer, Former: p.Config.Former, Timers: timers,
 		Selector: served.Select, Selected: handler.Selects(selectorOf(served), body),
 	}), nil
+}
+
+// noteNamespace adds the pause of the namespace to a report. Only the process knows whether
+// it watches namespaces. An account that must not read namespaces gets no note.
+func (s *session) noteNamespace(ctx context.Context, r *explain.Report) {
+	if r.Object.Namespace == "" || r.Object.Deleting || r.Pause != nil {
+		return
+	}
+	body, err := s.client.Get(ctx, kube.Target{Info: discovery.NamespaceInfo(), Name: r.Object.Namespace})
+	if err != nil {
+		return
+	}
+	var prefixes []string
+	if s.Name != "" {
+		prefixes = append(prefixes, s.Name)
+	}
+	if found := pause.Of(body.Annotations(), prefixes, time.Now()); found != nil {
+		found.Namespace = body.Name
+		r.Notes = append(r.Notes, "Paused by the annotation "+found.Where()+", if the operator runs with patterns of namespaces. Other operators do not watch namespaces.")
+	}
 }
 
 // outlookOf returns the outlook on an object. A panic of a filter is an error: filters may

@@ -78,6 +78,20 @@ func (s *session) pause(ctx context.Context, p Pausing, served discovery.Served,
 	return nil
 }
 
+// pausable reads an object of the operator, or a namespace.
+func (s *session) pausable(ctx context.Context, n Name) (discovery.Served, *object.Body, error) {
+	_, unserved := s.find(n.Kind)
+	if namespaces := discovery.NamespaceInfo(); unserved != nil && slices.Contains([]string{"namespace", "namespaces", "ns"}, strings.ToLower(n.Kind)) {
+		body, err := s.client.Get(ctx, kube.Target{Info: namespaces, Name: n.Name})
+		if err != nil {
+			return discovery.Served{}, nil, fmt.Errorf("read the namespace %s: %w", n.Name, err)
+		}
+		return discovery.Served{Info: namespaces}, body, nil
+	}
+	_, served, body, err := s.get(ctx, n)
+	return served, body, err
+}
+
 // pauseKey returns the annotation that pauses objects for this operator: its own if it has
 // a name. The record of a handler with the same key makes the own one unusable.
 func (s *session) pauseKey(served discovery.Served) string {
@@ -93,7 +107,7 @@ func (s *session) pauseKey(served discovery.Served) string {
 func (s *session) each(ctx context.Context, o Objects, do func(context.Context, discovery.Served, *object.Body) error) error {
 	var failures []string
 	for _, n := range o.Names {
-		_, served, body, err := s.get(ctx, n)
+		served, body, err := s.pausable(ctx, n)
 		if err == nil {
 			err = do(ctx, served, body)
 		}

@@ -23,10 +23,11 @@ func KeyOf(prefix string) string { return prefix + "/" + name }
 
 // Pause is the pause of one object.
 type Pause struct {
-	Key     string    // the annotation
-	Until   time.Time // zero means no end
-	Reason  string    // may be empty
-	Problem string    // why the value is unclear; the object is paused nonetheless
+	Key       string    // the annotation
+	Namespace string    // the namespace that has the annotation; "" means the object
+	Until     time.Time // zero means no end
+	Reason    string    // may be empty
+	Problem   string    // why the value is unclear; the object is paused nonetheless
 }
 
 // Of returns the pause of an object with the annotations that is in effect now. nil means
@@ -40,8 +41,7 @@ func Of(annotations map[string]any, prefixes []string, now time.Time) (found *Pa
 		}
 		p := Parse(value)
 		p.Key = key
-		ended := !p.Until.IsZero() && !p.Until.After(now)
-		if !ended && (found == nil || !found.Until.IsZero() && (p.Until.IsZero() || p.Until.After(found.Until))) {
+		if !p.Ended(now) && (found == nil || !found.Until.IsZero() && (p.Until.IsZero() || p.Until.After(found.Until))) {
 			found = &p
 		}
 	}
@@ -55,6 +55,17 @@ func Of(annotations map[string]any, prefixes []string, now time.Time) (found *Pa
 		}
 	}
 	return found
+}
+
+// Ended reports whether the end of the pause has come.
+func (p *Pause) Ended(now time.Time) bool { return !p.Until.IsZero() && !p.Until.After(now) }
+
+// Where names the annotation in messages.
+func (p *Pause) Where() string {
+	if p.Namespace != "" {
+		return p.Key + " of the namespace " + p.Namespace
+	}
+	return p.Key
 }
 
 // own looks for the annotation of the prefix without an allocation if there is none.

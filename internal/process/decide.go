@@ -25,7 +25,7 @@ func (v *view) decide(ctx context.Context, stopping delay) (*change, error) {
 	if v.handedOver() {
 		return c, nil // the finalizer and the records belong to the next owner
 	}
-	if v.notePause(); v.pause != nil {
+	if v.notePause(v.memory, v.body, v.pause); v.pause != nil {
 		c.due = v.untilContinued()
 		return c, nil
 	}

@@ -120,6 +120,9 @@ type Processor struct {
 	// then. nil means never.
 	HandedOver func(*object.Body) bool
 
+	// Spaces has the pauses of namespaces. May be nil.
+	Spaces *Spaces
+
 	bytesTestOnce sync.Once
 	bytesTest     bytesTest
 	elsewhere     atomic.Bool // the progress storage was found to store nothing on objects
