@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"gopf.dev/gopf"
@@ -454,6 +455,45 @@ func TestAPausedNamespaceCallsNoHandlersAndContinues(t *testing.T) {
 		settle()
 		if got, want := slices.Sorted(slices.Values(diary.all()[3:])), []string{"create a", "daemon starts", "daemon starts", "update a->b"}; !slices.Equal(got, want) {
 			t.Errorf("after the pause: got %q, want %q", got, want)
+		}
+	})
+}
+
+func TestReconcileHandlersOfAPausedObjectWait(t *testing.T) {
+	owners(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := owning()
+		gopf.For[*Example](op, resource).Reconcile("children", func(_ context.Context, r *gopf.Reconciliation[*Example]) error {
+			diary.add("call")
+			reconciled(r)
+			return nil
+		}, gopf.Owns[*corev1.ConfigMap](), gopf.Every(time.Minute))
+		gopftest.Start(t, op, c)
+		c.Create(t, withItems("x", "a", "one"))
+		settle()
+		if r := explained(t, c, op, "x"); len(r.Children) != 1 || r.Children[0].Name != "one" || handlerOf(t, r, "children").Phase != "matched" {
+			t.Errorf("explain: got %+v", r)
+		}
+		pausing(t, c, op, insight.Pausing{Objects: insight.Objects{Names: []insight.Name{objectNamed("x")}}, Until: time.Now().Add(time.Hour)})
+		settle()
+		calls, writes := len(diary.all()), patches(c)
+		c.Patch(t, configMaps, "default", "one", map[string]any{"data": map[string]any{"key": "foreign"}})
+		time.Sleep(50 * time.Minute)
+		synctest.Wait()
+		if got := len(diary.all()); got != calls {
+			t.Errorf("%d calls while paused", got-calls)
+		}
+		if n := patches(c); n != writes {
+			t.Errorf("%d writes while paused", n-writes)
+		}
+		if r := explained(t, c, op, "x"); handlerOf(t, r, "children").Phase != "blocked" {
+			t.Errorf("explain while paused: got %+v", r.Handlers)
+		}
+		time.Sleep(11 * time.Minute)
+		synctest.Wait()
+		value, _, _ := unstructured.NestedString(c.Get(t, configMaps, "default", "one").Object, "data", "key")
+		if value != "a" || len(diary.all()) == calls {
+			t.Errorf("after the pause: the child has %q, %d calls", value, len(diary.all())-calls)
 		}
 	})
 }
