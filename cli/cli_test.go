@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -92,6 +93,9 @@ func TestExitCodesAndStreams(t *testing.T) {
 		"retry in two places":   {[]string{"retry", "a/b", "-n", "c", "-n", "d"}, 2, "", "an object is in one namespace"},
 		"release nowhere":       {[]string{"release"}, 2, "", "choose the namespaces with --all-namespaces or --namespace"},
 		"release two scopes":    {[]string{"release", "-A", "-n", "a"}, 2, "", "exclude each other"},
+		"top of pod and URL":    {[]string{"top", "--pod=a", "--url=b"}, 2, "", "--pod and --url exclude each other"},
+		"top of a pod":          {[]string{"top", "--pod=a"}, 1, "", "no kubeconfig and not in a cluster"},
+		"release no lease":      {[]string{"release", "-A", "--lease=x"}, 2, "", `--lease is "x"; use NAMESPACE/NAME`},
 		"help of release":       {[]string{"release", "--help"}, 0, "also from objects that no replica selects", ""},
 		"no such kubeconfig":    {[]string{"run", "-A", "-q", "--kubeconfig", none}, 1, "", none + " does not exist"},
 	}
@@ -111,6 +115,21 @@ func TestExitCodesAndStreams(t *testing.T) {
 				t.Errorf("stderr: got %q, want one line", got.stderr)
 			}
 		})
+	}
+}
+
+func TestAProgramWithTheNameOfAPluginIsCalledByKubectl(t *testing.T) {
+	program := os.Args[0]
+	t.Cleanup(func() { os.Args[0] = program })
+	os.Args[0] = "/usr/local/bin/kubectl-my_databases"
+	got := call(t, "explain", "--help")
+	for _, want := range []string{"kubectl my-databases explain KIND/NAME", "  kubectl my-databases explain databases/main\n"} {
+		if !strings.Contains(got.stdout, want) {
+			t.Errorf("got %q, want %q", got.stdout, want)
+		}
+	}
+	if got := call(t, "explain"); !strings.Contains(got.stderr, "See 'kubectl my-databases explain --help'") {
+		t.Errorf("got %q", got.stderr)
 	}
 }
 

@@ -12,8 +12,9 @@ import (
 // releaseCommand removes the marks of the operator from the cluster.
 func releaseCommand(op *gopf.Operator, program string) *cobra.Command {
 	var (
-		f objectFlags
-		r insight.Releasing
+		f     objectFlags
+		r     insight.Releasing
+		lease string
 	)
 	cmd := &cobra.Command{
 		Use:   "release",
@@ -39,6 +40,13 @@ annotations of the operator, the account needs the verb 'operate' on the resourc
 			if err != nil {
 				return err
 			}
+			if lease != "" {
+				namespace, name, ok := strings.Cut(lease, "/")
+				if !ok || namespace == "" || name == "" {
+					return misuse("--lease is %q; use NAMESPACE/NAME", lease)
+				}
+				o.Lease = insight.Lease{Namespace: namespace, Name: name}
+			}
 			r.Out = cmd.OutOrStdout()
 			return settle(cmd.Context(), o.Release(cmd.Context(), r))
 		},
@@ -47,6 +55,7 @@ annotations of the operator, the account needs the verb 'operate' on the resourc
 	flags := cmd.Flags()
 	flags.StringArrayVar(&r.Kinds, "kind", nil, "only objects of this `resource`; may be repeated")
 	flags.StringVarP(&r.Selector, "selector", "l", "", "only objects that match this label `selector`")
+	flags.StringVar(&lease, "lease", "", "`NAMESPACE/NAME` of the Lease of the leader election, if flags of 'run' set it")
 	flags.BoolVar(&r.DryRun, "dry-run", false, "only count the objects")
 	flags.BoolVar(&r.Force, "force", false, "even if the operator runs")
 	return cmd

@@ -497,3 +497,51 @@ func TestReconcileHandlersOfAPausedObjectWait(t *testing.T) {
 		}
 	})
 }
+
+func TestAnInterruptedReleaseContinues(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		declare := func() *gopf.Operator {
+			op := gopf.New(gopf.Identity("things.example.com", gopf.StateInStatus("")))
+			x := gopf.For[*Example](op, resource)
+			x.OnCreate("late", func(context.Context, *gopf.Change[*Example]) error { return gopf.RetryAfter(time.Hour, errors.New("later")) })
+			x.OnDelete("delete", func(context.Context, *gopf.Change[*Example]) error { return nil })
+			return op
+		}
+		const objects = 300
+		runs(t, c, declare(), func() {
+			for i := range objects {
+				obj := example(fmt.Sprint("x", i), "a")
+				obj.SetFinalizers([]string{"other.io/guard"})
+				c.Create(t, obj)
+			}
+		})
+		for _, at := range []int{40, 205} { // a crash in the middle
+			ctx, cancel := context.WithCancel(t.Context())
+			w := &wire{next: c.Transport(), at: at, mishap: crashAfter, kill: cancel}
+			config := c.RESTConfig()
+			config.Transport = w
+			o, err := gopf.TestSeam{}.Insight(declare(), gopf.Cluster(config), gopf.Log(quiet()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := o.Release(ctx, insight.Releasing{Out: &bytes.Buffer{}}); err == nil {
+				t.Error("an interrupted release succeeded")
+			}
+			cancel()
+		}
+		var out bytes.Buffer
+		if err := commands(t, c, declare()).Release(t.Context(), insight.Releasing{Out: &out}); err != nil || !strings.Contains(out.String(), "0 objects with marks") {
+			t.Errorf("got %v and %q", err, out.String())
+		}
+		left := c.List(t, resource, "default")
+		for _, obj := range left {
+			status, _, _ := unstructured.NestedMap(obj.Object, "status")
+			if f := obj.GetFinalizers(); len(f) != 1 || f[0] != "other.io/guard" || len(obj.GetAnnotations()) != 0 || status["things"] != nil {
+				t.Fatalf("got %v", obj.Object)
+			}
+		}
+		if len(left) != objects {
+			t.Errorf("%d objects are left, want %d", len(left), objects)
+		}
+	})
+}
