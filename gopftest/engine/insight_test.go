@@ -407,6 +407,7 @@ func TestReleaseRefusesWhileTheOperatorRuns(t *testing.T) {
 		var diary calls
 		op := plainOperator(&diary, nil)
 		op.Settings.Election.Enabled, op.Settings.Election.Name, op.Settings.Election.Namespace = true, "things", "default"
+		op.Settings.Election.Identity = "replica"
 		stop := gopftest.Start(t, op, c)
 		c.Create(t, example("x", "a"))
 		settle()

@@ -83,7 +83,7 @@ func NewClock() *Clock {
 func (c *Controller) ring(key string) { c.put(key, entry{alarm: true}) }
 
 // Revisit queues a turn of all objects of a namespace with pending work, daemons or timers:
-// its pause has begun or ended.
+// its pause has started or ended.
 func (c *Controller) Revisit(namespace string) {
 	c.mu.Lock()
 	keys := slices.Collect(maps.Keys(c.within(namespace)))
