@@ -148,7 +148,7 @@ func (r *Resource[T]) background(id string, missing bool, b backgroundSpec, spec
 	spec.InitialDelay = b.initialDelay
 	spec.Handler = &handler.Handler{
 		Family: handler.Background, ID: storedID(id, r.field), Where: caller(), Of: r.of, Select: r.selected, HandOver: r.handOver, Managed: r.managed,
-		Criteria: r.criteria, Change: r.field, When: r.when,
+		Criteria: r.criteria, Change: r.field, When: r.when, WhenAt: r.whenAt,
 		Limits: b.limits, Mandatory: !b.optional,
 	}
 	r.op.daemons[spec.Handler] = spec

@@ -171,7 +171,7 @@ func (r *Resource[T]) handler(on Reason, id string, fn ChangeFunc[T], opts []Cha
 		Of: r.of, Select: r.selected, HandOver: r.handOver, Managed: r.managed, Reasons: map[cause.Reason]bool{},
 		Deleted:   spec.deleted,
 		Mandatory: on&Delete != 0 && !spec.optional,
-		Criteria:  r.criteria, Change: r.field, When: r.when,
+		Criteria:  r.criteria, Change: r.field, When: r.when, WhenAt: r.whenAt,
 		Limits: spec.limits,
 		Call:   erase(fn, &r.op.hooks),
 	}

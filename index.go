@@ -45,7 +45,7 @@ func Index[T Object, K comparable, V any](r *Resource[T], id string, fn func(con
 	default:
 		h := &handler.Handler{
 			Family: handler.Indexing, ID: id, Where: caller(), Of: r.of, Select: r.selected, HandOver: r.handOver, Managed: r.managed,
-			Criteria: r.criteria, Labels: r.labels, When: r.when, Limits: limits(opts),
+			Criteria: r.criteria, Labels: r.labels, When: r.when, WhenAt: r.whenAt, Limits: limits(opts),
 			Call: func(ctx context.Context, req *handler.Request) error {
 				s, err := newSubject[T](req)
 				if err != nil {

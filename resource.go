@@ -40,6 +40,7 @@ type Resource[T Object] struct {
 	labels   []metav1.LabelSelectorRequirement // the label criteria that the API server can check
 	field    *handler.Change                   // the field of the handle; nil means none
 	when     []func(*handler.Request) bool
+	whenAt   []string
 	managed  bool
 }
 
@@ -85,7 +86,7 @@ func ForSelector[T Object](op *Operator, of kind.Selector) *Resource[T] {
 // reviews, the API server itself evaluates [Is], [Present] and [Absent].
 func (r *Resource[T]) WithLabel(key string, value Matcher) *Resource[T] {
 	n := r.narrowed(value)
-	n.criteria.Labels = append(n.criteria.Labels, handler.Key{Name: key, Match: value.match})
+	n.criteria.Labels = append(n.criteria.Labels, handler.Key{Name: key, Match: value.match, Want: value.text})
 	if requirement, ok := value.requirement(key); ok {
 		n.labels = append(n.labels, requirement)
 	}
@@ -95,7 +96,7 @@ func (r *Resource[T]) WithLabel(key string, value Matcher) *Resource[T] {
 // WithAnnotation restricts the handle to objects whose annotation matches.
 func (r *Resource[T]) WithAnnotation(key string, value Matcher) *Resource[T] {
 	n := r.narrowed(value)
-	n.criteria.Annotations = append(n.criteria.Annotations, handler.Key{Name: key, Match: value.match})
+	n.criteria.Annotations = append(n.criteria.Annotations, handler.Key{Name: key, Match: value.match, Want: value.text})
 	return n
 }
 
@@ -110,7 +111,7 @@ func (r *Resource[T]) WithAnnotation(key string, value Matcher) *Resource[T] {
 func (r *Resource[T]) WithField(path string, value Matcher) *Resource[T] {
 	n := r.narrowed(value)
 	keys, doubt := r.path(path)
-	n.criteria.Fields = append(n.criteria.Fields, handler.Field{Path: keys, Match: value.match, Doubt: doubt})
+	n.criteria.Fields = append(n.criteria.Fields, handler.Field{Path: keys, Match: value.match, Want: value.text, Doubt: doubt})
 	return n
 }
 
@@ -196,6 +197,7 @@ func (r *Resource[T]) When(fn func(*Candidate[T]) bool) *Resource[T] {
 		r.op.problem("When has no function")
 		return n
 	}
+	n.whenAt = append(n.whenAt, placeOf(fn))
 	n.when = append(n.when, func(req *handler.Request) bool {
 		c, err := newCandidate[T](req)
 		if err != nil {
@@ -222,6 +224,7 @@ func (r *Resource[T]) narrowed(by ...Matcher) *Resource[T] {
 	n.criteria.Annotations = n.criteria.Annotations[:len(n.criteria.Annotations):len(n.criteria.Annotations)]
 	n.criteria.Fields = n.criteria.Fields[:len(n.criteria.Fields):len(n.criteria.Fields)]
 	n.when = n.when[:len(n.when):len(n.when)]
+	n.whenAt = n.whenAt[:len(n.whenAt):len(n.whenAt)]
 	return &n
 }
 
@@ -232,13 +235,15 @@ type FieldResource[T Object] struct{ Resource[T] }
 // So Value(Absent) matches every creation. It cannot be combined with
 // [FieldResource.Changed].
 func (r *FieldResource[T]) Value(m Matcher) *FieldResource[T] {
-	return r.with(func(c *handler.Change) { c.Value = m.match })
+	return r.with(func(c *handler.Change) { c.Value, c.Want.Value = m.match, m.text })
 }
 
 // Changed restricts handlers to changes of the field from a value that matches old to a
 // value that matches new. Use [Any] for a side that does not matter.
 func (r *FieldResource[T]) Changed(old, new Matcher) *FieldResource[T] {
-	return r.with(func(c *handler.Change) { c.Old, c.New = old.match, new.match })
+	return r.with(func(c *handler.Change) {
+		c.Old, c.New, c.Want.Old, c.Want.New = old.match, new.match, old.text, new.text
+	})
 }
 
 func (r *FieldResource[T]) with(set func(*handler.Change)) *FieldResource[T] {

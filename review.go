@@ -107,7 +107,7 @@ func (r *Resource[T]) review(id string, mutating bool, fn func(context.Context, 
 	}
 	r.op.declare(&handler.Handler{
 		Family: handler.Reviews, ID: storedID(id, r.field), Where: caller(), Of: r.of, Managed: r.managed,
-		Criteria: r.criteria, Change: r.field, When: r.when, Admission: a,
+		Criteria: r.criteria, Change: r.field, When: r.when, WhenAt: r.whenAt, Admission: a,
 		Call: reviewer(fn, &r.op.hooks),
 	})
 }

@@ -68,7 +68,7 @@ func (c *Change[T]) Sub(id string, fn ChangeFunc[T], opts ...ChangeOption) *SubH
 		sub.Formerly = append(sub.Formerly, parent.ID+"/"+former)
 	}
 	if f := spec.filters; f != nil {
-		sub.Criteria, sub.When = f.criteria, f.when
+		sub.Criteria, sub.When, sub.WhenAt = f.criteria, f.when, f.whenAt
 		if f.change != nil {
 			sub.Change = f.change
 			sub.ID, sub.Formerly = storedID(sub.ID, f.change), storedIDs(sub.Formerly, f.change)
@@ -146,12 +146,13 @@ type filters struct {
 	criteria handler.Criteria
 	change   *handler.Change
 	when     []func(*handler.Request) bool
+	whenAt   []string
 	problems []error
 }
 
 // change makes a handle an option of [Change.Sub].
 func (r *Resource[T]) change(s *changeSpec) {
-	f := &filters{of: r.of.String(), selected: r.selected, criteria: r.criteria, change: r.field, when: r.when}
+	f := &filters{of: r.of.String(), selected: r.selected, criteria: r.criteria, change: r.field, when: r.when, whenAt: r.whenAt}
 	if r.op.detached {
 		f.problems = slices.Clone(r.op.problems)
 	}

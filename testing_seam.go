@@ -11,6 +11,7 @@ import (
 	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/engine"
 	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/insight"
 	"gopf.dev/gopf/internal/jitter"
 	"gopf.dev/gopf/internal/recorder"
 	"gopf.dev/gopf/kind"
@@ -131,6 +132,18 @@ func (TestSeam) Mark(op *Operator, mark func(ctx context.Context, id, where stri
 		call := spec.Call
 		spec.Call = func(ctx context.Context, c *daemon.Call) error { return call(mark(ctx, spec.ID, spec.Where), c) }
 	}
+}
+
+// Insight returns the commands about single objects of the operator.
+func (TestSeam) Insight(op *Operator, opts ...RunOption) (*insight.Operator, error) {
+	if err := op.checkStorages(); err != nil {
+		return nil, err
+	}
+	config, err := op.commandConfig(opts)
+	if err != nil {
+		return nil, err
+	}
+	return engine.Insight(config), nil
 }
 
 // Handlers returns the declared handlers.

@@ -7,7 +7,8 @@
 //		cli.Main(op)
 //	}
 //
-// The commands are run, freeze, resume, policy, state, version and completion. docs/cli.md lists
+// The commands are run, explain, pause, continue, retry, release, top, freeze, resume,
+// policy, state, version and completion. docs/cli.md lists
 // all flags and environment variables. Flags and variables change [gopf.Operator.Settings]
 // before the operator runs. Settings without a flag or variable stay as the program has set
 // them. Startup handlers can still change them.
@@ -133,10 +134,16 @@ func misuse(format string, args ...any) error {
 // command returns the root command. exit ends the process; nil means that the caller
 // handles the exit.
 func command(op *gopf.Operator, exit func(code int)) *cobra.Command {
-	name := filepath.Base(os.Args[0])
+	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
+	use := name
+	if plugin, ok := strings.CutPrefix(name, "kubectl-"); ok {
+		// As a plugin of kubectl, "kubectl-databases" is called as "kubectl databases".
+		name = "kubectl " + strings.ReplaceAll(plugin, "_", "-")
+	}
 	root := &cobra.Command{
-		Use:   name,
-		Short: "A Kubernetes operator",
+		Use:         use,
+		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: name},
+		Short:       "A Kubernetes operator",
 		Long: `A Kubernetes operator. It watches the resources of its handlers, and calls the handlers.
 
 Flags can also be set by environment variables: GOPF_RUN_LOG_FORMAT, or
@@ -155,6 +162,7 @@ KOPF_RUN_LOG_FORMAT, sets --log-format of the command 'run'.`,
 	root.Flags().Bool("version", false, "print the versions of the operator and of the framework") // cobra's own flag would occupy -v
 	root.SetVersionTemplate("{{.Version}}")
 	root.AddCommand(runCommand(op, name, exit), freezeCommand(op, name), resumeCommand(op, name), policyCommand(op, name), stateCommand(op, name), describeCommand(op), versionCommand())
+	root.AddCommand(explainCommand(op, name), pauseCommand(op, name), continueCommand(op, name), retryCommand(op, name), releaseCommand(op, name), topCommand(op, name))
 	return root
 }
 

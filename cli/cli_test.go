@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -80,6 +81,22 @@ func TestExitCodesAndStreams(t *testing.T) {
 		"completion of nothing": {[]string{"completion"}, 2, "", "the shell is missing"},
 		"unknown shell":         {[]string{"completion", "sh"}, 2, "", `unknown command or argument "sh"`},
 		"no cluster":            {[]string{"run", "-A", "-q"}, 1, "", "no kubeconfig and not in a cluster"},
+		"explain nothing":       {[]string{"explain"}, 2, "", "got 0 arguments; use 'cli.test explain KIND/NAME'"},
+		"explain no name":       {[]string{"explain", "databases"}, 2, "", `"databases" names no object; use KIND/NAME`},
+		"explain as XML":        {[]string{"explain", "a/b", "-o", "xml"}, 2, "", `--output is "xml"; use text or json`},
+		"explain no cluster":    {[]string{"explain", "a/b"}, 1, "", "no kubeconfig and not in a cluster"},
+		"pause too shortly":     {[]string{"pause", "a/b", "--for", "0"}, 2, "", "it must be at least one second"},
+		"pause one and all":     {[]string{"pause", "a/b", "--all"}, 2, "", "the argument is one resource"},
+		"pause all somewhere":   {[]string{"pause", "a", "--all"}, 2, "", "choose the namespaces with --namespace or --all-namespaces"},
+		"pause one everywhere":  {[]string{"pause", "a/b", "-A"}, 2, "", "--all-namespaces is for --all and --selector"},
+		"continue no cluster":   {[]string{"continue", "a", "-l", "b=c", "-A"}, 1, "", "no kubeconfig and not in a cluster"},
+		"retry in two places":   {[]string{"retry", "a/b", "-n", "c", "-n", "d"}, 2, "", "an object is in one namespace"},
+		"release nowhere":       {[]string{"release"}, 2, "", "choose the namespaces with --all-namespaces or --namespace"},
+		"release two scopes":    {[]string{"release", "-A", "-n", "a"}, 2, "", "exclude each other"},
+		"top of pod and URL":    {[]string{"top", "--pod=a", "--url=b"}, 2, "", "--pod and --url exclude each other"},
+		"top of a pod":          {[]string{"top", "--pod=a"}, 1, "", "no kubeconfig and not in a cluster"},
+		"release no lease":      {[]string{"release", "-A", "--lease=x"}, 2, "", `--lease is "x"; use NAMESPACE/NAME`},
+		"help of release":       {[]string{"release", "--help"}, 0, "also from objects that no replica selects", ""},
 		"no such kubeconfig":    {[]string{"run", "-A", "-q", "--kubeconfig", none}, 1, "", none + " does not exist"},
 	}
 	for name, c := range cases {
@@ -98,6 +115,21 @@ func TestExitCodesAndStreams(t *testing.T) {
 				t.Errorf("stderr: got %q, want one line", got.stderr)
 			}
 		})
+	}
+}
+
+func TestAProgramWithTheNameOfAPluginIsCalledByKubectl(t *testing.T) {
+	program := os.Args[0]
+	t.Cleanup(func() { os.Args[0] = program })
+	os.Args[0] = "/usr/local/bin/kubectl-my_databases"
+	got := call(t, "explain", "--help")
+	for _, want := range []string{"kubectl my-databases explain KIND/NAME", "  kubectl my-databases explain databases/main\n"} {
+		if !strings.Contains(got.stdout, want) {
+			t.Errorf("got %q, want %q", got.stdout, want)
+		}
+	}
+	if got := call(t, "explain"); !strings.Contains(got.stderr, "See 'kubectl my-databases explain --help'") {
+		t.Errorf("got %q", got.stderr)
 	}
 }
 

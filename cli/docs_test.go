@@ -42,7 +42,7 @@ func TestAllFlagsAndVariablesAreInTheDocs(t *testing.T) {
 			}
 			checked++
 		})
-		if checked < 10 && cmd.Name() != "policy" {
+		if checked < 10 && cmd.Name() != "policy" && cmd.Annotations[withoutVariables] == "" {
 			t.Errorf("%s has only %d flags", cmd.Name(), checked)
 		}
 	}

@@ -22,6 +22,9 @@ const (
 // unnamed is the parameter of flags without variables.
 const unnamed = "-"
 
+// withoutVariables is the annotation of commands whose flags have no variables.
+const withoutVariables = "withoutVariables"
+
 // prefixes are the prefixes of variables. The first one that is set counts.
 var prefixes = [...]string{"GOPF", "KOPF"}
 
@@ -31,7 +34,7 @@ func variables(cmd *cobra.Command, f *pflag.Flag) []string {
 	if p := f.Annotations[parameter]; len(p) > 0 {
 		name = p[0]
 	}
-	if name == unnamed || f.Name == "help" {
+	if name == unnamed || f.Name == "help" || cmd.Annotations[withoutVariables] != "" {
 		return nil
 	}
 	var names []string

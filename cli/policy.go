@@ -61,7 +61,7 @@ the RBAC verb 'operate' on the resource. Kubernetes 1.30 or newer enforces them.
 	flags := cmd.Flags()
 	flags.StringVar(&account, "account", "", "user `name` of the operator in the cluster; required")
 	flags.StringSliceVar(&resources, "resource", nil, "`resource` that the operator handles, as PLURAL.GROUP; may be repeated; required")
-	flags.StringVar(&name, "name", program+"-state", "`name` of the policy and of its binding")
+	flags.StringVar(&name, "name", strings.TrimPrefix(program, "kubectl ")+"-state", "`name` of the policy and of its binding")
 	return cmd
 }
 

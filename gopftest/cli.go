@@ -33,7 +33,7 @@ type CommandLine struct {
 //
 // With the environment variable GOPF_TEST_AS, it has the permissions of [Start].
 //
-// The commands run, freeze and resume receive a kubeconfig of the cluster. They use
+// Commands that talk to a cluster receive a kubeconfig of the cluster. They use
 // neither the developer's own kubeconfig nor a login handler of the operator.
 //
 // An in-memory cluster is then served on a local port. Therefore RunCommand does not
@@ -59,7 +59,7 @@ func RunCommand(t testing.TB, op *gopf.Operator, c *Cluster, args ...string) *Co
 
 // reachesCluster reports whether the argument is a command that talks to a cluster.
 func reachesCluster(arg string) bool {
-	return slices.Contains([]string{"run", "freeze", "resume"}, arg)
+	return slices.Contains([]string{"run", "freeze", "resume", "explain", "pause", "continue", "retry", "release", "top"}, arg)
 }
 
 // contextName is the only context of the kubeconfigs that [Cluster.Kubeconfig]

@@ -74,6 +74,14 @@ func atPeerings(ctx context.Context, c Config, scope Scope, do func(context.Cont
 // Command connects to the cluster, and calls do with the resources of the cluster. It
 // fails at once if the API server rejects the credentials.
 func Command(ctx context.Context, c Config, do func(context.Context, *kube.Client, []kind.Info) error) error {
+	return CommandIn(ctx, c, func(ctx context.Context, connection Connection, found []kind.Info) error {
+		return do(ctx, connection.Client, found)
+	})
+}
+
+// CommandIn is [Command] for commands that need more of the connection. It closes the
+// connection.
+func CommandIn(ctx context.Context, c Config, do func(context.Context, Connection, []kind.Info) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	v, err := vitals.New(vitals.Config{})
@@ -91,7 +99,7 @@ func Command(ctx context.Context, c Config, do func(context.Context, *kube.Clien
 	if err != nil {
 		return err
 	}
-	return do(ctx, client, found)
+	return do(ctx, connection, found)
 }
 
 // Matching returns the sorted names of the namespaces that match the patterns. Plain

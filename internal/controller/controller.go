@@ -71,6 +71,7 @@ type Config struct {
 	Entrance    *execute.Entrance          // every call of a handler passes it
 	Children    Children                   // the means of reconcile handlers
 	Notices     *process.Notices           // log lines that all controllers share
+	Spaces      *process.Spaces            // the pauses of namespaces; nil means that they are not known
 	Vitals      *vitals.Vitals             // observes watches and calls
 
 	// Ask requests the decision how a controller with many namespaces watches them; see
@@ -161,7 +162,7 @@ func New(work context.Context, config Config, served discovery.Served, working b
 		Fields: slices.Concat(changes.Fields(), background.Fields(), watchers.Fields()),
 		API:    c.client, Cluster: config.Cluster, Log: config.Log, Stopping: config.Stopping, Paused: config.Paused, Pauses: c.pauses.Load,
 		Post: config.Post, PostFrom: config.PostFrom, PostLog: config.PostLog, Entrance: config.Entrance, Mark: config.Stream.Shared.Mark,
-		Outages: config.Client.Outages(), Notices: config.Notices, Managers: config.Client.Managers,
+		Outages: config.Client.Outages(), Notices: config.Notices, Spaces: config.Spaces, Managers: config.Client.Managers,
 		Alarm: func(key string, at time.Time) { config.Clock.Set(Appointment{c, key}, at) },
 	}
 	if c.counts, c.processor.Observe = config.Vitals.Resource(c.Name(), served.Handlers); c.counts != nil {
@@ -209,6 +210,7 @@ func (c *Controller) StateInStatus() bool {
 func (c *Controller) Gauges() metrics.ResourceGauges {
 	g := metrics.ResourceGauges{Resource: c.Name()}
 	g.Queued, g.QueuedBytes, g.Oldest = c.queue.Depth()
+	g.Paused = c.processor.PausedObjects()
 	g.Retries, g.OldestRetry = c.config.Clock.Count(func(a Appointment) bool { return a.controller == c })
 	if c.processor.Daemons != nil {
 		g.Daemons, g.Timers = c.processor.Daemons.Tally()

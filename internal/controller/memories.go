@@ -26,6 +26,7 @@ func (c *Controller) abandon() {
 // c.mu.
 func (c *Controller) leave(key string, m *process.Memory) {
 	m.Forget(daemon.ErrUnmatched)
+	c.processor.Unpause(m)
 	if c.processor.Indexers != nil {
 		c.processor.Indexers.Remove(key)
 	}

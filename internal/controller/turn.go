@@ -82,6 +82,17 @@ func NewClock() *Clock {
 // ring queues a turn because the alarm of the object is due.
 func (c *Controller) ring(key string) { c.put(key, entry{alarm: true}) }
 
+// Revisit queues a turn of all objects of a namespace with pending work, daemons or timers:
+// its pause has started or ended.
+func (c *Controller) Revisit(namespace string) {
+	c.mu.Lock()
+	keys := slices.Collect(maps.Keys(c.within(namespace)))
+	c.mu.Unlock()
+	for _, key := range keys {
+		c.ring(key)
+	}
+}
+
 // Wake queues a turn that calls delayed handlers of an object now. No ids means all
 // handlers. Unknown objects and handlers are ignored.
 func (c *Controller) Wake(namespace, name string, ids []string) {

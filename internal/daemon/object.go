@@ -208,6 +208,8 @@ func (o *Object) update(seen Sighting, matching []*Spec, starts map[*Spec]time.D
 		switch {
 		case body.Deleting:
 			t.halt(ErrDeleted, now, &then)
+		case seen.Paused:
+			t.halt(ErrPaused, now, &then)
 		case !slices.Contains(matching, t.spec):
 			t.halt(ErrUnmatched, now, &then)
 		}

@@ -110,6 +110,8 @@ type Sighting struct {
 	// Unguarded is true if the object has no finalizer yet. Tasks that its deletion
 	// must wait for are spawned at the next sight.
 	Unguarded bool
+	// Paused is true if the object is paused: all tasks stop with [ErrPaused].
+	Paused bool
 	// Again returns the requests for later calls. It is kept as long as the object has
 	// tasks.
 	Again func(*object.Body) *handler.Request
@@ -133,7 +135,7 @@ func NewSet(c Config) *Set {
 func (s *Set) Sight(o *Object, seen Sighting) (kept *Object, due handler.Opt[time.Duration]) {
 	r := seen.Request
 	var matching []*Spec
-	if !r.Body.Deleting {
+	if !r.Body.Deleting && !seen.Paused {
 		matching = s.matching(r)
 	}
 	if o == nil {

@@ -65,15 +65,7 @@ func (s *Spec) title() string {
 func (s *Spec) name() string { return s.title() + " '" + s.ID + "'" }
 
 // matches reports whether the spec applies to the object as it is now.
-func (s *Spec) matches(r *handler.Request) bool {
-	if c := s.Change; c != nil {
-		v, present := r.Body.Lookup(c.Path...)
-		if !c.Touches(handler.Value{Is: v, Present: present}) {
-			return false
-		}
-	}
-	return s.MatchesObject(r)
-}
+func (s *Spec) matches(r *handler.Request) bool { return s.MatchesEvent(r) }
 
 // isStop reports whether err is a reason for stopping tasks.
 func isStop(err error) bool {

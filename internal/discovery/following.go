@@ -36,6 +36,10 @@ type Following struct {
 	// is called once for all namespaces of the first list.
 	Serve func(namespaces []string, exist bool)
 
+	// Seen is called with each state of a namespace that must be served, before Serve. May
+	// be nil.
+	Seen func(*object.Body)
+
 	// Complete is called when all existing namespaces were reported, or cannot be
 	// listed for now. It may be called many times.
 	Complete func()
@@ -94,6 +98,9 @@ func (f *Following) take(e stream.Event) {
 		f.Log.Debug("The deletion of the namespace is blocked.", "namespace", e.Body.Name, "reason", b.Reason, "message", b.Message)
 	}
 	if verdict.Served {
+		if f.Seen != nil {
+			f.Seen(e.Body)
+		}
 		f.meet(e.Body.Name, e.Body.UID)
 	} else {
 		f.leave(e.Body.Name, e.Body.UID)

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"gopf.dev/gopf/internal/connect"
+	"gopf.dev/gopf/internal/insight"
 	"gopf.dev/gopf/internal/peering"
 	"gopf.dev/gopf/internal/placement"
 	"gopf.dev/gopf/internal/vitals"
@@ -51,6 +52,21 @@ func Unfreeze(ctx context.Context, c Config, identity string) error {
 func MoveState(ctx context.Context, c Config, m placement.Move) error {
 	m.Connection, m.Handlers, m.Namespaces, m.Process, m.Log = c.connection(), c.Handlers, c.Namespaces, c.Process, c.Log
 	return m.Run(ctx)
+}
+
+// Insight returns the commands about single objects of the operator.
+func Insight(c Config) *insight.Operator {
+	op := &insight.Operator{
+		Connection: c.connection(), Handlers: c.Handlers, Daemons: c.Daemons, Namespaces: c.Namespaces, Process: c.Process, Log: c.Log,
+		Name: c.Name, Webhooks: c.Admission.Managed,
+	}
+	if c.Election.Enabled {
+		op.Lease = insight.Lease{Namespace: c.Election.Namespace, Name: c.Election.Name}
+	}
+	if !c.Peering.Standalone {
+		op.Peering = c.peerings()
+	}
+	return op
 }
 
 // background runs each function in a goroutine. The caller must call end, which

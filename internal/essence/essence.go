@@ -9,6 +9,7 @@ import (
 
 	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/pause"
 	"gopf.dev/gopf/storage"
 )
 
@@ -17,7 +18,8 @@ const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // Build returns the essence of a decoded object. It consists of all members except
 // apiVersion, kind, metadata and status. Of the metadata, it has labels and annotations,
-// without the annotations of kubectl and of operators. It also has the given fields,
+// without the annotations of kubectl and of operators, and without the one that pauses
+// the object. It also has the given fields,
 // for which handlers are declared, wherever they are.
 //
 // The essence shares no values with the body, and the body is not modified. Members
@@ -76,6 +78,17 @@ func Clean(o storage.Object, essence map[string]any, base storage.Base, progress
 	progress.Clean(essence)
 }
 
+// CleanBase removes the annotation that pauses an object from a base. Kopf stores it there,
+// because it does not know its meaning.
+func CleanBase(base map[string]any) {
+	value, _ := jsonvalue.Lookup(base, "metadata", "annotations")
+	annotations, _ := value.(map[string]any)
+	if _, ok := annotations[pause.Key]; ok {
+		delete(annotations, pause.Key)
+		storage.Tidy(base)
+	}
+}
+
 // buildMetadata returns the labels, and the annotations that belong to no operator and
 // not to kubectl.
 func buildMetadata(metadata map[string]any) map[string]any {
@@ -91,7 +104,7 @@ func buildMetadata(metadata map[string]any) map[string]any {
 	kept := make(map[string]any, len(annotations))
 	for key, value := range annotations {
 		prefix, _, ok := strings.Cut(key, "/")
-		if key != lastApplied && (!ok || !managed[prefix]) {
+		if key != lastApplied && key != pause.Key && (!ok || !managed[prefix]) {
 			kept[key] = jsonvalue.Clone(value)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"gopf.dev/gopf/internal/jsonvalue"
+	"gopf.dev/gopf/internal/pause"
 	"gopf.dev/gopf/storage"
 )
 
@@ -246,6 +247,8 @@ func (g *SettledTest) scanAnnotations(s *scratch) bool {
 		switch {
 		case string(name) == lastApplied:
 			return true
+		case string(name) == pause.Key:
+			return false // the pause must be noticed
 		case prefixed && g.own(prefix):
 			return string(rest) == managedName // any other annotation is a progress record
 		case prefixed && string(rest) == managedName:

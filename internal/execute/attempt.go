@@ -105,7 +105,7 @@ func (a Attempt) Make(ctx context.Context) (o Outcome) {
 		return Outcome{Void: true, Err: err}
 	}
 	defer func() { leave(); o.Waited = waited }()
-	if failed, err := a.exhausted(); failed {
+	if failed, err := a.Exhausted(); failed {
 		a.Log.Error(err.Error(), "handler", a.ID)
 		return Outcome{Final: true, Err: err, Message: err.Error()}
 	}
@@ -143,8 +143,8 @@ func (a *Attempt) enter(ctx context.Context) (leave func(), waited time.Duration
 
 func (a *Attempt) name() string { return a.Title + " '" + a.ID + "'" }
 
-// exhausted reports whether a limit forbids the call, with the error for the record.
-func (a *Attempt) exhausted() (bool, error) {
+// Exhausted reports whether a limit forbids the call, with the error for the record.
+func (a *Attempt) Exhausted() (bool, error) {
 	spent := time.Since(a.Started)
 	switch {
 	case a.Limits.Timeout.Set && spent >= a.Limits.Timeout.Is:

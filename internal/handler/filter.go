@@ -45,18 +45,37 @@ type Criteria struct {
 type Key struct {
 	Name  string
 	Match Matcher
+	Want  string // describes Match; "" means unknown
 }
 
 // Field is a criterion for the value at a path.
 type Field struct {
 	Path  []string
 	Match Matcher
+	Want  string // describes Match; "" means unknown
 	Doubt string // why the path may be wrong, as a sentence; "" means no doubt
 }
 
 // Match reports whether the object meets all criteria.
-func (c Criteria) Match(o Object) bool {
-	return Selects(c.Selector, o) && matchKeys(c.Labels, o.Labels) && matchKeys(c.Annotations, o.Annotations) && matchFields(c.Fields, o)
+func (c Criteria) Match(o Object) bool { return c.miss(o) == Miss{} }
+
+// miss returns the first criterion that the object does not meet.
+func (c Criteria) miss(o Object) Miss {
+	if !Selects(c.Selector, o) {
+		return Miss{Criterion: OfSelector}
+	}
+	if i := missedKey(c.Labels, o.Labels); i >= 0 {
+		return Miss{OfLabel, i}
+	}
+	if i := missedKey(c.Annotations, o.Annotations); i >= 0 {
+		return Miss{OfAnnotation, i}
+	}
+	for i := range c.Fields {
+		if !c.Fields[i].Match(o.Lookup(c.Fields[i].Path...)) {
+			return Miss{OfField, i}
+		}
+	}
+	return Miss{}
 }
 
 // Selects reports whether the labels of the object match. A nil selector matches all.
@@ -74,23 +93,15 @@ func (l labelled) Get(label string) string { text, _ := l[label].(string); retur
 
 func (l labelled) Lookup(label string) (string, bool) { return l.Get(label), l.Has(label) }
 
-func matchKeys(keys []Key, values func() map[string]any) bool {
-	for _, k := range keys {
-		v, present := values()[k.Name]
-		if !k.Match(v, present) {
-			return false
+// missedKey returns the index of the first key that does not match, or -1.
+func missedKey(keys []Key, values func() map[string]any) int {
+	for i := range keys {
+		v, present := values()[keys[i].Name]
+		if !keys[i].Match(v, present) {
+			return i
 		}
 	}
-	return true
-}
-
-func matchFields(fields []Field, o Object) bool {
-	for _, f := range fields {
-		if !f.Match(o.Lookup(f.Path...)) {
-			return false
-		}
-	}
-	return true
+	return -1
 }
 
 // Value is the value at a path. The zero value means that there is none.
@@ -104,6 +115,7 @@ type Change struct {
 	Path     []string
 	Value    Matcher // matches the old or the new value; nil means [Present]
 	Old, New Matcher // match the old and the new value; nil means [Any]
+	Want     Wants   // describes the matchers
 	Doubt    string  // why the path may be wrong, as a sentence; "" means no doubt
 }
 
@@ -121,11 +133,22 @@ func (c Change) Touches(values ...Value) bool {
 	return false
 }
 
+// Wants has the descriptions of the matchers of a [Change]. "" means unknown.
+type Wants struct{ Value, Old, New string }
+
 // Happened reports whether c.Old matches the old value and c.New the new one. If moved
 // is true, the values must also differ; null and a missing value are different.
-func (c Change) Happened(old, new Value, moved bool) bool {
-	if moved && old.Present == new.Present && diff.Equal(old.Is, new.Is) {
-		return false
+func (c Change) Happened(old, new Value, moved bool) bool { return c.missed(old, new, moved) == Met }
+
+// missed returns the first criterion that the change of the field does not meet.
+func (c Change) missed(old, new Value, moved bool) Criterion {
+	switch {
+	case moved && old.Present == new.Present && diff.Equal(old.Is, new.Is):
+		return OfMove
+	case c.Old != nil && !c.Old(old.Is, old.Present):
+		return OfOldValue
+	case c.New != nil && !c.New(new.Is, new.Present):
+		return OfNewValue
 	}
-	return (c.Old == nil || c.Old(old.Is, old.Present)) && (c.New == nil || c.New(new.Is, new.Present))
+	return Met
 }

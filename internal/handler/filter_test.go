@@ -36,7 +36,7 @@ func TestMatchers(t *testing.T) {
 }
 
 func TestAllCriteriaMustMatch(t *testing.T) {
-	is := func(name string) []Key { return []Key{{"other", Absent}, {name, Equal("x")}} }
+	is := func(name string) []Key { return []Key{{Name: "other", Match: Absent}, {Name: name, Match: Equal("x")}} }
 	at := func(name string) []Field {
 		return []Field{{Path: []string{"other"}, Match: Absent}, {Path: []string{name}, Match: Equal("x")}}
 	}

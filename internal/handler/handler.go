@@ -43,6 +43,7 @@ type Handler struct {
 	Change   *Change // the field that it handles; nil means the whole object
 	AnyMove  bool    // the field must have changed for every reason, not only for updates
 	When     []func(*Request) bool
+	WhenAt   []string // the declarations of the When functions, as file:line; may be shorter
 
 	Admission *Admission // the options of a review handler; nil means another family
 	Reconcile *Reconcile // the options of a reconcile handler; nil means another family

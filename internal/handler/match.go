@@ -86,58 +86,83 @@ func (s Set) Fields() []jsonvalue.Path {
 }
 
 // Matches reports whether the handler matches the cause and the object of the request.
-func (h *Handler) Matches(r *Request) bool {
-	return h.reasoned(r.Cause) && h.prematches(r)
-}
+func (h *Handler) Matches(r *Request) bool { return h.Miss(r) == Miss{} }
 
-// reasoned reports whether the handler matches the reason. A handler that is declared
-// for several reasons may match by any of them.
-func (h *Handler) reasoned(c *cause.Cause) bool {
-	if h.Reasons[c.Reason] && h.moved(c, h.AnyMove || c.Reason == cause.Update) {
-		return true
+// Miss returns the first criterion that the cause or the object of the request does not
+// meet. The zero value means that the handler matches.
+func (h *Handler) Miss(r *Request) Miss {
+	if c := h.missedReason(r.Cause); c != Met {
+		return Miss{Criterion: c}
 	}
-	resumes := h.Reasons[cause.Resume] && c.Initial && (h.Deleted || !c.Deleting)
-	return resumes && h.moved(c, h.AnyMove)
+	return h.premiss(r)
 }
 
-// moved reports whether the field of the handler has changed as declared. needed means
+// missedReason returns why the handler does not match the reason. A handler that is
+// declared for several reasons may match by any of them.
+func (h *Handler) missedReason(c *cause.Cause) Criterion {
+	missed := OfReason
+	if h.Reasons[c.Reason] {
+		if missed = h.unmoved(c, h.AnyMove || c.Reason == cause.Update); missed == Met {
+			return Met
+		}
+	}
+	if h.Reasons[cause.Resume] && c.Initial && (h.Deleted || !c.Deleting) {
+		return h.unmoved(c, h.AnyMove)
+	}
+	return missed
+}
+
+// unmoved returns why the field of the handler has not changed as declared. needed means
 // that an unchanged field does not match.
-func (h *Handler) moved(c *cause.Cause, needed bool) bool {
-	return h.Change == nil || h.Change.Happened(value(c.Old, h.Change), value(c.New, h.Change), needed)
+func (h *Handler) unmoved(c *cause.Cause, needed bool) Criterion {
+	if h.Change == nil {
+		return Met
+	}
+	return h.Change.missed(value(c.Old, h.Change), value(c.New, h.Change), needed)
 }
 
 // prematches checks all conditions that do not depend on the reason.
-func (h *Handler) prematches(r *Request) bool {
+func (h *Handler) prematches(r *Request) bool { return h.premiss(r) == Miss{} }
+
+func (h *Handler) premiss(r *Request) Miss {
 	if h.Change != nil && !h.Change.Touches(value(r.Cause.New, h.Change), value(r.Cause.Old, h.Change)) {
-		return false
+		return Miss{Criterion: OfValue}
 	}
-	return h.MatchesObject(r)
+	return h.ObjectMiss(r)
 }
 
 // MatchesEvent reports whether an event handler matches the current object. If the
 // handler has a field, the object must have it, with a matching value.
-func (h *Handler) MatchesEvent(r *Request) bool {
+func (h *Handler) MatchesEvent(r *Request) bool { return h.EventMiss(r) == Miss{} }
+
+// EventMiss returns the first criterion of an event handler, a daemon or a timer that the
+// current object does not meet.
+func (h *Handler) EventMiss(r *Request) Miss {
 	if c := h.Change; c != nil {
 		v, present := r.Body.Lookup(c.Path...)
 		if !c.Touches(Value{Is: v, Present: present}) {
-			return false
+			return Miss{Criterion: OfValue}
 		}
 	}
-	return h.MatchesObject(r)
+	return h.ObjectMiss(r)
 }
 
 // MatchesObject reports whether the current object meets the criteria and all When
 // functions of the handler.
-func (h *Handler) MatchesObject(r *Request) bool {
-	if !h.Criteria.Match(r.Body) {
-		return false
+func (h *Handler) MatchesObject(r *Request) bool { return h.ObjectMiss(r) == Miss{} }
+
+// ObjectMiss returns the first criterion or When function that the current object does
+// not meet.
+func (h *Handler) ObjectMiss(r *Request) Miss {
+	if missed := h.Criteria.miss(r.Body); missed.Criterion != Met {
+		return missed
 	}
-	for _, fn := range h.When {
+	for i, fn := range h.When {
 		if !fn(r) {
-			return false
+			return Miss{OfFunction, i}
 		}
 	}
-	return true
+	return Miss{}
 }
 
 func value(essence map[string]any, c *Change) Value {

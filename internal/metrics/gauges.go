@@ -56,6 +56,8 @@ type ResourceGauges struct {
 
 	Daemons int // running
 	Timers  int // waiting for their next call
+
+	Paused int // objects that are paused by an annotation
 }
 
 // Observe sets the function that returns the gauges for each scrape. It must not block,
@@ -117,6 +119,8 @@ var (
 			nil, func(r ResourceGauges) float64 { return float64(r.Daemons) }},
 		{describe("gopf_timers_waiting", "Timers that wait for their next call.", "resource"),
 			nil, func(r ResourceGauges) float64 { return float64(r.Timers) }},
+		{describe("gopf_paused_objects", "Objects that are paused by an annotation.", "resource"),
+			nil, func(r ResourceGauges) float64 { return float64(r.Paused) }},
 	}
 )
 
@@ -192,6 +196,7 @@ func sum(all []ResourceGauges) []ResourceGauges {
 		s.OldestRetry = max(s.OldestRetry, r.OldestRetry)
 		s.Daemons += r.Daemons
 		s.Timers += r.Timers
+		s.Paused += r.Paused
 	}
 	return sums
 }

@@ -57,7 +57,7 @@ func use(m *metrics.Metrics) {
 		return metrics.Gauges{
 			Resources: []metrics.ResourceGauges{
 				{Resource: "pods.v1", Listing: 1, Watching: 2, Failing: 3, Silence: 4 * time.Second,
-					Queued: 5, QueuedBytes: 6, Oldest: 7500 * time.Millisecond, Retries: 8, OldestRetry: 90 * time.Second, Daemons: 9, Timers: 10},
+					Queued: 5, QueuedBytes: 6, Oldest: 7500 * time.Millisecond, Retries: 8, OldestRetry: 90 * time.Second, Daemons: 9, Timers: 10, Paused: 11},
 				{Resource: "apps.v1", Watching: 1},
 			},
 			Indices: map[string]int{"by_node": 11, "all": 12},
@@ -202,7 +202,7 @@ func TestSeriesOfForgottenResourcesAreRemoved(t *testing.T) {
 func TestEntriesOfOneResourceAreAddedUp(t *testing.T) {
 	m := create(t, metrics.Options{Registerer: prometheus.NewRegistry()})
 	one := metrics.ResourceGauges{Resource: "pods.v1", Listing: 1, Watching: 1, Failing: 1, Silence: time.Second,
-		Queued: 1, QueuedBytes: 1, Oldest: time.Second, Retries: 1, OldestRetry: time.Second, Daemons: 1, Timers: 1}
+		Queued: 1, QueuedBytes: 1, Oldest: time.Second, Retries: 1, OldestRetry: time.Second, Daemons: 1, Timers: 1, Paused: 1}
 	other := one
 	other.Silence, other.Oldest, other.OldestRetry = 3*time.Second, 3*time.Second, 4*time.Second
 	m.Observe(func() metrics.Gauges { return metrics.Gauges{Resources: []metrics.ResourceGauges{one, other}} })
@@ -222,6 +222,7 @@ func TestEntriesOfOneResourceAreAddedUp(t *testing.T) {
 		`gopf_retries_waiting{resource="pods.v1"}`:            "2",
 		`gopf_daemons_running{resource="pods.v1"}`:            "2",
 		`gopf_timers_waiting{resource="pods.v1"}`:             "2",
+		`gopf_paused_objects{resource="pods.v1"}`:             "2",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -22,14 +22,19 @@ func (v *view) decide(ctx context.Context, stopping delay) (*change, error) {
 		return nil, err
 	}
 	c := &change{finalizer: apply.Finalizer{Name: v.Config.Finalizer, Former: v.Config.Former}, parts: v.asked}
-	if v.HandedOver != nil && v.HandedOver(v.body) {
+	if v.handedOver() {
 		return c, nil // the finalizer and the records belong to the next owner
 	}
+	if v.notePause(v.memory, v.body, v.pause); v.pause != nil {
+		c.due = v.untilContinued()
+		return c, nil
+	}
 	interested, mustBlock := v.interested(ctx)
-	switch {
-	case mustBlock && !v.blocked && !v.body.Deleting:
+	then := v.course(interested, mustBlock)
+	switch then {
+	case thenGuard:
 		return c, v.move(ctx, v.addFinalizer(c)) // it must precede all side effects
-	case !mustBlock && v.blocked:
+	case thenUnguard:
 		if !v.memory.guarded {
 			v.Notices.removesFinalizer(v.log, v.finalizer(), v.base != nil, false)
 		}
@@ -38,14 +43,15 @@ func (v *view) decide(ctx context.Context, stopping delay) (*change, error) {
 		c.finalizer.Still = func(now *object.Body) bool { return v.unblocks(ctx, now) }
 		c.written = func() { v.memory.guarded = false }
 		return c, v.move(ctx, c)
-	case interested && v.cause.Reason == cause.Create && v.memory.handled:
+	}
+	if then == thenHandle && v.cause.Reason == cause.Create && v.memory.handled {
 		v.memory.handled = false // until the next handling completes
 		if c.due = v.undone("The state that the operator had stored on the object is gone, so it is handled as a new object. If another operator handles the same objects, stop one of them or use a peering; if another client removes annotations, configure it to keep the operator's annotations."); c.due.Set {
 			return c, nil
 		}
 	}
 	handle := v.handleCause
-	if !interested {
+	if then == thenSkip {
 		handle = v.finishTodo
 	}
 	conclude, err := handle(ctx, c)
@@ -167,23 +173,21 @@ func (v *view) handleCause(ctx context.Context, c *change) (conclude func(contex
 	if conclude := h.sendTodo(c); conclude != nil {
 		return conclude, nil
 	}
-	if v.cause.Reason == cause.Noop || v.cause.Reason == cause.Resume {
-		switch {
-		case h.behind(): // checked first, because the update of these handlers may be in progress
-			h.reason = cause.Update
-		case len(h.state.Recorded(cause.Update)) > 0:
-			// The object is as before the change, but some handlers have seen the change.
-			v.log.Info("A change was reverted while it was handled.")
-			return func(ctx context.Context) error { return h.takeBack(ctx, c) }, nil
-		case v.plain && v.cause.Reason == cause.Noop:
-			return func(ctx context.Context) error { return h.hideBase(ctx, c) }, nil
-		case h.stale(), h.note.Followed():
-			v.log.Debug("Removing the note of a handling that another operator has finished.")
-			return func(ctx context.Context) error { return h.saveProgress(ctx, c, nil, []string{progress.HandlingID}) }, nil
-		case v.cause.Reason == cause.Noop:
-			v.log.Debug("Something has changed, but we are not interested (the essence is the same).")
-			return nil, nil
-		}
+	switch h.dealing() {
+	case thenTakeBack:
+		// The object is as before the change, but some handlers have seen the change.
+		v.log.Info("A change was reverted while it was handled.")
+		return func(ctx context.Context) error { return h.takeBack(ctx, c) }, nil
+	case thenHideBase:
+		return func(ctx context.Context) error { return h.hideBase(ctx, c) }, nil
+	case thenDropNote:
+		v.log.Debug("Removing the note of a handling that another operator has finished.")
+		return func(ctx context.Context) error { return h.saveProgress(ctx, c, nil, []string{progress.HandlingID}) }, nil
+	case thenNothing:
+		v.log.Debug("Something has changed, but we are not interested (the essence is the same).")
+		return nil, nil
+	case thenCatchUp:
+		h.reason = cause.Update
 	}
 	return h.run(ctx, c)
 }

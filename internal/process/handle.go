@@ -29,18 +29,7 @@ func (h *handling) run(ctx context.Context, c *change) (conclude func(context.Co
 		h.log.Info(fmt.Sprintf("%s is superseded by %s: %d succeeded; %d failed; %d left to the moment.",
 			other.Title(), strings.ToLower(title), n.Succeeded, n.Failed, n.Left))
 	}
-	selected := h.selected()
-	ids := make([]string, len(selected))
-	for i, handler := range selected {
-		ids[i] = handler.ID
-	}
-	h.state.Select(ids, h.reason, time.Now())
-	if w := h.memory.busy; w != nil {
-		h.state.Remember(w.delays)
-		if !h.fresh {
-			h.state.PostponeAll(w.postponed)
-		}
-	}
+	selected, ids := h.choose(time.Now())
 	h.log.Debug(title+" is in progress:", "body", h.shown(h.body))
 	if len(h.cause.Diff) > 0 && h.cause.Old != nil {
 		h.log.Debug(title+" diff:", "diff", h.shownDiff())

@@ -81,6 +81,7 @@ func (v *view) updateDaemons(isEvent bool) delay {
 		Request:   p.daemonRequest(m, v.body),
 		Changed:   isEvent && len(v.cause.Diff) > 0,
 		Unguarded: !v.blocked,
+		Paused:    v.pause != nil,
 		Again:     func(b *object.Body) *handler.Request { return p.daemonRequest(m, b) },
 	})
 	m.daemons.Store(kept)

@@ -120,6 +120,9 @@ type Processor struct {
 	// then. nil means never.
 	HandedOver func(*object.Body) bool
 
+	// Spaces has the pauses of namespaces. May be nil.
+	Spaces *Spaces
+
 	bytesTestOnce sync.Once
 	bytesTest     bytesTest
 	elsewhere     atomic.Bool // the progress storage was found to store nothing on objects
@@ -127,6 +130,7 @@ type Processor struct {
 	prefixList    []string         // see prefixes
 	seed          maphash.Seed     // of the hashes of traces
 	panics        loglimit.Limiter // limits the log lines about panics of filters
+	paused        atomic.Int64     // the number of paused objects
 }
 
 // Config configures the handling of objects. All resources of an operator share it.
@@ -221,10 +225,14 @@ const (
 	reportedCopy                         // that the object is a copy was logged
 	reportedCost                         // an expensive turn was logged
 	forgotten                            // the object is deleted or no longer served, but a turn may be running
+	isPaused                             // the object was found paused
 )
 
 // first adds a fact. It reports whether the fact is new.
 func (f *facts) first(fact uint32) bool { return f.set.Or(fact)&fact == 0 }
+
+// drop removes a fact. It reports whether it was there.
+func (f *facts) drop(fact uint32) bool { return f.set.And(^fact)&fact != 0 }
 
 // has reports whether a fact was added.
 func (f *facts) has(fact uint32) bool { return f.set.Load()&fact != 0 }

@@ -15,6 +15,7 @@ import (
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/internal/pause"
 	"gopf.dev/gopf/internal/progress"
 	"gopf.dev/gopf/internal/reconcile"
 	"gopf.dev/gopf/kind"
@@ -95,11 +96,13 @@ func (p *Processor) reconcile(ctx context.Context, m *Memory, last *object.Body,
 	default:
 		return
 	}
+	found := p.pauseOf(o.newest)
+	p.notePause(m, o.newest, found)
 	if !o.newest.Deleting {
 		p.recovering(o.newest, func() { p.callReconcilers(ctx, m, o.newest, why.Wake) })
 	}
 	o.pack(&p.Reconcile.packer)
-	p.setReconcileAlarm(m)
+	p.setReconcileAlarm(m, found)
 }
 
 // pack compresses the newest state for the time until the next turn.
@@ -111,16 +114,19 @@ func (o *owner) pack(packer *object.Packer) {
 }
 
 // setReconcileAlarm schedules the next turn for change handlers or reconcile handlers,
-// whichever comes first.
-func (p *Processor) setReconcileAlarm(m *Memory) {
+// whichever comes first. Reconcile handlers of a paused object wait for the end of the pause.
+func (p *Processor) setReconcileAlarm(m *Memory, found *pause.Pause) {
 	var at time.Time
 	if m.busy != nil {
 		at = m.busy.alarm
 	}
 	for _, c := range m.owner().calls {
-		if !c.due.IsZero() && (at.IsZero() || c.due.Before(at)) {
+		if found == nil && !c.due.IsZero() && (at.IsZero() || c.due.Before(at)) {
 			at = c.due
 		}
+	}
+	if found != nil && !found.Until.IsZero() && (at.IsZero() || found.Until.Before(at)) {
+		at = found.Until
 	}
 	if !at.IsZero() {
 		p.Alarm(m.owner().body.Key(), at)
@@ -140,7 +146,7 @@ func (p *Processor) callReconcilers(ctx context.Context, m *Memory, body *object
 			state.dirty = true
 		}
 		p.checkInventory(ctx, m, h, state, body)
-		if !p.Reconcile.Listed(h) || p.stopping() {
+		if !p.Reconcile.Listed(h) || p.stopping() || m.facts.has(isPaused) {
 			continue // the end of the list or of the pause starts another turn
 		}
 		urgent := wake.urgent(h.ID) || wake != nil && wake.Listed && state.retries > 0

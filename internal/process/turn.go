@@ -38,6 +38,7 @@ func (p *Processor) Turn(ctx context.Context, m *Memory, why Occasion) (forget b
 		p.observe(ctx, m, event, &asked)
 		if event.Gone() {
 			m.Forget(daemon.ErrDeleted)
+			p.Unpause(m)
 			p.Logger(event.Body).Debug("Deleted, really deleted, and we are notified.")
 			return true
 		}

@@ -16,6 +16,7 @@ import (
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
+	"gopf.dev/gopf/internal/pause"
 	"gopf.dev/gopf/storage"
 )
 
@@ -36,6 +37,7 @@ type view struct {
 	asked       []execute.Part   // the changes that event handlers requested
 	wrote       atomic.Bool      // a handler has written to the cluster directly
 	fresh       bool             // the turn was started by an event
+	pause       *pause.Pause     // the object is paused; nil means that it is not
 	staying     delay            // the time until the next stage of stopping daemons
 	ownsInOrder bool             // the deletion must wait for children
 	tearing     bool             // the object is being deleted, and children are left
@@ -62,6 +64,7 @@ func (p *Processor) view(ctx context.Context, m *Memory, body *object.Body) (*vi
 		}
 	}
 	s.reportContested()
+	s.pause = p.pauseOf(body)
 	s.renamed = slices.ContainsFunc(p.Config.Former, func(f string) bool { return slices.Contains(body.Finalizers(), f) })
 	s.blocked = s.renamed || slices.Contains(body.Finalizers(), p.Config.Finalizer)
 	s.cause = &cause.Cause{Deleting: body.Deleting, Old: old, New: now}
@@ -91,6 +94,7 @@ func (v *view) loadBase(ctx context.Context, now map[string]any) (old map[string
 		return nil, false, nil
 	}
 	v.Config.Progress.Clean(old)
+	essence.CleanBase(old)
 	if v.secret() {
 		v.plain = v.secrets(v.body).HidePlain(old)
 	}

@@ -2,8 +2,11 @@ package serving
 
 import (
 	"context"
+	"time"
 
 	"gopf.dev/gopf/internal/discovery"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/pause"
 )
 
 // firstNamespaces returns the namespaces that are served before any of them is
@@ -33,10 +36,31 @@ func (s *Controllers) FollowNamespaces(ctx, work context.Context) {
 	}
 	following := &discovery.Following{
 		Client: c.Client, Stream: c.Stream, Patterns: c.Namespaces, Log: c.Log,
+		Seen:     s.seeNamespace,
 		Serve:    func(names []string, exist bool) { s.serveNamespaces(work, names, exist) },
 		Complete: func() { c.Barrier.Synced(patterns) },
 	}
 	following.Run(ctx)
+}
+
+// seeNamespace notes whether a namespace is paused.
+func (s *Controllers) seeNamespace(body *object.Body) {
+	var prefixes []string
+	if s.Name != "" {
+		prefixes = append(prefixes, s.Name)
+	}
+	now := pause.Of(body.Annotations(), prefixes, time.Now())
+	if !s.Shared.Spaces.Set(body.Name, now) {
+		return
+	}
+	if now != nil {
+		s.Shared.Log.Info("The namespace is paused.", "namespace", body.Name, "annotation", now.Key, "reason", now.Reason)
+	} else {
+		s.Shared.Log.Info("The pause of the namespace has ended.", "namespace", body.Name)
+	}
+	for _, c := range *s.served.Load() {
+		c.Revisit(body.Name)
+	}
 }
 
 // serveNamespaces starts or stops serving namespaces in all controllers.

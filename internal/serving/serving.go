@@ -27,13 +27,15 @@ import (
 	"gopf.dev/gopf/internal/loglimit"
 	"gopf.dev/gopf/internal/owned"
 	"gopf.dev/gopf/internal/placement"
+	"gopf.dev/gopf/internal/process"
 	"gopf.dev/gopf/kind"
 )
 
 // Config configures [Controllers].
 type Config struct {
-	Shared   controller.Config // of all controllers; Ask, Paused and Go are filled in
+	Shared   controller.Config // of all controllers; Ask, Paused, Go and Spaces are filled in
 	Handlers handler.Set       // of all families
+	Name     string            // of the operator; "" means none
 	Places   *placement.Places
 	Children *owned.Children
 	Standby  bool // no handler is called before Lead
@@ -80,6 +82,7 @@ func New(config Config) *Controllers {
 		controllers: map[schema.GroupVersionResource]*controller.Controller{}, leaving: map[string]int{},
 		namespaces: firstNamespaces(config.Shared.Namespaces),
 	}
+	s.Shared.Spaces = &process.Spaces{}
 	s.Shared.Ask, s.Shared.Paused, s.Shared.Go = s.ask, s.paused.Load, s.retiring.Go
 	s.served.Store(new([]*controller.Controller))
 	return s
