@@ -17,7 +17,8 @@ import (
 // Kind has the facts about a resource that its declaration does not contain.
 type Kind struct {
 	Namespaced bool
-	Status     bool // it has the status subresource
+	Status     bool     // it has the status subresource
+	Names      []string // other names than the plural: kind, singular and short names
 }
 
 // Kinds has known resources by "GROUP/PLURAL".
@@ -96,19 +97,27 @@ type derivation struct {
 	problems []string
 }
 
-// resolve completes the name of a resource. It reports whether it is known.
+// resolve completes the name of a resource, which may be any name in its definition. It
+// reports whether the resource is known.
 func (v *derivation) resolve(r *describe.Resource) bool {
 	if r.Plural != "" {
+		for known, facts := range v.known {
+			if group, plural, _ := strings.Cut(known, "/"); group == r.Group && slices.Contains(facts.Names, r.Plural) {
+				r.Plural = plural
+			}
+		}
 		return true
 	}
 	group, plural, ok := coreName(r.Text)
-	for known := range v.known {
-		if strings.HasSuffix(known, "/"+r.Text) {
-			if ok {
-				return false // several resources have this name
-			}
-			group, plural, ok = strings.TrimSuffix(known, "/"+r.Text), r.Text, true
+	for known, facts := range v.known {
+		if !strings.HasSuffix(known, "/"+r.Text) && !slices.Contains(facts.Names, r.Text) {
+			continue
 		}
+		if ok {
+			return false // several resources have this name
+		}
+		group, plural, _ = strings.Cut(known, "/")
+		ok = true
 	}
 	if ok {
 		r.Group, r.Plural = group, plural
