@@ -108,7 +108,7 @@ types for custom resource definitions.`,
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version of gopf") // cobra's own flag would occupy -v
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return suggest.FlagError(cmd.Flags(), err) })
-	root.AddCommand(newNew(), newRun(stop), newDev(stop), newExec(stop), newTypes(), newManifests(), newPermissions(), newVersion())
+	root.AddCommand(newNew(), newRun(stop), newDev(stop), newExec(stop), newTypes(), newManifests(), newPermissions(), newProxy(), newVersion())
 	return root
 }
 

@@ -37,6 +37,10 @@ type project struct {
 	checkout string // folder with gopf's sources to use; empty means the published module
 }
 
+// Unreleased reports whether the project uses a checkout of gopf, because there is no
+// published version.
+func (p *project) Unreleased() bool { return p.checkout != "" }
+
 // Identity returns the name of the operator in the cluster: the API group. The prefix
 // "kopf." belongs to Kopf, so such a group gets the name of the operator as its prefix.
 func (p *project) Identity() string {
@@ -92,6 +96,11 @@ builds, its tests pass, and "gopf dev" runs it.`,
 			}
 			if err := p.require(cmd.Context()); err != nil {
 				return err
+			}
+			if p.Unreleased() {
+				if err := writeProxy(p.checkout, filepath.Join(p.folder, proxyFolder)); err != nil {
+					return err
+				}
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s is ready. Next:\n\n  cd %s\n  make test\n  make dev\n", p.Name, p.folder)
 			return nil
