@@ -119,14 +119,16 @@ func ruleAt(lines []string, line int) string {
 
 func TestMissingDeclarationsAreLearned(t *testing.T) {
 	got := learned([]request{
-		{Verb: "patch", Resource: "configmaps", Handler: "furnish at x.go:3", Denied: true},
-		{Verb: "create", Resource: "configmaps", Handler: "furnish at x.go:3", Denied: true},
-		{Verb: "get", Group: "apps", Resource: "deployments", Denied: true},
-		{Verb: "list", Resource: "pods"},
+		{Verb: "patch", Version: "v1", Resource: "configmaps", Handler: "furnish at x.go:3", Denied: true},
+		{Verb: "create", Version: "v1", Resource: "configmaps", Handler: "furnish at x.go:3", Denied: true},
+		{Verb: "get", Group: "apps", Version: "v1", Resource: "deployments", Denied: true},
+		{Verb: "patch", Group: "apps", Version: "v1", Resource: "deployments/scale", Handler: "scale at x.go:4", Denied: true},
+		{Verb: "list", Version: "v1", Resource: "pods"},
 	})
 	want := []string{
-		`gopf.RegisterType[TYPE](op, "VERSION/configmaps", gopf.May("create", "patch")) // handler furnish at x.go:3`,
-		`gopf.RegisterType[TYPE](op, "apps/VERSION/deployments", gopf.May("get"))`,
+		`// gopf.May has no subresources; grant "patch" apps/v1/deployments/scale in another role: handler scale at x.go:4`,
+		`gopf.RegisterType[gopf.Unstructured](op, "apps/v1/deployments", gopf.May("get"))`,
+		`gopf.RegisterType[gopf.Unstructured](op, "v1/configmaps", gopf.May("create", "patch")) // handler furnish at x.go:3`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -184,7 +186,7 @@ func TestPermissionsAreComparedWithAnotherRevision(t *testing.T) {
 
 func TestThePermissionsArePrintedWithTheirSources(t *testing.T) {
 	var out bytes.Buffer
-	if err := loaded(t).printPermissions(&out); err != nil {
+	if err := loaded(t).printPermissions(&out, nil); err != nil {
 		t.Fatal(err)
 	}
 	want := regexp.MustCompile(`(?m)^patch databases\.techoral\.com/status +handler children at database/operator\.go:\d+, handler create at .*objects wait because the results`)
