@@ -127,7 +127,7 @@ func (m *Model) webhookObjects() (all []object) {
 		meta["namespace"] = cmp.Or(s.WebhookNamespace, m.Namespace)
 		all = append(all, object{
 			"apiVersion": "v1", "kind": "Service", "metadata": meta,
-			"spec": object{"selector": m.selector(), "ports": list{object{"name": "webhook", "port": 443, "targetPort": "webhook"}}},
+			"spec": object{"selector": m.selector(), "ports": list{object{"name": "webhook", "port": cmp.Or(s.ServicePort, 443), "targetPort": "webhook"}}},
 		})
 		if s.WebhookSecret != "" {
 			all = append(all, object{"apiVersion": "v1", "kind": "Secret", "metadata": m.meta(s.WebhookSecret), "type": "Opaque"})

@@ -222,24 +222,15 @@ func onlyFailures(n rbac.Need, verb string) bool {
 	return verb == "list" && slices.Contains(n.Verbs, "watch")
 }
 
-// election adds the permissions for the Lease. RBAC cannot limit create to a name, and
-// standby replicas watch all leases of the namespace.
+// election adds the permissions for the Lease.
 func (v *derivation) election() {
-	s := v.d.Settings
-	if !s.Election {
-		return
-	}
-	need := rbac.Lease(cmp.Or(s.ElectionIn, own))
-	for _, verb := range need.Verbs {
-		one := need
-		one.Verbs = []string{verb}
-		if verb == "get" || verb == "patch" {
-			one.Name = s.ElectionName
-		}
-		v.needs([]rbac.Need{one})
+	if s := v.d.Settings; s.Election {
+		v.needs(rbac.Lease(cmp.Or(s.ElectionIn, own), s.ElectionName))
 	}
 }
 
+// children adds the permissions for the children of reconcile handlers, and for the other
+// objects that they watch.
 func (v *derivation) children() {
 	for _, h := range v.d.Handlers {
 		for i, o := range h.Owns {
@@ -248,6 +239,14 @@ func (v *derivation) children() {
 				continue
 			}
 			n := rbac.Children(v.info(h.Owns[i].Resource), h.ID)
+			v.add(n, Source{Handler: h.ID, Where: h.Where, Without: n.Without})
+		}
+		for _, r := range h.Watches {
+			if !v.resolve(&r) {
+				v.problem(h.Where, "gopf.Watches of handler "+h.ID, r)
+				continue
+			}
+			n := rbac.Watched(v.info(r), h.ID)
 			v.add(n, Source{Handler: h.ID, Where: h.Where, Without: n.Without})
 		}
 	}

@@ -130,7 +130,7 @@ func TestTheRolesOfTheDeploymentAreEnough(t *testing.T) {
 	}
 	handled := kind.Info{Group: "example.com", Version: "v1", Plural: "databases", Namespaced: true, Subresources: []string{"status"}, Verbs: []string{"get"}}
 	needs := rbac.Needs([]rbac.Use{{Info: handled, Write: []string{"create"}}}, rbac.Framework{Definitions: true, Namespaces: true, Posting: true})
-	needs = append(needs, rbac.Lease("databases"), rbac.Peering(kind.Info{Group: "kopf.dev", Version: "v1", Plural: "clusterkopfpeerings"}))
+	needs = append(append(needs, rbac.Lease("databases", "")...), rbac.Peering(kind.Info{Group: "kopf.dev", Version: "v1", Plural: "clusterkopfpeerings"}))
 	for _, n := range needs {
 		name := n.Info.Plural
 		if n.Subresource != "" {
