@@ -77,7 +77,7 @@ func (h *hoister) hoist(path string) (edited []byte, err error) {
 	if len(h.edits) == 0 {
 		return h.text, nil
 	}
-	// More imports are in the line of the package clause, so that lines keep their numbers.
+	// More imports are in the line of the package clause: all lines keep their numbers.
 	clause := h.offset(h.file.Name.End())
 	return []byte(h.slice(0, clause) + strings.Join(h.more, "") + h.slice(clause, len(h.text)) + h.types.String()), nil
 }
