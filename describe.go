@@ -64,6 +64,9 @@ func (op *Operator) describeHandler(h *handler.Handler) describe.Handler {
 		for _, o := range h.Reconcile.Owned {
 			d.Owns = append(d.Owns, describe.Owned{Resource: op.describeResource(o.Of), Anywhere: o.Anywhere})
 		}
+		for _, of := range h.Reconcile.Watched {
+			d.Watches = append(d.Watches, op.describeResource(of))
+		}
 	}
 	return d
 }
@@ -187,7 +190,7 @@ func (op *Operator) describeSettings() describe.Settings {
 	}
 	if service, ok := s.Admission.Server.(webhook.Service); ok {
 		d.WebhookService, d.WebhookNamespace = service.Name, service.Namespace
-		d.WebhookPort = service.Listen.Port
+		d.WebhookPort, d.ServicePort = service.Listen.Port, service.Port
 		if service.Keys == nil && service.Listen.CertFile == "" {
 			d.WebhookSecret = cmp.Or(service.Secret, service.Name+"-webhook")
 		}

@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/internal/describe"
@@ -40,7 +41,7 @@ func described(t *testing.T, op *gopf.Operator, args ...string) (*describe.Opera
 
 func TestADescriptionHasTheDeclarations(t *testing.T) {
 	op := gopf.New(gopf.Identity("rooms.example.com", gopf.StateInStatus("rooms")))
-	op.Settings.Admission.Server = webhook.Service{Name: "rooms"}
+	op.Settings.Admission.Server = webhook.Service{Name: "rooms", Port: 8443}
 	op.Settings.Admission.Managed = "rooms.example.com"
 	op.OnStartup("boot", func(context.Context, *gopf.Activity) error { return nil })
 	rooms := gopf.For[*Room](op, "example.com/v1/rooms")
@@ -49,7 +50,8 @@ func TestADescriptionHasTheDeclarations(t *testing.T) {
 	rooms.Timer("age", time.Hour, func(context.Context, *gopf.Tick[*Room]) error { return nil })
 	rooms.Validate("check", func(context.Context, *gopf.Review[*Room]) error { return nil })
 	rooms.Reconcile("children", func(context.Context, *gopf.Reconciliation[*Room]) error { return nil },
-		gopf.Owns[*appsv1.StatefulSet](), gopf.Owns[*corev1.ConfigMap](gopf.InOtherNamespaces()))
+		gopf.Owns[*appsv1.StatefulSet](), gopf.Owns[*corev1.ConfigMap](gopf.InOtherNamespaces()),
+		gopf.Watches[*corev1.Secret](func(*Room) []types.NamespacedName { return nil }))
 	gopf.For[*corev1.Pod](op, "pods").OnEvent("look", func(context.Context, *gopf.WatchEvent[*corev1.Pod]) error { return nil })
 	gopf.RegisterType[*corev1.Secret](op, "v1/secrets", gopf.May("get", "create"))
 	gopf.RegisterType[gopf.Unstructured](op, "example.org/v1/keys", gopf.May("list"))
@@ -59,7 +61,7 @@ func TestADescriptionHasTheDeclarations(t *testing.T) {
 		t.Fatal(problem)
 	}
 	if d.Name != "rooms.example.com" || d.State.StatusKey != "rooms" || !d.Settings.Election || !d.Settings.Standalone || !d.Settings.Posting ||
-		d.Settings.WebhookSecret != "rooms-webhook" || d.Settings.Managed != "rooms.example.com" || d.Settings.Webhook != "webhook.Service" {
+		d.Settings.WebhookSecret != "rooms-webhook" || d.Settings.ServicePort != 8443 || d.Settings.Managed != "rooms.example.com" || d.Settings.Webhook != "webhook.Service" {
 		t.Errorf("got %+v", d)
 	}
 	if diff := cmp.Diff([]string{"a"}, d.Scope.Namespaces); diff != "" {
@@ -77,6 +79,9 @@ func TestADescriptionHasTheDeclarations(t *testing.T) {
 				line += " anywhere"
 			}
 		}
+		for _, r := range h.Watches {
+			line += " watches " + r.Group + "/" + r.Version + "/" + r.Plural
+		}
 		handlers = append(handlers, strings.TrimSpace(line))
 	}
 	if diff := cmp.Diff([]string{
@@ -84,7 +89,7 @@ func TestADescriptionHasTheDeclarations(t *testing.T) {
 		"change close of example.com/v1/rooms delete",
 		"timer age of example.com/v1/rooms",
 		"validate check of example.com/v1/rooms",
-		"reconcile children of example.com/v1/rooms   owns apps/v1/statefulsets owns /v1/configmaps anywhere",
+		"reconcile children of example.com/v1/rooms   owns apps/v1/statefulsets owns /v1/configmaps anywhere watches /v1/secrets",
 		"event look of /v1/pods",
 		"startup boot of //",
 	}, handlers); diff != "" {

@@ -42,14 +42,15 @@ type assumed struct {
 	seen map[used]bool
 }
 
-// used is a request of an operator in the report.
+// used is a request of an operator in the report. Without a verb, it is a call of a handler.
 type used struct {
-	Verb      string `json:"verb"`
+	Verb      string `json:"verb,omitempty"`
 	Group     string `json:"group,omitempty"`
-	Resource  string `json:"resource"` // with the subresource
+	Resource  string `json:"resource,omitempty"` // with the subresource
 	Name      string `json:"name,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Handler   string `json:"handler,omitempty"` // id and place of the handler that sent it; empty means the framework
+	Version   string `json:"version,omitempty"`
 	Denied    bool   `json:"denied,omitempty"`
 	Test      string `json:"test"`
 }
@@ -80,16 +81,20 @@ func (c *Cluster) assume(t testing.TB, op *gopf.Operator) *rest.Config {
 	}
 	t.Cleanup(a.end)
 	c.assumed.Store(a)
-	gopf.TestSeam{}.Mark(op, markHandler)
+	gopf.TestSeam{}.Mark(op, a.mark)
 	return c.As(a.user)
 }
 
 type handlerKey struct{}
 
-// markHandler stores the handler in the context of its call, so its requests can be
-// recognized.
-func markHandler(ctx context.Context, id, where string) context.Context {
-	return context.WithValue(ctx, handlerKey{}, id+" at "+where)
+// mark stores the handler in the context of its call, so its requests can be recognized. It
+// also reports the call.
+func (a *assumed) mark(ctx context.Context, id, where string) context.Context {
+	name := id + " at " + where
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.record(used{Handler: name})
+	return context.WithValue(ctx, handlerKey{}, name)
 }
 
 // parseAssumed reads the account, its roles and their bindings.
@@ -130,22 +135,28 @@ func (a *assumed) permits(ctx context.Context, user authenticationv1.UserInfo, r
 		return allowed // the operator's own check of its permissions, which every account may send
 	}
 	resource := strings.TrimSuffix(rt.resource+"/"+rt.subresource, "/")
-	u := used{Verb: rt.verb, Group: rt.group, Resource: resource, Name: rt.name, Namespace: rt.namespace, Denied: !allowed}
+	u := used{Verb: rt.verb, Group: rt.group, Version: rt.version, Resource: resource, Name: rt.name, Namespace: rt.namespace, Denied: !allowed}
 	u.Handler, _ = ctx.Value(handlerKey{}).(string)
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.record(u) && !allowed && !a.learn {
+		a.t.Error(u.complaint())
+	}
+	return allowed || a.learn
+}
+
+// record adds a line to the report, once. It reports whether the line is new, and whether
+// the test still runs. The caller must hold the lock.
+func (a *assumed) record(u used) bool {
 	if a.t == nil || a.seen[u] {
-		return allowed || a.learn
+		return false
 	}
 	a.seen[u] = true
 	u.Test = a.t.Name()
 	if err := a.write(u); err != nil {
 		a.t.Errorf("write the report of used permissions: %v", err)
 	}
-	if !allowed && !a.learn {
-		a.t.Error(u.complaint())
-	}
-	return allowed || a.learn
+	return true
 }
 
 // complaint describes a denied request, and how to allow it.
@@ -158,8 +169,8 @@ func (u used) complaint() string {
 	if u.Handler == "" {
 		return what + " is not granted; run 'gopf manifests'"
 	}
-	name := strings.TrimPrefix(u.Group+"/VERSION/"+plural, "/")
-	return fmt.Sprintf("%s is not granted (handler %s): declare it with gopf.RegisterType[TYPE](op, %q, gopf.May(%q)), and run 'gopf manifests'", what, u.Handler, name, u.Verb)
+	name := strings.TrimPrefix(u.Group+"/"+u.Version+"/"+plural, "/")
+	return fmt.Sprintf("%s is not granted (handler %s): declare it with gopf.RegisterType[gopf.Unstructured](op, %q, gopf.May(%q)), and run 'gopf manifests'", what, u.Handler, name, u.Verb)
 }
 
 func (a *assumed) grants(user authenticationv1.UserInfo, rt route) bool {

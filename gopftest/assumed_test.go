@@ -136,7 +136,7 @@ func TestUsedPermissionsAreReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := map[string]string{}
+	got, called := map[string]string{}, ""
 	for line := range strings.Lines(string(text)) {
 		var u used
 		if err := json.Unmarshal([]byte(line), &u); err != nil {
@@ -145,12 +145,19 @@ func TestUsedPermissionsAreReported(t *testing.T) {
 		if u.Denied || u.Test != t.Name() {
 			t.Errorf("got %s", line)
 		}
+		if u.Verb == "" {
+			called = u.Handler
+			continue
+		}
 		got[u.Verb+" "+u.Resource] = u.Handler
 	}
 	for _, want := range []string{"watch rooms", "patch rooms/status", "watch customresourcedefinitions", "patch configmaps", "create configmaps"} {
 		if _, ok := got[want]; !ok {
 			t.Errorf("%q is not in %v", want, got)
 		}
+	}
+	if !strings.HasPrefix(called, "furnish at ") {
+		t.Errorf("the called handler is %q", called)
 	}
 	if got["create configmaps"] == "" || got["watch rooms"] != "" {
 		t.Errorf("the handlers are %v", got)

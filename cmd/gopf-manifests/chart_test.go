@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -319,7 +320,7 @@ func TestClusterUpgradesUpgradeDefinitionsAndRemovalsKeepObjects(t *testing.T) {
 }
 
 // The API server accepts everything in deploy, and the pods pass the policy "restricted".
-func TestClusterAcceptsTheManifestsOfTheExample(t *testing.T) {
+func TestClusterAcceptsTheManifestsOfTheExamples(t *testing.T) {
 	path := os.Getenv("GOPF_TEST_KUBECONFIG")
 	if path == "" {
 		t.Skip("GOPF_TEST_KUBECONFIG is not set")
@@ -328,13 +329,17 @@ func TestClusterAcceptsTheManifestsOfTheExample(t *testing.T) {
 	flags := genericclioptions.NewConfigFlags(false)
 	flags.KubeConfig = &path
 	client := kube.New(flags)
-	for _, name := range []string{"crd.yaml", "rbac.yaml", "operator.yaml"} {
-		text, err := os.ReadFile(filepath.Join("..", "..", "examples", "database", "deploy", name))
+	files, err := filepath.Glob(filepath.Join("..", "..", "examples", "*", "deploy", "*.yaml"))
+	if err != nil || len(files) < 40 {
+		t.Fatalf("there are only %d manifests: %v", len(files), err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		// Dry runs need a namespace that exists.
-		text = bytes.ReplaceAll(text, []byte("namespace: operators"), []byte("namespace: chart-test"))
+		text = namespaces.ReplaceAll(text, []byte("${1}namespace: chart-test\n"))
 		objects, err := client.Build(bytes.NewReader(text), true)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -366,6 +371,8 @@ func TestClusterAcceptsTheManifestsOfTheExample(t *testing.T) {
 		}
 	}
 }
+
+var namespaces = regexp.MustCompile(`(?m)^( +)namespace: .*\n`)
 
 // collected collects warnings of the API server, such as those about pod security.
 type collected struct{ strings.Builder }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/tools/go/packages"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
 	"sigs.k8s.io/controller-tools/pkg/crd"
 	crdmarkers "sigs.k8s.io/controller-tools/pkg/crd/markers"
 	"sigs.k8s.io/controller-tools/pkg/loader"
@@ -23,7 +24,7 @@ func Generate(r Request) ([]map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	byName := map[string]*apiextensionsv1.CustomResourceDefinition{}
+	byName := map[string][]*apiextensionsv1.CustomResourceDefinition{} // one for each version
 	for _, t := range r.Types {
 		pkg := roots[t.Package]
 		if pkg == nil {
@@ -33,15 +34,14 @@ func Generate(r Request) ([]map[string]any, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the definition of %s: %w", t.Name, err)
 		}
-		if other := byName[one.Name]; other != nil {
-			other.Spec.Versions = append(other.Spec.Versions, one.Spec.Versions...)
-			one = other
-		}
-		byName[one.Name] = one
+		byName[one.Name] = append(byName[one.Name], one)
 	}
 	var all []map[string]any
-	for _, one := range byName {
-		settleStorage(one)
+	for name, versions := range byName {
+		one, err := joined(versions)
+		if err != nil {
+			return nil, fmt.Errorf("the definition %s: %w", name, err)
+		}
 		decoded, err := decoded(one)
 		if err != nil {
 			return nil, err
@@ -125,7 +125,7 @@ func (r Request) define(pkg *loader.Package, t Type) (*apiextensionsv1.CustomRes
 	parser.NeedPackage(pkg)
 	info := parser.LookupType(pkg, t.Name)
 	if info == nil {
-		return nil, fmt.Errorf("there is no such type in %s; generic types are not supported", pkg.PkgPath)
+		return nil, fmt.Errorf("there is no such type in %s; a kind cannot have type parameters", pkg.PkgPath)
 	}
 	// Groups and versions are those of the declarations, instead of markers and folders.
 	clear(parser.GroupVersions)
@@ -152,6 +152,7 @@ func (r Request) define(pkg *loader.Package, t Type) (*apiextensionsv1.CustomRes
 		}
 	}
 	r.settleStatus(&one, info.Markers.Get(strictStatus) != nil)
+	one.Spec.Versions[0].Storage = info.Markers.Get("kubebuilder:storageversion") != nil
 	return &one, nil
 }
 
@@ -205,16 +206,62 @@ func (r Request) settleStatus(one *apiextensionsv1.CustomResourceDefinition, str
 	}
 }
 
-// settleStorage makes the last version the stored one, unless a marker chooses another.
-func settleStorage(one *apiextensionsv1.CustomResourceDefinition) {
-	versions := one.Spec.Versions
-	if len(versions) == 1 {
-		return
+// joined joins the versions of a definition. The marker +kubebuilder:storageversion chooses
+// the stored one. Without it, the newest one is stored: v2, v1, v1beta1, v1alpha1. Names and
+// scope are those of the stored version.
+func joined(all []*apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, error) {
+	slices.SortFunc(all, func(a, b *apiextensionsv1.CustomResourceDefinition) int {
+		return version.CompareKubeAwareVersionStrings(a.Spec.Versions[0].Name, b.Spec.Versions[0].Name)
+	})
+	stored := len(all) - 1
+	marked := 0
+	var versions []apiextensionsv1.CustomResourceDefinitionVersion
+	annotations := map[string]string{}
+	for i, one := range all {
+		if one.Spec.Versions[0].Storage {
+			stored = i
+			marked++
+		}
+		if i > 0 && all[i-1].Spec.Versions[0].Name == one.Spec.Versions[0].Name {
+			return nil, fmt.Errorf("two types are declared for the version %s", one.Spec.Versions[0].Name)
+		}
+		versions = append(versions, one.Spec.Versions...)
+		if err := mergeAccepted(annotations, one.Annotations); err != nil {
+			return nil, err
+		}
 	}
-	slices.SortFunc(versions, func(a, b apiextensionsv1.CustomResourceDefinitionVersion) int { return strings.Compare(a.Name, b.Name) })
+	if marked > 1 {
+		return nil, errors.New("several versions have the marker +kubebuilder:storageversion")
+	}
 	for i := range versions {
-		versions[i].Storage = i == len(versions)-1
+		versions[i].Storage = i == stored
 	}
+	one := all[stored]
+	one.Spec.Versions = versions
+	if len(annotations) > 0 {
+		one.Annotations = annotations
+	}
+	return one, nil
+}
+
+// mergeAccepted adds annotations. The accepted changes of all versions are one annotation.
+func mergeAccepted(into, more map[string]string) error {
+	for key, value := range more {
+		if key != acceptedAnnotation || into[key] == "" {
+			into[key] = value
+			continue
+		}
+		reasons := map[string]string{}
+		if err := errors.Join(json.Unmarshal([]byte(into[key]), &reasons), json.Unmarshal([]byte(value), &reasons)); err != nil {
+			return err
+		}
+		text, err := json.Marshal(reasons)
+		if err != nil {
+			return err
+		}
+		into[key] = string(text)
+	}
+	return nil
 }
 
 // decoded returns the definition as JSON values, without empty fields.

@@ -76,7 +76,7 @@ func TestAnonymousStructsGetTheSchemasOfNamedOnes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got) != len(want) || len(want) != 10 {
+	if len(got) != len(want) || len(want) != 30 {
 		t.Fatalf("got %d definitions, want %d", len(got), len(want))
 	}
 	for _, one := range got {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -10,18 +11,39 @@ import (
 	"strings"
 )
 
-// hoistFiles parses the files, with their anonymous structs moved to named types:
-// controller-tools does not support anonymous ones. Comments and markers stay at their
-// fields, because the text is edited.
+// hoistLimit is the number of passes over a file. Each resolves one level of types with type
+// arguments.
+const hoistLimit = 20
+
+// hoistFiles parses the files of a package, with their anonymous structs and their types with
+// type arguments moved to named types: controller-tools does not support others. Comments and
+// markers stay at their fields, because the text is edited.
 func hoistFiles(paths []string, into *token.FileSet) (all []*ast.File, err error) {
+	texts := map[string][]byte{}
 	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
+		if texts[path], err = os.ReadFile(path); err != nil {
 			return nil, err
 		}
-		edited, err := hoist(path, text)
-		if err != nil {
-			return nil, err
+	}
+	generics, err := genericTypes(texts)
+	if err != nil {
+		return nil, err
+	}
+	instances, names := map[string]bool{}, map[string]int{}
+	for _, path := range paths {
+		edited := texts[path]
+		for pass := 0; ; pass++ {
+			before := edited
+			h := hoister{text: before, generics: generics, instances: instances, count: names}
+			if edited, err = h.hoist(path); err != nil {
+				return nil, err
+			}
+			if bytes.Equal(before, edited) {
+				break
+			}
+			if pass == hoistLimit {
+				return nil, fmt.Errorf("%s: types with type arguments are nested too deeply", path)
+			}
 		}
 		file, err := parser.ParseFile(into, path, edited, parser.ParseComments|parser.AllErrors)
 		if err != nil {
@@ -34,14 +56,13 @@ func hoistFiles(paths []string, into *token.FileSet) (all []*ast.File, err error
 
 // hoist moves the anonymous structs in the types of a file to named types at its end. Types
 // with type parameters stay as they are, because their structs may depend on a parameter.
-func hoist(path string, text []byte) ([]byte, error) {
-	files := token.NewFileSet()
-	file, err := parser.ParseFile(files, path, text, parser.ParseComments|parser.SkipObjectResolution)
+func (h *hoister) hoist(path string) (edited []byte, err error) {
+	h.files = token.NewFileSet()
+	h.file, err = parser.ParseFile(h.files, path, h.text, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return nil, fmt.Errorf("parse %s: %w", path, err)
 	}
-	h := hoister{text: text, files: files}
-	for _, d := range file.Decls {
+	for _, d := range h.file.Decls {
 		g, ok := d.(*ast.GenDecl)
 		if !ok || g.Tok != token.TYPE {
 			continue
@@ -54,9 +75,11 @@ func hoist(path string, text []byte) ([]byte, error) {
 		}
 	}
 	if len(h.edits) == 0 {
-		return text, nil
+		return h.text, nil
 	}
-	return append([]byte(h.slice(0, len(text))), h.types.String()...), nil
+	// More imports are in the line of the package clause: all lines keep their numbers.
+	clause := h.offset(h.file.Name.End())
+	return []byte(h.slice(0, clause) + strings.Join(h.more, "") + h.slice(clause, len(h.text)) + h.types.String()), nil
 }
 
 // edit replaces a part of the text by the name of a type.
@@ -71,6 +94,11 @@ type hoister struct {
 	edits []edit
 	types strings.Builder
 	count map[string]int
+
+	file      *ast.File
+	generics  map[string]*generic // of the package
+	instances map[string]bool     // types that the package has by now; shared by its files
+	more      []string            // imports
 }
 
 // visit hoists the anonymous structs in the fields of a type. The type itself has a name.
@@ -101,6 +129,10 @@ func (h *hoister) replace(e ast.Expr, name string) {
 		h.replace(t.Elt, name)
 	case *ast.MapType:
 		h.replace(t.Value, name)
+	case *ast.IndexExpr:
+		h.instantiate(t, t.X, []ast.Expr{t.Index})
+	case *ast.IndexListExpr:
+		h.instantiate(t, t.X, t.Indices)
 	case *ast.StructType:
 		name = h.unique(name)
 		before := len(h.edits)
@@ -112,9 +144,6 @@ func (h *hoister) replace(e ast.Expr, name string) {
 }
 
 func (h *hoister) unique(name string) string {
-	if h.count == nil {
-		h.count = map[string]int{}
-	}
 	name = "gopf" + name
 	h.count[name]++
 	if n := h.count[name]; n > 1 {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,6 +29,7 @@ type build struct {
 	targets []string // arguments of go build
 	source  []byte   // source of one more file with func main; may be nil
 	path    string   // where that file would be; it exists only in the build overlay
+	cli     bool     // package cli is a part of it
 
 	packages []string // folders of the packages that the user named
 	flags    []string // more flags of go build
@@ -52,13 +54,14 @@ func planBuild(module string, packages []*goPackage) (*build, error) {
 		}
 	}
 	first := packages[0]
-	b := &build{given: strings.Join(names, ", "), name: executableName(first), dir: module, packages: folders}
+	b := &build{given: strings.Join(names, ", "), name: executableName(first), dir: module, packages: folders, cli: true}
 	if first.Name != "main" {
 		b.path = filepath.Join(neighbour(module, packages), "main.go")
 		b.targets, b.source = []string{filepath.Dir(b.path)}, mainFile(packages)
 		return b, nil
 	}
 	b.dir, b.targets = first.Dir, []string{"."}
+	b.cli = !first.main || slices.Contains(first.Deps, "gopf.dev/gopf/cli")
 	if first.files {
 		b.targets = first.GoFiles
 	}

@@ -31,6 +31,8 @@ type deployment struct {
 	model   *deploy.Model
 	crds    []map[string]any // the generated definitions, or else those in the folder
 	notes   []string         // for the user
+
+	elsewhere []map[string]any // definitions that are maintained elsewhere
 }
 
 // loadDeployment builds the operator, asks it for its declarations, and derives everything
@@ -58,14 +60,18 @@ func loadDeployment(ctx context.Context, path string, definitions bool, stderr i
 	if err != nil {
 		return nil, err
 	}
-	if d.text, err = describeOperator(ctx, executable, d.options.ScopeFlags()); err != nil {
+	if !b.cli {
+		// It would run as if it were deployed.
+		return nil, usagef("the program in %s does not use package gopf.dev/gopf/cli, so its declarations cannot be read; call cli.Main, or write the manifests by hand", path)
+	}
+	if d.text, err = describeOperator(ctx, executable, d.options); err != nil {
 		return nil, err
 	}
 	operator, err := describe.Parse(d.text)
 	if err != nil {
 		return nil, err
 	}
-	existing, err := readDefinitions(d.folder)
+	inFolder, err := d.existingDefinitions()
 	if err != nil {
 		return nil, err
 	}
@@ -77,11 +83,33 @@ func loadDeployment(ctx context.Context, path string, definitions bool, stderr i
 	}
 	// Definitions that are written by hand stay as they are.
 	if d.crds = generated; len(generated) == 0 {
-		d.crds = existing
+		d.crds = inFolder
 	}
-	d.model = deploy.NewModel(d.options, operator, generated, existing...)
+	d.model = deploy.NewModel(d.options, operator, generated, append(inFolder, d.elsewhere...)...)
 	d.notes = append(d.notes, d.model.Problems...)
+	d.notes = append(d.notes, d.model.Undefined()...)
 	return d, nil
+}
+
+// existingDefinitions returns the definitions in the folder of the manifests. It also reads
+// those that are maintained elsewhere.
+func (d *deployment) existingDefinitions() (inFolder []map[string]any, err error) {
+	for _, file := range d.options.Definitions {
+		path := filepath.Join(d.path, filepath.FromSlash(file))
+		found, err := readDefinitions(path)
+		if err == nil && len(found) == 0 {
+			err = fmt.Errorf("%s has no custom resource definition", path)
+		}
+		if err != nil {
+			return nil, usagef("%s: definitions: %w", deploy.OptionsFile, err)
+		}
+		d.elsewhere = append(d.elsewhere, found...)
+	}
+	paths, err := filepath.Glob(filepath.Join(d.folder, "*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	return readDefinitions(paths...)
 }
 
 // folderArgument returns the folder in a form that is not mistaken for an import path.
@@ -93,10 +121,14 @@ func folderArgument(path string) string {
 }
 
 // describeOperator runs the hidden command "describe" of an operator.
-func describeOperator(ctx context.Context, executable string, flags []string) ([]byte, error) {
+func describeOperator(ctx context.Context, executable string, options deploy.Options) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, describeLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, executable, append([]string{"describe"}, flags...)...)
+	cmd := exec.CommandContext(ctx, executable, append([]string{"describe"}, options.ScopeFlags()...)...)
+	cmd.Env = os.Environ()
+	for name, value := range options.Env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &stderr
 	switch err := cmd.Run(); {
@@ -190,12 +222,8 @@ func isOwn(pkg, modules string) bool {
 	return false
 }
 
-// readDefinitions reads the definitions in the manifests of a folder, which may be missing.
-func readDefinitions(folder string) (crds []map[string]any, err error) {
-	paths, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
-	if err != nil {
-		return nil, err
-	}
+// readDefinitions reads the definitions in manifests.
+func readDefinitions(paths ...string) (crds []map[string]any, err error) {
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if err != nil {

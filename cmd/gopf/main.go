@@ -111,7 +111,7 @@ and "gopf check", "gopf call" and "gopf test" help to develop it.`,
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version of gopf") // cobra's own flag would occupy -v
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return suggest.FlagError(cmd.Flags(), err) })
-	root.AddCommand(newNew(), newAdd(), newRun(stop), newDev(stop), newExec(stop), newTypes(), newManifests(), newPermissions(), newMigrate(), newVersion())
+	root.AddCommand(newNew(), newAdd(), newRun(stop), newDev(stop), newExec(stop), newTypes(), newManifests(), newPermissions(), newProxy(), newMigrate(), newVersion())
 	root.AddCommand(newServe(stop), newCheck(stop), newCall(stop), newTest(stop), newSchema(stop))
 	return root
 }

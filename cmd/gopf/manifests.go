@@ -38,7 +38,7 @@ the current one) into its subfolder "deploy": custom resource definitions from t
 types, roles from the handlers, and the Deployment with all that belongs to it.
 
 The file gopf.yaml has what the program does not state: name, namespace, image,
-replicas, namespaces, args, memory, monitoring, noDocs. Patches in deploy/patches change
+replicas, namespaces, args, env, definitions, memory, monitoring, noDocs. Patches in deploy/patches change
 the generated objects.
 
 --check is for continuous integration: it writes nothing and fails if a file differs, or
@@ -81,7 +81,7 @@ func (m *manifestsRun) run(ctx context.Context, path string, stdout, stderr io.W
 	var files map[string][]byte
 	if m.helm != "" {
 		folder = m.helm
-		files, err = deploy.Chart(d.options, m.version, d.describeAgain, d.crds)
+		files, err = deploy.Chart(d.options, m.version, d.describeAgain, d.crds, d.elsewhere...)
 	} else {
 		files, err = d.files()
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,37 +21,9 @@ import (
 
 const example = "../../examples/database"
 
-// exampleDeployment loads the example once for all tests, because it is built for that.
-var exampleDeployment = sync.OnceValues(func() (*deployment, error) {
-	return loadDeployment(context.Background(), example, true, os.Stderr)
-})
-
 func loaded(t *testing.T) *deployment {
 	t.Helper()
-	d, err := exampleDeployment()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
-
-func TestTheManifestsOfTheExampleAreGenerated(t *testing.T) {
-	files, err := loaded(t).files()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(files) != 3 {
-		t.Errorf("got %d files", len(files))
-	}
-	for name, want := range files {
-		got, err := os.ReadFile(filepath.Join(example, "deploy", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), string(got)); diff != "" {
-			t.Errorf("run 'gopf manifests examples/database':\n%s", diff)
-		}
-	}
+	return loadedExample(t, "database")
 }
 
 // rule is a rule in a manifest with one of its verbs.
@@ -83,34 +53,6 @@ func (r rule) without(lines []string) (manifest, verb string) {
 	verb = verbs[r.verb]
 	lines[r.line] = "  verbs: [" + strings.Join(slices.Delete(slices.Clone(verbs), r.verb, r.verb+1), ", ") + "]"
 	return strings.Join(lines, "\n"), verb
-}
-
-func TestVerifyNamesEveryDeletedRuleAndItsSource(t *testing.T) {
-	d := loaded(t)
-	lines := strings.Split(string(d.model.Access()), "\n")
-	all := rulesIn(lines)
-	if len(all) < 20 {
-		t.Fatalf("there are only %d rules", len(all))
-	}
-	for _, r := range all {
-		text, verb := r.without(lines)
-		var out bytes.Buffer
-		err := d.compareRoles("rbac.yaml", []byte(text), &out)
-		got := out.String()
-		if err == nil || strings.Count(got, "\n") != 1 || !strings.HasPrefix(got, "missing: "+verb+" ") ||
-			!strings.Contains(got, "database/operator.go:") && !strings.Contains(got, "is needed by setting ") {
-			t.Errorf("without line %d (%s): got %v, %q", r.line, verb, err, got)
-		}
-	}
-}
-
-func TestVerifyReportsAddedRules(t *testing.T) {
-	d := loaded(t)
-	text := strings.Replace(string(d.model.Access()), "rules:\n", "rules:\n- {apiGroups: [\"\"], resources: [pods], verbs: [delete]}\n", 1)
-	var out bytes.Buffer
-	if err := d.compareRoles("rbac.yaml", []byte(text), &out); err == nil || out.String() != "unused: delete pods (ClusterRole database-operator) is needed by no handler, declaration or setting\n" {
-		t.Errorf("got %v, %q", err, out.String())
-	}
 }
 
 // Every rule that tests can use is used by the tests of the example: without it, they fail.
@@ -177,14 +119,16 @@ func ruleAt(lines []string, line int) string {
 
 func TestMissingDeclarationsAreLearned(t *testing.T) {
 	got := learned([]request{
-		{Verb: "patch", Resource: "configmaps", Handler: "furnish at x.go:3", Denied: true},
-		{Verb: "create", Resource: "configmaps", Handler: "furnish at x.go:3", Denied: true},
-		{Verb: "get", Group: "apps", Resource: "deployments", Denied: true},
-		{Verb: "list", Resource: "pods"},
+		{Verb: "patch", Version: "v1", Resource: "configmaps", Handler: "furnish at x.go:3", Denied: true},
+		{Verb: "create", Version: "v1", Resource: "configmaps", Handler: "furnish at x.go:3", Denied: true},
+		{Verb: "get", Group: "apps", Version: "v1", Resource: "deployments", Denied: true},
+		{Verb: "patch", Group: "apps", Version: "v1", Resource: "deployments/scale", Handler: "scale at x.go:4", Denied: true},
+		{Verb: "list", Version: "v1", Resource: "pods"},
 	})
 	want := []string{
-		`gopf.RegisterType[TYPE](op, "VERSION/configmaps", gopf.May("create", "patch")) // handler furnish at x.go:3`,
-		`gopf.RegisterType[TYPE](op, "apps/VERSION/deployments", gopf.May("get"))`,
+		`// gopf.May has no subresources; grant "patch" apps/v1/deployments/scale in another role: handler scale at x.go:4`,
+		`gopf.RegisterType[gopf.Unstructured](op, "apps/v1/deployments", gopf.May("get"))`,
+		`gopf.RegisterType[gopf.Unstructured](op, "v1/configmaps", gopf.May("create", "patch")) // handler furnish at x.go:3`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -242,7 +186,7 @@ func TestPermissionsAreComparedWithAnotherRevision(t *testing.T) {
 
 func TestThePermissionsArePrintedWithTheirSources(t *testing.T) {
 	var out bytes.Buffer
-	if err := loaded(t).printPermissions(&out); err != nil {
+	if err := loaded(t).printPermissions(&out, nil); err != nil {
 		t.Fatal(err)
 	}
 	want := regexp.MustCompile(`(?m)^patch databases\.techoral\.com/status +handler children at database/operator\.go:\d+, handler create at .*objects wait because the results`)
@@ -316,7 +260,7 @@ func TestDefinitionsWrittenByHandAreNotTouched(t *testing.T) {
 		t.Fatal(err)
 	}
 	operator := &describe.Operator{Handlers: []describe.Handler{{ID: "x", Family: describe.Change, Where: "x.go:1", Resource: describe.Resource{Text: "kopfexamples"}}}}
-	existing, err := readDefinitions(folder)
+	existing, err := (&deployment{folder: folder}).existingDefinitions()
 	if err != nil || len(existing) != 1 {
 		t.Fatalf("got %v, %v", existing, err)
 	}

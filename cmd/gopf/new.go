@@ -39,6 +39,10 @@ type project struct {
 	git      bool
 }
 
+// Unreleased reports whether the project uses a checkout of gopf, because there is no
+// published version.
+func (p *project) Unreleased() bool { return p.checkout != "" }
+
 // Identity returns the name of the operator in the cluster: the API group. The prefix
 // "kopf." belongs to Kopf, so such a group gets the name of the operator as its prefix.
 func (p *project) Identity() string {
@@ -111,6 +115,11 @@ The flag --with chooses the content. The last two can be combined:
 			}
 			if err := p.require(cmd.Context()); err != nil {
 				return err
+			}
+			if p.Unreleased() {
+				if err := writeProxy(p.checkout, filepath.Join(p.folder, proxyFolder)); err != nil {
+					return err
+				}
 			}
 			if err := p.initGit(cmd.Context()); err != nil {
 				return err

@@ -22,6 +22,7 @@ type goPackage struct {
 	ImportPath, Name, Dir string
 	GoFiles, CgoFiles     []string
 	Match                 []string // patterns that matched it
+	Deps                  []string // import paths of all packages that it needs
 	Error                 *struct{ Pos, Err string }
 
 	given    string          // the name that the user gave
@@ -113,7 +114,7 @@ func findPackages(ctx context.Context, args []string) (module string, packages [
 	if gomod == "" || gomod == os.DevNull {
 		return "", nil, usagef("there is no go.mod in %s or above; run 'go mod init' there, or change to the folder of your module", describeFolder(where.dir))
 	}
-	list := append([]string{"list", "-e", "-json=ImportPath,Name,Dir,GoFiles,CgoFiles,Match,Error", "--"}, where.patterns...)
+	list := append([]string{"list", "-e", "-json=ImportPath,Name,Dir,GoFiles,CgoFiles,Match,Deps,Error", "--"}, where.patterns...)
 	if out, err = goOutput(ctx, where.dir, list...); err != nil {
 		return "", nil, err
 	}

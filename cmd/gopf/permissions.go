@@ -19,9 +19,9 @@ import (
 
 // permissionsRun is one run of "gopf permissions".
 type permissionsRun struct {
-	verify, learn, strict bool
-	against               string
-	test                  []string // arguments of go test
+	verify, learn, strict, tests bool
+	against                      string
+	test                         []string // arguments of go test
 }
 
 func newPermissions() *cobra.Command {
@@ -36,6 +36,9 @@ needs, each with the handlers or settings that need it.
 exactly these permissions: operators that package gopftest starts act as the service
 account of the manifest. A request that is not granted fails its test. Permissions that no
 test has used are listed, except those that are only needed after failures.
+
+--tests runs the tests without limits, and adds the tests that have used each permission to
+the table. It also names the handlers that no test has called.
 
 --learn runs the tests without limits, and prints the declarations gopf.May that are
 missing.
@@ -67,7 +70,8 @@ ARGS are the arguments of go test; default: ./...`,
 	flags.BoolVar(&p.learn, "learn", false, "run the tests without limits, and print missing declarations")
 	flags.BoolVar(&p.strict, "strict", false, "with --verify: fail because of permissions that no test has used")
 	flags.StringVar(&p.against, "against", "", "print the difference to this git `revision`")
-	cmd.MarkFlagsMutuallyExclusive("verify", "learn", "against")
+	flags.BoolVar(&p.tests, "tests", false, "run the tests without limits, and show which of them have used each permission")
+	cmd.MarkFlagsMutuallyExclusive("verify", "learn", "tests", "against")
 	return cmd
 }
 
@@ -82,16 +86,27 @@ func (p *permissionsRun) run(ctx context.Context, path string, stdout, stderr io
 		return p.runVerify(ctx, d, stdout, stderr)
 	case p.learn:
 		return p.runLearn(ctx, d, stdout, stderr)
+	case p.tests:
+		requests, err := d.runUnlimited(ctx, p.test, stdout, stderr)
+		if err != nil {
+			return err
+		}
+		return errors.Join(d.printPermissions(stdout, requests), d.printUncalled(stdout, requests))
 	case p.against != "":
 		return d.printDifference(ctx, p.against, stdout)
 	}
-	return d.printPermissions(stdout)
+	return d.printPermissions(stdout, nil)
 }
 
-// printPermissions prints a table: verb, resource, source, and the consequence.
-func (d *deployment) printPermissions(stdout io.Writer) error {
+// printPermissions prints a table: verb, resource, source, and the consequence. With the
+// requests of tests, it has one more column.
+func (d *deployment) printPermissions(stdout io.Writer, requests []request) error {
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "PERMISSION\tNEEDED BY\tWITHOUT IT")
+	head := "PERMISSION\tNEEDED BY\tWITHOUT IT"
+	if requests != nil {
+		head = "PERMISSION\tUSED BY TESTS\tNEEDED BY\tWITHOUT IT"
+	}
+	fmt.Fprintln(w, head)
 	for _, one := range d.model.Permissions {
 		if one.Account == permissions.Operating {
 			continue
@@ -102,7 +117,11 @@ func (d *deployment) printPermissions(stdout io.Writer) error {
 				without = append(without, s.Without)
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", one, one.NeededBy(), strings.Join(without, "; "))
+		used := ""
+		if requests != nil {
+			used = testsOf(one, requests) + "\t"
+		}
+		fmt.Fprintf(w, "%s\t%s%s\t%s\n", one, used, one.NeededBy(), strings.Join(without, "; "))
 	}
 	return w.Flush()
 }
@@ -137,6 +156,9 @@ func (p *permissionsRun) runVerify(ctx context.Context, d *deployment, stdout, s
 	if err != nil {
 		return fmt.Errorf("the tests fail with the permissions of %s: %w", manifest, err)
 	}
+	if err := d.printUncalled(stdout, requests); err != nil {
+		return err
+	}
 	unused := notUsed(d.model.Permissions, requests)
 	for _, one := range unused {
 		fmt.Fprintf(stdout, "not tested: %s, needed by %s\n", one, one.NeededBy())
@@ -169,35 +191,45 @@ func (d *deployment) compareRoles(manifest string, text []byte, stdout io.Writer
 
 // runLearn prints the declarations for requests that the declarations do not cover.
 func (p *permissionsRun) runLearn(ctx context.Context, d *deployment, stdout, stderr io.Writer) error {
-	temp, err := os.MkdirTemp("", "gopf-permissions-")
+	requests, err := d.runUnlimited(ctx, p.test, stdout, stderr)
 	if err != nil {
-		return fmt.Errorf("create a temporary folder: %w", err)
-	}
-	defer os.RemoveAll(temp)
-	manifest := filepath.Join(temp, "rbac.yaml")
-	if err := os.WriteFile(manifest, d.model.Access(), 0o600); err != nil {
 		return err
-	}
-	requests, err := d.runTests(ctx, manifest, true, p.test, stdout, stderr)
-	if err != nil {
-		return fmt.Errorf("the tests fail: %w", err)
 	}
 	lines := learned(requests)
 	if len(lines) == 0 {
 		fmt.Fprintln(stdout, "The declarations cover all requests of the tests.")
 		return nil
 	}
-	fmt.Fprintln(stdout, "Add to the declarations, with the Go type and the version of each resource:")
+	fmt.Fprintln(stdout, "Add to the declarations:")
 	for _, line := range lines {
 		fmt.Fprintln(stdout, "  "+line)
 	}
 	return nil
 }
 
+// runUnlimited runs the tests with the derived permissions. Requests that these do not cover
+// are executed and marked.
+func (d *deployment) runUnlimited(ctx context.Context, args []string, stdout, stderr io.Writer) ([]request, error) {
+	temp, err := os.MkdirTemp("", "gopf-permissions-")
+	if err != nil {
+		return nil, fmt.Errorf("create a temporary folder: %w", err)
+	}
+	defer os.RemoveAll(temp)
+	manifest := filepath.Join(temp, "rbac.yaml")
+	if err := os.WriteFile(manifest, d.model.Access(), 0o600); err != nil {
+		return nil, err
+	}
+	requests, err := d.runTests(ctx, manifest, true, args, stdout, stderr)
+	if err != nil {
+		return nil, fmt.Errorf("the tests fail: %w", err)
+	}
+	return requests, nil
+}
+
 // request is a line of the report of package gopftest.
 type request struct {
-	Verb, Group, Resource, Name, Namespace, Handler, Test string
-	Denied                                                bool
+	Verb, Group, Version, Resource, Name, Namespace, Handler, Test string
+	Denied                                                         bool
 }
 
 // runTests runs the tests of the module as the account of the manifest.
@@ -244,33 +276,17 @@ func (d *deployment) runTests(ctx context.Context, manifest string, learn bool, 
 	return all, nil
 }
 
-// notUsed returns the permissions that no request has used, except those that only failures
-// need, and those of other accounts.
-func notUsed(set permissions.Set, requests []request) (unused permissions.Set) {
-	for _, p := range set {
-		if p.OnlyFailures() || p.Account != permissions.Operator {
-			continue
-		}
-		if !slices.ContainsFunc(requests, func(r request) bool {
-			return r.Verb == p.Verb && r.Group == p.Group && r.Resource == p.Resource && (p.Name == "" || p.Name == r.Name)
-		}) {
-			unused = append(unused, p)
-		}
-	}
-	return unused
-}
-
 // learned returns a declaration for each resource of denied requests, with the handlers that
 // sent them.
 func learned(requests []request) (lines []string) {
-	type use struct{ group, resource string }
+	type use struct{ group, version, resource string }
 	verbs, handlers := map[use][]string{}, map[use][]string{}
 	var order []use
 	for _, r := range requests {
 		if !r.Denied {
 			continue
 		}
-		u := use{r.Group, r.Resource}
+		u := use{r.Group, r.Version, r.Resource}
 		if verbs[u] == nil {
 			order = append(order, u)
 		}
@@ -283,12 +299,16 @@ func learned(requests []request) (lines []string) {
 	}
 	for _, u := range order {
 		slices.Sort(verbs[u])
-		name := strings.TrimPrefix(u.group+"/VERSION/"+u.resource, "/")
+		name := strings.TrimPrefix(u.group+"/"+u.version+"/"+u.resource, "/")
 		by := ""
 		if len(handlers[u]) > 0 {
 			by = " // handler " + strings.Join(handlers[u], ", ")
 		}
-		lines = append(lines, fmt.Sprintf("gopf.RegisterType[TYPE](op, %q, gopf.May(%s))%s", name, strings.Join(verbs[u], ", "), by))
+		if strings.Contains(u.resource, "/") {
+			lines = append(lines, fmt.Sprintf("// gopf.May has no subresources; grant %s %s in another role%s", strings.Join(verbs[u], ", "), name, strings.Replace(by, " //", ":", 1)))
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("gopf.RegisterType[gopf.Unstructured](op, %q, gopf.May(%s))%s", name, strings.Join(verbs[u], ", "), by))
 	}
 	slices.Sort(lines)
 	return lines

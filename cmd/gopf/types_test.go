@@ -11,7 +11,7 @@ import (
 func TestTypesOfSeveralFilesAreWritten(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "types.go")
 	var stderr bytes.Buffer
-	args := []string{"types", "--package", "both", "--map", "spec.page", "--out", out, "../../examples/18-website/crd.yaml", "../../examples/upgrade/crd.yaml"}
+	args := []string{"types", "--package", "both", "--map", "spec.page", "--out", out, "../../examples/18-website/deploy/crd.yaml", "../../examples/upgrade/deploy/crd.yaml"}
 	if code := run(newInterrupt(), args, &stderr, &stderr); code != 0 {
 		t.Fatalf("exit code %d: %s", code, &stderr)
 	}

@@ -80,6 +80,7 @@ func TestBadInputGetsOneClearLine(t *testing.T) {
 		"run no main":            {[]string{"run", "testdata/nomain"}, 2, "testdata/nomain has neither func main nor func Register(op *gopf.Operator)"},
 		"run main with others":   {[]string{"run", greeter, operator}, 2, "testdata/operator is a main package, which runs alone"},
 		"run main files":         {[]string{"run", operator + "/main.go", greeter}, 2, "files of a main package run alone"},
+		"proxy without folder":   {[]string{"proxy"}, 2, "accepts 1 arg(s), received 0; see gopf proxy --help"},
 		"version with argument":  {[]string{"version", "x"}, 2, "gopf version --help"},
 	}
 	for name, c := range cases {

@@ -14,6 +14,7 @@ import (
 
 func main() {
 	op := gopf.New()
+	gopf.RegisterType[*corev1.Pod](op, "v1/pods", gopf.May("create")) // for 'gopf manifests'
 	op.Resource("kopfexamples").OnCreate("create_fn", create)
 	cli.Main(op)
 }

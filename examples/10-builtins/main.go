@@ -28,6 +28,7 @@ func lifetime() time.Duration {
 
 func main() {
 	op := gopf.New()
+	gopf.RegisterType[*corev1.Pod](op, "v1/pods", gopf.May("delete")) // for 'gopf manifests'
 	pods := gopf.For[*corev1.Pod](op, "v1/pods").When(ordinary)
 	pods.On(gopf.Create|gopf.Resume, "pod_in_sight", podInSight)
 	pods.OnDelete("pod_deleted", podDeleted)

@@ -17,14 +17,25 @@ import (
 	"gopf.dev/gopf/cli"
 )
 
-// Website is the custom resource; crd.yaml has its definition.
+// Website is the custom resource. Its definition in deploy/crd.yaml is generated.
 type Website struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
-		Page     string `json:"page"`
-		Replicas int32  `json:"replicas"`
+		// Page is the HTML of the website.
+		// +optional
+		Page string `json:"page"`
+		// Replicas is the number of web servers.
+		// +kubebuilder:default=1
+		// +optional
+		Replicas int32 `json:"replicas"`
 	} `json:"spec"`
+	Status struct {
+		ReadyReplicas int32 `json:"readyReplicas,omitempty"`
+		// +listType=map
+		// +listMapKey=type
+		Conditions []metav1.Condition `json:"conditions,omitempty"`
+	} `json:"status,omitzero"`
 }
 
 func main() {

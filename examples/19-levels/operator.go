@@ -15,9 +15,18 @@ type Shop struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
+		// +optional
 		Branches []string `json:"branches"`
-		Image    string   `json:"image"`
+		// Image is the container image of all branches.
+		// +optional
+		Image string `json:"image"`
 	} `json:"spec"`
+	Status struct {
+		ReadyBranches int `json:"readyBranches,omitempty"`
+		// +listType=map
+		// +listMapKey=type
+		Conditions []metav1.Condition `json:"conditions,omitempty"`
+	} `json:"status,omitzero"`
 }
 
 // Branch is a child of a Shop. It has a Deployment. Users may also create branches without
@@ -25,12 +34,21 @@ type Shop struct {
 type Branch struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
-	Spec              BranchSpec `json:"spec"`
+	Spec              BranchSpec   `json:"spec"`
+	Status            BranchStatus `json:"status,omitzero"`
 }
 
 // BranchSpec is the desired state of a Branch.
 type BranchSpec struct {
+	// +optional
 	Image string `json:"image"`
+}
+
+// BranchStatus is the observed state of a Branch.
+type BranchStatus struct {
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 func newOperator() *gopf.Operator {

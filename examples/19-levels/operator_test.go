@@ -31,7 +31,7 @@ func ready(o *unstructured.Unstructured) bool {
 func TestReadinessGoesUpAndChangesGoDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := gopftest.NewCluster(t, deployments)
-		c.Load(t, "crd.yaml")
+		c.Load(t, "deploy/crd.yaml")
 		gopftest.Start(t, newOperator(), c)
 		shop := &Shop{TypeMeta: metav1.TypeMeta{APIVersion: "gopf.dev/v1", Kind: "Shop"}, ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "books"}}
 		shop.Spec.Branches, shop.Spec.Image = []string{"berlin", "paris"}, "v1"

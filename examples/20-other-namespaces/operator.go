@@ -14,9 +14,16 @@ type Team struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
-		Contact    string   `json:"contact"`
+		// +optional
+		Contact string `json:"contact"`
+		// +optional
 		Namespaces []string `json:"namespaces"`
 	} `json:"spec"`
+	Status struct {
+		// +listType=map
+		// +listMapKey=type
+		Conditions []metav1.Condition `json:"conditions,omitempty"`
+	} `json:"status,omitzero"`
 }
 
 func newOperator() *gopf.Operator {

@@ -19,7 +19,7 @@ const (
 func TestEachNamespaceOfATeamHasItsContact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := gopftest.NewCluster(t, configMaps, "v1/namespaces")
-		c.Load(t, "crd.yaml")
+		c.Load(t, "deploy/crd.yaml")
 		c.CreateNamespace(t, "a")
 		gopftest.Start(t, newOperator(), c)
 		team := &Team{TypeMeta: metav1.TypeMeta{APIVersion: "gopf.dev/v1", Kind: "Team"}, ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "search"}}

@@ -21,6 +21,7 @@ func main() {
 	op.OnStartup("startup_fn_retried", startAtLast)
 	op.OnCleanup("cleanup_fn", cleanUp)
 
+	gopf.RegisterType[*corev1.Pod](op, "v1/pods", gopf.May("create")) // for 'gopf manifests'
 	objects := op.Resource("kopfexamples")
 	objects.OnCreate("create_1", create1)
 	objects.OnCreate("create_2", create2)

@@ -21,7 +21,9 @@ type DBCluster struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
 		Version string `json:"version"`
-		Members int32  `json:"members"`
+		// +kubebuilder:default=3
+		// +optional
+		Members int32 `json:"members"`
 	} `json:"spec"`
 	Status struct {
 		Version string `json:"version,omitempty"`
@@ -33,6 +35,9 @@ type change = gopf.Change[*DBCluster]
 
 func newOperator() *gopf.Operator {
 	op := gopf.New(gopf.Identity("upgrade.gopf.dev"))
+	gopf.RegisterType[*corev1.ConfigMap](op, "v1/configmaps", gopf.May("create", "get", "patch"))
+	gopf.RegisterType[*appsv1.StatefulSet](op, "apps/v1/statefulsets", gopf.May("create", "get", "patch"))
+	gopf.RegisterType[*batchv1.Job](op, "batch/v1/jobs", gopf.May("create", "get"))
 	clusters := gopf.For[*DBCluster](op, "gopf.dev/v1/dbclusters")
 	clusters.OnCreate("create", create)
 	clusters.OnField("upgrade", "spec.version", upgrade, gopf.Timeout(time.Hour))

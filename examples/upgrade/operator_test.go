@@ -26,7 +26,7 @@ func TestTheDeclarationsAreValid(t *testing.T) {
 
 func newCluster(t testing.TB) *gopftest.Cluster {
 	c := gopftest.NewCluster(t, sets, jobs, settings)
-	c.Load(t, "crd.yaml")
+	c.Load(t, "deploy/crd.yaml")
 	return c
 }
 

@@ -29,16 +29,17 @@ const (
 
 // Chart returns a Helm chart of the same objects, by file name. The definitions are
 // templates, so an upgrade of a release upgrades them. describeAgain returns the description
-// of the operator, which the model changes.
-func Chart(o Options, version string, describeAgain func() *describe.Operator, crds []map[string]any) (map[string][]byte, error) {
+// of the operator, which the model changes. known are definitions that are maintained
+// elsewhere.
+func Chart(o Options, version string, describeAgain func() *describe.Operator, crds []map[string]any, known ...map[string]any) (map[string][]byte, error) {
 	values := o
 	o.Namespace, o.Image, o.Replicas = releaseNamespace, valueImage, valueReplicas
 	o.Namespaces = nil
-	wide := NewModel(o, describeAgain(), crds)
+	wide := NewModel(o, describeAgain(), crds, known...)
 	d := describeAgain()
 	d.Scope.Namespaces = []string{servedNamespace}
 	o.Namespaces = []string{servedNamespace}
-	narrow := NewModel(o, d, crds)
+	narrow := NewModel(o, d, crds, known...)
 
 	protection, err := wide.Protection()
 	if err != nil {

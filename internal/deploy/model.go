@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,7 @@ type Model struct {
 	Target      permissions.Target
 
 	flags []string
+	known permissions.Kinds
 }
 
 // ScopeFlags returns the flags of the operator that must be known before it is described.
@@ -68,8 +70,35 @@ func NewModel(o Options, d *describe.Operator, crds []map[string]any, known ...m
 		m.flags = append(m.flags, "--standalone")
 	}
 	m.Target = permissions.Target{Name: o.Name, Namespace: o.Namespace, Namespaces: plainNames(o.Namespaces)}
-	m.Permissions, m.Problems = permissions.Derive(d, kindsOf(slices.Concat(known, crds)))
+	m.known = kindsOf(slices.Concat(known, crds))
+	m.Permissions, m.Problems = permissions.Derive(d, m.known)
 	return m
+}
+
+// Undefined returns a note for each served custom resource that has no definition, because
+// its handle has no Go type. Each resource is named once.
+func (m *Model) Undefined() (notes []string) {
+	for _, h := range m.Operator.Handlers {
+		r := h.Resource
+		if r.Plural == "" || permissions.BuiltIn(r.Group, r.Plural) {
+			continue
+		}
+		if _, ok := m.known[r.Group+"/"+r.Plural]; ok || m.typed(r) {
+			continue
+		}
+		note := fmt.Sprintf("%s has no definition, because its handle has no Go type; use gopf.For, or name the file with its definition in %s under definitions", r.Text, OptionsFile)
+		if !slices.Contains(notes, note) {
+			notes = append(notes, note)
+		}
+	}
+	return notes
+}
+
+// typed reports whether the resource has a Go type.
+func (m *Model) typed(r describe.Resource) bool {
+	return slices.ContainsFunc(m.Operator.Types, func(t describe.Type) bool {
+		return t.Resource.Group == r.Group && t.Resource.Plural == r.Plural
+	})
 }
 
 func given(args []string, flag string) bool {
@@ -94,6 +123,12 @@ func kindsOf(crds []map[string]any) permissions.Kinds {
 		group, _ := spec["group"].(string)
 		plural, _ := names["plural"].(string)
 		kind := permissions.Kind{Namespaced: spec["scope"] != "Cluster"}
+		short, _ := names["shortNames"].([]any)
+		for _, name := range append([]any{names["kind"], names["singular"]}, short...) {
+			if text, ok := name.(string); ok && text != plural {
+				kind.Names = append(kind.Names, text)
+			}
+		}
 		versions, _ := spec["versions"].([]any)
 		for _, v := range versions {
 			version, _ := v.(map[string]any)

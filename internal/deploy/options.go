@@ -7,8 +7,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -32,6 +34,12 @@ type Options struct {
 	Namespaces []string `json:"namespaces,omitempty"`
 	// Args are more flags of the command run.
 	Args []string `json:"args,omitempty"`
+	// Env are environment variables of the program. The hidden command "describe" gets them
+	// as well, because declarations may depend on them.
+	Env map[string]string `json:"env,omitempty"`
+	// Definitions are files with custom resource definitions that are maintained elsewhere.
+	// Their paths are relative to the folder of the options file.
+	Definitions []string `json:"definitions,omitempty"`
 	// Memory is the memory limit. Default: 256Mi.
 	Memory string `json:"memory,omitempty"`
 	// Monitoring adds a ServiceMonitor, alert rules and a dashboard. Default: false.
@@ -41,8 +49,9 @@ type Options struct {
 }
 
 var (
-	names  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	memory = regexp.MustCompile(`^([1-9][0-9]*)(Mi|Gi)$`)
+	names     = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	variables = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	memory    = regexp.MustCompile(`^([1-9][0-9]*)(Mi|Gi)$`)
 )
 
 // ReadOptions reads the options from a file, if it exists, and sets the defaults for the
@@ -73,6 +82,8 @@ func (o *Options) complete(program string) error {
 		return fmt.Errorf("the name %q is not valid; use at most 50 lower-case letters, digits and -", o.Name)
 	case !names.MatchString(o.Namespace):
 		return fmt.Errorf("the namespace %q is not valid", o.Namespace)
+	case slices.ContainsFunc(slices.Collect(maps.Keys(o.Env)), func(name string) bool { return !variables.MatchString(name) }):
+		return fmt.Errorf("env has a name that is not valid; use letters, digits and _: %s", strings.Join(slices.Sorted(maps.Keys(o.Env)), ", "))
 	case o.Replicas < 0:
 		return fmt.Errorf("replicas is negative: %d", o.Replicas)
 	case !memory.MatchString(o.Memory):

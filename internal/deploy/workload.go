@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -42,7 +43,7 @@ func (m *Model) deployment() object {
 	}
 	container := object{
 		"name": "operator", "image": m.Image, "args": args, "ports": ports,
-		"env":            list{object{"name": "GOMEMLIMIT", "value": m.goMemoryLimit()}, podID()},
+		"env":            m.environment(),
 		"livenessProbe":  probe("/livez", object{"initialDelaySeconds": 15, "periodSeconds": 20, "timeoutSeconds": 5}),
 		"readinessProbe": probe("/readyz", object{"periodSeconds": 10, "timeoutSeconds": 5}),
 		"resources":      object{"requests": object{"cpu": "10m", "memory": "64Mi"}, "limits": object{"memory": m.Memory}},
@@ -66,6 +67,15 @@ func (m *Model) deployment() object {
 			},
 		},
 	}
+}
+
+// environment returns the environment variables of the container.
+func (m *Model) environment() list {
+	all := list{object{"name": "GOMEMLIMIT", "value": m.goMemoryLimit()}, podID()}
+	for _, name := range slices.Sorted(maps.Keys(m.Env)) {
+		all = append(all, object{"name": name, "value": m.Env[name]})
+	}
+	return all
 }
 
 // podID is the identity of a replica in the lease.
@@ -117,7 +127,7 @@ func (m *Model) webhookObjects() (all []object) {
 		meta["namespace"] = cmp.Or(s.WebhookNamespace, m.Namespace)
 		all = append(all, object{
 			"apiVersion": "v1", "kind": "Service", "metadata": meta,
-			"spec": object{"selector": m.selector(), "ports": list{object{"name": "webhook", "port": 443, "targetPort": "webhook"}}},
+			"spec": object{"selector": m.selector(), "ports": list{object{"name": "webhook", "port": cmp.Or(s.ServicePort, 443), "targetPort": "webhook"}}},
 		})
 		if s.WebhookSecret != "" {
 			all = append(all, object{"apiVersion": "v1", "kind": "Secret", "metadata": m.meta(s.WebhookSecret), "type": "Opaque"})

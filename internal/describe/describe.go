@@ -54,6 +54,8 @@ type Handler struct {
 	Blocking bool     `json:"blocking,omitempty"` // deletions wait for it
 	Owns     []Owned  `json:"owns,omitempty"`
 	Review   *Review  `json:"review,omitempty"`
+
+	Watches []Resource `json:"watches,omitempty"` // of a reconcile handler; see gopf.Watches
 }
 
 // Families of handlers.
@@ -116,8 +118,9 @@ type Settings struct {
 	WebhookService   string `json:"webhookService,omitempty"`
 	WebhookNamespace string `json:"webhookNamespace,omitempty"`
 	WebhookSecret    string `json:"webhookSecret,omitempty"`
-	WebhookPort      int    `json:"webhookPort,omitempty"`
-	Managed          string `json:"managed,omitempty"` // name of the webhook configurations that the operator maintains
+	WebhookPort      int    `json:"webhookPort,omitempty"` // of the container
+	ServicePort      int    `json:"servicePort,omitempty"` // of the Service; 0 means 443
+	Managed          string `json:"managed,omitempty"`     // name of the webhook configurations that the operator maintains
 }
 
 // Scope selects the served namespaces. No namespaces mean the whole cluster.

@@ -31,7 +31,7 @@ func (op *operator) needs() (all []rbac.Need) {
 	cluster := op.controllers.Cluster()
 	all = op.children.Needs(cluster)
 	if op.Election.Enabled {
-		all = append(all, rbac.Lease(op.leaseNamespace()))
+		all = append(all, rbac.Lease(op.leaseNamespace(), op.Election.Name)...)
 	}
 	if op.control != nil {
 		all = append(all, admission.Needs(op.Handlers, op.managed(), op.control.Absent)...)

@@ -35,6 +35,12 @@ func builtIn(group, plural string) (Kind, bool) {
 	return Kind{}, false
 }
 
+// BuiltIn reports whether the resource is one of Kubernetes. It is pure.
+func BuiltIn(group, plural string) bool {
+	_, ok := builtIn(group, plural)
+	return ok
+}
+
 // coreName returns the resource for a plural without a group, such as "pods". The core group
 // wins, as in the running operator. Other names must be unique among those of Kubernetes.
 func coreName(plural string) (group, name string, ok bool) {

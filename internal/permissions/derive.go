@@ -17,7 +17,8 @@ import (
 // Kind has the facts about a resource that its declaration does not contain.
 type Kind struct {
 	Namespaced bool
-	Status     bool // it has the status subresource
+	Status     bool     // it has the status subresource
+	Names      []string // other names than the plural: kind, singular and short names
 }
 
 // Kinds has known resources by "GROUP/PLURAL".
@@ -96,19 +97,27 @@ type derivation struct {
 	problems []string
 }
 
-// resolve completes the name of a resource. It reports whether it is known.
+// resolve completes the name of a resource, which may be any name in its definition. It
+// reports whether the resource is known.
 func (v *derivation) resolve(r *describe.Resource) bool {
 	if r.Plural != "" {
+		for known, facts := range v.known {
+			if group, plural, _ := strings.Cut(known, "/"); group == r.Group && slices.Contains(facts.Names, r.Plural) {
+				r.Plural = plural
+			}
+		}
 		return true
 	}
 	group, plural, ok := coreName(r.Text)
-	for known := range v.known {
-		if strings.HasSuffix(known, "/"+r.Text) {
-			if ok {
-				return false // several resources have this name
-			}
-			group, plural, ok = strings.TrimSuffix(known, "/"+r.Text), r.Text, true
+	for known, facts := range v.known {
+		if !strings.HasSuffix(known, "/"+r.Text) && !slices.Contains(facts.Names, r.Text) {
+			continue
 		}
+		if ok {
+			return false // several resources have this name
+		}
+		group, plural, _ = strings.Cut(known, "/")
+		ok = true
 	}
 	if ok {
 		r.Group, r.Plural = group, plural
@@ -213,24 +222,15 @@ func onlyFailures(n rbac.Need, verb string) bool {
 	return verb == "list" && slices.Contains(n.Verbs, "watch")
 }
 
-// election adds the permissions for the Lease. RBAC cannot limit create to a name, and
-// standby replicas watch all leases of the namespace.
+// election adds the permissions for the Lease.
 func (v *derivation) election() {
-	s := v.d.Settings
-	if !s.Election {
-		return
-	}
-	need := rbac.Lease(cmp.Or(s.ElectionIn, own))
-	for _, verb := range need.Verbs {
-		one := need
-		one.Verbs = []string{verb}
-		if verb == "get" || verb == "patch" {
-			one.Name = s.ElectionName
-		}
-		v.needs([]rbac.Need{one})
+	if s := v.d.Settings; s.Election {
+		v.needs(rbac.Lease(cmp.Or(s.ElectionIn, own), s.ElectionName))
 	}
 }
 
+// children adds the permissions for the children of reconcile handlers, and for the other
+// objects that they watch.
 func (v *derivation) children() {
 	for _, h := range v.d.Handlers {
 		for i, o := range h.Owns {
@@ -239,6 +239,14 @@ func (v *derivation) children() {
 				continue
 			}
 			n := rbac.Children(v.info(h.Owns[i].Resource), h.ID)
+			v.add(n, Source{Handler: h.ID, Where: h.Where, Without: n.Without})
+		}
+		for _, r := range h.Watches {
+			if !v.resolve(&r) {
+				v.problem(h.Where, "gopf.Watches of handler "+h.ID, r)
+				continue
+			}
+			n := rbac.Watched(v.info(r), h.ID)
 			v.add(n, Source{Handler: h.ID, Where: h.Where, Without: n.Without})
 		}
 	}

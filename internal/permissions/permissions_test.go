@@ -270,3 +270,20 @@ func TestCommentsNameVerbsAndHandlers(t *testing.T) {
 	}
 	t.Error("there is no rule for pods")
 }
+
+func TestWatchedKindsNeedNoWrites(t *testing.T) {
+	set, problems := Derive(&describe.Operator{
+		Handlers: []describe.Handler{{ID: "children", Family: describe.Reconcile, Where: "x.go:1", Resource: databases, Watches: []describe.Resource{secrets}}},
+		Settings: describe.Settings{ScanningDisabled: true, Standalone: true},
+	}, nil)
+	var got []string
+	for _, p := range set {
+		if p.Resource == "secrets" {
+			got = append(got, p.Verb+" for "+p.NeededBy())
+		}
+	}
+	want := []string{"get for handler children at x.go:1", "list for handler children at x.go:1", "watch for handler children at x.go:1"}
+	if problems != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v, %v", got, problems)
+	}
+}

@@ -121,10 +121,14 @@ func Watched(info kind.Info, handler string) Need {
 		Without: "changes of objects of this kind do not call the handler"}
 }
 
-// Lease returns the permissions to hold a lease in the namespace.
-func Lease(namespace string) Need {
-	return Need{Info: leases, Verbs: []string{"get", "list", "watch", "create", "patch"}, In: namespace, By: []string{"the lease"},
+// Lease returns the permissions to hold a lease in the namespace. RBAC cannot limit create to
+// a name, and standby replicas watch all leases of the namespace.
+func Lease(namespace, name string) []Need {
+	all := Need{Info: leases, Verbs: []string{"list", "watch", "create"}, In: namespace, By: []string{"the lease"},
 		Without: "the operator never becomes the leader"}
+	one := all
+	one.Verbs, one.Name = []string{"get", "patch"}, name
+	return []Need{all, one}
 }
 
 // needs is a list without duplicates.

@@ -28,11 +28,11 @@ func generate(t *testing.T, file string, o Options) (code, spaced string) {
 }
 
 func TestTheTypesCompile(t *testing.T) {
-	found, err := filepath.Glob(root + "/examples/*/crd.yaml")
+	found, err := filepath.Glob(root + "/examples/*/deploy/crd.yaml")
 	if err != nil || len(found) < 2 {
 		t.Fatalf("there are no definitions in the examples: %v", err)
 	}
-	found = append(found, root+"/examples/crd.yaml", root+"/examples/database/deploy/crd.yaml", "testdata/clusters.yaml")
+	found = append(found, root+"/examples/crd.yaml", "testdata/clusters.yaml")
 	folder := t.TempDir()
 	var packages []string
 	add := func(file string, o Options, more string) {

@@ -17,9 +17,13 @@ import (
 // TestCommandLinesAreUnderstood reads the lines of shell blocks that are for
 // make, for operators ("myoperator …", "go run ./examples/…"), and for gopf.
 func TestCommandLinesAreUnderstood(t *testing.T) {
-	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
+	var makefile []byte // of this repository, and of new projects
+	for _, name := range []string{"Makefile", "cmd/gopf/template/Makefile.tmpl"} {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		makefile = append(makefile, text...)
 	}
 	tool := buildTool(t)
 	operators, tools := 0, 0

@@ -25,7 +25,7 @@ import (
 // A block of Go that begins with "package" is the file that the text before it names
 // last, and so is a block of YAML. Other Go goes into operator.go: imports and
 // declarations replace those of the same names. Statements must be in the file
-// already. "Remove `FILE`" in the text removes it, and "Remove the function `NAME`" removes
+// already. The command "make manifests" is run. "Remove `FILE`" in the text removes it, and "Remove the function `NAME`" removes
 // a function of operator.go.
 func TestTheTutorialCompilesChapterByChapter(t *testing.T) {
 	chapters := strings.Split(readPage(t, "docs/tutorial.md").text, "\n## ")[1:]
@@ -33,9 +33,10 @@ func TestTheTutorialCompilesChapterByChapter(t *testing.T) {
 		t.Fatalf("the tutorial has only %d chapters", len(chapters))
 	}
 	r := begin(t, chapters[0])
+	gopf := buildTool(t)
 	for _, chapter := range chapters[1:] {
 		title, _, _ := strings.Cut(chapter, "\n")
-		r.follow(t, title, chapter)
+		r.follow(t, title, chapter, gopf)
 		r.run(t, title, "go", "vet", "./...")
 	}
 	r.run(t, "the end", "go", "test", "-v", "-run", "TestThePVCFollowsTheSize", ".")
@@ -83,7 +84,7 @@ var (
 )
 
 // follow applies what a chapter says, from top to bottom.
-func (r reader) follow(t *testing.T, title, chapter string) {
+func (r reader) follow(t *testing.T, title, chapter, gopf string) {
 	t.Helper()
 	rest := chapter
 	for _, b := range blocksOf(chapter) {
@@ -99,6 +100,8 @@ func (r reader) follow(t *testing.T, title, chapter string) {
 		}
 		names := namedFile.FindAllStringSubmatch(prose, -1)
 		switch whole := strings.HasPrefix(b.text, "package "); {
+		case b.language == "sh" && strings.HasPrefix(b.text, "make manifests\n"):
+			r.run(t, title, "make", "manifests", "GOPF="+gopf)
 		case b.language != "go" && b.language != "yaml":
 		case b.language == "go" && !whole:
 			r.write(t, "operator.go", amended(t, title, r.read(t, "operator.go"), b.text))
@@ -202,14 +205,14 @@ func declarationsOf(t *testing.T, text string) (parts map[string]string, order [
 func (r reader) compare(t *testing.T, example string) {
 	t.Helper()
 	err := fs.WalkDir(os.DirFS(example), ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || name == "README.md" || name == "main.go" {
+		if err != nil || d.IsDir() || name == "README.md" || name == "main.go" || name == "gopf.yaml" {
 			return err
 		}
 		raw, err := os.ReadFile(filepath.Join(example, name))
 		if err != nil {
 			return err
 		}
-		theirs := r.read(t, strings.Replace(name, "crd.yaml", "deploy/crd.yaml", 1))
+		theirs := r.read(t, name)
 		if filepath.Ext(name) == ".go" {
 			want, got := first(declarationsOf(t, string(raw))), first(declarationsOf(t, theirs))
 			if diff := cmp.Diff(want, got); diff != "" {

@@ -10,7 +10,7 @@ import (
 
 // shopsHaveBranchesWithDeployments runs the example for three levels.
 func shopsHaveBranchesWithDeployments(t *testing.T, executable string) {
-	apply(t, "../../../examples/19-levels/crd.yaml")
+	apply(t, "../../../examples/19-levels/deploy/crd.yaml")
 	ns := namespace(t)
 	in := func(kind, group, plural string) objects {
 		return objects{t, ns, kind, schema.GroupVersionResource{Group: group, Version: "v1", Resource: plural}}
@@ -33,7 +33,7 @@ func shopsHaveBranchesWithDeployments(t *testing.T, executable string) {
 
 // teamsHaveContactsInTheirNamespaces runs the example for children in other namespaces.
 func teamsHaveContactsInTheirNamespaces(t *testing.T, executable string) {
-	apply(t, "../../../examples/20-other-namespaces/crd.yaml")
+	apply(t, "../../../examples/20-other-namespaces/deploy/crd.yaml")
 	ns, other := namespace(t), namespace(t)
 	teams := objects{t, ns, "Team", schema.GroupVersionResource{Group: "gopf.dev", Version: "v1", Resource: "teams"}}
 	contacts := objects{t, other, "ConfigMap", schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}}

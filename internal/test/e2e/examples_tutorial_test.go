@@ -34,7 +34,7 @@ func field(o *unstructured.Unstructured, path ...string) string {
 func TestTheTutorial(t *testing.T) {
 	t.Parallel()
 	const folder = "../../../examples/tutorial-evc"
-	apply(t, folder+"/crd.yaml", folder+"/storage.yaml")
+	apply(t, folder+"/deploy/crd.yaml", folder+"/storage.yaml")
 	ns := namespace(t)
 	evcs := objects{t, ns, "EphemeralVolumeClaim", schema.GroupVersionResource{Group: "kopf.dev", Version: "v1", Resource: "ephemeralvolumeclaims"}}
 	pvcs := objects{t, ns, "PersistentVolumeClaim", schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}}

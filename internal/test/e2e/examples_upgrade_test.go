@@ -13,7 +13,7 @@ import (
 func TestTheUpgradeEndsWithAFailedSnapshot(t *testing.T) {
 	t.Parallel()
 	const folder = "../../../examples/upgrade"
-	apply(t, folder+"/crd.yaml")
+	apply(t, folder+"/deploy/crd.yaml")
 	ns := namespace(t)
 	in := func(kind, group, plural string) objects {
 		return objects{t, ns, kind, schema.GroupVersionResource{Group: group, Version: "v1", Resource: plural}}

@@ -30,7 +30,7 @@ func websitesHaveChildrenAndAreRegistered(t *testing.T, executable string) {
 		}
 	}))
 	t.Cleanup(registry.Close)
-	apply(t, "../../../examples/18-website/crd.yaml")
+	apply(t, "../../../examples/18-website/deploy/crd.yaml")
 	ns := namespace(t)
 	in := func(kind, group, plural string) objects {
 		return objects{t, ns, kind, schema.GroupVersionResource{Group: group, Version: "v1", Resource: plural}}
