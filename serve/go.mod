@@ -14,6 +14,7 @@ require (
 
 require (
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3 // indirect
+	github.com/klauspost/compress v1.20.3 // indirect
 	golang.org/x/crypto v0.57.0 // indirect
 )
 

@@ -28,7 +28,7 @@ func edit(t *testing.T, path, from, to string) {
 	}
 }
 
-func gopfIn(t *testing.T, args ...string) (output string, code int) {
+func runGopf(t *testing.T, args ...string) (output string, code int) {
 	t.Helper()
 	var out bytes.Buffer
 	code = run(newInterrupt(), args, &out, &out)
@@ -51,16 +51,16 @@ func TestLearnedDeclarationsPassTheVerification(t *testing.T) {
 	edit(t, tests, "gopftest.AnyCluster(t)", `gopftest.NewCluster(t, "v1/configmaps")`)
 	only := []string{"--", "-run=TestCreateUpdateDelete", "."}
 
-	out, exit := gopfIn(t, append([]string{"permissions", "--learn", folder}, only...)...)
+	out, exit := runGopf(t, append([]string{"permissions", "--learn", folder}, only...)...)
 	line := regexp.MustCompile(`(?m)^  (gopf\.RegisterType.*) // handler greet at demo/operator\.go:\d+$`).FindStringSubmatch(out)
 	if exit != 0 || line == nil || strings.Count(out, "gopf.RegisterType") != 1 {
 		t.Fatalf("exit code %d: %s", exit, out)
 	}
 	edit(t, code, "	objects := ", "	"+line[1]+"\n	objects := ")
-	if out, exit = gopfIn(t, "manifests", folder); exit != 0 || !strings.Contains(out, "rbac.yaml is written") {
+	if out, exit = runGopf(t, "manifests", folder); exit != 0 || !strings.Contains(out, "rbac.yaml is written") {
 		t.Fatalf("exit code %d: %s", exit, out)
 	}
-	out, exit = gopfIn(t, append([]string{"permissions", "--verify", folder}, only...)...)
+	out, exit = runGopf(t, append([]string{"permissions", "--verify", folder}, only...)...)
 	if exit != 0 || !strings.Contains(out, "The tests pass with exactly the permissions of") {
 		t.Errorf("with the declaration: exit code %d: %s", exit, out)
 	}

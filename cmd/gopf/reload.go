@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"gopf.dev/gopf/internal/deploy"
 	"gopf.dev/gopf/internal/dev/manifests"
 )
 
@@ -216,7 +217,7 @@ func (l *loop) attempt(ctx context.Context, number int, debug bool, saved []stri
 	v := &revision{number: number, path: path, debug: debug}
 	// A panic or an error in the declarations must not replace an operator that works.
 	if l.files.cli {
-		if v.describe, err = describeOperator(ctx, path, nil); err != nil {
+		if v.describe, err = describeOperator(ctx, path, deploy.Options{}); err != nil {
 			a.problem = describeProblem(err, l.files.folders)
 			return a
 		}

@@ -13,9 +13,10 @@ func TestTheQuickstartLeadsToATestedOperator(t *testing.T) {
 		t.Fatalf("the quickstart has %d chapters", len(chapters))
 	}
 	r := begin(t, chapters[0])
+	gopf := buildTool(t)
 	for _, chapter := range chapters[1:] {
 		title, _, _ := strings.Cut(chapter, "\n")
-		r.follow(t, title, chapter)
+		r.follow(t, title, chapter, gopf)
 	}
 	r.run(t, "the end", "go", "vet", "./...")
 	r.run(t, "the end", "go", "test", "-v", "./...")
