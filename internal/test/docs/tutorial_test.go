@@ -49,10 +49,11 @@ type reader string
 // begin makes the project by the command that the first chapter prints.
 func begin(t *testing.T, chapter string) reader {
 	t.Helper()
-	r := reader(filepath.Join(t.TempDir(), "operator"))
+	folder := t.TempDir()
 	for _, b := range blocksOf(chapter) {
 		line, _, _ := strings.Cut(b.text, "\n")
 		if words := strings.Fields(line); len(words) > 3 && words[0] == "go" && words[3] == "new" {
+			r := reader(filepath.Join(folder, filepath.Base(words[4])))
 			words[4] = string(r) // instead of the folder next to the checkout
 			cmd := exec.CommandContext(t.Context(), words[0], words[1:]...)
 			cmd.Dir = root
