@@ -19,8 +19,8 @@ var gopfSynonyms = {
   crash: "continuity", kill: "continuity", killed: "continuity", restart: "continuity", liveness: "health", readiness: "health", probe: "health", probes: "health",
   install: "installation", setup: "installation", slow: "performance", fast: "performance", speed: "performance", benchmark: "benchmarks",
   tenant: "tenancy", tenants: "tenancy", multitenant: "tenancy", stuck: "deleted", lookup: "index", cache: "index", background: "daemon", thread: "daemon", goroutine: "daemon",
-  informer: "index", profile: "debug", pprof: "debug", delve: "debug", dlv: "debug", breakpoint: "debug", downgrade: "upgrade", rollback: "upgrade",
-  should: "why", logging: "log", faq: "question", annotation: "annotation", gdpr: "trust", forge: "trust", forged: "trust"
+  informer: "index", profile: "debug", pprof: "debug", delve: "debugging", dlv: "debugging", breakpoint: "debugging", debugger: "debugging", downgrade: "upgrade", rollback: "upgrade",
+  idempotent: "idempotence", twice: "idempotence", should: "why", logging: "log", faq: "question", annotation: "annotation", gdpr: "trust", forge: "trust", forged: "trust"
 };
 
 // gopfStem cuts endings of English words, so that "retries" finds "retry".
@@ -104,19 +104,17 @@ function gopfSearch(index, query, limit) {
   var data = gopfPrepare(index), terms = gopfComplete(gopfTerms(query), data.frequency), scores = [];
   var count = data.entries.length;
   data.entries.forEach(function (e) {
-    var score = 0, found = 0, named = 0;
+    var score = 0, found = 0;
     terms.forEach(function (weight, term) {
       var inText = e.text.get(term) || 0, inTitle = e.title.has(term), inHeading = e.heading.has(term);
       if (!inText && !inTitle && !inHeading) return;
       found++;
-      if (inTitle || inHeading) named++;
       var rare = Math.log(1 + (count - (data.frequency.get(term) || 0) + 0.5) / ((data.frequency.get(term) || 0) + 0.5));
       var saturated = inText * 2.2 / (inText + 1.2 * (0.25 + 0.75 * e.length / data.average));
       score += weight * rare * (saturated + (inTitle ? 2.4 + 0.4 / e.title.size : 0) + (inHeading ? 1.2 + 0.5 / e.heading.size : 0));
     });
     if (!score) return;
     score *= 0.4 + 0.6 * found / terms.size;
-    score *= 1 + 0.0 * named / terms.size; // headings that name all of the question
     if (e.source.p.startsWith("api-")) score *= 0.45; // the manual first
     if (e.source.p === "differences" || e.source.p === "checklist" || e.source.p === "renamed" || e.source.p === "architecture" || e.source.p === "contributing") score *= 0.6;
     if (!e.source.h) score *= 1.15; // the beginning of a page
