@@ -63,6 +63,7 @@ func forExamples(t *testing.T, test func(*testing.T, *deployment)) {
 }
 
 func TestTheManifestsOfTheExamplesAreGenerated(t *testing.T) {
+	t.Parallel()
 	forExamples(t, func(t *testing.T, d *deployment) {
 		if len(d.notes) > 0 {
 			t.Errorf("the manifests are not complete: %v", d.notes)

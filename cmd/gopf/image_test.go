@@ -102,6 +102,7 @@ func (s *stage) environment() []string {
 }
 
 func TestTheImageOfANewProjectIsBuiltFromItsContextAlone(t *testing.T) {
+	t.Parallel()
 	project := newProject(t, "demo")
 	text, err := os.ReadFile(filepath.Join(project, "Dockerfile"))
 	if err != nil {

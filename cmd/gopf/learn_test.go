@@ -38,6 +38,7 @@ func runGopf(t *testing.T, args ...string) (output string, code int) {
 // A handler sends a request that is not declared: --learn prints the declaration, and with
 // this line the tests pass with exactly the new permissions.
 func TestLearnedDeclarationsPassTheVerification(t *testing.T) {
+	t.Parallel()
 	folder := newProject(t, "demo")
 	code := filepath.Join(folder, "operator.go")
 	edit(t, code, "	message := ", `	if err := c.API.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "greeting-"}}); err != nil {

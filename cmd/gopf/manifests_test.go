@@ -57,6 +57,7 @@ func (r rule) without(lines []string) (manifest, verb string) {
 
 // Every rule that tests can use is used by the tests of the example: without it, they fail.
 func TestTheTestsOfTheExampleFailWithoutAnyRule(t *testing.T) {
+	t.Parallel()
 	d := loaded(t)
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "database.test")

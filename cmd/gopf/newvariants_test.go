@@ -11,6 +11,7 @@ import (
 
 // The manifests of each variant are those that "gopf manifests" writes.
 func TestVariantsPassTheirTestsAndHaveTheirManifests(t *testing.T) {
+	t.Parallel()
 	for name, with := range map[string]string{"small": "minimal", "large": "children,admission"} {
 		folder := newProject(t, name, "--with", with)
 		d, err := loadDeployment(t.Context(), folder, true, os.Stderr)
