@@ -157,6 +157,49 @@ func TestChildrenInAnotherNamespaceThanTheirOwnerAreNotItsChildren(t *testing.T)
 	}
 }
 
+// A tenant can put all marks of children on its own objects, and use the field manager of
+// the operator.
+func TestForgedChildrenInOtherNamespacesDoNotBlockTheirOwner(t *testing.T) {
+	for name, opts := range map[string][]gopf.OwnsOption{"no children there": nil, "children there": {gopf.InOtherNamespaces()}} {
+		t.Run(name, func(t *testing.T) {
+			owners(t, func(t *testing.T, c *gopftest.Cluster) {
+				c.CreateNamespace(t, "tenant")
+				op := owning()
+				gopf.For[*Example](op, resource).Reconcile("children", func(_ context.Context, r *gopf.Reconciliation[*Example]) error {
+					reconciled(r)
+					return nil
+				}, gopf.Owns[*corev1.ConfigMap](opts...))
+				gopftest.Start(t, op, c, gopf.Log(quiet()))
+				parent := c.Create(t, withItems("x", "a", "one"))
+				settle()
+				for i := range 3 {
+					forged := childMap(fmt.Sprint("forged-", i), "b")
+					forged.TypeMeta, forged.Namespace = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, "tenant"
+					forged.Labels, forged.Finalizers = map[string]string{"gopf.dev/children": "examples.kopf.dev"}, []string{"example.com/forged"}
+					forged.Annotations = map[string]string{"gopf.dev/owner": "kopf.dev/v1|KopfExample|default|x|" + string(parent.GetUID())}
+					forged.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "examples.kopf.dev", Operation: metav1.ManagedFieldsOperationApply}}
+					c.Seed(t, forged)
+				}
+				settle()
+				c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "c"}})
+				settle()
+				now := c.Get(t, resource, "default", "x")
+				if record := now.GetAnnotations()["examples.kopf.dev/gopf.children.children"]; strings.Contains(record, "forged") {
+					t.Errorf("the inventory is %s", record)
+				}
+				if status := fmt.Sprint(now.Object["status"]); !strings.Contains(status, "ChildrenReady") {
+					t.Errorf("the status is %s", status)
+				}
+				c.Delete(t, resource, "default", "x")
+				time.Sleep(time.Hour)
+				if _, found := c.Lookup(t, resource, "default", "x"); found {
+					t.Error("the deletion of the owner waits for objects of another tenant")
+				}
+			})
+		})
+	}
+}
+
 // The number of children may come from the object.
 func TestTooManyChildrenAreNotCreated(t *testing.T) {
 	owners(t, func(t *testing.T, c *gopftest.Cluster) {
