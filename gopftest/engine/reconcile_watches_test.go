@@ -155,6 +155,37 @@ func TestRollingUpdatesChangeAFewChildrenAtATime(t *testing.T) {
 	})
 }
 
+// The number and the size of the children may come from a tenant.
+func TestRollingUpdatesTakeTimeInProportionToTheirChildren(t *testing.T) {
+	const children = 100
+	owners(t, func(t *testing.T, c *gopftest.Cluster) {
+		op, judged := owning(), 0
+		gopf.For[*Example](op, resource).Reconcile("children", func(_ context.Context, r *gopf.Reconciliation[*Example]) error {
+			for i := range children {
+				gopf.Want(r, childMap(fmt.Sprint("child-", i), r.Object.Spec.Field), gopf.RollingUpdate("all", 10), gopf.ReadyWhen(func(*corev1.ConfigMap) bool {
+					judged++
+					return true
+				}))
+			}
+			return nil
+		}, gopf.Owns[*corev1.ConfigMap]())
+		gopftest.Start(t, op, c, gopf.Log(quiet()))
+		c.Create(t, example("x", "a"))
+		settle()
+		judged = 0
+		c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "b"}})
+		settle()
+		for i := range children {
+			if v, _, _ := unstructured.NestedString(c.Get(t, configMaps, "default", fmt.Sprint("child-", i)).Object, "data", "key"); v != "b" {
+				t.Fatalf("child %d has the value %q", i, v)
+			}
+		}
+		if judged > 20*children {
+			t.Errorf("%d children were judged %d times", children, judged)
+		}
+	})
+}
+
 func TestTooManyReferencesOfOneObjectFailOnlyItsHandler(t *testing.T) {
 	owners(t, func(t *testing.T, c *gopftest.Cluster) {
 		var diary calls
