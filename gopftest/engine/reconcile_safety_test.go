@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -112,6 +113,97 @@ func TestForgedInventoryDeletesNoForeignObject(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestHandlersThatCannotBeCalledCauseNoTurns(t *testing.T) {
+	for name, edit := range map[string]func(t *testing.T, c *gopftest.Cluster){
+		"the object is being deleted": func(t *testing.T, c *gopftest.Cluster) {
+			c.Patch(t, resource, "default", "x", map[string]any{"metadata": map[string]any{"finalizers": []any{"example.com/theirs"}}})
+			c.Delete(t, resource, "default", "x")
+		},
+		"the object does not match": func(t *testing.T, c *gopftest.Cluster) {
+			c.Patch(t, resource, "default", "x", map[string]any{"metadata": map[string]any{"labels": map[string]any{"off": "yes"}}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			owners(t, func(t *testing.T, c *gopftest.Cluster) {
+				op, turns, calls := owning(), 0, 0
+				gopf.For[*Example](op, resource).When(func(s *gopf.Candidate[*Example]) bool {
+					if turns++; turns > 1000 {
+						time.Sleep(time.Minute) // otherwise, the time of the test would stand still
+					}
+					return s.Object.Labels["off"] == ""
+				}).Reconcile("children", func(_ context.Context, r *gopf.Reconciliation[*Example]) error {
+					calls++
+					reconciled(r)
+					return nil
+				}, gopf.Owns[*corev1.ConfigMap](), gopf.Every(time.Minute))
+				gopftest.Start(t, op, c, gopf.Log(quiet()))
+				c.Create(t, withItems("x", "a", "one"))
+				settle()
+				edit(t, c)
+				settle()
+				turns, calls = 0, 0
+				time.Sleep(time.Hour)
+				if turns > 500 || calls > 0 {
+					t.Errorf("%d turns and %d calls in an hour", turns, calls)
+				}
+			})
+		})
+	}
+}
+
+// The kind of a child may be uninstalled, its version may no longer be served, and a client
+// can write any kind into an inventory.
+func TestMissingKindsInAnInventoryDoNotBlockTheDeletion(t *testing.T) {
+	for name, test := range map[string]struct{ apiVersion, kind string }{
+		"a kind that is gone":    {"example.com/v1", "Gone"},
+		"a version that is gone": {"v1beta1", "ConfigMap"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			owners(t, func(t *testing.T, c *gopftest.Cluster) {
+				start := func() (stop func()) {
+					op := owning()
+					gopf.For[*Example](op, resource).Reconcile("children", func(_ context.Context, r *gopf.Reconciliation[*Example]) error {
+						if len(r.Object.Spec.Items) == 0 {
+							return gopf.RetryAfter(time.Hour, errors.New("not now"))
+						}
+						far := childMap("far", "a")
+						far.Namespace = "other"
+						gopf.Want(r, far)
+						return nil
+					}, gopf.Owns[*corev1.ConfigMap](gopf.InOtherNamespaces()))
+					return gopftest.Start(t, op, c, gopf.Log(quiet()))
+				}
+				c.CreateNamespace(t, "other")
+				stop := start()
+				parent := c.Create(t, withItems("x", "a", "one"))
+				settle()
+				stop()
+				forged := &children.Inventory{Owner: string(parent.GetUID()), Entries: []children.Entry{{
+					Key: children.Key{APIVersion: test.apiVersion, Kind: test.kind, Namespace: "other", Name: "far"}, Outside: true,
+				}}}
+				text, err := forged.Encode()
+				if err != nil {
+					t.Fatal(err)
+				}
+				record := fmt.Sprintf(`{"started":"2000-01-01T00:00:00.000000","purpose":"reconcile","retries":0,"success":false,"failure":false,"message":%q}`, text)
+				c.Patch(t, resource, "default", "x", map[string]any{
+					"metadata": map[string]any{"annotations": map[string]any{"examples.kopf.dev/gopf.children.children": record}}, "spec": map[string]any{"items": []any{}},
+				})
+				start()
+				settle()
+				c.Delete(t, resource, "default", "x")
+				time.Sleep(time.Hour)
+				if _, found := c.Lookup(t, resource, "default", "x"); found {
+					t.Error("the deletion waits for a child that cannot exist")
+				}
+				if _, found := c.Lookup(t, configMaps, "other", "far"); found {
+					t.Error("the child was not deleted")
+				}
+			})
+		})
+	}
 }
 
 // A tenant can name any owner in its own objects.

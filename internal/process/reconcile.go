@@ -65,6 +65,7 @@ type reconciled struct {
 	essence string    // identifies the essence of the last call; "" means that there was none
 	dirty   bool      // a child has changed since the last call
 	due     time.Time // the time of the next call; zero means none
+	held    bool      // it cannot be called now; an event starts another turn when it can
 	retries int
 	started time.Time // of the first attempt
 	verdict verdict
@@ -95,7 +96,11 @@ func (p *Processor) reconcile(ctx context.Context, m *Memory, last *object.Body,
 	default:
 		return
 	}
-	if !o.newest.Deleting {
+	if o.newest.Deleting {
+		for _, c := range o.calls {
+			c.held = true
+		}
+	} else {
 		p.recovering(o.newest, func() { p.callReconcilers(ctx, m, o.newest, why.Wake) })
 	}
 	o.pack(&p.Reconcile.packer)
@@ -118,7 +123,7 @@ func (p *Processor) setReconcileAlarm(m *Memory) {
 		at = m.busy.alarm
 	}
 	for _, c := range m.owner().calls {
-		if !c.due.IsZero() && (at.IsZero() || c.due.Before(at)) {
+		if !c.held && !c.due.IsZero() && (at.IsZero() || c.due.Before(at)) {
 			at = c.due
 		}
 	}
@@ -140,12 +145,15 @@ func (p *Processor) callReconcilers(ctx context.Context, m *Memory, body *object
 			state.dirty = true
 		}
 		p.checkInventory(ctx, m, h, state, body)
-		if !p.Reconcile.Listed(h) || p.stopping() {
+		if state.held = !p.Reconcile.Listed(h) || p.stopping(); state.held {
 			continue // the end of the list or of the pause starts another turn
 		}
 		urgent := wake.urgent(h.ID) || wake != nil && wake.Listed && state.retries > 0
-		if !state.isDue(essence, urgent, time.Now()) || !h.MatchesObject(p.plainRequest(m, body)) {
+		if !state.isDue(essence, urgent, time.Now()) {
 			continue
+		}
+		if state.held = !h.MatchesObject(p.plainRequest(m, body)); state.held {
+			continue // the object must change first
 		}
 		after := p.callReconciler(ctx, m, h, state, essence, body)
 		if after == nil || after.Deleting {

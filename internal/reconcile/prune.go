@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"gopf.dev/gopf/internal/apiclient"
 	"gopf.dev/gopf/internal/children"
 	"gopf.dev/gopf/internal/childwatch"
 	"gopf.dev/gopf/internal/kube"
@@ -155,6 +156,9 @@ func (r *Runner) findOwn(ctx context.Context, owner Owner, e children.Entry) (*c
 	child := r.Store.Find(e.Key)
 	if child == nil {
 		info, err := r.info(ctx, e.Key)
+		if _, missing := err.(*apiclient.UnknownError); missing {
+			return nil, nil // without the kind, there is no object of it; a failed discovery is another error
+		}
 		if err != nil {
 			return nil, fmt.Errorf("find %s: %w", e.Key, err)
 		}
@@ -173,7 +177,15 @@ func (r *Runner) info(ctx context.Context, k children.Key) (kind.Info, error) {
 	if err != nil {
 		return kind.Info{}, err
 	}
-	return r.Objects.ByKind(ctx, gv.WithKind(k.Kind))
+	info, err := r.Objects.ByKind(ctx, gv.WithKind(k.Kind))
+	if _, missing := err.(*apiclient.UnknownError); missing {
+		for _, other := range r.Objects.Known() {
+			if other.Group == gv.Group && other.Kind == k.Kind {
+				return other, nil // the version of the inventory is no longer served
+			}
+		}
+	}
+	return info, err
 }
 
 // remove requests the deletion of exactly this child. If the deletion takes no time, the
