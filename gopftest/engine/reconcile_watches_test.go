@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -159,11 +160,11 @@ func TestRollingUpdatesChangeAFewChildrenAtATime(t *testing.T) {
 func TestRollingUpdatesTakeTimeInProportionToTheirChildren(t *testing.T) {
 	const children = 100
 	owners(t, func(t *testing.T, c *gopftest.Cluster) {
-		op, judged := owning(), 0
+		op, judged := owning(), new(atomic.Int64)
 		gopf.For[*Example](op, resource).Reconcile("children", func(_ context.Context, r *gopf.Reconciliation[*Example]) error {
 			for i := range children {
 				gopf.Want(r, childMap(fmt.Sprint("child-", i), r.Object.Spec.Field), gopf.RollingUpdate("all", 10), gopf.ReadyWhen(func(*corev1.ConfigMap) bool {
-					judged++
+					judged.Add(1)
 					return true
 				}))
 			}
@@ -172,7 +173,7 @@ func TestRollingUpdatesTakeTimeInProportionToTheirChildren(t *testing.T) {
 		gopftest.Start(t, op, c, gopf.Log(quiet()))
 		c.Create(t, example("x", "a"))
 		settle()
-		judged = 0
+		judged.Store(0)
 		c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "b"}})
 		settle()
 		for i := range children {
@@ -180,8 +181,8 @@ func TestRollingUpdatesTakeTimeInProportionToTheirChildren(t *testing.T) {
 				t.Fatalf("child %d has the value %q", i, v)
 			}
 		}
-		if judged > 20*children {
-			t.Errorf("%d children were judged %d times", children, judged)
+		if judged.Load() > 20*children {
+			t.Errorf("%d children were judged %d times", children, judged.Load())
 		}
 	})
 }
