@@ -2,9 +2,11 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -114,6 +116,99 @@ func TestForgedInventoryDeletesNoForeignObject(t *testing.T) {
 	})
 }
 
+func TestHandlersThatCannotBeCalledCauseNoTurns(t *testing.T) {
+	for name, edit := range map[string]func(t *testing.T, c *gopftest.Cluster){
+		"the object is being deleted": func(t *testing.T, c *gopftest.Cluster) {
+			c.Patch(t, resource, "default", "x", map[string]any{"metadata": map[string]any{"finalizers": []any{"example.com/theirs"}}})
+			c.Delete(t, resource, "default", "x")
+		},
+		"the object does not match": func(t *testing.T, c *gopftest.Cluster) {
+			c.Patch(t, resource, "default", "x", map[string]any{"metadata": map[string]any{"labels": map[string]any{"off": "yes"}}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			owners(t, func(t *testing.T, c *gopftest.Cluster) {
+				op := owning()
+				var turns, calls atomic.Int64
+				gopf.For[*Example](op, resource).When(func(s *gopf.Candidate[*Example]) bool {
+					if turns.Add(1) > 1000 {
+						time.Sleep(time.Minute) // otherwise, the time of the test would stand still
+					}
+					return s.Object.Labels["off"] == ""
+				}).Reconcile("children", func(_ context.Context, r *gopf.Reconciliation[*Example]) error {
+					calls.Add(1)
+					reconciled(r)
+					return nil
+				}, gopf.Owns[*corev1.ConfigMap](), gopf.Every(time.Minute))
+				gopftest.Start(t, op, c, gopf.Log(quiet()))
+				c.Create(t, withItems("x", "a", "one"))
+				settle()
+				edit(t, c)
+				settle()
+				turns.Store(0)
+				calls.Store(0)
+				time.Sleep(time.Hour)
+				if turns.Load() > 500 || calls.Load() > 0 {
+					t.Errorf("%d turns and %d calls in an hour", turns.Load(), calls.Load())
+				}
+			})
+		})
+	}
+}
+
+// The kind of a child may be uninstalled, its version may no longer be served, and a client
+// can write any kind into an inventory.
+func TestMissingKindsInAnInventoryDoNotBlockTheDeletion(t *testing.T) {
+	for name, test := range map[string]struct{ apiVersion, kind string }{
+		"a kind that is gone":    {"example.com/v1", "Gone"},
+		"a version that is gone": {"v1beta1", "ConfigMap"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			owners(t, func(t *testing.T, c *gopftest.Cluster) {
+				start := func() (stop func()) {
+					op := owning()
+					gopf.For[*Example](op, resource).Reconcile("children", func(_ context.Context, r *gopf.Reconciliation[*Example]) error {
+						if len(r.Object.Spec.Items) == 0 {
+							return gopf.RetryAfter(time.Hour, errors.New("not now"))
+						}
+						far := childMap("far", "a")
+						far.Namespace = "other"
+						gopf.Want(r, far)
+						return nil
+					}, gopf.Owns[*corev1.ConfigMap](gopf.InOtherNamespaces()))
+					return gopftest.Start(t, op, c, gopf.Log(quiet()))
+				}
+				c.CreateNamespace(t, "other")
+				stop := start()
+				parent := c.Create(t, withItems("x", "a", "one"))
+				settle()
+				stop()
+				forged := &children.Inventory{Owner: string(parent.GetUID()), Entries: []children.Entry{{
+					Key: children.Key{APIVersion: test.apiVersion, Kind: test.kind, Namespace: "other", Name: "far"}, Outside: true,
+				}}}
+				text, err := forged.Encode()
+				if err != nil {
+					t.Fatal(err)
+				}
+				record := fmt.Sprintf(`{"started":"2000-01-01T00:00:00.000000","purpose":"reconcile","retries":0,"success":false,"failure":false,"message":%q}`, text)
+				c.Patch(t, resource, "default", "x", map[string]any{
+					"metadata": map[string]any{"annotations": map[string]any{"examples.kopf.dev/gopf.children.children": record}}, "spec": map[string]any{"items": []any{}},
+				})
+				start()
+				settle()
+				c.Delete(t, resource, "default", "x")
+				time.Sleep(time.Hour)
+				if _, found := c.Lookup(t, resource, "default", "x"); found {
+					t.Error("the deletion waits for a child that cannot exist")
+				}
+				if _, found := c.Lookup(t, configMaps, "other", "far"); found {
+					t.Error("the child was not deleted")
+				}
+			})
+		})
+	}
+}
+
 // A tenant can name any owner in its own objects.
 func TestChildrenInAnotherNamespaceThanTheirOwnerAreNotItsChildren(t *testing.T) {
 	for _, test := range []struct {
@@ -151,6 +246,49 @@ func TestChildrenInAnotherNamespaceThanTheirOwnerAreNotItsChildren(t *testing.T)
 				record := c.Get(t, resource, "default", "x").GetAnnotations()["examples.kopf.dev/gopf.children.children"]
 				if listed := strings.Contains(record, "forged"); listed != test.counts {
 					t.Errorf("the inventory is %s", record)
+				}
+			})
+		})
+	}
+}
+
+// A tenant can put all marks of children on its own objects, and use the field manager of
+// the operator.
+func TestForgedChildrenInOtherNamespacesDoNotBlockTheirOwner(t *testing.T) {
+	for name, opts := range map[string][]gopf.OwnsOption{"no children there": nil, "children there": {gopf.InOtherNamespaces()}} {
+		t.Run(name, func(t *testing.T) {
+			owners(t, func(t *testing.T, c *gopftest.Cluster) {
+				c.CreateNamespace(t, "tenant")
+				op := owning()
+				gopf.For[*Example](op, resource).Reconcile("children", func(_ context.Context, r *gopf.Reconciliation[*Example]) error {
+					reconciled(r)
+					return nil
+				}, gopf.Owns[*corev1.ConfigMap](opts...))
+				gopftest.Start(t, op, c, gopf.Log(quiet()))
+				parent := c.Create(t, withItems("x", "a", "one"))
+				settle()
+				for i := range 3 {
+					forged := childMap(fmt.Sprint("forged-", i), "b")
+					forged.TypeMeta, forged.Namespace = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, "tenant"
+					forged.Labels, forged.Finalizers = map[string]string{"gopf.dev/children": "examples.kopf.dev"}, []string{"example.com/forged"}
+					forged.Annotations = map[string]string{"gopf.dev/owner": "kopf.dev/v1|KopfExample|default|x|" + string(parent.GetUID())}
+					forged.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "examples.kopf.dev", Operation: metav1.ManagedFieldsOperationApply}}
+					c.Seed(t, forged)
+				}
+				settle()
+				c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "c"}})
+				settle()
+				now := c.Get(t, resource, "default", "x")
+				if record := now.GetAnnotations()["examples.kopf.dev/gopf.children.children"]; strings.Contains(record, "forged") {
+					t.Errorf("the inventory is %s", record)
+				}
+				if status := fmt.Sprint(now.Object["status"]); !strings.Contains(status, "ChildrenReady") {
+					t.Errorf("the status is %s", status)
+				}
+				c.Delete(t, resource, "default", "x")
+				time.Sleep(time.Hour)
+				if _, found := c.Lookup(t, resource, "default", "x"); found {
+					t.Error("the deletion of the owner waits for objects of another tenant")
 				}
 			})
 		})

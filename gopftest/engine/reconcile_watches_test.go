@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -152,6 +153,37 @@ func TestRollingUpdatesChangeAFewChildrenAtATime(t *testing.T) {
 		makeReady(t, c, "app-1")
 		makeReady(t, c, "app-2")
 		check("near the end", "c c c c")
+	})
+}
+
+// The number and the size of the children may come from a tenant.
+func TestRollingUpdatesTakeTimeInProportionToTheirChildren(t *testing.T) {
+	const children = 100
+	owners(t, func(t *testing.T, c *gopftest.Cluster) {
+		op, judged := owning(), new(atomic.Int64)
+		gopf.For[*Example](op, resource).Reconcile("children", func(_ context.Context, r *gopf.Reconciliation[*Example]) error {
+			for i := range children {
+				gopf.Want(r, childMap(fmt.Sprint("child-", i), r.Object.Spec.Field), gopf.RollingUpdate("all", 10), gopf.ReadyWhen(func(*corev1.ConfigMap) bool {
+					judged.Add(1)
+					return true
+				}))
+			}
+			return nil
+		}, gopf.Owns[*corev1.ConfigMap]())
+		gopftest.Start(t, op, c, gopf.Log(quiet()))
+		c.Create(t, example("x", "a"))
+		settle()
+		judged.Store(0)
+		c.Patch(t, resource, "default", "x", map[string]any{"spec": map[string]any{"field": "b"}})
+		settle()
+		for i := range children {
+			if v, _, _ := unstructured.NestedString(c.Get(t, configMaps, "default", fmt.Sprint("child-", i)).Object, "data", "key"); v != "b" {
+				t.Fatalf("child %d has the value %q", i, v)
+			}
+		}
+		if judged.Load() > 20*children {
+			t.Errorf("%d children were judged %d times", children, judged.Load())
+		}
 	})
 }
 

@@ -81,7 +81,11 @@ func released(before, after map[string]any) bool {
 	if !ok || !fine || len(left) >= len(old) {
 		return false
 	}
-	kept := slices.DeleteFunc(slices.Clone(old), func(f any) bool { return !slices.Contains(left, f) })
+	stays := make(map[any]bool, len(left)) // any client can send a review, with hundreds of thousands of finalizers
+	for _, f := range left {
+		stays[f] = true
+	}
+	kept := slices.DeleteFunc(slices.Clone(old), func(f any) bool { return !stays[f] })
 	return slices.Equal(kept, left)
 }
 

@@ -25,6 +25,10 @@ type Entry struct {
 	Outside bool // it has no owner reference: only the operator can delete it
 	Orphan  bool // it stays when its owner is deleted
 	Last    bool // it is deleted last; see PruneLast of [Desired]
+
+	// Stray means that no inventory has the child, and that it is in another namespace than
+	// its owner. A tenant may have forged it. It is not stored.
+	Stray bool
 }
 
 // Inventory is the stored list of the children of one object. It survives restarts: with

@@ -23,6 +23,11 @@ func AddFinalizer(there []string, finalizer string, former ...string) []Op {
 	return []Op{{Op: "add", Path: "/metadata/finalizers/-", Value: finalizer}}
 }
 
+// maxRemovals limits the operations that remove single finalizers. An object may have the
+// same finalizer many thousand times, and API servers reject patches of more than 10,000
+// operations.
+const maxRemovals = 100
+
 // RemoveFinalizer returns the operations that remove all occurrences of the finalizers
 // from the current ones, or the whole list if it becomes empty. It returns none if none of
 // them is there.
@@ -33,6 +38,9 @@ func RemoveFinalizer(there []string, finalizers ...string) []Op {
 		return nil
 	case !slices.ContainsFunc(there, func(f string) bool { return !ours(f) }):
 		return []Op{{Op: "remove", Path: "/metadata/finalizers"}}
+	}
+	if rest := slices.DeleteFunc(slices.Clone(there), ours); len(there)-len(rest) > maxRemovals {
+		return []Op{{Op: "replace", Path: "/metadata/finalizers", Value: rest}}
 	}
 	var ops []Op
 	for i, f := range slices.Backward(there) { // backwards, because removals shift later indexes

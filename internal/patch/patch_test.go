@@ -3,6 +3,7 @@ package patch
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"testing"
 
 	"gopf.dev/gopf/internal/jsonvalue"
@@ -187,6 +188,7 @@ func TestFinalizerOperations(t *testing.T) {
 		"there with a former": {AddFinalizer([]string{"old", "f"}, "f", "old"), `[{"op":"remove","path":"/metadata/finalizers/0"}]`},
 		"remove with formers": {RemoveFinalizer([]string{"old", "x", "f"}, "f", "old"), `[{"op":"remove","path":"/metadata/finalizers/2"},{"op":"remove","path":"/metadata/finalizers/0"}]`},
 		"remove all formers":  {RemoveFinalizer([]string{"old", "f"}, "f", "old"), `[{"op":"remove","path":"/metadata/finalizers"}]`},
+		"remove very many":    {RemoveFinalizer(append(slices.Repeat([]string{"f"}, 20_000), "x"), "f"), `[{"op":"replace","path":"/metadata/finalizers","value":["x"]}]`},
 		"not there":           {RemoveFinalizer([]string{"x"}, "f"), `null`},
 		"only this version":   {[]Op{Unchanged("7")}, `[{"op":"test","path":"/metadata/resourceVersion","value":"7"}]`},
 	} {

@@ -66,6 +66,7 @@ type reconciled struct {
 	essence string    // identifies the essence of the last call; "" means that there was none
 	dirty   bool      // a child has changed since the last call
 	due     time.Time // the time of the next call; zero means none
+	held    bool      // it cannot be called now; an event starts another turn when it can
 	retries int
 	started time.Time // of the first attempt
 	verdict verdict
@@ -98,7 +99,11 @@ func (p *Processor) reconcile(ctx context.Context, m *Memory, last *object.Body,
 	}
 	found := p.pauseOf(o.newest)
 	p.notePause(m, o.newest, found)
-	if !o.newest.Deleting {
+	if o.newest.Deleting {
+		for _, c := range o.calls {
+			c.held = true
+		}
+	} else {
 		p.recovering(o.newest, func() { p.callReconcilers(ctx, m, o.newest, why.Wake) })
 	}
 	o.pack(&p.Reconcile.packer)
@@ -121,7 +126,7 @@ func (p *Processor) setReconcileAlarm(m *Memory, found *pause.Pause) {
 		at = m.busy.alarm
 	}
 	for _, c := range m.owner().calls {
-		if found == nil && !c.due.IsZero() && (at.IsZero() || c.due.Before(at)) {
+		if found == nil && !c.held && !c.due.IsZero() && (at.IsZero() || c.due.Before(at)) {
 			at = c.due
 		}
 	}
@@ -146,12 +151,15 @@ func (p *Processor) callReconcilers(ctx context.Context, m *Memory, body *object
 			state.dirty = true
 		}
 		p.checkInventory(ctx, m, h, state, body)
-		if !p.Reconcile.Listed(h) || p.stopping() || m.facts.has(isPaused) {
+		if state.held = !p.Reconcile.Listed(h) || p.stopping() || m.facts.has(isPaused); state.held {
 			continue // the end of the list or of the pause starts another turn
 		}
 		urgent := wake.urgent(h.ID) || wake != nil && wake.Listed && state.retries > 0
-		if !state.isDue(essence, urgent, time.Now()) || !h.MatchesObject(p.plainRequest(m, body)) {
+		if !state.isDue(essence, urgent, time.Now()) {
 			continue
+		}
+		if state.held = !h.MatchesObject(p.plainRequest(m, body)); state.held {
+			continue // the object must change first
 		}
 		after := p.callReconciler(ctx, m, h, state, essence, body)
 		if after == nil || after.Deleting {

@@ -17,6 +17,9 @@ const (
 	fightWindow = time.Minute
 	// maxRepairs limits the repairs of a child in that time.
 	maxRepairs = 5
+	// manyFights is the number of children from which old repairs are forgotten. The
+	// names of children may come from the object, and change again and again.
+	manyFights = children.MaxEntries
 )
 
 // Fights counts the repairs of the children of one object. The zero value is ready for
@@ -33,6 +36,9 @@ func (f *Fights) Repair(k children.Key, now time.Time) (pause time.Duration) {
 	if f.repaired == nil {
 		f.repaired, f.told = map[children.Key][]time.Time{}, map[children.Key]string{}
 	}
+	if len(f.repaired) >= manyFights {
+		f.tidy(now)
+	}
 	recent := slices.DeleteFunc(f.repaired[k], func(at time.Time) bool { return now.Sub(at) >= fightWindow })
 	if len(recent) >= maxRepairs {
 		f.repaired[k] = recent
@@ -43,6 +49,16 @@ func (f *Fights) Repair(k children.Key, now time.Time) (pause time.Duration) {
 	}
 	f.repaired[k] = append(recent, now)
 	return 0
+}
+
+// tidy forgets the children that were not repaired in the last minute.
+func (f *Fights) tidy(now time.Time) {
+	for k, times := range f.repaired {
+		if now.Sub(times[len(times)-1]) >= fightWindow {
+			delete(f.repaired, k)
+			delete(f.told, k)
+		}
+	}
 }
 
 // fight notes that another client keeps changing a child.

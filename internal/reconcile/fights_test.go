@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -32,6 +33,23 @@ func TestRepairsOfAChildAreLimited(t *testing.T) {
 		if got := f.Repair(step.key, began.Add(step.at)); got != step.pause {
 			t.Errorf("%s after %s: got the pause %s, want %s", step.key.Name, step.at, got, step.pause)
 		}
+	}
+}
+
+func TestRepairsOfFormerChildrenAreForgotten(t *testing.T) {
+	var f Fights
+	now := time.Now()
+	for i := range 20 * manyFights {
+		k := children.Key{Name: strconv.Itoa(i)}
+		f.Repair(k, now)
+		f.told[k] = "told"
+		now = now.Add(time.Second)
+	}
+	if len(f.repaired) > manyFights || len(f.told) > manyFights {
+		t.Errorf("%d children and %d messages are remembered", len(f.repaired), len(f.told))
+	}
+	if pause := f.Repair(children.Key{Name: "another"}, now); pause != 0 {
+		t.Errorf("another child is repaired after %s", pause)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"gopf.dev/gopf/internal/apiclient"
 	"gopf.dev/gopf/internal/children"
 	"gopf.dev/gopf/internal/childwatch"
 	"gopf.dev/gopf/internal/kube"
@@ -22,7 +23,7 @@ func (x *run) prune(ctx context.Context, desired []children.Desired) {
 	}
 	if !x.Prune {
 		for _, e := range known {
-			if x.result.Inventory.Find(e.Key) == nil && !slices.ContainsFunc(desired, func(d children.Desired) bool { return d.Key == e.Key }) {
+			if !e.Stray && x.result.Inventory.Find(e.Key) == nil && !slices.ContainsFunc(desired, func(d children.Desired) bool { return d.Key == e.Key }) {
 				x.put(e)
 			}
 		}
@@ -44,13 +45,20 @@ func (x *run) prune(ctx context.Context, desired []children.Desired) {
 }
 
 // Unlisted returns the known children of an owner that are not in its inventory, for
-// example because another client has removed the inventory. The operator has applied them,
-// so they are no objects of other clients with copied marks.
+// example because another client has removed the inventory.
+//
+// A client can create objects with the marks of children and the field manager of the
+// operator. In the namespace of the owner, it could edit the owner as well. In other
+// namespaces, such strays are deleted, but the owner does not wait for them.
 func (r *Runner) Unlisted(owner Owner, inventory []children.Entry) (found []children.Entry) {
+	listed := make(map[children.Key]bool, len(inventory))
+	for _, e := range inventory {
+		listed[e.Key] = true
+	}
 	for _, c := range r.Store.Of(owner.UID) {
-		listed := slices.ContainsFunc(inventory, func(e children.Entry) bool { return e.Key == c.Key })
-		if c.Applied && !c.Orphan && !listed && c.BelongsTo(owner.UID, owner.Namespace) {
-			found = append(found, children.Entry{Key: c.Key, UID: children.Short(c.UID), Outside: c.Controller == ""})
+		stray := c.Namespace != "" && c.Namespace != owner.Namespace
+		if c.Applied && !c.Orphan && !listed[c.Key] && !(stray && c.Deleting) && c.BelongsTo(owner.UID, owner.Namespace) {
+			found = append(found, children.Entry{Key: c.Key, UID: children.Short(c.UID), Outside: c.Controller == "", Stray: stray})
 		}
 	}
 	return found
@@ -69,9 +77,13 @@ func (r *Runner) Teardown(ctx context.Context, owner Owner, known []children.Ent
 // deletion that was requested.
 func (r *Runner) deleteInWaves(ctx context.Context, owner Owner, known []children.Entry, desired []children.Desired, allReady bool, deleted func(children.Entry)) (left []children.Entry, blocking *children.Entry, err error) {
 	found := map[children.Key]*childwatch.Child{}
+	known, err = r.deleteStrays(ctx, owner, known, desired, deleted)
 	undesired := slices.DeleteFunc(slices.Clone(known), func(e children.Entry) bool {
 		return e.Orphan || slices.ContainsFunc(desired, func(d children.Desired) bool { return d.Key == e.Key })
 	})
+	if err != nil {
+		return undesired, nil, err
+	}
 	for _, e := range undesired {
 		child, err := r.findOwn(ctx, owner, e)
 		if err != nil {
@@ -111,6 +123,32 @@ func (r *Runner) deleteInWaves(ctx context.Context, owner Owner, known []childre
 	}
 }
 
+// deleteStrays deletes the strays that are not desired, and does not wait for them. It
+// returns the other entries.
+func (r *Runner) deleteStrays(ctx context.Context, owner Owner, known []children.Entry, desired []children.Desired, deleted func(children.Entry)) (others []children.Entry, err error) {
+	for _, e := range known {
+		if !e.Stray {
+			others = append(others, e)
+			continue
+		}
+		child := r.Store.Find(e.Key)
+		gone := child == nil || child.Deleting || e.UID != children.Short(child.UID) || !child.BelongsTo(owner.UID, owner.Namespace)
+		if err != nil || gone || slices.ContainsFunc(desired, func(d children.Desired) bool { return d.Key == e.Key }) {
+			continue
+		}
+		info, failure := r.info(ctx, e.Key)
+		if failure == nil {
+			failure = r.remove(ctx, info, child)
+		}
+		if failure != nil {
+			err = fmt.Errorf("delete %s: %w", e.Key, failure)
+			continue
+		}
+		deleted(e)
+	}
+	return others, err
+}
+
 // findOwn returns the live child of an entry. nil means that it is gone: the object of
 // that name, if there is one, belongs to another owner, or another client has created it
 // again. An inventory may be forged, so an entry alone is no reason to delete an object.
@@ -121,6 +159,9 @@ func (r *Runner) findOwn(ctx context.Context, owner Owner, e children.Entry) (*c
 	child := r.Store.Find(e.Key)
 	if child == nil {
 		info, err := r.info(ctx, e.Key)
+		if _, missing := err.(*apiclient.UnknownError); missing {
+			return nil, nil // without the kind, there is no object of it; a failed discovery is another error
+		}
 		if err != nil {
 			return nil, fmt.Errorf("find %s: %w", e.Key, err)
 		}
@@ -139,7 +180,15 @@ func (r *Runner) info(ctx context.Context, k children.Key) (kind.Info, error) {
 	if err != nil {
 		return kind.Info{}, err
 	}
-	return r.Objects.ByKind(ctx, gv.WithKind(k.Kind))
+	info, err := r.Objects.ByKind(ctx, gv.WithKind(k.Kind))
+	if _, missing := err.(*apiclient.UnknownError); missing {
+		for _, other := range r.Objects.Known() {
+			if other.Group == gv.Group && other.Kind == k.Kind {
+				return other, nil // the version of the inventory is no longer served
+			}
+		}
+	}
+	return info, err
 }
 
 // remove requests the deletion of exactly this child. If the deletion takes no time, the

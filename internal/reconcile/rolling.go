@@ -15,7 +15,7 @@ func (x *run) rolling(w *handler.Wanted, child *childwatch.Child) string {
 	if group == "" {
 		return ""
 	}
-	if ready, _, _ := Ready(w, child.Body()); !ready {
+	if !x.isReady(w, child) {
 		return ""
 	}
 	if reason := x.full[group]; reason != "" {
@@ -23,17 +23,18 @@ func (x *run) rolling(w *handler.Wanted, child *childwatch.Child) string {
 	}
 	unready, first := 0, ""
 	for _, other := range x.Wanted {
-		if other != w && other.Rolling.Group == group && x.unavailable(other) {
-			if unready++; first == "" {
-				first = other.Key.String()
-			}
+		if other == w || other.Rolling.Group != group || !x.unavailable(other) {
+			continue
+		}
+		if first == "" {
+			first = other.Key.String()
+		}
+		if unready++; unready >= w.Rolling.Limit {
+			x.full[group] = first
+			return fmt.Sprintf("%s waits for %s", w.Key, first)
 		}
 	}
-	if unready < w.Rolling.Limit {
-		return ""
-	}
-	x.full[group] = first
-	return fmt.Sprintf("%s waits for %s", w.Key, first)
+	return ""
 }
 
 // unavailable reports whether a child that was created before is not ready now.
@@ -45,6 +46,25 @@ func (x *run) unavailable(w *handler.Wanted) bool {
 	if child == nil {
 		return x.Inventory.Find(w.Key) != nil
 	}
+	return !x.isReady(w, child)
+}
+
+// judged is a version of a child, and whether it is ready.
+type judged struct {
+	child *childwatch.Child
+	ready bool
+}
+
+// isReady reports whether a child is ready. Each change looks at all others of its group,
+// and there may be thousands of large ones, so each version is decoded once.
+func (x *run) isReady(w *handler.Wanted, child *childwatch.Child) bool {
+	if last, ok := x.judged[w]; ok && last.child == child {
+		return last.ready
+	}
 	ready, _, _ := Ready(w, child.Body())
-	return !ready
+	if x.judged == nil {
+		x.judged = map[*handler.Wanted]judged{}
+	}
+	x.judged[w] = judged{child, ready}
+	return ready
 }

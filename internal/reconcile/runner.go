@@ -91,6 +91,7 @@ type run struct {
 	exist  map[*handler.Wanted]bool // the children that exist although the store does not have them
 	full   map[string]string        // the groups of which no more child may be changed now, with the reason
 	turned map[*handler.Wanted]bool // the children that a plan changes; nil without a plan
+	judged map[*handler.Wanted]judged
 }
 
 // Run brings the children to their desired state, as far as that is possible now. One

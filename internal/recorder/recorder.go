@@ -43,12 +43,12 @@ type Event struct {
 	Message string
 }
 
-// backlog limits the events that wait to be posted. Further ones are lost; their number
-// is logged.
-const backlog = 1000
-
-// repeats is the time during which equal events are posted as one.
-const repeats = time.Minute
+const (
+	// repeats is the time during which equal events are posted as one.
+	repeats = time.Minute
+	// maxSeen limits the remembered events. Repeats of others are posted one by one.
+	maxSeen = 4000
+)
 
 // Creator is the part of the API client that is needed.
 type Creator interface {
@@ -60,14 +60,15 @@ type Creator interface {
 type Poster struct {
 	config Config
 	api    Creator
-	queue  chan Event
-	short  bool // the API server counts the bytes of messages; only Run uses it
+	wake   chan struct{} // events are waiting
+	short  bool          // the API server counts the bytes of messages; only Run uses it
 
 	limiter loglimit.Limiter
 
-	mu   sync.Mutex
-	lost int
-	seen map[Event]*repeated
+	mu    sync.Mutex
+	lines lines
+	lost  int
+	seen  map[Event]*repeated
 }
 
 // repeated is a recently posted event.
@@ -78,7 +79,7 @@ type repeated struct {
 
 // New returns a poster. Run starts it.
 func New(api Creator, c Config) *Poster {
-	return &Poster{config: c, api: api, queue: make(chan Event, backlog), seen: map[Event]*repeated{}}
+	return &Poster{config: c, api: api, wake: make(chan struct{}, 1), seen: map[Event]*repeated{}}
 }
 
 // Post queues a Kubernetes event. It does not block. Repeats within a minute are posted
@@ -97,7 +98,7 @@ func (p *Poster) Post(e Event) {
 		r.more++
 		return
 	}
-	if p.put(e) { // bounds seen as well
+	if p.put(e) && len(p.seen) < maxSeen {
 		p.seen[e] = &repeated{since: time.Now()}
 	}
 }
@@ -108,16 +109,25 @@ func isEvent(i object.Identity) bool {
 	return i.Kind == "Event" && (i.APIVersion == "v1" || strings.HasPrefix(i.APIVersion, "events.k8s.io/"))
 }
 
-// put queues an event and reports whether there was room.
+// put queues an event and reports whether there was room. The caller must hold p.mu.
 func (p *Poster) put(e Event) bool {
-	select {
-	case p.queue <- e:
-		return true
-	default:
+	if !p.lines.put(e) {
 		p.lost++
 		p.dropped()
 		return false
 	}
+	select {
+	case p.wake <- struct{}{}:
+	default: // Run is about to look
+	}
+	return true
+}
+
+// next removes and returns the next event. ok is false if there is none.
+func (p *Poster) next() (e Event, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lines.take()
 }
 
 func (p *Poster) dropped() {
@@ -134,10 +144,26 @@ func (p *Poster) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case e := <-p.queue:
-			p.send(ctx, e)
+		case <-p.wake:
+			p.sendAll(ctx, tidy.C)
 		case <-tidy.C:
 			p.tidy()
+		}
+	}
+}
+
+// sendAll posts the waiting events.
+func (p *Poster) sendAll(ctx context.Context, tidy <-chan time.Time) {
+	for ctx.Err() == nil {
+		e, ok := p.next()
+		if !ok {
+			return
+		}
+		p.send(ctx, e)
+		select {
+		case <-tidy:
+			p.tidy()
+		default:
 		}
 	}
 }

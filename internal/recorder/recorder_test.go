@@ -83,8 +83,66 @@ func TestPostingNeverBlocksAndIsBounded(t *testing.T) {
 		for i := range 5000 {
 			p.Post(Event{about, "Normal", "Made", fmt.Sprint(i)})
 		}
-		if time.Since(begun) > 0 || len(p.queue) != backlog {
-			t.Errorf("it took %s, and %d events wait", time.Since(begun), len(p.queue))
+		if time.Since(begun) > 0 || p.lines.waiting != backlog {
+			t.Errorf("it took %s, and %d events wait", time.Since(begun), p.lines.waiting)
+		}
+	})
+}
+
+// A tenant causes more events than the API server takes.
+func TestEventsOfOneNamespaceDoNotDelayThoseOfOthers(t *testing.T) {
+	a := &api{slow: 100 * time.Millisecond}
+	run(t, a, func(p *Poster) {
+		for i := range 5000 {
+			p.Post(Event{about, "Normal", "Made", fmt.Sprint(i)})
+		}
+		other := about
+		other.Namespace = "other"
+		p.Post(Event{other, "Normal", "Made", "of another tenant"})
+		time.Sleep(time.Second)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if !slices.Contains(a.posted, "other Normal Made: of another tenant") {
+			t.Errorf("posted: %q", a.posted)
+		}
+	})
+}
+
+func TestEventsOfAllNamespacesAreBounded(t *testing.T) {
+	var l lines
+	put := 0
+	for i := range 3 * wholeBacklog {
+		if l.put(Event{About: object.Identity{Namespace: fmt.Sprint(i % 100)}, Message: fmt.Sprint(i)}) {
+			put++
+		}
+	}
+	var taken []string
+	for e, ok := l.take(); ok; e, ok = l.take() {
+		taken = append(taken, e.Message)
+	}
+	if put != wholeBacklog || len(taken) != put || l.waiting != 0 || len(l.of)+len(l.turns) != 0 {
+		t.Errorf("%d of %d events were taken; %d wait, of %d namespaces", len(taken), put, l.waiting, len(l.of))
+	}
+	for i, message := range taken {
+		if message != fmt.Sprint(i) {
+			t.Fatalf("event %d is %s", i, message)
+		}
+	}
+}
+
+// Each message is another one, for example because it quotes a field of an object.
+func TestRememberedEventsAreBounded(t *testing.T) {
+	run(t, &api{}, func(p *Poster) {
+		for i := range 20 * maxSeen {
+			p.Post(Event{about, "Warning", "Invalid", fmt.Sprint(i)})
+			if i%100 == 0 {
+				synctest.Wait()
+			}
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if len(p.seen) != maxSeen {
+			t.Errorf("%d events are remembered, want %d", len(p.seen), maxSeen)
 		}
 	})
 }

@@ -107,7 +107,7 @@ func claims(t *testing.T) map[string][]string {
 			fmt.Sprintf("at most %d minutes", duration("internal/kube", "maxRetryAfter")/time.Minute),
 			"at most " + lifetime + " days without a renewal",
 			"canceled after " + seconds(probes.ProbeLimit) + " s",
-			"at most " + count(constant("internal/recorder", "backlog")) + "; further ones are dropped",
+			"at most " + count(constant("internal/recorder", "backlog")) + " of a namespace and " + count(constant("internal/recorder", "wholeBacklog")) + " in total, and namespaces take turns; further ones are dropped",
 			"at most " + message + " characters but more than " + message + " bytes",
 			"shortened to " + message + " bytes",
 			"cut at " + line + " KiB",
