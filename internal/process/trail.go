@@ -38,6 +38,8 @@ func (p *Processor) observing(b *object.Body) execute.Observer {
 // String returns the reason of a turn for timelines.
 func (o Occasion) String() string {
 	switch {
+	case o.Event != nil && o.Event.Listed():
+		return "LISTED, version " + o.Event.Body.ResourceVersion
 	case o.Event != nil:
 		return string(o.Event.Type) + ", version " + o.Event.Body.ResourceVersion
 	case o.Wake != nil:
