@@ -105,8 +105,13 @@ func TestThePageOfARunningOperatorShowsItsObjects(t *testing.T) {
 		"objects?q=lat": `"total":1`, "objects?q=lat&state=retrying": `"states":["retrying"]`, "objects?state=paused": `"total":0`,
 		"top": `"name":"kopfexamples.kopf.dev"`, "objects/kopfexamples.kopf.dev/default/none": "not found", "objects/pods/default/a": "does not serve", "": "<!doctype html>",
 	} {
-		if _, text := fetch(t, address, path); !strings.Contains(text, want) {
-			t.Errorf("%s: %s", path, text)
+		var text string
+		for deadline := time.Now().Add(30 * time.Second); !strings.Contains(text, want); time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Errorf("%s: %s", path, text)
+				break
+			}
+			_, text = fetch(t, address, path)
 		}
 	}
 }
