@@ -71,7 +71,9 @@ func TestThePageOfARunningOperatorShowsItsObjects(t *testing.T) {
 		ch.Event(gopf.Normal, "Made", "it is made")
 		return nil
 	})
-	x.Daemon("tail", func(ctx context.Context, d *gopf.Daemon[*Example]) error { return gopf.RetryAfter(time.Hour, errors.New("no tail")) })
+	x.Daemon("tail", func(ctx context.Context, d *gopf.Daemon[*Example]) error {
+		return gopf.RetryAfter(time.Hour, errors.New("no tail"))
+	})
 	x.Reconcile("children", func(_ context.Context, r *gopf.Reconciliation[*Example]) error {
 		reconciled(r)
 		return nil
