@@ -29,7 +29,7 @@ ONLY    ?=
 OWN     := ./internal/dev/controlplane ./internal/dev/manifests ./cmd/gopf
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test chart attacks api fuzz downgrade mutate bench bench-quick bench-full bench-micro lint build pictures site site-test site-browser \
+.PHONY: help demo test chart attacks api fuzz downgrade mutate bench bench-quick bench-full bench-micro lint build pictures site site-test site-browser page-browser \
 	release dist vulnerabilities kubectl test-kubectl test-delve clean
 
 help: ## List what there is to do
@@ -133,7 +133,14 @@ site-browser: ## Test the site in Chromium or Chrome (BROWSER=PATH: that one)
 	@browser="$(BROWSER)"; for name in chromium chromium-headless-shell chromium-browser google-chrome; do [ -n "$$browser" ] || browser=$$(command -v $$name || true); done; \
 	if [ -z "$$browser" ]; then echo "site-browser: not run, because there is no Chromium; name one with BROWSER=PATH"; exit 0; fi; \
 	$(MAKE) --no-print-directory site && \
-	$(STAGE) "site in a browser" -C site env GOPF_SITE="$(CURDIR)/bin/site" GOPF_BROWSER="$$browser" $(GO) test -count=1 -timeout 10m ./browser
+	$(STAGE) "site in a browser" -C site env GOPF_SITE="$(CURDIR)/bin/site" GOPF_BROWSER="$$browser" $(GO) test -count=1 -timeout 10m -run "EveryPage|SearchInTheBrowser|Buttons" ./browser
+
+page-browser: ## Test the page of an operator in Chromium or Chrome (BROWSER=PATH: that one; PICTURES=FOLDER: store screenshots)
+	@browser="$(BROWSER)"; for name in chromium chromium-headless-shell chromium-browser google-chrome; do [ -n "$$browser" ] || browser=$$(command -v $$name || true); done; \
+	if [ -z "$$browser" ]; then echo "page-browser: not run, because there is no Chromium; name one with BROWSER=PATH"; exit 0; fi; \
+	$(BUILD) -o bin/ ./internal/dev/page && \
+	$(STAGE) "page in a browser" -C site env GOPF_PAGE="$(CURDIR)/bin/page" GOPF_PICTURES="$(PICTURES)" GOPF_BROWSER="$$browser" \
+		$(GO) test -count=1 -timeout 10m -run 'OperatorsPage|ObjectsAreSearched|NoHTML' ./browser
 
 release: ## Tag a version of all modules, after checks in a clone; never pushes (VERSION=v1.2.3, DRY=1: only the checks)
 	@[ -n "$(VERSION)" ] || { echo "release: name a VERSION, such as v0.1.0"; exit 2; }

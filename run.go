@@ -185,7 +185,8 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 			Metrics: s.Metrics.Address, Pprof: s.Metrics.Pprof, Collectors: s.Metrics.Collectors,
 			Probes: func(ctx context.Context) (map[string]any, error) { return op.perform(ctx, probing, o.log) },
 		},
-		Ready: o.ready, Wait: o.wait,
+		Insight: s.Insight.Address,
+		Ready:   o.ready, Wait: o.wait,
 		Kube: api, Stream: streams,
 		Process: process.Config{
 			Progress: s.Persistence.Progress, Base: s.Persistence.Base, Finalizer: s.Persistence.Finalizer,

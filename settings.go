@@ -30,6 +30,7 @@ type Settings struct {
 	Admission   AdmissionSettings
 	Health      HealthSettings
 	Metrics     MetricsSettings
+	Insight     InsightSettings
 
 	// Background configures daemons and timers.
 	Background struct {
@@ -284,6 +285,18 @@ type MetricsSettings struct {
 	// the operator. Their names must not start with gopf_, go_ or process_. Default:
 	// none.
 	Collectors []prometheus.Collector
+}
+
+// InsightSettings configure the web page of the operator.
+type InsightSettings struct {
+	// Address is the listen address of the page, such as ":6080". The page shows rates,
+	// latencies and queues, the known objects, and for each object the explanation, the
+	// timeline and the children. It only reads. Without a host, it listens on localhost.
+	// Only loopback addresses are allowed, because the page has no authentication; use
+	// kubectl port-forward to reach it in a pod. While the page is on, the operator
+	// collects metrics and keeps the latest steps of all objects, in 2 MiB of memory.
+	// Default: "", which means none.
+	Address string
 }
 
 // AdmissionSettings configure the admission webhooks.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"gopf.dev/gopf/internal/page"
 	"gopf.dev/gopf/storage"
 	"gopf.dev/gopf/webhook"
 )
@@ -75,6 +76,11 @@ func (s Settings) check() error {
 	}
 	if err := s.Admission.check(); err != nil {
 		return err
+	}
+	if s.Insight.Address != "" {
+		if err := page.CheckAddress(s.Insight.Address); err != nil {
+			return fmt.Errorf("invalid settings: Insight.Address: %w", err)
+		}
 	}
 	return s.Election.check()
 }

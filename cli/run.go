@@ -14,6 +14,7 @@ import (
 
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/internal/health"
+	"gopf.dev/gopf/internal/page"
 )
 
 // devPriority is the priority of developers who test on a cluster that is in use.
@@ -34,6 +35,7 @@ type runFlags struct {
 	liveness, health, metrics                 string
 	strict                                    bool
 	pprof                                     profiles
+	insight                                   insightFlag
 	election, electionName, electionNamespace string
 
 	flags *pflag.FlagSet
@@ -98,6 +100,8 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.metrics, "metrics", "", "listen `address` of /metrics, like :9090; may be the same")
 	flags.Var(&f.pprof, "pprof", "listen `address` of pprof profiles, like :6060; without a host, only this machine can connect")
 	flags.Lookup("pprof").NoOptDefVal = profilesAddress
+	flags.Var(&f.insight, "insight", "listen `address` of the web page of the operator, like :6080; only this machine can connect")
+	flags.Lookup("insight").NoOptDefVal = insightAddress
 	flags.BoolVar(&f.strict, "strict", false, "report not ready while some handlers cannot be served")
 	flags.StringArrayVarP(&f.modules, "module", "m", nil, "Kopf's modules with handlers")
 	annotate(flags, "module", "MODULES")
@@ -167,6 +171,9 @@ func (f *runFlags) checkAddresses() error {
 	if f.pprof != "" {
 		check["pprof"] = health.CheckAddress("profiles", string(f.pprof))
 	}
+	if f.insight != "" {
+		check["insight"] = page.CheckAddress(string(f.insight))
+	}
 	for _, flag := range slices.Sorted(maps.Keys(check)) {
 		if err := check[flag]; err != nil {
 			return misuse("%s: %w", source(f.flags, flag), err)
@@ -194,6 +201,7 @@ func (f *runFlags) apply(s *gopf.Settings) {
 	set(&s.Health.Strict, f.strict, given("strict"))
 	set(&s.Metrics.Address, f.metrics, given("metrics"))
 	set(&s.Metrics.Pprof, string(f.pprof), given("pprof"))
+	set(&s.Insight.Address, string(f.insight), given("insight"))
 	set(&s.Election.Enabled, f.election == "lease", given("election"))
 	set(&s.Election.Name, f.electionName, given("election-name"))
 	set(&s.Election.Namespace, f.electionNamespace, given("election-namespace"))

@@ -32,6 +32,8 @@ type dev struct {
 	noReload   bool
 	keysWanted bool // read keys although the input is no terminal
 	debug      bool
+	page       string // listen address of the operator's page; empty means none
+	fromFile   bool   // the operator is a YAML file
 
 	stop   *interrupt
 	stderr io.Writer
@@ -69,6 +71,9 @@ works with it. It differs from a real cluster:
     webhooks with match conditions fail
   - webhooks are reached by URL, not by service
   - the objects are gone at the end: there is no --data
+
+The operator serves its page on the first free port from 6080; the link is printed. The
+variable GOPF_RUN_INSIGHT sets another address, and "no" turns the page off.
 
 ARGS are the arguments of the operator. Default:
 "run --all-namespaces --standalone --dev --verbose".
@@ -139,6 +144,7 @@ func (d *dev) run(ctx context.Context) error {
 		return fmt.Errorf("--apply: %w", err)
 	}
 	file := isOperatorFile(d.operator)
+	d.fromFile, d.page = file, pageAddress(ctx)
 	var build *build
 	if !file {
 		if err := checkFolder(d.operator); err != nil {
@@ -208,7 +214,7 @@ func (d *dev) run(ctx context.Context) error {
 	return d.stop.supervise(cluster, process{
 		path: executable,
 		args: args,
-		env:  []string{"KUBECONFIG=" + kubeconfig},
+		env:  d.environment(kubeconfig),
 		name: "the operator",
 	}, d.stderr)
 }
@@ -266,9 +272,11 @@ func (d *dev) explain(kubeconfig string, cluster *controlplane.ControlPlane) {
   export KUBECONFIG=%s
   kubectl get all    # no kubectl? "make kubectl" in a checkout of gopf builds one
 
-Running the operator; stop everything with Ctrl-C.
-
 `, kubeconfig)
+	if link := d.link(); link != "" {
+		fmt.Fprintf(d.stderr, "The page of the operator: %s\n", link)
+	}
+	fmt.Fprint(d.stderr, "Running the operator; stop everything with Ctrl-C.\n\n")
 }
 
 // offer passes progress on. The first line of the build of a control plane gets a hint about

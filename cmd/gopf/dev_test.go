@@ -42,7 +42,7 @@ func TestDevRunsTheOperatorOnAClusterUntilInterrupted(t *testing.T) {
 	if code := g.wait(); code != 0 {
 		t.Errorf("got exit code %d: %s", code, g.stderr.String())
 	}
-	g.says("Applied Fruit apple.", "export KUBECONFIG="+begun.Kubeconfig, "kubectl get")
+	g.says("Applied Fruit apple.", "export KUBECONFIG="+begun.Kubeconfig, "kubectl get", "The page of the operator: http://localhost:60")
 	g.leavesNothing()
 	if alive(begun.PID) {
 		t.Error("the operator is still running")

@@ -114,7 +114,7 @@ func (l *loop) say(format string, args ...any) {
 
 // start starts the operator.
 func (l *loop) start(v *revision) error {
-	path, args, env := v.path, l.args, []string{"KUBECONFIG=" + l.kubeconfig}
+	path, args, env := v.path, l.args, l.environment(l.kubeconfig)
 	if v.debug {
 		path, args = debuggerCommand(v.path, l.args)
 		env = append(env, "GOPF_DEBUGGER=1")

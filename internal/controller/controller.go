@@ -26,6 +26,7 @@ import (
 	"gopf.dev/gopf/internal/discovery"
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/history"
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/metrics"
@@ -73,6 +74,7 @@ type Config struct {
 	Notices     *process.Notices           // log lines that all controllers share
 	Spaces      *process.Spaces            // the pauses of namespaces; nil means that they are not known
 	Vitals      *vitals.Vitals             // observes watches and calls
+	History     *history.Ring              // of all objects; nil means that there are no timelines
 
 	// Ask requests the decision how a controller with many namespaces watches them; see
 	// [Controller.Reach]. It must not block.
@@ -168,6 +170,9 @@ func New(work context.Context, config Config, served discovery.Served, working b
 	if c.counts, c.processor.Observe = config.Vitals.Resource(c.Name(), served.Handlers); c.counts != nil {
 		c.processor.Foreign = c.counts.ForeignWrite
 	}
+	if config.History != nil {
+		c.processor.Trail = &trail{config.History, served.Info.Kind == "Secret" && served.Info.Group == ""}
+	}
 	if served.HandOver {
 		c.processor.HandedOver = func(b *object.Body) bool { return !handler.Selects(c.selector, b) }
 	}
@@ -179,6 +184,9 @@ func New(work context.Context, config Config, served discovery.Served, working b
 	c.announce()
 	return c
 }
+
+// Served returns the resource with its handlers.
+func (c *Controller) Served() discovery.Served { return c.served }
 
 // Info returns the resource.
 func (c *Controller) Info() kind.Info { return c.served.Info }

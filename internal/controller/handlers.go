@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"strings"
+	"time"
 
 	"gopf.dev/gopf/internal/apply"
 	"gopf.dev/gopf/internal/daemon"
@@ -33,6 +34,16 @@ func (c *Controller) daemonsOf(handlers handler.Set) *daemon.Set {
 			applier := apply.Applier{API: shared.Client, Resource: c.processor.Resource, Log: c.processor.Logger(body), Fresh: fresh, Jitter: shared.Process.Jitter}
 			return applier.Apply(ctx, body, p, &patch.Patch{}, apply.Finalizer{})
 		},
+	}
+	if trail := c.processor.Trail; trail != nil {
+		config.Called = trail.Called
+		write := config.Write
+		config.Write = func(ctx context.Context, body *object.Body, p *patch.Patch, fresh bool) (*object.Body, error) {
+			start := time.Now()
+			after, err := write(ctx, body, p, fresh)
+			trail.Wrote(body.UID, err, start)
+			return after, err
+		}
 	}
 	for _, h := range handlers {
 		config.Specs = append(config.Specs, shared.Daemons[h])

@@ -84,6 +84,19 @@ type result struct {
 	refuse func(error) // turns the rejection of the patch into the outcome of the call
 }
 
+// observing returns the observer of the calls for the object. nil means that there is none.
+func (o *Object) observing() execute.Observer {
+	if o.set.Called == nil {
+		return o.set.Observe
+	}
+	return func(id string, outcome execute.Outcome, took time.Duration) {
+		if o.set.Observe != nil {
+			o.set.Observe(id, outcome, took)
+		}
+		o.set.Called(o.key, id, outcome, took)
+	}
+}
+
 // call makes one attempt and returns its result. The result is nil without a call.
 func (t *Task) call(ctx context.Context, r *run) *result {
 	o, spec := t.object, t.spec
@@ -99,7 +112,7 @@ func (t *Task) call(ctx context.Context, r *run) *result {
 		Title: spec.title(), ID: spec.ID, Limits: spec.Limits,
 		Retries: req.Retry, Started: req.Started,
 		DefaultBackoff: o.set.DefaultBackoff, DefaultMode: handler.Retry,
-		Log: req.Log, Observe: o.set.Observe, Enter: o.set.Entrance.For(spec.Handler, r.stopping),
+		Log: req.Log, Observe: o.observing(), Enter: o.set.Entrance.For(spec.Handler, r.stopping),
 		Quiet: func(result any) bool { return spec.Timer && result == nil && req.Patch.Empty() && !c.wrote.Load() },
 		Known: func(err *handler.UndecodableError) bool { return t.known(req.Body, err) },
 		Call: func(ctx context.Context) (any, error) {

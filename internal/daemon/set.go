@@ -84,6 +84,8 @@ type Config struct {
 	Wake func(key string)
 	// Observe is called for each call of a handler. May be nil.
 	Observe execute.Observer
+	// Called is called for each call of a handler, with the uid of the object. May be nil.
+	Called func(uid, id string, o execute.Outcome, took time.Duration)
 	// Entrance controls the start of calls. May be nil.
 	Entrance *execute.Entrance
 	// Room waits until there is memory for a call of a timer on the object, or until

@@ -43,6 +43,7 @@ type Config struct {
 
 	Posting     recorder.Config
 	Health      vitals.Config // version, inactivity and log are filled in
+	Insight     string        // the listen address of the page; "" means none
 	Peering     Peering
 	Election    Election
 	Admission   Admission

@@ -59,7 +59,7 @@ func Run(ctx context.Context, c Config) error {
 		}
 	}
 	c.Stream.Shared = &stream.Shared{}
-	v, site, err := open(ctx, c)
+	v, pages, site, err := open(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -100,6 +100,9 @@ func Run(ctx context.Context, c Config) error {
 	}
 	if c.Stopped != nil {
 		defer c.Stopped()
+	}
+	if pages != nil {
+		pages.Started(shown{op})
 	}
 	return op.live(ctx, resources, discovered)
 }

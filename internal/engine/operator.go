@@ -10,6 +10,7 @@ import (
 	"gopf.dev/gopf/internal/controller"
 	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/history"
 	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/lease"
@@ -41,6 +42,7 @@ type operator struct {
 
 	writeGate *lease.Gate // open while this replica is the leader
 	entry     *execute.Entrance
+	history   *history.Ring // nil means that there is no page
 	notices   *process.Notices
 
 	stopping chan struct{} // closed when no new turn may start
@@ -66,6 +68,9 @@ func newOperator(c Config, client *kube.Client, v *vitals.Vitals, writes *lease.
 		pauses: map[string]string{},
 	}
 	op.entry = op.entrance()
+	if c.Insight != "" {
+		op.history = history.New()
+	}
 	op.Posting.Posted, op.Posting.Dropped = v.Metrics().EventPosted, v.Metrics().EventsDropped
 	op.poster = recorder.New(client.Ungated(), op.Posting)
 	op.children = op.newChildren()
@@ -102,7 +107,7 @@ func (op *operator) sharedConfig() controller.Config {
 		Clock: op.clock, DaemonClock: op.daemons, Barrier: op.barrier, Budget: controller.NewBudget(),
 		Modest:   controller.NewModestBudget(debug.SetMemoryLimit(-1)), // which only returns the limit
 		Children: controller.Children{Runner: op.children.Runner(), Listed: op.children.Listed, Conditions: op.children.Conditions, References: op.children.References()},
-		Entrance: op.entry, Notices: op.notices, Vitals: op.vitals, Stopping: op.stopping,
+		Entrance: op.entry, Notices: op.notices, Vitals: op.vitals, History: op.history, Stopping: op.stopping,
 	}
 	if op.Posting.Enabled && op.Posting.Loggers {
 		c.PostLog = slog.New(recorder.FromLogs(op.Log.Handler(), op.Posting.Level, op.poster.Post))

@@ -6,25 +6,39 @@ import (
 
 	"gopf.dev/gopf/internal/connect"
 	"gopf.dev/gopf/internal/insight"
+	"gopf.dev/gopf/internal/page"
 	"gopf.dev/gopf/internal/peering"
 	"gopf.dev/gopf/internal/placement"
 	"gopf.dev/gopf/internal/vitals"
 )
 
-// open opens the listeners for health and metrics. The returned function serves
-// them until its context is done.
-func open(ctx context.Context, c Config) (*vitals.Vitals, func(context.Context), error) {
+// open opens the listeners for health, metrics and the page. The returned function serves
+// them until its context is done. A nil page means that it is
+// not served.
+func open(ctx context.Context, c Config) (*vitals.Vitals, *page.Page, func(context.Context), error) {
 	config := c.Health
+	config.Insight = c.Insight
 	config.Version, config.Inactivity, config.Log = c.Version, c.Stream.InactivityTimeout, c.Log
 	v, err := vitals.New(config)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if counts := v.Activities(c.Activities); counts != nil && c.Counting != nil {
 		c.Counting(counts)
 	}
+	if c.Insight == "" {
+		site, err := v.Listen(ctx)
+		return v, nil, site, err
+	}
+	pages := page.New(v.Metrics().Handler(), c.Log)
+	v.Page = pages
 	site, err := v.Listen(ctx)
-	return v, site, err
+	return v, pages, func(ctx context.Context) {
+		var sampling sync.WaitGroup
+		sampling.Go(func() { pages.Run(ctx) })
+		site(ctx)
+		sampling.Wait()
+	}, err
 }
 
 // connection returns the part of the configuration that a connection needs.

@@ -41,6 +41,10 @@ type Config struct {
 	Probes Probes
 	// MetricsHandler serves /metrics.
 	MetricsHandler http.Handler
+	// Insight is the address of the page of the operator, and Page serves it: the path "/",
+	// and all paths under /debug/gopf/.
+	Insight string
+	Page    http.Handler
 
 	// ProbeLimit limits the duration of all probes together. Default: 30s.
 	ProbeLimit time.Duration
@@ -83,6 +87,7 @@ type Server struct {
 type Addresses struct {
 	Liveness               string // a URL
 	Health, Metrics, Debug string
+	Insight                string
 }
 
 // site is one listener with its routes.
@@ -103,6 +108,8 @@ func Listen(ctx context.Context, c Config) (*Server, error) {
 		return nil, errors.New("serve health: Snapshot is nil")
 	case c.MetricsHandler == nil && c.Metrics != "":
 		return nil, errors.New("serve metrics: MetricsHandler is nil")
+	case c.Page == nil && c.Insight != "":
+		return nil, errors.New("serve the page: Page is nil")
 	}
 	s := &Server{config: c, probes: newCollector(c.Probes, c.ProbeLimit, c.ProbeAge)}
 	if err := s.open(ctx); err != nil {
@@ -136,6 +143,7 @@ func (s *Server) open(ctx context.Context) error {
 		{"health", c.Health, pages, &s.at.Health},
 		{"metrics", c.Metrics, map[string]http.Handler{"/metrics": c.MetricsHandler}, &s.at.Metrics},
 		{"profiles", c.Debug, profiles, &s.at.Debug},
+		{"the page", c.Insight, map[string]http.Handler{"/": c.Page, pagePath: c.Page}, &s.at.Insight},
 	} {
 		if e.address == "" {
 			continue
@@ -275,7 +283,10 @@ func (s *Server) server(ctx context.Context, r routes) *http.Server {
 	}
 }
 
-// routes serves exact paths, and all profiles with one handler. Unlike a ServeMux, it
+// pagePath is the prefix of the paths of the page.
+const pagePath = "/debug/gopf/"
+
+// routes serves exact paths, and all profiles with one handler, and so the page. Unlike a ServeMux, it
 // never redirects.
 type routes map[string]http.Handler
 
@@ -283,6 +294,9 @@ func (r routes) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	handler := r[req.URL.Path]
 	if handler == nil && strings.HasPrefix(req.URL.Path, profilesPath) {
 		handler = r[profilesPath]
+	}
+	if handler == nil && strings.HasPrefix(req.URL.Path, pagePath) {
+		handler = r[pagePath]
 	}
 	switch {
 	case handler == nil:

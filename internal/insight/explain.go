@@ -14,6 +14,7 @@ import (
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/panics"
 	"gopf.dev/gopf/internal/pause"
+	"gopf.dev/gopf/internal/placement"
 	"gopf.dev/gopf/internal/process"
 )
 
@@ -87,4 +88,15 @@ func selectorOf(served discovery.Served) metalabels.Selector {
 	}
 	selector, _ := metalabels.Parse(served.Select) // it was checked when it was declared
 	return selector
+}
+
+// ExplainServed reads one object over the connection of a running operator, and explains it.
+// places has the places of the state of all kinds.
+func (op *Operator) ExplainServed(ctx context.Context, client *kube.Client, places *placement.Places, served discovery.Served, namespace, name string) (*explain.Report, error) {
+	s := &session{Operator: op, client: client, places: places}
+	body, err := client.Get(ctx, kube.Target{Info: served.Info, Namespace: namespace, Name: name})
+	if err != nil {
+		return nil, fmt.Errorf("read %s/%s: %w", served.Info.Plural, name, err)
+	}
+	return s.explain(ctx, s.processor(served), served, body, false)
 }

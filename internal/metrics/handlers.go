@@ -24,6 +24,9 @@ const (
 
 var outcomeNames = [outcomes]string{"succeeded", "retried", "failed", "waiting", "ignored", "stopped"}
 
+// String returns the name of the outcome, as in the metrics.
+func (o Outcome) String() string { return outcomeNames[o] }
+
 // Handlers are the counters of the declared handlers of a resource, or of activities.
 type Handlers struct {
 	m        *Metrics

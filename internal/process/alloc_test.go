@@ -34,12 +34,15 @@ func (b *briefly) PatchBriefly(context.Context, kube.Target, types.PatchType, []
 
 // newObject returns a function that handles a new object, from its bytes to the write of its
 // base.
-func newObject(t testing.TB, inStatus bool) (handle func()) {
+func newObject(t testing.TB, inStatus bool) (handle func()) { return newObjectWith(t, inStatus, nil) }
+
+// newObjectWith is newObject with a trail.
+func newObjectWith(t testing.TB, inStatus bool, trail Trail) (handle func()) {
 	var alarms []time.Duration
 	var calls int
 	api := &briefly{cluster: newCluster()}
 	p := newKind(api.cluster, &alarms, on(cause.Create, &calls))
-	p.API = api
+	p.API, p.Trail = api, trail
 	if inStatus {
 		p.Config.Progress, p.Config.Base = stateOf("things").Storages(true)
 	}

@@ -100,7 +100,7 @@ func (h *handling) tryEdits(parts []execute.Part) (refused bool) {
 func (h *handling) runner(key func() string) *execute.Runner {
 	return &execute.Runner{
 		Reason: h.reason, Lifecycle: h.Config.Lifecycle, DefaultBackoff: h.Config.DefaultBackoff,
-		Log: h.handlerLog, Observe: h.Observe, Entrance: h.Entrance, State: h.state, Urgent: h.wake.urgent, Known: h.knownMisfit,
+		Log: h.handlerLog, Observe: h.observing(h.body), Entrance: h.Entrance, State: h.state, Urgent: h.wake.urgent, Known: h.knownMisfit,
 		Cause: func(id string, parent *cause.Cause) *cause.Cause {
 			if c := h.causeOf(id, parent); c != parent {
 				return h.forHandlers(c)

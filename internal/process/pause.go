@@ -107,3 +107,6 @@ func (v *view) untilContinued() delay {
 
 // PausedObjects returns the number of objects that are paused.
 func (p *Processor) PausedObjects() int { return int(p.paused.Load()) }
+
+// Paused reports whether the object was found paused. It is safe for concurrent use.
+func (m *Memory) Paused() bool { return m.facts.has(isPaused) }

@@ -87,6 +87,8 @@ type Processor struct {
 	Cluster handler.API
 	// Observe is called after each handler call. May be nil.
 	Observe execute.Observer
+	// Trail receives the steps of all objects. nil means that there are no timelines.
+	Trail Trail
 	// Entrance limits the calls of change handlers and event handlers. May be nil.
 	Entrance *execute.Entrance
 	// Aside runs a blocking call for an object of the namespace without occupying an
@@ -325,6 +327,9 @@ func (m *Memory) Forget(why error) {
 // poster returns a function that posts Kubernetes events about the object.
 func (p *Processor) poster(b *object.Body) func(kind, reason, message string) {
 	return func(kind, reason, message string) {
+		if p.Trail != nil {
+			p.Trail.Posted(b.UID, reason, message)
+		}
 		about := b.Identity
 		about.APIVersion, about.Kind = p.Resource.APIVersion(), p.Resource.Kind
 		p.Post(recorder.Event{About: about, Type: kind, Reason: reason, Message: message})

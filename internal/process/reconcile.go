@@ -283,7 +283,7 @@ func (r *reconciling) attempt(ctx context.Context, request *handler.Request) exe
 	}
 	return execute.Attempt{
 		Title: "Handler", ID: r.handler.ID, Limits: limits, Retries: r.state.retries, Started: r.state.started,
-		DefaultBackoff: r.Config.DefaultBackoff, DefaultMode: handler.Retry, Log: request.Log, Observe: r.Observe, Enter: r.Entrance.For(r.handler, nil),
+		DefaultBackoff: r.Config.DefaultBackoff, DefaultMode: handler.Retry, Log: request.Log, Observe: r.observing(request.Body), Enter: r.Entrance.For(r.handler, nil),
 		Quiet: func(any) bool { return r.result.Written == 0 },
 		Call: func(ctx context.Context) (any, error) {
 			if err := r.handler.Call(ctx, request); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"gopf.dev/gopf/internal/apply"
 	"gopf.dev/gopf/internal/execute"
@@ -124,7 +125,15 @@ func (p *Processor) apply(ctx context.Context, a apply.Applier, body *object.Bod
 			after, err = body, &panicError{v, execute.PanicStack()}
 		}
 	}()
-	return a.Apply(ctx, body, asked, notes, f)
+	if p.Trail == nil {
+		return a.Apply(ctx, body, asked, notes, f)
+	}
+	start := time.Now()
+	after, err = a.Apply(ctx, body, asked, notes, f)
+	if err != nil || after != body {
+		p.Trail.Wrote(body.UID, err, start)
+	}
+	return after, err
 }
 
 // refused reports whether sending the change again is pointless.

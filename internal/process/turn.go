@@ -25,6 +25,9 @@ type Occasion struct {
 // The context is passed to handlers. Their outcomes are written even after it is
 // canceled, within [Config.WriteGrace].
 func (p *Processor) Turn(ctx context.Context, m *Memory, why Occasion) (forget bool) {
+	if p.Trail != nil {
+		defer func(start time.Time) { p.Trail.Turned(m.UID, why.String(), start) }(time.Now())
+	}
 	var asked []execute.Part
 	var last *object.Body // the newest state after the change handlers; nil means that they had no turn
 	if event := why.Event; event != nil {

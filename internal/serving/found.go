@@ -53,6 +53,9 @@ func (s *Controllers) Uses() (uses []rbac.Use) {
 	return uses
 }
 
+// Served returns the controllers of the served resources, in no order.
+func (s *Controllers) Served() []*controller.Controller { return *s.served.Load() }
+
 // Memos returns the memos of an object. nil means that the object is unknown.
 func (s *Controllers) Memos(info kind.Info, uid string) *handler.Memos {
 	for _, c := range *s.served.Load() {

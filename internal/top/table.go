@@ -18,15 +18,8 @@ const maxHandlers = 20
 func Write(to io.Writer, now, before *Sample, elapsed time.Duration) error {
 	w := tabwriter.NewWriter(to, 0, 8, 2, ' ', 0)
 	all := map[string]string{}
-	state := "working"
-	switch {
-	case now.sum("gopf_paused", all) > 0:
-		state = "paused"
-	case now.sum("gopf_leading", all) == 0:
-		state = "on standby"
-	}
 	fmt.Fprintf(w, "operator %s; %.0f calls are running; requests: %.0f in flight, %.0f waiting, limit %.0f\n\n",
-		state, now.sum("gopf_handlers_running", all), now.sum("gopf_api_requests_in_flight", all),
+		now.state(), now.sum("gopf_handlers_running", all), now.sum("gopf_api_requests_in_flight", all),
 		now.sum("gopf_api_requests_waiting", all), now.sum("gopf_api_requests_limit", all))
 	r := rates{now, before, elapsed}
 	r.resources(w)
@@ -44,14 +37,23 @@ type rates struct {
 // rate returns the increase of a counter per second, as text. A counter that has decreased
 // belongs to another process.
 func (r rates) rate(metric string, labels map[string]string) string {
+	if rate := r.perSecond(metric, labels); rate != nil {
+		return fmt.Sprintf("%.1f", *rate)
+	}
+	return "-"
+}
+
+// perSecond returns the increase of a counter per second. nil means that it is not known.
+func (r rates) perSecond(metric string, labels map[string]string) *float64 {
 	if r.before == nil || r.elapsed <= 0 {
-		return "-"
+		return nil
 	}
 	increase := r.now.sum(metric, labels) - r.before.sum(metric, labels)
 	if increase < 0 {
-		return "-"
+		return nil
 	}
-	return fmt.Sprintf("%.1f", increase/r.elapsed.Seconds())
+	rate := increase / r.elapsed.Seconds()
+	return &rate
 }
 
 func (r rates) resources(w io.Writer) {
@@ -84,8 +86,8 @@ func (c called) mean() float64 {
 	return c.spent / c.calls
 }
 
-func (r rates) handlers(w io.Writer) {
-	var list []called
+// calledHandlers returns the handlers that were called, the slowest first.
+func (r rates) calledHandlers() (list []called) {
 	for _, one := range r.now.series {
 		if one.name != "gopf_handler_duration_seconds_count" || one.value == 0 {
 			continue
@@ -96,6 +98,11 @@ func (r rates) handlers(w io.Writer) {
 	slices.SortStableFunc(list, func(a, b called) int {
 		return cmp.Or(-cmp.Compare(a.mean(), b.mean()), strings.Compare(a.handler, b.handler), strings.Compare(a.resource, b.resource))
 	})
+	return list
+}
+
+func (r rates) handlers(w io.Writer) {
+	list := r.calledHandlers()
 	fmt.Fprintln(w, "HANDLER\tRESOURCE\tMEAN\tCALLS/S\tCALLS\tRETRIED OR FAILED")
 	for _, c := range list[:min(len(list), maxHandlers)] {
 		of := map[string]string{"handler": c.handler, "resource": c.resource}

@@ -50,10 +50,11 @@ func (v *Vitals) Reviewed(o admission.Observation) {
 
 // observer returns a function that counts the calls of handlers.
 func observer(find func(id string) *metrics.Handler) execute.Observer {
-	return func(id string, o execute.Outcome, took time.Duration) { find(id).Ran(outcomeOf(o), took) }
+	return func(id string, o execute.Outcome, took time.Duration) { find(id).Ran(OutcomeOf(o), took) }
 }
 
-func outcomeOf(o execute.Outcome) metrics.Outcome {
+// OutcomeOf returns the outcome of a call as the metrics count it.
+func OutcomeOf(o execute.Outcome) metrics.Outcome {
 	temporary, _ := o.Err.(*handler.TemporaryError)
 	_, unfinished := o.Err.(*handler.UnfinishedError)
 	_, unfit := o.Err.(*handler.UndecodableError)

@@ -10,17 +10,21 @@ import (
 // context is done. It does nothing if no endpoint is configured.
 func (v *Vitals) Listen(ctx context.Context) (serve func(context.Context), err error) {
 	c := v.config
-	if c.Liveness == "" && c.Address == "" && c.Metrics == "" && c.Pprof == "" {
+	if c.Liveness == "" && c.Address == "" && c.Metrics == "" && c.Pprof == "" && c.Insight == "" {
 		return func(context.Context) {}, nil
 	}
 	config := health.DefaultConfig()
 	config.Liveness, config.Health, config.Metrics = c.Liveness, c.Address, c.Metrics
 	config.Snapshot, config.Probes, config.MetricsHandler = v.snapshot, c.Probes, v.metrics.Handler()
 	config.Log = c.Log
+	config.Insight, config.Page = health.LocalAddress(c.Insight), v.Page
 	config.Debug = health.LocalAddress(c.Pprof)
 	site, err := health.Listen(ctx, config)
 	if err != nil {
 		return nil, err
+	}
+	if at := site.Addresses().Insight; at != "" {
+		c.Log.Info("Serving the page of the operator at http://" + at + "/")
 	}
 	if c.Listening != nil {
 		c.Listening(site.Addresses())

@@ -30,6 +30,7 @@ type Config struct {
 	Address  string // of /livez and /readyz; "" means none
 	Metrics  string // the address of /metrics; "" means none
 	Pprof    string // the address of /debug/pprof/; "" means none
+	Insight  string // the address of the page; "" means none
 	Strict   bool   // not ready while a handler has no resource to serve
 
 	Collectors []prometheus.Collector // additional ones for /metrics
@@ -63,6 +64,9 @@ type Vitals struct {
 	// Refusal is called when the API server rejects the credentials. May be nil. It
 	// must be set before the first request.
 	Refusal func(error)
+	// Page serves the page of the operator. It must be set before Listen if the page has
+	// an address.
+	Page http.Handler
 
 	answered atomic.Int64                  // time of the last response of the API server, in ns; 0 means never
 	operator atomic.Pointer[Operator]      // nil during startup
@@ -76,10 +80,10 @@ type Vitals struct {
 }
 
 // New returns the vitals of an operator that is not running yet. Metrics are enabled
-// if they have an address.
+// if they or the page have an address.
 func New(c Config) (*Vitals, error) {
 	v := &Vitals{config: c, pulses: map[*Pulse]struct{}{}}
-	if c.Metrics == "" {
+	if c.Metrics == "" && c.Insight == "" {
 		return v, nil
 	}
 	counts, err := metrics.New(metrics.Options{Version: c.Version, Collectors: c.Collectors})

@@ -47,10 +47,17 @@ func claims(t *testing.T) map[string][]string {
 	token := fmt.Sprintf("%d minutes", constant("serve", "tokenSeconds")/60)
 	callLimit := fmt.Sprintf("%d minutes", duration("serve/call", "DefaultExecTimeout")/time.Minute)
 
+	sampling := duration("internal/page", "interval")
+
 	return map[string][]string{
 		"docs/serve.md": {
 			"A call may take " + callLimit, "SIGKILL after " + seconds(duration("serve/call", "killDelay")) + " s",
 			"The output may have " + mib(constant("serve/call", "DefaultOutput")) + " MiB", "expires after " + token,
+		},
+		"docs/operations.md": {
+			fmt.Sprintf("of the last %d minutes", time.Duration(constant("internal/page", "maxPoints"))*sampling/time.Minute),
+			"one page of " + count(constant("internal/page", "usualLimit")) + " objects", "every " + seconds(sampling) + " seconds",
+			"the latest " + count(constant("internal/history", "slots")) + " steps of all objects in " + mib(constant("internal/history", "Budget")) + " MiB",
 		},
 		"docs/from-side8.md": {"A script may take " + callLimit + " and print " + mib(constant("serve/call", "DefaultOutput")) + " MiB"},
 		"docs/reconciliation.md": {
