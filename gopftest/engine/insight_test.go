@@ -31,7 +31,9 @@ func commands(t *testing.T, c *gopftest.Cluster, op *gopf.Operator) *insight.Ope
 	return o
 }
 
-func objectNamed(name string) insight.Name { return insight.Name{Kind: "kopfexample", Name: name, Namespace: "default"} }
+func objectNamed(name string) insight.Name {
+	return insight.Name{Kind: "kopfexample", Name: name, Namespace: "default"}
+}
 
 // explained returns the report about an object.
 func explained(t *testing.T, c *gopftest.Cluster, op *gopf.Operator, name string) (report *explain.Report) {
@@ -504,7 +506,9 @@ func TestAnInterruptedReleaseContinues(t *testing.T) {
 		declare := func() *gopf.Operator {
 			op := gopf.New(gopf.Identity("things.example.com", gopf.StateInStatus("")))
 			x := gopf.For[*Example](op, resource)
-			x.OnCreate("late", func(context.Context, *gopf.Change[*Example]) error { return gopf.RetryAfter(time.Hour, errors.New("later")) })
+			x.OnCreate("late", func(context.Context, *gopf.Change[*Example]) error {
+				return gopf.RetryAfter(time.Hour, errors.New("later"))
+			})
 			x.OnDelete("delete", func(context.Context, *gopf.Change[*Example]) error { return nil })
 			return op
 		}
