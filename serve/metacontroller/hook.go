@@ -57,7 +57,7 @@ type tagged struct {
 	stored time.Time
 }
 
-// newHook returns the hook of a declaration, or nil if it has no webhook. It reads the
+// newHook returns the hook of a declaration. Without a webhook, it returns nil. It reads the
 // credentials once, to report mistakes.
 func newHook(ctx context.Context, kind string, h *Hook, configs []EndpointConfig, api client.Client, base http.RoundTripper) (*hook, error) {
 	if h == nil || h.Webhook == nil {
@@ -87,7 +87,7 @@ func newHook(ctx context.Context, kind string, h *Hook, configs []EndpointConfig
 }
 
 // connect returns the client and the header Authorization. It reads the Secrets again
-// after a while, so that a rotation is noticed.
+// after a while, to notice a rotation.
 func (h *hook) connect(ctx context.Context) (*http.Client, string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -33,6 +33,9 @@ type Options struct {
 	Transport http.RoundTripper
 }
 
+// defaultDiscovery is the age at which lists of resources are read again.
+const defaultDiscovery = 30 * time.Second
+
 // Delays between attempts to start a controller.
 const (
 	firstStart = time.Second
@@ -46,7 +49,7 @@ func Declare(op *gopf.Operator, o Options) {
 		o.Workers = 5
 	}
 	if o.Discovery <= 0 {
-		o.Discovery = 30 * time.Second
+		o.Discovery = defaultDiscovery
 	}
 	m := &manager{options: o, running: map[string]running{}}
 	for _, plural := range []string{"compositecontrollers", "decoratorcontrollers"} {

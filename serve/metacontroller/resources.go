@@ -102,7 +102,7 @@ func (r *resources) find(apiVersion string, matches func(metav1.APIResource) boo
 	}, nil
 }
 
-// list returns the resources of a version. fresh reports that the server was asked now.
+// list returns the resources of a version. fresh reports that the server has just sent them.
 func (r *resources) list(apiVersion string, again bool) (list []metav1.APIResource, fresh bool, err error) {
 	r.mu.Lock()
 	g, ok := r.known[apiVersion]

@@ -69,7 +69,7 @@ func (r *Revision) has(m Member) bool { return slices.Contains(r.Members, m) }
 type Rollout struct {
 	Latest  Revision
 	Older   []Revision
-	Rolling func(*unstructured.Unstructured) *UpdateStrategy // nil for other kinds
+	Rolling func(*unstructured.Unstructured) *UpdateStrategy // nil means: the kind is not rolled
 	Observe func(*unstructured.Unstructured) *unstructured.Unstructured
 	Member  func(*unstructured.Unstructured) Member
 }
@@ -130,7 +130,7 @@ func equalForm(observed, desired *unstructured.Unstructured) bool {
 	return err == nil && !changed
 }
 
-// unready returns why a rollout has to wait for children, or nothing.
+// unready returns why a rollout must wait for children, or nothing.
 func unready(r Rollout, children []*unstructured.Unstructured) string {
 	for _, d := range children {
 		name, strategy, observed := d.GetKind()+" "+r.Member(d).Name, r.Rolling(d), r.Observe(d)

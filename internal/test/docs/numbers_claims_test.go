@@ -52,6 +52,12 @@ func claims(t *testing.T) map[string][]string {
 			"A call may take " + callLimit, "SIGKILL after " + seconds(duration("serve/call", "killDelay")) + " s",
 			"The output may have " + mib(constant("serve/call", "DefaultOutput")) + " MiB", "expires after " + token,
 		},
+		"docs/from-metacontroller.md": {
+			"noticed after " + seconds(duration("serve/metacontroller", "credentialsAge")) + " s",
+			"after at most " + seconds(duration("serve/metacontroller", "lastStart")) + " s",
+			"A response may have " + mib(constant("serve/metacontroller", "largestBody")) + " MiB",
+			"are used. Default: " + seconds(duration("serve/metacontroller", "defaultDiscovery")) + " s",
+		},
 		"docs/from-side8.md": {"A script may take " + callLimit + " and print " + mib(constant("serve/call", "DefaultOutput")) + " MiB"},
 		"docs/reconciliation.md": {
 			fmt.Sprintf("after %s s, %s s, %s s, … up to %d minutes", seconds(first), seconds(2*first), seconds(4*first), most/time.Minute),
