@@ -134,6 +134,13 @@ func (c *controller) reconcile(ctx context.Context, f family) error {
 // bring creates or updates one child.
 func (c *controller) bring(ctx context.Context, f family, desired *unstructured.Unstructured) error {
 	observed := f.observed.get(desired)
+	if c.env.fieldManager != "" {
+		r, err := c.env.resources.byKind(desired.GetAPIVersion(), desired.GetKind())
+		if err != nil {
+			return err
+		}
+		return c.serverSide(ctx, r, f.parent, observed, desired)
+	}
 	if observed == nil {
 		return c.create(ctx, f.parent, desired)
 	}

@@ -146,7 +146,10 @@ func (s *step) writeStatus(ctx context.Context, status map[string]any) error {
 			return err
 		}
 		live.Object["status"] = status
-		_, err = s.in(s.of.resource, s.parent.GetNamespace()).UpdateStatus(ctx, live, metav1.UpdateOptions{})
+		result, err := s.in(s.of.resource, s.parent.GetNamespace()).UpdateStatus(ctx, live, metav1.UpdateOptions{})
+		if err == nil {
+			s.wrote(s.key, result)
+		}
 		return err
 	})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {

@@ -29,6 +29,8 @@ type environment struct {
 	log       *slog.Logger
 	transport http.RoundTripper
 	workers   int
+
+	fieldManager string // of server-side apply; empty means dynamic apply
 }
 
 // controller runs one CompositeController or DecoratorController.
@@ -51,6 +53,8 @@ type controller struct {
 	mu        sync.Mutex
 	informers map[string]cache.SharedIndexInformer
 	kept      map[key]customized
+	applied   map[string]appliedForm
+	written   map[key]write   // last writes of parents
 	relatives map[string]bool // related resources
 	stop      <-chan struct{}
 	running   sync.WaitGroup // of informers
@@ -74,7 +78,7 @@ type key struct {
 func newController(ctx context.Context, env environment, object *unstructured.Unstructured) (*controller, error) {
 	c := &controller{
 		env: env, composite: object.GetKind() == "CompositeController", name: object.GetName(), object: object, requested: Requested(object),
-		children: map[string]child{}, informers: map[string]cache.SharedIndexInformer{}, kept: map[key]customized{}, relatives: map[string]bool{},
+		children: map[string]child{}, informers: map[string]cache.SharedIndexInformer{}, kept: map[key]customized{}, applied: map[string]appliedForm{}, written: map[key]write{}, relatives: map[string]bool{},
 	}
 	if err := convert(object.Object["spec"], &c.spec); err != nil {
 		return nil, err
@@ -218,7 +222,12 @@ func (c *controller) next(ctx context.Context) bool {
 		c.queue.Forget(k)
 		c.mu.Lock()
 		delete(c.kept, k)
+		delete(c.written, k)
 		c.mu.Unlock()
+		return true
+	}
+	if c.stale(k, parent) {
+		c.queue.AddAfter(k, stalePause)
 		return true
 	}
 	err := c.handle(ctx, k, parent.DeepCopy())
@@ -253,6 +262,7 @@ func (c *controller) handle(ctx context.Context, k key, parent *unstructured.Uns
 	if err != nil || parent == nil {
 		return err
 	}
+	c.wrote(k, parent)
 	s := &step{controller: c, key: k, of: p, parent: parent, finalizing: c.finalize != nil && (parent.GetDeletionTimestamp() != nil || !selected)}
 	if c.composite {
 		return s.compose(ctx)

@@ -93,12 +93,16 @@ func (s *step) writeParent(ctx context.Context, response *DecoratorHookResponse)
 			return true, swallow(err)
 		}
 		changed.SetResourceVersion(written.GetResourceVersion())
+		s.wrote(s.key, written)
 		status = false
 	}
 	if !metadata && !status {
 		return false, nil
 	}
-	_, err = client.Update(ctx, changed, metav1.UpdateOptions{})
+	written, err := client.Update(ctx, changed, metav1.UpdateOptions{})
+	if err == nil {
+		s.wrote(s.key, written)
+	}
 	return err != nil, swallow(err)
 }
 

@@ -29,6 +29,9 @@ type Options struct {
 	// Discovery is the age at which lists of the cluster's resources are read again; 30 s
 	// if zero.
 	Discovery time.Duration
+	// ServerSide is the field manager for children of server-side apply. Without it, children
+	// are merged by the annotation [LastApplied].
+	ServerSide string
 	// Transport replaces the network for calls of hooks, in tests.
 	Transport http.RoundTripper
 }
@@ -129,7 +132,7 @@ func (m *manager) environment(api client.Client, log *slog.Logger) (*environment
 		return nil, err
 	}
 	m.env = &environment{
-		api: api, dynamic: dyn, log: log, transport: m.options.Transport, workers: m.options.Workers,
+		api: api, dynamic: dyn, log: log, transport: m.options.Transport, workers: m.options.Workers, fieldManager: m.options.ServerSide,
 		resources: &resources{discovery: disc, allow: m.options.AllowKinds, age: m.options.Discovery, known: map[string]group{}},
 	}
 	return m.env, nil

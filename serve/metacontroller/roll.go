@@ -71,6 +71,7 @@ type Rollout struct {
 	Older   []Revision
 	Rolling func(*unstructured.Unstructured) *UpdateStrategy // nil means: the kind is not rolled
 	Observe func(*unstructured.Unstructured) *unstructured.Unstructured
+	Equal   func(observed, desired *unstructured.Unstructured) bool // compares forms
 	Member  func(*unstructured.Unstructured) Member
 }
 
@@ -91,7 +92,7 @@ func Roll(r Rollout) (latest []Member, older [][]Member, desired []*unstructured
 		}
 		m := r.Member(d)
 		claimed := slices.ContainsFunc(r.Older, func(o Revision) bool { return o.has(m) })
-		if claimed && !r.Latest.has(m) && !equalForm(r.Observe(d), d) {
+		if claimed && !r.Latest.has(m) && !r.equal(r.Observe(d), d) {
 			waiting = append(waiting, d)
 			continue
 		}
@@ -121,13 +122,21 @@ func Roll(r Rollout) (latest []Member, older [][]Member, desired []*unstructured
 	return latest, older, desired, condition
 }
 
-// equalForm reports whether a child has its desired form.
+// equal reports whether a child exists and has its desired form.
+func (r Rollout) equal(observed, desired *unstructured.Unstructured) bool {
+	return observed != nil && r.Equal(observed, desired)
+}
+
+// equalForm reports whether a merge would not change a child.
 func equalForm(observed, desired *unstructured.Unstructured) bool {
-	if observed == nil {
-		return false
-	}
 	_, changed, err := Merge(observed.Object, desired.Object)
 	return err == nil && !changed
+}
+
+// equalContent is [equalForm] for children without the annotation [LastApplied].
+func equalContent(observed, desired *unstructured.Unstructured) bool {
+	merged, _, err := Merge(observed.Object, desired.Object)
+	return err == nil && sameContent(&unstructured.Unstructured{Object: merged}, observed)
 }
 
 // unready returns why a rollout must wait for children, or nothing.
@@ -137,7 +146,7 @@ func unready(r Rollout, children []*unstructured.Unstructured) string {
 		switch {
 		case observed == nil:
 			return "missing child " + name
-		case !equalForm(observed, d):
+		case !r.equal(observed, d):
 			return "child " + name + " is not updated yet"
 		}
 		if strategy.Method == RollingInPlace {

@@ -52,9 +52,13 @@ func (s *step) roll(ctx context.Context, selector labels.Selector, observed, rel
 			return nil
 		},
 		Observe: observed.get,
+		Equal:   equalForm,
 		Member: func(o *unstructured.Unstructured) Member {
 			return Member{o.GroupVersionKind().Group, o.GetKind(), o.GetName()}
 		},
+	}
+	if s.env.fieldManager != "" {
+		rollout.Equal = equalContent
 	}
 	for _, f := range forms[1:] {
 		rollout.Older = append(rollout.Older, Revision{Members: members(f.object), Desired: f.response.Children})

@@ -78,7 +78,7 @@ func TestFlagsOfMetacontrollerAreAccepted(t *testing.T) {
 		t.Errorf("got %v, %v", flags, ignored)
 	}
 	for _, args := range [][]string{
-		{"--workers"}, {"--workers=0"}, {"--workers", "x"}, {"--discovery-interval=1"}, {"--target-label-selector", "a=("}, {"--apply-strategy=server-side-apply"},
+		{"--workers"}, {"--workers=0"}, {"--workers", "x"}, {"--discovery-interval=1"}, {"--target-label-selector", "a=("}, {"--apply-strategy=both"},
 	} {
 		if _, _, _, err := metacontrollerArgs(args); !errors.Is(err, errUsage) {
 			t.Errorf("%v: got %v", args, err)

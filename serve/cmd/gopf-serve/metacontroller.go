@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -43,9 +44,10 @@ var noEffect = []string{
 // metacontrollerArgs separates the flags of Metacontroller from those of an operator.
 // ignored are the given flags without effect. Metacontroller serves all namespaces.
 func metacontrollerArgs(args []string) (o metacontroller.Options, flags, ignored []string, err error) {
-	var allow, target, workers, interval, strategy string
+	var allow, target, workers, interval, strategy, manager string
 	known := map[string]*string{
 		"--allow-kinds": &allow, "--target-label-selector": &target, "--workers": &workers, "--discovery-interval": &interval, "--apply-strategy": &strategy,
+		"--apply-strategy-ssa-field-manager": &manager,
 	}
 	var unused string
 	for _, name := range noEffect {
@@ -95,8 +97,12 @@ func metacontrollerArgs(args []string) (o metacontroller.Options, flags, ignored
 			return o, nil, nil, fmt.Errorf("%w: --discovery-interval needs a duration above 0", errUsage)
 		}
 	}
-	if strategy != "" && strategy != "dynamic-apply" {
-		return o, nil, nil, fmt.Errorf("%w: --apply-strategy supports dynamic-apply only", errUsage)
+	switch strategy {
+	case "", "dynamic-apply":
+	case "server-side-apply":
+		o.ServerSide = cmp.Or(manager, "metacontroller")
+	default:
+		return o, nil, nil, fmt.Errorf("%w: --apply-strategy is dynamic-apply or server-side-apply", errUsage)
 	}
 	if !slices.ContainsFunc(flags, namespaced) {
 		flags = append(flags, "--all-namespaces")
