@@ -3,6 +3,7 @@ package metacontroller
 import (
 	"context"
 	"maps"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -158,6 +159,11 @@ func (c *controller) childEvents() cache.ResourceEventHandler {
 	})
 }
 
+// childPause is the delay of a sync after an event of a child. When the garbage collector
+// deletes children, the deletion of the parent is usually known by then. Events of several
+// children become one sync.
+const childPause = 10 * time.Millisecond
+
 // childChanged queues the parent of a child. A living orphan queues all parents whose
 // selector matches.
 func (c *controller) childChanged(obj *unstructured.Unstructured, living bool) {
@@ -173,7 +179,7 @@ func (c *controller) childChanged(obj *unstructured.Unstructured, living bool) {
 				k.namespace = obj.GetNamespace()
 			}
 			if parent := c.parent(k); parent != nil && parent.GetUID() == ref.UID {
-				c.queue.Add(k)
+				c.queue.AddAfter(k, childPause)
 			}
 			continue
 		}
@@ -185,7 +191,7 @@ func (c *controller) childChanged(obj *unstructured.Unstructured, living bool) {
 				continue
 			}
 			if s, err := Selector(parent, c.spec.GenerateSelector); err == nil && s.Matches(labels.Set(obj.GetLabels())) {
-				c.queue.Add(key{i, parent.GetNamespace(), parent.GetName()})
+				c.queue.AddAfter(key{i, parent.GetNamespace(), parent.GetName()}, childPause)
 			}
 		}
 	}
