@@ -17,7 +17,8 @@ import (
 // dynamic apply of Metacontroller.
 const formerManager = "metacontroller"
 
-// appliedForm is what the last server-side apply of a child sent and received.
+// appliedForm has the hash that the last server-side apply of a child sent, and the state
+// that it received.
 type appliedForm struct {
 	hash       [sha256.Size]byte
 	uid        types.UID
