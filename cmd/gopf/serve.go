@@ -41,7 +41,7 @@ func served(stop *interrupt, c cobra.Command) *cobra.Command {
 
 func newServe(stop *interrupt) *cobra.Command {
 	return served(stop, cobra.Command{
-		Use:   "serve OPERATOR.yaml|--side8 [flags]",
+		Use:   "serve OPERATOR.yaml|--side8|--metacontroller [flags]",
 		Short: "Run an operator that is a YAML file",
 		Long: `Run an operator whose handlers are programs in any language, HTTP hooks, expressions and
 templates. The file declares them; see docs/serve.md.
@@ -51,12 +51,14 @@ The flags are those of an operator's own command "run", which docs/cli.md lists,
       --install             apply the definitions that the file names first
 
 With --side8 as the first flag, it runs the scripts of Side8's k8s-operator; see
-docs/from-side8.md.
+docs/from-side8.md. With --metacontroller, it runs the controller resources of
+Metacontroller; see docs/from-metacontroller.md.
 
 The first call builds the program for it, which takes about a minute.`,
 		Example: `  gopf serve operator.yaml --all-namespaces
   gopf serve operator.yaml -n myapp --install --verbose
-  gopf serve --side8 --fqdn db.example.com --version v1 --resource databases`,
+  gopf serve --side8 --fqdn db.example.com --version v1 --resource databases
+  gopf serve --metacontroller --allow-kinds 'pods,*.example.com'`,
 	})
 }
 

@@ -59,6 +59,12 @@ func claims(t *testing.T) map[string][]string {
 			"one page of " + count(constant("internal/page", "usualLimit")) + " objects", "every " + seconds(sampling) + " seconds",
 			"the latest " + count(constant("internal/history", "slots")) + " steps of all objects in " + mib(constant("internal/history", "Budget")) + " MiB",
 		},
+		"docs/from-metacontroller.md": {
+			"noticed after " + seconds(duration("serve/metacontroller", "credentialsAge")) + " s",
+			"after at most " + seconds(duration("serve/metacontroller", "lastStart")) + " s",
+			"A response may have " + mib(constant("serve/metacontroller", "largestBody")) + " MiB",
+			"are used. Default: " + seconds(duration("serve/metacontroller", "defaultDiscovery")) + " s",
+		},
 		"docs/from-side8.md": {"A script may take " + callLimit + " and print " + mib(constant("serve/call", "DefaultOutput")) + " MiB"},
 		"docs/reconciliation.md": {
 			fmt.Sprintf("after %s s, %s s, %s s, … up to %d minutes", seconds(first), seconds(2*first), seconds(4*first), most/time.Minute),

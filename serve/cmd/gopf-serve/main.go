@@ -31,6 +31,7 @@ var errUsage = errors.New("invalid command line")
 const usage = `Usage:
   gopf serve OPERATOR.yaml [flags of an operator's command run]
   gopf serve --side8 --fqdn GROUP --version VERSION --resource PLURAL [--apply ./apply] [--delete ./delete] [flags of run]
+  gopf serve --metacontroller [--allow-kinds PLURAL.GROUP,...] [--target-label-selector SELECTOR] [--workers N] [flags of run]
   gopf check OPERATOR.yaml
   gopf call HANDLER -f OBJECT.yaml [--was OLD.yaml] [--reason REASON] [--operator OPERATOR.yaml]
   gopf test TESTS.yaml [--update]
@@ -87,6 +88,9 @@ func split(file string) (dir, base string) { return filepath.Dir(file), filepath
 func runServe(args []string) int {
 	if len(args) > 0 && args[0] == "--side8" {
 		return runSide8(args[1:])
+	}
+	if len(args) > 0 && args[0] == "--metacontroller" {
+		return runMetacontroller(args[1:])
 	}
 	file, flags, install, err := serveArgs(args)
 	if err != nil {

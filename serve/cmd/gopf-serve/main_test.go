@@ -66,6 +66,26 @@ func TestFlagsAreSeparated(t *testing.T) {
 	}
 }
 
+func TestFlagsOfMetacontrollerAreAccepted(t *testing.T) {
+	o, flags, ignored, err := metacontrollerArgs([]string{
+		"--allow-kinds", "pods,*.example.com", "--target-label-selector=a=b", "--workers", "7", "--discovery-interval=20s", "--client-go-qps=5",
+		"--leader-election", "--zap-devel", "-v",
+	})
+	if err != nil || !slices.Equal(o.AllowKinds, []string{"pods", "*.example.com"}) || o.Target.String() != "a=b" || o.Workers != 7 || o.Discovery.Seconds() != 20 {
+		t.Errorf("got %v, %v", o, err)
+	}
+	if !slices.Equal(flags, []string{"--election=lease", "-v", "--all-namespaces"}) || !slices.Equal(ignored, []string{"--client-go-qps", "--zap-devel"}) {
+		t.Errorf("got %v, %v", flags, ignored)
+	}
+	for _, args := range [][]string{
+		{"--workers"}, {"--workers=0"}, {"--workers", "x"}, {"--discovery-interval=1"}, {"--target-label-selector", "a=("}, {"--apply-strategy=both"},
+	} {
+		if _, _, _, err := metacontrollerArgs(args); !errors.Is(err, errUsage) {
+			t.Errorf("%v: got %v", args, err)
+		}
+	}
+}
+
 func TestAChangeOfAFileIsNoticed(t *testing.T) {
 	dir := t.TempDir()
 	before := fingerprint(dir)

@@ -55,10 +55,7 @@ func side8Args(args []string) (o side8.Options, flags []string, err error) {
 	case "warning", "error", "critical":
 		flags = append(flags, "--quiet")
 	}
-	scoped := func(f string) bool {
-		return f == "-n" || f == "-A" || f == "--all-namespaces" || strings.HasPrefix(f, "--namespace")
-	}
-	if !slices.ContainsFunc(flags, scoped) {
+	if !slices.ContainsFunc(flags, namespaced) {
 		flags = append(flags, "--all-namespaces")
 	}
 	return o, flags, nil

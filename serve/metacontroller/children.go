@@ -1,0 +1,202 @@
+package metacontroller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+)
+
+// Methods of update strategies.
+const (
+	OnDelete        = "OnDelete"
+	Recreate        = "Recreate"
+	InPlace         = "InPlace"
+	RollingRecreate = "RollingRecreate"
+	RollingInPlace  = "RollingInPlace"
+)
+
+// decoratorAnnotation is the annotation of attachments with the name of their controller.
+const decoratorAnnotation = "metacontroller.k8s.io/decorator-controller"
+
+// child is a declared resource of children.
+type child struct {
+	resource
+	strategy UpdateStrategy
+}
+
+func (c child) rolling() bool {
+	return c.strategy.Method == RollingRecreate || c.strategy.Method == RollingInPlace
+}
+
+// Action is the change of an observed child.
+type Action int
+
+// The actions of [Update].
+const (
+	Nothing Action = iota
+	Delete         // and create again after the deletion
+	Put            // the merged form
+)
+
+// Update decides how an observed child gets its desired form. merged is the form to write.
+func Update(method string, observed, desired *unstructured.Unstructured) (action Action, merged *unstructured.Unstructured, err error) {
+	if observed.GetDeletionTimestamp() != nil || method == "" || method == OnDelete {
+		return Nothing, nil, nil
+	}
+	object, changed, err := Merge(observed.Object, desired.Object)
+	if err != nil || !changed {
+		return Nothing, nil, err
+	}
+	if method == Recreate || method == RollingRecreate {
+		return Delete, nil, nil
+	}
+	return Put, &unstructured.Unstructured{Object: object}, nil
+}
+
+// Desired prepares the children of a response: it sets the default namespace and the marks
+// of the controller. Of two children with one name, the later counts.
+func Desired(parent *unstructured.Unstructured, list []*unstructured.Unstructured, generate bool, decorator string) []*unstructured.Unstructured {
+	var desired []*unstructured.Unstructured
+	for _, item := range list {
+		c := item.DeepCopy()
+		if c.GetNamespace() == "" && parent.GetNamespace() != "" {
+			c.SetNamespace(parent.GetNamespace())
+		}
+		if labels := c.GetLabels(); generate && labels[uidLabel] == "" {
+			if labels == nil {
+				labels = map[string]string{}
+			}
+			labels[uidLabel] = string(parent.GetUID())
+			c.SetLabels(labels)
+		}
+		if decorator != "" {
+			annotations := c.GetAnnotations()
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			annotations[decoratorAnnotation] = decorator
+			c.SetAnnotations(annotations)
+		}
+		same := func(d *unstructured.Unstructured) bool { return sameObject(d, c) }
+		if i := slices.IndexFunc(desired, same); i >= 0 {
+			desired[i] = c
+			continue
+		}
+		desired = append(desired, c)
+	}
+	return desired
+}
+
+func sameObject(a, b *unstructured.Unstructured) bool {
+	return a.GetAPIVersion() == b.GetAPIVersion() && a.GetKind() == b.GetKind() && identity(a) == identity(b)
+}
+
+// family are the children of one parent.
+type family struct {
+	parent   *unstructured.Unstructured
+	observed objects
+	desired  []*unstructured.Unstructured
+}
+
+// reconcile deletes, creates and updates children. It continues after errors.
+func (c *controller) reconcile(ctx context.Context, f family) error {
+	var problems []error
+	for _, kind := range sortedKeys(f.observed) {
+		for _, name := range sortedKeys(f.observed[kind]) {
+			obj := f.observed[kind][name]
+			wanted := slices.ContainsFunc(f.desired, func(d *unstructured.Unstructured) bool { return sameObject(d, obj) })
+			if wanted || obj.GetDeletionTimestamp() != nil {
+				continue
+			}
+			problems = append(problems, c.remove(ctx, c.children[kind].resource, obj))
+		}
+	}
+	ordered := slices.Clone(f.desired)
+	slices.SortStableFunc(ordered, func(a, b *unstructured.Unstructured) int {
+		return strings.Compare(a.GroupVersionKind().String(), b.GroupVersionKind().String())
+	})
+	for _, desired := range ordered {
+		problems = append(problems, c.bring(ctx, f, desired))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return fmt.Errorf("can't reconcile children for %s: %w", describe(f.parent), err)
+	}
+	return nil
+}
+
+// bring creates or updates one child.
+func (c *controller) bring(ctx context.Context, f family, desired *unstructured.Unstructured) error {
+	observed := f.observed.get(desired)
+	if c.env.fieldManager != "" {
+		r, err := c.env.resources.byKind(desired.GetAPIVersion(), desired.GetKind())
+		if err != nil {
+			return err
+		}
+		return c.serverSide(ctx, r, f.parent, observed, desired)
+	}
+	if observed == nil {
+		return c.create(ctx, f.parent, desired)
+	}
+	declared := c.children[kindKey(desired.GetAPIVersion(), desired.GetKind())]
+	action, merged, err := Update(declared.strategy.Method, observed, desired)
+	switch {
+	case err != nil:
+		return err
+	case action == Delete:
+		return c.remove(ctx, declared.resource, observed)
+	case action == Put:
+		_, err = c.in(declared.resource, merged.GetNamespace()).Update(ctx, merged, metav1.UpdateOptions{})
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			return nil // the event of that change starts the next sync
+		}
+	}
+	return err
+}
+
+func (c *controller) create(ctx context.Context, parent, desired *unstructured.Unstructured) error {
+	r, err := c.env.resources.byKind(desired.GetAPIVersion(), desired.GetKind())
+	if err != nil {
+		return err
+	}
+	obj := desired.DeepCopy()
+	if err := Annotate(obj.Object, desired.Object); err != nil {
+		return err
+	}
+	own(parent, obj)
+	_, err = c.in(r, obj.GetNamespace()).Create(ctx, obj, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		c.env.log.Warn("The name of a child is taken by another object.", "controller", c.name, "parent", describe(parent), "child", describe(desired))
+		return nil
+	}
+	return err
+}
+
+// remove deletes a child, unless another object has its name by now.
+func (c *controller) remove(ctx context.Context, r resource, obj *unstructured.Unstructured) error {
+	uid, background := obj.GetUID(), metav1.DeletePropagationBackground
+	err := c.in(r, obj.GetNamespace()).Delete(ctx, obj.GetName(), metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background,
+	})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// in returns the client of a resource. Cluster-scoped objects have no namespace in paths.
+func (c *controller) in(r resource, namespace string) dynamic.ResourceInterface {
+	if !r.namespaced {
+		return c.env.dynamic.Resource(r.gvr)
+	}
+	return c.env.dynamic.Resource(r.gvr).Namespace(namespace)
+}
+
+// describe names an object in texts: KIND NAMESPACE/NAME.
+func describe(obj *unstructured.Unstructured) string { return obj.GetKind() + " " + identity(obj) }

@@ -1,0 +1,159 @@
+package metacontroller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/util/retry"
+)
+
+// compose syncs the parent of a CompositeController.
+func (s *step) compose(ctx context.Context) error {
+	selector, err := Selector(s.parent, s.spec.GenerateSelector)
+	if err != nil {
+		return err
+	}
+	observed, err := s.claim(ctx, selector)
+	if err != nil {
+		return err
+	}
+	related, err := s.related(ctx, s.key, s.parent)
+	if err != nil {
+		return err
+	}
+	response, err := s.respond(ctx, selector, observed, related)
+	if err != nil {
+		return err
+	}
+	s.again(s.key, response.ResyncAfterSeconds)
+	parent := s.parent
+	if response.Finalized {
+		if parent, err = s.edit(ctx, s.of.resource, parent, func(p *unstructured.Unstructured) bool { return setFinalizer(p, s.finalizer, false) }); err != nil || parent == nil {
+			return err
+		}
+	}
+	for _, d := range response.Children {
+		if !selector.Matches(labels.Set(d.GetLabels())) {
+			return fmt.Errorf("labels on desired child %s don't match parent selector", describe(d))
+		}
+	}
+	var problem error
+	if managed(parent, s.finalizer) {
+		problem = s.reconcile(ctx, family{parent: s.parent, observed: observed, desired: response.Children})
+	}
+	return errors.Join(problem, s.writeStatus(ctx, response.Status))
+}
+
+// respond calls the hook and returns the prepared response.
+func (s *step) respond(ctx context.Context, selector labels.Selector, observed, related objects) (*CompositeHookResponse, error) {
+	if s.rolling {
+		return s.roll(ctx, selector, observed, related)
+	}
+	return s.response(ctx, s.parent, observed, related)
+}
+
+// response calls the hook for one form of the parent.
+func (s *step) response(ctx context.Context, parent *unstructured.Unstructured, observed, related objects) (*CompositeHookResponse, error) {
+	response := &CompositeHookResponse{}
+	if err := s.ask(ctx, parent, observed, related, response); err != nil {
+		return nil, err
+	}
+	response.Children = Desired(parent, response.Children, s.spec.GenerateSelector, "")
+	return response, nil
+}
+
+// claim returns the children of the parent. It adopts orphans and releases children.
+func (s *step) claim(ctx context.Context, selector labels.Selector) (objects, error) {
+	observed := s.empty()
+	alive := s.aliveOnce(ctx)
+	for _, kind := range sortedKeys(s.children) {
+		r := s.children[kind].resource
+		for _, obj := range s.storedIn(r, s.parent.GetNamespace()) {
+			member, err := s.claimOne(ctx, r, obj, selector, alive)
+			if err != nil {
+				return nil, err
+			}
+			if member {
+				observed.add(kind, obj)
+			}
+		}
+	}
+	return observed, nil
+}
+
+// claimOne decides about one object and reports whether it is a child.
+func (s *step) claimOne(ctx context.Context, r resource, obj *unstructured.Unstructured, selector labels.Selector, alive func() (bool, error)) (bool, error) {
+	switch Claim(s.parent, obj, selector) {
+	case Owned:
+		return true, nil
+	case Release:
+		_, err := s.edit(ctx, r, obj, func(o *unstructured.Unstructured) bool { disown(s.parent, o); return true })
+		return false, err
+	case Adopt:
+		if ok, err := alive(); !ok || err != nil {
+			return false, err
+		}
+		adopted := false
+		_, err := s.edit(ctx, r, obj, func(o *unstructured.Unstructured) bool {
+			if metav1.GetControllerOfNoCopy(o) != nil || o.GetDeletionTimestamp() != nil {
+				return false
+			}
+			own(s.parent, o)
+			adopted = true
+			return true
+		})
+		return adopted, err
+	}
+	return false, nil
+}
+
+// aliveOnce returns a function that reads the parent at its first call, and reports
+// whether it exists and is not being deleted.
+func (s *step) aliveOnce(ctx context.Context) func() (bool, error) {
+	asked, alive := false, false
+	return func() (bool, error) {
+		if asked {
+			return alive, nil
+		}
+		live, err := s.in(s.of.resource, s.parent.GetNamespace()).Get(ctx, s.parent.GetName(), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			asked = true
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		asked, alive = true, live.GetUID() == s.parent.GetUID() && live.GetDeletionTimestamp() == nil
+		return alive, nil
+	}
+}
+
+// writeStatus replaces the status of the parent. A parent that is gone is no error.
+func (s *step) writeStatus(ctx context.Context, status map[string]any) error {
+	if status == nil {
+		status = map[string]any{}
+	}
+	status["observedGeneration"] = s.parent.GetGeneration()
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		live, err := s.in(s.of.resource, s.parent.GetNamespace()).Get(ctx, s.parent.GetName(), metav1.GetOptions{})
+		if err != nil || live.GetUID() != s.parent.GetUID() || reflect.DeepEqual(live.Object["status"], any(status)) {
+			return err
+		}
+		live.Object["status"] = status
+		result, err := s.in(s.of.resource, s.parent.GetNamespace()).UpdateStatus(ctx, live, metav1.UpdateOptions{})
+		if err == nil {
+			s.wrote(s.key, result)
+		}
+		return err
+	})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,271 @@
+package metacontroller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+
+	"gopf.dev/gopf/client"
+)
+
+// flushInterval is the longest time between two syncs of a parent.
+const flushInterval = 30 * time.Minute
+
+// environment has the things that all controllers share.
+type environment struct {
+	api       client.Client
+	dynamic   dynamic.Interface
+	resources *resources
+	log       *slog.Logger
+	transport http.RoundTripper
+	workers   int
+
+	fieldManager string // of server-side apply; empty means dynamic apply
+}
+
+// controller runs one CompositeController or DecoratorController.
+type controller struct {
+	env       environment
+	composite bool
+	name      string
+	finalizer string
+	object    *unstructured.Unstructured // the resource
+	requested map[string]any             // its form in requests
+	spec      Spec
+	parents   []parents
+	children  map[string]child // by kind
+	rolling   bool
+	sync      *hook
+	finalize  *hook
+	customize *hook
+	queue     workqueue.TypedRateLimitingInterface[key]
+
+	mu        sync.Mutex
+	informers map[string]cache.SharedIndexInformer
+	kept      map[key]customized
+	applied   map[string]appliedForm
+	written   map[key]write   // last writes of parents
+	relatives map[string]bool // related resources
+	stop      <-chan struct{}
+	running   sync.WaitGroup // of informers
+}
+
+// parents is a declared resource of parents.
+type parents struct {
+	resource
+	matcher
+	ignoreStatus bool
+	paths        []string // of revisions
+}
+
+// key names a parent: the index of its resource, the namespace and the name.
+type key struct {
+	resource        int
+	namespace, name string
+}
+
+// newController checks a controller resource and prepares it.
+func newController(ctx context.Context, env environment, object *unstructured.Unstructured) (*controller, error) {
+	c := &controller{
+		env: env, composite: object.GetKind() == "CompositeController", name: object.GetName(), object: object, requested: Requested(object),
+		children: map[string]child{}, informers: map[string]cache.SharedIndexInformer{}, kept: map[key]customized{}, applied: map[string]appliedForm{}, written: map[key]write{}, relatives: map[string]bool{},
+	}
+	if err := convert(object.Object["spec"], &c.spec); err != nil {
+		return nil, err
+	}
+	declared, children := c.spec.Resources, c.spec.Attachments
+	c.finalizer = "metacontroller.io/decoratorcontroller-" + c.name
+	if c.composite {
+		children, c.finalizer = c.spec.ChildResources, "metacontroller.io/compositecontroller-"+c.name
+		if c.spec.ParentResource == nil {
+			return nil, errors.New("no parentResource defined")
+		}
+		declared = []ParentResource{*c.spec.ParentResource}
+	}
+	if c.spec.Hooks == nil {
+		return nil, errors.New("no hooks defined")
+	}
+	for _, d := range declared {
+		if err := c.addParents(d); err != nil {
+			return nil, err
+		}
+	}
+	for _, d := range children {
+		r, err := env.resources.byName(d.APIVersion, d.Resource)
+		if err != nil {
+			return nil, fmt.Errorf("can't create informer for child resource: %w", err)
+		}
+		declared := child{resource: r}
+		if d.UpdateStrategy != nil {
+			declared.strategy = *d.UpdateStrategy
+		}
+		c.children[r.key()] = declared
+		c.rolling = c.rolling || c.composite && declared.rolling()
+	}
+	for _, h := range []struct {
+		kind string
+		from *Hook
+		to   **hook
+	}{{"sync", c.spec.Hooks.Sync, &c.sync}, {"finalize", c.spec.Hooks.Finalize, &c.finalize}, {"customize", c.spec.Hooks.Customize, &c.customize}} {
+		made, err := newHook(ctx, h.kind, h.from, c.spec.EndpointConfigs, env.api, env.transport)
+		if err != nil {
+			return nil, err
+		}
+		*h.to = made
+	}
+	return c, nil
+}
+
+func (c *controller) addParents(d ParentResource) error {
+	r, err := c.env.resources.byName(d.APIVersion, d.Resource)
+	if err != nil {
+		if !c.composite {
+			return fmt.Errorf("can't find resource %q in apiVersion %q: %w", d.Resource, d.APIVersion, err)
+		}
+		return err
+	}
+	if c.composite && !r.status {
+		return fmt.Errorf("the parent resource %s in %s does not have subresource 'Status' enabled", d.Resource, d.APIVersion)
+	}
+	m, err := d.matcher()
+	if err != nil {
+		return err
+	}
+	p := parents{resource: r, matcher: m, ignoreStatus: d.IgnoreStatusChanges, paths: []string{"spec"}}
+	if d.RevisionHistory != nil && len(d.RevisionHistory.FieldPaths) > 0 {
+		p.paths = d.RevisionHistory.FieldPaths
+	}
+	c.parents = append(c.parents, p)
+	return nil
+}
+
+// run serves the controller until the context ends. ready is called when the caches are
+// filled.
+func (c *controller) run(ctx context.Context, ready func()) {
+	c.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[key]())
+	c.stop = ctx.Done()
+	defer func() {
+		c.queue.ShutDown()
+		c.running.Wait()
+		for _, h := range []*hook{c.sync, c.finalize, c.customize} {
+			h.close()
+		}
+	}()
+	for i, p := range c.parents {
+		if !c.watch(ctx, p.resource, c.parentEvents(i)) {
+			return
+		}
+	}
+	for _, kind := range sortedKeys(c.children) {
+		if !c.watch(ctx, c.children[kind].resource, c.childEvents()) {
+			return
+		}
+	}
+	if c.rolling && !c.watch(ctx, revisionResource, c.childEvents()) {
+		return
+	}
+	ready()
+	var workers sync.WaitGroup
+	for range c.env.workers {
+		workers.Go(func() {
+			for c.next(ctx) {
+			}
+		})
+	}
+	workers.Go(func() { c.tick(ctx) })
+	<-ctx.Done()
+	c.queue.ShutDown()
+	workers.Wait()
+}
+
+// tick queues all parents periodically.
+func (c *controller) tick(ctx context.Context) {
+	period := flushInterval
+	if s := c.spec.ResyncPeriodSeconds; s != nil {
+		period = min(period, max(time.Second, time.Duration(*s)*time.Second))
+	}
+	ticker := time.NewTicker(period)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			for i := range c.parents {
+				for _, p := range c.stored(c.parents[i].resource) {
+					c.queue.Add(key{i, p.GetNamespace(), p.GetName()})
+				}
+			}
+		}
+	}
+}
+
+// next handles one parent of the queue. It returns false at the end.
+func (c *controller) next(ctx context.Context) bool {
+	k, shutdown := c.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer c.queue.Done(k)
+	parent := c.parent(k)
+	if parent == nil {
+		c.queue.Forget(k)
+		c.mu.Lock()
+		delete(c.kept, k)
+		delete(c.written, k)
+		c.mu.Unlock()
+		return true
+	}
+	if c.stale(k, parent) {
+		c.queue.AddAfter(k, stalePause)
+		return true
+	}
+	err := c.handle(ctx, k, parent.DeepCopy())
+	switch pause, isBusy := busy(err); {
+	case err == nil:
+		c.queue.Forget(k)
+	case ctx.Err() != nil: // the controller stops
+	case isBusy:
+		c.queue.AddAfter(k, pause)
+	default:
+		c.env.log.Warn("The sync of a parent failed.", "controller", c.name, "parent", describe(parent), "error", err)
+		c.env.api.Event(client.About(parent), client.Warning, "SyncError", "Sync error: %v", err)
+		c.queue.AddRateLimited(k)
+	}
+	return true
+}
+
+// again queues a parent after the seconds of a response.
+func (c *controller) again(k key, seconds float64) {
+	if seconds > 0 {
+		c.queue.AddAfter(k, time.Duration(seconds*float64(time.Second)))
+	}
+}
+
+func (c *controller) handle(ctx context.Context, k key, parent *unstructured.Unstructured) error {
+	p := c.parents[k.resource]
+	selected, held := p.matches(parent), slices.Contains(parent.GetFinalizers(), c.finalizer)
+	if !selected && !held {
+		return nil
+	}
+	parent, err := c.hold(ctx, p.resource, parent, held)
+	if err != nil || parent == nil {
+		return err
+	}
+	c.wrote(k, parent)
+	s := &step{controller: c, key: k, of: p, parent: parent, finalizing: c.finalize != nil && (parent.GetDeletionTimestamp() != nil || !selected)}
+	if c.composite {
+		return s.compose(ctx)
+	}
+	return s.decorate(ctx)
+}

@@ -1,0 +1,198 @@
+package metacontroller
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+)
+
+var revisionResource = resource{gvr: revisions, apiVersion: Group + "/" + Version, kind: "ControllerRevision", namespaced: true}
+
+var namespaceResource = resource{gvr: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, apiVersion: "v1", kind: "Namespace"}
+
+// watch starts the watch of a resource, unless there is one, adds a handler of its events,
+// and waits until the cache is filled. It returns false if the controller stops before.
+func (c *controller) watch(ctx context.Context, r resource, handler cache.ResourceEventHandler) bool {
+	c.mu.Lock()
+	name := r.gvr.String()
+	informer, ok := c.informers[name]
+	if !ok {
+		informer = dynamicinformer.NewFilteredDynamicInformer(c.env.dynamic, r.gvr, metav1.NamespaceAll, 0,
+			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, nil).Informer()
+		_ = informer.SetTransform(func(o any) (any, error) {
+			if u, ok := o.(*unstructured.Unstructured); ok {
+				u.SetManagedFields(nil)
+			}
+			return o, nil
+		})
+		c.informers[name] = informer
+		stop := c.stop
+		c.running.Go(func() { informer.Run(stop) })
+	}
+	c.mu.Unlock()
+	synced := informer.HasSynced
+	if handler != nil {
+		registration, err := informer.AddEventHandler(handler)
+		if err != nil {
+			return false // the informer has stopped
+		}
+		synced = registration.HasSynced
+	}
+	return cache.WaitForCacheSync(ctx.Done(), synced)
+}
+
+// watched reports whether a resource is watched.
+func (c *controller) watched(r resource) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.informers[r.gvr.String()] != nil
+}
+
+func (c *controller) informer(r resource) cache.SharedIndexInformer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.informers[r.gvr.String()]
+}
+
+// stored returns the objects of a watched resource. They must not be changed.
+func (c *controller) stored(r resource) []*unstructured.Unstructured {
+	return unstructuredList(c.informer(r).GetStore().List())
+}
+
+// storedIn returns those of a namespace, or all for "".
+func (c *controller) storedIn(r resource, namespace string) []*unstructured.Unstructured {
+	if namespace == "" {
+		return c.stored(r)
+	}
+	items, err := c.informer(r).GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
+	if err != nil {
+		return nil
+	}
+	return unstructuredList(items)
+}
+
+func unstructuredList(items []any) []*unstructured.Unstructured {
+	list := make([]*unstructured.Unstructured, 0, len(items))
+	for _, item := range items {
+		if u, ok := item.(*unstructured.Unstructured); ok {
+			list = append(list, u)
+		}
+	}
+	return list
+}
+
+// parent returns a parent from the cache, or nil.
+func (c *controller) parent(k key) *unstructured.Unstructured {
+	name := k.name
+	if k.namespace != "" {
+		name = k.namespace + "/" + k.name
+	}
+	item, ok, _ := c.informer(c.parents[k.resource].resource).GetStore().GetByKey(name)
+	if !ok {
+		return nil
+	}
+	u, _ := item.(*unstructured.Unstructured)
+	return u
+}
+
+// events calls a function with the old and the new state of changed objects. One of them is
+// nil when an object is added or deleted.
+func events(changed func(old, now *unstructured.Unstructured)) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(o any) {
+			if u, ok := o.(*unstructured.Unstructured); ok {
+				changed(nil, u)
+			}
+		},
+		UpdateFunc: func(o, n any) {
+			old, _ := o.(*unstructured.Unstructured)
+			now, _ := n.(*unstructured.Unstructured)
+			if old != nil && now != nil && old.GetResourceVersion() != now.GetResourceVersion() {
+				changed(old, now)
+			}
+		},
+		DeleteFunc: func(o any) {
+			if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = unknown.Obj
+			}
+			if u, ok := o.(*unstructured.Unstructured); ok {
+				changed(u, nil)
+			}
+		},
+	}
+}
+
+func (c *controller) parentEvents(i int) cache.ResourceEventHandler {
+	return events(func(old, now *unstructured.Unstructured) {
+		if old != nil && now != nil && c.parents[i].ignoreStatus && onlyStatus(old, now) {
+			return
+		}
+		obj := now
+		if obj == nil {
+			obj = old
+		}
+		c.queue.Add(key{i, obj.GetNamespace(), obj.GetName()})
+	})
+}
+
+// onlyStatus reports whether an update changed nothing that a hook is called for when
+// status changes are ignored.
+func onlyStatus(old, now *unstructured.Unstructured) bool {
+	return now.GetDeletionTimestamp() == nil && old.GetGeneration() == now.GetGeneration() &&
+		maps.Equal(old.GetLabels(), now.GetLabels()) && maps.Equal(old.GetAnnotations(), now.GetAnnotations())
+}
+
+func (c *controller) childEvents() cache.ResourceEventHandler {
+	return events(func(old, now *unstructured.Unstructured) {
+		for _, obj := range []*unstructured.Unstructured{old, now} {
+			if obj != nil {
+				c.childChanged(obj, obj == now)
+			}
+		}
+	})
+}
+
+// childPause is the delay of a sync after an event of a child. When the garbage collector
+// deletes children, the deletion of the parent is usually known by then. Events of several
+// children become one sync.
+const childPause = 10 * time.Millisecond
+
+// childChanged queues the parent of a child. A living orphan queues all parents whose
+// selector matches.
+func (c *controller) childChanged(obj *unstructured.Unstructured, living bool) {
+	ref := metav1.GetControllerOfNoCopy(obj)
+	for i, p := range c.parents {
+		if ref != nil {
+			gv, err := schema.ParseGroupVersion(ref.APIVersion)
+			if err != nil || gv.Group != p.gvr.Group || ref.Kind != p.kind {
+				continue
+			}
+			k := key{i, "", ref.Name}
+			if p.namespaced {
+				k.namespace = obj.GetNamespace()
+			}
+			if parent := c.parent(k); parent != nil && parent.GetUID() == ref.UID {
+				c.queue.AddAfter(k, childPause)
+			}
+			continue
+		}
+		if !c.composite || !living {
+			continue
+		}
+		for _, parent := range c.stored(p.resource) {
+			if p.namespaced && parent.GetNamespace() != obj.GetNamespace() {
+				continue
+			}
+			if s, err := Selector(parent, c.spec.GenerateSelector); err == nil && s.Matches(labels.Set(obj.GetLabels())) {
+				c.queue.AddAfter(key{i, parent.GetNamespace(), parent.GetName()}, childPause)
+			}
+		}
+	}
+}
