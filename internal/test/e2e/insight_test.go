@@ -30,6 +30,7 @@ var watched = schema.GroupVersionResource{Group: "insight.gopf.dev", Version: "v
 // insightOperator has a handler that is delayed for a long time, and one for deletions.
 func insightOperator() *gopf.Operator {
 	op := gopf.New(gopf.Identity("insight.gopf.dev"))
+	op.Settings.Peering.Standalone = true // other tests define peerings, which the accounts may not read
 	x := op.Resource("insights.insight.gopf.dev")
 	x.OnCreate("wait", func(context.Context, *gopf.Change[gopf.Unstructured]) error {
 		return gopf.RetryAfter(time.Hour, fmt.Errorf("not yet"))
