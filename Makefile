@@ -32,7 +32,7 @@ OWN     := ./internal/dev/controlplane ./internal/dev/manifests ./cmd/gopf
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test chart attacks api fuzz downgrade mutate bench bench-quick bench-full bench-micro lint build pictures site site-test site-browser page-browser \
-	release dist vulnerabilities kubectl test-kubectl test-delve clean
+	release dist vulnerabilities kubectl test-kubectl test-loop test-delve clean
 
 help: ## List what there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -68,7 +68,6 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 		$(STAGE) "code of the pages" -C gopftest $(GO) test -count=1 -timeout 10m ./docs && \
 		$(STAGE) "blocks of the pages" $(GO) test -count=1 -timeout 10m -run ThatWrite ./internal/test/docs'
 	@$(STAGE) "control plane" $(GO) test $(RACE) -timeout 30m -p 1 $(OWN)
-	@$(STAGE) "inner loop" $(GO) test -count=1 -timeout 15m ./internal/test/devloop
 	@# As it was built, or else all of Kubernetes would be compiled once more.
 	@$(STAGE) "vet devcluster" -C cmd/devcluster env CGO_ENABLED=0 GOFLAGS=-mod=readonly $(GO) vet ./...
 	@$(STAGE) "demo" env ONCE=1 REAL=1 bin/demo
@@ -159,6 +158,9 @@ test-kubectl: ## Test kubectl on the in-memory API server (if there is a kubectl
 	@PATH="$(CURDIR)/bin:$$PATH"; if command -v kubectl > /dev/null; then \
 		$(STAGE) "kubectl" $(GO) test -count=1 -tags gopf_kubectl ./internal/test/kubectl; \
 	else echo "There is no kubectl: nothing was tested. make kubectl builds one."; fi
+
+test-loop: build ## Test gopf dev with real builds and processes: twenty edits under load, mistakes, keys (minutes)
+	@$(STAGE) "inner loop" $(GO) test -count=1 -timeout 15m ./internal/test/devloop
 
 test-delve: ## Test the debugger of gopf dev (if there is a dlv)
 	@if command -v dlv > /dev/null; then $(STAGE) "delve" $(GO) test -count=1 -tags gopf_delve -run Debugger ./internal/test/devloop; \
