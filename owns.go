@@ -15,13 +15,12 @@ type ReconcileOption interface{ reconcile(*reconcileSpec) }
 
 type reconcileSpec struct {
 	handler.Reconcile
-	op       *Operator
-	id       string
-	of       reflect.Type // of the objects
-	names    []func(any) []handler.Reference
-	limits   handler.Limits
-	spans    []span
-	problems []string
+	op     *Operator
+	id     string
+	of     reflect.Type // of the objects
+	names  []func(any) []handler.Reference
+	limits handler.Limits
+	spans  []span
 }
 
 type reconcileOption func(*reconcileSpec)

@@ -34,7 +34,7 @@ deletion. It makes the same decisions as the operator, from the state on the obj
 while the operator is down. The filter functions of handlers are called.`,
 		Example: strings.ReplaceAll(`  PROGRAM explain databases/main
   PROGRAM explain db/main --namespace myapp -o json`, "PROGRAM", program),
-		Args: someArguments(1, 1, "KIND/NAME"),
+		Args: someArguments(1, "KIND/NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if output != "text" && output != "json" {
 				return misuse("--output is %q; use text or json", output)
@@ -48,7 +48,7 @@ while the operator is down. The filter functions of handlers are called.`,
 				return err
 			}
 			ctx, last := cmd.Context(), ""
-			for {
+			for ctx.Err() == nil { // until the user has seen enough
 				text, err := explained(cmd, o, n, restart, output)
 				if err != nil {
 					return settle(ctx, err)
@@ -62,10 +62,9 @@ while the operator is down. The filter functions of handlers are called.`,
 				if !watch {
 					return nil
 				}
-				if backoff.Sleep(ctx, watchInterval) != nil {
-					return nil // the user has seen enough
-				}
+				_ = backoff.Sleep(ctx, watchInterval)
 			}
+			return nil
 		},
 	}
 	f.add(cmd, false)

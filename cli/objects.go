@@ -105,10 +105,11 @@ func (s *selection) objects(f *objectFlags, args []string) (o insight.Objects, e
 	return insight.Objects{Kind: args[0], Selector: s.selector}, nil
 }
 
-// someArguments returns a check of the number of arguments. A negative most means no limit.
-func someArguments(least, most int, use string) cobra.PositionalArgs {
+// someArguments returns a check of the number of arguments, at least one. A negative most
+// means no limit.
+func someArguments(most int, use string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) < least || most >= 0 && len(args) > most {
+		if len(args) == 0 || most >= 0 && len(args) > most {
 			return misuse("got %d arguments; use '%s'", len(args), fmt.Sprintf("%s %s", cmd.CommandPath(), use))
 		}
 		return nil
@@ -133,7 +134,7 @@ namespace/NAME pauses all objects in a namespace, if the operator runs with patt
 namespaces: other operators do not watch namespaces.`,
 		Example: strings.ReplaceAll(`  PROGRAM pause databases/main --for 1h --reason "moving the data"
   PROGRAM pause databases --selector tier=test --namespace myapp`, "PROGRAM", program),
-		Args: someArguments(1, -1, "KIND/NAME"),
+		Args: someArguments(-1, "KIND/NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			objects, err := selected.objects(&f, args)
 			if err != nil {
@@ -169,7 +170,7 @@ func continueCommand(op *gopf.Operator, program string) *cobra.Command {
 has changed in the meantime is one update.`,
 		Example: strings.ReplaceAll(`  PROGRAM continue databases/main
   PROGRAM continue databases --all --all-namespaces`, "PROGRAM", program),
-		Args: someArguments(1, -1, "KIND/NAME"),
+		Args: someArguments(-1, "KIND/NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			objects, err := selected.objects(&f, args)
 			if err != nil {
@@ -202,7 +203,7 @@ objects are refused. Where the policy of the command 'policy' protects the annot
 the operator, the account needs the verb 'operate' on the resource.`,
 		Example: strings.ReplaceAll(`  PROGRAM retry databases/main
   PROGRAM retry databases/main backup --again`, "PROGRAM", program),
-		Args: someArguments(1, -1, "KIND/NAME [HANDLER…]"),
+		Args: someArguments(-1, "KIND/NAME [HANDLER…]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := f.name(args[0])
 			if err != nil {

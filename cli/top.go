@@ -73,7 +73,7 @@ func refresh(cmd *cobra.Command, read func(context.Context) (*top.Sample, error)
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
 	var before *top.Sample
 	var last time.Time
-	for {
+	for ctx.Err() == nil { // until the user has seen enough
 		now, err := read(ctx)
 		if err != nil {
 			return err
@@ -92,10 +92,9 @@ func refresh(cmd *cobra.Command, read func(context.Context) (*top.Sample, error)
 			}
 		}
 		before, last = now, at
-		if backoff.Sleep(ctx, interval) != nil {
-			return nil // the user has seen enough
-		}
+		_ = backoff.Sleep(ctx, interval)
 	}
+	return nil
 }
 
 // isTerminal reports whether the output is a terminal that can be cleared.

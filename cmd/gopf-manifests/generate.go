@@ -207,8 +207,8 @@ func (r Request) settleStatus(one *apiextensionsv1.CustomResourceDefinition, str
 }
 
 // joined joins the versions of a definition. The marker +kubebuilder:storageversion chooses
-// the stored one. Without it, the newest one is stored: v2, v1, v1beta1, v1alpha1. Names and
-// scope are those of the stored version.
+// the stored one. Without it, the newest one is stored: v2, v1, v1beta1, v1alpha1. The
+// names and scope are those of the stored version.
 func joined(all []*apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, error) {
 	slices.SortFunc(all, func(a, b *apiextensionsv1.CustomResourceDefinition) int {
 		return version.CompareKubeAwareVersionStrings(a.Spec.Versions[0].Name, b.Spec.Versions[0].Name)

@@ -144,7 +144,9 @@ func (d *dev) run(ctx context.Context) error {
 		return fmt.Errorf("--apply: %w", err)
 	}
 	file := isOperatorFile(d.operator)
-	d.fromFile, d.page = file, pageAddress(ctx)
+	address, release := pageAddress(ctx)
+	defer release()
+	d.fromFile, d.page = file, address
 	var build *build
 	if !file {
 		if err := checkFolder(d.operator); err != nil {

@@ -83,17 +83,14 @@ func (s *stage) copy(args []string) {
 // modules come from the cache of the user, as from a network proxy that is near.
 func (s *stage) environment() []string {
 	s.t.Helper()
-	downloaded, err := exec.CommandContext(s.t.Context(), "go", "env", "GOMODCACHE").Output()
+	out, err := exec.CommandContext(s.t.Context(), "go", "env", "GOMODCACHE", "GOPROXY").Output()
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	near := "file://" + strings.TrimSpace(string(downloaded)) + "/cache/download,"
-	env := append(os.Environ(), "GOWORK=off", "GOFLAGS=", "GONOSUMDB=", "GOMODCACHE="+filepath.Join(filepath.Dir(s.src), "modules"))
+	downloaded, proxy, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	env := append(os.Environ(), "GOPROXY=file://"+downloaded+"/cache/download,"+proxy, "GOWORK=off", "GOFLAGS=", "GONOSUMDB=", "GOMODCACHE="+filepath.Join(filepath.Dir(s.src), "modules"))
 	for _, variable := range s.env {
-		switch name, value, _ := strings.Cut(variable, "="); name {
-		case "GOPROXY":
-			variable = name + "=" + strings.Replace(value, "https://", near+"https://", 1)
-		case "GOFLAGS":
+		if strings.HasPrefix(variable, "GOFLAGS=") {
 			variable += " -modcacherw" // so that the test can remove it
 		}
 		env = append(env, variable)

@@ -16,22 +16,34 @@ const insightVariable = "GOPF_RUN_INSIGHT"
 const (
 	firstPagePort = 6080
 	lastPagePort  = 6099
+
+	// claimOffset leads from the port of a page to the one by which gopf dev claims it. The
+	// operator listens minutes after the port was chosen, and not while it is replaced.
+	claimOffset = 100
 )
 
 // pageAddress returns the listen address of the operator's page: that of the user's
-// environment, or the first free one. An empty address means that there is none.
-func pageAddress(ctx context.Context) string {
+// environment, or the first free one. An empty address means that there is none. No other
+// gopf dev gets the same one before release is called.
+func pageAddress(ctx context.Context) (address string, release func()) {
 	if address, set := os.LookupEnv(insightVariable); set {
-		return address
+		return address, func() {}
+	}
+	listen := func(port int) (net.Listener, error) {
+		return new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("localhost", strconv.Itoa(port)))
 	}
 	for port := firstPagePort; port <= lastPagePort; port++ {
-		address := net.JoinHostPort("localhost", strconv.Itoa(port))
-		if listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address); err == nil {
-			_ = listener.Close() // the operator listens there
-			return address
+		claim, err := listen(port + claimOffset)
+		if err != nil {
+			continue
 		}
+		if listener, err := listen(port); err == nil {
+			_ = listener.Close() // the operator listens there
+			return net.JoinHostPort("localhost", strconv.Itoa(port)), func() { _ = claim.Close() }
+		}
+		_ = claim.Close()
 	}
-	return ""
+	return "", func() {}
 }
 
 // environment returns the variables of the operator.

@@ -8,24 +8,33 @@ import (
 )
 
 func TestThePageGetsTheFirstFreePort(t *testing.T) {
-	first := pageAddress(t.Context())
+	first, release := pageAddress(t.Context())
 	if !strings.HasPrefix(first, "localhost:60") {
 		t.Fatalf("the address is %q", first)
 	}
+	other, releaseOther := pageAddress(t.Context())
+	if other == first {
+		t.Errorf("%s was given to two programs that do not listen yet", first)
+	}
+	releaseOther()
+	release()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", first)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	if second := pageAddress(t.Context()); second <= first || !strings.HasPrefix(second, "localhost:60") {
+	second, releaseSecond := pageAddress(t.Context())
+	defer releaseSecond()
+	if second <= first || !strings.HasPrefix(second, "localhost:60") {
 		t.Errorf("%s is taken, and the next is %q", first, second)
 	}
 	t.Setenv(insightVariable, "localhost:7777")
-	if own := pageAddress(t.Context()); own != "localhost:7777" {
+	if own, _ := pageAddress(t.Context()); own != "localhost:7777" {
 		t.Errorf("the user's address is replaced by %q", own)
 	}
 	t.Setenv(insightVariable, "no")
-	d := &dev{page: pageAddress(t.Context())}
+	off, _ := pageAddress(t.Context())
+	d := &dev{page: off}
 	if d.link() != "" || !slices.Contains(d.environment("k"), insightVariable+"=no") {
 		t.Errorf("the page is off, but there is %q and %q", d.link(), d.environment("k"))
 	}

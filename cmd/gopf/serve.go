@@ -80,10 +80,10 @@ func newCall(stop *interrupt) *cobra.Command {
 		Long: `Call one handler with an object, and print its output as JSON. There is no cluster, and
 nothing is written. Flags:
 
-  -f, --file file           the object
-      --was file            the object before the change; default: it is created
+  -f, --file FILE           the object
+      --was FILE            the object before the change; default: it is created
       --reason reason       create, update, delete or resume; default: the one that fits
-      --operator file       file of the operator; default: operator.yaml`,
+      --operator FILE       the file of the operator; default: operator.yaml`,
 		Example: `  gopf call provision -f object.yaml
   gopf call resize -f object.yaml --was old.yaml`,
 	})

@@ -56,7 +56,7 @@ func (m *Model) Files(patches []object) (map[string][]byte, error) {
 
 // Protection returns the policy that reserves the operator's annotations. It is empty if
 // the operator has no state in annotations.
-func (m *Model) Protection() ([]object, error) {
+func (m *Model) Protection() ([]map[string]any, error) {
 	resources := permissions.Stateful(m.Operator)
 	if len(m.Operator.State.Prefixes) == 0 || len(resources) == 0 {
 		return nil, nil

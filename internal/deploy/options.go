@@ -11,6 +11,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -95,8 +96,7 @@ func (o *Options) complete(program string) error {
 // goMemoryLimit returns 90 % of the memory limit, for GOMEMLIMIT.
 func (o Options) goMemoryLimit() string {
 	m := memory.FindStringSubmatch(o.Memory)
-	var n int
-	fmt.Sscan(m[1], &n)
+	n, _ := strconv.Atoi(m[1]) // the pattern has only digits
 	if m[2] == "Gi" {
 		n *= 1024
 	}

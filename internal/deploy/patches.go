@@ -13,7 +13,7 @@ import (
 
 // Patches reads the patches in a folder, in the order of the file names. The folder
 // may be missing.
-func Patches(folder string) (all []object, err error) {
+func Patches(folder string) (all []map[string]any, err error) {
 	paths, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func Patches(folder string) (all []object, err error) {
 }
 
 // Decode reads the documents of a YAML file, without empty ones.
-func Decode(text []byte) (all []object, err error) {
+func Decode(text []byte) (all []map[string]any, err error) {
 	for _, doc := range strings.Split("\n"+string(text), "\n---") {
 		var o object
 		if err := yaml.Unmarshal([]byte(doc), &o); err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // Workload returns the Deployment and the objects around it.
-func (m *Model) Workload() (all []object) {
+func (m *Model) Workload() (all []map[string]any) {
 	all = append(all, m.deployment(), m.metricsService())
 	if m.Replicas > 1 {
 		all = append(all, object{

@@ -85,7 +85,7 @@ type Child struct {
 	Name       string `json:"name"`
 }
 
-// Deletion says what the deletion of the object waits for.
+// Deletion names the handlers and children that the deletion waits for.
 type Deletion struct {
 	Finalizer string   `json:"finalizer"`          // of the operator
 	Guarded   bool     `json:"guarded"`            // the object has it

@@ -113,7 +113,7 @@ func (r *Request) lookup(path []string) Value {
 	return Value{v, present}
 }
 
-// requires says what a value is, and which one the handler requires.
+// requires describes a value, and the one that the handler requires.
 func requires(path []string, is Value, want string) string {
 	text := jsonvalue.Path(path).String()
 	if len(path) == 1 {

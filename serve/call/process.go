@@ -134,7 +134,7 @@ const (
 	maxLogged = 1 << 20 // bytes per call
 )
 
-// lines logs what a program writes to stderr, and keeps the last line.
+// lines logs the standard error of a program, and keeps the last line.
 type lines struct {
 	mu      sync.Mutex
 	log     *slog.Logger

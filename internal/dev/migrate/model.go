@@ -67,7 +67,7 @@ func names(sources []Source) string {
 	return strings.Join(all, ", ")
 }
 
-// operator collects what the sources declare.
+// operator has the declarations of all sources.
 type operator struct {
 	name      string
 	all       []*module

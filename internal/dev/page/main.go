@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -21,13 +22,14 @@ const objects = 100_000
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx); err != nil {
+	if err := run(ctx, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "page:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context) error {
+// run serves the page, and prints its URL.
+func run(ctx context.Context, out io.Writer) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "localhost:0")
 	if err != nil {
 		return err
@@ -43,7 +45,7 @@ func run(ctx context.Context) error {
 		<-ctx.Done()
 		_ = server.Close()
 	}()
-	fmt.Println("http://" + listener.Addr().String() + page.Path)
+	fmt.Fprintln(out, "http://"+listener.Addr().String()+page.Path)
 	if err := server.Serve(listener); ctx.Err() == nil {
 		return err
 	}

@@ -187,7 +187,7 @@ func git(ctx context.Context, folder string, args ...string) (string, error) {
 	return output(exec.CommandContext(ctx, "git", append([]string{"-C", folder}, args...)...))
 }
 
-// output runs a command. Its error has what the command printed.
+// output runs a command. Its error has the output of the command.
 func output(cmd *exec.Cmd) (string, error) {
 	out, err := cmd.Output()
 	var exit *exec.ExitError

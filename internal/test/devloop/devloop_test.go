@@ -35,15 +35,12 @@ func churn(s *session) (stop func() map[string]string) {
 			name, value := fmt.Sprint("o", i%objects), fmt.Sprint("v", i)
 			var err error
 			if i < objects {
-				_, err = all.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+				_, err = all.Create(s.t.Context(), &unstructured.Unstructured{Object: map[string]any{
 					"apiVersion": "loop.example.com/v1", "kind": "Loop",
 					"metadata": map[string]any{"name": name}, "spec": map[string]any{"who": value},
 				}}, metav1.CreateOptions{})
 			} else {
-				_, err = all.Patch(ctx, name, types.MergePatchType, []byte(`{"spec":{"who":"`+value+`"}}`), metav1.PatchOptions{})
-			}
-			if ctx.Err() != nil {
-				return
+				_, err = all.Patch(s.t.Context(), name, types.MergePatchType, []byte(`{"spec":{"who":"`+value+`"}}`), metav1.PatchOptions{})
 			}
 			if err != nil {
 				s.t.Errorf("change %s: %v", name, err)
