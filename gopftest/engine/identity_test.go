@@ -398,17 +398,17 @@ func TestAnIdentityCanGoBackToTheNamesOfKopf(t *testing.T) {
 func TestAnOperatorWithTheFormerNameIsDetected(t *testing.T) {
 	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
 		var log lines
-		slow := func(opts ...gopf.Option) *gopf.Operator {
+		slow := func(took time.Duration, opts ...gopf.Option) *gopf.Operator {
 			op := gopf.New(opts...)
-			work := func(context.Context, *gopf.Change[*Example]) error { time.Sleep(time.Second); return nil }
+			work := func(context.Context, *gopf.Change[*Example]) error { time.Sleep(took); return nil }
 			x := gopf.For[*Example](op, resource)
 			x.OnCreate("create", work)
 			x.OnUpdate("update", work)
 			x.OnDelete("delete", work)
 			return op
 		}
-		gopftest.Start(t, slow(), c, gopf.Log(quiet()))
-		gopftest.Start(t, slow(renamed()), c, gopf.Log(log.logger()))
+		gopftest.Start(t, slow(time.Second), c, gopf.Log(quiet()))
+		gopftest.Start(t, slow(2*time.Second, renamed()), c, gopf.Log(log.logger()))
 		settle()
 		c.Create(t, example("x", "a"))
 		time.Sleep(time.Minute)
