@@ -68,6 +68,10 @@ type Applier struct {
 	// whether the change still fits a newer version. If not, [Applier.Apply] sends
 	// nothing and returns [ErrSuperseded] and the newer version. May be nil.
 	Bound func(now *object.Body) bool
+
+	// Conflicted, if set, is called after a conflict. before is the last state that
+	// Apply had seen, and now is the state read after the conflict.
+	Conflicted func(before, now *object.Body)
 }
 
 // ErrSuperseded means that the change was not sent because it no longer fits the
@@ -137,6 +141,9 @@ func (a Applier) Apply(ctx context.Context, body *object.Body, asked, notes *pat
 		}
 		// A body that was read just now is as good as a response.
 		changed, a.Fresh = true, true
+		if a.Conflicted != nil {
+			a.Conflicted(after, current)
+		}
 		if a.Bound != nil && !a.Bound(current) {
 			return current, ErrSuperseded
 		}

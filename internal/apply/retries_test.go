@@ -3,6 +3,7 @@ package apply
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,6 +27,25 @@ func TestAChangeIsSentAlthoughAStaleBodyHasIt(t *testing.T) {
 	_, err := s.applier().Apply(t.Context(), stale, asked, &patch.Patch{}, Finalizer{})
 	if err != nil || s.object["status"].(map[string]any)["fn"] != "hello" {
 		t.Errorf("%v: the status is %v", err, s.object["status"])
+	}
+}
+
+func TestAConflictIsReportedWithTheStatesBeforeAndAfterIt(t *testing.T) {
+	s := newServer(t)
+	s.before = func(n int) error {
+		if n > 1 {
+			return nil
+		}
+		s.object["metadata"].(map[string]any)["annotations"] = map[string]any{"by": "another writer"}
+		return apierrors.NewConflict(schema.GroupResource{}, "x", errors.New("modified"))
+	}
+	asked, _ := changes()
+	applier, seen := s.applier(), []string{}
+	applier.Conflicted = func(before, now *object.Body) {
+		seen = append(seen, fmt.Sprint(before.Annotations()["by"], " to ", now.Annotations()["by"]))
+	}
+	if _, err := applier.Apply(t.Context(), s.body(), asked, &patch.Patch{}, Finalizer{}); err != nil || !slices.Equal(seen, []string{"<nil> to another writer"}) {
+		t.Errorf("%v: conflicts %q", err, seen)
 	}
 }
 

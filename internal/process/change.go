@@ -277,7 +277,7 @@ func (p *Processor) write(ctx context.Context, m *Memory, body *object.Body, c *
 	}
 	applier := apply.Applier{
 		API: p.API, Resource: p.Resource, Log: p.Logger(body), Brief: c.brief, Fresh: m.fresh(body, c), Bound: p.bound(ctx, m, c),
-		Jitter: p.Config.Jitter,
+		Jitter: p.Config.Jitter, Conflicted: func(before, now *object.Body) { p.noteConflict(ctx, m, before, now) },
 	}
 	p.noteSending(m)
 	after, err := p.send(ctx, applier, body, c)

@@ -61,6 +61,19 @@ func (p *Processor) noteSending(m *Memory) {
 	w.before, w.since, w.sent = w.traces, w.version, p.Mark()
 }
 
+// noteConflict reports a change of the traces that caused a conflict. The event of that
+// change may never be seen: the event of the write after the conflict can replace it in
+// the queue.
+func (p *Processor) noteConflict(ctx context.Context, m *Memory, before, now *object.Body) {
+	w := m.witnessed()
+	if w == nil || w.traces == 0 || w.pauses != p.pauses() || before.Stale() || !numeric(now.ResourceVersion, before.ResourceVersion) {
+		return
+	}
+	if newer(now.ResourceVersion, before.ResourceVersion) && p.traces(now) != p.traces(before) {
+		p.reportForeignWrite(ctx, now)
+	}
+}
+
 // noteResponse notes the response to a write. After an error the traces are unknown.
 func (p *Processor) noteResponse(m *Memory, after *object.Body, err error) {
 	w := m.witnessed()
