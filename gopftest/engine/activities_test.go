@@ -89,7 +89,7 @@ func TestAStopDuringStartupIsNotAnError(t *testing.T) {
 		op.OnStartup("endless", func(context.Context, *gopf.Activity) error { return errors.New("never") })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		if err := op.Run(ctx, gopf.Cluster(c.RESTConfig())); err != nil {
+		if err := op.Run(ctx, gopf.Cluster(c.RESTConfig()), gopf.Log(quiet())); err != nil {
 			t.Errorf("got the error %v", err)
 		}
 	})
