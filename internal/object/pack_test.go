@@ -158,11 +158,11 @@ func TestAnOddFirstObjectDoesNotEnlargeTheOthersForLong(t *testing.T) {
 func TestOddObjectsDoNotTakeTheDictionaryFromOthers(t *testing.T) {
 	var p Packer
 	source := rand.New(rand.NewPCG(1, 2))
-	p.Pack(mustParse(t, random(t, source, 2000)))
+	p.Pack(mustParse(t, random(t, source, 400)))
 	kept := map[*dictionary]bool{}
 	size := 0
-	for i := range 4000 {
-		odd := random(t, source, 2000)
+	for i := range 2000 {
+		odd := random(t, source, 400)
 		packed := p.Pack(mustParse(t, odd))
 		kept[packed.dictionary] = true
 		if i%100 == 0 && !bytes.Equal(packed.Body().Raw(), odd) {
@@ -172,7 +172,7 @@ func TestOddObjectsDoNotTakeTheDictionaryFromOthers(t *testing.T) {
 			size = p.Pack(mustParse(t, set(fmt.Sprint("other-", i), ""))).Size()
 		}
 	}
-	if whole := len(set("other-3990", "")); size > whole/12 {
+	if whole := len(set("other-1990", "")); size > whole/12 {
 		t.Errorf("%d of %d bytes are kept", size, whole)
 	}
 	if len(kept) > 10 || len(p.known.all) > maxDictionaries {
