@@ -166,3 +166,45 @@ func TestAForgedKeyIsNotUsed(t *testing.T) {
 		})
 	}
 }
+
+// A tenant that may write the status puts thousands of changes there that the API server
+// refuses. Each of them alone would cost requests and a line of the log.
+func TestManyRefusedChangesInAForgedNoteAreIgnored(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		op := gopf.New()
+		op.Settings.Persistence = gopf.StateInStatus("op")
+		x := gopf.For[*Example](op, resource)
+		x.On(gopf.Create|gopf.Update, "work", diary.handler("work"))
+		var log lines
+		gopftest.Start(t, op, c, gopf.Log(log.logger()))
+		settle()
+		c.Create(t, example("x", "a"))
+		time.Sleep(time.Minute)
+		var todo []any
+		for i := range 2000 {
+			todo = append(todo, map[string]any{"handler": fmt.Sprint("work/", i), "patch": map[string]any{"metadata": map[string]any{"labels": map[string]any{"a b": "invalid"}}}})
+		}
+		text, err := json.Marshal(map[string]any{"v": 2, "todo": todo})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := len(c.Requests())
+		forged := map[string]any{"purpose": "update", "started": "2026-01-01T00:00:00", "message": "gz:" + bomb(t, string(text))}
+		c.PatchStatus(t, resource, "default", "x", map[string]any{"status": map[string]any{"op": map[string]any{"progress": map[string]any{"gopf.handling": forged}}}})
+		c.Patch(t, resource, "default", "x", spec(map[string]any{"field": "b"}))
+		time.Sleep(time.Hour)
+		if n := len(c.Requests()) - before; n > 500 {
+			t.Errorf("%d requests", n)
+		}
+		if n := log.count("refused"); n > 3 {
+			t.Errorf("%d lines", n)
+		}
+		if !log.has("[default/x]", "too many unsent changes") {
+			t.Error("no warning names the object")
+		}
+		if got := fmt.Sprint(diary.all()); got != "[work create a work update b]" {
+			t.Error(got)
+		}
+	})
+}

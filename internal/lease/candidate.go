@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"math"
 	"sync"
 	"time"
 
@@ -62,7 +63,7 @@ func (e *Elector) try(ctx context.Context) bool {
 	case mine:
 		next.acquired = e.acquired // a term whose response we missed, or that we lost but no other replica took
 	case e.seen.version != "" || r.holder != "":
-		next.transitions++
+		next.transitions = min(r.transitions, math.MaxInt32-1) + 1 // the API server refuses negative numbers
 	}
 	e.acquired = next.acquired
 	if err := e.write(ctx, next); err != nil {

@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -544,6 +545,22 @@ func TestAForeignLeaseDurationCountsForTenMinutes(t *testing.T) {
 		}
 		settle(20 * time.Second)
 		leader(t, "after", a, b)
+	})
+}
+
+// The API server refuses a Lease with a negative number of transitions, so an overflow would
+// stop all replicas forever.
+func TestALeaseWithTheLargestNumberOfTransitionsIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t)
+		a := s.join(t, "a")
+		settle(time.Minute)
+		s.edit(t, `{"spec":{"holderIdentity":"stranger","leaseTransitions":2147483647}}`)
+		settle(time.Minute)
+		leader(t, "after", a)
+		if got := s.spec()["leaseTransitions"]; got != float64(math.MaxInt32) {
+			t.Errorf("got %v transitions", got)
+		}
 	})
 }
 

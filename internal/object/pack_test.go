@@ -125,3 +125,57 @@ func TestOtherObjectsTakeHalfOfTheirSize(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// random returns an object that resembles no other, of about so many bytes.
+func random(t *testing.T, source *rand.Rand, size int) []byte {
+	t.Helper()
+	noise := make([]byte, size*3/4)
+	for i := range noise {
+		noise[i] = byte(source.IntN(256))
+	}
+	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"name": "odd", "uid": fmt.Sprint(source.Uint64())}, "spec": map[string]any{"noise": noise}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func TestAnOddFirstObjectDoesNotEnlargeTheOthersForLong(t *testing.T) {
+	var p Packer
+	source := rand.New(rand.NewPCG(1, 2))
+	p.Pack(mustParse(t, random(t, source, 2000)))
+	for i := range 20 {
+		p.Pack(mustParse(t, set(fmt.Sprint("early-", i), "")))
+	}
+	late := mustParse(t, set("late", ""))
+	if size := p.Pack(late).Size(); size > late.Size()/12 {
+		t.Errorf("%d of %d bytes are kept", size, late.Size())
+	}
+}
+
+// A tenant may make any number of odd objects. They cost the others nothing, and the number
+// of dictionaries stays small.
+func TestOddObjectsDoNotTakeTheDictionaryFromOthers(t *testing.T) {
+	var p Packer
+	source := rand.New(rand.NewPCG(1, 2))
+	p.Pack(mustParse(t, random(t, source, 400)))
+	kept := map[*dictionary]bool{}
+	size := 0
+	for i := range 2000 {
+		odd := random(t, source, 400)
+		packed := p.Pack(mustParse(t, odd))
+		kept[packed.dictionary] = true
+		if i%100 == 0 && !bytes.Equal(packed.Body().Raw(), odd) {
+			t.Fatal("another object was returned")
+		}
+		if i%10 == 0 {
+			size = p.Pack(mustParse(t, set(fmt.Sprint("other-", i), ""))).Size()
+		}
+	}
+	if whole := len(set("other-1990", "")); size > whole/12 {
+		t.Errorf("%d of %d bytes are kept", size, whole)
+	}
+	if len(kept) > 10 || len(p.known.all) > maxDictionaries {
+		t.Errorf("%d dictionaries are kept, and %d are tried", len(kept), len(p.known.all))
+	}
+}

@@ -30,7 +30,8 @@ type handling struct {
 	loaded  *progress.Note // the note as it is stored
 	saved   *progress.Note // the note after the handlers ran; nil before
 
-	causes map[string]*cause.Cause // by the ids of the handlers that were selected for them
+	causes  map[string]*cause.Cause // by the ids of the handlers that were selected for them
+	dropped int                     // refused changes of handlers without a record
 }
 
 // open loads the records and the note.

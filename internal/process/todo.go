@@ -125,6 +125,39 @@ func (h *handling) ignoreForgedTodo() {
 	h.log.Warn("The handling note has unsent changes, but this operator stores none there. They are ignored, because any client that may edit the object can have written them.")
 }
 
+// maxUnrecorded limits the stored changes of handlers without a record. The operator stores
+// changes together with records, except for those of event handlers. Other clients may
+// have written thousands, and each that the API server refuses costs requests.
+const maxUnrecorded = 64
+
+// recorded returns the changes without those of handlers that have no record, if these are
+// too many.
+func (h *handling) recorded(all []progress.Todo) []progress.Todo {
+	if len(all) <= maxUnrecorded {
+		return all
+	}
+	ids := make([]string, len(all))
+	for i, t := range all {
+		ids[i] = t.Handler
+	}
+	records, err := h.Config.Progress.Load(context.Background(), h.stored, ids)
+	if h.ignoreMalformed(err) != nil {
+		return all // the changes may be our own
+	}
+	unrecorded := 0
+	kept := slices.DeleteFunc(slices.Clone(all), func(t progress.Todo) bool {
+		if _, ok := records[t.Handler]; ok {
+			return false
+		}
+		unrecorded++
+		return unrecorded > maxUnrecorded
+	})
+	if ignored := len(all) - len(kept); ignored > 0 {
+		h.log.Warn("The handling note has too many unsent changes of handlers that have no record. The rest of them is ignored, because any client that may edit the object can have written them.", "ignored", ignored)
+	}
+	return kept
+}
+
 // noteInAnnotations reports whether a note is in an annotation, as it can be after a move
 // of the records to the status.
 func (h *handling) noteInAnnotations() bool {
@@ -157,7 +190,7 @@ func (h *handling) sendTodo(c *change) (conclude func(context.Context) error) {
 	w := h.memory.pend()
 	if w.todo == nil {
 		var parts []execute.Part
-		for _, t := range stored {
+		for _, t := range h.recorded(stored) {
 			part := execute.Part{Handler: t.Handler}
 			part.Patch.Merge(t.Patch)
 			parts = append(parts, part)
@@ -206,7 +239,9 @@ func (h *handling) refuse(id string, err error) (parents []string) {
 		h.state.Add(records)
 	}
 	if !slices.Contains(h.state.IDs(), id) {
-		h.Logger(h.body).Error("Dropped a change that the API server refused.", "handler", id, "error", err)
+		if h.dropped++; h.dropped == 1 {
+			h.Logger(h.body).Error("Dropped a change that the API server refused. Others that are dropped in this turn are not logged.", "handler", id, "error", err)
+		}
 		return nil
 	}
 	undo := func(r storage.Record) storage.Record {

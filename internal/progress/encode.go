@@ -74,6 +74,9 @@ func BaseID(base map[string]any) string {
 // Encode encodes the note as a record. Essences that do not fit become digests. The
 // error is [ErrNoteTooLarge] if even that does not help.
 func (n *Note) Encode() (storage.Record, error) {
+	if len(n.Todo) > maxTodo {
+		return storage.Record{}, fmt.Errorf("encode the handling note: %w", ErrNoteTooLarge)
+	}
 	message, err := n.text()
 	var limit *jsonvalue.LimitError
 	if large := errors.As(err, &limit); large || err == nil && len(message) > largestNote {
@@ -182,8 +185,8 @@ func DecodeNote(r storage.Record, records map[string]storage.Record) (*Note, err
 
 // decode reads the contents of a note of the current version.
 func (n *Note) decode(stored storedNote) error {
-	if len(stored.Essences) > maxEssences || len(stored.Saw) > maxSightings {
-		return fmt.Errorf("more than %d essences or %d handlers", maxEssences, maxSightings)
+	if len(stored.Essences) > maxEssences || len(stored.Saw) > maxSightings || len(stored.Todo) > maxTodo {
+		return fmt.Errorf("more than %d essences, %d handlers or %d unsent changes", maxEssences, maxSightings, maxTodo)
 	}
 	n.saw = make(map[string]sighting, len(stored.Saw))
 	for _, raw := range stored.Essences {

@@ -122,6 +122,7 @@ func TestDamagedNotesAreReported(t *testing.T) {
 		"an odd moment":      `{"v":2,"essences":[{}],"saw":{"a":{"essence":0,"stopped":"now"}}}`,
 		"an odd patch":       `{"v":2,"todo":[{"handler":"a","patch":1}]}`,
 		"half of a patch":    `{"v":2,"todo":[{"handler":"a"}]}`,
+		"too many patches":   `{"v":2,"todo":[` + strings.Repeat(`{"handler":"a","patch":{}},`, maxTodo) + `{"handler":"a","patch":{}}]}`,
 	} {
 		var malformed *storage.MalformedError
 		if n, err := DecodeNote(storage.Record{Purpose: "update", Message: &message}, nil); !errors.As(err, &malformed) || !n.Empty() {

@@ -79,10 +79,12 @@ func (n *Note) SawLike(id, other string, essence map[string]any, stopped time.Ti
 }
 
 // maxEssences limits the essences of a note, because each of them may be compared with
-// the object for each handler. maxSightings limits the handlers.
+// the object for each handler. maxSightings limits the handlers, and maxTodo the unsent
+// changes, of which each may take requests.
 const (
 	maxEssences  = 64
 	maxSightings = 1 << 14
+	maxTodo      = 1 << 12
 )
 
 // index returns the index of an essence, which is added if it is new. If there are too

@@ -17,7 +17,7 @@ var list = []attack{
 	{"a bomb of 27 KB", func(s *scene) []string { return s.bombs(27_000) }},
 	{"a bomb of 245 KB", func(s *scene) []string { return s.bombs(245_000) }},
 	{"many bombs of 1 KB", (*scene).smallBombs},
-	{"full annotations, and 512 slow reviews", both((*scene).fullAnnotations, func(s *scene) []string { return s.slowReviews(512) })},
+	{"full annotations, and 512 slow reviews", both((*scene).fullAnnotations, func(s *scene) []string { return s.slowReviews(512, 7*time.Second) })},
 	{"deep objects", (*scene).deepObjects},
 	{"wide objects", (*scene).wideObjects},
 	{"long objects", (*scene).longObjects},
@@ -25,7 +25,7 @@ var list = []attack{
 	{"a flood of patches", (*scene).patches},
 	{"a flood of objects", (*scene).many},
 	{"a flood of frames", (*scene).frames},
-	{"forged state, and 64 slow reviews", both((*scene).forgedState, func(s *scene) []string { return s.slowReviews(64) })},
+	{"forged state, and 64 slow reviews", both((*scene).forgedState, func(s *scene) []string { return s.slowReviews(64, time.Duration(size(3, 7))*time.Second) })},
 	{"forged state with a policy, and 1500 connections", both((*scene).refusedState, (*scene).slowHeaders)},
 	{"big reviews", (*scene).bigReviews},
 	{"headers with many fields", (*scene).manyFields},
@@ -67,7 +67,11 @@ func TestAttacksLeaveTheOperatorServingOthers(t *testing.T) {
 		t.Run(a.name, func(t *testing.T) {
 			s := s.of(t)
 			s.resetPeak()
-			began := time.Now()
+			began, op, server := time.Now(), processTime([]int{s.op.ID()}), processTime([]int{s.server})
+			defer func() {
+				t.Logf("all of it took %v, and of the processors the operator took %v, the control plane %v",
+					time.Since(began).Round(time.Millisecond), processTime([]int{s.op.ID()})-op, processTime([]int{s.server})-server)
+			}()
 			var blame []string
 			s.during(func() { blame = a.do(s) })
 			t.Logf("the attack took %v", time.Since(began).Round(time.Millisecond))

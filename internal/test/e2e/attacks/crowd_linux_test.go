@@ -16,7 +16,7 @@ import (
 // limits are per address. do uses each of them until the end.
 func (s *scene) crowd(n int, protocol string, do func(net.Conn)) {
 	dialer := &net.Dialer{Timeout: inTime, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
-	end := time.Now().Add(time.Duration(size(5, 8)) * time.Second)
+	end := time.Now().Add(time.Duration(size(3, 8)) * time.Second)
 	var running sync.WaitGroup
 	for range n {
 		running.Go(func() {

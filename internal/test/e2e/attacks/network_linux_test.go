@@ -42,9 +42,9 @@ func object(spec string) string {
 
 // slowReviews opens connections that announce a review and send a byte now and then.
 // The operator may close them.
-func (s *scene) slowReviews(n int) []string {
+func (s *scene) slowReviews(n int, limit time.Duration) []string {
 	var running sync.WaitGroup
-	end := time.Now().Add(7 * time.Second)
+	end := time.Now().Add(limit)
 	for range n {
 		running.Go(func() {
 			conn, err := s.dial()
@@ -78,7 +78,7 @@ func (s *scene) slowHeaders() []string {
 			_, _ = conn.Write([]byte{22, 3, 1, 2, 0, 1}) // the beginning of a handshake
 		}
 	}
-	time.Sleep(3 * time.Second) // the connections stay open
+	time.Sleep(time.Duration(size(2, 3)) * time.Second) // the connections stay open
 	return nil
 }
 

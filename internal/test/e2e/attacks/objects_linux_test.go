@@ -81,7 +81,7 @@ func (s *scene) bombs(size int) []string {
 // they are decompressed and decoded. No object is to blame: such bases are valid.
 func (s *scene) smallBombs() []string {
 	text := packed(`{"spec":{"field":"x","wide":` + wide(40_000) + `}}`)
-	all(size(60, 300), func(i int) {
+	all(size(40, 300), func(i int) {
 		s.check(s.attacker.sendRaw(context.Background(), plains, fmt.Sprintf("small-bomb-%d", i), `{"field":"y"}`, fmt.Sprintf(`"annotations":{"%s-gz":%q}`, lastHandled, text)))
 	})
 	time.Sleep(time.Second) // the operator decodes them
@@ -128,11 +128,11 @@ func (s *scene) deepObjects() []string {
 // allowed, and more.
 func (s *scene) wideObjects() []string {
 	spec := func(n int) string { return `{"field":"x","wide":` + wide(n) + `}` }
-	s.check(s.attacker.sendRaw(context.Background(), plains, "too-wide", spec(130_000)))
-	n := size(1, 4) // each costs the API server seconds, too
+	s.check(s.attacker.sendRaw(context.Background(), plains, "too-wide", spec(size(60_000, 130_000))))
+	n, width := size(1, 4), size(8_000, 20_000) // each costs the API server seconds, too
 	name := func(i int) string { return fmt.Sprintf("wide-%d", i) }
-	all(n, func(i int) { s.check(s.attacker.sendRaw(context.Background(), plains, name(i), spec(20_000))) })
-	s.check(s.attacker.sendRaw(context.Background(), targets, "wide", spec(20_000)))
+	all(n, func(i int) { s.check(s.attacker.sendRaw(context.Background(), plains, name(i), spec(width))) })
+	s.check(s.attacker.sendRaw(context.Background(), targets, "wide", spec(width)))
 	for i := range n {
 		s.attacker.await("the wide object is handled", plains, name(i), handled)
 	}
@@ -151,7 +151,7 @@ func updated(o *unstructured.Unstructured) bool {
 // longObjects makes objects that are as long as the API server stores them.
 func (s *scene) longObjects() []string {
 	text := strings.Repeat("x", 1_400_000)
-	n := size(4, 10)
+	n := size(2, 10)
 	all(n, func(i int) {
 		s.check(s.attacker.sendRaw(context.Background(), plains, fmt.Sprintf("long-%d", i), `{"field":"x","x":"`+text+`"}`))
 	})
@@ -164,7 +164,7 @@ func (s *scene) longObjects() []string {
 // largeStatuses fills the status, also where the operator puts its results.
 func (s *scene) largeStatuses() []string {
 	text := strings.Repeat("x", 1_000_000)
-	n := size(3, 6)
+	n := size(2, 6)
 	all(n, func(i int) {
 		name := fmt.Sprintf("status-%d", i)
 		s.attacker.Create(targets, name, fields{"spec": fields{"field": "x"}})
@@ -188,7 +188,7 @@ func (s *scene) patches() []string {
 	for _, resource := range []string{targets, plains} {
 		s.attacker.Create(resource, "restless", fields{"spec": fields{"field": "x"}})
 	}
-	end := time.Now().Add(4 * time.Second)
+	end := time.Now().Add(time.Duration(size(3, 4)) * time.Second)
 	all(6, func(i int) {
 		n := s.attacker.patchUntil(end, []string{targets, plains}[i%2], "restless", func(n int) fields {
 			return fields{"spec": fields{"field": fmt.Sprint(i, n), "more": strings.Repeat("x", 10_000)}}
@@ -201,7 +201,7 @@ func (s *scene) patches() []string {
 // many makes hundreds of objects at once.
 func (s *scene) many() []string {
 	all(10, func(i int) {
-		for n := range size(20, 40) {
+		for n := range size(10, 40) {
 			s.check(s.attacker.sendRaw(context.Background(), []string{targets, plains}[n%2], fmt.Sprintf("many-%d-%d", i, n), `{"field":"x"}`))
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -228,6 +229,16 @@ func (s *scene) blamed(name string) {
 		}
 		return fmt.Errorf("no warning names %s/%s", s.attacker.Name, name)
 	})
+}
+
+// logs reports whether a line of the log since the attack began contains all of the texts.
+func (s *scene) logs(texts ...string) bool {
+	for line := range strings.Lines(s.op.Log.String()[s.logged:]) {
+		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // forbidden reports whether the API server refused a request.

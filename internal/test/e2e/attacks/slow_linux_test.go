@@ -12,10 +12,10 @@ import (
 // denseObjects makes many small objects that take much memory when decoded, and whose
 // handlers take long.
 func (s *scene) denseObjects() []string {
-	all(size(40, 150), func(i int) {
-		s.check(s.attacker.sendRaw(context.Background(), plains, fmt.Sprintf("dense-%d", i), `{"field":"x","sleep":`+strconv.Itoa(size(3, 10))+`,"wide":`+wide(1900)+`}`))
+	all(size(12, 150), func(i int) {
+		s.check(s.attacker.sendRaw(context.Background(), plains, fmt.Sprintf("dense-%d", i), `{"field":"x","sleep":`+strconv.Itoa(size(2, 10))+`,"wide":`+wide(1900)+`}`))
 	})
-	time.Sleep(2 * time.Second) // many handlers run
+	time.Sleep(time.Duration(size(1, 2)) * time.Second) // many handlers run
 	return nil
 }
 
@@ -23,26 +23,26 @@ func (s *scene) denseObjects() []string {
 // operator can save nothing.
 func (s *scene) fullWideObjects() []string {
 	filler := fmt.Sprintf(`"annotations":{"filler":%q}`, strings.Repeat("x", 256<<10-len("filler")))
-	all(size(4, 24), func(i int) {
-		s.check(s.attacker.sendRaw(context.Background(), plains, fmt.Sprintf("full-%d", i), `{"field":"x","wide":`+wide(20_000)+`}`, filler))
+	all(size(2, 24), func(i int) {
+		s.check(s.attacker.sendRaw(context.Background(), plains, fmt.Sprintf("full-%d", i), `{"field":"x","wide":`+wide(size(8_000, 20_000))+`}`, filler))
 	})
-	time.Sleep(3 * time.Second) // the operator tries to save something
+	time.Sleep(time.Duration(size(2, 3)) * time.Second) // the operator tries to save something
 	return nil
 }
 
 // growingObjects enlarges objects while their handlers run. The handlers of the changes
 // take long as well.
 func (s *scene) growingObjects() []string {
-	n := size(3, 12) // each costs the API server seconds, too
+	n := size(2, 12) // each costs the API server seconds, too
 	name := func(i int) string { return fmt.Sprintf("growing-%d", i) }
 	all(n, func(i int) {
-		s.check(s.attacker.sendRaw(context.Background(), plains, name(i), fmt.Sprintf(`{"field":"x","sleep":%d}`, size(3, 8))))
+		s.check(s.attacker.sendRaw(context.Background(), plains, name(i), fmt.Sprintf(`{"field":"x","sleep":%d}`, size(2, 8))))
 	})
 	var list any
-	s.check(json.Unmarshal([]byte(wide(20_000)), &list))
+	s.check(json.Unmarshal([]byte(wide(size(8_000, 20_000))), &list))
 	all(n, func(i int) {
 		s.check(s.attacker.TryPatch(plains, name(i), fields{"spec": fields{"wide": list}}))
 	})
-	time.Sleep(time.Duration(size(5, 10)) * time.Second) // the first handlers end
+	time.Sleep(time.Duration(size(3, 10)) * time.Second) // the first handlers end
 	return nil
 }

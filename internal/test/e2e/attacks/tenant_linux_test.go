@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -158,13 +157,25 @@ func (n tenant) clear() {
 		}
 	}
 	for resource := range kinds.Namespaced {
-		kit.Eventually(n.T, func() error {
-			left, err := n.names(resource)
-			if err == nil && len(left) > 0 {
-				return apierrors.NewConflict(kit.GVR(resource).GroupResource(), left[0], context.DeadlineExceeded)
-			}
-			return err
-		})
+		n.awaitNone(resource)
+	}
+}
+
+// awaitNone waits until the tenant has no objects of the resource. The interval grows
+// further than that of [kit.Eventually]: a list of large objects costs the API server more
+// than their deletion.
+func (n tenant) awaitNone(resource string) {
+	n.T.Helper()
+	pause := 10 * time.Millisecond
+	for end := time.Now().Add(kit.Patience); ; pause = min(2*pause, 500*time.Millisecond) {
+		left, err := n.names(resource)
+		switch {
+		case err == nil && len(left) == 0:
+			return
+		case time.Now().After(end):
+			n.T.Fatalf("after %v, there are still %d objects of %s: %v", kit.Patience, len(left), resource, err)
+		}
+		time.Sleep(pause) // to watch them would cost the API server more
 	}
 }
 
