@@ -17,6 +17,10 @@ type typeSpec struct{ verbs []string }
 //
 //	gopf.RegisterType[*corev1.Secret](op, "v1/secrets", gopf.May("get", "create"))
 //
+// A subresource is declared by its own name, as in RBAC. Its type does not matter:
+//
+//	gopf.RegisterType[gopf.Unstructured](op, "apps/v1/deployments/scale", gopf.May("patch"))
+//
 // [client.Client.Apply] needs "patch", and "create" for objects that do not exist. May
 // neither grants nor denies anything by itself: requests that are not declared are sent as
 // well. 'gopf permissions --learn' prints the declarations that are missing. The served
@@ -28,8 +32,8 @@ func May(verbs ...string) TypeOption {
 
 var verbs = regexp.MustCompile(`^[a-z]+$`)
 
-// declareUse records the options of RegisterType.
-func (op *Operator) declareUse(of kind.Selector, opts []TypeOption) {
+// declareUse records the options of RegisterType. An empty subresource means the resource.
+func (op *Operator) declareUse(of kind.Selector, subresource string, opts []TypeOption) {
 	var spec typeSpec
 	for _, o := range opts {
 		o(&spec)
@@ -41,6 +45,6 @@ func (op *Operator) declareUse(of kind.Selector, opts []TypeOption) {
 		}
 	}
 	if len(spec.verbs) > 0 {
-		op.uses = append(op.uses, describe.Use{Resource: op.describeResource(of), Verbs: spec.verbs, Where: caller()})
+		op.uses = append(op.uses, describe.Use{Resource: op.describeResource(of), Subresource: subresource, Verbs: spec.verbs, Where: caller()})
 	}
 }

@@ -55,6 +55,8 @@ func TestADescriptionHasTheDeclarations(t *testing.T) {
 	gopf.For[*corev1.Pod](op, "pods").OnEvent("look", func(context.Context, *gopf.WatchEvent[*corev1.Pod]) error { return nil })
 	gopf.RegisterType[*corev1.Secret](op, "v1/secrets", gopf.May("get", "create"))
 	gopf.RegisterType[gopf.Unstructured](op, "example.org/v1/keys", gopf.May("list"))
+	gopf.RegisterType[gopf.Unstructured](op, "apps/v1/deployments/scale", gopf.May("patch"))
+	gopf.RegisterType[*corev1.Pod](op, "v1/pods/exec", gopf.May("create"))
 
 	d, code, problem := described(t, op, "--namespace=a", "--election=lease", "--standalone")
 	if code != 0 {
@@ -97,9 +99,10 @@ func TestADescriptionHasTheDeclarations(t *testing.T) {
 	}
 	var uses []string
 	for _, u := range d.Uses {
-		uses = append(uses, strings.Join(u.Verbs, ",")+" "+u.Resource.Group+"/"+u.Resource.Plural+" "+u.Where[:len("cli/describe_test.go:")])
+		uses = append(uses, strings.Join(u.Verbs, ",")+" "+u.Resource.Group+"/"+u.Resource.Plural+"/"+u.Subresource+" "+u.Where[:len("cli/describe_test.go:")])
 	}
-	if diff := cmp.Diff([]string{"get,create /secrets cli/describe_test.go:", "list example.org/keys cli/describe_test.go:"}, uses); diff != "" {
+	if diff := cmp.Diff([]string{"get,create /secrets/ cli/describe_test.go:", "list example.org/keys/ cli/describe_test.go:",
+		"patch apps/deployments/scale cli/describe_test.go:", "create /pods/exec cli/describe_test.go:"}, uses); diff != "" {
 		t.Error(diff)
 	}
 	var types []string
@@ -126,6 +129,14 @@ func TestDescribeReportsMistakesInDeclarations(t *testing.T) {
 	op := gopf.New()
 	gopf.RegisterType[*corev1.Secret](op, "v1/secrets", gopf.May("*"))
 	if _, code, problem := described(t, op); code != 1 || !strings.Contains(problem, `May("*")`) || !strings.Contains(problem, "describe_test.go:") {
+		t.Errorf("got %d, %q", code, problem)
+	}
+}
+
+func TestASubresourceWithoutMayIsAMistake(t *testing.T) {
+	op := gopf.New()
+	gopf.RegisterType[*corev1.Pod](op, "v1/pods/exec")
+	if _, code, problem := described(t, op); code != 1 || !strings.Contains(problem, `"v1/pods/exec" names a subresource`) {
 		t.Errorf("got %d, %q", code, problem)
 	}
 }

@@ -161,7 +161,6 @@ func (a *assumed) record(u used) bool {
 
 // complaint describes a denied request, and how to allow it.
 func (u used) complaint() string {
-	plural, _, _ := strings.Cut(u.Resource, "/")
 	what := u.Verb + " " + u.Resource
 	if u.Group != "" {
 		what += " of " + u.Group
@@ -169,7 +168,7 @@ func (u used) complaint() string {
 	if u.Handler == "" {
 		return what + " is not granted; run 'gopf manifests'"
 	}
-	name := strings.TrimPrefix(u.Group+"/"+u.Version+"/"+plural, "/")
+	name := strings.TrimPrefix(u.Group+"/"+u.Version+"/"+u.Resource, "/")
 	return fmt.Sprintf("%s is not granted (handler %s): declare it with gopf.RegisterType[gopf.Unstructured](op, %q, gopf.May(%q)), and run 'gopf manifests'", what, u.Handler, name, u.Verb)
 }
 

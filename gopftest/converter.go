@@ -5,11 +5,10 @@ package gopftest
 import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
-	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // builtinTypes returns the merge rules of well-known kinds, as the real API server
 // publishes them.
 func builtinTypes(*scope) (managedfields.TypeConverter, error) {
-	return applyconfigurations.NewTypeConverter(scheme.Scheme), nil
+	return applyconfigurations.NewTypeConverter(knownTypes()), nil
 }

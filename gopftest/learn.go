@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"gopf.dev/gopf"
 )
@@ -36,7 +35,7 @@ func (c *Cluster) learn(op *gopf.Operator) {
 func (c *Cluster) withKind(obj metav1.Object) metav1.Object {
 	t := reflect.TypeOf(obj)
 	if typed, ok := obj.(runtime.Object); ok {
-		if _, _, err := scheme.Scheme.ObjectKinds(typed); err == nil || typed.GetObjectKind().GroupVersionKind().Kind != "" {
+		if _, _, err := knownTypes().ObjectKinds(typed); err == nil || typed.GetObjectKind().GroupVersionKind().Kind != "" {
 			return obj
 		}
 	}

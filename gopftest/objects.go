@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // hand executes the test's own reads and writes, in memory or on a real cluster.
@@ -198,7 +197,7 @@ func kindOf(obj metav1.Object, u *unstructured.Unstructured) (schema.GroupVersio
 		return gvk, nil
 	}
 	if typed, ok := obj.(runtime.Object); ok {
-		if kinds, _, err := scheme.Scheme.ObjectKinds(typed); err == nil {
+		if kinds, _, err := knownTypes().ObjectKinds(typed); err == nil {
 			return kinds[0], nil
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // throughType converts an object of a well-known kind to its Go type and back, as the
@@ -52,7 +51,7 @@ func (s *scope) newType() (runtime.Object, error) {
 	if s.resource.groupResource() == crdResource() {
 		return &apiextensionsv1.CustomResourceDefinition{}, nil
 	}
-	return scheme.Scheme.New(s.groupKind().WithVersion(s.resource.Version))
+	return knownTypes().New(s.groupKind().WithVersion(s.resource.Version))
 }
 
 // validateDefinition validates a custom resource definition.

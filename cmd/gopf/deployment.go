@@ -56,6 +56,9 @@ func loadDeployment(ctx context.Context, path string, definitions bool, stderr i
 		return nil, fmt.Errorf("create a temporary folder: %w", err)
 	}
 	defer os.RemoveAll(temp)
+	if b.flags, err = b.linkFlags(ctx, false); err != nil {
+		return nil, err
+	}
 	executable, err := b.into(ctx, temp, stderr)
 	if err != nil {
 		return nil, err

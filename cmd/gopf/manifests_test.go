@@ -127,8 +127,8 @@ func TestMissingDeclarationsAreLearned(t *testing.T) {
 		{Verb: "list", Version: "v1", Resource: "pods"},
 	})
 	want := []string{
-		`// gopf.May has no subresources; grant "patch" apps/v1/deployments/scale in another role: handler scale at x.go:4`,
 		`gopf.RegisterType[gopf.Unstructured](op, "apps/v1/deployments", gopf.May("get"))`,
+		`gopf.RegisterType[gopf.Unstructured](op, "apps/v1/deployments/scale", gopf.May("patch")) // handler scale at x.go:4`,
 		`gopf.RegisterType[gopf.Unstructured](op, "v1/configmaps", gopf.May("create", "patch")) // handler furnish at x.go:3`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

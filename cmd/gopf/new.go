@@ -79,12 +79,14 @@ definition, handlers, tests at all levels, manifests and a Dockerfile, a CI file
 configurations of a linter and of debuggers, and AGENTS.md. The project builds, its tests
 pass, and "gopf dev" runs it. In its Deployment, health, metrics and leader election are on.
 
-The flag --with chooses the content. The last two can be combined:
+The flag --with chooses the content. The variants children and admission can be combined:
 
   typed      a custom resource with a Go type and handlers; this is the default
   minimal    one handler for ConfigMaps in main.go, without a custom resource
   children   typed, and a reconcile handler that declares a child of each object
   admission  typed, and an admission handler that validates objects
+  yaml       an operator that is a YAML file, with a program as a handler and YAML tests;
+             no Go code; see "gopf serve"
 
 "gopf add" adds kinds and handlers later.`,
 		Example: `  gopf new demo
@@ -98,10 +100,10 @@ The flag --with chooses the content. The last two can be combined:
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p.Name = args[0]
-			if err := p.complete(); err != nil {
+			if err := p.checkVariants(); err != nil {
 				return err
 			}
-			if err := p.checkVariants(); err != nil {
+			if err := p.complete(); err != nil {
 				return err
 			}
 			if err := p.write(); err != nil {
@@ -110,14 +112,8 @@ The flag --with chooses the content. The last two can be combined:
 			if err := p.writeVariants(); err != nil {
 				return err
 			}
-			if err := p.writeManifests(); err != nil {
-				return err
-			}
-			if err := p.require(cmd.Context()); err != nil {
-				return err
-			}
-			if p.Unreleased() {
-				if err := writeProxy(p.checkout, filepath.Join(p.folder, proxyFolder)); err != nil {
+			if !p.YAML() {
+				if err := p.writeGo(cmd.Context()); err != nil {
 					return err
 				}
 			}
@@ -256,8 +252,26 @@ func (p *project) writeFrom(files embed.FS, root string) error {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			return err
 		}
-		return os.WriteFile(file, text.Bytes(), 0o644)
+		mode := fs.FileMode(0o644)
+		if strings.HasSuffix(name, ".sh") {
+			mode = 0o755
+		}
+		return os.WriteFile(file, text.Bytes(), mode)
 	})
+}
+
+// writeGo creates the files of a Go module: its manifests, go.mod and go.sum.
+func (p *project) writeGo(ctx context.Context) error {
+	if err := p.writeManifests(); err != nil {
+		return err
+	}
+	if err := p.require(ctx); err != nil {
+		return err
+	}
+	if !p.Unreleased() {
+		return nil
+	}
+	return writeProxy(p.checkout, filepath.Join(p.folder, proxyFolder))
 }
 
 // require writes go.mod and go.sum.

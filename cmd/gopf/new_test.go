@@ -190,7 +190,9 @@ func TestInvalidProjectsAreUsageErrors(t *testing.T) {
 		"no checkout":   {[]string{dir + "/a", "--gopf", dir}, "does not contain the sources of gopf"},
 		"too many":      {[]string{"a", "b"}, "name exactly one operator"},
 		"unknown flags": {[]string{"a", "--what"}, "unknown flag"},
-		"no variant":    {[]string{dir + "/a", "--with", "typd"}, `--with: there is no variant "typd"; use typed, minimal, children, admission`},
+		"no variant":    {[]string{dir + "/a", "--with", "typd"}, `--with: there is no variant "typd"; use typed, minimal, children, admission, yaml`},
+		"yaml and more": {[]string{dir + "/a", "--with", "yaml,children"}, "--with: yaml is a variant without others"},
+		"no module":     {[]string{dir + "/a", "--with", "yaml", "--module", "example.com/a"}, "--module: the variant yaml has no Go code"},
 		"two variants":  {[]string{dir + "/a", "--with", "minimal,children"}, "--with: minimal is a variant without others"},
 	} {
 		var stdout, stderr bytes.Buffer

@@ -21,7 +21,7 @@ import (
 var variants embed.FS
 
 // variantNames are the values of the flag --with.
-var variantNames = []string{"typed", "minimal", "children", "admission"}
+var variantNames = []string{"typed", "minimal", "children", "admission", "yaml"}
 
 // addVariantFlags adds the flags that choose the content of a new project.
 func (p *project) addVariantFlags(cmd *cobra.Command) {
@@ -36,14 +36,22 @@ func (p *project) checkVariants() error {
 			return usagef("--with: there is no variant %q; use %s", v, strings.Join(variantNames, ", "))
 		}
 	}
-	if p.Minimal() && len(p.with) > 1 {
+	switch {
+	case p.Minimal() && len(p.with) > 1:
 		return usagef("--with: minimal is a variant without others; use 'gopf add' later")
+	case p.YAML() && len(p.with) > 1:
+		return usagef("--with: yaml is a variant without others; it has no Go code")
+	case p.YAML() && p.Module != "":
+		return usagef("--module: the variant yaml has no Go code, so it is no module")
 	}
 	return nil
 }
 
 // Minimal reports whether the project has one handler in main.go and no custom resource.
 func (p *project) Minimal() bool { return slices.Contains(p.with, "minimal") }
+
+// YAML reports whether the operator is a YAML file, without Go code.
+func (p *project) YAML() bool { return slices.Contains(p.with, "yaml") }
 
 // Children reports whether the project has a reconcile handler.
 func (p *project) Children() bool { return slices.Contains(p.with, "children") }
@@ -53,6 +61,9 @@ func (p *project) Admission() bool { return slices.Contains(p.with, "admission")
 
 // skips reports whether the project does not have a file of the templates.
 func (p *project) skips(name string) bool {
+	if p.YAML() {
+		return name != "sample.yaml"
+	}
 	return p.Minimal() && slices.Contains([]string{"main.go", "types.go", "operator.go", "operator_test.go", "deploy/crd.yaml"}, name)
 }
 

@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -83,5 +85,29 @@ func TestMigrateWritesAProject(t *testing.T) {
 	}
 	if _, errs, code := gopfIn(t, "migrate", "kopf", "--out", folder, "../../internal/dev/migrate/testdata/column_store.py"); code != 2 || !strings.Contains(errs, "already exists and is not empty") {
 		t.Errorf("a second time: %d %s", code, errs)
+	}
+}
+
+func TestTheYAMLVariantHasNoGoCode(t *testing.T) {
+	folder := newProject(t, "words", "--with", "yaml")
+	var files []string
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Name() == ".git" {
+			return filepath.SkipDir
+		}
+		if err == nil && !d.IsDir() {
+			files = append(files, strings.TrimPrefix(path, folder+"/"))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{".github/workflows/test.yml", ".gitignore", "AGENTS.md", "Makefile", "README.md", "crd.yaml", "farewell.sh", "operator.yaml", "operator_test.yaml", "sample.yaml"}
+	if !slices.Equal(files, want) {
+		t.Errorf("got %q, want %q", files, want)
+	}
+	if info, err := os.Stat(filepath.Join(folder, "farewell.sh")); err != nil || info.Mode()&0o100 == 0 {
+		t.Errorf("farewell.sh cannot be executed: %v", err)
 	}
 }

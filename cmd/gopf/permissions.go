@@ -304,10 +304,6 @@ func learned(requests []request) (lines []string) {
 		if len(handlers[u]) > 0 {
 			by = " // handler " + strings.Join(handlers[u], ", ")
 		}
-		if strings.Contains(u.resource, "/") {
-			lines = append(lines, fmt.Sprintf("// gopf.May has no subresources; grant %s %s in another role%s", strings.Join(verbs[u], ", "), name, strings.Replace(by, " //", ":", 1)))
-			continue
-		}
 		lines = append(lines, fmt.Sprintf("gopf.RegisterType[gopf.Unstructured](op, %q, gopf.May(%s))%s", name, strings.Join(verbs[u], ", "), by))
 	}
 	slices.Sort(lines)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -157,4 +158,23 @@ func TestOutputIsKeptWhileAShellHasTheTerminal(t *testing.T) {
 	if got := shown.String(); got != "ab(more output of the operator was dropped)\nc" {
 		t.Errorf("got %q", got)
 	}
+}
+
+// Time is virtual: the limits are exact.
+func TestASaveIsReportedAfterAShortSilence(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "operator.go")
+	synctest.Test(t, func(t *testing.T) {
+		set := watched{folders: []string{dir}}
+		changes := make(chan []string)
+		go watch(t.Context(), set, set.look(), make(chan watched), changes)
+		began := time.Now()
+		if err := os.WriteFile(path, []byte("package main\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got := <-changes
+		if took, want := time.Since(began), pollInterval+silence; took != want || !slices.Equal(got, []string{path}) {
+			t.Errorf("got %v after %v, want the file after %v", got, took, want)
+		}
+	})
 }

@@ -21,7 +21,8 @@ import (
 const (
 	pollInterval    = 150 * time.Millisecond
 	maxPollInterval = 400 * time.Millisecond
-	pollShare       = 1000 // the interval is this many times as long as a look
+	silence         = 75 * time.Millisecond // after a change: a look without a further one starts the build
+	pollShare       = 1000                  // the interval is this many times as long as a look
 )
 
 // pollAfter returns the interval after a look that took the given time.
@@ -163,7 +164,8 @@ func watch(ctx context.Context, set watched, known map[string]fileState, sets <-
 			now := set.look()
 			tick.Reset(pollAfter(time.Since(began)))
 			if len(changed(last, now)) > 0 {
-				last = now // wait for silence
+				last = now
+				tick.Reset(silence)
 				continue
 			}
 			if paths := changed(known, now); len(paths) > 0 {

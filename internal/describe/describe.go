@@ -89,9 +89,10 @@ type Review struct {
 
 // Use is a declared use of the API by handlers; see gopf.May.
 type Use struct {
-	Resource Resource `json:"resource"`
-	Verbs    []string `json:"verbs"`
-	Where    string   `json:"where"`
+	Resource    Resource `json:"resource"`
+	Subresource string   `json:"subresource,omitempty"`
+	Verbs       []string `json:"verbs"`
+	Where       string   `json:"where"`
 }
 
 // State describes where the operator keeps its state on objects.

@@ -299,7 +299,7 @@ func (v *derivation) declared() {
 			v.problem(u.Where, "gopf.May", r)
 			continue
 		}
-		v.add(rbac.Need{Info: v.info(r), Verbs: u.Verbs}, Source{Where: u.Where, Without: "handlers that send these requests fail"})
+		v.add(rbac.Need{Info: v.info(r), Subresource: u.Subresource, Verbs: u.Verbs}, Source{Where: u.Where, Without: "handlers that send these requests fail"})
 	}
 }
 

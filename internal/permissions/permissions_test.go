@@ -30,7 +30,8 @@ func rich() *describe.Operator {
 			{ID: "check", Family: describe.Validate, Where: "db/operator.go:14", Resource: databases, Review: &describe.Review{}},
 			{ID: "boot", Family: describe.Startup, Where: "db/operator.go:15"},
 		},
-		Uses:  []describe.Use{{Resource: secrets, Verbs: []string{"get", "create"}, Where: "db/operator.go:16"}},
+		Uses: []describe.Use{{Resource: secrets, Verbs: []string{"get", "create"}, Where: "db/operator.go:16"},
+			{Resource: sets, Subresource: "scale", Verbs: []string{"patch"}, Where: "db/operator.go:17"}},
 		State: describe.State{Prefixes: []string{"db.example.com"}},
 		Settings: describe.Settings{
 			Posting: true, Election: true, ElectionName: "db", WebhookSecret: "db-webhook", Managed: "db.example.com",
@@ -67,6 +68,7 @@ func TestPermissionsAreDerivedWithTheirSources(t *testing.T) {
 		"create statefulsets.apps <- " + children,
 		"patch statefulsets.apps <- " + children,
 		"delete statefulsets.apps <- " + children,
+		"patch statefulsets.apps/scale <- gopf.May at db/operator.go:17",
 		"get databases.example.com <- " + create + ", " + children + " (failures)",
 		"list databases.example.com <- " + create + ", " + children + " (failures)",
 		"watch databases.example.com <- " + create + ", " + children,

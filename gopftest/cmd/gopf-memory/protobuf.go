@@ -8,7 +8,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+
+	"gopf.dev/gopf/gopftest/internal/stable"
 )
 
 // maxBody is the limit of the real API server for requests in Protobuf.
@@ -17,12 +19,13 @@ const maxBody = 3 << 20
 // fromProtobuf converts request bodies from Protobuf, which kubectl sends for well-known
 // kinds, to JSON. Responses are in JSON, which all clients accept.
 func fromProtobuf(next http.Handler) http.Handler {
+	media := serializer.NewCodecFactory(stable.Scheme()).SupportedMediaTypes()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasPrefix(r.Header.Get("Content-Type"), runtime.ContentTypeProtobuf) {
 			next.ServeHTTP(w, r)
 			return
 		}
-		text, err := asJSON(http.MaxBytesReader(w, r.Body, maxBody))
+		text, err := asJSON(media, http.MaxBytesReader(w, r.Body, maxBody))
 		if err != nil {
 			http.Error(w, "decode the body: "+err.Error(), http.StatusBadRequest)
 			return
@@ -35,12 +38,11 @@ func fromProtobuf(next http.Handler) http.Handler {
 	})
 }
 
-func asJSON(body io.Reader) ([]byte, error) {
+func asJSON(media []runtime.SerializerInfo, body io.Reader) ([]byte, error) {
 	raw, err := io.ReadAll(body)
 	if err != nil {
 		return nil, err
 	}
-	media := scheme.Codecs.SupportedMediaTypes()
 	protobuf, _ := runtime.SerializerInfoForMediaType(media, runtime.ContentTypeProtobuf)
 	json, _ := runtime.SerializerInfoForMediaType(media, runtime.ContentTypeJSON)
 	object, kind, err := protobuf.Serializer.Decode(raw, nil, nil)

@@ -9,9 +9,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
+
+	"gopf.dev/gopf/internal/dev/nested"
 )
 
 // memoryPause is the time between two lines about the build of the in-memory server, which
@@ -29,11 +30,10 @@ func buildMemory(ctx context.Context, progress io.Writer) (string, error) {
 	if progress == nil {
 		progress = io.Discard
 	}
-	root, err := checkout()
+	dir, pkg, err := nested.Source(ctx, "gopf-memory")
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("build the in-memory API server: %w", err)
 	}
-	dir := filepath.Join(root, "gopftest")
 	tools, err := findToolchain(ctx, dir)
 	if err != nil {
 		return "", err
@@ -42,7 +42,7 @@ func buildMemory(ctx context.Context, progress io.Writer) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	hash := sha256.Sum256(fmt.Appendf(nil, "%s %s", root, tools.Version))
+	hash := sha256.Sum256(fmt.Appendf(nil, "%s %s", dir, tools.Version))
 	folder := filepath.Join(filepath.Dir(cache), "memory", hex.EncodeToString(hash[:])[:16])
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", fmt.Errorf("create the cache folder: %w", err)
@@ -65,34 +65,9 @@ func buildMemory(ctx context.Context, progress io.Writer) (string, error) {
 	}
 	// The go command replaces an executable that runs, and leaves a current one as it is.
 	cmd := goCommand(ctx, dir, []string{"GOOS=" + tools.OS, "GOARCH=" + tools.Arch, "CGO_ENABLED=" + strings.TrimSpace(string(cgo))},
-		"build", "-v", "-buildvcs=false", "-tags", memoryTags, "-ldflags", "-s -w", "-o", path, "./cmd/gopf-memory")
+		"build", "-v", "-buildvcs=false", "-tags", memoryTags, "-ldflags", "-s -w", "-o", path, pkg)
 	if err := follow(ctx, cmd, "the in-memory API server", memoryPause, progress); err != nil {
 		return "", fmt.Errorf("build the in-memory API server: %w", err)
 	}
 	return path, nil
-}
-
-// checkout returns the folder of the sources of this module: those that this executable was
-// built from, or those around the working directory.
-func checkout() (string, error) {
-	var candidates []string
-	if _, file, _, ok := runtime.Caller(0); ok {
-		candidates = append(candidates, filepath.Join(filepath.Dir(file), "..", "..", ".."))
-	}
-	wd, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("find the working directory: %w", err)
-	}
-	for dir := wd; ; dir = filepath.Dir(dir) {
-		candidates = append(candidates, dir)
-		if dir == filepath.Dir(dir) {
-			break
-		}
-	}
-	for _, dir := range candidates {
-		if _, err := os.Stat(filepath.Join(dir, "gopftest", "cmd", "gopf-memory", "main.go")); err == nil {
-			return dir, nil
-		}
-	}
-	return "", errors.New("find the sources of the in-memory API server: build gopf in a checkout of gopf.dev/gopf, or use the real control plane")
 }

@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -38,22 +39,16 @@ func main() {
 }
 
 func run(ctx context.Context, once, memory bool) error {
-	folder, err := os.MkdirTemp("", "gopf-demo-")
+	// One build follows the other: at the same time, they would compile shared packages twice.
+	operator, err := buildOperator(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	operator := filepath.Join(folder, "operator")
-	built := make(chan error, 1)
-	go func() { built <- buildOperator(ctx, operator) }() // meanwhile, the server is built
 	cluster, err := controlplane.Start(ctx, controlplane.Options{Memory: memory, Progress: os.Stderr})
 	if err != nil {
-		return errors.Join(err, <-built)
-	}
-	defer func() { _ = cluster.Stop() }()
-	if err := <-built; err != nil {
 		return err
 	}
+	defer func() { _ = cluster.Stop() }()
 	if memory {
 		say("An in-memory Kubernetes API, %s, is running on %s. It has no controllers; make demo REAL=1 starts a real control plane.",
 			cluster.Version(), cluster.Server())
@@ -100,14 +95,22 @@ func run(ctx context.Context, once, memory bool) error {
 	}
 }
 
-func buildOperator(ctx context.Context, path string) error {
-	fmt.Println("Building the operator examples/01-minimal.")
+// buildOperator returns the path of the operator. "make demo" has just built it with the same
+// flags, together with this program; then the go command leaves it as it is.
+func buildOperator(ctx context.Context) (path string, err error) {
+	path, err = filepath.Abs("bin/01-minimal")
+	if err != nil {
+		return "", err
+	}
+	if runtime.GOOS == "windows" {
+		path += ".exe"
+	}
 	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", path, "./examples/01-minimal")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
-		return fmt.Errorf("build examples/01-minimal: %w", err)
+		return "", fmt.Errorf("build examples/01-minimal: %w", err)
 	}
-	return nil
+	return path, nil
 }
 
 func say(format string, args ...any) { fmt.Printf("\n"+format+"\n", args...) }

@@ -34,8 +34,11 @@ type place struct {
 // placeOf returns the place of a program: a separate module in the folder cmd/NAME, unless
 // it belongs to a larger module.
 func placeOf(name string) place {
-	if name == "gopf-serve" {
+	switch name {
+	case "gopf-serve":
 		return place{"serve", "cmd/gopf-serve"}
+	case "gopf-memory":
+		return place{"gopftest", "cmd/gopf-memory"}
 	}
 	return place{"cmd/" + name, "."}
 }
@@ -49,7 +52,7 @@ func Build(ctx context.Context, name string, progress io.Writer) (path string, e
 			err = fmt.Errorf("build %s: %w", name, err)
 		}
 	}()
-	dir, err := source(ctx, name)
+	dir, pkg, err := Source(ctx, name)
 	if err != nil {
 		return "", err
 	}
@@ -71,7 +74,7 @@ func Build(ctx context.Context, name string, progress io.Writer) (path string, e
 		return path, nil
 	}
 	fmt.Fprintf(progress, "Building %s. This happens once, takes about a minute and is cached in %s.\n", name, cache)
-	if err := compile(ctx, dir, "./"+placeOf(name).pkg, path); err != nil {
+	if err := compile(ctx, dir, pkg, path); err != nil {
 		return "", err
 	}
 	prune(cache, time.Now().Add(-unusedLimit))
@@ -113,16 +116,18 @@ func prune(cache string, before time.Time) {
 	}
 }
 
-// source returns the folder of the module. It is next to the sources of this package, in
-// the checkout that contains the working directory, or downloaded in the version of gopf.
-func source(ctx context.Context, name string) (string, error) {
+// Source returns the folder in which the go command builds a program, and the package to
+// build. The module of the program is next to the sources of this package, in the checkout
+// that contains the working directory, or downloaded in the version of gopf.
+func Source(ctx context.Context, name string) (dir, pkg string, err error) {
+	pkg = "./" + placeOf(name).pkg
 	var candidates []string
 	if _, file, _, ok := runtime.Caller(0); ok {
 		candidates = append(candidates, filepath.Join(filepath.Dir(file), "..", "..", ".."))
 	}
 	wd, err := os.Getwd()
 	if err != nil {
-		return "", fmt.Errorf("find the working directory: %w", err)
+		return "", "", fmt.Errorf("find the working directory: %w", err)
 	}
 	for dir := wd; ; dir = filepath.Dir(dir) {
 		candidates = append(candidates, dir)
@@ -135,13 +140,18 @@ func source(ctx context.Context, name string) (string, error) {
 		dir := filepath.Join(root, filepath.FromSlash(placeOf(name).module))
 		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 		if err == nil && strings.HasPrefix(string(text), "module "+module+"\n") {
-			return dir, nil
+			return dir, pkg, nil
 		}
 	}
 	version, err := ownVersion()
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
+	return published(ctx, name, version)
+}
+
+// download downloads a module, and returns its folder in the module cache.
+func download(ctx context.Context, module, version string) (string, error) {
 	out, err := goTool(ctx, os.TempDir(), "mod", "download", "-json", module+"@"+version)
 	var downloaded struct{ Dir, Error string }
 	if broken := json.Unmarshal(out, &downloaded); err == nil {

@@ -103,11 +103,11 @@ func TestUnusedExecutablesAreRemoved(t *testing.T) {
 }
 
 func TestTheSourcesAreThoseOfTheCheckout(t *testing.T) {
-	dir, err := source(t.Context(), "gopf-manifests")
+	dir, pkg, err := Source(t.Context(), "gopf-manifests")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "generate.go")); err != nil {
-		t.Error(err)
+	if _, err := os.Stat(filepath.Join(dir, "generate.go")); err != nil || pkg != "./." {
+		t.Errorf("got the package %s, %v", pkg, err)
 	}
 }
