@@ -122,7 +122,9 @@ var stageBuiltin = map[string]string{
 	"CustomResourceDefinition": "customresourcedefinitions",
 }
 
-func play(t *testing.T, c vectorCase, other, serverSide bool) {
+// newVectorStage returns the cluster at the beginning of a case.
+func newVectorStage(t *testing.T, c vectorCase) *stage {
+	t.Helper()
 	cluster := gopftest.NewCluster(t, "configmaps", "services", "secrets")
 	cluster.Load(t, "testdata/definitions.yaml")
 	cluster.Define(t, stageKinds[:5]...)
@@ -147,13 +149,23 @@ func play(t *testing.T, c vectorCase, other, serverSide bool) {
 			"data": map[string]any{"username": "dQ==", "password": "cAo=", "token": "IHRvawo="},
 		}})
 	}
+	return s
+}
+
+func (s *stage) start(t *testing.T, op *gopf.Operator) (stop func()) {
+	t.Helper()
+	return gopftest.Start(t, op, s.cluster)
+}
+
+func play(t *testing.T, c vectorCase, other, serverSide bool) {
+	s := newVectorStage(t, c)
 	op := gopf.New(gopf.Identity("metacontroller.example.com"))
 	options := Options{Transport: s.hooks, Discovery: time.Second}
 	if serverSide {
 		options.ServerSide = formerManager
 	}
 	Declare(op, options)
-	stop := gopftest.Start(t, op, cluster)
+	stop := s.start(t, op)
 	defer stop()
 	for i, step := range c.Steps {
 		s.play(t, c, i, step, other)
@@ -478,19 +490,21 @@ func (s *stage) compare(t *testing.T, number int, step vectorStep, from int, exa
 
 func (s *stage) compareObjects(t *testing.T, number int, recorded []any) {
 	t.Helper()
-	order := func(list []any) []any {
-		slices.SortFunc(list, func(a, b any) int {
-			x, y := unstructured.Unstructured{Object: a.(map[string]any)}, unstructured.Unstructured{Object: b.(map[string]any)}
-			return strings.Compare(x.GetKind()+identity(&x), y.GetKind()+identity(&y))
-		})
-		return list
-	}
 	got, _ := s.normal(s.learn(t)).([]any)
 	want, _ := clean(recorded).([]any)
 	got, want = uncollected(got), uncollected(want)
-	if !diff.Equal(order(got), order(want)) {
-		t.Errorf("step %d: objects:\n%v", number, diff.Of(any(order(want)), any(order(got))))
+	if !diff.Equal(ordered(got), ordered(want)) {
+		t.Errorf("step %d: objects:\n%v", number, diff.Of(any(ordered(want)), any(ordered(got))))
 	}
+}
+
+// ordered sorts objects by kind and name.
+func ordered(list []any) []any {
+	slices.SortFunc(list, func(a, b any) int {
+		x, y := unstructured.Unstructured{Object: a.(map[string]any)}, unstructured.Unstructured{Object: b.(map[string]any)}
+		return strings.Compare(x.GetKind()+identity(&x), y.GetKind()+identity(&y))
+	})
+	return list
 }
 
 // uncollected removes the objects that the garbage collector deletes sooner or later.
