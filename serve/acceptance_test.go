@@ -159,6 +159,7 @@ func (k *killer) run(ctx context.Context, t *testing.T, server, namespace string
 }
 
 func TestAKilledProcessReachesTheSameEndOnAnyCluster(t *testing.T) {
+	t.Parallel()
 	c := gopftest.AnyCluster(t, websites, deployments)
 	ns := c.Namespace(t)
 	for n, writes := 0, 1; n <= writes; n++ {

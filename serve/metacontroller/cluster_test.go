@@ -192,6 +192,7 @@ func (z zoo) members(name string) []string {
 }
 
 func TestACatSetIsTakenOverInTheMiddleOfARolloutOnAnyCluster(t *testing.T) {
+	t.Parallel()
 	z := newZoo(t)
 	specOf := func(image string) map[string]any {
 		return map[string]any{
@@ -282,6 +283,7 @@ func TestACatSetIsTakenOverInTheMiddleOfARolloutOnAnyCluster(t *testing.T) {
 }
 
 func TestADecoratorKeepsItsAttachmentsOnAnyCluster(t *testing.T) {
+	t.Parallel()
 	z := newZoo(t)
 	var calls, finalized atomic.Int32
 	service := func(port int64) map[string]any {
