@@ -64,7 +64,7 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 		$(STAGE) "parts on a cluster" $(GO) test $(RACE) -count=1 -timeout 15m -run Cluster $(PARTLY) && \
 		$(STAGE) "attacks" $(GO) test -count=1 -timeout 15m ./internal/test/e2e/attacks && \
 		$(STAGE) "conformance" -C gopftest $(GO) test $(RACE) -count=1 -timeout 30m -run Conform . && \
-		$(STAGE) "serve on the cluster" -C serve $(GO) test -count=1 -timeout 5m -run WholeLife . && \
+		$(STAGE) "serve on the cluster" -C serve $(GO) test -count=1 -timeout 5m -run OnAnyCluster . ./metacontroller ./cmd/gopf-serve && \
 		$(STAGE) "code of the pages" -C gopftest $(GO) test -count=1 -timeout 10m ./docs && \
 		$(STAGE) "blocks of the pages" $(GO) test -count=1 -timeout 10m -run ThatWrite ./internal/test/docs'
 	@$(STAGE) "control plane" $(GO) test $(RACE) -timeout 30m -p 1 $(OWN)
@@ -105,6 +105,7 @@ bench-full: ## Measure everything with up to 100,000 objects
 
 bench-micro: ## Measure hot paths alone, with their allocations
 	$(GO) test -run '^$$' -bench . -benchmem $(HOT)
+	cd serve && $(GO) test -run '^$$' -bench . -benchmem ./call && $(GO) test -run '^$$' -bench . -benchtime 1x .
 
 lint: ## Check the style (the linter is pinned in tools/go.mod and built on first use)
 	$(GO) tool -modfile=tools/go.mod golangci-lint run ./...

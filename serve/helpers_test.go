@@ -2,6 +2,7 @@ package serve_test
 
 import (
 	"context"
+	"encoding/base64"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,3 +40,5 @@ func gopftestReady(t *testing.T, c *gopftest.Cluster) {
 		})
 	}
 }
+
+func decodeBase64(text string) ([]byte, error) { return base64.StdEncoding.DecodeString(text) }

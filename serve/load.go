@@ -260,7 +260,9 @@ func (s *set) value(at spec.Pos, id string, t spec.Node) (any, bool) {
 	file := path.Join(s.folder, name)
 	text, err := fs.ReadFile(s.files, file)
 	if err != nil {
-		s.problem(at, "template of %q: %v", id, err)
+		if !errors.Is(err, fs.ErrNotExist) { // that was reported before
+			s.problem(at, "template of %q: %v", id, err)
+		}
 		return nil, false
 	}
 	var value spec.Node

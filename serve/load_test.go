@@ -64,7 +64,8 @@ func waitStatus(t *testing.T, c *gopftest.Cluster, name, field string, want any)
 	})
 }
 
-func TestAnObjectGoesThroughItsWholeLife(t *testing.T) {
+func TestAnObjectGoesThroughItsWholeLifeOnAnyCluster(t *testing.T) {
+	t.Parallel()
 	log := filepath.Join(t.TempDir(), "log")
 	dir := operator(t, `
       - {id: made, on: [create], exec: [./handle], env: [LOG=`+log+`]}

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"fmt"
 	"io/fs"
 	"path"
 
@@ -111,30 +112,35 @@ func checkHandlerTypes(h *spec.Handler, schema *structuralschema.Structural, fil
 		}
 	}
 	condition(h.Where.Pos, "where.cel", h.Where.CEL)
+	// The texts are those of build, so a mistake that both find is reported once.
 	if h.CEL != "" {
-		_, err := env.Compile(h.CEL)
-		check(h.Pos, "cel", err)
+		compile := env.Compile
+		if h.Validate {
+			compile = env.Condition
+		}
+		_, err := compile(h.CEL)
+		check(h.Pos, fmt.Sprintf("handler %q", h.ID), err)
 	}
 	if h.Message != "" {
 		_, err := env.Text(h.Message)
-		check(h.Pos, "message", err)
+		check(h.Pos, fmt.Sprintf("handler %q: message", h.ID), err)
 	}
 	s := &set{files: files, folder: folder, problems: &spec.Problems{}}
-	template := func(at spec.Pos, id string, t spec.Node) {
-		if value, ok := s.value(at, id, t); ok {
+	template := func(what string, t spec.Node) {
+		if value, ok := s.value(t.Pos, h.ID, t); ok {
 			_, err := env.Template(value)
-			check(at, "template of "+id, err)
+			check(t.Pos, "template of "+what, err)
 		}
 	}
 	if h.Template.Present() {
-		template(h.Template.Pos, h.ID, h.Template)
+		template(fmt.Sprintf("handler %q", h.ID), h.Template)
 	}
 	for _, c := range h.Children {
-		condition(c.Pos, "includeWhen of "+c.ID, c.IncludeWhen)
-		template(c.Pos, c.ID, c.Template)
+		condition(c.Pos, fmt.Sprintf("includeWhen of %q", c.ID), c.IncludeWhen)
+		template(fmt.Sprintf("%q", c.ID), c.Template)
 	}
 	if len(h.Status) > 0 {
 		_, err := env.Template(map[string]any(h.Status))
-		check(h.Pos, "status", err)
+		check(h.Pos, fmt.Sprintf("status of handler %q", h.ID), err)
 	}
 }

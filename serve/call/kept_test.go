@@ -4,7 +4,6 @@ package call
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -91,17 +90,5 @@ func TestAClosedCallerFails(t *testing.T) {
 	k.Close()
 	if _, err := k.Call(t.Context(), request(nil)); err == nil {
 		t.Error("no error")
-	}
-}
-
-func BenchmarkKept(b *testing.B) {
-	// cat echoes the input, which has the id, and then keys that are unknown.
-	k := NewKept(Options{Call: spec.Call{Exec: []string{"cat"}, Keep: true}})
-	defer k.Close()
-	r := request(nil)
-	for b.Loop() {
-		if _, err := k.Call(b.Context(), r); err == nil || !strings.Contains(err.Error(), "unknown key") {
-			b.Fatal(fmt.Errorf("got %w", err))
-		}
 	}
 }

@@ -54,8 +54,9 @@ type controller struct {
 	informers map[string]cache.SharedIndexInformer
 	kept      map[key]customized
 	applied   map[string]appliedForm
-	written   map[key]write   // last writes of parents
-	relatives map[string]bool // related resources
+	written   map[key]write     // last writes of parents
+	synced    map[key]time.Time // ends of the last syncs
+	relatives map[string]bool   // related resources
 	stop      <-chan struct{}
 	running   sync.WaitGroup // of informers
 }
@@ -78,7 +79,7 @@ type key struct {
 func newController(ctx context.Context, env environment, object *unstructured.Unstructured) (*controller, error) {
 	c := &controller{
 		env: env, composite: object.GetKind() == "CompositeController", name: object.GetName(), object: object, requested: Requested(object),
-		children: map[string]child{}, informers: map[string]cache.SharedIndexInformer{}, kept: map[key]customized{}, applied: map[string]appliedForm{}, written: map[key]write{}, relatives: map[string]bool{},
+		children: map[string]child{}, informers: map[string]cache.SharedIndexInformer{}, kept: map[key]customized{}, applied: map[string]appliedForm{}, written: map[key]write{}, synced: map[key]time.Time{}, relatives: map[string]bool{},
 	}
 	if err := convert(object.Object["spec"], &c.spec); err != nil {
 		return nil, err
@@ -223,6 +224,7 @@ func (c *controller) next(ctx context.Context) bool {
 		c.mu.Lock()
 		delete(c.kept, k)
 		delete(c.written, k)
+		delete(c.synced, k)
 		c.mu.Unlock()
 		return true
 	}
@@ -230,7 +232,14 @@ func (c *controller) next(ctx context.Context) bool {
 		c.queue.AddAfter(k, stalePause)
 		return true
 	}
+	if left := c.pause(k); left > 0 {
+		c.queue.AddAfter(k, left)
+		return true
+	}
 	err := c.handle(ctx, k, parent.DeepCopy())
+	c.mu.Lock()
+	c.synced[k] = time.Now()
+	c.mu.Unlock()
 	switch pause, isBusy := busy(err); {
 	case err == nil:
 		c.queue.Forget(k)
@@ -243,6 +252,17 @@ func (c *controller) next(ctx context.Context) bool {
 		c.queue.AddRateLimited(k)
 	}
 	return true
+}
+
+// echoPause is the least delay between two syncs of a parent. The events of the writes of a
+// sync arrive in that time, and become one sync.
+const echoPause = 20 * time.Millisecond
+
+// pause returns the rest of the delay after the last sync of a parent.
+func (c *controller) pause(k key) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return echoPause - time.Since(c.synced[k])
 }
 
 // again queues a parent after the seconds of a response.

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -50,6 +51,9 @@ func (h *scripted) take() []hookCall {
 
 func (h *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
 	time.Sleep(5 * time.Millisecond)
+	if r.URL.Host == "<addr>" { // where nothing listens
+		return nil, syscall.ECONNREFUSED
+	}
 	text, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err

@@ -151,12 +151,20 @@ func onlyStatus(old, now *unstructured.Unstructured) bool {
 
 func (c *controller) childEvents() cache.ResourceEventHandler {
 	return events(func(old, now *unstructured.Unstructured) {
-		for _, obj := range []*unstructured.Unstructured{old, now} {
-			if obj != nil {
-				c.childChanged(obj, obj == now)
-			}
+		if old != nil && !released(old, now) {
+			c.childChanged(old, false)
+		}
+		if now != nil {
+			c.childChanged(now, true)
 		}
 	})
+}
+
+// released reports whether a child has lost its controller and is otherwise the same. Its
+// former parent then knows: the parent does so for children that do not match its selector.
+// A child that matches is an orphan to adopt.
+func released(old, now *unstructured.Unstructured) bool {
+	return now != nil && metav1.GetControllerOfNoCopy(now) == nil && maps.Equal(old.GetLabels(), now.GetLabels())
 }
 
 // childPause is the delay of a sync after an event of a child. When the garbage collector

@@ -7,10 +7,18 @@ import (
 	"path/filepath"
 	"strings"
 
+	"gopf.dev/gopf"
 	"gopf.dev/gopf/internal/dev/manifests"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/serve/spec"
 )
+
+// installAtStartup applies the definitions of the file before the operator serves them.
+func installAtStartup(op *gopf.Operator, dir, base string, flags []string) {
+	op.OnStartup("serve-definitions", func(ctx context.Context, _ *gopf.Activity) error {
+		return applyDefinitions(ctx, dir, base, flags)
+	})
+}
 
 // applyDefinitions applies the custom resource definitions that the file names. It uses
 // the kubeconfig of the operator's flags.

@@ -18,7 +18,6 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"gopf.dev/gopf"
 	"gopf.dev/gopf/cli"
 	"gopf.dev/gopf/serve"
 	"gopf.dev/gopf/serve/spec"
@@ -104,9 +103,7 @@ func runServe(args []string) int {
 		return 1
 	}
 	if install {
-		op.OnStartup("serve-definitions", func(ctx context.Context, a *gopf.Activity) error {
-			return applyDefinitions(ctx, dir, base, flags)
-		})
+		installAtStartup(op, dir, base, flags)
 	}
 	os.Args = append([]string{os.Args[0], "run"}, flags...)
 	cli.Main(op)

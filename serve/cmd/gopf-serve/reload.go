@@ -21,7 +21,7 @@ const reloadInterval = 500 * time.Millisecond
 // runReload runs an operator for development: it starts again when a file in the folder of
 // the operator changes. A file with mistakes does not stop the running one.
 func runReload(args []string) int {
-	file, flags, _, err := serveArgs(args)
+	file, flags, install, err := serveArgs(args)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "Error: %v\n\n%s", err, usage)
 		return 2
@@ -38,6 +38,9 @@ func runReload(args []string) int {
 				return 1
 			}
 			continue
+		}
+		if install {
+			installAtStartup(op, dir, base, flags)
 		}
 		running, end := context.WithCancel(ctx)
 		done := make(chan int, 1)
