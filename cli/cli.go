@@ -7,8 +7,8 @@
 //		cli.Main(op)
 //	}
 //
-// The commands are run, explain, pause, continue, retry, release, top, freeze, resume,
-// policy, state, version and completion. docs/cli.md lists
+// The commands are run, explain, history, pause, continue, retry, release, top, freeze,
+// resume, policy, state, version and completion. docs/cli.md lists
 // all flags and environment variables. Flags and variables change [gopf.Operator.Settings]
 // before the operator runs. Settings without a flag or variable stay as the program has set
 // them. Startup handlers can still change them.
@@ -162,7 +162,7 @@ KOPF_RUN_LOG_FORMAT, sets --log-format of the command 'run'.`,
 	root.Flags().Bool("version", false, "print the versions of the operator and of the framework") // cobra's own flag would occupy -v
 	root.SetVersionTemplate("{{.Version}}")
 	root.AddCommand(runCommand(op, name, exit), freezeCommand(op, name), resumeCommand(op, name), policyCommand(op, name), stateCommand(op, name), describeCommand(op), versionCommand())
-	root.AddCommand(explainCommand(op, name), pauseCommand(op, name), continueCommand(op, name), retryCommand(op, name), releaseCommand(op, name), topCommand(op, name))
+	root.AddCommand(explainCommand(op, name), pauseCommand(op, name), continueCommand(op, name), retryCommand(op, name), releaseCommand(op, name), topCommand(op, name), historyCommand(op, name))
 	return root
 }
 
