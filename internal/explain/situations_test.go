@@ -160,7 +160,7 @@ func situations() (all []situation) {
 }
 
 // report explains a situation.
-func (s situation) report(t *testing.T) *explain.Report {
+func (s situation) report(t testing.TB) *explain.Report {
 	t.Helper()
 	metadata := `{"name":"x","namespace":"ns","uid":"u","resourceVersion":"7"`
 	if s.metadata != "" {
