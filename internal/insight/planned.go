@@ -14,7 +14,7 @@ import (
 	"gopf.dev/gopf/internal/process"
 )
 
-// Plan is what an operator would do now. docs/operations.md documents the JSON format.
+// Plan has the next steps of an operator with objects. docs/operations.md documents the JSON format.
 type Plan struct {
 	Version int             `json:"version"`
 	Seen    int             `json:"seen"`    // objects
@@ -147,7 +147,7 @@ func (o *PlannedObject) write(out *strings.Builder) {
 // listIndex is an index of a list in a path.
 var listIndex = regexp.MustCompile(`\[[0-9]+\]|\.[0-9]+(\.|$)`)
 
-// shape returns the work on an object without names and values, so that objects with the
+// shape returns the work on an object without names and values. Objects with the
 // same work have the same shape.
 func (o *PlannedObject) shape() string {
 	var parts []string
