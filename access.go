@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"log/slog"
 
+	"k8s.io/client-go/rest"
+
 	"gopf.dev/gopf/client"
 	"gopf.dev/gopf/internal/apiclient"
 	"gopf.dev/gopf/internal/engine"
@@ -14,13 +16,18 @@ import (
 
 // newCluster returns the state that the clients of all handlers share.
 func (op *Operator) newCluster(h engine.Handle, log *slog.Logger) *apiclient.Cluster {
+	return op.clusterOf(h.Objects(), h.Post, h.RESTConfig, log)
+}
+
+// clusterOf returns the state that the clients of all handlers share, from its parts.
+func (op *Operator) clusterOf(objects *apiclient.Objects, post func(recorder.Event), config func() *rest.Config, log *slog.Logger) *apiclient.Cluster {
 	manager := op.Settings.Posting.ReportingComponent
 	if manager == "" || manager == DefaultSettings().Posting.ReportingComponent { // the default does not identify this operator
 		manager = cmp.Or(programName(), "gopf")
 	}
 	return &apiclient.Cluster{
-		Objects: h.Objects(), Types: op.types, Manager: manager, Level: op.Settings.Posting.Level,
-		Post: posts(h.Post), REST: h.RESTConfig, Log: log,
+		Objects: objects, Types: op.types, Manager: manager, Level: op.Settings.Posting.Level,
+		Post: posts(post), REST: config, Log: log,
 	}
 }
 

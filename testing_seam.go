@@ -13,6 +13,7 @@ import (
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/insight"
 	"gopf.dev/gopf/internal/jitter"
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/recorder"
 	"gopf.dev/gopf/kind"
 )
@@ -143,7 +144,11 @@ func (TestSeam) Insight(op *Operator, opts ...RunOption) (*insight.Operator, err
 	if err != nil {
 		return nil, err
 	}
-	return engine.Insight(config), nil
+	o := engine.Insight(config)
+	o.Cluster = func(objects *apiclient.Objects, client *kube.Client) handler.API {
+		return op.clusterOf(objects, func(recorder.Event) {}, client.RESTConfig, config.Log)
+	}
+	return o, nil
 }
 
 // Handlers returns the declared handlers.

@@ -7,8 +7,8 @@
 //		cli.Main(op)
 //	}
 //
-// The commands are run, explain, pause, continue, retry, release, top, freeze, resume,
-// policy, state, version and completion. docs/cli.md lists
+// The commands are run, explain, plan, history, pause, continue, retry, release, top,
+// freeze, resume, policy, state, version and completion. docs/cli.md lists
 // all flags and environment variables. Flags and variables change [gopf.Operator.Settings]
 // before the operator runs. Settings without a flag or variable stay as the program has set
 // them. Startup handlers can still change them.
@@ -41,6 +41,7 @@ const (
 	ok          = 0
 	failed      = 1   // the operator failed
 	misused     = 2   // the command line is invalid
+	planning    = 2   // of plan: there is something to do
 	interrupted = 130 // stopped by a second signal, or before a command was complete
 	overdue     = 137 // not stopped in time, and ended as if by SIGKILL
 )
@@ -80,12 +81,15 @@ func execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 	cmd, err := root.ExecuteContextC(ctx)
 	var wrong *usageError
 	var stopped *signalError
+	var todo plannedError
 	switch {
 	case err == nil:
 		return ok
 	case errors.As(err, &wrong), !started: // the latter are errors of cobra
 		fmt.Fprintf(stderr, "Error: %v. See '%s --help'.\n", err, cmd.CommandPath())
 		return misused
+	case errors.As(err, &todo):
+		return planning
 	case errors.As(err, &stopped):
 		fmt.Fprintf(stderr, "Error: %v\n", err)
 		return interrupted
@@ -162,7 +166,7 @@ KOPF_RUN_LOG_FORMAT, sets --log-format of the command 'run'.`,
 	root.Flags().Bool("version", false, "print the versions of the operator and of the framework") // cobra's own flag would occupy -v
 	root.SetVersionTemplate("{{.Version}}")
 	root.AddCommand(runCommand(op, name, exit), freezeCommand(op, name), resumeCommand(op, name), policyCommand(op, name), stateCommand(op, name), describeCommand(op), versionCommand())
-	root.AddCommand(explainCommand(op, name), pauseCommand(op, name), continueCommand(op, name), retryCommand(op, name), releaseCommand(op, name), topCommand(op, name))
+	root.AddCommand(explainCommand(op, name), pauseCommand(op, name), continueCommand(op, name), retryCommand(op, name), releaseCommand(op, name), topCommand(op, name), historyCommand(op, name), planCommand(op, name))
 	return root
 }
 

@@ -26,13 +26,18 @@ handlers, and children stay; children lose the label of the operator. For the wh
 cluster, the command also deletes the webhook configurations and the lease of the operator.
 
 Stop the operator first: the command refuses if the lease or the peering shows that it runs.
-If it is interrupted, run it again. Where the policy of the command 'policy' protects the
-annotations of the operator, the account needs the verb 'operate' on the resources.`,
+If it is interrupted, run it again. With --delete, the operator must run: the command
+deletes the objects of --kind, and waits until their deletion is handled. Where the policy
+of the command 'policy' protects the annotations of the operator, the account needs the verb
+'operate' on the resources.`,
 		Example: strings.ReplaceAll(`  PROGRAM release --all-namespaces --dry-run
   PROGRAM release --all-namespaces
   PROGRAM release --namespace myapp --kind databases --selector tier=test`, "PROGRAM", program),
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if r.Delete && (len(r.Kinds) == 0 || r.Force) {
+				return misuse("--delete needs --kind, which names the resource whose objects are deleted, and excludes --force")
+			}
 			if !f.everywhere && len(f.namespaces) == 0 {
 				return misuse("choose the namespaces with --all-namespaces or --namespace")
 			}
@@ -58,5 +63,6 @@ annotations of the operator, the account needs the verb 'operate' on the resourc
 	flags.StringVar(&lease, "lease", "", "`NAMESPACE/NAME` of the Lease of the leader election, if flags of 'run' set it")
 	flags.BoolVar(&r.DryRun, "dry-run", false, "only count the objects")
 	flags.BoolVar(&r.Force, "force", false, "even if the operator runs")
+	flags.BoolVar(&r.Delete, "delete", false, "delete the objects of --kind, and wait until the running operator has cleaned up")
 	return cmd
 }

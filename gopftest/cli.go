@@ -59,7 +59,7 @@ func RunCommand(t testing.TB, op *gopf.Operator, c *Cluster, args ...string) *Co
 
 // reachesCluster reports whether the argument is a command that talks to a cluster.
 func reachesCluster(arg string) bool {
-	return slices.Contains([]string{"run", "freeze", "resume", "explain", "pause", "continue", "retry", "release", "top"}, arg)
+	return slices.Contains([]string{"run", "freeze", "resume", "explain", "pause", "continue", "retry", "release", "top", "plan", "history"}, arg)
 }
 
 // contextName is the only context of the kubeconfigs that [Cluster.Kubeconfig]

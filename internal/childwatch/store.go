@@ -293,6 +293,13 @@ func (s *Store) gone(id object.Identity, mark uint64) (owner string) {
 	return c.Owner
 }
 
+// Add stores a child that was read outside of a watch. A plan fills its own store with it.
+func (s *Store) Add(c *Child) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.put(c)
+}
+
 func (s *Store) put(c *Child) {
 	if before := s.known[c.UID]; before != nil {
 		s.remove(before)

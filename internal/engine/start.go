@@ -72,7 +72,7 @@ func MoveState(ctx context.Context, c Config, m placement.Move) error {
 func Insight(c Config) *insight.Operator {
 	op := &insight.Operator{
 		Connection: c.connection(), Handlers: c.Handlers, Daemons: c.Daemons, Namespaces: c.Namespaces, Process: c.Process, Log: c.Log,
-		Name: c.Name, Webhooks: c.Admission.Managed,
+		Name: c.Name, Webhooks: c.Admission.Managed, Indices: c.Indices,
 	}
 	if c.Election.Enabled {
 		op.Lease = insight.Lease{Namespace: c.Election.Namespace, Name: c.Election.Name}

@@ -82,7 +82,7 @@ func (r *Report) Write(to io.Writer, now time.Time) error {
 		if i == 0 {
 			title = "changed"
 		}
-		fmt.Fprintf(w, "  %s\t%s %s\t%s\n", title, c.Op, c.Path, change(c))
+		fmt.Fprintf(w, "  %s\t%s %s\t%s\n", title, c.Op, c.Path, c.values())
 	}
 	for _, h := range r.Handlers {
 		h.write(w, "  ", now)
@@ -98,7 +98,11 @@ func (r *Report) Write(to io.Writer, now time.Time) error {
 	return w.Flush()
 }
 
-func change(c Change) string {
+// Text describes the change in one line.
+func (c Change) Text() string { return c.Op + " " + c.Path + "  " + c.values() }
+
+// values returns both values of a change.
+func (c Change) values() string {
 	show := func(v any) string {
 		text, err := json.Marshal(v)
 		if err != nil || v == nil {

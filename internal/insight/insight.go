@@ -13,11 +13,13 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"gopf.dev/gopf/internal/apiclient"
 	"gopf.dev/gopf/internal/childwatch"
 	"gopf.dev/gopf/internal/connect"
 	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/discovery"
 	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/index"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/placement"
@@ -41,6 +43,10 @@ type Operator struct {
 	Webhooks   string // the name of the webhook configurations; "" means none
 	Lease      Lease
 	Peering    connect.Scope // its name is empty if the operator has no peering
+	Indices    map[*handler.Handler]index.Target
+
+	// Cluster returns the API that handlers use in a plan.
+	Cluster func(*apiclient.Objects, *kube.Client) handler.API
 }
 
 // Lease names the Lease of the leader election. An empty name means that there is none.

@@ -22,6 +22,7 @@ type Releasing struct {
 	Selector string   // label selector; "" means all objects
 	DryRun   bool     // only count
 	Force    bool     // even if the operator runs
+	Delete   bool     // delete the objects, and let the running operator clean up
 	Out      io.Writer
 }
 
@@ -36,12 +37,15 @@ const maxReleases = 100
 // of its resources, whether or not its handlers select them. Then it deletes the webhook
 // configurations and the lease of the operator. It refuses while the operator runs. A
 // release that was interrupted continues with another call.
+//
+// With [Releasing.Delete], it deletes the objects and waits until the operator has cleaned
+// up. The operator must run; nothing else is removed.
 func (op *Operator) Release(ctx context.Context, r Releasing) error {
 	if _, err := metalabels.Parse(r.Selector); err != nil {
 		return fmt.Errorf("the selector %q: %w", r.Selector, err)
 	}
 	return op.connected(ctx, func(ctx context.Context, s *session) error {
-		if !r.Force && !r.DryRun {
+		if !r.Force && !r.DryRun && !r.Delete {
 			if err := s.refuseRunning(ctx); err != nil {
 				return err
 			}
@@ -49,6 +53,9 @@ func (op *Operator) Release(ctx context.Context, r Releasing) error {
 		served, err := s.releasable(r)
 		if err != nil {
 			return err
+		}
+		if r.Delete {
+			return s.delete(ctx, r, served)
 		}
 		var failures []error
 		for _, one := range served {

@@ -81,6 +81,9 @@ type Options struct {
 	// Default: false, because they are often half of an object.
 	ManagedFields bool
 
+	// DryRun makes the API server validate all writes without storing them. Default: false.
+	DryRun bool
+
 	// Gate is called before every attempt of a write. If it returns an error, the write
 	// is not sent and fails with a [GatedError]. Otherwise the attempt may take until
 	// the returned time; the zero time means no limit. It is called concurrently and

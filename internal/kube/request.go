@@ -80,6 +80,9 @@ func (c *Client) do(ctx context.Context, r *call) (err error) {
 			return fmt.Errorf("%s: %w", r.verb, err)
 		}
 	}
+	if c.opts.DryRun && writes(r.method) {
+		r.query = dryRun(r.query)
+	}
 	if err := c.repeat(ctx, r); err != nil {
 		return fmt.Errorf("%s: %w", r, err)
 	}

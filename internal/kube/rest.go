@@ -38,6 +38,10 @@ type guest struct {
 }
 
 func (g *guest) RoundTrip(req *http.Request) (*http.Response, error) {
+	if g.client.opts.DryRun && writes(req.Method) {
+		req = req.Clone(req.Context())
+		req.URL.RawQuery = dryRun(req.URL.Query()).Encode()
+	}
 	if !g.made.madeHeaders(req) || !plain(g.RoundTripper, g.made) {
 		return g.send(g.RoundTripper, req)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -117,6 +118,14 @@ func (c *Client) Delete(ctx context.Context, t Target, o DeleteOptions) error {
 		contentType: "application/json", body: body, repeatable: o.UID != "",
 		// The response is the object or a status; both are ignored.
 		read: func(a *response) error { return c.slurp(a, func([]byte) error { return nil }) }})
+}
+
+// dryRun returns query parameters with those of [DryRun]. q may be nil.
+func dryRun(q url.Values) url.Values {
+	with := url.Values{}
+	maps.Copy(with, q)
+	with.Set(DryRun().Name, DryRun().Value)
+	return with
 }
 
 func query(params []Param) url.Values {

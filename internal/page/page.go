@@ -255,16 +255,16 @@ func browse(s Source, req *http.Request) (*Listing, error) {
 	return l, nil
 }
 
-// clusterScope is the namespace of cluster-scoped objects in paths.
-const clusterScope = "_"
+// ClusterScope is the namespace of cluster-scoped objects in paths.
+const ClusterScope = "_"
 
 // object returns the object at RESOURCE/NAMESPACE/NAME.
 func object(s Source, req *http.Request, path string) (*Object, error) {
 	parts := strings.Split(path, "/")
 	if len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
-		return nil, invalid("the path must be objects/RESOURCE/NAMESPACE/NAME; the namespace of cluster-scoped objects is " + clusterScope)
+		return nil, invalid("the path must be objects/RESOURCE/NAMESPACE/NAME; the namespace of cluster-scoped objects is " + ClusterScope)
 	}
-	if parts[1] == clusterScope {
+	if parts[1] == ClusterScope {
 		parts[1] = ""
 	}
 	o, err := s.Object(req.Context(), parts[0], parts[1], parts[2])

@@ -14,7 +14,9 @@ import (
 
 	metalabels "k8s.io/apimachinery/pkg/labels"
 
+	"gopf.dev/gopf/internal/alarm"
 	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/execute"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/jsonvalue"
@@ -27,7 +29,7 @@ const outlookObjects = 3000
 
 // TestTheOutlookNeverContradictsTheEngine compares the outlook on random objects with what
 // a pass of the engine then does with them: the handlers that it calls, the finalizer, and
-// whether it writes. The objects go through random histories: clients change them, handlers
+// whether it writes, and the daemons and timers that it starts. The objects go through random histories: clients change them, handlers
 // end with random outcomes, and processes restart.
 func TestTheOutlookNeverContradictsTheEngine(t *testing.T) {
 	count := outlookObjects
@@ -57,6 +59,7 @@ func TestTheOutlookNeverContradictsTheEngine(t *testing.T) {
 	}
 	for _, want := range []string{"next nothing", "next call", "next wait", "next finish", "next addFinalizer", "next removeFinalizer", "next tidy", "next unmatched", "next elsewhere", "next paused",
 		"phase due", "phase delayed", "phase succeeded", "phase failed", "phase exhausted", "phase unmatched", "phase blocked", "settled",
+		"background matched", "background unmatched", "background blocked",
 		"missed reason", "missed change", "missed oldValue", "missed newValue", "missed value", "missed selector", "missed label", "missed annotation", "missed field", "missed function",
 		"reason create", "reason update", "reason delete", "reason resume", "reason noop", "reason free"} {
 		if seen[want] == 0 {
@@ -74,6 +77,7 @@ type outlookWorld struct {
 	seen   map[string]int
 	k      *Processor
 	calls  []string
+	starts []string // of daemons and timers
 	fields map[string]any
 	age    int
 }
@@ -91,6 +95,13 @@ func (w *outlookWorld) live(set func(*Config)) (compared int) {
 		w.k.Handlers = append(w.k.Handlers, w.handler(i))
 	}
 	w.k.Fields = w.k.Handlers.Fields()
+	if w.chance(2) {
+		config := daemon.Config{Clock: alarm.New((*daemon.Task).Ring), Wake: func(string) {}}
+		for i := range 1 + w.rnd.IntN(3) {
+			config.Specs = append(config.Specs, w.background(i))
+		}
+		w.k.Daemons = daemon.NewSet(config)
+	}
 	if w.chance(12) {
 		w.k.HandedOver = func(b *object.Body) bool { return b.Labels()["tier"] == "b" }
 	}
@@ -121,13 +132,19 @@ func (w *outlookWorld) matcher() handler.Matcher {
 	return pickOne(w, handler.Present, handler.Absent, handler.Any, handler.Equal("a"), handler.Equal("b"), handler.Equal("a"))
 }
 
-// handler returns a random handler with random outcomes.
-func (w *outlookWorld) handler(i int) *handler.Handler {
-	h := &handler.Handler{ID: "h" + strconv.Itoa(i), Reasons: map[cause.Reason]bool{}, Deleted: w.chance(2)}
-	for range 1 + w.rnd.IntN(3) {
-		h.Reasons[pickOne(w, cause.Create, cause.Update, cause.Update, cause.Delete, cause.Resume)] = true
-	}
-	h.Mandatory = h.Reasons[cause.Delete] && !w.chance(4)
+// background returns a random daemon or timer. Its first call never comes; the engine asks
+// for the delay when it starts it.
+func (w *outlookWorld) background(i int) *daemon.Spec {
+	h := &handler.Handler{ID: "d" + strconv.Itoa(i), Mandatory: w.chance(3)}
+	w.filters(h)
+	return &daemon.Spec{Handler: h, Timer: w.chance(2), Interval: time.Hour, InitialDelay: func(*handler.Request) time.Duration {
+		w.starts = append(w.starts, h.ID)
+		return 1000 * time.Hour
+	}}
+}
+
+// filters adds random filters on the current object.
+func (w *outlookWorld) filters(h *handler.Handler) {
 	if w.chance(4) {
 		h.Criteria.Labels = []handler.Key{{Name: "tier", Match: w.matcher()}}
 	}
@@ -143,6 +160,16 @@ func (w *outlookWorld) handler(i int) *handler.Handler {
 	if w.chance(8) {
 		h.When = []func(*handler.Request) bool{func(r *handler.Request) bool { return r.Body.Labels()["tier"] != "a" }}
 	}
+}
+
+// handler returns a random handler with random outcomes.
+func (w *outlookWorld) handler(i int) *handler.Handler {
+	h := &handler.Handler{ID: "h" + strconv.Itoa(i), Reasons: map[cause.Reason]bool{}, Deleted: w.chance(2)}
+	for range 1 + w.rnd.IntN(3) {
+		h.Reasons[pickOne(w, cause.Create, cause.Update, cause.Update, cause.Delete, cause.Resume)] = true
+	}
+	h.Mandatory = h.Reasons[cause.Delete] && !w.chance(4)
+	w.filters(h)
 	if w.chance(3) {
 		h.Change = &handler.Change{Path: []string{"spec", pickOne(w, "x", "y", "z")}}
 		h.AnyMove = w.chance(4)
@@ -243,13 +270,17 @@ func (w *outlookWorld) compare() Next {
 		w.Fatal(err)
 	}
 	m := &Memory{UID: body.UID, Name: body.Name, listed: restarted}
-	w.calls = nil
+	w.calls, w.starts = nil, nil
 	settled := w.k.settled(m, body)
 	c, err := w.k.prepare(w.Context(), m, body, Occasion{}, &[]execute.Part{}, &cost{})
 	if err != nil {
 		w.Fatal(err)
 	}
 	w.judge(o, c, settled, body)
+	w.judgeBackground(o, body)
+	if started := m.daemons.Load(); started != nil {
+		started.Forget(daemon.ErrUnmatched)
+	}
 	w.write(c)
 	return o.Next
 }
@@ -303,6 +334,25 @@ func (w *outlookWorld) judge(o *Outlook, c *change, settled bool, body *object.B
 		if len(due) > 0 || o.Next != NextNothing && o.Next != NextFinish && o.Next != NextUnmatched || !idle {
 			wrong("a settled object")
 		}
+	}
+}
+
+// judgeBackground fails the test if the outlook has other daemons and timers than the pass
+// started.
+func (w *outlookWorld) judgeBackground(o *Outlook, body *object.Body) {
+	var matched []string
+	for _, f := range o.Background {
+		w.seen["background "+string(f.Phase)]++
+		if f.Phase == Matched {
+			matched = append(matched, f.Handler.ID)
+		}
+		if f.Phase != Matched && f.Why == "" {
+			w.Errorf("no reason for %s", f.Handler.ID)
+		}
+	}
+	slices.Sort(w.starts) // their order is not part of the outlook
+	if !slices.Equal(matched, w.starts) {
+		w.Errorf("seed %d, state %d: the outlook has the daemons %v, the engine started %v\n%s", w.seed, w.age, matched, w.starts, body.Raw())
 	}
 }
 

@@ -59,6 +59,8 @@ type owner struct {
 	fights    reconcile.Fights
 	blocking  string // the child that the deletion waits for
 	gone      bool   // the object is being deleted, and its children are gone
+	judged    bool   // the condition Paused was compared with the pause since the process started
+	paused    bool   // the object has the condition Paused, or may have it
 }
 
 // reconciled is the state of one reconcile handler of one object.
@@ -99,6 +101,7 @@ func (p *Processor) reconcile(ctx context.Context, m *Memory, last *object.Body,
 	}
 	found := p.pauseOf(o.newest)
 	p.notePause(m, o.newest, found)
+	p.showPause(ctx, m, found)
 	if o.newest.Deleting {
 		for _, c := range o.calls {
 			c.held = true

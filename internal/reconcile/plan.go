@@ -19,6 +19,9 @@ type Step struct {
 	// Diff has the differences between the live child and the response of the API server to
 	// a dry run of the change. For a new child, it has one item with the whole child.
 	Diff diff.Diff
+	// Recreate means that the child is deleted and created again, because an immutable field
+	// changes.
+	Recreate bool
 	// Refused is the error of the dry run. nil means that the API server accepts the change.
 	Refused error
 }
@@ -42,7 +45,11 @@ func (r *Runner) Plan(ctx context.Context, t Task) ([]Step, error) {
 		}
 		steps = append(steps, step)
 	}
-	for _, e := range append(slices.Clone(t.Inventory.Entries), x.Unlisted(t.Owner, t.Inventory.Entries)...) {
+	known := slices.Clone(t.Inventory.Entries)
+	if t.Alone || len(t.Others) == 0 {
+		known = append(known, x.Unlisted(t.Owner, known)...)
+	}
+	for _, e := range known {
 		if e.Orphan || slices.ContainsFunc(t.Wanted, func(w *handler.Wanted) bool { return w.Key == e.Key }) {
 			continue
 		}
@@ -70,7 +77,11 @@ func (x *run) plan(ctx context.Context, w *handler.Wanted) (Step, error) {
 	if step.Verb == children.Change || step.Verb == children.Create || step.Verb == children.Repair {
 		step.Diff, step.Refused = x.dryRun(ctx, w, child)
 	}
-	if child != nil && step.Refused == nil && len(step.Diff) == 0 && (step.Verb == children.Change || step.Verb == children.Repair) {
+	if immutable(step.Refused, child) && w.AllowRecreate {
+		step.Recreate, step.Refused = true, nil
+		step.Reason = fmt.Sprintf("an immutable field of %s changes", w.Key)
+	}
+	if child != nil && step.Refused == nil && !step.Recreate && len(step.Diff) == 0 && (step.Verb == children.Change || step.Verb == children.Repair) {
 		step.Action = children.Action{Key: w.Key}
 	}
 	if step.Verb == children.Change {

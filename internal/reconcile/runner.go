@@ -254,9 +254,8 @@ func (x *run) apply(ctx context.Context, w *handler.Wanted, child *childwatch.Ch
 // child again, if the user allowed that.
 func (x *run) refused(ctx context.Context, w *handler.Wanted, child *childwatch.Child, known *children.Entry, err error) {
 	x.keep(known)
-	immutable := apierrors.IsInvalid(err) && child != nil && (strings.Contains(err.Error(), "immutable") || strings.Contains(err.Error(), "updates to "))
-	switch {
-	case immutable && w.AllowRecreate:
+	switch unchangeable := immutable(err, child); {
+	case unchangeable && w.AllowRecreate:
 		if err := x.remove(ctx, w.Info, child); err != nil {
 			x.fail("ApplyFailed", fmt.Errorf("delete %s: %w", w.Key, err))
 			return
@@ -266,11 +265,17 @@ func (x *run) refused(ctx context.Context, w *handler.Wanted, child *childwatch.
 			return
 		}
 		x.wait(fmt.Sprintf("%s is being deleted, because an immutable field has changed", w.Key))
-	case immutable:
+	case unchangeable:
 		x.fail("ApplyFailed", fmt.Errorf("apply %s: %w; use AllowRecreate to let the operator delete the child and create it again", w.Key, err))
 	default:
 		x.fail("ApplyFailed", fmt.Errorf("apply %s: %w", w.Key, err))
 	}
+}
+
+// immutable reports whether an apply of an existing child failed because of a field that
+// cannot be changed. err and child may be nil.
+func immutable(err error, child *childwatch.Child) bool {
+	return child != nil && apierrors.IsInvalid(err) && (strings.Contains(err.Error(), "immutable") || strings.Contains(err.Error(), "updates to "))
 }
 
 // conclude notes a child that is as desired. known is its entry if nothing was written.
