@@ -68,6 +68,10 @@ type Applier struct {
 	// whether the change still fits a newer version. If not, [Applier.Apply] sends
 	// nothing and returns [ErrSuperseded] and the newer version. May be nil.
 	Bound func(now *object.Body) bool
+
+	// Wrote is called after each request that the API server executed. A change that an
+	// object has already, after a conflict for example, is no such request. May be nil.
+	Wrote func()
 }
 
 // ErrSuperseded means that the change was not sent because it no longer fits the
@@ -152,6 +156,9 @@ func (a Applier) once(ctx context.Context, body *object.Body, asked, notes *patc
 		after, sent, err := a.step(ctx, body, s, edited)
 		if err != nil {
 			return after, err
+		}
+		if sent && a.Wrote != nil {
+			a.Wrote()
 		}
 		body, a.Fresh = after, a.Fresh || sent
 		if body.Deleting && f.Remove && len(body.Finalizers()) == 0 {

@@ -275,14 +275,15 @@ func (p *Processor) write(ctx context.Context, m *Memory, body *object.Body, c *
 	if c.from == nil {
 		c.from = body
 	}
+	wrote := false
 	applier := apply.Applier{
 		API: p.API, Resource: p.Resource, Log: p.Logger(body), Brief: c.brief, Fresh: m.fresh(body, c), Bound: p.bound(ctx, m, c),
-		Jitter: p.Config.Jitter,
+		Jitter: p.Config.Jitter, Wrote: func() { wrote = true },
 	}
 	p.noteSending(m)
 	after, err := p.send(ctx, applier, body, c)
 	p.wrote(m)
-	p.noteResponse(m, after, err)
+	p.noteResponse(ctx, m, after, wrote, err)
 	if after != body {
 		m.daemons.Load().Outdate()
 	}

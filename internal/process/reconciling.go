@@ -163,12 +163,15 @@ func (r *reconciling) send(ctx context.Context, asked, notes *patch.Patch, f app
 	if err != nil {
 		return nil, err
 	}
-	applier := apply.Applier{API: r.API, Resource: r.Resource, Log: r.Logger(r.body), Jitter: r.Config.Jitter, Fresh: true}
+	wrote := false
+	applier := apply.Applier{
+		API: r.API, Resource: r.Resource, Log: r.Logger(r.body), Jitter: r.Config.Jitter, Fresh: true, Wrote: func() { wrote = true },
+	}
 	r.noteTraces(m, r.body)
 	r.noteSending(m)
 	after, err := r.apply(ctx, applier, r.body, asked, notes, f)
 	r.wrote(m)
-	r.noteResponse(m, after, err)
+	r.noteResponse(ctx, m, after, wrote, err)
 	if err != nil {
 		return after, err
 	}
