@@ -73,7 +73,7 @@ func (r *reconciling) worst() verdict {
 
 // setConditions puts the conditions into the patch, if the schema of the resource has
 // them. Conditions that are not true and would only repeat Ready are removed. If the object
-// has them already, and nothing else is asked, the patch stays empty: an edit would decode
+// has them already and the patch is empty, it stays empty: an edit would decode
 // the whole object, and at a restart that would be all objects.
 func (p *Processor) setConditions(ctx context.Context, v verdict, body *object.Body, asked *patch.Patch) {
 	conditions, observed := p.Reconcile.Conditions(ctx, p.Resource)

@@ -295,7 +295,7 @@ func (x *run) conclude(w *handler.Wanted, child *childwatch.Child, known *childr
 }
 
 // Ready reports whether a live child is ready. The message has the reason. builtIn is the
-// verdict of the built-in rules. live is called if the declaration has a rule of its own.
+// verdict of the built-in rules. live is called if the declaration has a rule.
 func Ready(w *handler.Wanted, builtIn readiness.Verdict, live func() *object.Body) (ready, failed bool, message string) {
 	if w.Ready != nil {
 		body := live()
