@@ -12,6 +12,7 @@ import (
 	"gopf.dev/gopf/internal/children"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/readiness"
 	"gopf.dev/gopf/internal/reconcile"
 )
 
@@ -142,7 +143,7 @@ func (r *Reconciliation[T]) describe(w *handler.Wanted, obj client.Object, initi
 }
 
 // look fills in the live state. body may be nil.
-func (c *Child[C]) look(body *object.Body) {
+func (c *Child[C]) look(body *object.Body, builtIn readiness.Verdict) {
 	if body == nil {
 		c.Message = c.wanted.Key.String() + " does not exist"
 		return
@@ -153,7 +154,7 @@ func (c *Child[C]) look(body *object.Body) {
 		return
 	}
 	c.Live, c.Exists = live, true
-	c.Ready, _, c.Message = reconcile.Ready(c.wanted, body)
+	c.Ready, _, c.Message = reconcile.Ready(c.wanted, builtIn, func() *object.Body { return body })
 }
 
 // asObject returns a child as an object.

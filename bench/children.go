@@ -28,13 +28,14 @@ func (b *bench) children(ctx context.Context, p plan, sizes []int) error {
 	}
 	for _, n := range sizes {
 		for _, name := range p.operators(b.programs) {
-			if name != gopfName && name != typedName {
+			if name != gopfName && name != statusName && name != typedName {
 				continue
 			}
 			log.Printf("%s with %d objects and their children", name, n)
 			err := b.on(ctx, name, n, small, func(c *cluster.Cluster) error {
-				err := b.run(c, name, "gadgets", "children", func(running *process) error {
-					if _, err := running.quiet(); err != nil {
+				var empty time.Duration // the CPU time of a start without objects
+				err := b.run(c, name, "gadgets", "children", func(running *process) (err error) {
+					if empty, err = running.quiet(); err != nil {
 						return err
 					}
 					return b.storm(ctx, c, running, childrenID, name, n, func() error { return c.Fresh(ctx, "gadgets", 0, n) })
@@ -42,7 +43,7 @@ func (b *bench) children(ctx context.Context, p plan, sizes []int) error {
 				if err != nil || !p.wants(restartID) {
 					return err
 				}
-				return b.restart(ctx, c, name, n)
+				return b.restart(ctx, c, name, n, empty)
 			})
 			if err != nil {
 				return fmt.Errorf("children: %w", err)
@@ -52,8 +53,9 @@ func (b *bench) children(ctx context.Context, p plan, sizes []int) error {
 	return nil
 }
 
-// restart is B14: the objects and their children are as declared.
-func (b *bench) restart(ctx context.Context, c *cluster.Cluster, name string, n int) error {
+// restart is B14: the objects and their children are as declared. empty is the CPU time of a
+// start without objects.
+func (b *bench) restart(ctx context.Context, c *cluster.Cluster, name string, n int, empty time.Duration) error {
 	before, err := c.Requests(ctx)
 	if err != nil {
 		return err
@@ -67,11 +69,22 @@ func (b *bench) restart(ctx context.Context, c *cluster.Cluster, name string, n 
 		size += average * float64(n)
 	}
 	return b.run(c, name, "gadgets", "children", func(p *process) error {
+		stop, err := b.profile(p, restartID, name)
+		if err != nil {
+			return err
+		}
 		if _, err := p.await(10*time.Minute, "look at all objects", func(s proto.Stats) bool { return s.Calls >= n }); err != nil {
 			return err
 		}
 		cpu, err := p.quiet()
 		if err != nil {
+			return err
+		}
+		stats, err := p.harness.Ask("stats")
+		if err != nil {
+			return err
+		}
+		if err := stop(); err != nil {
 			return err
 		}
 		memory, err := p.settled()
@@ -87,7 +100,10 @@ func (b *bench) restart(ctx context.Context, c *cluster.Cluster, name string, n 
 			writes += after.Since(before).Writes(resource)
 		}
 		b.results.Add(report.Row{ID: restartID, Program: name, Objects: n, Values: []report.Value{
-			{Name: "CPU per object", Is: float64(cpu.Microseconds()) / float64(n), Unit: "µs"},
+			{Name: "CPU per object", Is: float64((cpu - empty).Microseconds()) / float64(n), Unit: "µs"},
+			{Name: "calls per object", Is: float64(stats.Seen) / float64(n), Unit: "calls"},
+			{Name: "allocations per object", Is: float64(stats.Mallocs) / float64(n), Unit: "mallocs"},
+			{Name: "allocated per object", Is: float64(stats.Allocated) / 1024 / float64(n), Unit: "KB"},
 			{Name: "writes", Is: writes, Unit: "requests"},
 			{Name: "peak", Is: mega(memory.Peak), Unit: "MB"},
 			{Name: "settled", Is: mega(memory.RSS), Unit: "MB"},

@@ -12,10 +12,11 @@ import (
 	"gopf.dev/gopf/bench/cluster"
 )
 
-// The numbers of entries for objects of about 1.3 and 10 KB.
+// The numbers of entries for objects of about 1.3, 10 and 100 KB.
 const (
 	small = 10
 	large = 95
+	huge  = 950
 )
 
 // plan selects the measurements.
@@ -120,6 +121,9 @@ func (b *bench) usual(ctx context.Context, p plan, most int) error {
 				return err
 			}
 			if err := b.sizes(ctx, name, []int{5000}, large); err != nil {
+				return err
+			}
+			if err := b.sizes(ctx, name, []int{500}, huge); err != nil {
 				return err
 			}
 		}

@@ -38,9 +38,11 @@ type Counter struct {
 	once  map[string]bool // the uids of objects that CalledOnce has counted
 }
 
-// CalledOnce records the first call for the object with the uid, and ignores others.
+// CalledOnce records the first call for the object with the uid. Others count as objects
+// that were seen again.
 func (c *Counter) CalledOnce(uid string) {
 	c.mu.Lock()
+	c.stats.Seen++
 	known := c.once[uid]
 	if c.once == nil {
 		c.once = map[string]bool{}

@@ -173,6 +173,12 @@ func (r *Results) judgeFlatness() {
 	if large, also := r.Find("B4", gopf, 5000, "95 entries", "settled"); found && also {
 		r.AtMost("B4, 5000 objects: settled with objects of 10 KB, MB, against 1 KB", large, 1.05*small)
 	}
+	empty, found := r.Find("B4", gopf, 0, "10 entries", "settled")
+	if huge, also := r.Find("B4", gopf, 500, "950 entries", "settled"); found && also {
+		r.AtMost("B4, 500 objects of 100 KB: settled, MB, against none", huge, 1.1*empty)
+		peak, _ := r.Find("B4", gopf, 500, "950 entries", "peak")
+		r.AtMost("B4, 500 objects of 100 KB: peak, MB", peak, 2*huge)
+	}
 }
 
 func (r *Results) numbers() []int {

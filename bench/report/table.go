@@ -47,6 +47,7 @@ func (r *Results) Table() string {
 		}
 		b.WriteString("\n")
 	}
+	b.WriteString(r.onPaper())
 	if _, measured := r.largest("B1", kopf); !measured {
 		fmt.Fprintf(&b, "\n## Measured apart\n\n| program | objects | rate, objects/s | CPU per object, ms | writes per object, requests |\n|---|---|---|---|---|\n| Kopf 1.44.6 | 3000 | %s | %s | 2 |\n",
 			number(Apart["rate"]), number(Apart["CPU per object"]))

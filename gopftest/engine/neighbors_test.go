@@ -10,10 +10,19 @@ import (
 	"gopf.dev/gopf/gopftest"
 )
 
+// statePlaces are the places of the state of an operator.
+var statePlaces = map[string]func(*gopf.Operator){
+	"state in annotations": func(*gopf.Operator) {},
+	"state in the status":  func(op *gopf.Operator) { op.Settings.Persistence = gopf.StateInStatus("op") },
+}
+
 // working is an operator whose handlers take a while.
-func working(took time.Duration) *gopf.Operator {
+func working(took time.Duration, choose ...func(*gopf.Operator)) *gopf.Operator {
 	op := gopf.New()
 	op.Settings.Peering.Standalone = true
+	for _, fn := range choose {
+		fn(op)
+	}
 	x := gopf.For[*Example](op, resource)
 	work := func(context.Context, *gopf.Change[*Example]) error {
 		time.Sleep(took)
@@ -37,21 +46,25 @@ func edit(t *testing.T, c *gopftest.Cluster, times int) {
 }
 
 func TestTwoOperatorsWithTheSameIdentityAreDetected(t *testing.T) {
-	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
-		var one, two lines
-		gopftest.Start(t, working(time.Second), c, gopf.Log(one.logger()))
-		gopftest.Start(t, working(2*time.Second), c, gopf.Log(two.logger()))
-		settle()
-		c.Create(t, example("x", "a"))
-		time.Sleep(time.Minute)
-		edit(t, c, 10)
-		if n := one.count(anotherWriter) + two.count(anotherWriter); n == 0 || one.count(anotherWriter) > 1 || two.count(anotherWriter) > 1 {
-			t.Errorf("%d and %d warnings", one.count(anotherWriter), two.count(anotherWriter))
-		}
-		if !two.has(anotherWriter, "[default/x]", "manager=") {
-			t.Error("the warning does not name the object and the manager")
-		}
-	})
+	for place, choose := range statePlaces {
+		t.Run(place, func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+				var one, two lines
+				gopftest.Start(t, working(time.Second, choose), c, gopf.Log(one.logger()))
+				gopftest.Start(t, working(2*time.Second, choose), c, gopf.Log(two.logger()))
+				settle()
+				c.Create(t, example("x", "a"))
+				time.Sleep(time.Minute)
+				edit(t, c, 10)
+				if n := one.count(anotherWriter) + two.count(anotherWriter); n == 0 || one.count(anotherWriter) > 1 || two.count(anotherWriter) > 1 {
+					t.Errorf("%d and %d warnings", one.count(anotherWriter), two.count(anotherWriter))
+				}
+				if !two.has(anotherWriter, "[default/x]", "manager=") {
+					t.Error("the warning does not name the object and the manager")
+				}
+			})
+		})
+	}
 }
 
 func TestOneOperatorIsNotMistakenForTwo(t *testing.T) {
@@ -83,21 +96,23 @@ func TestOneOperatorIsNotMistakenForTwo(t *testing.T) {
 			})
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			bubble(t, func(t *testing.T, c *gopftest.Cluster) {
-				var log lines
-				gopftest.Start(t, working(time.Second), c, gopf.Log(log.logger()))
-				settle()
-				c.Create(t, example("x", "a"))
-				time.Sleep(10 * time.Second)
-				disturb(t, c)
-				edit(t, c, 10)
-				if log.has(anotherWriter) || log.has("without a write of this process") {
-					t.Error("the operator warned about another writer")
-				}
+		for place, choose := range statePlaces {
+			t.Run(name+", "+place, func(t *testing.T) {
+				t.Parallel()
+				bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+					var log lines
+					gopftest.Start(t, working(time.Second, choose), c, gopf.Log(log.logger()))
+					settle()
+					c.Create(t, example("x", "a"))
+					time.Sleep(10 * time.Second)
+					disturb(t, c)
+					edit(t, c, 10)
+					if log.has(anotherWriter) || log.has("without a write of this process") {
+						t.Error("the operator warned about another writer")
+					}
+				})
 			})
-		})
+		}
 	}
 }
 

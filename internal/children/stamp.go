@@ -1,9 +1,12 @@
 package children
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+
+	"gopf.dev/gopf/internal/jsonvalue"
 )
 
 // ManagedFields is an entry of metadata.managedFields, as far as stamps need it.
@@ -34,15 +37,26 @@ func Stamp(entries []ManagedFields, manager string) (stamp uint32, found bool) {
 }
 
 // Digest returns a hash of the desired content of a child. Keys of objects are sorted in
-// JSON, so equal contents have equal digests.
+// JSON, so equal contents have equal digests. Digests are stored: they must not change with
+// the encoder, or an upgrade would apply all children again. The hash is that of the text
+// of package json.
 func Digest(fields map[string]any) (uint32, error) {
-	raw, err := json.Marshal(fields)
+	raw, err := jsonvalue.Encode(fields)
+	if err == nil && escaped(raw) {
+		raw, err = json.Marshal(fields)
+	}
 	if err != nil {
 		return 0, err
 	}
 	h := fnv.New32a()
 	_, _ = h.Write(raw) // a hash never fails
 	return h.Sum32(), nil
+}
+
+// escaped reports whether package json may encode the text in another way: it escapes
+// characters of HTML, separators of lines, and invalid characters.
+func escaped(text []byte) bool {
+	return bytes.ContainsAny(text, "<>&") || bytes.Contains(text, []byte("\xe2\x80")) || bytes.Contains(text, []byte("\xef\xbf\xbd"))
 }
 
 // DigestText returns the digest as it is stored on a child.

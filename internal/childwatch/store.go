@@ -7,15 +7,14 @@
 package childwatch
 
 import (
-	"encoding/json"
 	"iter"
 	"reflect"
 	"strings"
 	"sync"
 
 	"gopf.dev/gopf/internal/children"
-
 	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/readiness"
 	"gopf.dev/gopf/kind"
 )
 
@@ -41,6 +40,7 @@ type Child struct {
 	Deleting   bool
 	Finalized  bool // it has finalizers, so a deletion takes time
 	Orphan     bool // it outlives its owner
+	Readiness  readiness.Verdict
 
 	packed *object.Packed
 	mark   uint64 // of the event or the response that it is from
@@ -55,46 +55,6 @@ func (c *Child) BelongsTo(uid, namespace string) bool {
 
 // Body returns the child without its managedFields.
 func (c *Child) Body() *object.Body { return c.packed.Body() }
-
-// Read returns the child in a body that has managedFields. manager is the field manager
-// of the operator.
-func (s *Store) Read(info kind.Info, body *object.Body) (*Child, error) {
-	var head struct {
-		Metadata struct {
-			Annotations     map[string]string        `json:"annotations"`
-			Finalizers      []string                 `json:"finalizers"`
-			ManagedFields   []children.ManagedFields `json:"managedFields"`
-			OwnerReferences []struct {
-				UID        string `json:"uid"`
-				Controller bool   `json:"controller"`
-			} `json:"ownerReferences"`
-		} `json:"metadata"`
-	}
-	if err := json.Unmarshal(body.Raw(), &head); err != nil {
-		return nil, err
-	}
-	plain, err := object.Parse(body.Raw())
-	if err != nil {
-		return nil, err
-	}
-	plain = plain.WithType(info.APIVersion(), info.Kind)
-	c := &Child{
-		Key: children.Key{APIVersion: info.APIVersion(), Kind: info.Kind, Namespace: body.Namespace, Name: body.Name},
-		UID: body.UID, Deleting: body.Deleting, Finalized: len(head.Metadata.Finalizers) > 0,
-	}
-	c.Stamp, c.Applied = children.Stamp(head.Metadata.ManagedFields, s.Manager)
-	c.Digest = head.Metadata.Annotations[DigestAnnotation]
-	for _, o := range head.Metadata.OwnerReferences {
-		if o.Controller {
-			c.Controller, c.Owner = o.UID, o.UID
-		}
-	}
-	if c.Owner == "" {
-		c.Owner, c.Orphan = ownerUID(head.Metadata.Annotations[OwnerAnnotation])
-	}
-	c.packed = s.packer(info).Pack(plain)
-	return c, nil
-}
 
 // OwnerText returns the value of [OwnerAnnotation] for an owner. orphan marks a child that
 // outlives its owner.

@@ -88,7 +88,7 @@ func (op shown) childrenOf(uid, namespace string, depth int) []page.Child {
 
 func (op shown) child(of *childwatch.Child, depth int) page.Child {
 	c := page.Child{Kind: of.Kind, Namespace: of.Namespace, Name: of.Name, State: "ready", Children: op.childrenOf(of.UID, of.Namespace, depth-1)}
-	verdict := readiness.Of(of.Body().Map())
+	verdict := of.Readiness
 	switch c.Message = verdict.Message; verdict.State {
 	case readiness.InProgress:
 		c.State = "in progress"

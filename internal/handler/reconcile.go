@@ -6,6 +6,7 @@ import (
 
 	"gopf.dev/gopf/internal/children"
 	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/readiness"
 	"gopf.dev/gopf/kind"
 )
 
@@ -68,7 +69,7 @@ type Rolling struct {
 // Children is the part of a [Request] that only reconcile handlers have.
 type Children struct {
 	// Find returns a live child. nil means that it does not exist.
-	Find   func(children.Key) *object.Body
+	Find   func(children.Key) (*object.Body, readiness.Verdict)
 	Wanted []*Wanted
 	// Refer replaces the references of the handler. May be nil.
 	Refer func([]Reference)

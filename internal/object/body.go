@@ -23,6 +23,7 @@ type Body struct {
 	memory   atomic.Int64 // estimated size when decoded; 0 for small objects
 	measured atomic.Bool  // memory includes compressed texts
 	parts    parts
+	managed  span // the managedFields with their name and a comma; see [Body.WithoutManagedFields]
 	stale    bool
 
 	mu      sync.Mutex
@@ -90,12 +91,34 @@ func parse(json []byte, whole bool) (*Body, error) {
 		return nil, unreadable(json, err)
 	}
 	if whole {
-		managed = span{}
+		b := &Body{Identity: id, raw: bytes.Clone(json), parts: found, managed: managed}
+		return b.taking(estimate(json)), nil
 	}
-	found.metadata, found.status = found.metadata.after(managed), found.status.after(managed)
-	raw := managed.without(json)
-	return (&Body{Identity: id, raw: raw, parts: found}).taking(estimate(raw)), nil
+	return cut(&Body{Identity: id, raw: json, parts: found, managed: managed}), nil
 }
+
+// cut returns a copy of the body without its managedFields.
+func cut(b *Body) *Body {
+	kept := parts{b.parts.metadata.after(b.managed), b.parts.status.after(b.managed)}
+	raw := b.managed.without(b.raw)
+	return (&Body{Identity: b.Identity, raw: raw, parts: kept, stale: b.stale}).taking(estimate(raw))
+}
+
+// WithoutManagedFields returns the body without its managedFields. It does not scan the JSON
+// again. A body that was parsed without them is returned as it is.
+func (b *Body) WithoutManagedFields() *Body {
+	if b.managed == (span{}) {
+		return b
+	}
+	return cut(b)
+}
+
+// Metadata returns the JSON of the metadata. Callers must not change it. ok is false if
+// there are none.
+func (b *Body) Metadata() (json []byte, ok bool) { return b.parts.metadata.of(b.raw) }
+
+// HasStatus reports whether the object has a status.
+func (b *Body) HasStatus() bool { return b.parts.status != span{} }
 
 // FromMap returns a body with the fields. The caller must not use them afterwards.
 func FromMap(fields map[string]any) (*Body, error) {
@@ -134,7 +157,7 @@ func (b *Body) WithType(apiVersion, kind string) *Body {
 	typed := append(head, rest...)
 	added := len(typed) - len(b.raw)
 	moved := parts{b.parts.metadata.shifted(added), b.parts.status.shifted(added)}
-	return (&Body{Identity: id, raw: typed, parts: moved}).weighing(b)
+	return (&Body{Identity: id, raw: typed, parts: moved, managed: b.managed.shifted(added)}).weighing(b)
 }
 
 // At returns the body with the resource version of a later version whose content is
@@ -142,7 +165,7 @@ func (b *Body) WithType(apiVersion, kind string) *Body {
 func (b *Body) At(resourceVersion string) *Body {
 	id := b.Identity
 	id.ResourceVersion = resourceVersion
-	return (&Body{Identity: id, raw: b.raw, parts: b.parts, stale: b.stale || resourceVersion != b.ResourceVersion}).weighing(b)
+	return (&Body{Identity: id, raw: b.raw, parts: b.parts, managed: b.managed, stale: b.stale || resourceVersion != b.ResourceVersion}).weighing(b)
 }
 
 // Stale reports whether the body is older than its resource version: see [Body.At].
@@ -150,7 +173,7 @@ func (b *Body) Stale() bool { return b.stale }
 
 // Undecoded returns the same body without decoded values, for keeping it in memory.
 func (b *Body) Undecoded() *Body {
-	return (&Body{Identity: b.Identity, raw: b.raw, parts: b.parts, stale: b.stale}).weighing(b)
+	return (&Body{Identity: b.Identity, raw: b.raw, parts: b.parts, managed: b.managed, stale: b.stale}).weighing(b)
 }
 
 // Raw returns the JSON of the object. Callers must not change it.

@@ -5,10 +5,7 @@ package owned
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"sync/atomic"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"gopf.dev/gopf/internal/apiclient"
 	"gopf.dev/gopf/internal/childwatch"
@@ -55,13 +52,12 @@ type Children struct {
 	// wanted has the watches that each handler needs. nil means that none may run now.
 	wanted atomic.Pointer[plan]
 
-	mu    sync.Mutex
-	known map[schema.GroupVersionResource][2]bool // whether status.conditions and status.observedGeneration exist
+	conditions conditions
 }
 
 // New returns the children of the reconcile handlers. No watch runs until Follow.
 func New(config Config) *Children {
-	c := &Children{config: config, handlers: config.Handlers.Of(handler.Reconciles), known: map[schema.GroupVersionResource][2]bool{}}
+	c := &Children{config: config, handlers: config.Handlers.Of(handler.Reconciles)}
 	if len(c.handlers) == 0 {
 		return c
 	}
@@ -132,26 +128,4 @@ func (c *Children) Needs(cluster []kind.Info) (all []rbac.Need) {
 		}
 	}
 	return all
-}
-
-// Conditions reports whether the schema of a resource has status.conditions and
-// status.observedGeneration. It reads the schema once per resource. Both are false while
-// the schema cannot be read.
-func (c *Children) Conditions(ctx context.Context, of kind.Info) (conditions, observed bool) {
-	c.mu.Lock()
-	known, ok := c.known[of.GVR()]
-	c.mu.Unlock()
-	if ok {
-		return known[0], known[1]
-	}
-	found, err := c.config.Has(ctx, of, []string{"status", "conditions"}, []string{"status", "observedGeneration"})
-	if err != nil {
-		c.config.Log.Debug("The schema of a resource cannot be read; its objects get no conditions now.", "resource", of.String(), "error", err)
-		return false, false
-	}
-	known = [2]bool(found)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.known[of.GVR()] = known
-	return known[0], known[1]
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/kind"
 )
@@ -115,7 +113,7 @@ func TestOperatorsWithoutReconcileHandlersHaveNoChildren(t *testing.T) {
 func TestSchemasAreReadOnceForConditions(t *testing.T) {
 	calls := 0
 	found, failure := []bool{true, false}, errors.New("not published yet")
-	c := &Children{known: map[schema.GroupVersionResource][2]bool{}, config: Config{
+	c := &Children{config: Config{
 		Log: slog.New(slog.DiscardHandler),
 		Has: func(_ context.Context, _ kind.Info, paths ...[]string) ([]bool, error) {
 			calls++

@@ -228,7 +228,7 @@ func TestWithoutAPeeringObjectNoMemberPauses(t *testing.T) {
 		m := start(t, s, "me", 0, func(c *Config) { c.Stealth = true })
 		expect(t, 5*time.Minute, "no object", map[*running]bool{m: false})
 		lines := m.log.Take("DEBUG Keep-alive")
-		if len(lines) < 5 || lines[0] != "DEBUG Keep-alive in 'default' cluster-wide: not found." {
+		if len(lines) < 2 || len(lines) > 4 || lines[0] != "DEBUG Keep-alive in 'default' cluster-wide: not found." {
 			t.Errorf("got %q", lines)
 		}
 		s.create(clusterPlace, "default", nil)

@@ -36,6 +36,10 @@ const (
 	// is the first pause after a failure.
 	maxAttempt = 10 * time.Second
 	firstPause = time.Second
+
+	// longestAbsence is the maximum time between two attempts while there is no object. Most
+	// namespaces have none, and an operator may serve thousands. The watch shows a new one.
+	longestAbsence = 10 * time.Minute
 )
 
 // order is the work that follows from the newest state of the object.
@@ -65,7 +69,7 @@ type writer struct {
 	tidied   string    // the version in which that was tried
 
 	renewed  time.Time             // time of the last success
-	missing  bool                  // there was no object at the last attempt
+	missing  int                   // the number of last attempts for which there was no object
 	written  bool                  // our record may be in the object
 	failures int                   // failed renewals in a row
 	told     loglimit.Once[string] // kinds of failures since the last success
@@ -107,15 +111,15 @@ func (w *writer) run(ctx context.Context) {
 // take schedules an order. It replaces the previous one.
 func (w *writer) take(o order) {
 	now := time.Now()
+	if w.missing > 0 && o.version != "" { // the object has been created
+		w.missing, w.renewAt = 0, now
+	}
 	switch {
 	case !o.absent:
 		w.absentAt = time.Time{}
-	case w.missing:
-		w.absentAt = now // the object has been created
 	case w.absentAt.IsZero() && w.failures == 0:
 		w.absentAt = w.renewed.Add(calm)
 	}
-	w.missing = w.missing && o.version == ""
 	switch {
 	case len(o.dead) == 0 || o.version == w.tidied:
 		w.deadAt = time.Time{}
@@ -159,12 +163,13 @@ func (w *writer) renew(ctx context.Context, now time.Time) {
 	body, err := w.patch(ctx, map[string]any{"status": map[string]any{w.Identity: record.Value()}})
 	switch {
 	case err == nil:
-		w.renewed, w.missing, w.failures = now, false, 0
+		w.renewed, w.missing, w.failures = now, 0, 0
 		w.told.Reset()
 		w.say("ok")
 		w.verify(body)
 	case apierrors.IsNotFound(err):
-		w.written, w.missing, w.failures = false, true, 0
+		w.renewAt = now.Add(min(w.renewAt.Sub(now)<<min(w.missing, 16), longestAbsence))
+		w.written, w.missing, w.failures = false, w.missing+1, 0
 		w.say("not found")
 	default:
 		// Retry soon enough to be in time, if possible.

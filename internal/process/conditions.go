@@ -2,10 +2,13 @@ package process
 
 import (
 	"context"
+	"maps"
+	"reflect"
 	"time"
 
 	"gopf.dev/gopf/internal/children"
 	"gopf.dev/gopf/internal/execute"
+	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/patch"
 )
 
@@ -24,7 +27,7 @@ func (r *reconciling) judge(ctx context.Context, outcome execute.Outcome, asked 
 	if r.handler.Reconcile.NoConditions {
 		return
 	}
-	r.setConditions(ctx, r.worst(), r.body.Generation(), asked)
+	r.setConditions(ctx, r.worst(), r.body, asked)
 }
 
 func (r *reconciling) problemReason() string {
@@ -69,14 +72,16 @@ func (r *reconciling) worst() verdict {
 }
 
 // setConditions puts the conditions into the patch, if the schema of the resource has
-// them. Conditions that are not true and would only repeat Ready are removed.
-func (p *Processor) setConditions(ctx context.Context, v verdict, generation int64, asked *patch.Patch) {
+// them. Conditions that are not true and would only repeat Ready are removed. If the object
+// has them already and the patch is empty, it stays empty: an edit would decode
+// the whole object, and at a restart that would be all objects.
+func (p *Processor) setConditions(ctx context.Context, v verdict, body *object.Body, asked *patch.Patch) {
 	conditions, observed := p.Reconcile.Conditions(ctx, p.Resource)
 	if !conditions && !observed {
 		return
 	}
-	now := time.Now()
-	asked.Edit(func(fields map[string]any) {
+	now, generation := time.Now(), body.Generation()
+	edit := func(fields map[string]any) {
 		if observed {
 			children.SetObserved(fields, generation)
 		}
@@ -91,7 +96,23 @@ func (p *Processor) setConditions(ctx context.Context, v verdict, generation int
 				children.RemoveCondition(fields, kind)
 			}
 		}
-	})
+	}
+	if !asked.Empty() || body.Stale() || changesStatus(body, edit) {
+		asked.Edit(edit)
+	}
+}
+
+// changesStatus reports whether an edit changes the status of the object. The edit must not
+// change the values in the status, but may replace them.
+func changesStatus(body *object.Body, edit patch.Edit) bool {
+	value, _ := body.Lookup("status")
+	before, ok := value.(map[string]any)
+	if !ok {
+		return true
+	}
+	after := map[string]any{"status": maps.Clone(before)}
+	edit(after)
+	return !reflect.DeepEqual(before, after["status"])
 }
 
 // explainTeardown puts the name of the child that the deletion waits for into the
@@ -103,7 +124,7 @@ func (v *view) explainTeardown(ctx context.Context, c *change) {
 		}
 		part := execute.Part{Handler: h.ID}
 		why := verdict{reason: "Deleting", message: v.memory.owner().blocking + " is being deleted"}
-		v.setConditions(ctx, why, v.body.Generation(), &part.Patch)
+		v.setConditions(ctx, why, v.body, &part.Patch)
 		if !part.Patch.Empty() {
 			c.parts = append(c.parts, part)
 		}

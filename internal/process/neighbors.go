@@ -10,13 +10,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"gopf.dev/gopf/internal/jsonvalue"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/storage"
 )
 
-// The traces of an operator on an object are its finalizer and its annotations: the
-// base, the records and the note. Only this process should change them. If they
+// The traces of an operator on an object are its finalizer and its state: the base, the
+// records and the note, in annotations or in the status. Only this process should change them. If they
 // change without a write of this process, there is another writer: most likely a
 // second operator with the same names.
 
@@ -71,6 +72,7 @@ func (p *Processor) noteConflict(ctx context.Context, m *Memory, before, now *ob
 	}
 	if newer(now.ResourceVersion, before.ResourceVersion) && p.traces(now) != p.traces(before) {
 		p.reportForeignWrite(ctx, now)
+		w.sent = 0 // the event of the change must not be reported again
 	}
 }
 
@@ -154,6 +156,12 @@ func (p *Processor) traces(body *object.Body) uint64 {
 			sum += maphash.Comparable(p.seed, [2]string{key, text})
 		}
 	}
+	for _, key := range p.tracedKeys {
+		if value, ok := body.Lookup("status", key); ok {
+			text, _ := jsonvalue.Encode(value) // decoded JSON can be encoded
+			sum += maphash.Comparable(p.seed, [2]string{"status." + key, string(text)})
+		}
+	}
 	for _, f := range body.Finalizers() {
 		if f == p.Config.Finalizer || slices.Contains(p.Config.Former, f) {
 			sum += maphash.String(p.seed, f)
@@ -178,8 +186,25 @@ func (p *Processor) prefixes() []string {
 				p.prefixList = append(p.prefixList, traces.Prefixes...)
 			}
 		}
+		p.tracedKeys = writtenKeys(p.Config.Progress)
 	})
 	return p.prefixList
+}
+
+// writtenKeys returns the keys of the status under which the storage writes. Storages in
+// annotations may also read the status, for state of old versions of Kopf.
+func writtenKeys(progress storage.Progress) []string {
+	if placed, ok := progress.(storage.Placed); !ok || !placed.InStatus() {
+		return nil
+	}
+	if in, ok := progress.(interface{ State() *storage.StatusState }); ok {
+		return in.State().Keys()
+	}
+	if tracer, ok := progress.(storage.Tracer); ok {
+		traces, _ := tracer.Traces()
+		return slices.Compact(slices.Sorted(slices.Values(traces.Keys)))
+	}
+	return nil
 }
 
 // managers returns the field managers that own traces on the object, the last writer
@@ -193,15 +218,19 @@ func (p *Processor) managers(ctx context.Context, body *object.Body) []string {
 		p.Logger(body).Debug("Failed to read the field managers of the object.", "error", err)
 		return nil
 	}
-	return owners(entries, p.prefixes(), p.finalizers())
+	return owners(entries, p.prefixes(), p.tracedKeys, p.finalizers())
 }
 
-// owners returns the managers of annotations with one of the prefixes, or of one of the
-// finalizers, the last writer first.
-func owners(entries []metav1.ManagedFieldsEntry, prefixes, finalizers []string) []string {
+// owners returns the managers of annotations with one of the prefixes, of one of the keys in
+// the status, or of one of the finalizers, the last writer first.
+func owners(entries []metav1.ManagedFieldsEntry, prefixes, keys, finalizers []string) []string {
 	owns := func(e metav1.ManagedFieldsEntry) bool {
 		if e.FieldsV1 == nil {
 			return false
+		}
+		if status := strings.Index(e.FieldsV1.GetRawString(), `"f:status":`); status >= 0 &&
+			slices.ContainsFunc(keys, func(k string) bool { return strings.Contains(e.FieldsV1.GetRawString()[status:], `"f:`+k+`":`) }) {
+			return true
 		}
 		if slices.ContainsFunc(finalizers, func(f string) bool { return strings.Contains(e.FieldsV1.GetRawString(), `"v:\"`+f+`\""`) }) {
 			return true

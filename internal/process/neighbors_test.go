@@ -16,9 +16,10 @@ func TestOwnersNamesTheLastWriterFirst(t *testing.T) {
 	const ours, finalizer = `{"f:metadata":{"f:annotations":{"f:a.example.com/last-handled-configuration":{}}}}`, `{"f:metadata":{"f:finalizers":{"v:\"a.example.com/x\"":{}}}}`
 	entries := []metav1.ManagedFieldsEntry{
 		entry("kubectl", `{"f:spec":{}}`, 9), entry("first", ours, 1), entry("last", ours, 5), entry("middle", finalizer, 3), entry("first", finalizer, 2),
-		entry("other", `{"f:metadata":{"f:annotations":{"f:a.example.community/x":{}}}}`, 7), {Manager: "none"},
+		entry("other", `{"f:metadata":{"f:annotations":{"f:a.example.community/x":{}}}}`, 7),
+		entry("status", `{"f:status":{".":{},"f:key":{"f:progress":{}}}}`, 4), entry("spec", `{"f:spec":{"f:key":{}}}`, 8), entry("else", `{"f:status":{"f:keys":{}}}`, 8), {Manager: "none"},
 	}
-	if got := owners(entries, []string{"a.example.com"}, []string{"a.example.com/x"}); !slices.Equal(got, []string{"last", "middle", "first"}) {
+	if got := owners(entries, []string{"a.example.com"}, []string{"key"}, []string{"a.example.com/x"}); !slices.Equal(got, []string{"last", "status", "middle", "first"}) {
 		t.Errorf("got %q", got)
 	}
 }

@@ -130,6 +130,7 @@ type Processor struct {
 	elsewhere     atomic.Bool // the progress storage was found to store nothing on objects
 	prefixesOnce  sync.Once
 	prefixList    []string         // see prefixes
+	tracedKeys    []string         // keys of the status with state; set together with prefixList
 	seed          maphash.Seed     // of the hashes of traces
 	panics        loglimit.Limiter // limits the log lines about panics of filters
 	paused        atomic.Int64     // the number of paused objects

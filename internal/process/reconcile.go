@@ -17,6 +17,7 @@ import (
 	"gopf.dev/gopf/internal/patch"
 	"gopf.dev/gopf/internal/pause"
 	"gopf.dev/gopf/internal/progress"
+	"gopf.dev/gopf/internal/readiness"
 	"gopf.dev/gopf/internal/reconcile"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/storage"
@@ -370,13 +371,13 @@ func (r *reconciling) owner() reconcile.Owner {
 	return reconcile.Owner{Info: r.Resource, Identity: r.body.Identity}
 }
 
-// find returns a live child.
-func (r *reconciling) find(k children.Key) *object.Body {
+// find returns a live child, and whether it is ready by the built-in rules.
+func (r *reconciling) find(k children.Key) (*object.Body, readiness.Verdict) {
 	c := r.Reconcile.Runner.Store.Find(k)
 	if c == nil || !c.BelongsTo(r.body.UID, r.body.Namespace) {
-		return nil
+		return nil, readiness.Verdict{}
 	}
-	return c.Body()
+	return c.Body(), c.Readiness
 }
 
 // refer replaces the references of the handler. An empty namespace means that of the

@@ -163,7 +163,10 @@ func (r *reconciling) send(ctx context.Context, asked, notes *patch.Patch, f app
 	if err != nil {
 		return nil, err
 	}
-	applier := apply.Applier{API: r.API, Resource: r.Resource, Log: r.Logger(r.body), Jitter: r.Config.Jitter, Fresh: true}
+	applier := apply.Applier{
+		API: r.API, Resource: r.Resource, Log: r.Logger(r.body), Jitter: r.Config.Jitter, Fresh: true,
+		Conflicted: func(before, now *object.Body) { r.noteConflict(ctx, m, before, now) },
+	}
 	r.noteTraces(m, r.body)
 	r.noteSending(m)
 	after, err := r.apply(ctx, applier, r.body, asked, notes, f)

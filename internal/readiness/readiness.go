@@ -45,11 +45,17 @@ func Of(o map[string]any) Verdict {
 	if _, reported := f.at("status", "observedGeneration"); reported && observed < generation {
 		return progress("generation %d is not observed yet", generation)
 	}
-	if rule := rules[group(f.text("apiVersion"))+"/"+f.text("kind")]; rule != nil {
+	if rule := ruleOf(f.text("apiVersion"), f.text("kind")); rule != nil {
 		return rule(f)
 	}
 	return f.generic()
 }
+
+// HasRule reports whether a kind has its own rule. Of objects of other kinds, only the
+// metadata and the status matter.
+func HasRule(apiVersion, kind string) bool { return ruleOf(apiVersion, kind) != nil }
+
+func ruleOf(apiVersion, kind string) func(fields) Verdict { return rules[group(apiVersion)+"/"+kind] }
 
 var rules = map[string]func(fields) Verdict{
 	"apps/Deployment":  deployment,

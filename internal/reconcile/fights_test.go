@@ -8,6 +8,7 @@ import (
 	"gopf.dev/gopf/internal/children"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/readiness"
 )
 
 func TestRepairsOfAChildAreLimited(t *testing.T) {
@@ -116,7 +117,7 @@ func TestReadinessByRuleOrByFunction(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ready, failed, message := Ready(&handler.Wanted{Ready: test.rule}, body)
+		ready, failed, message := Ready(&handler.Wanted{Ready: test.rule}, readiness.Of(body.Map()), func() *object.Body { return body })
 		if ready != test.ready || failed != test.failed || !ready && message == "" {
 			t.Errorf("%s: ready %t, failed %t (%q); want %t and %t", name, ready, failed, message, test.ready, test.failed)
 		}

@@ -21,7 +21,7 @@ func (x *run) mark(w *handler.Wanted) error {
 		w.Wave = max(w.Wave, on.Wave+1)
 	}
 	w.Outside = x.Owner.Namespace != "" && w.Namespace != x.Owner.Namespace
-	fields := jsonvalue.Clone(w.Fields).(map[string]any)
+	fields := w.Fields // of this call alone; see [apiclient.Client.Manifest]
 	metadata := child(fields, "metadata")
 	child(metadata, "labels")[childwatch.Label] = x.Name
 	if w.Outside || w.Orphan {
@@ -36,7 +36,6 @@ func (x *run) mark(w *handler.Wanted) error {
 	if w.APIVersion == "v1" && w.Kind == "Secret" {
 		plainSecret(fields)
 	}
-	w.Fields = fields
 	var err error
 	if w.Digest, err = children.Digest(without(fields, w.Initial)); err != nil {
 		return err

@@ -92,7 +92,7 @@ func (x *run) plan(ctx context.Context, w *handler.Wanted) (Step, error) {
 		}
 	}
 	if child != nil && step.Verb != children.Change && step.Verb != children.Wait {
-		x.ready[w], _, _ = Ready(w, child.Body())
+		x.ready[w], _, _ = Ready(w, child.Readiness, child.Body)
 	}
 	return step, nil
 }

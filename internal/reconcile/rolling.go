@@ -61,7 +61,7 @@ func (x *run) isReady(w *handler.Wanted, child *childwatch.Child) bool {
 	if last, ok := x.judged[w]; ok && last.child == child {
 		return last.ready
 	}
-	ready, _, _ := Ready(w, child.Body())
+	ready, _, _ := Ready(w, child.Readiness, child.Body)
 	if x.judged == nil {
 		x.judged = map[*handler.Wanted]judged{}
 	}

@@ -288,7 +288,7 @@ func (x *run) conclude(w *handler.Wanted, child *childwatch.Child, known *childr
 		e.Stamp, e.Digest = known.Stamp, known.Digest // they do not count
 	}
 	x.put(e)
-	ready, failed, message := Ready(w, child.Body())
+	ready, failed, message := Ready(w, child.Readiness, child.Body)
 	x.ready[w] = ready
 	text := w.Key.String() + ": " + message
 	switch {
@@ -299,9 +299,11 @@ func (x *run) conclude(w *handler.Wanted, child *childwatch.Child, known *childr
 	}
 }
 
-// Ready reports whether a live child is ready. The message has the reason.
-func Ready(w *handler.Wanted, body *object.Body) (ready, failed bool, message string) {
+// Ready reports whether a live child is ready. The message has the reason. builtIn is the
+// verdict of the built-in rules. live is called if the declaration has a rule.
+func Ready(w *handler.Wanted, builtIn readiness.Verdict, live func() *object.Body) (ready, failed bool, message string) {
 	if w.Ready != nil {
+		body := live()
 		if body.Deleting {
 			return false, false, "it is being deleted"
 		}
@@ -310,8 +312,7 @@ func Ready(w *handler.Wanted, body *object.Body) (ready, failed bool, message st
 		}
 		return true, false, ""
 	}
-	v := readiness.Of(body.Map())
-	return v.State == readiness.Current, v.State == readiness.Failed, v.Message
+	return builtIn.State == readiness.Current, builtIn.State == readiness.Failed, builtIn.Message
 }
 
 func (x *run) wait(reason string) {
