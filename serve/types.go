@@ -134,7 +134,7 @@ func checkHandlerTypes(h *spec.Handler, schema *structuralschema.Structural, fil
 		template(c.Pos, c.ID, c.Template)
 	}
 	if len(h.Status) > 0 {
-		_, err := env.Template(map[string]any(h.Status))
+		_, err := env.Template(h.Status)
 		check(h.Pos, "status", err)
 	}
 }
