@@ -116,7 +116,7 @@ var outputKeys = []string{
 }
 
 // ParseOutput reads the output of a handler. Empty output means success. An unknown key is
-// an error, so that a typing mistake does not go unnoticed.
+// an error, because it may be a typing mistake.
 func ParseOutput(text []byte) (Output, error) {
 	var out Output
 	text = bytes.TrimSpace(text)

@@ -26,7 +26,7 @@ type Options struct {
 	Target labels.Selector
 	// Workers is the number of parents that a controller syncs at a time; 5 if zero.
 	Workers int
-	// Discovery is how long lists of the cluster's resources stay cached; 30 s if zero.
+	// Discovery is the lifetime of cached lists of the cluster's resources; 30 s if zero.
 	Discovery time.Duration
 	// ServerSide is the field manager for children of server-side apply. Without it, children
 	// are merged by the annotation [LastApplied].
@@ -35,7 +35,7 @@ type Options struct {
 	Transport http.RoundTripper
 }
 
-// defaultDiscovery is how long lists of resources stay cached.
+// defaultDiscovery is the lifetime of cached lists of resources.
 const defaultDiscovery = 30 * time.Second
 
 // Delays between attempts to start a controller.
