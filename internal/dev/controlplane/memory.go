@@ -9,9 +9,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
+
+	"gopf.dev/gopf/internal/dev/nested"
 )
 
 // memoryPause is the time between two lines about the build of the in-memory server, which
@@ -75,21 +76,11 @@ func buildMemory(ctx context.Context, progress io.Writer) (string, error) {
 // checkout returns the folder of the sources of this module: those that this executable was
 // built from, or those around the working directory.
 func checkout() (string, error) {
-	var candidates []string
-	if _, file, _, ok := runtime.Caller(0); ok {
-		candidates = append(candidates, filepath.Join(filepath.Dir(file), "..", "..", ".."))
-	}
-	wd, err := os.Getwd()
+	roots, err := nested.Roots()
 	if err != nil {
-		return "", fmt.Errorf("find the working directory: %w", err)
+		return "", err
 	}
-	for dir := wd; ; dir = filepath.Dir(dir) {
-		candidates = append(candidates, dir)
-		if dir == filepath.Dir(dir) {
-			break
-		}
-	}
-	for _, dir := range candidates {
+	for _, dir := range roots {
 		if _, err := os.Stat(filepath.Join(dir, "gopftest", "cmd", "gopf-memory", "main.go")); err == nil {
 			return dir, nil
 		}

@@ -1,18 +1,18 @@
-// Package nested builds programs of nested modules into the user's cache. The
-// command gopf stays light without them.
+// Package nested builds programs of nested modules into the user's cache. Their dependencies
+// would make the command gopf large.
 package nested
 
 import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"os/exec"
+	gopath "path"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -40,20 +40,21 @@ func placeOf(name string) place {
 	return place{"cmd/" + name, "."}
 }
 
-// Build returns the path of the executable of a program of this repository. The first call for a version builds it, which may take a minute or two;
-// progress receives a line about it. Processes that build it at the same time replace each
-// other's result, which is the same.
+// Build returns the path of the executable of a program of this repository. The first call
+// for a version builds it, which may take a minute or two; progress receives a line about it.
+// Several processes may build the same program at the same time: their results are equal, and
+// the last one stays.
 func Build(ctx context.Context, name string, progress io.Writer) (path string, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("build %s: %w", name, err)
 		}
 	}()
-	dir, err := source(ctx, name)
+	dir, version, err := source(name)
 	if err != nil {
 		return "", err
 	}
-	key, err := keyOf(ctx, dir)
+	key, err := keyOf(ctx, dir, version)
 	if err != nil {
 		return "", err
 	}
@@ -71,15 +72,21 @@ func Build(ctx context.Context, name string, progress io.Writer) (path string, e
 		return path, nil
 	}
 	fmt.Fprintf(progress, "Building %s. This happens once, takes about a minute and is cached in %s.\n", name, cache)
-	if err := compile(ctx, dir, "./"+placeOf(name).pkg, path); err != nil {
+	if version != "" {
+		err = compileVersion(ctx, name, version, path)
+	} else {
+		err = compile(ctx, dir, "./"+placeOf(name).pkg, path)
+	}
+	if err != nil {
 		return "", err
 	}
 	prune(cache, time.Now().Add(-unusedLimit))
 	return path, nil
 }
 
-// compile builds the program under another name first: no process may run a part of it.
-func compile(ctx context.Context, dir, pkg, path string) error {
+// compile builds the program under another name, and then renames it. No process can run an
+// incomplete file.
+func compile(ctx context.Context, dir, pkg, path string, flags ...string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("create the cache folder: %w", err)
 	}
@@ -89,10 +96,28 @@ func compile(ctx context.Context, dir, pkg, path string) error {
 	}
 	defer os.RemoveAll(unfinished)
 	built := filepath.Join(unfinished, filepath.Base(path))
-	if _, err := goTool(ctx, dir, "build", "-buildvcs=false", "-o", built, pkg); err != nil {
+	args := append([]string{"build", "-buildvcs=false", "-o", built}, flags...)
+	if _, err := goTool(ctx, dir, append(args, pkg)...); err != nil {
 		return err
 	}
 	return os.Rename(built, path)
+}
+
+// compileVersion downloads and builds a published version of the program, in a temporary
+// module that requires it. In the module itself, its replace directives would refer to
+// folders that only a checkout has.
+func compileVersion(ctx context.Context, name, version, path string) error {
+	dir, err := os.MkdirTemp("", "gopf-build-")
+	if err != nil {
+		return fmt.Errorf("create a temporary folder: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	module := rootModule + "/" + placeOf(name).module
+	text := fmt.Sprintf("module temporary\n\nrequire %s %s\n", module, version)
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(text), 0o600); err != nil {
+		return fmt.Errorf("create a temporary module: %w", err)
+	}
+	return compile(ctx, dir, gopath.Join(module, placeOf(name).pkg), path, "-mod=mod")
 }
 
 // prune removes executables that were last used before the given time. It ignores errors,
@@ -113,47 +138,42 @@ func prune(cache string, before time.Time) {
 	}
 }
 
-// source returns the folder of the module. It is next to the sources of this package, in
-// the checkout that contains the working directory, or downloaded in the version of gopf.
-func source(ctx context.Context, name string) (string, error) {
-	var candidates []string
-	if _, file, _, ok := runtime.Caller(0); ok {
-		candidates = append(candidates, filepath.Join(filepath.Dir(file), "..", "..", ".."))
-	}
-	wd, err := os.Getwd()
+// source returns the folder of the module: in the checkout that this executable was built
+// from, or in the one that contains the working directory. Without a checkout, it returns the
+// published version of this executable instead.
+func source(name string) (dir, version string, err error) {
+	roots, err := Roots()
 	if err != nil {
-		return "", fmt.Errorf("find the working directory: %w", err)
-	}
-	for dir := wd; ; dir = filepath.Dir(dir) {
-		candidates = append(candidates, dir)
-		if dir == filepath.Dir(dir) {
-			break
-		}
+		return "", "", err
 	}
 	module := rootModule + "/" + placeOf(name).module
-	for _, root := range candidates {
+	for _, root := range roots {
 		dir := filepath.Join(root, filepath.FromSlash(placeOf(name).module))
 		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 		if err == nil && strings.HasPrefix(string(text), "module "+module+"\n") {
-			return dir, nil
+			return dir, "", nil
 		}
 	}
-	version, err := ownVersion()
+	version, err = ownVersion()
+	return "", version, err
+}
+
+// Roots returns the folders that may be the root of a checkout: the one with the sources of
+// this executable, then the working directory and the folders above it. The first one may not
+// exist.
+func Roots() ([]string, error) {
+	var roots []string
+	if _, file, _, ok := runtime.Caller(0); ok {
+		roots = append(roots, filepath.Join(filepath.Dir(file), "..", "..", ".."))
+	}
+	dir, err := os.Getwd()
 	if err != nil {
-		return "", err
+		return nil, fmt.Errorf("find the working directory: %w", err)
 	}
-	out, err := goTool(ctx, os.TempDir(), "mod", "download", "-json", module+"@"+version)
-	var downloaded struct{ Dir, Error string }
-	if broken := json.Unmarshal(out, &downloaded); err == nil {
-		err = broken
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		roots = append(roots, dir)
 	}
-	if downloaded.Error != "" { // more precise than the exit code
-		err = errors.New(downloaded.Error)
-	}
-	if err != nil {
-		return "", fmt.Errorf("download %s@%s: %w", module, version, err)
-	}
-	return downloaded.Dir, nil
+	return append(roots, dir), nil
 }
 
 // BuiltVersion returns the version of the root module in this executable. ok is false if
@@ -179,14 +199,19 @@ func ownVersion() (string, error) {
 	return "", fmt.Errorf("no sources found: run this in a checkout of %s, or install a published version of gopf", rootModule)
 }
 
-// keyOf returns a cache key, which is different for executables that may differ.
-func keyOf(ctx context.Context, dir string) (string, error) {
+// keyOf returns the cache key: a hash of everything that the executable depends on. This is
+// the toolchain, and the sources in dir or the published version.
+func keyOf(ctx context.Context, dir, version string) (string, error) {
 	toolchain, err := goTool(ctx, dir, "env", "GOVERSION", "GOHOSTOS", "GOHOSTARCH")
 	if err != nil {
 		return "", err
 	}
 	hash := sha256.New()
 	hash.Write(toolchain)
+	if version != "" {
+		fmt.Fprintf(hash, "version %s\n", version)
+		return hex.EncodeToString(hash.Sum(nil))[:16], nil
+	}
 	folders, err := foldersOf(dir)
 	if err != nil {
 		return "", err

@@ -1,8 +1,11 @@
 package nested
 
 import (
+	"archive/zip"
+	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,7 +29,7 @@ func TestTheKeyDependsOnTheSourcesWithoutTests(t *testing.T) {
 	program(t, dir, "package main\n\nfunc main() {}\n")
 	key := func() string {
 		t.Helper()
-		k, err := keyOf(t.Context(), dir)
+		k, err := keyOf(t.Context(), dir, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,14 +51,14 @@ func TestTheKeyDependsOnTheSourcesWithoutTests(t *testing.T) {
 func TestTheKeyDependsOnAllFoldersOfTheModule(t *testing.T) {
 	dir := t.TempDir()
 	program(t, dir, "package main\n\nfunc main() {}\n")
-	first, err := keyOf(t.Context(), dir)
+	first, err := keyOf(t.Context(), dir, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(os.Mkdir(filepath.Join(dir, "sub"), 0o700), os.WriteFile(filepath.Join(dir, "sub", "sub.go"), []byte("package sub\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if second, err := keyOf(t.Context(), dir); err != nil || second == first {
+	if second, err := keyOf(t.Context(), dir, ""); err != nil || second == first {
 		t.Errorf("got %s again, %v", second, err)
 	}
 }
@@ -103,11 +106,73 @@ func TestUnusedExecutablesAreRemoved(t *testing.T) {
 }
 
 func TestTheSourcesAreThoseOfTheCheckout(t *testing.T) {
-	dir, err := source(t.Context(), "gopf-manifests")
-	if err != nil {
-		t.Fatal(err)
+	dir, version, err := source("gopf-manifests")
+	if err != nil || version != "" {
+		t.Fatalf("the version is %q, %v", version, err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "generate.go")); err != nil {
 		t.Error(err)
+	}
+}
+
+// publish writes a version of a module into a folder with the layout of a module proxy.
+func publish(t *testing.T, proxy, module string, files map[string]string) {
+	t.Helper()
+	dir := filepath.Join(proxy, module, "@v")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	archive, err := os.Create(filepath.Join(dir, "v0.1.0.zip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := zip.NewWriter(archive)
+	for name, text := range files {
+		w, err := z.Create(module + "@v0.1.0/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(z.Close(), archive.Close(),
+		os.WriteFile(filepath.Join(dir, "v0.1.0.mod"), []byte(files["go.mod"]), 0o600),
+		os.WriteFile(filepath.Join(dir, "v0.1.0.info"), []byte(`{"Version": "v0.1.0"}`), 0o600),
+	); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The module of the program refers to the folder above it, which exists only in a checkout.
+func TestAPublishedVersionIsBuiltWithoutACheckout(t *testing.T) {
+	proxy := t.TempDir()
+	t.Setenv("GOPROXY", "file://"+filepath.ToSlash(proxy))
+	t.Setenv("GOSUMDB", "off")
+	t.Setenv("GOMODCACHE", t.TempDir())
+	t.Cleanup(func() { // its files are read-only
+		if _, err := goTool(context.Background(), ".", "clean", "-modcache"); err != nil {
+			t.Error(err)
+		}
+	})
+	publish(t, proxy, "gopf.dev/gopf", map[string]string{"go.mod": "module gopf.dev/gopf\n\ngo 1.26.0\n", "gopf.go": "package gopf\n\nconst Word = \"hello\"\n"})
+	publish(t, proxy, "gopf.dev/gopf/serve", map[string]string{
+		"go.mod":                 "module gopf.dev/gopf/serve\n\ngo 1.26.0\n\nrequire gopf.dev/gopf v0.1.0\n\nreplace gopf.dev/gopf => ../\n",
+		"cmd/gopf-serve/main.go": "package main\n\nimport \"gopf.dev/gopf\"\n\nfunc main() { print(gopf.Word) }\n",
+	})
+	path := filepath.Join(t.TempDir(), "gopf-serve")
+	if err := compileVersion(t.Context(), "gopf-serve", "v0.1.0", path); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), path).CombinedOutput(); err != nil || string(out) != "hello" {
+		t.Errorf("got %q, %v", out, err)
+	}
+}
+
+func TestTheKeyDependsOnThePublishedVersion(t *testing.T) {
+	first, err := keyOf(t.Context(), "", "v0.1.0")
+	second, failed := keyOf(t.Context(), "", "v0.2.0")
+	if err != nil || failed != nil || first == second {
+		t.Errorf("got %s and %s, %v, %v", first, second, err, failed)
 	}
 }
