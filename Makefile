@@ -9,6 +9,12 @@ BUILD   := $(GO) build -buildvcs=false
 RACE    := $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && echo -race)
 BEGUN   := $(shell date +%s)
 STAGE   := sh hack/stage
+# All modules with Go code, and those that users download.
+MODULES   := . gopftest serve webhook/ngrok cmd/devcluster cmd/gopf-manifests site bench \
+	examples/database examples/09-testing examples/19-levels examples/20-other-namespaces examples/upgrade
+PUBLISHED := . gopftest serve webhook/ngrok cmd/devcluster cmd/gopf-manifests
+# Pinned, so that a new version of the tool does not change the result of a build.
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 # Packages that need a control plane.
 CLUSTER := $(shell $(GO) list ./internal/test/e2e/... | grep -v /attacks$$) ./cli
 # Packages in which the tests that need a control plane have "Cluster" in their names.
@@ -107,16 +113,11 @@ bench-micro: ## Measure hot paths alone, with their allocations
 	$(GO) test -run '^$$' -bench . -benchmem $(HOT)
 	cd serve && $(GO) test -run '^$$' -bench . -benchmem ./call && $(GO) test -run '^$$' -bench . -benchtime 1x .
 
-lint: ## Check the style (the linter is pinned in tools/go.mod and built on first use)
-	$(GO) tool -modfile=tools/go.mod golangci-lint run ./...
-	cd gopftest && $(GO) tool -modfile=../tools/go.mod golangci-lint run ./...
-	cd serve && $(GO) tool -modfile=../tools/go.mod golangci-lint run ./...
-	cd webhook/ngrok && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
-	cd cmd/devcluster && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
-	cd bench && $(GO) tool -modfile=../tools/go.mod golangci-lint run ./...
-	cd cmd/gopf-manifests && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
-	cd site && $(GO) tool -modfile=../tools/go.mod golangci-lint run ./...
-	linter=$$($(GO) tool -n -modfile=tools/go.mod golangci-lint) && cd examples/database && $$linter run ./... # -modfile excludes workspaces
+lint: ## Check the style of all modules (the linter is pinned in tools/go.mod and built on first use)
+	@# Not by "go tool" in each module: -modfile excludes workspaces, which some examples have.
+	@linter=$$($(GO) tool -n -modfile=tools/go.mod golangci-lint) && failed= && for module in $(MODULES); do \
+		$(STAGE) "lint $$module" -C $$module $$linter run ./... || failed="$$failed $$module"; done; \
+	[ -z "$$failed" ] || { echo "lint: findings in$$failed"; exit 1; }
 
 build: ## Build the command gopf, and the demo, into bin/
 	@$(BUILD) -o bin/ ./cmd/gopf ./internal/dev/demo
@@ -152,8 +153,8 @@ dist: ## Build the files of a release into bin/dist: gopf for each platform, SBO
 	@GO="$(GO)" sh hack/dist "$(VERSION)"
 
 vulnerabilities: ## Look for known vulnerabilities in all published modules (needs the network)
-	@for module in . gopftest webhook/ngrok cmd/devcluster cmd/gopf-manifests; do \
-		$(STAGE) "vulnerabilities in $$module" -C $$module $(GO) run golang.org/x/vuln/cmd/govulncheck@latest ./... || exit 1; done
+	@for module in $(PUBLISHED); do \
+		$(STAGE) "vulnerabilities in $$module" -C $$module $(GO) run $(GOVULNCHECK) ./... || exit 1; done
 
 test-kubectl: ## Test kubectl on the in-memory API server (if there is a kubectl, here or in bin/)
 	@PATH="$(CURDIR)/bin:$$PATH"; if command -v kubectl > /dev/null; then \

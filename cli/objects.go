@@ -217,6 +217,6 @@ the operator, the account needs the verb 'operate' on the resource.`,
 		},
 	}
 	f.add(cmd, false)
-	cmd.Flags().BoolVar(&again, "again", false, "also call handlers that have succeeded or failed in the present handling")
+	cmd.Flags().BoolVar(&again, "again", false, "also call handlers that have succeeded or failed for the current change")
 	return cmd
 }

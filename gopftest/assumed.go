@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
@@ -80,9 +82,45 @@ func (c *Cluster) assume(t testing.TB, op *gopf.Operator) *rest.Config {
 		return c.As(a.user)
 	}
 	t.Cleanup(a.end)
+	c.furnish(t, filepath.Join(filepath.Dir(path), workloadFile))
 	c.assumed.Store(a)
 	gopf.TestSeam{}.Mark(op, a.mark)
 	return c.As(a.user)
+}
+
+// workloadFile is the manifest next to the roles that has the empty webhook configurations.
+const workloadFile = "operator.yaml"
+
+// furnish creates the webhook configurations of a manifest, unless they exist. In a cluster,
+// the manifest creates them empty, because the operator may change but not create them. A
+// missing file means that there are none.
+func (c *Cluster) furnish(t testing.TB, path string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", asVariable, err)
+	}
+	for _, doc := range documents(text) {
+		obj := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(doc, &obj.Object); err != nil {
+			t.Fatalf("%s: %s: %v", asVariable, path, err)
+		}
+		plural := map[string]string{"ValidatingWebhookConfiguration": "validatingwebhookconfigurations", "MutatingWebhookConfiguration": "mutatingwebhookconfigurations"}[obj.GetKind()]
+		if plural == "" {
+			continue
+		}
+		if _, exists := c.Lookup(t, "admissionregistration.k8s.io/v1/"+plural, "", obj.GetName()); !exists {
+			c.Create(t, obj)
+		}
+	}
+}
+
+// documents returns the YAML documents of a manifest.
+func documents(text []byte) [][]byte {
+	return bytes.Split(append([]byte("\n"), text...), []byte("\n---"))
 }
 
 type handlerKey struct{}
@@ -100,7 +138,7 @@ func (a *assumed) mark(ctx context.Context, id, where string) context.Context {
 // parseAssumed reads the account, its roles and their bindings.
 func parseAssumed(text []byte) (*assumed, error) {
 	a := &assumed{roles: map[string][]rbacv1.PolicyRule{}}
-	for _, doc := range bytes.Split(append([]byte("\n"), text...), []byte("\n---")) {
+	for _, doc := range documents(text) {
 		var head struct {
 			Kind string `json:"kind"`
 			rbacv1.RoleBinding

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"gopf.dev/gopf"
+	server "gopf.dev/gopf/webhook"
 )
 
 const account = `apiVersion: v1
@@ -187,5 +188,31 @@ func TestCommandsActAsTheAccountOfTheManifest(t *testing.T) {
 	})
 	if code := program.Stop(); code != 0 {
 		t.Errorf("the exit code is %d", code)
+	}
+}
+
+// In a cluster, the manifests create the webhook configuration empty.
+func TestAnAccountThatMayNotCreateWebhookConfigurationsChangesThoseOfTheManifest(t *testing.T) {
+	rules := `
+  - {apiGroups: [""], resources: [configmaps], verbs: [patch, create]}
+  - {apiGroups: [admissionregistration.k8s.io], resources: [validatingwebhookconfigurations, mutatingwebhookconfigurations], verbs: [get, list, watch, patch]}`
+	op, _ := rooms(t, strings.Replace(account, "rules:", "rules:"+rules, 1))
+	op.Settings.Admission.Server, op.Settings.Admission.Managed = server.Auto{}, "rooms.example.com"
+	op.Resource("example.com/v1/rooms").Validate("check", func(context.Context, *gopf.Review[gopf.Unstructured]) error { return nil })
+	const configuration = "kind: Deployment\nmetadata: {name: rooms}\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: rooms.example.com}\n"
+	path := filepath.Join(filepath.Dir(os.Getenv(asVariable)), "operator.yaml")
+	if err := os.WriteFile(path, []byte(configuration), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cluster := NewCluster(t, "example.com/v1/rooms", "v1/configmaps")
+	Start(t, op, cluster)
+	configured := func() bool {
+		o := cluster.Get(t, "admissionregistration.k8s.io/v1/validatingwebhookconfigurations", "", "rooms.example.com")
+		hooks, _, _ := unstructured.NestedSlice(o.Object, "webhooks")
+		return len(hooks) == 1
+	}
+	await(t, "the webhook is configured", configured)
+	if cluster.furnish(t, path); !configured() {
+		t.Error("the next operator of the test loses the webhook")
 	}
 }

@@ -127,8 +127,8 @@ func (c *caller) fromTemplates(ctx context.Context, r *gopf.Reconciliation[objec
 		return fmt.Errorf("status: %w", err)
 	}
 	r.Patch.MergeStatus(status)
-	// The framework does not report its own writes. An expression of the status that uses a
-	// new child needs one more call after its creation.
+	// The framework calls no handler after its own writes. If an expression of the status uses
+	// a new child, the handler must be called once more after its creation.
 	again := gopf.Memo[absence](r.Subject)
 	if again.delay = again.next(missing); missing {
 		r.RequeueAfter(again.delay)
@@ -139,8 +139,8 @@ func (c *caller) fromTemplates(ctx context.Context, r *gopf.Reconciliation[objec
 // absence is the memo of an object with children that do not exist yet.
 type absence struct{ delay time.Duration }
 
-// next returns the delay until the children are looked at again. It grows, because a child
-// may wait for another one for a long time.
+// next returns the delay until the next look at the children. It grows, because a child may
+// wait for another one for a long time.
 func (a *absence) next(missing bool) time.Duration {
 	if !missing {
 		return 0

@@ -84,7 +84,7 @@ func filter(r *gopf.Resource[object], w spec.Where, when *expr.Expr) *gopf.Resou
 		}
 		ok, err := when.Bool(context.Background(), inputVars(&in))
 		if err != nil {
-			panic(fmt.Errorf("where.cel: %w", err)) // the object is looked at again later
+			panic(fmt.Errorf("where.cel: %w", err)) // the framework tries the object again later
 		}
 		return ok
 	})
@@ -103,11 +103,11 @@ func matcher(v any) gopf.Matcher {
 	case nil:
 		return gopf.Absent
 	case []any:
-		var any []gopf.Matcher
+		var alternatives []gopf.Matcher
 		for _, one := range x {
-			any = append(any, matcher(one))
+			alternatives = append(alternatives, matcher(one))
 		}
-		return gopf.AnyOf(any...)
+		return gopf.AnyOf(alternatives...)
 	case map[string]any:
 		if exists, ok := x["exists"].(bool); ok {
 			if exists {
@@ -185,11 +185,10 @@ func (s *set) declareHandler(op *gopf.Operator, r *gopf.Resource[object], h *han
 			opts = append(opts, gopf.Optional())
 		}
 		at(r, h.spec.Field).Daemon(h.spec.ID, func(ctx context.Context, d *gopf.Daemon[object]) error {
-			err := c.call(ctx, d.Subject, &call.Input{Reason: "daemon"})
-			if ctx.Err() != nil {
-				return nil // it was stopped
+			if err := c.call(ctx, d.Subject, &call.Input{Reason: "daemon"}); err != nil && ctx.Err() == nil {
+				return err
 			}
-			return err
+			return nil // after the end of the context, an error is not a failure
 		}, opts...)
 	case spec.Validate, spec.Mutate:
 		c.review(r)

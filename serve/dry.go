@@ -21,7 +21,7 @@ type Trial struct {
 	Handler  string           // its id
 	Object   map[string]any   // the object
 	Old      map[string]any   // the object before the change. nil means a creation.
-	Reason   string           // "" means the one that fits
+	Reason   string           // "" means the one that follows from Object and Old
 	Children []map[string]any // live children, for reconcile handlers
 	Memo     json.RawMessage
 	Retry    int

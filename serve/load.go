@@ -37,9 +37,9 @@ type options struct{ dir string }
 // begin there, and programs run in it. Default: the current folder.
 func Dir(path string) Option { return func(o *options) { o.dir = path } }
 
-// Load declares the handlers of the file, and changes the settings that it has. files has
-// the file, the templates and the definitions. The error has all mistakes with their
-// lines: it is a [spec.Problems]. After an error, the operator must not run.
+// Load declares the handlers of the file, and applies its settings. files contains the file,
+// the templates and the definitions. The error is a [spec.Problems]: all mistakes with their
+// lines. After an error, the operator must not run.
 func Load(op *gopf.Operator, files fs.FS, file string, opts ...Option) error {
 	parsed, problems := spec.Load(files, file)
 	return declare(op, parsed, problems, files, file, opts)
@@ -315,8 +315,8 @@ type evaluator struct {
 
 func (evaluator) Close() {}
 
-// Call evaluates the expression. A failed evaluation is an error like any other: the object
-// may change until the next call.
+// Call evaluates the expression. A failed evaluation is a temporary error, because the object
+// may have changed at the next call.
 func (e evaluator) Call(ctx context.Context, r *call.Request) (call.Output, error) {
 	v, err := e.eval(ctx, inputVars(&r.Input))
 	if err != nil {

@@ -30,7 +30,7 @@ type memos struct {
 	values map[string]json.RawMessage
 }
 
-// call calls the handler and carries out its output.
+// call calls the handler and applies its output.
 func (c *caller) call(ctx context.Context, s *gopf.Subject[object], in *call.Input) error {
 	return c.callWith(ctx, s, in, nil)
 }

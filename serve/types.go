@@ -140,7 +140,7 @@ func checkHandlerTypes(h *spec.Handler, schema *structuralschema.Structural, fil
 		template(fmt.Sprintf("%q", c.ID), c.Template)
 	}
 	if len(h.Status) > 0 {
-		_, err := env.Template(map[string]any(h.Status))
+		_, err := env.Template(h.Status)
 		check(h.Pos, fmt.Sprintf("status of handler %q", h.ID), err)
 	}
 }

@@ -156,8 +156,8 @@ func (r Request) define(pkg *loader.Package, t Type) (*apiextensionsv1.CustomRes
 	return &one, nil
 }
 
-// problems returns the errors of the package since before, without those of the type
-// checker: it checks only the packages that the types need, and reports the others.
+// problems returns the errors of the package beyond those in before. It leaves out errors of
+// the type checker, which complains about packages that the types do not need.
 func problems(pkg *loader.Package, before int) error {
 	var all []error
 	for _, e := range pkg.Errors[min(before, len(pkg.Errors)):] {
@@ -168,8 +168,8 @@ func problems(pkg *loader.Package, before int) error {
 	return errors.Join(all...)
 }
 
-// settleStatus completes the schema for the operator: the status is a subresource, keeps
-// the results of handlers and the state of the operator, and the metadata are not required.
+// settleStatus completes the schema for the operator. The status is a subresource, and keeps
+// results of handlers and the state of the operator. The field metadata is not required.
 func (r Request) settleStatus(one *apiextensionsv1.CustomResourceDefinition, strict bool) {
 	keep := true
 	for i := range one.Spec.Versions {

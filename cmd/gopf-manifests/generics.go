@@ -51,7 +51,7 @@ var notInNames = regexp.MustCompile(`[^A-Za-z0-9]+`)
 
 // instantiate replaces a type with type arguments by a named type in which the arguments
 // stand for the parameters: controller-tools does not support type parameters. Types with
-// parameters of other packages stay as they are, and are reported by controller-tools.
+// parameters of other packages stay as they are; controller-tools reports them as errors.
 func (h *hoister) instantiate(e, of ast.Expr, args []ast.Expr) {
 	ident, ok := of.(*ast.Ident)
 	if !ok || h.generics[ident.Name] == nil {

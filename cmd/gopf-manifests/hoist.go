@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// hoistLimit is the number of passes over a file. Each resolves one level of types with type
+// hoistLimit limits the passes over a file. Each pass resolves one level of types with type
 // arguments.
 const hoistLimit = 20
 
 // hoistFiles parses the files of a package, with their anonymous structs and their types with
-// type arguments moved to named types: controller-tools does not support others. Comments and
-// markers stay at their fields, because the text is edited.
+// type arguments moved to named types, because controller-tools supports only these. It edits
+// the text and not the syntax tree, so comments and markers stay at their fields.
 func hoistFiles(paths []string, into *token.FileSet) (all []*ast.File, err error) {
 	texts := map[string][]byte{}
 	for _, path := range paths {

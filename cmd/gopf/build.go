@@ -56,7 +56,7 @@ func planBuild(module string, packages []*goPackage) (*build, error) {
 	first := packages[0]
 	b := &build{given: strings.Join(names, ", "), name: executableName(first), dir: module, packages: folders, cli: true}
 	if first.Name != "main" {
-		b.path = filepath.Join(neighbour(module, packages), "main.go")
+		b.path = filepath.Join(neighbor(module, packages), "main.go")
 		b.targets, b.source = []string{filepath.Dir(b.path)}, mainFile(packages)
 		return b, nil
 	}
@@ -91,9 +91,9 @@ func executableName(p *goPackage) string {
 	return name
 }
 
-// neighbour returns a folder in the module from which all of the packages may be imported:
+// neighbor returns a folder in the module from which all of the packages may be imported:
 // next to the innermost "internal".
-func neighbour(module string, packages []*goPackage) string {
+func neighbor(module string, packages []*goPackage) string {
 	dir := module
 	for _, p := range packages {
 		rel, err := filepath.Rel(module, p.Dir)
@@ -140,10 +140,18 @@ func main() {
 `, imports.String(), calls.String())
 }
 
+// where names the packages in messages. A single dot is hard to read there.
+func (b *build) where() string {
+	if b.given == "." {
+		return "this folder"
+	}
+	return b.given
+}
+
 // into builds the executable in the folder temp, which also gets all other files. The
 // output of the compiler goes to stderr.
 func (b *build) into(ctx context.Context, temp string, stderr io.Writer) (executable string, err error) {
-	over := patiently(stderr, patience, fmt.Sprintf("Building the operator in %s. The first build takes a minute or two.", b.given))
+	over := patiently(stderr, patience, fmt.Sprintf("Building the operator in %s. The first build takes a minute or two.", b.where()))
 	defer over()
 	executable, out, err := b.compile(ctx, temp)
 	over()
@@ -155,7 +163,7 @@ func (b *build) into(ctx context.Context, temp string, stderr io.Writer) (execut
 		return "", errNoGo
 	}
 	if err != nil {
-		return "", fmt.Errorf("build the operator in %s: go build: %w%s", b.given, err, advice(string(out)))
+		return "", fmt.Errorf("build the operator in %s: go build: %w%s", b.where(), err, advice(string(out)))
 	}
 	return executable, nil
 }

@@ -51,7 +51,7 @@ func TestTheMainFunctionCanImportAllPackages(t *testing.T) {
 		for _, dir := range c.dirs {
 			packages = append(packages, &goPackage{Dir: filepath.FromSlash(dir)})
 		}
-		if got, want := neighbour(filepath.FromSlash(module), packages), filepath.Join(filepath.FromSlash(c.want), "gopf-run-main"); got != want {
+		if got, want := neighbor(filepath.FromSlash(module), packages), filepath.Join(filepath.FromSlash(c.want), "gopf-run-main"); got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
 	}
@@ -100,4 +100,12 @@ func TestOnlyLongWorkPrintsAMessage(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestMessagesNameTheFolder(t *testing.T) {
+	for given, want := range map[string]string{".": "this folder", "./demo": "./demo"} {
+		if got := (&build{given: given}).where(); got != want {
+			t.Errorf("%s: got %q, want %q", given, got, want)
+		}
+	}
 }

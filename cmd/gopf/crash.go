@@ -13,8 +13,8 @@ import (
 // maxTrace limits the part of a stack trace that is kept.
 const maxTrace = 256 << 10
 
-// crashFilter passes the stderr of an operator on, up to the stack trace of a crash. It keeps
-// the trace, because one line about it is enough.
+// crashFilter forwards the stderr of an operator, up to the stack trace of a crash. It holds
+// the trace back, because gopf dev prints one line about it.
 type crashFilter struct {
 	mu    sync.Mutex
 	to    io.Writer

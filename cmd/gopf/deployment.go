@@ -35,9 +35,9 @@ type deployment struct {
 	elsewhere []map[string]any // definitions that are maintained elsewhere
 }
 
-// loadDeployment builds the operator, asks it for its declarations, and derives everything
-// else. definitions generates custom resource definitions; without it, those in the folder
-// count.
+// loadDeployment builds the operator, reads its declarations, and derives the deployment from
+// them. If definitions is set, it generates the custom resource definitions. Otherwise it reads
+// them from the folder.
 func loadDeployment(ctx context.Context, path string, definitions bool, stderr io.Writer) (*deployment, error) {
 	if err := checkFolder(path); err != nil {
 		return nil, err

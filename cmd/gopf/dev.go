@@ -28,7 +28,7 @@ type dev struct {
 	data       string
 	kubeconfig string // of an existing cluster; empty means to start a control plane
 	memory     bool   // start the in-memory API server instead of a control plane
-	real       bool   // the default, by name
+	real       bool   // start a control plane, which is the default
 	noReload   bool
 	keysWanted bool // read keys although the input is no terminal
 	debug      bool
@@ -172,7 +172,7 @@ func (d *dev) run(ctx context.Context) error {
 			return err
 		}
 		files.given = d.apply
-		known = files.look() // before the build, which must not miss a change
+		known = files.look() // before the build: a change during the build must be noticed
 	}
 	first := filepath.Join(temp, "build-0")
 	if err := os.Mkdir(first, 0o700); err != nil {
@@ -281,8 +281,8 @@ func (d *dev) explain(kubeconfig string, cluster *controlplane.ControlPlane) {
 	fmt.Fprint(d.stderr, "Running the operator; stop everything with Ctrl-C.\n\n")
 }
 
-// offer passes progress on. The first line of the build of a control plane gets a hint about
-// the faster way.
+// offer forwards progress messages. After the first one about the build of a control plane, it
+// adds a hint about --memory.
 type offer struct {
 	to     io.Writer
 	memory bool

@@ -9,8 +9,8 @@ import (
 // maxHeld limits the output of the operator that is kept while a shell has the terminal.
 const maxHeld = 1 << 20
 
-// gate passes the output of the operator on. While a shell has the terminal, it keeps the
-// output. The operator never waits for it.
+// gate forwards the output of the operator. While a shell has the terminal, it buffers the
+// output. The operator never blocks on it.
 type gate struct {
 	mu     sync.Mutex
 	closed bool

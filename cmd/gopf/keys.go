@@ -21,11 +21,11 @@ const keyHelp = "  r reload · t tests on save · d debugger · a apply manifest
 type keyboard struct {
 	pressed <-chan byte // nil means no keys
 	resume  chan struct{}
-	restore func() // makes the terminal as it was
-	raw     func() // makes it deliver keys without Enter
+	restore func() // restores the former mode of the terminal
+	raw     func() // switches to a mode that delivers keys without Enter
 }
 
-// keys reads keys from the terminal, or from any input with --keys. In other cases, there are
+// keys reads keys from the terminal, or from any input with --keys. Otherwise it delivers
 // none.
 func (l *loop) keys(ctx context.Context) *keyboard {
 	k := &keyboard{restore: func() {}, raw: func() {}, resume: make(chan struct{})}

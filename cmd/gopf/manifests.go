@@ -35,15 +35,14 @@ func newManifests() *cobra.Command {
 		Short: "Write the manifests of an operator",
 		Long: `Write the manifests of the operator whose main package is in the folder PATH (default:
 the current one) into its subfolder "deploy": custom resource definitions from the Go
-types, roles from the handlers, and the Deployment with all that belongs to it.
+types, roles from the handlers, and the Deployment with the objects around it.
 
-The file gopf.yaml has what the program does not state: name, namespace, image,
-replicas, namespaces, args, env, definitions, memory, monitoring, noDocs. Patches in deploy/patches change
-the generated objects.
+Set other options in the file gopf.yaml: name, namespace, image, replicas, namespaces,
+args, env, definitions, memory, monitoring, noDocs. Patches in deploy/patches change the
+generated objects.
 
---check is for continuous integration: it writes nothing and fails if a file differs, or
-if a definition has changed in a way that breaks its users since the merge base with
---against.`,
+--check is for continuous integration. It writes nothing, and fails if a file differs or
+if a definition has a breaking change since the merge base with --against.`,
 		Example: `  gopf manifests
   gopf manifests --check
   gopf manifests --helm chart --version 1.2.0 --image registry.example.com/operator:1.2.0`,

@@ -87,7 +87,7 @@ repository has several operators, migrate each into its own folder.`,
 	flags := cmd.Flags()
 	flags.StringVar(&p.Name, "out", "", "`folder` of the Go project; it must be new or empty")
 	flags.StringVar(&p.Module, "module", "", "`path` of the Go module; default: example.com/ and the name of the folder")
-	flags.StringVar(&p.checkout, "gopf", "", "use gopf from this `folder` with its sources; default: the published version of this command")
+	flags.StringVar(&p.checkout, "gopf", "", "use gopf from this `folder` with its sources; default: the checkout or the version that this command is from")
 	return cmd
 }
 

@@ -128,7 +128,7 @@ The flag --with chooses the content. The variants children and admission can be 
 	flags.StringVar(&p.Module, "module", "", "`path` of the Go module; default: example.com/NAME")
 	flags.StringVar(&p.Group, "group", "", "API `group` of the custom resource; default: NAME.example.com")
 	flags.StringVar(&p.Kind, "kind", "", "`kind` of the custom resource, such as Database; default: NAME in camel case")
-	flags.StringVar(&p.checkout, "gopf", "", "use gopf from this `folder` with its sources; default: the published version of this command")
+	flags.StringVar(&p.checkout, "gopf", "", "use gopf from this `folder` with its sources; default: the checkout or the version that this command is from")
 	p.addVariantFlags(cmd)
 	return cmd
 }
@@ -190,13 +190,21 @@ func ownCheckout() string {
 	return root
 }
 
+// pseudoVersions are the versions that Go derives from a commit without a tag.
+var pseudoVersions = regexp.MustCompile(`[-.]\d{14}-[0-9a-f]{12}$`)
+
 // publishedVersion returns the version of the command. An empty string means that it was
-// built from a checkout.
+// built from a checkout. In a clean checkout of a commit without a tag, Go derives the version
+// from the commit, and no module proxy has it. Only a downloaded module has a checksum.
 func publishedVersion(info *debug.BuildInfo) string {
-	if v := info.Main.Version; strings.HasPrefix(v, "v") && !strings.Contains(v, "-0.") && !strings.Contains(v, "+dirty") {
-		return v
+	v := info.Main.Version
+	if !strings.HasPrefix(v, "v") || strings.Contains(v, "-0.") || strings.Contains(v, "+dirty") {
+		return ""
 	}
-	return ""
+	if info.Main.Sum == "" && pseudoVersions.MatchString(v) {
+		return ""
+	}
+	return v
 }
 
 // camelCase converts a name to a kind: "cert-bot" becomes "CertBot".

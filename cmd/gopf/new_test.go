@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -203,5 +204,24 @@ func TestInvalidProjectsAreUsageErrors(t *testing.T) {
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) > 0 {
 		t.Errorf("files were written: %v", entries)
+	}
+}
+
+func TestOnlyPublishedVersionsAreRequired(t *testing.T) {
+	for _, tt := range []struct{ version, sum, want string }{
+		{version: "v0.1.0", sum: "h1:x=", want: "v0.1.0"},
+		{version: "v0.1.0", want: "v0.1.0"}, // a release is built in a checkout of its tag
+		{version: "v0.1.0-rc.1", want: "v0.1.0-rc.1"},
+		{version: "(devel)"},
+		{version: "v0.1.0+dirty"},
+		{version: "v0.0.0-20261116100921-611f41de4352"},
+		{version: "v0.1.0-rc.1.0.20261116100921-611f41de4352"},
+		{version: "v0.1.1-0.20261116100921-611f41de4352"},
+		{version: "v0.0.0-20261116100921-611f41de4352", sum: "h1:x=", want: "v0.0.0-20261116100921-611f41de4352"},
+	} {
+		info := &debug.BuildInfo{Main: debug.Module{Version: tt.version, Sum: tt.sum}}
+		if got := publishedVersion(info); got != tt.want {
+			t.Errorf("%s with the checksum %q: got %q, want %q", tt.version, tt.sum, got, tt.want)
+		}
 	}
 }

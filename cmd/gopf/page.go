@@ -17,14 +17,14 @@ const (
 	firstPagePort = 6080
 	lastPagePort  = 6099
 
-	// claimOffset leads from the port of a page to the one by which gopf dev claims it. The
-	// operator listens minutes after the port was chosen, and not while it is replaced.
+	// claimOffset is the distance between the port of a page and the port by which gopf dev
+	// claims it. The operator does not listen until it is built, nor while it is replaced.
 	claimOffset = 100
 )
 
-// pageAddress returns the listen address of the operator's page: that of the user's
-// environment, or the first free one. An empty address means that there is none. No other
-// gopf dev gets the same one before release is called.
+// pageAddress returns the listen address of the operator's page: the one in the user's
+// environment, or the first free one. An empty address means that no page is served. No other
+// gopf dev gets the same address before release is called.
 func pageAddress(ctx context.Context) (address string, release func()) {
 	if address, set := os.LookupEnv(insightVariable); set {
 		return address, func() {}

@@ -43,7 +43,7 @@ the table. It also names the handlers that no test has called.
 --learn runs the tests without limits, and prints the declarations gopf.May that are
 missing.
 
---against prints the difference to the permissions of another git revision.
+--against prints the difference from the permissions of another git revision.
 
 ARGS are the arguments of go test; default: ./...`,
 		Example: "  gopf permissions\n  gopf permissions --verify\n  gopf permissions --verify -- -run TestOperator ./...\n  gopf permissions --against origin/main",
@@ -69,7 +69,7 @@ ARGS are the arguments of go test; default: ./...`,
 	flags.BoolVar(&p.verify, "verify", false, "run the tests with exactly the permissions of deploy/rbac.yaml")
 	flags.BoolVar(&p.learn, "learn", false, "run the tests without limits, and print missing declarations")
 	flags.BoolVar(&p.strict, "strict", false, "with --verify: fail because of permissions that no test has used")
-	flags.StringVar(&p.against, "against", "", "print the difference to this git `revision`")
+	flags.StringVar(&p.against, "against", "", "print the difference from this git `revision`")
 	flags.BoolVar(&p.tests, "tests", false, "run the tests without limits, and show which of them have used each permission")
 	cmd.MarkFlagsMutuallyExclusive("verify", "learn", "tests", "against")
 	return cmd

@@ -174,7 +174,7 @@ func (l *loop) reload(ctx context.Context, saved []string, sets chan watched) {
 		case l.attempts <- a:
 		case <-ctx.Done():
 		}
-		// The new code may import other packages. The list takes half a second, which the
+		// The new code may import other packages. Listing them takes half a second, which the
 		// swap does not wait for.
 		if a.revision == nil {
 			return

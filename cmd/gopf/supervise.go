@@ -12,7 +12,7 @@ import (
 	"gopf.dev/gopf/internal/dev/controlplane"
 )
 
-// grace is the time that a process has to stop after the signal.
+// grace is the time in which a process must stop after the signal.
 const grace = 10 * time.Second
 
 // process is a command to run. It shares this process's output; its input is empty.

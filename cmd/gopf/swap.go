@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// swap replaces the running operator by a new build. A failed build changes nothing.
+// swap replaces the running operator with a new build. A failed build changes nothing.
 func (l *loop) swap(ctx context.Context, a attempt) {
 	if ctx.Err() != nil {
 		return

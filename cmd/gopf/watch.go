@@ -15,17 +15,17 @@ import (
 	"time"
 )
 
-// The time between two looks at the watched files. Polling needs no library and works on
-// network mounts. A look costs a few microseconds per file. If it takes long, because a whole
-// framework is watched, the interval grows.
+// The time between two polls of the watched files. Polling needs no library and works on
+// network mounts. A poll costs a few microseconds per file. With many files, for example of
+// the framework itself, the interval grows.
 const (
 	pollInterval    = 150 * time.Millisecond
 	maxPollInterval = 400 * time.Millisecond
-	silence         = 75 * time.Millisecond // after a change: a look without a further one starts the build
-	pollShare       = 1000                  // the interval is this many times as long as a look
+	silence         = 75 * time.Millisecond // after a change: a poll without a further one starts the build
+	pollShare       = 1000                  // the interval is this many times as long as a poll
 )
 
-// pollAfter returns the interval after a look that took the given time.
+// pollAfter returns the interval after a poll that took the given time.
 func pollAfter(look time.Duration) time.Duration {
 	return min(max(pollInterval, pollShare*look), maxPollInterval)
 }
@@ -139,9 +139,9 @@ func changed(before, after map[string]fileState) []string {
 	return slices.Sorted(maps.Keys(paths))
 }
 
-// watch sends the paths of changed files until ctx is done. It waits until a look finds no
-// further change, because editors save several files at once. A new set of files replaces the
-// former one without a report.
+// watch sends the paths of changed files until ctx is done. It waits until a poll finds no
+// further change, because editors save several files at once. When it gets a new set of files,
+// it reports no difference between the sets.
 func watch(ctx context.Context, set watched, known map[string]fileState, sets <-chan watched, out chan<- []string) {
 	tick := time.NewTimer(pollInterval)
 	defer tick.Stop()
@@ -151,7 +151,7 @@ func watch(ctx context.Context, set watched, known map[string]fileState, sets <-
 		case <-ctx.Done():
 			return
 		case next := <-sets:
-			// Changes since the last look must not be missed.
+			// Changes since the last poll must not be missed.
 			fresh := next.look()
 			for path, state := range fresh {
 				if old, ok := known[path]; ok && old != state {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -89,7 +90,7 @@ func TestExplainNamesTheCauseWhileTheOperatorIsDown(t *testing.T) {
 		before := len(c.Requests())
 		r := explained(t, c, op, "x")
 		for _, request := range c.Requests()[before:] {
-			if request.Method != "GET" {
+			if request.Method != http.MethodGet {
 				t.Errorf("explain sent %s %s", request.Method, request.Path)
 			}
 		}
@@ -270,7 +271,7 @@ func TestAnObjectThatIsPausedFromTheStartIsNotTouched(t *testing.T) {
 		op := plainOperator(&diary, nil)
 		gopf.For[*Example](op, resource).OnDelete("delete", diary.handler("delete"))
 		obj := example("x", "a")
-		obj.SetAnnotations(map[string]string{"gopf.dev/pause": "untill tomorrow"})
+		obj.SetAnnotations(map[string]string{"gopf.dev/pause": "for ever"})
 		c.Create(t, obj)
 		before := patches(c)
 		runs(t, c, op, nil)

@@ -229,7 +229,7 @@ func deletionOf(s Subject) Deletion {
 	seen := map[string]bool{}
 	for _, list := range [][]process.Forecast{s.Outlook.Changes, s.Outlook.Background} {
 		for _, f := range list {
-			// The reason does not matter: it is the reason of the deletion that counts.
+			// The present reason does not matter here: the handlers are those of a deletion.
 			matches := f.Phase != process.Unmatched || f.Miss.Criterion == handler.OfReason
 			if f.Handler.Mandatory && matches && !seen[f.Handler.ID] && !(f.Phase == process.Succeeded && s.Body.Deleting) {
 				seen[f.Handler.ID] = true

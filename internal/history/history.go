@@ -94,7 +94,7 @@ func (r *Ring) Add(uid string, e Entry) {
 	}
 }
 
-// clip returns at most the first n bytes of a text, and no part of a character.
+// clip returns at most the first n bytes of a text. It never splits a character.
 func clip(text string, n int) string {
 	if len(text) <= n {
 		return text

@@ -92,8 +92,8 @@ func (s *session) pausable(ctx context.Context, n Name) (discovery.Served, *obje
 	return served, body, err
 }
 
-// pauseKey returns the annotation that pauses objects for this operator: its own if it has
-// a name. The record of a handler with the same key makes the own one unusable.
+// pauseKey returns the annotation that pauses objects for this operator. An operator with a name
+// has its own annotation, unless the record of a handler is stored under the same key.
 func (s *session) pauseKey(served discovery.Served) string {
 	taken := slices.ContainsFunc(served.Handlers.Of(handler.Changes), func(h *handler.Handler) bool { return h.ID == "pause" })
 	if s.Name == "" || taken {
@@ -136,8 +136,8 @@ func (s *session) each(ctx context.Context, o Objects, do func(context.Context, 
 }
 
 // list calls do for all objects of a resource in the namespaces of the command, page by
-// page. The label selector of the handlers does not count. If a page has expired, it
-// begins again: do must ignore objects that it has seen.
+// page. It ignores the label selector of the handlers. If a page has expired, it starts the list
+// again, so do must ignore objects that it has seen.
 func (s *session) list(ctx context.Context, served discovery.Served, selector string, do func(*object.Body)) error {
 	namespaces := []string{""}
 	if served.Info.Namespaced && len(s.Namespaces) > 0 {

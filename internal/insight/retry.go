@@ -37,7 +37,7 @@ func (op *Operator) Retry(ctx context.Context, r Retrying) error {
 		}
 		if len(changed) == 0 {
 			if r.Again {
-				return fmt.Errorf("%s: no handler is delayed or has finished in the present handling; see explain", name)
+				return fmt.Errorf("%s: no handler is delayed, or has finished for the current change; see explain", name)
 			}
 			return fmt.Errorf("%s: no handler is delayed; see explain, or use --again for handlers that have finished", name)
 		}

@@ -147,7 +147,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// answer responds with a value as JSON.
+// answer sends a value as JSON.
 func (p *Page) answer(w http.ResponseWriter, value func(Source) (any, error)) {
 	source := p.source.Load()
 	if source == nil {

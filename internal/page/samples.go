@@ -40,8 +40,8 @@ func (p *Page) Run(ctx context.Context) {
 	}
 }
 
-// Sample reads the metrics now. Tests and demonstrations pass other times, which the
-// request for the metrics has in the header Date.
+// Sample reads the metrics at the given time, which is now except in tests and demonstrations.
+// The request for the metrics has it in the header Date.
 func (p *Page) Sample(now time.Time) {
 	if err := p.sample(now); err != nil {
 		p.log.Debug("The metrics for the page cannot be read.", "error", err)
@@ -100,7 +100,7 @@ type Top struct {
 	Points   []top.Point  `json:"points"`
 }
 
-// top returns the activity. all means with all points, and not only the last one.
+// top returns the activity, with all points of the diagrams or with only the last one.
 func (p *Page) top(s Source, all bool) Top {
 	p.mu.Lock()
 	defer p.mu.Unlock()

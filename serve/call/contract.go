@@ -1,5 +1,5 @@
 // Package call calls handlers that are programs or HTTP hooks: one JSON document in, one
-// out. Time, output and processes of a call are bounded, whatever the other side does.
+// out. The time, the output and the processes of each call are limited.
 package call
 
 import (
@@ -116,7 +116,7 @@ var outputKeys = []string{
 }
 
 // ParseOutput reads the output of a handler. Empty output means success. An unknown key is
-// an error: a typing mistake must not be silent.
+// an error, because it may be a typing mistake.
 func ParseOutput(text []byte) (Output, error) {
 	var out Output
 	text = bytes.TrimSpace(text)
@@ -234,14 +234,14 @@ type Request struct {
 
 // Caller calls a handler.
 type Caller interface {
-	// Call sends the document and returns the output. An error is a [*Error] if the other
-	// side decided about retries. Call returns soon after ctx is done.
+	// Call sends the document and returns the output. An error is a [*Error] if the program or
+	// hook has decided about retries. Call returns soon after ctx is done.
 	Call(ctx context.Context, r *Request) (Output, error)
 	// Close ends programs and connections that are kept between calls.
 	Close()
 }
 
-// Error is a failed call whose outcome the other side decided.
+// Error is a failed call for which the program or hook has decided about retries.
 type Error struct {
 	Permanent bool
 	After     *time.Duration // nil means the backoff of the handler. It is for temporary errors.

@@ -16,7 +16,7 @@ import (
 	"gopf.dev/gopf/serve/spec"
 )
 
-// Options say how a handler is called.
+// Options configure the calls of a handler.
 type Options struct {
 	Call spec.Call
 	// Dir is the working directory of programs, and the folder of relative paths.

@@ -36,7 +36,7 @@ func (k *Kept) Call(ctx context.Context, r *Request) (Output, error) {
 	select {
 	case w = <-k.idle:
 	case <-k.closed:
-		return Output{}, errors.New("the operator stops")
+		return Output{}, errors.New("the operator is stopping")
 	case <-ctx.Done():
 		return Output{}, context.Cause(ctx)
 	}
@@ -46,8 +46,8 @@ func (k *Kept) Call(ctx context.Context, r *Request) (Output, error) {
 	return w.call(ctx, r)
 }
 
-// Close ends the programs after their present calls: their input ends, and they are killed
-// if they do not exit. Later calls fail.
+// Close ends the programs after their current calls. It closes their input, and kills those
+// that do not exit. Later calls fail.
 func (k *Kept) Close() {
 	close(k.closed)
 	for range k.n {
@@ -123,8 +123,8 @@ func (w *worker) call(ctx context.Context, r *Request) (Output, error) {
 	}
 }
 
-// parse reads the response. A response to another call means that the program has lost
-// count: it is ended.
+// parse reads the response. If it has the id of another call, the program is out of step, and
+// parse ends it.
 func (w *worker) parse(text []byte) (Output, error) {
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(text, &keys); err != nil {
@@ -182,7 +182,7 @@ func (w *worker) ensure() error {
 		}
 	}
 	if left := time.Until(w.earlier); left > 0 {
-		return &Error{After: &left, Err: errors.New("the program failed and is restarted later")}
+		return &Error{After: &left, Err: errors.New("the program has failed; it is restarted after the delay")}
 	}
 	p, err := start(w.options.args(), append(w.options.environment(), "GOPF_KEEP=1"), w.options.Dir)
 	if err != nil {

@@ -11,6 +11,6 @@ import (
 // it.
 func isolate(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// signalGroup sends a signal to the program and its children. It is no error if there are
-// none.
+// signalGroup sends a signal to the program and its children. It ignores processes that have
+// exited.
 func signalGroup(cmd *exec.Cmd, s syscall.Signal) { _ = syscall.Kill(-cmd.Process.Pid, s) }

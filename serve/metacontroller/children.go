@@ -61,7 +61,7 @@ func Update(method string, observed, desired *unstructured.Unstructured) (action
 }
 
 // Desired prepares the children of a response: it sets the default namespace and the marks
-// of the controller. Of two children with one name, the later counts.
+// of the controller. If two children have the same name, the later one wins.
 func Desired(parent *unstructured.Unstructured, list []*unstructured.Unstructured, generate bool, decorator string) []*unstructured.Unstructured {
 	var desired []*unstructured.Unstructured
 	for _, item := range list {
@@ -172,13 +172,13 @@ func (c *controller) create(ctx context.Context, parent, desired *unstructured.U
 	own(parent, obj)
 	_, err = c.in(r, obj.GetNamespace()).Create(ctx, obj, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		c.env.log.Warn("The name of a child is taken by another object.", "controller", c.name, "parent", describe(parent), "child", describe(desired))
+		c.env.log.Warn("Another object has the name of a child.", "controller", c.name, "parent", describe(parent), "child", describe(desired))
 		return nil
 	}
 	return err
 }
 
-// remove deletes a child, unless another object has its name by now.
+// remove deletes a child, unless another object has taken its name in the meantime.
 func (c *controller) remove(ctx context.Context, r resource, obj *unstructured.Unstructured) error {
 	uid, background := obj.GetUID(), metav1.DeletePropagationBackground
 	err := c.in(r, obj.GetNamespace()).Delete(ctx, obj.GetName(), metav1.DeleteOptions{

@@ -23,8 +23,8 @@ const (
 	Release                  // a child that no longer matches the selector
 )
 
-// Claim decides whether an object is a child of a parent. Parents that are being deleted
-// neither adopt nor release.
+// Claim decides whether an object is a child of a parent. A parent that is being deleted
+// neither adopts nor releases children.
 func Claim(parent, object metav1.Object, selector labels.Selector) Ownership {
 	matches := selector.Matches(labels.Set(object.GetLabels()))
 	ref := metav1.GetControllerOfNoCopy(object)

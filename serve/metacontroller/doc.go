@@ -3,6 +3,6 @@
 //
 // Pure functions make the decisions: [Merge] merges a child with its desired form, [Claim]
 // decides about adoption and release, [Key] names objects in requests, [Rule] selects
-// related objects, and [Roll] decides how far a rolling update goes. [Declare] adds all of it
-// to an operator.
+// related objects, and [Roll] decides how far a rolling update goes. [Declare] adds the
+// controllers to an operator.
 package metacontroller

@@ -27,10 +27,10 @@ const (
 	credentialsAge = 30 * time.Second
 )
 
-// retryAfter is the error of a hook that is busy.
-type retryAfter struct{ delay time.Duration }
+// busyError is the error of a hook that asks for a later retry.
+type busyError struct{ delay time.Duration }
 
-func (e retryAfter) Error() string { return fmt.Sprintf("the hook is busy; retry after %v", e.delay) }
+func (e busyError) Error() string { return fmt.Sprintf("the hook is busy; retry after %v", e.delay) }
 
 // hook calls one webhook.
 type hook struct {
@@ -169,7 +169,7 @@ func (h *hook) post(ctx context.Context, key string, body []byte) ([]byte, error
 	case has && (code == http.StatusNotModified || code == http.StatusPreconditionFailed):
 		return stored.body, nil
 	case code == http.StatusTooManyRequests:
-		return nil, retryAfter{RetryAfter(response.Header.Get("Retry-After"), time.Now())}
+		return nil, busyError{RetryAfter(response.Header.Get("Retry-After"), time.Now())}
 	default:
 		return nil, fmt.Errorf("unsupported status code: %d body: %s", code, text[:min(len(text), 1024)])
 	}
@@ -203,7 +203,7 @@ func RetryAfter(header string, now time.Time) time.Duration {
 
 // busy returns the delay of a hook that is busy.
 func busy(err error) (time.Duration, bool) {
-	var e retryAfter
+	var e busyError
 	ok := errors.As(err, &e)
 	return e.delay, ok
 }

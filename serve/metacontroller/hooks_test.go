@@ -18,10 +18,9 @@ import (
 
 // scripted is a hook server without a network.
 type scripted struct {
-	mu       sync.Mutex
-	answers  map[string][]map[string]any
-	recorded []map[string]any
-	calls    []hookCall
+	mu      sync.Mutex
+	answers map[string][]map[string]any
+	calls   []hookCall
 }
 
 type hookCall struct {
@@ -83,7 +82,7 @@ func (h *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func respond(r *http.Request, request, answer map[string]any) *http.Response {
-	response := &http.Response{StatusCode: 200, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Request: r}
+	response := &http.Response{StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Request: r}
 	if code, ok := number64(answer["status"]); ok {
 		response.StatusCode = int(code)
 	}

@@ -135,7 +135,7 @@ func listKey(lists ...[]any) string {
 }
 
 // mergeLists merges lists of maps by a field: first the observed items in their order, then
-// the added ones. Of items with the same value of the field, the last one counts.
+// the added ones. If several items have the same value of the field, the last one wins.
 func mergeLists(key string, observed, last, desired []any) []any {
 	merged := mergeMaps(byKey(key, observed), byKey(key, last), byKey(key, desired))
 	list := []any{}

@@ -20,14 +20,13 @@ import (
 
 // Options are the settings of the controllers.
 type Options struct {
-	// AllowKinds bounds the resources that controllers may name; see [Allowed].
+	// AllowKinds restricts the resources that controllers may name; see [Allowed].
 	AllowKinds []string
 	// Target selects the controller resources by labels. Nil means all.
 	Target labels.Selector
 	// Workers is the number of parents that a controller syncs at a time; 5 if zero.
 	Workers int
-	// Discovery is the age at which lists of the cluster's resources are read again; 30 s
-	// if zero.
+	// Discovery is the lifetime of cached lists of the cluster's resources; 30 s if zero.
 	Discovery time.Duration
 	// ServerSide is the field manager for children of server-side apply. Without it, children
 	// are merged by the annotation [LastApplied].
@@ -36,7 +35,7 @@ type Options struct {
 	Transport http.RoundTripper
 }
 
-// defaultDiscovery is the age at which lists of resources are read again.
+// defaultDiscovery is the lifetime of cached lists of resources.
 const defaultDiscovery = 30 * time.Second
 
 // Delays between attempts to start a controller.
@@ -138,8 +137,8 @@ func (m *manager) environment(api client.Client, log *slog.Logger) (*environment
 	return m.env, nil
 }
 
-// start runs a controller until the context ends. It tries again while the resource has
-// mistakes, since these may be missing Secrets or definitions.
+// start runs a controller until the context ends. If the controller cannot be created, start
+// retries, because the cause may be a missing Secret or definition.
 func start(ctx context.Context, env environment, object *unstructured.Unstructured) {
 	about := client.About(object)
 	for delay := firstStart; ; delay = min(2*delay, lastStart) {
@@ -162,7 +161,7 @@ func start(ctx context.Context, env environment, object *unstructured.Unstructur
 	}
 }
 
-// create prepares a controller. A panic because of a strange resource must not end the
+// create prepares a controller. A panic because of an invalid resource must not end the
 // other controllers.
 func create(ctx context.Context, env environment, object *unstructured.Unstructured) (c *controller, err error) {
 	defer func() {

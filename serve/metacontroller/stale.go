@@ -32,8 +32,8 @@ func (c *controller) wrote(k key, parent *unstructured.Unstructured) {
 	}
 }
 
-// stale reports whether the cache lacks the last write of this controller to a parent. The
-// hook would get an outdated status. A cache that stays behind does not stop the parent.
+// stale reports whether the cache lacks the last write of this controller to a parent: the
+// hook would get a stale status. After a time limit, it reports false even if the cache is behind.
 func (c *controller) stale(k key, cached *unstructured.Unstructured) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

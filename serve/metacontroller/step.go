@@ -22,7 +22,7 @@ type step struct {
 }
 
 // hold adds the finalizer to a living parent if there is a finalize hook, and removes it if
-// there is none. It returns the parent as it is then. Nil means that it is gone.
+// there is none. It returns the updated parent. Nil means that it is gone.
 func (c *controller) hold(ctx context.Context, r resource, parent *unstructured.Unstructured, held bool) (*unstructured.Unstructured, error) {
 	wanted := c.spec.Hooks.Finalize != nil
 	if held == wanted || wanted && parent.GetDeletionTimestamp() != nil {
@@ -33,8 +33,8 @@ func (c *controller) hold(ctx context.Context, r resource, parent *unstructured.
 	})
 }
 
-// edit reads an object, changes it and writes it, again after conflicts. Nil means
-// that the object is gone. A function that returns false changed nothing.
+// edit reads an object, changes it and writes it. It retries after conflicts. Nil means that
+// the object is gone. If the function returns false, it has changed nothing.
 func (c *controller) edit(ctx context.Context, r resource, obj *unstructured.Unstructured, change func(*unstructured.Unstructured) bool) (*unstructured.Unstructured, error) {
 	var result *unstructured.Unstructured
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {

@@ -142,8 +142,8 @@ func (c *controller) parentEvents(i int) cache.ResourceEventHandler {
 	})
 }
 
-// onlyStatus reports whether an update changed nothing that a hook is called for when
-// status changes are ignored.
+// onlyStatus reports whether an update changed only parts that do not matter when status
+// changes are ignored.
 func onlyStatus(old, now *unstructured.Unstructured) bool {
 	return now.GetDeletionTimestamp() == nil && old.GetGeneration() == now.GetGeneration() &&
 		maps.Equal(old.GetLabels(), now.GetLabels()) && maps.Equal(old.GetAnnotations(), now.GetAnnotations())
@@ -168,7 +168,7 @@ func released(old, now *unstructured.Unstructured) bool {
 }
 
 // childPause is the delay of a sync after an event of a child. When the garbage collector
-// deletes children, the deletion of the parent is usually known by then. Events of several
+// deletes children, the event about the parent usually arrives within this time. Events of several
 // children become one sync.
 const childPause = 10 * time.Millisecond
 

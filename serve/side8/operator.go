@@ -31,9 +31,9 @@ const (
 )
 
 // Declare declares the handler of the resource. It runs a script for every event of an
-// object, as Side8 does. Other than there, a failed script is run again with growing
-// delays, finalizers of other clients are kept, and the status is written to the status
-// subresource if there is one.
+// object, as Side8 does. Unlike Side8, it retries a failed script with exponential backoff,
+// keeps finalizers of other clients, and writes the status to the status subresource if the
+// kind has one.
 func Declare(op *gopf.Operator, o Options) {
 	s := &scripts{options: o, slots: make(chan struct{}, processes)}
 	op.Resource(o.Group+"/"+o.Version+"/"+o.Resource).OnEvent("side8", s.handle)
@@ -61,7 +61,7 @@ func (s *scripts) handle(ctx context.Context, e *gopf.WatchEvent[gopf.Unstructur
 			memo.version = obj.GetResourceVersion()
 			return nil
 		}
-		e.Log.Warn("The script failed; it is run again.", "error", err, "delay", delay)
+		e.Log.Warn("The script failed; retrying.", "error", err, "delay", delay)
 		e.Event(gopf.Failure, "ScriptFailed", "%v", err)
 		select {
 		case <-ctx.Done():

@@ -20,7 +20,7 @@ import (
 const Finalizer = "Side8OperatorDelete"
 
 // Environment returns the variables that describe an object to a script. text is the JSON
-// of the object. If two paths become the same name, the later one counts.
+// of the object. If two paths result in the same name, the later one wins.
 func Environment(text []byte) (names []string, values map[string]string, err error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -99,7 +99,7 @@ func number(n json.Number) string {
 }
 
 // Parse returns the YAML document that a script has printed. No output is null. More than
-// one document is an error. No tags are honored.
+// one document is an error. Parse ignores tags.
 func Parse(output []byte) (any, error) {
 	d := yaml.NewDecoder(bytes.NewReader(output))
 	var node yaml.Node

@@ -264,7 +264,7 @@ func (c checker) call(at Pos, id string, call *Call) {
 	case Exec, Kept:
 		c.exec(at, id, call)
 	case Hook:
-		c.http(at, id, call)
+		c.http(id, call)
 	case Template:
 		c.template(at, id, call.Template)
 	}
@@ -302,7 +302,7 @@ func (c checker) exec(at Pos, id string, call *Call) {
 	}
 }
 
-func (c checker) http(at Pos, id string, call *Call) {
+func (c checker) http(id string, call *Call) {
 	h := call.HTTP
 	if u, err := url.Parse(h.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		c.problems.Add(h.Pos, "handler %q: %q is not an http or https URL", id, h.URL)

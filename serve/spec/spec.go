@@ -67,7 +67,7 @@ type Where struct {
 	CEL         string         `json:"cel" doc:"expression over object, old, reason and review that must be true"`
 }
 
-// Call says how a handler is called. Exactly one of Exec, HTTP, CEL and Template is set,
+// Call is the way in which a handler is called. Exactly one of Exec, HTTP, CEL and Template is set,
 // except for handlers with children.
 type Call struct {
 	Exec      []string `json:"exec" doc:"a program and its arguments; a path with a slash is relative to the file"`

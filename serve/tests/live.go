@@ -30,7 +30,7 @@ type host struct {
 	testing.TB // nil: other methods must not be called
 
 	name     string
-	ctx      context.Context
+	ctx      context.Context //nolint:containedctx // the method Context returns it, as that of testing.T does
 	mu       sync.Mutex
 	problems []string
 	cleanups []func()
@@ -221,7 +221,12 @@ func (s *steps) wait(step *Step, what string, ok func() bool, last ...*any) {
 	if within == 0 {
 		within = 10 * time.Second
 	}
-	for deadline := time.Now().Add(within); !ok(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(within); !ok(); {
+		select {
+		case <-s.host.ctx.Done():
+			s.host.Fatalf("%s: %v: %s", step.Pos, context.Cause(s.host.ctx), what)
+		case <-time.After(10 * time.Millisecond):
+		}
 		if time.Now().After(deadline) {
 			detail := ""
 			if len(last) > 0 {

@@ -18,7 +18,7 @@ import (
 	"gopf.dev/gopf/serve/call"
 )
 
-// Options say how tests run.
+// Options configure a run of tests.
 type Options struct {
 	// Update writes the golden files that expectations name.
 	Update bool

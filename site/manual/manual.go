@@ -190,6 +190,9 @@ func (s *Site) resolve(from *Page, target, extension string) string {
 			return p.Name + extension + anchor
 		}
 	}
+	if file == "." {
+		return s.Repository
+	}
 	if strings.HasPrefix(file, "docs/pictures/") {
 		return strings.TrimPrefix(file, "docs/")
 	}

@@ -80,7 +80,12 @@ func TestProgramsCanReadEverything(t *testing.T) {
 			t.Errorf("llms-full.txt does not contain %s", p.Name)
 		}
 	}
-	for _, step := range []string{"gopf new", "gopf.Want", "Validate(", "gopftest.NewCluster"} {
+	for name, text := range map[string]string{"llms.txt": short, "llms-full.txt": full} {
+		if !strings.Contains(text, s.Repository+"\n") && !strings.Contains(text, "[the repository]("+s.Repository+")") {
+			t.Errorf("%s does not name the repository", name)
+		}
+	}
+	for _, step := range []string{"go install ./cmd/gopf", "gopf new", "gopf.Want", "Validate(", "gopftest.NewCluster"} {
 		if !strings.Contains(full, step) {
 			t.Errorf("llms-full.txt does not explain %s", step)
 		}

@@ -114,8 +114,10 @@ func (s *Site) short() string {
 	var b strings.Builder
 	b.WriteString("# Gopf\n\n> Gopf is a framework for Kubernetes operators in Go: plain functions handle creations, updates, deletions and fields of objects,\n" +
 		"> declared children are reconciled, and progress is stored on the objects. Module: gopf.dev/gopf. Each page below is plain Markdown;\n" +
-		"> llms-full.txt has all of them in one file.\n\nFrom an empty folder to a tested operator: read quickstart.md: it has a child, a validation\n" +
-		"and their tests as whole files. Details: reconciliation.md (children), admission.md (validation), testing.md.\n")
+		"> llms-full.txt has all of them in one file. Repository: " + s.Repository + "\n\n" +
+		"From an empty folder to a tested operator: [Quickstart](quickstart.md) has a child, a validation and their tests as whole files.\n" +
+		"Before the first release, install the command gopf from a clone of the repository: go install ./cmd/gopf\n" +
+		"Details: [installation](installation.md), [children](reconciliation.md), [validation](admission.md), [tests](testing.md).\n")
 	for _, section := range s.Sections {
 		fmt.Fprintf(&b, "\n## %s\n\n", section.Title)
 		for _, p := range section.Pages {

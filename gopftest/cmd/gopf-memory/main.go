@@ -2,8 +2,8 @@
 // --memory" and "make demo". Package internal/dev/controlplane of module gopf.dev/gopf builds,
 // starts and stops it.
 //
-// It is built with the tag gopf_lean: without CEL and the parts that need it, because these
-// take longer to compile than all the rest.
+// It is built with the tag gopf_lean, without CEL and the parts that need CEL, because these
+// take longer to compile than the rest.
 package main
 
 import (

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 
 	"gopf.dev/gopf/internal/dev/nested"
@@ -33,21 +32,11 @@ type source struct {
 // nested module is not part of the download. Then it downloads them in the version of the
 // root module.
 func findSource(ctx context.Context) (source, error) {
-	var candidates []string
-	if _, file, _, ok := runtime.Caller(0); ok {
-		candidates = append(candidates, filepath.Join(filepath.Dir(file), "..", "..", ".."))
-	}
-	wd, err := os.Getwd()
+	roots, err := nested.Roots()
 	if err != nil {
-		return source{}, fmt.Errorf("find the working directory: %w", err)
+		return source{}, err
 	}
-	for dir := wd; ; dir = filepath.Dir(dir) {
-		candidates = append(candidates, dir)
-		if dir == filepath.Dir(dir) {
-			break
-		}
-	}
-	for _, root := range candidates {
+	for _, root := range roots {
 		src, err := readSource(filepath.Join(root, "cmd", "devcluster"))
 		if err == nil {
 			return src, nil
@@ -56,7 +45,7 @@ func findSource(ctx context.Context) (source, error) {
 			return source{}, err
 		}
 	}
-	return download(ctx, wd)
+	return download(ctx, ".")
 }
 
 var (
@@ -127,7 +116,7 @@ func (s source) linkerFlags() string {
 		variables, s.version, part[0], part[1])
 }
 
-// key returns a cache key, which is different for executables that may differ.
+// key returns the cache key: a hash of everything that the executable depends on.
 func (s source) key(t toolchain) (string, error) {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%s %s %s %s\n", t.Version, t.OS, t.Arch, s.linkerFlags())

@@ -15,7 +15,7 @@ const executableSuffix = ".exe"
 // errLocked means that another process has the lock.
 var errLocked = errors.New("locked")
 
-// staleLock is the age of a lock file from which on it counts as left by a killed process.
+// staleLock is the age from which a lock file counts as left over from a killed process.
 const staleLock = time.Hour
 
 // tryLock takes the lock file at path by creating it.

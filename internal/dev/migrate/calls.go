@@ -145,7 +145,7 @@ func (t *env) kopfCall(name string, e *python.Expr) ([]string, bool) {
 	return []string{"if err := " + call + "; err != nil {", "return err", "}"}, true
 }
 
-// argument translates an argument of a function of Kopf. The body means the object.
+// argument translates an argument of a function of Kopf. The body stands for the object.
 func (t *env) argument(e *python.Expr) (string, bool) {
 	if e.Kind == python.Name && e.Value == "body" && t.params["body"] {
 		return t.v + ".Object", true

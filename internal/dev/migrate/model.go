@@ -185,8 +185,8 @@ func (m *module) canonical(e *python.Expr) string {
 	return ""
 }
 
-// kopf returns the name of a member of the module kopf, such as "on.create". Names of its
-// internal modules count as well.
+// kopf returns the name of a member of the module kopf, such as "on.create". It accepts names
+// in internal modules of Kopf.
 func (m *module) kopf(e *python.Expr) (string, bool) {
 	name := m.canonical(e)
 	for _, prefix := range []string{"kopf._cogs.", "kopf._core.", "kopf._kits.", "kopf.structs.", "kopf.utilities."} {

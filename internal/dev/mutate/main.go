@@ -12,7 +12,7 @@
 //	./internal/execute+./internal/execute+./internal/vectors
 //	.+.+gopftest:./engine
 //
-// The code on disk is never changed: the compiler gets mutants by an overlay.
+// The code on disk never changes: the compiler reads the mutants from an overlay.
 package main
 
 import (

@@ -121,22 +121,12 @@ func prune(cache string, before time.Time) {
 // that contains the working directory, or downloaded in the version of gopf.
 func Source(ctx context.Context, name string) (dir, pkg string, err error) {
 	pkg = "./" + placeOf(name).pkg
-	var candidates []string
-	if _, file, _, ok := runtime.Caller(0); ok {
-		candidates = append(candidates, filepath.Join(filepath.Dir(file), "..", "..", ".."))
-	}
-	wd, err := os.Getwd()
+	roots, err := Roots()
 	if err != nil {
-		return "", "", fmt.Errorf("find the working directory: %w", err)
-	}
-	for dir := wd; ; dir = filepath.Dir(dir) {
-		candidates = append(candidates, dir)
-		if dir == filepath.Dir(dir) {
-			break
-		}
+		return "", "", err
 	}
 	module := rootModule + "/" + placeOf(name).module
-	for _, root := range candidates {
+	for _, root := range roots {
 		dir := filepath.Join(root, filepath.FromSlash(placeOf(name).module))
 		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 		if err == nil && strings.HasPrefix(string(text), "module "+module+"\n") {
@@ -148,6 +138,24 @@ func Source(ctx context.Context, name string) (dir, pkg string, err error) {
 		return "", "", err
 	}
 	return published(ctx, name, version)
+}
+
+// Roots returns the folders that may be the root of a checkout: the one with the sources of
+// this executable, then the working directory and the folders above it. The first one may not
+// exist.
+func Roots() ([]string, error) {
+	var roots []string
+	if _, file, _, ok := runtime.Caller(0); ok {
+		roots = append(roots, filepath.Join(filepath.Dir(file), "..", "..", ".."))
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("find the working directory: %w", err)
+	}
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		roots = append(roots, dir)
+	}
+	return append(roots, dir), nil
 }
 
 // download downloads a module, and returns its folder in the module cache.

@@ -10,7 +10,7 @@ import (
 )
 
 // compareAPI compares the exported API of each module with that of the previous release.
-// Incompatible changes need a new minor version before 1.0, and a new major version since.
+// Before 1.0, incompatible changes need a new minor version; from 1.0 on, a new major version.
 func (r *release) compareAPI(ctx context.Context) error {
 	tags, err := git(ctx, r.clone, "tag", "--list", "v*")
 	if err != nil {

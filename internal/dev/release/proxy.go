@@ -65,8 +65,8 @@ func (r *release) serve(ctx context.Context, proxy string) error {
 	return nil
 }
 
-// filesOf returns the files of the module in a folder, from its folder: all tracked ones but
-// those of modules inside of it.
+// filesOf returns the tracked files of the module in a folder, relative to the folder and
+// without those of nested modules.
 func filesOf(tracked []string, folder string) map[string]string {
 	var nested []string
 	for _, file := range tracked {
@@ -123,9 +123,9 @@ func pack(clone, target, prefix string, files map[string]string) (err error) {
 	return archive.Close()
 }
 
-// install installs the command as users do, from a proxy that has this version, and compiles a
-// module that requires all published modules, and a new project. Dependencies come from the module cache, or from
-// the proxies that the environment names.
+// install installs the command as users do, from a proxy that has this version. Then it
+// compiles a module that requires all published modules, and a new project. Dependencies come
+// from the module cache, or from the proxies that the environment names.
 func (r *release) install(ctx context.Context) error {
 	proxy, bin := filepath.Join(r.work, "proxy"), filepath.Join(r.work, "bin")
 	if err := r.serve(ctx, proxy); err != nil {

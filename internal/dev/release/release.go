@@ -33,7 +33,7 @@ var versionForm = regexp.MustCompile(`^v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)
 // run makes the release in a clone, checks it, and copies its commit and tags.
 func (r *release) run(ctx context.Context) error {
 	if !versionForm.MatchString(r.version) {
-		return fmt.Errorf("%q is no version; use the form v1.2.3", r.version)
+		return fmt.Errorf("%q is not a version; use the form v1.2.3", r.version)
 	}
 	if err := r.checkRepository(ctx); err != nil {
 		return err
@@ -126,12 +126,16 @@ func (r *release) cloneRepository(ctx context.Context) error {
 	return err
 }
 
-// commit lets nested modules require this version of the root module. Their replace
-// directives stay for developers; users of the modules do not see them.
+// commit lets nested modules require this version of the other published modules. Their
+// replace directives stay for developers; users of the modules do not see them.
 func (r *release) commit(ctx context.Context) error {
-	root, err := modulePath(r.clone)
-	if err != nil {
-		return err
+	var modules []string
+	for _, folder := range r.modules {
+		module, err := modulePath(filepath.Join(r.clone, filepath.FromSlash(folder)))
+		if err != nil {
+			return err
+		}
+		modules = append(modules, module)
 	}
 	changed := false
 	for _, folder := range r.modules[1:] {
@@ -140,7 +144,10 @@ func (r *release) commit(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		edited := requireVersion(string(text), root, r.version)
+		edited := string(text)
+		for _, module := range modules {
+			edited = requireVersion(edited, module, r.version)
+		}
 		if edited == string(text) {
 			continue
 		}
@@ -152,7 +159,7 @@ func (r *release) commit(ctx context.Context) error {
 	if !changed {
 		return nil
 	}
-	_, err = git(ctx, r.clone, "-c", "user.name=release", "-c", "user.email=release@localhost", "commit", "--quiet", "--all", "--message", "release: "+r.version)
+	_, err := git(ctx, r.clone, "-c", "user.name=release", "-c", "user.email=release@localhost", "commit", "--quiet", "--all", "--message", "release: "+r.version)
 	return err
 }
 

@@ -21,6 +21,8 @@ func toy(t *testing.T) *release {
 		"cmd/toy/main.go":    "package main\n\nimport (\n\t\"fmt\"\n\n\t\"example.com/toy\"\n)\n\nfunc main() { fmt.Println(toy.Word) }\n",
 		"nested/go.mod":      "module example.com/toy/nested\n\ngo 1.26.0\n\nrequire example.com/toy v0.0.0\n\nreplace example.com/toy => ../\n",
 		"nested/nested.go":   "package nested\n\nimport \"example.com/toy\"\n\nconst Two = toy.Word + toy.Word\n",
+		"third/go.mod":       "module example.com/toy/third\n\ngo 1.26.0\n\nrequire (\n\texample.com/toy v0.0.0\n\texample.com/toy/nested v0.0.0-00010101000000-000000000000\n)\n\nreplace example.com/toy => ../\n\nreplace example.com/toy/nested => ../nested\n",
+		"third/third.go":     "package third\n\nimport \"example.com/toy/nested\"\n\nconst Three = nested.Two\n",
 		"unpublished/go.mod": "module example.com/toy/unpublished\n\ngo 1.26.0\n",
 		"CHANGELOG.md":       "# Changelog\n\n## [0.1.0]\n",
 	} {
@@ -37,7 +39,7 @@ func toy(t *testing.T) *release {
 			t.Fatal(err)
 		}
 	}
-	return &release{repository: dir, modules: []string{".", "nested"}, command: "cmd/toy", tools: "../../../tools/go.mod", version: "v0.1.0", out: &bytes.Buffer{}}
+	return &release{repository: dir, modules: []string{".", "nested", "third"}, command: "cmd/toy", tools: "../../../tools/go.mod", version: "v0.1.0", out: &bytes.Buffer{}}
 }
 
 func tagsIn(t *testing.T, r *release) string {
@@ -54,12 +56,16 @@ func TestReleaseTagsAllModulesOfACommitThatRequiresTheSameVersion(t *testing.T) 
 	if err := r.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if tags := tagsIn(t, r); tags != "nested/v0.1.0 v0.1.0" {
+	if tags := tagsIn(t, r); tags != "nested/v0.1.0 third/v0.1.0 v0.1.0" {
 		t.Errorf("the tags are %q", tags)
 	}
 	definition, err := git(t.Context(), r.repository, "show", "nested/v0.1.0:nested/go.mod")
 	if err != nil || !strings.Contains(definition, "require example.com/toy v0.1.0\n") || !strings.Contains(definition, "replace example.com/toy => ../") {
 		t.Errorf("the nested module has %s, %v", definition, err)
+	}
+	definition, err = git(t.Context(), r.repository, "show", "third/v0.1.0:third/go.mod")
+	if err != nil || !strings.Contains(definition, "example.com/toy v0.1.0\n") || !strings.Contains(definition, "example.com/toy/nested v0.1.0\n") {
+		t.Errorf("the third module has %s, %v", definition, err)
 	}
 	if !strings.Contains(r.out.(*bytes.Buffer).String(), "hello") {
 		t.Errorf("the installed command did not run: %s", r.out)
@@ -92,7 +98,7 @@ func TestReleaseRefuses(t *testing.T) {
 		change func(r *release) error
 		want   string
 	}{
-		"a version without a v":   {func(r *release) error { r.version = "0.1.0"; return nil }, "is no version"},
+		"a version without a v":   {func(r *release) error { r.version = "0.1.0"; return nil }, "is not a version"},
 		"a version without notes": {func(r *release) error { r.version = "v0.2.0"; return nil }, "CHANGELOG.md has no section for v0.2.0"},
 		"uncommitted changes": {func(r *release) error {
 			return os.WriteFile(filepath.Join(r.repository, "toy.go"), []byte("package toy\n"), 0o644)

@@ -246,7 +246,7 @@ func (f *file) handle(s ast.Stmt) (h *handle) {
 	return h
 }
 
-// extend moves the place for new lines behind the last statement that uses the handle, and
+// extend moves the place for new lines to after the last statement that uses the handle, and
 // collects the ids of handlers.
 func (h *handle) extend(body []ast.Stmt) {
 	reached := false

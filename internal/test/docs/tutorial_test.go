@@ -52,7 +52,10 @@ func begin(t *testing.T, chapter string) reader {
 	folder := t.TempDir()
 	for _, b := range blocksOf(chapter) {
 		line, _, _ := strings.Cut(b.text, "\n")
-		if words := strings.Fields(line); len(words) > 3 && words[0] == "go" && words[3] == "new" {
+		if command, found := strings.CutPrefix(line, "gopf "); found {
+			line = "go run ./cmd/gopf " + command // no installed command
+		}
+		if words := strings.Fields(line); len(words) > 4 && words[0] == "go" && words[3] == "new" {
 			r := reader(filepath.Join(folder, filepath.Base(words[4])))
 			words[4] = string(r) // instead of the folder next to the checkout
 			cmd := exec.CommandContext(t.Context(), words[0], words[1:]...)

@@ -15,11 +15,11 @@ import (
 	"gopf.dev/gopf/serve"
 )
 
-// reloadInterval is the interval of looks at the files.
+// reloadInterval is the time between two checks of the files.
 const reloadInterval = 500 * time.Millisecond
 
-// runReload runs an operator for development: it starts again when a file in the folder of
-// the operator changes. A file with mistakes does not stop the running one.
+// runReload runs an operator for development. It restarts the operator when a file in its folder
+// changes. While the file has mistakes, the former operator keeps running.
 func runReload(args []string) int {
 	file, flags, install, err := serveArgs(args)
 	if err != nil {
@@ -57,7 +57,7 @@ func runReload(args []string) int {
 		if code := <-done; ctx.Err() != nil || code != 0 {
 			return code
 		}
-		fmt.Fprintln(os.Stderr, "The files have changed; the operator starts again.")
+		fmt.Fprintln(os.Stderr, "The files have changed; restarting the operator.")
 	}
 }
 
@@ -72,7 +72,7 @@ func nextCorrect(ctx context.Context, dir, base string, seen [sha256.Size]byte) 
 		if err == nil {
 			return seen
 		}
-		fmt.Fprintf(os.Stderr, "%v\nThe operator still runs as before the change.\n", err)
+		fmt.Fprintf(os.Stderr, "%v\nThe operator keeps running as before the change.\n", err)
 	}
 }
 
