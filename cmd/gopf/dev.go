@@ -29,6 +29,7 @@ type dev struct {
 	kubeconfig string // of an existing cluster; empty means to start a control plane
 	memory     bool   // start the in-memory API server instead of a control plane
 	real       bool   // start a control plane, which is the default
+	prepare    bool   // with memory: build the control plane for later runs
 	noReload   bool
 	keysWanted bool // read keys although the input is no terminal
 	debug      bool
@@ -71,6 +72,8 @@ works with it. It differs from a real cluster:
     webhooks with match conditions fail
   - webhooks are reached by URL, not by service
   - the objects are gone at the end: there is no --data
+With --prepare, gopf dev builds the control plane on one core meanwhile, for later runs
+with --real. If you stop it before the end, the next build continues from there.
 
 The operator serves its page on the first free port from 6080; the link is printed. The
 variable GOPF_RUN_INSIGHT sets another address, and "no" turns the page off.
@@ -96,6 +99,8 @@ With --no-reload, gopf dev ends when the operator exits, with its exit code.`,
 				return fmt.Errorf("unexpected argument %q; put the operator's own arguments after --", before[1])
 			case d.memory && (d.real || d.data != "" || d.kubeconfig != ""):
 				return errors.New("--memory excludes --real, --data and --kubeconfig; the in-memory server starts empty")
+			case d.prepare && !d.memory:
+				return errors.New("--prepare is for --memory; without it, the control plane is built anyway")
 			case d.real && d.kubeconfig != "":
 				return errors.New("--real and --kubeconfig exclude each other; --real starts a control plane")
 			case d.noReload && (d.keysWanted || d.debug):
@@ -123,6 +128,7 @@ With --no-reload, gopf dev ends when the operator exits, with its exit code.`,
 	flags.StringVar(&d.kubeconfig, "kubeconfig", "", "kubeconfig `file` of an existing cluster to use instead of starting one")
 	flags.BoolVar(&d.memory, "memory", false, "start an in-memory API server instead of a control plane: ready within a minute on a new machine")
 	flags.BoolVar(&d.real, "real", false, "start a real control plane; this is the default")
+	flags.BoolVar(&d.prepare, "prepare", false, "with --memory: build the real control plane in the background, for later runs with --real")
 	flags.BoolVar(&d.noReload, "no-reload", false, "run the operator once as it is, and exit with its exit code")
 	flags.BoolVar(&d.keysWanted, "keys", false, "read keys from standard input even if it is no terminal")
 	flags.BoolVar(&d.debug, "debug", false, "run the operator under the debugger delve, which listens on "+debuggerAddress)
@@ -200,6 +206,9 @@ func (d *dev) run(ctx context.Context) error {
 	}
 	if err := d.applyTo(ctx, kubeconfig, objects); err != nil {
 		return err
+	}
+	if d.prepare {
+		defer background(ctx, func(ctx context.Context) { prepareControlPlane(ctx, d.stderr, controlplane.Prepare) })()
 	}
 	d.explain(kubeconfig, cluster)
 	if reloads {

@@ -44,6 +44,7 @@ func TestBadInputGetsOneClearLine(t *testing.T) {
 		"missing kubeconfig":     {[]string{"dev", operator, "--kubeconfig", dir + "/none"}, 2, "--kubeconfig: stat " + dir + "/none: no such file"},
 		"malformed kubeconfig":   {[]string{"dev", operator, "--kubeconfig", broken, "--apply", "testdata/manifests.yaml"}, 1, "the kubeconfig " + broken + " cannot be read"},
 		"memory and data":        {[]string{"dev", operator, "--memory", "--data", dir}, 2, "--memory excludes --real, --data and --kubeconfig"},
+		"prepare alone":          {[]string{"dev", operator, "--prepare"}, 2, "--prepare is for --memory"},
 		"memory and real":        {[]string{"dev", operator, "--memory", "--real"}, 2, "--memory excludes --real"},
 		"real and a kubeconfig":  {[]string{"dev", operator, "--real", "--kubeconfig", broken}, 2, "--real and --kubeconfig exclude each other"},
 		"no reload but keys":     {[]string{"dev", operator, "--no-reload", "--keys"}, 2, "--no-reload excludes --keys and --debug"},

@@ -27,6 +27,18 @@ const binaryVariable = "GOPF_DEVCLUSTER"
 // If the environment variable GOPF_DEVCLUSTER is set, it is the path of an executable to
 // use instead.
 func Build(ctx context.Context, progress io.Writer) (path string, err error) {
+	return build(ctx, progress)
+}
+
+// Prepare builds the control plane like [Build], for later runs. It leaves the other cores
+// to the programs that run meanwhile, so it takes longer. If ctx is canceled, the next build
+// continues with the packages that are compiled by then.
+func Prepare(ctx context.Context, progress io.Writer) (path string, err error) {
+	return build(ctx, progress, "GOFLAGS=-mod=readonly -p=1", "GOMAXPROCS=1")
+}
+
+// build is [Build] with more variables in the environment of the compilation.
+func build(ctx context.Context, progress io.Writer, env ...string) (path string, err error) {
 	if path := os.Getenv(binaryVariable); path != "" {
 		return given(path)
 	}
@@ -52,7 +64,7 @@ func Build(ctx context.Context, progress io.Writer) (path string, err error) {
 	path, err = cached(ctx, filepath.Join(cache, key), progress, func(ctx context.Context, path string) error {
 		fmt.Fprintf(progress, "Building the Kubernetes %s control plane. This happens once, takes about 8 minutes on 2 cores "+
 			"and is cached in %s.\n", src.version, cache)
-		return compile(ctx, src, tools, path, progress)
+		return compile(ctx, src, tools, path, progress, env...)
 	})
 	if err != nil {
 		return "", fmt.Errorf("build the control plane: %w", err)

@@ -64,9 +64,10 @@ func goCommand(ctx context.Context, dir string, env []string, args ...string) *e
 	return cmd
 }
 
-// compile builds the sources into the file path, and reports progress.
-func compile(ctx context.Context, src source, t toolchain, path string, progress io.Writer) error {
-	cmd := goCommand(ctx, src.dir, []string{"GOOS=" + t.OS, "GOARCH=" + t.Arch},
+// compile builds the sources into the file path, and reports progress. The variables in env
+// take precedence.
+func compile(ctx context.Context, src source, t toolchain, path string, progress io.Writer, env ...string) error {
+	cmd := goCommand(ctx, src.dir, append([]string{"GOOS=" + t.OS, "GOARCH=" + t.Arch}, env...),
 		"build", "-v", "-buildvcs=false", "-ldflags", src.linkerFlags(), "-o", path, ".")
 	return follow(ctx, cmd, "the control plane", progressPause, progress)
 }
