@@ -67,11 +67,12 @@ func TestResourceOfAnObject(t *testing.T) {
 
 func TestRegisterTypeReportsInvalidDeclarations(t *testing.T) {
 	op := New()
+	RegisterType[*Gadget](op, "a/b/c/d/e")
 	RegisterType[*Gadget](op, "a/b/c/d")
 	RegisterType[*Gadget](op, "*")
 	RegisterType[Unstructured](op, "v1/pods")
 	err := op.Err()
-	for _, says := range []string{"too many parts", "does not name one resource", "untyped objects need no declaration", "types_test.go:"} {
+	for _, says := range []string{"too many parts", "names a subresource", "does not name one resource", "untyped objects need no declaration", "types_test.go:"} {
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("got %v, want something with %q", err, says)
 		}

@@ -71,7 +71,8 @@ func (c *Client) ClusterScoped(obj client.Object) bool {
 }
 
 // Manifest returns the endpoint of an object, which must have a name, and its JSON as for
-// [Client.Apply]. It sends no request: the kind must be known.
+// [Client.Apply]. The JSON is a copy that the caller may change. Manifest sends no request:
+// the kind must be known.
 func (c *Client) Manifest(obj client.Object) (kube.Target, map[string]any, error) {
 	t, err := c.offline().named(context.Background(), obj, &client.Options{})
 	if err != nil {
