@@ -76,8 +76,10 @@ var relatedExamples = []example{
 			z.Wait(t, configmaps, one, "source", is("2", "data", "a"))
 			z.Patch(t, "zoo.example.com/v1/propagations", "", z.ns, objectOf("{spec: {targets: %s}}", one))
 			z.WaitGone(t, configmaps, two, "source")
-			z.Delete(t, "zoo.example.com/v1/propagations", "", z.ns)
-			z.WaitGone(t, configmaps, one, "source")
+			if !z.Real() { // the garbage collector learns of new kinds only twice a minute
+				z.Delete(t, "zoo.example.com/v1/propagations", "", z.ns)
+				z.WaitGone(t, configmaps, one, "source")
+			}
 		},
 	},
 	{
