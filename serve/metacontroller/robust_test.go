@@ -2,10 +2,13 @@ package metacontroller
 
 import (
 	"encoding/json"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,5 +135,43 @@ func TestAFinalizerThatTheAPIServerWouldRejectIsAnErrorOfTheController(t *testin
 				}
 			})
 		}
+	}
+}
+
+func TestParallelCallsOfAHookReuseTheirConnections(t *testing.T) {
+	const parallel = 8
+	var connected atomic.Int32
+	var together sync.WaitGroup // the calls of a round
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		together.Done()
+		together.Wait()
+		_, _ = w.Write([]byte("{}"))
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connected.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	h, err := newHook(t.Context(), "sync", &Hook{Webhook: &Webhook{URL: &server.URL}}, nil, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.close()
+	for range 4 {
+		together.Add(parallel)
+		var calls sync.WaitGroup
+		for range parallel {
+			calls.Go(func() {
+				if _, err := h.post(t.Context(), "key", []byte("{}")); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		calls.Wait()
+	}
+	if n := connected.Load(); n != parallel {
+		t.Errorf("%d parallel calls made %d connections", parallel, n)
 	}
 }
