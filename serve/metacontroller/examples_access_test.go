@@ -105,7 +105,7 @@ func TestTheExampleOfLeaderElectionOnAnyCluster(t *testing.T) {
 		}
 		Declare(op, Options{Target: labels.SelectorFromSet(labels.Set{"test": ns}), Discovery: time.Second, Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 			lease, _ := c.Lookup(t, "coordination.k8s.io/v1/leases", ns, "metacontroller")
-			if holder := field1(lease, "spec", "holderIdentity"); holder != name {
+			if holder := scalar(lease, "spec", "holderIdentity"); holder != name {
 				t.Errorf("%s calls a hook while %s is the leader", name, holder)
 			}
 			w := httptest.NewRecorder()
@@ -126,7 +126,7 @@ func TestTheExampleOfLeaderElectionOnAnyCluster(t *testing.T) {
 	stop()
 	z.patch("zoo.example.com/v1/electeds", "e", "{spec: {value: last}}")
 	z.field(configmaps, "c", "last", "data", "value")
-	z.Wait(t, "coordination.k8s.io/v1/leases", ns, "metacontroller", func(o *unstructured.Unstructured) bool { return field1(o, "spec", "holderIdentity") == "second" })
+	z.Wait(t, "coordination.k8s.io/v1/leases", ns, "metacontroller", func(o *unstructured.Unstructured) bool { return scalar(o, "spec", "holderIdentity") == "second" })
 }
 
 // roundTripper is an http.RoundTripper.

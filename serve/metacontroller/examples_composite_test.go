@@ -64,7 +64,7 @@ spec:
 			z.available("web-blue", "blue")
 			z.patch(parents, "web", "{spec: {image: 'web:2'}}")
 			z.Wait(t, replicasets, z.ns, "web-green", func(o *unstructured.Unstructured) bool { return image(o) == "web:2" })
-			if got := field1(z.Get(t, services, z.ns, "web"), "spec", "selector", "color"); got != "blue" {
+			if got := scalar(z.Get(t, services, z.ns, "web"), "spec", "selector", "color"); got != "blue" {
 				t.Errorf("the Service selects %s before green is available", got)
 			}
 			z.available("web-green", "green")
@@ -91,12 +91,12 @@ apiVersion: zoo.example.com/v1
 kind: OrderedCat
 metadata: {name: cats, namespace: $NS}
 spec: {replicas: 2, image: 'cat:1', selector: {matchLabels: {app: cats}}, template: {metadata: {labels: {app: cats}}}}`)
-			any := func(*unstructured.Unstructured) bool { return true }
-			z.Wait(t, pods, z.ns, "cat-0", any)
+			exists := func(*unstructured.Unstructured) bool { return true }
+			z.Wait(t, pods, z.ns, "cat-0", exists)
 			z.field(parents, "cats", "1", "status", "cats")
 			z.absent(pods, z.ns, "cat-1")
 			z.ready("cat-0")
-			z.Wait(t, pods, z.ns, "cat-1", any)
+			z.Wait(t, pods, z.ns, "cat-1", exists)
 			z.ready("cat-1")
 			before := z.uids(pods, "cat-0", "cat-1")
 			z.patch(parents, "cats", "{spec: {image: 'cat:2'}}")
@@ -158,7 +158,7 @@ spec: {replicas: 2, image: 'cat:1', selector: {matchLabels: {app: cats}}, templa
 				z.patch(parents, name, "{spec: {value: two}}")
 				z.field(parents, name, "two", "status", "value")
 				if kind == OnDelete {
-					if got := field1(z.Get(t, configmaps, z.ns, name), "data", "value"); got != "one" {
+					if got := scalar(z.Get(t, configmaps, z.ns, name), "data", "value"); got != "one" {
 						t.Errorf("the child was changed to %s before its deletion", got)
 					}
 					z.Delete(t, configmaps, z.ns, name)
@@ -206,7 +206,7 @@ func image(o *unstructured.Unstructured) string {
 func blueGreen(a asked) map[string]any {
 	name, replicas, wanted := a.parent.GetName(), a.number("replicas"), a.spec("image")
 	other := map[string]string{"blue": "green", "green": "blue"}
-	active := field1(a.children["Service.v1"][name], "spec", "selector", "color")
+	active := scalar(a.children["Service.v1"][name], "spec", "selector", "color")
 	if active == "" {
 		active = "blue"
 	}
@@ -216,7 +216,7 @@ func blueGreen(a asked) map[string]any {
 	switch next := sets[name+"-"+other[active]]; {
 	case images[active] == "":
 		images[active] = wanted
-	case images[active] != wanted && image(next) == wanted && field1(next, "status", "availableReplicas") == fmt.Sprint(replicas):
+	case images[active] != wanted && image(next) == wanted && scalar(next, "status", "availableReplicas") == fmt.Sprint(replicas):
 		active = other[active]
 		counts[active] = replicas
 	case images[active] != wanted:
@@ -297,9 +297,9 @@ func orderedCats(a asked) map[string]any {
 // daemonJob deletes its DaemonSet when all its pods are ready.
 func daemonJob(a asked) map[string]any {
 	set, name := a.children["DaemonSet.apps/v1"][a.parent.GetName()], a.parent.GetName()
-	status := func(field string) string { return field1(set, "status", field) }
+	status := func(field string) string { return scalar(set, "status", field) }
 	switch {
-	case field1(a.parent, "status", "phase") == "Complete", status("observedGeneration") == "1" && status("numberReady") == status("desiredNumberScheduled"):
+	case scalar(a.parent, "status", "phase") == "Complete", status("observedGeneration") == "1" && status("numberReady") == status("desiredNumberScheduled"):
 		return children(map[string]any{"phase": "Complete"})
 	}
 	return children(map[string]any{"phase": "Running", "ready": status("numberReady") + " of " + status("desiredNumberScheduled")}, objectOf(`
@@ -318,7 +318,7 @@ func indexedJob(a asked) map[string]any {
 	list, active, succeeded := []any{}, 0, 0
 	for i := range a.number("completions") {
 		name := fmt.Sprint(a.parent.GetName(), "-", i)
-		done := field1(a.children["Pod.v1"][name], "status", "phase") == "Succeeded"
+		done := scalar(a.children["Pod.v1"][name], "status", "phase") == "Succeeded"
 		switch {
 		case done:
 			succeeded++
@@ -348,7 +348,7 @@ func vitess(a asked) map[string]any {
 	list, ready := []any{}, 0
 	for i := range a.number("cells") {
 		name := fmt.Sprint(a.parent.GetName(), "-", i)
-		if field1(a.children["VitessCell.zoo.example.com/v1"][name], "status", "ready") == "1" {
+		if scalar(a.children["VitessCell.zoo.example.com/v1"][name], "status", "ready") == "1" {
 			ready++
 		}
 		list = append(list, objectOf("{apiVersion: zoo.example.com/v1, kind: VitessCell, metadata: {name: %s}, spec: {version: %s}}", name, a.spec("version")))

@@ -56,7 +56,7 @@ spec:
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: %s-reader}
-rules: [{apiGroups: [%s], resources: [%s], verbs: [get, list, watch]}]`, a.parent.GetLabels()["example"], a.spec("group"), field1(a.parent, "spec", "names", "plural"))}}
+rules: [{apiGroups: [%s], resources: [%s], verbs: [get, list, watch]}]`, a.parent.GetLabels()["example"], a.spec("group"), scalar(a.parent, "spec", "names", "plural"))}}
 		}},
 		live: func(t *testing.T, z zoo) {
 			name := "toys" + z.ns[len(z.ns)-5:]

@@ -52,7 +52,7 @@ type asked struct {
 }
 
 // spec returns a text of the spec of the parent.
-func (a asked) spec(field string) string { return field1(a.parent, "spec", field) }
+func (a asked) spec(field string) string { return scalar(a.parent, "spec", field) }
 
 // number returns a number of the spec of the parent.
 func (a asked) number(field string) int {
@@ -60,8 +60,8 @@ func (a asked) number(field string) int {
 	return int(n)
 }
 
-// field1 returns a scalar field of an object as text; "" if there is none.
-func field1(o *unstructured.Unstructured, path ...string) string {
+// scalar returns a scalar field of an object as text; "" if there is none.
+func scalar(o *unstructured.Unstructured, path ...string) string {
 	if o == nil {
 		return ""
 	}
@@ -155,7 +155,7 @@ func (z zoo) apply(text string) {
 // field waits until a field has a value. "" means no field.
 func (z zoo) field(resource, name, value string, path ...string) *unstructured.Unstructured {
 	z.t.Helper()
-	return z.Wait(z.t, resource, z.ns, name, func(o *unstructured.Unstructured) bool { return field1(o, path...) == value })
+	return z.Wait(z.t, resource, z.ns, name, func(o *unstructured.Unstructured) bool { return scalar(o, path...) == value })
 }
 
 // patch changes an object of the example.
@@ -181,7 +181,7 @@ func (z zoo) space(suffix, labels string) string {
 
 // is returns a condition for a field.
 func is(value string, path ...string) func(*unstructured.Unstructured) bool {
-	return func(o *unstructured.Unstructured) bool { return field1(o, path...) == value }
+	return func(o *unstructured.Unstructured) bool { return scalar(o, path...) == value }
 }
 
 // plainServer starts a server without TLS.
