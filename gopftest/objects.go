@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"sync"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -133,9 +134,20 @@ func (c *Cluster) Delete(t testing.TB, resource, namespace, name string) {
 // outside of the API groups of Kubernetes become custom resources.
 func (c *Cluster) Define(t testing.TB, kinds ...Kind) {
 	t.Helper()
-	for _, k := range kinds {
-		if err := c.hand.define(k); err != nil {
-			t.Fatalf("define %s: %v", k.Plural, err)
+	failures := make([]error, len(kinds))
+	var all sync.WaitGroup
+	for i, k := range kinds {
+		define := func() { failures[i] = c.hand.define(k) }
+		if c.Real() {
+			all.Go(define) // the API server serves a new kind only after a second
+		} else {
+			define()
+		}
+	}
+	all.Wait()
+	for i, err := range failures {
+		if err != nil {
+			t.Fatalf("define %s: %v", kinds[i].Plural, err)
 		}
 	}
 }

@@ -21,7 +21,7 @@ import (
 // flushInterval is the longest time between two syncs of a parent.
 const flushInterval = 30 * time.Minute
 
-// environment has the things that all controllers share.
+// environment has the things that controllers need. All but the log are shared.
 type environment struct {
 	api       client.Client
 	dynamic   dynamic.Interface
@@ -95,6 +95,9 @@ func newController(ctx context.Context, env environment, object *unstructured.Un
 	}
 	if c.spec.Hooks == nil {
 		return nil, errors.New("no hooks defined")
+	}
+	if err := c.checkFinalizer(); err != nil {
+		return nil, err
 	}
 	for _, d := range declared {
 		if err := c.addParents(d); err != nil {
@@ -236,7 +239,7 @@ func (c *controller) next(ctx context.Context) bool {
 		c.queue.AddAfter(k, left)
 		return true
 	}
-	err := c.handle(ctx, k, parent.DeepCopy())
+	err := safely(func() error { return c.handle(ctx, k, parent.DeepCopy()) })
 	c.mu.Lock()
 	c.synced[k] = time.Now()
 	c.mu.Unlock()
@@ -247,7 +250,11 @@ func (c *controller) next(ctx context.Context) bool {
 	case isBusy:
 		c.queue.AddAfter(k, pause)
 	default:
-		c.env.log.Warn("The sync of a parent failed.", "controller", c.name, "parent", describe(parent), "error", err)
+		attrs := []any{"controller", c.name, "parent", describe(parent), "error", err}
+		if p := (*panicError)(nil); errors.As(err, &p) {
+			attrs = append(attrs, "stack", string(p.stack))
+		}
+		c.env.log.Warn("The sync of a parent failed.", attrs...)
 		c.env.api.Event(client.About(parent), client.Warning, "SyncError", "Sync error: %v", err)
 		c.queue.AddRateLimited(k)
 	}

@@ -21,6 +21,9 @@ import (
 const (
 	defaultTimeout = 10 * time.Second
 	largestBody    = 16 << 20
+	// idleConnections is the number of connections to a hook's server that are kept open. With
+	// the 2 of package http, several workers would connect for almost every call.
+	idleConnections = 64
 	// busyPause is the delay after a 429 without a readable Retry-After.
 	busyPause = time.Second
 	// credentialsAge is the time after which Secrets are read again.
@@ -103,6 +106,7 @@ func (h *hook) connect(ctx context.Context) (*http.Client, string, error) {
 	if transport == nil {
 		t := http.DefaultTransport.(*http.Transport).Clone()
 		t.TLSClientConfig = resolved.tls
+		t.MaxIdleConnsPerHost = idleConnections
 		transport = t
 	}
 	h.client, h.header, h.read = &http.Client{Transport: transport, Timeout: h.timeout}, resolved.header, time.Now()

@@ -2,8 +2,6 @@ package metacontroller
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
 	"net/http"
 	"reflect"
 	"sync"
@@ -101,23 +99,25 @@ func (m *manager) handle(_ context.Context, e *gopf.WatchEvent[gopf.Unstructured
 	if gone {
 		return nil
 	}
-	env, err := m.environment(e.API, e.Log)
+	env, err := m.environment(e.API)
 	if err != nil {
 		return err
 	}
+	own := *env
+	own.log = e.Log
 	// The controller lives longer than the call of this handler.
 	ctx, stop := context.WithCancel(context.Background())
 	r := running{spec: object.Object["spec"], stop: stop, done: make(chan struct{})}
 	m.running[name] = r
 	m.wait.Go(func() {
 		defer close(r.done)
-		start(ctx, *env, object)
+		start(ctx, own, object)
 	})
 	return nil
 }
 
-// environment returns the things that all controllers share.
-func (m *manager) environment(api client.Client, log *slog.Logger) (*environment, error) {
+// environment returns the things that all controllers share. Each controller adds its log.
+func (m *manager) environment(api client.Client) (*environment, error) {
 	if m.env != nil {
 		return m.env, nil
 	}
@@ -131,7 +131,7 @@ func (m *manager) environment(api client.Client, log *slog.Logger) (*environment
 		return nil, err
 	}
 	m.env = &environment{
-		api: api, dynamic: dyn, log: log, transport: m.options.Transport, workers: m.options.Workers, fieldManager: m.options.ServerSide,
+		api: api, dynamic: dyn, transport: m.options.Transport, workers: m.options.Workers, fieldManager: m.options.ServerSide,
 		resources: &resources{discovery: disc, allow: m.options.AllowKinds, age: m.options.Discovery, known: map[string]group{}},
 	}
 	return m.env, nil
@@ -143,7 +143,11 @@ func start(ctx context.Context, env environment, object *unstructured.Unstructur
 	about := client.About(object)
 	for delay := firstStart; ; delay = min(2*delay, lastStart) {
 		env.api.Event(about, client.Normal, "Starting", "Starting controller: %s", object.GetName())
-		c, err := create(ctx, env, object)
+		var c *controller
+		err := safely(func() (err error) {
+			c, err = newController(ctx, env, object)
+			return err
+		})
 		if err == nil {
 			c.run(ctx, func() { env.api.Event(about, client.Normal, "Started", "Started controller: %s", object.GetName()) })
 			return
@@ -159,17 +163,6 @@ func start(ctx context.Context, env environment, object *unstructured.Unstructur
 		case <-time.After(delay):
 		}
 	}
-}
-
-// create prepares a controller. A panic because of an invalid resource must not end the
-// other controllers.
-func create(ctx context.Context, env environment, object *unstructured.Unstructured) (c *controller, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
-	return newController(ctx, env, object)
 }
 
 // close stops all controllers and waits for them.

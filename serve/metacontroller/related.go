@@ -88,7 +88,7 @@ func (c *controller) relate(r resource) bool {
 
 // relatedEvents queues the parents whose rules select a changed object.
 func (c *controller) relatedEvents(r resource) cache.ResourceEventHandler {
-	return events(func(old, now *unstructured.Unstructured) {
+	return c.events(func(old, now *unstructured.Unstructured) {
 		c.mu.Lock()
 		kept := maps.Clone(c.kept)
 		c.mu.Unlock()

@@ -36,7 +36,12 @@ func (s *step) roll(ctx context.Context, selector labels.Selector, observed, rel
 	failures := make([]error, len(forms))
 	var calls sync.WaitGroup
 	for i, f := range forms {
-		calls.Go(func() { f.response, failures[i] = s.response(ctx, f.parent, observed, related) })
+		calls.Go(func() {
+			failures[i] = safely(func() (err error) {
+				f.response, err = s.response(ctx, f.parent, observed, related)
+				return err
+			})
+		})
 	}
 	calls.Wait()
 	if err := errors.Join(failures...); err != nil {

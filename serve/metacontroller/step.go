@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -128,4 +129,19 @@ func (c *controller) empty() objects {
 		observed[kind] = map[string]*unstructured.Unstructured{}
 	}
 	return observed
+}
+
+// longestName is the limit of the API server for the part of a finalizer after the slash.
+const longestName = 63
+
+// checkFinalizer returns an error if the controller has a finalize hook and the API server
+// would reject its finalizer.
+func (c *controller) checkFinalizer() error {
+	_, name, _ := strings.Cut(c.finalizer, "/")
+	over := len(name) - longestName
+	if c.spec.Hooks.Finalize == nil || over <= 0 {
+		return nil
+	}
+	return fmt.Errorf("the finalizer %s is too long: a controller with a finalize hook needs a name of at most %d bytes, not %d",
+		c.finalizer, len(c.name)-over, len(c.name))
 }

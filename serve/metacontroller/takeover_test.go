@@ -217,7 +217,7 @@ func (s *stage) restore(t *testing.T, recorded []any) {
 		return -1
 	})
 	names := map[string]string{} // real UIDs and sums by their placeholders
-	real := func(value any) map[string]any {
+	resolved := func(value any) map[string]any {
 		raw, err := json.Marshal(value)
 		if err != nil {
 			t.Fatal(err)
@@ -234,18 +234,18 @@ func (s *stage) restore(t *testing.T, recorded []any) {
 	}
 	made := make([]*unstructured.Unstructured, len(list))
 	for i, item := range list {
-		obj := &unstructured.Unstructured{Object: real(item)}
+		obj := &unstructured.Unstructured{Object: resolved(item)}
 		placeholder := string(obj.GetUID())
 		if obj.GetKind() == "ControllerRevision" {
 			s.nameRevision(t, obj, names)
-			obj = &unstructured.Unstructured{Object: real(obj.Object)}
+			obj = &unstructured.Unstructured{Object: resolved(obj.Object)}
 		}
 		made[i] = s.make(t, obj)
 		names[placeholder] = string(made[i].GetUID())
 		s.uids[string(made[i].GetUID())] = placeholder
 	}
 	for i, item := range list {
-		status, ok := real(item)["status"]
+		status, ok := resolved(item)["status"]
 		if !ok || made[i].GetKind() == "NoStatus" {
 			continue
 		}

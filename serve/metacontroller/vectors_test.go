@@ -189,6 +189,9 @@ func (s *stage) play(t *testing.T, c vectorCase, number int, step vectorStep, ot
 				t.Fatalf("step %d: %v", number, err)
 			}
 		}
+		if arg, _ := action["delete"].(map[string]any); strings.HasSuffix(fmt.Sprint(arg["kind"]), "Controller") {
+			synctest.Wait() // a person's next action comes after the controller has stopped
+		}
 	}
 	if step.DoError != nil && !refused {
 		t.Errorf("step %d: no action was refused", number)

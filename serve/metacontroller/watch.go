@@ -103,8 +103,14 @@ func (c *controller) parent(k key) *unstructured.Unstructured {
 }
 
 // events calls a function with the old and the new state of changed objects. One of them is
-// nil when an object is added or deleted.
-func events(changed func(old, now *unstructured.Unstructured)) cache.ResourceEventHandler {
+// nil when an object is added or deleted. A panic of the function is logged.
+func (c *controller) events(handle func(old, now *unstructured.Unstructured)) cache.ResourceEventHandler {
+	changed := func(old, now *unstructured.Unstructured) {
+		err := safely(func() error { handle(old, now); return nil })
+		if err != nil {
+			c.env.log.Error("The handling of an event failed.", "controller", c.name, "object", describe(either(now, old)), "error", err)
+		}
+	}
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) {
 			if u, ok := o.(*unstructured.Unstructured); ok {
@@ -129,15 +135,20 @@ func events(changed func(old, now *unstructured.Unstructured)) cache.ResourceEve
 	}
 }
 
+// either returns the first object that is not nil.
+func either(a, b *unstructured.Unstructured) *unstructured.Unstructured {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
 func (c *controller) parentEvents(i int) cache.ResourceEventHandler {
-	return events(func(old, now *unstructured.Unstructured) {
+	return c.events(func(old, now *unstructured.Unstructured) {
 		if old != nil && now != nil && c.parents[i].ignoreStatus && onlyStatus(old, now) {
 			return
 		}
-		obj := now
-		if obj == nil {
-			obj = old
-		}
+		obj := either(now, old)
 		c.queue.Add(key{i, obj.GetNamespace(), obj.GetName()})
 	})
 }
@@ -150,7 +161,7 @@ func onlyStatus(old, now *unstructured.Unstructured) bool {
 }
 
 func (c *controller) childEvents() cache.ResourceEventHandler {
-	return events(func(old, now *unstructured.Unstructured) {
+	return c.events(func(old, now *unstructured.Unstructured) {
 		if old != nil && !released(old, now) {
 			c.childChanged(old, false)
 		}

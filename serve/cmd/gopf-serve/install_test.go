@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,9 +17,9 @@ import (
 	"gopf.dev/gopf/serve"
 )
 
-// TestInstallAppliesTheDefinitionsOnAnyCluster serves the sample with a definition of its own.
-// A cluster in memory cannot apply definitions: there, only the request is checked.
-func TestInstallAppliesTheDefinitionsOnAnyCluster(t *testing.T) {
+// installable returns a folder with the sample and a definition of its own.
+func installable(t *testing.T) string {
+	t.Helper()
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(sample)); err != nil {
 		t.Fatal(err)
@@ -31,6 +33,41 @@ func TestInstallAppliesTheDefinitionsOnAnyCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	return dir
+}
+
+// waitApplied waits for the request that applies the definition.
+func waitApplied(t *testing.T, c *gopftest.Cluster) {
+	t.Helper()
+	applied := func(r gopftest.Request) bool {
+		path, _, _ := strings.Cut(r.Path, "?")
+		return r.Verb == "patch" && strings.HasSuffix(path, "/customresourcedefinitions/databases.install.example.com")
+	}
+	for deadline := time.Now().Add(30 * time.Second); !slices.ContainsFunc(c.Requests(), applied); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the definition was not applied")
+		}
+	}
+}
+
+func TestTheReloadOfDevAppliesTheDefinitions(t *testing.T) {
+	dir := installable(t)
+	c := gopftest.NewCluster(t, "v1/configmaps", "v1/services")
+	ctx, stop := context.WithCancel(t.Context())
+	args := []string{filepath.Join(dir, "operator.yaml"), "--install", "-n", "default", "--kubeconfig", c.Kubeconfig(t)}
+	ended := make(chan int, 1)
+	go func() { ended <- reload(ctx, args, io.Discard, io.Discard) }()
+	waitApplied(t, c)
+	stop()
+	if code := <-ended; code != 0 {
+		t.Errorf("the exit code is %d", code)
+	}
+}
+
+// TestInstallAppliesTheDefinitionsOnAnyCluster serves the sample with a definition of its own.
+// A cluster in memory cannot apply definitions: there, only the request is checked.
+func TestInstallAppliesTheDefinitionsOnAnyCluster(t *testing.T) {
+	dir := installable(t)
 	op, err := serve.New(os.DirFS(dir), "operator.yaml", serve.Dir(dir))
 	if err != nil {
 		t.Fatal(err)
@@ -40,17 +77,7 @@ func TestInstallAppliesTheDefinitionsOnAnyCluster(t *testing.T) {
 	installAtStartup(op, dir, "operator.yaml", []string{"-n", ns, "--kubeconfig", c.Kubeconfig(t)})
 	gopftest.Start(t, op, c, gopf.Namespaces(ns))
 	if !c.Real() {
-		applied := func(r gopftest.Request) bool {
-			return r.Verb == "patch" && strings.HasSuffix(r.Path, "/customresourcedefinitions/databases.install.example.com")
-		}
-		for deadline := time.Now().Add(30 * time.Second); !slices.ContainsFunc(c.Requests(), func(r gopftest.Request) bool {
-			r.Path, _, _ = strings.Cut(r.Path, "?")
-			return applied(r)
-		}); time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("the definition was not applied")
-			}
-		}
+		waitApplied(t, c)
 		return
 	}
 	c.WaitList(t, "apiextensions.k8s.io/v1/customresourcedefinitions", "", func(list []*unstructured.Unstructured) bool {

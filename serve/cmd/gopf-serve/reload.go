@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/signal"
@@ -18,22 +19,27 @@ import (
 // reloadInterval is the time between two checks of the files.
 const reloadInterval = 500 * time.Millisecond
 
-// runReload runs an operator for development. It restarts the operator when a file in its folder
-// changes. While the file has mistakes, the former operator keeps running.
+// runReload runs an operator for development until a signal arrives.
 func runReload(args []string) int {
-	file, flags, install, err := serveArgs(args)
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "Error: %v\n\n%s", err, usage)
-		return 2
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	return reload(ctx, args, os.Stdout, os.Stderr)
+}
+
+// reload runs an operator, and restarts it when a file in its folder changes. While the file
+// has mistakes, the former operator keeps running.
+func reload(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	file, flags, install, err := serveArgs(args)
+	if err != nil {
+		fmt.Fprintf(stderr, "Error: %v\n\n%s", err, usage)
+		return 2
+	}
 	dir, base := split(file)
 	seen := fingerprint(dir)
 	for {
 		op, err := serve.New(os.DirFS(dir), base, serve.Dir(dir))
 		if err != nil {
-			fmt.Fprintf(os.Stderr, "%v\nThe operator does not run until the file is corrected.\n", err)
+			fmt.Fprintf(stderr, "%v\nThe operator does not run until the file is corrected.\n", err)
 			if seen = changed(ctx, dir, seen); ctx.Err() != nil {
 				return 1
 			}
@@ -44,9 +50,9 @@ func runReload(args []string) int {
 		}
 		running, end := context.WithCancel(ctx)
 		done := make(chan int, 1)
-		go func() { done <- cli.Run(running, op, append([]string{"run"}, flags...), os.Stdout, os.Stderr) }()
+		go func() { done <- cli.Run(running, op, append([]string{"run"}, flags...), stdout, stderr) }()
 		next := make(chan [sha256.Size]byte, 1)
-		go func() { next <- nextCorrect(running, dir, base, seen) }()
+		go func() { next <- nextCorrect(running, dir, base, seen, stderr) }()
 		select {
 		case code := <-done:
 			end()
@@ -57,13 +63,13 @@ func runReload(args []string) int {
 		if code := <-done; ctx.Err() != nil || code != 0 {
 			return code
 		}
-		fmt.Fprintln(os.Stderr, "The files have changed; restarting the operator.")
+		fmt.Fprintln(stderr, "The files have changed; restarting the operator.")
 	}
 }
 
 // nextCorrect waits for a change after which the file has no mistakes, or for the end of
 // the context.
-func nextCorrect(ctx context.Context, dir, base string, seen [sha256.Size]byte) [sha256.Size]byte {
+func nextCorrect(ctx context.Context, dir, base string, seen [sha256.Size]byte, stderr io.Writer) [sha256.Size]byte {
 	for {
 		if seen = changed(ctx, dir, seen); ctx.Err() != nil {
 			return seen
@@ -72,7 +78,7 @@ func nextCorrect(ctx context.Context, dir, base string, seen [sha256.Size]byte) 
 		if err == nil {
 			return seen
 		}
-		fmt.Fprintf(os.Stderr, "%v\nThe operator keeps running as before the change.\n", err)
+		fmt.Fprintf(stderr, "%v\nThe operator keeps running as before the change.\n", err)
 	}
 }
 
