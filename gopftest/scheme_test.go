@@ -3,8 +3,9 @@ package gopftest
 import (
 	"testing"
 
-	"gopf.dev/gopf/gopftest/internal/stable"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"gopf.dev/gopf/gopftest/internal/stable"
 )
 
 // The in-memory server is built with fewer types than tests.
