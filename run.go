@@ -183,6 +183,8 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 		Health: vitals.Config{
 			Liveness: s.Health.Liveness, Address: s.Health.Address, Strict: s.Health.Strict,
 			Metrics: s.Metrics.Address, Pprof: s.Metrics.Pprof, Collectors: s.Metrics.Collectors,
+			SecureMetrics: s.Metrics.Secure, SecureInsight: s.Insight.Secure,
+			CertFile: s.Endpoints.CertFile, KeyFile: s.Endpoints.KeyFile,
 			Probes: func(ctx context.Context) (map[string]any, error) { return op.perform(ctx, probing, o.log) },
 		},
 		Insight: s.Insight.Address,
