@@ -151,6 +151,7 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 	api.ConnectTimeout = s.Networking.ConnectTimeout
 	api.IgnoreProxyVariables = !s.Networking.TrustEnv
 	api.EnforceRetryAfter = s.Networking.EnforceRetryAfter
+	api.Wrap = s.Networking.Transport
 	api.Jitter = o.jitter
 	api.Log = o.log
 
@@ -202,6 +203,7 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 			TrustCopies:    s.Persistence.TrustCopies,
 			Webhooks:       s.Admission.Managed,
 			SecretKey:      slices.Clone(s.Persistence.SecretKey),
+			Begin:          op.hooks.begin(),
 		},
 		ExitTimeout:      s.Queueing.ExitTimeout,
 		Polling:          s.Background.CancellationPolling,

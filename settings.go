@@ -2,6 +2,7 @@ package gopf
 
 import (
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -206,6 +207,11 @@ type NetworkingSettings struct {
 	// EnforceRetryAfter uses the delay in a Retry-After response even if it is shorter
 	// than the operator's own. Default: false.
 	EnforceRetryAfter bool
+	// Transport returns the transport for all requests to the API server, around the given
+	// one, for example to observe them. If it returns another type than the given one, that
+	// type should have the method WrappedRoundTripper of client-go. Default: nil, which
+	// means the given one.
+	Transport func(http.RoundTripper) http.RoundTripper
 	// TrustEnv uses the variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY, as kubectl
 	// does. A proxy in the kubeconfig is always used. Default: true.
 	TrustEnv bool
