@@ -87,7 +87,7 @@ func (h *hooks) begin() func(context.Context, kind.Info, *process.Memory, proces
 		var ends []func()
 		for _, fn := range h.turns {
 			var end func()
-			ctx, end = fn(ctx, call)
+			ctx, end = fn(ctx, call) //nolint:fatcontext // each function gets the context of the one before, and they are few
 			ends = append(ends, end)
 		}
 		return ctx, func() {

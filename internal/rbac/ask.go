@@ -27,9 +27,9 @@ const (
 
 var (
 	accessReviews = kind.Info{Group: "authorization.k8s.io", Version: "v1", Plural: "selfsubjectaccessreviews", Kind: "SelfSubjectAccessReview"}
-	// TokenReviews and SubjectReviews are the reviews of requests to the operator's own
-	// endpoints; see [EndpointReviews].
-	TokenReviews   = kind.Info{Group: "authentication.k8s.io", Version: "v1", Plural: "tokenreviews", Kind: "TokenReview"}
+	// TokenReviews are the reviews of the tokens of clients; see [EndpointReviews].
+	TokenReviews = kind.Info{Group: "authentication.k8s.io", Version: "v1", Plural: "tokenreviews", Kind: "TokenReview"}
+	// SubjectReviews are the reviews of the access of other users; see [EndpointReviews].
 	SubjectReviews = kind.Info{Group: "authorization.k8s.io", Version: "v1", Plural: "subjectaccessreviews", Kind: "SubjectAccessReview"}
 
 	selfReviews = kind.Info{Group: "authentication.k8s.io", Version: "v1", Plural: "selfsubjectreviews", Kind: "SelfSubjectReview"}
