@@ -10,9 +10,9 @@ RACE    := $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && echo -race)
 BEGUN   := $(shell date +%s)
 STAGE   := sh hack/stage
 # All modules with Go code, and those that users download.
-MODULES   := . gopftest serve webhook/ngrok cmd/devcluster cmd/gopf-manifests site bench \
+MODULES   := . gopftest serve otel webhook/ngrok cmd/devcluster cmd/gopf-manifests site bench \
 	examples/database examples/09-testing examples/19-levels examples/20-other-namespaces examples/upgrade
-PUBLISHED := . gopftest serve webhook/ngrok cmd/devcluster cmd/gopf-manifests
+PUBLISHED := . gopftest serve otel webhook/ngrok cmd/devcluster cmd/gopf-manifests
 # Pinned, so that a new version of the tool does not change the result of a build.
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 # Packages that need a control plane.
@@ -53,6 +53,7 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 	@$(STAGE) "vet" $(GO) vet ./...
 	@$(STAGE) "vet gopftest" -C gopftest $(GO) vet ./...
 	@$(STAGE) "vet serve" -C serve $(GO) vet ./...
+	@$(STAGE) "vet otel" -C otel $(GO) vet ./...
 	@$(STAGE) "vet bench" -C bench $(GO) vet ./...
 	@$(STAGE) "layers" $(GO) test -count=1 ./internal/test/layers
 	@$(STAGE) "api" env GO="$(GO)" sh hack/api
@@ -63,6 +64,7 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 	@$(STAGE) "downgrade" env GO="$(GO)" sh hack/downgrade
 	@$(STAGE) "pictures and search" -C site $(GO) test -timeout 5m ./manual ./picture
 	@$(STAGE) "serve" -C serve $(GO) test -timeout 10m ./...
+	@$(STAGE) "otel" -C otel $(GO) test -timeout 5m ./...
 	@$(STAGE) "tunnel" -C webhook/ngrok $(GO) test -timeout 5m ./...
 	@$(STAGE) "10,000 objects" -C gopftest $(GO) test -timeout 20m -run '$(MANY)' ./engine
 	@# One control plane for all of them.

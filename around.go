@@ -3,8 +3,11 @@ package gopf
 import (
 	"context"
 	"log/slog"
+	"slices"
 
 	"gopf.dev/gopf/internal/handler"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/process"
 	"gopf.dev/gopf/kind"
 )
 
@@ -13,7 +16,8 @@ type Call struct {
 	// Handler is the id of the handler, as in logs and records.
 	Handler string
 	// Type is the type of the handler: "change", "event", "daemon", "timer", "index",
-	// "review", "reconcile", "startup", "cleanup", "login" or "probe".
+	// "review", "reconcile", "startup", "cleanup", "login" or "probe". It is "turn" for
+	// [Operator.AroundTurns].
 	Type string
 	// Reason is the reason of a change. It is 0 for other handlers.
 	Reason Reason
@@ -26,6 +30,8 @@ type Call struct {
 	Retry int
 	// Log is the logger of the call.
 	Log *slog.Logger
+
+	body *object.Body // nil means that there is no object
 }
 
 // Around calls fn in place of each handler: for changes, sub-handlers, events, daemons,
@@ -56,10 +62,57 @@ func (op *Operator) Around(fn func(ctx context.Context, call *Call, next func(co
 	op.hooks.around = append(op.hooks.around, fn)
 }
 
+// AroundTurns calls fn at the beginning of each turn of an object, and the function that it
+// returns at the end of the turn. In a turn, the operator calls the handlers of the object that
+// are due, and writes their outcomes: handlers and requests get the context that fn returns,
+// which must derive from its own. Daemons and timers do not run in turns. The call has the
+// type "turn" and identifies the object; it has no handler and no logger. fn must be quick, and
+// is called concurrently. It must be set before the operator runs. Of several functions, the
+// first one is called first.
+func (op *Operator) AroundTurns(fn func(ctx context.Context, turn *Call) (of context.Context, end func())) {
+	if fn == nil {
+		op.problem("AroundTurns has no function")
+		return
+	}
+	op.hooks.turns = append(op.hooks.turns, fn)
+}
+
+// begin returns the function that begins turns. nil means that there is nothing to call.
+func (h *hooks) begin() func(context.Context, kind.Info, *process.Memory, process.Occasion) (context.Context, func()) {
+	if len(h.turns) == 0 {
+		return nil
+	}
+	return func(ctx context.Context, of kind.Info, m *process.Memory, _ process.Occasion) (context.Context, func()) {
+		call := &Call{Type: "turn", Resource: of, Namespace: m.Namespace, Name: m.Name, UID: m.UID}
+		var ends []func()
+		for _, fn := range h.turns {
+			var end func()
+			ctx, end = fn(ctx, call) //nolint:fatcontext // each function gets the context of the one before, and they are few
+			ends = append(ends, end)
+		}
+		return ctx, func() {
+			for _, end := range slices.Backward(ends) {
+				end()
+			}
+		}
+	}
+}
+
+// Annotation returns an annotation of the object. "" means that the object does not have it,
+// or that the call has no object or is a turn.
+func (c *Call) Annotation(name string) string {
+	if c.body == nil {
+		return ""
+	}
+	text, _ := c.body.Annotations()[name].(string)
+	return text
+}
+
 // hooks has what happens around the calls of all handlers. nil means nothing.
 type hooks struct {
 	lostEdits
 	around []func(context.Context, *Call, func(context.Context) error) error
+	turns  []func(context.Context, *Call) (context.Context, func())
 }
 
 // check reports the lost edits of a handler that has returned.
@@ -90,7 +143,7 @@ func callOf(req *handler.Request, typ string) func() *Call {
 			c.Handler = req.Handler.ID
 		}
 		if b := req.Body; b != nil {
-			c.Namespace, c.Name, c.UID = b.Namespace, b.Name, b.UID
+			c.body, c.Namespace, c.Name, c.UID = b, b.Namespace, b.Name, b.UID
 		}
 		if req.Cause != nil {
 			c.Reason = reasonOf(req.Cause.Reason)

@@ -183,6 +183,7 @@ func (op *Operator) describeSettings() describe.Settings {
 		Election: s.Election.Enabled, ElectionName: s.Election.Name, ElectionIn: s.Election.Namespace,
 		Standalone: s.Peering.Standalone, Peering: s.Peering.Name, PeeringMandatory: s.Peering.Mandatory,
 		Health: s.Health.Address, Metrics: s.Metrics.Address,
+		SecureMetrics: s.Metrics.Secure, SecureInsight: s.Insight.Secure && s.Insight.Address != "",
 		ExitSeconds: int(s.Process.UltimateExitingTimeout / time.Second), Managed: s.Admission.Managed,
 	}
 	if s.Admission.Server != nil {

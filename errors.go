@@ -27,6 +27,9 @@ type TemporaryError struct {
 func (e *TemporaryError) Error() string { return e.Err.Error() }
 func (e *TemporaryError) Unwrap() error { return e.Err }
 
+// Waiting reports whether the error is one of [Wait]: waiting is not failing.
+func (e *TemporaryError) Waiting() bool { return e.wait }
+
 // RetryAfter returns a [TemporaryError]: the handler is called again after the delay,
 // and the error is logged. If err is nil, RetryAfter returns nil, so it can wrap a
 // whole call:

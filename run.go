@@ -151,6 +151,7 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 	api.ConnectTimeout = s.Networking.ConnectTimeout
 	api.IgnoreProxyVariables = !s.Networking.TrustEnv
 	api.EnforceRetryAfter = s.Networking.EnforceRetryAfter
+	api.Wrap = s.Networking.Transport
 	api.Jitter = o.jitter
 	api.Log = o.log
 
@@ -183,6 +184,8 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 		Health: vitals.Config{
 			Liveness: s.Health.Liveness, Address: s.Health.Address, Strict: s.Health.Strict,
 			Metrics: s.Metrics.Address, Pprof: s.Metrics.Pprof, Collectors: s.Metrics.Collectors,
+			SecureMetrics: s.Metrics.Secure, SecureInsight: s.Insight.Secure,
+			CertFile: s.Endpoints.CertFile, KeyFile: s.Endpoints.KeyFile,
 			Probes: func(ctx context.Context) (map[string]any, error) { return op.perform(ctx, probing, o.log) },
 		},
 		Insight: s.Insight.Address,
@@ -200,6 +203,7 @@ func (o *runOptions) engineConfig(op *Operator) (engine.Config, error) {
 			TrustCopies:    s.Persistence.TrustCopies,
 			Webhooks:       s.Admission.Managed,
 			SecretKey:      slices.Clone(s.Persistence.SecretKey),
+			Begin:          op.hooks.begin(),
 		},
 		ExitTimeout:      s.Queueing.ExitTimeout,
 		Polling:          s.Background.CancellationPolling,

@@ -2,6 +2,7 @@ package gopf
 
 import (
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,6 +33,17 @@ type Settings struct {
 	Metrics     MetricsSettings
 	Insight     InsightSettings
 
+	// Endpoints configures the secure endpoints; see [MetricsSettings] and
+	// [InsightSettings].
+	Endpoints struct {
+		// CertFile is the file of the certificate in PEM, with intermediate certificates. It
+		// is read again when it changes. Default: "", which means a self-signed certificate
+		// in memory.
+		CertFile string
+		// KeyFile is the file of the private key in PEM. It is set together with CertFile.
+		// Default: "".
+		KeyFile string
+	}
 	// Background configures daemons and timers.
 	Background struct {
 		// CancellationPolling is the interval of log lines about a daemon that does not
@@ -195,6 +207,11 @@ type NetworkingSettings struct {
 	// EnforceRetryAfter uses the delay in a Retry-After response even if it is shorter
 	// than the operator's own. Default: false.
 	EnforceRetryAfter bool
+	// Transport returns the transport for all requests to the API server, around the given
+	// one, for example to observe them. If it returns another type than the given one, that
+	// type should have the method WrappedRoundTripper of client-go. Default: nil, which
+	// means the given one.
+	Transport func(http.RoundTripper) http.RoundTripper
 	// TrustEnv uses the variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY, as kubectl
 	// does. A proxy in the kubeconfig is always used. Default: true.
 	TrustEnv bool
@@ -281,6 +298,12 @@ type MetricsSettings struct {
 	// in ":6060", it listens on localhost only, because profiles reveal the internals
 	// of the program. Default: "", which means none.
 	Pprof string
+	// Secure serves /metrics over TLS, and only to clients with a bearer token of the cluster.
+	// The operator asks the API server for each request whether the user of the token may
+	// get the path, as a nonResourceURL; it needs the permissions to create TokenReviews and
+	// SubjectAccessReviews. The address must differ from those of endpoints that are not
+	// secure, such as health. Default: false.
+	Secure bool
 	// Collectors are additional metrics of the program, served together with those of
 	// the operator. Their names must not start with gopf_, go_ or process_. Default:
 	// none.
@@ -292,11 +315,15 @@ type InsightSettings struct {
 	// Address is the listen address of the page, such as ":6080". The page shows rates,
 	// latencies and queues, the known objects, and for each object the explanation, the
 	// timeline and the children. It only reads. Without a host, it listens on localhost.
-	// Only loopback addresses are allowed, because the page has no authentication; use
-	// kubectl port-forward to reach it in a pod. While the page is on, the operator
+	// Unless Secure is set, only loopback addresses are allowed, because the page has no
+	// authentication; use kubectl port-forward to reach it in a pod. While the page is on, the operator
 	// collects metrics and keeps the latest steps of all objects, in 2 MiB of memory.
 	// Default: "", which means none.
 	Address string
+	// Secure serves the page over TLS, and only to clients with a bearer token of the
+	// cluster, as in [MetricsSettings]. A browser sends no such token, so this is for
+	// programs that read the data of the page. Default: false.
+	Secure bool
 }
 
 // AdmissionSettings configure the admission webhooks.

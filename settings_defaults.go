@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"gopf.dev/gopf/internal/guard"
 	"gopf.dev/gopf/internal/page"
 	"gopf.dev/gopf/storage"
 	"gopf.dev/gopf/webhook"
@@ -78,9 +79,12 @@ func (s Settings) check() error {
 		return err
 	}
 	if s.Insight.Address != "" {
-		if err := page.CheckAddress(s.Insight.Address); err != nil {
+		if err := page.CheckAddress(s.Insight.Address, s.Insight.Secure); err != nil {
 			return fmt.Errorf("invalid settings: Insight.Address: %w", err)
 		}
+	}
+	if err := guard.CheckFiles(s.Endpoints.CertFile, s.Endpoints.KeyFile); err != nil {
+		return fmt.Errorf("invalid settings: Endpoints: %w", err)
 	}
 	return s.Election.check()
 }

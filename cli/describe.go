@@ -20,7 +20,7 @@ func describeCommand(op *gopf.Operator) *cobra.Command {
 		Args:   noArguments,
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.check(); err != nil {
+			if err := f.check(op.Settings.Insight.Secure); err != nil {
 				return err
 			}
 			f.apply(&op.Settings)

@@ -28,7 +28,7 @@ func parse(t *testing.T, s *gopf.Settings, env map[string]string, args ...string
 	if err := readEnvironment(cmd, nil); err != nil {
 		return nil, err
 	}
-	if err := f.check(); err != nil {
+	if err := f.check(false); err != nil {
 		return nil, err
 	}
 	f.apply(s)
@@ -106,6 +106,16 @@ func TestFlagsAndVariablesSetTheSettings(t *testing.T) {
 			code: func(s *gopf.Settings) { s.Peering.Standalone = true },
 			args: []string{"--peering=x"},
 			want: func(s *gopf.Settings) { s.Peering.Name, s.Peering.Mandatory = "x", true },
+		},
+		"secure endpoints": {
+			code: func(s *gopf.Settings) { s.Insight.Secure = true },
+			env:  env{"GOPF_RUN_METRICS_SECURE": "yes", "GOPF_RUN_TLS_CERT": "/c"},
+			args: []string{"--insight=0.0.0.0:1", "--insight-secure", "--metrics=:3", "--tls-key=/k"},
+			want: func(s *gopf.Settings) {
+				s.Metrics.Address, s.Metrics.Secure = ":3", true
+				s.Insight.Address, s.Insight.Secure = "0.0.0.0:1", true
+				s.Endpoints.CertFile, s.Endpoints.KeyFile = "/c", "/k"
+			},
 		},
 		"switched off again": {
 			code: func(s *gopf.Settings) {

@@ -36,6 +36,8 @@ type runFlags struct {
 	strict                                    bool
 	pprof                                     profiles
 	insight                                   insightFlag
+	metricsSecure, insightSecure              bool
+	tlsCert, tlsKey                           string
 	election, electionName, electionNamespace string
 
 	flags *pflag.FlagSet
@@ -100,8 +102,12 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.metrics, "metrics", "", "listen `address` of /metrics, like :9090; may be the same")
 	flags.Var(&f.pprof, "pprof", "listen `address` of pprof profiles, like :6060; without a host, only this machine can connect")
 	flags.Lookup("pprof").NoOptDefVal = profilesAddress
-	flags.Var(&f.insight, "insight", "listen `address` of the web page of the operator, like :6080; only this machine can connect")
+	flags.Var(&f.insight, "insight", "listen `address` of the web page of the operator, like :6080; only this machine can connect, unless --insight-secure is given")
 	flags.Lookup("insight").NoOptDefVal = insightAddress
+	flags.BoolVar(&f.metricsSecure, "metrics-secure", false, "serve the metrics over TLS, and only to clients with a token that may get /metrics")
+	flags.BoolVar(&f.insightSecure, "insight-secure", false, "serve the page over TLS, and only to clients with a token that may get its paths; allows other hosts than localhost")
+	flags.StringVar(&f.tlsCert, "tls-cert", "", "`file` of the certificate of these secure endpoints; default: self-signed")
+	flags.StringVar(&f.tlsKey, "tls-key", "", "`file` of the private key of that certificate")
 	flags.BoolVar(&f.strict, "strict", false, "report not ready while some handlers cannot be served")
 	flags.StringArrayVarP(&f.modules, "module", "m", nil, "Kopf's modules with handlers")
 	annotate(flags, "module", "MODULES")
@@ -116,7 +122,7 @@ func (f *runFlags) run(cmd *cobra.Command, op *gopf.Operator, exit func(code int
 			return err
 		}
 	}
-	if err := f.check(); err != nil {
+	if err := f.check(op.Settings.Insight.Secure); err != nil {
 		return err
 	}
 	log, err := f.logging.logger(cmd.ErrOrStderr())
@@ -138,7 +144,10 @@ func (f *runFlags) run(cmd *cobra.Command, op *gopf.Operator, exit func(code int
 	})
 }
 
-func (f *runFlags) check() error {
+// check checks the flags. secure is the setting for the page in the program, which the flag
+// overrides.
+func (f *runFlags) check(secure bool) error {
+	set(&secure, f.insightSecure, f.flags.Changed("insight-secure"))
 	switch {
 	case len(f.modules) > 0:
 		return misuse("%s is not supported: %s", source(f.flags, "module"), compiledIn)
@@ -148,8 +157,10 @@ func (f *runFlags) check() error {
 		return misuse("--peering needs a name, for example --peering=default")
 	case f.flags.Changed("election") && f.election != "lease" && f.election != "none":
 		return misuse("%s is %q; use lease or none", source(f.flags, "election"), f.election)
+	case (f.tlsCert == "") != (f.tlsKey == ""):
+		return misuse("--tls-cert and --tls-key belong together; use both, or none of them for a self-signed certificate")
 	}
-	if err := f.checkAddresses(); err != nil {
+	if err := f.checkAddresses(secure); err != nil {
 		return err
 	}
 	return f.scope.check()
@@ -157,7 +168,7 @@ func (f *runFlags) check() error {
 
 // checkAddresses checks the syntax of addresses. Whether they are free is known only when
 // the operator listens.
-func (f *runFlags) checkAddresses() error {
+func (f *runFlags) checkAddresses(secure bool) error {
 	check := map[string]error{}
 	if f.liveness != "" {
 		check["liveness"] = health.CheckURL(f.liveness)
@@ -172,7 +183,7 @@ func (f *runFlags) checkAddresses() error {
 		check["pprof"] = health.CheckAddress("profiles", string(f.pprof))
 	}
 	if f.insight != "" {
-		check["insight"] = page.CheckAddress(string(f.insight))
+		check["insight"] = page.CheckAddress(string(f.insight), secure)
 	}
 	for _, flag := range slices.Sorted(maps.Keys(check)) {
 		if err := check[flag]; err != nil {
@@ -202,6 +213,10 @@ func (f *runFlags) apply(s *gopf.Settings) {
 	set(&s.Metrics.Address, f.metrics, given("metrics"))
 	set(&s.Metrics.Pprof, string(f.pprof), given("pprof"))
 	set(&s.Insight.Address, string(f.insight), given("insight"))
+	set(&s.Metrics.Secure, f.metricsSecure, given("metrics-secure"))
+	set(&s.Insight.Secure, f.insightSecure, given("insight-secure"))
+	set(&s.Endpoints.CertFile, f.tlsCert, given("tls-cert"))
+	set(&s.Endpoints.KeyFile, f.tlsKey, given("tls-key"))
 	set(&s.Election.Enabled, f.election == "lease", given("election"))
 	set(&s.Election.Name, f.electionName, given("election-name"))
 	set(&s.Election.Namespace, f.electionNamespace, given("election-namespace"))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -192,3 +193,54 @@ func TestAroundSeesProbeHandlers(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// A turn surrounds the calls of its handlers and its writes, and ends after them.
+func TestAroundTurnsPassesItsContextToHandlersAndRequests(t *testing.T) {
+	bubble(t, func(t *testing.T, c *gopftest.Cluster) {
+		var diary calls
+		type key struct{}
+		op := gopf.New()
+		in := func(ctx context.Context) string { return fmt.Sprint(ctx.Value(key{})) }
+		for _, name := range []string{"first", "second"} {
+			op.AroundTurns(func(ctx context.Context, turn *gopf.Call) (context.Context, func()) {
+				if turn.Type != "turn" || turn.Resource.Plural != "kopfexamples" || turn.Namespace != "default" || turn.Name != "x" || turn.UID == "" || turn.Annotation("note") != "" {
+					t.Errorf("got %+v", turn)
+				}
+				diary.add("%s begins in %s", name, in(ctx))
+				return context.WithValue(ctx, key{}, name), func() { diary.add("%s ends", name) }
+			})
+		}
+		op.Around(func(ctx context.Context, call *gopf.Call, next func(context.Context) error) error {
+			diary.add("call in %s of %q", in(ctx), call.Annotation("note"))
+			return next(ctx)
+		})
+		op.Settings.Networking.Transport = func(next http.RoundTripper) http.RoundTripper {
+			return observedTransport{next, func(req *http.Request) {
+				if req.Method == http.MethodPatch {
+					diary.add("patch in %s", in(req.Context()))
+				}
+			}}
+		}
+		gopf.For[*Example](op, resource).OnCreate("make", func(context.Context, *gopf.Change[*Example]) error { return nil })
+		x := example("x", "a")
+		x.SetAnnotations(map[string]string{"note": "it is mine"})
+		runs(t, c, op, func() { c.Create(t, x) })
+		want := []string{"first begins in <nil>", "second begins in first", `call in second of "it is mine"`, "patch in second", "second ends", "first ends"}
+		if got := diary.all(); len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// observedTransport calls a function for each request.
+type observedTransport struct {
+	http.RoundTripper
+	seen func(*http.Request)
+}
+
+func (o observedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	o.seen(req)
+	return o.RoundTripper.RoundTrip(req)
+}
+
+func (o observedTransport) WrappedRoundTripper() http.RoundTripper { return o.RoundTripper }

@@ -201,3 +201,35 @@ func TestMonitoringIsAddedOnRequest(t *testing.T) {
 		}
 	}
 }
+
+func TestPrometheusReadsSecureMetricsWithItsToken(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		o := Options{Monitoring: true, Namespaces: []string{"a"}}
+		if err := o.complete("db"); err != nil {
+			t.Fatal(err)
+		}
+		d := described()
+		d.Settings.SecureMetrics = secure
+		m := NewModel(o, d, nil)
+		files, err := m.Files(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		endpoint := at(find(t, files, "ServiceMonitor"), "spec", "endpoints", 0).(object)
+		if _, token := endpoint["bearerTokenFile"]; token != secure || (endpoint["scheme"] == "https") != secure {
+			t.Errorf("secure %v: got %v", secure, endpoint)
+		}
+		grants, err := permissions.Parse(files["rbac.yaml"], m.Target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, resource := range []string{"tokenreviews", "subjectaccessreviews"} {
+			granted := slices.ContainsFunc(grants, func(g permissions.Grant) bool {
+				return g.Resource == resource && g.Verb == "create" && g.Namespace == ""
+			})
+			if granted != secure {
+				t.Errorf("secure %v: %s granted %v", secure, resource, granted)
+			}
+		}
+	}
+}

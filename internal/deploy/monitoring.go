@@ -11,7 +11,7 @@ func (m *Model) monitoring() []object {
 	return []object{
 		{
 			"apiVersion": "monitoring.coreos.com/v1", "kind": "ServiceMonitor", "metadata": m.meta(m.Name),
-			"spec": object{"selector": object{"matchLabels": m.selector()}, "endpoints": list{object{"port": "metrics"}}},
+			"spec": object{"selector": object{"matchLabels": m.selector()}, "endpoints": list{m.scraped()}},
 		},
 		{
 			"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule", "metadata": m.meta(m.Name),
@@ -19,6 +19,18 @@ func (m *Model) monitoring() []object {
 		},
 		m.dashboard(),
 	}
+}
+
+// scraped returns how Prometheus reads the metrics. If they are secure, it sends the token of
+// its service account. The certificate is self-signed unless files are configured.
+func (m *Model) scraped() object {
+	endpoint := object{"port": "metrics"}
+	if m.Operator.Settings.SecureMetrics {
+		endpoint["scheme"] = "https"
+		endpoint["bearerTokenFile"] = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+		endpoint["tlsConfig"] = object{"insecureSkipVerify": true}
+	}
+	return endpoint
 }
 
 // alerts returns the rules of docs/metrics.md, for the job of this operator.

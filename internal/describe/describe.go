@@ -112,8 +112,10 @@ type Settings struct {
 	Standalone       bool   `json:"standalone,omitempty"` // no peering
 	Peering          string `json:"peering,omitempty"`
 	PeeringMandatory bool   `json:"peeringMandatory,omitempty"`
-	Health           string `json:"health,omitempty"`  // listen address
-	Metrics          string `json:"metrics,omitempty"` // listen address
+	Health           string `json:"health,omitempty"`        // listen address
+	Metrics          string `json:"metrics,omitempty"`       // listen address
+	SecureMetrics    bool   `json:"secureMetrics,omitempty"` // the metrics need a token
+	SecureInsight    bool   `json:"secureInsight,omitempty"` // the page needs a token
 	ExitSeconds      int    `json:"exitSeconds,omitempty"`
 	Webhook          string `json:"webhook,omitempty"` // server type; empty means none
 	WebhookService   string `json:"webhookService,omitempty"`

@@ -2,8 +2,11 @@ package engine
 
 import (
 	"context"
+	"log/slog"
+	"time"
 
 	"gopf.dev/gopf/internal/admission"
+	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/peering"
 	"gopf.dev/gopf/internal/rbac"
 )
@@ -26,12 +29,30 @@ func (op *operator) reviewAccess(ctx context.Context) {
 	reviewer.Run(ctx)
 }
 
-// needs returns the permissions for leader election, admission webhooks and peering.
+// forReviews is the number of reviews of requests to the operator's endpoints that may be in
+// flight, besides all other requests.
+const forReviews = 4
+
+// reviewing returns the client that reviews requests to the operator's endpoints. A standby
+// replica reviews them as well. Failures are responses to the clients, so there is one
+// attempt, and the guard logs them.
+func reviewing(client *kube.Client) *kube.Client {
+	return client.Reserved(forReviews).Derive(func(o *kube.Options) {
+		o.Gate, o.Log = nil, slog.New(slog.DiscardHandler)
+		o.Backoffs = func(func(time.Duration) bool) {}
+	})
+}
+
+// needs returns the permissions for leader election, secure endpoints, admission webhooks and
+// peering.
 func (op *operator) needs() (all []rbac.Need) {
 	cluster := op.controllers.Cluster()
 	all = op.children.Needs(cluster)
 	if op.Election.Enabled {
 		all = append(all, rbac.Lease(op.leaseNamespace(), op.Election.Name)...)
+	}
+	if h := op.Config.Health; h.SecureMetrics && h.Metrics != "" || h.SecureInsight && op.Insight != "" {
+		all = append(all, rbac.EndpointReviews()...)
 	}
 	if op.control != nil {
 		all = append(all, admission.Needs(op.Handlers, op.managed(), op.control.Absent)...)

@@ -77,6 +77,7 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	client := connection.Client
+	v.ReviewWith(reviewing(client))
 	c.Posting.Namespace = connection.Namespace // for Kubernetes events about cluster-scoped objects
 	defer client.Close()
 	defer background(ctx, func(ctx context.Context) { connection.Vault.Run(ctx, client) })()

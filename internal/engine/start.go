@@ -31,6 +31,7 @@ func open(ctx context.Context, c Config) (*vitals.Vitals, *page.Page, func(conte
 		return v, nil, site, err
 	}
 	pages := page.New(v.Metrics().Handler(), c.Log)
+	pages.AnyHost = config.SecureInsight
 	v.Page = pages
 	site, err := v.Listen(ctx)
 	return v, pages, func(ctx context.Context) {

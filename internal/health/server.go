@@ -2,6 +2,7 @@ package health
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -46,6 +47,12 @@ type Config struct {
 	Insight string
 	Page    http.Handler
 
+	// SecureMetrics and SecureInsight serve /metrics and the page over TLS, and only requests
+	// that Guard passes on. Such an endpoint shares its address only with other secure ones.
+	SecureMetrics, SecureInsight bool
+	TLS                          *tls.Config
+	Guard                        func(http.Handler) http.Handler
+
 	// ProbeLimit limits the duration of all probes together. Default: 30s.
 	ProbeLimit time.Duration
 	// ProbeAge is the time during which the results of the probes are reused. Default:
@@ -69,6 +76,7 @@ const (
 	requestTime = 10 * time.Second // for reading; and for responding, without probes
 	idleTime    = time.Minute
 	headerBytes = 4 << 10 // net/http reads 4 KiB more; short fields take about 20 times their size
+	tokenBytes  = 8 << 10 // the same with a bearer token
 
 	// maxConnections is the limit of each listener. Kubelets and Prometheus use one each.
 	maxConnections = 256
@@ -95,6 +103,7 @@ type site struct {
 	asked    string // the configured address
 	listener net.Listener
 	routes   routes
+	secure   bool // TLS
 }
 
 // Listen opens all addresses, or none. It returns an [*AddressError] if it cannot
@@ -110,6 +119,8 @@ func Listen(ctx context.Context, c Config) (*Server, error) {
 		return nil, errors.New("serve metrics: MetricsHandler is nil")
 	case c.Page == nil && c.Insight != "":
 		return nil, errors.New("serve the page: Page is nil")
+	case (c.TLS == nil || c.Guard == nil) && (c.SecureMetrics || c.SecureInsight):
+		return nil, errors.New("serve secure endpoints: TLS or Guard is nil")
 	}
 	s := &Server{config: c, probes: newCollector(c.Probes, c.ProbeLimit, c.ProbeAge)}
 	if err := s.open(ctx); err != nil {
@@ -127,7 +138,7 @@ func (s *Server) open(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		bound, err := s.serve(ctx, "the probes", address, map[string]http.Handler{path: probePage(c.Snapshot, s.probes)})
+		bound, err := s.serve(ctx, "the probes", address, false, map[string]http.Handler{path: probePage(c.Snapshot, s.probes)})
 		if err != nil {
 			return err
 		}
@@ -137,19 +148,20 @@ func (s *Server) open(ctx context.Context) error {
 	profiles := map[string]http.Handler{profilesPath: http.HandlerFunc(serveProfiles)}
 	for _, e := range []struct {
 		what, address string
+		secure        bool
 		routes        map[string]http.Handler
 		bound         *string
 	}{
-		{"health", c.Health, pages, &s.at.Health},
-		{"metrics", c.Metrics, map[string]http.Handler{"/metrics": c.MetricsHandler}, &s.at.Metrics},
-		{"profiles", c.Debug, profiles, &s.at.Debug},
-		{"the page", c.Insight, map[string]http.Handler{"/": c.Page, pagePath: c.Page}, &s.at.Insight},
+		{"health", c.Health, false, pages, &s.at.Health},
+		{"metrics", c.Metrics, c.SecureMetrics, map[string]http.Handler{"/metrics": c.MetricsHandler}, &s.at.Metrics},
+		{"profiles", c.Debug, false, profiles, &s.at.Debug},
+		{"the page", c.Insight, c.SecureInsight, map[string]http.Handler{"/": c.Page, pagePath: c.Page}, &s.at.Insight},
 	} {
 		if e.address == "" {
 			continue
 		}
 		var err error
-		if *e.bound, err = s.serve(ctx, e.what, e.address, e.routes); err != nil {
+		if *e.bound, err = s.serve(ctx, e.what, e.address, e.secure, e.routes); err != nil {
 			return err
 		}
 	}
@@ -157,25 +169,32 @@ func (s *Server) open(ctx context.Context) error {
 }
 
 // serve adds routes to an address, and listens there if no other endpoint does.
-func (s *Server) serve(ctx context.Context, what, address string, added map[string]http.Handler) (bound string, err error) {
+func (s *Server) serve(ctx context.Context, what, address string, secure bool, added map[string]http.Handler) (bound string, err error) {
 	if err := CheckAddress(what, address); err != nil {
 		return "", err
 	}
-	at, err := s.site(ctx, address)
+	at, err := s.site(ctx, address, secure)
 	if err != nil {
 		return "", &AddressError{address, what, advise(err), err}
+	}
+	if at.secure != secure {
+		return "", &AddressError{address, what, "choose another port for one of them",
+			errors.New("another endpoint has this address, and only one of both is secure")}
 	}
 	for path, handler := range added {
 		if at.routes[path] != nil {
 			return "", &AddressError{address, what, "choose another port for one of them",
 				fmt.Errorf("the path %s is taken by another endpoint", path)}
 		}
+		if secure {
+			handler = s.config.Guard(handler)
+		}
 		at.routes[path] = handler
 	}
 	return at.listener.Addr().String(), nil
 }
 
-func (s *Server) site(ctx context.Context, address string) (*site, error) {
+func (s *Server) site(ctx context.Context, address string, secure bool) (*site, error) {
 	for _, at := range s.sites {
 		if at.asked == address {
 			return at, nil
@@ -189,7 +208,7 @@ func (s *Server) site(ctx context.Context, address string) (*site, error) {
 		}
 		return nil, err
 	}
-	at := &site{address, listener, routes{}}
+	at := &site{address, listener, routes{}, secure}
 	s.sites = append(s.sites, at)
 	return at, nil
 }
@@ -235,11 +254,15 @@ func (s *Server) Run(ctx context.Context) error {
 	broken := make(chan error, len(s.sites))
 	var servers []*http.Server
 	for _, at := range s.sites {
-		server := s.server(ctx, at.routes)
+		server := s.server(ctx, at)
 		servers = append(servers, server)
 		listener := (&connlimit.Connections{Max: maxConnections}).Watch(server, at.listener)
 		serving.Go(func() {
-			if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			serve := server.Serve
+			if at.secure {
+				serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
+			}
+			if err := serve(listener); !errors.Is(err, http.ErrServerClosed) {
 				broken <- fmt.Errorf("serve health at %s: %w", at.asked, err)
 			}
 		})
@@ -270,9 +293,9 @@ func (s *Server) Run(ctx context.Context) error {
 	return err
 }
 
-func (s *Server) server(ctx context.Context, r routes) *http.Server {
-	return &http.Server{
-		Handler:           r,
+func (s *Server) server(ctx context.Context, at *site) *http.Server {
+	server := &http.Server{
+		Handler:           at.routes,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: headerTime,
 		ReadTimeout:       requestTime,
@@ -281,6 +304,11 @@ func (s *Server) server(ctx context.Context, r routes) *http.Server {
 		MaxHeaderBytes:    headerBytes,
 		ErrorLog:          slog.NewLogLogger(s.config.Log.Handler(), slog.LevelDebug),
 	}
+	if at.secure {
+		server.MaxHeaderBytes, server.TLSConfig = tokenBytes, s.config.TLS
+		server.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){} // no HTTP/2: the limits are those of connections
+	}
+	return server
 }
 
 // pagePath is the prefix of the paths of the page.

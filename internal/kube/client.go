@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -76,6 +77,10 @@ type Options struct {
 	// configuration that contained them. It must not block and must not use the client.
 	// May be nil.
 	Unauthorized func(cfg *rest.Config, err error)
+
+	// Wrap returns the transport for requests of this client, and of clients that are made
+	// from its configuration, around another one. May be nil.
+	Wrap func(http.RoundTripper) http.RoundTripper
 
 	// ManagedFields keeps metadata.managedFields in the objects that are read.
 	// Default: false, because they are often half of an object.

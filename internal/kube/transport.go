@@ -66,6 +66,9 @@ func connect(cfg *rest.Config, o Options) (*conns, error) {
 	} else if cfg.UserAgent == "" {
 		cfg.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
+	if o.Wrap != nil {
+		cfg.Wrap(o.Wrap)
+	}
 	base, _, err := rest.DefaultServerUrlFor(cfg)
 	if err != nil {
 		return nil, err

@@ -12,15 +12,15 @@ import (
 
 // CheckAddress returns an error if the page must not be served at the address. An address
 // without a host means localhost. Other hosts could read the page without any permission, so
-// only loopback addresses are allowed.
-func CheckAddress(address string) error {
+// only loopback addresses are allowed, unless each request is authorized.
+func CheckAddress(address string, authorized bool) error {
 	if err := health.CheckAddress("the page", address); err != nil {
 		return err
 	}
 	host, _, _ := net.SplitHostPort(health.LocalAddress(address)) // it was checked
-	if !isLoopback(host) {
+	if !authorized && !isLoopback(host) {
 		return &health.AddressError{Address: address, For: "the page", Err: fmt.Errorf("%s is not a loopback address, and the page has no authentication", host),
-			Advice: "use localhost, and reach it with kubectl port-forward"}
+			Advice: "use localhost, and reach it with kubectl port-forward; or require tokens with --insight-secure or Settings.Insight.Secure"}
 	}
 	return nil
 }
@@ -38,12 +38,12 @@ func isLoopback(host string) bool {
 //
 // A site can make its own name resolve to this machine, and the browser then lets it
 // read the page. Such requests have that name in the header Host.
-func refusal(req *http.Request) string {
+func refusal(req *http.Request, anyHost bool) string {
 	host := req.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	if !isLoopback(strings.Trim(host, "[]")) {
+	if !anyHost && !isLoopback(strings.Trim(host, "[]")) {
 		return "the page is served only as localhost; open it with that name"
 	}
 	switch req.Header.Get("Sec-Fetch-Site") {

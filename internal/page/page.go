@@ -3,7 +3,7 @@
 // timeline and its children. It only reads.
 //
 // Everything that the operator knows may be on the page, so it is for loopback addresses
-// only; see [CheckAddress]. Other sites in the user's browser cannot read it: requests with
+// only, unless each request is authorized; see [CheckAddress]. Other sites in the user's browser cannot read it: requests with
 // the name of another host, as after DNS rebinding, are refused.
 package page
 
@@ -84,6 +84,10 @@ type Child struct {
 
 // Page serves the page. It must run before it shows any activity.
 type Page struct {
+	// AnyHost allows requests under any name of this machine. It must be set before the page
+	// is served, and only if each request needs a token: other sites do not have it.
+	AnyHost bool
+
 	metrics http.Handler
 	log     *slog.Logger
 	source  atomic.Pointer[Source] // nil during startup
@@ -117,7 +121,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Cache-Control", "no-store")
-	if why := refusal(req); why != "" {
+	if why := refusal(req, p.AnyHost); why != "" {
 		fail(w, http.StatusForbidden, why)
 		return
 	}

@@ -74,11 +74,11 @@ func TestOnlyLoopbackAddressesAreAllowed(t *testing.T) {
 		":6080": true, "localhost:0": true, "127.0.0.1:1": true, "127.9.9.9:1": true, "[::1]:6080": true, "[::ffff:127.0.0.1]:1": true,
 		"0.0.0.0:6080": false, "[::]:6080": false, "10.0.0.1:6080": false, "example.com:80": false, "localhost": false, "localhost:http": false,
 	} {
-		if err := CheckAddress(address); (err == nil) != ok {
+		if err := CheckAddress(address, false); (err == nil) != ok {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
-	if err := CheckAddress("0.0.0.0:6080"); !strings.Contains(err.Error(), "kubectl port-forward") {
+	if err := CheckAddress("0.0.0.0:6080", false); !strings.Contains(err.Error(), "kubectl port-forward") {
 		t.Error(err)
 	}
 }

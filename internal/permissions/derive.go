@@ -66,6 +66,7 @@ func Derive(d *describe.Operator, known Kinds) (all Set, problems []string) {
 		v.needs([]rbac.Need{rbac.Peering(kind.Info{Group: "kopf.dev", Version: "v1", Plural: peerings(d.Scope), Namespaced: len(d.Scope.Namespaces) > 0})})
 	}
 	v.webhooks()
+	v.endpoints()
 	v.declared()
 	v.operating()
 	return v.all.reduced(len(d.Scope.Namespaces) == 0), v.problems
@@ -226,6 +227,21 @@ func onlyFailures(n rbac.Need, verb string) bool {
 func (v *derivation) election() {
 	if s := v.d.Settings; s.Election {
 		v.needs(rbac.Lease(cmp.Or(s.ElectionIn, own), s.ElectionName))
+	}
+}
+
+// endpoints adds the permissions to review requests to protected endpoints.
+func (v *derivation) endpoints() {
+	for _, e := range []struct {
+		setting string
+		secure  bool
+	}{{"Metrics.Secure", v.d.Settings.SecureMetrics}, {"Insight.Secure", v.d.Settings.SecureInsight}} {
+		if !e.secure {
+			continue
+		}
+		for _, n := range rbac.EndpointReviews() {
+			v.add(n, Source{Setting: e.setting, Without: n.Without})
+		}
 	}
 }
 

@@ -113,6 +113,27 @@ func TestSettingsThatAreOffNeedNoPermissions(t *testing.T) {
 	}
 }
 
+func TestSecureEndpointsNeedReviews(t *testing.T) {
+	d := &describe.Operator{Settings: describe.Settings{ScanningDisabled: true, Standalone: true, SecureMetrics: true, SecureInsight: true}}
+	set, _ := Derive(d, nil)
+	want := []string{
+		"create tokenreviews.authentication.k8s.io <- setting Metrics.Secure, setting Insight.Secure",
+		"create subjectaccessreviews.authorization.k8s.io <- setting Metrics.Secure, setting Insight.Secure",
+	}
+	if diff := cmp.Diff(want, lines(set)); diff != "" {
+		t.Error(diff)
+	}
+	for _, p := range set {
+		if p.Place != Cluster {
+			t.Errorf("%s is needed in the whole cluster", p)
+		}
+	}
+	d.Settings.SecureInsight = false
+	if set, _ = Derive(d, nil); len(set) != 2 || set[0].NeededBy() != "setting Metrics.Secure" {
+		t.Errorf("got %v", lines(set))
+	}
+}
+
 func TestDefinitionsDecideAboutTheStatus(t *testing.T) {
 	d := rich()
 	set, _ := Derive(d, Kinds{"example.com/databases": {Namespaced: true}})

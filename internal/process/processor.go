@@ -154,6 +154,10 @@ type Config struct {
 	// patch of the status. nil means that it is not known.
 	KeepsStatus func(status map[string]any) bool
 	Webhooks    string // the name of the operator's webhook configurations; "" means none
+
+	// Begin is called at the beginning of each turn, and the returned function at its end.
+	// The returned context is that of the turn. nil means that turns are not observed.
+	Begin func(ctx context.Context, of kind.Info, m *Memory, why Occasion) (context.Context, func())
 }
 
 // Memory is the state of one object between its turns. It is kept small: every

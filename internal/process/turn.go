@@ -25,6 +25,11 @@ type Occasion struct {
 // The context is passed to handlers. Their outcomes are written even after it is
 // canceled, within [Config.WriteGrace].
 func (p *Processor) Turn(ctx context.Context, m *Memory, why Occasion) (forget bool) {
+	if begin := p.Config.Begin; begin != nil {
+		var end func()
+		ctx, end = begin(ctx, p.Resource, m, why)
+		defer end()
+	}
 	if p.Trail != nil {
 		defer func(start time.Time) { p.Trail.Turned(m.UID, why.String(), start) }(time.Now())
 	}

@@ -27,13 +27,23 @@ const (
 
 var (
 	accessReviews = kind.Info{Group: "authorization.k8s.io", Version: "v1", Plural: "selfsubjectaccessreviews", Kind: "SelfSubjectAccessReview"}
-	selfReviews   = kind.Info{Group: "authentication.k8s.io", Version: "v1", Plural: "selfsubjectreviews", Kind: "SelfSubjectReview"}
+	// TokenReviews are the reviews of the tokens of clients; see [EndpointReviews].
+	TokenReviews = kind.Info{Group: "authentication.k8s.io", Version: "v1", Plural: "tokenreviews", Kind: "TokenReview"}
+	// SubjectReviews are the reviews of the access of other users; see [EndpointReviews].
+	SubjectReviews = kind.Info{Group: "authorization.k8s.io", Version: "v1", Plural: "subjectaccessreviews", Kind: "SubjectAccessReview"}
+
+	selfReviews = kind.Info{Group: "authentication.k8s.io", Version: "v1", Plural: "selfsubjectreviews", Kind: "SelfSubjectReview"}
 )
 
-// Asks reports whether the resource is that of access reviews. A rejected access review
-// is no reason to review again.
+// Asks reports whether the resource is one of reviews. A rejected review is no reason to
+// review the permissions of the operator again.
 func Asks(r schema.GroupResource) bool {
-	return r == accessReviews.GVR().GroupResource() || r == selfReviews.GVR().GroupResource()
+	for _, info := range []kind.Info{accessReviews, selfReviews, TokenReviews, SubjectReviews} {
+		if r == info.GVR().GroupResource() {
+			return true
+		}
+	}
+	return false
 }
 
 // ask sends access reviews, up to the limit, and stores the results in allowed. It

@@ -131,6 +131,15 @@ func Lease(namespace, name string) []Need {
 	return []Need{all, one}
 }
 
+// EndpointReviews returns the permissions to review requests to the operator's own endpoints.
+func EndpointReviews() []Need {
+	tokens := Need{Info: TokenReviews, Verbs: []string{"create"}, By: []string{"the framework"},
+		Without: "all requests to the protected endpoints are refused"}
+	subjects := tokens
+	subjects.Info = SubjectReviews
+	return []Need{tokens, subjects}
+}
+
 // needs is a list without duplicates.
 type needs []Need
 

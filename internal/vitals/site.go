@@ -2,7 +2,9 @@ package vitals
 
 import (
 	"context"
+	"fmt"
 
+	"gopf.dev/gopf/internal/guard"
 	"gopf.dev/gopf/internal/health"
 )
 
@@ -19,12 +21,19 @@ func (v *Vitals) Listen(ctx context.Context) (serve func(context.Context), err e
 	config.Log = c.Log
 	config.Insight, config.Page = health.LocalAddress(c.Insight), v.Page
 	config.Debug = health.LocalAddress(c.Pprof)
+	if err := v.secure(&config); err != nil {
+		return nil, err
+	}
 	site, err := health.Listen(ctx, config)
 	if err != nil {
 		return nil, err
 	}
 	if at := site.Addresses().Insight; at != "" {
-		c.Log.Info("Serving the page of the operator at http://" + at + "/")
+		scheme := "http"
+		if config.SecureInsight {
+			scheme = "https"
+		}
+		c.Log.Info("Serving the page of the operator at " + scheme + "://" + at + "/")
 	}
 	if c.Listening != nil {
 		c.Listening(site.Addresses())
@@ -34,4 +43,21 @@ func (v *Vitals) Listen(ctx context.Context) (serve func(context.Context), err e
 			c.Log.Error("The server for health and metrics failed.", "error", err)
 		}
 	}, nil
+}
+
+// secure adds the certificate and the guard, if an endpoint needs them.
+func (v *Vitals) secure(config *health.Config) error {
+	c := v.config
+	config.SecureMetrics = c.SecureMetrics && c.Metrics != ""
+	config.SecureInsight = c.SecureInsight && c.Insight != ""
+	if !config.SecureMetrics && !config.SecureInsight {
+		return nil
+	}
+	certificate, err := guard.NewCertificate(c.CertFile, c.KeyFile, c.Log)
+	if err != nil {
+		return fmt.Errorf("serve secure endpoints: %w", err)
+	}
+	v.reviews = guard.New(c.Log)
+	config.TLS, config.Guard = certificate.TLS(), v.reviews.Protect
+	return nil
 }

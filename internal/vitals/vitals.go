@@ -18,6 +18,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"gopf.dev/gopf/internal/guard"
 	"gopf.dev/gopf/internal/health"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/metrics"
@@ -32,6 +33,11 @@ type Config struct {
 	Pprof    string // the address of /debug/pprof/; "" means none
 	Insight  string // the address of the page; "" means none
 	Strict   bool   // not ready while a handler has no resource to serve
+
+	// SecureMetrics and SecureInsight protect the metrics and the page with TLS and a review
+	// of each request. Without files, the certificate is self-signed.
+	SecureMetrics, SecureInsight bool
+	CertFile, KeyFile            string
 
 	Collectors []prometheus.Collector // additional ones for /metrics
 
@@ -68,6 +74,8 @@ type Vitals struct {
 	// an address.
 	Page http.Handler
 
+	reviews *guard.Guard // of the secure endpoints; nil means that there are none
+
 	answered atomic.Int64                  // time of the last response of the API server, in ns; 0 means never
 	operator atomic.Pointer[Operator]      // nil during startup
 	reviewer atomic.Pointer[rbac.Reviewer] // of permissions; nil during startup
@@ -97,6 +105,14 @@ func New(c Config) (*Vitals, error) {
 
 // Metrics returns the metrics. nil means that they are disabled.
 func (v *Vitals) Metrics() *metrics.Metrics { return v.metrics }
+
+// ReviewWith sets the client that reviews requests to the secure endpoints. They respond
+// with 503 before.
+func (v *Vitals) ReviewWith(api guard.API) {
+	if v.reviews != nil {
+		v.reviews.Use(api)
+	}
+}
 
 // Begin sets the current step of the startup, for health.
 func (v *Vitals) Begin(waitingFor string) {

@@ -15,7 +15,7 @@ import (
 )
 
 // published are the folders of the modules that users download. All have the same version.
-var published = []string{".", "gopftest", "serve", "webhook/ngrok", "cmd/devcluster", "cmd/gopf-manifests"}
+var published = []string{".", "gopftest", "serve", "otel", "webhook/ngrok", "cmd/devcluster", "cmd/gopf-manifests"}
 
 func main() {
 	dry := flag.Bool("dry-run", false, "check everything, and change nothing")

@@ -58,6 +58,9 @@ func claims(t *testing.T) map[string][]string {
 			fmt.Sprintf("of the last %d minutes", time.Duration(constant("internal/page", "maxPoints"))*sampling/time.Minute),
 			"one page of " + count(constant("internal/page", "usualLimit")) + " objects", "every " + seconds(sampling) + " seconds",
 			"the latest " + count(constant("internal/history", "slots")) + " steps of all objects in " + mib(constant("internal/history", "Budget")) + " MiB",
+			"a permission for " + seconds(duration("internal/guard", "allowedFor")) + " seconds and a refusal for " + seconds(duration("internal/guard", "refusedFor")) + " seconds",
+			"at most " + count(constant("internal/guard", "maxEntries")) + " verdicts", "At most " + count(constant("internal/guard", "atOnce")) + " requests are in review",
+			"read again within " + seconds(duration("internal/guard", "rereadAfter")) + " seconds",
 		},
 		"docs/from-metacontroller.md": {
 			"noticed after " + seconds(duration("serve/metacontroller", "credentialsAge")) + " s",

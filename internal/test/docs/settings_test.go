@@ -80,8 +80,8 @@ func shown(name string, v any) (text string, known bool) {
 		return "none", true
 	}
 	switch name { // what has no short form
-	case "Metrics.Collectors":
-		return "none", true
+	case "Metrics.Collectors", "Networking.Transport":
+		return "none", reflect.ValueOf(v).IsNil()
 	case "Persistence.Progress":
 		return "annotations", true
 	case "Persistence.Base":

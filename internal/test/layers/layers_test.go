@@ -175,7 +175,7 @@ func TestFewPackagesImportTheJSONLibrary(t *testing.T) {
 
 func TestAllModulesUseOneCommitOfTheJSONLibrary(t *testing.T) {
 	versions := map[string][]string{}
-	for _, module := range []string{".", "gopftest", "bench", "cmd/devcluster", "webhook/ngrok"} {
+	for _, module := range []string{".", "gopftest", "bench", "cmd/devcluster", "webhook/ngrok", "otel"} {
 		text, err := os.ReadFile(filepath.Join(root, module, "go.mod"))
 		if err != nil {
 			t.Fatal(err)
