@@ -103,7 +103,9 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	config := &rest.Config{Host: server, QPS: -1}
-	if err := newWebsites().Run(context.Background(), gopf.Cluster(config), gopf.Namespaces(os.Getenv(childNamespace))); err != nil {
+	op := newWebsites()
+	op.Settings.Peering.Standalone = true // other tests define peerings
+	if err := op.Run(context.Background(), gopf.Cluster(config), gopf.Namespaces(os.Getenv(childNamespace))); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -81,6 +81,7 @@ echo "{\"status\": {\"last\": \"$GOPF_HANDLER\"}}"
 	if err != nil {
 		t.Fatal(err)
 	}
+	op.Settings.Peering.Standalone = true // other tests define peerings
 	gopftest.Start(t, op, c, gopf.Namespaces(ns))
 	obj := thing("a", map[string]any{"size": int64(1)})
 	obj.SetNamespace(ns)

@@ -35,6 +35,7 @@ echo "{\"status\": {\"file\": \"$KUBECONFIG\", \"mode\": \"$(ls -l "$KUBECONFIG"
 	if err != nil {
 		t.Fatal(err)
 	}
+	op.Settings.Peering.Standalone = true // other tests define peerings
 	gopftest.Start(t, op, c, gopf.Namespaces(ns))
 	obj := thing("a", map[string]any{})
 	obj.SetNamespace(ns)

@@ -51,6 +51,7 @@ func newZoo(t *testing.T) zoo {
 func (z zoo) serve() (stop func()) {
 	z.t.Helper()
 	op := gopf.New(gopf.Identity("metacontroller.example.com"))
+	op.Settings.Peering.Standalone = true // other tests define peerings
 	Declare(op, Options{Target: labels.SelectorFromSet(labels.Set{"test": z.ns}), Discovery: time.Second})
 	return gopftest.Start(z.t, op, z.Cluster)
 }

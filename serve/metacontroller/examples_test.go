@@ -207,6 +207,7 @@ func TestTheExampleControllersOnAnyCluster(t *testing.T) {
 	test := c.Namespace(t)
 	id := test[len(test)-5:]
 	op := gopf.New(gopf.Identity("metacontroller.example.com"))
+	op.Settings.Peering.Standalone = true // other tests define peerings
 	Declare(op, Options{Target: labels.SelectorFromSet(labels.Set{"test": test}), Discovery: time.Second})
 	gopftest.Start(t, op, c)
 	for _, e := range examples {

@@ -75,6 +75,7 @@ func TestInstallAppliesTheDefinitionsOnAnyCluster(t *testing.T) {
 	c := gopftest.AnyCluster(t, "v1/configmaps", "v1/services")
 	ns := c.Namespace(t)
 	installAtStartup(op, dir, "operator.yaml", []string{"-n", ns, "--kubeconfig", c.Kubeconfig(t)})
+	op.Settings.Peering.Standalone = true // other tests define peerings
 	gopftest.Start(t, op, c, gopf.Namespaces(ns))
 	if !c.Real() {
 		waitApplied(t, c)
