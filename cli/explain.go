@@ -82,10 +82,15 @@ func explained(cmd *cobra.Command, o *insight.Operator, n insight.Name, restart 
 		if output == "text" {
 			return r.Write(&out, time.Now())
 		}
-		encoder := json.NewEncoder(&out)
-		encoder.SetIndent("", "  ")
-		encoder.SetEscapeHTML(false)
-		return encoder.Encode(r)
+		return printJSON(&out, r)
 	})
 	return out.String(), err
+}
+
+// printJSON prints a value as indented JSON.
+func printJSON(to io.Writer, v any) error {
+	encoder := json.NewEncoder(to)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(v)
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -42,10 +41,7 @@ it runs with --insight. Reach its address with kubectl port-forward.`,
 				if output == "text" {
 					return h.Write(cmd.OutOrStdout())
 				}
-				encoder := json.NewEncoder(cmd.OutOrStdout())
-				encoder.SetIndent("", "  ")
-				encoder.SetEscapeHTML(false)
-				return encoder.Encode(h)
+				return printJSON(cmd.OutOrStdout(), h)
 			}))
 		},
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +19,7 @@ import (
 	"gopf.dev/gopf/internal/object"
 )
 
-// planCommand prints what the operator would do.
+// planCommand prints the next actions of the operator, without executing them.
 func planCommand(op *gopf.Operator, program string) *cobra.Command {
 	var (
 		f        objectFlags
@@ -161,10 +160,7 @@ func (plannedError) Error() string { return "there is something to do" }
 // of actions that count; empty means all.
 func conclude(out io.Writer, p *insight.Plan, output string, grouped bool, failOn []string) error {
 	if output == "json" {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		encoder.SetEscapeHTML(false)
-		if err := encoder.Encode(p); err != nil {
+		if err := printJSON(out, p); err != nil {
 			return err
 		}
 	} else if err := p.Write(out, grouped && len(p.Objects) > 1); err != nil {

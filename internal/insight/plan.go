@@ -32,7 +32,7 @@ type Planning struct {
 // maxPlans limits the objects that are planned at the same time.
 const maxPlans = 8
 
-// Plan returns what the operator would do with objects. It calls reconcile handlers, and
+// Plan returns the next actions of the operator with objects. It calls reconcile handlers, and
 // sends dry runs. No other handler is called, and nothing is stored in the cluster.
 func (op *Operator) Plan(ctx context.Context, r Planning, use func(*Plan) error) error {
 	return op.connected(ctx, func(ctx context.Context, s *session) error {
