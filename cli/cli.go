@@ -33,6 +33,7 @@ import (
 	"gopf.dev/gopf"
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/suggest"
+	"gopf.dev/gopf/internal/terminal"
 	"gopf.dev/gopf/logs"
 )
 
@@ -104,7 +105,7 @@ func report(cmd *cobra.Command, stderr io.Writer, failure string) {
 		slog.New(logs.New(stderr, logs.Options{Format: logs.JSON})).Error(failure)
 		return
 	}
-	fmt.Fprintf(stderr, "Error: %s\n", failure)
+	fmt.Fprintf(stderr, "Error: %s\n", terminal.Lines(failure)) // errors may quote objects
 }
 
 // advice returns what to do about errors whose own text cannot say it, because only the

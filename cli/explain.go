@@ -13,6 +13,7 @@ import (
 	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/explain"
 	"gopf.dev/gopf/internal/insight"
+	"gopf.dev/gopf/internal/terminal"
 )
 
 // watchInterval is the time between two reads of explain --watch.
@@ -87,10 +88,16 @@ func explained(cmd *cobra.Command, o *insight.Operator, n insight.Name, restart 
 	return out.String(), err
 }
 
-// printJSON prints a value as indented JSON.
+// printJSON prints a value as indented JSON. Texts of objects in it cannot control the
+// terminal.
 func printJSON(to io.Writer, v any) error {
-	encoder := json.NewEncoder(to)
+	var out strings.Builder
+	encoder := json.NewEncoder(&out)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
-	return encoder.Encode(v)
+	if err := encoder.Encode(v); err != nil {
+		return err
+	}
+	_, err := io.WriteString(to, terminal.JSON(out.String()))
+	return err
 }

@@ -32,20 +32,41 @@ func (e *AmbiguousError) Error() string {
 // ByKind returns the resource of a kind. If it is not known, it runs discovery: its CRD
 // may have just been created.
 func (c *Objects) ByKind(ctx context.Context, gvk schema.GroupVersionKind) (kind.Info, error) {
+	return (&Lookup{Objects: c, Kinds: []schema.GroupVersionKind{gvk}}).ByKind(ctx, gvk)
+}
+
+// Lookup finds the resources of several kinds with one discovery. It is not safe for
+// concurrent use.
+type Lookup struct {
+	Objects *Objects
+	Kinds   []schema.GroupVersionKind // that may be looked up
+
+	found *kube.Discovery // nil means that it did not run
+}
+
+// ByKind is [Objects.ByKind] for one of the kinds.
+func (l *Lookup) ByKind(ctx context.Context, gvk schema.GroupVersionKind) (kind.Info, error) {
 	is := func(i kind.Info) bool { return i.Group == gvk.Group && i.Version == gvk.Version && i.Kind == gvk.Kind }
-	known := c.Known()
-	i := slices.IndexFunc(known, is)
-	if i < 0 {
-		found, err := c.discover(ctx, gvk.Group)
+	known := l.Objects.Known()
+	if i := slices.IndexFunc(known, is); i >= 0 {
+		return known[i], nil
+	}
+	if l.found == nil {
+		var groups []string
+		for _, one := range l.Kinds {
+			groups = append(groups, one.Group)
+		}
+		slices.Sort(groups)
+		found, err := l.Objects.discover(ctx, slices.Compact(groups)...)
 		if err != nil {
 			return kind.Info{}, fmt.Errorf("look for %s: %w", gvk, err)
 		}
-		if i = slices.IndexFunc(found.Resources, is); i < 0 {
-			return kind.Info{}, unknown(gvk.Kind+" of "+gvk.GroupVersion().String(), found.Failed[gvk.GroupVersion()])
-		}
-		known = found.Resources
+		l.found = &found
 	}
-	return known[i], nil
+	if i := slices.IndexFunc(l.found.Resources, is); i >= 0 {
+		return l.found.Resources[i], nil
+	}
+	return kind.Info{}, unknown(gvk.Kind+" of "+gvk.GroupVersion().String(), l.found.Failed[gvk.GroupVersion()])
 }
 
 // Select returns the resource that matches the selector. If it is not known, it runs

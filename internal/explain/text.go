@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf/internal/process"
+	"gopf.dev/gopf/internal/terminal"
 )
 
 // summarize returns the state of the object in one line.
@@ -67,22 +68,29 @@ func (r *Report) step() string {
 	return "handled, and unchanged since"
 }
 
+// longText limits one text of the object in the output, and longSummary a sentence that may
+// have several, in characters.
+const (
+	longText    = 200
+	longSummary = 2000
+)
+
 // Write prints the report as text. now is for relative times.
 func (r *Report) Write(to io.Writer, now time.Time) error {
 	w := tabwriter.NewWriter(to, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, r.Summary)
+	fmt.Fprintln(w, cut(r.Summary, longSummary))
 	for _, note := range r.Notes {
-		fmt.Fprintf(w, "  %s\n", note)
+		fmt.Fprintf(w, "  %s\n", cut(note, longSummary))
 	}
 	if r.Pause != nil && r.Pause.Problem != "" {
-		fmt.Fprintf(w, "  %s\n", r.Pause.Problem)
+		fmt.Fprintf(w, "  %s\n", cut(r.Pause.Problem, longSummary))
 	}
 	for i, c := range r.Changes {
 		title := ""
 		if i == 0 {
 			title = "changed"
 		}
-		fmt.Fprintf(w, "  %s\t%s %s\t%s\n", title, c.Op, c.Path, c.values())
+		fmt.Fprintf(w, "  %s\t%s %s\t%s\n", title, c.Op, cut(c.Path, longText), c.values())
 	}
 	for _, h := range r.Handlers {
 		h.write(w, "  ", now)
@@ -92,14 +100,14 @@ func (r *Report) Write(to io.Writer, now time.Time) error {
 		if i == 0 {
 			title = "children"
 		}
-		fmt.Fprintf(w, "  %s\t%s %s\n", title, c.Kind, c.Name)
+		fmt.Fprintf(w, "  %s\t%s %s\n", title, cut(c.Kind, longText), cut(c.Name, longText))
 	}
 	fmt.Fprintf(w, "  deletion\t%s\n", r.Deletion.text(r.Object.Deleting))
 	return w.Flush()
 }
 
 // Text describes the change in one line.
-func (c Change) Text() string { return c.Op + " " + c.Path + "  " + c.values() }
+func (c Change) Text() string { return c.Op + " " + cut(c.Path, longText) + "  " + c.values() }
 
 // values returns both values of a change.
 func (c Change) values() string {
@@ -115,7 +123,7 @@ func (c Change) values() string {
 
 // write prints one handler and its sub-handlers.
 func (h Handler) write(w io.Writer, indent string, now time.Time) {
-	name := h.ID
+	name := cut(h.ID, longText)
 	if h.Family != "change" {
 		name += " (" + h.Family + ")"
 	}
@@ -163,7 +171,7 @@ func (h Handler) text(now time.Time) string {
 		text = "applies"
 	}
 	if h.Message != "" && h.Phase != string(process.Succeeded) {
-		text += ": " + cut(h.Message, 200)
+		text += ": " + cut(h.Message, longText)
 	}
 	return text
 }
@@ -190,11 +198,12 @@ func (d Deletion) text(deleting bool) string {
 	return verb + strings.Join(waits, " · ")
 }
 
-// cut limits the length of a text, and keeps it in one line.
+// cut limits the length of a text of the object, keeps it in one line, and escapes what
+// would control a terminal.
 func cut(s string, limit int) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if runes := []rune(s); len(runes) > limit {
-		return string(runes[:limit]) + "…"
+		s = string(runes[:limit]) + "…"
 	}
-	return s
+	return terminal.Line(s)
 }

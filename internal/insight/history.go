@@ -12,6 +12,7 @@ import (
 
 	"gopf.dev/gopf/internal/controller"
 	"gopf.dev/gopf/internal/page"
+	"gopf.dev/gopf/internal/terminal"
 )
 
 // maxHistory limits the size of a response with a timeline.
@@ -73,13 +74,14 @@ func timeline(ctx context.Context, url string) ([]page.Step, error) {
 	return *object.Timeline, nil
 }
 
-// cutLine returns the first line of a text, and at most 200 characters of it.
+// cutLine returns the first line of a text, and at most 200 characters of it. It escapes what
+// would control a terminal.
 func cutLine(text string) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
 	if runes := []rune(text); len(runes) > 200 {
-		return string(runes[:200]) + "…"
+		text = string(runes[:200]) + "…"
 	}
-	return text
+	return terminal.Line(text)
 }
 
 // Write prints the timeline, the oldest step first.
@@ -94,7 +96,7 @@ func (h *History) Write(to io.Writer) error {
 		if s.Step != "event" {
 			took = time.Duration(s.Took * float64(time.Second)).Round(time.Microsecond).String()
 		}
-		what := strings.TrimSpace(s.Handler + " " + s.Outcome)
+		what := terminal.Line(strings.TrimSpace(s.Handler + " " + s.Outcome))
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", s.At.Local().Format("2006-01-02 15:04:05.000"), s.Step, took, what, cutLine(s.Text))
 	}
 	return w.Flush()

@@ -12,6 +12,7 @@ import (
 
 	"gopf.dev/gopf/internal/explain"
 	"gopf.dev/gopf/internal/process"
+	"gopf.dev/gopf/internal/terminal"
 )
 
 // Plan has the next steps of an operator with objects. docs/operations.md documents the JSON format.
@@ -118,7 +119,7 @@ func (o *PlannedObject) write(out *strings.Builder) {
 	if o.Summary == "" {
 		o.Summary = o.Object.Kind + " " + strings.TrimPrefix(o.Object.Namespace+"/"+o.Object.Name, "/")
 	}
-	fmt.Fprintln(out, o.Summary)
+	fmt.Fprintln(out, terminal.Line(o.Summary))
 	for _, c := range o.Calls {
 		when := "would be called"
 		if c.Due != nil {
@@ -131,7 +132,7 @@ func (o *PlannedObject) write(out *strings.Builder) {
 		fmt.Fprintf(out, "  %s: patches the object: %s\n", p.Handler, cutLine(string(fields)))
 	}
 	for _, c := range o.Children {
-		fmt.Fprintf(out, "  %s: %s %s %s: %s\n", c.Handler, c.Action, c.Child.Kind, c.Child.Name, c.Reason)
+		fmt.Fprintf(out, "  %s: %s %s %s: %s\n", c.Handler, c.Action, cutLine(c.Child.Kind), cutLine(c.Child.Name), cutLine(c.Reason))
 		for _, d := range c.Diff {
 			fmt.Fprintf(out, "    %s\n", d.Text())
 		}
@@ -202,6 +203,6 @@ func (p *Plan) writeGroups(out *strings.Builder) {
 		if len(names) > 3 {
 			names, more = names[:3], ", …"
 		}
-		fmt.Fprintf(out, "%6d  %s  (%s%s)\n", len(groups[shape]), shape, strings.Join(names, ", "), more)
+		fmt.Fprintf(out, "%6d  %s  (%s%s)\n", len(groups[shape]), terminal.Line(shape), strings.Join(names, ", "), more)
 	}
 }

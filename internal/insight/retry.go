@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gopf.dev/gopf/internal/suggest"
+	"gopf.dev/gopf/internal/terminal"
 )
 
 // Retrying makes delayed handlers of an object due now.
@@ -41,7 +42,7 @@ func (op *Operator) Retry(ctx context.Context, r Retrying) error {
 			}
 			return fmt.Errorf("%s: no handler is delayed; see explain, or use --again for handlers that have finished", name)
 		}
-		fmt.Fprintf(r.Out, "%s: %s due now\n", name, strings.Join(changed, ", "))
+		fmt.Fprintf(r.Out, "%s: %s due now\n", name, terminal.Line(strings.Join(changed, ", ")))
 		return nil
 	})
 }

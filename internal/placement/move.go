@@ -19,6 +19,7 @@ import (
 	"gopf.dev/gopf/internal/kube"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/process"
+	"gopf.dev/gopf/internal/terminal"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/storage"
 )
@@ -115,7 +116,7 @@ func (m Move) moveAll(ctx context.Context, client *kube.Client, p *process.Proce
 		if err != nil {
 			failed++
 			last = fmt.Errorf("%s %s/%s: %w", p.Resource, body.Namespace, body.Name, err)
-			fmt.Fprintf(m.Out, "failed: %v\n", last)
+			fmt.Fprintf(m.Out, "failed: %s\n", terminal.Line(last.Error()))
 		}
 	}
 	page := ""

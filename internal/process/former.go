@@ -96,7 +96,7 @@ func (v *view) moveToStatus(ctx context.Context, c *change, state statusMover) e
 	_, results := c.asked().Split()
 	_, notes := c.notes.Split()
 	if len(results)+len(notes) > 0 && !v.copied {
-		if err := state.MoveToStatus(ctx, v.stored, &c.notes, ids); err != nil {
+		if err := v.moveRecords(ctx, state, v.stored, &c.notes, ids); err != nil {
 			return fmt.Errorf("move the state to the status: %w", err)
 		}
 	}
@@ -108,6 +108,24 @@ func (v *view) moveToStatus(ctx context.Context, c *change, state statusMover) e
 	}
 	c.finalizer.Add = c.finalizer.Add || v.renamed && !c.finalizer.Remove && !v.body.Deleting
 	return nil
+}
+
+// moveRecords adds the move of the state to the status to a patch. A note with unsent
+// changes stays behind: the operator stores none in annotations, so another client has
+// written them. In the status, they would count as those of the operator, and would be sent
+// with its permissions.
+func (p *Processor) moveRecords(ctx context.Context, state statusMover, o storage.Object, notes *patch.Patch, ids []string) error {
+	path := append(storage.NewStatusProgress(state.State().Keys()[0]).Field, progress.HandlingID)
+	if _, own := notes.Lookup(path...); !own && state.FromAnnotations(o) {
+		records, err := p.Config.Progress.Load(ctx, o, []string{progress.HandlingID})
+		if _, malformed := errors.AsType[*storage.MalformedError](err); err != nil && !malformed {
+			return err
+		}
+		if note, _ := progress.DecodeNote(records[progress.HandlingID], nil); note != nil && len(note.Todo) > 0 {
+			notes.Set(nil, path...)
+		}
+	}
+	return state.MoveToStatus(ctx, o, notes, ids)
 }
 
 // writesMain reports whether a change writes to the object outside of its status.

@@ -78,7 +78,7 @@ func (p *Processor) relocation(ctx context.Context, body *object.Body) (*patch.P
 		}
 	} else {
 		for _, step := range []func() error{
-			func() error { return state.MoveToStatus(ctx, o, notes, ids) },
+			func() error { return p.moveRecords(ctx, state, o, notes, ids) },
 			func() error { return state.DropAnnotations(ctx, o, notes, ids) },
 			func() error { state.FinishMove(o, notes); return nil },
 		} {

@@ -49,11 +49,12 @@ func (r *Runner) Plan(ctx context.Context, t Task) ([]Step, error) {
 	if t.Alone || len(t.Others) == 0 {
 		known = append(known, x.Unlisted(t.Owner, known)...)
 	}
+	kinds := x.kinds(known)
 	for _, e := range known {
 		if e.Orphan || slices.ContainsFunc(t.Wanted, func(w *handler.Wanted) bool { return w.Key == e.Key }) {
 			continue
 		}
-		child, err := r.findOwn(ctx, t.Owner, e)
+		child, err := r.findOwn(ctx, kinds, t.Owner, e)
 		if err != nil {
 			return nil, err
 		}

@@ -77,7 +77,8 @@ func (r *Runner) Teardown(ctx context.Context, owner Owner, known []children.Ent
 // deletion that was requested.
 func (r *Runner) deleteInWaves(ctx context.Context, owner Owner, known []children.Entry, desired []children.Desired, allReady bool, deleted func(children.Entry)) (left []children.Entry, blocking *children.Entry, err error) {
 	found := map[children.Key]*childwatch.Child{}
-	known, err = r.deleteStrays(ctx, owner, known, desired, deleted)
+	kinds := r.kinds(known)
+	known, err = r.deleteStrays(ctx, kinds, owner, known, desired, deleted)
 	undesired := slices.DeleteFunc(slices.Clone(known), func(e children.Entry) bool {
 		return e.Orphan || slices.ContainsFunc(desired, func(d children.Desired) bool { return d.Key == e.Key })
 	})
@@ -85,7 +86,7 @@ func (r *Runner) deleteInWaves(ctx context.Context, owner Owner, known []childre
 		return undesired, nil, err
 	}
 	for _, e := range undesired {
-		child, err := r.findOwn(ctx, owner, e)
+		child, err := r.findOwn(ctx, kinds, owner, e)
 		if err != nil {
 			return undesired, nil, err
 		}
@@ -102,7 +103,7 @@ func (r *Runner) deleteInWaves(ctx context.Context, owner Owner, known []childre
 		for _, e := range now {
 			child := found[e.Key]
 			if !child.Deleting {
-				info, err := r.info(ctx, e.Key)
+				info, err := kinds.info(ctx, e.Key)
 				if err == nil {
 					err = r.remove(ctx, info, child)
 				}
@@ -125,7 +126,7 @@ func (r *Runner) deleteInWaves(ctx context.Context, owner Owner, known []childre
 
 // deleteStrays deletes the strays that are not desired, and does not wait for them. It
 // returns the other entries.
-func (r *Runner) deleteStrays(ctx context.Context, owner Owner, known []children.Entry, desired []children.Desired, deleted func(children.Entry)) (others []children.Entry, err error) {
+func (r *Runner) deleteStrays(ctx context.Context, kinds *kinds, owner Owner, known []children.Entry, desired []children.Desired, deleted func(children.Entry)) (others []children.Entry, err error) {
 	for _, e := range known {
 		if !e.Stray {
 			others = append(others, e)
@@ -136,7 +137,7 @@ func (r *Runner) deleteStrays(ctx context.Context, owner Owner, known []children
 		if err != nil || gone || slices.ContainsFunc(desired, func(d children.Desired) bool { return d.Key == e.Key }) {
 			continue
 		}
-		info, failure := r.info(ctx, e.Key)
+		info, failure := kinds.info(ctx, e.Key)
 		if failure == nil {
 			failure = r.remove(ctx, info, child)
 		}
@@ -155,10 +156,10 @@ func (r *Runner) deleteStrays(ctx context.Context, owner Owner, known []children
 //
 // If the operator itself has created the child again, but crashed before it saved the new
 // uid, that child is meant.
-func (r *Runner) findOwn(ctx context.Context, owner Owner, e children.Entry) (*childwatch.Child, error) {
+func (r *Runner) findOwn(ctx context.Context, kinds *kinds, owner Owner, e children.Entry) (*childwatch.Child, error) {
 	child := r.Store.Find(e.Key)
 	if child == nil {
-		info, err := r.info(ctx, e.Key)
+		info, err := kinds.info(ctx, e.Key)
 		if _, missing := err.(*apiclient.UnknownError); missing {
 			return nil, nil // without the kind, there is no object of it; a failed discovery is another error
 		}
@@ -175,15 +176,30 @@ func (r *Runner) findOwn(ctx context.Context, owner Owner, e children.Entry) (*c
 	return child, nil
 }
 
-func (r *Runner) info(ctx context.Context, k children.Key) (kind.Info, error) {
-	gv, err := schema.ParseGroupVersion(k.APIVersion)
-	if err != nil {
-		return kind.Info{}, err
+// kinds finds the resources of entries. All entries together cause at most one discovery: an
+// inventory may be forged, with thousands of kinds that do not exist.
+type kinds struct{ apiclient.Lookup }
+
+func (r *Runner) kinds(entries []children.Entry) *kinds {
+	k := &kinds{apiclient.Lookup{Objects: r.Objects}}
+	for _, e := range entries {
+		if gv, err := schema.ParseGroupVersion(e.APIVersion); err == nil {
+			k.Kinds = append(k.Kinds, gv.WithKind(e.Kind))
+		}
 	}
-	info, err := r.Objects.ByKind(ctx, gv.WithKind(k.Kind))
+	return k
+}
+
+// info returns the resource of an entry. A malformed API version is unknown.
+func (k *kinds) info(ctx context.Context, of children.Key) (kind.Info, error) {
+	gv, err := schema.ParseGroupVersion(of.APIVersion)
+	if err != nil {
+		return kind.Info{}, &apiclient.UnknownError{Name: of.Kind + " of " + of.APIVersion}
+	}
+	info, err := k.ByKind(ctx, gv.WithKind(of.Kind))
 	if _, missing := err.(*apiclient.UnknownError); missing {
-		for _, other := range r.Objects.Known() {
-			if other.Group == gv.Group && other.Kind == k.Kind {
+		for _, other := range k.Objects.Known() {
+			if other.Group == gv.Group && other.Kind == of.Kind {
 				return other, nil // the version of the inventory is no longer served
 			}
 		}

@@ -369,7 +369,7 @@ func (r *Runner) read(ctx context.Context, info kind.Info, k children.Key) (*chi
 
 // Live reads a child from the API server. nil means that it does not exist.
 func (r *Runner) Live(ctx context.Context, k children.Key) (*childwatch.Child, error) {
-	info, err := r.info(ctx, k)
+	info, err := r.kinds([]children.Entry{{Key: k}}).info(ctx, k)
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,7 @@ func NewEnv(variables []string, extra ...cel.EnvOption) (*Env, error) {
 		cel.OptionalTypes(), ext.Strings(), ext.Lists(), ext.Sets(), ext.Encoders(), ext.Math(), ext.Bindings(),
 		cel.CrossTypeNumericComparisons(true), cel.HomogeneousAggregateLiterals(),
 	}
+	options = append(options, boundedFunctions()...)
 	for _, name := range variables {
 		options = append(options, cel.Variable(name, cel.DynType))
 	}
@@ -77,12 +78,18 @@ func firstIssue(issues *cel.Issues) string {
 }
 
 // Eval evaluates the expression and returns its value as decoded JSON: integers are int64.
+// A value that is larger than an object can be is an error.
 func (x *Expr) Eval(ctx context.Context, vars map[string]any) (any, error) {
+	left := budget(maxSize)
+	return x.eval(ctx, vars, &left)
+}
+
+func (x *Expr) eval(ctx context.Context, vars map[string]any, left *budget) (any, error) {
 	v, _, err := x.program.ContextEval(ctx, vars)
 	if err != nil {
 		return nil, fmt.Errorf("expression %q: %w", x.text, err)
 	}
-	value, err := toJSON(v)
+	value, err := left.toJSON(v)
 	if err != nil {
 		return nil, fmt.Errorf("expression %q: %w", x.text, err)
 	}
@@ -105,8 +112,11 @@ func (x *Expr) Bool(ctx context.Context, vars map[string]any) (bool, error) {
 // absent is the value of an optional without a value. Templates leave out its key.
 type absent struct{}
 
-// toJSON converts a value of CEL.
-func toJSON(v ref.Val) (any, error) {
+// toJSON converts a value of CEL. It fails if the value is larger than the budget.
+func (b *budget) toJSON(v ref.Val) (any, error) {
+	if err := b.spend(0); err != nil {
+		return nil, err
+	}
 	switch x := v.(type) {
 	case types.Null:
 		return nil, nil
@@ -119,7 +129,7 @@ func toJSON(v ref.Val) (any, error) {
 	case types.Double:
 		return float64(x), nil
 	case types.String:
-		return string(x), nil
+		return string(x), b.spend(len(x))
 	case types.Bytes, types.Timestamp, types.Duration:
 		text, err := v.ConvertToNative(reflect.TypeFor[string]())
 		if err != nil {
@@ -130,24 +140,28 @@ func toJSON(v ref.Val) (any, error) {
 		if !x.HasValue() {
 			return absent{}, nil
 		}
-		return toJSON(x.GetValue())
+		return b.toJSON(x.GetValue())
 	case traits.Mapper:
 		m := map[string]any{}
 		for it := x.Iterator(); it.HasNext() == types.True; {
 			key := it.Next()
-			value, err := toJSON(x.Get(key))
+			value, err := b.toJSON(x.Get(key))
 			if err != nil {
 				return nil, err
 			}
 			if _, left := value.(absent); !left {
-				m[fmt.Sprint(key.Value())] = value
+				name := fmt.Sprint(key.Value())
+				if err := b.spend(len(name)); err != nil {
+					return nil, err
+				}
+				m[name] = value
 			}
 		}
 		return m, nil
 	case traits.Lister:
 		list := []any{}
 		for it := x.Iterator(); it.HasNext() == types.True; {
-			value, err := toJSON(it.Next())
+			value, err := b.toJSON(it.Next())
 			if err != nil {
 				return nil, err
 			}

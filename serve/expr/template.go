@@ -133,10 +133,12 @@ func closing(s string) int {
 }
 
 // Render returns the value with all expressions replaced by their values. A key or list
-// item whose value is an empty optional is left out.
+// item whose value is an empty optional is left out. If the values are larger than an object can
+// be, that is an error.
 func (t *Template) Render(ctx context.Context, vars map[string]any) (any, error) {
-	v, err := t.root.render(ctx, vars, "")
-	if _, left := v.(absent); left {
+	left := budget(maxSize)
+	v, err := t.root.render(ctx, vars, "", &left)
+	if _, omitted := v.(absent); omitted {
 		return nil, err
 	}
 	return v, err
@@ -155,16 +157,16 @@ func (t *Template) Object(ctx context.Context, vars map[string]any) (map[string]
 	return m, nil
 }
 
-func (p part) render(ctx context.Context, vars map[string]any, path string) (any, error) {
+func (p part) render(ctx context.Context, vars map[string]any, path string, left *budget) (any, error) {
 	switch {
 	case p.fields != nil:
 		m := make(map[string]any, len(p.fields))
 		for key, field := range p.fields {
-			v, err := field.render(ctx, vars, path+"."+key)
+			v, err := field.render(ctx, vars, path+"."+key, left)
 			if err != nil {
 				return nil, err
 			}
-			if _, left := v.(absent); !left {
+			if _, omitted := v.(absent); !omitted {
 				m[key] = v
 			}
 		}
@@ -172,11 +174,11 @@ func (p part) render(ctx context.Context, vars map[string]any, path string) (any
 	case p.items != nil:
 		list := make([]any, 0, len(p.items))
 		for i, item := range p.items {
-			v, err := item.render(ctx, vars, fmt.Sprintf("%s[%d]", path, i))
+			v, err := item.render(ctx, vars, fmt.Sprintf("%s[%d]", path, i), left)
 			if err != nil {
 				return nil, err
 			}
-			if _, left := v.(absent); !left {
+			if _, omitted := v.(absent); !omitted {
 				list = append(list, v)
 			}
 		}
@@ -184,16 +186,16 @@ func (p part) render(ctx context.Context, vars map[string]any, path string) (any
 	case p.text == nil:
 		return p.value, nil
 	}
-	v, err := p.text.render(ctx, vars)
+	v, err := p.text.render(ctx, vars, left)
 	if err != nil && path != "" {
 		err = fmt.Errorf("%s: %w", strings.TrimPrefix(path, "."), err)
 	}
 	return v, err
 }
 
-func (t text) render(ctx context.Context, vars map[string]any) (any, error) {
+func (t text) render(ctx context.Context, vars map[string]any, left *budget) (any, error) {
 	if len(t) == 1 {
-		return t[0].expr.Eval(ctx, vars)
+		return t[0].expr.eval(ctx, vars, left)
 	}
 	var b strings.Builder
 	for _, s := range t {
@@ -201,7 +203,7 @@ func (t text) render(ctx context.Context, vars map[string]any) (any, error) {
 			b.WriteString(s.constant)
 			continue
 		}
-		v, err := s.expr.Eval(ctx, vars)
+		v, err := s.expr.eval(ctx, vars, left)
 		if err != nil {
 			return nil, err
 		}

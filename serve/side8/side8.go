@@ -19,8 +19,17 @@ import (
 // Finalizer is the finalizer of Side8.
 const Finalizer = "Side8OperatorDelete"
 
+// maxEnvironment limits the names and values of all variables of a script, in bytes. Linux
+// starts no program with more. The name of a variable has all keys on its path: an object of
+// 1 MB with a long key above many values would take gigabytes.
+const maxEnvironment = 6 << 20
+
+// ErrLarge means that the variables of an object are larger than a program can get.
+var ErrLarge = fmt.Errorf("the variables of the object take more than %d MiB", maxEnvironment>>20)
+
 // Environment returns the variables that describe an object to a script. text is the JSON
-// of the object. If two paths result in the same name, the later one wins.
+// of the object. If two paths result in the same name, the later one wins. If they are too
+// large for a program, it returns [ErrLarge].
 func Environment(text []byte) (names []string, values map[string]string, err error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -36,6 +45,7 @@ type flattener struct {
 	decoder *json.Decoder
 	names   []string
 	values  map[string]string
+	size    int // of all names and values
 }
 
 func (f *flattener) value(path string) error {
@@ -61,20 +71,24 @@ func (f *flattener) value(path string) error {
 		_, err := f.decoder.Token() // the closing delimiter
 		return err
 	case bool:
-		f.set(path, map[bool]string{true: "1", false: "0"}[v])
+		return f.set(path, map[bool]string{true: "1", false: "0"}[v])
 	case nil:
-		f.set(path, "")
+		return f.set(path, "")
 	case string:
-		f.set(path, v)
+		return f.set(path, v)
 	case json.Number:
-		f.set(path, number(v))
+		return f.set(path, number(v))
 	}
 	return nil
 }
 
-func (f *flattener) set(name, value string) {
+func (f *flattener) set(name, value string) error {
+	if f.size += len(name) + len(value); f.size > maxEnvironment {
+		return ErrLarge
+	}
 	f.names = append(f.names, name)
 	f.values[name] = value
+	return nil
 }
 
 // number formats a number as Python does.

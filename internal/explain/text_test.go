@@ -1,0 +1,41 @@
+package explain_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"gopf.dev/gopf/internal/explain"
+	"gopf.dev/gopf/internal/process"
+)
+
+// A tenant writes the records, the pause and the inventory of its objects, and the
+// administrator prints them.
+func TestTextsOfAnObjectNeitherControlTheTerminalNorForgeLines(t *testing.T) {
+	const hostile = "x\x1b]0;owned\x07\u009b2J\u202e\n  deletion\twould wait for nothing"
+	r := &explain.Report{
+		Summary: "Database a/b: paused: " + hostile, Notes: []string{hostile}, Pause: &explain.Pause{Problem: hostile},
+		Changes:  []explain.Change{{Op: "change", Path: "spec." + hostile, Old: hostile, New: strings.Repeat("x", 1<<20)}},
+		Handlers: []explain.Handler{{ID: "create", Family: "change", Phase: string(process.Failed), Message: hostile, Subs: []explain.Handler{{ID: hostile, Message: hostile}}}},
+		Children: []explain.Child{{Kind: hostile, Name: hostile}},
+	}
+	var out strings.Builder
+	if err := r.Write(&out, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range out.String() {
+		if c != '\n' && !unicode.IsPrint(c) {
+			t.Errorf("the output has the character %q", c)
+		}
+	}
+	if lines := strings.Count(out.String(), "\n"); lines != 8 {
+		t.Errorf("the output has %d lines:\n%s", lines, out.String())
+	}
+	if out.Len() > 20_000 {
+		t.Errorf("the output has %d bytes", out.Len())
+	}
+	if text := r.Changes[0].Text(); strings.ContainsAny(text, "\x1b\n\u009b") {
+		t.Errorf("got %q", text)
+	}
+}

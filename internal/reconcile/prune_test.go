@@ -1,0 +1,52 @@
+package reconcile_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"gopf.dev/gopf/internal/apiclient"
+	"gopf.dev/gopf/internal/children"
+	"gopf.dev/gopf/internal/childwatch"
+	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/object"
+	"gopf.dev/gopf/internal/reconcile"
+	"gopf.dev/gopf/kind"
+)
+
+// empty is an API server without objects. It counts discoveries.
+type empty struct {
+	apiclient.API
+	discoveries int
+}
+
+func (e *empty) Discover(context.Context, ...string) (kube.Discovery, error) {
+	e.discoveries++
+	return kube.Discovery{Resources: []kind.Info{widgets}}, nil
+}
+
+func (e *empty) Get(_ context.Context, t kube.Target) (*object.Body, error) {
+	return nil, apierrors.NewNotFound(t.Info.GVR().GroupResource(), t.Name)
+}
+
+func TestAnInventoryWithUnknownKindsCausesOneDiscovery(t *testing.T) {
+	server := &empty{}
+	runner := &reconcile.Runner{Objects: &apiclient.Objects{API: server, Known: func() []kind.Info { return nil }}, Name: "me",
+		Store: childwatch.NewStore("me", func() uint64 { return 1 })}
+	var forged []children.Entry
+	for i := range 500 {
+		for _, version := range []string{"v1", fmt.Sprintf("g%d.example.com/v1", i), "example.com/v1", "a/b/c"} {
+			forged = append(forged, children.Entry{Key: children.Key{APIVersion: version, Kind: fmt.Sprintf("Kind%d", i), Namespace: "default", Name: "x"}})
+		}
+	}
+	owner := reconcile.Owner{Identity: object.Identity{Namespace: "default", Name: "o", UID: "o-uid"}}
+	done, _, err := runner.Teardown(t.Context(), owner, forged)
+	if !done || err != nil {
+		t.Errorf("done %t, error %v", done, err)
+	}
+	if server.discoveries != 1 {
+		t.Errorf("%d discoveries", server.discoveries)
+	}
+}
