@@ -12,8 +12,8 @@ import (
 var addresses atomic.Int32
 
 // FreeAddress returns an address of this machine on which no process listens. Its port is
-// below those that the system assigns to connections and to listeners without a port, so
-// that no other test gets it before the caller listens there. Each call returns another one.
+// below those that the system assigns to connections and to listeners without a port. No
+// other test gets it before the caller listens there. Each call returns another one.
 func FreeAddress(t *testing.T) string {
 	t.Helper()
 	for range 1000 {
