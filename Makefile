@@ -19,8 +19,8 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 CLUSTER := $(shell $(GO) list ./internal/test/e2e/... | grep -v /attacks$$) ./cli
 # Packages in which the tests that need a control plane have "Cluster" in their names.
 PARTLY  := ./internal/kube ./internal/stream ./internal/rbac ./internal/peering ./internal/lease ./internal/login ./internal/admission
-# Tests with thousands of objects, which take minutes with the race detector.
-MANY    := ^(TestIdle|TestManyOwners)
+# Tests with thousands of objects, or with hundreds of crashes, which take minutes with the race detector.
+MANY    := ^(TestIdle|TestManyOwners|TestSlowHandlersOf|TestAFloodOf|TestNothingIsLostOrRepeatedWhatever)
 # What runs for every object and every event.
 HOT     := ./diff ./storage ./internal/object ./internal/essence ./internal/handler ./internal/progress ./internal/process ./internal/queue ./internal/kube ./internal/index ./internal/daemon
 # What make mutate makes mistakes in: packages without I/O, and the root. After a "+" are the
@@ -58,18 +58,20 @@ test: build ## Run all tests: units, vectors, end to end on a real Kubernetes AP
 	@$(STAGE) "layers" $(GO) test -count=1 ./internal/test/layers
 	@$(STAGE) "api" env GO="$(GO)" sh hack/api
 	@$(STAGE) "vectors" -C internal/vectors $(GO) test $(RACE) -count=1
-	@$(STAGE) "units" $(GO) test $(RACE) -timeout 20m $$($(GO) list ./... | grep -Ev '/(internal/(test/e2e|test/layers|test/devloop|dev/controlplane|dev/manifests|vectors)|cmd/gopf)(/|$$)')
-	@$(STAGE) "cluster in memory" -C gopftest $(GO) test $(RACE) -timeout 20m -skip '$(MANY)' $$(cd gopftest && $(GO) list ./... | grep -v '/model$$')
-	@$(STAGE) "model" -C gopftest $(GO) test -timeout 20m ./model
+	@$(STAGE) "units" $(GO) test $(RACE) -timeout 20m $$($(GO) list ./... | grep -Ev '/(internal/(test|dev|vectors)|cmd/gopf)(/|$$)')
+	@# They read files and start programs. The race detector would make them four times slower.
+	@$(STAGE) "pages and tools" $(GO) test -timeout 20m ./internal/test/docs $$($(GO) list ./internal/dev/... | grep -Ev '/dev/(controlplane|manifests)(/|$$)')
+	@$(STAGE) "cluster in memory" -C gopftest $(GO) test $(RACE) -timeout 20m -skip '$(MANY)' $$(cd gopftest && $(GO) list ./... | grep -Ev '/(model|formats)$$')
+	@$(STAGE) "model and formats" -C gopftest $(GO) test -timeout 20m ./model ./formats
 	@$(STAGE) "downgrade" env GO="$(GO)" sh hack/downgrade
 	@$(STAGE) "pictures and search" -C site $(GO) test -timeout 5m ./manual ./picture
 	@$(STAGE) "serve" -C serve $(GO) test -timeout 10m ./...
 	@$(STAGE) "otel" -C otel $(GO) test -timeout 5m ./...
 	@$(STAGE) "tunnel" -C webhook/ngrok $(GO) test -timeout 5m ./...
-	@$(STAGE) "10,000 objects" -C gopftest $(GO) test -timeout 20m -run '$(MANY)' ./engine
+	@$(STAGE) "many objects" -C gopftest $(GO) test -timeout 20m -run '$(MANY)' ./engine
 	@# One control plane for all of them.
 	@bin/gopf exec -- sh -c '$(STAGE) "end to end" $(GO) test $(RACE) -count=1 -timeout 30m $(CLUSTER) && \
-		$(STAGE) "parts on a cluster" $(GO) test $(RACE) -count=1 -timeout 15m -run Cluster $(PARTLY) && \
+		$(STAGE) "parts on a cluster" $(GO) test $(RACE) -count=1 -timeout 15m -parallel 8 -run Cluster $(PARTLY) && \
 		$(STAGE) "attacks" $(GO) test -count=1 -timeout 15m ./internal/test/e2e/attacks && \
 		$(STAGE) "conformance" -C gopftest $(GO) test -count=1 -timeout 30m -run Conform . && \
 		$(STAGE) "serve on the cluster" -C serve $(GO) test -count=1 -timeout 5m -run OnAnyCluster . ./metacontroller ./cmd/gopf-serve && \

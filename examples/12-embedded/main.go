@@ -86,7 +86,7 @@ func run(ctx context.Context, namespace string) error {
 
 	select {
 	case <-ready:
-		err = work(ctx, config, namespace)
+		err = work(ctx, config, namespace, g)
 	case err := <-ended: // before it was ready
 		finish()
 		return err
@@ -101,7 +101,7 @@ func run(ctx context.Context, namespace string) error {
 
 // work is the application's own work: it creates and deletes some objects. It tolerates
 // objects that an earlier run left behind.
-func work(ctx context.Context, config *rest.Config, namespace string) error {
+func work(ctx context.Context, config *rest.Config, namespace string, g *greeter) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return err
@@ -116,11 +116,27 @@ func work(ctx context.Context, config *rest.Config, namespace string) error {
 		if _, err := objects.Create(ctx, object, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		time.Sleep(time.Second)
+		await(ctx, func() bool { return g.greeted.Load() > int64(step) })
 		if err := objects.Delete(ctx, object.GetName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
-		time.Sleep(time.Second)
+		await(ctx, func() bool {
+			_, err := objects.Get(ctx, object.GetName(), metav1.GetOptions{})
+			return apierrors.IsNotFound(err)
+		})
 	}
 	return nil
+}
+
+// await returns when done returns true, after half a minute, or when ctx is done.
+func await(ctx context.Context, done func() bool) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	for !done() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }

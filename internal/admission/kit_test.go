@@ -61,7 +61,7 @@ func newWorld(t *testing.T) *world {
 	}
 	o := kube.DefaultOptions()
 	o.Log = slog.New(slog.DiscardHandler)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	w := &world{t: t, ctx: ctx, config: cfg, writes: map[string]int{}}
 	o.Observe = w.observe
 	client, err := kube.NewClient(cfg, o)
@@ -173,7 +173,7 @@ func (w *world) probes() handler.Set {
 	for id, mutating := range map[string]bool{"probe-validating": false, "probe-mutating": true} {
 		h := calling(id, handler.Admission{
 			Mutating: mutating, Operations: []string{"CREATE"},
-			Labels: []metav1.LabelSelectorRequirement{{Key: "probe", Operator: "In", Values: []string{id}}},
+			Labels: []metav1.LabelSelectorRequirement{{Key: w.managed, Operator: "In", Values: []string{id}}},
 		}, func(context.Context, *handler.Request) error {
 			return &handler.DeniedError{Err: errors.New("probed")}
 		})
@@ -214,7 +214,7 @@ func (w *world) control(server webhook.Server, handlers ...*handler.Handler) (c 
 // asks waits until the API server calls our webhooks, or no longer does.
 func (w *world) asks(probe string, want bool) {
 	w.t.Helper()
-	body := fmt.Sprintf(`{"metadata":{"name":"probe","labels":{"probe":"%s"}}}`, probe)
+	body := fmt.Sprintf(`{"metadata":{"name":"probe","labels":{"%s":"%s"}}}`, w.managed, probe)
 	w.eventually(fmt.Sprintf("%s is called: %v", probe, want), func() bool {
 		_, err := w.WithBackoffs(nil).Create(w.ctx, kube.Target{Info: configMaps, Namespace: w.namespace}, []byte(body), kube.DryRun())
 		return want == (err != nil && strings.Contains(err.Error(), "probed")) && (want || err == nil)

@@ -22,6 +22,7 @@ import (
 )
 
 func TestClusterShowsDenialsAndWarnings(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.control(webhook.Local{},
 		w.handler("Check_Field", handler.Admission{}, func(_ context.Context, r *handler.Request) error {
@@ -50,9 +51,12 @@ func TestClusterShowsDenialsAndWarnings(t *testing.T) {
 // The handler allows nothing. With the failure policy Ignore, an HTTP error would be an
 // approval.
 func TestClusterDeniesObjectsThatCannotBeReviewed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	no := func(context.Context, *handler.Request) error { return &handler.DeniedError{Err: errors.New("no")} }
-	configMaps := w.handler("maps", handler.Admission{IgnoreFailures: true}, no)
+	// Other tests create ConfigMaps, which must not be denied.
+	own := []metav1.LabelSelectorRequirement{{Key: w.managed, Operator: "Exists"}}
+	configMaps := w.handler("maps", handler.Admission{IgnoreFailures: true, Labels: own}, no)
 	configMaps.Of, _ = kind.Parse("v1/configmaps")
 	w.control(webhook.Local{}, w.handler("things", handler.Admission{IgnoreFailures: true}, no), configMaps)
 	things := fmt.Sprintf("/apis/%s/namespaces/%s/things", w.things.APIVersion(), w.namespace)
@@ -62,7 +66,7 @@ func TestClusterDeniesObjectsThatCannotBeReviewed(t *testing.T) {
 		"fine":                     {things, w.thing("fine", "")},
 		"deep":                     {things, w.thing("deep", `,"spec":`+nested(1_500))},
 		"too deep for the decoder": {things, w.thing("deeper", `,"spec":`+nested(9_990))},
-		"long when escaped":        {maps, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"long"},"data":{"a":"` + strings.Repeat("<", 900<<10) + `"}}`},
+		"long when escaped":        {maps, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"long","labels":{"` + w.managed + `":""}},"data":{"a":"` + strings.Repeat("<", 900<<10) + `"}}`},
 	} {
 		resp, body := w.raw(http.MethodPost, c.path, c.object)
 		if !strings.Contains(body, "denied the request") {
@@ -72,6 +76,7 @@ func TestClusterDeniesObjectsThatCannotBeReviewed(t *testing.T) {
 }
 
 func TestClusterAppliesMutationsAndDryRuns(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var effects atomic.Int32
 	w.control(webhook.Local{Path: "/some/path"},
@@ -99,6 +104,7 @@ func TestClusterAppliesMutationsAndDryRuns(t *testing.T) {
 }
 
 func TestClusterReviewsSubresources(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	deny := func(what string) handlerFunc {
 		return func(_ context.Context, r *handler.Request) error {
@@ -145,6 +151,7 @@ func TestClusterReviewsSubresources(t *testing.T) {
 }
 
 func TestClusterFiltersByLabels(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var asked atomic.Int32
 	w.control(webhook.Local{}, w.handler("labelled", handler.Admission{
@@ -159,6 +166,7 @@ func TestClusterFiltersByLabels(t *testing.T) {
 }
 
 func TestClusterExemptsSystemNamespaces(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	h := calling("no-configmaps", handler.Admission{Labels: []metav1.LabelSelectorRequirement{{Key: w.managed, Operator: "Exists"}}},
 		func(context.Context, *handler.Request) error { return errors.New("refused") })
@@ -174,6 +182,7 @@ func TestClusterExemptsSystemNamespaces(t *testing.T) {
 }
 
 func TestClusterRefusesTheNamesAndPathsThatWeReplace(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	k := newKeeper(w.Client, nil, false, &ConfigurationsOptions{Managed: w.managed, Log: discard()})
 	entry := func(name string, client webhook.ClientConfig) Entry {
@@ -213,6 +222,7 @@ func TestClusterRefusesTheNamesAndPathsThatWeReplace(t *testing.T) {
 }
 
 func TestClusterConfigurationsAreManaged(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	grant := func(context.Context, *handler.Request) error { return nil }
 	handlers := handler.Set{
@@ -275,8 +285,10 @@ func TestClusterConfigurationsAreManaged(t *testing.T) {
 }
 
 func TestClusterWithoutTheOperator(t *testing.T) {
+	t.Parallel()
 	for name, persistent := range map[string]bool{"persistent": true, "not persistent": false} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			grant := func(context.Context, *handler.Request) error { return nil }
 			_, stop := w.control(webhook.Local{}, w.handler("check", handler.Admission{Persistent: persistent}, grant))

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/kube"
+	"gopf.dev/gopf/internal/test/e2e/kit"
 	"gopf.dev/gopf/webhook"
 )
 
@@ -51,6 +53,7 @@ func (w *world) bundle() any {
 }
 
 func TestClusterReviewsDuringCertificateRotation(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var asked atomic.Int32
 	// A certificate is backdated by 5 minutes. A third of its whole validity is therefore
@@ -73,6 +76,7 @@ func TestClusterReviewsDuringCertificateRotation(t *testing.T) {
 }
 
 func TestClusterLosesNoReviewAtShutdown(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.linger = 3 * time.Second // on a busy machine, an API server may notice late
 	_, stop := w.control(webhook.Local{},
@@ -89,15 +93,19 @@ func TestClusterLosesNoReviewAtShutdown(t *testing.T) {
 // freePort returns a port that is not in use now.
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	_, port, err := net.SplitHostPort(kit.FreeAddress(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return number
 }
 
 func TestClusterReachesServices(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.create(kube.Target{Info: services, Namespace: w.namespace},
 		`{"metadata":{"name":"operator"},"spec":{"type":"ExternalName","externalName":"localhost"}}`)
@@ -152,6 +160,7 @@ func TestClusterReachesServices(t *testing.T) {
 }
 
 func TestClusterSecretsAreSavedOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	one, two := NewSecretStore(w.Client, w.namespace, "keys"), NewSecretStore(w.Client, w.namespace, "keys")
 	if items, version, err := one.Load(w.ctx); err != nil || items != nil || version != "" {
@@ -187,6 +196,7 @@ func TestClusterSecretsAreSavedOnce(t *testing.T) {
 }
 
 func TestClusterHasAnOrdinaryCertificate(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := cluster{w.Client}
 	cert, err := c.Certificate(w.ctx)

@@ -56,7 +56,7 @@ func join(t *testing.T, client *kube.Client, place Place, identity string, prior
 
 func (p *participant) awaits(t *testing.T, paused bool) {
 	t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(kit.Patience)
 	for p.Paused() != paused {
 		select {
 		case <-p.changes:
@@ -76,6 +76,7 @@ func statusOnCluster(t *testing.T, client *kube.Client, place Place) map[string]
 }
 
 func TestClusterPeering(t *testing.T) {
+	t.Parallel()
 	client, infos, ns := cluster(t)
 	resources := Resources(infos, false)
 	if len(resources) != 1 || len(Resources(infos, true)) != 1 {
@@ -103,7 +104,7 @@ func TestClusterPeering(t *testing.T) {
 	if high.Paused() {
 		t.Error("both are paused")
 	}
-	for limit := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for limit := time.Now().Add(kit.Patience); ; time.Sleep(50 * time.Millisecond) {
 		if s := statusOnCluster(t, client, place); s["low@host/1"] != nil && s["high@host/2"] != nil {
 			break
 		} else if time.Now().After(limit) {
@@ -120,13 +121,13 @@ func TestClusterPeering(t *testing.T) {
 	low.awaits(t, false)
 
 	// A peer dies without removing its record.
-	ghost := Record{Identity: "ghost", Priority: 5, Lifetime: 3 * time.Second, LastSeen: time.Now()}
+	ghost := Record{Identity: "ghost", Priority: 5, Lifetime: 8 * time.Second, LastSeen: time.Now()}
 	if err := Freeze(t.Context(), client, "default", []Place{place}, ghost); err != nil {
 		t.Fatal(err)
 	}
 	low.awaits(t, true)
 	low.awaits(t, false)
-	limit := time.Now().Add(20 * time.Second)
+	limit := time.Now().Add(kit.Patience)
 	for {
 		s := statusOnCluster(t, client, place)
 		if s["ghost"] == nil && s[dead.Identity] == nil {
@@ -161,6 +162,7 @@ spec:
 
 // The removal of expired records requires the version there, too.
 func TestClusterPeeringWithStatusAsASubresource(t *testing.T) {
+	t.Parallel()
 	client, _, ns := cluster(t)
 	file := filepath.Join(t.TempDir(), "crd.yaml")
 	text := fmt.Sprintf("%s---\napiVersion: peering.test/v1\nkind: KopfPeering\nmetadata: {namespace: %s, name: default}\n", withStatus, ns)
@@ -173,14 +175,14 @@ func TestClusterPeeringWithStatusAsASubresource(t *testing.T) {
 		t.Fatalf("got %v, %v", d, err)
 	}
 	place := Place{d.Resources[0], ns}
-	ghost := Record{Identity: "ghost", Priority: 5, Lifetime: 2 * time.Second, LastSeen: time.Now()}
+	ghost := Record{Identity: "ghost", Priority: 5, Lifetime: 8 * time.Second, LastSeen: time.Now()}
 	if err := Freeze(t.Context(), client, "default", []Place{place}, ghost); err != nil {
 		t.Fatal(err)
 	}
 	m := join(t, client, place, "me@host/5", 0)
 	m.awaits(t, true)
 	m.awaits(t, false)
-	for limit := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for limit := time.Now().Add(kit.Patience); ; time.Sleep(50 * time.Millisecond) {
 		if s := statusOnCluster(t, client, place); s["ghost"] == nil && s["me@host/5"] != nil {
 			break
 		} else if time.Now().After(limit) {
@@ -197,6 +199,7 @@ func TestClusterPeeringWithStatusAsASubresource(t *testing.T) {
 }
 
 func TestClusterWidePeering(t *testing.T) {
+	t.Parallel()
 	client, infos, _ := cluster(t)
 	place := Place{Info: Resources(infos, true)[0]}
 	m := join(t, client, place, "me@host/4", 0, func(c *Config) { c.Mandatory = true })

@@ -88,7 +88,8 @@ func TestAdoptedChildrenAreDeletedWithTheirOwner(t *testing.T) {
 		t.Fatalf("the children %s and %s do not exist", typed, untyped)
 	}
 	owners.delete("owner")
-	kit.Await(t, "the children are deleted", func() bool { return maps.get(typed) == nil && secrets.get(untyped) == nil })
+	maps.awaitCollected(typed)
+	secrets.awaitCollected(untyped)
 }
 
 func newUntyped(apiVersion, kind string) gopf.Unstructured {

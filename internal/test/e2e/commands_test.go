@@ -9,6 +9,7 @@ import (
 )
 
 func TestBadInputGetsOneClearLine(t *testing.T) {
+	t.Parallel()
 	empty := t.TempDir()
 	broken := filepath.Join(empty, "broken")
 	if err := os.WriteFile(broken, []byte("clusters: {"), 0o600); err != nil {
@@ -57,6 +58,7 @@ func TestBadInputGetsOneClearLine(t *testing.T) {
 }
 
 func TestHelpAndVersionAreUseful(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct {
 		args []string
 		want []string

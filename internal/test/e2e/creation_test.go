@@ -12,6 +12,7 @@ import (
 )
 
 func TestANewObjectIsHandled(t *testing.T) {
+	t.Parallel()
 	manifest, err := manifests.Read("../../../examples/obj.yaml")
 	if err != nil {
 		t.Fatal(err)

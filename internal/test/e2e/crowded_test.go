@@ -116,7 +116,8 @@ func TestOneWatchServesManyNamespaces(t *testing.T) {
 		t.Errorf("%d calls for %d objects: %q", len(got), len(busy)+2, got)
 	}
 	follows, _ := requests.seen()
-	if diff := cmp.Diff([]string{"", unique + "-late"}, follows); diff != "" {
+	// A server that is not ready makes the operator repeat a list.
+	if diff := cmp.Diff([]string{"", unique + "-late"}, slices.Compact(follows)); diff != "" {
 		t.Errorf("lists: -want +got\n%s", diff)
 	}
 }
@@ -161,10 +162,12 @@ func TestManyNamespacesWithoutPermissionForTheClusterShareConnections(t *testing
 		return slices.Equal(all, slices.Compact(follows))
 	})
 	// Requests that begin at once may dial more connections, which are closed when they are not needed.
-	_, open := requests.seen()
-	if open > len(all)/4 {
-		t.Errorf("%d connections for %d watches", open, len(all))
-	}
+	kit.Eventually(t, func() error {
+		if _, open := requests.seen(); open > len(all)/4 {
+			return fmt.Errorf("%d connections for %d watches", open, len(all))
+		}
+		return nil
+	})
 	operator.Stop()
 	if got := called.all(); len(got) != len(busy)+1 {
 		t.Errorf("%d calls for %d objects: %q", len(got), len(busy)+1, got)

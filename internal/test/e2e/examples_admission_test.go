@@ -73,6 +73,14 @@ func requestsAreReviewed(t *testing.T, executable string) {
 	if _, err := create("refused", "wrong", metav1.DryRunAll); err != nil {
 		t.Errorf("a dry run is refused: %v", err)
 	}
+	kit.Await(t, "the cluster knows both configurations", func() bool {
+		tried, err := create("mutated", "value", metav1.DryRunAll)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, injected, _ := unstructured.NestedInt64(tried.Object, "spec", "injected")
+		return injected
+	})
 	made, err := create("kopf-example-1", "value")
 	if err != nil {
 		t.Fatal(err)
@@ -110,9 +118,10 @@ func requestsAreReviewed(t *testing.T, executable string) {
 	if code := p.Wait(); code != 0 {
 		t.Errorf("got exit code %d", code)
 	}
-	if _, err := create("not-reviewed", "not-allowed"); err != nil {
-		t.Errorf("the operator is gone, and still: %v", err)
-	}
+	kit.Eventually(t, func() error { // the API server notices removed configurations later
+		_, err := create("not-reviewed", "not-allowed")
+		return err
+	})
 }
 
 // warnings collects those that kubectl would print.

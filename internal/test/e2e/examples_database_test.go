@@ -90,7 +90,7 @@ func (d databases) awaitState(state string) {
 func (d databases) awaitRest() {
 	d.of.t.Helper()
 	version := func() string {
-		return d.sets.get("orders-db-db").GetResourceVersion() + d.of.get("orders-db").GetResourceVersion()
+		return field(d.sets.get("orders-db-db"), "metadata", "resourceVersion") + field(d.of.get("orders-db"), "metadata", "resourceVersion")
 	}
 	kit.Await(d.of.t, "nothing is written", func() bool {
 		earlier := version()
@@ -169,9 +169,15 @@ func TestTheDatabaseOperator(t *testing.T) {
 	kit.Await(t, "it is scaled", func() bool { return d.replicas() == 3 })
 	d.sets.merge("orders-db-db", `{"spec": {"replicas": 1}}`)
 	kit.Await(t, "the number of replicas is put right", func() bool { return d.replicas() == 3 })
-	d.awaitRest() // or else an apply that is in progress could create it again
 	before := d.sets.get("orders-db-db").GetUID()
-	d.sets.delete("orders-db-db")
+	kit.Await(t, "the operator notices that the StatefulSet is missing", func() bool {
+		d.awaitRest() // an apply that is in progress would create it again unnoticed
+		if d.Log.Has("StatefulSet for orders-db missing, recreating") {
+			return true
+		}
+		d.sets.delete("orders-db-db")
+		return false
+	})
 	kit.Await(t, "the StatefulSet is made again", func() bool {
 		set := d.sets.get("orders-db-db")
 		return set != nil && set.GetUID() != before && set.GetDeletionTimestamp() == nil

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -178,7 +177,7 @@ func theApplicationRunsItsOperator(t *testing.T, executable string) {
 }
 
 func hooksAreCalledInTheLifeOfTheOperator(t *testing.T, executable string) {
-	liveness := "http://" + freeAddress(t) + "/healthz"
+	liveness := "http://" + kit.FreeAddress(t) + "/healthz"
 	p, objects := startExampleWith(t, executable, []string{"LOGIN_LIFETIME=2s"}, "--liveness", liveness)
 	podsIn(t, objects.namespace).create("a-pod", pod(nil))
 	p.Log.WaitFor(t, "["+objects.namespace+"/a-pod] Served by the background task.")
@@ -205,7 +204,7 @@ func hooksAreCalledInTheLifeOfTheOperator(t *testing.T, executable string) {
 }
 
 func indicesFollowPods(t *testing.T, executable string) {
-	liveness := "http://" + freeAddress(t) + "/healthz"
+	liveness := "http://" + kit.FreeAddress(t) + "/healthz"
 	p, objects := startExample(t, executable, "--liveness", liveness)
 	pods := podsIn(t, objects.namespace)
 	labels := map[string]any{"somelabel": "somevalue"}
@@ -308,17 +307,6 @@ func TestTheTestsOfExamplesPass(t *testing.T) {
 			t.Errorf("go test in %s: %v\n%s", cmd.Dir, err, out)
 		}
 	}
-}
-
-// freeAddress is one that nobody listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 // probes are the results of an operator's probes.

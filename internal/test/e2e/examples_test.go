@@ -82,6 +82,7 @@ var behaviours = map[string]behaviour{
 }
 
 func TestExamples(t *testing.T) {
+	t.Parallel()
 	folders, err := filepath.Glob("../../../examples/[0-9][0-9]-*")
 	if err != nil || len(folders) == 0 {
 		t.Fatalf("there are no examples: %v", err)

@@ -119,13 +119,12 @@ func namespace(t *testing.T) string {
 	return namespaceNamed(t, "e2e-")
 }
 
-// namespaceNamed makes a namespace; a name that ends with a dash gets a unique end.
+// namespaceNamed makes a namespace; a name that ends with a dash gets a unique end. It is
+// not deleted, because the control plane is discarded. A deletion costs about 100 requests,
+// and deletions that tests wait for would queue behind hundreds of others.
 func namespaceNamed(t *testing.T, name string) string {
 	t.Helper()
-	o := allNamespaces(t)
-	name = o.create(name, nil).GetName()
-	t.Cleanup(func() { o.delete(name) })
-	return name
+	return allNamespaces(t).create(name, nil).GetName()
 }
 
 // run runs the operator in the namespaces that the options say, on the shared

@@ -26,5 +26,5 @@ func TestMain(m *testing.M) {
 	if name := os.Getenv(operatorVariable); name != "" {
 		cli.Main(operators()[name])
 	}
-	os.Exit(kit.Main(m, 0, func(c kit.Cluster) { cluster, kubeconfig = c.Config, c.Kubeconfig }, "../../../examples/crd.yaml"))
+	os.Exit(kit.Main(m, 6, func(c kit.Cluster) { cluster, kubeconfig = c.Config, c.Kubeconfig }, "../../../examples/crd.yaml"))
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -239,7 +240,9 @@ func TestWhatIsMissingIsSaidAndServedWhenGranted(t *testing.T) {
 	objects := examples(t, unique)
 	config := account(t, unique)
 	allow(t, unique, unique+"-look", "kopf.dev", []any{"kopfexamples"}, []any{"list", "watch"})
-	operator := run(t, greeter(&calls{}), gopf.Cluster(config), gopf.Namespaces(unique))
+	op := greeter(&calls{})
+	op.Settings.Queueing.ErrorDelays = []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond}
+	operator := run(t, op, gopf.Cluster(config), gopf.Namespaces(unique))
 	objects.create("example", nil)
 	operator.Log.WaitFor(t, "A permission is missing.", "patch", "kopfexamples/status.kopf.dev", unique)
 	kit.Await(t, "several retries", func() bool { return len(operator.Log.With("Throttling for ")) >= 6 })

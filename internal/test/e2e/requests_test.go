@@ -10,6 +10,7 @@ import (
 )
 
 func TestHandlingCostsFewWrites(t *testing.T) {
+	t.Parallel()
 	const path = "kopfexamples/example"
 	cases := map[string]struct {
 		result any

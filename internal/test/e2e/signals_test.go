@@ -14,6 +14,7 @@ import (
 )
 
 func TestASignalEndsItCleanly(t *testing.T) {
+	t.Parallel()
 	for name, signal := range map[string]os.Signal{"SIGINT": os.Interrupt, "SIGTERM": syscall.SIGTERM} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

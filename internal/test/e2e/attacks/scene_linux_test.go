@@ -50,7 +50,7 @@ type scene struct {
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	s := &scene{T: t, attacker: newTenant(t, "attacker"), bystander: newTenant(t, "bystander"), health: freeAddress(t), webhooks: freeAddress(t), served: &atomic.Int32{}, server: listener(cluster.Config.Host)}
+	s := &scene{T: t, attacker: newTenant(t, "attacker"), bystander: newTenant(t, "bystander"), health: kit.FreeAddress(t), webhooks: kit.FreeAddress(t), served: &atomic.Int32{}, server: listener(cluster.Config.Host)}
 	_, port, _ := net.SplitHostPort(s.webhooks)
 	// The limit of the runtime is what the command sets in a container of that size.
 	s.op = kit.Launch(t, cluster.Kubeconfig, kit.NewTitledLogbook(t, "the operator's log"),
@@ -70,16 +70,6 @@ func buildOperator(t *testing.T) string {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	return path
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // page reads a page of the health endpoint. A status other than 200 is an error.

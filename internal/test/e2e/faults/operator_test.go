@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
-	"os"
-	"sync/atomic"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -159,7 +156,7 @@ func run(s *space, p *proxy, op *gopf.Operator, n *notes, options ...gopf.RunOpt
 // runAs is run with other credentials, or past the proxy.
 func runAs(s *space, p *proxy, config *rest.Config, op *gopf.Operator, n *notes, options ...gopf.RunOption) *operator {
 	s.t.Helper()
-	o := &operator{t: s.t, space: s, proxy: p, notes: n, site: freeAddress(s.t)}
+	o := &operator{t: s.t, space: s, proxy: p, notes: n, site: kit.FreeAddress(s.t)}
 	op.Settings.Health.Address = o.site
 	if len(options) == 0 {
 		options = []gopf.RunOption{gopf.Namespaces(s.name)}
@@ -195,21 +192,4 @@ func (o *operator) health(page string) error {
 		return fmt.Errorf("/%s: %d %s", page, resp.StatusCode, text)
 	}
 	return nil
-}
-
-// nextPort is below those that connections get by themselves.
-var nextPort atomic.Int32
-
-// freeAddress is where nobody listens.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	for range 1000 {
-		address := fmt.Sprintf("127.0.0.1:%d", 20000+(os.Getpid()*97+int(nextPort.Add(1)))%10000)
-		if l, err := net.Listen("tcp", address); err == nil {
-			l.Close()
-			return address
-		}
-	}
-	t.Fatal("no port is free")
-	return ""
 }

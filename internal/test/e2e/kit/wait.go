@@ -8,7 +8,7 @@ import (
 
 // Patience limits all waiting. Nothing should come near it, unless the machine is
 // overloaded.
-const Patience = 60 * time.Second
+const Patience = 2 * time.Minute
 
 // Eventually waits until check returns no error.
 func Eventually(t *testing.T, check func() error) {

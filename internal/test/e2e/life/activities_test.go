@@ -98,7 +98,7 @@ func TestSeveralOperatorsInOneProcess(t *testing.T) {
 		op.Settings.Peering.Name = name
 		op.Settings.Persistence.Finalizer = name + ".gopf.dev/finalizer"
 		op.Settings.Persistence.Progress, op.Settings.Persistence.Base = storagesOf(name)
-		address := freeAddress(t)
+		address := kit.FreeAddress(t)
 		op.Settings.Health.Address, op.Settings.Metrics.Address = address, address
 		return one{op, s.start(op), address}
 	}

@@ -97,7 +97,7 @@ func TestEventsAboutWhatIsInNoNamespaceAndLongOnes(t *testing.T) {
 
 func TestWhatMayNotBePostedHarmsNobody(t *testing.T) {
 	t.Parallel()
-	s, d, address := newSpace(t), &diary{}, freeAddress(t)
+	s, d, address := newSpace(t), &diary{}, kit.FreeAddress(t)
 	s.account("ours", serving()...) // events are not among what it may
 	op := newOperator()
 	op.Settings.Posting.Loggers = true

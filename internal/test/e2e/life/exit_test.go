@@ -24,8 +24,8 @@ func everything(s *space, d *diary) *gopf.Operator {
 	op.Settings.Election.Enabled = true
 	op.Settings.Election.Name, op.Settings.Election.Namespace, op.Settings.Election.Identity = "lease", s.Name, "ours"
 	op.Settings.Election.Duration, op.Settings.Election.RenewDeadline, op.Settings.Election.RetryPeriod = 6*time.Second, 4*time.Second, time.Second
-	op.Settings.Health.Address = freeAddress(s.T)
-	op.Settings.Health.Liveness = "http://" + freeAddress(s.T) + "/healthz"
+	op.Settings.Health.Address = kit.FreeAddress(s.T)
+	op.Settings.Health.Liveness = "http://" + kit.FreeAddress(s.T) + "/healthz"
 	op.Settings.Metrics.Address = op.Settings.Health.Address
 	op.Settings.Posting.Loggers = true
 	op.OnProbe("probe", func(context.Context, *gopf.Activity) (any, error) { return 1, nil })
@@ -52,7 +52,7 @@ func everything(s *space, d *diary) *gopf.Operator {
 func leavesNothing(t *testing.T, before int) {
 	t.Helper()
 	var now int
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(kit.Patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		if now = runtime.NumGoroutine(); now <= before {
 			return
 		}
@@ -136,7 +136,7 @@ func TestNothingIsLeftOfAnOperator(t *testing.T) {
 			c.until(s, op, o, d, way)
 			began := time.Now()
 			o.Stop()
-			if took := time.Since(began); took > 15*time.Second {
+			if took := time.Since(began); took > kit.Patience/2 {
 				t.Errorf("it took %s to stop", took)
 			}
 			way.mend()
@@ -155,19 +155,23 @@ func TestTheExitGoesStepByStep(t *testing.T) {
 	op := peer(d, "ours", 0)
 	op.Settings.Election.Enabled = true
 	op.Settings.Election.Name, op.Settings.Election.Namespace, op.Settings.Election.Identity = "lease", s.Name, "ours"
+	op.Settings.Queueing.ExitTimeout = kit.Patience // a loaded machine sleeps longer
 	x := gopf.For[*Example](op, examples)
+	handled := make(chan struct{})
 	x.OnUpdate("slow", func(ctx context.Context, _ *gopf.Change[*Example]) error {
 		d.Add("the handler begins")
 		time.Sleep(time.Second)
 		d.Add("the handler ends, cancelled: %v", ctx.Err() != nil)
+		close(handled)
 		return nil
 	})
 	x.Daemon("daemon", func(ctx context.Context, c *gopf.Daemon[*Example]) error {
 		<-c.Stopping()
-		time.Sleep(1500 * time.Millisecond)
+		<-handled
+		time.Sleep(500 * time.Millisecond)
 		d.Add("the daemon ends, cancelled: %v", ctx.Err() != nil)
 		return nil
-	}, gopf.StopGrace(3*time.Second), gopf.Optional())
+	}, gopf.StopGrace(kit.Patience), gopf.Optional())
 	op.OnCleanup("cleanup", func(ctx context.Context, a *gopf.Activity) error {
 		d.Add("cleanup, records: %q, holder: %q", s.records(peerings, "default"), s.holder("lease"))
 		_, err := namesAt(ctx, a.API.RESTConfig(), s.Name)

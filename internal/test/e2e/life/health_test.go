@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gopf.dev/gopf"
+	"gopf.dev/gopf/internal/test/e2e/kit"
 )
 
 // watchful notes everything that a page says which is not fine, until the test
@@ -40,7 +41,7 @@ func watchful(t *testing.T, url string) (end func() []string) {
 // unsteady is an operator whose line to the cluster may become bad, and which
 // notices that soon.
 func unsteady(t *testing.T) (s *space, d *diary, way *line, health string) {
-	s, d, way, health = newSpace(t), &diary{}, newLine(), freeAddress(t)
+	s, d, way, health = newSpace(t), &diary{}, newLine(), kit.FreeAddress(t)
 	op := newOperator()
 	op.Settings.Health.Address = health
 	op.Settings.Watching.InactivityTimeout = 2 * time.Second
@@ -60,13 +61,10 @@ func TestAStalledStreamIsNotReadyAndRecovers(t *testing.T) {
 	lively := watchful(t, "http://"+health+"/livez")
 	way.hush()
 	began := time.Now()
-	body := waitCode(t, "http://"+health+"/readyz", 503)
-	// The inactivity time and a quarter of it, and some for a busy machine.
-	if took := time.Since(began); took > 6*time.Second {
+	waitPage(t, "http://"+health+"/readyz", 503, "examples.life.gopf.dev")
+	// The setting is 2 s. Its default is 70 s.
+	if took := time.Since(began); took > 40*time.Second {
 		t.Errorf("it took %s to notice", took)
-	}
-	if !strings.Contains(body, "examples.life.gopf.dev") {
-		t.Errorf("it does not say what is not followed:\n%s", body)
 	}
 	s.Patch(examples, "x", spec("b"))
 	way.mend()
@@ -82,10 +80,7 @@ func TestAnOutageOfTheAPINeverAsksForARestart(t *testing.T) {
 	s, d, way, health := unsteady(t)
 	lively := watchful(t, "http://"+health+"/livez")
 	way.cut()
-	body := waitCode(t, "http://"+health+"/readyz", 503)
-	if !strings.Contains(body, "could not be watched") || !strings.Contains(body, "the line is broken") {
-		t.Errorf("it does not say why:\n%s", body)
-	}
+	waitPage(t, "http://"+health+"/readyz", 503, "could not be watched", "the line is broken")
 	s.Patch(examples, "x", spec("b"))
 	time.Sleep(4 * time.Second)
 	way.mend()
@@ -100,7 +95,7 @@ func TestAnOutageOfTheAPINeverAsksForARestart(t *testing.T) {
 func TestHealthTellsTheWholeLifeOfAnOperator(t *testing.T) {
 	t.Parallel()
 	s, d := newSpace(t), &diary{}
-	health, probes := freeAddress(t), freeAddress(t)
+	health, probes := kit.FreeAddress(t), kit.FreeAddress(t)
 	op := newOperator()
 	op.Settings.Health.Address = health
 	op.Settings.Health.Liveness = "http://" + probes + "/healthz"
@@ -130,9 +125,7 @@ func TestHealthTellsTheWholeLifeOfAnOperator(t *testing.T) {
 	o := s.start(op, gopf.Cluster(nil))
 	readyz, livez, liveness := "http://"+health+"/readyz", "http://"+health+"/livez", op.Settings.Health.Liveness
 
-	if body := waitCode(t, readyz, 503); !strings.Contains(body, "still starting: logging in") {
-		t.Errorf("while it logs in:\n%s", body)
-	}
+	waitPage(t, readyz, 503, "still starting: logging in")
 	if code, body := fetch(livez); code != 200 {
 		t.Errorf("it is not alive while it logs in: %d %s", code, body)
 	}
@@ -142,6 +135,7 @@ func TestHealthTellsTheWholeLifeOfAnOperator(t *testing.T) {
 	close(loggedIn)
 	o.serving()
 	waitCode(t, readyz, 200)
+	probed := time.Now()
 	var results map[string]any
 	if err := json.Unmarshal([]byte(waitCode(t, liveness, 200)), &results); err != nil {
 		t.Error(err)
@@ -152,17 +146,15 @@ func TestHealthTellsTheWholeLifeOfAnOperator(t *testing.T) {
 	for range 10 {
 		waitCode(t, liveness, 200)
 	}
-	if n := asked.Load(); n != 1 {
-		t.Errorf("the probes were called %d times within 10 s", n)
+	if n, most := asked.Load(), 1+int32(time.Since(probed)/(10*time.Second)); n < 1 || n > most {
+		t.Errorf("the probes were called %d times, want at most %d: once in 10 s", n, most)
 	}
 	if code, _ := fetch("http://" + probes + "/other"); code != 404 {
 		t.Errorf("another path: %d", code)
 	}
 
 	op.Pause("somebody looks at it")
-	if body := waitCode(t, readyz, 200); !strings.Contains(body, "on purpose: somebody looks at it") {
-		t.Errorf("in a pause:\n%s", body)
-	}
+	waitPage(t, readyz, 200, "on purpose: somebody looks at it")
 	op.Unpause()
 	sick.Store(true)
 	if body := waitCode(t, liveness, 500); !strings.Contains(body, "no disk") { // when the former results are 10 s old
@@ -184,7 +176,7 @@ func TestWhatCannotBeServedIsAWarningUnlessStrict(t *testing.T) {
 	for strict, code := range map[bool]int{false: 200, true: 503} {
 		t.Run(fmt.Sprint(strict), func(t *testing.T) {
 			t.Parallel()
-			s, d, health := newSpace(t), &diary{}, freeAddress(t)
+			s, d, health := newSpace(t), &diary{}, kit.FreeAddress(t)
 			op := newOperator()
 			op.Settings.Health.Address, op.Settings.Health.Strict = health, strict
 			d.handles(op, "ours")
@@ -201,7 +193,7 @@ func TestWhatCannotBeServedIsAWarningUnlessStrict(t *testing.T) {
 
 func TestATakenAddressIsRefusedAtTheStart(t *testing.T) {
 	t.Parallel()
-	s, d, health := newSpace(t), &diary{}, freeAddress(t)
+	s, d, health := newSpace(t), &diary{}, kit.FreeAddress(t)
 	one, two := newOperator(), newOperator()
 	for _, op := range []*gopf.Operator{one, two} {
 		op.Settings.Health.Address = health

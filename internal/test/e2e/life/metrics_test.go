@@ -41,7 +41,7 @@ func storagesOf(name string) (storage.Progress, storage.Base) {
 
 func TestMetricsTellWhatIsGoingOn(t *testing.T) {
 	t.Parallel()
-	s, address := newSpace(t), freeAddress(t)
+	s, address := newSpace(t), kit.FreeAddress(t)
 	op := newOperator()
 	op.Settings.Metrics.Address = address
 	x := gopf.For[*Example](op, examples)
@@ -87,7 +87,6 @@ func TestMetricsTellWhatIsGoingOn(t *testing.T) {
 	kit.Await(t, "x0 waits", func() bool {
 		return scrape(t, address)[`gopf_retries_waiting{resource="examples.life.gopf.dev"}`] == 1
 	})
-	got := scrape(t, address)
 	handler := func(id, outcome string) string {
 		return fmt.Sprintf(`gopf_handler_runs_total{handler=%q,outcome=%q,resource="examples.life.gopf.dev"}`, id, outcome)
 	}
@@ -96,7 +95,8 @@ func TestMetricsTellWhatIsGoingOn(t *testing.T) {
 		slices.Sort(labels)
 		return name + "{" + strings.Join(labels, ",") + "}"
 	}
-	for series, want := range map[string]float64{
+	var got map[string]float64
+	final := map[string]float64{
 		handler("flaky", "retried"):      objects,
 		handler("flaky", "succeeded"):    objects,
 		handler("broken", "failed"):      objects,
@@ -118,11 +118,16 @@ func TestMetricsTellWhatIsGoingOn(t *testing.T) {
 		"gopf_leading":                                   1,
 		"gopf_unserved_declarations":                     0,
 		"gopf_dropped_events_total":                      0,
-	} {
-		if value, there := got[series]; !there || value != want {
-			t.Errorf("%s is %v, want %v", series, value, want)
-		}
 	}
+	kit.Eventually(t, func() (err error) { // the last event may still be queued
+		got = scrape(t, address)
+		for series, want := range final {
+			if value, there := got[series]; !there || value != want {
+				err = errors.Join(err, fmt.Errorf("%s is %v, want %v", series, value, want))
+			}
+		}
+		return err
+	})
 	for _, series := range []string{
 		`gopf_api_requests_total{code="200",resource="examples.life.gopf.dev",verb="patch"}`,
 		`gopf_api_requests_total{code="200",resource="examples.life.gopf.dev",verb="watch"}`,
@@ -147,7 +152,7 @@ func TestMetricsTellWhatIsGoingOn(t *testing.T) {
 
 // TestMetricsOfAResourceThatIsGoneAreForgotten runs alone: it defines a resource.
 func TestMetricsOfAResourceThatIsGoneAreForgotten(t *testing.T) {
-	s, d, address := newSpace(t), &diary{}, freeAddress(t)
+	s, d, address := newSpace(t), &diary{}, kit.FreeAddress(t)
 	s.Create(definitions, "passings.life.gopf.dev", fields{"spec": fields{
 		"scope": "Namespaced", "group": "life.gopf.dev",
 		"names": fields{"kind": "Passing", "plural": "passings", "singular": "passing"},

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,20 +85,9 @@ func (d *diary) handles(op *gopf.Operator, name string) *gopf.Resource[*Example]
 	return x
 }
 
-// freeAddress is one that nobody listens at.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // fetch asks for a page; the code is 0 if there is no answer.
 func fetch(url string) (code int, body string) {
-	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Timeout: kit.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Get(url)
 	if err != nil {
 		return 0, err.Error()
@@ -116,6 +106,18 @@ func waitCode(t *testing.T, url string, code int) (body string) {
 		return got == code
 	})
 	return body
+}
+
+// waitPage waits until a page responds with the code and contains the texts.
+func waitPage(t *testing.T, url string, code int, texts ...string) {
+	t.Helper()
+	kit.Eventually(t, func() error {
+		got, body := fetch(url)
+		if got != code || slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(body, text) }) {
+			return fmt.Errorf("%s responds with %d, want %d with %q:\n%s", url, got, code, texts, body)
+		}
+		return nil
+	})
 }
 
 func withCluster(config *rest.Config) gopf.RunOption { return gopf.Cluster(config) }

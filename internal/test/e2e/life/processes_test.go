@@ -58,7 +58,7 @@ func stepsProcess() *gopf.Operator {
 			step := fmt.Sprint("step", i)
 			c.Sub(step, func(context.Context, *gopf.Change[*Example]) error {
 				began := time.Now()
-				time.Sleep(10 * time.Millisecond)
+				time.Sleep(50 * time.Millisecond) // many steps are left when the test stops the process
 				return noteCall("%s %s %s %d", os.Getenv(identityVariable), c.Object.Name, step, began.UnixMicro())
 			})
 		}

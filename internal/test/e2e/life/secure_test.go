@@ -14,7 +14,7 @@ import (
 
 func TestSecureMetricsAreForAccountsWithTheRole(t *testing.T) {
 	t.Parallel()
-	s, d, address := newSpace(t), &diary{}, freeAddress(t)
+	s, d, address := newSpace(t), &diary{}, kit.FreeAddress(t)
 	const rbac = "rbac.authorization.k8s.io"
 	for _, name := range []string{"reader", "stranger"} {
 		s.account(name)
