@@ -123,7 +123,7 @@ func (op *Operator) declareActivity(kind activityKind, id string, empty bool, ca
 	}
 	op.activities[kind] = append(op.activities[kind], activityHandler{id, caller(), limit, func(ctx context.Context, a *Activity) (any, error) {
 		var result any
-		describe := func() *Call { return &Call{Handler: id, Type: string(kind), Retry: a.Retry, Log: a.Log} }
+		describe := func() *Call { return &Call{Handler: id, Type: string(kind), Retry: a.Retry, Log: a.Log, log: &a.Log} }
 		err := op.hooks.call(ctx, describe, func(ctx context.Context) (err error) {
 			result, err = call(ctx, a)
 			return err

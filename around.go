@@ -28,10 +28,12 @@ type Call struct {
 	Namespace, Name, UID string
 	// Retry is the number of earlier attempts.
 	Retry int
-	// Log is the logger of the call.
+	// Log is the logger of the call. A function of [Operator.Around] may replace it before
+	// it calls next: the handler then gets the other logger.
 	Log *slog.Logger
 
-	body *object.Body // nil means that there is no object
+	body *object.Body  // nil means that there is no object
+	log  **slog.Logger // the logger in the argument of the handler
 }
 
 // Around calls fn in place of each handler: for changes, sub-handlers, events, daemons,
@@ -128,6 +130,13 @@ func (h *hooks) call(ctx context.Context, of func() *Call, fn func(context.Conte
 		return classify(fn(ctx))
 	}
 	c := of()
+	inner := fn
+	fn = func(ctx context.Context) error {
+		if c.log != nil {
+			*c.log = c.Log
+		}
+		return inner(ctx)
+	}
 	for i := len(h.around) - 1; i >= 0; i-- {
 		next := fn
 		fn = func(ctx context.Context) error { return h.around[i](ctx, c, next) }
@@ -135,10 +144,11 @@ func (h *hooks) call(ctx context.Context, of func() *Call, fn func(context.Conte
 	return classify(fn(ctx))
 }
 
-// callOf returns a function that describes the call of a request.
-func callOf(req *handler.Request, typ string) func() *Call {
+// callOf returns a function that describes the call of a request. log is the logger in the
+// argument of the handler.
+func callOf(req *handler.Request, typ string, log **slog.Logger) func() *Call {
 	return func() *Call {
-		c := &Call{Type: typ, Resource: req.Resource, Retry: req.Retry, Log: req.Log}
+		c := &Call{Type: typ, Resource: req.Resource, Retry: req.Retry, Log: req.Log, log: log}
 		if req.Handler != nil {
 			c.Handler = req.Handler.ID
 		}

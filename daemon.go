@@ -96,7 +96,7 @@ func (r *Resource[T]) Daemon(id string, fn func(context.Context, *Daemon[T]) err
 				return &handler.UndecodableError{Err: err}
 			}
 			defer r.op.hooks.check(d.Subject)
-			return r.op.hooks.call(ctx, callOf(call.Request, "daemon"), func(ctx context.Context) error { return fn(ctx, d) })
+			return r.op.hooks.call(ctx, callOf(call.Request, "daemon", &d.Log), func(ctx context.Context) error { return fn(ctx, d) })
 		},
 	})
 }
@@ -133,7 +133,7 @@ func (r *Resource[T]) Timer(id string, every time.Duration, fn func(context.Cont
 				return &handler.UndecodableError{Err: err}
 			}
 			defer r.op.hooks.check(s)
-			return r.op.hooks.call(ctx, callOf(call.Request, "timer"), func(ctx context.Context) error { return fn(ctx, &Tick[T]{s, call}) })
+			return r.op.hooks.call(ctx, callOf(call.Request, "timer", &s.Log), func(ctx context.Context) error { return fn(ctx, &Tick[T]{s, call}) })
 		},
 	})
 }

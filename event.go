@@ -54,7 +54,7 @@ func (r *Resource[T]) OnEvent(id string, fn func(context.Context, *WatchEvent[T]
 			}
 			defer r.op.hooks.check(s)
 			e := &WatchEvent[T]{Subject: s, Type: req.Event, Missed: req.Missed}
-			return r.op.hooks.call(ctx, callOf(req, "event"), func(ctx context.Context) error { return fn(ctx, e) })
+			return r.op.hooks.call(ctx, callOf(req, "event", &s.Log), func(ctx context.Context) error { return fn(ctx, e) })
 		},
 	})
 }

@@ -192,7 +192,7 @@ func erase[T Object](fn ChangeFunc[T], hooks *hooks) func(context.Context, *hand
 			return &handler.UndecodableError{Err: err}
 		}
 		c.hooks = hooks
-		return hooks.call(ctx, callOf(req, "change"), func(ctx context.Context) error { return c.run(ctx, fn) })
+		return hooks.call(ctx, callOf(req, "change", &c.Log), func(ctx context.Context) error { return c.run(ctx, fn) })
 	}
 }
 

@@ -51,7 +51,7 @@ func Index[T Object, K comparable, V any](r *Resource[T], id string, fn func(con
 				if err != nil {
 					return &handler.UndecodableError{Err: err}
 				}
-				return r.op.hooks.call(ctx, callOf(req, "index"), func(ctx context.Context) error {
+				return r.op.hooks.call(ctx, callOf(req, "index", &s.Log), func(ctx context.Context) error {
 					values, err := fn(ctx, s)
 					req.Result = values
 					return err

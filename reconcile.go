@@ -90,7 +90,7 @@ func eraseReconcile[T Object](fn func(context.Context, *Reconciliation[T]) error
 			}
 			req.Children.Refer(refs) // before fn reads these objects: no change is missed
 		}
-		return hooks.call(ctx, callOf(req, "reconcile"), func(ctx context.Context) error { return fn(ctx, &Reconciliation[T]{s}) })
+		return hooks.call(ctx, callOf(req, "reconcile", &s.Log), func(ctx context.Context) error { return fn(ctx, &Reconciliation[T]{s}) })
 	}
 }
 

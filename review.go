@@ -121,7 +121,7 @@ func reviewer[T Object](fn func(context.Context, *Review[T]) error, hooks *hooks
 			return &handler.DeniedError{Code: http.StatusUnprocessableEntity, Err: err}
 		}
 		defer hooks.check(review)
-		return hooks.call(ctx, callOf(req, "review"), func(ctx context.Context) error { return fn(ctx, review) })
+		return hooks.call(ctx, callOf(req, "review", &review.Log), func(ctx context.Context) error { return fn(ctx, review) })
 	}
 }
 

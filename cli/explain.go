@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"encoding/json"
 	"io"
 	"strings"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/explain"
 	"gopf.dev/gopf/internal/insight"
-	"gopf.dev/gopf/internal/terminal"
 )
 
 // watchInterval is the time between two reads of explain --watch.
@@ -37,14 +35,7 @@ while the operator is down. The filter functions of handlers are called.`,
   PROGRAM explain db/main --namespace myapp -o json`, "PROGRAM", program),
 		Args: someArguments(1, "KIND/NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != "text" && output != "json" {
-				return misuse("--output is %q; use text or json", output)
-			}
-			n, err := f.name(args[0])
-			if err != nil {
-				return err
-			}
-			o, err := f.operator(cmd, op)
+			n, o, err := f.object(cmd, op, args[0])
 			if err != nil {
 				return err
 			}
@@ -69,10 +60,9 @@ while the operator is down. The filter functions of handlers are called.`,
 		},
 	}
 	f.add(cmd, false)
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "`format`: text or json")
+	addOutput(cmd, &output)
 	cmd.Flags().BoolVar(&restart, "restart", false, "explain what happens when the operator starts: resume handlers take part")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "print the explanation again when it changes")
-	complete(cmd, "output", "text", "json")
 	return cmd
 }
 
@@ -86,18 +76,4 @@ func explained(cmd *cobra.Command, o *insight.Operator, n insight.Name, restart 
 		return printJSON(&out, r)
 	})
 	return out.String(), err
-}
-
-// printJSON prints a value as indented JSON. Texts of objects in it cannot control the
-// terminal.
-func printJSON(to io.Writer, v any) error {
-	var out strings.Builder
-	encoder := json.NewEncoder(&out)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
-		return err
-	}
-	_, err := io.WriteString(to, terminal.JSON(out.String()))
-	return err
 }

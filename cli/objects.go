@@ -52,6 +52,16 @@ func (f *objectFlags) operator(cmd *cobra.Command, op *gopf.Operator) (*insight.
 	return gopf.TestSeam{}.Insight(op, gopf.Namespaces(f.namespaces...), gopf.Kubeconfig(f.kubeconfig, f.context), gopf.Log(log))
 }
 
+// object parses the name of an object, and returns the commands of the operator.
+func (f *objectFlags) object(cmd *cobra.Command, op *gopf.Operator, text string) (insight.Name, *insight.Operator, error) {
+	n, err := f.name(text)
+	if err != nil {
+		return n, nil, err
+	}
+	o, err := f.operator(cmd, op)
+	return n, o, err
+}
+
 // name parses the name of an object.
 func (f *objectFlags) name(text string) (insight.Name, error) {
 	n, err := insight.ParseName(text)

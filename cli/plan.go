@@ -46,9 +46,6 @@ The exit code is 0 if there is nothing to do, 2 if there is, and 1 after a failu
   PROGRAM plan --file new.yaml
   PROGRAM plan --all --all-namespaces --fail-on delete`, "PROGRAM", program),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != "text" && output != "json" {
-				return misuse("--output is %q; use text or json", output)
-			}
 			for _, class := range failOn {
 				if !slices.Contains([]string{"change", "delete", "recreate"}, class) {
 					return misuse("--fail-on is %q; use change, delete or recreate", class)
@@ -80,8 +77,7 @@ The exit code is 0 if there is nothing to do, 2 if there is, and 1 after a failu
 	flags.StringArrayVarP(&files, "file", "f", nil, "`file` with manifests to plan, or - for standard input; may be repeated")
 	flags.StringSliceVar(&failOn, "fail-on", nil, "exit with 2 only for these `classes`: change, delete, recreate")
 	flags.BoolVar(&r.Restarted, "restart", false, "plan what happens when the operator starts: resume handlers take part")
-	flags.StringVarP(&output, "output", "o", "text", "`format`: text or json")
-	complete(cmd, "output", "text", "json")
+	addOutput(cmd, &output)
 	complete(cmd, "fail-on", "change", "delete", "recreate")
 	return cmd
 }

@@ -24,7 +24,7 @@ const clearScreen = "\x1b[H\x1b[2J"
 func topCommand(op *gopf.Operator, program string) *cobra.Command {
 	var (
 		f        objectFlags
-		e        insight.Endpoint
+		e        insight.Metrics
 		interval = lifetime(2 * time.Second)
 		once     bool
 	)
@@ -34,7 +34,8 @@ func topCommand(op *gopf.Operator, program string) *cobra.Command {
 		Long: `Show the activity of a running operator from its metrics: watches, queues, retries,
 the slowest handlers, and requests to the API server. The operator must run with --metrics.
 With --pod, the metrics are read through the API server, which needs the permission 'get'
-on pods/proxy.`,
+on pods/proxy. If the operator runs with --metrics-secure, use an address with https:
+the command then sends the token of your kubeconfig.`,
 		Example: strings.ReplaceAll(`  PROGRAM top --url http://localhost:9090/metrics
   PROGRAM top --pod databases-7f9c --port 9090 --namespace databases`, "PROGRAM", program),
 		Args: noArguments,
@@ -59,7 +60,7 @@ on pods/proxy.`,
 	}
 	f.add(cmd, false)
 	flags := cmd.Flags()
-	flags.StringVar(&e.URL, "url", "http://localhost:9090/metrics", "`address` of the metrics")
+	addEndpoint(cmd, &e.Endpoint, "http://localhost:9090/metrics", "`address` of the metrics")
 	flags.StringVar(&e.Pod, "pod", "", "`name` of a pod of the operator, instead of an address")
 	flags.IntVar(&e.Port, "port", 9090, "`number` of the port of the metrics in the pod")
 	flags.Var(&interval, "interval", "`duration` between two updates, in seconds or with a unit")

@@ -139,6 +139,9 @@ func (o *observer) call(ctx context.Context, c *gopf.Call, next func(context.Con
 		options = append(options, trace.WithNewRoot())
 	}
 	ctx, span := o.tracer.Start(ctx, "handler "+c.Handler, options...)
+	if of := span.SpanContext(); of.IsSampled() {
+		c.Log = c.Log.With("trace_id", of.TraceID().String(), "span_id", of.SpanID().String())
+	}
 	began := time.Now()
 	outcome := "panicked"
 	defer func() {

@@ -8,7 +8,9 @@
 // request have no span. Timers, reviews and activities have traces without a turn. Daemons,
 // probes and index functions have no spans: they run too long or too often.
 //
-// Names and namespaces of objects are only in spans, never in metrics.
+// Names and namespaces of objects are only in spans, never in metrics. The lines that
+// handlers log with the logger of their argument have the fields trace_id and span_id of
+// the call, if its trace is sampled.
 package otel
 
 import (

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -256,5 +258,64 @@ func TestTracesAndMetricsReachACollector(t *testing.T) {
 	}
 	if traces.Load() == 0 || metrics.Load() == 0 {
 		t.Errorf("the collector got %d requests with traces and %d with metrics", traces.Load(), metrics.Load())
+	}
+}
+
+// lines is a slog.Handler that keeps the attributes of each message.
+type lines struct {
+	mu    *sync.Mutex
+	all   map[string]map[string]string
+	attrs map[string]string
+}
+
+func (l lines) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l lines) WithGroup(string) slog.Handler { return l }
+
+func (l lines) WithAttrs(attrs []slog.Attr) slog.Handler {
+	l.attrs = maps.Clone(l.attrs)
+	for _, a := range attrs {
+		l.attrs[a.Key] = a.Value.String()
+	}
+	return l
+}
+
+func (l lines) Handle(_ context.Context, r slog.Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all[r.Message] = l.attrs
+	return nil
+}
+
+func TestLinesOfHandlersHaveTheIDsOfTheirSpans(t *testing.T) {
+	for sampled, sampler := range map[bool]sdktrace.Sampler{true: sdktrace.AlwaysSample(), false: sdktrace.NeverSample()} {
+		spans, logged := tracetest.NewInMemoryExporter(), lines{&sync.Mutex{}, map[string]map[string]string{}, map[string]string{}}
+		synctest.Test(t, func(t *testing.T) {
+			c := gopftest.NewCluster(t, resource)
+			op := gopf.New()
+			op.Resource(resource).OnCreate("make", func(_ context.Context, c *gopf.Change[gopf.Unstructured]) error {
+				c.Log.Info("from the handler")
+				return nil
+			})
+			tracers := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans), sdktrace.WithSampler(sampler))
+			if err := otel.With(op, tracers, sdkmetric.NewMeterProvider()); err != nil {
+				t.Fatal(err)
+			}
+			gopftest.Start(t, op, c, gopf.Log(slog.New(logged)))
+			c.Create(t, object("x", nil))
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+		})
+		got, found := logged.all["from the handler"]
+		if !found {
+			t.Fatal("the handler logged nothing")
+		}
+		calls := find(spans.GetSpans(), "handler make")
+		switch {
+		case !sampled && (got["trace_id"] != "" || got["span_id"] != ""):
+			t.Errorf("not sampled: the line has %v", got)
+		case sampled && (len(calls) != 1 || got["trace_id"] != calls[0].SpanContext.TraceID().String() || got["span_id"] != calls[0].SpanContext.SpanID().String()):
+			t.Errorf("the line has %v, the spans are %+v", got, calls)
+		}
 	}
 }

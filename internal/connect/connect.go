@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"gopf.dev/gopf/internal/backoff"
 	"gopf.dev/gopf/internal/discovery"
 	"gopf.dev/gopf/internal/jitter"
@@ -36,6 +38,16 @@ type Connection struct {
 	Client    *kube.Client // the owner of the connection must close it
 	Vault     *login.Vault // keeps the credentials valid while its Run method runs
 	Namespace string       // of the login
+	Config    *rest.Config // of the login
+}
+
+// Login returns the configuration of the login. It sends nothing to the API server.
+func Login(ctx context.Context, c Config) (*rest.Config, error) {
+	begin, err := login.New(login.Config{Login: c.Login, Log: c.Log, Jitter: c.Kube.Jitter}).Login(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return begin.Config, nil
 }
 
 // Open logs in and creates the client. v observes its requests and credentials.
@@ -54,7 +66,7 @@ func Open(ctx context.Context, c Config, v *vitals.Vitals) (Connection, error) {
 	if err != nil {
 		return Connection{}, fmt.Errorf("connect to the cluster: %w", err)
 	}
-	return Connection{Client: client, Vault: vault, Namespace: begin.Namespace}, nil
+	return Connection{Client: client, Vault: vault, Namespace: begin.Namespace, Config: begin.Config}, nil
 }
 
 // firstAnswer limits each request of the discovery at startup.

@@ -237,7 +237,7 @@ func deletionOf(s Subject) Deletion {
 			}
 		}
 	}
-	d.Children = len(s.Outlook.Children) > 0
+	d.Children = s.Outlook.Ordered
 	return d
 }
 

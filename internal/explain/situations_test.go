@@ -11,11 +11,14 @@ import (
 	metalabels "k8s.io/apimachinery/pkg/labels"
 
 	"gopf.dev/gopf/internal/cause"
+	"gopf.dev/gopf/internal/children"
+	"gopf.dev/gopf/internal/childwatch"
 	"gopf.dev/gopf/internal/daemon"
 	"gopf.dev/gopf/internal/explain"
 	"gopf.dev/gopf/internal/handler"
 	"gopf.dev/gopf/internal/object"
 	"gopf.dev/gopf/internal/process"
+	"gopf.dev/gopf/internal/reconcile"
 	"gopf.dev/gopf/internal/recorder"
 	"gopf.dev/gopf/kind"
 	"gopf.dev/gopf/storage"
@@ -26,14 +29,16 @@ type situation struct {
 	name     string
 	handlers handler.Set
 	daemons  []*daemon.Spec
-	metadata string // JSON members of the metadata, besides the name
-	spec     string // default: {"size":2}
-	known    string // the spec that was handled last; "" means that the object is new
+	owning   handler.Set // reconcile handlers
+	metadata string      // JSON members of the metadata, besides the name
+	spec     string      // default: {"size":2}
+	known    string      // the spec that was handled last; "" means that the object is new
 	records  map[string]string
 	elsewhere,
 	unseen bool
-	next process.Next
-	want string
+	restarted bool
+	next      process.Next
+	want      string
 }
 
 func of(id string, reasons ...cause.Reason) *handler.Handler {
@@ -159,6 +164,41 @@ func situations() (all []situation) {
 	)
 }
 
+// reconciled returns the situations of reconcile handlers.
+func reconciled(t *testing.T) []situation {
+	owning := handler.Set{{ID: "web", Where: "op.go:1", Reconcile: &handler.Reconcile{}}}
+	filtered := handler.Set{{ID: "web", Where: "op.go:1", Reconcile: &handler.Reconcile{}, Criteria: handler.Criteria{Labels: []handler.Key{{Name: "tier", Match: handler.Equal("prod"), Want: `"prod"`}}}}}
+	record := func(more string) map[string]string {
+		return map[string]string{"web": `{"started":"2000-01-01T00:00:00.000000","retries":3,"success":false,"failure":false,"message":"refused"` + more + `}`}
+	}
+	const delayed = `,"delayed":"2000-01-01T00:00:38.000000"`
+	family := func(wave int) map[string]string {
+		of := children.Inventory{Owner: "u", Entries: []children.Entry{{Key: children.Key{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "p"}, UID: "00000001", Wave: wave}}}
+		text, err := of.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return map[string]string{"gopf.children.web": `{"started":"2000-01-01T00:00:00.000000","purpose":"reconcile","message":"` + text + `"}`}
+	}
+	deleting := `"finalizers":["f"],"deletionTimestamp":"2000-01-01T00:00:00Z"`
+	return []situation{
+		{name: "reconcile handler", owning: owning, next: process.NextUnmatched, want: "reconciled by web"},
+		{name: "reconcile handler at a start", owning: owning, restarted: true, next: process.NextUnmatched, want: "calls web now"},
+		{name: "delayed reconcile handler at a start", owning: owning, restarted: true, records: record(delayed), next: process.NextUnmatched, want: "web (reconcile)  is called now, after 3 attempts: refused"},
+		{name: "delayed reconcile handler", owning: owning, records: record(delayed), next: process.NextUnmatched, want: "web (reconcile)  retries in 38s, after 3 attempts, or when the object or a child changes: refused"},
+		{name: "waiting for a reconcile handler", owning: owning, records: record(delayed), next: process.NextUnmatched, want: "waits for web"},
+		{name: "reconcile handler after its delay", owning: owning, records: record(`,"delayed":"1999-12-31T23:59:59.000000"`), next: process.NextUnmatched, want: "is called now, after 3 attempts"},
+		{name: "changed since the reconcile handler", owning: owning, records: record(delayed + `,"purpose":"reconcile 0123456789abcdef"`), next: process.NextUnmatched, want: "calls web now"},
+		{name: "failed reconcile handler", owning: owning, records: record(`,"failure":true`), next: process.NextUnmatched, want: "web (reconcile)  failed until the object or a child changes: refused"},
+		{name: "reconcile handler of a paused object", owning: owning, metadata: `"annotations":{"gopf.dev/pause":"true"}`, next: process.NextPaused, want: "web (reconcile)  waits: the object is paused"},
+		{name: "reconcile handler of another operator", owning: owning, elsewhere: true, next: process.NextElsewhere, want: "web (reconcile)  waits: another operator owns the object"},
+		{name: "reconcile handler with a filter", owning: filtered, metadata: labeled, next: process.NextUnmatched, want: `web (reconcile)  not called: label tier is "dev", the handler requires "prod"`},
+		{name: "children that are collected", owning: owning, records: family(0), next: process.NextUnmatched, want: "would wait for nothing"},
+		{name: "children in an order", owning: owning, records: family(1), metadata: `"finalizers":["f"]`, next: process.NextUnmatched, want: "would wait for the finalizer f (children)"},
+		{name: "deletion of children", owning: owning, records: family(1), metadata: deleting, next: process.NextDeleteChildren, want: "the operator deletes the children first"},
+	}
+}
+
 // report explains a situation.
 func (s situation) report(t testing.TB) *explain.Report {
 	t.Helper()
@@ -208,7 +248,10 @@ func (s situation) report(t testing.TB) *explain.Report {
 	if s.elsewhere {
 		p.HandedOver = func(*object.Body) bool { return true }
 	}
-	outlook, err := p.Outlook(t.Context(), body, false)
+	if len(s.owning) > 0 {
+		p.Reconcile = &process.Reconcile{Handlers: s.owning, Runner: &reconcile.Runner{Store: childwatch.NewStore("op", func() uint64 { return 0 }), Name: "op"}}
+	}
+	outlook, err := p.Outlook(t.Context(), body, s.restarted)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +259,7 @@ func (s situation) report(t testing.TB) *explain.Report {
 }
 
 func TestEachSituationHasTheLineWithItsCause(t *testing.T) {
-	all := situations()
+	all := append(situations(), reconciled(t)...)
 	if len(all) < 60 {
 		t.Errorf("there are %d situations, want at least 60", len(all))
 	}

@@ -19,17 +19,39 @@ func (r *Report) summarize() string {
 	return name + ": " + r.step()
 }
 
+// named returns the ids of the handlers of a family that are in a phase, as a list.
+func (r *Report) named(family string, phase process.Phase) string {
+	var ids []string
+	for _, h := range r.Handlers {
+		if h.Phase == string(phase) && h.Family == family && !slices.Contains(ids, h.ID) {
+			ids = append(ids, h.ID)
+		}
+	}
+	return strings.Join(ids, ", ")
+}
+
+// reconciled describes the reconcile handlers of an object for which no change handler is
+// called. "" means that none applies.
+func (r *Report) reconciled() string {
+	for _, is := range []struct {
+		phase process.Phase
+		text  string
+	}{
+		{process.Due, "calls %s now"},
+		{process.Delayed, "waits for %s"},
+		{process.Failed, "%s has failed, and is called again when the object or a child changes"},
+		{process.Matched, "reconciled by %s"},
+	} {
+		if ids := r.named("reconcile", is.phase); ids != "" {
+			return fmt.Sprintf(is.text, ids)
+		}
+	}
+	return ""
+}
+
 // step describes the next step.
 func (r *Report) step() string {
-	named := func(phase process.Phase) string {
-		var ids []string
-		for _, h := range r.Handlers {
-			if h.Phase == string(phase) && h.Family == "change" && !slices.Contains(ids, h.ID) {
-				ids = append(ids, h.ID)
-			}
-		}
-		return strings.Join(ids, ", ")
-	}
+	named := func(phase process.Phase) string { return r.named("change", phase) }
 	switch process.Next(r.Next) {
 	case process.NextCall:
 		if due := named(process.Due); due != "" {
@@ -59,7 +81,13 @@ func (r *Report) step() string {
 		return text
 	case process.NextElsewhere:
 		return "another operator owns the object, because its labels do not match the selector"
-	case process.NextUnmatched:
+	case process.NextDeleteChildren:
+		return "being deleted: the operator deletes the children first"
+	}
+	if reconciled := r.reconciled(); reconciled != "" {
+		return reconciled
+	}
+	if r.Next == string(process.NextUnmatched) {
 		return "no change handler matches the object"
 	}
 	if r.Object.Deleting {
@@ -151,10 +179,16 @@ func (h Handler) text(now time.Time) string {
 			text += " in " + max(0, h.Due.Sub(now)).Round(time.Second).String()
 		}
 		text += ", after " + attempts
+		if h.Family == "reconcile" {
+			text += ", or when the object or a child changes"
+		}
 	case process.Succeeded:
 		text = "done, " + attempts
 	case process.Failed:
 		text = "failed, " + attempts
+		if h.Family == "reconcile" { // its record has no number of attempts
+			text = "failed until the object or a child changes"
+		}
 	case process.Exhausted:
 		text = "fails: " + h.Why
 	case process.Unmatched:
@@ -178,14 +212,15 @@ func (h Handler) text(now time.Time) string {
 
 func (d Deletion) text(deleting bool) string {
 	var waits []string
+	required := slices.Clone(d.Requires)
+	if d.Children {
+		required = append(required, "children")
+	}
 	switch {
-	case len(d.Requires) > 0:
-		waits = append(waits, "the finalizer "+d.Finalizer+" ("+strings.Join(d.Requires, ", ")+")")
+	case len(required) > 0:
+		waits = append(waits, "the finalizer "+d.Finalizer+" ("+strings.Join(required, ", ")+")")
 	case d.Guarded:
 		waits = append(waits, "the finalizer "+d.Finalizer+" (no handler requires it)")
-	}
-	if d.Children {
-		waits = append(waits, "children")
 	}
 	waits = append(waits, d.Others...)
 	verb := "would wait for "

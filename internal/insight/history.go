@@ -3,12 +3,15 @@ package insight
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf/internal/controller"
 	"gopf.dev/gopf/internal/page"
@@ -25,8 +28,8 @@ type History struct {
 }
 
 // History reads the timeline of an object from the insight endpoint of the running operator.
-// url is the address of the endpoint, without a path.
-func (op *Operator) History(ctx context.Context, n Name, url string, use func(*History) error) error {
+// The address of the endpoint has no path.
+func (op *Operator) History(ctx context.Context, n Name, e Endpoint, use func(*History) error) error {
 	return op.connected(ctx, func(ctx context.Context, s *session) error {
 		served, err := s.find(n.Kind)
 		if err != nil {
@@ -37,8 +40,12 @@ func (op *Operator) History(ctx context.Context, n Name, url string, use func(*H
 		if namespace == "" {
 			namespace = page.ClusterScope
 		}
+		client, err := e.client(func() (*rest.Config, error) { return s.config, nil })
+		if err != nil {
+			return err
+		}
 		h := &History{Object: controller.NameOf(served.Info) + "/" + namespace + "/" + n.Name}
-		if h.Steps, err = timeline(ctx, strings.TrimRight(url, "/")+page.Path+"objects/"+h.Object); err != nil {
+		if h.Steps, err = timeline(ctx, client, strings.TrimRight(e.URL, "/")+page.Path+"objects/"+h.Object); err != nil {
 			return fmt.Errorf("read the history of %s/%s: %w", served.Info.Plural, n.Name, err)
 		}
 		return use(h)
@@ -46,30 +53,18 @@ func (op *Operator) History(ctx context.Context, n Name, url string, use func(*H
 }
 
 // timeline reads the timeline in the description of an object.
-func timeline(ctx context.Context, url string) ([]page.Step, error) {
-	ctx, cancel := context.WithTimeout(ctx, scrapeTimeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("%w; start the operator with --insight, and reach its pod with kubectl port-forward", err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxHistory))
-	if err != nil {
-		return nil, err
-	}
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: %s", strings.ToLower(response.Status), cutLine(string(body)))
-	}
+func timeline(ctx context.Context, client *http.Client, url string) ([]page.Step, error) {
 	var object struct {
 		Timeline *[]page.Step `json:"timeline"`
 	}
-	if err := json.Unmarshal(body, &object); err != nil || object.Timeline == nil {
-		return nil, fmt.Errorf("the response has no timeline; is this the insight address of an operator?")
+	err := fetch(ctx, client, url, "start the operator with --insight, and reach its pod with kubectl port-forward", func(r io.Reader) error {
+		if err := json.NewDecoder(io.LimitReader(r, maxHistory)).Decode(&object); err != nil || object.Timeline == nil {
+			return errors.New("the response has no timeline; is this the insight address of an operator?")
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return *object.Timeline, nil
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
 
 	"gopf.dev/gopf/internal/apiclient"
 	"gopf.dev/gopf/internal/childwatch"
@@ -56,7 +57,8 @@ type Lease struct{ Namespace, Name string }
 type session struct {
 	*Operator
 	client    *kube.Client
-	namespace string // of the login
+	namespace string       // of the login
+	config    *rest.Config // of the login
 	cluster   []kind.Info
 	served    []discovery.Served // sorted by name
 	places    *placement.Places
@@ -69,7 +71,7 @@ func (op *Operator) connected(ctx context.Context, do func(context.Context, *ses
 		if plan.Conflict != nil {
 			return plan.Conflict
 		}
-		s := &session{Operator: op, client: c.Client, namespace: c.Namespace, cluster: cluster}
+		s := &session{Operator: op, client: c.Client, namespace: c.Namespace, config: c.Config, cluster: cluster}
 		byName := func(a, b discovery.Served) int { return strings.Compare(a.Info.String(), b.Info.String()) }
 		s.served = slices.SortedFunc(maps.Values(plan.Kinds), byName)
 		s.places = placement.New(op.Process.Progress, c.Client, slog.New(slog.DiscardHandler))

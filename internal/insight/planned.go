@@ -61,7 +61,7 @@ type PlannedChild struct {
 // todo reports whether there is anything to do for the object.
 func (o *PlannedObject) todo() bool {
 	switch process.Next(o.Next) {
-	case process.NextCall, process.NextWait, process.NextFinish, process.NextAddFinalizer, process.NextRemoveFinalizer, process.NextSend, process.NextTidy:
+	case process.NextCall, process.NextWait, process.NextFinish, process.NextAddFinalizer, process.NextRemoveFinalizer, process.NextSend, process.NextTidy, process.NextDeleteChildren:
 		return true
 	}
 	return len(o.Calls)+len(o.Patches)+len(o.Children)+len(o.Problems) > 0

@@ -158,8 +158,8 @@ func (p *Processor) recordIDs() []string {
 // moveWith adds the move of former state to a write of a reconcile handler. A write makes
 // its place the one that holds the state, so the records of all handlers and the base must
 // move with it.
-func (p *Processor) moveWith(ctx context.Context, body *object.Body, asked, notes *patch.Patch, f apply.Finalizer) (*patch.Patch, apply.Finalizer, error) {
-	v := &view{Processor: p, body: body, stored: stored{body}, log: p.Logger(body)}
+func (p *Processor) moveWith(ctx context.Context, m *Memory, body *object.Body, asked, notes *patch.Patch, f apply.Finalizer) (*patch.Patch, apply.Finalizer, error) {
+	v := &view{Processor: p, memory: m, body: body, stored: stored{body}, log: p.Logger(body)}
 	v.renamed = slices.ContainsFunc(p.Config.Former, func(f string) bool { return slices.Contains(body.Finalizers(), f) })
 	_, records := p.Config.Progress.(progressMover)
 	_, base := p.Config.Base.(baseMover)

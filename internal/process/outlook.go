@@ -32,6 +32,7 @@ const (
 	NextPaused          Next = "paused"          // until another client removes the annotation, or until its end
 	NextElsewhere       Next = "elsewhere"       // the object belongs to another operator
 	NextUnmatched       Next = "unmatched"       // no change handler matches
+	NextDeleteChildren  Next = "deleteChildren"  // the object is being deleted, and children must be gone first
 )
 
 // Outlook is the decision about the next turn of an object, as data. The engine decides the
@@ -51,6 +52,7 @@ type Outlook struct {
 	Watchers   []Forecast // event handlers
 	Reconcile  []Forecast // reconcile handlers
 	Children   []children.Entry
+	Ordered    bool // the deletion of the object waits for its children
 }
 
 // Phase is the state of one handler of an object.
@@ -94,7 +96,7 @@ func (p *Processor) Outlook(ctx context.Context, body *object.Body, restarted bo
 		return nil, err
 	}
 	c := v.forHandlers(v.cause)
-	o := &Outlook{Reason: c.Reason, Known: v.base != nil, Diff: c.Diff, Copied: v.copied, Guarded: v.blocked}
+	o := &Outlook{Reason: c.Reason, Known: v.base != nil, Diff: c.Diff, Copied: v.copied, Guarded: v.blocked, Ordered: v.ownsInOrder}
 	o.observers(v)
 	if err := o.reconcilers(ctx, v); err != nil {
 		return nil, err
@@ -118,7 +120,10 @@ func (p *Processor) Outlook(ctx context.Context, body *object.Body, restarted bo
 		return o, o.block(ctx, v)
 	case thenSkip:
 		o.Next = NextUnmatched
-		if body.Deleting && v.blocked && !v.staying.Set {
+		switch {
+		case v.tearing:
+			o.Next = NextDeleteChildren
+		case body.Deleting && v.blocked && !v.staying.Set:
 			o.Next = NextRemoveFinalizer
 		}
 		return o, o.block(ctx, v)
@@ -165,6 +170,8 @@ func (o *Outlook) handle(ctx context.Context, v *view) error {
 		o.Next = NextWait
 	case v.body.Deleting && v.blocked && !v.staying.Set:
 		o.Next = NextRemoveFinalizer
+	case v.tearing:
+		o.Next = NextDeleteChildren
 	default:
 		o.Next = NextFinish
 	}
@@ -263,43 +270,6 @@ func (o *Outlook) observers(v *view) {
 			f.Phase, f.Why = Blocked, "the object needs the finalizer first"
 		}
 	}
-}
-
-// reconcilers adds the reconcile handlers and the stored inventory of children.
-func (o *Outlook) reconcilers(ctx context.Context, v *view) error {
-	if v.Reconcile == nil {
-		return nil
-	}
-	request := v.plainRequest(v.memory, v.body)
-	for _, h := range v.Reconcile.Handlers {
-		records, err := v.Config.Progress.Load(ctx, v.stored, []string{h.ID, inventoryID(h.ID)})
-		if err = v.ignoreMalformed(err); err != nil {
-			return err
-		}
-		f := Forecast{Handler: h, Phase: Matched}
-		if r, ok := records[h.ID]; ok && !v.copied {
-			f.Record = &r
-			if f.Phase = Delayed; r.Failure {
-				f.Phase = Failed
-			} else {
-				f.Until = r.Delayed
-			}
-		}
-		switch missed := h.ObjectMiss(request); {
-		case missed != handler.Miss{}:
-			f.Phase, f.Miss, f.Why = Unmatched, missed, h.Explain(missed, request)
-		case v.body.Deleting:
-			f.Phase, f.Why = Unmatched, "the object is being deleted"
-		case v.pause != nil:
-			f.Phase, f.Why = Blocked, "the object is paused"
-		}
-		o.Reconcile = append(o.Reconcile, f)
-		if !v.copied {
-			_, found := inventoryOf(records[inventoryID(h.ID)], v.body.UID)
-			o.Children = append(o.Children, found.Entries...)
-		}
-	}
-	return nil
 }
 
 // loadSubs adds the records of sub-handlers.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -32,22 +33,9 @@ const outlookObjects = 3000
 // whether it writes, and the daemons and timers that it starts. The objects go through random histories: clients change them, handlers
 // end with random outcomes, and processes restart.
 func TestTheOutlookNeverContradictsTheEngine(t *testing.T) {
-	count := outlookObjects
-	if text := os.Getenv("GOPF_OUTLOOK_OBJECTS"); text != "" {
-		var err error
-		if count, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	seen := map[string]int{}
+	count, seen := outlookCount(t), map[string]int{}
 	storages := someStorages()
-	names := slices.Sorted(func(yield func(string) bool) {
-		for name := range storages {
-			if !yield(name) {
-				return
-			}
-		}
-	})
+	names := slices.Sorted(maps.Keys(storages))
 	for seed := uint64(0); count > 0; seed++ {
 		synctest.Test(t, func(t *testing.T) {
 			w := &outlookWorld{T: t, rnd: rand.New(rand.NewPCG(seed, 7)), seen: seen, seed: seed}
@@ -67,6 +55,19 @@ func TestTheOutlookNeverContradictsTheEngine(t *testing.T) {
 		}
 	}
 	t.Log(seen)
+}
+
+// outlookCount returns the number of compared states.
+func outlookCount(t *testing.T) int {
+	text := os.Getenv("GOPF_OUTLOOK_OBJECTS")
+	if text == "" {
+		return outlookObjects
+	}
+	count, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return count
 }
 
 // outlookWorld is one object with its operator.

@@ -103,9 +103,10 @@ func (p *Processor) reconcile(ctx context.Context, m *Memory, last *object.Body,
 	found := p.pauseOf(o.newest)
 	p.notePause(m, o.newest, found)
 	p.showPause(ctx, m, found)
-	if o.newest.Deleting {
+	elsewhere := p.HandedOver != nil && p.HandedOver(o.newest)
+	if o.newest.Deleting || elsewhere {
 		for _, c := range o.calls {
-			c.held = true
+			c.held, c.dirty = true, c.dirty || elsewhere // the other operator may change the children
 		}
 	} else {
 		p.recovering(o.newest, func() { p.callReconcilers(ctx, m, o.newest, why.Wake) })

@@ -120,11 +120,11 @@ func (r *reconciling) record(outcome execute.Outcome) *storage.Record {
 		return nil
 	}
 	message := outcome.Message
-	record := &storage.Record{Started: r.state.started, Purpose: "reconcile", Retries: r.state.retries, Failure: outcome.Final, Message: &message}
+	record := &storage.Record{Started: r.state.started, Purpose: reconciledFor(r.state.essence), Retries: r.state.retries, Failure: outcome.Final, Message: &message}
 	if outcome.Final {
 		record.Started, record.Stopped, record.Retries = time.Now(), time.Now(), 0
 	} else {
-		record.Delayed, record.Delay = time.Now().Add(outcome.Delay.Or(0)), outcome.Delay.Or(0)
+		record.Delayed, record.Delay = r.state.due, max(0, time.Until(r.state.due))
 	}
 	return record
 }
@@ -139,7 +139,7 @@ func (r *reconciling) saveRecords(ctx context.Context, notes *patch.Patch, text 
 	case "":
 		purge = append(purge, id)
 	default:
-		changed[id] = storage.Record{Started: time.Now(), Purpose: "reconcile", Message: &text}
+		changed[id] = storage.Record{Started: time.Now(), Purpose: reconcilePurpose, Message: &text}
 	}
 	switch {
 	case record != nil:
@@ -159,7 +159,7 @@ func (r *reconciling) saveRecords(ctx context.Context, notes *patch.Patch, text 
 // send writes a change of the object and updates its memory.
 func (r *reconciling) send(ctx context.Context, asked, notes *patch.Patch, f apply.Finalizer) (*object.Body, error) {
 	m := r.memory
-	notes, f, err := r.moveWith(ctx, r.body, asked, notes, f)
+	notes, f, err := r.moveWith(ctx, m, r.body, asked, notes, f)
 	if err != nil {
 		return nil, err
 	}
