@@ -240,8 +240,9 @@ func ReadyWhen[C any](fn func(C) bool) WantOption {
 	}
 }
 
-// CreateOnly creates the child if it does not exist, and never changes it afterwards. Its
-// content may be random, such as a password.
+// CreateOnly creates the child if it does not exist, and never changes its content
+// afterwards: only the label of the operator is restored. The content may be random, such
+// as a password.
 func CreateOnly() WantOption { return func(s *wantSpec) { s.CreateOnly = true } }
 
 // CreateOnlyFields sets the fields at the paths when the child is created, and leaves them

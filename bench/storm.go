@@ -70,7 +70,11 @@ func (b *bench) storm(ctx context.Context, c *cluster.Cluster, p *process, id, n
 	if _, err := p.await(10*time.Minute, "handle all objects", func(s proto.Stats) bool { return s.Calls >= objects }); err != nil {
 		return err
 	}
-	// Handlers may be called long before their outcomes are written.
+	// Handlers may be called long before their outcomes are written, above all on a busy
+	// machine.
+	if err := c.WrittenOnce(ctx, "gadgets", objects, requests, 10*time.Minute); err != nil {
+		return err
+	}
 	last, err := c.Written(ctx)
 	if err != nil {
 		return err

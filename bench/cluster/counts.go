@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -87,6 +88,24 @@ func (c Counts) Writes(plural string) (n float64) {
 		}
 	}
 	return n
+}
+
+// WrittenOnce waits until there were as many writes to a resource since the earlier counts
+// as there are objects.
+func (c *Cluster) WrittenOnce(ctx context.Context, plural string, objects int, before Counts, limit time.Duration) error {
+	for deadline := time.Now().Add(limit); ; time.Sleep(500 * time.Millisecond) {
+		now, err := c.Requests(ctx)
+		if err != nil {
+			return err
+		}
+		writes := now.Since(before).Writes(plural)
+		if writes >= float64(objects) {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%v writes to %d %s within %v", writes, objects, plural, limit)
+		}
+	}
 }
 
 // AverageSize returns the size of a typical object of a built-in resource in JSON, without

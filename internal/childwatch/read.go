@@ -21,7 +21,7 @@ func (s *Store) Read(info kind.Info, body *object.Body) (*Child, error) {
 	c := &Child{
 		Key: children.Key{APIVersion: info.APIVersion(), Kind: info.Kind, Namespace: body.Namespace, Name: body.Name},
 		UID: body.UID, Deleting: body.Deleting, Finalized: h.finalized,
-		Controller: h.controller, Owner: h.controller, Digest: h.digest,
+		Controller: h.controller, Owner: h.controller, Digest: h.digest, Labelled: h.label == s.Manager,
 		Readiness: readinessOf(info, plain, h.generation),
 	}
 	c.Stamp, c.Applied = children.Stamp(h.managed, s.Manager)
@@ -52,6 +52,7 @@ type head struct {
 	manager string // the managedFields of others are ignored
 
 	digest, owner string // of the annotations
+	label         string // of the operator
 	finalized     bool
 	controller    string // the uid of the controlling owner
 	generation    any    // of the specification; nil means that it is not known
@@ -77,6 +78,13 @@ func (h *head) read(body *object.Body) error {
 		case "generation":
 			h.generation, err = r.Value()
 			return err
+		case "labels":
+			return r.object(func(name []byte) error {
+				if string(name) == Label {
+					return r.text(&h.label)
+				}
+				return r.SkipValue()
+			})
 		case "managedFields":
 			return r.list(func() error { return h.entry(r) })
 		case "ownerReferences":

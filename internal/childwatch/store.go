@@ -37,6 +37,7 @@ type Child struct {
 	Stamp      uint32
 	Digest     string // of the applied content; "" means that it is not known
 	Applied    bool   // the operator has applied it
+	Labelled   bool   // it has the label of the operator, so its watch shows it
 	Deleting   bool
 	Finalized  bool // it has finalizers, so a deletion takes time
 	Orphan     bool // it outlives its owner

@@ -188,6 +188,7 @@ type Memory struct {
 type rare struct {
 	witness *witness // nil means that the traces on the object are not known
 	owner   *owner   // the state of reconcile handlers; nil means none
+	seen    seenEssence
 }
 
 // witnessed returns the expected traces. nil means that they are not known.
@@ -202,7 +203,7 @@ func (m *Memory) setWitness(w *witness) {
 	switch {
 	case m.rare == nil && w != nil:
 		m.rare = &rare{witness: w}
-	case m.rare != nil && w == nil && m.rare.owner == nil:
+	case m.rare != nil && w == nil && m.rare.owner == nil && m.rare.seen.id == "":
 		m.rare = nil
 	case m.rare != nil:
 		m.rare.witness = w

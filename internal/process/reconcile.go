@@ -52,16 +52,14 @@ const backoffJitter = 0.1
 
 // owner is the part of [Memory] for reconcile handlers.
 type owner struct {
-	body      *object.Packed // the newest known state after the last turn
-	newest    *object.Body   // the newest known state during a turn
-	calls     map[string]*reconciled
-	essence   string // identifies the essence of one version
-	essenceOf string // that version
-	fights    reconcile.Fights
-	blocking  string // the child that the deletion waits for
-	gone      bool   // the object is being deleted, and its children are gone
-	judged    bool   // the condition Paused was compared with the pause since the process started
-	paused    bool   // the object has the condition Paused, or may have it
+	body     *object.Packed // the newest known state after the last turn
+	newest   *object.Body   // the newest known state during a turn
+	calls    map[string]*reconciled
+	fights   reconcile.Fights
+	blocking string // the child that the deletion waits for
+	gone     bool   // the object is being deleted, and its children are gone
+	judged   bool   // the condition Paused was compared with the pause since the process started
+	paused   bool   // the object has the condition Paused, or may have it
 }
 
 // reconciled is the state of one reconcile handler of one object.
@@ -145,7 +143,7 @@ func (p *Processor) setReconcileAlarm(m *Memory, found *pause.Pause) {
 
 // callReconcilers calls the handlers that match the object and are due.
 func (p *Processor) callReconcilers(ctx context.Context, m *Memory, body *object.Body, wake *Wake) {
-	essence := p.essenceID(m.owner(), body)
+	essence := p.essenceID(m, body)
 	for _, h := range p.Reconcile.Handlers {
 		state := m.owner().calls[h.ID]
 		if state == nil {
@@ -175,16 +173,29 @@ func (p *Processor) callReconcilers(ctx context.Context, m *Memory, body *object
 }
 
 // essenceID returns the text that identifies the essence of the object. It is computed once
-// per version.
-func (p *Processor) essenceID(o *owner, body *object.Body) string {
-	if body.Stale() {
-		return progress.BaseID(p.essence(body))
+// per version: most times, the change handlers have computed the essence in the same turn.
+func (p *Processor) essenceID(m *Memory, body *object.Body) string {
+	if known := m.rare.seen; known.id != "" && known.version == body.ResourceVersion && !body.Stale() {
+		return known.id
 	}
-	if o.essence == "" || o.essenceOf != body.ResourceVersion {
-		o.essence, o.essenceOf = progress.BaseID(p.essence(body)), body.ResourceVersion
-	}
-	return o.essence
+	return p.noteEssence(m, body, p.essence(body))
 }
+
+// noteEssence notes which essence a version of the object has, for the reconcile handlers.
+func (p *Processor) noteEssence(m *Memory, body *object.Body, essence map[string]any) (id string) {
+	id = progress.BaseID(essence)
+	if body.Stale() {
+		return id
+	}
+	if m.rare == nil {
+		m.rare = &rare{}
+	}
+	m.rare.seen = seenEssence{id: id, version: body.ResourceVersion}
+	return id
+}
+
+// seenEssence identifies the essence of one version of an object.
+type seenEssence struct{ id, version string }
 
 // isDue reports whether the handler must be called now.
 func (s *reconciled) isDue(essence string, urgent bool, now time.Time) bool {

@@ -53,6 +53,9 @@ func (p *Processor) view(ctx context.Context, m *Memory, body *object.Body) (*vi
 	log := p.Logger(body)
 	s := &view{Processor: p, memory: m, body: body, stored: stored{body}, log: log, handlerLog: p.handlerLogger(body, log)}
 	now := p.essence(body)
+	if p.Reconcile != nil && !body.Deleting {
+		p.noteEssence(m, body, now)
+	}
 	same := p.resumes(m) && p.unchanged(body) // as most objects at startup: their bases are not decoded
 	old, known := now, true
 	if same {

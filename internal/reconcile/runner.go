@@ -161,6 +161,10 @@ func (x *run) one(ctx context.Context, w *handler.Wanted) {
 			x.apply(ctx, w, child, known)
 			return
 		}
+		if w.CreateOnly && !child.Labelled && child.BelongsTo(x.Owner.UID, x.Owner.Namespace) {
+			x.label(ctx, w, child, known)
+			return
+		}
 		x.conclude(w, child, known)
 	case children.Wait:
 		x.wait(action.Reason)

@@ -1,0 +1,48 @@
+package engine_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"gopf.dev/gopf"
+	"gopf.dev/gopf/gopftest"
+	"gopf.dev/gopf/storage"
+)
+
+// countingBase counts the essences that the operator computes.
+type countingBase struct {
+	*storage.AnnotationBase
+	essences *atomic.Int32
+}
+
+func (b countingBase) CleanObject(o storage.Object, essence map[string]any) {
+	b.essences.Add(1)
+	b.AnnotationBase.CleanObject(o, essence)
+}
+
+func TestARestartComputesTheEssenceOfAnOwnerOnce(t *testing.T) {
+	owners(t, func(t *testing.T, c *gopftest.Cluster) {
+		var essences atomic.Int32
+		start := func() (stop func()) {
+			op := owning()
+			op.Settings.Persistence.Base = countingBase{storage.NewAnnotationBase("examples.kopf.dev"), &essences}
+			gopf.For[*Example](op, resource).Reconcile("children", func(_ context.Context, r *gopf.Reconciliation[*Example]) error {
+				gopf.Want(r, childMap("one", "a"))
+				return nil
+			}, gopf.Owns[*corev1.ConfigMap]())
+			stop = gopftest.Start(t, op, c, gopf.Log(quiet()))
+			settle()
+			return stop
+		}
+		c.Create(t, example("x", "a"))
+		start()()
+		essences.Store(0)
+		start()()
+		if got := essences.Load(); got != 1 {
+			t.Errorf("the essence was computed %d times", got)
+		}
+	})
+}
