@@ -3,6 +3,7 @@ package children
 import (
 	"slices"
 	"time"
+	"unicode/utf8"
 )
 
 // Condition is a status condition of an object.
@@ -12,10 +13,29 @@ type Condition struct {
 	Generation            int64 // the generation of the object that it was derived from
 }
 
+// longestMessage is the maximum length of a message in bytes: that of the conditions of
+// Kubernetes. With a longer message, the API server would refuse the whole status.
+const longestMessage = 32 << 10
+
+// CutMessage returns a text as the message of a condition. Messages may quote the object or
+// its children, which other clients write.
+func CutMessage(text string) string {
+	const ellipsis = "…"
+	if len(text) <= longestMessage {
+		return text
+	}
+	end := longestMessage - len(ellipsis)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + ellipsis
+}
+
 // SetCondition sets a condition in an object, given as decoded JSON. The transition time
-// changes only if the status does. An equal condition stays as it is.
+// changes only if the status does. An equal condition stays as it is. A long message is cut.
 func SetCondition(o map[string]any, c Condition, now time.Time) {
 	list, i := conditions(o, c.Type)
+	c.Message = CutMessage(c.Message)
 	fresh := map[string]any{"type": c.Type, "status": statusText(c.Status), "reason": c.Reason, "message": c.Message, "observedGeneration": c.Generation}
 	fresh["lastTransitionTime"] = now.UTC().Format(time.RFC3339)
 	if i < 0 {

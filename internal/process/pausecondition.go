@@ -31,7 +31,7 @@ func (p *Processor) showPause(ctx context.Context, m *Memory, found *pause.Pause
 	o.judged, o.paused = true, found != nil
 	text := ""
 	if found != nil {
-		text = pauseText(found)
+		text = children.CutMessage(pauseText(found))
 	}
 	if shown, message := shownPause(body); shown == (found != nil) && (!shown || message == text) {
 		return
